@@ -16,7 +16,7 @@ static tarn_pool_event *note(tarn_pool *pool, tarn_pool_event_kind kind) {
 }
 
 void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
-                            const tarn__piece *piece, size_t size_before,
+                            const tarn__pool_piece *piece, size_t size_before,
                             uint64_t serial) {
   tarn_pool_event *event = note(pool, kind);
   event->address = piece->address;
@@ -26,8 +26,9 @@ void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
   event->tag = piece->tag;
 }
 
-void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
-                              tarn_tag tag, tarn_status why) {
+void tarn__front_note_failure(tarn_pool *pool,
+                              const tarn__pool_request *request, tarn_tag tag,
+                              tarn_status why) {
   tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
   event->size = request->size - request->guard;
   event->stream = request->serial;
@@ -81,7 +82,7 @@ tarn_status tarn_pool_account(tarn_pool *pool, uint32_t counters) {
     return tarn__fail(TARN_E_INVALID, "pool: no counters 0x%x", counters);
   }
   tarn__front_enter(pool);
-  if (pool->stats.counters != counters) tarn__stage_strike(pool);
+  if (pool->stats.counters != counters) tarn__step_layout_drop(pool);
   status = account_locked(pool, counters);
   tarn__front_leave(pool);
   return status;

@@ -1,6 +1,6 @@
 // The front: every request passes here.
 //
-//   expected ─► its place                                     (stage.h)
+//   expected ─► its place                                     (layout.h)
 //   else check ─► find a piece ─► count ─► order behind its last stream
 #include <assert.h>
 
@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/capture.h"
-#include "pool/ladder.h"
+#include "pool/reclaim.h"
 #include "pool/room.h"
 #include "pool/take.h"
 
@@ -22,7 +22,7 @@ tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
   size_t count = pool->tag_count ? pool->tag_count : 8;
   while (count <= tag)
     count *= 2;
-  tarn__tag_count *tags =
+  tarn__pool_tag_count *tags =
       tarn__host_resize(pool->tags, pool->tag_count, count, sizeof *tags);
   if (tags == NULL) return TARN_E_NOMEM;
   pool->tags = tags;
@@ -30,8 +30,8 @@ tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
   return TARN_OK;
 }
 
-static void count_tag(tarn_pool *pool, const tarn__piece *piece) {
-  tarn__tag_count *tag = &pool->tags[piece->tag];
+static void count_tag(tarn_pool *pool, const tarn__pool_piece *piece) {
+  tarn__pool_tag_count *tag = &pool->tags[piece->tag];
   tag->live_bytes += piece->requested;
   tag->live_blocks++;
   tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
@@ -39,7 +39,7 @@ static void count_tag(tarn_pool *pool, const tarn__piece *piece) {
 
 // Where peaks are not asked for, what the strategies know of them is as of the
 // last time that the device was asked.
-void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
+void tarn__front_count_live(tarn_pool *pool, const tarn__pool_piece *piece,
                             bool asked) {
   tarn_pool_stats *stats = &pool->stats;
   stats->live_bytes += piece->requested;
@@ -56,9 +56,9 @@ void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
 
 // Asks the present strategy. It may be replaced while the device is asked, and
 // then has to end here if nothing came of it, with what it got meanwhile.
-static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
-                                tarn__piece **out_piece) {
-  tarn__strategy *strategy = pool->current;
+static tarn_status ask_strategy(tarn_pool *pool, tarn__pool_request *request,
+                                tarn__pool_piece **out_piece) {
+  tarn__pool_strategy *strategy = pool->current;
   strategy->inside++;
   tarn_status status = strategy->type->take(strategy, request, out_piece);
   bool ends = strategy != pool->current && status != TARN_OK;
@@ -69,9 +69,9 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
 }
 
 // What cannot have room changes nothing. |counted|: under |tag|.
-static tarn_status try_take(tarn_pool *pool, tarn__request *request,
+static tarn_status try_take(tarn_pool *pool, tarn__pool_request *request,
                             tarn_tag tag, bool counted,
-                            tarn__piece **out_piece) {
+                            tarn__pool_piece **out_piece) {
   tarn_status status = tarn__room_check(pool, request->size);
   request->beyond = status == TARN_FULL;
   if (status == TARN_OK && counted) status = tarn__front_prepare_tag(pool, tag);
@@ -80,17 +80,17 @@ static tarn_status try_take(tarn_pool *pool, tarn__request *request,
 
 // There was no room, and it is tried again as long as room can be made.
 __attribute__((cold, noinline)) static tarn_status make_room(
-    tarn_pool *pool, tarn__request *request, tarn_tag tag, bool counted,
-    tarn__piece **out_piece) {
-  tarn__ladder ladder;
+    tarn_pool *pool, tarn__pool_request *request, tarn_tag tag, bool counted,
+    tarn__pool_piece **out_piece) {
+  tarn__pool_reclaim reclaim;
   tarn_status status = TARN_FULL;
-  tarn__ladder_begin(&ladder, pool, request, tag);
-  while (status == TARN_FULL && tarn__ladder_climb(&ladder))
+  tarn__reclaim_begin(&reclaim, pool, request, tag);
+  while (status == TARN_FULL && tarn__reclaim_next(&reclaim))
     status = try_take(pool, request, tag, counted, out_piece);
-  return status == TARN_FULL ? tarn__ladder_fail(&ladder) : status;
+  return status == TARN_FULL ? tarn__reclaim_fail(&reclaim) : status;
 }
 
-static tarn_status fail(tarn_pool *pool, const tarn__request *request,
+static tarn_status fail(tarn_pool *pool, const tarn__pool_request *request,
                         tarn_tag tag, tarn_status why) {
   pool->stats.failures++;
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
@@ -101,8 +101,8 @@ static tarn_status fail(tarn_pool *pool, const tarn__request *request,
 
 // Part of their callers, since each request passes here.
 __attribute__((always_inline)) static inline tarn_status find(
-    tarn_pool *pool, tarn__request *request, tarn_tag tag, bool counted,
-    tarn__piece **out_piece) {
+    tarn_pool *pool, tarn__pool_request *request, tarn_tag tag, bool counted,
+    tarn__pool_piece **out_piece) {
   tarn_status status = tarn__capture_admit(pool, request);
   if (status == TARN_OK) {
     status = try_take(pool, request, tag, counted, out_piece);
@@ -114,8 +114,8 @@ __attribute__((always_inline)) static inline tarn_status find(
 }
 
 __attribute__((always_inline)) static inline void enter(
-    tarn_pool *pool, const tarn__request *request, tarn_tag tag, bool counted,
-    tarn__piece *piece) {
+    tarn_pool *pool, const tarn__pool_request *request, tarn_tag tag,
+    bool counted, tarn__pool_piece *piece) {
   if (!request->asked) pool->stats.hits++;
   pool->stats.allocs++;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
@@ -131,28 +131,29 @@ __attribute__((always_inline)) static inline void enter(
   }
 }
 
-tarn_status tarn__take_try(tarn_pool *pool, tarn__request *request,
+tarn_status tarn__take_try(tarn_pool *pool, tarn__pool_request *request,
                            tarn_tag tag, bool counted,
-                           tarn__piece **out_piece) {
+                           tarn__pool_piece **out_piece) {
   tarn_status status = tarn__capture_admit(pool, request);
   return status == TARN_OK ? try_take(pool, request, tag, counted, out_piece)
                            : status;
 }
 
-tarn_status tarn__take_find(tarn_pool *pool, tarn__request *request,
+tarn_status tarn__take_find(tarn_pool *pool, tarn__pool_request *request,
                             tarn_tag tag, bool counted,
-                            tarn__piece **out_piece) {
+                            tarn__pool_piece **out_piece) {
   return find(pool, request, tag, counted, out_piece);
 }
 
-void tarn__take_enter(tarn_pool *pool, const tarn__request *request,
-                      tarn_tag tag, bool counted, tarn__piece *piece) {
+void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
+                      tarn_tag tag, bool counted, tarn__pool_piece *piece) {
   if (request->asked) pool->stats.misses++;
   enter(pool, request, tag, counted, piece);
 }
 
-static inline tarn_status take_locked(tarn_pool *pool, tarn__request *request,
-                                      tarn_tag tag, tarn__piece **out_piece) {
+static inline tarn_status take_locked(tarn_pool *pool,
+                                      tarn__pool_request *request, tarn_tag tag,
+                                      tarn__pool_piece **out_piece) {
   // As it is now: it may be switched while the lock is let go.
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = find(pool, request, tag, counted, out_piece);
@@ -165,8 +166,8 @@ static inline tarn_status take_locked(tarn_pool *pool, tarn__request *request,
 
 // Lets |stream| wait for the one that used the memory last. If that cannot be
 // arranged the block goes back as it came.
-static tarn_status order(tarn_pool *pool, const tarn__request *request,
-                         tarn__piece *piece, tarn_stream *stream,
+static tarn_status order(tarn_pool *pool, const tarn__pool_request *request,
+                         tarn__pool_piece *piece, tarn_stream *stream,
                          uint64_t last) {
   tarn_status status = tarn_stream_join(stream, last);
   tarn__front_enter(pool);
@@ -184,41 +185,41 @@ static tarn_status order(tarn_pool *pool, const tarn__request *request,
 }
 
 // Whether the step that is played expects just this: then it is served.
-static inline bool take_expected(tarn_pool *pool, const tarn__note *what,
+static inline bool take_expected(tarn_pool *pool, const tarn__pool_note *what,
                                  tarn_block *out_block) {
-  if (!tarn__take_is_expected(pool->play.at, what)) return false;
-  tarn__take_play(pool, out_block);
+  if (!tarn__take_is_expected(pool->cursor.at, what)) return false;
+  tarn__take_expected(pool, out_block);
   return true;
 }
 
 // It may be expected after all: by a step that begins just here, or behind what
 // was freed early. If not, it is a miss.
-static bool take_unexpected(tarn_pool *pool, const tarn__note *what,
+static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
                             tarn_block *out_block) {
-  tarn__play_settle(pool);
-  if (tarn__recorder_is_due(&pool->recorder)) tarn__stage_set_up(pool);
-  tarn__play_skip(&pool->play);
+  tarn__step_cursor_settle(pool);
+  if (tarn__recorder_is_due(&pool->recorder)) tarn__step_layout_install(pool);
+  tarn__step_cursor_skip(&pool->cursor);
   if (take_expected(pool, what, out_block)) return true;
-  tarn__play_miss(pool);
+  tarn__step_cursor_miss(pool);
   return false;
 }
 
 // Blocks that debugging dresses are no part of a step, and where each event is
 // kept none is played.
-static inline void note_request(tarn_pool *pool, const tarn__note *what,
-                                tarn__piece *piece) {
+static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
+                                tarn__pool_piece *piece) {
   if ((pool->flags & TARN_POOL_DEFER) != 0) {
     piece->taken_on = what->serial;
     return;
   }
-  bool heard = pool->current->steps != 0 && pool->play.stage == NULL &&
+  bool heard = pool->current->steps != 0 && pool->cursor.layout == NULL &&
                piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }
 
-void tarn__take_note(tarn_pool *pool, const tarn__note *what,
-                     tarn__piece *piece) {
+void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
+                     tarn__pool_piece *piece) {
   if (piece->freed_on != 0) piece->waits_on = what->serial;
   piece->freed_on = 0;
   note_request(pool, what, piece);
@@ -226,8 +227,8 @@ void tarn__take_note(tarn_pool *pool, const tarn__note *what,
 
 // The lock is held, and let go; a snapshot is written without it.
 __attribute__((cold, noinline)) tarn_status tarn__take_refuse(
-    tarn_pool *pool, const tarn__refusal *refusal, tarn_status why) {
-  tarn__full_shot *shot =
+    tarn_pool *pool, const tarn__pool_refusal *refusal, tarn_status why) {
+  tarn__pool_full_shot *shot =
       why == TARN_FULL ? tarn__full_shot_take(pool, refusal) : NULL;
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);
@@ -241,18 +242,19 @@ static tarn_status give_none(tarn_block *out_block, tarn_status why) {
 }
 
 // The lock is held, and let go.
-static tarn_status take_found(tarn_pool *pool, tarn__request *request,
-                              const tarn__note *what, tarn_stream *stream,
-                              tarn__piece **out_piece, tarn_block *out_block) {
-  tarn__piece *piece = NULL;
+static tarn_status take_found(tarn_pool *pool, tarn__pool_request *request,
+                              const tarn__pool_note *what, tarn_stream *stream,
+                              tarn__pool_piece **out_piece,
+                              tarn_block *out_block) {
+  tarn__pool_piece *piece = NULL;
   uint64_t serial = request->serial;
   *out_piece = NULL;
   tarn_status status = take_locked(pool, request, what->tag, &piece);
   if (status != TARN_OK) {
-    tarn__refusal refusal = {.size = request->size - request->guard,
-                             .serial = request->serial,
-                             .tag = what->tag,
-                             .noted = true};
+    tarn__pool_refusal refusal = {.size = request->size - request->guard,
+                                  .serial = request->serial,
+                                  .tag = what->tag,
+                                  .noted = true};
     status = tarn__take_refuse(pool, &refusal, status);
     return give_none(out_block, status);
   }
@@ -268,18 +270,19 @@ static tarn_status take_found(tarn_pool *pool, tarn__request *request,
   return status;
 }
 
-tarn_status tarn__front_take(tarn_pool *pool, tarn__request *request,
+tarn_status tarn__front_take(tarn_pool *pool, tarn__pool_request *request,
                              tarn_tag tag, tarn_stream *stream,
-                             tarn__piece **out_piece, tarn_block *out_block) {
-  tarn__note what = {.size = request->size, .tag = tag};
+                             tarn__pool_piece **out_piece,
+                             tarn_block *out_block) {
+  tarn__pool_note what = {.size = request->size, .tag = tag};
   tarn__front_enter(pool);
   return take_found(pool, request, &what, stream, out_piece, out_block);
 }
 
-static inline tarn__request request_of(const tarn_pool *pool,
-                                       const tarn__note *what) {
+static inline tarn__pool_request request_of(const tarn_pool *pool,
+                                            const tarn__pool_note *what) {
   size_t natural = pool->natural_align;
-  return (tarn__request){
+  return (tarn__pool_request){
       .size = what->size,
       .align = what->align > natural ? what->align : natural,
       .serial = what->serial,
@@ -291,25 +294,25 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                                       tarn_stream *stream,
                                                       tarn_tag tag,
                                                       tarn_block *out_block) {
-  tarn__note what = {.size = size, .align = align, .tag = tag};
-  tarn__piece *piece = NULL;
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+  tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
   if (status == TARN_OK) status = tarn__take_check(size, align, tag);
   if (status != TARN_OK) return give_none(out_block, status);
   if (tarn__debug_of(pool) != NULL) {
-    tarn__request request = request_of(pool, &what);
+    tarn__pool_request request = request_of(pool, &what);
     return tarn__debug_alloc(pool, &request, tag, stream, out_block);
   }
-  tarn__gate_enter(&pool->gate);
-  bool served =
-      take_expected(pool, &what, out_block) ||
-      (tarn__play_turn(&pool->play) && take_expected(pool, &what, out_block)) ||
-      take_unexpected(pool, &what, out_block);
+  tarn__biased_lock_enter(&pool->lock);
+  bool served = take_expected(pool, &what, out_block) ||
+                (tarn__step_cursor_turn(&pool->cursor) &&
+                 take_expected(pool, &what, out_block)) ||
+                take_unexpected(pool, &what, out_block);
   if (!served) {
-    tarn__request request = request_of(pool, &what);
+    tarn__pool_request request = request_of(pool, &what);
     return take_found(pool, &request, &what, stream, &piece, out_block);
   }
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   return TARN_OK;
 }
 
@@ -318,11 +321,11 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
 static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
                                 const tarn_stream *stream, tarn_tag tag,
                                 tarn_block *out_block) {
-  tarn__seat *seat = stream == NULL ? tarn__front_try(pool) : NULL;
-  if (seat == NULL) return false;
-  tarn__note what = {.size = size, .align = align, .tag = tag};
+  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (slot == NULL) return false;
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
   bool taken = take_expected(pool, &what, out_block);
-  tarn__gate_leave_owned(seat);
+  tarn__biased_lock_leave_owned(slot);
   return taken;
 }
 

@@ -15,8 +15,8 @@ enum { DEFAULT_GRANULE = 256 };
 static const tarn_addr BASE = UINT64_C(1) << 61;
 
 struct tarn_arena {
-  tarn__extents extents;
-  tarn__pieces blocks;  // by address; the home of each is its extent
+  tarn__pool_extents extents;
+  tarn__pool_pieces blocks;  // by address; the home of each is its extent
   size_t size;
   size_t peak_bytes;
   size_t peak_end;
@@ -88,7 +88,7 @@ static tarn_status full(const tarn_arena *arena, size_t size) {
                     stats.largest_hole);
 }
 
-static void raise_peaks(tarn_arena *arena, const tarn__extent *e) {
+static void raise_peaks(tarn_arena *arena, const tarn__pool_extent *e) {
   size_t end = (size_t)(e->offset + e->size - BASE);
   size_t taken = arena->extents.taken_bytes;
   if (taken > arena->peak_bytes) arena->peak_bytes = taken;
@@ -99,9 +99,9 @@ static tarn_status take(tarn_arena *arena, size_t size, size_t align,
                         size_t *out_offset) {
   uint64_t serial = 0;
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;
-  tarn__piece *block = tarn__pieces_take(&arena->blocks);
+  tarn__pool_piece *block = tarn__pieces_take(&arena->blocks);
   if (block == NULL) return TARN_E_NOMEM;
-  tarn__extent *e =
+  tarn__pool_extent *e =
       tarn__extents_take(&arena->extents, size, align, 0, &serial);
   if (e == NULL) {
     tarn__pieces_leave(&arena->blocks, block);
@@ -132,7 +132,7 @@ tarn_status tarn_arena_alloc(tarn_arena *arena, size_t size, size_t align,
 }
 
 static tarn_status find(tarn_arena *arena, size_t offset,
-                        tarn__piece **out_block) {
+                        tarn__pool_piece **out_block) {
   tarn_status status = check(arena);
   if (status != TARN_OK) return status;
   *out_block = offset < arena->size
@@ -144,7 +144,7 @@ static tarn_status find(tarn_arena *arena, size_t offset,
 }
 
 tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
-  tarn__piece *block = NULL;
+  tarn__pool_piece *block = NULL;
   tarn_status status = find(arena, offset, &block);
   if (status != TARN_OK) return status;
   assert(block != NULL);
@@ -154,14 +154,14 @@ tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
 }
 
 tarn_status tarn_arena_resize(tarn_arena *arena, size_t offset, size_t size) {
-  tarn__piece *block = NULL;
+  tarn__pool_piece *block = NULL;
   tarn_status status = find(arena, offset, &block);
   if (status != TARN_OK) return status;
   assert(block != NULL);
   if (size == 0) return tarn__fail(TARN_E_INVALID, "arena: 0 bytes");
   if (size > arena->size) return full(arena, size);
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;
-  tarn__extent *e = block->home;
+  tarn__pool_extent *e = block->home;
   if (!tarn__extents_resize(&arena->extents, e, size, 0)) {
     return full(arena, size);
   }
@@ -189,7 +189,7 @@ tarn_status tarn_arena_extend(tarn_arena *arena, size_t size) {
   return TARN_OK;
 }
 
-static void count(const tarn__extent *e, tarn_arena_stats *stats) {
+static void count(const tarn__pool_extent *e, tarn_arena_stats *stats) {
   if (e->kind == TARN__EXTENT_TAKEN) stats->blocks++;
   if (e->kind != TARN__EXTENT_OPEN) return;
   stats->holes++;
@@ -216,7 +216,8 @@ tarn_status tarn_arena_query(const tarn_arena *arena,
       .peak_bytes = arena->peak_bytes,
       .peak_end = arena->peak_end,
   };
-  for (const tarn__extent *e = arena->extents.first; e != NULL; e = e->after)
+  for (const tarn__pool_extent *e = arena->extents.first; e != NULL;
+       e = e->after)
     count(e, &stats);
   memcpy(out_stats, &stats, size);
   return TARN_OK;

@@ -1,7 +1,7 @@
 // arena.h - arena_pool, for the files that make it up: arena_pool.c has the
-// blocks, arena_memory.c the memory that they are cut out of, arena_stage.c the
-// stages of steps, arena_sleep.c and arena_wake.c what becomes of blocks and
-// memory while blocks sleep.
+// blocks, arena_memory.c the memory that they are cut out of, arena_layout.c
+// the layouts of steps, arena_sleep.c and arena_wake.c what becomes of blocks
+// and memory while blocks sleep.
 #ifndef TARN_POOL_ARENA_H_
 #define TARN_POOL_ARENA_H_
 
@@ -12,110 +12,115 @@
 enum { TARN__ARENA_ZONES = 2 };
 
 // A block that sleeps.
-typedef struct tarn__sleeper {
+typedef struct tarn__pool_sleeper {
   tarn_list node;  // of its zone, by rising address
-  tarn__piece *piece;
+  tarn__pool_piece *piece;
   uint64_t from;  // the bytes of its extent that have no memory
   uint64_t to;
   void *saved;  // what stood there; NULL: that was dropped
   bool lost;    // something of it could not be unmapped: it may be mapped still
-} tarn__sleeper;
+} tarn__pool_sleeper;
 
-typedef struct tarn__arena {
-  tarn__strategy base;
-  tarn__extents zones[TARN__ARENA_ZONES];  // of small blocks, of large ones
-  size_t small;                            // the largest that is small
+typedef struct tarn__pool_arena {
+  tarn__pool_strategy base;
+  tarn__pool_extents
+      zones[TARN__ARENA_ZONES];  // of small blocks, of large ones
+  size_t small;                  // the largest that is small
   size_t slack;  // bytes over the live peak up to which holes keep their
                  // pages; TARN__ARENA_SLACK: what suits the peak
   size_t padding;
   size_t direct;      // blocks that are out and were asked of the device one by
                       // one: they have no extent
   size_t range_size;  // 0: the device has no ranges, or too little for them
-  tarn__regions regions;
-  tarn__segments segments;
-  const tarn__stage *stage;  // that stands on it; NULL: none
+  tarn__pool_regions regions;
+  tarn__pool_segments segments;
+  const tarn__pool_step_layout *layout;  // that stands on it; NULL: none
   tarn_list sleepers[TARN__ARENA_ZONES];
-} tarn__arena;
+} tarn__pool_arena;
 
 #define TARN__ARENA_SLACK SIZE_MAX
 
 // What a block lacks, for which memory is to be mapped.
-typedef struct tarn__arena_need {
-  tarn__extents *zone;
+typedef struct tarn__pool_arena_need {
+  tarn__pool_extents *zone;
   size_t size;  // of the extent
-  tarn__request *request;
+  tarn__pool_request *request;
   bool sparing;  // within the slack, holes may keep their pages; after a call:
                  // they did
   bool adds;     // the pool is to hold more: holes keep their pages in any case
-} tarn__arena_need;
+} tarn__pool_arena_need;
 
 // Maps what |plan|, made just now, says. Between a failure and the next call
 // the plan has to be made anew.
 //
 // TARN_FULL  the limit or the device is used up; if |need->sparing| still
 //            stands, pages of holes may serve.
-TARN_MUST_CHECK tarn_status tarn__arena_map(tarn__arena *self,
-                                            tarn__arena_need *need,
-                                            const tarn__extent_plan *plan,
-                                            tarn__extent **out,
+TARN_MUST_CHECK tarn_status tarn__arena_map(tarn__pool_arena *self,
+                                            tarn__pool_arena_need *need,
+                                            const tarn__pool_extent_plan *plan,
+                                            tarn__pool_extent **out,
                                             uint64_t *out_serial);
 
 // Adds what a block of |size| bytes can be cut out of: addresses, where the
 // device has ranges, or a segment.
 //
 // TARN_FULL  there are none.
-TARN_MUST_CHECK tarn_status tarn__arena_add(tarn__arena *self,
-                                            tarn__extents *zone, size_t size,
-                                            tarn__request *request);
+TARN_MUST_CHECK tarn_status tarn__arena_add(tarn__pool_arena *self,
+                                            tarn__pool_extents *zone,
+                                            size_t size,
+                                            tarn__pool_request *request);
 
 // Room in |zone| for what is of the stream with |serial|. If that is a new one,
 // those that are gone make room first.
-TARN_MUST_CHECK bool tarn__arena_prepare(tarn__extents *zone, uint64_t serial);
+TARN_MUST_CHECK bool tarn__arena_prepare(tarn__pool_extents *zone,
+                                         uint64_t serial);
 
 // Finds or makes room for what is needed, and takes it. |*out_serial|: whose it
 // was.
-TARN_MUST_CHECK tarn_status tarn__arena_find(tarn__arena *self,
-                                             tarn__arena_need *need,
-                                             tarn__extent **out,
+TARN_MUST_CHECK tarn_status tarn__arena_find(tarn__pool_arena *self,
+                                             tarn__pool_arena_need *need,
+                                             tarn__pool_extent **out,
                                              uint64_t *out_serial);
 
 // Whether |lacking| bytes more, for a request of |wanted|, stay within the
 // slack.
-bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
+bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
                           size_t lacking);
 
 // As the strategy's table has them.
-tarn_status tarn__arena_set_up(tarn__strategy *strategy,
-                               const tarn__request *request,
-                               tarn__stage *stage);
-void tarn__arena_strike(tarn__strategy *strategy, const tarn__stage *stage);
-// Nodes of |zone| that the stage has set aside.
-size_t tarn__arena_stage_nodes(const tarn__arena *self, int zone);
-size_t tarn__arena_granule(const tarn__strategy *strategy);
+tarn_status tarn__arena_set_up(tarn__pool_strategy *strategy,
+                               const tarn__pool_request *request,
+                               tarn__pool_step_layout *layout);
+void tarn__arena_drop_layout(tarn__pool_strategy *strategy,
+                             const tarn__pool_step_layout *layout);
+// Nodes of |zone| that the layout has set aside.
+size_t tarn__arena_layout_nodes(const tarn__pool_arena *self, int zone);
+size_t tarn__arena_granule(const tarn__pool_strategy *strategy);
 
 // As the table has it.
-tarn_status tarn__arena_trim(tarn__strategy *strategy, size_t target,
+tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
                              unsigned how);
 
-tarn_status tarn__arena_reserve(tarn__strategy *strategy, size_t size);
+tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size);
 
 // Sleeping and waking, as in the table of strategies.
-tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
+tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
                               bool saves, bool *out_asleep);
-tarn_status tarn__arena_wake(tarn__strategy *strategy, tarn_tag tag);
-tarn_status tarn__arena_end_wake(tarn__strategy *strategy, tarn_tag tag,
+tarn_status tarn__arena_wake(tarn__pool_strategy *strategy, tarn_tag tag);
+tarn_status tarn__arena_end_wake(tarn__pool_strategy *strategy, tarn_tag tag,
                                  bool keep);
 
 // Ends the block of |sleeper|, whose piece has been joined: what it held is
 // dropped, and its addresses are bare or open, for the stream with |serial|.
-void tarn__arena_end_sleeper(tarn__arena *self, tarn__extents *zone,
-                             tarn__extent *extent, tarn__sleeper *sleeper,
-                             uint64_t serial);
+void tarn__arena_end_sleeper(tarn__pool_arena *self, tarn__pool_extents *zone,
+                             tarn__pool_extent *extent,
+                             tarn__pool_sleeper *sleeper, uint64_t serial);
 
 // Frees what sleepers have on the host.
-void tarn__arena_forget_sleepers(tarn__arena *self);
+void tarn__arena_forget_sleepers(tarn__pool_arena *self);
 
 // Walks the sleepers.
-TARN_MUST_CHECK tarn_status tarn__arena_check_sleepers(const tarn__arena *self);
+TARN_MUST_CHECK tarn_status
+tarn__arena_check_sleepers(const tarn__pool_arena *self);
 
 #endif  // TARN_POOL_ARENA_H_

@@ -20,11 +20,11 @@ enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
 
 // --- getting some ----------------------------------------------------------
 
-static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
+static tarn_status add_range(tarn__pool_arena *self, tarn__pool_extents *zone,
                              size_t size, size_t align) {
   size_t page = self->regions.page;
   size_t least = 0;
-  tarn__region *region = NULL;
+  tarn__pool_region *region = NULL;
   if (!tarn_size_align_up(size, page, &least)) {
     return tarn__fail(TARN_FULL, "this is more than can be addressed");
   }
@@ -35,14 +35,14 @@ static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
   assert(region != NULL);
   if (!tarn__extents_is_outside(zone, region->base, region->size)) {
     tarn_addr base = region->base;
-    (void)tarn__regions_remove(&self->regions, region, (tarn__lost){0, 0});
+    (void)tarn__regions_remove(&self->regions, region, (tarn__pool_lost){0, 0});
     return tarn__fail(TARN_E_DEVICE,
                       "arena_pool: the device reserved addresses from 0x%llx "
                       "on twice",
                       (unsigned long long)base);
   }
   if (!tarn__extents_reserve(zone, 0)) {
-    (void)tarn__regions_remove(&self->regions, region, (tarn__lost){0, 0});
+    (void)tarn__regions_remove(&self->regions, region, (tarn__pool_lost){0, 0});
     return TARN_E_NOMEM;
   }
   tarn__extents_add(zone, region->base, region->size, TARN__EXTENT_BARE);
@@ -51,7 +51,7 @@ static tarn_status add_range(tarn__arena *self, tarn__extents *zone,
 
 // The size up to which the pool may grow while holes keep their pages: what is
 // live at most, with this request, and the slack.
-static size_t bound_of(const tarn__arena *self, size_t wanted) {
+static size_t bound_of(const tarn__pool_arena *self, size_t wanted) {
   const tarn_pool_stats *stats = &self->base.pool->stats;
   size_t peak = 0;
   size_t slack = self->slack;
@@ -70,7 +70,7 @@ static size_t bound_of(const tarn__arena *self, size_t wanted) {
 
 // All of them or none: pages that come in part from holes leave the holes of
 // the next iteration in another place each time, and moving never ends.
-bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
+bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
                           size_t lacking) {
   const tarn_pool *pool = self->base.pool;
   size_t held = 0;
@@ -82,8 +82,8 @@ bool tarn__arena_may_grow(const tarn__arena *self, size_t wanted,
 
 // Pages that nobody uses go where they are needed, unless they are to stay in
 // their holes.
-static void strip_idle(tarn__arena *self, tarn__arena_need *need,
-                       size_t missing, tarn__strips *strips) {
+static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
+                       size_t missing, tarn__pool_strips *strips) {
   size_t spare = self->regions.spare_count * self->regions.page;
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
@@ -100,13 +100,14 @@ static void strip_idle(tarn__arena *self, tarn__arena_need *need,
     taken += tarn__strips_take_idle(strips, &self->zones[i], lacking - taken);
 }
 
-tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
-                            const tarn__extent_plan *plan, tarn__extent **out,
-                            uint64_t *out_serial) {
-  tarn__strips strips = {.count = 0};
+tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
+                            const tarn__pool_extent_plan *plan,
+                            tarn__pool_extent **out, uint64_t *out_serial) {
+  tarn__pool_strips strips = {.count = 0};
   bool lost = false;
-  tarn__extents *zone = need->zone;
-  tarn__extent *e = tarn__extents_claim(zone, plan, need->size, out_serial);
+  tarn__pool_extents *zone = need->zone;
+  tarn__pool_extent *e =
+      tarn__extents_claim(zone, plan, need->size, out_serial);
   strip_idle(self, need, (size_t)(plan->to - plan->from), &strips);
   tarn_status status = tarn__regions_map(&self->regions, need->request,
                                          tarn__strips_first(&strips),
@@ -124,7 +125,7 @@ tarn_status tarn__arena_map(tarn__arena *self, tarn__arena_need *need,
 // Segments in which the request found no room go back before one more comes, as
 // far as the pool would hold more than its live peak and the slack, and nobody
 // has to wait for it.
-static void make_way(tarn__arena *self, size_t wanted, size_t size) {
+static void make_way(tarn__pool_arena *self, size_t wanted, size_t size) {
   if (tarn__arena_may_grow(self, wanted, size)) return;
   if (tarn__front_keeps(self->base.pool)) return;
   tarn__settle_done(&self->base);
@@ -139,24 +140,24 @@ static void make_way(tarn__arena *self, size_t wanted, size_t size) {
 // A segment that blocks share grows with its zone. A block that would take more
 // than half of one has a segment of its own size: it fits, and when the block
 // is freed nothing else keeps it.
-static tarn_status add_segment(tarn__arena *self, tarn__extents *zone,
-                               size_t size, tarn__request *request) {
-  const tarn__sizes *sizes = &self->base.pool->sizes;
+static tarn_status add_segment(tarn__pool_arena *self, tarn__pool_extents *zone,
+                               size_t size, tarn__pool_request *request) {
+  const tarn__pool_sizes *sizes = &self->base.pool->sizes;
   if (request->no_grow) return tarn__source_refuse_growth(request);
   size_t own = tarn__chunk_growth(zone->taken_bytes, MOST_SHARED);
   if (size > own / 2) own = size;
   if (sizes->later == 0) make_way(self, request->size, own);
-  tarn__growth growth = {.first = sizes->first,
-                         .later = sizes->later,
-                         .own = own,
-                         .least = size,
-                         .unit = zone->granule};
+  tarn__pool_growth growth = {.first = sizes->first,
+                              .later = sizes->later,
+                              .own = own,
+                              .least = size,
+                              .unit = zone->granule};
   return tarn__segments_add(&self->segments, &self->base, request, zone,
                             &growth);
 }
 
-tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
-                            tarn__request *request) {
+tarn_status tarn__arena_add(tarn__pool_arena *self, tarn__pool_extents *zone,
+                            size_t size, tarn__pool_request *request) {
   if (self->range_size == 0) return add_segment(self, zone, size, request);
   return add_range(self, zone, size, request->align);
 }
@@ -165,24 +166,25 @@ tarn_status tarn__arena_add(tarn__arena *self, tarn__extents *zone, size_t size,
 
 // A hole among the large blocks, of |size| bytes of pages that have no memory
 // yet.
-static tarn_status map_hole(tarn__arena *self, size_t size) {
-  tarn__extents *zone = &self->zones[TARN__ARENA_ZONES - 1];
-  tarn__request request = {.size = size, .align = zone->granule};
-  tarn__arena_need need = {zone, size, &request, .sparing = true, .adds = true};
-  tarn__extent *e = NULL;
+static tarn_status map_hole(tarn__pool_arena *self, size_t size) {
+  tarn__pool_extents *zone = &self->zones[TARN__ARENA_ZONES - 1];
+  tarn__pool_request request = {.size = size, .align = zone->granule};
+  tarn__pool_arena_need need = {zone, size, &request, .sparing = true,
+                                .adds = true};
+  tarn__pool_extent *e = NULL;
   uint64_t nobody = 0;
   tarn_status status = tarn__source_check_limit(self->base.pool, size);
   if (status != TARN_OK) return status;
   if (!tarn__arena_prepare(zone, 0)) return TARN_E_NOMEM;
-  tarn__extent_plan p = tarn__extents_plan_bare(zone, size);
+  tarn__pool_extent_plan p = tarn__extents_plan_bare(zone, size);
   if (p.bare == NULL) return add_range(self, zone, size, zone->page);
   status = tarn__arena_map(self, &need, &p, &e, &nobody);
   if (status == TARN_OK) (void)tarn__extents_give(zone, e, nobody);
   return status;
 }
 
-tarn_status tarn__arena_reserve(tarn__strategy *strategy, size_t size) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
+tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size) {
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   const size_t *held = &strategy->pool->stats.reserved_bytes;
   tarn_status status = TARN_OK;
   if (self->range_size == 0) {
@@ -203,7 +205,8 @@ tarn_status tarn__arena_reserve(tarn__strategy *strategy, size_t size) {
 
 // Whether there is no memory in all of |region|, which begins with |e|, that
 // is known of.
-static bool is_empty(const tarn__region *region, const tarn__extent *e) {
+static bool is_empty(const tarn__pool_region *region,
+                     const tarn__pool_extent *e) {
   uint64_t end = region->base + region->size;
   while (e->kind == TARN__EXTENT_BARE || e->kind == TARN__EXTENT_LOST) {
     if (e->offset + e->size == end) return true;
@@ -212,11 +215,11 @@ static bool is_empty(const tarn__region *region, const tarn__extent *e) {
   return false;
 }
 
-static tarn__region *find_empty_region(const tarn__arena *self,
-                                       const tarn__extents *zone,
-                                       tarn__extent **out_first) {
-  for (tarn__extent *e = zone->first; e != NULL; e = e->after) {
-    tarn__region *r = e->wall ? self->regions.first : NULL;
+static tarn__pool_region *find_empty_region(const tarn__pool_arena *self,
+                                            const tarn__pool_extents *zone,
+                                            tarn__pool_extent **out_first) {
+  for (tarn__pool_extent *e = zone->first; e != NULL; e = e->after) {
+    tarn__pool_region *r = e->wall ? self->regions.first : NULL;
     while (r != NULL && r->base != e->offset)
       r = r->next;
     if (r == NULL || !is_empty(r, e)) continue;
@@ -226,11 +229,12 @@ static tarn__region *find_empty_region(const tarn__arena *self,
   return NULL;
 }
 
-static tarn_status drop_region(tarn__arena *self, tarn__extents *zone,
-                               tarn__region *region, tarn__extent *e) {
-  tarn__lost lost = {UINT64_MAX, 0};
+static tarn_status drop_region(tarn__pool_arena *self, tarn__pool_extents *zone,
+                               tarn__pool_region *region,
+                               tarn__pool_extent *e) {
+  tarn__pool_lost lost = {UINT64_MAX, 0};
   for (size_t left = region->size; left > 0;) {
-    tarn__extent *next = e->after;
+    tarn__pool_extent *next = e->after;
     left -= e->size;
     if (e->kind == TARN__EXTENT_LOST) {
       if (e->offset < lost.from) lost.from = e->offset;
@@ -242,12 +246,12 @@ static tarn_status drop_region(tarn__arena *self, tarn__extents *zone,
   return tarn__regions_remove(&self->regions, region, lost);
 }
 
-static tarn_status drop_empty_regions(tarn__arena *self) {
+static tarn_status drop_empty_regions(tarn__pool_arena *self) {
   tarn_status first = TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn__extents *zone = &self->zones[i];
-    tarn__extent *e = NULL;
-    tarn__region *region = NULL;
+    tarn__pool_extents *zone = &self->zones[i];
+    tarn__pool_extent *e = NULL;
+    tarn__pool_region *region = NULL;
     while ((region = find_empty_region(self, zone, &e)) != NULL) {
       tarn_status status = drop_region(self, zone, region, e);
       if (first == TARN_OK) first = status;
@@ -257,7 +261,8 @@ static tarn_status drop_empty_regions(tarn__arena *self) {
 }
 
 // Pages of which the pool holds more than |target|, a batch at most.
-static size_t surplus(const tarn__arena *self, size_t target, unsigned how) {
+static size_t surplus(const tarn__pool_arena *self, size_t target,
+                      unsigned how) {
   const tarn_pool *pool = self->base.pool;
   size_t held = pool->stats.reserved_bytes;
   size_t page = self->regions.page;
@@ -269,7 +274,7 @@ static size_t surplus(const tarn__arena *self, size_t target, unsigned how) {
 }
 
 // Out of holes of all, or of those that no stream uses.
-static size_t take_pages(tarn__strips *strips, tarn__extents *zone,
+static size_t take_pages(tarn__pool_strips *strips, tarn__pool_extents *zone,
                          uint64_t *cursor, size_t most, bool unused) {
   return unused ? tarn__strips_take_idle(strips, zone, most)
                 : tarn__strips_take_any(strips, zone, cursor, most);
@@ -278,14 +283,15 @@ static size_t take_pages(tarn__strips *strips, tarn__extents *zone,
 // Of what was idle when it began, in batches: spares first, then holes by
 // rising address, those of small blocks before those of large ones. Each page
 // is tried once.
-static tarn_status trim_pages(tarn__arena *self, size_t target, unsigned how) {
+static tarn_status trim_pages(tarn__pool_arena *self, size_t target,
+                              unsigned how) {
   bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   uint64_t cursors[TARN__ARENA_ZONES] = {0};
   tarn_status first = TARN_OK;
   size_t spares = 0;
   size_t taken = 0;
   do {
-    tarn__strips strips = {.count = 0};
+    tarn__pool_strips strips = {.count = 0};
     size_t batch = surplus(self, target, how);
     size_t there = self->regions.spare_count;
     spares = there < batch ? there : batch;
@@ -303,19 +309,20 @@ static tarn_status trim_pages(tarn__arena *self, size_t target, unsigned how) {
   return first;
 }
 
-static tarn_status trim_ranges(tarn__arena *self, size_t target, unsigned how) {
+static tarn_status trim_ranges(tarn__pool_arena *self, size_t target,
+                               unsigned how) {
   tarn_status status = trim_pages(self, target, how);
   tarn_status dropped = drop_empty_regions(self);
   return status != TARN_OK ? status : dropped;
 }
 
-tarn_status tarn__arena_trim(tarn__strategy *strategy, size_t target,
+tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
                              unsigned how) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_pool *pool = self->base.pool;
-  bool strikes = (how & TARN__TRIM_KEEP_STAGE) == 0;
-  if (strikes && self->stage != NULL && pool->stats.reserved_bytes > target) {
-    tarn__stage_strike(pool);
+  bool strikes = (how & TARN__TRIM_KEEP_LAYOUT) == 0;
+  if (strikes && self->layout != NULL && pool->stats.reserved_bytes > target) {
+    tarn__step_layout_drop(pool);
   }
   tarn_status first =
       self->range_size != 0 ? trim_ranges(self, target, how) : TARN_OK;

@@ -32,18 +32,19 @@ enum {
 static const size_t DEFAULT_PAGE = (size_t)256 << 10;
 static const size_t DEFAULT_SMALL = (size_t)64 << 10;
 
-static tarn__arena *self_of(tarn__strategy *strategy) {
-  return (tarn__arena *)(void *)strategy;  // the base is the first member
+static tarn__pool_arena *self_of(tarn__pool_strategy *strategy) {
+  return (tarn__pool_arena *)(void *)strategy;  // the base is the first member
 }
 
 // By the size of the extent, which is that of the block, rounded.
-static tarn__extents *zone_of(tarn__arena *self, size_t size) {
+static tarn__pool_extents *zone_of(tarn__pool_arena *self, size_t size) {
   return &self->zones[size > self->small ? 1 : 0];
 }
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status read_options(tarn__arena *self, tarn__options *options,
+static tarn_status read_options(tarn__pool_arena *self,
+                                tarn__pool_strategy_options *options,
                                 size_t *out_page) {
   tarn_status status =
       tarn__options_size(options, "page", DEFAULT_PAGE, out_page);
@@ -69,8 +70,8 @@ static tarn_status read_options(tarn__arena *self, tarn__options *options,
 
 // Twice what the device has, since holes cost addresses only. One that has less
 // than the page of whoever asks for none is cut up by its own step.
-static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
-                                size_t *page) {
+static tarn_status adopt_ranges(tarn__pool_arena *self,
+                                const tarn__pool_supply *supply, size_t *page) {
   size_t granularity = 0;
   size_t total = 0;
   size_t available = 0;
@@ -91,9 +92,9 @@ static tarn_status adopt_ranges(tarn__arena *self, const tarn__supply *supply,
   return TARN_OK;
 }
 
-static tarn_status adopt_device(tarn__arena *self, size_t *page) {
+static tarn_status adopt_device(tarn__pool_arena *self, size_t *page) {
   tarn_pool *pool = self->base.pool;
-  const tarn__supply *supply = &pool->supply;
+  const tarn__pool_supply *supply = &pool->supply;
   tarn_status status = TARN_OK;
   self->regions.strategy = &self->base;
   self->regions.supply = supply;
@@ -107,8 +108,9 @@ static tarn_status adopt_device(tarn__arena *self, size_t *page) {
   return status;
 }
 
-static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
-  tarn__arena *self = self_of(strategy);
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
+  tarn__pool_arena *self = self_of(strategy);
   size_t natural = strategy->pool->natural_align;
   size_t granule = natural > GRANULE ? natural : GRANULE;
   size_t page = 0;
@@ -123,8 +125,8 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   return status;
 }
 
-static void deinit(tarn__strategy *strategy) {
-  tarn__arena *self = self_of(strategy);
+static void deinit(tarn__pool_strategy *strategy) {
+  tarn__pool_arena *self = self_of(strategy);
   tarn__arena_forget_sleepers(self);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_deinit(&self->zones[i]);
@@ -135,25 +137,25 @@ static void deinit(tarn__strategy *strategy) {
 // --- blocks ----------------------------------------------------------------
 
 // Holes of streams that are gone are anybody's.
-static void adopt_orphans(tarn__extents *zone) {
-  for (tarn__bins *b = zone->bins->next; b != NULL; b = b->next) {
+static void adopt_orphans(tarn__pool_extents *zone) {
+  for (tarn__pool_bins *b = zone->bins->next; b != NULL; b = b->next) {
     if (b->bytes != 0 && tarn__stream_is_gone(b->serial)) {
       tarn__extents_move(zone, b->serial, 0);
     }
   }
 }
 
-bool tarn__arena_prepare(tarn__extents *zone, uint64_t serial) {
+bool tarn__arena_prepare(tarn__pool_extents *zone, uint64_t serial) {
   if (!tarn__extents_knows(zone, serial)) adopt_orphans(zone);
   return tarn__extents_reserve(zone, serial);
 }
 
 // NULL: there is no hole for it.
-static tarn__extent *find_open(tarn__extents *zone, size_t size,
-                               const tarn__request *request,
-                               uint64_t *out_serial) {
-  tarn__extent *e = tarn__extents_take(zone, size, request->align,
-                                       request->serial, out_serial);
+static tarn__pool_extent *find_open(tarn__pool_extents *zone, size_t size,
+                                    const tarn__pool_request *request,
+                                    uint64_t *out_serial) {
+  tarn__pool_extent *e = tarn__extents_take(zone, size, request->align,
+                                            request->serial, out_serial);
   if (e != NULL || zone->bins->next == NULL) return e;
   adopt_orphans(zone);
   if (request->own_only) {
@@ -163,27 +165,29 @@ static tarn__extent *find_open(tarn__extents *zone, size_t size,
   return tarn__extents_take_any(zone, size, request->align, out_serial);
 }
 
-// A stage has memory idle that others may not use: before the pool grows by
-// much, or where it cannot, it is struck.
-static bool strikes_stage(tarn__arena *self, const tarn__request *request) {
-  bool strikes = self->stage != NULL && !request->keeps_stage;
-  if (strikes) tarn__stage_strike(self->base.pool);
+// A layout has memory idle that others may not use: before the pool grows by
+// much, or where it cannot, it is dropped.
+static bool strikes_layout(tarn__pool_arena *self,
+                           const tarn__pool_request *request) {
+  bool strikes = self->layout != NULL && !request->keeps_layout;
+  if (strikes) tarn__step_layout_drop(self->base.pool);
   return strikes;
 }
 
 // Whatever lets go of the lock begins anew, or ends here.
-tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
-                             tarn__extent **out, uint64_t *out_serial) {
-  tarn__extents *zone = need->zone;
-  tarn__request *request = need->request;
+tarn_status tarn__arena_find(tarn__pool_arena *self,
+                             tarn__pool_arena_need *need,
+                             tarn__pool_extent **out, uint64_t *out_serial) {
+  tarn__pool_extents *zone = need->zone;
+  tarn__pool_request *request = need->request;
   for (;;) {
     if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
     *out = find_open(zone, need->size, request, out_serial);
     if (*out != NULL) return TARN_OK;
     bool grows = tarn__arena_may_grow(self, request->size, need->size);
-    if (!grows && strikes_stage(self, request)) continue;
+    if (!grows && strikes_layout(self, request)) continue;
     tarn_status status = TARN_OK;
-    tarn__extent_plan p = {.bare = NULL};
+    tarn__pool_extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
       p = tarn__extents_plan(zone, need->size, request->align, request->serial);
     }
@@ -196,11 +200,11 @@ tarn_status tarn__arena_find(tarn__arena *self, tarn__arena_need *need,
       status = tarn__arena_add(self, zone, need->size, request);
       if (status == TARN_OK) continue;
     }
-    if (status != TARN_FULL || !strikes_stage(self, request)) return status;
+    if (status != TARN_FULL || !strikes_layout(self, request)) return status;
   }
 }
 
-static tarn_status round_size(const tarn__arena *self, size_t size,
+static tarn_status round_size(const tarn__pool_arena *self, size_t size,
                               size_t *out) {
   size_t granule = self->zones[0].granule;
   if (!tarn_size_align_up(size, granule, out)) {
@@ -218,10 +222,10 @@ static tarn_status round_size(const tarn__arena *self, size_t size,
 
 // Where there is no more memory, a block goes into a hole of the zone that is
 // not its own: to split one for good is better than to be refused.
-static bool find_elsewhere(tarn__arena *self, tarn__arena_need *need,
-                           tarn__extent **out, uint64_t *out_serial) {
-  const tarn__request *request = need->request;
-  tarn__extents *own = need->zone;
+static bool find_elsewhere(tarn__pool_arena *self, tarn__pool_arena_need *need,
+                           tarn__pool_extent **out, uint64_t *out_serial) {
+  const tarn__pool_request *request = need->request;
+  tarn__pool_extents *own = need->zone;
   need->zone = &self->zones[own == self->zones ? 1 : 0];
   *out = NULL;
   if (tarn__arena_prepare(need->zone, request->serial)) {
@@ -230,9 +234,10 @@ static bool find_elsewhere(tarn__arena *self, tarn__arena_need *need,
   return *out != NULL;
 }
 
-static tarn_status take_direct(tarn__arena *self, tarn__request *request,
-                               tarn__piece **out_piece) {
-  tarn__piece *piece = NULL;
+static tarn_status take_direct(tarn__pool_arena *self,
+                               tarn__pool_request *request,
+                               tarn__pool_piece **out_piece) {
+  tarn__pool_piece *piece = NULL;
   tarn_status status =
       tarn__source_grow(&self->base, request, request->size, &piece);
   if (status != TARN_OK) return status;
@@ -247,35 +252,38 @@ static tarn_status take_direct(tarn__arena *self, tarn__request *request,
   return TARN_OK;
 }
 
-static tarn_status give_direct(tarn__arena *self, tarn__piece *piece) {
+static tarn_status give_direct(tarn__pool_arena *self,
+                               tarn__pool_piece *piece) {
   self->direct--;
   return tarn__source_shrink(&self->base, piece);
 }
 
-static bool is_direct(const tarn__piece *piece) {
+static bool is_direct(const tarn__pool_piece *piece) {
   return piece->base_size != 0;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
-  tarn__arena *self = self_of(strategy);
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
+  tarn__pool_arena *self = self_of(strategy);
   size_t size = 0;
   tarn_status status = round_size(self, request->size, &size);
   if (status != TARN_OK) return status;
   if (tarn__front_is_direct(strategy->pool, request->size)) {
     return take_direct(self, request, out_piece);
   }
-  tarn__arena_need need = {zone_of(self, size), size, request, .sparing = true};
-  tarn__extent *e = NULL;
+  tarn__pool_arena_need need = {zone_of(self, size), size, request,
+                                .sparing = true};
+  tarn__pool_extent *e = NULL;
   uint64_t last = 0;
   status = tarn__arena_find(self, &need, &e, &last);
   if (status == TARN_FULL && find_elsewhere(self, &need, &e, &last)) {
     status = TARN_OK;
   }
   if (status != TARN_OK) return status;
-  tarn__extents *zone = need.zone;
+  tarn__pool_extents *zone = need.zone;
   assert(e != NULL);
-  tarn__piece *piece =
+  tarn__pool_piece *piece =
       tarn__source_carve(strategy, e->offset, e->size - self->padding);
   if (piece == NULL) {
     (void)tarn__extents_give(zone, e, last);
@@ -290,9 +298,10 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
 
 // Makes the block a hole. Without bins for the stream it has to be nobody's at
 // once. |*out_hole| is NULL if it was asleep.
-static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
-                              tarn__extents *zone, tarn__extent **out_hole) {
-  tarn__extent *e = piece->home;
+static tarn_status open_block(tarn__pool_strategy *strategy,
+                              tarn__pool_piece *piece, tarn__pool_extents *zone,
+                              tarn__pool_extent **out_hole) {
+  tarn__pool_extent *e = piece->home;
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
   if (serial != 0 && !tarn__arena_prepare(zone, serial)) {
@@ -301,7 +310,7 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
     tarn__source_end_ask(strategy, 0);
     serial = 0;
   }
-  tarn__sleeper *sleeper = piece->sleeper;
+  tarn__pool_sleeper *sleeper = piece->sleeper;
   tarn__source_join(strategy, piece);
   if (sleeper == NULL) {
     *out_hole = tarn__extents_give(zone, e, serial);
@@ -312,19 +321,20 @@ static tarn_status open_block(tarn__strategy *strategy, tarn__piece *piece,
 }
 
 // Where it was taken from: its size may be another since.
-static tarn__extents *zone_of_piece(tarn__arena *self,
-                                    const tarn__piece *piece) {
+static tarn__pool_extents *zone_of_piece(tarn__pool_arena *self,
+                                         const tarn__pool_piece *piece) {
   return &self->zones[piece->zone];
 }
 
-static bool expect(tarn__strategy *strategy, tarn__piece *piece,
+static bool expect(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
                    uint64_t serial) {
   return tarn__arena_prepare(zone_of_piece(self_of(strategy), piece), serial);
 }
 
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
   if (is_direct(piece)) return give_direct(self_of(strategy), piece);
-  tarn__extent *hole = NULL;
+  tarn__pool_extent *hole = NULL;
   return open_block(strategy, piece, zone_of_piece(self_of(strategy), piece),
                     &hole);
 }
@@ -340,20 +350,22 @@ static tarn_status no_room(tarn_addr address, size_t size) {
 
 // Whatever lets go of the lock begins anew, or ends here. What is mapped behind
 // |e| is a block of its own until it becomes part of |e|.
-static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
-                       size_t size, tarn__request *request) {
-  tarn__request more = *request;
-  tarn__arena_need need = {.zone = zone, .request = &more, .sparing = true};
+static tarn_status fit(tarn__pool_arena *self, tarn__pool_extents *zone,
+                       tarn__pool_extent *e, size_t size,
+                       tarn__pool_request *request) {
+  tarn__pool_request more = *request;
+  tarn__pool_arena_need need = {
+      .zone = zone, .request = &more, .sparing = true};
   for (;;) {
     if (!tarn__arena_prepare(zone, more.serial)) return TARN_E_NOMEM;
     if (tarn__extents_resize(zone, e, size, more.serial)) return TARN_OK;
-    tarn__extent_plan p = {.bare = NULL};
+    tarn__pool_extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
       p = tarn__extents_plan_behind(zone, e, size, more.serial);
     }
     if (p.bare == NULL) return no_room(e->offset, size);
     need.size = more.size = size - e->size;
-    tarn__extent *tail = NULL;
+    tarn__pool_extent *tail = NULL;
     uint64_t last = 0;
     tarn_status status = tarn__arena_map(self, &need, &p, &tail, &last);
     if (status == TARN_OK) tarn__extents_join(zone, e);
@@ -365,16 +377,17 @@ static tarn_status fit(tarn__arena *self, tarn__extents *zone, tarn__extent *e,
   }
 }
 
-static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
-                          tarn__piece *piece) {
-  tarn__arena *self = self_of(strategy);
+static tarn_status resize(tarn__pool_strategy *strategy,
+                          tarn__pool_request *request,
+                          tarn__pool_piece *piece) {
+  tarn__pool_arena *self = self_of(strategy);
   bool alone = is_direct(piece);
   if (alone && request->size <= piece->size) return TARN_OK;
   if (alone || tarn__front_is_direct(strategy->pool, request->size)) {
     return no_room(piece->address, request->size);
   }
-  tarn__extents *zone = zone_of_piece(self, piece);
-  tarn__extent *e = piece->home;
+  tarn__pool_extents *zone = zone_of_piece(self, piece);
+  tarn__pool_extent *e = piece->home;
   size_t size = 0;
   tarn_status status = round_size(self, request->size, &size);
   if (status != TARN_OK) return status;
@@ -388,18 +401,20 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
 
 // Whether there is memory that can be given back now, since |hole| is one, or
 // addresses, since what was asleep is none.
-static bool frees_memory(const tarn__arena *self, const tarn__extent *hole) {
+static bool frees_memory(const tarn__pool_arena *self,
+                         const tarn__pool_extent *hole) {
   if (hole == NULL) return true;
   if (self->range_size == 0) return tarn__segments_is_free(hole);
-  tarn__extent_run run = tarn__extents_run(hole);
+  tarn__pool_extent_run run = tarn__extents_run(hole);
   size_t page = self->regions.page;
   return (run.from + page - 1) / page < run.to / page;
 }
 
-static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn__arena *self = self_of(strategy);
+static tarn_status let_go(tarn__pool_strategy *strategy,
+                          tarn__pool_piece *piece) {
+  tarn__pool_arena *self = self_of(strategy);
   if (is_direct(piece)) return give_direct(self, piece);
-  tarn__extent *hole = NULL;
+  tarn__pool_extent *hole = NULL;
   tarn_status given =
       open_block(strategy, piece, zone_of_piece(self, piece), &hole);
   tarn_status status =
@@ -409,11 +424,12 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- what is idle ----------------------------------------------------------
 
-static void survey(tarn__strategy *strategy, tarn__survey *out) {
-  const tarn__arena *self = self_of(strategy);
+static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
+  const tarn__pool_arena *self = self_of(strategy);
   out->idle = self->regions.spare_count * self->regions.page;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    for (const tarn__bins *b = self->zones[i].bins; b != NULL; b = b->next) {
+    for (const tarn__pool_bins *b = self->zones[i].bins; b != NULL;
+         b = b->next) {
       size_t largest = tarn__bins_largest(b);
       out->idle += b->bytes;
       if (largest > out->largest) out->largest = largest;
@@ -422,26 +438,29 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
   }
 }
 
-static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                         void *context) {
-  const tarn__arena *self = (const tarn__arena *)(const void *)strategy;
+static void visit_memory(const tarn__pool_strategy *strategy,
+                         tarn__pool_memory_fn *visit, void *context) {
+  const tarn__pool_arena *self =
+      (const tarn__pool_arena *)(const void *)strategy;
   tarn__regions_visit(&self->regions, visit, context);
-  for (const tarn__segment *s = self->segments.first; s != NULL; s = s->next)
+  for (const tarn__pool_segment *s = self->segments.first; s != NULL;
+       s = s->next)
     visit(context, s->chunk.base, s->chunk.base_size);
 }
 
-static void settle(tarn__strategy *strategy, uint64_t serial) {
-  tarn__arena *self = self_of(strategy);
+static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
+  tarn__pool_arena *self = self_of(strategy);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__extents_move(&self->zones[i], serial, 0);
 }
 
 // --- the invariants --------------------------------------------------------
 
-static size_t held_by(const tarn__arena *self) {
+static size_t held_by(const tarn__pool_arena *self) {
   size_t sum =
       (self->regions.mapped + self->regions.spare_count) * self->regions.page;
-  for (const tarn__segment *s = self->segments.first; s != NULL; s = s->next)
+  for (const tarn__pool_segment *s = self->segments.first; s != NULL;
+       s = s->next)
     sum += s->chunk.base_size;
   return sum;
 }
@@ -451,15 +470,15 @@ static tarn_status broken(const char *what, size_t is, size_t should_be) {
                     what, is, should_be);
 }
 
-static size_t live_on_stage(const tarn__arena *self) {
+static size_t live_on_layout(const tarn__pool_arena *self) {
   size_t live = 0;
-  for (size_t i = 0; i < self->stage->count; i++)
-    live += self->stage->pieces[i]->live ? 1 : 0;
+  for (size_t i = 0; i < self->layout->count; i++)
+    live += self->layout->pieces[i]->live ? 1 : 0;
   return live;
 }
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
-  const tarn__arena *self = self_of(strategy);
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
+  const tarn__pool_arena *self = self_of(strategy);
   size_t taken = 0;
   *out_idle = 0;  // what is free is no piece
   tarn_status status = tarn__regions_check(&self->regions);
@@ -470,16 +489,16 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   }
   if (status != TARN_OK) return status;
   size_t should_be = strategy->live - self->direct;
-  if (self->stage != NULL) should_be = should_be - live_on_stage(self) + 1;
+  if (self->layout != NULL) should_be = should_be - live_on_layout(self) + 1;
   if (taken != should_be) return broken("extents taken", taken, should_be);
   size_t held = held_by(self);
   return held == strategy->held ? TARN_OK
                                 : broken("held", strategy->held, held);
 }
 
-const tarn__strategy_type tarn__arena_pool = {
+const tarn__pool_strategy_type tarn__arena_pool = {
     .name = "arena_pool",
-    .size = sizeof(tarn__arena),
+    .size = sizeof(tarn__pool_arena),
     .init = init,
     .deinit = deinit,
     .take = take,
@@ -492,8 +511,8 @@ const tarn__strategy_type tarn__arena_pool = {
     .end_wake = tarn__arena_end_wake,
     .trim = tarn__arena_trim,
     .reserve = tarn__arena_reserve,
-    .set_up = tarn__arena_set_up,
-    .strike = tarn__arena_strike,
+    .install_layout = tarn__arena_set_up,
+    .drop_layout = tarn__arena_drop_layout,
     .granule = tarn__arena_granule,
     .survey = survey,
     .visit_memory = visit_memory,

@@ -22,32 +22,32 @@
 #include "pool/sleepers.h"
 
 typedef struct nap {
-  tarn__arena *self;
+  tarn__pool_arena *self;
   tarn_tag tag;
   tarn_list lists[TARN__ARENA_ZONES];  // of the new sleepers
-  tarn__waits waits;
+  tarn__pool_waits waits;
 } nap;
 
 // The piece of the block |e| if it is to sleep; else NULL.
-static tarn__piece *drowsy(const nap *n, const tarn__extent *e) {
-  const tarn__pieces *pieces = &n->self->base.pool->pieces;
+static tarn__pool_piece *drowsy(const nap *n, const tarn__pool_extent *e) {
+  const tarn__pool_pieces *pieces = &n->self->base.pool->pieces;
   if (e->kind != TARN__EXTENT_TAKEN) return NULL;
-  tarn__piece *piece = tarn__pieces_find(pieces, e->offset);
+  tarn__pool_piece *piece = tarn__pieces_find(pieces, e->offset);
   if (piece == NULL || piece->home != e || !piece->live) return NULL;
   bool asked = piece->tag == n->tag && piece->sleeper == NULL;
   return asked && piece->owner == &n->self->base ? piece : NULL;
 }
 
-static bool may_lose(const nap *n, const tarn__extent *e) {
+static bool may_lose(const nap *n, const tarn__pool_extent *e) {
   return e->kind == TARN__EXTENT_OPEN || drowsy(n, e) != NULL;
 }
 
 // |low| to |high| are the pages that can go around it.
-static bool add_sleeper(const nap *n, tarn_list *list, tarn__piece *piece,
+static bool add_sleeper(const nap *n, tarn_list *list, tarn__pool_piece *piece,
                         uint64_t low, uint64_t high) {
-  const tarn__extent *e = piece->home;
+  const tarn__pool_extent *e = piece->home;
   size_t page = n->self->regions.page;
-  tarn__sleeper *s = tarn__host_alloc(sizeof *s);
+  tarn__pool_sleeper *s = tarn__host_alloc(sizeof *s);
   if (s == NULL) return false;
   uint64_t from = tarn__align_down(e->offset, page);
   uint64_t to = tarn__align_up(tarn__extent_end(e), page);
@@ -64,17 +64,18 @@ static bool add_sleeper(const nap *n, tarn_list *list, tarn__piece *piece,
 }
 
 // What stands from |e| on and may lose its memory; |*out_next| is behind it.
-static bool gather_run(const nap *n, tarn_list *list, const tarn__extent *e,
-                       const tarn__extent **out_next) {
+static bool gather_run(const nap *n, tarn_list *list,
+                       const tarn__pool_extent *e,
+                       const tarn__pool_extent **out_next) {
   size_t page = n->self->regions.page;
-  const tarn__extent *last = e;
+  const tarn__pool_extent *last = e;
   while (last->after != NULL && may_lose(n, last->after))
     last = last->after;
   uint64_t low = tarn__align_up(e->offset, page);
   uint64_t high = tarn__align_down(tarn__extent_end(last), page);
   *out_next = last->after;
   for (; e != *out_next; e = e->after) {
-    tarn__piece *piece = drowsy(n, e);
+    tarn__pool_piece *piece = drowsy(n, e);
     if (piece != NULL && !add_sleeper(n, list, piece, low, high)) return false;
   }
   return true;
@@ -84,7 +85,7 @@ static bool gather_run(const nap *n, tarn_list *list, const tarn__extent *e,
 // the row of blocks is read: it must be one extent for each.
 static bool gather(nap *n) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    const tarn__extent *e = n->self->zones[i].first;
+    const tarn__pool_extent *e = n->self->zones[i].first;
     while (e != NULL) {
       if (!may_lose(n, e)) {
         e = e->after;
@@ -129,10 +130,10 @@ static void forget(nap *n) {
 // From here on nobody else comes near what is to lose its memory.
 static void begin(nap *n) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn__extents *zone = &n->self->zones[i];
+    tarn__pool_extents *zone = &n->self->zones[i];
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      const tarn__sleeper *s = tarn__sleeper_of(node);
+      const tarn__pool_sleeper *s = tarn__sleeper_of(node);
       tarn__waits_add(&n->waits, s->piece->waits_on);
       s->piece->resizing = true;
       tarn__extents_release_aside(zone, TARN__LULL_NODES);
@@ -147,10 +148,10 @@ static void begin(nap *n) {
 // they were waited for.
 static void undo(nap *n) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn__extents *zone = &n->self->zones[i];
+    tarn__pool_extents *zone = &n->self->zones[i];
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      const tarn__sleeper *s = tarn__sleeper_of(node);
+      const tarn__pool_sleeper *s = tarn__sleeper_of(node);
       s->piece->resizing = false;
       tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
       if (s->from == s->to) continue;
@@ -161,7 +162,7 @@ static void undo(nap *n) {
   forget(n);
 }
 
-static tarn_status save_one(const nap *n, tarn__sleeper *s) {
+static tarn_status save_one(const nap *n, tarn__pool_sleeper *s) {
   if (s->from == s->to) return TARN_OK;
   s->saved = tarn__host_alloc(tarn__sleeper_bytes(s));
   if (s->saved == NULL) return TARN_E_NOMEM;
@@ -186,7 +187,7 @@ static tarn_status wait_and_save(nap *n, bool saves) {
 static void enlist(tarn_list *head, tarn_list *list) {
   tarn_list *at = head->next;
   while (!tarn_list_empty(list)) {
-    tarn__sleeper *s = tarn__sleeper_of(list->next);
+    tarn__pool_sleeper *s = tarn__sleeper_of(list->next);
     tarn_list_del(&s->node);
     while (at != head && tarn__sleeper_of(at)->from < s->from)
       at = at->next;
@@ -200,7 +201,7 @@ static void commit(nap *n) {
     size_t bytes = tarn__sleepers_size(n->self, &n->lists[i], n->tag);
     tarn_list *node = NULL;
     tarn_list_for_each (node, &n->lists[i]) {
-      tarn__sleeper *s = tarn__sleeper_of(node);
+      tarn__pool_sleeper *s = tarn__sleeper_of(node);
       saved += s->saved != NULL ? tarn__sleeper_bytes(s) : 0;
       s->piece->sleeper = s;
       s->piece->waits_on = 0;
@@ -212,9 +213,9 @@ static void commit(nap *n) {
   }
 }
 
-tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
+tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
                               bool saves, bool *out_asleep) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   nap n = {.self = self, .tag = tag};
   *out_asleep = false;
   if (self->range_size == 0) {
@@ -223,7 +224,7 @@ tarn_status tarn__arena_sleep(tarn__strategy *strategy, tarn_tag tag,
                       "address ranges: %s has none",
                       tarn_device_name(self->base.pool->supply.device));
   }
-  if (self->stage != NULL) tarn__stage_strike(self->base.pool);
+  if (self->layout != NULL) tarn__step_layout_drop(self->base.pool);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn_list_init(&n.lists[i]);
   if (!gather(&n) || !set_aside(&n)) {

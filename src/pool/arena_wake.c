@@ -12,34 +12,36 @@
 
 // What could not be unmapped then has to be before memory is mapped there. That
 // the driver refuses may mean that nothing is.
-static void unmap_lost(tarn__arena *self, const tarn__sleeper *s) {
+static void unmap_lost(tarn__pool_arena *self, const tarn__pool_sleeper *s) {
   size_t page = self->regions.page;
   for (uint64_t at = tarn__sleeper_page(self, s);
        at < tarn__sleeper_end(self, s); at += page) {
     if (tarn__regions_has(&self->regions, at)) continue;
     tarn__source_begin_ask(&self->base, 0, 0);
-    const tarn__supply *supply = &self->base.pool->supply;
+    const tarn__pool_supply *supply = &self->base.pool->supply;
     (void)supply->calls->unmap(supply, at, page);
     tarn__source_end_ask(&self->base, 0);
   }
 }
 
-static void unmap_all_lost(tarn__arena *self, tarn_list *head, tarn_tag tag) {
+static void unmap_all_lost(tarn__pool_arena *self, tarn_list *head,
+                           tarn_tag tag) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, head) {
-    tarn__sleeper *s = tarn__sleeper_of(node);
+    tarn__pool_sleeper *s = tarn__sleeper_of(node);
     if (s->lost && tarn__sleeper_moves(s, tag)) unmap_lost(self, s);
   }
 }
 
 // Those on their way stay in the list while the lock is let go, and so does
 // their order.
-static tarn_status map_all(tarn__arena *self, tarn_list *head, tarn_tag tag) {
-  tarn__request request = {.asked = false};
-  tarn__sleep_run r = {.last = NULL};
+static tarn_status map_all(tarn__pool_arena *self, tarn_list *head,
+                           tarn_tag tag) {
+  tarn__pool_request request = {.asked = false};
+  tarn__pool_sleep_run r = {.last = NULL};
   for (const tarn_list *at = head; tarn__sleepers_run(self, head, at, tag, &r);
        at = r.last) {
-    tarn__sleep_run part;
+    tarn__pool_sleep_run part;
     for (uint64_t addr = r.from;
          tarn__sleepers_part(self, &r, &addr, false, SIZE_MAX, &part);) {
       bool lost = false;
@@ -52,11 +54,11 @@ static tarn_status map_all(tarn__arena *self, tarn_list *head, tarn_tag tag) {
   return TARN_OK;
 }
 
-static tarn_status restore_all(tarn__arena *self, tarn_list *head,
+static tarn_status restore_all(tarn__pool_arena *self, tarn_list *head,
                                tarn_tag tag) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, head) {
-    const tarn__sleeper *s = tarn__sleeper_of(node);
+    const tarn__pool_sleeper *s = tarn__sleeper_of(node);
     if (s->saved == NULL || !tarn__sleeper_moves(s, tag)) continue;
     tarn__source_begin_ask(&self->base, 0, 0);
     tarn_status status = tarn_copy_h2d(self->base.pool->supply.device, s->from,
@@ -67,8 +69,8 @@ static tarn_status restore_all(tarn__arena *self, tarn_list *head,
   return TARN_OK;
 }
 
-tarn_status tarn__arena_wake(tarn__strategy *strategy, tarn_tag tag) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
+tarn_status tarn__arena_wake(tarn__pool_strategy *strategy, tarn_tag tag) {
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_status status = TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++) {
     unmap_all_lost(self, &self->sleepers[i], tag);
@@ -79,7 +81,8 @@ tarn_status tarn__arena_wake(tarn__strategy *strategy, tarn_tag tag) {
   return status;
 }
 
-static void awake(tarn__arena *self, tarn__extents *zone, tarn__sleeper *s) {
+static void awake(tarn__pool_arena *self, tarn__pool_extents *zone,
+                  tarn__pool_sleeper *s) {
   tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
   if (s->from != s->to) {
     tarn__extents_rouse(zone, s->piece->home, tarn__sleeper_page(self, s),
@@ -91,13 +94,13 @@ static void awake(tarn__arena *self, tarn__extents *zone, tarn__sleeper *s) {
 }
 
 // Ends the wake of those in a zone.
-static void settle(tarn__arena *self, int zone, tarn_tag tag, bool keep) {
+static void settle(tarn__pool_arena *self, int zone, tarn_tag tag, bool keep) {
   tarn_list *head = &self->sleepers[zone];
   size_t bytes = tarn__sleepers_size(self, head, tag);
   size_t saved = 0;
   size_t count = 0;
   for (tarn_list *node = head->next, *next = NULL; node != head; node = next) {
-    tarn__sleeper *s = tarn__sleeper_of(node);
+    tarn__pool_sleeper *s = tarn__sleeper_of(node);
     next = node->next;
     if (!tarn__sleeper_moves(s, tag)) continue;
     s->piece->resizing = false;
@@ -111,9 +114,9 @@ static void settle(tarn__arena *self, int zone, tarn_tag tag, bool keep) {
   }
 }
 
-tarn_status tarn__arena_end_wake(tarn__strategy *strategy, tarn_tag tag,
+tarn_status tarn__arena_end_wake(tarn__pool_strategy *strategy, tarn_tag tag,
                                  bool keep) {
-  tarn__arena *self = (tarn__arena *)(void *)strategy;
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_status first = TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     tarn_status status =
@@ -126,12 +129,12 @@ tarn_status tarn__arena_end_wake(tarn__strategy *strategy, tarn_tag tag,
 
 // --- the end ---------------------------------------------------------------
 
-void tarn__arena_end_sleeper(tarn__arena *self, tarn__extents *zone,
-                             tarn__extent *extent, tarn__sleeper *sleeper,
-                             uint64_t serial) {
+void tarn__arena_end_sleeper(tarn__pool_arena *self, tarn__pool_extents *zone,
+                             tarn__pool_extent *extent,
+                             tarn__pool_sleeper *sleeper, uint64_t serial) {
   size_t bytes = 0;
   size_t saved = sleeper->saved != NULL ? tarn__sleeper_bytes(sleeper) : 0;
-  tarn__extent_kind kind =
+  tarn__pool_extent_kind kind =
       sleeper->lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE;
   tarn__extents_release_aside(zone, TARN__SLEEP_NODES);
   tarn__extents_give_asleep(zone, extent, sleeper->from, sleeper->to, serial,
@@ -143,21 +146,21 @@ void tarn__arena_end_sleeper(tarn__arena *self, tarn__extents *zone,
   tarn__sleeper_free(sleeper);
 }
 
-void tarn__arena_forget_sleepers(tarn__arena *self) {
+void tarn__arena_forget_sleepers(tarn__pool_arena *self) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
     tarn__sleepers_forget(&self->sleepers[i]);
 }
 
 // --- the invariants --------------------------------------------------------
 
-static tarn_status broken(const tarn__sleeper *s, const char *what) {
+static tarn_status broken(const tarn__pool_sleeper *s, const char *what) {
   return tarn__fail(TARN_E_CORRUPT, "arena_pool: asleep at 0x%llx: %s",
                     (unsigned long long)s->piece->address, what);
 }
 
-static tarn_status check_sleeper(const tarn__arena *self,
-                                 const tarn__sleeper *s) {
-  const tarn__extent *e = s->piece->home;
+static tarn_status check_sleeper(const tarn__pool_arena *self,
+                                 const tarn__pool_sleeper *s) {
+  const tarn__pool_extent *e = s->piece->home;
   size_t page = self->regions.page;
   if (s->piece->sleeper != s || s->piece->owner != &self->base) {
     return broken(s, "the piece knows nothing of it");
@@ -175,20 +178,21 @@ static tarn_status check_sleeper(const tarn__arena *self,
   return TARN_OK;
 }
 
-tarn_status tarn__arena_check_sleepers(const tarn__arena *self) {
+tarn_status tarn__arena_check_sleepers(const tarn__pool_arena *self) {
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     const tarn_list *head = &self->sleepers[i];
     uint64_t end = 0;
     size_t count = 0;
     for (tarn_list *node = head->next; node != head; node = node->next) {
-      const tarn__sleeper *s = tarn__sleeper_of(node);
+      const tarn__pool_sleeper *s = tarn__sleeper_of(node);
       tarn_status status = check_sleeper(self, s);
       if (status != TARN_OK) return status;
       if (s->from < end) return broken(s, "it is out of order");
       end = s->to;
       count++;
     }
-    size_t nodes = count * TARN__SLEEP_NODES + tarn__arena_stage_nodes(self, i);
+    size_t nodes =
+        count * TARN__SLEEP_NODES + tarn__arena_layout_nodes(self, i);
     if (self->zones[i].set_aside != nodes) {
       return tarn__fail(TARN_E_CORRUPT,
                         "arena_pool: %zu nodes are set aside for %zu sleepers",

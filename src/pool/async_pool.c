@@ -17,37 +17,38 @@
 #include "pool/front.h"
 
 typedef struct direct {
-  tarn__strategy base;
+  tarn__pool_strategy base;
   bool queued;  // memory may be on its way back
 } direct;
 
-static direct *self_of(tarn__strategy *strategy) {
+static direct *self_of(tarn__pool_strategy *strategy) {
   return (direct *)(void *)strategy;  // the base is the first member
 }
 
-static tarn_status init_where(tarn__strategy *strategy, uint32_t wanted) {
+static tarn_status init_where(tarn__pool_strategy *strategy, uint32_t wanted) {
   strategy->ordered = (strategy->pool->extensions & wanted) == wanted;
   return TARN_OK;
 }
 
-static tarn_status init_async(tarn__strategy *strategy,
-                              tarn__options *options) {
+static tarn_status init_async(tarn__pool_strategy *strategy,
+                              tarn__pool_strategy_options *options) {
   (void)options;
   return init_where(strategy, TARN_EXTENSION_STREAM_ORDER);
 }
 
-static tarn_status init_none(tarn__strategy *strategy, tarn__options *options) {
+static tarn_status init_none(tarn__pool_strategy *strategy,
+                             tarn__pool_strategy_options *options) {
   (void)options;
   return init_where(strategy,
                     TARN_EXTENSION_STREAM_ORDER | TARN_EXTENSION_RETAINS);
 }
 
-static void deinit(tarn__strategy *strategy) {
+static void deinit(tarn__pool_strategy *strategy) {
   (void)strategy;
 }
 
 // Waits for all that the device's streams have queued.
-static tarn_status drain(tarn__strategy *strategy) {
+static tarn_status drain(tarn__pool_strategy *strategy) {
   self_of(strategy)->queued = false;
   tarn__source_begin_ask(strategy, 0, 0);
   tarn_status status = tarn_device_synchronize(strategy->pool->supply.device);
@@ -55,8 +56,9 @@ static tarn_status drain(tarn__strategy *strategy) {
   return status;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
   tarn_status status =
       tarn__source_grow(strategy, request, request->size, out_piece);
   bool drains = self_of(strategy)->queued && !request->no_wait;
@@ -65,14 +67,16 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return tarn__source_grow(strategy, request, request->size, out_piece);
 }
 
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
   if (strategy->ordered && piece->freed_on != 0) {
     self_of(strategy)->queued = true;
   }
   return tarn__source_shrink(strategy, piece);
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
   (void)strategy;
   (void)target;
   (void)how;
@@ -80,18 +84,18 @@ static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
 }
 
 // Nothing ever is.
-static void survey(tarn__strategy *strategy, tarn__survey *out) {
+static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   (void)strategy;
   (void)out;
 }
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   (void)strategy;
   *out_idle = 0;
   return TARN_OK;
 }
 
-const tarn__strategy_type tarn__no_pool = {
+const tarn__pool_strategy_type tarn__no_pool = {
     .name = "no_pool",
     .size = sizeof(direct),
     .init = init_none,
@@ -104,7 +108,7 @@ const tarn__strategy_type tarn__no_pool = {
     .check = check,
 };
 
-const tarn__strategy_type tarn__async_pool = {
+const tarn__pool_strategy_type tarn__async_pool = {
     .name = "async_pool",
     .size = sizeof(direct),
     .init = init_async,

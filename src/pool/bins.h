@@ -14,7 +14,7 @@
 
 #include "tarn/base.h"
 
-typedef struct tarn__extent tarn__extent;
+typedef struct tarn__pool_extent tarn__pool_extent;
 
 enum {
   TARN__BIN_CUTS = 16,
@@ -22,36 +22,36 @@ enum {
 };
 
 // Those of one stream.
-typedef struct tarn__bins {
-  struct tarn__bins *next;  // those of another stream
+typedef struct tarn__pool_bins {
+  struct tarn__pool_bins *next;  // those of another stream
   uint64_t serial;  // of the stream whose work may still use them; 0: none
   size_t granule;   // sizes are multiples of it
   size_t bytes;
   uint64_t rows;  // bit per row that has a bin with something in it
   uint16_t cuts[TARN__BIN_ROWS];
   tarn_list lists[TARN__BIN_ROWS][TARN__BIN_CUTS];
-} tarn__bins;
+} tarn__pool_bins;
 
-void tarn__bins_init(tarn__bins *bins, uint64_t serial, size_t granule);
+void tarn__bins_init(tarn__pool_bins *bins, uint64_t serial, size_t granule);
 
-void tarn__bins_hang(tarn__bins *bins, tarn__extent *extent);
-void tarn__bins_unhang(tarn__bins *bins, tarn__extent *extent);
+void tarn__bins_hang(tarn__pool_bins *bins, tarn__pool_extent *extent);
+void tarn__bins_unhang(tarn__pool_bins *bins, tarn__pool_extent *extent);
 
 // An extent in which |size| bytes at a multiple of |align| fit; NULL if none
 // does.
-tarn__extent *tarn__bins_find(const tarn__bins *bins, size_t size,
-                              size_t align);
+tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
+                                   size_t align);
 
 // The next extent in an order in which larger ones mostly come first; NULL
 // behind the last. |after| NULL: the first.
-tarn__extent *tarn__bins_next(const tarn__bins *bins,
-                              const tarn__extent *after);
+tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
+                                   const tarn__pool_extent *after);
 
 // The size of the largest; 0: there is none.
-size_t tarn__bins_largest(const tarn__bins *bins);
+size_t tarn__bins_largest(const tarn__pool_bins *bins);
 
 // Walks all and counts; says what is wrong.
-TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__bins *bins,
+TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__pool_bins *bins,
                                              size_t *out_count);
 
 #endif  // TARN_POOL_BINS_H_

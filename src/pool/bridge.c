@@ -1,6 +1,6 @@
 // The bridge: what makes a strategy of a program one like those of this room.
 //
-//   front ─► tarn__strategy_type ─► bridge ─► tarn_strategy of a program
+//   front ─► tarn__pool_strategy_type ─► bridge ─► tarn_strategy of a program
 //                                     │
 //   source ◄── grow, shrink ◄─────────┘  chunks, each with what the device gave
 //
@@ -18,16 +18,17 @@
 
 // A chunk as the strategy sees it, and what it was cut from.
 typedef struct held_chunk {
-  tarn_chunk seen;       // the first member
-  tarn__chunk chunk;     // what the device gave for it alone
-  tarn__extent *extent;  // its part of the stock; NULL: it is no part of that
+  tarn_chunk seen;         // the first member
+  tarn__pool_chunk chunk;  // what the device gave for it alone
+  tarn__pool_extent
+      *extent;  // its part of the stock; NULL: it is no part of that
   tarn_list node;
 } held_chunk;
 
 typedef struct bridge {
-  tarn__strategy base;
+  tarn__pool_strategy base;
   tarn_list chunks;
-  tarn__stock stock;
+  tarn__pool_stock stock;
   _Alignas(max_align_t) unsigned char state[];
 } bridge;
 
@@ -35,17 +36,17 @@ typedef struct bridge {
 typedef struct call {
   tarn_source source;  // the first member: what the strategy sees
   bridge *self;
-  tarn__request *request;  // within take; else NULL
-  bool *spoke;             // within take: it has written an error text
-  bool locked;             // the pool's lock is held: not within init
-  size_t target;           // of trim: what the pool may hold after it
+  tarn__pool_request *request;  // within take; else NULL
+  bool *spoke;                  // within take: it has written an error text
+  bool locked;                  // the pool's lock is held: not within init
+  size_t target;                // of trim: what the pool may hold after it
 } call;
 
 static const tarn_strategy *table_of(const bridge *self) {
-  return &((const tarn__bridged *)(const void *)self->base.type)->table;
+  return &((const tarn__pool_bridged *)(const void *)self->base.type)->table;
 }
 
-static bridge *self_of(tarn__strategy *strategy) {
+static bridge *self_of(tarn__pool_strategy *strategy) {
   return (bridge *)(void *)strategy;  // the base is the first member
 }
 
@@ -68,9 +69,9 @@ static void note_text(const call *c) {
   if (c->spoke != NULL) *c->spoke = true;
 }
 
-static tarn_status grow_alone(bridge *self, tarn__request *request,
+static tarn_status grow_alone(bridge *self, tarn__pool_request *request,
                               held_chunk *held) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   request->whole = true;
   tarn_status status =
       tarn__source_grow(&self->base, request, request->size, &piece);
@@ -82,7 +83,7 @@ static tarn_status grow_alone(bridge *self, tarn__request *request,
 }
 
 // What comes back to the stock here was waited for: it is nobody's.
-static tarn_status grow_from_stock(bridge *self, tarn__request *request,
+static tarn_status grow_from_stock(bridge *self, tarn__pool_request *request,
                                    held_chunk *held) {
   uint64_t nobody = 0;
   tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
@@ -105,10 +106,10 @@ static tarn_status grow(const tarn_source *source, size_t size, size_t align,
   held_chunk *held = tarn__host_alloc(sizeof *held);
   if (held == NULL) return TARN_E_NOMEM;
   size_t natural = c->self->base.pool->natural_align;
-  tarn__request request = {.size = size,
-                           .align = align > natural ? align : natural,
-                           .no_wait = c->request->no_wait,
-                           .no_grow = c->request->no_grow};
+  tarn__pool_request request = {.size = size,
+                                .align = align > natural ? align : natural,
+                                .no_wait = c->request->no_wait,
+                                .no_grow = c->request->no_grow};
   tarn_status status = c->self->stock.serves
                            ? grow_from_stock(c->self, &request, held)
                            : grow_alone(c->self, &request, held);
@@ -135,7 +136,7 @@ static tarn_status give_alone(bridge *self, const held_chunk *held) {
 }
 
 static tarn_status give_to_stock(const call *c, const held_chunk *held) {
-  tarn__stock *stock = &c->self->stock;
+  tarn__pool_stock *stock = &c->self->stock;
   tarn__source_begin_ask(&c->self->base, 0, 0);
   tarn_status waited = wait_for(held->seen.stream);
   tarn__source_end_ask(&c->self->base, 0);
@@ -183,7 +184,7 @@ static bool enough(const tarn_source *source) {
   return c->self->base.pool->stats.reserved_bytes <= c->target;
 }
 
-static call call_for(tarn__strategy *strategy, tarn__request *request,
+static call call_for(tarn__pool_strategy *strategy, tarn__pool_request *request,
                      bool locked) {
   return (call){
       .source = {.struct_size = sizeof(tarn_source),
@@ -203,7 +204,7 @@ static call call_for(tarn__strategy *strategy, tarn__request *request,
 
 typedef struct reader {
   tarn_strategy_options seen;  // the first member
-  tarn__options *options;
+  tarn__pool_strategy_options *options;
 } reader;
 
 static tarn_status option_size(const tarn_strategy_options *options,
@@ -215,7 +216,8 @@ static tarn_status option_size(const tarn_strategy_options *options,
 
 // --- the strategy ----------------------------------------------------------
 
-static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
   bridge *self = self_of(strategy);
   tarn_list_init(&self->chunks);
   tarn_status status = tarn__stock_init(&self->stock, strategy->pool);
@@ -226,7 +228,7 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   return table_of(self)->init(self->state, &c.source, &r.seen);
 }
 
-static void deinit(tarn__strategy *strategy) {
+static void deinit(tarn__pool_strategy *strategy) {
   bridge *self = self_of(strategy);
   if (table_of(self)->deinit != NULL) table_of(self)->deinit(self->state);
   while (!tarn_list_empty(&self->chunks)) {  // in a child of fork
@@ -245,7 +247,7 @@ static tarn_status hand_back(bridge *self, const tarn_stretch *stretch) {
 static tarn_status check_stretch(const bridge *self,
                                  const tarn_request *request,
                                  const tarn_stretch *s) {
-  const tarn__pieces *pieces = &self->base.pool->pieces;
+  const tarn__pool_pieces *pieces = &self->base.pool->pieces;
   bool fits = s->address != 0 && (s->address & (request->align - 1)) == 0 &&
               s->size >= request->size &&
               s->size - 1 <= UINT64_MAX - s->address;
@@ -258,7 +260,8 @@ static tarn_status check_stretch(const bridge *self,
 
 // What the strategy is asked for has the padding in it, rounded up as the
 // device wants it.
-static tarn_status request_of(const bridge *self, const tarn__request *request,
+static tarn_status request_of(const bridge *self,
+                              const tarn__pool_request *request,
                               tarn_request *out) {
   *out = (tarn_request){0, request->align, request->serial};
   if (tarn__source_round(self->base.pool, request->size, &out->size)) {
@@ -268,15 +271,15 @@ static tarn_status request_of(const bridge *self, const tarn__request *request,
                     self->base.type->name, request->size);
 }
 
-static tarn_stretch stretch_of(const tarn__piece *piece, uint64_t serial) {
+static tarn_stretch stretch_of(const tarn__pool_piece *piece, uint64_t serial) {
   size_t size = piece->size + piece->owner->pool->padding;
   return (tarn_stretch){piece->address, size, serial, piece->home};
 }
 
 // Whether the request may have the stretch: a strategy of a program does not
 // know who takes no other stream's memory. It may be nobody's by now.
-static bool is_free_for(tarn__strategy *strategy, const tarn__request *request,
-                        tarn_stretch *s) {
+static bool is_free_for(tarn__pool_strategy *strategy,
+                        const tarn__pool_request *request, tarn_stretch *s) {
   bool others = s->stream != 0 && s->stream != request->serial;
   if (!request->own_only || !others) return true;
   tarn__source_begin_ask(strategy, 0, 0);
@@ -286,8 +289,9 @@ static bool is_free_for(tarn__strategy *strategy, const tarn__request *request,
   return idle;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
   bridge *self = self_of(strategy);
   if (tarn__front_is_direct(strategy->pool, request->size)) {
     return tarn__source_grow(strategy, request, request->size, out_piece);
@@ -311,7 +315,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
                       strategy->type->name, (unsigned long long)s.stream);
   }
   size_t usable = s.size - strategy->pool->padding;
-  tarn__piece *piece = tarn__source_carve(strategy, s.address, usable);
+  tarn__pool_piece *piece = tarn__source_carve(strategy, s.address, usable);
   if (piece == NULL) {
     (void)hand_back(self, &s);
     return TARN_E_NOMEM;
@@ -322,25 +326,27 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return TARN_OK;
 }
 
-static bool is_direct(const tarn__piece *piece) {
+static bool is_direct(const tarn__pool_piece *piece) {
   return piece->base_size != 0;
 }
 
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
   if (is_direct(piece)) return tarn__source_shrink(strategy, piece);
   tarn_stretch s = stretch_of(piece, piece->freed_on);
   tarn__source_join(strategy, piece);
   return hand_back(self_of(strategy), &s);
 }
 
-static bool is_resized(const tarn__piece *piece, const tarn_request *request,
-                       const tarn_stretch *s) {
+static bool is_resized(const tarn__pool_piece *piece,
+                       const tarn_request *request, const tarn_stretch *s) {
   return s->address == piece->address && s->size >= request->size &&
          s->size - 1 <= UINT64_MAX - s->address;
 }
 
-static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
-                          tarn__piece *piece) {
+static tarn_status resize(tarn__pool_strategy *strategy,
+                          tarn__pool_request *request,
+                          tarn__pool_piece *piece) {
   bridge *self = self_of(strategy);
   if (table_of(self)->resize == NULL || is_direct(piece) ||
       tarn__front_is_direct(strategy->pool, request->size)) {
@@ -372,7 +378,7 @@ static tarn_status resize(tarn__strategy *strategy, tarn__request *request,
 // Once it was replaced and nobody needs it, all that it holds goes back even if
 // it has forgotten some. |inside|: this many calls are the caller's own.
 static tarn_status sweep(bridge *self, size_t inside) {
-  const tarn__strategy *base = &self->base;
+  const tarn__pool_strategy *base = &self->base;
   tarn_status first = TARN_OK;
   bool ends = base != base->pool->current && base->live == 0 &&
               base->inside == inside && base->held > 0;
@@ -397,19 +403,21 @@ static tarn_status trim_for(bridge *self, size_t target, size_t inside) {
 }
 
 // What the program's function gives back may have to be waited for.
-static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
   if ((how & TARN__TRIM_NO_WAIT) != 0) return TARN_OK;
   return trim_for(self_of(strategy), target, 1);  // the front counts its call
 }
 
-static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status let_go(tarn__pool_strategy *strategy,
+                          tarn__pool_piece *piece) {
   tarn_status given = give(strategy, piece);
   tarn_status status = trim_for(self_of(strategy), 0, 0);
   return status != TARN_OK ? status : given;
 }
 
-static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                         void *context) {
+static void visit_memory(const tarn__pool_strategy *strategy,
+                         tarn__pool_memory_fn *visit, void *context) {
   const bridge *self = (const bridge *)(const void *)strategy;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->chunks) {
@@ -420,7 +428,7 @@ static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
   tarn__stock_visit(&self->stock, visit, context);
 }
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   bridge *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;  // what is free is no piece
@@ -438,20 +446,21 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   return table_of(self)->check(self->state, &c.source);
 }
 
-bool tarn__bridge_build(tarn__bridged *bridged, const tarn_strategy *table) {
+bool tarn__bridge_build(tarn__pool_bridged *bridged,
+                        const tarn_strategy *table) {
   size_t size = 0;
   if (!tarn_size_add(sizeof(bridge), table->size, &size)) return false;
   bridged->table = *table;
-  bridged->type = (tarn__strategy_type){.name = table->name,
-                                        .size = size,
-                                        .init = init,
-                                        .deinit = deinit,
-                                        .take = take,
-                                        .give = give,
-                                        .let_go = let_go,
-                                        .resize = resize,
-                                        .trim = trim,
-                                        .visit_memory = visit_memory,
-                                        .check = check};
+  bridged->type = (tarn__pool_strategy_type){.name = table->name,
+                                             .size = size,
+                                             .init = init,
+                                             .deinit = deinit,
+                                             .take = take,
+                                             .give = give,
+                                             .let_go = let_go,
+                                             .resize = resize,
+                                             .trim = trim,
+                                             .visit_memory = visit_memory,
+                                             .check = check};
   return true;
 }

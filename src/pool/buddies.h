@@ -24,89 +24,94 @@
 enum { TARN__BUDDY_ORDERS = 64 };
 
 // Addresses that blocks are taken from. In the owner's struct.
-typedef struct tarn__space {
+typedef struct tarn__pool_space {
   tarn_addr address;
   size_t size;   // a multiple of the unit
   size_t taken;  // bytes
-} tarn__space;
+} tarn__pool_space;
 
 // The free blocks of one stream.
-typedef struct tarn__lane {
-  struct tarn__lane *next;
+typedef struct tarn__pool_stream_lists {
+  struct tarn__pool_stream_lists *next;
   uint64_t serial;  // of the stream; 0: none
   uint64_t orders;  // bit n: there are blocks of 2^n bytes
   tarn_list blocks[TARN__BUDDY_ORDERS];
-} tarn__lane;
+} tarn__pool_stream_lists;
 
 // A free block.
-typedef struct tarn__buddy {
-  tarn_list node;  // in its lane, or among the unused
-  tarn__lane *lane;
-  tarn__space *space;
+typedef struct tarn__pool_buddy {
+  tarn_list node;  // in its lists, or among the unused
+  tarn__pool_stream_lists *lists;
+  tarn__pool_space *space;
   tarn_addr address;
-  unsigned order;             // 2^order bytes
-  uint64_t serial;            // once it is removed: the lane's
-  struct tarn__buddy *chain;  // in its bucket; once it is removed: the next
-} tarn__buddy;
+  unsigned order;   // 2^order bytes
+  uint64_t serial;  // once it is removed: the lists's
+  struct tarn__pool_buddy
+      *chain;  // in its bucket; once it is removed: the next
+} tarn__pool_buddy;
 
-typedef struct tarn__buddies {
-  size_t unit;        // sizes are multiples of it; a power of two
-  tarn__lane *lanes;  // the first: of what no stream uses
-  tarn__buddy **buckets;
-  size_t bucket_count;             // a power of two, or 0
-  struct tarn__buddy_slab *slabs;  // nodes never move
-  tarn_list unused;                // nodes
-  size_t spare;                    // how many of them
-  size_t promised;                 // and how many for blocks that are out
-} tarn__buddies;
+typedef struct tarn__pool_buddies {
+  size_t unit;  // sizes are multiples of it; a power of two
+  tarn__pool_stream_lists *streams;  // the first: of what no stream uses
+  tarn__pool_buddy **buckets;
+  size_t bucket_count;                  // a power of two, or 0
+  struct tarn__pool_buddy_slab *slabs;  // nodes never move
+  tarn_list unused;                     // nodes
+  size_t spare;                         // how many of them
+  size_t promised;                      // and how many for blocks that are out
+} tarn__pool_buddies;
 
-TARN_MUST_CHECK tarn_status tarn__buddies_init(tarn__buddies *buddies,
+TARN_MUST_CHECK tarn_status tarn__buddies_init(tarn__pool_buddies *buddies,
                                                size_t unit);
-void tarn__buddies_deinit(tarn__buddies *buddies);
+void tarn__buddies_deinit(tarn__pool_buddies *buddies);
 
 // Room for one addition and one take, for the stream with |serial|. False: no
-// host memory. Both rely on it; what gives needs nothing but a lane.
-TARN_MUST_CHECK bool tarn__buddies_reserve(tarn__buddies *buddies,
+// host memory. Both rely on it; what gives needs nothing but a lists.
+TARN_MUST_CHECK bool tarn__buddies_reserve(tarn__pool_buddies *buddies,
                                            uint64_t serial);
 
 // Adds a space; no stream uses it.
-void tarn__buddies_add(tarn__buddies *buddies, tarn__space *space);
+void tarn__buddies_add(tarn__pool_buddies *buddies, tarn__pool_space *space);
 
 // Takes |size| bytes, a multiple of the unit, at a multiple of |align| out of
 // what is the stream's with |serial|, or no stream's, or at last, unless
 // |own_only|, any stream's: |*out_serial| is whose it was. 0: nowhere are there
 // as many.
-tarn_addr tarn__buddies_take(tarn__buddies *buddies, size_t size, size_t align,
-                             uint64_t serial, bool own_only,
-                             tarn__space **out_space, uint64_t *out_serial);
+tarn_addr tarn__buddies_take(tarn__pool_buddies *buddies, size_t size,
+                             size_t align, uint64_t serial, bool own_only,
+                             tarn__pool_space **out_space,
+                             uint64_t *out_serial);
 
-// Whether the stream with |serial| has a lane, or gets one. False: no host
+// Whether the stream with |serial| has a lists, or gets one. False: no host
 // memory.
-TARN_MUST_CHECK bool tarn__buddies_know(tarn__buddies *buddies,
+TARN_MUST_CHECK bool tarn__buddies_know(tarn__pool_buddies *buddies,
                                         uint64_t serial);
 
-// Gives back what was taken; the stream has a lane.
-void tarn__buddies_give(tarn__buddies *buddies, tarn__space *space,
+// Gives back what was taken; the stream has a lists.
+void tarn__buddies_give(tarn__pool_buddies *buddies, tarn__pool_space *space,
                         tarn_addr address, size_t size, uint64_t serial);
 
 // What the stream with |serial| may still use, nobody uses any more.
-void tarn__buddies_settle(tarn__buddies *buddies, uint64_t serial);
+void tarn__buddies_settle(tarn__pool_buddies *buddies, uint64_t serial);
 
 // Whether no stream may still use any of a space of which nothing is taken.
-bool tarn__buddies_is_unused(const tarn__buddies *buddies,
-                             const tarn__space *space);
+bool tarn__buddies_is_unused(const tarn__pool_buddies *buddies,
+                             const tarn__pool_space *space);
 
 // Takes out a space of which nothing is taken. What it consisted of is listed
 // by |chain|, each with its |serial|, until it is forgotten.
-tarn__buddy *tarn__buddies_remove(tarn__buddies *buddies, tarn__space *space);
-void tarn__buddies_forget(tarn__buddies *buddies, tarn__buddy *removed);
+tarn__pool_buddy *tarn__buddies_remove(tarn__pool_buddies *buddies,
+                                       tarn__pool_space *space);
+void tarn__buddies_forget(tarn__pool_buddies *buddies,
+                          tarn__pool_buddy *removed);
 
 // Walks all and says what is wrong. |*out_free| is what is free in all spaces.
-TARN_MUST_CHECK tarn_status tarn__buddies_check(const tarn__buddies *buddies,
-                                                size_t *out_free);
+TARN_MUST_CHECK tarn_status
+tarn__buddies_check(const tarn__pool_buddies *buddies, size_t *out_free);
 
 // The free block that starts at |address| in |space|; NULL if there is none.
-tarn__buddy *tarn__buddies_at(const tarn__buddies *buddies,
-                              const tarn__space *space, tarn_addr address);
+tarn__pool_buddy *tarn__buddies_at(const tarn__pool_buddies *buddies,
+                                   const tarn__pool_space *space,
+                                   tarn_addr address);
 
 #endif  // TARN_POOL_BUDDIES_H_

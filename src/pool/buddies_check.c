@@ -7,40 +7,42 @@ typedef struct sums {
   size_t blocks;
 } sums;
 
-static tarn_status broken(const tarn__buddy *b, const char *what) {
+static tarn_status broken(const tarn__pool_buddy *b, const char *what) {
   return tarn__fail(TARN_E_CORRUPT, "buddies: the block of 2^%u at 0x%llx: %s",
                     b->order, (unsigned long long)b->address, what);
 }
 
 // No larger block that is free holds it.
-static bool is_alone(const tarn__buddies *buddies, const tarn__buddy *b) {
+static bool is_alone(const tarn__pool_buddies *buddies,
+                     const tarn__pool_buddy *b) {
   size_t offset = (size_t)(b->address - b->space->address);
   for (unsigned order = b->order + 1; order < TARN__BUDDY_ORDERS; order++) {
     size_t bytes = (size_t)1 << order;
     if (bytes > b->space->size) break;
-    const tarn__buddy *larger = tarn__buddies_at(
+    const tarn__pool_buddy *larger = tarn__buddies_at(
         buddies, b->space, b->space->address + (offset & ~(bytes - 1)));
     if (larger != NULL && larger != b && larger->order >= order) return false;
   }
   return true;
 }
 
-static bool could_join(const tarn__buddies *buddies, const tarn__buddy *b) {
+static bool could_join(const tarn__pool_buddies *buddies,
+                       const tarn__pool_buddy *b) {
   size_t offset = (size_t)(b->address - b->space->address);
   size_t other = offset ^ ((size_t)1 << b->order);
-  const tarn__buddy *buddy =
+  const tarn__pool_buddy *buddy =
       tarn__buddies_at(buddies, b->space, b->space->address + other);
   if (buddy == NULL || buddy->order != b->order) return false;
-  return buddy->lane == b->lane || buddy->lane->serial == 0 ||
-         b->lane->serial == 0;
+  return buddy->lists == b->lists || buddy->lists->serial == 0 ||
+         b->lists->serial == 0;
 }
 
-static tarn_status check_block(const tarn__buddies *buddies,
-                               const tarn__lane *lane, unsigned order,
-                               const tarn__buddy *b) {
+static tarn_status check_block(const tarn__pool_buddies *buddies,
+                               const tarn__pool_stream_lists *lists,
+                               unsigned order, const tarn__pool_buddy *b) {
   size_t bytes = (size_t)1 << order;
   size_t offset = (size_t)(b->address - b->space->address);
-  if (b->lane != lane || b->order != order) {
+  if (b->lists != lists || b->order != order) {
     return broken(b, "it hangs in a list that is not its own");
   }
   if (bytes < buddies->unit || (offset & (bytes - 1)) != 0 ||
@@ -55,18 +57,18 @@ static tarn_status check_block(const tarn__buddies *buddies,
   return TARN_OK;
 }
 
-static tarn_status check_lane(const tarn__buddies *buddies,
-                              const tarn__lane *lane, sums *s) {
+static tarn_status check_lists(const tarn__pool_buddies *buddies,
+                               const tarn__pool_stream_lists *lists, sums *s) {
   for (unsigned order = 0; order < TARN__BUDDY_ORDERS; order++) {
-    const tarn_list *head = &lane->blocks[order];
-    bool marked = (lane->orders >> order & 1) != 0;
+    const tarn_list *head = &lists->blocks[order];
+    bool marked = (lists->orders >> order & 1) != 0;
     if (marked == tarn_list_empty(head)) {
       return tarn__fail(TARN_E_CORRUPT, "buddies: the bit of order %u", order);
     }
     const tarn_list *node = NULL;
     tarn_list_for_each (node, head) {
-      const tarn__buddy *b = tarn_list_entry(node, tarn__buddy, node);
-      tarn_status status = check_block(buddies, lane, order, b);
+      const tarn__pool_buddy *b = tarn_list_entry(node, tarn__pool_buddy, node);
+      tarn_status status = check_block(buddies, lists, order, b);
       if (status != TARN_OK) return status;
       s->bytes += (size_t)1 << order;
       s->blocks++;
@@ -75,21 +77,23 @@ static tarn_status check_lane(const tarn__buddies *buddies,
   return TARN_OK;
 }
 
-static size_t count_hashed(const tarn__buddies *buddies) {
+static size_t count_hashed(const tarn__pool_buddies *buddies) {
   size_t count = 0;
   for (size_t i = 0; i < buddies->bucket_count; i++) {
-    for (const tarn__buddy *b = buddies->buckets[i]; b != NULL; b = b->chain)
+    for (const tarn__pool_buddy *b = buddies->buckets[i]; b != NULL;
+         b = b->chain)
       count++;
   }
   return count;
 }
 
-tarn_status tarn__buddies_check(const tarn__buddies *buddies,
+tarn_status tarn__buddies_check(const tarn__pool_buddies *buddies,
                                 size_t *out_free) {
   sums s = {0};
   *out_free = 0;
-  for (const tarn__lane *l = buddies->lanes; l != NULL; l = l->next) {
-    tarn_status status = check_lane(buddies, l, &s);
+  for (const tarn__pool_stream_lists *l = buddies->streams; l != NULL;
+       l = l->next) {
+    tarn_status status = check_lists(buddies, l, &s);
     if (status != TARN_OK) return status;
   }
   if (count_hashed(buddies) != s.blocks) {

@@ -34,22 +34,22 @@ static const size_t MOST_GROWTH = (size_t)32 << 20;
 static const size_t LEAST_RESERVED = (size_t)1 << 20;
 
 typedef struct part {
-  tarn__space space;  // the first member
-  tarn__chunk chunk;
+  tarn__pool_space space;  // the first member
+  tarn__pool_chunk chunk;
   tarn_list node;
 } part;
 
 typedef struct buddy {
-  tarn__strategy base;
+  tarn__pool_strategy base;
   size_t max;      // larger blocks are left to the device; 0: all
   size_t first;    // bytes of the first chunk; 0: what suits
   size_t later;    // and of those after
   size_t padding;  // of each block
-  tarn__buddies buddies;
+  tarn__pool_buddies buddies;
   tarn_list parts;
 } buddy;
 
-static buddy *self_of(tarn__strategy *strategy) {
+static buddy *self_of(tarn__pool_strategy *strategy) {
   return (buddy *)(void *)strategy;  // the base is the first member
 }
 
@@ -59,7 +59,7 @@ static part *part_at(const tarn_list *node) {
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status read_sizes(buddy *self, tarn__options *options,
+static tarn_status read_sizes(buddy *self, tarn__pool_strategy_options *options,
                               size_t *out_unit) {
   const tarn_pool *pool = self->base.pool;
   size_t natural = pool->natural_align;
@@ -89,7 +89,8 @@ static tarn_status read_sizes(buddy *self, tarn__options *options,
   return TARN_OK;
 }
 
-static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
   buddy *self = self_of(strategy);
   tarn_list_init(&self->parts);
   size_t unit = 0;
@@ -100,7 +101,7 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   return status;
 }
 
-static void deinit(tarn__strategy *strategy) {
+static void deinit(tarn__pool_strategy *strategy) {
   buddy *self = self_of(strategy);
   while (!tarn_list_empty(&self->parts)) {
     part *p = part_at(self->parts.next);
@@ -120,8 +121,8 @@ static size_t power_above(size_t size) {
   return power;
 }
 
-static tarn_status add(buddy *self, const tarn__request *request,
-                       tarn__chunk chunk) {
+static tarn_status add(buddy *self, const tarn__pool_request *request,
+                       tarn__pool_chunk chunk) {
   part *p = tarn__host_alloc(sizeof *p);
   if (p == NULL || !tarn__buddies_reserve(&self->buddies, request->serial)) {
     tarn__chunk_begin_give(&self->base, &chunk);
@@ -130,7 +131,7 @@ static tarn_status add(buddy *self, const tarn__request *request,
     return TARN_E_NOMEM;
   }
   p->chunk = chunk;
-  p->space = (tarn__space){
+  p->space = (tarn__pool_space){
       .address = chunk.address,
       .size = chunk.size & ~(self->buddies.unit - 1),
   };
@@ -154,7 +155,7 @@ static part *find_idle(const buddy *self, unsigned how) {
   return NULL;
 }
 
-static tarn_status wait_for(const tarn__buddy *removed) {
+static tarn_status wait_for(const tarn__pool_buddy *removed) {
   tarn_status first = TARN_OK;
   for (; removed != NULL; removed = removed->chain) {
     if (removed->serial == 0) continue;
@@ -165,7 +166,7 @@ static tarn_status wait_for(const tarn__buddy *removed) {
 }
 
 static tarn_status give_back(buddy *self, part *p) {
-  tarn__buddy *removed = tarn__buddies_remove(&self->buddies, &p->space);
+  tarn__pool_buddy *removed = tarn__buddies_remove(&self->buddies, &p->space);
   tarn_list_del(&p->node);
   tarn__chunk_begin_give(&self->base, &p->chunk);
   tarn_status waited = wait_for(removed);
@@ -187,7 +188,8 @@ static tarn_status give_idle(buddy *self, size_t target, unsigned how) {
   return first;
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
   return give_idle(self_of(strategy), target, how);
 }
 
@@ -203,9 +205,10 @@ static void make_way(buddy *self, size_t size) {
 
 // A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
 // free: nobody else has been here since.
-static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
+static tarn_status grow(buddy *self, tarn__pool_request *request,
+                        size_t least) {
   if (request->no_grow) return tarn__source_refuse_growth(request);
-  tarn__growth growth = {
+  tarn__pool_growth growth = {
       .first = self->first,
       .later = self->later,
       .own = tarn__chunk_growth(self->base.held, MOST_GROWTH),
@@ -213,8 +216,8 @@ static tarn_status grow(buddy *self, tarn__request *request, size_t least) {
       .unit = self->buddies.unit,
       .halves = true};
   // Blocks are aligned to more than the unit where they are cut out.
-  tarn__request plain = {.size = request->size, .serial = request->serial};
-  tarn__piece *piece = NULL;
+  tarn__pool_request plain = {.size = request->size, .serial = request->serial};
+  tarn__pool_piece *piece = NULL;
   if (self->later == 0) make_way(self, least > growth.own ? least : growth.own);
   tarn_status status = tarn__chunk_grow(&self->base, &plain, &growth, &piece);
   request->asked |= plain.asked;
@@ -231,7 +234,7 @@ static size_t power_below(const buddy *self, size_t size) {
 }
 
 // Chunks as large as what is missing, or half of it, and so on.
-static tarn_status reserve(tarn__strategy *strategy, size_t size) {
+static tarn_status reserve(tarn__pool_strategy *strategy, size_t size) {
   buddy *self = self_of(strategy);
   const size_t *held = &strategy->pool->stats.reserved_bytes;
   size_t most = self->max;
@@ -242,7 +245,7 @@ static tarn_status reserve(tarn__strategy *strategy, size_t size) {
   while (*held < size) {
     size_t missing = size - *held;
     size_t chunk = power_below(self, missing < most ? missing : most);
-    tarn__request request = {.size = chunk};
+    tarn__pool_request request = {.size = chunk};
     tarn_status status = grow(self, &request, chunk);
     bool halves = status == TARN_FULL && chunk > LEAST_RESERVED;
     if (status != TARN_OK && !halves) return status;
@@ -253,7 +256,7 @@ static tarn_status reserve(tarn__strategy *strategy, size_t size) {
 
 // --- blocks ----------------------------------------------------------------
 
-static tarn_status size_of(const buddy *self, const tarn__request *request,
+static tarn_status size_of(const buddy *self, const tarn__pool_request *request,
                            size_t *out_size) {
   size_t sum = 0;
   if (tarn_size_add(request->size, self->padding, &sum) &&
@@ -266,9 +269,9 @@ static tarn_status size_of(const buddy *self, const tarn__request *request,
                     request->size, self->padding);
 }
 
-static tarn_status carve(buddy *self, tarn__request *request, size_t size,
-                         tarn__piece **out_piece) {
-  tarn__space *space = NULL;
+static tarn_status carve(buddy *self, tarn__pool_request *request, size_t size,
+                         tarn__pool_piece **out_piece) {
+  tarn__pool_space *space = NULL;
   uint64_t last = 0;
   if (!tarn__buddies_reserve(&self->buddies, request->serial)) {
     return TARN_E_NOMEM;
@@ -277,7 +280,7 @@ static tarn_status carve(buddy *self, tarn__request *request, size_t size,
       tarn__buddies_take(&self->buddies, size, request->align, request->serial,
                          request->own_only, &space, &last);
   if (address == 0) return TARN_FULL;
-  tarn__piece *piece =
+  tarn__pool_piece *piece =
       tarn__source_carve(&self->base, address, size - self->padding);
   if (piece == NULL) {
     tarn__buddies_give(&self->buddies, space, address, size, last);
@@ -290,8 +293,8 @@ static tarn_status carve(buddy *self, tarn__request *request, size_t size,
 }
 
 // The source pads what it asks for by itself.
-static tarn_status ask_for_one(buddy *self, tarn__request *request, size_t size,
-                               tarn__piece **out_piece) {
+static tarn_status ask_for_one(buddy *self, tarn__pool_request *request,
+                               size_t size, tarn__pool_piece **out_piece) {
   size_t pads = self->base.pool->padding;
   size_t usable = size - (pads < self->padding ? pads : self->padding);
   return tarn__source_grow(&self->base, request, usable, out_piece);
@@ -307,7 +310,7 @@ static size_t most_align(const buddy *self) {
 
 // The least block of a chunk in which |size| bytes can be had, aligned as asked
 // wherever the block begins. False: none is as large.
-static bool find_least(const buddy *self, const tarn__request *request,
+static bool find_least(const buddy *self, const tarn__pool_request *request,
                        size_t size, size_t *out_least) {
   size_t unit = self->buddies.unit;
   size_t sum = size;
@@ -317,8 +320,9 @@ static bool find_least(const buddy *self, const tarn__request *request,
   return *out_least != 0;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
   buddy *self = self_of(strategy);
   size_t size = 0;
   tarn_status status = size_of(self, request, &size);
@@ -342,7 +346,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
-// A stream without a lane has to be waited for at once.
+// A stream without a lists has to be waited for at once.
 static uint64_t known_serial(buddy *self, uint64_t serial,
                              tarn_status *out_waited) {
   *out_waited = TARN_OK;
@@ -353,20 +357,22 @@ static uint64_t known_serial(buddy *self, uint64_t serial,
   return 0;
 }
 
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
   buddy *self = self_of(strategy);
   if (piece->home == NULL) return tarn__source_shrink(strategy, piece);
   tarn_status status = TARN_OK;
   uint64_t serial = known_serial(self, piece->freed_on, &status);
   tarn_addr address = piece->address;
   size_t size = piece->size + self->padding;
-  tarn__space *space = piece->home;
+  tarn__pool_space *space = piece->home;
   tarn__source_join(strategy, piece);
   tarn__buddies_give(&self->buddies, space, address, size, serial);
   return status;
 }
 
-static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status let_go(tarn__pool_strategy *strategy,
+                          tarn__pool_piece *piece) {
   tarn_status given = give(strategy, piece);
   tarn_status status = trim(strategy, 0, 0);
   return status != TARN_OK ? status : given;
@@ -374,12 +380,13 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- what is idle ----------------------------------------------------------
 
-static void survey(tarn__strategy *strategy, tarn__survey *out) {
+static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   const buddy *self = self_of(strategy);
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->parts)
     out->idle += part_at(node)->space.size - part_at(node)->space.taken;
-  for (const tarn__lane *l = self->buddies.lanes; l != NULL; l = l->next) {
+  for (const tarn__pool_stream_lists *l = self->buddies.streams; l != NULL;
+       l = l->next) {
     if (l->orders == 0) continue;
     size_t block = (size_t)1 << (63 - __builtin_clzll(l->orders));
     if (block > out->largest) out->largest = block;
@@ -387,8 +394,8 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
   }
 }
 
-static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                         void *context) {
+static void visit_memory(const tarn__pool_strategy *strategy,
+                         tarn__pool_memory_fn *visit, void *context) {
   const buddy *self = (const buddy *)(const void *)strategy;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->parts) {
@@ -397,13 +404,13 @@ static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
   }
 }
 
-static void settle(tarn__strategy *strategy, uint64_t serial) {
+static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
   tarn__buddies_settle(&self_of(strategy)->buddies, serial);
 }
 
 // --- the invariants --------------------------------------------------------
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const buddy *self = self_of(strategy);
   size_t is_free = 0;
   size_t held = 0;
@@ -427,7 +434,7 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
                     held, strategy->held);
 }
 
-const tarn__strategy_type tarn__buddy_pool = {
+const tarn__pool_strategy_type tarn__buddy_pool = {
     .name = "buddy_pool",
     .size = sizeof(buddy),
     .init = init,

@@ -33,7 +33,7 @@ typedef struct rules {
   bool serves;          // requests
   bool shares;          // memory goes to others, and back
   bool allows[EVENTS];  // and where it leads
-  tarn__capture_state next[EVENTS];
+  tarn__pool_capture_state next[EVENTS];
 } rules;
 
 static const rules states[TARN__CAPTURE_STATES] = {
@@ -60,7 +60,7 @@ static tarn_status refuse(const tarn_pool *pool, const char *what) {
 // --- what is allowed -------------------------------------------------------
 
 tarn_status tarn__capture_admit_request(const tarn_pool *pool,
-                                        tarn__request *request) {
+                                        tarn__pool_request *request) {
   const rules *now = &states[pool->capture];
   if (!now->serves) return refuse(pool, "request");
   if (request->zero && !now->shares) return refuse(pool, "cleared block");
@@ -71,12 +71,12 @@ tarn_status tarn__capture_admit_request(const tarn_pool *pool,
 
 // Whether the block is that stream's, in the capture: nobody else's work is in
 // its memory.
-static bool is_own(const tarn__piece *piece, uint64_t serial) {
+static bool is_own(const tarn__pool_piece *piece, uint64_t serial) {
   return piece->captured && piece->taken_on == serial;
 }
 
 tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
-                                       const tarn__piece *piece,
+                                       const tarn__pool_piece *piece,
                                        uint64_t serial) {
   const rules *now = &states[pool->capture];
   bool own = now->shares || (now->serves && is_own(piece, serial));
@@ -89,7 +89,7 @@ tarn_status tarn__capture_admit_trim(const tarn_pool *pool) {
 
 // --- frees that wait -------------------------------------------------------
 
-static void put_off(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
+static void put_off(tarn_pool *pool, tarn__pool_piece *piece, uint64_t serial) {
   piece->deferred = true;
   piece->freed_on = serial;
   piece->next = pool->deferred;
@@ -98,12 +98,12 @@ static void put_off(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
 
 // Without room on the host for it, memory would leave the pool, or be waited
 // for.
-static bool is_expected(tarn__piece *piece, uint64_t serial) {
+static bool is_expected(tarn__pool_piece *piece, uint64_t serial) {
   uint64_t last = serial != 0 ? serial : piece->waits_on;
   return piece->owner->type->expect(piece->owner, piece, last);
 }
 
-bool tarn__capture_defer_free(tarn_pool *pool, tarn__piece *piece,
+bool tarn__capture_defer_free(tarn_pool *pool, tarn__pool_piece *piece,
                               uint64_t serial) {
   const rules *now = &states[pool->capture];
   if (now->shares) return false;
@@ -118,7 +118,7 @@ bool tarn__capture_defer_free(tarn_pool *pool, tarn__piece *piece,
 // wait for what this one used, whoever it was: the memory goes to the stream
 // that it was taken for, which will ask for it again. What was taken before is
 // ordered as ever, but that there is no stream at hand to be made to wait.
-static tarn_status settle(tarn_pool *pool, tarn__piece *piece) {
+static tarn_status settle(tarn_pool *pool, tarn__pool_piece *piece) {
   uint64_t serial = piece->freed_on;
   uint64_t first = piece->waits_on;
   tarn_status ordered = TARN_OK;
@@ -147,10 +147,10 @@ static tarn_status settle(tarn_pool *pool, tarn__piece *piece) {
 // The first failure is returned.
 static tarn_status settle_all(tarn_pool *pool) {
   tarn_status first = TARN_OK;
-  tarn__piece *rest = pool->deferred;
+  tarn__pool_piece *rest = pool->deferred;
   pool->deferred = NULL;
   while (rest != NULL) {
-    tarn__piece *piece = rest;
+    tarn__pool_piece *piece = rest;
     rest = piece->next;
     piece->next = NULL;
     tarn_status status = settle(pool, piece);

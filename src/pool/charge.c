@@ -1,16 +1,16 @@
-// Charges: memory of the device that others took, on the books of the pool.
+// Charges: device memory taken by others, counted in a pool.
 //
 // Invariants (tarn__front_check walks them):
 //   * charged_bytes is the sum over all tags
 //   * with what is reserved and on its way it was within the limit when it was
-//     put on the books
+//     counted
 #include <stdio.h>
 
 #include "base/bytes.h"
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/ladder.h"
+#include "pool/reclaim.h"
 
 void tarn__front_describe_charges(const tarn_pool *pool,
                                   char out[TARN__CHARGES_SIZE]) {
@@ -28,15 +28,15 @@ static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
 }
 
 // Room is made as for a block, which needs no strategy once there is some.
-static tarn_status find_room(tarn_pool *pool, const tarn__request *request,
+static tarn_status find_room(tarn_pool *pool, const tarn__pool_request *request,
                              tarn_tag tag) {
-  tarn__ladder ladder;
+  tarn__pool_reclaim reclaim;
   tarn_status status = tarn__source_check_limit(pool, request->size);
   if (status == TARN_OK) return status;
-  tarn__ladder_begin(&ladder, pool, request, tag);
-  while (status != TARN_OK && tarn__ladder_climb(&ladder))
+  tarn__reclaim_begin(&reclaim, pool, request, tag);
+  while (status != TARN_OK && tarn__reclaim_next(&reclaim))
     status = tarn__source_check_limit(pool, request->size);
-  return status == TARN_OK ? status : tarn__ladder_fail(&ladder);
+  return status == TARN_OK ? status : tarn__reclaim_fail(&reclaim);
 }
 
 static void enter(tarn_pool *pool, size_t size, tarn_tag tag) {
@@ -47,7 +47,7 @@ static void enter(tarn_pool *pool, size_t size, tarn_tag tag) {
   tarn__front_note_charge(pool, TARN_POOL_EVENT_CHARGE, size, tag);
 }
 
-static tarn_status charge(tarn_pool *pool, const tarn__request *request,
+static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request,
                           tarn_tag tag) {
   tarn_status status = tarn__front_prepare_tag(pool, tag);
   if (status == TARN_OK) status = find_room(pool, request, tag);
@@ -65,12 +65,12 @@ static tarn_status charge(tarn_pool *pool, const tarn__request *request,
 tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
   tarn_status status = check(pool, tag);
   if (status != TARN_OK || size == 0) return status;
-  tarn__request request = {
+  tarn__pool_request request = {
       .size = size, .align = pool->natural_align, .charge = true};
-  tarn__refusal refusal = {.size = size, .tag = tag, .noted = true};
+  tarn__pool_refusal refusal = {.size = size, .tag = tag, .noted = true};
   tarn__front_enter(pool);
   status = charge(pool, &request, tag);
-  tarn__full_shot *shot =
+  tarn__pool_full_shot *shot =
       status == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);

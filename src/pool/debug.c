@@ -20,17 +20,17 @@ static const size_t DEFAULT_QUARANTINE = (size_t)64 << 20;
 
 // --- looking without the lock ----------------------------------------------
 
-void tarn__debug_await_look(tarn_pool *pool, const tarn__piece *piece) {
+void tarn__debug_await_look(tarn_pool *pool, const tarn__pool_piece *piece) {
   while ((piece->marks & TARN__MARK_LOOKED) != 0)
     tarn__front_wait(pool);
 }
 
-void tarn__debug_begin_look(tarn_pool *pool, tarn__piece *piece) {
+void tarn__debug_begin_look(tarn_pool *pool, tarn__pool_piece *piece) {
   piece->marks |= TARN__MARK_LOOKED;
   tarn__front_leave(pool);
 }
 
-void tarn__debug_end_look(tarn_pool *pool, tarn__piece *piece) {
+void tarn__debug_end_look(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn__front_enter(pool);
   piece->marks &= (uint8_t)~TARN__MARK_LOOKED;
   pthread_cond_broadcast(&pool->returned);
@@ -49,9 +49,9 @@ void tarn__debug_end_work(tarn_pool *pool) {
 
 // --- findings --------------------------------------------------------------
 
-void tarn__debug_describe(const tarn__piece *piece, tarn_pool_finding_kind kind,
-                          size_t offset, unsigned char byte,
-                          tarn_pool_finding *out) {
+void tarn__debug_describe(const tarn__pool_piece *piece,
+                          tarn_pool_finding_kind kind, size_t offset,
+                          unsigned char byte, tarn_pool_finding *out) {
   *out = (tarn_pool_finding){
       .struct_size = sizeof *out,
       .kind = kind,
@@ -84,7 +84,7 @@ tarn_status tarn__debug_fail(const tarn_pool *pool,
   return tarn__fail_text(TARN_E_CORRUPT, text);
 }
 
-static void note_finding(tarn_pool *pool, tarn__debug *debug,
+static void note_finding(tarn_pool *pool, tarn__pool_debug *debug,
                          const tarn_pool_finding *finding, bool told) {
   char text[TEXT_MAX + 1];
   say(pool, finding, text, sizeof text);
@@ -102,7 +102,7 @@ static void note_finding(tarn_pool *pool, tarn__debug *debug,
 
 void tarn__debug_note(tarn_pool *pool, tarn_status looked,
                       const tarn_pool_finding *finding, bool told) {
-  tarn__debug *debug = tarn__debug_of(pool);
+  tarn__pool_debug *debug = tarn__debug_of(pool);
   if (looked != TARN_OK) {
     debug->stats.unverified++;
     return;
@@ -116,19 +116,19 @@ void tarn__debug_note(tarn_pool *pool, tarn_status looked,
 // --- switching on and off --------------------------------------------------
 
 // |fresh| becomes the pool's if it has none.
-static tarn__debug *adopt(tarn_pool *pool, tarn__debug *fresh) {
-  tarn__debug *debug = tarn__debug_of(pool);
+static tarn__pool_debug *adopt(tarn_pool *pool, tarn__pool_debug *fresh) {
+  tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug != NULL) return debug;
   atomic_store_explicit(&pool->debug, fresh, memory_order_relaxed);
   return fresh;
 }
 
 static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
-  tarn__debug *fresh = tarn__host_alloc(sizeof *fresh);
+  tarn__pool_debug *fresh = tarn__host_alloc(sizeof *fresh);
   if (fresh == NULL) return TARN_E_NOMEM;
   tarn__front_enter(pool);
-  tarn__stage_strike(pool);
-  tarn__debug *debug = adopt(pool, fresh);
+  tarn__step_layout_drop(pool);
+  tarn__pool_debug *debug = adopt(pool, fresh);
   debug->flags = o->flags != 0 ? o->flags : ALL;
   debug->found = o->found;
   debug->context = o->context;
@@ -145,7 +145,7 @@ static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
 static tarn_status switch_off(tarn_pool *pool) {
   tarn_status status = TARN_OK;
   tarn__front_enter(pool);
-  tarn__debug *debug = tarn__debug_of(pool);
+  tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug != NULL) {
     debug->flags = 0;
     debug->capacity = 0;
@@ -155,7 +155,7 @@ static tarn_status switch_off(tarn_pool *pool) {
   return status;
 }
 
-void tarn__debug_destroy(tarn__debug *debug) {
+void tarn__debug_destroy(tarn__pool_debug *debug) {
   tarn__host_free(debug, sizeof *debug);
 }
 
@@ -235,18 +235,18 @@ tarn_status tarn__debug_begin(tarn_pool *pool) {
 // --- checking and reporting ------------------------------------------------
 
 // One walk at a time: each trusts its place in the quarantine.
-static void begin_walk(tarn_pool *pool, tarn__debug *debug) {
+static void begin_walk(tarn_pool *pool, tarn__pool_debug *debug) {
   while (debug->walking)
     tarn__front_wait(pool);
   debug->walking = true;
 }
 
-static void end_walk(tarn_pool *pool, tarn__debug *debug) {
+static void end_walk(tarn_pool *pool, tarn__pool_debug *debug) {
   debug->walking = false;
   pthread_cond_broadcast(&pool->returned);
 }
 
-static tarn_status walk(tarn_pool *pool, tarn__debug *debug) {
+static tarn_status walk(tarn_pool *pool, tarn__pool_debug *debug) {
   begin_walk(pool, debug);
   tarn_status status = tarn__quarantine_walk(pool);
   tarn_status guards = tarn__guards_walk(pool);
@@ -266,7 +266,7 @@ tarn_status tarn_pool_debug_check(tarn_pool *pool) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
-  tarn__debug *debug = tarn__debug_of(pool);
+  tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug != NULL) status = walk(pool, debug);
   tarn__front_leave(pool);
   return status;
@@ -287,7 +287,7 @@ tarn_status tarn_pool_debug_report(tarn_pool *pool,
   if (status != TARN_OK) return status;
   tarn_pool_debug_stats stats = {0};
   tarn__front_enter(pool);
-  const tarn__debug *debug = tarn__debug_of(pool);
+  const tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug != NULL) {
     stats = debug->stats;
     stats.flags = debug->flags;

@@ -1,7 +1,7 @@
 // debug.h - blocks that show how they are misused: guards, poison, quarantine.
 //
-// A pool that debugs has a tarn__debug; the others have none, and pay a look at
-// a pointer for each request and at a byte of the piece for each free.
+// A pool that debugs has a tarn__pool_debug; the others have none, and pay a
+// look at a pointer for each request and at a byte of the piece for each free.
 //
 //   alloc ─► dress ─► [ fresh ....... | guard ]   out, marked with what it has
 //                                         │
@@ -10,7 +10,7 @@
 //        ─► verify, when it leaves ─► its strategy
 //
 // debug.c has the options and what was found, guards.c blocks that are out,
-// quarantine.c those that were freed, shade.c the bytes.
+// quarantine.c those that were freed, poison.h the bytes.
 #ifndef TARN_POOL_DEBUG_H_
 #define TARN_POOL_DEBUG_H_
 
@@ -28,32 +28,32 @@ enum {
 enum { TARN__GUARD = 64 };  // bytes behind each block at least
 
 // Guarded by the pool's lock, and never freed before the pool.
-typedef struct tarn__debug {
+typedef struct tarn__pool_debug {
   uint32_t flags;   // of blocks that are taken from now on; 0: switched off
   size_t capacity;  // bytes that the quarantine may hold
   tarn_pool_debug_fn *found;
   void *context;
 
-  tarn__piece *first;  // in quarantine, linked by |next|
-  tarn__piece *last;
+  tarn__pool_piece *first;  // in quarantine, linked by |next|
+  tarn__pool_piece *last;
   tarn_pool_debug_stats stats;
 
   bool walking;     // a thread walks all blocks
   uint64_t untold;  // findings that no status has told
   char text[256];   // of the first of them
-} tarn__debug;
+} tarn__pool_debug;
 
 // What a block had before it was resized.
-typedef struct tarn__debug_resizing {
+typedef struct tarn__pool_debug_resizing {
   size_t guard;   // bytes that it needs behind what it gets
   size_t usable;  // bytes that it could use
-} tarn__debug_resizing;
+} tarn__pool_debug_resizing;
 
 // As the environment says, for a pool that is being made.
 TARN_MUST_CHECK tarn_status tarn__debug_begin(tarn_pool *pool);
-void tarn__debug_destroy(tarn__debug *debug);
+void tarn__debug_destroy(tarn__pool_debug *debug);
 
-static inline size_t tarn__debug_usable(const tarn__piece *piece) {
+static inline size_t tarn__debug_usable(const tarn__pool_piece *piece) {
   return (piece->marks & TARN_POOL_DEBUG_GUARDS) != 0 ? piece->requested
                                                       : piece->size;
 }
@@ -62,35 +62,35 @@ static inline size_t tarn__debug_usable(const tarn__piece *piece) {
 // one. The pool debugs; the lock is not held, nor for the next two. The second
 // fills a piece that nobody has yet, |stream| done with it; the third is for
 // one that is dressed and is nobody's again.
-uint32_t tarn__debug_admit(tarn_pool *pool, tarn__request *request);
+uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request);
 TARN_MUST_CHECK tarn_status tarn__debug_dress(tarn_place place,
-                                              const tarn__piece *piece,
+                                              const tarn__pool_piece *piece,
                                               uint32_t flags,
                                               tarn_stream *stream);
-void tarn__debug_strip(tarn_place place, const tarn__piece *piece);
+void tarn__debug_strip(tarn_place place, const tarn__pool_piece *piece);
 
-// A piece that is dressed gets its marks, as it comes on the books; or it is
+// A piece that is dressed gets its marks when it is counted; or it is
 // told that it could not be dressed. The lock is held.
-void tarn__debug_mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
                       tarn_status dressed);
 
 // tarn__front_take of a pool that debugs; the lock is not held.
 TARN_MUST_CHECK tarn_status tarn__debug_alloc(tarn_pool *pool,
-                                              tarn__request *request,
+                                              tarn__pool_request *request,
                                               tarn_tag tag, tarn_stream *stream,
                                               tarn_block *out_block);
 
 // tarn__front_give of a piece with marks. The lock is held here and below, and
 // let go meanwhile. TARN_E_CORRUPT: freed, but something was written behind it.
-tarn_status tarn__debug_give(tarn_pool *pool, tarn__piece *piece,
+tarn_status tarn__debug_give(tarn_pool *pool, tarn__pool_piece *piece,
                              uint64_t serial);
 
 // Around the resizing of a piece with marks, which no other thread may free
 // meanwhile: takes the guard away, puts one behind the new size.
-tarn__debug_resizing tarn__debug_before_resize(tarn_pool *pool,
-                                               tarn__piece *piece);
-void tarn__debug_after_resize(tarn_pool *pool, tarn__piece *piece,
-                              const tarn__debug_resizing *before,
+tarn__pool_debug_resizing tarn__debug_before_resize(tarn_pool *pool,
+                                                    tarn__pool_piece *piece);
+void tarn__debug_after_resize(tarn_pool *pool, tarn__pool_piece *piece,
+                              const tarn__pool_debug_resizing *before,
                               uint64_t serial);
 
 // Empties the quarantine. True if there was something in it. Also of a pool
@@ -110,19 +110,19 @@ tarn_status tarn__guards_walk(tarn_pool *pool);
 
 // The guard of a block that is out, or was until now; the lock is not held.
 TARN_MUST_CHECK tarn_status tarn__guard_verify(tarn_place place,
-                                               const tarn__piece *piece,
+                                               const tarn__pool_piece *piece,
                                                tarn_pool_finding *out);
 
 // A finding of |kind| in |piece|, whose bytes from |from| on were compared.
-void tarn__debug_describe(const tarn__piece *piece, tarn_pool_finding_kind kind,
-                          size_t offset, unsigned char byte,
-                          tarn_pool_finding *out);
+void tarn__debug_describe(const tarn__pool_piece *piece,
+                          tarn_pool_finding_kind kind, size_t offset,
+                          unsigned char byte, tarn_pool_finding *out);
 
 // Around a look at the bytes of a piece that is out or in quarantine, with the
 // lock let go. Whoever ends the piece's state waits for the look's end.
-void tarn__debug_begin_look(tarn_pool *pool, tarn__piece *piece);
-void tarn__debug_end_look(tarn_pool *pool, tarn__piece *piece);
-void tarn__debug_await_look(tarn_pool *pool, const tarn__piece *piece);
+void tarn__debug_begin_look(tarn_pool *pool, tarn__pool_piece *piece);
+void tarn__debug_end_look(tarn_pool *pool, tarn__pool_piece *piece);
+void tarn__debug_await_look(tarn_pool *pool, const tarn__pool_piece *piece);
 
 // Around work on the bytes of a piece that is nobody's, with the lock let go; a
 // request that finds no room waits for it.

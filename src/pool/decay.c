@@ -53,7 +53,7 @@ static size_t part_of(size_t held, size_t need, size_t high) {
 }
 
 static void end_period(tarn_pool *pool) {
-  tarn__decay *decay = &pool->decay;
+  tarn__pool_decay *decay = &pool->decay;
   size_t held = pool->stats.reserved_bytes;
   size_t need = decay->peak;
   bool asked = pool->stats.device_allocs != decay->asked;

@@ -4,7 +4,7 @@
 
 #include "tarn/pool.h"
 
-typedef struct tarn__decay {
+typedef struct tarn__pool_decay {
   // Guarded by the pool's lock.
   size_t peak;     // the most that was live at once in this period
   size_t high;     // and in the period for which |target| was set
@@ -15,7 +15,7 @@ typedef struct tarn__decay {
   tarn_list node;    // among the pools that decay
   uint64_t idle_ns;  // the length of a period; 0: none, it is in no list
   uint64_t due;      // when this one ends
-} tarn__decay;
+} tarn__pool_decay;
 
 // The pool is about to end: it decays no more. No lock of the pool is held.
 void tarn__decay_end(tarn_pool *pool);

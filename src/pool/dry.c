@@ -28,25 +28,25 @@ static const size_t STEP = (size_t)2 << 20;
 // What there is without a limit, if the device has less.
 static const size_t UNLIMITED = (size_t)1 << 40;
 
-typedef struct tarn__dry {
+typedef struct tarn__pool_dry {
   pthread_mutex_t lock;  // guards |arena|
   tarn_arena *arena;     // of the addresses, less BASE
   size_t total;          // bytes that the device is said to have
   atomic_size_t given;   // of them, and not yet given back
-} tarn__dry;
+} tarn__pool_dry;
 
 // --- what the device is like -----------------------------------------------
 
 // Whatever it pretends to have can be had at once.
-static tarn_status most(const tarn__supply *supply, size_t *out_most) {
+static tarn_status most(const tarn__pool_supply *supply, size_t *out_most) {
   tarn_status status = tarn__device_most(supply->device, out_most);
   if (*out_most < supply->dry->total) *out_most = supply->dry->total;
   return status;
 }
 
-static tarn_status memory(const tarn__supply *supply, size_t *out_total,
+static tarn_status memory(const tarn__pool_supply *supply, size_t *out_total,
                           size_t *out_free) {
-  tarn__dry *dry = supply->dry;
+  tarn__pool_dry *dry = supply->dry;
   size_t given = atomic_load_explicit(&dry->given, memory_order_relaxed);
   // A limit that it began with may be gone by now.
   size_t all = dry->total > UNLIMITED ? dry->total : UNLIMITED;
@@ -55,19 +55,19 @@ static tarn_status memory(const tarn__supply *supply, size_t *out_total,
   return TARN_OK;
 }
 
-static void count_given(tarn__dry *dry, size_t size) {
+static void count_given(tarn__pool_dry *dry, size_t size) {
   atomic_fetch_add_explicit(&dry->given, size, memory_order_relaxed);
 }
 
-static void count_back(tarn__dry *dry, size_t size) {
+static void count_back(tarn__pool_dry *dry, size_t size) {
   atomic_fetch_sub_explicit(&dry->given, size, memory_order_relaxed);
 }
 
 // --- addresses -------------------------------------------------------------
 
-static tarn_status reserve(const tarn__supply *supply, size_t size,
+static tarn_status reserve(const tarn__pool_supply *supply, size_t size,
                            size_t align, tarn_addr *out_addr) {
-  tarn__dry *dry = supply->dry;
+  tarn__pool_dry *dry = supply->dry;
   size_t offset = 0;
   *out_addr = 0;
   pthread_mutex_lock(&dry->lock);
@@ -77,9 +77,9 @@ static tarn_status reserve(const tarn__supply *supply, size_t size,
   return status;
 }
 
-static tarn_status release(const tarn__supply *supply, tarn_addr addr,
+static tarn_status release(const tarn__pool_supply *supply, tarn_addr addr,
                            size_t size) {
-  tarn__dry *dry = supply->dry;
+  tarn__pool_dry *dry = supply->dry;
   (void)size;
   pthread_mutex_lock(&dry->lock);
   tarn_status status = tarn_arena_free(dry->arena, (size_t)(addr - BASE));
@@ -87,7 +87,7 @@ static tarn_status release(const tarn__supply *supply, tarn_addr addr,
   return status;
 }
 
-static tarn_status take(const tarn__supply *supply, uint64_t serial,
+static tarn_status take(const tarn__pool_supply *supply, uint64_t serial,
                         size_t size, tarn_addr *out_addr) {
   (void)serial;
   tarn_status status = reserve(supply, size, 0, out_addr);
@@ -95,7 +95,7 @@ static tarn_status take(const tarn__supply *supply, uint64_t serial,
   return status;
 }
 
-static tarn_status give(const tarn__supply *supply, uint64_t serial,
+static tarn_status give(const tarn__pool_supply *supply, uint64_t serial,
                         tarn_addr addr, size_t size) {
   (void)serial;
   count_back(supply->dry, size);
@@ -104,20 +104,21 @@ static tarn_status give(const tarn__supply *supply, uint64_t serial,
 
 // --- memory ----------------------------------------------------------------
 
-static tarn_status create(const tarn__supply *supply, size_t size,
+static tarn_status create(const tarn__pool_supply *supply, size_t size,
                           tarn_memory *out_memory) {
   count_given(supply->dry, size);
   *out_memory = size;
   return TARN_OK;
 }
 
-static tarn_status destroy(const tarn__supply *supply, tarn_memory handle) {
+static tarn_status destroy(const tarn__pool_supply *supply,
+                           tarn_memory handle) {
   count_back(supply->dry, (size_t)handle);
   return TARN_OK;
 }
 
-static tarn_status map(const tarn__supply *supply, tarn_addr addr, size_t size,
-                       tarn_memory handle) {
+static tarn_status map(const tarn__pool_supply *supply, tarn_addr addr,
+                       size_t size, tarn_memory handle) {
   (void)supply;
   (void)addr;
   (void)size;
@@ -125,7 +126,7 @@ static tarn_status map(const tarn__supply *supply, tarn_addr addr, size_t size,
   return TARN_OK;
 }
 
-static tarn_status do_nothing(const tarn__supply *supply, tarn_addr addr,
+static tarn_status do_nothing(const tarn__pool_supply *supply, tarn_addr addr,
                               size_t size) {
   (void)supply;
   (void)addr;
@@ -133,7 +134,7 @@ static tarn_status do_nothing(const tarn__supply *supply, tarn_addr addr,
   return TARN_OK;
 }
 
-static const tarn__supply_calls dry_calls = {
+static const tarn__pool_supply_calls dry_calls = {
     .most = most,
     .memory = memory,
     .take = take,
@@ -149,7 +150,8 @@ static const tarn__supply_calls dry_calls = {
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status start(tarn__dry *dry, tarn_device *device, size_t total) {
+static tarn_status start(tarn__pool_dry *dry, tarn_device *device,
+                         size_t total) {
   tarn_arena_options options = {
       .struct_size = sizeof options, .size = SPACE, .granule = STEP};
   size_t available = 0;
@@ -162,11 +164,11 @@ static tarn_status start(tarn__dry *dry, tarn_device *device, size_t total) {
   return status != TARN_OK ? status : tarn_arena_create(&options, &dry->arena);
 }
 
-tarn_status tarn__supply_init_dry(tarn__supply *supply, tarn_place place,
+tarn_status tarn__supply_init_dry(tarn__pool_supply *supply, tarn_place place,
                                   tarn_device *device, size_t total) {
-  *supply =
-      (tarn__supply){.calls = &dry_calls, .place = place, .device = device};
-  tarn__dry *dry = tarn__host_alloc(sizeof *dry);
+  *supply = (tarn__pool_supply){
+      .calls = &dry_calls, .place = place, .device = device};
+  tarn__pool_dry *dry = tarn__host_alloc(sizeof *dry);
   if (dry == NULL) return TARN_E_NOMEM;
   tarn_status status = start(dry, device, total);
   if (status != TARN_OK) {
@@ -180,8 +182,8 @@ tarn_status tarn__supply_init_dry(tarn__supply *supply, tarn_place place,
 
 // In a child of fork another thread of the parent may have been inside: then it
 // is left behind, as it is.
-void tarn__supply_deinit(tarn__supply *supply) {
-  tarn__dry *dry = supply->dry;
+void tarn__supply_deinit(tarn__pool_supply *supply) {
+  tarn__pool_dry *dry = supply->dry;
   supply->dry = NULL;
   if (dry == NULL || pthread_mutex_trylock(&dry->lock) != 0) return;
   pthread_mutex_unlock(&dry->lock);

@@ -9,19 +9,20 @@
 #include "base/os.h"
 #include "base/status.h"
 
-uint64_t tarn__events_oldest(const tarn__events *events) {
+uint64_t tarn__events_oldest(const tarn__pool_events *events) {
   uint64_t room = events->room;
   uint64_t within = events->next > room ? events->next - room : 0;
   return within > events->first ? within : events->first;
 }
 
-static tarn_pool_event *slot_of(const tarn__events *events, uint64_t number) {
+static tarn_pool_event *slot_of(const tarn__pool_events *events,
+                                uint64_t number) {
   return &events->ring[number & (events->room - 1)];
 }
 
 // --- room ------------------------------------------------------------------
 
-void tarn__events_deinit(tarn__events *events) {
+void tarn__events_deinit(tarn__pool_events *events) {
   tarn__host_free_array(events->ring, events->room, sizeof *events->ring);
   events->ring = NULL;
   events->room = 0;
@@ -36,8 +37,8 @@ static bool round_up(size_t count, size_t *out_room) {
   return room >= count;
 }
 
-tarn_status tarn__events_make_room(tarn__events *events, size_t count) {
-  tarn__events grown = *events;
+tarn_status tarn__events_make_room(tarn__pool_events *events, size_t count) {
+  tarn__pool_events grown = *events;
   if (count == 0) {
     tarn__events_deinit(events);
     return TARN_OK;
@@ -70,7 +71,7 @@ uint32_t tarn__events_thread(void) {
   return own_number;
 }
 
-tarn_pool_event *tarn__events_add(tarn__events *events,
+tarn_pool_event *tarn__events_add(tarn__pool_events *events,
                                   tarn_pool_event_kind kind, bool timed) {
   assert(events->room != 0);
   tarn_pool_event *event = slot_of(events, events->next);
@@ -81,7 +82,7 @@ tarn_pool_event *tarn__events_add(tarn__events *events,
 }
 
 // In two parts at most: up to the end of the ring, and from its beginning.
-size_t tarn__events_read(const tarn__events *events, uint64_t from,
+size_t tarn__events_read(const tarn__pool_events *events, uint64_t from,
                          tarn_pool_event *out, size_t room,
                          uint64_t *out_next) {
   uint64_t begin = tarn__events_oldest(events);

@@ -15,14 +15,14 @@ enum {
 // overflow.
 static const uint64_t SPACE = UINT64_C(1) << 62;
 
-typedef struct tarn__extent_slab {
-  struct tarn__extent_slab *next;
-  tarn__extent nodes[SLAB];
+typedef struct tarn__pool_extent_slab {
+  struct tarn__pool_extent_slab *next;
+  tarn__pool_extent nodes[SLAB];
 } extent_slab;
 
 // --- nodes and bins --------------------------------------------------------
 
-static bool add_slab(tarn__extents *extents) {
+static bool add_slab(tarn__pool_extents *extents) {
   extent_slab *slab = tarn__host_alloc(sizeof *slab);
   if (slab == NULL) return false;
   slab->next = extents->slabs;
@@ -33,28 +33,29 @@ static bool add_slab(tarn__extents *extents) {
   return true;
 }
 
-static tarn__extent *take_node(tarn__extents *extents) {
+static tarn__pool_extent *take_node(tarn__pool_extents *extents) {
   tarn_list *node = extents->unused.next;
   tarn_list_del(node);
   extents->spare--;
   return tarn__extent_of_node(node);
 }
 
-static void leave_node(tarn__extents *extents, tarn__extent *e) {
+static void leave_node(tarn__pool_extents *extents, tarn__pool_extent *e) {
   tarn_list_add(&extents->unused, &e->node);
   extents->spare++;
 }
 
-tarn__bins *tarn__row_bins(const tarn__extents *extents, uint64_t serial) {
-  tarn__bins *bins = extents->bins;
+tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
+                                uint64_t serial) {
+  tarn__pool_bins *bins = extents->bins;
   while (bins != NULL && bins->serial != serial)
     bins = bins->next;
   return bins;
 }
 
 // Those of a stream whose holes are all gone serve another one.
-static tarn__bins *find_empty_bins(const tarn__extents *extents) {
-  tarn__bins *bins = extents->bins->next;
+static tarn__pool_bins *find_empty_bins(const tarn__pool_extents *extents) {
+  tarn__pool_bins *bins = extents->bins->next;
   // A claim that fails gives holes back to bins that it may have emptied.
   if (extents->promised != 0) return NULL;
   while (bins != NULL && bins->bytes != 0)
@@ -62,8 +63,8 @@ static tarn__bins *find_empty_bins(const tarn__extents *extents) {
   return bins;
 }
 
-static bool make_bins(tarn__extents *extents, uint64_t serial) {
-  tarn__bins *bins = find_empty_bins(extents);
+static bool make_bins(tarn__pool_extents *extents, uint64_t serial) {
+  tarn__pool_bins *bins = find_empty_bins(extents);
   if (bins == NULL) {
     bins = tarn__host_alloc(sizeof *bins);
     if (bins == NULL) return false;
@@ -74,11 +75,11 @@ static bool make_bins(tarn__extents *extents, uint64_t serial) {
   return true;
 }
 
-bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial) {
+bool tarn__extents_knows(const tarn__pool_extents *extents, uint64_t serial) {
   return tarn__row_bins(extents, serial) != NULL;
 }
 
-static bool have_nodes(tarn__extents *extents, size_t count) {
+static bool have_nodes(tarn__pool_extents *extents, size_t count) {
   count += extents->promised + extents->set_aside;
   while (extents->spare < count) {
     if (!add_slab(extents)) return false;
@@ -86,12 +87,12 @@ static bool have_nodes(tarn__extents *extents, size_t count) {
   return true;
 }
 
-bool tarn__extents_reserve(tarn__extents *extents, uint64_t serial) {
+bool tarn__extents_reserve(tarn__pool_extents *extents, uint64_t serial) {
   if (!have_nodes(extents, SPARE)) return false;
   return tarn__row_bins(extents, serial) != NULL || make_bins(extents, serial);
 }
 
-bool tarn__extents_set_aside(tarn__extents *extents, size_t count) {
+bool tarn__extents_set_aside(tarn__pool_extents *extents, size_t count) {
   if (!have_nodes(extents, count)) return false;
   extents->set_aside += count;
   return true;
@@ -99,24 +100,24 @@ bool tarn__extents_set_aside(tarn__extents *extents, size_t count) {
 
 // --- the row of extents ----------------------------------------------------
 
-static void hang(tarn__extents *extents, tarn__extent *e) {
+static void hang(tarn__pool_extents *extents, tarn__pool_extent *e) {
   if (e->kind == TARN__EXTENT_OPEN) tarn__bins_hang(e->bins, e);
   if (e->kind != TARN__EXTENT_BARE) return;
   tarn_list_add(&extents->bare, &e->node);
   extents->bare_count++;
 }
 
-static void unhang(tarn__extents *extents, tarn__extent *e) {
+static void unhang(tarn__pool_extents *extents, tarn__pool_extent *e) {
   if (e->kind == TARN__EXTENT_OPEN) tarn__bins_unhang(e->bins, e);
   if (e->kind != TARN__EXTENT_BARE) return;
   tarn_list_del(&e->node);
   extents->bare_count--;
 }
 
-tarn__extent *tarn__row_cut(tarn__extents *extents, tarn__extent *e,
-                            uint64_t offset) {
-  tarn__extent *rest = take_node(extents);
-  *rest = (tarn__extent){
+tarn__pool_extent *tarn__row_cut(tarn__pool_extents *extents,
+                                 tarn__pool_extent *e, uint64_t offset) {
+  tarn__pool_extent *rest = take_node(extents);
+  *rest = (tarn__pool_extent){
       .offset = offset,
       .size = (size_t)(tarn__extent_end(e) - offset),
       .before = e,
@@ -131,15 +132,15 @@ tarn__extent *tarn__row_cut(tarn__extents *extents, tarn__extent *e,
   return rest;
 }
 
-void tarn__row_join(tarn__extents *extents, tarn__extent *e) {
-  tarn__extent *gone = e->after;
+void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e) {
+  tarn__pool_extent *gone = e->after;
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != NULL) e->after->before = e;
   leave_node(extents, gone);
 }
 
-static bool can_join(const tarn__extent *a, const tarn__extent *b) {
+static bool can_join(const tarn__pool_extent *a, const tarn__pool_extent *b) {
   if (a == NULL || b == NULL || a->kind != b->kind || b->wall) return false;
   if (a->kind == TARN__EXTENT_TAKEN) return false;
   uint64_t x = tarn__extent_serial(a);
@@ -148,19 +149,21 @@ static bool can_join(const tarn__extent *a, const tarn__extent *b) {
 }
 
 // |e| hangs nowhere, what stands behind it does.
-static void join_hanging(tarn__extents *extents, tarn__extent *e) {
+static void join_hanging(tarn__pool_extents *extents, tarn__pool_extent *e) {
   unhang(extents, e->after);
   if (tarn__extent_serial(e) == 0) e->bins = e->after->bins;
   tarn__row_join(extents, e);
 }
 
-tarn__extent *tarn__row_settle(tarn__extents *extents, tarn__extent *e,
-                               tarn__extent_kind kind, tarn__bins *bins) {
+tarn__pool_extent *tarn__row_settle(tarn__pool_extents *extents,
+                                    tarn__pool_extent *e,
+                                    tarn__pool_extent_kind kind,
+                                    tarn__pool_bins *bins) {
   e->kind = kind;
   e->bins = kind == TARN__EXTENT_OPEN ? bins : NULL;
   if (can_join(e, e->after)) join_hanging(extents, e);
   if (can_join(e->before, e)) {
-    tarn__extent *front = e->before;
+    tarn__pool_extent *front = e->before;
     unhang(extents, front);
     if (tarn__extent_serial(front) == 0) front->bins = e->bins;
     tarn__row_join(extents, front);
@@ -170,12 +173,13 @@ tarn__extent *tarn__row_settle(tarn__extents *extents, tarn__extent *e,
   return e;
 }
 
-tarn__extent *tarn__row_carve(tarn__extents *extents, tarn__extent *e,
-                              uint64_t from, uint64_t to) {
+tarn__pool_extent *tarn__row_carve(tarn__pool_extents *extents,
+                                   tarn__pool_extent *e, uint64_t from,
+                                   uint64_t to) {
   unhang(extents, e);
   if (to < tarn__extent_end(e)) hang(extents, tarn__row_cut(extents, e, to));
   if (from > e->offset) {
-    tarn__extent *front = e;
+    tarn__pool_extent *front = e;
     e = tarn__row_cut(extents, e, from);
     hang(extents, front);
   }
@@ -186,9 +190,9 @@ tarn__extent *tarn__row_carve(tarn__extents *extents, tarn__extent *e,
 
 // --- beginning and end -----------------------------------------------------
 
-tarn_status tarn__extents_init(tarn__extents *extents, size_t granule,
+tarn_status tarn__extents_init(tarn__pool_extents *extents, size_t granule,
                                size_t page) {
-  *extents = (tarn__extents){.granule = granule, .page = page};
+  *extents = (tarn__pool_extents){.granule = granule, .page = page};
   tarn_list_init(&extents->bare);
   tarn_list_init(&extents->unused);
   extents->bins = tarn__host_alloc(sizeof *extents->bins);
@@ -198,22 +202,22 @@ tarn_status tarn__extents_init(tarn__extents *extents, size_t granule,
   }
   tarn__bins_init(extents->bins, 0, granule);
   extents->first = take_node(extents);
-  *extents->first = (tarn__extent){.size = SPACE};
+  *extents->first = (tarn__pool_extent){.size = SPACE};
   return TARN_OK;
 }
 
-void tarn__extents_deinit(tarn__extents *extents) {
+void tarn__extents_deinit(tarn__pool_extents *extents) {
   while (extents->slabs != NULL) {
     extent_slab *slab = extents->slabs;
     extents->slabs = slab->next;
     tarn__host_free(slab, sizeof *slab);
   }
   while (extents->bins != NULL) {
-    tarn__bins *bins = extents->bins;
+    tarn__pool_bins *bins = extents->bins;
     extents->bins = bins->next;
     tarn__host_free(bins, sizeof *bins);
   }
-  *extents = (tarn__extents){0};
+  *extents = (tarn__pool_extents){0};
 }
 
 bool tarn__extents_reach(uint64_t offset, uint64_t size) {
@@ -221,42 +225,44 @@ bool tarn__extents_reach(uint64_t offset, uint64_t size) {
 }
 
 // A walk, since it is only for calls that ask the device, which take longer.
-static tarn__extent *find_outside(const tarn__extents *extents,
-                                  uint64_t offset) {
-  tarn__extent *e = extents->first;
+static tarn__pool_extent *find_outside(const tarn__pool_extents *extents,
+                                       uint64_t offset) {
+  tarn__pool_extent *e = extents->first;
   while (offset - e->offset >= e->size)
     e = e->after;
   return e;
 }
 
-bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
-                              uint64_t size) {
+bool tarn__extents_is_outside(const tarn__pool_extents *extents,
+                              uint64_t offset, uint64_t size) {
   if (!tarn__extents_reach(offset, size)) return false;
-  const tarn__extent *e = find_outside(extents, offset);
+  const tarn__pool_extent *e = find_outside(extents, offset);
   return e->kind == TARN__EXTENT_OUTSIDE &&
          tarn__extent_end(e) - offset >= size;
 }
 
-tarn__extent *tarn__extents_add(tarn__extents *extents, uint64_t offset,
-                                size_t size, tarn__extent_kind kind) {
-  tarn__extent *e = find_outside(extents, offset);
+tarn__pool_extent *tarn__extents_add(tarn__pool_extents *extents,
+                                     uint64_t offset, size_t size,
+                                     tarn__pool_extent_kind kind) {
+  tarn__pool_extent *e = find_outside(extents, offset);
   e = tarn__row_carve(extents, e, offset, offset + size);
   e->wall = true;
   if (e->after != NULL) e->after->wall = true;
   return tarn__row_settle(extents, e, kind, extents->bins);
 }
 
-void tarn__extents_lengthen(tarn__extents *extents, uint64_t offset,
+void tarn__extents_lengthen(tarn__pool_extents *extents, uint64_t offset,
                             size_t size) {
-  tarn__extent *e = find_outside(extents, offset);
+  tarn__pool_extent *e = find_outside(extents, offset);
   e = tarn__row_carve(extents, e, offset, offset + size);
   e->wall = false;
   if (e->after != NULL) e->after->wall = true;
   tarn__row_settle(extents, e, TARN__EXTENT_OPEN, extents->bins);
 }
 
-void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
-  tarn__extent *next = extent->after;
+void tarn__extents_remove(tarn__pool_extents *extents,
+                          tarn__pool_extent *extent) {
+  tarn__pool_extent *next = extent->after;
   unhang(extents, extent);
   extent->wall = false;
   if (next->kind == TARN__EXTENT_OUTSIDE) next->wall = false;
@@ -265,10 +271,10 @@ void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent) {
 
 // --- blocks ----------------------------------------------------------------
 
-static tarn__extent *take_from(tarn__extents *extents, const tarn__bins *bins,
-                               size_t size, size_t align,
-                               uint64_t *out_serial) {
-  tarn__extent *e = tarn__bins_find(bins, size, align);
+static tarn__pool_extent *take_from(tarn__pool_extents *extents,
+                                    const tarn__pool_bins *bins, size_t size,
+                                    size_t align, uint64_t *out_serial) {
+  tarn__pool_extent *e = tarn__bins_find(bins, size, align);
   if (e == NULL) return NULL;
   uint64_t offset = tarn__align_up(e->offset, align);
   *out_serial = bins->serial;
@@ -276,37 +282,40 @@ static tarn__extent *take_from(tarn__extents *extents, const tarn__bins *bins,
   return tarn__row_carve(extents, e, offset, offset + size);
 }
 
-tarn__extent *tarn__extents_take(tarn__extents *extents, size_t size,
-                                 size_t align, uint64_t serial,
-                                 uint64_t *out_serial) {
+tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
+                                      size_t align, uint64_t serial,
+                                      uint64_t *out_serial) {
   size = tarn__align_up(size, extents->granule);
-  tarn__extent *e = NULL;
-  const tarn__bins *own = serial != 0 ? tarn__row_bins(extents, serial) : NULL;
+  tarn__pool_extent *e = NULL;
+  const tarn__pool_bins *own =
+      serial != 0 ? tarn__row_bins(extents, serial) : NULL;
   if (own != NULL) e = take_from(extents, own, size, align, out_serial);
   if (e == NULL) e = take_from(extents, extents->bins, size, align, out_serial);
   return e;
 }
 
-tarn__extent *tarn__extents_take_any(tarn__extents *extents, size_t size,
-                                     size_t align, uint64_t *out_serial) {
+tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
+                                          size_t size, size_t align,
+                                          uint64_t *out_serial) {
   size = tarn__align_up(size, extents->granule);
-  tarn__extent *e = NULL;
-  const tarn__bins *bins = extents->bins;
+  tarn__pool_extent *e = NULL;
+  const tarn__pool_bins *bins = extents->bins;
   for (; e == NULL && bins != NULL; bins = bins->next)
     e = take_from(extents, bins, size, align, out_serial);
   return e;
 }
 
-tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
-                                 uint64_t serial) {
+tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
+                                      tarn__pool_extent *extent,
+                                      uint64_t serial) {
   extents->taken_bytes -= extent->size;
   return tarn__row_settle(extents, extent, TARN__EXTENT_OPEN,
                           tarn__row_bins(extents, serial));
 }
 
-static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
+static bool grow(tarn__pool_extents *extents, tarn__pool_extent *e, size_t more,
                  uint64_t serial) {
-  tarn__extent *next = e->after;
+  tarn__pool_extent *next = e->after;
   bool open = next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
   if (!open || next->size < more) return false;
   if (tarn__extent_serial(next) != 0 && tarn__extent_serial(next) != serial)
@@ -317,16 +326,17 @@ static bool grow(tarn__extents *extents, tarn__extent *e, size_t more,
   return true;
 }
 
-static void shrink(tarn__extents *extents, tarn__extent *e, size_t size,
-                   uint64_t serial) {
+static void shrink(tarn__pool_extents *extents, tarn__pool_extent *e,
+                   size_t size, uint64_t serial) {
   extents->taken_bytes -= e->size - size;
-  tarn__extent *rest = tarn__row_cut(extents, e, e->offset + size);
+  tarn__pool_extent *rest = tarn__row_cut(extents, e, e->offset + size);
   tarn__row_settle(extents, rest, TARN__EXTENT_OPEN,
                    tarn__row_bins(extents, serial));
 }
 
-bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
-                          size_t size, uint64_t serial) {
+bool tarn__extents_resize(tarn__pool_extents *extents,
+                          tarn__pool_extent *extent, size_t size,
+                          uint64_t serial) {
   size = tarn__align_up(size, extents->granule);
   if (size > extent->size) {
     return grow(extents, extent, size - extent->size, serial);
@@ -335,16 +345,18 @@ bool tarn__extents_resize(tarn__extents *extents, tarn__extent *extent,
   return true;
 }
 
-tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,
-                                  uint64_t offset) {
+tarn__pool_extent *tarn__extents_split(tarn__pool_extents *extents,
+                                       tarn__pool_extent *extent,
+                                       uint64_t offset) {
   return tarn__row_cut(extents, extent, offset);
 }
 
-void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to) {
-  tarn__bins *from = tarn__row_bins(extents, serial);
-  tarn__bins *into = tarn__row_bins(extents, to);
+void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
+                        uint64_t to) {
+  tarn__pool_bins *from = tarn__row_bins(extents, serial);
+  tarn__pool_bins *into = tarn__row_bins(extents, to);
   if (from == NULL || into == NULL || from == into) return;
-  tarn__extent *e = NULL;
+  tarn__pool_extent *e = NULL;
   while ((e = tarn__bins_next(from, NULL)) != NULL) {
     unhang(extents, e);
     tarn__row_settle(extents, e, TARN__EXTENT_OPEN, into);

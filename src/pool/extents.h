@@ -28,26 +28,27 @@
 #include "pool/waits.h"
 #include "tarn/base.h"
 
-typedef enum tarn__extent_kind {
+typedef enum tarn__pool_extent_kind {
   TARN__EXTENT_OUTSIDE,
   TARN__EXTENT_BARE,
   TARN__EXTENT_OPEN,
   TARN__EXTENT_TAKEN,
   TARN__EXTENT_LOST,
   TARN__EXTENT_ASLEEP,
-} tarn__extent_kind;
+} tarn__pool_extent_kind;
 
-struct tarn__extent {
+struct tarn__pool_extent {
   uint64_t offset;
   size_t size;
-  struct tarn__extent *before;  // by offset; NULL at either end of the space
-  struct tarn__extent *after;
+  struct tarn__pool_extent
+      *before;  // by offset; NULL at either end of the space
+  struct tarn__pool_extent *after;
   union {
     tarn_list node;  // in its bin, or in the list of bare extents
     void *taker;     // TAKEN: what the owner pleases
   };
-  tarn__bins *bins;  // OPEN: where it hangs; else NULL
-  tarn__extent_kind kind;
+  tarn__pool_bins *bins;  // OPEN: where it hangs; else NULL
+  tarn__pool_extent_kind kind;
   bool wall;  // never one with what is before it: another piece of the device's
               // memory, or another reserved range, begins here
 };
@@ -55,155 +56,168 @@ struct tarn__extent {
 // Nodes that the end of a claim may need.
 enum { TARN__PROMISED = 2 };
 
-typedef struct tarn__extents {
+typedef struct tarn__pool_extents {
   size_t granule;  // offsets and sizes are multiples of it; a power of two
   size_t page;     // where memory comes and goes: a multiple of it, likewise
-  tarn__extent *first;
+  tarn__pool_extent *first;
   tarn_list bare;  // all bare extents, in no order
   size_t bare_count;
   size_t taken_bytes;
-  tarn__bins *bins;                 // a list; the first: of what no stream uses
-  struct tarn__extent_slab *slabs;  // nodes never move
-  tarn_list unused;                 // nodes
-  size_t spare;                     // how many of them
-  size_t promised;                  // and how many for claims that are out
-  size_t set_aside;                 // and how many for what sleeps, or is to be
-                                    // split
-} tarn__extents;
+  tarn__pool_bins *bins;  // a list; the first: of what no stream uses
+  struct tarn__pool_extent_slab *slabs;  // nodes never move
+  tarn_list unused;                      // nodes
+  size_t spare;                          // how many of them
+  size_t promised;                       // and how many for claims that are out
+  size_t set_aside;  // and how many for what sleeps, or is to be
+                     // split
+} tarn__pool_extents;
 
 // A space in which everything is outside.
-TARN_MUST_CHECK tarn_status tarn__extents_init(tarn__extents *extents,
+TARN_MUST_CHECK tarn_status tarn__extents_init(tarn__pool_extents *extents,
                                                size_t granule, size_t page);
-void tarn__extents_deinit(tarn__extents *extents);
+void tarn__extents_deinit(tarn__pool_extents *extents);
 
 // Whether there are bins for the stream with |serial|.
-bool tarn__extents_knows(const tarn__extents *extents, uint64_t serial);
+bool tarn__extents_knows(const tarn__pool_extents *extents, uint64_t serial);
 
 // Room for what the next call needs, and bins for the stream with |serial|.
 // False: no host memory. Each function below relies on it.
-TARN_MUST_CHECK bool tarn__extents_reserve(tarn__extents *extents,
+TARN_MUST_CHECK bool tarn__extents_reserve(tarn__pool_extents *extents,
                                            uint64_t serial);
 
 // Whether |size| bytes at |offset| are in the space.
 bool tarn__extents_reach(uint64_t offset, uint64_t size);
 
 // Whether |size| bytes at |offset| are in the space, and all outside. A walk.
-bool tarn__extents_is_outside(const tarn__extents *extents, uint64_t offset,
-                              uint64_t size);
+bool tarn__extents_is_outside(const tarn__pool_extents *extents,
+                              uint64_t offset, uint64_t size);
 
 // Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
 // stay apart from what touches them. Returns them: until they are removed,
 // whatever extent begins at |offset| is this one.
-tarn__extent *tarn__extents_add(tarn__extents *extents, uint64_t offset,
-                                size_t size, tarn__extent_kind kind);
+tarn__pool_extent *tarn__extents_add(tarn__pool_extents *extents,
+                                     uint64_t offset, size_t size,
+                                     tarn__pool_extent_kind kind);
 
 // Makes |size| bytes at |offset|, which are outside, open and one with what
 // ends there.
-void tarn__extents_lengthen(tarn__extents *extents, uint64_t offset,
+void tarn__extents_lengthen(tarn__pool_extents *extents, uint64_t offset,
                             size_t size);
 
 // Makes a free extent outside.
-void tarn__extents_remove(tarn__extents *extents, tarn__extent *extent);
+void tarn__extents_remove(tarn__pool_extents *extents,
+                          tarn__pool_extent *extent);
 
 // --- blocks ----------------------------------------------------------------
 
 // Takes |size| bytes at a multiple of |align| out of the holes of the stream
 // with |serial|, or of those that no stream uses. NULL: none is large enough.
 // Sizes are rounded up to the granule. |*out_serial| is whose it was.
-tarn__extent *tarn__extents_take(tarn__extents *extents, size_t size,
-                                 size_t align, uint64_t serial,
-                                 uint64_t *out_serial);
+tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
+                                      size_t align, uint64_t serial,
+                                      uint64_t *out_serial);
 
 // The same out of the holes of any stream.
-tarn__extent *tarn__extents_take_any(tarn__extents *extents, size_t size,
-                                     size_t align, uint64_t *out_serial);
+tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
+                                          size_t size, size_t align,
+                                          uint64_t *out_serial);
 
 // Makes a taken extent open, for the stream with |serial|. Returns the hole
 // that it is part of now.
-tarn__extent *tarn__extents_give(tarn__extents *extents, tarn__extent *extent,
-                                 uint64_t serial);
+tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
+                                      tarn__pool_extent *extent,
+                                      uint64_t serial);
 
 // Cuts a taken extent at its end, or extends it into what is open behind it.
 // False: there is not enough that belongs to its stream or to none.
-TARN_MUST_CHECK bool tarn__extents_resize(tarn__extents *extents,
-                                          tarn__extent *extent, size_t size,
-                                          uint64_t serial);
+TARN_MUST_CHECK bool tarn__extents_resize(tarn__pool_extents *extents,
+                                          tarn__pool_extent *extent,
+                                          size_t size, uint64_t serial);
 
 // Cuts a taken extent at |offset|, which is inside. The part behind is taken
 // too, and returned. It needs a node that was set aside and released.
-tarn__extent *tarn__extents_split(tarn__extents *extents, tarn__extent *extent,
-                                  uint64_t offset);
+tarn__pool_extent *tarn__extents_split(tarn__pool_extents *extents,
+                                       tarn__pool_extent *extent,
+                                       uint64_t offset);
 
 // What the stream with |serial| may still use, nobody uses any more: its work
 // is done, or |to| waits for it.
-void tarn__extents_move(tarn__extents *extents, uint64_t serial, uint64_t to);
+void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
+                        uint64_t to);
 
 // --- memory ----------------------------------------------------------------
 
 // Where a block that fits in no hole can be had for the least memory that is
 // not there yet.
-typedef struct tarn__extent_plan {
-  tarn__extent *bare;  // NULL: nowhere, the addresses are used up
-  uint64_t offset;     // of the block
-  uint64_t from;       // the bare pages that it needs
+typedef struct tarn__pool_extent_plan {
+  tarn__pool_extent *bare;  // NULL: nowhere, the addresses are used up
+  uint64_t offset;          // of the block
+  uint64_t from;            // the bare pages that it needs
   uint64_t to;
-} tarn__extent_plan;
+} tarn__pool_extent_plan;
 
-tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
-                                     size_t align, uint64_t serial);
+tarn__pool_extent_plan tarn__extents_plan(const tarn__pool_extents *extents,
+                                          size_t size, size_t align,
+                                          uint64_t serial);
 
 // The same for |size| bytes, a multiple of the page, of bare pages only.
-tarn__extent_plan tarn__extents_plan_bare(const tarn__extents *extents,
-                                          size_t size);
+tarn__pool_extent_plan tarn__extents_plan_bare(
+    const tarn__pool_extents *extents, size_t size);
 
 // The same for what |extent|, a block of that stream, lacks of |size| bytes:
 // the plan is one for a block of its own, right behind it.
-tarn__extent_plan tarn__extents_plan_behind(const tarn__extents *extents,
-                                            const tarn__extent *extent,
-                                            size_t size, uint64_t serial);
+tarn__pool_extent_plan tarn__extents_plan_behind(
+    const tarn__pool_extents *extents, const tarn__pool_extent *extent,
+    size_t size, uint64_t serial);
 
 // Makes |extent| and the block right behind it one.
-void tarn__extents_join(tarn__extents *extents, tarn__extent *extent);
+void tarn__extents_join(tarn__pool_extents *extents, tarn__pool_extent *extent);
 
 // Takes the block of a plan that was made just now, with all of the pages that
 // it needs: the owner maps those. |*out_serial| is whose holes it is in part
 // made of. One of the next two must follow.
-tarn__extent *tarn__extents_claim(tarn__extents *extents,
-                                  const tarn__extent_plan *plan, size_t size,
-                                  uint64_t *out_serial);
+tarn__pool_extent *tarn__extents_claim(tarn__pool_extents *extents,
+                                       const tarn__pool_extent_plan *plan,
+                                       size_t size, uint64_t *out_serial);
 
 // The memory is there: what the block does not need becomes open.
-tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
-                                 const tarn__extent_plan *plan, size_t size);
+tarn__pool_extent *tarn__extents_keep(tarn__pool_extents *extents,
+                                      tarn__pool_extent *extent,
+                                      const tarn__pool_extent_plan *plan,
+                                      size_t size);
 
 // No memory came: all is as it was, or, with LOST as the |kind| of the pages
 // that were to be mapped, all else.
-void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
-                           const tarn__extent_plan *plan, uint64_t serial,
-                           tarn__extent_kind kind);
+void tarn__extents_unclaim(tarn__pool_extents *extents,
+                           tarn__pool_extent *extent,
+                           const tarn__pool_extent_plan *plan, uint64_t serial,
+                           tarn__pool_extent_kind kind);
 
 // Takes up to |most| bytes of whole pages out of a hole that no stream uses.
 // NULL: there are none, or no nodes are left.
-tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most);
+tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
+                                       size_t most);
 
 // Holes that touch, whosever they are.
-typedef struct tarn__extent_run {
+typedef struct tarn__pool_extent_run {
   uint64_t from;
   uint64_t to;
-} tarn__extent_run;
+} tarn__pool_extent_run;
 
 // The run of which the open |extent| is one.
-tarn__extent_run tarn__extents_run(const tarn__extent *extent);
+tarn__pool_extent_run tarn__extents_run(const tarn__pool_extent *extent);
 
 // Takes up to |most| bytes of whole pages out of the first run that has some
 // behind |*cursor|, which moves behind them. |*out_waits|: whose they were.
 // NULL: there are none, or no nodes are left.
-tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
-                                      size_t most, tarn__waits *out_waits);
+tarn__pool_extent *tarn__extents_strip_run(tarn__pool_extents *extents,
+                                           uint64_t *cursor, size_t most,
+                                           tarn__pool_waits *out_waits);
 
 // Makes a stripped extent bare, or lost.
-void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
-                             tarn__extent_kind kind);
+void tarn__extents_end_strip(tarn__pool_extents *extents,
+                             tarn__pool_extent *extent,
+                             tarn__pool_extent_kind kind);
 
 // --- blocks without memory -------------------------------------------------
 
@@ -211,11 +225,11 @@ void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
 enum { TARN__SLEEP_NODES = 4, TARN__LULL_NODES = 2 };
 
 // Sets |count| nodes aside. False: no host memory, none is.
-TARN_MUST_CHECK bool tarn__extents_set_aside(tarn__extents *extents,
+TARN_MUST_CHECK bool tarn__extents_set_aside(tarn__pool_extents *extents,
                                              size_t count);
 
 // |count| of them are for any use again.
-static inline void tarn__extents_release_aside(tarn__extents *extents,
+static inline void tarn__extents_release_aside(tarn__pool_extents *extents,
                                                size_t count) {
   extents->set_aside -= count;
 }
@@ -223,25 +237,27 @@ static inline void tarn__extents_release_aside(tarn__extents *extents,
 // What is open around the block |extent| in the pages from |from| to |to|
 // falls asleep: those pages are to lose their memory. Adds to |waits| whose it
 // was.
-void tarn__extents_lull(tarn__extents *extents, tarn__extent *extent,
-                        uint64_t from, uint64_t to, tarn__waits *waits);
+void tarn__extents_lull(tarn__pool_extents *extents, tarn__pool_extent *extent,
+                        uint64_t from, uint64_t to, tarn__pool_waits *waits);
 
 // What is asleep there is open again: those pages have memory, which no stream
 // uses.
-void tarn__extents_rouse(tarn__extents *extents, tarn__extent *extent,
+void tarn__extents_rouse(tarn__pool_extents *extents, tarn__pool_extent *extent,
                          uint64_t from, uint64_t to);
 
 // Ends a block of which the bytes from |from| to |to| have no memory. The rest
 // becomes open, for the stream with |serial|. The pages in which no block is
 // left become |kind|, BARE or LOST; |*out_size| is what they have.
-void tarn__extents_give_asleep(tarn__extents *extents, tarn__extent *extent,
-                               uint64_t from, uint64_t to, uint64_t serial,
-                               tarn__extent_kind kind, size_t *out_size);
+void tarn__extents_give_asleep(tarn__pool_extents *extents,
+                               tarn__pool_extent *extent, uint64_t from,
+                               uint64_t to, uint64_t serial,
+                               tarn__pool_extent_kind kind, size_t *out_size);
 
 // Walks all and says what is wrong.
-TARN_MUST_CHECK tarn_status tarn__extents_check(const tarn__extents *extents);
+TARN_MUST_CHECK tarn_status
+tarn__extents_check(const tarn__pool_extents *extents);
 
 // How many extents are taken. A walk.
-size_t tarn__extents_count_taken(const tarn__extents *extents);
+size_t tarn__extents_count_taken(const tarn__pool_extents *extents);
 
 #endif  // TARN_POOL_EXTENTS_H_

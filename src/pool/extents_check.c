@@ -13,12 +13,13 @@ typedef struct sums {
   size_t bare;
 } sums;
 
-static tarn_status broken(const tarn__extent *e, const char *what) {
+static tarn_status broken(const tarn__pool_extent *e, const char *what) {
   return tarn__fail(TARN_E_CORRUPT, "extents: at 0x%llx: %s",
                     (unsigned long long)e->offset, what);
 }
 
-static bool should_be_one(const tarn__extent *a, const tarn__extent *b) {
+static bool should_be_one(const tarn__pool_extent *a,
+                          const tarn__pool_extent *b) {
   if (a->kind != b->kind || a->kind == TARN__EXTENT_TAKEN || b->wall) {
     return false;
   }
@@ -27,15 +28,16 @@ static bool should_be_one(const tarn__extent *a, const tarn__extent *b) {
   return x == y || x == 0 || y == 0;
 }
 
-static bool fills_a_page(const tarn__extents *extents, const tarn__extent *e) {
+static bool fills_a_page(const tarn__pool_extents *extents,
+                         const tarn__pool_extent *e) {
   return tarn__align_up(e->offset, extents->page) <
          tarn__align_down(tarn__extent_end(e), extents->page);
 }
 
-static tarn_status check_extent(const tarn__extents *extents,
-                                const tarn__extent *e) {
+static tarn_status check_extent(const tarn__pool_extents *extents,
+                                const tarn__pool_extent *e) {
   size_t unit = e->kind == TARN__EXTENT_BARE ? extents->page : extents->granule;
-  const tarn__extent *next = e->after;
+  const tarn__pool_extent *next = e->after;
   if (e->size == 0) return broken(e, "it is empty");
   if (e->offset % unit != 0 || e->size % unit != 0) {
     return broken(e, "it does not begin and end at a unit");
@@ -53,8 +55,8 @@ static tarn_status check_extent(const tarn__extents *extents,
   return TARN_OK;
 }
 
-static tarn_status sum_row(const tarn__extents *extents, sums *out) {
-  for (const tarn__extent *e = extents->first; e != NULL; e = e->after) {
+static tarn_status sum_row(const tarn__pool_extents *extents, sums *out) {
+  for (const tarn__pool_extent *e = extents->first; e != NULL; e = e->after) {
     tarn_status status = check_extent(extents, e);
     if (status != TARN_OK) return status;
     out->taken += e->kind == TARN__EXTENT_TAKEN ? e->size : 0;
@@ -64,8 +66,8 @@ static tarn_status sum_row(const tarn__extents *extents, sums *out) {
   return TARN_OK;
 }
 
-static tarn_status count_open(const tarn__extents *extents, size_t *out) {
-  for (const tarn__bins *b = extents->bins; b != NULL; b = b->next) {
+static tarn_status count_open(const tarn__pool_extents *extents, size_t *out) {
+  for (const tarn__pool_bins *b = extents->bins; b != NULL; b = b->next) {
     size_t count = 0;
     tarn_status status = tarn__bins_check(b, &count);
     if (status != TARN_OK) return status;
@@ -74,13 +76,13 @@ static tarn_status count_open(const tarn__extents *extents, size_t *out) {
   return TARN_OK;
 }
 
-tarn_status tarn__extents_check(const tarn__extents *extents) {
+tarn_status tarn__extents_check(const tarn__pool_extents *extents) {
   sums s = {0};
   size_t hanging = 0;
   tarn_status status = sum_row(extents, &s);
   if (status == TARN_OK) status = count_open(extents, &hanging);
   if (status != TARN_OK) return status;
-  const tarn__extent *first = extents->first;
+  const tarn__pool_extent *first = extents->first;
   if (first->before != NULL || first->offset != 0) {
     return broken(first, "it is not where the space begins");
   }
@@ -90,9 +92,9 @@ tarn_status tarn__extents_check(const tarn__extents *extents) {
   return TARN_OK;
 }
 
-size_t tarn__extents_count_taken(const tarn__extents *extents) {
+size_t tarn__extents_count_taken(const tarn__pool_extents *extents) {
   size_t count = 0;
-  for (const tarn__extent *e = extents->first; e != NULL; e = e->after)
+  for (const tarn__pool_extent *e = extents->first; e != NULL; e = e->after)
     count += e->kind == TARN__EXTENT_TAKEN;
   return count;
 }

@@ -10,17 +10,18 @@ enum { STRIP_NODES = 2 };  // that taking pages out of holes may need
 // --- getting some ----------------------------------------------------------
 
 // Whether a block for the stream with |serial| may reach into |e|.
-static bool is_usable(const tarn__extent *e, uint64_t serial) {
+static bool is_usable(const tarn__pool_extent *e, uint64_t serial) {
   if (e == NULL || e->kind != TARN__EXTENT_OPEN) return false;
   return tarn__extent_serial(e) == 0 || tarn__extent_serial(e) == serial;
 }
 
 // What a block at |offset| lacks of the bare extent |e|.
-static tarn__extent_plan plan_for(const tarn__extents *extents, tarn__extent *e,
-                                  uint64_t offset, size_t size) {
+static tarn__pool_extent_plan plan_for(const tarn__pool_extents *extents,
+                                       tarn__pool_extent *e, uint64_t offset,
+                                       size_t size) {
   uint64_t from = tarn__align_down(offset, extents->page);
   uint64_t to = tarn__align_up(offset + size, extents->page);
-  return (tarn__extent_plan){
+  return (tarn__pool_extent_plan){
       .bare = e,
       .offset = offset,
       .from = from < e->offset ? e->offset : from,
@@ -28,7 +29,8 @@ static tarn__extent_plan plan_for(const tarn__extents *extents, tarn__extent *e,
   };
 }
 
-static bool needs_less(const tarn__extent_plan *a, const tarn__extent_plan *b) {
+static bool needs_less(const tarn__pool_extent_plan *a,
+                       const tarn__pool_extent_plan *b) {
   uint64_t x = a->to - a->from;
   uint64_t y = b->to - b->from;
   return x != y ? x < y : a->from < b->from;
@@ -36,97 +38,102 @@ static bool needs_less(const tarn__extent_plan *a, const tarn__extent_plan *b) {
 
 // The least for a block that begins in what is open before |e|, and for one
 // that ends with what is open behind it.
-static bool plan_at(const tarn__extents *extents, tarn__extent *e, size_t size,
-                    size_t align, uint64_t serial, tarn__extent_plan *out) {
+static bool plan_at(const tarn__pool_extents *extents, tarn__pool_extent *e,
+                    size_t size, size_t align, uint64_t serial,
+                    tarn__pool_extent_plan *out) {
   bool before = is_usable(e->before, serial) && !e->wall;
   bool after = is_usable(e->after, serial) && !e->after->wall;
   uint64_t low = tarn__align_up(before ? e->before->offset : e->offset, align);
   uint64_t high = after ? tarn__extent_end(e->after) : tarn__extent_end(e);
   if (low >= high || size > high - low) return false;
   *out = plan_for(extents, e, low, size);
-  tarn__extent_plan other =
+  tarn__pool_extent_plan other =
       plan_for(extents, e, tarn__align_down(high - size, align), size);
   if (needs_less(&other, out)) *out = other;
   return true;
 }
 
-tarn__extent_plan tarn__extents_plan(const tarn__extents *extents, size_t size,
-                                     size_t align, uint64_t serial) {
-  tarn__extent_plan best = {.bare = NULL};
+tarn__pool_extent_plan tarn__extents_plan(const tarn__pool_extents *extents,
+                                          size_t size, size_t align,
+                                          uint64_t serial) {
+  tarn__pool_extent_plan best = {.bare = NULL};
   const tarn_list *node = NULL;
   size = tarn__align_up(size, extents->granule);
   for (node = extents->bare.next; node != &extents->bare; node = node->next) {
-    tarn__extent *e = tarn__extent_of_node((tarn_list *)(uintptr_t)node);
-    tarn__extent_plan p = {.bare = NULL};
+    tarn__pool_extent *e = tarn__extent_of_node((tarn_list *)(uintptr_t)node);
+    tarn__pool_extent_plan p = {.bare = NULL};
     if (!plan_at(extents, e, size, align, serial, &p)) continue;
     if (best.bare == NULL || needs_less(&p, &best)) best = p;
   }
   return best;
 }
 
-tarn__extent_plan tarn__extents_plan_bare(const tarn__extents *extents,
-                                          size_t size) {
+tarn__pool_extent_plan tarn__extents_plan_bare(
+    const tarn__pool_extents *extents, size_t size) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &extents->bare) {
-    tarn__extent *e = tarn__extent_of_node((tarn_list *)(uintptr_t)node);
+    tarn__pool_extent *e = tarn__extent_of_node((tarn_list *)(uintptr_t)node);
     if (e->size >= size) return plan_for(extents, e, e->offset, size);
   }
-  return (tarn__extent_plan){.bare = NULL};
+  return (tarn__pool_extent_plan){.bare = NULL};
 }
 
 // What is open or bare right behind |e|; NULL: neither is.
-static tarn__extent *free_behind(const tarn__extent *e,
-                                 tarn__extent_kind kind) {
-  tarn__extent *next = e->after;
+static tarn__pool_extent *free_behind(const tarn__pool_extent *e,
+                                      tarn__pool_extent_kind kind) {
+  tarn__pool_extent *next = e->after;
   bool is_free = next != NULL && next->kind == kind && !next->wall;
   return is_free ? next : NULL;
 }
 
-tarn__extent_plan tarn__extents_plan_behind(const tarn__extents *extents,
-                                            const tarn__extent *extent,
-                                            size_t size, uint64_t serial) {
-  const tarn__extent_plan none = {.bare = NULL};
+tarn__pool_extent_plan tarn__extents_plan_behind(
+    const tarn__pool_extents *extents, const tarn__pool_extent *extent,
+    size_t size, uint64_t serial) {
+  const tarn__pool_extent_plan none = {.bare = NULL};
   uint64_t offset = tarn__extent_end(extent);
   size_t more = tarn__align_up(size, extents->granule) - extent->size;
-  const tarn__extent *hole = free_behind(extent, TARN__EXTENT_OPEN);
+  const tarn__pool_extent *hole = free_behind(extent, TARN__EXTENT_OPEN);
   if (hole != NULL && !is_usable(hole, serial)) return none;
-  tarn__extent *e =
+  tarn__pool_extent *e =
       free_behind(hole != NULL ? hole : extent, TARN__EXTENT_BARE);
   if (e == NULL) return none;
-  const tarn__extent *last = free_behind(e, TARN__EXTENT_OPEN);
+  const tarn__pool_extent *last = free_behind(e, TARN__EXTENT_OPEN);
   if (last == NULL || !is_usable(last, serial)) last = e;
   if (more > tarn__extent_end(last) - offset) return none;
   return plan_for(extents, e, offset, more);
 }
 
-void tarn__extents_join(tarn__extents *extents, tarn__extent *extent) {
+void tarn__extents_join(tarn__pool_extents *extents,
+                        tarn__pool_extent *extent) {
   tarn__row_join(extents, extent);
 }
 
 // Extends |e| down to |offset|, into the hole before it.
-static tarn__extent *claim_before(tarn__extents *extents, tarn__extent *e,
-                                  uint64_t offset, uint64_t *serial) {
-  tarn__extent *hole = e->before;
+static tarn__pool_extent *claim_before(tarn__pool_extents *extents,
+                                       tarn__pool_extent *e, uint64_t offset,
+                                       uint64_t *serial) {
+  tarn__pool_extent *hole = e->before;
   if (tarn__extent_serial(hole) != 0) *serial = tarn__extent_serial(hole);
   e = tarn__row_carve(extents, hole, offset, tarn__extent_end(hole));
   tarn__row_join(extents, e);
   return e;
 }
 
-static void claim_behind(tarn__extents *extents, tarn__extent *e, uint64_t end,
-                         uint64_t *serial) {
-  tarn__extent *hole = e->after;
+static void claim_behind(tarn__pool_extents *extents, tarn__pool_extent *e,
+                         uint64_t end, uint64_t *serial) {
+  tarn__pool_extent *hole = e->after;
   if (tarn__extent_serial(hole) != 0) *serial = tarn__extent_serial(hole);
   (void)tarn__row_carve(extents, hole, hole->offset, end);
   tarn__row_join(extents, e);
 }
 
-tarn__extent *tarn__extents_claim(tarn__extents *extents,
-                                  const tarn__extent_plan *plan, size_t size,
-                                  uint64_t *out_serial) {
+tarn__pool_extent *tarn__extents_claim(tarn__pool_extents *extents,
+                                       const tarn__pool_extent_plan *plan,
+                                       size_t size, uint64_t *out_serial) {
   uint64_t end = plan->offset + tarn__align_up(size, extents->granule);
   assert(plan->from < plan->to);
-  tarn__extent *e = tarn__row_carve(extents, plan->bare, plan->from, plan->to);
+  tarn__pool_extent *e =
+      tarn__row_carve(extents, plan->bare, plan->from, plan->to);
   *out_serial = 0;
   if (plan->offset < plan->from) {
     e = claim_before(extents, e, plan->offset, out_serial);
@@ -138,35 +145,38 @@ tarn__extent *tarn__extents_claim(tarn__extents *extents,
 }
 
 // The part of a claim that is behind |offset|, or all of it.
-static tarn__extent *part_behind(tarn__extents *extents, tarn__extent *e,
-                                 uint64_t offset) {
+static tarn__pool_extent *part_behind(tarn__pool_extents *extents,
+                                      tarn__pool_extent *e, uint64_t offset) {
   return offset > e->offset ? tarn__row_cut(extents, e, offset) : e;
 }
 
-tarn__extent *tarn__extents_keep(tarn__extents *extents, tarn__extent *extent,
-                                 const tarn__extent_plan *plan, size_t size) {
+tarn__pool_extent *tarn__extents_keep(tarn__pool_extents *extents,
+                                      tarn__pool_extent *extent,
+                                      const tarn__pool_extent_plan *plan,
+                                      size_t size) {
   uint64_t end = plan->offset + tarn__align_up(size, extents->granule);
-  tarn__extent *e = part_behind(extents, extent, plan->offset);
+  tarn__pool_extent *e = part_behind(extents, extent, plan->offset);
   extents->promised -= TARN__PROMISED;
   if (e != extent) {
     extents->taken_bytes -= extent->size;
     tarn__row_settle(extents, extent, TARN__EXTENT_OPEN, extents->bins);
   }
   if (end < tarn__extent_end(e)) {
-    tarn__extent *rest = tarn__row_cut(extents, e, end);
+    tarn__pool_extent *rest = tarn__row_cut(extents, e, end);
     extents->taken_bytes -= rest->size;
     tarn__row_settle(extents, rest, TARN__EXTENT_OPEN, extents->bins);
   }
   return e;
 }
 
-void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
-                           const tarn__extent_plan *plan, uint64_t serial,
-                           tarn__extent_kind kind) {
-  tarn__bins *bins = tarn__row_bins(extents, serial);
+void tarn__extents_unclaim(tarn__pool_extents *extents,
+                           tarn__pool_extent *extent,
+                           const tarn__pool_extent_plan *plan, uint64_t serial,
+                           tarn__pool_extent_kind kind) {
+  tarn__pool_bins *bins = tarn__row_bins(extents, serial);
   extents->promised -= TARN__PROMISED;
   extents->taken_bytes -= extent->size;
-  tarn__extent *bare = part_behind(extents, extent, plan->from);
+  tarn__pool_extent *bare = part_behind(extents, extent, plan->from);
   if (plan->to < tarn__extent_end(bare)) {
     tarn__row_settle(extents, tarn__row_cut(extents, bare, plan->to),
                      TARN__EXTENT_OPEN, bins);
@@ -180,9 +190,10 @@ void tarn__extents_unclaim(tarn__extents *extents, tarn__extent *extent,
 
 // Takes the bytes from |from| to |to|, which begin in |e| and are all open,
 // whosever they are.
-static tarn__extent *seize(tarn__extents *extents, tarn__extent *e,
-                           uint64_t from, uint64_t to, tarn__waits *waits) {
-  tarn__extent *whole = NULL;
+static tarn__pool_extent *seize(tarn__pool_extents *extents,
+                                tarn__pool_extent *e, uint64_t from,
+                                uint64_t to, tarn__pool_waits *waits) {
+  tarn__pool_extent *whole = NULL;
   extents->taken_bytes += (size_t)(to - from);
   while (from < to) {
     uint64_t end = tarn__extent_end(e) < to ? tarn__extent_end(e) : to;
@@ -199,17 +210,18 @@ static tarn__extent *seize(tarn__extents *extents, tarn__extent *e,
   return whole;
 }
 
-static bool has_nodes(const tarn__extents *extents) {
+static bool has_nodes(const tarn__pool_extents *extents) {
   size_t kept = extents->promised + extents->set_aside;
   return extents->spare >= STRIP_NODES + kept;
 }
 
-tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most) {
-  const tarn__bins *bins = extents->bins;
+tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
+                                       size_t most) {
+  const tarn__pool_bins *bins = extents->bins;
   size_t page = extents->page;
-  tarn__waits none = {.count = 0};
+  tarn__pool_waits none = {.count = 0};
   if (!has_nodes(extents)) return NULL;
-  for (tarn__extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
+  for (tarn__pool_extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
     uint64_t from = tarn__align_up(e->offset, page);
     uint64_t to = tarn__align_down(tarn__extent_end(e), page);
     // Those in later bins are all smaller.
@@ -221,24 +233,25 @@ tarn__extent *tarn__extents_strip(tarn__extents *extents, size_t most) {
   return NULL;
 }
 
-static bool goes_on(const tarn__extent *next) {
+static bool goes_on(const tarn__pool_extent *next) {
   return next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
 }
 
-tarn__extent_run tarn__extents_run(const tarn__extent *extent) {
-  const tarn__extent *last = extent;
+tarn__pool_extent_run tarn__extents_run(const tarn__pool_extent *extent) {
+  const tarn__pool_extent *last = extent;
   while (!extent->wall && extent->before->kind == TARN__EXTENT_OPEN)
     extent = extent->before;
   while (goes_on(last->after))
     last = last->after;
-  return (tarn__extent_run){extent->offset, tarn__extent_end(last)};
+  return (tarn__pool_extent_run){extent->offset, tarn__extent_end(last)};
 }
 
-tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
-                                      size_t most, tarn__waits *out_waits) {
-  *out_waits = (tarn__waits){.count = 0};
+tarn__pool_extent *tarn__extents_strip_run(tarn__pool_extents *extents,
+                                           uint64_t *cursor, size_t most,
+                                           tarn__pool_waits *out_waits) {
+  *out_waits = (tarn__pool_waits){.count = 0};
   if (!has_nodes(extents)) return NULL;
-  for (tarn__extent *e = extents->first; e != NULL; e = e->after) {
+  for (tarn__pool_extent *e = extents->first; e != NULL; e = e->after) {
     if (e->kind != TARN__EXTENT_OPEN || tarn__extent_end(e) <= *cursor)
       continue;
     uint64_t end = tarn__extents_run(e).to;
@@ -259,8 +272,9 @@ tarn__extent *tarn__extents_strip_run(tarn__extents *extents, uint64_t *cursor,
   return NULL;
 }
 
-void tarn__extents_end_strip(tarn__extents *extents, tarn__extent *extent,
-                             tarn__extent_kind kind) {
+void tarn__extents_end_strip(tarn__pool_extents *extents,
+                             tarn__pool_extent *extent,
+                             tarn__pool_extent_kind kind) {
   extents->taken_bytes -= extent->size;
   tarn__row_settle(extents, extent, kind, NULL);
 }

@@ -11,21 +11,22 @@
 #include "pool/extents_row.h"
 
 // Makes the bytes from |from| to |to| of |e| |kind|.
-static tarn__extent *turn(tarn__extents *extents, tarn__extent *e,
-                          uint64_t from, uint64_t to, tarn__extent_kind kind) {
+static tarn__pool_extent *turn(tarn__pool_extents *extents,
+                               tarn__pool_extent *e, uint64_t from, uint64_t to,
+                               tarn__pool_extent_kind kind) {
   if (from < e->offset) from = e->offset;
   if (to > tarn__extent_end(e)) to = tarn__extent_end(e);
   e = tarn__row_carve(extents, e, from, to);
   return tarn__row_settle(extents, e, kind, extents->bins);
 }
 
-static bool is_kind(const tarn__extent *e, tarn__extent_kind kind) {
+static bool is_kind(const tarn__pool_extent *e, tarn__pool_extent_kind kind) {
   return e != NULL && e->kind == kind;
 }
 
-void tarn__extents_lull(tarn__extents *extents, tarn__extent *extent,
-                        uint64_t from, uint64_t to, tarn__waits *waits) {
-  tarn__extent *e = extent->before;
+void tarn__extents_lull(tarn__pool_extents *extents, tarn__pool_extent *extent,
+                        uint64_t from, uint64_t to, tarn__pool_waits *waits) {
+  tarn__pool_extent *e = extent->before;
   while (is_kind(e, TARN__EXTENT_OPEN) && tarn__extent_end(e) > from) {
     tarn__waits_add(waits, tarn__extent_serial(e));
     e = turn(extents, e, from, to, TARN__EXTENT_ASLEEP)->before;
@@ -37,9 +38,9 @@ void tarn__extents_lull(tarn__extents *extents, tarn__extent *extent,
   }
 }
 
-void tarn__extents_rouse(tarn__extents *extents, tarn__extent *extent,
+void tarn__extents_rouse(tarn__pool_extents *extents, tarn__pool_extent *extent,
                          uint64_t from, uint64_t to) {
-  tarn__extent *e = extent->before;
+  tarn__pool_extent *e = extent->before;
   if (is_kind(e, TARN__EXTENT_ASLEEP) && tarn__extent_end(e) > from) {
     (void)turn(extents, e, from, to, TARN__EXTENT_OPEN);
   }
@@ -50,8 +51,8 @@ void tarn__extents_rouse(tarn__extents *extents, tarn__extent *extent,
 }
 
 // The whole pages of what is asleep in |e|; returns their bytes.
-static size_t end_pages(tarn__extents *extents, tarn__extent *e,
-                        tarn__extent_kind kind) {
+static size_t end_pages(tarn__pool_extents *extents, tarn__pool_extent *e,
+                        tarn__pool_extent_kind kind) {
   uint64_t from = tarn__align_up(e->offset, extents->page);
   uint64_t to = tarn__align_down(tarn__extent_end(e), extents->page);
   if (from >= to) return 0;
@@ -59,11 +60,12 @@ static size_t end_pages(tarn__extents *extents, tarn__extent *e,
   return (size_t)(to - from);
 }
 
-void tarn__extents_give_asleep(tarn__extents *extents, tarn__extent *extent,
-                               uint64_t from, uint64_t to, uint64_t serial,
-                               tarn__extent_kind kind, size_t *out_size) {
-  tarn__extent *e = extent;
-  tarn__bins *bins = tarn__row_bins(extents, serial);
+void tarn__extents_give_asleep(tarn__pool_extents *extents,
+                               tarn__pool_extent *extent, uint64_t from,
+                               uint64_t to, uint64_t serial,
+                               tarn__pool_extent_kind kind, size_t *out_size) {
+  tarn__pool_extent *e = extent;
+  tarn__pool_bins *bins = tarn__row_bins(extents, serial);
   extents->taken_bytes -= e->size;
   *out_size = 0;
   if (from == to) {
@@ -71,11 +73,11 @@ void tarn__extents_give_asleep(tarn__extents *extents, tarn__extent *extent,
     return;
   }
   if (to < tarn__extent_end(e)) {
-    tarn__extent *rest = tarn__row_cut(extents, e, to);
+    tarn__pool_extent *rest = tarn__row_cut(extents, e, to);
     (void)tarn__row_settle(extents, rest, TARN__EXTENT_OPEN, bins);
   }
   if (from > e->offset) {
-    tarn__extent *front = e;
+    tarn__pool_extent *front = e;
     e = tarn__row_cut(extents, e, from);
     (void)tarn__row_settle(extents, front, TARN__EXTENT_OPEN, bins);
   }

@@ -28,11 +28,11 @@ tarn_status tarn__front_check_call(const tarn_pool *pool,
   return status;
 }
 
-tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
-  const tarn__stage *stage = pool->play.stage;
-  tarn__piece *piece = tarn__pieces_find(&pool->pieces, address);
-  if (piece != NULL || stage == NULL) return piece;
-  return tarn__stage_find(stage, address);
+tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
+  const tarn__pool_step_layout *layout = pool->cursor.layout;
+  tarn__pool_piece *piece = tarn__pieces_find(&pool->pieces, address);
+  if (piece != NULL || layout == NULL) return piece;
+  return tarn__step_layout_find(layout, address);
 }
 
 // What is known of the memory at an address, for the end of a message.
@@ -42,7 +42,7 @@ typedef struct rumour {
 } rumour;
 
 static rumour heard_of(const tarn_pool *pool, tarn_addr address) {
-  const tarn__piece *piece = tarn__front_at(pool, address);
+  const tarn__pool_piece *piece = tarn__front_at(pool, address);
   tarn_tag tag = piece != NULL ? piece->tag : 0;
   if (piece != NULL && piece->live) {
     return (rumour){"; what stands there now is ", tarn_pool_tag_name(tag)};
@@ -66,8 +66,9 @@ static tarn_status not_ours(const tarn_pool *pool, const char *what,
 }
 
 // |piece| has the block's id. It may have got other memory since.
-static tarn_status freed_before(const tarn_pool *pool, const tarn__piece *piece,
-                                const char *what, const tarn_block *block) {
+static tarn_status freed_before(const tarn_pool *pool,
+                                const tarn__pool_piece *piece, const char *what,
+                                const tarn_block *block) {
   bool same = piece->generation == block->generation;
   rumour known = {"; it was ", tarn_pool_tag_name(piece->tag)};
   if (!same) known = heard_of(pool, block->address);
@@ -77,7 +78,8 @@ static tarn_status freed_before(const tarn_pool *pool, const tarn__piece *piece,
 }
 
 // Whoever is at it has let go of the lock, and trusts it to stay.
-tarn_status tarn__front_check_rest(const char *what, const tarn__piece *piece) {
+tarn_status tarn__front_check_rest(const char *what,
+                                   const tarn__pool_piece *piece) {
   assert(piece != NULL);
   if (!piece->resizing) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
@@ -88,8 +90,8 @@ tarn_status tarn__front_check_rest(const char *what, const tarn__piece *piece) {
 
 tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
                                    const tarn_block *block,
-                                   tarn__piece **out_piece) {
-  tarn__piece *piece = tarn__pieces_at(&pool->pieces, block->id);
+                                   tarn__pool_piece **out_piece) {
+  tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block->id);
   if (piece == NULL || block->generation == 0 ||
       block->generation > piece->generation) {
     return not_ours(pool, what, block);
@@ -103,7 +105,7 @@ tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
 }
 
 static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
-                               const tarn__piece *piece) {
+                               const tarn__pool_piece *piece) {
   char place[64];
   tarn_place_text(pool->place, place, sizeof place);
   tarn_tag tag = piece != NULL ? piece->tag : 0;
@@ -120,7 +122,7 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
 }
 
 tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
-                                     tarn__piece **out_piece) {
+                                     tarn__pool_piece **out_piece) {
   *out_piece = tarn__front_at(pool, address);
   if (*out_piece != NULL && tarn__piece_is_out(*out_piece)) {
     return TARN_OK;
@@ -132,12 +134,12 @@ tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
 
 // What starts at the address needs no order, and cannot fail.
 static bool starts_at(const tarn_pool *pool, tarn_addr address,
-                      tarn__piece **out_piece) {
+                      tarn__pool_piece **out_piece) {
   *out_piece = tarn__front_at(pool, address);
   return *out_piece != NULL && tarn__piece_is_out(*out_piece);
 }
 
-static bool has(const tarn__piece *piece, tarn_addr address) {
+static bool has(const tarn__pool_piece *piece, tarn_addr address) {
   return piece != NULL && tarn__piece_is_out(piece) &&
          address - piece->address < tarn__debug_usable(piece);
 }
@@ -145,25 +147,25 @@ static bool has(const tarn__piece *piece, tarn_addr address) {
 // The piece of the block that is out and has |address| in it; NULL: there is
 // none.
 static tarn_status find_around(tarn_pool *pool, tarn_addr address,
-                               tarn__piece **out_piece) {
-  tarn__pieces *pieces = &pool->pieces;
+                               tarn__pool_piece **out_piece) {
+  tarn__pool_pieces *pieces = &pool->pieces;
   if (!tarn__ordered_is_current(&pieces->order)) {
     if (starts_at(pool, address, out_piece)) return TARN_OK;
     *out_piece = NULL;
     if (!tarn__ordered_catch_up(pieces)) return TARN_E_NOMEM;
   }
-  const tarn__stage *stage = pool->play.stage;
+  const tarn__pool_step_layout *layout = pool->cursor.layout;
   *out_piece = tarn__ordered_find(&pieces->order, address);
   if (has(*out_piece, address)) return TARN_OK;
-  tarn__piece *staged =
-      stage != NULL ? tarn__stage_around(stage, address) : NULL;
-  *out_piece = has(staged, address) ? staged : NULL;
+  tarn__pool_piece *laid_out =
+      layout != NULL ? tarn__step_layout_around(layout, address) : NULL;
+  *out_piece = has(laid_out, address) ? laid_out : NULL;
   return TARN_OK;
 }
 
 static tarn_status describe_around(tarn_pool *pool, tarn_addr address,
                                    tarn_block *out_block, size_t *out_offset) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   tarn_status status = find_around(pool, address, &piece);
   if (status != TARN_OK || piece == NULL) return status;
   tarn__front_describe(pool, piece, out_block);
@@ -172,28 +174,28 @@ static tarn_status describe_around(tarn_pool *pool, tarn_addr address,
   return TARN_OK;
 }
 
-// Nothing here needs the books: they are not brought up to date.
+// Nothing here reads the statistics: they are not brought up to date.
 tarn_status tarn__front_around(tarn_pool *pool, tarn_addr address,
                                tarn_block *out_block, size_t *out_offset) {
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   tarn_status status = describe_around(pool, address, out_block, out_offset);
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   return status;
 }
 
-tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
-                                 bool remembers) {
+tarn__pool_start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
+                                      bool remembers) {
   tarn_tag tag = 0;
-  tarn__piece *piece = NULL;
-  tarn__start start = TARN__START_NONE;
-  tarn__gate_enter(&pool->gate);
+  tarn__pool_piece *piece = NULL;
+  tarn__pool_start start = TARN__START_NONE;
+  tarn__biased_lock_enter(&pool->lock);
   if (starts_at(pool, address, &piece)) {
     start = TARN__START_OUT;
   } else if (piece != NULL ||
              (remembers && tarn__freed_find(&pool->freed, address, &tag))) {
     start = TARN__START_GONE;
   }
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   return start;
 }
 
@@ -202,15 +204,15 @@ tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   status = no_block_at(pool, address, tarn__front_at(pool, address));
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   (void)tarn__whose_explain(pool, address);
   return status;
 }
 
 static tarn_status none_around(const tarn_pool *pool, tarn_addr address) {
-  const tarn__piece *piece = tarn__front_at(pool, address);
+  const tarn__pool_piece *piece = tarn__front_at(pool, address);
   tarn_tag tag = 0;
   char place[64];
   if (piece != NULL || tarn__freed_find(&pool->freed, address, &tag)) {
@@ -232,8 +234,8 @@ tarn_status tarn_pool_block_of(tarn_pool *pool, tarn_addr address,
   if (status != TARN_OK) return status;
   status = tarn__front_around(pool, address, out_block, out_offset);
   if (status != TARN_OK || out_block->pool != NULL) return status;
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   status = none_around(pool, address);
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   return status;
 }

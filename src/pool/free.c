@@ -1,6 +1,6 @@
 // The front: every free passes here.
 //
-//   expected ─► its place is free again                       (stage.h)
+//   expected ─► its place is free again                       (layout.h)
 //   else check ─► order behind its first stream, and behind others that use it
 //   ─► count ─► back to the strategy that owns the piece
 #include <assert.h>
@@ -10,12 +10,12 @@
 #include "pool/capture.h"
 #include "pool/whose.h"
 
-void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece) {
+void tarn__front_count_dead(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_stats *stats = &pool->stats;
   stats->live_bytes -= piece->requested;
   stats->live_blocks--;
   if (!piece->counted) return;
-  tarn__tag_count *tag = &pool->tags[piece->tag];
+  tarn__pool_tag_count *tag = &pool->tags[piece->tag];
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
   piece->counted = false;
@@ -23,7 +23,7 @@ void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece) {
 
 // --- giving back -----------------------------------------------------------
 
-void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
+void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
                            uint64_t serial) {
   tarn__front_count_dead(pool, piece);
   piece->live = false;
@@ -34,8 +34,8 @@ void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
   piece->waits_on = 0;
 }
 
-tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece) {
-  tarn__strategy *owner = piece->owner;
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece) {
+  tarn__pool_strategy *owner = piece->owner;
   owner->live--;
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
@@ -45,10 +45,10 @@ tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece) {
   return status;
 }
 
-// A place on the stage is kept for its piece, which leaves only the books.
-tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
+// A place of the step layout stays its piece's: the block is only uncounted.
+tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
                              uint64_t serial) {
-  if (!tarn__stage_has(pool->play.stage, piece)) {
+  if (!tarn__step_layout_has(pool->cursor.layout, piece)) {
     tarn__front_set_aside(pool, piece, serial);
     return tarn__front_send_home(pool, piece);
   }
@@ -65,7 +65,7 @@ typedef struct freed {
 } freed;
 
 static tarn_status find_target(tarn_pool *pool, freed what,
-                               tarn__piece **out_piece) {
+                               tarn__pool_piece **out_piece) {
   if (what.block != NULL) {
     return tarn__front_find_block(pool, "free", what.block, out_piece);
   }
@@ -89,7 +89,7 @@ tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
 
 // Marked, so that another thread that frees it too, by mistake, is refused
 // while the lock is let go.
-static tarn_status end_uses(tarn_pool *pool, tarn__piece *piece,
+static tarn_status end_uses(tarn_pool *pool, tarn__pool_piece *piece,
                             tarn_stream *stream, uint64_t *serial) {
   piece->resizing = true;
   tarn_status status = tarn__uses_settle(pool, piece, stream, serial);
@@ -100,7 +100,7 @@ static tarn_status end_uses(tarn_pool *pool, tarn__piece *piece,
 
 static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   tarn_status ordered = TARN_OK;
   tarn_status status = find_target(pool, what, &piece);
   if (status != TARN_OK) return status;
@@ -113,10 +113,10 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
     if (status != TARN_OK) return status;
     if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
-  // A place on the stage is its stream's.
-  if (tarn__stage_has(pool->play.stage, piece) && serial != 0 &&
+  // A place on the layout is its stream's.
+  if (tarn__step_layout_has(pool->cursor.layout, piece) && serial != 0 &&
       serial != first) {
-    tarn__stage_strike(pool);
+    tarn__step_layout_drop(pool);
   }
   // The host has seen the end of its own uses, not of those before, nor of
   // those by other streams.
@@ -128,7 +128,7 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   }
   pool->stats.frees++;
   uint64_t noted = tarn__front_noted(pool, piece);
-  if (noted != 0 && pool->play.stage == NULL) {
+  if (noted != 0 && pool->cursor.layout == NULL) {
     tarn__recorder_free(&pool->recorder, noted, serial, piece->requested);
   }
   status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
@@ -138,9 +138,9 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
 
 // Whether the step that is played expects just this.
 static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
-  const tarn__stage_event *e = pool->play.at;
-  if (e->serial != (serial | TARN__STAGE_FREE)) return false;
-  tarn__piece *piece = e->piece;
+  const tarn__pool_step_event *e = pool->cursor.at;
+  if (e->serial != (serial | TARN__STEP_FREE)) return false;
+  tarn__pool_piece *piece = e->piece;
   const tarn_block *block = what.block;
   bool same = block == NULL ? piece->address == what.address
                             : piece->id == block->id &&
@@ -148,7 +148,7 @@ static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
                                   piece->address == block->address;
   if (!same || !piece->live) return false;
   piece->live = false;
-  pool->play.at = e + 1;
+  pool->cursor.at = e + 1;
   return true;
 }
 
@@ -158,10 +158,10 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   uint64_t serial = 0;
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   if (!give_expected(pool, what, serial)) {
-    tarn__play_settle(pool);
-    tarn__play_skip(&pool->play);
+    tarn__step_cursor_settle(pool);
+    tarn__step_cursor_skip(&pool->cursor);
     status = free_locked(pool, what, stream, serial);
   }
   tarn__front_leave(pool);
@@ -172,10 +172,10 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
 
 static inline bool give_at_once(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
-  tarn__seat *seat = stream == NULL ? tarn__front_try(pool) : NULL;
-  if (seat == NULL) return false;
+  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (slot == NULL) return false;
   bool given = give_expected(pool, what, 0);
-  tarn__gate_leave_owned(seat);
+  tarn__biased_lock_leave_owned(slot);
   return given;
 }
 

@@ -1,7 +1,7 @@
 // Looks for what stood at an address, the newest first.
 #include "pool/freed.h"
 
-bool tarn__freed_find(const tarn__freed *freed, tarn_addr address,
+bool tarn__freed_find(const tarn__pool_freed *freed, tarn_addr address,
                       tarn_tag *out_tag) {
   *out_tag = 0;
   if (address == 0) return false;

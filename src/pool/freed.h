@@ -20,15 +20,15 @@
 // A power of two; 40 KiB of them a pool.
 enum { TARN__FREED = 4096 };
 
-typedef struct tarn__freed {
+typedef struct tarn__pool_freed {
   uint32_t next;
   tarn_addr addresses[TARN__FREED];  // 0: none yet
   uint16_t tags[TARN__FREED];
-} tarn__freed;
+} tarn__pool_freed;
 
 // Notes that |piece| leaves the index, if it was a block.
-static inline void tarn__freed_note(tarn__freed *freed,
-                                    const tarn__piece *piece) {
+static inline void tarn__freed_note(tarn__pool_freed *freed,
+                                    const tarn__pool_piece *piece) {
   if (piece->requested == 0) return;
   uint32_t at = freed->next++ % TARN__FREED;
   freed->addresses[at] = piece->address;
@@ -37,7 +37,7 @@ static inline void tarn__freed_note(tarn__freed *freed,
 
 // Whether a block that started at |address| is remembered, and the tag of the
 // last one. A walk through all.
-bool tarn__freed_find(const tarn__freed *freed, tarn_addr address,
+bool tarn__freed_find(const tarn__pool_freed *freed, tarn_addr address,
                       tarn_tag *out_tag);
 
 #endif  // TARN_POOL_FREED_H_

@@ -18,10 +18,10 @@
 // Where there are ranges, memory comes by pages, not in large pieces. What a
 // graph was captured with must not go back when it is freed, so that no block
 // of such a pool is asked for by itself.
-static tarn__sizes sizes_of(tarn_place_kind kind,
-                            const tarn_pool_options *options,
-                            const tarn_device_info *info) {
-  tarn__sizes sizes = {.chunk = 1, .most = SIZE_MAX, .largest = SIZE_MAX};
+static tarn__pool_sizes sizes_of(tarn_place_kind kind,
+                                 const tarn_pool_options *options,
+                                 const tarn_device_info *info) {
+  tarn__pool_sizes sizes = {.chunk = 1, .most = SIZE_MAX, .largest = SIZE_MAX};
   uint32_t own = kind == TARN_PLACE_DEVICE ? info->functions : 0;
   if (kind == TARN_PLACE_DEVICE) sizes.chunk = info->min_chunk;
   if (options->memory.size != 0) {
@@ -91,7 +91,7 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
 // the child leaves it behind, as it is.
 static bool is_torn(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) return false;
-  return tarn__gate_is_held(&pool->gate);
+  return tarn__biased_lock_is_held(&pool->lock);
 }
 
 // Frees what is on the host; a parent's pool has nothing else here.
@@ -99,12 +99,12 @@ static void forget(tarn_pool *pool) {
   tarn__whose_forget(pool);
   if (is_torn(pool)) return;
   while (!tarn_list_empty(&pool->replaced)) {
-    tarn__strategy *strategy =
-        tarn_list_entry(pool->replaced.next, tarn__strategy, node);
+    tarn__pool_strategy *strategy =
+        tarn_list_entry(pool->replaced.next, tarn__pool_strategy, node);
     tarn_list_del(&strategy->node);
     tarn__strategy_destroy(strategy);
   }
-  tarn__stage_forget(pool->play.stage);
+  tarn__step_layout_forget(pool->cursor.layout);
   tarn__recorder_deinit(&pool->recorder);
   tarn__strategy_destroy(pool->current);
   tarn__pieces_deinit(&pool->pieces);
@@ -120,12 +120,12 @@ static void forget(tarn_pool *pool) {
   if (pool->generation == tarn__os_generation()) {
     pthread_cond_destroy(&pool->returned);
   }
-  tarn__gate_deinit(&pool->gate);
+  tarn__biased_lock_deinit(&pool->lock);
   tarn__host_free(pool, sizeof *pool);
 }
 
 static tarn_status check_for_captures(const tarn_pool *pool) {
-  const tarn__strategy_type *type = pool->current->type;
+  const tarn__pool_strategy_type *type = pool->current->type;
   if ((pool->flags & TARN_POOL_DEFER) == 0 || type->expect != NULL) {
     return TARN_OK;
   }
@@ -138,9 +138,9 @@ static tarn_status check_for_captures(const tarn_pool *pool) {
 // Has a block cut out of memory of the caller's, so that all of it is the
 // strategy's from the beginning.
 static tarn_status try_own_memory(tarn_pool *pool) {
-  tarn__strategy *strategy = pool->current;
-  tarn__request request = {.size = 1, .align = pool->natural_align};
-  tarn__piece *piece = NULL;
+  tarn__pool_strategy *strategy = pool->current;
+  tarn__pool_request request = {.size = 1, .align = pool->natural_align};
+  tarn__pool_piece *piece = NULL;
   tarn__front_enter(pool);
   tarn_status status = strategy->type->take(strategy, &request, &piece);
   if (status == TARN_OK) status = strategy->type->give(strategy, piece);
@@ -196,10 +196,10 @@ tarn_status tarn__front_create(tarn_place place,
   if (pool == NULL) return TARN_E_NOMEM;
   pool->generation = tarn__os_generation();
   pool->stats.struct_size = sizeof pool->stats;
-  pool->play =
-      (tarn__play){.at = &tarn__never_comes, .settled = &tarn__never_comes};
+  pool->cursor = (tarn__pool_step_cursor){.at = &tarn__never_comes,
+                                          .settled = &tarn__never_comes};
   tarn__recorder_restart(&pool->recorder, 0);
-  tarn__gate_init(&pool->gate);
+  tarn__biased_lock_init(&pool->lock);
   pool->stats.counters = TARN_COUNT_DEFAULT;
   pthread_cond_init(&pool->returned, NULL);
   tarn__on_full_init(&pool->on_full);
@@ -218,8 +218,8 @@ tarn_status tarn__front_create(tarn_place place,
 
 // Waits for the streams that |waits| names. Then they use no memory of
 // |strategy|; a stream that has failed does not either.
-static tarn_status end_streams(tarn__strategy *strategy,
-                               const tarn__waits *waits) {
+static tarn_status end_streams(tarn__pool_strategy *strategy,
+                               const tarn__pool_waits *waits) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < waits->count && i < TARN__WAITS; i++) {
     tarn__source_begin_ask(strategy, 0, 0);
@@ -234,16 +234,16 @@ static tarn_status end_streams(tarn__strategy *strategy,
 // Memory of the caller's goes back without a call, but not before streams that
 // may still be at work in it are done.
 static tarn_status leave_own_memory(tarn_pool *pool) {
-  tarn__strategy *strategy = pool->current;
-  tarn__survey found = {.idle = 0};
+  tarn__pool_strategy *strategy = pool->current;
+  tarn__pool_survey found = {.idle = 0};
   tarn_status first = TARN_OK;
   if (strategy->type->survey == NULL || strategy->type->settle == NULL) {
     return TARN_OK;
   }
   tarn__front_enter(pool);
-  tarn__stage_strike(pool);
+  tarn__step_layout_drop(pool);
   do {
-    found = (tarn__survey){.idle = 0};
+    found = (tarn__pool_survey){.idle = 0};
     strategy->type->survey(strategy, &found);
     tarn_status status = end_streams(strategy, &found.streams);
     if (first == TARN_OK) first = status;
@@ -267,14 +267,15 @@ tarn_status tarn__front_destroy(tarn_pool *pool) {
 
 // --- switching -------------------------------------------------------------
 
-static bool is_needed(const tarn_pool *pool, const tarn__strategy *strategy) {
+static bool is_needed(const tarn_pool *pool,
+                      const tarn__pool_strategy *strategy) {
   return strategy == pool->current || strategy->live != 0 ||
          strategy->inside != 0;
 }
 
 // A call that came to nothing after the switch may have left memory there.
 // What the device does not take back then is no more the pool's.
-void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
+void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy) {
   if (is_needed(pool, strategy)) return;
   strategy->inside++;
   (void)strategy->type->trim(strategy, 0, 0);
@@ -285,11 +286,11 @@ void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy) {
   tarn__strategy_destroy(strategy);
 }
 
-tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
+tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__front_enter(pool);
   (void)tarn__debug_flush(pool);
-  tarn__strategy *old = pool->current;
-  tarn__stage_strike(pool);
+  tarn__pool_strategy *old = pool->current;
+  tarn__step_layout_drop(pool);
   tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
   pool->kept = 0;  // which was the old one's to hold
@@ -305,29 +306,31 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy) {
 
 // --- memory of the device --------------------------------------------------
 
-static void visit_strategy(const tarn__strategy *strategy,
-                           tarn__memory_fn *visit, void *context) {
+static void visit_strategy(const tarn__pool_strategy *strategy,
+                           tarn__pool_memory_fn *visit, void *context) {
   if (strategy->type->visit_memory == NULL) return;
   strategy->type->visit_memory(strategy, visit, context);
 }
 
 // One that is not in the index is on its way: a thread without the lock is at
 // it, and its memory may be another's by now.
-static bool has_memory(const tarn_pool *pool, const tarn__piece *piece) {
+static bool has_memory(const tarn_pool *pool, const tarn__pool_piece *piece) {
   return piece->base_size != 0 &&
          tarn__pieces_find(&pool->pieces, piece->address) == piece;
 }
 
-void tarn__front_visit_memory(const tarn_pool *pool, tarn__memory_fn *visit,
-                              void *context) {
+void tarn__front_visit_memory(const tarn_pool *pool,
+                              tarn__pool_memory_fn *visit, void *context) {
   for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
-    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    const tarn__pool_piece *piece =
+        tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (has_memory(pool, piece)) visit(context, piece->base, piece->base_size);
   }
   visit_strategy(pool->current, visit, context);
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced)
-    visit_strategy(tarn_list_entry(node, tarn__strategy, node), visit, context);
+    visit_strategy(tarn_list_entry(node, tarn__pool_strategy, node), visit,
+                   context);
 }
 
 static void add_size(void *context, tarn_addr address, size_t size) {
@@ -355,7 +358,7 @@ static tarn_status broken(const char *what, size_t is, size_t should_be) {
 }
 
 static tarn_status check_piece(const tarn_pool *pool,
-                               const tarn__piece *piece) {
+                               const tarn__pool_piece *piece) {
   size_t skipped = (size_t)(piece->address - piece->base);
   bool inside = piece->base_size == 0 ||
                 (piece->address >= piece->base && skipped <= piece->base_size &&
@@ -364,7 +367,7 @@ static tarn_status check_piece(const tarn_pool *pool,
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u exceeds its memory",
                       piece->id);
   }
-  bool idle = tarn__stage_has(pool->play.stage, piece) && !piece->live;
+  bool idle = tarn__step_layout_has(pool->cursor.layout, piece) && !piece->live;
   if (!idle && tarn__front_at(pool, piece->address) != piece) {
     return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
                       piece->id);
@@ -389,7 +392,8 @@ static tarn_status check_piece(const tarn_pool *pool,
 
 static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
   for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
-    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    const tarn__pool_piece *piece =
+        tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (piece->base == 0) continue;
     tarn_status status = check_piece(pool, piece);
     if (status != TARN_OK) return status;
@@ -409,11 +413,12 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
   out->reserved_bytes += pool->current->held;
   tarn_status status = pool->current->type->check(pool->current, &out->idle);
-  if (status == TARN_OK) status = tarn__stage_check(&pool->play, &out->idle);
+  if (status == TARN_OK)
+    status = tarn__step_layout_check(&pool->cursor, &out->idle);
   if (status != TARN_OK) return status;
   tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced) {
-    tarn__strategy *old = tarn_list_entry(node, tarn__strategy, node);
+    tarn__pool_strategy *old = tarn_list_entry(node, tarn__pool_strategy, node);
     size_t idle = 0;
     status = old->type->check(old, &idle);
     if (status != TARN_OK) return status;
@@ -450,7 +455,7 @@ static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
 }
 
 static tarn_status check_asleep(const tarn_pool *pool, const sums *s) {
-  tarn__tag_count sum = {0};
+  tarn__pool_tag_count sum = {0};
   for (size_t tag = 0; tag < pool->tag_count; tag++) {
     sum.asleep_blocks += pool->tags[tag].asleep_blocks;
     sum.asleep_bytes += pool->tags[tag].asleep_bytes;

@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/gate.h"
+#include "base/biased_lock.h"
 #include "base/os.h"
 #include "device/memory.h"
 #include "pool/debug.h"
@@ -15,13 +15,13 @@
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot_full.h"
-#include "pool/stage.h"
+#include "pool/step_layout.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
 #include "pool/users.h"
 #include "tarn/pool.h"
 
-typedef struct tarn__tag_count {
+typedef struct tarn__pool_tag_count {
   size_t live_bytes;
   size_t live_peak_bytes;
   size_t live_blocks;
@@ -29,49 +29,49 @@ typedef struct tarn__tag_count {
   size_t asleep_bytes;
   size_t saved_bytes;
   size_t charged_bytes;
-} tarn__tag_count;
+} tarn__pool_tag_count;
 
 // Whether a graph is captured with a pool's memory, or uses it (capture.c).
-typedef enum tarn__capture_state {
+typedef enum tarn__pool_capture_state {
   TARN__CAPTURE_OPEN,
   TARN__CAPTURE_RUNNING,
   TARN__CAPTURE_HELD,
   TARN__CAPTURE_STATES,
-} tarn__capture_state;
+} tarn__pool_capture_state;
 
 // What the device's plug-in wants of pools, as tarn_device_info says. Of memory
 // that is not the device's own nothing is wanted.
-typedef struct tarn__sizes {
+typedef struct tarn__pool_sizes {
   size_t chunk;    // all that the device is asked for is a multiple of it
   size_t most;     // blocks that take more are asked of the device one by one
   size_t largest;  // that takes no more: without the padding
   size_t first;    // of the first memory that is to be cut up, and of what is
   size_t later;    // asked for after that; 0: the strategy decides
-} tarn__sizes;
+} tarn__pool_sizes;
 
 struct tarn_pool {
   tarn_place place;
-  tarn__supply supply;
+  tarn__pool_supply supply;
   uint32_t flags;      // TARN_POOL_...
   bool own;            // somebody's own; else the place's, which all share
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // unused bytes at the end of each block
-  tarn__sizes sizes;
+  tarn__pool_sizes sizes;
   uint32_t extensions;  // what the device has beyond the ABI for memory of the
                         // place's kind: its own, which the host's is too
   tarn_list known;      // guarded by the registry of whose.h
   uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
-  _Atomic(tarn__debug *) debug;
+  _Atomic(tarn__pool_debug *) debug;
 
-  tarn__gate gate;  // guards all below, and every strategy behind it
-  tarn__play play;
-  tarn__strategy *current;
+  tarn__biased_lock lock;  // guards all below, and every strategy behind it
+  tarn__pool_step_cursor cursor;
+  tarn__pool_strategy *current;
   tarn_list replaced;  // strategies with blocks still out, or calls inside
-  tarn__pieces pieces;
-  tarn__recorder recorder;
+  tarn__pool_pieces pieces;
+  tarn__pool_recorder recorder;
   size_t aligns;     // to what the device has aligned all that it gave so far
   size_t pending;    // bytes that are on their way from or to the device
   size_t credit;     // bytes to grow by before the device is asked what it has
@@ -79,20 +79,21 @@ struct tarn_pool {
   pthread_cond_t returned;  // one of them has arrived, or a thread is done for
                             // which others wait
   tarn_pool_stats stats;
-  tarn__events events;
-  tarn__capture_state capture;
-  tarn__piece *deferred;  // linked by |next|: their frees take effect later
-  tarn__tag_count *tags;  // by tag
+  tarn__pool_events events;
+  tarn__pool_capture_state capture;
+  tarn__pool_piece
+      *deferred;  // linked by |next|: their frees take effect later
+  tarn__pool_tag_count *tags;  // by tag
   size_t tag_count;
   uint64_t cuts;   // blocks that were resized without growing: like frees, they
                    // add to what a stream used last
   uint64_t joins;  // pieces that have gone back to a stock (stock.h): that is
                    // room, too, and no call of the device
-  tarn__decay decay;
-  tarn__on_full on_full;  // has a lock of its own
-  tarn__full_shots full_shots;
-  tarn__freed freed;
-  tarn__users users;
+  tarn__pool_decay decay;
+  tarn__pool_on_full on_full;  // has a lock of its own
+  tarn__pool_full_shots full_shots;
+  tarn__pool_freed freed;
+  tarn__pool_users users;
   size_t kept;     // bytes that trimming leaves the pool (tarn_pool_reserve)
   bool reserving;  // a thread is in that call, and may have let go of the lock
 };
@@ -115,31 +116,31 @@ static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
   return size > pool->sizes.largest;
 }
 
-// Takes the lock, with the books up to date, and lets go of it.
+// Takes the lock, with the statistics up to date, and lets go of it.
 static inline void tarn__front_enter(tarn_pool *pool) {
-  tarn__gate_enter(&pool->gate);
-  if (pool->play.at != pool->play.settled || pool->play.turns != 0) {
-    tarn__play_settle(pool);
+  tarn__biased_lock_enter(&pool->lock);
+  if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
+    tarn__step_cursor_settle(pool);
   }
 }
 
 static inline void tarn__front_leave(tarn_pool *pool) {
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
 }
 
 // Waits, from inside, until something has come back to the device, or until
 // nothing is told: look again.
 static inline void tarn__front_wait(tarn_pool *pool) {
-  tarn__gate_wait(&pool->gate, &pool->returned);
-  tarn__play_settle(pool);
+  tarn__biased_lock_wait(&pool->lock, &pool->returned);
+  tarn__step_cursor_settle(pool);
 }
 
 // The short way in: where nothing is wrong and the lock is this thread's own.
-// Its end is tarn__gate_leave_owned. NULL: the long way will tell why. In a
-// child of fork no lock of the parent's is any thread's own.
-static inline tarn__seat *tarn__front_try(tarn_pool *pool) {
+// Its end is tarn__biased_lock_leave_owned. NULL: the long way will tell why.
+// In a child of fork no lock of the parent's is any thread's own.
+static inline tarn__owner_slot *tarn__front_try(tarn_pool *pool) {
   bool usable = pool != NULL && tarn__callbacks_running == 0;
-  return usable ? tarn__gate_try_owned(&pool->gate) : NULL;
+  return usable ? tarn__biased_lock_try(&pool->lock) : NULL;
 }
 
 // A pool for |place|; of |options| all fields are known.
@@ -152,10 +153,10 @@ TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
 tarn_status tarn__front_destroy(tarn_pool *pool);
 
 // Puts |strategy| in the place of the current one.
-tarn_status tarn__front_switch(tarn_pool *pool, tarn__strategy *strategy);
+tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy);
 
 // Ends a replaced strategy that nothing needs any more. The lock is held.
-void tarn__front_retire(tarn_pool *pool, tarn__strategy *strategy);
+void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy);
 
 // Walks all that the pool keeps and sums it up anew. Only at rest: no other
 // thread may be inside.
@@ -165,8 +166,8 @@ TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
 // Tells of all that the pool holds of the device: reserved_bytes in all, but
 // for what is on its way. The lock is held.
-void tarn__front_visit_memory(const tarn_pool *pool, tarn__memory_fn *visit,
-                              void *context);
+void tarn__front_visit_memory(const tarn_pool *pool,
+                              tarn__pool_memory_fn *visit, void *context);
 
 // What the public functions share; the lock is held but for the first two.
 //
@@ -181,22 +182,20 @@ TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
 
 // The piece of a block that is out, and that no other thread is at;
 // |what| stands before what is said about others.
-TARN_MUST_CHECK tarn_status tarn__front_find_block(tarn_pool *pool,
-                                                   const char *what,
-                                                   const tarn_block *block,
-                                                   tarn__piece **out_piece);
+TARN_MUST_CHECK tarn_status
+tarn__front_find_block(tarn_pool *pool, const char *what,
+                       const tarn_block *block, tarn__pool_piece **out_piece);
 
 // The piece of the block that is out and starts at |address|.
-TARN_MUST_CHECK tarn_status tarn__front_find_address(tarn_pool *pool,
-                                                     tarn_addr address,
-                                                     tarn__piece **out_piece);
+TARN_MUST_CHECK tarn_status tarn__front_find_address(
+    tarn_pool *pool, tarn_addr address, tarn__pool_piece **out_piece);
 
 // TARN_E_STATE if another thread is resizing or freeing |piece|.
-TARN_MUST_CHECK tarn_status tarn__front_check_rest(const char *what,
-                                                   const tarn__piece *piece);
+TARN_MUST_CHECK tarn_status
+tarn__front_check_rest(const char *what, const tarn__pool_piece *piece);
 
 // What starts at |address|: the piece that is out, or the last one known of.
-tarn__piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
+tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
 
 // The block that is out and has |address| in it, and how far inside it is.
 // |out_block->pool| NULL: there is none. The lock is not held, nor for the
@@ -209,15 +208,15 @@ TARN_MUST_CHECK tarn_status tarn__front_around(tarn_pool *pool,
                                                size_t *out_offset);
 
 // What there is to say of a block that starts at |address|.
-typedef enum tarn__start {
+typedef enum tarn__pool_start {
   TARN__START_NONE,
   TARN__START_GONE,  // there was one
   TARN__START_OUT,
-} tarn__start;
+} tarn__pool_start;
 
 // |remembers|: also of what the index has forgotten, which is a walk.
-tarn__start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
-                                 bool remembers);
+tarn__pool_start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
+                                      bool remembers);
 
 // Why no block of |pool| at |address| can be freed on |stream|: none starts
 // there. Where one does by now, it is not the one that was meant.
@@ -225,7 +224,7 @@ tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
                                     const tarn_stream *stream);
 
 static inline void tarn__front_describe(tarn_pool *pool,
-                                        const tarn__piece *piece,
+                                        const tarn__pool_piece *piece,
                                         tarn_block *out_block) {
   out_block->pool = pool;
   out_block->address = piece->address;
@@ -234,34 +233,34 @@ static inline void tarn__front_describe(tarn_pool *pool,
   out_block->generation = piece->generation;
 }
 
-// Puts a piece on the books, or takes it off them.
+// Counts a piece as a live block, or ends that.
 // |asked|: the device was asked for it.
-void tarn__front_count_live(tarn_pool *pool, const tarn__piece *piece,
+void tarn__front_count_live(tarn_pool *pool, const tarn__pool_piece *piece,
                             bool asked);
-void tarn__front_count_dead(tarn_pool *pool, tarn__piece *piece);
+void tarn__front_count_dead(tarn_pool *pool, tarn__pool_piece *piece);
 
-// Makes room for the books of |tag|, before anything is taken or sleeps under
+// Makes room for the counts of |tag|, before anything is taken or sleeps under
 // it. TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__front_prepare_tag(tarn_pool *pool,
                                                     tarn_tag tag);
 
-// Takes a piece off the books and gives it to its owner. |serial|: of the
+// Uncounts a piece and gives it to its owner. |serial|: of the
 // stream of its last use.
-tarn_status tarn__front_give(tarn_pool *pool, tarn__piece *piece,
+tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
                              uint64_t serial);
 
 // Both steps of that, for what happens in between: the block is gone, but its
 // owner still counts the piece; the owner gets it.
-void tarn__front_set_aside(tarn_pool *pool, tarn__piece *piece,
+void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
                            uint64_t serial);
-tarn_status tarn__front_send_home(tarn_pool *pool, tarn__piece *piece);
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece);
 
 // What tarn_pool_alloc does once all has been checked; the lock is not
 // held.
 TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
-                                             tarn__request *request,
+                                             tarn__pool_request *request,
                                              tarn_tag tag, tarn_stream *stream,
-                                             tarn__piece **out_piece,
+                                             tarn__pool_piece **out_piece,
                                              tarn_block *out_block);
 
 // Gives idle memory of the present strategy back until the pool holds at most
@@ -274,7 +273,7 @@ tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how);
 // Whether |size| bytes of |strategy| may go back when |parting| bytes more are
 // about to: that leaves the pool what it is to keep, or need not. What a
 // strategy has that was replaced is no part of it.
-static inline bool tarn__front_may_return(const tarn__strategy *strategy,
+static inline bool tarn__front_may_return(const tarn__pool_strategy *strategy,
                                           size_t parting, size_t size,
                                           unsigned how) {
   const tarn_pool *pool = strategy->pool;
@@ -307,7 +306,7 @@ TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
 
 // NULL: the pool has never debugged. Any thread may ask; what it points to the
 // lock guards.
-static inline tarn__debug *tarn__debug_of(const tarn_pool *pool) {
+static inline tarn__pool_debug *tarn__debug_of(const tarn_pool *pool) {
   return atomic_load_explicit(&pool->debug, memory_order_relaxed);
 }
 
@@ -320,10 +319,11 @@ static inline bool tarn__front_counts(const tarn_pool *pool,
 
 // Events: the first two only where they are on.
 void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
-                            const tarn__piece *piece, size_t size_before,
+                            const tarn__pool_piece *piece, size_t size_before,
                             uint64_t serial);
-void tarn__front_note_failure(tarn_pool *pool, const tarn__request *request,
-                              tarn_tag tag, tarn_status why);
+void tarn__front_note_failure(tarn_pool *pool,
+                              const tarn__pool_request *request, tarn_tag tag,
+                              tarn_status why);
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial);
 void tarn__front_note_switch(tarn_pool *pool);
@@ -338,7 +338,7 @@ static inline bool tarn__front_keeps(const tarn_pool *pool) {
 
 // By which the recorder knows the piece's request; 0: it does not.
 static inline uint64_t tarn__front_noted(const tarn_pool *pool,
-                                         const tarn__piece *piece) {
+                                         const tarn__pool_piece *piece) {
   return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
 }
 

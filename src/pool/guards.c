@@ -9,32 +9,32 @@
 #include "base/status.h"
 #include "pool/debug.h"
 #include "pool/front.h"
-#include "pool/shade.h"
+#include "pool/poison.h"
 
 // --- taking ----------------------------------------------------------------
 
-static tarn_status lay_guard(tarn_place place, const tarn__piece *piece,
+static tarn_status lay_guard(tarn_place place, const tarn__pool_piece *piece,
                              size_t from) {
   tarn_addr address = piece->address + from;
   size_t size = piece->size - from;
   tarn_status status =
-      tarn__shade_fill(place, address, size, TARN_POOL_GUARD_BYTE);
-  if (status == TARN_OK) tarn__shade_hide(place, address, size);
+      tarn__poison_fill(place, address, size, TARN_POOL_GUARD_BYTE);
+  if (status == TARN_OK) tarn__poison_hide(place, address, size);
   return status;
 }
 
 // Bytes that the program has not written yet.
-static tarn_status freshen(tarn_place place, const tarn__piece *piece,
+static tarn_status freshen(tarn_place place, const tarn__pool_piece *piece,
                            size_t from, size_t to) {
   tarn_addr address = piece->address + from;
   tarn_status status =
-      tarn__shade_fill(place, address, to - from, TARN_POOL_FRESH_BYTE);
-  tarn__shade_show_fresh(place, address, to - from);
+      tarn__poison_fill(place, address, to - from, TARN_POOL_FRESH_BYTE);
+  tarn__poison_show_fresh(place, address, to - from);
   return status;
 }
 
 // What others have queued on the memory is behind |stream| by now.
-tarn_status tarn__debug_dress(tarn_place place, const tarn__piece *piece,
+tarn_status tarn__debug_dress(tarn_place place, const tarn__pool_piece *piece,
                               uint32_t flags, tarn_stream *stream) {
   bool has_guard = (flags & TARN_POOL_DEBUG_GUARDS) != 0;
   size_t usable = has_guard ? piece->requested : piece->size;
@@ -47,11 +47,11 @@ tarn_status tarn__debug_dress(tarn_place place, const tarn__piece *piece,
   return status;
 }
 
-void tarn__debug_strip(tarn_place place, const tarn__piece *piece) {
-  tarn__shade_show_fresh(place, piece->address, piece->size);
+void tarn__debug_strip(tarn_place place, const tarn__pool_piece *piece) {
+  tarn__poison_show_fresh(place, piece->address, piece->size);
 }
 
-void tarn__debug_mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
                       tarn_status dressed) {
   const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
   if (dressed == TARN_OK) {
@@ -63,7 +63,7 @@ void tarn__debug_mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
 
 // The block is known to its pool already, so another thread may have freed it
 // by mistake.
-static void mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
+static void mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
                  tarn_status dressed, tarn_block *block) {
   tarn__front_enter(pool);
   bool is_there = piece->live && piece->generation == block->generation;
@@ -74,7 +74,7 @@ static void mark(tarn_pool *pool, tarn__piece *piece, uint32_t flags,
   tarn__front_leave(pool);
 }
 
-uint32_t tarn__debug_admit(tarn_pool *pool, tarn__request *request) {
+uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request) {
   tarn__front_enter(pool);
   uint32_t flags = tarn__debug_of(pool)->flags;
   tarn__front_leave(pool);
@@ -85,10 +85,10 @@ uint32_t tarn__debug_admit(tarn_pool *pool, tarn__request *request) {
   return flags;
 }
 
-tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__request *request,
+tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__pool_request *request,
                               tarn_tag tag, tarn_stream *stream,
                               tarn_block *out_block) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   uint32_t flags = tarn__debug_admit(pool, request);
   tarn_status status =
       tarn__front_take(pool, request, tag, stream, &piece, out_block);
@@ -100,15 +100,15 @@ tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__request *request,
 
 // --- verifying -------------------------------------------------------------
 
-tarn_status tarn__guard_verify(tarn_place place, const tarn__piece *piece,
+tarn_status tarn__guard_verify(tarn_place place, const tarn__pool_piece *piece,
                                tarn_pool_finding *out) {
   size_t from = piece->requested;
   size_t size = piece->size - from;
   size_t offset = 0;
   unsigned char byte = 0;
   *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
-  tarn__shade_show(place, piece->address + from, size);
-  tarn_status status = tarn__shade_compare(
+  tarn__poison_show(place, piece->address + from, size);
+  tarn_status status = tarn__poison_compare(
       place, piece->address + from, size, TARN_POOL_GUARD_BYTE, &offset, &byte);
   if (status == TARN_OK && offset < size) {
     tarn__debug_describe(piece, TARN_POOL_OVERRUN, from + offset, byte, out);
@@ -117,7 +117,7 @@ tarn_status tarn__guard_verify(tarn_place place, const tarn__piece *piece,
 }
 
 // A guard that is damaged is laid anew, so that nothing is found twice.
-static tarn_status look_at(tarn_pool *pool, tarn__piece *piece) {
+static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn_place place = pool->place;
   size_t from = piece->requested;
@@ -126,13 +126,13 @@ static tarn_status look_at(tarn_pool *pool, tarn__piece *piece) {
   if (finding.kind != TARN_POOL_FINDING_NONE) {
     (void)lay_guard(place, piece, from);  // if not it is found again
   }
-  tarn__shade_hide(place, piece->address + from, piece->size - from);
+  tarn__poison_hide(place, piece->address + from, piece->size - from);
   tarn__debug_end_look(pool, piece);
   tarn__debug_note(pool, status, &finding, false);
   return status;
 }
 
-static bool has_guard(const tarn__piece *piece) {
+static bool has_guard(const tarn__pool_piece *piece) {
   return piece->live && !piece->resizing &&
          (piece->marks & TARN_POOL_DEBUG_GUARDS) != 0;
 }
@@ -140,7 +140,7 @@ static bool has_guard(const tarn__piece *piece) {
 tarn_status tarn__guards_walk(tarn_pool *pool) {
   tarn_status first = TARN_OK;
   for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
-    tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (!has_guard(piece)) continue;
     tarn_status status = look_at(pool, piece);
     if (first == TARN_OK) first = status;
@@ -150,25 +150,25 @@ tarn_status tarn__guards_walk(tarn_pool *pool) {
 
 // --- resizing --------------------------------------------------------------
 
-tarn__debug_resizing tarn__debug_before_resize(tarn_pool *pool,
-                                               tarn__piece *piece) {
+tarn__pool_debug_resizing tarn__debug_before_resize(tarn_pool *pool,
+                                                    tarn__pool_piece *piece) {
   tarn_pool_finding finding;
-  tarn__debug_resizing before = {.usable = tarn__debug_usable(piece)};
+  tarn__pool_debug_resizing before = {.usable = tarn__debug_usable(piece)};
   tarn__debug_await_look(pool, piece);
   if ((piece->marks & TARN_POOL_DEBUG_GUARDS) == 0) return before;
   before.guard = TARN__GUARD;
   tarn__debug_begin_work(pool);
   tarn_status status = tarn__guard_verify(pool->place, piece, &finding);
-  tarn__shade_show_fresh(pool->place, piece->address + before.usable,
-                         piece->size - before.usable);
+  tarn__poison_show_fresh(pool->place, piece->address + before.usable,
+                          piece->size - before.usable);
   tarn__debug_end_work(pool);
   tarn__debug_note(pool, status, &finding, false);
   return before;
 }
 
 // What is added may be behind the stream's work, and so is what is cut off.
-void tarn__debug_after_resize(tarn_pool *pool, tarn__piece *piece,
-                              const tarn__debug_resizing *before,
+void tarn__debug_after_resize(tarn_pool *pool, tarn__pool_piece *piece,
+                              const tarn__pool_debug_resizing *before,
                               uint64_t serial) {
   const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
   uint8_t marks = piece->marks;

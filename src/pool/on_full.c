@@ -13,12 +13,12 @@
 // Whether this thread is in such a function, of whatever pool.
 static _Thread_local bool is_inside;
 
-void tarn__on_full_init(tarn__on_full *on_full) {
+void tarn__on_full_init(tarn__pool_on_full *on_full) {
   pthread_mutex_init(&on_full->lock, NULL);
   pthread_cond_init(&on_full->changed, NULL);
 }
 
-void tarn__on_full_deinit(tarn__on_full *on_full, bool waited) {
+void tarn__on_full_deinit(tarn__pool_on_full *on_full, bool waited) {
   if (!waited) return;
   pthread_cond_destroy(&on_full->changed);
   pthread_mutex_destroy(&on_full->lock);
@@ -27,7 +27,7 @@ void tarn__on_full_deinit(tarn__on_full *on_full, bool waited) {
 // --- calling ---------------------------------------------------------------
 
 // NULL: there is none. Otherwise end must follow.
-static tarn_pool_full_fn *begin(tarn__on_full *on_full, void **out_context,
+static tarn_pool_full_fn *begin(tarn__pool_on_full *on_full, void **out_context,
                                 unsigned *out_which) {
   pthread_mutex_lock(&on_full->lock);
   tarn_pool_full_fn *function = on_full->function;
@@ -38,7 +38,7 @@ static tarn_pool_full_fn *begin(tarn__on_full *on_full, void **out_context,
   return function;
 }
 
-static void end(tarn__on_full *on_full, unsigned which) {
+static void end(tarn__pool_on_full *on_full, unsigned which) {
   pthread_mutex_lock(&on_full->lock);
   if (--on_full->running[which] == 0) {
     pthread_cond_broadcast(&on_full->changed);
@@ -68,7 +68,7 @@ bool tarn__on_full_call(tarn_pool *pool, const tarn_pool_need *need) {
 
 // --- setting ---------------------------------------------------------------
 
-static void exchange(tarn__on_full *on_full, tarn_pool_full_fn *function,
+static void exchange(tarn__pool_on_full *on_full, tarn_pool_full_fn *function,
                      void *context) {
   pthread_mutex_lock(&on_full->lock);
   while (on_full->exchanging)

@@ -6,7 +6,7 @@
 
 #include "tarn/pool.h"
 
-typedef struct tarn__on_full {
+typedef struct tarn__pool_on_full {
   pthread_mutex_t lock;    // guards all below; nothing is taken under it
   pthread_cond_t changed;  // a call is over, or an exchange
   tarn_pool_full_fn *function;
@@ -14,12 +14,12 @@ typedef struct tarn__on_full {
   bool exchanging;    // a thread waits for the calls of the former function
   unsigned now;       // which of the two counts the calls that begin
   size_t running[2];  // calls of the present function and of the former
-} tarn__on_full;
+} tarn__pool_on_full;
 
-void tarn__on_full_init(tarn__on_full *on_full);
+void tarn__on_full_init(tarn__pool_on_full *on_full);
 
 // |waited|: threads of this process may have waited there.
-void tarn__on_full_deinit(tarn__on_full *on_full, bool waited);
+void tarn__on_full_deinit(tarn__pool_on_full *on_full, bool waited);
 
 // Whether the pool has a function, and the thread is in none.
 bool tarn__on_full_is_set(tarn_pool *pool);

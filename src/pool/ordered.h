@@ -18,32 +18,33 @@
 
 #include "tarn/base.h"
 
-struct tarn__piece;
-struct tarn__pieces;
+struct tarn__pool_piece;
+struct tarn__pool_pieces;
 
-typedef struct tarn__ordered_leaf tarn__ordered_leaf;
+typedef struct tarn__pool_ordered_leaf tarn__pool_ordered_leaf;
 
-typedef struct tarn__ordered {
+typedef struct tarn__pool_ordered {
   uint32_t *fresh;
   size_t fresh_room;   // 0: nothing is noted
   size_t fresh_count;  // as many as there is room for: some may be missing
   bool complete;       // but for what is noted
   tarn_addr *firsts;   // behind the last one UINT64_MAX
-  tarn__ordered_leaf **leaves;
+  tarn__pool_ordered_leaf **leaves;
   size_t leaf_count;
   size_t leaf_room;  // of both; 0 or a power of two
   size_t entries;    // in all leaves
-} tarn__ordered;
+} tarn__pool_ordered;
 
 // Notes that the piece with |id| has come.
-static inline void tarn__ordered_note(tarn__ordered *ordered, uint32_t id) {
+static inline void tarn__ordered_note(tarn__pool_ordered *ordered,
+                                      uint32_t id) {
   if (ordered->fresh_count < ordered->fresh_room) {
     ordered->fresh[ordered->fresh_count++] = id;
   }
 }
 
 // Whether all pieces are in order.
-static inline bool tarn__ordered_is_current(const tarn__ordered *ordered) {
+static inline bool tarn__ordered_is_current(const tarn__pool_ordered *ordered) {
   return ordered->complete && ordered->fresh_count == 0;
 }
 
@@ -52,17 +53,17 @@ static inline bool tarn__ordered_is_current(const tarn__ordered *ordered) {
 // Cost: O(log n) for each piece that came since. The first time, and when more
 //       have come than there were, a walk through all.
 // False: the host has no memory; nothing is lost.
-TARN_MUST_CHECK bool tarn__ordered_catch_up(struct tarn__pieces *pieces);
+TARN_MUST_CHECK bool tarn__ordered_catch_up(struct tarn__pool_pieces *pieces);
 
 // The last piece that starts at |address| or below, of those in order; NULL if
 // there is none.
-struct tarn__piece *tarn__ordered_find(tarn__ordered *ordered,
-                                       tarn_addr address);
+struct tarn__pool_piece *tarn__ordered_find(tarn__pool_ordered *ordered,
+                                            tarn_addr address);
 
 // Whether all of it agrees, and each piece in use is in order that has come
 // before the last question.
-bool tarn__ordered_check(const struct tarn__pieces *pieces);
+bool tarn__ordered_check(const struct tarn__pool_pieces *pieces);
 
-void tarn__ordered_deinit(tarn__ordered *ordered);
+void tarn__ordered_deinit(tarn__pool_ordered *ordered);
 
 #endif  // TARN_POOL_ORDERED_H_

@@ -11,28 +11,28 @@
 #include "pool/front.h"
 #include "pool/stock.h"
 
-typedef struct tarn__shelf {
-  uint64_t serial;     // of the stream of their last use; 0: none
-  tarn__piece *first;  // NULL: the shelf may be given to another stream
-} tarn__shelf;
+typedef struct tarn__pool_shelf {
+  uint64_t serial;          // of the stream of their last use; 0: none
+  tarn__pool_piece *first;  // NULL: the shelf may be given to another stream
+} tarn__pool_shelf;
 
 // Stays where it is for as long as the strategy: pieces point to it.
-typedef struct tarn__size_class {
+typedef struct tarn__pool_size_class {
   size_t size;  // that the device is asked for: the padding included, rounded
   size_t align;
-  tarn__shelf *shelves;
+  tarn__pool_shelf *shelves;
   size_t shelf_count;
   size_t pieces;  // that are its own, idle or out or being taken
-} tarn__size_class;
+} tarn__pool_size_class;
 
-typedef struct tarn__page_unit {
-  tarn__strategy base;
+typedef struct tarn__pool_page_unit {
+  tarn__pool_strategy base;
   size_t page;
-  tarn__size_class **classes;  // open addressing; NULL: an empty slot
-  size_t class_slots;          // a power of two, or 0
+  tarn__pool_size_class **classes;  // open addressing; NULL: an empty slot
+  size_t class_slots;               // a power of two, or 0
   size_t class_count;
-  tarn__stock stock;
-} tarn__page_unit;
+  tarn__pool_stock stock;
+} tarn__pool_page_unit;
 
 // The mark of a piece that is on a shelf, and then of one that is to leave it
 // for the stock; in its |zone|.
@@ -43,40 +43,39 @@ enum {
 };
 
 // A piece out of the stock has its extent for a home, which knows the class.
-static inline bool tarn__page_unit_is_stocked(const tarn__piece *piece) {
+static inline bool tarn__page_unit_is_stocked(const tarn__pool_piece *piece) {
   return piece->base_size == 0;
 }
 
 // NULL: it was asked of the device by itself.
-static inline tarn__size_class *tarn__page_unit_class_at(
-    const tarn__piece *piece) {
-  const tarn__extent *e = piece->home;
+static inline tarn__pool_size_class *tarn__page_unit_class_at(
+    const tarn__pool_piece *piece) {
+  const tarn__pool_extent *e = piece->home;
   return tarn__page_unit_is_stocked(piece) ? e->taker : piece->home;
 }
 
 // Classes of which there is no piece leave nothing behind. Without host memory
 // for a smaller table the present one stays.
-void tarn__page_unit_drop_unused(tarn__page_unit *self);
+void tarn__page_unit_drop_unused(tarn__pool_page_unit *self);
 
 // Gives the bytes of |piece|, which comes from the stock and is on no shelf,
 // back to the stock. Where the host has no memory to note whose they are, the
 // stream is waited for, with the lock let go. |*out_hole| is what they are part
 // of now.
-tarn_status tarn__page_unit_join(tarn__page_unit *self, tarn__piece *piece,
-                                 tarn__extent **out_hole);
+tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
+                                 tarn__pool_piece *piece,
+                                 tarn__pool_extent **out_hole);
 
 // |size| bytes of the stock. The lock is let go meanwhile.
 //
 // TARN_FULL  there is no room.
-TARN_MUST_CHECK tarn_status tarn__page_unit_take_stock(tarn__page_unit *self,
-                                                       tarn__request *request,
-                                                       size_t size,
-                                                       tarn__extent **out,
-                                                       uint64_t *out_serial);
+TARN_MUST_CHECK tarn_status tarn__page_unit_take_stock(
+    tarn__pool_page_unit *self, tarn__pool_request *request, size_t size,
+    tarn__pool_extent **out, uint64_t *out_serial);
 
 // Gives segments of which no piece is out back to the device, until the pool
 // holds at most |target| bytes. |how|: TARN__TRIM_... bits.
-tarn_status tarn__page_unit_trim_stock(tarn__page_unit *self, size_t target,
-                                       unsigned how);
+tarn_status tarn__page_unit_trim_stock(tarn__pool_page_unit *self,
+                                       size_t target, unsigned how);
 
 #endif  // TARN_POOL_PAGE_UNIT_H_

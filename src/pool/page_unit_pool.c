@@ -27,60 +27,61 @@ enum {
   FIRST_CLASSES = 64,
 };
 
-static tarn__page_unit *self_of(tarn__strategy *strategy) {
-  return (tarn__page_unit *)(void *)strategy;  // the base is the first member
+static tarn__pool_page_unit *self_of(tarn__pool_strategy *strategy) {
+  return (
+      tarn__pool_page_unit *)(void *)strategy;  // the base is the first member
 }
 
 // --- classes ---------------------------------------------------------------
 
 // Where the class stands in the table, or would stand.
-static tarn__size_class **slot_of(const tarn__page_unit *self, size_t size,
-                                  size_t align) {
+static tarn__pool_size_class **slot_of(const tarn__pool_page_unit *self,
+                                       size_t size, size_t align) {
   uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
   size_t mask = self->class_slots - 1;
   for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
-    tarn__size_class **slot = &self->classes[at];
+    tarn__pool_size_class **slot = &self->classes[at];
     if (*slot == NULL) return slot;
     if ((*slot)->size == size && (*slot)->align == align) return slot;
   }
 }
 
-static tarn_status grow_classes(tarn__page_unit *self) {
-  tarn__page_unit grown = *self;
+static tarn_status grow_classes(tarn__pool_page_unit *self) {
+  tarn__pool_page_unit grown = *self;
   grown.class_slots = self->class_slots ? self->class_slots * 2 : FIRST_CLASSES;
   grown.classes =
-      tarn__host_array(grown.class_slots, sizeof(tarn__size_class *));
+      tarn__host_array(grown.class_slots, sizeof(tarn__pool_size_class *));
   if (grown.classes == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__size_class *c = self->classes[i];
+    tarn__pool_size_class *c = self->classes[i];
     if (c != NULL) *slot_of(&grown, c->size, c->align) = c;
   }
   tarn__host_free_array(self->classes, self->class_slots,
-                        sizeof(tarn__size_class *));
+                        sizeof(tarn__pool_size_class *));
   self->classes = grown.classes;
   self->class_slots = grown.class_slots;
   return TARN_OK;
 }
 
-static void free_class(tarn__size_class *c) {
+static void free_class(tarn__pool_size_class *c) {
   if (c == NULL) return;
-  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(tarn__shelf));
+  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(tarn__pool_shelf));
   tarn__host_free(c, sizeof *c);
 }
 
 // With a first shelf, for what is freed into it by one stream alone.
-static tarn__size_class *make_class(size_t size, size_t align) {
-  tarn__size_class *c = tarn__host_alloc(sizeof *c);
+static tarn__pool_size_class *make_class(size_t size, size_t align) {
+  tarn__pool_size_class *c = tarn__host_alloc(sizeof *c);
   if (c == NULL) return NULL;
-  *c = (tarn__size_class){.size = size, .align = align, .shelf_count = 1};
-  c->shelves = tarn__host_array(1, sizeof(tarn__shelf));
+  *c = (tarn__pool_size_class){.size = size, .align = align, .shelf_count = 1};
+  c->shelves = tarn__host_array(1, sizeof(tarn__pool_shelf));
   if (c->shelves != NULL) return c;
   free_class(c);
   return NULL;
 }
 
-static tarn_status add_class(tarn__page_unit *self, size_t size, size_t align,
-                             tarn__size_class **out) {
+static tarn_status add_class(tarn__pool_page_unit *self, size_t size,
+                             size_t align, tarn__pool_size_class **out) {
   if (self->class_count * 2 >= self->class_slots) {
     tarn_status status = grow_classes(self);
     if (status != TARN_OK) return status;
@@ -92,27 +93,27 @@ static tarn_status add_class(tarn__page_unit *self, size_t size, size_t align,
   return TARN_OK;
 }
 
-static tarn_status class_of(tarn__page_unit *self, size_t size, size_t align,
-                            tarn__size_class **out) {
+static tarn_status class_of(tarn__pool_page_unit *self, size_t size,
+                            size_t align, tarn__pool_size_class **out) {
   *out = self->class_slots != 0 ? *slot_of(self, size, align) : NULL;
   return *out != NULL ? TARN_OK : add_class(self, size, align, out);
 }
 
-void tarn__page_unit_drop_unused(tarn__page_unit *self) {
+void tarn__page_unit_drop_unused(tarn__pool_page_unit *self) {
   size_t used = 0;
   for (size_t i = 0; i < self->class_slots; i++) {
     if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
   }
   if (used == self->class_count) return;
-  tarn__page_unit shrunk = *self;
+  tarn__pool_page_unit shrunk = *self;
   shrunk.class_slots = FIRST_CLASSES;
   while (shrunk.class_slots < used * 4)
     shrunk.class_slots *= 2;
   shrunk.classes =
-      tarn__host_array(shrunk.class_slots, sizeof(tarn__size_class *));
+      tarn__host_array(shrunk.class_slots, sizeof(tarn__pool_size_class *));
   if (shrunk.classes == NULL) return;
   for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__size_class *c = self->classes[i];
+    tarn__pool_size_class *c = self->classes[i];
     if (c == NULL) continue;
     if (c->pieces > 0) {
       *slot_of(&shrunk, c->size, c->align) = c;
@@ -121,7 +122,7 @@ void tarn__page_unit_drop_unused(tarn__page_unit *self) {
     }
   }
   tarn__host_free_array(self->classes, self->class_slots,
-                        sizeof(tarn__size_class *));
+                        sizeof(tarn__pool_size_class *));
   self->classes = shrunk.classes;
   self->class_slots = shrunk.class_slots;
   self->class_count = used;
@@ -129,26 +130,26 @@ void tarn__page_unit_drop_unused(tarn__page_unit *self) {
 
 // --- shelves ---------------------------------------------------------------
 
-static void push(tarn__shelf *s, tarn__piece *piece) {
+static void push(tarn__pool_shelf *s, tarn__pool_piece *piece) {
   piece->next = s->first;
   piece->zone = TARN__PAGE_UNIT_ON_SHELF;
   s->first = piece;
 }
 
-static tarn__piece *pop(tarn__shelf *s) {
-  tarn__piece *piece = s->first;
+static tarn__pool_piece *pop(tarn__pool_shelf *s) {
+  tarn__pool_piece *piece = s->first;
   s->first = piece->next;
   piece->next = NULL;
   piece->zone = TARN__PAGE_UNIT_OUT;
   return piece;
 }
 
-static tarn__piece *find_idle(const tarn__size_class *c, uint64_t serial,
-                              bool own_only) {
-  tarn__shelf *of_host = NULL;
-  tarn__shelf *of_other = NULL;
+static tarn__pool_piece *find_idle(const tarn__pool_size_class *c,
+                                   uint64_t serial, bool own_only) {
+  tarn__pool_shelf *of_host = NULL;
+  tarn__pool_shelf *of_other = NULL;
   for (size_t i = 0; i < c->shelf_count; i++) {
-    tarn__shelf *s = &c->shelves[i];
+    tarn__pool_shelf *s = &c->shelves[i];
     if (s->first == NULL) continue;
     if (s->serial == serial) return pop(s);
     if (s->serial == 0) of_host = s;
@@ -158,8 +159,8 @@ static tarn__piece *find_idle(const tarn__size_class *c, uint64_t serial,
   return of_other != NULL && !own_only ? pop(of_other) : NULL;
 }
 
-static tarn__shelf *shelf_of(tarn__size_class *c, uint64_t serial) {
-  tarn__shelf *empty = NULL;
+static tarn__pool_shelf *shelf_of(tarn__pool_size_class *c, uint64_t serial) {
+  tarn__pool_shelf *empty = NULL;
   for (size_t i = 0; i < c->shelf_count; i++) {
     if (c->shelves[i].first == NULL) {
       empty = &c->shelves[i];
@@ -172,35 +173,35 @@ static tarn__shelf *shelf_of(tarn__size_class *c, uint64_t serial) {
 }
 
 // The work of a stream that is gone is done: what it used last is the host's.
-static void move_to_host(tarn__size_class *c, tarn__shelf *from) {
-  tarn__shelf *host = from;
+static void move_to_host(tarn__pool_size_class *c, tarn__pool_shelf *from) {
+  tarn__pool_shelf *host = from;
   for (size_t i = 0; i < c->shelf_count; i++) {
     bool of_host = c->shelves[i].serial == 0 && c->shelves[i].first != NULL;
     if (of_host) host = &c->shelves[i];
   }
-  tarn__piece *rest = from->first;
+  tarn__pool_piece *rest = from->first;
   from->first = NULL;
   host->serial = 0;
   while (rest != NULL) {
-    tarn__piece *piece = rest;
+    tarn__pool_piece *piece = rest;
     rest = piece->next;
     piece->freed_on = 0;
     push(host, piece);
   }
 }
 
-static void clear_shelves_of_the_gone(tarn__size_class *c) {
+static void clear_shelves_of_the_gone(tarn__pool_size_class *c) {
   for (size_t i = 0; i < c->shelf_count; i++) {
-    tarn__shelf *s = &c->shelves[i];
+    tarn__pool_shelf *s = &c->shelves[i];
     bool gone =
         s->serial != 0 && s->first != NULL && tarn__stream_is_gone(s->serial);
     if (gone) move_to_host(c, s);
   }
 }
 
-static bool add_shelves(tarn__size_class *c) {
-  tarn__shelf *grown = tarn__host_resize(c->shelves, c->shelf_count,
-                                         c->shelf_count * 2, sizeof *grown);
+static bool add_shelves(tarn__pool_size_class *c) {
+  tarn__pool_shelf *grown = tarn__host_resize(
+      c->shelves, c->shelf_count, c->shelf_count * 2, sizeof *grown);
   if (grown == NULL) return false;
   c->shelves = grown;
   c->shelf_count *= 2;
@@ -209,9 +210,9 @@ static bool add_shelves(tarn__size_class *c) {
 
 // A shelf for |serial|, be it by clearing or adding some; NULL if there is no
 // host memory.
-static tarn__shelf *make_shelf(tarn__size_class *c, uint64_t serial) {
+static tarn__pool_shelf *make_shelf(tarn__pool_size_class *c, uint64_t serial) {
   clear_shelves_of_the_gone(c);
-  tarn__shelf *s = shelf_of(c, serial);
+  tarn__pool_shelf *s = shelf_of(c, serial);
   if (s != NULL || !add_shelves(c)) return s;
   return shelf_of(c, serial);
 }
@@ -220,11 +221,12 @@ static tarn__shelf *make_shelf(tarn__size_class *c, uint64_t serial) {
 
 // For what is kept no more: it goes back to the device, or to the stock, whose
 // segment goes when nothing of it is out.
-static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn__page_unit *self = self_of(strategy);
+static tarn_status let_go(tarn__pool_strategy *strategy,
+                          tarn__pool_piece *piece) {
+  tarn__pool_page_unit *self = self_of(strategy);
   if (!tarn__page_unit_is_stocked(piece))
     return tarn__source_shrink(strategy, piece);
-  tarn__extent *hole = NULL;
+  tarn__pool_extent *hole = NULL;
   tarn__page_unit_class_at(piece)->pieces--;
   tarn_status given = tarn__page_unit_join(self, piece, &hole);
   tarn_status status = tarn__segments_is_free(hole)
@@ -235,8 +237,9 @@ static tarn_status let_go(tarn__strategy *strategy, tarn__piece *piece) {
 
 // --- the strategy ----------------------------------------------------------
 
-static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
-  tarn__page_unit *self = self_of(strategy);
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
+  tarn__pool_page_unit *self = self_of(strategy);
   tarn_status status =
       tarn__options_size(options, "page", DEFAULT_PAGE, &self->page);
   if (status != TARN_OK) return status;
@@ -248,21 +251,22 @@ static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
   return tarn__stock_init(&self->stock, strategy->pool);
 }
 
-static void deinit(tarn__strategy *strategy) {
-  tarn__page_unit *self = self_of(strategy);
+static void deinit(tarn__pool_strategy *strategy) {
+  tarn__pool_page_unit *self = self_of(strategy);
   for (size_t i = 0; i < self->class_slots; i++)
     free_class(self->classes[i]);
   tarn__host_free_array(self->classes, self->class_slots,
-                        sizeof(tarn__size_class *));
+                        sizeof(tarn__pool_size_class *));
   tarn__stock_deinit(&self->stock);
 }
 
 // What the pool is to keep serves before the device is asked; where that has no
 // room and the device none, what is on the shelves is joined as above.
-static tarn_status take_memory(tarn__page_unit *self, tarn__request *request,
-                               const tarn__size_class *c,
-                               tarn__piece **out_piece, tarn__extent **out,
-                               uint64_t *out_serial) {
+static tarn_status take_memory(tarn__pool_page_unit *self,
+                               tarn__pool_request *request,
+                               const tarn__pool_size_class *c,
+                               tarn__pool_piece **out_piece,
+                               tarn__pool_extent **out, uint64_t *out_serial) {
   if (self->stock.serves) {
     return tarn__page_unit_take_stock(self, request, c->size, out, out_serial);
   }
@@ -279,10 +283,12 @@ static tarn_status take_memory(tarn__page_unit *self, tarn__request *request,
 }
 
 // A piece of |c|.
-static tarn_status make_piece(tarn__page_unit *self, tarn__request *request,
-                              tarn__size_class *c, tarn__piece **out_piece) {
+static tarn_status make_piece(tarn__pool_page_unit *self,
+                              tarn__pool_request *request,
+                              tarn__pool_size_class *c,
+                              tarn__pool_piece **out_piece) {
   size_t usable = c->size - self->base.pool->padding;
-  tarn__extent *e = NULL;
+  tarn__pool_extent *e = NULL;
   uint64_t last = 0;
   tarn_status status = take_memory(self, request, c, out_piece, &e, &last);
   if (status != TARN_OK) return status;
@@ -302,9 +308,10 @@ static tarn_status make_piece(tarn__page_unit *self, tarn__request *request,
   return TARN_OK;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
-  tarn__page_unit *self = self_of(strategy);
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
+  tarn__pool_page_unit *self = self_of(strategy);
   const tarn_pool *pool = strategy->pool;
   size_t rounded = 0;
   if (!tarn__source_round(pool, request->size, &rounded) ||
@@ -317,7 +324,7 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   if (tarn__front_is_direct(pool, request->size)) {
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
-  tarn__size_class *c = NULL;
+  tarn__pool_size_class *c = NULL;
   tarn_status status = class_of(self, rounded, request->align, &c);
   if (status != TARN_OK) return status;
   *out_piece = find_idle(c, request->serial, request->own_only);
@@ -328,12 +335,13 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
-static tarn__shelf *reach_shelf(tarn__size_class *c, uint64_t serial) {
-  tarn__shelf *s = shelf_of(c, serial);
+static tarn__pool_shelf *reach_shelf(tarn__pool_size_class *c,
+                                     uint64_t serial) {
+  tarn__pool_shelf *s = shelf_of(c, serial);
   return s != NULL ? s : make_shelf(c, serial);
 }
 
-static bool expect(tarn__strategy *strategy, tarn__piece *piece,
+static bool expect(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
                    uint64_t serial) {
   (void)strategy;
   return reach_shelf(tarn__page_unit_class_at(piece), serial) != NULL;
@@ -341,16 +349,17 @@ static bool expect(tarn__strategy *strategy, tarn__piece *piece,
 
 // Only a shelf for a stream that is new to the class can fail; then the memory
 // goes back to the stock, or to the device.
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn__size_class *c = tarn__page_unit_class_at(piece);
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
+  tarn__pool_size_class *c = tarn__page_unit_class_at(piece);
   if (c == NULL) return tarn__source_shrink(strategy, piece);
-  tarn__shelf *s = reach_shelf(c, piece->freed_on);
+  tarn__pool_shelf *s = reach_shelf(c, piece->freed_on);
   if (s != NULL) {
     push(s, piece);
     return TARN_OK;
   }
   c->pieces--;
-  tarn__extent *hole = NULL;
+  tarn__pool_extent *hole = NULL;
   return tarn__page_unit_is_stocked(piece)
              ? tarn__page_unit_join(self_of(strategy), piece, &hole)
              : tarn__source_shrink(strategy, piece);
@@ -358,17 +367,17 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 // Idle pieces that are to be given back.
 typedef struct collection {
-  tarn__piece *all;
+  tarn__pool_piece *all;
   size_t size;
   size_t enough;  // of that
   unsigned how;   // TARN__TRIM_... bits
 } collection;
 
 // Those of the stock are not the device's one by one.
-static void collect_shelf(tarn__size_class *c, tarn__piece **link,
+static void collect_shelf(tarn__pool_size_class *c, tarn__pool_piece **link,
                           collection *out) {
   while (*link != NULL && out->size < out->enough) {
-    tarn__piece *piece = *link;
+    tarn__pool_piece *piece = *link;
     bool stays = tarn__page_unit_is_stocked(piece) ||
                  !tarn__front_may_return(piece->owner, out->size,
                                          piece->base_size, out->how);
@@ -385,9 +394,9 @@ static void collect_shelf(tarn__size_class *c, tarn__piece **link,
   }
 }
 
-static void collect_class(tarn__size_class *c, collection *out) {
+static void collect_class(tarn__pool_size_class *c, collection *out) {
   for (size_t j = 0; j < c->shelf_count; j++) {
-    tarn__shelf *s = &c->shelves[j];
+    tarn__pool_shelf *s = &c->shelves[j];
     bool unused = (out->how & TARN__TRIM_NO_WAIT) != 0;
     if (s->serial == 0 || !unused) collect_shelf(c, &s->first, out);
   }
@@ -395,12 +404,12 @@ static void collect_class(tarn__size_class *c, collection *out) {
 
 // Out of every shelf, from the largest power of two down: so little is given
 // back beyond what is asked for, with few calls.
-static void collect(tarn__page_unit *self, collection *out) {
+static void collect(tarn__pool_page_unit *self, collection *out) {
   size_t most = SIZE_MAX;
   while (most > 0 && out->size < out->enough) {
     size_t least = most / 2 + 1;
     for (size_t i = 0; i < self->class_slots; i++) {
-      tarn__size_class *c = self->classes[i];
+      tarn__pool_size_class *c = self->classes[i];
       if (c == NULL || c->size < least || c->size > most) continue;
       collect_class(c, out);
     }
@@ -408,8 +417,9 @@ static void collect(tarn__page_unit *self, collection *out) {
   }
 }
 
-static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
-  tarn__page_unit *self = self_of(strategy);
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
+  tarn__pool_page_unit *self = self_of(strategy);
   const size_t *held = &strategy->pool->stats.reserved_bytes;
   tarn_status first = self->stock.open
                           ? tarn__page_unit_trim_stock(self, target, how)
@@ -421,24 +431,25 @@ static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
   return first != TARN_OK ? first : status;
 }
 
-static tarn_status reserve(tarn__strategy *strategy, size_t size) {
+static tarn_status reserve(tarn__pool_strategy *strategy, size_t size) {
   return tarn__stock_reserve(&self_of(strategy)->stock, strategy, size);
 }
 
 // Holes of the stock that are of several streams do not join, and of what is on
 // the shelves requests that must not wait take none that is another stream's.
-static void survey(tarn__strategy *strategy, tarn__survey *out) {
-  const tarn__page_unit *self = self_of(strategy);
-  for (const tarn__bins *b = self->stock.zone.bins; b != NULL; b = b->next) {
+static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
+  const tarn__pool_page_unit *self = self_of(strategy);
+  for (const tarn__pool_bins *b = self->stock.zone.bins; b != NULL;
+       b = b->next) {
     size_t largest = tarn__bins_largest(b);
     out->idle += b->bytes;
     if (largest > out->largest) out->largest = largest;
     if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
   }
   for (size_t i = 0; i < self->class_slots; i++) {
-    const tarn__size_class *c = self->classes[i];
+    const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      const tarn__piece *p = c->shelves[j].first;
+      const tarn__pool_piece *p = c->shelves[j].first;
       if (p != NULL && c->size > out->largest) out->largest = c->size;
       if (p != NULL) tarn__waits_add(&out->streams, c->shelves[j].serial);
       for (; p != NULL; p = p->next)
@@ -447,19 +458,20 @@ static void survey(tarn__strategy *strategy, tarn__survey *out) {
   }
 }
 
-static void settle(tarn__strategy *strategy, uint64_t serial) {
-  tarn__page_unit *self = self_of(strategy);
+static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
+  tarn__pool_page_unit *self = self_of(strategy);
   if (self->stock.open) tarn__extents_move(&self->stock.zone, serial, 0);
   for (size_t i = 0; serial != 0 && i < self->class_slots; i++) {
-    tarn__size_class *c = self->classes[i];
+    tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
       if (c->shelves[j].serial == serial) move_to_host(c, &c->shelves[j]);
   }
 }
 
-static tarn_status check_idle(const tarn__page_unit *self,
-                              const tarn__size_class *c, const tarn__shelf *s,
-                              const tarn__piece *piece) {
+static tarn_status check_idle(const tarn__pool_page_unit *self,
+                              const tarn__pool_size_class *c,
+                              const tarn__pool_shelf *s,
+                              const tarn__pool_piece *piece) {
   bool right = !piece->live && piece->zone == TARN__PAGE_UNIT_ON_SHELF &&
                piece->owner == &self->base &&
                tarn__page_unit_class_at(piece) == c &&
@@ -472,8 +484,8 @@ static tarn_status check_idle(const tarn__page_unit *self,
                     piece->id);
 }
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
-  const tarn__page_unit *self = self_of(strategy);
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
+  const tarn__pool_page_unit *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;
   tarn_status stocked = tarn__stock_check(&self->stock, &held);
@@ -484,10 +496,10 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
                       strategy->held);
   }
   for (size_t i = 0; i < self->class_slots; i++) {
-    const tarn__size_class *c = self->classes[i];
+    const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      const tarn__shelf *s = &c->shelves[j];
-      for (const tarn__piece *p = s->first; p != NULL; p = p->next) {
+      const tarn__pool_shelf *s = &c->shelves[j];
+      for (const tarn__pool_piece *p = s->first; p != NULL; p = p->next) {
         tarn_status status = check_idle(self, c, s, p);
         if (status != TARN_OK) return status;
         ++*out_idle;
@@ -497,15 +509,16 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
   return TARN_OK;
 }
 
-static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                         void *context) {
-  const tarn__page_unit *self = (const tarn__page_unit *)(const void *)strategy;
+static void visit_memory(const tarn__pool_strategy *strategy,
+                         tarn__pool_memory_fn *visit, void *context) {
+  const tarn__pool_page_unit *self =
+      (const tarn__pool_page_unit *)(const void *)strategy;
   tarn__stock_visit(&self->stock, visit, context);
 }
 
-const tarn__strategy_type tarn__page_unit_pool = {
+const tarn__pool_strategy_type tarn__page_unit_pool = {
     .name = "page_unit_pool",
-    .size = sizeof(tarn__page_unit),
+    .size = sizeof(tarn__pool_page_unit),
     .init = init,
     .deinit = deinit,
     .take = take,

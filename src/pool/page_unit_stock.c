@@ -14,15 +14,16 @@
 
 // Gives the bytes of |piece|, which is on no shelf, back to the stock, where
 // there is room on the host for what |serial| may still use. Returns the hole.
-static tarn__extent *join_stock(tarn__page_unit *self, tarn__piece *piece,
-                                uint64_t serial) {
-  tarn__extent *e = piece->home;
+static tarn__pool_extent *join_stock(tarn__pool_page_unit *self,
+                                     tarn__pool_piece *piece, uint64_t serial) {
+  tarn__pool_extent *e = piece->home;
   tarn__source_join(&self->base, piece);
   return tarn__stock_give(&self->stock, e, serial);
 }
 
-tarn_status tarn__page_unit_join(tarn__page_unit *self, tarn__piece *piece,
-                                 tarn__extent **out_hole) {
+tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
+                                 tarn__pool_piece *piece,
+                                 tarn__pool_extent **out_hole) {
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
   if (!tarn__stock_expect(&self->stock, serial)) {
@@ -35,8 +36,8 @@ tarn_status tarn__page_unit_join(tarn__page_unit *self, tarn__piece *piece,
   return status;
 }
 
-static tarn__piece *piece_at(const tarn__page_unit *self,
-                             const tarn__extent *e) {
+static tarn__pool_piece *piece_at(const tarn__pool_page_unit *self,
+                                  const tarn__pool_extent *e) {
   return e->kind == TARN__EXTENT_TAKEN
              ? tarn__pieces_find(&self->base.pool->pieces, e->offset)
              : NULL;
@@ -44,42 +45,43 @@ static tarn__piece *piece_at(const tarn__page_unit *self,
 
 // Marks the pieces of the segment that begins with |e| if none of it is out.
 // Returns its bytes, or 0.
-static size_t mark_segment(const tarn__page_unit *self, const tarn__extent *e) {
-  const tarn__extent *first = e;
+static size_t mark_segment(const tarn__pool_page_unit *self,
+                           const tarn__pool_extent *e) {
+  const tarn__pool_extent *first = e;
   size_t size = 0;
   for (; e->kind != TARN__EXTENT_OUTSIDE && (e == first || !e->wall);
        e = e->after) {
-    const tarn__piece *piece = piece_at(self, e);
+    const tarn__pool_piece *piece = piece_at(self, e);
     bool idle = e->kind == TARN__EXTENT_OPEN ||
                 (piece != NULL && piece->zone == TARN__PAGE_UNIT_ON_SHELF);
     if (!idle) return 0;
     size += e->size;
   }
-  for (const tarn__extent *end = e; first != end; first = first->after) {
-    tarn__piece *piece = piece_at(self, first);
+  for (const tarn__pool_extent *end = e; first != end; first = first->after) {
+    tarn__pool_piece *piece = piece_at(self, first);
     if (piece != NULL) piece->zone = TARN__PAGE_UNIT_LEAVING;
   }
   return size;
 }
 
 // What is on a shelf and comes from the stock.
-static void mark_all(tarn__page_unit *self, uint8_t mark) {
+static void mark_all(tarn__pool_page_unit *self, uint8_t mark) {
   for (size_t i = 0; i < self->class_slots; i++) {
-    const tarn__size_class *c = self->classes[i];
+    const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
-      for (tarn__piece *p = c->shelves[j].first; p != NULL; p = p->next)
+      for (tarn__pool_piece *p = c->shelves[j].first; p != NULL; p = p->next)
         if (tarn__page_unit_is_stocked(p)) p->zone = mark;
     }
   }
 }
 
 // False: a piece is still there that is to leave, for want of host memory.
-static bool clear_shelf(tarn__page_unit *self, tarn__size_class *c,
-                        tarn__shelf *s) {
-  tarn__piece **link = &s->first;
+static bool clear_shelf(tarn__pool_page_unit *self, tarn__pool_size_class *c,
+                        tarn__pool_shelf *s) {
+  tarn__pool_piece **link = &s->first;
   bool cleared = true;
   while (*link != NULL) {
-    tarn__piece *piece = *link;
+    tarn__pool_piece *piece = *link;
     bool leaves = piece->zone == TARN__PAGE_UNIT_LEAVING;
     if (leaves && tarn__stock_expect(&self->stock, piece->freed_on)) {
       *link = piece->next;
@@ -95,12 +97,12 @@ static bool clear_shelf(tarn__page_unit *self, tarn__size_class *c,
 }
 
 // A piece that is to leave, taken off its shelf.
-static tarn__piece *pop_leaving(tarn__size_class *c) {
+static tarn__pool_piece *pop_leaving(tarn__pool_size_class *c) {
   for (size_t i = 0; c != NULL && i < c->shelf_count; i++) {
-    tarn__piece **link = &c->shelves[i].first;
+    tarn__pool_piece **link = &c->shelves[i].first;
     while (*link != NULL && (*link)->zone != TARN__PAGE_UNIT_LEAVING)
       link = &(*link)->next;
-    tarn__piece *piece = *link;
+    tarn__pool_piece *piece = *link;
     if (piece == NULL) continue;
     *link = piece->next;
     piece->next = NULL;
@@ -113,11 +115,11 @@ static tarn__piece *pop_leaving(tarn__size_class *c) {
 
 // The rest, once those that need no host memory are gone. While a stream is
 // waited for the classes may change.
-static tarn_status wait_and_clear(tarn__page_unit *self) {
+static tarn_status wait_and_clear(tarn__pool_page_unit *self) {
   tarn_status first = TARN_OK;
-  tarn__extent *hole = NULL;
+  tarn__pool_extent *hole = NULL;
   for (size_t i = 0; i < self->class_slots;) {
-    tarn__piece *piece = pop_leaving(self->classes[i]);
+    tarn__pool_piece *piece = pop_leaving(self->classes[i]);
     tarn_status status =
         piece != NULL ? tarn__page_unit_join(self, piece, &hole) : TARN_OK;
     if (first == TARN_OK) first = status;
@@ -127,10 +129,10 @@ static tarn_status wait_and_clear(tarn__page_unit *self) {
 }
 
 // Of all pieces that are marked; unless |waits|, those stay that would need it.
-static tarn_status clear_shelves(tarn__page_unit *self, bool waits) {
+static tarn_status clear_shelves(tarn__pool_page_unit *self, bool waits) {
   bool cleared = true;
   for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__size_class *c = self->classes[i];
+    tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
       cleared = clear_shelf(self, c, &c->shelves[j]) && cleared;
   }
@@ -142,19 +144,20 @@ static tarn_status clear_shelves(tarn__page_unit *self, bool waits) {
 
 // Segments of which no piece is out lose their pieces, until |enough| bytes can
 // be given back. A strategy that was replaced keeps no piece at all.
-static tarn_status vacate(tarn__page_unit *self, size_t enough, bool waits) {
+static tarn_status vacate(tarn__pool_page_unit *self, size_t enough,
+                          bool waits) {
   size_t found = 0;
   if (self->base.pool->current != &self->base) {
     mark_all(self, TARN__PAGE_UNIT_LEAVING);
     return clear_shelves(self, waits);
   }
-  for (tarn__extent *e = self->stock.zone.first; e != NULL; e = e->after)
+  for (tarn__pool_extent *e = self->stock.zone.first; e != NULL; e = e->after)
     if (e->wall && found < enough) found += mark_segment(self, e);
   return clear_shelves(self, waits);
 }
 
-tarn_status tarn__page_unit_trim_stock(tarn__page_unit *self, size_t target,
-                                       unsigned how) {
+tarn_status tarn__page_unit_trim_stock(tarn__pool_page_unit *self,
+                                       size_t target, unsigned how) {
   bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   size_t held = self->base.pool->stats.reserved_bytes;
   if (held <= target) return TARN_OK;
@@ -166,9 +169,9 @@ tarn_status tarn__page_unit_trim_stock(tarn__page_unit *self, size_t target,
 // |size| bytes of the stock. Where neither the device nor idle segments have
 // room, what is on the shelves is joined: that it is of one size each would
 // keep the request from memory that nobody uses.
-tarn_status tarn__page_unit_take_stock(tarn__page_unit *self,
-                                       tarn__request *request, size_t size,
-                                       tarn__extent **out,
+tarn_status tarn__page_unit_take_stock(tarn__pool_page_unit *self,
+                                       tarn__pool_request *request, size_t size,
+                                       tarn__pool_extent **out,
                                        uint64_t *out_serial) {
   tarn_status status = self->stock.serves
                            ? tarn__stock_take(&self->stock, &self->base,

@@ -25,12 +25,13 @@ static tarn_status make_array(size_t count, size_t size, void *out_array) {
 }
 
 // On which stream it was taken, where the pool has kept that.
-static uint64_t serial_of(const tarn_pool *pool, const tarn__piece *piece) {
+static uint64_t serial_of(const tarn_pool *pool,
+                          const tarn__pool_piece *piece) {
   return (pool->flags & TARN_POOL_DEFER) != 0 ? piece->taken_on
                                               : piece->waits_on;
 }
 
-static tarn_status copy_blocks(const tarn_pool *pool, tarn__picture *out) {
+static tarn_status copy_blocks(const tarn_pool *pool, tarn__pool_picture *out) {
   size_t count = pool->stats.live_blocks;
   tarn_status status = make_array(count, sizeof *out->blocks, &out->blocks);
   if (status != TARN_OK) return status;
@@ -38,12 +39,14 @@ static tarn_status copy_blocks(const tarn_pool *pool, tarn__picture *out) {
   size_t at = 0;
   out->block_count = count;
   for (size_t id = 0; id < ids && at < count; id++) {
-    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    const tarn__pool_piece *piece =
+        tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (!piece->live) continue;
-    out->blocks[at++] = (tarn__picture_block){.address = piece->address,
-                                              .size = piece->requested,
-                                              .serial = serial_of(pool, piece),
-                                              .tag = piece->tag};
+    out->blocks[at++] =
+        (tarn__pool_picture_block){.address = piece->address,
+                                   .size = piece->requested,
+                                   .serial = serial_of(pool, piece),
+                                   .tag = piece->tag};
   }
   assert(at == count);
   return TARN_OK;
@@ -70,7 +73,7 @@ static void write_segment(void *context, tarn_addr address, size_t size) {
   w->count++;
 }
 
-static tarn_status copy_memory(const tarn_pool *pool, tarn__picture *out) {
+static tarn_status copy_memory(const tarn_pool *pool, tarn__pool_picture *out) {
   writer counted = {.segments = NULL};
   tarn__front_visit_memory(pool, write_segment, &counted);
   size_t count = counted.count + (counted.nowhere != 0 ? 1 : 0);
@@ -87,8 +90,8 @@ static tarn_status copy_memory(const tarn_pool *pool, tarn__picture *out) {
   return TARN_OK;
 }
 
-static tarn_status copy_events(const tarn_pool *pool, tarn__picture *out) {
-  const tarn__events *events = &pool->events;
+static tarn_status copy_events(const tarn_pool *pool, tarn__pool_picture *out) {
+  const tarn__pool_events *events = &pool->events;
   uint64_t next = 0;
   out->lost = events->next;
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return TARN_OK;
@@ -103,7 +106,7 @@ static tarn_status copy_events(const tarn_pool *pool, tarn__picture *out) {
   return TARN_OK;
 }
 
-static void copy_names(const tarn_pool *pool, tarn__picture *out) {
+static void copy_names(const tarn_pool *pool, tarn__pool_picture *out) {
   char place[64];
   snprintf(out->name, sizeof out->name, "pool of %s",
            tarn_place_text(pool->place, place, sizeof place));
@@ -111,11 +114,12 @@ static void copy_names(const tarn_pool *pool, tarn__picture *out) {
            tarn_device_name(pool->supply.device));
 }
 
-tarn_status tarn__picture_take(tarn_pool *pool, const tarn__refusal *refusal,
-                               tarn__picture *out) {
+tarn_status tarn__picture_take(tarn_pool *pool,
+                               const tarn__pool_refusal *refusal,
+                               tarn__pool_picture *out) {
   bool timed = tarn__front_counts(pool, TARN_COUNT_TIMES);
-  *out = (tarn__picture){.thread = tarn__events_thread(),
-                         .time_ns = timed ? tarn__os_now_ns() : 0};
+  *out = (tarn__pool_picture){.thread = tarn__events_thread(),
+                              .time_ns = timed ? tarn__os_now_ns() : 0};
   copy_names(pool, out);
   bool told = refusal != NULL && refusal->noted &&
               tarn__front_counts(pool, TARN_COUNT_EVENTS);
@@ -128,19 +132,19 @@ tarn_status tarn__picture_take(tarn_pool *pool, const tarn__refusal *refusal,
   return status == TARN_OK ? copy_events(pool, out) : status;
 }
 
-void tarn__picture_deinit(tarn__picture *picture) {
+void tarn__picture_deinit(tarn__pool_picture *picture) {
   tarn__host_free_array(picture->blocks, picture->block_count,
                         sizeof *picture->blocks);
   tarn__host_free_array(picture->segments, picture->segment_count,
                         sizeof *picture->segments);
   tarn__host_free_array(picture->events, picture->event_count,
                         sizeof *picture->events);
-  *picture = (tarn__picture){.blocks = NULL};
+  *picture = (tarn__pool_picture){.blocks = NULL};
 }
 
 // --- pages that stand nowhere ----------------------------------------------
 
-static size_t nowhere_in(const tarn__picture *picture) {
+static size_t nowhere_in(const tarn__pool_picture *picture) {
   size_t count = picture->segment_count;
   if (count == 0) return 0;
   const tarn_trace_segment *last = &picture->segments[count - 1];
@@ -157,7 +161,7 @@ static bool concerns_memory(const tarn_pool_event *event) {
 // come is the first to go: else two would be at one place, and whoever adds up
 // what is held would miss one. Backwards, since how many there are is known at
 // the end. What is on its way just now is missed, so it may be less than none.
-static void stack_up_nowhere(tarn__picture *picture) {
+static void stack_up_nowhere(tarn__pool_picture *picture) {
   size_t height = nowhere_in(picture);
   for (size_t i = picture->event_count; i-- > 0;) {
     tarn_pool_event *event = &picture->events[i];
@@ -173,13 +177,13 @@ static void stack_up_nowhere(tarn__picture *picture) {
 
 // The builder's numbers of the pool's tags, found when they are first needed.
 typedef struct maker {
-  const tarn__picture *picture;
+  const tarn__pool_picture *picture;
   tarn_trace_builder *builder;
   uint32_t *tags;  // by the pool's number; 0: not asked for yet
   size_t tag_count;
 } maker;
 
-static size_t count_tags(const tarn__picture *picture) {
+static size_t count_tags(const tarn__pool_picture *picture) {
   tarn_tag most = picture->refusal.tag;
   for (size_t i = 0; i < picture->block_count; i++) {
     if (picture->blocks[i].tag > most) most = picture->blocks[i].tag;
@@ -259,7 +263,7 @@ static tarn_status put_event(maker *m, const tarn_pool_event *event) {
 // What no event of the pool's tells: a refusal while events are off, and the
 // snapshot itself.
 static tarn_status put_end(maker *m) {
-  const tarn__picture *picture = m->picture;
+  const tarn__pool_picture *picture = m->picture;
   tarn_pool_event now = {.time_ns = picture->time_ns,
                          .thread = picture->thread};
   tarn_status status = TARN_OK;
@@ -274,7 +278,7 @@ static tarn_status put_end(maker *m) {
 
 // --- what is held at the end -----------------------------------------------
 
-static tarn_status put_held(maker *m, const tarn__picture_block *block) {
+static tarn_status put_held(maker *m, const tarn__pool_picture_block *block) {
   tarn_trace_block told = {.size = block->size,
                            .address = block->address,
                            .stream = block->serial,
@@ -285,7 +289,7 @@ static tarn_status put_held(maker *m, const tarn__picture_block *block) {
 }
 
 static tarn_status put_all(maker *m) {
-  const tarn__picture *picture = m->picture;
+  const tarn__pool_picture *picture = m->picture;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < picture->event_count; i++)
     status = put_event(m, &picture->events[i]);
@@ -298,7 +302,7 @@ static tarn_status put_all(maker *m) {
   return status;
 }
 
-tarn_status tarn__picture_trace(tarn__picture *picture,
+tarn_status tarn__picture_trace(tarn__pool_picture *picture,
                                 tarn_trace **out_trace) {
   maker m = {.picture = picture, .tag_count = count_tags(picture)};
   *out_trace = NULL;

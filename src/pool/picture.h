@@ -13,27 +13,27 @@
 #include "tarn/trace.h"
 
 // A request that was refused just now.
-typedef struct tarn__refusal {
+typedef struct tarn__pool_refusal {
   size_t size;  // as asked for; of blocks that grow or wake what they lack
   uint64_t serial;
   tarn_tag tag;
   bool noted;  // where events are on, one tells of it
-} tarn__refusal;
+} tarn__pool_refusal;
 
-typedef struct tarn__picture_block {
+typedef struct tarn__pool_picture_block {
   tarn_addr address;
   size_t size;  // as asked for
   uint64_t serial;
   tarn_tag tag;
-} tarn__picture_block;
+} tarn__pool_picture_block;
 
 // In the taker's struct.
-typedef struct tarn__picture {
+typedef struct tarn__pool_picture {
   char name[96];     // of the trace
   char device[64];   // the name of the pool's
   uint64_t time_ns;  // 0: the pool's events have no times
   uint32_t thread;   // that has taken it
-  tarn__picture_block *blocks;
+  tarn__pool_picture_block *blocks;
   size_t block_count;
   tarn_trace_segment *segments;
   size_t segment_count;
@@ -41,8 +41,8 @@ typedef struct tarn__picture {
   size_t event_count;
   uint64_t lost;     // events from before |events|
   bool has_refusal;  // which no event tells of
-  tarn__refusal refusal;
-} tarn__picture;
+  tarn__pool_refusal refusal;
+} tarn__pool_picture;
 
 // Copies; the pool's lock is held, and stays so. |refusal|: what has just been
 // refused; NULL: nothing. Free it with tarn__picture_deinit whatever the
@@ -52,15 +52,15 @@ typedef struct tarn__picture {
 // or still be there.
 //
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__picture_take(tarn_pool *pool,
-                                               const tarn__refusal *refusal,
-                                               tarn__picture *out);
+TARN_MUST_CHECK tarn_status
+tarn__picture_take(tarn_pool *pool, const tarn__pool_refusal *refusal,
+                   tarn__pool_picture *out);
 
 // Makes the trace, once; no lock is held. Events of pages that stand nowhere
 // get their places.
-TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__picture *picture,
+TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__pool_picture *picture,
                                                 tarn_trace **out_trace);
 
-void tarn__picture_deinit(tarn__picture *picture);
+void tarn__picture_deinit(tarn__pool_picture *picture);
 
 #endif  // TARN_POOL_PICTURE_H_

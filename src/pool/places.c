@@ -150,9 +150,9 @@ typedef struct search {
   tarn_status status;
   tarn_block *block;  // that has the address in it; its pool NULL: none
   size_t *offset;
-  bool remembers;     // also of what was freed
-  tarn_pool *starts;  // where a block starts there, or did
-  tarn__start known;  // which of the two
+  bool remembers;          // also of what was freed
+  tarn_pool *starts;       // where a block starts there, or did
+  tarn__pool_start known;  // which of the two
 } search;
 
 // True: the search is over.
@@ -216,7 +216,7 @@ tarn_status tarn_block_of(tarn_place place, tarn_addr address,
 
 // The first is good enough to say that there is none.
 static bool look_for_start(tarn_pool *pool, search *s) {
-  tarn__start known = tarn__front_start_at(pool, s->address, s->remembers);
+  tarn__pool_start known = tarn__front_start_at(pool, s->address, s->remembers);
   if (s->starts == NULL || known > s->known) {
     s->starts = pool;
     s->known = known;
@@ -266,7 +266,7 @@ tarn_status tarn_free(tarn_place place, tarn_addr address,
 // --- exchanging ------------------------------------------------------------
 
 tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
-  tarn__strategy *fresh = NULL;
+  tarn__pool_strategy *fresh = NULL;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   if ((pool->flags & (TARN_POOL_DEFER | TARN_POOL_SHAREABLE)) != 0 ||

@@ -14,7 +14,7 @@
 
 tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how) {
   if (tarn__front_keeps(pool)) return TARN_OK;
-  tarn__strategy *strategy = pool->current;
+  tarn__pool_strategy *strategy = pool->current;
   strategy->inside++;
   tarn_status status = strategy->type->trim(strategy, target, how);
   strategy->inside--;

@@ -3,7 +3,7 @@
 //   free ─► guard ─► [ freed ] ─► last .......... first ─► [ freed? ] ─► owner
 //                                └─── quarantine ──┘
 //
-// Their memory is nobody's meanwhile: the block is off the books, and its
+// Meanwhile their memory is unused: the block is not counted, and its
 // strategy still counts it as out. So it outlives a strategy that is replaced.
 //
 // Invariant: what is in quarantine is marked TARN__MARK_ASIDE, all of its bytes
@@ -12,11 +12,11 @@
 #include "base/status.h"
 #include "pool/debug.h"
 #include "pool/front.h"
-#include "pool/shade.h"
+#include "pool/poison.h"
 
 // --- in and out ------------------------------------------------------------
 
-static void push(tarn__debug *debug, tarn__piece *piece) {
+static void push(tarn__pool_debug *debug, tarn__pool_piece *piece) {
   piece->next = NULL;
   if (debug->last != NULL) {
     debug->last->next = piece;
@@ -28,8 +28,8 @@ static void push(tarn__debug *debug, tarn__piece *piece) {
   debug->stats.quarantine_blocks++;
 }
 
-static tarn__piece *pop(tarn__debug *debug) {
-  tarn__piece *piece = debug->first;
+static tarn__pool_piece *pop(tarn__pool_debug *debug) {
+  tarn__pool_piece *piece = debug->first;
   debug->first = piece->next;
   if (debug->first == NULL) debug->last = NULL;
   piece->next = NULL;
@@ -38,20 +38,20 @@ static tarn__piece *pop(tarn__debug *debug) {
   return piece;
 }
 
-static tarn_status send_home(tarn_pool *pool, tarn__piece *piece) {
-  tarn__shade_show_fresh(pool->place, piece->address, piece->size);
+static tarn_status send_home(tarn_pool *pool, tarn__pool_piece *piece) {
+  tarn__poison_show_fresh(pool->place, piece->address, piece->size);
   piece->marks = 0;
   return tarn__front_send_home(pool, piece);
 }
 
 // The lock is not held.
-static tarn_status verify(tarn_place place, const tarn__piece *piece,
+static tarn_status verify(tarn_place place, const tarn__pool_piece *piece,
                           tarn_pool_finding *out) {
   size_t offset = 0;
   unsigned char byte = 0;
   *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
-  tarn__shade_show(place, piece->address, piece->size);
-  tarn_status status = tarn__shade_compare(
+  tarn__poison_show(place, piece->address, piece->size);
+  tarn_status status = tarn__poison_compare(
       place, piece->address, piece->size, TARN_POOL_FREED_BYTE, &offset, &byte);
   if (status == TARN_OK && offset < piece->size) {
     tarn__debug_describe(piece, TARN_POOL_STALE_WRITE, offset, byte, out);
@@ -59,7 +59,7 @@ static tarn_status verify(tarn_place place, const tarn__piece *piece,
   return status;
 }
 
-static tarn_status release(tarn_pool *pool, tarn__piece *piece) {
+static tarn_status release(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn__debug_begin_work(pool);
   tarn_status looked = verify(pool->place, piece, &finding);
@@ -70,7 +70,7 @@ static tarn_status release(tarn_pool *pool, tarn__piece *piece) {
 
 // Other threads may shrink it at the same time.
 tarn_status tarn__quarantine_shrink(tarn_pool *pool, size_t most) {
-  tarn__debug *debug = tarn__debug_of(pool);
+  tarn__pool_debug *debug = tarn__debug_of(pool);
   tarn_status first = TARN_OK;
   while (debug->stats.quarantine_bytes > most) {
     if ((debug->first->marks & TARN__MARK_LOOKED) != 0) {
@@ -84,7 +84,7 @@ tarn_status tarn__quarantine_shrink(tarn_pool *pool, size_t most) {
 }
 
 bool tarn__debug_flush(tarn_pool *pool) {
-  const tarn__debug *debug = tarn__debug_of(pool);
+  const tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug == NULL || debug->first == NULL) return false;
   (void)tarn__quarantine_shrink(pool, 0);
   return true;
@@ -93,7 +93,7 @@ bool tarn__debug_flush(tarn_pool *pool) {
 // --- freeing ---------------------------------------------------------------
 
 // The lock is not held. A stream that has failed leaves nothing to be trusted.
-static tarn_status undress(tarn_place place, const tarn__piece *piece,
+static tarn_status undress(tarn_place place, const tarn__pool_piece *piece,
                            uint8_t marks, uint64_t serial,
                            tarn_pool_finding *out) {
   const uint8_t fills = TARN_POOL_DEBUG_POISON | TARN_POOL_DEBUG_QUARANTINE;
@@ -103,27 +103,27 @@ static tarn_status undress(tarn_place place, const tarn__piece *piece,
     status = tarn__guard_verify(place, piece, out);
   }
   if (status == TARN_OK && (marks & fills) != 0) {
-    status = tarn__shade_fill(place, piece->address, piece->size,
-                              TARN_POOL_FREED_BYTE);
+    status = tarn__poison_fill(place, piece->address, piece->size,
+                               TARN_POOL_FREED_BYTE);
   }
   return status;
 }
 
 // What belongs to a strategy that was replaced must not wait.
-static bool can_keep(const tarn_pool *pool, const tarn__piece *piece) {
+static bool can_keep(const tarn_pool *pool, const tarn__pool_piece *piece) {
   return (piece->marks & TARN_POOL_DEBUG_QUARANTINE) != 0 &&
          piece->owner == pool->current &&
          piece->size <= tarn__debug_of(pool)->capacity;
 }
 
-static tarn_status put_aside(tarn_pool *pool, tarn__piece *piece) {
-  tarn__debug *debug = tarn__debug_of(pool);
-  tarn__shade_hide(pool->place, piece->address, piece->size);
+static tarn_status put_aside(tarn_pool *pool, tarn__pool_piece *piece) {
+  tarn__pool_debug *debug = tarn__debug_of(pool);
+  tarn__poison_hide(pool->place, piece->address, piece->size);
   push(debug, piece);
   return tarn__quarantine_shrink(pool, debug->capacity);
 }
 
-tarn_status tarn__debug_give(tarn_pool *pool, tarn__piece *piece,
+tarn_status tarn__debug_give(tarn_pool *pool, tarn__pool_piece *piece,
                              uint64_t serial) {
   tarn_pool_finding finding;
   uint8_t marks = piece->marks;
@@ -145,16 +145,16 @@ tarn_status tarn__debug_give(tarn_pool *pool, tarn__piece *piece,
 
 // --- walking ---------------------------------------------------------------
 
-static tarn_status look_at(tarn_pool *pool, tarn__piece *piece) {
+static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn_place place = pool->place;
   tarn__debug_begin_look(pool, piece);
   tarn_status status = verify(place, piece, &finding);
   if (finding.kind != TARN_POOL_FINDING_NONE) {  // if not, it is found again
-    (void)!tarn__shade_fill(place, piece->address, piece->size,
-                            TARN_POOL_FREED_BYTE);
+    (void)!tarn__poison_fill(place, piece->address, piece->size,
+                             TARN_POOL_FREED_BYTE);
   }
-  tarn__shade_hide(place, piece->address, piece->size);
+  tarn__poison_hide(place, piece->address, piece->size);
   tarn__debug_end_look(pool, piece);
   tarn__debug_note(pool, status, &finding, false);
   return status;
@@ -164,7 +164,7 @@ static tarn_status look_at(tarn_pool *pool, tarn__piece *piece) {
 // known afterwards.
 tarn_status tarn__quarantine_walk(tarn_pool *pool) {
   tarn_status first = TARN_OK;
-  tarn__piece *piece = tarn__debug_of(pool)->first;
+  tarn__pool_piece *piece = tarn__debug_of(pool)->first;
   for (; piece != NULL; piece = piece->next) {
     tarn_status status = look_at(pool, piece);
     if (first == TARN_OK) first = status;

@@ -33,13 +33,13 @@ static uint64_t mix(uint64_t key, uint64_t value) {
   return key ^ key >> 29;
 }
 
-static tarn__note *note_at(const tarn__recorder *r, uint64_t at) {
+static tarn__pool_note *note_at(const tarn__pool_recorder *r, uint64_t at) {
   return &r->notes[at & (r->room - 1)];
 }
 
 // --- room ------------------------------------------------------------------
 
-static void drop_room(tarn__recorder *r) {
+static void drop_room(tarn__pool_recorder *r) {
   tarn__host_free_array(r->notes, r->room, sizeof *r->notes);
   tarn__host_free_array(r->seen, r->room, sizeof *r->seen);
   r->notes = NULL;
@@ -47,12 +47,12 @@ static void drop_room(tarn__recorder *r) {
   r->room = 0;
 }
 
-void tarn__recorder_deinit(tarn__recorder *r) {
+void tarn__recorder_deinit(tarn__pool_recorder *r) {
   drop_room(r);
-  *r = (tarn__recorder){0};
+  *r = (tarn__pool_recorder){0};
 }
 
-void tarn__recorder_restart(tarn__recorder *r, uint64_t evidence) {
+void tarn__recorder_restart(tarn__pool_recorder *r, uint64_t evidence) {
   r->first = r->count;
   r->period = r->matched = r->due = 0;
   r->evidence = evidence > LEAST_EVIDENCE ? evidence : LEAST_EVIDENCE;
@@ -61,7 +61,8 @@ void tarn__recorder_restart(tarn__recorder *r, uint64_t evidence) {
 
 // What is noted in |r| goes over, if there is anything. What is not any more is
 // as if it had not been heard.
-static void take_over(tarn__recorder *grown, const tarn__recorder *r) {
+static void take_over(tarn__pool_recorder *grown,
+                      const tarn__pool_recorder *r) {
   if (r->room == 0) return;
   uint64_t kept = r->count - r->first < r->room ? r->count - r->first : r->room;
   grown->first = r->count - kept;
@@ -71,8 +72,8 @@ static void take_over(tarn__recorder *grown, const tarn__recorder *r) {
     grown->seen[r->seen[i].gram % grown->room] = r->seen[i];
 }
 
-static bool set_room(tarn__recorder *r, size_t room) {
-  tarn__recorder grown = *r;
+static bool set_room(tarn__pool_recorder *r, size_t room) {
+  tarn__pool_recorder grown = *r;
   grown.room = room;
   grown.notes = tarn__host_array(room, sizeof *grown.notes);
   grown.seen = tarn__host_array(room, sizeof *grown.seen);
@@ -88,14 +89,14 @@ static bool set_room(tarn__recorder *r, size_t room) {
 }
 
 // Whoever never repeats gets the memory back.
-static void rest(tarn__recorder *r) {
+static void rest(tarn__pool_recorder *r) {
   drop_room(r);
   r->rest = (uint64_t)MOST_ROOM * ROOMS_RESTED;
   tarn__recorder_restart(r, r->evidence);
 }
 
 // Whether an event is to be noted now. Without host memory none is.
-static bool is_listening(tarn__recorder *r) {
+static bool is_listening(tarn__pool_recorder *r) {
   if (r->rest > 0) {
     r->rest--;
     return false;
@@ -112,13 +113,13 @@ static bool is_listening(tarn__recorder *r) {
 
 // The number of the event, from the next on, before which least is live. The
 // last period has the same blocks at both ends, so a sum will do.
-static uint64_t find_end(const tarn__recorder *r) {
+static uint64_t find_end(const tarn__pool_recorder *r) {
   uint64_t begin = r->count - r->period;
   uint64_t end = begin;
   size_t live = 0;  // may pass below 0, and come back
   size_t least = 0;
   for (uint64_t at = begin; at < r->count; at++) {
-    const tarn__note *note = note_at(r, at);
+    const tarn__pool_note *note = note_at(r, at);
     live += note->back == 0 ? note->size : 0 - note->size;
     // As signed: where it was less than at the beginning.
     if ((ptrdiff_t)live > (ptrdiff_t)least) continue;
@@ -128,8 +129,8 @@ static uint64_t find_end(const tarn__recorder *r) {
   return end == begin ? r->count : end + r->period;
 }
 
-static void guess(tarn__recorder *r, uint64_t at) {
-  const tarn__seen *seen = &r->seen[r->gram % r->room];
+static void guess(tarn__pool_recorder *r, uint64_t at) {
+  const tarn__pool_seen *seen = &r->seen[r->gram % r->room];
   bool known = seen->gram == r->gram && seen->at >= r->first + GRAM &&
                at > seen->at && at - seen->at < r->room;
   if (!known) return;
@@ -137,7 +138,7 @@ static void guess(tarn__recorder *r, uint64_t at) {
   r->matched = 0;
 }
 
-static void follow(tarn__recorder *r, uint64_t at) {
+static void follow(tarn__pool_recorder *r, uint64_t at) {
   bool held =
       r->period != 0 && note_at(r, at)->key == note_at(r, at - r->period)->key;
   r->matched = held ? r->matched + 1 : 0;
@@ -145,7 +146,7 @@ static void follow(tarn__recorder *r, uint64_t at) {
     r->period = r->due = 0;
     guess(r, at);
   }
-  r->seen[r->gram % r->room] = (tarn__seen){r->gram, at};
+  r->seen[r->gram % r->room] = (tarn__pool_seen){r->gram, at};
   if (r->period == 0 || r->matched < r->period || r->matched < r->evidence) {
     return;
   }
@@ -153,7 +154,7 @@ static void follow(tarn__recorder *r, uint64_t at) {
   if (r->due < r->count) r->due += r->period;
 }
 
-static void note(tarn__recorder *r, const tarn__note *what) {
+static void note(tarn__pool_recorder *r, const tarn__pool_note *what) {
   uint64_t at = r->count++;
   uint64_t old = at >= r->first + GRAM ? note_at(r, at - GRAM)->key : 0;
   *note_at(r, at) = *what;
@@ -164,21 +165,22 @@ static void note(tarn__recorder *r, const tarn__note *what) {
 
 // --- events ----------------------------------------------------------------
 
-uint64_t tarn__recorder_alloc(tarn__recorder *r, const tarn__note *what) {
+uint64_t tarn__recorder_alloc(tarn__pool_recorder *r,
+                              const tarn__pool_note *what) {
   if (!is_listening(r)) return 0;
-  tarn__note n = *what;
+  tarn__pool_note n = *what;
   n.key = mix(mix(mix(mix(1, n.size), n.align), n.tag), n.serial);
   n.back = 0;
   note(r, &n);
   return r->count;  // one more than its place: 0 is none
 }
 
-void tarn__recorder_free(tarn__recorder *r, uint64_t taken, uint64_t serial,
-                         size_t size) {
+void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,
+                         uint64_t serial, size_t size) {
   if (!is_listening(r)) return;
   uint64_t back = r->count + 1 - taken;
   bool known = taken > r->first && back <= UINT32_MAX;
-  tarn__note n = {.serial = serial, .size = size};
+  tarn__pool_note n = {.serial = serial, .size = size};
   // One that was taken before anything was heard comes once.
   n.back = known ? (uint32_t)back : UINT32_MAX;
   n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
@@ -186,7 +188,7 @@ void tarn__recorder_free(tarn__recorder *r, uint64_t taken, uint64_t serial,
 }
 
 // By its alignment, which no device has.
-void tarn__recorder_exclude(tarn__recorder *r, uint64_t taken) {
+void tarn__recorder_exclude(tarn__pool_recorder *r, uint64_t taken) {
   bool known = taken > r->first && r->count - (taken - 1) <= r->room;
   if (known) note_at(r, taken - 1)->align = SIZE_MAX;
 }

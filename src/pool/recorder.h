@@ -17,7 +17,7 @@
 
 #include "tarn/pool.h"
 
-typedef struct tarn__note {
+typedef struct tarn__pool_note {
   uint64_t key;     // the same for events that are the same
   uint64_t serial;  // of the stream
   size_t size;      // as asked for, of frees too
@@ -25,52 +25,53 @@ typedef struct tarn__note {
   tarn_tag tag;
   uint32_t back;  // of a free: so many events ago its block was taken; of a
                   // request 0
-} tarn__note;
+} tarn__pool_note;
 
-typedef struct tarn__seen {
+typedef struct tarn__pool_seen {
   uint64_t gram;  // of a few keys in a row
   uint64_t at;    // the event that ended them last
-} tarn__seen;
+} tarn__pool_seen;
 
-typedef struct tarn__recorder {
-  tarn__note *notes;  // a ring; NULL: nothing was noted yet
-  tarn__seen *seen;   // by hash of the gram
-  size_t room;        // of both: a power of two
-  uint64_t first;     // the first event that counts
-  uint64_t count;     // events so far, those before |first| included
-  uint64_t gram;      // of the last ones
-  uint64_t period;    // the present guess; 0: none
-  uint64_t matched;   // events in a row for which it has held
-  uint64_t evidence;  // for how many it has to hold
-  uint64_t due;       // when |count| is this, the last |period| events are one
-                      // step, and what is live at both its ends is least; 0:
-                      // there is no period yet
-  uint64_t rest;      // events that are let pass: nothing was found for long
-} tarn__recorder;
+typedef struct tarn__pool_recorder {
+  tarn__pool_note *notes;  // a ring; NULL: nothing was noted yet
+  tarn__pool_seen *seen;   // by hash of the gram
+  size_t room;             // of both: a power of two
+  uint64_t first;          // the first event that counts
+  uint64_t count;          // events so far, those before |first| included
+  uint64_t gram;           // of the last ones
+  uint64_t period;         // the present guess; 0: none
+  uint64_t matched;        // events in a row for which it has held
+  uint64_t evidence;       // for how many it has to hold
+  uint64_t due;   // when |count| is this, the last |period| events are one
+                  // step, and what is live at both its ends is least; 0:
+                  // there is no period yet
+  uint64_t rest;  // events that are let pass: nothing was found for long
+} tarn__pool_recorder;
 
-void tarn__recorder_deinit(tarn__recorder *recorder);
+void tarn__recorder_deinit(tarn__pool_recorder *recorder);
 
 // Forgets what it has heard. |evidence| for a next period: 0: the least.
-void tarn__recorder_restart(tarn__recorder *recorder, uint64_t evidence);
+void tarn__recorder_restart(tarn__pool_recorder *recorder, uint64_t evidence);
 
 // Notes a request; returns the number by which tarn__recorder_free knows it.
-uint64_t tarn__recorder_alloc(tarn__recorder *recorder, const tarn__note *note);
+uint64_t tarn__recorder_alloc(tarn__pool_recorder *recorder,
+                              const tarn__pool_note *note);
 
 // Notes the free of the block whose request had the number |taken|.
-void tarn__recorder_free(tarn__recorder *recorder, uint64_t taken,
+void tarn__recorder_free(tarn__pool_recorder *recorder, uint64_t taken,
                          uint64_t serial, size_t size);
 
 // The block whose request had the number |taken| is no part of a step.
-void tarn__recorder_exclude(tarn__recorder *recorder, uint64_t taken);
+void tarn__recorder_exclude(tarn__pool_recorder *recorder, uint64_t taken);
 
 // Whether the events up to now end a step that comes again now.
-static inline bool tarn__recorder_is_due(const tarn__recorder *recorder) {
+static inline bool tarn__recorder_is_due(const tarn__pool_recorder *recorder) {
   return recorder->due != 0 && recorder->due == recorder->count;
 }
 
 // Event |i| of the step that ends now.
-static inline const tarn__note *tarn__recorder_note(
-    const tarn__recorder *recorder, size_t i) {
+static inline const tarn__pool_note *tarn__recorder_note(
+    const tarn__pool_recorder *recorder, size_t i) {
   uint64_t at = recorder->count - recorder->period + i;
   return &recorder->notes[at & (recorder->room - 1)];
 }

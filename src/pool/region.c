@@ -10,8 +10,9 @@
 // --- addresses -------------------------------------------------------------
 
 // The page may be more than the device's own steps.
-static tarn_status reserve(tarn__regions *regions, tarn__region *region,
-                           size_t size, size_t align) {
+static tarn_status reserve(tarn__pool_regions *regions,
+                           tarn__pool_region *region, size_t size,
+                           size_t align) {
   if (align < regions->page) align = regions->page;
   region->size = size;
   tarn__source_begin_ask(regions->strategy, 0, 0);
@@ -21,7 +22,8 @@ static tarn_status reserve(tarn__regions *regions, tarn__region *region,
   return status;
 }
 
-static tarn_status release(tarn__regions *regions, const tarn__region *region) {
+static tarn_status release(tarn__pool_regions *regions,
+                           const tarn__pool_region *region) {
   tarn__source_begin_ask(regions->strategy, 0, 0);
   tarn_status status = regions->supply->calls->release(
       regions->supply, region->base, region->size);
@@ -29,8 +31,8 @@ static tarn_status release(tarn__regions *regions, const tarn__region *region) {
   return status;
 }
 
-static tarn_status reserve_what_can_be(tarn__regions *regions,
-                                       tarn__region *region, size_t size,
+static tarn_status reserve_what_can_be(tarn__pool_regions *regions,
+                                       tarn__pool_region *region, size_t size,
                                        size_t least, size_t align) {
   tarn_status status = reserve(regions, region, size, align);
   while (status == TARN_FULL && size > least) {
@@ -46,10 +48,11 @@ static tarn_status reserve_what_can_be(tarn__regions *regions,
                     (unsigned long long)region->base);
 }
 
-tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
-                              size_t align, tarn__region **out_region) {
+tarn_status tarn__regions_add(tarn__pool_regions *regions, size_t size,
+                              size_t least, size_t align,
+                              tarn__pool_region **out_region) {
   *out_region = NULL;
-  tarn__region *region = tarn__host_alloc(sizeof *region);
+  tarn__pool_region *region = tarn__host_alloc(sizeof *region);
   if (region == NULL) return TARN_E_NOMEM;
   tarn_status status = reserve_what_can_be(regions, region, size, least, align);
   if (status != TARN_OK) {
@@ -63,8 +66,9 @@ tarn_status tarn__regions_add(tarn__regions *regions, size_t size, size_t least,
 }
 
 // One by one: some of them may not be mapped.
-static void unmap_lost(const tarn__regions *regions, tarn__lost lost) {
-  const tarn__supply *supply = regions->supply;
+static void unmap_lost(const tarn__pool_regions *regions,
+                       tarn__pool_lost lost) {
+  const tarn__pool_supply *supply = regions->supply;
   if (lost.from >= lost.to) return;
   tarn__source_begin_ask(regions->strategy, 0, 0);
   for (uint64_t at = lost.from; at < lost.to; at += regions->page)
@@ -72,9 +76,10 @@ static void unmap_lost(const tarn__regions *regions, tarn__lost lost) {
   tarn__source_end_ask(regions->strategy, 0);
 }
 
-tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
-                                 tarn__lost lost) {
-  tarn__region **link = &regions->first;
+tarn_status tarn__regions_remove(tarn__pool_regions *regions,
+                                 tarn__pool_region *region,
+                                 tarn__pool_lost lost) {
+  tarn__pool_region **link = &regions->first;
   while (*link != region)
     link = &(*link)->next;
   *link = region->next;
@@ -84,22 +89,22 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
   return status;
 }
 
-void tarn__regions_deinit(tarn__regions *regions) {
+void tarn__regions_deinit(tarn__pool_regions *regions) {
   while (regions->first != NULL) {
-    tarn__region *region = regions->first;
+    tarn__pool_region *region = regions->first;
     regions->first = region->next;
     tarn__host_free(region, sizeof *region);
   }
   tarn__pages_deinit(&regions->pages);
   tarn__host_free_array(regions->spares, regions->spare_room,
                         sizeof *regions->spares);
-  *regions = (tarn__regions){.first = NULL};
+  *regions = (tarn__pool_regions){.first = NULL};
 }
 
 // --- handles ---------------------------------------------------------------
 
 // Room for |more| spares beside those that there are or may come of others.
-static bool reserve_spares(tarn__regions *regions, size_t more) {
+static bool reserve_spares(tarn__pool_regions *regions, size_t more) {
   size_t need = regions->spare_count + regions->promised + more;
   size_t room = regions->spare_room != 0 ? regions->spare_room : 16;
   if (need <= regions->spare_room) return true;
@@ -113,7 +118,7 @@ static bool reserve_spares(tarn__regions *regions, size_t more) {
   return true;
 }
 
-bool tarn__regions_has(const tarn__regions *regions, uint64_t addr) {
+bool tarn__regions_has(const tarn__pool_regions *regions, uint64_t addr) {
   return tarn__pages_get(&regions->pages, addr / regions->page) != 0;
 }
 
@@ -132,13 +137,13 @@ typedef struct transit {
   bool lost;       // so are those that were to be mapped
 } transit;
 
-static size_t pages_in(const tarn__regions *regions,
-                       const tarn__stripped *stripped) {
+static size_t pages_in(const tarn__pool_regions *regions,
+                       const tarn__pool_stripped *stripped) {
   return stripped->extent->size / regions->page;
 }
 
-static size_t pages_of(const tarn__regions *regions,
-                       const tarn__stripped *stripped) {
+static size_t pages_of(const tarn__pool_regions *regions,
+                       const tarn__pool_stripped *stripped) {
   size_t count = 0;
   for (; stripped != NULL; stripped = stripped->next)
     count += pages_in(regions, stripped);
@@ -146,7 +151,8 @@ static size_t pages_of(const tarn__regions *regions,
 }
 
 // Room on the host for all that may come of it.
-static tarn_status prepare(tarn__regions *regions, transit *t, size_t room) {
+static tarn_status prepare(tarn__pool_regions *regions, transit *t,
+                           size_t room) {
   *t = (transit){.room = room};
   if (!reserve_spares(regions, room)) return TARN_E_NOMEM;
   t->handles = tarn__host_array(room, sizeof *t->handles);
@@ -155,14 +161,15 @@ static tarn_status prepare(tarn__regions *regions, transit *t, size_t room) {
   return TARN_OK;
 }
 
-static void collect(tarn__regions *regions, const tarn__stripped *stripped,
-                    transit *t, size_t spares) {
+static void collect(tarn__pool_regions *regions,
+                    const tarn__pool_stripped *stripped, transit *t,
+                    size_t spares) {
   while (t->count < spares && regions->spare_count > 0)
     t->handles[t->count++] = regions->spares[--regions->spare_count];
   t->spares = t->count;
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
-    const tarn__extent *e = stripped->extent;
+    const tarn__pool_extent *e = stripped->extent;
     for (size_t offset = 0; offset < e->size; offset += regions->page)
       t->handles[at++] = tarn__pages_get(&regions->pages,
                                          (e->offset + offset) / regions->page);
@@ -170,7 +177,7 @@ static void collect(tarn__regions *regions, const tarn__stripped *stripped,
 }
 
 // The first failure is returned.
-static tarn_status destroy(const tarn__regions *regions,
+static tarn_status destroy(const tarn__pool_regions *regions,
                            const tarn_memory *handles, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < count; i++) {
@@ -182,9 +189,9 @@ static tarn_status destroy(const tarn__regions *regions,
 }
 
 // Those at |at| join the ones that can be used, or are no more.
-static tarn_status unmap(const tarn__regions *regions, tarn__stripped *stripped,
-                         transit *t, size_t at) {
-  const tarn__extent *e = stripped->extent;
+static tarn_status unmap(const tarn__pool_regions *regions,
+                         tarn__pool_stripped *stripped, transit *t, size_t at) {
+  const tarn__pool_extent *e = stripped->extent;
   size_t count = pages_in(regions, stripped);
   tarn_status status =
       regions->supply->calls->unmap(regions->supply, e->offset, e->size);
@@ -200,8 +207,8 @@ static tarn_status unmap(const tarn__regions *regions, tarn__stripped *stripped,
   return status;
 }
 
-static tarn_status unmap_all(const tarn__regions *regions,
-                             tarn__stripped *stripped, transit *t) {
+static tarn_status unmap_all(const tarn__pool_regions *regions,
+                             tarn__pool_stripped *stripped, transit *t) {
   tarn_status first = TARN_OK;
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
@@ -214,21 +221,21 @@ static tarn_status unmap_all(const tarn__regions *regions,
   return first;
 }
 
-static void note_pages(const tarn__regions *regions, tarn_pool_event_kind kind,
-                       uint64_t at, size_t count) {
+static void note_pages(const tarn__pool_regions *regions,
+                       tarn_pool_event_kind kind, uint64_t at, size_t count) {
   tarn__front_note_memory(regions->strategy->pool, kind, at,
                           count * regions->page, 0);
 }
 
-static void note_stripped(const tarn__regions *regions,
-                          const tarn__stripped *stripped) {
+static void note_stripped(const tarn__pool_regions *regions,
+                          const tarn__pool_stripped *stripped) {
   for (; stripped != NULL; stripped = stripped->next)
     note_pages(regions, TARN_POOL_EVENT_UNMAP, stripped->extent->offset,
                pages_in(regions, stripped));
 }
 
 // The rest is spare, instead of those that were.
-static void note_mapped(const tarn__regions *regions, const transit *t,
+static void note_mapped(const tarn__pool_regions *regions, const transit *t,
                         uint64_t from) {
   size_t rest = t->count - t->mapped;
   note_pages(regions, TARN_POOL_EVENT_MAP, from, t->mapped);
@@ -240,8 +247,8 @@ static void note_mapped(const tarn__regions *regions, const transit *t,
 }
 
 // There is no memory of ours any more.
-static void forget_stripped(tarn__regions *regions,
-                            const tarn__stripped *stripped) {
+static void forget_stripped(tarn__pool_regions *regions,
+                            const tarn__pool_stripped *stripped) {
   for (; stripped != NULL; stripped = stripped->next) {
     uint64_t first = stripped->extent->offset / regions->page;
     size_t count = pages_in(regions, stripped);
@@ -250,7 +257,7 @@ static void forget_stripped(tarn__regions *regions,
   }
 }
 
-static tarn_status create_missing(const tarn__regions *regions, transit *t,
+static tarn_status create_missing(const tarn__pool_regions *regions, transit *t,
                                   size_t wanted) {
   while (t->count < wanted) {
     tarn_status status = regions->supply->calls->create(
@@ -262,7 +269,7 @@ static tarn_status create_missing(const tarn__regions *regions, transit *t,
   return TARN_OK;
 }
 
-static tarn_status map_all(const tarn__regions *regions, transit *t,
+static tarn_status map_all(const tarn__pool_regions *regions, transit *t,
                            uint64_t from, size_t wanted) {
   size_t page = regions->page;
   for (size_t i = 0; i < wanted; i++) {
@@ -276,7 +283,8 @@ static tarn_status map_all(const tarn__regions *regions, transit *t,
 }
 
 // Takes out what was mapped before it failed.
-static void undo_map(const tarn__regions *regions, transit *t, uint64_t from) {
+static void undo_map(const tarn__pool_regions *regions, transit *t,
+                     uint64_t from) {
   size_t mapped = t->mapped;
   t->mapped = 0;
   if (mapped == 0) return;
@@ -291,8 +299,8 @@ static void undo_map(const tarn__regions *regions, transit *t, uint64_t from) {
   t->lost = true;
 }
 
-static tarn_status ask_device(const tarn__regions *regions,
-                              tarn__stripped *stripped, transit *t,
+static tarn_status ask_device(const tarn__pool_regions *regions,
+                              tarn__pool_stripped *stripped, transit *t,
                               uint64_t from, size_t wanted) {
   tarn_status status = unmap_all(regions, stripped, t);
   if (status == TARN_OK) status = create_missing(regions, t, wanted);
@@ -302,7 +310,7 @@ static tarn_status ask_device(const tarn__regions *regions,
 }
 
 // What is mapped gets its place, all else is spare.
-static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
+static void deliver(tarn__pool_regions *regions, transit *t, uint64_t from) {
   uint64_t first = from / regions->page;
   size_t i = 0;
   note_mapped(regions, t, from);
@@ -317,8 +325,9 @@ static void deliver(tarn__regions *regions, transit *t, uint64_t from) {
   tarn__host_free_array(t->handles, t->room, sizeof *t->handles);
 }
 
-tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
-                              tarn__stripped *stripped, uint64_t from,
+tarn_status tarn__regions_map(tarn__pool_regions *regions,
+                              tarn__pool_request *request,
+                              tarn__pool_stripped *stripped, uint64_t from,
                               uint64_t to, bool *out_lost) {
   size_t wanted = (size_t)(to - from) / regions->page;
   size_t stripped_count = pages_of(regions, stripped);
@@ -359,11 +368,11 @@ tarn_status tarn__regions_map(tarn__regions *regions, tarn__request *request,
 // Of what stands at |handles| the handle goes first: memory that nobody is to
 // keep need not be put elsewhere while it is unmapped, for which there may be
 // no addresses.
-static tarn_status end_stripped(const tarn__regions *regions,
-                                tarn__stripped *stripped,
+static tarn_status end_stripped(const tarn__pool_regions *regions,
+                                tarn__pool_stripped *stripped,
                                 const tarn_memory *handles) {
-  const tarn__extent *e = stripped->extent;
-  const tarn__supply *supply = regions->supply;
+  const tarn__pool_extent *e = stripped->extent;
+  const tarn__pool_supply *supply = regions->supply;
   tarn_status waited = tarn__waits_wait(&stripped->waits, supply->place);
   tarn_status destroyed =
       destroy(regions, handles, pages_in(regions, stripped));
@@ -374,8 +383,8 @@ static tarn_status end_stripped(const tarn__regions *regions,
 }
 
 // The first failure is returned.
-static tarn_status end_all(const tarn__regions *regions,
-                           tarn__stripped *stripped, const transit *t) {
+static tarn_status end_all(const tarn__pool_regions *regions,
+                           tarn__pool_stripped *stripped, const transit *t) {
   tarn_status first = destroy(regions, t->handles, t->count);
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
@@ -386,8 +395,8 @@ static tarn_status end_all(const tarn__regions *regions,
   return first;
 }
 
-tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 tarn__stripped *stripped, size_t spares) {
+tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
+                                 tarn__pool_stripped *stripped, size_t spares) {
   tarn_memory handles[TARN__REGION_BATCH] = {0};
   transit t = {.handles = handles, .room = TARN__REGION_BATCH};
   size_t stripped_count = pages_of(regions, stripped);
@@ -406,8 +415,9 @@ tarn_status tarn__regions_shrink(tarn__regions *regions,
 
 // --- what there is ---------------------------------------------------------
 
-static void visit_region(const tarn__regions *regions, const tarn__region *r,
-                         tarn__memory_fn *visit, void *context) {
+static void visit_region(const tarn__pool_regions *regions,
+                         const tarn__pool_region *r,
+                         tarn__pool_memory_fn *visit, void *context) {
   size_t page = regions->page;
   uint64_t from = r->base / page;
   uint64_t end = from + r->size / page;
@@ -418,9 +428,9 @@ static void visit_region(const tarn__regions *regions, const tarn__region *r,
   }
 }
 
-void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
-                         void *context) {
-  for (const tarn__region *r = regions->first; r != NULL; r = r->next)
+void tarn__regions_visit(const tarn__pool_regions *regions,
+                         tarn__pool_memory_fn *visit, void *context) {
+  for (const tarn__pool_region *r = regions->first; r != NULL; r = r->next)
     visit_region(regions, r, visit, context);
   if (regions->spare_count == 0) return;
   visit(context, 0, regions->spare_count * regions->page);
@@ -428,7 +438,7 @@ void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
 
 // --- the invariants --------------------------------------------------------
 
-tarn_status tarn__regions_check(const tarn__regions *regions) {
+tarn_status tarn__regions_check(const tarn__pool_regions *regions) {
   size_t mapped = tarn__pages_check(&regions->pages);
   if (mapped == regions->mapped && regions->promised == 0) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,

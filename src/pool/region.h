@@ -16,66 +16,67 @@
 #include "pool/strategy.h"
 #include "pool/supply.h"
 
-typedef struct tarn__region {
-  struct tarn__region *next;
+typedef struct tarn__pool_region {
+  struct tarn__pool_region *next;
   tarn_addr base;
   size_t size;
-} tarn__region;
+} tarn__pool_region;
 
 // The regions of one strategy, and what it keeps for them.
-typedef struct tarn__regions {
-  tarn__strategy *strategy;
-  const tarn__supply *supply;  // the pool's
-  size_t page;                 // a multiple of the device's granularity
-  tarn__region *first;
-  tarn__pages pages;  // of all regions; what has no handle is bare
+typedef struct tarn__pool_regions {
+  tarn__pool_strategy *strategy;
+  const tarn__pool_supply *supply;  // the pool's
+  size_t page;                      // a multiple of the device's granularity
+  tarn__pool_region *first;
+  tarn__pool_pages pages;  // of all regions; what has no handle is bare
   tarn_memory *spares;
   size_t spare_count;
   size_t spare_room;
   size_t promised;  // spares that may come of calls that are under way
   size_t mapped;    // pages
-} tarn__regions;
+} tarn__pool_regions;
 
 // What has become of pages that were to be taken out. A driver that fails to
 // unmap may have done it or not: the memory is given back and the addresses are
 // lost.
-typedef enum tarn__strip_end {
+typedef enum tarn__pool_strip_end {
   TARN__STRIP_KEPT,  // not tried
   TARN__STRIP_UNMAPPED,
   TARN__STRIP_LOST,
-} tarn__strip_end;
+} tarn__pool_strip_end;
 
 // Pages that are to be taken out: taken extents, linked by |next|.
-typedef struct tarn__stripped {
-  tarn__extent *extent;
-  tarn__waits waits;  // for streams that may still be at work there
-  struct tarn__stripped *next;
-  tarn__strip_end end;  // the answer
-} tarn__stripped;
+typedef struct tarn__pool_stripped {
+  tarn__pool_extent *extent;
+  tarn__pool_waits waits;  // for streams that may still be at work there
+  struct tarn__pool_stripped *next;
+  tarn__pool_strip_end end;  // the answer
+} tarn__pool_stripped;
 
 // Reserves |size| bytes, or half as many, and so on, as there are addresses
 // for, but not under |least|. They begin at a multiple of |align| and of the
 // page.
 //
 // TARN_FULL  there are none left.
-TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__regions *regions,
+TARN_MUST_CHECK tarn_status tarn__regions_add(tarn__pool_regions *regions,
                                               size_t size, size_t least,
                                               size_t align,
-                                              tarn__region **out_region);
+                                              tarn__pool_region **out_region);
 
 // Whether there is memory in the page at |addr|, which is in a region.
-bool tarn__regions_has(const tarn__regions *regions, uint64_t addr);
+bool tarn__regions_has(const tarn__pool_regions *regions, uint64_t addr);
 
 // Addresses where nobody knows what is mapped; empty: there are none.
-typedef struct tarn__lost {
+typedef struct tarn__pool_lost {
   uint64_t from;
   uint64_t to;
-} tarn__lost;
+} tarn__pool_lost;
 
 // Gives the addresses back. Nothing is mapped there but what was |lost|, which
 // is unmapped once more: the driver may be able to by now.
-tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
-                                 tarn__lost lost);
+tarn_status tarn__regions_remove(tarn__pool_regions *regions,
+                                 tarn__pool_region *region,
+                                 tarn__pool_lost lost);
 
 // Unmaps |stripped| (which may be empty) and maps the bytes from |from| to
 // |to|, with the memory that this has made free, then with spares, then with
@@ -85,9 +86,9 @@ tarn_status tarn__regions_remove(tarn__regions *regions, tarn__region *region,
 // unmapped.
 //
 // TARN_FULL  the limit or the device is used up.
-TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__regions *regions,
-                                              tarn__request *request,
-                                              tarn__stripped *stripped,
+TARN_MUST_CHECK tarn_status tarn__regions_map(tarn__pool_regions *regions,
+                                              tarn__pool_request *request,
+                                              tarn__pool_stripped *stripped,
                                               uint64_t from, uint64_t to,
                                               bool *out_lost);
 
@@ -96,18 +97,19 @@ enum { TARN__REGION_BATCH = 64 };
 
 // Unmaps |stripped| and gives its memory back to the device, and that of as
 // many as |spares| spares: at most a batch together.
-tarn_status tarn__regions_shrink(tarn__regions *regions,
-                                 tarn__stripped *stripped, size_t spares);
+tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
+                                 tarn__pool_stripped *stripped, size_t spares);
 
 // Tells of each run of pages that have memory; of spares, which have no
 // address, at once.
-void tarn__regions_visit(const tarn__regions *regions, tarn__memory_fn *visit,
-                         void *context);
+void tarn__regions_visit(const tarn__pool_regions *regions,
+                         tarn__pool_memory_fn *visit, void *context);
 
 // Frees what is on the host.
-void tarn__regions_deinit(tarn__regions *regions);
+void tarn__regions_deinit(tarn__pool_regions *regions);
 
 // Counts the pages anew.
-TARN_MUST_CHECK tarn_status tarn__regions_check(const tarn__regions *regions);
+TARN_MUST_CHECK tarn_status
+tarn__regions_check(const tarn__pool_regions *regions);
 
 #endif  // TARN_POOL_REGION_H_

@@ -15,7 +15,7 @@
 enum { NAME_MAX_BYTES = 63 };
 
 typedef struct registered {
-  tarn__bridged bridged;
+  tarn__pool_bridged bridged;
   char name[NAME_MAX_BYTES + 1];
   struct registered *next;
 } registered;
@@ -47,7 +47,7 @@ static registered **link_of(const char *name) {
   return link;
 }
 
-const tarn__strategy_type *tarn__registered_find(const char *name) {
+const tarn__pool_strategy_type *tarn__registered_find(const char *name) {
   lock_registry();
   const registered *found = *link_of(name);
   unlock_registry();

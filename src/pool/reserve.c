@@ -20,7 +20,7 @@ static tarn_status refuse(const tarn_pool *pool) {
 }
 
 // More than there can be is refused before the device is asked for any of it.
-static tarn_status take(tarn_pool *pool, tarn__strategy *strategy,
+static tarn_status take(tarn_pool *pool, tarn__pool_strategy *strategy,
                         size_t bytes) {
   size_t awake = tarn__room_awake(pool);
   if (bytes > tarn__front_limit(pool)) {
@@ -42,7 +42,7 @@ static tarn_status take(tarn_pool *pool, tarn__strategy *strategy,
 
 // What came goes back. A strategy that was exchanged gives all back. It may be
 // exchanged also while this goes on: the new one keeps nothing.
-static void undo(tarn_pool *pool, tarn__strategy *strategy, size_t kept,
+static void undo(tarn_pool *pool, tarn__pool_strategy *strategy, size_t kept,
                  size_t reserved) {
   if (strategy == pool->current) {
     pool->kept =
@@ -58,8 +58,8 @@ static void undo(tarn_pool *pool, tarn__strategy *strategy, size_t kept,
 }
 
 static tarn_status reserve(tarn_pool *pool, size_t bytes) {
-  tarn__strategy *strategy = pool->current;
-  const tarn__sizes *sizes = &pool->sizes;
+  tarn__pool_strategy *strategy = pool->current;
+  const tarn__pool_sizes *sizes = &pool->sizes;
   size_t kept = pool->kept;
   size_t reserved = pool->stats.reserved_bytes;
   tarn_status status = tarn__capture_admit_trim(pool);

@@ -10,7 +10,7 @@
 #include "pool/room.h"
 #include "pool/whose.h"
 
-static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
+static void recount(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
                     uint64_t serial) {
   tarn_pool_stats *stats = &pool->stats;
   size_t before = piece->requested;
@@ -18,7 +18,7 @@ static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
   tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
   tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   if (piece->counted) {
-    tarn__tag_count *tag = &pool->tags[piece->tag];
+    tarn__pool_tag_count *tag = &pool->tags[piece->tag];
     tag->live_bytes = tag->live_bytes - before + size;
     tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
   }
@@ -28,30 +28,31 @@ static void recount(tarn_pool *pool, tarn__piece *piece, size_t size,
   }
 }
 
-static tarn_status no_room(const tarn__piece *piece, size_t size) {
+static tarn_status no_room(const tarn__pool_piece *piece, size_t size) {
   return tarn__fail(TARN_FULL,
                     "resize: the block at 0x%llx has %zu bytes and cannot have "
                     "%zu where it stands",
                     (unsigned long long)piece->address, piece->size, size);
 }
 
-static tarn_status check_room(tarn_pool *pool, tarn__request *request,
-                              const tarn__piece *piece) {
+static tarn_status check_room(tarn_pool *pool, tarn__pool_request *request,
+                              const tarn__pool_piece *piece) {
   if (request->size <= piece->size) return TARN_OK;
   tarn_status status = tarn__room_check(pool, request->size - piece->size);
   request->lacks = status == TARN_FULL;
   return status;
 }
 
-static bool can_resize(const tarn_pool *pool, const tarn__strategy *owner) {
+static bool can_resize(const tarn_pool *pool,
+                       const tarn__pool_strategy *owner) {
   return owner->type->resize != NULL && owner == pool->current;
 }
 
 // One that was replaced, be it while the device was asked, gets no more memory,
 // and all that it has idle goes back: what a block of it has it keeps.
-static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
-                                tarn__piece *piece) {
-  tarn__strategy *owner = piece->owner;
+static tarn_status ask_strategy(tarn_pool *pool, tarn__pool_request *request,
+                                tarn__pool_piece *piece) {
+  tarn__pool_strategy *owner = piece->owner;
   tarn_status status = TARN_OK;
   if (can_resize(pool, owner)) status = check_room(pool, request, piece);
   if (status != TARN_OK) return status;
@@ -71,7 +72,7 @@ static tarn_status ask_strategy(tarn_pool *pool, tarn__request *request,
 // Whose work what is cut off may still see: as with a free, so that streams
 // that use the block are waited for. What is added is the stream's at once,
 // which for the host only nobody's memory is.
-static tarn_status order(tarn_pool *pool, tarn__piece *piece, size_t size,
+static tarn_status order(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
                          tarn_stream *stream, uint64_t *serial) {
   if (size > piece->size) return TARN_OK;
   if (tarn__uses_any(&piece->uses)) {
@@ -82,9 +83,10 @@ static tarn_status order(tarn_pool *pool, tarn__piece *piece, size_t size,
 }
 
 // What a block has it keeps: it lacks the rest.
-static tarn__full_shot *picture_of(tarn_pool *pool, const tarn__piece *piece,
-                                   size_t size, uint64_t serial) {
-  tarn__refusal refusal = {
+static tarn__pool_full_shot *picture_of(tarn_pool *pool,
+                                        const tarn__pool_piece *piece,
+                                        size_t size, uint64_t serial) {
+  tarn__pool_refusal refusal = {
       .size = size > piece->requested ? size - piece->requested : size,
       .serial = serial,
       .tag = piece->tag};
@@ -93,9 +95,10 @@ static tarn__full_shot *picture_of(tarn_pool *pool, const tarn__piece *piece,
 
 // |guard|: bytes more, which the block does not get. |*out_shot| stays as it is
 // unless memory was lacking.
-static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
+static tarn_status resize_piece(tarn_pool *pool, tarn__pool_piece *piece,
                                 size_t size, size_t guard, tarn_stream *stream,
-                                uint64_t serial, tarn__full_shot **out_shot) {
+                                uint64_t serial,
+                                tarn__pool_full_shot **out_shot) {
   uint64_t first = piece->waits_on;
   size_t in_all = 0;
   if (!tarn_size_add(size, guard, &in_all)) {
@@ -107,7 +110,7 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
     piece->waits_on = serial;
   }
   bool grows = in_all > piece->size;
-  tarn__request request = {
+  tarn__pool_request request = {
       .size = in_all,
       .align = pool->natural_align,
       .serial = serial,
@@ -127,27 +130,29 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__piece *piece,
   return TARN_OK;
 }
 
-static tarn_status refuse_sleeping(const tarn__piece *piece) {
+static tarn_status refuse_sleeping(const tarn__pool_piece *piece) {
   return tarn__fail(TARN_E_STATE, "resize: the block at 0x%llx is asleep",
                     (unsigned long long)piece->address);
 }
 
 static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  size_t size, tarn_stream *stream,
-                                 uint64_t serial, tarn__full_shot **out_shot) {
-  tarn__piece *piece = NULL;
+                                 uint64_t serial,
+                                 tarn__pool_full_shot **out_shot) {
+  tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
   if (status == TARN_OK) {
     status = tarn__capture_admit_resize(pool, piece, serial);
   }
   if (status != TARN_OK) return status;
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
-  if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
+  if (tarn__step_layout_has(pool->cursor.layout, piece))
+    tarn__step_layout_drop(pool);
   piece->resizing = true;
   if (piece->marks == 0) {
     status = resize_piece(pool, piece, size, 0, stream, serial, out_shot);
   } else {
-    tarn__debug_resizing resizing = tarn__debug_before_resize(pool, piece);
+    tarn__pool_debug_resizing resizing = tarn__debug_before_resize(pool, piece);
     status = resize_piece(pool, piece, size, resizing.guard, stream, serial,
                           out_shot);
     tarn__debug_after_resize(pool, piece, &resizing, serial);
@@ -165,7 +170,7 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn_status status = tarn__front_check_call(pool, stream, &serial);
   if (status != TARN_OK) return status;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
-  tarn__full_shot *shot = NULL;
+  tarn__pool_full_shot *shot = NULL;
   tarn__front_enter(pool);
   status = resize_locked(pool, block, size, stream, serial, &shot);
   tarn__front_leave(pool);

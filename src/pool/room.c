@@ -59,7 +59,7 @@ static bool is_now(const tarn_pool *pool, moment m) {
 }
 
 static tarn_status ask_once(tarn_pool *pool, memory *out) {
-  const tarn__supply *supply = &pool->supply;
+  const tarn__pool_supply *supply = &pool->supply;
   tarn__front_leave(pool);
   tarn_status status = supply->calls->memory(supply, &out->total, &out->free);
   tarn__front_enter(pool);
@@ -132,7 +132,7 @@ tarn_status tarn__room_check_growth(tarn_pool *pool, size_t size) {
   return TARN_OK;
 }
 
-bool tarn__room_can_fit(tarn_pool *pool, const tarn__request *request) {
+bool tarn__room_can_fit(tarn_pool *pool, const tarn__pool_request *request) {
   if (request->size > tarn__front_limit(pool)) return false;
   if (request->no_grow) return request->size <= tarn__room_held(pool);
   return request->charge ||

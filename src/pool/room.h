@@ -54,7 +54,7 @@ TARN_MUST_CHECK static inline tarn_status tarn__room_check(tarn_pool *pool,
 
 // Whether |request| could be served if all blocks of the pool were freed. The
 // lock is let go meanwhile.
-bool tarn__room_can_fit(tarn_pool *pool, const tarn__request *request);
+bool tarn__room_can_fit(tarn_pool *pool, const tarn__pool_request *request);
 
 // TARN_FULL: there is no room to |do_what| with |size| bytes. The last error
 // becomes the reason in the text.

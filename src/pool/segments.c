@@ -9,8 +9,8 @@
 
 // --- taking ----------------------------------------------------------------
 
-tarn_status tarn__segments_check_piece(const tarn__extents *zone,
-                                       const tarn__piece *piece) {
+tarn_status tarn__segments_check_piece(const tarn__pool_extents *zone,
+                                       const tarn__pool_piece *piece) {
   const char *name = piece->owner->type->name;
   unsigned long long address = piece->address;
   if (tarn__extents_is_outside(zone, piece->address, piece->size)) {
@@ -26,13 +26,14 @@ tarn_status tarn__segments_check_piece(const tarn__extents *zone,
                     name, piece->size, address);
 }
 
-tarn_status tarn__segments_add(tarn__segments *segments,
-                               tarn__strategy *strategy, tarn__request *request,
-                               tarn__extents *zone,
-                               const tarn__growth *growth) {
-  tarn__segment *segment = tarn__host_alloc(sizeof *segment);
+tarn_status tarn__segments_add(tarn__pool_segments *segments,
+                               tarn__pool_strategy *strategy,
+                               tarn__pool_request *request,
+                               tarn__pool_extents *zone,
+                               const tarn__pool_growth *growth) {
+  tarn__pool_segment *segment = tarn__host_alloc(sizeof *segment);
   if (segment == NULL) return TARN_E_NOMEM;
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__chunk_grow(strategy, request, growth, &piece);
   if (status == TARN_OK) {
     status = tarn__segments_check_piece(zone, piece);
@@ -54,9 +55,9 @@ tarn_status tarn__segments_add(tarn__segments *segments,
 }
 
 // In one piece if that can be had, else in halves of it, and so on.
-tarn_status tarn__segments_reserve(tarn__segments *segments,
-                                   tarn__strategy *strategy,
-                                   tarn__extents *zone, size_t size) {
+tarn_status tarn__segments_reserve(tarn__pool_segments *segments,
+                                   tarn__pool_strategy *strategy,
+                                   tarn__pool_extents *zone, size_t size) {
   const tarn_pool *pool = strategy->pool;
   size_t most = pool->sizes.largest & ~(zone->granule - 1);
   tarn_status status = TARN_OK;
@@ -67,13 +68,14 @@ tarn_status tarn__segments_reserve(tarn__segments *segments,
       return tarn__fail(TARN_FULL, "this is more than can be addressed");
     }
     if (missing > most) missing = most;
-    tarn__request request = {.size = missing, .align = pool->natural_align};
-    tarn__growth growth = {.first = pool->sizes.first,
-                           .later = pool->sizes.later,
-                           .own = missing,
-                           .least = zone->granule,
-                           .unit = zone->granule,
-                           .halves = true};
+    tarn__pool_request request = {.size = missing,
+                                  .align = pool->natural_align};
+    tarn__pool_growth growth = {.first = pool->sizes.first,
+                                .later = pool->sizes.later,
+                                .own = missing,
+                                .least = zone->granule,
+                                .unit = zone->granule,
+                                .halves = true};
     status =
         tarn__extents_reserve(zone, 0)
             ? tarn__segments_add(segments, strategy, &request, zone, &growth)
@@ -86,7 +88,7 @@ tarn_status tarn__segments_reserve(tarn__segments *segments,
 
 // Those that are on their way to the device.
 typedef struct parting {
-  tarn__segment *all;  // a list
+  tarn__pool_segment *all;  // a list
   size_t size;
   size_t count;
 } parting;
@@ -94,14 +96,14 @@ typedef struct parting {
 // What is given back, and of which zone. Of segments in which no stream may
 // still be at work, what nobody uses is one extent.
 typedef struct wish {
-  const tarn__strategy *strategy;
-  tarn__extents *zone;
+  const tarn__pool_strategy *strategy;
+  tarn__pool_extents *zone;
   size_t enough;
   unsigned how;
 } wish;
 
-static bool is_idle(const tarn__segment *segment, const wish *w) {
-  const tarn__extent *e = segment->start;
+static bool is_idle(const tarn__pool_segment *segment, const wish *w) {
+  const tarn__pool_extent *e = segment->start;
   if (segment->zone != w->zone || e->kind != TARN__EXTENT_OPEN) return false;
   bool unused = (w->how & TARN__TRIM_NO_WAIT) != 0;
   if (unused) return e->size == segment->chunk.size && e->bins->serial == 0;
@@ -109,12 +111,12 @@ static bool is_idle(const tarn__segment *segment, const wish *w) {
 }
 
 // Takes the open bytes of |segment| out of |zone|.
-static void take_out(tarn__extents *zone, tarn__segment *segment) {
-  tarn__extent *e = segment->start;
+static void take_out(tarn__pool_extents *zone, tarn__pool_segment *segment) {
+  tarn__pool_extent *e = segment->start;
   segment->waits.count = 0;
   for (size_t left = segment->chunk.size; left > 0;) {
     assert(e != NULL);
-    tarn__extent *next = e->after;
+    tarn__pool_extent *next = e->after;
     left -= e->size;
     tarn__waits_add(&segment->waits, e->bins->serial);
     tarn__extents_remove(zone, e);
@@ -122,8 +124,8 @@ static void take_out(tarn__extents *zone, tarn__segment *segment) {
   }
 }
 
-static void take(parting *p, tarn__segment **link, const wish *w) {
-  tarn__segment *segment = *link;
+static void take(parting *p, tarn__pool_segment **link, const wish *w) {
+  tarn__pool_segment *segment = *link;
   *link = segment->next;
   take_out(w->zone, segment);
   segment->next = p->all;
@@ -133,22 +135,23 @@ static void take(parting *p, tarn__segment **link, const wish *w) {
 }
 
 // Whether it may go beside those that do.
-static bool may_part(const tarn__segment *segment, const wish *w,
+static bool may_part(const tarn__pool_segment *segment, const wish *w,
                      const parting *p) {
   return is_idle(segment, w) &&
          tarn__front_may_return(w->strategy, p->size, segment->chunk.base_size,
                                 w->how);
 }
 
-static size_t sum_idle(const tarn__segments *segments, const wish *w) {
+static size_t sum_idle(const tarn__pool_segments *segments, const wish *w) {
   size_t sum = 0;
-  for (const tarn__segment *s = segments->first; s != NULL; s = s->next)
+  for (const tarn__pool_segment *s = segments->first; s != NULL; s = s->next)
     sum += is_idle(s, w) ? s->chunk.base_size : 0;
   return sum;
 }
 
-static void take_idle(tarn__segments *segments, const wish *w, parting *p) {
-  for (tarn__segment **link = &segments->first; *link != NULL;) {
+static void take_idle(tarn__pool_segments *segments, const wish *w,
+                      parting *p) {
+  for (tarn__pool_segment **link = &segments->first; *link != NULL;) {
     if (may_part(*link, w, p)) {
       take(p, link, w);
     } else {
@@ -163,11 +166,11 @@ static bool is_better(size_t size, size_t best, size_t enough) {
 }
 
 // The idle segment that is best given back; NULL if there is none.
-static tarn__segment **find_best(tarn__segments *segments, const wish *w,
-                                 const parting *p) {
+static tarn__pool_segment **find_best(tarn__pool_segments *segments,
+                                      const wish *w, const parting *p) {
   size_t enough = w->enough - p->size;
-  tarn__segment **best = NULL;
-  tarn__segment **link = &segments->first;
+  tarn__pool_segment **best = NULL;
+  tarn__pool_segment **link = &segments->first;
   for (; *link != NULL; link = &(*link)->next) {
     size_t found = best != NULL ? (*best)->chunk.base_size : 0;
     bool better = is_better((*link)->chunk.base_size, found, enough);
@@ -179,14 +182,14 @@ static tarn__segment **find_best(tarn__segments *segments, const wish *w,
 // All at once, in a list of their own: those that others free meanwhile are
 // not for this call, or it might never end. Only where some are to stay has
 // each to be chosen.
-static parting part(tarn__segments *segments, const wish *w) {
+static parting part(tarn__pool_segments *segments, const wish *w) {
   parting p = {.all = NULL};
   if (sum_idle(segments, w) <= w->enough) {
     take_idle(segments, w, &p);
     return p;
   }
   while (p.size < w->enough) {
-    tarn__segment **best = find_best(segments, w, &p);
+    tarn__pool_segment **best = find_best(segments, w, &p);
     if (best == NULL) break;
     take(&p, best, w);
   }
@@ -194,8 +197,8 @@ static parting part(tarn__segments *segments, const wish *w) {
 }
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
-static tarn_status give_all(const tarn__supply *supply,
-                            const tarn__segment *segment) {
+static tarn_status give_all(const tarn__pool_supply *supply,
+                            const tarn__pool_segment *segment) {
   tarn_status first = TARN_OK;
   for (; segment != NULL; segment = segment->next) {
     tarn_status waited = tarn__waits_wait(&segment->waits, supply->place);
@@ -206,23 +209,24 @@ static tarn_status give_all(const tarn__supply *supply,
   return first;
 }
 
-static void free_all(tarn__segment *segment) {
+static void free_all(tarn__pool_segment *segment) {
   while (segment != NULL) {
-    tarn__segment *next = segment->next;
+    tarn__pool_segment *next = segment->next;
     tarn__host_free(segment, sizeof *segment);
     segment = next;
   }
 }
 
-tarn_status tarn__segments_trim(tarn__segments *segments,
-                                tarn__strategy *strategy, tarn__extents *zone,
-                                size_t target, unsigned how) {
+tarn_status tarn__segments_trim(tarn__pool_segments *segments,
+                                tarn__pool_strategy *strategy,
+                                tarn__pool_extents *zone, size_t target,
+                                unsigned how) {
   size_t surplus = tarn__front_surplus(strategy->pool, target);
   if (surplus == 0) return TARN_OK;
   wish w = {.strategy = strategy, .zone = zone, .enough = surplus, .how = how};
   parting p = part(segments, &w);
   if (p.count == 0) return TARN_OK;
-  for (const tarn__segment *s = p.all; s != NULL; s = s->next) {
+  for (const tarn__pool_segment *s = p.all; s != NULL; s = s->next) {
     tarn__front_note_memory(strategy->pool, TARN_POOL_EVENT_SHRINK,
                             s->chunk.base, s->chunk.base_size, 0);
   }
@@ -233,12 +237,12 @@ tarn_status tarn__segments_trim(tarn__segments *segments,
   return status;
 }
 
-static bool is_open(const tarn__extent *e) {
+static bool is_open(const tarn__pool_extent *e) {
   return e != NULL && e->kind == TARN__EXTENT_OPEN;
 }
 
-bool tarn__segments_is_free(const tarn__extent *hole) {
-  const tarn__extent *end = hole->after;
+bool tarn__segments_is_free(const tarn__pool_extent *hole) {
+  const tarn__pool_extent *end = hole->after;
   while (!hole->wall && is_open(hole->before))
     hole = hole->before;
   while (is_open(end) && !end->wall)
@@ -247,7 +251,7 @@ bool tarn__segments_is_free(const tarn__extent *hole) {
   return hole->wall && ends;
 }
 
-void tarn__segments_deinit(tarn__segments *segments) {
+void tarn__segments_deinit(tarn__pool_segments *segments) {
   free_all(segments->first);
   segments->first = NULL;
 }

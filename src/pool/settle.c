@@ -24,8 +24,9 @@ static bool is_done(uint64_t serial, bool waits) {
                : tarn__stream_is_idle(serial);
 }
 
-static tarn__waits done_among(const tarn__waits *streams, bool waits) {
-  tarn__waits done = {.count = 0};
+static tarn__pool_waits done_among(const tarn__pool_waits *streams,
+                                   bool waits) {
+  tarn__pool_waits done = {.count = 0};
   for (size_t i = 0; i < streams->count && i < TARN__WAITS; i++) {
     uint64_t serial = streams->serials[i];
     if (is_done(serial, waits)) tarn__waits_add(&done, serial);
@@ -33,12 +34,12 @@ static tarn__waits done_among(const tarn__waits *streams, bool waits) {
   return done;
 }
 
-bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
-                          bool waits) {
+bool tarn__settle_streams(tarn__pool_strategy *strategy,
+                          const tarn__pool_waits *streams, bool waits) {
   const tarn_pool *pool = strategy->pool;
   moment before = moment_of(pool);
   tarn__source_begin_ask(strategy, 0, 0);
-  tarn__waits done = done_among(streams, waits);
+  tarn__pool_waits done = done_among(streams, waits);
   tarn__source_end_ask(strategy, 0);
   bool unchanged = is_now(pool, before);
   for (size_t i = 0; unchanged && i < done.count; i++)
@@ -46,8 +47,8 @@ bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
   return done.count > 0 || !unchanged;
 }
 
-bool tarn__settle_done(tarn__strategy *strategy) {
-  tarn__survey found = {.idle = 0};
+bool tarn__settle_done(tarn__pool_strategy *strategy) {
+  tarn__pool_survey found = {.idle = 0};
   if (strategy->type->survey == NULL || strategy->type->settle == NULL) {
     return false;
   }

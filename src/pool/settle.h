@@ -9,11 +9,11 @@
 // serial the rest is for another call. The lock is let go meanwhile; what
 // others free then may be behind newer work of the same stream, so that nothing
 // changes. True: something has changed, be it by others.
-bool tarn__settle_streams(tarn__strategy *strategy, const tarn__waits *streams,
-                          bool waits);
+bool tarn__settle_streams(tarn__pool_strategy *strategy,
+                          const tarn__pool_waits *streams, bool waits);
 
 // The same of all streams that the strategy's survey knows by serial, if they
 // are done: nobody waits.
-bool tarn__settle_done(tarn__strategy *strategy);
+bool tarn__settle_done(tarn__pool_strategy *strategy);
 
 #endif  // TARN_POOL_SETTLE_H_

@@ -24,18 +24,18 @@ typedef struct object {
 } object;
 
 typedef struct sharer {
-  tarn__strategy base;
+  tarn__pool_strategy base;
   tarn_list objects;  // of blocks that are out
   tarn_list lost;     // with addresses only, which may be mapped still
 } sharer;
 
 // A request for memory that is there already.
 typedef struct import {
-  tarn__request request;  // the first member; |imports| is set
+  tarn__pool_request request;  // the first member; |imports| is set
   int fd;
 } import;
 
-static sharer *self_of(tarn__strategy *strategy) {
+static sharer *self_of(tarn__pool_strategy *strategy) {
   return (sharer *)(void *)strategy;  // the base is the first member
 }
 
@@ -49,7 +49,8 @@ static object *object_at(const tarn_list *node) {
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status init(tarn__strategy *strategy, tarn__options *options) {
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
   sharer *self = self_of(strategy);
   (void)options;
   tarn_list_init(&self->objects);
@@ -65,7 +66,7 @@ static void free_all(tarn_list *objects) {
   }
 }
 
-static void deinit(tarn__strategy *strategy) {
+static void deinit(tarn__pool_strategy *strategy) {
   sharer *self = self_of(strategy);
   free_all(&self->objects);  // in a child of fork
   free_all(&self->lost);
@@ -93,8 +94,8 @@ static tarn_status map(tarn_device *device, size_t align, object *o) {
   return status;
 }
 
-static tarn_status get_memory(tarn_device *device, const tarn__request *request,
-                              object *o) {
+static tarn_status get_memory(tarn_device *device,
+                              const tarn__pool_request *request, object *o) {
   if (!request->imports) {
     return tarn__memory_create(device, o->size, TARN_MEMORY_SHAREABLE,
                                &o->memory);
@@ -106,7 +107,7 @@ static tarn_status get_memory(tarn_device *device, const tarn__request *request,
                     o->size, tarn_last_error());
 }
 
-static tarn_status make(tarn_device *device, const tarn__request *request,
+static tarn_status make(tarn_device *device, const tarn__pool_request *request,
                         object *o) {
   tarn_status status = get_memory(device, request, o);
   if (status != TARN_OK) return status;
@@ -150,7 +151,8 @@ static tarn_status drop(sharer *self, object *o, uint64_t last) {
   return cleared != TARN_OK ? cleared : waited;
 }
 
-static tarn_status enter(sharer *self, object *o, tarn__piece **out_piece) {
+static tarn_status enter(sharer *self, object *o,
+                         tarn__pool_piece **out_piece) {
   tarn_pool *pool = self->base.pool;
   tarn__source_charge(&self->base, o->size);
   tarn_list_add_tail(&self->objects, &o->node);
@@ -165,8 +167,9 @@ static tarn_status enter(sharer *self, object *o, tarn__piece **out_piece) {
   return TARN_OK;
 }
 
-static tarn_status take(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece **out_piece) {
+static tarn_status take(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request,
+                        tarn__pool_piece **out_piece) {
   sharer *self = self_of(strategy);
   size_t size = 0;
   if (request->no_grow) return tarn__source_refuse_growth(request);
@@ -188,7 +191,8 @@ static tarn_status take(tarn__strategy *strategy, tarn__request *request,
   return status;
 }
 
-static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
+static tarn_status give(tarn__pool_strategy *strategy,
+                        tarn__pool_piece *piece) {
   object *o = piece->home;
   uint64_t last = piece->freed_on;
   tarn__source_join(strategy, piece);
@@ -197,7 +201,8 @@ static tarn_status give(tarn__strategy *strategy, tarn__piece *piece) {
 
 // Each that is lost now is tried once. It is out of the list meanwhile, since
 // another thread may be here as well.
-static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
   sharer *self = self_of(strategy);
   tarn_status first = TARN_OK;
   size_t count = 0;
@@ -224,20 +229,20 @@ static tarn_status trim(tarn__strategy *strategy, size_t target, unsigned how) {
 }
 
 // Nothing ever is.
-static void survey(tarn__strategy *strategy, tarn__survey *out) {
+static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   (void)strategy;
   (void)out;
 }
 
-static void visit_memory(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                         void *context) {
+static void visit_memory(const tarn__pool_strategy *strategy,
+                         tarn__pool_memory_fn *visit, void *context) {
   const sharer *self = (const sharer *)(const void *)strategy;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->objects)
     visit(context, object_at(node)->address, object_at(node)->size);
 }
 
-static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
+static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const sharer *self = self_of(strategy);
   size_t held = 0;
   const tarn_list *node = NULL;
@@ -249,7 +254,7 @@ static tarn_status check(tarn__strategy *strategy, size_t *out_idle) {
                     held, strategy->held);
 }
 
-const tarn__strategy_type tarn__share_pool = {
+const tarn__pool_strategy_type tarn__share_pool = {
     .name = "shareable",
     .size = sizeof(sharer),
     .init = init,
@@ -275,15 +280,15 @@ static tarn_status check_pool(const tarn_pool *pool, const char *what) {
                     what);
 }
 
-static object *object_of(const tarn__piece *piece) {
+static object *object_of(const tarn__pool_piece *piece) {
   return piece != NULL && piece->live ? piece->home : NULL;
 }
 
 // The block stays while it is marked as |resizing|, for which nobody but other
 // exports may be the reason.
 static tarn_status begin_export(tarn_pool *pool, const tarn_block *block,
-                                tarn__piece **out_piece) {
-  tarn__piece *piece = tarn__pieces_at(&pool->pieces, block->id);
+                                tarn__pool_piece **out_piece) {
+  tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block->id);
   const object *known = object_of(piece);
   bool exporting = known != NULL && known->exports != 0;
   if (exporting) piece->resizing = false;
@@ -295,12 +300,12 @@ static tarn_status begin_export(tarn_pool *pool, const tarn_block *block,
   return TARN_OK;
 }
 
-static void end_export(tarn__piece *piece) {
+static void end_export(tarn__pool_piece *piece) {
   piece->resizing = --object_of(piece)->exports != 0;
 }
 
 tarn_status tarn_pool_export(const tarn_block *block, int *out_fd) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   *out_fd = 0;
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "export: NULL");
   tarn_pool *pool = block->pool;
@@ -321,7 +326,7 @@ tarn_status tarn_pool_export(const tarn_block *block, int *out_fd) {
 
 tarn_status tarn_pool_import(tarn_pool *pool, int fd, size_t size,
                              tarn_block *out_block) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   *out_block = (tarn_block){0};
   tarn_status status = check_pool(pool, "tarn_pool_import");
   if (status != TARN_OK) return status;

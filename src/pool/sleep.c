@@ -19,7 +19,7 @@ enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
 void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
                               size_t bytes, size_t saved) {
   if (blocks == 0) return;
-  tarn__tag_count *count = &pool->tags[tag];
+  tarn__pool_tag_count *count = &pool->tags[tag];
   count->asleep_blocks += blocks;
   count->asleep_bytes += bytes;
   count->saved_bytes += saved;
@@ -30,7 +30,7 @@ void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
 void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
                              size_t bytes, size_t saved) {
   if (blocks == 0) return;
-  tarn__tag_count *count = &pool->tags[tag];
+  tarn__pool_tag_count *count = &pool->tags[tag];
   count->asleep_blocks -= blocks;
   count->asleep_bytes -= bytes;
   count->saved_bytes -= saved;
@@ -48,17 +48,17 @@ static tarn_status check_tag(const tarn_pool *pool, const char *what,
 }
 
 // The |*id|-th piece, or the next, with a block of |tag| that is out.
-static tarn__piece *next_block(const tarn_pool *pool, tarn_tag tag,
-                               size_t *id) {
+static tarn__pool_piece *next_block(const tarn_pool *pool, tarn_tag tag,
+                                    size_t *id) {
   size_t count = tarn__pieces_count(&pool->pieces);
   for (; *id < count; ++*id) {
-    tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)*id);
+    tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)*id);
     if (piece->live && piece->tag == tag) return piece;
   }
   return NULL;
 }
 
-static tarn_status refuse_strategy(const tarn__strategy *strategy) {
+static tarn_status refuse_strategy(const tarn__pool_strategy *strategy) {
   if (strategy->type->sleep != NULL) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "sleep: blocks are out of a strategy that was replaced, "
@@ -72,14 +72,14 @@ static tarn_status refuse_strategy(const tarn__strategy *strategy) {
 }
 
 // Its guard would have to sleep with it.
-static tarn_status refuse_dressed(const tarn__piece *piece) {
+static tarn_status refuse_dressed(const tarn__pool_piece *piece) {
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "sleep: the block at 0x%llx was taken while its pool "
                     "debugged",
                     (unsigned long long)piece->address);
 }
 
-static tarn_status refuse_direct(const tarn__piece *piece) {
+static tarn_status refuse_direct(const tarn__pool_piece *piece) {
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "sleep: the block at 0x%llx exceeds the device's largest "
                     "chunk and was asked of the device by itself",
@@ -88,7 +88,7 @@ static tarn_status refuse_direct(const tarn__piece *piece) {
 
 // All that are awake can fall asleep.
 static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
-  const tarn__piece *piece = NULL;
+  const tarn__pool_piece *piece = NULL;
   if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     tarn_status status = tarn__front_check_rest("sleep", piece);
@@ -105,7 +105,7 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
 // --- falling asleep --------------------------------------------------------
 
 // A strategy that has been replaced meanwhile keeps nothing idle.
-static void let_rest(tarn_pool *pool, tarn__strategy *strategy) {
+static void let_rest(tarn_pool *pool, tarn__pool_strategy *strategy) {
   if (strategy != pool->current) (void)strategy->type->trim(strategy, 0, 0);
   strategy->inside--;
   tarn__front_retire(pool, strategy);
@@ -116,7 +116,7 @@ static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
   // Blocks of tags that are not counted sleep too, and that is counted.
   if (status == TARN_OK) status = tarn__front_prepare_tag(pool, tag);
   if (status != TARN_OK) return status;
-  tarn__strategy *strategy = pool->current;
+  tarn__pool_strategy *strategy = pool->current;
   bool asleep = false;
   strategy->inside++;
   status = strategy->type->sleep(strategy, tag, saves, &asleep);
@@ -147,7 +147,7 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
 
 // None is marked if another thread is at one of them.
 static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     tarn_status status = tarn__front_check_rest("wake", piece);
     if (status != TARN_OK) return status;
@@ -159,10 +159,10 @@ static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
 
 // The strategies of the blocks that are marked, one after the other by where
 // they are: the list of them changes while the lock is let go.
-static tarn__strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
-                                  uintptr_t behind) {
-  tarn__strategy *next = NULL;
-  const tarn__piece *piece = NULL;
+static tarn__pool_strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
+                                       uintptr_t behind) {
+  tarn__pool_strategy *next = NULL;
+  const tarn__pool_piece *piece = NULL;
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     bool marked = piece->sleeper != NULL && piece->resizing;
     if (!marked || (uintptr_t)piece->owner <= behind) continue;
@@ -173,7 +173,7 @@ static tarn__strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
   return next;
 }
 
-static tarn_status wake_in(tarn_pool *pool, tarn__strategy *strategy,
+static tarn_status wake_in(tarn_pool *pool, tarn__pool_strategy *strategy,
                            tarn_tag tag) {
   tarn_status status = strategy->type->wake(strategy, tag);
   for (int i = 1; i < ATTEMPTS && status == TARN_FULL; i++) {
@@ -190,7 +190,7 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
   if (status == TARN_FULL) return tarn__room_lacks(pool, "wake", size);
   if (status == TARN_OK) status = mark_sleepers(pool, tag);
   if (status != TARN_OK) return status;
-  tarn__strategy *owner = NULL;
+  tarn__pool_strategy *owner = NULL;
   for (uintptr_t at = 0;
        status == TARN_OK && (owner = next_owner(pool, tag, at)) != NULL;
        at = (uintptr_t)owner) {
@@ -206,9 +206,9 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
 }
 
 // What was woken sleeps again.
-static tarn__full_shot *picture_of(tarn_pool *pool, tarn_tag tag) {
+static tarn__pool_full_shot *picture_of(tarn_pool *pool, tarn_tag tag) {
   size_t lacking = tag < pool->tag_count ? pool->tags[tag].asleep_bytes : 0;
-  tarn__refusal refusal = {.size = lacking, .tag = tag};
+  tarn__pool_refusal refusal = {.size = lacking, .tag = tag};
   return tarn__full_shot_take(pool, &refusal);
 }
 
@@ -217,7 +217,8 @@ tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
   status = wake_locked(pool, tag);
-  tarn__full_shot *shot = status == TARN_FULL ? picture_of(pool, tag) : NULL;
+  tarn__pool_full_shot *shot =
+      status == TARN_FULL ? picture_of(pool, tag) : NULL;
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);
   return status;

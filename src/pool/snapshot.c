@@ -120,7 +120,7 @@ static unsigned next_number(void) {
   return atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
 }
 
-tarn_status tarn__snapshot_write_picture(tarn__picture *picture,
+tarn_status tarn__snapshot_write_picture(tarn__pool_picture *picture,
                                          tarn_trace_format format,
                                          const char *path) {
   char device[LETTER_SIZE];
@@ -139,8 +139,8 @@ tarn_status tarn__snapshot_write_picture(tarn__picture *picture,
 
 // --- one pool --------------------------------------------------------------
 
-static tarn_status take(tarn_pool *pool, tarn__picture *out) {
-  *out = (tarn__picture){.blocks = NULL};
+static tarn_status take(tarn_pool *pool, tarn__pool_picture *out) {
+  *out = (tarn__pool_picture){.blocks = NULL};
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
@@ -150,7 +150,7 @@ static tarn_status take(tarn_pool *pool, tarn__picture *out) {
 }
 
 tarn_status tarn_pool_trace(tarn_pool *pool, tarn_trace **out_trace) {
-  tarn__picture picture;
+  tarn__pool_picture picture;
   *out_trace = NULL;
   tarn_status status = take(pool, &picture);
   if (status == TARN_OK) status = tarn__picture_trace(&picture, out_trace);
@@ -160,7 +160,7 @@ tarn_status tarn_pool_trace(tarn_pool *pool, tarn_trace **out_trace) {
 
 tarn_status tarn_pool_snapshot(tarn_pool *pool, tarn_trace_format format,
                                const char *path) {
-  tarn__picture picture;
+  tarn__pool_picture picture;
   tarn_status status = tarn__snapshot_check(format, path, false);
   if (status != TARN_OK) return status;
   status = take(pool, &picture);
@@ -181,7 +181,7 @@ static tarn_status take_next(void *context, tarn_pool *pool) {
 static tarn_status write_all(tarn_trace_format format, const char *path) {
   tarn__failure first = {.status = TARN_OK};
   tarn_status status = TARN_OK;
-  tarn__picture picture;
+  tarn__pool_picture picture;
   uint64_t number = 0;
   while (tarn__whose_next(&number, take_next, &picture, &status)) {
     if (status == TARN_OK) {

@@ -16,6 +16,6 @@ TARN_MUST_CHECK tarn_status tarn__snapshot_check(tarn_trace_format format,
 
 // Writes what |picture| shows; format and path were checked. No lock is held.
 TARN_MUST_CHECK tarn_status tarn__snapshot_write_picture(
-    tarn__picture *picture, tarn_trace_format format, const char *path);
+    tarn__pool_picture *picture, tarn_trace_format format, const char *path);
 
 #endif  // TARN_POOL_SNAPSHOT_H_

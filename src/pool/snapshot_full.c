@@ -19,8 +19,8 @@
 static const char VARIABLE[] = "TARN_SNAPSHOT_ON_FULL";
 uint64_t tarn__full_shot_period_ns = 1000000000u;
 
-struct tarn__full_shot {
-  tarn__picture picture;
+struct tarn__pool_full_shot {
+  tarn__pool_picture picture;
   tarn_trace_format format;
   char *path;
 };
@@ -111,7 +111,7 @@ static void tell(const char *what) {
   tarn__log(TARN_LOG_WARN, "pool: no snapshot of a refused request: %s", what);
 }
 
-static void discard(tarn__full_shot *shot) {
+static void discard(tarn__pool_full_shot *shot) {
   tarn__picture_deinit(&shot->picture);
   tarn__host_free_text(shot->path);
   tarn__host_free(shot, sizeof *shot);
@@ -119,23 +119,23 @@ static void discard(tarn__full_shot *shot) {
 
 // Whether a snapshot is wanted now: the first since this was asked for, or
 // again after a while.
-static bool is_due(tarn__full_shots *shots, uint64_t setting) {
+static bool is_due(tarn__pool_full_shots *shots, uint64_t setting) {
   uint64_t now = tarn__os_now_ns();
   if (shots->setting == setting &&
       now - shots->time_ns < tarn__full_shot_period_ns) {
     return false;
   }
-  *shots = (tarn__full_shots){.setting = setting, .time_ns = now};
+  *shots = (tarn__pool_full_shots){.setting = setting, .time_ns = now};
   return true;
 }
 
 // An empty shot with its path, if one is due; else NULL.
-static tarn_status begin(tarn_pool *pool, tarn__full_shot **out_shot) {
+static tarn_status begin(tarn_pool *pool, tarn__pool_full_shot **out_shot) {
   tarn_status status = TARN_OK;
   *out_shot = NULL;
   lock_wish();
   if (wish.path != NULL && is_due(&pool->full_shots, wish.setting)) {
-    tarn__full_shot *shot = tarn__host_alloc(sizeof *shot);
+    tarn__pool_full_shot *shot = tarn__host_alloc(sizeof *shot);
     char *path = shot != NULL ? tarn__host_text(wish.path) : NULL;
     if (path != NULL) {
       shot->format = wish.format;
@@ -150,10 +150,10 @@ static tarn_status begin(tarn_pool *pool, tarn__full_shot **out_shot) {
   return status;
 }
 
-tarn__full_shot *tarn__full_shot_take(tarn_pool *pool,
-                                      const tarn__refusal *refusal) {
+tarn__pool_full_shot *tarn__full_shot_take(tarn_pool *pool,
+                                           const tarn__pool_refusal *refusal) {
   tarn__failure said = tarn__failure_of(TARN_FULL);
-  tarn__full_shot *shot = NULL;
+  tarn__pool_full_shot *shot = NULL;
   tarn_status status = begin(pool, &shot);
   if (shot != NULL) {
     status = tarn__picture_take(pool, refusal, &shot->picture);
@@ -182,7 +182,7 @@ static void end_writing(void) {
   unlock_wish();
 }
 
-void tarn__full_shot_write(tarn__full_shot *shot) {
+void tarn__full_shot_write(tarn__pool_full_shot *shot) {
   if (shot == NULL) return;
   tarn__failure said = tarn__failure_of(TARN_FULL);
   begin_writing();

@@ -43,13 +43,13 @@ static bool is_aligned(tarn_addr addr, size_t align) {
 }
 
 // The stream in whose order memory is taken; 0: in none.
-static uint64_t order_of(const tarn__piece *piece, uint64_t serial) {
+static uint64_t order_of(const tarn__pool_piece *piece, uint64_t serial) {
   return piece->owner->ordered ? serial : 0;
 }
 
 // One call of the device, charged to the pool while it lasts.
 static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
-                              tarn__piece *piece) {
+                              tarn__pool_piece *piece) {
   pool->pending += size;
   pool->stats.device_allocs++;
   tarn__front_leave(pool);
@@ -62,7 +62,7 @@ static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
 }
 
 static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
-                                tarn__piece *piece) {
+                                tarn__pool_piece *piece) {
   tarn_addr base = piece->base;
   size_t size = piece->base_size;
   piece->base = 0;
@@ -78,8 +78,8 @@ static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
 
 // With |align| bytes more, so that an aligned part of the size fits in.
 static tarn_status take_with_room(tarn_pool *pool, size_t size,
-                                  const tarn__request *request,
-                                  tarn__piece *piece) {
+                                  const tarn__pool_request *request,
+                                  tarn__pool_piece *piece) {
   size_t align = request->align;
   size_t enough = 0;
   if (!tarn_size_add(size, align, &enough)) return over_limit(pool);
@@ -89,8 +89,8 @@ static tarn_status take_with_room(tarn_pool *pool, size_t size,
 
 // As it comes, from a device that has always aligned so far.
 static tarn_status take_aligned(tarn_pool *pool, size_t size,
-                                const tarn__request *request,
-                                tarn__piece *piece) {
+                                const tarn__pool_request *request,
+                                tarn__pool_piece *piece) {
   size_t align = request->align;
   tarn_status status = TARN_OK;
   if (align > pool->aligns) {
@@ -116,21 +116,21 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
                     piece->owner->type->name, size, address);
 }
 
-void tarn__source_charge(tarn__strategy *strategy, size_t size) {
+void tarn__source_charge(tarn__pool_strategy *strategy, size_t size) {
   strategy->held += size;
   raise_reserved(strategy->pool, size);
 }
 
-static void lower_reserved(tarn__strategy *strategy, size_t size) {
+static void lower_reserved(tarn__pool_strategy *strategy, size_t size) {
   strategy->held -= size;
   strategy->pool->stats.reserved_bytes -= size;
 }
 
-void tarn__source_write_off(tarn__strategy *strategy, size_t size) {
+void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size) {
   lower_reserved(strategy, size);
 }
 
-void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
+void tarn__source_begin_return(tarn__pool_strategy *strategy, size_t size,
                                size_t count) {
   tarn_pool *pool = strategy->pool;
   lower_reserved(strategy, size);
@@ -141,7 +141,7 @@ void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
   tarn__front_leave(pool);
 }
 
-void tarn__source_end_return(tarn__strategy *strategy, size_t size) {
+void tarn__source_end_return(tarn__pool_strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
   tarn__front_enter(pool);
   strategy->inside--;
@@ -150,7 +150,7 @@ void tarn__source_end_return(tarn__strategy *strategy, size_t size) {
   pthread_cond_broadcast(&pool->returned);
 }
 
-void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
+void tarn__source_begin_ask(tarn__pool_strategy *strategy, size_t size,
                             size_t count) {
   tarn_pool *pool = strategy->pool;
   pool->pending += size;
@@ -159,14 +159,14 @@ void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
   tarn__front_leave(pool);
 }
 
-void tarn__source_end_ask(tarn__strategy *strategy, size_t size) {
+void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
   tarn__front_enter(pool);
   strategy->inside--;
   pool->pending -= size;
 }
 
-tarn_status tarn__source_refuse_growth(const tarn__request *request) {
+tarn_status tarn__source_refuse_growth(const tarn__pool_request *request) {
   assert(request->no_grow);
   (void)request;
   return tarn__fail(TARN_FULL,
@@ -174,10 +174,10 @@ tarn_status tarn__source_refuse_growth(const tarn__request *request) {
                     "TARN_ALLOC_NO_GROW forbids");
 }
 
-tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
-                                size_t size) {
-  tarn__pieces *pieces = &strategy->pool->pieces;
-  tarn__piece *piece = tarn__pieces_take(pieces);
+tarn__pool_piece *tarn__source_carve(tarn__pool_strategy *strategy,
+                                     tarn_addr address, size_t size) {
+  tarn__pool_pieces *pieces = &strategy->pool->pieces;
+  tarn__pool_piece *piece = tarn__pieces_take(pieces);
   if (piece == NULL) return NULL;
   piece->owner = strategy;
   piece->address = piece->base = address;
@@ -186,13 +186,14 @@ tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
   return piece;
 }
 
-void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece) {
-  tarn__pieces *pieces = &strategy->pool->pieces;
+void tarn__source_join(tarn__pool_strategy *strategy, tarn__pool_piece *piece) {
+  tarn__pool_pieces *pieces = &strategy->pool->pieces;
   tarn__freed_note(&strategy->pool->freed, piece);
   tarn__pieces_end(pieces, piece);
 }
 
-static void commit_grow(tarn_pool *pool, tarn__piece *piece, uint64_t serial) {
+static void commit_grow(tarn_pool *pool, tarn__pool_piece *piece,
+                        uint64_t serial) {
   tarn__front_note_memory(pool, TARN_POOL_EVENT_GROW, piece->base,
                           piece->base_size, serial);
   raise_reserved(pool, piece->base_size);
@@ -213,8 +214,8 @@ tarn_status tarn__source_refuse_own(void) {
 
 // Nobody is asked, so that the lock is kept and no other thread finds nothing
 // meanwhile.
-tarn_status tarn__source_adopt(tarn__strategy *strategy, size_t unit,
-                               tarn__piece **out_piece) {
+tarn_status tarn__source_adopt(tarn__pool_strategy *strategy, size_t unit,
+                               tarn__pool_piece **out_piece) {
   tarn_pool *pool = strategy->pool;
   const tarn_pool_memory *own = &pool->supply.own;
   size_t skipped = (size_t)(-own->address & (unit - 1));
@@ -223,7 +224,7 @@ tarn_status tarn__source_adopt(tarn__strategy *strategy, size_t unit,
   if (skipped >= own->size || own->size - skipped < unit) {
     return tarn__source_refuse_own();
   }
-  tarn__piece *piece = tarn__pieces_take(&pool->pieces);
+  tarn__pool_piece *piece = tarn__pieces_take(&pool->pieces);
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;
   piece->base = own->address;
@@ -239,8 +240,9 @@ bool tarn__source_round(const tarn_pool *pool, size_t size, size_t *out_size) {
   return round_up(pool, size, pool->padding, out_size);
 }
 
-tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
-                              size_t size, tarn__piece **out_piece) {
+tarn_status tarn__source_grow(tarn__pool_strategy *strategy,
+                              tarn__pool_request *request, size_t size,
+                              tarn__pool_piece **out_piece) {
   tarn_pool *pool = strategy->pool;
   size_t padding = request->whole ? 0 : pool->padding;
   size_t padded = 0;
@@ -249,7 +251,7 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   if (request->no_grow) return tarn__source_refuse_growth(request);
   if (!round_up(pool, size, padding, &padded)) return over_limit(pool);
   if (!within_limit(pool, padded)) return over_limit(pool);
-  tarn__piece *piece = tarn__pieces_take(&pool->pieces);
+  tarn__pool_piece *piece = tarn__pieces_take(&pool->pieces);
   if (piece == NULL) return TARN_E_NOMEM;
   piece->owner = strategy;
   piece->size = padded - padding;
@@ -268,13 +270,13 @@ tarn_status tarn__source_grow(tarn__strategy *strategy, tarn__request *request,
   return TARN_OK;
 }
 
-// Off the books at once, all of them: a pool that is full waits for what is on
+// Uncounts all of them at once: a pool that is full waits for what is on
 // its way to the device.
-static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
+static size_t take_off(tarn_pool *pool, tarn__pool_piece *pieces,
                        size_t *out_count) {
   size_t size = 0;
   *out_count = 0;
-  for (tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
+  for (tarn__pool_piece *piece = pieces; piece != NULL; piece = piece->next) {
     tarn__freed_note(&pool->freed, piece);
     tarn__pieces_hide(&pool->pieces, piece);
     tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, piece->base,
@@ -290,8 +292,9 @@ static size_t take_off(tarn_pool *pool, tarn__piece *pieces,
 }
 
 // Even if a stream cannot be waited for: not to try is a sure leak.
-static tarn_status give_one(const tarn_pool *pool, const tarn__piece *piece) {
-  const tarn__supply *supply = &pool->supply;
+static tarn_status give_one(const tarn_pool *pool,
+                            const tarn__pool_piece *piece) {
+  const tarn__pool_supply *supply = &pool->supply;
   uint64_t serial = piece->freed_on;
   if (piece->owner->ordered) {
     return supply->calls->give(supply, serial, piece->base, piece->base_size);
@@ -302,16 +305,19 @@ static tarn_status give_one(const tarn_pool *pool, const tarn__piece *piece) {
   return given != TARN_OK ? given : waited;
 }
 
-static tarn_status give_all(const tarn_pool *pool, const tarn__piece *pieces) {
+static tarn_status give_all(const tarn_pool *pool,
+                            const tarn__pool_piece *pieces) {
   tarn_status first = TARN_OK;
-  for (const tarn__piece *piece = pieces; piece != NULL; piece = piece->next) {
+  for (const tarn__pool_piece *piece = pieces; piece != NULL;
+       piece = piece->next) {
     tarn_status status = give_one(pool, piece);
     if (first == TARN_OK) first = status;
   }
   return first;
 }
 
-tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces) {
+tarn_status tarn__source_shrink(tarn__pool_strategy *strategy,
+                                tarn__pool_piece *pieces) {
   if (pieces == NULL) return TARN_OK;
   tarn_pool *pool = strategy->pool;
   size_t count = 0;
@@ -325,7 +331,7 @@ tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces) {
   pool->returning -= count;
   pthread_cond_broadcast(&pool->returned);
   while (pieces != NULL) {
-    tarn__piece *next = pieces->next;
+    tarn__pool_piece *next = pieces->next;
     tarn__pieces_leave(&pool->pieces, pieces);
     pieces = next;
   }

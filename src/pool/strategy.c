@@ -16,7 +16,7 @@ enum {
 };
 
 // The first is the default (docs/decisions/0011).
-static const tarn__strategy_type *const types[] = {
+static const tarn__pool_strategy_type *const types[] = {
     &tarn__arena_pool, &tarn__page_unit_pool, &tarn__no_pool,
     &tarn__buddy_pool, &tarn__async_pool,
 };
@@ -28,7 +28,7 @@ typedef struct option {
   bool used;
 } option;
 
-struct tarn__options {
+struct tarn__pool_strategy_options {
   char text[TEXT_MAX + 1];  // the name, then keys and values, each with a NUL
   const char *strategy;
   option list[OPTIONS_MAX];
@@ -47,15 +47,15 @@ const char *tarn__strategy_default(void) {
   return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
 }
 
-const tarn__strategy_type *tarn__strategy_builtin(const char *name) {
+const tarn__pool_strategy_type *tarn__strategy_builtin(const char *name) {
   for (size_t i = 0; i < TYPE_COUNT; i++) {
     if (strcmp(types[i]->name, name) == 0) return types[i];
   }
   return NULL;
 }
 
-static const tarn__strategy_type *find_type(const char *name) {
-  const tarn__strategy_type *type = tarn__strategy_builtin(name);
+static const tarn__pool_strategy_type *find_type(const char *name) {
+  const tarn__pool_strategy_type *type = tarn__strategy_builtin(name);
   return type != NULL ? type : tarn__registered_find(name);
 }
 
@@ -74,7 +74,8 @@ static tarn_status no_such_strategy(const char *name) {
 
 // --- options ---------------------------------------------------------------
 
-static tarn_status add_option(tarn__options *options, char *text) {
+static tarn_status add_option(tarn__pool_strategy_options *options,
+                              char *text) {
   char *equals = strchr(text, '=');
   if (equals == NULL || equals == text) {
     return tarn__fail(TARN_E_INVALID, "%s: '%s' is no key=value",
@@ -94,8 +95,9 @@ static tarn_status add_option(tarn__options *options, char *text) {
   return TARN_OK;
 }
 
-static tarn_status parse(tarn__options *options, const char *text) {
-  *options = (tarn__options){0};
+static tarn_status parse(tarn__pool_strategy_options *options,
+                         const char *text) {
+  *options = (tarn__pool_strategy_options){0};
   if (text == NULL || strlen(text) > TEXT_MAX) {
     return tarn__fail(TARN_E_INVALID, "pool: no name, or one over %d bytes",
                       TEXT_MAX);
@@ -128,8 +130,9 @@ bool tarn__parse_size(const char *text, size_t *out_value) {
   return tarn_size_mul(strtoull(text, NULL, 10), unit, out_value);
 }
 
-tarn_status tarn__options_size(tarn__options *options, const char *key,
-                               size_t fallback, size_t *out_value) {
+tarn_status tarn__options_size(tarn__pool_strategy_options *options,
+                               const char *key, size_t fallback,
+                               size_t *out_value) {
   *out_value = fallback;
   for (size_t i = 0; i < options->count; i++) {
     option *o = &options->list[i];
@@ -142,7 +145,7 @@ tarn_status tarn__options_size(tarn__options *options, const char *key,
   return TARN_OK;
 }
 
-static tarn_status check_all_used(const tarn__options *options) {
+static tarn_status check_all_used(const tarn__pool_strategy_options *options) {
   for (size_t i = 0; i < options->count; i++) {
     if (options->list[i].used) continue;
     return tarn__fail(TARN_E_INVALID, "%s: it has no option '%s'",
@@ -154,10 +157,11 @@ static tarn_status check_all_used(const tarn__options *options) {
 // --- making one ------------------------------------------------------------
 
 tarn_status tarn__strategy_make(tarn_pool *pool,
-                                const tarn__strategy_type *type,
-                                tarn__options *options, tarn__strategy **out) {
+                                const tarn__pool_strategy_type *type,
+                                tarn__pool_strategy_options *options,
+                                tarn__pool_strategy **out) {
   *out = NULL;
-  tarn__strategy *strategy = tarn__host_alloc(type->size);
+  tarn__pool_strategy *strategy = tarn__host_alloc(type->size);
   if (strategy == NULL) return TARN_E_NOMEM;
   strategy->type = type;
   strategy->pool = pool;
@@ -172,13 +176,13 @@ tarn_status tarn__strategy_make(tarn_pool *pool,
 }
 
 tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
-                                  tarn__strategy **out) {
+                                  tarn__pool_strategy **out) {
   *out = NULL;
-  tarn__options options;
+  tarn__pool_strategy_options options;
   tarn_status status = parse(&options, text);
   if (status != TARN_OK) return status;
   assert(options.strategy != NULL);
-  const tarn__strategy_type *type = find_type(options.strategy);
+  const tarn__pool_strategy_type *type = find_type(options.strategy);
   if (type == NULL) return no_such_strategy(options.strategy);
   status = tarn__strategy_make(pool, type, &options, out);
   if (status == TARN_OK) status = check_all_used(&options);
@@ -189,7 +193,7 @@ tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
   return status;
 }
 
-void tarn__strategy_destroy(tarn__strategy *strategy) {
+void tarn__strategy_destroy(tarn__pool_strategy *strategy) {
   if (strategy == NULL) return;
   strategy->type->deinit(strategy);
   tarn__host_free(strategy, strategy->type->size);

@@ -7,17 +7,17 @@
 #define TARN_POOL_STRATEGY_H_
 
 #include "pool/piece.h"
-#include "pool/stage.h"
+#include "pool/step_layout.h"
 #include "pool/waits.h"
 #include "tarn/pool.h"
 
-typedef struct tarn__strategy_type tarn__strategy_type;
-typedef struct tarn__options tarn__options;
-typedef struct tarn__request tarn__request;
+typedef struct tarn__pool_strategy_type tarn__pool_strategy_type;
+typedef struct tarn__pool_strategy_options tarn__pool_strategy_options;
+typedef struct tarn__pool_request tarn__pool_request;
 
 // The first member of every strategy.
-struct tarn__strategy {
-  const tarn__strategy_type *type;
+struct tarn__pool_strategy {
+  const tarn__pool_strategy_type *type;
   tarn_pool *pool;
   tarn_list node;  // in the front's list of strategies that were replaced
   size_t live;     // blocks that are out
@@ -28,7 +28,7 @@ struct tarn__strategy {
   bool started;    // memory that is cut up was asked for
 };
 
-struct tarn__request {
+struct tarn__pool_request {
   size_t size;
   size_t align;     // a power of two, at least the device's min_chunk
   uint64_t serial;  // of the stream of its use; 0: the host
@@ -40,8 +40,8 @@ struct tarn__request {
   bool no_grow;     // tarn/alloc.h: the device is asked for no memory, and gets
                     // none back
   bool no_callback;
-  bool keeps_stage;  // a stage stays as it is
-  size_t guard;      // bytes of |size| that the block does not get
+  bool keeps_layout;  // a layout stays as it is
+  size_t guard;       // bytes of |size| that the block does not get
   bool whole;     // of the source: blocks that are cut out of the memory have
                   // the padding inside, so that it has none itself
   bool own_only;  // memory that another stream used last will not do
@@ -52,63 +52,67 @@ struct tarn__request {
 
 // How memory is trimmed: bits.
 enum {
-  TARN__TRIM_NO_WAIT = 1 << 0,     // not what streams may still be at work in
-  TARN__TRIM_KEEP_STAGE = 1 << 1,  // a stage stays
-  TARN__TRIM_KEPT = 1 << 2,        // also of what the pool is to keep
+  TARN__TRIM_NO_WAIT = 1 << 0,      // not what streams may still be at work in
+  TARN__TRIM_KEEP_LAYOUT = 1 << 1,  // a layout stays
+  TARN__TRIM_KEPT = 1 << 2,         // also of what the pool is to keep
 };
 
 // As |request| wants it.
-static inline unsigned tarn__trim_for(const tarn__request *request) {
+static inline unsigned tarn__trim_for(const tarn__pool_request *request) {
   return (request->no_wait ? TARN__TRIM_NO_WAIT : 0u) |
-         (request->keeps_stage ? TARN__TRIM_KEEP_STAGE : 0u);
+         (request->keeps_layout ? TARN__TRIM_KEEP_LAYOUT : 0u);
 }
 
 // What a strategy has idle.
-typedef struct tarn__survey {
-  size_t idle;          // bytes of the device that no block has
-  size_t largest;       // of the largest hole among them
-  tarn__waits streams;  // whose work may still be under way in them
-} tarn__survey;
+typedef struct tarn__pool_survey {
+  size_t idle;               // bytes of the device that no block has
+  size_t largest;            // of the largest hole among them
+  tarn__pool_waits streams;  // whose work may still be under way in them
+} tarn__pool_survey;
 
 // Takes one piece of memory of the device; |address| 0: it has none.
-typedef void tarn__memory_fn(void *context, tarn_addr address, size_t size);
+typedef void tarn__pool_memory_fn(void *context, tarn_addr address,
+                                  size_t size);
 
-struct tarn__strategy_type {
+struct tarn__pool_strategy_type {
   const char *name;
   size_t size;  // of the strategy's struct
 
   // Reads the options into the zero-filled struct, type and pool set.
-  tarn_status (*init)(tarn__strategy *strategy, tarn__options *options);
+  tarn_status (*init)(tarn__pool_strategy *strategy,
+                      tarn__pool_strategy_options *options);
 
   // Frees what it has on the host. All pieces have left it.
-  void (*deinit)(tarn__strategy *strategy);
+  void (*deinit)(tarn__pool_strategy *strategy);
 
   // Finds a piece that serves |request|, preferably one last used on its
   // stream or on none; the front makes the stream wait where that is needed.
   // TARN_FULL: not without more memory than there is.
-  tarn_status (*take)(tarn__strategy *strategy, tarn__request *request,
-                      tarn__piece **out_piece);
+  tarn_status (*take)(tarn__pool_strategy *strategy,
+                      tarn__pool_request *request,
+                      tarn__pool_piece **out_piece);
 
   // Takes a piece back whose block was freed.
-  tarn_status (*give)(tarn__strategy *strategy, tarn__piece *piece);
+  tarn_status (*give)(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 
   // The same once the strategy was replaced: it keeps nothing that it can give
   // back to the device.
-  tarn_status (*let_go)(tarn__strategy *strategy, tarn__piece *piece);
+  tarn_status (*let_go)(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 
   // Room on the host for what give needs of it when the block is freed by the
   // stream with |serial|: give then keeps the memory and asks nobody. False:
   // there is none. NULL: it may give memory back before it is asked to, or
   // disregards |own_only|, and can serve no capture.
-  bool (*expect)(tarn__strategy *strategy, tarn__piece *piece, uint64_t serial);
+  bool (*expect)(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
+                 uint64_t serial);
 
   // Extends or cuts a piece that is out at its end, where it stands, so that it
   // has |request->size| bytes and little more. What is cut off was used last by
   // the request's stream; what is added must be that stream's or nobody's.
   // NULL: a piece has what it has. TARN_FULL: there is no room behind it.
   // Nothing has changed then.
-  tarn_status (*resize)(tarn__strategy *strategy, tarn__request *request,
-                        tarn__piece *piece);
+  tarn_status (*resize)(tarn__pool_strategy *strategy,
+                        tarn__pool_request *request, tarn__pool_piece *piece);
 
   // Gives the memory of all blocks of |tag| that are awake back to the device;
   // it may stay where a block that is awake shares it. What they hold is to be
@@ -116,54 +120,58 @@ struct tarn__strategy_type {
   // that all are this strategy's; each is marked as |resizing| meanwhile, and
   // has a |sleeper| afterwards. NULL: they cannot sleep.
   // Fails with all as it was, but for TARN_E_DEVICE where |*out_asleep|.
-  tarn_status (*sleep)(tarn__strategy *strategy, tarn_tag tag, bool saves,
+  tarn_status (*sleep)(tarn__pool_strategy *strategy, tarn_tag tag, bool saves,
                        bool *out_asleep);
 
   // Gives the sleeping blocks of |tag|, which are marked as |resizing|, memory
   // and what they held. TARN_FULL: it may be called again when there is room.
-  tarn_status (*wake)(tarn__strategy *strategy, tarn_tag tag);
+  tarn_status (*wake)(tarn__pool_strategy *strategy, tarn_tag tag);
 
   // After it, whatever it answered: if |keep|, which it must not be after a
   // failure, they are awake; else they lose again what they have got. The marks
   // are taken away.
-  tarn_status (*end_wake)(tarn__strategy *strategy, tarn_tag tag, bool keep);
+  tarn_status (*end_wake)(tarn__pool_strategy *strategy, tarn_tag tag,
+                          bool keep);
 
   // Gives idle memory back to the source until the pool holds at most |target|
   // bytes, or there is none; nothing that would leave the pool less than it is
   // to keep (tarn__front_may_return). |how|: TARN__TRIM_... bits.
-  tarn_status (*trim)(tarn__strategy *strategy, size_t target, unsigned how);
+  tarn_status (*trim)(tarn__pool_strategy *strategy, size_t target,
+                      unsigned how);
 
   // Takes memory of the source, idle at first and for blocks of any size, until
   // the pool holds |size| bytes. After a failure what came is there. NULL: it
   // keeps nothing idle.
-  tarn_status (*reserve)(tarn__strategy *strategy, size_t size);
+  tarn_status (*reserve)(tarn__pool_strategy *strategy, size_t size);
 
-  // NULL unless |steps| is set: see stage.h. Finds room for a stage, as
+  // NULL unless |steps| is set: see layout.h. Finds room for a layout, as
   // long as |request| says, and sets its home and address. Only what the
   // stream of the request, or nobody, used last.
-  tarn_status (*set_up)(tarn__strategy *strategy, const tarn__request *request,
-                        tarn__stage *stage);
+  tarn_status (*install_layout)(tarn__pool_strategy *strategy,
+                                const tarn__pool_request *request,
+                                tarn__pool_step_layout *layout);
 
-  // The end of that: pieces of the stage that are out become its own, all else
+  // The end of that: pieces of the layout that are out become its own, all else
   // is free. Cannot fail.
-  void (*strike)(tarn__strategy *strategy, const tarn__stage *stage);
+  void (*drop_layout)(tarn__pool_strategy *strategy,
+                      const tarn__pool_step_layout *layout);
 
   // What the sizes of pieces are multiples of.
-  size_t (*granule)(const tarn__strategy *strategy);
+  size_t (*granule)(const tarn__pool_strategy *strategy);
   // Says what is idle. A walk. NULL: it cannot say.
-  void (*survey)(tarn__strategy *strategy, tarn__survey *out);
+  void (*survey)(tarn__pool_strategy *strategy, tarn__pool_survey *out);
 
   // Tells of each piece of memory that it has besides its pieces': |held| bytes
   // in all. A walk. NULL: it has none.
-  void (*visit_memory)(const tarn__strategy *strategy, tarn__memory_fn *visit,
-                       void *context);
+  void (*visit_memory)(const tarn__pool_strategy *strategy,
+                       tarn__pool_memory_fn *visit, void *context);
 
   // What the stream with |serial| used last nobody uses any more, and so it may
   // be joined with what is beside it. NULL: it would make no difference.
-  void (*settle)(tarn__strategy *strategy, uint64_t serial);
+  void (*settle)(tarn__pool_strategy *strategy, uint64_t serial);
 
   // Counts the idle pieces that it holds, and says what is wrong with them.
-  tarn_status (*check)(tarn__strategy *strategy, size_t *out_idle);
+  tarn_status (*check)(tarn__pool_strategy *strategy, size_t *out_idle);
 };
 
 // --- the source: memory of the device --------------------------------------
@@ -177,19 +185,19 @@ TARN_MUST_CHECK bool tarn__source_round(const tarn_pool *pool, size_t size,
 // what the device was asked for. The lock is let go meanwhile.
 //
 // TARN_FULL  the limit or the device is used up, or the pool is not to grow.
-TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__strategy *strategy,
-                                              tarn__request *request,
+TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__pool_strategy *strategy,
+                                              tarn__pool_request *request,
                                               size_t size,
-                                              tarn__piece **out_piece);
+                                              tarn__pool_piece **out_piece);
 
 // The memory of the caller's that the pool was made over, as a piece to be cut
 // up: it begins at a multiple of |unit|, a power of two, and is a multiple of
 // it long. The lock is kept.
 //
 // TARN_FULL  it was adopted before, or it has no whole unit.
-TARN_MUST_CHECK tarn_status tarn__source_adopt(tarn__strategy *strategy,
+TARN_MUST_CHECK tarn_status tarn__source_adopt(tarn__pool_strategy *strategy,
                                                size_t unit,
-                                               tarn__piece **out_piece);
+                                               tarn__pool_piece **out_piece);
 
 // TARN_FULL, with a text: such a pool never gets more than it was made over.
 tarn_status tarn__source_refuse_own(void);
@@ -197,78 +205,78 @@ tarn_status tarn__source_refuse_own(void);
 // Gives pieces, a list linked by |next| that ends with NULL, back to the
 // device, each when the stream of its last use is done with it. The lock is let
 // go meanwhile. The pieces are gone in any case; the first failure is returned.
-tarn_status tarn__source_shrink(tarn__strategy *strategy, tarn__piece *pieces);
+tarn_status tarn__source_shrink(tarn__pool_strategy *strategy,
+                                tarn__pool_piece *pieces);
 
-// Around |count| calls that give |size| bytes back: takes them off the books
+// Around |count| calls that give |size| bytes back: uncounts them
 // and lets go of the lock; takes it again, and tells who waits for room. Their
 // events (tarn__front_note_memory) are the caller's to write, before.
-void tarn__source_begin_return(tarn__strategy *strategy, size_t size,
+void tarn__source_begin_return(tarn__pool_strategy *strategy, size_t size,
                                size_t count);
-void tarn__source_end_return(tarn__strategy *strategy, size_t size);
+void tarn__source_end_return(tarn__pool_strategy *strategy, size_t size);
 
 // The same around |count| calls that ask for |size| bytes, which a limit counts
 // meanwhile; 0: calls that ask for none. Memory that came is charged after, and
 // what was lost is written off. Their events are the caller's, too.
-void tarn__source_begin_ask(tarn__strategy *strategy, size_t size,
+void tarn__source_begin_ask(tarn__pool_strategy *strategy, size_t size,
                             size_t count);
-void tarn__source_end_ask(tarn__strategy *strategy, size_t size);
-void tarn__source_charge(tarn__strategy *strategy, size_t size);
-void tarn__source_write_off(tarn__strategy *strategy, size_t size);
+void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size);
+void tarn__source_charge(tarn__pool_strategy *strategy, size_t size);
+void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size);
 
 // TARN_FULL, with a text, if |size| bytes more would exceed the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__source_check_limit(const tarn_pool *pool,
                                                      size_t size);
 
 // TARN_FULL, with a text: |request| is not to make the pool grow.
-tarn_status tarn__source_refuse_growth(const tarn__request *request);
+tarn_status tarn__source_refuse_growth(const tarn__pool_request *request);
 
 // A piece for bytes that the strategy has carved out of memory of its own.
 // NULL: no host memory.
-tarn__piece *tarn__source_carve(tarn__strategy *strategy, tarn_addr address,
-                                size_t size);
+tarn__pool_piece *tarn__source_carve(tarn__pool_strategy *strategy,
+                                     tarn_addr address, size_t size);
 
 // Its end.
-void tarn__source_join(tarn__strategy *strategy, tarn__piece *piece);
+void tarn__source_join(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 
 // --- options ---------------------------------------------------------------
 
 // The value of |key|, which is a number of bytes, or |fallback| if it is not
 // among the options. TARN_E_INVALID: not a number.
-TARN_MUST_CHECK tarn_status tarn__options_size(tarn__options *options,
-                                               const char *key, size_t fallback,
-                                               size_t *out_value);
+TARN_MUST_CHECK tarn_status
+tarn__options_size(tarn__pool_strategy_options *options, const char *key,
+                   size_t fallback, size_t *out_value);
 
 // Digits and at most one of K, M, G.
 TARN_MUST_CHECK bool tarn__parse_size(const char *text, size_t *out_value);
 
 // --- the strategies --------------------------------------------------------
 
-extern const tarn__strategy_type tarn__page_unit_pool;
-extern const tarn__strategy_type tarn__no_pool;
-extern const tarn__strategy_type tarn__async_pool;
-extern const tarn__strategy_type tarn__buddy_pool;
-extern const tarn__strategy_type tarn__arena_pool;
+extern const tarn__pool_strategy_type tarn__page_unit_pool;
+extern const tarn__pool_strategy_type tarn__no_pool;
+extern const tarn__pool_strategy_type tarn__async_pool;
+extern const tarn__pool_strategy_type tarn__buddy_pool;
+extern const tarn__pool_strategy_type tarn__arena_pool;
 
 // Of pools made with TARN_POOL_SHAREABLE, which have no other; it cannot be
 // named.
-extern const tarn__strategy_type tarn__share_pool;
+extern const tarn__pool_strategy_type tarn__share_pool;
 
 // The type of a built-in strategy; NULL if there is none of that name.
-const tarn__strategy_type *tarn__strategy_builtin(const char *name);
+const tarn__pool_strategy_type *tarn__strategy_builtin(const char *name);
 
 // A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
 //
 // TARN_E_INVALID  no such strategy or option; the text lists what there is.
 TARN_MUST_CHECK tarn_status tarn__strategy_create(tarn_pool *pool,
                                                   const char *text,
-                                                  tarn__strategy **out);
+                                                  tarn__pool_strategy **out);
 
 // A new strategy of |type|, which reads |options|.
-TARN_MUST_CHECK tarn_status tarn__strategy_make(tarn_pool *pool,
-                                                const tarn__strategy_type *type,
-                                                tarn__options *options,
-                                                tarn__strategy **out);
-void tarn__strategy_destroy(tarn__strategy *strategy);
+TARN_MUST_CHECK tarn_status tarn__strategy_make(
+    tarn_pool *pool, const tarn__pool_strategy_type *type,
+    tarn__pool_strategy_options *options, tarn__pool_strategy **out);
+void tarn__strategy_destroy(tarn__pool_strategy *strategy);
 
 // What TARN_POOL says, or arena_pool.
 const char *tarn__strategy_default(void);

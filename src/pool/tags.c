@@ -107,7 +107,7 @@ static bool next_holder(const tarn_pool *pool, size_t *tag) {
 // 100 bytes charged)". The figures of the only one are those of the pool.
 static int describe_holder(const tarn_pool *pool, size_t tag, bool only,
                            char *out, size_t out_size) {
-  const tarn__tag_count *count = &pool->tags[tag];
+  const tarn__pool_tag_count *count = &pool->tags[tag];
   char held[TARN__BYTES_TEXT];
   char text[TARN__BYTES_TEXT];
   char charged[TARN__CHARGES_SIZE] = "";

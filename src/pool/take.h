@@ -1,8 +1,8 @@
 // take.h - the steps of a request, for who takes one block (alloc.c) and who
 // takes it with options, or several (with.c).
 //
-//   expected ─► its place                                     (stage.h)
-//   else find a piece ─► order behind its last stream ─► put it on the books
+//   expected ─► its place                                     (layout.h)
+//   else find a piece ─► order behind its last stream ─► count it
 #ifndef TARN_POOL_TAKE_H_
 #define TARN_POOL_TAKE_H_
 
@@ -28,35 +28,36 @@ TARN_MUST_CHECK static inline tarn_status tarn__take_check(size_t size,
 // All below but the last is called with the lock held, which is let go where
 // the device is asked.
 //
-// A piece of the present strategy, idle and off the books, for a block of |tag|
+// A piece of the present strategy, idle and uncounted, for a block of |tag|
 // that is |counted| under it. The first asks once; the second makes room as far
 // as |request| allows.
 TARN_MUST_CHECK tarn_status tarn__take_try(tarn_pool *pool,
-                                           tarn__request *request, tarn_tag tag,
-                                           bool counted,
-                                           tarn__piece **out_piece);
+                                           tarn__pool_request *request,
+                                           tarn_tag tag, bool counted,
+                                           tarn__pool_piece **out_piece);
 TARN_MUST_CHECK tarn_status tarn__take_find(tarn_pool *pool,
-                                            tarn__request *request,
+                                            tarn__pool_request *request,
                                             tarn_tag tag, bool counted,
-                                            tarn__piece **out_piece);
+                                            tarn__pool_piece **out_piece);
 
-// Puts that piece on the books as a block that is out. Cannot fail.
-void tarn__take_enter(tarn_pool *pool, const tarn__request *request,
-                      tarn_tag tag, bool counted, tarn__piece *piece);
+// Counts that piece as a live block. Cannot fail.
+void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
+                      tarn_tag tag, bool counted, tarn__pool_piece *piece);
 
 // The block that was just put there is the stream's, and may be part of a step.
-void tarn__take_note(tarn_pool *pool, const tarn__note *what,
-                     tarn__piece *piece);
+void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
+                     tarn__pool_piece *piece);
 
 // A request was refused: writes a snapshot if one is wanted, and lets go of the
 // lock. Returns |why|.
-tarn_status tarn__take_refuse(tarn_pool *pool, const tarn__refusal *refusal,
+tarn_status tarn__take_refuse(tarn_pool *pool,
+                              const tarn__pool_refusal *refusal,
                               tarn_status why);
 
 // Whether the step expects at |e| what is asked for. A request that cannot be
 // right is never expected. That most are plain saves three comparisons.
-static inline bool tarn__take_is_expected(const tarn__stage_event *e,
-                                          const tarn__note *what) {
+static inline bool tarn__take_is_expected(const tarn__pool_step_event *e,
+                                          const tarn__pool_note *what) {
   if (e->size != what->size) return false;
   bool plain = what->serial == 0 && what->align == 0 && what->tag == 0;
   return plain ? e->is_plain
@@ -65,14 +66,14 @@ static inline bool tarn__take_is_expected(const tarn__stage_event *e,
 }
 
 // Serves what the step expects now.
-static inline void tarn__take_play(tarn_pool *pool, tarn_block *out_block) {
-  const tarn__stage_event *e = pool->play.at;
-  tarn__piece *piece = e->piece;
+static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
+  const tarn__pool_step_event *e = pool->cursor.at;
+  tarn__pool_piece *piece = e->piece;
   uint32_t generation = piece->generation + 1;
   if (generation == 0) generation = 1;  // 0: no block
   piece->generation = generation;
   piece->live = true;
-  pool->play.at = e + 1;
+  pool->cursor.at = e + 1;
   *out_block = (tarn_block){.pool = pool,
                             .address = piece->address,
                             .size = piece->size,

@@ -8,22 +8,22 @@
 
 enum { FIRST_ROOM = 64 };
 
-struct tarn__user {
+struct tarn__pool_user {
   void *pointer;
   uint32_t generation;  // of the block; 0: there was none
 };
 
-void tarn__users_deinit(tarn__users *users) {
+void tarn__users_deinit(tarn__pool_users *users) {
   tarn__host_free_array(users->by_id, users->room, sizeof *users->by_id);
-  *users = (tarn__users){.room = 0};
+  *users = (tarn__pool_users){.room = 0};
 }
 
-bool tarn__users_reserve(tarn__users *users, uint32_t id) {
+bool tarn__users_reserve(tarn__pool_users *users, uint32_t id) {
   if (id < users->room) return true;
   size_t room = users->room != 0 ? users->room : FIRST_ROOM;
   while (room <= id)
     room *= 2;
-  struct tarn__user *grown =
+  struct tarn__pool_user *grown =
       tarn__host_resize(users->by_id, users->room, room, sizeof *users->by_id);
   if (grown == NULL) return false;
   users->by_id = grown;
@@ -31,14 +31,14 @@ bool tarn__users_reserve(tarn__users *users, uint32_t id) {
   return true;
 }
 
-void tarn__users_set(tarn__users *users, uint32_t id, uint32_t generation,
+void tarn__users_set(tarn__pool_users *users, uint32_t id, uint32_t generation,
                      void *pointer) {
   assert(id < users->room);
   users->by_id[id] =
-      (struct tarn__user){.pointer = pointer, .generation = generation};
+      (struct tarn__pool_user){.pointer = pointer, .generation = generation};
 }
 
-void *tarn__users_get(const tarn__users *users, uint32_t id,
+void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
                       uint32_t generation) {
   bool its_own = id < users->room && users->by_id[id].generation == generation;
   return its_own ? users->by_id[id].pointer : NULL;

@@ -11,22 +11,22 @@
 #include "tarn/base.h"
 
 // Zero-filled: there are none. Not locked: the pool's lock guards it.
-typedef struct tarn__users {
-  struct tarn__user *by_id;
+typedef struct tarn__pool_users {
+  struct tarn__pool_user *by_id;
   size_t room;
-} tarn__users;
+} tarn__pool_users;
 
-void tarn__users_deinit(tarn__users *users);
+void tarn__users_deinit(tarn__pool_users *users);
 
 // Room for the block of the piece with |id|. False: no host memory.
-TARN_MUST_CHECK bool tarn__users_reserve(tarn__users *users, uint32_t id);
+TARN_MUST_CHECK bool tarn__users_reserve(tarn__pool_users *users, uint32_t id);
 
 // Sets the pointer of that block; there is room.
-void tarn__users_set(tarn__users *users, uint32_t id, uint32_t generation,
+void tarn__users_set(tarn__pool_users *users, uint32_t id, uint32_t generation,
                      void *pointer);
 
 // NULL: the block has none.
-void *tarn__users_get(const tarn__users *users, uint32_t id,
+void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
                       uint32_t generation);
 
 #endif  // TARN_POOL_USERS_H_

@@ -17,7 +17,7 @@
 #include "device/memory.h"
 #include "pool/front.h"
 
-typedef struct tarn__more_uses {
+typedef struct tarn__pool_more_uses {
   size_t room;
   size_t count;
   uint64_t serials[];
@@ -29,23 +29,23 @@ static size_t size_of(size_t room) {
   return sizeof(more_uses) + room * sizeof(uint64_t);
 }
 
-size_t tarn__uses_count(const tarn__uses *uses) {
+size_t tarn__uses_count(const tarn__pool_uses *uses) {
   if (uses->first == 0) return 0;
   return 1 + (uses->more != NULL ? uses->more->count : 0);
 }
 
-uint64_t tarn__uses_at(const tarn__uses *uses, size_t index) {
+uint64_t tarn__uses_at(const tarn__pool_uses *uses, size_t index) {
   return index == 0 ? uses->first : uses->more->serials[index - 1];
 }
 
-void tarn__uses_clear(tarn__uses *uses) {
+void tarn__uses_clear(tarn__pool_uses *uses) {
   if (uses->more != NULL) {
     tarn__host_free(uses->more, size_of(uses->more->room));
   }
-  *uses = (tarn__uses){.first = 0};
+  *uses = (tarn__pool_uses){.first = 0};
 }
 
-static bool has(const tarn__uses *uses, uint64_t serial) {
+static bool has(const tarn__pool_uses *uses, uint64_t serial) {
   size_t count = tarn__uses_count(uses);
   for (size_t i = 0; i < count; i++) {
     if (tarn__uses_at(uses, i) == serial) return true;
@@ -64,7 +64,7 @@ static void drop_gone(more_uses *more) {
 }
 
 // Streams are few: more room than for those that live is never needed.
-static bool grow(tarn__uses *uses) {
+static bool grow(tarn__pool_uses *uses) {
   enum { FIRST_ROOM = 6 };
   size_t room = uses->more != NULL ? uses->more->room * 2 : FIRST_ROOM;
   more_uses *grown = tarn__host_alloc(size_of(room));
@@ -84,7 +84,7 @@ static bool is_full(const more_uses *more) {
   return more == NULL || more->count == more->room;
 }
 
-bool tarn__uses_add(tarn__uses *uses, uint64_t serial) {
+bool tarn__uses_add(tarn__pool_uses *uses, uint64_t serial) {
   assert(serial != 0);
   if (has(uses, serial)) return true;
   if (uses->first == 0 || tarn__stream_is_gone(uses->first)) {
@@ -109,7 +109,7 @@ static tarn_status put_behind(tarn_stream *stream, uint64_t serial,
 
 // Streams that are idle are left alone: to ask takes less than to wait, and
 // they are not held up for what comes after. The first failure is returned.
-static tarn_status settle(const tarn__piece *piece, tarn_stream *stream,
+static tarn_status settle(const tarn__pool_piece *piece, tarn_stream *stream,
                           uint64_t *serial, uint64_t *out_crossings) {
   tarn_status first = TARN_OK;
   size_t count = tarn__uses_count(&piece->uses);
@@ -134,7 +134,7 @@ static tarn_status settle(const tarn__piece *piece, tarn_stream *stream,
   return first;
 }
 
-tarn_status tarn__uses_settle(tarn_pool *pool, tarn__piece *piece,
+tarn_status tarn__uses_settle(tarn_pool *pool, tarn__pool_piece *piece,
                               tarn_stream *stream, uint64_t *serial) {
   uint64_t crossings = 0;
   assert(piece->resizing);
@@ -149,10 +149,11 @@ tarn_status tarn__uses_settle(tarn_pool *pool, tarn__piece *piece,
 
 static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
                               uint64_t serial) {
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
   if (status != TARN_OK || serial == 0) return status;
-  if (tarn__stage_has(pool->play.stage, piece)) tarn__stage_strike(pool);
+  if (tarn__step_layout_has(pool->cursor.layout, piece))
+    tarn__step_layout_drop(pool);
   tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
   return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
 }

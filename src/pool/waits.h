@@ -6,13 +6,13 @@
 
 enum { TARN__WAITS = 4 };
 
-typedef struct tarn__waits {
+typedef struct tarn__pool_waits {
   uint64_t serials[TARN__WAITS];
   size_t count;  // more than there is room for: all streams of the place
-} tarn__waits;
+} tarn__pool_waits;
 
 // Adds the stream with |serial|; 0 is none.
-static inline void tarn__waits_add(tarn__waits *waits, uint64_t serial) {
+static inline void tarn__waits_add(tarn__pool_waits *waits, uint64_t serial) {
   size_t known = waits->count < TARN__WAITS ? waits->count : TARN__WAITS;
   if (serial == 0) return;
   for (size_t i = 0; i < known; i++) {
@@ -24,7 +24,7 @@ static inline void tarn__waits_add(tarn__waits *waits, uint64_t serial) {
 
 // The calling thread waits for all of them, which use memory of |place|. The
 // first failure is returned.
-static inline tarn_status tarn__waits_wait(const tarn__waits *waits,
+static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
                                            tarn_place place) {
   tarn_status first = TARN_OK;
   if (waits->count > TARN__WAITS) return tarn__place_synchronize(place);

@@ -47,8 +47,8 @@ static bool is_ours(const tarn_pool *pool) {
   return pool->generation == tarn__os_generation();
 }
 
-bool tarn__whose_next(uint64_t *number, tarn__whose_fn *visit, void *context,
-                      tarn_status *status) {
+bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
+                      void *context, tarn_status *status) {
   bool found = false;
   const tarn_list *node = NULL;
   lock_registry();
@@ -74,17 +74,18 @@ typedef struct finding {
   char place[64];
 } finding;
 
-static bool lies_in(const tarn__piece *piece, tarn_addr address) {
+static bool lies_in(const tarn__pool_piece *piece, tarn_addr address) {
   return piece->address != 0 && address >= piece->address &&
          address - piece->address < piece->size;
 }
 
 // The block that is out goes before memory that is idle.
-static const tarn__piece *piece_around(const tarn_pool *pool,
-                                       tarn_addr address) {
-  const tarn__piece *idle = NULL;
+static const tarn__pool_piece *piece_around(const tarn_pool *pool,
+                                            tarn_addr address) {
+  const tarn__pool_piece *idle = NULL;
   for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
-    const tarn__piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
+    const tarn__pool_piece *piece =
+        tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (!lies_in(piece, address)) continue;
     if (piece->live) return piece;
     idle = piece;
@@ -94,7 +95,7 @@ static const tarn__piece *piece_around(const tarn_pool *pool,
 
 static bool search(tarn_pool *pool, tarn_addr address, finding *out) {
   tarn__front_enter(pool);
-  const tarn__piece *piece = piece_around(pool, address);
+  const tarn__pool_piece *piece = piece_around(pool, address);
   if (piece != NULL) {
     out->live = piece->live;
     out->start = piece->address;

@@ -14,9 +14,9 @@ void tarn__whose_forget(tarn_pool *pool);
 // Calls |visit| with the first of this process's pools that became known after
 // number |*number|, 0 at first, which becomes its own; |*status| is what came
 // of it. The pool stays meanwhile. False: there is none.
-typedef tarn_status tarn__whose_fn(void *context, tarn_pool *pool);
-bool tarn__whose_next(uint64_t *number, tarn__whose_fn *visit, void *context,
-                      tarn_status *status);
+typedef tarn_status tarn__pool_visit_fn(void *context, tarn_pool *pool);
+bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
+                      void *context, tarn_status *status);
 
 // For a call that |pool| has refused since no block of it starts at |address|:
 // adds to the thread's last error which block the address lies in, in this pool

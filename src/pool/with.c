@@ -1,11 +1,11 @@
 // Requests with options, and several at once.
 //
-//   all expected ─► their places                              (stage.h)
+//   all expected ─► their places                              (layout.h)
 //   else, block by block: find a piece ─► its stream behind the last one
 //                                      ─► fill it
-//   all there ─► put them on the books       one is not ─► all go back
+//   all there ─► count them       one is not ─► all go back
 //
-// A piece in hand is its owner's no more and on no books yet: its owner counts
+// A piece in hand has left its owner and is not counted yet: its owner counts
 // it as out, so that a strategy that is exchanged meanwhile outlives it, and
 // nothing else tells of it. So a call that fails has nothing to take back but
 // memory.
@@ -15,10 +15,10 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/ladder.h"
+#include "pool/poison.h"
+#include "pool/reclaim.h"
 #include "pool/room.h"
 #include "pool/settle.h"
-#include "pool/shade.h"
 #include "pool/take.h"
 #include "pool/whose.h"
 
@@ -30,12 +30,12 @@ enum {
 // One block of the call.
 typedef struct hand {
   tarn_alloc_options options;
-  tarn__note what;  // as asked for
-  tarn__request request;
-  tarn__piece *piece;  // NULL: there is none
-  bool crossed;        // its stream was put behind another
-  bool counted;        // under its tag
-  uint32_t dress;      // of a pool that debugs
+  tarn__pool_note what;  // as asked for
+  tarn__pool_request request;
+  tarn__pool_piece *piece;  // NULL: there is none
+  bool crossed;             // its stream was put behind another
+  bool counted;             // under its tag
+  uint32_t dress;           // of a pool that debugs
   tarn_status dressed;
 } hand;
 
@@ -43,7 +43,7 @@ typedef struct batch {
   tarn_pool *pool;
   hand *hands;
   size_t count;
-  bool alone;  // a request by itself: a step may be struck for it, and that it
+  bool alone;  // a request by itself: a step may be dropped for it, and that it
                // was refused is an event
   bool debugs;
   bool too_much;  // all together is more than there can be
@@ -104,7 +104,7 @@ static void fill_request(const batch *b, hand *h) {
   h->what.size = o->size;
   h->what.align = o->align;
   h->what.tag = o->tag;
-  h->request = (tarn__request){
+  h->request = (tarn__pool_request){
       .size = o->size,
       .align = o->align > natural ? o->align : natural,
       .serial = h->what.serial,
@@ -113,7 +113,7 @@ static void fill_request(const batch *b, hand *h) {
       .no_callback = has(h, TARN_ALLOC_NO_CALLBACK),
       .zero = has(h, TARN_ALLOC_ZERO),
       .own_only = no_wait && o->stream == NULL,
-      .keeps_stage = !b->alone,
+      .keeps_layout = !b->alone,
   };
   if (b->debugs) h->dress = tarn__debug_admit(b->pool, &h->request);
 }
@@ -121,7 +121,7 @@ static void fill_request(const batch *b, hand *h) {
 // --- served by a step ------------------------------------------------------
 
 // Whether the step goes on with just these blocks, and their users have room.
-static bool are_expected(const batch *b, const tarn__stage_event *e) {
+static bool are_expected(const batch *b, const tarn__pool_step_event *e) {
   for (size_t i = 0; i < b->count; i++) {
     const hand *h = &b->hands[i];
     if (h->request.zero || !tarn__take_is_expected(&e[i], &h->what)) {
@@ -143,25 +143,26 @@ static void set_user(tarn_pool *pool, const hand *h, const tarn_block *block) {
 // What is expected next, but for frees that came early. Behind its last event a
 // step begins anew. Nothing moves: a call that fails leaves the step where it
 // was.
-static const tarn__stage_event *next_of(const tarn__play *play) {
-  const tarn__stage *stage = play->stage;
-  const tarn__stage_event *e = play->at;
-  for (size_t left = stage->event_count; left > 0; left--) {
-    if (e == stage->events + stage->event_count) e = stage->events;
-    if (!tarn__stage_is_free(e) || e->piece->live) break;
+static const tarn__pool_step_event *next_of(
+    const tarn__pool_step_cursor *cursor) {
+  const tarn__pool_step_layout *layout = cursor->layout;
+  const tarn__pool_step_event *e = cursor->at;
+  for (size_t left = layout->event_count; left > 0; left--) {
+    if (e == layout->events + layout->event_count) e = layout->events;
+    if (!tarn__step_is_free(e) || e->piece->live) break;
     e++;
   }
   return e;
 }
 
-// What was played is on the books.
+// All served events are counted.
 static bool play(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
-  if (pool->play.stage == NULL) return false;
-  if (!are_expected(b, next_of(&pool->play))) return false;
-  tarn__play_skip(&pool->play);
+  if (pool->cursor.layout == NULL) return false;
+  if (!are_expected(b, next_of(&pool->cursor))) return false;
+  tarn__step_cursor_skip(&pool->cursor);
   for (size_t i = 0; i < b->count; i++) {
-    tarn__take_play(pool, &out_blocks[i]);
+    tarn__take_expected(pool, &out_blocks[i]);
     set_user(pool, &b->hands[i], &out_blocks[i]);
   }
   return true;
@@ -170,7 +171,7 @@ static bool play(batch *b, tarn_block *out_blocks) {
 // Laying one out may wait, and takes memory.
 static bool may_lay_out(const batch *b) {
   for (size_t i = 0; i < b->count; i++) {
-    const tarn__request *request = &b->hands[i].request;
+    const tarn__pool_request *request = &b->hands[i].request;
     if (request->no_wait || request->no_grow) return false;
   }
   return !b->debugs;
@@ -180,7 +181,7 @@ static bool may_lay_out(const batch *b) {
 static bool begin_step(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   if (!may_lay_out(b) || !tarn__recorder_is_due(&pool->recorder)) return false;
-  tarn__stage_set_up(pool);
+  tarn__step_layout_install(pool);
   return play(b, out_blocks);
 }
 
@@ -189,7 +190,7 @@ static bool begin_step(batch *b, tarn_block *out_blocks) {
 // Streams are asked whether they are done, with the lock let go; not in a
 // capture, where what they used is the graph's.
 static bool settle_done(tarn_pool *pool) {
-  tarn__strategy *strategy = pool->current;
+  tarn__pool_strategy *strategy = pool->current;
   if (tarn__front_keeps(pool)) return false;
   bool settled = tarn__settle_done(strategy);
   if (strategy != pool->current) tarn__front_retire(pool, strategy);
@@ -198,24 +199,24 @@ static bool settle_done(tarn_pool *pool) {
 
 // What is idle, or turns out to be, and is no part of a step.
 static tarn_status find_idle(tarn_pool *pool, hand *h) {
-  tarn__request *request = &h->request;
+  tarn__pool_request *request = &h->request;
   tarn_tag tag = h->what.tag;
-  bool keeps_stage = request->keeps_stage;
-  request->no_grow = request->keeps_stage = true;
+  bool keeps_layout = request->keeps_layout;
+  request->no_grow = request->keeps_layout = true;
   tarn_status status =
       tarn__take_try(pool, request, tag, h->counted, &h->piece);
   if (status == TARN_FULL && settle_done(pool)) {
     status = tarn__take_try(pool, request, tag, h->counted, &h->piece);
   }
   request->no_grow = false;
-  request->keeps_stage = keeps_stage;
+  request->keeps_layout = keeps_layout;
   return status;
 }
 
 // Who takes no other stream's memory takes first what is idle: else the pool
 // would grow beside it.
 static tarn_status find(tarn_pool *pool, hand *h) {
-  const tarn__request *request = &h->request;
+  const tarn__pool_request *request = &h->request;
   h->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   if (request->no_wait && request->own_only && !request->no_grow) {
     tarn_status status = find_idle(pool, h);
@@ -225,7 +226,7 @@ static tarn_status find(tarn_pool *pool, hand *h) {
 }
 
 static void hand_back(tarn_pool *pool, hand *h) {
-  tarn__piece *piece = h->piece;
+  tarn__pool_piece *piece = h->piece;
   if (piece == NULL) return;
   h->piece = NULL;
   if (h->dress != 0) tarn__debug_strip(pool->place, piece);
@@ -267,8 +268,8 @@ static tarn_status clear(const tarn_pool *pool, const hand *h) {
   tarn_stream *stream = h->options.stream;
   tarn_status status =
       stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
-  return status == TARN_OK ? tarn__shade_fill(pool->place, h->piece->address,
-                                              h->options.size, 0)
+  return status == TARN_OK ? tarn__poison_fill(pool->place, h->piece->address,
+                                               h->options.size, 0)
                            : status;
 }
 
@@ -286,10 +287,10 @@ static tarn_status fill(tarn_pool *pool, hand *h) {
   return status;
 }
 
-// --- on the books ----------------------------------------------------------
+// --- counting --------------------------------------------------------------
 
 static void enter(tarn_pool *pool, hand *h, tarn_block *out_block) {
-  tarn__piece *piece = h->piece;
+  tarn__pool_piece *piece = h->piece;
   piece->owner->live--;  // it is counted as any other now
   tarn__take_enter(pool, &h->request, h->what.tag, h->counted, piece);
   if (h->crossed) pool->stats.stream_crossings++;
@@ -330,11 +331,11 @@ static tarn_status check_room(tarn_pool *pool, size_t size) {
 // program makes no room.
 static tarn_status check_sum(batch *b) {
   tarn_pool *pool = b->pool;
-  tarn__ladder ladder;
-  tarn__request all = b->hands[0].request;
+  tarn__pool_reclaim reclaim;
+  tarn__pool_request all = b->hands[0].request;
   all.size = sum_of(b);
   for (size_t i = 1; i < b->count; i++) {
-    const tarn__request *request = &b->hands[i].request;
+    const tarn__pool_request *request = &b->hands[i].request;
     all.no_grow = all.no_grow && request->no_grow;
     all.no_wait = all.no_wait || request->no_wait;
     all.no_callback = all.no_callback || request->no_callback;
@@ -342,11 +343,11 @@ static tarn_status check_sum(batch *b) {
   tarn_status status = check_room(pool, all.size);
   if (status != TARN_FULL) return status;
   all.beyond = true;
-  tarn__ladder_begin(&ladder, pool, &all, b->hands[0].what.tag);
-  while (status == TARN_FULL && tarn__ladder_climb(&ladder))
+  tarn__reclaim_begin(&reclaim, pool, &all, b->hands[0].what.tag);
+  while (status == TARN_FULL && tarn__reclaim_next(&reclaim))
     status = check_room(pool, all.size);
   b->too_much = status == TARN_FULL;
-  return b->too_much ? tarn__ladder_fail(&ladder) : status;
+  return b->too_much ? tarn__reclaim_fail(&reclaim) : status;
 }
 
 // Of |count| blocks, which of them was not to be had.
@@ -402,10 +403,10 @@ static size_t asked_of(const batch *b) {
 static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   tarn_pool *pool = b->pool;
   const hand *h = &b->hands[at < b->count ? at : 0];
-  tarn__refusal refusal = {.size = h->options.size,
-                           .serial = h->what.serial,
-                           .tag = h->what.tag,
-                           .noted = b->alone};
+  tarn__pool_refusal refusal = {.size = h->options.size,
+                                .serial = h->what.serial,
+                                .tag = h->what.tag,
+                                .noted = b->alone};
   if (b->too_much) refusal.size = asked_of(b);
   pool->stats.failures++;
   if (b->alone) {
@@ -420,8 +421,8 @@ static tarn_status refuse(batch *b, size_t at, tarn_status why) {
 static tarn_status serve(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   size_t at = 0;
-  tarn__gate_enter(&pool->gate);
-  tarn__play_settle(pool);
+  tarn__biased_lock_enter(&pool->lock);
+  tarn__step_cursor_settle(pool);
   if (!b->debugs && play(b, out_blocks)) {
     tarn__front_leave(pool);
     return TARN_OK;
@@ -432,14 +433,14 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
     tarn__front_leave(pool);
     return TARN_OK;
   }
-  if (status == TARN_OK && b->alone) tarn__play_miss(pool);
+  if (status == TARN_OK && b->alone) tarn__step_cursor_miss(pool);
   if (status == TARN_OK) status = take_all(b, &at);
   if (status != TARN_OK) {
     status = undo(b, reserved, status);
     return refuse(b, at, status);
   }
   for (size_t i = 0; i < b->count; i++) {
-    if (!b->alone) tarn__play_miss(pool);
+    if (!b->alone) tarn__step_cursor_miss(pool);
     enter(pool, &b->hands[i], &out_blocks[i]);
   }
   tarn__front_leave(pool);
@@ -507,15 +508,15 @@ tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
   *out_user = NULL;
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "user: NULL");
   tarn_pool *pool = block->pool;
-  tarn__piece *piece = NULL;
+  tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   status = tarn__front_find_block(pool, "user", block, &piece);
   if (status == TARN_OK) {
     *out_user = tarn__users_get(&pool->users, block->id, block->generation);
   }
-  tarn__gate_leave(&pool->gate);
+  tarn__biased_lock_leave(&pool->lock);
   if (status != TARN_E_INVALID) return status;
   return tarn__whose_explain(pool, block->address);
 }

@@ -106,10 +106,10 @@ static inline bool begin_at_once(tarn_synced *buffer,
 static inline bool try_short_begin(tarn_synced *buffer,
                                    const tarn__synced_request *request,
                                    tarn_access *access) {
-  tarn__seat *seat = tarn__gate_try_owned(&buffer->core->gate);
+  tarn__owner_slot *seat = tarn__biased_lock_try(&buffer->core->gate);
   if (seat == NULL) return false;
   bool begun = begin_at_once(buffer, request, access);
-  tarn__gate_leave_owned(seat);
+  tarn__biased_lock_leave_owned(seat);
   return begun;
 }
 
@@ -283,10 +283,10 @@ static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
 
 static inline bool try_short_end(tarn_access *access) {
   tarn__synced_core *core = access->buffer->core;
-  tarn__seat *seat = tarn__gate_try_owned(&core->gate);
+  tarn__owner_slot *seat = tarn__biased_lock_try(&core->gate);
   if (seat == NULL) return false;
   bool ended = end_at_once(core, access);
-  tarn__gate_leave_owned(seat);
+  tarn__biased_lock_leave_owned(seat);
   return ended;
 }
 

@@ -74,20 +74,20 @@ static void let_go(tarn__synced_core *core, const tarn_device *device) {
   while (status == TARN_OK || status == TARN_E_DEVICE) {
     tarn__synced_point *point = hold_last_point(core, device);
     if (point == NULL) return;
-    tarn__gate_leave(&core->gate);
+    tarn__biased_lock_leave(&core->gate);
     status = tarn__point_query(point);
-    tarn__gate_enter(&core->gate);
+    tarn__biased_lock_enter(&core->gate);
     tarn__work_settle(core, point, status);
   }
 }
 
 static tarn_status ask(void *context, tarn__synced_core *core) {
   const tarn_device *device = context;
-  tarn__gate_enter(&core->gate);
+  tarn__biased_lock_enter(&core->gate);
   const tarn__synced_side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
   bool used = side == NULL && is_used(core, device);
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   bool agrees = side == NULL && !used;
   return agrees ? TARN_OK : object(core, device, used);
 }
@@ -114,9 +114,9 @@ static void forget(tarn__synced_core *core, const tarn_device *device) {
 }
 
 static tarn_status commit(void *context, tarn__synced_core *core) {
-  tarn__gate_enter(&core->gate);
+  tarn__biased_lock_enter(&core->gate);
   forget(core, context);
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   return TARN_OK;
 }
 

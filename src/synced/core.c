@@ -163,7 +163,7 @@ static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
 static void leave_and_tell(tarn__synced_core *core) {
   tarn_synced_event events[TARN__MOST_LOSSES];
   size_t count = take_losses(core, events);
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   if (!tarn__synced_is_traced()) return;
   for (size_t i = 0; i < count; i++)
     tarn__synced_tell(core, events[i]);
@@ -172,7 +172,7 @@ static void leave_and_tell(tarn__synced_core *core) {
 void tarn__core_leave(tarn__synced_core *core) {
   tarn__protect_settle(core);
   if (core->losses_told == core->loss_count) {
-    tarn__gate_leave(&core->gate);
+    tarn__biased_lock_leave(&core->gate);
   } else {
     leave_and_tell(core);
   }
@@ -181,7 +181,7 @@ void tarn__core_leave(tarn__synced_core *core) {
 void tarn__core_sleep(tarn__synced_core *core) {
   tarn__protect_settle(core);
   core->sleepers++;
-  tarn__gate_wait(&core->gate, &core->changed);
+  tarn__biased_lock_wait(&core->gate, &core->changed);
   core->sleepers--;
 }
 

@@ -13,7 +13,7 @@
 
 #include <pthread.h>
 
-#include "base/gate.h"
+#include "base/biased_lock.h"
 #include "base/os.h"
 #include "synced/routes.h"
 #include "synced/spans.h"
@@ -62,7 +62,7 @@ typedef struct tarn__synced_loss {
 enum { TARN__MOST_LOSSES = 32 };
 
 typedef struct tarn__synced_core {
-  tarn__gate gate;         // guards all that follows, but what never changes
+  tarn__biased_lock gate;  // guards all that follows, but what never changes
   pthread_cond_t changed;  // with the gate: something that was busy is not
   size_t sleepers;         // threads that wait for that
   uint32_t generation;     // of forks; never changes, nor do the next seven
@@ -141,7 +141,7 @@ char *tarn__core_text(const tarn__synced_core *core, char *out);
 // --- the gate ----------------------------------------------------------------
 
 static inline void tarn__core_enter(tarn__synced_core *core) {
-  tarn__gate_enter(&core->gate);
+  tarn__biased_lock_enter(&core->gate);
 }
 
 // Leaves the gate, and tells the trace what was lost since it was last left.

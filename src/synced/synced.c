@@ -80,7 +80,7 @@ static void settle(tarn__synced_core *core, size_t size,
   core->protect = tarn__protect_default(options->flags);
   core->slow = core->protect;
   core->handles = 1;
-  tarn__gate_init(&core->gate);
+  tarn__biased_lock_init(&core->gate);
   pthread_cond_init(&core->changed, NULL);
   tarn_list_init(&core->accesses);
   tarn__spans_init(&core->spans, size);
@@ -194,7 +194,7 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
     core->handles--;
   }
   *out_last = core->handles == 0;
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   return status;
 }
 
@@ -220,7 +220,7 @@ static void end_core(tarn__synced_core *core) {
   tarn__spans_deinit(&core->spans);
   tarn__timelines_deinit(&core->timelines);
   pthread_cond_destroy(&core->changed);
-  tarn__gate_deinit(&core->gate);
+  tarn__biased_lock_deinit(&core->gate);
   free_core(core);
 }
 

@@ -112,18 +112,18 @@ static tarn_status gather_locked(table *t, tarn__synced_core *core) {
 }
 
 static tarn_status gather(void *context, tarn__synced_core *core) {
-  tarn__gate_enter(&core->gate);
+  tarn__biased_lock_enter(&core->gate);
   tarn_status status = gather_locked(context, core);
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   return status;
 }
 
 static tarn_status reset(void *context, tarn__synced_core *core) {
   (void)context;
-  tarn__gate_enter(&core->gate);
+  tarn__biased_lock_enter(&core->gate);
   size_t pairs = (size_t)core->side_room * core->side_room;
   memset(core->counts, 0, pairs * sizeof *core->counts);
-  tarn__gate_leave(&core->gate);
+  tarn__biased_lock_leave(&core->gate);
   return TARN_OK;
 }
 

@@ -210,10 +210,10 @@ static void play_steps(tarn_pool *pool, size_t steps, bool many) {
 START_TEST(steps_are_learned_and_played) {
   tarn_pool *pool = host_pool("arena_pool");
   play_steps(pool, 400, _i == 0);
-  ck_assert_ptr_nonnull(pool->play.stage);
-  uint64_t rounds = pool->play.stage->rounds;
+  ck_assert_ptr_nonnull(pool->cursor.layout);
+  uint64_t rounds = pool->cursor.layout->rounds;
   play_steps(pool, 100, _i != 0);  // the other way is the same step
-  ck_assert_uint_ge(pool->play.stage->rounds, rounds + 99);
+  ck_assert_uint_ge(pool->cursor.layout->rounds, rounds + 99);
   assert_ok(tarn__front_check(pool));
 }
 END_TEST
@@ -230,7 +230,7 @@ START_TEST(no_step_begins_where_one_of_them_must_not_wait_or_grow) {
     assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
     give_all(blocks, 2);
   }
-  ck_assert_ptr_null(pool->play.stage);
+  ck_assert_ptr_null(pool->cursor.layout);
 }
 END_TEST
 
@@ -239,23 +239,23 @@ START_TEST(a_failed_call_leaves_steps_alone) {
   tarn_block blocks[COUNT];
   arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
   play_steps(at.pool, 400, false);
-  const tarn__stage *stage = at.pool->play.stage;
-  const tarn__stage_event *next = at.pool->play.at;
+  const tarn__pool_step_layout *layout = at.pool->cursor.layout;
+  const tarn__pool_step_event *next = at.pool->cursor.at;
   uint64_t heard = at.pool->recorder.count;
-  uint64_t rounds = stage->rounds;
-  ck_assert_ptr_nonnull(stage);
+  uint64_t rounds = layout->rounds;
+  ck_assert_ptr_nonnull(layout);
   for (size_t wrong = 0; wrong < COUNT; wrong++) {
     describe(options, wrong);
     ck_assert_int_ne(tarn_pool_alloc_many(at.pool, options, COUNT, blocks),
                      TARN_OK);
-    ck_assert_ptr_eq(at.pool->play.stage, stage);
-    ck_assert_ptr_eq(at.pool->play.at, next);
-    ck_assert_uint_eq(stage->rounds, rounds);
-    ck_assert_uint_eq(at.pool->play.missed, 0);
+    ck_assert_ptr_eq(at.pool->cursor.layout, layout);
+    ck_assert_ptr_eq(at.pool->cursor.at, next);
+    ck_assert_uint_eq(layout->rounds, rounds);
+    ck_assert_uint_eq(at.pool->cursor.missed, 0);
     ck_assert_uint_eq(at.pool->recorder.count, heard);
   }
   play_steps(at.pool, 10, false);
-  ck_assert_uint_ge(stage->rounds, rounds + 9);
+  ck_assert_uint_ge(layout->rounds, rounds + 9);
   close_arena(&at);
 }
 END_TEST

@@ -126,8 +126,8 @@ START_TEST(steps_have_pointers_too) {
     give(a);
     give(b);
   }
-  ck_assert_ptr_nonnull(pool->play.stage);
-  ck_assert_uint_gt(pool->play.stage->rounds, 100);
+  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_uint_gt(pool->cursor.layout->rounds, 100);
   assert_ok(tarn__front_check(pool));
   give(kept);
 }
@@ -145,8 +145,8 @@ START_TEST(steps_serve_requests_with_flags) {
     give(a);
     give(b);
   }
-  ck_assert_ptr_nonnull(pool->play.stage);
-  ck_assert_uint_eq(pool->play.missed, 0);
+  ck_assert_ptr_nonnull(pool->cursor.layout);
+  ck_assert_uint_eq(pool->cursor.missed, 0);
 }
 END_TEST
 
@@ -160,11 +160,11 @@ START_TEST(a_step_stays_where_the_pool_may_grow) {
     give(a);
     give(b);
   }
-  const tarn__stage *stage = pool->play.stage;
-  ck_assert_ptr_nonnull(stage);
+  const tarn__pool_step_layout *layout = pool->cursor.layout;
+  ck_assert_ptr_nonnull(layout);
   tarn_block block =
       take_with(pool, stats_of(pool).reserved_bytes, NULL, flags[_i]);
-  ck_assert_ptr_eq(pool->play.stage, stage);
+  ck_assert_ptr_eq(pool->cursor.layout, layout);
   give(block);
 }
 END_TEST

@@ -17,7 +17,7 @@ static struct {
   size_t errors;
 } run;
 
-// Whatever fails is an error with a text, and the books hold.
+// Whatever fails is an error with a text, and the statistics hold.
 static void note(tarn_status status) {
   if (status == TARN_OK) return;
   ck_assert_str_ne(tarn_last_error(), "");
@@ -239,7 +239,7 @@ END_TEST
 // --- a device that fails ---------------------------------------------------
 
 // Nobody knows whether they are: they are in nobody's way then, and off the
-// books.
+// statistics.
 START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));

@@ -239,7 +239,7 @@ static void *ask_for_too_much(void *unused) {
   return NULL;
 }
 
-// Pages that were made before the device was full are in nobody's books once
+// Pages that were made before the device was full are counted nowhere once
 // the strategy has been replaced, unless it gives them back as it ends.
 START_TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
   enum { SWITCHES = 300 };

@@ -173,7 +173,7 @@ START_TEST(blocks_of_a_step_are_found) {
     }
     assert_not_in(out[1], out[1].address + 5);
   }
-  ck_assert_ptr_nonnull(pool->play.stage);
+  ck_assert_ptr_nonnull(pool->cursor.layout);
 }
 END_TEST
 

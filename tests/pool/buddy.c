@@ -325,8 +325,8 @@ END_TEST
 
 // --- the walk --------------------------------------------------------------
 
-static tarn__buddies heap;
-static tarn__space space = {.address = 1 << 20, .size = 64 * KIB};
+static tarn__pool_buddies heap;
+static tarn__pool_space space = {.address = 1 << 20, .size = 64 * KIB};
 
 static tarn_status walk(void) {
   size_t is_free = 0;
@@ -335,7 +335,7 @@ static tarn_status walk(void) {
 
 // Each of what is checked is broken once, and mended.
 START_TEST(the_walk_finds_what_is_wrong) {
-  tarn__space *where = NULL;
+  tarn__pool_space *where = NULL;
   uint64_t serial = 0;
   assert_ok(tarn__buddies_init(&heap, 256));
   ck_assert(tarn__buddies_reserve(&heap, 0));
@@ -344,7 +344,8 @@ START_TEST(the_walk_finds_what_is_wrong) {
       tarn__buddies_take(&heap, 16 * KIB, 1, 0, false, &where, &serial);
   ck_assert_uint_eq(address, 1 << 20);
   assert_ok(walk());
-  tarn__buddy *half = tarn__buddies_at(&heap, &space, (1 << 20) + 32 * KIB);
+  tarn__pool_buddy *half =
+      tarn__buddies_at(&heap, &space, (1 << 20) + 32 * KIB);
   ck_assert_ptr_nonnull(half);
 
   half->order--;
@@ -353,9 +354,9 @@ START_TEST(the_walk_finds_what_is_wrong) {
   half->space->size = 48 * KIB;
   assert_status(walk(), TARN_E_CORRUPT);
   half->space->size = 64 * KIB;
-  heap.lanes->orders ^= 1u << 15;
+  heap.streams->orders ^= 1u << 15;
   assert_status(walk(), TARN_E_CORRUPT);
-  heap.lanes->orders ^= 1u << 15;
+  heap.streams->orders ^= 1u << 15;
   heap.promised += heap.spare;
   assert_status(walk(), TARN_E_CORRUPT);
   heap.promised -= heap.spare;

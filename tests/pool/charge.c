@@ -1,4 +1,4 @@
-// Charges: what others took of the device, on the books of its pool.
+// Charges: what others took of the device, counted in its pool.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static size_t charged_under(tarn_pool *pool, tarn_tag tag) {
   return tag_stats_of(pool, tag).charged_bytes;
 }
 
-// --- the books -------------------------------------------------------------
+// --- statistics ------------------------------------------------------------
 
 START_TEST(charges_are_counted_by_tag) {
   tarn_pool *pool = pool_with("page_unit_pool", 0);
@@ -56,7 +56,8 @@ START_TEST(charges_are_counted_by_tag) {
 }
 END_TEST
 
-// Whether or not tags of blocks are counted, and with the books of a whole.
+// Whether or not tags of blocks are counted, and with the counts of whole
+// memory.
 START_TEST(charges_hold_whatever_is_counted) {
   tarn_pool *pool = pool_with("arena_pool", 0);
   tarn_tag tag = tag_of("uncounted");
@@ -304,7 +305,7 @@ enum { TAGS = 100 };
 static tarn_tag many[TAGS];
 static const size_t BEYOND = 64 << 10;  // the limit: more than is charged
 
-// The books of a tag are the only memory that a charge takes.
+// The counts of a tag are the only memory that a charge takes.
 static void charge_under_many(void *context) {
   tarn_pool *pool = NULL;
   (void)context;
@@ -388,7 +389,7 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("pool: charges");
-  ADD_CASE(suite, "the books", charges_are_counted_by_tag,
+  ADD_CASE(suite, "statistics", charges_are_counted_by_tag,
            charges_hold_whatever_is_counted,
            what_is_not_charged_cannot_be_discharged, sums_do_not_overflow);
   ADD_CASE(suite, "the limit", charges_count_against_the_limit,

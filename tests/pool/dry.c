@@ -1,4 +1,5 @@
-// Pools without memory: addresses and books as ever, and no call of the device.
+// Pools without memory: addresses and statistics as ever, and no call of the
+// device.
 #include "arena_kit.h"
 #include "support/faults.h"
 

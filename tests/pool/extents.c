@@ -16,7 +16,7 @@ static const size_t GRANULE = 512;
 static const size_t PAGE = 8192;
 static const uint64_t BASE = UINT64_C(0x7f0000000000);
 
-static tarn__extents extents;
+static tarn__pool_extents extents;
 
 // A row of bare pages that begins at BASE.
 static void begin(void) {
@@ -37,37 +37,37 @@ static void end(void) {
 
 static size_t open_bytes(void) {
   size_t sum = 0;
-  for (const tarn__bins *b = extents.bins; b != NULL; b = b->next)
+  for (const tarn__pool_bins *b = extents.bins; b != NULL; b = b->next)
     sum += b->bytes;
   return sum;
 }
 
-static tarn__extent *take_for(size_t size, size_t align, uint64_t serial) {
+static tarn__pool_extent *take_for(size_t size, size_t align, uint64_t serial) {
   uint64_t last = 0;
   require(tarn__extents_reserve(&extents, serial));
   return tarn__extents_take(&extents, size, align, serial, &last);
 }
 
-static tarn__extent *take(size_t size) {
+static tarn__pool_extent *take(size_t size) {
   return take_for(size, GRANULE, 0);
 }
 
-static tarn__extent *give_of(tarn__extent *e, uint64_t serial) {
+static tarn__pool_extent *give_of(tarn__pool_extent *e, uint64_t serial) {
   require(tarn__extents_reserve(&extents, serial));
   return tarn__extents_give(&extents, e, serial);
 }
 
-static tarn__extent *give(tarn__extent *e) {
+static tarn__pool_extent *give(tarn__pool_extent *e) {
   return give_of(e, 0);
 }
 
 // Takes a block for which memory is added.
-static tarn__extent *grow(size_t size, size_t align, uint64_t serial) {
+static tarn__pool_extent *grow(size_t size, size_t align, uint64_t serial) {
   uint64_t last = 0;
   require(tarn__extents_reserve(&extents, serial));
-  tarn__extent_plan p = tarn__extents_plan(&extents, size, align, serial);
+  tarn__pool_extent_plan p = tarn__extents_plan(&extents, size, align, serial);
   if (p.bare == NULL) return NULL;
-  tarn__extent *e = tarn__extents_claim(&extents, &p, size, &last);
+  tarn__pool_extent *e = tarn__extents_claim(&extents, &p, size, &last);
   return tarn__extents_keep(&extents, e, &p, size);
 }
 
@@ -91,8 +91,8 @@ END_TEST
 START_TEST(sizes_are_rounded_and_holes_are_cut) {
   begin();
   open_pages(1);
-  tarn__extent *a = take(1);
-  tarn__extent *b = take(GRANULE + 1);
+  tarn__pool_extent *a = take(1);
+  tarn__pool_extent *b = take(GRANULE + 1);
   ck_assert_uint_eq(a->offset, BASE);
   ck_assert_uint_eq(a->size, GRANULE);
   ck_assert_uint_eq(b->offset, BASE + GRANULE);
@@ -116,14 +116,14 @@ END_TEST
 START_TEST(what_is_given_back_is_one_hole) {
   begin();
   open_pages(1);
-  tarn__extent *a = take(PAGE / 4);
-  tarn__extent *b = take(PAGE / 4);
-  tarn__extent *c = take(PAGE / 2);
+  tarn__pool_extent *a = take(PAGE / 4);
+  tarn__pool_extent *b = take(PAGE / 4);
+  tarn__pool_extent *c = take(PAGE / 2);
   ck_assert_ptr_null(take(1));
   give(a);
   give(c);
   ck_assert_ptr_null(take(PAGE / 2 + 1));
-  tarn__extent *whole = give(b);
+  tarn__pool_extent *whole = give(b);
   ck_assert_uint_eq(whole->offset, BASE);
   ck_assert_uint_eq(whole->size, PAGE);
   ck_assert_ptr_eq(take(PAGE), whole);
@@ -134,9 +134,9 @@ END_TEST
 START_TEST(the_closest_fit_is_taken) {
   begin();
   open_pages(4);
-  tarn__extent *large = take(4 * GRANULE);
+  tarn__pool_extent *large = take(4 * GRANULE);
   (void)take(GRANULE);
-  tarn__extent *small = take(3 * GRANULE);
+  tarn__pool_extent *small = take(3 * GRANULE);
   (void)take(GRANULE);
   uint64_t offset = small->offset;
   give(large);
@@ -149,7 +149,7 @@ END_TEST
 // More holes of one bin than are looked at, of which only the first one fits.
 START_TEST(a_hole_that_the_first_look_misses_is_found) {
   enum { HOLES = 20, LEAST = 32 };  // 32 and 33 granules share a bin
-  tarn__extent *holes[HOLES];
+  tarn__pool_extent *holes[HOLES];
   begin();
   open_pages(PAGES);
   for (int i = 0; i < HOLES; i++) {
@@ -160,7 +160,7 @@ START_TEST(a_hole_that_the_first_look_misses_is_found) {
   uint64_t offset = holes[0]->offset;
   for (int i = 0; i < HOLES; i++)
     give(holes[i]);
-  tarn__extent *found = take((LEAST + 1) * (size_t)GRANULE);
+  tarn__pool_extent *found = take((LEAST + 1) * (size_t)GRANULE);
   ck_assert_ptr_nonnull(found);
   ck_assert_uint_eq(found->offset, offset);
   end();
@@ -170,7 +170,7 @@ END_TEST
 START_TEST(a_block_is_resized_in_place) {
   begin();
   open_pages(1);
-  tarn__extent *a = take(GRANULE);
+  tarn__pool_extent *a = take(GRANULE);
   ck_assert(tarn__extents_resize(&extents, a, 3 * GRANULE, 0));
   ck_assert_uint_eq(a->size, 3 * GRANULE);
   ck_assert(tarn__extents_resize(&extents, a, PAGE, 0));
@@ -189,7 +189,7 @@ START_TEST(what_is_outside_is_left_alone) {
   begin();
   open_pages(PAGES);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *all = take((size_t)PAGES * PAGE);
+  tarn__pool_extent *all = take((size_t)PAGES * PAGE);
   ck_assert_uint_eq(all->size, (size_t)PAGES * PAGE);
   ck_assert(!tarn__extents_resize(&extents, all, all->size + 1, 0));
   all = give(all);
@@ -212,18 +212,18 @@ END_TEST
 START_TEST(holes_of_streams_stay_apart) {
   begin();
   open_pages(1);
-  tarn__extent *a = take(PAGE / 2);
-  tarn__extent *b = take(PAGE / 2);
+  tarn__pool_extent *a = take(PAGE / 2);
+  tarn__pool_extent *b = take(PAGE / 2);
   give_of(a, 7);
   give_of(b, 8);
   check();
   ck_assert_ptr_null(take_for(PAGE, GRANULE, 7));
   ck_assert_ptr_null(take_for(1, GRANULE, 9));
   uint64_t last = 0;
-  tarn__extent *own = tarn__extents_take(&extents, 1, GRANULE, 8, &last);
+  tarn__pool_extent *own = tarn__extents_take(&extents, 1, GRANULE, 8, &last);
   ck_assert_uint_eq(own->offset, BASE + PAGE / 2);
   ck_assert_uint_eq(last, 8);
-  tarn__extent *any =
+  tarn__pool_extent *any =
       tarn__extents_take_any(&extents, PAGE / 2, GRANULE, &last);
   ck_assert_uint_eq(any->offset, BASE);
   ck_assert_uint_eq(last, 7);
@@ -234,7 +234,7 @@ END_TEST
 START_TEST(a_hole_that_no_stream_uses_joins_with_any) {
   begin();
   open_pages(1);
-  tarn__extent *a = take(PAGE / 2);
+  tarn__pool_extent *a = take(PAGE / 2);
   give_of(a, 7);
   ck_assert_ptr_null(take_for(1, GRANULE, 0));
   ck_assert_ptr_nonnull(take_for(PAGE, GRANULE, 7));
@@ -245,7 +245,7 @@ END_TEST
 START_TEST(what_a_stream_is_done_with_is_anybodys) {
   begin();
   open_pages(2);
-  tarn__extent *parts[4];
+  tarn__pool_extent *parts[4];
   for (int i = 0; i < 4; i++)
     parts[i] = take(PAGE / 2);
   give_of(parts[0], 7);
@@ -266,11 +266,12 @@ END_TEST
 
 START_TEST(a_plan_uses_what_is_open_already) {
   begin();
-  tarn__extent *a = grow(3 * PAGE / 2, GRANULE, 0);
+  tarn__pool_extent *a = grow(3 * PAGE / 2, GRANULE, 0);
   ck_assert_uint_eq(a->offset, BASE);
   ck_assert_uint_eq(open_bytes(), PAGE / 2);
   // Half a page is left, so a page and a half need one page more.
-  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE / 2, GRANULE, 0);
+  tarn__pool_extent_plan p =
+      tarn__extents_plan(&extents, 3 * PAGE / 2, GRANULE, 0);
   ck_assert_uint_eq(p.offset, BASE + 3 * PAGE / 2);
   ck_assert_uint_eq(p.from, BASE + 2 * PAGE);
   ck_assert_uint_eq(p.to, BASE + 3 * PAGE);
@@ -284,7 +285,7 @@ START_TEST(a_plan_leaves_the_holes_of_other_streams) {
   begin();
   open_pages(1);
   give_of(take(PAGE), 7);
-  tarn__extent_plan p = tarn__extents_plan(&extents, PAGE, GRANULE, 8);
+  tarn__pool_extent_plan p = tarn__extents_plan(&extents, PAGE, GRANULE, 8);
   ck_assert_uint_eq(p.offset, BASE + PAGE);
   p = tarn__extents_plan(&extents, 2 * PAGE, GRANULE, 7);
   ck_assert_uint_eq(p.offset, BASE);
@@ -299,16 +300,16 @@ START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   begin();
   open_pages(4);
   (void)take(PAGE);
-  tarn__extent *b = take(PAGE);
-  tarn__extent *c = take(2 * PAGE);
+  tarn__pool_extent *b = take(PAGE);
+  tarn__pool_extent *c = take(2 * PAGE);
   give(b);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *page = tarn__extents_strip(&extents, PAGE);
+  tarn__pool_extent *page = tarn__extents_strip(&extents, PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
   tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
   give(c);
-  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE, GRANULE, 0);
+  tarn__pool_extent_plan p = tarn__extents_plan(&extents, 3 * PAGE, GRANULE, 0);
   ck_assert_uint_eq(p.from, BASE + PAGE);
   ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
   end();
@@ -320,9 +321,10 @@ START_TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
   open_pages(2);
   (void)take(PAGE);
   uint64_t last = 9;
-  tarn__extent_plan p = tarn__extents_plan(&extents, 3 * PAGE + 1, PAGE, 0);
+  tarn__pool_extent_plan p =
+      tarn__extents_plan(&extents, 3 * PAGE + 1, PAGE, 0);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *e = tarn__extents_claim(&extents, &p, 3 * PAGE + 1, &last);
+  tarn__pool_extent *e = tarn__extents_claim(&extents, &p, 3 * PAGE + 1, &last);
   ck_assert_uint_eq(last, 0);
   ck_assert_uint_eq(open_bytes(), 0);
   ck_assert_ptr_null(take(1));
@@ -338,14 +340,14 @@ END_TEST
 START_TEST(only_whole_open_pages_are_stripped) {
   begin();
   open_pages(3);
-  tarn__extent *a = take(GRANULE);
-  tarn__extent *b = take(3 * PAGE - 2 * GRANULE);
-  tarn__extent *c = take(GRANULE);
+  tarn__pool_extent *a = take(GRANULE);
+  tarn__pool_extent *b = take(3 * PAGE - 2 * GRANULE);
+  tarn__pool_extent *c = take(GRANULE);
   require(tarn__extents_reserve(&extents, 0));
   ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
   give(b);
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *page = tarn__extents_strip(&extents, 5 * PAGE);
+  tarn__pool_extent *page = tarn__extents_strip(&extents, 5 * PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
   tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
@@ -362,17 +364,18 @@ START_TEST(a_run_is_stripped_whoever_has_its_holes) {
   begin();
   open_pages(3);
   (void)take(GRANULE);
-  tarn__extent *a = take(PAGE + GRANULE);
-  tarn__extent *b = take(2 * PAGE - 2 * GRANULE);
+  tarn__pool_extent *a = take(PAGE + GRANULE);
+  tarn__pool_extent *b = take(2 * PAGE - 2 * GRANULE);
   give_of(a, 7);
-  tarn__extent *hole = give_of(b, 8);
-  tarn__extent_run run = tarn__extents_run(hole);
+  tarn__pool_extent *hole = give_of(b, 8);
+  tarn__pool_extent_run run = tarn__extents_run(hole);
   ck_assert_uint_eq(run.from, BASE + GRANULE);
   ck_assert_uint_eq(run.to, BASE + 3 * PAGE);
-  tarn__waits waits;
+  tarn__pool_waits waits;
   uint64_t cursor = 0;
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *e = tarn__extents_strip_run(&extents, &cursor, PAGE, &waits);
+  tarn__pool_extent *e =
+      tarn__extents_strip_run(&extents, &cursor, PAGE, &waits);
   ck_assert_uint_eq(e->offset, BASE + PAGE);
   ck_assert_uint_eq(e->size, PAGE);
   ck_assert_uint_eq(cursor, BASE + 2 * PAGE);
@@ -389,7 +392,7 @@ START_TEST(a_run_is_stripped_whoever_has_its_holes) {
   ck_assert_ptr_null(tarn__extents_strip_run(&extents, &cursor, PAGE, &waits));
   ck_assert_uint_eq(cursor, UINT64_MAX);
   // What is lost is nobody's plan.
-  tarn__extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
+  tarn__pool_extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
   ck_assert_uint_ge(p.from, BASE + 2 * PAGE);
   end();
 }
@@ -408,7 +411,7 @@ END_TEST
 enum { STREAMS = 3 };  // serials 0 to 2; 0: none
 
 typedef struct model {
-  tarn__extent *blocks[BLOCKS];
+  tarn__pool_extent *blocks[BLOCKS];
   uint64_t streams[BLOCKS];
   size_t count;
   uint64_t most_streams;
@@ -421,7 +424,7 @@ static size_t unit_of(uint64_t offset) {
   return (size_t)(offset - BASE) / GRANULE;
 }
 
-static void mark(model *m, const tarn__extent *e, bool taken) {
+static void mark(model *m, const tarn__pool_extent *e, bool taken) {
   for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
     require(m->taken[u] != taken);
     require(m->backed[u * GRANULE / PAGE]);
@@ -429,13 +432,13 @@ static void mark(model *m, const tarn__extent *e, bool taken) {
   }
 }
 
-static void mark_user(model *m, const tarn__extent *e, uint64_t serial) {
+static void mark_user(model *m, const tarn__pool_extent *e, uint64_t serial) {
   for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++)
     m->used_by[u] = serial;
 }
 
 // Nobody but |serial| and |last| may be at work in a block.
-static void require_ordered(const model *m, const tarn__extent *e,
+static void require_ordered(const model *m, const tarn__pool_extent *e,
                             uint64_t serial, uint64_t last) {
   for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
     uint64_t user = m->used_by[u];
@@ -457,7 +460,7 @@ static bool has_room(const model *m, size_t size, size_t align) {
   return false;
 }
 
-static void back_pages(model *m, const tarn__extent_plan *p, bool backed) {
+static void back_pages(model *m, const tarn__pool_extent_plan *p, bool backed) {
   require(p->from < p->to && p->from % PAGE == 0 && p->to % PAGE == 0);
   for (uint64_t at = p->from; at < p->to; at += PAGE) {
     require(m->backed[unit_of(at) * GRANULE / PAGE] != backed);
@@ -465,12 +468,12 @@ static void back_pages(model *m, const tarn__extent_plan *p, bool backed) {
   }
 }
 
-static tarn__extent *grow_model(model *m, size_t size, size_t align,
-                                uint64_t serial, uint64_t *last) {
+static tarn__pool_extent *grow_model(model *m, size_t size, size_t align,
+                                     uint64_t serial, uint64_t *last) {
   require(tarn__extents_reserve(&extents, serial));
-  tarn__extent_plan p = tarn__extents_plan(&extents, size, align, serial);
+  tarn__pool_extent_plan p = tarn__extents_plan(&extents, size, align, serial);
   if (p.bare == NULL) return NULL;
-  tarn__extent *e = tarn__extents_claim(&extents, &p, size, last);
+  tarn__pool_extent *e = tarn__extents_claim(&extents, &p, size, last);
   if (rand() % 4 == 0) {
     tarn__extents_unclaim(&extents, e, &p, *last, TARN__EXTENT_BARE);
     return NULL;
@@ -487,7 +490,8 @@ static void try_take(model *m, size_t size, size_t align) {
   if (m->count == BLOCKS) return;
   require(tarn__extents_reserve(&extents, serial));
   bool room = has_room(m, size, align);
-  tarn__extent *e = tarn__extents_take(&extents, size, align, serial, &last);
+  tarn__pool_extent *e =
+      tarn__extents_take(&extents, size, align, serial, &last);
   require(m->most_streams > 1 || (e != NULL) == room);
   if (e == NULL && rand() % 2) {
     e = tarn__extents_take_any(&extents, size, align, &last);
@@ -516,7 +520,7 @@ static void give_any(model *m) {
 static void resize_any(model *m, size_t size) {
   if (m->count == 0) return;
   size_t at = (size_t)rand() % m->count;
-  tarn__extent *e = m->blocks[at];
+  tarn__pool_extent *e = m->blocks[at];
   require(tarn__extents_reserve(&extents, m->streams[at]));
   mark(m, e, false);
   mark_user(m, e, m->streams[at]);
@@ -527,8 +531,8 @@ static void resize_any(model *m, size_t size) {
 }
 
 // Whoever may be at work in |e| is waited for.
-static void require_waited(const model *m, const tarn__extent *e,
-                           const tarn__waits *waits) {
+static void require_waited(const model *m, const tarn__pool_extent *e,
+                           const tarn__pool_waits *waits) {
   if (waits->count > TARN__WAITS) return;
   for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
     bool found = m->used_by[u] == 0;
@@ -543,9 +547,9 @@ static void strip_some(model *m) {
   uint64_t cursor = PAGE * ((uint64_t)rand() % 3);
   uint64_t behind = cursor;
   bool of_any = rand() % 2 != 0;
-  tarn__waits waits = {.count = 0};
+  tarn__pool_waits waits = {.count = 0};
   require(tarn__extents_reserve(&extents, 0));
-  tarn__extent *e =
+  tarn__pool_extent *e =
       of_any ? tarn__extents_strip_run(&extents, &cursor, most, &waits)
              : tarn__extents_strip(&extents, most);
   if (e == NULL) return;
@@ -555,7 +559,7 @@ static void strip_some(model *m) {
   mark_user(m, e, 0);
   mark(m, e, true);
   mark(m, e, false);
-  tarn__extent_plan p = {.from = e->offset, .to = e->offset + e->size};
+  tarn__pool_extent_plan p = {.from = e->offset, .to = e->offset + e->size};
   back_pages(m, &p, false);
   tarn__extents_end_strip(&extents, e, TARN__EXTENT_BARE);
 }

@@ -123,7 +123,7 @@ START_TEST(a_child_may_end_its_parent_s_pool) {
 }
 END_TEST
 
-// --- a thread's seat -------------------------------------------------------
+// --- a thread's slot -------------------------------------------------------
 
 enum { PLAYED = 4096, STEPS = 20000 };
 
@@ -142,7 +142,8 @@ static void *learn(void *unused) {
   return status == TARN_OK ? NULL : &block;
 }
 
-// What owns a gate in the child owns none that a thread of the parent left.
+// A thread that owns a lock in the child owns none that a thread of the parent
+// left.
 static void take_what_is_expected(void) {
   tarn_pool *own = NULL;
   tarn_block mine;
@@ -156,7 +157,7 @@ static void take_what_is_expected(void) {
   MUST(mine.pool == NULL);
 }
 
-START_TEST(a_child_owns_no_gate_of_its_parent) {
+START_TEST(a_child_owns_no_lock_of_its_parent) {
   pthread_t thread;
   void *failed = NULL;
   pool = host_pool("arena_pool");
@@ -228,7 +229,7 @@ START_TEST(a_torn_pool_is_left_behind) {
   assert_ok(tarn_device_open("fake:0", &device));
   pool = pool_at(tarn_place_on(device));
   block = take(pool, 100);
-  tarn__gate_enter(&pool->gate);
+  tarn__biased_lock_enter(&pool->lock);
   pool->current->type = NULL;  // half done
   fork_and_run(close_the_parent_s);
   _exit(0);
@@ -259,7 +260,7 @@ int main(void) {
   Suite *suite = suite_create("pool: forks");
   ADD_CASE(suite, "a parent's pool", a_child_cannot_use_its_parent_s_pool,
            a_child_may_end_its_parent_s_pool,
-           a_child_owns_no_gate_of_its_parent);
+           a_child_owns_no_lock_of_its_parent);
   ADD_CASE(suite, "among threads", a_fork_may_come_at_any_time);
   ADD_CASE(suite, "torn and stale", a_torn_pool_is_left_behind,
            a_parent_s_stream_is_refused_in_a_child);

@@ -446,12 +446,12 @@ START_TEST(steps_are_learned_in_it) {
     for (size_t i = 0; i < 20; i++)
       give(blocks[i]);
   }
-  ck_assert_ptr_nonnull(pool->play.stage);
+  ck_assert_ptr_nonnull(pool->cursor.layout);
   assert_ok(tarn__front_check(pool));
   pool->decay.high = SLAB;
   tarn__decay_tend(pool);  // periods without any need: nothing can go back
   tarn__decay_tend(pool);
-  ck_assert_ptr_nonnull(pool->play.stage);
+  ck_assert_ptr_nonnull(pool->cursor.layout);
   tarn_block all = take(pool, SLAB - 4096);
   give(all);
   assert_ok(tarn_pool_decay(pool, 1));

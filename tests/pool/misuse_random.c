@@ -136,7 +136,7 @@ static const char *tag_around(tarn_addr address) {
   return NULL;
 }
 
-static const tarn__piece *piece_of(const out_block *o) {
+static const tarn__pool_piece *piece_of(const out_block *o) {
   return tarn__pieces_at(&t.pool->pieces, o->block.id);
 }
 

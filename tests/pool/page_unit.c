@@ -278,7 +278,8 @@ START_TEST(a_trim_forgets_sizes_that_are_not_out) {
   ck_assert_uint_gt(tarn_host_memory(), held + 500 * sizeof(void *));
   assert_ok(tarn_pool_trim(pool, 0));
   // Records of pieces stay for the next ones; classes do not.
-  size_t records = 512 * sizeof(tarn__piece) + 2048 * sizeof(uint32_t) + 512;
+  size_t records =
+      512 * sizeof(tarn__pool_piece) + 2048 * sizeof(uint32_t) + 512;
   ck_assert_uint_le(tarn_host_memory(), held + records);
   assert_ok(tarn__front_check(pool));
   give(kept);

@@ -180,7 +180,8 @@ static void expect_hit(pool_model *m, model_block *b, unsigned stream,
 // What is not aligned as it comes is given back, and more is asked for: from
 // then on at once.
 static void expect_miss(pool_model *m, model_block *b) {
-  const tarn__piece *piece = tarn__pieces_at(&m->pool->pieces, b->block.id);
+  const tarn__pool_piece *piece =
+      tarn__pieces_at(&m->pool->pieces, b->block.id);
   bool padded = piece->base_size != b->block.size;
   bool expected = b->align > m->aligns;
   b->held = b->block.size + (padded ? b->align : 0);

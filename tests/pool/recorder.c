@@ -3,7 +3,7 @@
 
 #include "support/run.h"
 
-static tarn__recorder recorder;
+static tarn__pool_recorder recorder;
 
 static void setup(void) {
   tarn__recorder_restart(&recorder, 0);
@@ -14,7 +14,7 @@ static void teardown(void) {
 }
 
 static uint64_t taken(size_t size) {
-  tarn__note note = {.size = size};
+  tarn__pool_note note = {.size = size};
   return tarn__recorder_alloc(&recorder, &note);
 }
 

@@ -162,7 +162,7 @@ static struct {
   tarn_pool *pool;
   pthread_t thread;
   atomic_bool done;
-  const tarn__supply_calls *calls;
+  const tarn__pool_supply_calls *calls;
 } rival;
 
 static void *reserve_a_part(void *context) {
@@ -201,7 +201,7 @@ static void leave_half(void) {
   fake.capacity = 8 * MIB;
 }
 
-static tarn_status exchange_and_give(const tarn__supply *supply,
+static tarn_status exchange_and_give(const tarn__pool_supply *supply,
                                      uint64_t serial, tarn_addr addr,
                                      size_t size) {
   rival.pool->supply.calls = rival.calls;
@@ -213,7 +213,7 @@ static tarn_status exchange_and_give(const tarn__supply *supply,
 START_TEST(an_exchange_ends_what_was_kept_before) {
   arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
   assert_ok(tarn_pool_reserve(at.pool, MIB));
-  tarn__supply_calls calls = *at.pool->supply.calls;
+  tarn__pool_supply_calls calls = *at.pool->supply.calls;
   calls.give = exchange_and_give;
   rival.pool = at.pool;
   rival.calls = at.pool->supply.calls;

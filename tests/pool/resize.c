@@ -121,7 +121,7 @@ START_TEST(a_block_may_become_small_or_large) {
 }
 END_TEST
 
-static void check_books(const char *name) {
+static void check_counts(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
   tarn_tag tag = tag_of("cache");
   tarn_block block = take_tagged(p.pool, 1000, tag);
@@ -150,7 +150,7 @@ static void check_books(const char *name) {
 
 START_TEST(what_it_has_is_accounted) {
   for (int i = 0; i < ARENA_DEVICES; i++)
-    check_books(arena_devices[i]);
+    check_counts(arena_devices[i]);
 }
 END_TEST
 

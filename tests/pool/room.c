@@ -1,5 +1,5 @@
 // Requests for more than there is: they are refused before anything is
-// reserved, entered or mapped for them, and books grow with what is mapped.
+// reserved, entered or mapped for them, and metadata grows with what is mapped.
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -21,25 +21,25 @@ enum { STRATEGIES = sizeof strategies / sizeof *strategies, KEEPING = 2 };
 static const int EXACT = STRATEGIES - 1;
 
 // What must be the same before and after a request that is refused.
-typedef struct books {
+typedef struct counts {
   size_t host;
   tarn_pool_stats stats;
-} books;
+} counts;
 
-static books books_of(tarn_pool *pool) {
-  return (books){.host = tarn_host_memory(), .stats = stats_of(pool)};
+static counts counts_of(tarn_pool *pool) {
+  return (counts){.host = tarn_host_memory(), .stats = stats_of(pool)};
 }
 
-static void assert_same_books(tarn_pool *pool, books before) {
-  books now = books_of(pool);
+static void assert_same_counts(tarn_pool *pool, counts before) {
+  counts now = counts_of(pool);
   ck_assert_uint_eq(now.host, before.host);
   assert_same_stats(now.stats, before.stats);
 }
 
 static void assert_refused(tarn_pool *pool, size_t size) {
-  books before = books_of(pool);
+  counts before = counts_of(pool);
   refuse(pool, size, 0, TARN_FULL);
-  assert_same_books(pool, before);
+  assert_same_counts(pool, before);
 }
 
 // --- more than the device has ----------------------------------------------
@@ -157,8 +157,8 @@ END_TEST
 
 // A supply whose answer is late: something has been done when it comes.
 static struct {
-  tarn__supply_calls calls;
-  const tarn__supply_calls *real;
+  tarn__pool_supply_calls calls;
+  const tarn__pool_supply_calls *real;
   tarn_pool *pool;
   tarn_status (*act)(tarn_pool *pool);  // once, by another thread
 } late;
@@ -169,8 +169,8 @@ static void *act(void *context) {
   return NULL;
 }
 
-static tarn_status answer_late(const tarn__supply *supply, size_t *out_total,
-                               size_t *out_free) {
+static tarn_status answer_late(const tarn__pool_supply *supply,
+                               size_t *out_total, size_t *out_free) {
   tarn_status status = late.real->memory(supply, out_total, out_free);
   if (late.act != NULL) {
     pthread_t thread;
@@ -266,10 +266,10 @@ END_TEST
 START_TEST(a_block_does_not_grow_beyond_what_there_is) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block block = take(p.pool, (size_t)4 * MIB);
-  books before = books_of(p.pool);
+  counts before = counts_of(p.pool);
   size_t size = p.available * 3 / 2;
   assert_status(tarn_pool_resize(&block, size, NULL), TARN_FULL);
-  assert_same_books(p.pool, before);
+  assert_same_counts(p.pool, before);
   ck_assert_uint_ge(block.size, (size_t)4 * MIB);
   give(block);
   close_arena(&p);
@@ -283,9 +283,9 @@ START_TEST(who_cannot_wake_stays_asleep) {
   assert_ok(tarn_pool_sleep(p.pool, tag, TARN_SLEEP_DROP));
   tarn_addr others = 0;
   assert_ok(tarn_device_allocate(p.place, (size_t)40 * MIB, &others));
-  books before = books_of(p.pool);
+  counts before = counts_of(p.pool);
   assert_status(tarn_pool_wake(p.pool, tag), TARN_FULL);
-  assert_same_books(p.pool, before);
+  assert_same_counts(p.pool, before);
   assert_ok(tarn__front_check(p.pool));
   assert_ok(tarn_device_deallocate(p.place, others, (size_t)40 * MIB));
   assert_ok(tarn_pool_wake(p.pool, tag));
@@ -385,7 +385,7 @@ END_TEST
 
 // --- alignments ------------------------------------------------------------
 
-// Books grow with what is mapped, wherever that is.
+// Metadata grows with what is mapped, wherever that is.
 START_TEST(alignments_cost_addresses_only) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block first = take(p.pool, 4096);
@@ -432,7 +432,7 @@ END_TEST
 
 // --- pages -----------------------------------------------------------------
 
-static void prepare(tarn__pages *pages, uint64_t from, uint64_t to) {
+static void prepare(tarn__pool_pages *pages, uint64_t from, uint64_t to) {
   require(tarn__pages_prepare(pages, from, to));
 }
 
@@ -440,7 +440,7 @@ START_TEST(pages_stand_in_leaves) {
   static const uint64_t far = UINT64_C(1) << 44;
   const size_t leaf = TARN__LEAF_PAGES;
   size_t rest = tarn_host_memory();
-  tarn__pages pages = {.leaves = NULL};
+  tarn__pool_pages pages = {.leaves = NULL};
   prepare(&pages, far + 10, far + 20);
   for (uint64_t i = far + 10; i < far + 20; i++)
     tarn__pages_set(&pages, i, i - far);
@@ -480,7 +480,7 @@ START_TEST(pages_stand_in_leaves) {
 END_TEST
 
 static void fill_pages(void *context) {
-  tarn__pages pages = {.leaves = NULL};
+  tarn__pool_pages pages = {.leaves = NULL};
   (void)context;
   if (!tarn__pages_prepare(&pages, 2000, 2001)) return;
   tarn__pages_set(&pages, 2000, 5);

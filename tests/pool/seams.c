@@ -1,5 +1,5 @@
 // Where learned steps meet what else a pool does: counters that are switched,
-// debugging, other threads while a stage is set up, a device that is full.
+// debugging, other threads while a layout is set up, a device that is full.
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
@@ -17,7 +17,7 @@ static arena_place at;
 static tarn_tag tag;
 static tarn_block out[BLOCKS];
 
-// Small blocks, but a stage of them is a large one: so the device is asked for
+// Small blocks, but a layout of them is a large one: so the device is asked for
 // it. In all they are less than fake:0 gives at once.
 static size_t size_of(size_t i) {
   return (i % 7 + 1) * 6000 + i;
@@ -50,17 +50,17 @@ static void play_step(void) {
   give_all();
 }
 
-static const tarn__stage *stage(void) {
-  return at.pool->play.stage;
+static const tarn__pool_step_layout *layout(void) {
+  return at.pool->cursor.layout;
 }
 
 static void learn(void) {
-  for (size_t i = 0; i < STEPS_TO_LEARN && stage() == NULL; i++)
+  for (size_t i = 0; i < STEPS_TO_LEARN && layout() == NULL; i++)
     play_step();
-  ck_assert_msg(stage() != NULL, "%s: %s", at.name, tarn_last_error());
+  ck_assert_msg(layout() != NULL, "%s: %s", at.name, tarn_last_error());
 }
 
-// Up to the moment at which the next request would set the stage up.
+// Up to the moment at which the next request would set the layout up.
 static void learn_until_due(void) {
   for (size_t i = 0; i < STEPS_TO_LEARN; i++) {
     play_step();
@@ -71,7 +71,7 @@ static void learn_until_due(void) {
 
 // --- counters --------------------------------------------------------------
 
-START_TEST(tags_that_are_switched_on_before_a_stage_are_counted) {
+START_TEST(tags_that_are_switched_on_before_a_layout_are_counted) {
   open_on(arena_devices[_i]);
   assert_ok(tarn_pool_account(at.pool, 0));
   learn_until_due();
@@ -98,31 +98,32 @@ static size_t count_events(void) {
   return of_blocks;
 }
 
-START_TEST(events_that_are_switched_on_before_a_stage_are_kept) {
+START_TEST(events_that_are_switched_on_before_a_layout_are_kept) {
   open_on(arena_devices[_i]);
   learn_until_due();
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   play_step();
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   ck_assert_uint_eq(count_events(), 2 * BLOCKS);
   close_all();
 }
 END_TEST
 
-// --- while the device is asked for a stage ---------------------------------
+// --- while the device is asked for a layout ---------------------------------
 
-static const tarn__supply_calls *real_calls;
+static const tarn__pool_supply_calls *real_calls;
 static void (*meanwhile)(void);  // once, in the device's next call
 
-static tarn_status take_from_device(const tarn__supply *supply, uint64_t serial,
-                                    size_t size, tarn_addr *out_addr) {
+static tarn_status take_from_device(const tarn__pool_supply *supply,
+                                    uint64_t serial, size_t size,
+                                    tarn_addr *out_addr) {
   void (*now)(void) = meanwhile;
   meanwhile = NULL;
   if (now != NULL) now();
   return real_calls->take(supply, serial, size, out_addr);
 }
 
-// The pool may hold as much as it once needed, so that no stage is struck for
+// The pool may hold as much as it once needed, so that no layout is dropped for
 // the sake of memory.
 static void raise_peak(void) {
   tarn_block blocks[8];
@@ -135,7 +136,7 @@ static void raise_peak(void) {
 
 // What is done then is done by this thread: the lock is nobody's.
 static void learn_and_meanwhile(void (*what)(void)) {
-  static tarn__supply_calls calls;
+  static tarn__pool_supply_calls calls;
   open_on("fake:0");
   raise_peak();
   learn_until_due();
@@ -150,7 +151,7 @@ static void learn_and_meanwhile(void (*what)(void)) {
   give(first);
 }
 
-START_TEST(two_threads_set_a_stage_up) {
+START_TEST(two_threads_set_a_layout_up) {
   learn_and_meanwhile(learn);
   assert_ok(tarn__front_check(at.pool));
   play_step();
@@ -163,9 +164,9 @@ static void switch_events_on(void) {
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
 }
 
-START_TEST(events_are_switched_on_while_a_stage_is_set_up) {
+START_TEST(events_are_switched_on_while_a_layout_is_set_up) {
   learn_and_meanwhile(switch_events_on);
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   ck_assert_uint_eq(count_events(), 2);
   close_all();
 }
@@ -208,8 +209,8 @@ START_TEST(who_gives_up_takes_the_other_one_along) {
   sem_init(&other.may_go_on, 0, 0);
   learn_and_meanwhile(let_other_learn);
   assert_ok(tarn__front_check(at.pool));
-  for (size_t i = 0; stage() != NULL && i < stage()->event_count; i++) {
-    const tarn__stage_event *e = &stage()->events[i];
+  for (size_t i = 0; layout() != NULL && i < layout()->event_count; i++) {
+    const tarn__pool_step_event *e = &layout()->events[i];
     ck_assert_uint_ge(e->piece->size, e->size);
     ck_assert_uint_ne(e->size, 0);
   }
@@ -223,9 +224,9 @@ static void debug_on(void) {
   assert_ok(tarn_pool_debug(at.pool, &options));
 }
 
-START_TEST(debugging_begins_while_a_stage_is_set_up) {
+START_TEST(debugging_begins_while_a_layout_is_set_up) {
   learn_and_meanwhile(debug_on);
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn_pool_debug(at.pool, NULL));
   close_all();
 }
@@ -239,25 +240,25 @@ static void switch_strategy(void) {
   assert_ok(tarn_pool_use(at.place, "page_unit_pool"));
 }
 
-START_TEST(others_trim_and_switch_while_a_stage_is_set_up) {
+START_TEST(others_trim_and_switch_while_a_layout_is_set_up) {
   learn_and_meanwhile(_i == 0 ? trim_all : switch_strategy);
   assert_ok(tarn__front_check(at.pool));
-  ck_assert(_i == 0 || stage() == NULL);
+  ck_assert(_i == 0 || layout() == NULL);
   close_all();
 }
 END_TEST
 
 // --- a device that is full -------------------------------------------------
 
-// The stage has a hole that would do, and no memory to give back.
-START_TEST(a_full_device_strikes_the_stage) {
+// The layout has a hole that would do, and no memory to give back.
+START_TEST(a_full_device_strikes_the_layout) {
   open_on(arena_devices[_i]);
   learn();
   for (size_t i = 0; i < 10; i++)
     play_step();
   out[0] = take_tagged(at.pool, size_of(0), tag);
   assert_ok(tarn_pool_limit(at.pool, stats_of(at.pool).reserved_bytes));
-  size_t idle = stage()->size - size_of(0);
+  size_t idle = layout()->size - size_of(0);
   tarn_block block = take(at.pool, idle / 4);
   assert_ok(tarn__front_check(at.pool));
   give(block);
@@ -268,7 +269,7 @@ START_TEST(a_full_device_strikes_the_stage) {
 END_TEST
 
 // The pool may grow, but the device has no more.
-START_TEST(a_device_without_more_strikes_the_stage) {
+START_TEST(a_device_without_more_strikes_the_layout) {
   open_on("fake:0");
   learn();
   out[0] = take_tagged(at.pool, size_of(0), tag);
@@ -285,7 +286,7 @@ END_TEST
 
 // --- texts -----------------------------------------------------------------
 
-START_TEST(what_was_freed_on_stage_is_told_once) {
+START_TEST(what_was_freed_on_layout_is_told_once) {
   open_on(arena_devices[_i]);
   learn();
   take_all();
@@ -312,8 +313,9 @@ static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
   return false;
 }
 
-static tarn_status give_to_device(const tarn__supply *supply, uint64_t serial,
-                                  tarn_addr addr, size_t size) {
+static tarn_status give_to_device(const tarn__pool_supply *supply,
+                                  uint64_t serial, tarn_addr addr,
+                                  size_t size) {
   wait_in_the_device();
   return real_calls->give(supply, serial, addr, size);
 }
@@ -333,7 +335,7 @@ static void *release_late(void *unused) {
 }
 
 START_TEST(an_owner_waits_before_the_program_is_asked) {
-  static tarn__supply_calls calls;
+  static tarn__pool_supply_calls calls;
   pthread_t late;
   sem_init(&other.asks, 0, 0);
   sem_init(&other.may_go_on, 0, 0);
@@ -367,18 +369,19 @@ int main(void) {
   Suite *suite = suite_create("pool seams");
   TCase *tc = tcase_create("seams");
   tcase_set_timeout(tc, 60);
-  tcase_add_loop_test(tc, tags_that_are_switched_on_before_a_stage_are_counted,
+  tcase_add_loop_test(tc, tags_that_are_switched_on_before_a_layout_are_counted,
                       0, ARENA_DEVICES);
-  tcase_add_loop_test(tc, events_that_are_switched_on_before_a_stage_are_kept,
+  tcase_add_loop_test(tc, events_that_are_switched_on_before_a_layout_are_kept,
                       0, ARENA_DEVICES);
-  tcase_add_test(tc, two_threads_set_a_stage_up);
-  tcase_add_test(tc, events_are_switched_on_while_a_stage_is_set_up);
+  tcase_add_test(tc, two_threads_set_a_layout_up);
+  tcase_add_test(tc, events_are_switched_on_while_a_layout_is_set_up);
   tcase_add_test(tc, who_gives_up_takes_the_other_one_along);
-  tcase_add_test(tc, debugging_begins_while_a_stage_is_set_up);
-  tcase_add_loop_test(tc, others_trim_and_switch_while_a_stage_is_set_up, 0, 2);
-  tcase_add_loop_test(tc, a_full_device_strikes_the_stage, 0, ARENA_DEVICES);
-  tcase_add_test(tc, a_device_without_more_strikes_the_stage);
-  tcase_add_loop_test(tc, what_was_freed_on_stage_is_told_once, 0,
+  tcase_add_test(tc, debugging_begins_while_a_layout_is_set_up);
+  tcase_add_loop_test(tc, others_trim_and_switch_while_a_layout_is_set_up, 0,
+                      2);
+  tcase_add_loop_test(tc, a_full_device_strikes_the_layout, 0, ARENA_DEVICES);
+  tcase_add_test(tc, a_device_without_more_strikes_the_layout);
+  tcase_add_loop_test(tc, what_was_freed_on_layout_is_told_once, 0,
                       ARENA_DEVICES);
   tcase_add_test(tc, an_owner_waits_before_the_program_is_asked);
   suite_add_tcase(suite, tc);

@@ -34,7 +34,7 @@ static scene open_scene(int device) {
   return s;
 }
 
-// Something went to sleep: the books say so, and all else is as it was.
+// Something went to sleep: the statistics say so, and all else is as it was.
 static size_t put_to_sleep(const scene *s, tarn_sleep_mode mode) {
   tarn_pool_stats before = stats_of(s->p.pool);
   assert_ok(tarn_pool_sleep(s->p.pool, s->tag, mode));

@@ -1,5 +1,5 @@
 // Sleep in any order, and when things fail: nothing that was to be kept is
-// lost, nothing leaks, and the books hold after each step.
+// lost, nothing leaks, and the statistics hold after each step.
 #include <stdio.h>
 
 #include "sleep_kit.h"
@@ -34,7 +34,7 @@ static void note(tarn_status status) {
   run.errors++;
 }
 
-static void check_books(void) {
+static void check_counts(void) {
   size_t asleep[TAGS] = {0};
   assert_ok(tarn__front_check(run.p.pool));
   require(stats_of(run.p.pool).live_blocks == run.count);
@@ -64,7 +64,7 @@ static void try_take(size_t size, unsigned tag, unsigned seed) {
     held *h = &run.blocks[run.count++];
     *h = (held){.block = block, .tag = tag, .seed = seed};
   }
-  check_books();
+  check_counts();
 }
 
 // Needs a device that is well.
@@ -90,7 +90,7 @@ static void drop(size_t index) {
   tarn_block block = run.blocks[index].block;
   run.blocks[index] = run.blocks[--run.count];
   note(tarn_pool_free(&block, NULL));
-  check_books();
+  check_counts();
   assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
 }
 
@@ -113,7 +113,7 @@ static void try_sleep(unsigned tag, tarn_sleep_mode mode) {
     h->asleep = true;
     if (mode == TARN_SLEEP_DROP) h->kept = false;
   }
-  check_books();
+  check_counts();
 }
 
 static tarn_status try_wake(unsigned tag) {
@@ -128,7 +128,7 @@ static tarn_status try_wake(unsigned tag) {
   for (size_t i = 0; status == TARN_OK && i < run.count; i++) {
     if (run.blocks[i].tag == tag) run.blocks[i].asleep = false;
   }
-  check_books();
+  check_counts();
   return status;
 }
 
@@ -164,7 +164,7 @@ static void take_any_step(size_t page, unsigned n) {
       break;
     case 2:
       note(tarn_pool_trim(run.p.pool, 0));
-      check_books();
+      check_counts();
       break;
     case 3:
     case 4:
@@ -344,7 +344,7 @@ START_TEST(too_much_to_save_is_refused) {
   (void)faults_disarm();
   assert_same_stats(stats_of(run.p.pool), before);
   ck_assert_uint_eq(tarn_host_memory(), host);
-  check_books();
+  check_counts();
   check_contents();
   drop_all();
   close_arena(&run.p);

@@ -138,7 +138,7 @@ START_TEST(replaced_strategies_are_part_of_it) {
 END_TEST
 
 // Without a ring a step that is learned is played: what was played is on the
-// books before they are copied.
+// statistics before they are copied.
 START_TEST(steps_that_are_played_are_seen) {
   scene s;
   if (!open_scene(&s, _i)) return;
@@ -157,7 +157,7 @@ START_TEST(steps_that_are_played_are_seen) {
       require(tarn_pool_free(&blocks[i], NULL) == TARN_OK);
   }
   bool learns = strcmp(strategy_at(_i), "arena_pool") == 0;
-  ck_assert_int_eq(s.pool->play.stage != NULL, learns);
+  ck_assert_int_eq(s.pool->cursor.layout != NULL, learns);
   tarn_trace *trace = trace_of(s.pool);
   check_state(s.pool, trace);
   tarn_trace_destroy(trace);

@@ -10,7 +10,7 @@ static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
 static tarn_pool *pool;
 static tarn_block kept[2];
 
-static void set_up(void) {
+static void install(void) {
   make_folder();
   pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -224,7 +224,7 @@ int main(void) {
   Suite *suite = suite_create("pool_snapshot_files");
   TCase *all = tcase_create("files");
   tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_checked_fixture(all, install, tear_down);
   tcase_add_loop_test(all, a_file_says_what_the_trace_does,
                       TARN_TRACE_FORMAT_TARN, TARN_TRACE_FORMAT_PYTORCH + 1);
   tcase_add_test(all, the_own_format_keeps_all);

@@ -14,13 +14,13 @@ static const char VARIABLE[] = "TARN_SNAPSHOT_ON_FULL";
 static tarn_pool *pool;
 static tarn_block kept;
 
-static void set_up(void) {
+static void install(void) {
   make_folder();
   listen_to_log();
 }
 
-// A pool with one block, and room for no other, whose strategy keeps no books.
-// One shot of it and no more.
+// A pool with one block, and room for no other, whose strategy keeps no
+// metadata. One shot of it and no more.
 static void fill_pool(void) {
   tarn__full_shot_period_ns = UINT64_MAX;
   pool = host_pool("no_pool");
@@ -262,7 +262,7 @@ static void refuse_scenario(void *context) {
     ck_assert_ptr_nonnull(strstr(tarn_last_error(), "no room for 4.88 KiB"));
     ck_assert_uint_eq(count_files() - files + told.count, 1);
   } else {
-    assert_status(status, TARN_E_NOMEM);  // which the pool's own books lack
+    assert_status(status, TARN_E_NOMEM);  // which the pool's own metadata lacks
   }
   assert_ok(tarn__front_check(pool));
 }
@@ -409,7 +409,7 @@ int main(int argc, char **argv) {
   Suite *suite = suite_create("pool_snapshot_full");
   TCase *all = tcase_create("full");
   tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_checked_fixture(all, install, tear_down);
   tcase_add_loop_test(all, it_holds_the_refusal_with_and_without_events, 0, 2);
   tcase_add_test(all, it_holds_the_refusal_of_several);
   tcase_add_test(all, a_small_ring_holds_it_too);

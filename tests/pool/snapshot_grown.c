@@ -19,7 +19,7 @@ static void open_pool(bool events) {
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | more));
 }
 
-static void set_up(void) {
+static void install(void) {
   make_folder();
   listen_to_log();
   tarn__full_shot_period_ns = UINT64_MAX;
@@ -93,7 +93,7 @@ END_TEST
 int main(void) {
   Suite *suite = suite_create("pool: snapshots of what cannot grow");
   TCase *all = tcase_create("grown");
-  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_checked_fixture(all, install, tear_down);
   tcase_add_loop_test(all, a_block_that_cannot_grow, 0, 2);
   tcase_add_test(all, a_place_that_is_taken_is_no_want_of_memory);
   tcase_add_loop_test(all, blocks_that_cannot_wake, 0, 2);

@@ -35,7 +35,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 static tarn_pool *pool;
 static tarn_block kept;
 
-static void set_up(void) {
+static void install(void) {
   make_folder();
   listen_to_log();
   pool = host_pool("arena_pool");
@@ -379,7 +379,7 @@ int main(void) {
   Suite *suite = suite_create("pool_snapshot_signal");
   TCase *all = tcase_create("signal");
   tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_checked_fixture(all, install, tear_down);
   tcase_add_test(all, a_signal_writes_each_pool);
   tcase_add_test(all, the_path_can_be_exchanged);
   tcase_add_test(all, only_one_signal_does_it);

@@ -67,8 +67,8 @@ END_TEST
 
 // As if a page had been taken out of its place, and its new place had failed.
 static void add_spare(tarn_pool *pool) {
-  tarn__arena *self = (tarn__arena *)(void *)pool->current;
-  tarn__regions *regions = &self->regions;
+  tarn__pool_arena *self = (tarn__pool_arena *)(void *)pool->current;
+  tarn__pool_regions *regions = &self->regions;
   size_t count = regions->spare_count;
   ck_assert_uint_gt(regions->spare_room, count);
   assert_ok(regions->supply->calls->create(regions->supply, regions->page,
@@ -112,9 +112,9 @@ START_TEST(spare_pages_of_two_arenas_lie_side_by_side) {
   tarn_block old = take_tagged(s.pool, MIB, tags[1]);
   assert_ok(tarn_pool_exchange(s.pool, "arena_pool:slack=64M"));
   tarn_block block = take_tagged(s.pool, MIB, tags[1]);
-  tarn__arena *first = (tarn__arena *)(void *)tarn_list_entry(
-      s.pool->replaced.next, tarn__strategy, node);
-  tarn__strategy *second = s.pool->current;
+  tarn__pool_arena *first = (tarn__pool_arena *)(void *)tarn_list_entry(
+      s.pool->replaced.next, tarn__pool_strategy, node);
+  tarn__pool_strategy *second = s.pool->current;
   s.pool->current = &first->base;
   add_spare(s.pool);
   s.pool->current = second;

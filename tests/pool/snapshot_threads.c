@@ -14,7 +14,7 @@ static tarn_pool *pool;
 static tarn_tag names[NAMES];
 static atomic_bool over;
 
-static void set_up(void) {
+static void install(void) {
   over = false;
   for (size_t i = 0; i < NAMES; i++)
     names[i] = tag_of((const char *[]){"a", "b", "c", "d"}[i]);
@@ -94,7 +94,7 @@ static void sleep_and_wake(tarn_tag tag) {
 }
 
 // Events may be switched, and the ring may be smaller than what is out.
-static void change_books(worker *w) {
+static void change_counts(worker *w) {
   static const uint32_t counters[] = {
       TARN_COUNT_DEFAULT, TARN_COUNT_EVENTS,
       TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS | TARN_COUNT_TIMES};
@@ -118,7 +118,7 @@ static void *meddle(void *context) {
         sleep_and_wake(names[below(w, NAMES)]);
         break;
       default:
-        if (!all_is_kept) change_books(w);
+        if (!all_is_kept) change_counts(w);
     }
   }
   return NULL;
@@ -176,7 +176,7 @@ int main(void) {
   Suite *suite = suite_create("pool: snapshots and threads");
   TCase *all = tcase_create("threads");
   tcase_set_timeout(all, 240);
-  tcase_add_checked_fixture(all, set_up, tear_down);
+  tcase_add_checked_fixture(all, install, tear_down);
   tcase_add_loop_test(all, each_is_as_of_one_moment, 0, 2);
   suite_add_tcase(suite, all);
   return run_pool_suite(suite);

@@ -41,14 +41,14 @@ static void play_step(void) {
   backward(0, BLOCKS);
 }
 
-static const tarn__stage *stage(void) {
-  return at.pool->play.stage;
+static const tarn__pool_step_layout *layout(void) {
+  return at.pool->cursor.layout;
 }
 
 static void learn(void) {
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
-  ck_assert_msg(stage() != NULL, "%s, %s: %s", at.name,
+  ck_assert_msg(layout() != NULL, "%s, %s: %s", at.name,
                 stream != NULL ? "on a stream" : "by the host",
                 tarn_last_error());
   assert_ok(tarn__front_check(at.pool));
@@ -145,7 +145,7 @@ START_TEST(peaks_count_what_lies_beside_the_step) {
   tarn_block beside = take(at.pool, 3000);
   for (size_t i = 0; i < 5; i++)
     play_step();
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
   ck_assert_uint_eq(stats_of(at.pool).live_peak_bytes, peak + 3000);
   give(beside);
   close_all();
@@ -173,7 +173,7 @@ static void run_misuse(void) {
   assert_ok(tarn_pool_block_of(at.pool, there.address, &found, NULL));
   ck_assert_uint_eq(found.id, there.id);
   ck_assert_uint_eq(found.generation, there.generation);
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
   backward(0, BLOCKS);
   for (size_t i = 0; i < BLOCKS; i++)
     assert_status(tarn_pool_free(&out[i], stream), TARN_E_INVALID);
@@ -183,7 +183,7 @@ static void run_misuse(void) {
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "untagged"));
 }
 
-START_TEST(misuse_is_stopped_on_stage) {
+START_TEST(misuse_is_stopped_on_layout) {
   in_case(_i, run_misuse);
 }
 END_TEST
@@ -199,7 +199,7 @@ static void run_by_address(void) {
                     TARN_E_INVALID);
     }
   }
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
 }
 
 START_TEST(blocks_can_be_freed_by_address) {
@@ -217,8 +217,8 @@ static void run_extra(void) {
     backward(0, BLOCKS);
     assert_ok(tarn__front_check(at.pool));
   }
-  ck_assert_ptr_nonnull(stage());
-  ck_assert_uint_ge(stage()->rounds, 5);
+  ck_assert_ptr_nonnull(layout());
+  ck_assert_uint_ge(layout()->rounds, 5);
 }
 
 START_TEST(what_comes_in_between_is_served_beside) {
@@ -235,8 +235,8 @@ static void run_early(void) {
     backward(0, BLOCKS - 3);
     assert_ok(tarn__front_check(at.pool));
   }
-  ck_assert_ptr_nonnull(stage());
-  ck_assert_uint_ge(stage()->rounds, 4);
+  ck_assert_ptr_nonnull(layout());
+  ck_assert_uint_ge(layout()->rounds, 4);
 }
 
 START_TEST(a_free_may_come_early) {
@@ -285,12 +285,12 @@ static void run_other(void) {
     for (size_t i = 0; i < BLOCKS; i++)
       give_on(blocks[i], stream);
   }
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   learn();
 }
 
-START_TEST(another_program_strikes_the_stage) {
+START_TEST(another_program_strikes_the_layout) {
   in_case(_i, run_other);
 }
 END_TEST
@@ -298,10 +298,10 @@ END_TEST
 static void run_trim(void) {
   learn();
   assert_ok(tarn_pool_trim(at.pool, stats_of(at.pool).reserved_bytes));
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
   forward(0, BLOCKS);
   assert_ok(tarn_pool_trim(at.pool, 0));
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   backward(0, BLOCKS);
   assert_ok(tarn_pool_trim(at.pool, 0));
@@ -311,7 +311,7 @@ static void run_trim(void) {
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
 
-START_TEST(trimming_gives_the_stage_back) {
+START_TEST(trimming_gives_the_layout_back) {
   in_case(_i, run_trim);
 }
 END_TEST
@@ -320,7 +320,7 @@ static void run_switch(void) {
   learn();
   forward(0, BLOCKS);
   assert_ok(tarn_pool_use(at.place, "page_unit_pool"));
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   backward(0, BLOCKS);
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
@@ -329,7 +329,7 @@ static void run_switch(void) {
   learn();
 }
 
-START_TEST(a_switch_strikes_the_stage) {
+START_TEST(a_switch_strikes_the_layout) {
   in_case(_i, run_switch);
 }
 END_TEST
@@ -338,32 +338,32 @@ static void run_resize(void) {
   learn();
   forward(0, BLOCKS);
   assert_ok(tarn_pool_resize(&out[4], size_of(4) / 2, stream));
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   backward(0, BLOCKS);
   learn();
 }
 
-START_TEST(resizing_strikes_the_stage) {
+START_TEST(resizing_strikes_the_layout) {
   in_case(_i, run_resize);
 }
 END_TEST
 
-// What is idle on the stage serves others before a request is refused.
+// What is idle on the layout serves others before a request is refused.
 static void run_limit(void) {
   learn();
   size_t reserved = stats_of(at.pool).reserved_bytes;
   assert_ok(tarn_pool_limit(at.pool, reserved));
   take_one(1);
   tarn_block large = take_on(at.pool, reserved / 2, stream);
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   give_on(large, stream);
   give_one(1);
   assert_ok(tarn_pool_limit(at.pool, 0));
 }
 
-START_TEST(a_limit_strikes_the_stage) {
+START_TEST(a_limit_strikes_the_layout) {
   open_on("cpu:0", false);
   run_limit();
   close_all();
@@ -378,8 +378,8 @@ static void run_streams(void) {
   assert_ok(tarn_stream_create(at.device, &other));
   learn();
   forward(0, BLOCKS);
-  give_on(out[BLOCKS - 2], other);  // 38: on the stage until then
-  ck_assert(stream != NULL ? stage() == NULL : true);
+  give_on(out[BLOCKS - 2], other);  // 38: on the layout until then
+  ck_assert(stream != NULL ? layout() == NULL : true);
   assert_ok(tarn__front_check(at.pool));
   for (size_t i = BLOCKS; i-- > 0;) {
     if (i % 3 != 0 && i != BLOCKS - 2) give_one(i);
@@ -388,7 +388,7 @@ static void run_streams(void) {
   assert_ok(tarn_stream_destroy(other));
 }
 
-START_TEST(another_stream_strikes_the_stage) {
+START_TEST(another_stream_strikes_the_layout) {
   in_case(_i, run_streams);
 }
 END_TEST
@@ -403,9 +403,9 @@ START_TEST(requests_of_other_streams_are_left_alone) {
     play_step();
     give_on(copy, other);
   }
-  ck_assert_ptr_nonnull(stage());
-  ck_assert_uint_eq(stage()->count, BLOCKS);
-  ck_assert_uint_gt(stage()->rounds, 0);
+  ck_assert_ptr_nonnull(layout());
+  ck_assert_uint_eq(layout()->count, BLOCKS);
+  ck_assert_uint_gt(layout()->rounds, 0);
   assert_ok(tarn_stream_destroy(other));
   close_all();
 }
@@ -423,7 +423,7 @@ START_TEST(tags_are_part_of_a_step) {
       give(blocks[i]);
     ck_assert_uint_eq(tag_stats_of(at.pool, tag).live_blocks, 0);
   }
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
   assert_status(tarn_pool_free_address(at.pool, blocks[1].address, NULL),
                 TARN_E_INVALID);
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "step"));
@@ -436,11 +436,11 @@ START_TEST(steps_zero_learns_none) {
   assert_ok(tarn_pool_use(at.place, "arena_pool:steps=0"));
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn_pool_use(at.place, "arena_pool:steps=39"));
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
-  ck_assert_ptr_null(stage());
+  ck_assert_ptr_null(layout());
   assert_ok(tarn_pool_use(at.place, "arena_pool:steps=40"));
   learn();
   close_all();
@@ -462,7 +462,7 @@ START_TEST(impossible_requests_match_nothing) {
     if (i % 3 == 0) give_one(i);
   }
   backward(0, BLOCKS);
-  ck_assert_ptr_nonnull(stage());
+  ck_assert_ptr_nonnull(layout());
   close_all();
 }
 END_TEST
@@ -474,17 +474,17 @@ int main(void) {
   tcase_add_loop_test(tc, a_step_that_repeats_is_learned, 0, CASES);
   tcase_add_loop_test(tc, the_books_are_right_at_any_moment, 0, CASES);
   tcase_add_test(tc, peaks_count_what_lies_beside_the_step);
-  tcase_add_loop_test(tc, misuse_is_stopped_on_stage, 0, CASES);
+  tcase_add_loop_test(tc, misuse_is_stopped_on_layout, 0, CASES);
   tcase_add_loop_test(tc, blocks_can_be_freed_by_address, 0, CASES);
   tcase_add_loop_test(tc, what_comes_in_between_is_served_beside, 0, CASES);
   tcase_add_loop_test(tc, a_free_may_come_early, 0, CASES);
   tcase_add_loop_test(tc, a_free_may_come_late, 0, CASES);
-  tcase_add_loop_test(tc, another_program_strikes_the_stage, 0, CASES);
-  tcase_add_loop_test(tc, trimming_gives_the_stage_back, 0, CASES);
-  tcase_add_loop_test(tc, a_switch_strikes_the_stage, 0, CASES);
-  tcase_add_loop_test(tc, resizing_strikes_the_stage, 0, CASES);
-  tcase_add_test(tc, a_limit_strikes_the_stage);
-  tcase_add_loop_test(tc, another_stream_strikes_the_stage, 0, CASES);
+  tcase_add_loop_test(tc, another_program_strikes_the_layout, 0, CASES);
+  tcase_add_loop_test(tc, trimming_gives_the_layout_back, 0, CASES);
+  tcase_add_loop_test(tc, a_switch_strikes_the_layout, 0, CASES);
+  tcase_add_loop_test(tc, resizing_strikes_the_layout, 0, CASES);
+  tcase_add_test(tc, a_limit_strikes_the_layout);
+  tcase_add_loop_test(tc, another_stream_strikes_the_layout, 0, CASES);
   tcase_add_test(tc, requests_of_other_streams_are_left_alone);
   tcase_add_test(tc, tags_are_part_of_a_step);
   tcase_add_test(tc, steps_zero_learns_none);

@@ -10,7 +10,7 @@ static struct {
   tarn_device *device;
   tarn_pool *pool;
   size_t errors;
-  size_t staged;  // steps that began with a stage
+  size_t laid_out;  // steps that began with a layout
 } run;
 
 static void note(tarn_status status) {
@@ -21,7 +21,7 @@ static void note(tarn_status status) {
 
 static void play_step(void) {
   tarn_block blocks[BLOCKS];
-  run.staged += run.pool->play.stage != NULL;
+  run.laid_out += run.pool->cursor.layout != NULL;
   for (size_t i = 0; i < BLOCKS; i++) {
     size_t size = (i % 7 + 1) * 6000 + i;
     note(tarn_pool_alloc(run.pool, size, 0, NULL, &blocks[i]));
@@ -71,7 +71,7 @@ static void prepare(const char *name) {
   fake_add();
   learn_on(name);
   ck_assert_uint_eq(run.errors, 0);
-  ck_assert_uint_gt(run.staged, 0);
+  ck_assert_uint_gt(run.laid_out, 0);
 }
 
 START_TEST(nothing_is_lost_without_host_memory_on_ranges) {

@@ -80,9 +80,9 @@ static void verify(const held *h) {
 }
 
 static void take_into(held *h, size_t size) {
-  const tarn__stage_event *before = pool->play.at;
+  const tarn__pool_step_event *before = pool->cursor.at;
   require(tarn_pool_alloc(pool, size, 0, NULL, &h->block) == TARN_OK);
-  played += pool->play.at == before + 1;
+  played += pool->cursor.at == before + 1;
   require(h->block.size >= size);
   h->size = size;
   h->mark = (unsigned char)random_below(256);

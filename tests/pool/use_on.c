@@ -216,7 +216,7 @@ START_TEST(one_stream_is_noted_once_and_in_place) {
     use_on(block, streams[2]);
     use_on(block, streams[3]);
   }
-  const tarn__piece *piece = tarn__pieces_at(&pool->pieces, block.id);
+  const tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
   ck_assert_uint_eq(tarn__uses_count(&piece->uses), 3);
   give_on(block, streams[0]);
   ck_assert_uint_eq(tarn_host_memory(), held);
@@ -403,7 +403,7 @@ START_TEST(the_host_s_uses_need_no_note) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, NULL);
-  const tarn__piece *piece = tarn__pieces_at(&pool->pieces, block.id);
+  const tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
   ck_assert(!tarn__uses_any(&piece->uses));
   give_on(block, streams[0]);
   close_all();
@@ -414,7 +414,7 @@ END_TEST
 START_TEST(a_block_that_another_thread_is_at_is_refused) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
-  tarn__piece *piece = tarn__pieces_at(&pool->pieces, block.id);
+  tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
   piece->resizing = true;
   assert_status(tarn_block_use_on(&block, streams[1]), TARN_E_STATE);
   assert_error_says("another thread");
@@ -457,7 +457,7 @@ START_TEST(without_host_memory_nothing_changes) {
   use_on(block, streams[1]);
   ck_assert(faults_disarm());
   ck_assert_uint_eq(tarn_host_memory(), held);
-  const tarn__piece *piece = tarn__pieces_at(&pool->pieces, block.id);
+  const tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
   ck_assert_uint_eq(tarn__uses_count(&piece->uses), 1);
   use_on(block, streams[2]);
   queue_use_at(block.address + 8, streams[2], "theirs ", out[2]);

@@ -63,24 +63,24 @@ static void expect(bool condition) {
   if (!condition) wrong++;
 }
 
-typedef struct lane {
+typedef struct worker {
   unsigned seed;
   tarn_stream *first;
-  tarn_stream *second;  // of this lane or of the next: shared by two threads
+  tarn_stream *second;  // of this worker or of the next: shared by two threads
   unsigned char in[PLACES][BYTES];
   unsigned char out[PLACES][BYTES];
-} lane;
+} worker;
 
-static lane lanes[WORKERS];
+static worker workers[WORKERS];
 
-static void check_places(lane *l) {
+static void check_places(worker *l) {
   expect(tarn_stream_synchronize(l->second) == TARN_OK);
   for (int i = 0; i < PLACES; i++)
     expect(memcmp(l->in[i], l->out[i], BYTES) == 0);
 }
 
 // Written by the first stream, read by the second, freed while both are at it.
-static void pass_on(lane *l, unsigned round) {
+static void pass_on(worker *l, unsigned round) {
   unsigned place = round % PLACES;
   tarn_block block;
   memset(l->in[place], (int)(l->seed + round), BYTES);
@@ -98,7 +98,7 @@ static void pass_on(lane *l, unsigned round) {
 }
 
 static void *work(void *context) {
-  lane *l = context;
+  worker *l = context;
   for (unsigned round = 0; round < ROUNDS; round++)
     pass_on(l, round);
   return NULL;
@@ -108,10 +108,10 @@ START_TEST(threads_share_streams_and_memory) {
   pthread_t threads[WORKERS];
   open_on("cpu:0", strategies[_i]);
   for (unsigned i = 0; i < WORKERS; i++) {
-    lanes[i].seed = i * 37;
-    lanes[i].first = streams[i % STREAMS];
-    lanes[i].second = streams[(i + 1) % STREAMS];
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &lanes[i]), 0);
+    workers[i].seed = i * 37;
+    workers[i].first = streams[i % STREAMS];
+    workers[i].second = streams[(i + 1) % STREAMS];
+    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
   }
   for (int i = 0; i < WORKERS; i++)
     pthread_join(threads[i], NULL);

@@ -99,7 +99,7 @@ static void check_blocks(tarn_pool *pool, const tarn_trace *trace) {
   for (size_t i = 0; i < trace->block_count; i++) {
     const tarn_trace_block *block = &trace->blocks[i];
     if (!is_out(block)) continue;
-    const tarn__piece *piece = tarn__front_at(pool, block->address);
+    const tarn__pool_piece *piece = tarn__front_at(pool, block->address);
     require(piece != NULL && piece->live);
     require(piece->requested == block->size);
   }

@@ -1,5 +1,4 @@
-// The gate of a pool: one thread at a time, whoever owns it, and whoever takes
-// it from its owner.
+// Biased locks: mutual exclusion, ownership, revocation, forks.
 #include <dlfcn.h>
 #include <errno.h>
 #include <sched.h>
@@ -9,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/gate.h"
+#include "base/biased_lock.h"
 #include "support/run.h"
 
 // --- a kernel that refuses fences ------------------------------------------
@@ -44,42 +43,42 @@ long syscall(long number, ...) {
 
 enum { OFTEN = 64, MANY = 300 };
 
-static tarn__gate gate;
-static size_t counter;  // plain: the gate guards it
+static tarn__biased_lock lock;
+static size_t counter;  // plain: the lock guards it
 
 static void set_up(void) {
-  tarn__gate_init(&gate);
+  tarn__biased_lock_init(&lock);
   counter = 0;
 }
 
 static void tear_down(void) {
-  tarn__gate_deinit(&gate);
+  tarn__biased_lock_deinit(&lock);
 }
 
-static const tarn__seat *owner_of(tarn__gate *g) {
+static const tarn__owner_slot *owner_of(tarn__biased_lock *g) {
   return atomic_load(&g->owner);
 }
 
-static bool is_shared(tarn__gate *g) {
-  return owner_of(g) == &tarn__gate_nobody;
+static bool is_shared(tarn__biased_lock *g) {
+  return owner_of(g) == &tarn__biased_lock_unowned;
 }
 
-static void pass(tarn__gate *g, size_t times) {
+static void pass(tarn__biased_lock *g, size_t times) {
   for (size_t i = 0; i < times; i++) {
-    tarn__gate_enter(g);
+    tarn__biased_lock_enter(g);
     counter++;
-    tarn__gate_leave(g);
+    tarn__biased_lock_leave(g);
   }
 }
 
 // Until the calling thread owns it.
-static void make_own(tarn__gate *g) {
-  for (size_t i = 0; i < (size_t)1 << 22 && owner_of(g) != tarn__gate_seat;
-       i++) {
-    tarn__gate_enter(g);
-    tarn__gate_leave(g);
+static void make_own(tarn__biased_lock *g) {
+  for (size_t i = 0;
+       i < (size_t)1 << 22 && owner_of(g) != tarn__biased_lock_slot; i++) {
+    tarn__biased_lock_enter(g);
+    tarn__biased_lock_leave(g);
   }
-  require(owner_of(g) == tarn__gate_seat);
+  require(owner_of(g) == tarn__biased_lock_slot);
 }
 
 static pthread_t start(void *(*run)(void *), void *data) {
@@ -93,7 +92,7 @@ static void *pass_once(void *data) {
   return NULL;
 }
 
-static void let_another_pass(tarn__gate *g) {
+static void let_another_pass(tarn__biased_lock *g) {
   pthread_join(start(pass_once, g), NULL);
 }
 
@@ -101,18 +100,18 @@ static void let_another_pass(tarn__gate *g) {
 
 START_TEST(a_thread_alone_comes_to_own_it) {
   set_up();
-  pass(&gate, OFTEN - 1);
-  ck_assert(is_shared(&gate));
-  ck_assert_ptr_null(tarn__gate_seat);
-  pass(&gate, 1);
-  ck_assert_ptr_nonnull(tarn__gate_seat);
-  ck_assert_ptr_eq(owner_of(&gate), tarn__gate_seat);
-  tarn__gate_enter(&gate);
-  ck_assert_ptr_eq(atomic_load(&tarn__gate_seat->inside), &gate);
-  ck_assert_int_eq(pthread_mutex_trylock(&gate.lock), 0);  // not by the mutex
-  pthread_mutex_unlock(&gate.lock);
-  tarn__gate_leave(&gate);
-  ck_assert_ptr_null(atomic_load(&tarn__gate_seat->inside));
+  pass(&lock, OFTEN - 1);
+  ck_assert(is_shared(&lock));
+  ck_assert_ptr_null(tarn__biased_lock_slot);
+  pass(&lock, 1);
+  ck_assert_ptr_nonnull(tarn__biased_lock_slot);
+  ck_assert_ptr_eq(owner_of(&lock), tarn__biased_lock_slot);
+  tarn__biased_lock_enter(&lock);
+  ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
+  ck_assert_int_eq(pthread_mutex_trylock(&lock.mutex), 0);  // not by the mutex
+  pthread_mutex_unlock(&lock.mutex);
+  tarn__biased_lock_leave(&lock);
+  ck_assert_ptr_null(atomic_load(&tarn__biased_lock_slot->inside));
   tear_down();
 }
 END_TEST
@@ -120,12 +119,12 @@ END_TEST
 START_TEST(another_takes_it_and_it_gets_harder_to_own) {
   set_up();
   for (size_t wanted = OFTEN; wanted < (size_t)OFTEN * 16; wanted *= 2) {
-    pass(&gate, wanted - 1);
-    ck_assert(is_shared(&gate));
-    pass(&gate, 1);
-    ck_assert(!is_shared(&gate));
-    let_another_pass(&gate);
-    ck_assert(is_shared(&gate));
+    pass(&lock, wanted - 1);
+    ck_assert(is_shared(&lock));
+    pass(&lock, 1);
+    ck_assert(!is_shared(&lock));
+    let_another_pass(&lock);
+    ck_assert(is_shared(&lock));
   }
   ck_assert_uint_eq(counter, (size_t)OFTEN * 15 + 4);
   tear_down();
@@ -135,27 +134,27 @@ END_TEST
 START_TEST(there_is_an_end_to_getting_harder) {
   set_up();
   for (int i = 0; i < 20; i++) {
-    make_own(&gate);
-    let_another_pass(&gate);
+    make_own(&lock);
+    let_another_pass(&lock);
   }
-  ck_assert_uint_eq(gate.wanted, 1 << 20);
+  ck_assert_uint_eq(lock.wanted, 1 << 20);
   tear_down();
 }
 END_TEST
 
-START_TEST(inside_one_gate_another_is_passed_by_the_mutex) {
-  static tarn__gate other;
+START_TEST(inside_one_lock_another_is_passed_by_the_mutex) {
+  static tarn__biased_lock other;
   set_up();
-  tarn__gate_init(&other);
-  make_own(&gate);
+  tarn__biased_lock_init(&other);
+  make_own(&lock);
   make_own(&other);
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   pass(&other, 1);
   ck_assert(is_shared(&other));
-  ck_assert_ptr_eq(atomic_load(&tarn__gate_seat->inside), &gate);
-  tarn__gate_leave(&gate);
+  ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
+  tarn__biased_lock_leave(&lock);
   make_own(&other);
-  tarn__gate_deinit(&other);
+  tarn__biased_lock_deinit(&other);
   tear_down();
 }
 END_TEST
@@ -166,31 +165,31 @@ static atomic_bool entered;
 
 static void *enter_and_tell(void *unused) {
   (void)unused;
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   atomic_store_explicit(&entered, true, memory_order_relaxed);
   require(counter == 1);
   counter = 2;
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   return NULL;
 }
 
 START_TEST(an_owner_that_is_inside_is_waited_for) {
   set_up();
-  make_own(&gate);
-  tarn__gate_enter(&gate);
+  make_own(&lock);
+  tarn__biased_lock_enter(&lock);
   counter = 0;
   pthread_t thread = start(enter_and_tell, NULL);
-  while (!is_shared(&gate))
+  while (!is_shared(&lock))
     sched_yield();
   usleep(20000);  // through its spins, its yields and some naps
   ck_assert(!atomic_load(&entered));
   counter = 1;
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   pthread_join(thread, NULL);
   ck_assert(atomic_load(&entered));
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   ck_assert_uint_eq(counter, 2);
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   tear_down();
 }
 END_TEST
@@ -203,9 +202,9 @@ static atomic_size_t owned;
 
 // So that it is owned and taken over and over.
 static void want_little(void) {
-  pthread_mutex_lock(&gate.lock);
-  gate.wanted = OFTEN;
-  pthread_mutex_unlock(&gate.lock);
+  pthread_mutex_lock(&lock.mutex);
+  lock.wanted = OFTEN;
+  pthread_mutex_unlock(&lock.mutex);
 }
 
 // Some threads come for long, and then own it; others come and go.
@@ -214,14 +213,14 @@ static void *come_and_go(void *data) {
   for (size_t round = 0; round < ROUNDS; round++) {
     size_t times = (round + number) % 8 == 0 ? 3000 : (round + number) % 5;
     for (size_t i = 0; i < times; i++) {
-      tarn__gate_enter(&gate);
+      tarn__biased_lock_enter(&lock);
       require(!atomic_load_explicit(&someone_is_inside, memory_order_relaxed));
       atomic_store_explicit(&someone_is_inside, true, memory_order_relaxed);
       counter++;
       atomic_store_explicit(&someone_is_inside, false, memory_order_relaxed);
-      tarn__gate_leave(&gate);
+      tarn__biased_lock_leave(&lock);
     }
-    if (owner_of(&gate) == tarn__gate_seat) atomic_fetch_add(&owned, 1);
+    if (owner_of(&lock) == tarn__biased_lock_slot) atomic_fetch_add(&owned, 1);
     atomic_fetch_add(&passed, times);
     if (times < 5) sched_yield();
     want_little();
@@ -239,9 +238,9 @@ START_TEST(one_thread_at_a_time_is_inside) {
     for (int i = 0; i < THREADS; i++)
       pthread_join(threads[i], NULL);
   }
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   ck_assert_uint_eq(counter, atomic_load(&passed));
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   ck_assert_uint_gt(atomic_load(&owned), 0);
   tear_down();
 }
@@ -250,33 +249,33 @@ END_TEST
 // --- waiting inside --------------------------------------------------------
 
 static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
-static bool is_ready;  // the gate guards it
+static bool is_ready;  // the lock guards it
 static atomic_bool waits;
 
 static void *get_ready(void *unused) {
   (void)unused;
   while (!atomic_load(&waits))
     sched_yield();
-  make_own(&gate);
-  tarn__gate_enter(&gate);  // as its owner, while the other waits
+  make_own(&lock);
+  tarn__biased_lock_enter(&lock);  // as its owner, while the other waits
   counter = 1;
   is_ready = true;
   pthread_cond_broadcast(&told);
   usleep(5000);  // it may not come in yet
   require(counter == 1);
   counter = 2;
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   return NULL;
 }
 
 static void wait_until_ready(void) {
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   atomic_store(&waits, true);
   while (!is_ready)
-    tarn__gate_wait(&gate, &told);
+    tarn__biased_lock_wait(&lock, &told);
   ck_assert_uint_eq(counter, 2);
   counter = 3;
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
 }
 
 START_TEST(a_holder_waits) {
@@ -290,7 +289,7 @@ END_TEST
 
 START_TEST(an_owner_waits) {
   set_up();
-  make_own(&gate);
+  make_own(&lock);
   pthread_t thread = start(get_ready, NULL);
   wait_until_ready();
   pthread_join(thread, NULL);
@@ -301,102 +300,102 @@ END_TEST
 // --- threads that end ------------------------------------------------------
 
 static void *own_both(void *data) {
-  tarn__gate *own = data;
+  tarn__biased_lock *own = data;
   if (own != NULL) make_own(own);
-  make_own(&gate);
-  return tarn__gate_seat;
+  make_own(&lock);
+  return tarn__biased_lock_slot;
 }
 
 static void *enter_what_was_left(void *data) {
-  tarn__gate *own = data;
+  tarn__biased_lock *own = data;
   make_own(own);
-  require(owner_of(&gate) == tarn__gate_seat);
-  tarn__gate_enter(&gate);
-  require(atomic_load(&tarn__gate_seat->inside) == &gate);
+  require(owner_of(&lock) == tarn__biased_lock_slot);
+  tarn__biased_lock_enter(&lock);
+  require(atomic_load(&tarn__biased_lock_slot->inside) == &lock);
   counter++;
-  tarn__gate_leave(&gate);
-  return tarn__gate_seat;
+  tarn__biased_lock_leave(&lock);
+  return tarn__biased_lock_slot;
 }
 
-START_TEST(a_seat_is_handed_on_with_its_gates) {
-  static tarn__gate own;
+START_TEST(a_slot_is_handed_on_with_its_locks) {
+  static tarn__biased_lock own;
   void *first = NULL;
   void *second = NULL;
   set_up();
-  tarn__gate_init(&own);
+  tarn__biased_lock_init(&own);
   pthread_join(start(own_both, NULL), &first);
   pthread_join(start(enter_what_was_left, &own), &second);
   ck_assert_ptr_eq(first, second);
-  pass(&gate, 1);
+  pass(&lock, 1);
   pass(&own, 1);
-  ck_assert(is_shared(&gate) && is_shared(&own));
+  ck_assert(is_shared(&lock) && is_shared(&own));
   ck_assert_uint_eq(counter, 3);
-  tarn__gate_deinit(&own);
+  tarn__biased_lock_deinit(&own);
   tear_down();
 }
 END_TEST
 
-static tarn__gate gates[MANY];
+static tarn__biased_lock locks[MANY];
 static pthread_barrier_t all_tried;
 static pthread_barrier_t may_end;
 
 static void *try_to_own(void *data) {
-  tarn__gate *own = data;
+  tarn__biased_lock *own = data;
   for (int i = 0; i < 2 * OFTEN; i++) {
-    tarn__gate_enter(own);
-    tarn__gate_leave(own);
+    tarn__biased_lock_enter(own);
+    tarn__biased_lock_leave(own);
   }
   pthread_barrier_wait(&all_tried);
-  require(is_shared(own) == (tarn__gate_seat == NULL));
+  require(is_shared(own) == (tarn__biased_lock_slot == NULL));
   pthread_barrier_wait(&may_end);
-  return tarn__gate_seat;
+  return tarn__biased_lock_slot;
 }
 
 static void start_all(pthread_t threads[MANY]) {
   pthread_barrier_init(&all_tried, NULL, MANY + 1);
   pthread_barrier_init(&may_end, NULL, MANY + 1);
   for (int i = 0; i < MANY; i++) {
-    tarn__gate_init(&gates[i]);
-    threads[i] = start(try_to_own, &gates[i]);
+    tarn__biased_lock_init(&locks[i]);
+    threads[i] = start(try_to_own, &locks[i]);
   }
   pthread_barrier_wait(&all_tried);
 }
 
-// Returns how many of them had a seat.
+// Returns how many of them had a slot.
 static size_t end_all(const pthread_t threads[MANY]) {
-  size_t seated = 0;
+  size_t served = 0;
   pthread_barrier_wait(&may_end);
   for (int i = 0; i < MANY; i++) {
-    void *seat = NULL;
-    pthread_join(threads[i], &seat);
-    seated += seat != NULL;
-    pass(&gates[i], 1);
-    tarn__gate_deinit(&gates[i]);
+    void *slot = NULL;
+    pthread_join(threads[i], &slot);
+    served += slot != NULL;
+    pass(&locks[i], 1);
+    tarn__biased_lock_deinit(&locks[i]);
   }
   pthread_barrier_destroy(&all_tried);
   pthread_barrier_destroy(&may_end);
-  return seated;
+  return served;
 }
 
-START_TEST(threads_beyond_the_last_seat_share) {
+START_TEST(threads_beyond_the_last_slot_share) {
   pthread_t threads[MANY];
   start_all(threads);
   set_up();
-  pass(&gate, (size_t)OFTEN * 4);
-  ck_assert(is_shared(&gate));
+  pass(&lock, (size_t)OFTEN * 4);
+  ck_assert(is_shared(&lock));
   ck_assert_uint_eq(end_all(threads), 256);
-  make_own(&gate);  // seats are free again
+  make_own(&lock);  // slots are free again
   tear_down();
 }
 END_TEST
 
 // --- fork ------------------------------------------------------------------
 
-// Whether the gate is held, as a child sees it.
+// Whether the lock is held, as a child sees it.
 static bool is_held_in_child(void) {
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
-  if (child == 0) _exit(tarn__gate_is_held(&gate) ? 1 : 0);
+  if (child == 0) _exit(tarn__biased_lock_is_held(&lock) ? 1 : 0);
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert(WIFEXITED(status));
@@ -407,12 +406,12 @@ static atomic_int stage;
 
 static void *stay_inside(void *data) {
   bool as_owner = data != NULL;
-  if (as_owner) make_own(&gate);
-  tarn__gate_enter(&gate);
+  if (as_owner) make_own(&lock);
+  tarn__biased_lock_enter(&lock);
   atomic_store(&stage, 1);
   while (atomic_load(&stage) == 1)
     sched_yield();
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   return NULL;
 }
 
@@ -431,26 +430,27 @@ START_TEST(a_child_sees_whether_a_thread_was_inside) {
   set_up();
   ck_assert(!is_held_in_child());
   fork_around_a_holder(NULL);
-  fork_around_a_holder(&gate);
-  make_own(&gate);
+  fork_around_a_holder(&lock);
+  make_own(&lock);
   ck_assert(!is_held_in_child());
   tear_down();
 }
 END_TEST
 
-// Seats of threads that it does not have are free.
-// Not those of the parent, whose seats it leaves alone.
-START_TEST(a_child_owns_gates_of_its_own) {
+// Slots of threads that it does not have are free.
+// Not those of the parent, whose slots it leaves alone.
+START_TEST(a_child_owns_locks_of_its_own) {
   set_up();
-  make_own(&gate);
+  make_own(&lock);
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
   if (child == 0) {
-    static tarn__gate own;
-    bool right = owner_of(&gate) != tarn__gate_seat;
-    tarn__gate_init(&own);
+    static tarn__biased_lock own;
+    bool right = owner_of(&lock) != tarn__biased_lock_slot;
+    tarn__biased_lock_init(&own);
     pass(&own, OFTEN);
-    right = right && !is_shared(&own) && owner_of(&gate) != tarn__gate_seat;
+    right =
+        right && !is_shared(&own) && owner_of(&lock) != tarn__biased_lock_slot;
     _exit(right ? 0 : 1);
   }
   int status = 0;
@@ -465,10 +465,10 @@ END_TEST
 START_TEST(without_fences_it_is_shared) {
   atomic_store(&refuses_fences, true);
   set_up();
-  pass(&gate, (size_t)OFTEN * 4);
-  ck_assert(is_shared(&gate));
-  ck_assert_ptr_null(tarn__gate_seat);
-  let_another_pass(&gate);
+  pass(&lock, (size_t)OFTEN * 4);
+  ck_assert(is_shared(&lock));
+  ck_assert_ptr_null(tarn__biased_lock_slot);
+  let_another_pass(&lock);
   ck_assert_uint_eq(counter, (size_t)OFTEN * 4 + 1);
   tear_down();
 }
@@ -477,35 +477,35 @@ END_TEST
 // As a sandbox that is put on late does.
 START_TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
   set_up();
-  make_own(&gate);
+  make_own(&lock);
   atomic_store(&refuses_fences, true);
-  tarn__gate_enter(&gate);
+  tarn__biased_lock_enter(&lock);
   counter = 0;
   pthread_t thread = start(enter_and_tell, NULL);
-  while (!is_shared(&gate))
+  while (!is_shared(&lock))
     sched_yield();
   counter = 1;
-  tarn__gate_leave(&gate);
+  tarn__biased_lock_leave(&lock);
   pthread_join(thread, NULL);
-  pass(&gate, 1);
+  pass(&lock, 1);
   ck_assert_uint_eq(counter, 3);
   tear_down();
 }
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("pool: the gate");
+  Suite *suite = suite_create("pool: the lock");
   ADD_CASE(suite, "owning", a_thread_alone_comes_to_own_it,
            another_takes_it_and_it_gets_harder_to_own,
            there_is_an_end_to_getting_harder,
-           inside_one_gate_another_is_passed_by_the_mutex);
+           inside_one_lock_another_is_passed_by_the_mutex);
   ADD_CASE(suite, "taking", an_owner_that_is_inside_is_waited_for,
            one_thread_at_a_time_is_inside);
   ADD_CASE(suite, "waiting", a_holder_waits, an_owner_waits);
-  ADD_CASE(suite, "threads that end", a_seat_is_handed_on_with_its_gates,
-           threads_beyond_the_last_seat_share);
+  ADD_CASE(suite, "threads that end", a_slot_is_handed_on_with_its_locks,
+           threads_beyond_the_last_slot_share);
   ADD_CASE(suite, "fork", a_child_sees_whether_a_thread_was_inside,
-           a_child_owns_gates_of_its_own);
+           a_child_owns_locks_of_its_own);
   ADD_CASE(suite, "without fences", without_fences_it_is_shared,
            it_can_be_taken_when_fences_are_refused_meanwhile);
   return run_suite(suite);

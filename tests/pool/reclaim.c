@@ -148,8 +148,8 @@ END_TEST
 
 // --- what is idle ----------------------------------------------------------
 
-static tarn__survey survey_of(tarn_pool *pool) {
-  tarn__survey found = {.idle = 0};
+static tarn__pool_survey survey_of(tarn_pool *pool) {
+  tarn__pool_survey found = {.idle = 0};
   pool->current->type->survey(pool->current, &found);
   return found;
 }
@@ -207,15 +207,16 @@ START_TEST(a_survey_of_many_holes_on_ranges) {
   size_t taken = 0;
   size_t largest = 0;
   for (int z = 0; z < 2; z++) {
-    const tarn__arena *self = (const tarn__arena *)(void *)at.pool->current;
+    const tarn__pool_arena *self =
+        (const tarn__pool_arena *)(void *)at.pool->current;
     taken += self->zones[z].taken_bytes;
-    for (const tarn__extent *e = self->zones[z].first; e != NULL;
+    for (const tarn__pool_extent *e = self->zones[z].first; e != NULL;
          e = e->after) {
       bool larger = e->kind == TARN__EXTENT_OPEN && e->size > largest;
       if (larger) largest = e->size;
     }
   }
-  tarn__survey found = survey_of(at.pool);
+  tarn__pool_survey found = survey_of(at.pool);
   ck_assert_uint_eq(found.idle, stats_of(at.pool).reserved_bytes - taken);
   ck_assert_uint_eq(found.largest, largest);
   for (int i = 1; i < BLOCKS; i += 2)
@@ -328,7 +329,7 @@ int main(void) {
   tcase_add_loop_test(loops, nobody_waits_in_vain, 0, 2);
   tcase_add_loop_test(loops, nothing_is_lost_on_the_way_up, 0, 2);
   suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "rungs", many_streams_are_waited_for,
+  ADD_CASE(suite, "steps", many_streams_are_waited_for,
            a_replaced_strategy_gives_back_what_it_kept);
   ADD_CASE(suite, "what is idle", surveys_say_what_is_idle,
            a_survey_of_many_holes_on_ranges, the_words_of_the_device_stay);

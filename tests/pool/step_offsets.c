@@ -1,5 +1,5 @@
 // Layouts: no two spans that are there at once share a byte.
-#include "pool/layout.h"
+#include "pool/step_offsets.h"
 
 #include <string.h>
 
@@ -16,13 +16,14 @@ static size_t random_below(size_t limit) {
   return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
 }
 
-static bool is_there(const tarn__stay *span, uint32_t event) {
+static bool is_there(const tarn__pool_lifetime *span, uint32_t event) {
   if (span->from < span->to) return event >= span->from && event < span->to;
   return event >= span->from || event < span->to;
 }
 
 // The most that is there at once.
-static size_t peak_of(const tarn__stay *spans, size_t count, uint32_t events) {
+static size_t peak_of(const tarn__pool_lifetime *spans, size_t count,
+                      uint32_t events) {
   size_t peak = 0;
   for (uint32_t event = 0; event < events; event++) {
     size_t sum = 0;
@@ -33,16 +34,16 @@ static size_t peak_of(const tarn__stay *spans, size_t count, uint32_t events) {
   return peak;
 }
 
-static void require_apart(const tarn__stay *a, const tarn__stay *b,
-                          uint32_t events) {
+static void require_apart(const tarn__pool_lifetime *a,
+                          const tarn__pool_lifetime *b, uint32_t events) {
   bool apart =
       a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
   for (uint32_t event = 0; event < events && !apart; event++)
     require(!is_there(a, event) || !is_there(b, event));
 }
 
-static void require_sound(const tarn__stay *spans, size_t count, size_t size,
-                          uint32_t events) {
+static void require_sound(const tarn__pool_lifetime *spans, size_t count,
+                          size_t size, uint32_t events) {
   for (size_t i = 0; i < count; i++) {
     require(spans[i].offset % spans[i].align == 0);
     require(spans[i].offset + spans[i].size <= size);
@@ -52,7 +53,7 @@ static void require_sound(const tarn__stay *spans, size_t count, size_t size,
   require(size >= peak_of(spans, count, events));
 }
 
-static size_t make_spans(tarn__stay *spans, uint32_t *events) {
+static size_t make_spans(tarn__pool_lifetime *spans, uint32_t *events) {
   size_t count = random_below(MOST) + 1;
   *events = (uint32_t)(count * 2);
   uint32_t free_events[MOST * 2];
@@ -66,47 +67,47 @@ static size_t make_spans(tarn__stay *spans, uint32_t *events) {
   }
   for (size_t i = 0; i < count; i++) {
     size_t align = (size_t)512 << random_below(4);
-    spans[i] = (tarn__stay){.size = (random_below(64) + 1) * 512,
-                            .align = align,
-                            .from = free_events[2 * i],
-                            .to = free_events[2 * i + 1]};
+    spans[i] = (tarn__pool_lifetime){.size = (random_below(64) + 1) * 512,
+                                     .align = align,
+                                     .from = free_events[2 * i],
+                                     .to = free_events[2 * i + 1]};
   }
   return count;
 }
 
 START_TEST(no_two_share_a_byte) {
-  tarn__stay spans[MOST];
+  tarn__pool_lifetime spans[MOST];
   for (size_t round = 0; round < 200; round++) {
     uint32_t events = 0;
     size_t size = 0;
     size_t count = make_spans(spans, &events);
-    require(tarn__layout(spans, count, &size) == TARN_OK);
+    require(tarn__step_offsets(spans, count, &size) == TARN_OK);
     require_sound(spans, count, size, events);
   }
 }
 END_TEST
 
 START_TEST(what_is_never_there_at_once_shares) {
-  tarn__stay spans[] = {
+  tarn__pool_lifetime spans[] = {
       {.size = 1000, .align = 8, .from = 0, .to = 1},
       {.size = 3000, .align = 8, .from = 2, .to = 3},
       {.size = 2000, .align = 8, .from = 4, .to = 5},
   };
   size_t size = 0;
-  assert_ok(tarn__layout(spans, 3, &size));
+  assert_ok(tarn__step_offsets(spans, 3, &size));
   ck_assert_uint_eq(size, 3000);
 }
 END_TEST
 
 // From the last event of a step to the second of the next.
 START_TEST(a_span_may_lie_across_the_end) {
-  tarn__stay spans[] = {
+  tarn__pool_lifetime spans[] = {
       {.size = 1000, .align = 8, .from = 5, .to = 1},
       {.size = 1000, .align = 8, .from = 0, .to = 2},
       {.size = 1000, .align = 8, .from = 3, .to = 4},
   };
   size_t size = 0;
-  assert_ok(tarn__layout(spans, 3, &size));
+  assert_ok(tarn__step_offsets(spans, 3, &size));
   ck_assert_uint_eq(size, 2000);
   ck_assert_uint_ne(spans[0].offset, spans[1].offset);
 }
@@ -114,7 +115,7 @@ END_TEST
 
 START_TEST(none_need_nothing) {
   size_t size = 1;
-  assert_ok(tarn__layout(NULL, 0, &size));
+  assert_ok(tarn__step_offsets(NULL, 0, &size));
   ck_assert_uint_eq(size, 0);
 }
 END_TEST
@@ -122,38 +123,38 @@ END_TEST
 // As the blocks of layers: forward ones live until their backward ones do.
 START_TEST(a_large_step_is_packed_closely) {
   enum { LAYERS = 200 };
-  static tarn__stay spans[2 * LAYERS];
+  static tarn__pool_lifetime spans[2 * LAYERS];
   const uint32_t events = 4 * LAYERS;
   size_t size = 0;
   for (uint32_t i = 0; i < LAYERS; i++) {
-    spans[2 * i] = (tarn__stay){
+    spans[2 * i] = (tarn__pool_lifetime){
         .size = 4096, .align = 512, .from = i, .to = events - 1 - i};
-    spans[2 * i + 1] = (tarn__stay){.size = 8192,
-                                    .align = 512,
-                                    .from = LAYERS + 2 * i,
-                                    .to = LAYERS + 2 * i + 2};
+    spans[2 * i + 1] = (tarn__pool_lifetime){.size = 8192,
+                                             .align = 512,
+                                             .from = LAYERS + 2 * i,
+                                             .to = LAYERS + 2 * i + 2};
   }
-  assert_ok(tarn__layout(spans, 2 * LAYERS, &size));
+  assert_ok(tarn__step_offsets(spans, 2 * LAYERS, &size));
   require_sound(spans, 2 * LAYERS, size, events);
   ck_assert_uint_eq(size, LAYERS * 4096 + 8192);
 }
 END_TEST
 
 START_TEST(more_than_can_be_addressed_is_refused) {
-  tarn__stay spans[] = {
+  tarn__pool_lifetime spans[] = {
       {.size = SIZE_MAX - 4095, .align = 4096, .from = 0, .to = 2},
       {.size = 8192, .align = 4096, .from = 1, .to = 3},
   };
   size_t size = 1;
-  assert_status(tarn__layout(spans, 2, &size), TARN_FULL);
+  assert_status(tarn__step_offsets(spans, 2, &size), TARN_FULL);
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "2 spans"));
   ck_assert_uint_eq(size, 0);
 }
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("pool layout");
-  TCase *tc = tcase_create("layout");
+  Suite *suite = suite_create("pool step offsets");
+  TCase *tc = tcase_create("step offsets");
   tcase_set_timeout(tc, 60);
   tcase_add_test(tc, no_two_share_a_byte);
   tcase_add_test(tc, what_is_never_there_at_once_shares);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "kit.h"
-#include "pool/ladder.h"
+#include "pool/reclaim.h"
 
 enum { WORKERS = 4, ROUNDS = 1500 };
 
@@ -255,7 +255,7 @@ END_TEST
 
 // --- what is freed while streams are waited for ----------------------------
 
-enum { RUNG_OF_STREAMS = 5, GATES = 2 };
+enum { STEP_OF_STREAMS = 5, GATES = 2 };
 
 static sem_t gates[GATES];
 
@@ -266,20 +266,20 @@ static void pass_gate(void *context, tarn_status status) {
     continue;
 }
 
-static atomic_int climber_id;
+static atomic_int waiter_id;
 
-// Climbs the one rung that waits for streams.
+// Climbs the one step that waits for streams.
 static void *wait_for_streams(void *unused) {
   (void)unused;
-  atomic_store(&climber_id, gettid());
+  atomic_store(&waiter_id, gettid());
   tarn_pool *pool = host();
-  tarn__request request = {.size = 1, .align = 1};
-  tarn__ladder ladder;
-  tarn__ladder_begin(&ladder, pool, &request, 0);
-  ladder.rung = RUNG_OF_STREAMS;
+  tarn__pool_request request = {.size = 1, .align = 1};
+  tarn__pool_reclaim reclaim;
+  tarn__reclaim_begin(&reclaim, pool, &request, 0);
+  reclaim.step = STEP_OF_STREAMS;
   tarn__front_enter(pool);
-  expect(tarn__ladder_climb(&ladder));
-  expect(ladder.rung == RUNG_OF_STREAMS + 1);
+  expect(tarn__reclaim_next(&reclaim));
+  expect(reclaim.step == STEP_OF_STREAMS + 1);
   tarn__front_leave(pool);
   return NULL;
 }
@@ -303,31 +303,31 @@ static bool is_waiting(tarn_pool *pool) {
   bool inside = pool->current->inside > 0;
   tarn__front_leave(pool);
   if (!inside) return false;
-  while (!is_asleep(atomic_load(&climber_id)))
+  while (!is_asleep(atomic_load(&waiter_id)))
     sched_yield();
   return true;
 }
 
 static size_t streams_with_holes(tarn_pool *pool) {
-  tarn__survey found = {.idle = 0};
+  tarn__pool_survey found = {.idle = 0};
   pool->current->type->survey(pool->current, &found);
   return found.streams.count;
 }
 
-// Climbs while stream |a| stands before the first gate. Meanwhile the block is
-// freed or cut behind the second one, or nothing is done.
-static void climb_meanwhile(tarn_pool *pool, tarn_stream *a, tarn_block *block,
-                            bool freed, bool cut) {
-  pthread_t climber;
+// Reclaims while stream |a| stands before the first gate. Meanwhile the block
+// is freed or cut behind the second one, or nothing is done.
+static void reclaim_meanwhile(tarn_pool *pool, tarn_stream *a,
+                              tarn_block *block, bool freed, bool cut) {
+  pthread_t waiter;
   assert_ok(tarn_stream_add_callback(a, pass_gate, &gates[0]));
-  pthread_create(&climber, NULL, wait_for_streams, NULL);
+  pthread_create(&waiter, NULL, wait_for_streams, NULL);
   while (!is_waiting(pool))
     sched_yield();
   assert_ok(tarn_stream_add_callback(a, pass_gate, &gates[1]));
   if (cut) assert_ok(tarn_pool_resize(block, (size_t)128 * KIB, a));
   if (freed) give_on(*block, a);
   sem_post(&gates[0]);
-  pthread_join(climber, NULL);
+  pthread_join(waiter, NULL);
 }
 
 // It may be behind work that was not waited for, of the same stream.
@@ -346,11 +346,11 @@ START_TEST(what_is_freed_meanwhile_stays_with_its_stream) {
     blocks[i] = take_on(pool, quarter, i % 2 == 0 ? a : NULL);
   give_on(blocks[0], a);
   ck_assert_uint_eq(streams_with_holes(pool), 1);
-  climb_meanwhile(pool, a, &blocks[2], !by_cutting, by_cutting);
+  reclaim_meanwhile(pool, a, &blocks[2], !by_cutting, by_cutting);
   ck_assert_uint_eq(streams_with_holes(pool), 1);
   sem_post(&gates[1]);
   assert_ok(tarn_stream_synchronize(a));
-  climb_meanwhile(pool, a, &blocks[2], false, false);
+  reclaim_meanwhile(pool, a, &blocks[2], false, false);
   ck_assert_uint_eq(streams_with_holes(pool), 0);
   sem_post(&gates[1]);
   give(blocks[1]);

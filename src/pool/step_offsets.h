@@ -4,18 +4,18 @@
 // one event to another; one that is freed before the place at which it was
 // taken is there across the end of the step. Two that are there at the same
 // time must not share a byte.
-#ifndef TARN_POOL_LAYOUT_H_
-#define TARN_POOL_LAYOUT_H_
+#ifndef TARN_POOL_STEP_OFFSETS_H_
+#define TARN_POOL_STEP_OFFSETS_H_
 
 #include "tarn/base.h"
 
-typedef struct tarn__stay {
+typedef struct tarn__pool_lifetime {
   size_t size;
   size_t align;   // a power of two
   uint32_t from;  // the event that takes it
   uint32_t to;    // the event that frees it; another than |from|
   size_t offset;  // the answer
-} tarn__stay;
+} tarn__pool_lifetime;
 
 // Chooses the offsets of |count| spans so that the end of the highest,
 // |*out_size|, is as low as the planner's quick ways make it (plan/quick.h):
@@ -24,7 +24,7 @@ typedef struct tarn__stay {
 // Cost: of tarn__plan_quick in time, O(count) in host memory.
 // TARN_E_NOMEM  no host memory.
 // TARN_FULL     they need more than can be addressed.
-TARN_MUST_CHECK tarn_status tarn__layout(tarn__stay *spans, size_t count,
-                                         size_t *out_size);
+TARN_MUST_CHECK tarn_status tarn__step_offsets(tarn__pool_lifetime *spans,
+                                               size_t count, size_t *out_size);
 
-#endif  // TARN_POOL_LAYOUT_H_
+#endif  // TARN_POOL_STEP_OFFSETS_H_

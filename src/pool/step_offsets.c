@@ -1,14 +1,14 @@
 // Layout: the step's spans as a planner's buffers. One across the end of the
 // step is needed from the step's begin on and up to its end, with a gap
 // between.
-#include "pool/layout.h"
+#include "pool/step_offsets.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "plan/quick.h"
 
 typedef struct layout {
-  tarn__stay *spans;
+  tarn__pool_lifetime *spans;
   size_t count;
   uint64_t end;  // of the step: behind all events that spans name
   tarn_plan_buffer *buffers;
@@ -22,7 +22,7 @@ static bool prepare(layout *l) {
   l->gaps = tarn__host_array(l->count, sizeof *l->gaps);
   l->offsets = tarn__host_array(l->count, sizeof *l->offsets);
   for (size_t i = 0; i < l->count; i++) {
-    const tarn__stay *span = &l->spans[i];
+    const tarn__pool_lifetime *span = &l->spans[i];
     uint64_t last = span->from > span->to ? span->from : span->to;
     if (l->end <= last) l->end = last + 1;
   }
@@ -37,7 +37,7 @@ static void discard(layout *l) {
 }
 
 static void make_buffer(layout *l, size_t i) {
-  const tarn__stay *span = &l->spans[i];
+  const tarn__pool_lifetime *span = &l->spans[i];
   tarn_plan_buffer *b = &l->buffers[i];
   *b = (tarn_plan_buffer){.first = span->from,
                           .last = span->to,
@@ -74,7 +74,8 @@ static tarn_status plan(layout *l, size_t *out_size) {
   return TARN_OK;
 }
 
-tarn_status tarn__layout(tarn__stay *spans, size_t count, size_t *out_size) {
+tarn_status tarn__step_offsets(tarn__pool_lifetime *spans, size_t count,
+                               size_t *out_size) {
   layout l = {.spans = spans, .count = count};
   *out_size = 0;
   if (count == 0) return TARN_OK;

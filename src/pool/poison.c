@@ -3,7 +3,7 @@
 // AddressSanitizer is there when the program is built with it, whatever the
 // library was built with: its functions are looked for by name. Valgrind is
 // told by instructions that do nothing elsewhere.
-#include "pool/shade.h"
+#include "pool/poison.h"
 
 #include <string.h>
 
@@ -42,7 +42,7 @@ static void asan_show(const void *ptr, size_t size) {
   }
 }
 
-void tarn__shade_hide(tarn_place place, tarn_addr address, size_t size) {
+void tarn__poison_hide(tarn_place place, tarn_addr address, size_t size) {
   const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
   if (ptr == NULL) return;
   if (__asan_poison_memory_region != NULL) {
@@ -53,7 +53,7 @@ void tarn__shade_hide(tarn_place place, tarn_addr address, size_t size) {
 #endif
 }
 
-void tarn__shade_show_fresh(tarn_place place, tarn_addr address, size_t size) {
+void tarn__poison_show_fresh(tarn_place place, tarn_addr address, size_t size) {
   const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
   if (ptr == NULL) return;
   asan_show(ptr, size);
@@ -62,7 +62,7 @@ void tarn__shade_show_fresh(tarn_place place, tarn_addr address, size_t size) {
 #endif
 }
 
-void tarn__shade_show(tarn_place place, tarn_addr address, size_t size) {
+void tarn__poison_show(tarn_place place, tarn_addr address, size_t size) {
   const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
   if (ptr == NULL) return;
   asan_show(ptr, size);
@@ -73,8 +73,8 @@ void tarn__shade_show(tarn_place place, tarn_addr address, size_t size) {
 
 // --- filling and comparing -------------------------------------------------
 
-tarn_status tarn__shade_fill(tarn_place place, tarn_addr address, size_t size,
-                             unsigned char value) {
+tarn_status tarn__poison_fill(tarn_place place, tarn_addr address, size_t size,
+                              unsigned char value) {
   tarn_device *device = NULL;
   if (size == 0) return TARN_OK;
   unsigned char *bytes = view(place, address, size);
@@ -97,32 +97,32 @@ static size_t first_other(const unsigned char *bytes, size_t size,
   return at;
 }
 
-static tarn_status compare_staged(tarn_device *device, tarn_addr address,
-                                  size_t size, unsigned char value,
-                                  size_t *out_offset, unsigned char *out_byte) {
+static tarn_status compare_copy(tarn_device *device, tarn_addr address,
+                                size_t size, unsigned char value,
+                                size_t *out_offset, unsigned char *out_byte) {
   size_t step = size < STAGE ? size : STAGE;
-  unsigned char *stage = tarn__host_alloc(step);
-  if (stage == NULL) return TARN_E_NOMEM;
+  unsigned char *staging = tarn__host_alloc(step);
+  if (staging == NULL) return TARN_E_NOMEM;
   tarn_status status = TARN_OK;
   size_t at = 0;
   bool same = true;
   while (status == TARN_OK && same && at < size) {
     size_t part = size - at < step ? size - at : step;
-    status = tarn_copy_d2h(device, stage, address + at, part, NULL);
+    status = tarn_copy_d2h(device, staging, address + at, part, NULL);
     if (status != TARN_OK) break;
-    size_t other = first_other(stage, part, value);
+    size_t other = first_other(staging, part, value);
     same = other == part;
-    if (!same) *out_byte = stage[other];
+    if (!same) *out_byte = staging[other];
     at += other;
   }
-  tarn__host_free(stage, step);
+  tarn__host_free(staging, step);
   *out_offset = status == TARN_OK ? at : size;
   return status;
 }
 
-tarn_status tarn__shade_compare(tarn_place place, tarn_addr address,
-                                size_t size, unsigned char value,
-                                size_t *out_offset, unsigned char *out_byte) {
+tarn_status tarn__poison_compare(tarn_place place, tarn_addr address,
+                                 size_t size, unsigned char value,
+                                 size_t *out_offset, unsigned char *out_byte) {
   tarn_device *device = NULL;
   *out_offset = size;
   *out_byte = value;
@@ -134,7 +134,7 @@ tarn_status tarn__shade_compare(tarn_place place, tarn_addr address,
     return TARN_OK;
   }
   tarn_status status = tarn__place_device(place, &device);
-  return status == TARN_OK ? compare_staged(device, address, size, value,
-                                            out_offset, out_byte)
-                           : status;
+  return status == TARN_OK
+             ? compare_copy(device, address, size, value, out_offset, out_byte)
+             : status;
 }

@@ -1,0 +1,208 @@
+// Biased locks: slots of owners, ownership and its revocation.
+//
+// Slots are static, as many as threads can own locks at a time, so that a
+// thread which revokes the ownership of one that has ended still finds its
+// slot. A thread that inherits a slot owns the locks left on it: the work of
+// the former thread inside them happened before the slot was released, and so
+// before it was acquired again.
+#include "base/biased_lock.h"
+
+#include "base/os.h"
+
+enum {
+  SLOTS = 256,
+  CACHE_LINE = 64,
+  FIRST_WANTED = 64,
+  MOST_WANTED = 1 << 20,
+  SPINS = 100,
+  YIELDS = 100,
+};
+
+static const uint64_t NAP_NS = 200000;
+
+const tarn__owner_slot tarn__biased_lock_unowned = {.inside = NULL};
+_Thread_local tarn__owner_slot *tarn__biased_lock_slot
+    __attribute__((tls_model("initial-exec")));
+
+// --- slots -----------------------------------------------------------------
+
+typedef struct padded_slot {
+  _Alignas(CACHE_LINE) tarn__owner_slot slot;  // owners write them all the time
+} padded_slot;
+
+static padded_slot slots[SLOTS];
+
+static struct {
+  pthread_once_t once;
+  pthread_key_t key;  // its destructor leaves the thread's slot
+  bool usable;
+} at_exit = {.once = PTHREAD_ONCE_INIT};
+
+static void leave_slot(void *pointer) {
+  tarn__owner_slot *slot = pointer;
+  tarn__biased_lock_slot = NULL;
+  atomic_store_explicit(&slot->taken, false, memory_order_release);
+}
+
+static void make_key(void) {
+  at_exit.usable = pthread_key_create(&at_exit.key, leave_slot) == 0;
+}
+
+// In a child of fork the slots below are the parent's, with the locks on them.
+// Their |inside| still tells whether the fork interrupted an owner.
+static size_t first_slot;
+static atomic_size_t end_of_used;  // slots from here on were never taken
+
+static void leave_slots_to_the_parent(void) {
+  first_slot = atomic_load_explicit(&end_of_used, memory_order_relaxed);
+  tarn__biased_lock_slot = NULL;
+}
+
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(NULL, NULL, leave_slots_to_the_parent);
+}
+
+static void raise_end_of_used(size_t end) {
+  size_t was = atomic_load_explicit(&end_of_used, memory_order_relaxed);
+  while (was < end && !atomic_compare_exchange_weak_explicit(
+                          &end_of_used, &was, end, memory_order_relaxed,
+                          memory_order_relaxed))
+    continue;
+}
+
+static tarn__owner_slot *take_free_slot(void) {
+  for (size_t i = first_slot; i < SLOTS; i++) {
+    atomic_bool *taken = &slots[i].slot.taken;
+    bool free = !atomic_load_explicit(taken, memory_order_relaxed) &&
+                !atomic_exchange_explicit(taken, true, memory_order_acquire);
+    if (!free) continue;
+    raise_end_of_used(i + 1);
+    return &slots[i].slot;
+  }
+  return NULL;
+}
+
+static bool take_slot(void) {
+  if (tarn__biased_lock_slot != NULL) return true;
+  pthread_once(&at_exit.once, make_key);
+  if (!at_exit.usable) return false;
+  tarn__owner_slot *slot = take_free_slot();
+  if (slot == NULL) return false;
+  if (pthread_setspecific(at_exit.key, slot) != 0) {
+    atomic_store_explicit(&slot->taken, false, memory_order_release);
+    return false;
+  }
+  tarn__biased_lock_slot = slot;
+  return true;
+}
+
+// --- ownership -------------------------------------------------------------
+
+// Doubles |wanted|, also after a failure to own, so that it is not retried at
+// each call.
+static void want_more(tarn__biased_lock *lock) {
+  if (lock->wanted < MOST_WANTED) lock->wanted *= 2;
+  lock->streak = 0;
+}
+
+static void give_to_caller(tarn__biased_lock *lock) {
+  bool can = tarn__os_can_fence_threads() && take_slot();
+  if (can) {
+    lock->streak = 0;
+    atomic_store_explicit(&lock->owner, tarn__biased_lock_slot,
+                          memory_order_relaxed);
+  } else {
+    want_more(lock);
+  }
+}
+
+// Most owners leave within a microsecond. A preempted owner gets the processor
+// by yielding and finally by sleeping, which also yields to lower priorities.
+static void wait_until_out(const tarn__biased_lock *lock,
+                           const tarn__owner_slot *owner) {
+  for (unsigned i = 0;
+       atomic_load_explicit(&owner->inside, memory_order_acquire) == lock;
+       i++) {
+    if (i < SPINS) continue;
+    if (i < SPINS + YIELDS) {
+      tarn__os_yield();
+    } else {
+      tarn__os_wait_until(tarn__os_now_ns() + NAP_NS);
+    }
+  }
+}
+
+// Called with the mutex held.
+static void revoke(tarn__biased_lock *lock) {
+  const tarn__owner_slot *owner =
+      atomic_load_explicit(&lock->owner, memory_order_relaxed);
+  if (owner == &tarn__biased_lock_unowned) return;
+  atomic_store_explicit(&lock->owner, &tarn__biased_lock_unowned,
+                        memory_order_relaxed);
+  want_more(lock);
+  // The caller is the owner, and inside another lock.
+  if (owner == tarn__biased_lock_slot) return;
+  tarn__os_fence_threads();
+  wait_until_out(lock, owner);
+}
+
+// --- entering and leaving --------------------------------------------------
+
+// Critical sections are shorter than a sleep and a wake-up: a waiter spins for
+// a while before it sleeps.
+static void init_mutex(pthread_mutex_t *mutex) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+  pthread_mutex_init(mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+void tarn__biased_lock_init(tarn__biased_lock *lock) {
+  *lock = (tarn__biased_lock){.wanted = FIRST_WANTED};
+  atomic_init(&lock->owner, &tarn__biased_lock_unowned);
+  init_mutex(&lock->mutex);
+}
+
+void tarn__biased_lock_deinit(tarn__biased_lock *lock) {
+  pthread_mutex_destroy(&lock->mutex);
+}
+
+void tarn__biased_lock_enter_shared(tarn__biased_lock *lock) {
+  pthread_mutex_lock(&lock->mutex);
+  revoke(lock);
+}
+
+void tarn__biased_lock_leave_shared(tarn__biased_lock *lock) {
+  const void *self = &tarn__biased_lock_slot;  // another for every thread
+  lock->streak = lock->last == self ? lock->streak + 1 : 1;
+  lock->last = self;
+  if (lock->streak >= lock->wanted) give_to_caller(lock);
+  pthread_mutex_unlock(&lock->mutex);
+}
+
+// An owner does not hold the mutex that the condition needs. It leaves and
+// enters through the mutex, which may let others in: so it returns for a new
+// check. While a holder waits, another thread may become the owner.
+void tarn__biased_lock_wait(tarn__biased_lock *lock, pthread_cond_t *told) {
+  tarn__owner_slot *slot = tarn__biased_lock_slot;
+  bool owned = slot != NULL && atomic_load_explicit(
+                                   &slot->inside, memory_order_relaxed) == lock;
+  if (owned) {
+    tarn__biased_lock_leave(lock);
+    tarn__biased_lock_enter_shared(lock);
+  } else {
+    pthread_cond_wait(told, &lock->mutex);
+    revoke(lock);
+  }
+}
+
+bool tarn__biased_lock_is_held(tarn__biased_lock *lock) {
+  if (pthread_mutex_trylock(&lock->mutex) != 0) return true;
+  const tarn__owner_slot *owner =
+      atomic_load_explicit(&lock->owner, memory_order_relaxed);
+  bool inside =
+      atomic_load_explicit(&owner->inside, memory_order_relaxed) == lock;
+  pthread_mutex_unlock(&lock->mutex);
+  return inside;
+}

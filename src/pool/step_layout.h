@@ -1,0 +1,119 @@
+// layout.h - memory in which the blocks of one step have their places for good.
+//
+// What the recorder has found to repeat is laid out once (layout.h), in one
+// stretch of the strategy's memory. From then on a request that comes when it
+// is expected gets the place that is kept for it, and nothing is searched, cut
+// or joined:
+//
+//   events   a+ b+ b- c+ a- c- │ a+ ...
+//                 ▲ at
+//   memory  [ a     | b        ]
+//           [       | c   |    ]       b and c are never there together
+//
+// A request that does not come as expected is served by the strategy, and the
+// step goes on where it was left when what was expected comes. So at any time
+// the blocks that are out are among those that the step would have there, and
+// none of these overlap. A free may come early, too: then the step does not
+// wait for it.
+//
+// A layout can be dropped at any time: what is out becomes blocks of the
+// strategy's own, what is not a hole.
+//
+// All blocks of a layout are of one stream, and are freed on it or by the host.
+// Not locked: the pool's lock guards it.
+#ifndef TARN_POOL_STEP_LAYOUT_H_
+#define TARN_POOL_STEP_LAYOUT_H_
+
+#include "pool/piece.h"
+#include "pool/recorder.h"
+
+// Two of them share a line of the cache.
+typedef struct tarn__pool_step_event {
+  size_t size;      // as asked for
+  uint64_t serial;  // of the stream; of a free with the bit below
+  tarn__pool_piece *piece;
+  uint32_t align;  // as asked for
+  uint16_t tag;
+  bool is_plain;  // a request of the host's, of any alignment, untagged
+} tarn__pool_step_event;
+
+// No stream has it.
+#define TARN__STEP_FREE (UINT64_C(1) << 63)
+
+static inline bool tarn__step_is_free(const tarn__pool_step_event *event) {
+  return (event->serial & TARN__STEP_FREE) != 0;
+}
+
+typedef struct tarn__pool_step_layout {
+  tarn__pool_strategy *owner;
+  void *home;  // the owner's own
+  uint64_t serial;
+  tarn_addr address;
+  size_t size;
+  tarn__pool_piece **pieces;  // by address
+  size_t count;
+  tarn__pool_step_event *events;  // a step, and one behind it that never comes
+  size_t event_count;
+  uint64_t rounds;  // steps that were played to their end
+} tarn__pool_step_layout;
+
+// The position in the step. Events that were served are counted later, all at
+// once: tarn__step_cursor_settle.
+typedef struct tarn__pool_step_cursor {
+  const tarn__pool_step_event *at;       // what is expected next; never NULL
+  const tarn__pool_step_event *settled;  // what was played from here on ...
+  uint64_t turns;  // ... and through the end so often is not counted
+  size_t missed;   // requests that were not expected, of this step
+  tarn__pool_step_layout *layout;  // NULL: none is set up, and |at| never comes
+} tarn__pool_step_cursor;
+
+extern const tarn__pool_step_event tarn__never_comes;
+
+// What stands at the start of the layout's piece at |address|: the one that is
+// out, or was last; NULL if none starts there.
+tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
+                                         tarn_addr address);
+
+// The piece that is out and has |address| in it; NULL if there is none.
+tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
+                                           tarn_addr address);
+
+// Frees what a layout has on the host, where nothing else is to be done; NULL:
+// nothing.
+void tarn__step_layout_forget(tarn__pool_step_layout *layout);
+
+// Adds the pieces that are not out to |*idle|, and says what is wrong.
+TARN_MUST_CHECK tarn_status
+tarn__step_layout_check(const tarn__pool_step_cursor *cursor, size_t *idle);
+
+// Whether |piece| is one of the layout's.
+static inline bool tarn__step_layout_has(const tarn__pool_step_layout *layout,
+                                         const tarn__pool_piece *piece) {
+  return layout != NULL && piece->home == layout;
+}
+
+// Lays out the step that the recorder has just heard, in memory of the present
+// strategy, which may take the lock away meanwhile. If it cannot be had, or the
+// step has too little that can be laid out, nothing changes.
+void tarn__step_layout_install(tarn_pool *pool);
+
+// Makes the pieces that are out the strategy's own, and the layout is gone.
+// The strategy's memory is asked for nothing, and this cannot fail. Where there
+// is none, what was learned towards one is forgotten all the same.
+void tarn__step_layout_drop(tarn_pool *pool);
+
+// Counts the events served since the last time.
+void tarn__step_cursor_settle(tarn_pool *pool);
+
+// If the step is at its end, begins it anew. False: it is not.
+bool tarn__step_cursor_turn(tarn__pool_step_cursor *cursor);
+
+// What is expected next and needs no doing, since it came early, is passed
+// over. All served events are counted.
+void tarn__step_cursor_skip(tarn__pool_step_cursor *cursor);
+
+// A request came that was not expected. Too many of them: the program does
+// something else now, and the layout is dropped.
+void tarn__step_cursor_miss(tarn_pool *pool);
+
+#endif  // TARN_POOL_STEP_LAYOUT_H_
