@@ -177,8 +177,8 @@ static void know_nothing(counters_bench_result *out) {
 static bool open_pool(runner *r) {
   if (tarn_device_open(r->bench->device, &r->device) != TARN_OK) return false;
   tarn_place place = tarn_place_on(r->device);
-  return tarn_pool_use(place, r->bench->pool) == TARN_OK &&
-         tarn_pool_of(place, &r->pool) == TARN_OK &&
+  return tarn_pool_of(place, &r->pool) == TARN_OK &&
+         tarn_pool_set_strategy(r->pool, r->bench->pool) == TARN_OK &&
          tarn_pool_tag("counted", &r->tag) == TARN_OK;
 }
 

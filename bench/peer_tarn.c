@@ -83,8 +83,8 @@ static void *tarn_peer_create(const peer_order *order, char *why) {
   size_t slots = order->requests->slot_count;
   tarn_peer *self = tool_array(1, sizeof *self);
   if (tarn_device_open(order->device, &self->device) != TARN_OK ||
-      tarn_pool_use(tarn_place_on(self->device), order->name) != TARN_OK ||
       tarn_pool_of(tarn_place_on(self->device), &self->pool) != TARN_OK ||
+      tarn_pool_set_strategy(self->pool, order->name) != TARN_OK ||
       !look_at_memory(self)) {
     snprintf(why, PEER_TEXT_SIZE, "%.*s", PEER_TEXT_SIZE - 1,
              tarn_last_error());

@@ -24,10 +24,10 @@ static tarn_status run(void) {
   tarn_pool *pool = NULL;
   tarn_pool_stats stats = {.struct_size = sizeof stats};
   tarn_status status = tarn_pool_register(TarnPoolStrategy());
-  if (status == TARN_OK) {
-    status = tarn_pool_use(TARN_HOST, "power_pool:least=1K");
-  }
   if (status == TARN_OK) status = tarn_pool_of(TARN_HOST, &pool);
+  if (status == TARN_OK) {
+    status = tarn_pool_set_strategy(pool, "power_pool:least=1K");
+  }
   for (int i = 0; i < ROUNDS && status == TARN_OK; i++)
     status = take_and_free(pool);
   if (status == TARN_OK) status = tarn_pool_query(pool, &stats);
@@ -35,7 +35,7 @@ static tarn_status run(void) {
   printf("%s: %llu blocks, %llu of them without asking the device\n",
          stats.strategy, (unsigned long long)stats.allocs,
          (unsigned long long)stats.hits);
-  return tarn_pool_remove(TARN_HOST);
+  return tarn_pool_set_strategy(pool, NULL);
 }
 
 int main(void) {

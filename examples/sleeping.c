@@ -20,8 +20,8 @@ int main(void) {
   tarn_pool *pool = NULL;
   tarn_tag weights = 0;
   tarn_block block;
-  if (tarn_pool_use(TARN_HOST, "arena_pool") != TARN_OK ||
-      tarn_pool_of(TARN_HOST, &pool) != TARN_OK ||
+  if (tarn_pool_of(TARN_HOST, &pool) != TARN_OK ||
+      tarn_pool_set_strategy(pool, "arena_pool") != TARN_OK ||
       tarn_pool_tag("weights", &weights) != TARN_OK) {
     return fail("pool");
   }

@@ -185,8 +185,10 @@ static void write_list(void) {
 static tarn_status try_pool(const void *context, const char *pool) {
   const command *c = context;
   tarn_place place = tarn_place_on(c->device);
-  return c->dry ? options_pool_try_dry(place, pool, c->limit)
-                : tarn_pool_use(place, pool);
+  if (c->dry) return options_pool_try_dry(place, pool, c->limit);
+  tarn_pool *tried = NULL;
+  tarn_status status = tarn_pool_of(place, &tried);
+  return status == TARN_OK ? tarn_pool_set_strategy(tried, pool) : status;
 }
 
 static tool_exit open_device(command *c) {

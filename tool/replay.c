@@ -270,8 +270,8 @@ static tarn_status open_pool(runner *r) {
                            .limit = o->limit,
                            .flags = TARN_POOL_DRY};
   if (o->dry) return tarn_pool_create(r->place, &dry, &r->pool);
-  tarn_status status = tarn_pool_use(r->place, o->pool);
-  if (status == TARN_OK) status = tarn_pool_of(r->place, &r->pool);
+  tarn_status status = tarn_pool_of(r->place, &r->pool);
+  if (status == TARN_OK) status = tarn_pool_set_strategy(r->pool, o->pool);
   if (status == TARN_OK) status = tarn_pool_reset_peaks(r->pool);
   return status == TARN_OK ? set_limit(r) : status;
 }

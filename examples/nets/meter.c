@@ -79,11 +79,11 @@ static tarn_status use_once(tarn_place place, tarn_device *device) {
   return status == TARN_OK ? ended : status;
 }
 
-// A fresh strategy, with the books of one buffer, and nothing reserved.
+// A fresh strategy, with the metadata of one buffer, and nothing reserved.
 static tarn_status refresh(tarn_pool *pool, void *context) {
   tarn_device *cpu = context;  // NULL: home is another device
   tarn_place place = tarn_pool_place(pool);
-  tarn_status status = tarn_pool_remove(place);
+  tarn_status status = tarn_pool_set_strategy(pool, NULL);
   if (status == TARN_OK)
     status = use_once(place, place.device != NULL ? place.device : cpu);
   if (status == TARN_OK) status = tarn_pool_trim(pool, 0);

@@ -165,7 +165,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
 // ranges pages of it move to small ones, elsewhere those have memory of their
 // own first. page_unit_pool cuts blocks of all sizes out of it, each of which
 // keeps its size until it is trimmed. buddy_pool takes it in powers of two.
-// After tarn_pool_exchange nothing is kept: ask again, of the new strategy.
+// After tarn_pool_set_strategy nothing is kept: ask again, of the new strategy.
 //
 // Threads:            one call at a time; another waits for its end.
 // Cost:               calls of the device, if something is lacking.

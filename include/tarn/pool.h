@@ -44,7 +44,8 @@
 // it says nothing, a strategy takes as much as suits what it holds, and no more
 // than is available.
 //
-// Strategies, by name (as given to tarn_pool_use, TARN_POOL and the tool):
+// Strategies, by name (as given to tarn_pool_set_strategy, TARN_POOL and the
+// tool):
 //   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
 //                   the default: blocks are cut out of large pieces of memory
 //                   and joined again when freed. Where the device has ranges
@@ -141,36 +142,33 @@ typedef struct tarn_block {
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_of(tarn_place place,
                                                   tarn_pool **out_pool);
 
-// Exchanges the strategy of |place| for a fresh one: "name" or
-// "name:key=value,...". Blocks that are out stay valid and are freed as ever;
-// the old strategy gives its idle memory back at once, and ends when its last
-// block has come home. Statistics, limit, counters and debugging go on.
+// Gives |pool| a fresh strategy: "name" or "name:key=value,..."; NULL: the
+// default, as above. Live blocks stay valid and are freed as before. The old
+// strategy gives its idle memory back at once and ends with its last block.
+// Statistics, limit, counters and debugging go on.
+//
+// RAF's InitPool(device, name) is tarn_pool_of and this function, RemovePool
+// the same with NULL:
+//
+//   tarn_pool_of(tarn_place_on(gpu), &pool);
+//   tarn_pool_set_strategy(pool, "page_unit_pool");
+//   ...
+//   tarn_pool_set_strategy(pool, NULL);
 //
 // Until it ends, an arena_pool keeps addresses of twice the device's memory.
-// After many exchanges with old blocks still out the device may have no more
+// After many changes with old blocks still live the device may run out of
 // addresses for a new strategy, whose requests are then TARN_FULL.
 //
-// Cost:           that of giving the idle memory back; waits for streams that
-//                 may still be at work in it.
-// TARN_E_INVALID  no such strategy or option: nothing has changed.
-// TARN_E_DEVICE   exchanged, but the device refused some idle memory.
-// Besides as of tarn_pool_of.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_use(tarn_place place,
-                                                   const char *strategy);
-
-// Exchanges it for the default strategy; errors as of tarn_pool_use.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_remove(tarn_place place);
-
-// Exchanges the strategy of one pool, be it a place's or one's own, as
-// tarn_pool_use does.
-//
+// Cost:               giving the idle memory back, and waiting for the streams
+//                     that may still use it.
 // TARN_E_INVALID      no such strategy or option: nothing has changed.
-// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER: a graph may use what
-//                     the strategy holds; or with TARN_POOL_SHAREABLE, or over
-//                     memory of the caller's.
-// TARN_E_DEVICE       exchanged, but the device refused some idle memory.
-TARN_API TARN_MUST_CHECK tarn_status tarn_pool_exchange(tarn_pool *pool,
-                                                        const char *strategy);
+// TARN_E_UNSUPPORTED  a pool made with TARN_POOL_DEFER (a graph may use memory
+//                     of the strategy), with TARN_POOL_SHAREABLE, or over
+//                     memory of the caller.
+// TARN_E_DEVICE       the strategy is set, but the device refused to take back
+//                     some idle memory.
+TARN_API TARN_MUST_CHECK tarn_status
+tarn_pool_set_strategy(tarn_pool *pool, const char *strategy);
 
 // The name of strategy number |index|, in order of registration; NULL beyond
 // the last. Names live as long as the process.
@@ -233,7 +231,7 @@ typedef struct tarn_pool_memory {
 
 typedef struct tarn_pool_options {
   size_t struct_size;
-  const char *strategy;     // as for tarn_pool_use; NULL: the default
+  const char *strategy;     // as for tarn_pool_set_strategy
   size_t limit;             // as for tarn_pool_limit; 0: none
   uint32_t flags;           // TARN_POOL_...
   tarn_pool_memory memory;  // 0: the device's

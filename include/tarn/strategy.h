@@ -2,9 +2,9 @@
 //
 // A strategy is a table of functions. A program hands it to tarn_pool_register;
 // a shared object exports TarnPoolStrategy, and tarn_pool_load finds it. From
-// then on its name is known wherever a strategy is named: tarn_pool_use, the
-// environment variable TARN_POOL, the tool. examples/power_pool.c is one, and
-// docs/strategies.md tells how to write one.
+// then on its name is known wherever a strategy is named:
+// tarn_pool_set_strategy, the environment variable TARN_POOL, the tool.
+// examples/power_pool.c is one, and docs/strategies.md tells how to write one.
 //
 //   front ── take, give, trim ─► strategy ── grow, shrink ─► source ─► device
 //

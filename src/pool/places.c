@@ -263,9 +263,9 @@ tarn_status tarn_free(tarn_place place, tarn_addr address,
              : refuse_free(&where, place, address, stream);
 }
 
-// --- exchanging ------------------------------------------------------------
+// --- the strategy ----------------------------------------------------------
 
-tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
+tarn_status tarn_pool_set_strategy(tarn_pool *pool, const char *strategy) {
   tarn__pool_strategy *fresh = NULL;
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
@@ -276,18 +276,9 @@ tarn_status tarn_pool_exchange(tarn_pool *pool, const char *strategy) {
                       "TARN_POOL_SHAREABLE, or over memory of the caller's, "
                       "keeps its strategy");
   }
+  if (strategy == NULL) strategy = tarn__strategy_default();
   status = tarn__strategy_create(pool, strategy, &fresh);
   return status != TARN_OK ? status : tarn__front_switch(pool, fresh);
-}
-
-tarn_status tarn_pool_use(tarn_place place, const char *strategy) {
-  tarn_pool *pool = NULL;
-  tarn_status status = tarn_pool_of(place, &pool);
-  return status != TARN_OK ? status : tarn_pool_exchange(pool, strategy);
-}
-
-tarn_status tarn_pool_remove(tarn_place place) {
-  return tarn_pool_use(place, tarn__strategy_default());
 }
 
 // --- pools of one's own ----------------------------------------------------

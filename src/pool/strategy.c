@@ -98,8 +98,8 @@ static tarn_status add_option(tarn__pool_strategy_options *options,
 static tarn_status parse(tarn__pool_strategy_options *options,
                          const char *text) {
   *options = (tarn__pool_strategy_options){0};
-  if (text == NULL || strlen(text) > TEXT_MAX) {
-    return tarn__fail(TARN_E_INVALID, "pool: no name, or one over %d bytes",
+  if (strlen(text) > TEXT_MAX) {
+    return tarn__fail(TARN_E_INVALID, "pool: a name over %d bytes",
                       TEXT_MAX);
   }
   memcpy(options->text, text, strlen(text) + 1);

@@ -9,6 +9,7 @@
 
 #include "support/document.h"
 #include "support/run.h"
+#include "support/strategy.h"
 #include "tarn/pool.h"
 #include "tarn/strategy.h"
 #include "tarn/trace.h"
@@ -52,13 +53,13 @@ static void close_on(void) {
   assert_ok(tarn_device_close(device));
 }
 
-// The document's InitPool(device, name) and RemovePool(device).
+// InitPool(device, name) and RemovePool(device) of RAF's memory pool.
 static void init_pool(const char *name) {
-  assert_ok(tarn_pool_use(place, name));
+  assert_ok(tarn_pool_set_strategy(pool, name));
 }
 
 static void remove_pool(void) {
-  assert_ok(tarn_pool_remove(place));
+  assert_ok(tarn_pool_set_strategy(pool, NULL));
 }
 
 static tarn_block request(size_t size) {
@@ -291,7 +292,7 @@ START_TEST(the_strategy_is_changed_by_its_name) {
   ck_assert_uint_eq(allocated_since(before), 1);
   remove_pool();
   ck_assert_str_eq(stats_now().strategy, "arena_pool");
-  assert_status(tarn_pool_use(place, "your_pool"), TARN_E_INVALID);
+  assert_status(use_strategy(place, "your_pool"), TARN_E_INVALID);
   ck_assert_str_eq(stats_now().strategy, "arena_pool");
   close_on();
 }
@@ -361,7 +362,7 @@ END_TEST
 // pool_name)." Nothing is made again here.
 START_TEST(a_pool_of_ones_own) {
   open_on(_i);
-  assert_status(tarn_pool_use(place, "power_pool"), TARN_E_INVALID);
+  assert_status(use_strategy(place, "power_pool"), TARN_E_INVALID);
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   init_pool("power_pool");
   ck_assert_str_eq(stats_now().strategy, "power_pool");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kit.h"
+#include "support/strategy.h"
 
 // --- tags ------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ START_TEST(every_tag_has_its_own_count) {
   assert_tag(pool, 0, 7, 7, 1);
   give(a1);
   assert_tag(pool, a, 200, 300, 1);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   assert_tag(pool, a, 200, 300, 1);
   assert_ok(tarn_pool_free_address(pool, a2.address, NULL));
   give(b1);
@@ -160,7 +161,7 @@ START_TEST(a_limit_counts_rounded_sizes) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 4095));
   assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   tarn_block block = take(pool, 4095);
   assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
   give(block);

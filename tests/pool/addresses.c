@@ -6,6 +6,7 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/strategy.h"
 
 enum { MOST = 4096 };
 
@@ -58,7 +59,7 @@ static void live_with_few_addresses(void) {
   }
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
 }
 
 // Sanitizers take more addresses than there would be.

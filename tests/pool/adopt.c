@@ -16,6 +16,7 @@
 #include "support/hold.h"
 #include "support/mix.h"
 #include "support/run.h"
+#include "support/strategy.h"
 #include "tarn/pool.h"
 #include "tarn/sim.h"
 
@@ -101,7 +102,7 @@ static void begin(const char *strategy) {
                               .capacity = CAPACITY};
   assert_ok(tarn_sim_configure(&options));
   assert_ok(tarn_device_open("sim:0", &sim));
-  assert_ok(tarn_pool_use(tarn_place_on(sim), strategy));
+  assert_ok(use_strategy(tarn_place_on(sim), strategy));
   assert_ok(tarn_pool_of(tarn_place_on(sim), &pool));
 }
 

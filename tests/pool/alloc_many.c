@@ -2,6 +2,7 @@
 // is as it was.
 #include "support/faults.h"
 #include "support/hold.h"
+#include "support/strategy.h"
 #include "tarn/account.h"
 #include "tarn/misuse.h"
 #include "with_kit.h"
@@ -338,7 +339,7 @@ START_TEST(with_every_failure_it_is_all_or_none) {
     }
     (void)tarn_pool_trim(at.pool, 0);
   }
-  assert_ok(tarn_pool_use(at.place, "no_pool"));
+  assert_ok(use_strategy(at.place, "no_pool"));
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
 END_TEST

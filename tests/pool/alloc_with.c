@@ -2,6 +2,7 @@
 // program's function, cleared blocks, and every failure on the way.
 #include "support/faults.h"
 #include "support/hold.h"
+#include "support/strategy.h"
 #include "tarn/account.h"
 #include "tarn/capture.h"
 #include "tarn/misuse.h"
@@ -372,7 +373,7 @@ START_TEST(every_call_may_fail) {
     assert_ok(tarn__front_check(swept.pool));
     ck_assert_uint_eq(stats_of(swept.pool).live_blocks, 0);
   }
-  assert_ok(tarn_pool_use(swept.place, "no_pool"));
+  assert_ok(use_strategy(swept.place, "no_pool"));
   ck_assert_uint_eq(stats_of(swept.pool).reserved_bytes, 0);
 }
 END_TEST

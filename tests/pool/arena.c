@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
   tarn_block block;
@@ -299,7 +300,7 @@ START_TEST(a_device_below_a_page_is_used_all_the_same) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 64 * KIBIBYTE);
   refuse(p.pool, 1, 0, TARN_FULL);
   give(block);
-  assert_status(tarn_pool_use(p.place, "arena_pool:page=512K"), TARN_E_INVALID);
+  assert_status(use_strategy(p.place, "arena_pool:page=512K"), TARN_E_INVALID);
   assert_error_says("page=524288 is more than the 65536 bytes of sim:0");
   close_arena(&p);
 }
@@ -321,7 +322,7 @@ START_TEST(a_page_that_is_none_is_refused) {
   };
   arena_place p = open_arena("sim:0", "no_pool");
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    assert_status(tarn_pool_use(p.place, cases[i].strategy), TARN_E_INVALID);
+    assert_status(use_strategy(p.place, cases[i].strategy), TARN_E_INVALID);
     assert_error_says(cases[i].says);
     ck_assert_str_eq(stats_of(p.pool).strategy, "no_pool");
   }
@@ -332,7 +333,7 @@ END_TEST
 START_TEST(the_environment_can_name_it) {
   setenv("TARN_POOL", "arena_pool:page=4M,small=1K", 1);
   arena_place p = open_arena("sim:0", "no_pool");
-  assert_ok(tarn_pool_remove(p.place));
+  assert_ok(use_strategy(p.place, NULL));
   ck_assert_str_eq(stats_of(p.pool).strategy, "arena_pool");
   give(take(p.pool, 2000));
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 4 * (size_t)MIB);
@@ -486,7 +487,7 @@ static void check_replaced(const char *name) {
     blocks[i] = take_on(p.pool, i % 2 ? MIB : 3000, i % 3 ? stream : NULL);
   give(take(p.pool, MIB));
   size_t reserved = stats_of(p.pool).reserved_bytes;
-  assert_ok(tarn_pool_use(p.place, "page_unit_pool"));
+  assert_ok(use_strategy(p.place, "page_unit_pool"));
   ck_assert_uint_lt(stats_of(p.pool).reserved_bytes, reserved);
   for (size_t i = 0; i < COUNT; i++) {
     reserved = stats_of(p.pool).reserved_bytes;

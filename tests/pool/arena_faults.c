@@ -5,6 +5,7 @@
 
 #include "arena_kit.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 enum { BLOCKS = 24 };
 
@@ -88,7 +89,7 @@ static void use_pool(void) {
   note(tarn_pool_trim(run.pool, 0));
   check_pool();
   try_take(900 * KIBIBYTE, 0, 2);
-  note(tarn_pool_use(tarn_place_on(run.device), "arena_pool:page=4M"));
+  note(use_strategy(tarn_place_on(run.device), "arena_pool:page=4M"));
   check_pool();
   try_take(70 * KIBIBYTE, 0, 1);
   drop(0, 1);

@@ -5,6 +5,7 @@
 
 #include "kit.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 #include "tarn/range.h"
 #include "tarn/sim.h"
 
@@ -44,7 +45,7 @@ static inline arena_place open_arena_of(size_t capacity, const char *name,
   assert_ok(tarn_device_open(name, &p.device));
   p.place = strcmp(name, "cpu:0") == 0 ? TARN_HOST : tarn_place_on(p.device);
   p.available = available_on(p.device);
-  assert_ok(tarn_pool_use(p.place, strategy));
+  assert_ok(use_strategy(p.place, strategy));
   p.pool = pool_at(p.place);
   return p;
 }

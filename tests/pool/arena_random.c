@@ -2,6 +2,7 @@
 // the blocks that are out, and a mark at either end of each.
 #include "arena_kit.h"
 #include "support/effort.h"
+#include "support/strategy.h"
 
 enum {
   BLOCKS = 300,
@@ -200,8 +201,7 @@ static void use_another(void) {
       "arena_pool:small=2K", "arena_pool:slack=0",
       "arena_pool:page=512", "no_pool"};
   size_t count = sizeof strategies / sizeof strategies[0];
-  require(tarn_pool_use(m.at.place, strategies[random_below(count)]) ==
-          TARN_OK);
+  require(use_strategy(m.at.place, strategies[random_below(count)]) == TARN_OK);
   m.switches++;
 }
 

@@ -1,6 +1,7 @@
 // What arena_pool may hold beyond its live peak before pages move: the option,
 // its default, the limit, and a device that has no more.
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 enum { PAGES = 8 };
 
@@ -137,9 +138,9 @@ END_TEST
 
 START_TEST(a_slack_that_is_none) {
   arena_place p = open_arena("cpu:0", "arena_pool");
-  assert_status(tarn_pool_use(p.place, "arena_pool:slack=2%"), TARN_E_INVALID);
+  assert_status(use_strategy(p.place, "arena_pool:slack=2%"), TARN_E_INVALID);
   assert_error_says("slack=2%");
-  assert_ok(tarn_pool_use(p.place, "arena_pool:slack=9999999999999999999"));
+  assert_ok(use_strategy(p.place, "arena_pool:slack=9999999999999999999"));
   give(take(p.pool, MIB));
   close_arena(&p);
 }

@@ -4,6 +4,7 @@
 #include <stdatomic.h>
 
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 enum { WORKERS = 4, ROUNDS = 2500, SLOTS = 24, MARK = 8, LEAST = 16 };
 
@@ -117,7 +118,7 @@ static void *disturb(void *unused) {
     expect(stats.reserved_bytes <= stats.reserved_peak_bytes);
     expect(stats.allocs - stats.frees == stats.live_blocks);
     if (i % 64 == 0) {
-      expect(tarn_pool_use(at.place, strategies[i / 64 % 4]) == TARN_OK);
+      expect(use_strategy(at.place, strategies[i / 64 % 4]) == TARN_OK);
     }
     if (i % 64 == 32) expect(tarn_pool_trim(at.pool, 0) == TARN_OK);
   }
@@ -216,7 +217,7 @@ START_TEST(a_block_that_others_resize_is_freed_once) {
     pthread_create(&threads[i], NULL, resize_it, NULL);
   for (int i = 0; i < ROUNDS_OF_IT; i++) {
     replace_shared();
-    if (i % 16 == 0) assert_ok(tarn_pool_use(at.place, "arena_pool:page=2M"));
+    if (i % 16 == 0) assert_ok(use_strategy(at.place, "arena_pool:page=2M"));
   }
   atomic_store(&trading, false);
   for (int i = 0; i < 2; i++)
@@ -251,7 +252,7 @@ START_TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
   while (stats_of(at.pool).failures == 0)
     continue;
   for (int i = 0; i < SWITCHES; i++)
-    assert_ok(tarn_pool_use(at.place, "arena_pool"));
+    assert_ok(use_strategy(at.place, "arena_pool"));
   atomic_store(&trading, false);
   for (int i = 0; i < 2; i++)
     pthread_join(threads[i], NULL);

@@ -7,6 +7,7 @@
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 enum { SIZE = 5120 };  // a multiple of the chunk
 
@@ -21,7 +22,7 @@ static const uint64_t ASYNC =
 static void open_at(const char *name, const char *strategy) {
   fake_add();
   assert_ok(tarn_device_open(name, &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
   pool = pool_at(tarn_place_on(device));
   assert_ok(tarn_stream_create(device, &a));
   assert_ok(tarn_stream_create(device, &b));
@@ -128,7 +129,7 @@ START_TEST(a_stream_of_another_device_is_waited_for) {
   assert_ok(tarn_device_open("fake:1", &other));
   assert_ok(tarn_stream_create(other, &theirs));
   tarn_place place = {device, TARN_PLACE_HOST};
-  assert_ok(tarn_pool_use(place, "async_pool"));
+  assert_ok(use_strategy(place, "async_pool"));
   tarn_block block = take_on(pool_at(place), SIZE, theirs);
   give_on(block, theirs);
   ck_assert_uint_eq(called(), 0);
@@ -229,7 +230,7 @@ END_TEST
 START_TEST(replaced_it_still_queues) {
   open_fake("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
   called();
   give_on(block, a);
   ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
@@ -240,7 +241,7 @@ END_TEST
 
 START_TEST(it_has_no_options) {
   open_fake("async_pool");
-  assert_status(tarn_pool_use(tarn_place_on(device), "async_pool:page=4K"),
+  assert_status(use_strategy(tarn_place_on(device), "async_pool:page=4K"),
                 TARN_E_INVALID);
   assert_error_says("async_pool");
   close_all();
@@ -273,7 +274,7 @@ END_TEST
 START_TEST(other_places_are_asked_at_once) {
   open_fake("async_pool");
   tarn_place place = {device, TARN_PLACE_HOST};
-  assert_ok(tarn_pool_use(place, "async_pool"));
+  assert_ok(use_strategy(place, "async_pool"));
   give_on(take_on(pool_at(place), SIZE, a), a);
   ck_assert_uint_eq(called(), 0);
   close_all();
@@ -318,7 +319,7 @@ static void scenario(void *strategy) {
   if (tarn_device_open("fake:0", &device) != TARN_OK) return;
   (void)!tarn_stream_create(device, &a);
   (void)!tarn_stream_create(device, &b);
-  (void)!tarn_pool_use(tarn_place_on(device), strategy);
+  (void)!use_strategy(tarn_place_on(device), strategy);
   if (tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK) {
     for (size_t i = 0; i < 4; i++) {
       tarn_status status = tarn_pool_alloc(pool, SIZE, i == 2 ? 8192 : 0,

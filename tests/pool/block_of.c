@@ -3,6 +3,7 @@
 #include "support/effort.h"
 #include "support/faults.h"
 #include "support/mix.h"
+#include "support/strategy.h"
 #include "tarn/misuse.h"
 
 static const char *const strategies[] = {"arena_pool", "arena_pool:steps=0",
@@ -106,7 +107,7 @@ START_TEST(blocks_that_come_and_go_are_found) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "arena_pool");
     for (int s = 0; s < STRATEGIES; s++) {
-      assert_ok(tarn_pool_use(p.place, strategies[s]));
+      assert_ok(use_strategy(p.place, strategies[s]));
       run_random(p.pool, (uint64_t)s);
     }
     assert_ok(tarn_device_close(p.device));

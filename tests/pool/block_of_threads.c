@@ -96,7 +96,8 @@ static void *disturb(void *context) {
   for (size_t i = 0; atomic_load(&working); i++) {
     tarn_pool *pool = at->pools[i % (1 + OWN)];
     come_and_go(at);
-    expect(tarn_pool_exchange(pool, strategies[i / (1 + OWN) % 4]) == TARN_OK);
+    expect(tarn_pool_set_strategy(pool, strategies[i / (1 + OWN) % 4]) ==
+           TARN_OK);
     if (i % 16 == 8) expect(tarn_pool_trim(pool, 0) == TARN_OK);
   }
   return NULL;
@@ -206,7 +207,7 @@ START_TEST(no_addresses_are_lost) {
     assert_ok(tarn_pool_create(at.place, NULL, &at.pools[i]));
   run_scene(&at);
   for (size_t i = 0; i <= OWN; i++)
-    assert_ok(tarn_pool_exchange(at.pools[i], "no_pool"));
+    assert_ok(tarn_pool_set_strategy(at.pools[i], "no_pool"));
   ck_assert_uint_eq(largest_range(device), largest);
   for (size_t i = 1; i <= OWN; i++)
     assert_ok(tarn_pool_destroy(at.pools[i]));
@@ -225,7 +226,7 @@ START_TEST(addresses_come_back_with_the_last_block) {
   tarn_pool *pool = pool_at(tarn_place_on(device));
   size_t count = 0;
   for (; count < MOST; count++) {
-    assert_ok(tarn_pool_exchange(pool, "arena_pool"));
+    assert_ok(tarn_pool_set_strategy(pool, "arena_pool"));
     if (!take_some(pool, 5000, &blocks[count])) break;
   }
   ck_assert_uint_ge(count, 8);
@@ -233,7 +234,7 @@ START_TEST(addresses_come_back_with_the_last_block) {
   ck_assert_uint_eq(largest_range(device), 0);
   for (size_t i = 0; i < count; i++)
     assert_ok(tarn_pool_free(&blocks[i], NULL));
-  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   ck_assert_uint_eq(largest_range(device), largest);
   assert_ok(tarn_device_close(device));
 }

@@ -6,6 +6,7 @@
 #include "device/plugin.h"
 #include "pool/buddies.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 // --- sizes -----------------------------------------------------------------
 
@@ -209,7 +210,7 @@ START_TEST(options_that_are_wrong) {
       "buddy_pool:init=1M,init=2M"};
   open_fake("page_unit_pool");
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    assert_status(tarn_pool_use(tarn_place_on(device), wrong[i]),
+    assert_status(use_strategy(tarn_place_on(device), wrong[i]),
                   TARN_E_INVALID);
     assert_error_says("buddy_pool");
     ck_assert_str_eq(stats_of(pool).strategy, "page_unit_pool");
@@ -312,7 +313,7 @@ START_TEST(it_ends_with_its_last_block) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_block first = take_on(pool, 64 * KIB, a);
   tarn_block second = take(pool, 100);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "no_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "no_pool"));
   ck_assert_uint_eq(reserved(), 128 * KIB);
   give_on(first, a);
   ck_assert_uint_eq(reserved(), 64 * KIB);
@@ -406,7 +407,7 @@ static void use_pool(void) {
   try_take(NULL, 300 * KIB, 0, &blocks[6]);
   try_take(b, 60 * KIB, 0, &blocks[7]);
   (void)tarn_pool_trim(pool, 0);
-  (void)!tarn_pool_use(tarn_place_on(device), "buddy_pool:init=16K,max=32K");
+  (void)!use_strategy(tarn_place_on(device), "buddy_pool:init=16K,max=32K");
   try_take(a, 20 * KIB, 0, &blocks[8]);
   for (size_t i = 0; i < 9; i++)
     drop(&blocks[i], i % 3 ? a : b);
@@ -422,7 +423,7 @@ static void scenario(void *unused) {
   (void)!tarn_stream_create(device, &b);
   tarn_place place = tarn_place_on(device);
   tarn_status status =
-      tarn_pool_use(place, "buddy_pool:init=64K,realloc=128K,max=256K");
+      use_strategy(place, "buddy_pool:init=64K,realloc=128K,max=256K");
   if (tarn_pool_of(place, &pool) == TARN_OK) use_pool();
   if (status == TARN_OK) ck_assert_uint_eq(live, 0);
   (void)tarn_stream_destroy(a);

@@ -5,6 +5,7 @@
 
 #include "kit.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 
 static tarn_device *device;
 static tarn_pool *pool;
@@ -14,7 +15,7 @@ static tarn_stream *b;
 static inline void open_fake(const char *strategy) {
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
   pool = pool_at(tarn_place_on(device));
   assert_ok(tarn_stream_create(device, &a));
   assert_ok(tarn_stream_create(device, &b));

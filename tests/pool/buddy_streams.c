@@ -1,5 +1,6 @@
 // buddy_pool and streams: who waits for whom, and which halves stay apart.
 #include "buddy_kit.h"
+#include "support/strategy.h"
 
 static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
                       char *out) {
@@ -74,7 +75,7 @@ START_TEST(a_half_that_is_nobodys_joins_a_streams) {
   open_fake("no_pool");
   for (int host_first = 0; host_first < 2; host_first++) {
     char out[8] = "";
-    assert_ok(tarn_pool_use(tarn_place_on(device), "buddy_pool:init=64K"));
+    assert_ok(use_strategy(tarn_place_on(device), "buddy_pool:init=64K"));
     tarn_block first = take_on(pool, 32 * KIB, a);
     tarn_block second = take(pool, 32 * KIB);
     queue_use(first, a, "first  ", out);

@@ -88,7 +88,7 @@ START_TEST(a_strategy_that_gives_back_is_refused) {
     ck_assert_ptr_null(none);
   }
   open_with("sim:0", "page_unit_pool", 0);
-  assert_status(tarn_pool_exchange(pool, "arena_pool"), TARN_E_UNSUPPORTED);
+  assert_status(tarn_pool_set_strategy(pool, "arena_pool"), TARN_E_UNSUPPORTED);
   close_all();
 }
 END_TEST

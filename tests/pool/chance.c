@@ -6,6 +6,7 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 enum {
@@ -178,8 +179,8 @@ static void random_rare(void) {
       MUST(tarn_pool_trim(run.pool, 0) == TARN_OK);
       break;
     case 1:
-      MUST(tarn_pool_use(run.place,
-                         run.strategies[below(run.strategy_count)]) == TARN_OK);
+      MUST(use_strategy(run.place, run.strategies[below(run.strategy_count)]) ==
+           TARN_OK);
       break;
     case 2:
       renew_stream();
@@ -249,7 +250,7 @@ static void run_on(const char *device, uint64_t seed,
   open_run(device, seed);
   run.strategies = strategies;
   run.strategy_count = count;
-  assert_ok(tarn_pool_use(run.place, strategies[0]));
+  assert_ok(use_strategy(run.place, strategies[0]));
   run.pool = pool_at(run.place);
   for (run.operation = 1; run.operation <= OPERATIONS; run.operation++) {
     operate();

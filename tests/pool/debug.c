@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "kit.h"
+#include "support/strategy.h"
 
 // What AddressSanitizer and valgrind would stop is done behind their backs.
 #if defined(__SANITIZE_ADDRESS__)
@@ -299,7 +300,7 @@ START_TEST(a_switch_of_strategy_empties_it) {
     tarn_block aside = take(pool, 5000);
     tarn_block stays = take(pool, 5000);
     give(aside);
-    assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+    assert_ok(use_strategy(TARN_HOST, "no_pool"));
     ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
     write_at(stays.address + 5000, 1);
     assert_status(tarn_pool_free(&stays, NULL), TARN_E_CORRUPT);

@@ -7,6 +7,7 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "tarn/sim.h"
 
 static const char *const strategies[] = {
@@ -26,7 +27,7 @@ static tarn_device *open_sim(uint64_t latency_ns) {
 }
 
 static tarn_pool *debugging(tarn_device *device, const char *strategy) {
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
   tarn_pool *pool = pool_at(tarn_place_on(device));
   assert_ok(tarn_pool_debug(pool, &everything));
   return pool;
@@ -119,7 +120,7 @@ START_TEST(what_a_stream_still_does_to_the_memory_comes_first) {
   tarn_stream *stream = stream_of(device);
   static const unsigned char zeros[4096];
   unsigned char bytes[100];
-  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
   tarn_pool *pool = pool_at(tarn_place_on(device));
   tarn_block block = take_on(pool, 4096, stream);
   tarn_addr address = block.address;
@@ -230,7 +231,7 @@ static void drop(tarn_block block, tarn_stream *stream) {
 
 static void use_pool(const char *strategy) {
   tarn_block blocks[6] = {{0}};
-  (void)!tarn_pool_use(tarn_place_on(run.device), strategy);
+  (void)!use_strategy(tarn_place_on(run.device), strategy);
   (void)!tarn_pool_debug(run.pool, &everything);
   for (size_t i = 0; i < 6; i++) {
     tarn_status status = tarn_pool_alloc(run.pool, 3000 * i + 100, 0,
@@ -247,7 +248,7 @@ static void use_pool(const char *strategy) {
   ck_assert_int_ne(status, TARN_E_CORRUPT);
   (void)!tarn_pool_trim(run.pool, 0);
   drop(blocks[3], NULL);
-  (void)!tarn_pool_use(tarn_place_on(run.device), "no_pool");
+  (void)!use_strategy(tarn_place_on(run.device), "no_pool");
   drop(blocks[4], run.stream);
   (void)!tarn_pool_debug(run.pool, NULL);
   drop(blocks[5], run.stream);
@@ -334,7 +335,7 @@ START_TEST(threads_check_and_switch_while_others_work) {
     assert_ok(tarn_pool_debug(pool, i % 5 == 0 ? NULL : &options));
     assert_ok(tarn_pool_trim(pool, 0));
     if (i % 10 == 0) {
-      assert_ok(tarn_pool_use(TARN_HOST, i % 20 ? "no_pool" : "arena_pool"));
+      assert_ok(use_strategy(TARN_HOST, i % 20 ? "no_pool" : "arena_pool"));
     }
   }
   for (size_t i = 0; i < WORKERS + 1; i++)

@@ -10,6 +10,7 @@
 #include "kit.h"
 #include "support/child.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 
 static const size_t PAGE = 4096;
 static const uint64_t MS = 1000000;
@@ -325,7 +326,7 @@ static void *set_and_unset(void *unused) {
   for (unsigned i = 0; atomic_load(&busy); i++) {
     expect(tarn_pool_decay(pool, i % 3 == 2 ? 0 : 1000) == TARN_OK);
     if (i % 8 == 0) {
-      expect(tarn_pool_use(TARN_HOST, strategies[i / 8 % 3]) == TARN_OK);
+      expect(use_strategy(TARN_HOST, strategies[i / 8 % 3]) == TARN_OK);
     }
     usleep(100);
   }

@@ -2,6 +2,7 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 static tarn_device *open_device(const char *name) {
   tarn_device *device = NULL;
@@ -12,7 +13,7 @@ static tarn_device *open_device(const char *name) {
 static tarn_pool *open_pool(tarn_device **out_device, const char *strategy) {
   fake_add();
   *out_device = open_device("fake:0");
-  assert_ok(tarn_pool_use(tarn_place_on(*out_device), strategy));
+  assert_ok(use_strategy(tarn_place_on(*out_device), strategy));
   return pool_at(tarn_place_on(*out_device));
 }
 
@@ -159,7 +160,7 @@ START_TEST(trim_goes_on_when_the_driver_objects) {
   free_three(pool);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
-  assert_status(tarn_pool_use(tarn_place_on(device), "no_pool"), TARN_E_DEVICE);
+  assert_status(use_strategy(tarn_place_on(device), "no_pool"), TARN_E_DEVICE);
   fake.strikes = false;
   ck_assert_str_eq(stats_of(pool).strategy,
                    "no_pool");  // exchanged all the same
@@ -324,7 +325,7 @@ START_TEST(closing_returns_all_memory_of_all_strategies) {
     ck_assert_uint_eq(stats_of(pool).allocs, 0);
     tarn_block old = take(pool, 5000);
     give(take(pool, 100));
-    assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool:page=64K"));
+    assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool:page=64K"));
     give(take(pool, 100));
     give(old);
     give(take(pool_at((tarn_place){device, TARN_PLACE_HOST}), 10));
@@ -357,7 +358,7 @@ START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
   tarn_pool *pool = NULL;
   tarn_block block;
   assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
   assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
   assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
   ck_assert_uint_eq(block.size, 8192 - 1000);

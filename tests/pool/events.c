@@ -2,6 +2,7 @@
 #include "events_kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "support/tagged.h"
 
 static tarn_pool *events_on(const char *strategy, uint32_t more) {
@@ -92,7 +93,7 @@ START_TEST(streams_and_switches_are_written) {
   assert_ok(tarn_stream_create(cpu, &stream));
   tarn_pool *pool = events_on("page_unit_pool", 0);
   tarn_block block = take_on(pool, 100, stream);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   give_on(block, stream);
   uint64_t serial = tarn_stream_serial(stream);
   ck_assert_uint_eq(read_all(pool), 5);
@@ -231,8 +232,7 @@ START_TEST(events_add_up) {
     size_t slot = next_random(&state) % SLOTS;
     size_t size = 1 + next_random(&state) % LARGEST;
     if (i % 200 == 0) {
-      require(tarn_pool_use(place, strategies[i / 200 % STRATEGIES]) ==
-              TARN_OK);
+      require(use_strategy(place, strategies[i / 200 % STRATEGIES]) == TARN_OK);
     }
     if (i % 97 == 0) require(tarn_pool_trim(pool, KEPT) == TARN_OK);
     if (blocks[slot].address == 0) {

@@ -5,6 +5,7 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 enum { BLOCKS = 14 };
@@ -119,7 +120,7 @@ static void drop_all(void) {
 static void try_use(const char *strategy) {
   char before[32];
   snprintf(before, sizeof before, "%s", stats_of(run.pool).strategy);
-  tarn_status status = tarn_pool_use(tarn_place_on(run.device), strategy);
+  tarn_status status = use_strategy(tarn_place_on(run.device), strategy);
   const char *after = stats_of(run.pool).strategy;
   if (status == TARN_E_NOMEM) {
     ck_assert_str_eq(after, before);
@@ -269,12 +270,12 @@ START_TEST(a_stream_that_fails_is_told_of_without_host_memory) {
   tarn_stream *b = NULL;
   assert_ok(tarn_stream_create(run.device, &a));
   assert_ok(tarn_stream_create(run.device, &b));
-  assert_ok(tarn_pool_use(tarn_place_on(run.device), "page_unit_pool"));
+  assert_ok(use_strategy(tarn_place_on(run.device), "page_unit_pool"));
   tarn_pool *pool = pool_at(tarn_place_on(run.device));
   tarn_block block = take_on(pool, 4096, a);
   tarn_block second = take_on(pool, 4096, b);
   tarn_block third = take_on(pool, 4096, b);
-  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   give_on(second, b);
   fake.sync_answer = C_ERROR;
   faults_arm(1, FAULTS_FROM_NOW);
@@ -294,14 +295,14 @@ END_TEST
 // A host pool lives as long as the process, so what it holds may grow.
 static void host_scenario(tarn_pool *pool) {
   tarn_block blocks[3] = {0};
-  (void)!tarn_pool_use(TARN_HOST, "page_unit_pool");
+  (void)!use_strategy(TARN_HOST, "page_unit_pool");
   for (size_t i = 0; i < 3; i++) {
     tarn_status status =
         tarn_pool_alloc(pool, i * 4096 + 1, 0, NULL, &blocks[i]);
     ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
     if (status != TARN_OK) assert_zero_block(blocks[i]);
   }
-  (void)!tarn_pool_use(TARN_HOST, "no_pool");
+  (void)!use_strategy(TARN_HOST, "no_pool");
   for (int i = 0; i < 3; i++)
     if (blocks[i].pool != NULL) give(blocks[i]);
   assert_ok(tarn__front_check(pool));
@@ -316,7 +317,7 @@ START_TEST(a_host_pool_survives_a_lack_of_host_memory) {
     faults_arm(++n, FAULTS_ONCE);
     host_scenario(pool);
     struck = faults_disarm();
-    assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+    assert_ok(use_strategy(TARN_HOST, "no_pool"));
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
     ck_assert(tarn_list_empty(&pool->replaced));
   }

@@ -3,6 +3,7 @@
 #include "device/device.h"
 #include "kit.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 
 enum { SIZE = 4096 };
 
@@ -81,7 +82,7 @@ static void assert_refused(tarn_pool *pool, tarn_block *block,
 START_TEST(the_device_s_own_memory_is_for_its_streams) {
   open_both();
   for (size_t s = 0; s < STRATEGIES; s++) {
-    assert_ok(tarn_pool_use(tarn_place_on(own), strategies[s]));
+    assert_ok(use_strategy(tarn_place_on(own), strategies[s]));
     tarn_pool *pool = pool_at(tarn_place_on(own));
     tarn_block block = take_on(pool, SIZE, stream);
     assert_refused(pool, &block, foreign_stream, "fake:1");

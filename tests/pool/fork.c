@@ -8,6 +8,7 @@
 #include "kit.h"
 #include "support/child.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 #include "tarn/snapshot.h"
 
 // --- a parent's pool -------------------------------------------------------
@@ -63,8 +64,8 @@ static void use_the_parent_s(void) {
   tarn_pool *again = pool;
   MUST(tarn_pool_of(tarn_place_on(device), &again) == TARN_E_STATE);
   MUST(again == NULL);
-  MUST(tarn_pool_use(tarn_place_on(device), "no_pool") == TARN_E_STATE);
-  MUST(tarn_pool_remove(tarn_place_on(device)) == TARN_E_STATE);
+  MUST(use_strategy(tarn_place_on(device), "no_pool") == TARN_E_STATE);
+  MUST(use_strategy(tarn_place_on(device), NULL) == TARN_E_STATE);
 }
 
 static void use_an_own_one(void) {
@@ -78,7 +79,7 @@ static void use_an_own_one(void) {
   MUST(tarn_pool_query(own, &stats) == TARN_OK);
   MUST(stats.live_bytes == 5000 && stats.allocs == 1);
   MUST(tarn_pool_free(&mine, NULL) == TARN_OK);
-  MUST(tarn_pool_use(TARN_HOST, "no_pool") == TARN_OK);
+  MUST(use_strategy(TARN_HOST, "no_pool") == TARN_OK);
 }
 
 START_TEST(a_child_cannot_use_its_parent_s_pool) {
@@ -112,7 +113,7 @@ START_TEST(a_child_may_end_its_parent_s_pool) {
   assert_ok(tarn_device_open("fake:0", &device));
   pool = pool_at(tarn_place_on(device));
   tarn_block old = take(pool, 100);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "page_unit_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
   block = take(pool, 100);
   give(take(pool, 5000));
   fork_and_run(end_the_parent_s);

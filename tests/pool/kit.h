@@ -7,6 +7,7 @@
 
 #include "pool/front.h"
 #include "support/run.h"
+#include "support/strategy.h"
 #include "support/tagged.h"
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
@@ -29,7 +30,7 @@ static inline tarn_pool *pool_at(tarn_place place) {
 
 // The host's pool with a fresh |strategy|.
 static inline tarn_pool *host_pool(const char *strategy) {
-  assert_ok(tarn_pool_use(TARN_HOST, strategy));
+  assert_ok(use_strategy(TARN_HOST, strategy));
   return pool_at(TARN_HOST);
 }
 

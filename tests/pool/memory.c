@@ -349,7 +349,8 @@ START_TEST(it_keeps_its_strategy_and_stays_awake) {
   tarn_pool *pool = over_slab("arena_pool");
   tarn_tag tag = tag_of("weights");
   tarn_block block = take_tagged(pool, 1000, tag);
-  assert_status(tarn_pool_exchange(pool, "page_unit_pool"), TARN_E_UNSUPPORTED);
+  assert_status(tarn_pool_set_strategy(pool, "page_unit_pool"),
+                TARN_E_UNSUPPORTED);
   assert_error_says("memory of the caller's");
   assert_status(tarn_pool_sleep(pool, tag, TARN_SLEEP_DROP),
                 TARN_E_UNSUPPORTED);

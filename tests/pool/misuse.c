@@ -1,6 +1,7 @@
 // Misuse: every free that is wrong is refused, says what stands there, and
 // changes nothing.
 #include "kit.h"
+#include "support/strategy.h"
 
 static const char *const strategies[] = {"page_unit_pool", "no_pool",
                                          "arena_pool"};
@@ -97,7 +98,7 @@ END_TEST
 START_TEST(a_second_free_after_a_switch_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("weights"));
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   give(block);
   assert_refused(block, "weights");
   assert_none_at(pool, block.address, "it was weights");

@@ -5,6 +5,7 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/strategy.h"
 #include "tarn/sim.h"
 
 enum {
@@ -265,9 +266,9 @@ static void begin(const subject *s, tarn_device *here, tarn_device *there) {
   memset(&t, 0, sizeof t);
   t.state = 0x9e3779b97f4a7c15u;
   t.subject = s;
-  assert_ok(tarn_pool_use(tarn_place_on(here), s->strategy));
-  assert_ok(tarn_pool_use(tarn_place_on(there), s->strategy));
-  assert_ok(tarn_pool_use(host, s->strategy));
+  assert_ok(use_strategy(tarn_place_on(here), s->strategy));
+  assert_ok(use_strategy(tarn_place_on(there), s->strategy));
+  assert_ok(use_strategy(host, s->strategy));
   t.pool = pool_at(tarn_place_on(here));
   t.of_device = pool_at(tarn_place_on(there));
   t.of_place = pool_at(host);

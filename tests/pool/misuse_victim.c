@@ -12,8 +12,8 @@
 static tarn_pool *debugging(const char *strategy) {
   tarn_pool *pool = NULL;
   tarn_pool_debug_options options = {.struct_size = sizeof options};
-  bool there = tarn_pool_use(TARN_HOST, strategy) == TARN_OK &&
-               tarn_pool_of(TARN_HOST, &pool) == TARN_OK &&
+  bool there = tarn_pool_of(TARN_HOST, &pool) == TARN_OK &&
+               tarn_pool_set_strategy(pool, strategy) == TARN_OK &&
                tarn_pool_debug(pool, &options) == TARN_OK;
   return there ? pool : NULL;
 }

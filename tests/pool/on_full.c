@@ -1,5 +1,6 @@
 // No room: the function of a program that is called then, and what is said.
 #include "kit.h"
+#include "support/strategy.h"
 #include "tarn/account.h"
 #include "tarn/sim.h"
 #include "tarn/strategy.h"
@@ -271,7 +272,7 @@ static bool switch_strategy(tarn_pool *pool, const tarn_pool_need *need,
                             void *context) {
   (void)need;
   (void)context;
-  assert_ok(tarn_pool_use(tarn_pool_place(pool), "no_pool"));
+  assert_ok(use_strategy(tarn_pool_place(pool), "no_pool"));
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 static const char *const strategies[] = {
     "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
@@ -57,7 +58,7 @@ START_TEST(it_is_a_pool_like_any_other) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
     for (int j = 0; j < STRATEGIES; j++) {
-      assert_ok(tarn_pool_use(p.place, strategies[j]));
+      assert_ok(use_strategy(p.place, strategies[j]));
       tarn_pool *pool = own_at(p.place, strategies[j]);
       ck_assert_ptr_ne(pool, p.pool);
       ck_assert(tarn_place_equal(tarn_pool_place(pool), p.place));
@@ -278,7 +279,7 @@ static bool child_of_fork(tarn_pool *const *pools, size_t count) {
   for (size_t i = 0; i < count; i++) {
     tarn_block block;
     if (tarn_pool_alloc(pools[i], 1, 0, NULL, &block) != TARN_E_STATE ||
-        tarn_pool_exchange(pools[i], "no_pool") != TARN_E_STATE ||
+        tarn_pool_set_strategy(pools[i], "no_pool") != TARN_E_STATE ||
         tarn_pool_destroy(pools[i]) != TARN_OK) {
       return false;
     }
@@ -308,22 +309,24 @@ END_TEST
 
 // --- exchanging ------------------------------------------------------------
 
-START_TEST(its_strategy_is_exchanged) {
+START_TEST(its_strategy_is_set) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, "page_unit_pool");
   tarn_block block = take(pool, MIB);
   give(take(pool, (size_t)2 * MIB));
-  assert_ok(tarn_pool_exchange(pool, "arena_pool:page=2M"));
+  assert_ok(tarn_pool_set_strategy(pool, "arena_pool:page=2M"));
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   ck_assert_str_eq(stats_of(p.pool).strategy, "page_unit_pool");
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
-  assert_status(tarn_pool_exchange(pool, "none"), TARN_E_INVALID);
-  assert_status(tarn_pool_exchange(pool, NULL), TARN_E_INVALID);
-  assert_status(tarn_pool_exchange(NULL, "no_pool"), TARN_E_INVALID);
+  assert_status(tarn_pool_set_strategy(pool, "none"), TARN_E_INVALID);
+  assert_status(tarn_pool_set_strategy(NULL, "no_pool"), TARN_E_INVALID);
+  ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
+  assert_ok(tarn_pool_set_strategy(pool, "page_unit_pool"));
+  assert_ok(tarn_pool_set_strategy(pool, NULL));
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   give(block);
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_exchange(p.pool, "buddy_pool"));
+  assert_ok(tarn_pool_set_strategy(p.pool, "buddy_pool"));
   ck_assert_str_eq(stats_of(p.pool).strategy, "buddy_pool");
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
@@ -375,7 +378,7 @@ int main(void) {
            it_ends_even_if_the_driver_objects,
            nothing_is_lost_without_host_memory, a_callback_cannot_end_it,
            a_child_frees_host_memory_only);
-  ADD_CASE(suite, "exchange", its_strategy_is_exchanged);
+  ADD_CASE(suite, "exchange", its_strategy_is_set);
   ADD_CASE(suite, "threads", threads_make_and_end_them);
   return run_pool_suite(suite);
 }

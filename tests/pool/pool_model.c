@@ -6,6 +6,7 @@
 
 #include "pool/front.h"
 #include "support/run.h"
+#include "support/strategy.h"
 #include "support/tagged.h"
 
 // Check's own assertions write a line for each that holds: too slow here.
@@ -311,7 +312,7 @@ void model_use(pool_model *m, size_t page) {
   m->page = page;
   m->epoch++;
   m->stats.strategy = page != 0 ? "page_unit_pool" : "no_pool";
-  MUST(m, tarn_pool_use(TARN_HOST, text) == TARN_OK);
+  MUST(m, use_strategy(TARN_HOST, text) == TARN_OK);
   compare(m);
 }
 
@@ -338,7 +339,7 @@ void model_begin(pool_model *m, unsigned seed) {
     snprintf(name, sizeof name, "model %d", i);
     assert_ok(tarn_pool_tag(name, &m->tags[i]));
   }
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   assert_ok(tarn_pool_of(TARN_HOST, &m->pool));
   m->stats.strategy = "page_unit_pool";
   compare(m);

@@ -5,6 +5,7 @@
 #include "arena_kit.h"
 #include "pool/arena.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 static const size_t PAGE = 4096;
@@ -134,7 +135,7 @@ START_TEST(a_replaced_strategy_gives_back_what_it_kept) {
   tarn_block idle = take(pool, PAGE);
   lazy = true;
   give(idle);
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 2 * PAGE);
   refuse_here(pool, 2 * PAGE);
   lazy = false;
@@ -164,7 +165,7 @@ START_TEST(surveys_say_what_is_idle) {
   ck_assert_uint_eq(survey_of(at.pool).largest, 3 * PAGE);
   give(kept);
 
-  assert_ok(tarn_pool_use(at.place, "arena_pool"));
+  assert_ok(use_strategy(at.place, "arena_pool"));
   kept = take(at.pool, QUARTER);
   tarn_block hole = take_on(at.pool, QUARTER, a);
   tarn_block wall = take(at.pool, QUARTER);
@@ -178,7 +179,7 @@ START_TEST(surveys_say_what_is_idle) {
   give(wall);
   ck_assert_uint_eq(survey_of(at.pool).idle, 4 * QUARTER);
 
-  assert_ok(tarn_pool_use(at.place, cutters[1]));
+  assert_ok(use_strategy(at.place, cutters[1]));
   kept = take(at.pool, QUARTER);
   hole = take_on(at.pool, QUARTER, a);
   give_on(hole, a);
@@ -187,7 +188,7 @@ START_TEST(surveys_say_what_is_idle) {
   ck_assert_uint_eq(survey_of(at.pool).streams.count, 1);
   give(kept);
 
-  assert_ok(tarn_pool_use(at.place, "no_pool"));
+  assert_ok(use_strategy(at.place, "no_pool"));
   give(take(at.pool, PAGE));
   ck_assert_uint_eq(survey_of(at.pool).idle, 0);
   assert_ok(tarn_stream_destroy(a));
@@ -286,7 +287,7 @@ static void fill_and_overfill(faulty *f) {
   try_take(f, 3 * QUARTER, f->streams[0]);
   (void)!tarn_pool_on_full(f->at.pool, free_one, f);
   try_take(f, 4 * QUARTER, NULL);
-  (void)!tarn_pool_use(f->at.place, "page_unit_pool");
+  (void)!use_strategy(f->at.place, "page_unit_pool");
   try_take(f, QUARTER, f->streams[1]);
   try_take(f, 4 * QUARTER, f->streams[1]);
   free_all(f);

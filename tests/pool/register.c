@@ -9,6 +9,7 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 static bool is_listed(const char *name) {
@@ -47,7 +48,7 @@ START_TEST(a_registered_strategy_is_one_like_others) {
   ck_assert_uint_eq(stats.misses, 1);
   ck_assert_uint_eq(stats.reserved_bytes, 8192);
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 8192);
   give(again);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
@@ -134,13 +135,13 @@ END_TEST
 START_TEST(options_are_its_own) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   tarn_pool *pool = host_pool("no_pool");
-  assert_status(tarn_pool_use(TARN_HOST, "power_pool:least=1000"),
+  assert_status(use_strategy(TARN_HOST, "power_pool:least=1000"),
                 TARN_E_INVALID);
   assert_error_says("power_pool: least is no power of two");
-  assert_status(tarn_pool_use(TARN_HOST, "power_pool:least=x"), TARN_E_INVALID);
-  assert_status(tarn_pool_use(TARN_HOST, "power_pool:page=1K"), TARN_E_INVALID);
+  assert_status(use_strategy(TARN_HOST, "power_pool:least=x"), TARN_E_INVALID);
+  assert_status(use_strategy(TARN_HOST, "power_pool:page=1K"), TARN_E_INVALID);
   assert_error_says("page");
-  assert_status(tarn_pool_use(TARN_HOST, "powder_pool"), TARN_E_INVALID);
+  assert_status(use_strategy(TARN_HOST, "powder_pool"), TARN_E_INVALID);
   assert_error_says("power_pool");
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
 }
@@ -190,7 +191,7 @@ START_TEST(memory_that_crosses_is_waited_for) {
   fake_add();
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), "power_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "power_pool"));
   tarn_pool *pool = pool_at(tarn_place_on(device));
   assert_ok(tarn_stream_create(device, &a));
   assert_ok(tarn_stream_create(device, &b));
@@ -226,7 +227,7 @@ static void scenario(void *unused) {
   (void)unused;
   if (tarn_device_open("fake:0", &device) != TARN_OK) return;
   (void)!tarn_stream_create(device, &a);
-  (void)!tarn_pool_use(tarn_place_on(device), "power_pool");
+  (void)!use_strategy(tarn_place_on(device), "power_pool");
   if (tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK) {
     for (size_t i = 0; i < 4; i++) {
       tarn_status status = tarn_pool_alloc(pool, 3000, i == 2 ? 8192 : 0,
@@ -348,7 +349,7 @@ static void *work(void *number) {
       }
     }
     if (i % 50 == 0 && status == TARN_OK) {
-      status = tarn_pool_use(TARN_HOST, strategies[state >> 40 & 3]);
+      status = use_strategy(TARN_HOST, strategies[state >> 40 & 3]);
     }
     if (i % 70 == 0 && status == TARN_OK) status = tarn_pool_trim(pool, 0);
     if (status != TARN_OK) atomic_fetch_add(&mistakes, 1);
@@ -384,7 +385,7 @@ START_TEST(a_child_knows_them) {
     tarn_strategy other = a_strategy("other_pool");
     bool good = is_listed("power_pool") &&
                 tarn_pool_register(&other) == TARN_OK &&
-                tarn_pool_use(TARN_HOST, "other_pool") == TARN_OK;
+                use_strategy(TARN_HOST, "other_pool") == TARN_OK;
     _exit(good ? 0 : 1);
   }
   int status = 1;

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "kit.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 enum { WRONG_NONE, WRONG_ZERO, WRONG_SHORT, WRONG_ODD, WRONG_TWICE };
@@ -88,7 +89,7 @@ START_TEST(calls_out_of_turn) {
   early.name = "early_pool";
   early.init = early_init;
   assert_ok(tarn_pool_register(&early));
-  assert_status(tarn_pool_use(TARN_HOST, "early_pool"), TARN_E_UNSUPPORTED);
+  assert_status(use_strategy(TARN_HOST, "early_pool"), TARN_E_UNSUPPORTED);
   ck_assert_str_eq(tarn_last_error(), "early_pool: not?today");
 }
 END_TEST
@@ -141,12 +142,12 @@ START_TEST(memory_that_is_not_given_back) {
   assert_ok(tarn_pool_register(&forgets));
   tarn_pool *pool = host_pool("forget_pool");
   give(take(pool, 100));
-  assert_ok(tarn_pool_use(TARN_HOST, "forget_pool"));
+  assert_ok(use_strategy(TARN_HOST, "forget_pool"));
   ck_assert_int_eq(told, 1);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   only = NULL;
   tarn_block block = take(pool, 100);
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_int_eq(told, 1);
   give(block);
   ck_assert_int_eq(told, 2);
@@ -220,7 +221,7 @@ START_TEST(replaced_while_it_grows) {
   pthread_create(&taker, NULL, take_slowly, NULL);
   while (sem_wait(&inside) != 0)
     continue;
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
   sem_post(&gate);
   pthread_join(taker, NULL);

@@ -6,6 +6,7 @@
 
 #include "pool/decay.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "tarn/capture.h"
 #include "tarn/sleep.h"
 #include "tarn/strategy.h"
@@ -205,7 +206,7 @@ static tarn_status exchange_and_give(const tarn__pool_supply *supply,
                                      uint64_t serial, tarn_addr addr,
                                      size_t size) {
   rival.pool->supply.calls = rival.calls;
-  require(tarn_pool_exchange(rival.pool, "arena_pool") == TARN_OK);
+  require(tarn_pool_set_strategy(rival.pool, "arena_pool") == TARN_OK);
   return rival.calls->give(supply, serial, addr, size);
 }
 
@@ -247,11 +248,11 @@ END_TEST
 START_TEST(an_exchange_ends_it) {
   tarn_pool *pool = host_pool("arena_pool");
   assert_ok(tarn_pool_reserve(pool, ROOM));
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_uint_eq(reserved_by(pool), 0);
   assert_ok(tarn_pool_reserve(pool, ROOM));
   ck_assert_uint_eq(reserved_by(pool), ROOM);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert_uint_eq(reserved_by(pool), 0);
 }
 END_TEST

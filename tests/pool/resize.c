@@ -1,6 +1,7 @@
 // Resizing blocks where they stand: into holes, into bare addresses, on every
 // strategy, in the order of streams, and what is no block.
 #include "arena_kit.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 static void fill(const arena_place *p, tarn_addr address, size_t size,
@@ -385,7 +386,7 @@ END_TEST
 START_TEST(one_that_was_replaced_gives_no_more) {
   arena_place p = open_arena("cpu:0", "arena_pool");
   tarn_block block = take(p.pool, 100 * KIBIBYTE);
-  assert_ok(tarn_pool_use(p.place, "page_unit_pool"));
+  assert_ok(use_strategy(p.place, "page_unit_pool"));
   resize_to(&block, 10, NULL);
   ck_assert_uint_eq(block.size, 100 * KIBIBYTE);
   stay(&block, 100 * KIBIBYTE + 1, NULL, TARN_FULL);

@@ -7,6 +7,7 @@
 #include "pool/pages.h"
 #include "support/child.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 static const size_t GIB = (size_t)1 << 30;
 static const size_t TIB = (size_t)1 << 40;
@@ -200,7 +201,7 @@ static tarn_status trim_all(tarn_pool *pool) {
 }
 
 static tarn_status replace(tarn_pool *pool) {
-  return tarn_pool_exchange(pool, "no_pool");
+  return tarn_pool_set_strategy(pool, "no_pool");
 }
 
 // What is given back meanwhile is not in the answer, and not idle any more.
@@ -306,7 +307,7 @@ START_TEST(memory_of_the_host_is_compared_with_the_hosts) {
   assert_ok(tarn_device_memory(host, &total, &available));
   assert_ok(tarn_device_close(host));
   tarn_place pinned = {.device = p.device, .kind = TARN_PLACE_HOST};
-  assert_ok(tarn_pool_use(pinned, "page_unit_pool"));
+  assert_ok(use_strategy(pinned, "page_unit_pool"));
   tarn_pool *pool = pool_at(pinned);
   give(take(pool, (size_t)80 * MIB));  // the device has 64
   assert_refused(pool, 2 * total);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 enum {
   BLOCKS = 40,
@@ -237,7 +238,7 @@ static void trim_all(void) {
 }
 
 static void switch_strategy(void) {
-  assert_ok(tarn_pool_use(at.place, "page_unit_pool"));
+  assert_ok(use_strategy(at.place, "page_unit_pool"));
 }
 
 START_TEST(others_trim_and_switch_while_a_layout_is_set_up) {
@@ -340,7 +341,7 @@ START_TEST(an_owner_waits_before_the_program_is_asked) {
   sem_init(&other.asks, 0, 0);
   sem_init(&other.may_go_on, 0, 0);
   open_on("fake:0");
-  assert_ok(tarn_pool_use(at.place, "no_pool"));
+  assert_ok(use_strategy(at.place, "no_pool"));
   out[0] = take(at.pool, 100000);
   assert_ok(tarn_pool_limit(at.pool, stats_of(at.pool).reserved_bytes));
   assert_ok(tarn_pool_on_full(at.pool, note_need, NULL));

@@ -139,7 +139,7 @@ START_TEST(many_segments_go_at_once) {
     for (size_t j = 0; j < MANY; j++)
       blocks[j] = take(pool, 9 * MIB);
     clock_t begin = clock();
-    if (i == 2) assert_ok(tarn_pool_exchange(pool, "no_pool"));
+    if (i == 2) assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
     for (size_t j = 0; j < MANY; j++)
       give(blocks[j]);
     if (i == 1) assert_ok(tarn_pool_trim(pool, (size_t)MANY / 2 * 9 * MIB));

@@ -278,7 +278,7 @@ START_TEST(what_it_cannot_do) {
   tarn_block block = take_tagged(pool, 100, tag);
   tarn_pool_debug_options debug = {.struct_size = sizeof debug,
                                    .flags = TARN_POOL_DEBUG_GUARDS};
-  assert_status(tarn_pool_exchange(pool, "arena_pool"), TARN_E_UNSUPPORTED);
+  assert_status(tarn_pool_set_strategy(pool, "arena_pool"), TARN_E_UNSUPPORTED);
   assert_error_says("TARN_POOL_SHAREABLE");
   assert_status(tarn_pool_sleep(pool, tag, TARN_SLEEP_DROP),
                 TARN_E_UNSUPPORTED);

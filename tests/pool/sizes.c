@@ -155,7 +155,7 @@ static void check_replaced(const char *strategy) {
   tarn_block other = take(pool, 2000);
   tarn_block large = take(pool, 2 * MIB);
   give(take(pool, 3000));  // idle, beside what is out
-  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   give(other);
   ck_assert_uint_eq(reserved(pool), 8 * MIB);
   give(large);
@@ -330,7 +330,7 @@ static void check_many_freed(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
   for (size_t i = 0; i < MANY; i++)
     blocks[i] = take(pool, 256);
-  assert_ok(tarn_pool_exchange(pool, "no_pool"));
+  assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   clock_t begin = clock();
   for (size_t i = 0; i < MANY; i++)
     give(blocks[i]);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "sleep_kit.h"
+#include "support/strategy.h"
 #include "tarn/misuse.h"
 
 // The host's pages of |size| bytes at |address| that are in memory.
@@ -351,7 +352,7 @@ END_TEST
 START_TEST(blocks_of_a_replaced_strategy_cannot) {
   scene s = open_scene(0);
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
-  assert_ok(tarn_pool_use(s.p.place, "arena_pool"));
+  assert_ok(use_strategy(s.p.place, "arena_pool"));
   tarn_block b = take_tagged(s.p.pool, s.page, s.tag);
   assert_status(tarn_pool_sleep(s.p.pool, s.tag, TARN_SLEEP_DROP),
                 TARN_E_UNSUPPORTED);
@@ -424,12 +425,12 @@ START_TEST(they_wake_after_a_switch) {
     tarn_block dead = take_tagged(s.p.pool, 2 * s.page, s.tag);
     fill(s.p.device, a, 1);
     (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
-    assert_ok(tarn_pool_use(s.p.place, "arena_pool"));
+    assert_ok(use_strategy(s.p.place, "arena_pool"));
     assert_ok(tarn__front_check(s.p.pool));
     tarn_block b = take_tagged(s.p.pool, 2 * s.page, s.tag);
     fill(s.p.device, b, 2);
     (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
-    assert_ok(tarn_pool_use(s.p.place, "page_unit_pool"));
+    assert_ok(use_strategy(s.p.place, "page_unit_pool"));
     give(dead);
     assert_ok(tarn_pool_limit(s.p.pool, 3 * s.page));
     assert_status(tarn_pool_wake(s.p.pool, s.tag), TARN_FULL);
@@ -451,7 +452,7 @@ END_TEST
 // What sleeps is live, but no room for holes: | x . . | z |, then y.
 START_TEST(others_hold_no_more_while_they_sleep) {
   scene s = open_scene(1);
-  assert_ok(tarn_pool_use(s.p.place, "arena_pool:slack=0"));
+  assert_ok(use_strategy(s.p.place, "arena_pool:slack=0"));
   tarn_block a = take_tagged(s.p.pool, 16 * s.page, s.tag);
   (void)put_to_sleep(&s, TARN_SLEEP_DROP);
   tarn_block x = take(s.p.pool, 3 * s.page);

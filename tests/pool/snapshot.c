@@ -127,7 +127,7 @@ START_TEST(replaced_strategies_are_part_of_it) {
   for (size_t i = 0; i < STRATEGIES; i++) {
     const char *next = tarn_pool_strategy_name(i);
     run(&p, STEPS / 6);
-    tarn_status status = tarn_pool_exchange(s.pool, next);
+    tarn_status status = tarn_pool_set_strategy(s.pool, next);
     require(status == TARN_OK || status == TARN_E_UNSUPPORTED);
     check_all(s.pool, 0);
   }

@@ -110,7 +110,7 @@ START_TEST(spare_pages_of_two_arenas_lie_side_by_side) {
   open_arena_scene(&s, _i);
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   tarn_block old = take_tagged(s.pool, MIB, tags[1]);
-  assert_ok(tarn_pool_exchange(s.pool, "arena_pool:slack=64M"));
+  assert_ok(tarn_pool_set_strategy(s.pool, "arena_pool:slack=64M"));
   tarn_block block = take_tagged(s.pool, MIB, tags[1]);
   tarn__pool_arena *first = (tarn__pool_arena *)(void *)tarn_list_entry(
       s.pool->replaced.next, tarn__pool_strategy, node);

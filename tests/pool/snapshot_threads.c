@@ -112,7 +112,8 @@ static void *meddle(void *context) {
         require(tarn_pool_trim(pool, 0) == TARN_OK);
         break;
       case 1:
-        require(tarn_pool_exchange(pool, strategies[below(w, 4)]) == TARN_OK);
+        require(tarn_pool_set_strategy(pool, strategies[below(w, 4)]) ==
+                TARN_OK);
         break;
       case 2:
         sleep_and_wake(names[below(w, NAMES)]);

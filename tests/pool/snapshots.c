@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "support/run.h"
+#include "support/strategy.h"
 #include "tarn/tarn.h"
 
 #ifndef TARN_SHARED_DATA
@@ -135,7 +136,7 @@ START_TEST(every_event_is_accounted_for) {
   player p = {.trace = trace};
   p.blocks = calloc(trace->block_count, sizeof *p.blocks);
   p.out = calloc(trace->block_count, sizeof *p.out);
-  assert_ok(tarn_pool_use(TARN_HOST, strategies[strategy]));
+  assert_ok(use_strategy(TARN_HOST, strategies[strategy]));
   assert_ok(tarn_pool_of(TARN_HOST, &p.pool));
   play_twice(&p, strategy);
   end(&p);

@@ -1,5 +1,6 @@
 // Steps that repeat: when they are learned, what is played, and what ends it.
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 enum {
   BLOCKS = 40,
@@ -319,13 +320,13 @@ END_TEST
 static void run_switch(void) {
   learn();
   forward(0, BLOCKS);
-  assert_ok(tarn_pool_use(at.place, "page_unit_pool"));
+  assert_ok(use_strategy(at.place, "page_unit_pool"));
   ck_assert_ptr_null(layout());
   assert_ok(tarn__front_check(at.pool));
   backward(0, BLOCKS);
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
   play_step();
-  assert_ok(tarn_pool_use(at.place, "arena_pool"));
+  assert_ok(use_strategy(at.place, "arena_pool"));
   learn();
 }
 
@@ -433,15 +434,15 @@ END_TEST
 
 START_TEST(steps_zero_learns_none) {
   open_on("cpu:0", false);
-  assert_ok(tarn_pool_use(at.place, "arena_pool:steps=0"));
+  assert_ok(use_strategy(at.place, "arena_pool:steps=0"));
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
   ck_assert_ptr_null(layout());
-  assert_ok(tarn_pool_use(at.place, "arena_pool:steps=39"));
+  assert_ok(use_strategy(at.place, "arena_pool:steps=39"));
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
   ck_assert_ptr_null(layout());
-  assert_ok(tarn_pool_use(at.place, "arena_pool:steps=40"));
+  assert_ok(use_strategy(at.place, "arena_pool:steps=40"));
   learn();
   close_all();
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "arena_kit.h"
+#include "support/strategy.h"
 
 enum {
   OPERATIONS = 1000000,
@@ -131,7 +132,7 @@ static void something_else(void) {
       require(tarn_pool_trim(pool, live_bytes / 2) == TARN_OK);
       break;
     case 1:
-      require(tarn_pool_use(TARN_HOST, "arena_pool") == TARN_OK);
+      require(use_strategy(TARN_HOST, "arena_pool") == TARN_OK);
       break;
     case 2:
     case 3:

@@ -3,6 +3,7 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 enum { SIZE = 4096 };
 
@@ -20,7 +21,7 @@ static tarn_stream *stream_of(tarn_device *of) {
 static void open_fake(const char *strategy) {
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
   pool = pool_at(tarn_place_on(device));
   a = stream_of(device);
   b = stream_of(device);
@@ -305,7 +306,7 @@ START_TEST(a_switch_waits_before_it_gives_back) {
   queue_use(first, a, "idle   ", idle);
   queue_use(second, b, "live   ", live);
   give_on(first, a);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "no_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "no_pool"));
   ck_assert_str_eq(idle, "idle   ");
   ck_assert_str_eq(live, "");
   ck_assert_uint_eq(fake_seen.live_blocks, 1);
@@ -327,7 +328,7 @@ START_TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
   queue_use(first, a, "idle   ", idle);
   queue_use(second, b, "live   ", live);
   give_on(first, a);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "no_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "no_pool"));
   ck_assert_str_eq(live, "");
   ck_assert_uint_eq(fake_seen.live_blocks, 1);
   give_on(second, b);
@@ -481,7 +482,7 @@ START_TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   assert_ok(tarn_device_open("cpu:0", &cpu));
   tarn_stream *other = stream_of(cpu);
   tarn_place place = {device, TARN_PLACE_HOST};
-  assert_ok(tarn_pool_use(place, "page_unit_pool"));
+  assert_ok(use_strategy(place, "page_unit_pool"));
   tarn_pool *pinned = pool_at(place);
   tarn_block first = take_on(pinned, SIZE, a);
   queue_use(first, a, "first  ", out);

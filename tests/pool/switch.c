@@ -1,6 +1,7 @@
 // Strategies: no_pool, exchanging one for another while blocks are out, names,
 // and what TARN_POOL says.
 #include "kit.h"
+#include "support/strategy.h"
 
 // --- no_pool ---------------------------------------------------------------
 
@@ -64,7 +65,7 @@ START_TEST(blocks_survive_their_strategy) {
   tarn_block old[10];
   tarn_block young[10];
   fill(old, 10, pool);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
   fill(young, 10, pool);
   assert_ok(tarn__front_check(pool));
@@ -86,7 +87,7 @@ START_TEST(idle_memory_goes_back_at_once) {
   give(take(pool, 8192));
   give(take(pool, 16384));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 28672);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
   ck_assert_uint_eq(stats_of(pool).device_frees, 2);
   give(kept);
@@ -99,7 +100,7 @@ START_TEST(a_replaced_strategy_keeps_nothing_and_ends) {
   tarn_block old[4];
   fill(old, 4, pool);
   size_t held = tarn_host_memory();
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert(!tarn_list_empty(&pool->replaced));
   for (size_t i = 0; i < 4; i++) {
     ck_assert(!tarn_list_empty(&pool->replaced));
@@ -120,7 +121,7 @@ START_TEST(many_strategies_may_be_ending) {
   for (int i = 0; i < COUNT; i++) {
     blocks[i] = take(pool, 4096);
     memset(bytes_of(blocks[i]), i, 4096);
-    assert_ok(tarn_pool_use(TARN_HOST, i % 3 ? "page_unit_pool" : "no_pool"));
+    assert_ok(use_strategy(TARN_HOST, i % 3 ? "page_unit_pool" : "no_pool"));
   }
   assert_ok(tarn__front_check(pool));
   for (int i = COUNT; i-- > 0;)
@@ -134,7 +135,7 @@ END_TEST
 START_TEST(an_unused_strategy_ends_at_once) {
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, 100));
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert(tarn_list_empty(&pool->replaced));
 }
 END_TEST
@@ -144,7 +145,7 @@ START_TEST(the_same_name_means_a_fresh_one) {
   give(take(pool, 4096));
   give(take(pool, 4096));
   ck_assert_uint_eq(stats_of(pool).hits, 1);
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   give(take(pool, 4096));
   ck_assert_uint_eq(stats_of(pool).hits, 1);
@@ -159,7 +160,7 @@ START_TEST(statistics_go_on) {
   give(take(pool, 4 * MIB));
   give(take(pool, 4 * MIB));
   tarn_pool_stats before = stats_of(pool);
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   tarn_pool_stats after = stats_of(pool);
   before.strategy = "no_pool";
   before.reserved_bytes = 4096;  // the idle memory went back
@@ -180,7 +181,7 @@ START_TEST(a_wrong_name_changes_nothing) {
   tarn_block idle = take(pool, 4096);
   give(idle);
   tarn_pool_stats before = stats_of(pool);
-  assert_status(tarn_pool_use(TARN_HOST, "buddy"), TARN_E_INVALID);
+  assert_status(use_strategy(TARN_HOST, "buddy"), TARN_E_INVALID);
   assert_error_says("no pool 'buddy': there are arena_pool, page_unit_pool");
   assert_same_stats(before, stats_of(pool));
   tarn_block again = take(pool, 4096);
@@ -192,7 +193,7 @@ END_TEST
 START_TEST(removing_returns_to_the_default) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block old = take(pool, 100);
-  assert_ok(tarn_pool_remove(TARN_HOST));
+  assert_ok(use_strategy(TARN_HOST, NULL));
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   ck_assert_uint_eq(old.size, 100);
   tarn_block young = take(pool, 100);
@@ -233,7 +234,7 @@ START_TEST(a_place_has_one_pool) {
   ck_assert_ptr_eq(pool_at((tarn_place){cpu, TARN_PLACE_HOST}), pool);
   ck_assert_ptr_eq(pool_at((tarn_place){cpu, TARN_PLACE_UNIFIED}), pool);
   ck_assert(tarn_place_equal(tarn_pool_place(pool), TARN_HOST));
-  assert_ok(tarn_pool_use(tarn_place_on(cpu), "no_pool"));
+  assert_ok(use_strategy(tarn_place_on(cpu), "no_pool"));
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
   assert_ok(tarn_device_close(cpu));
 }
@@ -244,8 +245,8 @@ START_TEST(a_place_must_be_one) {
   tarn_place place = {NULL, (tarn_place_kind)9};
   assert_status(tarn_pool_of(place, &pool), TARN_E_INVALID);
   ck_assert_ptr_null(pool);
-  assert_status(tarn_pool_use(place, "no_pool"), TARN_E_INVALID);
-  assert_status(tarn_pool_remove(place), TARN_E_INVALID);
+  assert_status(use_strategy(place, "no_pool"), TARN_E_INVALID);
+  assert_status(use_strategy(place, NULL), TARN_E_INVALID);
   place.kind = TARN_PLACE_DEVICE;  // of no device
   assert_status(tarn_pool_of(place, &pool), TARN_E_INVALID);
 }
@@ -257,8 +258,8 @@ START_TEST(the_environment_names_the_default) {
   setenv("TARN_POOL", "no_pool", 1);
   tarn_pool *pool = pool_at(TARN_HOST);
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
-  assert_ok(tarn_pool_use(TARN_HOST, "page_unit_pool"));
-  assert_ok(tarn_pool_remove(TARN_HOST));
+  assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
+  assert_ok(use_strategy(TARN_HOST, NULL));
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
 }
 END_TEST
@@ -289,7 +290,7 @@ START_TEST(a_bad_environment_is_an_error) {
   unsetenv("TARN_POOL");
   pool = pool_at(TARN_HOST);
   setenv("TARN_POOL", "turbo_pool", 1);
-  assert_status(tarn_pool_remove(TARN_HOST), TARN_E_INVALID);
+  assert_status(use_strategy(TARN_HOST, NULL), TARN_E_INVALID);
   assert_error_says("turbo_pool");
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
 }

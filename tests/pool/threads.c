@@ -9,6 +9,7 @@
 #include "kit.h"
 #include "support/effort.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 
 enum { WORKERS = 4, ROUNDS = EFFORT(5000, 2000), SLOTS = 64 };
 
@@ -135,7 +136,7 @@ static void *disturb(void *unused) {
     expect(stats.reserved_bytes <= stats.reserved_peak_bytes);
     expect(stats.allocs - stats.frees == stats.live_blocks);
     if (i % 16 == 0) {
-      expect(tarn_pool_use(TARN_HOST, strategies[i / 16 % 4]) == TARN_OK);
+      expect(use_strategy(TARN_HOST, strategies[i / 16 % 4]) == TARN_OK);
     }
     if (i % 16 == 8) expect(tarn_pool_trim(pool, 0) == TARN_OK);
     if (i % 64 == 5) expect(tarn_pool_reset_peaks(pool) == TARN_OK);
@@ -333,7 +334,7 @@ START_TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
   while (stats_of(pool).failures == 0)
     sched_yield();
   for (int i = 0; i < SWITCHES; i++)
-    assert_ok(tarn_pool_use(place, i % 2 ? "page_unit_pool" : "no_pool"));
+    assert_ok(use_strategy(place, i % 2 ? "page_unit_pool" : "no_pool"));
   atomic_store(&asking, false);
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);

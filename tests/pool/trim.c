@@ -1,5 +1,6 @@
 // Trimming to a target: how much each strategy gives back, and what it keeps.
 #include "arena_kit.h"
+#include "support/strategy.h"
 #include "tarn/strategy.h"
 
 static const size_t PAGE = 4096;
@@ -90,7 +91,7 @@ START_TEST(segments_and_chunks_go_whole) {
   trim(p.pool, 3 * size, 3 * size);
   trim(p.pool, 2 * size + 1, 2 * size);
   trim(p.pool, 2 * size - 1, size);
-  assert_ok(tarn_pool_use(p.place, "buddy_pool:init=1M,realloc=1M,max=1M"));
+  assert_ok(use_strategy(p.place, "buddy_pool:init=1M,realloc=1M,max=1M"));
   for (int i = 0; i < 3; i++)
     blocks[i] = take(p.pool, size);
   for (int i = 0; i < 3; i++)

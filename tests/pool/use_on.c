@@ -6,6 +6,7 @@
 
 #include "support/child.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "use_on_kit.h"
 
 static void open_fake(const char *strategy) {
@@ -299,7 +300,7 @@ START_TEST(a_switch_forgets_no_use) {
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
   queue_use(block, streams[1], "theirs ", theirs);
-  assert_ok(tarn_pool_use(tarn_place_on(device), "arena_pool"));
+  assert_ok(use_strategy(tarn_place_on(device), "arena_pool"));
   ck_assert_str_eq(theirs, "");
   give_on(block, streams[0]);
   ck_assert_str_eq(theirs, "theirs ");

@@ -5,6 +5,7 @@
 
 #include "kit.h"
 #include "support/fake_plugin.h"
+#include "support/strategy.h"
 
 enum { SIZE = 4096, STREAMS = 4, TWICE = 2 * SIZE, ALL = STREAMS * SIZE };
 
@@ -20,7 +21,7 @@ static inline tarn_stream *stream_of(tarn_device *of) {
 
 static inline void open_on(const char *name, const char *strategy) {
   assert_ok(tarn_device_open(name, &device));
-  assert_ok(tarn_pool_use(tarn_place_on(device), strategy));
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
   pool = pool_at(tarn_place_on(device));
   for (int i = 0; i < STREAMS; i++)
     streams[i] = stream_of(device);

@@ -5,6 +5,7 @@
 
 #include "support/effort.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 #include "with_kit.h"
 
 enum { THREADS = 4, BATCH = 4 };
@@ -56,7 +57,7 @@ static void *disturb(void *context) {
     require(tarn_pool_trim(at.pool, next_of(&seed) % MIB) == TARN_OK);
     if (next_of(&seed) % 16 != 0) continue;
     size_t which = next_of(&seed) % 3;
-    require(tarn_pool_use(at.place, all_strategies[which]) == TARN_OK);
+    require(use_strategy(at.place, all_strategies[which]) == TARN_OK);
   }
   return NULL;
 }

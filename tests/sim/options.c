@@ -177,7 +177,7 @@ static void run_pool(const char *strategy) {
   sim_set("TARN_SIM_CAPACITY", "2M");
   tarn_device *sim = sim_open("sim:0");
   size_t before = sim_free_memory(sim);
-  assert_ok(tarn_pool_use(tarn_place_on(sim), strategy));
+  assert_ok(use_strategy(tarn_place_on(sim), strategy));
   tarn_pool *pool = pool_at(tarn_place_on(sim));
   for (int i = 0; i < STEPS; i++)
     step(sim, pool, &all[random_below(BLOCKS)]);

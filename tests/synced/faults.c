@@ -3,6 +3,7 @@
 // buffer says that it is lost, which only the work of streams and what a
 // cancelled write had for itself may be.
 #include "faults_kit.h"
+#include "support/strategy.h"
 
 // ---------------------------------------------------------------------------
 // Scenarios
@@ -260,7 +261,7 @@ static void set_up_fake(void) {
   fake_add();
   run.names[0] = "fake:0";
   run.names[1] = "fake:1";
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   assert_ok(tarn_synced_trace(count_lost, NULL));
 }
 
@@ -339,7 +340,7 @@ START_TEST(simulated_devices_fail) {
   make_patterns();
   run.names[0] = "sim:0";
   run.names[1] = "sim:1";
-  assert_ok(tarn_pool_use(TARN_HOST, "no_pool"));
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
   assert_ok(tarn_synced_trace(count_lost, NULL));
   warm_up(plays[_i]);
   size_t struck = 0;

@@ -1,5 +1,6 @@
 // When memory of the program's own is let go: its deleter is called once, and
 // who wants the newest bytes back has them.
+#include "support/strategy.h"
 #include "wrap_kit.h"
 
 static unsigned char outside_too[SIZE];
@@ -241,7 +242,7 @@ END_TEST
 // What the driver does not take back then is told only if nothing else is.
 START_TEST(the_first_failure_of_an_end_is_told) {
   open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
-  assert_ok(tarn_pool_use(tarn_place_on(gpu), "no_pool"));
+  assert_ok(use_strategy(tarn_place_on(gpu), "no_pool"));
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1,device_memory_deallocate@1"));
   assert_status(tarn_synced_destroy(x), TARN_E_DEVICE);

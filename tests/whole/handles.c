@@ -4,6 +4,7 @@
 #include "kit.h"
 #include "support/document.h"
 #include "support/faults.h"
+#include "support/strategy.h"
 
 enum { ROWS = 1000, WIDTH = 33, DRIVER_CALLS = EFFORT(60, 25) };
 
@@ -47,7 +48,7 @@ static tarn_whole_tensor make_table(tarn_place place) {
 
 // As warm_up_plainly, without the type that there is not.
 static void warm(tarn_place place) {
-  MUST_BE(tarn_pool_use(place, "no_pool"), TARN_OK);
+  MUST_BE(use_strategy(place, "no_pool"), TARN_OK);
   for (size_t i = 0; i < WARM_UP; i++) {
     MUST_BE(tarn_whole_destroy(make_table(place).whole), TARN_OK);
     (void)look_around(place);

@@ -12,6 +12,7 @@
 #include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
+#include "support/strategy.h"
 #include "tarn/account.h"
 #include "tarn/sim.h"
 #include "tarn/whole.h"
@@ -239,7 +240,7 @@ static inline void warm_up(tarn_place place) {
 // The same, and the books stay as they are whatever fails from now on: those of
 // pools that learn grow and shrink.
 static inline void warm_up_plainly(tarn_place place) {
-  MUST_BE(tarn_pool_use(place, "no_pool"), TARN_OK);
+  MUST_BE(use_strategy(place, "no_pool"), TARN_OK);
   warm_up(place);
 }
 

@@ -1,6 +1,7 @@
 // Rows of wholes and streams: their order where devices are slow, errors that
 // come later, and devices without room.
 #include "rows_kit.h"
+#include "support/strategy.h"
 
 enum { ROWS = 90, WIDTH = 50, TIMES = 3, KINDS = 2 };
 
@@ -201,7 +202,7 @@ static void have_no_room(void) {
   tarn_addr held[HELD] = {0};
   have_devices(0, 4 * KIT_MIB);
   tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
-  MUST_BE(tarn_pool_use(place, "no_pool"), TARN_OK);
+  MUST_BE(use_strategy(place, "no_pool"), TARN_OK);
   for (size_t t = 0; t < TYPES; t++) {
     scene c = {.s = &plain, .place = place, .at = TARN_HOST};
     raise_scene(&c, types[t]);
