@@ -62,7 +62,7 @@ static tarn_chunk *find(const tarn_list *list, const tarn_request *request) {
 }
 
 static tarn_status take(void *state, const tarn_source *source,
-                        const tarn_request *request, tarn_stretch *out) {
+                        const tarn_request *request, tarn_suballocation *out) {
   power_pool *self = state;
   unsigned order = order_of(self, request->size);
   if (order >= ORDERS) {
@@ -77,16 +77,17 @@ static tarn_status take(void *state, const tarn_source *source,
         source->grow(source, (size_t)1 << order, request->align, &chunk);
     if (status != TARN_OK) return status;
   }
-  *out = (tarn_stretch){chunk->address, chunk->size, chunk->stream, chunk};
+  *out =
+      (tarn_suballocation){chunk->address, chunk->size, chunk->stream, chunk};
   return TARN_OK;
 }
 
 static tarn_status give(void *state, const tarn_source *source,
-                        const tarn_stretch *stretch) {
+                        const tarn_suballocation *memory) {
   power_pool *self = state;
-  tarn_chunk *chunk = stretch->own;
+  tarn_chunk *chunk = memory->own;
   (void)source;
-  chunk->stream = stretch->stream;
+  chunk->stream = memory->stream;
   tarn_list_add(&self->free[order_of(self, chunk->size)], &chunk->node);
   return TARN_OK;
 }

@@ -90,12 +90,12 @@ typedef struct tarn_request {
 } tarn_request;
 
 // Memory for one block: part of a chunk, or all of it.
-typedef struct tarn_stretch {
+typedef struct tarn_suballocation {
   tarn_addr address;
   size_t size;      // the padding included
   uint64_t stream;  // of the last use; 0: none, or it is over
   void *own;        // the strategy's: give gets it back
-} tarn_stretch;
+} tarn_suballocation;
 
 // |self| is |size| bytes that are zero at first, one for each pool that uses
 // the strategy, and the only state that it should have.
@@ -117,12 +117,13 @@ typedef struct tarn_strategy {
   // says so. Fails with all as it was; after TARN_FULL the front calls trim and
   // then take again.
   tarn_status (*take)(void *self, const tarn_source *source,
-                      const tarn_request *request, tarn_stretch *out_stretch);
+                      const tarn_request *request,
+                      tarn_suballocation *out_memory);
 
   // Takes back what take gave; |stream| says who used it last. It is the
   // strategy's again whatever is returned.
   tarn_status (*give)(void *self, const tarn_source *source,
-                      const tarn_stretch *stretch);
+                      const tarn_suballocation *memory);
 
   // Gives chunks back of which no byte is out, all of them or until
   // |source->enough| says so; the first failure is returned. Also called after
@@ -132,13 +133,14 @@ typedef struct tarn_strategy {
   // Says what is wrong with its state, for tests. May be NULL.
   tarn_status (*check)(void *self, const tarn_source *source);
 
-  // Extends or cuts a stretch that is out, at its end, to at least
+  // Extends or cuts a suballocation that is out, at its end, to at least
   // |request->size| bytes; its address stays. What is cut off
   // |request->stream| used last; what is added must be that stream's or
   // nobody's. Fails with all as it was, with TARN_FULL where there is no room
   // behind it. May be NULL: blocks keep what they have.
   tarn_status (*resize)(void *self, const tarn_source *source,
-                        const tarn_request *request, tarn_stretch *stretch);
+                        const tarn_request *request,
+                        tarn_suballocation *memory);
 } tarn_strategy;
 
 // Makes a strategy known under its name, for as long as the process lives. The

@@ -239,14 +239,14 @@ static void deinit(tarn__pool_strategy *strategy) {
   tarn__stock_deinit(&self->stock);
 }
 
-static tarn_status hand_back(bridge *self, const tarn_stretch *stretch) {
+static tarn_status hand_back(bridge *self, const tarn_suballocation *memory) {
   call c = call_for(&self->base, NULL, true);
-  return table_of(self)->give(self->state, &c.source, stretch);
+  return table_of(self)->give(self->state, &c.source, memory);
 }
 
-static tarn_status check_stretch(const bridge *self,
-                                 const tarn_request *request,
-                                 const tarn_stretch *s) {
+static tarn_status check_suballocation(const bridge *self,
+                                       const tarn_request *request,
+                                       const tarn_suballocation *s) {
   const tarn__pool_pieces *pieces = &self->base.pool->pieces;
   bool fits = s->address != 0 && (s->address & (request->align - 1)) == 0 &&
               s->size >= request->size &&
@@ -271,15 +271,17 @@ static tarn_status request_of(const bridge *self,
                     self->base.type->name, request->size);
 }
 
-static tarn_stretch stretch_of(const tarn__pool_piece *piece, uint64_t serial) {
+static tarn_suballocation suballocation_of(const tarn__pool_piece *piece,
+                                           uint64_t serial) {
   size_t size = piece->size + piece->owner->pool->padding;
-  return (tarn_stretch){piece->address, size, serial, piece->home};
+  return (tarn_suballocation){piece->address, size, serial, piece->home};
 }
 
-// Whether the request may have the stretch: a strategy of a program does not
-// know who takes no other stream's memory. It may be nobody's by now.
+// Whether the request may have the suballocation: a strategy of a program does
+// not know who takes no other stream's memory. It may be nobody's by now.
 static bool is_free_for(tarn__pool_strategy *strategy,
-                        const tarn__pool_request *request, tarn_stretch *s) {
+                        const tarn__pool_request *request,
+                        tarn_suballocation *s) {
   bool others = s->stream != 0 && s->stream != request->serial;
   if (!request->own_only || !others) return true;
   tarn__source_begin_ask(strategy, 0, 0);
@@ -300,14 +302,14 @@ static tarn_status take(tarn__pool_strategy *strategy,
   tarn_request seen;
   tarn_status status = request_of(self, request, &seen);
   if (status != TARN_OK) return status;
-  tarn_stretch s = {0};
+  tarn_suballocation s = {0};
   bool spoke = false;
   c.spoke = &spoke;
   status = table_of(self)->take(self->state, &c.source, &seen, &s);
   if (status == TARN_FULL && !spoke) {
     return tarn__fail(status, "%s: has no room", strategy->type->name);
   }
-  if (status == TARN_OK) status = check_stretch(self, &seen, &s);
+  if (status == TARN_OK) status = check_suballocation(self, &seen, &s);
   if (status != TARN_OK) return status;
   if (!is_free_for(strategy, request, &s)) {
     (void)hand_back(self, &s);
@@ -333,13 +335,14 @@ static bool is_direct(const tarn__pool_piece *piece) {
 static tarn_status give(tarn__pool_strategy *strategy,
                         tarn__pool_piece *piece) {
   if (is_direct(piece)) return tarn__source_shrink(strategy, piece);
-  tarn_stretch s = stretch_of(piece, piece->freed_on);
+  tarn_suballocation s = suballocation_of(piece, piece->freed_on);
   tarn__source_join(strategy, piece);
   return hand_back(self_of(strategy), &s);
 }
 
 static bool is_resized(const tarn__pool_piece *piece,
-                       const tarn_request *request, const tarn_stretch *s) {
+                       const tarn_request *request,
+                       const tarn_suballocation *s) {
   return s->address == piece->address && s->size >= request->size &&
          s->size - 1 <= UINT64_MAX - s->address;
 }
@@ -357,7 +360,7 @@ static tarn_status resize(tarn__pool_strategy *strategy,
   }
   call c = call_for(strategy, NULL, true);
   tarn_request seen;
-  tarn_stretch s = stretch_of(piece, request->serial);
+  tarn_suballocation s = suballocation_of(piece, request->serial);
   tarn_status status = request_of(self, request, &seen);
   if (status != TARN_OK) return status;
   status = table_of(self)->resize(self->state, &c.source, &seen, &s);

@@ -1,6 +1,6 @@
 // piece.h - what a pool knows of its memory: out of band, by id and address.
 //
-// A piece is a stretch of device memory that a strategy hands out as one
+// A piece is a part of device memory that a strategy hands out as one
 // block. It stays while its memory does, through many blocks; its id is then
 // used again, and the generation goes on counting, so that an old block is
 // never taken for a new one.

@@ -246,7 +246,7 @@ END_TEST
 // One that would wait itself.
 static tarn_status take_and_wait(void *self, const tarn_source *source,
                                  const tarn_request *request,
-                                 tarn_stretch *out) {
+                                 tarn_suballocation *out) {
   tarn_status status = TARN_OK;
   for (uint64_t serial = 1; serial < 16 && status == TARN_OK; serial++)
     status = source->wait(source, serial);

@@ -381,7 +381,7 @@ END_TEST
 
 static tarn_status refuse_silently(void *self, const tarn_source *source,
                                    const tarn_request *request,
-                                   tarn_stretch *out) {
+                                   tarn_suballocation *out) {
   (void)self;
   (void)source;
   (void)request;

@@ -13,13 +13,14 @@ static int wrong;
 static tarn_chunk *only;
 
 static tarn_status bad_take(void *self, const tarn_source *source,
-                            const tarn_request *request, tarn_stretch *out) {
+                            const tarn_request *request,
+                            tarn_suballocation *out) {
   (void)self;
   if (only == NULL) {
     tarn_status status = source->grow(source, 64 * KIB, request->align, &only);
     if (status != TARN_OK) return status;
   }
-  *out = (tarn_stretch){only->address, only->size, 0, NULL};
+  *out = (tarn_suballocation){only->address, only->size, 0, NULL};
   if (wrong == WRONG_ZERO) out->address = 0;
   if (wrong == WRONG_SHORT) out->size = request->size - 1;
   if (wrong == WRONG_ODD) out->address++;
@@ -27,10 +28,10 @@ static tarn_status bad_take(void *self, const tarn_source *source,
 }
 
 static tarn_status bad_give(void *self, const tarn_source *source,
-                            const tarn_stretch *stretch) {
+                            const tarn_suballocation *memory) {
   (void)self;
   (void)source;
-  (void)stretch;
+  (void)memory;
   return TARN_OK;
 }
 
@@ -95,7 +96,8 @@ START_TEST(calls_out_of_turn) {
 END_TEST
 
 static tarn_status odd_take(void *self, const tarn_source *source,
-                            const tarn_request *request, tarn_stretch *out) {
+                            const tarn_request *request,
+                            tarn_suballocation *out) {
   tarn_chunk *chunk = NULL;
   (void)self;
   (void)request;
@@ -163,7 +165,8 @@ static sem_t inside;
 static uint64_t gated;  // serial of a stream that is held up
 
 static tarn_status slow_take(void *self, const tarn_source *source,
-                             const tarn_request *request, tarn_stretch *out) {
+                             const tarn_request *request,
+                             tarn_suballocation *out) {
   tarn_chunk *mine = NULL;
   (void)self;
   (void)out;

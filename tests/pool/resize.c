@@ -401,20 +401,21 @@ END_TEST
 enum { ROOM = 64 * KIB };
 
 static tarn_status take_room(void *self, const tarn_source *source,
-                             const tarn_request *request, tarn_stretch *out) {
+                             const tarn_request *request,
+                             tarn_suballocation *out) {
   (void)self;
   tarn_chunk *chunk = NULL;
   if (request->size > ROOM) return source->refuse(source, TARN_FULL, "large");
   tarn_status status = source->grow(source, ROOM, request->align, &chunk);
   if (status != TARN_OK) return status;
-  *out = (tarn_stretch){chunk->address, request->size, 0, chunk};
+  *out = (tarn_suballocation){chunk->address, request->size, 0, chunk};
   return TARN_OK;
 }
 
 static tarn_status give_room(void *self, const tarn_source *source,
-                             const tarn_stretch *stretch) {
+                             const tarn_suballocation *memory) {
   (void)self;
-  return source->shrink(source, stretch->own);
+  return source->shrink(source, memory->own);
 }
 
 static tarn_status trim_none(void *self, const tarn_source *source) {
@@ -425,13 +426,13 @@ static tarn_status trim_none(void *self, const tarn_source *source) {
 
 static tarn_status resize_room(void *self, const tarn_source *source,
                                const tarn_request *request,
-                               tarn_stretch *stretch) {
+                               tarn_suballocation *memory) {
   tarn_chunk *chunk = NULL;
   (void)self;
   if (request->size > ROOM) return source->refuse(source, TARN_FULL, "large");
-  if (request->size == 13) stretch->address += 64;
+  if (request->size == 13) memory->address += 64;
   if (source->grow(source, 1, 1, &chunk) != TARN_E_STATE) return TARN_E_CORRUPT;
-  stretch->size = request->size - (request->size == 14);
+  memory->size = request->size - (request->size == 14);
   return TARN_OK;
 }
 
