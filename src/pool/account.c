@@ -1,4 +1,6 @@
 // What a pool counts besides its sums: which of it is on, and its last events.
+#include <string.h>
+
 #include "base/status.h"
 #include "pool/front.h"
 
@@ -7,56 +9,6 @@ enum {
       TARN_COUNT_TAGS | TARN_COUNT_PEAKS | TARN_COUNT_EVENTS | TARN_COUNT_TIMES,
   DEFAULT_EVENTS = 4096,
 };
-
-// --- what is noted ---------------------------------------------------------
-
-static tarn_pool_event *note(tarn_pool *pool, tarn_pool_event_kind kind) {
-  return tarn__events_add(&pool->events, kind,
-                          tarn__front_counts(pool, TARN_COUNT_TIMES));
-}
-
-void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
-                            const tarn__pool_piece *piece, size_t size_before,
-                            uint64_t serial) {
-  tarn_pool_event *event = note(pool, kind);
-  event->address = piece->address;
-  event->size = piece->requested;
-  event->size_before = size_before;
-  event->stream = serial;
-  event->tag = piece->tag;
-}
-
-void tarn__front_note_failure(tarn_pool *pool,
-                              const tarn__pool_request *request, tarn_tag tag,
-                              tarn_status why) {
-  tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
-  event->size = request->size - request->guard;
-  event->stream = request->serial;
-  event->tag = tag;
-  event->status = why;
-}
-
-void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
-                             tarn_addr address, size_t size, uint64_t serial) {
-  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS) || size == 0) return;
-  tarn_pool_event *event = note(pool, kind);
-  event->address = address;
-  event->size = size;
-  event->stream = serial;
-}
-
-void tarn__front_note_switch(tarn_pool *pool) {
-  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
-  (void)note(pool, TARN_POOL_EVENT_SWITCH);
-}
-
-void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
-                             size_t size, tarn_tag tag) {
-  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
-  tarn_pool_event *event = note(pool, kind);
-  event->size = size;
-  event->tag = tag;
-}
 
 // --- switches --------------------------------------------------------------
 
@@ -112,5 +64,71 @@ tarn_status tarn_pool_events(tarn_pool *pool, uint64_t from,
   tarn__front_enter(pool);
   *out_count = tarn__events_read(&pool->events, from, out, room, out_next);
   tarn__front_leave(pool);
+  return TARN_OK;
+}
+
+// --- statistics ------------------------------------------------------------
+
+tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
+  size_t size = 0;
+  if (out_stats == NULL ||
+      !tarn__struct_size(out_stats->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
+                         sizeof *out_stats, &size)) {
+    return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
+  }
+  memset(out_stats, 0, size);
+  out_stats->struct_size = size;
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__front_enter(pool);
+  pool->stats.strategy = pool->current->type->name;
+  tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
+  memcpy(out_stats, &pool->stats, size);
+  out_stats->struct_size = size;
+  tarn__front_leave(pool);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__front_enter(pool);
+  pool->stats.live_peak_bytes = pool->stats.live_bytes;
+  pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
+  pool->stats.charged_peak_bytes = pool->stats.charged_bytes;
+  for (size_t tag = 0; tag < pool->tag_count; tag++) {
+    pool->tags[tag].live_peak_bytes = pool->tags[tag].live_bytes;
+  }
+  tarn__front_leave(pool);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
+                                tarn_pool_tag_stats *out_stats) {
+  size_t size = 0;
+  if (out_stats == NULL ||
+      !tarn__struct_size(out_stats->struct_size,
+                         TARN__SIZE_UP_TO(tarn_pool_tag_stats, live_blocks),
+                         sizeof *out_stats, &size)) {
+    return tarn__fail(TARN_E_INVALID, "tag statistics: NULL or struct_size");
+  }
+  memset(out_stats, 0, size);
+  out_stats->struct_size = size;
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn_pool_tag_stats stats = {.struct_size = size};
+  tarn__front_enter(pool);
+  if (tag < pool->tag_count) {
+    stats.live_bytes = pool->tags[tag].live_bytes;
+    stats.live_peak_bytes = pool->tags[tag].live_peak_bytes;
+    stats.live_blocks = pool->tags[tag].live_blocks;
+    stats.asleep_blocks = pool->tags[tag].asleep_blocks;
+    stats.asleep_bytes = pool->tags[tag].asleep_bytes;
+    stats.saved_bytes = pool->tags[tag].saved_bytes;
+    stats.charged_bytes = pool->tags[tag].charged_bytes;
+  }
+  tarn__front_leave(pool);
+  memcpy(out_stats, &stats, size);
   return TARN_OK;
 }

@@ -15,43 +15,6 @@
 _Static_assert(sizeof(void *) == sizeof(tarn_addr),
                "the pointer of a block is its address");
 
-// --- counting --------------------------------------------------------------
-
-tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
-  if (tag < pool->tag_count) return TARN_OK;
-  size_t count = pool->tag_count ? pool->tag_count : 8;
-  while (count <= tag)
-    count *= 2;
-  tarn__pool_tag_count *tags =
-      tarn__host_resize(pool->tags, pool->tag_count, count, sizeof *tags);
-  if (tags == NULL) return TARN_E_NOMEM;
-  pool->tags = tags;
-  pool->tag_count = count;
-  return TARN_OK;
-}
-
-static void count_tag(tarn_pool *pool, const tarn__pool_piece *piece) {
-  tarn__pool_tag_count *tag = &pool->tags[piece->tag];
-  tag->live_bytes += piece->requested;
-  tag->live_blocks++;
-  tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
-}
-
-// Where peaks are not asked for, what the strategies know of them is as of the
-// last time that the device was asked.
-void tarn__front_count_live(tarn_pool *pool, const tarn__pool_piece *piece,
-                            bool asked) {
-  tarn_pool_stats *stats = &pool->stats;
-  stats->live_bytes += piece->requested;
-  stats->live_blocks++;
-  if (asked || tarn__front_counts(pool, TARN_COUNT_PEAKS)) {
-    tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
-  }
-  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
-  if (piece->counted) count_tag(pool, piece);
-  piece->owner->live++;
-}
-
 // --- taking ----------------------------------------------------------------
 
 // Asks the present strategy. It may be replaced while the device is asked, and
@@ -184,14 +147,6 @@ static tarn_status order(tarn_pool *pool, const tarn__pool_request *request,
   return status;
 }
 
-// Whether the step that is played expects just this: then it is served.
-static inline bool take_expected(tarn_pool *pool, const tarn__pool_note *what,
-                                 tarn_block *out_block) {
-  if (!tarn__take_is_expected(pool->cursor.at, what)) return false;
-  tarn__take_expected(pool, out_block);
-  return true;
-}
-
 // It may be expected after all: by a step that begins just here, or behind what
 // was freed early. If not, it is a miss.
 static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
@@ -199,7 +154,7 @@ static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
   tarn__step_cursor_settle(pool);
   if (tarn__recorder_is_due(&pool->recorder)) tarn__step_layout_install(pool);
   tarn__step_cursor_skip(&pool->cursor);
-  if (take_expected(pool, what, out_block)) return true;
+  if (tarn__take_if_expected(pool, what, out_block)) return true;
   tarn__step_cursor_miss(pool);
   return false;
 }
@@ -279,6 +234,32 @@ tarn_status tarn__front_take(tarn_pool *pool, tarn__pool_request *request,
   return take_found(pool, request, &what, stream, out_piece, out_block);
 }
 
+// The block is known to its pool already, so another thread may have freed it
+// by mistake.
+static void mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
+                 tarn_status dressed, tarn_block *block) {
+  tarn__front_enter(pool);
+  bool is_there = piece->live && piece->generation == block->generation;
+  if (is_there || dressed != TARN_OK) {
+    tarn__debug_mark(pool, piece, flags, dressed);
+  }
+  if (is_there) block->size = tarn__debug_usable(piece);
+  tarn__front_leave(pool);
+}
+
+static tarn_status take_dressed(tarn_pool *pool, tarn__pool_request *request,
+                                tarn_tag tag, tarn_stream *stream,
+                                tarn_block *out_block) {
+  tarn__pool_piece *piece = NULL;
+  uint32_t flags = tarn__debug_admit(pool, request);
+  tarn_status status =
+      tarn__front_take(pool, request, tag, stream, &piece, out_block);
+  if (status != TARN_OK || flags == 0) return status;
+  tarn_status dressed = tarn__debug_dress(pool->place, piece, flags, stream);
+  mark(pool, piece, flags, dressed, out_block);
+  return TARN_OK;
+}
+
 static inline tarn__pool_request request_of(const tarn_pool *pool,
                                             const tarn__pool_note *what) {
   size_t natural = pool->natural_align;
@@ -289,11 +270,9 @@ static inline tarn__pool_request request_of(const tarn_pool *pool,
   };
 }
 
-static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
-                                                      size_t size, size_t align,
-                                                      tarn_stream *stream,
-                                                      tarn_tag tag,
-                                                      tarn_block *out_block) {
+tarn_status tarn__take_any(tarn_pool *pool, size_t size, size_t align,
+                           tarn_stream *stream, tarn_tag tag,
+                           tarn_block *out_block) {
   tarn__pool_note what = {.size = size, .align = align, .tag = tag};
   tarn__pool_piece *piece = NULL;
   tarn_status status = tarn__front_check_call(pool, stream, &what.serial);
@@ -301,12 +280,12 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   if (status != TARN_OK) return give_none(out_block, status);
   if (tarn__debug_of(pool) != NULL) {
     tarn__pool_request request = request_of(pool, &what);
-    return tarn__debug_alloc(pool, &request, tag, stream, out_block);
+    return take_dressed(pool, &request, tag, stream, out_block);
   }
   tarn__biased_lock_enter(&pool->lock);
-  bool served = take_expected(pool, &what, out_block) ||
+  bool served = tarn__take_if_expected(pool, &what, out_block) ||
                 (tarn__step_cursor_turn(&pool->cursor) &&
-                 take_expected(pool, &what, out_block)) ||
+                 tarn__take_if_expected(pool, &what, out_block)) ||
                 take_unexpected(pool, &what, out_block);
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
@@ -316,35 +295,9 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
   return TARN_OK;
 }
 
-// What the host takes, the step expects, and the owner of the lock asks for
-// costs nothing but this.
-static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
-                                const tarn_stream *stream, tarn_tag tag,
-                                tarn_block *out_block) {
-  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
-  if (slot == NULL) return false;
-  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
-  bool taken = take_expected(pool, &what, out_block);
-  tarn__biased_lock_leave_owned(slot);
-  return taken;
-}
-
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
                             tarn_stream *stream, tarn_block *out_block) {
-  return take_at_once(pool, size, align, stream, 0, out_block)
+  return tarn__take_at_once(pool, size, align, stream, 0, out_block)
              ? TARN_OK
-             : take_any(pool, size, align, stream, 0, out_block);
-}
-
-// Anything unusual, be it wrong, is for the long way.
-tarn_status tarn_pool_alloc_with(tarn_pool *pool,
-                                 const tarn_alloc_options *options,
-                                 tarn_block *out_block) {
-  const tarn_alloc_options *o = options;
-  bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
-               o->user == NULL;
-  if (!plain) return tarn__take_with(pool, options, out_block);
-  return take_at_once(pool, o->size, o->align, o->stream, o->tag, out_block)
-             ? TARN_OK
-             : take_any(pool, o->size, o->align, o->stream, o->tag, out_block);
+             : tarn__take_any(pool, size, align, stream, 0, out_block);
 }

@@ -70,6 +70,9 @@ TARN_MUST_CHECK tarn_status tarn__arena_add(tarn__pool_arena *self,
                                             size_t size,
                                             tarn__pool_request *request);
 
+// Holes of streams that are gone may be used by any.
+void tarn__arena_adopt_orphans(tarn__pool_extents *zone);
+
 // Room in |zone| for what is of the stream with |serial|. If that is a new one,
 // those that are gone make room first.
 TARN_MUST_CHECK bool tarn__arena_prepare(tarn__pool_extents *zone,
@@ -81,6 +84,13 @@ TARN_MUST_CHECK tarn_status tarn__arena_find(tarn__pool_arena *self,
                                              tarn__pool_arena_need *need,
                                              tarn__pool_extent **out,
                                              uint64_t *out_serial);
+
+// The same in a hole of the other zone, where there is no more memory:
+// splitting a hole for good is better than a refusal.
+TARN_MUST_CHECK bool tarn__arena_find_elsewhere(tarn__pool_arena *self,
+                                                tarn__pool_arena_need *need,
+                                                tarn__pool_extent **out,
+                                                uint64_t *out_serial);
 
 // Whether |lacking| bytes more, for a request of |wanted|, stay within the
 // slack.

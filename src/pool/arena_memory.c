@@ -333,3 +333,88 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
   }
   return first;
 }
+
+// --- finding room ----------------------------------------------------------
+
+// Holes of streams that are gone are anybody's.
+void tarn__arena_adopt_orphans(tarn__pool_extents *zone) {
+  for (tarn__pool_bins *b = zone->bins->next; b != NULL; b = b->next) {
+    if (b->bytes != 0 && tarn__stream_is_gone(b->serial)) {
+      tarn__extents_move(zone, b->serial, 0);
+    }
+  }
+}
+
+bool tarn__arena_prepare(tarn__pool_extents *zone, uint64_t serial) {
+  if (!tarn__extents_knows(zone, serial)) tarn__arena_adopt_orphans(zone);
+  return tarn__extents_reserve(zone, serial);
+}
+
+// NULL: there is no hole for it.
+static tarn__pool_extent *find_open(tarn__pool_extents *zone, size_t size,
+                                    const tarn__pool_request *request,
+                                    uint64_t *out_serial) {
+  tarn__pool_extent *e = tarn__extents_take(zone, size, request->align,
+                                            request->serial, out_serial);
+  if (e != NULL || zone->bins->next == NULL) return e;
+  tarn__arena_adopt_orphans(zone);
+  if (request->own_only) {
+    return tarn__extents_take(zone, size, request->align, request->serial,
+                              out_serial);
+  }
+  return tarn__extents_take_any(zone, size, request->align, out_serial);
+}
+
+// A layout has memory idle that others may not use: before the pool grows by
+// much, or where it cannot, it is dropped.
+static bool strikes_layout(tarn__pool_arena *self,
+                           const tarn__pool_request *request) {
+  bool strikes = self->layout != NULL && !request->keeps_layout;
+  if (strikes) tarn__step_layout_drop(self->base.pool);
+  return strikes;
+}
+
+// Whatever lets go of the lock begins anew, or ends here.
+tarn_status tarn__arena_find(tarn__pool_arena *self,
+                             tarn__pool_arena_need *need,
+                             tarn__pool_extent **out, uint64_t *out_serial) {
+  tarn__pool_extents *zone = need->zone;
+  tarn__pool_request *request = need->request;
+  for (;;) {
+    if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
+    *out = find_open(zone, need->size, request, out_serial);
+    if (*out != NULL) return TARN_OK;
+    bool grows = tarn__arena_may_grow(self, request->size, need->size);
+    if (!grows && strikes_layout(self, request)) continue;
+    tarn_status status = TARN_OK;
+    tarn__pool_extent_plan p = {.bare = NULL};
+    if (self->range_size != 0) {
+      p = tarn__extents_plan(zone, need->size, request->align, request->serial);
+    }
+    if (p.bare != NULL) {
+      status = tarn__arena_map(self, need, &p, out, out_serial);
+      bool again = status == TARN_FULL && need->sparing;
+      need->sparing = need->sparing && !again;
+      if (again) continue;
+    } else {
+      status = tarn__arena_add(self, zone, need->size, request);
+      if (status == TARN_OK) continue;
+    }
+    if (status != TARN_FULL || !strikes_layout(self, request)) return status;
+  }
+}
+
+// Where there is no more memory, a block goes into a hole of the zone that is
+// not its own: to split one for good is better than to be refused.
+bool tarn__arena_find_elsewhere(tarn__pool_arena *self,
+                                tarn__pool_arena_need *need,
+                                tarn__pool_extent **out, uint64_t *out_serial) {
+  const tarn__pool_request *request = need->request;
+  tarn__pool_extents *own = need->zone;
+  need->zone = &self->zones[own == self->zones ? 1 : 0];
+  *out = NULL;
+  if (tarn__arena_prepare(need->zone, request->serial)) {
+    *out = find_open(need->zone, need->size, request, out_serial);
+  }
+  return *out != NULL;
+}

@@ -12,15 +12,6 @@
 #include "pool/front.h"
 #include "pool/reclaim.h"
 
-void tarn__front_describe_charges(const tarn_pool *pool,
-                                  char out[TARN__CHARGES_SIZE]) {
-  out[0] = '\0';
-  if (pool->stats.charged_bytes == 0) return;
-  char text[TARN__BYTES_TEXT];
-  snprintf(out, TARN__CHARGES_SIZE, ", %s charged besides",
-           tarn__bytes_text(pool->stats.charged_bytes, text));
-}
-
 static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK || tarn__tag_is_known(tag)) return status;

@@ -7,34 +7,6 @@
 #include "pool/front.h"
 #include "pool/whose.h"
 
-tarn_status tarn__front_check_pool(const tarn_pool *pool) {
-  if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
-  if (pool->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE,
-                      "a pool was made by the parent before a fork");
-  }
-  return tarn__not_in_callback();
-}
-
-tarn_status tarn__front_check_call(const tarn_pool *pool,
-                                   const tarn_stream *stream,
-                                   uint64_t *out_serial) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status == TARN_OK && stream != NULL) {
-    return tarn__stream_serial_for(stream, pool->supply.device,
-                                   pool->place.kind, out_serial);
-  }
-  *out_serial = 0;
-  return status;
-}
-
-tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
-  const tarn__pool_step_layout *layout = pool->cursor.layout;
-  tarn__pool_piece *piece = tarn__pieces_find(&pool->pieces, address);
-  if (piece != NULL || layout == NULL) return piece;
-  return tarn__step_layout_find(layout, address);
-}
-
 // What is known of the memory at an address, for the end of a message.
 typedef struct rumour {
   const char *text;

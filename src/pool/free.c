@@ -10,53 +10,7 @@
 #include "pool/capture.h"
 #include "pool/whose.h"
 
-void tarn__front_count_dead(tarn_pool *pool, tarn__pool_piece *piece) {
-  tarn_pool_stats *stats = &pool->stats;
-  stats->live_bytes -= piece->requested;
-  stats->live_blocks--;
-  if (!piece->counted) return;
-  tarn__pool_tag_count *tag = &pool->tags[piece->tag];
-  tag->live_bytes -= piece->requested;
-  tag->live_blocks--;
-  piece->counted = false;
-}
-
 // --- giving back -----------------------------------------------------------
-
-void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
-                           uint64_t serial) {
-  tarn__front_count_dead(pool, piece);
-  piece->live = false;
-  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
-    tarn__front_note_block(pool, TARN_POOL_EVENT_FREE, piece, 0, serial);
-  }
-  piece->freed_on = serial;
-  piece->waits_on = 0;
-}
-
-tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece) {
-  tarn__pool_strategy *owner = piece->owner;
-  owner->live--;
-  tarn_status status = owner == pool->current
-                           ? owner->type->give(owner, piece)
-                           : owner->type->let_go(owner, piece);
-  // It may have been the last block of one that was replaced, be it meanwhile.
-  if (owner != pool->current) tarn__front_retire(pool, owner);
-  return status;
-}
-
-// A place of the step layout stays its piece's: the block is only uncounted.
-tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
-                             uint64_t serial) {
-  if (!tarn__step_layout_has(pool->cursor.layout, piece)) {
-    tarn__front_set_aside(pool, piece, serial);
-    return tarn__front_send_home(pool, piece);
-  }
-  tarn__front_count_dead(pool, piece);
-  piece->owner->live--;
-  piece->live = false;
-  return TARN_OK;
-}
 
 // What is to be freed: a block, or what starts at an address.
 typedef struct freed {
@@ -72,19 +26,6 @@ static tarn_status find_target(tarn_pool *pool, freed what,
   tarn_status status = tarn__front_find_address(pool, what.address, out_piece);
   return status == TARN_OK ? tarn__front_check_rest("free", *out_piece)
                            : status;
-}
-
-// A block that was taken for one stream and is freed on another may never have
-// been used on the first, where the wait for its last user is queued. Then the
-// other has to stand behind the first, or the host waits for that one. The
-// lock is let go meanwhile.
-tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
-                               uint64_t first) {
-  tarn__front_leave(pool);
-  tarn_status status = tarn_stream_join(stream, first);
-  if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  tarn__front_enter(pool);
-  return status;
 }
 
 // Marked, so that another thread that frees it too, by mistake, is refused

@@ -3,7 +3,7 @@
 // A switch publishes the new strategy under the lock. The old one moves to
 // |replaced|, gives its idle memory back, and ends when its last block has
 // come home and no call that let go of the lock is to come back into it.
-#include "pool/front.h"
+#include "pool/capture.h"
 
 #include <string.h>
 
@@ -107,6 +107,7 @@ static void forget(tarn_pool *pool) {
   tarn__step_layout_forget(pool->cursor.layout);
   tarn__recorder_deinit(&pool->recorder);
   tarn__strategy_destroy(pool->current);
+  tarn__ordered_deinit(&pool->pieces.order);
   tarn__pieces_deinit(&pool->pieces);
   tarn__debug_destroy(tarn__debug_of(pool));
   tarn__events_deinit(&pool->events);
@@ -267,25 +268,6 @@ tarn_status tarn__front_destroy(tarn_pool *pool) {
 
 // --- switching -------------------------------------------------------------
 
-static bool is_needed(const tarn_pool *pool,
-                      const tarn__pool_strategy *strategy) {
-  return strategy == pool->current || strategy->live != 0 ||
-         strategy->inside != 0;
-}
-
-// A call that came to nothing after the switch may have left memory there.
-// What the device does not take back then is no more the pool's.
-void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy) {
-  if (is_needed(pool, strategy)) return;
-  strategy->inside++;
-  (void)strategy->type->trim(strategy, 0, 0);
-  strategy->inside--;
-  tarn__front_note_memory(pool, TARN_POOL_EVENT_SHRINK, 0, strategy->held, 0);
-  pool->stats.reserved_bytes -= strategy->held;
-  tarn_list_del(&strategy->node);
-  tarn__strategy_destroy(strategy);
-}
-
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__front_enter(pool);
   (void)tarn__debug_flush(pool);
@@ -305,33 +287,6 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
 }
 
 // --- memory of the device --------------------------------------------------
-
-static void visit_strategy(const tarn__pool_strategy *strategy,
-                           tarn__pool_memory_fn *visit, void *context) {
-  if (strategy->type->visit_memory == NULL) return;
-  strategy->type->visit_memory(strategy, visit, context);
-}
-
-// One that is not in the index is on its way: a thread without the lock is at
-// it, and its memory may be another's by now.
-static bool has_memory(const tarn_pool *pool, const tarn__pool_piece *piece) {
-  return piece->base_size != 0 &&
-         tarn__pieces_find(&pool->pieces, piece->address) == piece;
-}
-
-void tarn__front_visit_memory(const tarn_pool *pool,
-                              tarn__pool_memory_fn *visit, void *context) {
-  for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
-    const tarn__pool_piece *piece =
-        tarn__pieces_at(&pool->pieces, (uint32_t)id);
-    if (has_memory(pool, piece)) visit(context, piece->base, piece->base_size);
-  }
-  visit_strategy(pool->current, visit, context);
-  const tarn_list *node = NULL;
-  tarn_list_for_each (node, &pool->replaced)
-    visit_strategy(tarn_list_entry(node, tarn__pool_strategy, node), visit,
-                   context);
-}
 
 static void add_size(void *context, tarn_addr address, size_t size) {
   (void)address;
@@ -511,6 +466,40 @@ static tarn_status check_locked(tarn_pool *pool) {
 tarn_status tarn__front_check(tarn_pool *pool) {
   tarn__front_enter(pool);
   tarn_status status = check_locked(pool);
+  tarn__front_leave(pool);
+  return status;
+}
+
+// --- limits and trimming ---------------------------------------------------
+
+tarn_place tarn_pool_place(const tarn_pool *pool) {
+  return pool->place;
+}
+
+tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  if (bytes != 0 && tarn__front_has_own(pool)) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "pool: limit of %zu bytes: one over memory of the "
+                      "caller's has that, and no other",
+                      bytes);
+  }
+  tarn__front_enter(pool);
+  pool->stats.limit_bytes = bytes;
+  tarn__front_leave(pool);
+  return TARN_OK;
+}
+
+tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status != TARN_OK) return status;
+  tarn__front_enter(pool);
+  status = tarn__capture_admit_trim(pool);
+  if (status == TARN_OK) {
+    if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
+    status = tarn__front_trim(pool, target);
+  }
   tarn__front_leave(pool);
   return status;
 }

@@ -2,146 +2,7 @@
 #ifndef TARN_POOL_FRONT_H_
 #define TARN_POOL_FRONT_H_
 
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "base/biased_lock.h"
-#include "base/os.h"
-#include "device/memory.h"
-#include "pool/debug.h"
-#include "pool/decay.h"
-#include "pool/events.h"
-#include "pool/freed.h"
-#include "pool/on_full.h"
-#include "pool/piece.h"
-#include "pool/snapshot_full.h"
-#include "pool/step_layout.h"
-#include "pool/strategy.h"
-#include "pool/supply.h"
-#include "pool/users.h"
-#include "tarn/pool.h"
-
-typedef struct tarn__pool_tag_count {
-  size_t live_bytes;
-  size_t live_peak_bytes;
-  size_t live_blocks;
-  size_t asleep_blocks;
-  size_t asleep_bytes;
-  size_t saved_bytes;
-  size_t charged_bytes;
-} tarn__pool_tag_count;
-
-// Whether a graph is captured with a pool's memory, or uses it (capture.c).
-typedef enum tarn__pool_capture_state {
-  TARN__CAPTURE_OPEN,
-  TARN__CAPTURE_RUNNING,
-  TARN__CAPTURE_HELD,
-  TARN__CAPTURE_STATES,
-} tarn__pool_capture_state;
-
-// What the device's plug-in wants of pools, as tarn_device_info says. Of memory
-// that is not the device's own nothing is wanted.
-typedef struct tarn__pool_sizes {
-  size_t chunk;    // all that the device is asked for is a multiple of it
-  size_t most;     // blocks that take more are asked of the device one by one
-  size_t largest;  // that takes no more: without the padding
-  size_t first;    // of the first memory that is to be cut up, and of what is
-  size_t later;    // asked for after that; 0: the strategy decides
-} tarn__pool_sizes;
-
-struct tarn_pool {
-  tarn_place place;
-  tarn__pool_supply supply;
-  uint32_t flags;      // TARN_POOL_...
-  bool own;            // somebody's own; else the place's, which all share
-  tarn_list own_node;  // among the device's of that kind, guarded by their lock
-  uint32_t generation;   // of the process that made it
-  size_t natural_align;  // the device's min_chunk
-  size_t padding;        // unused bytes at the end of each block
-  tarn__pool_sizes sizes;
-  uint32_t extensions;  // what the device has beyond the ABI for memory of the
-                        // place's kind: its own, which the host's is too
-  tarn_list known;      // guarded by the registry of whose.h
-  uint64_t known_number;  // likewise: counts up with each pool
-  // Set once, under the lock, by the first that switches debugging on.
-  _Atomic(tarn__pool_debug *) debug;
-
-  tarn__biased_lock lock;  // guards all below, and every strategy behind it
-  tarn__pool_step_cursor cursor;
-  tarn__pool_strategy *current;
-  tarn_list replaced;  // strategies with blocks still out, or calls inside
-  tarn__pool_pieces pieces;
-  tarn__pool_recorder recorder;
-  size_t aligns;     // to what the device has aligned all that it gave so far
-  size_t pending;    // bytes that are on their way from or to the device
-  size_t credit;     // bytes to grow by before the device is asked what it has
-  size_t returning;  // pieces that are on their way to the device
-  pthread_cond_t returned;  // one of them has arrived, or a thread is done for
-                            // which others wait
-  tarn_pool_stats stats;
-  tarn__pool_events events;
-  tarn__pool_capture_state capture;
-  tarn__pool_piece
-      *deferred;  // linked by |next|: their frees take effect later
-  tarn__pool_tag_count *tags;  // by tag
-  size_t tag_count;
-  uint64_t cuts;   // blocks that were resized without growing: like frees, they
-                   // add to what a stream used last
-  uint64_t joins;  // pieces that have gone back to a stock (stock.h): that is
-                   // room, too, and no call of the device
-  tarn__pool_decay decay;
-  tarn__pool_on_full on_full;  // has a lock of its own
-  tarn__pool_full_shots full_shots;
-  tarn__pool_freed freed;
-  tarn__pool_users users;
-  size_t kept;     // bytes that trimming leaves the pool (tarn_pool_reserve)
-  bool reserving;  // a thread is in that call, and may have let go of the lock
-};
-
-// Whether the pool was made over memory of the caller's: it has all that it
-// will ever have.
-static inline bool tarn__front_has_own(const tarn_pool *pool) {
-  return pool->supply.own.size != 0;
-}
-
-// Bytes that the pool holds beyond |target| and may give back.
-static inline size_t tarn__front_surplus(const tarn_pool *pool, size_t target) {
-  size_t held = pool->stats.reserved_bytes;
-  return held > target && !tarn__front_has_own(pool) ? held - target : 0;
-}
-
-// Whether the device wants a block of |size| bytes to be asked for by itself,
-// and to come back when it is freed.
-static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
-  return size > pool->sizes.largest;
-}
-
-// Takes the lock, with the statistics up to date, and lets go of it.
-static inline void tarn__front_enter(tarn_pool *pool) {
-  tarn__biased_lock_enter(&pool->lock);
-  if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
-    tarn__step_cursor_settle(pool);
-  }
-}
-
-static inline void tarn__front_leave(tarn_pool *pool) {
-  tarn__biased_lock_leave(&pool->lock);
-}
-
-// Waits, from inside, until something has come back to the device, or until
-// nothing is told: look again.
-static inline void tarn__front_wait(tarn_pool *pool) {
-  tarn__biased_lock_wait(&pool->lock, &pool->returned);
-  tarn__step_cursor_settle(pool);
-}
-
-// The short way in: where nothing is wrong and the lock is this thread's own.
-// Its end is tarn__biased_lock_leave_owned. NULL: the long way will tell why.
-// In a child of fork no lock of the parent's is any thread's own.
-static inline tarn__owner_slot *tarn__front_try(tarn_pool *pool) {
-  bool usable = pool != NULL && tarn__callbacks_running == 0;
-  return usable ? tarn__biased_lock_try(&pool->lock) : NULL;
-}
+#include "pool/statistics.h"
 
 // A pool for |place|; of |options| all fields are known.
 TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
@@ -155,31 +16,14 @@ tarn_status tarn__front_destroy(tarn_pool *pool);
 // Puts |strategy| in the place of the current one.
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy);
 
-// Ends a replaced strategy that nothing needs any more. The lock is held.
-void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy);
-
 // Walks all that the pool keeps and sums it up anew. Only at rest: no other
 // thread may be inside.
 //
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
-// Tells of all that the pool holds of the device: reserved_bytes in all, but
-// for what is on its way. The lock is held.
-void tarn__front_visit_memory(const tarn_pool *pool,
-                              tarn__pool_memory_fn *visit, void *context);
-
 // What the public functions share; the lock is held but for the first two.
 //
-// The pool is this process's and can be used now.
-TARN_MUST_CHECK tarn_status tarn__front_check_pool(const tarn_pool *pool);
-
-// The same, and that the stream may work there; its serial is |*out_serial|; 0:
-// the host's.
-TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
-                                                   const tarn_stream *stream,
-                                                   uint64_t *out_serial);
-
 // The piece of a block that is out, and that no other thread is at;
 // |what| stands before what is said about others.
 TARN_MUST_CHECK tarn_status
@@ -193,9 +37,6 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(
 // TARN_E_STATE if another thread is resizing or freeing |piece|.
 TARN_MUST_CHECK tarn_status
 tarn__front_check_rest(const char *what, const tarn__pool_piece *piece);
-
-// What starts at |address|: the piece that is out, or the last one known of.
-tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
 
 // The block that is out and has |address| in it, and how far inside it is.
 // |out_block->pool| NULL: there is none. The lock is not held, nor for the
@@ -223,38 +64,6 @@ tarn__pool_start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
 tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
                                     const tarn_stream *stream);
 
-static inline void tarn__front_describe(tarn_pool *pool,
-                                        const tarn__pool_piece *piece,
-                                        tarn_block *out_block) {
-  out_block->pool = pool;
-  out_block->address = piece->address;
-  out_block->size = piece->size;
-  out_block->id = piece->id;
-  out_block->generation = piece->generation;
-}
-
-// Counts a piece as a live block, or ends that.
-// |asked|: the device was asked for it.
-void tarn__front_count_live(tarn_pool *pool, const tarn__pool_piece *piece,
-                            bool asked);
-void tarn__front_count_dead(tarn_pool *pool, tarn__pool_piece *piece);
-
-// Makes room for the counts of |tag|, before anything is taken or sleeps under
-// it. TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__front_prepare_tag(tarn_pool *pool,
-                                                    tarn_tag tag);
-
-// Uncounts a piece and gives it to its owner. |serial|: of the
-// stream of its last use.
-tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
-                             uint64_t serial);
-
-// Both steps of that, for what happens in between: the block is gone, but its
-// owner still counts the piece; the owner gets it.
-void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
-                           uint64_t serial);
-tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece);
-
 // What tarn_pool_alloc does once all has been checked; the lock is not
 // held.
 TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
@@ -263,113 +72,14 @@ TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
                                              tarn__pool_piece **out_piece,
                                              tarn_block *out_block);
 
-// Gives idle memory of the present strategy back until the pool holds at most
-// |target| bytes, but none of what it is to keep.
-tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
-
-// The same with TARN__TRIM_... bits.
-tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how);
-
-// Whether |size| bytes of |strategy| may go back when |parting| bytes more are
-// about to: that leaves the pool what it is to keep, or need not. What a
-// strategy has that was replaced is no part of it.
-static inline bool tarn__front_may_return(const tarn__pool_strategy *strategy,
-                                          size_t parting, size_t size,
-                                          unsigned how) {
-  const tarn_pool *pool = strategy->pool;
-  bool any = (how & TARN__TRIM_KEPT) != 0 || strategy != pool->current;
-  size_t kept = any ? 0 : pool->kept;
-  return kept == 0 || pool->stats.reserved_bytes >= kept + parting + size;
-}
-
-// |target|, or what the pool is to keep if that is more.
-static inline size_t tarn__front_target(const tarn_pool *pool, size_t target) {
-  return pool->kept > target ? pool->kept : target;
-}
-
 // Gives all idle memory back, and if another thread is about to give some back
 // waits for that. False if there was neither: no room can be made.
 bool tarn__front_make_room(tarn_pool *pool);
-
-// Counts |blocks| of |tag| that fall asleep, for which the device got |bytes|
-// back, with |saved| on the host now; and what is awake again, or freed.
-void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
-                              size_t bytes, size_t saved);
-void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
-                             size_t bytes, size_t saved);
 
 // Makes |stream|, or at least the host, stand behind the stream |first|. The
 // lock is let go meanwhile.
 TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
-
-// NULL: the pool has never debugged. Any thread may ask; what it points to the
-// lock guards.
-static inline tarn__pool_debug *tarn__debug_of(const tarn_pool *pool) {
-  return atomic_load_explicit(&pool->debug, memory_order_relaxed);
-}
-
-// --- what is counted besides the sums ---------------------------------------
-
-static inline bool tarn__front_counts(const tarn_pool *pool,
-                                      uint32_t counters) {
-  return (pool->stats.counters & counters) != 0;
-}
-
-// Events: the first two only where they are on.
-void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
-                            const tarn__pool_piece *piece, size_t size_before,
-                            uint64_t serial);
-void tarn__front_note_failure(tarn_pool *pool,
-                              const tarn__pool_request *request, tarn_tag tag,
-                              tarn_status why);
-void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
-                             tarn_addr address, size_t size, uint64_t serial);
-void tarn__front_note_switch(tarn_pool *pool);
-void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
-                             size_t size, tarn_tag tag);
-
-// Whether the pool gives no memory back and moves none, for a graph's sake. The
-// lock is held.
-static inline bool tarn__front_keeps(const tarn_pool *pool) {
-  return pool->capture != TARN__CAPTURE_OPEN;
-}
-
-// By which the recorder knows the piece's request; 0: it does not.
-static inline uint64_t tarn__front_noted(const tarn_pool *pool,
-                                         const tarn__pool_piece *piece) {
-  return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
-}
-
-// What the limit leaves the pool for memory of its own; SIZE_MAX: no limit.
-static inline size_t tarn__front_limit(const tarn_pool *pool) {
-  const tarn_pool_stats *stats = &pool->stats;
-  if (stats->limit_bytes == 0) return SIZE_MAX;
-  if (stats->limit_bytes < stats->charged_bytes) return 0;
-  return stats->limit_bytes - stats->charged_bytes;
-}
-
-static inline void tarn__raise_peak(size_t value, size_t *peak) {
-  if (value > *peak) *peak = value;
-}
-
-// Whether tarn_pool_tag has given |tag|; 0 is always known.
-bool tarn__tag_is_known(tarn_tag tag);
-
-// One line about the blocks that are out and what is charged, into |out|: of
-// the |most| tags that hold most.
-void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
-                             size_t out_size);
-
-// ", 4.00 KiB (4096 bytes) charged besides", or nothing. The lock is held.
-enum { TARN__CHARGES_SIZE = 80 };
-void tarn__front_describe_charges(const tarn_pool *pool,
-                                  char out[TARN__CHARGES_SIZE]);
-
-// What keeps the pool from ending, likewise, with all its holders. False: there
-// is nothing. The lock is held.
-bool tarn__front_describe_out(const tarn_pool *pool, char *out,
-                              size_t out_size);
 
 #endif  // TARN_POOL_FRONT_H_

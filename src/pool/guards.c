@@ -61,19 +61,6 @@ void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
   }
 }
 
-// The block is known to its pool already, so another thread may have freed it
-// by mistake.
-static void mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
-                 tarn_status dressed, tarn_block *block) {
-  tarn__front_enter(pool);
-  bool is_there = piece->live && piece->generation == block->generation;
-  if (is_there || dressed != TARN_OK) {
-    tarn__debug_mark(pool, piece, flags, dressed);
-  }
-  if (is_there) block->size = tarn__debug_usable(piece);
-  tarn__front_leave(pool);
-}
-
 uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request) {
   tarn__front_enter(pool);
   uint32_t flags = tarn__debug_of(pool)->flags;
@@ -83,19 +70,6 @@ uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request) {
     request->size = SIZE_MAX;  // which every strategy refuses, and counts
   }
   return flags;
-}
-
-tarn_status tarn__debug_alloc(tarn_pool *pool, tarn__pool_request *request,
-                              tarn_tag tag, tarn_stream *stream,
-                              tarn_block *out_block) {
-  tarn__pool_piece *piece = NULL;
-  uint32_t flags = tarn__debug_admit(pool, request);
-  tarn_status status =
-      tarn__front_take(pool, request, tag, stream, &piece, out_block);
-  if (status != TARN_OK || flags == 0) return status;
-  tarn_status dressed = tarn__debug_dress(pool->place, piece, flags, stream);
-  mark(pool, piece, flags, dressed, out_block);
-  return TARN_OK;
 }
 
 // --- verifying -------------------------------------------------------------

@@ -54,6 +54,33 @@ static inline tarn__pool_size_class *tarn__page_unit_class_at(
   return tarn__page_unit_is_stocked(piece) ? e->taker : piece->home;
 }
 
+// Where the class stands in the table, or would stand.
+static inline tarn__pool_size_class **tarn__page_unit_slot(
+    const tarn__pool_page_unit *self, size_t size, size_t align) {
+  uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
+  size_t mask = self->class_slots - 1;
+  for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
+    tarn__pool_size_class **slot = &self->classes[at];
+    if (*slot == NULL) return slot;
+    if ((*slot)->size == size && (*slot)->align == align) return slot;
+  }
+}
+
+TARN_MUST_CHECK tarn_status
+tarn__page_unit_add_class(tarn__pool_page_unit *self, size_t size, size_t align,
+                          tarn__pool_size_class **out);
+void tarn__page_unit_free_class(tarn__pool_size_class *c);
+
+// The class of |size| and |align|, added if it is new. TARN_E_NOMEM.
+static inline tarn_status tarn__page_unit_class_of(
+    tarn__pool_page_unit *self, size_t size, size_t align,
+    tarn__pool_size_class **out) {
+  *out =
+      self->class_slots != 0 ? *tarn__page_unit_slot(self, size, align) : NULL;
+  return *out != NULL ? TARN_OK
+                      : tarn__page_unit_add_class(self, size, align, out);
+}
+
 // Classes of which there is no piece leave nothing behind. Without host memory
 // for a smaller table the present one stays.
 void tarn__page_unit_drop_unused(tarn__pool_page_unit *self);

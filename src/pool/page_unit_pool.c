@@ -24,108 +24,11 @@
 
 enum {
   DEFAULT_PAGE = 4096,
-  FIRST_CLASSES = 64,
 };
 
 static tarn__pool_page_unit *self_of(tarn__pool_strategy *strategy) {
   return (
       tarn__pool_page_unit *)(void *)strategy;  // the base is the first member
-}
-
-// --- classes ---------------------------------------------------------------
-
-// Where the class stands in the table, or would stand.
-static tarn__pool_size_class **slot_of(const tarn__pool_page_unit *self,
-                                       size_t size, size_t align) {
-  uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
-  size_t mask = self->class_slots - 1;
-  for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
-    tarn__pool_size_class **slot = &self->classes[at];
-    if (*slot == NULL) return slot;
-    if ((*slot)->size == size && (*slot)->align == align) return slot;
-  }
-}
-
-static tarn_status grow_classes(tarn__pool_page_unit *self) {
-  tarn__pool_page_unit grown = *self;
-  grown.class_slots = self->class_slots ? self->class_slots * 2 : FIRST_CLASSES;
-  grown.classes =
-      tarn__host_array(grown.class_slots, sizeof(tarn__pool_size_class *));
-  if (grown.classes == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__pool_size_class *c = self->classes[i];
-    if (c != NULL) *slot_of(&grown, c->size, c->align) = c;
-  }
-  tarn__host_free_array(self->classes, self->class_slots,
-                        sizeof(tarn__pool_size_class *));
-  self->classes = grown.classes;
-  self->class_slots = grown.class_slots;
-  return TARN_OK;
-}
-
-static void free_class(tarn__pool_size_class *c) {
-  if (c == NULL) return;
-  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(tarn__pool_shelf));
-  tarn__host_free(c, sizeof *c);
-}
-
-// With a first shelf, for what is freed into it by one stream alone.
-static tarn__pool_size_class *make_class(size_t size, size_t align) {
-  tarn__pool_size_class *c = tarn__host_alloc(sizeof *c);
-  if (c == NULL) return NULL;
-  *c = (tarn__pool_size_class){.size = size, .align = align, .shelf_count = 1};
-  c->shelves = tarn__host_array(1, sizeof(tarn__pool_shelf));
-  if (c->shelves != NULL) return c;
-  free_class(c);
-  return NULL;
-}
-
-static tarn_status add_class(tarn__pool_page_unit *self, size_t size,
-                             size_t align, tarn__pool_size_class **out) {
-  if (self->class_count * 2 >= self->class_slots) {
-    tarn_status status = grow_classes(self);
-    if (status != TARN_OK) return status;
-  }
-  *out = make_class(size, align);
-  if (*out == NULL) return TARN_E_NOMEM;
-  *slot_of(self, size, align) = *out;
-  self->class_count++;
-  return TARN_OK;
-}
-
-static tarn_status class_of(tarn__pool_page_unit *self, size_t size,
-                            size_t align, tarn__pool_size_class **out) {
-  *out = self->class_slots != 0 ? *slot_of(self, size, align) : NULL;
-  return *out != NULL ? TARN_OK : add_class(self, size, align, out);
-}
-
-void tarn__page_unit_drop_unused(tarn__pool_page_unit *self) {
-  size_t used = 0;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    if (self->classes[i] != NULL && self->classes[i]->pieces > 0) used++;
-  }
-  if (used == self->class_count) return;
-  tarn__pool_page_unit shrunk = *self;
-  shrunk.class_slots = FIRST_CLASSES;
-  while (shrunk.class_slots < used * 4)
-    shrunk.class_slots *= 2;
-  shrunk.classes =
-      tarn__host_array(shrunk.class_slots, sizeof(tarn__pool_size_class *));
-  if (shrunk.classes == NULL) return;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__pool_size_class *c = self->classes[i];
-    if (c == NULL) continue;
-    if (c->pieces > 0) {
-      *slot_of(&shrunk, c->size, c->align) = c;
-    } else {
-      free_class(c);
-    }
-  }
-  tarn__host_free_array(self->classes, self->class_slots,
-                        sizeof(tarn__pool_size_class *));
-  self->classes = shrunk.classes;
-  self->class_slots = shrunk.class_slots;
-  self->class_count = used;
 }
 
 // --- shelves ---------------------------------------------------------------
@@ -254,7 +157,7 @@ static tarn_status init(tarn__pool_strategy *strategy,
 static void deinit(tarn__pool_strategy *strategy) {
   tarn__pool_page_unit *self = self_of(strategy);
   for (size_t i = 0; i < self->class_slots; i++)
-    free_class(self->classes[i]);
+    tarn__page_unit_free_class(self->classes[i]);
   tarn__host_free_array(self->classes, self->class_slots,
                         sizeof(tarn__pool_size_class *));
   tarn__stock_deinit(&self->stock);
@@ -325,7 +228,8 @@ static tarn_status take(tarn__pool_strategy *strategy,
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
   tarn__pool_size_class *c = NULL;
-  tarn_status status = class_of(self, rounded, request->align, &c);
+  tarn_status status =
+      tarn__page_unit_class_of(self, rounded, request->align, &c);
   if (status != TARN_OK) return status;
   *out_piece = find_idle(c, request->serial, request->own_only);
   if (*out_piece != NULL) return TARN_OK;

@@ -21,7 +21,6 @@ void tarn__pieces_deinit(tarn__pool_pieces *pieces) {
                         sizeof *pieces->slabs);
   tarn__host_free_array(pieces->index, pieces->index_size,
                         sizeof *pieces->index);
-  tarn__ordered_deinit(&pieces->order);
   *pieces = (tarn__pool_pieces){0};
 }
 

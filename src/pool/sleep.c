@@ -14,30 +14,6 @@
 
 enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
 
-// --- counting --------------------------------------------------------------
-
-void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
-                              size_t bytes, size_t saved) {
-  if (blocks == 0) return;
-  tarn__pool_tag_count *count = &pool->tags[tag];
-  count->asleep_blocks += blocks;
-  count->asleep_bytes += bytes;
-  count->saved_bytes += saved;
-  pool->stats.asleep_bytes += bytes;
-  pool->stats.saved_bytes += saved;
-}
-
-void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
-                             size_t bytes, size_t saved) {
-  if (blocks == 0) return;
-  tarn__pool_tag_count *count = &pool->tags[tag];
-  count->asleep_blocks -= blocks;
-  count->asleep_bytes -= bytes;
-  count->saved_bytes -= saved;
-  pool->stats.asleep_bytes -= bytes;
-  pool->stats.saved_bytes -= saved;
-}
-
 // --- checking --------------------------------------------------------------
 
 static tarn_status check_tag(const tarn_pool *pool, const char *what,

@@ -10,12 +10,6 @@ const tarn__pool_step_event tarn__never_comes = {
     .serial = UINT64_MAX,
 };
 
-// Requests that come unexpectedly in one step, beside half of what is expected.
-enum { MISSES = 64 };
-
-// Steps after which a layout has been worth it.
-enum { WORTH_ROUNDS = 8 };
-
 static void run(tarn_pool *pool, const tarn__pool_step_event *from,
                 const tarn__pool_step_event *to) {
   tarn_pool_stats *stats = &pool->stats;
@@ -81,14 +75,4 @@ void tarn__step_cursor_skip(tarn__pool_step_cursor *cursor) {
     if (!early) return;
     cursor->settled = ++cursor->at;
   }
-}
-
-void tarn__step_cursor_miss(tarn_pool *pool) {
-  tarn__pool_step_cursor *cursor = &pool->cursor;
-  const tarn__pool_step_layout *layout = cursor->layout;
-  if (layout == NULL || ++cursor->missed <= layout->count / 2 + MISSES) return;
-  bool worth_it = layout->rounds >= WORTH_ROUNDS;
-  uint64_t evidence = pool->recorder.evidence * 2;
-  tarn__step_layout_drop(pool);
-  if (!worth_it) tarn__recorder_restart(&pool->recorder, evidence);
 }

@@ -378,3 +378,26 @@ tarn_status tarn__step_layout_check(const tarn__pool_step_cursor *cursor,
   }
   return TARN_OK;
 }
+
+// Requests that come unexpectedly in one step, beside half of what is expected.
+enum { MISSES = 64 };
+
+// Steps after which a layout has been worth it.
+enum { WORTH_ROUNDS = 8 };
+
+void tarn__step_cursor_miss(tarn_pool *pool) {
+  tarn__pool_step_cursor *cursor = &pool->cursor;
+  const tarn__pool_step_layout *layout = cursor->layout;
+  if (layout == NULL || ++cursor->missed <= layout->count / 2 + MISSES) return;
+  bool worth_it = layout->rounds >= WORTH_ROUNDS;
+  uint64_t evidence = pool->recorder.evidence * 2;
+  tarn__step_layout_drop(pool);
+  if (!worth_it) tarn__recorder_restart(&pool->recorder, evidence);
+}
+
+tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
+  const tarn__pool_step_layout *layout = pool->cursor.layout;
+  tarn__pool_piece *piece = tarn__pieces_find(&pool->pieces, address);
+  if (piece != NULL || layout == NULL) return piece;
+  return tarn__step_layout_find(layout, address);
+}

@@ -116,4 +116,7 @@ void tarn__step_cursor_skip(tarn__pool_step_cursor *cursor);
 // something else now, and the layout is dropped.
 void tarn__step_cursor_miss(tarn_pool *pool);
 
+// What starts at |address|: the piece that is out, or the last one known of.
+tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
+
 #endif  // TARN_POOL_STEP_LAYOUT_H_

@@ -6,13 +6,13 @@
 #ifndef TARN_POOL_STRATEGY_H_
 #define TARN_POOL_STRATEGY_H_
 
+#include "pool/options.h"
 #include "pool/piece.h"
 #include "pool/step_layout.h"
 #include "pool/waits.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__pool_strategy_type tarn__pool_strategy_type;
-typedef struct tarn__pool_strategy_options tarn__pool_strategy_options;
 typedef struct tarn__pool_request tarn__pool_request;
 
 // The first member of every strategy.
@@ -239,17 +239,6 @@ tarn__pool_piece *tarn__source_carve(tarn__pool_strategy *strategy,
 // Its end.
 void tarn__source_join(tarn__pool_strategy *strategy, tarn__pool_piece *piece);
 
-// --- options ---------------------------------------------------------------
-
-// The value of |key|, which is a number of bytes, or |fallback| if it is not
-// among the options. TARN_E_INVALID: not a number.
-TARN_MUST_CHECK tarn_status
-tarn__options_size(tarn__pool_strategy_options *options, const char *key,
-                   size_t fallback, size_t *out_value);
-
-// Digits and at most one of K, M, G.
-TARN_MUST_CHECK bool tarn__parse_size(const char *text, size_t *out_value);
-
 // --- the strategies --------------------------------------------------------
 
 extern const tarn__pool_strategy_type tarn__page_unit_pool;
@@ -277,6 +266,35 @@ TARN_MUST_CHECK tarn_status tarn__strategy_make(
     tarn_pool *pool, const tarn__pool_strategy_type *type,
     tarn__pool_strategy_options *options, tarn__pool_strategy **out);
 void tarn__strategy_destroy(tarn__pool_strategy *strategy);
+
+// --- a strategy in its pool ------------------------------------------------
+// The lock is held.
+
+// Ends a replaced strategy that nothing needs any more. The lock is held.
+void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy);
+
+// Tells of all that the pool holds of the device: reserved_bytes in all, but
+// for what is on its way. The lock is held.
+void tarn__front_visit_memory(const tarn_pool *pool,
+                              tarn__pool_memory_fn *visit, void *context);
+
+// Uncounts a piece and gives it to its owner. |serial|: of the
+// stream of its last use.
+tarn_status tarn__front_give(tarn_pool *pool, tarn__pool_piece *piece,
+                             uint64_t serial);
+
+// Both steps of that, for what happens in between: the block is gone, but its
+// owner still counts the piece; the owner gets it.
+void tarn__front_set_aside(tarn_pool *pool, tarn__pool_piece *piece,
+                           uint64_t serial);
+tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece);
+
+// Gives idle memory of the present strategy back until the pool holds at most
+// |target| bytes, but none of what it is to keep.
+tarn_status tarn__front_trim(tarn_pool *pool, size_t target);
+
+// The same with TARN__TRIM_... bits.
+tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how);
 
 // What TARN_POOL says, or arena_pool.
 const char *tarn__strategy_default(void);

@@ -81,8 +81,31 @@ static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
                             .generation = generation};
 }
 
-// tarn_pool_alloc_with, of all options; no lock is held.
-tarn_status tarn__take_with(tarn_pool *pool, const tarn_alloc_options *options,
-                            tarn_block *out_block);
+// Whether the step that is played expects just this: then it is served.
+static inline bool tarn__take_if_expected(tarn_pool *pool,
+                                          const tarn__pool_note *what,
+                                          tarn_block *out_block) {
+  if (!tarn__take_is_expected(pool->cursor.at, what)) return false;
+  tarn__take_expected(pool, out_block);
+  return true;
+}
+
+// What the host takes, the step expects, and the owner of the lock asks for
+// costs nothing but this.
+static inline bool tarn__take_at_once(tarn_pool *pool, size_t size,
+                                      size_t align, const tarn_stream *stream,
+                                      tarn_tag tag, tarn_block *out_block) {
+  tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
+  if (slot == NULL) return false;
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+  bool taken = tarn__take_if_expected(pool, &what, out_block);
+  tarn__biased_lock_leave_owned(slot);
+  return taken;
+}
+
+// tarn_pool_alloc where the request is not served at once. No lock is held.
+TARN_MUST_CHECK tarn_status tarn__take_any(tarn_pool *pool, size_t size,
+                                           size_t align, tarn_stream *stream,
+                                           tarn_tag tag, tarn_block *out_block);
 
 #endif  // TARN_POOL_TAKE_H_

@@ -1,21 +1,11 @@
-// Blocks that several streams use.
-//
-//   taken for A ─► use_on B ─► use_on C ─► freed on A: A waits for B and C
-//                                          freed by the host: nobody waits, if
-//                                          one of them is still at work; else
-//                                          one of them waits for the others
-//
-// Nothing is asked of a driver before the block is freed, and then only of
-// those streams. What a stream does after that is no business of the block's.
+// The list of streams that use a block.
 #include "pool/uses.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "base/status.h"
 #include "device/memory.h"
-#include "pool/front.h"
 
 typedef struct tarn__pool_more_uses {
   size_t room;
@@ -95,77 +85,4 @@ bool tarn__uses_add(tarn__pool_uses *uses, uint64_t serial) {
   if (is_full(uses->more) && !grow(uses)) return false;
   uses->more->serials[uses->more->count++] = serial;
   return true;
-}
-
-// --- the order of what was used --------------------------------------------
-
-// Where one stream cannot be made to wait, the host does.
-static tarn_status put_behind(tarn_stream *stream, uint64_t serial,
-                              uint64_t other) {
-  if (stream == NULL) return tarn__stream_follow(serial, other);
-  tarn_status status = tarn_stream_join(stream, other);
-  return status == TARN_OK ? TARN_OK : tarn_stream_join(NULL, other);
-}
-
-// Streams that are idle are left alone: to ask takes less than to wait, and
-// they are not held up for what comes after. The first failure is returned.
-static tarn_status settle(const tarn__pool_piece *piece, tarn_stream *stream,
-                          uint64_t *serial, uint64_t *out_crossings) {
-  tarn_status first = TARN_OK;
-  size_t count = tarn__uses_count(&piece->uses);
-  uint64_t own = piece->waits_on;
-  if (*serial == 0 && own != 0 && !tarn__stream_is_idle(own)) *serial = own;
-  for (size_t i = 0; i < count; i++) {
-    uint64_t other = tarn__uses_at(&piece->uses, i);
-    if (other == *serial || tarn__stream_is_idle(other)) continue;
-    if (*serial == 0) {
-      *serial = other;
-      continue;
-    }
-    ++*out_crossings;
-    if (stream == NULL && tarn__stream_is_departed(*serial)) {
-      uint64_t departed = *serial;  // nothing can be queued there
-      *serial = other;
-      other = departed;
-    }
-    tarn_status status = put_behind(stream, *serial, other);
-    if (first == TARN_OK) first = status;
-  }
-  return first;
-}
-
-tarn_status tarn__uses_settle(tarn_pool *pool, tarn__pool_piece *piece,
-                              tarn_stream *stream, uint64_t *serial) {
-  uint64_t crossings = 0;
-  assert(piece->resizing);
-  tarn__front_leave(pool);
-  tarn_status status = settle(piece, stream, serial, &crossings);
-  tarn__front_enter(pool);
-  pool->stats.stream_crossings += crossings;
-  return status;
-}
-
-// --- the public function ---------------------------------------------------
-
-static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
-                              uint64_t serial) {
-  tarn__pool_piece *piece = NULL;
-  tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
-  if (status != TARN_OK || serial == 0) return status;
-  if (tarn__step_layout_has(pool->cursor.layout, piece))
-    tarn__step_layout_drop(pool);
-  tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
-  return tarn__uses_add(&piece->uses, serial) ? TARN_OK : TARN_E_NOMEM;
-}
-
-tarn_status tarn_block_use_on(const tarn_block *block, tarn_stream *stream) {
-  uint64_t serial = 0;
-  if (block == NULL) return tarn__fail(TARN_E_INVALID, "use_on: NULL");
-  tarn_pool *pool = block->pool;
-  tarn_status status = tarn__front_check_call(pool, stream, &serial);
-  if (status != TARN_OK) return status;
-  tarn__front_enter(pool);
-  status = use_locked(pool, block, serial);
-  tarn__front_leave(pool);
-  return status;
 }

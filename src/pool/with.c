@@ -481,8 +481,8 @@ static tarn_status run(batch *b, const tarn_alloc_options *options,
 
 // --- the public functions --------------------------------------------------
 
-tarn_status tarn__take_with(tarn_pool *pool, const tarn_alloc_options *options,
-                            tarn_block *out_block) {
+static tarn_status take_with(tarn_pool *pool, const tarn_alloc_options *options,
+                             tarn_block *out_block) {
   hand one = {.piece = NULL};
   batch b = {.pool = pool, .hands = &one, .count = 1, .alone = true};
   *out_block = (tarn_block){0};
@@ -519,4 +519,19 @@ tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
   tarn__biased_lock_leave(&pool->lock);
   if (status != TARN_E_INVALID) return status;
   return tarn__whose_explain(pool, block->address);
+}
+
+// Anything unusual, be it wrong, is for the long way.
+tarn_status tarn_pool_alloc_with(tarn_pool *pool,
+                                 const tarn_alloc_options *options,
+                                 tarn_block *out_block) {
+  const tarn_alloc_options *o = options;
+  bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
+               o->user == NULL;
+  if (!plain) return take_with(pool, options, out_block);
+  return tarn__take_at_once(pool, o->size, o->align, o->stream, o->tag,
+                            out_block)
+             ? TARN_OK
+             : tarn__take_any(pool, o->size, o->align, o->stream, o->tag,
+                              out_block);
 }

@@ -1,8 +1,9 @@
-// The list of registered strategies, and how they come into it.
-#include "pool/registered.h"
-
+// Strategies by name: those of the room, and those that programs and shared
+// objects have registered.
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -11,6 +12,17 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/bridge.h"
+#include "pool/options.h"
+#include "pool/strategy.h"
+
+enum { NAMES_MAX = 255 };
+
+// The first is the default (docs/decisions/0011).
+static const tarn__pool_strategy_type *const types[] = {
+    &tarn__arena_pool, &tarn__page_unit_pool, &tarn__no_pool,
+    &tarn__buddy_pool, &tarn__async_pool,
+};
+enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
 enum { NAME_MAX_BYTES = 63 };
 
@@ -47,14 +59,14 @@ static registered **link_of(const char *name) {
   return link;
 }
 
-const tarn__pool_strategy_type *tarn__registered_find(const char *name) {
+static const tarn__pool_strategy_type *find_registered(const char *name) {
   lock_registry();
   const registered *found = *link_of(name);
   unlock_registry();
   return found != NULL ? &found->bridged.type : NULL;
 }
 
-const char *tarn__registered_name(size_t index) {
+static const char *registered_name(size_t index) {
   lock_registry();
   const registered *r = registry.first;
   for (; index > 0 && r != NULL; index--)
@@ -153,5 +165,62 @@ tarn_status tarn_pool_load(const char *path) {
     tarn__object_close(handle);
   }
   tarn__host_free_text(found);
+  return status;
+}
+
+// --- names -----------------------------------------------------------------
+
+const char *tarn_pool_strategy_name(size_t index) {
+  return index < TYPE_COUNT ? types[index]->name
+                            : registered_name(index - TYPE_COUNT);
+}
+
+const char *tarn__strategy_default(void) {
+  const char *chosen = secure_getenv("TARN_POOL");
+  return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
+}
+
+const tarn__pool_strategy_type *tarn__strategy_builtin(const char *name) {
+  for (size_t i = 0; i < TYPE_COUNT; i++) {
+    if (strcmp(types[i]->name, name) == 0) return types[i];
+  }
+  return NULL;
+}
+
+static const tarn__pool_strategy_type *find_type(const char *name) {
+  const tarn__pool_strategy_type *type = tarn__strategy_builtin(name);
+  return type != NULL ? type : find_registered(name);
+}
+
+static tarn_status no_such_strategy(const char *name) {
+  char known[NAMES_MAX + 1] = "";
+  size_t used = 0;
+  const char *one = NULL;
+  for (size_t i = 0; (one = tarn_pool_strategy_name(i)) != NULL; i++) {
+    int n =
+        snprintf(known + used, sizeof known - used, "%s%s", i ? ", " : "", one);
+    used += n > 0 ? (size_t)n : 0;
+    if (used >= sizeof known) break;
+  }
+  return tarn__fail(TARN_E_INVALID, "no pool '%s': there are %s", name, known);
+}
+
+// --- making one ------------------------------------------------------------
+
+tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
+                                  tarn__pool_strategy **out) {
+  *out = NULL;
+  tarn__pool_strategy_options options;
+  tarn_status status = tarn__options_parse(&options, text);
+  if (status != TARN_OK) return status;
+  assert(options.strategy != NULL);
+  const tarn__pool_strategy_type *type = find_type(options.strategy);
+  if (type == NULL) return no_such_strategy(options.strategy);
+  status = tarn__strategy_make(pool, type, &options, out);
+  if (status == TARN_OK) status = tarn__options_check_used(&options);
+  if (status != TARN_OK) {
+    tarn__strategy_destroy(*out);
+    *out = NULL;
+  }
   return status;
 }

@@ -1,0 +1,210 @@
+// state.h - the state of a pool, and its lock.
+#ifndef TARN_POOL_STATE_H_
+#define TARN_POOL_STATE_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/biased_lock.h"
+#include "base/os.h"
+#include "device/memory.h"
+#include "pool/debug.h"
+#include "pool/decay.h"
+#include "pool/events.h"
+#include "pool/freed.h"
+#include "pool/on_full.h"
+#include "pool/piece.h"
+#include "pool/snapshot_full.h"
+#include "pool/step_layout.h"
+#include "pool/strategy.h"
+#include "pool/supply.h"
+#include "pool/users.h"
+#include "tarn/pool.h"
+
+typedef struct tarn__pool_tag_count {
+  size_t live_bytes;
+  size_t live_peak_bytes;
+  size_t live_blocks;
+  size_t asleep_blocks;
+  size_t asleep_bytes;
+  size_t saved_bytes;
+  size_t charged_bytes;
+} tarn__pool_tag_count;
+
+// Whether a graph is captured with a pool's memory, or uses it (capture.c).
+typedef enum tarn__pool_capture_state {
+  TARN__CAPTURE_OPEN,
+  TARN__CAPTURE_RUNNING,
+  TARN__CAPTURE_HELD,
+  TARN__CAPTURE_STATES,
+} tarn__pool_capture_state;
+
+// What the device's plug-in wants of pools, as tarn_device_info says. Of memory
+// that is not the device's own nothing is wanted.
+typedef struct tarn__pool_sizes {
+  size_t chunk;    // all that the device is asked for is a multiple of it
+  size_t most;     // blocks that take more are asked of the device one by one
+  size_t largest;  // that takes no more: without the padding
+  size_t first;    // of the first memory that is to be cut up, and of what is
+  size_t later;    // asked for after that; 0: the strategy decides
+} tarn__pool_sizes;
+
+struct tarn_pool {
+  tarn_place place;
+  tarn__pool_supply supply;
+  uint32_t flags;      // TARN_POOL_...
+  bool own;            // somebody's own; else the place's, which all share
+  tarn_list own_node;  // among the device's of that kind, guarded by their lock
+  uint32_t generation;   // of the process that made it
+  size_t natural_align;  // the device's min_chunk
+  size_t padding;        // unused bytes at the end of each block
+  tarn__pool_sizes sizes;
+  uint32_t extensions;  // what the device has beyond the ABI for memory of the
+                        // place's kind: its own, which the host's is too
+  tarn_list known;      // guarded by the registry of whose.h
+  uint64_t known_number;  // likewise: counts up with each pool
+  // Set once, under the lock, by the first that switches debugging on.
+  _Atomic(tarn__pool_debug *) debug;
+
+  tarn__biased_lock lock;  // guards all below, and every strategy behind it
+  tarn__pool_step_cursor cursor;
+  tarn__pool_strategy *current;
+  tarn_list replaced;  // strategies with blocks still out, or calls inside
+  tarn__pool_pieces pieces;
+  tarn__pool_recorder recorder;
+  size_t aligns;     // to what the device has aligned all that it gave so far
+  size_t pending;    // bytes that are on their way from or to the device
+  size_t credit;     // bytes to grow by before the device is asked what it has
+  size_t returning;  // pieces that are on their way to the device
+  pthread_cond_t returned;  // one of them has arrived, or a thread is done for
+                            // which others wait
+  tarn_pool_stats stats;
+  tarn__pool_events events;
+  tarn__pool_capture_state capture;
+  tarn__pool_piece
+      *deferred;  // linked by |next|: their frees take effect later
+  tarn__pool_tag_count *tags;  // by tag
+  size_t tag_count;
+  uint64_t cuts;   // blocks that were resized without growing: like frees, they
+                   // add to what a stream used last
+  uint64_t joins;  // pieces that have gone back to a stock (stock.h): that is
+                   // room, too, and no call of the device
+  tarn__pool_decay decay;
+  tarn__pool_on_full on_full;  // has a lock of its own
+  tarn__pool_full_shots full_shots;
+  tarn__pool_freed freed;
+  tarn__pool_users users;
+  size_t kept;     // bytes that trimming leaves the pool (tarn_pool_reserve)
+  bool reserving;  // a thread is in that call, and may have let go of the lock
+};
+
+// Whether the pool was made over memory of the caller's: it has all that it
+// will ever have.
+static inline bool tarn__front_has_own(const tarn_pool *pool) {
+  return pool->supply.own.size != 0;
+}
+
+// Bytes that the pool holds beyond |target| and may give back.
+static inline size_t tarn__front_surplus(const tarn_pool *pool, size_t target) {
+  size_t held = pool->stats.reserved_bytes;
+  return held > target && !tarn__front_has_own(pool) ? held - target : 0;
+}
+
+// Whether the device wants a block of |size| bytes to be asked for by itself,
+// and to come back when it is freed.
+static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
+  return size > pool->sizes.largest;
+}
+
+// Takes the lock, with the statistics up to date, and lets go of it.
+static inline void tarn__front_enter(tarn_pool *pool) {
+  tarn__biased_lock_enter(&pool->lock);
+  if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
+    tarn__step_cursor_settle(pool);
+  }
+}
+
+static inline void tarn__front_leave(tarn_pool *pool) {
+  tarn__biased_lock_leave(&pool->lock);
+}
+
+// Waits, from inside, until something has come back to the device, or until
+// nothing is told: look again.
+static inline void tarn__front_wait(tarn_pool *pool) {
+  tarn__biased_lock_wait(&pool->lock, &pool->returned);
+  tarn__step_cursor_settle(pool);
+}
+
+// The short way in: where nothing is wrong and the lock is this thread's own.
+// Its end is tarn__biased_lock_leave_owned. NULL: the long way will tell why.
+// In a child of fork no lock of the parent's is any thread's own.
+static inline tarn__owner_slot *tarn__front_try(tarn_pool *pool) {
+  bool usable = pool != NULL && tarn__callbacks_running == 0;
+  return usable ? tarn__biased_lock_try(&pool->lock) : NULL;
+}
+
+// Whether the pool gives no memory back and moves none, for a graph's sake. The
+// lock is held.
+static inline bool tarn__front_keeps(const tarn_pool *pool) {
+  return pool->capture != TARN__CAPTURE_OPEN;
+}
+
+// By which the recorder knows the piece's request; 0: it does not.
+static inline uint64_t tarn__front_noted(const tarn_pool *pool,
+                                         const tarn__pool_piece *piece) {
+  return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
+}
+
+// What the limit leaves the pool for memory of its own; SIZE_MAX: no limit.
+static inline size_t tarn__front_limit(const tarn_pool *pool) {
+  const tarn_pool_stats *stats = &pool->stats;
+  if (stats->limit_bytes == 0) return SIZE_MAX;
+  if (stats->limit_bytes < stats->charged_bytes) return 0;
+  return stats->limit_bytes - stats->charged_bytes;
+}
+
+// Whether |size| bytes of |strategy| may go back when |parting| bytes more are
+// about to: that leaves the pool what it is to keep, or need not. What a
+// strategy has that was replaced is no part of it.
+static inline bool tarn__front_may_return(const tarn__pool_strategy *strategy,
+                                          size_t parting, size_t size,
+                                          unsigned how) {
+  const tarn_pool *pool = strategy->pool;
+  bool any = (how & TARN__TRIM_KEPT) != 0 || strategy != pool->current;
+  size_t kept = any ? 0 : pool->kept;
+  return kept == 0 || pool->stats.reserved_bytes >= kept + parting + size;
+}
+
+// |target|, or what the pool is to keep if that is more.
+static inline size_t tarn__front_target(const tarn_pool *pool, size_t target) {
+  return pool->kept > target ? pool->kept : target;
+}
+
+// NULL: the pool has never debugged. Any thread may ask; what it points to the
+// lock guards.
+static inline tarn__pool_debug *tarn__debug_of(const tarn_pool *pool) {
+  return atomic_load_explicit(&pool->debug, memory_order_relaxed);
+}
+
+static inline void tarn__front_describe(tarn_pool *pool,
+                                        const tarn__pool_piece *piece,
+                                        tarn_block *out_block) {
+  out_block->pool = pool;
+  out_block->address = piece->address;
+  out_block->size = piece->size;
+  out_block->id = piece->id;
+  out_block->generation = piece->generation;
+}
+
+// For public calls. The lock is not held.
+//
+// The pool is this process's and can be used now.
+TARN_MUST_CHECK tarn_status tarn__front_check_pool(const tarn_pool *pool);
+
+// The same, and that the stream may work there; its serial is |*out_serial|; 0:
+// the host's.
+TARN_MUST_CHECK tarn_status tarn__front_check_call(const tarn_pool *pool,
+                                                   const tarn_stream *stream,
+                                                   uint64_t *out_serial);
+
+#endif  // TARN_POOL_STATE_H_
