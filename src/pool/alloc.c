@@ -9,7 +9,6 @@
 #include "device/memory.h"
 #include "pool/capture.h"
 #include "pool/reclaim.h"
-#include "pool/room.h"
 #include "pool/take.h"
 
 _Static_assert(sizeof(void *) == sizeof(tarn_addr),

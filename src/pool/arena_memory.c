@@ -11,8 +11,8 @@
 #include "base/status.h"
 #include "pool/arena.h"
 #include "pool/front.h"
-#include "pool/settle.h"
-#include "pool/strips.h"
+#include "pool/region.h"
+#include "pool/strategy.h"
 
 static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
 static const size_t LEAST_SLACK = (size_t)2 << 20;

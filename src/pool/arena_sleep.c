@@ -18,8 +18,8 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
+#include "pool/arena.h"
 #include "pool/front.h"
-#include "pool/sleepers.h"
 
 typedef struct nap {
   tarn__pool_arena *self;

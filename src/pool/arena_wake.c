@@ -7,8 +7,8 @@
 // strategy or another, is undone.
 #include "base/status.h"
 #include "device/memory.h"
+#include "pool/arena.h"
 #include "pool/front.h"
-#include "pool/sleepers.h"
 
 // What could not be unmapped then has to be before memory is mapped there. That
 // the driver refuses may mean that nothing is.

@@ -1,10 +1,9 @@
 // Bins: which holes there are, by size.
-#include "pool/bins.h"
+#include "pool/extents.h"
 
 #include <limits.h>
 
 #include "base/status.h"
-#include "pool/extents.h"
 
 enum { LOOKED_AT = 8 };  // how many of a bin are compared at first
 

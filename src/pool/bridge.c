@@ -14,7 +14,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/stock.h"
+#include "pool/segments.h"
 
 // A chunk as the strategy sees it, and what it was cut from.
 typedef struct held_chunk {

@@ -21,8 +21,8 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/chunk.h"
 #include "pool/front.h"
+#include "pool/segments.h"
 
 // What separates two blocks at least, however fine the device would cut.
 static const size_t LEAST_UNIT = 64;

@@ -18,7 +18,7 @@
 #include "pool/capture.h"
 
 #include "base/status.h"
-#include "pool/uses.h"
+#include "pool/piece.h"
 
 typedef enum event { BEGIN, END, RELEASE, EVENTS } event;
 

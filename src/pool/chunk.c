@@ -1,5 +1,5 @@
 // Chunks: taken whole, cut up or handed on by others, given back whole.
-#include "pool/chunk.h"
+#include "pool/segments.h"
 
 #include "pool/front.h"
 

@@ -16,6 +16,7 @@
 
 #include "pool/piece.h"
 #include "pool/strategy.h"
+#include "tarn/device.h"
 #include "tarn/misuse.h"
 
 // Bits of a piece's |marks|, beside TARN_POOL_DEBUG_..., with which its block
@@ -137,5 +138,32 @@ void tarn__debug_note(tarn_pool *pool, tarn_status looked,
 // TARN_E_CORRUPT, with the finding as text.
 tarn_status tarn__debug_fail(const tarn_pool *pool,
                              const tarn_pool_finding *finding);
+
+// --- poison -----------------------------------------------------------------
+//
+// Bytes of a block: filled, compared, and hidden from the program.
+//
+// Through the host where it can touch them, else through the device. All are
+// done when the call returns, and need the streams' work to be over.
+
+TARN_MUST_CHECK tarn_status tarn__poison_fill(tarn_place place,
+                                              tarn_addr address, size_t size,
+                                              unsigned char value);
+
+// The first of |size| bytes that is not |value|; |*out_offset| is |size| if all
+// are.
+TARN_MUST_CHECK tarn_status tarn__poison_compare(tarn_place place,
+                                                 tarn_addr address, size_t size,
+                                                 unsigned char value,
+                                                 size_t *out_offset,
+                                                 unsigned char *out_byte);
+
+// Tells AddressSanitizer and valgrind, if one of them watches the program, that
+// it may not touch these bytes, or may again: then they count as
+// uninitialised, or as having the value that they have. Bytes that the host
+// cannot touch anyway are left alone.
+void tarn__poison_hide(tarn_place place, tarn_addr address, size_t size);
+void tarn__poison_show_fresh(tarn_place place, tarn_addr address, size_t size);
+void tarn__poison_show(tarn_place place, tarn_addr address, size_t size);
 
 #endif  // TARN_POOL_DEBUG_H_

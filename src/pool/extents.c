@@ -4,7 +4,6 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "pool/extents_row.h"
 
 enum {
   SLAB = 64,  // nodes that are made at a time

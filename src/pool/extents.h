@@ -24,9 +24,97 @@
 #ifndef TARN_POOL_EXTENTS_H_
 #define TARN_POOL_EXTENTS_H_
 
-#include "pool/bins.h"
-#include "pool/waits.h"
+#include "device/memory.h"
 #include "tarn/base.h"
+
+// --- waits ------------------------------------------------------------------
+//
+// The streams whose work must be done before memory is given back.
+
+enum { TARN__WAITS = 4 };
+
+typedef struct tarn__pool_waits {
+  uint64_t serials[TARN__WAITS];
+  size_t count;  // more than there is room for: all streams of the place
+} tarn__pool_waits;
+
+// Adds the stream with |serial|; 0 is none.
+static inline void tarn__waits_add(tarn__pool_waits *waits, uint64_t serial) {
+  size_t known = waits->count < TARN__WAITS ? waits->count : TARN__WAITS;
+  if (serial == 0) return;
+  for (size_t i = 0; i < known; i++) {
+    if (waits->serials[i] == serial) return;
+  }
+  if (known < TARN__WAITS) waits->serials[known] = serial;
+  waits->count++;
+}
+
+// The calling thread waits for all of them, which use memory of |place|. The
+// first failure is returned.
+static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
+                                           tarn_place place) {
+  tarn_status first = TARN_OK;
+  if (waits->count > TARN__WAITS) return tarn__place_synchronize(place);
+  for (size_t i = 0; i < waits->count; i++) {
+    tarn_status status = tarn_stream_join(NULL, waits->serials[i]);
+    if (first == TARN_OK) first = status;
+  }
+  return first;
+}
+
+// --- bins -------------------------------------------------------------------
+//
+// Open extents by size, found in a bounded number of steps.
+//
+//   rows   one for each power of two of granules, cut in 16 bins
+//     └► bin ─► extent ─► extent       the newest first
+//
+// A bit a row and a bit a bin say which are not empty. A request looks into
+// its own bin for the closest fit among the first few, then takes the best of
+// the next bin that is not empty: little is wasted. Only where that finds
+// nothing is every extent compared, because more memory would cost more.
+//
+// Not locked: the owner guards all of it.
+
+typedef struct tarn__pool_extent tarn__pool_extent;
+
+enum {
+  TARN__BIN_CUTS = 16,
+  TARN__BIN_ROWS = 64,
+};
+
+// Those of one stream.
+typedef struct tarn__pool_bins {
+  struct tarn__pool_bins *next;  // those of another stream
+  uint64_t serial;  // of the stream whose work may still use them; 0: none
+  size_t granule;   // sizes are multiples of it
+  size_t bytes;
+  uint64_t rows;  // bit per row that has a bin with something in it
+  uint16_t cuts[TARN__BIN_ROWS];
+  tarn_list lists[TARN__BIN_ROWS][TARN__BIN_CUTS];
+} tarn__pool_bins;
+
+void tarn__bins_init(tarn__pool_bins *bins, uint64_t serial, size_t granule);
+
+void tarn__bins_hang(tarn__pool_bins *bins, tarn__pool_extent *extent);
+void tarn__bins_unhang(tarn__pool_bins *bins, tarn__pool_extent *extent);
+
+// An extent in which |size| bytes at a multiple of |align| fit; NULL if none
+// does.
+tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
+                                   size_t align);
+
+// The next extent in an order in which larger ones mostly come first; NULL
+// behind the last. |after| NULL: the first.
+tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
+                                   const tarn__pool_extent *after);
+
+// The size of the largest; 0: there is none.
+size_t tarn__bins_largest(const tarn__pool_bins *bins);
+
+// Walks all and counts; says what is wrong.
+TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__pool_bins *bins,
+                                             size_t *out_count);
 
 typedef enum tarn__pool_extent_kind {
   TARN__EXTENT_OUTSIDE,
@@ -259,5 +347,55 @@ tarn__extents_check(const tarn__pool_extents *extents);
 
 // How many extents are taken. A walk.
 size_t tarn__extents_count_taken(const tarn__pool_extents *extents);
+
+// --- extents row ------------------------------------------------------------
+//
+// The row that extents stand in, for the files that work on it.
+//
+// What "hangs" is in its bin or in the list of bare extents; an extent must
+// hang nowhere while its size or kind changes.
+
+static inline tarn__pool_extent *tarn__extent_of_node(tarn_list *node) {
+  return tarn_list_entry(node, tarn__pool_extent, node);
+}
+
+static inline uint64_t tarn__extent_end(const tarn__pool_extent *e) {
+  return e->offset + e->size;
+}
+
+static inline uint64_t tarn__extent_serial(const tarn__pool_extent *e) {
+  return e->bins != NULL ? e->bins->serial : 0;
+}
+
+static inline uint64_t tarn__align_up(uint64_t value, uint64_t unit) {
+  return (value + unit - 1) & ~(unit - 1);
+}
+
+static inline uint64_t tarn__align_down(uint64_t value, uint64_t unit) {
+  return value & ~(unit - 1);
+}
+
+// The bins of the stream with |serial|; NULL: it has none.
+tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
+                                uint64_t serial);
+
+// Cuts |e| at |offset|, which is inside. The part behind is like it; both hang
+// nowhere.
+tarn__pool_extent *tarn__row_cut(tarn__pool_extents *extents,
+                                 tarn__pool_extent *e, uint64_t offset);
+
+// Makes |e| and what stands behind it one. Both hang nowhere.
+void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e);
+
+// Hangs |e|, which is of |kind| from now on, as one with its neighbours.
+tarn__pool_extent *tarn__row_settle(tarn__pool_extents *extents,
+                                    tarn__pool_extent *e,
+                                    tarn__pool_extent_kind kind,
+                                    tarn__pool_bins *bins);
+
+// Takes the bytes from |from| to |to| out of |e|, which hangs: they are taken.
+tarn__pool_extent *tarn__row_carve(tarn__pool_extents *extents,
+                                   tarn__pool_extent *e, uint64_t from,
+                                   uint64_t to);
 
 #endif  // TARN_POOL_EXTENTS_H_

@@ -5,7 +5,7 @@
 //   * what is open hangs in a bin, what is bare in the list, nothing else does
 //   * what is asleep fills no page
 #include "base/status.h"
-#include "pool/extents_row.h"
+#include "pool/extents.h"
 
 typedef struct sums {
   size_t taken;

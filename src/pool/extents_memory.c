@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "base/status.h"
-#include "pool/extents_row.h"
+#include "pool/extents.h"
 
 enum { STRIP_NODES = 2 };  // that taking pages out of holes may need
 

@@ -8,7 +8,7 @@
 // nobody can be given it, but it is not bare either, since what has no memory
 // there is less than a page. It is open again when the page has memory, and
 // bare with the whole page when the last block in it is freed.
-#include "pool/extents_row.h"
+#include "pool/extents.h"
 
 // Makes the bytes from |from| to |to| of |e| |kind|.
 static tarn__pool_extent *turn(tarn__pool_extents *extents,

@@ -5,7 +5,6 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/whose.h"
 
 // What is known of the memory at an address, for the end of a message.
 typedef struct rumour {

@@ -8,7 +8,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/capture.h"
-#include "pool/whose.h"
+#include "pool/front.h"
 
 // --- giving back -----------------------------------------------------------
 

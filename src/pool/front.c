@@ -11,7 +11,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/whose.h"
+#include "pool/front.h"
 
 // --- making and ending -----------------------------------------------------
 

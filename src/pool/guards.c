@@ -9,7 +9,6 @@
 #include "base/status.h"
 #include "pool/debug.h"
 #include "pool/front.h"
-#include "pool/poison.h"
 
 // --- taking ----------------------------------------------------------------
 

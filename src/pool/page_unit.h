@@ -9,7 +9,7 @@
 #define TARN_POOL_PAGE_UNIT_H_
 
 #include "pool/front.h"
-#include "pool/stock.h"
+#include "pool/segments.h"
 
 typedef struct tarn__pool_shelf {
   uint64_t serial;          // of the stream of their last use; 0: none

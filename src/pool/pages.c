@@ -1,5 +1,5 @@
 // Handles of memory by page, in leaves that stand in the order of numbers.
-#include "pool/pages.h"
+#include "pool/region.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 // may have changed its block unseen. From there on the events are without a
 // gap, and each block that is out at the end was either taken in them or is
 // older than all of them.
-#include "pool/picture.h"
+#include "pool/snapshot.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,12 @@
-// Pieces, in slabs that never move, and the index of their addresses.
+// Pieces, in slabs that never move, the index of their addresses, and what is
+// kept beside them.
 #include "pool/piece.h"
 
+#include <assert.h>
+#include <string.h>
+
 #include "base/hostmem.h"
+#include "device/memory.h"
 
 enum { FIRST_INDEX = 256 };
 
@@ -173,4 +178,139 @@ void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
 void tarn__pieces_end(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
   take_out(pieces, piece);
   put_aside(pieces, piece);
+}
+
+// --- the streams that use a block -------------------------------------------
+
+typedef struct tarn__pool_more_uses {
+  size_t room;
+  size_t count;
+  uint64_t serials[];
+} more_uses;
+
+static size_t size_of(size_t room) {
+  return sizeof(more_uses) + room * sizeof(uint64_t);
+}
+
+size_t tarn__uses_count(const tarn__pool_uses *uses) {
+  if (uses->first == 0) return 0;
+  return 1 + (uses->more != NULL ? uses->more->count : 0);
+}
+
+uint64_t tarn__uses_at(const tarn__pool_uses *uses, size_t index) {
+  return index == 0 ? uses->first : uses->more->serials[index - 1];
+}
+
+void tarn__uses_clear(tarn__pool_uses *uses) {
+  if (uses->more != NULL) {
+    tarn__host_free(uses->more, size_of(uses->more->room));
+  }
+  *uses = (tarn__pool_uses){.first = 0};
+}
+
+static bool has(const tarn__pool_uses *uses, uint64_t serial) {
+  size_t count = tarn__uses_count(uses);
+  for (size_t i = 0; i < count; i++) {
+    if (tarn__uses_at(uses, i) == serial) return true;
+  }
+  return false;
+}
+
+// The work of a stream that is gone is done.
+static void drop_gone(more_uses *more) {
+  size_t kept = 0;
+  for (size_t i = 0; i < more->count; i++) {
+    if (tarn__stream_is_gone(more->serials[i])) continue;
+    more->serials[kept++] = more->serials[i];
+  }
+  more->count = kept;
+}
+
+// Streams are few: more room than for those that live is never needed.
+static bool grow(tarn__pool_uses *uses) {
+  enum { FIRST_ROOM = 6 };
+  size_t room = uses->more != NULL ? uses->more->room * 2 : FIRST_ROOM;
+  more_uses *grown = tarn__host_alloc(size_of(room));
+  if (grown == NULL) return false;
+  grown->room = room;
+  if (uses->more != NULL) {
+    grown->count = uses->more->count;
+    memcpy(grown->serials, uses->more->serials,
+           grown->count * sizeof grown->serials[0]);
+    tarn__host_free(uses->more, size_of(uses->more->room));
+  }
+  uses->more = grown;
+  return true;
+}
+
+static bool is_full(const more_uses *more) {
+  return more == NULL || more->count == more->room;
+}
+
+bool tarn__uses_add(tarn__pool_uses *uses, uint64_t serial) {
+  assert(serial != 0);
+  if (has(uses, serial)) return true;
+  if (uses->first == 0 || tarn__stream_is_gone(uses->first)) {
+    uses->first = serial;
+    return true;
+  }
+  if (uses->more != NULL && is_full(uses->more)) drop_gone(uses->more);
+  if (is_full(uses->more) && !grow(uses)) return false;
+  uses->more->serials[uses->more->count++] = serial;
+  return true;
+}
+
+// --- pointers of the caller's -----------------------------------------------
+
+enum { FIRST_ROOM = 64 };
+
+struct tarn__pool_user {
+  void *pointer;
+  uint32_t generation;  // of the block; 0: there was none
+};
+
+void tarn__users_deinit(tarn__pool_users *users) {
+  tarn__host_free_array(users->by_id, users->room, sizeof *users->by_id);
+  *users = (tarn__pool_users){.room = 0};
+}
+
+bool tarn__users_reserve(tarn__pool_users *users, uint32_t id) {
+  if (id < users->room) return true;
+  size_t room = users->room != 0 ? users->room : FIRST_ROOM;
+  while (room <= id)
+    room *= 2;
+  struct tarn__pool_user *grown =
+      tarn__host_resize(users->by_id, users->room, room, sizeof *users->by_id);
+  if (grown == NULL) return false;
+  users->by_id = grown;
+  users->room = room;
+  return true;
+}
+
+void tarn__users_set(tarn__pool_users *users, uint32_t id, uint32_t generation,
+                     void *pointer) {
+  assert(id < users->room);
+  users->by_id[id] =
+      (struct tarn__pool_user){.pointer = pointer, .generation = generation};
+}
+
+void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
+                      uint32_t generation) {
+  bool its_own = id < users->room && users->by_id[id].generation == generation;
+  return its_own ? users->by_id[id].pointer : NULL;
+}
+
+// --- freed blocks -----------------------------------------------------------
+
+bool tarn__freed_find(const tarn__pool_freed *freed, tarn_addr address,
+                      tarn_tag *out_tag) {
+  *out_tag = 0;
+  if (address == 0) return false;
+  for (uint32_t back = 1; back <= TARN__FREED; back++) {
+    uint32_t at = (freed->next - back) % TARN__FREED;
+    if (freed->addresses[at] != address) continue;
+    *out_tag = freed->tags[at];
+    return true;
+  }
+  return false;
 }

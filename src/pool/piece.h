@@ -14,8 +14,43 @@
 #define TARN_POOL_PIECE_H_
 
 #include "pool/ordered.h"
-#include "pool/uses.h"
+#include "tarn/base.h"
 #include "tarn/pool.h"
+
+// --- uses -------------------------------------------------------------------
+//
+// The streams that use a block besides the one that frees it.
+
+typedef struct tarn__pool_piece tarn__pool_piece;
+
+// Part of every piece, and nearly always empty: one stream is remembered in
+// place, more of them on the host's heap.
+typedef struct tarn__pool_uses {
+  uint64_t first;                     // serial; 0: there are none
+  struct tarn__pool_more_uses *more;  // NULL: there are no more
+} tarn__pool_uses;
+
+static inline bool tarn__uses_any(const tarn__pool_uses *uses) {
+  return uses->first != 0;
+}
+
+// Adds the stream with |serial|, once. False: no host memory.
+TARN_MUST_CHECK bool tarn__uses_add(tarn__pool_uses *uses, uint64_t serial);
+
+size_t tarn__uses_count(const tarn__pool_uses *uses);
+uint64_t tarn__uses_at(const tarn__pool_uses *uses, size_t index);
+
+void tarn__uses_clear(tarn__pool_uses *uses);
+
+// Puts |stream|, whose serial is |*serial|, behind what the streams of |piece|
+// have queued by now. For the host, 0, that is the order of one of them, which
+// then waits for the others: |*serial| says which; 0 still: nobody's, all of
+// that is done. The lock is let go meanwhile; |piece| is marked by the caller,
+// so that it stays.
+TARN_MUST_CHECK tarn_status tarn__uses_settle(tarn_pool *pool,
+                                              tarn__pool_piece *piece,
+                                              tarn_stream *stream,
+                                              uint64_t *serial);
 
 typedef struct tarn__pool_strategy tarn__pool_strategy;
 
@@ -110,5 +145,74 @@ static inline tarn__pool_piece *tarn__pieces_at(const tarn__pool_pieces *pieces,
 // By the address of its start; NULL if there is none.
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address);
+
+// --- users ------------------------------------------------------------------
+//
+// A pointer of the caller's for each block that is out.
+//
+// Beside the pieces and not in them: a piece is two lines of the cache, and
+// most pools never have such a pointer. It is a block's by its generation, so
+// that neither a free nor the next request has to clear it.
+//
+//   by_id  [ pointer, generation ][ ... ]      by the piece's id
+
+// Zero-filled: there are none. Not locked: the pool's lock guards it.
+typedef struct tarn__pool_users {
+  struct tarn__pool_user *by_id;
+  size_t room;
+} tarn__pool_users;
+
+void tarn__users_deinit(tarn__pool_users *users);
+
+// Room for the block of the piece with |id|. False: no host memory.
+TARN_MUST_CHECK bool tarn__users_reserve(tarn__pool_users *users, uint32_t id);
+
+// Sets the pointer of that block; there is room.
+void tarn__users_set(tarn__pool_users *users, uint32_t id, uint32_t generation,
+                     void *pointer);
+
+// NULL: the block has none.
+void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
+                      uint32_t generation);
+
+// --- freed ------------------------------------------------------------------
+//
+// What stood at addresses that the index has forgotten.
+//
+// A block that was cut out of something larger is joined with its neighbours
+// when it is freed, and one that the device gave may go back to it: then
+// nothing starts at its address any more. Whoever frees it a second time by
+// address is still to hear what it was.
+//
+//   | 0x7f..000 gradients | 0x7f..a00 cache | ... |   the oldest is overwritten
+//                                            ▲ next
+//
+// Writing costs two stores; only an address that is not found is looked for
+// here. Addresses and tags are apart, since they are of different sizes.
+//
+// Not locked: the pool's lock guards it.
+
+// A power of two; 40 KiB of them a pool.
+enum { TARN__FREED = 4096 };
+
+typedef struct tarn__pool_freed {
+  uint32_t next;
+  tarn_addr addresses[TARN__FREED];  // 0: none yet
+  uint16_t tags[TARN__FREED];
+} tarn__pool_freed;
+
+// Notes that |piece| leaves the index, if it was a block.
+static inline void tarn__freed_note(tarn__pool_freed *freed,
+                                    const tarn__pool_piece *piece) {
+  if (piece->requested == 0) return;
+  uint32_t at = freed->next++ % TARN__FREED;
+  freed->addresses[at] = piece->address;
+  freed->tags[at] = (uint16_t)piece->tag;  // there are 65535 of them
+}
+
+// Whether a block that started at |address| is remembered, and the tag of the
+// last one. A walk through all.
+bool tarn__freed_find(const tarn__pool_freed *freed, tarn_addr address,
+                      tarn_tag *out_tag);
 
 #endif  // TARN_POOL_PIECE_H_

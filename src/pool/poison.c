@@ -3,7 +3,7 @@
 // AddressSanitizer is there when the program is built with it, whatever the
 // library was built with: its functions are looked for by name. Valgrind is
 // told by instructions that do nothing elsewhere.
-#include "pool/poison.h"
+#include "pool/debug.h"
 
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "base/status.h"
 #include "pool/debug.h"
 #include "pool/front.h"
-#include "pool/poison.h"
 
 // --- in and out ------------------------------------------------------------
 

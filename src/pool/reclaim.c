@@ -22,8 +22,7 @@
 #include "base/status.h"
 #include "pool/front.h"
 #include "pool/on_full.h"
-#include "pool/room.h"
-#include "pool/settle.h"
+#include "pool/strategy.h"
 
 enum {
   ROUNDS = 16,

@@ -12,9 +12,64 @@
 #define TARN_POOL_REGION_H_
 
 #include "pool/extents.h"
-#include "pool/pages.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
+#include "tarn/range.h"
+
+// --- pages ------------------------------------------------------------------
+//
+// The handles of mapped memory, by the number of their page.
+//
+//   leaves   [ 12 | . . 7 9 . ... ] [ 13 | 4 4 1 ... ] [ 90001 | 2 . . ... ]
+//
+// Pages may be as far apart as addresses are: there is a leaf only where a page
+// of its 64 has a handle, or is about to get one. Leaves stand in the order of
+// their numbers.
+//
+// Not locked: the owner guards all of it.
+
+enum { TARN__LEAF_PAGES = 64 };
+
+typedef struct tarn__pool_leaf {
+  uint64_t number;  // of its first page, by TARN__LEAF_PAGES
+  size_t used;      // pages with a handle
+  size_t awaited;   // calls of prepare that have not ended
+  tarn_memory handles[TARN__LEAF_PAGES];  // 0: no memory
+} tarn__pool_leaf;
+
+typedef struct tarn__pool_pages {
+  tarn__pool_leaf **leaves;
+  size_t count;
+  size_t room;
+} tarn__pool_pages;
+
+// Room on the host for the handles of the pages from |from| to |to|, which is
+// larger. If it is true, tarn__pages_end must follow.
+TARN_MUST_CHECK bool tarn__pages_prepare(tarn__pool_pages *pages, uint64_t from,
+                                         uint64_t to);
+void tarn__pages_end(tarn__pool_pages *pages, uint64_t from, uint64_t to);
+
+// The handle of |page|; 0: there is none.
+tarn_memory tarn__pages_get(const tarn__pool_pages *pages, uint64_t page);
+
+// Gives |page| its handle, between prepare and end.
+void tarn__pages_set(tarn__pool_pages *pages, uint64_t page,
+                     tarn_memory handle);
+
+// Takes the handles of the pages from |from| to |to|, which all have one, away.
+void tarn__pages_clear(tarn__pool_pages *pages, uint64_t from, uint64_t to);
+
+// The first run of pages with handles from |*page| on, but before |end|:
+// |*page| is its first. Returns where it ends; 0: there is none.
+uint64_t tarn__pages_run(const tarn__pool_pages *pages, uint64_t *page,
+                         uint64_t end);
+
+// Frees what is on the host.
+void tarn__pages_deinit(tarn__pool_pages *pages);
+
+// Counts the handles anew; SIZE_MAX: the leaves are out of order, or one says
+// something else, or has nothing.
+size_t tarn__pages_check(const tarn__pool_pages *pages);
 
 typedef struct tarn__pool_region {
   struct tarn__pool_region *next;
@@ -111,5 +166,40 @@ void tarn__regions_deinit(tarn__pool_regions *regions);
 // Counts the pages anew.
 TARN_MUST_CHECK tarn_status
 tarn__regions_check(const tarn__pool_regions *regions);
+
+// --- strips -----------------------------------------------------------------
+//
+// Pages of memory that are taken out of holes, to be mapped where
+// they are needed or to be given back. While they are on their way they are
+// taken, so that nobody else gets them.
+
+enum { TARN__STRIPS = 64 };
+
+typedef struct tarn__pool_strips {
+  tarn__pool_stripped list[TARN__STRIPS];
+  tarn__pool_extents *zones[TARN__STRIPS];
+  size_t count;
+} tarn__pool_strips;
+
+// The first of them; NULL: there are none.
+static inline tarn__pool_stripped *tarn__strips_first(
+    tarn__pool_strips *strips) {
+  return strips->count > 0 ? &strips->list[0] : NULL;
+}
+
+// Up to |most| bytes out of holes of |zone| that no stream uses. Returns how
+// many.
+size_t tarn__strips_take_idle(tarn__pool_strips *strips,
+                              tarn__pool_extents *zone, size_t most);
+
+// Up to |most| bytes out of any holes of |zone| behind |*cursor|, which moves
+// on: UINT64_MAX behind the last. Returns how many.
+size_t tarn__strips_take_any(tarn__pool_strips *strips,
+                             tarn__pool_extents *zone, uint64_t *cursor,
+                             size_t most);
+
+// Those that were unmapped become bare, or lost; those that nobody has tried to
+// unmap were idle, and are holes again.
+void tarn__strips_settle(const tarn__pool_strips *strips);
 
 #endif  // TARN_POOL_REGION_H_

@@ -9,7 +9,7 @@
 // keep.
 #include "base/status.h"
 #include "pool/capture.h"
-#include "pool/room.h"
+#include "pool/reclaim.h"
 #include "tarn/alloc.h"
 
 static tarn_status refuse(const tarn_pool *pool) {

@@ -7,8 +7,8 @@
 // mistake, is refused.
 #include "base/status.h"
 #include "pool/capture.h"
-#include "pool/room.h"
-#include "pool/whose.h"
+#include "pool/front.h"
+#include "pool/reclaim.h"
 
 static void recount(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
                     uint64_t serial) {

@@ -4,7 +4,7 @@
 // grows by little asks rarely: each answer grants a small part of what was free
 // as credit, within which the pool grows unasked. A request for more than the
 // credit is always compared with what is free now.
-#include "pool/room.h"
+#include "pool/reclaim.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 // Settling: streams are asked, or waited for, with the lock let go. What they
 // used last is nobody's then, unless more was added to it meanwhile.
-#include "pool/settle.h"
+#include "pool/strategy.h"
 
 #include "device/memory.h"
 #include "pool/front.h"

@@ -10,7 +10,7 @@
 #include "tarn/sleep.h"
 
 #include "base/status.h"
-#include "pool/room.h"
+#include "pool/reclaim.h"
 
 enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
 

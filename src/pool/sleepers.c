@@ -1,5 +1,5 @@
 // Sleepers: the blocks of an arena_pool that sleep, and the pages they lack.
-#include "pool/sleepers.h"
+#include "pool/arena.h"
 
 #include "base/hostmem.h"
 

@@ -13,7 +13,6 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/whose.h"
 
 // --- paths -----------------------------------------------------------------
 

@@ -3,8 +3,71 @@
 #ifndef TARN_POOL_SNAPSHOT_H_
 #define TARN_POOL_SNAPSHOT_H_
 
-#include "pool/picture.h"
+#include "tarn/account.h"
 #include "tarn/snapshot.h"
+#include "tarn/trace.h"
+
+// --- picture ----------------------------------------------------------------
+//
+// What a pool holds, as of one moment, and the trace made of it.
+//
+//   lock │ take: blocks that are out, memory of the device, last events │
+//   unlock
+//   ──────────────────────────────────────────────────────────────────────────
+//   trace: events in their order ─► what is held at the end ─► tarn_trace
+//
+// A picture has nothing of the pool's: that may go on, and end.
+
+// A request that was refused just now.
+typedef struct tarn__pool_refusal {
+  size_t size;  // as asked for; of blocks that grow or wake what they lack
+  uint64_t serial;
+  tarn_tag tag;
+  bool noted;  // where events are on, one tells of it
+} tarn__pool_refusal;
+
+typedef struct tarn__pool_picture_block {
+  tarn_addr address;
+  size_t size;  // as asked for
+  uint64_t serial;
+  tarn_tag tag;
+} tarn__pool_picture_block;
+
+// In the taker's struct.
+typedef struct tarn__pool_picture {
+  char name[96];     // of the trace
+  char device[64];   // the name of the pool's
+  uint64_t time_ns;  // 0: the pool's events have no times
+  uint32_t thread;   // that has taken it
+  tarn__pool_picture_block *blocks;
+  size_t block_count;
+  tarn_trace_segment *segments;
+  size_t segment_count;
+  tarn_pool_event *events;
+  size_t event_count;
+  uint64_t lost;     // events from before |events|
+  bool has_refusal;  // which no event tells of
+  tarn__pool_refusal refusal;
+} tarn__pool_picture;
+
+// Copies; the pool's lock is held, and stays so. |refusal|: what has just been
+// refused; NULL: nothing. Free it with tarn__picture_deinit whatever the
+// status.
+//
+// Memory that is on its way to or from the device at this moment may be missing
+// or still be there.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status
+tarn__picture_take(tarn_pool *pool, const tarn__pool_refusal *refusal,
+                   tarn__pool_picture *out);
+
+// Makes the trace, once; no lock is held. Events of pages that stand nowhere
+// get their places.
+TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__pool_picture *picture,
+                                                tarn_trace **out_trace);
+
+void tarn__picture_deinit(tarn__pool_picture *picture);
 
 // Whether snapshots can be written in that format and to such a path, which
 // |numbered| has to have a %n: several pools are not to have one file.
@@ -17,5 +80,38 @@ TARN_MUST_CHECK tarn_status tarn__snapshot_check(tarn_trace_format format,
 // Writes what |picture| shows; format and path were checked. No lock is held.
 TARN_MUST_CHECK tarn_status tarn__snapshot_write_picture(
     tarn__pool_picture *picture, tarn_trace_format format, const char *path);
+
+// --- snapshot full ----------------------------------------------------------
+//
+// A snapshot of a pool that has just refused a request.
+//
+//   fail ─► take, with the lock ─► unlock ─► write ─► the request's TARN_FULL
+
+// When a pool was last taken, guarded by its lock.
+typedef struct tarn__pool_full_shots {
+  uint64_t setting;  // under which of tarn_pool_snapshot_on_full's
+  uint64_t time_ns;
+} tarn__pool_full_shots;
+
+// A picture on its way into a file.
+typedef struct tarn__pool_full_shot tarn__pool_full_shot;
+
+// For the first pool that is made: what the environment says.
+//
+// TARN_E_INVALID  TARN_SNAPSHOT_ON_FULL is no path as there can be.
+TARN_MUST_CHECK tarn_status tarn__full_shots_begin(void);
+
+// Copies what |pool| holds now that something was refused with TARN_FULL. NULL:
+// no snapshot is wanted of it, or not yet again, or it failed, which the log
+// was told. The lock is held; the last error stays as it is.
+__attribute__((cold)) tarn__pool_full_shot *tarn__full_shot_take(
+    tarn_pool *pool, const tarn__pool_refusal *refusal);
+
+// Writes and frees it; NULL is allowed. No lock is held; the last error stays
+// as it is.
+__attribute__((cold)) void tarn__full_shot_write(tarn__pool_full_shot *shot);
+
+// Nanoseconds from one shot of a pool to the next, for tests to change.
+extern uint64_t tarn__full_shot_period_ns;
 
 #endif  // TARN_POOL_SNAPSHOT_H_

@@ -4,7 +4,7 @@
 // the request's status nor its text changes by it. One is written at a time,
 // whatever pool it is of; a thread that comes with another waits, without any
 // lock of a pool's.
-#include "pool/snapshot_full.h"
+#include "pool/snapshot.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
-#include "pool/snapshot.h"
 
 static const char VARIABLE[] = "TARN_SNAPSHOT_ON_FULL";
 uint64_t tarn__full_shot_period_ns = 1000000000u;

@@ -11,14 +11,12 @@
 #include "pool/debug.h"
 #include "pool/decay.h"
 #include "pool/events.h"
-#include "pool/freed.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
-#include "pool/snapshot_full.h"
+#include "pool/snapshot.h"
 #include "pool/step_layout.h"
 #include "pool/strategy.h"
 #include "pool/supply.h"
-#include "pool/users.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__pool_tag_count {

@@ -6,7 +6,6 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/front.h"
-#include "pool/step_offsets.h"
 
 static const uint32_t NOBODY = UINT32_MAX;
 static const size_t MOST_ALIGN = (size_t)1 << 21;

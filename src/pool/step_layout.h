@@ -26,6 +26,7 @@
 
 #include "pool/piece.h"
 #include "pool/recorder.h"
+#include "tarn/base.h"
 
 // Two of them share a line of the cache.
 typedef struct tarn__pool_step_event {
@@ -118,5 +119,32 @@ void tarn__step_cursor_miss(tarn_pool *pool);
 
 // What starts at |address|: the piece that is out, or the last one known of.
 tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address);
+
+// --- step offsets -----------------------------------------------------------
+//
+// Where the blocks of a step can lie when all of them are known.
+//
+// A step is a row of events that comes again and again. A block is there from
+// one event to another; one that is freed before the place at which it was
+// taken is there across the end of the step. Two that are there at the same
+// time must not share a byte.
+
+typedef struct tarn__pool_lifetime {
+  size_t size;
+  size_t align;   // a power of two
+  uint32_t from;  // the event that takes it
+  uint32_t to;    // the event that frees it; another than |from|
+  size_t offset;  // the answer
+} tarn__pool_lifetime;
+
+// Chooses the offsets of |count| spans so that the end of the highest,
+// |*out_size|, is as low as the planner's quick ways make it (plan/quick.h):
+// the pool's lock is held meanwhile, so nothing is searched for.
+//
+// Cost: of tarn__plan_quick in time, O(count) in host memory.
+// TARN_E_NOMEM  no host memory.
+// TARN_FULL     they need more than can be addressed.
+TARN_MUST_CHECK tarn_status tarn__step_offsets(tarn__pool_lifetime *spans,
+                                               size_t count, size_t *out_size);
 
 #endif  // TARN_POOL_STEP_LAYOUT_H_

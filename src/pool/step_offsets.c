@@ -1,7 +1,7 @@
 // Layout: the step's spans as a planner's buffers. One across the end of the
 // step is needed from the step's begin on and up to its end, with a gap
 // between.
-#include "pool/step_offsets.h"
+#include "pool/step_layout.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"

@@ -1,5 +1,5 @@
 // The stock: segments of the sizes that the device names, cut up and joined.
-#include "pool/stock.h"
+#include "pool/segments.h"
 
 #include "pool/front.h"
 

@@ -6,10 +6,10 @@
 #ifndef TARN_POOL_STRATEGY_H_
 #define TARN_POOL_STRATEGY_H_
 
+#include "pool/extents.h"
 #include "pool/options.h"
 #include "pool/piece.h"
 #include "pool/step_layout.h"
-#include "pool/waits.h"
 #include "tarn/pool.h"
 
 typedef struct tarn__pool_strategy_type tarn__pool_strategy_type;
@@ -298,5 +298,21 @@ tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how);
 
 // What TARN_POOL says, or arena_pool.
 const char *tarn__strategy_default(void);
+
+// --- settle -----------------------------------------------------------------
+//
+// What streams used last becomes nobody's when their work is done.
+
+// Of |streams|, as the strategy's survey has just told: those that are done,
+// or, if |waits|, all, when they are. If there are more than are known by
+// serial the rest is for another call. The lock is let go meanwhile; what
+// others free then may be behind newer work of the same stream, so that nothing
+// changes. True: something has changed, be it by others.
+bool tarn__settle_streams(tarn__pool_strategy *strategy,
+                          const tarn__pool_waits *streams, bool waits);
+
+// The same of all streams that the strategy's survey knows by serial, if they
+// are done: nobody waits.
+bool tarn__settle_done(tarn__pool_strategy *strategy);
 
 #endif  // TARN_POOL_STRATEGY_H_

@@ -1,5 +1,5 @@
 // Strips: pages of memory that are taken out of holes.
-#include "pool/strips.h"
+#include "pool/region.h"
 
 // A slot, with nodes for what it takes if there is host memory for any: with
 // what nodes there are memory can still be given back.

@@ -2,14 +2,13 @@
 //
 // The registry's lock is taken before those of pools, one after the other, and
 // by nobody who holds one.
-#include "pool/whose.h"
+#include "pool/front.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
 #include "base/os.h"
 #include "base/status.h"
-#include "pool/front.h"
 
 static struct {
   pthread_mutex_t lock;  // guards all below; taken around a fork

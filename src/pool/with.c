@@ -15,12 +15,11 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/poison.h"
+#include "pool/debug.h"
+#include "pool/front.h"
 #include "pool/reclaim.h"
-#include "pool/room.h"
-#include "pool/settle.h"
+#include "pool/strategy.h"
 #include "pool/take.h"
-#include "pool/whose.h"
 
 enum {
   FLAGS = TARN_ALLOC_NO_WAIT | TARN_ALLOC_NO_GROW | TARN_ALLOC_NO_CALLBACK |

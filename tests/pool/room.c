@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "arena_kit.h"
-#include "pool/pages.h"
+#include "pool/region.h"
 #include "support/child.h"
 #include "support/faults.h"
 #include "support/strategy.h"

@@ -1,5 +1,5 @@
 // Layouts: no two spans that are there at once share a byte.
-#include "pool/step_offsets.h"
+#include "pool/step_layout.h"
 
 #include <string.h>
 
