@@ -82,7 +82,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
-  pool->stats.strategy = pool->current->type->name;
+  pool->stats.strategy = pool->current->type->table.name;
   tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
   memcpy(out_stats, &pool->stats, size);
   out_stats->struct_size = size;

@@ -96,8 +96,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 }
 
 const tarn__pool_strategy_type tarn__no_pool = {
-    .name = "no_pool",
-    .size = sizeof(direct),
+    .table = {.name = "no_pool", .size = sizeof(direct)},
     .init = init_none,
     .deinit = deinit,
     .take = take,
@@ -109,8 +108,7 @@ const tarn__pool_strategy_type tarn__no_pool = {
 };
 
 const tarn__pool_strategy_type tarn__async_pool = {
-    .name = "async_pool",
-    .size = sizeof(direct),
+    .table = {.name = "async_pool", .size = sizeof(direct)},
     .init = init_async,
     .deinit = deinit,
     .take = take,

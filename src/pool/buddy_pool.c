@@ -435,8 +435,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 }
 
 const tarn__pool_strategy_type tarn__buddy_pool = {
-    .name = "buddy_pool",
-    .size = sizeof(buddy),
+    .table = {.name = "buddy_pool", .size = sizeof(buddy)},
     .init = init,
     .deinit = deinit,
     .take = take,

@@ -133,7 +133,7 @@ static tarn_status check_for_captures(const tarn_pool *pool) {
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "pool: %s may give memory back that a captured graph uses: "
                     "page_unit_pool and arena_pool do not",
-                    type->name);
+                    type->table.name);
 }
 
 // Has a block cut out of memory of the caller's, so that all of it is the
@@ -152,7 +152,7 @@ static tarn_status try_own_memory(tarn_pool *pool) {
 
 // A strategy that keeps no memory but its pieces' has none to cut up.
 static tarn_status begin_with_own_memory(tarn_pool *pool) {
-  const char *name = pool->current->type->name;
+  const char *name = pool->current->type->table.name;
   const tarn_pool_memory *own = &pool->supply.own;
   if (pool->current->type->visit_memory == NULL) {
     return tarn__fail(TARN_E_UNSUPPORTED,

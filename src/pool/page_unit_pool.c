@@ -421,8 +421,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
 }
 
 const tarn__pool_strategy_type tarn__page_unit_pool = {
-    .name = "page_unit_pool",
-    .size = sizeof(tarn__pool_page_unit),
+    .table = {.name = "page_unit_pool", .size = sizeof(tarn__pool_page_unit)},
     .init = init,
     .deinit = deinit,
     .take = take,

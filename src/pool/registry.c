@@ -11,7 +11,6 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/bridge.h"
 #include "pool/options.h"
 #include "pool/strategy.h"
 
@@ -27,10 +26,17 @@ enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 enum { NAME_MAX_BYTES = 63 };
 
 typedef struct registered {
-  tarn__pool_bridged bridged;
+  tarn__pool_strategy_type type;
   char name[NAME_MAX_BYTES + 1];
   struct registered *next;
 } registered;
+
+static const tarn__pool_strategy_type *find_builtin(const char *name) {
+  for (size_t i = 0; i < TYPE_COUNT; i++) {
+    if (strcmp(types[i]->table.name, name) == 0) return types[i];
+  }
+  return NULL;
+}
 
 // --- the list --------------------------------------------------------------
 
@@ -63,7 +69,7 @@ static const tarn__pool_strategy_type *find_registered(const char *name) {
   lock_registry();
   const registered *found = *link_of(name);
   unlock_registry();
-  return found != NULL ? &found->bridged.type : NULL;
+  return found != NULL ? &found->type : NULL;
 }
 
 static const char *registered_name(size_t index) {
@@ -107,7 +113,11 @@ static tarn_status make(tarn_strategy table, registered **out) {
   if (r == NULL) return TARN_E_NOMEM;
   snprintf(r->name, sizeof r->name, "%s", table.name);
   table.name = r->name;
-  if (tarn__bridge_build(&r->bridged, &table)) return TARN_OK;
+  r->type.table = table;
+  tarn__registered_fill(&r->type);
+  if (tarn_size_add(tarn__registered_size(), table.size, &r->type.table.size)) {
+    return TARN_OK;
+  }
   return tarn__fail(TARN_E_INVALID, "strategy %s: its state is too large",
                     table.name);
 }
@@ -116,7 +126,7 @@ static tarn_status enter(registered *r) {
   tarn_status status = TARN_OK;
   lock_registry();
   registered **link = link_of(r->name);
-  if (*link != NULL || tarn__strategy_builtin(r->name) != NULL) {
+  if (*link != NULL || find_builtin(r->name) != NULL) {
     status =
         tarn__fail(TARN_E_STATE, "a strategy '%s' is there already", r->name);
   } else {
@@ -171,24 +181,17 @@ tarn_status tarn_pool_load(const char *path) {
 // --- names -----------------------------------------------------------------
 
 const char *tarn_pool_strategy_name(size_t index) {
-  return index < TYPE_COUNT ? types[index]->name
+  return index < TYPE_COUNT ? types[index]->table.name
                             : registered_name(index - TYPE_COUNT);
 }
 
 const char *tarn__strategy_default(void) {
   const char *chosen = secure_getenv("TARN_POOL");
-  return chosen != NULL && *chosen != '\0' ? chosen : types[0]->name;
-}
-
-const tarn__pool_strategy_type *tarn__strategy_builtin(const char *name) {
-  for (size_t i = 0; i < TYPE_COUNT; i++) {
-    if (strcmp(types[i]->name, name) == 0) return types[i];
-  }
-  return NULL;
+  return chosen != NULL && *chosen != '\0' ? chosen : types[0]->table.name;
 }
 
 static const tarn__pool_strategy_type *find_type(const char *name) {
-  const tarn__pool_strategy_type *type = tarn__strategy_builtin(name);
+  const tarn__pool_strategy_type *type = find_builtin(name);
   return type != NULL ? type : find_registered(name);
 }
 

@@ -16,7 +16,7 @@ static tarn_status refuse(const tarn_pool *pool) {
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "pool: reserve: %s keeps no idle memory on request, or "
                     "none on this device",
-                    pool->current->type->name);
+                    pool->current->type->table.name);
 }
 
 // More than there can be is refused before the device is asked for any of it.

@@ -11,7 +11,7 @@
 
 tarn_status tarn__segments_check_piece(const tarn__pool_extents *zone,
                                        const tarn__pool_piece *piece) {
-  const char *name = piece->owner->type->name;
+  const char *name = piece->owner->type->table.name;
   unsigned long long address = piece->address;
   if (tarn__extents_is_outside(zone, piece->address, piece->size)) {
     return TARN_OK;

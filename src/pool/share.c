@@ -255,8 +255,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 }
 
 const tarn__pool_strategy_type tarn__share_pool = {
-    .name = "shareable",
-    .size = sizeof(sharer),
+    .table = {.name = "shareable", .size = sizeof(sharer)},
     .init = init,
     .deinit = deinit,
     .take = take,

@@ -39,12 +39,12 @@ static tarn_status refuse_strategy(const tarn__pool_strategy *strategy) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "sleep: blocks are out of a strategy that was replaced, "
                       "%s: they cannot",
-                      strategy->type->name);
+                      strategy->type->table.name);
   }
   return tarn__fail(TARN_E_UNSUPPORTED,
                     "sleep: blocks of %s cannot: it takes arena_pool, on a "
                     "device that has address ranges",
-                    strategy->type->name);
+                    strategy->type->table.name);
 }
 
 // Its guard would have to sleep with it.

@@ -113,7 +113,7 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
   return tarn__fail(TARN_E_DEVICE,
                     "%s: the device gave %zu bytes at 0x%llx, part of which it "
                     "had given before",
-                    piece->owner->type->name, size, address);
+                    piece->owner->type->table.name, size, address);
 }
 
 void tarn__source_charge(tarn__pool_strategy *strategy, size_t size) {

@@ -12,7 +12,7 @@ tarn_status tarn__strategy_make(tarn_pool *pool,
                                 tarn__pool_strategy_options *options,
                                 tarn__pool_strategy **out) {
   *out = NULL;
-  tarn__pool_strategy *strategy = tarn__host_alloc(type->size);
+  tarn__pool_strategy *strategy = tarn__host_alloc(type->table.size);
   if (strategy == NULL) return TARN_E_NOMEM;
   strategy->type = type;
   strategy->pool = pool;
@@ -29,7 +29,7 @@ tarn_status tarn__strategy_make(tarn_pool *pool,
 void tarn__strategy_destroy(tarn__pool_strategy *strategy) {
   if (strategy == NULL) return;
   strategy->type->deinit(strategy);
-  tarn__host_free(strategy, strategy->type->size);
+  tarn__host_free(strategy, strategy->type->table.size);
 }
 
 static bool is_needed(const tarn_pool *pool,

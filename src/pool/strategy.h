@@ -11,6 +11,7 @@
 #include "pool/piece.h"
 #include "pool/step_layout.h"
 #include "tarn/pool.h"
+#include "tarn/strategy.h"
 
 typedef struct tarn__pool_strategy_type tarn__pool_strategy_type;
 typedef struct tarn__pool_request tarn__pool_request;
@@ -74,9 +75,12 @@ typedef struct tarn__pool_survey {
 typedef void tarn__pool_memory_fn(void *context, tarn_addr address,
                                   size_t size);
 
+// The table of a strategy. Its beginning is the public table: a registered
+// strategy is copied there by struct_size, and the functions behind it are
+// those of registered.c. The strategies of this room have only name and size
+// there.
 struct tarn__pool_strategy_type {
-  const char *name;
-  size_t size;  // of the strategy's struct
+  tarn_strategy table;  // |size|: of the struct that begins with the base
 
   // Reads the options into the zero-filled struct, type and pool set.
   tarn_status (*init)(tarn__pool_strategy *strategy,
@@ -251,8 +255,10 @@ extern const tarn__pool_strategy_type tarn__arena_pool;
 // named.
 extern const tarn__pool_strategy_type tarn__share_pool;
 
-// The type of a built-in strategy; NULL if there is none of that name.
-const tarn__pool_strategy_type *tarn__strategy_builtin(const char *name);
+// Fills in the functions behind |type->table|, which is a registered
+// strategy's, and the size of the base that stands before its state.
+void tarn__registered_fill(tarn__pool_strategy_type *type);
+size_t tarn__registered_size(void);
 
 // A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
 //

@@ -1,12 +1,13 @@
-// The bridge: what makes a strategy of a program one like those of this room.
+// Registered strategies: the functions by which the front calls the table of a
+// program or a shared object.
 //
-//   front ─► tarn__pool_strategy_type ─► bridge ─► tarn_strategy of a program
+//   front ─► take, give, ... below ─► tarn_strategy of a program
 //                                     │
 //   source ◄── grow, shrink ◄─────────┘  chunks, each with what the device gave
 //
-// What a strategy answers is looked at before it is believed: a block that is
-// not aligned, too short, or out already is TARN_E_CORRUPT and nobody gets it.
-#include "pool/bridge.h"
+// Answers of such a strategy are checked: memory that is misaligned, too short,
+// or part of a live block is TARN_E_CORRUPT, and no block gets it.
+#include "pool/strategy.h"
 
 #include <stddef.h>
 
@@ -25,29 +26,29 @@ typedef struct held_chunk {
   tarn_list node;
 } held_chunk;
 
-typedef struct bridge {
+typedef struct registered {
   tarn__pool_strategy base;
   tarn_list chunks;
   tarn__pool_stock stock;
   _Alignas(max_align_t) unsigned char state[];
-} bridge;
+} registered;
 
 // One call of a strategy's function.
 typedef struct call {
   tarn_source source;  // the first member: what the strategy sees
-  bridge *self;
+  registered *self;
   tarn__pool_request *request;  // within take; else NULL
   bool *spoke;                  // within take: it has written an error text
   bool locked;                  // the pool's lock is held: not within init
   size_t target;                // of trim: what the pool may hold after it
 } call;
 
-static const tarn_strategy *table_of(const bridge *self) {
-  return &((const tarn__pool_bridged *)(const void *)self->base.type)->table;
+static const tarn_strategy *table_of(const registered *self) {
+  return &self->base.type->table;
 }
 
-static bridge *self_of(tarn__pool_strategy *strategy) {
-  return (bridge *)(void *)strategy;  // the base is the first member
+static registered *self_of(tarn__pool_strategy *strategy) {
+  return (registered *)(void *)strategy;  // the base is the first member
 }
 
 static held_chunk *held_at(const tarn_list *node) {
@@ -62,14 +63,14 @@ static const call *call_of(const tarn_source *source) {
 
 static tarn_status out_of_turn(const call *c, const char *what) {
   return tarn__fail(TARN_E_STATE, "%s: calls %s where it must not",
-                    c->self->base.type->name, what);
+                    c->self->base.type->table.name, what);
 }
 
 static void note_text(const call *c) {
   if (c->spoke != NULL) *c->spoke = true;
 }
 
-static tarn_status grow_alone(bridge *self, tarn__pool_request *request,
+static tarn_status grow_alone(registered *self, tarn__pool_request *request,
                               held_chunk *held) {
   tarn__pool_piece *piece = NULL;
   request->whole = true;
@@ -83,7 +84,8 @@ static tarn_status grow_alone(bridge *self, tarn__pool_request *request,
 }
 
 // What comes back to the stock here was waited for: it is nobody's.
-static tarn_status grow_from_stock(bridge *self, tarn__pool_request *request,
+static tarn_status grow_from_stock(registered *self,
+                                   tarn__pool_request *request,
                                    held_chunk *held) {
   uint64_t nobody = 0;
   tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
@@ -101,7 +103,7 @@ static tarn_status grow(const tarn_source *source, size_t size, size_t align,
   if (c->request == NULL) return out_of_turn(c, "grow");
   if (size == 0 || !tarn_is_power_of_two(align)) {
     return tarn__fail(TARN_E_INVALID, "%s: grow of %zu bytes aligned to %zu",
-                      c->self->base.type->name, size, align);
+                      c->self->base.type->table.name, size, align);
   }
   held_chunk *held = tarn__host_alloc(sizeof *held);
   if (held == NULL) return TARN_E_NOMEM;
@@ -129,7 +131,7 @@ static tarn_status wait_for(uint64_t serial) {
   return serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
 }
 
-static tarn_status give_alone(bridge *self, const held_chunk *held) {
+static tarn_status give_alone(registered *self, const held_chunk *held) {
   tarn__chunk_begin_give(&self->base, &held->chunk);
   tarn_status waited = wait_for(held->seen.stream);
   return tarn__chunk_end_give(&self->base, &held->chunk, waited);
@@ -169,13 +171,14 @@ static tarn_status wait(const tarn_source *source, uint64_t stream) {
   if (status != TARN_PENDING) return status;
   note_text(c);
   return tarn__fail(TARN_FULL, "%s: stream %llu is still at work",
-                    c->self->base.type->name, (unsigned long long)stream);
+                    c->self->base.type->table.name, (unsigned long long)stream);
 }
 
 static tarn_status refuse(const tarn_source *source, tarn_status status,
                           const char *why) {
   note_text(call_of(source));
-  return tarn__fail(status, "%s: %s", call_of(source)->self->base.type->name,
+  return tarn__fail(status, "%s: %s",
+                    call_of(source)->self->base.type->table.name,
                     why != NULL ? why : "");
 }
 
@@ -218,7 +221,7 @@ static tarn_status option_size(const tarn_strategy_options *options,
 
 static tarn_status init(tarn__pool_strategy *strategy,
                         tarn__pool_strategy_options *options) {
-  bridge *self = self_of(strategy);
+  registered *self = self_of(strategy);
   tarn_list_init(&self->chunks);
   tarn_status status = tarn__stock_init(&self->stock, strategy->pool);
   if (status != TARN_OK || table_of(self)->init == NULL) return status;
@@ -229,7 +232,7 @@ static tarn_status init(tarn__pool_strategy *strategy,
 }
 
 static void deinit(tarn__pool_strategy *strategy) {
-  bridge *self = self_of(strategy);
+  registered *self = self_of(strategy);
   if (table_of(self)->deinit != NULL) table_of(self)->deinit(self->state);
   while (!tarn_list_empty(&self->chunks)) {  // in a child of fork
     held_chunk *held = held_at(self->chunks.next);
@@ -239,12 +242,13 @@ static void deinit(tarn__pool_strategy *strategy) {
   tarn__stock_deinit(&self->stock);
 }
 
-static tarn_status hand_back(bridge *self, const tarn_suballocation *memory) {
+static tarn_status hand_back(registered *self,
+                             const tarn_suballocation *memory) {
   call c = call_for(&self->base, NULL, true);
   return table_of(self)->give(self->state, &c.source, memory);
 }
 
-static tarn_status check_suballocation(const bridge *self,
+static tarn_status check_suballocation(const registered *self,
                                        const tarn_request *request,
                                        const tarn_suballocation *s) {
   const tarn__pool_pieces *pieces = &self->base.pool->pieces;
@@ -254,13 +258,13 @@ static tarn_status check_suballocation(const bridge *self,
   if (fits && tarn__pieces_find(pieces, s->address) == NULL) return TARN_OK;
   return tarn__fail(
       TARN_E_CORRUPT, "%s: gave %zu bytes at 0x%llx for %zu aligned to %zu%s",
-      self->base.type->name, s->size, (unsigned long long)s->address,
+      self->base.type->table.name, s->size, (unsigned long long)s->address,
       request->size, request->align, fits ? ", where a block stands" : "");
 }
 
 // What the strategy is asked for has the padding in it, rounded up as the
 // device wants it.
-static tarn_status request_of(const bridge *self,
+static tarn_status request_of(const registered *self,
                               const tarn__pool_request *request,
                               tarn_request *out) {
   *out = (tarn_request){0, request->align, request->serial};
@@ -268,7 +272,7 @@ static tarn_status request_of(const bridge *self,
     return TARN_OK;
   }
   return tarn__fail(TARN_FULL, "%s: %zu bytes are more than there are",
-                    self->base.type->name, request->size);
+                    self->base.type->table.name, request->size);
 }
 
 static tarn_suballocation suballocation_of(const tarn__pool_piece *piece,
@@ -294,7 +298,7 @@ static bool is_free_for(tarn__pool_strategy *strategy,
 static tarn_status take(tarn__pool_strategy *strategy,
                         tarn__pool_request *request,
                         tarn__pool_piece **out_piece) {
-  bridge *self = self_of(strategy);
+  registered *self = self_of(strategy);
   if (tarn__front_is_direct(strategy->pool, request->size)) {
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
@@ -307,14 +311,14 @@ static tarn_status take(tarn__pool_strategy *strategy,
   c.spoke = &spoke;
   status = table_of(self)->take(self->state, &c.source, &seen, &s);
   if (status == TARN_FULL && !spoke) {
-    return tarn__fail(status, "%s: has no room", strategy->type->name);
+    return tarn__fail(status, "%s: has no room", strategy->type->table.name);
   }
   if (status == TARN_OK) status = check_suballocation(self, &seen, &s);
   if (status != TARN_OK) return status;
   if (!is_free_for(strategy, request, &s)) {
     (void)hand_back(self, &s);
     return tarn__fail(TARN_FULL, "%s: has memory that stream %llu used last",
-                      strategy->type->name, (unsigned long long)s.stream);
+                      strategy->type->table.name, (unsigned long long)s.stream);
   }
   size_t usable = s.size - strategy->pool->padding;
   tarn__pool_piece *piece = tarn__source_carve(strategy, s.address, usable);
@@ -350,13 +354,13 @@ static bool is_resized(const tarn__pool_piece *piece,
 static tarn_status resize(tarn__pool_strategy *strategy,
                           tarn__pool_request *request,
                           tarn__pool_piece *piece) {
-  bridge *self = self_of(strategy);
+  registered *self = self_of(strategy);
   if (table_of(self)->resize == NULL || is_direct(piece) ||
       tarn__front_is_direct(strategy->pool, request->size)) {
     return request->size <= piece->size
                ? TARN_OK
                : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",
-                            strategy->type->name);
+                            strategy->type->table.name);
   }
   call c = call_for(strategy, NULL, true);
   tarn_request seen;
@@ -369,7 +373,7 @@ static tarn_status resize(tarn__pool_strategy *strategy,
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: resized %zu bytes at 0x%llx to %zu at 0x%llx for "
                       "%zu",
-                      strategy->type->name, piece->size,
+                      strategy->type->table.name, piece->size,
                       (unsigned long long)piece->address, s.size,
                       (unsigned long long)s.address, request->size);
   }
@@ -380,14 +384,14 @@ static tarn_status resize(tarn__pool_strategy *strategy,
 
 // Once it was replaced and nobody needs it, all that it holds goes back even if
 // it has forgotten some. |inside|: this many calls are the caller's own.
-static tarn_status sweep(bridge *self, size_t inside) {
+static tarn_status sweep(registered *self, size_t inside) {
   const tarn__pool_strategy *base = &self->base;
   tarn_status first = TARN_OK;
   bool ends = base != base->pool->current && base->live == 0 &&
               base->inside == inside && base->held > 0;
   if (!ends) return TARN_OK;
   tarn__log(TARN_LOG_WARN, "%s: ended with %zu bytes not given back",
-            base->type->name, base->held);
+            base->type->table.name, base->held);
   call c = call_for(&self->base, NULL, true);
   while (!tarn_list_empty(&self->chunks)) {
     tarn_status status = shrink(&c.source, &held_at(self->chunks.next)->seen);
@@ -396,7 +400,7 @@ static tarn_status sweep(bridge *self, size_t inside) {
   return first;
 }
 
-static tarn_status trim_for(bridge *self, size_t target, size_t inside) {
+static tarn_status trim_for(registered *self, size_t target, size_t inside) {
   call c = call_for(&self->base, NULL, true);
   c.target = target;
   if (enough(&c.source)) return TARN_OK;
@@ -421,7 +425,7 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
 
 static void visit_memory(const tarn__pool_strategy *strategy,
                          tarn__pool_memory_fn *visit, void *context) {
-  const bridge *self = (const bridge *)(const void *)strategy;
+  const registered *self = (const registered *)(const void *)strategy;
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->chunks) {
     const held_chunk *held = held_at(node);
@@ -432,7 +436,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
 }
 
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
-  bridge *self = self_of(strategy);
+  registered *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;  // what is free is no piece
   tarn_status status = tarn__stock_check(&self->stock, &held);
@@ -442,28 +446,25 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
     held += held_at(node)->chunk.base_size;
   if (held != strategy->held) {
     return tarn__fail(TARN_E_CORRUPT, "%s: holds %zu bytes, says %zu",
-                      strategy->type->name, held, strategy->held);
+                      strategy->type->table.name, held, strategy->held);
   }
   if (table_of(self)->check == NULL) return TARN_OK;
   call c = call_for(strategy, NULL, true);
   return table_of(self)->check(self->state, &c.source);
 }
 
-bool tarn__bridge_build(tarn__pool_bridged *bridged,
-                        const tarn_strategy *table) {
-  size_t size = 0;
-  if (!tarn_size_add(sizeof(bridge), table->size, &size)) return false;
-  bridged->table = *table;
-  bridged->type = (tarn__pool_strategy_type){.name = table->name,
-                                             .size = size,
-                                             .init = init,
-                                             .deinit = deinit,
-                                             .take = take,
-                                             .give = give,
-                                             .let_go = let_go,
-                                             .resize = resize,
-                                             .trim = trim,
-                                             .visit_memory = visit_memory,
-                                             .check = check};
-  return true;
+void tarn__registered_fill(tarn__pool_strategy_type *type) {
+  type->init = init;
+  type->deinit = deinit;
+  type->take = take;
+  type->give = give;
+  type->let_go = let_go;
+  type->resize = resize;
+  type->trim = trim;
+  type->visit_memory = visit_memory;
+  type->check = check;
+}
+
+size_t tarn__registered_size(void) {
+  return sizeof(registered);
 }
