@@ -96,11 +96,11 @@ tarn_status tarn_model_set_max_batch(tarn_model *model, int64_t batch) {
   if (status != TARN_OK) return status;
   if (model->placed != NULL) status = tarn__placed_check_idle(model, false);
   if (status != TARN_OK) return status;
-  int64_t former = model->max_batch;
+  int64_t previous = model->max_batch;
   set_max(model, batch);
   if (model->slots != NULL) status = exchange_plan(model);
   if (status != TARN_OK) {
-    set_max(model, former);
+    set_max(model, previous);
     return status;
   }
   model->batch = batch;

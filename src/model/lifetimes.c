@@ -181,7 +181,7 @@ tarn_status tarn__slots_find(tarn_model *model, tarn_model_mode mode,
   clear_slots(model);
   walk w = {.model = model, .mode = mode, .slots = slots};
   tarn_status status = find(&w);
-  if (status == TARN_OK) status = tarn__slots_weigh(model, slots);
+  if (status == TARN_OK) status = tarn__slots_find_bound(model, slots);
   if (status != TARN_OK) {
     clear_slots(model);
     tarn__slots_destroy(slots);

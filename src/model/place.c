@@ -234,7 +234,7 @@ static tarn_status let_go(const tarn__model_placed *placed) {
 }
 
 // Nothing but what the host's books are.
-static void free_books(tarn__model_placed *placed) {
+static void free_arrays(tarn__model_placed *placed) {
   tarn__host_free_array(placed->made, placed->made_count, sizeof *placed->made);
   tarn__placed_free_order(placed);
   tarn__host_free(placed, sizeof *placed);
@@ -249,7 +249,7 @@ static tarn_status free_placed(tarn__model_placed *placed, bool whole) {
   }
   tarn_status status = give_blocks(placed);
   if (first == TARN_OK) first = status;
-  free_books(placed);
+  free_arrays(placed);
   return first;
 }
 
@@ -396,7 +396,7 @@ static tarn_status forget_all(tarn_model *model) {
     model->placed = NULL;
     tarn_status status = destroy_buffers(placed->made, placed->made_count);
     if (first == TARN_OK) first = status;
-    free_books(placed);
+    free_arrays(placed);
   }
   tarn_status status = end_kept(model);
   return first != TARN_OK ? first : status;

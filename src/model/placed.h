@@ -29,12 +29,14 @@ struct tarn__model_placed {
                                 // number, then what is fed, then inputs
   size_t made_count;
   uint64_t now;
-  bool *active;           // by slot: resumed
-  size_t *by_last;        // slots, in order of their last time
-  size_t next_to_begin;   // the first slot that begins after |now|
-  size_t next_to_end;     // in |by_last|
-  size_t *former_starts;  // slot i has bytes of formers[former_starts[i]] to
-  size_t *formers;        // below [former_starts[i + 1]], in whatever order
+  bool *active;          // by slot: resumed
+  size_t *by_last;       // slots, in order of their last time
+  size_t next_to_begin;  // the first slot that begins after |now|
+  size_t next_to_end;    // in |by_last|
+  // Slot i shares bytes with predecessors[predecessor_starts[i] ..
+  // predecessor_starts[i + 1]), in no order.
+  size_t *predecessor_starts;
+  size_t *predecessors;
 };
 
 // What a suspended buffer says: between its lifetimes, and when its model has
@@ -107,9 +109,9 @@ void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
                        size_t count, bool bits, tarn_synced *buffer);
 void tarn__listed_hide(const tarn_step *step);
 
-// --- formers.c: which slots have bytes of each other -----------------------
+// --- predecessors.c: which slots have bytes of each other ---
 
-// Fills |by_last|, |former_starts| and |formers|.
+// Fills |by_last|, |predecessor_starts| and |predecessors|.
 TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__model_placed *placed);
 void tarn__placed_free_order(tarn__model_placed *placed);
 

@@ -44,16 +44,16 @@ tarn_status tarn__slots_problem(const tarn__model_slots *slots,
 
 // --- what is needed when ---------------------------------------------------
 
-// By time: what is needed, both of each pair counted, and what pairs can save
-// there, by their takers and by their givers. By slot: what it can save at most
-// as the one and as the other.
-typedef struct weights {
+// By time: the bytes needed, with both slots of each pair counted, and the
+// bytes that pairs can save, by their takers and by their givers. By slot: the
+// most that it can save as taker and as giver.
+typedef struct demand {
   size_t *change;  // of the bytes that are needed
   size_t *by_takers;
   size_t *by_givers;
   size_t *as_taker;
   size_t *as_giver;
-} weights;
+} demand;
 
 static size_t smaller(size_t a, size_t b) {
   return a < b ? a : b;
@@ -63,7 +63,7 @@ static void note_saving(size_t *most, size_t saving) {
   if (saving > *most) *most = saving;
 }
 
-static void weigh_pairs(const tarn__model_slots *slots, weights *w) {
+static void add_pairs(const tarn__model_slots *slots, demand *w) {
   const tarn_plan_pair *pairs = slots->pairs.items;
   for (size_t i = 0; i < slots->pairs.count; i++) {
     size_t saving = smaller(tarn__slot_at(slots, pairs[i].giver)->size,
@@ -73,7 +73,7 @@ static void weigh_pairs(const tarn__model_slots *slots, weights *w) {
   }
 }
 
-static void weigh_slots(const tarn__model_slots *slots, weights *w) {
+static void add_slots(const tarn__model_slots *slots, demand *w) {
   for (size_t i = 0; i < slots->slots.count; i++) {
     const tarn__model_slot *slot = tarn__slot_at(slots, i);
     w->change[slot->first] += slot->size;
@@ -84,7 +84,7 @@ static void weigh_slots(const tarn__model_slots *slots, weights *w) {
 }
 
 // The time at which most bytes are needed, where pairs share.
-static uint64_t find_peak(const weights *w, size_t times) {
+static uint64_t find_peak(const demand *w, size_t times) {
   size_t live = 0;
   size_t most = 0;
   uint64_t peak = 0;
@@ -99,29 +99,28 @@ static uint64_t find_peak(const weights *w, size_t times) {
   return peak;
 }
 
-static tarn_status weigh_peak(const tarn_model *model,
-                              tarn__model_slots *slots) {
+static tarn_status set_peak(const tarn_model *model, tarn__model_slots *slots) {
   size_t times = 2 * model->steps.count + 1;
   size_t count = 3 * times + 2 * slots->slots.count;
   size_t *all = tarn__host_array(count, sizeof *all);
   if (all == NULL) return TARN_E_NOMEM;
-  weights w = {.change = all,
-               .by_takers = all + times,
-               .by_givers = all + 2 * times,
-               .as_taker = all + 3 * times,
-               .as_giver = all + 3 * times + slots->slots.count};
-  weigh_pairs(slots, &w);
-  weigh_slots(slots, &w);
+  demand w = {.change = all,
+              .by_takers = all + times,
+              .by_givers = all + 2 * times,
+              .as_taker = all + 3 * times,
+              .as_giver = all + 3 * times + slots->slots.count};
+  add_pairs(slots, &w);
+  add_slots(slots, &w);
   slots->peak = find_peak(&w, times);
   tarn__host_free_array(all, count, sizeof *all);
   return TARN_OK;
 }
 
-tarn_status tarn__slots_weigh(const tarn_model *model,
-                              tarn__model_slots *slots) {
+tarn_status tarn__slots_find_bound(const tarn_model *model,
+                                   tarn__model_slots *slots) {
   tarn_plan_buffer *buffers = NULL;
   tarn_plan_problem problem;
-  tarn_status status = weigh_peak(model, slots);
+  tarn_status status = set_peak(model, slots);
   if (status != TARN_OK) return status;
   status = tarn__slots_problem(slots, &buffers, &problem);
   if (status != TARN_OK) return status;

@@ -67,18 +67,18 @@ static tarn_status find_ended(const tarn__model_placed *placed, change *c) {
   return TARN_OK;
 }
 
-// |slot| waits for whatever is queued still on |former|'s bytes.
+// |slot| waits for the work still queued on |predecessor|'s bytes.
 static tarn_status follow(const tarn__model_placed *placed, size_t slot,
-                          size_t former) {
+                          size_t predecessor) {
   return tarn_synced_follow(placed->made[slot].buffer,
-                            placed->made[former].buffer);
+                            placed->made[predecessor].buffer);
 }
 
-static tarn_status follow_formers(const tarn__model_placed *placed,
-                                  size_t slot) {
-  for (size_t i = placed->former_starts[slot];
-       i < placed->former_starts[slot + 1]; i++) {
-    tarn_status status = follow(placed, slot, placed->formers[i]);
+static tarn_status follow_predecessors(const tarn__model_placed *placed,
+                                       size_t slot) {
+  for (size_t i = placed->predecessor_starts[slot];
+       i < placed->predecessor_starts[slot + 1]; i++) {
+    tarn_status status = follow(placed, slot, placed->predecessors[i]);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
@@ -94,7 +94,7 @@ static tarn_status follow_all(const tarn__model_placed *placed,
     const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > c->time) break;
     if (slot->last < c->time) continue;
-    tarn_status status = follow_formers(placed, i);
+    tarn_status status = follow_predecessors(placed, i);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
@@ -104,9 +104,9 @@ static tarn_status follow_all(const tarn__model_placed *placed,
 // with its bytes alone.
 static tarn_status hand_over(const tarn__model_placed *placed, const change *c,
                              size_t slot) {
-  for (size_t i = placed->former_starts[slot];
-       i < placed->former_starts[slot + 1]; i++) {
-    size_t taker = placed->formers[i];
+  for (size_t i = placed->predecessor_starts[slot];
+       i < placed->predecessor_starts[slot + 1]; i++) {
+    size_t taker = placed->predecessors[i];
     if (!placed->active[taker] || ends(placed, c, taker)) continue;
     tarn_status status = follow(placed, taker, slot);
     if (status != TARN_OK) return status;

@@ -76,8 +76,8 @@ TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
                                              tarn__model_slots **out_slots);
 
 // Finds the bound, and the time that needs most.
-TARN_MUST_CHECK tarn_status tarn__slots_weigh(const tarn_model *model,
-                                              tarn__model_slots *slots);
+TARN_MUST_CHECK tarn_status tarn__slots_find_bound(const tarn_model *model,
+                                                   tarn__model_slots *slots);
 
 // Gives them offsets as its options say.
 //

@@ -103,13 +103,13 @@ static tarn_status frame_number(tarn__trace_frames *frames,
                                 tarn__trace_pickle_value dict,
                                 uint32_t *out_frame) {
   if (dict.type == TARN__DICT) {
-    uint32_t mark = tarn__pickle_box(frames->pickle, dict)->mark;
+    uint32_t mark = tarn__pickle_container(frames->pickle, dict)->mark;
     *out_frame = mark - SEEN;
     if (mark >= SEEN) return TARN_OK;
   }
   tarn_status status = read_frame(frames, dict, out_frame);
   if (status != TARN_OK) return status;
-  tarn__pickle_box(frames->pickle, dict)->mark = *out_frame + SEEN;
+  tarn__pickle_container(frames->pickle, dict)->mark = *out_frame + SEEN;
   return TARN_OK;
 }
 
@@ -203,14 +203,16 @@ tarn_status tarn__frames_stack(tarn__trace_frames *frames,
                                tarn__trace_frames_text *out_dressed) {
   *out_dressed = (tarn__trace_frames_text){.stack = TARN_TRACE_NO_STACK};
   if (list.type == TARN__ABSENT) return TARN_OK;
-  tarn__trace_pickle_box *box = tarn__pickle_box(frames->pickle, list);
-  if (box->count == 0) return TARN_OK;
-  if (box->mark >= SEEN) {
+  tarn__trace_pickle_container *container =
+      tarn__pickle_container(frames->pickle, list);
+  if (container->count == 0) return TARN_OK;
+  if (container->mark >= SEEN) {
     const tarn__trace_frames_text *lists = frames->lists.items;
-    *out_dressed = lists[box->mark - SEEN];
+    *out_dressed = lists[container->mark - SEEN];
     return TARN_OK;
   }
   tarn_status status = read_stack(frames, list, out_dressed);
-  if (status == TARN_OK) box->mark = (uint32_t)frames->lists.count - 1 + SEEN;
+  if (status == TARN_OK)
+    container->mark = (uint32_t)frames->lists.count - 1 + SEEN;
   return status;
 }

@@ -1,10 +1,10 @@
 // frames.h - the stacks of a PyTorch snapshot, each read once.
 //
 // A snapshot refers to the same lists, dicts and texts over and over through
-// the pickle's memo. What a list or dict came to is written on its box, what a
-// text came to in a map from its byte in the file, and the tag of a text in a
-// table by the text's number, so that the cost is that of the file and not of
-// what it would be if it were written out.
+// the pickle's memo. What a list or dict came to is written on its container,
+// what a text came to in a map from its byte in the file, and the tag of a text
+// in a table by the text's number, so that the cost is that of the file and not
+// of what it would be if it were written out.
 //
 // A frame of the file "tag" and line 0 at a stack's outer end is no frame: it
 // is how Tarn writes a block's tag into a snapshot, and comes back as one.

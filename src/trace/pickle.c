@@ -5,7 +5,7 @@
 //       stack   ... {} | "addr" 1024 "size" 512        |    marks: heights of
 //                      ^ mark                          v    the stack
 //       cells   ... [4, next] "addr" 1024 "size" 512
-//       boxes   {}: first ------^
+//       containers   {}: first ------^
 //
 // One table says for every opcode its name, the shape of its argument and the
 // function that obeys it. Invariants:
@@ -80,15 +80,17 @@ static tarn_status pop_mark(tarn__trace_machine *m,
 
 // --- containers ------------------------------------------------------------
 
-// Appends |count| cells to |box|: to its last run where that is the newest of
-// all, else as a run of its own.
+// Appends |count| cells to |container|: to its last run where that is the
+// newest of all, else as a run of its own.
 static tarn_status add_cells(tarn__trace_machine *m,
-                             tarn__trace_pickle_box *box, size_t count,
+                             tarn__trace_pickle_container *container,
+                             size_t count,
                              tarn__trace_pickle_value **out_cells) {
   tarn__trace_pickle *tree = m->tree;
   tarn__trace_pickle_value *cells = tree->cells.items;
-  bool newest = box->first != 0 &&
-                box->last + 1 + cells[box->last].type == tree->cells.count;
+  bool newest =
+      container->first != 0 &&
+      container->last + 1 + cells[container->last].type == tree->cells.count;
   size_t head = tree->cells.count;
   void *fresh = NULL;
   *out_cells = NULL;
@@ -98,23 +100,23 @@ static tarn_status add_cells(tarn__trace_machine *m,
   cells = tree->cells.items;
   *out_cells = (tarn__trace_pickle_value *)fresh + (newest ? 0 : 1);
   if (!newest) {
-    if (box->first == 0) box->first = (uint32_t)head;
-    if (box->last != 0) cells[box->last].at = (uint32_t)head;
-    box->last = (uint32_t)head;
+    if (container->first == 0) container->first = (uint32_t)head;
+    if (container->last != 0) cells[container->last].at = (uint32_t)head;
+    container->last = (uint32_t)head;
   }
-  cells[box->last].type += (uint32_t)count;
-  box->count += (uint32_t)count;
+  cells[container->last].type += (uint32_t)count;
+  container->count += (uint32_t)count;
   return TARN_OK;
 }
 
-// Moves the top |count| values of the stack into the box at |index|.
+// Moves the top |count| values of the stack into the container at |index|.
 static tarn_status move_into(tarn__trace_machine *m, uint32_t index,
                              size_t count) {
   if (count == 0) return TARN_OK;
-  tarn__trace_pickle_box *box =
-      (tarn__trace_pickle_box *)m->tree->boxes.items + index;
+  tarn__trace_pickle_container *container =
+      (tarn__trace_pickle_container *)m->tree->containers.items + index;
   tarn__trace_pickle_value *cells = NULL;
-  tarn_status status = add_cells(m, box, count, &cells);
+  tarn_status status = add_cells(m, container, count, &cells);
   if (status != TARN_OK) return status;
   assert(cells != NULL);
   memcpy(cells, stack_values(m) + m->stack.count - count,
@@ -126,12 +128,12 @@ static tarn_status move_into(tarn__trace_machine *m, uint32_t index,
 static tarn_status new_box(tarn__trace_machine *m,
                            const tarn__trace_instruction *step,
                            uint32_t *out_index) {
-  void *box = NULL;
-  *out_index = (uint32_t)m->tree->boxes.count;
+  void *container = NULL;
+  *out_index = (uint32_t)m->tree->containers.count;
   tarn_status status =
-      tarn__array_grow(m->tree->budget, &m->tree->boxes, 1, &box);
+      tarn__array_grow(m->tree->budget, &m->tree->containers, 1, &container);
   if (status == TARN_OK)
-    ((tarn__trace_pickle_box *)box)->at = (uint32_t)step->at;
+    ((tarn__trace_pickle_container *)container)->at = (uint32_t)step->at;
   return status;
 }
 
@@ -444,13 +446,13 @@ void tarn__pickle_argument(const tarn__trace_pickle *pickle, size_t at,
 
 void tarn__opcode_needs(const tarn__trace_opcode *code,
                         tarn__trace_needs *sum) {
-  bool boxes = code->act == do_empty || code->act == do_collect ||
-               code->act == do_short_tuple;
+  bool containers = code->act == do_empty || code->act == do_collect ||
+                    code->act == do_short_tuple;
   bool fills = code->act == do_collect || code->act == do_short_tuple ||
                code->act == do_extend || code->act == do_append ||
                code->act == do_setitem;
-  bool pushes = boxes || code->act == do_scalar || code->act == do_get ||
+  bool pushes = containers || code->act == do_scalar || code->act == do_get ||
                 code->act == do_dup;
-  sum->boxes += boxes;
+  sum->containers += containers;
   sum->cells += (size_t)fills + (size_t)pushes;
 }

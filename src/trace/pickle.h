@@ -6,10 +6,10 @@
 // the text protocols. So no input can make it do anything but build a tree.
 //
 // The tree is small. A value is 8 bytes: a scalar is the place of its opcode
-// in the file, decoded when it is asked for, and a container is a number of a
-// box. What the file shares through its memo is shared in the tree, which thus
-// may be a graph with cycles: whoever walks it does so along a schema of fixed
-// depth, and marks each box, so that he enters it once.
+// in the file, decoded when it is asked for, and a container is the number of
+// its record. What the file shares through its memo is shared in the tree,
+// which thus may be a graph with cycles. A walk follows a schema of fixed depth
+// and marks each container, so that it enters each once.
 //
 // Lifetime: the tree refers to the bytes that it was read from.
 // Threads:  none of it is locked.
@@ -38,19 +38,19 @@ typedef enum tarn__trace_pickle_type {
 
 typedef struct tarn__trace_pickle_value {
   uint32_t type;  // a tarn__trace_pickle_type
-  uint32_t at;    // scalar: byte of its opcode; container: index of its box
+  uint32_t at;    // scalar: byte of its opcode; container: its index
 } tarn__trace_pickle_value;
 
 // A container's contents are a chain of runs of cells, since a pickler writes
 // a long list in batches. A run is a head {count, next run or 0} and then its
 // values, which for a dict are key, value, key, value ...
-typedef struct tarn__trace_pickle_box {
+typedef struct tarn__trace_pickle_container {
   uint32_t at;     // byte of the opcode that made it
   uint32_t first;  // cell of the first run's head, 0: empty
   uint32_t last;   // ... of the last run's
   uint32_t count;  // values in all runs
   uint32_t mark;   // the walker's: 0 at first
-} tarn__trace_pickle_box;
+} tarn__trace_pickle_container;
 
 // What the text at byte |at| was found to be in |table|; |table| NULL: nothing.
 typedef struct tarn__trace_pickle_known {
@@ -65,8 +65,8 @@ typedef struct tarn__trace_pickle {
   const char *name;  // in errors, for the file
   const unsigned char *bytes;
   size_t size;
-  tarn__array cells;  // tarn__trace_pickle_value; cell 0 is not used
-  tarn__array boxes;  // tarn__trace_pickle_box
+  tarn__array cells;       // tarn__trace_pickle_value; cell 0 is not used
+  tarn__array containers;  // tarn__trace_pickle_container
   tarn__array known;  // TARN__PICKLE_KNOWN of tarn__trace_pickle_known: see
                       // tarn__pickle_find
   tarn__trace_pickle_value root;
@@ -94,16 +94,17 @@ static inline bool tarn__is_container(tarn__trace_pickle_value value) {
   return value.type >= TARN__LIST;
 }
 
-// The box of a container.
-static inline tarn__trace_pickle_box *tarn__pickle_box(
+// The record of a container.
+static inline tarn__trace_pickle_container *tarn__pickle_container(
     const tarn__trace_pickle *pickle, tarn__trace_pickle_value value) {
-  return (tarn__trace_pickle_box *)pickle->boxes.items + value.at;
+  return (tarn__trace_pickle_container *)pickle->containers.items + value.at;
 }
 
 // The byte at which |value| was made.
 static inline size_t tarn__pickle_at(const tarn__trace_pickle *pickle,
                                      tarn__trace_pickle_value value) {
-  if (tarn__is_container(value)) return tarn__pickle_box(pickle, value)->at;
+  if (tarn__is_container(value))
+    return tarn__pickle_container(pickle, value)->at;
   return value.at;
 }
 
@@ -155,7 +156,7 @@ static inline tarn__trace_pickle_walk tarn__pickle_walk(
     const tarn__trace_pickle *pickle, tarn__trace_pickle_value container) {
   return (tarn__trace_pickle_walk){
       .cells = (const tarn__trace_pickle_value *)pickle->cells.items,
-      .run = tarn__pickle_box(pickle, container)->first};
+      .run = tarn__pickle_container(pickle, container)->first};
 }
 
 static inline bool tarn__walk_next(tarn__trace_pickle_walk *walk,

@@ -79,7 +79,8 @@ static tarn_status make_room(tarn__trace_pickle *tree) {
   tarn_status status =
       tarn__array_make(tree->budget, &tree->known, TARN__PICKLE_KNOWN);
   if (status == TARN_OK) {
-    status = tarn__array_reserve(tree->budget, &tree->boxes, sum.boxes);
+    status =
+        tarn__array_reserve(tree->budget, &tree->containers, sum.containers);
   }
   return status == TARN_OK
              ? tarn__array_reserve(tree->budget, &tree->cells, sum.cells)
@@ -109,14 +110,14 @@ static tarn_status begin(tarn__trace_pickle *tree) {
 tarn_status tarn__pickle_load(tarn__trace_pickle *pickle, tarn__budget *budget,
                               const char *name, const void *bytes,
                               size_t size) {
-  *pickle =
-      (tarn__trace_pickle){.budget = budget,
-                           .name = name,
-                           .bytes = bytes,
-                           .size = size,
-                           .cells = TARN__ARRAY_OF(tarn__trace_pickle_value),
-                           .boxes = TARN__ARRAY_OF(tarn__trace_pickle_box),
-                           .known = TARN__ARRAY_OF(tarn__trace_pickle_known)};
+  *pickle = (tarn__trace_pickle){
+      .budget = budget,
+      .name = name,
+      .bytes = bytes,
+      .size = size,
+      .cells = TARN__ARRAY_OF(tarn__trace_pickle_value),
+      .containers = TARN__ARRAY_OF(tarn__trace_pickle_container),
+      .known = TARN__ARRAY_OF(tarn__trace_pickle_known)};
   tarn__trace_machine m = {.tree = pickle,
                            .stack = TARN__ARRAY_OF(tarn__trace_pickle_value),
                            .marks = TARN__ARRAY_OF(uint32_t),
@@ -131,6 +132,6 @@ tarn_status tarn__pickle_load(tarn__trace_pickle *pickle, tarn__budget *budget,
 
 void tarn__pickle_deinit(tarn__trace_pickle *pickle) {
   tarn__array_free(pickle->budget, &pickle->known);
-  tarn__array_free(pickle->budget, &pickle->boxes);
+  tarn__array_free(pickle->budget, &pickle->containers);
   tarn__array_free(pickle->budget, &pickle->cells);
 }

@@ -39,11 +39,11 @@ extern const tarn__trace_opcode tarn__opcodes[256];
 // What a file needs of its tree.
 typedef struct tarn__trace_needs {
   size_t cells;
-  size_t boxes;
+  size_t containers;
 } tarn__trace_needs;
 
-// Adds what |code| adds to the tree at most: a box, the cell that its value
-// will stand in, the head of a run.
+// Adds what |code| adds to the tree at most: a container, the cell that its
+// value will stand in, the head of a run.
 void tarn__opcode_needs(const tarn__trace_opcode *code, tarn__trace_needs *sum);
 
 #endif  // TARN_TRACE_PICKLE_MACHINE_H_

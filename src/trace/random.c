@@ -21,76 +21,76 @@ typedef struct member {
   size_t size;
 } member;
 
-typedef struct crowd {
+typedef struct population {
   tarn__trace_history *history;
   uint64_t state;            // of the generator
   uint32_t stacks[CLASSES];  // by the power of two of a size
   tarn__array living;        // member
   size_t bytes;
-} crowd;
+} population;
 
 // splitmix64, by Sebastiano Vigna, in the public domain.
-static uint64_t draw(crowd *c) {
-  uint64_t z = (c->state += 0x9e3779b97f4a7c15u);
+static uint64_t draw(population *p) {
+  uint64_t z = (p->state += 0x9e3779b97f4a7c15u);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
   z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
   return z ^ (z >> 31);
 }
 
-static tarn_status name_classes(crowd *c, const char *workload) {
+static tarn_status name_classes(population *p, const char *workload) {
   tarn_status status = TARN_OK;
   for (unsigned bit = LOWEST_BIT; bit < CLASSES && status == TARN_OK; bit++) {
     char name[32];
     snprintf(name, sizeof name, "2^%u bytes or more", bit);
-    status = tarn__stacks_named(&c->history->stacks, workload, name,
-                                &c->stacks[bit]);
+    status = tarn__stacks_named(&p->history->stacks, workload, name,
+                                &p->stacks[bit]);
   }
   return status;
 }
 
-static tarn_status birth(crowd *c, size_t size, unsigned bit) {
+static tarn_status birth(population *p, size_t size, unsigned bit) {
   void *fresh = NULL;
   tarn_status status =
-      tarn__array_grow(c->history->budget, &c->living, 1, &fresh);
+      tarn__array_grow(p->history->budget, &p->living, 1, &fresh);
   if (status != TARN_OK) return status;
   member *made = fresh;
   made->size = size;
-  c->bytes += size;
-  return tarn__history_birth(c->history, size, c->stacks[bit], &made->block);
+  p->bytes += size;
+  return tarn__history_birth(p->history, size, p->stacks[bit], &made->block);
 }
 
 // One of the living dies, each with the same chance.
-static tarn_status death(crowd *c) {
-  assert(c->living.count != 0);
-  member *living = c->living.items;
-  size_t chosen = (size_t)(draw(c) % c->living.count);
+static tarn_status death(population *p) {
+  assert(p->living.count != 0);
+  member *living = p->living.items;
+  size_t chosen = (size_t)(draw(p) % p->living.count);
   member dead = living[chosen];
-  living[chosen] = living[c->living.count - 1];
-  tarn__array_drop(&c->living, 1);
-  c->bytes -= dead.size;
-  return tarn__history_death(c->history, dead.block);
+  living[chosen] = living[p->living.count - 1];
+  tarn__array_drop(&p->living, 1);
+  p->bytes -= dead.size;
+  return tarn__history_death(p->history, dead.block);
 }
 
 // A request, for which others die while there is no room or by chance.
-static tarn_status request(crowd *c) {
-  unsigned bit = LOWEST_BIT + (unsigned)(draw(c) % (CLASSES - LOWEST_BIT));
-  size_t size = ((size_t)1 << bit) + (size_t)(draw(c) % (1u << bit));
-  bool one_dies = draw(c) % 2 == 0 && c->living.count != 0;
-  tarn_status status = one_dies ? death(c) : TARN_OK;
-  while (status == TARN_OK && c->bytes + size > LIVE_LIMIT)
-    status = death(c);
-  return status == TARN_OK ? birth(c, size, bit) : status;
+static tarn_status request(population *p) {
+  unsigned bit = LOWEST_BIT + (unsigned)(draw(p) % (CLASSES - LOWEST_BIT));
+  size_t size = ((size_t)1 << bit) + (size_t)(draw(p) % (1u << bit));
+  bool one_dies = draw(p) % 2 == 0 && p->living.count != 0;
+  tarn_status status = one_dies ? death(p) : TARN_OK;
+  while (status == TARN_OK && p->bytes + size > LIVE_LIMIT)
+    status = death(p);
+  return status == TARN_OK ? birth(p, size, bit) : status;
 }
 
 tarn_status tarn__random_history(tarn__trace_history *history,
                                  const char *workload) {
-  crowd c = {
+  population p = {
       .history = history, .state = SEED, .living = TARN__ARRAY_OF(member)};
-  tarn_status status = name_classes(&c, workload);
+  tarn_status status = name_classes(&p, workload);
   for (int i = 0; i < ALLOCS && status == TARN_OK; i++)
-    status = request(&c);
-  while (status == TARN_OK && c.living.count != 0)
-    status = death(&c);
-  tarn__array_free(history->budget, &c.living);
+    status = request(&p);
+  while (status == TARN_OK && p.living.count != 0)
+    status = death(&p);
+  tarn__array_free(history->budget, &p.living);
   return status;
 }

@@ -1,8 +1,8 @@
 // Dicts with known keys.
 //
-// Invariant: a box's mark, once 1, says that its contents have been walked.
-// Walking each box at most once is what keeps the whole linear in the file,
-// however often the file refers to it.
+// Invariant: a container's mark, once 1, says that its contents have been
+// walked. Walking each container at most once is what keeps the whole linear in
+// the file, however often the file refers to it.
 #include "trace/record.h"
 
 #include "base/status.h"
@@ -22,12 +22,13 @@ tarn_status tarn__record_enter(const tarn__trace_pickle *pickle,
                                 tarn__value_type_name(container.type),
                                 tarn__value_type_name(type));
   }
-  tarn__trace_pickle_box *box = tarn__pickle_box(pickle, container);
-  if (box->mark != 0 && box->count != 0) {
+  tarn__trace_pickle_container *entered =
+      tarn__pickle_container(pickle, container);
+  if (entered->mark != 0 && entered->count != 0) {
     return tarn__pickle_corrupt(pickle, at, "%s stands in two places",
                                 tarn__value_type_name(container.type));
   }
-  box->mark = 1;
+  entered->mark = 1;
   return TARN_OK;
 }
 

@@ -184,7 +184,7 @@ static tarn_status count_events(reader *r) {
     }
     status = tarn__record_enter(&r->pickle, list, TARN__LIST);
     if (status != TARN_OK) break;
-    r->event_counts[device] = tarn__pickle_box(&r->pickle, list)->count;
+    r->event_counts[device] = tarn__pickle_container(&r->pickle, list)->count;
   }
   return status;
 }

@@ -75,7 +75,7 @@ static void use_and_destroy(const int order[4]) {
 START_TEST(any_order_of_destroying) {
   const int first[] = {0, 1, 2, 3};
   int tried = 0;
-  use_and_destroy(first);  // the books of the pool stay
+  use_and_destroy(first);  // the statistics of the pool stay
   size_t held = tarn_host_memory();
   for (int i = 0; i < 256; i++) {
     const int order[] = {i & 3, i >> 2 & 3, i >> 4 & 3, i >> 6 & 3};
@@ -224,7 +224,7 @@ static void attach_and_destroy(void) {
 }
 
 START_TEST(attaching_to_a_models_empty_list) {
-  attach_and_destroy();  // the books of the pool stay
+  attach_and_destroy();  // the statistics of the pool stay
   size_t held = tarn_host_memory();
   attach_and_destroy();
   ck_assert_uint_eq(live_blocks(), 0);

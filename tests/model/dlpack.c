@@ -149,7 +149,7 @@ START_TEST(codes_of_devices_are_places) {
 }
 END_TEST
 
-// --- giving ------------------------------------------------------------------
+// --- export ------------------------------------------------------------------
 
 static int released;
 static size_t held;  // by the devices that are there from the start
@@ -201,7 +201,7 @@ static void assert_view(const tarn_dlpack_view *view) {
   ck_assert_uint_eq(view->size, sizeof values);
 }
 
-START_TEST(what_is_given_can_be_taken) {
+START_TEST(an_export_can_be_imported) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
   tarn_dlpack_view view;
@@ -217,7 +217,7 @@ START_TEST(what_is_given_can_be_taken) {
 }
 END_TEST
 
-START_TEST(what_is_given_with_a_version_can_be_taken) {
+START_TEST(a_versioned_export_can_be_imported) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_versioned *managed = NULL;
   tarn_dlpack_view view;
@@ -235,7 +235,7 @@ START_TEST(what_is_given_with_a_version_can_be_taken) {
 }
 END_TEST
 
-START_TEST(nobody_needs_to_be_told) {
+START_TEST(release_may_be_null) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
   source.release = NULL;
@@ -248,7 +248,7 @@ START_TEST(nobody_needs_to_be_told) {
 }
 END_TEST
 
-START_TEST(scalars_and_nothing_are_given) {
+START_TEST(scalars_and_empty_tensors_are_exported) {
   const int64_t none[] = {0, INT64_MAX, INT64_MAX};
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -272,7 +272,7 @@ START_TEST(scalars_and_nothing_are_given) {
 }
 END_TEST
 
-START_TEST(memory_of_a_device_is_given_by_its_address) {
+START_TEST(memory_of_a_device_is_exported_by_its_address) {
   tarn_device *cuda = NULL;
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -292,8 +292,8 @@ START_TEST(memory_of_a_device_is_given_by_its_address) {
 }
 END_TEST
 
-static void assert_not_given(const tarn_dlpack_source *source,
-                             tarn_status status, const char *what) {
+static void assert_not_exported(const tarn_dlpack_source *source,
+                                tarn_status status, const char *what) {
   tarn_dlpack_managed *managed = (tarn_dlpack_managed *)values;
   tarn_dlpack_versioned *versioned = (tarn_dlpack_versioned *)values;
   assert_status(tarn_dlpack_export_versioned(source, &versioned), status);
@@ -305,37 +305,37 @@ static void assert_not_given(const tarn_dlpack_source *source,
   ck_assert_int_eq(released, 0);
 }
 
-START_TEST(what_cannot_be_given_is_refused) {
+START_TEST(what_cannot_be_exported_is_refused) {
   static int64_t ones[TARN_DLPACK_MAX_NDIM + 1];
   const int64_t batch[] = {TARN_DIM_BATCH};
   const int64_t huge[] = {INT64_MAX, 8};
   tarn_device *sim = NULL;
   tarn_dlpack_source source = of_values();
-  assert_not_given(NULL, TARN_E_INVALID, "dlpack: NULL");
+  assert_not_exported(NULL, TARN_E_INVALID, "dlpack: NULL");
   source.struct_size = 8;
-  assert_not_given(&source, TARN_E_INVALID, "struct_size 8");
+  assert_not_exported(&source, TARN_E_INVALID, "struct_size 8");
   source = of_values();
   source.flags = 4;
-  assert_not_given(&source, TARN_E_INVALID, "flags 0x4");
+  assert_not_exported(&source, TARN_E_INVALID, "flags 0x4");
   source = of_values();
   source.dtype = TARN_DTYPE_NONE;
-  assert_not_given(&source, TARN_E_INVALID, "0 is no dtype");
+  assert_not_exported(&source, TARN_E_INVALID, "0 is no dtype");
   source = of_values();
   source.address = 0;
-  assert_not_given(&source, TARN_E_INVALID, "96 bytes at address 0");
+  assert_not_exported(&source, TARN_E_INVALID, "96 bytes at address 0");
   source = of_values();
   source.shape = (tarn_shape){batch, 1};
-  assert_not_given(&source, TARN_E_INVALID, "dimension 0 is -1");
+  assert_not_exported(&source, TARN_E_INVALID, "dimension 0 is -1");
   source.shape = (tarn_shape){huge, 2};
-  assert_not_given(&source, TARN_E_INVALID, "shape: ");
+  assert_not_exported(&source, TARN_E_INVALID, "shape: ");
   source.shape = (tarn_shape){NULL, 2};
-  assert_not_given(&source, TARN_E_INVALID, "dims is NULL");
+  assert_not_exported(&source, TARN_E_INVALID, "dims is NULL");
   source.shape = (tarn_shape){ones, TARN_DLPACK_MAX_NDIM + 1};
-  assert_not_given(&source, TARN_E_INVALID, "1025 dimensions; at most 1024");
+  assert_not_exported(&source, TARN_E_INVALID, "1025 dimensions; at most 1024");
   source = of_values();
   assert_ok(tarn_device_open("sim:0", &sim));
   source.place = tarn_place_on(sim);
-  assert_not_given(&source, TARN_E_UNSUPPORTED, "no name for sim:0");
+  assert_not_exported(&source, TARN_E_UNSUPPORTED, "no name for sim:0");
   assert_ok(tarn_device_close(sim));
   assert_status(tarn_dlpack_export(&source, NULL), TARN_E_INVALID);
   assert_status(tarn_dlpack_export_versioned(&source, NULL), TARN_E_INVALID);
@@ -352,7 +352,7 @@ START_TEST(flags_need_a_version) {
 END_TEST
 
 // The first version of the struct may be said by 0.
-START_TEST(the_largest_number_of_dimensions_is_given) {
+START_TEST(the_largest_number_of_dimensions_is_exported) {
   static int64_t ones[TARN_DLPACK_MAX_NDIM];
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -396,11 +396,12 @@ int main(void) {
   ADD_CASE(suite, "codes", every_dtype_has_a_code, other_codes_are_refused,
            the_host_is_the_cpu, cuda_has_three_kinds,
            memory_of_sim_is_nobody_elses, codes_of_devices_are_places);
-  ADD_CASE(
-      suite, "giving", what_is_given_can_be_taken,
-      what_is_given_with_a_version_can_be_taken, nobody_needs_to_be_told,
-      scalars_and_nothing_are_given, memory_of_a_device_is_given_by_its_address,
-      what_cannot_be_given_is_refused, flags_need_a_version,
-      the_largest_number_of_dimensions_is_given, too_little_memory_is_an_error);
+  ADD_CASE(suite, "export", an_export_can_be_imported,
+           a_versioned_export_can_be_imported, release_may_be_null,
+           scalars_and_empty_tensors_are_exported,
+           memory_of_a_device_is_exported_by_its_address,
+           what_cannot_be_exported_is_refused, flags_need_a_version,
+           the_largest_number_of_dimensions_is_exported,
+           too_little_memory_is_an_error);
   return run_suite(suite);
 }

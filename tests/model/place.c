@@ -209,7 +209,7 @@ static void place_and_end(void *context) {
 }
 
 // Parameters stay in between, so that only the first place makes them.
-START_TEST(test_no_memory_for_the_books) {
+START_TEST(test_no_memory_for_the_arrays) {
   faults_install();
   open_sim(SIM_MIB);
   warm_up();
@@ -498,7 +498,7 @@ int main(void) {
   tcase_add_loop_test(each, test_one_block_for_each_place, 0, NET_PLACES);
   tcase_add_loop_test(each, test_a_round_at_every_place, 0, NET_PLACES);
   tcase_add_loop_test(each, test_no_room, AT_SIM, SIM_AND_HOST);
-  tcase_add_loop_test(each, test_no_memory_for_the_books, 0, NET_PLACES);
+  tcase_add_loop_test(each, test_no_memory_for_the_arrays, 0, NET_PLACES);
   tcase_add_loop_test(each, test_a_child_frees, 0, NET_PLACES);
   suite_add_tcase(s, each);
   return run_suite(s);

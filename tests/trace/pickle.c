@@ -35,7 +35,7 @@ static uint32_t count_of(tarn__trace_pickle_value value) {
   uint32_t count = 0;
   while (tarn__walk_next(&walk, &item))
     count++;
-  ck_assert_uint_eq(count, tarn__pickle_box(&pickle, value)->count);
+  ck_assert_uint_eq(count, tarn__pickle_container(&pickle, value)->count);
   return count;
 }
 
@@ -350,7 +350,7 @@ START_TEST(nesting_is_not_depth_of_the_stack) {
     pickle_op(&w, 'a');
   pickle_end(&w);
   assert_ok(load(w.bytes, w.size));
-  ck_assert_uint_eq(pickle.boxes.count, DEPTH);
+  ck_assert_uint_eq(pickle.containers.count, DEPTH);
   ck_assert_uint_eq(count_of(pickle.root), 1);
   unload();
   pickle_free(&w);

@@ -1,8 +1,8 @@
-// Tensors of other libraries, by DLPack, as values of a model's.
+// Import: another library's tensor becomes the value of a model's, by DLPack.
 //
-// A tensor as large as the buffer becomes the buffer's memory, with a deleter
-// that calls the giver's. Any other is copied. Nothing is the buffer's before
-// all was checked, and the giver's deleter is called last.
+// A tensor as large as the buffer becomes the buffer's memory, and the buffer's
+// deleter calls the tensor's. Any other tensor is copied. All checks come
+// first, and the tensor's deleter is called last.
 #include <inttypes.h>
 #include <string.h>
 
@@ -10,26 +10,26 @@
 #include "base/status.h"
 #include "model/exchange.h"
 
-// What was given, of either form.
-typedef struct gift {
+// An imported tensor, of either form.
+typedef struct imported {
   tarn_dlpack_managed *plain;
   tarn_dlpack_versioned *versioned;
-} gift;
+} imported;
 
-static void release(const gift *given) {
-  tarn_dlpack_release(given->plain);
-  tarn_dlpack_release_versioned(given->versioned);
+static void release(const imported *source) {
+  tarn_dlpack_release(source->plain);
+  tarn_dlpack_release_versioned(source->versioned);
 }
 
 static void release_kept(void *context, tarn_place place, tarn_addr address,
                          size_t size) {
-  gift *kept = context;
-  gift given = *kept;
+  imported *kept = context;
+  imported source = *kept;
   (void)place;
   (void)address;
   (void)size;
   tarn__host_free(kept, sizeof *kept);
-  release(&given);
+  release(&source);
 }
 
 // --- checks ------------------------------------------------------------------
@@ -78,7 +78,7 @@ static tarn_status refuse_device(const tarn_model *model, const char *name) {
                     name, model->name);
 }
 
-// Memory that the host can touch as its own is the host's, whoever pinned it.
+// Pinned memory is the host's, on whichever device it is pinned.
 static tarn_status find_place(const tarn_model *model,
                               tarn_dlpack_device device, tarn_place *out) {
   char name[32];
@@ -99,13 +99,13 @@ static tarn_status find_place(const tarn_model *model,
   return refuse_device(model, name);
 }
 
-// --- taking ------------------------------------------------------------------
+// --- importing ---
 
 static tarn_status wrap(tarn_synced *buffer, tarn_place place,
-                        const tarn_dlpack_view *view, const gift *given) {
-  gift *kept = tarn__host_alloc(sizeof *kept);
+                        const tarn_dlpack_view *view, const imported *source) {
+  imported *kept = tarn__host_alloc(sizeof *kept);
   if (kept == NULL) return TARN_E_NOMEM;
-  *kept = *given;
+  *kept = *source;
   bool is_read_only = (view->flags & TARN_DLPACK_READ_ONLY) != 0;
   const tarn_wrap_options options = {
       .struct_size = sizeof options,
@@ -129,7 +129,7 @@ static tarn_status copy_bytes(const tarn_access *access, tarn_place place,
 }
 
 static tarn_status copy(tarn_synced *buffer, tarn_place place,
-                        const tarn_dlpack_view *view, const gift *given) {
+                        const tarn_dlpack_view *view, const imported *source) {
   tarn_access access;
   tarn_status status = tarn_synced_begin(buffer, 0, view->size, place,
                                          TARN_WRITE_DISCARD, NULL, &access);
@@ -137,7 +137,7 @@ static tarn_status copy(tarn_synced *buffer, tarn_place place,
   status = copy_bytes(&access, place, view);
   if (status == TARN_OK) status = tarn_synced_end(&access);
   if (status == TARN_OK) {
-    release(given);
+    release(source);
     return TARN_OK;
   }
   tarn__failure failure = tarn__failure_of(status);
@@ -145,14 +145,16 @@ static tarn_status copy(tarn_synced *buffer, tarn_place place,
   return tarn__failure_tell(&failure);
 }
 
-// Elements that are not where elements may be cannot be used there.
+// A view of another size, or whose address is not a multiple of its element
+// size, cannot be used in place.
 static bool is_usable(const tarn_synced *buffer, const tarn_dlpack_view *view) {
   return view->size == tarn_synced_size(buffer) && view->size > 0 &&
          view->address % tarn_dtype_size(view->dtype) == 0;
 }
 
-static tarn_status take(tarn_tensor *tensor, tarn_part part,
-                        const tarn_dlpack_view *view, const gift *given) {
+static tarn_status import(tarn_tensor *tensor, tarn_part part,
+                          const tarn_dlpack_view *view,
+                          const imported *source) {
   tarn__model_tensor *root = tarn__tensor_root(tensor);
   tarn_synced *buffer = tarn__tensor_buffer(&root->shown, part);
   tarn_place place;
@@ -163,25 +165,25 @@ static tarn_status take(tarn_tensor *tensor, tarn_part part,
     status = find_place(tensor->model, view->device, &place);
   }
   if (status != TARN_OK) return status;
-  if (is_usable(buffer, view)) return wrap(buffer, place, view, given);
-  return copy(buffer, place, view, given);
+  if (is_usable(buffer, view)) return wrap(buffer, place, view, source);
+  return copy(buffer, place, view, source);
 }
 
 tarn_status tarn_tensor_from_dlpack(tarn_tensor *tensor, tarn_part part,
                                     tarn_dlpack_managed *managed) {
   tarn_dlpack_view view;
-  const gift given = {.plain = managed};
+  const imported source = {.plain = managed};
   tarn_status status = tarn__exchange_check(tensor, part);
   if (status == TARN_OK) status = tarn_dlpack_check(managed, &view);
-  return status == TARN_OK ? take(tensor, part, &view, &given) : status;
+  return status == TARN_OK ? import(tensor, part, &view, &source) : status;
 }
 
 tarn_status tarn_tensor_from_dlpack_versioned(tarn_tensor *tensor,
                                               tarn_part part,
                                               tarn_dlpack_versioned *managed) {
   tarn_dlpack_view view;
-  const gift given = {.versioned = managed};
+  const imported source = {.versioned = managed};
   tarn_status status = tarn__exchange_check(tensor, part);
   if (status == TARN_OK) status = tarn_dlpack_check_versioned(managed, &view);
-  return status == TARN_OK ? take(tensor, part, &view, &given) : status;
+  return status == TARN_OK ? import(tensor, part, &view, &source) : status;
 }

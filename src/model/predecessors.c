@@ -1,6 +1,5 @@
-// Which slots begin and end in which order, and which have bytes in common:
-// found once, when a net is placed, so that entering a step looks up and no
-// more.
+// The order in which slots end, and which slots have bytes in common. Both are
+// found once, when a model is placed, so that entering a step only looks up.
 #include <stdlib.h>
 
 #include "base/hostmem.h"
@@ -37,8 +36,8 @@ static bool meet(const tarn__model_slot *a, const tarn__model_slot *b) {
 
 // Counts the pairs, and with |out| writes them. All with all: a net has a few
 // hundred slots, and this is done once.
-static size_t find_formers(const tarn__model_slots *slots, size_t *starts,
-                           size_t *out) {
+static size_t find_predecessors(const tarn__model_slots *slots, size_t *starts,
+                                size_t *out) {
   size_t found = 0;
   size_t count = slots->slots.count;
   for (size_t i = 0; i < count; i++) {
@@ -56,20 +55,23 @@ static size_t find_formers(const tarn__model_slots *slots, size_t *starts,
 
 tarn_status tarn__placed_order(tarn__model_placed *placed) {
   size_t count = placed->slots->slots.count;
-  size_t pairs = find_formers(placed->slots, NULL, NULL);
+  size_t pairs = find_predecessors(placed->slots, NULL, NULL);
   placed->by_last = tarn__host_array(count, sizeof(size_t));
   placed->active = tarn__host_array(count, sizeof(bool));
-  placed->former_starts = tarn__host_array(count + 1, sizeof(size_t));
-  placed->formers = tarn__host_array(pairs, sizeof(size_t));
+  placed->predecessor_starts = tarn__host_array(count + 1, sizeof(size_t));
+  placed->predecessors = tarn__host_array(pairs, sizeof(size_t));
   bool has_all = placed->by_last != NULL && placed->active != NULL &&
-                 placed->former_starts != NULL && placed->formers != NULL;
+                 placed->predecessor_starts != NULL &&
+                 placed->predecessors != NULL;
   if (has_all) {
-    find_formers(placed->slots, placed->former_starts, placed->formers);
+    find_predecessors(placed->slots, placed->predecessor_starts,
+                      placed->predecessors);
     if (order_by_last(placed) == TARN_OK) return TARN_OK;
   }
-  if (placed->formers != NULL) {  // freed by the count that stands at the end
-    tarn__host_free_array(placed->formers, pairs, sizeof(size_t));
-    placed->formers = NULL;
+  // |predecessor_starts| may not be there to tell its length.
+  if (placed->predecessors != NULL) {
+    tarn__host_free_array(placed->predecessors, pairs, sizeof(size_t));
+    placed->predecessors = NULL;
   }
   tarn__placed_free_order(placed);
   return TARN_E_NOMEM;
@@ -77,13 +79,13 @@ tarn_status tarn__placed_order(tarn__model_placed *placed) {
 
 void tarn__placed_free_order(tarn__model_placed *placed) {
   size_t count = placed->slots->slots.count;
-  if (placed->formers != NULL) {
-    tarn__host_free_array(placed->formers, placed->former_starts[count],
-                          sizeof(size_t));
+  if (placed->predecessors != NULL) {
+    tarn__host_free_array(placed->predecessors,
+                          placed->predecessor_starts[count], sizeof(size_t));
   }
-  tarn__host_free_array(placed->former_starts, count + 1, sizeof(size_t));
+  tarn__host_free_array(placed->predecessor_starts, count + 1, sizeof(size_t));
   tarn__host_free_array(placed->active, count, sizeof(bool));
   tarn__host_free_array(placed->by_last, count, sizeof(size_t));
-  placed->formers = placed->former_starts = placed->by_last = NULL;
+  placed->predecessors = placed->predecessor_starts = placed->by_last = NULL;
   placed->active = NULL;
 }

@@ -1,6 +1,6 @@
-// Tensors of a model to other libraries, by DLPack.
+// Export: a model's tensor goes to another library, by DLPack.
 //
-// What is given is held by a loan: a view, which keeps the bytes, with an open
+// A loan holds an exported tensor: a view, which keeps the bytes, and an open
 // access, which keeps others from writing them.
 
 #include "base/hostmem.h"
@@ -25,7 +25,7 @@ tarn_status tarn__exchange_check(const tarn_tensor *tensor, tarn_part part) {
                     tarn__part_name(part), tensor->name);
 }
 
-// --- giving ------------------------------------------------------------------
+// --- exporting ---
 
 typedef struct loan {
   size_t size;  // of this block
@@ -46,7 +46,7 @@ static loan *make_loan(const tarn_tensor *tensor) {
   return made;
 }
 
-// To end the access also undoes it, as long as nobody has written.
+// Ending an access without a write changes nothing.
 static tarn_status close_loan(loan *lent) {
   tarn_status status = TARN_OK;
   if (lent->access.buffer != NULL) status = tarn_synced_end(&lent->access);
@@ -70,7 +70,7 @@ static tarn_status open_loan(loan *lent, tarn_tensor *tensor, tarn_part part,
                            &lent->access);
 }
 
-static tarn_status check_giving(const tarn_tensor *tensor, tarn_part part,
+static tarn_status check_export(const tarn_tensor *tensor, tarn_part part,
                                 tarn_place place, uint32_t mode) {
   tarn_dlpack_device device;
   tarn_status status = tarn__exchange_check(tensor, part);
@@ -89,11 +89,12 @@ static tarn_status check_giving(const tarn_tensor *tensor, tarn_part part,
   return tarn_dlpack_from_place(place, &device);
 }
 
-// Lends the part, and says what it is.
-static tarn_status lend(tarn_tensor *tensor, tarn_part part, tarn_place place,
-                        uint32_t mode, tarn_dlpack_source *out_source) {
+// Opens a loan for the part and describes it in |*out_source|.
+static tarn_status fill_source(tarn_tensor *tensor, tarn_part part,
+                               tarn_place place, uint32_t mode,
+                               tarn_dlpack_source *out_source) {
   *out_source = (tarn_dlpack_source){.struct_size = sizeof *out_source};
-  tarn_status status = check_giving(tensor, part, place, mode);
+  tarn_status status = check_export(tensor, part, place, mode);
   if (status != TARN_OK) return status;
   loan *lent = make_loan(tensor);
   if (lent == NULL) return TARN_E_NOMEM;
@@ -114,9 +115,9 @@ static tarn_status lend(tarn_tensor *tensor, tarn_part part, tarn_place place,
   return TARN_OK;
 }
 
-// With the text of what failed.
-static tarn_status take_back(const tarn_dlpack_source *source,
-                             tarn_status status) {
+// Closes the loan of a failed export, and keeps the error's text.
+static tarn_status close_on_failure(const tarn_dlpack_source *source,
+                                    tarn_status status) {
   if (status == TARN_OK) return status;
   tarn__failure failure = tarn__failure_of(status);
   (void)close_loan(source->owner);
@@ -129,9 +130,9 @@ tarn_status tarn_tensor_to_dlpack(tarn_tensor *tensor, tarn_part part,
   tarn_dlpack_source source;
   if (out_managed == NULL) return tarn__fail(TARN_E_INVALID, "dlpack: NULL");
   *out_managed = NULL;
-  tarn_status status = lend(tensor, part, place, mode, &source);
+  tarn_status status = fill_source(tensor, part, place, mode, &source);
   if (status != TARN_OK) return status;
-  return take_back(&source, tarn_dlpack_export(&source, out_managed));
+  return close_on_failure(&source, tarn_dlpack_export(&source, out_managed));
 }
 
 tarn_status tarn_tensor_to_dlpack_versioned(
@@ -140,8 +141,9 @@ tarn_status tarn_tensor_to_dlpack_versioned(
   tarn_dlpack_source source;
   if (out_managed == NULL) return tarn__fail(TARN_E_INVALID, "dlpack: NULL");
   *out_managed = NULL;
-  tarn_status status = lend(tensor, part, place, mode, &source);
+  tarn_status status = fill_source(tensor, part, place, mode, &source);
   if (status != TARN_OK) return status;
   if (mode == TARN_READ) source.flags = TARN_DLPACK_READ_ONLY;
-  return take_back(&source, tarn_dlpack_export_versioned(&source, out_managed));
+  return close_on_failure(&source,
+                          tarn_dlpack_export_versioned(&source, out_managed));
 }

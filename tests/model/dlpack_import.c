@@ -51,7 +51,7 @@ static foreign *make_foreign(int which, const tarn_tensor *tensor,
   return f;
 }
 
-START_TEST(a_parameter_lies_in_what_was_taken) {
+START_TEST(a_parameter_lies_in_an_import) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   size_t before = live_at(TARN_HOST);
   for (size_t i = 0; i < COUNT; i++) {
@@ -112,7 +112,7 @@ START_TEST(what_is_read_only_is_not_written) {
 }
 END_TEST
 
-START_TEST(diffs_and_states_are_taken) {
+START_TEST(diffs_and_states_are_imported) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   foreign *a = make_foreign(0, n.param[0], 3);
   foreign *b = make_foreign(1, n.state, 4);
@@ -170,17 +170,18 @@ START_TEST(odd_addresses_are_copied) {
 END_TEST
 
 // From model to model, without a copy; they may end in any order.
-START_TEST(a_model_takes_from_a_model) {
+START_TEST(a_model_imports_from_a_model) {
   for (int first = 0; first < 2; first++) {
-    tarn_dlpack_versioned *given = NULL;
+    tarn_dlpack_versioned *exported = NULL;
     net a = new_net(TARN_INFER, TARN_HOST);
     net b = new_net(TARN_INFER, TARN_HOST);
     size_t before = live_at(TARN_HOST);
     fill_tensor(a.param[4], 3, TARN_HOST);
     size_t once = live_at(TARN_HOST);
     assert_ok(tarn_tensor_to_dlpack_versioned(a.param[4], TARN_DATA, TARN_HOST,
-                                              TARN_READ, &given));
-    assert_ok(tarn_tensor_from_dlpack_versioned(b.param[4], TARN_DATA, given));
+                                              TARN_READ, &exported));
+    assert_ok(
+        tarn_tensor_from_dlpack_versioned(b.param[4], TARN_DATA, exported));
     ck_assert(tensor_has(b.param[4], 3, TARN_HOST));
     ck_assert_uint_eq(live_at(TARN_HOST), once);
     assert_ok(tarn_model_destroy(first == 0 ? a.model : b.model));
@@ -193,8 +194,8 @@ START_TEST(a_model_takes_from_a_model) {
 END_TEST
 
 // Refused, and still the caller's.
-static void assert_not_taken(tarn_tensor *tensor, tarn_part part, foreign *f,
-                             tarn_status status, const char *text) {
+static void assert_not_imported(tarn_tensor *tensor, tarn_part part, foreign *f,
+                                tarn_status status, const char *text) {
   assert_status(tarn_tensor_from_dlpack(tensor, part, &f->plain), status);
   assert_error_says(text);
   f->versioned.tensor = f->plain.tensor;
@@ -210,36 +211,36 @@ START_TEST(what_does_not_fit_is_refused) {
   tarn_tensor *w = n.param[0];
   foreign *f = make_foreign(0, w, 3);
   f->plain.tensor.dtype.code = TARN_DLPACK_INT;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_INVALID,
-                   "elements of i32 for 'fc.weight' of f32");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_INVALID,
+                      "elements of i32 for 'fc.weight' of f32");
   f = make_foreign(0, w, 3);
   f->plain.tensor.ndim = 1;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_INVALID,
-                   "1 dimensions for 'fc.weight' of 2");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_INVALID,
+                      "1 dimensions for 'fc.weight' of 2");
   f = make_foreign(0, w, 3);
   f->dims[1] = 8;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_INVALID,
-                   "dimension 1 is 8, but that of 'fc.weight' is 7");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_INVALID,
+                      "dimension 1 is 8, but that of 'fc.weight' is 7");
   f->dims[1] = -7;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_INVALID, "dimension 1 is -7");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_INVALID, "dimension 1 is -7");
   f = make_foreign(0, w, 3);
   f->plain.tensor.strides = f->strides;
   f->strides[0] = 1;
   f->strides[1] = 5;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_UNSUPPORTED, "not compact");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_UNSUPPORTED, "not compact");
   f = make_foreign(0, w, 3);
   f->plain.tensor.data = NULL;
-  assert_not_taken(w, TARN_DATA, f, TARN_E_INVALID, "140 bytes at NULL");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_INVALID, "140 bytes at NULL");
   f = make_foreign(0, w, 3);
   f->plain.tensor.device = (tarn_dlpack_device){TARN_DLPACK_CUDA, 1};
-  assert_not_taken(w, TARN_DATA, f, TARN_E_UNSUPPORTED,
-                   "memory of cuda:1, where small net is neither at home");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_UNSUPPORTED,
+                      "memory of cuda:1, where small net is neither at home");
   f->plain.tensor.device = (tarn_dlpack_device){4, 0};
-  assert_not_taken(w, TARN_DATA, f, TARN_E_UNSUPPORTED, "type 4");
+  assert_not_imported(w, TARN_DATA, f, TARN_E_UNSUPPORTED, "type 4");
   f = make_foreign(0, n.fed, 3);
   f->dims[0] = BATCH - 1;
-  assert_not_taken(n.fed, TARN_DATA, f, TARN_E_INVALID,
-                   "dimension 0 is 3, but that of 'x' is 4");
+  assert_not_imported(n.fed, TARN_DATA, f, TARN_E_INVALID,
+                      "dimension 0 is 3, but that of 'x' is 4");
   assert_status(tarn_tensor_from_dlpack(w, TARN_DATA, NULL), TARN_E_INVALID);
   assert_status(tarn_tensor_from_dlpack_versioned(w, TARN_DATA, NULL),
                 TARN_E_INVALID);
@@ -248,7 +249,7 @@ START_TEST(what_does_not_fit_is_refused) {
 }
 END_TEST
 
-START_TEST(what_cannot_be_taken_now) {
+START_TEST(what_cannot_be_imported_now) {
   tarn_access a;
   tarn_tensor *input = NULL;
   tarn_tensor orphan = {.name = "orphan"};
@@ -256,15 +257,15 @@ START_TEST(what_cannot_be_taken_now) {
   describe(&n);
   assert_ok(tarn_model_add_input(n.model, "y.in", n.out, &input));
   foreign *f = make_foreign(0, n.param[0], 3);
-  assert_not_taken(n.param[0], TARN_DATA, f, TARN_E_STATE,
-                   "the data of 'fc.weight' is not placed");
+  assert_not_imported(n.param[0], TARN_DATA, f, TARN_E_STATE,
+                      "the data of 'fc.weight' is not placed");
   assert_ok(tarn_model_plan(n.model, NULL));
   assert_ok(tarn_model_place(n.model));
-  assert_not_taken(&orphan, TARN_DATA, f, TARN_E_INVALID, "no tensor");
-  assert_not_taken(n.param[0], (tarn_part)2, f, TARN_E_INVALID, "no part 2");
+  assert_not_imported(&orphan, TARN_DATA, f, TARN_E_INVALID, "no tensor");
+  assert_not_imported(n.param[0], (tarn_part)2, f, TARN_E_INVALID, "no part 2");
   assert_ok(tarn_synced_begin(n.param[0]->data, 0, 4, TARN_HOST, TARN_READ,
                               NULL, &a));
-  assert_not_taken(n.param[0], TARN_DATA, f, TARN_E_STATE, "fc.weight");
+  assert_not_imported(n.param[0], TARN_DATA, f, TARN_E_STATE, "fc.weight");
   assert_ok(tarn_synced_end(&a));
   f->versioned.version.major = 2;
   assert_status(
@@ -272,16 +273,16 @@ START_TEST(what_cannot_be_taken_now) {
       TARN_E_UNSUPPORTED);
   ck_assert_uint_eq(f->deleted, 0);
   f = make_foreign(0, n.out, 3);
-  assert_not_taken(n.out, TARN_DATA, f, TARN_E_STATE,
-                   "the data of 'y' is planned");
-  assert_not_taken(input, TARN_DATA, f, TARN_E_STATE,
-                   "the data of 'y' is planned");
+  assert_not_imported(n.out, TARN_DATA, f, TARN_E_STATE,
+                      "the data of 'y' is planned");
+  assert_not_imported(input, TARN_DATA, f, TARN_E_STATE,
+                      "the data of 'y' is planned");
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(f->deleted, 0);
 }
 END_TEST
 
-static void take_scenario(void *context) {
+static void import_scenario(void *context) {
   const net *n = context;
   foreign *f = make_foreign(0, n->param[0], 3);
   tarn_status status =
@@ -296,11 +297,11 @@ static void take_scenario(void *context) {
   fill_tensor(n->param[0], 1, TARN_HOST);
 }
 
-START_TEST(any_allocation_of_taking_may_fail) {
+START_TEST(any_allocation_of_an_import_may_fail) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
-  take_scenario(&n);  // books that stay
-  ck_assert_uint_ge(faults_sweep(take_scenario, &n), 2);
+  import_scenario(&n);  // statistics that stay
+  ck_assert_uint_ge(faults_sweep(import_scenario, &n), 2);
   assert_ok(tarn_model_destroy(n.model));
 }
 END_TEST
@@ -308,7 +309,7 @@ END_TEST
 // --- memory of a device ----------------------------------------------------
 
 START_TEST(memory_of_a_device) {
-  tarn_dlpack_managed *given = NULL;
+  tarn_dlpack_managed *exported = NULL;
   tarn_device *cuda = NULL;
   tarn_addr address = 0;
   fake.type = "cuda";
@@ -324,11 +325,11 @@ START_TEST(memory_of_a_device) {
   assert_ok(tarn_tensor_from_dlpack(n.param[0], TARN_DATA, &f->plain));
   ck_assert(tensor_has(n.param[0], 3, TARN_HOST));
   assert_ok(
-      tarn_tensor_to_dlpack(n.param[0], TARN_DATA, home, TARN_READ, &given));
-  ck_assert_ptr_eq(given->tensor.data, f->plain.tensor.data);
-  ck_assert_int_eq(given->tensor.device.type, TARN_DLPACK_CUDA);
-  ck_assert_int_eq(given->tensor.device.id, 1);
-  tarn_dlpack_release(given);
+      tarn_tensor_to_dlpack(n.param[0], TARN_DATA, home, TARN_READ, &exported));
+  ck_assert_ptr_eq(exported->tensor.data, f->plain.tensor.data);
+  ck_assert_int_eq(exported->tensor.device.type, TARN_DLPACK_CUDA);
+  ck_assert_int_eq(exported->tensor.device.id, 1);
+  tarn_dlpack_release(exported);
   assert_ok(tarn_model_set_batch(n.model, 1));  // 12 bytes, copied there
   foreign *part = make_foreign(1, n.fed, 4);
   assert_ok(tarn_copy_h2d(cuda, address + 144, part->bytes, 12, NULL));
@@ -340,11 +341,11 @@ START_TEST(memory_of_a_device) {
   part = make_foreign(1, n.fed, 5);
   part->plain.tensor.data = (void *)(uintptr_t)(address + 144);
   part->plain.tensor.device = (tarn_dlpack_device){TARN_DLPACK_CUDA, 0};
-  assert_not_taken(n.fed, TARN_DATA, part, TARN_E_UNSUPPORTED,
-                   "memory of cuda:0");
+  assert_not_imported(n.fed, TARN_DATA, part, TARN_E_UNSUPPORTED,
+                      "memory of cuda:0");
   part->plain.tensor.device = (tarn_dlpack_device){TARN_DLPACK_CUDA, 1};
   fake.copy_answer = C_ERROR;
-  assert_not_taken(n.fed, TARN_DATA, part, TARN_E_DEVICE, "");
+  assert_not_imported(n.fed, TARN_DATA, part, TARN_E_DEVICE, "");
   fake.copy_answer = C_SUCCESS;
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(f->deleted, 1);
@@ -356,17 +357,18 @@ END_TEST
 int main(void) {
   faults_install();
   const TTest *const tests[] = {
-      a_parameter_lies_in_what_was_taken,
+      a_parameter_lies_in_an_import,
       the_deleter_is_called_once,
       what_is_read_only_is_not_written,
-      diffs_and_states_are_taken,
+      diffs_and_states_are_imported,
       a_batch_is_fed,
       odd_addresses_are_copied,
-      a_model_takes_from_a_model,
+      a_model_imports_from_a_model,
       what_does_not_fit_is_refused,
-      what_cannot_be_taken_now,
-      any_allocation_of_taking_may_fail,
+      what_cannot_be_imported_now,
+      any_allocation_of_an_import_may_fail,
       memory_of_a_device,
   };
-  return run_with_folder("model_taking", tests, sizeof tests / sizeof *tests);
+  return run_with_folder("model_dlpack_import", tests,
+                         sizeof tests / sizeof *tests);
 }
