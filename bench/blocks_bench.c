@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kit/tool.h"
 #include "probe.h"
-#include "tool/tool.h"
 
 enum { CALLS = 1000, LEAST = 256, SPAN = 1792, ASKED = 64 * 1024 };
 

@@ -10,8 +10,8 @@
 #ifndef TARN_BENCH_BLOCKS_BENCH_H_
 #define TARN_BENCH_BLOCKS_BENCH_H_
 
-#include "child.h"
-#include "tool/stopwatch.h"
+#include "kit/child.h"
+#include "kit/stopwatch.h"
 
 typedef enum blocks_bench_way {
   BLOCKS_BENCH_PLACE,

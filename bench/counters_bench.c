@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kit/tool.h"
 #include "probe.h"
-#include "tool/tool.h"
 
 enum { SIZE = 4096, PAIRS = 1000, WARMING = 32 };
 

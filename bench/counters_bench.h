@@ -9,8 +9,8 @@
 #ifndef TARN_BENCH_COUNTERS_BENCH_H_
 #define TARN_BENCH_COUNTERS_BENCH_H_
 
-#include "child.h"
-#include "tool/stopwatch.h"
+#include "kit/child.h"
+#include "kit/stopwatch.h"
 
 enum { COUNTERS_BENCH_ROWS = 7 };
 

@@ -5,8 +5,8 @@
 #define TARN_BENCH_COURSE_H_
 
 #include "crossing.h"
+#include "kit/tool.h"
 #include "peers.h"
-#include "tool/tool.h"
 
 #define COURSE_INLINE static inline __attribute__((always_inline))
 

@@ -6,7 +6,7 @@
 #ifndef TARN_BENCH_DEVICE_BENCH_H_
 #define TARN_BENCH_DEVICE_BENCH_H_
 
-#include "child.h"
+#include "kit/child.h"
 #include "probe.h"
 
 enum { DEVICE_BENCH_FIGURES = 19, DEVICE_BENCH_NAME_SIZE = 64 };

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kit/stopwatch.h"
 #include "probe.h"
-#include "tool/stopwatch.h"
 
 enum { ROUNDS = 101, NAME_SIZE = 64 };
 

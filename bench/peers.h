@@ -14,8 +14,8 @@
 #ifndef TARN_BENCH_PEERS_H_
 #define TARN_BENCH_PEERS_H_
 
-#include "tool/requests.h"
-#include "tool/stopwatch.h"
+#include "kit/requests.h"
+#include "kit/stopwatch.h"
 
 enum { PEER_TEXT_SIZE = 256 };
 

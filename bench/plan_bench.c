@@ -9,10 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kit/tool.h"
 #include "plan_models.h"
 #include "plan_peer.h"
 #include "plan_sums.h"
-#include "tool/tool.h"
 
 enum { PATH_SIZE = 4096 };
 

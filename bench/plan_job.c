@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "memory.h"
+#include "kit/memory.h"
 #include "plan_models.h"
 #include "tarn/plan_csv.h"
 

@@ -7,7 +7,7 @@
 #ifndef TARN_BENCH_PLAN_JOB_H_
 #define TARN_BENCH_PLAN_JOB_H_
 
-#include "child.h"
+#include "kit/child.h"
 #include "plan_packings.h"
 
 // Too soon for anybody to wait: a plan should be good by then.

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tool/tool.h"
+#include "kit/tool.h"
 
 enum { UNIT = 1024, UNITS = PLAN_PACKING_HEIGHT / UNIT };
 

@@ -9,7 +9,7 @@
 #ifndef TARN_BENCH_PLAN_PEER_H_
 #define TARN_BENCH_PLAN_PEER_H_
 
-#include "child.h"
+#include "kit/child.h"
 #include "tarn/plan.h"
 
 typedef struct plan_peer {

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "course.h"
-#include "memory.h"
+#include "kit/memory.h"
 #include "pool_passes.h"
 #include "probe.h"
 

@@ -24,9 +24,9 @@
 #ifndef TARN_BENCH_POOL_BENCH_H_
 #define TARN_BENCH_POOL_BENCH_H_
 
-#include "child.h"
-#include "tool/requests.h"
-#include "tool/stopwatch.h"
+#include "kit/child.h"
+#include "kit/requests.h"
+#include "kit/stopwatch.h"
 
 typedef struct pool_bench {
   const tarn_trace *trace;       // which frees all that it allocates

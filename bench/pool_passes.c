@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "memory.h"
+#include "kit/memory.h"
 #include "probe.h"
 
 enum {

@@ -8,8 +8,8 @@
 #ifndef TARN_BENCH_PROBE_H_
 #define TARN_BENCH_PROBE_H_
 
+#include "kit/stopwatch.h"
 #include "tarn/tarn.h"
-#include "tool/stopwatch.h"
 
 enum { PROBE_TEXT_SIZE = 128 };
 

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kit/tool.h"
 #include "probe.h"
 #include "tarn/tarn.h"
-#include "tool/tool.h"
 
 enum { KILLS = 10 };
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kit/stopwatch.h"
 #include "probe.h"
 #include "synced_figures.h"
-#include "tool/stopwatch.h"
 
 enum {
   SIZE = 1 << 20,

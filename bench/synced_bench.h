@@ -5,7 +5,7 @@
 #ifndef TARN_BENCH_SYNCED_BENCH_H_
 #define TARN_BENCH_SYNCED_BENCH_H_
 
-#include "child.h"
+#include "kit/child.h"
 #include "tarn/tarn.h"
 
 enum {

@@ -18,9 +18,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kit/stopwatch.h"
 #include "probe.h"
 #include "synced_figures.h"
-#include "tool/stopwatch.h"
 
 enum {
   IMAGE = 3 * 224 * 224 * 4,  // bytes of floats

@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/stopwatch.h"
+#include "kit/tool.h"
 #include "probe.h"
 #include "synced_figures.h"
-#include "tool/stopwatch.h"
-#include "tool/tool.h"
 
 enum {
   ROW = 512,   // bytes: 128 floats

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tool/tool.h"
+#include "kit/tool.h"
 #include "whole_scene.h"
 
 // Longer than any op takes on a machine that does other things as well, and

@@ -18,7 +18,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tool/stopwatch.h"
+#include "kit/stopwatch.h"
 #include "whole_indices.h"
 
 // As whole_bench.h has it.

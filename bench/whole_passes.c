@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/tool.h"
 #include "probe.h"
-#include "tool/tool.h"
 #include "whole_scene.h"
 
 // By turns, as here.

@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tool/tool.h"
+#include "kit/tool.h"
 #include "whole_scene.h"
 
 enum { WORD_SIZE = 32, LINE_SIZE = 256, END_MS = 10000 };

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kit/tool.h"
 #include "probe.h"
-#include "tool/tool.h"
 #include "whole_indices.h"
 #include "whole_scene.h"
 

@@ -2,7 +2,7 @@
 // same moment. The time is that of the last rank to be done.
 #include <string.h>
 
-#include "tool/stopwatch.h"
+#include "kit/stopwatch.h"
 #include "whole_indices.h"
 #include "whole_scene.h"
 

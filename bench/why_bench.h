@@ -6,7 +6,7 @@
 #ifndef TARN_BENCH_WHY_BENCH_H_
 #define TARN_BENCH_WHY_BENCH_H_
 
-#include "child.h"
+#include "kit/child.h"
 #include "why_trace.h"
 
 typedef struct why_bench {

@@ -2,7 +2,7 @@
 #ifndef TARN_TOOL_BENCH_H_
 #define TARN_TOOL_BENCH_H_
 
-#include "tool.h"
+#include "kit/tool.h"
 
 extern const tool_verb bench_of_blocks;
 extern const tool_verb bench_of_counters;

@@ -5,9 +5,9 @@
 #include "bench.h"
 #include "bench/blocks_bench.h"
 #include "bench/machine.h"
-#include "json.h"
-#include "options.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/table.h"
 
 static const char help[] =
     "usage: tarn bench blocks [OPTION]...\n"

@@ -11,7 +11,7 @@
 #include "bench/machine.h"
 #include "bench_counters_report.h"
 #include "bench_each.h"
-#include "options.h"
+#include "kit/options.h"
 
 static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "json.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/table.h"
 
 static const table_column columns[] = {
     {"pool", "pool", false},

@@ -4,7 +4,7 @@
 #define TARN_TOOL_BENCH_COUNTERS_REPORT_H_
 
 #include "bench/counters_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // Writes the results of all |pools| to stdout. JSON: one object.
 void bench_counters_report_write(const counters_bench_result *results,

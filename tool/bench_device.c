@@ -10,7 +10,7 @@
 #include "bench/machine.h"
 #include "bench_device_report.h"
 #include "bench_each.h"
-#include "options.h"
+#include "kit/options.h"
 
 static const char help[] =
     "usage: tarn bench device [OPTION]...\n"

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "json.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/table.h"
 
 // What is shown of a figure; a device has those that |r->is_there|.
 typedef struct row {

@@ -4,7 +4,7 @@
 #define TARN_TOOL_BENCH_DEVICE_REPORT_H_
 
 #include "bench/device_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // Writes all of them to stdout. JSON: one object.
 void bench_device_report_write(const device_bench_result *results, size_t count,

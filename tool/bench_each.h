@@ -3,8 +3,8 @@
 #ifndef TARN_TOOL_BENCH_EACH_H_
 #define TARN_TOOL_BENCH_EACH_H_
 
-#include "bench/child.h"
-#include "options.h"
+#include "kit/child.h"
+#include "kit/options.h"
 
 // Whether the thing at |index| can be measured; if not, why.
 typedef bool bench_try_fn(const void *command, size_t index,

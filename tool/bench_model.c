@@ -9,9 +9,9 @@
 #include "bench/machine.h"
 #include "bench/model_lookup.h"
 #include "bench/model_nets.h"
-#include "json.h"
-#include "options.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/table.h"
 
 static const char help[] =
     "usage: tarn bench model [OPTION]... [NET]...\n"

@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench_plan_report.h"
-#include "options.h"
+#include "kit/options.h"
 
 static const char help[] =
     "usage: tarn bench plan [OPTION]... [DIR]\n"

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "json.h"
-#include "table.h"
-#include "text.h"
+#include "kit/json.h"
+#include "kit/table.h"
+#include "kit/text.h"
 
 static const table_column row_columns[] = {
     {"part", "part", false},

@@ -3,7 +3,7 @@
 #define TARN_TOOL_BENCH_PLAN_REPORT_H_
 
 #include "bench/plan_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 void bench_plan_report(const plan_bench_result *result, const char *machine,
                        options_output output);

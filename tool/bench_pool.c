@@ -9,11 +9,11 @@
 
 #include "bench.h"
 #include "bench/machine.h"
-#include "bench/memory.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
-#include "options.h"
+#include "kit/memory.h"
+#include "kit/options.h"
 
 static const char help[] =
     "usage: tarn bench pool [OPTION]...\n"

@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
+#include "kit/json.h"
+#include "kit/table.h"
 #include "report.h"
-#include "table.h"
 
 // pair_ns over that of the bare free list of the same run; NaN if that has
 // none, and where blocks are touched: it does not take any of that time.

@@ -4,7 +4,7 @@
 #define TARN_TOOL_BENCH_POOL_REPORT_H_
 
 #include "bench/pool_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // One workload and what each allocator took for it.
 typedef struct bench_pool_report {

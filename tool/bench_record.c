@@ -8,8 +8,8 @@
 #include "bench/machine.h"
 #include "bench/record_bench.h"
 #include "bench_record_report.h"
+#include "kit/options.h"
 #include "launch.h"
-#include "options.h"
 
 static const char help[] =
     "usage: tarn bench record [OPTION]...\n"

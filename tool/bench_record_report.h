@@ -4,7 +4,7 @@
 #define TARN_TOOL_BENCH_RECORD_REPORT_H_
 
 #include "bench/record_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // Writes the result to stdout. JSON: one object.
 void bench_record_report_write(const record_bench_result *result,

@@ -8,7 +8,7 @@
 #include "bench/machine.h"
 #include "bench_each.h"
 #include "bench_synced_report.h"
-#include "options.h"
+#include "kit/options.h"
 
 static const char help[] =
     "usage: tarn bench synced [OPTION]...\n"

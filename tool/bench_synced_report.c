@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/table.h"
 
 static const table_column columns[] = {
     {"figure", "name", false}, {"device", "device", false},

@@ -3,7 +3,7 @@
 #define TARN_TOOL_BENCH_SYNCED_REPORT_H_
 
 #include "bench/synced_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // Writes all of them to stdout; |machine| stands in each form but JSON, which
 // is one object of results alone.

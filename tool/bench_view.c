@@ -12,10 +12,10 @@
 #include "bench/browser.h"
 #include "bench/machine.h"
 #include "bench/view_trace.h"
-#include "json.h"
-#include "options.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/table.h"
 #include "outfile.h"
-#include "table.h"
 #include "view.h"
 
 static const char help[] =

@@ -6,12 +6,12 @@
 
 #include "bench.h"
 #include "bench/machine.h"
-#include "bench/memory.h"
 #include "bench_each.h"
 #include "bench_whole_report.h"
-#include "format.h"
+#include "kit/format.h"
+#include "kit/memory.h"
+#include "kit/options.h"
 #include "launch.h"
-#include "options.h"
 
 static const char help[] =
     "usage: tarn bench whole [OPTION]...\n"

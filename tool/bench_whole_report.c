@@ -5,9 +5,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "format.h"
-#include "json.h"
-#include "table.h"
+#include "kit/format.h"
+#include "kit/json.h"
+#include "kit/table.h"
 
 static const table_column figure_columns[] = {
     {"device", "device", false},     {"type", "type", false},

@@ -3,7 +3,7 @@
 #define TARN_TOOL_BENCH_WHOLE_REPORT_H_
 
 #include "bench/whole_bench.h"
-#include "options.h"
+#include "kit/options.h"
 
 // Of one device.
 typedef struct bench_whole_outcome {

@@ -5,9 +5,9 @@
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench/why_bench.h"
-#include "json.h"
-#include "options.h"
-#include "table.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/table.h"
 
 static const char help[] =
     "usage: tarn bench why [OPTION]...\n"

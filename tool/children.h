@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 enum { CHILDREN_PASSED_ON = 6 };
 

@@ -15,7 +15,8 @@
 #include <string.h>
 
 #include "bench.h"
-#include "options.h"
+#include "kit/options.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn bench blocks [OPTION]...\n"

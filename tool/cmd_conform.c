@@ -6,9 +6,10 @@
 #include <string.h>
 
 #include "conform_report.h"
-#include "options.h"
-#include "stopwatch.h"
-#include "text.h"
+#include "kit/options.h"
+#include "kit/stopwatch.h"
+#include "kit/text.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn conform DEVICE|PLUGIN.so [OPTION]...\n"

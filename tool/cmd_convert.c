@@ -4,9 +4,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kit/options.h"
 #include "load.h"
-#include "options.h"
 #include "outfile.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn convert TRACE|@WORKLOAD FILE [OPTION]...\n"

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
-#include "options.h"
-#include "table.h"
-#include "text.h"
-#include "tool.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/table.h"
+#include "kit/text.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn devices [OPTION]...\n"

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "embedded.h"
-#include "options.h"
-#include "text.h"
+#include "kit/options.h"
+#include "kit/text.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn new-plugin NAME [OPTION]...\n"

@@ -10,12 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "kit/options.h"
 #include "outfile.h"
 #include "plan_previous.h"
 #include "plan_progress.h"
 #include "plan_report.h"
 #include "plan_svg.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn plan FILE.csv|TRACE|@WORKLOAD [OPTION]...\n"

@@ -14,11 +14,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "kit/format.h"
+#include "kit/options.h"
 #include "launch.h"
-#include "options.h"
 #include "preload.h"
 #include "recorded.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn record [OPTION]... [--] PROGRAM [ARGUMENT]...\n"

@@ -9,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/options.h"
+#include "kit/text.h"
 #include "load.h"
-#include "options.h"
 #include "picture.h"
 #include "replay.h"
 #include "report.h"
-#include "text.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn replay TRACE|@WORKLOAD... [OPTION]...\n"

@@ -6,8 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
+#include "kit/options.h"
 #include "ranks.h"
+#include "verbs.h"
 
 static const char help[] =
     "usage: tarn run -n N [OPTION]... [--] PROGRAM [ARGUMENT]...\n"

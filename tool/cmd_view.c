@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "kit/format.h"
+#include "kit/options.h"
+#include "kit/text.h"
 #include "load.h"
-#include "options.h"
 #include "outfile.h"
-#include "text.h"
+#include "verbs.h"
 #include "view.h"
 
 static const char help[] =

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/options.h"
 #include "load.h"
-#include "options.h"
+#include "verbs.h"
 #include "why.h"
 
 static const char help[] =

@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format.h"
-#include "json.h"
-#include "table.h"
-#include "text.h"
+#include "kit/format.h"
+#include "kit/json.h"
+#include "kit/table.h"
+#include "kit/text.h"
 
 static const char *result_name(const conform_outcome *outcome) {
   switch (outcome->result) {

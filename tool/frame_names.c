@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "tool.h"
+#include "kit/format.h"
+#include "kit/tool.h"
 
 // A million frames may share a name of many megabytes: nobody reads that far.
 enum { NAME_MOST = 1024 };

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
 #include "frame_names.h"
+#include "kit/format.h"
+#include "kit/tool.h"
 #include "names.h"
-#include "tool.h"
 
 typedef struct sum {
   uint64_t bytes;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 enum { UNIT_OF_PYTORCH = 512 };
 

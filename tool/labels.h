@@ -18,7 +18,7 @@
 #include <poll.h>
 #include <stddef.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 enum { LABELS_LINE = 64 << 10 };
 

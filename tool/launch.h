@@ -3,7 +3,7 @@
 #define TARN_TOOL_LAUNCH_H_
 
 #include "children.h"
-#include "tool.h"
+#include "kit/tool.h"
 
 // What the recorder is told in the program's environment.
 typedef struct launch_setting {

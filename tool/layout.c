@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // A gap up to this part of all that was used is not worth a fold.
 enum { FOLD_PART = 128 };

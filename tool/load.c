@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "format.h"
-#include "options.h"
+#include "kit/format.h"
+#include "kit/options.h"
 
 bool load_is_workload(const char *name) {
   return name[0] == '@';

@@ -2,7 +2,7 @@
 #ifndef TARN_TOOL_LOAD_H_
 #define TARN_TOOL_LOAD_H_
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // Whether |name| is that of a workload, "@bert-layer", and not of a file.
 bool load_is_workload(const char *name);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "verbs.h"
 
 static const tool_verb *const verbs[] = {
     &verb_why,     &verb_view,    &verb_record,     &verb_replay,

@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // ---------------------------------------------------------------------------
 // Blocks

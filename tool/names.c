@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 enum { FIRST_SLOTS = 64 };
 

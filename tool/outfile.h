@@ -17,7 +17,7 @@
 
 #include <stdio.h>
 
-#include "options.h"
+#include "kit/options.h"
 
 typedef enum outfile_kind {
   OUTFILE_PAGE,     // of `tarn view` or `tarn replay`

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 enum { MOST_ROUNDS = 256 };
 static const uint64_t most_work = UINT64_C(200) << 20;  // additions

@@ -25,7 +25,7 @@
 
 #include <tarn/tarn.h>
 
-#include "options.h"
+#include "kit/options.h"
 
 typedef struct owners owners;
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/text.h"
 #include "outfile.h"
-#include "text.h"
 
 // ---------------------------------------------------------------------------
 // Texts and marks

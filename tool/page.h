@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // What stands for {{name}} in a template.
 typedef struct page_mark {

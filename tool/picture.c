@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 
 #include "embedded.h"
-#include "format.h"
+#include "kit/format.h"
 #include "page.h"
 #include "picture_data.h"
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "json.h"
+#include "kit/json.h"
+#include "kit/tool.h"
 #include "layout.h"
-#include "tool.h"
 #include "trace_data.h"
 
 // ---------------------------------------------------------------------------

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "kit/format.h"
+#include "kit/text.h"
 #include "page.h"
-#include "text.h"
 
 enum {
   NAME_SIZE = 64,      // of a name within its box

@@ -2,7 +2,7 @@
 #ifndef TARN_TOOL_PLAN_CHANGES_H_
 #define TARN_TOOL_PLAN_CHANGES_H_
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // From |step| on |size| more bytes are needed, or so much less.
 typedef struct plan_change {

@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "format.h"
+#include "kit/format.h"
+#include "kit/table.h"
 #include "plan_changes.h"
-#include "table.h"
 
 enum { ROWS = 20 };  // more buffers than that tell a person nothing
 

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/tool.h"
 #include "overfull.h"
-#include "tool.h"
 
 enum {
   ROUNDS = 3,

@@ -10,9 +10,9 @@
 #ifndef TARN_TOOL_PLAN_INPUT_H_
 #define TARN_TOOL_PLAN_INPUT_H_
 
-#include "json.h"
-#include "options.h"
-#include "tool.h"
+#include "kit/json.h"
+#include "kit/options.h"
+#include "kit/tool.h"
 
 struct plan_answer;  // plan_report.h
 

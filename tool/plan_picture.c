@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "kit/format.h"
 #include "plan_changes.h"
 
 enum {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "kit/format.h"
 
 enum { LINE_SIZE = 4 * FORMAT_SIZE + 64 };
 

@@ -15,7 +15,7 @@
 
 #include <signal.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 typedef struct plan_progress {
   const tool_verb *verb;

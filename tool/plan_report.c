@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "format.h"
+#include "kit/format.h"
+#include "kit/text.h"
 #include "plan_conflict.h"
-#include "text.h"
 
 enum { LABEL_WIDTH = 13 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "embedded.h"
-#include "format.h"
+#include "kit/format.h"
 #include "outfile.h"
 #include "plan_boxes.h"
 

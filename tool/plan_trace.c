@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
+#include "kit/format.h"
 #include "load.h"
 
 // ---------------------------------------------------------------------------

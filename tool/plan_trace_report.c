@@ -7,10 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "format.h"
 #include "frame_names.h"
+#include "kit/format.h"
+#include "kit/table.h"
 #include "plan_trace.h"
-#include "table.h"
 
 // The event at which a block was born or died; -1: before the first, or never.
 static int64_t event_of(uint32_t event) {

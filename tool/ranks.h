@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 #define RANKS_FOR_EVER UINT64_MAX
 

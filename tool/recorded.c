@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "kit/format.h"
 #include "rename.h"
 
 // --- names -----------------------------------------------------------------

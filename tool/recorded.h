@@ -7,9 +7,9 @@
 #ifndef TARN_TOOL_RECORDED_H_
 #define TARN_TOOL_RECORDED_H_
 
-#include "options.h"
+#include "kit/options.h"
+#include "kit/tool.h"
 #include "symbols.h"
-#include "tool.h"
 
 // The path for the recorder, whichever folder the program goes to; NULL after a
 // message where no file can be made: its folder is not there, say, or it is

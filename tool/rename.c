@@ -6,7 +6,7 @@
 
 #include <tarn/trace_build.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 // What frame |i| of the trace became: items[first[i] .. first[i + 1]).
 typedef struct renamed {

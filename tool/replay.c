@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "requests.h"
+#include "kit/requests.h"
 
 typedef struct runner {
   const tarn_trace *trace;

@@ -14,8 +14,8 @@
 #ifndef TARN_TOOL_REPLAY_H_
 #define TARN_TOOL_REPLAY_H_
 
-#include "stopwatch.h"
-#include "tool.h"
+#include "kit/stopwatch.h"
+#include "kit/tool.h"
 
 enum { REPLAY_TEXT_SIZE = 512 };
 

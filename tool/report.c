@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "format.h"
-#include "json.h"
-#include "table.h"
-#include "text.h"
+#include "kit/format.h"
+#include "kit/json.h"
+#include "kit/table.h"
+#include "kit/text.h"
 
 // ---------------------------------------------------------------------------
 // In words

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "options.h"
+#include "kit/options.h"
 #include "replay.h"
 
 // One trace and what each pool made of it.

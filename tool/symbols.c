@@ -36,7 +36,7 @@ size_t symbols_find(symbols *table, const char *module, uint64_t address,
 #include <string.h>
 #include <sys/stat.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 typedef char *demangle_fn(const char *name, char *out, size_t *out_size,
                           int *out_status);

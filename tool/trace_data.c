@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text.h"
-#include "tool.h"
+#include "kit/text.h"
+#include "kit/tool.h"
 
 enum { PATH_SHOWN = 250 };  // bytes of the path of a frame
 

@@ -6,7 +6,7 @@
 
 #include <tarn/tarn.h>
 
-#include "json.h"
+#include "kit/json.h"
 #include "layout.h"
 
 // Writes into the object that |out| is in:

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "tool.h"
+#include "kit/tool.h"
 
 static uint64_t first_step(uint32_t born) {
   return born == TARN_TRACE_BASELINE ? 0 : (uint64_t)born + 1;

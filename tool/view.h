@@ -2,7 +2,7 @@
 #ifndef TARN_TOOL_VIEW_H_
 #define TARN_TOOL_VIEW_H_
 
-#include "options.h"
+#include "kit/options.h"
 
 typedef struct view_options {
   const char *path;               // of the HTML file

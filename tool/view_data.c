@@ -7,10 +7,10 @@
 #include <stdlib.h>
 
 #include "holes.h"
-#include "json.h"
+#include "kit/json.h"
+#include "kit/text.h"
+#include "kit/tool.h"
 #include "layout.h"
-#include "text.h"
-#include "tool.h"
 #include "trace_data.h"
 #include "view_holders.h"
 #include "view_segments.h"

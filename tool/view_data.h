@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "options.h"
+#include "kit/options.h"
 
 typedef struct view_data {
   const tarn_trace *trace;

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
+#include "kit/tool.h"
 #include "owners.h"
-#include "tool.h"
 
 typedef struct maker {
   const tarn_trace *trace;

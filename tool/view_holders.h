@@ -7,7 +7,7 @@
 
 #include <tarn/tarn.h>
 
-#include "options.h"
+#include "kit/options.h"
 
 // The first two holders are always there.
 enum { VIEW_HOLDER_BASELINE = 0, VIEW_HOLDER_NO_STACK = 1, VIEW_HOLDERS = 2 };

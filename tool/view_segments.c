@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/tool.h"
 #include "moment.h"
-#include "tool.h"
 
 typedef struct list {
   view_segment *items;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "format.h"
+#include "kit/format.h"
 #include "moment.h"
 #include "trace_problem.h"
 

@@ -2,7 +2,7 @@
 #ifndef TARN_TOOL_WHAT_IF_H_
 #define TARN_TOOL_WHAT_IF_H_
 
-#include "options.h"
+#include "kit/options.h"
 
 // Whether it fits in the capacity that was asked for.
 typedef enum what_if_fits {

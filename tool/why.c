@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "format.h"
-#include "tool.h"
+#include "kit/format.h"
+#include "kit/tool.h"
 
 // ---------------------------------------------------------------------------
 // Refused requests

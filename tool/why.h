@@ -5,9 +5,9 @@
 #include "frame_names.h"
 #include "holders.h"
 #include "holes.h"
+#include "kit/options.h"
+#include "kit/table.h"
 #include "moment.h"
-#include "options.h"
-#include "table.h"
 #include "what_if.h"
 
 // Why memory that was free did not serve a request.

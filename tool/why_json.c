@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "json.h"
-#include "tool.h"
+#include "kit/json.h"
+#include "kit/tool.h"
 #include "why.h"
 
 static void put_uint(json *out, const char *key, uint64_t value) {

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "text.h"
+#include "kit/format.h"
+#include "kit/text.h"
 #include "why.h"
 
 typedef struct reporter {

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/child.h"
 #include "bench/crossing.h"
-#include "bench/memory.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench/touch.h"
+#include "kit/child.h"
+#include "kit/memory.h"
 #include "support/run.h"
 
 static const char *const foreign[] = {"mimalloc", "jemalloc", "tcmalloc"};

@@ -67,10 +67,11 @@ src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,comm                           -
-tool/                      users                               -
-tool/cmd_conform.c         users                               conform
-tool/bench_                users                               bench
-tool/conform_report.       users                               conform
+kit/                       users                               kit
+tool/                      users                               kit
+tool/cmd_conform.c         users                               conform,kit
+tool/bench_                users                               bench,kit
+tool/conform_report.       users                               conform,kit
 examples/                  users                               nets
 examples/own_device.c      users,device_abi                    -
 examples/nets/             -                                   -
@@ -79,7 +80,7 @@ examples/nets/net.h        users                               -
 examples/nets/picture.h    users                               -
 examples/nets/             users                               -
 conform/                   users,device_abi,device_ext         base,conform,device
-bench/                     users                               tool/requests.h,tool/stopwatch.h,tool/tool.h
+bench/                     users                               kit
 fuzz/                      users,device_abi,device_ext         *
 tests/                     users,device_abi,device_ext         *
 '
@@ -87,7 +88,7 @@ tests/                     users,device_abi,device_ext         *
 cd "${1:?usage: layering.sh ROOT}"
 
 folders=
-for folder in include src record plugins mpi conform tool examples bench fuzz \
+for folder in include src record plugins mpi conform kit tool examples bench fuzz \
   tests; do
   [ ! -d "$folder" ] || folders="$folders $folder"
 done

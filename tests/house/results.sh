@@ -7,7 +7,7 @@ set -eu
 
 cd "$1"
 found=$(grep -nE '(^|[^A-Za-z0-9_"])(v?printf|puts|putchar)\(|(^|[^A-Za-z0-9_"/ ])stdout[^A-Za-z0-9_"]|[,:?] stdout[^A-Za-z0-9_"]' \
-  tool/*.c /dev/null | grep -vE '^tool/tool\.c:|^[^:]*:[0-9]*: *(//|")' || true)
+  kit/*.c tool/*.c /dev/null | grep -vE '^kit/tool\.c:|^[^:]*:[0-9]*: *(//|")' || true)
 test -z "$found" && exit 0
 printf '%s\n' "$found"
 echo "results of the tool are written to tool_out()" >&2

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench/child.h"
 #include "bench/pool_bench.h"
+#include "kit/child.h"
+#include "kit/requests.h"
 #include "support/json_check.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
-#include "tool/requests.h"
 
 #define FOUR "free_list,glibc,no_pool,page_unit_pool"  // are always there
 #define NOBODY_HAS ((size_t)1 << 60)  // bytes: every allocator refuses

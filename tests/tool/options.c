@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "options.h"
+#include "kit/format.h"
+#include "kit/options.h"
+#include "kit/tool.h"
 #include "support/run.h"
-#include "tool.h"
 
 // --- names and lists -------------------------------------------------------
 

@@ -7,16 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "format.h"
-#include "json.h"
+#include "kit/format.h"
+#include "kit/json.h"
+#include "kit/stopwatch.h"
+#include "kit/table.h"
+#include "kit/text.h"
+#include "kit/tool.h"
 #include "layout.h"
 #include "replay.h"
-#include "stopwatch.h"
 #include "support/json_check.h"
 #include "support/run.h"
-#include "table.h"
-#include "text.h"
-#include "tool.h"
 
 // --- format ----------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // `tarn view` in a browser, where there is a Chromium: the page is opened, used
 // by its keys, and what is drawn is looked at. It says what `tarn why` says.
-#include "format.h"
+#include "kit/format.h"
 #include "support/tagged.h"
 #include "tarn/account.h"
 #include "tarn/snapshot.h"

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "options.h"
+#include "kit/options.h"
 #include "support/run.h"
 #include "tarn/trace_build.h"
 

@@ -1,6 +1,6 @@
 // format.h - numbers as people read them.
-#ifndef TARN_TOOL_FORMAT_H_
-#define TARN_TOOL_FORMAT_H_
+#ifndef TARN_KIT_FORMAT_H_
+#define TARN_KIT_FORMAT_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,4 +26,4 @@ char *format_count(char *out, uint64_t count);
 // With |decimals| digits behind the point; "-" for what is no number.
 char *format_fixed(char *out, double value, int decimals);
 
-#endif  // TARN_TOOL_FORMAT_H_
+#endif  // TARN_KIT_FORMAT_H_

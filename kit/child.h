@@ -7,8 +7,8 @@
 //   if (!child_run(measure, &what, limits, &figures, sizeof figures, why)) {
 //     ... |why| says what became of it ...
 //   }
-#ifndef TARN_BENCH_CHILD_H_
-#define TARN_BENCH_CHILD_H_
+#ifndef TARN_KIT_CHILD_H_
+#define TARN_KIT_CHILD_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,4 +36,4 @@ typedef struct child_limits {
 bool child_run(child_work *work, void *context, child_limits limits,
                void *out_result, size_t size, char *why);
 
-#endif  // TARN_BENCH_CHILD_H_
+#endif  // TARN_KIT_CHILD_H_

@@ -1,7 +1,7 @@
 // memory.h - how much memory there is, and how much of it a process has
 // resident. 0: nobody knows.
-#ifndef TARN_BENCH_MEMORY_H_
-#define TARN_BENCH_MEMORY_H_
+#ifndef TARN_KIT_MEMORY_H_
+#define TARN_KIT_MEMORY_H_
 
 #include <stddef.h>
 #include <sys/types.h>
@@ -18,4 +18,4 @@ size_t memory_resident(pid_t pid);
 size_t memory_resident_peak(void);
 void memory_forget_peak(void);
 
-#endif  // TARN_BENCH_MEMORY_H_
+#endif  // TARN_KIT_MEMORY_H_

@@ -1,6 +1,6 @@
 // options.h - the parts of a command line that several verbs share.
-#ifndef TARN_TOOL_OPTIONS_H_
-#define TARN_TOOL_OPTIONS_H_
+#ifndef TARN_KIT_OPTIONS_H_
+#define TARN_KIT_OPTIONS_H_
 
 #include <getopt.h>
 #include <stddef.h>
@@ -100,4 +100,4 @@ tool_exit options_pools_check(const tool_verb *verb, const options_list *pools,
 tarn_status options_pool_try_dry(tarn_place place, const char *pool,
                                  size_t limit);
 
-#endif  // TARN_TOOL_OPTIONS_H_
+#endif  // TARN_KIT_OPTIONS_H_

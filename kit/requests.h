@@ -2,8 +2,8 @@
 //
 // All that can be known beforehand is: a loop that is timed only takes and
 // gives back. What a trace holds besides, such as its segments, is left out.
-#ifndef TARN_TOOL_REQUESTS_H_
-#define TARN_TOOL_REQUESTS_H_
+#ifndef TARN_KIT_REQUESTS_H_
+#define TARN_KIT_REQUESTS_H_
 
 #include <tarn/tarn.h>
 
@@ -24,4 +24,4 @@ typedef struct request_list {
 request_list requests_make(const tarn_trace *trace);
 void requests_deinit(request_list *list);
 
-#endif  // TARN_TOOL_REQUESTS_H_
+#endif  // TARN_KIT_REQUESTS_H_

@@ -10,8 +10,8 @@
 // A cell knows its value in two ways: for people ("1.50 KiB"), which is what
 // TABLE_PLAIN and TABLE_MARKDOWN show, and for programs ("1536"), which is
 // what TABLE_CSV shows.
-#ifndef TARN_TOOL_TABLE_H_
-#define TARN_TOOL_TABLE_H_
+#ifndef TARN_KIT_TABLE_H_
+#define TARN_KIT_TABLE_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,4 +51,4 @@ void table_blank(table *t);
 // |t| must stand at the end of a row.
 void table_write(const table *t, table_style style, FILE *out);
 
-#endif  // TARN_TOOL_TABLE_H_
+#endif  // TARN_KIT_TABLE_H_

@@ -9,8 +9,8 @@
 //
 // Commas come by themselves; that what begins also ends is the caller's
 // business. Write errors stay with the stream, for whoever closes it.
-#ifndef TARN_TOOL_JSON_H_
-#define TARN_TOOL_JSON_H_
+#ifndef TARN_KIT_JSON_H_
+#define TARN_KIT_JSON_H_
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,4 +45,4 @@ void json_double(json *writer, double value);
 // |size| bytes as a text in base64.
 void json_base64(json *writer, const void *bytes, size_t size);
 
-#endif  // TARN_TOOL_JSON_H_
+#endif  // TARN_KIT_JSON_H_

@@ -10,8 +10,8 @@
 // rate, and otherwise a nanosecond of CLOCK_MONOTONIC. Reading the clock twice
 // costs time itself: the median of that is taken off every measurement, which
 // is never below 0.
-#ifndef TARN_TOOL_STOPWATCH_H_
-#define TARN_TOOL_STOPWATCH_H_
+#ifndef TARN_KIT_STOPWATCH_H_
+#define TARN_KIT_STOPWATCH_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -74,4 +74,4 @@ void stopwatch_sort(uint64_t *ticks, size_t count);
 uint64_t stopwatch_percentile(const uint64_t *sorted, size_t count,
                               size_t percent);
 
-#endif  // TARN_TOOL_STOPWATCH_H_
+#endif  // TARN_KIT_STOPWATCH_H_

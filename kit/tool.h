@@ -1,10 +1,9 @@
-// tool.h - what all verbs of the tool have in common.
+// tool.h - messages, results, memory and progress of a verb of the tool.
 //
-// A verb is one file cmd_<verb>.c that defines one tool_verb; main.c holds the
-// table of them. Results go to stdout, everything else to stderr, and the exit
-// status is one of three.
-#ifndef TARN_TOOL_TOOL_H_
-#define TARN_TOOL_TOOL_H_
+// Results go to stdout, everything else to stderr, and the exit status is one
+// of three.
+#ifndef TARN_KIT_TOOL_H_
+#define TARN_KIT_TOOL_H_
 
 #include <stdio.h>
 #include <tarn/tarn.h>
@@ -22,18 +21,6 @@ typedef struct tool_verb {
   // |argv|[0] is the verb's name.
   tool_exit (*run)(const struct tool_verb *verb, int argc, char **argv);
 } tool_verb;
-
-extern const tool_verb verb_bench;
-extern const tool_verb verb_conform;
-extern const tool_verb verb_convert;
-extern const tool_verb verb_devices;
-extern const tool_verb verb_new_plugin;
-extern const tool_verb verb_plan;
-extern const tool_verb verb_record;
-extern const tool_verb verb_replay;
-extern const tool_verb verb_run;
-extern const tool_verb verb_view;
-extern const tool_verb verb_why;
 
 // "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". The text, parts of
 // which may come from a file, is neutralised as in text.h.
@@ -95,4 +82,4 @@ void tool_progress_begin(tool_progress *progress, size_t total);
 void tool_progress_step(tool_progress *progress, const char *what);
 void tool_progress_end(tool_progress *progress);
 
-#endif  // TARN_TOOL_TOOL_H_
+#endif  // TARN_KIT_TOOL_H_

@@ -3,8 +3,8 @@
 // Names of files, frames and devices may hold what moves the cursor, starts a
 // command of the terminal, or turns the order of the letters around. All that
 // the tool shows to people goes through here.
-#ifndef TARN_TOOL_TEXT_H_
-#define TARN_TOOL_TEXT_H_
+#ifndef TARN_KIT_TEXT_H_
+#define TARN_KIT_TEXT_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,4 +26,4 @@ void text_neutralise(char *text, const char *keep);
 // Writes |text| neutralised.
 void text_write(const char *text, FILE *out);
 
-#endif  // TARN_TOOL_TEXT_H_
+#endif  // TARN_KIT_TEXT_H_
