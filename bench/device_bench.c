@@ -72,12 +72,6 @@ static const figure figures[] = {
 _Static_assert(sizeof figures / sizeof figures[0] == DEVICE_BENCH_FIGURES,
                "every figure has its place in a result");
 
-device_bench_figure device_bench_figure_at(size_t index) {
-  const figure *f = &figures[index];
-  return (device_bench_figure){
-      .name = f->name, .unit = f->unit, .what = f->what};
-}
-
 // ---------------------------------------------------------------------------
 // Goals
 // ---------------------------------------------------------------------------
@@ -87,16 +81,17 @@ device_bench_figure device_bench_figure_at(size_t index) {
 static const struct goal {
   const char *type;  // of the device
   const char *name;  // of the figure
-  device_bench_goal goal;
+  double goal;
+  sheet_bound bound;
 } goals[] = {
-    {"cpu", "copy_4k", {1.2, .is_least = false}},
-    {"cpu", "copy_64m", {0.95, .is_least = true}},
-    {"cpu", "queued_4k", {0.5, .is_least = false}},
-    {"cpu", "overlap", {1.1, .is_least = false}},
-    {"cpu", "adopt", {0.02, .is_least = false}},
-    {"sim", "h2d_4k", {0.3, .is_least = false}},
-    {"sim", "d2h_4k", {0.3, .is_least = false}},
-    {"sim", "d2d_4k", {0.3, .is_least = false}},
+    {"cpu", "copy_4k", 1.2, SHEET_AT_MOST},
+    {"cpu", "copy_64m", 0.95, SHEET_AT_LEAST},
+    {"cpu", "queued_4k", 0.5, SHEET_AT_MOST},
+    {"cpu", "overlap", 1.1, SHEET_AT_MOST},
+    {"cpu", "adopt", 0.02, SHEET_AT_MOST},
+    {"sim", "h2d_4k", 0.3, SHEET_AT_MOST},
+    {"sim", "d2h_4k", 0.3, SHEET_AT_MOST},
+    {"sim", "d2d_4k", 0.3, SHEET_AT_MOST},
 };
 enum { GOALS = sizeof goals / sizeof goals[0] };
 
@@ -106,17 +101,16 @@ static bool is_of(const char *device, const char *type) {
   return strncmp(device, type, length) == 0 && device[length] == ':';
 }
 
-device_bench_goal device_bench_goal_of(size_t index, const char *device) {
-  const char *name = figures[index].name;
+bench_figure device_bench_figure_of(size_t index, const char *device) {
+  const figure *f = &figures[index];
+  bench_figure found = {f->name, f->unit, f->what, NAN, SHEET_AT_MOST};
   for (size_t i = 0; i < GOALS; i++) {
     const struct goal *g = &goals[i];
-    if (strcmp(g->name, name) == 0 && is_of(device, g->type)) return g->goal;
+    if (strcmp(g->name, f->name) != 0 || !is_of(device, g->type)) continue;
+    found.goal = g->goal;
+    found.bound = g->bound;
   }
-  return (device_bench_goal){.value = NAN};
-}
-
-bool device_bench_is_met(device_bench_goal goal, double value) {
-  return goal.is_least ? value >= goal.value : value <= goal.value;
+  return found;
 }
 
 // ---------------------------------------------------------------------------

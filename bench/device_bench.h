@@ -6,6 +6,7 @@
 #ifndef TARN_BENCH_DEVICE_BENCH_H_
 #define TARN_BENCH_DEVICE_BENCH_H_
 
+#include "figure.h"
 #include "kit/child.h"
 #include "probe.h"
 
@@ -17,25 +18,9 @@ typedef struct device_bench {
   size_t passes;  // that count, of each figure; 0: as many as take 0.2 s
 } device_bench;
 
-// A figure without its value.
-typedef struct device_bench_figure {
-  const char *name;
-  const char *unit;
-  const char *what;  // a few words
-} device_bench_figure;
-
-// |index| is below DEVICE_BENCH_FIGURES.
-device_bench_figure device_bench_figure_at(size_t index);
-
-typedef struct device_bench_goal {
-  double value;   // NaN: there is none
-  bool is_least;  // what is below misses it, else what is above
-} device_bench_goal;
-
-// The goal of the |index|-th figure for the device of that name, "cpu:0".
-device_bench_goal device_bench_goal_of(size_t index, const char *device);
-
-bool device_bench_is_met(device_bench_goal goal, double value);
+// The |index|-th figure, below DEVICE_BENCH_FIGURES, with its goal for the
+// device of that name, "cpu:0".
+bench_figure device_bench_figure_of(size_t index, const char *device);
 
 typedef struct device_bench_result {
   char device[DEVICE_BENCH_NAME_SIZE];  // "cpu:0"

@@ -7,6 +7,7 @@
 #ifndef TARN_BENCH_PLAN_BENCH_H_
 #define TARN_BENCH_PLAN_BENCH_H_
 
+#include "figure.h"
 #include "plan_job.h"
 
 typedef enum plan_bench_part {
@@ -76,14 +77,10 @@ typedef enum plan_bench_sum {
   PLAN_BENCH_SUMS,
 } plan_bench_sum;
 
-// What all rows of a part come to, and how far it should be.
+// What all rows of a part come to.
 typedef struct plan_bench_figure {
-  const char *name;
-  const char *unit;
-  const char *what;
+  bench_figure shown;
   double value;  // NaN: not measured
-  double goal;   // NaN: none
-  bool at_least;
 } plan_bench_figure;
 
 typedef struct plan_bench_result {

@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "figure.h"
+
 enum { RECORD_BENCH_FIGURES = 9, RECORD_BENCH_TEXT = 256 };
 
 typedef struct record_bench {
@@ -33,16 +35,8 @@ typedef struct record_bench {
   void *context;
 } record_bench;
 
-// A figure without its value. NaN: it has no goal; else the most it may be.
-typedef struct record_bench_figure {
-  const char *name;
-  const char *unit;
-  const char *what;
-  double goal;
-} record_bench_figure;
-
 // |index| is below RECORD_BENCH_FIGURES.
-record_bench_figure record_bench_figure_at(size_t index);
+const bench_figure *record_bench_figure_at(size_t index);
 
 typedef struct record_bench_result {
   double values[RECORD_BENCH_FIGURES];  // NaN: see |failed|

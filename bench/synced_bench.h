@@ -5,6 +5,7 @@
 #ifndef TARN_BENCH_SYNCED_BENCH_H_
 #define TARN_BENCH_SYNCED_BENCH_H_
 
+#include "figure.h"
 #include "kit/child.h"
 #include "tarn/tarn.h"
 
@@ -21,19 +22,8 @@ typedef struct synced_bench {
   size_t rows;         // that are written
 } synced_bench;
 
-// A figure without its value.
-typedef struct synced_bench_figure {
-  const char *name;
-  const char *unit;
-  double goal;
-  bool is_exact;  // the goal is the value that it must have, else the most
-  const char *what;
-} synced_bench_figure;
-
 // |index| is below SYNCED_BENCH_FIGURES.
-synced_bench_figure synced_bench_figure_at(size_t index);
-
-bool synced_bench_is_met(const synced_bench_figure *figure, double value);
+const bench_figure *synced_bench_figure_at(size_t index);
 
 typedef struct synced_bench_result {
   char device[SYNCED_NAME_SIZE];        // "sim:0"

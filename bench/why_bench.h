@@ -6,6 +6,7 @@
 #ifndef TARN_BENCH_WHY_BENCH_H_
 #define TARN_BENCH_WHY_BENCH_H_
 
+#include "figure.h"
 #include "kit/child.h"
 #include "why_trace.h"
 
@@ -29,14 +30,7 @@ typedef enum why_bench_row {
   WHY_BENCH_ROWS,
 } why_bench_row;
 
-typedef struct why_bench_figure {
-  const char *name;
-  const char *unit;
-  double goal;  // the most that it may be; NaN: none
-  const char *what;
-} why_bench_figure;
-
-why_bench_figure why_bench_figure_at(why_bench_row row);
+const bench_figure *why_bench_figure_at(why_bench_row row);
 
 typedef struct why_bench_result {
   double values[WHY_BENCH_ROWS];  // NaN: not measured

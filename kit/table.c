@@ -19,12 +19,13 @@ typedef struct cell {
 } cell;
 
 struct table {
-  const table_column *columns;
+  table_column columns[TABLE_COLUMNS_MOST];
+  bool is_sparse[TABLE_COLUMNS_MOST];
+  size_t widths[TABLE_COLUMNS_MOST];  // of the widest cell or the title
   size_t column_count;
   cell *cells;  // row by row
   size_t cell_count;
   size_t capacity;
-  size_t *widths;  // of each column: its widest cell or title
 };
 
 // Columns on a terminal: every byte but those that continue a character.
@@ -36,14 +37,18 @@ static size_t width_of(const char *text) {
 }
 
 table *table_create(const table_column *columns, size_t count) {
-  assert(count > 0);
   table *t = tool_array(1, sizeof *t);
-  t->columns = columns;
-  t->column_count = count;
-  t->widths = tool_array(count, sizeof *t->widths);
   for (size_t i = 0; i < count; i++)
-    t->widths[i] = width_of(columns[i].title);
+    table_column_add(t, columns[i], false);
   return t;
+}
+
+void table_column_add(table *t, table_column column, bool is_sparse) {
+  assert(t->column_count < TABLE_COLUMNS_MOST);
+  t->columns[t->column_count] = column;
+  t->is_sparse[t->column_count] = is_sparse;
+  t->widths[t->column_count++] =
+      column.title != NULL ? width_of(column.title) : 0;
 }
 
 void table_destroy(table *t) {
@@ -53,7 +58,6 @@ void table_destroy(table *t) {
     free(t->cells[i].value);
   }
   free(t->cells);
-  free(t->widths);
   free(t);
 }
 
@@ -165,15 +169,36 @@ static size_t row_count(const table *t) {
   return t->cell_count / t->column_count;
 }
 
-// Row 0 is the titles. The last column, if it is text, is not padded.
+static bool is_hidden(const table *t, size_t column) {
+  bool hidden = t->is_sparse[column];
+  for (size_t row = 0; hidden && row < row_count(t); row++)
+    hidden = cell_at(t, row, column)->shown[0] == '\0';
+  return hidden;
+}
+
+// Columns from the left up to the last that is not hidden.
+static size_t shown_columns(const table *t) {
+  size_t count = t->column_count;
+  while (count > 0 && is_hidden(t, count - 1))
+    count--;
+  return count;
+}
+
+// Row 0 is the titles.
+static const char *shown_at(const table *t, size_t row, size_t column) {
+  return row == 0 ? t->columns[column].title
+                  : cell_at(t, row - 1, column)->shown;
+}
+
+// The last column, if it is text, is not padded.
 static void write_plain_row(const table *t, size_t row, FILE *out) {
-  for (size_t i = 0; i < t->column_count; i++) {
+  size_t count = shown_columns(t);
+  for (size_t i = 0; i < count; i++) {
     bool right = t->columns[i].is_number;
-    bool last = i + 1 == t->column_count;
-    const char *text =
-        row == 0 ? t->columns[i].title : cell_at(t, row - 1, i)->shown;
-    size_t width = last && !right ? 0 : t->widths[i];
-    write_aligned(text, width, right, TABLE_PLAIN, out);
+    bool last = i + 1 == count;
+    if (is_hidden(t, i)) continue;
+    write_aligned(shown_at(t, row, i), last && !right ? 0 : t->widths[i], right,
+                  TABLE_PLAIN, out);
     if (!last) pad(out, COLUMN_GAP);
   }
   fputc('\n', out);
@@ -181,11 +206,10 @@ static void write_plain_row(const table *t, size_t row, FILE *out) {
 
 static void write_markdown_row(const table *t, size_t row, FILE *out) {
   for (size_t i = 0; i < t->column_count; i++) {
-    const char *text =
-        row == 0 ? t->columns[i].title : cell_at(t, row - 1, i)->shown;
+    if (is_hidden(t, i)) continue;
     fputs("| ", out);
-    write_aligned(text, t->widths[i], t->columns[i].is_number, TABLE_MARKDOWN,
-                  out);
+    write_aligned(shown_at(t, row, i), t->widths[i], t->columns[i].is_number,
+                  TABLE_MARKDOWN, out);
     fputc(' ', out);
   }
   fputs("|\n", out);
@@ -193,6 +217,7 @@ static void write_markdown_row(const table *t, size_t row, FILE *out) {
 
 static void write_markdown_rule(const table *t, FILE *out) {
   for (size_t i = 0; i < t->column_count; i++) {
+    if (is_hidden(t, i)) continue;
     fputs("|", out);
     for (size_t w = t->widths[i] + 1; w > 0; w--)
       fputc('-', out);

@@ -28,6 +28,8 @@ typedef struct table_column {
   bool is_number;     // aligned at the right
 } table_column;
 
+enum { TABLE_COLUMNS_MOST = 32 };
+
 typedef enum table_style {
   TABLE_PLAIN = 0,
   TABLE_CSV,
@@ -37,9 +39,13 @@ typedef enum table_style {
 // How a table looks in |output|, which is any but OUTPUT_JSON.
 table_style table_style_of(options_output output);
 
-// |columns| is borrowed until table_destroy.
+// The titles and keys of |columns| are borrowed until table_destroy.
 table *table_create(const table_column *columns, size_t count);
 void table_destroy(table *t);
+
+// Adds a column at the right, before the cell of the first row that is in it. A
+// sparse column is left out for people if all its cells are empty.
+void table_column_add(table *t, table_column column, bool is_sparse);
 
 void table_text(table *t, const char *text);
 void table_count(table *t, uint64_t count);

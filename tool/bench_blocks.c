@@ -5,9 +5,8 @@
 #include "bench.h"
 #include "bench/blocks_bench.h"
 #include "bench/machine.h"
-#include "kit/json.h"
 #include "kit/options.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 
 static const char help[] =
     "usage: tarn bench blocks [OPTION]...\n"
@@ -42,60 +41,26 @@ typedef struct command {
   blocks_bench_result results[ROWS_MOST];
   uint64_t passes;
   options_output output;
-  char machine[MACHINE_SIZE];
 } command;
 
-// ---------------------------------------------------------------------------
-// The report
-// ---------------------------------------------------------------------------
-
-static const table_column columns[] = {
-    {"blocks", "blocks", true},
-    {"place ns", "place_ns", true},
-    {"pool ns", "pool_ns", true},
-    {"place waits", "place_waits_ns", true},
-    {"pool waits", "pool_waits_ns", true},
-};
-enum { COLUMNS = sizeof columns / sizeof *columns };
-
-_Static_assert(COLUMNS == 1 + BLOCKS_BENCH_WAYS, "a column for each way");
-
-static void write_table(const command *c, table_style style) {
-  table *t = table_create(columns, COLUMNS);
-  if (style != TABLE_CSV) fprintf(tool_out(), "%s\n\n", c->machine);
+static void report(const command *c) {
+  static const char *const titles[BLOCKS_BENCH_WAYS][2] = {
+      {"place ns", "place_ns"},
+      {"pool ns", "pool_ns"},
+      {"place waits", "place_waits_ns"},
+      {"pool waits", "pool_waits_ns"},
+  };
+  char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "results");
   for (size_t row = 0; row < c->rows; row++) {
-    table_count(t, c->blocks[row]);
+    sheet_uint(s, "blocks", "blocks", c->blocks[row], SHEET_COUNT);
     for (size_t way = 0; way < BLOCKS_BENCH_WAYS; way++)
-      table_fixed(t, c->results[row].ns[way], 1);
+      sheet_number(s, titles[way][0], titles[way][1], c->results[row].ns[way],
+                   1);
+    sheet_row_end(s);
   }
-  table_write(t, style, tool_out());
-  table_destroy(t);
-}
-
-static void write_row(json *out, uint64_t blocks,
-                      const blocks_bench_result *result) {
-  json_begin_object(out);
-  json_key(out, "blocks");
-  json_uint(out, blocks);
-  for (size_t way = 0; way < BLOCKS_BENCH_WAYS; way++) {
-    json_key(out, columns[1 + way].key);
-    json_double(out, result->ns[way]);
-  }
-  json_end_object(out);
-}
-
-static void write_json(const command *c) {
-  json out = json_to(tool_out());
-  json_begin_object(&out);
-  json_key(&out, "results");
-  json_begin_array(&out);
-  for (size_t row = 0; row < c->rows; row++)
-    write_row(&out, c->blocks[row], &c->results[row]);
-  json_end_array(&out);
-  json_key(&out, "machine");
-  json_text(&out, c->machine);
-  json_end_object(&out);
-  json_finish(&out);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------
@@ -155,13 +120,8 @@ static tool_exit work(void *context) {
     for (size_t i = 0; i < c->rows; i++)
       c->blocks[i] = defaults[i];
   }
-  machine_describe(c->machine);
   tool_exit status = measure_all(c);
-  if (c->output == OUTPUT_JSON) {
-    write_json(c);
-  } else {
-    write_table(c, table_style_of(c->output));
-  }
+  report(c);
   return status;
 }
 

@@ -9,9 +9,8 @@
 #include "bench.h"
 #include "bench/counters_bench.h"
 #include "bench/machine.h"
-#include "bench_counters_report.h"
 #include "bench_each.h"
-#include "kit/options.h"
+#include "kit/sheet.h"
 
 static const char help[] =
     "usage: tarn bench counters [OPTION]...\n"
@@ -121,13 +120,42 @@ static tool_exit measure_pool(void *context, size_t index) {
   return tool_fail(c->verb, "%s: %s", bench.pool, result->failed);
 }
 
-static tool_exit measure_all(command *c) {
+static void write_row(sheet *s, const char *pool,
+                      const counters_bench_result *r, size_t index) {
+  counters_bench_row row = counters_bench_row_at(index);
+  const counters_bench_figures *f = &r->rows[index];
+  sheet_only(s, SHEET_CSV | SHEET_JSON);
+  sheet_text(s, "pool", "pool", pool);
+  sheet_only(s, SHEET_ALL);
+  sheet_text(s, "counting", "name", row.name);
+  sheet_number(s, "both ns", "ns", f->by_handle, 1);
+  sheet_number(s, "more", "more_ns", f->more_by_handle, 1);
+  sheet_number(s, "by address", "by_address_ns", f->by_address, 1);
+  sheet_number(s, "more", "by_address_more_ns", f->more_by_address, 1);
+  sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
+  sheet_text(s, "what", "what", row.what);
+  sheet_only(s, SHEET_ALL);
+  sheet_failed(s, "failed", r->failed);
+  sheet_row_end(s);
+}
+
+static void report(const command *c) {
   char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "results");
+  for (size_t i = 0; i < c->pools.count; i++) {
+    sheet_group(s, c->pools.items[i]);
+    for (size_t row = 0; row < COUNTERS_BENCH_ROWS; row++)
+      write_row(s, c->pools.items[i], &c->results[i], row);
+  }
+  sheet_end(s);
+}
+
+static tool_exit measure_all(command *c) {
   c->watch = stopwatch_start();
   c->results = tool_array(c->pools.count, sizeof *c->results);
   tool_exit status = bench_each(&c->pools, measure_pool, c);
-  bench_counters_report_write(c->results, &c->pools, machine_describe(machine),
-                              c->output);
+  report(c);
   return status;
 }
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bench.h"
+#include "bench/device_bench.h"
 #include "bench/machine.h"
-#include "bench_device_report.h"
 #include "bench_each.h"
 #include "kit/options.h"
 
@@ -100,7 +100,8 @@ static tool_exit check_figures(const command *c,
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     if (result->failed[i][0] == '\0') continue;
     status = tool_fail(c->verb, "%s: %s: %s", result->device,
-                       device_bench_figure_at(i).name, result->failed[i]);
+                       device_bench_figure_of(i, result->device).name,
+                       result->failed[i]);
   }
   return status;
 }
@@ -116,13 +117,30 @@ static tool_exit measure_device(void *context, size_t index) {
   return tool_fail(c->verb, "%s: %s", bench.device, why);
 }
 
-static tool_exit measure_all(command *c) {
+static void report(const command *c) {
   char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "results");
+  for (size_t i = 0; i < c->devices.count; i++) {
+    const device_bench_result *r = &c->results[i];
+    sheet_group(s, r->device);
+    for (size_t k = 0; k < DEVICE_BENCH_FIGURES; k++) {
+      bench_figure figure = device_bench_figure_of(k, r->device);
+      if (!r->is_there[k]) continue;
+      sheet_only(s, SHEET_CSV | SHEET_JSON);
+      sheet_text(s, NULL, "device", r->device);
+      sheet_only(s, SHEET_ALL);
+      bench_figure_write(s, &figure, NULL, r->values[k], r->failed[k]);
+    }
+  }
+  sheet_end(s);
+}
+
+static tool_exit measure_all(command *c) {
   c->watch = stopwatch_start();
   c->results = tool_array(c->devices.count, sizeof *c->results);
   tool_exit status = bench_each(&c->devices, measure_device, c);
-  bench_device_report_write(c->results, c->devices.count,
-                            machine_describe(machine), c->output);
+  report(c);
   return status;
 }
 

@@ -10,8 +10,7 @@
 #include "bench/model_lookup.h"
 #include "bench/model_nets.h"
 #include "kit/json.h"
-#include "kit/options.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 
 static const char help[] =
     "usage: tarn bench model [OPTION]... [NET]...\n"
@@ -108,96 +107,54 @@ static tool_exit measure(command *c) {
 // Telling
 // ---------------------------------------------------------------------------
 
-static void add_row(table *t, const row *r) {
+static void write_mib(sheet *s, const char *title, const char *key,
+                      double bytes) {
+  sheet_number(s, title, key, bytes / MIB, 1);
+}
+
+static void write_row(sheet *s, const row *r) {
   const tarn_model_needs *report = &r->report;
   double bound = (double)report->bound;
-  table_text(t, r->net->name);
-  table_text(t, mode_names[report->mode]);
-  table_fixed(t, (double)report->kinds[TARN_PARAM] / MIB, 1);
-  table_fixed(t, (double)report->naive / MIB, 1);
-  table_fixed(t, (double)report->planned / MIB, 1);
-  table_fixed(t, bound / MIB, 1);
-  table_fixed(t, (double)report->planned / bound, 4);
-  table_fixed(t, r->net->naive[report->mode], 1);
-  table_fixed(t, r->net->bound[report->mode], 1);
-  table_text(t, tarn_plan_answer_name(report->answer));
+  sheet_text(s, "net", "net", r->net->name);
+  sheet_text(s, "mode", "mode", mode_names[report->mode]);
+  write_mib(s, "params MiB", "params_mib", (double)report->kinds[TARN_PARAM]);
+  write_mib(s, "naive", "naive_mib", (double)report->naive);
+  write_mib(s, "planned", "planned_mib", (double)report->planned);
+  write_mib(s, "bound", "bound_mib", bound);
+  sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
+  sheet_number(s, "over bound", "planned_over_bound",
+               (double)report->planned / bound, 4);
+  sheet_number(s, "naive by hand", "naive_by_hand_mib",
+               r->net->naive[report->mode], 1);
+  sheet_number(s, "bound by hand", "bound_by_hand_mib",
+               r->net->bound[report->mode], 1);
+  sheet_text(s, "answer", "answer", tarn_plan_answer_name(report->answer));
+  sheet_row_end(s);
 }
 
-static void write_table(const command *c, table_style style) {
-  static const table_column columns[] = {
-      {"net", "net", false},
-      {"mode", "mode", false},
-      {"params MiB", "params_mib", true},
-      {"naive", "naive_mib", true},
-      {"planned", "planned_mib", true},
-      {"bound", "bound_mib", true},
-      {"over bound", "planned_over_bound", true},
-      {"naive by hand", "naive_by_hand_mib", true},
-      {"bound by hand", "bound_by_hand_mib", true},
-      {"answer", "answer", false},
-  };
-  char machine[MACHINE_SIZE];
-  table *t = table_create(columns, sizeof columns / sizeof *columns);
-  for (size_t i = 0; i < c->count; i++)
-    add_row(t, &c->rows[i]);
-  if (style != TABLE_CSV)
-    fprintf(tool_out(), "%s\n\n", machine_describe(machine));
-  table_write(t, style, tool_out());
-  table_destroy(t);
-  if (style == TABLE_CSV) return;
-  fprintf(tool_out(),
-          "\nlook-up by name at %d names: %.1f ns (goal: at most %.0f)\n",
-          NAMES, c->lookup_ns, LOOKUP_GOAL_NS);
-}
-
-static void write_number(json *out, const char *key, size_t bytes) {
-  json_key(out, key);
-  json_double(out, (double)bytes / MIB);
-}
-
-static void write_net(json *out, const row *r) {
+static void write_lookup(json *out, double ns) {
+  json_key(out, "lookup");
   json_begin_object(out);
-  json_key(out, "net");
-  json_text(out, r->net->name);
-  json_key(out, "mode");
-  json_text(out, mode_names[r->report.mode]);
-  write_number(out, "params_mib", r->report.kinds[TARN_PARAM]);
-  write_number(out, "naive_mib", r->report.naive);
-  write_number(out, "planned_mib", r->report.planned);
-  write_number(out, "bound_mib", r->report.bound);
+  json_key(out, "names");
+  json_uint(out, NAMES);
+  json_key(out, "ns");
+  json_double(out, ns);
+  json_key(out, "goal");
+  json_double(out, LOOKUP_GOAL_NS);
   json_end_object(out);
 }
 
-static void write_json(const command *c) {
-  char machine[MACHINE_SIZE];
-  json out = json_to(tool_out());
-  json_begin_object(&out);
-  json_key(&out, "nets");
-  json_begin_array(&out);
-  for (size_t i = 0; i < c->count; i++)
-    write_net(&out, &c->rows[i]);
-  json_end_array(&out);
-  json_key(&out, "lookup");
-  json_begin_object(&out);
-  json_key(&out, "names");
-  json_uint(&out, NAMES);
-  json_key(&out, "ns");
-  json_double(&out, c->lookup_ns);
-  json_key(&out, "goal");
-  json_double(&out, LOOKUP_GOAL_NS);
-  json_end_object(&out);
-  json_key(&out, "machine");
-  json_text(&out, machine_describe(machine));
-  json_end_object(&out);
-  json_finish(&out);
-}
-
 static void tell(const command *c) {
-  if (c->output == OUTPUT_JSON) {
-    write_json(c);
-  } else {
-    write_table(c, table_style_of(c->output));
-  }
+  char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "nets");
+  for (size_t i = 0; i < c->count; i++)
+    write_row(s, &c->rows[i]);
+  json *out = sheet_json(s);
+  if (out != NULL) write_lookup(out, c->lookup_ns);
+  sheet_note(s, "\nlook-up by name at %d names: %.1f ns (goal: at most %.0f)",
+             NAMES, c->lookup_ns, LOOKUP_GOAL_NS);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------

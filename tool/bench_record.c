@@ -1,13 +1,13 @@
 // tarn bench record: what the recorder costs the program that it records.
 //
 // Nothing is written to stdout before all is done, as in bench_pool.c.
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 #include "bench/machine.h"
 #include "bench/record_bench.h"
-#include "bench_record_report.h"
 #include "kit/options.h"
 #include "launch.h"
 
@@ -92,7 +92,14 @@ static tool_exit report(const command *c, const record_bench_result *result) {
   tool_exit status = TOOL_DONE;
   if (result->failed[0] != '\0')
     status = tool_fail(c->verb, "%s", result->failed);
-  bench_record_report_write(result, machine_describe(machine), c->output);
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "results");
+  for (size_t i = 0; i < RECORD_BENCH_FIGURES; i++) {
+    double value = result->values[i];
+    bench_figure_write(s, record_bench_figure_at(i), NULL, value,
+                       isnan(value) ? result->failed : "");
+  }
+  sheet_end(s);
   return status;
 }
 

@@ -6,8 +6,8 @@
 
 #include "bench.h"
 #include "bench/machine.h"
+#include "bench/synced_bench.h"
 #include "bench_each.h"
-#include "bench_synced_report.h"
 #include "kit/options.h"
 
 static const char help[] =
@@ -101,7 +101,7 @@ static tool_exit check_figures(const command *c,
   for (size_t i = 0; i < SYNCED_BENCH_FIGURES; i++) {
     if (result->failed[i][0] == '\0') continue;
     status = tool_fail(c->verb, "%s: %s: %s", result->device,
-                       synced_bench_figure_at(i).name, result->failed[i]);
+                       synced_bench_figure_at(i)->name, result->failed[i]);
   }
   return status;
 }
@@ -115,12 +115,24 @@ static tool_exit measure_device(void *context, size_t index) {
   return tool_fail(c->verb, "%s: %s", bench.device, why);
 }
 
-static tool_exit measure_all(command *c) {
+static void report(const command *c) {
   char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet_list(s, "results");
+  for (size_t i = 0; i < c->devices.count * SYNCED_BENCH_FIGURES; i++) {
+    const synced_bench_result *r = &c->results[i / SYNCED_BENCH_FIGURES];
+    size_t k = i % SYNCED_BENCH_FIGURES;
+    if (!r->is_there[k]) continue;
+    bench_figure_write(s, synced_bench_figure_at(k), r->device, r->values[k],
+                       NULL);
+  }
+  sheet_end(s);
+}
+
+static tool_exit measure_all(command *c) {
   c->results = tool_array(c->devices.count, sizeof *c->results);
   tool_exit status = bench_each(&c->devices, measure_device, c);
-  bench_synced_report_write(c->results, c->devices.count,
-                            machine_describe(machine), c->output);
+  report(c);
   return status;
 }
 

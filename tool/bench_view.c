@@ -10,11 +10,11 @@
 
 #include "bench.h"
 #include "bench/browser.h"
+#include "bench/figure.h"
 #include "bench/machine.h"
 #include "bench/view_trace.h"
 #include "kit/json.h"
 #include "kit/options.h"
-#include "kit/table.h"
 #include "outfile.h"
 #include "view.h"
 
@@ -41,34 +41,43 @@ static const char help[] =
 enum { EVENTS = 100000, SECONDS = 120, WHY_SIZE = 4200 };
 
 typedef struct figure {
-  const char *name;
+  bench_figure shown;
   const char *group;  // of the page's figures; NULL: not within one
   const char *key;
-  const char *unit;
-  const char *what;
-  double goal;  // NaN: none
-  bool is_least;
 } figure;
 
 static const figure figures[] = {
-    {"file_size", NULL, NULL, "MB", "of the page", 12, false},
-    {"first_paint", NULL, "first_paint_ms", "ms", "until something is seen",
-     2000, false},
-    {"drawn", NULL, "drawn_ms", "ms", "until all is drawn", 2000, false},
-    {"pan", "pan", "frames_per_second", "/s",
-     "median frame, a quarter of the trace in sight", 30, true},
-    {"pan_slow", "pan", "slow_frames_per_second", "/s",
-     "of 20 frames the slowest", NAN, true},
-    {"pan_work", "pan", "work_median_ms", "ms", "the script's part of a frame",
-     NAN, false},
-    {"pan_near", "pan_near", "frames_per_second", "/s",
-     "median frame, a fiftieth in sight", 30, true},
-    {"zoom", "zoom", "frames_per_second", "/s", "median frame while zooming",
-     NAN, true},
-    {"zoom_work", "zoom", "work_median_ms", "ms",
-     "the script's part of a frame", NAN, false},
-    {"moments", "moments", "frames_per_second", "/s",
-     "median frame, another moment in each", NAN, true},
+    {{"file_size", "MB", "of the page", 12, SHEET_AT_MOST}, NULL, NULL},
+    {{"first_paint", "ms", "until something is seen", 2000, SHEET_AT_MOST},
+     NULL,
+     "first_paint_ms"},
+    {{"drawn", "ms", "until all is drawn", 2000, SHEET_AT_MOST},
+     NULL,
+     "drawn_ms"},
+    {{"pan", "/s", "median frame, a quarter of the trace in sight", 30,
+      SHEET_AT_LEAST},
+     "pan",
+     "frames_per_second"},
+    {{"pan_slow", "/s", "of 20 frames the slowest", NAN, SHEET_AT_LEAST},
+     "pan",
+     "slow_frames_per_second"},
+    {{"pan_work", "ms", "the script's part of a frame", NAN, SHEET_AT_MOST},
+     "pan",
+     "work_median_ms"},
+    {{"pan_near", "/s", "median frame, a fiftieth in sight", 30,
+      SHEET_AT_LEAST},
+     "pan_near",
+     "frames_per_second"},
+    {{"zoom", "/s", "median frame while zooming", NAN, SHEET_AT_LEAST},
+     "zoom",
+     "frames_per_second"},
+    {{"zoom_work", "ms", "the script's part of a frame", NAN, SHEET_AT_MOST},
+     "zoom",
+     "work_median_ms"},
+    {{"moments", "/s", "median frame, another moment in each", NAN,
+      SHEET_AT_LEAST},
+     "moments",
+     "frames_per_second"},
 };
 enum { FIGURES = sizeof figures / sizeof *figures };
 
@@ -168,84 +177,19 @@ static tool_exit measure_somewhere(command *c) {
 // Telling
 // ---------------------------------------------------------------------------
 
-static bool is_met(const figure *f, double value) {
-  return f->is_least ? value >= f->goal : value <= f->goal;
-}
-
-static void add_row(table *t, const figure *f, double value) {
-  char goal[32] = "";
-  table_text(t, f->name);
-  table_fixed(t, value, 1);
-  table_text(t, f->unit);
-  bool has_goal = !isnan(f->goal) && !isnan(value);
-  if (!isnan(f->goal)) {
-    snprintf(goal, sizeof goal, "%s %g", f->is_least ? ">=" : "<=", f->goal);
-  }
-  table_text(t, goal);
-  table_text(t, !has_goal ? "" : is_met(f, value) ? "yes" : "NO");
-  table_text(t, f->what);
-}
-
-static void write_table(const command *c, table_style style) {
-  static const table_column columns[] = {
-      {"figure", "name", false}, {"value", "value", true},
-      {"unit", "unit", false},   {"goal", "goal", false},
-      {"met", "met", false},     {"what", "what", false},
-  };
-  char machine[MACHINE_SIZE];
-  table *t = table_create(columns, sizeof columns / sizeof *columns);
-  for (size_t i = 0; i < FIGURES; i++)
-    add_row(t, &figures[i], c->values[i]);
-  if (style != TABLE_CSV) {
-    fprintf(tool_out(), "%s\n%llu events\n\n", machine_describe(machine),
-            (unsigned long long)c->events);
-  }
-  table_write(t, style, tool_out());
-  table_destroy(t);
-}
-
-static void write_figure(json *out, const figure *f, double value) {
-  json_begin_object(out);
-  json_key(out, "name");
-  json_text(out, f->name);
-  json_key(out, "value");
-  json_double(out, value);
-  json_key(out, "unit");
-  json_text(out, f->unit);
-  json_key(out, "goal");
-  json_double(out, f->goal);
-  json_key(out, "met");
-  if (isnan(f->goal) || isnan(value)) {
-    json_double(out, NAN);  // null
-  } else {
-    json_bool(out, is_met(f, value));
-  }
-  json_end_object(out);
-}
-
-static void write_json(const command *c) {
-  char machine[MACHINE_SIZE];
-  json out = json_to(tool_out());
-  json_begin_object(&out);
-  json_key(&out, "events");
-  json_uint(&out, c->events);
-  json_key(&out, "results");
-  json_begin_array(&out);
-  for (size_t i = 0; i < FIGURES; i++)
-    write_figure(&out, &figures[i], c->values[i]);
-  json_end_array(&out);
-  json_key(&out, "machine");
-  json_text(&out, machine_describe(machine));
-  json_end_object(&out);
-  json_finish(&out);
-}
-
 static void tell(const command *c) {
-  if (c->output == OUTPUT_JSON) {
-    write_json(c);
-  } else {
-    write_table(c, table_style_of(c->output));
+  char machine[MACHINE_SIZE];
+  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  json *out = sheet_json(s);
+  if (out != NULL) {
+    json_key(out, "events");
+    json_uint(out, c->events);
   }
+  sheet_note(s, "%llu events", (unsigned long long)c->events);
+  sheet_list(s, "results");
+  for (size_t i = 0; i < FIGURES; i++)
+    bench_figure_write(s, &figures[i].shown, NULL, c->values[i], NULL);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------

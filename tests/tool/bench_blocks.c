@@ -45,8 +45,9 @@ START_TEST(tables) {
   o = tool_run("bench", "blocks", "--blocks", "100", "--passes", "1", "-o",
                "csv");
   assert_done(&o);
-  assert_contains(o.out,
-                  "blocks,place_ns,pool_ns,place_waits_ns,pool_waits_ns\n100,");
+  assert_contains(
+      o.out,
+      "blocks,place_ns,pool_ns,place_waits_ns,pool_waits_ns,machine\n100,");
   tool_output_free(&o);
 }
 END_TEST

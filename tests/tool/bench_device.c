@@ -65,7 +65,7 @@ static void assert_keys(const char *json) {
   ck_assert_uint_eq(count, 2 * DEVICE_BENCH_FIGURES - 2);
   for (size_t i = 0; i < count; i++) {
     ck_assert_str_eq(json_keys(json, at(i, ""), keys, sizeof keys),
-                     "name,device,value,unit,goal,met,failed");
+                     "device,name,value,unit,goal,met,failed");
     ck_assert(json_is(json, at(i, "failed"), "null"));
   }
 }
@@ -261,16 +261,15 @@ END_TEST
 // --- parts -----------------------------------------------------------------
 
 START_TEST(a_goal_is_a_type_s) {
-  ck_assert_str_eq(device_bench_figure_at(0).name, "copy_4k");
-  device_bench_goal goal = device_bench_goal_of(0, "cpu:0");
-  ck_assert(device_bench_is_met(goal, 1.2));
-  ck_assert(!device_bench_is_met(goal, 1.21));
-  ck_assert(isnan(device_bench_goal_of(0, "cpu2:0").value));
-  ck_assert(isnan(device_bench_goal_of(0, "sim:0").value));
-  ck_assert(isnan(device_bench_goal_of(0, "cp").value));
-  goal = (device_bench_goal){.value = 2, .is_least = true};
-  ck_assert(device_bench_is_met(goal, 2));
-  ck_assert(!device_bench_is_met(goal, 1.99));
+  bench_figure figure = device_bench_figure_of(0, "cpu:0");
+  ck_assert_str_eq(figure.name, "copy_4k");
+  ck_assert(sheet_is_met(1.2, figure.bound, figure.goal));
+  ck_assert(!sheet_is_met(1.21, figure.bound, figure.goal));
+  ck_assert(isnan(device_bench_figure_of(0, "cpu2:0").goal));
+  ck_assert(isnan(device_bench_figure_of(0, "sim:0").goal));
+  ck_assert(isnan(device_bench_figure_of(0, "cp").goal));
+  ck_assert(sheet_is_met(2, SHEET_AT_LEAST, 2));
+  ck_assert(!sheet_is_met(1.99, SHEET_AT_LEAST, 2));
 }
 END_TEST
 

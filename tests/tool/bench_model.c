@@ -104,7 +104,7 @@ START_TEST(tables) {
       strstr(o.out,
              "net,mode,params_mib,naive_mib,planned_mib,bound_mib,"
              "planned_over_bound,naive_by_hand_mib,bound_by_hand_mib,"
-             "answer\nmlp,train,"),
+             "answer,machine\nmlp,train,"),
       o.out);
   tool_output_free(&o);
   o = tool_run("bench", "model", "mlp-16", "-o", "md");

@@ -21,14 +21,14 @@ static const char *at(size_t row, const char *key) {
 
 static void assert_row(const char *json, size_t row) {
   char text[128];
-  record_bench_figure figure = record_bench_figure_at(row);
+  const bench_figure *figure = record_bench_figure_at(row);
   ck_assert_str_eq(json_keys(json, at(row, ""), text, sizeof text),
                    "name,value,unit,goal,met,failed");
-  snprintf(text, sizeof text, "\"%s\"", figure.name);
+  snprintf(text, sizeof text, "\"%s\"", figure->name);
   ck_assert(json_is(json, at(row, "name"), text));
   ck_assert(json_is(json, at(row, "failed"), "null"));
   ck_assert(!isnan(json_number(json, at(row, "value"))));
-  ck_assert(json_is(json, at(row, "met"), "null") == isnan(figure.goal));
+  ck_assert(json_is(json, at(row, "met"), "null") == isnan(figure->goal));
 }
 
 START_TEST(json_has_the_published_keys) {

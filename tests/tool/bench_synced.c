@@ -48,7 +48,7 @@ static bool is_text(const char *json, const char *path, const char *text) {
 static void assert_row(const char *json, size_t row, const wanted *w) {
   char keys[64];
   ck_assert_str_eq(json_keys(json, at(row, ""), keys, sizeof keys),
-                   "name,device,value,unit,goal");
+                   "name,device,value,unit,goal,met");
   ck_assert_msg(is_text(json, at(row, "name"), w->name), "row %zu", row);
   ck_assert_msg(is_text(json, at(row, "device"), w->device), "row %zu", row);
   ck_assert_msg(is_text(json, at(row, "unit"), w->unit), "row %zu", row);
@@ -64,7 +64,7 @@ START_TEST(names_keys_and_goals) {
   assert_done(&o);
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results");
+  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
   for (size_t i = 0; i < ALL; i++)
     assert_row(o.out, i, &all[i]);
@@ -192,13 +192,13 @@ END_TEST
 // --- parts -----------------------------------------------------------------
 
 START_TEST(goals_are_met_or_not) {
-  synced_bench_figure least = synced_bench_figure_at(0);
-  ck_assert(synced_bench_is_met(&least, 1.8));
-  ck_assert(!synced_bench_is_met(&least, 1.81));
-  synced_bench_figure exact = synced_bench_figure_at(1);
-  ck_assert(synced_bench_is_met(&exact, 4));
-  ck_assert(!synced_bench_is_met(&exact, 3));
-  ck_assert(!synced_bench_is_met(&exact, 5));
+  const bench_figure *most = synced_bench_figure_at(0);
+  ck_assert(sheet_is_met(1.8, most->bound, most->goal));
+  ck_assert(!sheet_is_met(1.81, most->bound, most->goal));
+  const bench_figure *exact = synced_bench_figure_at(1);
+  ck_assert(sheet_is_met(4, exact->bound, exact->goal));
+  ck_assert(!sheet_is_met(3, exact->bound, exact->goal));
+  ck_assert(!sheet_is_met(5, exact->bound, exact->goal));
 }
 END_TEST
 

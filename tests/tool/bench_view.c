@@ -65,7 +65,7 @@ START_TEST(reads_what_the_page_measured) {
   tool_output_free(&o);
   o = tool_run("bench", "view", "--events", "1000", "-o", "csv");
   unsetenv("TARN_CHROMIUM");
-  assert_contains(o.out, "name,value,unit,goal,met,what\n");
+  assert_contains(o.out, "name,value,unit,goal,met,what,machine\n");
   assert_contains(o.out, "\npan,20,/s,>= 30,NO,");
   tool_output_free(&o);
   free(program);

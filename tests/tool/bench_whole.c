@@ -57,8 +57,8 @@ static void assert_results(const char *json) {
   size_t all = json_size(json, "results");
   for (size_t i = 0; i < all; i++) {
     ck_assert_str_eq(json_keys(json, at("results", i, ""), keys, sizeof keys),
-                     "device,type,location,op,row_bytes,gbs,over_memcpy,"
-                     "indices,over_mpi,alone_gbs,failed");
+                     "device,type,location,op,row_bytes,indices,gbs,"
+                     "over_memcpy,over_mpi,alone_gbs,failed");
     ck_assert_msg(json_is(json, at("results", i, "failed"), "null"),
                   "result %zu", i);
     ck_assert_double_gt(json_number(json, at("results", i, "gbs")), 0);

@@ -1,0 +1,20 @@
+// figure.h - a named value that a benchmark measures, and what it should be.
+#ifndef TARN_BENCH_FIGURE_H_
+#define TARN_BENCH_FIGURE_H_
+
+#include "kit/sheet.h"
+
+typedef struct bench_figure {
+  const char *name;
+  const char *unit;
+  const char *what;  // a few words
+  double goal;       // NaN: none
+  sheet_bound bound;
+} bench_figure;
+
+// The cells of a row: name, |device| unless NULL, value, unit, goal, met, what,
+// and |failed| unless NULL.
+void bench_figure_write(sheet *s, const bench_figure *figure,
+                        const char *device, double value, const char *failed);
+
+#endif  // TARN_BENCH_FIGURE_H_
