@@ -4,11 +4,6 @@
 
 extern const char embedded_page_css[];
 extern const char embedded_page_js[];
-extern const char embedded_picture_html[];
-extern const char embedded_picture_css[];
-extern const char embedded_picture_model_js[];
-extern const char embedded_picture_draw_js[];
-extern const char embedded_picture_act_js[];
 extern const char embedded_plan_svg_css[];
 extern const char embedded_plugin_skeleton_c_in[];
 extern const char embedded_view_html[];

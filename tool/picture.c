@@ -1,4 +1,5 @@
-// The page: picture.html with its marks {{name}} filled in.
+// Pages of replays: the table of pools above the drawings of view.h, and where
+// the pages go.
 #include "picture.h"
 
 #include <errno.h>
@@ -7,10 +8,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "embedded.h"
 #include "kit/format.h"
 #include "page.h"
-#include "picture_data.h"
+#include "view.h"
 
 static void write_cell(const char *text, FILE *out) {
   fputs("<td>", out);
@@ -19,28 +19,16 @@ static void write_cell(const char *text, FILE *out) {
 }
 
 // ---------------------------------------------------------------------------
-// Marks
+// Above the drawings
 // ---------------------------------------------------------------------------
 
-// Without its folders: a page is passed on, and where the file lay on one
-// machine is nobody else's business.
-static void write_title(const void *context, FILE *out) {
-  const report *r = context;
+// A page is passed on: the folders of one machine are not told.
+static const char *title_of(const report *r) {
   const char *slash = strrchr(r->trace->name, '/');
-  page_text(slash ? slash + 1 : r->trace->name, out);
+  return slash ? slash + 1 : r->trace->name;
 }
 
-static void write_description(const void *context, FILE *out) {
-  const report *r = context;
-  char text[REPORT_TEXT_SIZE];
-  report_describe(r->trace, text, sizeof text);
-  page_text(text, out);
-  fputs(", replayed on ", out);
-  page_text(r->device, out);
-}
-
-static void write_sentences(const void *context, FILE *out) {
-  const report *r = context;
+static void write_sentences(const report *r, FILE *out) {
   char text[REPORT_TEXT_SIZE];
   for (size_t i = 0; i < r->result_count; i++) {
     if (!report_compare(r, &r->results[i], text, sizeof text)) continue;
@@ -107,59 +95,64 @@ static void write_figures(const replay_result *result, FILE *out) {
   fputs("</tr>\n", out);
 }
 
-static void write_rows(const void *context, FILE *out) {
-  const report *r = context;
+static const char table_head[] =
+    "<table class=\"figures replayed\">\n<caption>What each pool held of the "
+    "device at its peak, and what its requests cost</caption>\n<thead><tr>"
+    "<th scope=\"col\">pool</th><th scope=\"col\" class=\"bar\">"
+    "<span class=\"key live\">alive at the peak</span>"
+    "<span class=\"key waste\">held beyond it</span></th>";
+
+static void write_table(const report *r, FILE *out) {
+  static const char *const titles[] = {"held",   "beyond",   "over live",
+                                       "1st ms", "later ms", "median ns",
+                                       "p99 ns", "hits",     "failed"};
+  fputs(table_head, out);
+  for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
+    fprintf(out, "<th scope=\"col\">%s</th>", titles[i]);
+  fputs("</tr></thead>\n<tbody>\n", out);
   for (size_t i = 0; i < r->result_count; i++) {
     write_bar(r, &r->results[i], out);
     write_figures(&r->results[i], out);
   }
+  fputs("</tbody>\n</table>\n", out);
 }
 
-static void write_css(const void *context, FILE *out) {
-  (void)context;
-  fputs(embedded_page_css, out);
-  fputs(embedded_picture_css, out);
+static void write_above(const void *context, FILE *out) {
+  const report *r = context;
+  char text[REPORT_TEXT_SIZE];
+  report_describe(r->trace, text, sizeof text);
+  fputs("<p class=\"description\">", out);
+  page_text(text, out);
+  fputs(", replayed on ", out);
+  page_text(r->device, out);
+  fputs(".</p>\n<div class=\"wide\">\n", out);
+  write_table(r, out);
+  fputs("</div>\n", out);
+  write_sentences(r, out);
 }
-
-static void write_model(const void *context, FILE *out) {
-  (void)context;
-  fputs(embedded_page_js, out);
-  fputs(embedded_picture_model_js, out);
-}
-
-static void write_draw(const void *context, FILE *out) {
-  (void)context;
-  fputs(embedded_picture_draw_js, out);
-}
-
-static void write_act(const void *context, FILE *out) {
-  (void)context;
-  fputs(embedded_picture_act_js, out);
-}
-
-static void write_data(const void *context, FILE *out) {
-  picture_data_write(context, out);
-}
-
-static const page_mark marks[] = {
-    {"{{title}}", write_title},
-    {"{{description}}", write_description},
-    {"{{sentences}}", write_sentences},
-    {"{{rows}}", write_rows},
-    {"{{css}}", write_css},
-    {"{{data}}", write_data},
-    {"{{model}}", write_model},
-    {"{{draw}}", write_draw},
-    {"{{act}}", write_act},
-};
 
 static bool write_page(const tool_verb *verb, const report *r,
                        const char *path) {
-  page p = {.html = embedded_picture_html,
-            .marks = marks,
-            .mark_count = sizeof marks / sizeof marks[0],
-            .context = r};
-  return page_write(verb, &p, path);
+  view_pool *pools = tool_array(r->result_count, sizeof *pools);
+  for (size_t i = 0; i < r->result_count; i++) {
+    const replay_result *result = &r->results[i];
+    pools[i] = (view_pool){.name = result->pool,
+                           .addresses = result->history.addresses,
+                           .reserved = result->history.reserved};
+  }
+  view_page shown = {.data = {.trace = r->trace,
+                              .libraries = &(options_list){0},
+                              .pools = pools,
+                              .pool_count = r->result_count,
+                              .by_size = true},
+                     .verb = "replay",
+                     .title = title_of(r),
+                     .about = "where each pool put it",
+                     .figures = write_above,
+                     .context = r};
+  tool_exit status = view_page_write(verb, &shown, path);
+  free(pools);
+  return status == TOOL_DONE;
 }
 
 // ---------------------------------------------------------------------------

@@ -12,29 +12,37 @@
 // Where blocks stand that have no addresses of their own.
 static const char placing_pool[] = "arena_pool";
 
-typedef struct view {
-  view_data data;
-  const char *title;
-} view;
-
 // ---------------------------------------------------------------------------
 // Marks
 // ---------------------------------------------------------------------------
 
-// Without its folders: a page is passed on, and where the file lay on one
-// machine is nobody else's business.
 static void write_title(const void *context, FILE *out) {
-  const view *v = context;
-  const char *slash = strrchr(v->data.trace->name, '/');
-  if (v->title != NULL) {
-    page_text(v->title, out);
-  } else {
-    page_text(slash ? slash + 1 : v->data.trace->name, out);
-  }
+  const view_page *v = context;
+  page_text(v->title, out);
+}
+
+static void write_verb(const void *context, FILE *out) {
+  const view_page *v = context;
+  page_text(v->verb, out);
+}
+
+static void write_about(const void *context, FILE *out) {
+  const view_page *v = context;
+  page_text(v->about, out);
+}
+
+static void write_by(const void *context, FILE *out) {
+  const view_page *v = context;
+  fputs(v->data.by_size ? "size" : "holder", out);
+}
+
+static void write_figures(const void *context, FILE *out) {
+  const view_page *v = context;
+  if (v->figures != NULL) v->figures(v->context, out);
 }
 
 static void write_data(const void *context, FILE *out) {
-  const view *v = context;
+  const view_page *v = context;
   view_data_write(&v->data, out);
 }
 
@@ -56,10 +64,10 @@ static void write_script(const void *context, FILE *out) {
 }
 
 static const page_mark marks[] = {
-    {"{{title}}", write_title},
-    {"{{css}}", write_css},
-    {"{{data}}", write_data},
-    {"{{script}}", write_script},
+    {"{{title}}", write_title},     {"{{verb}}", write_verb},
+    {"{{about}}", write_about},     {"{{by}}", write_by},
+    {"{{figures}}", write_figures}, {"{{css}}", write_css},
+    {"{{data}}", write_data},       {"{{script}}", write_script},
 };
 
 // ---------------------------------------------------------------------------
@@ -95,8 +103,8 @@ static tool_exit place(const tool_verb *verb, const tarn_trace *trace,
 // The page
 // ---------------------------------------------------------------------------
 
-static tool_exit write_page(const tool_verb *verb, const view *v,
-                            const char *path) {
+tool_exit view_page_write(const tool_verb *verb, const view_page *v,
+                          const char *path) {
   page p = {.html = embedded_view_html,
             .marks = marks,
             .mark_count = sizeof marks / sizeof *marks,
@@ -104,33 +112,45 @@ static tool_exit write_page(const tool_verb *verb, const view *v,
   return page_write(verb, &p, path) ? TOOL_DONE : TOOL_NO;
 }
 
-static tool_exit write_placed(const tool_verb *verb, view *v,
+static tool_exit write_placed(const tool_verb *verb, view_page *v,
                               const char *path) {
   replay_result result = {0};
   tool_exit status = place(verb, v->data.trace, &result);
-  v->data.placed_by = placing_pool;
-  v->data.addresses = result.history.addresses;
-  if (status == TOOL_DONE) status = write_page(verb, v, path);
+  view_pool pool = {.name = placing_pool,
+                    .addresses = result.history.addresses};
+  v->data.pools = &pool;
+  if (status == TOOL_DONE) status = view_page_write(verb, v, path);
   replay_result_deinit(&result);
   return status;
 }
 
-static tool_exit write_recorded(const tool_verb *verb, view *v,
+static tool_exit write_recorded(const tool_verb *verb, view_page *v,
                                 const char *path) {
   const tarn_trace *trace = v->data.trace;
   tarn_addr *addresses = tool_array(trace->block_count, sizeof *addresses);
+  view_pool pool = {.addresses = addresses};
   for (size_t i = 0; i < trace->block_count; i++)
     addresses[i] = trace->blocks[i].address;
-  v->data.addresses = addresses;
-  tool_exit status = write_page(verb, v, path);
+  v->data.pools = &pool;
+  tool_exit status = view_page_write(verb, v, path);
   free(addresses);
   return status;
 }
 
+// A page is passed on: the folders of one machine are not told.
+static const char *title_of(const tarn_trace *trace) {
+  const char *slash = strrchr(trace->name, '/');
+  return slash != NULL ? slash + 1 : trace->name;
+}
+
 tool_exit view_write(const tool_verb *verb, const tarn_trace *trace,
                      const view_options *options) {
-  view v = {.data = {.trace = trace, .libraries = options->libraries},
-            .title = options->title};
+  view_page v = {.data = {.trace = trace,
+                          .libraries = options->libraries,
+                          .pool_count = 1},
+                 .verb = "view",
+                 .title = options->title ? options->title : title_of(trace),
+                 .about = "who holds the memory"};
   return has_addresses(trace) ? write_recorded(verb, &v, options->path)
                               : write_placed(verb, &v, options->path);
 }

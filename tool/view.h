@@ -1,8 +1,23 @@
-// view.h - the page of `tarn view`.
+// view.h - the page of `tarn view`, and of `tarn replay --html`.
 #ifndef TARN_TOOL_VIEW_H_
 #define TARN_TOOL_VIEW_H_
 
-#include "kit/options.h"
+#include "view_data.h"
+
+typedef struct view_page {
+  view_data data;
+  const char *verb;   // that made it
+  const char *title;  // without folders
+  const char *about;  // behind the title, in that of the window
+  // Writes HTML above the drawings; NULL: there is none.
+  void (*figures)(const void *context, FILE *out);
+  const void *context;
+} view_page;
+
+// Writes the page to |path|. TOOL_NO after a message; a page that was there
+// then stays.
+tool_exit view_page_write(const tool_verb *verb, const view_page *page,
+                          const char *path);
 
 typedef struct view_options {
   const char *path;               // of the HTML file

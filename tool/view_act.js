@@ -10,11 +10,11 @@ function draw() {
   due.asked = false;
   if (due.all) drawTimeline();
   if (due.all || due.map || due.moment) drawTimelineOver();
-  if (due.all || due.map) drawMap();
-  if (due.all || due.map || due.moment) drawMapOver();
+  if (due.all || due.map) eachPanel(drawMap);
+  if (due.all || due.map || due.moment) eachPanel(drawMapOver);
   if (due.all || due.moment) writeMoment();
   if (due.all || due.moment || due.table) writeTable();
-  if (due.all || due.map) writeNotes();
+  if (due.all || due.map || due.moment) writeNotes();
   due.all = due.map = due.moment = due.table = false;
 }
 
@@ -43,12 +43,12 @@ function select(b) {
 
 function showAll() {
   setX(0, endOfTime());
-  setY(0, totalHeight);
+  eachPanel(() => setY(0, panel.totalHeight));
   redraw('map');
 }
 
 function looksChanged() {
-  raster.version++;
+  looks.version++;
   redraw('all');
 }
 
@@ -110,9 +110,9 @@ function zoomTime(factor) {
 }
 
 function pan(dx, dy) {
-  const w = view.x1 - view.x0, h = view.y1 - view.y0;
+  const w = view.x1 - view.x0, h = panel.y1 - panel.y0;
   setX(view.x0 + dx * w, view.x1 + dx * w);
-  setY(view.y0 + dy * h, view.y1 + dy * h);
+  setY(panel.y0 + dy * h, panel.y1 + dy * h);
   redraw('map');
 }
 
@@ -123,9 +123,9 @@ function zoomAddresses(factor) {
 
 // Brings a block that was chosen by key into sight.
 function reveal(b) {
-  if (isVisible(b) || at[b] < 0) return;
-  const x = momentX(view.moment), y = at[b] + size[b] / 2;
-  const w = view.x1 - view.x0, h = view.y1 - view.y0;
+  if (isVisible(b) || panel.at[b] < 0) return;
+  const x = momentX(view.moment), y = panel.at[b] + size[b] / 2;
+  const w = view.x1 - view.x0, h = panel.y1 - panel.y0;
   setX(x - w / 2, x + w / 2);
   setY(y - h / 2, y + h / 2);
 }
@@ -264,7 +264,8 @@ function begin(what, canvas, event) {
   if (event.button !== 0) return;
   const {x, y} = offsetOf(canvas, event);
   canvas.setPointerCapture(event.pointerId);
-  Object.assign(drag, {what, x, y, from: {...view}, moved: false});
+  Object.assign(drag, {what, x, y, from: {...view, y0: panel.y0, y1: panel.y1},
+                       moved: false});
   hideTip();
 }
 
@@ -334,7 +335,7 @@ function blockAt(px, py) {
 }
 
 function onMapMove(event) {
-  const {x, y} = offsetOf(byId('map-over'), event);
+  const {x, y} = offsetOf(panel.over, event);
   if (drag.what === null) {
     const b = x < MARGIN.left ? null : blockAt(x, y);
     if (b === null) hideTip();
@@ -344,17 +345,17 @@ function onMapMove(event) {
   drag.moved = drag.moved || Math.hypot(x - drag.x, y - drag.y) >= CLICK;
   if (!drag.moved) return;
   const {from} = drag;
-  const dx = (drag.x - x) / map.sx, dy = (y - drag.y) / map.sy;
+  const dx = (drag.x - x) / panel.map.sx, dy = (y - drag.y) / panel.map.sy;
   setX(from.x0 + dx, from.x1 + dx);
   setY(from.y0 + dy, from.y1 + dy);
   redraw('map');
 }
 
 function onMapUp(event) {
-  const {x, y} = offsetOf(byId('map-over'), event);
+  const {x, y} = offsetOf(panel.over, event);
   if (drag.what !== null && !drag.moved) {
     select(blockAt(x, y));
-    setMoment(momentAt(view.x0 + (x - MARGIN.left) / map.sx));
+    setMoment(momentAt(view.x0 + (x - MARGIN.left) / panel.map.sx));
   }
   drag.what = null;
 }
@@ -362,10 +363,10 @@ function onMapUp(event) {
 function onMapWheel(event) {
   event.preventDefault();
   hideTip();
-  const {x, y} = offsetOf(byId('map-over'), event);
+  const {x, y} = offsetOf(panel.over, event);
   const factor = 1.0015 ** (event.deltaY || event.deltaX);
-  if (event.shiftKey) zoomY(factor, view.y0 + (map.high - y) / map.sy);
-  else zoomX(factor, view.x0 + (x - MARGIN.left) / map.sx);
+  if (event.shiftKey) zoomY(factor, panel.y0 + (panel.map.high - y) / panel.map.sy);
+  else zoomX(factor, view.x0 + (x - MARGIN.left) / panel.map.sx);
   redraw('map');
 }
 
@@ -376,6 +377,25 @@ function onMapWheel(event) {
 function listenTo(id, handlers) {
   for (const [name, handler] of Object.entries(handlers)) {
     byId(id).addEventListener(name, handler, {passive: name !== 'wheel'});
+  }
+}
+
+function listenToMap(p) {
+  const over = {
+    focus: () => {},  // its keys are for this map
+    pointerdown: event => begin('map', p.over, event),
+    pointermove: onMapMove,
+    pointerup: onMapUp,
+    pointercancel: endDrag,
+    pointerleave: hideTip,
+    wheel: onMapWheel,
+    dblclick: showAll,
+  };
+  for (const [name, handler] of Object.entries(over)) {
+    p.over.addEventListener(name, event => {
+      panel = p;
+      handler(event);
+    }, {passive: name !== 'wheel'});
   }
 }
 
@@ -390,15 +410,7 @@ function listenToDrawings() {
     pointerleave: hideTip,
     dblclick: showAll,
   });
-  listenTo('map-over', {
-    pointerdown: event => begin('map', byId('map-over'), event),
-    pointermove: onMapMove,
-    pointerup: onMapUp,
-    pointercancel: endDrag,
-    pointerleave: hideTip,
-    wheel: onMapWheel,
-    dblclick: showAll,
-  });
+  panels.forEach(listenToMap);
 }
 
 function listen() {
@@ -417,7 +429,7 @@ function listen() {
   for (const button of document.querySelectorAll('button[data-key]')) {
     button.addEventListener('click', event => KEYS[button.dataset.key](event));
   }
-  new ResizeObserver(() => redraw('all')).observe(byId('map-stage'));
+  new ResizeObserver(() => redraw('all')).observe(byId('maps'));
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => {
     styles.clear();
     makeTheme();
@@ -429,6 +441,7 @@ function listen() {
 function start() {
   makeTheme();
   byId('main').hidden = false;
+  panels.forEach(makeMap);
   setX(0, endOfTime());
   writeDescription();
   writeAnswer();

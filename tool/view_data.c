@@ -127,17 +127,17 @@ typedef struct placed {
   view_segments segments;
 } placed;
 
-static placed place_all(const view_data *v) {
-  placed p = {.addresses = v->addresses};
-  if (v->placed_by == NULL) p.segments = view_segments_make(v->trace);
+static placed place_all(const view_data *v, const view_pool *pool) {
+  placed p = {.addresses = pool->addresses};
+  if (pool->name == NULL) p.segments = view_segments_make(v->trace);
   size_t count = p.segments.count;
   layout_range *ranges = tool_array(count, sizeof *ranges);
   for (size_t i = 0; i < count; i++) {
     ranges[i].address = p.segments.items[i].address;
     ranges[i].size = p.segments.items[i].size;
   }
-  p.layout = layout_make(v->trace->blocks, v->addresses, v->trace->block_count,
-                         ranges, count);
+  p.layout = layout_make(v->trace->blocks, pool->addresses,
+                         v->trace->block_count, ranges, count);
   free(ranges);
   return p;
 }
@@ -185,8 +185,43 @@ static void write_segments(json *out, const placed *p) {
   json_end_object(out);
 }
 
-static void write_placed_by(json *out, const char *name) {
-  json_key(out, "placed");
+// Where the bytes held changed: |positions| of them, in reserved[].
+typedef struct changes {
+  const uint64_t *reserved;
+  uint32_t *positions;
+  size_t count;
+} changes;
+
+static changes find_changes(const uint64_t *reserved, size_t count) {
+  changes c = {.reserved = reserved,
+               .positions = tool_array(count, sizeof(uint32_t))};
+  for (size_t i = 0; i < count; i++) {
+    if (i == 0 || reserved[i] != reserved[i - 1]) {
+      c.positions[c.count++] = (uint32_t)i;
+    }
+  }
+  return c;
+}
+
+static uint32_t change_position(const void *context, size_t index) {
+  const changes *c = context;
+  return c->positions[index];
+}
+
+static double change_bytes(const void *context, size_t index) {
+  const changes *c = context;
+  return (double)c->reserved[c->positions[index]];
+}
+
+static void write_reserved(json *out, const uint64_t *reserved, size_t count) {
+  changes c = find_changes(reserved, count);
+  trace_data_uints(out, "reserved_event", c.count, change_position, &c);
+  trace_data_doubles(out, "reserved_bytes", c.count, change_bytes, &c);
+  free(c.positions);
+}
+
+static void write_name(json *out, const char *name) {
+  json_key(out, "name");
   if (name == NULL) {
     json_double(out, NAN);  // null
   } else {
@@ -194,12 +229,17 @@ static void write_placed_by(json *out, const char *name) {
   }
 }
 
-static void write_addresses(json *out, const view_data *v) {
-  placed p = place_all(v);
-  write_placed_by(out, v->placed_by);
+static void write_pool(json *out, const view_data *v, const view_pool *pool) {
+  placed p = place_all(v, pool);
+  json_begin_object(out);
+  write_name(out, pool->name);
   trace_data_layout(out, &p.layout);
   trace_data_doubles(out, "at", v->trace->block_count, block_height, &p);
   write_segments(out, &p);
+  if (pool->reserved != NULL) {
+    write_reserved(out, pool->reserved, v->trace->event_count + 1);
+  }
+  json_end_object(out);
   layout_deinit(&p.layout);
   view_segments_deinit(&p.segments);
 }
@@ -220,6 +260,12 @@ void view_data_write(const view_data *v, FILE *out) {
   write_peak(&writer, v->trace);
   json_key(&writer, "unit");
   json_uint(&writer, holes_unit(v->trace));
-  write_addresses(&writer, v);
+  json_key(&writer, "by_size");
+  json_bool(&writer, v->by_size);
+  json_key(&writer, "pools");
+  json_begin_array(&writer);
+  for (size_t i = 0; i < v->pool_count; i++)
+    write_pool(&writer, v, &v->pools[i]);
+  json_end_array(&writer);
   json_end_object(&writer);
 }

@@ -1,4 +1,5 @@
-// view_data.h - what the scripts of `tarn view` draw.
+// view_data.h - what the scripts of a page draw: a trace, and where pools put
+// it.
 #ifndef TARN_TOOL_VIEW_DATA_H_
 #define TARN_TOOL_VIEW_DATA_H_
 
@@ -6,11 +7,21 @@
 
 #include "kit/options.h"
 
+// Where one pool put the blocks.
+typedef struct view_pool {
+  const char *name;            // NULL: the one that was recorded
+  const tarn_addr *addresses;  // of each block; 0: it has none
+  const uint64_t *reserved;    // bytes held of the device before the first
+                               // event and after each; NULL: what the segments
+                               // of the trace tell
+} view_pool;
+
 typedef struct view_data {
   const tarn_trace *trace;
   const options_list *libraries;  // as in owners.h
-  const tarn_addr *addresses;     // of each block; 0: it has none
-  const char *placed_by;          // the pool that gave them; NULL: recorded
+  const view_pool *pools;
+  size_t pool_count;  // at least 1
+  bool by_size;       // colours are by size, else by holder
 } view_data;
 
 // Writes |v| as JSON that is safe within a <script> element: the keys of
@@ -19,14 +30,18 @@ typedef struct view_data {
 //    "kind": u8, "block": u32               of each event; 2^32 - 1: none
 //    "holder": u32                          of each block
 //    "holders": [frame, ...]                a frame of each; the first two, the
-//                                           baseline and nobody, are -1
+//                                           baseline and no stack, are -1
 //    "tag": u32, "tags": ["", ...]          of each block; null without tags
 //    "refused": [[event, size, stack], ...] requests out of memory
 //    "peak_bytes", "peak_event"             -1: before the first event
-//    "placed": "arena_pool" or null
-//    "height", "ranges": [["0x7f00", size, height], ...]
-//    "at": f64                              height of each block, -1: nowhere
-//    "segments": {"at": f64, "size": f64, "born": u32, "died": u32}
+//    "unit", "by_size"
+//    "pools": [{"name"                      null: recorded
+//               "height", "ranges": [["0x7f00", size, height], ...],
+//               "at": f64                   height of each block, -1: nowhere
+//               "segments": {"at": f64, "size": f64, "born": u32, "died": u32},
+//               "reserved_event": u32, "reserved_bytes": f64   its changes, if
+//                                           it tells them
+//              }, ...]
 void view_data_write(const view_data *v, FILE *out);
 
 #endif  // TARN_TOOL_VIEW_DATA_H_

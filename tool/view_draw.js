@@ -256,10 +256,29 @@ function drawRefused(context) {
   }
 }
 
+const DASHES = [[], [7, 3], [2, 2], [10, 3, 2, 3]];
+
+// The name of a replayed pool at its line, each further to the left.
+function labelHeld(context, name, held, index) {
+  const {columns} = timeline;
+  const at = Math.max(0, Math.floor(columns.length * (1 - 0.2 * (index % 5))) - 1);
+  context.textAlign = 'right';
+  context.textBaseline = 'alphabetic';
+  seamedText(context, name, MARGIN.left + at - 4,
+             timeline.toY(held[columns[at]]) - 5, style('--held'),
+             style('--page'));
+}
+
 function drawHeld(context) {
-  if (held === null || view.hideBase) return;
-  strokeColumns(context, held, style('--page'), 3.5);
-  strokeColumns(context, held, style('--held'), 1.5);
+  if (view.hideBase) return;
+  panels.forEach(({name, held, isReplayed}, i) => {
+    if (held === null) return;
+    strokeColumns(context, held, style('--page'), 3.5);
+    context.setLineDash(DASHES[i % DASHES.length]);
+    strokeColumns(context, held, style('--held'), 1.5);
+    context.setLineDash([]);
+    if (isReplayed) labelHeld(context, name, held, i);
+  });
 }
 
 function drawTimeline() {
@@ -364,34 +383,33 @@ function drawMoment(context, x, top, bottom) {
 // ---------------------------------------------------------------------------
 
 const MAP_AXIS = 24;
-const map = {toX: null, toY: null, plot: 0, high: 0};
 
 function mapScale() {
-  const canvas = canvasOf('map');
+  const {map, canvas} = panel;
   map.plot = Math.max(canvas.clientWidth - MARGIN.left - MARGIN.right, 1);
   map.high = Math.max(canvas.clientHeight - MAP_AXIS, 1);
   map.sx = map.plot / (view.x1 - view.x0);
-  map.sy = map.high / (view.y1 - view.y0);
+  map.sy = map.high / (panel.y1 - panel.y0);
   map.toX = x => MARGIN.left + (x - view.x0) * map.sx;
-  map.toY = y => map.high - (y - view.y0) * map.sy;
+  map.toY = y => map.high - (y - panel.y0) * map.sy;
 }
 
 function boxOf(b) {
-  const x = map.toX(position[born[b]]), y = map.toY(at[b] + size[b]);
-  return {x, y, w: Math.max((position[died[b]] - position[born[b]]) * map.sx, 1),
-          h: Math.max(size[b] * map.sy, 1)};
+  const x = panel.map.toX(position[born[b]]), y = panel.map.toY(panel.at[b] + size[b]);
+  return {x, y, w: Math.max((position[died[b]] - position[born[b]]) * panel.map.sx, 1),
+          h: Math.max(size[b] * panel.map.sy, 1)};
 }
 
-const isVisible = b => at[b] >= 0 && at[b] < view.y1 &&
-    at[b] + size[b] > view.y0 && position[born[b]] < view.x1 &&
+const isVisible = b => panel.at[b] >= 0 && panel.at[b] < panel.y1 &&
+    panel.at[b] + size[b] > panel.y0 && position[born[b]] < view.x1 &&
     position[died[b]] > view.x0;
 
 function labelBox(context, b) {
   const box = boxOf(b);
   const left = Math.max(box.x, MARGIN.left);
   const top = Math.max(box.y, 0);
-  const width = Math.min(box.x + box.w, MARGIN.left + map.plot) - left - 12;
-  const height = Math.min(box.y + box.h, map.high) - top;
+  const width = Math.min(box.x + box.w, MARGIN.left + panel.map.plot) - left - 12;
+  const height = Math.min(box.y + box.h, panel.map.high) - top;
   if (width < 48 || height < 16) return false;
   const tile = theme.tiles[bandOf[b]];
   const whole = `${bytesText(size[b])}  ${holders[holder[b]].label}`;
@@ -404,7 +422,7 @@ function labelBox(context, b) {
 
 // Names in those boxes that are large enough, the largest first.
 function labelBoxes(context) {
-  const leastBytes = 16 / map.sy, leastWidth = 60 / map.sx;
+  const leastBytes = 16 / panel.map.sy, leastWidth = 60 / panel.map.sx;
   let labelled = 0;
   context.textAlign = 'left';
   context.textBaseline = 'middle';
@@ -420,11 +438,11 @@ function drawFolds(context) {
   context.strokeStyle = style('--muted');
   context.lineWidth = 1;
   context.setLineDash([5, 4]);
-  for (let i = 1; i < data.ranges.length; i++) {
-    const height = data.ranges[i][2];
-    if (height <= view.y0 || height >= view.y1) continue;
-    const y = Math.round(map.toY(height)) + 0.5;
-    line(context, MARGIN.left, y, MARGIN.left + map.plot, y);
+  for (let i = 1; i < panel.ranges.length; i++) {
+    const height = panel.ranges[i][2];
+    if (height <= panel.y0 || height >= panel.y1) continue;
+    const y = Math.round(panel.map.toY(height)) + 0.5;
+    line(context, MARGIN.left, y, MARGIN.left + panel.map.plot, y);
   }
   context.setLineDash([]);
 }
@@ -439,13 +457,13 @@ function drawAddresses(context) {
   context.fillStyle = style('--muted');
   context.textAlign = 'right';
   context.textBaseline = 'alphabetic';
-  for (const [address, bytes, height] of data.ranges) {
-    if (height > view.y1 || height + bytes < view.y0) continue;
-    const isCut = height < view.y0;
-    const y = Math.min(map.toY(Math.max(height, view.y0)), map.high) - 3;
+  for (const [address, bytes, height] of panel.ranges) {
+    if (height > panel.y1 || height + bytes < panel.y0) continue;
+    const isCut = height < panel.y0;
+    const y = Math.min(panel.map.toY(Math.max(height, panel.y0)), panel.map.high) - 3;
     if (y > free - 14 || y < 10) continue;
     context.fillText(
-        shorten(isCut ? addressText(Math.floor(view.y0)) : address),
+        shorten(isCut ? addressText(Math.floor(panel.y0)) : address),
         MARGIN.left - 10, y);
     free = y;
   }
@@ -468,40 +486,40 @@ function drawSelected(context) {
 function drawRequestOfMap(context) {
   const refusal = refusalAt.get(view.moment);
   if (refusal === undefined) return;
-  const bytes = Math.min(refusal.bytes, totalHeight);
+  const bytes = Math.min(refusal.bytes, panel.totalHeight);
   const holes = holesAt(view.moment);
-  const bottom = Math.min(requestAt(holes), totalHeight - bytes);
-  const x = map.toX(momentX(view.moment));
+  const bottom = Math.min(requestAt(holes), panel.totalHeight - bytes);
+  const x = panel.map.toX(momentX(view.moment));
   const {left, width} =
-      drawRequest(context, x, MARGIN.left + map.plot, map.toY(bottom),
-                  map.toY(bottom + bytes), requestText(refusal, totalHeight));
+      drawRequest(context, x, MARGIN.left + panel.map.plot, panel.map.toY(bottom),
+                  panel.map.toY(bottom + bytes), requestText(refusal, panel.totalHeight));
   if (holes.count === 0) return;
   context.setLineDash([4, 3]);
   context.strokeStyle = style('--text');
   context.lineWidth = 1.5;
-  context.strokeRect(left + 4, map.toY(holes.at + holes.largest), width - 8,
-                     Math.max(holes.largest * map.sy, 1));
+  context.strokeRect(left + 4, panel.map.toY(holes.at + holes.largest), width - 8,
+                     Math.max(holes.largest * panel.map.sy, 1));
   context.setLineDash([]);
 }
 
 function drawMap() {
   mapScale();
-  const canvas = canvasOf('map');
+  const {canvas} = panel;
   const scale = deviceScale();
   if (canvas.width !== canvas.clientWidth * scale ||
       canvas.height !== canvas.clientHeight * scale) {
     canvas.width = canvas.clientWidth * scale;
     canvas.height = canvas.clientHeight * scale;
   }
-  const image = drawRaster(map.plot * scale, map.high * scale);
+  const image = drawRaster(panel.map.plot * scale, panel.map.high * scale);
   canvas.getContext('2d').putImageData(image, MARGIN.left * scale, 0);
 }
 
 function drawMapOver() {
-  const {context, plot} = prepare(canvasOf('map-over'));
+  const {context, plot} = prepare(panel.over);
   context.save();
   context.beginPath();
-  context.rect(MARGIN.left, 0, plot, map.high);
+  context.rect(MARGIN.left, 0, plot, panel.map.high);
   context.clip();
   labelBoxes(context);
   drawFolds(context);
@@ -509,9 +527,9 @@ function drawMapOver() {
   const x = momentX(view.moment);
   if (x >= view.x0 && x <= view.x1) {
     drawRequestOfMap(context);
-    drawMoment(context, map.toX(x), 0, map.high);
+    drawMoment(context, panel.map.toX(x), 0, panel.map.high);
   }
   context.restore();
   drawAddresses(context);
-  drawTimeAxis(context, view.x0, view.x1, map.high, plot, map.toX);
+  drawTimeAxis(context, view.x0, view.x1, panel.map.high, plot, panel.map.toX);
 }

@@ -86,8 +86,8 @@ async function measure() {
   out.pan_near = await panWith(0.02);
   out.zoom = await zoomInAndOut();
   out.moments = await stepMoments();
-  out.repainted = raster.repainted;
-  out.moved = raster.moved;
+  out.repainted = looks.repainted;
+  out.moved = looks.moved;
   const paint = performance.getEntriesByName('first-contentful-paint')[0];
   out.first_paint_ms = paint === undefined ? null : paint.startTime;
   const written = element('pre', JSON.stringify(out));

@@ -1,4 +1,5 @@
-// The model of the view: the trace, sums over it, whose bytes are which band.
+// The model of the view: the trace, sums over it, whose bytes are which band,
+// and a panel for each pool: where it put the blocks, and what it held.
 //
 // view.c puts the scripts into one function: page, view_model, view_raster,
 // view_draw, view_side, view_act, view_measure.
@@ -21,7 +22,6 @@ const size = decode(data.size, Float64Array);
 const stack = decode(data.stack, Uint32Array);
 const holder = decode(data.holder, Uint32Array);
 const tag = data.tag === null ? null : decode(data.tag, Uint32Array);
-const at = decode(data.at, Float64Array);
 const kind = decode(data.kind, Uint8Array);
 const eventBlock = decode(data.block, Uint32Array);
 const time = data.time === null ? null : decode(data.time, Float64Array);
@@ -43,21 +43,8 @@ const KINDS = {
 };
 
 const BEFORE = 2 ** 32 - 1;  // born: held before the first event
-const segments = {
-  at: decode(data.segments.at, Float64Array),
-  size: decode(data.segments.size, Float64Array),
-  first: decode(data.segments.born, Uint32Array)
-      .map(e => (e === BEFORE ? 0 : e + 1)),
-  died: endAt(decode(data.segments.died, Uint32Array)),
-  begins: decode(data.segments.begins, Uint32Array),
-};
-const segmentCount = segments.at.length;
-segments.born = segments.first.map(m => Math.max(m - 1, 0));
-
 const firstMoment = b => (b < data.baseline ? 0 : born[b] + 1);
 const isAlive = (b, m) => firstMoment(b) <= m && died[b] >= m;
-const segmentIsHeld = (s, m) =>
-    segments.first[s] <= m && segments.died[s] >= m;
 
 // At each moment, the sum of amounts that last from one moment to another.
 function sumUp(count, amountOf, fromOf, toOf) {
@@ -71,9 +58,76 @@ function sumUp(count, amountOf, fromOf, toOf) {
 }
 
 const liveBlocks = sumUp(blockCount, () => 1, firstMoment, b => died[b]);
-const held = segmentCount === 0 ? null : sumUp(
-    segmentCount, s => segments.size[s],
-    s => segments.first[s], s => segments.died[s]);
+const largest = values => values.reduce((a, b) => Math.max(a, b), 0);
+
+// ---------------------------------------------------------------------------
+// Panels
+// ---------------------------------------------------------------------------
+
+function decodeSegments(s) {
+  const segments = {
+    at: decode(s.at, Float64Array),
+    size: decode(s.size, Float64Array),
+    first: decode(s.born, Uint32Array).map(e => (e === BEFORE ? 0 : e + 1)),
+    died: endAt(decode(s.died, Uint32Array)),
+    begins: decode(s.begins, Uint32Array),
+  };
+  segments.born = segments.first.map(m => Math.max(m - 1, 0));
+  return segments;
+}
+
+// Bytes at each moment, of which only the changes are known.
+function expand(moments, bytes) {
+  const all = new Float64Array(eventCount + 1);
+  moments.forEach((m, k) => all.fill(bytes[k], m));
+  return all;
+}
+
+// What was held of the device at each moment; null: unknown.
+function heldBy(pool, segments) {
+  if (pool.reserved_event !== undefined) {
+    return expand(decode(pool.reserved_event, Uint32Array),
+                  decode(pool.reserved_bytes, Float64Array));
+  }
+  return segments.at.length === 0 ? null : sumUp(
+      segments.at.length, s => segments.size[s],
+      s => segments.first[s], s => segments.died[s]);
+}
+
+// Blocks and segments from the lowest address on.
+const sortedBy = heights => Uint32Array.from(heights.keys())
+    .sort((a, b) => heights[a] - heights[b]);
+
+function makePanel(pool) {
+  const at = decode(pool.at, Float64Array);
+  const segments = decodeSegments(pool.segments);
+  const held = heldBy(pool, segments);
+  return {
+    name: pool.name, ranges: pool.ranges, at, segments,
+    isReplayed: pool.reserved_event !== undefined,
+    held, mostHeld: held === null ? 0 : largest(held),
+    folds: new Set(pool.ranges.map(([, , height]) => height)),
+    byHeight: sortedBy(at).filter(b => at[b] >= 0),
+    segmentsByHeight: sortedBy(segments.at),
+    mapHeight: Math.max(pool.height, 1), totalHeight: 0, y0: 0, y1: 1,
+    raster: {drawn: null, image: null, pixels: null, width: 0, height: 0},
+    map: {},
+  };
+}
+
+const panels = data.pools.map(makePanel);
+
+// The one that is drawn or used.
+let panel = panels[0];
+
+function eachPanel(act) {
+  const kept = panel;
+  for (panel of panels) act(panel);
+  panel = kept;
+}
+
+const segmentIsHeld = (s, m) =>
+    panel.segments.first[s] <= m && panel.segments.died[s] >= m;
 
 // ---------------------------------------------------------------------------
 // Frames
@@ -123,7 +177,7 @@ const holders = data.holders.map((name, index) => ({
   isFrame: name >= 0,
   text: holderText(name, index),
   label: name >= 0 ? shortFrame(data.frames[name]) : holderText(name, index),
-  peak: 0, most: 0, total: 0, blocks: 0, now: 0, nowBlocks: 0, band: 0,
+  peak: 0, most: 0, total: 0, blocks: 0, now: 0, nowBlocks: 0, band: -1,
 }));
 
 function sumHolders() {
@@ -203,13 +257,35 @@ function makeBands() {
   return made;
 }
 
-const bands = makeBands();
+// Classes of size, as narrow as a legend of seven allows.
+function classWidth(logs) {
+  let width = 1;
+  const countOf = w => new Set(logs.map(log => Math.floor(log / w))).size;
+  while (countOf(width) > BANDS_MOST) width++;
+  return width;
+}
+
+function makeClasses() {
+  const logs = Array.from(size, bytes => Math.floor(Math.log2(Math.max(bytes, 1))));
+  const width = classWidth(logs);
+  const steps = [...new Set(logs.map(log => Math.floor(log / width)))]
+      .sort((a, b) => a - b);
+  bandOf.set(logs.map(log => steps.indexOf(Math.floor(log / width))));
+  return steps.map((step, i) => ({
+    label: `${bytesText(2 ** (step * width), 0)} to ${
+        bytesText(2 ** ((step + 1) * width), 0)}`,
+    style: 'ramp',
+    part: steps.length > 1 ? i / (steps.length - 1) : 0.4,
+  }));
+}
+
 const bandOf = new Uint8Array(blockCount);
+const bands = data.by_size ? makeClasses() : makeBands();
+if (!data.by_size) bandOf.set(holder.map(h => holders[h].band));
 
 function sumBands() {
   const sums = bands.map(() => new Float64Array(eventCount + 2));
   for (let b = 0; b < blockCount; b++) {
-    bandOf[b] = holders[holder[b]].band;
     sums[bandOf[b]][firstMoment(b)] += size[b];
     sums[bandOf[b]][died[b] + 1] -= size[b];
   }
@@ -230,10 +306,9 @@ function sumAll() {
 }
 
 const live = sumAll();
-const largest = values => values.reduce((a, b) => Math.max(a, b), 0);
-
 // Weights often dwarf all else, so that the baseline can be left out.
-const base = holders[0].blocks > 0 ? bandLive[0] : null;
+const base =
+    !data.by_size && holders[0].blocks > 0 ? bandLive[0] : null;
 const liveWithout = base === null ? live : live.map((bytes, m) => bytes - base[m]);
 // Requests are drawn as boxes, to scale; what would reach four times as high as
 // all else is cut.
@@ -242,7 +317,8 @@ const withRequests = (most, mostWanted) =>
 const mostWanted = values =>
     refusals.reduce((most, r) => Math.max(most, values[r.moment] + r.bytes), 0);
 const mostOfAll =
-    withRequests(Math.max(1, largest(live), held ? largest(held) : 0),
+    withRequests(Math.max(1, largest(live),
+                          ...panels.map(p => p.mostHeld)),
                  mostWanted(live));
 const mostWithout =
     withRequests(Math.max(1, largest(liveWithout)), mostWanted(liveWithout));
@@ -251,11 +327,6 @@ const mostWithout =
 // The state at a moment
 // ---------------------------------------------------------------------------
 
-// Blocks and segments from the lowest address on.
-const sortedBy = heights => Uint32Array.from(heights.keys())
-    .sort((a, b) => heights[a] - heights[b]);
-const byHeight = sortedBy(at).filter(b => at[b] >= 0);
-const segmentsByHeight = sortedBy(segments.at);
 const bySize = Uint32Array.from(size.keys()).sort((a, b) => size[b] - size[a]);
 
 // A block takes whole units of its allocator.
@@ -266,38 +337,36 @@ const occupied = b => Math.ceil(size[b] / data.unit) * data.unit;
 // before it end, since one of them may reach into this range.
 function walkHoles(range, m, walk, use) {
   let end = Math.max(range.at, walk.end);
-  for (; walk.next < byHeight.length; walk.next++) {
-    const b = byHeight[walk.next];
-    if (at[b] >= range.end) break;
+  for (; walk.next < panel.byHeight.length; walk.next++) {
+    const b = panel.byHeight[walk.next];
+    if (panel.at[b] >= range.end) break;
     if (!isAlive(b, m)) continue;
-    if (at[b] > end) use(end, at[b] - end);
-    end = Math.max(end, at[b] + occupied(b));
+    if (panel.at[b] > end) use(end, panel.at[b] - end);
+    end = Math.max(end, panel.at[b] + occupied(b));
   }
   if (range.end > end) use(end, range.end - end);
   walk.end = end;
 }
 
-const folds = new Set(data.ranges.map(([, , height]) => height));
-
 // Holes are free bytes within a segment; where no segments are known, between
 // the lowest and the highest block alive. Mapped pages that touch are one range.
 function rangesAt(m) {
   const ranges = [];
-  for (const s of segmentsByHeight) {
+  for (const s of panel.segmentsByHeight) {
     if (!segmentIsHeld(s, m)) continue;
-    const start = segments.at[s], end = start + segments.size[s];
+    const start = panel.segments.at[s], end = start + panel.segments.size[s];
     const last = ranges[ranges.length - 1];
     const goesOn = last !== undefined && last.end === start &&
-        segments.begins[s] === 0 && !folds.has(start);
+        panel.segments.begins[s] === 0 && !panel.folds.has(start);
     if (goesOn) last.end = end;
     else ranges.push({at: start, end});
   }
-  if (segmentCount > 0) return ranges;
+  if (panel.segments.at.length > 0) return ranges;
   let low = Infinity, high = 0;
-  for (const b of byHeight) {
+  for (const b of panel.byHeight) {
     if (!isAlive(b, m)) continue;
-    low = Math.min(low, at[b]);
-    high = Math.max(high, at[b] + size[b]);
+    low = Math.min(low, panel.at[b]);
+    high = Math.max(high, panel.at[b] + size[b]);
   }
   return high > low ? [{at: low, end: high}] : [];
 }
@@ -319,12 +388,15 @@ function holesAt(m) {
 
 // Where the map has the box of a request: at the largest hole, which shows what
 // is missing.
-const requestAt = holes => (holes.count > 0 ? holes.at : mapHeight);
+const requestAt = holes => (holes.count > 0 ? holes.at : panel.mapHeight);
 
-const mapHeight = Math.max(data.height, 1);
-const totalHeight = withRequests(mapHeight, refusals.reduce(
-    (most, r) => Math.max(most, r.bytes + (
-        r.moment === opening ? requestAt(holesAt(opening)) : 0)), 0));
+function withRefusals() {
+  const at = requestAt(holesAt(opening));
+  panel.totalHeight = panel.y1 = withRequests(panel.mapHeight, refusals.reduce(
+      (most, r) => Math.max(most, r.bytes + (r.moment === opening ? at : 0)), 0));
+}
+
+eachPanel(withRefusals);
 
 function sumMoment(m) {
   for (const h of holders) h.now = h.nowBlocks = 0;
@@ -396,9 +468,9 @@ function durationText(b) {
 }
 
 function addressText(height) {
-  if (height < 0) return 'unknown';
-  let range = data.ranges[0];
-  for (const r of data.ranges) if (r[2] <= height) range = r;
+  if (height < 0) return panel.isReplayed ? 'refused' : 'unknown';
+  let range = panel.ranges[0];
+  for (const r of panel.ranges) if (r[2] <= height) range = r;
   const address = BigInt(range[0]) + BigInt(height - range[2]);
   return `0x${address.toString(16)}`;
 }
@@ -421,7 +493,7 @@ function momentText(m) {
 // ---------------------------------------------------------------------------
 
 const MARGIN = {left: 88, right: 12};
-const view = {byTime: false, x0: 0, x1: 1, y0: 0, y1: totalHeight,
+const view = {byTime: false, x0: 0, x1: 1,
               moment: opening, selected: null, chosen: [], hideBase: false};
 
 // What the timeline shows at each moment, and the most of it.
@@ -464,14 +536,14 @@ function setX(x0, x1) {
 }
 
 function setY(y0, y1) {
-  [view.y0, view.y1] =
-      clampSpan(y0, y1, totalHeight, Math.min(64, totalHeight));
+  const most = panel.totalHeight;
+  [panel.y0, panel.y1] = clampSpan(y0, y1, most, Math.min(64, most));
 }
 
 function zoomX(factor, x = (view.x0 + view.x1) / 2) {
   setX(x - (x - view.x0) * factor, x + (view.x1 - x) * factor);
 }
 
-function zoomY(factor, y = (view.y0 + view.y1) / 2) {
-  setY(y - (y - view.y0) * factor, y + (view.y1 - y) * factor);
+function zoomY(factor, y = (panel.y0 + panel.y1) / 2) {
+  setY(y - (y - panel.y0) * factor, y + (panel.y1 - y) * factor);
 }

@@ -23,6 +23,20 @@ const LOOKS = {
              pattern: 'rising', contrast: 0.1},
 };
 
+// From dark to bright (viridis, legible with all colour blindnesses), for what
+// has an order.
+const RAMP = [
+  [68, 1, 84], [70, 50, 126], [54, 92, 141], [39, 127, 142], [31, 161, 135],
+  [74, 193, 109], [160, 218, 57], [253, 231, 37],
+];
+
+function rampLook(part) {
+  const least = theme.dark ? 0.16 : 0.06;
+  const at = (least + (0.9 - least) * part) * (RAMP.length - 1);
+  const low = Math.min(Math.floor(at), RAMP.length - 2);
+  return {colour: mix(RAMP[low], RAMP[low + 1], at - low), pattern: 'solid'};
+}
+
 const PATTERN_SIZE = 8;
 const PATTERNS = {
   solid: () => false,
@@ -37,6 +51,10 @@ const mix = (a, b, part) => a.map((c, i) => Math.round(c + (b[i] - c) * part));
 const cssColour = c => `rgb(${c[0]},${c[1]},${c[2]})`;
 const pixelOf = c => (255 << 24 | c[2] << 16 | c[1] << 8 | c[0]) >>> 0;
 const luminance = c => 0.3 * c[0] + 0.59 * c[1] + 0.11 * c[2];
+
+// Each change of the looks makes all images stale. How often images were
+// painted anew or moved is for the tests and figures.
+const looks = {version: 0, repainted: 0, moved: 0};
 
 const theme = {dark: false, page: [255, 255, 255], held: [0, 0, 0], tiles: []};
 
@@ -79,7 +97,9 @@ function makeTheme() {
   theme.page = theme.dark ? [20, 23, 26] : [255, 255, 255];
   theme.held = theme.dark ? [38, 44, 50] : [232, 235, 238];
   theme.tiles = bands.map(band => {
-    const tile = makeTile(LOOKS[band.style], deviceScale());
+    const tile = makeTile(
+        band.style === 'ramp' ? rampLook(band.part) : LOOKS[band.style],
+        deviceScale());
     tile.canvas = tileCanvas(tile, tile.normal);
     tile.faintCanvas = tileCanvas(tile, tile.faint);
     return tile;
@@ -88,26 +108,20 @@ function makeTheme() {
     document.documentElement.style.setProperty(
         `--band-${i}`, `url(${tile.canvas.toDataURL()})`);
   });
-  raster.version++;
+  looks.version++;
 }
 
 // ---------------------------------------------------------------------------
 // The image
 // ---------------------------------------------------------------------------
 
-const raster = {
-  version: 0,   // of the looks: whatever changes them makes the image stale
-  drawn: null,  // what the image shows
-  image: null, pixels: null, width: 0, height: 0,
-  repainted: 0, moved: 0,  // how often, for the tests and figures
-};
 
 // Places in whole device pixels, so that a view that moved a little shows the
 // same boxes at the same distances.
 function rasterScale(width, height) {
-  const sx = width / (view.x1 - view.x0), sy = height / (view.y1 - view.y0);
-  return {sx, sy, ox: Math.round(view.x0 * sx), oy: Math.round(view.y0 * sy),
-          width, height, version: raster.version, position};
+  const sx = width / (view.x1 - view.x0), sy = height / (panel.y1 - panel.y0);
+  return {sx, sy, ox: Math.round(view.x0 * sx), oy: Math.round(panel.y0 * sy),
+          width, height, version: looks.version, position};
 }
 
 // A call of fill costs as much as writing so many pixels.
@@ -117,12 +131,12 @@ function fillRow(row, x0, x1, y, tile, pixels, s) {
   const side = tile.side;
   const line = ((y - s.oy) % side + side) % side * side;
   if (tile.solid && x1 - x0 > NARROW) {
-    raster.pixels.fill(pixels[line], row + x0, row + x1);
+    panel.raster.pixels.fill(pixels[line], row + x0, row + x1);
     return;
   }
   let k = ((x0 + s.ox) % side + side) % side;
   for (let x = x0; x < x1; x++) {
-    raster.pixels[row + x] = pixels[line + k];
+    panel.raster.pixels[row + x] = pixels[line + k];
     if (++k === side) k = 0;
   }
 }
@@ -140,17 +154,17 @@ function fillBox(x0, y0, x1, y1, b, s, clip) {
   for (let y = top; y < bottom; y++) {
     const row = y * s.width;
     if (hasTop && y === y0) {
-      raster.pixels.fill(edge, row + left, row + right);
+      panel.raster.pixels.fill(edge, row + left, row + right);
       continue;
     }
     fillRow(row, left, end, y, tile, pixels, s);
-    if (hasSide) raster.pixels[row + end] = edge;
+    if (hasSide) panel.raster.pixels[row + end] = edge;
   }
 }
 
 function paintSegments(s, clip) {
-  const colour = pixelOf(theme.held);
-  for (let i = 0; i < segmentCount; i++) {
+  const {segments} = panel, colour = pixelOf(theme.held);
+  for (let i = 0; i < segments.at.length; i++) {
     const x0 = Math.round(position[segments.born[i]] * s.sx) - s.ox;
     const x1 = Math.round(position[segments.died[i]] * s.sx) - s.ox;
     const low = s.height - (Math.round(segments.at[i] * s.sy) - s.oy);
@@ -161,7 +175,7 @@ function paintSegments(s, clip) {
     // A line between segments that touch, where there is room.
     const top = Math.max(low - high > 3 ? high + 1 : high, clip.y0);
     for (let y = top; y < Math.min(low, clip.y1); y++) {
-      raster.pixels.fill(colour, y * s.width + left, y * s.width + right);
+      panel.raster.pixels.fill(colour, y * s.width + left, y * s.width + right);
     }
   }
 }
@@ -183,13 +197,13 @@ const mayBeIn = (run, s, clip) => columnOf(run.from, s) < clip.x1 &&
 // Low and high ends of a block in pixels, at least one apart.
 function paintBlock(b, s, clip) {
   const x0 = columnOf(born[b], s);
-  if (x0 >= clip.x1 || at[b] < 0) return;
+  if (x0 >= clip.x1 || panel.at[b] < 0) return;
   const x1 = Math.max(columnOf(died[b], s), x0 + 1);
   if (x1 <= clip.x0) return;
-  const y1 = s.height - (Math.round(at[b] * s.sy) - s.oy);
+  const y1 = s.height - (Math.round(panel.at[b] * s.sy) - s.oy);
   if (y1 <= clip.y0) return;
   const y0 = Math.min(
-      s.height - (Math.round((at[b] + size[b]) * s.sy) - s.oy), y1 - 1);
+      s.height - (Math.round((panel.at[b] + size[b]) * s.sy) - s.oy), y1 - 1);
   if (y0 < clip.y1) fillBox(x0, y0, x1, y1, b, s, clip);
 }
 
@@ -204,7 +218,7 @@ function paint(s, clip) {
   if (clip.x0 >= clip.x1 || clip.y0 >= clip.y1) return;
   const page = pixelOf(theme.page);
   for (let y = clip.y0; y < clip.y1; y++) {
-    raster.pixels.fill(page, y * s.width + clip.x0, y * s.width + clip.x1);
+    panel.raster.pixels.fill(page, y * s.width + clip.x0, y * s.width + clip.x1);
   }
   paintSegments(s, clip);
   paintBlocks(s, clip);
@@ -219,34 +233,34 @@ const isMoved = (old, s) => old !== null && old.sx === s.sx &&
 function move(s, dx, dy) {
   const {width, height} = s;
   const by = dx - dy * width;  // what stood |by| further is here now
-  if (by > 0) raster.pixels.copyWithin(0, by);
-  else raster.pixels.copyWithin(-by, 0, width * height + by);
+  if (by > 0) panel.raster.pixels.copyWithin(0, by);
+  else panel.raster.pixels.copyWithin(-by, 0, width * height + by);
   const all = {x0: 0, x1: width, y0: 0, y1: height};
   const x = dx > 0 ? {x0: width - dx, x1: width} : {x0: 0, x1: -dx};
   const y = dy > 0 ? {y0: 0, y1: dy} : {y0: height + dy, y1: height};
   paint(s, {...all, ...x});
   paint(s, {...all, ...y});
-  raster.moved++;
+  looks.moved++;
 }
 
 function resizeRaster(width, height) {
-  if (raster.width === width && raster.height === height) return;
-  Object.assign(raster, {width, height, image: new ImageData(width, height)});
-  raster.pixels = new Uint32Array(raster.image.data.buffer);
-  raster.drawn = null;
+  if (panel.raster.width === width && panel.raster.height === height) return;
+  Object.assign(panel.raster, {width, height, image: new ImageData(width, height)});
+  panel.raster.pixels = new Uint32Array(panel.raster.image.data.buffer);
+  panel.raster.drawn = null;
 }
 
 // Brings the image up to date with the view.
 function drawRaster(width, height) {
   resizeRaster(width, height);
   const s = rasterScale(width, height);
-  if (isMoved(raster.drawn, s)) {
-    const dx = s.ox - raster.drawn.ox, dy = s.oy - raster.drawn.oy;
+  if (isMoved(panel.raster.drawn, s)) {
+    const dx = s.ox - panel.raster.drawn.ox, dy = s.oy - panel.raster.drawn.oy;
     if (dx !== 0 || dy !== 0) move(s, dx, dy);
   } else {
     paint(s, {x0: 0, x1: width, y0: 0, y1: height});
-    raster.repainted++;
+    looks.repainted++;
   }
-  raster.drawn = s;
-  return raster.image;
+  panel.raster.drawn = s;
+  return panel.raster.image;
 }

@@ -6,6 +6,32 @@ const plural = (count, word) =>
     `${countText(count)} ${word}${count === 1 ? '' : 's'}`;
 
 // ---------------------------------------------------------------------------
+// Maps
+// ---------------------------------------------------------------------------
+
+function makeMap(p, index) {
+  const suffix = index === 0 ? '' : `-${index}`;
+  const section = element('section'), heading = element('div', undefined, 'heading');
+  const stage = element('div', undefined, 'stage');
+  p.canvas = element('canvas', undefined, 'map');
+  p.over = element('canvas', undefined, 'map over');
+  p.note = element('p', undefined, 'note');
+  const of = p.isReplayed ? ` of ${p.name}` : '';
+  Object.assign(p.over, {id: `map-over${suffix}`, tabIndex: 0});
+  p.canvas.id = `map${suffix}`;
+  p.note.id = `map-note${suffix}`;
+  p.over.setAttribute('role', 'application');
+  p.over.setAttribute('aria-roledescription', 'map of blocks');
+  p.over.setAttribute('aria-label', `Blocks${of} by address and time; n and b ` +
+      'step through those alive at the moment');
+  heading.append(element('h2', p.isReplayed
+      ? p.name : 'Addresses over the selected time'), p.note);
+  stage.append(p.canvas, p.over);
+  section.append(heading, stage);
+  byId('maps').append(section);
+}
+
+// ---------------------------------------------------------------------------
 // The answer: the peak and who holds it
 // ---------------------------------------------------------------------------
 
@@ -15,8 +41,8 @@ function writeDescription() {
   if (data.refused.length > 0) {
     words.push(`${plural(data.refused.length, 'request')} out of memory`);
   }
-  if (data.placed !== null) {
-    words.push(`no addresses recorded: blocks stand where ${data.placed} ` +
+  if (panel.name !== null && !panel.isReplayed) {
+    words.push(`no addresses recorded: blocks stand where ${panel.name} ` +
         'puts them');
   }
   byId('description').textContent = words.join(' \u00b7 ');
@@ -24,7 +50,8 @@ function writeDescription() {
 
 function swatch(band) {
   const made = element('i', undefined, 'swatch');
-  made.style.backgroundImage = `var(--band-${band})`;
+  if (band < 0) made.style.background = 'var(--muted)';
+  else made.style.backgroundImage = `var(--band-${band})`;
   made.setAttribute('aria-hidden', 'true');
   return made;
 }
@@ -57,8 +84,8 @@ const byWhom = refusal =>
     refusal.holder === NO_STACK ? '' : ` by ${holders[refusal.holder].label}`;
 
 function heldText(m) {
-  const holes = holesAt(m);
-  if (held === null) return '';
+  const {held} = panel, holes = holesAt(m);
+  if (held === null || panel.isReplayed) return '';
   if (holes.count === 0) {
     return ` ${bytesText(held[m])} were held of the device, none of it free.`;
   }
@@ -112,11 +139,8 @@ function addFact(list, name, value) {
   list.append(element('dt', name), element('dd', value));
 }
 
-function writeFacts(m) {
-  const list = element('dl'), holes = holesAt(m);
-  addFact(list, 'alive', `${bytesText(live[m])} (${
-      percentText(live[m], live[peak])} of the peak)`);
-  addFact(list, 'blocks', countText(liveBlocks[m]));
+function addHoles(list, m) {
+  const {held} = panel, holes = holesAt(m);
   if (held !== null) addFact(list, 'held of the device', bytesText(held[m]));
   addFact(list, held !== null ? 'free within' : 'gaps between',
           `${bytesText(holes.bytes)} in ${plural(holes.count, 'hole')}`);
@@ -126,6 +150,17 @@ function writeFacts(m) {
             `${percentText(holes.bytes - holes.largest, holes.bytes)} of it ` +
                 'outside the largest');
   }
+}
+
+function writeFacts(m) {
+  const list = element('dl');
+  addFact(list, 'alive', `${bytesText(live[m])} (${
+      percentText(live[m], live[peak])} of the peak)`);
+  addFact(list, 'blocks', countText(liveBlocks[m]));
+  eachPanel(({name, held, isReplayed}) => {
+    if (isReplayed) addFact(list, `held by ${name}`, bytesText(held[m]));
+    else addHoles(list, m);
+  });
   byId('moment-facts').replaceChildren(...list.children);
 }
 
@@ -193,7 +228,8 @@ function writeDetails() {
   addFact(list, 'size', exactText(size[b]));
   addFact(list, 'life', lifeText(b));
   addFact(list, 'lasted', durationText(b));
-  addFact(list, 'address', addressText(at[b]));
+  eachPanel(({name, at, isReplayed}) => addFact(
+      list, isReplayed ? `in ${name}` : 'address', addressText(at[b])));
   if (tag !== null && tag[b] !== 0) addFact(list, 'tag', data.tags[tag[b]]);
   addFact(list, 'held by', holders[holder[b]].label);
   const frames = element('ol');
@@ -218,9 +254,11 @@ function clearDetails() {
 // ---------------------------------------------------------------------------
 
 function writeNotes() {
+  const isHeld = panels.some(p => p.held !== null);
   const what = view.hideBase
       ? `over a baseline of ${bytesText(base[peak])}`
-      : held === null ? 'most in each column'
+      : !isHeld ? 'most in each column'
+      : panels.length > 1 ? 'the lines are what each pool held of the device'
                       : 'the line is what was held of the device';
   byId('timeline-note').textContent = `${what}; drag to select time`;
   const whole = endOfTime(), part = view.x1 - view.x0;
@@ -229,8 +267,12 @@ function writeNotes() {
       ? `${timeText(view.x0)} to ${timeText(view.x1)}`
       : `events ${countText(Math.round(view.x0))} to ${
             countText(Math.round(view.x1))}`;
-  byId('map-note').textContent =
-      isAll ? 'all of it' : `${span}, ${percentText(part, whole)}`;
+  const shown = isAll ? 'all of it' : `${span}, ${percentText(part, whole)}`;
+  for (const {note, held, mostHeld, isReplayed} of panels) {
+    note.textContent = isReplayed
+        ? `${bytesText(held[view.moment])} held at the moment, ${
+              bytesText(mostHeld)} at most` : shown;
+  }
 }
 
 function legendItem(look, text) {
@@ -241,11 +283,12 @@ function legendItem(look, text) {
 
 function writeLegend() {
   const items = bands.map((band, i) => legendItem(swatch(i), band.label));
-  if (held !== null) {
+  if (panels.some(p => p.held !== null && !p.isReplayed)) {
     items.push(legendItem(element('i', undefined, 'swatch hole'),
                           'held, not used'));
   }
   byId('map-legend').replaceChildren(...items);
+  if (panels.length > 1) byId('maps').before(byId('map-legend'));
 }
 
 function writeFound() {
@@ -364,7 +407,7 @@ function hideTip() {
 
 function tipOfBlock(b) {
   return [exactText(size[b]), holders[holder[b]].label, lifeText(b),
-          `lasted ${durationText(b)}`, `at ${addressText(at[b])}`];
+          `lasted ${durationText(b)}`, `at ${addressText(panel.at[b])}`];
 }
 
 function tipOfTimeline(m, bytes) {

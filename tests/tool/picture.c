@@ -59,10 +59,12 @@ START_TEST(data_are_complete) {
   char keys[256];
   ck_assert_str_eq(json_keys(data, "", keys, sizeof keys),
                    "events,baseline,born,died,stack,size,time,frames,stacks,"
-                   "pools");
+                   "kind,block,holder,holders,refused,tag,tags,peak_bytes,"
+                   "peak_event,unit,by_size,pools");
   ck_assert_uint_eq(json_size(data, "pools"), 3);
   ck_assert_str_eq(json_keys(data, "pools.1", keys, sizeof keys),
-                   "name,height,ranges,at,reserved_event,reserved_bytes");
+                   "name,height,ranges,at,segments,reserved_event,"
+                   "reserved_bytes");
   ck_assert_double_gt(json_number(data, "pools.1.height"), 1 << 20);
   ck_assert_uint_gt(json_size(data, "pools.1.ranges"), 0);
   ck_assert_uint_eq(json_size(data, "pools.1.ranges.0"), 3);
@@ -394,35 +396,41 @@ END_TEST
 
 // --- in a browser ----------------------------------------------------------
 
-// Each drawing shows something and obeys keys and mouse.
+// Each drawing shows something and obeys keys and mouse; the addresses move in
+// the map that has the focus alone.
 static const char use_page[] =
-    "const maps = [...document.querySelectorAll('canvas.map')];\n"
-    "const map = maps[0];\n"
+    "const maps = [...document.querySelectorAll('canvas.map:not(.over)')];\n"
+    "const [map, other] = maps, over = $('map-over');\n"
     "const colours = c => new Set(pixels(c)).size;\n"
     "out.panels = maps.length;\n"
     "out.maps = Math.min(...maps.map(colours));\n"
-    "out.charts = Math.min(...[...document.querySelectorAll(\n"
-    "    'canvas.chart')].map(colours));\n"
-    "out.notes = document.querySelector('.note').textContent;\n"
-    "const first = print(map);\n"
-    "await press('+', map); out.zoomed = print(map) !== first;\n"
+    "out.timeline = colours($('timeline'));\n"
+    "out.note = text('map-note-1');\n"
+    "out.facts = text('moment-facts'); out.legend = text('map-legend');\n"
+    "const first = print(map), second = print(other);\n"
+    "await press('+', over); out.zoomed = print(map) !== first;\n"
     "const near = print(map);\n"
-    "await press('ArrowRight', map); out.panned = print(map) !== near;\n"
-    "await press('0', map); out.restored = print(map) === first;\n"
-    "await press('n', map); out.block = text('details');\n"
-    "out.tip = !$('tip').hidden; await press('Escape', map);\n"
+    "out.together = print(other) !== second;\n"
+    "await press('.', over); out.panned = print(map) !== near;\n"
+    "await press('0', over); out.restored = print(map) === first;\n"
+    "over.focus(); await press('*', over);\n"
+    "out.alone = print(map) !== first && print(other) === second;\n"
+    "$('map-over-1').focus(); await press('*', $('map-over-1'));\n"
+    "out.by_focus = print(other) !== second; await press('0', over);\n"
+    "await press('n', over); out.block = text('details');\n"
+    "await point('pointermove', over, 200, 100);\n"
+    "out.tip = !$('tip').hidden; await press('Escape', over);\n"
     "const asFirst = print(map);\n"
-    "await press('+', map); const still = print(map);\n"
-    "await point('pointerdown', map, 300, 100);\n"
-    "await point('pointermove', map, 200, 100, {movementX: -100});\n"
+    "await press('+', over); const still = print(map);\n"
+    "await point('pointerdown', over, 300, 100);\n"
+    "await point('pointermove', over, 200, 100);\n"
     "out.dragged = print(map) !== still;\n"
-    "await point('pointercancel', map, 200, 100);\n"
-    "await point('pointerleave', map, 200, 100);\n"
+    "await point('pointercancel', over, 200, 100);\n"
     "const after = print(map);\n"
-    "await point('pointermove', map, 400, 100, {movementX: 200});\n"
-    "await point('pointerleave', map, 400, 100);\n"
-    "out.let_go = print(map) === after; out.as_first = asFirst === "
-    "first;\n";
+    "await point('pointermove', over, 400, 100);\n"
+    "await point('pointerleave', over, 400, 100);\n"
+    "out.let_go = print(map) === after;\n"
+    "out.as_first = asFirst === first;\n";
 
 START_TEST(page_works_in_a_browser) {
   char *page = draw("@bert-layer");
@@ -431,11 +439,15 @@ START_TEST(page_works_in_a_browser) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     ck_assert_double_eq(json_number(json, "panels"), 3);
     ck_assert_double_gt(json_number(json, "maps"), 4);
-    ck_assert_double_gt(json_number(json, "charts"), 3);
-    assert_contains(json, "\"notes\":\"peak 50.13 MiB asked, ");
-    assert_contains(json, "\"block\":\"Block 0size");
-    static const char *const yes[] = {"zoomed",  "panned", "restored", "tip",
-                                      "dragged", "let_go", "as_first"};
+    ck_assert_double_gt(json_number(json, "timeline"), 5);
+    assert_contains(json, "MiB held at the moment, ");
+    assert_contains(json, "alive50.13 MiB (100.0 % of the peak)");
+    assert_contains(json, "held by no_pool50.13 MiB");
+    assert_contains(json, "MiB to ");
+    assert_contains(json, "in page_unit_pool0x");
+    static const char *const yes[] = {
+        "zoomed",   "together", "panned",  "restored", "alone",
+        "by_focus", "tip",      "dragged", "let_go",   "as_first"};
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
       ck_assert_msg(json_is(json, yes[i], "true"), "%s: %s", yes[i], json);
   }

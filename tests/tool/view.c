@@ -69,11 +69,13 @@ START_TEST(data_are_complete) {
   ck_assert_str_eq(
       json_keys(data, "", keys, sizeof keys),
       "events,baseline,born,died,stack,size,time,frames,stacks,kind,block,"
-      "holder,holders,refused,tag,tags,peak_bytes,peak_event,unit,placed,"
-      "height,ranges,at,segments");
-  ck_assert(json_is(data, "placed", "\"arena_pool\""));
+      "holder,holders,refused,tag,tags,peak_bytes,peak_event,unit,"
+      "by_size,pools");
+  ck_assert_str_eq(json_keys(data, "pools.0", keys, sizeof keys),
+                   "name,height,ranges,at,segments");
+  ck_assert(json_is(data, "pools.0.name", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
-  ck_assert_double_gt(json_number(data, "height"), MIB);
+  ck_assert_double_gt(json_number(data, "pools.0.height"), MIB);
   free(data);
   free(page);
 }
@@ -105,16 +107,16 @@ START_TEST(arrays_are_those_of_the_trace) {
   ck_assert_double_eq(json_number(data, "baseline"), 1);
   ck_assert_double_eq(json_number(data, "peak_bytes"), 7 * MIB);
   ck_assert_double_eq(json_number(data, "peak_event"), 2);
-  ck_assert(json_is(data, "placed", "null"));
+  ck_assert(json_is(data, "pools.0.name", "null"));
   assert_doubles(data, "size", 4, (double[]){MIB, 4 * MIB, 2 * MIB, MIB});
   assert_uints(data, "born", 4, (uint32_t[]){0, 1, 2, 5});
   assert_uints(data, "died", 4, (uint32_t[]){4, 3, 7, 7});
   assert_uints(data, "holder", 4, (uint32_t[]){0, 2, 3, 4});
-  assert_doubles(data, "at", 4, (double[]){16 * MIB, 0, 8 * MIB, 0});
+  assert_doubles(data, "pools.0.at", 4, (double[]){16 * MIB, 0, 8 * MIB, 0});
   assert_uints(data, "block", 7,
                (uint32_t[]){UINT32_MAX, 1, 2, 1, 0, 3, UINT32_MAX});
-  assert_doubles(data, "segments.at", 1, (double[]){0});
-  assert_doubles(data, "segments.size", 1, (double[]){16 * MIB});
+  assert_doubles(data, "pools.0.segments.at", 1, (double[]){0});
+  assert_doubles(data, "pools.0.segments.size", 1, (double[]){16 * MIB});
   ck_assert_double_eq(json_number(data, "refused.0.0"), 6);
   ck_assert_double_eq(json_number(data, "refused.0.1"), 32 * MIB);
   ck_assert_double_eq(json_number(data, "holders.0"), -1);
@@ -135,12 +137,13 @@ START_TEST(segments_come_and_go) {
   event_by("alloc", 64 * MIB, MIB, "/app/model.py", "forward");
   char *page = view(write_snapshot("segments.pickle"));
   char *data = data_of(page);
-  assert_doubles(data, "segments.size", 4,
+  assert_doubles(data, "pools.0.segments.size", 4,
                  (double[]){4 * MIB, 4 * MIB, 4 * MIB, 4 * MIB});
-  assert_doubles(data, "segments.at", 4,
+  assert_doubles(data, "pools.0.segments.at", 4,
                  (double[]){12 * MIB, 4 * MIB, 0, 8 * MIB});
-  assert_uints(data, "segments.born", 4, (uint32_t[]){UINT32_MAX, 1, 1, 1});
-  assert_uints(data, "segments.died", 4, (uint32_t[]){0, 2, 4, 4});
+  assert_uints(data, "pools.0.segments.born", 4,
+               (uint32_t[]){UINT32_MAX, 1, 1, 1});
+  assert_uints(data, "pools.0.segments.died", 4, (uint32_t[]){0, 2, 4, 4});
   free(data);
   free(page);
 }
