@@ -11,9 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "kit/process.h"
 
 // ---------------------------------------------------------------------------
 // The program
@@ -56,27 +57,31 @@ bool browser_find(char *out) {
 // The child
 // ---------------------------------------------------------------------------
 
-static _Noreturn void become_browser(const char *program, const char *profile,
-                                     const char *address, int out) {
+static pid_t start(const char *program, const char *profile,
+                   const char *address, int out) {
   char user_data[BROWSER_PATH_SIZE + 32];
-  int nowhere = open("/dev/null", O_RDWR);
   snprintf(user_data, sizeof user_data, "--user-data-dir=%s", profile);
-  setpgid(0, 0);
-  dup2(nowhere, STDIN_FILENO);
-  dup2(out, STDOUT_FILENO);
-  dup2(nowhere, STDERR_FILENO);
-  execl(program, program, "--headless=new", "--no-sandbox", "--disable-gpu",
-        "--no-first-run", "--disable-extensions", "--disable-sync",
-        "--disable-background-networking", "--disable-component-update",
-        "--disable-dev-shm-usage", "--window-size=1440,1000", user_data,
-        "--dump-dom", address, (char *)NULL);
-  _exit(127);
-}
-
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+  const char *words[] = {program,
+                         "--headless=new",
+                         "--no-sandbox",
+                         "--disable-gpu",
+                         "--no-first-run",
+                         "--disable-extensions",
+                         "--disable-sync",
+                         "--disable-background-networking",
+                         "--disable-component-update",
+                         "--disable-dev-shm-usage",
+                         "--window-size=1440,1000",
+                         user_data,
+                         "--dump-dom",
+                         address,
+                         NULL};
+  process_spec spec = {.words = words,
+                       .in = PROCESS_NOWHERE,
+                       .out = out,
+                       .err = PROCESS_NOWHERE,
+                       .own_group = true};
+  return process_start(&spec);
 }
 
 // All that comes out of |fd| until its end or |deadline|; NULL if that is
@@ -87,7 +92,7 @@ static char *read_all(int fd, double deadline) {
   FILE *out = open_memstream(&text, &size);
   if (out == NULL) return NULL;
   ssize_t count = -1;
-  while (now() < deadline) {
+  while (process_clock() < deadline) {
     struct pollfd ready = {.fd = fd, .events = POLLIN};
     if (poll(&ready, 1, 100) <= 0) continue;
     count = read(fd, part, sizeof part);
@@ -110,7 +115,7 @@ static int remove_one(const char *path, const struct stat *info, int type,
 
 static void end(pid_t pid, const char *profile) {
   kill(-pid, SIGKILL);
-  waitpid(pid, NULL, 0);
+  (void)process_wait(pid, 0, NULL);
   // Some of its processes may still be writing there: try for a while.
   for (int i = 0; i < 50; i++) {
     if (nftw(profile, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0) return;
@@ -122,8 +127,7 @@ static char *run(const char *program, const char *profile, const char *address,
                  double deadline) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return NULL;
-  pid_t pid = fork();
-  if (pid == 0) become_browser(program, profile, address, ends[1]);
+  pid_t pid = start(program, profile, address, ends[1]);
   close(ends[1]);
   char *text = pid > 0 ? read_all(ends[0], deadline) : NULL;
   close(ends[0]);
@@ -142,7 +146,7 @@ char *browser_dump(const char *program, const char *path, const char *fragment,
     snprintf(why, why_size, "%s: %s", profile, strerror(errno));
     return NULL;
   }
-  char *text = run(program, profile, address, now() + seconds);
+  char *text = run(program, profile, address, process_clock() + seconds);
   if (text != NULL && *text) return text;
   snprintf(why, why_size, "%s: no page within %u s", program, seconds);
   free(text);

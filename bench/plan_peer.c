@@ -1,19 +1,14 @@
 // A program that is started, timed from outside, and whose answer is read.
 #include "plan_peer.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "kit/process.h"
 #include "tarn/plan_csv.h"
 
 enum { WORD_SIZE = 4200 };
@@ -32,77 +27,41 @@ static bool fail(const course *c, const char *what, const char *why) {
 // Its process
 // ---------------------------------------------------------------------------
 
-// What it prints is nobody's business here.
-static _Noreturn void become(const plan_peer *peer) {
+// Its exit status. It is ended if it goes on long after its time.
+static int run(const plan_peer *peer, process_use *out_use) {
   char input[WORD_SIZE];
   char output[WORD_SIZE];
   char capacity[64];
   char timeout[64];
+  const char *words[] = {peer->program, input, capacity, timeout, output, NULL};
+  process_spec spec = {
+      .words = words, .out = PROCESS_NOWHERE, .err = PROCESS_NOWHERE};
   snprintf(input, sizeof input, "--input=%s", peer->input);
   snprintf(output, sizeof output, "--output=%s", peer->output);
   snprintf(capacity, sizeof capacity, "--capacity=%llu",
            (unsigned long long)peer->capacity);
   snprintf(timeout, sizeof timeout, "--timeout=%gs", peer->seconds);
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-  int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-  if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
-      dup2(nowhere, STDERR_FILENO) < 0) {
-    _exit(127);
-  }
-  execl(peer->program, peer->program, input, capacity, timeout, output,
-        (char *)NULL);
-  _exit(127);
-}
-
-static double clock_seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static double seconds_of(struct timeval time) {
-  return (double)time.tv_sec + (double)time.tv_usec / 1e6;
-}
-
-// Its exit status; one that goes on long after its time is ended.
-static int wait_for(pid_t pid, const plan_peer *peer, struct rusage *out_used) {
-  static const struct timespec pause = {.tv_nsec = 2000000};
-  int status = -1;
-  double last = clock_seconds() + peer->seconds * 2 + 10;
-  for (;;) {
-    pid_t ended = wait4(pid, &status, WNOHANG, out_used);
-    if (ended == pid) return status;
-    if (ended < 0 && errno != EINTR) return -1;
-    if (clock_seconds() > last) (void)kill(pid, SIGKILL);
-    (void)nanosleep(&pause, NULL);
-  }
+  pid_t pid = process_start(&spec);
+  return pid < 0 ? -1 : process_wait(pid, peer->seconds * 2 + 10, out_use);
 }
 
 static bool explain(const course *c, int status) {
-  char text[64];
-  if (status == -1 || WIFSIGNALED(status)) {
-    return fail(c, "it did not end", "it was killed");
-  }
-  if (WEXITSTATUS(status) == 127) {
+  char end[PROCESS_TEXT_SIZE];
+  char text[PROCESS_TEXT_SIZE + 8];
+  if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 127) {
     return fail(c, c->peer->program, "it cannot be started");
   }
-  snprintf(text, sizeof text, "it ended with status %d", WEXITSTATUS(status));
+  snprintf(text, sizeof text, "it %s", process_explain(status, end));
   return fail(c, "no plan", text);
 }
 
 static bool start(const course *c) {
-  struct rusage used = {0};
+  process_use use = {0};
   (void)unlink(c->peer->output);
-  pid_t pid = fork();
-  if (pid == 0) become(c->peer);
-  if (pid < 0) return fail(c, c->peer->program, strerror(errno));
-  int status = wait_for(pid, c->peer, &used);
-  c->out->seconds = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-  c->out->peak = (double)used.ru_maxrss * 1024;
-  if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-    return true;
-  }
-  return explain(c, status);
+  int status = run(c->peer, &use);
+  c->out->seconds = use.cpu;
+  c->out->peak = use.peak;
+  return process_did_well(status) || explain(c, status);
 }
 
 // ---------------------------------------------------------------------------

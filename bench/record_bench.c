@@ -2,17 +2,16 @@
 #include "record_bench.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "kit/process.h"
 #include "kit/tool.h"
 #include "probe.h"
 #include "tarn/tarn.h"
@@ -77,36 +76,34 @@ static bool fail(const runner *r, const char *what, const char *why) {
 // A run
 // ---------------------------------------------------------------------------
 
-static _Noreturn void become(const runner *r, way how, const char *work,
-                             int out_fd) {
+typedef struct run_context {
+  const runner *runner;
+  way how;
+} run_context;
+
+// In the new process.
+static void set_recorder(void *context) {
+  const run_context *c = context;
+  if (c->how == NONE) return;
+  setenv("LD_PRELOAD", c->runner->bench->recorder, 1);
+  setenv("TARN_RECORD_OUT", c->runner->out, 1);
+  setenv("TARN_RECORD_THRESHOLD", "65536", 1);
+  setenv("TARN_RECORD_STACKS", c->how == STACKS ? "1" : "0", 1);
+  unsetenv("TARN_RECORD_PID");
+}
+
+static pid_t start(const runner *r, way how, const char *work, int out_fd) {
   char allocations[32];
+  const char *words[] = {r->bench->program, "bench", "record",
+                         "--work",          work,    "--allocations",
+                         allocations,       NULL};
+  run_context c = {r, how};
+  process_spec spec = {
+      .words = words, .prepare = set_recorder, .context = &c, .out = out_fd};
   snprintf(allocations, sizeof allocations, "%llu",
            (unsigned long long)r->bench->allocations);
-  if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
-  if (how != NONE) {
-    setenv("LD_PRELOAD", r->bench->recorder, 1);
-    setenv("TARN_RECORD_OUT", r->out, 1);
-    setenv("TARN_RECORD_THRESHOLD", "65536", 1);
-    setenv("TARN_RECORD_STACKS", how == STACKS ? "1" : "0", 1);
-    unsetenv("TARN_RECORD_PID");
-  }
-  execl(r->bench->program, "tarn", "bench", "record", "--work", work,
-        "--allocations", allocations, (char *)NULL);
-  _exit(127);
-}
-
-static double ns_of(struct timeval time) {
-  return (double)time.tv_sec * 1e9 + (double)time.tv_usec * 1e3;
-}
-
-// |*out_ns|: of a processor, in the program and in the kernel on its behalf.
-static int wait_for(pid_t pid, double *out_ns) {
-  int status = -1;
-  struct rusage used = {0};
-  while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR) {
-  }
-  *out_ns = ns_of(used.ru_utime) + ns_of(used.ru_stime);
-  return status;
+  (void)unlink(r->out);
+  return process_start(&spec);
 }
 
 // Whether the recorder has recorded: without a file there is no cost of one.
@@ -118,12 +115,11 @@ static bool has_recorded(const runner *r, const char *work) {
 
 static bool time_run(const runner *r, way how, const char *work,
                      double *out_ns) {
-  (void)unlink(r->out);
-  pid_t pid = fork();
-  if (pid == 0) become(r, how, work, -1);
+  process_use use = {0};
+  pid_t pid = start(r, how, work, 0);
   if (pid < 0) return fail(r, work, strerror(errno));
-  int status = wait_for(pid, out_ns);
-  *out_ns /= (double)r->bench->allocations;
+  int status = process_wait(pid, 0, &use);
+  *out_ns = use.cpu * 1e9 / (double)r->bench->allocations;
   if (status != 0) return fail(r, work, "it did not end as it should");
   return how == NONE || has_recorded(r, work);
 }
@@ -188,18 +184,12 @@ static uint64_t listen(int fd, pid_t pid, uint64_t wanted) {
 
 static bool kill_after(const runner *r, uint64_t wanted, uint64_t *out_told) {
   int ends[2];
-  double ns;
-  (void)unlink(r->out);
-  if (pipe(ends) != 0) return fail(r, "told", strerror(errno));
-  pid_t pid = fork();
-  if (pid == 0) {
-    close(ends[0]);
-    become(r, STACKS, "told", ends[1]);
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) return fail(r, "told", strerror(errno));
+  pid_t pid = start(r, STACKS, "told", ends[1]);
   close(ends[1]);
   *out_told = pid > 0 ? listen(ends[0], pid, wanted) : 0;
   close(ends[0]);
-  if (pid > 0) (void)wait_for(pid, &ns);
+  if (pid > 0) (void)process_wait(pid, 0, NULL);
   return *out_told >= wanted || fail(r, "told", "it ended too soon");
 }
 

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "kit/process.h"
 #include "kit/tool.h"
 #include "whole_scene.h"
 
@@ -54,32 +54,35 @@ static size_t least_row(const whole_bench *b) {
   return least;
 }
 
-static _Noreturn void become(const whole_bench *b, int in, int out,
-                             int errors) {
+static void set_settings(void *context) {
+  (void)context;
+  for (size_t i = 0; i < SETTINGS; i++)
+    (void)setenv(settings[i][0], settings[i][1], 1);
+}
+
+// mpirun ends its ranks on SIGTERM. In a process group of its own a key of the
+// terminal does not ask it a second time.
+static pid_t run(const whole_bench *b, int in, int out, int errors) {
   char ranks[WORD_SIZE];
   char part[WORD_SIZE];
   char table[WORD_SIZE];
   char batch[WORD_SIZE];
   char least[WORD_SIZE];
+  const char *words[] = {b->mpirun, "-n",  ranks, b->mpi, table,
+                         part,      batch, least, NULL};
+  process_spec spec = {.words = words,
+                       .prepare = set_settings,
+                       .in = in,
+                       .out = out,
+                       .err = errors,
+                       .death_signal = SIGTERM,
+                       .own_group = true};
   snprintf(ranks, sizeof ranks, "%zu", b->ranks);
   snprintf(part, sizeof part, "%zu", whole_part_bytes(b));
   snprintf(table, sizeof table, "%zu", b->table_bytes);
   snprintf(batch, sizeof batch, "%zu", b->batch_bytes);
   snprintf(least, sizeof least, "%zu", least_row(b));
-  // mpirun then ends its ranks. With a key of the terminal before, it would be
-  // asked twice.
-  (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-  (void)setpgid(0, 0);
-  (void)signal(SIGPIPE, SIG_DFL);
-  for (size_t i = 0; i < SETTINGS; i++)
-    (void)setenv(settings[i][0], settings[i][1], 1);
-  if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-      dup2(errors, STDERR_FILENO) < 0) {
-    _exit(127);
-  }
-  execlp(b->mpirun, b->mpirun, "-n", ranks, b->mpi, table, part, batch, least,
-         (char *)NULL);
-  _exit(127);
+  return process_start(&spec);
 }
 
 // ---------------------------------------------------------------------------
@@ -180,8 +183,7 @@ static bool start(const whole_bench *b, whole_peer *p, char *why) {
   p->errors = memfd_create("mpirun", MFD_CLOEXEC);
   bool piped =
       p->errors >= 0 && pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0;
-  p->pid = piped ? fork() : -1;
-  if (p->pid == 0) become(b, in[0], out[1], p->errors);
+  p->pid = piped ? run(b, in[0], out[1], p->errors) : -1;
   if (p->pid < 0)
     snprintf(why, WHOLE_TEXT_SIZE, "no process for it: %s", strerror(errno));
   if (in[0] >= 0) (void)close(in[0]);

@@ -6,18 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <tarn/trace.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "kit/process.h"
 
 enum { PATH_SIZE = 4096, PASSES_MOST = 101 };
 
@@ -40,31 +37,11 @@ const bench_figure *why_bench_figure_at(why_bench_row row) {
   return &figures[row];
 }
 
-// What one process took.
-typedef struct took {
-  double wall;  // seconds
-  double cpu;
-  double peak;  // bytes
-} took;
-
 typedef struct course {
   const why_bench *bench;
   char path[PATH_SIZE];
   why_bench_result result;
 } course;
-
-// Runs in the new process; true: done.
-typedef bool job(const course *c);
-
-static double seconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
-static double seconds_of(struct timeval time) {
-  return (double)time.tv_sec + (double)time.tv_usec / 1e6;
-}
 
 static bool fail(course *c, const char *what, const char *why) {
   snprintf(c->result.failed, sizeof c->result.failed, "%.150s: %.100s", what,
@@ -76,34 +53,14 @@ static bool fail(course *c, const char *what, const char *why) {
 // Processes
 // ---------------------------------------------------------------------------
 
-static bool explain(course *c, const char *what, int status) {
-  char why[64];
-  if (WIFSIGNALED(status)) {
-    snprintf(why, sizeof why, "ended by signal %d", WTERMSIG(status));
-  } else {
-    snprintf(why, sizeof why, "ended with status %d", WEXITSTATUS(status));
-  }
-  return fail(c, what, why);
-}
-
-static bool run_once(course *c, const char *what, job *work, took *out) {
-  struct rusage used;
-  int status = 0;
-  double begin = seconds();
-  pid_t pid = fork();
+static bool run_once(course *c, const char *what, const process_spec *spec,
+                     process_use *out) {
+  char why[PROCESS_TEXT_SIZE];
+  pid_t pid = process_start(spec);
   if (pid < 0) return fail(c, what, strerror(errno));
-  if (pid == 0) {
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    _exit(work(c) ? EXIT_SUCCESS : EXIT_FAILURE);
-  }
-  while (wait4(pid, &status, 0, &used) < 0) {
-    if (errno != EINTR) return fail(c, what, strerror(errno));
-  }
-  out->wall = seconds() - begin;
-  out->cpu = seconds_of(used.ru_utime) + seconds_of(used.ru_stime);
-  out->peak = (double)used.ru_maxrss * 1024;
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  return explain(c, what, status);
+  int status = process_wait(pid, 0, out);
+  return process_did_well(status) ||
+         fail(c, what, process_explain(status, why));
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -119,7 +76,7 @@ static double median(double *values, size_t count) {
 
 // The medians of wall and processor, and the highest peak, into three rows from
 // |first| on.
-static bool run_often(course *c, const char *what, job *work,
+static bool run_often(course *c, const char *what, const process_spec *spec,
                       why_bench_row first) {
   double wall[PASSES_MOST];
   double cpu[PASSES_MOST];
@@ -127,8 +84,8 @@ static bool run_often(course *c, const char *what, job *work,
   double peak = 0;
   size_t passes = c->bench->passes;
   for (size_t i = 0; i < passes; i++) {
-    took one;
-    if (!run_once(c, what, work, &one)) return false;
+    process_use one;
+    if (!run_once(c, what, spec, &one)) return false;
     wall[i] = one.wall;
     cpu[i] = one.cpu;
     peak = one.peak > peak ? one.peak : peak;
@@ -165,19 +122,12 @@ static bool make_snapshot(course *c) {
   return result.failed[0] == '\0' || fail(c, what, result.failed);
 }
 
-static bool read_snapshot(const course *c) {
+static int read_snapshot(void *context) {
+  const course *c = context;
   tarn_trace *trace = NULL;
   bool done = tarn_trace_read(c->path, NULL, &trace) == TARN_OK;
   tarn_trace_destroy(trace);
-  return done;
-}
-
-static bool ask_why(const course *c) {
-  signal(SIGPIPE, SIG_DFL);
-  int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere < 0 || dup2(nowhere, STDOUT_FILENO) < 0) return false;
-  execl("/proc/self/exe", "tarn", "why", c->path, "-o", "json", (char *)NULL);
-  return false;
+  return done ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 // ---------------------------------------------------------------------------
@@ -215,15 +165,18 @@ static bool look_at_file(course *c) {
 
 static bool measure(course *c) {
   double *values = c->result.values;
+  const char *words[] = {"/proc/self/exe", "why", c->path, "-o", "json", NULL};
+  process_spec reading = {.run = read_snapshot, .context = c};
+  process_spec asking = {.words = words, .out = PROCESS_NOWHERE};
   if (!make_snapshot(c) || !look_at_file(c) ||
-      !run_often(c, "reading it", read_snapshot, WHY_BENCH_READ_WALL)) {
+      !run_often(c, "reading it", &reading, WHY_BENCH_READ_WALL)) {
     return false;
   }
   values[WHY_BENCH_READ_PER_OPCODE] =
       values[WHY_BENCH_READ_CPU] * 1e9 / values[WHY_BENCH_OPCODES];
   values[WHY_BENCH_READ_PER_BYTE] =
       values[WHY_BENCH_READ_PEAK] / values[WHY_BENCH_FILE];
-  return run_often(c, "tarn why", ask_why, WHY_BENCH_WHY_WALL);
+  return run_often(c, "tarn why", &asking, WHY_BENCH_WHY_WALL);
 }
 
 why_bench_result why_bench_run(const why_bench *bench) {

@@ -2,17 +2,17 @@
 #include "child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "memory.h"
+#include "process.h"
 
 // ---------------------------------------------------------------------------
 // In the child
@@ -29,14 +29,19 @@ static bool write_all(int fd, const char *bytes, size_t size) {
   return true;
 }
 
-// Leaves without the parent's exit handlers and buffers.
-static _Noreturn void work_and_leave(child_work *work, void *context, int fd,
-                                     size_t size) {
-  (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would read the result
-  void *result = calloc(1, size);
-  if (result == NULL) _exit(EXIT_FAILURE);
-  work(context, result);
-  _exit(write_all(fd, result, size) ? EXIT_SUCCESS : EXIT_FAILURE);
+typedef struct job {
+  child_work *work;
+  void *context;
+  int fd;
+  size_t size;
+} job;
+
+static int run_job(void *context) {
+  job *j = context;
+  void *result = calloc(1, j->size);
+  if (result == NULL) return EXIT_FAILURE;
+  j->work(j->context, result);
+  return write_all(j->fd, result, j->size) ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 // ---------------------------------------------------------------------------
@@ -55,12 +60,6 @@ static size_t read_all(int fd, char *bytes, size_t size) {
   return used;
 }
 
-static double seconds_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 // Whether the child uses more than it may: |why| says what.
 static bool is_over(pid_t pid, child_limits limits, double begin, char *why) {
   double mib = (double)limits.bytes / (1 << 20);
@@ -69,7 +68,7 @@ static bool is_over(pid_t pid, child_limits limits, double begin, char *why) {
              mib);
     return true;
   }
-  if (limits.seconds > 0 && seconds_now() - begin > limits.seconds) {
+  if (limits.seconds > 0 && process_clock() - begin > limits.seconds) {
     snprintf(why, CHILD_TEXT_SIZE, CHILD_OVER "%.0f seconds", limits.seconds);
     return true;
   }
@@ -80,7 +79,7 @@ static bool is_over(pid_t pid, child_limits limits, double begin, char *why) {
 static bool watch(pid_t pid, int fd, child_limits limits, char *why) {
   enum { LOOK_MS = 20 };
   struct pollfd end = {.fd = fd, .events = POLLIN};
-  double begin = seconds_now();
+  double begin = process_clock();
   while (poll(&end, 1, LOOK_MS) <= 0) {
     if (!is_over(pid, limits, begin, why)) continue;
     (void)kill(pid, SIGKILL);
@@ -89,32 +88,16 @@ static bool watch(pid_t pid, int fd, child_limits limits, char *why) {
   return true;
 }
 
-static int wait_for(pid_t pid) {
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) return -1;
-  }
-  return status;
-}
-
-static void explain(int status, char *why) {
-  if (status != -1 && WIFSIGNALED(status)) {
-    snprintf(why, CHILD_TEXT_SIZE, "the process was ended by signal %d (%s)",
-             WTERMSIG(status), strsignal(WTERMSIG(status)));
-  } else {
-    snprintf(why, CHILD_TEXT_SIZE,
-             "the process ended with status %d and no result",
-             status == -1 ? -1 : WEXITSTATUS(status));
-  }
-}
-
 static bool collect(pid_t pid, int fd, child_limits limits, void *out_result,
                     size_t size, char *why) {
   bool within = watch(pid, fd, limits, why);
   size_t got = within ? read_all(fd, out_result, size) : 0;
-  int status = wait_for(pid);
+  int status = process_wait(pid, 0, NULL);
+  char end[PROCESS_TEXT_SIZE];
   if (got == size && status != -1 && WIFEXITED(status)) return true;
-  if (within) explain(status, why);
+  if (within)
+    snprintf(why, CHILD_TEXT_SIZE, "no result: the process %s",
+             process_explain(status, end));
   memset(out_result, 0, size);
   return false;
 }
@@ -129,12 +112,10 @@ bool child_run(child_work *work, void *context, child_limits limits,
                void *out_result, size_t size, char *why) {
   int ends[2];
   memset(out_result, 0, size);
-  if (pipe(ends) != 0) return no_child(why);
-  pid_t pid = fork();
-  if (pid == 0) {
-    close(ends[0]);
-    work_and_leave(work, context, ends[1], size);
-  }
+  if (pipe2(ends, O_CLOEXEC) != 0) return no_child(why);
+  job j = {work, context, ends[1], size};
+  process_spec spec = {.run = run_job, .context = &j};
+  pid_t pid = process_start(&spec);
   close(ends[1]);
   bool done = pid > 0 ? collect(pid, ends[0], limits, out_result, size, why)
                       : no_child(why);

@@ -338,11 +338,11 @@ START_TEST(a_child_that_does_not_answer) {
   char why[CHILD_TEXT_SIZE] = "";
   int status = 3, result = 1;
   ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
-  assert_contains(why, "ended with status 3 and no result");
+  assert_contains(why, "no result: the process ended with status 3");
   ck_assert_int_eq(result, 0);
   status = 0;
   ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
-  assert_contains(why, "ended with status 0 and no result");
+  assert_contains(why, "no result: the process ended with status 0");
 }
 END_TEST
 
@@ -350,7 +350,7 @@ START_TEST(a_child_that_is_killed) {
   char why[CHILD_TEXT_SIZE] = "";
   int number = SIGKILL, result = 1;
   ck_assert(!child_run(be_killed, &number, none, &result, sizeof result, why));
-  assert_contains(why, "ended by signal 9 (");
+  assert_contains(why, "no result: the process was ended by signal 9 (");
   ck_assert_int_eq(result, 0);
 }
 END_TEST

@@ -156,7 +156,7 @@ START_TEST(a_peer_that_is_wrong) {
   tool_output_free(&o);
   make_peer("kill -9 $$");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
-  assert_contains(o.out, "it did not end: it was killed");
+  assert_contains(o.out, "no plan: it was ended by signal 9 (Killed)");
   tool_output_free(&o);
   make_peer("exit 0");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
