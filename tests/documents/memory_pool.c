@@ -86,7 +86,7 @@ static uint64_t freed_since(tarn_pool_stats before) {
 // "When user requests a memory buffer, and the page unit pool has a buffer with
 // the requested size that is not being used, then page unit pool simply returns
 // the shared pointer instead of allocating a new buffer."
-START_TEST(a_buffer_that_is_not_used_is_returned) {
+TEST_LOOP(a_buffer_that_is_not_used_is_returned, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");
   tarn_block first = request(4 * KB);
@@ -99,10 +99,9 @@ START_TEST(a_buffer_that_is_not_used_is_returned) {
   release(second);
   close_on();
 }
-END_TEST
 
 // "... that is not being used": one that is held is nobody else's.
-START_TEST(a_buffer_that_is_used_is_not_returned) {
+TEST_LOOP(a_buffer_that_is_used_is_not_returned, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");
   tarn_block held = request(4 * KB);
@@ -118,11 +117,10 @@ START_TEST(a_buffer_that_is_used_is_not_returned) {
   release(other);
   close_on();
 }
-END_TEST
 
 // "the size of each memory request is rounded up to a page unit (e.g., assuming
 // the page size is 4KBs, then a request of 3KBs will still get a 4KB buffer)"
-START_TEST(a_request_of_3_kb_gets_a_buffer_of_4) {
+TEST_LOOP(a_request_of_3_kb_gets_a_buffer_of_4, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");
   tarn_pool_stats before = stats_now();
@@ -132,11 +130,10 @@ START_TEST(a_request_of_3_kb_gets_a_buffer_of_4) {
   release(block);
   close_on();
 }
-END_TEST
 
 // "so that the requests result in the same size could potential share the
 // buffer"
-START_TEST(requests_of_the_same_rounded_size_share_a_buffer) {
+TEST_LOOP(requests_of_the_same_rounded_size_share_a_buffer, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");
   tarn_block first = request(3 * KB);
@@ -161,10 +158,9 @@ START_TEST(requests_of_the_same_rounded_size_share_a_buffer) {
   release(another);
   close_on();
 }
-END_TEST
 
 // The page unit is an option: "assuming the page size is 4KBs".
-START_TEST(the_page_unit_can_be_set) {
+TEST_LOOP(the_page_unit_can_be_set, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool:page=65536");
   tarn_block block = request(3 * KB);
@@ -172,13 +168,12 @@ START_TEST(the_page_unit_can_be_set) {
   release(block);
   close_on();
 }
-END_TEST
 
 // --- no pool ---------------------------------------------------------------
 
 // "this memory pool does not maintain a "pool". All requests of allocating or
 // freeing memory are directly proceed by the device APIs"
-START_TEST(no_pool_asks_the_device_each_time) {
+TEST_LOOP(no_pool_asks_the_device_each_time, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("no_pool");
   for (int i = 0; i < 10; i++) {
@@ -193,7 +188,6 @@ START_TEST(no_pool_asks_the_device_each_time) {
   }
   close_on();
 }
-END_TEST
 
 // --- the experiment --------------------------------------------------------
 
@@ -232,7 +226,7 @@ static void run_experiment(const char *strategy, int count, iteration out[]) {
 // memory buffers can be reused within the same iteration" (no pool: 25.2 ms,
 // page unit pool: 15.2 ms), "almost all memory buffers can be reused cross
 // iterations" (19.3 ms and 0.9 ms). Here all of them are.
-START_TEST(iterations_of_one_layer_of_bert) {
+TEST_LOOP(iterations_of_one_layer_of_bert, DOCUMENT_DEVICES) {
   iteration none[2];
   iteration unit[2];
   open_on(_i);
@@ -249,7 +243,6 @@ START_TEST(iterations_of_one_layer_of_bert) {
   ck_assert_uint_eq(unit[1].asked, 0);
   close_on();
 }
-END_TEST
 
 // --- changing the strategy -------------------------------------------------
 
@@ -257,7 +250,7 @@ END_TEST
 // holds less memory and reuses as much: once it has laid out an iteration, in
 // the second, those that come again ask for nothing. TARN_POOL=page_unit_pool
 // makes the document's the default.
-START_TEST(the_default_reuses_all_memory_too) {
+TEST_LOOP(the_default_reuses_all_memory_too, DOCUMENT_DEVICES) {
   iteration three[3];
   open_on(_i);
   const char *name = stats_now().strategy;
@@ -271,12 +264,11 @@ START_TEST(the_default_reuses_all_memory_too) {
   unsetenv("TARN_POOL");
   close_on();
 }
-END_TEST
 
 // "InitPool(str2dev("cuda"), "no_pool")", and "If you want to change back to
 // default memorpy strategy, you can call RemovePool(device) or
 // InitPool(device, "page_unit_pool")."
-START_TEST(the_strategy_is_changed_by_its_name) {
+TEST_LOOP(the_strategy_is_changed_by_its_name, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("no_pool");
   ck_assert_str_eq(stats_now().strategy, "no_pool");
@@ -296,11 +288,10 @@ START_TEST(the_strategy_is_changed_by_its_name) {
   ck_assert_str_eq(stats_now().strategy, "arena_pool");
   close_on();
 }
-END_TEST
 
 // "everytime you call InitPool, the current pool will be removed first, even if
 // the new pool's name is equal to the current one"
-START_TEST(the_same_name_is_a_new_pool) {
+TEST_LOOP(the_same_name_is_a_new_pool, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");
   release(request(4 * KB));
@@ -312,7 +303,6 @@ START_TEST(the_same_name_is_a_new_pool) {
   ck_assert_uint_eq(allocated_since(before), 1);
   close_on();
 }
-END_TEST
 
 static void fill(tarn_block block, int value) {
   unsigned char bytes[4 * KB];
@@ -331,7 +321,7 @@ static void assert_filled(tarn_block block, int value) {
 // the buffer pointers of already allocated ndarrays and may result in memory
 // leak". In Tarn it does not: they keep their bytes, and their memory goes back
 // when they are freed.
-START_TEST(buffers_survive_a_change_and_do_not_leak) {
+TEST_LOOP(buffers_survive_a_change_and_do_not_leak, DOCUMENT_DEVICES) {
   static const char *const names[] = {"page_unit_pool", "no_pool", "arena_pool",
                                       "buddy_pool", "page_unit_pool"};
   enum { NAMES = sizeof names / sizeof *names };
@@ -351,7 +341,6 @@ START_TEST(buffers_survive_a_change_and_do_not_leak) {
   ck_assert_uint_eq(stats_now().reserved_bytes, 0);
   close_on();
 }
-END_TEST
 
 // --- a pool of one's own ---------------------------------------------------
 
@@ -360,7 +349,7 @@ END_TEST
 // the place of the classes Memory and MemoryPool. "Step 3: Register your pool":
 // "After re-make RAF, you can enable your pool by calling InitPool(contxt,
 // pool_name)." Nothing is made again here.
-START_TEST(a_pool_of_ones_own) {
+TEST_LOOP(a_pool_of_ones_own, DOCUMENT_DEVICES) {
   open_on(_i);
   assert_status(use_strategy(place, "power_pool"), TARN_E_INVALID);
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
@@ -378,26 +367,4 @@ START_TEST(a_pool_of_ones_own) {
   remove_pool();
   release(again);
   close_on();
-}
-END_TEST
-
-int main(void) {
-  const TTest *const tests[] = {
-      a_buffer_that_is_not_used_is_returned,
-      a_buffer_that_is_used_is_not_returned,
-      a_request_of_3_kb_gets_a_buffer_of_4,
-      requests_of_the_same_rounded_size_share_a_buffer,
-      the_page_unit_can_be_set,
-      no_pool_asks_the_device_each_time,
-      iterations_of_one_layer_of_bert,
-      the_default_reuses_all_memory_too,
-      the_strategy_is_changed_by_its_name,
-      the_same_name_is_a_new_pool,
-      buffers_survive_a_change_and_do_not_leak,
-      a_pool_of_ones_own,
-  };
-  Suite *suite = suite_create("the document on memory pools");
-  for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
-    add_looped_case(suite, tests[i]->name, tests[i], 0, DOCUMENT_DEVICES);
-  return run_suite(suite);
 }

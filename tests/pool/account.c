@@ -7,7 +7,7 @@
 
 // --- tags ------------------------------------------------------------------
 
-START_TEST(a_name_is_one_tag) {
+TEST(a_name_is_one_tag) {
   tarn_tag a = tag_of("activations");
   tarn_tag b = tag_of("gradients");
   ck_assert_uint_ne(a, 0);
@@ -21,9 +21,8 @@ START_TEST(a_name_is_one_tag) {
   ck_assert_str_eq(tarn_pool_tag_name(b + 1), "untagged");
   ck_assert_str_eq(tarn_pool_tag_name(UINT32_MAX), "untagged");
 }
-END_TEST
 
-START_TEST(a_tag_needs_a_name) {
+TEST(a_tag_needs_a_name) {
   tarn_tag tag = 7;
   assert_status(tarn_pool_tag(NULL, &tag), TARN_E_INVALID);
   ck_assert_uint_eq(tag, 0);
@@ -32,9 +31,8 @@ START_TEST(a_tag_needs_a_name) {
   assert_error_says("empty");
   ck_assert_uint_eq(tag, 0);
 }
-END_TEST
 
-START_TEST(there_are_at_most_65535_tags) {
+TEST(there_are_at_most_65535_tags) {
   char name[32];
   for (unsigned i = 1; i <= 65535; i++) {
     snprintf(name, sizeof name, "layer %u", i);
@@ -57,10 +55,9 @@ START_TEST(there_are_at_most_65535_tags) {
   ck_assert_uint_eq(tag_stats_of(pool, 65534).live_bytes, 0);
   give(block);
 }
-END_TEST
 
 // A number that nobody was given must not become the size of a table.
-START_TEST(a_number_that_is_no_tag_is_refused) {
+TEST(a_number_that_is_no_tag_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_pool_stats before = stats_of(pool);
   const tarn_tag numbers[] = {tag_of("the only one") + 1, 65536, UINT32_MAX};
@@ -76,7 +73,6 @@ START_TEST(a_number_that_is_no_tag_is_refused) {
   assert_same_stats(before, stats_of(pool));
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
 static void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes, size_t peak,
                        size_t blocks) {
@@ -86,7 +82,7 @@ static void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes, size_t peak,
   ck_assert_uint_eq(stats.live_blocks, blocks);
 }
 
-START_TEST(every_tag_has_its_own_count) {
+TEST(every_tag_has_its_own_count) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_tag a = tag_of("a");
   tarn_tag b = tag_of("b");
@@ -109,9 +105,8 @@ START_TEST(every_tag_has_its_own_count) {
   assert_tag(pool, b, 0, 5000, 0);
   assert_tag(pool, 0, 0, 7, 0);
 }
-END_TEST
 
-START_TEST(a_buffer_that_is_reused_counts_for_its_new_tag) {
+TEST(a_buffer_that_is_reused_counts_for_its_new_tag) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("first"));
   give(block);
@@ -121,7 +116,6 @@ START_TEST(a_buffer_that_is_reused_counts_for_its_new_tag) {
   assert_tag(pool, tag_of("second"), 50, 50, 1);
   give(again);
 }
-END_TEST
 
 // --- limits ----------------------------------------------------------------
 
@@ -140,7 +134,7 @@ static void assert_full(tarn_pool *pool, size_t size, size_t align,
   ck_assert_uint_eq(after.live_bytes, before.live_bytes);
 }
 
-START_TEST(a_limit_is_checked_before_the_device_is_asked) {
+TEST(a_limit_is_checked_before_the_device_is_asked) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 10 * 4096));
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 10 * 4096);
@@ -155,9 +149,8 @@ START_TEST(a_limit_is_checked_before_the_device_is_asked) {
   give(b);
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 10 * 4096);
 }
-END_TEST
 
-START_TEST(a_limit_counts_rounded_sizes) {
+TEST(a_limit_counts_rounded_sizes) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 4095));
   assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
@@ -166,9 +159,8 @@ START_TEST(a_limit_counts_rounded_sizes) {
   assert_full(pool, 1, 0, "limit of 3.99 KiB (4095 bytes)");
   give(block);
 }
-END_TEST
 
-START_TEST(idle_memory_makes_room_below_a_limit) {
+TEST(idle_memory_makes_room_below_a_limit) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, MIB));
   give(take(pool, MIB));
@@ -182,9 +174,8 @@ START_TEST(idle_memory_makes_room_below_a_limit) {
   ck_assert_uint_eq(stats.reserved_peak_bytes, MIB);
   give(block);
 }
-END_TEST
 
-START_TEST(a_lower_limit_only_stops_growth) {
+TEST(a_lower_limit_only_stops_growth) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take(pool, MIB);
   tarn_block b = take(pool, MIB);
@@ -202,9 +193,8 @@ START_TEST(a_lower_limit_only_stops_growth) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
   give(small);
 }
-END_TEST
 
-START_TEST(a_limit_of_0_is_none) {
+TEST(a_limit_of_0_is_none) {
   tarn_pool *pool = host_pool("no_pool");
   assert_ok(tarn_pool_limit(pool, 1));
   assert_full(pool, 2, 0, "limit of 1");
@@ -212,10 +202,9 @@ START_TEST(a_limit_of_0_is_none) {
   give(take(pool, 64 * MIB));
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 0);
 }
-END_TEST
 
 // An aligned part of a device's memory needs more of it than the block has.
-START_TEST(a_limit_holds_with_large_alignments) {
+TEST(a_limit_holds_with_large_alignments) {
   static const char *const strategies[] = {"page_unit_pool", "no_pool"};
   for (int s = 0; s < 2; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
@@ -232,11 +221,10 @@ START_TEST(a_limit_holds_with_large_alignments) {
     ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, MIB);
   }
 }
-END_TEST
 
 // --- statistics ------------------------------------------------------------
 
-START_TEST(peaks_start_again_from_now) {
+TEST(peaks_start_again_from_now) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_tag tag = tag_of("peaks");
   tarn_block kept = take_tagged(pool, 100, tag);
@@ -255,9 +243,8 @@ START_TEST(peaks_start_again_from_now) {
   ck_assert_uint_eq(stats_of(pool).live_peak_bytes, 300);
   give(kept);
 }
-END_TEST
 
-START_TEST(statistics_fit_the_caller_s_struct) {
+TEST(statistics_fit_the_caller_s_struct) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block block = take(pool, 10);
   struct {
@@ -287,9 +274,8 @@ START_TEST(statistics_fit_the_caller_s_struct) {
   assert_status(tarn_pool_query(pool, NULL), TARN_E_INVALID);
   give(block);
 }
-END_TEST
 
-START_TEST(tag_statistics_fit_the_caller_s_struct) {
+TEST(tag_statistics_fit_the_caller_s_struct) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block block = take(pool, 10);
   struct {
@@ -313,9 +299,8 @@ START_TEST(tag_statistics_fit_the_caller_s_struct) {
   assert_status(tarn_pool_query_tag(pool, 0, NULL), TARN_E_INVALID);
   give(block);
 }
-END_TEST
 
-START_TEST(statistics_of_no_pool_are_zero) {
+TEST(statistics_of_no_pool_are_zero) {
   tarn_pool_stats stats;
   memset(&stats, 0xff, sizeof stats);
   stats.struct_size = sizeof stats;
@@ -327,22 +312,4 @@ START_TEST(statistics_of_no_pool_are_zero) {
   of_tag.struct_size = sizeof of_tag;
   assert_status(tarn_pool_query_tag(NULL, 0, &of_tag), TARN_E_INVALID);
   ck_assert_uint_eq(of_tag.live_blocks, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: accounting");
-  ADD_CASE(suite, "tags", a_name_is_one_tag, a_tag_needs_a_name,
-           there_are_at_most_65535_tags, a_number_that_is_no_tag_is_refused,
-           every_tag_has_its_own_count,
-           a_buffer_that_is_reused_counts_for_its_new_tag);
-  ADD_CASE(suite, "limits", a_limit_is_checked_before_the_device_is_asked,
-           a_limit_counts_rounded_sizes, idle_memory_makes_room_below_a_limit,
-           a_lower_limit_only_stops_growth, a_limit_of_0_is_none,
-           a_limit_holds_with_large_alignments);
-  ADD_CASE(suite, "statistics", peaks_start_again_from_now,
-           statistics_fit_the_caller_s_struct,
-           tag_statistics_fit_the_caller_s_struct,
-           statistics_of_no_pool_are_zero);
-  return run_pool_suite(suite);
 }

@@ -63,20 +63,10 @@ static void live_with_few_addresses(void) {
 }
 
 // Sanitizers take more addresses than there would be.
-START_TEST(few_addresses_are_lived_with) {
+TEST(few_addresses_are_lived_with) {
   if (EFFORT(false, true)) {
     note_skipped("few addresses", "a sanitizer needs more");
   } else {
     live_with_few_addresses();
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: few addresses");
-  TCase *tc = tcase_create("addresses");
-  tcase_set_timeout(tc, 60);
-  tcase_add_test(tc, few_addresses_are_lived_with);
-  suite_add_tcase(suite, tc);
-  return run_pool_suite(suite);
 }

@@ -155,7 +155,7 @@ static void take_again(size_t size) {
 
 // no_pool and async_pool wait for a stream whose memory goes back, or queue it
 // there: a stream that is held up would hold up the test.
-START_TEST(what_a_departed_stream_uses_is_not_given_away) {
+TEST_LOOP(what_a_departed_stream_uses_is_not_given_away, STRATEGIES) {
   if (strcmp(strategies[_i], "no_pool") == 0) return;
   begin(strategies[_i]);
   take_again(1000);
@@ -163,7 +163,6 @@ START_TEST(what_a_departed_stream_uses_is_not_given_away) {
   take_again(CAPACITY / 4);
   end();
 }
-END_TEST
 
 // The host waits for what is left, as for any stream.
 static void *let_go_soon(void *context) {
@@ -173,7 +172,7 @@ static void *let_go_soon(void *context) {
   return NULL;
 }
 
-START_TEST(the_host_waits_for_a_departed_stream) {
+TEST(the_host_waits_for_a_departed_stream) {
   hold held;
   pthread_t thread;
   tarn_block block;
@@ -197,11 +196,10 @@ START_TEST(the_host_waits_for_a_departed_stream) {
   end_native_stream(native);
   end();
 }
-END_TEST
 
 // Freed by the host while two streams use it, of which one has departed: the
 // other can be put behind that one, and not the other way round.
-START_TEST(a_departed_stream_does_not_wait_for_others) {
+TEST(a_departed_stream_does_not_wait_for_others) {
   hold held;
   tarn_block block;
   tarn_block again;
@@ -229,7 +227,6 @@ START_TEST(a_departed_stream_does_not_wait_for_others) {
   end_native_stream(other);
   end();
 }
-END_TEST
 
 // --- eight threads ---------------------------------------------------------
 
@@ -304,7 +301,7 @@ static void *take_turns(void *context) {
   return NULL;
 }
 
-START_TEST(eight_threads_adopt_and_give_back) {
+TEST_LOOP(eight_threads_adopt_and_give_back, STRATEGIES) {
   pthread_t threads[THREADS];
   begin(strategies[_i]);
   for (int i = 0; i < NATIVES; i++)
@@ -326,21 +323,4 @@ START_TEST(eight_threads_adopt_and_give_back) {
   ck_assert_uint_eq(atomic_load(&wrongs), 0);
   ck_assert_uint_gt(atomic_load(&uses), THREADS * TURNS);
   end();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool_adopt");
-  TCase *held = tcase_create("held");
-  tcase_add_loop_test(held, what_a_departed_stream_uses_is_not_given_away, 0,
-                      STRATEGIES);
-  tcase_add_test(held, the_host_waits_for_a_departed_stream);
-  tcase_add_test(held, a_departed_stream_does_not_wait_for_others);
-  suite_add_tcase(suite, held);
-  TCase *threads = tcase_create("threads");
-  tcase_add_loop_test(threads, eight_threads_adopt_and_give_back, 0,
-                      STRATEGIES);
-  tcase_set_timeout(threads, 120);
-  suite_add_tcase(suite, threads);
-  return run_suite(suite);
 }

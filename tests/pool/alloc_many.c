@@ -26,7 +26,7 @@ static void give_all(const tarn_block *blocks, size_t count) {
     give(blocks[i]);
 }
 
-START_TEST(all_of_them_come) {
+TEST_LOOP(all_of_them_come, STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   int tensor = 0;
@@ -53,9 +53,8 @@ START_TEST(all_of_them_come) {
   give_all(blocks, COUNT);
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(none_of_none_and_wrong_ones) {
+TEST(none_of_none_and_wrong_ones) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   tarn_pool *pool = host_pool("arena_pool");
@@ -77,10 +76,9 @@ START_TEST(none_of_none_and_wrong_ones) {
   assert_error_says("struct_size");
   ck_assert_uint_eq(stats_of(pool).allocs, 0);
 }
-END_TEST
 
 // A later version's struct is longer: its array has other steps.
-START_TEST(options_of_another_version) {
+TEST(options_of_another_version) {
   struct {
     tarn_alloc_options known;
     size_t unknown;
@@ -96,7 +94,6 @@ START_TEST(options_of_another_version) {
   ck_assert_uint_eq(stats_of(pool).live_bytes, 6000);
   give_all(blocks, 3);
 }
-END_TEST
 
 // --- nothing has changed -----------------------------------------------------
 
@@ -136,7 +133,7 @@ static void assert_as_before(tarn_pool *pool, tarn_pool_stats before,
 
 // For every block that cannot be had: by its alignment, by a device that is
 // full, and at a limit.
-START_TEST(a_failed_call_leaves_no_trace) {
+TEST_LOOP(a_failed_call_leaves_no_trace, STRATEGIES *ARENA_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   arena_place at = open_arena_of(64 * MIB, arena_devices[_i / STRATEGIES],
@@ -162,9 +159,8 @@ START_TEST(a_failed_call_leaves_no_trace) {
   give(kept);
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(more_than_there_can_be_asks_the_device_for_nothing) {
+TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   arena_place at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
@@ -188,7 +184,6 @@ START_TEST(more_than_there_can_be_asks_the_device_for_nothing) {
   ck_assert_uint_eq(stats_of(at.pool).device_allocs, 0);
   close_arena(&at);
 }
-END_TEST
 
 // --- steps -------------------------------------------------------------------
 
@@ -208,7 +203,7 @@ static void play_steps(tarn_pool *pool, size_t steps, bool many) {
   }
 }
 
-START_TEST(steps_are_learned_and_played) {
+TEST_LOOP(steps_are_learned_and_played, 2) {
   tarn_pool *pool = host_pool("arena_pool");
   play_steps(pool, 400, _i == 0);
   ck_assert_ptr_nonnull(pool->cursor.layout);
@@ -217,10 +212,9 @@ START_TEST(steps_are_learned_and_played) {
   ck_assert_uint_ge(pool->cursor.layout->rounds, rounds + 99);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 // Laying one out may wait, and takes memory.
-START_TEST(no_step_begins_where_one_of_them_must_not_wait_or_grow) {
+TEST_LOOP(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2) {
   static const uint32_t flags[] = {TARN_ALLOC_NO_WAIT, TARN_ALLOC_NO_GROW};
   tarn_pool *pool = host_pool("arena_pool");
   give(take(pool, MIB));
@@ -233,9 +227,8 @@ START_TEST(no_step_begins_where_one_of_them_must_not_wait_or_grow) {
   }
   ck_assert_ptr_null(pool->cursor.layout);
 }
-END_TEST
 
-START_TEST(a_failed_call_leaves_steps_alone) {
+TEST_LOOP(a_failed_call_leaves_steps_alone, ARENA_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
@@ -259,11 +252,10 @@ START_TEST(a_failed_call_leaves_steps_alone) {
   ck_assert_uint_ge(layout->rounds, rounds + 9);
   close_arena(&at);
 }
-END_TEST
 
 // --- streams, debugging ------------------------------------------------------
 
-START_TEST(each_has_its_stream) {
+TEST_LOOP(each_has_its_stream, STRATEGIES) {
   arena_place at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
   tarn_stream *a = stream_on(&at);
   tarn_stream *b = stream_on(&at);
@@ -280,9 +272,8 @@ START_TEST(each_has_its_stream) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(pools_that_debug_take_back_what_they_dressed) {
+TEST(pools_that_debug_take_back_what_they_dressed) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   tarn_pool *pool = host_pool("page_unit_pool");
@@ -304,11 +295,10 @@ START_TEST(pools_that_debug_take_back_what_they_dressed) {
   assert_ok(tarn_pool_debug_check(pool));
   assert_ok(tarn_pool_debug(pool, NULL));
 }
-END_TEST
 
 // --- every call may fail -----------------------------------------------------
 
-START_TEST(with_every_failure_it_is_all_or_none) {
+TEST_LOOP(with_every_failure_it_is_all_or_none, STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
@@ -342,22 +332,8 @@ START_TEST(with_every_failure_it_is_all_or_none) {
   assert_ok(use_strategy(at.place, "no_pool"));
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: several blocks at once");
-#define EACH(test, count) add_looped_case(suite, #test, test, 0, count)
-  EACH(all_of_them_come, STRATEGIES);
-  EACH(a_failed_call_leaves_no_trace, STRATEGIES * ARENA_DEVICES);
-  EACH(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES);
-  EACH(steps_are_learned_and_played, 2);
-  EACH(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2);
-  EACH(a_failed_call_leaves_steps_alone, ARENA_DEVICES);
-  EACH(each_has_its_stream, STRATEGIES);
-  EACH(with_every_failure_it_is_all_or_none, STRATEGIES);
-  ADD_CASE(suite, "arguments", none_of_none_and_wrong_ones,
-           options_of_another_version);
-  ADD_CASE(suite, "debugging", pools_that_debug_take_back_what_they_dressed);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -12,7 +12,7 @@ static const size_t SIZE = (size_t)256 * KIB;
 
 // --- what is read ------------------------------------------------------------
 
-START_TEST(plain_options_are_a_plain_request) {
+TEST_LOOP(plain_options_are_a_plain_request, STRATEGIES) {
   tarn_pool *pool = host_pool(all_strategies[_i]);
   tarn_tag tag = tag_of("weights");
   tarn_alloc_options options = {
@@ -29,7 +29,6 @@ START_TEST(plain_options_are_a_plain_request) {
   ck_assert_uint_eq(tag_stats_of(pool, tag).live_blocks, 0);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 static void refuse_options(tarn_pool *pool, tarn_alloc_options options,
                            const char *text) {
@@ -40,7 +39,7 @@ static void refuse_options(tarn_pool *pool, tarn_alloc_options options,
   assert_error_says(text);
 }
 
-START_TEST(wrong_options_change_nothing) {
+TEST(wrong_options_change_nothing) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_alloc_options good = options_for(100, NULL, TARN_ALLOC_NO_CALLBACK);
   tarn_alloc_options bad = good;
@@ -69,7 +68,6 @@ START_TEST(wrong_options_change_nothing) {
   assert_ok(tarn_pool_alloc_with(pool, &good, &block));
   give(block);
 }
-END_TEST
 
 // --- pointers ----------------------------------------------------------------
 
@@ -87,7 +85,7 @@ static tarn_block take_for(tarn_pool *pool, size_t size, void *user) {
   return block;
 }
 
-START_TEST(a_pointer_is_the_blocks_for_as_long_as_it_is_out) {
+TEST_LOOP(a_pointer_is_the_blocks_for_as_long_as_it_is_out, STRATEGIES) {
   int tensors[300];
   tarn_block blocks[300];
   tarn_pool *pool = host_pool(all_strategies[_i]);
@@ -111,10 +109,9 @@ START_TEST(a_pointer_is_the_blocks_for_as_long_as_it_is_out) {
   assert_status(tarn_block_user(NULL, &user), TARN_E_INVALID);
   assert_status(tarn_block_user(&(tarn_block){0}, &user), TARN_E_INVALID);
 }
-END_TEST
 
 // In a step that is played pieces are never taken nor given back.
-START_TEST(steps_have_pointers_too) {
+TEST(steps_have_pointers_too) {
   int tensor = 0;
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block kept = take(pool, MIB);
@@ -132,10 +129,9 @@ START_TEST(steps_have_pointers_too) {
   assert_ok(tarn__front_check(pool));
   give(kept);
 }
-END_TEST
 
 // Flags change nothing of what a step serves.
-START_TEST(steps_serve_requests_with_flags) {
+TEST(steps_serve_requests_with_flags) {
   tarn_pool *pool = host_pool("arena_pool");
   const uint32_t flags =
       TARN_ALLOC_NO_WAIT | TARN_ALLOC_NO_GROW | TARN_ALLOC_NO_CALLBACK;
@@ -149,10 +145,9 @@ START_TEST(steps_serve_requests_with_flags) {
   ck_assert_ptr_nonnull(pool->cursor.layout);
   ck_assert_uint_eq(pool->cursor.missed, 0);
 }
-END_TEST
 
 // The pool may grow for it as for any other.
-START_TEST(a_step_stays_where_the_pool_may_grow) {
+TEST_LOOP(a_step_stays_where_the_pool_may_grow, 2) {
   static const uint32_t flags[] = {TARN_ALLOC_NO_CALLBACK, TARN_ALLOC_NO_WAIT};
   tarn_pool *pool = host_pool("arena_pool");
   for (int step = 0; step < 600; step++) {
@@ -168,11 +163,10 @@ START_TEST(a_step_stays_where_the_pool_may_grow) {
   ck_assert_ptr_eq(pool->cursor.layout, layout);
   give(block);
 }
-END_TEST
 
 // --- growth ------------------------------------------------------------------
 
-START_TEST(what_must_not_grow_uses_what_is_there) {
+TEST_LOOP(what_must_not_grow_uses_what_is_there, STRATEGIES *ARENA_DEVICES) {
   const char *strategy = all_strategies[_i % STRATEGIES];
   const char *name = arena_devices[_i / STRATEGIES];
   arena_place at = open_arena_of(16 * MIB, name, strategy);
@@ -194,10 +188,9 @@ START_TEST(what_must_not_grow_uses_what_is_there) {
   if (status == TARN_OK) give(block);
   close_arena(&at);
 }
-END_TEST
 
 // Blocks of one size with others between them, whose holes are too small.
-START_TEST(idle_pages_move) {
+TEST_LOOP(idle_pages_move, ARENA_DEVICES) {
   enum { BLOCKS = 8 };
   arena_place at =
       open_arena_of(64 * MIB, arena_devices[_i], "arena_pool:steps=0");
@@ -221,7 +214,6 @@ START_TEST(idle_pages_move) {
     give(blocks[2 * i + 1]);
   close_arena(&at);
 }
-END_TEST
 
 // --- the program's function --------------------------------------------------
 
@@ -233,7 +225,7 @@ static bool count_call(tarn_pool *pool, const tarn_pool_need *need,
   return false;
 }
 
-START_TEST(the_program_is_not_asked) {
+TEST_LOOP(the_program_is_not_asked, STRATEGIES) {
   tarn_pool *pool = host_pool(all_strategies[_i]);
   size_t calls = 0;
   assert_ok(tarn_pool_on_full(pool, count_call, &calls));
@@ -245,12 +237,11 @@ START_TEST(the_program_is_not_asked) {
   refuse_with(pool, 2 * MIB, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
   ck_assert_uint_eq(calls, 2);
 }
-END_TEST
 
 // --- cleared -----------------------------------------------------------------
 
 // Behind what is queued on the stream, and before what is queued after.
-START_TEST(a_cleared_block_is_zero_in_the_order_of_its_stream) {
+TEST_LOOP(a_cleared_block_is_zero_in_the_order_of_its_stream, STRATEGIES) {
   static unsigned char bytes[300];
   static unsigned char out[300];
   arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
@@ -269,9 +260,8 @@ START_TEST(a_cleared_block_is_zero_in_the_order_of_its_stream) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(what_cannot_be_cleared_goes_back) {
+TEST_LOOP(what_cannot_be_cleared_goes_back, STRATEGIES) {
   arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
   give(take(at.pool, SIZE));
   tarn_pool_stats before = stats_of(at.pool);
@@ -289,9 +279,8 @@ START_TEST(what_cannot_be_cleared_goes_back) {
   ck_assert_uint_eq(after.failures, before.failures + 1);
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(no_graph_is_captured_with_cleared_blocks) {
+TEST(no_graph_is_captured_with_cleared_blocks) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .flags = TARN_POOL_DEFER};
   tarn_pool *pool = NULL;
@@ -305,9 +294,8 @@ START_TEST(no_graph_is_captured_with_cleared_blocks) {
   assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(a_pool_that_debugs_has_options_too) {
+TEST(a_pool_that_debugs_has_options_too) {
   int tensor = 0;
   tarn_pool *pool = host_pool("arena_pool");
   tarn_pool_debug_options debug = {.struct_size = sizeof debug};
@@ -325,7 +313,6 @@ START_TEST(a_pool_that_debugs_has_options_too) {
   assert_ok(tarn_pool_debug_check(pool));
   assert_ok(tarn_pool_debug(pool, NULL));
 }
-END_TEST
 
 // --- failures ----------------------------------------------------------------
 
@@ -360,7 +347,7 @@ static void some_requests(void *context) {
   (void)tarn_pool_trim(swept.pool, 0);
 }
 
-START_TEST(every_call_may_fail) {
+TEST_LOOP(every_call_may_fail, STRATEGIES) {
   (void)tag_of("weights");
   swept = open_arena_of(16 * MIB, "fake:0", all_strategies[_i]);
   bool failed = true;
@@ -376,25 +363,8 @@ START_TEST(every_call_may_fail) {
   assert_ok(use_strategy(swept.place, "no_pool"));
   ck_assert_uint_eq(stats_of(swept.pool).reserved_bytes, 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: requests with options");
-#define EACH(test, count) add_looped_case(suite, #test, test, 0, count)
-  EACH(plain_options_are_a_plain_request, STRATEGIES);
-  EACH(a_pointer_is_the_blocks_for_as_long_as_it_is_out, STRATEGIES);
-  EACH(a_step_stays_where_the_pool_may_grow, 2);
-  EACH(what_must_not_grow_uses_what_is_there, STRATEGIES * ARENA_DEVICES);
-  EACH(idle_pages_move, ARENA_DEVICES);
-  EACH(the_program_is_not_asked, STRATEGIES);
-  EACH(a_cleared_block_is_zero_in_the_order_of_its_stream, STRATEGIES);
-  EACH(what_cannot_be_cleared_goes_back, STRATEGIES);
-  EACH(every_call_may_fail, STRATEGIES);
-  ADD_CASE(suite, "options", wrong_options_change_nothing);
-  ADD_CASE(suite, "steps", steps_have_pointers_too,
-           steps_serve_requests_with_flags);
-  ADD_CASE(suite, "captures", no_graph_is_captured_with_cleared_blocks);
-  ADD_CASE(suite, "debugging", a_pool_that_debugs_has_options_too);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -39,11 +39,10 @@ static void check_holes(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(holes_are_cut_and_joined) {
+TEST(holes_are_cut_and_joined) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_holes(arena_devices[i]);
 }
-END_TEST
 
 static void check_small_apart(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
@@ -62,11 +61,10 @@ static void check_small_apart(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(small_blocks_stay_apart_from_large_ones) {
+TEST(small_blocks_stay_apart_from_large_ones) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_small_apart(arena_devices[i]);
 }
-END_TEST
 
 static void check_alignments(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
@@ -88,11 +86,10 @@ static void check_alignments(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
+TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_alignments(arena_devices[i]);
 }
-END_TEST
 
 // Where there is no memory for another segment or page, what is open in the
 // other zone serves: the free bytes are enough.
@@ -113,14 +110,13 @@ static void check_other_zone(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(the_other_zone_serves_before_a_request_is_refused) {
+TEST(the_other_zone_serves_before_a_request_is_refused) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_other_zone(arena_devices[i]);
 }
-END_TEST
 
 // 900 bytes are small, the 1024 that they take are not.
-START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
+TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
   arena_place p = open_arena("cpu:0", "arena_pool:small=1000");
   tarn_block small = take(p.pool, 900);
   tarn_block large = take(p.pool, 1025);
@@ -132,9 +128,8 @@ START_TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
   give(large);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
+TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
   fake.min_chunk = 128 * KIBIBYTE;
   fake.padding = 100;
   arena_place p = open_arena("fake:0", "arena_pool:page=512");
@@ -146,9 +141,8 @@ START_TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
   give(b);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(small_is_an_option) {
+TEST(small_is_an_option) {
   arena_place p = open_arena("cpu:0", "arena_pool:small=0");
   tarn_block a = take(p.pool, 100);
   tarn_block b = take(p.pool, 100 * KIBIBYTE);
@@ -159,7 +153,6 @@ START_TEST(small_is_an_option) {
   give(b);
   close_arena(&p);
 }
-END_TEST
 
 // --- sizes -----------------------------------------------------------------
 
@@ -182,13 +175,12 @@ static void check_sizes(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(sizes_that_cannot_be_are_refused) {
+TEST(sizes_that_cannot_be_are_refused) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_sizes(arena_devices[i]);
 }
-END_TEST
 
-START_TEST(a_device_smaller_than_a_segment_is_used) {
+TEST(a_device_smaller_than_a_segment_is_used) {
   arena_place p = open_arena_of((size_t)2 * MIB, "fake:0", "arena_pool");
   tarn_block a = take(p.pool, 100);
   tarn_block b = take(p.pool, 500 * KIBIBYTE);
@@ -201,11 +193,10 @@ START_TEST(a_device_smaller_than_a_segment_is_used) {
   give(take(p.pool, MIB - 4096));
   close_arena(&p);
 }
-END_TEST
 
 // --- limits ----------------------------------------------------------------
 
-START_TEST(a_limit_below_a_segment_is_kept_to) {
+TEST(a_limit_below_a_segment_is_kept_to) {
   arena_place p = open_arena("fake:0", "arena_pool");
   assert_ok(tarn_pool_limit(p.pool, 512 * KIBIBYTE));
   tarn_block a = take(p.pool, 300 * KIBIBYTE);
@@ -218,9 +209,8 @@ START_TEST(a_limit_below_a_segment_is_kept_to) {
   give(b);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(a_limit_counts_pages) {
+TEST(a_limit_counts_pages) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
   tarn_block a = take(p.pool, SIM_PAGE);
@@ -237,11 +227,10 @@ START_TEST(a_limit_counts_pages) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, 3 * SIM_PAGE);
   close_arena(&p);
 }
-END_TEST
 
 // --- pages -----------------------------------------------------------------
 
-START_TEST(pages_move_from_hole_to_hole) {
+TEST(pages_move_from_hole_to_hole) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   tarn_block blocks[8];
   for (int i = 0; i < 8; i++)
@@ -263,7 +252,6 @@ START_TEST(pages_move_from_hole_to_hole) {
     give(blocks[i]);
   close_arena(&p);
 }
-END_TEST
 
 // |page| or, if that is more, the device's own step.
 static void check_page(const char *strategy, size_t page) {
@@ -281,7 +269,7 @@ static void check_page(const char *strategy, size_t page) {
   close_arena(&p);
 }
 
-START_TEST(pages_are_the_device_s_at_least) {
+TEST(pages_are_the_device_s_at_least) {
   check_page("arena_pool:page=512", 512);
   check_page("arena_pool:page=64K", 64 * KIBIBYTE);
   check_page("arena_pool", 256 * KIBIBYTE);
@@ -289,11 +277,10 @@ START_TEST(pages_are_the_device_s_at_least) {
   check_page("arena_pool:page=4M", 2 * SIM_PAGE);
   check_page("arena_pool:page=16M", 8 * SIM_PAGE);
 }
-END_TEST
 
 // A page that nobody asked for is not too large for a device: what it has is
 // given out, and what it has not is refused like anywhere else.
-START_TEST(a_device_below_a_page_is_used_all_the_same) {
+TEST(a_device_below_a_page_is_used_all_the_same) {
   arena_place p = open_arena_of(64 * KIBIBYTE, "sim:0", "arena_pool");
   refuse(p.pool, 64 * KIBIBYTE + 1, 0, TARN_FULL);
   tarn_block block = take(p.pool, 64 * KIBIBYTE);
@@ -304,9 +291,8 @@ START_TEST(a_device_below_a_page_is_used_all_the_same) {
   assert_error_says("page=524288 is more than the 65536 bytes of sim:0");
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(a_page_that_is_none_is_refused) {
+TEST(a_page_that_is_none_is_refused) {
   static const struct {
     const char *strategy;
     const char *says;
@@ -328,9 +314,8 @@ START_TEST(a_page_that_is_none_is_refused) {
   }
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(the_environment_can_name_it) {
+TEST(the_environment_can_name_it) {
   setenv("TARN_POOL", "arena_pool:page=4M,small=1K", 1);
   arena_place p = open_arena("sim:0", "no_pool");
   assert_ok(use_strategy(p.place, NULL));
@@ -340,7 +325,6 @@ START_TEST(the_environment_can_name_it) {
   close_arena(&p);
   unsetenv("TARN_POOL");
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
@@ -380,11 +364,10 @@ static void check_streams(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(each_stream_has_its_own_holes) {
+TEST(each_stream_has_its_own_holes) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_streams(arena_devices[i]);
 }
-END_TEST
 
 // One page, or segment, in which the holes of many streams lie side by side.
 static void check_shared_page(const char *name, int streams) {
@@ -412,20 +395,18 @@ static void check_shared_page(const char *name, int streams) {
   close_arena(&p);
 }
 
-START_TEST(memory_that_two_streams_share_waits_for_both) {
+TEST(memory_that_two_streams_share_waits_for_both) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_shared_page(arena_devices[i], 2);
 }
-END_TEST
 
-START_TEST(memory_that_many_streams_share_waits_for_all_of_them) {
+TEST(memory_that_many_streams_share_waits_for_all_of_them) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_shared_page(arena_devices[i], 6);
 }
-END_TEST
 
 // Bins are large: streams that come and go share them.
-START_TEST(streams_that_are_gone_leave_no_bins_behind) {
+TEST(streams_that_are_gone_leave_no_bins_behind) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block kept = take(p.pool, 1000);
   size_t held = 0;
@@ -440,7 +421,6 @@ START_TEST(streams_that_are_gone_leave_no_bins_behind) {
   give(kept);
   close_arena(&p);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -470,11 +450,10 @@ static void check_child(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_child_of_fork_leaves_it_alone) {
+TEST(a_child_of_fork_leaves_it_alone) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_child(arena_devices[i]);
 }
-END_TEST
 
 // --- replaced --------------------------------------------------------------
 
@@ -501,32 +480,7 @@ static void check_replaced(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_replaced_arena_drains) {
+TEST(a_replaced_arena_drains) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_replaced(arena_devices[i]);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: arena_pool");
-  ADD_CASE(suite, "blocks", holes_are_cut_and_joined,
-           small_blocks_stay_apart_from_large_ones,
-           the_other_zone_serves_before_a_request_is_refused,
-           blocks_are_aligned_as_asked_beyond_a_page_too,
-           a_block_comes_back_to_the_zone_that_it_came_from,
-           a_device_s_chunk_may_be_larger_than_small_blocks,
-           small_is_an_option);
-  ADD_CASE(suite, "sizes", sizes_that_cannot_be_are_refused,
-           a_device_smaller_than_a_segment_is_used,
-           a_limit_below_a_segment_is_kept_to, a_limit_counts_pages);
-  ADD_CASE(suite, "pages", pages_move_from_hole_to_hole,
-           pages_are_the_device_s_at_least,
-           a_device_below_a_page_is_used_all_the_same,
-           a_page_that_is_none_is_refused, the_environment_can_name_it);
-  ADD_CASE(suite, "streams", each_stream_has_its_own_holes,
-           memory_that_two_streams_share_waits_for_both,
-           memory_that_many_streams_share_waits_for_all_of_them,
-           streams_that_are_gone_leave_no_bins_behind,
-           a_child_of_fork_leaves_it_alone, a_replaced_arena_drains);
-  return run_pool_suite(suite);
 }

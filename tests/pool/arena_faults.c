@@ -145,26 +145,23 @@ static void prepare(const char *name) {
   ck_assert_uint_eq(run.errors, 0);
 }
 
-START_TEST(nothing_is_lost_without_host_memory_on_segments) {
+TEST(nothing_is_lost_without_host_memory_on_segments) {
   prepare("fake:0");
   ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 40);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_the_driver_fails_on_segments) {
+TEST(nothing_is_lost_when_the_driver_fails_on_segments) {
   prepare("fake:0");
   fake.strikes = true;
   ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+TEST(nothing_is_lost_when_addresses_are_not_aligned) {
   fake.misalign = 64;
   prepare("fake:0");
   fake.strikes = true;
   ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
 }
-END_TEST
 
 // --- on ranges -------------------------------------------------------------
 
@@ -183,13 +180,12 @@ static size_t missing_on_sim(void) {
   return missing;
 }
 
-START_TEST(nothing_is_lost_without_host_memory_on_ranges) {
+TEST(nothing_is_lost_without_host_memory_on_ranges) {
   prepare("sim:0");
   ck_assert_uint_gt(faults_sweep(sim_scenario, NULL), 40);
   ck_assert_uint_eq(missing_on_sim(), 0);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
 // Runs with the |n|-th call failing; with all from there on if |onwards|. The
 // device is well again before it is closed.
@@ -225,23 +221,21 @@ static void sweep_sim(bool onwards) {
   ck_assert_uint_gt(struck, 50);
 }
 
-START_TEST(any_call_may_fail_on_ranges) {
+TEST(any_call_may_fail_on_ranges) {
   prepare("sim:0");
   sweep_sim(false);
 }
-END_TEST
 
-START_TEST(all_calls_may_fail_on_ranges) {
+TEST(all_calls_may_fail_on_ranges) {
   prepare("sim:0");
   sweep_sim(true);
 }
-END_TEST
 
 // --- a device that fails ---------------------------------------------------
 
 // Nobody knows whether they are: they are in nobody's way then, and off the
 // statistics.
-START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
+TEST(pages_that_cannot_be_unmapped_are_given_up) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));
   assert_ok(tarn_pool_reset_peaks(p.pool));  // or more would be asked for
@@ -267,7 +261,6 @@ START_TEST(pages_that_cannot_be_unmapped_are_given_up) {
   give(take(p.pool, 3 * SIM_PAGE));
   assert_ok(tarn_device_close(p.device));
 }
-END_TEST
 
 // |plan| makes one request fail; nothing comes of it.
 static void check_failed_growth(const char *plan, tarn_status expected) {
@@ -283,15 +276,14 @@ static void check_failed_growth(const char *plan, tarn_status expected) {
   close_arena(&p);
 }
 
-START_TEST(a_growth_that_fails_half_way_is_undone) {
+TEST(a_growth_that_fails_half_way_is_undone) {
   check_failed_growth("memory_create@3+", TARN_FULL);
   check_failed_growth("range_map@1", TARN_E_DEVICE);
   check_failed_growth("range_map@4", TARN_E_DEVICE);
   check_failed_growth("range_set_access@1", TARN_E_DEVICE);
 }
-END_TEST
 
-START_TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
+TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block kept = take(p.pool, SIM_PAGE / 2);
   assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
@@ -306,9 +298,8 @@ START_TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
   assert_ok(tarn__front_check(p.pool));
   assert_ok(tarn_device_close(p.device));
 }
-END_TEST
 
-START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
+TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_stream *a = stream_on(&p);
   tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
@@ -323,10 +314,9 @@ START_TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&p);
 }
-END_TEST
 
 // A device that is closed gives all back, be there host memory or not.
-START_TEST(closing_needs_no_host_memory) {
+TEST(closing_needs_no_host_memory) {
   faults_install();
   for (int i = 1; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "arena_pool");
@@ -348,20 +338,4 @@ START_TEST(closing_needs_no_host_memory) {
     assert_ok(tarn_stream_destroy(keeper));
     close_arena(&p);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: faults in arena_pool");
-  ADD_CASE(suite, "segments", nothing_is_lost_without_host_memory_on_segments,
-           nothing_is_lost_when_the_driver_fails_on_segments,
-           nothing_is_lost_when_addresses_are_not_aligned);
-  ADD_CASE(suite, "ranges", nothing_is_lost_without_host_memory_on_ranges,
-           any_call_may_fail_on_ranges, all_calls_may_fail_on_ranges);
-  ADD_CASE(suite, "failures", pages_that_cannot_be_unmapped_are_given_up,
-           a_growth_that_fails_half_way_is_undone,
-           what_can_neither_be_mapped_nor_unmapped_is_unmapped_later,
-           a_full_device_is_full_and_its_idle_pages_are_found,
-           closing_needs_no_host_memory);
-  return run_pool_suite(suite);
 }

@@ -286,39 +286,26 @@ static void run_seed(const char *name, uint64_t seed, int operations) {
   close_arena(&m.at);
 }
 
-START_TEST(cpu_seed_1) {
+TEST(cpu_seed_1) {
   run_seed("cpu:0", 1, OPERATIONS);
 }
-END_TEST
 
-START_TEST(cpu_seed_2) {
+TEST(cpu_seed_2) {
   run_seed("cpu:0", 2, OPERATIONS);
 }
-END_TEST
 
-START_TEST(sim_seed_3) {
+TEST(sim_seed_3) {
   run_seed("sim:0", 3, OPERATIONS);
 }
-END_TEST
 
-START_TEST(sim_seed_4) {
+TEST(sim_seed_4) {
   run_seed("sim:0", 4, OPERATIONS);
 }
-END_TEST
 
-START_TEST(fake_seed_5) {
+TEST(fake_seed_5) {
   run_seed("fake:0", 5, OPERATIONS / 2);
 }
-END_TEST
 
-START_TEST(fake_seed_6) {
+TEST(fake_seed_6) {
   run_seed("fake:0", 6, OPERATIONS / 2);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: arena_pool at random");
-  ADD_CASE(suite, "against a model", cpu_seed_1, cpu_seed_2, sim_seed_3,
-           sim_seed_4, fake_seed_5, fake_seed_6);
-  return run_pool_suite(suite);
 }

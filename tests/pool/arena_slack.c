@@ -41,23 +41,21 @@ static void check_new_pages(const char *strategy, size_t limit, size_t size,
 }
 
 // Of all pages that a block lacks, or of none.
-START_TEST(holes_keep_their_pages_within_the_slack) {
+TEST(holes_keep_their_pages_within_the_slack) {
   check_new_pages("arena_pool:page=2M,slack=0", 0, 4 * SIM_PAGE, 0);
   check_new_pages("arena_pool:page=2M,slack=7M", 0, 4 * SIM_PAGE, 0);
   check_new_pages("arena_pool:page=2M,slack=8M", 0, 4 * SIM_PAGE, 4);
   check_new_pages("arena_pool:page=2M,slack=1G", 0, 4 * SIM_PAGE, 4);
 }
-END_TEST
 
 // 2% of 16 MiB are less than that. The small block lacks a page.
-START_TEST(the_slack_is_two_mebibytes_at_least) {
+TEST(the_slack_is_two_mebibytes_at_least) {
   check_new_pages("arena_pool:page=2M", 0, 1000, 1);
   check_new_pages("arena_pool:page=2M", 0, 2 * SIM_PAGE, 0);
 }
-END_TEST
 
 // 2% of 200 MiB are two pages.
-START_TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
+TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
   arena_place p =
       open_arena_of((size_t)512 * MIB, "sim:0", "arena_pool:page=2M");
   enum { MANY = 100 };
@@ -76,17 +74,15 @@ START_TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
     give(blocks[i]);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(a_limit_goes_before_the_slack) {
+TEST(a_limit_goes_before_the_slack) {
   const char *strategy = "arena_pool:page=2M,slack=1G";
   check_new_pages(strategy, PAGES + 4, 4 * SIM_PAGE, 4);
   check_new_pages(strategy, PAGES + 3, 4 * SIM_PAGE, 0);
   check_new_pages(strategy, PAGES, 4 * SIM_PAGE, 0);
 }
-END_TEST
 
-START_TEST(holes_serve_when_the_device_has_no_more) {
+TEST(holes_serve_when_the_device_has_no_more) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
   enum { ALL = 32 };
   tarn_block blocks[ALL];
@@ -105,7 +101,6 @@ START_TEST(holes_serve_when_the_device_has_no_more) {
     give(blocks[i]);
   close_arena(&p);
 }
-END_TEST
 
 // Requests of two sizes by turns, of which neither fits in the other's holes.
 static uint64_t misses_of_a_step(const arena_place *p) {
@@ -131,28 +126,15 @@ static uint64_t misses_when_steady(const char *strategy) {
   return misses;
 }
 
-START_TEST(a_step_that_comes_again_moves_nothing) {
+TEST(a_step_that_comes_again_moves_nothing) {
   ck_assert_uint_eq(misses_when_steady("arena_pool:page=2M,slack=8M"), 0);
 }
-END_TEST
 
-START_TEST(a_slack_that_is_none) {
+TEST(a_slack_that_is_none) {
   arena_place p = open_arena("cpu:0", "arena_pool");
   assert_status(use_strategy(p.place, "arena_pool:slack=2%"), TARN_E_INVALID);
   assert_error_says("slack=2%");
   assert_ok(use_strategy(p.place, "arena_pool:slack=9999999999999999999"));
   give(take(p.pool, MIB));
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: arena_pool's slack");
-  ADD_CASE(suite, "slack", holes_keep_their_pages_within_the_slack,
-           the_slack_is_two_mebibytes_at_least,
-           the_slack_is_a_fiftieth_of_a_large_peak,
-           a_limit_goes_before_the_slack,
-           holes_serve_when_the_device_has_no_more,
-           a_step_that_comes_again_moves_nothing, a_slack_that_is_none);
-  return run_pool_suite(suite);
 }

@@ -147,25 +147,21 @@ static void run_threads(const char *name, bool disturbed) {
   close_arena(&at);
 }
 
-START_TEST(blocks_change_hands_on_ranges) {
+TEST(blocks_change_hands_on_ranges) {
   run_threads("sim:0", false);
 }
-END_TEST
 
-START_TEST(blocks_change_hands_on_ranges_while_strategies_change) {
+TEST(blocks_change_hands_on_ranges_while_strategies_change) {
   run_threads("sim:0", true);
 }
-END_TEST
 
-START_TEST(blocks_change_hands_on_the_host) {
+TEST(blocks_change_hands_on_the_host) {
   run_threads("cpu:0", false);
 }
-END_TEST
 
-START_TEST(blocks_change_hands_on_the_host_while_strategies_change) {
+TEST(blocks_change_hands_on_the_host_while_strategies_change) {
   run_threads("cpu:0", true);
 }
-END_TEST
 
 // --- a block that two threads are at ---------------------------------------
 
@@ -207,7 +203,7 @@ static void replace_shared(void) {
   pthread_mutex_unlock(&shared.lock);
 }
 
-START_TEST(a_block_that_others_resize_is_freed_once) {
+TEST(a_block_that_others_resize_is_freed_once) {
   enum { ROUNDS_OF_IT = 500 };
   pthread_t threads[2];
   at = open_arena("sim:0", "arena_pool:page=2M");
@@ -226,7 +222,6 @@ START_TEST(a_block_that_others_resize_is_freed_once) {
   ck_assert_int_eq(atomic_load(&wrong), 0);
   close_arena(&at);
 }
-END_TEST
 
 // --- a strategy that is left while it fails --------------------------------
 
@@ -242,7 +237,7 @@ static void *ask_for_too_much(void *unused) {
 
 // Pages that were made before the device was full are counted nowhere once
 // the strategy has been replaced, unless it gives them back as it ends.
-START_TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
+TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
   enum { SWITCHES = 300 };
   pthread_t threads[2];
   at = open_arena("sim:0", "arena_pool");
@@ -258,16 +253,4 @@ START_TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   close_arena(&at);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: arena_pool and threads");
-  ADD_CASE(suite, "threads", blocks_change_hands_on_ranges,
-           blocks_change_hands_on_ranges_while_strategies_change,
-           blocks_change_hands_on_the_host,
-           blocks_change_hands_on_the_host_while_strategies_change,
-           a_block_that_others_resize_is_freed_once,
-           a_request_that_fails_leaves_nothing_in_a_replaced_strategy);
-  return run_pool_suite(suite);
 }

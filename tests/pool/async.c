@@ -53,7 +53,7 @@ static uint64_t called(void) {
   return slots;
 }
 
-START_TEST(both_are_queued) {
+TEST(both_are_queued) {
   open_fake("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   ck_assert_uint_eq(called(), FAKE_SLOT(allocate_async));
@@ -67,9 +67,8 @@ START_TEST(both_are_queued) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(without_a_stream_nothing_is) {
+TEST(without_a_stream_nothing_is) {
   open_fake("async_pool");
   tarn_block block = take(pool, SIZE);
   give(block);
@@ -77,11 +76,10 @@ START_TEST(without_a_stream_nothing_is) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
 // The host has used it last, but it came in the stream's order: it goes back in
 // that order too.
-START_TEST(what_the_host_frees_goes_back_behind_the_stream) {
+TEST(what_the_host_frees_goes_back_behind_the_stream) {
   open_fake("async_pool");
   give(take_on(pool, SIZE, a));
   ck_assert_uint_eq(called(), ASYNC);
@@ -90,9 +88,8 @@ START_TEST(what_the_host_frees_goes_back_behind_the_stream) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(another_stream_frees_behind_the_first) {
+TEST(another_stream_frees_behind_the_first) {
   char out[8] = "";
   open_fake("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
@@ -106,9 +103,8 @@ START_TEST(another_stream_frees_behind_the_first) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(a_stream_that_is_gone_has_nothing_to_queue) {
+TEST(a_stream_that_is_gone_has_nothing_to_queue) {
   open_fake("async_pool");
   tarn_stream *gone = NULL;
   assert_ok(tarn_stream_create(device, &gone));
@@ -120,9 +116,8 @@ START_TEST(a_stream_that_is_gone_has_nothing_to_queue) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(a_stream_of_another_device_is_waited_for) {
+TEST(a_stream_of_another_device_is_waited_for) {
   open_fake("async_pool");
   tarn_device *other = NULL;
   tarn_stream *theirs = NULL;
@@ -139,9 +134,8 @@ START_TEST(a_stream_of_another_device_is_waited_for) {
   assert_ok(tarn_device_close(other));
   close_all();
 }
-END_TEST
 
-START_TEST(larger_alignment_is_found_within) {
+TEST(larger_alignment_is_found_within) {
   fake_ext.misalign = 256;
   open_fake("async_pool");
   tarn_block block;
@@ -152,9 +146,8 @@ START_TEST(larger_alignment_is_found_within) {
   ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
   close_all();
 }
-END_TEST
 
-START_TEST(a_driver_that_cannot_is_asked_at_once) {
+TEST(a_driver_that_cannot_is_asked_at_once) {
   fake_ext.refusing = ASYNC;
   fake_ext.answer = TARN_E_UNSUPPORTED;
   open_fake("async_pool");
@@ -165,9 +158,8 @@ START_TEST(a_driver_that_cannot_is_asked_at_once) {
   ck_assert_uint_eq(fake_seen.waits, 1);
   close_all();
 }
-END_TEST
 
-START_TEST(what_cannot_be_queued_goes_back_all_the_same) {
+TEST(what_cannot_be_queued_goes_back_all_the_same) {
   open_fake("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   fake_ext.refusing = FAKE_SLOT(deallocate_async);
@@ -176,9 +168,8 @@ START_TEST(what_cannot_be_queued_goes_back_all_the_same) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(a_failure_of_the_driver) {
+TEST(a_failure_of_the_driver) {
   open_fake("async_pool");
   fake_ext.refusing = FAKE_SLOT(allocate_async);
   fake_ext.answer = TARN_E_DEVICE;
@@ -198,10 +189,9 @@ START_TEST(a_failure_of_the_driver) {
   a = NULL;
   close_all();
 }
-END_TEST
 
 // What is on its way back is waited for before a request fails.
-START_TEST(a_device_that_is_used_up_is_waited_for) {
+TEST(a_device_that_is_used_up_is_waited_for) {
   fake.capacity = 3 * SIZE;
   open_fake("async_pool");
   give_on(take_on(pool, 2 * SIZE, a), a);
@@ -213,9 +203,8 @@ START_TEST(a_device_that_is_used_up_is_waited_for) {
   give_on(block, b);
   close_all();
 }
-END_TEST
 
-START_TEST(a_limit_is_kept) {
+TEST(a_limit_is_kept) {
   open_fake("async_pool");
   assert_ok(tarn_pool_limit(pool, SIZE));
   tarn_block none;
@@ -225,9 +214,8 @@ START_TEST(a_limit_is_kept) {
   give_on(take_on(pool, SIZE, a), a);
   close_all();
 }
-END_TEST
 
-START_TEST(replaced_it_still_queues) {
+TEST(replaced_it_still_queues) {
   open_fake("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
@@ -237,20 +225,18 @@ START_TEST(replaced_it_still_queues) {
   ck_assert(tarn_list_empty(&pool->replaced));
   close_all();
 }
-END_TEST
 
-START_TEST(it_has_no_options) {
+TEST(it_has_no_options) {
   open_fake("async_pool");
   assert_status(use_strategy(tarn_place_on(device), "async_pool:page=4K"),
                 TARN_E_INVALID);
   assert_error_says("async_pool");
   close_all();
 }
-END_TEST
 
 // --- no_pool ---------------------------------------------------------------
 
-START_TEST(no_pool_leaves_it_to_a_driver_that_retains) {
+TEST(no_pool_leaves_it_to_a_driver_that_retains) {
   fake_ext.flags = TARN_EXT_RETAINS;
   open_fake("no_pool");
   give_on(take_on(pool, SIZE, a), a);
@@ -258,9 +244,8 @@ START_TEST(no_pool_leaves_it_to_a_driver_that_retains) {
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
   close_all();
 }
-END_TEST
 
-START_TEST(no_pool_gives_back_at_once_elsewhere) {
+TEST(no_pool_gives_back_at_once_elsewhere) {
   open_fake("no_pool");
   give_on(take_on(pool, SIZE, a), a);
   ck_assert_uint_eq(called(), 0);
@@ -268,10 +253,9 @@ START_TEST(no_pool_gives_back_at_once_elsewhere) {
   ck_assert_uint_eq(fake_seen.waits, 1);
   close_all();
 }
-END_TEST
 
 // Its pinned host memory is not what the driver gives in a stream's order.
-START_TEST(other_places_are_asked_at_once) {
+TEST(other_places_are_asked_at_once) {
   open_fake("async_pool");
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "async_pool"));
@@ -279,13 +263,12 @@ START_TEST(other_places_are_asked_at_once) {
   ck_assert_uint_eq(called(), 0);
   close_all();
 }
-END_TEST
 
 // --- on every device -------------------------------------------------------
 
 static const char *const everywhere[] = {"cpu:0", "sim:0", "fake:0"};
 
-START_TEST(contents_are_kept_on_every_device) {
+TEST_LOOP(contents_are_kept_on_every_device, 3) {
   enum { ROUNDS = 100, BLOCKS = 8, BYTES = 3000 };
   unsigned char in[BYTES];
   unsigned char out[BLOCKS][BYTES];
@@ -308,7 +291,6 @@ START_TEST(contents_are_kept_on_every_device) {
   ck_assert_uint_eq(stats_of(pool).misses, ROUNDS * BLOCKS);
   close_all();
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -343,7 +325,7 @@ static void scenario(void *strategy) {
   ck_assert_uint_eq(fake_seen.wrong_size, 0);
 }
 
-START_TEST(nothing_is_lost_when_something_fails) {
+TEST(nothing_is_lost_when_something_fails) {
   static char strategy[] = "async_pool";
   fake_ext.there = true;
   fake.capacity = 4 * SIZE;
@@ -356,27 +338,4 @@ START_TEST(nothing_is_lost_when_something_fails) {
   printf("async_pool: %zu faults\n", count);
   fflush(stdout);
   ck_assert_uint_gt(count, 100);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: async_pool");
-  ADD_CASE(suite, "order", both_are_queued, without_a_stream_nothing_is,
-           what_the_host_frees_goes_back_behind_the_stream,
-           another_stream_frees_behind_the_first,
-           a_stream_that_is_gone_has_nothing_to_queue,
-           a_stream_of_another_device_is_waited_for,
-           larger_alignment_is_found_within, replaced_it_still_queues);
-  ADD_CASE(suite, "refusals", a_driver_that_cannot_is_asked_at_once,
-           what_cannot_be_queued_goes_back_all_the_same,
-           a_failure_of_the_driver, a_device_that_is_used_up_is_waited_for,
-           a_limit_is_kept, it_has_no_options);
-  ADD_CASE(suite, "no_pool", no_pool_leaves_it_to_a_driver_that_retains,
-           no_pool_gives_back_at_once_elsewhere,
-           other_places_are_asked_at_once);
-  TCase *everywhere_case = tcase_create("everywhere");
-  tcase_add_loop_test(everywhere_case, contents_are_kept_on_every_device, 0, 3);
-  suite_add_tcase(suite, everywhere_case);
-  ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails);
-  return run_pool_suite(suite);
 }

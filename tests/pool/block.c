@@ -28,7 +28,7 @@ static void check_size(tarn_pool *pool, size_t size) {
   ck_assert_uint_eq(stats_of(pool).live_bytes, 0);
 }
 
-START_TEST(every_size_is_served) {
+TEST(every_size_is_served) {
   static const size_t sizes[] = {1,    255,  256,   4095,
                                  4096, 4097, 65537, 64 * (size_t)MIB};
   for (size_t s = 0; s < STRATEGIES; s++) {
@@ -38,9 +38,8 @@ START_TEST(every_size_is_served) {
     assert_ok(tarn__front_check(pool));
   }
 }
-END_TEST
 
-START_TEST(blocks_do_not_overlap) {
+TEST(blocks_do_not_overlap) {
   enum { COUNT = 64 };
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
@@ -58,7 +57,6 @@ START_TEST(blocks_do_not_overlap) {
     }
   }
 }
-END_TEST
 
 // --- alignment -------------------------------------------------------------
 
@@ -84,7 +82,7 @@ static void give_all_aligns(tarn_block *blocks) {
   }
 }
 
-START_TEST(every_alignment_is_honoured) {
+TEST(every_alignment_is_honoured) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block blocks[ALIGNS];
@@ -96,9 +94,8 @@ START_TEST(every_alignment_is_honoured) {
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   }
 }
-END_TEST
 
-START_TEST(alignment_is_honoured_when_memory_is_reused) {
+TEST(alignment_is_honoured_when_memory_is_reused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[ALIGNS];
   take_all_aligns(pool, blocks);
@@ -110,9 +107,8 @@ START_TEST(alignment_is_honoured_when_memory_is_reused) {
   ck_assert_uint_eq(after.device_allocs, before.device_allocs);
   give_all_aligns(blocks);
 }
-END_TEST
 
-START_TEST(what_the_device_aligns_anyway_is_one_kind_of_memory) {
+TEST(what_the_device_aligns_anyway_is_one_kind_of_memory) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block plain = take(pool, 4096);
   give(plain);
@@ -123,7 +119,6 @@ START_TEST(what_the_device_aligns_anyway_is_one_kind_of_memory) {
     give(block);
   }
 }
-END_TEST
 
 // --- refusals --------------------------------------------------------------
 
@@ -181,15 +176,14 @@ static void check_refusals(const char *strategy, size_t held) {
   if (held != 0) give(block);
 }
 
-START_TEST(impossible_requests_are_refused) {
+TEST(impossible_requests_are_refused) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     check_refusals(strategies[s], 0);
     check_refusals(strategies[s], 1);
   }
 }
-END_TEST
 
-START_TEST(a_pool_must_be_one) {
+TEST(a_pool_must_be_one) {
   tarn_block block;
   memset(&block, 0xff, sizeof block);
   assert_status(tarn_pool_alloc(NULL, 1, 0, NULL, &block), TARN_E_INVALID);
@@ -201,11 +195,10 @@ START_TEST(a_pool_must_be_one) {
   assert_status(tarn_pool_free(NULL, NULL), TARN_E_INVALID);
   assert_error_says("NULL");
 }
-END_TEST
 
 // --- as a pointer ----------------------------------------------------------
 
-START_TEST(the_pointer_is_the_address) {
+TEST(the_pointer_is_the_address) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_block block = take(host_pool(strategies[s]), 5000);
     ck_assert_ptr_eq(block.pointer, bytes_of(block));
@@ -217,21 +210,19 @@ START_TEST(the_pointer_is_the_address) {
   ck_assert_ptr_null(none.pointer);
   ck_assert_uint_eq(tarn_addr_of(NULL), 0);
 }
-END_TEST
 
 // Bindings that were made for the struct without |pointer| stay good.
-START_TEST(the_pointer_takes_no_room) {
+TEST(the_pointer_takes_no_room) {
   ck_assert_uint_eq(offsetof(tarn_block, pointer),
                     offsetof(tarn_block, address));
   ck_assert_uint_eq(offsetof(tarn_block, address), 8);
   ck_assert_uint_eq(offsetof(tarn_block, size), 16);
   ck_assert_uint_eq(sizeof(tarn_block), 32);
 }
-END_TEST
 
 // --- by address ------------------------------------------------------------
 
-START_TEST(a_block_is_found_by_its_address) {
+TEST(a_block_is_found_by_its_address) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block blocks[300];
@@ -246,9 +237,8 @@ START_TEST(a_block_is_found_by_its_address) {
     ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   }
 }
-END_TEST
 
-START_TEST(a_block_is_freed_by_its_address) {
+TEST(a_block_is_freed_by_its_address) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block a = take(pool, 5000);
@@ -267,9 +257,8 @@ START_TEST(a_block_is_freed_by_its_address) {
     ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   }
 }
-END_TEST
 
-START_TEST(the_bookkeeping_of_many_blocks_is_used_again) {
+TEST(the_bookkeeping_of_many_blocks_is_used_again) {
   enum { COUNT = 2000 };
   static tarn_block blocks[COUNT];
   tarn_pool *pool = host_pool("no_pool");
@@ -283,21 +272,4 @@ START_TEST(the_bookkeeping_of_many_blocks_is_used_again) {
     if (round == 0) held = tarn_host_memory();
     ck_assert_uint_eq(tarn_host_memory(), held);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: blocks");
-  ADD_CASE(suite, "sizes", every_size_is_served, blocks_do_not_overlap);
-  ADD_CASE(suite, "alignment", every_alignment_is_honoured,
-           alignment_is_honoured_when_memory_is_reused,
-           what_the_device_aligns_anyway_is_one_kind_of_memory);
-  ADD_CASE(suite, "refusals", impossible_requests_are_refused,
-           a_pool_must_be_one);
-  ADD_CASE(suite, "as a pointer", the_pointer_is_the_address,
-           the_pointer_takes_no_room);
-  ADD_CASE(suite, "by address", a_block_is_found_by_its_address,
-           a_block_is_freed_by_its_address,
-           the_bookkeeping_of_many_blocks_is_used_again);
-  return run_pool_suite(suite);
 }

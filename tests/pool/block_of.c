@@ -46,7 +46,7 @@ static void assert_not_in(tarn_block block, tarn_addr address) {
   ck_assert_uint_eq(offset, 0);
 }
 
-START_TEST(every_byte_of_a_block_is_in_it) {
+TEST(every_byte_of_a_block_is_in_it) {
   enum { BLOCKS = 300 };
   for (int s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
@@ -73,7 +73,6 @@ START_TEST(every_byte_of_a_block_is_in_it) {
     assert_ok(tarn__front_check(pool));
   }
 }
-END_TEST
 
 // Blocks come and go between the questions, few of them or more than there are.
 static void run_random(tarn_pool *pool, uint64_t seed) {
@@ -103,7 +102,7 @@ static void run_random(tarn_pool *pool, uint64_t seed) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(blocks_that_come_and_go_are_found) {
+TEST(blocks_that_come_and_go_are_found) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "arena_pool");
     for (int s = 0; s < STRATEGIES; s++) {
@@ -113,11 +112,10 @@ START_TEST(blocks_that_come_and_go_are_found) {
     assert_ok(tarn_device_close(p.device));
   }
 }
-END_TEST
 
 // So many that the order has hundreds of leaves, which split and end: no_pool
 // gives what is freed back to the host, and takes other memory later.
-START_TEST(many_blocks_are_found) {
+TEST(many_blocks_are_found) {
   enum { MANY = EFFORT(10000, 4000), ROUNDS = 3 };
   static tarn_block blocks[MANY];
   tarn_pool *pool = host_pool("no_pool");
@@ -140,9 +138,8 @@ START_TEST(many_blocks_are_found) {
   assert_not_in(blocks[0], blocks[0].address);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
-START_TEST(a_change_of_strategy_is_no_matter) {
+TEST(a_change_of_strategy_is_no_matter) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block first = take(pool, 10000);
   assert_in(first, 9999);
@@ -155,9 +152,8 @@ START_TEST(a_change_of_strategy_is_no_matter) {
   assert_in(second, 5000);
   give(second);
 }
-END_TEST
 
-START_TEST(blocks_of_a_step_are_found) {
+TEST(blocks_of_a_step_are_found) {
   enum { BLOCKS = 40, STEPS = 60 };
   tarn_block out[BLOCKS];
   tarn_pool *pool = host_pool("arena_pool");
@@ -176,9 +172,8 @@ START_TEST(blocks_of_a_step_are_found) {
   }
   ck_assert_ptr_nonnull(pool->cursor.layout);
 }
-END_TEST
 
-START_TEST(a_guard_is_no_part_of_a_block) {
+TEST(a_guard_is_no_part_of_a_block) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_pool_debug_options options = {.struct_size = sizeof options,
                                      .flags = TARN_POOL_DEBUG_GUARDS};
@@ -190,7 +185,6 @@ START_TEST(a_guard_is_no_part_of_a_block) {
   give(block);
   assert_ok(tarn_pool_debug(pool, NULL));
 }
-END_TEST
 
 // --- at a place ------------------------------------------------------------
 
@@ -221,7 +215,7 @@ static tarn_pool *own_pool(tarn_place place, uint32_t flags) {
   return pool;
 }
 
-START_TEST(all_pools_of_a_place_are_searched) {
+TEST(all_pools_of_a_place_are_searched) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "arena_pool");
     tarn_place place = tarn_place_on(p.device);
@@ -251,9 +245,8 @@ START_TEST(all_pools_of_a_place_are_searched) {
     assert_ok(tarn_device_close(p.device));
   }
 }
-END_TEST
 
-START_TEST(a_second_free_at_a_place_names_the_tag) {
+TEST(a_second_free_at_a_place_names_the_tag) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_pool *own = own_pool(TARN_HOST, 0);
   tarn_block a = take_tagged(pool, 1000, tag_of("shared"));
@@ -267,9 +260,8 @@ START_TEST(a_second_free_at_a_place_names_the_tag) {
   assert_status(tarn_free(TARN_HOST, 0, NULL), TARN_E_INVALID);
   assert_ok(tarn_pool_destroy(own));
 }
-END_TEST
 
-START_TEST(a_place_must_be_one) {
+TEST(a_place_must_be_one) {
   tarn_place none = {.kind = (tarn_place_kind)9};
   tarn_block found;
   size_t offset = 7;
@@ -279,9 +271,8 @@ START_TEST(a_place_must_be_one) {
   assert_status(tarn_free(none, 1, NULL), TARN_E_INVALID);
   assert_status(tarn_pool_block_of(NULL, 1, &found, &offset), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(a_place_without_pools_has_no_blocks) {
+TEST(a_place_without_pools_has_no_blocks) {
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("sim:0", &device));
   assert_not_at(tarn_place_on(device), 4096);
@@ -289,7 +280,6 @@ START_TEST(a_place_without_pools_has_no_blocks) {
   assert_error_says("sim:0 has no pools");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static tarn_status seen[3];
 
@@ -302,7 +292,7 @@ static void call_in_callback(void *context, tarn_status status) {
   seen[2] = tarn_pool_block_of(block->pool, block->address, &found, NULL);
 }
 
-START_TEST(a_callback_may_not_ask) {
+TEST(a_callback_may_not_ask) {
   tarn_device *host = NULL;
   tarn_stream *stream = NULL;
   assert_ok(tarn_device_open("cpu:0", &host));
@@ -316,7 +306,6 @@ START_TEST(a_callback_may_not_ask) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(host));
 }
-END_TEST
 
 // --- without host memory ---------------------------------------------------
 
@@ -363,7 +352,7 @@ static size_t run_without_memory(size_t n, faults_mode mode, bool *out_struck) {
   return refused;
 }
 
-START_TEST(without_host_memory_it_is_asked_again) {
+TEST(without_host_memory_it_is_asked_again) {
   faults_install();
   host_pool("arena_pool");
   size_t held = 0;
@@ -377,18 +366,4 @@ START_TEST(without_host_memory_it_is_asked_again) {
     }
   }
   ck_assert_uint_gt(refused, 5);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: blocks by address");
-  ADD_CASE(suite, "inside", every_byte_of_a_block_is_in_it,
-           blocks_that_come_and_go_are_found, many_blocks_are_found,
-           a_change_of_strategy_is_no_matter, blocks_of_a_step_are_found,
-           a_guard_is_no_part_of_a_block);
-  ADD_CASE(suite, "places", all_pools_of_a_place_are_searched,
-           a_second_free_at_a_place_names_the_tag, a_place_must_be_one,
-           a_place_without_pools_has_no_blocks, a_callback_may_not_ask);
-  ADD_CASE(suite, "faults", without_host_memory_it_is_asked_again);
-  return run_pool_suite(suite);
 }

@@ -116,7 +116,7 @@ static void *free_wrongly(void *context) {
 }
 
 // The pool that says what is wrong may be one that another thread ends.
-START_TEST(a_wrong_free_is_refused_while_pools_end) {
+TEST(a_wrong_free_is_refused_while_pools_end) {
   pthread_t thread;
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("sim:0", &device));
@@ -129,7 +129,6 @@ START_TEST(a_wrong_free_is_refused_while_pools_end) {
   ck_assert_int_eq(atomic_load(&wrong), 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- addresses of the device -----------------------------------------------
 
@@ -179,7 +178,8 @@ static void assert_at_rest(tarn_pool *pool) {
 
 static const char *const devices[] = {"cpu:0", "sim:0"};
 
-START_TEST(blocks_are_found_while_pools_come_and_go) {
+TEST_LOOP(blocks_are_found_while_pools_come_and_go,
+          sizeof devices / sizeof *devices) {
   tarn_device *device = NULL;
   assert_ok(tarn_device_open(devices[_i], &device));
   scene at = {.place = tarn_place_on(device)};
@@ -193,11 +193,10 @@ START_TEST(blocks_are_found_while_pools_come_and_go) {
     assert_ok(tarn_pool_destroy(at.pools[i]));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Strategies that were replaced keep addresses while blocks of theirs are out,
 // and no longer.
-START_TEST(no_addresses_are_lost) {
+TEST(no_addresses_are_lost) {
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("sim:0", &device));
   size_t largest = largest_range(device);
@@ -213,11 +212,10 @@ START_TEST(no_addresses_are_lost) {
     assert_ok(tarn_pool_destroy(at.pools[i]));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // On the first eight exchanges each strategy has all the addresses that it
 // wants; then the device has none left, until the blocks are freed.
-START_TEST(addresses_come_back_with_the_last_block) {
+TEST(addresses_come_back_with_the_last_block) {
   enum { MOST = 64 };
   tarn_block blocks[MOST];
   tarn_device *device = NULL;
@@ -237,15 +235,4 @@ START_TEST(addresses_come_back_with_the_last_block) {
   assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   ck_assert_uint_eq(largest_range(device), largest);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: blocks by address, from many threads");
-  add_looped_case(suite, "threads", blocks_are_found_while_pools_come_and_go, 0,
-                  sizeof devices / sizeof *devices);
-  ADD_CASE(suite, "wrong", a_wrong_free_is_refused_while_pools_end);
-  ADD_CASE(suite, "addresses", no_addresses_are_lost,
-           addresses_come_back_with_the_last_block);
-  return run_pool_suite(suite);
 }

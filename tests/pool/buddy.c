@@ -10,7 +10,7 @@
 
 // --- sizes -----------------------------------------------------------------
 
-START_TEST(a_block_is_padded_and_rounded_up) {
+TEST(a_block_is_padded_and_rounded_up) {
   fake.padding = 40;
   open_fake("buddy_pool");
   static const size_t sizes[] = {1, 215, 216, 217, 1000, 4096 - 40, 100000};
@@ -23,9 +23,8 @@ START_TEST(a_block_is_padded_and_rounded_up) {
   ck_assert_uint_eq(reserved(), MIB);  // the padding is inside
   close_fake();
 }
-END_TEST
 
-START_TEST(the_first_chunk_and_later_ones) {
+TEST(the_first_chunk_and_later_ones) {
   open_fake("buddy_pool:init=512K,realloc=128K,max=256K");
   tarn_block first = take(pool, 256 * KIB);
   ck_assert_uint_eq(reserved(), 512 * KIB);
@@ -45,9 +44,8 @@ START_TEST(the_first_chunk_and_later_ones) {
   give(fourth);
   close_fake();
 }
-END_TEST
 
-START_TEST(sizes_are_the_devices_own) {
+TEST(sizes_are_the_devices_own) {
   fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
   open_fake("buddy_pool");
   tarn_block small = take(pool, 1);
@@ -61,9 +59,8 @@ START_TEST(sizes_are_the_devices_own) {
   ck_assert_uint_eq(reserved(), MIB);
   close_fake();
 }
-END_TEST
 
-START_TEST(without_a_largest_chunk_nothing_is_kept) {
+TEST(without_a_largest_chunk_nothing_is_kept) {
   fake.size_answer = C_ERROR;
   fake.capacity = 64 * MIB;
   open_fake("buddy_pool");
@@ -74,9 +71,8 @@ START_TEST(without_a_largest_chunk_nothing_is_kept) {
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_refused_chunk_is_halved) {
+TEST(a_refused_chunk_is_halved) {
   fake.capacity = 1400 * KIB;
   open_fake("buddy_pool:init=1M,realloc=1M");
   tarn_block whole = take(pool, MIB);
@@ -88,9 +84,8 @@ START_TEST(a_refused_chunk_is_halved) {
   give(more);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_limit_halves_as_well) {
+TEST(a_limit_halves_as_well) {
   open_fake("buddy_pool:init=1M,realloc=1M");
   assert_ok(tarn_pool_limit(pool, 300 * KIB));
   tarn_block block = take(pool, 100 * KIB);
@@ -99,9 +94,8 @@ START_TEST(a_limit_halves_as_well) {
   give(block);
   close_fake();
 }
-END_TEST
 
-START_TEST(what_is_not_there_is_refused) {
+TEST(what_is_not_there_is_refused) {
   fake.capacity = 600 * KIB;
   open_fake("buddy_pool:init=1M,realloc=1M,max=1M");
   tarn_block none;
@@ -118,10 +112,9 @@ START_TEST(what_is_not_there_is_refused) {
   ck_assert_uint_eq(reserved(), 512 * KIB);
   close_fake();
 }
-END_TEST
 
 // A chunk in which it could be aligned is not there, but it alone is.
-START_TEST(an_aligned_block_alone) {
+TEST(an_aligned_block_alone) {
   fake.capacity = 300 * KIB;
   open_fake("buddy_pool:max=1M");
   tarn_block block;
@@ -132,10 +125,9 @@ START_TEST(an_aligned_block_alone) {
   ck_assert_uint_eq(reserved(), 0);
   close_fake();
 }
-END_TEST
 
 // A chunk that is sure to have one would be twice the alignment.
-START_TEST(a_block_at_a_large_alignment_is_alone) {
+TEST(a_block_at_a_large_alignment_is_alone) {
   fake.capacity = (size_t)4 << 30;
   fake.missing =
       FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
@@ -152,10 +144,9 @@ START_TEST(a_block_at_a_large_alignment_is_alone) {
   }
   close_fake();
 }
-END_TEST
 
 // However large, also where the sum is more than any power of two.
-START_TEST(an_alignment_that_nobody_has_is_refused) {
+TEST(an_alignment_that_nobody_has_is_refused) {
   fake_add();
   static const char *const places[] = {"fake:0", "cpu:0"};
   for (size_t i = 0; i < 4; i++) {
@@ -175,9 +166,8 @@ START_TEST(an_alignment_that_nobody_has_is_refused) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
-START_TEST(memory_that_is_free_goes_back_before_a_request_fails) {
+TEST(memory_that_is_free_goes_back_before_a_request_fails) {
   fake.capacity = MIB;
   open_fake("buddy_pool:init=512K,realloc=512K,max=1M");
   tarn_block first = take(pool, 512 * KIB);
@@ -188,9 +178,8 @@ START_TEST(memory_that_is_free_goes_back_before_a_request_fails) {
   ck_assert_uint_eq(reserved(), MIB);
   close_fake();
 }
-END_TEST
 
-START_TEST(sizes_that_overflow) {
+TEST(sizes_that_overflow) {
   open_fake("buddy_pool:padding=1K");
   tarn_block none;
   assert_status(tarn_pool_alloc(pool, SIZE_MAX, 0, NULL, &none),
@@ -201,9 +190,8 @@ START_TEST(sizes_that_overflow) {
   assert_zero_block(none);
   close_fake();
 }
-END_TEST
 
-START_TEST(options_that_are_wrong) {
+TEST(options_that_are_wrong) {
   static const char *const wrong[] = {
       "buddy_pool:min=300",        "buddy_pool:min=128", "buddy_pool:min=0",
       "buddy_pool:max=much",       "buddy_pool:page=4K", "buddy_pool:init",
@@ -217,13 +205,12 @@ START_TEST(options_that_are_wrong) {
   }
   close_fake();
 }
-END_TEST
 
 // --- halves ----------------------------------------------------------------
 
 enum { PARTS = 64 };
 
-START_TEST(what_is_free_is_one_again) {
+TEST(what_is_free_is_one_again) {
   open_fake("buddy_pool");
   tarn_block blocks[PARTS];
   for (size_t i = 0; i < PARTS; i++)
@@ -238,10 +225,9 @@ START_TEST(what_is_free_is_one_again) {
   ck_assert_uint_eq(stats_of(pool).device_allocs, asked);
   close_fake();
 }
-END_TEST
 
 // Of a block of 64K, what 33K do not need can be had.
-START_TEST(what_a_block_does_not_need_stays_free) {
+TEST(what_a_block_does_not_need_stays_free) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_block first = take(pool, 33 * KIB);
   tarn_block second = take(pool, 16 * KIB);
@@ -254,9 +240,8 @@ START_TEST(what_a_block_does_not_need_stays_free) {
   ck_assert_uint_eq(reserved(), 64 * KIB);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_chunk_need_not_be_a_power_of_two) {
+TEST(a_chunk_need_not_be_a_power_of_two) {
   open_fake("buddy_pool:init=112K,realloc=64K");
   tarn_block first = take(pool, 64 * KIB);
   tarn_block second = take(pool, 32 * KIB);
@@ -267,9 +252,8 @@ START_TEST(a_chunk_need_not_be_a_power_of_two) {
   give(first);
   close_fake();
 }
-END_TEST
 
-START_TEST(blocks_are_aligned_as_asked) {
+TEST(blocks_are_aligned_as_asked) {
   fake.misalign = 256;
   open_fake("buddy_pool:init=512K");
   for (size_t align = 1; align <= 64 * KIB; align *= 2) {
@@ -288,9 +272,8 @@ START_TEST(blocks_are_aligned_as_asked) {
   ck_assert_uint_eq(stats_of(pool).misses, 1);
   close_fake();
 }
-END_TEST
 
-START_TEST(trimming_gives_whole_chunks_back) {
+TEST(trimming_gives_whole_chunks_back) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_block first = take(pool, 64 * KIB);
   tarn_block second = take(pool, 64 * KIB);
@@ -307,9 +290,8 @@ START_TEST(trimming_gives_whole_chunks_back) {
   ck_assert_uint_eq(reserved(), 0);
   close_fake();
 }
-END_TEST
 
-START_TEST(it_ends_with_its_last_block) {
+TEST(it_ends_with_its_last_block) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_block first = take_on(pool, 64 * KIB, a);
   tarn_block second = take(pool, 100);
@@ -322,7 +304,6 @@ START_TEST(it_ends_with_its_last_block) {
   ck_assert(tarn_list_empty(&pool->replaced));
   close_fake();
 }
-END_TEST
 
 // --- the walk --------------------------------------------------------------
 
@@ -335,7 +316,7 @@ static tarn_status walk(void) {
 }
 
 // Each of what is checked is broken once, and mended.
-START_TEST(the_walk_finds_what_is_wrong) {
+TEST(the_walk_finds_what_is_wrong) {
   tarn__pool_space *where = NULL;
   uint64_t serial = 0;
   assert_ok(tarn__buddies_init(&heap, 256));
@@ -372,7 +353,6 @@ START_TEST(the_walk_finds_what_is_wrong) {
   tarn__buddies_deinit(&heap);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -445,33 +425,11 @@ static void sweep(const char *name, size_t least) {
   ck_assert_uint_gt(count, least);
 }
 
-START_TEST(nothing_is_lost_when_something_fails) {
+TEST(nothing_is_lost_when_something_fails) {
   sweep("host memory and driver", 1000);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+TEST(nothing_is_lost_when_addresses_are_not_aligned) {
   fake.misalign = 64;
   sweep("a driver that does not align", 1000);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: buddy_pool");
-  ADD_CASE(suite, "sizes", a_block_is_padded_and_rounded_up,
-           the_first_chunk_and_later_ones, sizes_are_the_devices_own,
-           without_a_largest_chunk_nothing_is_kept, a_refused_chunk_is_halved,
-           a_limit_halves_as_well, what_is_not_there_is_refused,
-           an_aligned_block_alone, a_block_at_a_large_alignment_is_alone,
-           an_alignment_that_nobody_has_is_refused,
-           memory_that_is_free_goes_back_before_a_request_fails,
-           sizes_that_overflow, options_that_are_wrong);
-  ADD_CASE(suite, "halves", what_is_free_is_one_again,
-           what_a_block_does_not_need_stays_free,
-           a_chunk_need_not_be_a_power_of_two, blocks_are_aligned_as_asked,
-           trimming_gives_whole_chunks_back, it_ends_with_its_last_block);
-  ADD_CASE(suite, "walk", the_walk_finds_what_is_wrong);
-  ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails,
-           nothing_is_lost_when_addresses_are_not_aligned);
-  return run_pool_suite(suite);
 }

@@ -8,7 +8,7 @@ static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
   assert_ok(tarn_copy_d2h(device, out, block.address, 8, stream));
 }
 
-START_TEST(the_same_stream_does_not_wait) {
+TEST(the_same_stream_does_not_wait) {
   open_fake("buddy_pool:init=64K");
   char out[8] = "";
   tarn_block first = take_on(pool, 64 * KIB, a);
@@ -21,9 +21,8 @@ START_TEST(the_same_stream_does_not_wait) {
   give_on(second, a);
   close_fake();
 }
-END_TEST
 
-START_TEST(another_stream_waits) {
+TEST(another_stream_waits) {
   open_fake("buddy_pool:init=64K");
   char out_a[8] = "";
   char out_b[8] = "";
@@ -45,9 +44,8 @@ START_TEST(another_stream_waits) {
   give_on(third, a);
   close_fake();
 }
-END_TEST
 
-START_TEST(halves_of_two_streams_stay_apart) {
+TEST(halves_of_two_streams_stay_apart) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_block first = take_on(pool, 32 * KIB, a);
   tarn_block second = take_on(pool, 32 * KIB, b);
@@ -67,11 +65,10 @@ START_TEST(halves_of_two_streams_stay_apart) {
   give(first);
   close_fake();
 }
-END_TEST
 
 // The host is done with one half, a stream is not with the other: whoever takes
 // both waits for it.
-START_TEST(a_half_that_is_nobodys_joins_a_streams) {
+TEST(a_half_that_is_nobodys_joins_a_streams) {
   open_fake("no_pool");
   for (int host_first = 0; host_first < 2; host_first++) {
     char out[8] = "";
@@ -92,9 +89,8 @@ START_TEST(a_half_that_is_nobodys_joins_a_streams) {
   }
   close_fake();
 }
-END_TEST
 
-START_TEST(a_stream_that_is_gone_parts_nothing) {
+TEST(a_stream_that_is_gone_parts_nothing) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   tarn_stream *c = NULL;
   tarn_stream *d = NULL;
@@ -111,9 +107,8 @@ START_TEST(a_stream_that_is_gone_parts_nothing) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   close_fake();
 }
-END_TEST
 
-START_TEST(memory_goes_back_when_its_streams_are_done) {
+TEST(memory_goes_back_when_its_streams_are_done) {
   open_fake("buddy_pool:init=64K,realloc=64K");
   char out_a[8] = "";
   char out_b[8] = "";
@@ -129,15 +124,4 @@ START_TEST(memory_goes_back_when_its_streams_are_done) {
   ck_assert_str_eq(out_b, "second ");
   ck_assert_uint_eq(reserved(), 0);
   close_fake();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: buddy_pool and streams");
-  ADD_CASE(suite, "streams", the_same_stream_does_not_wait,
-           another_stream_waits, halves_of_two_streams_stay_apart,
-           a_half_that_is_nobodys_joins_a_streams,
-           a_stream_that_is_gone_parts_nothing,
-           memory_goes_back_when_its_streams_are_done);
-  return run_pool_suite(suite);
 }

@@ -42,7 +42,7 @@ static void start_streams(void) {
 // --- what a capture does and does not --------------------------------------
 
 // The watch sees what it is to see.
-START_TEST(without_a_capture_streams_are_joined) {
+TEST(without_a_capture_streams_are_joined) {
   open_with("sim:0", "page_unit_pool", 0);
   tarn_block first = take_on(pool, MIB, a);
   give_on(first, a);
@@ -58,7 +58,6 @@ START_TEST(without_a_capture_streams_are_joined) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&p);
 }
-END_TEST
 
 // Blocks of both streams, freed on their own, on the other's and by the host.
 static void play(tarn_addr *out_addresses, size_t count) {
@@ -83,7 +82,7 @@ static void play(tarn_addr *out_addresses, size_t count) {
 
 enum { PLAYED = 200 };
 
-START_TEST(nothing_is_waited_for) {
+TEST(nothing_is_waited_for) {
   for (int i = 0; i < STRATEGIES; i++) {
     static tarn_addr addresses[PLAYED];
     open_with("sim:0", strategies[i], 0);
@@ -101,7 +100,6 @@ START_TEST(nothing_is_waited_for) {
     close_all();
   }
 }
-END_TEST
 
 // Each address by the place where it came first: the device may give others.
 static void number(tarn_addr *addresses, size_t count) {
@@ -117,7 +115,7 @@ static void number(tarn_addr *addresses, size_t count) {
   require(known < count);  // some came again
 }
 
-START_TEST(the_same_capture_has_the_same_addresses) {
+TEST(the_same_capture_has_the_same_addresses) {
   for (int i = 0; i < STRATEGIES; i++) {
     static tarn_addr addresses[3][PLAYED];
     open_with("sim:0", strategies[i], 0);
@@ -135,10 +133,9 @@ START_TEST(the_same_capture_has_the_same_addresses) {
     close_all();
   }
 }
-END_TEST
 
 // Two pools without memory have one history, too.
-START_TEST(a_dry_capture_has_the_very_same) {
+TEST(a_dry_capture_has_the_very_same) {
   static tarn_addr addresses[2][PLAYED];
   for (int i = 0; i < 2 * STRATEGIES; i++) {
     open_with("sim:0", strategies[i / 2], TARN_POOL_DRY);
@@ -150,9 +147,8 @@ START_TEST(a_dry_capture_has_the_very_same) {
     ck_assert_mem_eq(addresses[0], addresses[1], sizeof addresses[0]);
   }
 }
-END_TEST
 
-START_TEST(a_stream_has_its_own_memory_again_at_once) {
+TEST(a_stream_has_its_own_memory_again_at_once) {
   for (int i = 0; i < STRATEGIES; i++) {
     open_with("sim:0", strategies[i], 0);
     begin();
@@ -173,10 +169,9 @@ START_TEST(a_stream_has_its_own_memory_again_at_once) {
     close_all();
   }
 }
-END_TEST
 
 // Nobody gets the block while the capture lasts; its memory serves the next.
-START_TEST(another_stream_s_free_is_put_off) {
+TEST(another_stream_s_free_is_put_off) {
   for (int i = 0; i < STRATEGIES; i++) {
     open_with("sim:0", strategies[i], 0);
     begin();
@@ -213,10 +208,9 @@ START_TEST(another_stream_s_free_is_put_off) {
     close_all();
   }
 }
-END_TEST
 
 // Their work is really queued: it is ordered as ever, when the capture is over.
-START_TEST(blocks_from_before_are_put_off) {
+TEST(blocks_from_before_are_put_off) {
   open_with("fake:0", "page_unit_pool", 0);
   tarn_block crossed = take_on(pool, 4096, a);
   give_on(crossed, a);
@@ -234,7 +228,6 @@ START_TEST(blocks_from_before_are_put_off) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   close_all();
 }
-END_TEST
 
 // --- nothing leaves --------------------------------------------------------
 
@@ -262,7 +255,7 @@ static void check_that_others_get(const tarn_addr *addresses, size_t count) {
   assert_ok(tarn_pool_trim(p.pool, 0));
 }
 
-START_TEST(no_address_reaches_others) {
+TEST(no_address_reaches_others) {
   for (int i = 0; i < STRATEGIES; i++) {
     static tarn_addr addresses[PLAYED];
     open_with("sim:0", strategies[i], 0);
@@ -279,10 +272,9 @@ START_TEST(no_address_reaches_others) {
     close_all();
   }
 }
-END_TEST
 
 // A pool at its limit takes no page from under what was captured.
-START_TEST(no_page_moves) {
+TEST(no_page_moves) {
   open_with("sim:0", "arena_pool:page=2M,slack=0", 0);
   assert_ok(tarn_pool_limit(pool, (size_t)8 * MIB));
   for (int i = 0; i < 2; i++) {
@@ -307,9 +299,8 @@ START_TEST(no_page_moves) {
   }
   close_all();
 }
-END_TEST
 
-START_TEST(what_is_left_over_is_freed_behind_it) {
+TEST(what_is_left_over_is_freed_behind_it) {
   for (int i = 0; i < STRATEGIES; i++) {
     open_with("sim:0", strategies[i], 0);
     begin();
@@ -327,9 +318,8 @@ START_TEST(what_is_left_over_is_freed_behind_it) {
     close_all();
   }
 }
-END_TEST
 
-START_TEST(a_block_is_resized_by_its_stream) {
+TEST(a_block_is_resized_by_its_stream) {
   open_with("sim:0", "arena_pool", 0);
   tarn_block before = take_on(pool, MIB, a);
   begin();
@@ -348,17 +338,4 @@ START_TEST(a_block_is_resized_by_its_stream) {
   give_on(block, b);
   give_on(before, a);
   close_all();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool capture");
-  ADD_CASE(suite, "order", without_a_capture_streams_are_joined,
-           nothing_is_waited_for, a_stream_has_its_own_memory_again_at_once,
-           another_stream_s_free_is_put_off, blocks_from_before_are_put_off);
-  ADD_CASE(suite, "addresses", the_same_capture_has_the_same_addresses,
-           a_dry_capture_has_the_very_same, no_address_reaches_others,
-           no_page_moves, what_is_left_over_is_freed_behind_it,
-           a_block_is_resized_by_its_stream);
-  return run_pool_suite(suite);
 }

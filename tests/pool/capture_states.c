@@ -30,7 +30,7 @@ static void leave(void) {
   close_all();
 }
 
-START_TEST(each_state_allows_what_it_allows) {
+TEST(each_state_allows_what_it_allows) {
   for (int state = 0; state < 3; state++) {
     const cell *c = &cells[state];
     enter(state);
@@ -61,9 +61,8 @@ START_TEST(each_state_allows_what_it_allows) {
     close_all();
   }
 }
-END_TEST
 
-START_TEST(only_pools_for_it_are_captured_with) {
+TEST(only_pools_for_it_are_captured_with) {
   tarn_pool *shared = host_pool("page_unit_pool");
   assert_status(tarn_pool_begin_capture(shared), TARN_E_UNSUPPORTED);
   assert_error_says("TARN_POOL_DEFER");
@@ -73,9 +72,8 @@ START_TEST(only_pools_for_it_are_captured_with) {
   assert_status(tarn_pool_end_capture(NULL), TARN_E_INVALID);
   assert_status(tarn_pool_end_graphs(NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(a_strategy_that_gives_back_is_refused) {
+TEST(a_strategy_that_gives_back_is_refused) {
   static const char *const others[] = {"no_pool", "async_pool", "buddy_pool"};
   for (int i = 0; i < 3; i++) {
     tarn_pool_options options = {.struct_size = sizeof options,
@@ -91,7 +89,6 @@ START_TEST(a_strategy_that_gives_back_is_refused) {
   assert_status(tarn_pool_set_strategy(pool, "arena_pool"), TARN_E_UNSUPPORTED);
   close_all();
 }
-END_TEST
 
 // --- without host memory ---------------------------------------------------
 
@@ -127,7 +124,7 @@ static void capture_and_release(void *context) {
   assert_ok(tarn_pool_trim(pool, 0));
 }
 
-START_TEST(nothing_leaves_without_host_memory) {
+TEST(nothing_leaves_without_host_memory) {
   faults_install();
   for (int i = 0; i < STRATEGIES; i++) {
     open_with("sim:0", strategies[i], 0);
@@ -143,7 +140,6 @@ START_TEST(nothing_leaves_without_host_memory) {
     close_all();
   }
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -184,7 +180,7 @@ static void *take_and_give(void *context) {
   return NULL;
 }
 
-START_TEST(threads_capture_together) {
+TEST(threads_capture_together) {
   for (int i = 0; i < STRATEGIES; i++) {
     open_with("cpu:0", strategies[i], 0);
     pthread_t threads[2];
@@ -204,15 +200,4 @@ START_TEST(threads_capture_together) {
     ck_assert_uint_eq(stats_of(pool).device_frees, 0);
     close_all();
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool capture: states");
-  ADD_CASE(suite, "states", each_state_allows_what_it_allows,
-           only_pools_for_it_are_captured_with,
-           a_strategy_that_gives_back_is_refused);
-  ADD_CASE(suite, "faults", nothing_leaves_without_host_memory);
-  ADD_CASE(suite, "threads", threads_capture_together);
-  return run_pool_suite(suite);
 }

@@ -276,30 +276,16 @@ static const char *const all[] = {
 
 #define COUNT_OF(array) (sizeof(array) / sizeof *(array))
 
-START_TEST(buddies_on_the_host) {
+TEST_LOOP(buddies_on_the_host, 2) {
   run_on("cpu:0", (uint64_t)_i + 1, buddies, COUNT_OF(buddies));
 }
-END_TEST
 
-START_TEST(buddies_on_a_simulated_device) {
+TEST_LOOP(buddies_on_a_simulated_device, 1) {
   run_on("sim:0", (uint64_t)_i + 10, buddies, COUNT_OF(buddies));
 }
-END_TEST
 
-START_TEST(all_in_turn) {
+TEST_LOOP(all_in_turn, 2) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   run_on(_i % 2 == 0 ? "cpu:0" : "sim:0", (uint64_t)_i + 20, all,
          COUNT_OF(all));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: chance");
-  TCase *tcase = tcase_create("against a list");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_loop_test(tcase, buddies_on_the_host, 0, 2);
-  tcase_add_loop_test(tcase, buddies_on_a_simulated_device, 0, 1);
-  tcase_add_loop_test(tcase, all_in_turn, 0, 2);
-  suite_add_tcase(suite, tcase);
-  return run_pool_suite(suite);
 }

@@ -30,7 +30,7 @@ static size_t charged_under(tarn_pool *pool, tarn_tag tag) {
 
 // --- statistics ------------------------------------------------------------
 
-START_TEST(charges_are_counted_by_tag) {
+TEST(charges_are_counted_by_tag) {
   tarn_pool *pool = pool_with("page_unit_pool", 0);
   tarn_tag whole = tag_of("whole");
   assert_ok(tarn_pool_charge(pool, 1000, whole));
@@ -54,11 +54,10 @@ START_TEST(charges_are_counted_by_tag) {
   assert_ok(tarn_pool_discharge(pool, 4, whole));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // Whether or not tags of blocks are counted, and with the counts of whole
 // memory.
-START_TEST(charges_hold_whatever_is_counted) {
+TEST(charges_hold_whatever_is_counted) {
   tarn_pool *pool = pool_with("arena_pool", 0);
   tarn_tag tag = tag_of("uncounted");
   assert_ok(tarn_pool_account(pool, 0));
@@ -72,9 +71,8 @@ START_TEST(charges_hold_whatever_is_counted) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(what_is_not_charged_cannot_be_discharged) {
+TEST(what_is_not_charged_cannot_be_discharged) {
   tarn_pool *pool = pool_with("page_unit_pool", 0);
   tarn_tag whole = tag_of("whole");
   tarn_tag other = tag_of("other");
@@ -96,9 +94,8 @@ START_TEST(what_is_not_charged_cannot_be_discharged) {
   assert_ok(tarn_pool_discharge(pool, 100, whole));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(sums_do_not_overflow) {
+TEST(sums_do_not_overflow) {
   tarn_pool *pool = pool_with("page_unit_pool", 0);
   tarn_block block = take(pool, 100);
   tarn_block other;
@@ -111,11 +108,10 @@ START_TEST(sums_do_not_overflow) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- the limit -------------------------------------------------------------
 
-START_TEST(charges_count_against_the_limit) {
+TEST(charges_count_against_the_limit) {
   tarn_tag whole = tag_of("whole");
   for (size_t i = 0; i < STRATEGIES; i++) {
     tarn_pool *pool = pool_with(strategies[i], MIBS(16));
@@ -139,9 +135,8 @@ START_TEST(charges_count_against_the_limit) {
     assert_ok(tarn_pool_destroy(pool));
   }
 }
-END_TEST
 
-START_TEST(idle_memory_makes_room) {
+TEST(idle_memory_makes_room) {
   for (size_t i = 0; i < STRATEGIES; i++) {
     tarn_pool *pool = pool_with(strategies[i], MIBS(16));
     give(take(pool, MIBS(12)));
@@ -153,10 +148,9 @@ START_TEST(idle_memory_makes_room) {
     assert_ok(tarn_pool_destroy(pool));
   }
 }
-END_TEST
 
 // The limit was lowered below what is charged: nothing fits, nothing breaks.
-START_TEST(a_limit_may_be_below_the_charges) {
+TEST(a_limit_may_be_below_the_charges) {
   tarn_pool *pool = pool_with("arena_pool", 0);
   tarn_block block;
   assert_ok(tarn_pool_charge(pool, MIBS(8), 0));
@@ -167,7 +161,6 @@ START_TEST(a_limit_may_be_below_the_charges) {
   give(take(pool, 1));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 static bool let_go(tarn_pool *pool, const tarn_pool_need *need, void *context) {
   tarn_tag *tag = context;
@@ -175,7 +168,7 @@ static bool let_go(tarn_pool *pool, const tarn_pool_need *need, void *context) {
   return tarn_pool_discharge(pool, 900, *tag) == TARN_OK;
 }
 
-START_TEST(the_program_is_asked_for_room) {
+TEST(the_program_is_asked_for_room) {
   tarn_pool *pool = pool_with("page_unit_pool", 1000);
   tarn_tag tag = tag_of("old");
   assert_ok(tarn_pool_charge(pool, 900, tag));
@@ -186,11 +179,10 @@ START_TEST(the_program_is_asked_for_room) {
   assert_ok(tarn_pool_discharge(pool, 200, 0));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- ends ------------------------------------------------------------------
 
-START_TEST(a_pool_with_charges_cannot_end) {
+TEST(a_pool_with_charges_cannot_end) {
   tarn_pool *pool = pool_with("arena_pool", 0);
   tarn_tag tag = tag_of("table");
   assert_ok(tarn_pool_charge(pool, 4096, tag));
@@ -199,9 +191,8 @@ START_TEST(a_pool_with_charges_cannot_end) {
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(a_device_with_charges_cannot_close) {
+TEST(a_device_with_charges_cannot_close) {
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("sim:0", &device));
   tarn_pool *pool = pool_at(tarn_place_on(device));
@@ -213,7 +204,6 @@ START_TEST(a_device_with_charges_cannot_close) {
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static int use_the_parent_s(tarn_pool *pool) {
   if (tarn_pool_charge(pool, 1, 0) != TARN_E_STATE) return 1;
@@ -221,7 +211,7 @@ static int use_the_parent_s(tarn_pool *pool) {
   return tarn_pool_destroy(pool) == TARN_OK ? 0 : 3;
 }
 
-START_TEST(a_child_cannot_charge_its_parent_s_pool) {
+TEST(a_child_cannot_charge_its_parent_s_pool) {
   tarn_pool *pool = pool_with("arena_pool", 0);
   assert_ok(tarn_pool_charge(pool, 10, 0));
   pid_t child = fork();
@@ -234,11 +224,10 @@ START_TEST(a_child_cannot_charge_its_parent_s_pool) {
   assert_ok(tarn_pool_discharge(pool, 10, 0));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- what is told ----------------------------------------------------------
 
-START_TEST(charges_are_events) {
+TEST(charges_are_events) {
   tarn_pool *pool = pool_with("page_unit_pool", 1000);
   tarn_tag tag = tag_of("table");
   const tarn_pool_event expected[] = {
@@ -260,10 +249,9 @@ START_TEST(charges_are_events) {
   }
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // A trace knows of no charges, but of the refusal of one.
-START_TEST(a_trace_is_without_charges) {
+TEST(a_trace_is_without_charges) {
   tarn_pool *pool = pool_with("page_unit_pool", 10000);
   tarn_trace *trace = NULL;
   assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
@@ -278,9 +266,8 @@ START_TEST(a_trace_is_without_charges) {
   assert_ok(tarn_pool_discharge(pool, 600, 0));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(a_refused_charge_is_worth_a_snapshot) {
+TEST(a_refused_charge_is_worth_a_snapshot) {
   char path[] = "/tmp/tarn-test-XXXXXX";
   int fd = mkstemp(path);
   ck_assert_int_ge(fd, 0);
@@ -297,7 +284,6 @@ START_TEST(a_refused_charge_is_worth_a_snapshot) {
   ck_assert_int_eq(unlink(path), 0);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- faults and threads ----------------------------------------------------
 
@@ -327,7 +313,7 @@ static void charge_under_many(void *context) {
   require(tarn_pool_destroy(pool) == TARN_OK);
 }
 
-START_TEST(no_fault_leaves_a_charge_behind) {
+TEST(no_fault_leaves_a_charge_behind) {
   char name[16];
   for (size_t i = 0; i < TAGS; i++) {
     snprintf(name, sizeof name, "tag %zu", i);
@@ -336,7 +322,6 @@ START_TEST(no_fault_leaves_a_charge_behind) {
   charge_under_many(NULL);  // what the device keeps from now on
   ck_assert_uint_ge(faults_sweep(charge_under_many, NULL), 8);
 }
-END_TEST
 
 enum { WORKERS = 4, ROUNDS = EFFORT(4000, 800) };
 static const size_t PIECE = 256 << 10;
@@ -371,7 +356,7 @@ static void *work(void *context) {
   return NULL;
 }
 
-START_TEST(threads_never_pass_the_limit_together) {
+TEST(threads_never_pass_the_limit_together) {
   tarn_pool *pool = pool_with("page_unit_pool", LIMIT);
   pthread_t threads[WORKERS];
   for (int i = 0; i < WORKERS; i++)
@@ -384,23 +369,8 @@ START_TEST(threads_never_pass_the_limit_together) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: charges");
-  ADD_CASE(suite, "statistics", charges_are_counted_by_tag,
-           charges_hold_whatever_is_counted,
-           what_is_not_charged_cannot_be_discharged, sums_do_not_overflow);
-  ADD_CASE(suite, "the limit", charges_count_against_the_limit,
-           idle_memory_makes_room, a_limit_may_be_below_the_charges,
-           the_program_is_asked_for_room);
-  ADD_CASE(suite, "ends", a_pool_with_charges_cannot_end,
-           a_device_with_charges_cannot_close,
-           a_child_cannot_charge_its_parent_s_pool);
-  ADD_CASE(suite, "what is told", charges_are_events,
-           a_trace_is_without_charges, a_refused_charge_is_worth_a_snapshot);
-  ADD_CASE(suite, "faults and threads", no_fault_leaves_a_charge_behind,
-           threads_never_pass_the_limit_together);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -20,15 +20,14 @@ static void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes, size_t peak,
 
 // --- tags ------------------------------------------------------------------
 
-START_TEST(tags_and_peaks_are_counted_unless_told) {
+TEST(tags_and_peaks_are_counted_unless_told) {
   tarn_pool *pool = host_pool("page_unit_pool");
   ck_assert_uint_eq(stats_of(pool).counters,
                     TARN_COUNT_TAGS | TARN_COUNT_PEAKS);
   ck_assert_uint_eq(TARN_COUNT_DEFAULT, TARN_COUNT_TAGS | TARN_COUNT_PEAKS);
 }
-END_TEST
 
-START_TEST(tags_may_be_switched_with_blocks_out) {
+TEST(tags_may_be_switched_with_blocks_out) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_tag tag = tag_of("weights");
   tarn_block on = take_tagged(pool, 1000, tag);
@@ -50,9 +49,8 @@ START_TEST(tags_may_be_switched_with_blocks_out) {
   assert_tag(pool, tag, 0, 1300, 0);
   ck_assert_uint_eq(stats_of(pool).live_bytes, 0);
 }
-END_TEST
 
-START_TEST(resizing_counts_what_was_counted) {
+TEST(resizing_counts_what_was_counted) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_tag tag = tag_of("weights");
   tarn_block on = take_tagged(pool, MIB, tag);
@@ -69,10 +67,9 @@ START_TEST(resizing_counts_what_was_counted) {
   give(on);
   assert_tag(pool, tag, 0, MIB, 0);
 }
-END_TEST
 
 // A tag whose number is new needs no room while tags are off.
-START_TEST(tags_that_are_off_take_no_memory) {
+TEST(tags_that_are_off_take_no_memory) {
   faults_install();
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, 100));
@@ -92,9 +89,8 @@ START_TEST(tags_that_are_off_take_no_memory) {
   give(block);
   assert_tag(pool, tag, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(errors_name_the_tag_even_so) {
+TEST(errors_name_the_tag_even_so) {
   tarn_pool *pool = host_pool("page_unit_pool");
   count(pool, 0);
   tarn_block block = take_tagged(pool, 100, tag_of("gradients"));
@@ -102,12 +98,11 @@ START_TEST(errors_name_the_tag_even_so) {
   assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
   assert_error_says("gradients");
 }
-END_TEST
 
 // --- peaks -----------------------------------------------------------------
 
 // Hits raise it only where that is asked for.
-START_TEST(peaks_are_as_exact_as_asked_for) {
+TEST(peaks_are_as_exact_as_asked_for) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take(pool, 4096);
   tarn_block b = take(pool, 4096);
@@ -139,7 +134,6 @@ START_TEST(peaks_are_as_exact_as_asked_for) {
   give(a);
   ck_assert_uint_eq(stats_of(pool).live_peak_bytes, 16384);
 }
-END_TEST
 
 // --- all of them -----------------------------------------------------------
 
@@ -153,7 +147,7 @@ static uint64_t next_random(uint64_t *state) {
 static const char *const strategies[] = {"page_unit_pool", "arena_pool",
                                          "buddy_pool", "no_pool"};
 
-START_TEST(sums_stay_right_however_it_is_switched) {
+TEST_LOOP(sums_stay_right_however_it_is_switched, 8) {
   enum { SLOTS = 40, STEPS = 4000, TAGS = 5 };
   static tarn_block blocks[SLOTS];
   uint64_t state = 88172645463325252u + (uint64_t)_i;
@@ -190,9 +184,8 @@ START_TEST(sums_stay_right_however_it_is_switched) {
     ck_assert_uint_eq(tag_stats_of(pool, tags[i]).live_blocks, 0);
   }
 }
-END_TEST
 
-START_TEST(a_counter_that_is_none_is_refused) {
+TEST(a_counter_that_is_none_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_status(tarn_pool_account(pool, 1u << 4), TARN_E_INVALID);
   assert_error_says("0x10");
@@ -200,7 +193,6 @@ START_TEST(a_counter_that_is_none_is_refused) {
   assert_status(tarn_pool_account(NULL, 0), TARN_E_INVALID);
   ck_assert_uint_eq(stats_of(pool).counters, TARN_COUNT_DEFAULT);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -228,7 +220,7 @@ static void *flip(void *context) {
   return NULL;
 }
 
-START_TEST(switches_may_be_thrown_among_threads) {
+TEST_LOOP(switches_may_be_thrown_among_threads, 2) {
   pthread_t threads[WORKERS + 1];
   tarn_pool *pool = host_pool(_i == 0 ? "no_pool" : "page_unit_pool");
   char name[] = "tag a";
@@ -244,21 +236,4 @@ START_TEST(switches_may_be_thrown_among_threads) {
   ck_assert_uint_eq(stats_of(pool).live_bytes, 0);
   assert_tag(pool, shared_tag, 0,
              tag_stats_of(pool, shared_tag).live_peak_bytes, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: counters");
-  ADD_CASE(suite, "tags", tags_and_peaks_are_counted_unless_told,
-           tags_may_be_switched_with_blocks_out,
-           resizing_counts_what_was_counted, tags_that_are_off_take_no_memory,
-           errors_name_the_tag_even_so);
-  ADD_CASE(suite, "peaks", peaks_are_as_exact_as_asked_for);
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_loop_test(all, sums_stay_right_however_it_is_switched, 0, 8);
-  tcase_add_loop_test(all, switches_may_be_thrown_among_threads, 0, 2);
-  suite_add_tcase(suite, all);
-  ADD_CASE(suite, "wrong use", a_counter_that_is_none_is_refused);
-  return run_pool_suite(suite);
 }

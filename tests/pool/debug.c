@@ -89,7 +89,7 @@ static void assert_rest(tarn_pool *pool) {
 
 // --- guards ----------------------------------------------------------------
 
-START_TEST(a_guarded_block_is_as_large_as_was_asked_for) {
+TEST(a_guarded_block_is_as_large_as_was_asked_for) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_GUARDS);
     static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * (size_t)MIB};
@@ -107,9 +107,8 @@ START_TEST(a_guarded_block_is_as_large_as_was_asked_for) {
     assert_rest(pool);
   }
 }
-END_TEST
 
-START_TEST(an_overrun_is_told_by_the_free) {
+TEST(an_overrun_is_told_by_the_free) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_GUARDS);
     uint64_t before = report_of(pool).overruns;
@@ -128,9 +127,8 @@ START_TEST(an_overrun_is_told_by_the_free) {
     assert_rest(pool);
   }
 }
-END_TEST
 
-START_TEST(a_check_finds_an_overrun_of_a_live_block_once) {
+TEST(a_check_finds_an_overrun_of_a_live_block_once) {
   tarn_pool *pool = debugging("arena_pool", TARN_POOL_DEBUG_GUARDS);
   tarn_block block = take_tagged(pool, 100, tag_of("cache"));
   tarn_block other = take(pool, 100);
@@ -146,20 +144,18 @@ START_TEST(a_check_finds_an_overrun_of_a_live_block_once) {
   give(other);
   assert_rest(pool);
 }
-END_TEST
 
-START_TEST(the_end_of_a_guard_is_watched_too) {
+TEST(the_end_of_a_guard_is_watched_too) {
   tarn_pool *pool = debugging("page_unit_pool", TARN_POOL_DEBUG_GUARDS);
   tarn_block block = take(pool, 100);
   write_at(block.address + 4095, 1);
   assert_status(tarn_pool_free(&block, NULL), TARN_E_CORRUPT);
   assert_told(TARN_POOL_OVERRUN, block, 100, 4095);
 }
-END_TEST
 
 // --- poison ----------------------------------------------------------------
 
-START_TEST(fresh_and_freed_blocks_are_filled) {
+TEST(fresh_and_freed_blocks_are_filled) {
   tarn_pool *pool = debugging("page_unit_pool", TARN_POOL_DEBUG_POISON);
   tarn_block block = take(pool, 5000);
   ck_assert_uint_ge(block.size, 8192);
@@ -173,11 +169,10 @@ START_TEST(fresh_and_freed_blocks_are_filled) {
   give(again);
   assert_rest(pool);
 }
-END_TEST
 
 // --- quarantine ------------------------------------------------------------
 
-START_TEST(a_freed_block_is_not_used_again_while_it_is_aside) {
+TEST(a_freed_block_is_not_used_again_while_it_is_aside) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
     tarn_block block = take_tagged(pool, 5000, tag_of("old"));
@@ -201,9 +196,8 @@ START_TEST(a_freed_block_is_not_used_again_while_it_is_aside) {
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   }
 }
-END_TEST
 
-START_TEST(a_write_after_free_is_found_when_it_leaves) {
+TEST(a_write_after_free_is_found_when_it_leaves) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
     uint64_t before = report_of(pool).stale_writes;
@@ -221,9 +215,8 @@ START_TEST(a_write_after_free_is_found_when_it_leaves) {
     assert_rest(pool);
   }
 }
-END_TEST
 
-START_TEST(a_check_finds_a_write_after_free_once) {
+TEST(a_check_finds_a_write_after_free_once) {
   tarn_pool *pool = debugging("arena_pool", 0);
   tarn_block a = take(pool, 100);
   tarn_block b = take_tagged(pool, 100, tag_of("loss"));
@@ -238,9 +231,8 @@ START_TEST(a_check_finds_a_write_after_free_once) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(told.count, found);
 }
-END_TEST
 
-START_TEST(the_first_that_was_freed_leaves_first) {
+TEST(the_first_that_was_freed_leaves_first) {
   tarn_pool *pool = debugging("page_unit_pool", TARN_POOL_DEBUG_QUARANTINE);
   debug_with(pool, TARN_POOL_DEBUG_QUARANTINE, (size_t)3 * 4096);
   tarn_block blocks[5];
@@ -258,9 +250,8 @@ START_TEST(the_first_that_was_freed_leaves_first) {
   assert_ok(tarn_pool_trim(pool, 0));
   assert_rest(pool);
 }
-END_TEST
 
-START_TEST(what_is_larger_than_the_quarantine_goes_home_at_once) {
+TEST(what_is_larger_than_the_quarantine_goes_home_at_once) {
   tarn_pool *pool = host_pool("page_unit_pool");
   debug_with(pool, 0, 8192);
   tarn_block block = take(pool, 100000);
@@ -271,9 +262,8 @@ START_TEST(what_is_larger_than_the_quarantine_goes_home_at_once) {
   give(again);
   assert_rest(pool);
 }
-END_TEST
 
-START_TEST(the_quarantine_is_emptied_before_a_request_fails) {
+TEST(the_quarantine_is_emptied_before_a_request_fails) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
     assert_ok(tarn_pool_trim(pool, 0));
@@ -292,9 +282,8 @@ START_TEST(the_quarantine_is_emptied_before_a_request_fails) {
     assert_rest(pool);
   }
 }
-END_TEST
 
-START_TEST(a_switch_of_strategy_empties_it) {
+TEST(a_switch_of_strategy_empties_it) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], 0);
     tarn_block aside = take(pool, 5000);
@@ -310,11 +299,10 @@ START_TEST(a_switch_of_strategy_empties_it) {
     ck_assert(tarn_list_empty(&pool->replaced));
   }
 }
-END_TEST
 
 // --- switching on and off --------------------------------------------------
 
-START_TEST(blocks_keep_what_they_were_taken_with) {
+TEST(blocks_keep_what_they_were_taken_with) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block plain = take(pool, 100);
   debug_with(pool, 0, 0);
@@ -334,9 +322,8 @@ START_TEST(blocks_keep_what_they_were_taken_with) {
   give(after);
   assert_rest(pool);
 }
-END_TEST
 
-START_TEST(switching_off_empties_the_quarantine) {
+TEST(switching_off_empties_the_quarantine) {
   tarn_pool *pool = debugging("page_unit_pool", 0);
   give(take(pool, 100));
   give(take(pool, 200));
@@ -346,9 +333,8 @@ START_TEST(switching_off_empties_the_quarantine) {
   assert_ok(tarn_pool_debug(pool, NULL));
   assert_rest(pool);
 }
-END_TEST
 
-START_TEST(wrong_options_change_nothing) {
+TEST(wrong_options_change_nothing) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_pool_debug_options options = {.struct_size = sizeof options,
                                      .flags = 1u << 3};
@@ -368,7 +354,6 @@ START_TEST(wrong_options_change_nothing) {
   assert_ok(tarn_pool_debug(pool, &options));
   ck_assert_uint_eq(report_of(pool).flags, 7);
 }
-END_TEST
 
 static void pool_with_variable(const char *value, uint32_t flags) {
   tarn_pool *pool = NULL;
@@ -378,7 +363,7 @@ static void pool_with_variable(const char *value, uint32_t flags) {
   give(take(pool, 100));
 }
 
-START_TEST(the_variable_switches_it_on) {
+TEST_LOOP(the_variable_switches_it_on, 7) {
   static const struct {
     const char *value;
     uint32_t flags;
@@ -392,9 +377,8 @@ START_TEST(the_variable_switches_it_on) {
   ck_assert_int_lt(_i, (int)(sizeof rows / sizeof rows[0]));
   pool_with_variable(rows[_i].value, rows[_i].flags);
 }
-END_TEST
 
-START_TEST(a_wrong_variable_is_refused) {
+TEST(a_wrong_variable_is_refused) {
   static const char *const values[] = {"al", "guards,", "quarantine=x",
                                        "off,guards"};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -406,7 +390,6 @@ START_TEST(a_wrong_variable_is_refused) {
   }
   pool_with_variable("poison", 2);
 }
-END_TEST
 
 // --- who is told -----------------------------------------------------------
 
@@ -419,7 +402,7 @@ static void keep_line(void *context, tarn_log_level level,
   snprintf(logged, sizeof logged, "%s", message);
 }
 
-START_TEST(each_finding_is_logged) {
+TEST(each_finding_is_logged) {
   tarn_pool *pool = debugging("page_unit_pool", 0);
   tarn_log_set(keep_line, NULL, TARN_LOG_ERROR);
   tarn_block block = take_tagged(pool, 100, tag_of("states"));
@@ -431,11 +414,10 @@ START_TEST(each_finding_is_logged) {
   ck_assert_ptr_nonnull(strstr(logged, "offset 5"));
   ck_assert_ptr_nonnull(strstr(logged, "pool of host"));
 }
-END_TEST
 
 // --- resizing --------------------------------------------------------------
 
-START_TEST(a_guard_moves_with_the_end) {
+TEST(a_guard_moves_with_the_end) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = debugging(strategies[s], 0);
     tarn_block block = take(pool, 3000);
@@ -464,29 +446,4 @@ START_TEST(a_guard_moves_with_the_end) {
     assert_ok(tarn_pool_trim(pool, 0));
     assert_rest(pool);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: debugging");
-  ADD_CASE(suite, "guards", a_guarded_block_is_as_large_as_was_asked_for,
-           an_overrun_is_told_by_the_free,
-           a_check_finds_an_overrun_of_a_live_block_once,
-           the_end_of_a_guard_is_watched_too, fresh_and_freed_blocks_are_filled,
-           a_guard_moves_with_the_end);
-  ADD_CASE(suite, "quarantine",
-           a_freed_block_is_not_used_again_while_it_is_aside,
-           a_write_after_free_is_found_when_it_leaves,
-           a_check_finds_a_write_after_free_once,
-           the_first_that_was_freed_leaves_first,
-           what_is_larger_than_the_quarantine_goes_home_at_once,
-           the_quarantine_is_emptied_before_a_request_fails,
-           a_switch_of_strategy_empties_it);
-  ADD_CASE(suite, "options", blocks_keep_what_they_were_taken_with,
-           switching_off_empties_the_quarantine, wrong_options_change_nothing,
-           a_wrong_variable_is_refused, each_finding_is_logged);
-  TCase *variable = tcase_create("variable");
-  tcase_add_loop_test(variable, the_variable_switches_it_on, 0, 7);
-  suite_add_tcase(suite, variable);
-  return run_pool_suite(suite);
 }

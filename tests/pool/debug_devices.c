@@ -55,7 +55,7 @@ static void close_sim(tarn_device *device, tarn_stream *stream) {
 
 // --- streams ---------------------------------------------------------------
 
-START_TEST(fresh_bytes_are_there_for_the_stream) {
+TEST(fresh_bytes_are_there_for_the_stream) {
   tarn_device *device = open_sim(0);
   tarn_stream *stream = stream_of(device);
   for (size_t s = 0; s < STRATEGIES; s++) {
@@ -73,10 +73,9 @@ START_TEST(fresh_bytes_are_there_for_the_stream) {
   }
   close_sim(device, stream);
 }
-END_TEST
 
 // The write is queued, and not done when the block is freed.
-START_TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
+TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
   tarn_device *device = open_sim(2000000);
   tarn_stream *stream = stream_of(device);
   static const unsigned char bytes[600];
@@ -92,9 +91,8 @@ START_TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
   }
   close_sim(device, stream);
 }
-END_TEST
 
-START_TEST(a_write_after_free_from_a_stream_is_found) {
+TEST(a_write_after_free_from_a_stream_is_found) {
   tarn_device *device = open_sim(0);
   tarn_stream *stream = stream_of(device);
   for (size_t s = 0; s < STRATEGIES; s++) {
@@ -112,10 +110,9 @@ START_TEST(a_write_after_free_from_a_stream_is_found) {
   }
   close_sim(device, stream);
 }
-END_TEST
 
 // The block before it was freed without waiting for the stream.
-START_TEST(what_a_stream_still_does_to_the_memory_comes_first) {
+TEST(what_a_stream_still_does_to_the_memory_comes_first) {
   tarn_device *device = open_sim(20000000);
   tarn_stream *stream = stream_of(device);
   static const unsigned char zeros[4096];
@@ -136,7 +133,6 @@ START_TEST(what_a_stream_still_does_to_the_memory_comes_first) {
   give_on(block, stream);
   close_sim(device, stream);
 }
-END_TEST
 
 // What is not verified until the device closes is verified then.
 static char logged[512];
@@ -148,7 +144,7 @@ static void keep_line(void *context, tarn_log_level level,
   snprintf(logged, sizeof logged, "%s", message);
 }
 
-START_TEST(closing_the_device_empties_the_quarantine) {
+TEST(closing_the_device_empties_the_quarantine) {
   tarn_device *device = open_sim(0);
   tarn_pool *pool = debugging(device, "arena_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("late"));
@@ -160,9 +156,8 @@ START_TEST(closing_the_device_empties_the_quarantine) {
   tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
-START_TEST(pinned_memory_is_watched_through_the_host) {
+TEST(pinned_memory_is_watched_through_the_host) {
   tarn_device *device = open_sim(0);
   tarn_place place = {.device = device, .kind = TARN_PLACE_HOST};
   tarn_pool *pool = pool_at(place);
@@ -174,11 +169,10 @@ START_TEST(pinned_memory_is_watched_through_the_host) {
   ck_assert_uint_eq(report_of(pool).verified, 2);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what the device refuses -----------------------------------------------
 
-START_TEST(a_block_that_cannot_be_filled_is_a_block_like_any_other) {
+TEST(a_block_that_cannot_be_filled_is_a_block_like_any_other) {
   tarn_device *device = open_sim(0);
   tarn_pool *pool = debugging(device, "page_unit_pool");
   assert_ok(tarn_sim_faults("device_memory_set@1"));
@@ -190,9 +184,8 @@ START_TEST(a_block_that_cannot_be_filled_is_a_block_like_any_other) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_block_that_cannot_be_verified_is_freed) {
+TEST(a_block_that_cannot_be_verified_is_freed) {
   tarn_device *device = open_sim(0);
   tarn_pool *pool = debugging(device, "page_unit_pool");
   tarn_block block = take(pool, 100);
@@ -209,7 +202,6 @@ START_TEST(a_block_that_cannot_be_verified_is_freed) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -273,7 +265,7 @@ static void scenario(void *context) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
-START_TEST(nothing_is_lost_or_made_up_when_all_fails) {
+TEST_LOOP(nothing_is_lost_or_made_up_when_all_fails, 2) {
   static const char *const names[] = {"page_unit_pool", "arena_pool"};
   faults_install();
   fake_add();
@@ -282,7 +274,6 @@ START_TEST(nothing_is_lost_or_made_up_when_all_fails) {
   fake.strikes = true;
   ck_assert_uint_gt(faults_sweep(scenario, strategy), 500);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -319,7 +310,7 @@ static void *check_now_and_then(void *argument) {
   return NULL;
 }
 
-START_TEST(threads_check_and_switch_while_others_work) {
+TEST_LOOP(threads_check_and_switch_while_others_work, 2) {
   tarn_pool *pool = host_pool(_i == 0 ? "page_unit_pool" : "arena_pool");
   tarn_pool_debug_options options = {.struct_size = sizeof options,
                                      .quarantine_bytes = 100000};
@@ -347,11 +338,10 @@ START_TEST(threads_check_and_switch_while_others_work) {
   ck_assert_uint_eq(stats.overruns + stats.stale_writes + stats.unverified, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
-END_TEST
 
 // Copies that take long: whoever trims, resizes or frees a block meanwhile
 // waits until the check has read it.
-START_TEST(a_block_stays_while_it_is_looked_at) {
+TEST(a_block_stays_while_it_is_looked_at) {
   tarn_device *device = open_sim(1000000);
   tarn_pool *pool = debugging(device, "no_pool");
   pthread_t thread;
@@ -374,7 +364,6 @@ START_TEST(a_block_stays_while_it_is_looked_at) {
   assert_ok(tarn__front_check(pool));
   close_sim(device, stream_of(device));
 }
-END_TEST
 
 // A wrong free looks through pools that other threads use, make and end.
 static void *make_and_end(void *argument) {
@@ -407,7 +396,7 @@ static void *free_wrongly(void *argument) {
   return NULL;
 }
 
-START_TEST(wrong_frees_are_explained_while_others_work) {
+TEST(wrong_frees_are_explained_while_others_work) {
   fake_add();
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("elsewhere"));
@@ -420,26 +409,4 @@ START_TEST(wrong_frees_are_explained_while_others_work) {
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   give(block);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: debugging on devices");
-  ADD_CASE(suite, "streams", fresh_bytes_are_there_for_the_stream,
-           an_overrun_on_a_stream_is_seen_by_the_free,
-           a_write_after_free_from_a_stream_is_found,
-           what_a_stream_still_does_to_the_memory_comes_first,
-           closing_the_device_empties_the_quarantine,
-           pinned_memory_is_watched_through_the_host);
-  ADD_CASE(suite, "refusals",
-           a_block_that_cannot_be_filled_is_a_block_like_any_other,
-           a_block_that_cannot_be_verified_is_freed);
-  TCase *loops = tcase_create("all at once");
-  tcase_set_timeout(loops, 240);
-  tcase_add_loop_test(loops, nothing_is_lost_or_made_up_when_all_fails, 0, 2);
-  tcase_add_loop_test(loops, threads_check_and_switch_while_others_work, 0, 2);
-  tcase_add_test(loops, a_block_stays_while_it_is_looked_at);
-  tcase_add_test(loops, wrong_frees_are_explained_while_others_work);
-  suite_add_tcase(suite, loops);
-  return run_pool_suite(suite);
 }

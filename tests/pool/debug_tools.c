@@ -31,33 +31,29 @@ static void assert_stopped(tool_output o, const char *says) {
 #ifdef TARN_VICTIM_ASAN
 #define WITH_ASAN "ASAN_OPTIONS=abort_on_error=0", TARN_VICTIM_ASAN
 
-START_TEST(asan_stops_an_overrun) {
+TEST(asan_stops_an_overrun) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     assert_stopped(tool_run(WITH_ASAN, strategies[s], "overrun"),
                    "use-after-poison");
   }
 }
-END_TEST
 
-START_TEST(asan_stops_a_use_after_free) {
+TEST(asan_stops_a_use_after_free) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     assert_stopped(tool_run(WITH_ASAN, strategies[s], "stale"),
                    "use-after-poison");
   }
 }
-END_TEST
 
-START_TEST(asan_lets_a_clean_program_alone) {
+TEST(asan_lets_a_clean_program_alone) {
   for (size_t s = 0; s < STRATEGIES; s++)
     assert_clean(tool_run(WITH_ASAN, strategies[s], "clean"));
 }
-END_TEST
 #else
-START_TEST(asan_cannot_be_had) {
+TEST(asan_cannot_be_had) {
   note_skipped("AddressSanitizer over pools that debug",
                "this build or compiler has none");
 }
-END_TEST
 #endif
 
 // --- valgrind --------------------------------------------------------------
@@ -79,7 +75,7 @@ enum { FEW = sizeof few / sizeof few[0] };
 
 #define WITH_VALGRIND "valgrind", "-q", "--error-exitcode=9", TARN_VICTIM_PLAIN
 
-START_TEST(valgrind_stops_each_misuse) {
+TEST(valgrind_stops_each_misuse) {
   if (!has_valgrind()) return;
   for (size_t s = 0; s < FEW; s++) {
     assert_stopped(tool_run(WITH_VALGRIND, few[s], "overrun"),
@@ -90,35 +86,15 @@ START_TEST(valgrind_stops_each_misuse) {
                    "depends on uninitialised value");
   }
 }
-END_TEST
 
-START_TEST(valgrind_lets_a_clean_program_alone) {
+TEST(valgrind_lets_a_clean_program_alone) {
   if (!has_valgrind()) return;
   for (size_t s = 0; s < FEW; s++)
     assert_clean(tool_run(WITH_VALGRIND, few[s], "clean"));
 }
-END_TEST
 #else
-START_TEST(valgrind_cannot_be_had) {
+TEST(valgrind_cannot_be_had) {
   note_skipped("valgrind over pools that debug",
                "built with a sanitizer, or without its header");
 }
-END_TEST
 #endif
-
-int main(void) {
-  Suite *suite = suite_create("pool: debugging with tools");
-#ifdef TARN_VICTIM_ASAN
-  ADD_CASE(suite, "asan", asan_stops_an_overrun, asan_stops_a_use_after_free,
-           asan_lets_a_clean_program_alone);
-#else
-  ADD_CASE(suite, "asan", asan_cannot_be_had);
-#endif
-#ifdef TARN_VICTIM_PLAIN
-  ADD_CASE(suite, "valgrind", valgrind_stops_each_misuse,
-           valgrind_lets_a_clean_program_alone);
-#else
-  ADD_CASE(suite, "valgrind", valgrind_cannot_be_had);
-#endif
-  return run_suite(suite);
-}

@@ -69,7 +69,7 @@ static void run_step(tarn_pool *pool, size_t pages, size_t count) {
 static const char *const strategies[] = {"page_unit_pool", "arena_pool:page=4K",
                                          "buddy_pool:init=16K,realloc=16K"};
 
-START_TEST(steps_that_repeat_lose_nothing) {
+TEST_LOOP(steps_that_repeat_lose_nothing, 3) {
   tarn_pool *pool = slow_pool(strategies[_i]);
   uint64_t asked = 0;
   for (int i = 0; i < 20; i++) {
@@ -83,9 +83,8 @@ START_TEST(steps_that_repeat_lose_nothing) {
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
   end_slow_pool(pool);
 }
-END_TEST
 
-START_TEST(what_is_not_needed_goes_at_the_end_of_a_period) {
+TEST(what_is_not_needed_goes_at_the_end_of_a_period) {
   tarn_pool *pool = slow_pool("page_unit_pool");
   run_step(pool, 1, 16);
   end_period(pool, 16 * PAGE);  // was needed
@@ -97,9 +96,8 @@ START_TEST(what_is_not_needed_goes_at_the_end_of_a_period) {
   end_period(pool, 0);
   end_slow_pool(pool);
 }
-END_TEST
 
-START_TEST(what_is_out_counts_for_every_period) {
+TEST(what_is_out_counts_for_every_period) {
   tarn_pool *pool = slow_pool("page_unit_pool");
   tarn_block kept = take(pool, 8 * PAGE);
   run_step(pool, 8, 1);
@@ -112,10 +110,9 @@ START_TEST(what_is_out_counts_for_every_period) {
   end_period(pool, 0);
   end_slow_pool(pool);
 }
-END_TEST
 
 // Resizing counts as well.
-START_TEST(a_block_that_grew_is_needed) {
+TEST(a_block_that_grew_is_needed) {
   tarn_pool *pool = slow_pool("arena_pool:page=64K");
   size_t unit = (size_t)64 * KIB;
   tarn_block block = take(pool, 8 * unit);
@@ -128,9 +125,8 @@ START_TEST(a_block_that_grew_is_needed) {
   give(block);
   end_slow_pool(pool);
 }
-END_TEST
 
-START_TEST(small_changes_move_nothing) {
+TEST(small_changes_move_nothing) {
   tarn_pool *pool = slow_pool("page_unit_pool");
   run_step(pool, 1, 16);
   end_period(pool, 16 * PAGE);
@@ -142,10 +138,9 @@ START_TEST(small_changes_move_nothing) {
   end_period(pool, 13 * PAGE);
   end_slow_pool(pool);
 }
-END_TEST
 
 // A chunk that a block stands in goes when it has come home.
-START_TEST(what_was_held_up_goes_later) {
+TEST(what_was_held_up_goes_later) {
   tarn_pool *pool = slow_pool("buddy_pool:init=16K,realloc=16K,max=16K");
   tarn_block blocks[8];
   for (int i = 0; i < 8; i++)
@@ -164,10 +159,9 @@ START_TEST(what_was_held_up_goes_later) {
   end_period(pool, 0);
   end_slow_pool(pool);
 }
-END_TEST
 
 // What was given back too soon is given back once.
-START_TEST(a_pool_that_had_to_ask_again_keeps_what_it_has) {
+TEST(a_pool_that_had_to_ask_again_keeps_what_it_has) {
   tarn_pool *pool = slow_pool("page_unit_pool");
   run_step(pool, 1, 8);
   run_step(pool, 2, 4);
@@ -188,10 +182,9 @@ START_TEST(a_pool_that_had_to_ask_again_keeps_what_it_has) {
   ck_assert_uint_eq(stats_of(pool).device_allocs, allocs);
   end_slow_pool(pool);
 }
-END_TEST
 
 // What was idle when it began: the need has fallen from the peak.
-START_TEST(it_may_be_set_when_all_is_over) {
+TEST(it_may_be_set_when_all_is_over) {
   tarn_pool *pool = host_pool("page_unit_pool");
   run_step(pool, 1, 8);
   tarn_block kept = take(pool, PAGE);
@@ -203,7 +196,6 @@ START_TEST(it_may_be_set_when_all_is_over) {
   end_period(pool, 0);
   end_slow_pool(pool);
 }
-END_TEST
 
 // --- the thread ------------------------------------------------------------
 
@@ -213,7 +205,7 @@ static void await(tarn_pool *pool, size_t expected) {
     usleep(1000);
 }
 
-START_TEST(a_thread_gives_idle_memory_back) {
+TEST(a_thread_gives_idle_memory_back) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_decay(pool, MS));
   ck_assert_int_eq(atomic_load(&threads_made), 1);
@@ -231,17 +223,15 @@ START_TEST(a_thread_gives_idle_memory_back) {
   assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
-START_TEST(without_it_there_is_no_thread) {
+TEST(without_it_there_is_no_thread) {
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, PAGE));
   assert_ok(tarn_pool_decay(pool, 0));
   ck_assert_int_eq(atomic_load(&threads_made), 0);
 }
-END_TEST
 
-START_TEST(one_thread_serves_all_pools_and_ends_with_the_last) {
+TEST(one_thread_serves_all_pools_and_ends_with_the_last) {
   tarn_device *device = NULL;
   fake_add();
   tarn_pool *mine = host_pool("page_unit_pool");
@@ -263,9 +253,8 @@ START_TEST(one_thread_serves_all_pools_and_ends_with_the_last) {
     ck_assert_uint_eq(fake_seen.live_blocks, 0);
   }
 }
-END_TEST
 
-START_TEST(a_period_may_be_as_long_as_can_be_said) {
+TEST(a_period_may_be_as_long_as_can_be_said) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_decay(pool, UINT64_MAX));
   give(take(pool, PAGE));
@@ -275,9 +264,8 @@ START_TEST(a_period_may_be_as_long_as_can_be_said) {
   await(pool, 0);
   assert_ok(tarn_pool_decay(pool, 0));
 }
-END_TEST
 
-START_TEST(without_a_thread_there_is_no_decay) {
+TEST(without_a_thread_there_is_no_decay) {
   tarn_pool *pool = host_pool("page_unit_pool");
   atomic_store(&no_threads, true);
   assert_status(tarn_pool_decay(pool, MS), TARN_E_NOMEM);
@@ -290,7 +278,6 @@ START_TEST(without_a_thread_there_is_no_decay) {
   assert_ok(tarn_pool_decay(pool, 0));
   assert_status(tarn_pool_decay(NULL, MS), TARN_E_INVALID);
 }
-END_TEST
 
 // --- among threads ---------------------------------------------------------
 
@@ -333,7 +320,7 @@ static void *set_and_unset(void *unused) {
   return NULL;
 }
 
-START_TEST(it_is_set_and_unset_while_the_pool_is_used) {
+TEST(it_is_set_and_unset_while_the_pool_is_used) {
   pthread_t workers[WORKERS];
   pthread_t setters[2];
   tarn_pool *pool = host_pool("page_unit_pool");
@@ -353,7 +340,6 @@ START_TEST(it_is_set_and_unset_while_the_pool_is_used) {
   assert_ok(tarn_pool_decay(pool, 0));
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -380,7 +366,7 @@ static int use_in_child(tarn_pool *parents) {
   return decay_in_child(own);
 }
 
-START_TEST(a_child_has_a_thread_of_its_own) {
+TEST(a_child_has_a_thread_of_its_own) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_decay(pool, MS));
   await_sleeping_threads();
@@ -393,26 +379,4 @@ START_TEST(a_child_has_a_thread_of_its_own) {
   give(take(pool, PAGE));
   await(pool, 0);
   assert_ok(tarn_pool_decay(pool, 0));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: decay");
-  TCase *loops = tcase_create("each strategy");
-  tcase_set_timeout(loops, 240);
-  tcase_add_loop_test(loops, steps_that_repeat_lose_nothing, 0, 3);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "periods", what_is_not_needed_goes_at_the_end_of_a_period,
-           what_is_out_counts_for_every_period, a_block_that_grew_is_needed,
-           small_changes_move_nothing, what_was_held_up_goes_later,
-           a_pool_that_had_to_ask_again_keeps_what_it_has,
-           it_may_be_set_when_all_is_over);
-  ADD_CASE(suite, "the thread", a_thread_gives_idle_memory_back,
-           without_it_there_is_no_thread,
-           one_thread_serves_all_pools_and_ends_with_the_last,
-           a_period_may_be_as_long_as_can_be_said,
-           without_a_thread_there_is_no_decay);
-  ADD_CASE(suite, "among threads", it_is_set_and_unset_while_the_pool_is_used,
-           a_child_has_a_thread_of_its_own);
-  return run_pool_suite(suite);
 }

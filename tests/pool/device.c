@@ -55,17 +55,15 @@ static void check_full_device(bool full_is_null) {
   assert_nothing_left();
 }
 
-START_TEST(a_full_device_is_full) {
+TEST(a_full_device_is_full) {
   check_full_device(false);
 }
-END_TEST
 
-START_TEST(a_full_device_that_says_success_is_full) {
+TEST(a_full_device_that_says_success_is_full) {
   check_full_device(true);
 }
-END_TEST
 
-START_TEST(idle_memory_makes_room_on_the_device) {
+TEST(idle_memory_makes_room_on_the_device) {
   tarn_device *device = NULL;
   fake.capacity = MIB;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
@@ -85,11 +83,10 @@ START_TEST(idle_memory_makes_room_on_the_device) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
 // --- a driver that fails ---------------------------------------------------
 
-START_TEST(a_driver_s_failure_is_no_full_pool) {
+TEST(a_driver_s_failure_is_no_full_pool) {
   tarn_device *device = NULL;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
   tarn_block idle = take(pool, 8192);
@@ -116,10 +113,9 @@ START_TEST(a_driver_s_failure_is_no_full_pool) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
 // The second call of the driver from now, the deallocation, fails.
-START_TEST(a_block_is_freed_even_if_the_driver_objects) {
+TEST(a_block_is_freed_even_if_the_driver_objects) {
   tarn_device *device = NULL;
   tarn_pool *pool = open_pool(&device, "no_pool");
   tarn_block block = take(pool, 4096);
@@ -137,7 +133,6 @@ START_TEST(a_block_is_freed_even_if_the_driver_objects) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
 static void free_three(tarn_pool *pool) {
   give(take(pool, 4096));
@@ -145,7 +140,7 @@ static void free_three(tarn_pool *pool) {
   give(take(pool, 12288));
 }
 
-START_TEST(trim_goes_on_when_the_driver_objects) {
+TEST(trim_goes_on_when_the_driver_objects) {
   tarn_device *device = NULL;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
   free_three(pool);
@@ -169,11 +164,10 @@ START_TEST(trim_goes_on_when_the_driver_objects) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
 // --- a driver that does not align ------------------------------------------
 
-START_TEST(addresses_that_are_not_aligned_are_mended) {
+TEST(addresses_that_are_not_aligned_are_mended) {
   tarn_device *device = NULL;
   fake.misalign = 64;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
@@ -201,9 +195,8 @@ START_TEST(addresses_that_are_not_aligned_are_mended) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
-START_TEST(a_limit_holds_on_a_device_that_does_not_align) {
+TEST(a_limit_holds_on_a_device_that_does_not_align) {
   tarn_device *device = NULL;
   fake.misalign = 64;
   tarn_pool *pool = open_pool(&device, "no_pool");
@@ -218,11 +211,10 @@ START_TEST(a_limit_holds_on_a_device_that_does_not_align) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
 // --- places of a device ----------------------------------------------------
 
-START_TEST(every_kind_of_memory_has_its_own_pool) {
+TEST(every_kind_of_memory_has_its_own_pool) {
   fake_add();
   tarn_device *device = open_device("fake:0");
   tarn_pool *pools[3];
@@ -243,9 +235,8 @@ START_TEST(every_kind_of_memory_has_its_own_pool) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
-START_TEST(memory_that_a_device_lacks_has_no_pool) {
+TEST(memory_that_a_device_lacks_has_no_pool) {
   fake.missing = FAKE_MISSES(unified_memory_allocate) |
                  FAKE_MISSES(unified_memory_deallocate);
   fake_add();
@@ -259,9 +250,8 @@ START_TEST(memory_that_a_device_lacks_has_no_pool) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
-START_TEST(a_block_of_another_pool_is_refused) {
+TEST(a_block_of_another_pool_is_refused) {
   fake_add();
   tarn_device *devices[2] = {open_device("fake:0"), open_device("fake:1")};
   tarn_pool *pools[2];
@@ -287,11 +277,10 @@ START_TEST(a_block_of_another_pool_is_refused) {
   }
   assert_nothing_left();
 }
-END_TEST
 
 // --- closing ---------------------------------------------------------------
 
-START_TEST(a_device_with_blocks_out_stays_open) {
+TEST(a_device_with_blocks_out_stays_open) {
   tarn_device *device = NULL;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
   tarn_block weights = take_tagged(pool, 100, tag_of("weights"));
@@ -311,9 +300,8 @@ START_TEST(a_device_with_blocks_out_stays_open) {
   assert_ok(tarn_device_close(device));
   assert_nothing_left();
 }
-END_TEST
 
-START_TEST(closing_returns_all_memory_of_all_strategies) {
+TEST(closing_returns_all_memory_of_all_strategies) {
   fake_add();
   tarn_device *device = open_device("fake:0");
   assert_ok(tarn_device_close(device));  // what the plug-in needs stays
@@ -335,9 +323,8 @@ START_TEST(closing_returns_all_memory_of_all_strategies) {
     ck_assert_uint_eq(tarn_host_memory(), held);
   }
 }
-END_TEST
 
-START_TEST(closing_tells_what_the_driver_refused) {
+TEST(closing_tells_what_the_driver_refused) {
   tarn_device *device = NULL;
   tarn_pool *pool = open_pool(&device, "page_unit_pool");
   free_three(pool);
@@ -348,10 +335,9 @@ START_TEST(closing_tells_what_the_driver_refused) {
   assert_error_says("device_memory_deallocate");
   assert_nothing_left();
 }
-END_TEST
 
 // What a device wants behind each allocation is its own: no block has it.
-START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
+TEST(padding_is_taken_of_the_device_and_not_given_out) {
   fake.padding = 1000;
   fake_add();
   tarn_device *device = NULL;
@@ -371,25 +357,4 @@ START_TEST(padding_is_taken_of_the_device_and_not_given_out) {
   assert_ok(tarn_pool_free(&block, NULL));
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: devices");
-  ADD_CASE(suite, "no room", a_full_device_is_full,
-           a_full_device_that_says_success_is_full,
-           idle_memory_makes_room_on_the_device);
-  ADD_CASE(suite, "failures", a_driver_s_failure_is_no_full_pool,
-           a_block_is_freed_even_if_the_driver_objects,
-           trim_goes_on_when_the_driver_objects);
-  ADD_CASE(suite, "alignment", addresses_that_are_not_aligned_are_mended,
-           a_limit_holds_on_a_device_that_does_not_align);
-  ADD_CASE(suite, "places", every_kind_of_memory_has_its_own_pool,
-           memory_that_a_device_lacks_has_no_pool,
-           padding_is_taken_of_the_device_and_not_given_out,
-           a_block_of_another_pool_is_refused);
-  ADD_CASE(suite, "closing", a_device_with_blocks_out_stays_open,
-           closing_returns_all_memory_of_all_strategies,
-           closing_tells_what_the_driver_refused);
-  return run_pool_suite(suite);
 }

@@ -57,7 +57,7 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-START_TEST(the_device_is_asked_for_nothing) {
+TEST(the_device_is_asked_for_nothing) {
   for (int i = 0; i < STRATEGIES; i++) {
     arena_place p = open_arena("sim:0", "page_unit_pool");
     tarn_pool *pool = dry_at(p.place, strategies[i], 64 * GIB);
@@ -70,9 +70,8 @@ START_TEST(the_device_is_asked_for_nothing) {
     close_arena(&p);
   }
 }
-END_TEST
 
-START_TEST(it_works_at_each_device) {
+TEST(it_works_at_each_device) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
     for (int j = 0; j < STRATEGIES; j++) {
@@ -83,11 +82,10 @@ START_TEST(it_works_at_each_device) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // --- the limit is what it pretends to have ---------------------------------
 
-START_TEST(the_limit_is_its_memory) {
+TEST(the_limit_is_its_memory) {
   for (int i = 0; i < STRATEGIES; i++) {
     arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
     tarn_pool *pool = dry_at(p.place, strategies[i], 80 * GIB);
@@ -105,7 +103,6 @@ START_TEST(the_limit_is_its_memory) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // Takes and gives |count| blocks and all memory each time.
 static void take_and_trim(const char *strategy, size_t size, int count) {
@@ -121,7 +118,7 @@ static void take_and_trim(const char *strategy, size_t size, int count) {
 
 // More than there are addresses for, if they were not used again. arena_pool
 // reserves twice what there is, whatever it takes.
-START_TEST(addresses_come_again) {
+TEST(addresses_come_again) {
   tarn_pool *pool = dry_at(TARN_HOST, NULL, 0);
   assert_ok(tarn_pool_destroy(pool));
   size_t before = tarn_host_memory();
@@ -131,16 +128,14 @@ START_TEST(addresses_come_again) {
   take_and_trim("arena_pool", MIB, 1500);
   ck_assert_uint_eq(tarn_host_memory(), before);
 }
-END_TEST
 
-START_TEST(what_has_no_address_is_full) {
+TEST(what_has_no_address_is_full) {
   tarn_pool *pool = dry_at(TARN_HOST, "no_pool", 0);
   refuse(pool, (size_t)1 << 56, 0, TARN_FULL);
   refuse(pool, SIZE_MAX, 0, TARN_FULL);
   give(take(pool, 100));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- a dry run tells what a real one would do ------------------------------
 
@@ -193,18 +188,17 @@ static void assert_same_run(const char *device, const char *strategy) {
   close_arena(&p);
 }
 
-START_TEST(its_statistics_are_those_of_a_real_run) {
+TEST(its_statistics_are_those_of_a_real_run) {
   for (int i = 0; i < STRATEGIES; i++) {
     assert_same_run("sim:0", strategies[i]);
     assert_same_run("cpu:0", strategies[i]);
   }
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
 // They are real, and so is it that one waits for the other.
-START_TEST(streams_are_as_ever) {
+TEST(streams_are_as_ever) {
   arena_place p = open_arena("fake:0", "page_unit_pool");
   tarn_stream *a = stream_on(&p);
   tarn_stream *b = stream_on(&p);
@@ -223,7 +217,6 @@ START_TEST(streams_are_as_ever) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&p);
 }
-END_TEST
 
 // --- without host memory ---------------------------------------------------
 
@@ -250,24 +243,11 @@ static void create_and_use(void *context) {
   assert_ok(tarn_pool_destroy(pool));
 }
 
-START_TEST(nothing_is_lost_without_host_memory) {
+TEST(nothing_is_lost_without_host_memory) {
   faults_install();
   (void)host_pool("page_unit_pool");
   for (int i = 0; i < STRATEGIES; i++) {
     const char *strategy = strategies[i];
     ck_assert_uint_gt(faults_sweep(create_and_use, &strategy), 5);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool dry");
-  ADD_CASE(suite, "device", the_device_is_asked_for_nothing,
-           it_works_at_each_device);
-  ADD_CASE(suite, "limit", the_limit_is_its_memory, addresses_come_again,
-           what_has_no_address_is_full);
-  ADD_CASE(suite, "truth", its_statistics_are_those_of_a_real_run);
-  ADD_CASE(suite, "streams", streams_are_as_ever);
-  ADD_CASE(suite, "faults", nothing_is_lost_without_host_memory);
-  return run_pool_suite(suite);
 }

@@ -18,7 +18,7 @@ static tarn_pool *small_ring(void) {
   return pool;
 }
 
-START_TEST(a_reader_follows) {
+TEST(a_reader_follows) {
   tarn_pool *pool = small_ring();
   uint64_t next = 0;
   for (uint64_t i = 0; i < 20; i++) {
@@ -30,9 +30,8 @@ START_TEST(a_reader_follows) {
   ck_assert_uint_eq(read_from(pool, next, &next), 0);
   ck_assert_uint_eq(next, 40);
 }
-END_TEST
 
-START_TEST(a_reader_sees_what_is_lost) {
+TEST(a_reader_sees_what_is_lost) {
   tarn_pool *pool = small_ring();
   for (int i = 0; i < 10; i++)
     give(take(pool, 100));
@@ -45,9 +44,8 @@ START_TEST(a_reader_sees_what_is_lost) {
   ck_assert_uint_eq(read_from(pool, 15, &next), 5);
   ck_assert_uint_eq(seen[0].number, 15);
 }
-END_TEST
 
-START_TEST(a_reader_takes_as_much_as_it_has_room_for) {
+TEST(a_reader_takes_as_much_as_it_has_room_for) {
   tarn_pool *pool = small_ring();
   for (int i = 0; i < 7; i++)
     give(take(pool, 100));  // 14 events: the ring begins in its middle
@@ -68,11 +66,10 @@ START_TEST(a_reader_takes_as_much_as_it_has_room_for) {
   ck_assert_uint_eq(count, 0);
   ck_assert_uint_eq(next, 14);
 }
-END_TEST
 
 // --- the ring --------------------------------------------------------------
 
-START_TEST(a_ring_that_changes_keeps_the_newest) {
+TEST(a_ring_that_changes_keeps_the_newest) {
   tarn_pool *pool = small_ring();
   for (int i = 0; i < 5; i++)
     give(take(pool, 100));
@@ -88,9 +85,8 @@ START_TEST(a_ring_that_changes_keeps_the_newest) {
   for (uint64_t i = 0; i < 12; i++)
     ck_assert_uint_eq(seen[i].number, 6 + i);
 }
-END_TEST
 
-START_TEST(a_ring_of_nothing_switches_events_off) {
+TEST(a_ring_of_nothing_switches_events_off) {
   tarn_pool *pool = small_ring();
   give(take(pool, 100));
   size_t held = tarn_host_memory();
@@ -104,9 +100,8 @@ START_TEST(a_ring_of_nothing_switches_events_off) {
   ck_assert_uint_eq(read_all(pool), 2);
   ck_assert_uint_eq(seen[0].number, 2);  // numbers never come again
 }
-END_TEST
 
-START_TEST(switched_off_what_there_is_stays) {
+TEST(switched_off_what_there_is_stays) {
   tarn_pool *pool = small_ring();
   give(take(pool, 100));
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT));
@@ -118,10 +113,9 @@ START_TEST(switched_off_what_there_is_stays) {
   ck_assert_uint_eq(seen[2].number, 2);
   give(block);
 }
-END_TEST
 
 // Once it is on, events take no host memory, so that they cannot fail.
-START_TEST(events_take_no_memory) {
+TEST(events_take_no_memory) {
   faults_install();
   tarn_pool *pool = small_ring();
   faults_arm(1, FAULTS_FROM_NOW);
@@ -130,9 +124,8 @@ START_TEST(events_take_no_memory) {
   ck_assert(!faults_disarm());
   ck_assert_uint_eq(read_all(pool), ROOM);
 }
-END_TEST
 
-START_TEST(without_host_memory_nothing_changes) {
+TEST(without_host_memory_nothing_changes) {
   faults_install();
   tarn_pool *pool = host_pool("page_unit_pool");
   faults_arm(1, FAULTS_FROM_NOW);
@@ -151,9 +144,8 @@ START_TEST(without_host_memory_nothing_changes) {
   assert_status(tarn_pool_account_ring(pool, SIZE_MAX / 2), TARN_E_NOMEM);
   ck_assert_uint_eq(read_all(pool), 2);
 }
-END_TEST
 
-START_TEST(a_device_that_closes_takes_its_ring_along) {
+TEST(a_device_that_closes_takes_its_ring_along) {
   tarn_device *device = NULL;
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
@@ -165,7 +157,6 @@ START_TEST(a_device_that_closes_takes_its_ring_along) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_lt(tarn_host_memory(), held);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
@@ -181,7 +172,7 @@ static void call_in_callback(void *context, tarn_status status) {
   if (count != 0 || next != 0) seen_in_callback[2] = TARN_OK;
 }
 
-START_TEST(wrong_use_is_refused) {
+TEST(wrong_use_is_refused) {
   size_t count = 7;
   uint64_t next = 7;
   assert_status(tarn_pool_events(NULL, 0, seen, 1, &count, &next),
@@ -206,7 +197,6 @@ START_TEST(wrong_use_is_refused) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -242,7 +232,7 @@ static void check_threads(size_t count, size_t *in_turn) {
   }
 }
 
-START_TEST(a_reader_follows_threads) {
+TEST(a_reader_follows_threads) {
   pthread_t threads[WORKERS];
   size_t in_turn[64] = {0};
   tarn_pool *pool = host_pool("page_unit_pool");
@@ -267,19 +257,4 @@ START_TEST(a_reader_follows_threads) {
   for (int i = 0; i < 64; i++)
     blocks += in_turn[i];
   ck_assert_uint_eq(blocks, EVENTS);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: ring of events");
-  ADD_CASE(suite, "read", a_reader_follows, a_reader_sees_what_is_lost,
-           a_reader_takes_as_much_as_it_has_room_for);
-  ADD_CASE(suite, "ring", a_ring_that_changes_keeps_the_newest,
-           a_ring_of_nothing_switches_events_off,
-           switched_off_what_there_is_stays, events_take_no_memory,
-           without_host_memory_nothing_changes,
-           a_device_that_closes_takes_its_ring_along);
-  ADD_CASE(suite, "wrong use, threads", wrong_use_is_refused,
-           a_reader_follows_threads);
-  return run_pool_suite(suite);
 }

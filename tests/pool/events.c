@@ -13,7 +13,7 @@ static tarn_pool *events_on(const char *strategy, uint32_t more) {
 
 // --- what is written -------------------------------------------------------
 
-START_TEST(nothing_is_written_unless_asked) {
+TEST(nothing_is_written_unless_asked) {
   tarn_pool *pool = host_pool("page_unit_pool");
   size_t held = tarn_host_memory();
   give(take(pool, 100));
@@ -22,9 +22,8 @@ START_TEST(nothing_is_written_unless_asked) {
   ck_assert_ptr_null(pool->events.ring);
   ck_assert_uint_le(tarn_host_memory(), held + 65536);
 }
-END_TEST
 
-START_TEST(a_block_s_life_is_written) {
+TEST(a_block_s_life_is_written) {
   tarn_pool *pool = events_on("page_unit_pool", 0);
   tarn_tag tag = tag_of("weights");
   tarn_block block = take_tagged(pool, 5000, tag);
@@ -50,9 +49,8 @@ START_TEST(a_block_s_life_is_written) {
   }
   ck_assert_uint_eq(sizeof(tarn_pool_event), 64);  // as account.h says
 }
-END_TEST
 
-START_TEST(resizes_are_written_with_both_sizes) {
+TEST(resizes_are_written_with_both_sizes) {
   tarn_pool *pool = events_on("arena_pool", 0);
   tarn_block block = take(pool, MIB);
   assert_ok(tarn_pool_resize(&block, MIB / 2, NULL));
@@ -67,9 +65,8 @@ START_TEST(resizes_are_written_with_both_sizes) {
   ck_assert_int_eq(seen[count - 1].kind, TARN_POOL_EVENT_FREE);
   ck_assert_uint_eq(seen[count - 1].size, MIB / 2);
 }
-END_TEST
 
-START_TEST(failures_say_why) {
+TEST(failures_say_why) {
   tarn_pool *pool = events_on("page_unit_pool", 0);
   tarn_tag tag = tag_of("too much");
   assert_ok(tarn_pool_limit(pool, 4096));
@@ -84,9 +81,8 @@ START_TEST(failures_say_why) {
   assert_status(tarn_pool_alloc(pool, 0, 0, NULL, &block), TARN_E_INVALID);
   ck_assert_uint_eq(read_all(pool), 1);  // which was no request
 }
-END_TEST
 
-START_TEST(streams_and_switches_are_written) {
+TEST(streams_and_switches_are_written) {
   tarn_device *cpu = NULL;
   tarn_stream *stream = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
@@ -109,9 +105,8 @@ START_TEST(streams_and_switches_are_written) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(times_are_written_where_asked) {
+TEST(times_are_written_where_asked) {
   tarn_pool *pool = events_on("page_unit_pool", TARN_COUNT_TIMES);
   for (int i = 0; i < 10; i++)
     give(take(pool, 100));
@@ -122,10 +117,9 @@ START_TEST(times_are_written_where_asked) {
     ck_assert_uint_ge(seen[i].time_ns, seen[i > 0 ? i - 1 : 0].time_ns);
   }
 }
-END_TEST
 
 // A crossing that cannot be arranged: the block went back as it came.
-START_TEST(a_crossing_that_fails_leaves_no_block) {
+TEST(a_crossing_that_fails_leaves_no_block) {
   tarn_device *device = NULL;
   tarn_stream *a = NULL;
   tarn_stream *b = NULL;
@@ -154,7 +148,6 @@ START_TEST(a_crossing_that_fails_leaves_no_block) {
   (void)tarn_stream_destroy(b);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- sums ------------------------------------------------------------------
 
@@ -210,7 +203,7 @@ static void assert_sums(tarn_pool *pool) {
 
 // What is written adds up to what the pool says, on ranges and on segments,
 // over switches, resizes, limits and trims.
-START_TEST(events_add_up) {
+TEST_LOOP(events_add_up, 6) {
   enum {
     SLOTS = 32,
     STEPS = 2000,
@@ -254,19 +247,4 @@ START_TEST(events_add_up) {
   assert_sums(pool);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: events");
-  ADD_CASE(suite, "written", nothing_is_written_unless_asked,
-           a_block_s_life_is_written, resizes_are_written_with_both_sizes,
-           failures_say_why, streams_and_switches_are_written,
-           times_are_written_where_asked,
-           a_crossing_that_fails_leaves_no_block);
-  TCase *sums = tcase_create("sums");
-  tcase_set_timeout(sums, 120);
-  tcase_add_loop_test(sums, events_add_up, 0, 6);
-  suite_add_tcase(suite, sums);
-  return run_pool_suite(suite);
 }

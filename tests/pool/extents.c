@@ -79,16 +79,15 @@ static void open_pages(size_t count) {
 
 // --- blocks ----------------------------------------------------------------
 
-START_TEST(nothing_is_open_at_first) {
+TEST(nothing_is_open_at_first) {
   begin();
   ck_assert_ptr_null(take(1));
   ck_assert_uint_eq(open_bytes(), 0);
   ck_assert_uint_eq(extents.bare_count, 1);
   end();
 }
-END_TEST
 
-START_TEST(sizes_are_rounded_and_holes_are_cut) {
+TEST(sizes_are_rounded_and_holes_are_cut) {
   begin();
   open_pages(1);
   tarn__pool_extent *a = take(1);
@@ -101,9 +100,8 @@ START_TEST(sizes_are_rounded_and_holes_are_cut) {
   ck_assert_uint_eq(open_bytes(), PAGE - 3 * GRANULE);
   end();
 }
-END_TEST
 
-START_TEST(an_alignment_leaves_a_hole_before) {
+TEST(an_alignment_leaves_a_hole_before) {
   begin();
   open_pages(2);
   (void)take(1);
@@ -111,9 +109,8 @@ START_TEST(an_alignment_leaves_a_hole_before) {
   ck_assert_uint_eq(take(PAGE - GRANULE)->offset, BASE + GRANULE);
   end();
 }
-END_TEST
 
-START_TEST(what_is_given_back_is_one_hole) {
+TEST(what_is_given_back_is_one_hole) {
   begin();
   open_pages(1);
   tarn__pool_extent *a = take(PAGE / 4);
@@ -129,9 +126,8 @@ START_TEST(what_is_given_back_is_one_hole) {
   ck_assert_ptr_eq(take(PAGE), whole);
   end();
 }
-END_TEST
 
-START_TEST(the_closest_fit_is_taken) {
+TEST(the_closest_fit_is_taken) {
   begin();
   open_pages(4);
   tarn__pool_extent *large = take(4 * GRANULE);
@@ -144,10 +140,9 @@ START_TEST(the_closest_fit_is_taken) {
   ck_assert_uint_eq(take(3 * GRANULE)->offset, offset);
   end();
 }
-END_TEST
 
 // More holes of one bin than are looked at, of which only the first one fits.
-START_TEST(a_hole_that_the_first_look_misses_is_found) {
+TEST(a_hole_that_the_first_look_misses_is_found) {
   enum { HOLES = 20, LEAST = 32 };  // 32 and 33 granules share a bin
   tarn__pool_extent *holes[HOLES];
   begin();
@@ -165,9 +160,8 @@ START_TEST(a_hole_that_the_first_look_misses_is_found) {
   ck_assert_uint_eq(found->offset, offset);
   end();
 }
-END_TEST
 
-START_TEST(a_block_is_resized_in_place) {
+TEST(a_block_is_resized_in_place) {
   begin();
   open_pages(1);
   tarn__pool_extent *a = take(GRANULE);
@@ -183,9 +177,8 @@ START_TEST(a_block_is_resized_in_place) {
   ck_assert_uint_eq(open_bytes(), PAGE - GRANULE);
   end();
 }
-END_TEST
 
-START_TEST(what_is_outside_is_left_alone) {
+TEST(what_is_outside_is_left_alone) {
   begin();
   open_pages(PAGES);
   require(tarn__extents_reserve(&extents, 0));
@@ -205,11 +198,10 @@ START_TEST(what_is_outside_is_left_alone) {
   ck_assert_ptr_nonnull(take(PAGE));
   end();
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
-START_TEST(holes_of_streams_stay_apart) {
+TEST(holes_of_streams_stay_apart) {
   begin();
   open_pages(1);
   tarn__pool_extent *a = take(PAGE / 2);
@@ -229,9 +221,8 @@ START_TEST(holes_of_streams_stay_apart) {
   ck_assert_uint_eq(last, 7);
   end();
 }
-END_TEST
 
-START_TEST(a_hole_that_no_stream_uses_joins_with_any) {
+TEST(a_hole_that_no_stream_uses_joins_with_any) {
   begin();
   open_pages(1);
   tarn__pool_extent *a = take(PAGE / 2);
@@ -240,9 +231,8 @@ START_TEST(a_hole_that_no_stream_uses_joins_with_any) {
   ck_assert_ptr_nonnull(take_for(PAGE, GRANULE, 7));
   end();
 }
-END_TEST
 
-START_TEST(what_a_stream_is_done_with_is_anybodys) {
+TEST(what_a_stream_is_done_with_is_anybodys) {
   begin();
   open_pages(2);
   tarn__pool_extent *parts[4];
@@ -260,11 +250,10 @@ START_TEST(what_a_stream_is_done_with_is_anybodys) {
   ck_assert_ptr_nonnull(take(2 * PAGE));
   end();
 }
-END_TEST
 
 // --- memory that comes and goes --------------------------------------------
 
-START_TEST(a_plan_uses_what_is_open_already) {
+TEST(a_plan_uses_what_is_open_already) {
   begin();
   tarn__pool_extent *a = grow(3 * PAGE / 2, GRANULE, 0);
   ck_assert_uint_eq(a->offset, BASE);
@@ -279,9 +268,8 @@ START_TEST(a_plan_uses_what_is_open_already) {
   ck_assert_ptr_null(p.bare);
   end();
 }
-END_TEST
 
-START_TEST(a_plan_leaves_the_holes_of_other_streams) {
+TEST(a_plan_leaves_the_holes_of_other_streams) {
   begin();
   open_pages(1);
   give_of(take(PAGE), 7);
@@ -292,11 +280,10 @@ START_TEST(a_plan_leaves_the_holes_of_other_streams) {
   ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
   end();
 }
-END_TEST
 
 // Bare pages between two holes: the block ends with the hole behind them where
 // that needs less.
-START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
+TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   begin();
   open_pages(4);
   (void)take(PAGE);
@@ -314,9 +301,8 @@ START_TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
   end();
 }
-END_TEST
 
-START_TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
+TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
   begin();
   open_pages(2);
   (void)take(PAGE);
@@ -335,9 +321,8 @@ START_TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
   ck_assert_uint_eq(extents.bare_count, 1);
   end();
 }
-END_TEST
 
-START_TEST(only_whole_open_pages_are_stripped) {
+TEST(only_whole_open_pages_are_stripped) {
   begin();
   open_pages(3);
   tarn__pool_extent *a = take(GRANULE);
@@ -357,10 +342,9 @@ START_TEST(only_whole_open_pages_are_stripped) {
   give(c);
   end();
 }
-END_TEST
 
 // Two streams share the second page; a run is both of theirs.
-START_TEST(a_run_is_stripped_whoever_has_its_holes) {
+TEST(a_run_is_stripped_whoever_has_its_holes) {
   begin();
   open_pages(3);
   (void)take(GRANULE);
@@ -396,15 +380,13 @@ START_TEST(a_run_is_stripped_whoever_has_its_holes) {
   ck_assert_uint_ge(p.from, BASE + 2 * PAGE);
   end();
 }
-END_TEST
 
-START_TEST(the_space_has_an_end) {
+TEST(the_space_has_an_end) {
   ck_assert(tarn__extents_reach(0, UINT64_C(1) << 62));
   ck_assert(!tarn__extents_reach(GRANULE, UINT64_C(1) << 62));
   ck_assert(!tarn__extents_reach(UINT64_MAX - GRANULE, 2 * GRANULE));
   ck_assert(!tarn__extents_reach(0, UINT64_MAX));
 }
-END_TEST
 
 // --- at random -------------------------------------------------------------
 
@@ -597,34 +579,12 @@ static void run_seed(unsigned seed, uint64_t streams) {
   end();
 }
 
-START_TEST(one_stream) {
+TEST(one_stream) {
   for (unsigned seed = 1; seed <= 4; seed++)
     run_seed(seed, 1);
 }
-END_TEST
 
-START_TEST(several_streams) {
+TEST(several_streams) {
   for (unsigned seed = 1; seed <= 4; seed++)
     run_seed(seed, STREAMS);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("extents of a space");
-  ADD_CASE(suite, "blocks", nothing_is_open_at_first,
-           sizes_are_rounded_and_holes_are_cut,
-           an_alignment_leaves_a_hole_before, what_is_given_back_is_one_hole,
-           the_closest_fit_is_taken, a_hole_that_the_first_look_misses_is_found,
-           a_block_is_resized_in_place, what_is_outside_is_left_alone);
-  ADD_CASE(suite, "streams", holes_of_streams_stay_apart,
-           a_hole_that_no_stream_uses_joins_with_any,
-           what_a_stream_is_done_with_is_anybodys);
-  ADD_CASE(suite, "memory", a_plan_uses_what_is_open_already,
-           a_plan_leaves_the_holes_of_other_streams,
-           a_plan_ends_with_a_hole_if_that_is_less,
-           a_claim_that_gets_no_memory_leaves_no_trace,
-           only_whole_open_pages_are_stripped,
-           a_run_is_stripped_whoever_has_its_holes, the_space_has_an_end);
-  ADD_CASE(suite, "at random", one_stream, several_streams);
-  return run_suite(suite);
 }

@@ -224,30 +224,27 @@ static size_t sweep(const char *name) {
   return count;
 }
 
-START_TEST(nothing_is_lost_without_host_memory) {
+TEST(nothing_is_lost_without_host_memory) {
   prepare();
   ck_assert_uint_gt(sweep("host memory"), 100);
   ck_assert_uint_gt(unordered, 0);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_the_driver_fails) {
+TEST(nothing_is_lost_when_the_driver_fails) {
   prepare();
   fake.strikes = true;
   ck_assert_uint_gt(sweep("host memory and driver"), 1000);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_addresses_are_not_aligned) {
+TEST(nothing_is_lost_when_addresses_are_not_aligned) {
   fake.misalign = 64;
   prepare();
   fake.strikes = true;
   ck_assert_uint_gt(sweep("a driver that does not align"), 1000);
 }
-END_TEST
 
 // Memory in the sizes that the plug-in names, and blocks beyond the largest.
-START_TEST(nothing_is_lost_of_sizes_that_are_named) {
+TEST_LOOP(nothing_is_lost_of_sizes_that_are_named, 4) {
   static const char *const strategies[] = {"page_unit_pool", "arena_pool",
                                            "buddy_pool", "power_pool"};
   first_strategy = last_strategy = strategies[_i];
@@ -257,11 +254,10 @@ START_TEST(nothing_is_lost_of_sizes_that_are_named) {
   fake.strikes = true;
   ck_assert_uint_gt(sweep(strategies[_i]), 1000);
 }
-END_TEST
 
 // Without a place to note whose memory is, its stream is waited for. What comes
 // of that is told.
-START_TEST(a_stream_that_fails_is_told_of_without_host_memory) {
+TEST(a_stream_that_fails_is_told_of_without_host_memory) {
   fake.init_size = fake.realloc_size = fake.max_chunk = MIB;
   faults_install();
   fake_add();
@@ -290,7 +286,6 @@ START_TEST(a_stream_that_fails_is_told_of_without_host_memory) {
   assert_ok(tarn_stream_destroy(b));
   assert_ok(tarn_device_close(run.device));
 }
-END_TEST
 
 // A host pool lives as long as the process, so what it holds may grow.
 static void host_scenario(tarn_pool *pool) {
@@ -309,7 +304,7 @@ static void host_scenario(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
 }
 
-START_TEST(a_host_pool_survives_a_lack_of_host_memory) {
+TEST(a_host_pool_survives_a_lack_of_host_memory) {
   faults_install();
   tarn_pool *pool = host_pool("no_pool");
   size_t n = 0;
@@ -323,10 +318,9 @@ START_TEST(a_host_pool_survives_a_lack_of_host_memory) {
   }
   ck_assert_uint_ge(n, 5);
 }
-END_TEST
 
 // A tag that there was no memory for is not half there.
-START_TEST(a_tag_without_memory_is_no_tag) {
+TEST(a_tag_without_memory_is_no_tag) {
   faults_install();
   size_t made = 0;
   for (size_t n = 1; made < 200; n = n % 4 + 1) {
@@ -347,18 +341,4 @@ START_TEST(a_tag_without_memory_is_no_tag) {
   ck_assert_uint_gt(faults_total(), 10);
   ck_assert_uint_eq(tag_of("tag 0"), 1);
   ck_assert_uint_eq(tag_of("tag 199"), 200);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: faults");
-  ADD_CASE(suite, "sweeps", nothing_is_lost_without_host_memory,
-           nothing_is_lost_when_the_driver_fails,
-           nothing_is_lost_when_addresses_are_not_aligned);
-  add_looped_case(suite, "sizes", nothing_is_lost_of_sizes_that_are_named, 0,
-                  4);
-  ADD_CASE(suite, "host", a_host_pool_survives_a_lack_of_host_memory,
-           a_tag_without_memory_is_no_tag,
-           a_stream_that_fails_is_told_of_without_host_memory);
-  return run_pool_suite(suite);
 }

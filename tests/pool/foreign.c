@@ -79,7 +79,7 @@ static void assert_refused(tarn_pool *pool, tarn_block *block,
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(the_device_s_own_memory_is_for_its_streams) {
+TEST(the_device_s_own_memory_is_for_its_streams) {
   open_both();
   for (size_t s = 0; s < STRATEGIES; s++) {
     assert_ok(use_strategy(tarn_place_on(own), strategies[s]));
@@ -95,9 +95,8 @@ START_TEST(the_device_s_own_memory_is_for_its_streams) {
   }
   close_both();
 }
-END_TEST
 
-START_TEST(a_dry_pool_refuses_them_too) {
+TEST(a_dry_pool_refuses_them_too) {
   tarn_pool *pool = NULL;
   tarn_pool_options options = {.struct_size = sizeof options,
                                .flags = TARN_POOL_DRY};
@@ -109,7 +108,6 @@ START_TEST(a_dry_pool_refuses_them_too) {
   assert_ok(tarn_pool_destroy(pool));
   close_both();
 }
-END_TEST
 
 static void check_any(tarn_place place) {
   tarn_stream *const streams[] = {stream, foreign_stream, host_stream};
@@ -123,14 +121,13 @@ static void check_any(tarn_place place) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(memory_of_the_host_is_for_all) {
+TEST(memory_of_the_host_is_for_all) {
   open_both();
   check_any(TARN_HOST);
   check_any((tarn_place){own, TARN_PLACE_HOST});
   check_any((tarn_place){own, TARN_PLACE_UNIFIED});
   close_both();
 }
-END_TEST
 
 // More streams than are remembered one by one: all of them are waited for, not
 // only those of the memory's device.
@@ -160,7 +157,7 @@ static void trim_behind(tarn_place place, const char *strategy) {
   assert_ok(tarn_pool_destroy(pool));
 }
 
-START_TEST(memory_goes_back_behind_all_streams) {
+TEST(memory_goes_back_behind_all_streams) {
   open_both();
   for (size_t i = 0; i < STRATEGIES; i++) {
     trim_behind(TARN_HOST, strategies[i]);
@@ -168,13 +165,4 @@ START_TEST(memory_goes_back_behind_all_streams) {
     trim_behind((tarn_place){own, TARN_PLACE_UNIFIED}, strategies[i]);
   }
   close_both();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: streams of other devices");
-  ADD_CASE(suite, "streams", the_device_s_own_memory_is_for_its_streams,
-           a_dry_pool_refuses_them_too, memory_of_the_host_is_for_all,
-           memory_goes_back_behind_all_streams);
-  return run_pool_suite(suite);
 }

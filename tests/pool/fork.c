@@ -82,7 +82,7 @@ static void use_an_own_one(void) {
   MUST(use_strategy(TARN_HOST, "no_pool") == TARN_OK);
 }
 
-START_TEST(a_child_cannot_use_its_parent_s_pool) {
+TEST(a_child_cannot_use_its_parent_s_pool) {
   pool = host_pool("page_unit_pool");
   block = take(pool, 5000);
   memset(bytes_of(block), 0x42, block.size);
@@ -95,7 +95,6 @@ START_TEST(a_child_cannot_use_its_parent_s_pool) {
   give(block);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 static void end_the_parent_s(void) {
   use_the_parent_s();
@@ -108,7 +107,7 @@ static void end_the_parent_s(void) {
   use_an_own_one();
 }
 
-START_TEST(a_child_may_end_its_parent_s_pool) {
+TEST(a_child_may_end_its_parent_s_pool) {
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
   pool = pool_at(tarn_place_on(device));
@@ -122,7 +121,6 @@ START_TEST(a_child_may_end_its_parent_s_pool) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
-END_TEST
 
 // --- a thread's slot -------------------------------------------------------
 
@@ -158,7 +156,7 @@ static void take_what_is_expected(void) {
   MUST(mine.pool == NULL);
 }
 
-START_TEST(a_child_owns_no_lock_of_its_parent) {
+TEST(a_child_owns_no_lock_of_its_parent) {
   pthread_t thread;
   void *failed = NULL;
   pool = host_pool("arena_pool");
@@ -168,7 +166,6 @@ START_TEST(a_child_owns_no_lock_of_its_parent) {
   fork_and_run(take_what_is_expected);
   give(block);
 }
-END_TEST
 
 // --- forks among threads ---------------------------------------------------
 
@@ -199,7 +196,7 @@ static void use_tags(void) {
   use_an_own_one();
 }
 
-START_TEST(a_fork_may_come_at_any_time) {
+TEST(a_fork_may_come_at_any_time) {
   enum { FORKS = 100, THREADS = 3 };
   pthread_t threads[THREADS];
   pool = host_pool("page_unit_pool");
@@ -215,7 +212,6 @@ START_TEST(a_fork_may_come_at_any_time) {
   give(block);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 // --- a pool that was being changed -----------------------------------------
 
@@ -225,7 +221,7 @@ static void close_the_parent_s(void) {
 
 // As if another thread had been inside at the fork: what it left half done must
 // not be walked.
-START_TEST(a_torn_pool_is_left_behind) {
+TEST(a_torn_pool_is_left_behind) {
   fake_add();
   assert_ok(tarn_device_open("fake:0", &device));
   pool = pool_at(tarn_place_on(device));
@@ -235,7 +231,6 @@ START_TEST(a_torn_pool_is_left_behind) {
   fork_and_run(close_the_parent_s);
   _exit(0);
 }
-END_TEST
 
 static tarn_stream *stream;
 
@@ -248,22 +243,10 @@ static void use_the_parent_s_stream(void) {
   MUST(tarn_pool_free(&other, NULL) == TARN_OK);
 }
 
-START_TEST(a_parent_s_stream_is_refused_in_a_child) {
+TEST(a_parent_s_stream_is_refused_in_a_child) {
   assert_ok(tarn_device_open("cpu:0", &device));
   assert_ok(tarn_stream_create(device, &stream));
   fork_and_run(use_the_parent_s_stream);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: forks");
-  ADD_CASE(suite, "a parent's pool", a_child_cannot_use_its_parent_s_pool,
-           a_child_may_end_its_parent_s_pool,
-           a_child_owns_no_lock_of_its_parent);
-  ADD_CASE(suite, "among threads", a_fork_may_come_at_any_time);
-  ADD_CASE(suite, "torn and stale", a_torn_pool_is_left_behind,
-           a_parent_s_stream_is_refused_in_a_child);
-  return run_pool_suite(suite);
 }

@@ -29,7 +29,7 @@ static void assert_freed(tarn_pool *pool, tarn_addr address, const char *says) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(a_second_free_by_address_names_the_tag) {
+TEST(a_second_free_by_address_names_the_tag) {
   for (int i = 0; i < STRATEGIES; i++) {
     tarn_pool *pool = host_pool(strategies[i]);
     tarn_block before = take(pool, 4096);
@@ -43,9 +43,8 @@ START_TEST(a_second_free_by_address_names_the_tag) {
     assert_freed(pool, block.address, "was freed before; it was gradients");
   }
 }
-END_TEST
 
-START_TEST(the_newest_that_stood_there_is_named) {
+TEST(the_newest_that_stood_there_is_named) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block old = take_tagged(pool, 4096, tag_of("old"));
   give(old);
@@ -58,11 +57,10 @@ START_TEST(the_newest_that_stood_there_is_named) {
   assert_status(tarn_pool_free(&young, NULL), TARN_E_INVALID);
   assert_error_says("freed before; it was young");
 }
-END_TEST
 
 // The id went to a block at another address: of the old one, what its own
 // address is remembered for.
-START_TEST(a_block_is_named_though_its_id_went_elsewhere) {
+TEST(a_block_is_named_though_its_id_went_elsewhere) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block old = take_tagged(pool, 4096, tag_of("old"));
   give(old);
@@ -73,10 +71,9 @@ START_TEST(a_block_is_named_though_its_id_went_elsewhere) {
   assert_error_says("freed before; what stood there last was old");
   give(young);
 }
-END_TEST
 
 // In the middle of one that is out nothing is freed.
-START_TEST(memory_of_a_larger_block_is_not_freed_by_an_old_address) {
+TEST(memory_of_a_larger_block_is_not_freed_by_an_old_address) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_block first = take_tagged(pool, 4096, tag_of("first"));
   tarn_block second = take_tagged(pool, 4096, tag_of("second"));
@@ -90,9 +87,8 @@ START_TEST(memory_of_a_larger_block_is_not_freed_by_an_old_address) {
   assert_freed(pool, inside, "was freed before; it was ");
   give(both);
 }
-END_TEST
 
-START_TEST(what_was_never_a_block_is_not_remembered) {
+TEST(what_was_never_a_block_is_not_remembered) {
   tarn_pool *pool = host_pool("buddy_pool:init=1M");
   tarn_block block = take(pool, 4096);
   assert_freed(pool, block.address + 64, "no block of the pool of host");
@@ -102,11 +98,10 @@ START_TEST(what_was_never_a_block_is_not_remembered) {
   assert_freed(pool, 0, "no block of the pool of host");
   assert_freed(pool, block.address + 64, "no block of the pool of host");
 }
-END_TEST
 
 // The memory is bounded: the oldest is forgotten, and nothing else. Others are
 // of the zone of large blocks, so that none of them starts there.
-START_TEST(the_oldest_is_forgotten) {
+TEST(the_oldest_is_forgotten) {
   tarn_pool *pool = host_pool("arena_pool:steps=0");
   tarn_block oldest = take_tagged(pool, 512, tag_of("oldest"));
   tarn_block second = take_tagged(pool, 512, tag_of("second"));
@@ -120,15 +115,4 @@ START_TEST(the_oldest_is_forgotten) {
   assert_freed(pool, second.address, "it was second");
   give(take(pool, MIB));
   assert_freed(pool, second.address, "no block of the pool of host");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: what was freed");
-  ADD_CASE(suite, "freed", a_second_free_by_address_names_the_tag,
-           the_newest_that_stood_there_is_named,
-           a_block_is_named_though_its_id_went_elsewhere,
-           memory_of_a_larger_block_is_not_freed_by_an_old_address,
-           what_was_never_a_block_is_not_remembered, the_oldest_is_forgotten);
-  return run_pool_suite(suite);
 }

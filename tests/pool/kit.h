@@ -14,14 +14,6 @@
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
 
-// What the user's environment says about pools is no part of a test.
-static inline int run_pool_suite(Suite *suite) {
-  unsetenv("TARN_POOL");
-  unsetenv("TARN_POOL_DEBUG");
-  unsetenv("TARN_SNAPSHOT_ON_FULL");
-  return run_suite(suite);
-}
-
 static inline tarn_pool *pool_at(tarn_place place) {
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_of(place, &pool));

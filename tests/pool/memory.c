@@ -65,7 +65,7 @@ static bool is_inside(tarn_block block, tarn_addr address, size_t size) {
 
 // --- what it has -----------------------------------------------------------
 
-START_TEST(it_has_what_it_was_given) {
+TEST_LOOP(it_has_what_it_was_given, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_pool_stats stats = stats_of(pool);
   ck_assert_uint_eq(stats.reserved_bytes, SLAB);
@@ -86,9 +86,8 @@ START_TEST(it_has_what_it_was_given) {
   ck_assert_uint_eq(stats.limit_bytes, 0);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(its_bytes_are_not_touched) {
+TEST_LOOP(its_bytes_are_not_touched, STRATEGIES) {
   mark_slab();
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_block blocks[50];
@@ -99,10 +98,9 @@ START_TEST(its_bytes_are_not_touched) {
   assert_ok(tarn_pool_destroy(pool));
   check_slab();
 }
-END_TEST
 
 // Whatever was taken before, all of it can be one block again.
-START_TEST(all_of_it_can_be_one_block) {
+TEST_LOOP(all_of_it_can_be_one_block, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   size_t most = SLAB / 2;  // power_pool and buddy_pool cut by halves
   if (_i < 2) most = SLAB - 4096;
@@ -119,9 +117,8 @@ START_TEST(all_of_it_can_be_one_block) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(the_device_is_asked_for_nothing) {
+TEST_LOOP(the_device_is_asked_for_nothing, STRATEGIES) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
     tarn_addr address = 0;
@@ -146,9 +143,8 @@ START_TEST(the_device_is_asked_for_nothing) {
     close_arena(&p);
   }
 }
-END_TEST
 
-START_TEST(blocks_are_aligned_as_asked) {
+TEST_LOOP(blocks_are_aligned_as_asked, STRATEGIES) {
   tarn_pool *pool =
       pool_over(TARN_HOST, strategies[_i], tarn_addr_of(slab + 13), SLAB - 29);
   for (size_t align = 1; align <= 128 * KIBIBYTE; align *= 2) {
@@ -161,11 +157,10 @@ START_TEST(blocks_are_aligned_as_asked) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- no room ---------------------------------------------------------------
 
-START_TEST(what_is_said_when_it_is_full) {
+TEST(what_is_said_when_it_is_full) {
   tarn_pool *pool = over_slab("arena_pool");
   tarn_block block = take_tagged(pool, 900 * KIBIBYTE, tag_of("weights"));
   refuse(pool, 200 * KIBIBYTE, 0, TARN_FULL);
@@ -183,7 +178,6 @@ START_TEST(what_is_said_when_it_is_full) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 static tarn_pool_need seen;
 
@@ -198,7 +192,7 @@ static bool free_one(tarn_pool *pool, const tarn_pool_need *need,
   return true;
 }
 
-START_TEST(the_program_makes_room) {
+TEST_LOOP(the_program_makes_room, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_block block = take(pool, SLAB / 2);
   tarn_block rest = take(pool, SLAB / 4);  // beside it is no other half left
@@ -216,9 +210,8 @@ START_TEST(the_program_makes_room) {
   give(other);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(nothing_limits_it_but_its_size) {
+TEST(nothing_limits_it_but_its_size) {
   tarn_pool *pool = over_slab("arena_pool");
   assert_status(tarn_pool_limit(pool, 100), TARN_E_UNSUPPORTED);
   assert_error_says("limit of 100 bytes");
@@ -229,9 +222,8 @@ START_TEST(nothing_limits_it_but_its_size) {
   assert_ok(tarn_pool_discharge(pool, 10 * SLAB, 0));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(its_blocks_are_in_a_snapshot) {
+TEST_LOOP(its_blocks_are_in_a_snapshot, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_block block = take_tagged(pool, 1000, tag_of("weights"));
   tarn_trace *trace = NULL;
@@ -240,10 +232,9 @@ START_TEST(its_blocks_are_in_a_snapshot) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // A hole that another stream used last is waited for, and joined.
-START_TEST(streams_share_it) {
+TEST_LOOP(streams_share_it, STRATEGIES) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_addr address = 0;
   tarn_stream *a = stream_on(&p);
@@ -265,7 +256,6 @@ START_TEST(streams_share_it) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&p);
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
@@ -277,7 +267,7 @@ static void refuse_options(tarn_pool_options options, tarn_status expected) {
 }
 
 // Then the memory is the caller's, who may give it to others.
-START_TEST(its_end_waits_for_streams) {
+TEST_LOOP(its_end_waits_for_streams, STRATEGIES) {
   enum { STREAMS = 6 };
   static char out[STREAMS][8];
   arena_place p = open_arena("fake:0", "page_unit_pool");
@@ -304,9 +294,8 @@ START_TEST(its_end_waits_for_streams) {
   assert_ok(tarn_device_deallocate(p.place, address, MIB));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(options_are_checked) {
+TEST(options_are_checked) {
   tarn_addr address = tarn_addr_of(slab);
   refuse_options((tarn_pool_options){.memory = {address, 0}}, TARN_E_INVALID);
   assert_error_says("memory of 0 bytes");
@@ -332,9 +321,8 @@ START_TEST(options_are_checked) {
     assert_error_says("too small");
   }
 }
-END_TEST
 
-START_TEST(strategies_that_keep_nothing_cannot) {
+TEST(strategies_that_keep_nothing_cannot) {
   tarn_pool_memory memory = {tarn_addr_of(slab), SLAB};
   refuse_options((tarn_pool_options){.memory = memory, .strategy = "no_pool"},
                  TARN_E_UNSUPPORTED);
@@ -343,9 +331,8 @@ START_TEST(strategies_that_keep_nothing_cannot) {
       (tarn_pool_options){.memory = memory, .strategy = "async_pool"},
       TARN_E_UNSUPPORTED);
 }
-END_TEST
 
-START_TEST(it_keeps_its_strategy_and_stays_awake) {
+TEST(it_keeps_its_strategy_and_stays_awake) {
   tarn_pool *pool = over_slab("arena_pool");
   tarn_tag tag = tag_of("weights");
   tarn_block block = take_tagged(pool, 1000, tag);
@@ -361,12 +348,11 @@ START_TEST(it_keeps_its_strategy_and_stays_awake) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- by address ------------------------------------------------------------
 
 // The memory of one is a block of another.
-START_TEST(the_place_does_not_look_into_it) {
+TEST(the_place_does_not_look_into_it) {
   tarn_pool *outer = NULL;
   assert_ok(tarn_pool_create(TARN_HOST, NULL, &outer));
   tarn_block all = take(outer, SLAB);
@@ -388,7 +374,6 @@ START_TEST(the_place_does_not_look_into_it) {
   give(all);
   assert_ok(tarn_pool_destroy(outer));
 }
-END_TEST
 
 // --- what pools can besides ------------------------------------------------
 
@@ -410,16 +395,15 @@ static void use_debugging(tarn_pool *pool) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(it_debugs_and_leaves_the_bytes_to_be_used) {
+TEST_LOOP(it_debugs_and_leaves_the_bytes_to_be_used, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   use_debugging(pool);
   assert_ok(tarn_pool_destroy(pool));
   mark_slab();  // which the address sanitizer lets pass
   check_slab();
 }
-END_TEST
 
-START_TEST(a_graph_may_be_captured_with_it) {
+TEST_LOOP(a_graph_may_be_captured_with_it, 2) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i],
                                .flags = TARN_POOL_DEFER,
@@ -434,9 +418,8 @@ START_TEST(a_graph_may_be_captured_with_it) {
   assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(steps_are_learned_in_it) {
+TEST(steps_are_learned_in_it) {
   tarn_pool *pool = over_slab("arena_pool");
   tarn_block blocks[20];
   for (int step = 0; step < 200; step++) {
@@ -460,7 +443,6 @@ START_TEST(steps_are_learned_in_it) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, SLAB);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 static bool use_in_child(tarn_pool *pool) {
   tarn_block block;
@@ -468,7 +450,7 @@ static bool use_in_child(tarn_pool *pool) {
          tarn_pool_destroy(pool) == TARN_OK;
 }
 
-START_TEST(a_child_leaves_the_memory_alone) {
+TEST_LOOP(a_child_leaves_the_memory_alone, STRATEGIES) {
   mark_slab();
   tarn_pool *pool = over_slab(strategies[_i]);
   tarn_block block = take(pool, 5000);
@@ -484,7 +466,6 @@ START_TEST(a_child_leaves_the_memory_alone) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- without host memory ---------------------------------------------------
 
@@ -510,7 +491,7 @@ static void create_and_use(void *context) {
   assert_ok(tarn_pool_destroy(pool));
 }
 
-START_TEST(nothing_is_lost_without_host_memory) {
+TEST(nothing_is_lost_without_host_memory) {
   faults_install();
   register_power_pool();
   char strategy[32];
@@ -519,32 +500,4 @@ START_TEST(nothing_is_lost_without_host_memory) {
     snprintf(strategy, sizeof strategy, "%s", strategies[i]);
     ck_assert_uint_gt(faults_sweep(create_and_use, strategy), 5);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool_memory");
-  const TTest *const each[] = {
-      it_has_what_it_was_given,
-      its_bytes_are_not_touched,
-      all_of_it_can_be_one_block,
-      the_device_is_asked_for_nothing,
-      blocks_are_aligned_as_asked,
-      the_program_makes_room,
-      its_blocks_are_in_a_snapshot,
-      streams_share_it,
-      its_end_waits_for_streams,
-      it_debugs_and_leaves_the_bytes_to_be_used,
-      a_child_leaves_the_memory_alone,
-  };
-  for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-    add_looped_case(suite, "strategies", each[i], 0, STRATEGIES);
-  add_looped_case(suite, "captures", a_graph_may_be_captured_with_it, 0, 2);
-  ADD_CASE(suite, "once", what_is_said_when_it_is_full,
-           nothing_limits_it_but_its_size, options_are_checked,
-           strategies_that_keep_nothing_cannot,
-           it_keeps_its_strategy_and_stays_awake,
-           the_place_does_not_look_into_it, steps_are_learned_in_it,
-           nothing_is_lost_without_host_memory);
-  return run_pool_suite(suite);
 }

@@ -101,18 +101,19 @@ static void play_with(const char *strategy) {
     require(slab[i] == 0);
 }
 
-START_TEST(no_byte_is_given_out_twice_nor_one_outside) {
+TEST_LOOP(no_byte_is_given_out_twice_nor_one_outside,
+          THREADS_ARE_WATCHED ? 0 : STRATEGIES) {
   for (uint64_t seed = 1; seed <= EFFORT(20, 4); seed++) {
     state = seed * 0x9e3779b97f4a7c15u + (uint64_t)_i;
     play_with(strategies[_i]);
   }
 }
-END_TEST
 
 // --- sizes -----------------------------------------------------------------
 
 // However little it is: a pool has room for one block, or is not made.
-START_TEST(little_memory_is_enough_or_refused) {
+TEST_LOOP(little_memory_is_enough_or_refused,
+          THREADS_ARE_WATCHED ? 0 : STRATEGIES) {
   for (size_t size = 1; size < 9000; size += 1 + size / 16) {
     for (size_t from = 0; from < 70; from += 23) {
       part p = {from, size};
@@ -132,7 +133,6 @@ START_TEST(little_memory_is_enough_or_refused) {
     }
   }
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -155,7 +155,7 @@ static void *worker(void *context) {
 
 // There is room for all of them, so that nobody may be refused, from the first
 // request on.
-START_TEST(threads_share_it) {
+TEST_LOOP(threads_share_it, STRATEGIES) {
   pthread_t threads[THREADS];
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i],
@@ -169,17 +169,8 @@ START_TEST(threads_share_it) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("pool_memory_random");
   if (tarn_pool_register(TarnPoolStrategy()) != TARN_OK) return 1;
-  add_looped_case(suite, "threads", threads_share_it, 0, STRATEGIES);
-  if (!THREADS_ARE_WATCHED) {
-    add_looped_case(suite, "random", no_byte_is_given_out_twice_nor_one_outside,
-                    0, STRATEGIES);
-    add_looped_case(suite, "little", little_memory_is_enough_or_refused, 0,
-                    STRATEGIES);
-  }
-  return run_pool_suite(suite);
+  return run_tests();
 }

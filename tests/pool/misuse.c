@@ -34,7 +34,7 @@ static void assert_none_at(tarn_pool *pool, tarn_addr address,
 
 // --- twice -----------------------------------------------------------------
 
-START_TEST(a_second_free_names_the_tag) {
+TEST(a_second_free_names_the_tag) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block block = take_tagged(pool, 100, tag_of("gradients"));
@@ -46,9 +46,8 @@ START_TEST(a_second_free_names_the_tag) {
     assert_refused(block, "untagged");
   }
 }
-END_TEST
 
-START_TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
+TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block old = take_tagged(pool, 100, tag_of("old"));
   give(old);
@@ -64,11 +63,10 @@ START_TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
   assert_refused(old, "young");
   assert_refused(young, "young");
 }
-END_TEST
 
 // The device may have given the id's next memory at another address, of which
 // nothing is told.
-START_TEST(a_second_free_tells_of_no_other_address) {
+TEST(a_second_free_tells_of_no_other_address) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block old = take_tagged(pool, 4 * MIB, tag_of("old"));
   tarn_block keep = take(pool, 100);
@@ -81,9 +79,8 @@ START_TEST(a_second_free_tells_of_no_other_address) {
   give(young);
   give(keep);
 }
-END_TEST
 
-START_TEST(a_second_free_by_address_is_refused) {
+TEST(a_second_free_by_address_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("cache"));
   assert_ok(tarn_pool_free_address(pool, block.address, NULL));
@@ -93,9 +90,8 @@ START_TEST(a_second_free_by_address_is_refused) {
   assert_none_at(pool, block.address, "it was cache");
   assert_refused(block, "freed before");
 }
-END_TEST
 
-START_TEST(a_second_free_after_a_switch_is_refused) {
+TEST(a_second_free_after_a_switch_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block = take_tagged(pool, 100, tag_of("weights"));
   assert_ok(use_strategy(TARN_HOST, "no_pool"));
@@ -103,7 +99,6 @@ START_TEST(a_second_free_after_a_switch_is_refused) {
   assert_refused(block, "weights");
   assert_none_at(pool, block.address, "it was weights");
 }
-END_TEST
 
 // --- foreign ---------------------------------------------------------------
 
@@ -121,7 +116,7 @@ static void assert_inside(tarn_block block, size_t offset) {
   assert_ok(tarn__front_check(block.pool));
 }
 
-START_TEST(addresses_inside_a_block_are_refused) {
+TEST(addresses_inside_a_block_are_refused) {
   for (size_t s = 0; s < STRATEGIES; s++) {
     tarn_pool *pool = host_pool(strategies[s]);
     tarn_block block = take(pool, 10000);
@@ -132,9 +127,8 @@ START_TEST(addresses_inside_a_block_are_refused) {
     give(block);
   }
 }
-END_TEST
 
-START_TEST(foreign_addresses_are_refused) {
+TEST(foreign_addresses_are_refused) {
   char mine[64];
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_none_at(pool, 0, "no block");
@@ -149,11 +143,10 @@ START_TEST(foreign_addresses_are_refused) {
   assert_ok(tarn_device_deallocate(TARN_HOST, straight, 4096));
   give(block);
 }
-END_TEST
 
 // --- forged ----------------------------------------------------------------
 
-START_TEST(a_zero_block_is_refused) {
+TEST(a_zero_block_is_refused) {
   tarn_block zero = {0};
   assert_status(tarn_pool_free(&zero, NULL), TARN_E_INVALID);
   zero.pool = host_pool("page_unit_pool");
@@ -162,9 +155,8 @@ START_TEST(a_zero_block_is_refused) {
   assert_refused(zero, "no block");
   give(block);
 }
-END_TEST
 
-START_TEST(forged_ids_are_refused) {
+TEST(forged_ids_are_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take_tagged(pool, 100, tag_of("first"));
   tarn_block b = take_tagged(pool, 200, tag_of("second"));
@@ -180,9 +172,8 @@ START_TEST(forged_ids_are_refused) {
   give(a);
   give(b);
 }
-END_TEST
 
-START_TEST(forged_generations_are_refused) {
+TEST(forged_generations_are_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, 100));
   tarn_block block = take_tagged(pool, 100, tag_of("logits"));
@@ -198,9 +189,8 @@ START_TEST(forged_generations_are_refused) {
   assert_refused(forged, "logits");
   give(block);
 }
-END_TEST
 
-START_TEST(forged_addresses_are_refused) {
+TEST(forged_addresses_are_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take_tagged(pool, 100, tag_of("first"));
   tarn_block b = take_tagged(pool, 200, tag_of("second"));
@@ -214,9 +204,8 @@ START_TEST(forged_addresses_are_refused) {
   give(a);
   give(b);
 }
-END_TEST
 
-START_TEST(what_a_block_says_of_its_size_is_not_believed) {
+TEST(what_a_block_says_of_its_size_is_not_believed) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block = take(pool, 100);
   tarn_block forged = block;
@@ -226,9 +215,8 @@ START_TEST(what_a_block_says_of_its_size_is_not_believed) {
   assert_ok(tarn__front_check(pool));
   assert_refused(block, "freed before");
 }
-END_TEST
 
-START_TEST(a_stale_block_never_frees_however_often_its_memory_is_used) {
+TEST(a_stale_block_never_frees_however_often_its_memory_is_used) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block old[100];
   for (int i = 0; i < 100; i++) {
@@ -242,9 +230,8 @@ START_TEST(a_stale_block_never_frees_however_often_its_memory_is_used) {
   }
   give(last);
 }
-END_TEST
 
-START_TEST(a_generation_that_wraps_is_never_that_of_no_block) {
+TEST(a_generation_that_wraps_is_never_that_of_no_block) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block first = take(pool, 100);
   give(first);
@@ -255,32 +242,12 @@ START_TEST(a_generation_that_wraps_is_never_that_of_no_block) {
   give(wrapped);
   assert_status(tarn_pool_free(&wrapped, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(a_query_that_fails_keeps_struct_size) {
+TEST(a_query_that_fails_keeps_struct_size) {
   tarn_pool_stats stats = {.struct_size = sizeof stats};
   tarn_pool_tag_stats tag = {.struct_size = sizeof tag};
   assert_status(tarn_pool_query(NULL, &stats), TARN_E_INVALID);
   ck_assert_uint_eq(stats.struct_size, sizeof stats);
   assert_status(tarn_pool_query_tag(NULL, 0, &tag), TARN_E_INVALID);
   ck_assert_uint_eq(tag.struct_size, sizeof tag);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: misuse");
-  ADD_CASE(suite, "twice", a_second_free_names_the_tag,
-           a_second_free_does_not_hit_who_has_the_memory_now,
-           a_second_free_tells_of_no_other_address,
-           a_second_free_by_address_is_refused,
-           a_second_free_after_a_switch_is_refused,
-           a_stale_block_never_frees_however_often_its_memory_is_used);
-  ADD_CASE(suite, "foreign", addresses_inside_a_block_are_refused,
-           foreign_addresses_are_refused);
-  ADD_CASE(suite, "forged", a_zero_block_is_refused, forged_ids_are_refused,
-           forged_generations_are_refused, forged_addresses_are_refused,
-           what_a_block_says_of_its_size_is_not_believed);
-  ADD_CASE(suite, "edges", a_generation_that_wraps_is_never_that_of_no_block,
-           a_query_that_fails_keeps_struct_size);
-  return run_pool_suite(suite);
 }

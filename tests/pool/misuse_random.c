@@ -326,7 +326,8 @@ static void print_table(void) {
   fflush(stdout);
 }
 
-START_TEST(every_misuse_is_stopped_and_no_valid_free) {
+TEST_LOOP(every_misuse_is_stopped_and_no_valid_free,
+          sizeof subjects / sizeof subjects[0]) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .devices = 2,
                               .capacity = (size_t)256 * MIB};
@@ -346,15 +347,4 @@ START_TEST(every_misuse_is_stopped_and_no_valid_free) {
   assert_ok(tarn_device_close(devices[1]));
   assert_ok(tarn_device_close(devices[0]));
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: misuse at random");
-  TCase *tcase = tcase_create("random");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_loop_test(tcase, every_misuse_is_stopped_and_no_valid_free, 0,
-                      sizeof subjects / sizeof subjects[0]);
-  suite_add_tcase(suite, tcase);
-  return run_pool_suite(suite);
 }

@@ -44,7 +44,7 @@ static void close_held(busy *h) {
   close_arena(&h->at);
 }
 
-START_TEST(the_host_gets_other_memory) {
+TEST_LOOP(the_host_gets_other_memory, STRATEGIES) {
   busy h;
   open_held(&h, all_strategies[_i]);
   tarn_block own = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
@@ -55,9 +55,8 @@ START_TEST(the_host_gets_other_memory) {
   hold_end(&h.hold);
   close_held(&h);
 }
-END_TEST
 
-START_TEST(a_stream_is_put_behind_the_other) {
+TEST_LOOP(a_stream_is_put_behind_the_other, STRATEGIES) {
   busy h;
   open_held(&h, all_strategies[_i]);
   bool same = keeps_idle(all_strategies[_i]);
@@ -69,9 +68,8 @@ START_TEST(a_stream_is_put_behind_the_other) {
   assert_ok(tarn_stream_synchronize(h.b));
   close_held(&h);
 }
-END_TEST
 
-START_TEST(at_the_limit_it_is_full) {
+TEST_LOOP(at_the_limit_it_is_full, STRATEGIES) {
   busy h;
   open_held(&h, all_strategies[_i]);
   size_t reserved = stats_of(h.at.pool).reserved_bytes;
@@ -90,10 +88,9 @@ START_TEST(at_the_limit_it_is_full) {
   hold_end(&h.hold);
   close_held(&h);
 }
-END_TEST
 
 // It turns out to be done: the pool does not grow beside it.
-START_TEST(memory_of_a_stream_that_is_done_is_nobodys) {
+TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, STRATEGIES) {
   busy h;
   open_held(&h, all_strategies[_i]);
   hold_end(&h.hold);
@@ -107,10 +104,9 @@ START_TEST(memory_of_a_stream_that_is_done_is_nobodys) {
   give(block);
   close_held(&h);
 }
-END_TEST
 
 // What no stream uses may go back to make room, also while one is held up.
-START_TEST(idle_memory_of_the_host_makes_room) {
+TEST_LOOP(idle_memory_of_the_host_makes_room, STRATEGIES) {
   busy h;
   open_held(&h, all_strategies[_i]);
   tarn_block small[4];
@@ -127,11 +123,10 @@ START_TEST(idle_memory_of_the_host_makes_room) {
   hold_end(&h.hold);
   close_held(&h);
 }
-END_TEST
 
 // Memory on its way back to the driver in the order of a stream that is held
 // up is not waited for.
-START_TEST(what_is_queued_to_go_back_is_not_waited_for) {
+TEST(what_is_queued_to_go_back_is_not_waited_for) {
   arena_place at = open_arena_of(MIB, "sim:0", "async_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, 3 * SIZE, a);
@@ -146,12 +141,11 @@ START_TEST(what_is_queued_to_go_back_is_not_waited_for) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // --- streams that cannot wait for others ------------------------------------
 
 // The fake's queue runs only when somebody waits.
-START_TEST(where_the_host_would_stand_in_it_is_other_memory) {
+TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, STRATEGIES) {
   fake.missing = FAKE_MISSES(stream_wait_event);
   arena_place at = open_arena_of(16 * MIB, "fake:0", all_strategies[_i]);
   tarn_stream *a = stream_on(&at);
@@ -183,10 +177,9 @@ START_TEST(where_the_host_would_stand_in_it_is_other_memory) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&at);
 }
-END_TEST
 
 // Segments and the sizes of the device: the other ways to hold memory.
-START_TEST(without_ranges_nobody_waits_either) {
+TEST_LOOP(without_ranges_nobody_waits_either, 2 * STRATEGIES) {
   const char *strategy = all_strategies[_i / 2];
   fake.init_size = _i % 2 == 0 ? 0 : 2 * MIB;
   fake.realloc_size = fake.init_size;
@@ -217,11 +210,10 @@ START_TEST(without_ranges_nobody_waits_either) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // --- strategies of programs -------------------------------------------------
 
-START_TEST(a_strategys_own_choice_may_be_refused) {
+TEST(a_strategys_own_choice_may_be_refused) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   arena_place at = open_arena_of(16 * MIB, "sim:0", "power_pool");
   tarn_stream *a = stream_on(&at);
@@ -241,7 +233,6 @@ START_TEST(a_strategys_own_choice_may_be_refused) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // One that would wait itself.
 static tarn_status take_and_wait(void *self, const tarn_source *source,
@@ -255,7 +246,7 @@ static tarn_status take_and_wait(void *self, const tarn_source *source,
              : status;
 }
 
-START_TEST(a_strategy_that_waits_is_not_let) {
+TEST(a_strategy_that_waits_is_not_let) {
   tarn_strategy waits = *TarnPoolStrategy();
   waits.name = "waits_pool";
   waits.take = take_and_wait;
@@ -274,11 +265,10 @@ START_TEST(a_strategy_that_waits_is_not_let) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // --- with ZERO ---------------------------------------------------------------
 
-START_TEST(clearing_at_once_takes_the_host) {
+TEST(clearing_at_once_takes_the_host) {
   arena_place at = open_arena_of(16 * MIB, "sim:0", "arena_pool");
   tarn_stream *a = stream_on(&at);
   const uint32_t both = TARN_ALLOC_NO_WAIT | TARN_ALLOC_ZERO;
@@ -301,24 +291,8 @@ START_TEST(clearing_at_once_takes_the_host) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: requests that must not wait");
-#define EACH(test) add_looped_case(suite, #test, test, 0, STRATEGIES)
-  EACH(the_host_gets_other_memory);
-  EACH(a_stream_is_put_behind_the_other);
-  EACH(at_the_limit_it_is_full);
-  EACH(memory_of_a_stream_that_is_done_is_nobodys);
-  EACH(idle_memory_of_the_host_makes_room);
-  EACH(where_the_host_would_stand_in_it_is_other_memory);
-  add_looped_case(suite, "without ranges", without_ranges_nobody_waits_either,
-                  0, 2 * STRATEGIES);
-  ADD_CASE(suite, "on its way", what_is_queued_to_go_back_is_not_waited_for);
-  ADD_CASE(suite, "strategies of programs",
-           a_strategys_own_choice_may_be_refused,
-           a_strategy_that_waits_is_not_let);
-  ADD_CASE(suite, "cleared", clearing_at_once_takes_the_host);
-  return run_pool_suite(suite);
+  return run_tests();
 }

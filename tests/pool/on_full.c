@@ -66,7 +66,7 @@ static const char *const all_strategies[] = {
     "page_unit_pool", "arena_pool:page=64K", "buddy_pool:init=64K,realloc=64K",
     "no_pool", "async_pool"};
 
-START_TEST(it_makes_room) {
+TEST_LOOP(it_makes_room, 5) {
   size_t unit = (size_t)64 * KIB;
   tarn_block blocks[4] = {0};
   listener l = {.answer = true, .frees = blocks};
@@ -83,9 +83,8 @@ START_TEST(it_makes_room) {
     give(*l.frees++);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(it_is_told_what_is_needed) {
+TEST(it_is_told_what_is_needed) {
   listener l = {.answer = false};
   tarn_pool *pool = full_pool("page_unit_pool", 10 * PAGE, &l);
   tarn_tag tag = tag_of("weights");
@@ -105,9 +104,8 @@ START_TEST(it_is_told_what_is_needed) {
   give(kept);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(it_may_raise_the_limit_even_above_the_request) {
+TEST(it_may_raise_the_limit_even_above_the_request) {
   listener l = {.answer = true, .raises = 2 * PAGE};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
   give(take(pool, 5 * PAGE));
@@ -116,9 +114,8 @@ START_TEST(it_may_raise_the_limit_even_above_the_request) {
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(it_is_not_called_where_there_is_room) {
+TEST(it_is_not_called_where_there_is_room) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool("page_unit_pool", 4 * PAGE, &l);
   give(take(pool, 3 * PAGE));
@@ -128,9 +125,8 @@ START_TEST(it_is_not_called_where_there_is_room) {
   ck_assert_uint_eq(l.calls, 0);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(its_no_is_final) {
+TEST(its_no_is_final) {
   listener l = {.answer = true, .calls_with_no = 3};
   tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
   tarn_block kept = take(pool, PAGE);
@@ -140,9 +136,8 @@ START_TEST(its_no_is_final) {
   give(kept);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(it_is_not_called_for_ever) {
+TEST(it_is_not_called_for_ever) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
   tarn_block kept = take(pool, PAGE);
@@ -153,11 +148,10 @@ START_TEST(it_is_not_called_for_ever) {
   give(kept);
   end_pool(pool);
 }
-END_TEST
 
 // --- what no freeing can make room for -------------------------------------
 
-START_TEST(more_than_the_limit_is_told_once) {
+TEST_LOOP(more_than_the_limit_is_told_once, 5) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool(all_strategies[_i], (size_t)64 * MIB, &l);
   tarn_block kept = take(pool, MIB);
@@ -169,9 +163,8 @@ START_TEST(more_than_the_limit_is_told_once) {
   give(kept);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(charges_cannot_be_freed) {
+TEST(charges_cannot_be_freed) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool("arena_pool", (size_t)64 * MIB, &l);
   assert_ok(tarn_pool_charge(pool, (size_t)40 * MIB, 0));
@@ -185,9 +178,8 @@ START_TEST(charges_cannot_be_freed) {
   assert_ok(tarn_pool_discharge(pool, (size_t)40 * MIB, 0));
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(more_than_the_device_has_is_told_once) {
+TEST_LOOP(more_than_the_device_has_is_told_once, 5) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool(all_strategies[_i], 0, &l);
   tarn_block kept = take(pool, MIB);
@@ -197,10 +189,9 @@ START_TEST(more_than_the_device_has_is_told_once) {
   give(kept);
   end_pool(pool);
 }
-END_TEST
 
 // The limit is raised, but not enough, and then not at all.
-START_TEST(a_higher_limit_is_another_try) {
+TEST(a_higher_limit_is_another_try) {
   listener l = {.answer = true, .raises = 2 * PAGE};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
   give(take(pool, 9 * PAGE));
@@ -212,7 +203,6 @@ START_TEST(a_higher_limit_is_another_try) {
   ck_assert_uint_eq(l.calls, 1);
   end_pool(pool);
 }
-END_TEST
 
 static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
                              void *context) {
@@ -224,7 +214,7 @@ static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
   return true;
 }
 
-START_TEST(memory_that_comes_free_elsewhere_is_another_try) {
+TEST(memory_that_comes_free_elsewhere_is_another_try) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = (size_t)64 * MIB};
   tarn_device *device = NULL;
@@ -239,9 +229,8 @@ START_TEST(memory_that_comes_free_elsewhere_is_another_try) {
   ck_assert_uint_eq(others, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(its_own_requests_go_without_it) {
+TEST(its_own_requests_go_without_it) {
   listener l = {.answer = false, .takes = 3 * PAGE};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
   refuse_here(pool, 2 * PAGE);
@@ -250,9 +239,8 @@ START_TEST(its_own_requests_go_without_it) {
   ck_assert_uint_eq(stats_of(pool).failures, 2);
   end_pool(pool);
 }
-END_TEST
 
-START_TEST(it_cannot_be_exchanged_from_within) {
+TEST(it_cannot_be_exchanged_from_within) {
   listener l = {.exchanges = true};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
   refuse_here(pool, 2 * PAGE);
@@ -266,7 +254,6 @@ START_TEST(it_cannot_be_exchanged_from_within) {
   ck_assert_uint_eq(l.calls, 1);
   assert_status(tarn_pool_on_full(NULL, listen, &l), TARN_E_INVALID);
 }
-END_TEST
 
 static bool switch_strategy(tarn_pool *pool, const tarn_pool_need *need,
                             void *context) {
@@ -277,7 +264,7 @@ static bool switch_strategy(tarn_pool *pool, const tarn_pool_need *need,
 }
 
 // Of a size that comes with a page more in one strategy only.
-START_TEST(it_may_exchange_the_strategy) {
+TEST(it_may_exchange_the_strategy) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, PAGE + 100));
   assert_ok(tarn_pool_on_full(pool, switch_strategy, NULL));
@@ -286,11 +273,10 @@ START_TEST(it_may_exchange_the_strategy) {
   give(block);
   end_pool(pool);
 }
-END_TEST
 
 // --- what is said ----------------------------------------------------------
 
-START_TEST(the_text_says_all_of_it) {
+TEST(the_text_says_all_of_it) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 10 * PAGE));
   tarn_block blocks[] = {
@@ -323,7 +309,6 @@ START_TEST(the_text_says_all_of_it) {
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_trim(pool, 0));
 }
-END_TEST
 
 static size_t count_of(const char *text, const char *part) {
   size_t count = 0;
@@ -333,7 +318,7 @@ static size_t count_of(const char *text, const char *part) {
 }
 
 // Also where the limit, what is reserved and what one tag holds are the same.
-START_TEST(each_figure_is_there_once) {
+TEST(each_figure_is_there_once) {
   for (size_t i = 0; i < 5; i++) {
     tarn_pool *pool = host_pool(all_strategies[i]);
     assert_ok(tarn_pool_limit(pool, (size_t)64 * MIB));
@@ -351,9 +336,8 @@ START_TEST(each_figure_is_there_once) {
     assert_ok(tarn_pool_trim(pool, 0));
   }
 }
-END_TEST
 
-START_TEST(long_names_cut_the_end_only) {
+TEST(long_names_cut_the_end_only) {
   char name[200];
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[3];
@@ -375,7 +359,6 @@ START_TEST(long_names_cut_the_end_only) {
     give(blocks[i]);
   assert_ok(tarn_pool_limit(pool, 0));
 }
-END_TEST
 
 // --- strategies of programs ------------------------------------------------
 
@@ -389,7 +372,7 @@ static tarn_status refuse_silently(void *self, const tarn_source *source,
   return TARN_FULL;
 }
 
-START_TEST(a_strategy_that_cannot_say_is_unknown) {
+TEST(a_strategy_that_cannot_say_is_unknown) {
   tarn_strategy strategy = *TarnPoolStrategy();
   strategy.name = "silent_pool";
   strategy.take = refuse_silently;
@@ -404,24 +387,4 @@ START_TEST(a_strategy_that_cannot_say_is_unknown) {
   ck_assert_uint_eq(l.need.idle_bytes, TARN_POOL_UNKNOWN);
   ck_assert_uint_eq(l.need.largest_hole, TARN_POOL_UNKNOWN);
   end_pool(pool);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: a function for when there is no room");
-  TCase *loops = tcase_create("each strategy");
-  tcase_add_loop_test(loops, it_makes_room, 0, 5);
-  tcase_add_loop_test(loops, more_than_the_limit_is_told_once, 0, 5);
-  tcase_add_loop_test(loops, more_than_the_device_has_is_told_once, 0, 5);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "the program's function", it_is_told_what_is_needed,
-           it_may_raise_the_limit_even_above_the_request,
-           it_is_not_called_where_there_is_room, its_no_is_final,
-           it_is_not_called_for_ever, its_own_requests_go_without_it,
-           it_cannot_be_exchanged_from_within, it_may_exchange_the_strategy,
-           charges_cannot_be_freed, a_higher_limit_is_another_try,
-           memory_that_comes_free_elsewhere_is_another_try);
-  ADD_CASE(suite, "texts", the_text_says_all_of_it, each_figure_is_there_once,
-           long_names_cut_the_end_only, a_strategy_that_cannot_say_is_unknown);
-  return run_pool_suite(suite);
 }

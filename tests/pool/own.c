@@ -54,7 +54,7 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 0);
 }
 
-START_TEST(it_is_a_pool_like_any_other) {
+TEST(it_is_a_pool_like_any_other) {
   for (int i = 0; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
     for (int j = 0; j < STRATEGIES; j++) {
@@ -72,10 +72,9 @@ START_TEST(it_is_a_pool_like_any_other) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // What one frees the other does not get, nor can it free what is not its own.
-START_TEST(pools_of_a_place_are_apart) {
+TEST(pools_of_a_place_are_apart) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pools[2] = {own_at(p.place, NULL), own_at(p.place, NULL)};
   ck_assert_str_eq(stats_of(pools[0]).strategy, "arena_pool");
@@ -96,9 +95,8 @@ START_TEST(pools_of_a_place_are_apart) {
   assert_ok(tarn_pool_destroy(pools[1]));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(its_limit_is_its_own) {
+TEST(its_limit_is_its_own) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = "page_unit_pool",
                                .limit = 65536};
@@ -113,11 +111,10 @@ START_TEST(its_limit_is_its_own) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
-START_TEST(options_are_checked) {
+TEST(options_are_checked) {
   size_t size = sizeof(tarn_pool_options);
   refuse_options(TARN_HOST, (tarn_pool_options){.struct_size = 8},
                  TARN_E_INVALID);
@@ -146,9 +143,8 @@ START_TEST(options_are_checked) {
   assert_ok(tarn_pool_destroy(pool));
   assert_ok(tarn_pool_destroy(NULL));
 }
-END_TEST
 
-START_TEST(a_kind_that_the_device_lacks_is_refused) {
+TEST(a_kind_that_the_device_lacks_is_refused) {
   fake.missing = FAKE_MISSES(unified_memory_allocate) |
                  FAKE_MISSES(unified_memory_deallocate);
   arena_place p = open_arena("fake:0", "page_unit_pool");
@@ -156,9 +152,8 @@ START_TEST(a_kind_that_the_device_lacks_is_refused) {
   refuse_options(unified, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(blocks_that_are_out_keep_it) {
+TEST(blocks_that_are_out_keep_it) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, "arena_pool");
   tarn_block block = take_tagged(pool, 5000, tag_of("activations"));
@@ -174,17 +169,15 @@ START_TEST(blocks_that_are_out_keep_it) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(the_pool_of_a_place_is_nobody_s) {
+TEST(the_pool_of_a_place_is_nobody_s) {
   tarn_pool *shared = host_pool("page_unit_pool");
   assert_status(tarn_pool_destroy(shared), TARN_E_STATE);
   assert_error_says("ends with its device");
   give(take(shared, 100));
 }
-END_TEST
 
-START_TEST(a_device_with_such_a_pool_stays_open) {
+TEST(a_device_with_such_a_pool_stays_open) {
   for (int i = 1; i < ARENA_DEVICES; i++) {  // cpu:0 stays open in any case
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
     tarn_pool *pool = own_at(p.place, "arena_pool");
@@ -198,12 +191,11 @@ START_TEST(a_device_with_such_a_pool_stays_open) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // --- its end ---------------------------------------------------------------
 
 // The memory is used until the stream has come there.
-START_TEST(its_end_waits_for_streams) {
+TEST(its_end_waits_for_streams) {
   static char out[8];
   arena_place p = open_arena("fake:0", "page_unit_pool");
   tarn_stream *stream = stream_on(&p);
@@ -219,9 +211,8 @@ START_TEST(its_end_waits_for_streams) {
   assert_ok(tarn_stream_destroy(stream));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(it_ends_even_if_the_driver_objects) {
+TEST(it_ends_even_if_the_driver_objects) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, "page_unit_pool");
   give(take(pool, MIB));
@@ -230,7 +221,6 @@ START_TEST(it_ends_even_if_the_driver_objects) {
   assert_ok(tarn_sim_faults(""));
   assert_ok(tarn_device_close(p.device));
 }
-END_TEST
 
 static void create_and_use(void *context) {
   arena_place *p = context;
@@ -246,7 +236,7 @@ static void create_and_use(void *context) {
   ck_assert_int_ne(tarn_pool_destroy(pool), TARN_E_STATE);
 }
 
-START_TEST(nothing_is_lost_without_host_memory) {
+TEST(nothing_is_lost_without_host_memory) {
   faults_install();
   for (int i = 1; i < ARENA_DEVICES; i++) {
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
@@ -254,7 +244,6 @@ START_TEST(nothing_is_lost_without_host_memory) {
     close_arena(&p);
   }
 }
-END_TEST
 
 static void end_in_callback(void *context, tarn_status status) {
   (void)status;
@@ -262,7 +251,7 @@ static void end_in_callback(void *context, tarn_status status) {
   if (tarn_pool_destroy(pool) != TARN_E_STATE) abort();
 }
 
-START_TEST(a_callback_cannot_end_it) {
+TEST(a_callback_cannot_end_it) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, NULL);
   tarn_stream *stream = stream_on(&p);
@@ -273,7 +262,6 @@ START_TEST(a_callback_cannot_end_it) {
   assert_ok(tarn_stream_destroy(stream));
   close_arena(&p);
 }
-END_TEST
 
 static bool child_of_fork(tarn_pool *const *pools, size_t count) {
   for (size_t i = 0; i < count; i++) {
@@ -289,7 +277,7 @@ static bool child_of_fork(tarn_pool *const *pools, size_t count) {
          tarn_pool_destroy(fresh) == TARN_OK;
 }
 
-START_TEST(a_child_frees_host_memory_only) {
+TEST(a_child_frees_host_memory_only) {
   tarn_pool_options dry = {.struct_size = sizeof dry, .flags = TARN_POOL_DRY};
   tarn_pool *pools[2] = {own_at(TARN_HOST, "arena_pool"), NULL};
   assert_ok(tarn_pool_create(TARN_HOST, &dry, &pools[1]));
@@ -305,11 +293,10 @@ START_TEST(a_child_frees_host_memory_only) {
     assert_ok(tarn_pool_destroy(pools[i]));
   }
 }
-END_TEST
 
 // --- exchanging ------------------------------------------------------------
 
-START_TEST(its_strategy_is_set) {
+TEST(its_strategy_is_set) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   tarn_pool *pool = own_at(p.place, "page_unit_pool");
   tarn_block block = take(pool, MIB);
@@ -331,7 +318,6 @@ START_TEST(its_strategy_is_set) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -353,7 +339,7 @@ static void *make_and_end(void *context) {
   return NULL;
 }
 
-START_TEST(threads_make_and_end_them) {
+TEST(threads_make_and_end_them) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
   pthread_t threads[MAKERS];
   for (int i = 0; i < MAKERS; i++) {
@@ -363,22 +349,4 @@ START_TEST(threads_make_and_end_them) {
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool own");
-  ADD_CASE(suite, "apart", it_is_a_pool_like_any_other,
-           pools_of_a_place_are_apart, its_limit_is_its_own);
-  ADD_CASE(suite, "refused", options_are_checked,
-           a_kind_that_the_device_lacks_is_refused, blocks_that_are_out_keep_it,
-           the_pool_of_a_place_is_nobody_s,
-           a_device_with_such_a_pool_stays_open);
-  ADD_CASE(suite, "end", its_end_waits_for_streams,
-           it_ends_even_if_the_driver_objects,
-           nothing_is_lost_without_host_memory, a_callback_cannot_end_it,
-           a_child_frees_host_memory_only);
-  ADD_CASE(suite, "exchange", its_strategy_is_set);
-  ADD_CASE(suite, "threads", threads_make_and_end_them);
-  return run_pool_suite(suite);
 }

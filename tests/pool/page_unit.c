@@ -5,7 +5,7 @@
 
 // --- rounding --------------------------------------------------------------
 
-START_TEST(requests_are_rounded_up_to_a_page) {
+TEST(requests_are_rounded_up_to_a_page) {
   static const size_t sizes[][2] = {{1, 4096},     {3000, 4096},  {4095, 4096},
                                     {4096, 4096},  {4097, 8192},  {8192, 8192},
                                     {8193, 12288}, {65536, 65536}};
@@ -18,9 +18,8 @@ START_TEST(requests_are_rounded_up_to_a_page) {
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, reserved);
   }
 }
-END_TEST
 
-START_TEST(requests_of_the_same_rounded_size_share_a_buffer) {
+TEST(requests_of_the_same_rounded_size_share_a_buffer) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block first = take(pool, 3000);
   give(first);
@@ -33,9 +32,8 @@ START_TEST(requests_of_the_same_rounded_size_share_a_buffer) {
   ck_assert_uint_eq(stats_of(pool).misses, 2);
   give(third);
 }
-END_TEST
 
-START_TEST(a_buffer_that_is_used_is_not_shared) {
+TEST(a_buffer_that_is_used_is_not_shared) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take(pool, 3000);
   tarn_block b = take(pool, 3000);
@@ -46,9 +44,8 @@ START_TEST(a_buffer_that_is_used_is_not_shared) {
   give(b);
   give(c);
 }
-END_TEST
 
-START_TEST(the_last_one_freed_is_the_first_taken) {
+TEST(the_last_one_freed_is_the_first_taken) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[5];
   for (int i = 0; i < 5; i++)
@@ -58,7 +55,6 @@ START_TEST(the_last_one_freed_is_the_first_taken) {
   for (int i = 5; i-- > 0;)
     ck_assert_uint_eq(take(pool, 100).address, blocks[i].address);
 }
-END_TEST
 
 // --- options ---------------------------------------------------------------
 
@@ -73,14 +69,13 @@ static void check_page(const char *strategy, size_t page) {
   give(large);
 }
 
-START_TEST(the_page_can_be_chosen) {
+TEST(the_page_can_be_chosen) {
   check_page("page_unit_pool", 4096);
   check_page("page_unit_pool:page=65536", 65536);
   check_page("page_unit_pool:page=64K", 65536);
   check_page("page_unit_pool:page=2M", 2 * (size_t)MIB);
   check_page("page_unit_pool:page=512", 512);
 }
-END_TEST
 
 typedef struct bad_text {
   const char *text;
@@ -130,7 +125,7 @@ static void check_bad_text(tarn_pool *pool, const char *text,
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
 
-START_TEST(bad_options_change_nothing) {
+TEST(bad_options_change_nothing) {
   tarn_pool *pool = host_pool("page_unit_pool:page=16K");
   tarn_block kept = take(pool, 100);
   tarn_block idle = take(pool, 100);
@@ -143,9 +138,8 @@ START_TEST(bad_options_change_nothing) {
   give(again);
   give(kept);
 }
-END_TEST
 
-START_TEST(a_text_that_is_too_long_is_refused) {
+TEST(a_text_that_is_too_long_is_refused) {
   char text[301];
   memset(text, 'x', sizeof text - 1);
   text[300] = '\0';
@@ -156,11 +150,10 @@ START_TEST(a_text_that_is_too_long_is_refused) {
   text[255] = '\0';
   check_bad_text(pool, text, "no pool 'xxxx");
 }
-END_TEST
 
 // --- keeping and giving back -----------------------------------------------
 
-START_TEST(nothing_is_given_back_before_it_is_asked_for) {
+TEST(nothing_is_given_back_before_it_is_asked_for) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[10];
   for (size_t i = 0; i < 10; i++)
@@ -171,9 +164,8 @@ START_TEST(nothing_is_given_back_before_it_is_asked_for) {
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
   ck_assert_uint_eq(stats_of(pool).live_bytes, 0);
 }
-END_TEST
 
-START_TEST(trim_gives_all_idle_memory_back) {
+TEST(trim_gives_all_idle_memory_back) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block kept = take(pool, 4096);
   memset(bytes_of(kept), 0x77, kept.size);
@@ -193,7 +185,6 @@ START_TEST(trim_gives_all_idle_memory_back) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
-END_TEST
 
 typedef struct counters {
   uint64_t hits, misses, device_allocs, device_frees;
@@ -207,7 +198,7 @@ static void assert_counters(tarn_pool *pool, counters expected) {
   ck_assert_uint_eq(stats.device_frees, expected.device_frees);
 }
 
-START_TEST(a_scripted_sequence_counts_exactly) {
+TEST(a_scripted_sequence_counts_exactly) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block a = take(pool, 3000);
   assert_counters(pool, (counters){0, 1, 1, 0});
@@ -234,9 +225,8 @@ START_TEST(a_scripted_sequence_counts_exactly) {
   ck_assert_uint_eq(stats_of(pool).frees, 5);
   ck_assert_uint_eq(stats_of(pool).failures, 0);
 }
-END_TEST
 
-START_TEST(a_second_iteration_asks_the_device_for_nothing) {
+TEST(a_second_iteration_asks_the_device_for_nothing) {
   tarn_pool *pool = host_pool("page_unit_pool");
   for (int iteration = 0; iteration < 3; iteration++) {
     tarn_block blocks[40];
@@ -248,10 +238,9 @@ START_TEST(a_second_iteration_asks_the_device_for_nothing) {
     ck_assert_uint_eq(stats_of(pool).hits, 40u * (unsigned)iteration);
   }
 }
-END_TEST
 
 // The documented worst case.
-START_TEST(growing_sizes_reuse_nothing) {
+TEST(growing_sizes_reuse_nothing) {
   enum { COUNT = 100 };
   tarn_pool *pool = host_pool("page_unit_pool");
   size_t sum = 0;
@@ -264,10 +253,9 @@ START_TEST(growing_sizes_reuse_nothing) {
   ck_assert_uint_eq(stats_of(pool).live_peak_bytes, COUNT * 4096);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 // Sizes that never come again leave nothing behind once they are trimmed.
-START_TEST(a_trim_forgets_sizes_that_are_not_out) {
+TEST(a_trim_forgets_sizes_that_are_not_out) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block kept = take(pool, 12345);
   give(take(pool, 4096));
@@ -286,9 +274,8 @@ START_TEST(a_trim_forgets_sizes_that_are_not_out) {
   give(take(pool, 12345));
   ck_assert_uint_eq(stats_of(pool).hits, 1);
 }
-END_TEST
 
-START_TEST(what_can_never_fit_gives_nothing_back) {
+TEST(what_can_never_fit_gives_nothing_back) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block block;
   give(take(pool, MIB));
@@ -296,22 +283,4 @@ START_TEST(what_can_never_fit_gives_nothing_back) {
   assert_status(tarn_pool_alloc(pool, 3 * MIB, 0, NULL, &block), TARN_FULL);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: page_unit_pool");
-  ADD_CASE(suite, "rounding", requests_are_rounded_up_to_a_page,
-           requests_of_the_same_rounded_size_share_a_buffer,
-           a_buffer_that_is_used_is_not_shared,
-           the_last_one_freed_is_the_first_taken);
-  ADD_CASE(suite, "options", the_page_can_be_chosen, bad_options_change_nothing,
-           a_text_that_is_too_long_is_refused);
-  ADD_CASE(suite, "keeping", nothing_is_given_back_before_it_is_asked_for,
-           trim_gives_all_idle_memory_back, a_scripted_sequence_counts_exactly,
-           a_second_iteration_asks_the_device_for_nothing,
-           growing_sizes_reuse_nothing);
-  ADD_CASE(suite, "forgetting", a_trim_forgets_sizes_that_are_not_out,
-           what_can_never_fit_gives_nothing_back);
-  return run_pool_suite(suite);
 }

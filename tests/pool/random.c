@@ -118,23 +118,14 @@ static void run_seed(unsigned seed) {
   ck_assert_uint_gt(model.epoch, OPERATIONS / 1000);
 }
 
-START_TEST(seed_1) {
+TEST(seed_1) {
   run_seed(1);
 }
-END_TEST
 
-START_TEST(seed_2) {
+TEST(seed_2) {
   run_seed(2);
 }
-END_TEST
 
-START_TEST(seed_3) {
+TEST(seed_3) {
   run_seed(3);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: random operations");
-  ADD_CASE(suite, "against a model", seed_1, seed_2, seed_3);
-  return run_pool_suite(suite);
 }

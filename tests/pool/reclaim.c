@@ -62,7 +62,7 @@ static void end_quarters(quarters *q, tarn_block half) {
 static const char *const cutters[] = {"arena_pool",
                                       "buddy_pool:init=1M,realloc=1M,max=1M"};
 
-START_TEST(holes_of_streams_that_are_done_become_one) {
+TEST_LOOP(holes_of_streams_that_are_done_become_one, 2) {
   quarters q = free_quarters(cutters[_i], false);
   size_t waits = fake_seen.waits;
   tarn_block half = take(q.at.pool, 2 * QUARTER);
@@ -70,29 +70,26 @@ START_TEST(holes_of_streams_that_are_done_become_one) {
   ck_assert_uint_eq(stats_of(q.at.pool).device_frees, 0);
   end_quarters(&q, half);
 }
-END_TEST
 
-START_TEST(streams_that_are_at_work_are_waited_for) {
+TEST_LOOP(streams_that_are_at_work_are_waited_for, 2) {
   quarters q = free_quarters(cutters[_i], true);
   size_t copies = fake_seen.copies;
   tarn_block half = take(q.at.pool, 2 * QUARTER);
   ck_assert_uint_eq(fake_seen.copies, copies + 2);
   end_quarters(&q, half);
 }
-END_TEST
 
 // What would not do even as one piece is not waited for.
-START_TEST(nobody_waits_in_vain) {
+TEST_LOOP(nobody_waits_in_vain, 2) {
   quarters q = free_quarters(cutters[_i], true);
   size_t copies = fake_seen.copies;
   refuse_here(q.at.pool, 2 * QUARTER + 1);
   ck_assert_uint_eq(fake_seen.copies, copies);
   end_quarters(&q, take(q.at.pool, QUARTER));
 }
-END_TEST
 
 // More streams than are remembered by name.
-START_TEST(many_streams_are_waited_for) {
+TEST(many_streams_are_waited_for) {
   enum { STREAMS = 7 };
   arena_place at = open_arena_of(MIB, "fake:0", "arena_pool");
   tarn_stream *streams[STREAMS];
@@ -113,7 +110,6 @@ START_TEST(many_streams_are_waited_for) {
     assert_ok(tarn_stream_destroy(streams[i]));
   close_arena(&at);
 }
-END_TEST
 
 // --- strategies that were replaced -----------------------------------------
 
@@ -124,7 +120,7 @@ static tarn_status trim_lazily(void *self, const tarn_source *source) {
 }
 
 // It kept more than it had to; the present one needs it.
-START_TEST(a_replaced_strategy_gives_back_what_it_kept) {
+TEST(a_replaced_strategy_gives_back_what_it_kept) {
   tarn_strategy strategy = *TarnPoolStrategy();
   strategy.name = "lazy_pool";
   strategy.trim = trim_lazily;
@@ -145,7 +141,6 @@ START_TEST(a_replaced_strategy_gives_back_what_it_kept) {
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_trim(pool, 0));
 }
-END_TEST
 
 // --- what is idle ----------------------------------------------------------
 
@@ -155,7 +150,7 @@ static tarn__pool_survey survey_of(tarn_pool *pool) {
   return found;
 }
 
-START_TEST(surveys_say_what_is_idle) {
+TEST(surveys_say_what_is_idle) {
   arena_place at = open_arena("fake:0", "page_unit_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block kept = take(at.pool, PAGE);
@@ -194,10 +189,9 @@ START_TEST(surveys_say_what_is_idle) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // The largest is not the first that is looked at, and spare pages count.
-START_TEST(a_survey_of_many_holes_on_ranges) {
+TEST(a_survey_of_many_holes_on_ranges) {
   arena_place at = open_arena("sim:0", "arena_pool:page=2M,small=0");
   enum { BLOCKS = 40 };
   tarn_block blocks[BLOCKS];
@@ -224,9 +218,8 @@ START_TEST(a_survey_of_many_holes_on_ranges) {
     give(blocks[i]);
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(the_words_of_the_device_stay) {
+TEST(the_words_of_the_device_stay) {
   fake.boasts = true;
   arena_place at = open_arena_of(MIB, "fake:0", "arena_pool");
   tarn_block kept = take(at.pool, QUARTER);
@@ -238,7 +231,6 @@ START_TEST(the_words_of_the_device_stay) {
   give(kept);
   close_arena(&at);
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -309,7 +301,7 @@ static void overfill(void *strategy) {
   ck_assert_uint_eq(fake_seen.wrong_size, 0);
 }
 
-START_TEST(nothing_is_lost_on_the_way_up) {
+TEST_LOOP(nothing_is_lost_on_the_way_up, 2) {
   char strategy[64];
   snprintf(strategy, sizeof strategy, "%s", cutters[_i]);
   faults_install();
@@ -318,21 +310,4 @@ START_TEST(nothing_is_lost_on_the_way_up) {
   overfill(strategy);
   fake.strikes = true;
   ck_assert_uint_gt(faults_sweep(overfill, strategy), 500);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: no room");
-  TCase *loops = tcase_create("each strategy");
-  tcase_set_timeout(loops, 240);
-  tcase_add_loop_test(loops, holes_of_streams_that_are_done_become_one, 0, 2);
-  tcase_add_loop_test(loops, streams_that_are_at_work_are_waited_for, 0, 2);
-  tcase_add_loop_test(loops, nobody_waits_in_vain, 0, 2);
-  tcase_add_loop_test(loops, nothing_is_lost_on_the_way_up, 0, 2);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "steps", many_streams_are_waited_for,
-           a_replaced_strategy_gives_back_what_it_kept);
-  ADD_CASE(suite, "what is idle", surveys_say_what_is_idle,
-           a_survey_of_many_holes_on_ranges, the_words_of_the_device_stay);
-  return run_pool_suite(suite);
 }

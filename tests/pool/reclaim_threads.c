@@ -87,7 +87,7 @@ static bool is_exchanging(tarn_pool *pool) {
   return exchanging;
 }
 
-START_TEST(who_exchanges_it_waits_until_it_is_left) {
+TEST(who_exchanges_it_waits_until_it_is_left) {
   pthread_t asker;
   pthread_t takers[2];
   tarn_pool *pool = host_pool("page_unit_pool");
@@ -114,7 +114,6 @@ START_TEST(who_exchanges_it_waits_until_it_is_left) {
   sem_destroy(&door.leave);
   end_pool(pool);
 }
-END_TEST
 
 // --- many at once ----------------------------------------------------------
 
@@ -191,7 +190,7 @@ static const char *const strategies[] = {"page_unit_pool", "arena_pool:page=4K",
                                          "buddy_pool:init=64K,realloc=64K",
                                          "no_pool"};
 
-START_TEST(many_threads_make_room_at_once) {
+TEST_LOOP(many_threads_make_room_at_once, 4) {
   pthread_t exchanger;
   tarn_pool *pool = host_pool(strategies[_i]);
   size_t limit = (size_t)512 * KIB;
@@ -208,7 +207,6 @@ START_TEST(many_threads_make_room_at_once) {
     give(block);
   end_pool(pool);
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
@@ -245,13 +243,12 @@ static void *work_on_stream(void *number) {
   return NULL;
 }
 
-START_TEST(what_streams_still_use_is_nobody_else_s) {
+TEST_LOOP(what_streams_still_use_is_nobody_else_s, 4) {
   tarn_pool *pool = host_pool(strategies[_i]);
   assert_ok(tarn_pool_limit(pool, (size_t)128 * KIB));
   run_threads(work_on_stream);
   end_pool(pool);
 }
-END_TEST
 
 // --- what is freed while streams are waited for ----------------------------
 
@@ -331,7 +328,7 @@ static void reclaim_meanwhile(tarn_pool *pool, tarn_stream *a,
 }
 
 // It may be behind work that was not waited for, of the same stream.
-START_TEST(what_is_freed_meanwhile_stays_with_its_stream) {
+TEST_LOOP(what_is_freed_meanwhile_stays_with_its_stream, 2) {
   bool by_cutting = _i == 1;
   tarn_device *cpu = NULL;
   tarn_stream *a = NULL;
@@ -361,18 +358,4 @@ START_TEST(what_is_freed_meanwhile_stays_with_its_stream) {
   for (int i = 0; i < GATES; i++)
     sem_destroy(&gates[i]);
   end_pool(pool);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: no room among threads");
-  TCase *loops = tcase_create("each strategy");
-  tcase_set_timeout(loops, 240);
-  tcase_add_loop_test(loops, many_threads_make_room_at_once, 0, 4);
-  tcase_add_loop_test(loops, what_streams_still_use_is_nobody_else_s, 0, 4);
-  tcase_add_loop_test(loops, what_is_freed_meanwhile_stays_with_its_stream, 0,
-                      2);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "exchange", who_exchanges_it_waits_until_it_is_left);
-  return run_pool_suite(suite);
 }

@@ -41,7 +41,7 @@ static size_t steps_until_due(size_t most) {
   return 0;
 }
 
-START_TEST(a_step_that_repeats_is_due_at_its_end) {
+TEST(a_step_that_repeats_is_due_at_its_end) {
   // Seen once, and then for 512 events.
   size_t steps = steps_until_due(1000);
   ck_assert_uint_ge(steps, 512 / 6);
@@ -53,9 +53,8 @@ START_TEST(a_step_that_repeats_is_due_at_its_end) {
   ck_assert_uint_eq(tarn__recorder_note(&recorder, 4)->back, 4);
   ck_assert_uint_eq(tarn__recorder_note(&recorder, 5)->size, 300);
 }
-END_TEST
 
-START_TEST(it_is_due_again_after_each_step) {
+TEST(it_is_due_again_after_each_step) {
   ck_assert_uint_ne(steps_until_due(1000), 0);
   for (size_t i = 0; i < 100; i++) {
     (void)taken(100);
@@ -67,9 +66,8 @@ START_TEST(it_is_due_again_after_each_step) {
     ck_assert(tarn__recorder_is_due(&recorder));
   }
 }
-END_TEST
 
-START_TEST(what_changes_ends_the_guess) {
+TEST(what_changes_ends_the_guess) {
   ck_assert_uint_ne(steps_until_due(1000), 0);
   play_step(101);
   ck_assert(!tarn__recorder_is_due(&recorder));
@@ -77,15 +75,13 @@ START_TEST(what_changes_ends_the_guess) {
   ck_assert(!tarn__recorder_is_due(&recorder));
   ck_assert_uint_ne(steps_until_due(1000), 0);
 }
-END_TEST
 
-START_TEST(more_evidence_takes_longer) {
+TEST(more_evidence_takes_longer) {
   size_t usual = steps_until_due(1000);
   tarn__recorder_restart(&recorder, 5000);
   ck_assert_uint_ge(steps_until_due(10000), 5000 / 6);
   ck_assert_uint_lt(usual, 5000 / 6);
 }
-END_TEST
 
 // Each of |layers| is a period for a while; what is behind them is not.
 static void play_net(size_t layers) {
@@ -95,16 +91,15 @@ static void play_net(size_t layers) {
   freed(loss, 7);
 }
 
-START_TEST(layers_are_not_taken_for_the_step) {
+TEST(layers_are_not_taken_for_the_step) {
   for (size_t i = 0; i < 40 && recorder.due == 0; i++)
     play_net(50);
   ck_assert_uint_eq(recorder.period, 50 * 6 + 2);
   ck_assert_uint_ne(recorder.due, 0);
 }
-END_TEST
 
 // Blocks that outlive the step in which they were taken.
-START_TEST(a_block_may_be_freed_in_the_next_step) {
+TEST(a_block_may_be_freed_in_the_next_step) {
   uint64_t before = taken(5000);
   bool due = false;
   for (size_t i = 0; i < 400 && !due; i++) {
@@ -117,9 +112,8 @@ START_TEST(a_block_may_be_freed_in_the_next_step) {
   ck_assert(due);
   ck_assert_uint_eq(recorder.period, 8);
 }
-END_TEST
 
-START_TEST(the_end_is_where_least_is_live) {
+TEST(the_end_is_where_least_is_live) {
   // The step as it comes begins in the middle.
   uint64_t large = taken(1000);
   for (size_t i = 0; i < 1000 && !tarn__recorder_is_due(&recorder); i++) {
@@ -133,9 +127,8 @@ START_TEST(the_end_is_where_least_is_live) {
   ck_assert_uint_eq(tarn__recorder_note(&recorder, 0)->size, 1000);
   ck_assert_uint_eq(tarn__recorder_note(&recorder, 3)->size, 1000);
 }
-END_TEST
 
-START_TEST(sizes_that_never_come_again_are_given_up) {
+TEST(sizes_that_never_come_again_are_given_up) {
   size_t size = 1;
   uint64_t heard = 0;
   for (size_t i = 0; i < 1000000; i++) {
@@ -153,9 +146,8 @@ START_TEST(sizes_that_never_come_again_are_given_up) {
     (void)taken(1);
   ck_assert_uint_ne(steps_until_due(1000), 0);
 }
-END_TEST
 
-START_TEST(steps_of_many_events_are_found) {
+TEST(steps_of_many_events_are_found) {
   enum { EVENTS = 20000 };
   for (size_t round = 0; round < 20 && recorder.due == 0; round++) {
     for (size_t i = 0; i < EVENTS / 2; i++)
@@ -164,22 +156,5 @@ START_TEST(steps_of_many_events_are_found) {
   ck_assert_uint_ne(recorder.due, 0);
   ck_assert_uint_eq(recorder.period, EVENTS);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("pool recorder");
-  TCase *tc = tcase_create("recorder");
-  tcase_set_timeout(tc, 60);
-  tcase_add_checked_fixture(tc, setup, teardown);
-  tcase_add_test(tc, a_step_that_repeats_is_due_at_its_end);
-  tcase_add_test(tc, it_is_due_again_after_each_step);
-  tcase_add_test(tc, what_changes_ends_the_guess);
-  tcase_add_test(tc, more_evidence_takes_longer);
-  tcase_add_test(tc, layers_are_not_taken_for_the_step);
-  tcase_add_test(tc, a_block_may_be_freed_in_the_next_step);
-  tcase_add_test(tc, the_end_is_where_least_is_live);
-  tcase_add_test(tc, sizes_that_never_come_again_are_given_up);
-  tcase_add_test(tc, steps_of_many_events_are_found);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
-}
+FIXTURE(setup, teardown);

@@ -27,7 +27,7 @@ static tarn_strategy a_strategy(const char *name) {
 
 // --- registering -----------------------------------------------------------
 
-START_TEST(a_registered_strategy_is_one_like_others) {
+TEST(a_registered_strategy_is_one_like_others) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   ck_assert(is_listed("power_pool"));
   ck_assert(is_listed("page_unit_pool"));
@@ -54,16 +54,14 @@ START_TEST(a_registered_strategy_is_one_like_others) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&pool->replaced));
 }
-END_TEST
 
-START_TEST(it_may_be_the_default) {
+TEST(it_may_be_the_default) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   setenv("TARN_POOL", "power_pool:least=1K", 1);
   ck_assert_str_eq(stats_of(pool_at(TARN_HOST)).strategy, "power_pool");
 }
-END_TEST
 
-START_TEST(a_name_that_is_taken) {
+TEST(a_name_that_is_taken) {
   static const char *const taken[] = {"page_unit_pool", "no_pool", "buddy_pool",
                                       "power_pool"};
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
@@ -75,9 +73,8 @@ START_TEST(a_name_that_is_taken) {
   }
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(names_that_are_none) {
+TEST(names_that_are_none) {
   char longest[65];
   memset(longest, 'x', sizeof longest);
   longest[64] = '\0';
@@ -91,9 +88,8 @@ START_TEST(names_that_are_none) {
   assert_ok(tarn_pool_register(&strategy));
   (void)host_pool(longest);
 }
-END_TEST
 
-START_TEST(tables_that_are_none) {
+TEST(tables_that_are_none) {
   assert_status(tarn_pool_register(NULL), TARN_E_INVALID);
   tarn_strategy strategy = a_strategy("mine");
   strategy.struct_size = 8;
@@ -120,9 +116,8 @@ START_TEST(tables_that_are_none) {
   assert_ok(tarn_pool_register(&strategy));
   ck_assert(is_listed("mine"));
 }
-END_TEST
 
-START_TEST(the_table_and_its_name_are_copied) {
+TEST(the_table_and_its_name_are_copied) {
   char name[] = "mine";
   tarn_strategy strategy = a_strategy(name);
   assert_ok(tarn_pool_register(&strategy));
@@ -130,9 +125,8 @@ START_TEST(the_table_and_its_name_are_copied) {
   memset(&strategy, 0, sizeof strategy);
   give(take(host_pool("mine"), 100));
 }
-END_TEST
 
-START_TEST(options_are_its_own) {
+TEST(options_are_its_own) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   tarn_pool *pool = host_pool("no_pool");
   assert_status(use_strategy(TARN_HOST, "power_pool:least=1000"),
@@ -145,19 +139,17 @@ START_TEST(options_are_its_own) {
   assert_error_says("power_pool");
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
 }
-END_TEST
 
 // --- loading ---------------------------------------------------------------
 
-START_TEST(a_shared_object) {
+TEST(a_shared_object) {
   assert_ok(tarn_pool_load(TARN_POWER_POOL));
   give(take(host_pool("power_pool"), 100));
   assert_status(tarn_pool_load(TARN_POWER_POOL), TARN_E_STATE);
   assert_error_says("power_pool");
 }
-END_TEST
 
-START_TEST(a_shared_object_in_the_folder) {
+TEST(a_shared_object_in_the_folder) {
   char folder[4096];
   snprintf(folder, sizeof folder, "%s", TARN_POWER_POOL);
   char *slash = strrchr(folder, '/');
@@ -167,9 +159,8 @@ START_TEST(a_shared_object_in_the_folder) {
   setenv("TARN_PLUGIN_DIR", folder, 1);
   assert_ok(tarn_pool_load(slash + 1));
 }
-END_TEST
 
-START_TEST(objects_that_are_none) {
+TEST(objects_that_are_none) {
   assert_status(tarn_pool_load(NULL), TARN_E_INVALID);
   assert_status(tarn_pool_load(""), TARN_E_INVALID);
   assert_status(tarn_pool_load("./power_pool.so"), TARN_E_INVALID);
@@ -179,11 +170,10 @@ START_TEST(objects_that_are_none) {
   assert_error_says("TarnPoolStrategy");
   ck_assert(!is_listed("power_pool"));
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
-START_TEST(memory_that_crosses_is_waited_for) {
+TEST(memory_that_crosses_is_waited_for) {
   tarn_device *device = NULL;
   tarn_stream *a = NULL;
   tarn_stream *b = NULL;
@@ -215,7 +205,6 @@ START_TEST(memory_that_crosses_is_waited_for) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -248,7 +237,7 @@ static void scenario(void *unused) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
-START_TEST(nothing_is_lost_when_something_fails) {
+TEST(nothing_is_lost_when_something_fails) {
   fake.capacity = 14000;
   fake.misalign = 256;
   faults_install();
@@ -261,9 +250,8 @@ START_TEST(nothing_is_lost_when_something_fails) {
   fflush(stdout);
   ck_assert_uint_gt(count, 100);
 }
-END_TEST
 
-START_TEST(registering_without_host_memory) {
+TEST(registering_without_host_memory) {
   faults_install();
   faults_arm(1, FAULTS_ONCE);
   assert_status(tarn_pool_register(TarnPoolStrategy()), TARN_E_NOMEM);
@@ -276,7 +264,6 @@ START_TEST(registering_without_host_memory) {
   ck_assert(!is_listed("power_pool"));
   assert_ok(tarn_pool_load(TARN_POWER_POOL));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -309,11 +296,10 @@ static void run_threads(void *(*work)(void *)) {
   ck_assert_int_eq(atomic_load(&mistakes), 0);
 }
 
-START_TEST(each_name_is_registered_once) {
+TEST(each_name_is_registered_once) {
   run_threads(register_all);
   ck_assert_int_eq(atomic_load(&registered), NAMES);
 }
-END_TEST
 
 // Blocks of all strategies, while one takes the place of the other.
 static void *work(void *number) {
@@ -361,7 +347,7 @@ static void *work(void *number) {
   return NULL;
 }
 
-START_TEST(strategies_change_under_load) {
+TEST(strategies_change_under_load) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   tarn_pool *pool = host_pool("power_pool");
   run_threads(work);
@@ -373,11 +359,10 @@ START_TEST(strategies_change_under_load) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&pool->replaced));
 }
-END_TEST
 
 // --- fork ------------------------------------------------------------------
 
-START_TEST(a_child_knows_them) {
+TEST(a_child_knows_them) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   (void)host_pool("power_pool");
   pid_t child = fork();
@@ -392,22 +377,4 @@ START_TEST(a_child_knows_them) {
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
   ck_assert(!is_listed("other_pool"));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: strategies of others");
-  ADD_CASE(suite, "registering", a_registered_strategy_is_one_like_others,
-           it_may_be_the_default, a_name_that_is_taken, names_that_are_none,
-           tables_that_are_none, the_table_and_its_name_are_copied,
-           options_are_its_own);
-  ADD_CASE(suite, "loading", a_shared_object, a_shared_object_in_the_folder,
-           objects_that_are_none);
-  ADD_CASE(suite, "streams", memory_that_crosses_is_waited_for);
-  ADD_CASE(suite, "faults", nothing_is_lost_when_something_fails,
-           registering_without_host_memory);
-  ADD_CASE(suite, "threads", each_name_is_registered_once,
-           strategies_change_under_load);
-  ADD_CASE(suite, "fork", a_child_knows_them);
-  return run_pool_suite(suite);
 }

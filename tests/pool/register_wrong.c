@@ -51,7 +51,7 @@ static const tarn_strategy bad = {.struct_size = sizeof bad,
                                   .give = bad_give,
                                   .trim = bad_trim};
 
-START_TEST(answers_that_are_wrong) {
+TEST(answers_that_are_wrong) {
   assert_ok(tarn_pool_register(&bad));
   tarn_pool *pool = host_pool("bad_pool");
   tarn_block none;
@@ -69,7 +69,6 @@ START_TEST(answers_that_are_wrong) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert_uint_eq(stats_of(pool).failures, 4);
 }
-END_TEST
 
 static tarn_status early_init(void *self, const tarn_source *source,
                               const tarn_strategy_options *options) {
@@ -85,7 +84,7 @@ static tarn_status early_init(void *self, const tarn_source *source,
   return source->refuse(source, TARN_E_UNSUPPORTED, "not\ntoday");
 }
 
-START_TEST(calls_out_of_turn) {
+TEST(calls_out_of_turn) {
   tarn_strategy early = bad;
   early.name = "early_pool";
   early.init = early_init;
@@ -93,7 +92,6 @@ START_TEST(calls_out_of_turn) {
   assert_status(use_strategy(TARN_HOST, "early_pool"), TARN_E_UNSUPPORTED);
   ck_assert_str_eq(tarn_last_error(), "early_pool: not?today");
 }
-END_TEST
 
 static tarn_status odd_take(void *self, const tarn_source *source,
                             const tarn_request *request,
@@ -111,7 +109,7 @@ static tarn_status odd_take(void *self, const tarn_source *source,
   return source->refuse(source, TARN_FULL, NULL);
 }
 
-START_TEST(questions_that_are_wrong) {
+TEST(questions_that_are_wrong) {
   tarn_strategy odd = bad;
   odd.name = "odd_pool";
   odd.take = odd_take;
@@ -120,7 +118,6 @@ START_TEST(questions_that_are_wrong) {
   assert_status(tarn_pool_alloc(host_pool("odd_pool"), 100, 0, NULL, &none),
                 TARN_FULL);
 }
-END_TEST
 
 // It keeps what it ought to give back: that is told, and mended.
 static int told;
@@ -136,7 +133,7 @@ static tarn_status no_trim(void *self, const tarn_source *source) {
   return TARN_OK;
 }
 
-START_TEST(memory_that_is_not_given_back) {
+TEST(memory_that_is_not_given_back) {
   tarn_strategy forgets = bad;
   forgets.name = "forget_pool";
   forgets.trim = no_trim;
@@ -157,7 +154,6 @@ START_TEST(memory_that_is_not_given_back) {
   ck_assert(tarn_list_empty(&pool->replaced));
   tarn_log_set(NULL, NULL, TARN_LOG_WARN);
 }
-END_TEST
 
 // It is replaced while it holds a chunk that its take comes to nothing with: it
 // is asked once more for all that it has.
@@ -203,7 +199,7 @@ static void *take_slowly(void *unused) {
   return NULL;
 }
 
-START_TEST(replaced_while_it_grows) {
+TEST(replaced_while_it_grows) {
   tarn_device *cpu = NULL;
   tarn_stream *stream = NULL;
   pthread_t taker;
@@ -235,13 +231,4 @@ START_TEST(replaced_while_it_grows) {
   tarn_log_set(NULL, NULL, TARN_LOG_WARN);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: strategies that do it wrong");
-  ADD_CASE(suite, "wrong", answers_that_are_wrong, calls_out_of_turn,
-           questions_that_are_wrong, memory_that_is_not_given_back);
-  ADD_CASE(suite, "threads", replaced_while_it_grows);
-  return run_pool_suite(suite);
 }

@@ -24,7 +24,7 @@ static arena_place open_on(int i) {
                        all_strategies[i % KEEPING]);
 }
 
-START_TEST(requests_are_served_without_the_device) {
+TEST_LOOP(requests_are_served_without_the_device, KEEPING *ARENA_DEVICES) {
   arena_place at = open_on(_i);
   assert_ok(tarn_pool_reserve(at.pool, ROOM));
   assert_ok(tarn__front_check(at.pool));
@@ -45,9 +45,8 @@ START_TEST(requests_are_served_without_the_device) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(what_trims_leaves_it) {
+TEST_LOOP(what_trims_leaves_it, KEEPING *ARENA_DEVICES) {
   arena_place at = open_on(_i);
   assert_ok(tarn_pool_reserve(at.pool, ROOM));
   size_t kept = reserved_by(at.pool);
@@ -67,10 +66,9 @@ START_TEST(what_trims_leaves_it) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 // Blocks that are too large for what is idle: the slack does not give it back.
-START_TEST(the_slack_leaves_it) {
+TEST_LOOP(the_slack_leaves_it, ARENA_DEVICES) {
   arena_place at =
       open_arena_of(64 * MIB, arena_devices[_i], "arena_pool:slack=0");
   assert_ok(tarn_pool_reserve(at.pool, ROOM));
@@ -83,10 +81,9 @@ START_TEST(the_slack_leaves_it) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 // Where there is no other room it may take another form.
-START_TEST(a_request_without_other_room_may_use_it) {
+TEST_LOOP(a_request_without_other_room_may_use_it, KEEPING *ARENA_DEVICES) {
   arena_place at = open_arena_of(16 * MIB, arena_devices[_i / KEEPING],
                                  all_strategies[_i % KEEPING]);
   assert_ok(tarn_pool_limit(at.pool, 16 * MIB));
@@ -98,9 +95,8 @@ START_TEST(a_request_without_other_room_may_use_it) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(what_is_refused_keeps_nothing) {
+TEST_LOOP(what_is_refused_keeps_nothing, KEEPING *ARENA_DEVICES) {
   arena_place at = open_on(_i);
   tarn_block block = take(at.pool, MIB);
   assert_ok(tarn_pool_reserve(at.pool, 2 * MIB));
@@ -125,10 +121,9 @@ START_TEST(what_is_refused_keeps_nothing) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 // What is idle already is a part of it, however much of a page is lacking.
-START_TEST(more_of_it_comes_beside_what_is_idle) {
+TEST_LOOP(more_of_it_comes_beside_what_is_idle, KEEPING *ARENA_DEVICES) {
   arena_place at = open_on(_i);
   give(take(at.pool, 5 * MIB));
   assert_ok(tarn_pool_reserve(at.pool, ROOM + 1));
@@ -137,9 +132,8 @@ START_TEST(more_of_it_comes_beside_what_is_idle) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(what_sleeps_is_no_part_of_it) {
+TEST_LOOP(what_sleeps_is_no_part_of_it, 2) {
   tarn_tag tag = 0;
   arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
   assert_ok(tarn_pool_tag("sleepers", &tag));
@@ -155,7 +149,6 @@ START_TEST(what_sleeps_is_no_part_of_it) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 // --- who else is at it -----------------------------------------------------
 
@@ -183,7 +176,7 @@ static void let_another_reserve(void) {
   fake.capacity = fake_seen.live_bytes;
 }
 
-START_TEST(a_call_that_fails_leaves_what_another_keeps) {
+TEST_LOOP(a_call_that_fails_leaves_what_another_keeps, KEEPING) {
   arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
   give(take(at.pool, 2 * MIB));
   rival.pool = at.pool;
@@ -195,7 +188,6 @@ START_TEST(a_call_that_fails_leaves_what_another_keeps) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 static void leave_half(void) {
   fake.allocating = NULL;
@@ -211,7 +203,7 @@ static tarn_status exchange_and_give(const tarn__pool_supply *supply,
 }
 
 // While what came goes back.
-START_TEST(an_exchange_ends_what_was_kept_before) {
+TEST_LOOP(an_exchange_ends_what_was_kept_before, KEEPING) {
   arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
   assert_ok(tarn_pool_reserve(at.pool, MIB));
   tarn__pool_supply_calls calls = *at.pool->supply.calls;
@@ -227,9 +219,8 @@ START_TEST(an_exchange_ends_what_was_kept_before) {
   ck_assert_uint_eq(reserved_by(at.pool), 0);
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(strategies_that_keep_nothing_refuse) {
+TEST(strategies_that_keep_nothing_refuse) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   static const char *const names[] = {"no_pool", "async_pool", "power_pool"};
   for (size_t i = 0; i < 3; i++) {
@@ -243,9 +234,8 @@ START_TEST(strategies_that_keep_nothing_refuse) {
                 TARN_E_UNSUPPORTED);
   assert_status(tarn_pool_reserve(NULL, MIB), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(an_exchange_ends_it) {
+TEST(an_exchange_ends_it) {
   tarn_pool *pool = host_pool("arena_pool");
   assert_ok(tarn_pool_reserve(pool, ROOM));
   assert_ok(use_strategy(TARN_HOST, "page_unit_pool"));
@@ -255,9 +245,8 @@ START_TEST(an_exchange_ends_it) {
   assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert_uint_eq(reserved_by(pool), 0);
 }
-END_TEST
 
-START_TEST(dry_pools_and_those_for_captures_keep_it) {
+TEST_LOOP(dry_pools_and_those_for_captures_keep_it, KEEPING) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = all_strategies[_i],
                                .limit = 16 * MIB,
@@ -279,10 +268,9 @@ START_TEST(dry_pools_and_those_for_captures_keep_it) {
   assert_ok(tarn_pool_end_graphs(pool));
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // Where the device names sizes, memory comes in those.
-START_TEST(sizes_of_the_device_are_kept_to) {
+TEST_LOOP(sizes_of_the_device_are_kept_to, KEEPING) {
   fake.init_size = 4 * MIB;
   fake.realloc_size = 2 * MIB;
   arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
@@ -293,10 +281,9 @@ START_TEST(sizes_of_the_device_are_kept_to) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 // Blocks of many sizes, idle again, are one room for any size.
-START_TEST(pages_of_one_size_serve_another) {
+TEST(pages_of_one_size_serve_another) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[16];
   assert_ok(tarn_pool_reserve(pool, ROOM));
@@ -315,9 +302,8 @@ START_TEST(pages_of_one_size_serve_another) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved_by(pool), 0);
 }
-END_TEST
 
-START_TEST(every_call_may_fail) {
+TEST_LOOP(every_call_may_fail, 2 * KEEPING) {
   arena_place at = open_arena_of(64 * MIB, arena_devices[2 - _i / KEEPING],
                                  all_strategies[_i % KEEPING]);
   bool failed = true;
@@ -343,26 +329,8 @@ START_TEST(every_call_may_fail) {
   }
   close_arena(&at);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: room that is kept");
-#define EACH(test, count) add_looped_case(suite, #test, test, 0, count)
-  EACH(requests_are_served_without_the_device, KEEPING * ARENA_DEVICES);
-  EACH(what_trims_leaves_it, KEEPING * ARENA_DEVICES);
-  EACH(the_slack_leaves_it, ARENA_DEVICES);
-  EACH(a_request_without_other_room_may_use_it, KEEPING * ARENA_DEVICES);
-  EACH(more_of_it_comes_beside_what_is_idle, KEEPING * ARENA_DEVICES);
-  EACH(what_sleeps_is_no_part_of_it, 2);
-  EACH(a_call_that_fails_leaves_what_another_keeps, KEEPING);
-  EACH(an_exchange_ends_what_was_kept_before, KEEPING);
-  EACH(what_is_refused_keeps_nothing, KEEPING * ARENA_DEVICES);
-  EACH(dry_pools_and_those_for_captures_keep_it, KEEPING);
-  EACH(sizes_of_the_device_are_kept_to, KEEPING);
-  EACH(every_call_may_fail, 2 * KEEPING);
-  ADD_CASE(suite, "who refuses", strategies_that_keep_nothing_refuse,
-           an_exchange_ends_it);
-  ADD_CASE(suite, "page units", pages_of_one_size_serve_another);
-  return run_pool_suite(suite);
+  return run_tests();
 }

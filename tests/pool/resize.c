@@ -71,11 +71,10 @@ static void check_into_hole(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_block_grows_into_the_hole_behind_it) {
+TEST(a_block_grows_into_the_hole_behind_it) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_into_hole(arena_devices[i]);
 }
-END_TEST
 
 static void check_shrinking(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
@@ -96,11 +95,10 @@ static void check_shrinking(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_block_that_shrinks_leaves_a_hole) {
+TEST(a_block_that_shrinks_leaves_a_hole) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_shrinking(arena_devices[i]);
 }
-END_TEST
 
 // It stays among those that it was taken among.
 static void check_zones(const char *name) {
@@ -116,11 +114,10 @@ static void check_zones(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_block_may_become_small_or_large) {
+TEST(a_block_may_become_small_or_large) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_zones(arena_devices[i]);
 }
-END_TEST
 
 static void check_counts(const char *name) {
   arena_place p = open_arena(name, "arena_pool");
@@ -149,13 +146,12 @@ static void check_counts(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(what_it_has_is_accounted) {
+TEST(what_it_has_is_accounted) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_counts(arena_devices[i]);
 }
-END_TEST
 
-START_TEST(padding_stays_behind_it) {
+TEST(padding_stays_behind_it) {
   fake.padding = 100;
   arena_place p = open_arena("fake:0", "arena_pool");
   tarn_block block = take(p.pool, 512);
@@ -167,11 +163,10 @@ START_TEST(padding_stays_behind_it) {
   give(block);
   close_arena(&p);
 }
-END_TEST
 
 // --- bare addresses --------------------------------------------------------
 
-START_TEST(memory_is_mapped_behind_a_block) {
+TEST(memory_is_mapped_behind_a_block) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block a = take(p.pool, MIB);
   fill(&p, a.address, a.size, 1, NULL);
@@ -190,10 +185,9 @@ START_TEST(memory_is_mapped_behind_a_block) {
   give(a);
   close_arena(&p);
 }
-END_TEST
 
 // What is behind: bare, bare and a hole, a block.
-START_TEST(a_hole_behind_bare_pages_is_used) {
+TEST(a_hole_behind_bare_pages_is_used) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block a = take(p.pool, SIM_PAGE);
   tarn_block b = take(p.pool, SIM_PAGE);
@@ -213,9 +207,8 @@ START_TEST(a_hole_behind_bare_pages_is_used) {
   give(d);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(a_limit_holds_for_what_is_added) {
+TEST(a_limit_holds_for_what_is_added) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block a = take(p.pool, SIM_PAGE);
   assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
@@ -227,10 +220,9 @@ START_TEST(a_limit_holds_for_what_is_added) {
   give(a);
   close_arena(&p);
 }
-END_TEST
 
 // Its last block grows by what the holes before it have.
-START_TEST(pages_of_holes_serve_when_the_device_has_no_more) {
+TEST(pages_of_holes_serve_when_the_device_has_no_more) {
   enum { ALL = 32 };
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
   tarn_block blocks[ALL];
@@ -248,7 +240,6 @@ START_TEST(pages_of_holes_serve_when_the_device_has_no_more) {
     give(blocks[i]);
   close_arena(&p);
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
@@ -271,14 +262,13 @@ static void check_other_s_hole(const char *name) {
   close_arena(&p);
 }
 
-START_TEST(a_hole_of_another_stream_is_not_taken) {
+TEST(a_hole_of_another_stream_is_not_taken) {
   for (int i = 0; i < ARENA_DEVICES; i++)
     check_other_s_hole(arena_devices[i]);
 }
-END_TEST
 
 // The test double does what is queued when somebody waits for it.
-START_TEST(what_is_cut_off_is_the_stream_s) {
+TEST(what_is_cut_off_is_the_stream_s) {
   arena_place p = open_arena("fake:0", "arena_pool");
   tarn_stream *one = stream_on(&p);
   tarn_block a = take_on(p.pool, 200 * KIBIBYTE, one);
@@ -293,10 +283,9 @@ START_TEST(what_is_cut_off_is_the_stream_s) {
   assert_ok(tarn_stream_destroy(one));
   close_arena(&p);
 }
-END_TEST
 
 // It grew into what work of |one| is still queued for, and was never used.
-START_TEST(what_was_added_stays_behind_its_stream) {
+TEST(what_was_added_stays_behind_its_stream) {
   arena_place p = open_arena("fake:0", "arena_pool");
   tarn_stream *one = stream_on(&p);
   tarn_stream *two = stream_on(&p);
@@ -318,7 +307,6 @@ START_TEST(what_was_added_stays_behind_its_stream) {
   assert_ok(tarn_stream_destroy(two));
   close_arena(&p);
 }
-END_TEST
 
 // Taken for |two| behind |one|, and cut before it was used, by the host or a
 // third stream: what is cut off stays behind |one|.
@@ -342,15 +330,13 @@ static void check_cut_unused(bool by_third) {
   close_arena(&p);
 }
 
-START_TEST(what_the_host_cuts_off_unused_stays_behind_its_last_user) {
+TEST(what_the_host_cuts_off_unused_stays_behind_its_last_user) {
   check_cut_unused(false);
 }
-END_TEST
 
-START_TEST(what_a_third_stream_cuts_off_unused_stays_behind_it_too) {
+TEST(what_a_third_stream_cuts_off_unused_stays_behind_it_too) {
   check_cut_unused(true);
 }
-END_TEST
 
 // --- other strategies ------------------------------------------------------
 
@@ -372,7 +358,7 @@ static void check_within(const char *strategy) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-START_TEST(others_give_what_the_block_has) {
+TEST(others_give_what_the_block_has) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   check_within("page_unit_pool");
   check_within("buddy_pool:init=1M,realloc=1M,max=1M");
@@ -381,9 +367,8 @@ START_TEST(others_give_what_the_block_has) {
   check_within("async_pool");
   check_within("power_pool");
 }
-END_TEST
 
-START_TEST(one_that_was_replaced_gives_no_more) {
+TEST(one_that_was_replaced_gives_no_more) {
   arena_place p = open_arena("cpu:0", "arena_pool");
   tarn_block block = take(p.pool, 100 * KIBIBYTE);
   assert_ok(use_strategy(p.place, "page_unit_pool"));
@@ -394,7 +379,6 @@ START_TEST(one_that_was_replaced_gives_no_more) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   close_arena(&p);
 }
-END_TEST
 
 // --- strategies of programs ------------------------------------------------
 
@@ -436,7 +420,7 @@ static tarn_status resize_room(void *self, const tarn_source *source,
   return TARN_OK;
 }
 
-START_TEST(a_strategy_of_a_program_may_resize) {
+TEST(a_strategy_of_a_program_may_resize) {
   tarn_strategy rooms = {.struct_size = sizeof rooms,
                          .name = "rooms",
                          .take = take_room,
@@ -459,9 +443,8 @@ START_TEST(a_strategy_of_a_program_may_resize) {
   assert_error_says("rooms: resized 100 bytes");
   give(block);
 }
-END_TEST
 
-START_TEST(a_table_of_before_has_no_such_function) {
+TEST(a_table_of_before_has_no_such_function) {
   tarn_strategy rooms = {.struct_size = offsetof(tarn_strategy, resize),
                          .name = "rooms",
                          .take = take_room,
@@ -476,7 +459,6 @@ START_TEST(a_table_of_before_has_no_such_function) {
   resize_to(&block, 50, NULL);
   give(block);
 }
-END_TEST
 
 // --- what is no block ------------------------------------------------------
 
@@ -501,7 +483,7 @@ static void check_misuse(const char *strategy) {
   assert_error_says("freed before");
 }
 
-START_TEST(what_is_no_block_is_refused) {
+TEST(what_is_no_block_is_refused) {
   check_misuse("arena_pool");
   check_misuse("page_unit_pool");
   check_misuse("no_pool");
@@ -511,9 +493,8 @@ START_TEST(what_is_no_block_is_refused) {
   stay(&block, SIZE_MAX / 2, NULL, TARN_FULL);
   give(block);
 }
-END_TEST
 
-START_TEST(a_block_of_another_device_s_pool_is_refused) {
+TEST(a_block_of_another_device_s_pool_is_refused) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_pool *host = host_pool("arena_pool");
   tarn_block block = take(p.pool, 1000);
@@ -522,28 +503,4 @@ START_TEST(a_block_of_another_device_s_pool_is_refused) {
   stay(&wrong, 10, NULL, TARN_E_INVALID);
   give(block);
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: resizing");
-  ADD_CASE(suite, "holes", a_block_grows_into_the_hole_behind_it,
-           a_block_that_shrinks_leaves_a_hole,
-           a_block_may_become_small_or_large, what_it_has_is_accounted,
-           padding_stays_behind_it);
-  ADD_CASE(suite, "bare addresses", memory_is_mapped_behind_a_block,
-           a_hole_behind_bare_pages_is_used, a_limit_holds_for_what_is_added,
-           pages_of_holes_serve_when_the_device_has_no_more);
-  ADD_CASE(suite, "streams", a_hole_of_another_stream_is_not_taken,
-           what_is_cut_off_is_the_stream_s,
-           what_was_added_stays_behind_its_stream,
-           what_the_host_cuts_off_unused_stays_behind_its_last_user,
-           what_a_third_stream_cuts_off_unused_stays_behind_it_too);
-  ADD_CASE(suite, "other strategies", others_give_what_the_block_has,
-           one_that_was_replaced_gives_no_more,
-           a_strategy_of_a_program_may_resize,
-           a_table_of_before_has_no_such_function);
-  ADD_CASE(suite, "misuse", what_is_no_block_is_refused,
-           a_block_of_another_device_s_pool_is_refused);
-  return run_pool_suite(suite);
 }

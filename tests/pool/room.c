@@ -45,7 +45,7 @@ static void assert_refused(tarn_pool *pool, size_t size) {
 
 // --- more than the device has ----------------------------------------------
 
-START_TEST(what_no_device_has_is_refused_at_once) {
+TEST_LOOP(what_no_device_has_is_refused_at_once, ARENA_DEVICES *STRATEGIES) {
   const char *strategy = strategies[_i % STRATEGIES];
   arena_place p = open_arena(arena_devices[_i / STRATEGIES], strategy);
   size_t total = 0;
@@ -62,9 +62,8 @@ START_TEST(what_no_device_has_is_refused_at_once) {
   assert_refused(p.pool, TIB);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(the_text_says_what_is_free) {
+TEST(the_text_says_what_is_free) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_addr others = 0;
   assert_ok(tarn_device_allocate(p.place, (size_t)60 * MIB, &others));
@@ -75,12 +74,11 @@ START_TEST(the_text_says_what_is_free) {
   give(take(p.pool, (size_t)8 * MIB));
   close_arena(&p);
 }
-END_TEST
 
 // --- what is free now, and what the pool has idle --------------------------
 
 // 40 of 64 MiB are somebody else's, and 10 are idle: 14 are free.
-START_TEST(idle_memory_counts_as_free) {
+TEST(idle_memory_counts_as_free) {
   const size_t unit = MIB;
   for (int i = 0; i < EXACT; i++) {
     arena_place p = open_arena("sim:0", strategies[i]);
@@ -95,10 +93,9 @@ START_TEST(idle_memory_counts_as_free) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // What others take later is seen, however much was free before.
-START_TEST(it_is_what_is_free_now) {
+TEST(it_is_what_is_free_now) {
   for (int i = 0; i < EXACT; i++) {
     arena_place p = open_arena("sim:0", strategies[i]);
     tarn_block block = take(p.pool, 100);
@@ -111,11 +108,10 @@ START_TEST(it_is_what_is_free_now) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // --- the device is asked when the pool has to grow, and not each time ------
 
-START_TEST(hits_ask_nothing) {
+TEST_LOOP(hits_ask_nothing, KEEPING) {
   arena_place p = open_arena("fake:0", strategies[_i]);
   give(take(p.pool, 600 * KIBIBYTE));
   size_t before = fake_seen.memory_queries;
@@ -124,9 +120,8 @@ START_TEST(hits_ask_nothing) {
   ck_assert_uint_eq(fake_seen.memory_queries, before);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(small_blocks_ask_rarely) {
+TEST_LOOP(small_blocks_ask_rarely, STRATEGIES) {
   enum { BLOCKS = 2000 };
   static tarn_block blocks[BLOCKS];
   arena_place p = open_arena("fake:0", strategies[_i]);
@@ -139,10 +134,9 @@ START_TEST(small_blocks_ask_rarely) {
     give(blocks[i]);
   close_arena(&p);
 }
-END_TEST
 
 // A device that cannot answer is taken to have what is asked for.
-START_TEST(what_is_unknown_forbids_nothing) {
+TEST(what_is_unknown_forbids_nothing) {
   for (int i = 0; i < STRATEGIES; i++) {
     arena_place p = open_arena("sim:0", strategies[i]);
     assert_ok(tarn_sim_faults("device_memory_stats@1+"));
@@ -152,7 +146,6 @@ START_TEST(what_is_unknown_forbids_nothing) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // --- what moves while the device is asked ----------------------------------
 
@@ -205,7 +198,7 @@ static tarn_status replace(tarn_pool *pool) {
 }
 
 // What is given back meanwhile is not in the answer, and not idle any more.
-START_TEST(what_goes_back_while_the_device_is_asked_is_counted) {
+TEST(what_goes_back_while_the_device_is_asked_is_counted) {
   for (int i = 0; i < EXACT; i++) {
     arena_place p = open_arena("sim:0", strategies[i]);
     give(take(p.pool, (size_t)30 * MIB));
@@ -215,10 +208,9 @@ START_TEST(what_goes_back_while_the_device_is_asked_is_counted) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // A block does not grow in a strategy that was replaced meanwhile.
-START_TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
+TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_block block = take(p.pool, (size_t)4 * MIB);
   size_t before = stats_of(p.pool).reserved_bytes;
@@ -232,11 +224,10 @@ START_TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   close_arena(&p);
 }
-END_TEST
 
 // --- the limit -------------------------------------------------------------
 
-START_TEST(the_limit_less_charges_is_compared_first) {
+TEST_LOOP(the_limit_less_charges_is_compared_first, STRATEGIES) {
   arena_place p = open_arena("fake:0", strategies[_i]);
   assert_ok(tarn_pool_limit(p.pool, (size_t)32 * MIB));
   assert_ok(tarn_pool_charge(p.pool, (size_t)8 * MIB, 0));
@@ -249,10 +240,9 @@ START_TEST(the_limit_less_charges_is_compared_first) {
   assert_ok(tarn_pool_limit(p.pool, 0));
   close_arena(&p);
 }
-END_TEST
 
 // A limit below what is held keeps the pool from growing, and no more.
-START_TEST(a_lowered_limit_does_not_take_idle_memory_away) {
+TEST_LOOP(a_lowered_limit_does_not_take_idle_memory_away, KEEPING) {
   arena_place p = open_arena("sim:0", strategies[_i]);
   give(take(p.pool, (size_t)10 * MIB));
   assert_ok(tarn_pool_limit(p.pool, MIB));
@@ -260,11 +250,10 @@ START_TEST(a_lowered_limit_does_not_take_idle_memory_away) {
   assert_ok(tarn_pool_limit(p.pool, 0));
   close_arena(&p);
 }
-END_TEST
 
 // --- blocks that grow, and blocks that wake up -----------------------------
 
-START_TEST(a_block_does_not_grow_beyond_what_there_is) {
+TEST_LOOP(a_block_does_not_grow_beyond_what_there_is, 2) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block block = take(p.pool, (size_t)4 * MIB);
   counts before = counts_of(p.pool);
@@ -275,9 +264,8 @@ START_TEST(a_block_does_not_grow_beyond_what_there_is) {
   give(block);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(who_cannot_wake_stays_asleep) {
+TEST(who_cannot_wake_stays_asleep) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_tag tag = tag_of("weights");
   tarn_block block = take_tagged(p.pool, (size_t)40 * MIB, tag);
@@ -293,12 +281,11 @@ START_TEST(who_cannot_wake_stays_asleep) {
   give(block);
   close_arena(&p);
 }
-END_TEST
 
 // --- places ----------------------------------------------------------------
 
 // Pinned memory is the host's: the device's own size does not bound it.
-START_TEST(memory_of_the_host_is_compared_with_the_hosts) {
+TEST(memory_of_the_host_is_compared_with_the_hosts) {
   arena_place p = open_arena("sim:0", "arena_pool");
   size_t total = 0;
   size_t available = 0;
@@ -314,7 +301,6 @@ START_TEST(memory_of_the_host_is_compared_with_the_hosts) {
   assert_ok(tarn_pool_trim(pool, 0));
   close_arena(&p);
 }
-END_TEST
 
 // --- dry pools -------------------------------------------------------------
 
@@ -328,7 +314,7 @@ static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
   return pool;
 }
 
-START_TEST(a_dry_pool_has_what_it_pretends_to_have) {
+TEST(a_dry_pool_has_what_it_pretends_to_have) {
   for (int i = 0; i < STRATEGIES; i++) {
     arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
     tarn_pool *pool = dry_at(p.place, strategies[i], 2 * GIB);
@@ -350,7 +336,6 @@ START_TEST(a_dry_pool_has_what_it_pretends_to_have) {
     close_arena(&p);
   }
 }
-END_TEST
 
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
                       void *context) {
@@ -360,7 +345,7 @@ static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
 }
 
 // Also when the last byte of it is out, and when it had a limit before.
-START_TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
+TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
   enum { BLOCKS = 16 };
   for (int i = 0; i < 2 * STRATEGIES; i++) {
     size_t limit = i < STRATEGIES ? 0 : GIB;
@@ -382,12 +367,11 @@ START_TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
     close_arena(&p);
   }
 }
-END_TEST
 
 // --- alignments ------------------------------------------------------------
 
 // Metadata grows with what is mapped, wherever that is.
-START_TEST(alignments_cost_addresses_only) {
+TEST_LOOP(alignments_cost_addresses_only, ARENA_DEVICES) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block first = take(p.pool, 4096);
   size_t before = tarn_host_memory();
@@ -410,9 +394,8 @@ START_TEST(alignments_cost_addresses_only) {
   give(first);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(the_host_has_blocks_at_large_alignments) {
+TEST(the_host_has_blocks_at_large_alignments) {
   arena_place p = open_arena("cpu:0", "arena_pool");
   size_t before = tarn_host_memory();
   tarn_block blocks[4];
@@ -429,7 +412,6 @@ START_TEST(the_host_has_blocks_at_large_alignments) {
   }
   close_arena(&p);
 }
-END_TEST
 
 // --- pages -----------------------------------------------------------------
 
@@ -437,7 +419,7 @@ static void prepare(tarn__pool_pages *pages, uint64_t from, uint64_t to) {
   require(tarn__pages_prepare(pages, from, to));
 }
 
-START_TEST(pages_stand_in_leaves) {
+TEST(pages_stand_in_leaves) {
   static const uint64_t far = UINT64_C(1) << 44;
   const size_t leaf = TARN__LEAF_PAGES;
   size_t rest = tarn_host_memory();
@@ -478,7 +460,6 @@ START_TEST(pages_stand_in_leaves) {
   tarn__pages_clear(&pages, far + 10, far + 20);
   ck_assert_uint_eq(tarn_host_memory(), rest);
 }
-END_TEST
 
 static void fill_pages(void *context) {
   tarn__pool_pages pages = {.leaves = NULL};
@@ -494,11 +475,10 @@ static void fill_pages(void *context) {
   tarn__pages_deinit(&pages);
 }
 
-START_TEST(pages_need_host_memory) {
+TEST(pages_need_host_memory) {
   faults_install();
   ck_assert_uint_gt(faults_sweep(fill_pages, NULL), 20);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -517,7 +497,7 @@ static void *take_most(void *context) {
   return NULL;
 }
 
-START_TEST(threads_grow_at_once) {
+TEST_LOOP(threads_grow_at_once, STRATEGIES) {
   enum { THREADS = 4 };
   pthread_t threads[THREADS];
   arena_place p = open_arena("sim:0", strategies[_i]);
@@ -527,40 +507,4 @@ START_TEST(threads_grow_at_once) {
     pthread_join(threads[i], NULL);
   ck_assert_uint_gt(stats_of(p.pool).allocs, 0);
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: what there is room for");
-  TCase *devices = tcase_create("each device");
-  tcase_add_loop_test(devices, what_no_device_has_is_refused_at_once, 0,
-                      ARENA_DEVICES * STRATEGIES);
-  tcase_add_loop_test(devices, a_block_does_not_grow_beyond_what_there_is, 0,
-                      2);
-  tcase_add_loop_test(devices, alignments_cost_addresses_only, 0,
-                      ARENA_DEVICES);
-  suite_add_tcase(suite, devices);
-  TCase *each = tcase_create("each strategy");
-  tcase_add_loop_test(each, small_blocks_ask_rarely, 0, STRATEGIES);
-  tcase_add_loop_test(each, the_limit_less_charges_is_compared_first, 0,
-                      STRATEGIES);
-  tcase_add_loop_test(each, threads_grow_at_once, 0, STRATEGIES);
-  suite_add_tcase(suite, each);
-  TCase *keeping = tcase_create("strategies that keep memory");
-  tcase_add_loop_test(keeping, hits_ask_nothing, 0, KEEPING);
-  tcase_add_loop_test(keeping, a_lowered_limit_does_not_take_idle_memory_away,
-                      0, KEEPING);
-  suite_add_tcase(suite, keeping);
-  ADD_CASE(suite, "device", the_text_says_what_is_free,
-           idle_memory_counts_as_free, it_is_what_is_free_now,
-           what_is_unknown_forbids_nothing,
-           what_goes_back_while_the_device_is_asked_is_counted,
-           who_is_replaced_while_the_device_is_asked_gets_nothing,
-           who_cannot_wake_stays_asleep,
-           memory_of_the_host_is_compared_with_the_hosts);
-  ADD_CASE(suite, "dry", a_dry_pool_has_what_it_pretends_to_have,
-           a_dry_pool_that_is_used_up_has_what_is_out);
-  ADD_CASE(suite, "addresses", the_host_has_blocks_at_large_alignments,
-           pages_stand_in_leaves, pages_need_host_memory);
-  return run_pool_suite(suite);
 }

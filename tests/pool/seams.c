@@ -72,7 +72,8 @@ static void learn_until_due(void) {
 
 // --- counters --------------------------------------------------------------
 
-START_TEST(tags_that_are_switched_on_before_a_layout_are_counted) {
+TEST_LOOP(tags_that_are_switched_on_before_a_layout_are_counted,
+          ARENA_DEVICES) {
   open_on(arena_devices[_i]);
   assert_ok(tarn_pool_account(at.pool, 0));
   learn_until_due();
@@ -84,7 +85,6 @@ START_TEST(tags_that_are_switched_on_before_a_layout_are_counted) {
   learn();
   close_all();
 }
-END_TEST
 
 static size_t count_events(void) {
   static tarn_pool_event events[MOST_EVENTS];
@@ -99,7 +99,7 @@ static size_t count_events(void) {
   return of_blocks;
 }
 
-START_TEST(events_that_are_switched_on_before_a_layout_are_kept) {
+TEST_LOOP(events_that_are_switched_on_before_a_layout_are_kept, ARENA_DEVICES) {
   open_on(arena_devices[_i]);
   learn_until_due();
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -108,7 +108,6 @@ START_TEST(events_that_are_switched_on_before_a_layout_are_kept) {
   ck_assert_uint_eq(count_events(), 2 * BLOCKS);
   close_all();
 }
-END_TEST
 
 // --- while the device is asked for a layout ---------------------------------
 
@@ -152,26 +151,24 @@ static void learn_and_meanwhile(void (*what)(void)) {
   give(first);
 }
 
-START_TEST(two_threads_set_a_layout_up) {
+TEST(two_threads_set_a_layout_up) {
   learn_and_meanwhile(learn);
   assert_ok(tarn__front_check(at.pool));
   play_step();
   assert_ok(tarn__front_check(at.pool));
   close_all();
 }
-END_TEST
 
 static void switch_events_on(void) {
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
 }
 
-START_TEST(events_are_switched_on_while_a_layout_is_set_up) {
+TEST(events_are_switched_on_while_a_layout_is_set_up) {
   learn_and_meanwhile(switch_events_on);
   ck_assert_ptr_null(layout());
   ck_assert_uint_eq(count_events(), 2);
   close_all();
 }
-END_TEST
 
 // The other thread is asking the device when this one gives up.
 static struct {
@@ -205,7 +202,7 @@ static void let_other_learn(void) {
   meanwhile = let_other_finish;
 }
 
-START_TEST(who_gives_up_takes_the_other_one_along) {
+TEST(who_gives_up_takes_the_other_one_along) {
   sem_init(&other.asks, 0, 0);
   sem_init(&other.may_go_on, 0, 0);
   learn_and_meanwhile(let_other_learn);
@@ -218,20 +215,18 @@ START_TEST(who_gives_up_takes_the_other_one_along) {
   give(out[0]);
   close_all();
 }
-END_TEST
 
 static void debug_on(void) {
   tarn_pool_debug_options options = {.struct_size = sizeof options};
   assert_ok(tarn_pool_debug(at.pool, &options));
 }
 
-START_TEST(debugging_begins_while_a_layout_is_set_up) {
+TEST(debugging_begins_while_a_layout_is_set_up) {
   learn_and_meanwhile(debug_on);
   ck_assert_ptr_null(layout());
   assert_ok(tarn_pool_debug(at.pool, NULL));
   close_all();
 }
-END_TEST
 
 static void trim_all(void) {
   assert_ok(tarn_pool_trim(at.pool, 0));
@@ -241,18 +236,17 @@ static void switch_strategy(void) {
   assert_ok(use_strategy(at.place, "page_unit_pool"));
 }
 
-START_TEST(others_trim_and_switch_while_a_layout_is_set_up) {
+TEST_LOOP(others_trim_and_switch_while_a_layout_is_set_up, 2) {
   learn_and_meanwhile(_i == 0 ? trim_all : switch_strategy);
   assert_ok(tarn__front_check(at.pool));
   ck_assert(_i == 0 || layout() == NULL);
   close_all();
 }
-END_TEST
 
 // --- a device that is full -------------------------------------------------
 
 // The layout has a hole that would do, and no memory to give back.
-START_TEST(a_full_device_strikes_the_layout) {
+TEST_LOOP(a_full_device_strikes_the_layout, ARENA_DEVICES) {
   open_on(arena_devices[_i]);
   learn();
   for (size_t i = 0; i < 10; i++)
@@ -267,10 +261,9 @@ START_TEST(a_full_device_strikes_the_layout) {
   assert_ok(tarn_pool_limit(at.pool, 0));
   close_all();
 }
-END_TEST
 
 // The pool may grow, but the device has no more.
-START_TEST(a_device_without_more_strikes_the_layout) {
+TEST(a_device_without_more_strikes_the_layout) {
   open_on("fake:0");
   learn();
   out[0] = take_tagged(at.pool, size_of(0), tag);
@@ -283,11 +276,10 @@ START_TEST(a_device_without_more_strikes_the_layout) {
   fake.capacity = ARENA_CAPACITY;
   close_all();
 }
-END_TEST
 
 // --- texts -----------------------------------------------------------------
 
-START_TEST(what_was_freed_on_layout_is_told_once) {
+TEST_LOOP(what_was_freed_on_layout_is_told_once, ARENA_DEVICES) {
   open_on(arena_devices[_i]);
   learn();
   take_all();
@@ -299,7 +291,6 @@ START_TEST(what_was_freed_on_layout_is_told_once) {
     give(out[i]);
   close_all();
 }
-END_TEST
 
 // --- memory on its way to the device, and an owner of the lock -------------
 
@@ -335,7 +326,7 @@ static void *release_late(void *unused) {
   return NULL;
 }
 
-START_TEST(an_owner_waits_before_the_program_is_asked) {
+TEST(an_owner_waits_before_the_program_is_asked) {
   static tarn__pool_supply_calls calls;
   pthread_t late;
   sem_init(&other.asks, 0, 0);
@@ -363,28 +354,4 @@ START_TEST(an_owner_waits_before_the_program_is_asked) {
   ck_assert_int_eq(atomic_load(&asked), 0);
   give(block);
   close_all();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool seams");
-  TCase *tc = tcase_create("seams");
-  tcase_set_timeout(tc, 60);
-  tcase_add_loop_test(tc, tags_that_are_switched_on_before_a_layout_are_counted,
-                      0, ARENA_DEVICES);
-  tcase_add_loop_test(tc, events_that_are_switched_on_before_a_layout_are_kept,
-                      0, ARENA_DEVICES);
-  tcase_add_test(tc, two_threads_set_a_layout_up);
-  tcase_add_test(tc, events_are_switched_on_while_a_layout_is_set_up);
-  tcase_add_test(tc, who_gives_up_takes_the_other_one_along);
-  tcase_add_test(tc, debugging_begins_while_a_layout_is_set_up);
-  tcase_add_loop_test(tc, others_trim_and_switch_while_a_layout_is_set_up, 0,
-                      2);
-  tcase_add_loop_test(tc, a_full_device_strikes_the_layout, 0, ARENA_DEVICES);
-  tcase_add_test(tc, a_device_without_more_strikes_the_layout);
-  tcase_add_loop_test(tc, what_was_freed_on_layout_is_told_once, 0,
-                      ARENA_DEVICES);
-  tcase_add_test(tc, an_owner_waits_before_the_program_is_asked);
-  suite_add_tcase(suite, tc);
-  return run_pool_suite(suite);
 }

@@ -100,7 +100,7 @@ static void *be_in_the_way(void *number) {
   return NULL;
 }
 
-START_TEST(a_step_among_threads_keeps_its_bytes) {
+TEST(a_step_among_threads_keeps_its_bytes) {
   pthread_t threads[OTHERS];
   tarn_block kept;
   pool = host_pool("arena_pool");
@@ -124,14 +124,4 @@ START_TEST(a_step_among_threads_keeps_its_bytes) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool seams among threads");
-  TCase *tc = tcase_create("seams");
-  tcase_set_timeout(tc, 100);
-  tcase_add_test(tc, a_step_among_threads_keeps_its_bytes);
-  suite_add_tcase(suite, tc);
-  return run_pool_suite(suite);
 }

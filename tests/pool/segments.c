@@ -4,7 +4,7 @@
 
 #include "sizes_kit.h"
 
-START_TEST(idle_segments_go_before_more_come) {
+TEST(idle_segments_go_before_more_come) {
   name_nothing();
   open_fake();
   tarn_pool *pool = device_pool("arena_pool");
@@ -18,10 +18,9 @@ START_TEST(idle_segments_go_before_more_come) {
   end(pool);
   close_fake();
 }
-END_TEST
 
 // Of those that are idle no more than it takes, and as few as can be.
-START_TEST(as_little_as_possible_goes) {
+TEST(as_little_as_possible_goes) {
   name_nothing();
   open_fake();
   tarn_pool *pool = device_pool("arena_pool");
@@ -39,9 +38,8 @@ START_TEST(as_little_as_possible_goes) {
   end(pool);
   close_fake();
 }
-END_TEST
 
-START_TEST(nobody_waits_for_a_segment_to_go) {
+TEST(nobody_waits_for_a_segment_to_go) {
   name_nothing();
   open_fake();
   tarn_stream *a = NULL;
@@ -70,9 +68,8 @@ START_TEST(nobody_waits_for_a_segment_to_go) {
   assert_ok(tarn_stream_destroy(b));
   close_fake();
 }
-END_TEST
 
-START_TEST(a_segment_of_its_own_goes_when_its_block_is_freed) {
+TEST(a_segment_of_its_own_goes_when_its_block_is_freed) {
   name_nothing();
   open_fake();
   tarn_pool *pool = device_pool("arena_pool");
@@ -89,11 +86,10 @@ START_TEST(a_segment_of_its_own_goes_when_its_block_is_freed) {
   end(pool);
   close_fake();
 }
-END_TEST
 
 // Segments that are shared grow with what is in use, up to 8 MiB: few calls of
 // the device for many blocks, and little of it for few.
-START_TEST(shared_segments_grow) {
+TEST(shared_segments_grow) {
   name_nothing();
   open_fake();
   tarn_pool *pool = device_pool("arena_pool");
@@ -110,9 +106,8 @@ START_TEST(shared_segments_grow) {
   end(pool);
   close_fake();
 }
-END_TEST
 
-START_TEST(buddies_give_idle_chunks_back_before_more_come) {
+TEST(buddies_give_idle_chunks_back_before_more_come) {
   name_nothing();
   open_fake();
   tarn_pool *pool = device_pool("buddy_pool");
@@ -124,11 +119,10 @@ START_TEST(buddies_give_idle_chunks_back_before_more_come) {
   end(pool);
   close_fake();
 }
-END_TEST
 
 // Each has a segment of its own. To give one back takes a look at each, and to
 // give all of them back no more: with the third power this took 15 s.
-START_TEST(many_segments_go_at_once) {
+TEST(many_segments_go_at_once) {
   enum { MANY = 3000 };
   static tarn_block blocks[MANY];
   name_nothing();
@@ -150,15 +144,4 @@ START_TEST(many_segments_go_at_once) {
     end(pool);
   }
   close_fake();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: segments");
-  ADD_CASE(suite, "segments", idle_segments_go_before_more_come,
-           as_little_as_possible_goes, nobody_waits_for_a_segment_to_go,
-           a_segment_of_its_own_goes_when_its_block_is_freed,
-           shared_segments_grow, many_segments_go_at_once,
-           buddies_give_idle_chunks_back_before_more_come);
-  return run_pool_suite(suite);
 }

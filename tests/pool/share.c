@@ -14,7 +14,7 @@
 
 // --- blocks ----------------------------------------------------------------
 
-START_TEST(a_block_is_an_object_of_its_own) {
+TEST_LOOP(a_block_is_an_object_of_its_own, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block a = take(pool, 1);
@@ -39,9 +39,8 @@ START_TEST(a_block_is_an_object_of_its_own) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(blocks_are_aligned_as_asked) {
+TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   for (size_t align = 1; align <= 4 * (size_t)MIB; align *= 4) {
@@ -60,11 +59,10 @@ START_TEST(blocks_are_aligned_as_asked) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- sharing ---------------------------------------------------------------
 
-START_TEST(an_imported_block_has_the_same_bytes) {
+TEST_LOOP(an_imported_block_has_the_same_bytes, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_pool *other = shareable_at(p.place, 0);
@@ -98,9 +96,8 @@ START_TEST(an_imported_block_has_the_same_bytes) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(an_import_is_exported_again) {
+TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block blocks[4] = {take(pool, STEP)};
@@ -118,10 +115,9 @@ START_TEST(an_import_is_exported_again) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // The descriptor alone keeps the memory.
-START_TEST(a_descriptor_outlives_the_block_and_the_pool) {
+TEST_LOOP(a_descriptor_outlives_the_block_and_the_pool, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, STEP);
@@ -137,7 +133,6 @@ START_TEST(a_descriptor_outlives_the_block_and_the_pool) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
@@ -150,7 +145,7 @@ static void refuse_options(tarn_place place, tarn_pool_options options,
   ck_assert_ptr_null(pool);
 }
 
-START_TEST(nothing_else_goes_with_it) {
+TEST(nothing_else_goes_with_it) {
   static char slab[100000];
   refuse_options(TARN_HOST, (tarn_pool_options){.strategy = "arena_pool"},
                  TARN_E_INVALID);
@@ -165,9 +160,8 @@ START_TEST(nothing_else_goes_with_it) {
                  TARN_E_INVALID);
   assert_error_says("100000");
 }
-END_TEST
 
-START_TEST(a_device_that_cannot_is_refused) {
+TEST(a_device_that_cannot_is_refused) {
   arena_place p = open_arena("fake:0", "page_unit_pool");
   refuse_options(p.place, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
   assert_error_says("fake:0");
@@ -178,7 +172,6 @@ START_TEST(a_device_that_cannot_is_refused) {
   refuse_options(pinned, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
   close_arena(&p);
 }
-END_TEST
 
 static void refuse_import(tarn_pool *pool, int fd, size_t size,
                           tarn_status expected) {
@@ -196,7 +189,7 @@ static void refuse_descriptor(tarn_pool *pool, int fd) {
   assert_error_says(named);
 }
 
-START_TEST(what_is_no_descriptor_of_memory_is_refused) {
+TEST(what_is_no_descriptor_of_memory_is_refused) {
   tarn_pool *pool = shareable_at(TARN_HOST, 0);
   int ends[2];
   ck_assert_int_eq(pipe(ends), 0);
@@ -222,10 +215,9 @@ START_TEST(what_is_no_descriptor_of_memory_is_refused) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // Each refuses what is the other's.
-START_TEST(memory_of_another_type_of_device_is_refused) {
+TEST(memory_of_another_type_of_device_is_refused) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_pool *pools[2] = {shareable_at(p.place, 0), shareable_at(TARN_HOST, 0)};
   size_t misuses = tarn_sim_misuses(NULL, 0);
@@ -242,9 +234,8 @@ START_TEST(memory_of_another_type_of_device_is_refused) {
   assert_ok(tarn_pool_destroy(pools[1]));
   assert_ok(tarn_device_close(p.device));
 }
-END_TEST
 
-START_TEST(what_cannot_be_exported) {
+TEST(what_cannot_be_exported) {
   tarn_pool *pool = shareable_at(TARN_HOST, 0);
   tarn_pool *plain = host_pool("arena_pool");
   tarn_block block = take(plain, 100);
@@ -270,9 +261,8 @@ START_TEST(what_cannot_be_exported) {
   assert_status(tarn_pool_export(&(tarn_block){0}, &fd), TARN_E_INVALID);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
-START_TEST(what_it_cannot_do) {
+TEST(what_it_cannot_do) {
   tarn_pool *pool = shareable_at(TARN_HOST, 0);
   tarn_tag tag = tag_of("weights");
   tarn_block block = take_tagged(pool, 100, tag);
@@ -299,7 +289,6 @@ START_TEST(what_it_cannot_do) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- what pools can --------------------------------------------------------
 
@@ -309,7 +298,7 @@ static bool say_no(tarn_pool *pool, const tarn_pool_need *need, void *context) {
   return false;
 }
 
-START_TEST(limits_and_counters_hold) {
+TEST(limits_and_counters_hold) {
   tarn_pool *pool = shareable_at(TARN_HOST, 3 * STEP);
   tarn_tag tag = tag_of("cache");
   tarn_pool_need need = {0};
@@ -345,10 +334,9 @@ START_TEST(limits_and_counters_hold) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // Memory that is there takes none of what is free.
-START_TEST(an_import_needs_no_room_on_the_device) {
+TEST(an_import_needs_no_room_on_the_device) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, ARENA_CAPACITY / 8 * 5);
@@ -364,10 +352,9 @@ START_TEST(an_import_needs_no_room_on_the_device) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // What another stream has queued is done before the memory goes.
-START_TEST(a_free_waits_for_streams) {
+TEST_LOOP(a_free_waits_for_streams, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_stream *a = stream_on(&p);
@@ -393,7 +380,6 @@ START_TEST(a_free_waits_for_streams) {
   assert_ok(tarn_stream_destroy(b));
   close_arena(&p);
 }
-END_TEST
 
 static tarn_pool *pool_in_callback;
 static atomic_int refused;
@@ -407,7 +393,7 @@ static void use_in_callback(void *context, tarn_status status) {
                                               &block) == TARN_E_STATE);
 }
 
-START_TEST(a_callback_cannot) {
+TEST(a_callback_cannot) {
   arena_place p = open_arena("cpu:0", "arena_pool");
   tarn_stream *stream = stream_on(&p);
   pool_in_callback = shareable_at(p.place, 0);
@@ -420,7 +406,6 @@ START_TEST(a_callback_cannot) {
   assert_ok(tarn_stream_destroy(stream));
   close_arena(&p);
 }
-END_TEST
 
 static void use_the_parent_s(tarn_pool *pool, tarn_block block, int fd) {
   tarn_block other;
@@ -440,7 +425,7 @@ static void use_the_parent_s(tarn_pool *pool, tarn_block block, int fd) {
   MUST(tarn_pool_destroy(pool) == TARN_OK);
 }
 
-START_TEST(a_child_has_no_part_in_it) {
+TEST(a_child_has_no_part_in_it) {
   tarn_pool *pool = shareable_at(TARN_HOST, 0);
   tarn_block block = take(pool, STEP);
   int fd = export_of(block);
@@ -456,7 +441,6 @@ START_TEST(a_child_has_no_part_in_it) {
   give(block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 // --- when things fail ------------------------------------------------------
 
@@ -495,7 +479,7 @@ static void play_scene(void *context) {
   play(context);
 }
 
-START_TEST(nothing_is_lost_without_host_memory) {
+TEST_LOOP(nothing_is_lost_without_host_memory, SHARE_DEVICES) {
   faults_install();
   scene s = {.p = open_arena(share_devices[_i], "arena_pool")};
   play(&s);
@@ -503,11 +487,10 @@ START_TEST(nothing_is_lost_without_host_memory) {
   ck_assert_uint_gt(faults_sweep(play_scene, &s), 5);
   close_arena(&s.p);
 }
-END_TEST
 
 // The |n|-th call of the device fails: the memory goes back all the same, but
 // for what that call was to give back.
-START_TEST(a_device_that_fails_loses_little) {
+TEST(a_device_that_fails_loses_little) {
   size_t struck = 0;
   for (size_t n = 1; n < 50; n++) {
     char plan[16];
@@ -524,10 +507,9 @@ START_TEST(a_device_that_fails_loses_little) {
   }
   ck_assert_uint_gt(struck, 10);
 }
-END_TEST
 
 // From the |n|-th call on all fail: nothing hangs, and the device closes.
-START_TEST(a_device_that_has_gone_is_left) {
+TEST(a_device_that_has_gone_is_left) {
   for (size_t n = 1; n < 50; n++) {
     char plan[16];
     scene s = {.p = open_arena("sim:0", "arena_pool")};
@@ -538,9 +520,8 @@ START_TEST(a_device_that_has_gone_is_left) {
     assert_ok(tarn_device_close(s.p.device));
   }
 }
-END_TEST
 
-START_TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
+TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
   arena_place p = open_arena("sim:0", "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, STEP);
@@ -554,32 +535,4 @@ START_TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
   ck_assert_uint_eq(available_on(p.device), p.available);
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool_share");
-  const TTest *const each[] = {
-      a_block_is_an_object_of_its_own,
-      blocks_are_aligned_as_asked,
-      an_imported_block_has_the_same_bytes,
-      an_import_is_exported_again,
-      a_descriptor_outlives_the_block_and_the_pool,
-      a_free_waits_for_streams,
-      nothing_is_lost_without_host_memory,
-  };
-  for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-    add_looped_case(suite, "devices", each[i], 0, SHARE_DEVICES);
-  ADD_CASE(suite, "refused", nothing_else_goes_with_it,
-           a_device_that_cannot_is_refused,
-           what_is_no_descriptor_of_memory_is_refused,
-           memory_of_another_type_of_device_is_refused, what_cannot_be_exported,
-           what_it_cannot_do);
-  ADD_CASE(suite, "pools", limits_and_counters_hold,
-           an_import_needs_no_room_on_the_device, a_callback_cannot,
-           a_child_has_no_part_in_it);
-  ADD_CASE(suite, "failures", a_device_that_fails_loses_little,
-           a_device_that_has_gone_is_left,
-           what_was_not_unmapped_is_unmapped_by_a_trim);
-  return run_pool_suite(suite);
 }

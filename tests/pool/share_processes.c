@@ -168,7 +168,8 @@ static void read_and_write(int line, const char *device) {
   leave_as_guest(&g);
 }
 
-START_TEST(both_see_what_the_other_writes) {
+TEST_LOOP(both_see_what_the_other_writes,
+          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
   other o = begin_other(read_and_write, share_devices[_i]);
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
@@ -195,7 +196,6 @@ START_TEST(both_see_what_the_other_writes) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- a pool over an imported block -----------------------------------------
 
@@ -216,7 +216,8 @@ static void cut_up(int line, const char *device) {
   leave_as_guest(&g);
 }
 
-START_TEST(an_imported_block_can_be_cut_up) {
+TEST_LOOP(an_imported_block_can_be_cut_up,
+          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
   other o = begin_other(cut_up, share_devices[_i]);
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
@@ -231,7 +232,6 @@ START_TEST(an_imported_block_can_be_cut_up) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- deaths ----------------------------------------------------------------
 
@@ -244,7 +244,8 @@ static void import_and_wait(int line, const char *device) {
     pause();
 }
 
-START_TEST(one_that_is_killed_leaves_the_block) {
+TEST_LOOP(one_that_is_killed_leaves_the_block,
+          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
   other o = begin_other(import_and_wait, share_devices[_i]);
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
@@ -260,7 +261,6 @@ START_TEST(one_that_is_killed_leaves_the_block) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 static void export_and_die(int line, const char *device) {
   guest g = enter_as_guest(device);
@@ -273,7 +273,8 @@ static void export_and_die(int line, const char *device) {
   raise(SIGKILL);
 }
 
-START_TEST(what_the_dead_have_exported_stays) {
+TEST_LOOP(what_the_dead_have_exported_stays,
+          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
   other o = begin_other(export_and_die, share_devices[_i]);
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
@@ -290,7 +291,6 @@ START_TEST(what_the_dead_have_exported_stays) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&p);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -324,7 +324,7 @@ static void *use_often(void *context) {
   return NULL;
 }
 
-START_TEST(threads_export_one_block) {
+TEST(threads_export_one_block) {
   pthread_t exporters[THREADS];
   pthread_t user;
   arena_place p = open_arena("cpu:0", "arena_pool");
@@ -346,7 +346,6 @@ START_TEST(threads_export_one_block) {
   assert_ok(tarn_stream_destroy(stream));
   close_arena(&p);
 }
-END_TEST
 
 // --- at the same time ------------------------------------------------------
 
@@ -402,7 +401,7 @@ static pthread_t join_first(const pthread_t both[2]) {
   }
 }
 
-START_TEST(who_frees_meanwhile_is_refused) {
+TEST(who_frees_meanwhile_is_refused) {
   pthread_t exporters[2];
   tarn_pool *pool = shareable_at(TARN_HOST, 0);
   shared_block = take(pool, STEP);
@@ -422,7 +421,6 @@ START_TEST(who_frees_meanwhile_is_refused) {
   give(shared_block);
   assert_ok(tarn_pool_destroy(pool));
 }
-END_TEST
 
 static atomic_bool freed;
 
@@ -435,7 +433,7 @@ static void *let_go_later(void *context) {
 }
 
 // The memory is there until the stream has done what is queued.
-START_TEST(a_free_waits_for_what_is_queued) {
+TEST_LOOP(a_free_waits_for_what_is_queued, SHARE_DEVICES) {
   arena_place p = open_arena(share_devices[_i], "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_stream *stream = stream_on(&p);
@@ -455,24 +453,4 @@ START_TEST(a_free_waits_for_what_is_queued) {
   assert_ok(tarn_pool_destroy(pool));
   assert_ok(tarn_stream_destroy(stream));
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool_share_processes");
-  if (!THREADS_ARE_WATCHED) {
-    const TTest *const each[] = {
-        both_see_what_the_other_writes,
-        an_imported_block_can_be_cut_up,
-        one_that_is_killed_leaves_the_block,
-        what_the_dead_have_exported_stays,
-    };
-    for (size_t i = 0; i < sizeof each / sizeof *each; i++)
-      add_looped_case(suite, "devices", each[i], 0, SHARE_DEVICES);
-  }
-  ADD_CASE(suite, "threads", threads_export_one_block,
-           who_frees_meanwhile_is_refused);
-  add_looped_case(suite, "streams", a_free_waits_for_what_is_queued, 0,
-                  SHARE_DEVICES);
-  return run_pool_suite(suite);
 }

@@ -41,7 +41,7 @@ static void check_asked(const char *strategy) {
   end(pool);
 }
 
-START_TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
+TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
   fake.min_chunk = 65536;
   fake.padding = 100;
   open_fake();
@@ -49,7 +49,6 @@ START_TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
   with_each(check_asked);
   close_fake();
 }
-END_TEST
 
 static void check_dry(const char *strategy) {
   tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DRY);
@@ -60,7 +59,7 @@ static void check_dry(const char *strategy) {
   end(pool);
 }
 
-START_TEST(dry_pools_round_up_as_well) {
+TEST(dry_pools_round_up_as_well) {
   fake.min_chunk = 65536;
   fake.padding = 100;
   open_fake();
@@ -68,7 +67,6 @@ START_TEST(dry_pools_round_up_as_well) {
   ck_assert_uint_eq(fake_seen.allocations, 0);
   close_fake();
 }
-END_TEST
 
 // --- the first allocation, later ones, and the largest chunk ---------------
 
@@ -114,13 +112,12 @@ static void check_named(const char *strategy) {
   end(pool);
 }
 
-START_TEST(sizes_that_a_plug_in_names_bind) {
+TEST(sizes_that_a_plug_in_names_bind) {
   name_sizes();
   open_fake();
   with_each(check_named);
   close_fake();
 }
-END_TEST
 
 static void check_largest(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
@@ -139,14 +136,13 @@ static void check_largest(const char *strategy) {
   end(pool);
 }
 
-START_TEST(the_padding_is_inside) {
+TEST(the_padding_is_inside) {
   name_sizes();
   fake.padding = 100;
   open_fake();
   with_each(check_largest);
   close_fake();
 }
-END_TEST
 
 static void check_replaced(const char *strategy) {
   if (!manages(strategy)) return;
@@ -166,13 +162,12 @@ static void check_replaced(const char *strategy) {
   end(pool);
 }
 
-START_TEST(replaced_strategies_give_their_chunks_back) {
+TEST(replaced_strategies_give_their_chunks_back) {
   name_sizes();
   open_fake();
   with_each(check_replaced);
   close_fake();
 }
-END_TEST
 
 // Memory comes back to the stock of a pool whose classes are many, is joined,
 // and serves other sizes.
@@ -193,14 +188,13 @@ static void check_many(const char *strategy) {
   end(pool);
 }
 
-START_TEST(many_sizes_out_of_few_chunks) {
+TEST(many_sizes_out_of_few_chunks) {
   name_sizes();
   fake.padding = 40;
   open_fake();
   with_each(check_many);
   close_fake();
 }
-END_TEST
 
 static void check_streams(const char *strategy) {
   if (!manages(strategy)) return;
@@ -223,13 +217,12 @@ static void check_streams(const char *strategy) {
   assert_ok(tarn_stream_destroy(b));
 }
 
-START_TEST(chunks_of_several_streams) {
+TEST(chunks_of_several_streams) {
   name_sizes();
   open_fake();
   with_each(check_streams);
   close_fake();
 }
-END_TEST
 
 // One small block keeps the only segment; the rest of it serves any size.
 static void check_pinned(const char *strategy) {
@@ -251,17 +244,16 @@ static void check_pinned(const char *strategy) {
   end(pool);
 }
 
-START_TEST(a_small_block_keeps_no_more_than_it_has) {
+TEST(a_small_block_keeps_no_more_than_it_has) {
   fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
   fake.max_alloc = 0;
   open_fake();
   with_each(check_pinned);
   close_fake();
 }
-END_TEST
 
 // Pieces of two streams become one hole when both are done.
-START_TEST(pieces_of_streams_that_are_done_serve_any_size) {
+TEST(pieces_of_streams_that_are_done_serve_any_size) {
   enum { IDLE = 14 };
   tarn_block blocks[IDLE];
   tarn_stream *streams[2];
@@ -288,7 +280,6 @@ START_TEST(pieces_of_streams_that_are_done_serve_any_size) {
     assert_ok(tarn_stream_destroy(streams[i]));
   close_fake();
 }
-END_TEST
 
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
                       void *context) {
@@ -313,14 +304,13 @@ static void check_hole(const char *strategy) {
   end(pool);
 }
 
-START_TEST(the_largest_hole_is_one_of_what_is_idle) {
+TEST(the_largest_hole_is_one_of_what_is_idle) {
   fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
   fake.max_alloc = 0;
   open_fake();
   with_each(check_hole);
   close_fake();
 }
-END_TEST
 
 // Each free is a few steps, however many blocks are out.
 static void check_many_freed(const char *strategy) {
@@ -339,14 +329,13 @@ static void check_many_freed(const char *strategy) {
   end(pool);
 }
 
-START_TEST(blocks_of_a_replaced_strategy_are_freed_at_once) {
+TEST(blocks_of_a_replaced_strategy_are_freed_at_once) {
   fake.init_size = fake.realloc_size = fake.max_chunk = 256 * MIB;
   fake.max_alloc = 0;
   open_fake();
   with_each(check_many_freed);
   close_fake();
 }
-END_TEST
 
 static void check_resize(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
@@ -361,13 +350,12 @@ static void check_resize(const char *strategy) {
   end(pool);
 }
 
-START_TEST(blocks_do_not_grow_beyond_the_largest_chunk) {
+TEST(blocks_do_not_grow_beyond_the_largest_chunk) {
   name_sizes();
   open_fake();
   with_each(check_resize);
   close_fake();
 }
-END_TEST
 
 static void check_other_places(const char *strategy) {
   for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
@@ -381,14 +369,13 @@ static void check_other_places(const char *strategy) {
   }
 }
 
-START_TEST(pinned_and_unified_memory_are_not_bound) {
+TEST(pinned_and_unified_memory_are_not_bound) {
   name_sizes();
   fake.padding = 100;
   open_fake();
   with_each(check_other_places);
   close_fake();
 }
-END_TEST
 
 // With ranges memory comes by pages; what exceeds the largest chunk is direct
 // all the same.
@@ -405,16 +392,15 @@ static void check_ranges(const char *strategy) {
   end(pool);
 }
 
-START_TEST(with_ranges_only_the_largest_chunk_binds) {
+TEST(with_ranges_only_the_largest_chunk_binds) {
   name_sizes();
   fake_ext.there = true;
   open_fake();
   with_each(check_ranges);
   close_fake();
 }
-END_TEST
 
-START_TEST(direct_blocks_do_not_sleep) {
+TEST(direct_blocks_do_not_sleep) {
   name_sizes();
   fake_ext.there = true;
   open_fake();
@@ -427,7 +413,6 @@ START_TEST(direct_blocks_do_not_sleep) {
   end(pool);
   close_fake();
 }
-END_TEST
 
 // What a graph was captured with stays the pool's when it is freed.
 static void check_capture(const char *strategy) {
@@ -440,14 +425,13 @@ static void check_capture(const char *strategy) {
   end(pool);
 }
 
-START_TEST(pools_for_captures_keep_large_blocks) {
+TEST(pools_for_captures_keep_large_blocks) {
   name_sizes();
   open_fake();
   check_capture("arena_pool");
   check_capture("page_unit_pool");
   close_fake();
 }
-END_TEST
 
 // A device that says 0 wants nothing to be kept.
 static void check_nothing_kept(const char *strategy) {
@@ -457,16 +441,15 @@ static void check_nothing_kept(const char *strategy) {
   end(pool);
 }
 
-START_TEST(with_a_largest_chunk_of_0_nothing_is_kept) {
+TEST(with_a_largest_chunk_of_0_nothing_is_kept) {
   fake.size_answer = C_ERROR;
   open_fake();
   with_each(check_nothing_kept);
   close_fake();
 }
-END_TEST
 
 // Steps are learned of what the pool keeps; the rest is direct in each.
-START_TEST(direct_blocks_are_no_part_of_a_learned_step) {
+TEST(direct_blocks_are_no_part_of_a_learned_step) {
   name_sizes();
   open_fake();
   tarn_pool *pool = device_pool("arena_pool");
@@ -484,25 +467,4 @@ START_TEST(direct_blocks_are_no_part_of_a_learned_step) {
     ck_assert_uint_eq(reserved(pool), 6 * MIB);
   }
   end(pool);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: sizes");
-  ADD_CASE(suite, "chunk", blocks_are_padded_and_rounded_up_to_the_chunk,
-           dry_pools_round_up_as_well);
-  ADD_CASE(suite, "named", sizes_that_a_plug_in_names_bind,
-           the_padding_is_inside, replaced_strategies_give_their_chunks_back,
-           many_sizes_out_of_few_chunks, chunks_of_several_streams,
-           a_small_block_keeps_no_more_than_it_has,
-           pieces_of_streams_that_are_done_serve_any_size,
-           the_largest_hole_is_one_of_what_is_idle,
-           blocks_of_a_replaced_strategy_are_freed_at_once,
-           blocks_do_not_grow_beyond_the_largest_chunk,
-           pinned_and_unified_memory_are_not_bound,
-           with_ranges_only_the_largest_chunk_binds, direct_blocks_do_not_sleep,
-           pools_for_captures_keep_large_blocks,
-           with_a_largest_chunk_of_0_nothing_is_kept,
-           direct_blocks_are_no_part_of_a_learned_step);
-  return run_pool_suite(suite);
 }

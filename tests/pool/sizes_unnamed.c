@@ -12,7 +12,7 @@ static void check_modest(const char *strategy) {
   end(pool);
 }
 
-START_TEST(without_sizes_little_is_taken_for_little) {
+TEST(without_sizes_little_is_taken_for_little) {
   name_nothing();
   open_fake();
   with_each(check_modest);
@@ -24,7 +24,6 @@ START_TEST(without_sizes_little_is_taken_for_little) {
   with_each(check_modest);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Nothing more than there is, is asked for: some drivers end the process then.
 static void check_all_there_is(const char *strategy) {
@@ -35,14 +34,13 @@ static void check_all_there_is(const char *strategy) {
   end(pool);
 }
 
-START_TEST(growth_ends_at_what_is_available) {
+TEST(growth_ends_at_what_is_available) {
   name_nothing();
   fake.capacity = 65536;
   open_fake();
   with_each(check_all_there_is);
   close_fake();
 }
-END_TEST
 
 // For a chunk of its own choice a pool asks for one size, and for no other.
 static void check_asked_once(const char *strategy) {
@@ -58,7 +56,7 @@ static void check_asked_once(const char *strategy) {
   end(pool);
 }
 
-START_TEST(growth_asks_for_one_size) {
+TEST(growth_asks_for_one_size) {
   fake.max_alloc = fake.max_chunk = 16 * MIB;
   fake.missing =
       FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
@@ -66,7 +64,6 @@ START_TEST(growth_asks_for_one_size) {
   with_each(check_asked_once);
   close_fake();
 }
-END_TEST
 
 static void check_first_request(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
@@ -75,7 +72,7 @@ static void check_first_request(const char *strategy) {
   end(pool);
 }
 
-START_TEST(the_first_request_is_served_with_padding) {
+TEST(the_first_request_is_served_with_padding) {
   name_nothing();
   fake.missing &= ~FAKE_MISSES(device_extra_padding_size);
   fake.padding = 100;
@@ -84,7 +81,6 @@ START_TEST(the_first_request_is_served_with_padding) {
   with_each(check_first_request);
   close_fake();
 }
-END_TEST
 
 static void check_now(const char *strategy) {
   fake.capacity = 4 * MIB;
@@ -97,16 +93,15 @@ static void check_now(const char *strategy) {
   end(pool);
 }
 
-START_TEST(what_is_available_is_asked_for_anew) {
+TEST(what_is_available_is_asked_for_anew) {
   name_nothing();
   fake.capacity = 4 * MIB;
   open_fake();
   with_each(check_now);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
+TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
   open_fake();
   tarn_device_info info = {.struct_size = sizeof info};
   fake.max_alloc = 3 * MIB;
@@ -114,15 +109,4 @@ START_TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
   ck_assert_uint_eq(info.max_alloc, 3 * MIB);
   ck_assert_uint_eq(info.init_size, 3 * MIB);
   close_fake();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: without sizes");
-  ADD_CASE(suite, "unnamed", without_sizes_little_is_taken_for_little,
-           growth_ends_at_what_is_available, growth_asks_for_one_size,
-           the_first_request_is_served_with_padding,
-           what_is_available_is_asked_for_anew,
-           a_largest_allocation_that_changes_is_asked_for_anew);
-  return run_pool_suite(suite);
 }

@@ -104,7 +104,7 @@ static void check_many(scene *s, tarn_sleep_mode mode) {
   ck_assert_uint_lt(tarn_host_memory(), host + 64 * KIBIBYTE);
 }
 
-START_TEST(what_was_saved_comes_back) {
+TEST(what_was_saved_comes_back) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     check_many(&s, TARN_SLEEP_SAVE);
@@ -112,19 +112,17 @@ START_TEST(what_was_saved_comes_back) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
-START_TEST(what_was_dropped_has_memory_again) {
+TEST(what_was_dropped_has_memory_again) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     check_many(&s, TARN_SLEEP_DROP);
     close_arena(&s.p);
   }
 }
-END_TEST
 
 // | a a a a | a b b . | : of a all but what shares a page with b goes.
-START_TEST(pages_shared_with_others_stay) {
+TEST(pages_shared_with_others_stay) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     tarn_block a = take_tagged(s.p.pool, s.page + s.page / 4, s.tag);
@@ -152,10 +150,9 @@ START_TEST(pages_shared_with_others_stay) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
 // | a . b b b c | : all of one tag; the hole goes with them, and returns.
-START_TEST(holes_in_their_pages_sleep_too) {
+TEST(holes_in_their_pages_sleep_too) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     size_t quarter = s.page / 4;
@@ -189,9 +186,8 @@ START_TEST(holes_in_their_pages_sleep_too) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
-START_TEST(a_sleeping_block_can_be_freed) {
+TEST(a_sleeping_block_can_be_freed) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     tarn_block a = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
@@ -226,9 +222,8 @@ START_TEST(a_sleeping_block_can_be_freed) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
-START_TEST(a_second_sleep_finds_those_that_are_awake) {
+TEST(a_second_sleep_finds_those_that_are_awake) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
@@ -249,9 +244,8 @@ START_TEST(a_second_sleep_finds_those_that_are_awake) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
-START_TEST(two_tags_sleep_apart) {
+TEST(two_tags_sleep_apart) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     tarn_block a = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
@@ -276,11 +270,10 @@ START_TEST(two_tags_sleep_apart) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
 // --- errors ----------------------------------------------------------------
 
-START_TEST(what_is_wrong_is_refused) {
+TEST(what_is_wrong_is_refused) {
   scene s = open_scene(0);
   tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
   tarn_pool_stats before = stats_of(s.p.pool);
@@ -304,7 +297,6 @@ START_TEST(what_is_wrong_is_refused) {
   give(a);
   close_arena(&s.p);
 }
-END_TEST
 
 static void check_unsupported(arena_place p, const char *why) {
   tarn_tag tag = tag_of("weights");
@@ -322,7 +314,7 @@ static void check_unsupported(arena_place p, const char *why) {
   close_arena(&p);
 }
 
-START_TEST(others_say_what_is_missing) {
+TEST(others_say_what_is_missing) {
   static const char *const strategies[] = {"page_unit_pool", "no_pool",
                                            "buddy_pool", "async_pool"};
   for (size_t i = 0; i < 4; i++) {
@@ -332,9 +324,8 @@ START_TEST(others_say_what_is_missing) {
   }
   check_unsupported(open_arena("fake:0", "arena_pool"), "fake:0 has none");
 }
-END_TEST
 
-START_TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
+TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
   tarn_pool *pool = host_pool("arena_pool");
   tarn_tag tag = tag_of("dressed");
   tarn_pool_debug_options options = {.struct_size = sizeof options};
@@ -347,9 +338,8 @@ START_TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
   give(block);
   assert_ok(tarn_pool_debug(pool, NULL));
 }
-END_TEST
 
-START_TEST(blocks_of_a_replaced_strategy_cannot) {
+TEST(blocks_of_a_replaced_strategy_cannot) {
   scene s = open_scene(0);
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
   assert_ok(use_strategy(s.p.place, "arena_pool"));
@@ -363,11 +353,10 @@ START_TEST(blocks_of_a_replaced_strategy_cannot) {
   give(b);
   close_arena(&s.p);
 }
-END_TEST
 
 // --- the pool around them --------------------------------------------------
 
-START_TEST(without_room_they_sleep_on) {
+TEST(without_room_they_sleep_on) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     tarn_block a = take_tagged(s.p.pool, 4 * s.page, s.tag);
@@ -396,9 +385,8 @@ START_TEST(without_room_they_sleep_on) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
-START_TEST(a_full_device_lets_them_sleep_on) {
+TEST(a_full_device_lets_them_sleep_on) {
   scene s = open_scene(1);
   tarn_block a = take_tagged(s.p.pool, ARENA_CAPACITY / 2, s.tag);
   fill(s.p.device, a, 1);
@@ -414,11 +402,10 @@ START_TEST(a_full_device_lets_them_sleep_on) {
   give(a);
   close_arena(&s.p);
 }
-END_TEST
 
 // Another strategy has taken the place of the one in which they sleep, and
 // others of the tag sleep in that: all or none awake.
-START_TEST(they_wake_after_a_switch) {
+TEST(they_wake_after_a_switch) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     scene s = open_scene(i);
     tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
@@ -447,10 +434,9 @@ START_TEST(they_wake_after_a_switch) {
     close_arena(&s.p);
   }
 }
-END_TEST
 
 // What sleeps is live, but no room for holes: | x . . | z |, then y.
-START_TEST(others_hold_no_more_while_they_sleep) {
+TEST(others_hold_no_more_while_they_sleep) {
   scene s = open_scene(1);
   assert_ok(use_strategy(s.p.place, "arena_pool:slack=0"));
   tarn_block a = take_tagged(s.p.pool, 16 * s.page, s.tag);
@@ -465,9 +451,8 @@ START_TEST(others_hold_no_more_while_they_sleep) {
   give(a);
   close_arena(&s.p);
 }
-END_TEST
 
-START_TEST(a_device_does_not_close_on_them) {
+TEST(a_device_does_not_close_on_them) {
   scene s = open_scene(1);
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
   (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
@@ -476,21 +461,4 @@ START_TEST(a_device_does_not_close_on_them) {
   assert_error_says("weights");
   give(a);
   close_arena(&s.p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: sleep");
-  ADD_CASE(suite, "pages", what_was_saved_comes_back,
-           what_was_dropped_has_memory_again, pages_shared_with_others_stay,
-           holes_in_their_pages_sleep_too, a_sleeping_block_can_be_freed,
-           a_second_sleep_finds_those_that_are_awake, two_tags_sleep_apart);
-  ADD_CASE(suite, "errors", what_is_wrong_is_refused,
-           others_say_what_is_missing, blocks_of_a_replaced_strategy_cannot,
-           blocks_that_were_taken_while_the_pool_debugged_cannot);
-  ADD_CASE(suite, "pool", without_room_they_sleep_on,
-           a_full_device_lets_them_sleep_on, they_wake_after_a_switch,
-           others_hold_no_more_while_they_sleep,
-           a_device_does_not_close_on_them);
-  return run_pool_suite(suite);
 }

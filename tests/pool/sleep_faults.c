@@ -210,15 +210,13 @@ static void play_any(const char *name, const char *strategy, size_t page) {
   ck_assert_uint_gt(lulled, (size_t)ROUNDS * LULLED_A_ROUND);
 }
 
-START_TEST(any_order_will_do_on_the_host) {
+TEST(any_order_will_do_on_the_host) {
   play_any("cpu:0", "arena_pool:page=64K,small=4K", 64 * KIBIBYTE);
 }
-END_TEST
 
-START_TEST(any_order_will_do_on_a_device) {
+TEST(any_order_will_do_on_a_device) {
   play_any("sim:0", "arena_pool:small=4K,slack=0", (size_t)2 * MIB);
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -300,18 +298,16 @@ static void sweep_device(bool onwards) {
   ck_assert_uint_gt(struck, FEWEST);
 }
 
-START_TEST(any_call_may_fail) {
+TEST(any_call_may_fail) {
   sweep_device(false);
 }
-END_TEST
 
-START_TEST(all_calls_may_fail) {
+TEST(all_calls_may_fail) {
   sweep_device(true);
 }
-END_TEST
 
 // Every allocation of the host, one after the other and all from there on.
-START_TEST(host_memory_may_fail) {
+TEST(host_memory_may_fail) {
   faults_install();
   for (int mode = 0; mode < 2; mode++) {
     size_t n = 1;
@@ -330,10 +326,9 @@ START_TEST(host_memory_may_fail) {
   }
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
 // Too much for the host: nothing has changed.
-START_TEST(too_much_to_save_is_refused) {
+TEST(too_much_to_save_is_refused) {
   faults_install();
   open_sim();
   tarn_pool_stats before = stats_of(run.p.pool);
@@ -349,10 +344,9 @@ START_TEST(too_much_to_save_is_refused) {
   drop_all();
   close_arena(&run.p);
 }
-END_TEST
 
 // What could not be unmapped is, before it is mapped again.
-START_TEST(what_could_not_be_unmapped_can_be_woken) {
+TEST(what_could_not_be_unmapped_can_be_woken) {
   open_sim();
   assert_ok(tarn_sim_faults("range_unmap@1+"));
   assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
@@ -366,10 +360,9 @@ START_TEST(what_could_not_be_unmapped_can_be_woken) {
   drop_all();
   close_arena(&run.p);  // and nothing is missing
 }
-END_TEST
 
 // Nothing was counted by tag when they were taken; what sleeps is.
-START_TEST(blocks_that_no_tag_counts_sleep_too) {
+TEST(blocks_that_no_tag_counts_sleep_too) {
   tarn_tag last = 0;
   for (int i = 0; i < 40; i++) {
     char name[32];
@@ -387,16 +380,4 @@ START_TEST(blocks_that_no_tag_counts_sleep_too) {
   ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_bytes, 0);
   give(block);
   close_arena(&p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: sleep, and what may happen to it");
-  ADD_CASE(suite, "order", any_order_will_do_on_the_host,
-           any_order_will_do_on_a_device);
-  ADD_CASE(suite, "faults", any_call_may_fail, all_calls_may_fail,
-           host_memory_may_fail, too_much_to_save_is_refused,
-           what_could_not_be_unmapped_can_be_woken);
-  ADD_CASE(suite, "tags", blocks_that_no_tag_counts_sleep_too);
-  return run_pool_suite(suite);
 }

@@ -33,7 +33,7 @@ static void work(void *context, tarn_status status) {
 }
 
 // | a hole b |, and a stream is at work in the hole.
-START_TEST(streams_at_work_in_their_pages_are_waited_for) {
+TEST(streams_at_work_in_their_pages_are_waited_for) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     open_run(sleep_devices[i]);
     size_t page = page_on(run.p.device);
@@ -58,11 +58,10 @@ START_TEST(streams_at_work_in_their_pages_are_waited_for) {
     close_arena(&run.p);
   }
 }
-END_TEST
 
 // The block was used by one stream and taken for another behind it, where
 // nothing was queued.
-START_TEST(streams_that_had_the_memory_before_are_waited_for) {
+TEST(streams_that_had_the_memory_before_are_waited_for) {
   for (int i = 0; i < SLEEP_DEVICES; i++) {
     open_run(sleep_devices[i]);
     size_t page = page_on(run.p.device);
@@ -84,7 +83,6 @@ START_TEST(streams_that_had_the_memory_before_are_waited_for) {
     close_arena(&run.p);
   }
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -171,14 +169,13 @@ static void play_together(const char *name) {
   close_arena(&run.p);
 }
 
-START_TEST(threads_go_on_meanwhile) {
+TEST(threads_go_on_meanwhile) {
   play_together("cpu:0");
   play_together("sim:0");
 }
-END_TEST
 
 // Both sleep and wake the same tag: one after the other, or the second is told.
-START_TEST(two_may_wake_the_same) {
+TEST(two_may_wake_the_same) {
   worker workers[WORKERS] = {{.number = 0}};
   open_run("cpu:0");
   shared = run.p.pool;
@@ -196,11 +193,10 @@ START_TEST(two_may_wake_the_same) {
   give(kept);
   close_arena(&run.p);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-START_TEST(a_child_cannot_wake_its_parent_s) {
+TEST(a_child_cannot_wake_its_parent_s) {
   open_run("sim:0");
   tarn_block block = take_tagged(run.p.pool, SIM_PAGE, run.tags[0]);
   fill(run.p.device, block, 1);
@@ -220,14 +216,4 @@ START_TEST(a_child_cannot_wake_its_parent_s) {
   check_filled(run.p.device, block, 1);
   give(block);
   close_arena(&run.p);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: sleep, and others at work");
-  ADD_CASE(suite, "streams", streams_at_work_in_their_pages_are_waited_for,
-           streams_that_had_the_memory_before_are_waited_for);
-  ADD_CASE(suite, "threads", threads_go_on_meanwhile, two_may_wake_the_same);
-  ADD_CASE(suite, "forks", a_child_cannot_wake_its_parent_s);
-  return run_pool_suite(suite);
 }

@@ -5,14 +5,13 @@
 #include "snapshot_scene.h"
 #include "support/tagged.h"
 
-START_TEST(there_are_as_many_strategies) {
+TEST(there_are_as_many_strategies) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   ck_assert_ptr_nonnull(tarn_pool_strategy_name(STRATEGIES - 1));
   ck_assert_ptr_null(tarn_pool_strategy_name(STRATEGIES));
 }
-END_TEST
 
-START_TEST(an_empty_pool_is_a_snapshot_and_nothing_else) {
+TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   tarn_trace *trace = trace_of(s.pool);
@@ -23,9 +22,8 @@ START_TEST(an_empty_pool_is_a_snapshot_and_nothing_else) {
   tarn_trace_destroy(trace);
   close_scene(&s);
 }
-END_TEST
 
-START_TEST(without_events_all_blocks_are_the_baseline) {
+TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -40,9 +38,8 @@ START_TEST(without_events_all_blocks_are_the_baseline) {
   end_program(&p);
   close_scene(&s);
 }
-END_TEST
 
-START_TEST(events_become_the_trace) {
+TEST_LOOP(events_become_the_trace, SCENES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -67,10 +64,9 @@ START_TEST(events_become_the_trace) {
   tarn_trace_destroy(trace);
   close_scene(&s);
 }
-END_TEST
 
 // What is older than the ring is the baseline, whether it is still out or not.
-START_TEST(a_small_ring_loses_events_and_no_blocks) {
+TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -88,11 +84,10 @@ START_TEST(a_small_ring_loses_events_and_no_blocks) {
   end_program(&p);
   close_scene(&s);
 }
-END_TEST
 
 // What happened while nothing was written may contradict what was written
 // before: an address has another block now.
-START_TEST(events_from_before_a_gap_are_not_believed) {
+TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -115,10 +110,9 @@ START_TEST(events_from_before_a_gap_are_not_believed) {
   end_program(&p);
   close_scene(&s);
 }
-END_TEST
 
 // Blocks of a strategy that was replaced, and its memory, are still the pool's.
-START_TEST(replaced_strategies_are_part_of_it) {
+TEST_LOOP(replaced_strategies_are_part_of_it, SCENES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -135,11 +129,10 @@ START_TEST(replaced_strategies_are_part_of_it) {
   check_all(s.pool, 0);
   close_scene(&s);
 }
-END_TEST
 
 // Without a ring a step that is learned is played: what was played is on the
 // statistics before they are copied.
-START_TEST(steps_that_are_played_are_seen) {
+TEST_LOOP(steps_that_are_played_are_seen, SCENES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   for (size_t round = 0; round < 200; round++) {
@@ -163,7 +156,6 @@ START_TEST(steps_that_are_played_are_seen) {
   tarn_trace_destroy(trace);
   close_scene(&s);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -178,7 +170,7 @@ static void *churn(void *context) {
 
 // Whatever the moment, the trace agrees with itself: the builder refuses two
 // blocks at one address, and a free of what is not there.
-START_TEST(a_moment_is_one_while_others_work) {
+TEST_LOOP(a_moment_is_one_while_others_work, SCENES) {
   scene s;
   pthread_t threads[3];
   if (!open_scene(&s, _i)) return;
@@ -196,26 +188,4 @@ START_TEST(a_moment_is_one_while_others_work) {
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   check_all(s.pool, 0);
   close_scene(&s);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool_snapshot");
-  TCase *scenes = tcase_create("strategies");
-  tcase_set_timeout(scenes, 120);
-  tcase_add_test(scenes, there_are_as_many_strategies);
-  tcase_add_loop_test(scenes, an_empty_pool_is_a_snapshot_and_nothing_else, 0,
-                      SCENES);
-  tcase_add_loop_test(scenes, without_events_all_blocks_are_the_baseline, 0,
-                      SCENES);
-  tcase_add_loop_test(scenes, events_become_the_trace, 0, SCENES);
-  tcase_add_loop_test(scenes, a_small_ring_loses_events_and_no_blocks, 0,
-                      SCENES);
-  tcase_add_loop_test(scenes, events_from_before_a_gap_are_not_believed, 0,
-                      SCENES);
-  tcase_add_loop_test(scenes, replaced_strategies_are_part_of_it, 0, SCENES);
-  tcase_add_loop_test(scenes, steps_that_are_played_are_seen, 0, SCENES);
-  tcase_add_loop_test(scenes, a_moment_is_one_while_others_work, 0, SCENES);
-  suite_add_tcase(suite, scenes);
-  return run_pool_suite(suite);
 }

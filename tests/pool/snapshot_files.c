@@ -36,7 +36,8 @@ static void check_same(const tarn_trace *a, const tarn_trace *b) {
   ck_assert_uint_eq(a->request_count, b->request_count);
 }
 
-START_TEST(a_file_says_what_the_trace_does) {
+TEST_RANGE(a_file_says_what_the_trace_does, TARN_TRACE_FORMAT_TARN,
+           TARN_TRACE_FORMAT_PYTORCH + 1) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_pool_trace(pool, &trace));
   assert_ok(tarn_pool_snapshot(pool, (tarn_trace_format)_i, path_of("one")));
@@ -46,9 +47,8 @@ START_TEST(a_file_says_what_the_trace_does) {
   tarn_trace_destroy(trace);
   tarn_trace_destroy(again);
 }
-END_TEST
 
-START_TEST(the_own_format_keeps_all) {
+TEST(the_own_format_keeps_all) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_pool_trace(pool, &trace));
   assert_ok(tarn_pool_snapshot(pool, TARN, path_of("one")));
@@ -66,16 +66,14 @@ START_TEST(the_own_format_keeps_all) {
   tarn_trace_destroy(trace);
   tarn_trace_destroy(again);
 }
-END_TEST
 
-START_TEST(perfetto_is_written) {
+TEST(perfetto_is_written) {
   assert_ok(tarn_pool_snapshot(pool, TARN_TRACE_FORMAT_PERFETTO,
                                path_of("one.json")));
   ck_assert(is_there("one.json"));
 }
-END_TEST
 
-START_TEST(a_file_is_replaced_whole) {
+TEST(a_file_is_replaced_whole) {
   assert_ok(tarn_pool_snapshot(pool, TARN, path_of("one")));
   tarn_block more = take(pool, 1 << 20);
   assert_ok(tarn_pool_snapshot(pool, TARN, path_of("one")));
@@ -85,11 +83,10 @@ START_TEST(a_file_is_replaced_whole) {
   tarn_trace_destroy(trace);
   give(more);
 }
-END_TEST
 
 // --- paths -----------------------------------------------------------------
 
-START_TEST(letters_become_what_they_stand_for) {
+TEST(letters_become_what_they_stand_for) {
   char name[100];
   assert_ok(tarn_pool_snapshot(pool, TARN, path_of("%d-%p-%n-%%.tarn")));
   snprintf(name, sizeof name, "cpu:0-%ld-0-%%.tarn", (long)getpid());
@@ -101,7 +98,6 @@ START_TEST(letters_become_what_they_stand_for) {
   ck_assert(is_there("3"));
   ck_assert_uint_eq(count_files(), 4);
 }
-END_TEST
 
 static void refuse(tarn_trace_format format, const char *path,
                    const char *part) {
@@ -116,7 +112,7 @@ static void refuse(tarn_trace_format format, const char *path,
   assert_error_says(part);
 }
 
-START_TEST(other_letters_and_formats_are_refused) {
+TEST(other_letters_and_formats_are_refused) {
   refuse(TARN, NULL, "no path");
   refuse(TARN, "", "no path");
   refuse(TARN, path_of("%x%n"), "%x");
@@ -129,9 +125,8 @@ START_TEST(other_letters_and_formats_are_refused) {
   assert_status(tarn_pool_snapshot(NULL, TARN, path_of("one")), TARN_E_INVALID);
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
-START_TEST(what_cannot_be_written_is_said) {
+TEST(what_cannot_be_written_is_said) {
   assert_status(tarn_pool_snapshot(pool, TARN, path_of("no/such/folder")),
                 TARN_E_IO);
   assert_error_says("no/such/folder");
@@ -139,11 +134,10 @@ START_TEST(what_cannot_be_written_is_said) {
   assert_error_says("/dev/full");
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
 // --- all pools -------------------------------------------------------------
 
-START_TEST(each_pool_gets_a_file) {
+TEST(each_pool_gets_a_file) {
   tarn_device *sim = NULL;
   tarn_pool *own = NULL;
   assert_ok(tarn_device_open("sim:0", &sim));
@@ -163,18 +157,16 @@ START_TEST(each_pool_gets_a_file) {
   assert_ok(tarn_pool_snapshot_all(TARN, path_of("%n-after")));
   ck_assert_uint_eq(count_files(), 3);
 }
-END_TEST
 
-START_TEST(all_pools_are_not_to_have_one_file) {
+TEST(all_pools_are_not_to_have_one_file) {
   assert_status(tarn_pool_snapshot_all(TARN, path_of("all-%d")),
                 TARN_E_INVALID);
   assert_error_says("%n");
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
 // The first failure is told, and what can be written is.
-START_TEST(the_others_are_written_all_the_same) {
+TEST(the_others_are_written_all_the_same) {
   tarn_device *sim = NULL;
   tarn_pool *own = NULL;
   assert_ok(tarn_device_open("sim:0", &sim));
@@ -188,7 +180,6 @@ START_TEST(the_others_are_written_all_the_same) {
   assert_ok(tarn_pool_destroy(own));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -203,10 +194,9 @@ static void write_scenario(void *context) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(no_host_memory_means_no_file) {
+TEST(no_host_memory_means_no_file) {
   ck_assert_uint_gt(faults_sweep(write_scenario, NULL), 20);
 }
-END_TEST
 
 static void all_scenario(void *context) {
   (void)context;
@@ -214,30 +204,13 @@ static void all_scenario(void *context) {
   if (status != TARN_OK) assert_status(status, TARN_E_NOMEM);
 }
 
-START_TEST(nor_with_all_pools) {
+TEST(nor_with_all_pools) {
   ck_assert_uint_gt(faults_sweep(all_scenario, NULL), 20);
 }
-END_TEST
+
+FIXTURE(install, tear_down);
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool_snapshot_files");
-  TCase *all = tcase_create("files");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, install, tear_down);
-  tcase_add_loop_test(all, a_file_says_what_the_trace_does,
-                      TARN_TRACE_FORMAT_TARN, TARN_TRACE_FORMAT_PYTORCH + 1);
-  tcase_add_test(all, the_own_format_keeps_all);
-  tcase_add_test(all, perfetto_is_written);
-  tcase_add_test(all, a_file_is_replaced_whole);
-  tcase_add_test(all, letters_become_what_they_stand_for);
-  tcase_add_test(all, other_letters_and_formats_are_refused);
-  tcase_add_test(all, what_cannot_be_written_is_said);
-  tcase_add_test(all, each_pool_gets_a_file);
-  tcase_add_test(all, all_pools_are_not_to_have_one_file);
-  tcase_add_test(all, the_others_are_written_all_the_same);
-  tcase_add_test(all, no_host_memory_means_no_file);
-  tcase_add_test(all, nor_with_all_pools);
-  suite_add_tcase(suite, all);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -63,7 +63,7 @@ static void check_refusal(const char *name, size_t size) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(it_holds_the_refusal_with_and_without_events) {
+TEST_LOOP(it_holds_the_refusal_with_and_without_events, 2) {
   fill_pool();
   if (_i == 1) {
     assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -74,11 +74,10 @@ START_TEST(it_holds_the_refusal_with_and_without_events) {
   check_refusal("one", 5000);
   ck_assert_uint_eq(told.count, 0);
 }
-END_TEST
 
 // Of several blocks at once, that were refused one by one or by their sum. The
 // call has no event, so that the snapshot alone tells of it.
-START_TEST(it_holds_the_refusal_of_several) {
+TEST(it_holds_the_refusal_of_several) {
   tarn_alloc_options options[2] = {
       {.struct_size = sizeof *options, .size = 3000},
       {.struct_size = sizeof *options,
@@ -99,10 +98,9 @@ START_TEST(it_holds_the_refusal_of_several) {
   assert_status(tarn_pool_alloc_many(pool, options, 2, blocks), TARN_FULL);
   check_refusal("one", 3000);
 }
-END_TEST
 
 // A ring of one event, and the refusal is in it.
-START_TEST(a_small_ring_holds_it_too) {
+TEST(a_small_ring_holds_it_too) {
   fill_pool();
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   assert_ok(tarn_pool_account_ring(pool, 1));
@@ -110,9 +108,8 @@ START_TEST(a_small_ring_holds_it_too) {
   refuse(5000);
   check_refusal("one", 5000);
 }
-END_TEST
 
-START_TEST(guards_are_no_part_of_the_size) {
+TEST(guards_are_no_part_of_the_size) {
   fill_pool();
   tarn_pool_debug_options guards = {.struct_size = sizeof guards,
                                     .flags = TARN_POOL_DEBUG_GUARDS};
@@ -121,9 +118,8 @@ START_TEST(guards_are_no_part_of_the_size) {
   refuse(5000);
   check_refusal("one", 5000);
 }
-END_TEST
 
-START_TEST(nothing_else_changes) {
+TEST(nothing_else_changes) {
   char said[512];
   fill_pool();
   refuse(5000);
@@ -135,11 +131,10 @@ START_TEST(nothing_else_changes) {
   assert_same_stats(before, stats_of(pool));
   ck_assert_uint_eq(stats_of(pool).failures, before.failures + 1);
 }
-END_TEST
 
 // --- which refusals --------------------------------------------------------
 
-START_TEST(one_and_then_no_other_for_a_while) {
+TEST(one_and_then_no_other_for_a_while) {
   fill_pool();
   want("%n");
   for (int i = 0; i < 5; i++)
@@ -153,14 +148,12 @@ START_TEST(one_and_then_no_other_for_a_while) {
   refuse(5000);
   ck_assert_uint_eq(count_files(), 3);
 }
-END_TEST
 
-START_TEST(a_second_is_a_second) {
+TEST(a_second_is_a_second) {
   ck_assert_uint_eq(tarn__full_shot_period_ns, 1000000000u);
 }
-END_TEST
 
-START_TEST(to_ask_again_begins_anew) {
+TEST(to_ask_again_begins_anew) {
   fill_pool();
   want("a-%n");
   refuse(5000);
@@ -170,9 +163,8 @@ START_TEST(to_ask_again_begins_anew) {
   ck_assert_uint_eq(count_files(), 2);
   ck_assert(is_there("a-0") && is_there("b-1"));
 }
-END_TEST
 
-START_TEST(none_is_written_where_none_is_wanted) {
+TEST(none_is_written_where_none_is_wanted) {
   fill_pool();
   refuse(5000);
   want("%n");
@@ -180,9 +172,8 @@ START_TEST(none_is_written_where_none_is_wanted) {
   refuse(5000);
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
-START_TEST(each_pool_has_its_own) {
+TEST_LOOP(each_pool_has_its_own, 2) {
   tarn_pool *own = NULL;
   tarn_block block;
   fill_pool();
@@ -202,7 +193,6 @@ START_TEST(each_pool_has_its_own) {
   tarn_trace_destroy(trace);
   assert_ok(tarn_pool_destroy(own));
 }
-END_TEST
 
 static bool free_once(tarn_pool *full, const tarn_pool_need *need,
                       void *context) {
@@ -214,7 +204,7 @@ static bool free_once(tarn_pool *full, const tarn_pool_need *need,
 }
 
 // The program's function has made room: nobody was refused.
-START_TEST(who_is_served_in_the_end_is_not_refused) {
+TEST(who_is_served_in_the_end_is_not_refused) {
   fill_pool();
   want("%n");
   assert_ok(tarn_pool_on_full(pool, free_once, &kept));
@@ -222,9 +212,8 @@ START_TEST(who_is_served_in_the_end_is_not_refused) {
   ck_assert_uint_eq(count_files(), 0);
   assert_ok(tarn_pool_on_full(pool, NULL, NULL));
 }
-END_TEST
 
-START_TEST(other_failures_are_none) {
+TEST(other_failures_are_none) {
   tarn_block block;
   fill_pool();
   want("%n");
@@ -232,11 +221,10 @@ START_TEST(other_failures_are_none) {
   assert_status(tarn_pool_resize(&kept, MIB, NULL), TARN_FULL);
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
 // --- what is in the way ----------------------------------------------------
 
-START_TEST(what_cannot_be_written_is_logged_and_no_more) {
+TEST(what_cannot_be_written_is_logged_and_no_more) {
   char said[512];
   fill_pool();
   refuse(5000);
@@ -249,7 +237,6 @@ START_TEST(what_cannot_be_written_is_logged_and_no_more) {
   ck_assert_uint_eq(count_files(), 0);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 static void refuse_scenario(void *context) {
   (void)context;
@@ -267,15 +254,14 @@ static void refuse_scenario(void *context) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(no_host_memory_is_logged_too) {
+TEST(no_host_memory_is_logged_too) {
   fill_pool();
   want("%n");
   tarn__full_shot_period_ns = 0;
   ck_assert_uint_gt(faults_sweep(refuse_scenario, NULL), 20);
 }
-END_TEST
 
-START_TEST(nothing_has_changed_if_it_cannot_be_asked_for) {
+TEST(nothing_has_changed_if_it_cannot_be_asked_for) {
   fill_pool();
   want("first");
   faults_arm(1, FAULTS_FROM_NOW);
@@ -286,7 +272,6 @@ START_TEST(nothing_has_changed_if_it_cannot_be_asked_for) {
   ck_assert(is_there("first"));
   ck_assert_uint_eq(count_files(), 1);
 }
-END_TEST
 
 // --- threads and forks -----------------------------------------------------
 
@@ -300,7 +285,7 @@ static void *run_out(void *context) {
   return NULL;
 }
 
-START_TEST(many_threads_run_out_at_once) {
+TEST(many_threads_run_out_at_once) {
   pthread_t threads[THREADS];
   fill_pool();
   tarn__full_shot_period_ns = 0;
@@ -319,7 +304,6 @@ START_TEST(many_threads_run_out_at_once) {
   }
   ck_assert_uint_eq(told.count, 0);
 }
-END_TEST
 
 static int status_of(pid_t child) {
   int status = 0;
@@ -327,7 +311,7 @@ static int status_of(pid_t child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-START_TEST(a_child_of_fork_has_its_own) {
+TEST(a_child_of_fork_has_its_own) {
   fill_pool();
   want("%p");
   pid_t child = fork();
@@ -346,7 +330,6 @@ START_TEST(a_child_of_fork_has_its_own) {
   ck_assert(is_there(name));
   ck_assert_uint_eq(count_files(), 1);
 }
-END_TEST
 
 // --- the environment -------------------------------------------------------
 
@@ -373,7 +356,7 @@ static int run_child(const char *value) {
   return status_of(child);
 }
 
-START_TEST(the_environment_asks_for_one) {
+TEST(the_environment_asks_for_one) {
   ck_assert_int_eq(run_child(path_of("%d.tarn")), 42);
   ck_assert_uint_eq(count_files(), 1);
   tarn_trace *trace = read_snapshot("cpu:0.tarn");
@@ -384,9 +367,8 @@ START_TEST(the_environment_asks_for_one) {
   ck_assert_int_eq(run_child(path_of("%x")), 1);
   ck_assert_uint_eq(count_files(), 1);
 }
-END_TEST
 
-START_TEST(a_wrong_path_there_is_found_at_once) {
+TEST(a_wrong_path_there_is_found_at_once) {
   tarn_pool *none = NULL;
   setenv(VARIABLE, "%y", 1);
   for (int i = 0; i < 2; i++) {
@@ -399,36 +381,13 @@ START_TEST(a_wrong_path_there_is_found_at_once) {
       tarn_pool_snapshot_on_full(TARN, NULL));  // the program knows better
   assert_ok(tarn_pool_of(TARN_HOST, &none));
 }
-END_TEST
+
+FIXTURE(install, tear_down);
 
 int main(int argc, char **argv) {
   if (argc > 1 && strcmp(argv[1], "run out of memory") == 0) {
     return run_out_of_memory();
   }
   faults_install();
-  Suite *suite = suite_create("pool_snapshot_full");
-  TCase *all = tcase_create("full");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, install, tear_down);
-  tcase_add_loop_test(all, it_holds_the_refusal_with_and_without_events, 0, 2);
-  tcase_add_test(all, it_holds_the_refusal_of_several);
-  tcase_add_test(all, a_small_ring_holds_it_too);
-  tcase_add_test(all, guards_are_no_part_of_the_size);
-  tcase_add_test(all, nothing_else_changes);
-  tcase_add_test(all, one_and_then_no_other_for_a_while);
-  tcase_add_test(all, a_second_is_a_second);
-  tcase_add_test(all, to_ask_again_begins_anew);
-  tcase_add_test(all, none_is_written_where_none_is_wanted);
-  tcase_add_loop_test(all, each_pool_has_its_own, 0, 2);
-  tcase_add_test(all, who_is_served_in_the_end_is_not_refused);
-  tcase_add_test(all, other_failures_are_none);
-  tcase_add_test(all, what_cannot_be_written_is_logged_and_no_more);
-  tcase_add_test(all, no_host_memory_is_logged_too);
-  tcase_add_test(all, nothing_has_changed_if_it_cannot_be_asked_for);
-  tcase_add_test(all, many_threads_run_out_at_once);
-  tcase_add_test(all, a_child_of_fork_has_its_own);
-  tcase_add_test(all, the_environment_asks_for_one);
-  tcase_add_test(all, a_wrong_path_there_is_found_at_once);
-  suite_add_tcase(suite, all);
-  return run_pool_suite(suite);
+  return run_tests();
 }

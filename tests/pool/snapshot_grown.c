@@ -47,7 +47,7 @@ static void check_refusal(size_t least, size_t most, size_t live) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(a_block_that_cannot_grow) {
+TEST_LOOP(a_block_that_cannot_grow, 2) {
   open_pool(_i == 1);
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   assert_ok(tarn_pool_limit(pool, (size_t)12 * MIB));
@@ -56,10 +56,9 @@ START_TEST(a_block_that_cannot_grow) {
   check_refusal((size_t)12 * MIB, (size_t)12 * MIB, (size_t)8 * MIB);
   give(block);
 }
-END_TEST
 
 // There is memory, and it is not where it would have to be.
-START_TEST(a_place_that_is_taken_is_no_want_of_memory) {
+TEST(a_place_that_is_taken_is_no_want_of_memory) {
   open_pool(false);
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   tarn_block behind = take_tagged(pool, (size_t)8 * MIB, weights);
@@ -69,9 +68,8 @@ START_TEST(a_place_that_is_taken_is_no_want_of_memory) {
   give(block);
   give(behind);
 }
-END_TEST
 
-START_TEST(blocks_that_cannot_wake) {
+TEST_LOOP(blocks_that_cannot_wake, 2) {
   open_pool(_i == 1);
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   assert_ok(tarn_pool_sleep(pool, weights, TARN_SLEEP_DROP));
@@ -88,15 +86,5 @@ START_TEST(blocks_that_cannot_wake) {
   give(block);
   give(other);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("pool: snapshots of what cannot grow");
-  TCase *all = tcase_create("grown");
-  tcase_add_checked_fixture(all, install, tear_down);
-  tcase_add_loop_test(all, a_block_that_cannot_grow, 0, 2);
-  tcase_add_test(all, a_place_that_is_taken_is_no_want_of_memory);
-  tcase_add_loop_test(all, blocks_that_cannot_wake, 0, 2);
-  suite_add_tcase(suite, all);
-  return run_pool_suite(suite);
-}
+FIXTURE(install, tear_down);

@@ -71,7 +71,7 @@ static struct sigaction action_of(int signal) {
 
 // --- one signal ------------------------------------------------------------
 
-START_TEST(a_signal_writes_each_pool) {
+TEST(a_signal_writes_each_pool) {
   tarn_pool *own = NULL;
   assert_ok(tarn_pool_create(TARN_HOST, NULL, &own));
   want(SIGUSR1, "%n");
@@ -88,18 +88,16 @@ START_TEST(a_signal_writes_each_pool) {
   assert_ok(tarn_pool_snapshot_on_signal(0, TARN, NULL));
   assert_ok(tarn_pool_destroy(own));
 }
-END_TEST
 
-START_TEST(the_path_can_be_exchanged) {
+TEST(the_path_can_be_exchanged) {
   want(SIGUSR1, "a-%n");
   want(SIGUSR1, "b-%n");
   raise(SIGUSR1);
   await_file("b-0");
   ck_assert_uint_eq(count_files(), 1);
 }
-END_TEST
 
-START_TEST(only_one_signal_does_it) {
+TEST(only_one_signal_does_it) {
   want(SIGUSR1, "%n");
   assert_status(tarn_pool_snapshot_on_signal(SIGUSR2, TARN, path_of("%n")),
                 TARN_E_STATE);
@@ -110,7 +108,6 @@ START_TEST(only_one_signal_does_it) {
   raise(SIGUSR2);
   await_file("0");
 }
-END_TEST
 
 // --- beginning and end -----------------------------------------------------
 
@@ -121,7 +118,7 @@ static void handle(int signal) {
   handled++;
 }
 
-START_TEST(what_the_signal_did_before_is_restored) {
+TEST(what_the_signal_did_before_is_restored) {
   ck_assert(signal(SIGUSR1, handle) == SIG_DFL);
   want(SIGUSR1, "%n");
   ck_assert(action_of(SIGUSR1).sa_handler != handle);
@@ -134,17 +131,15 @@ START_TEST(what_the_signal_did_before_is_restored) {
   ck_assert_uint_eq(count_files(), 1);
   assert_ok(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, NULL));  // again
 }
-END_TEST
 
-START_TEST(what_the_program_has_put_there_since_stays) {
+TEST(what_the_program_has_put_there_since_stays) {
   want(SIGUSR1, "%n");
   ck_assert(signal(SIGUSR1, handle) != SIG_DFL);
   assert_ok(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, NULL));
   ck_assert(action_of(SIGUSR1).sa_handler == handle);
 }
-END_TEST
 
-START_TEST(signals_that_cannot_be_caught_are_refused) {
+TEST(signals_that_cannot_be_caught_are_refused) {
   const int signals[] = {0,       -1,     1000,     SIGKILL, SIGSTOP,
                          SIGSEGV, SIGBUS, SIGFPE,   SIGILL,  SIGABRT,
                          SIGTRAP, SIGSYS, INT32_MAX};
@@ -155,17 +150,15 @@ START_TEST(signals_that_cannot_be_caught_are_refused) {
   }
   want(SIGUSR1, "%n");
 }
-END_TEST
 
-START_TEST(a_path_for_all_pools_needs_a_number) {
+TEST(a_path_for_all_pools_needs_a_number) {
   assert_status(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, path_of("%d")),
                 TARN_E_INVALID);
   assert_error_says("%n");
   ck_assert(action_of(SIGUSR1).sa_handler == SIG_DFL);
 }
-END_TEST
 
-START_TEST(without_a_thread_nothing_has_changed) {
+TEST(without_a_thread_nothing_has_changed) {
   atomic_store(&no_threads, true);
   assert_status(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, path_of("%n")),
                 TARN_E_NOMEM);
@@ -178,7 +171,6 @@ START_TEST(without_a_thread_nothing_has_changed) {
   await_file("b-0");
   atomic_store(&no_threads, false);
 }
-END_TEST
 
 static void begin_scenario(void *context) {
   (void)context;
@@ -192,10 +184,9 @@ static void begin_scenario(void *context) {
   ck_assert(action_of(SIGUSR1).sa_handler == SIG_DFL);
 }
 
-START_TEST(nor_without_host_memory) {
+TEST(nor_without_host_memory) {
   ck_assert_uint_gt(faults_sweep(begin_scenario, NULL), 0);
 }
-END_TEST
 
 // --- from a stream's callback ----------------------------------------------
 
@@ -211,7 +202,7 @@ static void call_all(void *context, tarn_status status) {
   said[3] = tarn_pool_trace(pool, &trace);
 }
 
-START_TEST(not_from_a_callback) {
+TEST(not_from_a_callback) {
   tarn_device *cpu = NULL;
   tarn_stream *stream = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
@@ -223,7 +214,6 @@ START_TEST(not_from_a_callback) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 // --- what is in the way ----------------------------------------------------
 
@@ -235,7 +225,7 @@ static size_t log_count(void) {
   return atomic_load(&count);
 }
 
-START_TEST(what_cannot_be_written_is_logged) {
+TEST(what_cannot_be_written_is_logged) {
   want(SIGUSR1, "no/such/folder/%n");
   raise(SIGUSR1);
   while (log_count() == 0)
@@ -244,7 +234,6 @@ START_TEST(what_cannot_be_written_is_logged) {
   ck_assert_ptr_nonnull(strstr(told.last, "no/such/folder/0"));
   ck_assert_uint_eq(count_files(), 0);
 }
-END_TEST
 
 // --- while others work -----------------------------------------------------
 
@@ -265,7 +254,7 @@ static void *churn(void *context) {
 }
 
 // The handler runs on whatever thread, also one that holds the pool's lock.
-START_TEST(signals_while_threads_allocate) {
+TEST(signals_while_threads_allocate) {
   pthread_t threads[THREADS];
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   want(SIGUSR1, "%n");
@@ -289,7 +278,6 @@ START_TEST(signals_while_threads_allocate) {
   ck_assert_uint_ge(count_files(), SIGNALS);
   ck_assert_uint_eq(told.count, 0);
 }
-END_TEST
 
 static void *exchange(void *context) {
   for (int i = 0; i < 50; i++) {
@@ -301,7 +289,7 @@ static void *exchange(void *context) {
 }
 
 // With a handler of the program's underneath: it may be its turn.
-START_TEST(threads_may_begin_and_end_it_at_once) {
+TEST(threads_may_begin_and_end_it_at_once) {
   pthread_t threads[THREADS];
   char path[512];
   snprintf(path, sizeof path, "%s", path_of("%n"));
@@ -314,7 +302,6 @@ START_TEST(threads_may_begin_and_end_it_at_once) {
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   ck_assert(action_of(SIGUSR1).sa_handler == handle);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -355,7 +342,7 @@ enum { FIRST_BODY = 2 };
 enum { FIRST_BODY = 0 };
 #endif
 
-START_TEST(a_child_has_no_such_thread_until_it_asks) {
+TEST_RANGE(a_child_has_no_such_thread_until_it_asks, FIRST_BODY, 3) {
   static void (*const bodies[])(void) = {in_child, ask_again, just_end_it};
   want(SIGUSR1, "parent-%n");
   await_sleeping_threads();
@@ -372,29 +359,10 @@ START_TEST(a_child_has_no_such_thread_until_it_asks) {
   await_file("parent-0");
   ck_assert_uint_eq(count_files(), files + 1);
 }
-END_TEST
+
+FIXTURE(install, tear_down);
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool_snapshot_signal");
-  TCase *all = tcase_create("signal");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, install, tear_down);
-  tcase_add_test(all, a_signal_writes_each_pool);
-  tcase_add_test(all, the_path_can_be_exchanged);
-  tcase_add_test(all, only_one_signal_does_it);
-  tcase_add_test(all, what_the_signal_did_before_is_restored);
-  tcase_add_test(all, what_the_program_has_put_there_since_stays);
-  tcase_add_test(all, signals_that_cannot_be_caught_are_refused);
-  tcase_add_test(all, a_path_for_all_pools_needs_a_number);
-  tcase_add_test(all, without_a_thread_nothing_has_changed);
-  tcase_add_test(all, nor_without_host_memory);
-  tcase_add_test(all, not_from_a_callback);
-  tcase_add_test(all, what_cannot_be_written_is_logged);
-  tcase_add_test(all, signals_while_threads_allocate);
-  tcase_add_test(all, threads_may_begin_and_end_it_at_once);
-  tcase_add_loop_test(all, a_child_has_no_such_thread_until_it_asks, FIRST_BODY,
-                      3);
-  suite_add_tcase(suite, all);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -9,7 +9,7 @@
 
 // --- what else a pool may do -----------------------------------------------
 
-START_TEST(debugging_changes_nothing) {
+TEST_LOOP(debugging_changes_nothing, 2) {
   program p;
   name_tags();
   tarn_pool *pool = host_pool(_i == 0 ? "arena_pool" : "page_unit_pool");
@@ -36,7 +36,6 @@ START_TEST(debugging_changes_nothing) {
   end_program(&p);
   assert_ok(tarn__front_check(pool));
 }
-END_TEST
 
 static void open_arena_scene(scene *s, int device) {
   name_tags();
@@ -48,7 +47,7 @@ static void open_arena_scene(scene *s, int device) {
   ck_abort_msg("no arena_pool");
 }
 
-START_TEST(sleeping_blocks_are_held) {
+TEST_LOOP(sleeping_blocks_are_held, DEVICES) {
   scene s;
   open_arena_scene(&s, _i);
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -63,7 +62,6 @@ START_TEST(sleeping_blocks_are_held) {
   give(other);
   close_scene(&s);
 }
-END_TEST
 
 // As if a page had been taken out of its place, and its new place had failed.
 static void add_spare(tarn_pool *pool) {
@@ -88,7 +86,7 @@ static size_t count_nowhere(const tarn_trace *trace) {
 }
 
 // At address 0, since it has none.
-START_TEST(spare_pages_are_memory_too) {
+TEST_LOOP(spare_pages_are_memory_too, DEVICES) {
   scene s;
   open_arena_scene(&s, _i);
   tarn_block block = take_tagged(s.pool, MIB, tags[1]);
@@ -101,11 +99,10 @@ START_TEST(spare_pages_are_memory_too) {
   give(block);
   close_scene(&s);
 }
-END_TEST
 
 // Whichever arenas have them, and however they came: nothing lies in one place
 // with something else, now or before.
-START_TEST(spare_pages_of_two_arenas_lie_side_by_side) {
+TEST_LOOP(spare_pages_of_two_arenas_lie_side_by_side, DEVICES) {
   scene s;
   open_arena_scene(&s, _i);
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -142,9 +139,8 @@ START_TEST(spare_pages_of_two_arenas_lie_side_by_side) {
   give(old);
   close_scene(&s);
 }
-END_TEST
 
-START_TEST(captures_and_dry_pools_are_told_as_any) {
+TEST_LOOP(captures_and_dry_pools_are_told_as_any, 2 * DEVICES) {
   tarn_device *device = NULL;
   tarn_pool *pool = NULL;
   name_tags();
@@ -171,9 +167,8 @@ START_TEST(captures_and_dry_pools_are_told_as_any) {
   assert_ok(tarn_pool_destroy(pool));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(refusals_are_out_of_memory) {
+TEST(refusals_are_out_of_memory) {
   tarn_pool *pool = host_pool("page_unit_pool");
   name_tags();
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -188,7 +183,6 @@ START_TEST(refusals_are_out_of_memory) {
                    tarn_pool_tag_name(tags[3]));
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static size_t count_kind(const tarn_trace *trace, tarn_trace_kind kind) {
   size_t count = 0;
@@ -199,7 +193,7 @@ static size_t count_kind(const tarn_trace *trace, tarn_trace_kind kind) {
 
 // Holes give their pages to a block that fits in none of them, with no more
 // held than before: what the events say of addresses still adds up.
-START_TEST(pages_that_move_are_told) {
+TEST_LOOP(pages_that_move_are_told, DEVICES) {
   scene s;
   tarn_block blocks[8];
   tarn_pool_options tight = {.struct_size = sizeof tight,
@@ -226,16 +220,14 @@ START_TEST(pages_that_move_are_told) {
     give(blocks[i]);
   close_scene(&s);
 }
-END_TEST
 
 // --- errors ----------------------------------------------------------------
 
-START_TEST(wrong_calls_give_no_trace) {
+TEST(wrong_calls_give_no_trace) {
   tarn_trace *trace = (tarn_trace *)&trace;
   assert_status(tarn_pool_trace(NULL, &trace), TARN_E_INVALID);
   ck_assert_ptr_null(trace);
 }
-END_TEST
 
 static tarn_pool *swept;
 
@@ -254,7 +246,7 @@ static void trace_scenario(void *context) {
   assert_ok(tarn__front_check(swept));
 }
 
-START_TEST(no_host_memory_means_no_trace) {
+TEST(no_host_memory_means_no_trace) {
   program p;
   name_tags();
   swept = host_pool("arena_pool");
@@ -264,23 +256,8 @@ START_TEST(no_host_memory_means_no_trace) {
   ck_assert_uint_gt(faults_sweep(trace_scenario, NULL), 10);
   end_program(&p);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool_snapshot_states");
-  TCase *states = tcase_create("states");
-  tcase_set_timeout(states, 120);
-  tcase_add_loop_test(states, debugging_changes_nothing, 0, 2);
-  tcase_add_loop_test(states, sleeping_blocks_are_held, 0, DEVICES);
-  tcase_add_loop_test(states, pages_that_move_are_told, 0, DEVICES);
-  tcase_add_loop_test(states, spare_pages_are_memory_too, 0, DEVICES);
-  tcase_add_loop_test(states, spare_pages_of_two_arenas_lie_side_by_side, 0,
-                      DEVICES);
-  tcase_add_loop_test(states, captures_and_dry_pools_are_told_as_any, 0,
-                      2 * DEVICES);
-  suite_add_tcase(suite, states);
-  ADD_CASE(suite, "single", refusals_are_out_of_memory,
-           wrong_calls_give_no_trace, no_host_memory_means_no_trace);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -147,7 +147,7 @@ static void check_trace(const tarn_trace *trace) {
   ck_assert_uint_le(out, (size_t)THREADS * SLOTS);
 }
 
-START_TEST(each_is_as_of_one_moment) {
+TEST_LOOP(each_is_as_of_one_moment, 2) {
   static worker workers[THREADS + 1];
   all_is_kept = _i == 0;
   memset(workers, 0, sizeof workers);
@@ -171,14 +171,5 @@ START_TEST(each_is_as_of_one_moment) {
   for (size_t i = 0; i <= THREADS; i++)
     ck_assert_int_eq(pthread_join(workers[i].thread, NULL), 0);
 }
-END_TEST
 
-int main(void) {
-  Suite *suite = suite_create("pool: snapshots and threads");
-  TCase *all = tcase_create("threads");
-  tcase_set_timeout(all, 240);
-  tcase_add_checked_fixture(all, install, tear_down);
-  tcase_add_loop_test(all, each_is_as_of_one_moment, 0, 2);
-  suite_add_tcase(suite, all);
-  return run_pool_suite(suite);
-}
+FIXTURE(install, tear_down);

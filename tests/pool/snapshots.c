@@ -123,7 +123,7 @@ static void end(player *p) {
   ck_assert_uint_eq(stats.device_allocs, stats.device_frees);
 }
 
-START_TEST(every_event_is_accounted_for) {
+TEST_LOOP(every_event_is_accounted_for, STRATEGIES *FILES) {
   int file = _i / STRATEGIES;
   int strategy = _i % STRATEGIES;
   const char *path = path_of(file);
@@ -144,18 +144,11 @@ START_TEST(every_event_is_accounted_for) {
   free(p.out);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 int main(void) {
   bool any = false;
   for (int i = 0; i < FILES; i++)
     any = any || access(path_of(i), R_OK) == 0;
   if (!any) return skip_program("PyTorch snapshots", "no shared data here");
-  Suite *suite = suite_create("pool: real snapshots");
-  TCase *files_case = tcase_create("snapshots");
-  tcase_set_timeout(files_case, 120);
-  tcase_add_loop_test(files_case, every_event_is_accounted_for, 0,
-                      STRATEGIES * FILES);
-  suite_add_tcase(suite, files_case);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -75,7 +75,7 @@ static size_t make_spans(tarn__pool_lifetime *spans, uint32_t *events) {
   return count;
 }
 
-START_TEST(no_two_share_a_byte) {
+TEST(no_two_share_a_byte) {
   tarn__pool_lifetime spans[MOST];
   for (size_t round = 0; round < 200; round++) {
     uint32_t events = 0;
@@ -85,9 +85,8 @@ START_TEST(no_two_share_a_byte) {
     require_sound(spans, count, size, events);
   }
 }
-END_TEST
 
-START_TEST(what_is_never_there_at_once_shares) {
+TEST(what_is_never_there_at_once_shares) {
   tarn__pool_lifetime spans[] = {
       {.size = 1000, .align = 8, .from = 0, .to = 1},
       {.size = 3000, .align = 8, .from = 2, .to = 3},
@@ -97,10 +96,9 @@ START_TEST(what_is_never_there_at_once_shares) {
   assert_ok(tarn__step_offsets(spans, 3, &size));
   ck_assert_uint_eq(size, 3000);
 }
-END_TEST
 
 // From the last event of a step to the second of the next.
-START_TEST(a_span_may_lie_across_the_end) {
+TEST(a_span_may_lie_across_the_end) {
   tarn__pool_lifetime spans[] = {
       {.size = 1000, .align = 8, .from = 5, .to = 1},
       {.size = 1000, .align = 8, .from = 0, .to = 2},
@@ -111,17 +109,15 @@ START_TEST(a_span_may_lie_across_the_end) {
   ck_assert_uint_eq(size, 2000);
   ck_assert_uint_ne(spans[0].offset, spans[1].offset);
 }
-END_TEST
 
-START_TEST(none_need_nothing) {
+TEST(none_need_nothing) {
   size_t size = 1;
   assert_ok(tarn__step_offsets(NULL, 0, &size));
   ck_assert_uint_eq(size, 0);
 }
-END_TEST
 
 // As the blocks of layers: forward ones live until their backward ones do.
-START_TEST(a_large_step_is_packed_closely) {
+TEST(a_large_step_is_packed_closely) {
   enum { LAYERS = 200 };
   static tarn__pool_lifetime spans[2 * LAYERS];
   const uint32_t events = 4 * LAYERS;
@@ -138,9 +134,8 @@ START_TEST(a_large_step_is_packed_closely) {
   require_sound(spans, 2 * LAYERS, size, events);
   ck_assert_uint_eq(size, LAYERS * 4096 + 8192);
 }
-END_TEST
 
-START_TEST(more_than_can_be_addressed_is_refused) {
+TEST(more_than_can_be_addressed_is_refused) {
   tarn__pool_lifetime spans[] = {
       {.size = SIZE_MAX - 4095, .align = 4096, .from = 0, .to = 2},
       {.size = 8192, .align = 4096, .from = 1, .to = 3},
@@ -149,19 +144,4 @@ START_TEST(more_than_can_be_addressed_is_refused) {
   assert_status(tarn__step_offsets(spans, 2, &size), TARN_FULL);
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "2 spans"));
   ck_assert_uint_eq(size, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool step offsets");
-  TCase *tc = tcase_create("step offsets");
-  tcase_set_timeout(tc, 60);
-  tcase_add_test(tc, no_two_share_a_byte);
-  tcase_add_test(tc, what_is_never_there_at_once_shares);
-  tcase_add_test(tc, a_span_may_lie_across_the_end);
-  tcase_add_test(tc, none_need_nothing);
-  tcase_add_test(tc, a_large_step_is_packed_closely);
-  tcase_add_test(tc, more_than_can_be_addressed_is_refused);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

@@ -102,10 +102,9 @@ static void run_learned(void) {
   ck_assert_uint_eq(after.live_peak_bytes, before.live_peak_bytes);
 }
 
-START_TEST(a_step_that_repeats_is_learned) {
+TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
   in_case(_i, run_learned);
 }
-END_TEST
 
 static void run_sums(void) {
   learn();
@@ -133,13 +132,12 @@ static void run_sums(void) {
   ck_assert_uint_eq(tag_stats_of(at.pool, 0).live_bytes, 0);
 }
 
-START_TEST(the_books_are_right_at_any_moment) {
+TEST_LOOP(the_books_are_right_at_any_moment, CASES) {
   in_case(_i, run_sums);
 }
-END_TEST
 
 // A peak that a step reaches on top of what was taken beside it.
-START_TEST(peaks_count_what_lies_beside_the_step) {
+TEST(peaks_count_what_lies_beside_the_step) {
   open_on("cpu:0", false);
   learn();
   size_t peak = stats_of(at.pool).live_peak_bytes;
@@ -151,7 +149,6 @@ START_TEST(peaks_count_what_lies_beside_the_step) {
   give(beside);
   close_all();
 }
-END_TEST
 
 static void run_misuse(void) {
   learn();
@@ -184,10 +181,9 @@ static void run_misuse(void) {
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "untagged"));
 }
 
-START_TEST(misuse_is_stopped_on_layout) {
+TEST_LOOP(misuse_is_stopped_on_layout, CASES) {
   in_case(_i, run_misuse);
 }
-END_TEST
 
 static void run_by_address(void) {
   learn();
@@ -203,10 +199,9 @@ static void run_by_address(void) {
   ck_assert_ptr_nonnull(layout());
 }
 
-START_TEST(blocks_can_be_freed_by_address) {
+TEST_LOOP(blocks_can_be_freed_by_address, CASES) {
   in_case(_i, run_by_address);
 }
-END_TEST
 
 static void run_extra(void) {
   learn();
@@ -222,10 +217,9 @@ static void run_extra(void) {
   ck_assert_uint_ge(layout()->rounds, 5);
 }
 
-START_TEST(what_comes_in_between_is_served_beside) {
+TEST_LOOP(what_comes_in_between_is_served_beside, CASES) {
   in_case(_i, run_extra);
 }
-END_TEST
 
 static void run_early(void) {
   learn();
@@ -240,10 +234,9 @@ static void run_early(void) {
   ck_assert_uint_ge(layout()->rounds, 4);
 }
 
-START_TEST(a_free_may_come_early) {
+TEST_LOOP(a_free_may_come_early, CASES) {
   in_case(_i, run_early);
 }
-END_TEST
 
 // The block stays out while the step goes on, and may not be written over.
 static void run_late(void) {
@@ -265,10 +258,9 @@ static void run_late(void) {
   give_on(late, stream);
 }
 
-START_TEST(a_free_may_come_late) {
+TEST_LOOP(a_free_may_come_late, CASES) {
   in_case(_i, run_late);
 }
-END_TEST
 
 static void run_other(void) {
   learn();
@@ -291,10 +283,9 @@ static void run_other(void) {
   learn();
 }
 
-START_TEST(another_program_strikes_the_layout) {
+TEST_LOOP(another_program_strikes_the_layout, CASES) {
   in_case(_i, run_other);
 }
-END_TEST
 
 static void run_trim(void) {
   learn();
@@ -312,10 +303,9 @@ static void run_trim(void) {
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
 
-START_TEST(trimming_gives_the_layout_back) {
+TEST_LOOP(trimming_gives_the_layout_back, CASES) {
   in_case(_i, run_trim);
 }
-END_TEST
 
 static void run_switch(void) {
   learn();
@@ -330,10 +320,9 @@ static void run_switch(void) {
   learn();
 }
 
-START_TEST(a_switch_strikes_the_layout) {
+TEST_LOOP(a_switch_strikes_the_layout, CASES) {
   in_case(_i, run_switch);
 }
-END_TEST
 
 static void run_resize(void) {
   learn();
@@ -345,10 +334,9 @@ static void run_resize(void) {
   learn();
 }
 
-START_TEST(resizing_strikes_the_layout) {
+TEST_LOOP(resizing_strikes_the_layout, CASES) {
   in_case(_i, run_resize);
 }
-END_TEST
 
 // What is idle on the layout serves others before a request is refused.
 static void run_limit(void) {
@@ -364,7 +352,7 @@ static void run_limit(void) {
   assert_ok(tarn_pool_limit(at.pool, 0));
 }
 
-START_TEST(a_limit_strikes_the_layout) {
+TEST(a_limit_strikes_the_layout) {
   open_on("cpu:0", false);
   run_limit();
   close_all();
@@ -372,7 +360,6 @@ START_TEST(a_limit_strikes_the_layout) {
   run_limit();
   close_all();
 }
-END_TEST
 
 static void run_streams(void) {
   tarn_stream *other = NULL;
@@ -389,13 +376,12 @@ static void run_streams(void) {
   assert_ok(tarn_stream_destroy(other));
 }
 
-START_TEST(another_stream_strikes_the_layout) {
+TEST_LOOP(another_stream_strikes_the_layout, CASES) {
   in_case(_i, run_streams);
 }
-END_TEST
 
 // Two streams by turns: the one with most requests is laid out.
-START_TEST(requests_of_other_streams_are_left_alone) {
+TEST(requests_of_other_streams_are_left_alone) {
   open_on("sim:0", true);
   tarn_stream *other = NULL;
   assert_ok(tarn_stream_create(at.device, &other));
@@ -410,9 +396,8 @@ START_TEST(requests_of_other_streams_are_left_alone) {
   assert_ok(tarn_stream_destroy(other));
   close_all();
 }
-END_TEST
 
-START_TEST(tags_are_part_of_a_step) {
+TEST(tags_are_part_of_a_step) {
   open_on("cpu:0", false);
   tarn_tag tag = tag_of("step");
   tarn_block blocks[BLOCKS];
@@ -430,9 +415,8 @@ START_TEST(tags_are_part_of_a_step) {
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "step"));
   close_all();
 }
-END_TEST
 
-START_TEST(steps_zero_learns_none) {
+TEST(steps_zero_learns_none) {
   open_on("cpu:0", false);
   assert_ok(use_strategy(at.place, "arena_pool:steps=0"));
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
@@ -446,9 +430,8 @@ START_TEST(steps_zero_learns_none) {
   learn();
   close_all();
 }
-END_TEST
 
-START_TEST(impossible_requests_match_nothing) {
+TEST(impossible_requests_match_nothing) {
   open_on("cpu:0", false);
   learn();
   for (size_t i = 0; i < BLOCKS; i++) {
@@ -465,31 +448,4 @@ START_TEST(impossible_requests_match_nothing) {
   backward(0, BLOCKS);
   ck_assert_ptr_nonnull(layout());
   close_all();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool steps");
-  TCase *tc = tcase_create("steps");
-  tcase_set_timeout(tc, 60);
-  tcase_add_loop_test(tc, a_step_that_repeats_is_learned, 0, CASES);
-  tcase_add_loop_test(tc, the_books_are_right_at_any_moment, 0, CASES);
-  tcase_add_test(tc, peaks_count_what_lies_beside_the_step);
-  tcase_add_loop_test(tc, misuse_is_stopped_on_layout, 0, CASES);
-  tcase_add_loop_test(tc, blocks_can_be_freed_by_address, 0, CASES);
-  tcase_add_loop_test(tc, what_comes_in_between_is_served_beside, 0, CASES);
-  tcase_add_loop_test(tc, a_free_may_come_early, 0, CASES);
-  tcase_add_loop_test(tc, a_free_may_come_late, 0, CASES);
-  tcase_add_loop_test(tc, another_program_strikes_the_layout, 0, CASES);
-  tcase_add_loop_test(tc, trimming_gives_the_layout_back, 0, CASES);
-  tcase_add_loop_test(tc, a_switch_strikes_the_layout, 0, CASES);
-  tcase_add_loop_test(tc, resizing_strikes_the_layout, 0, CASES);
-  tcase_add_test(tc, a_limit_strikes_the_layout);
-  tcase_add_loop_test(tc, another_stream_strikes_the_layout, 0, CASES);
-  tcase_add_test(tc, requests_of_other_streams_are_left_alone);
-  tcase_add_test(tc, tags_are_part_of_a_step);
-  tcase_add_test(tc, steps_zero_learns_none);
-  tcase_add_test(tc, impossible_requests_match_nothing);
-  suite_add_tcase(suite, tc);
-  return run_pool_suite(suite);
 }

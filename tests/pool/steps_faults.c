@@ -74,32 +74,18 @@ static void prepare(const char *name) {
   ck_assert_uint_gt(run.laid_out, 0);
 }
 
-START_TEST(nothing_is_lost_without_host_memory_on_ranges) {
+TEST(nothing_is_lost_without_host_memory_on_ranges) {
   prepare("sim:0");
   ck_assert_uint_gt(faults_sweep(sim_scenario, NULL), 20);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_without_host_memory_on_segments) {
+TEST(nothing_is_lost_without_host_memory_on_segments) {
   prepare("fake:0");
   ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 20);
 }
-END_TEST
 
-START_TEST(nothing_is_lost_when_the_driver_fails) {
+TEST(nothing_is_lost_when_the_driver_fails) {
   prepare("fake:0");
   fake.strikes = true;
   ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 40);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool steps, faults");
-  TCase *tc = tcase_create("faults");
-  tcase_set_timeout(tc, 120);
-  tcase_add_test(tc, nothing_is_lost_without_host_memory_on_ranges);
-  tcase_add_test(tc, nothing_is_lost_without_host_memory_on_segments);
-  tcase_add_test(tc, nothing_is_lost_when_the_driver_fails);
-  suite_add_tcase(suite, tc);
-  return run_suite(suite);
 }

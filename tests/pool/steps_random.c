@@ -176,7 +176,7 @@ static void give_all(void) {
   }
 }
 
-START_TEST(nearly_repeating_steps) {
+TEST_LOOP(nearly_repeating_steps, 4) {
   state = 0x9e3779b97f4a7c15u * (uint64_t)(_i + 1);
   pool = host_pool("arena_pool");
   tarn_pool_stats before = stats_of(pool);
@@ -197,14 +197,4 @@ START_TEST(nearly_repeating_steps) {
   printf("seed %d: %zu operations, %llu requests played\n", _i, operations,
          (unsigned long long)played);
   ck_assert_uint_gt(played, operations / 20);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool steps, random");
-  TCase *tc = tcase_create("random");
-  tcase_set_timeout(tc, 300);
-  tcase_add_loop_test(tc, nearly_repeating_steps, 0, 4);
-  suite_add_tcase(suite, tc);
-  return run_pool_suite(suite);
 }

@@ -51,7 +51,7 @@ static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
 
 // --- crossing --------------------------------------------------------------
 
-START_TEST(another_stream_waits_for_the_first) {
+TEST(another_stream_waits_for_the_first) {
   char out_a[8] = "";
   char out_b[8] = "";
   open_fake("page_unit_pool");
@@ -74,10 +74,9 @@ START_TEST(another_stream_waits_for_the_first) {
   give_on(second, b);
   close_fake();
 }
-END_TEST
 
 // It waits for what was queued when it took the block, and for no more.
-START_TEST(another_stream_waits_for_no_more_than_it_must) {
+TEST(another_stream_waits_for_no_more_than_it_must) {
   char out_a[8] = "";
   char out_b[8] = "";
   char later[8] = "";
@@ -97,9 +96,8 @@ START_TEST(another_stream_waits_for_no_more_than_it_must) {
   give_on(kept, a);
   close_fake();
 }
-END_TEST
 
-START_TEST(the_same_stream_does_not_wait) {
+TEST(the_same_stream_does_not_wait) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
@@ -118,9 +116,8 @@ START_TEST(the_same_stream_does_not_wait) {
   give_on(second, a);
   close_fake();
 }
-END_TEST
 
-START_TEST(the_host_waits_for_the_stream) {
+TEST(the_host_waits_for_the_stream) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
@@ -134,9 +131,8 @@ START_TEST(the_host_waits_for_the_stream) {
   give(second);
   close_fake();
 }
-END_TEST
 
-START_TEST(what_the_host_freed_is_there_at_once) {
+TEST(what_the_host_freed_is_there_at_once) {
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   give(first);
@@ -147,9 +143,8 @@ START_TEST(what_the_host_freed_is_there_at_once) {
   give_on(second, b);
   close_fake();
 }
-END_TEST
 
-START_TEST(memory_of_the_own_stream_is_preferred_then_the_host_s) {
+TEST(memory_of_the_own_stream_is_preferred_then_the_host_s) {
   open_fake("page_unit_pool");
   tarn_block of_a = take_on(pool, SIZE, a);
   tarn_block of_b = take_on(pool, SIZE, b);
@@ -171,9 +166,8 @@ START_TEST(memory_of_the_own_stream_is_preferred_then_the_host_s) {
   give(third);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_stream_that_is_gone_holds_nothing_up) {
+TEST(a_stream_that_is_gone_holds_nothing_up) {
   open_fake("page_unit_pool");
   tarn_stream *gone = stream_of(device);
   char out[8] = "";
@@ -189,10 +183,9 @@ START_TEST(a_stream_that_is_gone_holds_nothing_up) {
   give(second);
   close_fake();
 }
-END_TEST
 
 // Blocks of many streams: each has a shelf of its own.
-START_TEST(many_streams_keep_their_memory_apart) {
+TEST(many_streams_keep_their_memory_apart) {
   enum { COUNT = 40 };
   tarn_stream *streams[COUNT];
   tarn_addr addresses[COUNT];
@@ -217,10 +210,9 @@ START_TEST(many_streams_keep_their_memory_apart) {
   }
   close_fake();
 }
-END_TEST
 
 // If the wait cannot be arranged, the block goes back as it came.
-START_TEST(a_crossing_that_fails_gives_no_block) {
+TEST(a_crossing_that_fails_gives_no_block) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
@@ -252,11 +244,10 @@ START_TEST(a_crossing_that_fails_gives_no_block) {
   a = NULL;
   close_fake();
 }
-END_TEST
 
 // --- giving back waits -----------------------------------------------------
 
-START_TEST(no_pool_waits_before_it_gives_back) {
+TEST(no_pool_waits_before_it_gives_back) {
   char out[8] = "";
   open_fake("no_pool");
   tarn_block block = take_on(pool, SIZE, a);
@@ -266,9 +257,8 @@ START_TEST(no_pool_waits_before_it_gives_back) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
 }
-END_TEST
 
-START_TEST(no_pool_does_not_wait_for_the_host) {
+TEST(no_pool_does_not_wait_for_the_host) {
   char out[8] = "";
   open_fake("no_pool");
   tarn_block used = take_on(pool, SIZE, a);
@@ -281,9 +271,8 @@ START_TEST(no_pool_does_not_wait_for_the_host) {
   give_on(used, a);
   close_fake();
 }
-END_TEST
 
-START_TEST(trim_waits_before_it_gives_back) {
+TEST(trim_waits_before_it_gives_back) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, a);
@@ -295,9 +284,8 @@ START_TEST(trim_waits_before_it_gives_back) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_switch_waits_before_it_gives_back) {
+TEST(a_switch_waits_before_it_gives_back) {
   char idle[8] = "";
   char live[8] = "";
   open_fake("page_unit_pool");
@@ -315,11 +303,10 @@ START_TEST(a_switch_waits_before_it_gives_back) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
 }
-END_TEST
 
 // Blocks of one segment: what is idle stays while the other is out, and so
 // nobody waits for it; then both streams are waited for.
-START_TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
+TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
   char idle[8] = "";
   char live[8] = "";
   open_fake("arena_pool");
@@ -337,11 +324,10 @@ START_TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
 }
-END_TEST
 
 // Memory that is in use must not go back to the device because there was no
 // host memory for an event to wait with.
-START_TEST(giving_back_waits_even_without_host_memory) {
+TEST(giving_back_waits_even_without_host_memory) {
   char out[8] = "";
   faults_install();
   open_fake("no_pool");
@@ -354,13 +340,12 @@ START_TEST(giving_back_waits_even_without_host_memory) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_fake();
 }
-END_TEST
 
 // --- blocks that were not used ---------------------------------------------
 
 // Taken for the second stream, whose wait for the first is only queued, and
 // freed without any use: the memory is still the first stream's to write.
-START_TEST(an_unused_block_is_still_behind_its_last_user) {
+TEST_LOOP(an_unused_block_is_still_behind_its_last_user, 3) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_stream *third = stream_of(device);
@@ -377,11 +362,10 @@ START_TEST(an_unused_block_is_still_behind_its_last_user) {
   assert_ok(tarn_stream_destroy(third));
   close_fake();
 }
-END_TEST
 
 // The same where it was taken again for the stream that used it: nobody had to
 // wait then, but the one that frees it has to.
-START_TEST(an_unused_block_is_behind_its_own_stream) {
+TEST(an_unused_block_is_behind_its_own_stream) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, a);
@@ -395,11 +379,10 @@ START_TEST(an_unused_block_is_behind_its_own_stream) {
   give(block);
   close_fake();
 }
-END_TEST
 
 // --- streams that are gone -------------------------------------------------
 
-START_TEST(streams_that_are_gone_leave_nothing_behind) {
+TEST(streams_that_are_gone_leave_nothing_behind) {
   enum { STREAMS = 500 };
   open_fake("page_unit_pool");
   tarn_block blocks[STREAMS];
@@ -420,9 +403,8 @@ START_TEST(streams_that_are_gone_leave_nothing_behind) {
     give(blocks[i]);
   close_fake();
 }
-END_TEST
 
-START_TEST(many_streams_have_a_shelf_each) {
+TEST(many_streams_have_a_shelf_each) {
   enum { STREAMS = 40 };
   open_fake("page_unit_pool");
   tarn_stream *streams[STREAMS];
@@ -444,7 +426,6 @@ START_TEST(many_streams_have_a_shelf_each) {
     assert_ok(tarn_stream_destroy(streams[i]));
   close_fake();
 }
-END_TEST
 
 // --- callbacks -------------------------------------------------------------
 
@@ -461,7 +442,7 @@ static void free_in_callback(void *context, tarn_status status) {
   }
 }
 
-START_TEST(a_callback_cannot_use_a_pool) {
+TEST(a_callback_cannot_use_a_pool) {
   open_fake("page_unit_pool");
   tarn_block blocks[2] = {take(pool, SIZE), {0}};
   assert_ok(tarn_stream_add_callback(a, free_in_callback, blocks));
@@ -470,12 +451,11 @@ START_TEST(a_callback_cannot_use_a_pool) {
   give(blocks[0]);
   close_fake();
 }
-END_TEST
 
 // --- streams of other devices ----------------------------------------------
 
 // Not one of the device's own memory: test_pool_foreign.c.
-START_TEST(a_block_may_be_used_on_a_stream_of_another_device) {
+TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_device *cpu = NULL;
@@ -496,9 +476,8 @@ START_TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   assert_ok(tarn_device_close(cpu));
   close_fake();
 }
-END_TEST
 
-START_TEST(streams_without_handles_need_no_waiting) {
+TEST(streams_without_handles_need_no_waiting) {
   char out[8] = "";
   fake.null_handles = true;
   open_fake("page_unit_pool");
@@ -514,34 +493,4 @@ START_TEST(streams_without_handles_need_no_waiting) {
   assert_ok(tarn_stream_destroy(b));
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: streams");
-  ADD_CASE(suite, "crossing", another_stream_waits_for_the_first,
-           another_stream_waits_for_no_more_than_it_must,
-           the_same_stream_does_not_wait, the_host_waits_for_the_stream,
-           what_the_host_freed_is_there_at_once,
-           memory_of_the_own_stream_is_preferred_then_the_host_s,
-           a_stream_that_is_gone_holds_nothing_up,
-           many_streams_keep_their_memory_apart,
-           a_crossing_that_fails_gives_no_block);
-  ADD_CASE(suite, "giving back", no_pool_waits_before_it_gives_back,
-           no_pool_does_not_wait_for_the_host, trim_waits_before_it_gives_back,
-           a_switch_waits_before_it_gives_back,
-           a_switch_keeps_a_segment_until_its_last_block_is_free,
-           giving_back_waits_even_without_host_memory);
-  ADD_CASE(suite, "other devices",
-           a_block_may_be_used_on_a_stream_of_another_device,
-           streams_without_handles_need_no_waiting);
-  TCase *more = tcase_create("unused, gone, callbacks");
-  tcase_add_test(more, an_unused_block_is_behind_its_own_stream);
-  tcase_add_loop_test(more, an_unused_block_is_still_behind_its_last_user, 0,
-                      3);
-  tcase_add_test(more, streams_that_are_gone_leave_nothing_behind);
-  tcase_add_test(more, many_streams_have_a_shelf_each);
-  tcase_add_test(more, a_callback_cannot_use_a_pool);
-  suite_add_tcase(suite, more);
-  return run_pool_suite(suite);
 }

@@ -5,7 +5,7 @@
 
 // --- no_pool ---------------------------------------------------------------
 
-START_TEST(no_pool_asks_the_device_each_time) {
+TEST(no_pool_asks_the_device_each_time) {
   tarn_pool *pool = host_pool("no_pool");
   for (unsigned i = 1; i <= 20; i++) {
     tarn_block block = take(pool, 4096);
@@ -20,9 +20,8 @@ START_TEST(no_pool_asks_the_device_each_time) {
     ck_assert_uint_eq(after.hits, 0);
   }
 }
-END_TEST
 
-START_TEST(no_pool_holds_what_is_live_and_no_more) {
+TEST(no_pool_holds_what_is_live_and_no_more) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block blocks[50];
   size_t sum = 0;
@@ -41,7 +40,6 @@ START_TEST(no_pool_holds_what_is_live_and_no_more) {
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, sum);
   }
 }
-END_TEST
 
 // --- exchanging ------------------------------------------------------------
 
@@ -60,7 +58,7 @@ static void check_and_give(tarn_block block, int value) {
   give(block);
 }
 
-START_TEST(blocks_survive_their_strategy) {
+TEST(blocks_survive_their_strategy) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block old[10];
   tarn_block young[10];
@@ -79,9 +77,8 @@ START_TEST(blocks_survive_their_strategy) {
   }
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
-END_TEST
 
-START_TEST(idle_memory_goes_back_at_once) {
+TEST(idle_memory_goes_back_at_once) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block kept = take(pool, 4096);
   give(take(pool, 8192));
@@ -93,9 +90,8 @@ START_TEST(idle_memory_goes_back_at_once) {
   give(kept);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
-END_TEST
 
-START_TEST(a_replaced_strategy_keeps_nothing_and_ends) {
+TEST(a_replaced_strategy_keeps_nothing_and_ends) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block old[4];
   fill(old, 4, pool);
@@ -112,9 +108,8 @@ START_TEST(a_replaced_strategy_keeps_nothing_and_ends) {
   // The new one has no table of classes yet.
   ck_assert_uint_lt(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(many_strategies_may_be_ending) {
+TEST(many_strategies_may_be_ending) {
   enum { COUNT = 30 };
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[COUNT];
@@ -130,17 +125,15 @@ START_TEST(many_strategies_may_be_ending) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert_uint_eq(stats_of(pool).allocs, COUNT);
 }
-END_TEST
 
-START_TEST(an_unused_strategy_ends_at_once) {
+TEST(an_unused_strategy_ends_at_once) {
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, 100));
   assert_ok(use_strategy(TARN_HOST, "no_pool"));
   ck_assert(tarn_list_empty(&pool->replaced));
 }
-END_TEST
 
-START_TEST(the_same_name_means_a_fresh_one) {
+TEST(the_same_name_means_a_fresh_one) {
   tarn_pool *pool = host_pool("page_unit_pool");
   give(take(pool, 4096));
   give(take(pool, 4096));
@@ -151,9 +144,8 @@ START_TEST(the_same_name_means_a_fresh_one) {
   ck_assert_uint_eq(stats_of(pool).hits, 1);
   ck_assert_uint_eq(stats_of(pool).misses, 2);
 }
-END_TEST
 
-START_TEST(statistics_go_on) {
+TEST(statistics_go_on) {
   tarn_pool *pool = host_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 8 * MIB));
   tarn_block a = take(pool, 4096);
@@ -174,9 +166,8 @@ START_TEST(statistics_go_on) {
   ck_assert_uint_eq(stats_of(pool).hits, before.hits);
   ck_assert_uint_eq(stats_of(pool).misses, before.misses + 1);
 }
-END_TEST
 
-START_TEST(a_wrong_name_changes_nothing) {
+TEST(a_wrong_name_changes_nothing) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block idle = take(pool, 4096);
   give(idle);
@@ -188,9 +179,8 @@ START_TEST(a_wrong_name_changes_nothing) {
   ck_assert_uint_eq(again.address, idle.address);
   give(again);
 }
-END_TEST
 
-START_TEST(removing_returns_to_the_default) {
+TEST(removing_returns_to_the_default) {
   tarn_pool *pool = host_pool("no_pool");
   tarn_block old = take(pool, 100);
   assert_ok(use_strategy(TARN_HOST, NULL));
@@ -205,11 +195,10 @@ START_TEST(removing_returns_to_the_default) {
   give(take(pool, 100));
   ck_assert_uint_eq(stats_of(pool).hits, 1);
 }
-END_TEST
 
 // --- names -----------------------------------------------------------------
 
-START_TEST(strategies_have_names) {
+TEST(strategies_have_names) {
   ck_assert_str_eq(tarn_pool_strategy_name(0), "arena_pool");
   ck_assert_str_eq(tarn_pool_strategy_name(1), "page_unit_pool");
   ck_assert_str_eq(tarn_pool_strategy_name(2), "no_pool");
@@ -223,9 +212,8 @@ START_TEST(strategies_have_names) {
   ck_assert_ptr_null(tarn_pool_strategy_name(count + 1));
   ck_assert_ptr_null(tarn_pool_strategy_name(SIZE_MAX));
 }
-END_TEST
 
-START_TEST(a_place_has_one_pool) {
+TEST(a_place_has_one_pool) {
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   tarn_pool *pool = pool_at(TARN_HOST);
@@ -238,9 +226,8 @@ START_TEST(a_place_has_one_pool) {
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(a_place_must_be_one) {
+TEST(a_place_must_be_one) {
   tarn_pool *pool = (tarn_pool *)(void *)"none";
   tarn_place place = {NULL, (tarn_place_kind)9};
   assert_status(tarn_pool_of(place, &pool), TARN_E_INVALID);
@@ -250,11 +237,10 @@ START_TEST(a_place_must_be_one) {
   place.kind = TARN_PLACE_DEVICE;  // of no device
   assert_status(tarn_pool_of(place, &pool), TARN_E_INVALID);
 }
-END_TEST
 
 // --- TARN_POOL -------------------------------------------------------------
 
-START_TEST(the_environment_names_the_default) {
+TEST(the_environment_names_the_default) {
   setenv("TARN_POOL", "no_pool", 1);
   tarn_pool *pool = pool_at(TARN_HOST);
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
@@ -262,23 +248,20 @@ START_TEST(the_environment_names_the_default) {
   assert_ok(use_strategy(TARN_HOST, NULL));
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
 }
-END_TEST
 
-START_TEST(the_environment_may_set_options) {
+TEST(the_environment_may_set_options) {
   setenv("TARN_POOL", "page_unit_pool:page=64K", 1);
   tarn_block block = take(pool_at(TARN_HOST), 1);
   ck_assert_uint_eq(block.size, 65536);
   give(block);
 }
-END_TEST
 
-START_TEST(an_empty_environment_says_nothing) {
+TEST(an_empty_environment_says_nothing) {
   setenv("TARN_POOL", "", 1);
   ck_assert_str_eq(stats_of(pool_at(TARN_HOST)).strategy, "arena_pool");
 }
-END_TEST
 
-START_TEST(a_bad_environment_is_an_error) {
+TEST(a_bad_environment_is_an_error) {
   tarn_pool *pool = (tarn_pool *)(void *)"none";
   setenv("TARN_POOL", "turbo_pool", 1);
   assert_status(tarn_pool_of(TARN_HOST, &pool), TARN_E_INVALID);
@@ -293,23 +276,4 @@ START_TEST(a_bad_environment_is_an_error) {
   assert_status(use_strategy(TARN_HOST, NULL), TARN_E_INVALID);
   assert_error_says("turbo_pool");
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: strategies");
-  ADD_CASE(suite, "no_pool", no_pool_asks_the_device_each_time,
-           no_pool_holds_what_is_live_and_no_more);
-  ADD_CASE(suite, "exchanging", blocks_survive_their_strategy,
-           idle_memory_goes_back_at_once,
-           a_replaced_strategy_keeps_nothing_and_ends,
-           many_strategies_may_be_ending, an_unused_strategy_ends_at_once,
-           the_same_name_means_a_fresh_one, statistics_go_on,
-           a_wrong_name_changes_nothing, removing_returns_to_the_default);
-  ADD_CASE(suite, "names", strategies_have_names, a_place_has_one_pool,
-           a_place_must_be_one);
-  ADD_CASE(suite, "TARN_POOL", the_environment_names_the_default,
-           the_environment_may_set_options, an_empty_environment_says_nothing,
-           a_bad_environment_is_an_error);
-  return run_pool_suite(suite);
 }

@@ -147,7 +147,7 @@ static void *disturb(void *unused) {
   return NULL;
 }
 
-START_TEST(blocks_change_hands_while_strategies_change) {
+TEST(blocks_change_hands_while_strategies_change) {
   tarn_pool *pool = host_pool("page_unit_pool");
   pthread_t disturber;
   make_some_tags();
@@ -161,7 +161,6 @@ START_TEST(blocks_change_hands_while_strategies_change) {
   ck_assert_uint_eq(stats_of(pool).allocs, WORKERS * ROUNDS);
   assert_at_rest(pool);
 }
-END_TEST
 
 static void check_peace(const char *strategy) {
   tarn_pool *pool = host_pool(strategy);
@@ -174,15 +173,13 @@ static void check_peace(const char *strategy) {
   assert_at_rest(pool);
 }
 
-START_TEST(blocks_change_hands_in_peace) {
+TEST(blocks_change_hands_in_peace) {
   check_peace("page_unit_pool");
 }
-END_TEST
 
-START_TEST(blocks_change_hands_in_an_arena) {
+TEST(blocks_change_hands_in_an_arena) {
   check_peace("arena_pool");
 }
-END_TEST
 
 // --- limits ----------------------------------------------------------------
 
@@ -227,20 +224,17 @@ static void check_limit(const char *strategy) {
   assert_ok(tarn__front_check(pool));
 }
 
-START_TEST(a_limit_is_never_exceeded) {
+TEST(a_limit_is_never_exceeded) {
   check_limit("page_unit_pool");
 }
-END_TEST
 
-START_TEST(a_limit_is_never_exceeded_in_an_arena) {
+TEST(a_limit_is_never_exceeded_in_an_arena) {
   check_limit("arena_pool");
 }
-END_TEST
 
-START_TEST(a_limit_is_never_exceeded_without_a_pool) {
+TEST(a_limit_is_never_exceeded_without_a_pool) {
   check_limit("no_pool");
 }
-END_TEST
 
 // Holds a stream up until the gate is opened.
 static void pass_gate(void *context, tarn_status status) {
@@ -269,7 +263,7 @@ static void *take_and_give(void *unused) {
 
 // One thread gives all that the limit allows back, and waits for its stream to
 // do so; another that wants some of it is not told that there is no room.
-START_TEST(room_that_another_thread_makes_is_waited_for) {
+TEST(room_that_another_thread_makes_is_waited_for) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_device *cpu = NULL;
   tarn_stream *stream = NULL;
@@ -300,7 +294,6 @@ START_TEST(room_that_another_thread_makes_is_waited_for) {
   sem_destroy(&gate);
   assert_at_rest(pool);
 }
-END_TEST
 
 // --- a device that refuses -------------------------------------------------
 
@@ -320,7 +313,7 @@ static void *ask_for_too_much(void *unused) {
 
 // It is replaced while the device is asked on its behalf, which comes to
 // nothing: whoever asked is the last to leave it.
-START_TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
+TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
   enum { THREADS = 3, SWITCHES = 1000 };
   pthread_t threads[THREADS];
   fake.capacity = MIB;
@@ -344,7 +337,6 @@ START_TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
@@ -395,7 +387,7 @@ static void *stream_through(void *number) {
   return NULL;
 }
 
-START_TEST(memory_that_crosses_streams_keeps_order) {
+TEST(memory_that_crosses_streams_keeps_order) {
   tarn_pool *pool = host_pool("page_unit_pool");
   // So little that the streams have to share it.
   assert_ok(tarn_pool_limit(pool, 3 * (LARGE + 3 * 4096)));
@@ -403,32 +395,28 @@ START_TEST(memory_that_crosses_streams_keeps_order) {
   ck_assert_uint_gt(stats_of(pool).stream_crossings, 0);
   assert_at_rest(pool);
 }
-END_TEST
 
-START_TEST(memory_goes_back_behind_its_stream) {
+TEST(memory_goes_back_behind_its_stream) {
   tarn_pool *pool = host_pool("no_pool");
   run_threads(stream_through, 3);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   assert_at_rest(pool);
 }
-END_TEST
 
-START_TEST(halves_that_cross_streams_keep_order) {
+TEST(halves_that_cross_streams_keep_order) {
   tarn_pool *pool = host_pool("buddy_pool:init=512K");
   run_threads(stream_through, 3);
   // Each checks what its stream has written; whether they met is up to chance.
   ck_assert_uint_ge(stats_of(pool).allocs, 3 * 60);
   assert_at_rest(pool);
 }
-END_TEST
 
-START_TEST(memory_goes_back_in_the_order_of_its_stream) {
+TEST(memory_goes_back_in_the_order_of_its_stream) {
   tarn_pool *pool = host_pool("async_pool");
   run_threads(stream_through, 3);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   assert_at_rest(pool);
 }
-END_TEST
 
 // --- making ----------------------------------------------------------------
 
@@ -447,14 +435,13 @@ static void *make_pool(void *unused) {
   return NULL;
 }
 
-START_TEST(all_threads_get_the_same_pool) {
+TEST(all_threads_get_the_same_pool) {
   pthread_barrier_init(&start, NULL, WORKERS * 2);
   run_threads(make_pool, WORKERS * 2);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   ck_assert_ptr_eq(pool_at(TARN_HOST), atomic_load(&made));
   pthread_barrier_destroy(&start);
 }
-END_TEST
 
 static tarn_tag tags[WORKERS][100];
 
@@ -472,7 +459,7 @@ static void *make_tags(void *number) {
   return NULL;
 }
 
-START_TEST(all_threads_get_the_same_tags) {
+TEST(all_threads_get_the_same_tags) {
   pthread_barrier_init(&start, NULL, WORKERS);
   run_threads(make_tags, WORKERS);
   ck_assert_int_eq(atomic_load(&wrong), 0);
@@ -483,23 +470,4 @@ START_TEST(all_threads_get_the_same_tags) {
       ck_assert_uint_eq(tags[w][i], tags[0][i]);
   }
   pthread_barrier_destroy(&start);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: threads");
-  ADD_CASE(suite, "hands", blocks_change_hands_while_strategies_change,
-           blocks_change_hands_in_peace, blocks_change_hands_in_an_arena);
-  ADD_CASE(suite, "limits", a_limit_is_never_exceeded,
-           a_limit_is_never_exceeded_in_an_arena,
-           a_limit_is_never_exceeded_without_a_pool,
-           room_that_another_thread_makes_is_waited_for);
-  ADD_CASE(suite, "refusals", a_strategy_ends_when_the_last_thread_has_left_it);
-  ADD_CASE(suite, "streams", memory_that_crosses_streams_keeps_order,
-           memory_goes_back_behind_its_stream,
-           halves_that_cross_streams_keep_order,
-           memory_goes_back_in_the_order_of_its_stream);
-  ADD_CASE(suite, "making", all_threads_get_the_same_pool,
-           all_threads_get_the_same_tags);
-  return run_pool_suite(suite);
 }

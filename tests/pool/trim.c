@@ -15,7 +15,7 @@ static void trim(tarn_pool *pool, size_t target, size_t expected) {
   ck_assert_uint_eq(reserved(pool), expected);
 }
 
-START_TEST(page_unit_pool_gives_the_largest_back_first) {
+TEST(page_unit_pool_gives_the_largest_back_first) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[10];
   for (size_t i = 0; i < 10; i++)
@@ -30,9 +30,8 @@ START_TEST(page_unit_pool_gives_the_largest_back_first) {
   trim(pool, 2 * PAGE, PAGE);
   trim(pool, 0, 0);
 }
-END_TEST
 
-START_TEST(what_is_out_stays) {
+TEST(what_is_out_stays) {
   static const char *const strategies[] = {
       "page_unit_pool", "arena_pool", "buddy_pool", "no_pool", "async_pool"};
   for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
@@ -47,9 +46,8 @@ START_TEST(what_is_out_stays) {
     trim(pool, 0, 0);
   }
 }
-END_TEST
 
-START_TEST(arena_pool_stops_at_the_page) {
+TEST(arena_pool_stops_at_the_page) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block blocks[8];
   for (int i = 0; i < 8; i++)
@@ -66,9 +64,8 @@ START_TEST(arena_pool_stops_at_the_page) {
   give(blocks[7]);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(more_than_a_batch_of_pages) {
+TEST(more_than_a_batch_of_pages) {
   arena_place p = open_arena("cpu:0", "arena_pool:page=64K");
   size_t page = 64 * KIBIBYTE;
   give(take(p.pool, 300 * page));
@@ -78,9 +75,8 @@ START_TEST(more_than_a_batch_of_pages) {
   trim(p.pool, 299 * page, 299 * page);
   close_arena(&p);
 }
-END_TEST
 
-START_TEST(segments_and_chunks_go_whole) {
+TEST(segments_and_chunks_go_whole) {
   arena_place p = open_arena("fake:0", "arena_pool");
   size_t size = MIB;  // the most at once there
   tarn_block blocks[3];
@@ -99,7 +95,6 @@ START_TEST(segments_and_chunks_go_whole) {
   trim(p.pool, size + 1, size);
   close_arena(&p);
 }
-END_TEST
 
 // --- strategies of programs ------------------------------------------------
 
@@ -116,7 +111,7 @@ static void fill(tarn_pool *pool) {
     give(blocks[i]);
 }
 
-START_TEST(a_strategy_of_a_program_asks_whether_it_is_enough) {
+TEST(a_strategy_of_a_program_asks_whether_it_is_enough) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   tarn_pool *pool = host_pool("power_pool");
   fill(pool);
@@ -124,9 +119,8 @@ START_TEST(a_strategy_of_a_program_asks_whether_it_is_enough) {
   trim(pool, 3 * PAGE - 1, 2 * PAGE);
   trim(pool, 0, 0);
 }
-END_TEST
 
-START_TEST(it_is_not_called_where_there_is_nothing_to_do) {
+TEST(it_is_not_called_where_there_is_nothing_to_do) {
   tarn_strategy strategy = *TarnPoolStrategy();
   strategy.name = "trims";
   strategy.trim = trim_all;
@@ -136,15 +130,4 @@ START_TEST(it_is_not_called_where_there_is_nothing_to_do) {
   assert_ok(tarn_pool_trim(pool, 4 * PAGE));
   assert_status(tarn_pool_trim(pool, 4 * PAGE - 1), TARN_E_DEVICE);
   assert_error_says("was called");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: trimming to a target");
-  ADD_CASE(suite, "targets", page_unit_pool_gives_the_largest_back_first,
-           what_is_out_stays, arena_pool_stops_at_the_page,
-           more_than_a_batch_of_pages, segments_and_chunks_go_whole,
-           a_strategy_of_a_program_asks_whether_it_is_enough,
-           it_is_not_called_where_there_is_nothing_to_do);
-  return run_pool_suite(suite);
 }

@@ -28,7 +28,7 @@ static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
 
 // --- freed on a stream -----------------------------------------------------
 
-START_TEST(the_freeing_stream_waits_for_the_other) {
+TEST_LOOP(the_freeing_stream_waits_for_the_other, STRATEGIES) {
   char theirs[8] = "";
   char next[8] = "";
   open_fake(strategies[_i]);
@@ -47,10 +47,9 @@ START_TEST(the_freeing_stream_waits_for_the_other) {
   give_on(again, streams[0]);
   close_all();
 }
-END_TEST
 
 // What it does afterwards is none of the block's business.
-START_TEST(it_waits_for_what_was_queued_by_then) {
+TEST(it_waits_for_what_was_queued_by_then) {
   char theirs[8] = "";
   char later[8] = "";
   open_fake("page_unit_pool");
@@ -66,9 +65,8 @@ START_TEST(it_waits_for_what_was_queued_by_then) {
   give_on(kept, streams[1]);
   close_all();
 }
-END_TEST
 
-START_TEST(its_own_stream_is_no_other) {
+TEST(its_own_stream_is_no_other) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -85,9 +83,8 @@ START_TEST(its_own_stream_is_no_other) {
   give_on(again, streams[0]);
   close_all();
 }
-END_TEST
 
-START_TEST(a_stream_that_is_idle_holds_nothing_up) {
+TEST(a_stream_that_is_idle_holds_nothing_up) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -96,9 +93,8 @@ START_TEST(a_stream_that_is_idle_holds_nothing_up) {
   ck_assert_uint_eq(fake_seen.waits, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(uses_end_with_the_free) {
+TEST(uses_end_with_the_free) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -113,12 +109,11 @@ START_TEST(uses_end_with_the_free) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   close_all();
 }
-END_TEST
 
 // --- freed by the host -----------------------------------------------------
 
 // One stream's uses are in its order, so nobody waits for anybody.
-START_TEST(the_host_frees_without_waiting) {
+TEST_LOOP(the_host_frees_without_waiting, STRATEGIES) {
   char theirs[8] = "";
   open_fake(strategies[_i]);
   tarn_block block = take(pool, SIZE);
@@ -135,9 +130,8 @@ START_TEST(the_host_frees_without_waiting) {
   give(again);
   close_all();
 }
-END_TEST
 
-START_TEST(the_host_frees_what_several_use_without_waiting) {
+TEST_LOOP(the_host_frees_what_several_use_without_waiting, STRATEGIES) {
   char theirs[STREAMS][8] = {""};
   open_fake(strategies[_i]);
   tarn_block block = take(pool, ALL);
@@ -157,9 +151,8 @@ START_TEST(the_host_frees_what_several_use_without_waiting) {
   give(again);
   close_all();
 }
-END_TEST
 
-START_TEST(what_the_host_has_waited_for_is_nobody_s) {
+TEST(what_the_host_has_waited_for_is_nobody_s) {
   char theirs[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take(pool, SIZE);
@@ -179,11 +172,10 @@ START_TEST(what_the_host_has_waited_for_is_nobody_s) {
   give_on(kept, streams[1]);
   close_all();
 }
-END_TEST
 
 // Taken for the second stream behind the first, used by a third, freed by the
 // host: both the order that it stood in and the use count.
-START_TEST(the_host_frees_behind_what_was_before_too) {
+TEST(the_host_frees_behind_what_was_before_too) {
   char first[8] = "";
   char theirs[8] = "";
   open_fake("page_unit_pool");
@@ -202,11 +194,10 @@ START_TEST(the_host_frees_behind_what_was_before_too) {
   give(again);
   close_all();
 }
-END_TEST
 
 // --- lists -----------------------------------------------------------------
 
-START_TEST(one_stream_is_noted_once_and_in_place) {
+TEST(one_stream_is_noted_once_and_in_place) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   size_t held = tarn_host_memory();
@@ -223,9 +214,8 @@ START_TEST(one_stream_is_noted_once_and_in_place) {
   ck_assert_uint_eq(tarn_host_memory(), held);
   close_all();
 }
-END_TEST
 
-START_TEST(many_streams_are_all_waited_for) {
+TEST(many_streams_are_all_waited_for) {
   enum { MANY = 40 };
   tarn_stream *many[MANY];
   char out[MANY][8] = {""};
@@ -246,9 +236,8 @@ START_TEST(many_streams_are_all_waited_for) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, MANY);
   close_all();
 }
-END_TEST
 
-START_TEST(streams_that_are_gone_hold_nothing_up) {
+TEST(streams_that_are_gone_hold_nothing_up) {
   enum { MANY = 500 };
   char out[8] = "";
   open_fake("page_unit_pool");
@@ -270,13 +259,12 @@ START_TEST(streams_that_are_gone_hold_nothing_up) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   close_all();
 }
-END_TEST
 
 // --- giving back at once ---------------------------------------------------
 
 static const char *const direct[] = {"no_pool", "async_pool"};
 
-START_TEST(memory_goes_back_behind_all_uses) {
+TEST_LOOP(memory_goes_back_behind_all_uses, 4) {
   char theirs[8] = "";
   char own[8] = "";
   bool by_host = _i / 2 == 1;
@@ -292,9 +280,8 @@ START_TEST(memory_goes_back_behind_all_uses) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   close_all();
 }
-END_TEST
 
-START_TEST(a_switch_forgets_no_use) {
+TEST(a_switch_forgets_no_use) {
   char theirs[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -306,9 +293,8 @@ START_TEST(a_switch_forgets_no_use) {
   ck_assert_str_eq(theirs, "theirs ");
   close_all();
 }
-END_TEST
 
-START_TEST(freed_by_address_is_the_same) {
+TEST(freed_by_address_is_the_same) {
   char theirs[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -319,12 +305,11 @@ START_TEST(freed_by_address_is_the_same) {
   ck_assert_str_eq(theirs, "theirs ");
   close_all();
 }
-END_TEST
 
 // --- cutting ---------------------------------------------------------------
 
 // What is cut off may be in use by the other stream.
-START_TEST(what_is_cut_off_is_behind_all_uses) {
+TEST_LOOP(what_is_cut_off_is_behind_all_uses, 2) {
   char theirs[8] = "";
   char next[8] = "";
   tarn_stream *by = NULL;
@@ -350,9 +335,8 @@ START_TEST(what_is_cut_off_is_behind_all_uses) {
   give_on(tail, streams[2]);
   close_all();
 }
-END_TEST
 
-START_TEST(growing_waits_for_nobody) {
+TEST(growing_waits_for_nobody) {
   char theirs[8] = "";
   open_fake("arena_pool");
   tarn_block block = take_on(pool, MIB / 2, streams[0]);
@@ -364,7 +348,6 @@ START_TEST(growing_waits_for_nobody) {
   give_on(block, streams[0]);
   close_all();
 }
-END_TEST
 
 // --- errors ----------------------------------------------------------------
 
@@ -376,7 +359,7 @@ static void assert_refused(const tarn_block *block, const char *says) {
   assert_same_stats(before, stats_of(pool));
 }
 
-START_TEST(no_block_is_refused) {
+TEST(no_block_is_refused) {
   open_fake("page_unit_pool");
   tarn_block zero = {0};
   assert_refused(NULL, "NULL");
@@ -398,9 +381,8 @@ START_TEST(no_block_is_refused) {
   assert_refused(&block, "freed before");
   close_all();
 }
-END_TEST
 
-START_TEST(the_host_s_uses_need_no_note) {
+TEST(the_host_s_uses_need_no_note) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, NULL);
@@ -409,10 +391,9 @@ START_TEST(the_host_s_uses_need_no_note) {
   give_on(block, streams[0]);
   close_all();
 }
-END_TEST
 
 // As if it had let go of the lock.
-START_TEST(a_block_that_another_thread_is_at_is_refused) {
+TEST(a_block_that_another_thread_is_at_is_refused) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
@@ -424,7 +405,6 @@ START_TEST(a_block_that_another_thread_is_at_is_refused) {
   give_on(block, streams[0]);
   close_all();
 }
-END_TEST
 
 static tarn_status seen_in_callback;
 
@@ -433,7 +413,7 @@ static void use_in_callback(void *context, tarn_status status) {
   seen_in_callback = tarn_block_use_on(context, streams[1]);
 }
 
-START_TEST(a_callback_cannot_say_it) {
+TEST(a_callback_cannot_say_it) {
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   assert_ok(tarn_stream_add_callback(streams[0], use_in_callback, &block));
@@ -442,10 +422,9 @@ START_TEST(a_callback_cannot_say_it) {
   give_on(block, streams[0]);
   close_all();
 }
-END_TEST
 
 // The list is not lost when there is no room for one more.
-START_TEST(without_host_memory_nothing_changes) {
+TEST(without_host_memory_nothing_changes) {
   char out[STREAMS][8] = {""};
   faults_install();
   open_fake("page_unit_pool");
@@ -468,11 +447,10 @@ START_TEST(without_host_memory_nothing_changes) {
   ck_assert_str_eq(out[2], "theirs ");
   close_all();
 }
-END_TEST
 
 // Whatever fails on the way, the memory is not used again too early: where no
 // event can be had, the thread itself waits.
-START_TEST(a_free_waits_even_without_host_memory) {
+TEST_LOOP(a_free_waits_even_without_host_memory, 2) {
   for (size_t n = 1;; n++) {
     char theirs[2][8] = {""};
     if (n == 1) {
@@ -497,11 +475,10 @@ START_TEST(a_free_waits_even_without_host_memory) {
   }
   close_all();
 }
-END_TEST
 
 // The failure sticks to the stream that could not be waited for; the block is
 // free all the same.
-START_TEST(a_driver_that_fails_keeps_no_block) {
+TEST(a_driver_that_fails_keeps_no_block) {
   char out[8] = "";
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -520,7 +497,6 @@ START_TEST(a_driver_that_fails_keeps_no_block) {
     (void)tarn_stream_destroy(streams[i]);  // some have failed
   (void)tarn_device_close(device);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -543,7 +519,7 @@ static void use_the_parent_s(void) {
   _exit(right && tarn_host_memory() < held + 262144 ? 0 : 1);
 }
 
-START_TEST(a_child_cannot_say_it_of_its_parent_s) {
+TEST(a_child_cannot_say_it_of_its_parent_s) {
   open_fake("page_unit_pool");
   parents = take_on(pool, SIZE, streams[0]);
   for (int i = 1; i < STREAMS; i++)
@@ -556,36 +532,4 @@ START_TEST(a_child_cannot_say_it_of_its_parent_s) {
   assert_child_ended_well(child);
   give_on(parents, streams[0]);
   close_all();
-}
-END_TEST
-
-static void add_loop(TCase *tests, const TTest *test, int count) {
-  tcase_add_loop_test(tests, test, 0, count);
-}
-
-int main(void) {
-  Suite *suite = suite_create("pool: blocks that several streams use");
-  TCase *each = tcase_create("each");
-  tcase_set_timeout(each, 120);
-  add_loop(each, the_freeing_stream_waits_for_the_other, STRATEGIES);
-  add_loop(each, the_host_frees_without_waiting, STRATEGIES);
-  add_loop(each, the_host_frees_what_several_use_without_waiting, STRATEGIES);
-  add_loop(each, memory_goes_back_behind_all_uses, 4);
-  add_loop(each, what_is_cut_off_is_behind_all_uses, 2);
-  add_loop(each, a_free_waits_even_without_host_memory, 2);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "freeing", it_waits_for_what_was_queued_by_then,
-           its_own_stream_is_no_other, a_stream_that_is_idle_holds_nothing_up,
-           uses_end_with_the_free, what_the_host_has_waited_for_is_nobody_s,
-           the_host_frees_behind_what_was_before_too, a_switch_forgets_no_use,
-           freed_by_address_is_the_same, growing_waits_for_nobody);
-  ADD_CASE(suite, "lists", one_stream_is_noted_once_and_in_place,
-           many_streams_are_all_waited_for,
-           streams_that_are_gone_hold_nothing_up);
-  ADD_CASE(suite, "errors", no_block_is_refused, the_host_s_uses_need_no_note,
-           a_block_that_another_thread_is_at_is_refused,
-           a_callback_cannot_say_it, without_host_memory_nothing_changes,
-           a_driver_that_fails_keeps_no_block,
-           a_child_cannot_say_it_of_its_parent_s);
-  return run_pool_suite(suite);
 }

@@ -18,7 +18,7 @@ static const char *const devices[] = {"cpu:0", "sim:0"};
 
 // The second stream is held up with the block in use, which is freed on the
 // first, or by the host, and taken for the first again.
-START_TEST(a_stream_that_is_held_up_keeps_its_bytes) {
+TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 4) {
   enum { LARGE = 1 << 20 };
   static unsigned char old[LARGE];
   static unsigned char new[LARGE];
@@ -50,7 +50,6 @@ START_TEST(a_stream_that_is_held_up_keeps_its_bytes) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   sem_destroy(&gate);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -104,7 +103,7 @@ static void *work(void *context) {
   return NULL;
 }
 
-START_TEST(threads_share_streams_and_memory) {
+TEST_LOOP(threads_share_streams_and_memory, STRATEGIES) {
   pthread_t threads[WORKERS];
   open_on("cpu:0", strategies[_i]);
   for (unsigned i = 0; i < WORKERS; i++) {
@@ -118,7 +117,6 @@ START_TEST(threads_share_streams_and_memory) {
   ck_assert_int_eq(wrong, 0);
   close_all();
 }
-END_TEST
 
 // The streams come and go while blocks that they use are freed.
 static void *come_and_go(void *context) {
@@ -140,7 +138,7 @@ static void *come_and_go(void *context) {
   return NULL;
 }
 
-START_TEST(streams_come_and_go_among_threads) {
+TEST(streams_come_and_go_among_threads) {
   pthread_t threads[WORKERS];
   open_on("cpu:0", "page_unit_pool");
   for (int i = 0; i < WORKERS; i++)
@@ -150,7 +148,6 @@ START_TEST(streams_come_and_go_among_threads) {
   ck_assert_int_eq(wrong, 0);
   close_all();
 }
-END_TEST
 
 static tarn_block contested;
 
@@ -162,7 +159,7 @@ static void *free_it(void *freed) {
   return NULL;
 }
 
-START_TEST(one_of_several_frees_counts) {
+TEST(one_of_several_frees_counts) {
   _Atomic int freed = 0;
   unsigned char bytes[64];
   open_on("cpu:0", "page_unit_pool");
@@ -184,17 +181,4 @@ START_TEST(one_of_several_frees_counts) {
   for (int i = 0; i < STREAMS; i++)
     assert_ok(tarn_stream_synchronize(streams[i]));
   close_all();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: blocks that several streams use at once");
-  TCase *each = tcase_create("each");
-  tcase_set_timeout(each, 120);
-  tcase_add_loop_test(each, a_stream_that_is_held_up_keeps_its_bytes, 0, 4);
-  tcase_add_loop_test(each, threads_share_streams_and_memory, 0, STRATEGIES);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "threads", streams_come_and_go_among_threads,
-           one_of_several_frees_counts);
-  return run_pool_suite(suite);
 }

@@ -20,7 +20,7 @@ static tarn_pool *shareable(tarn_place place) {
 }
 
 // Each block of such a pool is new memory.
-START_TEST(what_must_not_grow_is_no_block_to_share) {
+TEST_LOOP(what_must_not_grow_is_no_block_to_share, 2) {
   arena_place at = open_arena(arena_devices[_i], "arena_pool");
   tarn_pool *pool = shareable(at.place);
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
@@ -31,9 +31,8 @@ START_TEST(what_must_not_grow_is_no_block_to_share) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&at);
 }
-END_TEST
 
-START_TEST(blocks_to_share_have_the_other_options) {
+TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
   arena_place at = open_arena(arena_devices[_i], "arena_pool");
   tarn_pool *pool = shareable(at.place);
   tarn_alloc_options options[2] = {options_for(SIZE, NULL, TARN_ALLOC_ZERO),
@@ -66,13 +65,12 @@ START_TEST(blocks_to_share_have_the_other_options) {
   assert_ok(tarn_pool_destroy(pool));
   close_arena(&at);
 }
-END_TEST
 
 // --- captures ----------------------------------------------------------------
 
 // What the stream uses in the capture is at work when the graph is launched,
 // however idle the stream is now.
-START_TEST(in_a_capture_no_stream_counts_as_done) {
+TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * ARENA_DEVICES) {
   static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
   arena_place at = open_arena(arena_devices[_i / 2], "arena_pool");
   tarn_pool_options options = {.struct_size = sizeof options,
@@ -96,13 +94,12 @@ START_TEST(in_a_capture_no_stream_counts_as_done) {
   assert_ok(tarn_stream_destroy(a));
   close_arena(&at);
 }
-END_TEST
 
 // --- several at once ---------------------------------------------------------
 
 // One of the call must not wait, so that giving back what came for another does
 // not either.
-START_TEST(what_goes_back_waits_for_nobody) {
+TEST_LOOP(what_goes_back_waits_for_nobody, STRATEGIES) {
   arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
   tarn_stream *a = stream_on(&at);
   tarn_block busy = take_on(at.pool, MIB, a);
@@ -124,17 +121,4 @@ START_TEST(what_goes_back_waits_for_nobody) {
   assert_ok(tarn_stream_destroy(a));
   assert_ok(tarn_pool_limit(at.pool, 0));
   close_arena(&at);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: options, and what else a pool can do");
-  add_looped_case(suite, "grow", what_must_not_grow_is_no_block_to_share, 0, 2);
-  add_looped_case(suite, "others", blocks_to_share_have_the_other_options, 0,
-                  2);
-  add_looped_case(suite, "captures", in_a_capture_no_stream_counts_as_done, 0,
-                  2 * ARENA_DEVICES);
-  add_looped_case(suite, "undo", what_goes_back_waits_for_nobody, 0,
-                  STRATEGIES);
-  return run_pool_suite(suite);
 }

@@ -62,7 +62,7 @@ static void *disturb(void *context) {
   return NULL;
 }
 
-START_TEST(threads_take_several_at_once) {
+TEST_LOOP(threads_take_several_at_once, 3) {
   pthread_t threads[THREADS];
   pthread_t other;
   at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
@@ -82,11 +82,8 @@ START_TEST(threads_take_several_at_once) {
   assert_ok(tarn_pool_reserve(at.pool, 0));
   close_arena(&at);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("pool: threads that take several at once");
-  add_looped_case(suite, "several", threads_take_several_at_once, 0, 3);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -8,7 +8,7 @@
 
 // --- numbers ---------------------------------------------------------------
 
-START_TEST(count_and_capacity_are_as_asked) {
+TEST(count_and_capacity_are_as_asked) {
   tarn_device *none = NULL;
   sim_set("TARN_SIM_DEVICES", "5");
   sim_set("TARN_SIM_CAPACITY", "3M");
@@ -17,9 +17,8 @@ START_TEST(count_and_capacity_are_as_asked) {
   assert_status(tarn_device_open("sim:5", &none), TARN_E_INVALID);
   assert_ok(tarn_device_close(last));
 }
-END_TEST
 
-START_TEST(empty_values_are_none) {
+TEST(empty_values_are_none) {
   static const char *const names[] = {
       "TARN_SIM_DEVICES",   "TARN_SIM_CAPACITY", "TARN_SIM_LATENCY_NS",
       "TARN_SIM_BANDWIDTH", "TARN_SIM_FAULTS",   "TARN_SIM_REPORT"};
@@ -29,7 +28,6 @@ START_TEST(empty_values_are_none) {
   ck_assert_uint_eq(sim_free_memory(sim), (size_t)8 << 30);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 static const char *const bad[][2] = {
     {"TARN_SIM_DEVICES", "0"},
@@ -56,7 +54,7 @@ static const char *const bad[][2] = {
 };
 enum { BAD_COUNT = sizeof bad / sizeof bad[0] };
 
-START_TEST(bad_values_are_refused) {
+TEST_LOOP(bad_values_are_refused, BAD_COUNT) {
   tarn_device *sim = NULL;
   sim_set(bad[_i][0], bad[_i][1]);
   assert_status(tarn_device_open("sim:0", &sim), TARN_E_DEVICE);
@@ -68,11 +66,10 @@ START_TEST(bad_values_are_refused) {
   ck_assert_int_eq(unsetenv(bad[_i][0]), 0);
   assert_ok(tarn_device_close(sim_open("sim:0")));
 }
-END_TEST
 
 // --- the plan of faults ----------------------------------------------------
 
-START_TEST(the_nth_call_fails) {
+TEST(the_nth_call_fails) {
   static unsigned char bytes[64];
   sim_set("TARN_SIM_FAULTS",
           "memory_copy_h2d@3,device_memory_allocate@2+,memory_copy_d2h@1");
@@ -95,7 +92,6 @@ START_TEST(the_nth_call_fails) {
   sim_give(sim, a, 64);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // Each call of the program's device, one after the other, fails.
 static int calls_until_done(const char *plan) {
@@ -114,7 +110,7 @@ static int calls_until_done(const char *plan) {
 
 // For the sizes, the alignment and the granularity, which are asked for in
 // calls 5 to 12, there are stand-ins.
-START_TEST(any_call_can_fail) {
+TEST_LOOP(any_call_can_fail, 17) {
   char plan[16];
   int call = 1 + _i;
   bool asks_size = call >= 5 && call <= 12;
@@ -122,12 +118,10 @@ START_TEST(any_call_can_fail) {
   ck_assert_int_eq(calls_until_done(plan) == 5, asks_size);
   ck_assert_uint_eq(sim_misuses(), 0);
 }
-END_TEST
 
-START_TEST(a_late_fault_does_not_strike) {
+TEST(a_late_fault_does_not_strike) {
   ck_assert_int_eq(calls_until_done("*@1000"), 5);
 }
-END_TEST
 
 // --- pools -----------------------------------------------------------------
 
@@ -193,22 +187,20 @@ static void run_pool(const char *strategy) {
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
-START_TEST(page_unit_pool_works_on_it) {
+TEST(page_unit_pool_works_on_it) {
   run_pool("page_unit_pool");
 }
-END_TEST
 
-START_TEST(no_pool_works_on_it) {
+TEST(no_pool_works_on_it) {
   run_pool("no_pool");
 }
-END_TEST
 
 // --- the shared object -----------------------------------------------------
 
 typedef void init_plugin(CustomRuntimeParams *params);
 
 // It is a plug-in of its own, with devices of its own beside the built-in ones.
-START_TEST(the_shared_object_is_a_plugin) {
+TEST(the_shared_object_is_a_plugin) {
   C_DeviceInterface other = {.size = sizeof other};
   CustomRuntimeParams params = {.size = sizeof params, .interface = &other};
   struct C_Device_st device = {1};
@@ -231,7 +223,6 @@ START_TEST(the_shared_object_is_a_plugin) {
   ck_assert_int_eq(other.finalize(), C_SUCCESS);
   assert_ok(tarn_device_close(built_in));
 }
-END_TEST
 
 // --- faults of the host's allocator ----------------------------------------
 
@@ -259,7 +250,7 @@ static void use_table(void *context) {
   }
 }
 
-START_TEST(every_host_fault_is_survived) {
+TEST(every_host_fault_is_survived) {
   sim_set("TARN_SIM_LATENCY_NS", "1000");
   table = (C_DeviceInterface){.size = sizeof table};
   CustomRuntimeParams params = {.size = sizeof params, .interface = &table};
@@ -269,22 +260,8 @@ START_TEST(every_host_fault_is_survived) {
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("sim options");
-  ADD_CASE(suite, "numbers", count_and_capacity_are_as_asked,
-           empty_values_are_none);
-  TCase *values = tcase_create("values");
-  tcase_add_loop_test(values, bad_values_are_refused, 0, BAD_COUNT);
-  suite_add_tcase(suite, values);
-  ADD_CASE(suite, "faults", the_nth_call_fails, a_late_fault_does_not_strike,
-           every_host_fault_is_survived);
-  TCase *any = tcase_create("any call");
-  tcase_add_loop_test(any, any_call_can_fail, 0, 17);
-  suite_add_tcase(suite, any);
-  ADD_CASE(suite, "hosts", page_unit_pool_works_on_it, no_pool_works_on_it,
-           the_shared_object_is_a_plugin);
-  return run_pool_suite(suite);
+  return run_tests();
 }

@@ -1,7 +1,11 @@
 #include "support/run.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+// Fit for sanitizers, and machines with other work.
+enum { CASE_SECONDS = 300 };
 
 int run_suite(Suite *suite) {
   SRunner *runner = srunner_create(suite);
@@ -9,6 +13,44 @@ int run_suite(Suite *suite) {
   int failed = srunner_ntests_failed(runner);
   srunner_free(runner);
   return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static struct {
+  test_entry *first;
+  test_entry *last;
+  SFun set_up;
+  SFun tear_down;
+} program;
+
+void test_add(test_entry *entry, const TTest *test, int first, int end) {
+  *entry = (test_entry){.test = test, .first = first, .end = end};
+  if (program.last != NULL) {
+    program.last->next = entry;
+  } else {
+    program.first = entry;
+  }
+  program.last = entry;
+}
+
+void test_fixture(SFun set_up, SFun tear_down) {
+  program.set_up = set_up;
+  program.tear_down = tear_down;
+}
+
+int run_tests(void) {
+  static const char *const defaults[] = {"TARN_POOL", "TARN_POOL_DEBUG",
+                                         "TARN_SNAPSHOT_ON_FULL",
+                                         "TARN_SYNCED_PROTECT"};
+  for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
+    unsetenv(defaults[i]);
+  Suite *suite = suite_create(program_invocation_short_name);
+  TCase *tcase = tcase_create("all");
+  tcase_set_timeout(tcase, CASE_SECONDS);
+  tcase_add_checked_fixture(tcase, program.set_up, program.tear_down);
+  for (const test_entry *e = program.first; e != NULL; e = e->next)
+    tcase_add_loop_test(tcase, e->test, e->first, e->end);
+  suite_add_tcase(suite, tcase);
+  return run_suite(suite);
 }
 
 int skip_program(const char *what, const char *why) {
@@ -20,9 +62,6 @@ void note_skipped(const char *what, const char *why) {
   printf("SKIPPED: %s: %s\n", what, why);
   fflush(stdout);
 }
-
-// Fit for sanitizers, and machines with other work.
-enum { CASE_SECONDS = 240 };
 
 void add_case(Suite *suite, const char *name, const TTest *const *tests,
               size_t count) {

@@ -6,6 +6,53 @@
 
 #include "tarn/base.h"
 
+// A test program defines tests, and nothing else: the main function of the
+// support library runs all of them, in the order of the file.
+//
+//   TEST(a_freed_block_is_reused) {
+//     ...
+//   }
+//
+//   TEST_LOOP(each_strategy_aligns, STRATEGIES) {
+//     ... strategy_name(_i) ...
+//   }
+//
+// TEST_LOOP runs a test for each _i from 0 to |end| - 1, and not at all if
+// |end| is 0; TEST_RANGE begins with |first|.
+#define TEST(name) TEST_RANGE(name, 0, 1)
+#define TEST_LOOP(name, end) TEST_RANGE(name, 0, end)
+#define TEST_RANGE(name, first, end)                          \
+  static const TTest *name;                                   \
+  __attribute__((constructor)) static void name##_add(void) { \
+    static test_entry entry;                                  \
+    test_add(&entry, name, (int)(first), (int)(end));         \
+  }                                                           \
+  START_TEST(name)
+
+// |set_up| runs before each test of the program, in the process of the test,
+// and |tear_down| after it; either may be NULL. At most once in a program.
+#define FIXTURE(set_up, tear_down)                             \
+  __attribute__((constructor)) static void fixture_add(void) { \
+    test_fixture(set_up, tear_down);                           \
+  }                                                            \
+  struct fixture_ends
+
+// Runs the tests of the program; returns main's exit status. A program that
+// must do something before its tests has a main function that calls this.
+// Environment variables of the user that change the library's defaults are
+// removed first.
+int run_tests(void);
+
+// What TEST and FIXTURE expand to.
+typedef struct test_entry {
+  const TTest *test;
+  int first;
+  int end;
+  struct test_entry *next;
+} test_entry;
+void test_add(test_entry *entry, const TTest *test, int first, int end);
+void test_fixture(SFun set_up, SFun tear_down);
+
 // Runs |suite| and frees it; returns main's exit status.
 int run_suite(Suite *suite);
 
