@@ -51,7 +51,6 @@ TEST_LOOP(all_of_them_come, STRATEGIES) {
   give(blocks[5]);
   blocks[5] = take(at.pool, SIZE);
   give_all(blocks, COUNT);
-  close_arena(&at);
 }
 
 TEST(none_of_none_and_wrong_ones) {
@@ -157,7 +156,6 @@ TEST_LOOP(a_failed_call_leaves_no_trace, STRATEGIES *ARENA_DEVICES) {
     ck_assert_uint_eq(events_of_blocks(at.pool), events);
   }
   give(kept);
-  close_arena(&at);
 }
 
 TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES) {
@@ -182,7 +180,6 @@ TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES) {
   assert_status(tarn_pool_alloc_many(at.pool, options, COUNT, blocks),
                 TARN_FULL);
   ck_assert_uint_eq(stats_of(at.pool).device_allocs, 0);
-  close_arena(&at);
 }
 
 // --- steps -------------------------------------------------------------------
@@ -250,7 +247,6 @@ TEST_LOOP(a_failed_call_leaves_steps_alone, ARENA_DEVICES) {
   }
   play_steps(at.pool, 10, false);
   ck_assert_uint_ge(layout->rounds, rounds + 9);
-  close_arena(&at);
 }
 
 // --- streams, debugging ------------------------------------------------------
@@ -268,9 +264,6 @@ TEST_LOOP(each_has_its_stream, STRATEGIES) {
                     keeps_idle(all_strategies[_i]) ? 1 : 0);
   give_on(blocks[0], a);
   give_on(blocks[1], b);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&at);
 }
 
 TEST(pools_that_debug_take_back_what_they_dressed) {

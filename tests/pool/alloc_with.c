@@ -186,7 +186,6 @@ TEST_LOOP(what_must_not_grow_uses_what_is_there, STRATEGIES *ARENA_DEVICES) {
   ck_assert_uint_eq(after.device_frees, before.device_frees);
   ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
   if (status == TARN_OK) give(block);
-  close_arena(&at);
 }
 
 // Blocks of one size with others between them, whose holes are too small.
@@ -212,7 +211,6 @@ TEST_LOOP(idle_pages_move, ARENA_DEVICES) {
   if (status == TARN_OK) give(block);
   for (size_t i = 0; i < BLOCKS; i++)
     give(blocks[2 * i + 1]);
-  close_arena(&at);
 }
 
 // --- the program's function --------------------------------------------------
@@ -257,8 +255,6 @@ TEST_LOOP(a_cleared_block_is_zero_in_the_order_of_its_stream, STRATEGIES) {
     require(out[i] == 0);
   if (keeps_idle(all_strategies[_i])) ck_assert_uint_eq(out[299], 0x5a);
   give_on(block, a);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 TEST_LOOP(what_cannot_be_cleared_goes_back, STRATEGIES) {
@@ -277,7 +273,6 @@ TEST_LOOP(what_cannot_be_cleared_goes_back, STRATEGIES) {
   ck_assert_uint_eq(after.live_peak_bytes, before.live_peak_bytes);
   ck_assert_uint_eq(after.allocs, before.allocs);
   ck_assert_uint_eq(after.failures, before.failures + 1);
-  close_arena(&at);
 }
 
 TEST(no_graph_is_captured_with_cleared_blocks) {

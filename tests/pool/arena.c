@@ -16,8 +16,8 @@ static tarn_block take_aligned(tarn_pool *pool, size_t size, size_t align) {
 
 // --- blocks ----------------------------------------------------------------
 
-static void check_holes(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(holes_are_cut_and_joined, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block a = take(p.pool, 100 * KIBIBYTE);
   tarn_block b = take(p.pool, 100 * KIBIBYTE);
   tarn_block c = take(p.pool, 100 * KIBIBYTE);
@@ -36,16 +36,10 @@ static void check_holes(const char *name) {
   ck_assert_uint_eq(after.hits, before.hits + 2);
   ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
   give(all);
-  close_arena(&p);
 }
 
-TEST(holes_are_cut_and_joined) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_holes(arena_devices[i]);
-}
-
-static void check_small_apart(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(small_blocks_stay_apart_from_large_ones, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block large = take(p.pool, 100 * KIBIBYTE);
   tarn_block small = take(p.pool, 64 * KIBIBYTE);
   tarn_block tiny = take(p.pool, 1);
@@ -58,16 +52,10 @@ static void check_small_apart(const char *name) {
   give(small);
   give(tiny);
   give(other);
-  close_arena(&p);
 }
 
-TEST(small_blocks_stay_apart_from_large_ones) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_small_apart(arena_devices[i]);
-}
-
-static void check_alignments(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(blocks_are_aligned_as_asked_beyond_a_page_too, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block blocks[64];
   size_t count = 0;
   for (size_t align = 1; align <= (size_t)8 * MIB; align *= 2) {
@@ -83,18 +71,12 @@ static void check_alignments(const char *name) {
   assert_ok(tarn__front_check(p.pool));
   for (size_t i = 0; i < count; i++)
     give(blocks[i]);
-  close_arena(&p);
-}
-
-TEST(blocks_are_aligned_as_asked_beyond_a_page_too) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_alignments(arena_devices[i]);
 }
 
 // Where there is no memory for another segment or page, what is open in the
 // other zone serves: the free bytes are enough.
-static void check_other_zone(const char *name) {
-  arena_place p = open_arena_of(4 * MIB, name, "arena_pool");
+TEST_LOOP(the_other_zone_serves_before_a_request_is_refused, ARENA_DEVICES) {
+  arena_place p = open_arena_of(4 * MIB, arena_devices[_i], "arena_pool");
   tarn_block small = take(p.pool, 4096);
   assert_ok(tarn_pool_limit(p.pool, stats_of(p.pool).reserved_bytes));
   tarn_block large = take(p.pool, 100 * KIBIBYTE);
@@ -107,12 +89,6 @@ static void check_other_zone(const char *name) {
   give(small);
   give(fill);
   assert_ok(tarn_pool_limit(p.pool, 0));
-  close_arena(&p);
-}
-
-TEST(the_other_zone_serves_before_a_request_is_refused) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_other_zone(arena_devices[i]);
 }
 
 // 900 bytes are small, the 1024 that they take are not.
@@ -126,7 +102,6 @@ TEST(a_block_comes_back_to_the_zone_that_it_came_from) {
   give(take(p.pool, 512));
   give(neighbour);
   give(large);
-  close_arena(&p);
 }
 
 TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
@@ -139,7 +114,6 @@ TEST(a_device_s_chunk_may_be_larger_than_small_blocks) {
   ck_assert_uint_eq(b.address % (128 * KIBIBYTE), 0);
   give(a);
   give(b);
-  close_arena(&p);
 }
 
 TEST(small_is_an_option) {
@@ -151,14 +125,13 @@ TEST(small_is_an_option) {
       SIM_PAGE);
   give(a);
   give(b);
-  close_arena(&p);
 }
 
 // --- sizes -----------------------------------------------------------------
 
-static void check_sizes(const char *name) {
+TEST_LOOP(sizes_that_cannot_be_are_refused, ARENA_DEVICES) {
   static const size_t most = SIZE_MAX / 2 + 1;
-  arena_place p = open_arena(name, "arena_pool");
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block kept = take(p.pool, 1000);
   refuse(p.pool, 0, 0, TARN_E_INVALID);
   refuse(p.pool, SIZE_MAX, 0, TARN_E_INVALID);
@@ -172,12 +145,6 @@ static void check_sizes(const char *name) {
   ck_assert_uint_eq(stats_of(p.pool).live_blocks, 1);
   give(take(p.pool, 1000));
   give(kept);
-  close_arena(&p);
-}
-
-TEST(sizes_that_cannot_be_are_refused) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_sizes(arena_devices[i]);
 }
 
 TEST(a_device_smaller_than_a_segment_is_used) {
@@ -191,7 +158,6 @@ TEST(a_device_smaller_than_a_segment_is_used) {
   give(b);
   // All of it, once the rest is given back.
   give(take(p.pool, MIB - 4096));
-  close_arena(&p);
 }
 
 // --- limits ----------------------------------------------------------------
@@ -207,7 +173,6 @@ TEST(a_limit_below_a_segment_is_kept_to) {
   give(a);
   give(take(p.pool, 350 * KIBIBYTE));
   give(b);
-  close_arena(&p);
 }
 
 TEST(a_limit_counts_pages) {
@@ -225,7 +190,6 @@ TEST(a_limit_counts_pages) {
   give(b);
   give(c);
   ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, 3 * SIM_PAGE);
-  close_arena(&p);
 }
 
 // --- pages -----------------------------------------------------------------
@@ -250,7 +214,6 @@ TEST(pages_move_from_hole_to_hole) {
   give(small);
   for (int i = 1; i < 8; i += 2)
     give(blocks[i]);
-  close_arena(&p);
 }
 
 // |page| or, if that is more, the device's own step.
@@ -289,7 +252,6 @@ TEST(a_device_below_a_page_is_used_all_the_same) {
   give(block);
   assert_status(use_strategy(p.place, "arena_pool:page=512K"), TARN_E_INVALID);
   assert_error_says("page=524288 is more than the 65536 bytes of sim:0");
-  close_arena(&p);
 }
 
 TEST(a_page_that_is_none_is_refused) {
@@ -312,7 +274,6 @@ TEST(a_page_that_is_none_is_refused) {
     assert_error_says(cases[i].says);
     ck_assert_str_eq(stats_of(p.pool).strategy, "no_pool");
   }
-  close_arena(&p);
 }
 
 TEST(the_environment_can_name_it) {
@@ -328,8 +289,8 @@ TEST(the_environment_can_name_it) {
 
 // --- streams ---------------------------------------------------------------
 
-static void check_streams(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(each_stream_has_its_own_holes, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_stream *a = stream_on(&p);
   tarn_stream *b = stream_on(&p);
   tarn_block first = take_on(p.pool, 1000, a);
@@ -355,18 +316,11 @@ static void check_streams(const char *name) {
   while (count > 0)
     give_on(all[--count], a);
   free(all);
-  assert_ok(tarn_stream_destroy(a));
+  end_stream(a);
   // What a stream that is gone has left is anybody's.
   crossings = stats_of(p.pool).stream_crossings;
   give_on(take_on(p.pool, 1000, b), b);
   ck_assert_uint_le(stats_of(p.pool).stream_crossings, crossings + 1);
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&p);
-}
-
-TEST(each_stream_has_its_own_holes) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_streams(arena_devices[i]);
 }
 
 // One page, or segment, in which the holes of many streams lie side by side.
@@ -390,7 +344,7 @@ static void check_shared_page(const char *name, int streams) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   for (int i = 0; i < streams; i++) {
     ck_assert_str_eq(out[i], "written");
-    assert_ok(tarn_stream_destroy(on[i]));
+    end_stream(on[i]);
   }
   close_arena(&p);
 }
@@ -415,11 +369,10 @@ TEST(streams_that_are_gone_leave_no_bins_behind) {
     tarn_stream *stream = stream_on(&p);
     give_on(take_on(p.pool, 1000, stream), stream);
     give_on(take_on(p.pool, 100 * KIBIBYTE, stream), stream);
-    assert_ok(tarn_stream_destroy(stream));
+    end_stream(stream);
   }
   ck_assert_uint_le(tarn_host_memory(), held + 1024);
   give(kept);
-  close_arena(&p);
 }
 
 // --- forks -----------------------------------------------------------------
@@ -436,8 +389,8 @@ static int use_in_child(const arena_place *p, const tarn_block *block) {
   return 0;
 }
 
-static void check_child(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(a_child_of_fork_leaves_it_alone, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block block = take(p.pool, 100 * KIBIBYTE);
   give(take(p.pool, 3000));
   pid_t child = fork();
@@ -447,19 +400,13 @@ static void check_child(const char *name) {
   ck_assert(WIFEXITED(end));
   ck_assert_int_eq(WEXITSTATUS(end), 0);
   give(block);
-  close_arena(&p);
-}
-
-TEST(a_child_of_fork_leaves_it_alone) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_child(arena_devices[i]);
 }
 
 // --- replaced --------------------------------------------------------------
 
-static void check_replaced(const char *name) {
+TEST_LOOP(a_replaced_arena_drains, ARENA_DEVICES) {
   enum { COUNT = 12 };
-  arena_place p = open_arena(name, "arena_pool");
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_stream *stream = stream_on(&p);
   tarn_block blocks[COUNT];
   for (size_t i = 0; i < COUNT; i++)
@@ -476,11 +423,4 @@ static void check_replaced(const char *name) {
   }
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&p.pool->replaced));
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
-}
-
-TEST(a_replaced_arena_drains) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_replaced(arena_devices[i]);
 }

@@ -259,7 +259,7 @@ TEST(pages_that_cannot_be_unmapped_are_given_up) {
   ck_assert_uint_eq(available_on(p.device), p.available - 3 * SIM_PAGE);
   assert_ok(tarn__front_check(p.pool));
   give(take(p.pool, 3 * SIM_PAGE));
-  assert_ok(tarn_device_close(p.device));
+  abandon(&p);
 }
 
 // |plan| makes one request fail; nothing comes of it.
@@ -296,7 +296,7 @@ TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
   ck_assert_uint_eq(available_on(p.device), p.available);
   assert_ok(tarn__front_check(p.pool));
-  assert_ok(tarn_device_close(p.device));
+  abandon(&p);
 }
 
 TEST(a_full_device_is_full_and_its_idle_pages_are_found) {

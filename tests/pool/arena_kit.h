@@ -31,8 +31,50 @@ static inline size_t available_on(tarn_device *device) {
   return available;
 }
 
-// |capacity| is that of the device, but for cpu:0; of sim:0 only the first
-// time.
+// Places that are open, each until the end of its test or close_arena.
+static arena_place open_places[8];
+
+static inline arena_place *open_place_of(const tarn_device *device) {
+  arena_place *p = open_places;
+  while (p->device != device)
+    p++;
+  return p;
+}
+
+// All blocks have been freed: nothing may be left.
+static inline void check_and_close(void *device) {
+  arena_place *p = open_place_of(device);
+  assert_ok(tarn__front_check(p->pool));
+  assert_ok(tarn_pool_trim(p->pool, 0));
+  tarn_pool_stats stats = stats_of(p->pool);
+  ck_assert_uint_eq(stats.live_blocks, 0);
+  ck_assert_uint_eq(stats.reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&p->pool->replaced));
+  if (strcmp(p->name, "sim:0") == 0) {
+    ck_assert_uint_eq(available_on(p->device), p->available);
+  }
+  assert_ok(tarn_device_close(p->device));
+  p->device = NULL;
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+// Closes it before the end of the test.
+static inline void close_arena(const arena_place *p) {
+  forget(p->device);
+  check_and_close(p->device);
+}
+
+// Closes the device of a place where something may be left.
+static inline void abandon(const arena_place *p) {
+  forget(p->device);
+  open_place_of(p->device)->device = NULL;
+  assert_ok(tarn_device_close(p->device));
+}
+
+// Is closed at the end of the test. |capacity| is that of the device, but for
+// cpu:0; of sim:0 only the first time.
 static inline arena_place open_arena_of(size_t capacity, const char *name,
                                         const char *strategy) {
   arena_place p = {.name = name};
@@ -47,6 +89,8 @@ static inline arena_place open_arena_of(size_t capacity, const char *name,
   p.available = available_on(p.device);
   assert_ok(use_strategy(p.place, strategy));
   p.pool = pool_at(p.place);
+  *open_place_of(NULL) = p;
+  after_test(check_and_close, p.device);
   return p;
 }
 
@@ -54,27 +98,8 @@ static inline arena_place open_arena(const char *name, const char *strategy) {
   return open_arena_of(ARENA_CAPACITY, name, strategy);
 }
 
-// All blocks have been freed: nothing may be left.
-static inline void close_arena(arena_place *p) {
-  assert_ok(tarn__front_check(p->pool));
-  assert_ok(tarn_pool_trim(p->pool, 0));
-  tarn_pool_stats stats = stats_of(p->pool);
-  ck_assert_uint_eq(stats.live_blocks, 0);
-  ck_assert_uint_eq(stats.reserved_bytes, 0);
-  ck_assert(tarn_list_empty(&p->pool->replaced));
-  if (strcmp(p->name, "sim:0") == 0) {
-    ck_assert_uint_eq(available_on(p->device), p->available);
-  }
-  assert_ok(tarn_device_close(p->device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-}
-
 static inline tarn_stream *stream_on(const arena_place *p) {
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(p->device, &stream));
-  return stream;
+  return stream_of(p->device);
 }
 
 // The request is answered with |expected|, and nothing comes of it.

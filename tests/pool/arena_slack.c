@@ -72,7 +72,6 @@ TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
   give(small);
   for (int i = 1; i < MANY; i += 2)
     give(blocks[i]);
-  close_arena(&p);
 }
 
 TEST(a_limit_goes_before_the_slack) {
@@ -99,7 +98,6 @@ TEST(holes_serve_when_the_device_has_no_more) {
   give(large);
   for (int i = 1; i < ALL; i += 2)
     give(blocks[i]);
-  close_arena(&p);
 }
 
 // Requests of two sizes by turns, of which neither fits in the other's holes.
@@ -136,5 +134,4 @@ TEST(a_slack_that_is_none) {
   assert_error_says("slack=2%");
   assert_ok(use_strategy(p.place, "arena_pool:slack=9999999999999999999"));
   give(take(p.pool, MIB));
-  close_arena(&p);
 }

@@ -220,7 +220,6 @@ TEST(a_block_that_others_resize_is_freed_once) {
     pthread_join(threads[i], NULL);
   give(shared.block);
   ck_assert_int_eq(atomic_load(&wrong), 0);
-  close_arena(&at);
 }
 
 // --- a strategy that is left while it fails --------------------------------
@@ -252,5 +251,4 @@ TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
   for (int i = 0; i < 2; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
-  close_arena(&at);
 }

@@ -3,48 +3,17 @@
 // for it, so that what was queued is seen not to have happened.
 #include <stdio.h>
 
-#include "kit.h"
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
+#include "streams_kit.h"
 #include "support/faults.h"
-#include "support/strategy.h"
 
 enum { SIZE = 5120 };  // a multiple of the chunk
-
-static tarn_device *device;
-static tarn_pool *pool;
-static tarn_stream *a;
-static tarn_stream *b;
 
 static const uint64_t ASYNC =
     FAKE_SLOT(allocate_async) | FAKE_SLOT(deallocate_async);
 
-static void open_at(const char *name, const char *strategy) {
-  fake_add();
-  assert_ok(tarn_device_open(name, &device));
-  assert_ok(use_strategy(tarn_place_on(device), strategy));
-  pool = pool_at(tarn_place_on(device));
-  assert_ok(tarn_stream_create(device, &a));
-  assert_ok(tarn_stream_create(device, &b));
-  fake_ext_seen.called = 0;
-}
-
-static void open_fake(const char *strategy) {
+static void open_async(const char *strategy) {
   fake_ext.there = true;
-  open_at("fake:0", strategy);
-}
-
-// All blocks have been freed: nothing may be left.
-static void close_all(void) {
-  assert_ok(tarn__front_check(pool));
-  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
-  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
+  open_fake(strategy);
 }
 
 static uint64_t called(void) {
@@ -54,7 +23,7 @@ static uint64_t called(void) {
 }
 
 TEST(both_are_queued) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   ck_assert_uint_eq(called(), FAKE_SLOT(allocate_async));
   ck_assert_uint_eq(block.size, SIZE);
@@ -65,33 +34,30 @@ TEST(both_are_queued) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   assert_ok(tarn_stream_synchronize(a));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(without_a_stream_nothing_is) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block = take(pool, SIZE);
   give(block);
   ck_assert_uint_eq(called(), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 // The host has used it last, but it came in the stream's order: it goes back in
 // that order too.
 TEST(what_the_host_frees_goes_back_behind_the_stream) {
-  open_fake("async_pool");
+  open_async("async_pool");
   give(take_on(pool, SIZE, a));
   ck_assert_uint_eq(called(), ASYNC);
   ck_assert_uint_eq(fake_seen.live_blocks, 1);
   assert_ok(tarn_stream_synchronize(a));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(another_stream_frees_behind_the_first) {
-  char out[8] = "";
-  open_fake("async_pool");
+  static char out[8];
+  open_async("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   assert_ok(tarn_copy_h2d(device, block.address, "first  ", 8, a));
   assert_ok(tarn_copy_d2h(device, out, block.address, 8, a));
@@ -101,24 +67,21 @@ TEST(another_stream_frees_behind_the_first) {
   assert_ok(tarn_stream_synchronize(b));
   ck_assert_str_eq(out, "first  ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(a_stream_that_is_gone_has_nothing_to_queue) {
-  open_fake("async_pool");
-  tarn_stream *gone = NULL;
-  assert_ok(tarn_stream_create(device, &gone));
+  open_async("async_pool");
+  tarn_stream *gone = stream_of(device);
   tarn_block block = take_on(pool, SIZE, gone);
-  assert_ok(tarn_stream_destroy(gone));
+  end_stream(gone);
   called();
   give(block);
   ck_assert_uint_eq(called(), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(a_stream_of_another_device_is_waited_for) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_device *other = NULL;
   tarn_stream *theirs = NULL;
   assert_ok(tarn_device_open("fake:1", &other));
@@ -132,45 +95,41 @@ TEST(a_stream_of_another_device_is_waited_for) {
   ck_assert_uint_eq(fake_seen.waits, 1);
   assert_ok(tarn_stream_destroy(theirs));
   assert_ok(tarn_device_close(other));
-  close_all();
 }
 
 TEST(larger_alignment_is_found_within) {
   fake_ext.misalign = 256;
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block;
   assert_ok(tarn_pool_alloc(pool, SIZE, 8192, a, &block));
   ck_assert_uint_eq(block.address % 8192, 0);
   ck_assert_uint_eq(called(), ASYNC);  // it did not fit at first
   give_on(block, a);
   ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
-  close_all();
 }
 
 TEST(a_driver_that_cannot_is_asked_at_once) {
   fake_ext.refusing = ASYNC;
   fake_ext.answer = TARN_E_UNSUPPORTED;
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   give_on(block, a);
   ck_assert_uint_eq(called(), ASYNC);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.waits, 1);
-  close_all();
 }
 
 TEST(what_cannot_be_queued_goes_back_all_the_same) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   fake_ext.refusing = FAKE_SLOT(deallocate_async);
   fake_ext.answer = TARN_E_NOMEM;
   give_on(block, a);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(a_failure_of_the_driver) {
-  open_fake("async_pool");
+  open_async("async_pool");
   fake_ext.refusing = FAKE_SLOT(allocate_async);
   fake_ext.answer = TARN_E_DEVICE;
   tarn_block none;
@@ -185,15 +144,13 @@ TEST(a_failure_of_the_driver) {
   ck_assert_uint_eq(called(), 0);
   assert_ok(tarn__front_check(pool));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  assert_status(tarn_stream_destroy(a), TARN_E_DEVICE);
-  a = NULL;
-  close_all();
+  end_failed_stream(0);
 }
 
 // What is on its way back is waited for before a request fails.
 TEST(a_device_that_is_used_up_is_waited_for) {
   fake.capacity = 3 * SIZE;
-  open_fake("async_pool");
+  open_async("async_pool");
   give_on(take_on(pool, 2 * SIZE, a), a);
   ck_assert_uint_eq(fake_seen.live_blocks, 1);
   tarn_block block = take_on(pool, 2 * SIZE, b);
@@ -201,67 +158,60 @@ TEST(a_device_that_is_used_up_is_waited_for) {
   assert_status(tarn_pool_alloc(pool, 2 * SIZE, 0, b, &none), TARN_FULL);
   assert_zero_block(none);
   give_on(block, b);
-  close_all();
 }
 
 TEST(a_limit_is_kept) {
-  open_fake("async_pool");
+  open_async("async_pool");
   assert_ok(tarn_pool_limit(pool, SIZE));
   tarn_block none;
   tarn_block block = take_on(pool, SIZE, a);
   assert_status(tarn_pool_alloc(pool, 1, 0, a, &none), TARN_FULL);
   give_on(block, a);
   give_on(take_on(pool, SIZE, a), a);
-  close_all();
 }
 
 TEST(replaced_it_still_queues) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_block block = take_on(pool, SIZE, a);
   assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
   called();
   give_on(block, a);
   ck_assert_uint_eq(called(), FAKE_SLOT(deallocate_async));
   ck_assert(tarn_list_empty(&pool->replaced));
-  close_all();
 }
 
 TEST(it_has_no_options) {
-  open_fake("async_pool");
+  open_async("async_pool");
   assert_status(use_strategy(tarn_place_on(device), "async_pool:page=4K"),
                 TARN_E_INVALID);
   assert_error_says("async_pool");
-  close_all();
 }
 
 // --- no_pool ---------------------------------------------------------------
 
 TEST(no_pool_leaves_it_to_a_driver_that_retains) {
   fake_ext.flags = TARN_EXT_RETAINS;
-  open_fake("no_pool");
+  open_async("no_pool");
   give_on(take_on(pool, SIZE, a), a);
   ck_assert_uint_eq(called(), ASYNC);
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
-  close_all();
 }
 
 TEST(no_pool_gives_back_at_once_elsewhere) {
-  open_fake("no_pool");
+  open_async("no_pool");
   give_on(take_on(pool, SIZE, a), a);
   ck_assert_uint_eq(called(), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.waits, 1);
-  close_all();
 }
 
 // Its pinned host memory is not what the driver gives in a stream's order.
 TEST(other_places_are_asked_at_once) {
-  open_fake("async_pool");
+  open_async("async_pool");
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "async_pool"));
   give_on(take_on(pool_at(place), SIZE, a), a);
   ck_assert_uint_eq(called(), 0);
-  close_all();
 }
 
 // --- on every device -------------------------------------------------------
@@ -273,7 +223,7 @@ TEST_LOOP(contents_are_kept_on_every_device, 3) {
   unsigned char in[BYTES];
   unsigned char out[BLOCKS][BYTES];
   fake_ext.there = true;
-  open_at(everywhere[_i], "async_pool");
+  open_on(everywhere[_i], "async_pool");
   for (int round = 0; round < ROUNDS; round++) {
     tarn_stream *stream = round % 2 ? a : b;
     memset(in, round, BYTES);
@@ -289,7 +239,6 @@ TEST_LOOP(contents_are_kept_on_every_device, 3) {
       require(memcmp(in, out[i], BYTES) == 0);
   }
   ck_assert_uint_eq(stats_of(pool).misses, ROUNDS * BLOCKS);
-  close_all();
 }
 
 // --- faults ----------------------------------------------------------------

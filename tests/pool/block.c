@@ -82,17 +82,15 @@ static void give_all_aligns(tarn_block *blocks) {
   }
 }
 
-TEST(every_alignment_is_honoured) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = host_pool(strategies[s]);
-    tarn_block blocks[ALIGNS];
-    take_all_aligns(pool, blocks);
-    assert_ok(tarn__front_check(pool));
-    give_all_aligns(blocks);
-    assert_ok(tarn__front_check(pool));
-    assert_ok(tarn_pool_trim(pool, 0));
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  }
+TEST_LOOP(every_alignment_is_honoured, STRATEGIES) {
+  tarn_pool *pool = host_pool(strategies[_i]);
+  tarn_block blocks[ALIGNS];
+  take_all_aligns(pool, blocks);
+  assert_ok(tarn__front_check(pool));
+  give_all_aligns(blocks);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
 TEST(alignment_is_honoured_when_memory_is_reused) {
@@ -176,11 +174,9 @@ static void check_refusals(const char *strategy, size_t held) {
   if (held != 0) give(block);
 }
 
-TEST(impossible_requests_are_refused) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    check_refusals(strategies[s], 0);
-    check_refusals(strategies[s], 1);
-  }
+TEST_LOOP(impossible_requests_are_refused, STRATEGIES) {
+  check_refusals(strategies[_i], 0);
+  check_refusals(strategies[_i], 1);
 }
 
 TEST(a_pool_must_be_one) {
@@ -238,24 +234,22 @@ TEST(a_block_is_found_by_its_address) {
   }
 }
 
-TEST(a_block_is_freed_by_its_address) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = host_pool(strategies[s]);
-    tarn_block a = take(pool, 5000);
-    tarn_block b = take(pool, 5000);
-    tarn_pool_stats before = stats_of(pool);
-    assert_ok(tarn_pool_free_address(pool, a.address, NULL));
-    tarn_pool_stats after = stats_of(pool);
-    ck_assert_uint_eq(after.live_blocks, 1);
-    ck_assert_uint_eq(after.live_bytes, 5000);
-    ck_assert_uint_eq(after.frees, before.frees + 1);
-    tarn_block found;
-    assert_status(tarn_pool_block_of(pool, a.address, &found, NULL),
-                  TARN_E_INVALID);
-    assert_ok(tarn_pool_block_of(pool, b.address, &found, NULL));
-    assert_ok(tarn_pool_free_address(pool, b.address, NULL));
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-  }
+TEST_LOOP(a_block_is_freed_by_its_address, STRATEGIES) {
+  tarn_pool *pool = host_pool(strategies[_i]);
+  tarn_block a = take(pool, 5000);
+  tarn_block b = take(pool, 5000);
+  tarn_pool_stats before = stats_of(pool);
+  assert_ok(tarn_pool_free_address(pool, a.address, NULL));
+  tarn_pool_stats after = stats_of(pool);
+  ck_assert_uint_eq(after.live_blocks, 1);
+  ck_assert_uint_eq(after.live_bytes, 5000);
+  ck_assert_uint_eq(after.frees, before.frees + 1);
+  tarn_block found;
+  assert_status(tarn_pool_block_of(pool, a.address, &found, NULL),
+                TARN_E_INVALID);
+  assert_ok(tarn_pool_block_of(pool, b.address, &found, NULL));
+  assert_ok(tarn_pool_free_address(pool, b.address, NULL));
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
 }
 
 TEST(the_bookkeeping_of_many_blocks_is_used_again) {

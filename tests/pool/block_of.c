@@ -3,7 +3,6 @@
 #include "support/effort.h"
 #include "support/faults.h"
 #include "support/mix.h"
-#include "support/strategy.h"
 #include "tarn/misuse.h"
 
 static const char *const strategies[] = {"arena_pool", "arena_pool:steps=0",
@@ -102,15 +101,13 @@ static void run_random(tarn_pool *pool, uint64_t seed) {
   assert_ok(tarn__front_check(pool));
 }
 
-TEST(blocks_that_come_and_go_are_found) {
-  for (int i = 0; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "arena_pool");
-    for (int s = 0; s < STRATEGIES; s++) {
-      assert_ok(use_strategy(p.place, strategies[s]));
-      run_random(p.pool, (uint64_t)s);
-    }
-    assert_ok(tarn_device_close(p.device));
+TEST_LOOP(blocks_that_come_and_go_are_found, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+  for (int s = 0; s < STRATEGIES; s++) {
+    assert_ok(use_strategy(p.place, strategies[s]));
+    run_random(p.pool, (uint64_t)s);
   }
+  abandon(&p);
 }
 
 // So many that the order has hundreds of leaves, which split and end: no_pool
@@ -215,35 +212,33 @@ static tarn_pool *own_pool(tarn_place place, uint32_t flags) {
   return pool;
 }
 
-TEST(all_pools_of_a_place_are_searched) {
-  for (int i = 0; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "arena_pool");
-    tarn_place place = tarn_place_on(p.device);
-    tarn_pool *own = own_pool(place, 0);
-    tarn_pool *dry = own_pool(place, TARN_POOL_DRY);
-    tarn_block a = take(p.pool, 1000);
-    tarn_block b = take(own, 1000);
-    tarn_block c = take(dry, 1000);
-    assert_at(place, a);
-    assert_at(place, b);
-    assert_not_at(place, c.address);
-    assert_all_in(c);
-    if (!tarn_place_equal(place, TARN_HOST)) {
-      assert_not_at(TARN_HOST, a.address);
-    }
-    assert_status(tarn_free(place, c.address, NULL), TARN_E_INVALID);
-    assert_status(tarn_free(place, b.address + 99, NULL), TARN_E_INVALID);
-    assert_error_says("99 bytes into a block of the pool of");
-    assert_ok(tarn_free(place, b.address, NULL));
-    assert_ok(tarn_free(place, a.address, NULL));
-    give(c);
-    assert_not_at(place, a.address);
-    ck_assert_uint_eq(stats_of(own).live_blocks, 0);
-    ck_assert_uint_eq(stats_of(p.pool).live_blocks, 0);
-    assert_ok(tarn_pool_destroy(own));
-    assert_ok(tarn_pool_destroy(dry));
-    assert_ok(tarn_device_close(p.device));
+TEST_LOOP(all_pools_of_a_place_are_searched, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+  tarn_place place = tarn_place_on(p.device);
+  tarn_pool *own = own_pool(place, 0);
+  tarn_pool *dry = own_pool(place, TARN_POOL_DRY);
+  tarn_block a = take(p.pool, 1000);
+  tarn_block b = take(own, 1000);
+  tarn_block c = take(dry, 1000);
+  assert_at(place, a);
+  assert_at(place, b);
+  assert_not_at(place, c.address);
+  assert_all_in(c);
+  if (!tarn_place_equal(place, TARN_HOST)) {
+    assert_not_at(TARN_HOST, a.address);
   }
+  assert_status(tarn_free(place, c.address, NULL), TARN_E_INVALID);
+  assert_status(tarn_free(place, b.address + 99, NULL), TARN_E_INVALID);
+  assert_error_says("99 bytes into a block of the pool of");
+  assert_ok(tarn_free(place, b.address, NULL));
+  assert_ok(tarn_free(place, a.address, NULL));
+  give(c);
+  assert_not_at(place, a.address);
+  ck_assert_uint_eq(stats_of(own).live_blocks, 0);
+  ck_assert_uint_eq(stats_of(p.pool).live_blocks, 0);
+  assert_ok(tarn_pool_destroy(own));
+  assert_ok(tarn_pool_destroy(dry));
+  abandon(&p);
 }
 
 TEST(a_second_free_at_a_place_names_the_tag) {

@@ -2,9 +2,9 @@
 // what is left when something fails.
 #include <stdio.h>
 
-#include "buddy_kit.h"
 #include "device/plugin.h"
 #include "pool/buddies.h"
+#include "streams_kit.h"
 #include "support/faults.h"
 #include "support/strategy.h"
 
@@ -21,7 +21,6 @@ TEST(a_block_is_padded_and_rounded_up) {
     give(block);
   }
   ck_assert_uint_eq(reserved(), MIB);  // the padding is inside
-  close_fake();
 }
 
 TEST(the_first_chunk_and_later_ones) {
@@ -42,7 +41,6 @@ TEST(the_first_chunk_and_later_ones) {
   give(second);
   give(third);
   give(fourth);
-  close_fake();
 }
 
 TEST(sizes_are_the_devices_own) {
@@ -57,7 +55,6 @@ TEST(sizes_are_the_devices_own) {
   ck_assert_uint_eq(reserved(), MIB);
   give(small);
   ck_assert_uint_eq(reserved(), MIB);
-  close_fake();
 }
 
 TEST(without_a_largest_chunk_nothing_is_kept) {
@@ -69,7 +66,6 @@ TEST(without_a_largest_chunk_nothing_is_kept) {
   give(block);
   ck_assert_uint_eq(reserved(), 0);
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
-  close_fake();
 }
 
 TEST(a_refused_chunk_is_halved) {
@@ -82,7 +78,6 @@ TEST(a_refused_chunk_is_halved) {
   ck_assert_uint_eq(stats_of(pool).misses, 2);
   give(whole);
   give(more);
-  close_fake();
 }
 
 TEST(a_limit_halves_as_well) {
@@ -92,7 +87,6 @@ TEST(a_limit_halves_as_well) {
   ck_assert_uint_eq(reserved(), 256 * KIB);
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
   give(block);
-  close_fake();
 }
 
 TEST(what_is_not_there_is_refused) {
@@ -110,7 +104,6 @@ TEST(what_is_not_there_is_refused) {
   // The first chunk has not been had yet.
   give(take(pool, 1));
   ck_assert_uint_eq(reserved(), 512 * KIB);
-  close_fake();
 }
 
 // A chunk in which it could be aligned is not there, but it alone is.
@@ -123,7 +116,6 @@ TEST(an_aligned_block_alone) {
   ck_assert_uint_le(reserved(), 264 * KIB);
   give(block);
   ck_assert_uint_eq(reserved(), 0);
-  close_fake();
 }
 
 // A chunk that is sure to have one would be twice the alignment.
@@ -142,7 +134,6 @@ TEST(a_block_at_a_large_alignment_is_alone) {
     give(block);
     ck_assert_uint_eq(reserved(), 0);
   }
-  close_fake();
 }
 
 // However large, also where the sum is more than any power of two.
@@ -176,7 +167,6 @@ TEST(memory_that_is_free_goes_back_before_a_request_fails) {
   give(second);
   give(take(pool, MIB));
   ck_assert_uint_eq(reserved(), MIB);
-  close_fake();
 }
 
 TEST(sizes_that_overflow) {
@@ -188,7 +178,6 @@ TEST(sizes_that_overflow) {
   assert_status(tarn_pool_alloc(pool, SIZE_MAX / 2, 0, NULL, &none),
                 TARN_E_INVALID);
   assert_zero_block(none);
-  close_fake();
 }
 
 TEST(options_that_are_wrong) {
@@ -203,7 +192,6 @@ TEST(options_that_are_wrong) {
     assert_error_says("buddy_pool");
     ck_assert_str_eq(stats_of(pool).strategy, "page_unit_pool");
   }
-  close_fake();
 }
 
 // --- halves ----------------------------------------------------------------
@@ -223,7 +211,6 @@ TEST(what_is_free_is_one_again) {
   ck_assert_uint_eq(asked, 1);
   give(take(pool, MIB));
   ck_assert_uint_eq(stats_of(pool).device_allocs, asked);
-  close_fake();
 }
 
 // Of a block of 64K, what 33K do not need can be had.
@@ -238,7 +225,6 @@ TEST(what_a_block_does_not_need_stays_free) {
   give(third);
   give(take(pool, 64 * KIB));
   ck_assert_uint_eq(reserved(), 64 * KIB);
-  close_fake();
 }
 
 TEST(a_chunk_need_not_be_a_power_of_two) {
@@ -250,7 +236,6 @@ TEST(a_chunk_need_not_be_a_power_of_two) {
   give(second);
   give(third);
   give(first);
-  close_fake();
 }
 
 TEST(blocks_are_aligned_as_asked) {
@@ -270,7 +255,6 @@ TEST(blocks_are_aligned_as_asked) {
     give(large);
   }
   ck_assert_uint_eq(stats_of(pool).misses, 1);
-  close_fake();
 }
 
 TEST(trimming_gives_whole_chunks_back) {
@@ -288,7 +272,6 @@ TEST(trimming_gives_whole_chunks_back) {
   give(second);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(), 0);
-  close_fake();
 }
 
 TEST(it_ends_with_its_last_block) {
@@ -302,7 +285,6 @@ TEST(it_ends_with_its_last_block) {
   give(second);
   ck_assert_uint_eq(reserved(), 0);
   ck_assert(tarn_list_empty(&pool->replaced));
-  close_fake();
 }
 
 // --- the walk --------------------------------------------------------------

@@ -1,16 +1,9 @@
 // buddy_pool and streams: who waits for whom, and which halves stay apart.
-#include "buddy_kit.h"
-#include "support/strategy.h"
-
-static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
-                      char *out) {
-  assert_ok(tarn_copy_h2d(device, block.address, text, 8, stream));
-  assert_ok(tarn_copy_d2h(device, out, block.address, 8, stream));
-}
+#include "streams_kit.h"
 
 TEST(the_same_stream_does_not_wait) {
   open_fake("buddy_pool:init=64K");
-  char out[8] = "";
+  static char out[8];
   tarn_block first = take_on(pool, 64 * KIB, a);
   queue_use(first, a, "first  ", out);
   give_on(first, a);
@@ -19,13 +12,12 @@ TEST(the_same_stream_does_not_wait) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   ck_assert_uint_eq(fake_seen.copies, 0);
   give_on(second, a);
-  close_fake();
 }
 
 TEST(another_stream_waits) {
   open_fake("buddy_pool:init=64K");
-  char out_a[8] = "";
-  char out_b[8] = "";
+  static char out_a[8];
+  static char out_b[8];
   tarn_block first = take_on(pool, 64 * KIB, a);
   queue_use(first, a, "first  ", out_a);
   give_on(first, a);
@@ -42,7 +34,6 @@ TEST(another_stream_waits) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
   give_on(second, b);
   give_on(third, a);
-  close_fake();
 }
 
 TEST(halves_of_two_streams_stay_apart) {
@@ -63,7 +54,6 @@ TEST(halves_of_two_streams_stay_apart) {
   first = take_on(pool, 32 * KIB, b);
   assert_ok(tarn_stream_synchronize(b));
   give(first);
-  close_fake();
 }
 
 // The host is done with one half, a stream is not with the other: whoever takes
@@ -87,31 +77,27 @@ TEST(a_half_that_is_nobodys_joins_a_streams) {
     ck_assert_str_eq(out, "first  ");
     give_on(whole, b);
   }
-  close_fake();
 }
 
 TEST(a_stream_that_is_gone_parts_nothing) {
   open_fake("buddy_pool:init=64K,realloc=64K");
-  tarn_stream *c = NULL;
-  tarn_stream *d = NULL;
-  assert_ok(tarn_stream_create(device, &c));
-  assert_ok(tarn_stream_create(device, &d));
+  tarn_stream *c = stream_of(device);
+  tarn_stream *d = stream_of(device);
   tarn_block first = take_on(pool, 32 * KIB, c);
   tarn_block second = take_on(pool, 32 * KIB, d);
   give_on(first, c);
   give_on(second, d);
-  assert_ok(tarn_stream_destroy(c));
-  assert_ok(tarn_stream_destroy(d));
+  end_stream(c);
+  end_stream(d);
   give_on(take_on(pool, 64 * KIB, a), a);
   ck_assert_uint_eq(reserved(), 64 * KIB);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-  close_fake();
 }
 
 TEST(memory_goes_back_when_its_streams_are_done) {
   open_fake("buddy_pool:init=64K,realloc=64K");
-  char out_a[8] = "";
-  char out_b[8] = "";
+  static char out_a[8];
+  static char out_b[8];
   tarn_block first = take_on(pool, 32 * KIB, a);
   tarn_block second = take_on(pool, 32 * KIB, b);
   queue_use(first, a, "first  ", out_a);
@@ -123,5 +109,4 @@ TEST(memory_goes_back_when_its_streams_are_done) {
   ck_assert_str_eq(out_a, "first  ");
   ck_assert_str_eq(out_b, "second ");
   ck_assert_uint_eq(reserved(), 0);
-  close_fake();
 }

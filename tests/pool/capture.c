@@ -56,7 +56,6 @@ TEST(without_a_capture_streams_are_joined) {
   // The failure sticks to the stream.
   assert_status(tarn_stream_destroy(a), TARN_E_DEVICE);
   assert_ok(tarn_stream_destroy(b));
-  close_arena(&p);
 }
 
 // Blocks of both streams, freed on their own, on the other's and by the host.
@@ -82,23 +81,21 @@ static void play(tarn_addr *out_addresses, size_t count) {
 
 enum { PLAYED = 200 };
 
-TEST(nothing_is_waited_for) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    static tarn_addr addresses[PLAYED];
-    open_with("sim:0", strategies[i], 0);
-    stop_streams();
-    begin();
-    play(addresses, PLAYED);
-    assert_ok(tarn__front_check(pool));
-    end();
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-    ck_assert_uint_eq(stats_of(pool).frees, stats_of(pool).allocs);
-    ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-    ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-    start_streams();
-    release();
-    close_all();
-  }
+TEST_LOOP(nothing_is_waited_for, STRATEGIES) {
+  static tarn_addr addresses[PLAYED];
+  open_with("sim:0", strategies[_i], 0);
+  stop_streams();
+  begin();
+  play(addresses, PLAYED);
+  assert_ok(tarn__front_check(pool));
+  end();
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, stats_of(pool).allocs);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  start_streams();
+  release();
+  close_all();
 }
 
 // Each address by the place where it came first: the device may give others.
@@ -115,23 +112,21 @@ static void number(tarn_addr *addresses, size_t count) {
   require(known < count);  // some came again
 }
 
-TEST(the_same_capture_has_the_same_addresses) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    static tarn_addr addresses[3][PLAYED];
-    open_with("sim:0", strategies[i], 0);
-    for (int j = 0; j < 3; j++) {
-      begin();
-      play(addresses[j], PLAYED);
-      number(addresses[j], PLAYED);
-      end();
-      release();
-      assert_ok(tarn_pool_trim(pool, 0));
-      ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-    }
-    ck_assert_mem_eq(addresses[0], addresses[1], sizeof addresses[0]);
-    ck_assert_mem_eq(addresses[0], addresses[2], sizeof addresses[0]);
-    close_all();
+TEST_LOOP(the_same_capture_has_the_same_addresses, STRATEGIES) {
+  static tarn_addr addresses[3][PLAYED];
+  open_with("sim:0", strategies[_i], 0);
+  for (int j = 0; j < 3; j++) {
+    begin();
+    play(addresses[j], PLAYED);
+    number(addresses[j], PLAYED);
+    end();
+    release();
+    assert_ok(tarn_pool_trim(pool, 0));
+    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   }
+  ck_assert_mem_eq(addresses[0], addresses[1], sizeof addresses[0]);
+  ck_assert_mem_eq(addresses[0], addresses[2], sizeof addresses[0]);
+  close_all();
 }
 
 // Two pools without memory have one history, too.
@@ -148,65 +143,60 @@ TEST(a_dry_capture_has_the_very_same) {
   }
 }
 
-TEST(a_stream_has_its_own_memory_again_at_once) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    open_with("sim:0", strategies[i], 0);
-    begin();
-    tarn_block first = take_on(pool, MIB, a);
-    give_on(first, a);
-    tarn_block other = take_on(pool, MIB, b);  // would have to wait for a
-    tarn_block again = take_on(pool, MIB, a);
-    tarn_block hosts = take(pool, MIB);
-    ck_assert_uint_eq(again.address, first.address);
-    ck_assert_uint_ne(other.address, first.address);
-    ck_assert_uint_ne(hosts.address, first.address);
-    ck_assert_uint_eq(stats_of(pool).frees, 1);
-    give_on(again, a);
-    give_on(other, b);
-    give(hosts);
-    end();
-    ck_assert_uint_eq(stats_of(pool).frees, 4);
-    close_all();
-  }
+TEST_LOOP(a_stream_has_its_own_memory_again_at_once, STRATEGIES) {
+  open_with("sim:0", strategies[_i], 0);
+  begin();
+  tarn_block first = take_on(pool, MIB, a);
+  give_on(first, a);
+  tarn_block other = take_on(pool, MIB, b);  // would have to wait for a
+  tarn_block again = take_on(pool, MIB, a);
+  tarn_block hosts = take(pool, MIB);
+  ck_assert_uint_eq(again.address, first.address);
+  ck_assert_uint_ne(other.address, first.address);
+  ck_assert_uint_ne(hosts.address, first.address);
+  ck_assert_uint_eq(stats_of(pool).frees, 1);
+  give_on(again, a);
+  give_on(other, b);
+  give(hosts);
+  end();
+  ck_assert_uint_eq(stats_of(pool).frees, 4);
+  close_all();
 }
 
 // Nobody gets the block while the capture lasts; its memory serves the next.
-TEST(another_stream_s_free_is_put_off) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    open_with("sim:0", strategies[i], 0);
-    begin();
-    tarn_block block = take_on(pool, MIB, a);
-    give_on(block, b);
-    tarn_pool_stats stats = stats_of(pool);
-    ck_assert_uint_eq(stats.frees, 0);
-    ck_assert_uint_eq(stats.live_blocks, 1);
-    assert_status(tarn_pool_free(&block, a), TARN_E_INVALID);
-    assert_error_says("freed before");
-    assert_status(tarn_pool_free_address(pool, block.address, b),
-                  TARN_E_INVALID);
-    assert_status(tarn_pool_resize(&block, 100, a), TARN_E_INVALID);
-    tarn_block found;
-    assert_status(tarn_pool_block_of(pool, block.address, &found, NULL),
-                  TARN_E_INVALID);
-    tarn_block on_a = take_on(pool, MIB, a);
-    tarn_block on_b = take_on(pool, MIB, b);
-    ck_assert_uint_ne(on_a.address, block.address);
-    ck_assert_uint_ne(on_b.address, block.address);
-    give(on_a);  // no work is over for the host in a capture
-    give_on(on_b, b);
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 2);
-    assert_ok(tarn__front_check(pool));
-    end();
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-    ck_assert_uint_eq(stats_of(pool).frees, 3);
-    size_t held = stats_of(pool).reserved_bytes;
-    begin();
-    give_on(take_on(pool, MIB, a), a);
-    give_on(take_on(pool, MIB, b), b);
-    end();
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
-    close_all();
-  }
+TEST_LOOP(another_stream_s_free_is_put_off, STRATEGIES) {
+  open_with("sim:0", strategies[_i], 0);
+  begin();
+  tarn_block block = take_on(pool, MIB, a);
+  give_on(block, b);
+  tarn_pool_stats stats = stats_of(pool);
+  ck_assert_uint_eq(stats.frees, 0);
+  ck_assert_uint_eq(stats.live_blocks, 1);
+  assert_status(tarn_pool_free(&block, a), TARN_E_INVALID);
+  assert_error_says("freed before");
+  assert_status(tarn_pool_free_address(pool, block.address, b), TARN_E_INVALID);
+  assert_status(tarn_pool_resize(&block, 100, a), TARN_E_INVALID);
+  tarn_block found;
+  assert_status(tarn_pool_block_of(pool, block.address, &found, NULL),
+                TARN_E_INVALID);
+  tarn_block on_a = take_on(pool, MIB, a);
+  tarn_block on_b = take_on(pool, MIB, b);
+  ck_assert_uint_ne(on_a.address, block.address);
+  ck_assert_uint_ne(on_b.address, block.address);
+  give(on_a);  // no work is over for the host in a capture
+  give_on(on_b, b);
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 2);
+  assert_ok(tarn__front_check(pool));
+  end();
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, 3);
+  size_t held = stats_of(pool).reserved_bytes;
+  begin();
+  give_on(take_on(pool, MIB, a), a);
+  give_on(take_on(pool, MIB, b), b);
+  end();
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
+  close_all();
 }
 
 // Their work is really queued: it is ordered as ever, when the capture is over.
@@ -255,22 +245,20 @@ static void check_that_others_get(const tarn_addr *addresses, size_t count) {
   assert_ok(tarn_pool_trim(p.pool, 0));
 }
 
-TEST(no_address_reaches_others) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    static tarn_addr addresses[PLAYED];
-    open_with("sim:0", strategies[i], 0);
-    begin();
-    play(addresses, PLAYED);
-    check_that_others_get(addresses, PLAYED);
-    end();
-    size_t held = stats_of(pool).reserved_bytes;
-    check_that_others_get(addresses, PLAYED);
-    assert_status(tarn_pool_trim(pool, 0), TARN_E_STATE);
-    assert_error_says("a captured graph uses its memory");
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
-    ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-    close_all();
-  }
+TEST_LOOP(no_address_reaches_others, STRATEGIES) {
+  static tarn_addr addresses[PLAYED];
+  open_with("sim:0", strategies[_i], 0);
+  begin();
+  play(addresses, PLAYED);
+  check_that_others_get(addresses, PLAYED);
+  end();
+  size_t held = stats_of(pool).reserved_bytes;
+  check_that_others_get(addresses, PLAYED);
+  assert_status(tarn_pool_trim(pool, 0), TARN_E_STATE);
+  assert_error_says("a captured graph uses its memory");
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  close_all();
 }
 
 // A pool at its limit takes no page from under what was captured.
@@ -300,23 +288,21 @@ TEST(no_page_moves) {
   close_all();
 }
 
-TEST(what_is_left_over_is_freed_behind_it) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    open_with("sim:0", strategies[i], 0);
-    begin();
-    tarn_block result = take_on(pool, MIB, a);
-    tarn_block other = take_on(pool, MIB, a);
-    end();
-    size_t held = stats_of(pool).reserved_bytes;
-    assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
-    assert_error_says("2 blocks");
-    give_on(result, b);
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 1);
-    release();
-    give(other);
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
-    close_all();
-  }
+TEST_LOOP(what_is_left_over_is_freed_behind_it, STRATEGIES) {
+  open_with("sim:0", strategies[_i], 0);
+  begin();
+  tarn_block result = take_on(pool, MIB, a);
+  tarn_block other = take_on(pool, MIB, a);
+  end();
+  size_t held = stats_of(pool).reserved_bytes;
+  assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
+  assert_error_says("2 blocks");
+  give_on(result, b);
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 1);
+  release();
+  give(other);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, held);
+  close_all();
 }
 
 TEST(a_block_is_resized_by_its_stream) {

@@ -180,24 +180,22 @@ static void *take_and_give(void *context) {
   return NULL;
 }
 
-TEST(threads_capture_together) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    open_with("cpu:0", strategies[i], 0);
-    pthread_t threads[2];
-    box.count = 0;
-    begin();
-    ck_assert_int_eq(pthread_create(&threads[0], NULL, take_and_give, a), 0);
-    ck_assert_int_eq(pthread_create(&threads[1], NULL, take_and_give, b), 0);
-    for (int j = 0; j < 2; j++)
-      pthread_join(threads[j], NULL);
-    ck_assert_int_eq(atomic_load(&wrong), 0);
-    assert_ok(tarn__front_check(pool));
-    end();
-    while (box.count > 0)
-      give(box.blocks[--box.count]);
-    ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-    ck_assert_uint_eq(stats_of(pool).frees, (uint64_t)2 * ROUNDS);
-    ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-    close_all();
-  }
+TEST_LOOP(threads_capture_together, STRATEGIES) {
+  open_with("cpu:0", strategies[_i], 0);
+  pthread_t threads[2];
+  box.count = 0;
+  begin();
+  ck_assert_int_eq(pthread_create(&threads[0], NULL, take_and_give, a), 0);
+  ck_assert_int_eq(pthread_create(&threads[1], NULL, take_and_give, b), 0);
+  for (int j = 0; j < 2; j++)
+    pthread_join(threads[j], NULL);
+  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_ok(tarn__front_check(pool));
+  end();
+  while (box.count > 0)
+    give(box.blocks[--box.count]);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, (uint64_t)2 * ROUNDS);
+  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  close_all();
 }

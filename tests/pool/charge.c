@@ -136,17 +136,15 @@ TEST(charges_count_against_the_limit) {
   }
 }
 
-TEST(idle_memory_makes_room) {
-  for (size_t i = 0; i < STRATEGIES; i++) {
-    tarn_pool *pool = pool_with(strategies[i], MIBS(16));
-    give(take(pool, MIBS(12)));
-    assert_ok(tarn_pool_charge(pool, MIBS(16), 0));
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-    assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
-    assert_ok(tarn__front_check(pool));
-    assert_ok(tarn_pool_discharge(pool, MIBS(16), 0));
-    assert_ok(tarn_pool_destroy(pool));
-  }
+TEST_LOOP(idle_memory_makes_room, STRATEGIES) {
+  tarn_pool *pool = pool_with(strategies[_i], MIBS(16));
+  give(take(pool, MIBS(12)));
+  assert_ok(tarn_pool_charge(pool, MIBS(16), 0));
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_discharge(pool, MIBS(16), 0));
+  assert_ok(tarn_pool_destroy(pool));
 }
 
 // The limit was lowered below what is charged: nothing fits, nothing breaks.

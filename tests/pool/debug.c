@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "kit.h"
-#include "support/strategy.h"
 
 // What AddressSanitizer and valgrind would stop is done behind their backs.
 #if defined(__SANITIZE_ADDRESS__)
@@ -89,43 +88,39 @@ static void assert_rest(tarn_pool *pool) {
 
 // --- guards ----------------------------------------------------------------
 
-TEST(a_guarded_block_is_as_large_as_was_asked_for) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_GUARDS);
-    static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * (size_t)MIB};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-      tarn_block block = take(pool, sizes[i]);
-      tarn_block found;
-      ck_assert_uint_eq(block.size, sizes[i]);
-      assert_ok(tarn_pool_block_of(pool, block.address, &found, NULL));
-      assert_same_block(found, block);
-      ck_assert_uint_eq(stats_of(pool).live_bytes, sizes[i]);
-      require(all_are(block.address + sizes[i], 64, TARN_POOL_GUARD_BYTE));
-      memset(bytes_of(block), 0x11, block.size);
-      give(block);
-    }
-    assert_rest(pool);
+TEST_LOOP(a_guarded_block_is_as_large_as_was_asked_for, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_GUARDS);
+  static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * (size_t)MIB};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    tarn_block block = take(pool, sizes[i]);
+    tarn_block found;
+    ck_assert_uint_eq(block.size, sizes[i]);
+    assert_ok(tarn_pool_block_of(pool, block.address, &found, NULL));
+    assert_same_block(found, block);
+    ck_assert_uint_eq(stats_of(pool).live_bytes, sizes[i]);
+    require(all_are(block.address + sizes[i], 64, TARN_POOL_GUARD_BYTE));
+    memset(bytes_of(block), 0x11, block.size);
+    give(block);
   }
+  assert_rest(pool);
 }
 
-TEST(an_overrun_is_told_by_the_free) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_GUARDS);
-    uint64_t before = report_of(pool).overruns;
-    tarn_block block = take_tagged(pool, 1000, tag_of("weights"));
-    write_at(block.address + 1003, 0x41);
-    assert_status(tarn_pool_free(&block, NULL), TARN_E_CORRUPT);
-    assert_error_says("weights");
-    assert_error_says("1000 bytes");
-    assert_error_says("offset 1003");
-    assert_error_says("0x41");
-    assert_told(TARN_POOL_OVERRUN, block, 1000, 1003);
-    ck_assert_uint_eq(told.last.byte, 0x41);
-    ck_assert_uint_eq(told.last.tag, tag_of("weights"));
-    ck_assert_uint_eq(report_of(pool).overruns, before + 1);
-    assert_ok(tarn_pool_debug_check(pool));  // it has been told
-    assert_rest(pool);
-  }
+TEST_LOOP(an_overrun_is_told_by_the_free, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_GUARDS);
+  uint64_t before = report_of(pool).overruns;
+  tarn_block block = take_tagged(pool, 1000, tag_of("weights"));
+  write_at(block.address + 1003, 0x41);
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_CORRUPT);
+  assert_error_says("weights");
+  assert_error_says("1000 bytes");
+  assert_error_says("offset 1003");
+  assert_error_says("0x41");
+  assert_told(TARN_POOL_OVERRUN, block, 1000, 1003);
+  ck_assert_uint_eq(told.last.byte, 0x41);
+  ck_assert_uint_eq(told.last.tag, tag_of("weights"));
+  ck_assert_uint_eq(report_of(pool).overruns, before + 1);
+  assert_ok(tarn_pool_debug_check(pool));  // it has been told
+  assert_rest(pool);
 }
 
 TEST(a_check_finds_an_overrun_of_a_live_block_once) {
@@ -172,48 +167,44 @@ TEST(fresh_and_freed_blocks_are_filled) {
 
 // --- quarantine ------------------------------------------------------------
 
-TEST(a_freed_block_is_not_used_again_while_it_is_aside) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
-    tarn_block block = take_tagged(pool, 5000, tag_of("old"));
-    give(block);
-    ck_assert_uint_eq(report_of(pool).quarantine_blocks, 1);
-    ck_assert_uint_ge(report_of(pool).quarantine_bytes, 5000);
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-    assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
-    assert_error_says("it was old");
-    assert_status(tarn_pool_free_address(pool, block.address, NULL),
-                  TARN_E_INVALID);
-    assert_error_says("it was old");
-    tarn_block other = take(pool, 5000);
-    ck_assert_uint_ne(other.address, block.address);
-    give(other);
-    assert_ok(tarn__front_check(pool));
-    assert_ok(tarn_pool_trim(pool, 0));
-    ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
-    ck_assert_uint_eq(report_of(pool).quarantine_bytes, 0);
-    assert_rest(pool);
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  }
+TEST_LOOP(a_freed_block_is_not_used_again_while_it_is_aside, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+  tarn_block block = take_tagged(pool, 5000, tag_of("old"));
+  give(block);
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 1);
+  ck_assert_uint_ge(report_of(pool).quarantine_bytes, 5000);
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
+  assert_error_says("it was old");
+  assert_status(tarn_pool_free_address(pool, block.address, NULL),
+                TARN_E_INVALID);
+  assert_error_says("it was old");
+  tarn_block other = take(pool, 5000);
+  ck_assert_uint_ne(other.address, block.address);
+  give(other);
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
+  ck_assert_uint_eq(report_of(pool).quarantine_bytes, 0);
+  assert_rest(pool);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-TEST(a_write_after_free_is_found_when_it_leaves) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
-    uint64_t before = report_of(pool).stale_writes;
-    tarn_block block = take_tagged(pool, 5000, tag_of("gradients"));
-    give(block);
-    write_at(block.address + 17, 0x42);
-    assert_ok(tarn_pool_trim(pool, 0));
-    ck_assert_uint_eq(report_of(pool).stale_writes, before + 1);
-    assert_told(TARN_POOL_STALE_WRITE, block, 5000, 17);
-    assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
-    assert_error_says("gradients");
-    assert_error_says("after it was freed");
-    assert_error_says("offset 17");
-    assert_ok(tarn_pool_debug_check(pool));
-    assert_rest(pool);
-  }
+TEST_LOOP(a_write_after_free_is_found_when_it_leaves, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+  uint64_t before = report_of(pool).stale_writes;
+  tarn_block block = take_tagged(pool, 5000, tag_of("gradients"));
+  give(block);
+  write_at(block.address + 17, 0x42);
+  assert_ok(tarn_pool_trim(pool, 0));
+  ck_assert_uint_eq(report_of(pool).stale_writes, before + 1);
+  assert_told(TARN_POOL_STALE_WRITE, block, 5000, 17);
+  assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
+  assert_error_says("gradients");
+  assert_error_says("after it was freed");
+  assert_error_says("offset 17");
+  assert_ok(tarn_pool_debug_check(pool));
+  assert_rest(pool);
 }
 
 TEST(a_check_finds_a_write_after_free_once) {
@@ -263,41 +254,37 @@ TEST(what_is_larger_than_the_quarantine_goes_home_at_once) {
   assert_rest(pool);
 }
 
-TEST(the_quarantine_is_emptied_before_a_request_fails) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], TARN_POOL_DEBUG_QUARANTINE);
-    assert_ok(tarn_pool_trim(pool, 0));
-    assert_ok(tarn_pool_limit(pool, 2 * (size_t)MIB));
-    tarn_block block = take(pool, MIB);
+TEST_LOOP(the_quarantine_is_emptied_before_a_request_fails, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+  assert_ok(tarn_pool_trim(pool, 0));
+  assert_ok(tarn_pool_limit(pool, 2 * (size_t)MIB));
+  tarn_block block = take(pool, MIB);
+  give(block);
+  for (int i = 0; i < 10; i++) {
+    block = take(pool, (size_t)MIB + MIB / 4);
     give(block);
-    for (int i = 0; i < 10; i++) {
-      block = take(pool, (size_t)MIB + MIB / 4);
-      give(block);
-    }
-    tarn_block none;
-    assert_status(tarn_pool_alloc(pool, 4 * (size_t)MIB, 0, NULL, &none),
-                  TARN_FULL);
-    assert_ok(tarn_pool_limit(pool, 0));
-    assert_ok(tarn_pool_trim(pool, 0));
-    assert_rest(pool);
   }
+  tarn_block none;
+  assert_status(tarn_pool_alloc(pool, 4 * (size_t)MIB, 0, NULL, &none),
+                TARN_FULL);
+  assert_ok(tarn_pool_limit(pool, 0));
+  assert_ok(tarn_pool_trim(pool, 0));
+  assert_rest(pool);
 }
 
-TEST(a_switch_of_strategy_empties_it) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], 0);
-    tarn_block aside = take(pool, 5000);
-    tarn_block stays = take(pool, 5000);
-    give(aside);
-    assert_ok(use_strategy(TARN_HOST, "no_pool"));
-    ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
-    write_at(stays.address + 5000, 1);
-    assert_status(tarn_pool_free(&stays, NULL), TARN_E_CORRUPT);
-    ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
-    assert_rest(pool);
-    ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-    ck_assert(tarn_list_empty(&pool->replaced));
-  }
+TEST_LOOP(a_switch_of_strategy_empties_it, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], 0);
+  tarn_block aside = take(pool, 5000);
+  tarn_block stays = take(pool, 5000);
+  give(aside);
+  assert_ok(use_strategy(TARN_HOST, "no_pool"));
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
+  write_at(stays.address + 5000, 1);
+  assert_status(tarn_pool_free(&stays, NULL), TARN_E_CORRUPT);
+  ck_assert_uint_eq(report_of(pool).quarantine_blocks, 0);
+  assert_rest(pool);
+  ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+  ck_assert(tarn_list_empty(&pool->replaced));
 }
 
 // --- switching on and off --------------------------------------------------
@@ -417,33 +404,31 @@ TEST(each_finding_is_logged) {
 
 // --- resizing --------------------------------------------------------------
 
-TEST(a_guard_moves_with_the_end) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(strategies[s], 0);
-    tarn_block block = take(pool, 3000);
-    memset(bytes_of(block), 0x22, block.size);
-    assert_ok(tarn_pool_resize(&block, 1000, NULL));
-    ck_assert_uint_eq(block.size, 1000);
+TEST_LOOP(a_guard_moves_with_the_end, STRATEGIES) {
+  tarn_pool *pool = debugging(strategies[_i], 0);
+  tarn_block block = take(pool, 3000);
+  memset(bytes_of(block), 0x22, block.size);
+  assert_ok(tarn_pool_resize(&block, 1000, NULL));
+  ck_assert_uint_eq(block.size, 1000);
+  require(all_are(block.address, 1000, 0x22));
+  require(all_are(block.address + 1000, 64, TARN_POOL_GUARD_BYTE));
+  tarn_status status = tarn_pool_resize(&block, 2000, NULL);
+  if (status == TARN_OK) {
     require(all_are(block.address, 1000, 0x22));
-    require(all_are(block.address + 1000, 64, TARN_POOL_GUARD_BYTE));
-    tarn_status status = tarn_pool_resize(&block, 2000, NULL);
-    if (status == TARN_OK) {
-      require(all_are(block.address, 1000, 0x22));
-      require(all_are(block.address + 1000, 1000, TARN_POOL_FRESH_BYTE));
-    } else {
-      assert_status(status, TARN_FULL);
-    }
-    size_t size = status == TARN_OK ? 2000 : 1000;
-    ck_assert_uint_eq(block.size, size);
-    ck_assert_uint_eq(stats_of(pool).live_bytes, size);
-    assert_ok(tarn_pool_debug_check(pool));
-    write_at(block.address + size, 1);
-    tarn_block same = block;
-    (void)!tarn_pool_resize(&same, size, NULL);
-    assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
-    assert_status(tarn_pool_resize(&block, SIZE_MAX, NULL), TARN_E_INVALID);
-    give(block);
-    assert_ok(tarn_pool_trim(pool, 0));
-    assert_rest(pool);
+    require(all_are(block.address + 1000, 1000, TARN_POOL_FRESH_BYTE));
+  } else {
+    assert_status(status, TARN_FULL);
   }
+  size_t size = status == TARN_OK ? 2000 : 1000;
+  ck_assert_uint_eq(block.size, size);
+  ck_assert_uint_eq(stats_of(pool).live_bytes, size);
+  assert_ok(tarn_pool_debug_check(pool));
+  write_at(block.address + size, 1);
+  tarn_block same = block;
+  (void)!tarn_pool_resize(&same, size, NULL);
+  assert_status(tarn_pool_debug_check(pool), TARN_E_CORRUPT);
+  assert_status(tarn_pool_resize(&block, SIZE_MAX, NULL), TARN_E_INVALID);
+  give(block);
+  assert_ok(tarn_pool_trim(pool, 0));
+  assert_rest(pool);
 }

@@ -39,14 +39,8 @@ static tarn_pool_debug_stats report_of(tarn_pool *pool) {
   return stats;
 }
 
-static tarn_stream *stream_of(tarn_device *device) {
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
-  return stream;
-}
-
 static void close_sim(tarn_device *device, tarn_stream *stream) {
-  assert_ok(tarn_stream_destroy(stream));
+  end_stream(stream);
   assert_ok(tarn_device_close(device));
   char line[256];
   size_t misuses = tarn_sim_misuses(line, sizeof line);

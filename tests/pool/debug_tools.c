@@ -31,18 +31,14 @@ static void assert_stopped(tool_output o, const char *says) {
 #ifdef TARN_VICTIM_ASAN
 #define WITH_ASAN "ASAN_OPTIONS=abort_on_error=0", TARN_VICTIM_ASAN
 
-TEST(asan_stops_an_overrun) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    assert_stopped(tool_run(WITH_ASAN, strategies[s], "overrun"),
-                   "use-after-poison");
-  }
+TEST_LOOP(asan_stops_an_overrun, STRATEGIES) {
+  assert_stopped(tool_run(WITH_ASAN, strategies[_i], "overrun"),
+                 "use-after-poison");
 }
 
-TEST(asan_stops_a_use_after_free) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    assert_stopped(tool_run(WITH_ASAN, strategies[s], "stale"),
-                   "use-after-poison");
-  }
+TEST_LOOP(asan_stops_a_use_after_free, STRATEGIES) {
+  assert_stopped(tool_run(WITH_ASAN, strategies[_i], "stale"),
+                 "use-after-poison");
 }
 
 TEST(asan_lets_a_clean_program_alone) {

@@ -57,51 +57,42 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-TEST(the_device_is_asked_for_nothing) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    arena_place p = open_arena("sim:0", "page_unit_pool");
-    tarn_pool *pool = dry_at(p.place, strategies[i], 64 * GIB);
-    assert_ok(tarn_sim_faults("*@1+"));  // all would fail
-    use(pool);
-    assert_ok(tarn_sim_faults(""));
-    ck_assert_uint_eq(available_on(p.device), p.available);
-    ck_assert_uint_gt(stats_of(pool).device_allocs, 0);
-    assert_ok(tarn_pool_destroy(pool));
-    close_arena(&p);
-  }
+TEST_LOOP(the_device_is_asked_for_nothing, STRATEGIES) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");
+  tarn_pool *pool = dry_at(p.place, strategies[_i], 64 * GIB);
+  assert_ok(tarn_sim_faults("*@1+"));  // all would fail
+  use(pool);
+  assert_ok(tarn_sim_faults(""));
+  ck_assert_uint_eq(available_on(p.device), p.available);
+  ck_assert_uint_gt(stats_of(pool).device_allocs, 0);
+  assert_ok(tarn_pool_destroy(pool));
 }
 
-TEST(it_works_at_each_device) {
-  for (int i = 0; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
-    for (int j = 0; j < STRATEGIES; j++) {
-      tarn_pool *pool = dry_at(p.place, strategies[j], 0);
-      use(pool);
-      assert_ok(tarn_pool_destroy(pool));
-    }
-    close_arena(&p);
+TEST_LOOP(it_works_at_each_device, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "page_unit_pool");
+  for (int j = 0; j < STRATEGIES; j++) {
+    tarn_pool *pool = dry_at(p.place, strategies[j], 0);
+    use(pool);
+    assert_ok(tarn_pool_destroy(pool));
   }
 }
 
 // --- the limit is what it pretends to have ---------------------------------
 
-TEST(the_limit_is_its_memory) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
-    tarn_pool *pool = dry_at(p.place, strategies[i], 80 * GIB);
-    tarn_block large = take(pool, 40 * GIB);
-    tarn_block rest = take(pool, 16 * GIB);
-    ck_assert_uint_ge(stats_of(pool).reserved_bytes, 56 * GIB);
-    ck_assert_uint_le(stats_of(pool).reserved_bytes, 80 * GIB);
-    refuse(pool, 30 * GIB, 0, TARN_FULL);
-    give(large);
-    large = take(pool, 60 * GIB);
-    ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, 80 * GIB);
-    give(large);
-    give(rest);
-    assert_ok(tarn_pool_destroy(pool));
-    close_arena(&p);
-  }
+TEST_LOOP(the_limit_is_its_memory, STRATEGIES) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
+  tarn_pool *pool = dry_at(p.place, strategies[_i], 80 * GIB);
+  tarn_block large = take(pool, 40 * GIB);
+  tarn_block rest = take(pool, 16 * GIB);
+  ck_assert_uint_ge(stats_of(pool).reserved_bytes, 56 * GIB);
+  ck_assert_uint_le(stats_of(pool).reserved_bytes, 80 * GIB);
+  refuse(pool, 30 * GIB, 0, TARN_FULL);
+  give(large);
+  large = take(pool, 60 * GIB);
+  ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, 80 * GIB);
+  give(large);
+  give(rest);
+  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Takes and gives |count| blocks and all memory each time.
@@ -188,11 +179,9 @@ static void assert_same_run(const char *device, const char *strategy) {
   close_arena(&p);
 }
 
-TEST(its_statistics_are_those_of_a_real_run) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    assert_same_run("sim:0", strategies[i]);
-    assert_same_run("cpu:0", strategies[i]);
-  }
+TEST_LOOP(its_statistics_are_those_of_a_real_run, STRATEGIES) {
+  assert_same_run("sim:0", strategies[_i]);
+  assert_same_run("cpu:0", strategies[_i]);
 }
 
 // --- streams ---------------------------------------------------------------
@@ -213,9 +202,6 @@ TEST(streams_are_as_ever) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_ge(fake_seen.waits, 1);
   assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&p);
 }
 
 // --- without host memory ---------------------------------------------------

@@ -29,19 +29,17 @@ static void assert_freed(tarn_pool *pool, tarn_addr address, const char *says) {
   assert_ok(tarn__front_check(pool));
 }
 
-TEST(a_second_free_by_address_names_the_tag) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    tarn_pool *pool = host_pool(strategies[i]);
-    tarn_block before = take(pool, 4096);
-    tarn_block block = take_tagged(pool, 4096, tag_of("gradients"));
-    tarn_block behind = take(pool, 4096);
-    give(before);
-    give(behind);
-    assert_ok(tarn_pool_free_address(pool, block.address, NULL));
-    assert_freed(pool, block.address, "was freed before; it was gradients");
-    assert_ok(tarn_pool_trim(pool, 0));
-    assert_freed(pool, block.address, "was freed before; it was gradients");
-  }
+TEST_LOOP(a_second_free_by_address_names_the_tag, STRATEGIES) {
+  tarn_pool *pool = host_pool(strategies[_i]);
+  tarn_block before = take(pool, 4096);
+  tarn_block block = take_tagged(pool, 4096, tag_of("gradients"));
+  tarn_block behind = take(pool, 4096);
+  give(before);
+  give(behind);
+  assert_ok(tarn_pool_free_address(pool, block.address, NULL));
+  assert_freed(pool, block.address, "was freed before; it was gradients");
+  assert_ok(tarn_pool_trim(pool, 0));
+  assert_freed(pool, block.address, "was freed before; it was gradients");
 }
 
 TEST(the_newest_that_stood_there_is_named) {

@@ -26,6 +26,23 @@ static inline tarn_pool *host_pool(const char *strategy) {
   return pool_at(TARN_HOST);
 }
 
+static inline void destroy_stream(void *stream) {
+  assert_ok(tarn_stream_destroy(stream));
+}
+
+// Is destroyed at the end of the test, or by end_stream.
+static inline tarn_stream *stream_of(tarn_device *device) {
+  tarn_stream *stream = NULL;
+  assert_ok(tarn_stream_create(device, &stream));
+  after_test(destroy_stream, stream);
+  return stream;
+}
+
+static inline void end_stream(tarn_stream *stream) {
+  forget(stream);
+  destroy_stream(stream);
+}
+
 static inline tarn_pool_stats stats_of(tarn_pool *pool) {
   tarn_pool_stats stats = {.struct_size = sizeof stats};
   assert_ok(tarn_pool_query(pool, &stats));

@@ -252,9 +252,6 @@ TEST_LOOP(streams_share_it, STRATEGIES) {
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
   assert_ok(tarn_device_deallocate(p.place, address, MIB));
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&p);
 }
 
 // --- what is refused -------------------------------------------------------
@@ -289,10 +286,9 @@ TEST_LOOP(its_end_waits_for_streams, STRATEGIES) {
   assert_ok(tarn_pool_destroy(pool));
   for (int i = 0; i < STREAMS; i++) {
     ck_assert_str_eq(out[i], "queued ");
-    assert_ok(tarn_stream_destroy(streams[i]));
+    end_stream(streams[i]);
   }
   assert_ok(tarn_device_deallocate(p.place, address, MIB));
-  close_arena(&p);
 }
 
 TEST(options_are_checked) {

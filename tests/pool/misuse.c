@@ -34,17 +34,15 @@ static void assert_none_at(tarn_pool *pool, tarn_addr address,
 
 // --- twice -----------------------------------------------------------------
 
-TEST(a_second_free_names_the_tag) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = host_pool(strategies[s]);
-    tarn_block block = take_tagged(pool, 100, tag_of("gradients"));
-    give(block);
-    assert_refused(block, "freed before");
-    assert_refused(block, "gradients");
-    block = take(pool, 100);
-    give(block);
-    assert_refused(block, "untagged");
-  }
+TEST_LOOP(a_second_free_names_the_tag, STRATEGIES) {
+  tarn_pool *pool = host_pool(strategies[_i]);
+  tarn_block block = take_tagged(pool, 100, tag_of("gradients"));
+  give(block);
+  assert_refused(block, "freed before");
+  assert_refused(block, "gradients");
+  block = take(pool, 100);
+  give(block);
+  assert_refused(block, "untagged");
 }
 
 TEST(a_second_free_does_not_hit_who_has_the_memory_now) {
@@ -116,16 +114,14 @@ static void assert_inside(tarn_block block, size_t offset) {
   assert_ok(tarn__front_check(block.pool));
 }
 
-TEST(addresses_inside_a_block_are_refused) {
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = host_pool(strategies[s]);
-    tarn_block block = take(pool, 10000);
-    assert_inside(block, 1);
-    assert_inside(block, 256);
-    assert_inside(block, 9999);
-    assert_none_at(pool, block.address - 1, "no block");
-    give(block);
-  }
+TEST_LOOP(addresses_inside_a_block_are_refused, STRATEGIES) {
+  tarn_pool *pool = host_pool(strategies[_i]);
+  tarn_block block = take(pool, 10000);
+  assert_inside(block, 1);
+  assert_inside(block, 256);
+  assert_inside(block, 9999);
+  assert_none_at(pool, block.address - 1, "no block");
+  give(block);
 }
 
 TEST(foreign_addresses_are_refused) {

@@ -138,8 +138,6 @@ TEST(what_is_queued_to_go_back_is_not_waited_for) {
   assert_error_says("waiting was not allowed");
   hold_end(&held);
   give(take(at.pool, 2 * SIZE));  // which waits
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // --- streams that cannot wait for others ------------------------------------
@@ -173,9 +171,6 @@ TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, STRATEGIES) {
   assert_ok(tarn__front_check(at.pool));
   give_on(other, b);
   if (!kept) give_on(first, a);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&at);
 }
 
 // Segments and the sizes of the device: the other ways to hold memory.
@@ -207,8 +202,6 @@ TEST_LOOP(without_ranges_nobody_waits_either, 2 * STRATEGIES) {
     assert_ok(tarn__front_check(at.pool));
   }
   assert_ok(tarn_pool_limit(at.pool, 0));
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // --- strategies of programs -------------------------------------------------
@@ -230,8 +223,6 @@ TEST(a_strategys_own_choice_may_be_refused) {
   tarn_block block = take_with(at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
   ck_assert_uint_eq(block.address, first.address);
   give(block);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // One that would wait itself.
@@ -262,8 +253,6 @@ TEST(a_strategy_that_waits_is_not_let) {
   hold_end(&held);
   give(take(at.pool, SIZE));
   give_on(first, a);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // --- with ZERO ---------------------------------------------------------------
@@ -288,8 +277,6 @@ TEST(clearing_at_once_takes_the_host) {
   assert_ok(tarn_pool_create(at.place, &dry, &own));
   give_on(take_with(own, SIZE, a, both), a);
   assert_ok(tarn_pool_destroy(own));
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 int main(void) {

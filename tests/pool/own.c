@@ -7,7 +7,6 @@
 #include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
-#include "support/strategy.h"
 
 static const char *const strategies[] = {
     "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
@@ -54,22 +53,19 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 0);
 }
 
-TEST(it_is_a_pool_like_any_other) {
-  for (int i = 0; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
-    for (int j = 0; j < STRATEGIES; j++) {
-      assert_ok(use_strategy(p.place, strategies[j]));
-      tarn_pool *pool = own_at(p.place, strategies[j]);
-      ck_assert_ptr_ne(pool, p.pool);
-      ck_assert(tarn_place_equal(tarn_pool_place(pool), p.place));
-      ck_assert_str_eq(stats_of(pool).strategy, strategies[j]);
-      tarn_pool_stats shared = stats_of(p.pool);
-      use(pool);
-      assert_same_stats(shared, stats_of(p.pool));
-      ck_assert_ptr_eq(pool_at(p.place), p.pool);
-      assert_ok(tarn_pool_destroy(pool));
-    }
-    close_arena(&p);
+TEST_LOOP(it_is_a_pool_like_any_other, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "page_unit_pool");
+  for (int j = 0; j < STRATEGIES; j++) {
+    assert_ok(use_strategy(p.place, strategies[j]));
+    tarn_pool *pool = own_at(p.place, strategies[j]);
+    ck_assert_ptr_ne(pool, p.pool);
+    ck_assert(tarn_place_equal(tarn_pool_place(pool), p.place));
+    ck_assert_str_eq(stats_of(pool).strategy, strategies[j]);
+    tarn_pool_stats shared = stats_of(p.pool);
+    use(pool);
+    assert_same_stats(shared, stats_of(p.pool));
+    ck_assert_ptr_eq(pool_at(p.place), p.pool);
+    assert_ok(tarn_pool_destroy(pool));
   }
 }
 
@@ -93,7 +89,6 @@ TEST(pools_of_a_place_are_apart) {
   give(shared);
   assert_ok(tarn_pool_destroy(pools[0]));
   assert_ok(tarn_pool_destroy(pools[1]));
-  close_arena(&p);
 }
 
 TEST(its_limit_is_its_own) {
@@ -150,7 +145,6 @@ TEST(a_kind_that_the_device_lacks_is_refused) {
   arena_place p = open_arena("fake:0", "page_unit_pool");
   tarn_place unified = {.kind = TARN_PLACE_UNIFIED, .device = p.device};
   refuse_options(unified, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
-  close_arena(&p);
 }
 
 TEST(blocks_that_are_out_keep_it) {
@@ -167,7 +161,6 @@ TEST(blocks_that_are_out_keep_it) {
   assert_error_says("1 blocks of 300 bytes are out: untagged (1)");
   give(plain);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 TEST(the_pool_of_a_place_is_nobody_s) {
@@ -208,8 +201,6 @@ TEST(its_end_waits_for_streams) {
   assert_ok(tarn_pool_destroy(pool));
   ck_assert_str_eq(out, "queued ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
 }
 
 TEST(it_ends_even_if_the_driver_objects) {
@@ -219,7 +210,7 @@ TEST(it_ends_even_if_the_driver_objects) {
   assert_ok(tarn_sim_faults("device_memory_deallocate@1"));
   assert_status(tarn_pool_destroy(pool), TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(""));
-  assert_ok(tarn_device_close(p.device));
+  abandon(&p);
 }
 
 static void create_and_use(void *context) {
@@ -259,8 +250,6 @@ TEST(a_callback_cannot_end_it) {
   assert_ok(tarn_stream_synchronize(stream));
   give(take(pool, 100));
   assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
 }
 
 static bool child_of_fork(tarn_pool *const *pools, size_t count) {
@@ -308,15 +297,14 @@ TEST(its_strategy_is_set) {
   assert_status(tarn_pool_set_strategy(pool, "none"), TARN_E_INVALID);
   assert_status(tarn_pool_set_strategy(NULL, "no_pool"), TARN_E_INVALID);
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
+  give(block);
+  assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_set_strategy(pool, "page_unit_pool"));
   assert_ok(tarn_pool_set_strategy(pool, NULL));
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
-  give(block);
-  assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_set_strategy(p.pool, "buddy_pool"));
   ck_assert_str_eq(stats_of(p.pool).strategy, "buddy_pool");
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- threads ---------------------------------------------------------------
@@ -348,5 +336,4 @@ TEST(threads_make_and_end_them) {
   for (int i = 0; i < MAKERS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
-  close_arena(&p);
 }

@@ -106,9 +106,6 @@ TEST(many_streams_are_waited_for) {
   tarn_block all = take(at.pool, STREAMS * part);
   give(all);
   give(kept);
-  for (int i = 0; i < STREAMS; i++)
-    assert_ok(tarn_stream_destroy(streams[i]));
-  close_arena(&at);
 }
 
 // --- strategies that were replaced -----------------------------------------
@@ -186,8 +183,6 @@ TEST(surveys_say_what_is_idle) {
   assert_ok(use_strategy(at.place, "no_pool"));
   give(take(at.pool, PAGE));
   ck_assert_uint_eq(survey_of(at.pool).idle, 0);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // The largest is not the first that is looked at, and spare pages count.
@@ -216,7 +211,6 @@ TEST(a_survey_of_many_holes_on_ranges) {
   ck_assert_uint_eq(found.largest, largest);
   for (int i = 1; i < BLOCKS; i += 2)
     give(blocks[i]);
-  close_arena(&at);
 }
 
 TEST(the_words_of_the_device_stay) {
@@ -229,7 +223,6 @@ TEST(the_words_of_the_device_stay) {
       "bytes were refused; that much is reserved, 256.00 KiB (262144 bytes) "
       "live, 768.00 KiB (786432 bytes) idle in one hole; most: untagged (1)");
   give(kept);
-  close_arena(&at);
 }
 
 // --- faults ----------------------------------------------------------------

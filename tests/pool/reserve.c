@@ -43,7 +43,6 @@ TEST_LOOP(requests_are_served_without_the_device, KEEPING *ARENA_DEVICES) {
   for (size_t i = 0; i < 7; i++)
     give(blocks[i]);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 TEST_LOOP(what_trims_leaves_it, KEEPING *ARENA_DEVICES) {
@@ -64,7 +63,6 @@ TEST_LOOP(what_trims_leaves_it, KEEPING *ARENA_DEVICES) {
   ck_assert_uint_ge(reserved_by(at.pool), ROOM / 2);
   assert_ok(tarn__front_check(at.pool));
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 // Blocks that are too large for what is idle: the slack does not give it back.
@@ -79,7 +77,6 @@ TEST_LOOP(the_slack_leaves_it, ARENA_DEVICES) {
   give(take(at.pool, 1000));
   ck_assert_uint_ge(reserved_by(at.pool), ROOM);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 // Where there is no other room it may take another form.
@@ -93,7 +90,6 @@ TEST_LOOP(a_request_without_other_room_may_use_it, KEEPING *ARENA_DEVICES) {
   ck_assert_uint_ge(reserved_by(at.pool), ROOM);
   assert_status(tarn_pool_reserve(at.pool, 17 * MIB), TARN_FULL);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 TEST_LOOP(what_is_refused_keeps_nothing, KEEPING *ARENA_DEVICES) {
@@ -119,7 +115,6 @@ TEST_LOOP(what_is_refused_keeps_nothing, KEEPING *ARENA_DEVICES) {
   ck_assert_uint_ge(reserved_by(at.pool), 2 * MIB);  // as before
   assert_ok(tarn__front_check(at.pool));
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 // What is idle already is a part of it, however much of a page is lacking.
@@ -130,7 +125,6 @@ TEST_LOOP(more_of_it_comes_beside_what_is_idle, KEEPING *ARENA_DEVICES) {
   ck_assert_uint_gt(reserved_by(at.pool), ROOM);
   assert_ok(tarn__front_check(at.pool));
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 TEST_LOOP(what_sleeps_is_no_part_of_it, 2) {
@@ -147,7 +141,6 @@ TEST_LOOP(what_sleeps_is_no_part_of_it, 2) {
   assert_ok(tarn_pool_wake(at.pool, tag));
   give(block);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 // --- who else is at it -----------------------------------------------------
@@ -186,7 +179,6 @@ TEST_LOOP(a_call_that_fails_leaves_what_another_keeps, KEEPING) {
   assert_ok(tarn_pool_trim(at.pool, 0));
   ck_assert_uint_ge(reserved_by(at.pool), MIB);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 static void leave_half(void) {
@@ -217,7 +209,6 @@ TEST_LOOP(an_exchange_ends_what_was_kept_before, KEEPING) {
   give(take(at.pool, 2 * MIB));
   assert_ok(tarn_pool_trim(at.pool, 0));
   ck_assert_uint_eq(reserved_by(at.pool), 0);
-  close_arena(&at);
 }
 
 TEST(strategies_that_keep_nothing_refuse) {
@@ -279,7 +270,6 @@ TEST_LOOP(sizes_of_the_device_are_kept_to, KEEPING) {
   ck_assert_uint_eq(stats_of(at.pool).device_allocs, 3);
   give(take_with(at.pool, MIB, NULL, TARN_ALLOC_NO_GROW));
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 // Blocks of many sizes, idle again, are one room for any size.
@@ -327,7 +317,6 @@ TEST_LOOP(every_call_may_fail, 2 * KEEPING) {
     (void)tarn_pool_trim(at.pool, 0);
     ck_assert_uint_eq(reserved_by(at.pool), 0);
   }
-  close_arena(&at);
 }
 
 int main(void) {

@@ -45,8 +45,8 @@ static void stay(tarn_block *block, size_t size, tarn_stream *stream,
 
 // --- holes -----------------------------------------------------------------
 
-static void check_into_hole(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(a_block_grows_into_the_hole_behind_it, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block a = take(p.pool, 100 * KIBIBYTE);
   tarn_block b = take(p.pool, 100 * KIBIBYTE);
   tarn_block c = take(p.pool, 100 * KIBIBYTE);
@@ -68,16 +68,10 @@ static void check_into_hole(const char *name) {
   ck_assert_uint_eq(after.device_allocs, before.device_allocs);
   give(a);
   give(c);
-  close_arena(&p);
 }
 
-TEST(a_block_grows_into_the_hole_behind_it) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_into_hole(arena_devices[i]);
-}
-
-static void check_shrinking(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(a_block_that_shrinks_leaves_a_hole, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block a = take(p.pool, 300 * KIBIBYTE);
   fill(&p, a.address, a.size, 1, NULL);
   uint64_t misses = stats_of(p.pool).misses;
@@ -92,17 +86,11 @@ static void check_shrinking(const char *name) {
   resize_to(&a, 100 * KIBIBYTE, NULL);  // the same again
   give(a);
   give(rest);
-  close_arena(&p);
-}
-
-TEST(a_block_that_shrinks_leaves_a_hole) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_shrinking(arena_devices[i]);
 }
 
 // It stays among those that it was taken among.
-static void check_zones(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(a_block_may_become_small_or_large, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_block small = take(p.pool, 1000);
   tarn_block large = take(p.pool, 500 * KIBIBYTE);
   resize_to(&small, 200 * KIBIBYTE, NULL);
@@ -111,16 +99,10 @@ static void check_zones(const char *name) {
   give(small);
   assert_ok(tarn__front_check(p.pool));
   give(large);
-  close_arena(&p);
 }
 
-TEST(a_block_may_become_small_or_large) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_zones(arena_devices[i]);
-}
-
-static void check_counts(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(what_it_has_is_accounted, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_tag tag = tag_of("cache");
   tarn_block block = take_tagged(p.pool, 1000, tag);
   tarn_block copy = block;
@@ -143,12 +125,6 @@ static void check_counts(const char *name) {
   stay(&block, 10, NULL, TARN_E_INVALID);
   assert_error_says("resize: the block");
   assert_error_says("cache");
-  close_arena(&p);
-}
-
-TEST(what_it_has_is_accounted) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_counts(arena_devices[i]);
 }
 
 TEST(padding_stays_behind_it) {
@@ -161,7 +137,6 @@ TEST(padding_stays_behind_it) {
   resize_to(&block, 400, NULL);
   ck_assert_uint_eq(block.size, 512 - 100);
   give(block);
-  close_arena(&p);
 }
 
 // --- bare addresses --------------------------------------------------------
@@ -183,7 +158,6 @@ TEST(memory_is_mapped_behind_a_block) {
   assert_ok(tarn_pool_trim(p.pool, 0));
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
   give(a);
-  close_arena(&p);
 }
 
 // What is behind: bare, bare and a hole, a block.
@@ -205,7 +179,6 @@ TEST(a_hole_behind_bare_pages_is_used) {
   ck_assert_uint_eq(d.address, a.address + 4 * SIM_PAGE);
   give(a);
   give(d);
-  close_arena(&p);
 }
 
 TEST(a_limit_holds_for_what_is_added) {
@@ -218,7 +191,6 @@ TEST(a_limit_holds_for_what_is_added) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, SIM_PAGE);
   resize_to(&a, 3 * SIM_PAGE, NULL);
   give(a);
-  close_arena(&p);
 }
 
 // Its last block grows by what the holes before it have.
@@ -238,13 +210,12 @@ TEST(pages_of_holes_serve_when_the_device_has_no_more) {
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ALL * SIM_PAGE);
   for (int i = 1; i < ALL; i += 2)
     give(blocks[i]);
-  close_arena(&p);
 }
 
 // --- streams ---------------------------------------------------------------
 
-static void check_other_s_hole(const char *name) {
-  arena_place p = open_arena(name, "arena_pool");
+TEST_LOOP(a_hole_of_another_stream_is_not_taken, ARENA_DEVICES) {
+  arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_stream *one = stream_on(&p);
   tarn_stream *two = stream_on(&p);
   tarn_block a = take_on(p.pool, 100 * KIBIBYTE, one);
@@ -254,17 +225,10 @@ static void check_other_s_hole(const char *name) {
   stay(&a, 200 * KIBIBYTE, one, TARN_FULL);
   stay(&a, 200 * KIBIBYTE, NULL, TARN_FULL);
   resize_to(&a, 150 * KIBIBYTE, two);
-  assert_ok(tarn_stream_destroy(two));  // what it had is anybody's
+  end_stream(two);  // what it had is anybody's
   resize_to(&a, 200 * KIBIBYTE, one);
   give_on(a, one);
   give_on(c, one);
-  assert_ok(tarn_stream_destroy(one));
-  close_arena(&p);
-}
-
-TEST(a_hole_of_another_stream_is_not_taken) {
-  for (int i = 0; i < ARENA_DEVICES; i++)
-    check_other_s_hole(arena_devices[i]);
 }
 
 // The test double does what is queued when somebody waits for it.
@@ -280,8 +244,6 @@ TEST(what_is_cut_off_is_the_stream_s) {
   ck_assert_uint_eq(stats_of(p.pool).stream_crossings, 1);
   give_on(a, one);
   give(rest);
-  assert_ok(tarn_stream_destroy(one));
-  close_arena(&p);
 }
 
 // It grew into what work of |one| is still queued for, and was never used.
@@ -303,9 +265,6 @@ TEST(what_was_added_stays_behind_its_stream) {
   assert_ok(tarn_stream_synchronize(one));
   ck_assert_int_eq(byte_at(&p, address), 2);
   give_on(a, two);
-  assert_ok(tarn_stream_destroy(one));
-  assert_ok(tarn_stream_destroy(two));
-  close_arena(&p);
 }
 
 // Taken for |two| behind |one|, and cut before it was used, by the host or a
@@ -326,7 +285,7 @@ static void check_cut_unused(bool by_third) {
   give(rest);
   give_on(a, streams[1]);
   for (int i = 0; i < 3; i++)
-    assert_ok(tarn_stream_destroy(streams[i]));
+    end_stream(streams[i]);
   close_arena(&p);
 }
 
@@ -377,7 +336,6 @@ TEST(one_that_was_replaced_gives_no_more) {
   stay(&block, 100 * KIBIBYTE + 1, NULL, TARN_FULL);
   give(block);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-  close_arena(&p);
 }
 
 // --- strategies of programs ------------------------------------------------
@@ -502,5 +460,4 @@ TEST(a_block_of_another_device_s_pool_is_refused) {
   wrong.pool = host;
   stay(&wrong, 10, NULL, TARN_E_INVALID);
   give(block);
-  close_arena(&p);
 }

@@ -60,7 +60,6 @@ TEST_LOOP(what_no_device_has_is_refused_at_once, ARENA_DEVICES *STRATEGIES) {
   assert_refused(p.pool, 16 * TIB);
   give(block);
   assert_refused(p.pool, TIB);
-  close_arena(&p);
 }
 
 TEST(the_text_says_what_is_free) {
@@ -72,7 +71,6 @@ TEST(the_text_says_what_is_free) {
   assert_error_says("there are only 4.00 MiB (4194304 bytes) free");
   assert_ok(tarn_device_deallocate(p.place, others, (size_t)60 * MIB));
   give(take(p.pool, (size_t)8 * MIB));
-  close_arena(&p);
 }
 
 // --- what is free now, and what the pool has idle --------------------------
@@ -95,18 +93,15 @@ TEST(idle_memory_counts_as_free) {
 }
 
 // What others take later is seen, however much was free before.
-TEST(it_is_what_is_free_now) {
-  for (int i = 0; i < EXACT; i++) {
-    arena_place p = open_arena("sim:0", strategies[i]);
-    tarn_block block = take(p.pool, 100);
-    tarn_addr others = 0;
-    size_t rest = available_on(p.device) - (size_t)3 * MIB;
-    assert_ok(tarn_device_allocate(p.place, rest, &others));
-    assert_refused(p.pool, (size_t)8 * MIB);
-    give(block);
-    assert_ok(tarn_device_deallocate(p.place, others, rest));
-    close_arena(&p);
-  }
+TEST_LOOP(it_is_what_is_free_now, EXACT) {
+  arena_place p = open_arena("sim:0", strategies[_i]);
+  tarn_block block = take(p.pool, 100);
+  tarn_addr others = 0;
+  size_t rest = available_on(p.device) - (size_t)3 * MIB;
+  assert_ok(tarn_device_allocate(p.place, rest, &others));
+  assert_refused(p.pool, (size_t)8 * MIB);
+  give(block);
+  assert_ok(tarn_device_deallocate(p.place, others, rest));
 }
 
 // --- the device is asked when the pool has to grow, and not each time ------
@@ -118,7 +113,6 @@ TEST_LOOP(hits_ask_nothing, KEEPING) {
   for (int i = 0; i < 1000; i++)
     give(take(p.pool, 600 * KIBIBYTE));
   ck_assert_uint_eq(fake_seen.memory_queries, before);
-  close_arena(&p);
 }
 
 TEST_LOOP(small_blocks_ask_rarely, STRATEGIES) {
@@ -132,19 +126,15 @@ TEST_LOOP(small_blocks_ask_rarely, STRATEGIES) {
   ck_assert_uint_le(fake_seen.memory_queries, before + 16);
   for (int i = 0; i < BLOCKS; i++)
     give(blocks[i]);
-  close_arena(&p);
 }
 
 // A device that cannot answer is taken to have what is asked for.
-TEST(what_is_unknown_forbids_nothing) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    arena_place p = open_arena("sim:0", strategies[i]);
-    assert_ok(tarn_sim_faults("device_memory_stats@1+"));
-    give(take(p.pool, (size_t)20 * MIB));
-    refuse(p.pool, (size_t)100 * MIB, 0, TARN_FULL);
-    assert_ok(tarn_sim_faults(""));
-    close_arena(&p);
-  }
+TEST_LOOP(what_is_unknown_forbids_nothing, STRATEGIES) {
+  arena_place p = open_arena("sim:0", strategies[_i]);
+  assert_ok(tarn_sim_faults("device_memory_stats@1+"));
+  give(take(p.pool, (size_t)20 * MIB));
+  refuse(p.pool, (size_t)100 * MIB, 0, TARN_FULL);
+  assert_ok(tarn_sim_faults(""));
 }
 
 // --- what moves while the device is asked ----------------------------------
@@ -198,15 +188,12 @@ static tarn_status replace(tarn_pool *pool) {
 }
 
 // What is given back meanwhile is not in the answer, and not idle any more.
-TEST(what_goes_back_while_the_device_is_asked_is_counted) {
-  for (int i = 0; i < EXACT; i++) {
-    arena_place p = open_arena("sim:0", strategies[i]);
-    give(take(p.pool, (size_t)30 * MIB));
-    be_late(p.pool, trim_all);
-    give(take(p.pool, (size_t)50 * MIB));
-    end_late();
-    close_arena(&p);
-  }
+TEST_LOOP(what_goes_back_while_the_device_is_asked_is_counted, EXACT) {
+  arena_place p = open_arena("sim:0", strategies[_i]);
+  give(take(p.pool, (size_t)30 * MIB));
+  be_late(p.pool, trim_all);
+  give(take(p.pool, (size_t)50 * MIB));
+  end_late();
 }
 
 // A block does not grow in a strategy that was replaced meanwhile.
@@ -222,7 +209,6 @@ TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
   ck_assert_uint_eq(block.size, (size_t)4 * MIB);
   give(block);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-  close_arena(&p);
 }
 
 // --- the limit -------------------------------------------------------------
@@ -238,7 +224,6 @@ TEST_LOOP(the_limit_less_charges_is_compared_first, STRATEGIES) {
   ck_assert_uint_eq(fake_seen.memory_queries, queries);
   assert_ok(tarn_pool_discharge(p.pool, (size_t)8 * MIB, 0));
   assert_ok(tarn_pool_limit(p.pool, 0));
-  close_arena(&p);
 }
 
 // A limit below what is held keeps the pool from growing, and no more.
@@ -248,7 +233,6 @@ TEST_LOOP(a_lowered_limit_does_not_take_idle_memory_away, KEEPING) {
   assert_ok(tarn_pool_limit(p.pool, MIB));
   give(take(p.pool, (size_t)10 * MIB));
   assert_ok(tarn_pool_limit(p.pool, 0));
-  close_arena(&p);
 }
 
 // --- blocks that grow, and blocks that wake up -----------------------------
@@ -262,7 +246,6 @@ TEST_LOOP(a_block_does_not_grow_beyond_what_there_is, 2) {
   assert_same_counts(p.pool, before);
   ck_assert_uint_ge(block.size, (size_t)4 * MIB);
   give(block);
-  close_arena(&p);
 }
 
 TEST(who_cannot_wake_stays_asleep) {
@@ -279,7 +262,6 @@ TEST(who_cannot_wake_stays_asleep) {
   assert_ok(tarn_device_deallocate(p.place, others, (size_t)40 * MIB));
   assert_ok(tarn_pool_wake(p.pool, tag));
   give(block);
-  close_arena(&p);
 }
 
 // --- places ----------------------------------------------------------------
@@ -299,7 +281,6 @@ TEST(memory_of_the_host_is_compared_with_the_hosts) {
   give(take(pool, (size_t)80 * MIB));  // the device has 64
   assert_refused(pool, 2 * total);
   assert_ok(tarn_pool_trim(pool, 0));
-  close_arena(&p);
 }
 
 // --- dry pools -------------------------------------------------------------
@@ -314,27 +295,24 @@ static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
   return pool;
 }
 
-TEST(a_dry_pool_has_what_it_pretends_to_have) {
-  for (int i = 0; i < STRATEGIES; i++) {
-    arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
-    tarn_pool *pool = dry_at(p.place, strategies[i], 2 * GIB);
-    tarn_block block = take(pool, GIB);
-    assert_refused(pool, GIB + MIB);
-    assert_refused(pool, TIB);
-    assert_ok(tarn_pool_limit(pool, 4 * GIB));
-    give(take(pool, GIB + MIB));
-    give(block);
-    assert_ok(tarn_pool_destroy(pool));
+TEST_LOOP(a_dry_pool_has_what_it_pretends_to_have, STRATEGIES) {
+  arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
+  tarn_pool *pool = dry_at(p.place, strategies[_i], 2 * GIB);
+  tarn_block block = take(pool, GIB);
+  assert_refused(pool, GIB + MIB);
+  assert_refused(pool, TIB);
+  assert_ok(tarn_pool_limit(pool, 4 * GIB));
+  give(take(pool, GIB + MIB));
+  give(block);
+  assert_ok(tarn_pool_destroy(pool));
 
-    pool = dry_at(p.place, strategies[i], 0);  // 1 TiB, which is more
-    block = take(pool, (size_t)80 * MIB);
-    assert_refused(pool, TIB);
-    assert_refused(pool, (size_t)1 << 45);
-    give(take(pool, 64 * GIB));
-    give(block);
-    assert_ok(tarn_pool_destroy(pool));
-    close_arena(&p);
-  }
+  pool = dry_at(p.place, strategies[_i], 0);  // 1 TiB, which is more
+  block = take(pool, (size_t)80 * MIB);
+  assert_refused(pool, TIB);
+  assert_refused(pool, (size_t)1 << 45);
+  give(take(pool, 64 * GIB));
+  give(block);
+  assert_ok(tarn_pool_destroy(pool));
 }
 
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
@@ -392,7 +370,6 @@ TEST_LOOP(alignments_cost_addresses_only, ARENA_DEVICES) {
     assert_ok(tarn_pool_trim(p.pool, least));
   }
   give(first);
-  close_arena(&p);
 }
 
 TEST(the_host_has_blocks_at_large_alignments) {
@@ -410,7 +387,6 @@ TEST(the_host_has_blocks_at_large_alignments) {
     ck_assert_uint_eq(bytes_of(blocks[i])[4095], i + 1);
     give(blocks[i]);
   }
-  close_arena(&p);
 }
 
 // --- pages -----------------------------------------------------------------
@@ -506,5 +482,4 @@ TEST_LOOP(threads_grow_at_once, STRATEGIES) {
   for (int i = 0; i < THREADS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_uint_gt(stats_of(p.pool).allocs, 0);
-  close_arena(&p);
 }

@@ -29,13 +29,6 @@ static void open_on(const char *device) {
   tag = tag_of("step");
 }
 
-static void close_all(void) {
-  assert_ok(tarn__front_check(at.pool));
-  assert_ok(tarn_pool_trim(at.pool, 0));
-  ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
-  assert_ok(tarn_device_close(at.device));
-}
-
 static void take_all(void) {
   for (size_t i = 0; i < BLOCKS; i++)
     out[i] = take_tagged(at.pool, size_of(i), tag);
@@ -83,7 +76,6 @@ TEST_LOOP(tags_that_are_switched_on_before_a_layout_are_counted,
   give_all();
   ck_assert_uint_eq(tag_stats_of(at.pool, tag).live_blocks, 0);
   learn();
-  close_all();
 }
 
 static size_t count_events(void) {
@@ -106,7 +98,6 @@ TEST_LOOP(events_that_are_switched_on_before_a_layout_are_kept, ARENA_DEVICES) {
   play_step();
   ck_assert_ptr_null(layout());
   ck_assert_uint_eq(count_events(), 2 * BLOCKS);
-  close_all();
 }
 
 // --- while the device is asked for a layout ---------------------------------
@@ -156,7 +147,6 @@ TEST(two_threads_set_a_layout_up) {
   assert_ok(tarn__front_check(at.pool));
   play_step();
   assert_ok(tarn__front_check(at.pool));
-  close_all();
 }
 
 static void switch_events_on(void) {
@@ -167,7 +157,6 @@ TEST(events_are_switched_on_while_a_layout_is_set_up) {
   learn_and_meanwhile(switch_events_on);
   ck_assert_ptr_null(layout());
   ck_assert_uint_eq(count_events(), 2);
-  close_all();
 }
 
 // The other thread is asking the device when this one gives up.
@@ -213,7 +202,6 @@ TEST(who_gives_up_takes_the_other_one_along) {
     ck_assert_uint_ne(e->size, 0);
   }
   give(out[0]);
-  close_all();
 }
 
 static void debug_on(void) {
@@ -225,7 +213,6 @@ TEST(debugging_begins_while_a_layout_is_set_up) {
   learn_and_meanwhile(debug_on);
   ck_assert_ptr_null(layout());
   assert_ok(tarn_pool_debug(at.pool, NULL));
-  close_all();
 }
 
 static void trim_all(void) {
@@ -240,7 +227,6 @@ TEST_LOOP(others_trim_and_switch_while_a_layout_is_set_up, 2) {
   learn_and_meanwhile(_i == 0 ? trim_all : switch_strategy);
   assert_ok(tarn__front_check(at.pool));
   ck_assert(_i == 0 || layout() == NULL);
-  close_all();
 }
 
 // --- a device that is full -------------------------------------------------
@@ -259,7 +245,6 @@ TEST_LOOP(a_full_device_strikes_the_layout, ARENA_DEVICES) {
   give(block);
   give(out[0]);
   assert_ok(tarn_pool_limit(at.pool, 0));
-  close_all();
 }
 
 // The pool may grow, but the device has no more.
@@ -274,7 +259,6 @@ TEST(a_device_without_more_strikes_the_layout) {
   give(block);
   give(out[0]);
   fake.capacity = ARENA_CAPACITY;
-  close_all();
 }
 
 // --- texts -----------------------------------------------------------------
@@ -289,7 +273,6 @@ TEST_LOOP(what_was_freed_on_layout_is_told_once, ARENA_DEVICES) {
   ck_assert_ptr_null(strstr(tarn_last_error(), "; that is"));
   for (size_t i = BLOCKS - 1; i-- > 0;)
     give(out[i]);
-  close_all();
 }
 
 // --- memory on its way to the device, and an owner of the lock -------------
@@ -353,5 +336,4 @@ TEST(an_owner_waits_before_the_program_is_asked) {
   assert_ok(status);
   ck_assert_int_eq(atomic_load(&asked), 0);
   give(block);
-  close_all();
 }

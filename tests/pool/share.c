@@ -37,7 +37,6 @@ TEST_LOOP(a_block_is_an_object_of_its_own, SHARE_DEVICES) {
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
   give(a);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
@@ -57,7 +56,6 @@ TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
     give(block);
   }
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- sharing ---------------------------------------------------------------
@@ -94,7 +92,6 @@ TEST_LOOP(an_imported_block_has_the_same_bytes, SHARE_DEVICES) {
   give(import);
   assert_ok(tarn_pool_destroy(other));
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
@@ -113,7 +110,6 @@ TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
   give(blocks[2]);
   give(blocks[3]);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // The descriptor alone keeps the memory.
@@ -131,7 +127,6 @@ TEST_LOOP(a_descriptor_outlives_the_block_and_the_pool, SHARE_DEVICES) {
   ck_assert_uint_eq(byte_at(p.device, block, 5), 55);
   give(block);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- what is refused -------------------------------------------------------
@@ -170,7 +165,6 @@ TEST(a_device_that_cannot_is_refused) {
   p = open_arena("sim:0", "page_unit_pool");
   tarn_place pinned = {.kind = TARN_PLACE_HOST, .device = p.device};
   refuse_options(pinned, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
-  close_arena(&p);
 }
 
 static void refuse_import(tarn_pool *pool, int fd, size_t size,
@@ -232,7 +226,7 @@ TEST(memory_of_another_type_of_device_is_refused) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), misuses + 1);
   assert_ok(tarn_pool_destroy(pools[0]));
   assert_ok(tarn_pool_destroy(pools[1]));
-  assert_ok(tarn_device_close(p.device));
+  abandon(&p);
 }
 
 TEST(what_cannot_be_exported) {
@@ -350,7 +344,6 @@ TEST(an_import_needs_no_room_on_the_device) {
   give(import);
   give(block);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // What another stream has queued is done before the memory goes.
@@ -376,9 +369,6 @@ TEST_LOOP(a_free_waits_for_streams, SHARE_DEVICES) {
   ck_assert_str_eq(out[0], "queued ");
   ck_assert_str_eq(out[1], "queued ");
   assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_arena(&p);
 }
 
 static tarn_pool *pool_in_callback;
@@ -403,8 +393,6 @@ TEST(a_callback_cannot) {
   ck_assert_int_eq(atomic_load(&refused), 2);
   give(block);
   assert_ok(tarn_pool_destroy(pool_in_callback));
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
 }
 
 static void use_the_parent_s(tarn_pool *pool, tarn_block block, int fd) {
@@ -485,7 +473,6 @@ TEST_LOOP(nothing_is_lost_without_host_memory, SHARE_DEVICES) {
   play(&s);
   ck_assert_uint_eq(s.errors, 0);
   ck_assert_uint_gt(faults_sweep(play_scene, &s), 5);
-  close_arena(&s.p);
 }
 
 // The |n|-th call of the device fails: the memory goes back all the same, but
@@ -503,7 +490,7 @@ TEST(a_device_that_fails_loses_little) {
     ck_assert_uint_le(s.errors, 1);  // what was not had is not freed
     size_t missing = s.p.available - available_on(s.p.device);
     ck_assert_uint_le(missing, STEP);
-    assert_ok(tarn_device_close(s.p.device));
+    abandon(&s.p);
   }
   ck_assert_uint_gt(struck, 10);
 }
@@ -517,7 +504,7 @@ TEST(a_device_that_has_gone_is_left) {
     assert_ok(tarn_sim_faults(plan));
     play(&s);
     assert_ok(tarn_sim_faults(""));
-    assert_ok(tarn_device_close(s.p.device));
+    abandon(&s.p);
   }
 }
 
@@ -534,5 +521,4 @@ TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(available_on(p.device), p.available);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }

@@ -194,7 +194,6 @@ TEST_LOOP(both_see_what_the_other_writes,
   }
   end_other(o);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- a pool over an imported block -----------------------------------------
@@ -230,7 +229,6 @@ TEST_LOOP(an_imported_block_can_be_cut_up,
   end_other(o);
   give(block);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- deaths ----------------------------------------------------------------
@@ -259,7 +257,6 @@ TEST_LOOP(one_that_is_killed_leaves_the_block,
   give(block);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 static void export_and_die(int line, const char *device) {
@@ -289,7 +286,6 @@ TEST_LOOP(what_the_dead_have_exported_stays,
   give(block);
   close(o.line);
   assert_ok(tarn_pool_destroy(pool));
-  close_arena(&p);
 }
 
 // --- threads ---------------------------------------------------------------
@@ -343,8 +339,6 @@ TEST(threads_export_one_block) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 1);
   give(shared_block);
   assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
 }
 
 // --- at the same time ------------------------------------------------------
@@ -451,6 +445,4 @@ TEST_LOOP(a_free_waits_for_what_is_queued, SHARE_DEVICES) {
   ck_assert_str_eq(out, "queued ");
   pthread_join(helper, NULL);
   assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(stream));
-  close_arena(&p);
 }

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "sleep_kit.h"
-#include "support/strategy.h"
 #include "tarn/misuse.h"
 
 // The host's pages of |size| bytes at |address| that are in memory.
@@ -104,171 +103,150 @@ static void check_many(scene *s, tarn_sleep_mode mode) {
   ck_assert_uint_lt(tarn_host_memory(), host + 64 * KIBIBYTE);
 }
 
-TEST(what_was_saved_comes_back) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    check_many(&s, TARN_SLEEP_SAVE);
-    check_many(&s, TARN_SLEEP_SAVE);
-    close_arena(&s.p);
-  }
+TEST_LOOP(what_was_saved_comes_back, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  check_many(&s, TARN_SLEEP_SAVE);
+  check_many(&s, TARN_SLEEP_SAVE);
 }
 
-TEST(what_was_dropped_has_memory_again) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    check_many(&s, TARN_SLEEP_DROP);
-    close_arena(&s.p);
-  }
+TEST_LOOP(what_was_dropped_has_memory_again, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  check_many(&s, TARN_SLEEP_DROP);
 }
 
 // | a a a a | a b b . | : of a all but what shares a page with b goes.
-TEST(pages_shared_with_others_stay) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_block a = take_tagged(s.p.pool, s.page + s.page / 4, s.tag);
-    tarn_block b = take_tagged(s.p.pool, s.page / 2, s.other);
-    ck_assert_uint_eq(b.address, a.address + a.size);
-    fill(s.p.device, a, 1);
-    fill(s.p.device, b, 2);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), s.page);
-    ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, s.page);
-    check_filled(s.p.device, b, 2);
-    wake(&s);
-    check_filled(s.p.device, a, 1);
-    // Of a block that is in one page with another nothing goes.
-    give(a);
-    a = take_tagged(s.p.pool, s.page / 4, s.tag);
-    tarn_block c = take_tagged(s.p.pool, s.page / 4, s.other);
-    fill(s.p.device, a, 3);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), 0);
-    ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 1);
-    check_filled(s.p.device, a, 3);
-    wake(&s);
-    give(a);
-    give(b);
-    give(c);
-    close_arena(&s.p);
-  }
+TEST_LOOP(pages_shared_with_others_stay, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  tarn_block a = take_tagged(s.p.pool, s.page + s.page / 4, s.tag);
+  tarn_block b = take_tagged(s.p.pool, s.page / 2, s.other);
+  ck_assert_uint_eq(b.address, a.address + a.size);
+  fill(s.p.device, a, 1);
+  fill(s.p.device, b, 2);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), s.page);
+  ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, s.page);
+  check_filled(s.p.device, b, 2);
+  wake(&s);
+  check_filled(s.p.device, a, 1);
+  // Of a block that is in one page with another nothing goes.
+  give(a);
+  a = take_tagged(s.p.pool, s.page / 4, s.tag);
+  tarn_block c = take_tagged(s.p.pool, s.page / 4, s.other);
+  fill(s.p.device, a, 3);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), 0);
+  ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 1);
+  check_filled(s.p.device, a, 3);
+  wake(&s);
+  give(a);
+  give(b);
+  give(c);
 }
 
 // | a . b b b c | : all of one tag; the hole goes with them, and returns.
-TEST(holes_in_their_pages_sleep_too) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    size_t quarter = s.page / 4;
-    tarn_block a = take_tagged(s.p.pool, quarter, s.tag);
-    tarn_block hole = take_tagged(s.p.pool, quarter, s.tag);
-    tarn_block b = take_tagged(s.p.pool, s.page + quarter, s.tag);
-    tarn_block c = take_tagged(s.p.pool, quarter, s.tag);
-    fill(s.p.device, a, 1);
-    fill(s.p.device, b, 2);
-    fill(s.p.device, c, 3);
-    give(hole);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
-    ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 0);
-    // A block for the hole gets memory elsewhere.
-    tarn_block other = take_tagged(s.p.pool, quarter, s.other);
-    ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, s.page);
-    fill(s.p.device, other, 4);
-    assert_ok(tarn_pool_trim(s.p.pool, 0));
-    wake(&s);
-    give(other);
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, b, 2);
-    check_filled(s.p.device, c, 3);
-    uint64_t hits = stats_of(s.p.pool).hits;
-    other = take_tagged(s.p.pool, quarter, s.other);
-    ck_assert_uint_eq(stats_of(s.p.pool).hits, hits + 1);
-    give(other);
-    give(a);
-    give(b);
-    give(c);
-    close_arena(&s.p);
-  }
+TEST_LOOP(holes_in_their_pages_sleep_too, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  size_t quarter = s.page / 4;
+  tarn_block a = take_tagged(s.p.pool, quarter, s.tag);
+  tarn_block hole = take_tagged(s.p.pool, quarter, s.tag);
+  tarn_block b = take_tagged(s.p.pool, s.page + quarter, s.tag);
+  tarn_block c = take_tagged(s.p.pool, quarter, s.tag);
+  fill(s.p.device, a, 1);
+  fill(s.p.device, b, 2);
+  fill(s.p.device, c, 3);
+  give(hole);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 0);
+  // A block for the hole gets memory elsewhere.
+  tarn_block other = take_tagged(s.p.pool, quarter, s.other);
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, s.page);
+  fill(s.p.device, other, 4);
+  assert_ok(tarn_pool_trim(s.p.pool, 0));
+  wake(&s);
+  give(other);
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, b, 2);
+  check_filled(s.p.device, c, 3);
+  uint64_t hits = stats_of(s.p.pool).hits;
+  other = take_tagged(s.p.pool, quarter, s.other);
+  ck_assert_uint_eq(stats_of(s.p.pool).hits, hits + 1);
+  give(other);
+  give(a);
+  give(b);
+  give(c);
 }
 
-TEST(a_sleeping_block_can_be_freed) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_block a = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
-    tarn_block b = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
-    tarn_block c = take_tagged(s.p.pool, s.page, s.tag);
-    fill(s.p.device, a, 1);
-    fill(s.p.device, c, 3);
-    size_t host = tarn_host_memory();
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 4 * s.page);
-    give(b);
-    assert_ok(tarn__front_check(s.p.pool));
-    // The page that it shares with |a| is a's; one was its own.
-    ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 3 * s.page);
-    ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, a.size + c.size);
-    ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 2);
-    assert_status(tarn_pool_free(&b, NULL), TARN_E_INVALID);
-    assert_error_says("weights");
-    wake(&s);
-    ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 3 * s.page);
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, c, 3);
-    // Its addresses are there for others.
-    b = take_tagged(s.p.pool, s.page, s.tag);
-    ck_assert(b.address > a.address && b.address < c.address);
-    ck_assert_uint_gt(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
-    assert_ok(tarn_pool_free_address(s.p.pool, a.address, NULL));
-    give(c);
-    give(b);
-    ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 0);
-    ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, 0);
-    ck_assert_uint_lt(tarn_host_memory(), host + s.page);
-    close_arena(&s.p);
-  }
+TEST_LOOP(a_sleeping_block_can_be_freed, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  tarn_block a = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
+  tarn_block b = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
+  tarn_block c = take_tagged(s.p.pool, s.page, s.tag);
+  fill(s.p.device, a, 1);
+  fill(s.p.device, c, 3);
+  size_t host = tarn_host_memory();
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 4 * s.page);
+  give(b);
+  assert_ok(tarn__front_check(s.p.pool));
+  // The page that it shares with |a| is a's; one was its own.
+  ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 3 * s.page);
+  ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, a.size + c.size);
+  ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 2);
+  assert_status(tarn_pool_free(&b, NULL), TARN_E_INVALID);
+  assert_error_says("weights");
+  wake(&s);
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 3 * s.page);
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, c, 3);
+  // Its addresses are there for others.
+  b = take_tagged(s.p.pool, s.page, s.tag);
+  ck_assert(b.address > a.address && b.address < c.address);
+  ck_assert_uint_gt(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
+  assert_ok(tarn_pool_free_address(s.p.pool, a.address, NULL));
+  give(c);
+  give(b);
+  ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 0);
+  ck_assert_uint_eq(stats_of(s.p.pool).saved_bytes, 0);
+  ck_assert_uint_lt(tarn_host_memory(), host + s.page);
 }
 
-TEST(a_second_sleep_finds_those_that_are_awake) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
-    wake(&s);
-    tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
-    fill(s.p.device, a, 1);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), 0);
-    tarn_block b = take_tagged(s.p.pool, 2 * s.page, s.tag);
-    fill(s.p.device, b, 2);  // awake
-    ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 1);
-    ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
-    wake(&s);
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, b, 2);
-    give(a);
-    give(b);
-    close_arena(&s.p);
-  }
+TEST_LOOP(a_second_sleep_finds_those_that_are_awake, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
+  wake(&s);
+  tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
+  fill(s.p.device, a, 1);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), 0);
+  tarn_block b = take_tagged(s.p.pool, 2 * s.page, s.tag);
+  fill(s.p.device, b, 2);  // awake
+  ck_assert_uint_eq(tag_stats_of(s.p.pool, s.tag).asleep_blocks, 1);
+  ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 2 * s.page);
+  wake(&s);
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, b, 2);
+  give(a);
+  give(b);
 }
 
-TEST(two_tags_sleep_apart) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_block a = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
-    tarn_block b = take_tagged(s.p.pool, s.page * 5 / 4, s.other);
-    tarn_block c = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
-    fill(s.p.device, a, 1);
-    fill(s.p.device, b, 2);
-    fill(s.p.device, c, 3);
-    size_t first = put_to_sleep(&s, TARN_SLEEP_SAVE);
-    ck_assert_uint_gt(first, 0);
-    assert_ok(tarn_pool_sleep(s.p.pool, s.other, TARN_SLEEP_SAVE));
-    assert_ok(tarn__front_check(s.p.pool));
-    assert_ok(tarn_pool_wake(s.p.pool, s.tag));
-    assert_ok(tarn__front_check(s.p.pool));
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, c, 3);
-    assert_ok(tarn_pool_wake(s.p.pool, s.other));
-    check_filled(s.p.device, b, 2);
-    give(a);
-    give(b);
-    give(c);
-    close_arena(&s.p);
-  }
+TEST_LOOP(two_tags_sleep_apart, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  tarn_block a = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
+  tarn_block b = take_tagged(s.p.pool, s.page * 5 / 4, s.other);
+  tarn_block c = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
+  fill(s.p.device, a, 1);
+  fill(s.p.device, b, 2);
+  fill(s.p.device, c, 3);
+  size_t first = put_to_sleep(&s, TARN_SLEEP_SAVE);
+  ck_assert_uint_gt(first, 0);
+  assert_ok(tarn_pool_sleep(s.p.pool, s.other, TARN_SLEEP_SAVE));
+  assert_ok(tarn__front_check(s.p.pool));
+  assert_ok(tarn_pool_wake(s.p.pool, s.tag));
+  assert_ok(tarn__front_check(s.p.pool));
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, c, 3);
+  assert_ok(tarn_pool_wake(s.p.pool, s.other));
+  check_filled(s.p.device, b, 2);
+  give(a);
+  give(b);
+  give(c);
 }
 
 // --- errors ----------------------------------------------------------------
@@ -295,7 +273,6 @@ TEST(what_is_wrong_is_refused) {
   wake(&s);
   assert_ok(tarn_pool_resize(&a, s.page, NULL));
   give(a);
-  close_arena(&s.p);
 }
 
 static void check_unsupported(arena_place p, const char *why) {
@@ -351,39 +328,35 @@ TEST(blocks_of_a_replaced_strategy_cannot) {
   give(a);
   ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_DROP), s.page);
   give(b);
-  close_arena(&s.p);
 }
 
 // --- the pool around them --------------------------------------------------
 
-TEST(without_room_they_sleep_on) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_block a = take_tagged(s.p.pool, 4 * s.page, s.tag);
-    tarn_block b = take_tagged(s.p.pool, 3000, s.tag);
-    fill(s.p.device, a, 1);
-    fill(s.p.device, b, 2);
-    (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
-    tarn_block other = take_tagged(s.p.pool, 3 * s.page, s.other);
-    assert_ok(tarn_pool_limit(s.p.pool, 5 * s.page));
-    tarn_pool_stats before = stats_of(s.p.pool);
-    for (int k = 0; k < 3; k++) {
-      assert_status(tarn_pool_wake(s.p.pool, s.tag), TARN_FULL);
-      assert_ok(tarn__front_check(s.p.pool));
-      tarn_pool_stats after = stats_of(s.p.pool);
-      ck_assert_uint_eq(after.asleep_bytes, before.asleep_bytes);
-      ck_assert_uint_eq(after.saved_bytes, before.saved_bytes);
-      ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
-    }
-    give(other);  // what is idle is no hindrance
-    wake(&s);
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, b, 2);
-    give(a);
-    give(b);
-    assert_ok(tarn_pool_limit(s.p.pool, 0));
-    close_arena(&s.p);
+TEST_LOOP(without_room_they_sleep_on, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  tarn_block a = take_tagged(s.p.pool, 4 * s.page, s.tag);
+  tarn_block b = take_tagged(s.p.pool, 3000, s.tag);
+  fill(s.p.device, a, 1);
+  fill(s.p.device, b, 2);
+  (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
+  tarn_block other = take_tagged(s.p.pool, 3 * s.page, s.other);
+  assert_ok(tarn_pool_limit(s.p.pool, 5 * s.page));
+  tarn_pool_stats before = stats_of(s.p.pool);
+  for (int k = 0; k < 3; k++) {
+    assert_status(tarn_pool_wake(s.p.pool, s.tag), TARN_FULL);
+    assert_ok(tarn__front_check(s.p.pool));
+    tarn_pool_stats after = stats_of(s.p.pool);
+    ck_assert_uint_eq(after.asleep_bytes, before.asleep_bytes);
+    ck_assert_uint_eq(after.saved_bytes, before.saved_bytes);
+    ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
   }
+  give(other);  // what is idle is no hindrance
+  wake(&s);
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, b, 2);
+  give(a);
+  give(b);
+  assert_ok(tarn_pool_limit(s.p.pool, 0));
 }
 
 TEST(a_full_device_lets_them_sleep_on) {
@@ -400,39 +373,35 @@ TEST(a_full_device_lets_them_sleep_on) {
   wake(&s);
   check_filled(s.p.device, a, 1);
   give(a);
-  close_arena(&s.p);
 }
 
 // Another strategy has taken the place of the one in which they sleep, and
 // others of the tag sleep in that: all or none awake.
-TEST(they_wake_after_a_switch) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    scene s = open_scene(i);
-    tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
-    tarn_block dead = take_tagged(s.p.pool, 2 * s.page, s.tag);
-    fill(s.p.device, a, 1);
-    (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
-    assert_ok(use_strategy(s.p.place, "arena_pool"));
-    assert_ok(tarn__front_check(s.p.pool));
-    tarn_block b = take_tagged(s.p.pool, 2 * s.page, s.tag);
-    fill(s.p.device, b, 2);
-    (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
-    assert_ok(use_strategy(s.p.place, "page_unit_pool"));
-    give(dead);
-    assert_ok(tarn_pool_limit(s.p.pool, 3 * s.page));
-    assert_status(tarn_pool_wake(s.p.pool, s.tag), TARN_FULL);
-    assert_ok(tarn__front_check(s.p.pool));
-    ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 0);
-    ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 4 * s.page);
-    assert_ok(tarn_pool_limit(s.p.pool, 0));
-    wake(&s);
-    check_filled(s.p.device, a, 1);
-    check_filled(s.p.device, b, 2);
-    give(a);
-    ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 2 * s.page);
-    give(b);
-    close_arena(&s.p);
-  }
+TEST_LOOP(they_wake_after_a_switch, SLEEP_DEVICES) {
+  scene s = open_scene(_i);
+  tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
+  tarn_block dead = take_tagged(s.p.pool, 2 * s.page, s.tag);
+  fill(s.p.device, a, 1);
+  (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
+  assert_ok(use_strategy(s.p.place, "arena_pool"));
+  assert_ok(tarn__front_check(s.p.pool));
+  tarn_block b = take_tagged(s.p.pool, 2 * s.page, s.tag);
+  fill(s.p.device, b, 2);
+  (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
+  assert_ok(use_strategy(s.p.place, "page_unit_pool"));
+  give(dead);
+  assert_ok(tarn_pool_limit(s.p.pool, 3 * s.page));
+  assert_status(tarn_pool_wake(s.p.pool, s.tag), TARN_FULL);
+  assert_ok(tarn__front_check(s.p.pool));
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 0);
+  ck_assert_uint_eq(stats_of(s.p.pool).asleep_bytes, 4 * s.page);
+  assert_ok(tarn_pool_limit(s.p.pool, 0));
+  wake(&s);
+  check_filled(s.p.device, a, 1);
+  check_filled(s.p.device, b, 2);
+  give(a);
+  ck_assert_uint_eq(stats_of(s.p.pool).reserved_bytes, 2 * s.page);
+  give(b);
 }
 
 // What sleeps is live, but no room for holes: | x . . | z |, then y.
@@ -449,7 +418,6 @@ TEST(others_hold_no_more_while_they_sleep) {
   give(y);
   give(z);
   give(a);
-  close_arena(&s.p);
 }
 
 TEST(a_device_does_not_close_on_them) {
@@ -460,5 +428,4 @@ TEST(a_device_does_not_close_on_them) {
   assert_status(tarn_device_close(s.p.device), TARN_E_STATE);
   assert_error_says("weights");
   give(a);
-  close_arena(&s.p);
 }

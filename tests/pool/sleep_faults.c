@@ -280,7 +280,7 @@ static size_t play_with_fault(size_t n, bool onwards) {
   // The call that failed may have been one that gives a page back, or unmaps.
   size_t missing = run.p.available - available_on(run.p.device);
   require(onwards || missing <= 3 * SIM_PAGE);
-  assert_ok(tarn_device_close(run.p.device));
+  abandon(&run.p);
   return errors;
 }
 
@@ -342,7 +342,6 @@ TEST(too_much_to_save_is_refused) {
   check_counts();
   check_contents();
   drop_all();
-  close_arena(&run.p);
 }
 
 // What could not be unmapped is, before it is mapped again.
@@ -379,5 +378,4 @@ TEST(blocks_that_no_tag_counts_sleep_too) {
   assert_ok(tarn_pool_wake(p.pool, last));
   ck_assert_uint_eq(tag_stats_of(p.pool, last).asleep_bytes, 0);
   give(block);
-  close_arena(&p);
 }

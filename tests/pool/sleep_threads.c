@@ -33,55 +33,46 @@ static void work(void *context, tarn_status status) {
 }
 
 // | a hole b |, and a stream is at work in the hole.
-TEST(streams_at_work_in_their_pages_are_waited_for) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    open_run(sleep_devices[i]);
-    size_t page = page_on(run.p.device);
-    tarn_pool *pool = run.p.pool;
-    tarn_stream *stream = stream_on(&run.p);
-    tarn_block a = take_tagged(pool, page / 4, run.tags[0]);
-    tarn_block hole = take_tagged(pool, page / 2, run.tags[1]);
-    tarn_block b = take_tagged(pool, page / 4, run.tags[0]);
-    atomic_store(&is_over, false);
-    assert_ok(tarn_stream_add_callback(stream, work, NULL));
-    give_on(hole, stream);
-    assert_ok(tarn_pool_sleep(pool, run.tags[0], TARN_SLEEP_DROP));
-    ck_assert_uint_eq(stats_of(pool).asleep_bytes, page);
-    ck_assert(atomic_load(&is_over));
-    assert_ok(tarn_pool_wake(pool, run.tags[0]));
-    hole = take(pool, page / 2);
-    ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-    give(hole);
-    give(a);
-    give(b);
-    assert_ok(tarn_stream_destroy(stream));
-    close_arena(&run.p);
-  }
+TEST_LOOP(streams_at_work_in_their_pages_are_waited_for, SLEEP_DEVICES) {
+  open_run(sleep_devices[_i]);
+  size_t page = page_on(run.p.device);
+  tarn_pool *pool = run.p.pool;
+  tarn_stream *stream = stream_on(&run.p);
+  tarn_block a = take_tagged(pool, page / 4, run.tags[0]);
+  tarn_block hole = take_tagged(pool, page / 2, run.tags[1]);
+  tarn_block b = take_tagged(pool, page / 4, run.tags[0]);
+  atomic_store(&is_over, false);
+  assert_ok(tarn_stream_add_callback(stream, work, NULL));
+  give_on(hole, stream);
+  assert_ok(tarn_pool_sleep(pool, run.tags[0], TARN_SLEEP_DROP));
+  ck_assert_uint_eq(stats_of(pool).asleep_bytes, page);
+  ck_assert(atomic_load(&is_over));
+  assert_ok(tarn_pool_wake(pool, run.tags[0]));
+  hole = take(pool, page / 2);
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  give(hole);
+  give(a);
+  give(b);
 }
 
 // The block was used by one stream and taken for another behind it, where
 // nothing was queued.
-TEST(streams_that_had_the_memory_before_are_waited_for) {
-  for (int i = 0; i < SLEEP_DEVICES; i++) {
-    open_run(sleep_devices[i]);
-    size_t page = page_on(run.p.device);
-    tarn_pool *pool = run.p.pool;
-    tarn_stream *one = stream_on(&run.p);
-    tarn_stream *two = stream_on(&run.p);
-    tarn_block a = take_on(pool, page, one);
-    atomic_store(&is_over, false);
-    assert_ok(tarn_stream_add_callback(one, work, NULL));
-    give_on(a, one);
-    assert_ok(alloc_tagged(pool, page, 0, two, run.tags[0], &a));
-    assert_ok(tarn_pool_sleep(pool, run.tags[0], TARN_SLEEP_SAVE));
-    ck_assert_uint_eq(stats_of(pool).asleep_bytes, page);
-    ck_assert(atomic_load(&is_over));
-    assert_ok(tarn_pool_wake(pool, run.tags[0]));
-    give(a);
-    assert_ok(tarn_stream_destroy(one));
-    assert_ok(tarn_stream_destroy(two));
-    close_arena(&run.p);
-  }
+TEST_LOOP(streams_that_had_the_memory_before_are_waited_for, SLEEP_DEVICES) {
+  open_run(sleep_devices[_i]);
+  size_t page = page_on(run.p.device);
+  tarn_pool *pool = run.p.pool;
+  tarn_stream *one = stream_on(&run.p);
+  tarn_stream *two = stream_on(&run.p);
+  tarn_block a = take_on(pool, page, one);
+  atomic_store(&is_over, false);
+  assert_ok(tarn_stream_add_callback(one, work, NULL));
+  give_on(a, one);
+  assert_ok(alloc_tagged(pool, page, 0, two, run.tags[0], &a));
+  assert_ok(tarn_pool_sleep(pool, run.tags[0], TARN_SLEEP_SAVE));
+  ck_assert_uint_eq(stats_of(pool).asleep_bytes, page);
+  ck_assert(atomic_load(&is_over));
+  assert_ok(tarn_pool_wake(pool, run.tags[0]));
+  give(a);
 }
 
 // --- threads ---------------------------------------------------------------
@@ -191,7 +182,6 @@ TEST(two_may_wake_the_same) {
   assert_ok(tarn_pool_wake(shared, run.tags[0]));
   check_filled(run.p.device, kept, 1);
   give(kept);
-  close_arena(&run.p);
 }
 
 // --- forks -----------------------------------------------------------------
@@ -215,5 +205,4 @@ TEST(a_child_cannot_wake_its_parent_s) {
   assert_ok(tarn_pool_wake(run.p.pool, run.tags[0]));
   check_filled(run.p.device, block, 1);
   give(block);
-  close_arena(&run.p);
 }

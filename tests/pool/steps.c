@@ -58,25 +58,18 @@ static void learn(void) {
 static void open_on(const char *device, bool with_stream) {
   at = open_arena_of(ARENA_CAPACITY, device, "arena_pool");
   stream = NULL;
-  if (with_stream) assert_ok(tarn_stream_create(at.device, &stream));
-}
-
-static void close_all(void) {
-  assert_ok(tarn__front_check(at.pool));
-  if (stream != NULL) assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(at.device));
+  if (with_stream) stream = stream_on(&at);
 }
 
 // Every case by the host and on a stream, on each device.
 enum { CASES = 2 * ARENA_DEVICES };
 
-static void in_case(int number, void (*run)(void)) {
+static void open_case(int number) {
   open_on(arena_devices[number / 2], number % 2 != 0);
-  run();
-  close_all();
 }
 
-static void run_learned(void) {
+TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
+  open_case(_i);
   learn();
   tarn_pool_stats before = stats_of(at.pool);
   tarn_addr addresses[BLOCKS];
@@ -102,11 +95,8 @@ static void run_learned(void) {
   ck_assert_uint_eq(after.live_peak_bytes, before.live_peak_bytes);
 }
 
-TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
-  in_case(_i, run_learned);
-}
-
-static void run_sums(void) {
+TEST_LOOP(the_books_are_right_at_any_moment, CASES) {
+  open_case(_i);
   learn();
   assert_ok(tarn_pool_reset_peaks(at.pool));
   size_t live = 0;
@@ -132,10 +122,6 @@ static void run_sums(void) {
   ck_assert_uint_eq(tag_stats_of(at.pool, 0).live_bytes, 0);
 }
 
-TEST_LOOP(the_books_are_right_at_any_moment, CASES) {
-  in_case(_i, run_sums);
-}
-
 // A peak that a step reaches on top of what was taken beside it.
 TEST(peaks_count_what_lies_beside_the_step) {
   open_on("cpu:0", false);
@@ -147,10 +133,10 @@ TEST(peaks_count_what_lies_beside_the_step) {
   ck_assert_ptr_nonnull(layout());
   ck_assert_uint_eq(stats_of(at.pool).live_peak_bytes, peak + 3000);
   give(beside);
-  close_all();
 }
 
-static void run_misuse(void) {
+TEST_LOOP(misuse_is_stopped_on_layout, CASES) {
+  open_case(_i);
   learn();
   forward(0, BLOCKS);
   tarn_block gone = out[3];  // freed at once
@@ -181,11 +167,8 @@ static void run_misuse(void) {
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "untagged"));
 }
 
-TEST_LOOP(misuse_is_stopped_on_layout, CASES) {
-  in_case(_i, run_misuse);
-}
-
-static void run_by_address(void) {
+TEST_LOOP(blocks_can_be_freed_by_address, CASES) {
+  open_case(_i);
   learn();
   for (size_t step = 0; step < 3; step++) {
     forward(0, BLOCKS);
@@ -199,11 +182,8 @@ static void run_by_address(void) {
   ck_assert_ptr_nonnull(layout());
 }
 
-TEST_LOOP(blocks_can_be_freed_by_address, CASES) {
-  in_case(_i, run_by_address);
-}
-
-static void run_extra(void) {
+TEST_LOOP(what_comes_in_between_is_served_beside, CASES) {
+  open_case(_i);
   learn();
   for (size_t step = 0; step < 5; step++) {
     forward(0, BLOCKS / 2);
@@ -217,11 +197,8 @@ static void run_extra(void) {
   ck_assert_uint_ge(layout()->rounds, 5);
 }
 
-TEST_LOOP(what_comes_in_between_is_served_beside, CASES) {
-  in_case(_i, run_extra);
-}
-
-static void run_early(void) {
+TEST_LOOP(a_free_may_come_early, CASES) {
+  open_case(_i);
   learn();
   for (size_t step = 0; step < 5; step++) {
     forward(0, BLOCKS);
@@ -234,12 +211,9 @@ static void run_early(void) {
   ck_assert_uint_ge(layout()->rounds, 4);
 }
 
-TEST_LOOP(a_free_may_come_early, CASES) {
-  in_case(_i, run_early);
-}
-
 // The block stays out while the step goes on, and may not be written over.
-static void run_late(void) {
+TEST_LOOP(a_free_may_come_late, CASES) {
+  open_case(_i);
   learn();
   forward(0, BLOCKS);
   backward(BLOCKS - 2, BLOCKS);
@@ -258,11 +232,8 @@ static void run_late(void) {
   give_on(late, stream);
 }
 
-TEST_LOOP(a_free_may_come_late, CASES) {
-  in_case(_i, run_late);
-}
-
-static void run_other(void) {
+TEST_LOOP(another_program_strikes_the_layout, CASES) {
+  open_case(_i);
   learn();
   forward(0, BLOCKS / 2);
   // The program does something else from now on.
@@ -283,11 +254,8 @@ static void run_other(void) {
   learn();
 }
 
-TEST_LOOP(another_program_strikes_the_layout, CASES) {
-  in_case(_i, run_other);
-}
-
-static void run_trim(void) {
+TEST_LOOP(trimming_gives_the_layout_back, CASES) {
+  open_case(_i);
   learn();
   assert_ok(tarn_pool_trim(at.pool, stats_of(at.pool).reserved_bytes));
   ck_assert_ptr_nonnull(layout());
@@ -303,11 +271,8 @@ static void run_trim(void) {
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
 
-TEST_LOOP(trimming_gives_the_layout_back, CASES) {
-  in_case(_i, run_trim);
-}
-
-static void run_switch(void) {
+TEST_LOOP(a_switch_strikes_the_layout, CASES) {
+  open_case(_i);
   learn();
   forward(0, BLOCKS);
   assert_ok(use_strategy(at.place, "page_unit_pool"));
@@ -320,11 +285,8 @@ static void run_switch(void) {
   learn();
 }
 
-TEST_LOOP(a_switch_strikes_the_layout, CASES) {
-  in_case(_i, run_switch);
-}
-
-static void run_resize(void) {
+TEST_LOOP(resizing_strikes_the_layout, CASES) {
+  open_case(_i);
   learn();
   forward(0, BLOCKS);
   assert_ok(tarn_pool_resize(&out[4], size_of(4) / 2, stream));
@@ -332,10 +294,6 @@ static void run_resize(void) {
   assert_ok(tarn__front_check(at.pool));
   backward(0, BLOCKS);
   learn();
-}
-
-TEST_LOOP(resizing_strikes_the_layout, CASES) {
-  in_case(_i, run_resize);
 }
 
 // What is idle on the layout serves others before a request is refused.
@@ -355,15 +313,14 @@ static void run_limit(void) {
 TEST(a_limit_strikes_the_layout) {
   open_on("cpu:0", false);
   run_limit();
-  close_all();
+  close_arena(&at);
   open_on("sim:0", true);
   run_limit();
-  close_all();
 }
 
-static void run_streams(void) {
-  tarn_stream *other = NULL;
-  assert_ok(tarn_stream_create(at.device, &other));
+TEST_LOOP(another_stream_strikes_the_layout, CASES) {
+  open_case(_i);
+  tarn_stream *other = stream_on(&at);
   learn();
   forward(0, BLOCKS);
   give_on(out[BLOCKS - 2], other);  // 38: on the layout until then
@@ -373,18 +330,12 @@ static void run_streams(void) {
     if (i % 3 != 0 && i != BLOCKS - 2) give_one(i);
   }
   play_step();
-  assert_ok(tarn_stream_destroy(other));
-}
-
-TEST_LOOP(another_stream_strikes_the_layout, CASES) {
-  in_case(_i, run_streams);
 }
 
 // Two streams by turns: the one with most requests is laid out.
 TEST(requests_of_other_streams_are_left_alone) {
   open_on("sim:0", true);
-  tarn_stream *other = NULL;
-  assert_ok(tarn_stream_create(at.device, &other));
+  tarn_stream *other = stream_on(&at);
   for (size_t i = 0; i < STEPS_TO_LEARN; i++) {
     tarn_block copy = take_on(at.pool, 4096, other);
     play_step();
@@ -393,8 +344,6 @@ TEST(requests_of_other_streams_are_left_alone) {
   ck_assert_ptr_nonnull(layout());
   ck_assert_uint_eq(layout()->count, BLOCKS);
   ck_assert_uint_gt(layout()->rounds, 0);
-  assert_ok(tarn_stream_destroy(other));
-  close_all();
 }
 
 TEST(tags_are_part_of_a_step) {
@@ -413,7 +362,6 @@ TEST(tags_are_part_of_a_step) {
   assert_status(tarn_pool_free_address(at.pool, blocks[1].address, NULL),
                 TARN_E_INVALID);
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "step"));
-  close_all();
 }
 
 TEST(steps_zero_learns_none) {
@@ -428,7 +376,6 @@ TEST(steps_zero_learns_none) {
   ck_assert_ptr_null(layout());
   assert_ok(use_strategy(at.place, "arena_pool:steps=40"));
   learn();
-  close_all();
 }
 
 TEST(impossible_requests_match_nothing) {
@@ -447,5 +394,4 @@ TEST(impossible_requests_match_nothing) {
   }
   backward(0, BLOCKS);
   ck_assert_ptr_nonnull(layout());
-  close_all();
 }

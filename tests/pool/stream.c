@@ -1,59 +1,15 @@
 // Pools and streams, on a device whose streams run only when waited for: a
 // copy that nobody waited for is seen not to have happened.
-#include "kit.h"
-#include "support/fake_plugin.h"
+#include "streams_kit.h"
 #include "support/faults.h"
-#include "support/strategy.h"
 
 enum { SIZE = 4096 };
-
-static tarn_device *device;
-static tarn_pool *pool;
-static tarn_stream *a;
-static tarn_stream *b;
-
-static tarn_stream *stream_of(tarn_device *of) {
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(of, &stream));
-  return stream;
-}
-
-static void open_fake(const char *strategy) {
-  fake_add();
-  assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(use_strategy(tarn_place_on(device), strategy));
-  pool = pool_at(tarn_place_on(device));
-  a = stream_of(device);
-  b = stream_of(device);
-}
-
-// All blocks have been freed: nothing may be left.
-static void close_fake(void) {
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.live_bytes, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
-  ck_assert_uint_eq(fake_seen.events, 0);
-  ck_assert_uint_eq(fake_seen.streams, 0);
-}
-
-// Queues |text| into |block| and out of it into |out|: |out| shows whether the
-// block had what was written until it was read.
-static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
-                      char *out) {
-  assert_ok(tarn_copy_h2d(device, block.address, text, 8, stream));
-  assert_ok(tarn_copy_d2h(device, out, block.address, 8, stream));
-}
 
 // --- crossing --------------------------------------------------------------
 
 TEST(another_stream_waits_for_the_first) {
-  char out_a[8] = "";
-  char out_b[8] = "";
+  static char out_a[8];
+  static char out_b[8];
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out_a);
@@ -72,14 +28,13 @@ TEST(another_stream_waits_for_the_first) {
   assert_ok(tarn_stream_synchronize(a));
   ck_assert_str_eq(out_b, "second ");
   give_on(second, b);
-  close_fake();
 }
 
 // It waits for what was queued when it took the block, and for no more.
 TEST(another_stream_waits_for_no_more_than_it_must) {
-  char out_a[8] = "";
-  char out_b[8] = "";
-  char later[8] = "";
+  static char out_a[8];
+  static char out_b[8];
+  static char later[8];
   open_fake("page_unit_pool");
   tarn_block kept = take_on(pool, 2 * SIZE, a);
   tarn_block first = take_on(pool, SIZE, a);
@@ -94,11 +49,10 @@ TEST(another_stream_waits_for_no_more_than_it_must) {
   ck_assert_str_eq(later, "");
   give_on(second, b);
   give_on(kept, a);
-  close_fake();
 }
 
 TEST(the_same_stream_does_not_wait) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out);
@@ -114,11 +68,10 @@ TEST(the_same_stream_does_not_wait) {
   ck_assert_uint_eq(fake_seen.copies, 0);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   give_on(second, a);
-  close_fake();
 }
 
 TEST(the_host_waits_for_the_stream) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out);
@@ -129,7 +82,6 @@ TEST(the_host_waits_for_the_stream) {
   ck_assert_uint_ge(fake_seen.waits, 1);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
   give(second);
-  close_fake();
 }
 
 TEST(what_the_host_freed_is_there_at_once) {
@@ -141,7 +93,6 @@ TEST(what_the_host_freed_is_there_at_once) {
   ck_assert_uint_eq(fake_seen.waits, 0);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   give_on(second, b);
-  close_fake();
 }
 
 TEST(memory_of_the_own_stream_is_preferred_then_the_host_s) {
@@ -164,56 +115,51 @@ TEST(memory_of_the_own_stream_is_preferred_then_the_host_s) {
   give(first);
   give(second);
   give(third);
-  close_fake();
 }
 
 TEST(a_stream_that_is_gone_holds_nothing_up) {
   open_fake("page_unit_pool");
   tarn_stream *gone = stream_of(device);
-  char out[8] = "";
+  static char out[8];
   tarn_block first = take_on(pool, SIZE, gone);
   queue_use(first, gone, "first  ", out);
   give_on(first, gone);
-  assert_ok(tarn_stream_destroy(gone));
+  end_stream(gone);
   ck_assert_str_eq(out, "first  ");
   size_t waits = fake_seen.waits;
   tarn_block second = take(pool, SIZE);
   ck_assert_uint_eq(second.address, first.address);
   ck_assert_uint_eq(fake_seen.waits, waits);
   give(second);
-  close_fake();
 }
 
 // Blocks of many streams: each has a shelf of its own.
 TEST(many_streams_keep_their_memory_apart) {
   enum { COUNT = 40 };
-  tarn_stream *streams[COUNT];
+  tarn_stream *many[COUNT];
   tarn_addr addresses[COUNT];
   tarn_block blocks[COUNT];
   open_fake("page_unit_pool");
   for (int i = 0; i < COUNT; i++) {
-    streams[i] = stream_of(device);
-    blocks[i] = take_on(pool, SIZE, streams[i]);
+    many[i] = stream_of(device);
+    blocks[i] = take_on(pool, SIZE, many[i]);
     addresses[i] = blocks[i].address;
   }
   for (int i = 0; i < COUNT; i++)
-    give_on(blocks[i], streams[i]);
+    give_on(blocks[i], many[i]);
   for (int i = COUNT; i-- > 0;) {
-    blocks[i] = take_on(pool, SIZE, streams[i]);
+    blocks[i] = take_on(pool, SIZE, many[i]);
     ck_assert_uint_eq(blocks[i].address, addresses[i]);
   }
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   ck_assert_uint_eq(stats_of(pool).misses, COUNT);
-  for (int i = 0; i < COUNT; i++) {
-    give_on(blocks[i], streams[i]);
-    assert_ok(tarn_stream_destroy(streams[i]));
-  }
-  close_fake();
+  for (int i = 0; i < COUNT; i++)
+    give_on(blocks[i], many[i]);
 }
 
 // If the wait cannot be arranged, the block goes back as it came.
 TEST(a_crossing_that_fails_gives_no_block) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out);
@@ -240,26 +186,23 @@ TEST(a_crossing_that_fails_gives_no_block) {
   ck_assert_str_eq(out, "first  ");
   give_on(second, b);
   // The wait that failed was the first stream's, and has stuck to it.
-  assert_status(tarn_stream_destroy(a), TARN_E_DEVICE);
-  a = NULL;
-  close_fake();
+  end_failed_stream(0);
 }
 
 // --- giving back waits -----------------------------------------------------
 
 TEST(no_pool_waits_before_it_gives_back) {
-  char out[8] = "";
+  static char out[8];
   open_fake("no_pool");
   tarn_block block = take_on(pool, SIZE, a);
   queue_use(block, a, "in use ", out);
   give_on(block, a);
   ck_assert_str_eq(out, "in use ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_fake();
 }
 
 TEST(no_pool_does_not_wait_for_the_host) {
-  char out[8] = "";
+  static char out[8];
   open_fake("no_pool");
   tarn_block used = take_on(pool, SIZE, a);
   tarn_block block = take(pool, SIZE);
@@ -269,11 +212,10 @@ TEST(no_pool_does_not_wait_for_the_host) {
   ck_assert_uint_eq(fake_seen.waits, 0);
   ck_assert_str_eq(out, "");
   give_on(used, a);
-  close_fake();
 }
 
 TEST(trim_waits_before_it_gives_back) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, a);
   queue_use(block, a, "in use ", out);
@@ -282,12 +224,11 @@ TEST(trim_waits_before_it_gives_back) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_str_eq(out, "in use ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_fake();
 }
 
 TEST(a_switch_waits_before_it_gives_back) {
-  char idle[8] = "";
-  char live[8] = "";
+  static char idle[8];
+  static char live[8];
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
   tarn_block second = take_on(pool, SIZE, b);
@@ -301,14 +242,13 @@ TEST(a_switch_waits_before_it_gives_back) {
   give_on(second, b);
   ck_assert_str_eq(live, "live   ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_fake();
 }
 
 // Blocks of one segment: what is idle stays while the other is out, and so
 // nobody waits for it; then both streams are waited for.
 TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
-  char idle[8] = "";
-  char live[8] = "";
+  static char idle[8];
+  static char live[8];
   open_fake("arena_pool");
   tarn_block first = take_on(pool, SIZE, a);
   tarn_block second = take_on(pool, SIZE, b);
@@ -322,13 +262,12 @@ TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
   ck_assert_str_eq(idle, "idle   ");
   ck_assert_str_eq(live, "live   ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_fake();
 }
 
 // Memory that is in use must not go back to the device because there was no
 // host memory for an event to wait with.
 TEST(giving_back_waits_even_without_host_memory) {
-  char out[8] = "";
+  static char out[8];
   faults_install();
   open_fake("no_pool");
   tarn_block block = take_on(pool, SIZE, a);
@@ -338,7 +277,6 @@ TEST(giving_back_waits_even_without_host_memory) {
   (void)faults_disarm();
   ck_assert_str_eq(out, "in use ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_fake();
 }
 
 // --- blocks that were not used ---------------------------------------------
@@ -346,7 +284,7 @@ TEST(giving_back_waits_even_without_host_memory) {
 // Taken for the second stream, whose wait for the first is only queued, and
 // freed without any use: the memory is still the first stream's to write.
 TEST_LOOP(an_unused_block_is_still_behind_its_last_user, 3) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_stream *third = stream_of(device);
   tarn_stream *freed_on[] = {NULL, b, third};
@@ -359,14 +297,12 @@ TEST_LOOP(an_unused_block_is_still_behind_its_last_user, 3) {
   block = take(pool, SIZE);  // for the host: now it must be over
   ck_assert_str_eq(out, "first  ");
   give(block);
-  assert_ok(tarn_stream_destroy(third));
-  close_fake();
 }
 
 // The same where it was taken again for the stream that used it: nobody had to
 // wait then, but the one that frees it has to.
 TEST(an_unused_block_is_behind_its_own_stream) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, a);
   queue_use(block, a, "first  ", out);
@@ -377,54 +313,29 @@ TEST(an_unused_block_is_behind_its_own_stream) {
   block = take(pool, SIZE);  // for the host: now it must be over
   ck_assert_str_eq(out, "first  ");
   give(block);
-  close_fake();
 }
 
 // --- streams that are gone -------------------------------------------------
 
 TEST(streams_that_are_gone_leave_nothing_behind) {
-  enum { STREAMS = 500 };
+  enum { MANY = 500 };
   open_fake("page_unit_pool");
-  tarn_block blocks[STREAMS];
-  for (int i = 0; i < STREAMS; i++)
+  tarn_block blocks[MANY];
+  for (int i = 0; i < MANY; i++)
     blocks[i] = take(pool, SIZE);
   size_t held = tarn_host_memory();
-  for (int i = 0; i < STREAMS; i++) {
+  for (int i = 0; i < MANY; i++) {
     tarn_stream *stream = stream_of(device);
     give_on(blocks[i], stream);
-    assert_ok(tarn_stream_destroy(stream));
+    end_stream(stream);
   }
   ck_assert_uint_le(tarn_host_memory(), held + 256);
   assert_ok(tarn__front_check(pool));
-  for (int i = 0; i < STREAMS; i++)
+  for (int i = 0; i < MANY; i++)
     blocks[i] = take(pool, SIZE);
-  ck_assert_uint_eq(stats_of(pool).misses, STREAMS);
-  for (int i = 0; i < STREAMS; i++)
+  ck_assert_uint_eq(stats_of(pool).misses, MANY);
+  for (int i = 0; i < MANY; i++)
     give(blocks[i]);
-  close_fake();
-}
-
-TEST(many_streams_have_a_shelf_each) {
-  enum { STREAMS = 40 };
-  open_fake("page_unit_pool");
-  tarn_stream *streams[STREAMS];
-  tarn_block blocks[STREAMS];
-  for (int i = 0; i < STREAMS; i++) {
-    streams[i] = stream_of(device);
-    blocks[i] = take_on(pool, SIZE, streams[i]);
-  }
-  for (int i = 0; i < STREAMS; i++)
-    give_on(blocks[i], streams[i]);
-  assert_ok(tarn__front_check(pool));
-  for (int i = STREAMS; i-- > 0;) {
-    tarn_block again = take_on(pool, SIZE, streams[i]);
-    ck_assert_uint_eq(again.address, blocks[i].address);
-    give_on(again, streams[i]);
-  }
-  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-  for (int i = 0; i < STREAMS; i++)
-    assert_ok(tarn_stream_destroy(streams[i]));
-  close_fake();
 }
 
 // --- callbacks -------------------------------------------------------------
@@ -449,14 +360,13 @@ TEST(a_callback_cannot_use_a_pool) {
   assert_ok(tarn_stream_synchronize(a));
   ck_assert_uint_eq(blocks[1].size, 1);
   give(blocks[0]);
-  close_fake();
 }
 
 // --- streams of other devices ----------------------------------------------
 
 // Not one of the device's own memory: test_pool_foreign.c.
 TEST(a_block_may_be_used_on_a_stream_of_another_device) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
@@ -472,13 +382,12 @@ TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   ck_assert_uint_eq(second.address, first.address);
   ck_assert_str_eq(out, "first  ");
   give_on(second, other);
-  assert_ok(tarn_stream_destroy(other));
+  end_stream(other);
   assert_ok(tarn_device_close(cpu));
-  close_fake();
 }
 
 TEST(streams_without_handles_need_no_waiting) {
-  char out[8] = "";
+  static char out[8];
   fake.null_handles = true;
   open_fake("page_unit_pool");
   tarn_block first = take_on(pool, SIZE, a);
@@ -489,8 +398,4 @@ TEST(streams_without_handles_need_no_waiting) {
   ck_assert_uint_eq(second.address, first.address);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
   give_on(second, b);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }

@@ -62,7 +62,6 @@ TEST(arena_pool_stops_at_the_page) {
   ck_assert_uint_eq(available_on(p.device), p.available - 2 * SIM_PAGE);
   give(blocks[6]);
   give(blocks[7]);
-  close_arena(&p);
 }
 
 TEST(more_than_a_batch_of_pages) {
@@ -73,7 +72,6 @@ TEST(more_than_a_batch_of_pages) {
   trim(p.pool, 100 * page, 100 * page);
   give(take(p.pool, 300 * page));
   trim(p.pool, 299 * page, 299 * page);
-  close_arena(&p);
 }
 
 TEST(segments_and_chunks_go_whole) {
@@ -93,7 +91,6 @@ TEST(segments_and_chunks_go_whole) {
   for (int i = 0; i < 3; i++)
     give(blocks[i]);
   trim(p.pool, size + 1, size);
-  close_arena(&p);
 }
 
 // --- strategies of programs ------------------------------------------------

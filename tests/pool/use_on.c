@@ -9,28 +9,11 @@
 #include "support/strategy.h"
 #include "use_on_kit.h"
 
-static void open_fake(const char *strategy) {
-  fake_add();
-  open_on("fake:0", strategy);
-}
-
-// Queues |text| into |address| and out of it into |out|.
-static void queue_use_at(tarn_addr address, tarn_stream *stream,
-                         const char *text, char *out) {
-  assert_ok(tarn_copy_h2d(device, address, text, 8, stream));
-  assert_ok(tarn_copy_d2h(device, out, address, 8, stream));
-}
-
-static void queue_use(tarn_block block, tarn_stream *stream, const char *text,
-                      char *out) {
-  queue_use_at(block.address, stream, text, out);
-}
-
 // --- freed on a stream -----------------------------------------------------
 
 TEST_LOOP(the_freeing_stream_waits_for_the_other, STRATEGIES) {
-  char theirs[8] = "";
-  char next[8] = "";
+  static char theirs[8];
+  static char next[8];
   open_fake(strategies[_i]);
   tarn_block block = take_on(pool, SIZE, streams[0]);
   queue_use(block, streams[1], "theirs ", theirs);
@@ -45,13 +28,12 @@ TEST_LOOP(the_freeing_stream_waits_for_the_other, STRATEGIES) {
   ck_assert_str_eq(next, "next   ");
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
   give_on(again, streams[0]);
-  close_all();
 }
 
 // What it does afterwards is none of the block's business.
 TEST(it_waits_for_what_was_queued_by_then) {
-  char theirs[8] = "";
-  char later[8] = "";
+  static char theirs[8];
+  static char later[8];
   open_fake("page_unit_pool");
   tarn_block kept = take_on(pool, TWICE, streams[1]);
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -63,11 +45,10 @@ TEST(it_waits_for_what_was_queued_by_then) {
   ck_assert_str_eq(theirs, "theirs ");
   ck_assert_str_eq(later, "");
   give_on(kept, streams[1]);
-  close_all();
 }
 
 TEST(its_own_stream_is_no_other) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[0]);
@@ -81,7 +62,6 @@ TEST(its_own_stream_is_no_other) {
   ck_assert_uint_eq(again.address, block.address);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   give_on(again, streams[0]);
-  close_all();
 }
 
 TEST(a_stream_that_is_idle_holds_nothing_up) {
@@ -91,11 +71,10 @@ TEST(a_stream_that_is_idle_holds_nothing_up) {
   give_on(block, streams[0]);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   ck_assert_uint_eq(fake_seen.waits, 0);
-  close_all();
 }
 
 TEST(uses_end_with_the_free) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -107,14 +86,13 @@ TEST(uses_end_with_the_free) {
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_str_eq(out, "");
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-  close_all();
 }
 
 // --- freed by the host -----------------------------------------------------
 
 // One stream's uses are in its order, so nobody waits for anybody.
 TEST_LOOP(the_host_frees_without_waiting, STRATEGIES) {
-  char theirs[8] = "";
+  static char theirs[8];
   open_fake(strategies[_i]);
   tarn_block block = take(pool, SIZE);
   use_on(block, streams[1]);
@@ -128,11 +106,10 @@ TEST_LOOP(the_host_frees_without_waiting, STRATEGIES) {
   ck_assert_str_eq(theirs, "theirs ");
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 1);
   give(again);
-  close_all();
 }
 
 TEST_LOOP(the_host_frees_what_several_use_without_waiting, STRATEGIES) {
-  char theirs[STREAMS][8] = {""};
+  static char theirs[STREAMS][8];
   open_fake(strategies[_i]);
   tarn_block block = take(pool, ALL);
   for (int i = 0; i < STREAMS; i++) {
@@ -149,11 +126,10 @@ TEST_LOOP(the_host_frees_what_several_use_without_waiting, STRATEGIES) {
   for (int i = 0; i < STREAMS; i++)
     ck_assert_str_eq(theirs[i], "theirs ");
   give(again);
-  close_all();
 }
 
 TEST(what_the_host_has_waited_for_is_nobody_s) {
-  char theirs[8] = "";
+  static char theirs[8];
   open_fake("page_unit_pool");
   tarn_block block = take(pool, SIZE);
   use_on(block, streams[1]);
@@ -161,7 +137,7 @@ TEST(what_the_host_has_waited_for_is_nobody_s) {
   assert_ok(tarn_stream_synchronize(streams[1]));
   size_t waits = fake_seen.waits;
   give(block);
-  char later[8] = "";
+  static char later[8];
   tarn_block kept = take(pool, TWICE);
   queue_use(kept, streams[1], "later  ", later);
   tarn_block again = take(pool, SIZE);
@@ -170,14 +146,13 @@ TEST(what_the_host_has_waited_for_is_nobody_s) {
   ck_assert_str_eq(later, "");
   give(again);
   give_on(kept, streams[1]);
-  close_all();
 }
 
 // Taken for the second stream behind the first, used by a third, freed by the
 // host: both the order that it stood in and the use count.
 TEST(the_host_frees_behind_what_was_before_too) {
-  char first[8] = "";
-  char theirs[8] = "";
+  static char first[8];
+  static char theirs[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   queue_use(block, streams[0], "first  ", first);
@@ -192,7 +167,6 @@ TEST(the_host_frees_behind_what_was_before_too) {
   ck_assert_str_eq(first, "first  ");
   ck_assert_str_eq(theirs, "theirs ");
   give(again);
-  close_all();
 }
 
 // --- lists -----------------------------------------------------------------
@@ -212,13 +186,12 @@ TEST(one_stream_is_noted_once_and_in_place) {
   ck_assert_uint_eq(tarn__uses_count(&piece->uses), 3);
   give_on(block, streams[0]);
   ck_assert_uint_eq(tarn_host_memory(), held);
-  close_all();
 }
 
 TEST(many_streams_are_all_waited_for) {
   enum { MANY = 40 };
   tarn_stream *many[MANY];
-  char out[MANY][8] = {""};
+  static char out[MANY][8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   for (int i = 0; i < MANY; i++) {
@@ -231,15 +204,13 @@ TEST(many_streams_are_all_waited_for) {
   assert_ok(tarn_stream_synchronize(streams[0]));
   for (int i = 0; i < MANY; i++) {
     ck_assert_str_eq(out[i], "theirs ");
-    assert_ok(tarn_stream_destroy(many[i]));
   }
   ck_assert_uint_eq(stats_of(pool).stream_crossings, MANY);
-  close_all();
 }
 
 TEST(streams_that_are_gone_hold_nothing_up) {
   enum { MANY = 500 };
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -248,7 +219,7 @@ TEST(streams_that_are_gone_hold_nothing_up) {
     tarn_stream *gone = stream_of(device);
     use_on(block, gone);
     queue_use(block, gone, "theirs ", out);
-    assert_ok(tarn_stream_destroy(gone));
+    end_stream(gone);
     ck_assert_str_eq(out, "theirs ");
     if (i == 0) held = tarn_host_memory();
   }
@@ -257,7 +228,6 @@ TEST(streams_that_are_gone_hold_nothing_up) {
   give_on(block, streams[0]);
   ck_assert_uint_eq(fake_seen.waits, waits);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-  close_all();
 }
 
 // --- giving back at once ---------------------------------------------------
@@ -265,8 +235,8 @@ TEST(streams_that_are_gone_hold_nothing_up) {
 static const char *const direct[] = {"no_pool", "async_pool"};
 
 TEST_LOOP(memory_goes_back_behind_all_uses, 4) {
-  char theirs[8] = "";
-  char own[8] = "";
+  static char theirs[8];
+  static char own[8];
   bool by_host = _i / 2 == 1;
   open_fake(direct[_i % 2]);
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -278,11 +248,10 @@ TEST_LOOP(memory_goes_back_behind_all_uses, 4) {
   ck_assert_str_eq(own, "own    ");
   ck_assert_str_eq(theirs, "theirs ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  close_all();
 }
 
 TEST(a_switch_forgets_no_use) {
-  char theirs[8] = "";
+  static char theirs[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -291,11 +260,10 @@ TEST(a_switch_forgets_no_use) {
   ck_assert_str_eq(theirs, "");
   give_on(block, streams[0]);
   ck_assert_str_eq(theirs, "theirs ");
-  close_all();
 }
 
 TEST(freed_by_address_is_the_same) {
-  char theirs[8] = "";
+  static char theirs[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -303,15 +271,14 @@ TEST(freed_by_address_is_the_same) {
   assert_ok(tarn_pool_free_address(pool, block.address, streams[0]));
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_str_eq(theirs, "theirs ");
-  close_all();
 }
 
 // --- cutting ---------------------------------------------------------------
 
 // What is cut off may be in use by the other stream.
 TEST_LOOP(what_is_cut_off_is_behind_all_uses, 2) {
-  char theirs[8] = "";
-  char next[8] = "";
+  static char theirs[8];
+  static char next[8];
   tarn_stream *by = NULL;
   open_fake("arena_pool");
   if (_i == 0) by = streams[0];
@@ -327,17 +294,16 @@ TEST_LOOP(what_is_cut_off_is_behind_all_uses, 2) {
   ck_assert_str_eq(theirs, "theirs ");
   ck_assert_str_eq(next, "next   ");
   // What is left is still that stream's to use.
-  char rest[8] = "";
+  static char rest[8];
   queue_use(block, streams[1], "rest   ", rest);
   give_on(block, streams[0]);
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_str_eq(rest, "rest   ");
   give_on(tail, streams[2]);
-  close_all();
 }
 
 TEST(growing_waits_for_nobody) {
-  char theirs[8] = "";
+  static char theirs[8];
   open_fake("arena_pool");
   tarn_block block = take_on(pool, MIB / 2, streams[0]);
   use_on(block, streams[1]);
@@ -346,7 +312,6 @@ TEST(growing_waits_for_nobody) {
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_str_eq(theirs, "");
   give_on(block, streams[0]);
-  close_all();
 }
 
 // --- errors ----------------------------------------------------------------
@@ -379,7 +344,6 @@ TEST(no_block_is_refused) {
   give_on(block, streams[0]);
   assert_refused(&block, "use_on: the block at");
   assert_refused(&block, "freed before");
-  close_all();
 }
 
 TEST(the_host_s_uses_need_no_note) {
@@ -389,7 +353,6 @@ TEST(the_host_s_uses_need_no_note) {
   const tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block.id);
   ck_assert(!tarn__uses_any(&piece->uses));
   give_on(block, streams[0]);
-  close_all();
 }
 
 // As if it had let go of the lock.
@@ -403,7 +366,6 @@ TEST(a_block_that_another_thread_is_at_is_refused) {
   assert_status(tarn_pool_free(&block, streams[0]), TARN_E_STATE);
   piece->resizing = false;
   give_on(block, streams[0]);
-  close_all();
 }
 
 static tarn_status seen_in_callback;
@@ -420,12 +382,11 @@ TEST(a_callback_cannot_say_it) {
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_int_eq(seen_in_callback, TARN_E_STATE);
   give_on(block, streams[0]);
-  close_all();
 }
 
 // The list is not lost when there is no room for one more.
 TEST(without_host_memory_nothing_changes) {
-  char out[STREAMS][8] = {""};
+  static char out[STREAMS][8];
   faults_install();
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
@@ -445,7 +406,6 @@ TEST(without_host_memory_nothing_changes) {
   assert_ok(tarn_stream_synchronize(streams[0]));
   ck_assert_str_eq(out[1], "theirs ");
   ck_assert_str_eq(out[2], "theirs ");
-  close_all();
 }
 
 // Whatever fails on the way, the memory is not used again too early: where no
@@ -473,13 +433,12 @@ TEST_LOOP(a_free_waits_even_without_host_memory, 2) {
     assert_ok(tarn__front_check(pool));
     if (!struck) break;
   }
-  close_all();
 }
 
 // The failure sticks to the stream that could not be waited for; the block is
 // free all the same.
 TEST(a_driver_that_fails_keeps_no_block) {
-  char out[8] = "";
+  static char out[8];
   open_fake("page_unit_pool");
   tarn_block block = take_on(pool, SIZE, streams[0]);
   use_on(block, streams[1]);
@@ -493,6 +452,7 @@ TEST(a_driver_that_fails_keeps_no_block) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   assert_ok(tarn__front_check(pool));
   assert_status(tarn_pool_free(&block, streams[0]), TARN_E_INVALID);
+  forget(device);
   for (int i = 0; i < STREAMS; i++)
     (void)tarn_stream_destroy(streams[i]);  // some have failed
   (void)tarn_device_close(device);
@@ -531,5 +491,4 @@ TEST(a_child_cannot_say_it_of_its_parent_s) {
   }
   assert_child_ended_well(child);
   give_on(parents, streams[0]);
-  close_all();
 }

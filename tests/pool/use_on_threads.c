@@ -46,7 +46,6 @@ TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 4) {
   assert_ok(tarn_stream_synchronize(streams[1]));
   ck_assert(memcmp(seen, old, LARGE) == 0);
   give_on(again, streams[0]);
-  close_all();
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   sem_destroy(&gate);
 }
@@ -115,7 +114,6 @@ TEST_LOOP(threads_share_streams_and_memory, STRATEGIES) {
   for (int i = 0; i < WORKERS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(wrong, 0);
-  close_all();
 }
 
 // The streams come and go while blocks that they use are freed.
@@ -146,7 +144,6 @@ TEST(streams_come_and_go_among_threads) {
   for (int i = 0; i < WORKERS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(wrong, 0);
-  close_all();
 }
 
 static tarn_block contested;
@@ -180,5 +177,4 @@ TEST(one_of_several_frees_counts) {
   ck_assert_int_eq(wrong, 0);
   for (int i = 0; i < STREAMS; i++)
     assert_ok(tarn_stream_synchronize(streams[i]));
-  close_all();
 }

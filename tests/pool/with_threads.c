@@ -80,7 +80,6 @@ TEST_LOOP(threads_take_several_at_once, 3) {
   ck_assert_uint_eq(stats.allocs, stats.frees);
   ck_assert_uint_eq(stats.allocs % BATCH, 0);
   assert_ok(tarn_pool_reserve(at.pool, 0));
-  close_arena(&at);
 }
 
 int main(void) {

@@ -37,6 +37,32 @@ void test_fixture(SFun set_up, SFun tear_down) {
   program.tear_down = tear_down;
 }
 
+static struct {
+  void (*undo)(void *context);
+  void *context;
+} undone[64];
+static size_t to_undo;
+
+void after_test(void (*undo)(void *context), void *context) {
+  ck_assert_uint_lt(to_undo, sizeof undone / sizeof *undone);
+  undone[to_undo].undo = undo;
+  undone[to_undo++].context = context;
+}
+
+void forget(const void *context) {
+  size_t i = to_undo;
+  while (i > 0 && undone[i - 1].context != context)
+    i--;
+  ck_assert_uint_gt(i, 0);
+  for (to_undo--; i <= to_undo; i++)
+    undone[i - 1] = undone[i];
+}
+
+static void undo_all(void) {
+  while (to_undo-- > 0)
+    undone[to_undo].undo(undone[to_undo].context);
+}
+
 int run_tests(void) {
   static const char *const defaults[] = {"TARN_POOL", "TARN_POOL_DEBUG",
                                          "TARN_SNAPSHOT_ON_FULL",
@@ -47,6 +73,7 @@ int run_tests(void) {
   TCase *tcase = tcase_create("all");
   tcase_set_timeout(tcase, CASE_SECONDS);
   tcase_add_checked_fixture(tcase, program.set_up, program.tear_down);
+  tcase_add_checked_fixture(tcase, NULL, undo_all);
   for (const test_entry *e = program.first; e != NULL; e = e->next)
     tcase_add_loop_test(tcase, e->test, e->first, e->end);
   suite_add_tcase(suite, tcase);

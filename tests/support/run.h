@@ -37,6 +37,14 @@
   }                                                            \
   struct fixture_ends
 
+// At the end of the test, after its last line and before |tear_down|, calls
+// |undo| with |context|; the newest first. What opens something calls this to
+// have it closed, so that a test need not.
+void after_test(void (*undo)(void *context), void *context);
+
+// Cancels the newest call for |context|, which the caller makes now, or never.
+void forget(const void *context);
+
 // Runs the tests of the program; returns main's exit status. A program that
 // must do something before its tests has a main function that calls this.
 // Environment variables of the user that change the library's defaults are
