@@ -26,11 +26,11 @@ static void give_all(const tarn_block *blocks, size_t count) {
     give(blocks[i]);
 }
 
-TEST_LOOP(all_of_them_come, STRATEGIES) {
+TEST_LOOP(all_of_them_come, ALL_STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   int tensor = 0;
-  arena_place at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
   tags[1] = tag_of("weights");
   describe(options, COUNT);
   options[3].user = &tensor;
@@ -132,11 +132,11 @@ static void assert_as_before(tarn_pool *pool, tarn_pool_stats before,
 
 // For every block that cannot be had: by its alignment, by a device that is
 // full, and at a limit.
-TEST_LOOP(a_failed_call_leaves_no_trace, STRATEGIES *ARENA_DEVICES) {
+TEST_LOOP(a_failed_call_leaves_no_trace, ALL_STRATEGIES *ARENA_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, arena_devices[_i / STRATEGIES],
-                                 all_strategies[_i % STRATEGIES]);
+  arena_place at = open_arena_of(64 * MIB, arena_devices[_i / ALL_STRATEGIES],
+                                 any_strategy(_i % ALL_STRATEGIES));
   tags[1] = tag_of("weights");
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   tarn_block kept = take_tagged(at.pool, SIZE, tags[1]);
@@ -158,10 +158,10 @@ TEST_LOOP(a_failed_call_leaves_no_trace, STRATEGIES *ARENA_DEVICES) {
   give(kept);
 }
 
-TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, STRATEGIES) {
+TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, ALL_STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
   describe(options, COUNT);
   assert_ok(tarn_pool_limit(at.pool, COUNT * SIZE - 1));
   assert_status(tarn_pool_alloc_many(at.pool, options, COUNT, blocks),
@@ -251,8 +251,8 @@ TEST_LOOP(a_failed_call_leaves_steps_alone, ARENA_DEVICES) {
 
 // --- streams, debugging ------------------------------------------------------
 
-TEST_LOOP(each_has_its_stream, STRATEGIES) {
-  arena_place at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
+TEST_LOOP(each_has_its_stream, ALL_STRATEGIES) {
+  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
   tarn_stream *a = stream_on(&at);
   tarn_stream *b = stream_on(&at);
   tarn_block blocks[2];
@@ -261,7 +261,7 @@ TEST_LOOP(each_has_its_stream, STRATEGIES) {
   give_on(take_on(at.pool, SIZE, b), b);
   assert_ok(tarn_pool_alloc_many(at.pool, options, 2, blocks));
   ck_assert_uint_eq(stats_of(at.pool).stream_crossings,
-                    keeps_idle(all_strategies[_i]) ? 1 : 0);
+                    keeps_idle(any_strategy(_i)) ? 1 : 0);
   give_on(blocks[0], a);
   give_on(blocks[1], b);
 }
@@ -291,10 +291,10 @@ TEST(pools_that_debug_take_back_what_they_dressed) {
 
 // --- every call may fail -----------------------------------------------------
 
-TEST_LOOP(with_every_failure_it_is_all_or_none, STRATEGIES) {
+TEST_LOOP(with_every_failure_it_is_all_or_none, ALL_STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "fake:0", any_strategy(_i));
   tags[1] = tag_of("weights");
   bool failed = true;
   for (size_t n = 1; failed; n++) {

@@ -205,18 +205,11 @@ static void assert_not_at(tarn_place place, tarn_addr address) {
   ck_assert_uint_eq(offset, 0);
 }
 
-static tarn_pool *own_pool(tarn_place place, uint32_t flags) {
-  tarn_pool *pool = NULL;
-  tarn_pool_options options = {.struct_size = sizeof options, .flags = flags};
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
-}
-
 TEST_LOOP(all_pools_of_a_place_are_searched, ARENA_DEVICES) {
   arena_place p = open_arena(arena_devices[_i], "arena_pool");
   tarn_place place = tarn_place_on(p.device);
-  tarn_pool *own = own_pool(place, 0);
-  tarn_pool *dry = own_pool(place, TARN_POOL_DRY);
+  tarn_pool *own = own_pool_with(place, NULL, 0, 0);
+  tarn_pool *dry = own_pool_with(place, NULL, 0, TARN_POOL_DRY);
   tarn_block a = take(p.pool, 1000);
   tarn_block b = take(own, 1000);
   tarn_block c = take(dry, 1000);
@@ -236,14 +229,14 @@ TEST_LOOP(all_pools_of_a_place_are_searched, ARENA_DEVICES) {
   assert_not_at(place, a.address);
   ck_assert_uint_eq(stats_of(own).live_blocks, 0);
   ck_assert_uint_eq(stats_of(p.pool).live_blocks, 0);
-  assert_ok(tarn_pool_destroy(own));
-  assert_ok(tarn_pool_destroy(dry));
+  end_own(own);
+  end_own(dry);
   abandon(&p);
 }
 
 TEST(a_second_free_at_a_place_names_the_tag) {
   tarn_pool *pool = host_pool("arena_pool");
-  tarn_pool *own = own_pool(TARN_HOST, 0);
+  tarn_pool *own = own_pool_with(TARN_HOST, NULL, 0, 0);
   tarn_block a = take_tagged(pool, 1000, tag_of("shared"));
   tarn_block b = take_tagged(own, 1000, tag_of("owned"));
   assert_ok(tarn_free(TARN_HOST, a.address, NULL));
@@ -253,7 +246,6 @@ TEST(a_second_free_at_a_place_names_the_tag) {
   assert_status(tarn_free(TARN_HOST, b.address, NULL), TARN_E_INVALID);
   assert_error_says("it was owned");
   assert_status(tarn_free(TARN_HOST, 0, NULL), TARN_E_INVALID);
-  assert_ok(tarn_pool_destroy(own));
 }
 
 TEST(a_place_must_be_one) {
@@ -328,7 +320,7 @@ static size_t run_without_memory(size_t n, faults_mode mode, bool *out_struck) {
   enum { BLOCKS = 700 };
   static tarn_block blocks[BLOCKS];
   size_t refused = 0;
-  tarn_pool *own = own_pool(TARN_HOST, 0);
+  tarn_pool *own = own_pool_with(TARN_HOST, NULL, 0, 0);
   for (size_t i = 0; i < BLOCKS / 2; i++)
     blocks[i] = take(own, i + 600);
   ask_for(blocks[3], 5, &refused);
@@ -343,7 +335,7 @@ static size_t run_without_memory(size_t n, faults_mode mode, bool *out_struck) {
     give(blocks[i]);
   }
   assert_ok(tarn__front_check(own));
-  assert_ok(tarn_pool_destroy(own));
+  end_own(own);
   return refused;
 }
 

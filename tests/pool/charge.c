@@ -9,20 +9,7 @@
 #include "support/faults.h"
 #include "tarn/snapshot.h"
 
-static const char *const strategies[] = {
-    "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
-};
-enum { STRATEGIES = sizeof strategies / sizeof *strategies };
-
 #define MIBS(count) ((size_t)(count) << 20)
-
-static tarn_pool *pool_with(const char *strategy, size_t limit) {
-  tarn_pool_options options = {
-      .struct_size = sizeof options, .strategy = strategy, .limit = limit};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
-  return pool;
-}
 
 static size_t charged_under(tarn_pool *pool, tarn_tag tag) {
   return tag_stats_of(pool, tag).charged_bytes;
@@ -31,7 +18,7 @@ static size_t charged_under(tarn_pool *pool, tarn_tag tag) {
 // --- statistics ------------------------------------------------------------
 
 TEST(charges_are_counted_by_tag) {
-  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 0, 0);
   tarn_tag whole = tag_of("whole");
   assert_ok(tarn_pool_charge(pool, 1000, whole));
   assert_ok(tarn_pool_charge(pool, 500, 0));
@@ -52,13 +39,12 @@ TEST(charges_are_counted_by_tag) {
   ck_assert_uint_eq(stats_of(pool).charged_peak_bytes, 4);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_discharge(pool, 4, whole));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Whether or not tags of blocks are counted, and with the counts of whole
 // memory.
 TEST(charges_hold_whatever_is_counted) {
-  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "arena_pool", 0, 0);
   tarn_tag tag = tag_of("uncounted");
   assert_ok(tarn_pool_account(pool, 0));
   assert_ok(tarn_pool_charge(pool, 77, tag));
@@ -68,12 +54,10 @@ TEST(charges_hold_whatever_is_counted) {
   ck_assert_uint_eq(tag_stats_of(pool, tag).live_bytes, 0);
   give(block);
   assert_ok(tarn_pool_discharge(pool, 77, tag));
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(what_is_not_charged_cannot_be_discharged) {
-  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 0, 0);
   tarn_tag whole = tag_of("whole");
   tarn_tag other = tag_of("other");
   assert_ok(tarn_pool_charge(pool, 100, whole));
@@ -92,11 +76,10 @@ TEST(what_is_not_charged_cannot_be_discharged) {
   assert_ok(tarn_pool_discharge(pool, 0, other));
   assert_same_stats(before, stats_of(pool));
   assert_ok(tarn_pool_discharge(pool, 100, whole));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(sums_do_not_overflow) {
-  tarn_pool *pool = pool_with("page_unit_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 0, 0);
   tarn_block block = take(pool, 100);
   tarn_block other;
   assert_status(tarn_pool_charge(pool, SIZE_MAX, 0), TARN_FULL);
@@ -106,15 +89,14 @@ TEST(sums_do_not_overflow) {
   assert_status(tarn_pool_alloc(pool, MIBS(1), 0, NULL, &other), TARN_FULL);
   assert_ok(tarn_pool_discharge(pool, SIZE_MAX - MIBS(1), 0));
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- the limit -------------------------------------------------------------
 
 TEST(charges_count_against_the_limit) {
   tarn_tag whole = tag_of("whole");
-  for (size_t i = 0; i < STRATEGIES; i++) {
-    tarn_pool *pool = pool_with(strategies[i], MIBS(16));
+  for (int i = 0; i < ALL_STRATEGIES; i++) {
+    tarn_pool *pool = own_pool_with(TARN_HOST, any_strategy(i), MIBS(16), 0);
     tarn_block block;
     assert_ok(tarn_pool_charge(pool, MIBS(12), whole));
     assert_status(tarn_pool_alloc(pool, MIBS(5), 0, NULL, &block), TARN_FULL);
@@ -132,24 +114,23 @@ TEST(charges_count_against_the_limit) {
     ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
     ck_assert_uint_eq(charged_under(pool, whole), 0);
     give(block);
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
   }
 }
 
-TEST_LOOP(idle_memory_makes_room, STRATEGIES) {
-  tarn_pool *pool = pool_with(strategies[_i], MIBS(16));
+TEST_LOOP(idle_memory_makes_room, ALL_STRATEGIES) {
+  tarn_pool *pool = own_pool_with(TARN_HOST, any_strategy(_i), MIBS(16), 0);
   give(take(pool, MIBS(12)));
   assert_ok(tarn_pool_charge(pool, MIBS(16), 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_discharge(pool, MIBS(16), 0));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // The limit was lowered below what is charged: nothing fits, nothing breaks.
 TEST(a_limit_may_be_below_the_charges) {
-  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "arena_pool", 0, 0);
   tarn_block block;
   assert_ok(tarn_pool_charge(pool, MIBS(8), 0));
   assert_ok(tarn_pool_limit(pool, MIBS(4)));
@@ -157,7 +138,6 @@ TEST(a_limit_may_be_below_the_charges) {
   assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
   assert_ok(tarn_pool_discharge(pool, MIBS(8), 0));
   give(take(pool, 1));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static bool let_go(tarn_pool *pool, const tarn_pool_need *need, void *context) {
@@ -167,7 +147,7 @@ static bool let_go(tarn_pool *pool, const tarn_pool_need *need, void *context) {
 }
 
 TEST(the_program_is_asked_for_room) {
-  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 1000, 0);
   tarn_tag tag = tag_of("old");
   assert_ok(tarn_pool_charge(pool, 900, tag));
   assert_ok(tarn_pool_on_full(pool, let_go, &tag));
@@ -175,19 +155,17 @@ TEST(the_program_is_asked_for_room) {
   ck_assert_uint_eq(stats_of(pool).charged_bytes, 200);
   ck_assert_uint_eq(stats_of(pool).failures, 0);
   assert_ok(tarn_pool_discharge(pool, 200, 0));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- ends ------------------------------------------------------------------
 
 TEST(a_pool_with_charges_cannot_end) {
-  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "arena_pool", 0, 0);
   tarn_tag tag = tag_of("table");
   assert_ok(tarn_pool_charge(pool, 4096, tag));
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(a_device_with_charges_cannot_close) {
@@ -210,7 +188,7 @@ static int use_the_parent_s(tarn_pool *pool) {
 }
 
 TEST(a_child_cannot_charge_its_parent_s_pool) {
-  tarn_pool *pool = pool_with("arena_pool", 0);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "arena_pool", 0, 0);
   assert_ok(tarn_pool_charge(pool, 10, 0));
   pid_t child = fork();
   if (child == 0) {
@@ -220,13 +198,12 @@ TEST(a_child_cannot_charge_its_parent_s_pool) {
   assert_child_ended_well(child);
   ck_assert_uint_eq(stats_of(pool).charged_bytes, 10);
   assert_ok(tarn_pool_discharge(pool, 10, 0));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- what is told ----------------------------------------------------------
 
 TEST(charges_are_events) {
-  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 1000, 0);
   tarn_tag tag = tag_of("table");
   const tarn_pool_event expected[] = {
       {.kind = TARN_POOL_EVENT_CHARGE, .size = 600},
@@ -245,12 +222,11 @@ TEST(charges_are_events) {
     ck_assert_uint_eq(seen[i].tag, tag);
     ck_assert_uint_eq(seen[i].address, 0);
   }
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // A trace knows of no charges, but of the refusal of one.
 TEST(a_trace_is_without_charges) {
-  tarn_pool *pool = pool_with("page_unit_pool", 10000);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 10000, 0);
   tarn_trace *trace = NULL;
   assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
   assert_ok(tarn_pool_charge(pool, 600, 0));
@@ -262,7 +238,6 @@ TEST(a_trace_is_without_charges) {
   ck_assert_int_eq(trace->events[1].kind, TARN_TRACE_SNAPSHOT);
   tarn_trace_destroy(trace);
   assert_ok(tarn_pool_discharge(pool, 600, 0));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(a_refused_charge_is_worth_a_snapshot) {
@@ -271,7 +246,7 @@ TEST(a_refused_charge_is_worth_a_snapshot) {
   ck_assert_int_ge(fd, 0);
   close(fd);
   assert_ok(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, path));
-  tarn_pool *pool = pool_with("page_unit_pool", 1000);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 1000, 0);
   assert_status(tarn_pool_charge(pool, 1001, 0), TARN_FULL);
   assert_ok(tarn_pool_snapshot_on_full(TARN_TRACE_FORMAT_TARN, NULL));
   tarn_trace *trace = NULL;
@@ -280,7 +255,6 @@ TEST(a_refused_charge_is_worth_a_snapshot) {
   ck_assert_uint_eq(trace->events[0].size, 1001);
   tarn_trace_destroy(trace);
   ck_assert_int_eq(unlink(path), 0);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- faults and threads ----------------------------------------------------
@@ -355,7 +329,7 @@ static void *work(void *context) {
 }
 
 TEST(threads_never_pass_the_limit_together) {
-  tarn_pool *pool = pool_with("page_unit_pool", LIMIT);
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", LIMIT, 0);
   pthread_t threads[WORKERS];
   for (int i = 0; i < WORKERS; i++)
     ck_assert_int_eq(pthread_create(&threads[i], NULL, work, pool), 0);
@@ -364,8 +338,6 @@ TEST(threads_never_pass_the_limit_together) {
   ck_assert_int_eq(atomic_load(&wrong), 0);
   ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
   ck_assert_uint_ge(stats_of(pool).charged_peak_bytes, 3 * PIECE);
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 int main(void) {

@@ -3,27 +3,11 @@
 #include "arena_kit.h"
 #include "support/faults.h"
 
-static const char *const strategies[] = {
-    "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
-};
-enum { STRATEGIES = sizeof strategies / sizeof *strategies };
-
 static const tarn_addr NOBODY_S = UINT64_C(1) << 55;
 static const size_t GIB = (size_t)1 << 30;
 
-static tarn_pool *pool_with(tarn_place place, const char *strategy,
-                            size_t limit, uint32_t flags) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy,
-                               .limit = limit,
-                               .flags = flags};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
-}
-
 static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
-  return pool_with(place, strategy, limit, TARN_POOL_DRY);
+  return own_pool_with(place, strategy, limit, TARN_POOL_DRY);
 }
 
 // --- nothing is asked of the device ----------------------------------------
@@ -57,31 +41,30 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-TEST_LOOP(the_device_is_asked_for_nothing, STRATEGIES) {
+TEST_LOOP(the_device_is_asked_for_nothing, ALL_STRATEGIES) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pool = dry_at(p.place, strategies[_i], 64 * GIB);
+  tarn_pool *pool = dry_at(p.place, any_strategy(_i), 64 * GIB);
   assert_ok(tarn_sim_faults("*@1+"));  // all would fail
   use(pool);
   assert_ok(tarn_sim_faults(""));
   ck_assert_uint_eq(available_on(p.device), p.available);
   ck_assert_uint_gt(stats_of(pool).device_allocs, 0);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(it_works_at_each_device, ARENA_DEVICES) {
   arena_place p = open_arena(arena_devices[_i], "page_unit_pool");
-  for (int j = 0; j < STRATEGIES; j++) {
-    tarn_pool *pool = dry_at(p.place, strategies[j], 0);
+  for (int j = 0; j < ALL_STRATEGIES; j++) {
+    tarn_pool *pool = dry_at(p.place, any_strategy(j), 0);
     use(pool);
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
   }
 }
 
 // --- the limit is what it pretends to have ---------------------------------
 
-TEST_LOOP(the_limit_is_its_memory, STRATEGIES) {
+TEST_LOOP(the_limit_is_its_memory, ALL_STRATEGIES) {
   arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
-  tarn_pool *pool = dry_at(p.place, strategies[_i], 80 * GIB);
+  tarn_pool *pool = dry_at(p.place, any_strategy(_i), 80 * GIB);
   tarn_block large = take(pool, 40 * GIB);
   tarn_block rest = take(pool, 16 * GIB);
   ck_assert_uint_ge(stats_of(pool).reserved_bytes, 56 * GIB);
@@ -92,7 +75,6 @@ TEST_LOOP(the_limit_is_its_memory, STRATEGIES) {
   ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, 80 * GIB);
   give(large);
   give(rest);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Takes and gives |count| blocks and all memory each time.
@@ -104,14 +86,14 @@ static void take_and_trim(const char *strategy, size_t size, int count) {
     require(tarn_pool_free(&block, NULL) == TARN_OK);
     require(tarn_pool_trim(pool, 0) == TARN_OK);
   }
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
 }
 
 // More than there are addresses for, if they were not used again. arena_pool
 // reserves twice what there is, whatever it takes.
 TEST(addresses_come_again) {
   tarn_pool *pool = dry_at(TARN_HOST, NULL, 0);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   size_t before = tarn_host_memory();
   take_and_trim("no_pool", (size_t)20 << 40, 3000);
   take_and_trim("page_unit_pool", (size_t)20 << 40, 3000);
@@ -125,7 +107,6 @@ TEST(what_has_no_address_is_full) {
   refuse(pool, (size_t)1 << 56, 0, TARN_FULL);
   refuse(pool, SIZE_MAX, 0, TARN_FULL);
   give(take(pool, 100));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- a dry run tells what a real one would do ------------------------------
@@ -159,7 +140,7 @@ static void step(tarn_pool *const pools[2], tarn_block blocks[2][SLOTS],
 static void assert_same_run(const char *device, const char *strategy) {
   arena_place p = open_arena(device, "page_unit_pool");
   size_t limit = (size_t)24 * MIB;
-  tarn_pool *pools[2] = {pool_with(p.place, strategy, limit, 0),
+  tarn_pool *pools[2] = {own_pool_with(p.place, strategy, limit, 0),
                          dry_at(p.place, strategy, limit)};
   tarn_block blocks[2][SLOTS] = {0};
   uint64_t random = 88172645463325252u;
@@ -174,14 +155,14 @@ static void assert_same_run(const char *device, const char *strategy) {
   for (int i = 0; i < 2; i++) {
     for (size_t j = 0; j < SLOTS; j++)
       if (blocks[i][j].pool != NULL) give(blocks[i][j]);
-    assert_ok(tarn_pool_destroy(pools[i]));
+    end_own(pools[i]);
   }
   close_arena(&p);
 }
 
-TEST_LOOP(its_statistics_are_those_of_a_real_run, STRATEGIES) {
-  assert_same_run("sim:0", strategies[_i]);
-  assert_same_run("cpu:0", strategies[_i]);
+TEST_LOOP(its_statistics_are_those_of_a_real_run, ALL_STRATEGIES) {
+  assert_same_run("sim:0", any_strategy(_i));
+  assert_same_run("cpu:0", any_strategy(_i));
 }
 
 // --- streams ---------------------------------------------------------------
@@ -201,7 +182,6 @@ TEST(streams_are_as_ever) {
   give_on(second, b);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_ge(fake_seen.waits, 1);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- without host memory ---------------------------------------------------
@@ -232,8 +212,8 @@ static void create_and_use(void *context) {
 TEST(nothing_is_lost_without_host_memory) {
   faults_install();
   (void)host_pool("page_unit_pool");
-  for (int i = 0; i < STRATEGIES; i++) {
-    const char *strategy = strategies[i];
+  for (int i = 0; i < ALL_STRATEGIES; i++) {
+    const char *strategy = any_strategy(i);
     ck_assert_uint_gt(faults_sweep(create_and_use, &strategy), 5);
   }
 }

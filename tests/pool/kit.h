@@ -11,13 +11,69 @@
 #include "support/tagged.h"
 #include "tarn/pool.h"
 #include "tarn/sleep.h"
+#include "tarn/strategy.h"
 
 enum { KIB = 1 << 10, MIB = 1 << 20 };
+
+// The library's strategies, however many there are, and the example of one
+// that a program registers: a test of each is
+//
+//   TEST_LOOP(blocks_are_aligned, ALL_STRATEGIES) {
+//     tarn_pool *pool = host_pool(any_strategy(_i));
+static inline int own_strategies(void) {
+  int count = 0;
+  const char *name = NULL;
+  while ((name = tarn_pool_strategy_name((size_t)count)) != NULL &&
+         strcmp(name, TarnPoolStrategy()->name) != 0)
+    count++;
+  return count;
+}
+
+#define ALL_STRATEGIES (own_strategies() + 1)
+
+static inline const char *any_strategy(int i) {
+  if (i < own_strategies()) return tarn_pool_strategy_name((size_t)i);
+  tarn_status status = tarn_pool_register(TarnPoolStrategy());
+  ck_assert(status == TARN_OK || status == TARN_E_STATE);
+  return TarnPoolStrategy()->name;
+}
+
+// Whether it keeps what is freed.
+static inline bool keeps_idle(const char *strategy) {
+  return strcmp(strategy, "async_pool") != 0 &&
+         strcmp(strategy, "no_pool") != 0;
+}
 
 static inline tarn_pool *pool_at(tarn_place place) {
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_of(place, &pool));
   return pool;
+}
+
+static inline void check_and_destroy(void *pool) {
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_destroy(pool));
+}
+
+// Another pool there, until the end of the test or end_own.
+static inline tarn_pool *own_pool(tarn_place place, tarn_pool_options options) {
+  tarn_pool *pool = NULL;
+  options.struct_size = sizeof options;
+  assert_ok(tarn_pool_create(place, &options, &pool));
+  after_test(check_and_destroy, pool);
+  return pool;
+}
+
+static inline tarn_pool *own_pool_with(tarn_place place, const char *strategy,
+                                       size_t limit, uint32_t flags) {
+  return own_pool(place,
+                  (tarn_pool_options){
+                      .strategy = strategy, .limit = limit, .flags = flags});
+}
+
+static inline void end_own(tarn_pool *pool) {
+  forget(pool);
+  check_and_destroy(pool);
 }
 
 // The host's pool with a fresh |strategy|.

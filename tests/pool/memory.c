@@ -27,13 +27,9 @@ static void register_power_pool(void) {
 
 static tarn_pool *pool_over(tarn_place place, const char *strategy,
                             tarn_addr address, size_t size) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy,
-                               .memory = {address, size}};
-  tarn_pool *pool = NULL;
   register_power_pool();
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
+  return own_pool(place, (tarn_pool_options){.strategy = strategy,
+                                             .memory = {address, size}});
 }
 
 // Memory of the host's, with a byte of its own at each place.
@@ -84,7 +80,6 @@ TEST_LOOP(it_has_what_it_was_given, STRATEGIES) {
   ck_assert_uint_eq(stats.misses, 0);
   ck_assert_uint_eq(stats.hits, 1);
   ck_assert_uint_eq(stats.limit_bytes, 0);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(its_bytes_are_not_touched, STRATEGIES) {
@@ -95,7 +90,7 @@ TEST_LOOP(its_bytes_are_not_touched, STRATEGIES) {
     blocks[i] = take(pool, 1 + i * 300);
   for (size_t i = 0; i < 50; i++)
     give(blocks[i]);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   check_slab();
 }
 
@@ -114,8 +109,6 @@ TEST_LOOP(all_of_it_can_be_one_block, STRATEGIES) {
     for (size_t i = 0; i < 60; i++)
       give(blocks[(i * 7) % 60]);
   }
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(the_device_is_asked_for_nothing, STRATEGIES) {
@@ -136,7 +129,7 @@ TEST_LOOP(the_device_is_asked_for_nothing, STRATEGIES) {
       give(blocks[j]);
     refuse(pool, 9 * (size_t)MIB, 0, TARN_FULL);
     ck_assert_uint_eq(stats_of(pool).device_allocs, 0);
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
     assert_ok(tarn_sim_faults(""));
     if (i != 0) ck_assert_uint_eq(available_on(p.device), available);
     assert_ok(tarn_device_deallocate(p.place, address, 8 * (size_t)MIB));
@@ -154,8 +147,6 @@ TEST_LOOP(blocks_are_aligned_as_asked, STRATEGIES) {
     ck_assert(is_inside(block, tarn_addr_of(slab + 13), SLAB - 29));
     give(block);
   }
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- no room ---------------------------------------------------------------
@@ -176,7 +167,6 @@ TEST(what_is_said_when_it_is_full) {
   assert_error_says("the memory that it was made over has no room");
   give(last);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static tarn_pool_need seen;
@@ -208,7 +198,6 @@ TEST_LOOP(the_program_makes_room, STRATEGIES) {
   refuse(pool, SLAB, 0, TARN_FULL);
   ck_assert(seen.can_fit || _i == 4);
   give(other);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(nothing_limits_it_but_its_size) {
@@ -220,7 +209,6 @@ TEST(nothing_limits_it_but_its_size) {
   assert_ok(tarn_pool_charge(pool, 10 * SLAB, 0));
   give(take(pool, SLAB / 2));
   assert_ok(tarn_pool_discharge(pool, 10 * SLAB, 0));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(its_blocks_are_in_a_snapshot, STRATEGIES) {
@@ -230,7 +218,6 @@ TEST_LOOP(its_blocks_are_in_a_snapshot, STRATEGIES) {
   assert_ok(tarn_pool_trace(pool, &trace));
   tarn_trace_destroy(trace);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // A hole that another stream used last is waited for, and joined.
@@ -250,7 +237,7 @@ TEST_LOOP(streams_share_it, STRATEGIES) {
     give(both);
   }
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   assert_ok(tarn_device_deallocate(p.place, address, MIB));
 }
 
@@ -283,7 +270,7 @@ TEST_LOOP(its_end_waits_for_streams, STRATEGIES) {
   for (int i = 0; i < STREAMS; i++)
     give_on(blocks[i], streams[i]);
   ck_assert_uint_eq(fake_seen.copies, 0);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   for (int i = 0; i < STREAMS; i++) {
     ck_assert_str_eq(out[i], "queued ");
     end_stream(streams[i]);
@@ -342,15 +329,13 @@ TEST(it_keeps_its_strategy_and_stays_awake) {
   assert_ok(tarn_pool_resize(&block, 2000, NULL));
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- by address ------------------------------------------------------------
 
 // The memory of one is a block of another.
 TEST(the_place_does_not_look_into_it) {
-  tarn_pool *outer = NULL;
-  assert_ok(tarn_pool_create(TARN_HOST, NULL, &outer));
+  tarn_pool *outer = own_pool_with(TARN_HOST, NULL, 0, 0);
   tarn_block all = take(outer, SLAB);
   tarn_pool *inner = pool_over(TARN_HOST, NULL, all.address, all.size);
   tarn_block block = take(inner, 1000);
@@ -366,9 +351,8 @@ TEST(the_place_does_not_look_into_it) {
   assert_status(tarn_free(TARN_HOST, next.address, NULL), TARN_E_INVALID);
   assert_ok(tarn_pool_free_address(inner, next.address, NULL));
   give(block);
-  assert_ok(tarn_pool_destroy(inner));
+  end_own(inner);
   give(all);
-  assert_ok(tarn_pool_destroy(outer));
 }
 
 // --- what pools can besides ------------------------------------------------
@@ -394,25 +378,22 @@ static void use_debugging(tarn_pool *pool) {
 TEST_LOOP(it_debugs_and_leaves_the_bytes_to_be_used, STRATEGIES) {
   tarn_pool *pool = over_slab(strategies[_i]);
   use_debugging(pool);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   mark_slab();  // which the address sanitizer lets pass
   check_slab();
 }
 
 TEST_LOOP(a_graph_may_be_captured_with_it, 2) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategies[_i],
-                               .flags = TARN_POOL_DEFER,
-                               .memory = {tarn_addr_of(slab), SLAB}};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  tarn_pool *pool = own_pool(
+      TARN_HOST, (tarn_pool_options){.strategy = strategies[_i],
+                                     .flags = TARN_POOL_DEFER,
+                                     .memory = {tarn_addr_of(slab), SLAB}});
   assert_ok(tarn_pool_begin_capture(pool));
   tarn_block block = take(pool, 3000);
   refuse(pool, SLAB, 0, TARN_FULL);
   give(block);
   assert_ok(tarn_pool_end_capture(pool));
   assert_ok(tarn_pool_end_graphs(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(steps_are_learned_in_it) {
@@ -437,7 +418,6 @@ TEST(steps_are_learned_in_it) {
   assert_ok(tarn_pool_decay(pool, 1));
   assert_ok(tarn_pool_decay(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, SLAB);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static bool use_in_child(tarn_pool *pool) {
@@ -460,7 +440,6 @@ TEST_LOOP(a_child_leaves_the_memory_alone, STRATEGIES) {
   }
   assert_child_ended_well(child);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- without host memory ---------------------------------------------------
@@ -491,7 +470,7 @@ TEST(nothing_is_lost_without_host_memory) {
   faults_install();
   register_power_pool();
   char strategy[32];
-  assert_ok(tarn_pool_destroy(over_slab(NULL)));  // what is made once
+  end_own(over_slab(NULL));  // what is made once
   for (int i = 0; i < STRATEGIES; i++) {
     snprintf(strategy, sizeof strategy, "%s", strategies[i]);
     ck_assert_uint_gt(faults_sweep(create_and_use, strategy), 5);

@@ -44,9 +44,9 @@ static void close_held(busy *h) {
   close_arena(&h->at);
 }
 
-TEST_LOOP(the_host_gets_other_memory, STRATEGIES) {
+TEST_LOOP(the_host_gets_other_memory, own_strategies()) {
   busy h;
-  open_held(&h, all_strategies[_i]);
+  open_held(&h, any_strategy(_i));
   tarn_block own = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
   ck_assert(own.address >= h.first.address + SIZE ||
             own.address + SIZE <= h.first.address);
@@ -56,10 +56,10 @@ TEST_LOOP(the_host_gets_other_memory, STRATEGIES) {
   close_held(&h);
 }
 
-TEST_LOOP(a_stream_is_put_behind_the_other, STRATEGIES) {
+TEST_LOOP(a_stream_is_put_behind_the_other, own_strategies()) {
   busy h;
-  open_held(&h, all_strategies[_i]);
-  bool same = keeps_idle(all_strategies[_i]);
+  open_held(&h, any_strategy(_i));
+  bool same = keeps_idle(any_strategy(_i));
   tarn_block block = take_with(h.at.pool, SIZE, h.b, TARN_ALLOC_NO_WAIT);
   if (same) ck_assert_uint_eq(block.address, h.first.address);
   ck_assert_uint_eq(stats_of(h.at.pool).stream_crossings, same ? 1 : 0);
@@ -69,9 +69,9 @@ TEST_LOOP(a_stream_is_put_behind_the_other, STRATEGIES) {
   close_held(&h);
 }
 
-TEST_LOOP(at_the_limit_it_is_full, STRATEGIES) {
+TEST_LOOP(at_the_limit_it_is_full, own_strategies()) {
   busy h;
-  open_held(&h, all_strategies[_i]);
+  open_held(&h, any_strategy(_i));
   size_t reserved = stats_of(h.at.pool).reserved_bytes;
   tarn_pool_stats before;
   assert_ok(tarn_pool_limit(h.at.pool, reserved + 1));
@@ -90,14 +90,14 @@ TEST_LOOP(at_the_limit_it_is_full, STRATEGIES) {
 }
 
 // It turns out to be done: the pool does not grow beside it.
-TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, STRATEGIES) {
+TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, own_strategies()) {
   busy h;
-  open_held(&h, all_strategies[_i]);
+  open_held(&h, any_strategy(_i));
   hold_end(&h.hold);
   assert_ok(tarn_stream_synchronize(h.a));
   uint64_t asked = stats_of(h.at.pool).device_allocs;
   tarn_block block = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
-  if (keeps_idle(all_strategies[_i])) {
+  if (keeps_idle(any_strategy(_i))) {
     ck_assert_uint_eq(block.address, h.first.address);
     ck_assert_uint_eq(stats_of(h.at.pool).device_allocs, asked);
   }
@@ -106,9 +106,9 @@ TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, STRATEGIES) {
 }
 
 // What no stream uses may go back to make room, also while one is held up.
-TEST_LOOP(idle_memory_of_the_host_makes_room, STRATEGIES) {
+TEST_LOOP(idle_memory_of_the_host_makes_room, own_strategies()) {
   busy h;
-  open_held(&h, all_strategies[_i]);
+  open_held(&h, any_strategy(_i));
   tarn_block small[4];
   // Holes that touch are one.
   tarn_block between = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
@@ -143,13 +143,13 @@ TEST(what_is_queued_to_go_back_is_not_waited_for) {
 // --- streams that cannot wait for others ------------------------------------
 
 // The fake's queue runs only when somebody waits.
-TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, STRATEGIES) {
+TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, own_strategies()) {
   fake.missing = FAKE_MISSES(stream_wait_event);
-  arena_place at = open_arena_of(16 * MIB, "fake:0", all_strategies[_i]);
+  arena_place at = open_arena_of(16 * MIB, "fake:0", any_strategy(_i));
   tarn_stream *a = stream_on(&at);
   tarn_stream *b = stream_on(&at);
   tarn_block first = take_on(at.pool, SIZE, a);
-  bool kept = keeps_idle(all_strategies[_i]);
+  bool kept = keeps_idle(any_strategy(_i));
   queue_copy(&at, first, a);
   if (kept) give_on(first, a);
   size_t waits = fake_seen.waits;
@@ -174,8 +174,8 @@ TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, STRATEGIES) {
 }
 
 // Segments and the sizes of the device: the other ways to hold memory.
-TEST_LOOP(without_ranges_nobody_waits_either, 2 * STRATEGIES) {
-  const char *strategy = all_strategies[_i / 2];
+TEST_LOOP(without_ranges_nobody_waits_either, 2 * own_strategies()) {
+  const char *strategy = any_strategy(_i / 2);
   fake.init_size = _i % 2 == 0 ? 0 : 2 * MIB;
   fake.realloc_size = fake.init_size;
   if (!keeps_idle(strategy)) return;
@@ -272,11 +272,8 @@ TEST(clearing_at_once_takes_the_host) {
   for (size_t i = 0; i < SIZE; i++)
     require(bytes_of(block)[i] == 0);
   give(block);
-  tarn_pool_options dry = {.struct_size = sizeof dry, .flags = TARN_POOL_DRY};
-  tarn_pool *own = NULL;
-  assert_ok(tarn_pool_create(at.place, &dry, &own));
+  tarn_pool *own = own_pool_with(at.place, NULL, 0, TARN_POOL_DRY);
   give_on(take_with(own, SIZE, a, both), a);
-  assert_ok(tarn_pool_destroy(own));
 }
 
 int main(void) {

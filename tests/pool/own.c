@@ -8,19 +8,6 @@
 #include "support/fake_plugin.h"
 #include "support/faults.h"
 
-static const char *const strategies[] = {
-    "page_unit_pool", "no_pool", "arena_pool", "buddy_pool", "async_pool",
-};
-enum { STRATEGIES = sizeof strategies / sizeof *strategies };
-
-static tarn_pool *own_at(tarn_place place, const char *strategy) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
-}
-
 static void refuse_options(tarn_place place, tarn_pool_options options,
                            tarn_status expected) {
   tarn_pool *pool = (tarn_pool *)&options;
@@ -55,24 +42,25 @@ static void use(tarn_pool *pool) {
 
 TEST_LOOP(it_is_a_pool_like_any_other, ARENA_DEVICES) {
   arena_place p = open_arena(arena_devices[_i], "page_unit_pool");
-  for (int j = 0; j < STRATEGIES; j++) {
-    assert_ok(use_strategy(p.place, strategies[j]));
-    tarn_pool *pool = own_at(p.place, strategies[j]);
+  for (int j = 0; j < ALL_STRATEGIES; j++) {
+    assert_ok(use_strategy(p.place, any_strategy(j)));
+    tarn_pool *pool = own_pool_with(p.place, any_strategy(j), 0, 0);
     ck_assert_ptr_ne(pool, p.pool);
     ck_assert(tarn_place_equal(tarn_pool_place(pool), p.place));
-    ck_assert_str_eq(stats_of(pool).strategy, strategies[j]);
+    ck_assert_str_eq(stats_of(pool).strategy, any_strategy(j));
     tarn_pool_stats shared = stats_of(p.pool);
     use(pool);
     assert_same_stats(shared, stats_of(p.pool));
     ck_assert_ptr_eq(pool_at(p.place), p.pool);
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
   }
 }
 
 // What one frees the other does not get, nor can it free what is not its own.
 TEST(pools_of_a_place_are_apart) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pools[2] = {own_at(p.place, NULL), own_at(p.place, NULL)};
+  tarn_pool *pools[2] = {own_pool_with(p.place, NULL, 0, 0),
+                         own_pool_with(p.place, NULL, 0, 0)};
   ck_assert_str_eq(stats_of(pools[0]).strategy, "arena_pool");
   tarn_block block = take(pools[0], MIB);
   tarn_block stray = block;
@@ -87,16 +75,10 @@ TEST(pools_of_a_place_are_apart) {
   assert_ok(tarn_pool_free_address(pools[0], block.address, NULL));
   give(other);
   give(shared);
-  assert_ok(tarn_pool_destroy(pools[0]));
-  assert_ok(tarn_pool_destroy(pools[1]));
 }
 
 TEST(its_limit_is_its_own) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = "page_unit_pool",
-                               .limit = 65536};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 65536, 0);
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 65536);
   refuse(pool, 65537, 0, TARN_FULL);
   tarn_block block = take(pool, 65536);
@@ -104,7 +86,6 @@ TEST(its_limit_is_its_own) {
   assert_ok(tarn_pool_limit(pool, 0));
   give(take(pool, MIB));
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- what is refused -------------------------------------------------------
@@ -149,7 +130,7 @@ TEST(a_kind_that_the_device_lacks_is_refused) {
 
 TEST(blocks_that_are_out_keep_it) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pool = own_at(p.place, "arena_pool");
+  tarn_pool *pool = own_pool_with(p.place, "arena_pool", 0, 0);
   tarn_block block = take_tagged(pool, 5000, tag_of("activations"));
   tarn_block plain = take(pool, 300);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
@@ -160,7 +141,6 @@ TEST(blocks_that_are_out_keep_it) {
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   assert_error_says("1 blocks of 300 bytes are out: untagged (1)");
   give(plain);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(the_pool_of_a_place_is_nobody_s) {
@@ -173,14 +153,14 @@ TEST(the_pool_of_a_place_is_nobody_s) {
 TEST(a_device_with_such_a_pool_stays_open) {
   for (int i = 1; i < ARENA_DEVICES; i++) {  // cpu:0 stays open in any case
     arena_place p = open_arena(arena_devices[i], "page_unit_pool");
-    tarn_pool *pool = own_at(p.place, "arena_pool");
+    tarn_pool *pool = own_pool_with(p.place, "arena_pool", 0, 0);
     tarn_block block = take(pool, MIB);
     assert_status(tarn_device_close(p.device), TARN_E_STATE);
     assert_error_says("cannot close: 1 pool of tarn_pool_create is there");
     give(block);
     assert_status(tarn_device_close(p.device), TARN_E_STATE);
     give(take(pool, MIB));  // it has lost nothing
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
     close_arena(&p);
   }
 }
@@ -192,22 +172,23 @@ TEST(its_end_waits_for_streams) {
   static char out[8];
   arena_place p = open_arena("fake:0", "page_unit_pool");
   tarn_stream *stream = stream_on(&p);
-  tarn_pool *pool = own_at(p.place, NULL);
+  tarn_pool *pool = own_pool_with(p.place, NULL, 0, 0);
   tarn_block block = take_on(pool, 4096, stream);
   assert_ok(tarn_copy_h2d(p.device, block.address, "queued ", 8, stream));
   assert_ok(tarn_copy_d2h(p.device, out, block.address, 8, stream));
   give_on(block, stream);
   ck_assert_uint_eq(fake_seen.copies, 0);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   ck_assert_str_eq(out, "queued ");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
 TEST(it_ends_even_if_the_driver_objects) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pool = own_at(p.place, "page_unit_pool");
+  tarn_pool *pool = own_pool_with(p.place, "page_unit_pool", 0, 0);
   give(take(pool, MIB));
   assert_ok(tarn_sim_faults("device_memory_deallocate@1"));
+  forget(pool);
   assert_status(tarn_pool_destroy(pool), TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(""));
   abandon(&p);
@@ -244,12 +225,11 @@ static void end_in_callback(void *context, tarn_status status) {
 
 TEST(a_callback_cannot_end_it) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pool = own_at(p.place, NULL);
+  tarn_pool *pool = own_pool_with(p.place, NULL, 0, 0);
   tarn_stream *stream = stream_on(&p);
   assert_ok(tarn_stream_add_callback(stream, end_in_callback, pool));
   assert_ok(tarn_stream_synchronize(stream));
   give(take(pool, 100));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static bool child_of_fork(tarn_pool *const *pools, size_t count) {
@@ -267,9 +247,8 @@ static bool child_of_fork(tarn_pool *const *pools, size_t count) {
 }
 
 TEST(a_child_frees_host_memory_only) {
-  tarn_pool_options dry = {.struct_size = sizeof dry, .flags = TARN_POOL_DRY};
-  tarn_pool *pools[2] = {own_at(TARN_HOST, "arena_pool"), NULL};
-  assert_ok(tarn_pool_create(TARN_HOST, &dry, &pools[1]));
+  tarn_pool *pools[2] = {own_pool_with(TARN_HOST, "arena_pool", 0, 0),
+                         own_pool_with(TARN_HOST, NULL, 0, TARN_POOL_DRY)};
   tarn_block blocks[2] = {take(pools[0], 5000), take(pools[1], 5000)};
   pid_t child = fork();
   if (child == 0) {
@@ -279,7 +258,7 @@ TEST(a_child_frees_host_memory_only) {
   assert_child_ended_well(child);
   for (int i = 0; i < 2; i++) {
     give(blocks[i]);
-    assert_ok(tarn_pool_destroy(pools[i]));
+    end_own(pools[i]);
   }
 }
 
@@ -287,7 +266,7 @@ TEST(a_child_frees_host_memory_only) {
 
 TEST(its_strategy_is_set) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  tarn_pool *pool = own_at(p.place, "page_unit_pool");
+  tarn_pool *pool = own_pool_with(p.place, "page_unit_pool", 0, 0);
   tarn_block block = take(pool, MIB);
   give(take(pool, (size_t)2 * MIB));
   assert_ok(tarn_pool_set_strategy(pool, "arena_pool:page=2M"));
@@ -304,7 +283,6 @@ TEST(its_strategy_is_set) {
   ck_assert_str_eq(stats_of(pool).strategy, "arena_pool");
   assert_ok(tarn_pool_set_strategy(p.pool, "buddy_pool"));
   ck_assert_str_eq(stats_of(p.pool).strategy, "buddy_pool");
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- threads ---------------------------------------------------------------

@@ -13,7 +13,6 @@
 #include "with_kit.h"
 
 static const size_t ROOM = (size_t)8 << 20;
-enum { KEEPING = 3 };  // of all_strategies, the first
 
 static size_t reserved_by(tarn_pool *pool) {
   return stats_of(pool).reserved_bytes;
@@ -21,7 +20,7 @@ static size_t reserved_by(tarn_pool *pool) {
 
 static arena_place open_on(int i) {
   return open_arena_of(64 * MIB, arena_devices[i / KEEPING],
-                       all_strategies[i % KEEPING]);
+                       keeping[i % KEEPING]);
 }
 
 TEST_LOOP(requests_are_served_without_the_device, KEEPING *ARENA_DEVICES) {
@@ -82,7 +81,7 @@ TEST_LOOP(the_slack_leaves_it, ARENA_DEVICES) {
 // Where there is no other room it may take another form.
 TEST_LOOP(a_request_without_other_room_may_use_it, KEEPING *ARENA_DEVICES) {
   arena_place at = open_arena_of(16 * MIB, arena_devices[_i / KEEPING],
-                                 all_strategies[_i % KEEPING]);
+                                 keeping[_i % KEEPING]);
   assert_ok(tarn_pool_limit(at.pool, 16 * MIB));
   assert_ok(tarn_pool_reserve(at.pool, ROOM));
   tarn_block block = take(at.pool, 12 * MIB);
@@ -170,7 +169,7 @@ static void let_another_reserve(void) {
 }
 
 TEST_LOOP(a_call_that_fails_leaves_what_another_keeps, KEEPING) {
-  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "fake:0", keeping[_i]);
   give(take(at.pool, 2 * MIB));
   rival.pool = at.pool;
   fake.allocating = let_another_reserve;
@@ -196,7 +195,7 @@ static tarn_status exchange_and_give(const tarn__pool_supply *supply,
 
 // While what came goes back.
 TEST_LOOP(an_exchange_ends_what_was_kept_before, KEEPING) {
-  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "fake:0", keeping[_i]);
   assert_ok(tarn_pool_reserve(at.pool, MIB));
   tarn__pool_supply_calls calls = *at.pool->supply.calls;
   calls.give = exchange_and_give;
@@ -238,33 +237,26 @@ TEST(an_exchange_ends_it) {
 }
 
 TEST_LOOP(dry_pools_and_those_for_captures_keep_it, KEEPING) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = all_strategies[_i],
-                               .limit = 16 * MIB,
-                               .flags = TARN_POOL_DRY};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  const char *strategy = keeping[_i];
+  tarn_pool *pool = own_pool_with(TARN_HOST, strategy, 16 * MIB, TARN_POOL_DRY);
   assert_ok(tarn_pool_reserve(pool, ROOM));
   ck_assert_uint_ge(reserved_by(pool), ROOM);
   assert_status(tarn_pool_reserve(pool, 64 * MIB), TARN_FULL);
-  assert_ok(tarn_pool_destroy(pool));
-  if (strcmp(all_strategies[_i], "buddy_pool") == 0) return;
-  options.flags = TARN_POOL_DEFER;
-  assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
+  if (strcmp(strategy, "buddy_pool") == 0) return;
+  pool = own_pool_with(TARN_HOST, strategy, 16 * MIB, TARN_POOL_DEFER);
   assert_ok(tarn_pool_reserve(pool, ROOM));
   assert_ok(tarn_pool_begin_capture(pool));
   assert_status(tarn_pool_reserve(pool, 0), TARN_E_STATE);
   give(take_with(pool, MIB, NULL, TARN_ALLOC_NO_GROW));
   assert_ok(tarn_pool_end_capture(pool));
   assert_ok(tarn_pool_end_graphs(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Where the device names sizes, memory comes in those.
 TEST_LOOP(sizes_of_the_device_are_kept_to, KEEPING) {
   fake.init_size = 4 * MIB;
   fake.realloc_size = 2 * MIB;
-  arena_place at = open_arena_of(64 * MIB, "fake:0", all_strategies[_i]);
+  arena_place at = open_arena_of(64 * MIB, "fake:0", keeping[_i]);
   assert_ok(tarn_pool_reserve(at.pool, 7 * MIB));
   ck_assert_uint_eq(reserved_by(at.pool), 8 * MIB);
   ck_assert_uint_eq(stats_of(at.pool).device_allocs, 3);
@@ -295,7 +287,7 @@ TEST(pages_of_one_size_serve_another) {
 
 TEST_LOOP(every_call_may_fail, 2 * KEEPING) {
   arena_place at = open_arena_of(64 * MIB, arena_devices[2 - _i / KEEPING],
-                                 all_strategies[_i % KEEPING]);
+                                 keeping[_i % KEEPING]);
   bool failed = true;
   for (size_t n = 1; failed; n++) {
     faults_arm(n, FAULTS_ONCE);

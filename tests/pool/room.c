@@ -286,13 +286,7 @@ TEST(memory_of_the_host_is_compared_with_the_hosts) {
 // --- dry pools -------------------------------------------------------------
 
 static tarn_pool *dry_at(tarn_place place, const char *strategy, size_t limit) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy,
-                               .limit = limit,
-                               .flags = TARN_POOL_DRY};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
+  return own_pool_with(place, strategy, limit, TARN_POOL_DRY);
 }
 
 TEST_LOOP(a_dry_pool_has_what_it_pretends_to_have, STRATEGIES) {
@@ -304,7 +298,7 @@ TEST_LOOP(a_dry_pool_has_what_it_pretends_to_have, STRATEGIES) {
   assert_ok(tarn_pool_limit(pool, 4 * GIB));
   give(take(pool, GIB + MIB));
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
 
   pool = dry_at(p.place, strategies[_i], 0);  // 1 TiB, which is more
   block = take(pool, (size_t)80 * MIB);
@@ -312,7 +306,6 @@ TEST_LOOP(a_dry_pool_has_what_it_pretends_to_have, STRATEGIES) {
   assert_refused(pool, (size_t)1 << 45);
   give(take(pool, 64 * GIB));
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
@@ -341,7 +334,7 @@ TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
     ck_assert(need.can_fit);
     for (int j = 0; j < BLOCKS; j++)
       give(blocks[j]);
-    assert_ok(tarn_pool_destroy(pool));
+    end_own(pool);
     close_arena(&p);
   }
 }

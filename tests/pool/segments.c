@@ -15,8 +15,6 @@ TEST(idle_segments_go_before_more_come) {
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 24 * MIB);
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
   give(block);
-  end(pool);
-  close_fake();
 }
 
 // Of those that are idle no more than it takes, and as few as can be.
@@ -35,18 +33,14 @@ TEST(as_little_as_possible_goes) {
   ck_assert_uint_eq(reserved(pool), 100 * MIB);
   ck_assert_uint_eq(stats_of(pool).device_frees, 2);
   give(block);
-  end(pool);
-  close_fake();
 }
 
 TEST(nobody_waits_for_a_segment_to_go) {
   name_nothing();
   open_fake();
-  tarn_stream *a = NULL;
-  tarn_stream *b = NULL;
-  char out[8] = "";
-  assert_ok(tarn_stream_create(device, &a));
-  assert_ok(tarn_stream_create(device, &b));
+  tarn_stream *a = stream_of(device);
+  tarn_stream *b = stream_of(device);
+  static char out[8];
   tarn_pool *pool = device_pool("arena_pool");
   tarn_block first = take_on(pool, 20 * MIB, a);
   assert_ok(tarn_copy_d2h(device, out, first.address, sizeof out, a));
@@ -63,10 +57,6 @@ TEST(nobody_waits_for_a_segment_to_go) {
   ck_assert_uint_eq(reserved(pool), 54 * MIB);
   give_on(second, b);
   give_on(third, b);
-  end(pool);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-  close_fake();
 }
 
 TEST(a_segment_of_its_own_goes_when_its_block_is_freed) {
@@ -83,8 +73,6 @@ TEST(a_segment_of_its_own_goes_when_its_block_is_freed) {
   ck_assert_uint_eq(reserved(pool), MIB);
   give(small);
   give(large);
-  end(pool);
-  close_fake();
 }
 
 // Segments that are shared grow with what is in use, up to 8 MiB: few calls of
@@ -103,8 +91,6 @@ TEST(shared_segments_grow) {
   ck_assert_uint_le(stats_of(pool).device_allocs, 30);
   for (size_t i = 0; i < MANY; i++)
     give(blocks[i]);
-  end(pool);
-  close_fake();
 }
 
 TEST(buddies_give_idle_chunks_back_before_more_come) {
@@ -116,8 +102,6 @@ TEST(buddies_give_idle_chunks_back_before_more_come) {
   tarn_block block = take(pool, 40 * MIB);
   ck_assert_uint_eq(reserved(pool), 64 * MIB);
   give(block);
-  end(pool);
-  close_fake();
 }
 
 // Each has a segment of its own. To give one back takes a look at each, and to
@@ -129,7 +113,7 @@ TEST(many_segments_go_at_once) {
   open_fake();
   for (int i = 0; i < 3; i++) {
     tarn_pool *pool =
-        pool_with(tarn_place_on(device), "arena_pool", TARN_POOL_DRY);
+        own_pool_with(tarn_place_on(device), "arena_pool", 0, TARN_POOL_DRY);
     for (size_t j = 0; j < MANY; j++)
       blocks[j] = take(pool, 9 * MIB);
     clock_t begin = clock();
@@ -141,7 +125,6 @@ TEST(many_segments_go_at_once) {
     if (i == 0) assert_ok(tarn_pool_trim(pool, 0));
     ck_assert_uint_eq(stats_of(pool).reserved_bytes, left * 9 * MIB);
     ck_assert_int_lt((clock() - begin) / CLOCKS_PER_SEC, 3);
-    end(pool);
+    end_own(pool);
   }
-  close_fake();
 }

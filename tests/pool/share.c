@@ -36,7 +36,6 @@ TEST_LOOP(a_block_is_an_object_of_its_own, SHARE_DEVICES) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, STEP);
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
   give(a);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
@@ -55,7 +54,6 @@ TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
     give(same);
     give(block);
   }
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- sharing ---------------------------------------------------------------
@@ -90,8 +88,6 @@ TEST_LOOP(an_imported_block_has_the_same_bytes, SHARE_DEVICES) {
   ck_assert_uint_eq(byte_at(p.device, import, 9), 18);
   give(next);
   give(import);
-  assert_ok(tarn_pool_destroy(other));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
@@ -109,7 +105,6 @@ TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
   ck_assert_uint_eq(byte_at(p.device, blocks[3], 1), 77);
   give(blocks[2]);
   give(blocks[3]);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // The descriptor alone keeps the memory.
@@ -120,13 +115,12 @@ TEST_LOOP(a_descriptor_outlives_the_block_and_the_pool, SHARE_DEVICES) {
   put_byte(p.device, block, 5, 55);
   int fd = export_of(block);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
   pool = shareable_at(p.place, 0);
   assert_ok(tarn_pool_import(pool, fd, STEP, &block));
   close(fd);
   ck_assert_uint_eq(byte_at(p.device, block, 5), 55);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- what is refused -------------------------------------------------------
@@ -207,7 +201,6 @@ TEST(what_is_no_descriptor_of_memory_is_refused) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 1);
   close(fd);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Each refuses what is the other's.
@@ -224,8 +217,8 @@ TEST(memory_of_another_type_of_device_is_refused) {
     assert_ok(tarn__front_check(pools[i]));
   }
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), misuses + 1);
-  assert_ok(tarn_pool_destroy(pools[0]));
-  assert_ok(tarn_pool_destroy(pools[1]));
+  end_own(pools[0]);
+  end_own(pools[1]);
   abandon(&p);
 }
 
@@ -253,7 +246,6 @@ TEST(what_cannot_be_exported) {
   assert_error_says("weights");
   ck_assert_int_eq(fd, 0);
   assert_status(tarn_pool_export(&(tarn_block){0}, &fd), TARN_E_INVALID);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 TEST(what_it_cannot_do) {
@@ -278,10 +270,9 @@ TEST(what_it_cannot_do) {
   tarn_block plain = take(other, STEP);
   ck_assert_uint_eq(plain.size, STEP);
   give(plain);
-  assert_ok(tarn_pool_destroy(other));
+  end_own(other);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- what pools can --------------------------------------------------------
@@ -326,7 +317,6 @@ TEST(limits_and_counters_hold) {
   assert_same_block(found, block);
   assert_ok(tarn_free(TARN_HOST, block.address, NULL));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // Memory that is there takes none of what is free.
@@ -343,7 +333,6 @@ TEST(an_import_needs_no_room_on_the_device) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 2 * block.size);
   give(import);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // What another stream has queued is done before the memory goes.
@@ -368,7 +357,6 @@ TEST_LOOP(a_free_waits_for_streams, SHARE_DEVICES) {
   assert_ok(tarn_stream_synchronize(b));
   ck_assert_str_eq(out[0], "queued ");
   ck_assert_str_eq(out[1], "queued ");
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static tarn_pool *pool_in_callback;
@@ -392,7 +380,6 @@ TEST(a_callback_cannot) {
   assert_ok(tarn_stream_synchronize(stream));
   ck_assert_int_eq(atomic_load(&refused), 2);
   give(block);
-  assert_ok(tarn_pool_destroy(pool_in_callback));
 }
 
 static void use_the_parent_s(tarn_pool *pool, tarn_block block, int fd) {
@@ -427,7 +414,6 @@ TEST(a_child_has_no_part_in_it) {
   ck_assert_int_eq(*(volatile char *)block.pointer, 42);
   close(fd);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- when things fail ------------------------------------------------------
@@ -520,5 +506,4 @@ TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
   assert_ok(tarn_sim_faults(""));
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(available_on(p.device), p.available);
-  assert_ok(tarn_pool_destroy(pool));
 }

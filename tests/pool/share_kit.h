@@ -12,12 +12,7 @@ enum { SHARE_DEVICES = 2 };
 static const size_t STEP = (size_t)64 << 10;  // the granularity of both
 
 static inline tarn_pool *shareable_at(tarn_place place, size_t limit) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .limit = limit,
-                               .flags = TARN_POOL_SHAREABLE};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
+  return own_pool_with(place, NULL, limit, TARN_POOL_SHAREABLE);
 }
 
 static inline int export_of(tarn_block block) {

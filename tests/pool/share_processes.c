@@ -193,7 +193,6 @@ TEST_LOOP(both_see_what_the_other_writes,
     give(next[i]);
   }
   end_other(o);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- a pool over an imported block -----------------------------------------
@@ -228,7 +227,6 @@ TEST_LOOP(an_imported_block_can_be_cut_up,
   ck_assert_uint_eq(byte_at(p.device, block, l.size), 88);
   end_other(o);
   give(block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- deaths ----------------------------------------------------------------
@@ -255,8 +253,6 @@ TEST_LOOP(one_that_is_killed_leaves_the_block,
   close(o.line);
   ck_assert_uint_eq(byte_at(p.device, block, 1), 7);
   give(block);
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static void export_and_die(int line, const char *device) {
@@ -285,7 +281,6 @@ TEST_LOOP(what_the_dead_have_exported_stays,
   ck_assert_uint_eq(byte_at(p.device, block, PLACE), 21);
   give(block);
   close(o.line);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- threads ---------------------------------------------------------------
@@ -338,7 +333,6 @@ TEST(threads_export_one_block) {
   assert_ok(tarn__front_check(pool));
   ck_assert_uint_eq(stats_of(pool).live_blocks, 1);
   give(shared_block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 // --- at the same time ------------------------------------------------------
@@ -413,7 +407,6 @@ TEST(who_frees_meanwhile_is_refused) {
   sem_post(&driver.go);
   pthread_join(last, NULL);
   give(shared_block);
-  assert_ok(tarn_pool_destroy(pool));
 }
 
 static atomic_bool freed;
@@ -444,5 +437,4 @@ TEST_LOOP(a_free_waits_for_what_is_queued, SHARE_DEVICES) {
   atomic_store(&freed, true);
   ck_assert_str_eq(out, "queued ");
   pthread_join(helper, NULL);
-  assert_ok(tarn_pool_destroy(pool));
 }

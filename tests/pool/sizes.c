@@ -8,8 +8,12 @@
 
 // --- the chunk and the padding ---------------------------------------------
 
-static void check_chunk(const char *strategy) {
+TEST_LOOP(blocks_are_padded_and_rounded_up_to_the_chunk, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
   static const size_t sizes[] = {1, 1000, 65436, 65437, 200000};
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
   tarn_pool *pool = device_pool(strategy);
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     tarn_block block = take(pool, sizes[i]);
@@ -21,10 +25,13 @@ static void check_chunk(const char *strategy) {
     ck_assert_uint_eq(block.address % 65536, 0);
     give(block);
   }
-  end(pool);
 }
 
-static void check_asked(const char *strategy) {
+TEST_LOOP(the_device_is_asked_for_multiples_of_the_chunk, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  fake.min_chunk = 65536;
+  fake.padding = 100;
+  open_fake();
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 1000);
   // Two of them take more than they need, so that others fit in too.
@@ -38,34 +45,20 @@ static void check_asked(const char *strategy) {
   ck_assert_uint_eq(reserved(pool), fake_seen.live_bytes);
   give(block);
   give(second);
-  end(pool);
 }
 
-TEST(blocks_are_padded_and_rounded_up_to_the_chunk) {
+TEST_LOOP(dry_pools_round_up_as_well, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
   fake.min_chunk = 65536;
   fake.padding = 100;
   open_fake();
-  with_each(check_chunk);
-  with_each(check_asked);
-  close_fake();
-}
-
-static void check_dry(const char *strategy) {
-  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DRY);
+  tarn_pool *pool =
+      own_pool_with(tarn_place_on(device), strategy, 0, TARN_POOL_DRY);
   tarn_block block = take(pool, 1000);
   ck_assert_uint_eq(block.size, 65436);
   ck_assert_uint_eq(reserved(pool) % 65536, 0);
   give(block);
-  end(pool);
-}
-
-TEST(dry_pools_round_up_as_well) {
-  fake.min_chunk = 65536;
-  fake.padding = 100;
-  open_fake();
-  with_each(check_dry);
   ck_assert_uint_eq(fake_seen.allocations, 0);
-  close_fake();
 }
 
 // --- the first allocation, later ones, and the largest chunk ---------------
@@ -79,8 +72,11 @@ static void name_sizes(void) {
   fake.max_alloc = 0;
 }
 
-static void check_named(const char *strategy) {
-  if (!manages(strategy)) return;
+TEST_LOOP(sizes_that_a_plug_in_names_bind, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy)) return;
+  name_sizes();
+  open_fake();
   tarn_pool *pool = device_pool(strategy);
   tarn_block small = take(pool, 1000);
   ck_assert_msg(reserved(pool) == 6 * MIB, "%s: %zu", strategy, reserved(pool));
@@ -109,19 +105,15 @@ static void check_named(const char *strategy) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(pool), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  end(pool);
 }
 
-TEST(sizes_that_a_plug_in_names_bind) {
+TEST_LOOP(the_padding_is_inside, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
   name_sizes();
+  fake.padding = 100;
   open_fake();
-  with_each(check_named);
-  close_fake();
-}
-
-static void check_largest(const char *strategy) {
   tarn_pool *pool = device_pool(strategy);
-  size_t direct = manages(strategy) ? 0 : 1;
+  size_t direct = keeps_idle(strategy) ? 0 : 1;
   tarn_block first = take(pool, MIB - 100);
   size_t asked = stats_of(pool).device_allocs;
   tarn_block second = take(pool, MIB - 100);
@@ -133,19 +125,13 @@ static void check_largest(const char *strategy) {
   give(first);
   give(second);
   give(third);
-  end(pool);
 }
 
-TEST(the_padding_is_inside) {
+TEST_LOOP(replaced_strategies_give_their_chunks_back, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy)) return;
   name_sizes();
-  fake.padding = 100;
   open_fake();
-  with_each(check_largest);
-  close_fake();
-}
-
-static void check_replaced(const char *strategy) {
-  if (!manages(strategy)) return;
   tarn_pool *pool = device_pool(strategy);
   tarn_block small = take(pool, 1000);
   tarn_block other = take(pool, 2000);
@@ -159,20 +145,16 @@ static void check_replaced(const char *strategy) {
   give(small);
   ck_assert_uint_eq(reserved(pool), 0);
   ck_assert(tarn_list_empty(&pool->replaced));
-  end(pool);
-}
-
-TEST(replaced_strategies_give_their_chunks_back) {
-  name_sizes();
-  open_fake();
-  with_each(check_replaced);
-  close_fake();
 }
 
 // Memory comes back to the stock of a pool whose classes are many, is joined,
 // and serves other sizes.
-static void check_many(const char *strategy) {
-  if (!manages(strategy)) return;
+TEST_LOOP(many_sizes_out_of_few_chunks, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy)) return;
+  name_sizes();
+  fake.padding = 40;
+  open_fake();
   enum { MANY = 200 };
   tarn_pool *pool = device_pool(strategy);
   tarn_block blocks[MANY];
@@ -185,23 +167,15 @@ static void check_many(const char *strategy) {
     assert_ok(tarn__front_check(pool));
   }
   ck_assert_uint_eq(reserved(pool), 0);
-  end(pool);
 }
 
-TEST(many_sizes_out_of_few_chunks) {
+TEST_LOOP(chunks_of_several_streams, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy)) return;
   name_sizes();
-  fake.padding = 40;
   open_fake();
-  with_each(check_many);
-  close_fake();
-}
-
-static void check_streams(const char *strategy) {
-  if (!manages(strategy)) return;
-  tarn_stream *a = NULL;
-  tarn_stream *b = NULL;
-  assert_ok(tarn_stream_create(device, &a));
-  assert_ok(tarn_stream_create(device, &b));
+  tarn_stream *a = stream_of(device);
+  tarn_stream *b = stream_of(device);
   tarn_pool *pool = device_pool(strategy);
   tarn_block first = take_on(pool, 5000, a);
   tarn_block second = take_on(pool, 7000, b);
@@ -212,21 +186,15 @@ static void check_streams(const char *strategy) {
   give_on(third, b);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(reserved(pool), 0);
-  end(pool);
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
-}
-
-TEST(chunks_of_several_streams) {
-  name_sizes();
-  open_fake();
-  with_each(check_streams);
-  close_fake();
 }
 
 // One small block keeps the only segment; the rest of it serves any size.
-static void check_pinned(const char *strategy) {
-  if (!manages(strategy)) return;
+TEST_LOOP(a_small_block_keeps_no_more_than_it_has, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy)) return;
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
   enum { IDLE = 14 };
   tarn_block blocks[IDLE];
   tarn_pool *pool = device_pool(strategy);
@@ -241,15 +209,6 @@ static void check_pinned(const char *strategy) {
   ck_assert_uint_eq(reserved(pool), 16 * MIB);
   give(large);
   give(small);
-  end(pool);
-}
-
-TEST(a_small_block_keeps_no_more_than_it_has) {
-  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
-  fake.max_alloc = 0;
-  open_fake();
-  with_each(check_pinned);
-  close_fake();
 }
 
 // Pieces of two streams become one hole when both are done.
@@ -261,7 +220,7 @@ TEST(pieces_of_streams_that_are_done_serve_any_size) {
   fake.max_alloc = 0;
   open_fake();
   for (int i = 0; i < 2; i++)
-    assert_ok(tarn_stream_create(device, &streams[i]));
+    streams[i] = stream_of(device);
   tarn_pool *pool = device_pool("page_unit_pool");
   assert_ok(tarn_pool_limit(pool, 16 * MIB));
   tarn_block small = take(pool, 4096);
@@ -275,10 +234,6 @@ TEST(pieces_of_streams_that_are_done_serve_any_size) {
   ck_assert_uint_eq(fake_seen.copies, 1);  // it was waited for
   give(large);
   give(small);
-  end(pool);
-  for (int i = 0; i < 2; i++)
-    assert_ok(tarn_stream_destroy(streams[i]));
-  close_fake();
 }
 
 static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
@@ -288,8 +243,12 @@ static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
   return false;
 }
 
-static void check_hole(const char *strategy) {
-  if (!manages(strategy) || strcmp(strategy, "power_pool") == 0) return;
+TEST_LOOP(the_largest_hole_is_one_of_what_is_idle, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  if (!keeps_idle(strategy) || strcmp(strategy, "power_pool") == 0) return;
+  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
   tarn_pool_need need = {0};
   tarn_pool *pool = device_pool(strategy);
   assert_ok(tarn_pool_limit(pool, 20 * MIB));
@@ -301,22 +260,17 @@ static void check_hole(const char *strategy) {
   ck_assert_uint_ge(need.largest_hole, 8 * MIB);
   ck_assert_uint_le(need.largest_hole, need.idle_bytes);
   give(small);
-  end(pool);
-}
-
-TEST(the_largest_hole_is_one_of_what_is_idle) {
-  fake.init_size = fake.realloc_size = fake.max_chunk = 16 * MIB;
-  fake.max_alloc = 0;
-  open_fake();
-  with_each(check_hole);
-  close_fake();
 }
 
 // Each free is a few steps, however many blocks are out.
-static void check_many_freed(const char *strategy) {
+TEST_LOOP(blocks_of_a_replaced_strategy_are_freed_at_once, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  fake.init_size = fake.realloc_size = fake.max_chunk = 256 * MIB;
+  fake.max_alloc = 0;
+  open_fake();
   enum { MANY = 20000 };
   static tarn_block blocks[MANY];
-  if (!manages(strategy)) return;
+  if (!keeps_idle(strategy)) return;
   tarn_pool *pool = device_pool(strategy);
   for (size_t i = 0; i < MANY; i++)
     blocks[i] = take(pool, 256);
@@ -326,19 +280,12 @@ static void check_many_freed(const char *strategy) {
     give(blocks[i]);
   ck_assert_msg((clock() - begin) / CLOCKS_PER_SEC < 2, "%s", strategy);
   ck_assert_uint_eq(reserved(pool), 0);
-  end(pool);
 }
 
-TEST(blocks_of_a_replaced_strategy_are_freed_at_once) {
-  fake.init_size = fake.realloc_size = fake.max_chunk = 256 * MIB;
-  fake.max_alloc = 0;
+TEST_LOOP(blocks_do_not_grow_beyond_the_largest_chunk, ALL_STRATEGIES) {
+  name_sizes();
   open_fake();
-  with_each(check_many_freed);
-  close_fake();
-}
-
-static void check_resize(const char *strategy) {
-  tarn_pool *pool = device_pool(strategy);
+  tarn_pool *pool = device_pool(any_strategy(_i));
   tarn_block block = take(pool, 2 * MIB);
   assert_ok(tarn_pool_resize(&block, MIB, NULL));
   ck_assert_uint_ge(block.size, MIB);
@@ -347,39 +294,31 @@ static void check_resize(const char *strategy) {
   assert_status(tarn_pool_resize(&small, 2 * MIB, NULL), TARN_FULL);
   give(block);
   give(small);
-  end(pool);
 }
 
-TEST(blocks_do_not_grow_beyond_the_largest_chunk) {
-  name_sizes();
-  open_fake();
-  with_each(check_resize);
-  close_fake();
-}
-
-static void check_other_places(const char *strategy) {
-  for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
-    if (kind == TARN_PLACE_DEVICE) continue;
-    tarn_place place = {device, (tarn_place_kind)kind};
-    tarn_pool *pool = pool_with(place, strategy, 0);
-    tarn_block small = take(pool, 1000);
-    ck_assert_uint_le(reserved(pool), 2 * MIB);
-    give(small);
-    end(pool);
-  }
-}
-
-TEST(pinned_and_unified_memory_are_not_bound) {
+TEST_LOOP(pinned_and_unified_memory_are_not_bound, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
   name_sizes();
   fake.padding = 100;
   open_fake();
-  with_each(check_other_places);
-  close_fake();
+  for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
+    if (kind == TARN_PLACE_DEVICE) continue;
+    tarn_place place = {device, (tarn_place_kind)kind};
+    tarn_pool *pool = own_pool_with(place, strategy, 0, 0);
+    tarn_block small = take(pool, 1000);
+    ck_assert_uint_le(reserved(pool), 2 * MIB);
+    give(small);
+    end_own(pool);
+  }
 }
 
 // With ranges memory comes by pages; what exceeds the largest chunk is direct
 // all the same.
-static void check_ranges(const char *strategy) {
+TEST_LOOP(with_ranges_only_the_largest_chunk_binds, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
+  name_sizes();
+  fake_ext.there = true;
+  open_fake();
   tarn_pool *pool = device_pool(strategy);
   tarn_block small = take(pool, 1000);
   ck_assert_msg(reserved(pool) <= MIB, "%s: %zu", strategy, reserved(pool));
@@ -389,15 +328,6 @@ static void check_ranges(const char *strategy) {
   give(large);
   ck_assert_uint_eq(reserved(pool), before);
   give(small);
-  end(pool);
-}
-
-TEST(with_ranges_only_the_largest_chunk_binds) {
-  name_sizes();
-  fake_ext.there = true;
-  open_fake();
-  with_each(check_ranges);
-  close_fake();
 }
 
 TEST(direct_blocks_do_not_sleep) {
@@ -410,42 +340,29 @@ TEST(direct_blocks_do_not_sleep) {
                 TARN_E_UNSUPPORTED);
   assert_error_says("largest chunk");
   give(large);
-  end(pool);
-  close_fake();
 }
 
 // What a graph was captured with stays the pool's when it is freed.
-static void check_capture(const char *strategy) {
-  tarn_pool *pool = pool_with(tarn_place_on(device), strategy, TARN_POOL_DEFER);
+TEST_LOOP(pools_for_captures_keep_large_blocks, 2) {
+  name_sizes();
+  open_fake();
+  tarn_pool *pool = own_pool_with(tarn_place_on(device),
+                                  _i == 0 ? "arena_pool" : "page_unit_pool", 0,
+                                  TARN_POOL_DEFER);
   tarn_block large = take(pool, 2 * MIB);
   size_t held = reserved(pool);
   give(large);
   ck_assert_uint_eq(reserved(pool), held);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-  end(pool);
-}
-
-TEST(pools_for_captures_keep_large_blocks) {
-  name_sizes();
-  open_fake();
-  check_capture("arena_pool");
-  check_capture("page_unit_pool");
-  close_fake();
 }
 
 // A device that says 0 wants nothing to be kept.
-static void check_nothing_kept(const char *strategy) {
-  tarn_pool *pool = device_pool(strategy);
-  give(take(pool, 1000));
-  ck_assert_uint_eq(reserved(pool), 0);
-  end(pool);
-}
-
-TEST(with_a_largest_chunk_of_0_nothing_is_kept) {
+TEST_LOOP(with_a_largest_chunk_of_0_nothing_is_kept, ALL_STRATEGIES) {
   fake.size_answer = C_ERROR;
   open_fake();
-  with_each(check_nothing_kept);
-  close_fake();
+  tarn_pool *pool = device_pool(any_strategy(_i));
+  give(take(pool, 1000));
+  ck_assert_uint_eq(reserved(pool), 0);
 }
 
 // Steps are learned of what the pool keeps; the rest is direct in each.
@@ -466,5 +383,4 @@ TEST(direct_blocks_are_no_part_of_a_learned_step) {
     assert_ok(tarn__front_check(pool));
     ck_assert_uint_eq(reserved(pool), 6 * MIB);
   }
-  end(pool);
 }

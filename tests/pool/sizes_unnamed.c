@@ -2,103 +2,73 @@
 // often it asks what there is.
 #include "sizes_kit.h"
 
+static const char *const without_sizes[] = {"fake:0", "cpu:0", "sim:0"};
+enum { DEVICES_WITHOUT_SIZES = 3 };
+
 // --- without sizes ---------------------------------------------------------
 
-static void check_modest(const char *strategy) {
+TEST_LOOP(without_sizes_little_is_taken_for_little,
+          DEVICES_WITHOUT_SIZES *ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i / DEVICES_WITHOUT_SIZES);
+  name_nothing();
+  open_device(without_sizes[_i % DEVICES_WITHOUT_SIZES]);
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 1000);
   ck_assert_msg(reserved(pool) <= 2 * MIB, "%s: %zu", strategy, reserved(pool));
   give(block);
-  end(pool);
-}
-
-TEST(without_sizes_little_is_taken_for_little) {
-  name_nothing();
-  open_fake();
-  with_each(check_modest);
-  close_fake();
-  assert_ok(tarn_device_open("cpu:0", &device));
-  with_each(check_modest);
-  assert_ok(tarn_device_close(device));
-  assert_ok(tarn_device_open("sim:0", &device));
-  with_each(check_modest);
-  assert_ok(tarn_device_close(device));
 }
 
 // Nothing more than there is, is asked for: some drivers end the process then.
-static void check_all_there_is(const char *strategy) {
-  tarn_pool *pool = device_pool(strategy);
-  tarn_block block = take(pool, 40000);
-  ck_assert_uint_le(stats_of(pool).device_allocs, 1);
-  give(block);
-  end(pool);
-}
-
-TEST(growth_ends_at_what_is_available) {
+TEST_LOOP(growth_ends_at_what_is_available, ALL_STRATEGIES) {
   name_nothing();
   fake.capacity = 65536;
   open_fake();
-  with_each(check_all_there_is);
-  close_fake();
+  tarn_pool *pool = device_pool(any_strategy(_i));
+  tarn_block block = take(pool, 40000);
+  ck_assert_uint_le(stats_of(pool).device_allocs, 1);
+  give(block);
 }
 
 // For a chunk of its own choice a pool asks for one size, and for no other.
-static void check_asked_once(const char *strategy) {
+TEST_LOOP(growth_asks_for_one_size, ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i);
   if (strcmp(strategy, "arena_pool") != 0 &&
       strcmp(strategy, "buddy_pool") != 0) {
     return;
   }
+  fake.max_alloc = fake.max_chunk = 16 * MIB;
+  fake.missing =
+      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
+  open_fake();
   tarn_pool *pool = device_pool(strategy);
   size_t before = fake_seen.size_queries;
   tarn_block block = take(pool, 1000);
   ck_assert_uint_eq(fake_seen.size_queries, before + 1);
   give(block);
-  end(pool);
 }
 
-TEST(growth_asks_for_one_size) {
-  fake.max_alloc = fake.max_chunk = 16 * MIB;
-  fake.missing =
-      FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
-  open_fake();
-  with_each(check_asked_once);
-  close_fake();
-}
-
-static void check_first_request(const char *strategy) {
-  tarn_pool *pool = device_pool(strategy);
-  tarn_block block = take(pool, 1000);
-  give(block);
-  end(pool);
-}
-
-TEST(the_first_request_is_served_with_padding) {
+TEST_LOOP(the_first_request_is_served_with_padding, ALL_STRATEGIES) {
   name_nothing();
   fake.missing &= ~FAKE_MISSES(device_extra_padding_size);
   fake.padding = 100;
   fake.capacity = 16 * MIB;
   open_fake();
-  with_each(check_first_request);
-  close_fake();
+  tarn_pool *pool = device_pool(any_strategy(_i));
+  tarn_block block = take(pool, 1000);
+  give(block);
 }
 
-static void check_now(const char *strategy) {
+TEST_LOOP(what_is_available_is_asked_for_anew, ALL_STRATEGIES) {
+  name_nothing();
   fake.capacity = 4 * MIB;
-  tarn_pool *pool = device_pool(strategy);
+  open_fake();
+  fake.capacity = 4 * MIB;
+  tarn_pool *pool = device_pool(any_strategy(_i));
   tarn_block block;
   assert_status(tarn_pool_alloc(pool, 20 * MIB, 0, NULL, &block), TARN_FULL);
   fake.capacity = 64 * MIB;
   block = take(pool, 20 * MIB);
   give(block);
-  end(pool);
-}
-
-TEST(what_is_available_is_asked_for_anew) {
-  name_nothing();
-  fake.capacity = 4 * MIB;
-  open_fake();
-  with_each(check_now);
-  close_fake();
 }
 
 TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
@@ -108,5 +78,4 @@ TEST(a_largest_allocation_that_changes_is_asked_for_anew) {
   assert_ok(tarn_device_query(device, &info));
   ck_assert_uint_eq(info.max_alloc, 3 * MIB);
   ck_assert_uint_eq(info.init_size, 3 * MIB);
-  close_fake();
 }

@@ -5,16 +5,10 @@
 #include "arena_kit.h"
 #include "tarn/alloc.h"
 
-static const char *const all_strategies[] = {
-    "arena_pool", "page_unit_pool", "buddy_pool", "async_pool", "no_pool",
-};
-enum { STRATEGIES = sizeof all_strategies / sizeof *all_strategies };
-
-// Whether the strategy keeps what is freed.
-static inline bool keeps_idle(const char *strategy) {
-  return strcmp(strategy, "async_pool") != 0 &&
-         strcmp(strategy, "no_pool") != 0;
-}
+// Those that a program can have keep room.
+static const char *const keeping[] = {"arena_pool", "page_unit_pool",
+                                      "buddy_pool"};
+enum { KEEPING = sizeof keeping / sizeof *keeping };
 
 static inline tarn_alloc_options options_for(size_t size, tarn_stream *stream,
                                              uint32_t flags) {

@@ -11,30 +11,20 @@ static const size_t SIZE = (size_t)256 * KIB;
 
 // --- blocks that other processes can have ----------------------------------
 
-static tarn_pool *shareable(tarn_place place) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .flags = TARN_POOL_SHAREABLE};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(place, &options, &pool));
-  return pool;
-}
-
 // Each block of such a pool is new memory.
 TEST_LOOP(what_must_not_grow_is_no_block_to_share, 2) {
   arena_place at = open_arena(arena_devices[_i], "arena_pool");
-  tarn_pool *pool = shareable(at.place);
+  tarn_pool *pool = own_pool_with(at.place, NULL, 0, TARN_POOL_SHAREABLE);
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
   assert_error_says("TARN_ALLOC_NO_GROW");
   give(take(pool, SIZE));
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
-  assert_ok(tarn_pool_destroy(pool));
-  close_arena(&at);
 }
 
 TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
   arena_place at = open_arena(arena_devices[_i], "arena_pool");
-  tarn_pool *pool = shareable(at.place);
+  tarn_pool *pool = own_pool_with(at.place, NULL, 0, TARN_POOL_SHAREABLE);
   tarn_alloc_options options[2] = {options_for(SIZE, NULL, TARN_ALLOC_ZERO),
                                    options_for(SIZE, NULL, TARN_ALLOC_NO_WAIT)};
   tarn_block blocks[2];
@@ -62,8 +52,6 @@ TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
   give(copy);
   give(blocks[0]);
   give(blocks[1]);
-  assert_ok(tarn_pool_destroy(pool));
-  close_arena(&at);
 }
 
 // --- captures ----------------------------------------------------------------
@@ -73,11 +61,8 @@ TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
 TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * ARENA_DEVICES) {
   static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
   arena_place at = open_arena(arena_devices[_i / 2], "arena_pool");
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategies[_i % 2],
-                               .flags = TARN_POOL_DEFER};
-  tarn_pool *pool = NULL;
-  assert_ok(tarn_pool_create(at.place, &options, &pool));
+  tarn_pool *pool =
+      own_pool_with(at.place, strategies[_i % 2], 0, TARN_POOL_DEFER);
   tarn_stream *a = stream_on(&at);
   assert_ok(tarn_pool_begin_capture(pool));
   tarn_block first = take_on(pool, SIZE, a);
@@ -90,17 +75,14 @@ TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * ARENA_DEVICES) {
   give(other);
   assert_ok(tarn_pool_end_capture(pool));
   assert_ok(tarn_pool_end_graphs(pool));
-  assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&at);
 }
 
 // --- several at once ---------------------------------------------------------
 
 // One of the call must not wait, so that giving back what came for another does
 // not either.
-TEST_LOOP(what_goes_back_waits_for_nobody, STRATEGIES) {
-  arena_place at = open_arena_of(16 * MIB, "sim:0", all_strategies[_i]);
+TEST_LOOP(what_goes_back_waits_for_nobody, ALL_STRATEGIES) {
+  arena_place at = open_arena_of(16 * MIB, "sim:0", any_strategy(_i));
   tarn_stream *a = stream_on(&at);
   tarn_block busy = take_on(at.pool, MIB, a);
   tarn_alloc_options options[2] = {
@@ -110,7 +92,7 @@ TEST_LOOP(what_goes_back_waits_for_nobody, STRATEGIES) {
   tarn_block blocks[2];
   hold held;
   hold_begin(&held, a);
-  bool keeps = keeps_idle(all_strategies[_i]);
+  bool keeps = keeps_idle(any_strategy(_i));
   if (keeps) give_on(busy, a);
   size_t reserved = stats_of(at.pool).reserved_bytes;
   assert_ok(tarn_pool_limit(at.pool, reserved + 6 * MIB));
@@ -120,5 +102,4 @@ TEST_LOOP(what_goes_back_waits_for_nobody, STRATEGIES) {
   if (!keeps) give_on(busy, a);
   assert_ok(tarn_stream_destroy(a));
   assert_ok(tarn_pool_limit(at.pool, 0));
-  close_arena(&at);
 }

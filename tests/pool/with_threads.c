@@ -56,16 +56,16 @@ static void *disturb(void *context) {
     require(status == TARN_OK || status == TARN_FULL || status == TARN_E_STATE);
     require(tarn_pool_trim(at.pool, next_of(&seed) % MIB) == TARN_OK);
     if (next_of(&seed) % 16 != 0) continue;
-    size_t which = next_of(&seed) % 3;
-    require(use_strategy(at.place, all_strategies[which]) == TARN_OK);
+    size_t which = next_of(&seed) % KEEPING;
+    require(use_strategy(at.place, keeping[which]) == TARN_OK);
   }
   return NULL;
 }
 
-TEST_LOOP(threads_take_several_at_once, 3) {
+TEST_LOOP(threads_take_several_at_once, KEEPING) {
   pthread_t threads[THREADS];
   pthread_t other;
-  at = open_arena_of(64 * MIB, "sim:0", all_strategies[_i]);
+  at = open_arena_of(64 * MIB, "sim:0", keeping[_i]);
   assert_ok(tarn_pool_limit(at.pool, 2 * MIB));
   ck_assert_int_eq(pthread_create(&other, NULL, disturb, NULL), 0);
   for (uintptr_t i = 0; i < THREADS; i++)
