@@ -1,13 +1,13 @@
 // Faults in arena_pool: host memory and every call of the driver fail, one
 // after the other and all together, in a scenario that maps, moves and gives
-// back memory, on ranges and on segments.
+// back memory, and in one whose steps are learned, on ranges and on segments.
 #include <stdio.h>
 
 #include "arena_kit.h"
 #include "support/faults.h"
 #include "support/strategy.h"
 
-enum { BLOCKS = 24 };
+enum { BLOCKS = 24, STEPS = 40 };
 
 static struct {
   tarn_device *device;
@@ -16,6 +16,7 @@ static struct {
   tarn_block blocks[BLOCKS];
   size_t count;
   size_t errors;
+  size_t laid_out;  // steps that began with a layout
 } run;
 
 // Whatever fails is an error with a text, and the statistics hold.
@@ -98,6 +99,29 @@ static void use_pool(void) {
     drop(0, (int)run.count % 3);
 }
 
+// A step that cannot be learned is served all the same.
+static void play_step(void) {
+  enum { REQUESTS = 20 };
+  tarn_block blocks[REQUESTS];
+  run.laid_out += run.pool->cursor.layout != NULL;
+  for (size_t i = 0; i < REQUESTS; i++) {
+    size_t size = (i % 7 + 1) * 6000 + i;
+    note(tarn_pool_alloc(run.pool, size, 0, NULL, &blocks[i]));
+  }
+  for (size_t i = 0; i < REQUESTS; i++) {
+    if (blocks[i].pool != NULL) note(tarn_pool_free(&blocks[i], NULL));
+  }
+  require(stats_of(run.pool).live_blocks == 0);
+}
+
+static void learn_steps(void) {
+  for (size_t i = 0; i < STEPS; i++)
+    play_step();
+  assert_ok(tarn__front_check(run.pool));
+}
+
+static void (*scenario)(void) = use_pool;
+
 static void open_and_use(const char *name) {
   memset(&run, 0, sizeof run);
   if (tarn_device_open(name, &run.device) != TARN_OK) {
@@ -108,7 +132,7 @@ static void open_and_use(const char *name) {
     note(tarn_stream_create(run.device, &run.streams[i]));
   tarn_status status = tarn_pool_of(tarn_place_on(run.device), &run.pool);
   note(status);
-  if (status == TARN_OK) use_pool();
+  if (status == TARN_OK) scenario();
   for (int i = 1; i < 3; i++)
     note(tarn_stream_destroy(run.streams[i]));
 }
@@ -120,11 +144,10 @@ static void close_all(void) {
   note(status);
 }
 
-// --- on segments -----------------------------------------------------------
+// --- host memory, and the driver of segments -------------------------------
 
-static void fake_scenario(void *context) {
-  (void)context;
-  open_and_use("fake:0");
+static void play_on(void *device) {
+  open_and_use(device);
   close_all();
   ck_assert_uint_eq(fake_seen.open_devices, 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
@@ -132,7 +155,7 @@ static void fake_scenario(void *context) {
   ck_assert_uint_eq(fake_seen.wrong_size, 0);
 }
 
-static void prepare(const char *name) {
+static void prepare(char *device) {
   setenv("TARN_POOL", "arena_pool", 1);
   faults_install();
   tarn_sim_options options = {.struct_size = sizeof options,
@@ -140,35 +163,9 @@ static void prepare(const char *name) {
   assert_ok(tarn_sim_configure(&options));
   fake.capacity = ARENA_CAPACITY;
   fake_add();
-  open_and_use(name);
-  close_all();
+  play_on(device);
   ck_assert_uint_eq(run.errors, 0);
-}
-
-TEST(nothing_is_lost_without_host_memory_on_segments) {
-  prepare("fake:0");
-  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 40);
-}
-
-TEST(nothing_is_lost_when_the_driver_fails_on_segments) {
-  prepare("fake:0");
-  fake.strikes = true;
-  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
-}
-
-TEST(nothing_is_lost_when_addresses_are_not_aligned) {
-  fake.misalign = 64;
-  prepare("fake:0");
-  fake.strikes = true;
-  ck_assert_uint_gt(faults_sweep(fake_scenario, NULL), 200);
-}
-
-// --- on ranges -------------------------------------------------------------
-
-static void sim_scenario(void *context) {
-  (void)context;
-  open_and_use("sim:0");
-  close_all();
+  ck_assert(scenario != learn_steps || run.laid_out > 0);
 }
 
 // The simulated device tells of what it lacks.
@@ -180,20 +177,38 @@ static size_t missing_on_sim(void) {
   return missing;
 }
 
-TEST(nothing_is_lost_without_host_memory_on_ranges) {
-  prepare("sim:0");
-  ck_assert_uint_gt(faults_sweep(sim_scenario, NULL), 40);
+static char sim[] = "sim:0";
+static char segments[] = "fake:0";
+
+static const struct {
+  char *device;
+  void (*scenario)(void);
+  size_t misalign;
+  bool driver_fails;
+  size_t least;  // faults that are met, at least
+} cases[] = {
+    {segments, use_pool, 0, false, 40},    {segments, use_pool, 0, true, 200},
+    {segments, use_pool, 64, true, 200},   {sim, use_pool, 0, false, 40},
+    {segments, learn_steps, 0, false, 20}, {segments, learn_steps, 0, true, 40},
+    {sim, learn_steps, 0, false, 20},
+};
+
+TEST_LOOP(nothing_is_lost, sizeof cases / sizeof *cases) {
+  scenario = cases[_i].scenario;
+  fake.misalign = cases[_i].misalign;
+  prepare(cases[_i].device);
+  fake.strikes = cases[_i].driver_fails;
+  ck_assert_uint_gt(faults_sweep(play_on, cases[_i].device), cases[_i].least);
   ck_assert_uint_eq(missing_on_sim(), 0);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-// Runs with the |n|-th call failing; with all from there on if |onwards|. The
-// device is well again before it is closed.
-static size_t run_with_fault(size_t n, bool onwards) {
-  char plan[32];
-  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
+// --- the driver of ranges --------------------------------------------------
+
+// The device is well again before it is closed.
+static bool play_with(const char *plan, bool onwards) {
   assert_ok(tarn_sim_faults(plan));
-  open_and_use("sim:0");
+  open_and_use(sim);
   assert_ok(tarn_sim_faults(NULL));
   if (run.pool != NULL) {
     (void)tarn_pool_trim(run.pool, 0);  // a range may not be empty
@@ -204,31 +219,12 @@ static size_t run_with_fault(size_t n, bool onwards) {
     require(onwards || missing <= 2 * SIM_PAGE);
   }
   close_all();
-  return run.errors;
+  return run.errors > 0;
 }
 
-static void sweep_sim(bool onwards) {
-  enum { QUIET = 40, MOST = 2000 };
-  size_t struck = 0;
-  size_t quiet = 0;
-  size_t n = 1;
-  for (; n < MOST && quiet < QUIET; n++) {
-    bool hit = run_with_fault(n, onwards) > 0;
-    struck += hit;
-    quiet = hit ? 0 : quiet + 1;
-  }
-  ck_assert_uint_lt(n, MOST);
-  ck_assert_uint_gt(struck, 50);
-}
-
-TEST(any_call_may_fail_on_ranges) {
-  prepare("sim:0");
-  sweep_sim(false);
-}
-
-TEST(all_calls_may_fail_on_ranges) {
-  prepare("sim:0");
-  sweep_sim(true);
+TEST_LOOP(calls_may_fail_on_ranges, 2) {
+  prepare(sim);
+  ck_assert_uint_gt(sweep_sim(play_with, _i != 0, 1, 40), 50);
 }
 
 // --- a device that fails ---------------------------------------------------

@@ -3,6 +3,8 @@
 #ifndef TARN_TESTS_TEST_POOL_ARENA_KIT_H_
 #define TARN_TESTS_TEST_POOL_ARENA_KIT_H_
 
+#include <stdio.h>
+
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/strategy.h"
@@ -100,6 +102,25 @@ static inline arena_place open_arena(const char *name, const char *strategy) {
 
 static inline tarn_stream *stream_on(const arena_place *p) {
   return stream_of(p->device);
+}
+
+// Plays with the |n|-th call of sim:0 failing, or all |onwards| from it, for
+// every |step|-th n, until |quiet| times in a row nothing failed. |play| sets
+// the faults and answers whether it met one. Returns how often it did.
+static inline size_t sweep_sim(bool (*play)(const char *faults, bool onwards),
+                               bool onwards, size_t step, size_t quiet) {
+  enum { MOST = 2000 };
+  size_t struck = 0;
+  size_t n = 1;
+  for (size_t in_a_row = 0; in_a_row < quiet; n += step) {
+    char faults[32];
+    snprintf(faults, sizeof faults, "*@%zu%s", n, onwards ? "+" : "");
+    bool hit = play(faults, onwards);
+    struck += hit;
+    in_a_row = hit ? 0 : in_a_row + 1;
+    ck_assert_uint_lt(n, MOST);
+  }
+  return struck;
 }
 
 // The request is answered with |expected|, and nothing comes of it.

@@ -1,10 +1,7 @@
 // async_pool, and no_pool on drivers that keep what is given back: memory in
 // the order of streams. The fake device runs a stream only when somebody waits
 // for it, so that what was queued is seen not to have happened.
-#include <stdio.h>
-
 #include "streams_kit.h"
-#include "support/faults.h"
 
 enum { SIZE = 5120 };  // a multiple of the chunk
 
@@ -239,52 +236,4 @@ TEST_LOOP(contents_are_kept_on_every_device, 3) {
       require(memcmp(in, out[i], BYTES) == 0);
   }
   ck_assert_uint_eq(stats_of(pool).misses, ROUNDS * BLOCKS);
-}
-
-// --- faults ----------------------------------------------------------------
-
-static void scenario(void *strategy) {
-  tarn_block blocks[4] = {0};
-  device = NULL;
-  a = b = NULL;
-  if (tarn_device_open("fake:0", &device) != TARN_OK) return;
-  (void)!tarn_stream_create(device, &a);
-  (void)!tarn_stream_create(device, &b);
-  (void)!use_strategy(tarn_place_on(device), strategy);
-  if (tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK) {
-    for (size_t i = 0; i < 4; i++) {
-      tarn_status status = tarn_pool_alloc(pool, SIZE, i == 2 ? 8192 : 0,
-                                           i % 2 ? a : b, &blocks[i]);
-      if (status != TARN_OK) assert_zero_block(blocks[i]);
-      if (i == 1 && blocks[0].pool != NULL) {
-        (void)tarn_pool_free(&blocks[0], a);
-        blocks[0].pool = NULL;
-      }
-      assert_ok(tarn__front_check(pool));
-    }
-    for (size_t i = 0; i < 4; i++)
-      if (blocks[i].pool != NULL) (void)tarn_pool_free(&blocks[i], b);
-    assert_ok(tarn__front_check(pool));
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-  }
-  (void)tarn_stream_destroy(a);
-  (void)tarn_stream_destroy(b);
-  ck_assert_int_ne(tarn_device_close(device), TARN_E_STATE);
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-}
-
-TEST(nothing_is_lost_when_something_fails) {
-  static char strategy[] = "async_pool";
-  fake_ext.there = true;
-  fake.capacity = 4 * SIZE;
-  fake.misalign = 256;
-  faults_install();
-  fake_add();
-  scenario(strategy);
-  fake.strikes = true;
-  size_t count = faults_sweep(scenario, strategy);
-  printf("async_pool: %zu faults\n", count);
-  fflush(stdout);
-  ck_assert_uint_gt(count, 100);
 }

@@ -1,11 +1,7 @@
-// buddy_pool: chunks of the device and their sizes, halves that join again, and
-// what is left when something fails.
-#include <stdio.h>
-
+// buddy_pool: chunks of the device and their sizes, halves that join again.
 #include "device/plugin.h"
 #include "pool/buddies.h"
 #include "streams_kit.h"
-#include "support/faults.h"
 #include "support/strategy.h"
 
 // --- sizes -----------------------------------------------------------------
@@ -334,84 +330,4 @@ TEST(the_walk_finds_what_is_wrong) {
   assert_ok(walk());
   tarn__buddies_deinit(&heap);
   ck_assert_uint_eq(tarn_host_memory(), 0);
-}
-
-// --- faults ----------------------------------------------------------------
-
-static size_t live;
-
-static void try_take(tarn_stream *stream, size_t size, size_t align,
-                     tarn_block *out) {
-  tarn_status status = tarn_pool_alloc(pool, size, align, stream, out);
-  if (status != TARN_OK) assert_zero_block(*out);
-  live += status == TARN_OK ? 1 : 0;
-  assert_ok(tarn__front_check(pool));
-  ck_assert_uint_eq(stats_of(pool).live_blocks, live);
-}
-
-static void drop(tarn_block *block, tarn_stream *stream) {
-  if (block->pool == NULL) return;
-  tarn_status status = tarn_pool_free(block, stream);
-  ck_assert_msg(status != TARN_E_INVALID, "%s", tarn_last_error());
-  *block = (tarn_block){0};
-  live--;
-  assert_ok(tarn__front_check(pool));
-  ck_assert_uint_eq(stats_of(pool).live_blocks, live);
-}
-
-static void use_pool(void) {
-  tarn_block blocks[9] = {0};
-  for (size_t i = 0; i < 6; i++)
-    try_take(i % 2 ? a : b, i * 9000 + 1, i == 4 ? 32 * KIB : 0, &blocks[i]);
-  drop(&blocks[1], a);
-  drop(&blocks[2], a);
-  drop(&blocks[4], NULL);
-  try_take(NULL, 300 * KIB, 0, &blocks[6]);
-  try_take(b, 60 * KIB, 0, &blocks[7]);
-  (void)tarn_pool_trim(pool, 0);
-  (void)!use_strategy(tarn_place_on(device), "buddy_pool:init=16K,max=32K");
-  try_take(a, 20 * KIB, 0, &blocks[8]);
-  for (size_t i = 0; i < 9; i++)
-    drop(&blocks[i], i % 3 ? a : b);
-}
-
-static void scenario(void *unused) {
-  (void)unused;
-  device = NULL;
-  a = b = NULL;
-  live = 0;
-  if (tarn_device_open("fake:0", &device) != TARN_OK) return;
-  (void)!tarn_stream_create(device, &a);
-  (void)!tarn_stream_create(device, &b);
-  tarn_place place = tarn_place_on(device);
-  tarn_status status =
-      use_strategy(place, "buddy_pool:init=64K,realloc=128K,max=256K");
-  if (tarn_pool_of(place, &pool) == TARN_OK) use_pool();
-  if (status == TARN_OK) ck_assert_uint_eq(live, 0);
-  (void)tarn_stream_destroy(a);
-  (void)tarn_stream_destroy(b);
-  ck_assert_int_ne(tarn_device_close(device), TARN_E_STATE);
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-}
-
-static void sweep(const char *name, size_t least) {
-  fake.capacity = 700 * KIB;
-  faults_install();
-  fake_add();
-  scenario(NULL);
-  fake.strikes = true;
-  size_t count = faults_sweep(scenario, NULL);
-  printf("buddy_pool: %zu faults of %s\n", count, name);
-  fflush(stdout);
-  ck_assert_uint_gt(count, least);
-}
-
-TEST(nothing_is_lost_when_something_fails) {
-  sweep("host memory and driver", 1000);
-}
-
-TEST(nothing_is_lost_when_addresses_are_not_aligned) {
-  fake.misalign = 64;
-  sweep("a driver that does not align", 1000);
 }

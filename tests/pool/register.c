@@ -208,49 +208,6 @@ TEST(memory_that_crosses_is_waited_for) {
 
 // --- faults ----------------------------------------------------------------
 
-static void scenario(void *unused) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = NULL;
-  tarn_stream *a = NULL;
-  tarn_block blocks[4] = {0};
-  (void)unused;
-  if (tarn_device_open("fake:0", &device) != TARN_OK) return;
-  (void)!tarn_stream_create(device, &a);
-  (void)!use_strategy(tarn_place_on(device), "power_pool");
-  if (tarn_pool_of(tarn_place_on(device), &pool) == TARN_OK) {
-    for (size_t i = 0; i < 4; i++) {
-      tarn_status status = tarn_pool_alloc(pool, 3000, i == 2 ? 8192 : 0,
-                                           i % 2 ? a : NULL, &blocks[i]);
-      if (status != TARN_OK) assert_zero_block(blocks[i]);
-      assert_ok(tarn__front_check(pool));
-      if (i != 0 || status != TARN_OK) continue;
-      (void)tarn_pool_free(&blocks[0], a);
-      blocks[0].pool = NULL;
-    }
-    for (size_t i = 0; i < 4; i++)
-      if (blocks[i].pool != NULL) (void)tarn_pool_free(&blocks[i], a);
-    assert_ok(tarn__front_check(pool));
-    ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-  }
-  (void)tarn_stream_destroy(a);
-  ck_assert_int_ne(tarn_device_close(device), TARN_E_STATE);
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-}
-
-TEST(nothing_is_lost_when_something_fails) {
-  fake.capacity = 14000;
-  fake.misalign = 256;
-  faults_install();
-  fake_add();
-  assert_ok(tarn_pool_register(TarnPoolStrategy()));
-  scenario(NULL);
-  fake.strikes = true;
-  size_t count = faults_sweep(scenario, NULL);
-  printf("registered: %zu faults\n", count);
-  fflush(stdout);
-  ck_assert_uint_gt(count, 100);
-}
-
 TEST(registering_without_host_memory) {
   faults_install();
   faults_arm(1, FAULTS_ONCE);

@@ -187,7 +187,7 @@ static void drop_all(void) {
 }
 
 static void play_any(const char *name, const char *strategy, size_t page) {
-  enum { ROUNDS = EFFORT(16, 4), STEPS = 200, LULLED_A_ROUND = 18 };
+  enum { ROUNDS = EFFORT(6, 3), STEPS = 200, LULLED_A_ROUND = 18 };
   lulled = 0;
   for (unsigned round = 0; round < ROUNDS; round++) {
     memset(&run, 0, sizeof run);
@@ -263,12 +263,9 @@ static void open_sim(void) {
   ck_assert_uint_eq(run.errors, 0);
 }
 
-// Runs with the |n|-th call of the device failing, or with all from there on.
-static size_t play_with_fault(size_t n, bool onwards) {
-  char plan[32];
+static bool play_with(const char *faults, bool onwards) {
   open_sim();
-  snprintf(plan, sizeof plan, "*@%zu%s", n, onwards ? "+" : "");
-  assert_ok(tarn_sim_faults(plan));
+  assert_ok(tarn_sim_faults(faults));
   sleep_and_wake();
   assert_ok(tarn_sim_faults(NULL));
   size_t errors = run.errors;
@@ -281,29 +278,12 @@ static size_t play_with_fault(size_t n, bool onwards) {
   size_t missing = run.p.available - available_on(run.p.device);
   require(onwards || missing <= 3 * SIM_PAGE);
   abandon(&run.p);
-  return errors;
+  return errors > 0;
 }
 
-static void sweep_device(bool onwards) {
-  enum { QUIET = EFFORT(12, 4), MOST = 1000, FEWEST = EFFORT(20, 5) };
-  size_t struck = 0;
-  size_t quiet = 0;
-  size_t n = 1;
-  for (; n < MOST && quiet < QUIET; n += STEP) {
-    bool hit = play_with_fault(n, onwards) > 0;
-    struck += hit;
-    quiet = hit ? 0 : quiet + 1;
-  }
-  ck_assert_uint_lt(n, MOST);
-  ck_assert_uint_gt(struck, FEWEST);
-}
-
-TEST(any_call_may_fail) {
-  sweep_device(false);
-}
-
-TEST(all_calls_may_fail) {
-  sweep_device(true);
+TEST_LOOP(calls_may_fail, 2) {
+  ck_assert_uint_gt(sweep_sim(play_with, _i != 0, STEP, EFFORT(12, 4)),
+                    EFFORT(20, 5));
 }
 
 // Every allocation of the host, one after the other and all from there on.
