@@ -5,25 +5,13 @@
 
 #include "arena_kit.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 
 enum { WORKERS = 4, ROUNDS = 2500, SLOTS = 24, MARK = 8, LEAST = 16 };
 
-// Check's assertions are for the thread of the test: the others count here.
-static atomic_int wrong;
 static atomic_int full;
 static atomic_bool trading;
 static arena_place at;
-
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
-
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state * 0x2545f4914f6cdd1du >> 33;
-}
 
 typedef struct item {
   tarn_block block;
@@ -125,42 +113,22 @@ static void *disturb(void *unused) {
   return NULL;
 }
 
-static void run_threads(const char *name, bool disturbed) {
-  pthread_t threads[WORKERS];
+TEST_LOOP(blocks_change_hands, 4) {
+  bool disturbed = _i % 2 != 0;
   pthread_t disturber;
-  at = open_arena(name, "arena_pool");
+  at = open_arena(arena_devices[_i / 2], "arena_pool");
   atomic_store(&trading, true);
   if (disturbed) pthread_create(&disturber, NULL, disturb, NULL);
-  for (uintptr_t i = 0; i < WORKERS; i++)
-    pthread_create(&threads[i], NULL, trade, (void *)(i + 1));
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(threads[i], NULL);
+  run_threads(trade, WORKERS);
   atomic_store(&trading, false);
   if (disturbed) pthread_join(disturber, NULL);
   for (size_t i = 0; i < SLOTS; i++)
     check_and_free(market.items[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   tarn_pool_stats stats = stats_of(at.pool);
   ck_assert_uint_eq(stats.allocs, stats.frees);
   ck_assert_uint_eq(stats.failures, (unsigned)atomic_load(&full));
   ck_assert_uint_eq(stats.allocs + stats.failures, (uint64_t)WORKERS * ROUNDS);
-  close_arena(&at);
-}
-
-TEST(blocks_change_hands_on_ranges) {
-  run_threads("sim:0", false);
-}
-
-TEST(blocks_change_hands_on_ranges_while_strategies_change) {
-  run_threads("sim:0", true);
-}
-
-TEST(blocks_change_hands_on_the_host) {
-  run_threads("cpu:0", false);
-}
-
-TEST(blocks_change_hands_on_the_host_while_strategies_change) {
-  run_threads("cpu:0", true);
 }
 
 // --- a block that two threads are at ---------------------------------------
@@ -219,7 +187,7 @@ TEST(a_block_that_others_resize_is_freed_once) {
   for (int i = 0; i < 2; i++)
     pthread_join(threads[i], NULL);
   give(shared.block);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
 }
 
 // --- a strategy that is left while it fails --------------------------------
@@ -250,5 +218,5 @@ TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
   atomic_store(&trading, false);
   for (int i = 0; i < 2; i++)
     pthread_join(threads[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
 }

@@ -6,18 +6,13 @@
 #include "kit.h"
 #include "support/effort.h"
 #include "support/mix.h"
+#include "support/threads.h"
 #include "tarn/range.h"
 
 enum { WORKERS = 8, ROUNDS = EFFORT(20000, 4000), HELD = 24, OWN = 2 };
 
-// Check's assertions are for the thread of the test: the others count here.
-static atomic_int wrong;
 static atomic_bool working;
 static atomic_int ended;  // pools that came and went
-
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
 
 typedef struct scene {
   tarn_place place;
@@ -126,7 +121,7 @@ TEST(a_wrong_free_is_refused_while_pools_end) {
   while (atomic_load(&working))
     come_and_go(&at);
   pthread_join(thread, NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   assert_ok(tarn_device_close(device));
 }
 
@@ -167,7 +162,7 @@ static void run_scene(scene *at) {
     pthread_join(threads[i], NULL);
   atomic_store(&working, false);
   pthread_join(disturber, NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   ck_assert_int_gt(atomic_load(&ended), 0);
 }
 

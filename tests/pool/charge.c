@@ -7,6 +7,7 @@
 #include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
+#include "support/threads.h"
 #include "tarn/snapshot.h"
 
 #define MIBS(count) ((size_t)(count) << 20)
@@ -330,11 +331,7 @@ static void *work(void *context) {
 
 TEST(threads_never_pass_the_limit_together) {
   tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", LIMIT, 0);
-  pthread_t threads[WORKERS];
-  for (int i = 0; i < WORKERS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, pool), 0);
-  for (int i = 0; i < WORKERS; i++)
-    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  run_threads_on(work, WORKERS, pool);
   ck_assert_int_eq(atomic_load(&wrong), 0);
   ck_assert_uint_eq(stats_of(pool).charged_bytes, 0);
   ck_assert_uint_ge(stats_of(pool).charged_peak_bytes, 3 * PIECE);

@@ -8,6 +8,7 @@
 #include "support/fake_plugin.h"
 #include "support/faults.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 #include "tarn/sim.h"
 
 static const char *const strategies[] = {
@@ -273,14 +274,9 @@ TEST_LOOP(nothing_is_lost_or_made_up_when_all_fails, 2) {
 
 enum { WORKERS = 3, ROUNDS = 3000, CHECKS = 60 };
 
-static atomic_int wrong;
 static atomic_int working;
 
 // Check's assertions are for the thread of the test.
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
-
 static void *work(void *argument) {
   tarn_pool *pool = argument;
   for (size_t i = 0; i < ROUNDS; i++) {
@@ -325,7 +321,7 @@ TEST_LOOP(threads_check_and_switch_while_others_work, 2) {
   }
   for (size_t i = 0; i < WORKERS + 1; i++)
     pthread_join(threads[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn__front_check(pool));
   tarn_pool_debug_stats stats = report_of(pool);
@@ -351,7 +347,7 @@ TEST(a_block_stays_while_it_is_looked_at) {
   }
   atomic_store(&working, 0);
   pthread_join(thread, NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   tarn_pool_debug_stats stats = report_of(pool);
   ck_assert_uint_eq(stats.overruns + stats.stale_writes + stats.unverified, 0);
   give(block);
@@ -401,6 +397,6 @@ TEST(wrong_frees_are_explained_while_others_work) {
   ck_assert_int_eq(pthread_create(&threads[2], NULL, free_wrongly, &block), 0);
   for (int i = 0; i < 3; i++)
     pthread_join(threads[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   give(block);
 }

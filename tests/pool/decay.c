@@ -11,6 +11,7 @@
 #include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 
 static const size_t PAGE = 4096;
 static const uint64_t MS = 1000000;
@@ -283,12 +284,7 @@ TEST(without_a_thread_there_is_no_decay) {
 
 enum { WORKERS = 3, ROUNDS = 2000 };
 
-static atomic_int wrong;
 static atomic_bool busy;
-
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
 
 static void *take_and_give(void *number) {
   tarn_pool *pool = NULL;
@@ -321,20 +317,16 @@ static void *set_and_unset(void *unused) {
 }
 
 TEST(it_is_set_and_unset_while_the_pool_is_used) {
-  pthread_t workers[WORKERS];
   pthread_t setters[2];
   tarn_pool *pool = host_pool("page_unit_pool");
   atomic_store(&busy, true);
   for (int i = 0; i < 2; i++)
     pthread_create(&setters[i], NULL, set_and_unset, NULL);
-  for (uintptr_t i = 0; i < WORKERS; i++)
-    pthread_create(&workers[i], NULL, take_and_give, (void *)(i + 1));
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(workers[i], NULL);
+  run_threads(take_and_give, WORKERS);
   atomic_store(&busy, false);
   for (int i = 0; i < 2; i++)
     pthread_join(setters[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   assert_ok(tarn_pool_decay(pool, 1000));
   await(pool, 0);
   assert_ok(tarn_pool_decay(pool, 0));

@@ -2,6 +2,7 @@
 // device.
 #include "arena_kit.h"
 #include "support/faults.h"
+#include "support/threads.h"
 
 static const tarn_addr NOBODY_S = UINT64_C(1) << 55;
 static const size_t GIB = (size_t)1 << 30;
@@ -112,13 +113,6 @@ TEST(what_has_no_address_is_full) {
 // --- a dry run tells what a real one would do ------------------------------
 
 enum { SLOTS = 48, STEPS = 3000 };
-
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state * 0x2545f4914f6cdd1du >> 33;
-}
 
 // The same requests of both: both serve them or neither does.
 static void step(tarn_pool *const pools[2], tarn_block blocks[2][SLOTS],

@@ -4,6 +4,7 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/threads.h"
 #include "tarn/strategy.h"
 
 static const char *const strategies[] = {
@@ -156,16 +157,12 @@ static void *worker(void *context) {
 // There is room for all of them, so that nobody may be refused, from the first
 // request on.
 TEST_LOOP(threads_share_it, STRATEGIES) {
-  pthread_t threads[THREADS];
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i],
                                .memory = {tarn_addr_of(slab), SLAB}};
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_create(TARN_HOST, &options, &pool));
-  for (int i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, worker, pool), 0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
+  run_threads_on(worker, THREADS, pool);
   assert_ok(tarn__front_check(pool));
   assert_ok(tarn_pool_destroy(pool));
 }

@@ -7,6 +7,7 @@
 #include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/threads.h"
 
 static void refuse_options(tarn_place place, tarn_pool_options options,
                            tarn_status expected) {
@@ -307,11 +308,6 @@ static void *make_and_end(void *context) {
 
 TEST(threads_make_and_end_them) {
   arena_place p = open_arena("sim:0", "page_unit_pool");
-  pthread_t threads[MAKERS];
-  for (int i = 0; i < MAKERS; i++) {
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, make_and_end, &p), 0);
-  }
-  for (int i = 0; i < MAKERS; i++)
-    pthread_join(threads[i], NULL);
+  run_threads_on(make_and_end, MAKERS, &p);
   ck_assert_int_eq(atomic_load(&wrong), 0);
 }

@@ -9,17 +9,11 @@
 
 #include "kit.h"
 #include "pool/reclaim.h"
+#include "support/threads.h"
 
 enum { WORKERS = 4, ROUNDS = 1500 };
 
 static const size_t PAGE = 4096;
-
-// Check's assertions are for the thread of the test: the others count here.
-static atomic_int wrong;
-
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
 
 static tarn_pool *host(void) {
   tarn_pool *pool = NULL;
@@ -27,18 +21,8 @@ static tarn_pool *host(void) {
   return pool;
 }
 
-static void run_threads(void *(*worker)(void *)) {
-  pthread_t threads[WORKERS];
-  for (uintptr_t i = 0; i < WORKERS; i++) {
-    int error = pthread_create(&threads[i], NULL, worker, (void *)(i + 1));
-    ck_assert_int_eq(error, 0);
-  }
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(threads[i], NULL);
-}
-
 static void end_pool(tarn_pool *pool) {
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   assert_ok(tarn_pool_on_full(pool, NULL, NULL));
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn__front_check(pool));
@@ -198,7 +182,7 @@ TEST_LOOP(many_threads_make_room_at_once, 4) {
   assert_ok(tarn_pool_on_full(pool, shrink_cache, &cache));
   atomic_store(&filling, true);
   pthread_create(&exchanger, NULL, exchange_often, NULL);
-  run_threads(fill_cache);
+  run_threads(fill_cache, WORKERS);
   atomic_store(&filling, false);
   pthread_join(exchanger, NULL);
   ck_assert_uint_le(stats_of(pool).reserved_peak_bytes, limit);
@@ -246,7 +230,7 @@ static void *work_on_stream(void *number) {
 TEST_LOOP(what_streams_still_use_is_nobody_else_s, 4) {
   tarn_pool *pool = host_pool(strategies[_i]);
   assert_ok(tarn_pool_limit(pool, (size_t)128 * KIB));
-  run_threads(work_on_stream);
+  run_threads(work_on_stream, WORKERS);
   end_pool(pool);
 }
 

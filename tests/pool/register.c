@@ -10,6 +10,7 @@
 #include "support/fake_plugin.h"
 #include "support/faults.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 #include "tarn/strategy.h"
 
 static bool is_listed(const char *name) {
@@ -226,7 +227,6 @@ TEST(registering_without_host_memory) {
 
 enum { THREADS = 4, NAMES = 40, ROUNDS = 3000 };
 static atomic_int registered;
-static atomic_int mistakes;
 
 static void *register_all(void *unused) {
   (void)unused;
@@ -236,25 +236,15 @@ static void *register_all(void *unused) {
     tarn_strategy strategy = a_strategy(name);
     tarn_status status = tarn_pool_register(&strategy);
     if (status == TARN_OK) atomic_fetch_add(&registered, 1);
-    if (status != TARN_OK && status != TARN_E_STATE)
-      atomic_fetch_add(&mistakes, 1);
-    if (!is_listed(name)) atomic_fetch_add(&mistakes, 1);
+    expect(status == TARN_OK || status == TARN_E_STATE);
+    expect(is_listed(name));
   }
   return NULL;
 }
 
-static void run_threads(void *(*work)(void *)) {
-  pthread_t threads[THREADS];
-  for (uintptr_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, (void *)(i + 1)),
-                     0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
-  ck_assert_int_eq(atomic_load(&mistakes), 0);
-}
-
 TEST(each_name_is_registered_once) {
-  run_threads(register_all);
+  run_threads(register_all, THREADS);
+  assert_as_expected();
   ck_assert_int_eq(atomic_load(&registered), NAMES);
 }
 
@@ -271,7 +261,7 @@ static void *work(void *number) {
   bool ready = tarn_device_open("cpu:0", &cpu) == TARN_OK &&
                tarn_stream_create(cpu, &stream) == TARN_OK &&
                tarn_pool_of(TARN_HOST, &pool) == TARN_OK;
-  if (!ready) atomic_fetch_add(&mistakes, 1);
+  expect(ready);
   for (int i = 0; ready && i < ROUNDS; i++) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     tarn_block *block = &blocks[state >> 60 & 7];
@@ -295,7 +285,7 @@ static void *work(void *number) {
       status = use_strategy(TARN_HOST, strategies[state >> 40 & 3]);
     }
     if (i % 70 == 0 && status == TARN_OK) status = tarn_pool_trim(pool, 0);
-    if (status != TARN_OK) atomic_fetch_add(&mistakes, 1);
+    expect(status == TARN_OK);
   }
   for (int i = 0; i < 8; i++)
     if (blocks[i].pool != NULL) (void)tarn_pool_free(&blocks[i], stream);
@@ -307,7 +297,8 @@ static void *work(void *number) {
 TEST(strategies_change_under_load) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   tarn_pool *pool = host_pool("power_pool");
-  run_threads(work);
+  run_threads(work, THREADS);
+  assert_as_expected();
   assert_ok(tarn__front_check(pool));
   tarn_pool_stats stats = stats_of(pool);
   ck_assert_uint_eq(stats.live_blocks, 0);

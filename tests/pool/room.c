@@ -8,6 +8,7 @@
 #include "support/child.h"
 #include "support/faults.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 
 static const size_t GIB = (size_t)1 << 30;
 static const size_t TIB = (size_t)1 << 40;
@@ -468,11 +469,7 @@ static void *take_most(void *context) {
 
 TEST_LOOP(threads_grow_at_once, STRATEGIES) {
   enum { THREADS = 4 };
-  pthread_t threads[THREADS];
   arena_place p = open_arena("sim:0", strategies[_i]);
-  for (int i = 0; i < THREADS; i++)
-    require(pthread_create(&threads[i], NULL, take_most, p.pool) == 0);
-  for (int i = 0; i < THREADS; i++)
-    pthread_join(threads[i], NULL);
+  run_threads_on(take_most, THREADS, p.pool);
   ck_assert_uint_gt(stats_of(p.pool).allocs, 0);
 }

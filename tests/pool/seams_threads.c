@@ -7,17 +7,13 @@
 
 #include "arena_kit.h"
 #include "support/tagged.h"
+#include "support/threads.h"
 
 enum { BLOCKS = 40, ROUNDS = 6000, OTHERS = 2 };
 
 static tarn_pool *pool;
 static tarn_tag tag;
 static atomic_bool over;
-static atomic_int wrong;
-
-static void expect(bool condition) {
-  if (!condition) atomic_fetch_add(&wrong, 1);
-}
 
 static size_t size_of(size_t i) {
   return (i % 7 + 1) * 6000 + i;
@@ -113,7 +109,7 @@ TEST(a_step_among_threads_keeps_its_bytes) {
   atomic_store(&over, true);
   for (size_t i = 0; i < OTHERS; i++)
     pthread_join(threads[i], NULL);
-  ck_assert_int_eq(atomic_load(&wrong), 0);
+  assert_as_expected();
   assert_ok(tarn_pool_wake(pool, tag));
   give(kept);
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT));

@@ -6,6 +6,7 @@
 #include "snapshot_kit.h"
 #include "support/faults.h"
 #include "support/tagged.h"
+#include "support/threads.h"
 #include "tarn/misuse.h"
 
 static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
@@ -286,14 +287,10 @@ static void *run_out(void *context) {
 }
 
 TEST(many_threads_run_out_at_once) {
-  pthread_t threads[THREADS];
   fill_pool();
   tarn__full_shot_period_ns = 0;
   want("%n");
-  for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, run_out, NULL), 0);
-  for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  run_threads_on(run_out, THREADS, NULL);
   ck_assert_uint_eq(count_files(), (size_t)THREADS * REFUSALS);
   for (int i = 0; i < THREADS * REFUSALS; i++) {
     char name[16];

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 
+#include "support/threads.h"
 #include "tarn/sim.h"
 #include "use_on_kit.h"
 
@@ -53,13 +54,6 @@ TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 4) {
 // --- threads ---------------------------------------------------------------
 
 enum { WORKERS = 4, ROUNDS = 300, PLACES = 8, BYTES = 4000 };
-
-// Check's assertions are for the thread of the test.
-static _Atomic int wrong;
-
-static void expect(bool condition) {
-  if (!condition) wrong++;
-}
 
 typedef struct worker {
   unsigned seed;
@@ -113,7 +107,7 @@ TEST_LOOP(threads_share_streams_and_memory, STRATEGIES) {
   }
   for (int i = 0; i < WORKERS; i++)
     pthread_join(threads[i], NULL);
-  ck_assert_int_eq(wrong, 0);
+  assert_as_expected();
 }
 
 // The streams come and go while blocks that they use are freed.
@@ -137,13 +131,9 @@ static void *come_and_go(void *context) {
 }
 
 TEST(streams_come_and_go_among_threads) {
-  pthread_t threads[WORKERS];
   open_on("cpu:0", "page_unit_pool");
-  for (int i = 0; i < WORKERS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, come_and_go, NULL), 0);
-  for (int i = 0; i < WORKERS; i++)
-    pthread_join(threads[i], NULL);
-  ck_assert_int_eq(wrong, 0);
+  run_threads_on(come_and_go, WORKERS, NULL);
+  assert_as_expected();
 }
 
 static tarn_block contested;
@@ -161,20 +151,16 @@ TEST(one_of_several_frees_counts) {
   unsigned char bytes[64];
   open_on("cpu:0", "page_unit_pool");
   for (int round = 0; round < ROUNDS; round++) {
-    pthread_t threads[2];
     contested = take_on(pool, SIZE, streams[0]);
     for (int i = 1; i < STREAMS; i++) {
       require(tarn_copy_d2h(device, bytes, contested.address, sizeof bytes,
                             streams[1]) == TARN_OK);
       require(tarn_block_use_on(&contested, streams[i]) == TARN_OK);
     }
-    for (int i = 0; i < 2; i++)
-      require(pthread_create(&threads[i], NULL, free_it, &freed) == 0);
-    for (int i = 0; i < 2; i++)
-      pthread_join(threads[i], NULL);
+    run_threads_on(free_it, 2, &freed);
   }
   ck_assert_int_eq(freed, ROUNDS);
-  ck_assert_int_eq(wrong, 0);
+  assert_as_expected();
   for (int i = 0; i < STREAMS; i++)
     assert_ok(tarn_stream_synchronize(streams[i]));
 }

@@ -6,6 +6,7 @@
 #include "support/effort.h"
 #include "support/faults.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 #include "with_kit.h"
 
 enum { THREADS = 4, BATCH = 4 };
@@ -63,16 +64,11 @@ static void *disturb(void *context) {
 }
 
 TEST_LOOP(threads_take_several_at_once, KEEPING) {
-  pthread_t threads[THREADS];
   pthread_t other;
   at = open_arena_of(64 * MIB, "sim:0", keeping[_i]);
   assert_ok(tarn_pool_limit(at.pool, 2 * MIB));
   ck_assert_int_eq(pthread_create(&other, NULL, disturb, NULL), 0);
-  for (uintptr_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, work, (void *)(i + 1)),
-                     0);
-  for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+  run_threads(work, THREADS);
   atomic_store(&done, true);
   ck_assert_int_eq(pthread_join(other, NULL), 0);
   tarn_pool_stats stats = stats_of(at.pool);
