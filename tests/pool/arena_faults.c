@@ -307,8 +307,6 @@ TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
   tarn_block all = take(p.pool, ARENA_CAPACITY);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, ARENA_CAPACITY);
   give(all);
-  assert_ok(tarn_stream_destroy(a));
-  close_arena(&p);
 }
 
 // A device that is closed gives all back, be there host memory or not.
@@ -330,7 +328,7 @@ TEST(closing_needs_no_host_memory) {
     assert_ok(tarn_pool_trim(p.pool, 0));
     (void)faults_disarm();
     ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-    assert_ok(tarn_stream_destroy(a));
+    end_stream(a);
     assert_ok(tarn_stream_destroy(keeper));
     close_arena(&p);
   }

@@ -16,20 +16,17 @@ static tarn_stream *b;
 
 static inline void open_with(const char *device, const char *strategy,
                              uint32_t flags) {
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy,
-                               .flags = TARN_POOL_DEFER | flags};
   p = open_arena(device, "page_unit_pool");
-  assert_ok(tarn_pool_create(p.place, &options, &pool));
   a = stream_on(&p);
   b = stream_on(&p);
+  pool = own_pool_with(p.place, strategy, 0, TARN_POOL_DEFER | flags);
 }
 
+// Before the end of the test.
 static inline void close_all(void) {
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_stream_destroy(a));
-  assert_ok(tarn_stream_destroy(b));
+  end_own(pool);
+  end_stream(a);
+  end_stream(b);
   close_arena(&p);
 }
 

@@ -87,7 +87,6 @@ TEST(a_strategy_that_gives_back_is_refused) {
   }
   open_with("sim:0", "page_unit_pool", 0);
   assert_status(tarn_pool_set_strategy(pool, "arena_pool"), TARN_E_UNSUPPORTED);
-  close_all();
 }
 
 // --- without host memory ---------------------------------------------------
@@ -197,5 +196,4 @@ TEST_LOOP(threads_capture_together, STRATEGIES) {
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
   ck_assert_uint_eq(stats_of(pool).frees, (uint64_t)2 * ROUNDS);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-  close_all();
 }

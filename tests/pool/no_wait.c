@@ -39,9 +39,6 @@ static void open_held(busy *h, const char *strategy) {
 static void close_held(busy *h) {
   assert_ok(tarn_stream_synchronize(h->a));
   if (!h->freed) give_on(h->first, h->a);
-  assert_ok(tarn_stream_destroy(h->a));
-  assert_ok(tarn_stream_destroy(h->b));
-  close_arena(&h->at);
 }
 
 TEST_LOOP(the_host_gets_other_memory, own_strategies()) {
@@ -130,7 +127,7 @@ TEST(what_is_queued_to_go_back_is_not_waited_for) {
   arena_place at = open_arena_of(MIB, "sim:0", "async_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, 3 * SIZE, a);
-  hold held;
+  static hold held;
   hold_begin(&held, a);
   queue_copy(&at, first, a);
   give_on(first, a);
@@ -211,7 +208,7 @@ TEST(a_strategys_own_choice_may_be_refused) {
   arena_place at = open_arena_of(16 * MIB, "sim:0", "power_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, SIZE, a);
-  hold held;
+  static hold held;
   hold_begin(&held, a);
   queue_copy(&at, first, a);
   give_on(first, a);
@@ -245,7 +242,7 @@ TEST(a_strategy_that_waits_is_not_let) {
   arena_place at = open_arena_of(16 * MIB, "sim:0", "waits_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, SIZE, a);
-  hold held;
+  static hold held;
   hold_begin(&held, a);
   queue_copy(&at, first, a);
   refuse_with(at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT, TARN_FULL);

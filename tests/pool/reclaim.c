@@ -54,9 +54,6 @@ static void end_quarters(quarters *q, tarn_block half) {
   give(half);
   give(q->kept[0]);
   give(q->kept[1]);
-  assert_ok(tarn_stream_destroy(q->a));
-  assert_ok(tarn_stream_destroy(q->b));
-  close_arena(&q->at);
 }
 
 static const char *const cutters[] = {"arena_pool",
