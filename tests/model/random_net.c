@@ -183,7 +183,7 @@ void rn_planned(rn_net *net) {
   sm_status(tarn_model_each_slot(net->model, take_slot, net), TARN_OK);
 }
 
-static void forget(rn_part *part) {
+static void forget_part(rn_part *part) {
   memset(part->known, 0, sizeof part->known);
   part->spoiled = false;
 }
@@ -199,7 +199,7 @@ void rn_placed(rn_net *net) {
   for (size_t i = 0; i < net->part_count; i++) {
     rn_part *part = &net->parts[i];
     if (part->planned) {
-      forget(part);
+      forget_part(part);
       part->active = false;
     } else if (!part->kept || !part->active) {
       zero(part);
@@ -224,7 +224,7 @@ const tarn_tensor *rn_cache(const rn_net *net, size_t step, size_t index) {
 static void end_extras(rn_net *net, size_t step) {
   for (size_t i = 0; i < RN_EXTRAS; i++) {
     net->extras[step][i].active = false;
-    forget(&net->extras[step][i]);
+    forget_part(&net->extras[step][i]);
   }
 }
 
@@ -235,7 +235,7 @@ void rn_entered(rn_net *net, uint64_t time) {
     if (!part->planned) continue;
     bool active =
         time != UINT64_MAX && part->first <= time && time <= part->last;
-    if (!active || !part->active || round_ends) forget(part);
+    if (!active || !part->active || round_ends) forget_part(part);
     part->active = active;
   }
   for (size_t i = 0; i < net->steps; i++) {
