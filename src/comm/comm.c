@@ -3,6 +3,7 @@
 // Invariant: once it is broken, no operation but destroy is called any more.
 #include "comm/comm.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -125,4 +126,43 @@ uint64_t tarn_comm_timeout_ms(const tarn_comm *comm) {
 
 const char *tarn_comm_kind(const tarn_comm *comm) {
   return comm->ops.name;
+}
+
+// --- options ---------------------------------------------------------------
+
+static const uint64_t USUAL_MS = 30000;
+
+static tarn_status timeout_of_environment(uint64_t *out_ms) {
+  const char *text = secure_getenv("TARN_COMM_TIMEOUT_MS");
+  *out_ms = USUAL_MS;
+  if (text == NULL || *text == '\0') return TARN_OK;
+  size_t digits = strspn(text, "0123456789");
+  if (digits == strlen(text) && digits <= 15)
+    *out_ms = strtoull(text, NULL, 10);
+  if (digits == strlen(text) && digits <= 15 && *out_ms != 0) return TARN_OK;
+  *out_ms = 0;
+  return tarn__fail(TARN_E_INVALID,
+                    "TARN_COMM_TIMEOUT_MS is '%s', not milliseconds above 0",
+                    text);
+}
+
+tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
+                               tarn_comm_options *out) {
+  size_t size = 0;
+  *out = (tarn_comm_options){.struct_size = sizeof *out};
+  if (given != NULL) {
+    if (!tarn__struct_size(given->struct_size,
+                           TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
+                           sizeof *out, &size)) {
+      return tarn__fail(TARN_E_INVALID, "comm: struct_size %zu of options",
+                        given->struct_size);
+    }
+    memcpy(out, given, size);
+  }
+  if ((out->flags & ~flags) != 0) {
+    return tarn__fail(TARN_E_INVALID, "comm: flags 0x%x of options",
+                      (unsigned)out->flags);
+  }
+  if (out->timeout_ms != 0) return TARN_OK;
+  return timeout_of_environment(&out->timeout_ms);
 }

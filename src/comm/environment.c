@@ -1,7 +1,10 @@
-// What the environment says: which rank this process is, and how long to wait.
-#include "comm/environment.h"
-
-#include <inttypes.h>
+// The environment of a program: its rank, and for how long it waits.
+//
+//   TARN_COMM=RANK:SIZE:DESCRIPTOR:TOKEN
+//
+// The descriptor is that of the shared memory, which holds the numbers of all
+// other descriptors. The token, in hexadecimal, is that of the memory.
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +14,16 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "comm/join.h"
+#include "comm/rendezvous.h"
 
 #define VARIABLE "TARN_COMM"
+
+typedef struct place {
+  size_t rank;
+  size_t size;
+  int fd;
+  unsigned char token[TARN__TOKEN];
+} place;
 
 static const char DIGITS[] = "0123456789abcdef";
 
@@ -39,9 +49,10 @@ static char *write_token(char *at, const unsigned char *token) {
   return at;
 }
 
-void tarn__environment_write(tarn__comm_place place, const unsigned char *token,
-                             char *out_variable) {
-  const size_t numbers[] = {place.rank, place.size, (size_t)place.fd};
+// Runs in a child of a process with threads too: calls no function of the C
+// library that may not be called there.
+static void write_place(const place *it, char *out_variable) {
+  const size_t numbers[] = {it->rank, it->size, (size_t)it->fd};
   char *at = out_variable;
   memcpy(at, VARIABLE "=", sizeof VARIABLE);
   at += sizeof VARIABLE;
@@ -49,7 +60,7 @@ void tarn__environment_write(tarn__comm_place place, const unsigned char *token,
     at = write_number(at, numbers[i]);
     *at++ = ':';
   }
-  *write_token(at, token) = '\0';
+  *write_token(at, it->token) = '\0';
 }
 
 // --- reading ---------------------------------------------------------------
@@ -79,56 +90,16 @@ static bool read_token(const char *text, unsigned char *out_token) {
   return true;
 }
 
-bool tarn__environment_read(const char *text, tarn__comm_place *out_place,
-                            unsigned char *out_token) {
+static bool read_place(const char *text, place *out) {
   size_t fd = 0;
-  *out_place = (tarn__comm_place){0};
-  if (!read_number(&text, &out_place->rank) ||
-      !read_number(&text, &out_place->size) || !read_number(&text, &fd)) {
+  *out = (place){0};
+  if (!read_number(&text, &out->rank) || !read_number(&text, &out->size) ||
+      !read_number(&text, &fd)) {
     return false;
   }
-  out_place->fd = (int)fd;
-  return out_place->size != 0 && out_place->size <= TARN_COMM_MOST_RANKS &&
-         out_place->rank < out_place->size && read_token(text, out_token);
-}
-
-// --- how long to wait ------------------------------------------------------
-
-static const uint64_t USUAL_MS = 30000;
-
-static tarn_status timeout_of_environment(uint64_t *out_ms) {
-  const char *text = secure_getenv("TARN_COMM_TIMEOUT_MS");
-  *out_ms = USUAL_MS;
-  if (text == NULL || *text == '\0') return TARN_OK;
-  size_t digits = strspn(text, "0123456789");
-  if (digits == strlen(text) && digits <= 15)
-    *out_ms = strtoull(text, NULL, 10);
-  if (digits == strlen(text) && digits <= 15 && *out_ms != 0) return TARN_OK;
-  *out_ms = 0;
-  return tarn__fail(TARN_E_INVALID,
-                    "TARN_COMM_TIMEOUT_MS is '%s', not milliseconds above 0",
-                    text);
-}
-
-tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
-                               tarn_comm_options *out) {
-  size_t size = 0;
-  *out = (tarn_comm_options){.struct_size = sizeof *out};
-  if (given != NULL) {
-    if (!tarn__struct_size(given->struct_size,
-                           TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
-                           sizeof *out, &size)) {
-      return tarn__fail(TARN_E_INVALID, "comm: struct_size %zu of options",
-                        given->struct_size);
-    }
-    memcpy(out, given, size);
-  }
-  if ((out->flags & ~flags) != 0) {
-    return tarn__fail(TARN_E_INVALID, "comm: flags 0x%x of options",
-                      (unsigned)out->flags);
-  }
-  if (out->timeout_ms != 0) return TARN_OK;
-  return timeout_of_environment(&out->timeout_ms);
+  out->fd = (int)fd;
+  return out->size != 0 && out->size <= TARN_COMM_MOST_RANKS &&
+         out->rank < out->size && read_token(text, out->token);
 }
 
 // --- a place of a launcher -------------------------------------------------
@@ -141,23 +112,18 @@ static tarn_status not_inherited(const char *what) {
 // What is behind the descriptor now is another file, or none: a program that a
 // rank starts has the rank's variable, but a rank's descriptors are closed on
 // exec.
-static tarn_status is_of_the_parent(tarn__comm_place place) {
+static tarn_status is_of_the_parent(const place *it) {
   return tarn__fail(TARN_E_STATE,
                     "tarn_comm_from_environment: " VARIABLE
                     " names rank %zu of %zu, which this process has not "
                     "inherited: the place is its parent's. To be alone, pass "
                     "TARN_COMM_ALONE",
-                    place.rank, place.size);
+                    it->rank, it->size);
 }
 
-static bool knows_token(const tarn__comm_area *area,
-                        const unsigned char *token) {
-  return memcmp(area->head->token, token, TARN__TOKEN) == 0;
-}
-
-// Fills |sends| and |receives| with what the memory says, if that is there.
-static tarn_status find_sockets(const tarn__comm_area *area, size_t rank,
-                                int *sends, int *receives) {
+// Fills |ends| with the descriptors that the memory names, if they are inboxes.
+static tarn_status find_ends(const tarn__comm_area *area, size_t rank,
+                             int *sends, int *receives) {
   for (size_t i = 0; i < area->ranks; i++) {
     sends[i] = area->members[i].send;
     receives[i] = i == rank ? area->members[i].receive : -1;
@@ -169,48 +135,39 @@ static tarn_status find_sockets(const tarn__comm_area *area, size_t rank,
   return not_inherited("the inbox of this rank");
 }
 
-static void close_on_exec(const tarn__comm_area *area, size_t rank,
-                          const int *sends, const int *receives) {
-  for (size_t i = 0; i < area->ranks; i++)
-    tarn__os_close_on_exec(sends[i]);
-  tarn__os_close_on_exec(receives[rank]);
-}
-
-static tarn_status join_sockets(tarn__comm_place place, tarn__comm_area area,
-                                uint64_t timeout_ms, bool *out_taken,
-                                tarn_comm **out_comm) {
-  int *ends = tarn__host_array(2 * place.size, sizeof *ends);
-  if (ends == NULL) return TARN_E_NOMEM;
-  tarn__comm_sockets sockets = {ends, ends + place.size};
-  tarn_status status = find_sockets(&area, place.rank, ends, sockets.receives);
+static tarn_status join_area(const place *it, tarn__comm_area area,
+                             uint64_t timeout_ms, bool *out_taken,
+                             tarn_comm **out_comm) {
+  int *sends = tarn__host_array(2 * it->size, sizeof *sends);
+  if (sends == NULL) return TARN_E_NOMEM;
+  tarn__comm_ends ends = {sends, sends + it->size};
+  tarn_status status = find_ends(&area, it->rank, sends, ends.receives);
   if (status == TARN_OK) {
-    close_on_exec(&area, place.rank, ends, sockets.receives);
-    status =
-        tarn__join(area, sockets, place.rank, timeout_ms, out_taken, out_comm);
+    for (size_t i = 0; i < it->size; i++)
+      tarn__os_close_on_exec(sends[i]);
+    tarn__os_close_on_exec(ends.receives[it->rank]);
+    status = tarn__join(area, ends, it->rank, timeout_ms, out_taken, out_comm);
   }
-  tarn__host_free_array(ends, 2 * place.size, sizeof *ends);
+  tarn__host_free_array(sends, 2 * it->size, sizeof *sends);
   return status;
 }
 
 static tarn_status join_named(const char *text, uint64_t timeout_ms,
                               bool *out_taken, tarn_comm **out_comm) {
-  tarn__comm_place place;
-  unsigned char token[TARN__TOKEN];
+  place it;
   tarn__comm_area area;
-  if (!tarn__environment_read(text, &place, token)) {
+  if (!read_place(text, &it)) {
     return tarn__fail(TARN_E_INVALID, VARIABLE " is '%s', which is no place",
                       text);
   }
-  if (!tarn__area_is_behind(place.fd, place.size)) {
-    return is_of_the_parent(place);
-  }
-  tarn_status status = tarn__area_map(place.fd, place.size, &area);
+  if (!tarn__area_is_behind(it.fd, it.size)) return is_of_the_parent(&it);
+  tarn_status status = tarn__area_map(it.fd, it.size, &area);
   if (status != TARN_OK) return status;
-  status = knows_token(&area, token)
-               ? join_sockets(place, area, timeout_ms, out_taken, out_comm)
-               : is_of_the_parent(place);
+  bool same = memcmp(area.head->token, it.token, TARN__TOKEN) == 0;
+  status = same ? join_area(&it, area, timeout_ms, out_taken, out_comm)
+                : is_of_the_parent(&it);
   if (*out_taken) {
-    tarn__os_close(place.fd);
+    tarn__os_close(it.fd);
   } else {
     tarn__area_unmap(&area);
   }
@@ -294,4 +251,33 @@ tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
   return (known.flags & TARN_COMM_ALONE) != 0
              ? join_alone(known.timeout_ms, out_comm)
              : take_place_once(known.timeout_ms, out_comm);
+}
+
+// --- for launchers ---------------------------------------------------------
+
+static bool let_inherit(const tarn_rendezvous *rendezvous, size_t rank) {
+  for (size_t i = 0; i < rendezvous->size; i++) {
+    if (!tarn__os_keep_on_exec(rendezvous->sends[i])) return false;
+  }
+  return tarn__os_keep_on_exec(rendezvous->receives[rank]) &&
+         tarn__os_keep_on_exec(rendezvous->fd);
+}
+
+tarn_status tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
+                                      char *out_variable, size_t out_size) {
+  tarn_status status =
+      tarn__rendezvous_check("tarn_rendezvous_hand_over", rendezvous, rank);
+  if (status != TARN_OK) return status;
+  if (out_variable == NULL || out_size < TARN_RENDEZVOUS_VARIABLE) {
+    return tarn__fail(
+        TARN_E_INVALID, "tarn_rendezvous_hand_over: room for %zu bytes, not %d",
+        out_variable == NULL ? 0 : out_size, TARN_RENDEZVOUS_VARIABLE);
+  }
+  place it = {.rank = rank, .size = rendezvous->size, .fd = rendezvous->fd};
+  memcpy(it.token, rendezvous->area.head->token, sizeof it.token);
+  write_place(&it, out_variable);
+  if (let_inherit(rendezvous, rank)) return TARN_OK;
+  memset(out_variable, 0, out_size);
+  return tarn__fail(TARN_E_IO, "tarn_rendezvous_hand_over: %s",
+                    strerror(errno));
 }

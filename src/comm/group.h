@@ -80,8 +80,4 @@ TARN_MUST_CHECK tarn_status tarn__joiner(const tarn__comm_group *group,
                                          tarn__comm_wait *wait, bool *out_again,
                                          tarn_comm **out_comm);
 
-// The two together, whoever this process is.
-TARN_MUST_CHECK tarn_status tarn__group_meet(const tarn__comm_group *group,
-                                             tarn_comm **out_comm);
-
 #endif  // TARN_COMM_GROUP_H_

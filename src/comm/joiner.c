@@ -11,7 +11,7 @@
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "comm/group.h"
-#include "comm/join.h"
+#include "comm/rendezvous.h"
 
 // The host knows who is missing, and has the same deadline: it goes first.
 static const uint64_t GRACE_NS = 250000000;
@@ -187,8 +187,8 @@ static tarn_status join(joiner *it, tarn_comm **out_comm) {
   size_t size = it->group->size;
   tarn_status status = tarn__area_map(it->memory, size, &area);
   if (status != TARN_OK) return status;
-  tarn__comm_sockets sockets = {it->sends, it->receives};
-  status = tarn__join(area, sockets, it->group->rank, it->group->timeout_ms,
+  tarn__comm_ends ends = {it->sends, it->receives};
+  status = tarn__join(area, ends, it->group->rank, it->group->timeout_ms,
                       &taken, out_comm);
   if (!taken) tarn__area_unmap(&area);
   for (size_t i = 0; taken && i < size; i++)

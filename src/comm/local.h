@@ -4,7 +4,7 @@
 #define TARN_COMM_LOCAL_H_
 
 #include "comm/area.h"
-#include "comm/post.h"
+#include "comm/sockets.h"
 #include "tarn/comm.h"
 
 // What this rank has to do with another one while descriptors are passed.
@@ -15,27 +15,27 @@ typedef struct tarn__comm_transfer {
 
 typedef struct tarn__comm_local {
   tarn__comm_area area;
-  tarn__comm_post *post;
+  tarn__comm_sockets *sockets;
   tarn__comm_mailbox mailbox;
   size_t rank;
   size_t size;
   uint64_t timeout_ms;
   uint64_t round;                  // the last one that this rank was in
   uint32_t generation;             // of forks
-  size_t *places;                  // of each rank, in the post
-  int *signs;                      // for each rank; scratch of one look
+  size_t *places;                  // of each rank, in the sockets
+  int *watched;                    // for each rank; scratch of one look
   tarn__comm_transfer *transfers;  // with each rank; at rest all false
 } tarn__comm_local;
 
 // The operations of a communicator whose |self| is a tarn__comm_local.
 extern const tarn_comm_ops tarn__local_ops;
 
-// Rank |rank| of |area|, whose ranks are at |places| of |post|, or at those of
-// the same number if |places| is NULL. Both are taken over, but on failure.
+// Rank |rank| of |area|, whose ranks are at |places| of |sockets|, or at those
+// of the same number if |places| is NULL. Both are taken over, but on failure.
 //
 // TARN_E_NOMEM
 TARN_MUST_CHECK tarn_status tarn__local_create(
-    tarn__comm_area area, tarn__comm_post *post, size_t rank,
+    tarn__comm_area area, tarn__comm_sockets *sockets, size_t rank,
     const size_t *places, uint64_t timeout_ms, tarn__comm_local **out_local);
 
 // Leaves, and waits for nobody. In a child of fork it frees only.
@@ -76,8 +76,8 @@ tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms);
 // Nanoseconds that are left of it; 0: it is over.
 uint64_t tarn__wait_left(tarn__comm_wait *wait);
 
-// Looks whether a rank r with |signs[r]| other than -1 has left or ended, and
-// if so breaks the area. What stands in |signs| is used up.
+// Looks whether a rank r with |watched[r]| other than -1 has left or ended, and
+// if so breaks the area. What stands in |watched| is used up.
 void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended);
 
 // Breaks the area on behalf of |rank|, which has not come in time.

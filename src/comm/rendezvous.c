@@ -1,10 +1,14 @@
-// Where ranks of a machine meet: an inbox for each, and the memory that they
-// will share, made before the processes are, so that they inherit it all.
+// A rendezvous: an inbox for each rank, and the memory that the ranks will
+// share. It is made before the processes are, so that they inherit it.
 //
-// Nothing has a name. Who can receive at an inbox is decided by who still has
-// its receiving end: a process that joins closes those of the others, a program
-// that a place was handed over to gets none but its own. So the last of them is
-// closed when the rank's process ends, and that tells the others.
+// Nothing has a name. A process that holds the receiving end of an inbox can
+// read it: so a process that joins closes those of the other ranks, and a
+// program gets only its own. The end of a rank's process then closes its
+// inbox, which tells the others.
+//
+// To join, a rank marks its place as taken, sends a descriptor of its process
+// to all others, and waits for theirs. Until one has come, the end of that
+// rank's inbox says that it will not.
 #include "comm/rendezvous.h"
 
 #include <errno.h>
@@ -15,8 +19,7 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "comm/environment.h"
-#include "comm/join.h"
+#include "comm/local.h"
 
 // --- beginning and end -----------------------------------------------------
 
@@ -90,10 +93,146 @@ void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous) {
   tarn__host_free(rendezvous, sizeof *rendezvous);
 }
 
+// --- joining ---------------------------------------------------------------
+
+// All that takes memory, so that nobody waits in vain for who has none.
+static tarn_status prepare(tarn__comm_area area, size_t rank,
+                           uint64_t timeout_ms, tarn__comm_local **out_local,
+                           tarn_comm **out_comm) {
+  tarn__comm_sockets *sockets = NULL;
+  tarn_status status = tarn__sockets_create(area.ranks, &sockets);
+  if (status != TARN_OK) return status;
+  status = tarn__local_create(area, sockets, rank, NULL, timeout_ms, out_local);
+  if (status != TARN_OK) {
+    tarn__sockets_unref(sockets);
+    return status;
+  }
+  status = tarn_comm_create(&tarn__local_ops, *out_local, rank, area.ranks,
+                            timeout_ms, out_comm);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__local_forget(*out_local);
+  return status;
+}
+
+// While somebody else has a rank's receiving end, its end tells nothing.
+static void take_ends(tarn__comm_sockets *sockets, tarn__comm_ends ends,
+                      size_t rank) {
+  sockets->inbox = ends.receives[rank];
+  for (size_t i = 0; i < sockets->size; i++) {
+    sockets->sends[i] = ends.sends[i];
+    if (i != rank && ends.receives[i] >= 0) {
+      tarn__os_close(ends.receives[i]);
+    }
+    ends.receives[i] = -1;
+  }
+}
+
+// --- who is who ------------------------------------------------------------
+
+static tarn_status check_process(size_t rank, const tarn__comm_message *entry) {
+  if (entry->fd < 0 && !entry->cut) {
+    return tarn__fail(TARN_E_IO,
+                      "comm: rank %zu has sent no descriptor of its process",
+                      rank);
+  }
+  if (entry->fd < 0) {
+    return tarn__fail(TARN_E_IO,
+                      "comm: this process can have no descriptor for the "
+                      "process of rank %zu: %s",
+                      rank, strerror(EMFILE));
+  }
+  if (!tarn__os_is_process(entry->fd, entry->pid)) {
+    return tarn__fail(TARN_E_IO,
+                      "comm: it cannot be told whether what rank %zu has sent "
+                      "is its process",
+                      rank);
+  }
+  return TARN_OK;
+}
+
+// What is no process would look like one that has ended.
+static tarn_status know(tarn__comm_local *local, size_t rank,
+                        const tarn__comm_message *entry) {
+  tarn_status status = check_process(rank, entry);
+  if (status == TARN_OK) {
+    tarn__sockets_set_process(local->sockets, rank, entry->fd, entry->pid);
+  } else if (entry->fd >= 0) {
+    tarn__os_close(entry->fd);
+  }
+  return status;
+}
+
+static tarn_status know_all(tarn__comm_local *local) {
+  tarn_status status = TARN_OK;
+  for (size_t rank = local->size; rank-- > 0;) {
+    tarn__comm_message entry;
+    if (rank == local->rank) continue;
+    if (!tarn__mailbox_take(local->sockets, &local->mailbox, rank, &entry))
+      continue;
+    tarn_status known = know(local, rank, &entry);
+    if (known != TARN_OK) status = known;
+  }
+  return status;
+}
+
+static tarn_status introduce(tarn__comm_local *local) {
+  int own = tarn__os_this_process();
+  int reason = errno;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    bool other = rank != local->rank;
+    local->transfers[rank] =
+        (tarn__comm_transfer){.send = other, .await = other};
+  }
+  tarn_status status = tarn__local_pass(local, own, TARN__ABSENT);
+  if (own >= 0) tarn__os_close(own);
+  if (status == TARN_OK) status = know_all(local);
+  if (status != TARN_OK || own >= 0) return status;
+  return tarn__fail(TARN_E_IO, "comm: no descriptor of this process: %s",
+                    strerror(reason));
+}
+
+// A rank that lacks a descriptor says so to all, by way of the memory.
+static tarn_status meet_all(tarn__comm_local *local, tarn_comm *comm) {
+  tarn_status status = introduce(local);
+  if (status == TARN_E_PEER_LOST || status == TARN_E_TIMEOUT) return status;
+  return tarn_comm_agree(comm, status);
+}
+
+// Instead of leaving a place that was never had.
+static void forget(void *self) {
+  tarn__local_forget(self);
+}
+
+tarn_status tarn__join(tarn__comm_area area, tarn__comm_ends ends, size_t rank,
+                       uint64_t timeout_ms, bool *out_taken,
+                       tarn_comm **out_comm) {
+  tarn__comm_local *local = NULL;
+  tarn_comm *comm = NULL;
+  *out_taken = false;
+  tarn_status status = prepare(area, rank, timeout_ms, &local, &comm);
+  if (status != TARN_OK) return status;
+  if (!tarn__area_take(&area, rank)) {
+    comm->ops.destroy = forget;
+    (void)tarn_comm_destroy(comm);
+    return tarn__fail(TARN_E_STATE, "comm: the place of rank %zu is taken",
+                      rank);
+  }
+  *out_taken = true;
+  take_ends(local->sockets, ends, rank);
+  status = meet_all(local, comm);
+  if (status != TARN_OK) {
+    (void)tarn_comm_destroy(comm);
+    return status;
+  }
+  *out_comm = comm;
+  return TARN_OK;
+}
+
 // --- places ----------------------------------------------------------------
 
-static tarn_status check_place(const char *what,
-                               const tarn_rendezvous *rendezvous, size_t rank) {
+tarn_status tarn__rendezvous_check(const char *what,
+                                   const tarn_rendezvous *rendezvous,
+                                   size_t rank) {
   if (rendezvous == NULL) return tarn__fail(TARN_E_INVALID, "%s: NULL", what);
   if (rank >= rendezvous->size) {
     return tarn__fail(TARN_E_INVALID, "%s: rank %zu of %zu", what, rank,
@@ -120,41 +259,13 @@ tarn_status tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
   bool taken = false;
   if (out_comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: NULL");
   *out_comm = NULL;
-  tarn_status status = check_place("tarn_comm_join", rendezvous, rank);
+  tarn_status status =
+      tarn__rendezvous_check("tarn_comm_join", rendezvous, rank);
   if (status == TARN_OK) status = tarn__comm_options(options, 0, &known);
   if (status != TARN_OK) return status;
-  tarn__comm_sockets sockets = {rendezvous->sends, rendezvous->receives};
-  status = tarn__join(rendezvous->area, sockets, rank, known.timeout_ms, &taken,
+  tarn__comm_ends ends = {rendezvous->sends, rendezvous->receives};
+  status = tarn__join(rendezvous->area, ends, rank, known.timeout_ms, &taken,
                       out_comm);
   if (taken) let_go(rendezvous);
   return status;
-}
-
-// --- for launchers ---------------------------------------------------------
-
-static bool let_inherit(const tarn_rendezvous *rendezvous, size_t rank) {
-  for (size_t i = 0; i < rendezvous->size; i++) {
-    if (!tarn__os_keep_on_exec(rendezvous->sends[i])) return false;
-  }
-  return tarn__os_keep_on_exec(rendezvous->receives[rank]) &&
-         tarn__os_keep_on_exec(rendezvous->fd);
-}
-
-tarn_status tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
-                                      char *out_variable, size_t out_size) {
-  tarn_status status =
-      check_place("tarn_rendezvous_hand_over", rendezvous, rank);
-  if (status != TARN_OK) return status;
-  if (out_variable == NULL || out_size < TARN_RENDEZVOUS_VARIABLE) {
-    return tarn__fail(
-        TARN_E_INVALID, "tarn_rendezvous_hand_over: room for %zu bytes, not %d",
-        out_variable == NULL ? 0 : out_size, TARN_RENDEZVOUS_VARIABLE);
-  }
-  tarn__environment_write(
-      (tarn__comm_place){rank, rendezvous->size, rendezvous->fd},
-      rendezvous->area.head->token, out_variable);
-  if (let_inherit(rendezvous, rank)) return TARN_OK;
-  memset(out_variable, 0, out_size);
-  return tarn__fail(TARN_E_IO, "tarn_rendezvous_hand_over: %s",
-                    strerror(errno));
 }

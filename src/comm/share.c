@@ -1,4 +1,8 @@
-// Descriptors to all ranks, and to those of a new communicator.
+// Passing descriptors: to the ranks of a communicator, and to those of a new
+// one.
+//
+// A rank sends its messages and receives those of the others in one loop.
+// Otherwise two ranks with full inboxes could wait for each other.
 #include <errno.h>
 #include <string.h>
 
@@ -8,6 +12,92 @@
 #include "base/status.h"
 #include "comm/comm.h"
 #include "comm/local.h"
+
+// --- messages out and in ---------------------------------------------------
+
+// Until a full inbox is tried again; twice that the next time, up to a slice.
+static const uint64_t FULL_NS = 200000;
+
+static uint64_t lesser(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
+// Whether all that was to be sent is. An inbox may be full and the next one
+// not; but where the user has too many descriptors under way, there is no room
+// in any, and 256 ranks that tried all would let none of them run to take some
+// out.
+static bool send_some(tarn__comm_local *local, int fd) {
+  bool all = true;
+  for (size_t rank = 0; rank < local->size; rank++) {
+    tarn__comm_transfer *transfer = &local->transfers[rank];
+    if (!transfer->send) continue;
+    transfer->send =
+        !tarn__sockets_send(local->sockets, local->places[rank],
+                            local->area.head->token, local->rank, fd);
+    if (transfer->send && errno == ETOOMANYREFS) return false;
+    if (transfer->send) all = false;
+  }
+  return all;
+}
+
+// The first rank that is awaited, with the signs of all that are; |size| if
+// none is.
+static size_t collect(tarn__comm_local *local) {
+  size_t first = local->size;
+  tarn__sockets_receive(local->sockets);
+  for (size_t rank = local->size; rank-- > 0;) {
+    tarn__comm_transfer *transfer = &local->transfers[rank];
+    if (transfer->await) {
+      transfer->await =
+          !tarn__mailbox_has(local->sockets, &local->mailbox, rank);
+    }
+    if (transfer->await) first = rank;
+    local->watched[rank] =
+        transfer->await
+            ? tarn__sockets_end_sign(local->sockets, local->places[rank])
+            : -1;
+  }
+  return first;
+}
+
+// The first rank that takes no more messages.
+static size_t find_full(const tarn__comm_local *local) {
+  size_t rank = 0;
+  while (rank < local->size && !local->transfers[rank].send)
+    rank++;
+  return rank;
+}
+
+static tarn_status pass(tarn__comm_local *local, int fd,
+                        tarn__comm_breakage gone) {
+  tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
+  uint64_t full_ns = FULL_NS;
+  for (;;) {
+    uint64_t left = tarn__wait_left(&wait);  // before it is seen who has come
+    bool sent = send_some(local, fd);
+    size_t missing = collect(local);
+    if (sent && missing == local->size) return TARN_OK;
+    if (!tarn__area_is_broken(&local->area)) tarn__local_look(local, gone);
+    if (left == 0) {
+      tarn__local_give_up(local, sent ? missing : find_full(local));
+    }
+    if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
+    uint64_t most = lesser(left, wait.slice);
+    tarn__os_await(local->sockets->inbox, sent ? most : lesser(most, full_ns));
+    full_ns = lesser(2 * full_ns, wait.slice);
+  }
+}
+
+tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
+                             tarn__comm_breakage gone) {
+  tarn_status status = pass(local, fd, gone);
+  for (size_t rank = 0; rank < local->size; rank++) {
+    local->transfers[rank] = (tarn__comm_transfer){0};
+  }
+  return status;
+}
+
+// --- one descriptor to all -------------------------------------------------
 
 static tarn_status no_room_for(size_t rank) {
   return tarn__fail(TARN_E_IO,
@@ -23,7 +113,7 @@ static bool take_all(tarn__comm_local *local, int *out_fds,
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_message entry;
     out_fds[rank] = -1;
-    if (!tarn__mailbox_take(local->post, &local->mailbox, rank, &entry))
+    if (!tarn__mailbox_take(local->sockets, &local->mailbox, rank, &entry))
       continue;
     out_fds[rank] = entry.fd;
     if (entry.cut) all = false;
@@ -69,7 +159,7 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
   local->transfers[leader].await = true;
   tarn_status status = tarn__local_pass(local, -1, TARN__ENDED);
   if (status != TARN_OK) return status;
-  if (!tarn__mailbox_take(local->post, &local->mailbox, leader, &entry) ||
+  if (!tarn__mailbox_take(local->sockets, &local->mailbox, leader, &entry) ||
       entry.cut) {
     return no_room_for(leader);
   }
@@ -82,7 +172,7 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
   return status;
 }
 
-// The places of a group's ranks in the post.
+// The places of a group's ranks in the sockets.
 static tarn_status join_group(tarn__comm_local *local, tarn__comm_area area,
                               const size_t *ranks, size_t size,
                               tarn__comm_local **out_local) {
@@ -90,11 +180,11 @@ static tarn_status join_group(tarn__comm_local *local, tarn__comm_area area,
   if (places == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < size; i++)
     places[i] = local->places[ranks[i]];
-  tarn__comm_post *post = tarn__post_share(local->post);
+  tarn__comm_sockets *sockets = tarn__sockets_ref(local->sockets);
   tarn_status status =
-      tarn__local_create(area, post, tarn__comm_index_of(ranks, local->rank),
+      tarn__local_create(area, sockets, tarn__comm_index_of(ranks, local->rank),
                          places, local->timeout_ms, out_local);
-  if (status != TARN_OK) tarn__post_release(post);
+  if (status != TARN_OK) tarn__sockets_unref(sockets);
   tarn__host_free_array(places, size, sizeof *places);
   return status;
 }

@@ -1,5 +1,5 @@
 // What processes of one machine need of the system: inboxes, descriptors of
-// processes, words to sleep on. And a post, against messages that are none.
+// processes, words to sleep on. And sockets, against messages that are none.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 #include "base/os.h"
 #include "base/os_pages.h"
 #include "base/os_peer.h"
-#include "comm/post.h"
+#include "comm/sockets.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -290,44 +290,44 @@ static forged message_of(uint32_t from) {
 
 START_TEST(forged_messages_are_dropped) {
   static const size_t places[] = {0, 1};
-  tarn__comm_post *post = NULL;
+  tarn__comm_sockets *sockets = NULL;
   tarn__comm_mailbox mailbox;
   tarn__comm_message entry;
   size_t before = ranks_descriptors();
-  assert_ok(tarn__post_create(2, &post));
-  ck_assert(tarn__os_inbox(&post->inbox, &post->sends[0]));
-  assert_ok(tarn__mailbox_init(post, TOKEN, places, 2, &mailbox));
+  assert_ok(tarn__sockets_create(2, &sockets));
+  ck_assert(tarn__os_inbox(&sockets->inbox, &sockets->sends[0]));
+  assert_ok(tarn__mailbox_init(sockets, TOKEN, places, 2, &mailbox));
   size_t open = ranks_descriptors();
   forged message = message_of(2);  // no such rank
-  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message, 1));
+  ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message, 1));
   message = message_of(1);  // another token
   message.token[15] ^= 1;
-  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message, 1));
+  ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message, 1));
   message = message_of(1);  // too short
-  ck_assert(tarn__os_put(post->sends[0], &message, sizeof message - 1, 1));
-  ck_assert(tarn__os_put(post->sends[0], "x", 1, 1));
-  tarn__post_collect(post);
+  ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message - 1, 1));
+  ck_assert(tarn__os_put(sockets->sends[0], "x", 1, 1));
+  tarn__sockets_receive(sockets);
   for (size_t rank = 0; rank < 2; rank++)
-    ck_assert(!tarn__mailbox_has(post, &mailbox, rank));
+    ck_assert(!tarn__mailbox_has(sockets, &mailbox, rank));
   ck_assert_uint_eq(ranks_descriptors(), open);
   // The first of two stays.
-  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
-  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 1));
-  tarn__post_collect(post);
+  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 1));
+  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 1));
+  tarn__sockets_receive(sockets);
   ck_assert_uint_eq(ranks_descriptors(), open + 1);
-  ck_assert(tarn__mailbox_take(post, &mailbox, 1, &entry));
-  ck_assert(!tarn__mailbox_has(post, &mailbox, 1));
+  ck_assert(tarn__mailbox_take(sockets, &mailbox, 1, &entry));
+  ck_assert(!tarn__mailbox_has(sockets, &mailbox, 1));
   tarn__os_close(entry.fd);
   // What cannot be passed is missed.
-  ck_assert(tarn__post_send(post, 0, TOKEN, 1, 9999));
-  tarn__post_collect(post);
-  ck_assert(tarn__mailbox_take(post, &mailbox, 1, &entry));
+  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 9999));
+  tarn__sockets_receive(sockets);
+  ck_assert(tarn__mailbox_take(sockets, &mailbox, 1, &entry));
   ck_assert(entry.cut && entry.fd == -1);
   // What nobody has asked for is closed with the mailbox.
-  ck_assert(tarn__post_send(post, 0, TOKEN, 0, 1));
-  tarn__post_collect(post);
-  tarn__mailbox_deinit(post, &mailbox);
-  tarn__post_release(post);
+  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 0, 1));
+  tarn__sockets_receive(sockets);
+  tarn__mailbox_deinit(sockets, &mailbox);
+  tarn__sockets_unref(sockets);
   ck_assert_uint_eq(ranks_descriptors(), before);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }

@@ -23,7 +23,7 @@
 
 enum { RANKS = 2, NOBODY = 65534, LIMIT_S = 60 };
 
-// As post.c has it.
+// As sockets.c has it.
 typedef struct message {
   unsigned char token[TARN__TOKEN];
   uint32_t from;
@@ -296,7 +296,8 @@ END_TEST
 // A child of rank 1 knows all that rank 1 does, but is another process.
 static void forge_as_child(tarn_comm *comm) {
   const tarn__comm_local *local = comm->self;
-  way to = {.inbox = local->post->sends[0], .honest = {.from = 1, .brings = 1}};
+  way to = {.inbox = local->sockets->sends[0],
+            .honest = {.from = 1, .brings = 1}};
   int end = 0;
   memcpy(to.honest.token, local->area.head->token, TARN__TOKEN);
   pid_t child = fork();

@@ -1,13 +1,13 @@
-// post.h - how the ranks that met at one rendezvous send each other
+// sockets.h - how the ranks that met at one rendezvous send each other
 // descriptors: a process's own inbox, and the way into those of the others.
 //
-// The communicators of a process that come from one rendezvous share its post.
-// Each message says which communicator it is for, by the token of its area, and
-// lies in a mailbox of that communicator until it is asked for. Of each rank
-// there is one at most, for a rank sends the next only when all have passed a
-// round since.
-#ifndef TARN_COMM_POST_H_
-#define TARN_COMM_POST_H_
+// The communicators of a process that come from one rendezvous share its
+// sockets. Each message says which communicator it is for, by the token of its
+// area, and lies in a mailbox of that communicator until it is asked for. Of
+// each rank there is one at most, for a rank sends the next only when all have
+// passed a round since.
+#ifndef TARN_COMM_SOCKETS_H_
+#define TARN_COMM_SOCKETS_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,7 +15,7 @@
 #include "comm/area.h"
 #include "tarn/base.h"
 
-typedef struct tarn__comm_post {
+typedef struct tarn__comm_sockets {
   atomic_size_t users;
   size_t size;           // places of the rendezvous
   int inbox;             // this process's
@@ -26,7 +26,7 @@ typedef struct tarn__comm_post {
   pthread_mutex_t lock;  // guards |mailboxes| and what is in them, and who
                          // takes messages out of |inbox|; a leaf
   tarn_list mailboxes;
-} tarn__comm_post;
+} tarn__comm_sockets;
 
 // What came of one rank.
 typedef struct tarn__comm_message {
@@ -39,55 +39,57 @@ typedef struct tarn__comm_message {
 typedef struct tarn__comm_mailbox {
   tarn_list node;
   const unsigned char *token;   // of the communicator that it is of
-  const size_t *places;         // of its ranks, in the post
+  const size_t *places;         // of its ranks, in the sockets
   tarn__comm_message *entries;  // of each of its ranks
   size_t ranks;
 } tarn__comm_mailbox;
 
-// A post without sockets yet, used once; TARN_E_NOMEM.
-TARN_MUST_CHECK tarn_status tarn__post_create(size_t size,
-                                              tarn__comm_post **out_post);
-tarn__comm_post *tarn__post_share(tarn__comm_post *post);
+// A sockets without sockets yet, used once; TARN_E_NOMEM.
+TARN_MUST_CHECK tarn_status
+tarn__sockets_create(size_t size, tarn__comm_sockets **out_sockets);
+tarn__comm_sockets *tarn__sockets_ref(tarn__comm_sockets *sockets);
 
 // Closes it with its last user. In a child of fork, the child's copy of it.
-void tarn__post_release(tarn__comm_post *post);
+void tarn__sockets_unref(tarn__comm_sockets *sockets);
 
 // TARN_E_NOMEM. |token| and |places|, one of each of the ranks, must stay.
-TARN_MUST_CHECK tarn_status tarn__mailbox_init(tarn__comm_post *post,
+TARN_MUST_CHECK tarn_status tarn__mailbox_init(tarn__comm_sockets *sockets,
                                                const unsigned char *token,
                                                const size_t *places,
                                                size_t ranks,
                                                tarn__comm_mailbox *out_mailbox);
-void tarn__mailbox_deinit(tarn__comm_post *post, tarn__comm_mailbox *mailbox);
+void tarn__mailbox_deinit(tarn__comm_sockets *sockets,
+                          tarn__comm_mailbox *mailbox);
 
 // Sends |fd|, or -1, to |place|, as rank |from| of the communicator of |token|.
 // False with errno if the system has to get rid of others first: ETOOMANYREFS,
 // descriptors under way to any place. To a place that takes
 // nothing any more it is sent too, as far as the sender can tell.
-TARN_MUST_CHECK bool tarn__post_send(tarn__comm_post *post, size_t place,
-                                     const unsigned char *token, size_t from,
-                                     int fd);
+TARN_MUST_CHECK bool tarn__sockets_send(tarn__comm_sockets *sockets,
+                                        size_t place,
+                                        const unsigned char *token, size_t from,
+                                        int fd);
 
 // Puts what has come into the mailboxes.
-void tarn__post_collect(tarn__comm_post *post);
+void tarn__sockets_receive(tarn__comm_sockets *sockets);
 
 // Whether there is a message of |rank|.
-bool tarn__mailbox_has(tarn__comm_post *post, const tarn__comm_mailbox *mailbox,
-                       size_t rank);
+bool tarn__mailbox_has(tarn__comm_sockets *sockets,
+                       const tarn__comm_mailbox *mailbox, size_t rank);
 
 // Empties the entry of |rank|, if it is full: what was in it is the caller's.
-TARN_MUST_CHECK bool tarn__mailbox_take(tarn__comm_post *post,
+TARN_MUST_CHECK bool tarn__mailbox_take(tarn__comm_sockets *sockets,
                                         tarn__comm_mailbox *mailbox,
                                         size_t rank,
                                         tarn__comm_message *out_entry);
 
-// Says who |place| is: a descriptor of the process, which is the post's from
+// Says who |place| is: a descriptor of the process, which is the sockets's from
 // now on, and its number. Nobody else is believed to be it any more.
-void tarn__post_know(tarn__comm_post *post, size_t place, int process,
-                     int64_t pid);
+void tarn__sockets_set_process(tarn__comm_sockets *sockets, size_t place,
+                               int process, int64_t pid);
 
 // What tells of the end of |place|: its process, or its inbox as long as that
 // is not known.
-int tarn__post_sign_of(const tarn__comm_post *post, size_t place);
+int tarn__sockets_end_sign(const tarn__comm_sockets *sockets, size_t place);
 
-#endif  // TARN_COMM_POST_H_
+#endif  // TARN_COMM_SOCKETS_H_

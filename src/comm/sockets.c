@@ -5,7 +5,7 @@
 // that this process has. Any other is dropped, with what it brings: it is one
 // for a communicator that was destroyed here meanwhile, or somebody's who got
 // hold of a socket.
-#include "comm/post.h"
+#include "comm/sockets.h"
 
 #include <errno.h>
 #include <string.h>
@@ -30,30 +30,33 @@ static int *no_descriptors(size_t count) {
   return fds;
 }
 
-tarn_status tarn__post_create(size_t size, tarn__comm_post **out_post) {
-  tarn__comm_post *post = tarn__host_alloc(sizeof *post);
-  *out_post = NULL;
-  if (post == NULL) return TARN_E_NOMEM;
-  *post = (tarn__comm_post){.users = 1,
-                            .size = size,
-                            .inbox = -1,
-                            .sends = no_descriptors(size),
-                            .processes = no_descriptors(size),
-                            .pids = tarn__host_array(size, sizeof *post->pids),
-                            .generation = tarn__os_generation()};
-  tarn_list_init(&post->mailboxes);
-  pthread_mutex_init(&post->lock, NULL);
-  if (post->sends == NULL || post->processes == NULL || post->pids == NULL) {
-    tarn__post_release(post);
+tarn_status tarn__sockets_create(size_t size,
+                                 tarn__comm_sockets **out_sockets) {
+  tarn__comm_sockets *sockets = tarn__host_alloc(sizeof *sockets);
+  *out_sockets = NULL;
+  if (sockets == NULL) return TARN_E_NOMEM;
+  *sockets = (tarn__comm_sockets){
+      .users = 1,
+      .size = size,
+      .inbox = -1,
+      .sends = no_descriptors(size),
+      .processes = no_descriptors(size),
+      .pids = tarn__host_array(size, sizeof *sockets->pids),
+      .generation = tarn__os_generation()};
+  tarn_list_init(&sockets->mailboxes);
+  pthread_mutex_init(&sockets->lock, NULL);
+  if (sockets->sends == NULL || sockets->processes == NULL ||
+      sockets->pids == NULL) {
+    tarn__sockets_unref(sockets);
     return TARN_E_NOMEM;
   }
-  *out_post = post;
+  *out_sockets = sockets;
   return TARN_OK;
 }
 
-tarn__comm_post *tarn__post_share(tarn__comm_post *post) {
-  atomic_fetch_add(&post->users, 1);
-  return post;
+tarn__comm_sockets *tarn__sockets_ref(tarn__comm_sockets *sockets) {
+  atomic_fetch_add(&sockets->users, 1);
+  return sockets;
 }
 
 static void close_and_free(int *fds, size_t count) {
@@ -61,32 +64,32 @@ static void close_and_free(int *fds, size_t count) {
   tarn__host_free_array(fds, count, sizeof *fds);
 }
 
-void tarn__post_release(tarn__comm_post *post) {
-  if (atomic_fetch_sub(&post->users, 1) != 1) return;
-  if (post->inbox >= 0) tarn__os_close(post->inbox);
-  close_and_free(post->sends, post->size);
-  close_and_free(post->processes, post->size);
-  tarn__host_free_array(post->pids, post->size, sizeof *post->pids);
+void tarn__sockets_unref(tarn__comm_sockets *sockets) {
+  if (atomic_fetch_sub(&sockets->users, 1) != 1) return;
+  if (sockets->inbox >= 0) tarn__os_close(sockets->inbox);
+  close_and_free(sockets->sends, sockets->size);
+  close_and_free(sockets->processes, sockets->size);
+  tarn__host_free_array(sockets->pids, sockets->size, sizeof *sockets->pids);
   // In a child another thread may have held it, which it does not have.
-  if (post->generation == tarn__os_generation()) {
-    pthread_mutex_destroy(&post->lock);
+  if (sockets->generation == tarn__os_generation()) {
+    pthread_mutex_destroy(&sockets->lock);
   }
-  tarn__host_free(post, sizeof *post);
+  tarn__host_free(sockets, sizeof *sockets);
 }
 
 // --- mailboxes
 // -----------------------------------------------------------------
 
-tarn_status tarn__mailbox_init(tarn__comm_post *post,
+tarn_status tarn__mailbox_init(tarn__comm_sockets *sockets,
                                const unsigned char *token, const size_t *places,
                                size_t ranks, tarn__comm_mailbox *out_mailbox) {
   *out_mailbox =
       (tarn__comm_mailbox){.token = token, .places = places, .ranks = ranks};
   out_mailbox->entries = tarn__host_array(ranks, sizeof *out_mailbox->entries);
   if (out_mailbox->entries == NULL) return TARN_E_NOMEM;
-  pthread_mutex_lock(&post->lock);
-  tarn_list_add_tail(&post->mailboxes, &out_mailbox->node);
-  pthread_mutex_unlock(&post->lock);
+  pthread_mutex_lock(&sockets->lock);
+  tarn_list_add_tail(&sockets->mailboxes, &out_mailbox->node);
+  pthread_mutex_unlock(&sockets->lock);
   return TARN_OK;
 }
 
@@ -100,32 +103,34 @@ static void empty(tarn__comm_mailbox *mailbox) {
 }
 
 // In a child of fork the list stays as it is: nobody goes through it any more.
-void tarn__mailbox_deinit(tarn__comm_post *post, tarn__comm_mailbox *mailbox) {
+void tarn__mailbox_deinit(tarn__comm_sockets *sockets,
+                          tarn__comm_mailbox *mailbox) {
   if (mailbox->entries == NULL) return;
-  if (post->generation == tarn__os_generation()) {
-    pthread_mutex_lock(&post->lock);
+  if (sockets->generation == tarn__os_generation()) {
+    pthread_mutex_lock(&sockets->lock);
     tarn_list_del(&mailbox->node);
-    pthread_mutex_unlock(&post->lock);
+    pthread_mutex_unlock(&sockets->lock);
   }
   empty(mailbox);
   *mailbox = (tarn__comm_mailbox){0};
 }
 
-bool tarn__mailbox_has(tarn__comm_post *post, const tarn__comm_mailbox *mailbox,
-                       size_t rank) {
-  pthread_mutex_lock(&post->lock);
+bool tarn__mailbox_has(tarn__comm_sockets *sockets,
+                       const tarn__comm_mailbox *mailbox, size_t rank) {
+  pthread_mutex_lock(&sockets->lock);
   bool has = mailbox->entries[rank].full;
-  pthread_mutex_unlock(&post->lock);
+  pthread_mutex_unlock(&sockets->lock);
   return has;
 }
 
-bool tarn__mailbox_take(tarn__comm_post *post, tarn__comm_mailbox *mailbox,
-                        size_t rank, tarn__comm_message *out_entry) {
+bool tarn__mailbox_take(tarn__comm_sockets *sockets,
+                        tarn__comm_mailbox *mailbox, size_t rank,
+                        tarn__comm_message *out_entry) {
   tarn__comm_message *entry = &mailbox->entries[rank];
-  pthread_mutex_lock(&post->lock);
+  pthread_mutex_lock(&sockets->lock);
   *out_entry = *entry;
   *entry = (tarn__comm_message){0};
-  pthread_mutex_unlock(&post->lock);
+  pthread_mutex_unlock(&sockets->lock);
   return out_entry->full;
 }
 
@@ -141,20 +146,20 @@ static bool is_gone(int reason) {
 }
 
 // A descriptor that cannot be passed is missed by who opens the message.
-bool tarn__post_send(tarn__comm_post *post, size_t place,
-                     const unsigned char *token, size_t from, int fd) {
+bool tarn__sockets_send(tarn__comm_sockets *sockets, size_t place,
+                        const unsigned char *token, size_t from, int fd) {
   message out = {.from = (uint32_t)from, .brings = fd >= 0};
   memcpy(out.token, token, sizeof out.token);
-  if (tarn__os_put(post->sends[place], &out, sizeof out, fd)) return true;
+  if (tarn__os_put(sockets->sends[place], &out, sizeof out, fd)) return true;
   if (is_full(errno) || is_gone(errno)) return is_gone(errno);
-  return tarn__os_put(post->sends[place], &out, sizeof out, -1) ||
+  return tarn__os_put(sockets->sends[place], &out, sizeof out, -1) ||
          !is_full(errno);
 }
 
-static tarn__comm_mailbox *mailbox_of(tarn__comm_post *post,
+static tarn__comm_mailbox *mailbox_of(tarn__comm_sockets *sockets,
                                       const unsigned char *token) {
   tarn_list *node = NULL;
-  tarn_list_for_each (node, &post->mailboxes) {
+  tarn_list_for_each (node, &sockets->mailboxes) {
     tarn__comm_mailbox *mailbox =
         tarn_list_entry(node, tarn__comm_mailbox, node);
     if (memcmp(mailbox->token, token, TARN__TOKEN) == 0) return mailbox;
@@ -162,25 +167,27 @@ static tarn__comm_mailbox *mailbox_of(tarn__comm_post *post,
   return NULL;
 }
 
-static bool is_stranger(const tarn__comm_post *post, size_t place,
+static bool is_stranger(const tarn__comm_sockets *sockets, size_t place,
                         int64_t pid) {
-  return post->pids[place] != 0 && post->pids[place] != pid;
+  return sockets->pids[place] != 0 && sockets->pids[place] != pid;
 }
 
-static tarn__comm_message *entry_of(tarn__comm_post *post, const message *in,
+static tarn__comm_message *entry_of(tarn__comm_sockets *sockets,
+                                    const message *in,
                                     const tarn__os_message *envelope) {
   if (envelope->size != sizeof *in) return NULL;
   if (envelope->uid != tarn__os_user()) return NULL;
-  tarn__comm_mailbox *mailbox = mailbox_of(post, in->token);
+  tarn__comm_mailbox *mailbox = mailbox_of(sockets, in->token);
   if (mailbox == NULL || in->from >= mailbox->ranks) return NULL;
-  if (is_stranger(post, mailbox->places[in->from], envelope->pid)) return NULL;
+  if (is_stranger(sockets, mailbox->places[in->from], envelope->pid))
+    return NULL;
   tarn__comm_message *entry = &mailbox->entries[in->from];
   return entry->full ? NULL : entry;
 }
 
-static void deliver(tarn__comm_post *post, const message *in,
+static void deliver(tarn__comm_sockets *sockets, const message *in,
                     const tarn__os_message *envelope) {
-  tarn__comm_message *entry = entry_of(post, in, envelope);
+  tarn__comm_message *entry = entry_of(sockets, in, envelope);
   if (entry == NULL) {
     if (envelope->fd >= 0) tarn__os_close(envelope->fd);
     return;
@@ -191,22 +198,22 @@ static void deliver(tarn__comm_post *post, const message *in,
                                 .pid = envelope->pid};
 }
 
-void tarn__post_collect(tarn__comm_post *post) {
+void tarn__sockets_receive(tarn__comm_sockets *sockets) {
   message in;
   tarn__os_message envelope;
-  pthread_mutex_lock(&post->lock);
-  while (tarn__os_take(post->inbox, &in, sizeof in, &envelope))
-    deliver(post, &in, &envelope);
-  pthread_mutex_unlock(&post->lock);
+  pthread_mutex_lock(&sockets->lock);
+  while (tarn__os_take(sockets->inbox, &in, sizeof in, &envelope))
+    deliver(sockets, &in, &envelope);
+  pthread_mutex_unlock(&sockets->lock);
 }
 
-void tarn__post_know(tarn__comm_post *post, size_t place, int process,
-                     int64_t pid) {
-  post->processes[place] = process;
-  post->pids[place] = pid;
+void tarn__sockets_set_process(tarn__comm_sockets *sockets, size_t place,
+                               int process, int64_t pid) {
+  sockets->processes[place] = process;
+  sockets->pids[place] = pid;
 }
 
-int tarn__post_sign_of(const tarn__comm_post *post, size_t place) {
-  int process = post->processes[place];
-  return process >= 0 ? process : post->sends[place];
+int tarn__sockets_end_sign(const tarn__comm_sockets *sockets, size_t place) {
+  int process = sockets->processes[place];
+  return process >= 0 ? process : sockets->sends[place];
 }

@@ -1,10 +1,13 @@
-// Ranks that meet by one allgather of the caller's: rank 0 makes a folder and a
-// job that nobody else knows, all learn of them and meet there by path.
+// Ranks that have inherited nothing meet by a path. The first process to come
+// becomes the host and waits there for the others.
 //
-// Whoever has a function and numbers takes part in that allgather, whatever is
-// wrong with it, so that nobody waits in there in vain. What it needs is on the
-// stack for the same reason.
+// Without a path, they meet by one allgather of the caller's: rank 0 makes a
+// folder and a job name that only the ranks learn. A rank with valid numbers
+// and a function takes part in that allgather whatever else is wrong, so that
+// no rank waits in it in vain. For the same reason its records are on the
+// stack.
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +16,94 @@
 #include "base/status.h"
 #include "comm/comm.h"
 #include "comm/group.h"
+
+// --- at the listener
+// -----------------------------------------------------------
+
+static tarn_status tell_late(const tarn__comm_group *group) {
+  return tarn__fail(TARN_E_TIMEOUT,
+                    "tarn_comm_meet: rank %zu was not let in at '%s' within "
+                    "%" PRIu64
+                    " ms: others have its folder locked, or wait "
+                    "there",
+                    group->rank, group->path, group->timeout_ms);
+}
+
+static tarn_status go_in(const tarn__comm_group *group,
+                         tarn__comm_listener *listener, tarn__comm_wait *wait,
+                         bool *out_again, tarn_comm **out_comm) {
+  tarn__comm_entry entry = TARN__LATER;
+  int fd = -1;
+  tarn_status status = tarn__listener_try(listener, group->size, &entry, &fd);
+  *out_again = status == TARN_OK && entry == TARN__LATER;
+  if (status != TARN_OK || entry == TARN__LATER) return status;
+  if (entry == TARN__AS_HOST)
+    return tarn__host(group, listener, wait, out_comm);
+  return tarn__joiner(group, listener, fd, wait, out_again, out_comm);
+}
+
+static tarn_status meet(const tarn__comm_group *group,
+                        tarn__comm_listener *listener, tarn_comm **out_comm) {
+  static const uint64_t while_ns = 500000;
+  tarn__comm_wait wait = tarn__wait_begin(group->timeout_ms);
+  for (;;) {
+    bool again = false;
+    uint64_t left = tarn__wait_left(&wait);
+    tarn_status status = go_in(group, listener, &wait, &again, out_comm);
+    if (!again) return status;
+    if (left == 0) return tell_late(group);
+    tarn__os_await_any(NULL, 0, while_ns, NULL);
+  }
+}
+
+static tarn_status meet_at(const tarn__comm_group *group,
+                           tarn_comm **out_comm) {
+  tarn__comm_listener listener;
+  tarn_status status = tarn__listener_find(group->path, &listener);
+  if (status != TARN_OK) return status;
+  status = meet(group, &listener, out_comm);
+  tarn__listener_close(&listener);
+  return status;
+}
+
+static tarn_status check_place(const char *call, size_t rank, size_t size) {
+  if (size != 0 && size <= TARN_COMM_MOST_RANKS && rank < size) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "%s: rank %zu of %zu, not of 1 to %d", call,
+                    rank, size, TARN_COMM_MOST_RANKS);
+}
+
+// --- the call --------------------------------------------------------------
+
+static tarn_status check_job(const char *job) {
+  size_t size = strnlen(job, TARN_COMM_MOST_JOB + 1);
+  if (size <= TARN_COMM_MOST_JOB) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "tarn_comm_meet: a job of more than %d bytes",
+                    TARN_COMM_MOST_JOB);
+}
+
+tarn_status tarn_comm_meet(const char *path, size_t rank, size_t size,
+                           const tarn_comm_options *options,
+                           tarn_comm **out_comm) {
+  tarn_comm_options known;
+  if (out_comm != NULL) *out_comm = NULL;
+  if (path == NULL || out_comm == NULL) {
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_meet: NULL");
+  }
+  tarn_status status = check_place("tarn_comm_meet", rank, size);
+  if (status != TARN_OK) return status;
+  status = tarn__comm_options(options, 0, &known);
+  if (status != TARN_OK) return status;
+  const tarn__comm_group group = {.path = path,
+                                  .job = known.job == NULL ? "" : known.job,
+                                  .rank = rank,
+                                  .size = size,
+                                  .timeout_ms = known.timeout_ms};
+  status = check_job(group.job);
+  return status == TARN_OK ? meet_at(&group, out_comm) : status;
+}
+
+// === by an allgather =======================================================
 
 enum { RANDOM = 16, VERSION = 1 };
 
@@ -125,8 +216,8 @@ static tarn_status gather(tarn_comm_gather *function, void *context,
                     tarn_status_name(status));
 }
 
-static tarn_status meet(const record *all, uint64_t timeout_ms, size_t rank,
-                        size_t size, tarn_comm **out_comm) {
+static tarn_status meet_by(const record *all, uint64_t timeout_ms, size_t rank,
+                           size_t size, tarn_comm **out_comm) {
   record first = all[0];
   first.path[sizeof first.path - 1] = '\0';
   first.job[sizeof first.job - 1] = '\0';
@@ -135,14 +226,7 @@ static tarn_status meet(const record *all, uint64_t timeout_ms, size_t rank,
                                   .rank = rank,
                                   .size = size,
                                   .timeout_ms = timeout_ms};
-  return tarn__group_meet(&group, out_comm);
-}
-
-static tarn_status check_place(size_t rank, size_t size) {
-  if (size != 0 && size <= TARN_COMM_MOST_RANKS && rank < size) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID,
-                    "tarn_comm_meet_by: rank %zu of %zu, not of 1 to %d", rank,
-                    size, TARN_COMM_MOST_RANKS);
+  return meet_at(&group, out_comm);
 }
 
 tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
@@ -155,7 +239,7 @@ tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
   if (function == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL");
   }
-  tarn_status status = check_place(rank, size);
+  tarn_status status = check_place("tarn_comm_meet_by", rank, size);
   if (status != TARN_OK) return status;
   record own = {
       .version = VERSION, .rank = (uint32_t)rank, .size = (uint32_t)size};
@@ -173,7 +257,7 @@ tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
     status = check_all(all, rank, size);
   }
   if (status == TARN_OK) {
-    status = meet(all, known.timeout_ms, rank, size, out_comm);
+    status = meet_by(all, known.timeout_ms, rank, size, out_comm);
   }
   if (rank == 0) remove_place(&own);
   return status;
