@@ -1,9 +1,13 @@
-// Ranks of one machine as a communicator's operations.
+// A rank of one machine: its creation, and the rounds that it goes through.
 //
-// What is exchanged goes through the slots, in rounds: each rank copies a part
-// of what it has into its own, and what it wants out of the others'. In a child
-// of fork nothing is touched but host memory and the child's own mappings and
-// descriptors.
+// A rank arrives, then waits for the others. It reads the futex word for a
+// while, then sleeps on it in slices; between two slices it looks whether the
+// missing ranks still run. A wait succeeds as soon as all ranks have arrived,
+// even if one has ended since. Once the area is broken, the frozen arrivals
+// decide, which are the same at every rank.
+//
+// In a child of fork only host memory, and the child's own mappings and
+// descriptors, are touched.
 #include "comm/local.h"
 
 #include <string.h>
@@ -211,82 +215,3 @@ tarn_status tarn__local_round(tarn__comm_local *local) {
   if (watch(local)) return TARN_OK;
   return wait_for_all(local);
 }
-
-// --- operations ------------------------------------------------------------
-
-static size_t part_of(size_t size, size_t done, size_t most) {
-  return size - done < most ? size - done : most;
-}
-
-static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
-  tarn__comm_local *local = self;
-  unsigned char *bytes = data;
-  size_t part = 0;
-  for (size_t done = 0; done < size; done += part) {
-    part = part_of(size, done, local->area.slot);
-    if (local->rank == root) {
-      memcpy(tarn__local_slot(local), bytes + done, part);
-    }
-    tarn_status status = tarn__local_round(local);
-    if (status != TARN_OK) return status;
-    if (local->rank != root) {
-      memcpy(bytes + done, tarn__local_slot_of(local, root), part);
-    }
-  }
-  return TARN_OK;
-}
-
-// This rank's own bytes, if they are not there already.
-static void keep_own(const tarn__comm_local *local, const void *data,
-                     size_t size, unsigned char *out) {
-  unsigned char *own = out + local->rank * size;
-  if (own != data) memcpy(own, data, size);
-}
-
-static void read_parts(const tarn__comm_local *local, unsigned char *out,
-                       size_t size, size_t done, size_t part) {
-  for (size_t rank = 0; rank < local->size; rank++) {
-    if (rank == local->rank) continue;
-    memcpy(out + rank * size + done, tarn__local_slot_of(local, rank), part);
-  }
-}
-
-static tarn_status allgather(void *self, const void *data, size_t size,
-                             void *out) {
-  tarn__comm_local *local = self;
-  size_t part = 0;
-  for (size_t done = 0; done < size; done += part) {
-    part = part_of(size, done, local->area.slot);
-    memcpy(tarn__local_slot(local), (const unsigned char *)data + done, part);
-    tarn_status status = tarn__local_round(local);
-    if (status != TARN_OK) return status;
-    read_parts(local, out, size, done, part);
-  }
-  if (size != 0) keep_own(local, data, size, out);
-  return TARN_OK;
-}
-
-static tarn_status check(void *self) {
-  tarn__comm_local *local = self;
-  if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-  for (size_t rank = 0; rank < local->size; rank++) {
-    local->watched[rank] =
-        rank == local->rank
-            ? -1
-            : tarn__sockets_end_sign(local->sockets, local->places[rank]);
-  }
-  tarn__local_look(local, TARN__ENDED);
-  return tarn__local_state(local);
-}
-
-const tarn_comm_ops tarn__local_ops = {
-    .struct_size = sizeof tarn__local_ops,
-    .name = "local",
-    .destroy = tarn__local_destroy,
-    .broadcast = broadcast,
-    .allgather = allgather,
-    .alltoallv = tarn__local_alltoallv,
-    .split = tarn__local_split,
-    .share = tarn__local_share,
-    .check = check,
-};

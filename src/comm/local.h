@@ -103,8 +103,6 @@ TARN_MUST_CHECK tarn_status tarn__local_alltoallv(
     const size_t *receive_offsets);
 TARN_MUST_CHECK tarn_status tarn__local_share(void *self, int fd, int *out_fds);
 TARN_MUST_CHECK tarn_status tarn__local_split(void *self, const size_t *ranks,
-                                              size_t size,
-                                              const tarn_comm_ops **out_ops,
-                                              void **out_self);
+                                              size_t size, void **out_self);
 
 #endif  // TARN_COMM_LOCAL_H_

@@ -190,11 +190,10 @@ static tarn_status join_group(tarn__comm_local *local, tarn__comm_area area,
 }
 
 tarn_status tarn__local_split(void *self, const size_t *ranks, size_t size,
-                              const tarn_comm_ops **out_ops, void **out_self) {
+                              void **out_self) {
   tarn__comm_local *local = self;
   tarn__comm_local *group = NULL;
   tarn__comm_area area = {0};
-  *out_ops = NULL;
   *out_self = NULL;
   tarn_status status = local->rank == ranks[0]
                            ? lead(local, ranks, size, &area)
@@ -205,7 +204,6 @@ tarn_status tarn__local_split(void *self, const size_t *ranks, size_t size,
     tarn__area_unmap(&area);
     return status;
   }
-  *out_ops = &tarn__local_ops;
   *out_self = group;
   return TARN_OK;
 }

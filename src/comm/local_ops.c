@@ -1,15 +1,72 @@
-// Alltoallv through the slots.
+// The operations of a communicator of one machine. Each round, a rank copies a
+// part of its data into its own slot, and reads the slots of the others.
 //
-// What a rank has for the others is one stream of bytes, those for the rank
-// behind it first, and so on around. A first round tells where in each rank's
-// stream the bytes for each other one begin and end; then a slot at a time of
-// all streams goes by, out of which each rank takes what is its own.
+// Alltoallv: the bytes that a rank sends form one stream, beginning with those
+// for the next rank. A first round publishes where in each stream the bytes for
+// each rank end. Then the streams pass through the slots, a window at a time,
+// and each rank copies out its bytes.
 //
 //   stream of rank 1:  | for 2    | for 3 | for 0        |
 //   slots of rank 1:   |      |      |      |      |
 #include <string.h>
 
 #include "comm/local.h"
+
+// --- broadcast and allgather -----------------------------------------------
+
+static size_t part_of(size_t size, size_t done, size_t most) {
+  return size - done < most ? size - done : most;
+}
+
+static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
+  tarn__comm_local *local = self;
+  unsigned char *bytes = data;
+  size_t part = 0;
+  for (size_t done = 0; done < size; done += part) {
+    part = part_of(size, done, local->area.slot);
+    if (local->rank == root) {
+      memcpy(tarn__local_slot(local), bytes + done, part);
+    }
+    tarn_status status = tarn__local_round(local);
+    if (status != TARN_OK) return status;
+    if (local->rank != root) {
+      memcpy(bytes + done, tarn__local_slot_of(local, root), part);
+    }
+  }
+  return TARN_OK;
+}
+
+// This rank's own bytes, if they are not there already.
+static void keep_own(const tarn__comm_local *local, const void *data,
+                     size_t size, unsigned char *out) {
+  unsigned char *own = out + local->rank * size;
+  if (own != data) memcpy(own, data, size);
+}
+
+static void read_parts(const tarn__comm_local *local, unsigned char *out,
+                       size_t size, size_t done, size_t part) {
+  for (size_t rank = 0; rank < local->size; rank++) {
+    if (rank == local->rank) continue;
+    memcpy(out + rank * size + done, tarn__local_slot_of(local, rank), part);
+  }
+}
+
+static tarn_status allgather(void *self, const void *data, size_t size,
+                             void *out) {
+  tarn__comm_local *local = self;
+  size_t part = 0;
+  for (size_t done = 0; done < size; done += part) {
+    part = part_of(size, done, local->area.slot);
+    memcpy(tarn__local_slot(local), (const unsigned char *)data + done, part);
+    tarn_status status = tarn__local_round(local);
+    if (status != TARN_OK) return status;
+    read_parts(local, out, size, done, part);
+  }
+  if (size != 0) keep_own(local, data, size, out);
+  return TARN_OK;
+}
+
+// --- alltoallv -------------------------------------------------------------
 
 // What stands in a slot in the first round: the ends of the bytes for each
 // rank, by rank, then the length of the stream. (4096 bytes of a slot, at
@@ -148,3 +205,37 @@ tarn_status tarn__local_alltoallv(void *self, const void *send,
   }
   return TARN_OK;
 }
+
+// --- the table -------------------------------------------------------------
+
+static tarn_status check(void *self) {
+  tarn__comm_local *local = self;
+  if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
+  for (size_t rank = 0; rank < local->size; rank++) {
+    local->watched[rank] =
+        rank == local->rank
+            ? -1
+            : tarn__sockets_end_sign(local->sockets, local->places[rank]);
+  }
+  tarn__local_look(local, TARN__ENDED);
+  return tarn__local_state(local);
+}
+
+static tarn_status split(void *self, const size_t *ranks, size_t size,
+                         const tarn_comm_ops **out_ops, void **out_self) {
+  tarn_status status = tarn__local_split(self, ranks, size, out_self);
+  *out_ops = status == TARN_OK ? &tarn__local_ops : NULL;
+  return status;
+}
+
+const tarn_comm_ops tarn__local_ops = {
+    .struct_size = sizeof tarn__local_ops,
+    .name = "local",
+    .destroy = tarn__local_destroy,
+    .broadcast = broadcast,
+    .allgather = allgather,
+    .alltoallv = tarn__local_alltoallv,
+    .split = split,
+    .share = tarn__local_share,
+    .check = check,
+};
