@@ -135,7 +135,7 @@ tarn_status tarn__exchange_run(tarn_whole *whole,
       tarn__whole_subject_of((tarn__whole_call)order->action, whole);
   tarn__comm_caller caller = tarn__whole_caller(&subject);
   if (status == TARN_OK) status = look(whole, order);
-  status = tarn__rows_say_call(&subject, status);
+  status = tarn__whole_say_call(&subject, status);
   tarn__comm_call_for(whole->comm, &caller);
   status = run(whole, order, &subject, status);
   tarn__comm_call_for(whole->comm, NULL);

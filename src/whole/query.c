@@ -1,9 +1,106 @@
-// What was obtained.
+// What whole memory tells about itself: addresses, owners, and what was
+// obtained.
+#include <assert.h>
 #include <string.h>
 
 #include "base/os_pages.h"
 #include "base/status.h"
 #include "whole/whole.h"
+
+tarn_comm *tarn_whole_comm(const tarn_whole *whole) {
+  return whole != NULL ? whole->comm : NULL;
+}
+
+// --- addresses -------------------------------------------------------------
+
+static tarn_status check(const tarn_whole *whole, const void *out) {
+  tarn_status status = tarn__whole_check(whole);
+  if (status != TARN_OK || out != NULL) return status;
+  return tarn__fail(TARN_E_INVALID, "whole: NULL");
+}
+
+static tarn_status lacks(const tarn_whole *whole, const char *what) {
+  char place[64];
+  return tarn__fail(TARN_E_UNSUPPORTED, "a %s whole at %s has no %s",
+                    tarn_whole_type_name(whole->type),
+                    tarn_place_text(whole->place, place, sizeof place), what);
+}
+
+static bool is_mapped(const tarn_whole *whole) {
+  return whole->type != TARN_WHOLE_DISTRIBUTED;
+}
+
+tarn_status tarn__whole_check_rank(const tarn_whole *whole, size_t rank) {
+  if (rank < whole->ranks) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "whole: rank %zu of %zu", rank,
+                    whole->ranks);
+}
+
+static tarn_whole_part part_of(const tarn_whole *whole, size_t rank) {
+  return (tarn_whole_part){.address = whole->parts[rank],
+                           .size = tarn__whole_part_size(whole, rank),
+                           .offset = whole->offsets[rank]};
+}
+
+tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
+  if (out != NULL) *out = (tarn_whole_part){.address = 0};
+  tarn_status status = check(whole, out);
+  if (status != TARN_OK) return status;
+  assert(out != NULL);
+  *out = part_of(whole, whole->rank);
+  return TARN_OK;
+}
+
+tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
+                               tarn_whole_part *out) {
+  if (out != NULL) *out = (tarn_whole_part){.address = 0};
+  tarn_status status = check(whole, out);
+  if (status == TARN_OK) status = tarn__whole_check_rank(whole, rank);
+  if (status != TARN_OK) return status;
+  assert(out != NULL);
+  *out = part_of(whole, rank);
+  if (is_mapped(whole) || rank == whole->rank) return TARN_OK;
+  return lacks(whole, "addresses of other ranks' parts");
+}
+
+tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
+  if (out_address != NULL) *out_address = 0;
+  tarn_status status = check(whole, out_address);
+  if (status != TARN_OK) return status;
+  bool has = whole->type == TARN_WHOLE_CONTINUOUS ||
+             (is_mapped(whole) && !whole->on_device);
+  if (!has) return lacks(whole, "global address");
+  assert(out_address != NULL);
+  *out_address = whole->base;
+  return TARN_OK;
+}
+
+tarn_status tarn_whole_reference(tarn_whole *whole,
+                                 tarn_reference *out_reference) {
+  if (out_reference != NULL) *out_reference = (tarn_reference){.count = 0};
+  tarn_status status = check(whole, out_reference);
+  if (status != TARN_OK) return status;
+  if (!is_mapped(whole)) return lacks(whole, "reference");
+  assert(out_reference != NULL);
+  *out_reference = whole->reference;
+  return TARN_OK;
+}
+
+tarn_status tarn_whole_owner(tarn_whole *whole, size_t offset,
+                             size_t *out_rank) {
+  if (out_rank != NULL) *out_rank = 0;
+  tarn_status status = check(whole, out_rank);
+  if (status != TARN_OK) return status;
+  if (offset >= whole->size) {
+    return tarn__fail(TARN_E_INVALID, "whole: byte %zu of %zu", offset,
+                      whole->size);
+  }
+  assert(out_rank != NULL);
+  *out_rank = tarn__partition_owner(whole->offsets, whole->ranks, offset);
+  return TARN_OK;
+}
+
+// --- what was obtained -----------------------------------------------------
 
 // The kernel knows the pages behind what the host can touch: a device's own
 // memory is of other pages.

@@ -104,16 +104,6 @@ static tarn_status read_order(tarn__rows_action action,
   return status;
 }
 
-tarn_status tarn__rows_say_call(const tarn__whole_subject *subject,
-                                tarn_status status) {
-  char call[128];
-  char text[TARN__ERROR_TEXT];
-  if (status != TARN_E_INVALID) return status;
-  tarn__whole_say(subject, call, sizeof call);
-  snprintf(text, sizeof text, "%s", tarn_last_error());
-  return tarn__fail(status, "%s: %s", call, text);
-}
-
 // --- mapped types ----------------------------------------------------------
 
 static tarn_status move_mapped(const tarn__whole_rows_order *order) {
@@ -167,7 +157,7 @@ static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
   if (status == TARN_OK) status = explain(&order, move_mapped(&order));
   if (status == TARN_OK) return TARN_OK;
   subject = tarn__whole_subject_of((tarn__whole_call)action, table->whole);
-  return tarn__rows_say_call(&subject, status);
+  return tarn__whole_say_call(&subject, status);
 }
 
 tarn_status tarn_whole_gather(const tarn_whole_tensor *table,

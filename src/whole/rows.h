@@ -24,11 +24,6 @@ typedef struct tarn__whole_rows_order {
   tarn_stream *stream;
 } tarn__whole_rows_order;
 
-// The same |status|; where arguments or indices are wrong, the last error then
-// begins with the call: "tarn_whole_gather of whole 3 'emb': ...".
-tarn_status tarn__rows_say_call(const tarn__whole_subject *subject,
-                                tarn_status status);
-
 // --- rows_carry.c ----------------------------------------------------------
 
 // Rows of a table at one place, dense rows and indices at another. A table that

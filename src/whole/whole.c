@@ -28,78 +28,6 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "comm/comm.h"
-#include "tarn/account.h"
-
-// --- checks ----------------------------------------------------------------
-
-tarn_status tarn__whole_check(const tarn_whole *whole) {
-  if (whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
-  if (whole->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE, "whole %llu was made before the fork",
-                      (unsigned long long)whole->serial);
-  }
-  return tarn__not_in_callback();
-}
-
-tarn_comm *tarn_whole_comm(const tarn_whole *whole) {
-  return whole != NULL ? whole->comm : NULL;
-}
-
-// --- calls in words --------------------------------------------------------
-
-tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
-                                           const tarn_whole *whole) {
-  return (tarn__whole_subject){call, whole->serial, whole->name};
-}
-
-static const char *call_name(tarn__whole_call call) {
-  static const char *const calls[] = {
-      [TARN__WHOLE_GATHER] = "tarn_whole_gather",
-      [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
-      [TARN__WHOLE_SCATTER_ADD] = "tarn_whole_scatter_add",
-      [TARN__WHOLE_CREATE] = "tarn_whole_create",
-      [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
-      [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
-  };
-  return calls[call];
-}
-
-void tarn__whole_say(const void *subject, char *out, size_t out_size) {
-  const tarn__whole_subject *s = subject;
-  char number[32] = "";
-  char name[64] = "";
-  if (s->serial != 0) {
-    snprintf(number, sizeof number, " whole %llu",
-             (unsigned long long)s->serial);
-  }
-  if (s->name[0] != '\0') snprintf(name, sizeof name, " '%.47s'", s->name);
-  bool either = number[0] != '\0' || name[0] != '\0';
-  snprintf(out, out_size, "%s%s%s%s", call_name(s->call), either ? " of" : "",
-           number, name);
-}
-
-tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject) {
-  return (tarn__comm_caller){.number = subject->serial * TARN__WHOLE_CALLS +
-                                       (uint64_t)subject->call + 1,
-                             .say = tarn__whole_say,
-                             .subject = subject};
-}
-
-// --- the pool's account ----------------------------------------------------
-
-tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
-  if (bytes == 0) return TARN_OK;
-  tarn_status status = tarn_pool_charge(whole->pool, bytes, whole->tag);
-  if (status == TARN_OK) whole->charged = bytes;
-  return status;
-}
-
-tarn_status tarn__whole_discharge(tarn_whole *whole) {
-  size_t bytes = whole->charged;
-  whole->charged = 0;
-  if (bytes == 0) return TARN_OK;
-  return tarn_pool_discharge(whole->pool, bytes, whole->tag);
-}
 
 // --- host memory and what is held ------------------------------------------
 
@@ -348,6 +276,82 @@ tarn_status tarn_whole_create(tarn_comm *comm,
   }
   tarn_status status = tarn__whole_create(comm, &wish, &made);
   if (out_whole != NULL) *out_whole = made;
+  return status;
+}
+
+// --- memory and its tensor together ----------------------------------------
+
+static tarn_status take_table(const tarn_whole_table_options *given,
+                              tarn_whole_table_options *out) {
+  size_t size = 0;
+  memset(out, 0, sizeof *out);
+  if (given == NULL) return tarn__fail(TARN_E_INVALID, "table options: NULL");
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_whole_table_options, name),
+                         sizeof *out, &size)) {
+    return tarn__fail(TARN_E_INVALID, "table options: struct_size is %zu",
+                      given->struct_size);
+  }
+  memcpy(out, given, size);
+  return TARN_OK;
+}
+
+static size_t width_of(const tarn_whole_table_options *table) {
+  return table->width > 0 ? table->width : 1;
+}
+
+// The bytes of a row and of all rows.
+static tarn_status measure_table(const tarn_whole_table_options *table,
+                                 tarn_whole_options *out) {
+  size_t element = tarn_dtype_size(table->dtype);
+  if (element == 0) {
+    return tarn__fail(TARN_E_INVALID, "table options: %d is no dtype",
+                      (int)table->dtype);
+  }
+  if (tarn_size_mul(width_of(table), element, &out->granularity) &&
+      tarn_size_mul(table->rows, out->granularity, &out->size)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID,
+                    "table options: %zu rows of %zu x %s overflow", table->rows,
+                    width_of(table), tarn_dtype_name(table->dtype));
+}
+
+static tarn_whole_tensor tensor_of(tarn_whole *whole,
+                                   const tarn_whole_table_options *table) {
+  return (tarn_whole_tensor){.whole = whole,
+                             .dtype = table->dtype,
+                             .dims = table->width > 0 ? 2 : 1,
+                             .rows = table->rows,
+                             .width = width_of(table),
+                             .stride = width_of(table)};
+}
+
+tarn_status tarn_whole_table_create(tarn_comm *comm,
+                                    const tarn_whole_table_options *options,
+                                    tarn_whole_tensor *out_tensor) {
+  tarn_whole_table_options table;
+  tarn_whole *whole = NULL;
+  if (out_tensor != NULL) memset(out_tensor, 0, sizeof *out_tensor);
+  tarn_status status = take_table(options, &table);
+  if (status == TARN_OK && out_tensor == NULL) {
+    status = tarn__fail(TARN_E_INVALID, "table: NULL");
+  }
+  tarn_whole_options bytes = {.struct_size = sizeof bytes,
+                              .type = table.type,
+                              .place = table.place,
+                              .partition = table.partition,
+                              .name = table.name};
+  if (status == TARN_OK) status = measure_table(&table, &bytes);
+  const tarn__whole_request wish = {.refused = status,
+                                    .call = TARN__WHOLE_TABLE_CREATE,
+                                    .options = &bytes,
+                                    .dtype = table.dtype,
+                                    .width = table.width};
+  status = tarn__whole_create(comm, &wish, &whole);
+  if (status == TARN_OK && out_tensor != NULL) {
+    *out_tensor = tensor_of(whole, &table);
+  }
   return status;
 }
 

@@ -1,18 +1,16 @@
 // whole.h - the whole room's own view of a whole: what create has made, for
 // the files that move rows in it.
 //
-//   partition.c  which bytes are whose
-//   options.c    what may be asked for, and whether all ranks ask the same
 //   whole.c      create and destroy: the steps that ranks take together
+//   options.c    what may be asked for, and whether all ranks ask the same
 //   segments.c   backing of mapped types on devices
-//   handles.c    the same of chunked ones, where devices have no ranges
+//   handles.c    backing of chunked ones on devices without ranges
 //   hostfile.c   backing of mapped types on the host
 //   block.c      backing of distributed ones
-//   device_ref.c     keeps devices open that wholes are on
-//   address.c    where bytes are
 //   tensor.c     rows of elements
-//   table.c      memory and its tensor, made together
-//   query.c      what was obtained
+//   query.c      addresses, owners, what was obtained
+//   partition.c  which bytes a rank owns
+//   state.c      checks, names of calls in texts, charges, the device
 //   rows.h       rows by index, on mapped types and between ranks
 //
 // Nothing in a whole changes between create and destroy but what says so, so
@@ -167,6 +165,11 @@ tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
                                            const tarn_whole *whole);
 void tarn__whole_say(const void *subject, char *out, size_t out_size);
 
+// The same |status|; where arguments or indices are wrong, the last error then
+// begins with the call: "tarn_whole_gather of whole 3 'emb': ...".
+tarn_status tarn__whole_say_call(const tarn__whole_subject *subject,
+                                 tarn_status status);
+
 // By which ranks know that they mean the same call. |subject| lives as long.
 tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject);
 
@@ -261,7 +264,7 @@ TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
                                                 const tarn__whole_order *order);
 
 // ---------------------------------------------------------------------------
-// device_ref.c
+// state.c: the device
 // ---------------------------------------------------------------------------
 
 // Between the two |device| cannot be closed. NULL is allowed: none.

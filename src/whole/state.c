@@ -1,0 +1,139 @@
+// What all files of the room need of whole memory: whether it may be used, how
+// a call on it is named in texts, its charge to the pool, and its reference to
+// the device.
+//
+// A device has one counter of the whole memories on it, from its first one
+// until it closes. It cannot be closed while the counter is not 0, even if no
+// rank has a byte there.
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/callbacks.h"
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "tarn/account.h"
+#include "whole/whole.h"
+
+// --- checks ----------------------------------------------------------------
+
+tarn_status tarn__whole_check(const tarn_whole *whole) {
+  if (whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
+  if (whole->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE, "whole %llu was made before the fork",
+                      (unsigned long long)whole->serial);
+  }
+  return tarn__not_in_callback();
+}
+
+// --- calls in words --------------------------------------------------------
+
+tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
+                                           const tarn_whole *whole) {
+  return (tarn__whole_subject){call, whole->serial, whole->name};
+}
+
+static const char *call_name(tarn__whole_call call) {
+  static const char *const calls[] = {
+      [TARN__WHOLE_GATHER] = "tarn_whole_gather",
+      [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
+      [TARN__WHOLE_SCATTER_ADD] = "tarn_whole_scatter_add",
+      [TARN__WHOLE_CREATE] = "tarn_whole_create",
+      [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
+      [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
+  };
+  return calls[call];
+}
+
+void tarn__whole_say(const void *subject, char *out, size_t out_size) {
+  const tarn__whole_subject *s = subject;
+  char number[32] = "";
+  char name[64] = "";
+  if (s->serial != 0) {
+    snprintf(number, sizeof number, " whole %llu",
+             (unsigned long long)s->serial);
+  }
+  if (s->name[0] != '\0') snprintf(name, sizeof name, " '%.47s'", s->name);
+  bool either = number[0] != '\0' || name[0] != '\0';
+  snprintf(out, out_size, "%s%s%s%s", call_name(s->call), either ? " of" : "",
+           number, name);
+}
+
+tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject) {
+  return (tarn__comm_caller){.number = subject->serial * TARN__WHOLE_CALLS +
+                                       (uint64_t)subject->call + 1,
+                             .say = tarn__whole_say,
+                             .subject = subject};
+}
+
+tarn_status tarn__whole_say_call(const tarn__whole_subject *subject,
+                                 tarn_status status) {
+  char call[128];
+  char text[TARN__ERROR_TEXT];
+  if (status != TARN_E_INVALID) return status;
+  tarn__whole_say(subject, call, sizeof call);
+  snprintf(text, sizeof text, "%s", tarn_last_error());
+  return tarn__fail(status, "%s: %s", call, text);
+}
+
+// --- the pool's account ----------------------------------------------------
+
+tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
+  if (bytes == 0) return TARN_OK;
+  tarn_status status = tarn_pool_charge(whole->pool, bytes, whole->tag);
+  if (status == TARN_OK) whole->charged = bytes;
+  return status;
+}
+
+tarn_status tarn__whole_discharge(tarn_whole *whole) {
+  size_t bytes = whole->charged;
+  whole->charged = 0;
+  if (bytes == 0) return TARN_OK;
+  return tarn_pool_discharge(whole->pool, bytes, whole->tag);
+}
+
+// --- the device ------------------------------------------------------------
+
+typedef struct device_ref {
+  atomic_size_t wholes;
+} device_ref;
+
+static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
+  device_ref *attached = pointer;
+  if (commit) {
+    tarn__host_free(attached, sizeof *attached);
+    return TARN_OK;
+  }
+  size_t wholes = atomic_load(&attached->wholes);
+  if (wholes == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: %zu wholes are there",
+                    tarn_device_name(device), wholes);
+}
+
+static tarn_status attach(tarn_device *device, device_ref **out) {
+  device_ref *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn_status status =
+      tarn_device_attach(device, TARN_SLOT_WHOLE, made, on_close);
+  if (status == TARN_OK) {
+    *out = made;
+    return TARN_OK;
+  }
+  tarn__host_free(made, sizeof *made);
+  *out = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  return *out != NULL ? TARN_OK : status;  // another thread was quicker
+}
+
+tarn_status tarn__whole_ref_device(tarn_device *device) {
+  if (device == NULL) return TARN_OK;
+  tarn_status status = TARN_OK;
+  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  if (found == NULL) status = attach(device, &found);
+  if (status == TARN_OK) atomic_fetch_add(&found->wholes, 1);
+  return status;
+}
+
+void tarn__whole_unref_device(tarn_device *device) {
+  if (device == NULL) return;
+  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  if (found != NULL) atomic_fetch_sub(&found->wholes, 1);
+}
