@@ -16,6 +16,7 @@
 #include "base/convert.h"
 #include "base/hostmem.h"
 #include "base/rows.h"
+#include "base/status.h"
 #include "common/rows_direct.h"
 
 enum {
@@ -128,10 +129,6 @@ static tarn_status move_split(const job *j, tarn_addr table, tarn_addr dense) {
   return write_bytes(j, table, in_table, table_size);
 }
 
-static size_t lesser(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
   size_t table_size = tarn_dtype_size(j->rows->table_dtype);
   size_t dense_size = tarn_dtype_size(j->rows->dense_dtype);
@@ -143,7 +140,7 @@ static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
     if (t == NULL) return unreached(j, table, left * table_size);
     unsigned char *d = reach_bytes(j, dense, left * dense_size, &dense_here);
     if (d == NULL) return unreached(j, dense, left * dense_size);
-    size_t now = lesser(table_here / table_size, dense_here / dense_size);
+    size_t now = tarn__lesser(table_here / table_size, dense_here / dense_size);
     if (now != 0) {
       move_elements(j, t, d, now);
     } else {
@@ -234,7 +231,7 @@ tarn_status tarn__rows_run(tarn__rows_action action, const tarn_rows *rows,
   if (reach == NULL) return tarn__rows_direct(action, rows, text, text_size);
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += BATCH) {
-    status = move_batch(&j, i, lesser(rows->index_count - i, BATCH));
+    status = move_batch(&j, i, tarn__lesser(rows->index_count - i, BATCH));
   }
   return status;
 }
@@ -255,7 +252,7 @@ tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size) {
   if (copy == NULL) return NULL;
   tarn_addr *chunks = (tarn_addr *)(copy + 1);
   size_t *offsets = (size_t *)(chunks + table->count);
-  memcpy(copy, rows, lesser(rows->struct_size, sizeof *copy));
+  memcpy(copy, rows, tarn__lesser(rows->struct_size, sizeof *copy));
   copy->table.chunks = chunks;
   copy->table.offsets = offsets;
   if (table->count != 0) {

@@ -10,17 +10,22 @@
 #include "common/rows_direct.h"
 
 #include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 
 #include "base/status.h"
 
-enum { SHARE_LEAST = 512 << 10 };  // bytes that are worth a thread
+enum {
+  SHARE_LEAST = 512 << 10,  // bytes that are worth a thread
+  MOST_THREADS = 64,
+};
 
 // Rows of a library that is older than this plug-in end before the field.
 static uint32_t threads_of(const tarn_rows *rows) {
   bool is_there = rows->struct_size >= TARN__SIZE_UP_TO(tarn_rows, threads);
   uint32_t threads = is_there ? rows->threads : 0;
-  return threads < TARN__ROWS_THREADS ? threads : TARN__ROWS_THREADS;
+  return threads < MOST_THREADS ? threads : MOST_THREADS;
 }
 
 static uint32_t shares_of(const tarn__rows_plan *plan) {
@@ -49,6 +54,61 @@ static void cut(const tarn__rows_plan *plan, tarn__common_rows_share *shares,
     }
   }
 }
+
+// --- threads of one call ---------------------------------------------------
+
+typedef struct helper {
+  void (*work)(void *thing);
+  void *thing;
+  pthread_t thread;
+  bool started;
+} helper;
+
+static void *help(void *user) {
+  helper *h = user;
+  h->work(h->thing);
+  return NULL;
+}
+
+// Signals are blocked in them: the program's handlers run on its own threads.
+static void start(helper *helpers, size_t count) {
+  sigset_t all;
+  sigset_t before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  for (size_t i = 0; i < count; i++) {
+    helper *h = &helpers[i];
+    h->started = pthread_create(&h->thread, NULL, help, h) == 0;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static void finish(helper *helpers, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    if (helpers[i].started) {
+      pthread_join(helpers[i].thread, NULL);
+    } else {
+      helpers[i].work(helpers[i].thing);
+    }
+  }
+}
+
+// Calls |work| with each of |count| things of |size| bytes at |things|, each in
+// a thread of its own, the first in this one, and returns when all are done.
+// What gets no thread is done here, after the first.
+static void on_threads(void (*work)(void *thing), void *things, size_t size,
+                       size_t count) {
+  helper helpers[MOST_THREADS - 1];
+  unsigned char *thing = things;
+  for (size_t i = 1; i < count; i++) {
+    helpers[i - 1] = (helper){.work = work, .thing = thing + i * size};
+  }
+  start(helpers, count - 1);
+  work(things);
+  finish(helpers, count - 1);
+}
+
+// --- the call --------------------------------------------------------------
 
 static void work(void *share) {
   tarn__rows_share_run(share);
@@ -82,7 +142,7 @@ static tarn_status say(const tarn_rows *rows,
 
 tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
                               char *text, size_t text_size) {
-  tarn__common_rows_share shares[TARN__ROWS_THREADS];
+  tarn__common_rows_share shares[MOST_THREADS];
   tarn__rows_plan plan = {
       .action = action,
       .rows = rows,
@@ -92,7 +152,7 @@ tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
   tarn__rows_choose(&plan);
   uint32_t count = shares_of(&plan);
   cut(&plan, shares, count);
-  tarn__rows_on_threads(work, shares, sizeof shares[0], count);
+  on_threads(work, shares, sizeof shares[0], count);
   tarn__common_rows_fault fault = first_fault(shares, count);
   return say(rows, &fault, text, text_size);
 }

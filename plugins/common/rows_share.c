@@ -1,17 +1,28 @@
-// A share of the rows, which go one after the other as they come, or a batch of
-// them sorted by region of the table. Which of the two is faster depends on
-// what is not known here: on the size of the table's pages, and on how many of
-// them the processor remembers. So both are tried, and tried again now and
-// then.
+// A share of the rows. It moves them in the order of their indices, or sorts a
+// batch of them by region of the table first. Which is faster depends on the
+// size of the table's pages, and on how many of them the processor keeps track
+// of, neither of which is known here. So both are timed, again and again:
 //
 //   batches   [ as they come ][ sorted ][ the faster of the two ] . . .
 //
-// Some rows are found, then as many are moved, while those that were found last
-// are fetched:
+// Some rows are found, then as many are moved, while those found last are
+// fetched:
 //
 //   pairs   [ moved . . . ][ fetched . . . ]
+//
+// A batch is sorted by counting: how many of its rows are in each region, where
+// those of each begin, then each row to its place. Rows of a region keep their
+// order, so that sums do not change, and of equal indices the last wins.
+//
+//   regions    0    1    2         to clear
+//   ends     [ 3 ][ 3 ][ 7 ] . . . [ 12 ]
+//   entries  [ . . . ][ . . . . ]  [ . ]
+//
+// An entry takes 8 bytes for every table: it has the row's number within its
+// region only. A table with too many regions has larger ones.
 #include <string.h>
 
+#include "base/hostmem.h"
 #include "base/os.h"
 #include "common/rows_direct.h"
 
@@ -20,20 +31,201 @@ enum {
   WINDOW = 32,     // rows that are found together
 };
 
+// --- indices ---------------------------------------------------------------
+
+typedef enum verdict {
+  TAKE,
+  PASS,   // nothing is to be done here
+  CLEAR,  // the dense row is to be zero
+  STOP,   // |fault| is set
+} verdict;
+
+static inline int64_t index_at(const tarn_rows *rows, size_t position) {
+  const unsigned char *indices = (unsigned char *)(uintptr_t)rows->indices;
+  int32_t narrow = 0;
+  int64_t wide = 0;
+  if (rows->index_dtype == TARN_DTYPE_I64) {
+    memcpy(&wide, indices + position * sizeof wide, sizeof wide);
+    return wide;
+  }
+  memcpy(&narrow, indices + position * sizeof narrow, sizeof narrow);
+  return narrow;
+}
+
+// Rows are dealt out by the upper bits of a product, so that those that stand
+// together, as those that are wanted often may, come to different shares.
+static inline bool is_of(const tarn__common_rows_share *share, size_t row) {
+  if (share->of == 1) return true;
+  uint64_t mixed = ((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
+  return (mixed * share->of) >> 32 == share->number;
+}
+
+static void stop(tarn__common_rows_share *share,
+                 tarn__common_rows_fault_kind kind, int64_t index,
+                 size_t position) {
+  share->fault = (tarn__common_rows_fault){kind, index, position};
+}
+
+// What to do with an index that is out of range.
+static verdict judge(tarn__common_rows_share *share, int64_t index,
+                     size_t position) {
+  const tarn__rows_plan *plan = share->plan;
+  if ((plan->rows->flags & TARN_ROWS_SKIP_BAD) != 0) {
+    return plan->action == TARN__ROWS_GATHER ? CLEAR : PASS;
+  }
+  stop(share, TARN__ROWS_BAD_INDEX, index, position);
+  return STOP;
+}
+
+// What to do with the index at |position|, which becomes |*out|. |rows| are
+// those of the share's plan, or a copy.
+static inline verdict admit(tarn__common_rows_share *share,
+                            const tarn_rows *rows, size_t position,
+                            size_t *out) {
+  int64_t index = index_at(rows, position);
+  *out = (size_t)index;
+  if (!tarn__rows_has(rows, index)) {
+    return judge(share, index, position);
+  }
+  return is_of(share, *out) ? TAKE : PASS;
+}
+
+// --- sorting ---------------------------------------------------------------
+
+enum {
+  REGION_SIZE = 2 << 20,   // what a processor finds its way in at once
+  REGIONS_MAX = 1024,      // as many lines as fit a near cache
+  TABLE_LEAST = 32 << 20,  // below, the way is known everywhere
+  ROW_MOST = 512,          // above, finding the way costs little
+  BATCH_MOST = 32 << 10,   // positions: an entry of each fits a near cache
+  BATCH_LEAST = 4 << 10,   // below, few rows would share a region
+  BATCHES = 32,            // of a share, at least: one is for trying
+  SHIFT_MOST = 32,         // for an entry
+};
+
+// A batch of rows to move, by region of the table; within one, in the order of
+// their positions.
+typedef struct entry {
+  uint32_t position;  // from the first of the batch on
+  uint32_t row;       // from the first of its region on
+} entry;
+
+typedef struct buckets {
+  unsigned shift;  // a row is in region row >> shift
+  size_t count;    // regions
+  size_t batch;    // positions that are sorted at a time, at most
+  uint32_t *ends;  // of each region's entries, and of those to clear
+  entry *entries;
+} buckets;
+
+// The rows of a region are a power of two.
+static unsigned shift_of(const tarn_rows *rows) {
+  unsigned shift = 0;
+  while (rows->table_stride <= (size_t)REGION_SIZE >> (shift + 1))
+    shift++;
+  while ((rows->table_count - 1) >> shift >= REGIONS_MAX)
+    shift++;
+  return shift;
+}
+
+// A gather that goes through caches wants to write one line after the other.
+static bool is_worth_it(const tarn__common_rows_share *share) {
+  const tarn__rows_plan *plan = share->plan;
+  const tarn_rows *rows = plan->rows;
+  if (plan->action == TARN__ROWS_GATHER && !plan->streams) return false;
+  return share->end - share->first >= (size_t)BATCHES * BATCH_LEAST &&
+         plan->table_bytes != 0 && plan->table_bytes <= ROW_MOST &&
+         rows->table_count >= TABLE_LEAST / rows->table_stride;
+}
+
+static size_t batch_of(const tarn__common_rows_share *share) {
+  size_t batch = (share->end - share->first) / BATCHES;
+  return batch < BATCH_MOST ? batch : BATCH_MOST;
+}
+
+static void buckets_end(buckets *b) {
+  tarn__host_free_array(b->entries, b->batch, sizeof(entry));
+  tarn__host_free_array(b->ends, b->count + 1, sizeof(uint32_t));
+}
+
+// False if sorting is of no use for |share|, or there is no memory; then there
+// is nothing to end. Takes a quarter of a MiB at most.
+static bool buckets_begin(buckets *b, const tarn__common_rows_share *share) {
+  const tarn_rows *rows = share->plan->rows;
+  *b = (buckets){0};
+  if (!is_worth_it(share)) return false;
+  b->shift = shift_of(rows);
+  if (b->shift > SHIFT_MOST) return false;
+  b->count = ((rows->table_count - 1) >> b->shift) + 1;
+  b->batch = batch_of(share);
+  b->ends = tarn__host_array(b->count + 1, sizeof(uint32_t));
+  b->entries = tarn__host_array(b->batch, sizeof(entry));
+  if (b->ends != NULL && b->entries != NULL) return true;
+  buckets_end(b);
+  return false;
+}
+
+// Calls |found| for each position with something to do; the region behind the
+// last has what is to be cleared. False: a fault.
+static inline bool each(buckets *b, tarn__common_rows_share *share,
+                        size_t first, size_t count,
+                        void (*found)(buckets *b, size_t region, size_t row,
+                                      size_t k)) {
+  const tarn_rows rows = *share->plan->rows;
+  for (size_t k = 0; k < count; k++) {
+    size_t row = 0;
+    verdict what = admit(share, &rows, first + k, &row);
+    if (what == STOP) return false;
+    if (what == TAKE) found(b, row >> b->shift, row, k);
+    if (what == CLEAR) found(b, b->count, 0, k);
+  }
+  return true;
+}
+
+static void count_one(buckets *b, size_t region, size_t row, size_t k) {
+  (void)row;
+  (void)k;
+  b->ends[region]++;
+}
+
+static void put_one(buckets *b, size_t region, size_t row, size_t k) {
+  size_t mask = ((size_t)1 << b->shift) - 1;
+  b->entries[b->ends[region]++] = (entry){(uint32_t)k, (uint32_t)(row & mask)};
+}
+
+// Counts become beginnings, which putting makes ends.
+static void begin_regions(buckets *b) {
+  uint32_t begin = 0;
+  for (size_t region = 0; region <= b->count; region++) {
+    uint32_t count = b->ends[region];
+    b->ends[region] = begin;
+    begin += count;
+  }
+}
+
+// Sorts |count| positions, at most |batch|, from |first| on. False: a fault.
+static bool buckets_sort(buckets *b, tarn__common_rows_share *share,
+                         size_t first, size_t count) {
+  memset(b->ends, 0, (b->count + 1) * sizeof *b->ends);
+  if (!each(b, share, first, count, count_one)) return false;
+  begin_regions(b);
+  return each(b, share, first, count, put_one);
+}
+
+// --- the window ------------------------------------------------------------
+
 typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
 
 // What the thread works with.
 typedef struct worker {
   tarn__common_rows_share *share;
-  tarn__common_rows_buckets buckets;
+  buckets sorted;
   bool can_sort;
   size_t turn;             // the next batch
   uint64_t costs[ORDERS];  // ns of a batch when it was last done so
   size_t count;            // of the pairs
   tarn__rows_pair pairs[WINDOW + 2 * TARN__ROWS_AHEAD];
 } worker;
-
-// --- the window ------------------------------------------------------------
 
 static void move_first(worker *w, size_t count) {
   const tarn__rows_plan *plan = w->share->plan;
@@ -54,24 +246,7 @@ static void move_rest(worker *w) {
   move_first(w, w->count);
 }
 
-// --- indices ---------------------------------------------------------------
-
-static void stop(tarn__common_rows_share *share,
-                 tarn__common_rows_fault_kind kind, int64_t index,
-                 size_t position) {
-  share->fault = (tarn__common_rows_fault){kind, index, position};
-}
-
-tarn__common_rows_verdict tarn__rows_judge(tarn__common_rows_share *share,
-                                           int64_t index, size_t position) {
-  const tarn__rows_plan *plan = share->plan;
-  if ((plan->rows->flags & TARN_ROWS_SKIP_BAD) != 0) {
-    return plan->action == TARN__ROWS_GATHER ? TARN__ROWS_CLEAR
-                                             : TARN__ROWS_PASS;
-  }
-  stop(share, TARN__ROWS_BAD_INDEX, index, position);
-  return TARN__ROWS_STOP;
-}
+// --- rows ------------------------------------------------------------------
 
 static inline unsigned char *dense_at(const tarn_rows *rows, size_t position) {
   return (unsigned char *)(uintptr_t)(rows->dense +
@@ -87,18 +262,16 @@ static inline unsigned char *place(tarn__common_rows_share *share,
   return (unsigned char *)(uintptr_t)at;
 }
 
-static inline tarn__common_rows_verdict find_row(tarn__common_rows_share *share,
-                                                 const tarn_rows *rows,
-                                                 size_t bytes, size_t position,
-                                                 tarn__rows_pair *out) {
+static inline verdict find_row(tarn__common_rows_share *share,
+                               const tarn_rows *rows, size_t bytes,
+                               size_t position, tarn__rows_pair *out) {
   size_t row = 0;
-  tarn__common_rows_verdict verdict =
-      tarn__rows_admit(share, rows, position, &row);
+  verdict what = admit(share, rows, position, &row);
   *out = (tarn__rows_pair){NULL, dense_at(rows, position)};
-  if (verdict != TARN__ROWS_TAKE) return verdict;
-  if (bytes == 0) return TARN__ROWS_PASS;
+  if (what != TAKE) return what;
+  if (bytes == 0) return PASS;
   out->table = place(share, rows, bytes, row, position);
-  return out->table != NULL ? TARN__ROWS_TAKE : TARN__ROWS_STOP;
+  return out->table != NULL ? TAKE : STOP;
 }
 
 // Adds the rows of |count| positions from |first| on. False: a fault. The loop
@@ -110,9 +283,9 @@ static bool find_rows(worker *w, size_t first, size_t count) {
   const size_t bytes = share->plan->table_bytes;
   tarn__rows_pair *out = w->pairs + w->count;
   for (size_t i = first; i < first + count; i++) {
-    tarn__common_rows_verdict verdict = find_row(share, &rows, bytes, i, out);
-    if (verdict == TARN__ROWS_STOP) return false;
-    out += verdict != TARN__ROWS_PASS;
+    verdict what = find_row(share, &rows, bytes, i, out);
+    if (what == STOP) return false;
+    out += what != PASS;
   }
   w->count = (size_t)(out - w->pairs);
   return true;
@@ -138,10 +311,10 @@ static inline void push(worker *w, unsigned char *table, size_t position) {
 }
 
 static bool move_region(worker *w, size_t region, size_t first, size_t begin) {
-  const tarn__common_rows_buckets *b = &w->buckets;
+  const buckets *b = &w->sorted;
   const tarn__rows_plan *plan = w->share->plan;
   for (size_t k = begin; k < b->ends[region]; k++) {
-    const tarn__common_rows_entry *e = &b->entries[k];
+    const entry *e = &b->entries[k];
     size_t row = (region << b->shift) + e->row;
     size_t position = first + e->position;
     unsigned char *table =
@@ -154,13 +327,13 @@ static bool move_region(worker *w, size_t region, size_t first, size_t begin) {
 
 static void clear_rows(worker *w, size_t first, size_t begin, size_t end) {
   for (size_t k = begin; k < end; k++) {
-    push(w, NULL, first + w->buckets.entries[k].position);
+    push(w, NULL, first + w->sorted.entries[k].position);
   }
 }
 
 static bool move_sorted(worker *w, size_t first, size_t count) {
-  const tarn__common_rows_buckets *b = &w->buckets;
-  if (!tarn__rows_buckets_sort(&w->buckets, w->share, first, count)) {
+  const buckets *b = &w->sorted;
+  if (!buckets_sort(&w->sorted, w->share, first, count)) {
     return false;
   }
   size_t begin = 0;
@@ -195,12 +368,12 @@ void tarn__rows_share_run(tarn__common_rows_share *share) {
   worker w = {.share = share};
   size_t left = share->end - share->first;
   bool fine = true;
-  w.can_sort = tarn__rows_buckets_begin(&w.buckets, share);
+  w.can_sort = buckets_begin(&w.sorted, share);
   while (fine && left != 0) {
-    size_t now = w.can_sort && left > w.buckets.batch ? w.buckets.batch : left;
+    size_t now = w.can_sort && left > w.sorted.batch ? w.sorted.batch : left;
     fine = move_batch(&w, share->end - left, now);
     left -= now;
   }
-  if (w.can_sort) tarn__rows_buckets_end(&w.buckets);
+  if (w.can_sort) buckets_end(&w.sorted);
   tarn__rows_settle();
 }

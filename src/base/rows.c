@@ -179,16 +179,11 @@ static tarn_status check(tarn_rows *rows) {
 }
 
 tarn_status tarn__rows_check(const tarn_rows *given, tarn_rows *out) {
-  memset(out, 0, sizeof *out);
-  if (given == NULL) return tarn__fail(TARN_E_INVALID, "rows: NULL");
-  size_t size = 0;
-  if (!tarn__struct_size(given->struct_size, FIRST_SIZE, sizeof *out, &size)) {
-    return tarn__fail(TARN_E_INVALID, "rows: struct_size is %zu",
-                      given->struct_size);
-  }
-  memcpy(out, given, size);
+  tarn_status status =
+      tarn__take_struct("rows", given, FIRST_SIZE, out, sizeof *out);
+  if (status != TARN_OK) return status;
   out->struct_size = sizeof *out;
-  tarn_status status = check(out);
+  status = check(out);
   if (status != TARN_OK) memset(out, 0, sizeof *out);
   return status;
 }

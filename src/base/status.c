@@ -97,3 +97,19 @@ tarn_status tarn__failure_tell(const tarn__failure *failure) {
   if (failure->status == TARN_OK) return TARN_OK;
   return tarn__fail_text(failure->status, failure->text);
 }
+
+// --- structs ---------------------------------------------------------------
+
+tarn_status tarn__take_struct(const char *what, const void *given, size_t first,
+                              void *out, size_t own) {
+  size_t told = 0;
+  size_t size = 0;
+  memset(out, 0, own);
+  if (given == NULL) return tarn__fail(TARN_E_INVALID, "%s: NULL", what);
+  memcpy(&told, given, sizeof told);
+  if (!tarn__struct_size(told, first, own, &size)) {
+    return tarn__fail(TARN_E_INVALID, "%s: struct_size is %zu", what, told);
+  }
+  memcpy(out, given, size);
+  return TARN_OK;
+}

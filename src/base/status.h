@@ -56,6 +56,18 @@ static inline bool tarn__struct_size(size_t given, size_t first, size_t own,
   return *out_size >= first;
 }
 
+// Copies |given|, a struct that starts with struct_size, into the |own| bytes
+// at |out|, and sets the fields that its caller does not know to zero.
+//
+// TARN_E_INVALID  |given| is NULL or too small; the text begins with |what|.
+TARN_MUST_CHECK tarn_status tarn__take_struct(const char *what,
+                                              const void *given, size_t first,
+                                              void *out, size_t own);
+
+static inline uint64_t tarn__lesser(uint64_t a, uint64_t b) {
+  return a < b ? a : b;
+}
+
 // The size of a version of |type| that ended with |field|.
 #define TARN__SIZE_UP_TO(type, field) \
   (offsetof(type, field) + sizeof(((type *)NULL)->field))

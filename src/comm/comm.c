@@ -148,16 +148,12 @@ static tarn_status timeout_of_environment(uint64_t *out_ms) {
 
 tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
                                tarn_comm_options *out) {
-  size_t size = 0;
   *out = (tarn_comm_options){.struct_size = sizeof *out};
   if (given != NULL) {
-    if (!tarn__struct_size(given->struct_size,
-                           TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
-                           sizeof *out, &size)) {
-      return tarn__fail(TARN_E_INVALID, "comm: struct_size %zu of options",
-                        given->struct_size);
-    }
-    memcpy(out, given, size);
+    tarn_status status = tarn__take_struct(
+        "comm options", given, TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
+        out, sizeof *out);
+    if (status != TARN_OK) return status;
   }
   if ((out->flags & ~flags) != 0) {
     return tarn__fail(TARN_E_INVALID, "comm: flags 0x%x of options",

@@ -143,14 +143,10 @@ static tarn_status check_job(const host *it, const tarn__comm_hello *hello) {
   return TARN_OK;
 }
 
-static uint64_t lesser(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
-}
-
 // The first whose time is over ends it for all.
 static void welcome(host *it, size_t joiner, const tarn__comm_hello *hello) {
   tarn__comm_wait theirs = tarn__wait_begin(hello->left_ms);
-  it->wait->end = lesser(it->wait->end, theirs.end);
+  it->wait->end = tarn__lesser(it->wait->end, theirs.end);
   it->ranks[joiner] = hello->rank;
   it->come++;
   answer(it->fds[1 + joiner], TARN__WELCOME, it->group->rank);
@@ -270,8 +266,8 @@ static tarn_status gather(host *it) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK && it->come < it->group->size) {
     uint64_t left = tarn__wait_left(it->wait);
-    tarn__os_await_any(it->fds, 1 + it->joiners, lesser(left, it->wait->slice),
-                       it->ready);
+    tarn__os_await_any(it->fds, 1 + it->joiners,
+                       tarn__lesser(left, it->wait->slice), it->ready);
     status = hear_all(it);
     if (status == TARN_OK) status = let_in(it);
     if (status == TARN_OK && left == 0 && it->come < it->group->size) {

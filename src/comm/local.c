@@ -94,10 +94,6 @@ enum { SLICES = 50 };
 // say, and goes on. That time is nobody's fault.
 static const uint64_t MOST_GAP_MS = 100;
 
-static uint64_t lesser(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
-}
-
 static uint64_t later(uint64_t time, uint64_t ns) {
   return ns < UINT64_MAX - time ? time + ns : UINT64_MAX;
 }
@@ -105,9 +101,10 @@ static uint64_t later(uint64_t time, uint64_t ns) {
 tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms) {
   uint64_t now = tarn__os_now_ns();
   uint64_t ns = timeout_ms < UINT64_MAX / MS ? timeout_ms * MS : UINT64_MAX;
-  return (tarn__comm_wait){.slice = lesser(ns / SLICES, MOST_SLICE_MS * MS),
-                           .end = later(now, ns),
-                           .now = now};
+  return (tarn__comm_wait){
+      .slice = tarn__lesser(ns / SLICES, MOST_SLICE_MS * MS),
+      .end = later(now, ns),
+      .now = now};
 }
 
 uint64_t tarn__wait_left(tarn__comm_wait *wait) {
@@ -201,7 +198,8 @@ static tarn_status wait_for_all(tarn__comm_local *local) {
     if (left == 0) {
       tarn__local_give_up(local, missing);
     } else {
-      tarn__area_sleep(&local->area, local->round, lesser(left, wait.slice));
+      tarn__area_sleep(&local->area, local->round,
+                       tarn__lesser(left, wait.slice));
     }
   }
 }

@@ -18,10 +18,6 @@
 // Until a full inbox is tried again; twice that the next time, up to a slice.
 static const uint64_t FULL_NS = 200000;
 
-static uint64_t lesser(uint64_t a, uint64_t b) {
-  return a < b ? a : b;
-}
-
 // Whether all that was to be sent is. An inbox may be full and the next one
 // not; but where the user has too many descriptors under way, there is no room
 // in any, and 256 ranks that tried all would let none of them run to take some
@@ -82,9 +78,10 @@ static tarn_status pass(tarn__comm_local *local, int fd,
       tarn__local_give_up(local, sent ? missing : find_full(local));
     }
     if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-    uint64_t most = lesser(left, wait.slice);
-    tarn__os_await(local->sockets->inbox, sent ? most : lesser(most, full_ns));
-    full_ns = lesser(2 * full_ns, wait.slice);
+    uint64_t most = tarn__lesser(left, wait.slice);
+    tarn__os_await(local->sockets->inbox,
+                   sent ? most : tarn__lesser(most, full_ns));
+    full_ns = tarn__lesser(2 * full_ns, wait.slice);
   }
 }
 

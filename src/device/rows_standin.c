@@ -38,15 +38,11 @@ typedef struct job {
   size_t count;   // many are
 } job;
 
-static size_t lesser(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 // --- indices ---------------------------------------------------------------
 
 static tarn_status load_indices(job *j, size_t first) {
   size_t size = tarn_dtype_size(j->rows->index_dtype);
-  size_t count = lesser(j->rows->index_count - first, INDEX_ROOM / size);
+  size_t count = tarn__lesser(j->rows->index_count - first, INDEX_ROOM / size);
   if (j->loaded == first && j->count == count) return TARN_OK;
   j->loaded = first;
   j->count = 0;
@@ -116,9 +112,9 @@ static tarn_addr dense_row(const job *j, size_t position) {
 
 static tarn_status clear_dense_row(const job *j, size_t position) {
   size_t size = tarn__rows_dense_bytes(j->rows);
-  memset(j->dense, 0, lesser(size, PART_ROOM));
+  memset(j->dense, 0, tarn__lesser(size, PART_ROOM));
   for (size_t done = 0; done < size;) {
-    size_t piece = lesser(size - done, PART_ROOM);
+    size_t piece = tarn__lesser(size - done, PART_ROOM);
     tarn_status status = tarn_copy_h2d(j->device, dense_row(j, position) + done,
                                        j->dense, piece, NULL);
     if (status != TARN_OK) return status;
@@ -242,7 +238,7 @@ static tarn_status move_group(const job *j, size_t position, size_t count,
   tarn_status status = TARN_OK;
   size_t width = j->rows->width;
   for (size_t e = 0; status == TARN_OK && e < width; e += span) {
-    block b = {position, count, e, lesser(width - e, span)};
+    block b = {position, count, e, tarn__lesser(width - e, span)};
     status = move_block(j, &b);
   }
   return status;
@@ -255,7 +251,8 @@ static tarn_status move_rows(const job *j) {
   size_t group = span > j->rows->width ? span / j->rows->width : 1;
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < j->count; i += group) {
-    status = move_group(j, j->loaded + i, lesser(j->count - i, group), span);
+    status =
+        move_group(j, j->loaded + i, tarn__lesser(j->count - i, group), span);
   }
   return status;
 }

@@ -8,10 +8,6 @@
 
 enum { WINDOW = 256 };  // rows that are moved by one call
 
-static size_t lesser(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 static bool gathers(const tarn__whole_pass *p) {
   return p->order->action == TARN__ROWS_GATHER;
 }
@@ -134,8 +130,9 @@ static void move_all(const tarn__rows_plan *plan, const row_list *list,
   pairer *pair = pairers[list->kind];
   for (size_t k = 0; k < list->count; k += WINDOW) {
     size_t left = list->count - k;
-    pair(list, table, dense, k, lesser(left, WINDOW + TARN__ROWS_AHEAD), pairs);
-    plan->move(plan, pairs, lesser(left, WINDOW));
+    pair(list, table, dense, k, tarn__lesser(left, WINDOW + TARN__ROWS_AHEAD),
+         pairs);
+    plan->move(plan, pairs, tarn__lesser(left, WINDOW));
   }
   tarn__rows_settle();
 }
@@ -286,10 +283,10 @@ static tarn_status carry_some_own(const tarn__whole_pass *p,
 static tarn_status carry_own(const tarn__whole_pass *p, const uint64_t *entries,
                              size_t count, bool bad) {
   tarn_status status = TARN_OK;
-  size_t most = lesser(TARN__OWN_ROOM / p->row_bytes, TARN__LIST);
+  size_t most = tarn__lesser(TARN__OWN_ROOM / p->row_bytes, TARN__LIST);
   if (most == 0) most = 1;
   for (size_t k = 0; status == TARN_OK && k < count; k += most)
-    status = carry_some_own(p, entries + k, lesser(count - k, most), bad);
+    status = carry_some_own(p, entries + k, tarn__lesser(count - k, most), bad);
   return status;
 }
 
@@ -319,7 +316,8 @@ tarn_status tarn__pass_own(const tarn__whole_pass *p, size_t count) {
   tarn__whole_sorted *sorted = &p->kept->sorted;
   size_t *next = &sorted->next[p->whole->rank];
   const uint64_t *entries = sorted->entries + *next;
-  size_t good = *next < sorted->bad ? lesser(count, sorted->bad - *next) : 0;
+  size_t good =
+      *next < sorted->bad ? tarn__lesser(count, sorted->bad - *next) : 0;
   *next += count;
   tarn_status status = go_own(p, entries, good, false);
   if (status != TARN_OK) return status;

@@ -22,10 +22,6 @@
 #include "base/status.h"
 #include "whole/exchange.h"
 
-static size_t lesser(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 static size_t divide_up(size_t a, size_t b) {
   return a / b + (a % b != 0);
 }
@@ -52,7 +48,7 @@ static tarn_status fill_up(tarn__whole_pass *p) {
   tarn__whole_sorted *sorted = &p->kept->sorted;
   const tarn_rows *rows = &p->order->rows;
   size_t left = left_of_others(p) + left_of(p, p->whole->rank);
-  size_t count = lesser(rows->index_count - p->begun, TARN__PIECE);
+  size_t count = tarn__lesser(rows->index_count - p->begun, TARN__PIECE);
   if (left > 0 || count == 0) return TARN_OK;
   const void *indices = NULL;
   tarn_status status = tarn__rows_view_indices(
@@ -121,7 +117,7 @@ static void want_all(tarn__whole_pass *p, size_t round) {
 // The rounds that it takes to ask for |left| rows of others, and to move |own|
 // ones.
 static size_t rounds_for(const tarn__whole_pass *p, size_t left, size_t own) {
-  size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+  size_t most = tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
   size_t asking = divide_up(left, most);
   size_t moving = divide_up(own, most * TARN__OWN_TIMES);
   size_t rounds = asking > moving ? asking : moving;
@@ -160,7 +156,7 @@ static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
                               size_t round) {
   tarn__whole_half half = tarn__staging_half(&p->kept->staging, rank, round);
   tarn__whole_want wanted = half.wants[p->whole->rank];
-  size_t most = lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+  size_t most = tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
   if (wanted.count == 0) return TARN_OK;
   if (wanted.first > most || wanted.count > most - wanted.first) {
     return tarn__fail(TARN_E_CORRUPT,
@@ -274,7 +270,7 @@ tarn_status tarn__exchange_go(tarn_whole *whole,
                         .dtype = staged_dtype(order)};
   size_t span = TARN__ROWS_ROOM / tarn_dtype_size(p.dtype);
   while (status == TARN_OK && p.element < width) {
-    p.width = lesser(width - p.element, span);
+    p.width = tarn__lesser(width - p.element, span);
     p.row_bytes = p.width * tarn_dtype_size(p.dtype);
     status = go_by_rank(&p);
     p.element += p.width;

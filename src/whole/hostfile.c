@@ -28,16 +28,12 @@ static tarn_status refused(const char *what, size_t size) {
                     what, size, strerror(reason));
 }
 
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 // Bytes of the file that rank |rank| puts memory behind.
 static size_t made_by(const tarn_whole *whole, size_t rank) {
   size_t begin = tarn__partition_cut(whole->offsets[rank], TARN__OS_HUGE);
   size_t end = tarn__partition_cut(whole->offsets[rank + 1], TARN__OS_HUGE);
-  return smaller(end, whole->mapping_size) -
-         smaller(begin, whole->mapping_size);
+  return tarn__lesser(end, whole->mapping_size) -
+         tarn__lesser(begin, whole->mapping_size);
 }
 
 static tarn_status make(tarn_whole *whole) {

@@ -21,15 +21,10 @@ const char *tarn_whole_type_name(tarn_whole_type type) {
 
 static tarn_status take_options(const tarn_whole_options *given,
                                 tarn_whole_options *out) {
-  size_t size = 0;
-  if (given == NULL) return tarn__fail(TARN_E_INVALID, "whole options: NULL");
-  if (!tarn__struct_size(given->struct_size,
-                         TARN__SIZE_UP_TO(tarn_whole_options, name),
-                         sizeof *out, &size)) {
-    return tarn__fail(TARN_E_INVALID, "whole options: struct_size is %zu",
-                      given->struct_size);
-  }
-  memcpy(out, given, size);
+  tarn_status status = tarn__take_struct(
+      "whole options", given, TARN__SIZE_UP_TO(tarn_whole_options, name), out,
+      sizeof *out);
+  if (status != TARN_OK) return status;
   out->struct_size = sizeof *out;
   if (out->granularity == 0) out->granularity = 1;
   return TARN_OK;

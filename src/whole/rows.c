@@ -11,21 +11,6 @@
 
 // --- arguments -------------------------------------------------------------
 
-static tarn_status take_rows(const tarn_whole_rows *given,
-                             tarn_whole_rows *out) {
-  size_t size = 0;
-  memset(out, 0, sizeof *out);
-  if (given == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
-  if (!tarn__struct_size(given->struct_size,
-                         TARN__SIZE_UP_TO(tarn_whole_rows, threads),
-                         sizeof *out, &size)) {
-    return tarn__fail(TARN_E_INVALID, "whole rows: struct_size is %zu",
-                      given->struct_size);
-  }
-  memcpy(out, given, size);
-  return TARN_OK;
-}
-
 static tarn_status check_place(tarn_place place) {
   bool known = place.kind == TARN_PLACE_HOST ||
                place.kind == TARN_PLACE_DEVICE ||
@@ -93,7 +78,11 @@ static tarn_status read_order(tarn__rows_action action,
   tarn_whole_rows taken;
   *out = (tarn__whole_rows_order){.action = action, .stream = stream};
   tarn_status status = tarn__tensor_check(table, &out->table);
-  if (status == TARN_OK) status = take_rows(given, &taken);
+  if (status == TARN_OK) {
+    status = tarn__take_struct("whole rows", given,
+                               TARN__SIZE_UP_TO(tarn_whole_rows, threads),
+                               &taken, sizeof taken);
+  }
   if (status == TARN_OK) status = check_place(taken.place);
   if (status == TARN_OK) status = check_add(action, table->dtype);
   if (status == TARN_OK) {

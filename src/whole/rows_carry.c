@@ -189,16 +189,12 @@ static tarn_status check_some(const tarn_rows *rows, const void *indices,
   return TARN_OK;
 }
 
-static size_t lesser(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 tarn_status tarn__rows_check_indices(tarn_place place, const tarn_rows *rows,
                                      int64_t *room, size_t most) {
   tarn_status status = TARN_OK;
   if ((rows->flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < rows->index_count; i += most) {
-    size_t count = lesser(rows->index_count - i, most);
+    size_t count = tarn__lesser(rows->index_count - i, most);
     const void *indices = NULL;
     status = tarn__rows_view_indices(place, rows, i, count, room, &indices);
     if (status == TARN_OK) status = check_some(rows, indices, i, count);
@@ -273,12 +269,12 @@ static tarn_status cross_all(const ferry *f) {
   tarn_status status = TARN_OK;
   size_t all = f->rows->index_count;
   for (size_t i = 0; status == TARN_OK && i < all; i += f->most)
-    status = cross(f, i, lesser(all - i, f->most));
+    status = cross(f, i, tarn__lesser(all - i, f->most));
   return status;
 }
 
 static tarn_status check_indices(const tarn__whole_carriage *c) {
-  size_t most = lesser(c->rows.index_count, BLOCK_INDICES);
+  size_t most = tarn__lesser(c->rows.index_count, BLOCK_INDICES);
   if ((c->rows.flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
   int64_t *room = tarn__host_array(most, sizeof *room);
   if (room == NULL) return TARN_E_NOMEM;
@@ -290,7 +286,8 @@ static tarn_status check_indices(const tarn__whole_carriage *c) {
 // Rows that go at a time, and the block for them.
 static bool plan_block(ferry *f, size_t *out_size) {
   size_t fit = f->dense_bytes > 0 ? BLOCK_ROWS / f->dense_bytes : SIZE_MAX;
-  f->most = lesser(lesser(fit, BLOCK_INDICES), f->rows->index_count);
+  f->most =
+      tarn__lesser(tarn__lesser(fit, BLOCK_INDICES), f->rows->index_count);
   if (f->most == 0) f->most = 1;
   return tarn_size_mul(f->most, f->dense_bytes, out_size) &&
          tarn_size_align_up(*out_size, ALIGNMENT, &f->indices_at) &&

@@ -281,21 +281,6 @@ tarn_status tarn_whole_create(tarn_comm *comm,
 
 // --- memory and its tensor together ----------------------------------------
 
-static tarn_status take_table(const tarn_whole_table_options *given,
-                              tarn_whole_table_options *out) {
-  size_t size = 0;
-  memset(out, 0, sizeof *out);
-  if (given == NULL) return tarn__fail(TARN_E_INVALID, "table options: NULL");
-  if (!tarn__struct_size(given->struct_size,
-                         TARN__SIZE_UP_TO(tarn_whole_table_options, name),
-                         sizeof *out, &size)) {
-    return tarn__fail(TARN_E_INVALID, "table options: struct_size is %zu",
-                      given->struct_size);
-  }
-  memcpy(out, given, size);
-  return TARN_OK;
-}
-
 static size_t width_of(const tarn_whole_table_options *table) {
   return table->width > 0 ? table->width : 1;
 }
@@ -333,7 +318,9 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
   tarn_whole_table_options table;
   tarn_whole *whole = NULL;
   if (out_tensor != NULL) memset(out_tensor, 0, sizeof *out_tensor);
-  tarn_status status = take_table(options, &table);
+  tarn_status status = tarn__take_struct(
+      "table options", options,
+      TARN__SIZE_UP_TO(tarn_whole_table_options, name), &table, sizeof table);
   if (status == TARN_OK && out_tensor == NULL) {
     status = tarn__fail(TARN_E_INVALID, "table: NULL");
   }

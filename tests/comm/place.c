@@ -368,7 +368,7 @@ START_TEST(options_of_no_size_are_refused) {
   tarn_comm *comm = NULL;
   tarn_comm_options options = {.struct_size = 4};
   assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
-  assert_error_says("struct_size 4");
+  assert_error_says("struct_size is 4");
   options = (tarn_comm_options){.struct_size = sizeof options, .flags = 2};
   assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
   assert_error_says("flags 0x2");
