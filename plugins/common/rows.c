@@ -55,7 +55,7 @@ static unsigned char *reach_bytes(const job *j, tarn_addr addr, size_t size,
 }
 
 static tarn_status unreached(const job *j, tarn_addr addr, size_t size) {
-  return refuse(j, "%zu bytes at 0x%" PRIx64 " are not the device's", size,
+  return refuse(j, "the device does not reach %zu bytes at 0x%" PRIx64, size,
                 addr);
 }
 
@@ -180,7 +180,7 @@ static tarn_status find_row(const job *j, int64_t index, size_t position,
   if (j->table_bytes == 0) return TARN_OK;
   *out = tarn__rows_locate(j->rows, (size_t)index);
   if (*out == 0) {
-    return refuse(j, "row %" PRId64 " of the table lies in two chunks", index);
+    return refuse(j, "row %" PRId64 " of the table spans two chunks", index);
   }
   return TARN_OK;
 }

@@ -134,7 +134,7 @@ static tarn_status say(const tarn_rows *rows,
   if (fault->kind == TARN__ROWS_BAD_INDEX) {
     tarn__rows_say_bad(rows, fault->index, fault->position, text, text_size);
   } else {
-    snprintf(text, text_size, "row %" PRId64 " of the table lies in two chunks",
+    snprintf(text, text_size, "row %" PRId64 " of the table spans two chunks",
              fault->index);
   }
   return TARN_E_INVALID;

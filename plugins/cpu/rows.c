@@ -37,7 +37,7 @@ static bool is_brief(const tarn_rows *rows) {
 }
 
 static tarn_status no_memory(void) {
-  return tarn__cpu_fail(TARN_E_NOMEM, "no memory to queue rows");
+  return tarn__cpu_fail(TARN_E_NOMEM, "no host memory to queue rows");
 }
 
 static tarn_status queue_task(tarn__rows_action action, const tarn_rows *rows,
@@ -57,9 +57,9 @@ static tarn_status move_rows(tarn__rows_action action, int id, C_Stream stream,
                              const tarn_rows *rows) {
   tarn_status status = tarn__cpu_check_stream(id, stream);
   if (status != TARN_OK) return status;
-  if (rows == NULL) return tarn__cpu_fail(TARN_E_INVALID, "no rows");
+  if (rows == NULL) return tarn__cpu_fail(TARN_E_INVALID, "rows is NULL");
   if (tarn__rows_are_newer(rows)) {
-    return tarn__cpu_fail(TARN_E_UNSUPPORTED, "rows with flags 0x%x",
+    return tarn__cpu_fail(TARN_E_UNSUPPORTED, "unknown flags 0x%x of rows",
                           (unsigned)rows->flags);
   }
   if (stream != NULL) return queue_task(action, rows, stream);

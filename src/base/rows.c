@@ -35,17 +35,17 @@ static tarn_status check_chunk(const tarn_reference *table, size_t i) {
   size_t begin = table->offsets[i];
   size_t end = table->offsets[i + 1];
   if (end < begin) {
-    return tarn__fail(TARN_E_INVALID,
-                      "rows: offset %zu of the table, %zu, is below the one "
-                      "before it, %zu",
-                      i + 1, end, begin);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "rows: offset %zu of the table is %zu, below the preceding %zu", i + 1,
+        end, begin);
   }
   if (end == begin) return TARN_OK;
   if (table->chunks[i] == 0 || table->chunks[i] > UINT64_MAX - (end - begin)) {
-    return tarn__fail(
-        TARN_E_INVALID,
-        "rows: chunk %zu of the table, %zu bytes, is at 0x%" PRIx64, i,
-        end - begin, table->chunks[i]);
+    return tarn__fail(TARN_E_INVALID,
+                      "rows: chunk %zu of the table (%zu bytes) has the "
+                      "invalid address 0x%" PRIx64,
+                      i, end - begin, table->chunks[i]);
   }
   return TARN_OK;
 }
@@ -77,11 +77,10 @@ static size_t reference_size(const tarn_reference *table) {
 
 static tarn_status check_dtypes(const tarn_rows *rows) {
   if (!tarn__convert_is_possible(rows->dense_dtype, rows->table_dtype)) {
-    return tarn__fail(TARN_E_INVALID,
-                      "rows: no conversion between a table of %s and dense "
-                      "rows of %s",
-                      tarn_dtype_name(rows->table_dtype),
-                      tarn_dtype_name(rows->dense_dtype));
+    return tarn__fail(
+        TARN_E_INVALID,
+        "rows: no conversion between %s of the table and %s of the dense rows",
+        tarn_dtype_name(rows->table_dtype), tarn_dtype_name(rows->dense_dtype));
   }
   if (rows->index_dtype != TARN_DTYPE_I32 &&
       rows->index_dtype != TARN_DTYPE_I64) {
@@ -100,15 +99,15 @@ static tarn_status check_stride(const char *which, size_t width,
                                 tarn_dtype dtype, size_t *stride) {
   size_t bytes = 0;
   if (!tarn_size_mul(width, tarn_dtype_size(dtype), &bytes)) {
-    return tarn__fail(TARN_E_INVALID, "rows: %zu elements of %s overflow",
+    return tarn__fail(TARN_E_INVALID, "rows: the bytes of %zu x %s overflow",
                       width, tarn_dtype_name(dtype));
   }
   if (*stride == 0) *stride = bytes;
   if (*stride < bytes) {
-    return tarn__fail(TARN_E_INVALID,
-                      "rows: a %s stride of %zu bytes is less than the %zu of "
-                      "a row",
-                      which, *stride, bytes);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "rows: the %s stride of %zu bytes is less than a row of %zu", which,
+        *stride, bytes);
   }
   return TARN_OK;
 }
@@ -133,7 +132,8 @@ static tarn_status check_table(const tarn_rows *rows) {
   }
   if (rows->table_count != 0 && end > size) {
     return tarn__fail(TARN_E_INVALID,
-                      "rows: %zu table rows end at byte %zu, the chunks at %zu",
+                      "rows: %zu table rows end at byte %zu, beyond the "
+                      "chunks, which end at %zu",
                       rows->table_count, end, size);
   }
   return TARN_OK;
@@ -145,12 +145,13 @@ static tarn_status check_array(const char *which, tarn_addr address,
   size_t end = 0;
   if (count == 0 || bytes == 0) return TARN_OK;
   if (address == 0) {
-    return tarn__fail(TARN_E_INVALID, "rows: no address of the %s", which);
+    return tarn__fail(TARN_E_INVALID, "rows: the address of the %s is 0",
+                      which);
   }
   if (!end_of_rows(address, count, stride, bytes, &end)) {
     return tarn__fail(TARN_E_INVALID,
-                      "rows: %zu %s from 0x%" PRIx64 " on overflow", count,
-                      which, address);
+                      "rows: %zu %s at 0x%" PRIx64 " on overflow", count, which,
+                      address);
   }
   return TARN_OK;
 }

@@ -111,16 +111,16 @@ bool tarn__area_is_behind(int fd, size_t ranks) {
 tarn_status tarn__area_map(int fd, size_t ranks, tarn__comm_area *out_area) {
   *out_area = (tarn__comm_area){0};
   if (!tarn__area_is_behind(fd, ranks)) {
-    return tarn__fail(TARN_E_INVALID,
-                      "comm: descriptor %d is no memory of %zu ranks", fd,
-                      ranks);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "comm: descriptor %d is not the shared memory of %zu ranks", fd, ranks);
   }
   tarn_status status = map(fd, ranks, out_area);
   if (status != TARN_OK || is_set_up(out_area)) return status;
   tarn__area_unmap(out_area);
   return tarn__fail(TARN_E_INVALID,
-                    "comm: the memory behind descriptor %d is not that of "
-                    "%zu ranks of this version",
+                    "comm: the memory of descriptor %d was made for other than "
+                    "%zu ranks, or by another version of the library",
                     fd, ranks);
 }
 
@@ -209,18 +209,16 @@ tarn_status tarn__area_fail(const tarn__comm_area *area) {
                         "comm: rank %zu has left the communicator", rank);
     case TARN__ABSENT:
       return tarn__fail(TARN_E_PEER_LOST,
-                        "comm: rank %zu has ended, or given up, before it had "
-                        "come",
+                        "comm: rank %zu ended or gave up before it joined",
                         rank);
     case TARN__LATE:
       return tarn__fail(TARN_E_TIMEOUT,
-                        "comm: rank %zu has not come within %" PRIu64 " ms",
+                        "comm: rank %zu did not arrive within %" PRIu64 " ms",
                         rank, note >> MS_SHIFT);
     case TARN__GARBLED:
-      return tarn__fail(TARN_E_CORRUPT,
-                        "comm: what rank %zu has in the shared memory is no "
-                        "message",
-                        rank);
+      return tarn__fail(
+          TARN_E_CORRUPT,
+          "comm: the data of rank %zu in the shared memory is damaged", rank);
     case TARN__ENDED:
     case TARN__WHOLE:
       break;

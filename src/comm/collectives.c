@@ -23,7 +23,8 @@ tarn_status tarn_comm_barrier(tarn_comm *comm) {
 static tarn_status check_broadcast(const tarn_comm *comm, size_t root,
                                    const void *data, size_t size) {
   if (root >= comm->size) {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_broadcast: root %zu of %zu",
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_broadcast: root %zu is not below %zu ranks",
                       root, comm->size);
   }
   if (data == NULL && size != 0) {
@@ -58,9 +59,10 @@ static tarn_status check_allgather(const tarn_comm *comm, const void *data,
                                    size_t size, const void *out) {
   size_t all = 0;
   if (!tarn_size_mul(comm->size, size, &all)) {
-    return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_allgather: %zu bytes of %zu ranks", size,
-                      comm->size);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "tarn_comm_allgather: %zu bytes of each of %zu ranks overflow", size,
+        comm->size);
   }
   if (size != 0 && (data == NULL || out == NULL)) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_allgather: NULL for %zu bytes",
@@ -111,7 +113,7 @@ static tarn_status check_side(const tarn_comm *comm, half side) {
   for (size_t rank = 0; rank < comm->size; rank++) {
     if (!tarn_size_add(side.sizes[rank], side.offsets[rank], &end)) {
       return tarn__fail(TARN_E_INVALID,
-                        "tarn_comm_alltoallv: %zu bytes from %zu on",
+                        "tarn_comm_alltoallv: size %zu at offset %zu overflows",
                         side.sizes[rank], side.offsets[rank]);
     }
     if (side.sizes[rank] != 0 && side.bytes == NULL) {
@@ -142,10 +144,10 @@ static tarn_status compare_sizes(const tarn_comm *comm, const size_t *sent,
                                  const size_t *expected) {
   for (size_t rank = 0; rank < comm->size; rank++) {
     if (sent[rank] == expected[rank]) continue;
-    return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_alltoallv: expects %zu bytes of rank %zu, "
-                      "which sends it %zu",
-                      expected[rank], rank, sent[rank]);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "tarn_comm_alltoallv: expects %zu bytes from rank %zu, which sends %zu",
+        expected[rank], rank, sent[rank]);
   }
   return TARN_OK;
 }
@@ -199,14 +201,14 @@ static tarn_status check_share(const tarn_comm *comm, int fd,
     return tarn__fail(TARN_E_INVALID, "tarn_comm_share: NULL");
   }
   if (comm->ops.share == NULL) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "tarn_comm_share: ranks of a communicator of %s cannot "
-                      "pass descriptors",
-                      comm->ops.name);
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "tarn_comm_share: a communicator of kind %s cannot pass descriptors",
+        comm->ops.name);
   }
   if (fd != -1 && !tarn__os_is_open(fd)) {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_share: %d is no descriptor",
-                      fd);
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_share: %d is not an open file descriptor", fd);
   }
   return TARN_OK;
 }
@@ -236,7 +238,7 @@ static tarn_status check_same(const void *data, size_t size, const char *what) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_same: NULL");
   }
   if (size > TARN_COMM_MOST_SAME) {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_same: %zu bytes, at most %d",
+    return tarn__fail(TARN_E_INVALID, "tarn_comm_same: %zu bytes exceed %d",
                       size, TARN_COMM_MOST_SAME);
   }
   return TARN_OK;

@@ -20,9 +20,9 @@ static tarn_status check_ops(const tarn_comm_ops *ops, size_t *out_known) {
   }
   if (ops->name == NULL || ops->destroy == NULL || ops->broadcast == NULL ||
       ops->allgather == NULL || ops->alltoallv == NULL || ops->split == NULL) {
-    return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_create: a function of ops, or its name, is "
-                      "missing");
+    return tarn__fail(
+        TARN_E_INVALID,
+        "tarn_comm_create: ops lacks a required function or its name");
   }
   return TARN_OK;
 }
@@ -36,7 +36,8 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
   }
   *out_comm = NULL;
   if (rank >= size) {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_create: rank %zu of %zu", rank,
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_create: rank %zu is not below size %zu", rank,
                       size);
   }
   tarn_status status = check_ops(ops, &known);
@@ -68,7 +69,7 @@ tarn_status tarn_comm_destroy(tarn_comm *comm) {
   if (comm == NULL) return TARN_OK;
   if (comm->held != 0) {
     return tarn__fail(TARN_E_STATE,
-                      "tarn_comm_destroy: %zu wholes of it are left",
+                      "tarn_comm_destroy: %zu whole memories still use it",
                       comm->held);
   }
   drop(comm);
@@ -90,10 +91,10 @@ void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller) {
 // --- state -----------------------------------------------------------------
 
 tarn_status tarn__comm_state(tarn_comm *comm) {
-  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: it is NULL");
+  if (comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: NULL");
   if (comm->generation != tarn__os_generation()) {
     return tarn__fail(TARN_E_STATE,
-                      "comm: made before a fork, in the parent process");
+                      "comm: created in the parent process, before the fork");
   }
   return tarn__failure_tell(&comm->broken);
 }
@@ -141,9 +142,10 @@ static tarn_status timeout_of_environment(uint64_t *out_ms) {
     *out_ms = strtoull(text, NULL, 10);
   if (digits == strlen(text) && digits <= 15 && *out_ms != 0) return TARN_OK;
   *out_ms = 0;
-  return tarn__fail(TARN_E_INVALID,
-                    "TARN_COMM_TIMEOUT_MS is '%s', not milliseconds above 0",
-                    text);
+  return tarn__fail(
+      TARN_E_INVALID,
+      "TARN_COMM_TIMEOUT_MS is '%s', not a positive number of milliseconds",
+      text);
 }
 
 tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
@@ -156,7 +158,7 @@ tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
     if (status != TARN_OK) return status;
   }
   if ((out->flags & ~flags) != 0) {
-    return tarn__fail(TARN_E_INVALID, "comm: flags 0x%x of options",
+    return tarn__fail(TARN_E_INVALID, "comm options: invalid flags 0x%x",
                       (unsigned)out->flags);
   }
   if (out->timeout_ms != 0) return TARN_OK;

@@ -113,12 +113,12 @@ static tarn_status not_inherited(const char *what) {
 // rank starts has the rank's variable, but a rank's descriptors are closed on
 // exec.
 static tarn_status is_of_the_parent(const place *it) {
-  return tarn__fail(TARN_E_STATE,
-                    "tarn_comm_from_environment: " VARIABLE
-                    " names rank %zu of %zu, which this process has not "
-                    "inherited: the place is its parent's. To be alone, pass "
-                    "TARN_COMM_ALONE",
-                    it->rank, it->size);
+  return tarn__fail(
+      TARN_E_STATE,
+      "tarn_comm_from_environment: " VARIABLE
+      " names rank %zu of %zu, which this process has not inherited: the place "
+      "is its parent's. To be alone, pass TARN_COMM_ALONE",
+      it->rank, it->size);
 }
 
 // Fills |ends| with the descriptors that the memory names, if they are inboxes.
@@ -157,8 +157,8 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
   place it;
   tarn__comm_area area;
   if (!read_place(text, &it)) {
-    return tarn__fail(TARN_E_INVALID, VARIABLE " is '%s', which is no place",
-                      text);
+    return tarn__fail(TARN_E_INVALID,
+                      VARIABLE " is '%s', which does not name a place", text);
   }
   if (!tarn__area_is_behind(it.fd, it.size)) return is_of_the_parent(&it);
   tarn_status status = tarn__area_map(it.fd, it.size, &area);
@@ -193,10 +193,9 @@ static tarn_status check_launchers(void) {
     if (text == NULL || is_at_most_one(text)) continue;
     return tarn__fail(TARN_E_STATE,
                       "tarn_comm_from_environment: %s is '%.20s', but that "
-                      "launcher hands no place over: let the ranks meet by "
-                      "tarn_comm_meet, or start them by 'tarn run -n N -- "
-                      "PROGRAM', or pass TARN_COMM_ALONE if each process is "
-                      "to be rank 0 of 1",
+                      "launcher passes no place on: call tarn_comm_meet, or "
+                      "start the ranks by 'tarn run -n N -- PROGRAM', or pass "
+                      "TARN_COMM_ALONE for rank 0 of 1 in each process",
                       LAUNCHERS[i], text);
   }
   return TARN_OK;
@@ -270,7 +269,8 @@ tarn_status tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
   if (status != TARN_OK) return status;
   if (out_variable == NULL || out_size < TARN_RENDEZVOUS_VARIABLE) {
     return tarn__fail(
-        TARN_E_INVALID, "tarn_rendezvous_hand_over: room for %zu bytes, not %d",
+        TARN_E_INVALID,
+        "tarn_rendezvous_hand_over: out_size is %zu, less than %d",
         out_variable == NULL ? 0 : out_size, TARN_RENDEZVOUS_VARIABLE);
   }
   place it = {.rank = rank, .size = rendezvous->size, .fd = rendezvous->fd};

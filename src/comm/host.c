@@ -114,14 +114,14 @@ static tarn_status check_rank(const host *it, const tarn__comm_hello *hello) {
   const tarn__comm_group *group = it->group;
   if (hello->size != group->size) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: rank %zu says that there are %zu ranks, "
-                      "rank %" PRIu32 " that there are %" PRIu32,
-                      group->rank, group->size, hello->rank, hello->size);
+                      "tarn_comm_meet: size is %zu at rank %zu, but %" PRIu32
+                      " at rank %" PRIu32,
+                      group->size, group->rank, hello->size, hello->rank);
   }
   if (hello->rank >= group->size || has_come(it, hello->rank)) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: two processes say that they are rank "
-                      "%" PRIu32 " of %zu",
+                      "tarn_comm_meet: two processes claim to be rank %" PRIu32
+                      " of %zu",
                       hello->rank, group->size);
   }
   return TARN_OK;
@@ -130,10 +130,10 @@ static tarn_status check_rank(const host *it, const tarn__comm_hello *hello) {
 // What the joiner has to do with nobody here, and the others not with it.
 static tarn_status check_job(const host *it, const tarn__comm_hello *hello) {
   if (hello->version != TARN__GROUP_VERSION) {
-    return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: ranks at '%s' have another version of "
-                      "the library",
-                      it->group->path);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "tarn_comm_meet: ranks at '%s' have another version of the library",
+        it->group->path);
   }
   if (strncmp(hello->job, it->group->job, sizeof hello->job) != 0) {
     return tarn__fail(TARN_E_STATE,
@@ -174,10 +174,10 @@ static tarn_status lose(host *it, size_t joiner) {
   size_t rank = it->ranks[joiner];
   drop(it, joiner);
   if (rank == NO_RANK) return TARN_OK;
-  return tarn__fail(TARN_E_PEER_LOST,
-                    "tarn_comm_meet: rank %zu has ended, or given up, before "
-                    "all had come",
-                    rank);
+  return tarn__fail(
+      TARN_E_PEER_LOST,
+      "tarn_comm_meet: rank %zu ended or gave up before all ranks had joined",
+      rank);
 }
 
 // A joiner that speaks twice is none of ours.
@@ -217,10 +217,9 @@ static tarn_status let_in(host *it) {
     int fd = tarn__os_accept(it->listener->listener);
     if (fd < 0 && errno == EAGAIN) return TARN_OK;
     if (fd < 0) {
-      return tarn__fail(TARN_E_IO,
-                        "tarn_comm_meet: no descriptor for who comes to rank "
-                        "%zu: %s",
-                        it->group->rank, strerror(errno));
+      return tarn__fail(
+          TARN_E_IO, "tarn_comm_meet: rank %zu cannot accept a connection: %s",
+          it->group->rank, strerror(errno));
     }
     if (!tarn__os_is_of_user(fd)) {
       tarn__os_close(fd);
@@ -255,11 +254,11 @@ static tarn_status tell_missing(const host *it) {
     snprintf(others, sizeof others, "; %zu of another job were sent away",
              it->strangers);
   }
-  return tarn__fail(TARN_E_TIMEOUT,
-                    "tarn_comm_meet: rank%s %s of %zu %s not come to '%s' in "
-                    "time%s",
-                    one ? "" : "s", missing, it->group->size,
-                    one ? "has" : "have", it->group->path, others);
+  return tarn__fail(
+      TARN_E_TIMEOUT,
+      "tarn_comm_meet: rank%s %s of %zu %s not come to '%s' in time%s",
+      one ? "" : "s", missing, it->group->size, one ? "has" : "have",
+      it->group->path, others);
 }
 
 static tarn_status gather(host *it) {

@@ -55,8 +55,8 @@ static void deinit(joiner *it) {
 static tarn_status lose(joiner *it) {
   it->again = it->host == NO_RANK;
   return tarn__fail(TARN_E_PEER_LOST,
-                    "tarn_comm_meet: rank %zu, to which the others come, has "
-                    "ended, or given up, before all had come",
+                    "tarn_comm_meet: rank %zu, the host, ended or gave up "
+                    "before all ranks had joined",
                     it->host);
 }
 
@@ -88,17 +88,17 @@ static int *place_of(joiner *it, const tarn__comm_answer *answer) {
 static tarn_status keep(joiner *it, const tarn__comm_answer *answer, int fd) {
   int *place = place_of(it, answer);
   if (fd < 0) {
-    return tarn__fail(TARN_E_IO,
-                      "tarn_comm_meet: rank %zu can have no descriptor for "
-                      "what it shares: %s",
-                      it->group->rank, strerror(EMFILE));
+    return tarn__fail(
+        TARN_E_IO, "tarn_comm_meet: rank %zu cannot receive a descriptor: %s",
+        it->group->rank, strerror(EMFILE));
   }
   if (place == NULL || *place >= 0 ||
       (answer->kind != TARN__MEMORY && !tarn__os_is_inbox(fd))) {
     tarn__os_close(fd);
-    return tarn__fail(TARN_E_CORRUPT,
-                      "tarn_comm_meet: what rank %zu has sent is no place",
-                      it->host);
+    return tarn__fail(
+        TARN_E_CORRUPT,
+        "tarn_comm_meet: rank %zu, the host, has sent an invalid message",
+        it->host);
   }
   // They may take as long as all did to come.
   if (it->things++ == 0) *it->wait = tarn__wait_begin(it->group->timeout_ms);
@@ -125,14 +125,15 @@ static tarn_status read_answer(joiner *it, const tarn__comm_answer *answer,
 static tarn_status tell_late(const joiner *it) {
   if (it->host == NO_RANK) {
     return tarn__fail(TARN_E_TIMEOUT,
-                      "tarn_comm_meet: the process that listens at '%s' has "
-                      "not answered rank %zu within %" PRIu64 " ms",
+                      "tarn_comm_meet: the process that listens at '%s' did "
+                      "not answer rank %zu within %" PRIu64 " ms",
                       it->group->path, it->group->rank, it->group->timeout_ms);
   }
-  return tarn__fail(TARN_E_TIMEOUT,
-                    "tarn_comm_meet: rank %zu, to which the others come, has "
-                    "not answered within %" PRIu64 " ms",
-                    it->host, it->group->timeout_ms);
+  return tarn__fail(
+      TARN_E_TIMEOUT,
+      "tarn_comm_meet: rank %zu, the host, did not answer within %" PRIu64
+      " ms",
+      it->host, it->group->timeout_ms);
 }
 
 // The kernel says once that the other end had not read all, before it gives

@@ -16,12 +16,12 @@ static tarn_status check_path(const char *path) {
   size_t size = strlen(path);
   if (size == 0 || size > TARN__OS_MOST_PATH) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: a path of %zu bytes, not 1 to %d", size,
-                      TARN__OS_MOST_PATH);
+                      "tarn_comm_meet: the path has %zu bytes, not 1 to %d",
+                      size, TARN__OS_MOST_PATH);
   }
   if (path[size - 1] == '/') {
-    return tarn__fail(TARN_E_INVALID, "tarn_comm_meet: '%s' names a folder",
-                      path);
+    return tarn__fail(TARN_E_INVALID,
+                      "tarn_comm_meet: '%s' is the path of a folder", path);
   }
   return TARN_OK;
 }
@@ -39,19 +39,18 @@ static tarn_status check_folder(const tarn__os_folder *folder,
                                 const char *path) {
   if (!folder->is_own) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: the folder '%s' is another user's",
+                      "tarn_comm_meet: the folder '%s' belongs to another user",
                       path);
   }
   if ((folder->mode & 0777) != 0700) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: the folder '%s' has the mode %04o, not "
-                      "0700",
+                      "tarn_comm_meet: the folder '%s' has mode %04o, not 0700",
                       path, (unsigned)folder->mode & 0777);
   }
   if (folder->is_of_network) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "tarn_comm_meet: the folder '%s' is of a network: ranks "
-                      "meet in one of their machine",
+                      "tarn_comm_meet: the folder '%s' is on a network file "
+                      "system; ranks need one of their machine",
                       path);
   }
   return TARN_OK;
@@ -85,7 +84,7 @@ void tarn__listener_close(tarn__comm_listener *listener) {
 
 static tarn_status refuse_kind(const tarn__comm_listener *listener) {
   return tarn__fail(TARN_E_INVALID,
-                    "tarn_comm_meet: what is at '%s' is no socket of ranks",
+                    "tarn_comm_meet: '%s' exists and is not a socket of ranks",
                     listener->path);
 }
 
@@ -100,7 +99,7 @@ static tarn_status listen_there(tarn__comm_listener *listener, size_t ranks,
   }
   *out_entry = TARN__LATER;
   if (errno == EADDRINUSE) return TARN_OK;
-  return tarn__fail(TARN_E_IO, "tarn_comm_meet: no socket at '%s': %s",
+  return tarn__fail(TARN_E_IO, "tarn_comm_meet: cannot listen at '%s': %s",
                     listener->path, strerror(errno));
 }
 
@@ -108,10 +107,10 @@ static tarn_status replace(tarn__comm_listener *listener, size_t ranks,
                            tarn__comm_entry *out_entry) {
   if (!tarn__os_folder_remove(&listener->folder, listener->name) &&
       errno != ENOENT) {
-    return tarn__fail(TARN_E_IO,
-                      "tarn_comm_meet: the socket at '%s', where nobody "
-                      "listens, cannot be removed: %s",
-                      listener->path, strerror(errno));
+    return tarn__fail(
+        TARN_E_IO,
+        "tarn_comm_meet: the stale socket '%s' cannot be removed: %s",
+        listener->path, strerror(errno));
   }
   return listen_there(listener, ranks, out_entry);
 }
@@ -122,7 +121,7 @@ static tarn_status connect_there(tarn__comm_listener *listener, size_t ranks,
   if (fd >= 0 && !tarn__os_is_of_user(fd)) {
     tarn__os_close(fd);
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet: the socket at '%s' is another user's",
+                      "tarn_comm_meet: the socket '%s' belongs to another user",
                       listener->path);
   }
   *out_fd = fd;

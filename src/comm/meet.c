@@ -21,12 +21,11 @@
 // -----------------------------------------------------------
 
 static tarn_status tell_late(const tarn__comm_group *group) {
-  return tarn__fail(TARN_E_TIMEOUT,
-                    "tarn_comm_meet: rank %zu was not let in at '%s' within "
-                    "%" PRIu64
-                    " ms: others have its folder locked, or wait "
-                    "there",
-                    group->rank, group->path, group->timeout_ms);
+  return tarn__fail(
+      TARN_E_TIMEOUT,
+      "tarn_comm_meet: rank %zu was not admitted at '%s' within %" PRIu64
+      " ms: other processes hold the lock of its folder, or wait there",
+      group->rank, group->path, group->timeout_ms);
 }
 
 static tarn_status go_in(const tarn__comm_group *group,
@@ -68,8 +67,9 @@ static tarn_status meet_at(const tarn__comm_group *group,
 
 static tarn_status check_place(const char *call, size_t rank, size_t size) {
   if (size != 0 && size <= TARN_COMM_MOST_RANKS && rank < size) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "%s: rank %zu of %zu, not of 1 to %d", call,
-                    rank, size, TARN_COMM_MOST_RANKS);
+  return tarn__fail(TARN_E_INVALID,
+                    "%s: rank %zu of %zu ranks, of which there may be 1 to %d",
+                    call, rank, size, TARN_COMM_MOST_RANKS);
 }
 
 // --- the call --------------------------------------------------------------
@@ -78,7 +78,7 @@ static tarn_status check_job(const char *job) {
   size_t size = strnlen(job, TARN_COMM_MOST_JOB + 1);
   if (size <= TARN_COMM_MOST_JOB) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "tarn_comm_meet: a job of more than %d bytes",
+                    "tarn_comm_meet: the job has more than %d bytes",
                     TARN_COMM_MOST_JOB);
 }
 
@@ -128,10 +128,10 @@ static tarn_status make_folder(char *out_path) {
   int size =
       snprintf(out_path, TARN__OS_MOST_PATH + 1, "%s/tarn-XXXXXX", folder);
   if (size < 0 || (size_t)size + sizeof NAME - 1 > TARN__OS_MOST_PATH) {
-    return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet_by: TMPDIR '%.64s' is too long for a "
-                      "socket's path",
-                      folder);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "tarn_comm_meet_by: TMPDIR '%.64s' is too long for a socket's path",
+        folder);
   }
   if (!tarn__os_make_folder(out_path)) {
     return tarn__fail(TARN_E_IO, "tarn_comm_meet_by: no folder in '%s': %s",
@@ -171,15 +171,15 @@ static tarn_status check_record(const record *all, size_t rank, size_t size) {
   const record *told = &all[rank];
   if (told->version != VERSION || told->rank != rank || told->size != size) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_comm_meet_by: what the allgather has of rank %zu "
-                      "of %zu is not what that rank gave",
+                      "tarn_comm_meet_by: the allgather returned other data "
+                      "for rank %zu of %zu than that rank gave",
                       rank, size);
   }
   if (strncmp(told->machine, all[0].machine, sizeof told->machine) != 0) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "tarn_comm_meet_by: rank %zu is on another machine than "
-                      "rank 0",
-                      rank);
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "tarn_comm_meet_by: rank %zu is on a different machine than rank 0",
+        rank);
   }
   return TARN_OK;
 }
@@ -211,8 +211,7 @@ static tarn_status gather(tarn_comm_gather *function, void *context,
   tarn_status status = function(context, own, sizeof *own, all);
   if (status == TARN_OK) return TARN_OK;
   return tarn__fail(status < 0 ? status : TARN_E_INVALID,
-                    "tarn_comm_meet_by: the allgather of the caller's has "
-                    "answered %s",
+                    "tarn_comm_meet_by: the allgather returned %s",
                     tarn_status_name(status));
 }
 

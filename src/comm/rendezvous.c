@@ -68,7 +68,7 @@ tarn_status tarn_rendezvous_create(size_t size,
   *out_rendezvous = NULL;
   if (size == 0 || size > TARN_COMM_MOST_RANKS) {
     return tarn__fail(TARN_E_INVALID,
-                      "tarn_rendezvous_create: %zu ranks, not 1 to %d", size,
+                      "tarn_rendezvous_create: size is %zu, not 1 to %d", size,
                       TARN_COMM_MOST_RANKS);
   }
   tarn_status status = allocate(size, &rendezvous);
@@ -136,16 +136,15 @@ static tarn_status check_process(size_t rank, const tarn__comm_message *entry) {
                       rank);
   }
   if (entry->fd < 0) {
-    return tarn__fail(TARN_E_IO,
-                      "comm: this process can have no descriptor for the "
-                      "process of rank %zu: %s",
-                      rank, strerror(EMFILE));
+    return tarn__fail(
+        TARN_E_IO,
+        "comm: cannot receive the process descriptor of rank %zu: %s", rank,
+        strerror(EMFILE));
   }
   if (!tarn__os_is_process(entry->fd, entry->pid)) {
-    return tarn__fail(TARN_E_IO,
-                      "comm: it cannot be told whether what rank %zu has sent "
-                      "is its process",
-                      rank);
+    return tarn__fail(
+        TARN_E_IO,
+        "comm: the process descriptor of rank %zu cannot be verified", rank);
   }
   return TARN_OK;
 }
@@ -187,7 +186,8 @@ static tarn_status introduce(tarn__comm_local *local) {
   if (own >= 0) tarn__os_close(own);
   if (status == TARN_OK) status = know_all(local);
   if (status != TARN_OK || own >= 0) return status;
-  return tarn__fail(TARN_E_IO, "comm: no descriptor of this process: %s",
+  return tarn__fail(TARN_E_IO,
+                    "comm: cannot open a descriptor of this process: %s",
                     strerror(reason));
 }
 
@@ -239,7 +239,8 @@ tarn_status tarn__rendezvous_check(const char *what,
                       rendezvous->size);
   }
   if (rendezvous->area.head == NULL) {
-    return tarn__fail(TARN_E_STATE, "%s: this process has taken a place", what);
+    return tarn__fail(TARN_E_STATE, "%s: this process has joined already",
+                      what);
   }
   return TARN_OK;
 }

@@ -98,9 +98,8 @@ tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
 
 static tarn_status no_room_for(size_t rank) {
   return tarn__fail(TARN_E_IO,
-                    "comm: this process can have no descriptor for that of "
-                    "rank %zu: %s",
-                    rank, strerror(EMFILE));
+                    "comm: cannot receive the descriptor of rank %zu: %s", rank,
+                    strerror(EMFILE));
 }
 
 // Keeps what has come in |out_fds|; true if all has that was sent.
@@ -162,7 +161,8 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
   }
   // It has failed, and says so itself when all agree on what came of it.
   if (entry.fd < 0) {
-    return tarn__fail(TARN_E_IO, "comm: rank %zu has made no memory", leader);
+    return tarn__fail(
+        TARN_E_IO, "comm: rank %zu could not create the shared memory", leader);
   }
   status = tarn__area_map(entry.fd, size, out_area);
   tarn__os_close(entry.fd);

@@ -85,7 +85,7 @@ static tarn_status find_row(const job *j, size_t position, tarn_addr *out) {
   *out = tarn__rows_locate(j->rows, (size_t)index);
   if (*out != 0) return TARN_OK;
   return tarn__fail(
-      TARN_E_INVALID, "%s: %s: row %lld of the table lies in two chunks",
+      TARN_E_INVALID, "%s: %s: row %lld of the table spans two chunks",
       j->device->name, tarn__rows_action_name(j->action), (long long)index);
 }
 

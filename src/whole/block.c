@@ -24,8 +24,10 @@ static tarn_status refuse_too_much(const tarn_whole *whole, size_t size) {
     tarn__os_memory(&total, &available);
   }
   if (total == 0 || size <= total) return TARN_OK;
-  return tarn__fail(TARN_FULL, "whole: a part of %zu bytes, of a memory of %zu",
-                    size, total);
+  return tarn__fail(
+      TARN_FULL,
+      "whole: a part of %zu bytes exceeds the %zu bytes of the memory there",
+      size, total);
 }
 
 // A device's own memory is on what pages its driver likes.

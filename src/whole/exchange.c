@@ -105,8 +105,8 @@ static tarn_status compare(const tarn_whole *whole,
                          .offset = table->offset};
   tarn__whole_say(subject, call, sizeof call);
   snprintf(words, sizeof words,
-           "%s: %zu rows of %zu x %s, %zu bytes apart, %zu from the beginning, "
-           "and dense ones of %s",
+           "%s: %zu rows of %zu x %s with a stride of %zu and an offset of %zu "
+           "bytes, and dense rows of %s",
            call, table->rows, table->width, tarn_dtype_name(table->dtype),
            table->stride, table->offset,
            tarn_dtype_name(order->rows.dense_dtype));

@@ -212,9 +212,10 @@ static tarn_status check_list(const row_list *list) {
   for (size_t i = 0; i < list->count; i++) {
     int64_t row = list->kind == NARROW ? narrow[i] : wide[i];
     if ((uint64_t)row < list->limit) continue;
-    return tarn__fail(TARN_E_CORRUPT,
-                      "whole rows: a rank wants row %lld of %zu",
-                      (long long)row, list->limit);
+    return tarn__fail(
+        TARN_E_CORRUPT,
+        "whole rows: a rank asks for row %lld of the %zu rows of this rank",
+        (long long)row, list->limit);
   }
   return TARN_OK;
 }

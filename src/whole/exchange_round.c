@@ -160,8 +160,10 @@ static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
   if (wanted.count == 0) return TARN_OK;
   if (wanted.first > most || wanted.count > most - wanted.first) {
     return tarn__fail(TARN_E_CORRUPT,
-                      "whole rows: rank %zu wants %u rows at %u of %zu", rank,
-                      (unsigned)wanted.count, (unsigned)wanted.first, most);
+                      "whole rows: rank %zu asks for %u rows from %u on in a "
+                      "list of at most %zu",
+                      rank, (unsigned)wanted.count, (unsigned)wanted.first,
+                      most);
   }
   size_t width = p->kept->sorted.narrow ? sizeof(int32_t) : sizeof(int64_t);
   return tarn__pass_owned(p, (unsigned char *)half.list + wanted.first * width,

@@ -81,8 +81,8 @@ static tarn_status take_in(tarn__whole_staging *staging, size_t rank, int fd) {
     return map(staging, rank, fd);
   }
   return tarn__fail(TARN_E_CORRUPT,
-                    "whole rows: what came from rank %zu is no file in memory "
-                    "of %zu bytes",
+                    "whole rows: the descriptor of rank %zu is not a staging "
+                    "file of %zu bytes",
                     rank, staging->size);
 }
 

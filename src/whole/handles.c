@@ -39,7 +39,7 @@ static tarn_status make_books(tarn_whole *whole) {
 static tarn_status export(tarn_whole *whole, size_t size) {
   if (whole->ranks == 1) return TARN_OK;
   if (!tarn__os_lease(&whole->lease, &whole->fd)) {
-    return tarn__fail(TARN_E_IO, "whole: no descriptors are left for a lease");
+    return tarn__fail(TARN_E_IO, "whole: no file descriptors left for a lease");
   }
   return tarn_device_export(whole->place.device, whole->parts[whole->rank],
                             size, &whole->handles[whole->rank]);
@@ -123,7 +123,8 @@ static tarn_status give_back(tarn_whole *whole) {
     return tarn_device_deallocate(whole->place, address, size);
   }
   return tarn__fail(TARN_E_TIMEOUT,
-                    "whole: %zu bytes of %s stay: another rank has them open",
+                    "whole: %zu bytes of %s cannot be freed: another rank "
+                    "still has them open",
                     size, tarn_device_name(whole->place.device));
 }
 

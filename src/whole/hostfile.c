@@ -53,10 +53,10 @@ static tarn_status find_file(const tarn_whole *whole, int *out_fd) {
   if (tarn__os_is_memory_file(*out_fd, FILE_NAME, whole->mapping_size)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_CORRUPT,
-                    "whole: what came from rank 0 is no file in memory of %zu "
-                    "bytes",
-                    whole->mapping_size);
+  return tarn__fail(
+      TARN_E_CORRUPT,
+      "whole: the descriptor of rank 0 is not a memory file of %zu bytes",
+      whole->mapping_size);
 }
 
 static tarn_status commit(const tarn_whole *whole, int fd) {

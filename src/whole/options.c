@@ -32,14 +32,14 @@ static tarn_status take_options(const tarn_whole_options *given,
 
 static tarn_status check_numbers(const tarn_whole_options *options) {
   if (tarn_whole_type_name(options->type) == NULL) {
-    return tarn__fail(TARN_E_INVALID, "whole options: %d is no type",
+    return tarn__fail(TARN_E_INVALID, "whole options: unknown type %d",
                       (int)options->type);
   }
   if (options->size % options->granularity == 0) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID,
-                    "whole options: %zu bytes are no multiple of the "
-                    "granularity, %zu",
-                    options->size, options->granularity);
+  return tarn__fail(
+      TARN_E_INVALID,
+      "whole options: size %zu is not a multiple of granularity %zu",
+      options->size, options->granularity);
 }
 
 static tarn_status check_place(tarn_place place) {
@@ -47,10 +47,12 @@ static tarn_status check_place(tarn_place place) {
                   (place.kind == TARN_PLACE_DEVICE && place.device != NULL);
   if (possible) return TARN_OK;
   if (place.kind == TARN_PLACE_DEVICE) {
-    return tarn__fail(TARN_E_INVALID, "whole options: a place without device");
+    return tarn__fail(
+        TARN_E_INVALID,
+        "whole options: the place is on a device, but names none");
   }
   return tarn__fail(TARN_E_INVALID,
-                    "whole options: places are HOST or DEVICE, not kind %d",
+                    "whole options: place kind %d is neither HOST nor DEVICE",
                     (int)place.kind);
 }
 
@@ -62,8 +64,8 @@ static tarn_status check_extension(const tarn_device_info *info,
   bool chunks = order->on_device && order->options.type == TARN_WHOLE_CHUNKED;
   if ((info->extensions & bit) != 0) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "%s: a whole that is %s needs the extension '%s'%s, which "
-                    "the device has not",
+                    "%s: whole memory that is %s needs the extension '%s'%s, "
+                    "which the device lacks",
                     info->name, order->kind, tarn_device_extension_name(bit),
                     chunks ? " or 'handles'" : "");
 }
@@ -135,7 +137,8 @@ static tarn_status read_pieces(size_t ranks, tarn__whole_order *order) {
   order->piece = tarn__partition_piece(options->size, ranks, least);
   if (tarn_size_align_up(options->size, order->piece, &rounded)) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "whole options: %zu bytes overflow in pieces of %zu",
+                    "whole options: size %zu overflows when rounded up to "
+                    "pieces of %zu bytes",
                     options->size, order->piece);
 }
 
@@ -180,7 +183,8 @@ static void say(const tarn__whole_order *order, char *out, size_t out_size) {
   char pieces[40];
   say_pieces(order, pieces, sizeof pieces);
   if (order->dtype == TARN_DTYPE_NONE) {
-    snprintf(out, out_size, "a whole that is %s, %zu bytes in blocks of %zu%s",
+    snprintf(out, out_size,
+             "whole memory that is %s, %zu bytes in blocks of %zu%s",
              order->kind, size, granularity, pieces);
   } else if (order->width == 0) {
     snprintf(out, out_size, "a vector that is %s, %zu x %s%s", order->kind,

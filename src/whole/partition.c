@@ -34,8 +34,8 @@ tarn_status tarn_whole_partition(size_t blocks, size_t ranks,
 
 static tarn_status refuse_sum(size_t ranks, size_t size, size_t granularity) {
   return tarn__fail(TARN_E_INVALID,
-                    "whole: the partition over %zu ranks has more than the %zu "
-                    "blocks of %zu bytes",
+                    "whole: the partition over %zu ranks has more blocks than "
+                    "the %zu of %zu bytes each",
                     ranks, size / granularity, granularity);
 }
 
@@ -54,7 +54,8 @@ tarn_status tarn__partition_offsets(const size_t *counts, size_t ranks,
   }
   if (end == size) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "whole: the partition has %zu blocks of %zu bytes, not %zu",
+                    "whole: the partition has %zu blocks of %zu bytes, but the "
+                    "whole memory has %zu",
                     end / granularity, granularity, size / granularity);
 }
 

@@ -21,7 +21,7 @@ static tarn_status check(const tarn_whole *whole, const void *out) {
 
 static tarn_status lacks(const tarn_whole *whole, const char *what) {
   char place[64];
-  return tarn__fail(TARN_E_UNSUPPORTED, "a %s whole at %s has no %s",
+  return tarn__fail(TARN_E_UNSUPPORTED, "%s whole memory at %s has no %s",
                     tarn_whole_type_name(whole->type),
                     tarn_place_text(whole->place, place, sizeof place), what);
 }
@@ -32,7 +32,7 @@ static bool is_mapped(const tarn_whole *whole) {
 
 tarn_status tarn__whole_check_rank(const tarn_whole *whole, size_t rank) {
   if (rank < whole->ranks) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "whole: rank %zu of %zu", rank,
+  return tarn__fail(TARN_E_INVALID, "whole: rank %zu is not below %zu", rank,
                     whole->ranks);
 }
 
@@ -92,7 +92,8 @@ tarn_status tarn_whole_owner(tarn_whole *whole, size_t offset,
   tarn_status status = check(whole, out_rank);
   if (status != TARN_OK) return status;
   if (offset >= whole->size) {
-    return tarn__fail(TARN_E_INVALID, "whole: byte %zu of %zu", offset,
+    return tarn__fail(TARN_E_INVALID,
+                      "whole: offset %zu is not below the size, %zu", offset,
                       whole->size);
   }
   assert(out_rank != NULL);

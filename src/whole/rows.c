@@ -18,9 +18,9 @@ static tarn_status check_place(tarn_place place) {
   if (known && (place.device != NULL || place.kind == TARN_PLACE_HOST)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "whole rows: no such place: kind %d, %s",
-                    (int)place.kind,
-                    place.device != NULL ? "a device" : "no device");
+  return tarn__fail(
+      TARN_E_INVALID, "whole rows: invalid place of kind %d with %s",
+      (int)place.kind, place.device != NULL ? "a device" : "no device");
 }
 
 // Checks all but the table, which the indices are not looked up in here.
@@ -66,8 +66,8 @@ static tarn_status check_stream(const tarn_whole *whole, tarn_place place,
     return TARN_OK;
   }
   return tarn__fail(TARN_E_INVALID,
-                    "whole rows: the stream is of %s, neither the table nor "
-                    "the dense rows are",
+                    "whole rows: the stream is of %s, but neither the table "
+                    "nor the dense rows are there",
                     tarn_device_name(device));
 }
 

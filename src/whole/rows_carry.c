@@ -298,8 +298,10 @@ static tarn_status take_block(ferry *f) {
   tarn_pool *pool = NULL;
   size_t size = 0;
   if (!plan_block(f, &size)) {
-    return tarn__fail(TARN_E_INVALID, "whole rows: a row of %zu bytes",
-                      f->dense_bytes);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "whole rows: a row of %zu bytes is too large for a staging block",
+        f->dense_bytes);
   }
   tarn_status status = tarn_pool_of(f->place, &pool);
   if (status != TARN_OK) return status;

@@ -19,7 +19,7 @@
 tarn_status tarn__whole_check(const tarn_whole *whole) {
   if (whole == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
   if (whole->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE, "whole %llu was made before the fork",
+    return tarn__fail(TARN_E_STATE, "whole %llu was created before the fork",
                       (unsigned long long)whole->serial);
   }
   return tarn__not_in_callback();
@@ -105,7 +105,8 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   }
   size_t wholes = atomic_load(&attached->wholes);
   if (wholes == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "%s: cannot close: %zu wholes are there",
+  return tarn__fail(TARN_E_STATE,
+                    "%s: cannot close: %zu whole memories are on it",
                     tarn_device_name(device), wholes);
 }
 

@@ -42,18 +42,20 @@ static bool measure(const tarn_whole_tensor *tensor, tarn__whole_tensor *out,
 
 static tarn_status check_form(const tarn_whole_tensor *tensor) {
   if (tarn_dtype_size(tensor->dtype) == 0) {
-    return tarn__fail(TARN_E_INVALID, "whole tensor: %d is no dtype",
+    return tarn__fail(TARN_E_INVALID, "whole tensor: unknown dtype %d",
                       (int)tensor->dtype);
   }
   bool vector = tensor->dims == 1 && tensor->width == 1;
   if (!vector && tensor->dims != 2) {
     return tarn__fail(TARN_E_INVALID,
-                      "whole tensor: %zu dimensions, rows of %zu elements",
+                      "whole tensor: dims is %zu and width is %zu, where a "
+                      "vector has dims 1 and width 1, and a matrix dims 2",
                       tensor->dims, tensor->width);
   }
   if (tensor->width > 0 && tensor->width <= tensor->stride) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "whole tensor: rows of %zu elements, %zu apart",
+                    "whole tensor: width is %zu and stride is %zu elements; "
+                    "width must be above 0 and stride no less than width",
                     tensor->width, tensor->stride);
 }
 
@@ -61,11 +63,12 @@ static tarn_status check_extent(const tarn_whole_tensor *tensor,
                                 tarn__whole_tensor *out) {
   size_t end = 0;
   if (measure(tensor, out, &end) && end <= tensor->whole->size) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID,
-                    "whole tensor: %zu rows of %zu x %s, %zu apart, %zu from "
-                    "the beginning: more than the %zu bytes of the whole",
-                    tensor->rows, tensor->width, tarn_dtype_name(tensor->dtype),
-                    tensor->stride, tensor->offset, tensor->whole->size);
+  return tarn__fail(
+      TARN_E_INVALID,
+      "whole tensor: %zu rows of %zu x %s with stride %zu and offset %zu do "
+      "not fit in the %zu bytes of the whole memory",
+      tensor->rows, tensor->width, tarn_dtype_name(tensor->dtype),
+      tensor->stride, tensor->offset, tensor->whole->size);
 }
 
 // The row that byte |at| is within, but not at its beginning; |rows|: none.
@@ -82,13 +85,12 @@ static tarn_status check_owners(const tarn__whole_tensor *tensor) {
   for (size_t r = 1; r < whole->ranks; r++) {
     size_t row = row_across(tensor, whole->offsets[r]);
     if (row < tensor->rows) {
-      return tarn__fail(TARN_E_INVALID,
-                        "whole tensor: row %zu, of %zu bytes, has two owners: "
-                        "rank %zu begins in it; blocks are of %zu bytes: make "
-                        "the whole with a granularity of %zu, or by "
-                        "tarn_whole_table_create",
-                        row, tensor->row_bytes, r, whole->granularity,
-                        tensor->row_bytes);
+      return tarn__fail(
+          TARN_E_INVALID,
+          "whole tensor: row %zu (%zu bytes) has two owners: the part of rank "
+          "%zu begins within it, since blocks have %zu bytes. Create the whole "
+          "memory with a granularity of %zu, or by tarn_whole_table_create",
+          row, tensor->row_bytes, r, whole->granularity, tensor->row_bytes);
     }
   }
   return TARN_OK;
@@ -121,8 +123,8 @@ static tarn_status check_blocks(const tarn_whole_tensor *tensor) {
       bytes > 0 && (bytes % block == 0 || block % bytes == 0);
   if (fits) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "whole tensor: rows of %zu x %s do not go with blocks of "
-                    "%zu bytes",
+                    "whole tensor: rows of %zu x %s and blocks of %zu bytes: "
+                    "neither size is a multiple of the other",
                     tensor->width, tarn_dtype_name(tensor->dtype), block);
 }
 
@@ -154,8 +156,10 @@ static tarn_status check_ends(const char *what, size_t begin, size_t count,
                               size_t *end) {
   if (*end == TARN_WHOLE_END) *end = count;
   if (begin <= *end && *end <= count) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "whole tensor: %s %zu to %zu of %zu", what,
-                    begin, *end, count);
+  return tarn__fail(
+      TARN_E_INVALID,
+      "whole tensor: %s %zu to %zu are not a range within 0 to %zu", what,
+      begin, *end, count);
 }
 
 tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
@@ -175,7 +179,8 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
     status = check_ends("columns", column_begin, made.width, &column_end);
   }
   if (status == TARN_OK && column_begin == column_end) {
-    status = tarn__fail(TARN_E_INVALID, "whole tensor: no columns");
+    status = tarn__fail(TARN_E_INVALID,
+                        "whole tensor: the range of columns is empty");
   }
   memset(out_tensor, 0, sizeof *out_tensor);
   if (status != TARN_OK) return status;

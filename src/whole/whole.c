@@ -157,10 +157,10 @@ static tarn_status read_counts(tarn_whole *whole, const size_t *partition) {
   for (size_t r = 0; r < whole->ranks; r++) {
     size_t here = count_here(whole, partition, r);
     if (here != whole->offsets[r + 1]) {
-      return tarn__fail(TARN_E_INVALID,
-                        "whole: the partition has %zu blocks for rank %zu, "
-                        "where that of rank 0 has %zu",
-                        here, r, whole->offsets[r + 1]);
+      return tarn__fail(
+          TARN_E_INVALID,
+          "whole: the partition has %zu blocks for rank %zu, but %zu at rank 0",
+          here, r, whole->offsets[r + 1]);
     }
   }
   return tarn__partition_offsets(whole->offsets + 1, whole->ranks, whole->size,
@@ -290,7 +290,7 @@ static tarn_status measure_table(const tarn_whole_table_options *table,
                                  tarn_whole_options *out) {
   size_t element = tarn_dtype_size(table->dtype);
   if (element == 0) {
-    return tarn__fail(TARN_E_INVALID, "table options: %d is no dtype",
+    return tarn__fail(TARN_E_INVALID, "table options: unknown dtype %d",
                       (int)table->dtype);
   }
   if (tarn_size_mul(width_of(table), element, &out->granularity) &&

@@ -93,10 +93,10 @@ END_TEST
 
 START_TEST(dtypes_and_flags) {
   REFUSE(r.table_dtype = TARN_DTYPE_I32,
-         "a table of i32 and dense rows of f16");
-  REFUSE(r.dense_dtype = TARN_DTYPE_NONE, "dense rows of none");
-  REFUSE(r.dense_dtype = (tarn_dtype)99, "dense rows of none");
-  REFUSE(r.table_dtype = TARN_DTYPE_BOOL, "a table of bool");
+         "i32 of the table and f16 of the dense rows");
+  REFUSE(r.dense_dtype = TARN_DTYPE_NONE, "none of the dense rows");
+  REFUSE(r.dense_dtype = (tarn_dtype)99, "none of the dense rows");
+  REFUSE(r.table_dtype = TARN_DTYPE_BOOL, "bool of the table");
   REFUSE(r.index_dtype = TARN_DTYPE_U32, "indices are i32 or i64, not u32");
   REFUSE(r.flags = 4 | TARN_ROWS_SKIP_BAD, "unknown flags 0x5");
   tarn_rows out;
@@ -108,20 +108,22 @@ START_TEST(dtypes_and_flags) {
 END_TEST
 
 START_TEST(strides_and_sizes) {
-  REFUSE(r.table_stride = 15, "a table stride of 15 bytes is less than the 16");
-  REFUSE(r.dense_stride = 7, "a dense stride of 7 bytes is less than the 8");
-  REFUSE(r.width = SIZE_MAX / 4 + 1, "elements of f32 overflow");
+  REFUSE(r.table_stride = 15,
+         "the table stride of 15 bytes is less than a row of 16");
+  REFUSE(r.dense_stride = 7,
+         "the dense stride of 7 bytes is less than a row of 8");
+  REFUSE(r.width = SIZE_MAX / 4 + 1, "x f32 overflow");
   REFUSE(r.table_stride = SIZE_MAX / 2, "table rows at a stride");
   REFUSE(r.table_offset = SIZE_MAX - 8, "table rows at a stride");
   REFUSE(r.table_count = 17,
-         "17 table rows end at byte 272, the chunks at 256");
+         "17 table rows end at byte 272, beyond the chunks, which end at 256");
   REFUSE(r.table_offset = 97, "end at byte 257");
-  REFUSE(r.dense_stride = SIZE_MAX / 2, "dense rows from 0x8000 on overflow");
-  REFUSE(r.dense = UINT64_MAX - 8, "dense rows from");
-  REFUSE(r.indices = UINT64_MAX - 8, "indices from");
+  REFUSE(r.dense_stride = SIZE_MAX / 2, "dense rows at 0x8000 on overflow");
+  REFUSE(r.dense = UINT64_MAX - 8, "dense rows at");
+  REFUSE(r.indices = UINT64_MAX - 8, "indices at");
   REFUSE(r.index_count = SIZE_MAX / 2, "overflow");
-  REFUSE(r.dense = 0, "no address of the dense rows");
-  REFUSE(r.indices = 0, "no address of the indices");
+  REFUSE(r.dense = 0, "the address of the dense rows is 0");
+  REFUSE(r.indices = 0, "the address of the indices is 0");
 }
 END_TEST
 
@@ -131,13 +133,13 @@ START_TEST(references) {
   static const tarn_addr nowhere[] = {0x1000, 0, 0};
   static const tarn_addr high[] = {0x1000, 0, UINT64_MAX - 100};
   REFUSE(r.table.offsets = late, "the first offset of the table is 8, not 0");
-  REFUSE(r.table.offsets = falling, "offset 2 of the table, 95, is below");
+  REFUSE(r.table.offsets = falling, "offset 2 of the table is 95, below");
   REFUSE(r.table.offsets = NULL, "3 chunks but its offsets are NULL");
   REFUSE(r.table.chunks = NULL, "3 chunks but its addresses are NULL");
   REFUSE(r.table.chunks = nowhere,
-         "chunk 2 of the table, 160 bytes, is at 0x0");
+         "chunk 2 of the table (160 bytes) has the invalid address 0x0");
   REFUSE(r.table.chunks = high, "chunk 2 of the table");
-  REFUSE(r.table.count = 0, "the chunks at 0");
+  REFUSE(r.table.count = 0, "which end at 0");
 }
 END_TEST
 

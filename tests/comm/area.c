@@ -98,7 +98,7 @@ START_TEST(the_first_note_stays) {
   tarn__area_break(&views[1], TARN__LEFT, 0, 0);
   for (size_t rank = 0; rank < RANKS; rank++) {
     assert_status(tarn__area_fail(&views[rank]), TARN_E_TIMEOUT);
-    assert_error_says("rank 2 has not come within 70 ms");
+    assert_error_says("rank 2 did not arrive within 70 ms");
   }
   tear_down();
 }

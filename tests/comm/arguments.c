@@ -112,7 +112,7 @@ static void be_wrong(tarn_comm *comm, void *context) {
   int fds[3] = {7, 7, 7};
   (void)context;
   assert_all_told(tarn_comm_broadcast(comm, 3, bytes, 8),
-                  "rank 0: tarn_comm_broadcast: root 3 of 3");
+                  "rank 0: tarn_comm_broadcast: root 3 is not below 3 ranks");
   assert_all_told(tarn_comm_broadcast(comm, 0, data, 8),
                   "rank 1: tarn_comm_broadcast: NULL for 8 bytes");
   assert_all_told(tarn_comm_broadcast(comm, 1, data, 5000),
@@ -121,20 +121,22 @@ static void be_wrong(tarn_comm *comm, void *context) {
                   "rank 1: tarn_comm_allgather: NULL for 8 bytes");
   assert_all_told(tarn_comm_allgather(comm, bytes, 5000, data),
                   "rank 1: tarn_comm_allgather: NULL for 5000 bytes");
-  assert_all_told(tarn_comm_allgather(comm, bytes, SIZE_MAX / 2, bytes),
-                  "tarn_comm_allgather: 9223372036854775807 bytes of 3 ranks");
+  assert_all_told(
+      tarn_comm_allgather(comm, bytes, SIZE_MAX / 2, bytes),
+      "tarn_comm_allgather: 9223372036854775807 bytes of each of 3 ranks");
   assert_all_told(tarn_comm_same(comm, data, 8, "eight"),
                   "rank 1: tarn_comm_same: NULL");
   assert_all_told(tarn_comm_same(comm, bytes, 8, odd ? NULL : "eight"),
                   "rank 1: tarn_comm_same: NULL");
   assert_all_told(tarn_comm_same(comm, bytes, 257, "more"),
-                  "rank 0: tarn_comm_same: 257 bytes, at most 256");
-  assert_all_told(tarn_comm_share(comm, odd ? 9999 : -1, fds),
-                  "rank 1: tarn_comm_share: 9999 is no descriptor");
+                  "rank 0: tarn_comm_same: 257 bytes exceed 256");
+  assert_all_told(
+      tarn_comm_share(comm, odd ? 9999 : -1, fds),
+      "rank 1: tarn_comm_share: 9999 is not an open file descriptor");
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(fds[i], -1);
   assert_all_told(tarn_comm_share(comm, odd ? -2 : -1, fds),
-                  "rank 1: tarn_comm_share: -2 is no descriptor");
+                  "rank 1: tarn_comm_share: -2 is not an open file descriptor");
   assert_all_told(tarn_comm_share(comm, -1, odd ? NULL : fds),
                   "rank 1: tarn_comm_share: NULL");
   tarn_comm *group = comm;
@@ -161,15 +163,16 @@ static void exchange_wrong(tarn_comm *comm, void *context) {
   (void)context;
   assert_all_told(
       tarn_comm_alltoallv(comm, out, odd ? other : sizes, at, in, sizes, at),
-      "rank 2: tarn_comm_alltoallv: expects 8 bytes of rank 1, which sends it "
+      "rank 2: tarn_comm_alltoallv: expects 8 bytes from rank 1, which sends "
       "4");
   assert_all_told(
       tarn_comm_alltoallv(comm, out, sizes, at, in, odd ? other : sizes, at),
-      "rank 1: tarn_comm_alltoallv: expects 4 bytes of rank 2, which sends it "
+      "rank 1: tarn_comm_alltoallv: expects 4 bytes from rank 2, which sends "
       "8");
   assert_all_told(
       tarn_comm_alltoallv(comm, out, sizes, odd ? far : at, in, sizes, at),
-      "rank 1: tarn_comm_alltoallv: 8 bytes from 18446744073709551612 on");
+      "rank 1: tarn_comm_alltoallv: size 8 at offset 18446744073709551612 "
+      "overflows");
   assert_all_told(
       tarn_comm_alltoallv(comm, odd ? NULL : out, sizes, at, in, sizes, at),
       "rank 1: tarn_comm_alltoallv: NULL for 8 bytes");
@@ -229,9 +232,9 @@ START_TEST(wrong_sizes_are_refused) {
   tarn_rendezvous *meeting = (tarn_rendezvous *)&meeting;
   assert_status(tarn_rendezvous_create(0, &meeting), TARN_E_INVALID);
   ck_assert_ptr_null(meeting);
-  assert_error_says("0 ranks, not 1 to 256");
+  assert_error_says("size is 0, not 1 to 256");
   assert_status(tarn_rendezvous_create(257, &meeting), TARN_E_INVALID);
-  assert_error_says("257 ranks, not 1 to 256");
+  assert_error_says("size is 257, not 1 to 256");
 }
 END_TEST
 

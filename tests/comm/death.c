@@ -186,7 +186,7 @@ START_TEST(a_stopped_rank_is_late) {
                           .context = told,
                           .stopped = 1 << VICTIM});
   see_all_told(told, 4, TARN_E_TIMEOUT,
-               "comm: rank 1 has not come within 1000 ms");
+               "comm: rank 1 did not arrive within 1000 ms");
   ck_assert_int_eq(told->status[VICTIM], TARN_E_TIMEOUT);
   ck_assert_str_eq(told->texts[VICTIM], told->texts[0]);
 }

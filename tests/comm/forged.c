@@ -399,8 +399,9 @@ static void be_lied_to(tarn_comm *comm, void *context) {
     assert_status(
         tarn_comm_alltoallv(comm, bytes, sizes, offsets, room, sizes, offsets),
         TARN_E_CORRUPT);
-    assert_error_says(told->of == 0 ? "what rank 0 has in the shared memory"
-                                    : "what rank 1 has in the shared memory");
+    assert_error_says(told->of == 0
+                          ? "the data of rank 0 in the shared memory"
+                          : "the data of rank 1 in the shared memory");
   }
   assert_status(tarn_comm_barrier(comm), TARN_E_CORRUPT);
 }

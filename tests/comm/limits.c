@@ -94,9 +94,7 @@ static void share_with_few(tarn_comm *comm, void *context) {
     lift_limit();
     ck_assert_int_eq(status, count < 3 ? TARN_E_IO : TARN_OK);
     if (count < 3) {
-      assert_error_says(
-          "rank 1: comm: this process can have no descriptor for "
-          "that of rank ");
+      assert_error_says("rank 1: comm: cannot receive the descriptor of rank ");
     }
     for (size_t r = 0; r < 4; r++) {
       ck_assert_int_eq(fds[r] >= 0, count == 3 && r != tarn_comm_rank(comm));
@@ -290,7 +288,7 @@ START_TEST(a_rank_without_memory_is_lost) {
       _exit(0);
     }
     assert_status(tarn_comm_join(meeting, 0, NULL, &comm), TARN_E_PEER_LOST);
-    assert_error_says("rank 1 has ended, or given up, before it had come");
+    assert_error_says("rank 1 ended or gave up before it joined");
     tarn_rendezvous_destroy(meeting);
     ck_assert_int_eq(waitpid(child, &end, 0), child);
     ck_assert_int_eq(end, 0);

@@ -210,7 +210,7 @@ START_TEST(a_dead_host_is_told) {
   usleep(200000);
   kill_all(&host, 1);
   group_await(joiner);
-  assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
+  assert_told(1, TARN_E_PEER_LOST, "rank 0, the host");
   // Nor is its socket left.
   group_see_empty();
 }
@@ -246,7 +246,7 @@ START_TEST(a_socket_that_closes_late_is_not_left) {
   usleep(200000);
   kill_all(&host, 1);
   group_await(other);
-  assert_told(1, TARN_E_PEER_LOST, "rank 0, to which the others come");
+  assert_told(1, TARN_E_PEER_LOST, "rank 0, the host");
   group_see_empty();
 }
 END_TEST
@@ -259,8 +259,8 @@ START_TEST(a_dead_joiner_is_told) {
   kill_all(&dead, 1);
   group_await(joiner);
   group_await(host);
-  assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
-  assert_told(2, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
+  assert_told(0, TARN_E_PEER_LOST, "rank 1 ended or gave up");
+  assert_told(2, TARN_E_PEER_LOST, "rank 1 ended or gave up");
   group_see_empty();
 }
 END_TEST
@@ -271,11 +271,10 @@ START_TEST(a_stopped_host_is_late) {
   usleep(200000);
   ck_assert_int_eq(kill(host, SIGSTOP), 0);
   group_await(joiner);
-  assert_told(1, TARN_E_TIMEOUT,
-              "rank 0, to which the others come, has not answered within 500");
+  assert_told(1, TARN_E_TIMEOUT, "rank 0, the host, did not answer within 500");
   ck_assert_int_eq(kill(host, SIGCONT), 0);
   group_await(host);
-  assert_told(0, TARN_E_PEER_LOST, "rank 1 has ended, or given up");
+  assert_told(0, TARN_E_PEER_LOST, "rank 1 ended or gave up");
   group_see_empty();
 }
 END_TEST

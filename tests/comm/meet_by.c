@@ -79,19 +79,20 @@ END_TEST
 
 START_TEST(ranks_of_other_machines_do_not) {
   run_in_folder(3, MACHINE);
-  see_all(3, TARN_E_UNSUPPORTED, "rank 1 is on another machine than rank 0");
+  see_all(3, TARN_E_UNSUPPORTED,
+          "rank 1 is on a different machine than rank 0");
 }
 END_TEST
 
 START_TEST(what_the_function_says_is_told) {
   run_in_folder(2, FAILS);
-  see_all(2, TARN_E_IO, "the allgather of the caller's has answered");
+  see_all(2, TARN_E_IO, "the allgather returned");
 }
 END_TEST
 
 START_TEST(ranks_in_another_order_are_refused) {
   run_in_folder(2, TURNED);
-  see_all(2, TARN_E_INVALID, "is not what that rank gave");
+  see_all(2, TARN_E_INVALID, "than that rank gave");
 }
 END_TEST
 

@@ -37,15 +37,15 @@ START_TEST(a_path_has_a_length_and_a_name) {
   path[0] = '/';
   path[108] = '\0';
   assert_status(meet_alone_at(path), TARN_E_INVALID);
-  assert_error_says("a path of 108 bytes, not 1 to 107");
+  assert_error_says("the path has 108 bytes, not 1 to 107");
   assert_status(meet_alone_at(""), TARN_E_INVALID);
   assert_status(meet_alone_at("/"), TARN_E_INVALID);
   snprintf(path, sizeof path, "%s/", group_folder());
   assert_status(meet_alone_at(path), TARN_E_INVALID);
-  assert_error_says("names a folder");
+  assert_error_says("is the path of a folder");
   snprintf(path, sizeof path, "%s/.", group_folder());
   assert_status(meet_alone_at(path), TARN_E_INVALID);
-  assert_error_says("is no socket of ranks");
+  assert_error_says("is not a socket of ranks");
   snprintf(path, sizeof path, "%s/none/ranks", group_folder());
   assert_status(meet_alone_at(path), TARN_E_IO);
   assert_error_says("/none': No such file or directory");
@@ -86,7 +86,7 @@ START_TEST(what_is_no_socket_of_ranks_stays) {
     puts[i]();
     ck_assert_int_eq(lstat(group_path(), &before), 0);
     assert_status(meet_alone_at(group_path()), TARN_E_INVALID);
-    assert_error_says("is no socket of ranks");
+    assert_error_says("is not a socket of ranks");
     ck_assert_int_eq(lstat(group_path(), &after), 0);
     ck_assert(before.st_ino == after.st_ino);
     ck_assert_int_eq(remove(group_path()), 0);
@@ -108,7 +108,7 @@ START_TEST(a_folder_is_the_users_alone) {
   } else {
     ck_assert_int_eq(chown(group_folder(), MEET_NOBODY, (gid_t)-1), 0);
     assert_status(meet_alone_at(group_path()), TARN_E_INVALID);
-    assert_error_says("is another user's");
+    assert_error_says("belongs to another user");
     ck_assert_int_eq(chown(group_folder(), 0, (gid_t)-1), 0);
   }
   group_see_empty();
@@ -130,7 +130,7 @@ START_TEST(arguments_are_checked) {
   assert_status(tarn_comm_meet(path, 2, 2, NULL, &comm), TARN_E_INVALID);
   assert_status(tarn_comm_meet(path, 0, 257, NULL, &comm), TARN_E_INVALID);
   assert_status(tarn_comm_meet(path, 0, 1, &options, &comm), TARN_E_INVALID);
-  assert_error_says("a job of more than 255 bytes");
+  assert_error_says("the job has more than 255 bytes");
   job[255] = '\0';
   assert_ok(tarn_comm_meet(path, 0, 1, &options, &comm));
   assert_ok(tarn_comm_destroy(comm));
@@ -167,7 +167,7 @@ START_TEST(two_of_one_number_are_told_to_all) {
   for (size_t i = 0; i < 3; i++)
     group_await(children[i]);
   for (size_t i = 0; i < 3; i++)
-    assert_told(i, TARN_E_INVALID, "two processes say that they are rank 1");
+    assert_told(i, TARN_E_INVALID, "two processes claim to be rank 1");
   group_see_empty();
 }
 END_TEST
@@ -178,7 +178,7 @@ START_TEST(two_hosts_of_one_number_are_told) {
   group_await(one);
   group_await(other);
   for (size_t i = 0; i < 2; i++)
-    assert_told(i, TARN_E_INVALID, "two processes say that they are rank 0");
+    assert_told(i, TARN_E_INVALID, "two processes claim to be rank 0");
   group_see_empty();
 }
 END_TEST
@@ -193,8 +193,7 @@ START_TEST(two_sizes_are_told_to_all) {
   for (size_t i = 0; i < 3; i++)
     group_await(children[i]);
   for (size_t i = 0; i < 3; i++)
-    assert_told(i, TARN_E_INVALID,
-                "rank 0 says that there are 3 ranks, rank 2 that there are 5");
+    assert_told(i, TARN_E_INVALID, "size is 3 at rank 0, but 5 at rank 2");
   group_see_empty();
 }
 END_TEST

@@ -299,7 +299,7 @@ START_TEST(a_place_needs_room_for_its_name) {
   assert_status(
       tarn_rendezvous_hand_over(meeting, 1, variable, sizeof variable - 1),
       TARN_E_INVALID);
-  assert_error_says("room for 127 bytes, not 128");
+  assert_error_says("out_size is 127, less than 128");
   tarn_rendezvous_destroy(meeting);
 }
 END_TEST
@@ -342,7 +342,7 @@ START_TEST(another_process_may_have_taken_it) {
   ck_assert_uint_eq(tarn_host_memory(), held);
   // It is still a rendezvous, though the others know by now.
   assert_status(tarn_comm_join(meeting, 1, NULL, &comm), TARN_E_TIMEOUT);
-  assert_error_says("rank 1 has not come within 1 ms");
+  assert_error_says("rank 1 did not arrive within 1 ms");
   tarn_rendezvous_destroy(meeting);
 }
 END_TEST

@@ -281,7 +281,7 @@ START_TEST(a_row_in_two_chunks_is_refused) {
   p.offsets[2] = 40;
   p.chunks[1] = address_of(p.table + 9);
   expect_refused(&p.rows, TARN__ROWS_GATHER, NULL,
-                 "row 4 of the table lies in two chunks");
+                 "row 4 of the table spans two chunks");
 }
 END_TEST
 
@@ -302,13 +302,14 @@ START_TEST(what_is_not_reached_is_named) {
     splitter split = {3, address_of(holes[i])};
     for (int action = 0; action < 3; action++) {
       expect_refused(&p.rows, (tarn__rows_action)action, &split,
-                     "are not the device's");
+                     "the device does not reach");
     }
   }
   splitter zeros = {3, address_of(p.dense + 5)};
   p.rows.flags = TARN_ROWS_SKIP_BAD;
   p.indices[2] = -1;
-  expect_refused(&p.rows, TARN__ROWS_GATHER, &zeros, "are not the device's");
+  expect_refused(&p.rows, TARN__ROWS_GATHER, &zeros,
+                 "the device does not reach");
 }
 END_TEST
 

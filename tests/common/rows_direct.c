@@ -299,7 +299,7 @@ START_TEST(a_row_in_two_chunks_is_named) {
   for (size_t k = 0; k < 3; k++) {
     int64_t before = s.wanted[positions[k]];
     rows_scene_put(&s, positions[k], (int64_t)torn);
-    expect_refused(&s, "row 1048575 of the table lies in two chunks");
+    expect_refused(&s, "row 1048575 of the table spans two chunks");
     rows_scene_put(&s, positions[k], before);
   }
   rows_scene_tear_down(&s);

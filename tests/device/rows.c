@@ -182,7 +182,7 @@ START_TEST(a_row_in_two_chunks_is_refused) {
   s.indices[19999] = 4;
   rows_stage_upload_indices(&s);
   assert_status(tarn_rows_scatter(device, &s.rows, NULL), TARN_E_INVALID);
-  assert_error_says("row 4 of the table lies in two chunks");
+  assert_error_says("row 4 of the table spans two chunks");
   s.offsets[1] += 4;
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));

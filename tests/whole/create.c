@@ -36,16 +36,16 @@ static void ask_for_nonsense(void) {
   must_be_refused(&o, TARN_E_INVALID, "struct_size");
   o = sensible();
   o.type = (tarn_whole_type)7;
-  must_be_refused(&o, TARN_E_INVALID, "7 is no type");
+  must_be_refused(&o, TARN_E_INVALID, "unknown type 7");
   o = sensible();
   o.granularity = 17;
-  must_be_refused(&o, TARN_E_INVALID, "no multiple of the granularity, 17");
+  must_be_refused(&o, TARN_E_INVALID, "is not a multiple of granularity 17");
   o = sensible();
   o.place.kind = TARN_PLACE_DEVICE;
-  must_be_refused(&o, TARN_E_INVALID, "without device");
+  must_be_refused(&o, TARN_E_INVALID, "names none");
   o = sensible();
   o.place.kind = TARN_PLACE_UNIFIED;
-  must_be_refused(&o, TARN_E_INVALID, "not kind 2");
+  must_be_refused(&o, TARN_E_INVALID, "place kind 2");
   o = sensible();
   o.size = SIZE_MAX;
   o.granularity = 1;
@@ -66,11 +66,12 @@ static void partition_wrongly(void) {
   warm_up_plainly(TARN_HOST);
   belongings before = look_around(TARN_HOST);
   o.partition = few;
-  must_be_refused(&o, TARN_E_INVALID, "200 blocks of 16 bytes, not 256");
+  must_be_refused(&o, TARN_E_INVALID,
+                  "200 blocks of 16 bytes, but the whole memory has 256");
   o.partition = many;
-  must_be_refused(&o, TARN_E_INVALID, "more than the 256 blocks");
+  must_be_refused(&o, TARN_E_INVALID, "more blocks than the 256");
   o.partition = wrapping;
-  must_be_refused(&o, TARN_E_INVALID, "more than the 256 blocks");
+  must_be_refused(&o, TARN_E_INVALID, "more blocks than the 256");
   see_nothing_left(TARN_HOST, before);
 }
 
@@ -104,12 +105,11 @@ static void differ(void) {
     counts[1] = 63;
     counts[2] = 65;
   }
-  must_be_refused(&o, TARN_E_INVALID,
-                  "63 blocks for rank 1, where that of rank 0 has 64");
+  must_be_refused(&o, TARN_E_INVALID, "63 blocks for rank 1, but 64 at rank 0");
   o = sensible();
   if (odd) o.size = 4097;
   must_be_refused(&o, TARN_E_INVALID, "rank 2");
-  MUST_SAY("no multiple");
+  MUST_SAY("is not a multiple");
   see_nothing_left(TARN_HOST, before);
 }
 
@@ -149,8 +149,8 @@ static void end_another(void) {
   MUST_BE(tarn_whole_create(my.comm, &o, &wholes[1]), TARN_OK);
   MUST_BE(tarn_whole_destroy(wholes[first]), TARN_E_INVALID);
   MUST_SAY(
-      "rank 0 calls tarn_whole_destroy of whole 1, rank 1 "
-      "tarn_whole_destroy of whole 2");
+      "rank 0 calls tarn_whole_destroy of whole 1, rank 1 tarn_whole_destroy "
+      "of whole 2");
   MUST_BE(tarn_whole_destroy(wholes[0]), TARN_OK);
   MUST_BE(tarn_whole_destroy(wholes[1]), TARN_OK);
   MUST_BE(tarn_whole_destroy(NULL), TARN_OK);

@@ -184,7 +184,8 @@ static void ask_for_a_range(void) {
   tarn_whole_tensor table;
   o.type = TARN_WHOLE_CONTINUOUS;
   MUST_BE(tarn_whole_table_create(my.comm, &o, &table), TARN_E_UNSUPPORTED);
-  MUST_SAY("a whole that is continuous on sim needs the extension 'ranges'");
+  MUST_SAY(
+      "whole memory that is continuous on sim needs the extension 'ranges'");
   close_ground(place);
 }
 
@@ -200,8 +201,8 @@ static void ask_a_plain_device(void) {
   tarn_whole_tensor table;
   MUST_BE(tarn_whole_table_create(my.comm, &o, &table), TARN_E_UNSUPPORTED);
   MUST_SAY(
-      "a whole that is chunked on plain needs the extension 'ranges' or "
-      "'handles', which the device has not");
+      "whole memory that is chunked on plain needs the extension 'ranges' or "
+      "'handles', which the device lacks");
   close_ground(place);
 }
 

@@ -85,10 +85,10 @@ START_TEST(sums_that_are_wrong) {
   size_t offsets[3];
   assert_status(tarn__partition_offsets(few, 2, 70, 10, offsets),
                 TARN_E_INVALID);
-  assert_error_says("6 blocks of 10 bytes, not 7");
+  assert_error_says("6 blocks of 10 bytes, but the whole memory has 7");
   assert_status(tarn__partition_offsets(many, 2, 70, 10, offsets),
                 TARN_E_INVALID);
-  assert_error_says("more than the 7 blocks of 10 bytes");
+  assert_error_says("more blocks than the 7 of 10 bytes each");
   assert_status(tarn__partition_offsets(huge, 2, 70, 10, offsets),
                 TARN_E_INVALID);
   assert_status(tarn__partition_offsets(wrapping, 2, 7, 1, offsets),

@@ -126,12 +126,13 @@ static void assert_no_tensor(tarn_whole *whole, tarn_dtype dtype, size_t rows,
 START_TEST(what_is_no_tensor) {
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
   assert_no_tensor(NULL, TARN_DTYPE_F32, 1, 1, "NULL");
-  assert_no_tensor(whole, TARN_DTYPE_NONE, 1, 1, "no dtype");
-  assert_no_tensor(whole, (tarn_dtype)99, 1, 1, "99 is no dtype");
-  assert_no_tensor(whole, TARN_DTYPE_F32, 7, 4, "more than the 96 bytes");
+  assert_no_tensor(whole, TARN_DTYPE_NONE, 1, 1, "unknown dtype");
+  assert_no_tensor(whole, (tarn_dtype)99, 1, 1, "unknown dtype 99");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 7, 4, "do not fit in the 96 bytes");
   assert_no_tensor(whole, TARN_DTYPE_F32, 4, 6, "blocks of 16 bytes");
-  assert_no_tensor(whole, TARN_DTYPE_F32, SIZE_MAX / 4, 4, "more than");
-  assert_no_tensor(whole, TARN_DTYPE_F32, 1, SIZE_MAX, "do not go with");
+  assert_no_tensor(whole, TARN_DTYPE_F32, SIZE_MAX / 4, 4, "do not fit");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 1, SIZE_MAX,
+                   "neither size is a multiple");
   assert_status(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 1, 4, NULL),
                 TARN_E_INVALID);
 }
@@ -141,8 +142,8 @@ END_TEST
 START_TEST(rows_with_two_owners) {
   tarn_whole_tensor t;
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
-  assert_no_tensor(whole, TARN_DTYPE_F32, 3, 8, "row 1, of 32 bytes, has two");
-  assert_error_says("rank 1 begins in it");
+  assert_no_tensor(whole, TARN_DTYPE_F32, 3, 8, "row 1 (32 bytes) has two");
+  assert_error_says("the part of rank 1 begins within it");
   whole = MAKE_UP(0, 16, 4, 2);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 3, 8, &t));
   // Bytes behind the last row may be cut as they like.
@@ -163,7 +164,7 @@ START_TEST(forks_and_nulls) {
   assert_status(tarn_whole_tensor_rows(&t, 0, NULL, &count), TARN_E_INVALID);
   assert_status(tarn_whole_tensor_rows(&t, 0, &first, NULL), TARN_E_INVALID);
   assert_status(tarn_whole_tensor_rows(&t, 1, &first, &count), TARN_E_INVALID);
-  assert_error_says("rank 1 of 1");
+  assert_error_says("rank 1 is not below 1");
   assert_status(tarn_whole_tensor_local(&t, NULL), TARN_E_INVALID);
   assert_status(tarn_whole_tensor_local(NULL, &address), TARN_E_INVALID);
   whole->generation++;
@@ -217,7 +218,7 @@ START_TEST(parts_of_vectors) {
   assert_rows(&sub, 1, 2, 1);
   assert_ok(tarn_whole_tensor_sub(&t, 0, 1, 0, 1, &sub));
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 2, &sub), TARN_E_INVALID);
-  assert_error_says("columns 0 to 2 of 1");
+  assert_error_says("columns 0 to 2 are not a range within 0 to 1");
 }
 END_TEST
 
@@ -228,16 +229,16 @@ START_TEST(parts_beyond_the_ends) {
   tarn_whole *whole = MAKE_UP(0, 40, 15);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 15, 10, &t));
   assert_status(tarn_whole_tensor_sub(&t, 0, 16, 0, 10, &sub), TARN_E_INVALID);
-  assert_error_says("rows 0 to 16 of 15");
+  assert_error_says("rows 0 to 16 are not a range within 0 to 15");
   ck_assert_ptr_null(sub.whole);
   assert_status(tarn_whole_tensor_sub(&t, 4, 3, 0, 10, &sub), TARN_E_INVALID);
   assert_error_says("rows 4 to 3");
   assert_status(tarn_whole_tensor_sub(&t, 16, TARN_WHOLE_END, 0, 10, &sub),
                 TARN_E_INVALID);
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 11, &sub), TARN_E_INVALID);
-  assert_error_says("columns 0 to 11 of 10");
+  assert_error_says("columns 0 to 11 are not a range within 0 to 10");
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 3, 3, &sub), TARN_E_INVALID);
-  assert_error_says("no columns");
+  assert_error_says("the range of columns is empty");
   assert_status(tarn_whole_tensor_sub(NULL, 0, 1, 0, 1, &sub), TARN_E_INVALID);
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 1, NULL), TARN_E_INVALID);
 }
@@ -260,35 +261,35 @@ START_TEST(values_that_were_tampered_with) {
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 15, 10, &good));
   tarn_whole_tensor t = good;
   t.rows = 16;
-  assert_refused(t, "more than the 600 bytes");
+  assert_refused(t, "do not fit in the 600 bytes");
   t = good;
   t.offset = 1;
-  assert_refused(t, "more than");
+  assert_refused(t, "do not fit");
   t = good;
   t.offset = SIZE_MAX;
-  assert_refused(t, "more than");
+  assert_refused(t, "do not fit");
   t = good;
   t.stride = SIZE_MAX / 2;
-  assert_refused(t, "more than");
+  assert_refused(t, "do not fit");
   t = good;
   t.stride = 9;
-  assert_refused(t, "9 apart");
+  assert_refused(t, "stride is 9");
   t = good;
   t.width = 0;
-  assert_refused(t, "rows of 0");
+  assert_refused(t, "width is 0");
   t = good;
   t.dims = 3;
-  assert_refused(t, "3 dimensions");
+  assert_refused(t, "dims is 3");
   t = good;
   t.dims = 1;
-  assert_refused(t, "1 dimensions");
+  assert_refused(t, "dims is 1");
   t = good;
   t.dtype = TARN_DTYPE_NONE;
-  assert_refused(t, "no dtype");
+  assert_refused(t, "unknown dtype");
   t = good;
   t.rows = 14;
   t.offset = 5;
-  assert_refused(t, "row 7, of 40 bytes, has two owners");
+  assert_refused(t, "row 7 (40 bytes) has two owners");
 }
 END_TEST
 

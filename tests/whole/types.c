@@ -110,7 +110,7 @@ static void check_parts(tarn_whole *whole) {
   }
   MUST(offset == asked.size);
   MUST_BE(tarn_whole_owner(whole, offset, &owner), TARN_E_INVALID);
-  MUST_SAY("byte");
+  MUST_SAY("is not below the size");
 }
 
 static void check_no_such_rank(tarn_whole *whole) {
