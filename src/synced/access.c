@@ -42,8 +42,8 @@ static inline uint32_t side_at_once(tarn__synced_core *core, tarn_place place) {
 static inline tarn__synced_span *span_at(const tarn__synced_core *core,
                                          size_t start, size_t end) {
   tarn__synced_span *span = core->spans.first;
-  if (span != NULL && span->start != start) span = core->spans.recent;
-  bool is_it = span != NULL && span->start == start && span->end == end;
+  if (span != NULL && span->node.start != start) span = core->spans.recent;
+  bool is_it = span != NULL && span->node.start == start && span->end == end;
   return is_it ? span : NULL;
 }
 
@@ -274,8 +274,8 @@ static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
     span->writer = NULL;
   }
   tarn__span_unpin(span, span);
-  if (core->spans.count > 1) {
-    tarn__spans_join(&core->spans, span->start, span->end);
+  if (core->spans.map.count > 1) {
+    tarn__spans_join(&core->spans, span->node.start, span->end);
   }
   tarn__access_unlink(core, access);
   return true;

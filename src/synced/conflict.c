@@ -15,7 +15,7 @@ static bool is_entered(const tarn__synced_core *core, size_t start,
                        size_t end) {
   if (start == end) return false;
   const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  while (span != NULL && span->start < end) {
+  while (span != NULL && span->node.start < end) {
     if (span->writer != NULL || span->readers > 0) return true;
     span = span->next;
   }
@@ -72,8 +72,8 @@ tarn_status tarn__transfer_conflict(const tarn__synced_transfer *transfer,
                                     const tarn__synced_span *span) {
   const tarn_access *other = span->writer;
   if (other == NULL) {
-    other =
-        tarn__access_in(transfer->core, TARN__NO_SIDE, span->start, span->end);
+    other = tarn__access_in(transfer->core, TARN__NO_SIDE, span->node.start,
+                            span->end);
   }
   bool patient = (transfer->request.mode & TARN_ACCESS_WAIT) != 0;
   return other == NULL || patient ? TARN_PENDING : refuse(transfer, other);

@@ -125,20 +125,20 @@ tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
   char text[TARN__CORE_TEXT];
   char place[TARN__SIDE_TEXT];
   tarn__core_text(core, text);
-  const tarn__synced_loss *loss = find_loss(core, span->start);
+  const tarn__synced_loss *loss = find_loss(core, span->node.start);
   if (loss == NULL) {
     return tarn__fail(TARN_E_STATE,
                       "%s: bytes %zu to %zu are lost, or were invalidated",
-                      text, span->start, span->end);
+                      text, span->node.start, span->end);
   }
   if (loss->cause == TARN__LOSS_INVALIDATED) {
     return tarn__fail(TARN_E_STATE, "%s: bytes %zu to %zu were invalidated",
-                      text, span->start, span->end);
+                      text, span->node.start, span->end);
   }
   return tarn__fail(
       TARN_E_STATE, "%s: bytes %zu to %zu are lost: their only copy, at %s, %s",
-      text, span->start, span->end, tarn__side_text(core, loss->side, place),
-      whys[loss->cause]);
+      text, span->node.start, span->end,
+      tarn__side_text(core, loss->side, place), whys[loss->cause]);
 }
 
 // --- the gate ----------------------------------------------------------------
@@ -193,7 +193,7 @@ static uint64_t newest(uint64_t valid, bool written) {
 
 void tarn__span_set(tarn__synced_core *core, tarn__synced_span *span,
                     uint64_t valid, bool written) {
-  size_t size = span->end - span->start;
+  size_t size = span->end - span->node.start;
   uint64_t was = newest(span->valid, span->written);
   uint64_t is = newest(valid, written);
   if (was != 0) core->live -= size;
@@ -209,7 +209,7 @@ void tarn__span_set(tarn__synced_core *core, tarn__synced_span *span,
 
 void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end) {
   tarn__synced_span *span = tarn__spans_cut(&core->spans, start, end);
-  for (; span != NULL && span->start < end; span = span->next)
+  for (; span != NULL && span->node.start < end; span = span->next)
     tarn__span_set(core, span, 0, true);
   tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
                        end);
@@ -226,7 +226,7 @@ static const char *verify_side(const tarn__synced_core *core, uint32_t side) {
        span = span->next) {
     if ((span->valid & bit) == 0) continue;
     used = true;
-    if (span->written) fresh += span->end - span->start;
+    if (span->written) fresh += span->end - span->node.start;
   }
   if (fresh != core->sides[side].fresh) return "the fresh bytes of a side";
   bool has = tarn__side_has_memory(&core->sides[side]);
@@ -239,7 +239,7 @@ const char *tarn__core_verify(const tarn__synced_core *core) {
   for (const tarn__synced_span *span = core->spans.first; span != NULL;
        span = span->next) {
     if (newest(span->valid, span->written) != 0)
-      live += span->end - span->start;
+      live += span->end - span->node.start;
     if (core->side_count < TARN__MOST_SIDES &&
         span->valid >> core->side_count != 0) {
       wrong = "bytes are valid at a side that there is not";

@@ -59,7 +59,7 @@ static tarn_synced_state head_of(const tarn__synced_core *core, size_t start,
   uint64_t where = UINT64_MAX;
   bool written = false;
   const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->start < end; span = span->next) {
+  for (; span != NULL && span->node.start < end; span = span->next) {
     if (!span->written) continue;
     written = true;
     where &= whereabouts(span, sides);
@@ -95,7 +95,7 @@ const char *tarn_synced_state_name(tarn_synced_state state) {
 static bool is_unwritten(const tarn__synced_core *core, size_t start,
                          size_t end) {
   const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->start < end; span = span->next) {
+  for (; span != NULL && span->node.start < end; span = span->next) {
     if (span->written) return false;
   }
   return true;
@@ -109,7 +109,7 @@ static void adopt_zeros(const tarn_access *access) {
   tarn__core_enter(core);
   if (access->size > 0 && is_unwritten(core, access->offset, end)) {
     tarn__synced_span *span = tarn__spans_find(&core->spans, access->offset);
-    for (; span != NULL && span->start < end; span = span->next)
+    for (; span != NULL && span->node.start < end; span = span->next)
       tarn__span_set(core, span, span->valid, true);
   }
   tarn__core_leave(core);

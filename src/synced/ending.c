@@ -47,9 +47,9 @@ static void take_write_back(ending *end, tarn__synced_span *span) {
   uint64_t left = span->valid & ~tarn__side_bit(end->access->side);
   tarn__span_set(end->core, span, left, span->written);
   if (was_lost || !tarn__span_is_lost(span)) return;
-  end->lost += span->end - span->start;
+  end->lost += span->end - span->node.start;
   tarn__core_note_loss(end->core, TARN__LOSS_CANCELLED, end->access->side,
-                       span->start, span->end);
+                       span->node.start, span->end);
 }
 
 static void leave_use(const ending *end, tarn__synced_span *span, bool writes) {
@@ -79,7 +79,7 @@ static void end_in_span(ending *end, tarn__synced_span *span) {
 // A write happens as a whole or not at all, and who has read is told.
 static void check_founded(ending *end, const tarn__synced_span *span,
                           size_t stop) {
-  for (; span != NULL && span->start < stop; span = span->next) {
+  for (; span != NULL && span->node.start < stop; span = span->next) {
     if (!is_founded(end, span)) end->unfounded = true;
   }
   if (end->unfounded) end->commits = false;
@@ -91,11 +91,11 @@ static void end_in_spans(ending *end) {
   size_t stop = start + end->access->size;
   tarn__synced_span *first = tarn__spans_find(spans, start);
   tarn__synced_span *last = first;
-  assert(first->start == start);
+  assert(first->node.start == start);
   if (end->commits || end->access->mode == TARN_READ) {
     check_founded(end, first, stop);
   }
-  for (tarn__synced_span *span = first; span != NULL && span->start < stop;
+  for (tarn__synced_span *span = first; span != NULL && span->node.start < stop;
        span = span->next) {
     end_in_span(end, span);
     last = span;

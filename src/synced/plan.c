@@ -246,7 +246,8 @@ static tarn_status add_missing(tarn__synced_transfer *transfer,
 static tarn_status look_at(tarn__synced_transfer *transfer,
                            const tarn__synced_span *span) {
   const tarn__synced_request *request = &transfer->request;
-  size_t start = span->start > request->start ? span->start : request->start;
+  size_t start =
+      span->node.start > request->start ? span->node.start : request->start;
   size_t end = span->end < request->end ? span->end : request->end;
   bool conflict =
       span->writer != NULL || (transfer->writes && span->readers > 0);
@@ -301,7 +302,7 @@ tarn_status tarn__transfer_plan(tarn__synced_transfer *transfer) {
   begin_anew(transfer);
   const tarn__synced_span *span =
       tarn__spans_find(&transfer->core->spans, request->start);
-  while (span != NULL && span->start < request->end) {
+  while (span != NULL && span->node.start < request->end) {
     tarn_status status = look_at(transfer, span);
     if (status != TARN_OK) return status;
     span = span->next;

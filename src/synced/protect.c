@@ -102,7 +102,7 @@ static tarn__os_access due_in(const tarn__synced_core *core,
                               const tarn__synced_span *span) {
   bool is_open = span->writer != NULL && span->writer->side == TARN__HOST_SIDE;
   bool is_loose =
-      span->start < core->loose_end && core->loose_start < span->end;
+      span->node.start < core->loose_end && core->loose_start < span->end;
   if (is_open || is_loose) return TARN__OS_READ_WRITE;
   bool is_valid = (span->valid & 1) != 0;
   return most(is_valid ? TARN__OS_READ : TARN__OS_NONE, due_to_uses(span));

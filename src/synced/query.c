@@ -59,7 +59,7 @@ static void add_memory(tarn_synced_info *info, const tarn__synced_core *core,
 // With the gate.
 static tarn_synced_info describe(const tarn__synced_core *core,
                                  tarn_place place, tarn__synced_run range) {
-  tarn_synced_info info = {.range_count = core->spans.count};
+  tarn_synced_info info = {.range_count = core->spans.map.count};
   uint32_t side = tarn__side_find(core, place);
   uint64_t bit = side != TARN__NO_SIDE ? tarn__side_bit(side) : 0;
   if (side != TARN__NO_SIDE) add_memory(&info, core, &core->sides[side]);

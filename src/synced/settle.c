@@ -98,7 +98,7 @@ bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,
                            size_t end) {
   if (start == end) return false;
   const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->start < end; span = span->next) {
+  for (; span != NULL && span->node.start < end; span = span->next) {
     for (const tarn__synced_use *use = span->uses; use != NULL;
          use = use->next) {
       if (use->timeline == NULL) return true;
@@ -125,7 +125,7 @@ bool tarn__core_find_run(const tarn__synced_core *core, size_t from,
   while (span != NULL && !test(span, side))
     span = span->next;
   if (span == NULL) return false;
-  *out_run = (tarn__synced_run){span->start, end_of_run(span, side, test)};
+  *out_run = (tarn__synced_run){span->node.start, end_of_run(span, side, test)};
   return true;
 }
 

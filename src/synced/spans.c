@@ -1,24 +1,18 @@
-// The runs of bytes of a buffer: a treap that is threaded.
-//
-//            (40)                 a tree by |start|, a heap by |priority|:
-//           /    \                since those are random, O(log n) deep
-//        (10)    (70)
-//        /  \                     and a list in order, by |prev| and |next|:
-//     (0)   (20)                  0 ⇄ 10 ⇄ 20 ⇄ 40 ⇄ 70
+// A buffer's runs of bytes, in a range map.
 //
 // Invariants:
-//   * the first span is spans->whole, as long as there is one: a cut leaves the
-//     old node on the left, and a join keeps the left one
-//   * a span has no two uses that differ in nothing but |number|, unless that
-//     is a transfer's
-//   * |recent| is one of the spans, or NULL
+//   * The first span is spans->whole, if there is one: a cut leaves the old
+//     node on the left, and a join keeps the left node.
+//   * Two uses of a span differ in more than |number|, except uses by
+//     transfers.
+//   * |recent| is one of the spans, or NULL.
 //
-// Nodes that are let go of become spare, so that who cuts and joins in turns
-// takes no memory. Those that no reservation has wanted for a period, which is
-// PERIOD reservations and one for each node, are given back, but for SPARES.
-// A join gives back at once what is beyond MOST_SPARES, USES_FOR_EACH times as
-// many uses, and the same for each span that is left: a buffer that is used
-// whole from then on asks for no reservation any more.
+// Unused nodes become spare, so that cutting and joining in turns takes no
+// memory. Spare nodes that no reservation has wanted for a period (PERIOD
+// reservations and one for each node) are freed, down to SPARES. A join frees
+// at once what exceeds MOST_SPARES, USES_FOR_EACH times as many uses, and the
+// same for each span left: a buffer that is used whole from then on makes no
+// more reservations.
 #include "synced/spans.h"
 
 #include "base/hostmem.h"
@@ -108,7 +102,7 @@ static void keep_books(tarn__synced_spans *spans, size_t wanted_spans,
                        size_t wanted_uses) {
   note_left(&spans->idle_spans, spans->spare_span_count, wanted_spans);
   note_left(&spans->idle_uses, spans->spare_use_count, wanted_uses);
-  size_t period = PERIOD + spans->count + spans->spare_span_count;
+  size_t period = PERIOD + spans->map.count + spans->spare_span_count;
   if (++spans->reservations < period) return;
   free_spans(spans, beyond_spares(spans->idle_spans));
   free_uses(spans, beyond_spares(spans->idle_uses));
@@ -118,7 +112,7 @@ static void keep_books(tarn__synced_spans *spans, size_t wanted_spans,
 }
 
 static void give_surplus_back(tarn__synced_spans *spans) {
-  size_t most = MOST_SPARES + spans->count;
+  size_t most = MOST_SPARES + spans->map.count;
   size_t most_uses = USES_FOR_EACH * most;
   if (spans->spare_span_count > most) {
     free_spans(spans, spans->spare_span_count - most);
@@ -146,98 +140,24 @@ static bool stock_uses(tarn__synced_spans *spans, size_t wanted) {
   return true;
 }
 
-// --- the tree --------------------------------------------------------------
-
-// xorshift64: any numbers will do that have nothing to do with the ranges.
-static uint32_t next_priority(tarn__synced_spans *spans) {
-  spans->random ^= spans->random << 13;
-  spans->random ^= spans->random >> 7;
-  spans->random ^= spans->random << 17;
-  return (uint32_t)(spans->random >> 32);
-}
-
-// What leads to |span|: its parent's pointer, or the root.
-static tarn__synced_span **link_to(tarn__synced_spans *spans,
-                                   const tarn__synced_span *span) {
-  tarn__synced_span *parent = span->parent;
-  if (parent == NULL) return &spans->root;
-  return parent->left == span ? &parent->left : &parent->right;
-}
-
-// Puts |span| where its parent is, and the parent below it.
-//
-//        (p)              (s)            (s)               (p)
-//       /   \     ──►    /   \    and   /   \     ──►     /   \         .
-//     (s)    c          a    (p)       (p)   c           a    (s)
-//    /   \                  /   \     /   \                  /   \      .
-//   a     b                b     c   a     b                b     c
-static void rotate_up(tarn__synced_spans *spans, tarn__synced_span *span) {
-  tarn__synced_span *parent = span->parent;
-  assert(parent != NULL);
-  bool is_left = parent->left == span;
-  tarn__synced_span *middle = is_left ? span->right : span->left;
-  *link_to(spans, parent) = span;
-  span->parent = parent->parent;
-  parent->parent = span;
-  if (middle != NULL) middle->parent = parent;
-  if (is_left) {
-    parent->left = middle;
-    span->right = parent;
-  } else {
-    parent->right = middle;
-    span->left = parent;
-  }
-}
-
-// Behind |place|, in the list and in the tree. Where |place| has spans to its
-// right, the next one is the leftmost of them and has none to its left.
-static void insert_behind(tarn__synced_spans *spans, tarn__synced_span *place,
-                          tarn__synced_span *span) {
-  span->prev = place;
-  span->next = place->next;
-  if (span->next != NULL) span->next->prev = span;
-  place->next = span;
-  tarn__synced_span *parent = place->right == NULL ? place : span->next;
-  assert(parent != NULL);
-  span->parent = parent;
-  if (parent == place) {
-    parent->right = span;
-  } else {
-    parent->left = span;
-  }
-  while (span->parent != NULL && span->parent->priority < span->priority)
-    rotate_up(spans, span);
-  spans->count++;
-}
-
 static void remove_span(tarn__synced_spans *spans, tarn__synced_span *span) {
-  while (span->left != NULL && span->right != NULL) {
-    bool left = span->left->priority > span->right->priority;
-    rotate_up(spans, left ? span->left : span->right);
-  }
-  tarn__synced_span *child = span->left != NULL ? span->left : span->right;
-  *link_to(spans, span) = child;
-  if (child != NULL) child->parent = span->parent;
+  if (spans->recent == span) spans->recent = span->prev;
+  tarn__range_map_remove(&spans->map, &span->node);
   assert(span->prev != NULL);
   span->prev->next = span->next;
   if (span->next != NULL) span->next->prev = span->prev;
-  if (spans->recent == span) spans->recent = span->prev;
-  spans->count--;
+  drop_span(spans, span);
 }
 
 // --- from the first to the last --------------------------------------------
 
 void tarn__spans_init(tarn__synced_spans *spans, size_t size) {
-  *spans = (tarn__synced_spans){.size = size,
-                                .random = 0x9e3779b97f4a7c15,
-                                .idle_spans = SIZE_MAX,
-                                .idle_uses = SIZE_MAX};
+  *spans = (tarn__synced_spans){
+      .size = size, .idle_spans = SIZE_MAX, .idle_uses = SIZE_MAX};
   if (size == 0) return;
   spans->whole.end = size;
-  spans->whole.priority = next_priority(spans);
-  spans->root = &spans->whole;
   spans->first = &spans->whole;
-  spans->count = 1;
+  tarn__range_map_insert(&spans->map, &spans->whole.node);
 }
 
 void tarn__spans_deinit(tarn__synced_spans *spans) {
@@ -253,7 +173,7 @@ void tarn__spans_deinit(tarn__synced_spans *spans) {
 }
 
 static bool holds(const tarn__synced_span *span, size_t offset) {
-  return span->start <= offset && offset < span->end;
+  return span->node.start <= offset && offset < span->end;
 }
 
 // Most often it is the one that was found last, or beside it.
@@ -261,7 +181,7 @@ static tarn__synced_span *find_recent(const tarn__synced_spans *spans,
                                       size_t offset) {
   tarn__synced_span *span = spans->recent;
   if (span != NULL && !holds(span, offset)) {
-    span = offset < span->start ? span->prev : span->next;
+    span = offset < span->node.start ? span->prev : span->next;
   }
   return span != NULL && holds(span, offset) ? span : NULL;
 }
@@ -271,19 +191,10 @@ tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
   assert(offset < spans->size);
   tarn__synced_span *span = find_recent(spans, offset);
   if (span != NULL) return span;
-  span = spans->root;
-  for (;;) {
-    assert(span != NULL);
-    if (offset < span->start) {
-      span = span->left;
-    } else if (offset >= span->end) {
-      span = span->right;
-    } else {
-      ((tarn__synced_spans *)(uintptr_t)spans)->recent =
-          span;  // a hint, no more
-      return span;
-    }
-  }
+  span = tarn__span_of(tarn__range_map_at(&spans->map, offset));
+  assert(span != NULL && holds(span, offset));
+  ((tarn__synced_spans *)(uintptr_t)spans)->recent = span;  // a hint, no more
+  return span;
 }
 
 // --- cuts ------------------------------------------------------------------
@@ -298,7 +209,7 @@ static size_t count_uses(const tarn__synced_span *span) {
 // Adds what a cut at |offset| in |span| takes.
 static bool add_cut(const tarn__synced_span *span, size_t offset,
                     size_t *io_spans, size_t *io_uses) {
-  if (offset == span->start || offset == span->end) return true;
+  if (offset == span->node.start || offset == span->end) return true;
   ++*io_spans;
   return tarn_size_add(*io_uses, count_uses(span), io_uses);
 }
@@ -327,7 +238,7 @@ tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
   if (start == end) return TARN_OK;
   if (!add_up(spans, start, end, uses, &wanted_spans, &wanted_uses)) {
     return tarn__fail(TARN_E_NOMEM, "synced: the uses of %zu ranges",
-                      spans->count);
+                      spans->map.count);
   }
   keep_books(spans, wanted_spans, wanted_uses);
   bool enough =
@@ -338,11 +249,12 @@ tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
 // Makes a span begin at |offset|, which is in |span|, and returns it.
 static tarn__synced_span *cut_at(tarn__synced_spans *spans,
                                  tarn__synced_span *span, size_t offset) {
-  if (offset == span->start) return span;
+  if (offset == span->node.start) return span;
   tarn__synced_span *right = take_span(spans);
-  *right = (tarn__synced_span){.start = offset,
+  *right = (tarn__synced_span){.node.start = offset,
+                               .prev = span,
+                               .next = span->next,
                                .end = span->end,
-                               .priority = next_priority(spans),
                                .readers = span->readers,
                                .writer = span->writer,
                                .valid = span->valid,
@@ -350,7 +262,9 @@ static tarn__synced_span *cut_at(tarn__synced_spans *spans,
   span->end = offset;
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
     add_use(spans, right, *use);
-  insert_behind(spans, span, right);
+  span->next = right;
+  if (right->next != NULL) right->next->prev = right;
+  tarn__range_map_insert_behind(&spans->map, &span->node, &right->node);
   return right;
 }
 
@@ -397,7 +311,7 @@ static bool are_alike(const tarn__synced_span *a, const tarn__synced_span *b) {
 }
 
 void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
-  if (spans->count <= 1 || start >= end) return;
+  if (spans->map.count <= 1 || start >= end) return;
   tarn__synced_span *span = tarn__spans_find(spans, start > 0 ? start - 1 : 0);
   while (span->end <= end && span->next != NULL) {
     tarn__synced_span *next = span->next;
@@ -408,7 +322,6 @@ void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
     span->end = next->end;
     remove_uses(spans, next);
     remove_span(spans, next);
-    drop_span(spans, next);
   }
   give_surplus_back(spans);
 }
@@ -443,4 +356,71 @@ void tarn__span_forget(tarn__synced_spans *spans, tarn__synced_span *span,
       at = &(*at)->next;
     }
   }
+}
+
+// --- the walker ------------------------------------------------------------
+
+static bool is_in_use(const tarn__synced_span *span) {
+  return span->readers > 0 || span->writer != NULL;
+}
+
+static bool is_twice(const tarn__synced_use *use) {
+  const tarn__synced_use *later = use->next;
+  while (later != NULL &&
+         !(later->timeline == use->timeline && later->side == use->side &&
+           later->writes == use->writes &&
+           (use->timeline != NULL || later->number == use->number)))
+    later = later->next;
+  return later != NULL;
+}
+
+static const char *check_uses(const tarn__synced_span *span) {
+  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
+    if (is_twice(use)) return "a use is there twice";
+    if (use->timeline != NULL && use->number > use->timeline->issued)
+      return "a use has a position that its timeline has not";
+    if (use->timeline != NULL && use->timeline->uses == 0)
+      return "a timeline does not know of a use";
+  }
+  return NULL;
+}
+
+static const char *check_span(const tarn__synced_span *span) {
+  const tarn__synced_span *prev = span->prev;
+  if (span->node.start >= span->end) return "a span is empty";
+  if (span->node.start != (prev != NULL ? prev->end : 0))
+    return "there is a gap";
+  if (span->next != tarn__span_of(tarn__range_map_next(&span->node)) ||
+      (prev != NULL && prev->next != span))
+    return "tree and list differ";
+  if (span->readers > 0 && span->writer != NULL)
+    return "a span is read and written";
+  if (prev != NULL && is_in_use(prev) != is_in_use(span) && span->pins == 0)
+    return "an access ends where no pin is";
+  return check_uses(span);
+}
+
+static const char *check_spares(const tarn__synced_spans *spans) {
+  size_t count = 0;
+  for (const tarn__synced_span *s = spans->spare_spans; s != NULL; s = s->next)
+    count++;
+  if (count != spans->spare_span_count) return "spare spans are miscounted";
+  count = 0;
+  for (const tarn__synced_use *u = spans->spare_uses; u != NULL; u = u->next)
+    count++;
+  return count == spans->spare_use_count ? NULL : "spare uses are miscounted";
+}
+
+const char *tarn__spans_check(const tarn__synced_spans *spans) {
+  const tarn__synced_span *span = spans->first;
+  if (span != NULL && span != &spans->whole) return "the first is not the own";
+  const char *wrong = tarn__range_map_check(&spans->map);
+  if (wrong == NULL) wrong = check_spares(spans);
+  size_t end = 0;
+  for (; span != NULL && wrong == NULL; span = span->next) {
+    wrong = check_span(span);
+    end = span->end;
+  }
+  if (wrong != NULL) return wrong;
+  return end == spans->size ? NULL : "the last does not end at the end";
 }

@@ -29,6 +29,7 @@
 
 #include <assert.h>
 
+#include "base/range_map.h"
 #include "tarn/synced.h"
 
 typedef struct tarn__synced_timeline tarn__synced_timeline;
@@ -45,15 +46,11 @@ typedef struct tarn__synced_use {
 } tarn__synced_use;
 
 typedef struct tarn__synced_span {
-  size_t start;
-  size_t end;
+  tarn__range_map_node node;
   struct tarn__synced_span *prev;  // NULL: the first
   struct tarn__synced_span *next;  // NULL: the last
-  struct tarn__synced_span *left;  // of the tree, for spans.c alone
-  struct tarn__synced_span *right;
-  struct tarn__synced_span *parent;
-  uint32_t priority;
-  uint32_t pins;              // ranges that begin or end at |start|, pinned
+  size_t end;
+  uint32_t pins;              // pinned ranges that begin or end at the start
   uint32_t readers;           // open accesses that read it
   const tarn_access *writer;  // the open access that writes it; NULL: none
   uint64_t valid;             // sides whose bytes are the newest, or will be
@@ -64,23 +61,26 @@ typedef struct tarn__synced_span {
 } tarn__synced_span;
 
 typedef struct tarn__synced_spans {
-  tarn__synced_span *root;
+  tarn__range_map map;
   tarn__synced_span *first;  // NULL: size 0
   tarn__synced_span whole;   // the node of the first span, always, so that a
                              // buffer that is used whole needs no other
   size_t size;
-  size_t count;
-  uint64_t random;
   tarn__synced_span *recent;  // the last that was found or cut; NULL: none. A
                               // hint: tarn__spans_find sets it, const or not
   tarn__synced_span *spare_spans;  // linked by |next|
   tarn__synced_use *spare_uses;
   size_t spare_span_count;
   size_t spare_use_count;
-  size_t idle_spans;  // of the spare ones, that no reservation has wanted ...
+  size_t idle_spans;  // spare ones that no reservation has wanted ...
   size_t idle_uses;
   size_t reservations;  // ... of so many
 } tarn__synced_spans;
+
+// The span of a node, which is its first member. NULL: none.
+static inline tarn__synced_span *tarn__span_of(tarn__range_map_node *node) {
+  return (tarn__synced_span *)node;
+}
 
 // One span, unwritten. |spans| must stay where it is.
 void tarn__spans_init(tarn__synced_spans *spans, size_t size);

@@ -23,11 +23,11 @@ static const tarn__synced_load *run_of(const tarn__synced_transfer *transfer,
                                        const tarn__synced_span *span,
                                        size_t *io_at) {
   while (*io_at < transfer->run_count &&
-         transfer->runs[*io_at].end <= span->start)
+         transfer->runs[*io_at].end <= span->node.start)
     ++*io_at;
   if (*io_at == transfer->run_count) return NULL;
   const tarn__synced_load *run = &transfer->runs[*io_at];
-  return run->start <= span->start ? run : NULL;
+  return run->start <= span->node.start ? run : NULL;
 }
 
 // --- entering ----------------------------------------------------------------
@@ -101,7 +101,7 @@ static void enter(tarn__synced_transfer *transfer) {
   tarn__synced_span *last = first;
   assert(first != NULL);
   for (tarn__synced_span *span = first;
-       span != NULL && span->start < request->end; span = span->next) {
+       span != NULL && span->node.start < request->end; span = span->next) {
     enter_span(transfer, span, run_of(transfer, span, &at));
     last = span;
   }
@@ -132,9 +132,9 @@ static void take_back(tarn__synced_transfer *transfer) {
   const tarn__synced_request *request = &transfer->request;
   tarn__synced_span *first = tarn__spans_find(&core->spans, request->start);
   tarn__synced_span *last = first;
-  assert(first->start == request->start);
+  assert(first->node.start == request->start);
   for (tarn__synced_span *span = first;
-       span != NULL && span->start < request->end; span = span->next) {
+       span != NULL && span->node.start < request->end; span = span->next) {
     take_span_back(transfer, span);
     last = span;
   }
@@ -183,7 +183,7 @@ static void commit_spans(tarn__synced_transfer *transfer) {
   size_t at = 0;
   tarn__synced_span *span =
       tarn__spans_find(&core->spans, transfer->request.start);
-  for (; span != NULL && span->start < transfer->request.end;
+  for (; span != NULL && span->node.start < transfer->request.end;
        span = span->next) {
     const tarn__synced_load *run = run_of(transfer, span, &at);
     tarn__work_prune(core, span);
@@ -231,14 +231,14 @@ static void count_discarded(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   tarn__synced_span *span =
       tarn__spans_find(&core->spans, transfer->request.start);
-  for (; span != NULL && span->start < transfer->request.end;
+  for (; span != NULL && span->node.start < transfer->request.end;
        span = span->next) {
     bool stale = span->written && span->valid != 0 &&
                  (span->valid & tarn__side_bit(transfer->side)) == 0;
     if (!stale) continue;
     uint32_t from = tarn__transfer_source(transfer, span->valid);
     tarn__core_counts(core, from, transfer->side)->discarded +=
-        span->end - span->start;
+        span->end - span->node.start;
   }
 }
 

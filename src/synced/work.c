@@ -30,7 +30,7 @@ static void sweep_span(tarn__synced_core *core, tarn__synced_span *span,
     tarn__span_set(core, span, left, span->written);
     if (tarn__span_is_lost(span)) {
       tarn__core_note_loss(core, TARN__LOSS_FAILED,
-                           (uint32_t)__builtin_ctzll(gone), span->start,
+                           (uint32_t)__builtin_ctzll(gone), span->node.start,
                            span->end);
     }
   }
@@ -185,7 +185,7 @@ static const tarn__synced_use *find_use(tarn__synced_core *core, uint32_t side,
   const tarn__synced_use *use = NULL;
   if (start == end) return NULL;
   tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  while (span != NULL && span->start < end && use == NULL) {
+  while (span != NULL && span->node.start < end && use == NULL) {
     tarn__span_forget(&core->spans, span, is_over, NULL);
     use = use_of(span, side);
     span = span->next;

@@ -123,7 +123,7 @@ START_TEST(only_what_is_missing_and_neighbours_at_once) {
   assert_moved(x, TARN_HOST, at0, 3, SIZE + 70 + 3);
   expect_at(x, 1000, 70, at0, 2);
   expect_at(x, 5001, 3, at0, 3);
-  ck_assert_uint_eq(x->core->spans.count, 1);
+  ck_assert_uint_eq(x->core->spans.map.count, 1);
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
@@ -235,7 +235,7 @@ START_TEST(many_readers_or_one_writer) {
   assert_ok(tarn_synced_end(&c));
   assert_status(tarn_synced_end(&c), TARN_E_INVALID);
   verify(x);
-  ck_assert_uint_eq(x->core->spans.count, 4);
+  ck_assert_uint_eq(x->core->spans.map.count, 4);
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
@@ -253,7 +253,7 @@ START_TEST(who_reads_side_by_side_stays_apart) {
   for (size_t i = 0; i < 10; i++)
     assert_ok(tarn_synced_end(&parts[(i * 7) % 10]));
   verify(x);
-  ck_assert_uint_eq(x->core->spans.count, 1);
+  ck_assert_uint_eq(x->core->spans.map.count, 1);
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }

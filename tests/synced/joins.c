@@ -26,7 +26,7 @@ static void close_x(void) {
 
 static size_t count_spans(void) {
   verify(x);
-  return x->core->spans.count;
+  return x->core->spans.map.count;
 }
 
 static void use(size_t offset, size_t size, tarn_place place, uint32_t mode,
@@ -92,9 +92,9 @@ START_TEST(memory_goes_with_the_rows) {
     require(tarn_synced_end(&access) == TARN_OK);
     require(tarn_synced_invalidate(table, 2 * i * BYTES, BYTES) == TARN_OK);
   }
-  ck_assert_uint_gt(table->core->spans.count, MANY);
+  ck_assert_uint_gt(table->core->spans.map.count, MANY);
   write_at(table, 0, (size_t)2 * MANY * BYTES, TARN_HOST, NULL, 2);
-  ck_assert_uint_eq(table->core->spans.count, 1);
+  ck_assert_uint_eq(table->core->spans.map.count, 1);
   ck_assert_uint_lt(tarn_host_memory(), held + ((size_t)1 << 20));
   assert_ok(tarn_synced_destroy(table));
 }

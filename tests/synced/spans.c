@@ -112,12 +112,12 @@ static void compare(void) {
       count++;
       span = tarn__spans_find(&t.spans, i);
       byte past = past_of(span);
-      require(span->start == i && span->pins == t.pins[i]);
+      require(span->node.start == i && span->pins == t.pins[i]);
       require(memcmp(&past, &t.bytes[i], sizeof past) == 0);
     }
     require(tarn__spans_find(&t.spans, i) == span);
   }
-  require(count == t.spans.count);
+  require(count == t.spans.map.count);
 }
 
 static void compare_timelines(void) {
@@ -141,8 +141,9 @@ static tarn__synced_span *cut(range r, size_t uses,
     return NULL;
   }
   tarn__synced_span *first = tarn__spans_cut(&t.spans, r.start, r.end);
-  require(first->start == r.start);
-  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
+  require(first->node.start == r.start);
+  for (tarn__synced_span *s = first; s != NULL && s->node.start < r.end;
+       s = s->next)
     last = s;
   require(last != NULL && last->end == r.end);
   if (out_last != NULL) *out_last = last;
@@ -183,11 +184,11 @@ static void close_access(size_t index) {
   range r = t.open[index];
   tarn__synced_span *first = tarn__spans_find(&t.spans, r.start);
   tarn__synced_span *last = tarn__spans_find(&t.spans, r.end - 1);
-  require(first->start == r.start && last->end == r.end);
+  require(first->node.start == r.start && last->end == r.end);
   tarn__span_unpin(first, last);
   t.pins[r.start]--;
   t.pins[r.end]--;
-  for (tarn__synced_span *s = first; s != NULL && s->start < r.end;
+  for (tarn__synced_span *s = first; s != NULL && s->node.start < r.end;
        s = s->next) {
     if (r.writes) {
       s->writer = NULL;
@@ -234,7 +235,8 @@ static void play_use(void) {
   if (timeline > 0 && next_random(4) == 0) use.number = 1 + t.number / 2;
   tarn__synced_span *first = cut(r, 1, NULL);
   if (first == NULL) return;
-  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
+  for (tarn__synced_span *s = first; s != NULL && s->node.start < r.end;
+       s = s->next)
     tarn__span_use(&t.spans, s, use);
   for (size_t i = r.start; i < r.end; i++) {
     uint64_t *known = &t.bytes[i].uses[slot_of(&use)];
@@ -261,7 +263,8 @@ static void play_valid(void) {
   uint64_t side = UINT64_C(1) << next_random(SIDES);
   tarn__synced_span *first = cut(r, 0, NULL);
   if (first == NULL) return;
-  for (tarn__synced_span *s = first; s != NULL && s->start < r.end; s = s->next)
+  for (tarn__synced_span *s = first; s != NULL && s->node.start < r.end;
+       s = s->next)
     if (s->written) s->valid ^= side;
   for (size_t i = r.start; i < r.end; i++)
     if (t.bytes[i].written) t.bytes[i].valid ^= side;
@@ -285,7 +288,7 @@ START_TEST(any_operations_agree_with_an_array_of_bytes) {
   for (uint64_t seed = 1; seed <= EFFORT(60, 8); seed++) {
     set_up(seed);
     play(EFFORT(2000, 800));
-    seen += t.spans.count;
+    seen += t.spans.map.count;
     tear_down();
   }
   ck_assert_uint_gt(seen, EFFORT(60, 8));  // it did not stay whole
@@ -334,7 +337,7 @@ START_TEST(what_was_reserved_is_there) {
   assert_ok(tarn__spans_reserve(&t.spans, 5, 50, 2));
   faults_arm(1, FAULTS_FROM_NOW);
   tarn__synced_span *first = tarn__spans_cut(&t.spans, 5, 50);
-  for (tarn__synced_span *s = first; s->start < 50; s = s->next) {
+  for (tarn__synced_span *s = first; s->node.start < 50; s = s->next) {
     tarn__span_use(&t.spans, s, use);
     tarn__span_use(&t.spans, s,
                    (tarn__synced_use){.timeline = &t.timeline[2], .number = 1});
@@ -403,23 +406,104 @@ static void assert_wrong(const char *part) {
 START_TEST(the_walker_sees_what_is_wrong) {
   set_scene();
   tarn__synced_span *span = at(20);
-  HARM(span->start, 21, "gap");
+  HARM(span->node.start, 21, "gap");
   HARM(span->end, 20, "empty");
   HARM(at(SIZE - 1)->end, SIZE + 1, "end at the end");
   HARM(span->prev, at(0), "");
   HARM(at(10)->next, at(30), "");
-  HARM(at(0)->priority, 0, "heap");
+  HARM(at(0)->node.priority, 0, "heap");
   HARM(at(10)->pins, 0, "no pin");
   HARM(span->writer, &t.accesses[0], "read and written");
   HARM(span->uses->side, span->uses->next->side, "twice");
   HARM(t.timeline[1].issued, 0, "position");
   HARM(t.timeline[1].uses, 0, "does not know");
-  HARM(t.spans.count, 2, "miscounted");
+  HARM(t.spans.map.count, 2, "miscounted");
   HARM(t.spans.spare_span_count, 999, "spare spans");
   HARM(t.spans.spare_use_count, 999, "spare uses");
   HARM(t.spans.first, span, "first");
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
   tear_down();
+}
+END_TEST
+
+// --- very many spans -------------------------------------------------------
+
+enum { MANY = 20000, SOME = 2000 };
+
+static void cut_all(tarn__synced_spans *spans, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    require(tarn__spans_reserve(spans, i, i + 1, 1) == TARN_OK);
+    tarn__synced_span *span = tarn__spans_cut(spans, i, i + 1);
+    span->written = true;
+    span->valid = i % 2;
+    tarn__span_use(spans, span, (tarn__synced_use){.number = i + 1});
+  }
+}
+
+static bool is_any(const tarn__synced_use *use, void *context) {
+  (void)context;
+  return use->number > 0;
+}
+
+static void join_all(tarn__synced_spans *spans) {
+  for (tarn__synced_span *s = spans->first; s != NULL; s = s->next) {
+    s->valid = 1;
+    tarn__span_forget(spans, s, is_any, NULL);
+  }
+  tarn__spans_join(spans, 0, spans->size);
+}
+
+static void work_for_a_while(tarn__synced_spans *spans) {
+  for (int i = 0; i < 3 * MANY; i++)
+    require(tarn__spans_reserve(spans, 1, 2, 1) == TARN_OK);
+}
+
+START_TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
+  tarn__synced_spans spans;
+  tarn__spans_init(&spans, SOME);
+  cut_all(&spans, SOME);
+  join_all(&spans);
+  faults_arm(1, FAULTS_FROM_NOW);
+  for (int i = 0; i < 3; i++) {
+    cut_all(&spans, SOME);
+    join_all(&spans);
+  }
+  ck_assert(!faults_disarm());
+  tarn__spans_deinit(&spans);
+}
+END_TEST
+
+START_TEST(memory_shrinks_with_the_ranges) {
+  tarn__synced_spans spans;
+  tarn__spans_init(&spans, MANY);
+  cut_all(&spans, MANY);
+  size_t held = tarn_host_memory();
+  ck_assert_uint_gt(held, (MANY - 1) * sizeof(tarn__synced_span));
+  join_all(&spans);
+  ck_assert_uint_eq(spans.map.count, 1);
+  ck_assert_ptr_null(tarn__spans_check(&spans));
+  ck_assert_uint_lt(tarn_host_memory(), held / 2);
+  work_for_a_while(&spans);
+  ck_assert_uint_lt(tarn_host_memory(), 10000);
+  // A large reservation that nobody used does not stay for ever either.
+  assert_ok(tarn__spans_reserve(&spans, 0, MANY, 1000));
+  work_for_a_while(&spans);
+  ck_assert_uint_lt(tarn_host_memory(), 10000);
+  tarn__spans_deinit(&spans);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+END_TEST
+
+START_TEST(a_buffer_of_no_bytes_has_no_spans) {
+  tarn__synced_spans spans;
+  tarn__spans_init(&spans, 0);
+  ck_assert_ptr_null(spans.first);
+  ck_assert_uint_eq(spans.map.count, 0);
+  ck_assert_ptr_null(tarn__spans_check(&spans));
+  assert_ok(tarn__spans_reserve(&spans, 0, 0, 5));
+  tarn__spans_join(&spans, 0, 0);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+  tarn__spans_deinit(&spans);
 }
 END_TEST
 
@@ -431,6 +515,8 @@ int main(void) {
            a_buffer_that_is_used_whole_takes_no_memory,
            what_was_reserved_is_there,
            more_uses_than_can_be_counted_are_refused);
+  ADD_CASE(suite, "many", who_cuts_and_joins_in_turns_takes_no_memory,
+           memory_shrinks_with_the_ranges, a_buffer_of_no_bytes_has_no_spans);
   ADD_CASE(suite, "walker", the_walker_sees_what_is_wrong);
   return run_suite(suite);
 }
