@@ -1,13 +1,14 @@
-// ranges.h - ranges of addresses that do not overlap, each with a number.
+// ranges.h - disjoint ranges of addresses, each with a number, from a file.
 //
-// Cost: O(log n) for each call, whatever the addresses are, and no recursion.
+// Cost: O(log n) for each call, for any addresses, and no recursion.
 #ifndef TARN_TRACE_RANGES_H_
 #define TARN_TRACE_RANGES_H_
 
 #include "base/budget.h"
+#include "base/range_map.h"
 
-// From |first| to |last|, both within it, so that one may end where the address
-// space does.
+// From |first| to |last|, both included, so that a range can end where the
+// address space does.
 typedef struct tarn__trace_range_entry {
   uint64_t first;
   uint64_t last;
@@ -16,17 +17,14 @@ typedef struct tarn__trace_range_entry {
 
 typedef struct tarn__trace_ranges {
   tarn__budget *budget;
-  uint64_t random;
-  tarn__array nodes;  // see ranges.c; number 0 is none
-  uint32_t root;
-  uint32_t spare;  // nodes that were removed
+  tarn__range_map map;
 } tarn__trace_ranges;
 
 void tarn__ranges_init(tarn__trace_ranges *ranges, tarn__budget *budget);
 void tarn__ranges_deinit(tarn__trace_ranges *ranges);
 
 static inline bool tarn__ranges_is_empty(const tarn__trace_ranges *ranges) {
-  return ranges->root == 0;
+  return ranges->map.root == NULL;
 }
 
 // The lowest range that has an address from |first| to |last|. False: none.
@@ -39,7 +37,7 @@ bool tarn__ranges_find(const tarn__trace_ranges *ranges, uint64_t first,
 TARN_MUST_CHECK tarn_status tarn__ranges_put(tarn__trace_ranges *ranges,
                                              tarn__trace_range_entry range);
 
-// Takes out the range that begins at |first|, if there is one.
+// Removes the range that begins at |first|, if there is one.
 void tarn__ranges_remove(tarn__trace_ranges *ranges, uint64_t first);
 
 // Adds a range and cuts off what it covers of others.
