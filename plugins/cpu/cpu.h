@@ -9,7 +9,6 @@
 //   share.c      memory as callers and other processes have it
 //   pointer.c    what an address belongs to; host memory that is registered
 //   rows.c       gather and scatter
-//   spans.c      pieces of the address space in order
 //
 // Streams and events are those of plugins/common.
 //

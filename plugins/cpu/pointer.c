@@ -6,12 +6,12 @@
 // known.
 #include <inttypes.h>
 
+#include "common/extents.h"
 #include "cpu.h"
-#include "spans.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static tarn__cpu_spans registered;  // guarded by |lock|
+static tarn__common_extents registered;  // guarded by |lock|
 
 static void lock_registered(void) {
   pthread_mutex_lock(&lock);
@@ -37,13 +37,14 @@ static bool is_memory(const void *ptr, size_t size) {
 }
 
 static tarn_status add(uint64_t begin, size_t size) {
-  if (tarn__cpu_spans_meet(&registered, begin, size)) {
+  tarn__common_run run = {begin, size};
+  if (tarn__common_extents_in(&registered, run) != NULL) {
     return tarn__cpu_fail(TARN_E_INVALID,
                           "of %zu bytes at 0x%" PRIx64
                           " some are registered already",
                           size, begin);
   }
-  if (tarn__cpu_spans_add(&registered, (tarn__cpu_span){begin, size, NULL})) {
+  if (tarn__common_extents_add(&registered, run, size, 1) != NULL) {
     return TARN_OK;
   }
   return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a registration");
@@ -63,9 +64,9 @@ tarn_status tarn__cpu_host_register(int id, void *ptr, size_t size) {
 }
 
 static bool remove_at(uint64_t begin) {
-  tarn__cpu_span *span = tarn__cpu_spans_find(&registered, begin);
-  if (span == NULL || span->begin != begin) return false;
-  tarn__cpu_spans_remove(&registered, span);
+  tarn__common_extent *found = tarn__common_extents_find(&registered, begin);
+  if (found == NULL || found->node.start != begin) return false;
+  tarn__common_extents_remove(&registered, found);
   return true;
 }
 
@@ -81,7 +82,7 @@ tarn_status tarn__cpu_host_unregister(int id, void *ptr) {
 
 void tarn__cpu_pointer_forget(void) {
   lock_registered();
-  tarn__cpu_spans_clear(&registered);
+  tarn__common_extents_clear(&registered);
   unlock_registered();
 }
 
@@ -89,13 +90,15 @@ void tarn__cpu_pointer_forget(void) {
 
 static bool query_registered(uint64_t addr, tarn_ext_pointer *out) {
   lock_registered();
-  const tarn__cpu_span *span = tarn__cpu_spans_find(&registered, addr);
-  if (span != NULL) {
-    *out = (tarn_ext_pointer){
-        .kind = TARN_EXT_KIND_HOST, .base = span->begin, .size = span->size};
+  const tarn__common_extent *found =
+      tarn__common_extents_find(&registered, addr);
+  if (found != NULL) {
+    *out = (tarn_ext_pointer){.kind = TARN_EXT_KIND_HOST,
+                              .base = found->node.start,
+                              .size = found->size};
   }
   unlock_registered();
-  return span != NULL;
+  return found != NULL;
 }
 
 static tarn_status unknown(uint64_t addr, const char *why) {

@@ -17,8 +17,8 @@
 #include "backing.h"
 #include "base/hostmem.h"
 #include "base/os_pages.h"
+#include "common/extents.h"
 #include "cpu.h"
-#include "spans.h"
 
 enum { LEAF_GRANULES = 512 };
 
@@ -45,7 +45,7 @@ typedef struct range {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // |lock| guards them, backings and handles.
-static tarn__cpu_spans ranges;
+static tarn__common_extents ranges;  // |record|: a range
 
 void tarn__cpu_lock_ranges(void) {
   pthread_mutex_lock(&lock);
@@ -117,14 +117,14 @@ static tarn_status check_multiples(uint64_t addr, size_t size) {
 // The range that all of the bytes are in; NULL with a text if there is none.
 static range *find_range(uint64_t addr, size_t size) {
   if (check_multiples(addr, size) != TARN_OK) return NULL;
-  tarn__cpu_span *span = tarn__cpu_spans_find(&ranges, addr);
-  if (span == NULL || size > span->size - (addr - span->begin)) {
+  const tarn__common_extent *found = tarn__common_extents_find(&ranges, addr);
+  if (found == NULL || size > found->size - (addr - found->node.start)) {
     (void)tarn__cpu_fail(TARN_E_INVALID,
                          "%zu bytes at 0x%" PRIx64 ": not in one range", size,
                          addr);
     return NULL;
   }
-  return span->what;
+  return found->record;
 }
 
 // The mapping that begins at |addr| and ends by |end|; NULL with a text.
@@ -187,10 +187,11 @@ static void free_range(range *r) {
 
 static tarn_status enter_range(range *r) {
   tarn__cpu_lock_ranges();
-  bool added =
-      tarn__cpu_spans_add(&ranges, (tarn__cpu_span){r->addr, r->size, r});
+  tarn__common_extent *added = tarn__common_extents_add(
+      &ranges, (tarn__common_run){r->addr, r->size}, r->size, 1);
+  if (added != NULL) added->record = r;
   tarn__cpu_unlock_ranges();
-  if (added) return TARN_OK;
+  if (added != NULL) return TARN_OK;
   return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a range");
 }
 
@@ -250,7 +251,8 @@ static tarn_status release(uint64_t addr, size_t size) {
                           "%zu bytes are mapped in the range at 0x%" PRIx64,
                           r->mapped * GRANULARITY, addr);
   }
-  tarn__cpu_spans_remove(&ranges, tarn__cpu_spans_find(&ranges, addr));
+  tarn__common_extents_remove(&ranges,
+                              tarn__common_extents_find(&ranges, addr));
   tarn__os_unmap(at(addr), size);
   free_range(r);
   return TARN_OK;
@@ -434,14 +436,14 @@ bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base,
   *out_base = 0;
   *out_size = 0;
   tarn__cpu_lock_ranges();
-  tarn__cpu_span *span = tarn__cpu_spans_find(&ranges, addr);
-  mapping *m = span != NULL ? mapping_at(span->what, addr) : NULL;
+  const tarn__common_extent *found = tarn__common_extents_find(&ranges, addr);
+  mapping *m = found != NULL ? mapping_at(found->record, addr) : NULL;
   if (m != NULL) {
     *out_base = m->addr;
     *out_size = size_of(m);
   }
   tarn__cpu_unlock_ranges();
-  return span != NULL;
+  return found != NULL;
 }
 
 static void forget_mappings(range *r) {
@@ -458,12 +460,13 @@ static void forget_mappings(range *r) {
 void tarn__cpu_range_forget(void) {
   tarn__cpu_lock_ranges();
   tarn__cpu_backing_drop_all();
-  for (size_t i = 0; i < ranges.count; i++) {
-    range *r = ranges.spans[i].what;
+  tarn__common_extent *any = NULL;
+  while ((any = tarn__common_extents_any(&ranges)) != NULL) {
+    range *r = any->record;
     tarn__os_unmap(at(r->addr), r->size);
     forget_mappings(r);
     free_range(r);
+    tarn__common_extents_remove(&ranges, any);
   }
-  tarn__cpu_spans_clear(&ranges);
   tarn__cpu_unlock_ranges();
 }

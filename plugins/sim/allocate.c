@@ -95,8 +95,8 @@ static tarn__sim_finding mark(tarn__sim_device *device, uint64_t address,
 // The queue had no memory for it.
 static void unmark(tarn__sim_device *device, uint64_t address) {
   pthread_mutex_lock(&device->lock);
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
   if (extent != NULL) extent->record = NULL;
   pthread_mutex_unlock(&device->lock);
 }

@@ -9,7 +9,7 @@ enum { WORDS_SIZE = 160 };
 
 // --- looking, with the device's lock held ----------------------------------
 
-static bool holds(tarn__sim_run run, uint64_t address) {
+static bool holds(tarn__common_run run, uint64_t address) {
   return address - run.address < run.size;
 }
 
@@ -36,55 +36,56 @@ static tarn__sim_finding find_gone(const tarn__sim_device *device,
 }
 
 static tarn__sim_finding finding_of(tarn__sim_verdict verdict,
-                                    tarn__sim_extent *extent) {
-  tarn__sim_freed block = {{extent->address, extent->asked}, extent->serial};
+                                    tarn__common_extent *extent) {
+  tarn__sim_freed block = {{extent->node.start, extent->asked}, extent->serial};
   return (tarn__sim_finding){verdict, extent, block, 0};
 }
 
 tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
                                        tarn__sim_kind kind, uint64_t address,
                                        size_t size) {
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[kind], address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks[kind], address);
   if (extent == NULL || extent->asked == 0) return find_gone(device, address);
   if (kind == TARN__SIM_DEVICE && tarn__sim_is_import(device, address)) {
     return (tarn__sim_finding){.verdict = TARN__SIM_NOWHERE};
   }
   if (extent->record != NULL) return finding_of(TARN__SIM_GONE, extent);
-  if (extent->address != address) return finding_of(TARN__SIM_INSIDE, extent);
+  if (extent->node.start != address)
+    return finding_of(TARN__SIM_INSIDE, extent);
   bool fits = extent->asked == size;
   return finding_of(fits ? TARN__SIM_FINE : TARN__SIM_MISMATCH, extent);
 }
 
 // The extent that |address| is in: of the device's own blocks or, for one of
 // the host's, of unified ones.
-static tarn__sim_extent *extent_at(const tarn__sim_device *device,
-                                   uint64_t address) {
+static tarn__common_extent *extent_at(const tarn__sim_device *device,
+                                      uint64_t address) {
   tarn__sim_kind kind = tarn__sim_is_block_side(device, address)
                             ? TARN__SIM_DEVICE
                             : TARN__SIM_UNIFIED;
-  return tarn__sim_extents_find(&device->blocks[kind], address);
+  return tarn__common_extents_find(&device->blocks[kind], address);
 }
 
 // Whether |extent| is a block that |r| may use, number |serial| if that is not
 // 0. One that waits to be given back on its stream is gone for all that comes
 // anew, and there for what was queued before.
-static bool is_usable(const tarn__sim_extent *extent,
+static bool is_usable(const tarn__common_extent *extent,
                       const tarn__sim_request *r, uint64_t serial) {
   if (extent == NULL || extent->asked == 0) return false;
   if (serial != 0) return extent->serial == serial;
   return extent->record == NULL || (r->how & TARN__SIM_LATE) != 0;
 }
 
-static bool is_inside(const tarn__sim_extent *extent, uint64_t address,
+static bool is_inside(const tarn__common_extent *extent, uint64_t address,
                       size_t size) {
-  size_t before = (size_t)(address - extent->address);
+  size_t before = (size_t)(address - extent->node.start);
   return before <= extent->asked && size <= extent->asked - before;
 }
 
 // For bytes that are not both.
 __attribute__((noinline)) static tarn__sim_finding find_wrong(
-    const tarn__sim_device *device, tarn__sim_extent *extent,
+    const tarn__sim_device *device, tarn__common_extent *extent,
     const tarn__sim_request *r, uint64_t serial) {
   if (is_usable(extent, r, serial)) {
     return finding_of(TARN__SIM_BEYOND, extent);
@@ -217,7 +218,7 @@ static C_Status resolve_block(const tarn__sim_request *r, tarn__sim_end *end,
   uint64_t address = (uintptr_t)r->address;
   tarn__sim_finding wrong;
   pthread_mutex_lock(&device->lock);
-  tarn__sim_extent *extent = extent_at(device, address);
+  tarn__common_extent *extent = extent_at(device, address);
   bool fine =
       is_usable(extent, r, end->serial) && is_inside(extent, address, r->size);
   if (fine) {

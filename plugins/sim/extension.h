@@ -105,7 +105,7 @@ bool tarn__sim_is_import(const tarn__sim_device *device, uint64_t address);
 // Puts private bytes where a file is, if |block| is shared. False if the system
 // refuses: then nobody else may have the bytes.
 TARN_MUST_CHECK bool tarn__sim_unshare(tarn__sim_device *device,
-                                       const tarn__sim_extent *block);
+                                       const tarn__common_extent *block);
 
 // Closes all files; the mirror itself goes next.
 void tarn__sim_shared_close(tarn__sim_device *device);

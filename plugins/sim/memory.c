@@ -69,15 +69,15 @@ static bool map_both(tarn__sim_device *device, size_t capacity) {
 
 static bool add_room(tarn__sim_device *device) {
   uint64_t begin = (uintptr_t)device->window;
-  tarn__sim_run blocks = {begin, device->span};
-  tarn__sim_run ranges = {begin + device->span,
-                          device->window_size - device->span};
-  if (tarn__sim_extents_add(&device->blocks[TARN__SIM_DEVICE], blocks, 0, 0) ==
-      NULL) {
+  tarn__common_run blocks = {begin, device->span};
+  tarn__common_run ranges = {begin + device->span,
+                             device->window_size - device->span};
+  if (tarn__common_extents_add(&device->blocks[TARN__SIM_DEVICE], blocks, 0,
+                               0) == NULL) {
     return false;
   }
   return ranges.size == 0 ||
-         tarn__sim_extents_add(&device->ranges, ranges, 0, 0) != NULL;
+         tarn__common_extents_add(&device->ranges, ranges, 0, 0) != NULL;
 }
 
 bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
@@ -95,11 +95,11 @@ static size_t whole_pages(size_t size) {
   return tarn_size_align_up(size, tarn__os_page(), &whole) ? whole : 0;
 }
 
-static void unmap_blocks(tarn__sim_extents *blocks) {
-  tarn__sim_extent *extent = NULL;
-  while ((extent = tarn__sim_extents_any(blocks)) != NULL) {
-    tarn__os_unmap((void *)(uintptr_t)extent->address, extent->size);
-    tarn__sim_extents_remove(blocks, extent);
+static void unmap_blocks(tarn__common_extents *blocks) {
+  tarn__common_extent *extent = NULL;
+  while ((extent = tarn__common_extents_any(blocks)) != NULL) {
+    tarn__os_unmap((void *)(uintptr_t)extent->node.start, extent->size);
+    tarn__common_extents_remove(blocks, extent);
   }
 }
 
@@ -107,9 +107,9 @@ void tarn__sim_memory_close(tarn__sim_device *device) {
   unmap_blocks(&device->blocks[TARN__SIM_HOST]);
   unmap_blocks(&device->blocks[TARN__SIM_UNIFIED]);
   tarn__sim_shared_close(device);
-  tarn__sim_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
-  tarn__sim_extents_clear(&device->registered);
-  tarn__sim_extents_clear(&device->ranges);
+  tarn__common_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
+  tarn__common_extents_clear(&device->registered);
+  tarn__common_extents_clear(&device->ranges);
   if (device->window != NULL) {
     tarn__os_unmap(device->window, device->window_size);
   }
@@ -138,16 +138,16 @@ static size_t counted(size_t size) {
 }
 
 // Large blocks have their pages for themselves, so that they can be shared.
-static const tarn__sim_extent *take_extent(tarn__sim_device *device,
-                                           size_t size, size_t align) {
+static const tarn__common_extent *take_extent(tarn__sim_device *device,
+                                              size_t size, size_t align) {
   size_t page = tarn__os_page();
   bool owns_pages = size >= TARN__SIM_OWNS_PAGES;
   size_t whole = owns_pages ? whole_pages(size) : counted(size);
   if (whole == 0) return NULL;
   if (owns_pages && align < page) align = page;
-  const tarn__sim_extent *taken =
-      tarn__sim_extents_take(&device->blocks[TARN__SIM_DEVICE], whole, align,
-                             size, device->serial + 1);
+  const tarn__common_extent *taken =
+      tarn__common_extents_take(&device->blocks[TARN__SIM_DEVICE], whole, align,
+                                size, device->serial + 1);
   if (taken != NULL) device->serial++;
   return taken;
 }
@@ -156,15 +156,15 @@ static uint64_t take_block_locked(tarn__sim_device *device, size_t size,
                                   size_t align) {
   size_t count = counted(size);
   if (count == 0 || count > device->capacity - device->used) return 0;
-  const tarn__sim_extent *taken = take_extent(device, size, align);
+  const tarn__common_extent *taken = take_extent(device, size, align);
   if (taken == NULL) return 0;
   device->used += count;
-  return taken->address;
+  return taken->node.start;
 }
 
 uint64_t tarn__sim_take_import(tarn__sim_device *device, size_t size) {
-  const tarn__sim_extent *taken = take_extent(device, size, BLOCK_ALIGN);
-  return taken != NULL ? taken->address : 0;
+  const tarn__common_extent *taken = take_extent(device, size, BLOCK_ALIGN);
+  return taken != NULL ? taken->node.start : 0;
 }
 
 uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
@@ -191,13 +191,13 @@ C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
 static uint64_t take_bytes_locked(tarn__sim_device *device, size_t size,
                                   bool counted) {
   if (counted && size > device->capacity - device->used) return 0;
-  const tarn__sim_extent *taken =
-      tarn__sim_extents_take(&device->blocks[TARN__SIM_DEVICE], size,
-                             TARN__SIM_GRANULE, 0, device->serial + 1);
+  const tarn__common_extent *taken =
+      tarn__common_extents_take(&device->blocks[TARN__SIM_DEVICE], size,
+                                TARN__SIM_GRANULE, 0, device->serial + 1);
   if (taken == NULL) return 0;
   device->serial++;
   if (counted) device->used += size;
-  return taken->address;
+  return taken->node.start;
 }
 
 uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
@@ -209,10 +209,10 @@ uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
 }
 
 static bool note_mapped(tarn__sim_device *device, tarn__sim_kind kind,
-                        tarn__sim_run run, size_t asked) {
+                        tarn__common_run run, size_t asked) {
   pthread_mutex_lock(&device->lock);
-  bool noted = tarn__sim_extents_add(&device->blocks[kind], run, asked,
-                                     device->serial + 1) != NULL;
+  bool noted = tarn__common_extents_add(&device->blocks[kind], run, asked,
+                                        device->serial + 1) != NULL;
   if (noted) device->serial++;
   pthread_mutex_unlock(&device->lock);
   return noted;
@@ -226,7 +226,7 @@ static C_Status take_mapped(tarn__sim_call call, tarn__sim_kind kind,
   size_t whole = whole_pages(size);
   void *mapped = whole != 0 ? tarn__os_map(whole) : NULL;
   if (mapped == NULL) return tarn__wordless(C_FAILED);
-  tarn__sim_run run = {(uintptr_t)mapped, whole};
+  tarn__common_run run = {(uintptr_t)mapped, whole};
   if (!note_mapped(sim, kind, run, size)) {
     tarn__os_unmap(mapped, whole);
     return tarn__wordless(C_FAILED);
@@ -249,16 +249,17 @@ C_Status tarn__sim_unified_allocate(const C_Device device, void **ptr,
 
 // --- giving back -----------------------------------------------------------
 
-static void remember(tarn__sim_device *device, const tarn__sim_extent *block) {
+static void remember(tarn__sim_device *device,
+                     const tarn__common_extent *block) {
   uint64_t at = device->freed_count++ % TARN__SIM_FREED_KEPT;
   device->freed[at] =
-      (tarn__sim_freed){{block->address, block->asked}, block->serial};
+      (tarn__sim_freed){{block->node.start, block->asked}, block->serial};
 }
 
 // Gives back the pages that |block| was the last one on: those that it touches
 // and that |room|, the free extent it has become a part of, has whole.
-static void discard_pages(const tarn__sim_device *device, tarn__sim_run block,
-                          tarn__sim_run room) {
+static void discard_pages(const tarn__sim_device *device,
+                          tarn__common_run block, tarn__common_run room) {
   uint64_t page = tarn__os_page();
   uint64_t first = block.address & ~(page - 1);
   uint64_t end = (block.address + block.size + page - 1) & ~(page - 1);
@@ -270,17 +271,17 @@ static void discard_pages(const tarn__sim_device *device, tarn__sim_run block,
 }
 
 static void give_run_locked(tarn__sim_device *device,
-                            tarn__sim_extent *extent) {
-  tarn__sim_run run = {extent->address, extent->size};
-  tarn__sim_run room =
-      tarn__sim_extents_give(&device->blocks[TARN__SIM_DEVICE], extent);
+                            tarn__common_extent *extent) {
+  tarn__common_run run = {extent->node.start, extent->size};
+  tarn__common_run room =
+      tarn__common_extents_give(&device->blocks[TARN__SIM_DEVICE], extent);
   discard_pages(device, run, room);
 }
 
 // Where the kernel does not take a file back, the bytes stay taken until the
 // device is closed: nobody else's may be shared with another process.
 static void give_unshared_locked(tarn__sim_device *device,
-                                 tarn__sim_extent *extent) {
+                                 tarn__common_extent *extent) {
   remember(device, extent);
   if (tarn__sim_unshare(device, extent)) {
     give_run_locked(device, extent);
@@ -289,22 +290,22 @@ static void give_unshared_locked(tarn__sim_device *device,
   }
 }
 
-static void give_locked(tarn__sim_device *device, tarn__sim_extent *extent) {
+static void give_locked(tarn__sim_device *device, tarn__common_extent *extent) {
   device->used -= counted(extent->asked);
   give_unshared_locked(device, extent);
 }
 
 void tarn__sim_give_import(tarn__sim_device *device, uint64_t address) {
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
   if (extent != NULL) give_unshared_locked(device, extent);
 }
 
 void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,
                           uint64_t serial) {
   pthread_mutex_lock(&device->lock);
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
   if (extent != NULL && extent->serial == serial) give_locked(device, extent);
   pthread_mutex_unlock(&device->lock);
 }
@@ -312,8 +313,8 @@ void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,
 void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
                           bool counted) {
   pthread_mutex_lock(&device->lock);
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
   if (extent != NULL) {
     if (counted) device->used -= extent->size;
     give_run_locked(device, extent);
@@ -322,10 +323,10 @@ void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
 }
 
 static void drop_locked(tarn__sim_device *device, tarn__sim_kind kind,
-                        tarn__sim_extent *extent) {
+                        tarn__common_extent *extent) {
   remember(device, extent);
-  tarn__os_unmap((void *)(uintptr_t)extent->address, extent->size);
-  tarn__sim_extents_remove(&device->blocks[kind], extent);
+  tarn__os_unmap((void *)(uintptr_t)extent->node.start, extent->size);
+  tarn__common_extents_remove(&device->blocks[kind], extent);
 }
 
 static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,

@@ -21,7 +21,7 @@ static const char FILE_NAME[] = "tarn-sim-memory";
 
 // Guarded by the lock of ranges.
 static struct {
-  tarn__sim_extents
+  tarn__common_extents
       all;  // by handle, those that are held; |record|: the memory
   uint64_t newest;
 } memories;
@@ -57,9 +57,9 @@ enum { DEVICE_SHIFT = 48 };
 static uint64_t hold_locked(tarn__sim_physical *memory) {
   uint64_t device = (uint64_t)memory->home->home.id + 1;
   uint64_t handle = device << DEVICE_SHIFT | (memories.newest + 1);
-  tarn__sim_run key = {handle, 1};
-  tarn__sim_extent *entry =
-      tarn__sim_extents_add(&memories.all, key, 1, memories.newest + 1);
+  tarn__common_run key = {handle, 1};
+  tarn__common_extent *entry =
+      tarn__common_extents_add(&memories.all, key, 1, memories.newest + 1);
   if (entry == NULL) return 0;
   memories.newest++;
   entry->record = memory;
@@ -100,7 +100,7 @@ static tarn_status make_physical(tarn__sim_device *device, size_t size,
 }
 
 tarn__sim_physical *tarn__sim_physical_find(uint64_t memory) {
-  tarn__sim_extent *entry = tarn__sim_extents_find(&memories.all, memory);
+  tarn__common_extent *entry = tarn__common_extents_find(&memories.all, memory);
   return entry != NULL ? entry->record : NULL;
 }
 
@@ -108,19 +108,19 @@ void tarn__sim_physical_settle(tarn__sim_physical *memory) {
   if (!memory->held && memory->mappings == 0) end_physical(memory);
 }
 
-static void drop_locked(tarn__sim_extent *entry) {
+static void drop_locked(tarn__common_extent *entry) {
   tarn__sim_physical *memory = entry->record;
-  tarn__sim_extents_remove(&memories.all, entry);
+  tarn__common_extents_remove(&memories.all, entry);
   memory->held = false;
   tarn__sim_physical_settle(memory);
 }
 
 void tarn__sim_physical_close(const tarn__sim_device *device) {
   uint64_t handle = 0;
-  tarn__sim_extent *entry = NULL;
-  while ((entry = tarn__sim_extents_from(&memories.all, handle)) != NULL) {
+  tarn__common_extent *entry = NULL;
+  while ((entry = tarn__common_extents_from(&memories.all, handle)) != NULL) {
     const tarn__sim_physical *memory = entry->record;
-    handle = entry->address + 1;
+    handle = entry->node.start + 1;
     if (memory->home == device) drop_locked(entry);
   }
 }
@@ -178,7 +178,7 @@ tarn_status tarn__sim_memory_destroy(int id, uint64_t memory) {
   tarn_status status = tarn__sim_admit(TARN__SIM_memory_destroy, id, &device);
   if (status != TARN_OK) return status;
   tarn__sim_lock_ranges();
-  tarn__sim_extent *entry = tarn__sim_extents_find(&memories.all, memory);
+  tarn__common_extent *entry = tarn__common_extents_find(&memories.all, memory);
   if (entry != NULL) drop_locked(entry);
   tarn__sim_unlock_ranges();
   if (entry != NULL) return TARN_OK;

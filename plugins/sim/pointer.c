@@ -2,24 +2,25 @@
 // nobody knows is only told so.
 #include "extension.h"
 
-static bool holds(const tarn__sim_extent *extent, uint64_t address) {
-  return extent != NULL && address - extent->address < extent->asked;
+static bool holds(const tarn__common_extent *extent, uint64_t address) {
+  return extent != NULL && address - extent->node.start < extent->asked;
 }
 
 // In |extents|, which |device|'s lock guards.
-static bool find_in(const tarn__sim_extents *extents,
+static bool find_in(const tarn__common_extents *extents,
                     const tarn__sim_device *device, tarn_ext_kind kind,
                     uint64_t address, tarn_ext_pointer *out) {
-  const tarn__sim_extent *extent = tarn__sim_extents_find(extents, address);
+  const tarn__common_extent *extent =
+      tarn__common_extents_find(extents, address);
   if (!holds(extent, address)) return false;
-  *out =
-      (tarn_ext_pointer){kind, device->home.id, extent->address, extent->asked};
+  *out = (tarn_ext_pointer){kind, device->home.id, extent->node.start,
+                            extent->asked};
   return true;
 }
 
 static bool find_known(tarn__sim_device *device, uint64_t address,
                        tarn_ext_pointer *out) {
-  const tarn__sim_extents *blocks = device->blocks;
+  const tarn__common_extents *blocks = device->blocks;
   pthread_mutex_lock(&device->lock);
   bool found =
       find_in(&blocks[TARN__SIM_DEVICE], device, TARN_EXT_KIND_DEVICE, address,
@@ -36,13 +37,13 @@ static bool find_known(tarn__sim_device *device, uint64_t address,
 static bool find_mapping(const tarn__sim_device *owner, uint64_t address,
                          tarn_ext_pointer *out) {
   tarn__sim_lock_ranges();
-  const tarn__sim_extent *extent =
-      tarn__sim_extents_find(&owner->mappings, address);
+  const tarn__common_extent *extent =
+      tarn__common_extents_find(&owner->mappings, address);
   if (extent != NULL) {
     const tarn__sim_mapping *mapping = extent->record;
     *out =
         (tarn_ext_pointer){TARN_EXT_KIND_DEVICE, mapping->memory->home->home.id,
-                           extent->address, extent->size};
+                           extent->node.start, extent->size};
   }
   tarn__sim_unlock_ranges();
   return extent != NULL;

@@ -26,7 +26,7 @@ void tarn__sim_unlock_ranges(void) {
 // --- words -----------------------------------------------------------------
 
 static tarn_status refuse(tarn__sim_call call, const tarn__sim_device *device,
-                          tarn__sim_run run, const char *words) {
+                          tarn__common_run run, const char *words) {
   return tarn__sim_answer(
       tarn__sim_misuse("sim:%d: %s of %zu bytes at 0x%llx: %s", device->home.id,
                        tarn__sim_call_name(call), run.size,
@@ -46,11 +46,11 @@ static bool is_allowed(const tarn__sim_mapping *mapping,
   return (mask & bit_of(by)) != 0;
 }
 
-static tarn__sim_piece piece_at(const tarn__sim_extent *extent,
+static tarn__sim_piece piece_at(const tarn__common_extent *extent,
                                 uint64_t address, size_t most) {
   const tarn__sim_mapping *mapping = extent->record;
   const tarn__sim_physical *memory = mapping->memory;
-  size_t before = (size_t)(address - extent->address);
+  size_t before = (size_t)(address - extent->node.start);
   size_t here = extent->size - before;
   return (tarn__sim_piece){
       tarn__sim_mirror(memory->home, memory->address) + before,
@@ -63,7 +63,8 @@ static tarn__sim_verdict look_at(const tarn__sim_device *owner,
                                  const tarn__sim_request *r, uint64_t address,
                                  size_t most, tarn__sim_piece *out,
                                  uint64_t *serials) {
-  tarn__sim_extent *extent = tarn__sim_extents_find(&owner->mappings, address);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&owner->mappings, address);
   if (extent == NULL) return TARN__SIM_UNMAPPED;
   if (!is_allowed(extent->record, by, r->how)) return TARN__SIM_FORBIDDEN;
   *out = piece_at(extent, address, most);
@@ -111,7 +112,7 @@ tarn_status tarn__sim_range_granularity(int id, size_t *out_size) {
 
 static tarn_status check_reserve(const tarn__sim_device *device, size_t size,
                                  size_t align) {
-  tarn__sim_run run = {0, size};
+  tarn__common_run run = {0, size};
   if (!tarn__sim_is_granular(size)) {
     return refuse(TARN__SIM_range_reserve, device, run,
                   "not a multiple of 64 KiB");
@@ -130,40 +131,41 @@ tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
   if (status != TARN_OK) return status;
   size_t at_least = align > TARN__SIM_GRANULE ? align : TARN__SIM_GRANULE;
   tarn__sim_lock_ranges();
-  const tarn__sim_extent *taken =
-      tarn__sim_extents_take(&device->ranges, size, at_least, size, 1);
-  if (taken != NULL) *out_addr = taken->address;
+  const tarn__common_extent *taken =
+      tarn__common_extents_take(&device->ranges, size, at_least, size, 1);
+  if (taken != NULL) *out_addr = taken->node.start;
   tarn__sim_unlock_ranges();
   if (taken != NULL) return TARN_OK;
   return tarn__sim_full(device, size, "bytes of addresses");
 }
 
 // The range of which |run| is a part; NULL if it is of none.
-static tarn__sim_extent *range_around(const tarn__sim_device *device,
-                                      tarn__sim_run run) {
-  tarn__sim_extent *range =
-      tarn__sim_extents_find(&device->ranges, run.address);
+static tarn__common_extent *range_around(const tarn__sim_device *device,
+                                         tarn__common_run run) {
+  tarn__common_extent *range =
+      tarn__common_extents_find(&device->ranges, run.address);
   if (range == NULL || range->asked == 0) return NULL;
-  size_t before = (size_t)(run.address - range->address);
+  size_t before = (size_t)(run.address - range->node.start);
   return run.size <= range->size - before ? range : NULL;
 }
 
-static const char *release_locked(tarn__sim_device *device, tarn__sim_run run) {
-  tarn__sim_extent *range = range_around(device, run);
-  if (range == NULL || range->address != run.address ||
+static const char *release_locked(tarn__sim_device *device,
+                                  tarn__common_run run) {
+  tarn__common_extent *range = range_around(device, run);
+  if (range == NULL || range->node.start != run.address ||
       range->size != run.size) {
     return "not a whole range of this device";
   }
-  if (tarn__sim_extents_in(&device->mappings, run) != NULL) {
+  if (tarn__common_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there";
   }
-  (void)tarn__sim_extents_give(&device->ranges, range);
+  (void)tarn__common_extents_give(&device->ranges, range);
   return NULL;
 }
 
 tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size) {
   tarn__sim_device *device = NULL;
-  tarn__sim_run run = {addr, size};
+  tarn__common_run run = {addr, size};
   tarn_status status = tarn__sim_admit(TARN__SIM_range_release, id, &device);
   if (status != TARN_OK) return status;
   tarn__sim_lock_ranges();
@@ -176,13 +178,14 @@ tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size) {
 // --- mapping ---------------------------------------------------------------
 
 // What is wrong with mapping |memory| there; NULL: nothing.
-static const char *check_map(const tarn__sim_device *device, tarn__sim_run run,
+static const char *check_map(const tarn__sim_device *device,
+                             tarn__common_run run,
                              const tarn__sim_physical *memory) {
   if (memory == NULL) return "no such memory";
   if (memory->size != run.size) return "not the size of the memory";
   if (!tarn__sim_is_granular(run.address)) return "not at a multiple of 64 KiB";
   if (range_around(device, run) == NULL) return "not in a range of this device";
-  if (tarn__sim_extents_in(&device->mappings, run) != NULL) {
+  if (tarn__common_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there already";
   }
   if (memory->file < 0 && memory->mappings != 0) {
@@ -191,13 +194,13 @@ static const char *check_map(const tarn__sim_device *device, tarn__sim_run run,
   return NULL;
 }
 
-static bool map_locked(tarn__sim_device *device, tarn__sim_run run,
+static bool map_locked(tarn__sim_device *device, tarn__common_run run,
                        tarn__sim_physical *memory) {
   static uint64_t newest;
   tarn__sim_mapping *mapping = tarn__host_alloc(sizeof *mapping);
   if (mapping == NULL) return false;
-  tarn__sim_extent *extent =
-      tarn__sim_extents_add(&device->mappings, run, run.size, newest + 1);
+  tarn__common_extent *extent =
+      tarn__common_extents_add(&device->mappings, run, run.size, newest + 1);
   if (extent == NULL) {
     tarn__host_free(mapping, sizeof *mapping);
     return false;
@@ -212,7 +215,7 @@ static bool map_locked(tarn__sim_device *device, tarn__sim_run run,
 tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
                                 uint64_t memory) {
   tarn__sim_device *device = NULL;
-  tarn__sim_run run = {addr, size};
+  tarn__common_run run = {addr, size};
   bool mapped = false;
   tarn_status status = tarn__sim_admit(TARN__SIM_range_map, id, &device);
   if (status != TARN_OK) return status;
@@ -225,10 +228,11 @@ tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
   return mapped ? TARN_OK : tarn__sim_no_resources(device, "host memory");
 }
 
-static void unmap_extent(tarn__sim_device *device, tarn__sim_extent *extent) {
+static void unmap_extent(tarn__sim_device *device,
+                         tarn__common_extent *extent) {
   tarn__sim_mapping *mapping = extent->record;
   tarn__sim_physical *memory = mapping->memory;
-  tarn__sim_extents_remove(&device->mappings, extent);
+  tarn__common_extents_remove(&device->mappings, extent);
   tarn__host_free(mapping, sizeof *mapping);
   memory->mappings--;
   tarn__sim_physical_settle(memory);
@@ -236,31 +240,31 @@ static void unmap_extent(tarn__sim_device *device, tarn__sim_extent *extent) {
 
 // What is wrong with |run| as a row of whole mappings; NULL: nothing.
 static const char *check_whole(const tarn__sim_device *device,
-                               tarn__sim_run run) {
+                               tarn__common_run run) {
   uint64_t address = run.address;
   if (!tarn__sim_is_granular(run.size) || range_around(device, run) == NULL) {
     return "not in a range of this device";
   }
   while (address - run.address < run.size) {
-    const tarn__sim_extent *extent =
-        tarn__sim_extents_find(&device->mappings, address);
+    const tarn__common_extent *extent =
+        tarn__common_extents_find(&device->mappings, address);
     if (extent == NULL) return "nothing is mapped in some of it";
-    if (extent->address != address) return "not whole mappings";
+    if (extent->node.start != address) return "not whole mappings";
     address += extent->size;
   }
   return address - run.address == run.size ? NULL : "not whole mappings";
 }
 
 // What there is of |device| in |run|, which is whole mappings.
-static void unmap_all(tarn__sim_device *device, tarn__sim_run run) {
-  tarn__sim_extent *extent = NULL;
-  while ((extent = tarn__sim_extents_in(&device->mappings, run)) != NULL)
+static void unmap_all(tarn__sim_device *device, tarn__common_run run) {
+  tarn__common_extent *extent = NULL;
+  while ((extent = tarn__common_extents_in(&device->mappings, run)) != NULL)
     unmap_extent(device, extent);
 }
 
 tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size) {
   tarn__sim_device *device = NULL;
-  tarn__sim_run run = {addr, size};
+  tarn__common_run run = {addr, size};
   tarn_status status = tarn__sim_admit(TARN__SIM_range_unmap, id, &device);
   if (status != TARN_OK) return status;
   tarn__sim_lock_ranges();
@@ -281,11 +285,11 @@ static void set_right(tarn__sim_mapping *mapping, uint64_t bit,
   if (access == TARN_EXT_ACCESS_READ_WRITE) mapping->writers |= bit;
 }
 
-static void set_rights(tarn__sim_device *device, tarn__sim_run run,
+static void set_rights(tarn__sim_device *device, tarn__common_run run,
                        uint64_t bit, tarn_ext_access access) {
   for (size_t done = 0; done < run.size;) {
-    tarn__sim_extent *extent =
-        tarn__sim_extents_find(&device->mappings, run.address + done);
+    tarn__common_extent *extent =
+        tarn__common_extents_find(&device->mappings, run.address + done);
     if (extent == NULL) return;  // never so in whole mappings
     set_right(extent->record, bit, access);
     done += extent->size;
@@ -303,7 +307,7 @@ tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
   struct C_Device_st other = {by};
   tarn__sim_device *device = NULL;
   tarn__sim_device *user = NULL;
-  tarn__sim_run run = {addr, size};
+  tarn__common_run run = {addr, size};
   tarn_status status = tarn__sim_admit(call, id, &device);
   if (status == TARN_OK) {
     status = tarn__sim_answer(tarn__sim_look_up(call, &other, &user));
@@ -323,12 +327,12 @@ tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
 static void unmap_memory_of(tarn__sim_device *device,
                             const tarn__sim_device *home) {
   uint64_t address = 0;
-  tarn__sim_extent *extent = NULL;
-  while ((extent = tarn__sim_extents_from(&device->mappings, address)) !=
+  tarn__common_extent *extent = NULL;
+  while ((extent = tarn__common_extents_from(&device->mappings, address)) !=
          NULL) {
     const tarn__sim_mapping *mapping = extent->record;
     bool goes = home == NULL || mapping->memory->home == home;
-    address = extent->address + extent->size;
+    address = extent->node.start + extent->size;
     if (goes) unmap_extent(device, extent);
   }
 }

@@ -23,15 +23,16 @@ static const char *check_run(const void *ptr, size_t size) {
 
 // What is wrong with it; NULL: nothing, and |*out_added| says whether there
 // was host memory to keep it.
-static const char *add_locked(tarn__sim_device *device, tarn__sim_run run,
+static const char *add_locked(tarn__sim_device *device, tarn__common_run run,
                               bool *out_added) {
-  if (tarn__sim_extents_in(&device->registered, run) != NULL ||
-      tarn__sim_extents_in(&device->blocks[TARN__SIM_HOST], run) != NULL ||
-      tarn__sim_extents_in(&device->blocks[TARN__SIM_UNIFIED], run) != NULL) {
+  if (tarn__common_extents_in(&device->registered, run) != NULL ||
+      tarn__common_extents_in(&device->blocks[TARN__SIM_HOST], run) != NULL ||
+      tarn__common_extents_in(&device->blocks[TARN__SIM_UNIFIED], run) !=
+          NULL) {
     return "some of it is known already";
   }
-  *out_added = tarn__sim_extents_add(&device->registered, run, run.size,
-                                     device->serial + 1) != NULL;
+  *out_added = tarn__common_extents_add(&device->registered, run, run.size,
+                                        device->serial + 1) != NULL;
   if (*out_added) device->serial++;
   return NULL;
 }
@@ -45,7 +46,7 @@ tarn_status tarn__sim_host_register(int id, void *ptr, size_t size) {
   const char *words = check_run(ptr, size);
   if (words != NULL) return refuse(call, device, ptr, size, words);
   pthread_mutex_lock(&device->lock);
-  words = add_locked(device, (tarn__sim_run){(uintptr_t)ptr, size}, &added);
+  words = add_locked(device, (tarn__common_run){(uintptr_t)ptr, size}, &added);
   pthread_mutex_unlock(&device->lock);
   if (words != NULL) return refuse(call, device, ptr, size, words);
   return added ? TARN_OK : tarn__sim_no_resources(device, "host memory");
@@ -57,10 +58,10 @@ tarn_status tarn__sim_host_unregister(int id, void *ptr) {
   tarn_status status = tarn__sim_admit(call, id, &device);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&device->lock);
-  tarn__sim_extent *extent =
-      tarn__sim_extents_find(&device->registered, (uintptr_t)ptr);
-  bool begins = extent != NULL && extent->address == (uintptr_t)ptr;
-  if (begins) tarn__sim_extents_remove(&device->registered, extent);
+  tarn__common_extent *extent =
+      tarn__common_extents_find(&device->registered, (uintptr_t)ptr);
+  bool begins = extent != NULL && extent->node.start == (uintptr_t)ptr;
+  if (begins) tarn__common_extents_remove(&device->registered, extent);
   pthread_mutex_unlock(&device->lock);
   if (begins) return TARN_OK;
   return refuse(call, device, ptr, 0, "no registered memory begins there");

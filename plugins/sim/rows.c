@@ -62,10 +62,11 @@ static bool is_written(const view *v, uint64_t address) {
   return v->call == TARN__SIM_gather ? dense : !dense && !index;
 }
 
-static size_t rest_of(const tarn__sim_extents *extents, uint64_t address) {
-  const tarn__sim_extent *extent = tarn__sim_extents_find(extents, address);
-  if (extent == NULL || address - extent->address >= extent->asked) return 0;
-  return extent->asked - (size_t)(address - extent->address);
+static size_t rest_of(const tarn__common_extents *extents, uint64_t address) {
+  const tarn__common_extent *extent =
+      tarn__common_extents_find(extents, address);
+  if (extent == NULL || address - extent->node.start >= extent->asked) return 0;
+  return extent->asked - (size_t)(address - extent->node.start);
 }
 
 // How many bytes of known host memory stand at |address|.

@@ -46,7 +46,8 @@ static tarn_status refuse(tarn__sim_call call, int id, uint64_t addr,
 
 static tarn__sim_shared *find_shared(const tarn__sim_device *device,
                                      uint64_t address) {
-  tarn__sim_extent *entry = tarn__sim_extents_find(&device->shared, address);
+  tarn__common_extent *entry =
+      tarn__common_extents_find(&device->shared, address);
   return entry != NULL ? entry->record : NULL;
 }
 
@@ -56,12 +57,12 @@ bool tarn__sim_is_import(const tarn__sim_device *device, uint64_t address) {
 }
 
 // |file| is the book's from now on, unless this fails.
-static bool note(tarn__sim_device *device, tarn__sim_run run,
+static bool note(tarn__sim_device *device, tarn__common_run run,
                  tarn__sim_shared shared) {
   tarn__sim_shared *record = tarn__host_alloc(sizeof *record);
   if (record == NULL) return false;
-  tarn__sim_extent *entry =
-      tarn__sim_extents_add(&device->shared, run, run.size, 1);
+  tarn__common_extent *entry =
+      tarn__common_extents_add(&device->shared, run, run.size, 1);
   if (entry == NULL) {
     tarn__host_free(record, sizeof *record);
     return false;
@@ -71,20 +72,20 @@ static bool note(tarn__sim_device *device, tarn__sim_run run,
   return true;
 }
 
-static void strike_out(tarn__sim_device *device, tarn__sim_extent *entry) {
+static void strike_out(tarn__sim_device *device, tarn__common_extent *entry) {
   tarn__sim_shared *shared = entry->record;
   tarn__os_close(shared->file);
   tarn__host_free(shared, sizeof *shared);
-  tarn__sim_extents_remove(&device->shared, entry);
+  tarn__common_extents_remove(&device->shared, entry);
 }
 
 bool tarn__sim_unshare(tarn__sim_device *device,
-                       const tarn__sim_extent *block) {
-  tarn__sim_extent *entry =
-      tarn__sim_extents_find(&device->shared, block->address);
+                       const tarn__common_extent *block) {
+  tarn__common_extent *entry =
+      tarn__common_extents_find(&device->shared, block->node.start);
   if (entry == NULL) return true;
   strike_out(device, entry);
-  if (tarn__os_put_sparse(tarn__sim_mirror(device, block->address),
+  if (tarn__os_put_sparse(tarn__sim_mirror(device, block->node.start),
                           block->size)) {
     return true;
   }
@@ -94,8 +95,8 @@ bool tarn__sim_unshare(tarn__sim_device *device,
 }
 
 void tarn__sim_shared_close(tarn__sim_device *device) {
-  tarn__sim_extent *entry = NULL;
-  while ((entry = tarn__sim_extents_any(&device->shared)) != NULL)
+  tarn__common_extent *entry = NULL;
+  while ((entry = tarn__common_extents_any(&device->shared)) != NULL)
     strike_out(device, entry);
 }
 
@@ -103,12 +104,12 @@ void tarn__sim_shared_close(tarn__sim_device *device) {
 
 // A file with the bytes of |block|; -1 if the system refuses.
 static int copy_to_file(const tarn__sim_device *device,
-                        const tarn__sim_extent *block) {
+                        const tarn__common_extent *block) {
   int file = tarn__os_shared_file(FILE_NAME, block->size);
   if (file < 0) return -1;
   void *bytes = tarn__os_map_shared(file, block->size);
   if (bytes != NULL) {
-    memcpy(bytes, tarn__sim_mirror(device, block->address), block->size);
+    memcpy(bytes, tarn__sim_mirror(device, block->node.start), block->size);
     tarn__os_unmap(bytes, block->size);
     return file;
   }
@@ -117,20 +118,21 @@ static int copy_to_file(const tarn__sim_device *device,
 }
 
 static bool share_locked(tarn__sim_device *device,
-                         const tarn__sim_extent *block) {
-  tarn__sim_run run = {block->address, block->size};
-  if (find_shared(device, block->address) != NULL) return true;
+                         const tarn__common_extent *block) {
+  tarn__common_run run = {block->node.start, block->size};
+  if (find_shared(device, block->node.start) != NULL) return true;
   int file = copy_to_file(device, block);
   if (file < 0) return false;
   if (!note(device, run, (tarn__sim_shared){.file = file})) {
     tarn__os_close(file);
     return false;
   }
-  if (tarn__os_put_file(tarn__sim_mirror(device, block->address), block->size,
-                        file)) {
+  if (tarn__os_put_file(tarn__sim_mirror(device, block->node.start),
+                        block->size, file)) {
     return true;
   }
-  strike_out(device, tarn__sim_extents_find(&device->shared, block->address));
+  strike_out(device,
+             tarn__common_extents_find(&device->shared, block->node.start));
   return false;
 }
 
@@ -211,9 +213,9 @@ static tarn_status put_locked(tarn__sim_device *device, size_t size, int file,
     tarn__os_close(file);
     return TARN_FULL;
   }
-  const tarn__sim_extent *block =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
-  tarn__sim_run run = {address, block->size};
+  const tarn__common_extent *block =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+  tarn__common_run run = {address, block->size};
   tarn__sim_shared shared = {.file = file, .imported = true};
   bool noted = note(device, run, shared);
   if (noted &&
@@ -258,10 +260,10 @@ tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size) {
   tarn_status status = tarn__sim_admit(call, id, &device);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&device->lock);
-  const tarn__sim_extent *block =
-      tarn__sim_extents_find(&device->blocks[TARN__SIM_DEVICE], addr);
-  bool fits = block != NULL && block->address == addr && block->asked == size &&
-              tarn__sim_is_import(device, addr);
+  const tarn__common_extent *block =
+      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], addr);
+  bool fits = block != NULL && block->node.start == addr &&
+              block->asked == size && tarn__sim_is_import(device, addr);
   if (fits) tarn__sim_give_import(device, addr);
   pthread_mutex_unlock(&device->lock);
   if (fits) return TARN_OK;

@@ -32,8 +32,8 @@
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 
+#include "common/extents.h"
 #include "common/queue.h"
-#include "extents.h"
 
 // --- the table's functions, by number --------------------------------------
 
@@ -183,7 +183,7 @@ typedef enum tarn__sim_kind {
 
 // What is remembered of a block that was given back.
 typedef struct tarn__sim_freed {
-  tarn__sim_run run;
+  tarn__common_run run;
   uint64_t serial;
 } tarn__sim_freed;
 
@@ -203,19 +203,19 @@ typedef struct tarn__sim_device {
   // By address. In those of kind DEVICE stands physical memory as well, which
   // has no address: nothing is asked for there. |record| is not NULL where a
   // stream will give the block back.
-  tarn__sim_extents blocks[TARN__SIM_KINDS];
-  tarn__sim_extents registered;  // memory of the host
-  tarn__sim_extents shared;      // blocks that other processes reach, and those
-                                 // of others; |record|: a tarn__sim_shared
-  size_t used;                   // of |capacity|
-  uint64_t serial;               // of the newest block
+  tarn__common_extents blocks[TARN__SIM_KINDS];
+  tarn__common_extents registered;  // memory of the host
+  tarn__common_extents shared;  // blocks that other processes reach, and those
+                                // of others; |record|: a tarn__sim_shared
+  size_t used;                  // of |capacity|
+  uint64_t serial;              // of the newest block
   tarn__sim_freed freed[TARN__SIM_FREED_KEPT];
   uint64_t freed_count;     // ever; the newest stands at (count - 1) % KEPT
   C_Stream default_stream;  // NULL: it was never asked for
 
   // Guarded by the lock of ranges.
-  tarn__sim_extents ranges;    // of the second part
-  tarn__sim_extents mappings;  // |record|: a tarn__sim_mapping
+  tarn__common_extents ranges;    // of the second part
+  tarn__common_extents mappings;  // |record|: a tarn__sim_mapping
 } tarn__sim_device;
 
 // True if |address| is in the first part of the device's window.
@@ -343,9 +343,9 @@ typedef enum tarn__sim_verdict {
 
 typedef struct tarn__sim_finding {
   tarn__sim_verdict verdict;
-  tarn__sim_extent *extent;  // FINE: the block
-  tarn__sim_freed block;     // else: what is to be said of it
-  size_t before;             // bytes that are fine before what is not
+  tarn__common_extent *extent;  // FINE: the block
+  tarn__sim_freed block;        // else: what is to be said of it
+  size_t before;                // bytes that are fine before what is not
 } tarn__sim_finding;
 
 // Whether |size| bytes at |address| are a block of |kind| that can be given

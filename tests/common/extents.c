@@ -1,12 +1,12 @@
 // The extents of a simulated device's window, against a plain array of who has
 // which byte.
-#include "sim/extents.h"
+#include "common/extents.h"
 #include "support/faults.h"
 #include "support/run.h"
 
 enum { BYTES = 512, BEGIN = 4096, STEPS = 20000, TAKEN_MAX = 64 };
 
-static tarn__sim_extents extents;
+static tarn__common_extents extents;
 static uint64_t owner[BYTES];  // 0: nobody
 static uint64_t taken[TAKEN_MAX];
 static size_t taken_count;
@@ -21,8 +21,8 @@ static size_t random_below(size_t bound) {
 }
 
 static void begin(void) {
-  tarn__sim_run all = {BEGIN, BYTES};
-  ck_assert(tarn__sim_extents_add(&extents, all, 0, 0));
+  tarn__common_run all = {BEGIN, BYTES};
+  ck_assert(tarn__common_extents_add(&extents, all, 0, 0));
 }
 
 // The longest run of bytes that nobody has.
@@ -38,29 +38,29 @@ static size_t longest_free(void) {
 
 static void take_some(void) {
   size_t size = 1 + random_below(random_below(8) == 0 ? 100 : 16);
-  const tarn__sim_extent *got =
-      tarn__sim_extents_take(&extents, size, 1, size, newest + 1);
+  const tarn__common_extent *got =
+      tarn__common_extents_take(&extents, size, 1, size, newest + 1);
   if (got == NULL) {
     require(longest_free() < size);
     return;
   }
   newest++;
   require(got->size == size && got->serial == newest);
-  taken[taken_count++] = got->address;
+  taken[taken_count++] = got->node.start;
   for (size_t i = 0; i < size; i++) {
-    require(owner[got->address - BEGIN + i] == 0);
-    owner[got->address - BEGIN + i] = newest;
+    require(owner[got->node.start - BEGIN + i] == 0);
+    owner[got->node.start - BEGIN + i] = newest;
   }
 }
 
 // What comes back is the free run around it, to the last byte.
 static void give_one(void) {
   size_t index = random_below(taken_count);
-  tarn__sim_extent *x = tarn__sim_extents_find(&extents, taken[index]);
-  require(x != NULL && x->address == taken[index]);
+  tarn__common_extent *x = tarn__common_extents_find(&extents, taken[index]);
+  require(x != NULL && x->node.start == taken[index]);
   for (size_t i = 0; i < x->size; i++)
-    owner[x->address - BEGIN + i] = 0;
-  tarn__sim_run run = tarn__sim_extents_give(&extents, x);
+    owner[x->node.start - BEGIN + i] = 0;
+  tarn__common_run run = tarn__common_extents_give(&extents, x);
   for (size_t i = 0; i < run.size; i++)
     require(owner[run.address - BEGIN + i] == 0);
   require(run.address == BEGIN || owner[run.address - BEGIN - 1] != 0);
@@ -71,11 +71,12 @@ static void give_one(void) {
 
 static void check_all(void) {
   for (int i = 0; i < BYTES; i++) {
-    tarn__sim_extent *x = tarn__sim_extents_find(&extents, BEGIN + (size_t)i);
+    tarn__common_extent *x =
+        tarn__common_extents_find(&extents, BEGIN + (size_t)i);
     require(x != NULL && x->serial == owner[i]);
   }
-  require(tarn__sim_extents_find(&extents, BEGIN - 1) == NULL);
-  require(tarn__sim_extents_find(&extents, BEGIN + BYTES) == NULL);
+  require(tarn__common_extents_find(&extents, BEGIN - 1) == NULL);
+  require(tarn__common_extents_find(&extents, BEGIN + BYTES) == NULL);
 }
 
 START_TEST(random_operations_agree_with_an_array) {
@@ -91,7 +92,7 @@ START_TEST(random_operations_agree_with_an_array) {
   while (taken_count > 0)
     give_one();
   ck_assert_uint_eq(longest_free(), BYTES);
-  tarn__sim_extents_clear(&extents);
+  tarn__common_extents_clear(&extents);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 END_TEST
@@ -99,14 +100,14 @@ END_TEST
 START_TEST(what_was_freed_last_comes_last) {
   begin();
   for (uint64_t i = 0; i < 32; i++) {
-    const tarn__sim_extent *x =
-        tarn__sim_extents_take(&extents, 32, 1, 32, i + 1);
+    const tarn__common_extent *x =
+        tarn__common_extents_take(&extents, 32, 1, 32, i + 1);
     ck_assert_ptr_nonnull(x);
-    ck_assert_uint_eq(x->address, BEGIN + i * 32 % BYTES);
-    tarn__sim_extents_give(&extents,
-                           tarn__sim_extents_find(&extents, x->address));
+    ck_assert_uint_eq(x->node.start, BEGIN + i * 32 % BYTES);
+    tarn__common_extents_give(
+        &extents, tarn__common_extents_find(&extents, x->node.start));
   }
-  tarn__sim_extents_clear(&extents);
+  tarn__common_extents_clear(&extents);
 }
 END_TEST
 
@@ -114,52 +115,54 @@ END_TEST
 // address that is in none.
 START_TEST(alignments_and_gaps) {
   begin();
-  tarn__sim_extent *a = tarn__sim_extents_take(&extents, 10, 1, 10, 1);
-  tarn__sim_extent *b = tarn__sim_extents_take(&extents, 100, 64, 100, 2);
+  tarn__common_extent *a = tarn__common_extents_take(&extents, 10, 1, 10, 1);
+  tarn__common_extent *b = tarn__common_extents_take(&extents, 100, 64, 100, 2);
   ck_assert(a != NULL && b != NULL);
-  ck_assert_uint_eq(b->address, BEGIN + 64);
+  ck_assert_uint_eq(b->node.start, BEGIN + 64);
   // Behind the cursor there is no such address with room, but before it.
-  tarn__sim_extent *c = tarn__sim_extents_take(&extents, 40, 16, 40, 3);
+  tarn__common_extent *c = tarn__common_extents_take(&extents, 40, 16, 40, 3);
   ck_assert_ptr_nonnull(c);
-  ck_assert_uint_eq(c->address, BEGIN + 176);
-  ck_assert_ptr_null(tarn__sim_extents_take(&extents, 300, 256, 300, 4));
-  tarn__sim_extent *d = tarn__sim_extents_take(&extents, 256, 256, 256, 4);
+  ck_assert_uint_eq(c->node.start, BEGIN + 176);
+  ck_assert_ptr_null(tarn__common_extents_take(&extents, 300, 256, 300, 4));
+  tarn__common_extent *d =
+      tarn__common_extents_take(&extents, 256, 256, 256, 4);
   ck_assert_ptr_nonnull(d);
-  ck_assert_uint_eq(d->address, BEGIN + 256);
-  tarn__sim_extent *e = tarn__sim_extents_take(&extents, 32, 32, 32, 5);
+  ck_assert_uint_eq(d->node.start, BEGIN + 256);
+  tarn__common_extent *e = tarn__common_extents_take(&extents, 32, 32, 32, 5);
   ck_assert_ptr_nonnull(e);
-  ck_assert_uint_eq(e->address, BEGIN + 32);
+  ck_assert_uint_eq(e->node.start, BEGIN + 32);
   ck_assert_ptr_null(e->record);
   e->record = &extents;
-  tarn__sim_extents_give(&extents, e);
-  ck_assert_ptr_null(tarn__sim_extents_find(&extents, BEGIN + 40)->record);
-  tarn__sim_extents_clear(&extents);
+  tarn__common_extents_give(&extents, e);
+  ck_assert_ptr_null(tarn__common_extents_find(&extents, BEGIN + 40)->record);
+  tarn__common_extents_clear(&extents);
 
-  tarn__sim_run far = {BEGIN + 100, 10};
-  ck_assert_ptr_null(tarn__sim_extents_from(&extents, 0));
-  tarn__sim_extent *x = tarn__sim_extents_add(&extents, far, 10, 1);
-  ck_assert_ptr_eq(tarn__sim_extents_from(&extents, 0), x);
-  ck_assert_ptr_eq(tarn__sim_extents_from(&extents, BEGIN + 109), x);
-  ck_assert_ptr_null(tarn__sim_extents_from(&extents, BEGIN + 110));
-  tarn__sim_run before = {BEGIN, 100};
-  tarn__sim_run touching = {BEGIN, 101};
-  tarn__sim_run behind = {BEGIN + 110, 5};
-  ck_assert_ptr_null(tarn__sim_extents_in(&extents, before));
-  ck_assert_ptr_eq(tarn__sim_extents_in(&extents, touching), x);
-  ck_assert_ptr_null(tarn__sim_extents_in(&extents, behind));
-  tarn__sim_extents_clear(&extents);
+  tarn__common_run far = {BEGIN + 100, 10};
+  ck_assert_ptr_null(tarn__common_extents_from(&extents, 0));
+  tarn__common_extent *x = tarn__common_extents_add(&extents, far, 10, 1);
+  ck_assert_ptr_eq(tarn__common_extents_from(&extents, 0), x);
+  ck_assert_ptr_eq(tarn__common_extents_from(&extents, BEGIN + 109), x);
+  ck_assert_ptr_null(tarn__common_extents_from(&extents, BEGIN + 110));
+  tarn__common_run before = {BEGIN, 100};
+  tarn__common_run touching = {BEGIN, 101};
+  tarn__common_run behind = {BEGIN + 110, 5};
+  ck_assert_ptr_null(tarn__common_extents_in(&extents, before));
+  ck_assert_ptr_eq(tarn__common_extents_in(&extents, touching), x);
+  ck_assert_ptr_null(tarn__common_extents_in(&extents, behind));
+  tarn__common_extents_clear(&extents);
 }
 END_TEST
 
 static void take_in_the_middle(void *context) {
   (void)context;
-  tarn__sim_run all = {BEGIN, BYTES};
-  if (!tarn__sim_extents_add(&extents, all, 0, 0)) return;
+  tarn__common_run all = {BEGIN, BYTES};
+  if (!tarn__common_extents_add(&extents, all, 0, 0)) return;
   extents.cursor = BEGIN + 8;
-  const tarn__sim_extent *x = tarn__sim_extents_take(&extents, 8, 1, 8, 1);
-  tarn__sim_extent *at = tarn__sim_extents_find(&extents, BEGIN + 8);
+  const tarn__common_extent *x =
+      tarn__common_extents_take(&extents, 8, 1, 8, 1);
+  tarn__common_extent *at = tarn__common_extents_find(&extents, BEGIN + 8);
   ck_assert(x == at || (x == NULL && at->serial == 0 && at->size == BYTES));
-  tarn__sim_extents_clear(&extents);
+  tarn__common_extents_clear(&extents);
 }
 
 START_TEST(no_host_memory_changes_nothing) {
