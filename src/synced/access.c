@@ -12,8 +12,8 @@
 
 #include "base/callbacks.h"
 #include "base/status.h"
-#include "synced/settle.h"
 #include "synced/transfer.h"
+#include "synced/work.h"
 
 // --- beginning, the short way ------------------------------------------------
 

@@ -3,7 +3,7 @@
 #ifndef TARN_SYNCED_ACCESS_H_
 #define TARN_SYNCED_ACCESS_H_
 
-#include "synced/core.h"
+#include "synced/work.h"
 
 // What is asked for.
 typedef struct tarn__synced_request {
@@ -45,21 +45,13 @@ static inline void tarn__access_unlink(tarn__synced_core *core,
 tarn_status tarn__access_close(tarn_access *access, bool commits,
                                size_t *out_lost);
 
-// Whether an access and a range, not empty, have bytes in common.
-static inline bool tarn__access_meets(const tarn_access *access, size_t start,
-                                      size_t end) {
-  return access->size > 0 && access->offset < end &&
-         start < access->offset + access->size;
-}
-
-// An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
-// NULL: none. Those of 0 bytes meet nothing. With the gate.
-const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
-                                   size_t start, size_t end);
-
-// TARN_E_STATE, "buffer 7 is open for reading at sim:0 (bytes 0..4096):
-// |what|". With the gate.
-TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
-    const tarn__synced_core *core, const tarn_access *access, const char *what);
+// Makes all runs of spans that pass |test| for |side| valid at |place|. Other
+// threads may make new ones. With the gate, which is left meanwhile.
+//
+// Errors as of tarn_synced_begin; those before are valid there then.
+TARN_MUST_CHECK tarn_status tarn__core_fetch_runs(tarn__synced_core *core,
+                                                  uint32_t side,
+                                                  tarn__synced_span_test *test,
+                                                  tarn_place place);
 
 #endif  // TARN_SYNCED_ACCESS_H_

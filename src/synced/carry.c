@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "base/status.h"
-#include "synced/trace.h"
 #include "synced/transfer.h"
 
 static bool is_for(const tarn__synced_wait *wait, size_t carrier) {

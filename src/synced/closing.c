@@ -7,10 +7,7 @@
 // The gate is left without telling the trace what was lost, for whoever comes
 // next to tell: its function must not be called with the locks that are held
 // here.
-#include "synced/closing.h"
-
 #include "base/status.h"
-#include "synced/registry.h"
 #include "synced/work.h"
 
 // --- asking ----------------------------------------------------------------
@@ -81,8 +78,7 @@ static void let_go(tarn__synced_core *core, const tarn_device *device) {
   }
 }
 
-static tarn_status ask(void *context, tarn__synced_core *core) {
-  const tarn_device *device = context;
+static tarn_status ask(tarn__synced_core *core, const tarn_device *device) {
   tarn__biased_lock_enter(&core->gate);
   const tarn__synced_side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
@@ -90,10 +86,6 @@ static tarn_status ask(void *context, tarn__synced_core *core) {
   tarn__biased_lock_leave(&core->gate);
   bool agrees = side == NULL && !used;
   return agrees ? TARN_OK : object(core, device, used);
-}
-
-tarn_status tarn__closing_ask(tarn_device *device) {
-  return tarn__registry_each(ask, device);
 }
 
 // --- closing ---------------------------------------------------------------
@@ -113,52 +105,11 @@ static void forget(tarn__synced_core *core, const tarn_device *device) {
   }
 }
 
-static tarn_status commit(void *context, tarn__synced_core *core) {
+tarn_status tarn__core_on_close(tarn__synced_core *core,
+                                const tarn_device *device, bool commit) {
+  if (!commit) return ask(core, device);
   tarn__biased_lock_enter(&core->gate);
-  forget(core, context);
+  forget(core, device);
   tarn__biased_lock_leave(&core->gate);
   return TARN_OK;
-}
-
-void tarn__closing_commit(tarn_device *device) {
-  tarn_status status = tarn__registry_each(commit, device);
-  (void)status;  // each of them answers TARN_OK
-}
-
-// --- using it meanwhile ----------------------------------------------------
-
-// A close holds the lock of the device room's registry all the time, as an open
-// does. Of cpu:0, which is always open, that calls no driver.
-static bool pass_a_close(void) {
-  tarn_device *host = NULL;
-  return tarn_device_open("cpu:0", &host) == TARN_OK &&
-         tarn_device_close(host) == TARN_OK;
-}
-
-// The close that asked as number |asks| is over. If the device is still there,
-// it was refused.
-static void note_refusal(tarn__synced_core *core, uint64_t asks) {
-  if (core->device_asks == asks) core->device_closing = false;
-}
-
-tarn_device *tarn__closing_hold(tarn__synced_core *core) {
-  bool over = true;
-  tarn__core_enter(core);
-  while (core->device != NULL && core->device_closing && over) {
-    uint64_t asks = core->device_asks;
-    tarn__core_leave(core);
-    over = pass_a_close();
-    tarn__core_enter(core);
-    if (over) note_refusal(core, asks);
-  }
-  tarn_device *device = over ? core->device : NULL;
-  if (device != NULL) core->device_users++;
-  tarn__core_leave(core);
-  return device;
-}
-
-void tarn__closing_let_go(tarn__synced_core *core) {
-  tarn__core_enter(core);
-  core->device_users--;
-  tarn__core_leave(core);
 }

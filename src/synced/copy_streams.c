@@ -17,7 +17,7 @@
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
-#include "synced/closing.h"
+#include "synced/core.h"
 
 enum { MOST_SPARE = 256 };
 
@@ -78,11 +78,26 @@ static bool is_used(const tarn__synced_copy_streams *copy_streams) {
   return copy_streams->retired != NULL;
 }
 
+typedef struct closing {
+  const tarn_device *device;
+  bool commit;
+} closing;
+
+static tarn_status tell_buffer(void *context, tarn__synced_core *core) {
+  const closing *c = context;
+  return core->on_close(core, c->device, c->commit);
+}
+
+static tarn_status tell_buffers(const tarn_device *device, bool commit) {
+  closing c = {device, commit};
+  return tarn__registry_each(tell_buffer, &c);
+}
+
 // Idle streams and events are no reason to stay open. If somebody else has one,
 // they are made anew when they are wanted.
 static tarn_status ask(tarn_device *device,
                        tarn__synced_copy_streams *copy_streams) {
-  tarn_status status = tarn__closing_ask(device);
+  tarn_status status = tell_buffers(device, false);
   if (status != TARN_OK) return status;
   pthread_mutex_lock(&copy_streams->streams_lock);
   bool used = is_used(copy_streams);
@@ -112,7 +127,7 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   tarn__synced_copy_streams *copy_streams = pointer;
   if (!commit) return ask(device, copy_streams);
   bool ours = copy_streams->generation == tarn__os_generation();
-  if (ours) tarn__closing_commit(device);
+  if (ours) (void)tell_buffers(device, true);
   drop_copy_streams(copy_streams);
   drop_flags(copy_streams);
   release(copy_streams);

@@ -14,7 +14,6 @@
 #include "base/status.h"
 #include "synced/protect.h"
 #include "synced/sides.h"
-#include "synced/trace.h"
 
 // --- before anything else ---------------------------------------------------
 
@@ -68,6 +67,10 @@ char *tarn__core_text(const tarn__synced_core *core, char *out) {
     snprintf(out, TARN__CORE_TEXT, "buffer %llu", id);
   }
   return out;
+}
+
+char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out) {
+  return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
 }
 
 // --- losses ------------------------------------------------------------------
@@ -214,6 +217,94 @@ void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end) {
   tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
                        end);
   tarn__spans_join(&core->spans, start, end);
+}
+
+// --- open accesses -----------------------------------------------------------
+
+static bool meets(const tarn_access *access, uint32_t side, size_t start,
+                  size_t end) {
+  bool there = side == TARN__NO_SIDE || access->side == side;
+  return there && tarn__access_meets(access, start, end);
+}
+
+// Whether anybody reads or writes there, be it without an access.
+static bool is_entered(const tarn__synced_core *core, size_t start,
+                       size_t end) {
+  if (start == end) return false;
+  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
+  while (span != NULL && span->node.start < end) {
+    if (span->writer != NULL || span->readers > 0) return true;
+    span = span->next;
+  }
+  return false;
+}
+
+// The list is of all that is open, wherever: the spans know first.
+const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
+                                   size_t start, size_t end) {
+  const tarn_list *node = NULL;
+  if (!is_entered(core, start, end)) return NULL;
+  tarn_list_for_each (node, &core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (meets(access, side, start, end)) return access;
+  }
+  return NULL;
+}
+
+static const char *purpose(uint32_t mode) {
+  return mode == TARN_READ ? "reading" : "writing";
+}
+
+tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
+                                       const tarn_access *access,
+                                       const char *what) {
+  char text[TARN__CORE_TEXT];
+  char place[TARN__SIDE_TEXT] = "no place";
+  if (access->side != TARN__NO_SIDE) {
+    tarn__side_text(core, access->side, place);
+  }
+  return tarn__fail(TARN_E_STATE,
+                    "%s is open for %s at %s (bytes %zu to %zu): %s",
+                    tarn__core_text(core, text), purpose(access->mode), place,
+                    access->offset, access->offset + access->size, what);
+}
+
+// --- the device, while others close it ---------------------------------------
+
+// A close holds the lock of the device room's registry all the time, as an open
+// does. Of cpu:0, which is always open, that calls no driver.
+static bool pass_a_close(void) {
+  tarn_device *host = NULL;
+  return tarn_device_open("cpu:0", &host) == TARN_OK &&
+         tarn_device_close(host) == TARN_OK;
+}
+
+// The close that asked as number |asks| is over. If the device is still there,
+// it was refused.
+static void note_refusal(tarn__synced_core *core, uint64_t asks) {
+  if (core->device_asks == asks) core->device_closing = false;
+}
+
+tarn_device *tarn__core_hold_device(tarn__synced_core *core) {
+  bool over = true;
+  tarn__core_enter(core);
+  while (core->device != NULL && core->device_closing && over) {
+    uint64_t asks = core->device_asks;
+    tarn__core_leave(core);
+    over = pass_a_close();
+    tarn__core_enter(core);
+    if (over) note_refusal(core, asks);
+  }
+  tarn_device *device = over ? core->device : NULL;
+  if (device != NULL) core->device_users++;
+  tarn__core_leave(core);
+  return device;
+}
+
+void tarn__core_release_device(tarn__synced_core *core) {
+  tarn__core_enter(core);
+  core->device_users--;
+  tarn__core_leave(core);
 }
 
 // --- for tests --------------------------------------------------------------

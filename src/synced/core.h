@@ -61,15 +61,28 @@ typedef struct tarn__synced_loss {
 
 enum { TARN__MOST_LOSSES = 32 };
 
-typedef struct tarn__synced_core {
+typedef struct tarn__synced_core tarn__synced_core;
+
+// Asks a buffer whether |device| may close, or, with |commit|, tells it that
+// the device closes. Called with the lock of the device room's registry, which
+// comes before a gate. With |commit| the result is TARN_OK.
+//
+// TARN_E_STATE  the buffer has memory there, or uses the device without its
+//               gate; the text names it.
+typedef tarn_status tarn__synced_on_close(tarn__synced_core *core,
+                                          const tarn_device *device,
+                                          bool commit);
+
+struct tarn__synced_core {
   tarn__biased_lock gate;  // guards all that follows, but what never changes
   pthread_cond_t changed;  // with the gate: something that was busy is not
   size_t sleepers;         // threads that wait for that
-  uint32_t generation;     // of forks; never changes, nor do the next seven
+  uint32_t generation;     // of forks; never changes, nor do the next eight
   uint64_t id;
   size_t size;
   size_t align;
   tarn_tag tag;
+  tarn__synced_on_close *on_close;  // tarn__core_on_close
   tarn_device *device;    // NULL: none, or it has closed: that alone changes
   char *name;             // NULL: none
   bool protect;           // the host's pages allow what is open there
@@ -77,7 +90,7 @@ typedef struct tarn__synced_core {
   size_t loose_end;       // called again; see protect.h
   uint64_t device_asks;   // how often a close of |device| has asked
   uint32_t device_users;  // threads that use it without the gate
-  bool device_closing;    // nobody may begin to: see closing.h
+  bool device_closing;    // nobody may begin to: see closing.c
   bool slow;              // accesses must not take the fast way
   const char *suspended;  // why accesses are refused; NULL: they are not
   size_t handles;         // buffers and views that are not destroyed
@@ -98,7 +111,7 @@ typedef struct tarn__synced_core {
   uint64_t losses_told;  // of them, to the trace
   tarn_list all;         // in the list of all buffers; guarded by its lock,
   uint32_t visitors;     // as is this: how many are shown the buffer just now
-} tarn__synced_core;
+};
 
 struct tarn_synced {
   tarn__synced_core *core;
@@ -137,6 +150,10 @@ TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__synced_core *core);
 // "buffer 7 ('weights')" into |out|, for texts.
 enum { TARN__CORE_TEXT = 96 };
 char *tarn__core_text(const tarn__synced_core *core, char *out);
+
+// "sim:0" into |out|, for texts. With the gate.
+enum { TARN__SIDE_TEXT = 48 };
+char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
 
 // --- the gate ----------------------------------------------------------------
 
@@ -191,6 +208,70 @@ static inline tarn__synced_counts *tarn__core_counts(tarn__synced_core *core,
                                                      uint32_t to) {
   return &core->counts[(size_t)from * core->side_room + to];
 }
+
+// --- open accesses -----------------------------------------------------------
+
+// Whether an access and a range, not empty, have bytes in common.
+static inline bool tarn__access_meets(const tarn_access *access, size_t start,
+                                      size_t end) {
+  return access->size > 0 && access->offset < end &&
+         start < access->offset + access->size;
+}
+
+// An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
+// NULL: none. Those of 0 bytes meet nothing. With the gate.
+const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
+                                   size_t start, size_t end);
+
+// TARN_E_STATE, "buffer 7 is open for reading at sim:0 (bytes 0..4096):
+// |what|". With the gate.
+TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
+    const tarn__synced_core *core, const tarn_access *access, const char *what);
+
+// --- the device of the options -----------------------------------------------
+
+// Keeps the device of |core| open until tarn__core_release_device; NULL: there
+// is none, or it has closed. Where a close of it is under way, waits until that
+// is over, so not with the gate. A thread that cannot wait for it, as in a
+// stream's callback, gets NULL.
+tarn_device *tarn__core_hold_device(tarn__synced_core *core);
+void tarn__core_release_device(tarn__synced_core *core);
+
+// Whether |place| was one of a device that has closed since.
+static inline bool tarn__core_is_nowhere(tarn_place place) {
+  return place.device == NULL && place.kind != TARN_PLACE_HOST;
+}
+
+tarn__synced_on_close tarn__core_on_close;
+
+// --- all buffers, the oldest first
+// -------------------------------------------- One lock, taken when a buffer is
+// made or destroyed and for each step along the list, never by an access.
+// Nothing is called or locked while it is held.
+
+// A number that no other buffer of this process has.
+uint64_t tarn__registry_number(void);
+
+void tarn__registry_add(tarn__synced_core *core);
+
+// Waits until nobody is shown it any more.
+void tarn__registry_remove(tarn__synced_core *core);
+
+// Calls |visit| for each of this process, without a lock; the one that it is
+// called for does not end meanwhile, so |visit| must not end it. Stops at the
+// first status that is not TARN_OK and returns it.
+typedef tarn_status tarn__synced_registry_visit(void *context,
+                                                tarn__synced_core *core);
+TARN_MUST_CHECK tarn_status
+tarn__registry_each(tarn__synced_registry_visit *visit, void *context);
+
+// --- the trace ---------------------------------------------------------------
+
+// One relaxed load: nothing has to be told.
+bool tarn__synced_is_traced(void);
+
+// Tells it, with the id and name of |core| filled in. Called without the gate.
+void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event);
 
 // The text of what is wrong with the sums and the spans, or NULL. For tests.
 const char *tarn__core_verify(const tarn__synced_core *core);

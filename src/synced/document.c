@@ -16,8 +16,8 @@
 // range that nobody has written at all makes its zeros contents.
 #include "base/status.h"
 #include "synced/protect.h"
-#include "synced/settle.h"
 #include "synced/sides.h"
+#include "synced/work.h"
 
 // --- the head ----------------------------------------------------------------
 

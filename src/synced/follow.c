@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "synced/settle.h"
 #include "synced/sides.h"
+#include "synced/work.h"
 
 // What a stream does at a place.
 typedef struct item {

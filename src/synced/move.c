@@ -14,8 +14,7 @@
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
-#include "synced/settle.h"
-#include "synced/trace.h"
+#include "synced/work.h"
 
 // Runs, in order.
 typedef struct list {
@@ -181,7 +180,7 @@ tarn_status tarn__side_move_to_own(tarn__synced_core *core, uint32_t side) {
   tarn__core_leave(core);
   if (status == TARN_OK) {
     tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__synced_run){0, core->size});
-    tarn__outside_let_go(core, &memory);
+    tarn__side_let_go(core, &memory);
   } else {
     give_up(core, &memory, status);
   }

@@ -1,9 +1,10 @@
 // What is open: all buffers, described at once and shown from a copy, so that
 // the function that sees them may do what it likes.
+#include "synced/core.h"
+
 #include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/registry.h"
 
 typedef struct entry {
   tarn_synced_open open;

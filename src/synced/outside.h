@@ -30,10 +30,4 @@ bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side);
 TARN_MUST_CHECK tarn_status tarn__outside_give_back(tarn__synced_core *core,
                                                     uint32_t side);
 
-// Releases memory that was taken out of a side, if there is any. Nothing of the
-// buffer can be lost by it, so that a device that refuses it is only logged.
-// Without the gate.
-void tarn__outside_let_go(const tarn__synced_core *core,
-                          const tarn__synced_side *memory);
-
 #endif  // TARN_SYNCED_OUTSIDE_H_

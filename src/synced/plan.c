@@ -3,6 +3,7 @@
 // A plan looks at spans and changes nothing, so that it may be thrown away at
 // any point; what it finds stays true as long as the gate is held.
 #include <assert.h>
+#include <stdio.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -243,6 +244,33 @@ static tarn_status add_missing(tarn__synced_transfer *transfer,
                                                .carrier = lack->carrier});
 }
 
+// --- conflicts -------------------------------------------------------------
+
+static tarn_status refuse(const tarn__synced_transfer *transfer,
+                          const tarn_access *other) {
+  char what[128];
+  char place[TARN__SIDE_TEXT];
+  const tarn__synced_request *request = &transfer->request;
+  snprintf(what, sizeof what,
+           "an access for %s at %s (bytes %zu to %zu) has to wait",
+           transfer->writes ? "writing" : "reading",
+           tarn__side_text(transfer->core, transfer->side, place),
+           request->start, request->end);
+  return tarn__access_is_in_the_way(transfer->core, other, what);
+}
+
+// Readers that are in no list are a prefetch, which is over soon.
+static tarn_status conflict_in(const tarn__synced_transfer *transfer,
+                               const tarn__synced_span *span) {
+  const tarn_access *other = span->writer;
+  if (other == NULL) {
+    other = tarn__access_in(transfer->core, TARN__NO_SIDE, span->node.start,
+                            span->end);
+  }
+  bool patient = (transfer->request.mode & TARN_ACCESS_WAIT) != 0;
+  return other == NULL || patient ? TARN_PENDING : refuse(transfer, other);
+}
+
 static tarn_status look_at(tarn__synced_transfer *transfer,
                            const tarn__synced_span *span) {
   const tarn__synced_request *request = &transfer->request;
@@ -251,7 +279,7 @@ static tarn_status look_at(tarn__synced_transfer *transfer,
   size_t end = span->end < request->end ? span->end : request->end;
   bool conflict =
       span->writer != NULL || (transfer->writes && span->readers > 0);
-  if (conflict) return tarn__transfer_conflict(transfer, span);
+  if (conflict) return conflict_in(transfer, span);
   if (transfer->reads && tarn__span_is_lost(span)) {
     return tarn__core_tell_loss(transfer->core, span);
   }

@@ -1,8 +1,8 @@
 // Bytes brought to a place ahead of the access that wants them.
 #include "base/status.h"
 #include "synced/access.h"
-#include "synced/settle.h"
 #include "synced/transfer.h"
+#include "synced/work.h"
 
 static tarn_status fetch_some(tarn__synced_core *core,
                               const tarn__synced_request *request,
@@ -38,6 +38,27 @@ tarn_status tarn__fetch(tarn__synced_core *core,
   }
   if (status == TARN_OK && out_end != NULL) *out_end = end;
   return status;
+}
+
+static tarn_status fetch_run(tarn__synced_core *core, tarn__synced_run run,
+                             tarn_place place) {
+  tarn__synced_request request = {
+      .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
+  tarn__core_leave(core);
+  tarn_status status = tarn__fetch(core, &request, NULL, NULL);
+  tarn__core_enter(core);
+  return status;
+}
+
+tarn_status tarn__core_fetch_runs(tarn__synced_core *core, uint32_t side,
+                                  tarn__synced_span_test *test,
+                                  tarn_place place) {
+  tarn__synced_run run = {0, 0};
+  while (tarn__core_find_run(core, run.end, side, test, &run)) {
+    tarn_status status = fetch_run(core, run, place);
+    if (status != TARN_OK) return status;
+  }
+  return TARN_OK;
 }
 
 static tarn_status check_event(const tarn_stream *stream,

@@ -3,8 +3,8 @@
 
 #include "base/status.h"
 #include "synced/access.h"
-#include "synced/settle.h"
 #include "synced/sides.h"
+#include "synced/work.h"
 
 static void add_span(tarn_synced_info *info, const tarn__synced_span *span,
                      uint64_t bit, size_t size) {

@@ -8,7 +8,7 @@
 // In a child of fork the parent's buffers stay in the list until they are
 // destroyed there, but nobody is shown them: their gates may be held by threads
 // that are not in the child.
-#include "synced/registry.h"
+#include "synced/core.h"
 
 #include <stdatomic.h>
 

@@ -16,6 +16,16 @@
 
 // --- places ----------------------------------------------------------------
 
+tarn_status tarn__place_check(tarn_place place) {
+  bool own =
+      place.kind == TARN_PLACE_DEVICE || place.kind == TARN_PLACE_UNIFIED;
+  if (place.kind == TARN_PLACE_HOST || (own && place.device != NULL)) {
+    return TARN_OK;
+  }
+  return tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
+                    (int)place.kind, own ? "no device" : "a device");
+}
+
 tarn_place tarn__route_place(tarn_place place) {
   bool host =
       place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);

@@ -13,6 +13,9 @@ typedef struct tarn__synced_end {
   void *pointer;      // the same for the host; NULL where it cannot touch it
 } tarn__synced_end;
 
+// TARN_E_INVALID  |place| is no place of a buffer.
+TARN_MUST_CHECK tarn_status tarn__place_check(tarn_place place);
+
 // The place that stands for |place| in buffers: TARN_HOST for the host, however
 // it is named or pinned.
 tarn_place tarn__route_place(tarn_place place);

@@ -8,10 +8,8 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/closing.h"
 #include "synced/protect.h"
-#include "synced/settle.h"
-#include "synced/trace.h"
+#include "synced/work.h"
 #include "tarn/alloc.h"
 
 enum { FIRST_ROOM = 4 };
@@ -58,7 +56,7 @@ static tarn_status grow(tarn__synced_core *core, uint32_t room) {
 static uint32_t side_of_nowhere(const tarn__synced_core *core) {
   uint32_t side = 0;
   while (side < core->side_count &&
-         !tarn__closing_is_nowhere(core->sides[side].end.place)) {
+         !tarn__core_is_nowhere(core->sides[side].end.place)) {
     side++;
   }
   return side < core->side_count ? side : TARN__NO_SIDE;
@@ -169,10 +167,6 @@ tarn_status tarn__side_of(tarn__synced_core *core, tarn_place place,
   return TARN_OK;
 }
 
-char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out) {
-  return tarn_place_text(core->sides[side].end.place, out, TARN__SIDE_TEXT);
-}
-
 // --- memory -----------------------------------------------------------------
 
 // Memory of the host is pinned by the buffer's device, where it has one.
@@ -229,11 +223,11 @@ static tarn_status allocate_at(tarn__synced_core *core, tarn_place place,
 tarn_status tarn__side_allocate(tarn__synced_core *core, tarn_place place,
                                 tarn__synced_side *out_memory) {
   bool at_host = place.kind == TARN_PLACE_HOST;
-  tarn_device *device = at_host ? tarn__closing_hold(core) : NULL;
+  tarn_device *device = at_host ? tarn__core_hold_device(core) : NULL;
   *out_memory = (tarn__synced_side){.end = {.place = place}};
   tarn_status status =
       allocate_at(core, place, pool_place(device, place), out_memory);
-  if (device != NULL) tarn__closing_let_go(core);
+  if (device != NULL) tarn__core_release_device(core);
   return status;
 }
 
@@ -322,4 +316,13 @@ tarn_status tarn__side_release(const tarn__synced_core *core,
     tell(core, TARN_SYNCED_RELEASED, memory->end.place);
   }
   return status;
+}
+
+void tarn__side_let_go(const tarn__synced_core *core,
+                       const tarn__synced_side *memory) {
+  if (!tarn__side_has_memory(memory)) return;
+  if (tarn__side_release(core, memory) == TARN_OK) return;
+  char text[TARN__CORE_TEXT];
+  tarn__log(TARN_LOG_WARN, "%s: memory that was let go: %s",
+            tarn__core_text(core, text), tarn_last_error());
 }

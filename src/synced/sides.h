@@ -77,22 +77,14 @@ tarn__synced_side tarn__side_detach(tarn__synced_core *core, uint32_t side);
 tarn_status tarn__side_release(const tarn__synced_core *core,
                                const tarn__synced_side *memory);
 
+// Releases memory that was taken out of a side, if there is any. Nothing of the
+// buffer can be lost by it, so that a device that refuses it is only logged.
+// Without the gate.
+void tarn__side_let_go(const tarn__synced_core *core,
+                       const tarn__synced_side *memory);
+
 // The same of memory that never was a side's: the trace is not told.
 tarn_status tarn__side_discard(const tarn__synced_core *core,
                                const tarn__synced_side *memory);
-
-// "sim:0" into |out|, for texts. With the gate.
-enum { TARN__SIDE_TEXT = 48 };
-char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
-
-// Returns when no use of the side's memory is left in the range: the host waits
-// for streams, and for threads. |side| TARN__NO_SIDE: of any side. With the
-// gate, which is left meanwhile; while it is held nothing new comes. A timeline
-// that failed is taken out of the spans, and what it was to write is void.
-//
-// TARN_E_NOMEM, or TARN_E_STATE in a callback: uses are left.
-TARN_MUST_CHECK tarn_status tarn__side_rest(tarn__synced_core *core,
-                                            uint32_t side, size_t start,
-                                            size_t end);
 
 #endif  // TARN_SYNCED_SIDES_H_

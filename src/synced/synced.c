@@ -7,8 +7,6 @@
 #include "synced/access.h"
 #include "synced/outside.h"
 #include "synced/protect.h"
-#include "synced/registry.h"
-#include "synced/trace.h"
 
 static const uint32_t ALL_FLAGS = TARN_SYNCED_PROTECT | TARN_SYNCED_NO_PROTECT;
 
@@ -73,6 +71,7 @@ static void settle(tarn__synced_core *core, size_t size,
                    const tarn_synced_options *options) {
   core->generation = tarn__os_generation();
   core->id = tarn__registry_number();
+  core->on_close = tarn__core_on_close;
   core->size = size;
   core->align = options->align;
   core->tag = options->tag;

@@ -6,7 +6,7 @@
 //   * who calls the function counts as running, before and after it
 //   * one thread at a time exchanges it: from then on calls count with the new
 //     one, and the exchange is over when no call of the former is left
-#include "synced/trace.h"
+#include "synced/core.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

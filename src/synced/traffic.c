@@ -8,12 +8,13 @@
 //   counts   [h,h]  [h,0]  [h,1]  -          row: from, column: to
 //            [0,h]  [0,0]  [0,1]  -
 //            ...
+#include "synced/core.h"
+
 #include <string.h>
 
 #include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/registry.h"
 
 // --- the table -------------------------------------------------------------
 

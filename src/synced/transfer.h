@@ -115,10 +115,6 @@ void tarn__transfer_forget(tarn__synced_transfer *transfer);
 // The cheapest of the sides in |valid|, which is not 0.
 uint32_t tarn__transfer_source(tarn__synced_transfer *transfer, uint64_t valid);
 
-// What a plan says about others that are in the way in |span|.
-TARN_MUST_CHECK tarn_status tarn__transfer_conflict(
-    const tarn__synced_transfer *transfer, const tarn__synced_span *span);
-
 // Tells the trace that the host waited. Without the gate.
 void tarn__transfer_tell_stall(const tarn__synced_transfer *transfer,
                                uint64_t ns);

@@ -3,7 +3,7 @@
 
 #include "sim/kit.h"
 #include "support/fake_plugin.h"
-#include "synced/trace.h"
+#include "synced/core.h"
 #include "tarn/synced.h"
 
 enum { SIZE = 1000, MOST = 64 };

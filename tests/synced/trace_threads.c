@@ -7,7 +7,7 @@
 #include "support/child.h"
 #include "support/effort.h"
 #include "support/run.h"
-#include "synced/trace.h"
+#include "synced/core.h"
 
 // What an event is told about, without a buffer.
 static tarn__synced_core some_core = {.id = 77};
