@@ -2,7 +2,7 @@
 //
 // The short way is for a range that is a span of its own, without open writers
 // and without work under way: then there is nothing to cut, to plan or to wait
-// for, and a thread that uses the buffer alone comes through the gate with
+// for, and a thread that uses the buffer alone comes through the lock with
 // plain stores. The span must be at hand, so that the way has no calls in it.
 // The middle way is for a part of a span like that. Whatever else, the transfer
 // does.
@@ -101,15 +101,15 @@ static inline bool begin_at_once(tarn_synced *buffer,
   return may;
 }
 
-// Only through a gate that is this thread's own; so the buffer is not a
+// Only through a lock that is this thread's own; so the buffer is not a
 // parent's either.
 static inline bool try_short_begin(tarn_synced *buffer,
                                    const tarn__synced_request *request,
                                    tarn_access *access) {
-  tarn__owner_slot *seat = tarn__biased_lock_try(&buffer->core->gate);
-  if (seat == NULL) return false;
+  tarn__owner_slot *slot = tarn__biased_lock_try(&buffer->core->lock);
+  if (slot == NULL) return false;
   bool begun = begin_at_once(buffer, request, access);
-  tarn__biased_lock_leave_owned(seat);
+  tarn__biased_lock_leave_owned(slot);
   return begun;
 }
 
@@ -143,7 +143,7 @@ static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
   return !span->written || !several;
 }
 
-// The middle way, for rows of a table: all it takes is a cut. With the gate.
+// The middle way, for rows of a table: all it takes is a cut. With the lock.
 static bool begin_in_part(tarn_synced *buffer,
                           const tarn__synced_request *request,
                           tarn_access *access) {
@@ -283,10 +283,10 @@ static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
 
 static inline bool try_short_end(tarn_access *access) {
   tarn__synced_core *core = access->buffer->core;
-  tarn__owner_slot *seat = tarn__biased_lock_try(&core->gate);
-  if (seat == NULL) return false;
+  tarn__owner_slot *slot = tarn__biased_lock_try(&core->lock);
+  if (slot == NULL) return false;
   bool ended = end_at_once(core, access);
-  tarn__biased_lock_leave_owned(seat);
+  tarn__biased_lock_leave_owned(slot);
   return ended;
 }
 

@@ -16,7 +16,7 @@ typedef struct tarn__synced_request {
 
 // Makes the bytes of the request, which is to read them, valid at its place, as
 // tarn_synced_prefetch: nothing is open afterwards. |*out_end|, if not NULL, is
-// the memory at the place, as of the end of the call. Without the gate.
+// the memory at the place, as of the end of the call. Without the lock.
 //
 // Errors as of tarn_synced_begin.
 TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
@@ -25,12 +25,12 @@ TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
                                         tarn__synced_end *out_end);
 
 // Begins an access that counts for |buffer|; the way that can do all. Without
-// the gate. |access| is zero.
+// the lock. |access| is zero.
 TARN_MUST_CHECK tarn_status
 tarn__access_open(tarn_synced *buffer, const tarn__synced_request *request,
                   tarn_access *access);
 
-// Takes an access, which has left the spans, out of the list. With the gate.
+// Takes an access, which has left the spans, out of the list. With the lock.
 static inline void tarn__access_unlink(tarn__synced_core *core,
                                        tarn_access *access) {
   access->node.prev->next = access->node.next;
@@ -41,12 +41,12 @@ static inline void tarn__access_unlink(tarn__synced_core *core,
 }
 
 // Ends an open access, be it that a write has happened or not; |out_lost| may
-// be NULL. Errors as of tarn_synced_end. Without the gate.
+// be NULL. Errors as of tarn_synced_end. Without the lock.
 tarn_status tarn__access_close(tarn_access *access, bool commits,
                                size_t *out_lost);
 
 // Makes all runs of spans that pass |test| for |side| valid at |place|. Other
-// threads may make new ones. With the gate, which is left meanwhile.
+// threads may make new ones. With the lock, which is left meanwhile.
 //
 // Errors as of tarn_synced_begin; those before are valid there then.
 TARN_MUST_CHECK tarn_status tarn__core_fetch_runs(tarn__synced_core *core,

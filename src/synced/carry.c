@@ -1,4 +1,4 @@
-// A transfer's waits and copies, without the gate.
+// A transfer's waits and copies, without the lock.
 //
 //   ask every point ──► host waits ──► carriers wait ──► zeros ──► copies
 //                                     ──► points ──► the stream waits

@@ -4,7 +4,7 @@
 // work on its streams, by events that would keep the device open too, and names
 // it in its sides.
 //
-// The gate is left without telling the trace what was lost, for whoever comes
+// The lock is left without telling the trace what was lost, for whoever comes
 // next to tell: its function must not be called with the locks that are held
 // here.
 #include "base/status.h"
@@ -64,26 +64,26 @@ static tarn__synced_point *hold_last_point(const tarn__synced_core *core,
   return NULL;
 }
 
-// With the gate, which is left for each question. What is pending objects by
+// With the lock, which is left for each question. What is pending objects by
 // itself: its event is in use.
 static void let_go(tarn__synced_core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK || status == TARN_E_DEVICE) {
     tarn__synced_point *point = hold_last_point(core, device);
     if (point == NULL) return;
-    tarn__biased_lock_leave(&core->gate);
+    tarn__biased_lock_leave(&core->lock);
     status = tarn__point_query(point);
-    tarn__biased_lock_enter(&core->gate);
+    tarn__biased_lock_enter(&core->lock);
     tarn__work_settle(core, point, status);
   }
 }
 
 static tarn_status ask(tarn__synced_core *core, const tarn_device *device) {
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
   const tarn__synced_side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
   bool used = side == NULL && is_used(core, device);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   bool agrees = side == NULL && !used;
   return agrees ? TARN_OK : object(core, device, used);
 }
@@ -108,8 +108,8 @@ static void forget(tarn__synced_core *core, const tarn_device *device) {
 tarn_status tarn__core_on_close(tarn__synced_core *core,
                                 const tarn_device *device, bool commit) {
   if (!commit) return ask(core, device);
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
   forget(core, device);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   return TARN_OK;
 }

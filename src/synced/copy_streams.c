@@ -34,7 +34,7 @@ struct tarn__synced_copy_streams {
   copy_stream *current[TARN__COPY_STREAM_COUNT];
   copy_stream *retired;
 
-  pthread_mutex_t flags_lock;  // guards all below
+  pthread_mutex_t events_lock;  // guards all below
   tarn__synced_event *spare[MOST_SPARE];
   size_t spare_count;
 };
@@ -65,7 +65,7 @@ static void destroy_event(tarn__synced_event *event) {
   tarn__host_free(event, sizeof *event);
 }
 
-static void drop_flags(tarn__synced_copy_streams *copy_streams) {
+static void drop_events(tarn__synced_copy_streams *copy_streams) {
   while (copy_streams->spare_count > 0)
     destroy_event(copy_streams->spare[--copy_streams->spare_count]);
 }
@@ -108,9 +108,9 @@ static tarn_status ask(tarn_device *device,
                       "%s: cannot close: synced buffers copy there",
                       tarn_device_name(device));
   }
-  pthread_mutex_lock(&copy_streams->flags_lock);
-  drop_flags(copy_streams);
-  pthread_mutex_unlock(&copy_streams->flags_lock);
+  pthread_mutex_lock(&copy_streams->events_lock);
+  drop_events(copy_streams);
+  pthread_mutex_unlock(&copy_streams->events_lock);
   return TARN_OK;
 }
 
@@ -118,7 +118,7 @@ static tarn_status ask(tarn_device *device,
 static void release(tarn__synced_copy_streams *copy_streams) {
   if (copy_streams->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&copy_streams->streams_lock);
-    pthread_mutex_destroy(&copy_streams->flags_lock);
+    pthread_mutex_destroy(&copy_streams->events_lock);
   }
   tarn__host_free(copy_streams, sizeof *copy_streams);
 }
@@ -129,7 +129,7 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   bool ours = copy_streams->generation == tarn__os_generation();
   if (ours) (void)tell_buffers(device, true);
   drop_copy_streams(copy_streams);
-  drop_flags(copy_streams);
+  drop_events(copy_streams);
   release(copy_streams);
   return TARN_OK;
 }
@@ -141,7 +141,7 @@ static tarn__synced_copy_streams *create(void) {
   if (made == NULL) return NULL;
   made->generation = tarn__os_generation();
   pthread_mutex_init(&made->streams_lock, NULL);
-  pthread_mutex_init(&made->flags_lock, NULL);
+  pthread_mutex_init(&made->events_lock, NULL);
   return made;
 }
 
@@ -256,7 +256,7 @@ void tarn__copy_streams_release_copy_stream(tarn_stream *stream) {
   destroy_copy_stream(ended);
 }
 
-// --- flags -----------------------------------------------------------------
+// --- events ----------------------------------------------------------------
 
 static tarn_status make_event(tarn_device *device,
                               tarn__synced_event **out_event) {
@@ -278,11 +278,11 @@ tarn_status tarn__copy_streams_take_event(tarn_device *device,
   *out_event = NULL;
   tarn_status status = tarn__copy_streams_of(device, &copy_streams);
   if (status != TARN_OK) return status;
-  pthread_mutex_lock(&copy_streams->flags_lock);
+  pthread_mutex_lock(&copy_streams->events_lock);
   if (copy_streams->spare_count > 0) {
     *out_event = copy_streams->spare[--copy_streams->spare_count];
   }
-  pthread_mutex_unlock(&copy_streams->flags_lock);
+  pthread_mutex_unlock(&copy_streams->events_lock);
   return *out_event != NULL ? TARN_OK : make_event(device, out_event);
 }
 
@@ -294,10 +294,10 @@ static bool is_of_a_parent(tarn_event *event) {
 
 static bool keep(tarn__synced_copy_streams *copy_streams,
                  tarn__synced_event *event) {
-  pthread_mutex_lock(&copy_streams->flags_lock);
+  pthread_mutex_lock(&copy_streams->events_lock);
   bool kept = copy_streams->spare_count < MOST_SPARE;
   if (kept) copy_streams->spare[copy_streams->spare_count++] = event;
-  pthread_mutex_unlock(&copy_streams->flags_lock);
+  pthread_mutex_unlock(&copy_streams->events_lock);
   return kept;
 }
 

@@ -1,4 +1,4 @@
-// copy streams.h - what all synced buffers share of a device: streams of the
+// copy_streams.h - what all synced buffers share of a device: streams of the
 // library's own for copies that the caller's stream cannot carry, and events.
 //
 // One for each device, in its slot TARN_SLOT_SYNCED, made at first use. When
@@ -40,7 +40,7 @@ TARN_MUST_CHECK tarn_status tarn__copy_streams_copy_stream(
     tarn_device *device, tarn__synced_copy_stream way,
     tarn_stream **out_stream);
 
-// Lets go of it; NULL is allowed. Not with a gate: the last one who lets go of
+// Lets go of it; NULL is allowed. Not with a lock: the last one who lets go of
 // a failed one waits for what is queued there.
 void tarn__copy_streams_release_copy_stream(tarn_stream *copy_stream);
 

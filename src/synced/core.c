@@ -1,4 +1,4 @@
-// What a buffer and all of its views have in common: who may use it, its gate,
+// What a buffer and all of its views have in common: who may use it, its lock,
 // and the sums over what is valid where.
 //
 // Invariants (tarn__core_verify walks them):
@@ -144,9 +144,9 @@ tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
       tarn__side_text(core, loss->side, place), whys[loss->cause]);
 }
 
-// --- the gate ----------------------------------------------------------------
+// --- the lock ----------------------------------------------------------------
 
-// Takes out what the trace was not told yet; with the gate.
+// Takes out what the trace was not told yet; with the lock.
 static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
   size_t count = 0;
   for (; core->losses_told < core->loss_count; core->losses_told++) {
@@ -166,7 +166,7 @@ static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
 static void leave_and_tell(tarn__synced_core *core) {
   tarn_synced_event events[TARN__MOST_LOSSES];
   size_t count = take_losses(core, events);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   if (!tarn__synced_is_traced()) return;
   for (size_t i = 0; i < count; i++)
     tarn__synced_tell(core, events[i]);
@@ -175,7 +175,7 @@ static void leave_and_tell(tarn__synced_core *core) {
 void tarn__core_leave(tarn__synced_core *core) {
   tarn__protect_settle(core);
   if (core->losses_told == core->loss_count) {
-    tarn__biased_lock_leave(&core->gate);
+    tarn__biased_lock_leave(&core->lock);
   } else {
     leave_and_tell(core);
   }
@@ -184,7 +184,7 @@ void tarn__core_leave(tarn__synced_core *core) {
 void tarn__core_sleep(tarn__synced_core *core) {
   tarn__protect_settle(core);
   core->sleepers++;
-  tarn__biased_lock_wait(&core->gate, &core->changed);
+  tarn__biased_lock_wait(&core->lock, &core->changed);
   core->sleepers--;
 }
 

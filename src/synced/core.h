@@ -1,11 +1,11 @@
 // core.h - what a buffer and all of its views have in common.
 //
 // Where an operation needs what may take long (memory, copies, waits), it goes
-// in three steps: with the gate held it plans, and enters what it is about to
-// do into the map, so that others stay away from those bytes; without the gate
-// it does it; with the gate again it commits, or takes it back.
+// in three steps: with the lock held it plans, and enters what it is about to
+// do into the map, so that others stay away from those bytes; without the lock
+// it does it; with the lock again it commits, or takes it back.
 //
-//   begin ──► plan ──(gate left)──► wait, copy ──(gate)──► commit ──► open
+//   begin ──► plan ──(lock left)──► wait, copy ──(lock)──► commit ──► open
 //               │                        │ failed: back, and again or error
 //               └─ others in the way: TARN_E_STATE, or sleep on |changed|
 #ifndef TARN_SYNCED_CORE_H_
@@ -65,17 +65,17 @@ typedef struct tarn__synced_core tarn__synced_core;
 
 // Asks a buffer whether |device| may close, or, with |commit|, tells it that
 // the device closes. Called with the lock of the device room's registry, which
-// comes before a gate. With |commit| the result is TARN_OK.
+// comes before a lock. With |commit| the result is TARN_OK.
 //
 // TARN_E_STATE  the buffer has memory there, or uses the device without its
-//               gate; the text names it.
+//               lock; the text names it.
 typedef tarn_status tarn__synced_on_close(tarn__synced_core *core,
                                           const tarn_device *device,
                                           bool commit);
 
 struct tarn__synced_core {
-  tarn__biased_lock gate;  // guards all that follows, but what never changes
-  pthread_cond_t changed;  // with the gate: something that was busy is not
+  tarn__biased_lock lock;  // guards all that follows, but what never changes
+  pthread_cond_t changed;  // with the lock: something that was busy is not
   size_t sleepers;         // threads that wait for that
   uint32_t generation;     // of forks; never changes, nor do the next eight
   uint64_t id;
@@ -89,7 +89,7 @@ struct tarn__synced_core {
   size_t loose_start;     // bytes that may be written until the buffer is
   size_t loose_end;       // called again; see protect.h
   uint64_t device_asks;   // how often a close of |device| has asked
-  uint32_t device_users;  // threads that use it without the gate
+  uint32_t device_users;  // threads that use it without the lock
   bool device_closing;    // nobody may begin to: see closing.c
   bool slow;              // accesses must not take the fast way
   const char *suspended;  // why accesses are refused; NULL: they are not
@@ -117,7 +117,7 @@ struct tarn_synced {
   tarn__synced_core *core;
   size_t offset;
   size_t size;
-  size_t accesses;  // begun through it and open; guarded by the gate
+  size_t accesses;  // begun through it and open; guarded by the lock
 };
 
 // --- before anything else ---------------------------------------------------
@@ -138,7 +138,7 @@ TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
                                                size_t *out_end);
 
 // Whether operations are let in now; pointers that were good until the next one
-// are so no more. With the gate.
+// are so no more. With the lock.
 //
 // TARN_E_STATE  the buffer is suspended.
 TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__synced_core *core);
@@ -151,17 +151,17 @@ TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__synced_core *core);
 enum { TARN__CORE_TEXT = 96 };
 char *tarn__core_text(const tarn__synced_core *core, char *out);
 
-// "sim:0" into |out|, for texts. With the gate.
+// "sim:0" into |out|, for texts. With the lock.
 enum { TARN__SIDE_TEXT = 48 };
 char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
 
-// --- the gate ----------------------------------------------------------------
+// --- the lock ----------------------------------------------------------------
 
 static inline void tarn__core_enter(tarn__synced_core *core) {
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
 }
 
-// Leaves the gate, and tells the trace what was lost since it was last left.
+// Leaves the lock, and tells the trace what was lost since it was last left.
 // The thread's last error stays.
 void tarn__core_leave(tarn__synced_core *core);
 
@@ -174,7 +174,7 @@ static inline void tarn__core_wake(tarn__synced_core *core) {
 }
 
 // --- what is valid where -----------------------------------------------------
-// All with the gate.
+// All with the lock.
 
 static inline uint64_t tarn__side_bit(uint32_t side) {
   return (uint64_t)1 << side;
@@ -219,12 +219,12 @@ static inline bool tarn__access_meets(const tarn_access *access, size_t start,
 }
 
 // An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
-// NULL: none. Those of 0 bytes meet nothing. With the gate.
+// NULL: none. Those of 0 bytes meet nothing. With the lock.
 const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
                                    size_t start, size_t end);
 
 // TARN_E_STATE, "buffer 7 is open for reading at sim:0 (bytes 0..4096):
-// |what|". With the gate.
+// |what|". With the lock.
 TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
     const tarn__synced_core *core, const tarn_access *access, const char *what);
 
@@ -232,7 +232,7 @@ TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
 
 // Keeps the device of |core| open until tarn__core_release_device; NULL: there
 // is none, or it has closed. Where a close of it is under way, waits until that
-// is over, so not with the gate. A thread that cannot wait for it, as in a
+// is over, so not with the lock. A thread that cannot wait for it, as in a
 // stream's callback, gets NULL.
 tarn_device *tarn__core_hold_device(tarn__synced_core *core);
 void tarn__core_release_device(tarn__synced_core *core);
@@ -270,7 +270,7 @@ tarn__registry_each(tarn__synced_registry_visit *visit, void *context);
 // One relaxed load: nothing has to be told.
 bool tarn__synced_is_traced(void);
 
-// Tells it, with the id and name of |core| filled in. Called without the gate.
+// Tells it, with the id and name of |core| filled in. Called without the lock.
 void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event);
 
 // The text of what is wrong with the sums and the spans, or NULL. For tests.

@@ -51,7 +51,7 @@ static tarn_synced_state name_state(uint64_t where, pair sides) {
   return gpu ? TARN_HEAD_AT_GPU : TARN_HEAD_ELSEWHERE;
 }
 
-// With the gate. A place counts if it has all that was written.
+// With the lock. A place counts if it has all that was written.
 static tarn_synced_state head_of(const tarn__synced_core *core, size_t start,
                                  size_t end) {
   if (start == end) return TARN_UNINITIALIZED;

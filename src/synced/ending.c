@@ -133,7 +133,7 @@ static tarn_status tell_failure(const ending *end, const char *why) {
                     end->lost, why);
 }
 
-// With the gate, which is left for the point.
+// With the lock, which is left for the point.
 static tarn_status close_access(ending *end) {
   char why[256] = "";
   tarn_status status = take_position(end);

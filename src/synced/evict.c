@@ -1,7 +1,7 @@
 // Giving memory of a place back, and declaring bytes to be worthless.
 //
-// Evicting takes three steps, each of which leaves the gate, until nothing is
-// left to do and the memory is taken out with the gate held:
+// Evicting takes three steps, each of which leaves the lock, until nothing is
+// left to do and the memory is taken out with the lock held:
 //
 //   rest: streams ──► sync back ──► save what is only here ──► detach
 //        ▲──────── anything was to be done: look again ──┘
@@ -54,7 +54,7 @@ static tarn_status save(tarn__synced_core *core, uint32_t side) {
 }
 
 // One thing of what is to be done before memory can be detached, or, with
-// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
+// |*out_ready|, nothing any more. With the lock, which is left meanwhile.
 static tarn_status prepare(tarn__synced_core *core, uint32_t side,
                            bool *out_ready) {
   tarn__synced_run run;

@@ -4,7 +4,7 @@
 //                                       ├──► flags (events)
 //   buffer   uses ──► timelines ──► points ──┘    shared, counted
 //
-// The gates of the two are never held together: what there is to take over is
+// The locks of the two are never held together: what there is to take over is
 // listed with the one and entered with the other. Which bytes of the one are
 // which of the other nobody knows, so all of the buffer waits.
 #include <string.h>
@@ -46,7 +46,7 @@ static void items_deinit(items *all) {
   tarn__host_free_array(all->first, all->room, sizeof *all->first);
 }
 
-// --- with the former's gate ------------------------------------------------
+// --- with the former's lock ------------------------------------------------
 
 static bool leave_here(items *all) {
   item *moved = tarn__host_array(2 * all->room, sizeof *moved);

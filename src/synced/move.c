@@ -35,7 +35,7 @@ static size_t count_runs(const tarn__synced_core *core, uint32_t side) {
   return count;
 }
 
-// With the gate.
+// With the lock.
 static tarn_status list_runs(const tarn__synced_core *core, uint32_t side,
                              list *out) {
   tarn__synced_run run = {0, 0};
@@ -76,7 +76,7 @@ static void tell(const tarn__synced_core *core, tarn_synced_happening what,
                         .size = run.end - run.start});
 }
 
-// Without the gate.
+// Without the lock.
 static tarn_status copy_runs(const tarn__synced_core *core, const list *of,
                              const tarn__synced_end *from,
                              const tarn__synced_end *to) {
@@ -99,7 +99,7 @@ static void count_copies(tarn__synced_core *core, uint32_t side,
 }
 
 // Copies until nothing is only in the outside memory, and nobody is at work
-// there. With the gate, which is left meanwhile.
+// there. With the lock, which is left meanwhile.
 static tarn_status copy_over(tarn__synced_core *core, uint32_t side,
                              const tarn__synced_end *to) {
   list copied = {NULL, 0};
@@ -141,7 +141,7 @@ static void exchange(tarn__synced_core *core, uint32_t side,
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
-// With the gate, which is left meanwhile; the side is busy.
+// With the lock, which is left meanwhile; the side is busy.
 static tarn_status move(tarn__synced_core *core, uint32_t side,
                         tarn__synced_side *memory) {
   tarn_place place = core->sides[side].end.place;

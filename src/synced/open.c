@@ -63,11 +63,11 @@ static void add_accesses(const tarn__synced_core *core, tarn_synced_open *out) {
 static void describe(tarn__synced_core *core, tarn_synced_open *out) {
   *out = (tarn_synced_open){
       .struct_size = sizeof *out, .id = core->id, .size = core->size};
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
   out->handles = core->handles;
   add_memory(core, out);
   add_accesses(core, out);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
 }
 
 static tarn_status add(void *context, tarn__synced_core *core) {

@@ -3,7 +3,7 @@
 //
 // Invariants:
 //   * memory that is let go is in no side any more, nobody is at work there,
-//     and the gate is not held: so its deleter is called once
+//     and the lock is not held: so its deleter is called once
 //   * who wants the newest bytes back may be filled: TARN_WRAP_SYNC_BACK has
 //     TARN_WRAP_FILL in it
 #include "synced/outside.h"
@@ -270,7 +270,7 @@ static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
 }
 
 // One thing of what is to be done before memory can be exchanged, or, with
-// |*out_ready|, nothing any more. With the gate, which is left meanwhile.
+// |*out_ready|, nothing any more. With the lock, which is left meanwhile.
 static tarn_status prepare(tarn__synced_core *core, uint32_t side,
                            uint32_t flags, bool *out_ready) {
   *out_ready = false;

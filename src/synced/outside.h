@@ -7,7 +7,7 @@
 // Gives |side|, which has outside memory that must not be written, memory of
 // its own instead: what is valid there and nowhere else is copied over, the
 // rest is not valid there any more, and the outside memory is let go. With the
-// gate, which is left meanwhile: all else may have changed then.
+// lock, which is left meanwhile: all else may have changed then.
 //
 // TARN_E_STATE  an access is open there: nothing has changed, nor after others.
 // TARN_FULL, TARN_E_DEVICE, TARN_E_NOMEM.
@@ -16,16 +16,16 @@ TARN_MUST_CHECK tarn_status tarn__side_move_to_own(tarn__synced_core *core,
 
 // Copies the newest bytes into outside memory that wants them back
 // (TARN_WRAP_SYNC_BACK), before the buffer ends: nobody else uses it, and no
-// use is left. Without the gate.
+// use is left. Without the lock.
 //
 // TARN_E_DEVICE, TARN_E_STATE  some bytes could not be; the text says which.
 tarn_status tarn__outside_sync_back(tarn__synced_core *core);
 
 // Whether the side's memory is to have newer bytes before it is let go. With
-// the gate.
+// the lock.
 bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side);
 
-// Copies them there. With the gate, which is left meanwhile. Errors as of
+// Copies them there. With the lock, which is left meanwhile. Errors as of
 // tarn_synced_begin.
 TARN_MUST_CHECK tarn_status tarn__outside_give_back(tarn__synced_core *core,
                                                     uint32_t side);

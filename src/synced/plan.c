@@ -1,7 +1,7 @@
 // What an access has to wait for, and what has to be copied.
 //
 // A plan looks at spans and changes nothing, so that it may be thrown away at
-// any point; what it finds stays true as long as the gate is held.
+// any point; what it finds stays true as long as the lock is held.
 #include <assert.h>
 #include <stdio.h>
 

@@ -56,7 +56,7 @@ static void add_memory(tarn_synced_info *info, const tarn__synced_core *core,
   info->borrowed = side->outside && side->deleter == NULL;
 }
 
-// With the gate.
+// With the lock.
 static tarn_synced_info describe(const tarn__synced_core *core,
                                  tarn_place place, tarn__synced_run range) {
   tarn_synced_info info = {.range_count = core->spans.map.count};

@@ -6,7 +6,7 @@
 //   * the lock is held for a step along the list, and nothing is called then
 //
 // In a child of fork the parent's buffers stay in the list until they are
-// destroyed there, but nobody is shown them: their gates may be held by threads
+// destroyed there, but nobody is shown them: their locks may be held by threads
 // that are not in the child.
 #include "synced/core.h"
 

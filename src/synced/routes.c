@@ -45,7 +45,7 @@ tarn_device *tarn__route_device(tarn_place from, tarn_place to) {
 
 enum { WITHIN, DIRECT, HOST, STAGED };
 
-// The type names the plug-in. No driver is called: the gate may be held.
+// The type names the plug-in. No driver is called: the lock may be held.
 static bool reach_each_other(const tarn_device *from, const tarn_device *to) {
   bool direct = (tarn_device_functions(from) & TARN_FN_COPY_P2P) != 0;
   return direct && strcmp(tarn_device_type(from), tarn_device_type(to)) == 0;

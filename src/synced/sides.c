@@ -1,7 +1,7 @@
 // The places of a buffer, and its memory there.
 //
 // The table of sides, and with it that of counts, moves when it grows: who
-// leaves the gate looks a side up again, or works on a copy of its end.
+// leaves the lock looks a side up again, or works on a copy of its end.
 #include "synced/sides.h"
 
 #include <string.h>
@@ -131,7 +131,7 @@ uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place) {
 }
 
 // The pool says whether there can be memory there, and the copy streams that
-// buffers are asked when the device closes. Without the gate, since both are
+// buffers are asked when the device closes. Without the lock, since both are
 // made at first use.
 static tarn_status ask_place(tarn__synced_core *core, tarn_place place) {
   tarn_pool *pool = NULL;

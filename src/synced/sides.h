@@ -6,9 +6,9 @@
 //
 //   no memory ──take──► memory of a pool ──┐
 //       ▲                                  ├──detach──► given back, without
-//       └────── outside memory (wrap) ─────┘            the gate
+//       └────── outside memory (wrap) ─────┘            the lock
 //
-// A thread that gets, moves or gives memory must leave the gate for it. It sets
+// A thread that gets, moves or gives memory must leave the lock for it. It sets
 // |busy| then, and others that need the side sleep until it is not.
 //
 // Invariants: a bit of a span's |valid| is set only where the side has memory;
@@ -22,10 +22,10 @@
 TARN_MUST_CHECK tarn_status tarn__sides_init(tarn__synced_core *core);
 void tarn__sides_deinit(tarn__synced_core *core);
 
-// The side of |place|; TARN__NO_SIDE if it was never named. With the gate.
+// The side of |place|; TARN__NO_SIDE if it was never named. With the lock.
 uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place);
 
-// The same, entered if it is new. With the gate, which is left for a new one:
+// The same, entered if it is new. With the lock, which is left for a new one:
 // all else may have changed then.
 //
 // TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_NOMEM, TARN_E_DEVICE.
@@ -48,7 +48,7 @@ static inline bool tarn__side_is_writable(const tarn__synced_side *side) {
   return !side->outside || (side->wrap & TARN_WRAP_READ_ONLY) == 0;
 }
 
-// Gets memory for a side that has none and is not busy. With the gate, which is
+// Gets memory for a side that has none and is not busy. With the lock, which is
 // left meanwhile; when it is back the side may have none again, if somebody
 // else was quick to evict it.
 //
@@ -56,22 +56,22 @@ static inline bool tarn__side_is_writable(const tarn__synced_side *side) {
 TARN_MUST_CHECK tarn_status tarn__side_take(tarn__synced_core *core,
                                             uint32_t side);
 
-// Takes from the pool of |place|, as of |core|'s options, without the gate:
+// Takes from the pool of |place|, as of |core|'s options, without the lock:
 // |*out_memory| is a side with nothing else in it.
 TARN_MUST_CHECK tarn_status tarn__side_allocate(tarn__synced_core *core,
                                                 tarn_place place,
                                                 tarn__synced_side *out_memory);
 
-// Puts |memory| into the side, which has none. With the gate.
+// Puts |memory| into the side, which has none. With the lock.
 void tarn__side_attach(tarn__synced_core *core, uint32_t side,
                        const tarn__synced_side *memory);
 
 // Takes the memory out of the side, and its bit out of all spans; nobody is at
-// work there (tarn__side_rest), no access is open there. With the gate.
+// work there (tarn__side_rest), no access is open there. With the lock.
 tarn__synced_side tarn__side_detach(tarn__synced_core *core, uint32_t side);
 
 // Gives memory that was detached back to its pool, or calls the deleter.
-// Without the gate. In a child of fork it does nothing.
+// Without the lock. In a child of fork it does nothing.
 //
 // TARN_E_DEVICE  the device refused it; it counts as gone.
 tarn_status tarn__side_release(const tarn__synced_core *core,
@@ -79,7 +79,7 @@ tarn_status tarn__side_release(const tarn__synced_core *core,
 
 // Releases memory that was taken out of a side, if there is any. Nothing of the
 // buffer can be lost by it, so that a device that refuses it is only logged.
-// Without the gate.
+// Without the lock.
 void tarn__side_let_go(const tarn__synced_core *core,
                        const tarn__synced_side *memory);
 

@@ -16,14 +16,14 @@
 // end cannot fail. So whoever enters itself into spans pins its range behind
 // the cut, and takes the pin away before the join.
 //
-//   cut ──► pin ──► readers++, uses ... ──(gate left)──► unpin ──► join
+//   cut ──► pin ──► readers++, uses ... ──(lock left)──► unpin ──► join
 //
 // Cost: O(log spans) to find, cut and join at a place; the next span is one
 // pointer away. No recursion. Memory is a node for each span, and spare nodes:
 // no more than spans and some thousands beside, and what nobody has wanted for
 // long goes.
 //
-// Threads: whoever has the gate of the buffer.
+// Threads: whoever has the lock of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
 #define TARN_SYNCED_SPANS_H_
 
@@ -92,7 +92,7 @@ void tarn__spans_deinit(tarn__synced_spans *spans);
 tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
                                     size_t offset);
 
-// Makes sure that the calls below that need nodes have them, until the gate is
+// Makes sure that the calls below that need nodes have them, until the lock is
 // left: a cut at |start| and one at |end|, and |uses| new uses in each span
 // between them. start <= end <= size. No memory is taken where the ends are
 // cuts already and |uses| is 0, nor where there are nodes to spare.

@@ -79,7 +79,7 @@ static void settle(tarn__synced_core *core, size_t size,
   core->protect = tarn__protect_default(options->flags);
   core->slow = core->protect;
   core->handles = 1;
-  tarn__biased_lock_init(&core->gate);
+  tarn__biased_lock_init(&core->lock);
   pthread_cond_init(&core->changed, NULL);
   tarn_list_init(&core->accesses);
   tarn__spans_init(&core->spans, size);
@@ -170,7 +170,7 @@ size_t tarn_synced_size(const tarn_synced *buffer) {
 
 // --- ending ------------------------------------------------------------------
 
-// An access begun through |buffer|. With the gate.
+// An access begun through |buffer|. With the lock.
 static const tarn_access *open_access_of(const tarn_synced *buffer) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &buffer->core->accesses) {
@@ -181,7 +181,7 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
 }
 
 // Lets go of one handle; |*out_last|: it was the last. If not, another thread
-// may let go of that as soon as the gate is left, so nothing is told then.
+// may let go of that as soon as the lock is left, so nothing is told then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   tarn__synced_core *core = buffer->core;
   tarn_status status = TARN_OK;
@@ -193,7 +193,7 @@ static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
     core->handles--;
   }
   *out_last = core->handles == 0;
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   return status;
 }
 
@@ -219,7 +219,7 @@ static void end_core(tarn__synced_core *core) {
   tarn__spans_deinit(&core->spans);
   tarn__timelines_deinit(&core->timelines);
   pthread_cond_destroy(&core->changed);
-  tarn__biased_lock_deinit(&core->gate);
+  tarn__biased_lock_deinit(&core->lock);
   free_core(core);
 }
 
@@ -233,7 +233,7 @@ static tarn_status end_last(tarn__synced_core *core) {
   return tarn__failure_tell(&first);
 }
 
-// The gate may be held by a thread that is not here, and so may the condition
+// The lock may be held by a thread that is not here, and so may the condition
 // be waited for: neither is touched.
 static void end_after_fork(tarn__synced_core *core) {
   if (--core->handles > 0) return;

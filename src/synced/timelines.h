@@ -16,9 +16,9 @@
 //           (|holds|), and goes with the last of them; with it go its points.
 //           So who takes uses out, or lets go of a point, must hold a timeline
 //           that it wants to look at afterwards.
-// Threads:  all fields by whoever has the gate of the buffer; |serial|,
+// Threads:  all fields by whoever has the lock of the buffer; |serial|,
 //           |device| and what a point is of never change. The functions that
-//           call the device, tarn__point_..., are called without the gate, by a
+//           call the device, tarn__point_..., are called without the lock, by a
 //           thread that holds the timeline (for its own point) or the point.
 // Fork:     in a child everything here only frees.
 #ifndef TARN_SYNCED_TIMELINES_H_
@@ -72,7 +72,7 @@ void tarn__timelines_init(tarn__synced_timelines *timelines);
 // ended, and nobody holds a timeline.
 void tarn__timelines_deinit(tarn__synced_timelines *timelines);
 
-// --- timelines: with the gate
+// --- timelines: with the lock
 // --------------------------------------------------
 
 // The timeline of |stream|, made if it is new; the caller holds it.
@@ -107,7 +107,7 @@ static inline bool tarn__timeline_is_void(const tarn__synced_timeline *timeline,
 // one; hence |busy|, for as long as one event is recorded. Who finds a timeline
 // busy sleeps on the buffer's |changed|, and who has marked it wakes sleepers.
 
-// With the gate: takes a node. The caller holds the timeline, which is not
+// With the lock: takes a node. The caller holds the timeline, which is not
 // busy, and is from now on, until tarn__timeline_end_point, which must follow.
 //
 // TARN_E_NOMEM  the timeline is not busy.
@@ -133,7 +133,7 @@ uint64_t tarn__timeline_end_point(tarn__synced_timeline *timeline,
 
 // --- waiting, in three steps -----------------------------------------------
 
-// With the gate: the oldest point at or behind |number|, held, and with it the
+// With the lock: the oldest point at or behind |number|, held, and with it the
 // timeline; NULL if that is over, or is no position yet: nobody has marked it,
 // or a thread is just about to.
 tarn__synced_point *tarn__timeline_hold_point(tarn__synced_timeline *timeline,
@@ -160,12 +160,12 @@ void tarn__timeline_release_point(tarn__synced_timeline *timeline,
 
 // --- work of another buffer ------------------------------------------------
 
-// With the gate of the one: the event of the oldest point at or behind
+// With the lock of the one: the event of the oldest point at or behind
 // |number|, counted once more; NULL where tarn__timeline_hold_point has none.
 tarn__synced_event *tarn__timeline_share(tarn__synced_timeline *timeline,
                                          uint64_t number);
 
-// With the gate of the other: a timeline of its own whose position 1 is
+// With the lock of the other: a timeline of its own whose position 1 is
 // |event|, held by the caller; it keeps |event| from now on. No timeline that
 // the buffer has of the same stream will do: nobody knows which of two buffers
 // marked first.

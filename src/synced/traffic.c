@@ -1,6 +1,6 @@
 // What was copied and what was not: of one buffer, or of all.
 //
-// The counts are copied into a table of pairs of places, with the gate of one
+// The counts are copied into a table of pairs of places, with the lock of one
 // buffer at a time, and shown from there: the function that sees them may do
 // what it likes.
 //
@@ -113,18 +113,18 @@ static tarn_status gather_locked(table *t, tarn__synced_core *core) {
 }
 
 static tarn_status gather(void *context, tarn__synced_core *core) {
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
   tarn_status status = gather_locked(context, core);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   return status;
 }
 
 static tarn_status reset(void *context, tarn__synced_core *core) {
   (void)context;
-  tarn__biased_lock_enter(&core->gate);
+  tarn__biased_lock_enter(&core->lock);
   size_t pairs = (size_t)core->side_room * core->side_room;
   memset(core->counts, 0, pairs * sizeof *core->counts);
-  tarn__biased_lock_leave(&core->gate);
+  tarn__biased_lock_leave(&core->lock);
   return TARN_OK;
 }
 

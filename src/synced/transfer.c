@@ -1,7 +1,7 @@
 // A transfer from its plan to its end: what it enters into the spans, and what
 // becomes of that.
 //
-// Invariants, while the gate is left:
+// Invariants, while the lock is left:
 //   * the access counts in each span of its range, which is pinned, and at its
 //     side, so that nobody else writes there and the memory stays
 //   * the spans of a run have two uses of the transfer: of the side that is
@@ -260,7 +260,7 @@ static void release_positions(tarn__synced_transfer *transfer) {
   }
 }
 
-// While the gate was left another thread may have found a stream failed: one
+// While the lock was left another thread may have found a stream failed: one
 // that was waited for, and then no copy is worth anything, or one that made
 // copies.
 static tarn_status find_failures(tarn__synced_transfer *transfer,
@@ -342,7 +342,7 @@ static tarn_status move(tarn__synced_transfer *transfer) {
   return tarn__side_move_to_own(transfer->core, transfer->side);
 }
 
-// The memory that the plan needs. TARN_PENDING: the gate was left, plan anew.
+// The memory that the plan needs. TARN_PENDING: the lock was left, plan anew.
 static tarn_status provide(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   tarn_status status = TARN_OK;

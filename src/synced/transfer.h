@@ -3,7 +3,7 @@
 //   plan    what is missing and from where it comes (runs), what is to be
 //           waited for (waits), and who does it (carriers); nothing changes
 //   enter   the access, and the runs as uses, into the spans
-//   carry   waits, zeros, copies, points: without the gate
+//   carry   waits, zeros, copies, points: without the lock
 //   commit  uses become positions in timelines, bytes valid
 //
 // Carriers. With a stream, copies are queued on it where its device can make
@@ -91,31 +91,31 @@ void tarn__transfer_init(tarn__synced_transfer *transfer,
                          const tarn__synced_request *request,
                          tarn_access *access);
 
-// Without the gate: frees what it has, and tells the trace for how long it
+// Without the lock: frees what it has, and tells the trace for how long it
 // slept.
 void tarn__transfer_deinit(tarn__synced_transfer *transfer);
 
-// Does all of it, waits and begins anew as often as need be. With the gate,
+// Does all of it, waits and begins anew as often as need be. With the lock,
 // which is left meanwhile. After TARN_OK the access is open; or, if there is
 // none, the bytes are valid at the side.
 TARN_MUST_CHECK tarn_status tarn__transfer_run(tarn__synced_transfer *transfer);
 
 // --- its parts ---------------------------------------------------------------
 
-// With the gate. TARN_PENDING: others are in the way, and will not be for ever:
+// With the lock. TARN_PENDING: others are in the way, and will not be for ever:
 // sleep, and plan anew.
 //
 // TARN_E_STATE  they are for as long as they like; or bytes are lost.
 TARN_MUST_CHECK tarn_status
 tarn__transfer_plan(tarn__synced_transfer *transfer);
 
-// Lets go of what a plan holds, with what came of its waits. With the gate.
+// Lets go of what a plan holds, with what came of its waits. With the lock.
 void tarn__transfer_forget(tarn__synced_transfer *transfer);
 
 // The cheapest of the sides in |valid|, which is not 0.
 uint32_t tarn__transfer_source(tarn__synced_transfer *transfer, uint64_t valid);
 
-// Tells the trace that the host waited. Without the gate.
+// Tells the trace that the host waited. Without the lock.
 void tarn__transfer_tell_stall(const tarn__synced_transfer *transfer,
                                uint64_t ns);
 
@@ -124,7 +124,7 @@ static inline bool tarn__transfer_has_work(
   return transfer->run_count > 0 || transfer->wait_count > 0;
 }
 
-// Without the gate. TARN_PENDING: a stream that was waited for has failed;
+// Without the lock. TARN_PENDING: a stream that was waited for has failed;
 // nothing was copied: plan anew.
 //
 // TARN_E_DEVICE, TARN_E_NOMEM, TARN_E_UNSUPPORTED  some runs were made.

@@ -173,7 +173,7 @@ START_TEST(a_range_of_nothing) {
 }
 END_TEST
 
-// Often enough for the gate to be this thread's own.
+// Often enough for the lock to be this thread's own.
 START_TEST(the_short_way_and_the_middle_one) {
   enum { TIMES = 200, ROW = 50 };
   open_devices();

@@ -221,7 +221,7 @@ START_TEST(the_cheapest_way) {
   // Of different plug-ins, whatever each of them can.
   ck_assert_uint_eq(tarn__route_price(tarn_place_on(a), tarn_place_on(c)),
                     staged);
-  // A buffer asks with its gate held.
+  // A buffer asks with its lock held.
   ck_assert_uint_eq(fake_seen.memory_queries, queries);
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));

@@ -98,7 +98,7 @@ END_TEST
 enum { THREADS = 4, STEPS = EFFORT(2000, 300) };
 
 static struct {
-  pthread_mutex_t lock;    // the gate
+  pthread_mutex_t lock;    // the lock
   pthread_cond_t changed;  // with it
   tarn_stream *streams[2];
   size_t waits;
