@@ -1,11 +1,10 @@
-// Accesses: the short way for bytes that are there, and the length for others.
+// Accesses: a short way for valid bytes, and the transfer for all others.
 //
-// The short way is for a range that is a span of its own, without open writers
-// and without work under way: then there is nothing to cut, to plan or to wait
-// for, and a thread that uses the buffer alone comes through the lock with
-// plain stores. The span must be at hand, so that the way has no calls in it.
-// The middle way is for a part of a span like that. Whatever else, the transfer
-// does.
+// The short way is for a range that is exactly a span, without open writers and
+// uses: there is nothing to cut, plan or wait for, and a thread that uses the
+// buffer alone takes the lock with plain stores. The span must be the first or
+// the most recent one, so that the short way calls no function. The middle way
+// is for a part of such a span.
 #include "synced/access.h"
 
 #include <assert.h>
@@ -38,7 +37,7 @@ static inline uint32_t side_at_once(tarn__synced_core *core, tarn_place place) {
                                           : search(core, place);
 }
 
-// The span that is the range and no more, if it is at hand.
+// The span that is exactly the range, if it is the first or most recent one.
 static inline tarn__synced_span *span_at(const tarn__synced_core *core,
                                          size_t start, size_t end) {
   tarn__synced_span *span = core->spans.first;
@@ -63,7 +62,7 @@ static inline void fill(tarn_access *access, const tarn__synced_end *at,
   access->mode = request->mode;
 }
 
-// Enters the access into |span|, which is its range and lets it in.
+// Enters the access into |span|, which is its range and has no conflict.
 static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
                          uint32_t side, const tarn__synced_request *request,
                          tarn_access *access) {
@@ -101,8 +100,7 @@ static inline bool begin_at_once(tarn_synced *buffer,
   return may;
 }
 
-// Only through a lock that is this thread's own; so the buffer is not a
-// parent's either.
+// Only if this thread owns the lock; so the buffer is not from before a fork.
 static inline bool try_short_begin(tarn_synced *buffer,
                                    const tarn__synced_request *request,
                                    tarn_access *access) {
@@ -124,8 +122,8 @@ static tarn_status check_mode(uint32_t mode) {
              : tarn__fail(TARN_E_INVALID, "synced: no access mode 0x%x", mode);
 }
 
-// Whether an access of a part of |span| has nothing to wait for and nothing to
-// copy. |*out_from|: the side whose bytes it discards; TARN__NO_SIDE: none.
+// Whether an access of a part of |span| needs no wait and no copy. |*out_from|:
+// the side whose bytes it discards; TARN__NO_SIDE: none.
 static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
                        const tarn__synced_request *request,
                        uint32_t *out_from) {
@@ -143,7 +141,7 @@ static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
   return !span->written || !several;
 }
 
-// The middle way, for rows of a table: all it takes is a cut. With the lock.
+// The middle way, for rows of a table: needs a cut only. With the lock.
 static bool begin_in_part(tarn_synced *buffer,
                           const tarn__synced_request *request,
                           tarn_access *access) {
@@ -168,7 +166,7 @@ static bool begin_in_part(tarn_synced *buffer,
   return true;
 }
 
-// Touches nothing, but is open like any other.
+// An access of 0 bytes touches nothing, but is open like others.
 static tarn_status open_empty(tarn_synced *buffer,
                               const tarn__synced_request *request,
                               tarn_access *access) {
@@ -213,7 +211,7 @@ tarn_status tarn__access_open(tarn_synced *buffer,
   return status;
 }
 
-// As tarn_synced_begin, which ends with it.
+// The general part of tarn_synced_begin.
 static __attribute__((cold, noinline)) tarn_status begin_at_length(
     tarn_synced *buffer, size_t offset, size_t size, tarn_place place,
     uint32_t mode, tarn_stream *stream, tarn_access *out_access) {

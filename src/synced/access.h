@@ -1,11 +1,10 @@
-// access.h - accesses for the rest of this room: without a buffer's handle, and
-// those that are begun and ended in one.
+// access.h - accesses for the other files of this room.
 #ifndef TARN_SYNCED_ACCESS_H_
 #define TARN_SYNCED_ACCESS_H_
 
 #include "synced/work.h"
 
-// What is asked for.
+// The arguments of an access.
 typedef struct tarn__synced_request {
   size_t start;  // in the whole buffer; start <= end <= size
   size_t end;
@@ -14,9 +13,9 @@ typedef struct tarn__synced_request {
   tarn_stream *stream;
 } tarn__synced_request;
 
-// Makes the bytes of the request, which is to read them, valid at its place, as
-// tarn_synced_prefetch: nothing is open afterwards. |*out_end|, if not NULL, is
-// the memory at the place, as of the end of the call. Without the lock.
+// Makes the bytes of a read request valid at its place, like
+// tarn_synced_prefetch: no access is open afterwards. |*out_end|, if not NULL,
+// is the memory at the place at the end of the call. Without the lock.
 //
 // Errors as of tarn_synced_begin.
 TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
@@ -24,13 +23,13 @@ TARN_MUST_CHECK tarn_status tarn__fetch(tarn__synced_core *core,
                                         tarn_event *event,
                                         tarn__synced_end *out_end);
 
-// Begins an access that counts for |buffer|; the way that can do all. Without
-// the lock. |access| is zero.
+// Begins an access of |buffer|, the general way. |access| is zero. Without the
+// lock.
 TARN_MUST_CHECK tarn_status
 tarn__access_open(tarn_synced *buffer, const tarn__synced_request *request,
                   tarn_access *access);
 
-// Takes an access, which has left the spans, out of the list. With the lock.
+// Removes an access from the list, after the spans. With the lock.
 static inline void tarn__access_unlink(tarn__synced_core *core,
                                        tarn_access *access) {
   access->node.prev->next = access->node.next;
@@ -40,8 +39,8 @@ static inline void tarn__access_unlink(tarn__synced_core *core,
   access->buffer = NULL;
 }
 
-// Ends an open access, be it that a write has happened or not; |out_lost| may
-// be NULL. Errors as of tarn_synced_end. Without the lock.
+// Ends an open access; a write is committed or cancelled. |out_lost| may be
+// NULL. Errors as for tarn_synced_end. Without the lock.
 tarn_status tarn__access_close(tarn_access *access, bool commits,
                                size_t *out_lost);
 

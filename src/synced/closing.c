@@ -1,18 +1,18 @@
-// What buffers have to do with a device that is about to close.
+// Buffers and a device that is about to close.
 //
-// A buffer that has memory there keeps it open. One that had may still know of
-// work on its streams, by events that would keep the device open too, and names
-// it in its sides.
+// A buffer with memory there keeps the device open. A buffer that had memory
+// there may still have events of its streams, which would keep it open too, and
+// sides of it.
 //
-// The lock is left without telling the trace what was lost, for whoever comes
-// next to tell: its function must not be called with the locks that are held
-// here.
+// The lock is left without telling the trace of losses, which the next call on
+// the buffer does: the trace function must not be called with the locks that
+// are held here.
 #include "base/status.h"
 #include "synced/work.h"
 
 // --- asking ----------------------------------------------------------------
 
-// Pinned memory of the host is the device's as well.
+// Pinned memory of the host belongs to the device as well.
 static bool has_memory_at(const tarn__synced_side *side,
                           const tarn_device *device) {
   if (side->end.address == 0) return false;
@@ -29,7 +29,7 @@ static const tarn__synced_side *side_at(const tarn__synced_core *core,
   return NULL;
 }
 
-// From here on nobody begins to use it, until that close is over.
+// From here on no thread begins to use it, until that close is over.
 static bool is_used(tarn__synced_core *core, const tarn_device *device) {
   if (core->device != device) return false;
   if (core->device_users > 0) return true;
@@ -50,8 +50,8 @@ static tarn_status object(const tarn__synced_core *core,
                     core->size);
 }
 
-// The last point, which stands for all of its timeline, held; NULL: none is
-// left.
+// Holds the last point of a timeline, which stands for all points; NULL: none
+// is left.
 static tarn__synced_point *hold_last_point(const tarn__synced_core *core,
                                            const tarn_device *device) {
   for (tarn__synced_timeline *timeline = core->timelines.first;
@@ -64,8 +64,8 @@ static tarn__synced_point *hold_last_point(const tarn__synced_core *core,
   return NULL;
 }
 
-// With the lock, which is left for each question. What is pending objects by
-// itself: its event is in use.
+// With the lock, which is left for each query. Pending work keeps the device
+// open by its event.
 static void let_go(tarn__synced_core *core, const tarn_device *device) {
   tarn_status status = TARN_OK;
   while (status == TARN_OK || status == TARN_E_DEVICE) {
@@ -90,7 +90,7 @@ static tarn_status ask(tarn__synced_core *core, const tarn_device *device) {
 
 // --- closing ---------------------------------------------------------------
 
-// No place that a program can name is equal to it.
+// A place that no program can name.
 static const tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
 
 static void forget(tarn__synced_core *core, const tarn_device *device) {

@@ -1,15 +1,15 @@
-// What all synced buffers share of a device.
+// Copy streams and spare events of a device.
 //
-//   copy streams   in ── stream, users       current: for who asks next
+//   copy streams   in ── stream, users       current: for the next transfer
 //              out ─ stream, users
-//   retired    stream, users ── ...      failed, but somebody still holds them
+//   retired    stream, users ── ...      failed, but still in use
 //   spare      event, event, ...           of reached or forgotten points
 //
 // Invariants:
-//   * a copy stream that is retired has users; the last of them ends it
-//   * a spare event is nobody's: whatever point its event bears does not count
-//   * without users and events that are out, asking to close leaves nothing of
-//     the copy streams's that keeps the device open
+//   * a retired copy stream has users; the last of them destroys it
+//   * a spare event belongs to no point
+//   * without users and events in use, nothing here keeps the device open after
+//     it was asked to close
 #include "synced/copy_streams.h"
 
 #include <pthread.h>
@@ -41,7 +41,7 @@ struct tarn__synced_copy_streams {
 
 // --- ending ----------------------------------------------------------------
 
-// What its last copies came to, those know who asked for them.
+// The users of the stream have seen its errors.
 static void destroy_copy_stream(copy_stream *ended) {
   if (ended == NULL) return;
   (void)tarn_stream_destroy(ended->stream);
@@ -93,8 +93,8 @@ static tarn_status tell_buffers(const tarn_device *device, bool commit) {
   return tarn__registry_each(tell_buffer, &c);
 }
 
-// Idle streams and events are no reason to stay open. If somebody else has one,
-// they are made anew when they are wanted.
+// Idle streams and events do not keep the device open. If it stays open for
+// another reason, they are created again at next use.
 static tarn_status ask(tarn_device *device,
                        tarn__synced_copy_streams *copy_streams) {
   tarn_status status = tell_buffers(device, false);
@@ -114,7 +114,7 @@ static tarn_status ask(tarn_device *device,
   return TARN_OK;
 }
 
-// In a child of fork the locks may be held by threads that are not there.
+// In a child of fork the locks may be held by threads that do not exist there.
 static void release(tarn__synced_copy_streams *copy_streams) {
   if (copy_streams->generation == tarn__os_generation()) {
     pthread_mutex_destroy(&copy_streams->streams_lock);
@@ -186,7 +186,7 @@ static tarn_status create_copy_stream(tarn_device *device, copy_stream **out) {
   return TARN_OK;
 }
 
-// Takes a failed one out; returns it if nobody holds it.
+// Removes a failed stream; returns it if it has no users.
 static copy_stream *retire(tarn__synced_copy_streams *copy_streams,
                            copy_stream **current) {
   copy_stream *failed = *current;
@@ -229,7 +229,7 @@ static bool release_current(tarn__synced_copy_streams *copy_streams,
   return false;
 }
 
-// Returns the one that has no users any more, taken out.
+// Removes and returns the stream if it has no users left.
 static copy_stream *release_retired(tarn__synced_copy_streams *copy_streams,
                                     const tarn_stream *stream) {
   copy_stream **link = &copy_streams->retired;

@@ -1,12 +1,11 @@
-// copy_streams.h - what all synced buffers share of a device: streams of the
-// library's own for copies that the caller's stream cannot carry, and events.
+// copy_streams.h - the library's own streams of a device, for copies that the
+// caller's stream cannot make, and spare events.
 //
-// One for each device, in its slot TARN_SLOT_SYNCED, made at first use. When
-// the device is about to close, its idle streams and events end; those that are
-// in use keep it open, and buffers that have memory there do through their
-// pools.
+// One object for each device, in its slot TARN_SLOT_SYNCED, made at first use.
+// Before the device closes, idle streams and events are destroyed; streams and
+// events in use keep it open.
 //
-// Threads: any; a lock for the streams, and one for the spare flags.
+// Threads: any. One lock for the streams, one for the spare events.
 #ifndef TARN_SYNCED_COPY_STREAMS_H_
 #define TARN_SYNCED_COPY_STREAMS_H_
 
@@ -16,12 +15,12 @@
 
 typedef struct tarn__synced_copy_streams tarn__synced_copy_streams;
 
-// An event, which the points of several buffers may share.
+// An event, shared by points of several buffers.
 typedef struct tarn__synced_event {
   tarn_event *event;
   tarn_device *device;
   uint64_t serial;      // of the stream
-  atomic_size_t count;  // points and others that have it
+  atomic_size_t count;  // references
 } tarn__synced_event;
 
 typedef enum tarn__synced_copy_stream {
@@ -34,23 +33,22 @@ typedef enum tarn__synced_copy_stream {
 TARN_MUST_CHECK tarn_status tarn__copy_streams_of(
     tarn_device *device, tarn__synced_copy_streams **out_copy_streams);
 
-// A stream of the library's, made at first use, for one transfer: until it is
-// released it stays, though others may use it too. A failed one is replaced.
+// A copy stream for one transfer, created at first use; lives until its
+// release. Other transfers may use it too. A failed stream is replaced.
 TARN_MUST_CHECK tarn_status tarn__copy_streams_copy_stream(
     tarn_device *device, tarn__synced_copy_stream way,
     tarn_stream **out_stream);
 
-// Lets go of it; NULL is allowed. Not with a lock: the last one who lets go of
-// a failed one waits for what is queued there.
+// Releases the stream; NULL is allowed. Without the lock of a buffer: the last
+// release of a failed stream waits for its queued work.
 void tarn__copy_streams_release_copy_stream(tarn_stream *copy_stream);
 
-// An event of |device| with an event, a spare one if there is one, so that who
-// raises and drops flags in turns takes no memory.
+// Takes an event of |device|, a spare one if there is one.
 TARN_MUST_CHECK tarn_status tarn__copy_streams_take_event(
     tarn_device *device, tarn__synced_event **out_event);
 
-// Gives it back; NULL is allowed. Never fails: at worst it is destroyed. In a
-// child of fork it only frees.
+// Gives an event back; NULL is allowed. Cannot fail. In a child of fork it only
+// frees.
 void tarn__copy_streams_give_event(tarn__synced_event *event);
 
 #endif  // TARN_SYNCED_COPY_STREAMS_H_

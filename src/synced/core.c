@@ -1,5 +1,5 @@
-// What a buffer and all of its views have in common: who may use it, its lock,
-// and the sums over what is valid where.
+// The state that a buffer shares with its views: checks, the lock, sums over
+// the validity, open accesses.
 //
 // Invariants (tarn__core_verify walks them):
 //   * live is the sum of the bytes of spans that are written and not lost
@@ -88,8 +88,8 @@ static bool continues(const tarn__synced_core *core,
   return last->cause == cause && last->side == side && last->end == start;
 }
 
-// Without memory for it, or with too many at once, the trace is not told, and
-// texts do not say how.
+// Without memory, or with too many losses at once, the trace is not told and
+// texts do not give the reason.
 void tarn__core_note_loss(tarn__synced_core *core,
                           tarn__synced_loss_cause cause, uint32_t side,
                           size_t start, size_t end) {
@@ -146,7 +146,7 @@ tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
 
 // --- the lock ----------------------------------------------------------------
 
-// Takes out what the trace was not told yet; with the lock.
+// Takes the losses that the trace was not told yet. With the lock.
 static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
   size_t count = 0;
   for (; core->losses_told < core->loss_count; core->losses_told++) {
@@ -227,7 +227,7 @@ static bool meets(const tarn_access *access, uint32_t side, size_t start,
   return there && tarn__access_meets(access, start, end);
 }
 
-// Whether anybody reads or writes there, be it without an access.
+// Whether there are readers or writers, with an access or without.
 static bool is_entered(const tarn__synced_core *core, size_t start,
                        size_t end) {
   if (start == end) return false;
@@ -239,7 +239,7 @@ static bool is_entered(const tarn__synced_core *core, size_t start,
   return false;
 }
 
-// The list is of all that is open, wherever: the spans know first.
+// The list has all open accesses of the buffer, so the spans are asked first.
 const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
                                    size_t start, size_t end) {
   const tarn_list *node = NULL;
@@ -271,16 +271,16 @@ tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
 
 // --- the device, while others close it ---------------------------------------
 
-// A close holds the lock of the device room's registry all the time, as an open
-// does. Of cpu:0, which is always open, that calls no driver.
+// A close holds the lock of the device room's registry, and so does an open. An
+// open of cpu:0, which is always open, calls no driver.
 static bool pass_a_close(void) {
   tarn_device *host = NULL;
   return tarn_device_open("cpu:0", &host) == TARN_OK &&
          tarn_device_close(host) == TARN_OK;
 }
 
-// The close that asked as number |asks| is over. If the device is still there,
-// it was refused.
+// The close with number |asks| is over. If the device is still there, the close
+// was refused.
 static void note_refusal(tarn__synced_core *core, uint64_t asks) {
   if (core->device_asks == asks) core->device_closing = false;
 }

@@ -1,13 +1,13 @@
-// core.h - what a buffer and all of its views have in common.
+// core.h - the state that a buffer shares with all of its views.
 //
-// Where an operation needs what may take long (memory, copies, waits), it goes
-// in three steps: with the lock held it plans, and enters what it is about to
-// do into the map, so that others stay away from those bytes; without the lock
-// it does it; with the lock again it commits, or takes it back.
+// Operations that may take long (memory, copies, waits) have three steps. With
+// the lock held the operation is planned and entered into the map, which keeps
+// other threads from those bytes. Without the lock it is done. With the lock
+// again it is committed or taken back.
 //
 //   begin ──► plan ──(lock left)──► wait, copy ──(lock)──► commit ──► open
 //               │                        │ failed: back, and again or error
-//               └─ others in the way: TARN_E_STATE, or sleep on |changed|
+//               └─ conflict: TARN_E_STATE, or sleep on |changed|
 #ifndef TARN_SYNCED_CORE_H_
 #define TARN_SYNCED_CORE_H_
 
@@ -31,12 +31,12 @@ typedef struct tarn__synced_side {
   tarn_block block;              // of a pool; pool NULL: outside memory or none
   tarn_synced_deleter *deleter;  // of outside memory
   void *context;
-  size_t fresh;          // bytes that somebody wrote and that are valid here
+  size_t fresh;          // written bytes that are valid here
   uint32_t wrap;         // TARN_WRAP_... of outside memory
   bool outside;          // it has outside memory
-  unsigned char *pages;  // what each of them allows; NULL: it is not protected
-  bool busy;             // a thread gets, moves or gives its memory
-  uint32_t accesses;     // that are open here
+  unsigned char *pages;  // access of each page; NULL: not protected
+  bool busy;             // a thread allocates, moves or frees the memory
+  uint32_t accesses;     // open here
 } tarn__synced_side;
 
 // Counts of one pair of sides; see tarn_traffic.
@@ -49,7 +49,7 @@ typedef enum tarn__synced_loss_cause {
   TARN__LOSS_UNKNOWN = 0,
   TARN__LOSS_CANCELLED,    // a write at the side was cancelled
   TARN__LOSS_FAILED,       // a stream that wrote there failed
-  TARN__LOSS_INVALIDATED,  // the program declared them to be worthless
+  TARN__LOSS_INVALIDATED,  // the program discarded them
 } tarn__synced_loss_cause;
 
 typedef struct tarn__synced_loss {
@@ -74,8 +74,8 @@ typedef tarn_status tarn__synced_on_close(tarn__synced_core *core,
                                           bool commit);
 
 struct tarn__synced_core {
-  tarn__biased_lock lock;  // guards all that follows, but what never changes
-  pthread_cond_t changed;  // with the lock: something that was busy is not
+  tarn__biased_lock lock;  // guards the fields below that can change
+  pthread_cond_t changed;  // with the lock: a busy thing is not busy any more
   size_t sleepers;         // threads that wait for that
   uint32_t generation;     // of forks; never changes, nor do the next eight
   uint64_t id;
@@ -83,16 +83,16 @@ struct tarn__synced_core {
   size_t align;
   tarn_tag tag;
   tarn__synced_on_close *on_close;  // tarn__core_on_close
-  tarn_device *device;    // NULL: none, or it has closed: that alone changes
-  char *name;             // NULL: none
-  bool protect;           // the host's pages allow what is open there
+  tarn_device *device;              // becomes NULL when it closes; NULL: none
+  char *name;                       // NULL: none
+  bool protect;           // pages of the host permit open accesses only
   size_t loose_start;     // bytes that may be written until the buffer is
   size_t loose_end;       // called again; see protect.h
   uint64_t device_asks;   // how often a close of |device| has asked
   uint32_t device_users;  // threads that use it without the lock
-  bool device_closing;    // nobody may begin to: see closing.c
-  bool slow;              // accesses must not take the fast way
-  const char *suspended;  // why accesses are refused; NULL: they are not
+  bool device_closing;    // no thread may begin to use it: see closing.c
+  bool slow;              // accesses must not take the short way
+  const char *suspended;  // why the buffer is suspended; NULL: it is not
   size_t handles;         // buffers and views that are not destroyed
   tarn_list accesses;     // open ones, by their nodes, oldest first
   tarn__synced_spans spans;
@@ -103,14 +103,14 @@ struct tarn__synced_core {
   uint32_t side_room;
   uint32_t last_side;     // the answer when it was last asked for a place ...
   tarn_place last_place;  // ... as the program named it
-  size_t live;            // bytes that somebody wrote and that are not lost
+  size_t live;            // written bytes that are not lost
   tarn__synced_counts *counts;  // side_room x side_room: from * side_room + to
   tarn__synced_loss
       *losses;           // the newest, a ring of TARN__MOST_LOSSES; NULL: none
   uint64_t loss_count;   // so far
-  uint64_t losses_told;  // of them, to the trace
+  uint64_t losses_told;  // to the trace
   tarn_list all;         // in the list of all buffers; guarded by its lock,
-  uint32_t visitors;     // as is this: how many are shown the buffer just now
+  uint32_t visitors;     // as is this: visitors in tarn__registry_each
 };
 
 struct tarn_synced {
@@ -124,27 +124,26 @@ struct tarn_synced {
 
 // Whether this thread may use |buffer| now.
 //
-// TARN_E_INVALID  NULL.
-// TARN_E_STATE    a parent's, or called from a stream's callback.
+// TARN_E_INVALID  |buffer| is NULL.
+// TARN_E_STATE    the buffer was created before a fork, or the caller is a
+//                 stream's callback.
 TARN_MUST_CHECK tarn_status tarn__synced_check(const tarn_synced *buffer);
 
-// The same, and where the range stands in the whole buffer. |size| may be
-// TARN_ALL.
+// The same, and the range in the whole buffer. |size| may be TARN_ALL.
 //
-// TARN_E_INVALID  also where it does not lie in |buffer|.
+// TARN_E_INVALID  the range is not in |buffer|.
 TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
                                                size_t offset, size_t size,
                                                size_t *out_start,
                                                size_t *out_end);
 
-// Whether operations are let in now; pointers that were good until the next one
-// are so no more. With the lock.
+// Whether operations are allowed now. Ends the validity of pointers that were
+// valid until the next call. With the lock.
 //
 // TARN_E_STATE  the buffer is suspended.
 TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__synced_core *core);
 
-// TARN_E_STATE: what is asked for is the device's of the options, and there is
-// none.
+// TARN_E_STATE: the options named no device.
 TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__synced_core *core);
 
 // "buffer 7 ('weights')" into |out|, for texts.
@@ -161,20 +160,21 @@ static inline void tarn__core_enter(tarn__synced_core *core) {
   tarn__biased_lock_enter(&core->lock);
 }
 
-// Leaves the lock, and tells the trace what was lost since it was last left.
-// The thread's last error stays.
+// Leaves the lock and tells the trace of new losses. Keeps the thread's last
+// error.
 void tarn__core_leave(tarn__synced_core *core);
 
-// Sleeps until something has changed, or for no reason at all: look again.
+// Sleeps until something has changed; may return without a reason.
 void tarn__core_sleep(tarn__synced_core *core);
 
-// Wakes those that do.
+// Wakes all sleepers.
 static inline void tarn__core_wake(tarn__synced_core *core) {
   if (core->sleepers > 0) pthread_cond_broadcast(&core->changed);
 }
 
-// --- what is valid where -----------------------------------------------------
-// All with the lock.
+// --- validity
+// ------------------------------------------------------------------ All with
+// the lock.
 
 static inline uint64_t tarn__side_bit(uint32_t side) {
   return (uint64_t)1 << side;
@@ -190,16 +190,16 @@ static inline bool tarn__span_is_lost(const tarn__synced_span *span) {
   return span->written && span->valid == 0;
 }
 
-// Remembers how bytes were lost, for texts and the trace.
+// Records a loss, for texts and the trace.
 void tarn__core_note_loss(tarn__synced_core *core,
                           tarn__synced_loss_cause cause, uint32_t side,
                           size_t start, size_t end);
 
-// Declares the bytes of a range to be worthless: they are valid nowhere. There
-// is room for its cuts (the whole has none), and it is not empty.
+// Discards the bytes of a range that is not empty. Nodes for its cuts are
+// reserved (the whole buffer needs none).
 void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end);
 
-// TARN_E_STATE with the text of how the bytes of |span| were lost.
+// TARN_E_STATE, with a text that says how the bytes of |span| were lost.
 TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
                                                  const tarn__synced_span *span);
 
@@ -211,15 +211,15 @@ static inline tarn__synced_counts *tarn__core_counts(tarn__synced_core *core,
 
 // --- open accesses -----------------------------------------------------------
 
-// Whether an access and a range, not empty, have bytes in common.
+// Whether an access and a range that is not empty overlap.
 static inline bool tarn__access_meets(const tarn_access *access, size_t start,
                                       size_t end) {
   return access->size > 0 && access->offset < end &&
          start < access->offset + access->size;
 }
 
-// An open access that meets the range at |side| (TARN__NO_SIDE: anywhere);
-// NULL: none. Those of 0 bytes meet nothing. With the lock.
+// An open access that overlaps the range at |side| (TARN__NO_SIDE: at any
+// side); NULL: none. With the lock.
 const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
                                    size_t start, size_t end);
 
@@ -231,13 +231,12 @@ TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
 // --- the device of the options -----------------------------------------------
 
 // Keeps the device of |core| open until tarn__core_release_device; NULL: there
-// is none, or it has closed. Where a close of it is under way, waits until that
-// is over, so not with the lock. A thread that cannot wait for it, as in a
-// stream's callback, gets NULL.
+// is none, or it has closed. Waits for a close that is under way, so without
+// the lock. A thread that cannot wait, as in a stream's callback, gets NULL.
 tarn_device *tarn__core_hold_device(tarn__synced_core *core);
 void tarn__core_release_device(tarn__synced_core *core);
 
-// Whether |place| was one of a device that has closed since.
+// Whether |place| was on a device that has closed.
 static inline bool tarn__core_is_nowhere(tarn_place place) {
   return place.device == NULL && place.kind != TARN_PLACE_HOST;
 }
@@ -249,17 +248,17 @@ tarn__synced_on_close tarn__core_on_close;
 // made or destroyed and for each step along the list, never by an access.
 // Nothing is called or locked while it is held.
 
-// A number that no other buffer of this process has.
+// A number that is unique in this process.
 uint64_t tarn__registry_number(void);
 
 void tarn__registry_add(tarn__synced_core *core);
 
-// Waits until nobody is shown it any more.
+// Waits until no visitor has the buffer.
 void tarn__registry_remove(tarn__synced_core *core);
 
-// Calls |visit| for each of this process, without a lock; the one that it is
-// called for does not end meanwhile, so |visit| must not end it. Stops at the
-// first status that is not TARN_OK and returns it.
+// Calls |visit| for each buffer that was created in this process, without a
+// lock. The buffer is not destroyed meanwhile, so |visit| must not destroy it.
+// Stops at the first status other than TARN_OK and returns it.
 typedef tarn_status tarn__synced_registry_visit(void *context,
                                                 tarn__synced_core *core);
 TARN_MUST_CHECK tarn_status
@@ -267,13 +266,15 @@ tarn__registry_each(tarn__synced_registry_visit *visit, void *context);
 
 // --- the trace ---------------------------------------------------------------
 
-// One relaxed load: nothing has to be told.
+// Whether the program has set a trace function. One relaxed load.
 bool tarn__synced_is_traced(void);
 
-// Tells it, with the id and name of |core| filled in. Called without the lock.
+// Calls the trace function with |event|, the id and the name of |core|. Without
+// the lock.
 void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event);
 
-// The text of what is wrong with the sums and the spans, or NULL. For tests.
+// Checks sums and spans and returns the first error as a text, or NULL. For
+// tests.
 const char *tarn__core_verify(const tarn__synced_core *core);
 
 #endif  // TARN_SYNCED_CORE_H_

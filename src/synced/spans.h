@@ -1,29 +1,27 @@
-// spans.h - a buffer cut into runs of bytes with the same past.
+// spans.h - a buffer as spans: runs of bytes with the same history.
 //
 //   0            start        end                               size
 //   ├────────────┼────────────┼─────────┼────────────────────────┤
 //     span         span         span      span
 //     valid: host  valid: 1,2   ...
 //
-// Invariants: spans cover [0, size) without gaps, in order; none is empty (a
-// buffer of 0 bytes has none); neighbours that are alike have been joined, but
-// for the time between tarn__spans_cut and tarn__spans_join, and where a pin
-// keeps them apart.
+// Invariants: spans cover [0, size) in order, without gaps. No span is empty (a
+// buffer of 0 bytes has none). Equal neighbours are joined, except between
+// tarn__spans_cut and tarn__spans_join, and where a pin keeps them apart.
 //
-// Pins. An open access, or a transfer, needs the two places where its range
-// begins and ends until it is over: without a pin two readers side by side look
-// alike, and would be joined, and to cut them again takes nodes, for which an
-// end cannot fail. So whoever enters itself into spans pins its range behind
-// the cut, and takes the pin away before the join.
+// Pins. An open access or a transfer needs the cuts at both ends of its range
+// until it is over. Two adjacent readers look alike: without a pin their spans
+// would be joined, and cutting them again needs nodes, but an end must not
+// fail. So each access and transfer pins its range after the cut, and unpins it
+// before the join.
 //
 //   cut ──► pin ──► readers++, uses ... ──(lock left)──► unpin ──► join
 //
-// Cost: O(log spans) to find, cut and join at a place; the next span is one
-// pointer away. No recursion. Memory is a node for each span, and spare nodes:
-// no more than spans and some thousands beside, and what nobody has wanted for
-// long goes.
+// Cost: O(log spans) to find, cut and join; the next span is one pointer away.
+// No recursion. Memory: a node for each span, and spare nodes, at most as many
+// as spans plus some thousands; long unused ones are freed.
 //
-// Threads: whoever has the lock of the buffer.
+// Threads: with the lock of the buffer.
 #ifndef TARN_SYNCED_SPANS_H_
 #define TARN_SYNCED_SPANS_H_
 
@@ -34,13 +32,12 @@
 
 typedef struct tarn__synced_timeline tarn__synced_timeline;
 
-// Work that is not known to be over, on the memory of one side.
+// Work on the memory of one side that is not known to be done.
 typedef struct tarn__synced_use {
   struct tarn__synced_use *next;
-  tarn__synced_timeline
-      *timeline;    // the stream that it is queued on; NULL: a thread of the
-                    // library is at it, in the course of transfer |number|
-  uint64_t number;  // its position in the timeline
+  tarn__synced_timeline *timeline;  // of the stream; NULL: a thread does it,
+                                    // for transfer |number|
+  uint64_t number;  // position in the timeline
   uint32_t side;
   bool writes;
 } tarn__synced_use;
@@ -53,10 +50,10 @@ typedef struct tarn__synced_span {
   uint32_t pins;              // pinned ranges that begin or end at the start
   uint32_t readers;           // open accesses that read it
   const tarn_access *writer;  // the open access that writes it; NULL: none
-  uint64_t valid;             // sides whose bytes are the newest, or will be
-                              // when their uses are over: bit i is side i
-  bool written;               // somebody wrote it: else it is zeros, wherever
-                              // it is wanted. Written and valid nowhere: lost
+  uint64_t valid;             // bit i: side i has the newest bytes, or will
+                              // have them when its uses are done
+  bool written;               // false: zeros at any place. Written and valid
+                              // nowhere: lost
   tarn__synced_use *uses;
 } tarn__synced_span;
 
@@ -82,20 +79,19 @@ static inline tarn__synced_span *tarn__span_of(tarn__range_map_node *node) {
   return (tarn__synced_span *)node;
 }
 
-// One span, unwritten. |spans| must stay where it is.
+// Makes one unwritten span. |spans| must not move.
 void tarn__spans_init(tarn__synced_spans *spans, size_t size);
 
-// Frees all nodes; timelines of uses that are left are let go of.
+// Frees all nodes and releases the timelines of their uses.
 void tarn__spans_deinit(tarn__synced_spans *spans);
 
-// The span that holds |offset|, which is below the size.
+// The span of |offset|, which is below the size.
 tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
                                     size_t offset);
 
-// Makes sure that the calls below that need nodes have them, until the lock is
-// left: a cut at |start| and one at |end|, and |uses| new uses in each span
-// between them. start <= end <= size. No memory is taken where the ends are
-// cuts already and |uses| is 0, nor where there are nodes to spare.
+// Reserves nodes for cuts at |start| and |end| and for |uses| new uses in each
+// span between them, until the lock is left. start <= end <= size. Allocates
+// nothing if spare nodes suffice.
 //
 // TARN_E_NOMEM  nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__synced_spans *spans,
@@ -103,20 +99,19 @@ TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__synced_spans *spans,
                                                 size_t uses);
 
 // Makes spans begin at |start| and at |end|, and returns the one at |start|.
-// The two halves of a cut span have the same past: uses are copied.
-// 0 <= start < end <= size; tarn__spans_reserve came before.
+// Both halves of a cut span have the same history: uses are copied. Nodes must
+// be reserved. 0 <= start < end <= size.
 tarn__synced_span *tarn__spans_cut(tarn__synced_spans *spans, size_t start,
                                    size_t end);
 
-// Keeps the places where |first| begins and |last| ends from being joined away.
-// Pins are counted.
+// Keeps the cuts where |first| begins and |last| ends. Pins are counted.
 static inline void tarn__span_pin(tarn__synced_span *first,
                                   tarn__synced_span *last) {
   first->pins++;
   if (last->next != NULL) last->next->pins++;
 }
 
-// Takes one pin away, from spans that begin and end where it was put.
+// Removes a pin, from spans with the same begin and end.
 static inline void tarn__span_unpin(tarn__synced_span *first,
                                     tarn__synced_span *last) {
   assert(first->pins > 0 && (last->next == NULL || last->next->pins > 0));
@@ -124,26 +119,24 @@ static inline void tarn__span_unpin(tarn__synced_span *first,
   if (last->next != NULL) last->next->pins--;
 }
 
-// Joins neighbours that are alike, from the one that ends at |start| to the one
-// that begins at |end|: same fields, the same uses in any order, and no pin
-// between them.
+// Joins equal neighbours, from the span that ends at |start| to the span that
+// begins at |end|: same fields, same uses in any order, no pin between them.
 void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end);
 
-// Adds a use. One that is there already, of the same timeline, side and way, is
-// moved on to |use.number| instead if that is later; of no timeline, one that
-// is the same. Else it takes a node which was reserved, and counts in its
-// timeline.
+// Adds a use, with a reserved node. A use of the same timeline, side and
+// |writes| takes the later number instead; without a timeline, an equal use
+// stays.
 void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,
                     tarn__synced_use use);
 
-// Takes out the uses of |span| for which |over| says so. A timeline goes with
-// its last use if nobody holds it.
+// Removes the uses of |span| for which |over| is true. A timeline without holds
+// is freed with its last use.
 typedef bool tarn__synced_use_is_over(const tarn__synced_use *use,
                                       void *context);
 void tarn__span_forget(tarn__synced_spans *spans, tarn__synced_span *span,
                        tarn__synced_use_is_over *over, void *context);
 
-// Walks everything; the text of what is wrong, or NULL. For tests.
+// Walks the spans and returns the first error as a text, or NULL. For tests.
 const char *tarn__spans_check(const tarn__synced_spans *spans);
 
 #endif  // TARN_SYNCED_SPANS_H_

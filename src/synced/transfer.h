@@ -1,15 +1,16 @@
-// transfer.h - what has to be done before an access may have its bytes.
+// transfer.h - the copies and waits that make an access possible.
 //
-//   plan    what is missing and from where it comes (runs), what is to be
-//           waited for (waits), and who does it (carriers); nothing changes
+//   plan    missing bytes and their sources (runs), streams to wait for
+//   (waits),
+//           and carriers; changes nothing
 //   enter   the access, and the runs as uses, into the spans
 //   carry   waits, zeros, copies, points: without the lock
-//   commit  uses become positions in timelines, bytes valid
+//   commit  uses become points in timelines, bytes become valid
 //
-// Carriers. With a stream, copies are queued on it where its device can make
-// them, else on a copy stream of the device that can, which waits for what the
-// copy needs and which the stream waits for. Zeros, what no device copies, and
-// all without a stream are done by the host, at once.
+// Carriers. With a stream, copies are queued on it if its device can make them,
+// else on a copy stream of a device that can; the copy stream waits for the
+// source, and the caller's stream for the copy stream. The host itself makes
+// zeros, copies that no device can make, and all copies without a stream.
 #ifndef TARN_SYNCED_TRANSFER_H_
 #define TARN_SYNCED_TRANSFER_H_
 
@@ -25,7 +26,7 @@ enum {
   TARN__FEW = 8,             // runs and waits that take no memory
 };
 
-// Bytes that come from one side, or are to be zero.
+// A run of bytes to copy from one side, or to set to zero.
 typedef struct tarn__synced_load {
   size_t start;
   size_t end;
@@ -34,12 +35,12 @@ typedef struct tarn__synced_load {
   bool made;  // done, or queued
 } tarn__synced_load;
 
-// A stream that has to come to a position before carriers may go on.
+// A point that carriers must wait for.
 typedef struct tarn__synced_wait {
   tarn__synced_timeline *timeline;
   uint64_t number;
   uint32_t carriers;          // bit i: carrier i
-  uint32_t side;              // whose memory it is about
+  uint32_t side;              // the memory it protects
   tarn__synced_point *point;  // held, from the end of the plan on
   tarn_status status;
   uint64_t stalled_ns;  // that the host waited for it; 0: it did not
@@ -57,16 +58,16 @@ typedef struct tarn__synced_carrier {
 typedef struct tarn__synced_transfer {
   tarn__synced_core *core;
   tarn__synced_request request;
-  tarn_access *access;  // NULL: nothing is to be open afterwards
+  tarn_access *access;  // NULL: a prefetch
   bool reads;
   bool writes;
   uint32_t side;
   uint64_t number;
-  size_t valid_bytes;   // of the range, that are there already
-  size_t moved_bytes;   // that are to be copied
-  size_t most_writers;  // streams that are to write a source, in one span
+  size_t valid_bytes;   // of the range, valid before
+  size_t moved_bytes;   // to be copied
+  size_t most_writers;  // streams that write a source, at most, in one span
   bool marked;          // points of waits are held
-  bool worthless;       // a stream that was waited for has failed meanwhile
+  bool worthless;       // a stream to wait for has failed meanwhile
   bool again;           // a copy stream has failed once already
   uint64_t slept_ns;    // for other threads
   tarn__synced_load *runs;
@@ -77,9 +78,9 @@ typedef struct tarn__synced_transfer {
   size_t wait_room;
   size_t carrier_count;
   uint64_t ends_known;  // of |ends|, by bit
-  uint64_t last_valid;  // of which |last_from| is the cheapest side
+  uint64_t last_valid;  // the last |valid|: its cheapest side is |last_from|
   uint32_t last_from;
-  // Only as far as the counts say are they set.
+  // Set up to the counts only.
   tarn__synced_load few_runs[TARN__FEW];
   tarn__synced_wait few_waits[TARN__FEW];
   tarn__synced_carrier carriers[TARN__MOST_CARRIERS];
@@ -91,25 +92,24 @@ void tarn__transfer_init(tarn__synced_transfer *transfer,
                          const tarn__synced_request *request,
                          tarn_access *access);
 
-// Without the lock: frees what it has, and tells the trace for how long it
-// slept.
+// Frees the transfer, and tells the trace how long it slept. Without the lock.
 void tarn__transfer_deinit(tarn__synced_transfer *transfer);
 
-// Does all of it, waits and begins anew as often as need be. With the lock,
-// which is left meanwhile. After TARN_OK the access is open; or, if there is
-// none, the bytes are valid at the side.
+// Runs the transfer, with all waits and retries. With the lock, which is left
+// meanwhile. After TARN_OK the access is open; for a prefetch the bytes are
+// valid at the side.
 TARN_MUST_CHECK tarn_status tarn__transfer_run(tarn__synced_transfer *transfer);
 
 // --- its parts ---------------------------------------------------------------
 
-// With the lock. TARN_PENDING: others are in the way, and will not be for ever:
-// sleep, and plan anew.
+// With the lock. TARN_PENDING: a conflict that ends by itself: sleep and plan
+// again.
 //
-// TARN_E_STATE  they are for as long as they like; or bytes are lost.
+// TARN_E_STATE  a conflict with an open access; or bytes are lost.
 TARN_MUST_CHECK tarn_status
 tarn__transfer_plan(tarn__synced_transfer *transfer);
 
-// Lets go of what a plan holds, with what came of its waits. With the lock.
+// Releases the points of a plan, with the results of its waits. With the lock.
 void tarn__transfer_forget(tarn__synced_transfer *transfer);
 
 // The cheapest of the sides in |valid|, which is not 0.
@@ -124,8 +124,8 @@ static inline bool tarn__transfer_has_work(
   return transfer->run_count > 0 || transfer->wait_count > 0;
 }
 
-// Without the lock. TARN_PENDING: a stream that was waited for has failed;
-// nothing was copied: plan anew.
+// Without the lock. TARN_PENDING: a stream to wait for has failed and nothing
+// was copied: plan again.
 //
 // TARN_E_DEVICE, TARN_E_NOMEM, TARN_E_UNSUPPORTED  some runs were made.
 TARN_MUST_CHECK tarn_status

@@ -1,4 +1,4 @@
-// What the document's machine says where the document has no word for it, and
+// What Caffe's machine says where the document has no word for it, and
 // that none of its defects is here.
 #include "state_kit.h"
 
@@ -160,7 +160,7 @@ START_TEST(a_stream_s_callback_is_refused) {
 }
 END_TEST
 
-// --- the document's defects ------------------------------------------------
+// --- Caffe's defects ------------------------------------------------
 
 // "async_push says SYNCED before the copy has landed".
 START_TEST(synced_is_said_when_the_copy_has_landed) {
@@ -258,7 +258,7 @@ START_TEST(there_is_an_asynchronous_pull) {
 }
 END_TEST
 
-// The document's to_cpu() copies into the memory of set_cpu_data.
+// Caffe's to_cpu() copies into the memory of set_cpu_data.
 START_TEST(a_read_fills_the_memory_that_was_set) {
   const void *host = NULL;
   tarn_addr device = 0;

@@ -1,7 +1,7 @@
 // Giving memory of one place back, and declaring bytes to be worthless.
 #include <stdio.h>
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 
 static size_t live_at(tarn_place place) {
   tarn_pool *pool = NULL;

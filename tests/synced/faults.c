@@ -70,8 +70,9 @@ static void play_views(void) {
   well(tarn_synced_destroy(view));
 }
 
-// The document's calls: all bytes of one pattern, wherever they are.
-static void play_document(void) {
+// The calls of Caffe's SyncedMemory: all bytes of one pattern, wherever they
+// are.
+static void play_caffe(void) {
   tarn_synced *b = run.buffer;
   const void *read = NULL;
   void *write = NULL;
@@ -240,7 +241,7 @@ static void play_turns(void) {
 }
 
 static void (*const plays[])(void) = {
-    play_synchronous, play_streams,       play_views,   play_document,
+    play_synchronous, play_streams,       play_views,   play_caffe,
     play_outside,     play_device_memory, play_reports, play_turns,
 };
 

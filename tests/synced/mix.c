@@ -109,7 +109,7 @@ static void view_and_read(meddler *m) {
   expect_allowed(tarn_synced_destroy(view));
 }
 
-static void use_document(meddler *m) {
+static void use_caffe(meddler *m) {
   const void *data = NULL;
   tarn_addr address = 0;
   tarn_stream *stream = m->streams[named];
@@ -195,7 +195,7 @@ static void have_events(meddler *m) {
 static void meddler_step(meddler *m) {
   static void (*const deeds[])(meddler *) = {
       evict,      evict,     fetch_some,    fetch_some, fetch_some,
-      wrap_empty, ask,       use_document,  count,      follow,
+      wrap_empty, ask,       use_caffe,     count,      follow,
       lose,       make_fail, view_and_read, renew};
   if (!have_streams(m->streams)) return;
   have_events(m);

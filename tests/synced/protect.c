@@ -114,7 +114,7 @@ START_TEST(a_page_of_many_ranges_allows_what_one_of_them_needs) {
 }
 END_TEST
 
-// --- the document's pointers -----------------------------------------------
+// --- Caffe's pointers -----------------------------------------------
 
 START_TEST(pointers_are_good_until_the_next_call) {
   set_up("sim:0");

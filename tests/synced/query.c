@@ -1,7 +1,7 @@
 // What a buffer says of itself, and the report of what is open.
 #include <stdio.h>
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 
 // --- one buffer ------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 #ifndef TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 
 enum { INSIDE = 1, OUTSIDE = 2 };  // patterns: of the buffer, of the caller
 

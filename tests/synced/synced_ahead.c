@@ -1,5 +1,5 @@
 // What is done to a buffer ahead of accesses and after them, with memory of
-// the program, and by the document's calls.
+// the program, and by the calls of Caffe's SyncedMemory.
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,7 +103,7 @@ void sp_play_invalidate(sm_root *r) {
 }
 
 // ---------------------------------------------------------------------------
-// Outside memory and the document's calls
+// Outside memory and the calls of Caffe's SyncedMemory
 // ---------------------------------------------------------------------------
 
 static bool would_lose(const sm_root *r, unsigned place) {

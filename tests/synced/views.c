@@ -1,5 +1,5 @@
 // Views: one map of what is valid where, whoever looks at it.
-#include "doc_kit.h"
+#include "caffe_kit.h"
 
 START_TEST(a_view_sees_what_the_whole_wrote) {
   open_x();

@@ -3,7 +3,7 @@
 #ifndef TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 
 enum { OUTSIDE = 2 };
 

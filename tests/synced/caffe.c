@@ -1,6 +1,6 @@
-// Wrong use of the document's calls, and uses that it has no word for: where
-// the document ends the process there is a status, and nothing has changed.
-// What it describes is tested in test_document_synced_memory.c.
+// Wrong use of the calls of Caffe's SyncedMemory, and uses that it has no word
+// for: where the document ends the process there is a status, and nothing has
+// changed. What it describes is tested in test_document_synced_memory.c.
 #include "state_kit.h"
 
 START_TEST(null_is_an_error_and_no_abort) {
@@ -142,7 +142,7 @@ START_TEST(no_bytes_at_all) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("synced_document");
+  Suite *suite = suite_create("synced_caffe");
   ADD_CASE(suite, "misuse", null_is_an_error_and_no_abort,
            no_buffer_is_an_error, without_a_device_there_is_no_gpu,
            a_stream_of_another_device_cannot_push,

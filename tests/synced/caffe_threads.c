@@ -4,7 +4,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 #include "support/effort.h"
 
 enum { WRITERS = 3, PART = SIZE / WRITERS, ROUNDS = EFFORT(3000, 300) };
@@ -251,7 +251,7 @@ START_TEST(const_calls_of_many_threads) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("synced_doc_threads");
+  Suite *suite = suite_create("synced_caffe_threads");
   TCase *both = tcase_create("both");
   tcase_set_timeout(both, 120);
   tcase_add_loop_test(both, evictions_lose_nothing, 0, 2);

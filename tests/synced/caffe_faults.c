@@ -1,9 +1,9 @@
-// The document's calls, wraps, views, evictions: with each call that can fail
-// failing in turn, be it the host's allocator or a function of the device.
-// After any failure the buffer still has what it had.
+// The calls of Caffe's SyncedMemory, wraps, views, evictions: with each call
+// that can fail failing in turn, be it the host's allocator or a function of
+// the device. After any failure the buffer still has what it had.
 #include <stdio.h>
 
-#include "doc_kit.h"
+#include "caffe_kit.h"
 #include "support/effort.h"
 #include "support/faults.h"
 
@@ -343,7 +343,7 @@ START_TEST(some_of_them_do_fail) {
 END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("synced_doc_faults");
+  Suite *suite = suite_create("synced_caffe_faults");
   TCase *sweeps = tcase_create("sweeps");
   tcase_set_timeout(sweeps, 300);
   tcase_add_loop_test(sweeps, the_host_s_memory_fails, 0, 2);

@@ -1,19 +1,19 @@
-// The document's calls: a machine of four states between the host and one
-// device, on top of accesses.
+// Caffe's SyncedMemory: four states between the host and one device, on top of
+// accesses.
 //
-// Nothing here keeps a state. The head is read off the map of what is valid
-// where; each call is an access that begins and ends within it, and the table
-// in tarn/synced.h is what comes of that:
+// This file keeps no state. The head follows from the map of validity. Each
+// call is an access that begins and ends within the call, and the table in
+// tarn/synced.h follows from that:
 //
 //   cpu_data     = READ at the host         UNINIT ──► CPU ──► SYNCED
 //   mutable_cpu  = READ_WRITE at the host              ▲         ▲
 //   gpu_data     = READ at the device                  ▼         │
 //   mutable_gpu  = READ_WRITE there         UNINIT ──► GPU ──────┘
 //
-// One thing is added. What nobody wrote is zeros wherever it is wanted, and
-// does not count for the head; but the document's const calls make it CPU or
-// GPU, and what is read elsewhere afterwards is copied. So a const call on a
-// range that nobody has written at all makes its zeros contents.
+// One addition: unwritten bytes read as zeros at any place and do not count for
+// the head. Caffe's const calls lead to CPU or GPU, and later reads elsewhere
+// copy. So a const call on a range without written bytes makes its zeros
+// contents.
 #include "base/status.h"
 #include "synced/protect.h"
 #include "synced/sides.h"
@@ -186,7 +186,7 @@ tarn_status tarn_synced_mutable_gpu_data(tarn_synced *buffer,
   return visit_gpu(buffer, TARN_READ_WRITE, out_data);
 }
 
-// The document's to_cpu() and to_gpu() copy into whatever memory was set.
+// Caffe's to_cpu() and to_gpu() copy into the memory that was set.
 static const tarn_wrap_options set_options = {.struct_size = sizeof set_options,
                                               .flags = TARN_WRAP_FILL};
 
