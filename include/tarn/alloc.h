@@ -1,5 +1,4 @@
-// alloc.h - requests with options: what may happen for a block, several blocks
-// at once, and room that a pool keeps.
+// alloc.h - requests with options, several blocks at once, and reserved memory.
 //
 //   tarn_alloc_options options = {
 //       .struct_size = sizeof options,
@@ -11,7 +10,7 @@
 //   tarn_block block;
 //   tarn_status status = tarn_pool_alloc_with(pool, &options, &block);
 //   if (status == TARN_FULL) {
-//     // nothing could be had at once: compute something smaller
+//     // nothing is available at once: compute something smaller
 //   }
 //
 // tarn_pool_alloc (pool.h) is the short form: no tag, no flags, no pointer.
@@ -24,38 +23,37 @@
 extern "C" {
 #endif
 
-// The host waits for no stream, neither for its work nor in the place of a
-// stream that cannot wait for another. The block gets memory of one of these
-// kinds:
-//   * memory that its own stream used last, or no stream
+// The host waits for no stream, neither for its work nor on behalf of a stream
+// that cannot wait for another. The block gets memory of one of these kinds:
+//   * memory last used by its own stream, or unused by any stream
 //   * memory of a stream whose work is done, but not in a capture
-//   * memory of another stream, if an event can make its own stream wait
-//   * new memory of the device; to make room for it, idle memory that no stream
-//     may be at work in goes back
-// Idle pieces of memory that touch are one hole, which counts as a stream's if
-// a part of it does. A request that cannot be served so is TARN_FULL. The host
-// may wait all the same where the pool debugs (tarn/misuse.h), where another
-// thread exchanges the strategy meanwhile, and where memory is handed back and
-// the host has no memory to note whose it was.
+//   * memory of another stream, if an event can order its own stream behind it
+//   * new memory of the device, for which idle memory may go back that no
+//   stream
+//     may still use
+// Adjacent idle pieces are one hole, which counts as used by a stream if any
+// part is. Otherwise the request is TARN_FULL. The host may still wait if the
+// pool debugs (tarn/misuse.h), if another thread changes the strategy
+// meanwhile, and if the host has no memory to record the last user of returned
+// memory.
 #define TARN_ALLOC_NO_WAIT (1u << 0)
 
-// No memory of the device is asked for, and none goes back to it: the block
-// comes out of what the pool holds. Idle pages may move to where it needs them
-// (arena_pool, where the device has ranges). What cannot be served so is
-// TARN_FULL. no_pool, async_pool and pools made with TARN_POOL_SHAREABLE hold
-// nothing idle, and serve no such request.
+// The device is neither asked for memory nor given any: the block comes out of
+// what the pool holds, or the request is TARN_FULL. Idle pages may move to
+// where the block needs them (arena_pool, where the device has ranges).
+// no_pool, async_pool and pools made with TARN_POOL_SHAREABLE hold nothing idle
+// and refuse every such request.
 #define TARN_ALLOC_NO_GROW (1u << 1)
 
 // The function of tarn_pool_on_full is not called.
 #define TARN_ALLOC_NO_CALLBACK (1u << 2)
 
-// The first |size| bytes of the block are 0, in the order of its stream: what
-// is queued on the stream from now on sees them so. The ABI of plug-ins has no
-// queued fill, so that the host waits for the stream, and for the fill. In a
-// dry pool there is nothing to clear.
+// The first |size| bytes of the block are 0 for work queued on its stream from
+// now on. The plug-in ABI has no queued fill, so the host waits for the stream
+// and for the fill. In a dry pool there is nothing to clear.
 #define TARN_ALLOC_ZERO (1u << 3)
 
-// What one block is to be. A field that is 0 or NULL is as said there.
+// The options of one request.
 typedef struct tarn_alloc_options {
   size_t struct_size;
   size_t size;          // bytes, at least 1
@@ -63,37 +61,39 @@ typedef struct tarn_alloc_options {
   tarn_stream *stream;  // of its use; NULL: the host
   tarn_tag tag;         // under which it is accounted; 0: untagged
   uint32_t flags;       // TARN_ALLOC_... bits; 0: none
-  void *user;           // the caller's; tarn_block_user reads it
+  void *user;           // of the caller; tarn_block_user returns it
 } tarn_alloc_options;
 
-// Takes a block as |options| say.
+// Allocates a block with options.
 //
-// Without flags and |user| it costs what tarn_pool_alloc costs and a few
-// comparisons. A step that arena_pool has learned serves it as any other; a
-// request with NO_WAIT or NO_GROW is not one at which a new step is laid out.
+// Without flags and |user| it costs as much as tarn_pool_alloc plus a few
+// comparisons. A learned step of arena_pool serves it like any other request; a
+// request with NO_WAIT or NO_GROW never triggers the layout of a new step.
 //
-// Lifetime:           as of tarn_pool_alloc. |options| is read during the call;
-//                     what |user| points to is never touched.
-// Cost:               as of tarn_pool_alloc. ZERO: a wait for the stream, and a
-//                     write of |size| bytes. |user|: 16 bytes of host memory
-//                     for each block that the pool has at once, kept until the
-//                     pool ends; pools without one pay nothing.
-// TARN_FULL           as of tarn_pool_alloc, with what the flags leave of the
-//                     ways to make room; the text names the flag.
-// TARN_E_INVALID      as of tarn_pool_alloc; a tag that tarn_pool_tag has not
-//                     given; an unknown flag, which the text shows; |options|
-//                     NULL, or struct_size too small.
-// TARN_E_UNSUPPORTED  NO_WAIT with ZERO, but for blocks with |stream| NULL in
-//                     memory that the host can touch, and in dry pools.
-// TARN_E_STATE        as of tarn_pool_alloc; ZERO while a capture is under way,
-//                     since a graph would not clear it again.
-// TARN_E_DEVICE       as of tarn_pool_alloc; or clearing failed, and the block
-//                     has been given back.
+// Lifetime:           as tarn_pool_alloc. |options| is read during the call;
+//                     |user| is never dereferenced.
+// Cost:               as tarn_pool_alloc. ZERO: a wait for the stream and a
+// write
+//                     of |size| bytes. |user|: 16 bytes of host memory for each
+//                     block that is live at once, kept until the pool ends;
+//                     other pools pay nothing.
+// TARN_FULL           as tarn_pool_alloc, within what the flags allow; the text
+//                     names the flag.
+// TARN_E_INVALID      as tarn_pool_alloc; a tag that tarn_pool_tag has not
+//                     returned; an unknown flag, which the text shows;
+//                     |options| NULL, or struct_size too small.
+// TARN_E_UNSUPPORTED  NO_WAIT with ZERO, except in dry pools and for blocks
+// with
+//                     |stream| NULL in memory that the host can access.
+// TARN_E_STATE        as tarn_pool_alloc; ZERO during a capture, since a graph
+//                     would not clear the block again.
+// TARN_E_DEVICE       as tarn_pool_alloc; or clearing failed, and the block was
+//                     freed again.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_with(
     tarn_pool *pool, const tarn_alloc_options *options, tarn_block *out_block);
 
-// Takes |count| blocks, block i as options[i] says, or none of them. Each is
-// one of its own: they may be freed one by one, in any order.
+// Allocates |count| blocks, block i as options[i] says, or none of them. The
+// blocks are independent: free them one by one, in any order.
 //
 //   tarn_alloc_options wanted[2] = {
 //       {.struct_size = sizeof *wanted, .size = rows * width * 4},
@@ -102,32 +102,30 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc_with(
 //   tarn_block blocks[2];
 //   status = tarn_pool_alloc_many(pool, wanted, 2, blocks);
 //
-// A call that fails leaves |out_blocks| 0. What the pool tells of blocks stays
-// as it was: live bytes, their peaks, those of the tags, the events of blocks
-// and refusals, hits and misses, and the steps that arena_pool has learned;
-// |failures| goes up by one. If the sum of the sizes is more than can be had
-// beside the blocks that are out, the device is asked for none of it. If the
-// device was asked, it gets back what came, but not from the beginning of a
-// capture to the release of its graph. Idle memory may have gone to make room,
-// as for any request. What the device has given and got is in device_allocs,
-// device_frees, reserved_peak_bytes and the events of memory, since it has
-// happened.
+// A failed call sets |out_blocks| to 0, adds 1 to |failures|, and leaves all
+// other statistics of blocks unchanged: live bytes, peaks, tags, events, hits,
+// misses and learned steps. If the sum of the sizes exceeds what is available
+// beside the live blocks, the device is not asked. Otherwise new memory goes
+// back to the device, except between the beginning of a capture and
+// tarn_pool_end_graphs. As with any request, idle memory may have been
+// reclaimed. Calls of the device that were made are counted: device_allocs,
+// device_frees, reserved_peak_bytes, memory events.
 //
-// The memory of a step that arena_pool has learned is not taken for it: where
-// that keeps a call from being served, tarn_pool_trim gives it up. Blocks of a
-// call that is served are heard by arena_pool as if each were taken by itself.
+// The memory of a learned step of arena_pool is not used for it; tarn_pool_trim
+// releases that memory. arena_pool learns from the blocks of a served call as
+// if each had been requested alone.
 //
 // Cost:     of |count| requests, and host memory for them during the call.
 // TARN_OK   also for a |count| of 0.
-// Errors:   as of tarn_pool_alloc_with, for the first block with one; the text
-//           tells which where there are several. TARN_E_INVALID also if
+// Errors:   as tarn_pool_alloc_with, for the first wrong block, which the text
+//           names if there are several. TARN_E_INVALID also if
 //           options[i].struct_size differs from that of the first.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_alloc_many(tarn_pool *pool, const tarn_alloc_options *options,
                      size_t count, tarn_block *out_blocks);
 
-// What |user| was at the request of the block: of any copy of it, and of one
-// that tarn_block_of found. NULL: nothing.
+// The |user| pointer of the request for the block, through any copy of the
+// block and through one that tarn_block_of found. NULL: none.
 //
 //   void *user;
 //   if (tarn_block_of(place, address, &block, NULL) == TARN_OK &&
@@ -136,51 +134,51 @@ tarn_pool_alloc_many(tarn_pool *pool, const tarn_alloc_options *options,
 //   }
 //
 // Cost:           O(1).
-// TARN_E_INVALID  freed before, or not a block of its pool; as tarn_pool_free
-//                 says it.
-// TARN_E_STATE    another thread is resizing or freeing it, puts it to sleep or
-//                 wakes it.
+// TARN_E_INVALID  freed before, or not a block of its pool; with the text of
+//                 tarn_pool_free.
+// TARN_E_STATE    another thread is resizing or freeing it, or putting it to
+// sleep
+//                 or waking it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
                                                      void **out_user);
 
-// Lets the pool hold at least |bytes| of its device, live and idle memory
-// together, until it is called again: what it lacks of that is taken now, and
-// tarn_pool_trim, tarn_pool_decay and the slack of arena_pool leave it so much.
-// 0, as at the start: nothing is kept; what is idle stays until it is trimmed.
-// Requests that fit in the idle memory are then served without the device.
+// Has the pool hold at least |bytes| of its device, live and idle memory
+// together, until the next call: missing memory is taken now, and
+// tarn_pool_trim, tarn_pool_decay and the slack of arena_pool respect it. 0,
+// the default: nothing is reserved; idle memory stays until it is trimmed.
+// Requests that fit into the idle memory are then served without the device.
 //
 //   status = tarn_pool_reserve(pool, (size_t)8 << 30);  // at the start
 //   ... steps ...
 //   (void)tarn_pool_reserve(pool, 0);
 //   tarn_pool_trim(pool, 0);
 //
-// Where there is no room for a request it may be exchanged for other memory of
-// the device: idle memory goes back, but no more of what is kept than the
-// request asks for. Memory that sleeping blocks have given back does not count.
-// Memory that goes back as soon as its block is freed counts until then: of
-// blocks that the device was asked for one by one, and of blocks of a strategy
-// that was exchanged.
+// A request without room may exchange reserved memory for other memory of the
+// device, but no more of it than the request needs. Memory that sleeping blocks
+// have given back does not count. Memory that returns to the device with its
+// block counts while the block is live: blocks that the device allocated one by
+// one, and blocks of a replaced strategy.
 //
-// arena_pool takes it for blocks larger than its |small|; where the device has
-// ranges pages of it move to small ones, elsewhere those have memory of their
-// own first. page_unit_pool cuts blocks of all sizes out of it, each of which
-// keeps its size until it is trimmed. buddy_pool takes it in powers of two.
-// After tarn_pool_set_strategy nothing is kept: ask again, of the new strategy.
+// arena_pool reserves it for blocks larger than its |small|; where the device
+// has ranges, pages of it move to small blocks, elsewhere small blocks first
+// get memory of their own. page_unit_pool cuts blocks of all sizes out of it;
+// each part keeps its size until it is trimmed. buddy_pool reserves powers of
+// two. tarn_pool_set_strategy ends the reservation.
 //
 // Threads:            one call at a time; another waits for its end.
-// Cost:               calls of the device, if something is lacking.
-// TARN_FULL           the limit or the device has not as much. What came has
-//                     gone back; a piece may have stayed in the place of a
-//                     smaller one. What was kept before is still kept.
+// Cost:               device calls, if memory is missing.
+// TARN_FULL           the limit or the device does not allow it. New memory has
+//                     gone back, though a larger piece may have stayed in place
+//                     of a smaller one. The previous reservation still holds.
 // TARN_E_UNSUPPORTED  no_pool, async_pool, a strategy of a program
-//                     (strategy.h), a pool made with TARN_POOL_SHAREABLE, or a
-//                     device that wants each block to be asked for by itself:
-//                     nothing idle is kept there. But 0 is TARN_OK.
+//                     (tarn/strategy.h), a pool made with TARN_POOL_SHAREABLE,
+//                     or a device on which each block is allocated by itself. 0
+//                     is TARN_OK for all of them.
 // TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_end_graphs;
 // or
-//                     another thread exchanged the strategy meanwhile, and
-//                     nothing is kept.
-// TARN_E_DEVICE       the driver failed; see tarn_last_error(). As after
+//                     another thread changed the strategy meanwhile, and
+//                     nothing is reserved.
+// TARN_E_DEVICE       the driver failed, see tarn_last_error(); otherwise as
 //                     TARN_FULL.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_reserve(tarn_pool *pool,
                                                        size_t bytes);

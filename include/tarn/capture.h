@@ -1,34 +1,41 @@
-// capture.h - pools for the capture of graphs: tarn_pool_create with
-// TARN_POOL_DEFER.
+// capture.h - pools for captured graphs: tarn_pool_create with TARN_POOL_DEFER.
 //
-// What is queued on streams while a graph is captured runs later, as often as
-// the graph is launched, and at the same addresses. So in a capture nothing may
-// be waited for, and what was used in it must stay the graph's.
+// Work that is queued during the capture of a graph runs later, at each launch,
+// at the same addresses. So during a capture nothing can be waited for, and
+// memory that it used has to stay the graph's.
 //
-//   begin_capture ─► alloc, free, ... ─► end_capture ─► launches ─► release
+//   tarn_pool_options options = {.struct_size = sizeof options,
+//                                .flags = TARN_POOL_DEFER};
+//   tarn_pool_create(place, &options, &pool);
+//   tarn_pool_begin_capture(pool);
+//   ... capture on |stream|, with tarn_pool_alloc and tarn_pool_free ...
+//   tarn_pool_end_capture(pool);
+//   ... launches ...
+//   tarn_pool_end_graphs(pool);  // the graph is destroyed
 //
-// From begin to end:
-//   * a request gets memory of its own stream, of nobody, or new one of the
-//     device; never another stream's, which it would have to wait for
-//   * a block taken in it and freed on the stream that it was taken for is
-//     there for that stream again at once
-//   * any other free, and that of a block which other streams use
-//     (tarn_block_use_on), is put off: it makes nobody wait, calls no driver,
+// From begin_capture to end_capture:
+//   * A request gets memory last used by its own stream, unused memory, or new
+//     memory of the device, but never memory of another stream, for which it
+//     would have to wait.
+//   * A block allocated in the capture and freed on its own stream is available
+//   to
+//     that stream at once.
+//   * Any other free, and the free of a block that other streams use
+//     (tarn_block_use_on), is deferred: it waits for nothing, calls no driver,
 //     and takes effect at the end. Until then the block counts as live; a
-//     second free is refused all the same.
-//   * a block is resized on its own stream only
-// From begin to release no memory goes back to the device, moves, or reaches
-// anybody else; between end and release there are no requests. Frees are
-// allowed at any time, of what the capture left, for one.
+//     second free is refused as usual.
+//   * A block can be resized on its own stream only.
+// From begin_capture to end_graphs no memory goes back to the device, moves, or
+// is given to other users. Between end_capture and end_graphs requests are
+// refused. Frees are allowed at any time.
 //
-// A pool may be captured with again, for another graph that is launched after
-// the first, never at the same time: it uses the same memory. Both must be
-// launched behind what was queued on their streams before.
+// The same pool can capture another graph, launched after the first and never
+// at the same time: both use the same memory. Each launch must be ordered
+// behind the work queued on their streams before.
 //
-// No driver is called, and no thread waits, but for a request that the pool's
-// memory does not suffice for, which asks the device. Where the driver refuses
-// that in a capture, take and free as much before it begins. No steps are
-// learned.
+// No driver is called and no thread waits, except for a request that exceeds
+// the pool's memory, which asks the device. If the driver refuses that during a
+// capture, allocate and free as much before it begins. No steps are learned.
 #ifndef TARN_CAPTURE_H_
 #define TARN_CAPTURE_H_
 
@@ -41,21 +48,24 @@ extern "C" {
 // Begins a capture.
 //
 // TARN_E_STATE        a capture is under way.
-// TARN_E_UNSUPPORTED  a pool made without TARN_POOL_DEFER, as of the two below.
+// TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_DEFER; also of the
+// two
+//                     functions below.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
 
-// Ends it, and lets the frees take effect that were put off. The host may wait
-// for a stream if a block among them was taken before the capture, for another
+// Ends the capture and performs the deferred frees. The host may wait for a
+// stream if one of these blocks was allocated before the capture for another
 // stream than it was freed on.
 //
-// TARN_E_STATE   none is under way.
-// TARN_E_NOMEM   it has ended, but some frees wait for tarn_pool_end_graphs.
-// TARN_E_DEVICE  it has ended, but a stream that had to be waited for failed.
+// TARN_E_STATE   no capture is under way.
+// TARN_E_NOMEM   ended, but some frees stay deferred until
+// tarn_pool_end_graphs. TARN_E_DEVICE  ended, but a stream that had to be
+// waited for failed.
 TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
 
-// The graphs are gone and their last launch is over: the pool is an ordinary
-// one again, with all its memory, which can be trimmed. Nothing happens if
-// there was no capture.
+// Releases the memory of the captured graphs, which are destroyed and whose
+// last launch is over: the pool is an ordinary one again and can be trimmed.
+// Without a capture before, it does nothing.
 //
 // TARN_E_STATE   a capture is under way.
 // TARN_E_DEVICE  done, but a stream that had to be waited for failed.

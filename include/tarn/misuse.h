@@ -1,14 +1,19 @@
-// misuse.h - pools that debug: they find what is written where nothing may be.
+// misuse.h - pools that debug: they detect writes outside of live blocks.
 //
-// Wrong frees are refused by every pool. A pool that debugs gives out blocks
+//   tarn_pool_debug_options options = {.struct_size = sizeof options};
+//   tarn_pool_debug(pool, &options);  // guards, poison and quarantine
+//   ... the program runs ...
+//   if (tarn_pool_debug_check(pool) == TARN_E_CORRUPT) puts(tarn_last_error());
 //
-//   [ fresh: what was asked for | guard ]  nothing is written into the guard,
-//   [ freed .......................... ]  nothing anywhere once it is freed
+// All pools refuse wrong frees. A pool that debugs lays out its blocks as
 //
-// of which each part is filled with a byte of its own, in the order of the
-// block's stream, and verified later. Memory that the host can touch is also
-// marked for AddressSanitizer and valgrind: guards and blocks in quarantine may
-// not be touched, so that the faulty instruction itself is caught.
+//   [ fresh: the requested bytes | guard ]  nothing may write into the guard,
+//   [ freed ........................... ]  nor into a freed block
+//
+// Each part is filled with a byte of its own, in the order of the block's
+// stream, and verified later. In memory that the host can access, guards and
+// blocks in quarantine are also poisoned for AddressSanitizer and valgrind,
+// which then stop the faulty instruction itself.
 #ifndef TARN_MISUSE_H_
 #define TARN_MISUSE_H_
 
@@ -18,22 +23,21 @@
 extern "C" {
 #endif
 
-// The block is exactly as large as was asked for, and all behind it, at least
-// 64 bytes, is verified when it is freed or resized.
+// The block has exactly the requested size. The bytes behind it, at least 64,
+// are verified when it is freed or resized.
 #define TARN_POOL_DEBUG_GUARDS (1u << 0)
 
-// A block is filled when it is taken, and again when it is freed, so that
-// reading it shows.
+// A block is filled when it is allocated and when it is freed, so that reads of
+// such bytes show.
 #define TARN_POOL_DEBUG_POISON (1u << 1)
 
-// Freed blocks are filled and stay aside, first in, first out, and are verified
-// when they leave: when there are too many of them, before a request fails for
-// want of room, and when the pool is trimmed, or its strategy or its debugging
-// switched.
+// Freed blocks are filled and kept in a queue. They are verified when they
+// leave it: when the queue is full, before a request fails for lack of room,
+// and when the pool is trimmed, or its strategy or its debugging is changed.
 #define TARN_POOL_DEBUG_QUARANTINE (1u << 2)
 
 enum {
-  TARN_POOL_FRESH_BYTE = 0xff,  // floats of it are NaN
+  TARN_POOL_FRESH_BYTE = 0xff,  // a float of such bytes is NaN
   TARN_POOL_FREED_BYTE = 0xdd,
   TARN_POOL_GUARD_BYTE = 0xbd,
 };
@@ -48,54 +52,57 @@ typedef struct tarn_pool_finding {
   size_t struct_size;
   tarn_pool_finding_kind kind;
   tarn_addr address;   // of the block
-  size_t size;         // as it was asked for
+  size_t size;         // as requested
   tarn_tag tag;        // of the block
-  size_t offset;       // from the address to the first byte that is wrong
-  unsigned char byte;  // what is there
+  size_t offset;       // of the first wrong byte from the address
+  unsigned char byte;  // its value
 } tarn_pool_finding;
 
-// Told of each finding as it is made. Called with locks of the library held,
-// from any thread that uses the pool: it must not call the library, but for
-// tarn_pool_tag_name.
+// Receives each finding when it is made. Called with locks of the library held,
+// on any thread that uses the pool: the only function of the library that it
+// may call is tarn_pool_tag_name.
 typedef void tarn_pool_debug_fn(void *context, tarn_pool *pool,
                                 const tarn_pool_finding *finding);
 
 typedef struct tarn_pool_debug_options {
   size_t struct_size;
   uint32_t flags;             // TARN_POOL_DEBUG_... bits; 0: all
-  size_t quarantine_bytes;    // held in quarantine at most; 0: 64 MiB
-  tarn_pool_debug_fn *found;  // NULL: nobody is told
+  size_t quarantine_bytes;    // most bytes in quarantine; 0: 64 MiB
+  tarn_pool_debug_fn *found;  // NULL: none
   void *context;              // of |found|
 } tarn_pool_debug_options;
 
-// Lets |pool| debug from now on, as |options| say; NULL: no more. Blocks that
-// are out keep what they were taken with. A pool that is made while the
-// environment variable TARN_POOL_DEBUG is set begins so: "all", or some of
-// "guards,poison,quarantine=BYTES"; "" or "off": it does not.
+// Switches the debugging of |pool| on, as |options| say; NULL: off. Live blocks
+// keep what they were allocated with. A pool created while the environment
+// variable TARN_POOL_DEBUG is set starts with debugging: "all", or some of
+// "guards,poison,quarantine=BYTES"; "" or "off": without.
 //
 // Each finding goes to |found| and, as an error, to the log (tarn_log_set), and
-// is counted; no other block is touched, and the damage is made good. The free
-// of a block with a damaged guard answers TARN_E_CORRUPT; what other calls come
-// across tarn_pool_debug_check answers.
+// is counted. The damage is repaired, and no other block is touched. The free
+// of a block with a damaged guard returns TARN_E_CORRUPT; findings of other
+// calls are returned by tarn_pool_debug_check.
 //
-// Lifetime:           |context| is the caller's, until this is called again or
-//                     the pool ends.
+// Lifetime:           |context| is the caller's, until the next call or the end
+// of
+//                     the pool.
 // Cost:               requests and frees wait for the block's stream and write
-//                     or read all of its bytes, and no steps are learned; none
-//                     for a pool that does not debug.
+// or
+//                     read all of its bytes, and no steps are learned. Pools
+//                     that do not debug pay nothing.
 // TARN_E_INVALID      an unknown flag: nothing has changed.
 // TARN_E_UNSUPPORTED  a pool with a flag of tarn_pool_create.
-// TARN_E_DEVICE       done, but the device refused memory that left the
-//                     quarantine.
+// TARN_E_DEVICE       done, but the device refused to take back memory that
+// left
+//                     the quarantine.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_debug(tarn_pool *pool, const tarn_pool_debug_options *options);
 
-// Verifies the guards of all blocks that are out and all blocks in quarantine.
+// Verifies the guards of all live blocks and all blocks in quarantine.
 //
-// Cost:           reads all of that.
-// TARN_E_CORRUPT  it found something, or another call has since the last check
-//                 that could not say so: the text names the first.
-// TARN_E_DEVICE   the device would not show all of it.
+// Cost:           reads all of these bytes.
+// TARN_E_CORRUPT  a finding now, or one since the last check that no other call
+//                 has returned: the text names the first.
+// TARN_E_DEVICE   the device could not read all of it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_debug_check(tarn_pool *pool);
 
 typedef struct tarn_pool_debug_stats {
@@ -104,13 +111,13 @@ typedef struct tarn_pool_debug_stats {
   size_t quarantine_bytes;
   size_t quarantine_blocks;
   uint64_t verified;    // guards and blocks that were read
-  uint64_t unverified;  // those that the device would not fill or show, for
-                        // one since the block's stream has failed
+  uint64_t unverified;  // those that the device failed to fill or read, for
+                        // example after a failure of the block's stream
   uint64_t overruns;    // findings, by kind
   uint64_t stale_writes;
 } tarn_pool_debug_stats;
 
-// What debugging has come to so far; zeros if the pool never did.
+// The results of debugging so far; zeros if the pool never debugged.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_debug_report(tarn_pool *pool, tarn_pool_debug_stats *out_stats);
 

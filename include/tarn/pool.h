@@ -1,22 +1,20 @@
 // pool.h - blocks of memory at a place, for use on streams.
 //
-// Each place has one pool, which all share, and besides those that somebody
-// has made of his own (tarn_pool_create). In front stands what callers see:
-// limits, accounting, tags, statistics, and the check of every free. Behind it
-// works a strategy, which decides how memory of the device is kept and reused,
-// and which can be exchanged while blocks are out.
+// Each place has one shared pool; programs can create more (tarn_pool_create).
+// The front of a pool checks requests and frees, keeps the limit, the tags and
+// the statistics. The strategy behind it decides how memory of the device is
+// kept and reused. It can be changed while blocks are live.
 //
 //     tarn_pool_alloc ─► front ─► strategy ─► source ─► device
 //                        │        arena_pool            cudaMalloc, mmap, ...
 //                        │        page_unit_pool, ...
 //                        limits, tags, peaks, misuse
 //
-// Beside this header: tarn/alloc.h, requests with options; tarn/account.h, what
-// is counted, and events; tarn/capture.h, pools for captured graphs;
-// tarn/share.h, blocks that several processes have; tarn/sleep.h, memory that
-// is given back and returns;
-// tarn/misuse.h, pools that debug; tarn/strategy.h, strategies of one's own.
-// docs/pools.md tells all of it at length.
+// Related headers: tarn/alloc.h (requests with options), tarn/account.h
+// (counters, events, charges), tarn/capture.h (captured graphs), tarn/share.h
+// (memory shared between processes), tarn/sleep.h (blocks that give their
+// memory up for a while), tarn/misuse.h (debugging), tarn/snapshot.h,
+// tarn/strategy.h (strategies of programs). docs/pools.md is the guide.
 //
 //   tarn_pool *pool;
 //   tarn_pool_of(tarn_place_on(gpu), &pool);
@@ -25,67 +23,65 @@
 //   ... kernels on |stream| use block.address ...
 //   tarn_pool_free(&block, stream);
 //
-// Stream order. A block is taken for use on a stream and freed on a stream:
-// where its last use was queued. Taken again for the same stream it is there
-// at once. Taken for another, that stream is made to wait for what the first
-// has queued by then; the host never waits, unless |stream| is NULL, which
-// means the host itself, whose uses are over when the call is made. Other
-// streams that use it meanwhile are named by tarn_block_use_on. Blocks of a
-// device's own memory are for streams of that device: one of another device is
-// TARN_E_INVALID, and the text names both. Pinned, unified and plain host
-// memory takes streams of any device.
+// Stream order. A block is allocated for a stream and freed on the stream on
+// which its last use was queued. The same stream can reuse the memory at once.
+// If another stream gets it, that stream waits for the work that the first had
+// queued at the free; the host does not wait. A stream of NULL is the host,
+// whose uses have ended when the call is made. Further streams that use a block
+// are named with tarn_block_use_on. Blocks in a device's own memory are for
+// streams of that device: any other is TARN_E_INVALID, and the text names both
+// devices. Pinned, unified and plain host memory takes streams of any device.
 //
-// Sizes. A block takes its size and the padding that the device wants of each
-// block, rounded up to the device's smallest chunk or to more, as its strategy
-// rounds; block.size is that, less the padding. What the device's plug-in says
-// of chunks (tarn_device_info) binds all strategies, and what it says of the
-// largest chunk, and, where the device has no ranges, of the first allocation
-// and later ones, all but no_pool and async_pool: see tarn_device_query. Where
-// it says nothing, a strategy takes as much as suits what it holds, and no more
-// than is available.
+// Sizes. A block takes the requested size plus the padding that the device
+// wants, rounded up to the device's smallest chunk or to the strategy's unit.
+// block.size is the result without the padding. The chunk sizes that a plug-in
+// states (tarn_device_info, see tarn_device_query) bind the strategies: the
+// smallest and the largest chunk bind all of them; the sizes of the first and
+// of later allocations bind those that cut memory up, where the device has no
+// ranges, so not no_pool and async_pool. Without such sizes a strategy takes
+// what suits it within the available memory.
 //
 // Strategies, by name (as given to tarn_pool_set_strategy, TARN_POOL and the
 // tool):
 //   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
-//                   the default: blocks are cut out of large pieces of memory
-//                   and joined again when freed. Where the device has ranges
-//                   (tarn/range.h) memory comes and goes by pages (256K by
-//                   default, or the device's own), and idle pages move to where
-//                   they are needed, but only to keep what is held within
-//                   |slack| of the live peak (2% of it, but at least 2M, by
-//                   default); elsewhere it comes in segments, of which idle
-//                   ones go back within the same bound. Blocks of up to
-//                   |small| bytes, 64K by default, stay apart from larger ones.
-//                   A program that asks for the same blocks in the same order
-//                   again and again, as in each step of training, is noticed:
-//                   the places of its blocks are laid out once, and what then
-//                   comes as expected is served without a search. Steps of up
-//                   to |steps| blocks, 4096 by default; 0: none is learned.
-//   page_unit_pool[:page=BYTES]  sizes rounded up to a page unit, 4096 by
-//                   default; a free buffer of the rounded size is reused, and
-//                   nothing is given back before it is asked for. Sizes that
-//                   grow a little each time reuse nothing.
-//   no_pool         every request goes to the device, every free too; as
-//                   async_pool where the driver keeps what is given back.
-//   async_pool      the same in the order of streams, where the driver has
-//                   that: nobody waits.
+//                   The default. Blocks are cut out of large pieces of memory
+//                   and merged when freed. Where the device has ranges
+//                   (tarn/range.h), memory comes and goes in pages (256K, or
+//                   the device's own), and idle pages move to where they are
+//                   needed, but only to keep the pool within |slack| of the
+//                   live peak (2% of it, at least 2M). Elsewhere memory comes
+//                   in segments, and idle segments go back within the same
+//                   bound. Blocks of up to |small| bytes (64K) are kept apart
+//                   from larger ones. A program that repeats the same requests
+//                   in the same order, such as the steps of a training, is
+//                   recognized: its blocks are laid out once, and requests that
+//                   come as expected are served without a search. |steps| is
+//                   the largest step in blocks (4096); 0: none is learned.
+//   page_unit_pool[:page=BYTES]
+//                   Sizes are rounded up to a page unit (4096). A free buffer
+//                   of the rounded size is reused; idle memory goes back only
+//                   on request. Sizes that grow a little each time reuse
+//                   nothing.
+//   no_pool         Every request and every free goes to the device; in stream
+//                   order where the driver caches freed memory.
+//   async_pool      The same in stream order, where the driver supports it: the
+//                   host never waits.
 //   buddy_pool[:min=BYTES,max=BYTES,init=BYTES,realloc=BYTES,padding=BYTES]
-//                   blocks are cut out of large chunks by halves, and halves
-//                   join again. The sizes are the device's own unless given;
-//                   blocks of more than |max| go to the device one by one.
-//                   Chunks whose size neither says grow with what is held.
-// and those that programs register: strategy.h.
+//                   Blocks are halves of halves of large chunks; free halves
+//                   merge. The sizes default to the device's own. Blocks larger
+//                   than |max| are allocated by the device. Where no chunk size
+//                   is given, chunks grow with the size of the pool.
+// and those that programs register (tarn/strategy.h).
 //
-// Threads:  everything here may be called from any thread at any time, but not
-//           from a stream's callback: there it answers TARN_E_STATE.
-// Fork:     in a child of the process that made it, a pool answers
-//           TARN_E_STATE.
-// Errors:   besides what each function lists: TARN_E_INVALID for NULL where a
-//           pool or block is wanted, a struct_size that is too small, or a
-//           stream of another device at a device's own memory;
-//           TARN_E_STATE as above, and for a stream of the parent;
-//           TARN_E_NOMEM if the host has no memory for the books. Then nothing
-//           has changed.
+// Threads:  all functions may be called from any thread at any time, except
+// from
+//           a stream's callback (TARN_E_STATE).
+// Fork:     in a child, a pool of the parent answers TARN_E_STATE.
+// Errors:   besides what each function lists: TARN_E_INVALID for a NULL pool or
+//           block, a struct_size that is too small, or a stream of another
+//           device at a device's own memory; TARN_E_STATE as above, and for a
+//           stream of the parent; TARN_E_NOMEM if the host has no memory for
+//           metadata. Then nothing has changed.
 #ifndef TARN_POOL_H_
 #define TARN_POOL_H_
 
@@ -98,17 +94,16 @@ extern "C" {
 
 typedef struct tarn_pool tarn_pool;
 
-// A small number that stands for a name, such as "activations": whoever asks
-// for memory says what for. 0 is "untagged".
+// The number of a name, such as "activations", which says what memory is for. 0
+// is "untagged". See tarn_pool_tag.
 typedef uint32_t tarn_tag;
 
-// Memory of a pool, as a value: copy it freely, free one copy once.
+// A block, as a value: copy it freely, free one copy once.
 //
-// |pointer| is |address| as a pointer, NULL in a block that is none. The host
-// may follow it where it can touch the memory: at TARN_HOST, in pinned and
-// unified memory, and in a device's own where tarn_device_host_accessible says
-// so, but in no dry pool. Elsewhere it is of use only to what runs on the
-// device.
+// |pointer| is |address| as a pointer, and NULL in an empty block. The host may
+// dereference it at TARN_HOST, in pinned and unified memory, and in a device's
+// own memory where tarn_device_host_accessible says so, but not in a dry pool.
+// Elsewhere only work on the device can use it.
 //
 //   float *weights = block.pointer;
 typedef struct tarn_block {
@@ -117,25 +112,24 @@ typedef struct tarn_block {
     tarn_addr address;
     void *pointer;
   };
-  size_t size;  // bytes that may be used: at least what was asked for, rounded
-                // up as above
+  size_t size;  // usable bytes: at least the requested size, rounded as above
   uint32_t id;
-  uint32_t generation;  // tells this block from earlier ones at the same id
+  uint32_t generation;  // distinguishes blocks that had the same id
 } tarn_block;
 
 // ---------------------------------------------------------------------------
 // Pools and their strategies
 // ---------------------------------------------------------------------------
 
-// The pool of |place|, made at first use with the default strategy. It lives
+// The pool of |place|, created at first use with the default strategy. It lives
 // until the device closes; pools of the host live as long as the process.
 //
-// The default is arena_pool, or what the environment variable TARN_POOL names.
-// TARN_POOL_DEBUG makes it debug from the start (tarn/misuse.h), and
-// TARN_SNAPSHOT_ON_FULL asks for a file when there is no room
+// The default is arena_pool, or the value of the environment variable
+// TARN_POOL. TARN_POOL_DEBUG starts it with debugging (tarn/misuse.h),
+// TARN_SNAPSHOT_ON_FULL has it write a snapshot when there is no room
 // (tarn/snapshot.h).
 //
-// Cost:               O(1) once the pool was made.
+// Cost:               O(1) once the pool exists.
 // TARN_E_INVALID      no such place, or one of these variables is wrong.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error().
@@ -178,52 +172,52 @@ TARN_API const char *tarn_pool_strategy_name(size_t index);
 TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 
 // ---------------------------------------------------------------------------
-// Pools of one's own
+// Pools created by programs
 // ---------------------------------------------------------------------------
 
 // For the capture of graphs: tarn/capture.h. The strategy must be
-// page_unit_pool or arena_pool; others may give memory back when they like.
+// page_unit_pool or arena_pool, since others may give memory back at any time.
 #define TARN_POOL_DEFER (1u << 0)
 
-// A dry run: blocks have addresses and are counted as ever, but there is no
-// memory, and nothing may touch them. The device is asked for no memory;
-// |limit| is what it pretends to have (0: 1 TiB, or what the device has if that
-// is more). The addresses are none that a process can have, and those of two
-// dry pools may be the same.
+// A dry run: blocks have addresses and are counted as usual, but there is no
+// memory behind them, and the device is never asked for any. |limit| is the
+// memory that the device pretends to have (0: 1 TiB, or the device's memory if
+// that is more). No process can have memory at these addresses, and two dry
+// pools may use the same ones.
 #define TARN_POOL_DRY (1u << 1)
 
-// For blocks that other processes can have as well: tarn/share.h. It goes with
-// no other flag, no strategy, and no memory of the caller's. TARN_E_UNSUPPORTED
-// where the device has no TARN_EXTENSION_SHARING, or for other than its own
-// memory.
+// For blocks that other processes can map: tarn/share.h. Excludes other flags,
+// a strategy and caller's memory. TARN_E_UNSUPPORTED where the device has no
+// TARN_EXTENSION_SHARING, or for memory other than its own.
 //
-// With any of these flags a pool cannot debug, nor its blocks sleep:
-// TARN_E_UNSUPPORTED, and TARN_POOL_DEBUG is not looked at.
+// A pool with any of these flags cannot debug, and its blocks cannot sleep
+// (TARN_E_UNSUPPORTED); TARN_POOL_DEBUG is ignored.
 #define TARN_POOL_SHAREABLE (1u << 2)
 
-// Memory that the caller has already, for a pool to cut into blocks: a slab of
-// another library, a mapped file, a block of another pool. It is at the place
-// of the pool, and may begin at any address. Both 0: the device is asked.
+// Memory of the caller for a pool to cut into blocks: a slab of another
+// library, a mapped file, a block of another pool. It is at the pool's place
+// and may begin at any address. Both 0: memory comes from the device.
 //
 //   tarn_pool_options options = {.struct_size = sizeof options,
 //                                .memory = {tarn_addr_of(slab), slab_size}};
 //   status = tarn_pool_create(TARN_HOST, &options, &pool);
 //
-// The pool holds all of it from its beginning to its end, and that is its
-// limit: |limit| must be 0. The device is asked for nothing and given nothing;
-// trimming gives nothing back. The bytes are neither read nor written, but
-// where the pool debugs. Blocks begin at multiples of what the strategy cuts
-// by, so that a few bytes at either end may serve none.
+// The pool holds all of it for its whole life, and that is its limit: |limit|
+// must be 0. The device is asked for nothing and given nothing; trimming gives
+// nothing back. The bytes are read and written only if the pool debugs. Blocks
+// begin at multiples of the strategy's granule, so a few bytes at either end
+// may stay unused.
 //
-// no_pool and async_pool cannot cut up memory, sizes of the device and options
-// about them do not count, and the strategy cannot be exchanged. Such a block
-// may lie inside of a block of another pool, so that tarn_block_of and
-// tarn_free pass these pools over: ask by the pool.
+// no_pool and async_pool cannot cut memory up. Chunk sizes of the device and
+// options about them are ignored, and the strategy cannot be changed. A block
+// may lie inside a block of another pool, so tarn_block_of and tarn_free skip
+// these pools: use the functions that name the pool.
 //
-// Lifetime: the memory stays the caller's, who keeps it and leaves it alone
-//           until tarn_pool_destroy has returned. That waits for streams that
-//           may still be at work in it, and leaves the bytes as they are. Two
-//           pools over the same bytes give them out twice; this is not checked.
+// Lifetime: the memory belongs to the caller, who keeps it and does not touch
+// it
+//           until tarn_pool_destroy has returned. tarn_pool_destroy waits for
+//           streams that may still use it and leaves the bytes as they are. Two
+//           pools over the same bytes hand them out twice; this is not checked.
 typedef struct tarn_pool_memory {
   tarn_addr address;
   size_t size;  // bytes
@@ -237,55 +231,62 @@ typedef struct tarn_pool_options {
   tarn_pool_memory memory;  // 0: the device's
 } tarn_pool_options;
 
-// A pool at |place| that is nobody else's: tarn_pool_of does not find it, and
-// its memory is apart from that of the place's pool. |options| NULL: all of
-// them 0.
+// Creates a pool at |place| with memory of its own. tarn_pool_of never returns
+// it. |options| NULL: all fields 0.
 //
-// Lifetime:           until tarn_pool_destroy; the device cannot be closed
-//                     before.
-// TARN_E_INVALID      no such strategy, option, flag or place, or one of the
-//                     environment's variables is wrong; |memory| of 0 bytes, at
-//                     0, beyond all addresses, too small for a block, with a
-//                     |limit| or with TARN_POOL_DRY.
+// Lifetime:           until tarn_pool_destroy, before which the device cannot
+// be
+//                     closed.
+// TARN_E_INVALID      no such strategy, option, flag or place; a wrong
+// environment
+//                     variable; |memory| with a size or an address of 0, beyond
+//                     the last address, too small for a block, with a |limit|,
+//                     or with TARN_POOL_DRY.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind, or the strategy
-//                     cannot do what a flag or |memory| asks for.
+// does
+//                     not support a flag or |memory|.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
     tarn_place place, const tarn_pool_options *options, tarn_pool **out_pool);
 
-// Ends such a pool; its memory goes back when streams that may still be at work
-// there are done. NULL is allowed. No other thread may use it any more, nor, if
-// it was captured with, a graph. In a child of fork it frees host memory only,
-// and is TARN_OK.
+// Destroys a pool of tarn_pool_create; NULL is allowed. Its memory goes back
+// when the streams that may use it are done. No other thread and no captured
+// graph may use the pool any more. In a child of fork only host memory is freed
+// (TARN_OK).
 //
-// TARN_E_STATE   blocks are out or bytes are charged, and the text names their
-//                tags; a capture is under way; or it is the place's pool.
+// TARN_E_STATE   blocks are live or bytes are charged (the text names their
+// tags),
+//                a capture is under way, or the pool is a place's shared pool.
 //                Nothing has changed.
-// TARN_E_DEVICE  it has ended, but the device refused some of its memory.
+// TARN_E_DEVICE  destroyed, but the device refused to take back some memory.
 TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 
 // ---------------------------------------------------------------------------
 // Blocks
 // ---------------------------------------------------------------------------
 
-// Takes a block of at least |size| bytes for use on |stream|. With a tag, and
-// with a say in what may happen for it: tarn_pool_alloc_with (tarn/alloc.h).
+// Allocates a block of at least |size| bytes for use on |stream|. For tags and
+// other options see tarn_pool_alloc_with (tarn/alloc.h).
 //
-// The address is a multiple of |align| (a power of two; 0: the device's own
+// The address is a multiple of |align| (a power of two; 0: the device's
 // minimum). Bytes are not cleared.
 //
-// Lifetime:       give it back with tarn_pool_free before the device closes.
-// Cost:           O(1); calls of the device when the pool grows or moves pages
-//                 (among them, now and then, what it has free), an event when
-//                 the block comes from another stream.
-// TARN_FULL       no room, and none could be made: free, or ask for less. The
-//                 text says what the strategy or the device said, what is idle,
-//                 how large the largest hole is, and which tags hold most. What
-//                 is more than the limit less charges, or than what the device
-//                 has free together with the pool's idle memory, is refused at
-//                 once: nothing is reserved, mapped or given back for it.
-// TARN_E_INVALID  size 0, bad align, or the rounded size overflows; or a stream
-//                 of another device, as above.
+// Lifetime:       free it with tarn_pool_free before the device closes.
+// Cost:           O(1); device calls when the pool grows or moves pages (now
+// and
+//                 then also a query of the free memory); an event when the
+//                 memory comes from another stream.
+// TARN_FULL       no room, and none could be made: free memory, or ask for
+// less.
+//                 The text contains the reason of the strategy or the device,
+//                 the idle bytes, the largest hole, and the tags that hold
+//                 most. A request that exceeds the limit less charges, or the
+//                 free memory of the device plus the idle memory of the pool,
+//                 is refused at once: nothing is reserved, mapped or given back
+//                 for it.
+// TARN_E_INVALID  size 0, a wrong alignment, a rounded size that overflows, or
+// a
+//                 stream of another device.
 // TARN_E_STATE    a captured graph uses the pool (tarn/capture.h).
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
@@ -293,126 +294,133 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
                                                      tarn_stream *stream,
                                                      tarn_block *out_block);
 
-// Gives a block back; |stream| is where its last use was queued (NULL: the
-// host has seen its end). One that was not used may be freed on any stream.
+// Frees a block. |stream| is the stream on which its last use was queued (NULL:
+// the host has seen its end). A block that was never used may be freed on any
+// stream.
 //
-// Cost:           O(1), and the host waits for nothing, but where the memory
-//                 goes back to the device at once: see the strategies.
-// TARN_E_INVALID  freed before, or not a block of that pool: the text names
-//                 the tag of what is there, be it in another pool. Or a stream
-//                 of another device, as above.
-// TARN_E_STATE    another thread is resizing or freeing it, puts it to sleep or
-//                 wakes it. Nothing has changed, nor after the one before.
-// TARN_E_DEVICE   the block is freed, but the device refused its memory, or a
+// Cost:           O(1) without waiting, unless the strategy returns the memory
+// to
+//                 the device at once.
+// TARN_E_INVALID  the block was freed before, or does not belong to the pool:
+// the
+//                 text names the tag of the memory at that address, in any
+//                 pool. Or a stream of another device.
+// TARN_E_STATE    another thread is resizing or freeing the block, or putting
+// it to
+//                 sleep or waking it. Nothing has changed, as after the one
+//                 before.
+// TARN_E_DEVICE   freed, but the device refused to take back its memory, or a
 //                 stream that had to be waited for failed.
-// TARN_E_CORRUPT  the block is freed, but something was written behind it: only
-//                 of pools that debug.
+// TARN_E_CORRUPT  freed, but something was written behind it (pools that
+// debug).
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
 
-// The same for callers who keep only the address and the pool. |address| is
-// that of the block's start. A second free is found as long as the address has
-// not been given out again.
+// tarn_pool_free for callers who keep only the pool and the address of the
+// block's start. A second free is detected until the address is handed out
+// again.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
 
-// The same for callers who keep only the address and the place, as free() of C.
-// The block may be of the place's pool or of one of tarn_pool_create, but of
-// none made with TARN_POOL_DRY, whose addresses are not the place's own, nor of
-// one over memory of the caller's.
-// |address| is that of a block's start; the text says which block one inside
-// belongs to (tarn_block_of finds it).
+// tarn_pool_free for callers who keep only the place and the address, as with
+// free() of C. The block belongs to the place's shared pool or to one of
+// tarn_pool_create, but not to a dry pool, whose addresses are not the place's,
+// nor to one over memory of the caller. |address| is the start of a block; for
+// an address inside a block the error text names that block (tarn_block_of
+// finds it).
 //
-//   tarn_addr a = block.address;  // all that is kept
+//   tarn_addr a = block.address;
 //   status = tarn_free(place, a, stream);
 //
-// Cost:           as of tarn_pool_free, and O(pools of the place).
-// TARN_E_INVALID  no such place, or it has no pool; else as of tarn_pool_free.
-// Others as of tarn_pool_free.
+// Cost:           as tarn_pool_free, and O(pools of the place).
+// TARN_E_INVALID  no such place, or it has no pool; else as tarn_pool_free.
+// Others as tarn_pool_free.
 TARN_API tarn_status tarn_free(tarn_place place, tarn_addr address,
                                tarn_stream *stream);
 
-// Says that work on |stream| uses the block too, besides that of the stream on
-// which it is freed. Whoever gets the memory next is behind what |stream| has
-// queued when the block is freed, without the host waiting for it. |stream|
-// must itself stand behind whatever it needs of the block, as ever where
-// streams share memory. NULL is the host, whose uses are over when a call is
-// made: then nothing is noted.
+// Declares that work on |stream| uses the block too, besides the stream on
+// which it is freed. The next user of the memory is ordered behind the work
+// that |stream| has queued when the block is freed; the host does not wait. The
+// caller orders |stream| behind the work whose results it needs. For NULL, the
+// host, whose uses have ended when the call is made, nothing is recorded.
 //
-// At tarn_pool_free, streams that are still at work are joined: the freeing
-// stream waits for them; for a free with NULL, one of them for the others. A
-// stream that is gone has done its work. tarn_pool_resize, where it cuts, does
-// the same.
+// At tarn_pool_free, streams with unfinished work are joined: the freeing
+// stream waits for them, or for a free with NULL one of them waits for the
+// others. A destroyed stream has no unfinished work. tarn_pool_resize does the
+// same when it shrinks a block.
 //
-// Cost:           O(streams named so far); an event for each that is at work
-//                 when the block is freed.
-// TARN_E_INVALID  freed before, or not a block of its pool; or a stream of
-//                 another device, as above.
+// Cost:           O(streams named so far); at the free, an event for each
+// stream
+//                 with unfinished work.
+// TARN_E_INVALID  the block was freed before, or does not belong to its pool;
+// or a
+//                 stream of another device.
 // TARN_E_STATE    another thread is resizing or freeing it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
                                                        tarn_stream *stream);
 
-// Grows or shrinks a block where it stands: it never moves, and what it has
-// until then keeps its contents. |block->size| is what it has afterwards; other
-// copies of the block stay good. |stream| is where what is cut off was used
-// last, as in tarn_pool_free, and where what is added will be used. One thread
-// at a time for one block.
+// Grows or shrinks a block in place: its address and the contents of the
+// remaining bytes stay. |block->size| becomes its new size; other copies of the
+// block stay valid. |stream| is where the last use of removed bytes was queued,
+// as in tarn_pool_free, and where added bytes will be used. One thread at a
+// time for one block.
 //
-// arena_pool takes what is behind the block, if nobody or |stream| used it
-// last, and where the device has ranges maps memory behind it. Other strategies
-// give what the block has already, as do those that were replaced.
+// arena_pool takes the memory behind the block if it is unused or was last used
+// by |stream|, and maps memory behind it where the device has ranges. Other
+// strategies, and those that were replaced, only offer the bytes that the block
+// has already.
 //
-// Cost:           O(1), plus calls of the device where memory is mapped.
+// Cost:           O(1), plus device calls where memory is mapped.
 // TARN_FULL       no room behind it, or the limit or the device is used up.
-//                 Nothing has changed: take another, copy, free.
+//                 Nothing has changed: allocate another, copy, free.
 // TARN_E_INVALID  size 0, or it overflows; no block, or a stream of another
 //                 device, as in tarn_pool_free.
-// TARN_E_STATE    another thread is resizing or freeing it; it is asleep; in a
-//                 capture it is not |stream|'s; or as of tarn_pool_alloc.
+// TARN_E_STATE    another thread is resizing or freeing the block; it is
+// asleep; in
+//                 a capture it belongs to another stream; or as
+//                 tarn_pool_alloc.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
                                                       size_t size,
                                                       tarn_stream *stream);
 
-// The block that is out now and has |address| in it, be it its start or any
-// other of its |size| bytes, and how many bytes |address| is behind the start:
-// 0 at the start. |out_offset| may be NULL.
+// Finds the live block that contains |address|, and the offset of |address| in
+// it. |out_offset| may be NULL.
 //
 //   tarn_block block;
 //   size_t offset;
 //   status = tarn_block_of(place, address, &block, &offset);
 //   // address == block.address + offset, offset < block.size
 //
-// All pools of the place are searched, the place's own first, but for those
-// made with TARN_POOL_DRY, two of which may have the same address, and those
-// over memory of the caller's, whose blocks may lie in others. Of such a pool
-// tarn_pool_block_of finds blocks, as of any that is known.
+// All pools of the place are searched, the shared one first, except dry pools,
+// two of which may use the same address, and pools over memory of the caller,
+// whose blocks may lie inside others. tarn_pool_block_of searches any one pool.
 //
-// Lifetime:       of the block, which stays its owner's: what is found is one
-//                 more copy, and only one copy is freed. The caller sees to it
-//                 that no other thread frees it meanwhile.
+// Lifetime:       the result is one more copy of the block, which stays its
+//                 owner's: only one copy is freed. The caller ensures that no
+//                 other thread frees the block meanwhile.
 // Cost:           O(pools of the place, log of the blocks of each); within a
-//                 step that arena_pool has learned, up to O(blocks of the
-//                 step). Blocks that were taken since the last call are put in
-//                 order first, each in O(log of the blocks): a program that
-//                 never asks pays nothing for it. If nothing is found the text
-//                 says so without a further search.
-// TARN_E_INVALID  no such place, or no block there has |address| in it; both
-//                 outputs are 0.
-// TARN_E_NOMEM    the host has no memory for the order of the blocks, which is
-//                 made when it is asked for; ask again.
+//                 learned step of arena_pool up to O(blocks of the step).
+//                 Blocks allocated since the last call are sorted first, each
+//                 in O(log of the blocks): a program that never asks pays
+//                 nothing. The text of a failure needs no further search.
+// TARN_E_INVALID  no such place, or no block there contains |address|; both
+// outputs
+//                 are 0.
+// TARN_E_NOMEM    the host has no memory to sort the blocks; call again.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_of(tarn_place place,
                                                    tarn_addr address,
                                                    tarn_block *out_block,
                                                    size_t *out_offset);
 
-// The same among the blocks of one pool, be it a dry one or over memory of the
-// caller's.
+// The same among the blocks of one pool of any kind.
 //
-// Cost:           O(log of its blocks), and as above; of a start also O(1)
-//                 where blocks were taken since the last call.
-// TARN_E_INVALID  no block of |pool| has |address| in it; if one did start
-//                 there the text names its tag.
+// Cost:           O(log of its blocks), and as above; for the start of a block
+// also
+//                 O(1) where blocks were allocated since the last call.
+// TARN_E_INVALID  no block of |pool| contains |address|; if a block started
+// there
+//                 before, the text names its tag.
 // TARN_E_NOMEM    as above.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_block_of(tarn_pool *pool,
                                                         tarn_addr address,
@@ -423,53 +431,55 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_block_of(tarn_pool *pool,
 // Tags
 // ---------------------------------------------------------------------------
 
-// The tag of |name|, made if it is new. Tags are the process's, not a pool's,
-// and are never forgotten; at most 65535 of them.
+// The tag of |name|, created if it is new. Tags belong to the process and are
+// kept for its life; there can be 65535.
 //
 // TARN_E_INVALID  NULL, empty, or too many.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_tag(const char *name,
                                                    tarn_tag *out_tag);
 
-// The name of a tag; "untagged" for 0 and for what is none.
+// The name of a tag; "untagged" for 0 and for unknown tags.
 TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 
 // ---------------------------------------------------------------------------
-// What a pool holds
+// Limits and idle memory
 // ---------------------------------------------------------------------------
 
-// Bytes that the pool may hold of its device at most, idle memory and what is
-// charged to it (tarn/account.h) included; 0: no limit. Below what it holds now
-// it only keeps it from growing.
+// Sets the most bytes that the pool may hold of its device, including idle
+// memory and charges (tarn/account.h); 0: no limit. A limit below the present
+// size only prevents growth.
 //
-// TARN_E_UNSUPPORTED  not 0, for a pool over memory of the caller's: it has all
-//                     that it will ever have.
+// TARN_E_UNSUPPORTED  a limit other than 0 for a pool over memory of the
+// caller,
+//                     which never grows.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 
-// Gives idle memory back to the device until the pool holds at most |target|
-// bytes of it; 0: all that can be. Blocks that are out are not touched. A pool
-// whose memory comes in large pieces may give back more than asked. The host
-// waits for streams that may still be at work there.
+// Returns idle memory to the device until the pool holds at most |target|
+// bytes; 0: all idle memory. Live blocks are not touched. A pool whose memory
+// comes in large pieces may return more than asked. The host waits for streams
+// that may still use the memory.
 //
-// TARN_OK        also where what is out keeps it above |target|.
+// TARN_OK        also where live blocks keep the pool above |target|.
 // TARN_E_STATE   from tarn_pool_begin_capture until tarn_pool_end_graphs.
-// TARN_E_DEVICE  the device refused some of it.
+// TARN_E_DEVICE  the device refused to take back some of it.
 TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 
-// Lets a thread of the library trim the pool when it needs less than before;
-// 0, as at the start: nothing is given back by itself. Time is cut into periods
-// of |idle_ns| nanoseconds, and the need of a period is the most that was live
-// at once in it. If that has fallen by more than an eighth, in the first period
-// from |live_peak_bytes|, the pool is trimmed to as large a part of what it
-// holds; if nothing was live, to nothing. A program whose steps repeat within
-// |idle_ns| loses nothing by it. The thread waits for streams that may still be
-// at work there, and leaves a pool alone that a captured graph uses.
+// Has a thread of the library trim the pool when its need falls; 0, the
+// default: idle memory stays. Time is divided into periods of |idle_ns|
+// nanoseconds; the need of a period is its peak of live bytes. If the need
+// falls by more than an eighth (in the first period: from |live_peak_bytes|),
+// the pool is trimmed in the same proportion; if nothing was live, to 0. A
+// program whose steps repeat within |idle_ns| loses nothing. The thread waits
+// for streams that may still use the memory, and skips pools that a captured
+// graph uses.
 //
-// There is one such thread in a process, while a pool wants it. A call begins a
-// new period; one with 0 waits until the thread is done with the pool.
+// The process has one such thread, while any pool needs it. Each call begins a
+// new period; a call with 0 waits until the thread is done with the pool.
 //
-// Lifetime:      until the pool ends. A child of fork has no such thread before
-//                it calls this for a pool of its own.
+// Lifetime:      until the pool ends. A child of fork has no such thread until
+// it
+//                calls this for a pool of its own.
 // TARN_E_NOMEM   the system has no thread for it: nothing decays.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
                                                      uint64_t idle_ns);
@@ -477,50 +487,50 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
 // ---------------------------------------------------------------------------
 // When there is no room
 // ---------------------------------------------------------------------------
-// A request that finds no room makes some: idle memory goes back to the device,
-// and streams at work in it are waited for, except in a capture. If that is not
-// enough, the program is asked.
+// A request that finds no room reclaims idle memory: it goes back to the
+// device, after waiting for streams that use it, except in a capture. If that
+// is not enough, the program's function is called.
 
-// A number of bytes that the strategy cannot tell.
+// The strategy does not know the number of bytes.
 #define TARN_POOL_UNKNOWN SIZE_MAX
 
-// What a request wants, and what the pool was like just now.
+// A request without room, and the present state of the pool.
 typedef struct tarn_pool_need {
   size_t struct_size;
-  size_t size;            // as asked for
+  size_t size;            // as requested
   size_t align;           // at least the device's own
   tarn_tag tag;           // of the request
-  unsigned attempt;       // 1 at first, then more, up to 16
+  unsigned attempt;       // 1 to 16
   size_t reserved_bytes;  // as in tarn_pool_stats, as are the next two
   size_t live_bytes;
   size_t limit_bytes;
-  size_t idle_bytes;     // held, and in no block; or TARN_POOL_UNKNOWN
-  size_t largest_hole;   // of them in one piece; likewise
+  size_t idle_bytes;     // held, but in no block; or TARN_POOL_UNKNOWN
+  size_t largest_hole;   // the largest contiguous part of them; likewise
   size_t charged_bytes;  // as in tarn_pool_stats
   bool can_fit;  // the request could be served if all blocks of the pool
                  // were freed; false: no freeing helps
 } tarn_pool_need;
 
-// Makes room for a request: frees blocks, trims, raises the limit. True: the
-// request is to be tried again, and if there is still no room all of this
-// begins anew. False: it is TARN_FULL.
+// Makes room for a request: frees blocks, trims, raises the limit. True: try
+// the request again, with all reclaim steps if there is still no room. False:
+// the request is TARN_FULL.
 //
-// A request with |can_fit| false is larger than the limit less charges, or than
-// what the device has free together with all that the pool holds. The function
-// is called once for it. If it returns true, the request is tried again only if
-// the limit less charges has risen, or the request can fit by then, since other
-// memory of the device came free; otherwise it is TARN_FULL.
+// If |can_fit| is false, the request exceeds the limit less charges, or the
+// free memory of the device plus all that the pool holds. Then the function is
+// called once, and after true the request is tried again only if the limit less
+// charges has risen or other memory of the device has become free; otherwise it
+// is TARN_FULL.
 //
-// Called on the thread of the request, with no lock held, so several threads
-// may be in it at once. It may use the pool as any other code. Requests of its
-// own that find no room are refused without calling it, whatever pool they are
-// for. |need| is good for the length of the call.
+// Called on the thread of the request without a lock, so by several threads at
+// once if need be. It may use the pool like any other code. Requests of its own
+// that find no room are refused without calling it, for any pool. |need| is
+// valid during the call.
 typedef bool tarn_pool_full_fn(tarn_pool *pool, const tarn_pool_need *need,
                                void *context);
 
-// Sets the function that is called when there is no room, in place of the one
-// before; NULL: none, as at the start. When it returns no thread is in the
-// former one any more.
+// Sets the function that is called when there is no room, in place of the
+// previous one; NULL, the default: none. On return no thread is inside the
+// previous function.
 //
 // Lifetime: |context| is the caller's, until another is set or the pool ends.
 // TARN_E_STATE  called from within such a function, which it would wait for.
@@ -533,40 +543,39 @@ tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function, void *context);
 
 typedef struct tarn_pool_stats {
   size_t struct_size;
-  const char *strategy;    // the present one's name
-  size_t live_bytes;       // asked for and not freed
-  size_t live_peak_bytes;  // the most of that at once (TARN_COUNT_PEAKS)
+  const char *strategy;    // name of the current one
+  size_t live_bytes;       // requested and not freed
+  size_t live_peak_bytes;  // their peak (TARN_COUNT_PEAKS)
   size_t live_blocks;
   size_t reserved_bytes;  // held of the device, idle memory included
   size_t reserved_peak_bytes;
   size_t limit_bytes;  // 0: none
-  uint64_t allocs;     // requests that were served
+  uint64_t allocs;     // requests served
   uint64_t frees;
   uint64_t hits;           // served without asking the device
   uint64_t misses;         // the device was asked
-  uint64_t failures;       // requests that were not served
+  uint64_t failures;       // requests refused
   uint64_t device_allocs;  // calls of the device, refused ones included
   uint64_t device_frees;
-  uint64_t stream_crossings;  // blocks that changed streams, and streams that
-                              // a free was put behind (tarn_block_use_on)
-  uint32_t counters;          // TARN_COUNT_... that are on: tarn/account.h
+  uint64_t stream_crossings;  // blocks that changed streams, and streams that a
+                              // free was ordered behind (tarn_block_use_on)
+  uint32_t counters;          // TARN_COUNT_... bits: tarn/account.h
   uint32_t reserved;
-  size_t asleep_bytes;   // that sleeping blocks have given back to the device,
-                         // and want again when they are woken
-  size_t saved_bytes;    // of them, kept in the host's memory
-  size_t charged_bytes;  // that others took of the device, beside what is
-                         // reserved: tarn_pool_charge of tarn/account.h
+  size_t asleep_bytes;   // that sleeping blocks have given back to the device
+  size_t saved_bytes;    // of them, saved in host memory
+  size_t charged_bytes;  // taken of the device by others, not part of
+                         // reserved_bytes: tarn_pool_charge
   size_t charged_peak_bytes;
 } tarn_pool_stats;
 
-// All of it as of one moment.
+// A consistent copy of the statistics.
 //
-// Cost: O(1); while a step is played, O(events of a step), since what was
-//       played is put on the books when somebody looks.
+// Cost: O(1); within a learned step O(events of the step), which are counted
+//       when the statistics are read.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats);
 
-// Lets the peaks start again from what is out, held and charged now.
+// Resets the peaks to the present values.
 TARN_API tarn_status tarn_pool_reset_peaks(tarn_pool *pool);
 
 typedef struct tarn_pool_tag_stats {
@@ -580,8 +589,8 @@ typedef struct tarn_pool_tag_stats {
   size_t charged_bytes;
 } tarn_pool_tag_stats;
 
-// What is out in |pool| under |tag|; zeros if it never had any. Blocks that
-// were taken while TARN_COUNT_TAGS was off are not in it.
+// The statistics of |tag| in |pool|. Blocks allocated while TARN_COUNT_TAGS was
+// off are not counted.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_query_tag(
     tarn_pool *pool, tarn_tag tag, tarn_pool_tag_stats *out_stats);
 

@@ -1,15 +1,14 @@
-// sleep.h - blocks that leave their memory to others, and get it back where
-// they are.
+// sleep.h - blocks that give up their memory for a while and keep their
+// addresses.
 //
-// Weights and caches that are not needed while something else has the device:
-// their memory goes back to it, their addresses stay theirs.
+// For weights and caches that are unused while something else needs the device:
 //
 //   tarn_pool_sleep(pool, weights, TARN_SLEEP_SAVE);  // a tag
 //   ... something else uses the device ...
-//   tarn_pool_wake(pool, weights);  // pointers into the blocks are good again
+//   tarn_pool_wake(pool, weights);  // pointers into the blocks are valid again
 //
-// Threads, fork and errors are as tarn/pool.h says. examples/sleeping.c is a
-// whole program.
+// Threads, fork and errors are as in tarn/pool.h. examples/sleeping.c is a
+// complete program.
 #ifndef TARN_SLEEP_H_
 #define TARN_SLEEP_H_
 
@@ -21,58 +20,62 @@ extern "C" {
 
 typedef enum tarn_sleep_mode {
   TARN_SLEEP_DROP = 0,  // contents are undefined after waking
-  TARN_SLEEP_SAVE = 1,  // they are copied to the host's memory first
+  TARN_SLEEP_SAVE = 1,  // contents are saved in host memory
 } tarn_sleep_mode;
 
-// Puts all blocks of |tag| that are out and awake to sleep. Until they are
-// woken nobody may touch them: on most devices that is a fault. They count as
-// live; they may be freed, and then what was saved of them is dropped, but not
-// be resized. Blocks of the tag that are taken later are awake.
+// Puts all live blocks of |tag| that are awake to sleep. Until they are woken
+// nothing may access them: on most devices that is a fault. They count as live.
+// They can be freed, which drops the saved contents, but not resized. Blocks of
+// the tag that are allocated later are awake.
 //
-// Memory goes back by pages: those that contain nothing but blocks that fall
-// asleep now, and holes. A page that also has something of another block stays
-// where it is, contents and all: asleep_bytes tells what was given back.
+// Memory goes back in pages that contain only blocks falling asleep and holes.
+// A page that is shared with another block stays with its contents:
+// asleep_bytes says how much went back.
 //
-// The caller sees to it that no work on the blocks is under way. The host waits
+// The caller ensures that no work on the blocks is under way. The host waits
 // for streams that used their memory before.
 //
-// Only arena_pool can, and where the device has ranges (tarn/range.h), and not
-// for blocks that were taken while the pool debugged (tarn/misuse.h), nor for
-// those that exceed the device's largest chunk: they were asked for by
-// themselves. One such block under the tag keeps all of it awake.
+// This needs arena_pool on a device with ranges (tarn/range.h). Blocks that
+// were allocated while the pool debugged (tarn/misuse.h), or that exceed the
+// device's largest chunk and are memory of their own, cannot sleep: one of them
+// under the tag keeps all of the tag awake.
 //
-// Threads:            who frees or resizes one of the blocks meanwhile, or
-//                     wakes them, gets TARN_E_STATE.
-// Cost:               a walk over all blocks, calls of the device for each 64
-//                     pages and each run of them, and the copies.
+// Threads:            a thread that frees, resizes or wakes one of the blocks
+//                     meanwhile gets TARN_E_STATE.
+// Cost:               a walk over all blocks, device calls for each 64 pages
+// and
+//                     each run of pages, and the copies.
 // TARN_OK             also where nothing was awake.
-// TARN_E_UNSUPPORTED  the present strategy cannot, or not on this device; a
-//                     block is of one that was replaced, was taken while the
-//                     pool debugged, or exceeds the device's largest chunk;
-//                     or a pool with a flag, or over memory of the caller's.
-//                     The text says which. Nothing has changed, nor after the
-//                     next three.
-// TARN_E_NOMEM        the host has not enough for what is to be saved.
-// TARN_E_INVALID      a tag that tarn_pool_tag has not given, or no such mode.
-// TARN_E_STATE        another thread is at one of the blocks.
-// TARN_E_DEVICE       waiting or copying failed: nothing has changed. Or the
-//                     device refused memory that it was given back: they are
-//                     asleep, as tarn_pool_query_tag tells.
+// TARN_E_UNSUPPORTED  not supported by the strategy or the device; a block
+// belongs
+//                     to a replaced strategy, was allocated while the pool
+//                     debugged, or exceeds the device's largest chunk; or a
+//                     pool with a flag, or over memory of the caller. The text
+//                     says which. Nothing has changed, as after the next three.
+// TARN_E_NOMEM        the host has no memory for the saved contents.
+// TARN_E_INVALID      a tag that tarn_pool_tag has not returned, or a wrong
+// mode. TARN_E_STATE        another thread is working on one of the blocks.
+// TARN_E_DEVICE       waiting or copying failed, and nothing has changed; or
+// the
+//                     device refused to take back memory, and the blocks are
+//                     asleep, as tarn_pool_query_tag says.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_sleep(tarn_pool *pool,
                                                      tarn_tag tag,
                                                      tarn_sleep_mode mode);
 
-// Wakes all blocks of |tag| that sleep: they have memory at their addresses
-// again, and what was saved is there. All of them or none: after a failure they
-// sleep as before, and what was saved is kept. Also when the strategy was
-// replaced since. Idle memory goes back first where there is no room.
+// Wakes all sleeping blocks of |tag|: they have memory at their addresses
+// again, with the saved contents. All of them or none: after a failure they are
+// asleep as before, and the saved contents are kept. It works also after the
+// strategy was replaced. Where there is no room, idle memory is reclaimed
+// first.
 //
-// Cost:           as of tarn_pool_sleep.
-// TARN_OK         also where nothing slept.
-// TARN_FULL       the limit or the device is used up: free, or let others
+// Cost:           as tarn_pool_sleep.
+// TARN_OK         also where nothing was asleep.
+// TARN_FULL       the limit or the device is used up: free blocks or put others
+// to
 //                 sleep, and try again.
-// TARN_E_INVALID  a tag that tarn_pool_tag has not given.
-// TARN_E_STATE    another thread is at one of the blocks.
+// TARN_E_INVALID  a tag that tarn_pool_tag has not returned.
+// TARN_E_STATE    another thread is working on one of the blocks.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_wake(tarn_pool *pool,
                                                     tarn_tag tag);

@@ -49,7 +49,7 @@ says() {
 
 refuses 'a header with more, less and other than the lists' \
   base.h 's/^TARN_API const char \*tarn_version.*/TARN_API int tarn_more(void);/' \
-  pool.h 's/^  size_t size;  \/\/ bytes that may.*/  uint32_t size;/' \
+  pool.h 's/^  size_t size;  \/\/ usable bytes.*/  uint32_t size;/' \
   pool.h 's/^#define TARN_POOL_DEFER .*/&\n#define TARN_POOL_MORE (1u << 2)/'
 says '+TEXT("tarn_more":{"returns":"int","arguments":[],"names":[]}) COMMA'
 says '-TEXT("tarn_version":'
