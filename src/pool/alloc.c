@@ -116,7 +116,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
 static inline tarn_status take_locked(tarn_pool *pool,
                                       tarn__pool_request *request, tarn_tag tag,
                                       tarn__pool_piece **out_piece) {
-  // As it is now: it may be switched while the lock is let go.
+  // As it is now: it may be switched while the lock is released.
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = find(pool, request, tag, counted, out_piece);
   if (request->asked) pool->stats.misses++;
@@ -179,7 +179,7 @@ void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
   note_request(pool, what, piece);
 }
 
-// The lock is held, and let go; a snapshot is written without it.
+// Called with the lock, which is released; a snapshot is written without it.
 __attribute__((cold, noinline)) tarn_status tarn__take_refuse(
     tarn_pool *pool, const tarn__pool_refusal *refusal, tarn_status why) {
   tarn__pool_full_shot *shot =
@@ -189,13 +189,13 @@ __attribute__((cold, noinline)) tarn_status tarn__take_refuse(
   return why;
 }
 
-// A block is written once: when it is there, or when there is none.
+// |*out_block| is written once, on success or on failure.
 static tarn_status give_none(tarn_block *out_block, tarn_status why) {
   *out_block = (tarn_block){0};
   return why;
 }
 
-// The lock is held, and let go.
+// Called with the lock, which is released.
 static tarn_status take_found(tarn_pool *pool, tarn__pool_request *request,
                               const tarn__pool_note *what, tarn_stream *stream,
                               tarn__pool_piece **out_piece,

@@ -11,7 +11,7 @@
 
 enum { DEFAULT_GRANULE = 256 };
 
-// Offsets stand in the index as addresses, of which 0 is none.
+// The index holds offsets as addresses, among which 0 is invalid.
 static const tarn_addr BASE = UINT64_C(1) << 61;
 
 struct tarn_arena {

@@ -30,7 +30,7 @@ typedef struct tarn__pool_arena {
   size_t slack;  // bytes over the live peak up to which holes keep their
                  // pages; TARN__ARENA_SLACK: what suits the peak
   size_t padding;
-  size_t direct;      // blocks that are out and were asked of the device one by
+  size_t direct;      // live blocks and were asked of the device one by
                       // one: they have no extent
   size_t range_size;  // 0: the device has no ranges, or too little for them
   tarn__pool_regions regions;

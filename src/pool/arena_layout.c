@@ -21,7 +21,7 @@ static tarn__pool_extents *zone_of_layouts(tarn__pool_arena *self) {
   return &self->zones[TARN__ARENA_ZONES - 1];
 }
 
-// What nobody uses, in holes of all kinds.
+// Idle bytes in holes of all kinds.
 static size_t idle_bytes(const tarn__pool_arena *self) {
   size_t held = self->base.held;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
@@ -95,7 +95,7 @@ tarn_status tarn__arena_set_up(tarn__pool_strategy *strategy,
 }
 
 // The hole in which the stream of the layout may still be at work. Without bins
-// for it, it has to be nobody's at once.
+// for it, the host waits for the stream.
 static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
                       uint64_t serial) {
   tarn__pool_extents *zone = zone_of_layouts(self);
@@ -107,7 +107,7 @@ static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
 }
 
 // Cuts the piece out of |e|, the rest of the layout behind the last one.
-// Returns what is left behind it; NULL: nothing.
+// Returns the rest behind it, or NULL.
 static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
                                   tarn__pool_piece *piece, uint64_t serial) {
   tarn__pool_extents *zone = zone_of_layouts(self);

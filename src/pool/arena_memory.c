@@ -80,7 +80,7 @@ bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
          tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
 }
 
-// Pages that nobody uses go where they are needed, unless they are to stay in
+// Unused pages go where they are needed, unless they are to stay in
 // their holes.
 static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
                        size_t missing, tarn__pool_strips *strips) {
@@ -172,14 +172,14 @@ static tarn_status map_hole(tarn__pool_arena *self, size_t size) {
   tarn__pool_arena_need need = {zone, size, &request, .sparing = true,
                                 .adds = true};
   tarn__pool_extent *e = NULL;
-  uint64_t nobody = 0;
+  uint64_t serial = 0;
   tarn_status status = tarn__source_check_limit(self->base.pool, size);
   if (status != TARN_OK) return status;
   if (!tarn__arena_prepare(zone, 0)) return TARN_E_NOMEM;
   tarn__pool_extent_plan p = tarn__extents_plan_bare(zone, size);
   if (p.bare == NULL) return add_range(self, zone, size, zone->page);
-  status = tarn__arena_map(self, &need, &p, &e, &nobody);
-  if (status == TARN_OK) (void)tarn__extents_give(zone, e, nobody);
+  status = tarn__arena_map(self, &need, &p, &e, &serial);
+  if (status == TARN_OK) (void)tarn__extents_give(zone, e, serial);
   return status;
 }
 
@@ -374,7 +374,7 @@ static bool strikes_layout(tarn__pool_arena *self,
   return strikes;
 }
 
-// Whatever lets go of the lock begins anew, or ends here.
+// Whatever releases the lock begins anew, or ends here.
 tarn_status tarn__arena_find(tarn__pool_arena *self,
                              tarn__pool_arena_need *need,
                              tarn__pool_extent **out, uint64_t *out_serial) {

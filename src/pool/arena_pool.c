@@ -69,7 +69,7 @@ static tarn_status read_options(tarn__pool_arena *self,
 }
 
 // Twice what the device has, since holes cost addresses only. One that has less
-// than the page of whoever asks for none is cut up by its own step.
+// than the default page is cut up by its own granularity.
 static tarn_status adopt_ranges(tarn__pool_arena *self,
                                 const tarn__pool_supply *supply, size_t *page) {
   size_t granularity = 0;
@@ -215,7 +215,7 @@ static tarn_status take(tarn__pool_strategy *strategy,
   return TARN_OK;
 }
 
-// Makes the block a hole. Without bins for the stream it has to be nobody's at
+// Makes the block a hole. Without bins for the stream the host waits for it at
 // once. |*out_hole| is NULL if it was asleep.
 static tarn_status open_block(tarn__pool_strategy *strategy,
                               tarn__pool_piece *piece, tarn__pool_extents *zone,
@@ -267,7 +267,7 @@ static tarn_status no_room(tarn_addr address, size_t size) {
                     (unsigned long long)address, size);
 }
 
-// Whatever lets go of the lock begins anew, or ends here. What is mapped behind
+// Whatever releases the lock begins anew, or ends here. What is mapped behind
 // |e| is a block of its own until it becomes part of |e|.
 static tarn_status fit(tarn__pool_arena *self, tarn__pool_extents *zone,
                        tarn__pool_extent *e, size_t size,
@@ -341,7 +341,7 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
   return status != TARN_OK ? status : given;
 }
 
-// --- what is idle ----------------------------------------------------------
+// --- idle memory -----------------------------------------------------------
 
 static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   const tarn__pool_arena *self = self_of(strategy);
@@ -399,7 +399,7 @@ static size_t live_on_layout(const tarn__pool_arena *self) {
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const tarn__pool_arena *self = self_of(strategy);
   size_t taken = 0;
-  *out_idle = 0;  // what is free is no piece
+  *out_idle = 0;  // idle memory is extents here
   tarn_status status = tarn__regions_check(&self->regions);
   if (status == TARN_OK) status = tarn__arena_check_sleepers(self);
   for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++) {

@@ -11,7 +11,7 @@
 // stays; one without memory is of one tag only. The holes in these pages are
 // asleep (extents_sleep.c).
 //
-// Whoever puts blocks to sleep or wakes them lets go of the lock: the pieces
+// Whoever puts blocks to sleep or wakes them releases the lock: the pieces
 // are marked as |resizing|, so that they stay as they are, and the pages are
 // nobody's. Nothing is lost on the way: contents are saved before the first
 // page goes, and what was saved stays until all are awake.

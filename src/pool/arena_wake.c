@@ -33,7 +33,7 @@ static void unmap_all_lost(tarn__pool_arena *self, tarn_list *head,
   }
 }
 
-// Those on their way stay in the list while the lock is let go, and so does
+// Those on their way stay in the list while the lock is released, and so does
 // their order.
 static tarn_status map_all(tarn__pool_arena *self, tarn_list *head,
                            tarn_tag tag) {

@@ -1,7 +1,7 @@
 // async_pool and no_pool: every request and every free goes to the device.
 //
 //   async_pool   in the order of the request's stream, where the driver has
-//                that: nobody waits, and the driver keeps what is given back
+//                that: no one waits, and the driver caches freed memory
 //   no_pool      at once: a free waits for the stream of the block's last use,
 //                since the device takes memory away
 //

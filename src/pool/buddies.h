@@ -1,5 +1,5 @@
-// buddies.h - free blocks in powers of two, by size and by stream: numbers
-// only, what stands at the addresses is touched by nobody here.
+// buddies.h - free blocks in powers of two, by size and by stream. Only
+// addresses are managed; the memory is never touched.
 //
 //   space   | 64K                           | 16K   | 8K|4K|   from its start
 //   taken   |xxxxxxxxxxxxx|                                    24K of the 64K
@@ -8,14 +8,14 @@
 // A space is cut into the largest powers of two that fit, in falling order. A
 // free block of 2^n bytes has one buddy, the other half of the 2^(n+1) bytes
 // that both come from; when both are free they are one again. A block that is
-// taken need not be a power of two: what is too much of it stays free.
+// taken need not be a power of two: the excess stays free.
 //
-// A free block is the stream's whose work may still be under way in it. Those
-// of different streams stay apart; what no stream uses joins with any.
+// A free block belongs to the stream that may still use it. Blocks of different
+// streams stay apart; unused blocks merge with any.
 //
 // Cost: O(log n) for a take and a give, with n units in a space.
 //
-// Not locked: the owner guards all of it.
+// Not synchronized: the owner's lock guards it.
 #ifndef TARN_POOL_BUDDIES_H_
 #define TARN_POOL_BUDDIES_H_
 
@@ -58,7 +58,7 @@ typedef struct tarn__pool_buddies {
   struct tarn__pool_buddy_slab *slabs;  // nodes never move
   tarn_list unused;                     // nodes
   size_t spare;                         // how many of them
-  size_t promised;                      // and how many for blocks that are out
+  size_t promised;                      // and how many for live blocks
 } tarn__pool_buddies;
 
 TARN_MUST_CHECK tarn_status tarn__buddies_init(tarn__pool_buddies *buddies,
@@ -91,7 +91,7 @@ TARN_MUST_CHECK bool tarn__buddies_know(tarn__pool_buddies *buddies,
 void tarn__buddies_give(tarn__pool_buddies *buddies, tarn__pool_space *space,
                         tarn_addr address, size_t size, uint64_t serial);
 
-// What the stream with |serial| may still use, nobody uses any more.
+// What the stream with |serial| may still use, is no longer used.
 void tarn__buddies_settle(tarn__pool_buddies *buddies, uint64_t serial);
 
 // Whether no stream may still use any of a space of which nothing is taken.
@@ -105,11 +105,11 @@ tarn__pool_buddy *tarn__buddies_remove(tarn__pool_buddies *buddies,
 void tarn__buddies_forget(tarn__pool_buddies *buddies,
                           tarn__pool_buddy *removed);
 
-// Walks all and says what is wrong. |*out_free| is what is free in all spaces.
+// Checks the invariants in a walk. |*out_free| is what is free in all spaces.
 TARN_MUST_CHECK tarn_status
 tarn__buddies_check(const tarn__pool_buddies *buddies, size_t *out_free);
 
-// The free block that starts at |address| in |space|; NULL if there is none.
+// The free block that starts at |address| in |space|, or NULL.
 tarn__pool_buddy *tarn__buddies_at(const tarn__pool_buddies *buddies,
                                    const tarn__pool_space *space,
                                    tarn_addr address);

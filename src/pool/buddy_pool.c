@@ -140,7 +140,7 @@ static tarn_status add(buddy *self, const tarn__pool_request *request,
   return TARN_OK;
 }
 
-// A part of which nothing is out and that may go back; NULL if there is none.
+// A part of which nothing is out and that may go back, or NULL.
 static part *find_idle(const buddy *self, unsigned how) {
   bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
   const tarn_list *node = NULL;
@@ -204,7 +204,7 @@ static void make_way(buddy *self, size_t size) {
 }
 
 // A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
-// free: nobody else has been here since.
+// free: no other thread has entered since.
 static tarn_status grow(buddy *self, tarn__pool_request *request,
                         size_t least) {
   if (request->no_grow) return tarn__source_refuse_growth(request);
@@ -378,7 +378,7 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
   return status != TARN_OK ? status : given;
 }
 
-// --- what is idle ----------------------------------------------------------
+// --- idle memory -----------------------------------------------------------
 
 static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   const buddy *self = self_of(strategy);
@@ -415,7 +415,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   size_t is_free = 0;
   size_t held = 0;
   size_t should_be_free = 0;
-  *out_idle = 0;  // what is free is no piece
+  *out_idle = 0;  // idle memory is buddies here
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->parts) {
     const part *p = part_at(node);

@@ -1,4 +1,4 @@
-// Pools for captured graphs: what is allowed when, and frees that wait.
+// Pools for captured graphs: permitted calls, and deferred frees.
 //
 //              begin_capture              end_capture
 //       OPEN ─────────────────► RUNNING ──────────────► HELD ──┐
@@ -57,7 +57,7 @@ static tarn_status refuse(const tarn_pool *pool, const char *what) {
                     states[pool->capture].name);
 }
 
-// --- what is allowed -------------------------------------------------------
+// --- permitted calls -------------------------------------------------------
 
 tarn_status tarn__capture_admit_request(const tarn_pool *pool,
                                         tarn__pool_request *request) {

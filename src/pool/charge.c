@@ -2,8 +2,8 @@
 //
 // Invariants (tarn__front_check walks them):
 //   * charged_bytes is the sum over all tags
-//   * with what is reserved and on its way it was within the limit when it was
-//     counted
+//   * when it was counted, it was within the limit together with reserved bytes
+//     and those on their way
 #include <stdio.h>
 
 #include "base/bytes.h"

@@ -9,7 +9,7 @@
 //        ─► fill ──► [ freed .................. ]   aside, first in, first out
 //        ─► verify, when it leaves ─► its strategy
 //
-// debug.c has the options and what was found, guards.c blocks that are out,
+// debug.c has the options and what was found, guards.c live blocks,
 // quarantine.c those that were freed, poison.h the bytes.
 #ifndef TARN_POOL_DEBUG_H_
 #define TARN_POOL_DEBUG_H_
@@ -62,7 +62,7 @@ static inline size_t tarn__debug_usable(const tarn__pool_piece *piece) {
 // With what a block is to be dressed, |request| with a guard if there is to be
 // one. The pool debugs; the lock is not held, nor for the next two. The second
 // fills a piece that nobody has yet, |stream| done with it; the third is for
-// one that is dressed and is nobody's again.
+// one that is dressed and belongs to no block again.
 uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request);
 TARN_MUST_CHECK tarn_status tarn__debug_dress(tarn_place place,
                                               const tarn__pool_piece *piece,
@@ -104,12 +104,12 @@ bool tarn__debug_flush(tarn_pool *pool);
 // bytes; the device's first refusal is returned.
 tarn_status tarn__quarantine_shrink(tarn_pool *pool, size_t most);
 
-// Verify all that is in quarantine, and the guards of all blocks that are out.
+// Verify all that is in quarantine, and the guards of all live blocks.
 // Findings are noted and made good; the first failure to look is returned.
 tarn_status tarn__quarantine_walk(tarn_pool *pool);
 tarn_status tarn__guards_walk(tarn_pool *pool);
 
-// The guard of a block that is out, or was until now; the lock is not held.
+// The guard of a live block, or was until now; the lock is not held.
 TARN_MUST_CHECK tarn_status tarn__guard_verify(tarn_place place,
                                                const tarn__pool_piece *piece,
                                                tarn_pool_finding *out);
@@ -125,12 +125,12 @@ void tarn__debug_begin_look(tarn_pool *pool, tarn__pool_piece *piece);
 void tarn__debug_end_look(tarn_pool *pool, tarn__pool_piece *piece);
 void tarn__debug_await_look(tarn_pool *pool, const tarn__pool_piece *piece);
 
-// Around work on the bytes of a piece that is nobody's, with the lock let go; a
+// Around work on the bytes of a piece without a block, without the lock; a
 // request that finds no room waits for it.
 void tarn__debug_begin_work(tarn_pool *pool);
 void tarn__debug_end_work(tarn_pool *pool);
 
-// Counts what a look has come to, and tells whoever wants to know. |told|: the
+// Counts the result of a look and reports a finding. |told|: the
 // caller's status will.
 void tarn__debug_note(tarn_pool *pool, tarn_status looked,
                       const tarn_pool_finding *finding, bool told);

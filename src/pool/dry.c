@@ -1,7 +1,7 @@
 // A dry run: a supply of addresses behind which there is nothing.
 //
 //   0 ........ 2^47 ............ 2^55 |== block ==| ... |== range ==| ... 2^56
-//   what a process may have           what is given out here
+//   addresses of processes            addresses of dry pools
 //
 // The addresses are those that no process has, so whatever is touched there by
 // mistake faults, and no block of another pool stands at one. An arena deals

@@ -1,5 +1,5 @@
 // extents.h - which bytes of a space of addresses are taken: numbers only,
-// what stands at them is touched by nobody here.
+// the memory behind them is never touched.
 //
 //   [ outside | taken | open | taken | open | bare          | taken | outside ]
 //
@@ -20,7 +20,7 @@
 // the bytes taken at once, and the owner then maps or gives up; strip takes
 // pages out of holes, and the owner then unmaps and calls _bare.
 //
-// Not locked: the owner guards all of it.
+// Not synchronized: the owner's lock guards it.
 #ifndef TARN_POOL_EXTENTS_H_
 #define TARN_POOL_EXTENTS_H_
 
@@ -74,7 +74,7 @@ static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
 // the next bin that is not empty: little is wasted. Only where that finds
 // nothing is every extent compared, because more memory would cost more.
 //
-// Not locked: the owner guards all of it.
+// Not synchronized: the owner's lock guards it.
 
 typedef struct tarn__pool_extent tarn__pool_extent;
 
@@ -109,10 +109,10 @@ tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
 tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
                                    const tarn__pool_extent *after);
 
-// The size of the largest; 0: there is none.
+// The size of the largest; 0: none.
 size_t tarn__bins_largest(const tarn__pool_bins *bins);
 
-// Walks all and counts; says what is wrong.
+// Walks all and counts; checks the invariants.
 TARN_MUST_CHECK tarn_status tarn__bins_check(const tarn__pool_bins *bins,
                                              size_t *out_count);
 
@@ -228,7 +228,7 @@ tarn__pool_extent *tarn__extents_split(tarn__pool_extents *extents,
                                        tarn__pool_extent *extent,
                                        uint64_t offset);
 
-// What the stream with |serial| may still use, nobody uses any more: its work
+// What the stream with |serial| may still use, is no longer used: its work
 // is done, or |to| waits for it.
 void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
                         uint64_t to);
@@ -341,7 +341,7 @@ void tarn__extents_give_asleep(tarn__pool_extents *extents,
                                uint64_t to, uint64_t serial,
                                tarn__pool_extent_kind kind, size_t *out_size);
 
-// Walks all and says what is wrong.
+// Checks the invariants in a walk.
 TARN_MUST_CHECK tarn_status
 tarn__extents_check(const tarn__pool_extents *extents);
 

@@ -1,4 +1,4 @@
-// Which block is meant, and what is said where none is.
+// Finding the block of a call, and the error texts where there is none.
 #include <assert.h>
 
 #include "base/os.h"
@@ -48,7 +48,7 @@ static tarn_status freed_before(const tarn_pool *pool,
                     (unsigned long long)block->address, known.text, known.tag);
 }
 
-// Whoever is at it has let go of the lock, and trusts it to stay.
+// Whoever is at it has released the lock, and trusts it to stay.
 tarn_status tarn__front_check_rest(const char *what,
                                    const tarn__pool_piece *piece) {
   assert(piece != NULL);
@@ -115,7 +115,7 @@ static bool has(const tarn__pool_piece *piece, tarn_addr address) {
          address - piece->address < tarn__debug_usable(piece);
 }
 
-// The piece of the block that is out and has |address| in it; NULL: there is
+// The piece of the live block and has |address| in it; NULL: there is
 // none.
 static tarn_status find_around(tarn_pool *pool, tarn_addr address,
                                tarn__pool_piece **out_piece) {

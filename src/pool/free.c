@@ -29,7 +29,7 @@ static tarn_status find_target(tarn_pool *pool, freed what,
 }
 
 // Marked, so that another thread that frees it too, by mistake, is refused
-// while the lock is let go.
+// while the lock is released.
 static tarn_status end_uses(tarn_pool *pool, tarn__pool_piece *piece,
                             tarn_stream *stream, uint64_t *serial) {
   piece->resizing = true;

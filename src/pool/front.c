@@ -2,7 +2,7 @@
 //
 // A switch publishes the new strategy under the lock. The old one moves to
 // |replaced|, gives its idle memory back, and ends when its last block has
-// come home and no call that let go of the lock is to come back into it.
+// come home and no call that released the lock is to come back into it.
 #include "pool/capture.h"
 
 #include <string.h>
@@ -94,7 +94,7 @@ static bool is_torn(tarn_pool *pool) {
   return tarn__biased_lock_is_held(&pool->lock);
 }
 
-// Frees what is on the host; a parent's pool has nothing else here.
+// Frees the host memory; a parent's pool has nothing else here.
 static void forget(tarn_pool *pool) {
   tarn__whose_forget(pool);
   if (is_torn(pool)) return;

@@ -23,15 +23,15 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy);
 // TARN_E_CORRUPT  something does not agree; the text says what.
 TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
-// What the public functions share; the lock is held but for the first two.
+// Shared by the public functions. The lock is held.
 //
-// The piece of a block that is out, and that no other thread is at;
+// The piece of a live block, and that no other thread is at;
 // |what| stands before what is said about others.
 TARN_MUST_CHECK tarn_status
 tarn__front_find_block(tarn_pool *pool, const char *what,
                        const tarn_block *block, tarn__pool_piece **out_piece);
 
-// The piece of the block that is out and starts at |address|.
+// The piece of the live block and starts at |address|.
 TARN_MUST_CHECK tarn_status tarn__front_find_address(
     tarn_pool *pool, tarn_addr address, tarn__pool_piece **out_piece);
 
@@ -39,8 +39,8 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(
 TARN_MUST_CHECK tarn_status
 tarn__front_check_rest(const char *what, const tarn__pool_piece *piece);
 
-// The block that is out and has |address| in it, and how far inside it is.
-// |out_block->pool| NULL: there is none. The lock is not held, nor for the
+// The live block and has |address| in it, and how far inside it is.
+// |out_block->pool| NULL: none. The lock is not held, nor for the
 // next.
 //
 // TARN_E_NOMEM  the host has no memory to put the blocks in order.
@@ -87,8 +87,8 @@ TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
 //
 // Whose memory it is that a wrong free was meant for.
 //
-// All pools of the process, so that an address that is none of the one can be
-// looked for in the others. Only for texts of errors: nothing depends on it.
+// All pools of the process. A wrong address is looked up in all of them, only
+// for error texts.
 
 // Makes |pool| known; takes it out again, if it is in. Its lock is not held.
 void tarn__whose_enter(tarn_pool *pool);
@@ -96,7 +96,7 @@ void tarn__whose_forget(tarn_pool *pool);
 
 // Calls |visit| with the first of this process's pools that became known after
 // number |*number|, 0 at first, which becomes its own; |*status| is what came
-// of it. The pool stays meanwhile. False: there is none.
+// of it. The pool stays meanwhile. False: none.
 typedef tarn_status tarn__pool_visit_fn(void *context, tarn_pool *pool);
 bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
                       void *context, tarn_status *status);

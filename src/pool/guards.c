@@ -1,7 +1,7 @@
-// Blocks that are out: filled when they are taken, with a guard behind them.
+// live blocks: filled when they are taken, with a guard behind them.
 //
 //   address                 requested           size of the piece
-//   [ the block's: fresh ... | guard: nobody's ... ]
+//   [ the block: fresh ...   | guard ............ ]
 //
 // Invariant: of a piece marked TARN_POOL_DEBUG_GUARDS that is live and not
 // being resized, all bytes from |requested| on are TARN_POOL_GUARD_BYTE unless

@@ -1,7 +1,7 @@
 // The program's function for pools that are full: set, called, exchanged.
 //
 // Invariants:
-//   * who calls the function counts as running, before and after it
+//   * a thread that calls the function counts as running
 //   * one thread at a time exchanges it: from then on calls count with the new
 //     one, and the exchange is over when no call of the former is left
 //   * a thread is in one such function at a time
@@ -26,7 +26,7 @@ void tarn__on_full_deinit(tarn__pool_on_full *on_full, bool waited) {
 
 // --- calling ---------------------------------------------------------------
 
-// NULL: there is none. Otherwise end must follow.
+// NULL: none. Otherwise end must follow.
 static tarn_pool_full_fn *begin(tarn__pool_on_full *on_full, void **out_context,
                                 unsigned *out_which) {
   pthread_mutex_lock(&on_full->lock);

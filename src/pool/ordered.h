@@ -1,18 +1,18 @@
-// ordered.h - the pieces of a pool in the order of their addresses, for whoever
-// has an address inside of a block.
+// ordered.h - the pieces of a pool sorted by address, to find the block that
+// contains an address.
 //
 //   firsts  [ 0x1000 | 0x9000 | ... ]           the first address of each leaf
 //              │         └───────────┐
 //   leaves  [ 0x1000 ... 0x8a00 ] [ 0x9000 ... ] ...    up to 64 addresses
 //   fresh   [ 7 | 12 | 9 | ]        ids of pieces that came since
 //
-// There is none until somebody asks. From then on pieces that come are noted by
-// their ids, and are put in order when somebody asks again; of those that are
-// gone nothing is noted. So an entry may be stale: it counts only if its piece
-// says that it is in order (|ordered|) and stands at that address; others are
-// dropped when they are come upon, or all at once when they are too many.
+// The order is built by the first question. From then on the ids of new pieces
+// are recorded and sorted in at the next question. Removals are not recorded,
+// so an entry may be stale: it is valid only if its piece is marked |ordered|
+// and stands at that address. Stale entries are dropped when they are met, or
+// all at once when there are too many.
 //
-// Not locked: the pool's lock guards it.
+// Guarded by the pool's lock.
 #ifndef TARN_POOL_ORDERED_H_
 #define TARN_POOL_ORDERED_H_
 
@@ -48,7 +48,7 @@ static inline bool tarn__ordered_is_current(const tarn__pool_ordered *ordered) {
   return ordered->complete && ordered->fresh_count == 0;
 }
 
-// Puts in order what is not.
+// Sorts in the new pieces.
 //
 // Cost: O(log n) for each piece that came since. The first time, and when more
 //       have come than there were, a walk through all.

@@ -4,7 +4,7 @@
 //                 └─► piece out of the stock           joins its segment again
 //                     (stock.h)
 //
-// Not locked: the front's lock is held by whoever calls.
+// Guarded by the pool's lock.
 #ifndef TARN_POOL_PAGE_UNIT_H_
 #define TARN_POOL_PAGE_UNIT_H_
 
@@ -87,13 +87,13 @@ void tarn__page_unit_drop_unused(tarn__pool_page_unit *self);
 
 // Gives the bytes of |piece|, which comes from the stock and is on no shelf,
 // back to the stock. Where the host has no memory to note whose they are, the
-// stream is waited for, with the lock let go. |*out_hole| is what they are part
+// stream is waited for, without the lock. |*out_hole| is what they are part
 // of now.
 tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
                                  tarn__pool_piece *piece,
                                  tarn__pool_extent **out_hole);
 
-// |size| bytes of the stock. The lock is let go meanwhile.
+// |size| bytes of the stock. The lock is released meanwhile.
 //
 // TARN_FULL  there is no room.
 TARN_MUST_CHECK tarn_status tarn__page_unit_take_stock(

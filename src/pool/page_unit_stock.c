@@ -6,7 +6,7 @@
 //   segment  [ hole | hole | out | hole ]      joined, cut anew, or given back
 //
 // A piece that leaves needs room on the host for what its stream may still use;
-// where there is none the stream is waited for, and the lock let go: then the
+// where there is none the stream is waited for, and the lock released: then the
 // walk over the classes begins anew.
 #include "base/status.h"
 #include "device/memory.h"

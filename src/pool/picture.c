@@ -3,7 +3,7 @@
 // Of the ring only events since they were last switched on are believed: what
 // happened before that, while they were off, nobody knows, so that an address
 // may have changed its block unseen. From there on the events are without a
-// gap, and each block that is out at the end was either taken in them or is
+// gap, and each live block at the end was either taken in them or is
 // older than all of them.
 #include "pool/snapshot.h"
 
@@ -276,7 +276,7 @@ static tarn_status put_end(maker *m) {
   return status == TARN_OK ? put(m, TARN_TRACE_SNAPSHOT, 0, &now) : status;
 }
 
-// --- what is held at the end -----------------------------------------------
+// --- memory held at the end ------------------------------------------------
 
 static tarn_status put_held(maker *m, const tarn__pool_picture_block *block) {
   tarn_trace_block told = {.size = block->size,

@@ -1,5 +1,5 @@
-// Pieces, in slabs that never move, the index of their addresses, and what is
-// kept beside them.
+// Pieces in slabs that never move, the index of their addresses, and data
+// beside them: streams that use a block, user pointers, freed addresses.
 #include "pool/piece.h"
 
 #include <assert.h>

@@ -45,8 +45,8 @@ void tarn__uses_clear(tarn__pool_uses *uses);
 // Puts |stream|, whose serial is |*serial|, behind what the streams of |piece|
 // have queued by now. For the host, 0, that is the order of one of them, which
 // then waits for the others: |*serial| says which; 0 still: nobody's, all of
-// that is done. The lock is let go meanwhile; |piece| is marked by the caller,
-// so that it stays.
+// that is done. The lock is released meanwhile; |piece| is marked by the
+// caller, so that it stays.
 TARN_MUST_CHECK tarn_status tarn__uses_settle(tarn_pool *pool,
                                               tarn__pool_piece *piece,
                                               tarn_stream *stream,
@@ -61,10 +61,9 @@ struct tarn__pool_piece {
   size_t size;        // bytes from there on, as the strategy asked for
   uint32_t id;
   uint32_t generation;
-  tarn_tag tag;  // of the block that is out, as are the next four
+  tarn_tag tag;  // of the live block, as are the next four
   bool live;
-  bool resizing : 1;  // a thread is at it, be it to free it, and may have let
-                      // go of the lock
+  bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
   bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
   bool deferred : 1;  // and freed; live until that takes effect
@@ -80,7 +79,7 @@ struct tarn__pool_piece {
 
   tarn_addr base;    // what the device gave, at or below |address|; 0:
                      // unused
-  size_t base_size;  // 0: memory of its owner's, who accounts for it
+  size_t base_size;  // 0: memory of its owner, which accounts for it
   void *home;        // the owner's own: where the piece belongs
   struct tarn__pool_piece
       *next;  // in a list of the owner's, or of unused pieces
@@ -135,20 +134,20 @@ static inline size_t tarn__pieces_count(const tarn__pool_pieces *pieces) {
   return pieces->slab_count * TARN__SLAB;
 }
 
-// By id; NULL if there is none.
+// By id, or NULL.
 static inline tarn__pool_piece *tarn__pieces_at(const tarn__pool_pieces *pieces,
                                                 uint32_t id) {
   if (id >= tarn__pieces_count(pieces)) return NULL;
   return &pieces->slabs[id / TARN__SLAB][id % TARN__SLAB];
 }
 
-// By the address of its start; NULL if there is none.
+// By the address of its start, or NULL.
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address);
 
 // --- users ------------------------------------------------------------------
 //
-// A pointer of the caller's for each block that is out.
+// A pointer of the caller's for each live block.
 //
 // Beside the pieces and not in them: a piece is two lines of the cache, and
 // most pools never have such a pointer. It is a block's by its generation, so
@@ -156,7 +155,7 @@ tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
 //
 //   by_id  [ pointer, generation ][ ... ]      by the piece's id
 
-// Zero-filled: there are none. Not locked: the pool's lock guards it.
+// Zero-filled: there are none. Guarded by the pool's lock.
 typedef struct tarn__pool_users {
   struct tarn__pool_user *by_id;
   size_t room;
@@ -190,7 +189,7 @@ void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
 // Writing costs two stores; only an address that is not found is looked for
 // here. Addresses and tags are apart, since they are of different sizes.
 //
-// Not locked: the pool's lock guards it.
+// Guarded by the pool's lock.
 
 // A power of two; 40 KiB of them a pool.
 enum { TARN__FREED = 4096 };

@@ -35,7 +35,7 @@ static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
                     tarn_device_name(device), out);
 }
 
-// Their owners have to end them: whoever has one would be left with nothing.
+// Their owners destroy them: a device with such pools cannot close.
 static tarn_status object_if_owned(tarn_device *device, fronts *all) {
   size_t count = 0;
   const tarn_list *node = NULL;
@@ -133,7 +133,7 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
 typedef struct grounds {
   fronts *all;  // NULL: the place has no pools
   tarn_place_kind kind;
-  tarn_pool *shared;  // by all; NULL: there is none
+  tarn_pool *shared;  // by all; NULL: none
 } grounds;
 
 static inline tarn_status pools_at(tarn_place place, grounds *out) {
@@ -158,8 +158,8 @@ typedef struct search {
 // True: the search is over.
 typedef bool look(tarn_pool *pool, search *s);
 
-// Addresses of a dry pool may be those of another, and are nobody's. Memory of
-// the caller's may be a block of another pool, which is what the place has.
+// Addresses of a dry pool may be those of another, and have no memory. Memory
+// of the caller's may be a block of another pool, which is what the place has.
 static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
   return pool->place.kind == kind && pool->supply.dry == NULL &&
          !tarn__front_has_own(pool);
@@ -231,7 +231,7 @@ static tarn_status no_pools(tarn_place place, tarn_addr address) {
       (unsigned long long)address, tarn_place_text(place, text, sizeof text));
 }
 
-// The pool that knows most of the address says what is wrong. It may have no
+// The pool that knows most of the address checks the invariants. It may have no
 // block out, so that the lock has to keep it from ending.
 static tarn_status refuse_free(const grounds *where, tarn_place place,
                                tarn_addr address, const tarn_stream *stream) {

@@ -1,18 +1,19 @@
-// Reclaim: what is tried before a request is refused.
+// Reclaim: the steps before a request is refused.
 //
 //   callback    the program's own function frees, trims, raises the limit
-//   streams     holes of several streams become one when their work is done
+//   streams     holes of several streams merge after waiting for their work
 //   replaced    strategies that were replaced give back what they still have
 //   returning   memory on its way to the device arrives there
 //   trim        idle memory goes back to the device
-//   finished    holes of streams that are done become one: nobody waits
+//   finished    holes of streams that are done merge, without waiting
 //      ▲
 //   the strategy has no room
 //
-// From the bottom up, cheap ones first. After each step that made room the
-// strategy is asked again; above the last a new round begins if any of this one
-// has helped, since others may have been quicker to use it. Not for ever, since
-// what is asked for may be more than ever comes free.
+// Steps are tried from the bottom up, cheap ones first. After each step that
+// made room the strategy is asked again. After the last step a new round begins
+// if any step of this one has helped, since other threads may have taken the
+// room. The number of rounds is limited: the request may need more than ever
+// becomes free.
 #include "pool/reclaim.h"
 
 #include <stdio.h>
@@ -42,10 +43,10 @@ static bool survey(tarn_pool *pool, tarn__pool_survey *out) {
 
 // --- what streams used last ------------------------------------------------
 
-// Makes what streams used last nobody's: of those that are done, or, if
-// |waits|, of all, when they are. What others free meanwhile may be behind
-// newer work of the same stream: then only the strategy can be asked again.
-// False: it would make no difference.
+// Marks the memory of finished streams as unused; if |waits|, of all streams,
+// after waiting for them. Frees of other threads meanwhile may be behind newer
+// work of the same stream: then the strategy is only asked again. False: it
+// makes no difference.
 static bool settle(tarn__pool_reclaim *reclaim, bool waits) {
   tarn_pool *pool = reclaim->pool;
   tarn__pool_strategy *strategy = pool->current;
@@ -70,7 +71,7 @@ static bool end_quarantine(tarn__pool_reclaim *reclaim) {
 }
 
 // Of what the pool is to keep a block may have its own size in another form;
-// what is charged is no memory of the pool's.
+// charged memory is not the pool's.
 static size_t target_of(const tarn__pool_reclaim *reclaim) {
   const tarn__pool_request *request = reclaim->request;
   size_t kept = reclaim->pool->kept;
@@ -164,9 +165,10 @@ bool tarn__front_make_room(tarn_pool *pool) {
 
 typedef struct step {
   bool (*run)(tarn__pool_reclaim *reclaim);
-  bool waits;    // the host may, for streams: not for who must not wait
-  bool returns;  // memory, to the device: it helps those only who may grow
-  bool asks;     // the program
+  bool waits;  // the host waits for streams
+  bool
+      returns;  // memory goes back to the device: helps only requests that grow
+  bool asks;    // the program
 } step;
 
 // What streams may still be at work in trim_idle and trim_replaced leave alone
@@ -227,7 +229,7 @@ bool tarn__reclaim_next(tarn__pool_reclaim *reclaim) {
   return false;
 }
 
-// --- what is said ----------------------------------------------------------
+// --- texts -----------------------------------------------------------------
 
 // Whether |text| has |number| in it, as a number of its own.
 static bool mentions(const char *text, size_t number) {

@@ -1,4 +1,4 @@
-// reclaim.h - what is tried before a request is refused, and what is said then.
+// reclaim.h - the steps before a request is refused, and the error text.
 //
 //   status = ask the strategy;
 //   tarn__reclaim_begin(&reclaim, pool, request, tag);
@@ -30,7 +30,7 @@ void tarn__reclaim_begin(tarn__pool_reclaim *reclaim, tarn_pool *pool,
                          const tarn__pool_request *request, tarn_tag tag);
 
 // Goes up until a step has made room, and the strategy is to be asked again.
-// False: there is none to be made. The pool's lock is held, and let go
+// False: none to be made. The pool's lock is held, and released
 // meanwhile.
 TARN_MUST_CHECK bool tarn__reclaim_next(tarn__pool_reclaim *reclaim);
 
@@ -82,7 +82,7 @@ TARN_MUST_CHECK tarn_status tarn__room_check_growth(tarn_pool *pool,
 // TARN_FULL  the limit forbids it, or idle and free memory together are less:
 //            only the program can help.
 // TARN_OK    also for a size of more than SIZE_MAX / 4, which rounding may
-//            carry beyond SIZE_MAX: the strategy says what is wrong with it.
+//            carry beyond SIZE_MAX: the strategy checks the invariants with it.
 TARN_MUST_CHECK static inline tarn_status tarn__room_check(tarn_pool *pool,
                                                            size_t size) {
   return size <= tarn__room_idle(pool) ? TARN_OK

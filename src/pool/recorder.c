@@ -172,7 +172,7 @@ uint64_t tarn__recorder_alloc(tarn__pool_recorder *r,
   n.key = mix(mix(mix(mix(1, n.size), n.align), n.tag), n.serial);
   n.back = 0;
   note(r, &n);
-  return r->count;  // one more than its place: 0 is none
+  return r->count;  // its place + 1; 0: not recorded
 }
 
 void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,

@@ -11,7 +11,7 @@
 // A free says how many events ago its block was taken, so steps whose blocks
 // outlive them repeat as well.
 //
-// Not locked: the pool's lock guards it.
+// Guarded by the pool's lock.
 #ifndef TARN_POOL_RECORDER_H_
 #define TARN_POOL_RECORDER_H_
 

@@ -124,8 +124,8 @@ bool tarn__regions_has(const tarn__pool_regions *regions, uint64_t addr) {
 
 // --- moving memory ---------------------------------------------------------
 
-// Handles on their way, while the lock is let go. What is still to be unmapped
-// stands behind those that can be used, and moves up to them.
+// Handles on their way, while the lock is released. What is still to be
+// unmapped stands behind those that can be used, and moves up to them.
 typedef struct transit {
   tarn_memory *handles;
   size_t room;

@@ -26,7 +26,7 @@
 // of its 64 has a handle, or is about to get one. Leaves stand in the order of
 // their numbers.
 //
-// Not locked: the owner guards all of it.
+// Not synchronized: the owner's lock guards it.
 
 enum { TARN__LEAF_PAGES = 64 };
 
@@ -49,7 +49,7 @@ TARN_MUST_CHECK bool tarn__pages_prepare(tarn__pool_pages *pages, uint64_t from,
                                          uint64_t to);
 void tarn__pages_end(tarn__pool_pages *pages, uint64_t from, uint64_t to);
 
-// The handle of |page|; 0: there is none.
+// The handle of |page|; 0: none.
 tarn_memory tarn__pages_get(const tarn__pool_pages *pages, uint64_t page);
 
 // Gives |page| its handle, between prepare and end.
@@ -60,11 +60,11 @@ void tarn__pages_set(tarn__pool_pages *pages, uint64_t page,
 void tarn__pages_clear(tarn__pool_pages *pages, uint64_t from, uint64_t to);
 
 // The first run of pages with handles from |*page| on, but before |end|:
-// |*page| is its first. Returns where it ends; 0: there is none.
+// |*page| is its first. Returns where it ends; 0: none.
 uint64_t tarn__pages_run(const tarn__pool_pages *pages, uint64_t *page,
                          uint64_t end);
 
-// Frees what is on the host.
+// Frees the host memory.
 void tarn__pages_deinit(tarn__pool_pages *pages);
 
 // Counts the handles anew; SIZE_MAX: the leaves are out of order, or one says
@@ -160,7 +160,7 @@ tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
 void tarn__regions_visit(const tarn__pool_regions *regions,
                          tarn__pool_memory_fn *visit, void *context);
 
-// Frees what is on the host.
+// Frees the host memory.
 void tarn__regions_deinit(tarn__pool_regions *regions);
 
 // Counts the pages anew.

@@ -83,13 +83,14 @@ static tarn_status grow_alone(registered *self, tarn__pool_request *request,
   return TARN_OK;
 }
 
-// What comes back to the stock here was waited for: it is nobody's.
+// Memory that comes back to the stock here is unused: its stream was waited
+// for.
 static tarn_status grow_from_stock(registered *self,
                                    tarn__pool_request *request,
                                    held_chunk *held) {
-  uint64_t nobody = 0;
+  uint64_t serial = 0;
   tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
-                                        request->size, &held->extent, &nobody);
+                                        request->size, &held->extent, &serial);
   if (status != TARN_OK) return status;
   held->seen.address = held->extent->offset;
   held->seen.size = held->extent->size;
@@ -281,8 +282,8 @@ static tarn_suballocation suballocation_of(const tarn__pool_piece *piece,
   return (tarn_suballocation){piece->address, size, serial, piece->home};
 }
 
-// Whether the request may have the suballocation: a strategy of a program does
-// not know who takes no other stream's memory. It may be nobody's by now.
+// Whether the request may have the memory: registered strategies do not know
+// |own_only|. The work of the stream that used it may be done by now.
 static bool is_free_for(tarn__pool_strategy *strategy,
                         const tarn__pool_request *request,
                         tarn_suballocation *s) {
@@ -382,8 +383,9 @@ static tarn_status resize(tarn__pool_strategy *strategy,
   return TARN_OK;
 }
 
-// Once it was replaced and nobody needs it, all that it holds goes back even if
-// it has forgotten some. |inside|: this many calls are the caller's own.
+// Returns all chunks of a replaced strategy that is no longer needed, also
+// those that it has lost track of. |inside|: this many calls are the caller's
+// own.
 static tarn_status sweep(registered *self, size_t inside) {
   const tarn__pool_strategy *base = &self->base;
   tarn_status first = TARN_OK;
@@ -438,7 +440,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   registered *self = self_of(strategy);
   size_t held = 0;
-  *out_idle = 0;  // what is free is no piece
+  *out_idle = 0;  // idle memory is chunks here
   tarn_status status = tarn__stock_check(&self->stock, &held);
   if (status != TARN_OK) return status;
   const tarn_list *node = NULL;

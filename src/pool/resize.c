@@ -2,7 +2,7 @@
 //
 //   check ─► order behind what the block waits for ─► strategy ─► count
 //
-// The strategy may let go of the lock to ask the device. The piece is marked
+// The strategy may released the lock to ask the device. The piece is marked
 // meanwhile, so that another thread that frees or resizes the same block, by
 // mistake, is refused.
 #include "base/status.h"

@@ -165,7 +165,7 @@ static bool is_better(size_t size, size_t best, size_t enough) {
   return best < enough ? size > best : size >= enough && size < best;
 }
 
-// The idle segment that is best given back; NULL if there is none.
+// The idle segment that is best given back, or NULL.
 static tarn__pool_segment **find_best(tarn__pool_segments *segments,
                                       const wish *w, const parting *p) {
   size_t enough = w->enough - p->size;

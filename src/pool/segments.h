@@ -35,7 +35,7 @@ typedef struct tarn__pool_growth {
 size_t tarn__chunk_growth(size_t held, size_t most);
 
 // A piece to be cut up: as much as is wanted, or less, if the device or the
-// limit refuses that. The lock is let go meanwhile.
+// limit refuses that. The lock is released meanwhile.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__chunk_grow(tarn__pool_strategy *strategy,
@@ -47,9 +47,10 @@ TARN_MUST_CHECK tarn_status tarn__chunk_grow(tarn__pool_strategy *strategy,
 tarn__pool_chunk tarn__chunk_adopt(tarn__pool_strategy *strategy,
                                    tarn__pool_piece *piece);
 
-// Gives it back in two steps. From the first on the lock is let go, for waiting
-// until no stream uses it; the second takes the lock again. The chunk is gone
-// in any case; the first failure is returned, |waited| before the device's.
+// Gives it back in two steps. From the first on the lock is released, for
+// waiting until no stream uses it; the second takes the lock again. The chunk
+// is gone in any case; the first failure is returned, |waited| before the
+// device's.
 void tarn__chunk_begin_give(tarn__pool_strategy *strategy,
                             const tarn__pool_chunk *chunk);
 tarn_status tarn__chunk_end_give(tarn__pool_strategy *strategy,
@@ -69,7 +70,7 @@ typedef struct tarn__pool_segments {
 } tarn__pool_segments;
 
 // A segment as |growth| says, all of it open in |zone|, whose granule is the
-// unit. The lock is let go meanwhile.
+// unit. The lock is released meanwhile.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__pool_segments *segments,
@@ -95,7 +96,7 @@ TARN_MUST_CHECK tarn_status tarn__segments_check_piece(
 
 // Gives segments of |zone| back of which nothing is taken, until the pool holds
 // at most |target| bytes: as few bytes as possible beyond, and none of what it
-// is to keep. |how|: TARN__TRIM_... bits. The lock is let go meanwhile.
+// is to keep. |how|: TARN__TRIM_... bits. The lock is released meanwhile.
 tarn_status tarn__segments_trim(tarn__pool_segments *segments,
                                 tarn__pool_strategy *strategy,
                                 tarn__pool_extents *zone, size_t target,
@@ -104,7 +105,7 @@ tarn_status tarn__segments_trim(tarn__pool_segments *segments,
 // Whether nothing is taken of the segment that |hole| is in.
 bool tarn__segments_is_free(const tarn__pool_extent *hole);
 
-// Frees what is on the host.
+// Frees the host memory.
 void tarn__segments_deinit(tarn__pool_segments *segments);
 
 // --- stock ------------------------------------------------------------------
@@ -131,7 +132,7 @@ TARN_MUST_CHECK tarn_status tarn__stock_init(tarn__pool_stock *stock,
                                              const tarn_pool *pool);
 void tarn__stock_deinit(tarn__pool_stock *stock);
 
-// |size| bytes, aligned as |request| asks. The lock is let go meanwhile.
+// |size| bytes, aligned as |request| asks. The lock is released meanwhile.
 // |*out_serial| is whose they were.
 //
 // TARN_FULL  the limit or the device is used up.
@@ -148,7 +149,7 @@ tarn__pool_extent *tarn__stock_find(tarn__pool_stock *stock,
                                     size_t size, uint64_t *out_serial);
 
 // Room on the host to take back what the stream with |serial| may still use.
-// False: there is none.
+// False: none.
 TARN_MUST_CHECK bool tarn__stock_expect(tarn__pool_stock *stock,
                                         uint64_t serial);
 
@@ -164,7 +165,7 @@ tarn_status tarn__stock_trim(tarn__pool_stock *stock,
                              tarn__pool_strategy *strategy, size_t target,
                              unsigned how);
 
-// Adds segments until the pool holds |size| bytes. The lock is let go
+// Adds segments until the pool holds |size| bytes. the lock is released
 // meanwhile. After a failure what came is there.
 //
 // TARN_FULL  the limit or the device is used up.

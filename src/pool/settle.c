@@ -1,5 +1,5 @@
-// Settling: streams are asked, or waited for, with the lock let go. What they
-// used last is nobody's then, unless more was added to it meanwhile.
+// Settling: streams are queried or waited for without the lock. Memory that
+// they used last is unused then, unless frees have added more of it meanwhile.
 #include "pool/strategy.h"
 
 #include "device/memory.h"

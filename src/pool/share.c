@@ -25,7 +25,7 @@ typedef struct object {
 
 typedef struct sharer {
   tarn__pool_strategy base;
-  tarn_list objects;  // of blocks that are out
+  tarn_list objects;  // of live blocks
   tarn_list lost;     // with addresses only, which may be mapped still
 } sharer;
 

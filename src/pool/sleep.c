@@ -134,7 +134,7 @@ static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
 }
 
 // The strategies of the blocks that are marked, one after the other by where
-// they are: the list of them changes while the lock is let go.
+// they are: the list of them changes while the lock is released.
 static tarn__pool_strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
                                        uintptr_t behind) {
   tarn__pool_strategy *next = NULL;

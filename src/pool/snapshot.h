@@ -11,7 +11,7 @@
 //
 // What a pool holds, as of one moment, and the trace made of it.
 //
-//   lock │ take: blocks that are out, memory of the device, last events │
+//   lock │ take: live blocks, memory of the device, last events │
 //   unlock
 //   ──────────────────────────────────────────────────────────────────────────
 //   trace: events in their order ─► what is held at the end ─► tarn_trace

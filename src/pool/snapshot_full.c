@@ -1,6 +1,6 @@
 // Snapshots of pools that have no room: wanted, taken, written.
 //
-// What is in the way of a snapshot is told by the log and nobody else: neither
+// A failed snapshot is reported only to the log: neither
 // the request's status nor its text changes by it. One is written at a time,
 // whatever pool it is of; a thread that comes with another waits, without any
 // lock of a pool's.
@@ -55,7 +55,7 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_wish, unlock_wish, forget_writer);
 }
 
-// --- what is wanted --------------------------------------------------------
+// --- settings ------------------------------------------------------------
 
 // |path| NULL: none.
 static tarn_status set(tarn_trace_format format, const char *path) {

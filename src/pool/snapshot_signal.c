@@ -113,7 +113,7 @@ static tarn_status start(void) {
                     error);
 }
 
-// The lock is let go while the thread ends.
+// the lock is released while the thread ends.
 static void stop(void) {
   pthread_t thread = watch.thread;
   watch.stopping = true;

@@ -1,6 +1,6 @@
 // The source: where strategies get memory of the device, and give it back.
 //
-// The lock is let go for the device's sake: its calls take microseconds to
+// the lock is released for the device's sake: its calls take microseconds to
 // milliseconds, and other threads have hits to serve meanwhile. What is asked
 // for is charged first, so that a limit holds whatever comes back when.
 #include <assert.h>

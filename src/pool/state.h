@@ -93,7 +93,7 @@ struct tarn_pool {
   tarn__pool_freed freed;
   tarn__pool_users users;
   size_t kept;     // bytes that trimming leaves the pool (tarn_pool_reserve)
-  bool reserving;  // a thread is in that call, and may have let go of the lock
+  bool reserving;  // a thread is in that call, and may have released the lock
 };
 
 // Whether the pool was made over memory of the caller's: it has all that it

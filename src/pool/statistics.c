@@ -131,7 +131,7 @@ static bool holds_more(const tarn_pool *pool, size_t a, size_t b) {
 }
 
 // The next tag with blocks or charges behind |*tag|, SIZE_MAX being before all.
-// False: there is none.
+// False: none.
 static bool next_holder(const tarn_pool *pool, size_t *tag) {
   size_t next = SIZE_MAX;
   for (size_t i = 0; i < pool->tag_count; i++) {

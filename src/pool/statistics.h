@@ -75,7 +75,7 @@ void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
 // Whether tarn_pool_tag has given |tag|; 0 is always known.
 bool tarn__tag_is_known(tarn_tag tag);
 
-// One line about the blocks that are out and what is charged, into |out|: of
+// One line about the live blocks and what is charged, into |out|: of
 // the |most| tags that hold most.
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size);

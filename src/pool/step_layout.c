@@ -218,7 +218,7 @@ static void dress(tarn_pool *pool, const draft *d,
       .at = layout->events, .settled = layout->events, .layout = layout};
 }
 
-// The strategy may have let go of the lock to ask the device: then others may
+// The strategy may have released the lock to ask the device: then others may
 // have gone on, and the step does not end here any more, or have made the
 // recorder forget it.
 static tarn_status find_place(tarn_pool *pool, const draft *d,
@@ -264,7 +264,7 @@ static tarn_status install(tarn_pool *pool, draft *d) {
 void tarn__step_layout_install(tarn_pool *pool) {
   tarn__pool_recorder *recorder = &pool->recorder;
   draft d = {.recorder = recorder, .period = recorder->period, .align = 1};
-  recorder->due = 0;  // for whoever comes while the lock is let go
+  recorder->due = 0;  // for whoever comes while the lock is released
   uint64_t evidence = recorder->evidence;
   bool stands = install(pool, &d) == TARN_OK;
   tarn__recorder_restart(recorder, stands ? evidence : evidence * 2);

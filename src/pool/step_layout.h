@@ -1,6 +1,6 @@
 // layout.h - memory in which the blocks of one step have their places for good.
 //
-// What the recorder has found to repeat is laid out once (layout.h), in one
+// A step that the recorder has found to repeat is laid out once, in one
 // stretch of the strategy's memory. From then on a request that comes when it
 // is expected gets the place that is kept for it, and nothing is searched, cut
 // or joined:
@@ -12,15 +12,15 @@
 //
 // A request that does not come as expected is served by the strategy, and the
 // step goes on where it was left when what was expected comes. So at any time
-// the blocks that are out are among those that the step would have there, and
+// the live blocks are among those that the step would have there, and
 // none of these overlap. A free may come early, too: then the step does not
 // wait for it.
 //
-// A layout can be dropped at any time: what is out becomes blocks of the
-// strategy's own, what is not a hole.
+// A layout can be dropped at any time: its live blocks become blocks of the
+// strategy, the rest becomes a hole.
 //
 // All blocks of a layout are of one stream, and are freed on it or by the host.
-// Not locked: the pool's lock guards it.
+// Guarded by the pool's lock.
 #ifndef TARN_POOL_STEP_LAYOUT_H_
 #define TARN_POOL_STEP_LAYOUT_H_
 
@@ -61,8 +61,8 @@ typedef struct tarn__pool_step_layout {
 // The position in the step. Events that were served are counted later, all at
 // once: tarn__step_cursor_settle.
 typedef struct tarn__pool_step_cursor {
-  const tarn__pool_step_event *at;       // what is expected next; never NULL
-  const tarn__pool_step_event *settled;  // what was played from here on ...
+  const tarn__pool_step_event *at;       // the event expected next; never NULL
+  const tarn__pool_step_event *settled;  // events served from here on ...
   uint64_t turns;  // ... and through the end so often is not counted
   size_t missed;   // requests that were not expected, of this step
   tarn__pool_step_layout *layout;  // NULL: none is set up, and |at| never comes
@@ -75,7 +75,7 @@ extern const tarn__pool_step_event tarn__never_comes;
 tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
                                          tarn_addr address);
 
-// The piece that is out and has |address| in it; NULL if there is none.
+// The piece of the live block that contains |address|, or NULL.
 tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
                                            tarn_addr address);
 
@@ -83,7 +83,7 @@ tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
 // nothing.
 void tarn__step_layout_forget(tarn__pool_step_layout *layout);
 
-// Adds the pieces that are not out to |*idle|, and says what is wrong.
+// Adds the pieces that are not out to |*idle|, and checks the invariants.
 TARN_MUST_CHECK tarn_status
 tarn__step_layout_check(const tarn__pool_step_cursor *cursor, size_t *idle);
 

@@ -34,7 +34,7 @@ static tarn__pool_extent *find(tarn__pool_stock *stock,
   return tarn__extents_take_any(&stock->zone, size, request->align, out_serial);
 }
 
-// What lets go of the lock begins anew.
+// What releases the lock begins anew.
 tarn_status tarn__stock_take(tarn__pool_stock *stock,
                              tarn__pool_strategy *strategy,
                              tarn__pool_request *request, size_t size,

@@ -1,7 +1,7 @@
 // strategy.h - what a strategy is, and what it may ask of the front.
 //
 // A strategy is called with the front's lock held, so it needs none of its
-// own. Only the source's functions let go of the lock, while they call the
+// own. Only the source's functions released the lock, while they call the
 // device: what a strategy reads before such a call it must not trust after it.
 #ifndef TARN_POOL_STRATEGY_H_
 #define TARN_POOL_STRATEGY_H_
@@ -21,8 +21,8 @@ struct tarn__pool_strategy {
   const tarn__pool_strategy_type *type;
   tarn_pool *pool;
   tarn_list node;  // in the front's list of strategies that were replaced
-  size_t live;     // blocks that are out
-  size_t inside;   // calls that have let go of the lock and will come back
+  size_t live;     // live blocks
+  size_t inside;   // calls that have released the lock and will come back
   size_t held;     // bytes of the device that it has besides its pieces'
   size_t steps;    // blocks of the largest step that is learned; 0: none
   bool ordered;    // the source takes and gives in the order of streams
@@ -112,7 +112,7 @@ struct tarn__pool_strategy_type {
 
   // Extends or cuts a piece that is out at its end, where it stands, so that it
   // has |request->size| bytes and little more. What is cut off was used last by
-  // the request's stream; what is added must be that stream's or nobody's.
+  // the request's stream; added bytes must be unused or that stream's.
   // NULL: a piece has what it has. TARN_FULL: there is no room behind it.
   // Nothing has changed then.
   tarn_status (*resize)(tarn__pool_strategy *strategy,
@@ -170,11 +170,11 @@ struct tarn__pool_strategy_type {
   void (*visit_memory)(const tarn__pool_strategy *strategy,
                        tarn__pool_memory_fn *visit, void *context);
 
-  // What the stream with |serial| used last nobody uses any more, and so it may
+  // What the stream with |serial| used last is no longer used, and so it may
   // be joined with what is beside it. NULL: it would make no difference.
   void (*settle)(tarn__pool_strategy *strategy, uint64_t serial);
 
-  // Counts the idle pieces that it holds, and says what is wrong with them.
+  // Counts the idle pieces that it holds, and checks them.
   tarn_status (*check)(tarn__pool_strategy *strategy, size_t *out_idle);
 };
 
@@ -186,7 +186,7 @@ TARN_MUST_CHECK bool tarn__source_round(const tarn_pool *pool, size_t size,
                                         size_t *out_size);
 
 // A new piece of at least |size| bytes for |request|: with the padding, it is
-// what the device was asked for. The lock is let go meanwhile.
+// what the device was asked for. The lock is released meanwhile.
 //
 // TARN_FULL  the limit or the device is used up, or the pool is not to grow.
 TARN_MUST_CHECK tarn_status tarn__source_grow(tarn__pool_strategy *strategy,
@@ -213,7 +213,7 @@ tarn_status tarn__source_shrink(tarn__pool_strategy *strategy,
                                 tarn__pool_piece *pieces);
 
 // Around |count| calls that give |size| bytes back: uncounts them
-// and lets go of the lock; takes it again, and tells who waits for room. Their
+// and releases the lock; takes it again, and tells who waits for room. Their
 // events (tarn__front_note_memory) are the caller's to write, before.
 void tarn__source_begin_return(tarn__pool_strategy *strategy, size_t size,
                                size_t count);
@@ -307,11 +307,11 @@ const char *tarn__strategy_default(void);
 
 // --- settle -----------------------------------------------------------------
 //
-// What streams used last becomes nobody's when their work is done.
+// Memory that streams used last becomes unused when their work is done.
 
 // Of |streams|, as the strategy's survey has just told: those that are done,
 // or, if |waits|, all, when they are. If there are more than are known by
-// serial the rest is for another call. The lock is let go meanwhile; what
+// serial the rest is for another call. The lock is released meanwhile; what
 // others free then may be behind newer work of the same stream, so that nothing
 // changes. True: something has changed, be it by others.
 bool tarn__settle_streams(tarn__pool_strategy *strategy,

@@ -20,7 +20,7 @@ typedef struct tarn__pool_supply tarn__pool_supply;
 // As the functions of device/memory.h and tarn/range.h of these names.
 typedef struct tarn__pool_supply_calls {
   // What can be had at once; what there is in all and free now. 0 in all, or
-  // SIZE_MAX free: nobody knows.
+  // SIZE_MAX free: unknown.
   tarn_status (*most)(const tarn__pool_supply *supply, size_t *out_most);
   tarn_status (*memory)(const tarn__pool_supply *supply, size_t *out_total,
                         size_t *out_free);
@@ -61,7 +61,7 @@ void tarn__supply_init(tarn__pool_supply *supply, tarn_place place,
                        tarn_device *device);
 
 // |memory| of the caller's, at |place|. Only |memory| and |give| of the calls
-// are there: it is cut up, and nobody asks for more.
+// are there: it is cut up, and never grows.
 void tarn__supply_init_own(tarn__pool_supply *supply, tarn_place place,
                            tarn_device *device, tarn_pool_memory memory);
 

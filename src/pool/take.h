@@ -1,5 +1,5 @@
-// take.h - the steps of a request, for who takes one block (alloc.c) and who
-// takes it with options, or several (with.c).
+// take.h - the steps of a request, for one block (alloc.c) and for requests
+// with options or of several blocks (with.c).
 //
 //   expected ─► its place                                     (layout.h)
 //   else find a piece ─► order behind its last stream ─► count it

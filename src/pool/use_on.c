@@ -1,12 +1,12 @@
 // Blocks that several streams use.
 //
-//   taken for A ─► use_on B ─► use_on C ─► freed on A: A waits for B and C
-//                                          freed by the host: nobody waits, if
-//                                          one of them is still at work; else
-//                                          one of them waits for the others
+//   allocated for A ─► use_on B ─► use_on C ─► freed on A: A waits for B and C
+//                                              freed by the host: one of the
+//                                              unfinished streams waits for the
+//                                              others, and the host for none
 //
-// Nothing is asked of a driver before the block is freed, and then only of
-// those streams. What a stream does after that is no business of the block's.
+// The driver is not called before the block is freed, and then only for the
+// unfinished streams. Work queued later on a stream does not matter.
 #include <assert.h>
 
 #include "base/status.h"

@@ -1,7 +1,7 @@
 // The registry of pools, and the search for the block at an address.
 //
-// The registry's lock is taken before those of pools, one after the other, and
-// by nobody who holds one.
+// The registry's lock is taken before the locks of pools, which are taken one
+// at a time.
 #include "pool/front.h"
 
 #include <pthread.h>
@@ -78,7 +78,7 @@ static bool lies_in(const tarn__pool_piece *piece, tarn_addr address) {
          address - piece->address < piece->size;
 }
 
-// The block that is out goes before memory that is idle.
+// The live block goes before memory that is idle.
 static const tarn__pool_piece *piece_around(const tarn_pool *pool,
                                             tarn_addr address) {
   const tarn__pool_piece *idle = NULL;

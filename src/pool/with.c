@@ -31,7 +31,7 @@ typedef struct hand {
   tarn_alloc_options options;
   tarn__pool_note what;  // as asked for
   tarn__pool_request request;
-  tarn__pool_piece *piece;  // NULL: there is none
+  tarn__pool_piece *piece;  // NULL: none
   bool crossed;             // its stream was put behind another
   bool counted;             // under its tag
   uint32_t dress;           // of a pool that debugs
@@ -48,7 +48,7 @@ typedef struct batch {
   bool too_much;  // all together is more than there can be
 } batch;
 
-// --- what is asked for -----------------------------------------------------
+// --- the requests ----------------------------------------------------------
 
 static tarn_status read_options(const tarn_alloc_options *options,
                                 tarn_alloc_options *out) {
@@ -186,7 +186,7 @@ static bool begin_step(batch *b, tarn_block *out_blocks) {
 
 // --- in hand ---------------------------------------------------------------
 
-// Streams are asked whether they are done, with the lock let go; not in a
+// Streams are asked whether they are done, without the lock; not in a
 // capture, where what they used is the graph's.
 static bool settle_done(tarn_pool *pool) {
   tarn__pool_strategy *strategy = pool->current;
@@ -272,7 +272,7 @@ static tarn_status clear(const tarn_pool *pool, const hand *h) {
                            : status;
 }
 
-// What stands in the block at first. The lock is let go meanwhile.
+// What stands in the block at first. The lock is released meanwhile.
 static tarn_status fill(tarn_pool *pool, hand *h) {
   tarn_status status = TARN_OK;
   if (h->dress == 0 && !h->request.zero) return status;
@@ -316,7 +316,7 @@ static size_t sum_of(const batch *b) {
   return sum;
 }
 
-// Whether |size| bytes can be had beside the blocks that are out.
+// Whether |size| bytes can be had beside the live blocks.
 static tarn_status check_room(tarn_pool *pool, size_t size) {
   size_t limit = tarn__front_limit(pool);
   size_t awake = tarn__room_awake(pool);
@@ -369,7 +369,7 @@ static tarn_status take_all(batch *b, size_t *out_at) {
   return status;
 }
 
-// How what came goes back: nobody waits if one of the call must not.
+// How new memory goes back: without waiting if one request must not wait.
 static unsigned trim_of(const batch *b) {
   unsigned how = 0;
   for (size_t i = 0; i < b->count; i++)
@@ -398,7 +398,7 @@ static size_t asked_of(const batch *b) {
   return sum;
 }
 
-// The lock is held, and let go.
+// Called with the lock, which is released.
 static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   tarn_pool *pool = b->pool;
   const hand *h = &b->hands[at < b->count ? at : 0];
@@ -520,7 +520,7 @@ tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
   return tarn__whose_explain(pool, block->address);
 }
 
-// Anything unusual, be it wrong, is for the long way.
+// Requests with flags or a user pointer, and wrong ones, go to take_with.
 tarn_status tarn_pool_alloc_with(tarn_pool *pool,
                                  const tarn_alloc_options *options,
                                  tarn_block *out_block) {
