@@ -22,7 +22,7 @@ typedef struct reader {
   tarn_plan_table *table;
   tarn_plan_csv_options options;
   tarn__lines lines;
-  tarn__csv_line line;
+  tarn__plan_csv_line line;
   uint64_t sum;         // of sizes and what else counts, so far
   tarn__array scratch;  // char: an id with its zero byte
 } reader;
@@ -42,12 +42,12 @@ static void begin_lines(reader *r) {
 static tarn_status at_place(const reader *r, size_t column,
                             tarn_status status) {
   if (status == TARN_OK) return TARN_OK;
-  return tarn__csv_fail(&r->line, column, "%s", tarn_last_error());
+  return tarn__plan_csv_fail(&r->line, column, "%s", tarn_last_error());
 }
 
 // --- fields ------------------------------------------------------------------
 
-static tarn_status read_id(reader *r, const tarn__csv_field *from,
+static tarn_status read_id(reader *r, const tarn__plan_csv_field *from,
                            uint32_t *out_number) {
   void *copy = NULL;
   *out_number = 0;
@@ -70,32 +70,34 @@ static size_t line_number_at(const tarn_plan_table *table, size_t at) {
   return number;
 }
 
-static tarn_status take_id(reader *r, const tarn__csv_field *from) {
+static tarn_status take_id(reader *r, const tarn__plan_csv_field *from) {
   uint32_t number = 0;
   size_t next = r->table->lines.count;
   if (from->size == 0) {
-    return tarn__csv_fail(&r->line, from->column, "id is empty");
+    return tarn__plan_csv_fail(&r->line, from->column, "id is empty");
   }
   tarn_status status = read_id(r, from, &number);
   if (status != TARN_OK || number == next) return status;
   const size_t *lines = r->table->lines.items;
   assert(lines != NULL);
-  return tarn__csv_fail(&r->line, from->column, "id '%.*s' is that of line %zu",
-                        tarn__csv_shown(from->size), from->text,
-                        line_number_at(r->table, lines[number]));
+  return tarn__plan_csv_fail(&r->line, from->column,
+                             "id '%.*s' is that of line %zu",
+                             tarn__plan_csv_shown(from->size), from->text,
+                             line_number_at(r->table, lines[number]));
 }
 
-static tarn_status read_gaps(reader *r, tarn__csv_field rest,
+static tarn_status read_gaps(reader *r, tarn__plan_csv_field rest,
                              tarn_plan_buffer *buffer) {
   tarn__array *gaps = &r->table->gaps;
   size_t before = gaps->count;
-  tarn__csv_field word;
+  tarn__plan_csv_field word;
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && tarn__csv_word(&rest, &word)) {
+  while (status == TARN_OK && tarn__plan_csv_word(&rest, &word)) {
     void *gap = NULL;
     status = tarn__array_grow(&r->table->budget, gaps, 1, &gap);
     if (status == TARN_OK)
-      status = tarn__csv_gap(&r->line, &word, r->table->header.last_is_in, gap);
+      status =
+          tarn__plan_csv_gap(&r->line, &word, r->table->header.last_is_in, gap);
   }
   buffer->gap_count = gaps->count - before;
   if (buffer->gap_count > 0) {
@@ -106,7 +108,7 @@ static tarn_status read_gaps(reader *r, tarn__csv_field rest,
 
 // --- a line ------------------------------------------------------------------
 
-static tarn_status read_answer(reader *r, const tarn__csv_field *fields) {
+static tarn_status read_answer(reader *r, const tarn__plan_csv_field *fields) {
   tarn_plan_table *table = r->table;
   void *offset = NULL;
   void *arena = NULL;
@@ -115,88 +117,92 @@ static tarn_status read_answer(reader *r, const tarn__csv_field *fields) {
   if (status == TARN_OK) {
     status = tarn__array_grow(&table->budget, &table->arenas, 1, &arena);
   }
-  if (status == TARN_OK && fields[TARN__CSV_OFFSET].size > 0) {
-    status =
-        tarn__csv_number(&r->line, &fields[TARN__CSV_OFFSET], "offset", offset);
+  if (status == TARN_OK && fields[TARN__PLAN_CSV_OFFSET].size > 0) {
+    status = tarn__plan_csv_number(&r->line, &fields[TARN__PLAN_CSV_OFFSET],
+                                   "offset", offset);
   } else {
     table->has_offsets = false;
   }
-  if (status == TARN_OK && fields[TARN__CSV_ARENA].size > 0) {
-    status = tarn__csv_arena(&r->line, &fields[TARN__CSV_ARENA], arena);
+  if (status == TARN_OK && fields[TARN__PLAN_CSV_ARENA].size > 0) {
+    status =
+        tarn__plan_csv_arena(&r->line, &fields[TARN__PLAN_CSV_ARENA], arena);
   } else {
     table->has_arenas = false;
   }
   return status;
 }
 
-static tarn_status read_demand(const reader *r, const tarn__csv_field *fields,
+static tarn_status read_demand(const reader *r,
+                               const tarn__plan_csv_field *fields,
                                tarn_plan_buffer *buffer) {
   tarn_status status = TARN_OK;
-  if (fields[TARN__CSV_OFFSET].size > 0) {
+  if (fields[TARN__PLAN_CSV_OFFSET].size > 0) {
     buffer->flags |= TARN_PLAN_FIXED;
-    status = tarn__csv_number(&r->line, &fields[TARN__CSV_OFFSET], "offset",
-                              &buffer->offset);
+    status = tarn__plan_csv_number(&r->line, &fields[TARN__PLAN_CSV_OFFSET],
+                                   "offset", &buffer->offset);
   }
-  if (status == TARN_OK && fields[TARN__CSV_ARENA].size > 0) {
+  if (status == TARN_OK && fields[TARN__PLAN_CSV_ARENA].size > 0) {
     buffer->flags |= TARN_PLAN_IN_ARENA;
-    status =
-        tarn__csv_arena(&r->line, &fields[TARN__CSV_ARENA], &buffer->arena);
+    status = tarn__plan_csv_arena(&r->line, &fields[TARN__PLAN_CSV_ARENA],
+                                  &buffer->arena);
   }
   return status;
 }
 
-static tarn_status read_buffer(reader *r, const tarn__csv_field *fields,
+static tarn_status read_buffer(reader *r, const tarn__plan_csv_field *fields,
                                tarn_plan_buffer *buffer) {
-  tarn_status status = tarn__csv_number(&r->line, &fields[TARN__CSV_LOWER],
-                                        "lower", &buffer->first);
+  tarn_status status = tarn__plan_csv_number(
+      &r->line, &fields[TARN__PLAN_CSV_LOWER], "lower", &buffer->first);
+  if (status == TARN_OK) {
+    status = tarn__plan_csv_last(&r->line, &fields[TARN__PLAN_CSV_UPPER],
+                                 r->table->header.last_is_in, "upper",
+                                 &buffer->last);
+  }
+  if (status == TARN_OK) {
+    status = tarn__plan_csv_number(&r->line, &fields[TARN__PLAN_CSV_SIZE],
+                                   "size", &buffer->size);
+  }
   if (status == TARN_OK) {
     status =
-        tarn__csv_last(&r->line, &fields[TARN__CSV_UPPER],
-                       r->table->header.last_is_in, "upper", &buffer->last);
-  }
-  if (status == TARN_OK) {
-    status = tarn__csv_number(&r->line, &fields[TARN__CSV_SIZE], "size",
-                              &buffer->size);
-  }
-  if (status == TARN_OK) {
-    status = tarn__csv_alignment(&r->line, &fields[TARN__CSV_ALIGNMENT],
+        tarn__plan_csv_alignment(&r->line, &fields[TARN__PLAN_CSV_ALIGNMENT],
                                  r->options.alignment, &buffer->alignment);
   }
-  if (status == TARN_OK) status = read_gaps(r, fields[TARN__CSV_GAPS], buffer);
+  if (status == TARN_OK)
+    status = read_gaps(r, fields[TARN__PLAN_CSV_GAPS], buffer);
   if (status != TARN_OK) return status;
   return r->options.offsets_are_answers ? read_answer(r, fields)
                                         : read_demand(r, fields, buffer);
 }
 
-static tarn_status check_buffer(reader *r, const tarn__csv_field *fields,
+static tarn_status check_buffer(reader *r, const tarn__plan_csv_field *fields,
                                 const tarn_plan_buffer *buffer) {
   size_t index = r->table->buffers.count - 1;
-  tarn_status status = at_place(r, fields[TARN__CSV_SIZE].column,
+  tarn_status status = at_place(r, fields[TARN__PLAN_CSV_SIZE].column,
                                 tarn__plan_check_size(buffer, index));
   if (status == TARN_OK) {
-    status = at_place(r, fields[TARN__CSV_LOWER].column,
+    status = at_place(r, fields[TARN__PLAN_CSV_LOWER].column,
                       tarn__plan_check_steps(buffer, index));
   }
   if (status == TARN_OK) {
-    status = at_place(r, fields[TARN__CSV_GAPS].column,
+    status = at_place(r, fields[TARN__PLAN_CSV_GAPS].column,
                       tarn__plan_check_gaps(buffer, index));
   }
   if (status == TARN_OK) {
-    status = at_place(r, fields[TARN__CSV_OFFSET].column,
+    status = at_place(r, fields[TARN__PLAN_CSV_OFFSET].column,
                       tarn__plan_check_offset(buffer, index));
   }
   if (status != TARN_OK) return status;
-  return at_place(r, fields[TARN__CSV_SIZE].column,
+  return at_place(r, fields[TARN__PLAN_CSV_SIZE].column,
                   tarn__plan_check_sum(buffer, index, &r->sum));
 }
 
 static tarn_status read_line(reader *r) {
   tarn_plan_table *table = r->table;
-  tarn__csv_field fields[TARN__CSV_COLUMNS];
+  tarn__plan_csv_field fields[TARN__PLAN_CSV_COLUMNS];
   void *buffer = NULL;
   void *at = NULL;
-  tarn_status status = tarn__csv_split(&r->line, &table->header, fields);
-  if (status == TARN_OK) status = take_id(r, &fields[TARN__CSV_ID]);
+  tarn_status status = tarn__plan_csv_split(&r->line, &table->header, fields);
+  if (status == TARN_OK) status = take_id(r, &fields[TARN__PLAN_CSV_ID]);
   if (status == TARN_OK) {
     status = tarn__array_grow(&table->budget, &table->buffers, 1, &buffer);
   }
@@ -212,7 +218,7 @@ static tarn_status read_line(reader *r) {
 
 // --- pairs -------------------------------------------------------------------
 
-static tarn_status read_pair(reader *r, const tarn__csv_field *word,
+static tarn_status read_pair(reader *r, const tarn__plan_csv_field *word,
                              size_t taker) {
   tarn_plan_table *table = r->table;
   uint32_t giver = 0;
@@ -220,9 +226,9 @@ static tarn_status read_pair(reader *r, const tarn__csv_field *word,
   tarn_status status = read_id(r, word, &giver);
   if (status != TARN_OK) return status;
   if (giver >= table->buffers.count) {
-    return tarn__csv_fail(&r->line, word->column,
-                          "in_place_of '%.*s', which is no line's id",
-                          tarn__csv_shown(word->size), word->text);
+    return tarn__plan_csv_fail(&r->line, word->column,
+                               "in_place_of '%.*s', which is no line's id",
+                               tarn__plan_csv_shown(word->size), word->text);
   }
   status = tarn__array_grow(&table->budget, &table->pairs, 1, &pair);
   if (status != TARN_OK) return status;
@@ -238,17 +244,17 @@ static tarn_status read_pair(reader *r, const tarn__csv_field *word,
 static tarn_status read_pairs(reader *r) {
   tarn_plan_table *table = r->table;
   tarn_status status = TARN_OK;
-  if (table->header.at[TARN__CSV_IN_PLACE_OF] == TARN__CSV_ABSENT) {
+  if (table->header.at[TARN__PLAN_CSV_IN_PLACE_OF] == TARN__PLAN_CSV_ABSENT) {
     return TARN_OK;
   }
   begin_lines(r);
   bool more = next_line(r);  // the header
   for (size_t i = 0; status == TARN_OK && more && next_line(r); i++) {
-    tarn__csv_field fields[TARN__CSV_COLUMNS];
-    tarn__csv_field word;
-    status = tarn__csv_split(&r->line, &table->header, fields);
+    tarn__plan_csv_field fields[TARN__PLAN_CSV_COLUMNS];
+    tarn__plan_csv_field word;
+    status = tarn__plan_csv_split(&r->line, &table->header, fields);
     while (status == TARN_OK &&
-           tarn__csv_word(&fields[TARN__CSV_IN_PLACE_OF], &word)) {
+           tarn__plan_csv_word(&fields[TARN__PLAN_CSV_IN_PLACE_OF], &word)) {
       status = read_pair(r, &word, i);
     }
   }
@@ -261,12 +267,12 @@ static tarn_status read_first_line(reader *r) {
   begin_lines(r);
   if (!next_line(r)) {
     r->line.number = 1;
-    return tarn__csv_fail(&r->line, 1,
-                          "no line that names the columns, as "
-                          "id,lower,upper,size");
+    return tarn__plan_csv_fail(&r->line, 1,
+                               "no line that names the columns, as "
+                               "id,lower,upper,size");
   }
   r->table->header_at = (size_t)(r->line.text - (const char *)r->table->bytes);
-  return tarn__csv_read_header(&r->line, &r->table->header);
+  return tarn__plan_csv_read_header(&r->line, &r->table->header);
 }
 
 // Room for one buffer per line, at once: none is shorter than "a,0,1,1".
@@ -359,7 +365,7 @@ static tarn_status begin(reader *r, const char *name,
   *r = (reader){.line.path = name};
   if (name == NULL) return tarn__fail(TARN_E_INVALID, "plan table: no name");
   tarn_status status = take_options(options, &r->options);
-  return status == TARN_OK ? tarn__csv_table_make(&r->table) : status;
+  return status == TARN_OK ? tarn__plan_csv_table_make(&r->table) : status;
 }
 
 static tarn_status end(reader *r, tarn_status status,

@@ -6,7 +6,7 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 
-tarn_status tarn__csv_table_make(tarn_plan_table **out_table) {
+tarn_status tarn__plan_csv_table_make(tarn_plan_table **out_table) {
   tarn_plan_table *table = tarn__host_alloc(sizeof *table);
   *out_table = table;
   if (table == NULL) return TARN_E_NOMEM;

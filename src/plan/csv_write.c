@@ -60,8 +60,8 @@ static size_t line_size(const tarn_plan_table *table, size_t at) {
 static const char *answer_of(const writer *w, const answers *given,
                              size_t field) {
   const size_t *at = w->table->header.at;
-  if (field == at[TARN__CSV_OFFSET]) return given->offset;
-  if (field == at[TARN__CSV_ARENA]) return given->arena;
+  if (field == at[TARN__PLAN_CSV_OFFSET]) return given->offset;
+  if (field == at[TARN__PLAN_CSV_ARENA]) return given->arena;
   return NULL;
 }
 
@@ -70,7 +70,7 @@ static void put_line(writer *w, size_t at, const answers *inside,
                      const answers *behind) {
   const char *rest = (const char *)w->table->bytes + at;
   const char *end = rest + line_size(w->table, at);
-  const tarn__csv_header *header = &w->table->header;
+  const tarn__plan_csv_header *header = &w->table->header;
   for (size_t field = 0; field < header->field_count; field++) {
     const char *comma = memchr(rest, ',', (size_t)(end - rest));
     const char *upto = comma == NULL ? end : comma;
@@ -81,9 +81,10 @@ static void put_line(writer *w, size_t at, const answers *inside,
     rest = comma == NULL ? end : comma + 1;
   }
   const char *const more[] = {behind->offset, behind->arena};
-  const tarn__csv_column of[] = {TARN__CSV_OFFSET, TARN__CSV_ARENA};
+  const tarn__plan_csv_column of[] = {TARN__PLAN_CSV_OFFSET,
+                                      TARN__PLAN_CSV_ARENA};
   for (int i = 0; i < 2; i++) {
-    if (more[i] == NULL || header->at[of[i]] != TARN__CSV_ABSENT) continue;
+    if (more[i] == NULL || header->at[of[i]] != TARN__PLAN_CSV_ABSENT) continue;
     put_text(w, ",");
     put_text(w, more[i]);
   }

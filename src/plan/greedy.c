@@ -20,7 +20,7 @@
 #include "base/hostmem.h"
 #include "plan/onepass.h"
 #include "plan/placed.h"
-#include "plan/ways.h"
+#include "plan/sort_keys.h"
 
 enum {
   // Pieces put down, all ways together, before no further way is tried but the
@@ -34,10 +34,10 @@ enum {
   ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
 };
 
-static const tarn__plan_way tried[] = {
-    TARN__PLAN_BEGIN_IN_16, TARN__PLAN_LARGEST,    TARN__PLAN_WIDEST,
-    TARN__PLAN_END_IN_16,   TARN__PLAN_BEGIN_IN_4, TARN__PLAN_END_IN_4,
-    TARN__PLAN_CROWDED,     TARN__PLAN_LONGEST,    TARN__PLAN_SPREAD,
+static const tarn__plan_sort_key tried[] = {
+    TARN__PLAN_BEGIN_IN_16,      TARN__PLAN_LARGEST,    TARN__PLAN_WIDEST,
+    TARN__PLAN_END_IN_16,        TARN__PLAN_BEGIN_IN_4, TARN__PLAN_END_IN_4,
+    TARN__PLAN_HIGHEST_PRESSURE, TARN__PLAN_LONGEST,    TARN__PLAN_SPREAD,
 };
 
 enum { ALWAYS = 3, TRIED = sizeof tried / sizeof *tried };
@@ -46,7 +46,7 @@ typedef struct placing {
   const tarn__plan_instance *in;
   uint64_t target;
   tarn__plan_stop *stop;
-  tarn__plan_ways ways;
+  tarn__plan_sort_keys keys;
   tarn__plan_placed placed;
   uint64_t *trial;  // offsets by item
   uint64_t *best;   // the caller's offsets and height
@@ -72,12 +72,12 @@ static bool is_over(const placing *p, size_t placed) {
   return placed % ITEMS_PER_ASKING == 0 && tarn__plan_stop_now(p->stop, 0);
 }
 
-// In the order of |ways|, while they end below |limit|.
+// In the order of the sort keys, while they end below |limit|.
 static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
   tarn_status status = put_fixed(p);
   *out_whole = false;
   for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
-    uint32_t index = p->ways.order[i].item;
+    uint32_t index = p->keys.order[i].item;
     const tarn__plan_item *item = &p->in->items[index];
     if (is_over(p, i) || p->placed.looked > MOST_LOOKS) return TARN_OK;
     if (item->fixed) continue;
@@ -98,9 +98,9 @@ static void keep(placing *p) {
   p->stop->watch_ns = 0;  // whoever watches is told at the next look
 }
 
-static tarn_status try_way(placing *p, tarn__plan_way way) {
+static tarn_status try_key(placing *p, tarn__plan_sort_key by) {
   bool whole;
-  tarn__plan_ways_order(&p->ways, way);
+  tarn__plan_sort_keys_order(&p->keys, by);
   tarn_status status = put_all(p, *p->height, &whole);
   if (whole) keep(p);
   size_t pieces = p->in->piece_count;
@@ -120,13 +120,13 @@ static tarn_status try_rounds(placing *p) {
   tarn_status status = TARN_OK;
   for (int i = 0; i < ROUNDS && status == TARN_OK && !is_done(p); i++) {
     bool whole;
-    if (i == 0) tarn__plan_ways_order(&p->ways, TARN__PLAN_BEGIN_IN_16);
+    if (i == 0) tarn__plan_sort_keys_order(&p->keys, TARN__PLAN_BEGIN_IN_16);
     for (size_t k = 0; i > 0 && k < p->in->item_count; k++) {
-      tarn__plan_ranked *ranked = &p->ways.order[k];
+      tarn__plan_ranked *ranked = &p->keys.order[k];
       uint64_t end = p->trial[ranked->item] + p->in->items[ranked->item].size;
       if (end > p->target) ranked->key += 1e6 * i;
     }
-    if (i > 0) tarn__plan_ways_sort(&p->ways);
+    if (i > 0) tarn__plan_sort_keys_sort(&p->keys);
     status = put_all(p, full, &whole);
     if (!whole) break;
     keep(p);
@@ -139,15 +139,15 @@ static tarn_status try_rounds(placing *p) {
 // --- the whole ---------------------------------------------------------------
 
 static tarn_status try_tree(placing *p) {
-  tarn_status status = tarn__plan_ways_make(p->in, &p->ways);
+  tarn_status status = tarn__plan_sort_keys_make(p->in, &p->keys);
   if (status == TARN_OK) status = tarn__plan_placed_make(p->in, &p->placed);
   for (size_t i = 0; i < TRIED && status == TARN_OK && !is_done(p); i++) {
     if (i >= ALWAYS && p->pieces_left == 0) break;
-    status = try_way(p, tried[i]);
+    status = try_key(p, tried[i]);
   }
   if (status == TARN_OK) status = try_rounds(p);
   tarn__plan_placed_free(&p->placed);
-  tarn__plan_ways_free(&p->ways);
+  tarn__plan_sort_keys_free(&p->keys);
   return status;
 }
 

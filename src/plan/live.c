@@ -10,12 +10,12 @@ static size_t words_for(size_t bits) {
   return bits / 64 + (bits % 64 != 0);
 }
 
-tarn_status tarn__live_make(tarn__live *live, size_t count) {
-  size_t starts[TARN__LIVE_LEVELS];
+tarn_status tarn__plan_live_make(tarn__plan_live *live, size_t count) {
+  size_t starts[TARN__PLAN_LIVE_LEVELS];
   size_t levels = 0;
   size_t words = 0;
   size_t bits = count == 0 ? 1 : count;
-  *live = (tarn__live){0};
+  *live = (tarn__plan_live){0};
   do {
     starts[levels++] = words;
     bits = words_for(bits);
@@ -30,12 +30,12 @@ tarn_status tarn__live_make(tarn__live *live, size_t count) {
   return TARN_OK;
 }
 
-void tarn__live_free(tarn__live *live) {
+void tarn__plan_live_free(tarn__plan_live *live) {
   tarn__host_free_array(live->words, live->word_count, sizeof *live->words);
-  *live = (tarn__live){0};
+  *live = (tarn__plan_live){0};
 }
 
-void tarn__live_add(tarn__live *live, uint32_t number) {
+void tarn__plan_live_add(tarn__plan_live *live, uint32_t number) {
   for (size_t i = 0; i < live->level_count; i++) {
     uint64_t *word = &live->levels[i][number / 64];
     bool was_empty = *word == 0;
@@ -45,7 +45,7 @@ void tarn__live_add(tarn__live *live, uint32_t number) {
   }
 }
 
-void tarn__live_remove(tarn__live *live, uint32_t number) {
+void tarn__plan_live_remove(tarn__plan_live *live, uint32_t number) {
   for (size_t i = 0; i < live->level_count; i++) {
     uint64_t *word = &live->levels[i][number / 64];
     *word &= ~(UINT64_C(1) << number % 64);
@@ -65,7 +65,7 @@ static uint32_t lowest(uint64_t word) {
 }
 
 // Up to the level at which there is a neighbour, and down along its edge.
-uint32_t tarn__live_below(const tarn__live *live, uint32_t number) {
+uint32_t tarn__plan_live_below(const tarn__plan_live *live, uint32_t number) {
   for (size_t i = 0; i < live->level_count; i++, number /= 64) {
     uint64_t before = (UINT64_C(1) << number % 64) - 1;
     uint64_t left = live->levels[i][number / 64] & before;
@@ -75,10 +75,10 @@ uint32_t tarn__live_below(const tarn__live *live, uint32_t number) {
       number = number * 64 + highest(live->levels[i][number]);
     return number;
   }
-  return TARN__LIVE_NONE;
+  return TARN__PLAN_LIVE_NONE;
 }
 
-uint32_t tarn__live_above(const tarn__live *live, uint32_t number) {
+uint32_t tarn__plan_live_above(const tarn__plan_live *live, uint32_t number) {
   for (size_t i = 0; i < live->level_count; i++, number /= 64) {
     uint64_t after = ~UINT64_C(1) << number % 64;
     uint64_t left = live->levels[i][number / 64] & after;
@@ -88,5 +88,5 @@ uint32_t tarn__live_above(const tarn__live *live, uint32_t number) {
       number = number * 64 + lowest(live->levels[i][number]);
     return number;
   }
-  return TARN__LIVE_NONE;
+  return TARN__PLAN_LIVE_NONE;
 }

@@ -13,32 +13,33 @@
 
 #include "tarn/base.h"
 
-enum { TARN__LIVE_LEVELS = 6 };
+enum { TARN__PLAN_LIVE_LEVELS = 6 };
 
-#define TARN__LIVE_NONE UINT32_MAX
+#define TARN__PLAN_LIVE_NONE UINT32_MAX
 
-typedef struct tarn__live {
+typedef struct tarn__plan_live {
   uint64_t *words;
-  uint64_t *levels[TARN__LIVE_LEVELS];  // within |words|, the bits first
+  uint64_t *levels[TARN__PLAN_LIVE_LEVELS];  // within |words|, the bits first
   size_t word_count;
   size_t level_count;
-} tarn__live;
+} tarn__plan_live;
 
 // An empty set for the numbers below |count|, which is below 2^32.
 //
-// Lifetime:     tarn__live_free.
+// Lifetime:     tarn__plan_live_free.
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__live_make(tarn__live *live, size_t count);
+TARN_MUST_CHECK tarn_status tarn__plan_live_make(tarn__plan_live *live,
+                                                 size_t count);
 
 // Leaves it zero-filled; one that is so is allowed.
-void tarn__live_free(tarn__live *live);
+void tarn__plan_live_free(tarn__plan_live *live);
 
-void tarn__live_add(tarn__live *live, uint32_t number);
-void tarn__live_remove(tarn__live *live, uint32_t number);
+void tarn__plan_live_add(tarn__plan_live *live, uint32_t number);
+void tarn__plan_live_remove(tarn__plan_live *live, uint32_t number);
 
 // The greatest member below |number|, and the least above it; or
-// TARN__LIVE_NONE. |number| may be a member or not.
-uint32_t tarn__live_below(const tarn__live *live, uint32_t number);
-uint32_t tarn__live_above(const tarn__live *live, uint32_t number);
+// TARN__PLAN_LIVE_NONE. |number| may be a member or not.
+uint32_t tarn__plan_live_below(const tarn__plan_live *live, uint32_t number);
+uint32_t tarn__plan_live_above(const tarn__plan_live *live, uint32_t number);
 
 #endif  // TARN_PLAN_LIVE_H_

@@ -27,8 +27,8 @@
 #include "plan/failed.h"
 #include "plan/placed.h"
 #include "plan/root.h"
+#include "plan/sort_keys.h"
 #include "plan/spans.h"
-#include "plan/ways.h"
 
 enum {
   MOST_PIECES = 1 << 21,
@@ -86,11 +86,11 @@ struct tarn__plan_moves {
   const tarn__plan_instance *in;
   tarn__plan_spans spans;
   tarn__plan_placed placed;
-  tarn__plan_ways ways;
+  tarn__plan_sort_keys keys;
   uint64_t *at;       // by item: where it lies, if it is down
   bool *down;         // by item
   bool has_equals;    // most have the size of another
-  uint32_t *crowded;  // by item: a section of it in which much is live
+  uint32_t *busiest;  // by item: a section of it in which much is live
   double *weight;     // by item: 1, and 1 more each time that it found no room
   double *cost;       // by item
   double *hardness;   // by item
@@ -263,7 +263,7 @@ static size_t add_place(place *places, size_t count, place added) {
 static size_t guess_places(moves *m, uint32_t index, uint64_t highest,
                            place *places) {
   const tarn__plan_item *item = item_at(m, index);
-  uint32_t section = m->crowded[index];
+  uint32_t section = m->busiest[index];
   if (draw(m, 4) == 0) {
     section = item->first + (uint32_t)draw(m, item->last - item->first);
   }
@@ -404,14 +404,14 @@ static tarn_status try_below(moves *m, uint64_t limit, bool *out_done) {
 // Where many have one size, half of the orders go by size, and differ only in
 // which of equals come first.
 static tarn__plan_powers draw_powers(moves *m) {
-  tarn__plan_powers powers = {.size = 4, .crowd = -1, .disorder = 1};
+  tarn__plan_powers powers = {.size = 4, .pressure = -1, .disorder = 1};
   for (uint64_t i = draw(m, LEAST_DISORDER); i > 0; i--)
     powers.disorder /= 4;
   powers.seed = m->chance;
   if (m->has_equals && draw(m, 2) == 0) return powers;
   powers.size = 1 + (int)draw(m, 4);
   powers.length = (int)draw(m, 6) - 1;
-  powers.crowd = (int)draw(m, 14) - 7;
+  powers.pressure = (int)draw(m, 14) - 7;
   return powers;
 }
 
@@ -419,14 +419,14 @@ static tarn__plan_powers draw_powers(moves *m) {
 // best is kept.
 static tarn_status make_anew(moves *m, uint64_t limit) {
   tarn_status status = TARN_OK;
-  tarn__plan_ways_mix(&m->ways, draw_powers(m));
+  tarn__plan_sort_keys_mix(&m->keys, draw_powers(m));
   tarn__plan_placed_clear(&m->placed);
   memset(m->down, 0, m->in->item_count * sizeof *m->down);
   for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
     if (item_at(m, i)->fixed) status = put(m, i, item_at(m, i)->offset);
   }
   for (size_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
-    uint32_t index = m->ways.order[i].item;
+    uint32_t index = m->keys.order[i].item;
     const tarn__plan_item *item = item_at(m, index);
     if (item->fixed) continue;
     if (is_over(m)) return TARN_OK;
@@ -518,7 +518,7 @@ tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
 // --- the whole ---------------------------------------------------------------
 
 // One of a few of its sections.
-static uint32_t find_crowded(const moves *m, const tarn__plan_item *item) {
+static uint32_t find_busiest(const moves *m, const tarn__plan_item *item) {
   uint32_t stride = (item->last - item->first) / PROBES + 1;
   uint32_t best = item->first;
   for (uint32_t t = item->first; t < item->last; t += stride) {
@@ -530,9 +530,9 @@ static uint32_t find_crowded(const moves *m, const tarn__plan_item *item) {
 static bool find_equals(moves *m) {
   size_t count = m->in->item_count;
   size_t equals = 0;
-  tarn__plan_ways_order(&m->ways, TARN__PLAN_LARGEST);
+  tarn__plan_sort_keys_order(&m->keys, TARN__PLAN_LARGEST);
   for (size_t i = 1; i < count; i++)
-    equals += m->ways.order[i].key == m->ways.order[i - 1].key;
+    equals += m->keys.order[i].key == m->keys.order[i - 1].key;
   return equals > count / 2;
 }
 
@@ -540,23 +540,23 @@ static tarn_status make(moves *m) {
   size_t items = m->in->item_count + 1;
   m->at = tarn__host_array(items, sizeof *m->at);
   m->down = tarn__host_array(items, sizeof *m->down);
-  m->crowded = tarn__host_array(items, sizeof *m->crowded);
+  m->busiest = tarn__host_array(items, sizeof *m->busiest);
   m->weight = tarn__host_array(items, sizeof *m->weight);
   m->cost = tarn__host_array(items, sizeof *m->cost);
   m->hardness = tarn__host_array(items, sizeof *m->hardness);
   m->waiting = tarn__host_array(items, sizeof *m->waiting);
   m->met = tarn__host_array(items, sizeof *m->met);
-  if (m->at == NULL || m->down == NULL || m->crowded == NULL ||
+  if (m->at == NULL || m->down == NULL || m->busiest == NULL ||
       m->weight == NULL || m->cost == NULL || m->hardness == NULL ||
       m->waiting == NULL || m->met == NULL) {
     return TARN_E_NOMEM;
   }
   tarn_status status = tarn__plan_spans_make(m->in, &m->spans);
   if (status == TARN_OK) status = tarn__plan_placed_make(m->in, &m->placed);
-  if (status == TARN_OK) status = tarn__plan_ways_make(m->in, &m->ways);
+  if (status == TARN_OK) status = tarn__plan_sort_keys_make(m->in, &m->keys);
   if (status != TARN_OK) return status;
   for (uint32_t i = 0; i < m->in->item_count; i++)
-    m->crowded[i] = find_crowded(m, item_at(m, i));
+    m->busiest[i] = find_busiest(m, item_at(m, i));
   begin_weights(m);
   m->has_equals = find_equals(m);
   return TARN_OK;
@@ -587,10 +587,10 @@ void tarn__plan_moves_destroy(tarn__plan_moves *m) {
   size_t items = m->in->item_count + 1;
   tarn__plan_spans_free(&m->spans);
   tarn__plan_placed_free(&m->placed);
-  tarn__plan_ways_free(&m->ways);
+  tarn__plan_sort_keys_free(&m->keys);
   tarn__host_free_array(m->at, items, sizeof *m->at);
   tarn__host_free_array(m->down, items, sizeof *m->down);
-  tarn__host_free_array(m->crowded, items, sizeof *m->crowded);
+  tarn__host_free_array(m->busiest, items, sizeof *m->busiest);
   tarn__host_free_array(m->weight, items, sizeof *m->weight);
   tarn__host_free_array(m->cost, items, sizeof *m->cost);
   tarn__host_free_array(m->hardness, items, sizeof *m->hardness);

@@ -3,7 +3,7 @@
 // Items are in one array, those of a part beside each other. Where no item
 // crosses a border between sections any more, a part falls into several: they
 // are stacked, the smallest on top, and within each items are ranked again,
-// for what is crowded there. A part is a set: work on it may change its order.
+// for what is busiest there. A part is a set: work on it may change its order.
 #ifndef TARN_PLAN_PARTS_H_
 #define TARN_PLAN_PARTS_H_
 

@@ -47,7 +47,7 @@ static uint64_t seed_of(const worker *w) {
 
 static tarn_status search_in_depth(worker *w) {
   static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
-      TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
+      TARN__PLAN_BY_PRESSURE, TARN__PLAN_BY_PRESSURE_AREA, TARN__PLAN_BY_LENGTH,
       TARN__PLAN_BY_AREA};
   uint64_t turn = w->member % TARN__PLAN_MEMBERS;
   tarn__plan_run run = {.capacity = w->step->capacity,
@@ -71,10 +71,10 @@ static tarn_status search_in_breadth(worker *w) {
     tarn__plan_order order;
     uint32_t ease;
   } members[TARN__PLAN_MEMBERS] = {
-      {TARN__PLAN_BY_CROWD_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
-      {TARN__PLAN_BY_CROWD, 16},      {TARN__PLAN_BY_AREA, 16},
-      {TARN__PLAN_BY_CROWD_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
-      {TARN__PLAN_BY_CROWD, 4},       {TARN__PLAN_BY_AREA, 4},
+      {TARN__PLAN_BY_PRESSURE_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
+      {TARN__PLAN_BY_PRESSURE, 16},      {TARN__PLAN_BY_AREA, 16},
+      {TARN__PLAN_BY_PRESSURE_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
+      {TARN__PLAN_BY_PRESSURE, 4},       {TARN__PLAN_BY_AREA, 4},
   };
   uint64_t turn = w->member % TARN__PLAN_MEMBERS;
   tarn__plan_beam_run run = {.capacity = w->step->capacity,

@@ -9,7 +9,7 @@
 #include "base/hostmem.h"
 #include "plan/placed.h"
 #include "plan/row.h"
-#include "plan/ways.h"
+#include "plan/sort_keys.h"
 
 // To go past one that lies in a row costs so much less than to look at one that
 // is live in a tree, as measured.
@@ -17,7 +17,7 @@ enum { ROW_AGAINST_TREE = 10 };
 
 typedef struct quick {
   const tarn__plan_instance *in;
-  tarn__plan_ways ways;
+  tarn__plan_sort_keys keys;
   tarn__plan_row row;
   tarn__plan_placed placed;
   bool in_row;
@@ -81,11 +81,11 @@ static tarn_status put_fixed(quick *q) {
   return status;
 }
 
-static tarn_status try_way(quick *q, tarn__plan_way way) {
-  tarn__plan_ways_order(&q->ways, way);
+static tarn_status try_key(quick *q, tarn__plan_sort_key by) {
+  tarn__plan_sort_keys_order(&q->keys, by);
   tarn_status status = put_fixed(q);
   for (size_t i = 0; i < q->in->item_count && status == TARN_OK; i++) {
-    uint32_t index = q->ways.order[i].item;
+    uint32_t index = q->keys.order[i].item;
     if (q->in->items[index].fixed) continue;
     status = put(q, index);
     if (q->trial[index] + q->in->items[index].size >= q->height) return status;
@@ -104,7 +104,7 @@ static tarn_status prepare(quick *q) {
   q->in_row = suits_row(q->in);
   q->trial = tarn__host_array(q->in->item_count, sizeof *q->trial);
   if (q->trial == NULL) return TARN_E_NOMEM;
-  tarn_status status = tarn__plan_ways_make(q->in, &q->ways);
+  tarn_status status = tarn__plan_sort_keys_make(q->in, &q->keys);
   if (status != TARN_OK) return status;
   return q->in_row ? tarn__plan_row_make(q->in, &q->row)
                    : tarn__plan_placed_make(q->in, &q->placed);
@@ -113,22 +113,22 @@ static tarn_status prepare(quick *q) {
 static void discard(quick *q) {
   tarn__plan_row_free(&q->row);
   tarn__plan_placed_free(&q->placed);
-  tarn__plan_ways_free(&q->ways);
+  tarn__plan_sort_keys_free(&q->keys);
   tarn__host_free_array(q->trial, q->in->item_count, sizeof *q->trial);
 }
 
 tarn_status tarn__plan_quick(const tarn__plan_instance *in,
                              uint64_t *out_offsets, uint64_t *out_height) {
-  static const tarn__plan_way ways[] = {TARN__PLAN_LARGEST,
-                                        TARN__PLAN_BEGIN_IN_16,
-                                        TARN__PLAN_WIDEST, TARN__PLAN_LONGEST};
+  static const tarn__plan_sort_key ways[] = {
+      TARN__PLAN_LARGEST, TARN__PLAN_BEGIN_IN_16, TARN__PLAN_WIDEST,
+      TARN__PLAN_LONGEST};
   quick q = {.in = in, .best = out_offsets, .height = UINT64_MAX};
   *out_height = 0;
   if (in->item_count == 0) return TARN_OK;
   tarn_status status = prepare(&q);
   for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
     if (status != TARN_OK || q.height <= in->bound) break;
-    status = try_way(&q, ways[i]);
+    status = try_key(&q, ways[i]);
   }
   discard(&q);
   if (status == TARN_OK) *out_height = q.height;

@@ -1,4 +1,4 @@
-// What is long, large, or where it is crowded goes first: what is left for
+// What is long, large, or where it is busiest goes first: what is left for
 // later finds room more easily. Crowded: the most that is live in any section
 // of the item, of what is ranked.
 //
@@ -10,13 +10,13 @@
 
 #include "plan/failed.h"
 
-enum { LENGTH = 0, AREA, CROWD, KEYS };
+enum { LENGTH = 0, AREA, PRESSURE, KEYS };
 
 static const int order_keys[TARN__PLAN_ORDERS][KEYS] = {
-    [TARN__PLAN_BY_LENGTH] = {LENGTH, AREA, CROWD},
-    [TARN__PLAN_BY_CROWD_AREA] = {CROWD, AREA, LENGTH},
-    [TARN__PLAN_BY_CROWD] = {CROWD, LENGTH, AREA},
-    [TARN__PLAN_BY_AREA] = {AREA, CROWD, LENGTH},
+    [TARN__PLAN_BY_LENGTH] = {LENGTH, AREA, PRESSURE},
+    [TARN__PLAN_BY_PRESSURE_AREA] = {PRESSURE, AREA, LENGTH},
+    [TARN__PLAN_BY_PRESSURE] = {PRESSURE, LENGTH, AREA},
+    [TARN__PLAN_BY_AREA] = {AREA, PRESSURE, LENGTH},
 };
 
 // At 0 an order is as it is; else each key is up to a tenth larger or smaller.
@@ -26,8 +26,8 @@ static double disturb(uint64_t seed, uint32_t item, double key) {
   return key * (0.9 + 0.2 * ((double)(chance >> 11) / 9007199254740992.0));
 }
 
-static double crowd_of(const tarn__plan_instance *in,
-                       const tarn__plan_item *item, const uint64_t *totals) {
+static double pressure_of(const tarn__plan_instance *in,
+                          const tarn__plan_item *item, const uint64_t *totals) {
   const tarn__plan_piece *pieces = tarn__plan_pieces(in, item);
   uint64_t most = 0;
   for (uint32_t p = 0; p < item->piece_count; p++) {
@@ -58,7 +58,7 @@ void tarn__plan_rank(const tarn__plan_instance *instance,
     double of[KEYS];
     of[LENGTH] = (double)item->length;
     of[AREA] = (double)item->length * (double)item->size;
-    of[CROWD] = crowd_of(instance, item, totals);
+    of[PRESSURE] = pressure_of(instance, item, totals);
     keys[i].item = items[i];
     for (int k = 0; k < KEYS; k++) {
       keys[i].by[k] = disturb(run->seed, items[i], of[use[k]]);

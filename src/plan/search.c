@@ -58,10 +58,10 @@
 // comes of it: what is looked for there are members of its T that began as
 // members of one before, bounds are bounds of these alone, and that there are
 // none says nothing of its T. Such a state is not stored, and in it nothing is
-// said of twins. To find it in the table is an answer as ever.
+// said of identical. To find it in the table is an answer as ever.
 //
-// Twins. If c cannot lie at at(c), none of its twins that are not passed over
-// can lie there: exchange the two in a member of T.
+// Twins. If c cannot lie at at(c), none of its identical that are not passed
+// over can lie there: exchange the two in a member of T.
 //
 // Parts. Items of different parts share no sections: T is the product of
 // theirs. If one fails there is no need to look at others, and what came before
@@ -82,8 +82,8 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "plan/identical.h"
 #include "plan/parts.h"
-#include "plan/twins.h"
 
 enum { STOP_EACH = 16, FIRST_KEYS = 256 };
 #define NOBODY UINT32_MAX
@@ -105,9 +105,9 @@ struct tarn__plan_search {
   tarn__plan_state state;
   tarn__plan_parts parts;
   tarn__plan_failed failed;
-  uint32_t *twins;     // by item
-  uint32_t *rivals;    // by section, where they were counted in this look
-  uint64_t *count_of;  // by section: the look that they were counted in
+  uint32_t *identical;  // by item
+  uint32_t *rivals;     // by section, where they were counted in this look
+  uint64_t *count_of;   // by section: the look that they were counted in
   uint64_t looks;
   frame *frames;
   size_t depth;
@@ -164,9 +164,9 @@ static void close_frame(tree *t, bool fails) {
   t->depth--;
 }
 
-static bool pass_twins(tree *t, uint32_t item, tarn__plan_key *key) {
+static bool pass_identical(tree *t, uint32_t item, tarn__plan_key *key) {
   const tarn__plan_state *s = &t->state;
-  for (uint32_t i = t->twins[item]; i != item; i = t->twins[i]) {
+  for (uint32_t i = t->identical[item]; i != item; i = t->identical[i]) {
     bool is_like = s->least[i] != TARN__PLAN_DOWN && s->at[i] == s->at[item] &&
                    s->lifter[i] == TARN__PLAN_PLACED;
     if (is_like && !tarn__plan_state_pass(&t->state, i, key)) return false;
@@ -182,7 +182,7 @@ static bool pass_over(tree *t) {
   take_up(t, f);
   f->chosen = NOBODY;
   return tarn__plan_state_pass(&t->state, item, &f->key) &&
-         (f->is_narrow || pass_twins(t, item, &f->key));
+         (f->is_narrow || pass_identical(t, item, &f->key));
 }
 
 // --- from state to state -----------------------------------------------------
@@ -424,15 +424,16 @@ tarn_status tarn__plan_search_run(tarn__plan_search *search,
 static tarn_status make_arrays(tree *t) {
   size_t items = t->state.in->item_count + 1;
   size_t sections = t->state.in->section_count + 1;
-  t->twins = tarn__host_array(items, sizeof *t->twins);
+  t->identical = tarn__host_array(items, sizeof *t->identical);
   t->frames = tarn__host_array(items, sizeof *t->frames);
   t->rivals = tarn__host_array(sections, sizeof *t->rivals);
   t->count_of = tarn__host_array(sections, sizeof *t->count_of);
   t->found = tarn__host_array(items, sizeof *t->found);
   t->keys = tarn__host_array(FIRST_KEYS, sizeof *t->keys);
   if (t->keys != NULL) t->key_room = FIRST_KEYS;
-  bool made = t->twins != NULL && t->rivals != NULL && t->count_of != NULL &&
-              t->frames != NULL && t->found != NULL && t->keys != NULL;
+  bool made = t->identical != NULL && t->rivals != NULL &&
+              t->count_of != NULL && t->frames != NULL && t->found != NULL &&
+              t->keys != NULL;
   return made ? TARN_OK : TARN_E_NOMEM;
 }
 
@@ -442,7 +443,7 @@ static tarn_status make(tree *t, const tarn__plan_instance *instance,
       tarn__plan_state_make(instance, 2 * table_size, &t->state);
   if (status != TARN_OK) return status;
   status = make_arrays(t);
-  if (status == TARN_OK) status = tarn__plan_twins(instance, t->twins);
+  if (status == TARN_OK) status = tarn__plan_identical(instance, t->identical);
   if (status == TARN_OK) status = tarn__plan_parts_make(&t->state, &t->parts);
   if (status != TARN_OK) return status;
   return tarn__plan_failed_make(table_size, &t->failed);
@@ -468,7 +469,7 @@ void tarn__plan_search_destroy(tarn__plan_search *search) {
   if (t == NULL) return;
   size_t items = t->state.in == NULL ? 0 : t->state.in->item_count + 1;
   size_t sections = t->state.in == NULL ? 0 : t->state.in->section_count + 1;
-  tarn__host_free_array(t->twins, items, sizeof *t->twins);
+  tarn__host_free_array(t->identical, items, sizeof *t->identical);
   tarn__host_free_array(t->rivals, sections, sizeof *t->rivals);
   tarn__host_free_array(t->count_of, sections, sizeof *t->count_of);
   tarn__host_free_array(t->frames, items, sizeof *t->frames);

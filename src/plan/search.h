@@ -12,10 +12,10 @@
 
 // What a run looks at first.
 typedef enum tarn__plan_order {
-  TARN__PLAN_BY_LENGTH = 0,  // time needed, area, crowdedness
-  TARN__PLAN_BY_CROWD_AREA,  // crowdedness, area, time needed
-  TARN__PLAN_BY_CROWD,       // crowdedness, time needed, area
-  TARN__PLAN_BY_AREA,        // area, crowdedness, time needed
+  TARN__PLAN_BY_LENGTH = 0,     // time needed, area, pressure
+  TARN__PLAN_BY_PRESSURE_AREA,  // pressure, area, time needed
+  TARN__PLAN_BY_PRESSURE,       // pressure, time needed, area
+  TARN__PLAN_BY_AREA,           // area, pressure, time needed
   TARN__PLAN_ORDERS,
 } tarn__plan_order;
 

@@ -50,7 +50,7 @@ typedef struct sweep {
   size_t event_count;
   size_t event_room;
   tarn_plan_pair *pairs;  // in order
-  tarn__live live;        // ranks
+  tarn__plan_live live;   // ranks
 } sweep;
 
 // --- each buffer by itself ---------------------------------------------------
@@ -247,30 +247,30 @@ static tarn_status check_two(const sweep *s, uint64_t step, const place *a,
 static tarn_status begin(sweep *s, const event *e) {
   tarn_status status = TARN_OK;
   const place *here = &s->places[e->rank];
-  uint32_t at = tarn__live_below(&s->live, e->rank);
+  uint32_t at = tarn__plan_live_below(&s->live, e->rank);
   for (int i = 0; i < NEIGHBOURS_BELOW && status == TARN_OK; i++) {
-    if (at == TARN__LIVE_NONE) break;
+    if (at == TARN__PLAN_LIVE_NONE) break;
     status = check_two(s, e->step, here, &s->places[at]);
-    at = tarn__live_below(&s->live, at);
+    at = tarn__plan_live_below(&s->live, at);
   }
-  at = tarn__live_above(&s->live, e->rank);
+  at = tarn__plan_live_above(&s->live, e->rank);
   for (int i = 0; i < NEIGHBOURS_ABOVE && status == TARN_OK; i++) {
-    if (at == TARN__LIVE_NONE) break;
+    if (at == TARN__PLAN_LIVE_NONE) break;
     status = check_two(s, e->step, here, &s->places[at]);
-    at = tarn__live_above(&s->live, at);
+    at = tarn__plan_live_above(&s->live, at);
   }
-  tarn__live_add(&s->live, e->rank);
+  tarn__plan_live_add(&s->live, e->rank);
   return status;
 }
 
 static tarn_status sweep_over(sweep *s) {
-  tarn_status status = tarn__live_make(&s->live, s->problem->count);
+  tarn_status status = tarn__plan_live_make(&s->live, s->problem->count);
   for (size_t i = 0; status == TARN_OK && i < s->event_count; i++) {
     const event *e = &s->events[i];
     if (e->begins) {
       status = begin(s, e);
     } else {
-      tarn__live_remove(&s->live, e->rank);
+      tarn__plan_live_remove(&s->live, e->rank);
     }
   }
   return status;
@@ -300,7 +300,7 @@ static tarn_status add_heights(const sweep *s, uint64_t *out_height) {
 }
 
 static void free_sweep(sweep *s) {
-  tarn__live_free(&s->live);
+  tarn__plan_live_free(&s->live);
   tarn__host_free_array(s->pairs, s->problem->pair_count, sizeof *s->pairs);
   tarn__host_free_array(s->events, s->event_room, sizeof *s->events);
   tarn__host_free_array(s->places, s->problem->count + 1, sizeof *s->places);

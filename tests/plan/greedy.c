@@ -7,8 +7,8 @@
 #include "plan/moves.h"
 #include "plan/onepass.h"
 #include "plan/placed.h"
+#include "plan/sort_keys.h"
 #include "plan/spans.h"
-#include "plan/ways.h"
 #include "support/faults.h"
 #include "support/run.h"
 
@@ -284,16 +284,16 @@ END_TEST
 
 START_TEST(nothing_to_free_is_allowed) {
   tarn__plan_placed placed = {0};
-  tarn__plan_ways ways = {0};
+  tarn__plan_sort_keys ways = {0};
   tarn__plan_placed_free(&placed);
-  tarn__plan_ways_free(&ways);
+  tarn__plan_sort_keys_free(&ways);
   ck_assert_ptr_null(placed.nodes);
 }
 END_TEST
 
 // --- ways --------------------------------------------------------------------
 
-static uint64_t crowd_of(const tarn__plan_instance *in, uint32_t index) {
+static uint64_t pressure_of(const tarn__plan_instance *in, uint32_t index) {
   uint64_t most = 0;
   for (uint32_t s = in->items[index].first; s < in->items[index].last; s++) {
     if (most < in->live[s]) most = in->live[s];
@@ -303,7 +303,7 @@ static uint64_t crowd_of(const tarn__plan_instance *in, uint32_t index) {
 
 // What must not grow along the order |way|.
 static uint64_t rank_in(const tarn__plan_instance *in, uint32_t index,
-                        tarn__plan_way way) {
+                        tarn__plan_sort_key way) {
   const tarn__plan_item *item = &in->items[index];
   uint32_t sections = item->last - item->first;
   switch (way) {
@@ -326,11 +326,12 @@ static uint64_t rank_in(const tarn__plan_instance *in, uint32_t index,
     case TARN__PLAN_SPREAD:
       return sections * UINT64_C(1000) + item->size;
     default:
-      return crowd_of(in, index) * 1000 + sections;
+      return pressure_of(in, index) * 1000 + sections;
   }
 }
 
-static void check_order(const tarn__plan_ways *ways, tarn__plan_way way) {
+static void check_order(const tarn__plan_sort_keys *ways,
+                        tarn__plan_sort_key way) {
   bool seen[MOST] = {false};
   for (size_t i = 0; i < ways->in->item_count; i++) {
     uint32_t index = ways->order[i].item;
@@ -348,14 +349,14 @@ static void check_order(const tarn__plan_ways *ways, tarn__plan_way way) {
 START_TEST(orders_are_what_they_are_called) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
-    tarn__plan_ways ways;
+    tarn__plan_sort_keys ways;
     make_scene(&s, seed);
-    assert_ok(tarn__plan_ways_make(&s.in, &ways));
-    for (int way = 0; way < TARN__PLAN_WAYS; way++) {
-      tarn__plan_ways_order(&ways, (tarn__plan_way)way);
-      check_order(&ways, (tarn__plan_way)way);
+    assert_ok(tarn__plan_sort_keys_make(&s.in, &ways));
+    for (int way = 0; way < TARN__PLAN_SORT_KEYS; way++) {
+      tarn__plan_sort_keys_order(&ways, (tarn__plan_sort_key)way);
+      check_order(&ways, (tarn__plan_sort_key)way);
     }
-    tarn__plan_ways_free(&ways);
+    tarn__plan_sort_keys_free(&ways);
     tarn__plan_instance_free(&s.in);
   }
 }

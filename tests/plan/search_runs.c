@@ -265,7 +265,7 @@ static bool read_file(large *l, char name) {
 // Each order in turn, with limits that double, as solve.c has it.
 static uint64_t nodes_for(const large *l, tarn__plan_search *search) {
   static const tarn__plan_order orders[] = {
-      TARN__PLAN_BY_CROWD, TARN__PLAN_BY_CROWD_AREA, TARN__PLAN_BY_LENGTH,
+      TARN__PLAN_BY_PRESSURE, TARN__PLAN_BY_PRESSURE_AREA, TARN__PLAN_BY_LENGTH,
       TARN__PLAN_BY_AREA};
   uint64_t nodes = 0;
   for (uint64_t i = 0; nodes < 60000; i++) {

@@ -217,15 +217,15 @@ START_TEST(neighbours_are_those_of_a_plain_set) {
     size_t count = counts[c];
     bool *plain = calloc(count + 1, sizeof *plain);
     uint64_t state = count;
-    tarn__live live;
-    assert_ok(tarn__live_make(&live, count));
+    tarn__plan_live live;
+    assert_ok(tarn__plan_live_make(&live, count));
     for (int i = 0; i < STEPS && count > 0; i++) {
       uint32_t number = (uint32_t)model_random(&state, count);
       plain[number] = model_random(&state, 2) == 0;
       if (plain[number]) {
-        tarn__live_add(&live, number);
+        tarn__plan_live_add(&live, number);
       } else {
-        tarn__live_remove(&live, number);
+        tarn__plan_live_remove(&live, number);
       }
       uint32_t at = (uint32_t)model_random(&state, count);
       size_t above = at + 1;
@@ -234,13 +234,13 @@ START_TEST(neighbours_are_those_of_a_plain_set) {
       size_t below = at;
       while (below > 0 && !plain[below - 1])
         below--;
-      require(tarn__live_above(&live, at) ==
-              (above < count ? above : TARN__LIVE_NONE));
-      require(tarn__live_below(&live, at) ==
-              (below > 0 ? below - 1 : TARN__LIVE_NONE));
+      require(tarn__plan_live_above(&live, at) ==
+              (above < count ? above : TARN__PLAN_LIVE_NONE));
+      require(tarn__plan_live_below(&live, at) ==
+              (below > 0 ? below - 1 : TARN__PLAN_LIVE_NONE));
     }
-    tarn__live_free(&live);
-    tarn__live_free(&live);
+    tarn__plan_live_free(&live);
+    tarn__plan_live_free(&live);
     free(plain);
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);

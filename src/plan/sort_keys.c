@@ -1,6 +1,6 @@
 // A key for each item, the same on all machines: no more than products,
 // quotients and square roots of doubles, as C asks for them.
-#include "plan/ways.h"
+#include "plan/sort_keys.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,8 @@
 #include "plan/failed.h"
 #include "plan/root.h"
 
-// --- crowds ------------------------------------------------------------------
+// --- pressure
+// ------------------------------------------------------------------
 
 // The largest of |live| in the sections [first, last), in a tree of maxima that
 // has section s at |sections| + s.
@@ -27,8 +28,8 @@ static uint64_t most_live(const uint64_t *tree, size_t sections, size_t first,
   return most;
 }
 
-static tarn_status measure_crowds(tarn__plan_ways *ways) {
-  const tarn__plan_instance *in = ways->in;
+static tarn_status measure_pressure(tarn__plan_sort_keys *keys) {
+  const tarn__plan_instance *in = keys->in;
   size_t sections = in->section_count;
   uint64_t *tree = tarn__host_array(2 * sections, sizeof *tree);
   if (tree == NULL) return TARN_E_NOMEM;
@@ -38,31 +39,31 @@ static tarn_status measure_crowds(tarn__plan_ways *ways) {
   }
   for (size_t i = 0; i < in->item_count; i++) {
     const tarn__plan_item *item = &in->items[i];
-    ways->crowd[i] = most_live(tree, sections, item->first, item->last);
+    keys->pressure[i] = most_live(tree, sections, item->first, item->last);
   }
   tarn__host_free_array(tree, 2 * sections, sizeof *tree);
   return TARN_OK;
 }
 
-tarn_status tarn__plan_ways_make(const tarn__plan_instance *in,
-                                 tarn__plan_ways *out_ways) {
-  *out_ways = (tarn__plan_ways){.in = in};
+tarn_status tarn__plan_sort_keys_make(const tarn__plan_instance *in,
+                                      tarn__plan_sort_keys *out_keys) {
+  *out_keys = (tarn__plan_sort_keys){.in = in};
   size_t room = in->item_count + 1;
-  out_ways->order = tarn__host_array(room, sizeof *out_ways->order);
-  out_ways->crowd = tarn__host_array(room, sizeof *out_ways->crowd);
+  out_keys->order = tarn__host_array(room, sizeof *out_keys->order);
+  out_keys->pressure = tarn__host_array(room, sizeof *out_keys->pressure);
   tarn_status status = TARN_E_NOMEM;
-  if (out_ways->order != NULL && out_ways->crowd != NULL) {
-    status = measure_crowds(out_ways);
+  if (out_keys->order != NULL && out_keys->pressure != NULL) {
+    status = measure_pressure(out_keys);
   }
-  if (status != TARN_OK) tarn__plan_ways_free(out_ways);
+  if (status != TARN_OK) tarn__plan_sort_keys_free(out_keys);
   return status;
 }
 
-void tarn__plan_ways_free(tarn__plan_ways *ways) {
-  size_t room = ways->in == NULL ? 0 : ways->in->item_count + 1;
-  tarn__host_free_array(ways->order, room, sizeof *ways->order);
-  tarn__host_free_array(ways->crowd, room, sizeof *ways->crowd);
-  *ways = (tarn__plan_ways){0};
+void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys) {
+  size_t room = keys->in == NULL ? 0 : keys->in->item_count + 1;
+  tarn__host_free_array(keys->order, room, sizeof *keys->order);
+  tarn__host_free_array(keys->pressure, room, sizeof *keys->pressure);
+  *keys = (tarn__plan_sort_keys){0};
 }
 
 // --- keys --------------------------------------------------------------------
@@ -94,14 +95,14 @@ static double by_end(const tarn__plan_instance *in, const tarn__plan_item *item,
   return class_of(item, bits) + item->last / (all + 1);
 }
 
-static double key_of(const tarn__plan_ways *ways, uint32_t index,
-                     tarn__plan_way way) {
-  const tarn__plan_instance *in = ways->in;
+static double key_of(const tarn__plan_sort_keys *keys, uint32_t index,
+                     tarn__plan_sort_key by) {
+  const tarn__plan_instance *in = keys->in;
   const tarn__plan_item *item = &in->items[index];
   double size = (double)item->size;
   double length = (double)item->length;
   double bound = (double)in->bound;
-  switch (way) {
+  switch (by) {
     case TARN__PLAN_BEGIN_IN_16:
       return by_begin(in, item, 4);
     case TARN__PLAN_END_IN_16:
@@ -119,7 +120,7 @@ static double key_of(const tarn__plan_ways *ways, uint32_t index,
     case TARN__PLAN_SPREAD:
       return sections_of(item) + size / (bound + 1);
     default:
-      return (double)ways->crowd[index] / bound * 4294967296.0 +
+      return (double)keys->pressure[index] / bound * 4294967296.0 +
              sections_of(item) / ((double)in->section_count + 1);
   }
 }
@@ -134,20 +135,21 @@ static int by_key(const void *x, const void *y) {
   return (a->item > b->item) - (a->item < b->item);
 }
 
-static void set_key(tarn__plan_ways *ways, size_t index, double key) {
-  ways->order[index] = (tarn__plan_ranked){.key = key,
-                                           .next = ways->in->items[index].first,
+static void set_key(tarn__plan_sort_keys *keys, size_t index, double key) {
+  keys->order[index] = (tarn__plan_ranked){.key = key,
+                                           .next = keys->in->items[index].first,
                                            .item = (uint32_t)index};
 }
 
-void tarn__plan_ways_sort(tarn__plan_ways *ways) {
-  qsort(ways->order, ways->in->item_count, sizeof *ways->order, by_key);
+void tarn__plan_sort_keys_sort(tarn__plan_sort_keys *keys) {
+  qsort(keys->order, keys->in->item_count, sizeof *keys->order, by_key);
 }
 
-void tarn__plan_ways_order(tarn__plan_ways *ways, tarn__plan_way way) {
-  for (size_t i = 0; i < ways->in->item_count; i++)
-    set_key(ways, i, key_of(ways, (uint32_t)i, way));
-  tarn__plan_ways_sort(ways);
+void tarn__plan_sort_keys_order(tarn__plan_sort_keys *keys,
+                                tarn__plan_sort_key by) {
+  for (size_t i = 0; i < keys->in->item_count; i++)
+    set_key(keys, i, key_of(keys, (uint32_t)i, by));
+  tarn__plan_sort_keys_sort(keys);
 }
 
 // Square roots and products are the same on all machines; powers are not.
@@ -165,22 +167,23 @@ static double squares(double base, int times) {
   return times < 0 ? 1 : base;
 }
 
-static double key_by(const tarn__plan_ways *ways, size_t index,
+static double key_by(const tarn__plan_sort_keys *keys, size_t index,
                      const tarn__plan_powers *powers) {
-  const tarn__plan_item *item = &ways->in->items[index];
-  double crowd = (double)ways->crowd[index] / (double)ways->in->bound;
+  const tarn__plan_item *item = &keys->in->items[index];
+  double pressure = (double)keys->pressure[index] / (double)keys->in->bound;
   return quarters((double)item->size, powers->size) *
          quarters(sections_of(item), powers->length) *
-         squares(crowd, powers->crowd);
+         squares(pressure, powers->pressure);
 }
 
-void tarn__plan_ways_mix(tarn__plan_ways *ways, tarn__plan_powers powers) {
-  const tarn__plan_instance *in = ways->in;
+void tarn__plan_sort_keys_mix(tarn__plan_sort_keys *keys,
+                              tarn__plan_powers powers) {
+  const tarn__plan_instance *in = keys->in;
   double most = powers.disorder * (double)in->section_count;
   for (size_t i = 0; i < in->item_count; i++) {
     uint64_t chance = tarn__plan_mix(powers.seed + tarn__plan_mix(i + 1));
-    set_key(ways, i, key_by(ways, i, &powers));
-    ways->order[i].next += most * ((double)(chance >> 11) / 9007199254740992.0);
+    set_key(keys, i, key_by(keys, i, &powers));
+    keys->order[i].next += most * ((double)(chance >> 11) / 9007199254740992.0);
   }
-  tarn__plan_ways_sort(ways);
+  tarn__plan_sort_keys_sort(keys);
 }

@@ -1,6 +1,6 @@
-// twins.h - items that cannot be told from each other.
-#ifndef TARN_PLAN_TWINS_H_
-#define TARN_PLAN_TWINS_H_
+// identical.h - items that cannot be told from each other.
+#ifndef TARN_PLAN_IDENTICAL_H_
+#define TARN_PLAN_IDENTICAL_H_
 
 #include "plan/instance.h"
 
@@ -10,6 +10,6 @@
 // Cost:         O(n log n).
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status
-tarn__plan_twins(const tarn__plan_instance *instance, uint32_t *next);
+tarn__plan_identical(const tarn__plan_instance *instance, uint32_t *next);
 
-#endif  // TARN_PLAN_TWINS_H_
+#endif  // TARN_PLAN_IDENTICAL_H_

@@ -1,5 +1,5 @@
-// Sorted by all that makes them what they are, twins are beside each other.
-#include "plan/twins.h"
+// Sorted by all that makes them what they are, identical are beside each other.
+#include "plan/identical.h"
 
 #include <stdlib.h>
 
@@ -47,8 +47,8 @@ static void close_ring(const tarn__plan_instance *in, const candidate *sorted,
   }
 }
 
-tarn_status tarn__plan_twins(const tarn__plan_instance *instance,
-                             uint32_t *next) {
+tarn_status tarn__plan_identical(const tarn__plan_instance *instance,
+                                 uint32_t *next) {
   size_t count = instance->item_count;
   candidate *sorted = tarn__host_array(count + 1, sizeof *sorted);
   if (sorted == NULL) return TARN_E_NOMEM;
