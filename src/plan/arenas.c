@@ -17,7 +17,6 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/room.h"
 #include "plan/set.h"
 #include "plan/sharing.h"
 

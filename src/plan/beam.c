@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/beam_states.h"
 
 enum { TRIES_PER_LOOK = 64 };
 
@@ -33,16 +32,13 @@ struct tarn__plan_beam {
   uint32_t *choices;
   uint64_t nodes;
   uint64_t look;  // at so many nodes whether to stop
+  tarn__plan_memory memory;
 };
 
 // --- memory -----------------------------------------------------------------
 
 static size_t state_count(const tarn__plan_beam *b) {
   return 2 * (size_t)b->width + 1;
-}
-
-static size_t most_tries(const tarn__plan_beam *b) {
-  return b->width * b->type->most_choices;
 }
 
 // How wide it can be within |most| bytes.
@@ -53,38 +49,36 @@ static uint32_t width_within(const tarn__plan_beam *b, uint32_t width,
   return fit < width ? (uint32_t)fit : width;
 }
 
-static tarn_status make(tarn__plan_beam *b, size_t most) {
-  if (b->width == 0) return TARN_FULL;
-  b->tries = tarn__host_array(most_tries(b), sizeof *b->tries);
-  b->choices = tarn__host_array(b->type->most_choices, sizeof *b->choices);
-  if (b->tries == NULL || b->choices == NULL) return TARN_E_NOMEM;
-  return b->type->make(b->in, state_count(b), most, &b->states);
-}
-
-tarn_status tarn__plan_beam_create(const tarn__plan_instance *instance,
+tarn_status tarn__plan_beam_create(const tarn__plan_neighbours *near,
                                    tarn__plan_beam_kind kind, uint32_t width,
                                    size_t most, tarn__plan_beam **out_beam) {
   *out_beam = NULL;
   tarn__plan_beam *b = tarn__host_alloc(sizeof *b);
   if (b == NULL) return TARN_E_NOMEM;
-  b->in = instance;
+  tarn__plan_memory *memory = &b->memory;
+  b->in = near->in;
   b->type =
       kind == TARN__PLAN_OF_SKYLINES ? &tarn__plan_skylines : &tarn__plan_spots;
   b->width = width_within(b, width, most);
-  tarn_status status = make(b, most);
-  if (status == TARN_OK) {
-    *out_beam = b;
-  } else {
-    tarn__plan_beam_destroy(b);
+  size_t choices = b->type->most_choices;
+  b->tries = tarn__plan_array(memory, b->width * choices, sizeof *b->tries);
+  b->choices = tarn__plan_array(memory, choices, sizeof *b->choices);
+  if (!memory->failed && b->width > 0) {
+    b->states = b->type->make(near, state_count(b));
   }
+  if (b->states != NULL) {
+    *out_beam = b;
+    return TARN_OK;
+  }
+  tarn_status status = b->width == 0 ? TARN_FULL : TARN_E_NOMEM;
+  tarn__plan_beam_destroy(b);
   return status;
 }
 
 void tarn__plan_beam_destroy(tarn__plan_beam *b) {
   if (b == NULL) return;
   b->type->destroy(b->states);
-  tarn__host_free_array(b->tries, most_tries(b), sizeof *b->tries);
-  tarn__host_free_array(b->choices, b->type->most_choices, sizeof *b->choices);
+  tarn__plan_memory_free(&b->memory);
   tarn__host_free(b, sizeof *b);
 }
 
@@ -101,7 +95,7 @@ static void try_all(tarn__plan_beam *b, uint32_t parent) {
   for (uint32_t i = 0; i < count; i++) {
     try *t = &b->tries[b->try_count];
     b->nodes++;
-    if (!b->type->step(b->states, from, b->choices, i, to, &t->standing))
+    if (!b->type->advance(b->states, from, b->choices, i, to, &t->standing))
       continue;
     t->parent = parent;
     t->chosen = i;
@@ -135,7 +129,7 @@ static void keep(tarn__plan_beam *b, const try *t, size_t to) {
   tarn__plan_standing standing;
   size_t from = b->level + t->parent;
   (void)b->type->choices(b->states, from, b->choices);
-  (void)b->type->step(b->states, from, b->choices, t->chosen, to, &standing);
+  (void)b->type->advance(b->states, from, b->choices, t->chosen, to, &standing);
 }
 
 static void keep_best(tarn__plan_beam *b, uint32_t width) {
@@ -151,7 +145,7 @@ static void keep_best(tarn__plan_beam *b, uint32_t width) {
 }
 
 // False: the run is to be stopped.
-static bool go_on(tarn__plan_beam *b, const tarn__plan_beam_run *run) {
+static bool go_on(tarn__plan_beam *b, const tarn__plan_run *run) {
   b->try_count = 0;
   for (uint32_t i = 0; i < b->level_count; i++) {
     try_all(b, i);
@@ -171,27 +165,20 @@ static const uint64_t *plan_of(const tarn__plan_beam *b) {
   return b->level_count == 0 ? NULL : b->type->plan(b->states, b->level);
 }
 
-tarn_status tarn__plan_beam_run_once(tarn__plan_beam *b,
-                                     const tarn__plan_beam_run *run,
-                                     uint64_t *out_offsets,
-                                     tarn__plan_outcome *out,
-                                     uint64_t *out_nodes) {
-  bool fits = false;
-  *out = TARN__PLAN_STOPPED;
-  *out_nodes = 0;
+void tarn__plan_beam_run(tarn__plan_beam *b, const tarn__plan_run *run,
+                         uint64_t *out_offsets, tarn__plan_outcome *out,
+                         uint64_t *out_nodes) {
   b->nodes = 0;
   b->look = TRIES_PER_LOOK;
   b->level = 0;
-  tarn_status status = b->type->begin(b->states, run, &fits);
-  if (status != TARN_OK) return status;
-  b->level_count = fits;
+  b->level_count = b->type->begin(b->states, run);
   while (b->level_count > 0 && plan_of(b) == NULL) {
     if (!go_on(b, run)) break;
   }
-  *out_nodes = b->nodes;
   const uint64_t *plan = plan_of(b);
-  if (plan == NULL) return TARN_OK;
-  memcpy(out_offsets, plan, b->in->item_count * sizeof *out_offsets);
-  *out = TARN__PLAN_FOUND;
-  return TARN_OK;
+  if (plan != NULL) {
+    memcpy(out_offsets, plan, b->in->item_count * sizeof *out_offsets);
+  }
+  *out = plan != NULL ? TARN__PLAN_FOUND : TARN__PLAN_STOPPED;
+  *out_nodes = b->nodes;
 }

@@ -13,8 +13,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/allowed.h"
-#include "plan/beam_states.h"
+#include "plan/beam.h"
 
 // More rivals than that are not tried; and an instance is tight if it leaves no
 // more than this part of its room free.
@@ -34,15 +33,11 @@ typedef struct skyline {
 
 typedef struct skylines {
   const tarn__plan_instance *in;
-  tarn__plan_neighbours near;
-  tarn__plan_allowed allowed;
+  const tarn__plan_neighbours *near;
   uint64_t capacity;
   uint64_t seed;
-  size_t count;
   skyline *all;
-  uint64_t *numbers;  // of all of them: at, end, limit
-  uint32_t *counts;   // rivals, across
-  bool *down;
+  tarn__plan_memory memory;
 } skylines;
 
 // --- memory -----------------------------------------------------------------
@@ -60,61 +55,36 @@ static size_t size_of_state(const tarn__plan_instance *in) {
 static void free_all(void *states) {
   skylines *all = states;
   if (all == NULL) return;
-  size_t sections = all->in->section_count;
-  tarn__host_free_array(all->all, all->count, sizeof *all->all);
-  tarn__host_free_array(all->numbers, all->count * number_count(all->in),
-                        sizeof *all->numbers);
-  tarn__host_free_array(all->counts, all->count * 2 * sections,
-                        sizeof *all->counts);
-  tarn__host_free_array(all->down, all->count * all->in->item_count,
-                        sizeof *all->down);
-  tarn__plan_allowed_free(&all->allowed);
-  tarn__plan_neighbours_free(&all->near);
+  tarn__plan_memory_free(&all->memory);
   tarn__host_free(all, sizeof *all);
 }
 
-static tarn_status make_arrays(skylines *all) {
-  size_t items = all->in->item_count;
-  size_t sections = all->in->section_count;
-  size_t numbers = number_count(all->in);
-  all->all = tarn__host_array(all->count, sizeof *all->all);
-  all->numbers = tarn__host_array(all->count * numbers, sizeof *all->numbers);
-  all->counts =
-      tarn__host_array(all->count * 2 * sections, sizeof *all->counts);
-  all->down = tarn__host_array(all->count * items, sizeof *all->down);
-  if (all->all == NULL || all->numbers == NULL || all->counts == NULL ||
-      all->down == NULL) {
-    return TARN_E_NOMEM;
-  }
-  for (size_t i = 0; i < all->count; i++) {
+static void *make_all(const tarn__plan_neighbours *near, size_t count) {
+  skylines *all = tarn__host_alloc(sizeof *all);
+  if (all == NULL) return NULL;
+  tarn__plan_memory *memory = &all->memory;
+  size_t items = near->in->item_count;
+  size_t sections = near->in->section_count;
+  size_t each = number_count(near->in);
+  all->in = near->in;
+  all->near = near;
+  all->all = tarn__plan_array(memory, count, sizeof *all->all);
+  uint64_t *numbers = tarn__plan_array(memory, count * each, sizeof *numbers);
+  uint32_t *counts =
+      tarn__plan_array(memory, count * 2 * sections, sizeof *counts);
+  bool *down = tarn__plan_array(memory, count * items, sizeof *down);
+  for (size_t i = 0; i < count && !memory->failed; i++) {
     skyline *s = &all->all[i];
-    s->at = all->numbers + i * numbers;
+    s->at = numbers + i * each;
     s->end = s->at + items;
     s->limit = s->end + sections;
-    s->rivals = all->counts + i * 2 * sections;
+    s->rivals = counts + i * 2 * sections;
     s->across = s->rivals + sections;
-    s->down = all->down + i * items;
+    s->down = down + i * items;
   }
-  return TARN_OK;
-}
-
-static tarn_status make_all(const tarn__plan_instance *in, size_t count,
-                            size_t most, void **out_states) {
-  skylines *all = tarn__host_alloc(sizeof *all);
-  if (all == NULL) return TARN_E_NOMEM;
-  all->in = in;
-  all->count = count;
-  tarn_status status = tarn__plan_neighbours_make(in, most, &all->near);
-  if (status == TARN_OK) {
-    status = tarn__plan_allowed_make(&all->near, &all->allowed);
-  }
-  if (status == TARN_OK) status = make_arrays(all);
-  if (status != TARN_OK) {
-    free_all(all);
-    all = NULL;
-  }
-  *out_states = all;
-  return status;
+  if (!memory->failed) return all;
+  free_all(all);
+  return NULL;
 }
 
 static void copy(const skylines *all, const skyline *from, skyline *to) {
@@ -131,7 +101,7 @@ static void copy(const skylines *all, const skyline *from, skyline *to) {
 
 static uint32_t count_rivals(const skylines *all, const skyline *s,
                              uint32_t section) {
-  const tarn__plan_neighbours *near = &all->near;
+  const tarn__plan_neighbours *near = all->near;
   uint32_t rivals = 0;
   for (uint32_t e = near->begin[section]; e < near->begin[section + 1]; e++) {
     uint32_t item = near->present[e];
@@ -196,18 +166,15 @@ static bool lay_out(skylines *all, skyline *s) {
   return true;
 }
 
-static tarn_status begin(void *states, const tarn__plan_beam_run *run,
-                         bool *out_fits) {
+static bool begin(void *states, const tarn__plan_run *run) {
   skylines *all = states;
-  tarn_status status = tarn__plan_allowed_begin(&all->allowed, NULL);
   all->capacity = run->capacity;
   all->seed = tarn__plan_mix(run->seed + 1 + ((uint64_t)run->order << 32) +
                              ((uint64_t)run->ease << 40));
-  *out_fits = status == TARN_OK && lay_out(all, &all->all[0]);
-  return status;
+  return lay_out(all, &all->all[0]);
 }
 
-// --- a step -----------------------------------------------------------------
+// --- putting one down -------------------------------------------------------
 
 // The sections that changed.
 typedef struct reach {
@@ -247,12 +214,12 @@ static void lift(const skylines *all, skyline *s, uint32_t item, uint64_t to) {
 
 static bool lift_neighbours(skylines *all, skyline *s, uint32_t item,
                             reach *changed) {
-  const tarn__plan_neighbours *near = &all->near;
+  const tarn__plan_neighbours *near = all->near;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     uint64_t end = s->at[item] + tarn__plan_above(near, item, e);
     if (s->down[other] || s->at[other] >= end) continue;
-    uint64_t to = tarn__plan_settle(&all->allowed, other, end);
+    uint64_t to = tarn__plan_settle(all->near, other, end);
     if (!fits_within(all, other, to)) return false;
     lift(all, s, other, to);
     touch(changed, &all->in->items[other]);
@@ -302,8 +269,8 @@ static uint64_t guide_of(const skylines *all, const skyline *s) {
   return (uint64_t)s->steps << 32 | chance;
 }
 
-static bool step(void *states, size_t from, const uint32_t *choices,
-                 size_t chosen, size_t to, tarn__plan_standing *out) {
+static bool advance(void *states, size_t from, const uint32_t *choices,
+                    size_t chosen, size_t to, tarn__plan_standing *out) {
   skylines *all = states;
   skyline *s = &all->all[to];
   copy(all, &all->all[from], s);
@@ -351,7 +318,7 @@ static uint32_t find_scarcest(const skylines *all, const skyline *s) {
 
 static size_t list_choices(void *states, size_t from, uint32_t *choices) {
   const skylines *all = states;
-  const tarn__plan_neighbours *near = &all->near;
+  const tarn__plan_neighbours *near = all->near;
   const skyline *s = &all->all[from];
   uint32_t section = find_scarcest(all, s);
   size_t count = 0;
@@ -379,7 +346,7 @@ const tarn__plan_states_type tarn__plan_skylines = {
     .destroy = free_all,
     .begin = begin,
     .choices = list_choices,
-    .step = step,
+    .advance = advance,
     .plan = plan_of,
 };
 

@@ -10,9 +10,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/allowed.h"
-#include "plan/beam_states.h"
-#include "plan/ranking.h"
+#include "plan/beam.h"
 
 // Choices of a state; the first ones are nearly always the good ones.
 enum { SLACKS = 1024, CHOICES = 6 };
@@ -33,8 +31,7 @@ typedef struct spot {
 // What all spots of a beam have in common.
 typedef struct terrain {
   const tarn__plan_instance *in;
-  tarn__plan_neighbours near;
-  tarn__plan_allowed allowed;
+  const tarn__plan_neighbours *near;
   uint64_t units;         // the capacity
   unsigned shift;         // a coarse number is one of units without its
                           // lowest |shift| bits, and less than 2^31
@@ -46,12 +43,6 @@ typedef struct terrain {
   uint32_t *ranks;        // by item
   tarn__plan_rank_key *rank_keys;
   spot *spots;
-  size_t spot_count;
-  // Of all spots.
-  uint64_t *offsets;  // at, least
-  bool *passed_of;
-  uint32_t *open_of;
-  uint32_t *top_of;
   // Scratch of a step.
   uint32_t *changed;  // items
   size_t changed_count;
@@ -59,6 +50,7 @@ typedef struct terrain {
   bool *is_changed;  // by item
   uint32_t first;    // the sections of what changed
   uint32_t last;
+  tarn__plan_memory memory;
 } terrain;
 
 // --- memory -----------------------------------------------------------------
@@ -71,82 +63,47 @@ static size_t size_of_state(const tarn__plan_instance *in) {
 static void free_all(void *states) {
   terrain *t = states;
   if (t == NULL) return;
-  size_t items = t->in->item_count + 1;
-  size_t sections = t->in->section_count + 1;
-  size_t count = t->spot_count;
-  tarn__host_free_array(t->spots, count, sizeof *t->spots);
-  tarn__host_free_array(t->offsets, count * 2 * items, sizeof *t->offsets);
-  tarn__host_free_array(t->passed_of, count * items, sizeof *t->passed_of);
-  tarn__host_free_array(t->open_of, count * items, sizeof *t->open_of);
-  tarn__host_free_array(t->top_of, count * sections, sizeof *t->top_of);
-  tarn__host_free_array(t->size, t->in->piece_count + 1, sizeof *t->size);
-  tarn__host_free_array(t->live, sections, sizeof *t->live);
-  tarn__host_free_array(t->ranks, items, sizeof *t->ranks);
-  tarn__host_free_array(t->rank_keys, items, sizeof *t->rank_keys);
-  tarn__host_free_array(t->changed, items, sizeof *t->changed);
-  tarn__host_free_array(t->passed, items, sizeof *t->passed);
-  tarn__host_free_array(t->is_changed, items, sizeof *t->is_changed);
-  tarn__plan_allowed_free(&t->allowed);
-  tarn__plan_neighbours_free(&t->near);
+  tarn__plan_memory_free(&t->memory);
   tarn__host_free(t, sizeof *t);
 }
 
-static tarn_status make_scratch(const tarn__plan_instance *in, terrain *t) {
-  size_t items = in->item_count + 1;
-  t->size = tarn__host_array(in->piece_count + 1, sizeof *t->size);
-  t->live = tarn__host_array(in->section_count + 1, sizeof *t->live);
-  t->ranks = tarn__host_array(items, sizeof *t->ranks);
-  t->rank_keys = tarn__host_array(items, sizeof *t->rank_keys);
-  t->changed = tarn__host_array(items, sizeof *t->changed);
-  t->passed = tarn__host_array(items, sizeof *t->passed);
-  t->is_changed = tarn__host_array(items, sizeof *t->is_changed);
-  bool made = t->size != NULL && t->live != NULL && t->ranks != NULL &&
-              t->rank_keys != NULL && t->changed != NULL && t->passed != NULL &&
-              t->is_changed != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
-}
-
-static tarn_status make_spots(terrain *t) {
+static void make_spots(terrain *t, size_t count) {
+  tarn__plan_memory *memory = &t->memory;
   size_t items = t->in->item_count + 1;
   size_t sections = t->in->section_count + 1;
-  size_t count = t->spot_count;
-  t->spots = tarn__host_array(count, sizeof *t->spots);
-  t->offsets = tarn__host_array(count * 2 * items, sizeof *t->offsets);
-  t->passed_of = tarn__host_array(count * items, sizeof *t->passed_of);
-  t->open_of = tarn__host_array(count * items, sizeof *t->open_of);
-  t->top_of = tarn__host_array(count * sections, sizeof *t->top_of);
-  if (t->spots == NULL || t->offsets == NULL || t->passed_of == NULL ||
-      t->open_of == NULL || t->top_of == NULL) {
-    return TARN_E_NOMEM;
+  t->spots = tarn__plan_array(memory, count, sizeof *t->spots);
+  uint64_t *at = tarn__plan_array(memory, count * 2 * items, sizeof *at);
+  bool *passed = tarn__plan_array(memory, count * items, sizeof *passed);
+  uint32_t *open = tarn__plan_array(memory, count * items, sizeof *open);
+  uint32_t *top = tarn__plan_array(memory, count * sections, sizeof *top);
+  for (size_t i = 0; i < count && !memory->failed; i++) {
+    t->spots[i] = (spot){.at = at + i * 2 * items,
+                         .least = at + (i * 2 + 1) * items,
+                         .passed = passed + i * items,
+                         .open = open + i * items,
+                         .top = top + i * sections};
   }
-  for (size_t i = 0; i < count; i++) {
-    t->spots[i] = (spot){.at = t->offsets + i * 2 * items,
-                         .least = t->offsets + (i * 2 + 1) * items,
-                         .passed = t->passed_of + i * items,
-                         .open = t->open_of + i * items,
-                         .top = t->top_of + i * sections};
-  }
-  return TARN_OK;
 }
 
-static tarn_status make_all(const tarn__plan_instance *in, size_t count,
-                            size_t most, void **out_states) {
+static void *make_all(const tarn__plan_neighbours *near, size_t count) {
   terrain *t = tarn__host_alloc(sizeof *t);
-  if (t == NULL) return TARN_E_NOMEM;
+  if (t == NULL) return NULL;
+  tarn__plan_memory *memory = &t->memory;
+  const tarn__plan_instance *in = near->in;
+  size_t items = in->item_count + 1;
   t->in = in;
-  t->spot_count = count;
-  tarn_status status = tarn__plan_neighbours_make(in, most, &t->near);
-  if (status == TARN_OK) {
-    status = tarn__plan_allowed_make(&t->near, &t->allowed);
-  }
-  if (status == TARN_OK) status = make_scratch(in, t);
-  if (status == TARN_OK) status = make_spots(t);
-  if (status != TARN_OK) {
-    free_all(t);
-    t = NULL;
-  }
-  *out_states = t;
-  return status;
+  t->near = near;
+  t->size = tarn__plan_array(memory, in->piece_count + 1, sizeof *t->size);
+  t->live = tarn__plan_array(memory, in->section_count + 1, sizeof *t->live);
+  t->ranks = tarn__plan_array(memory, items, sizeof *t->ranks);
+  t->rank_keys = tarn__plan_array(memory, items, sizeof *t->rank_keys);
+  t->changed = tarn__plan_array(memory, items, sizeof *t->changed);
+  t->passed = tarn__plan_array(memory, items, sizeof *t->passed);
+  t->is_changed = tarn__plan_array(memory, items, sizeof *t->is_changed);
+  make_spots(t, count);
+  if (!memory->failed) return t;
+  free_all(t);
+  return NULL;
 }
 
 // --- the beginning ----------------------------------------------------------
@@ -202,13 +159,13 @@ static bool ends_within(const terrain *t, uint32_t item, uint64_t offset) {
 
 // False: something is too high as it is.
 static bool lay_out(const terrain *t, spot *s) {
-  const tarn__plan_allowed *allowed = &t->allowed;
-  bool fits = tarn__plan_allowed_clear(allowed);
+  bool fits = !t->near->fixed_collide;
   s->open_count = 0;
   s->key = (tarn__plan_key){0, 0};
   for (uint32_t i = 0; i < t->in->item_count; i++) {
-    bool fixed = allowed->fixed[i];
-    s->at[i] = fixed ? allowed->at[i] : tarn__plan_settle(allowed, i, 0);
+    bool fixed = t->in->items[i].fixed;
+    s->at[i] =
+        fixed ? t->in->items[i].offset : tarn__plan_settle(t->near, i, 0);
     s->least[i] = fixed ? IS_DOWN : s->at[i];
     s->passed[i] = false;
     if (!fixed) s->open[s->open_count++] = i;
@@ -265,21 +222,11 @@ static bool stack_all(terrain *t, spot *s) {
   return true;
 }
 
-static void rank(terrain *t, const tarn__plan_beam_run *run, const spot *s) {
-  tarn__plan_run order = {.order = run->order, .seed = run->seed};
-  tarn__plan_rank(t->in, &order, t->in->live, s->open, s->open_count,
-                  t->rank_keys, t->ranks);
-}
-
-static tarn_status begin(void *states, const tarn__plan_beam_run *run,
-                         bool *out_fits) {
+static bool begin(void *states, const tarn__plan_run *run) {
   terrain *t = states;
   spot *s = &t->spots[0];
-  tarn_status status = tarn__plan_allowed_begin(&t->allowed, NULL);
-  *out_fits = false;
-  if (status != TARN_OK) return status;
   t->units = run->capacity;
-  if (!lay_out(t, s)) return TARN_OK;
+  if (!lay_out(t, s)) return false;
   count_coarsely(t, run->capacity);
   weigh(t, run->ease);
   s->guide = 0;
@@ -289,12 +236,12 @@ static tarn_status begin(void *states, const tarn__plan_beam_run *run,
   }
   t->first = 0;
   t->last = (uint32_t)t->in->section_count;
-  *out_fits = stack_all(t, s);
-  rank(t, run, s);
-  return TARN_OK;
+  tarn__plan_rank(t->in, run, t->in->live, s->open, s->open_count, t->rank_keys,
+                  t->ranks);
+  return stack_all(t, s);
 }
 
-// --- a step -----------------------------------------------------------------
+// --- putting one down -------------------------------------------------------
 
 static void copy(const terrain *t, const spot *from, spot *to) {
   const tarn__plan_instance *in = t->in;
@@ -328,7 +275,7 @@ static void pass(terrain *t, spot *s, uint32_t item) {
 }
 
 static bool put_down(terrain *t, spot *s, uint32_t item) {
-  const tarn__plan_neighbours *near = &t->near;
+  const tarn__plan_neighbours *near = t->near;
   turn_key(s, item);
   s->least[item] = IS_DOWN;
   change(t, item);
@@ -340,7 +287,7 @@ static bool put_down(terrain *t, spot *s, uint32_t item) {
     }
     turn_key(s, other);
     s->passed[other] = false;
-    s->at[other] = s->least[other] = tarn__plan_settle(&t->allowed, other, end);
+    s->at[other] = s->least[other] = tarn__plan_settle(t->near, other, end);
     turn_key(s, other);
     if (!ends_within(t, other, s->at[other])) return false;
     change(t, other);
@@ -352,7 +299,7 @@ static bool put_down(terrain *t, spot *s, uint32_t item) {
 
 // The least end of what may lift |item| and was not passed over itself.
 static uint64_t lift_of(const terrain *t, const spot *s, uint32_t item) {
-  const tarn__plan_neighbours *near = &t->near;
+  const tarn__plan_neighbours *near = t->near;
   uint64_t best = IS_DOWN - 1;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
@@ -365,7 +312,7 @@ static uint64_t lift_of(const terrain *t, const spot *s, uint32_t item) {
 
 // What was passed over may be lifted by another that was, when that is lifted.
 static void lift_others(const terrain *t, spot *s, uint32_t item) {
-  const tarn__plan_neighbours *near = &t->near;
+  const tarn__plan_neighbours *near = t->near;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     if (!s->passed[other] || s->least[other] == IS_DOWN) continue;
@@ -396,7 +343,7 @@ static bool lift_passed(terrain *t, const spot *from, spot *s) {
     bring_least(s, t->passed + i, count - i);
     uint32_t item = t->passed[i];
     if (s->least[item] == IS_DOWN - 1) return false;
-    s->least[item] = tarn__plan_settle(&t->allowed, item, s->least[item]);
+    s->least[item] = tarn__plan_settle(t->near, item, s->least[item]);
     if (!ends_within(t, item, s->least[item])) return false;
     lift_others(t, s, item);
     if (s->least[item] != from->least[item]) change(t, item);
@@ -404,7 +351,7 @@ static bool lift_passed(terrain *t, const spot *from, spot *s) {
   return true;
 }
 
-// --- the whole step ---------------------------------------------------------
+// --- all of it --------------------------------------------------------------
 
 // What is open in |from|, by its least offset in |to|.
 static void merge(terrain *t, const spot *from, spot *to) {
@@ -440,8 +387,8 @@ static bool follow(terrain *t, const spot *from, const uint32_t *choices,
   return stack_all(t, to);
 }
 
-static bool step(void *states, size_t from, const uint32_t *choices,
-                 size_t chosen, size_t to, tarn__plan_standing *out) {
+static bool advance(void *states, size_t from, const uint32_t *choices,
+                    size_t chosen, size_t to, tarn__plan_standing *out) {
   terrain *t = states;
   copy(t, &t->spots[from], &t->spots[to]);
   t->changed_count = 0;
@@ -507,6 +454,6 @@ const tarn__plan_states_type tarn__plan_spots = {
     .destroy = free_all,
     .begin = begin,
     .choices = list_choices,
-    .step = step,
+    .advance = advance,
     .plan = plan_of,
 };

@@ -21,7 +21,6 @@
 #include "base/hostmem.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
-#include "plan/room.h"
 
 // How many nodes more than the first proof a proof without a part may take.
 enum { MORE_NODES = 10000 };

@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/onepass.h"
-#include "plan/placed.h"
+#include "plan/placements.h"
+#include "plan/quick.h"
 #include "plan/sort_keys.h"
 
 enum {
@@ -31,7 +31,7 @@ enum {
   // packed, but nothing says that it is.
   MOST_LOOKS = 100000000,
   ROUNDS = 8,
-  ITEMS_PER_ASKING = 16,  // items put down before |stop| is looked at
+  ITEMS_PER_LOOK = 16,  // items put down before |stop| is looked at
 };
 
 static const tarn__plan_sort_key tried[] = {
@@ -63,13 +63,15 @@ static tarn_status put_fixed(placing *p) {
     const tarn__plan_item *item = &p->in->items[i];
     p->trial[i] = item->offset;
     if (!item->fixed) continue;
-    status = tarn__plan_placed_add(&p->placed, item, item->offset);
+    status = tarn__plan_placed_add(&p->placed, (uint32_t)i, item->offset);
   }
   return status;
 }
 
-static bool is_over(const placing *p, size_t placed) {
-  return placed % ITEMS_PER_ASKING == 0 && tarn__plan_stop_now(p->stop, 0);
+// Nothing stops a plan that is made without a clock.
+static bool is_over(const placing *p) {
+  return p->stop != NULL &&
+         (p->placed.looked > MOST_LOOKS || tarn__plan_stop_now(p->stop, 0));
 }
 
 // In the order of the sort keys, while they end below |limit|.
@@ -79,12 +81,12 @@ static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
   for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
     uint32_t index = p->keys.order[i].item;
     const tarn__plan_item *item = &p->in->items[index];
-    if (is_over(p, i) || p->placed.looked > MOST_LOOKS) return TARN_OK;
+    if (i % ITEMS_PER_LOOK == 0 && is_over(p)) return TARN_OK;
     if (item->fixed) continue;
-    uint64_t at = tarn__plan_placed_lowest(&p->placed, item, 0);
+    uint64_t at = tarn__plan_placed_lowest(&p->placed, index);
     if (at + item->size >= limit) return TARN_OK;
     p->trial[index] = at;
-    status = tarn__plan_placed_add(&p->placed, item, at);
+    status = tarn__plan_placed_add(&p->placed, index, at);
   }
   *out_whole = status == TARN_OK;
   return status;
@@ -95,7 +97,8 @@ static void keep(placing *p) {
   if (height >= *p->height) return;
   memcpy(p->best, p->trial, p->in->item_count * sizeof *p->best);
   *p->height = height;
-  p->stop->watch_ns = 0;  // whoever watches is told at the next look
+  // The watcher is told at the next look.
+  if (p->stop != NULL) p->stop->watch_ns = 0;
 }
 
 static tarn_status try_key(placing *p, tarn__plan_sort_key by) {
@@ -109,8 +112,7 @@ static tarn_status try_key(placing *p, tarn__plan_sort_key by) {
 }
 
 static bool is_done(const placing *p) {
-  return *p->height <= p->target || p->placed.looked > MOST_LOOKS ||
-         tarn__plan_stop_now(p->stop, 0);
+  return *p->height <= p->target || is_over(p);
 }
 
 // Where a plan is near the target it is a few items that came too late to find
@@ -140,7 +142,8 @@ static tarn_status try_rounds(placing *p) {
 
 static tarn_status try_tree(placing *p) {
   tarn_status status = tarn__plan_sort_keys_make(p->in, &p->keys);
-  if (status == TARN_OK) status = tarn__plan_placed_make(p->in, &p->placed);
+  if (status == TARN_OK)
+    status = tarn__plan_placed_make(p->in, false, &p->placed);
   for (size_t i = 0; i < TRIED && status == TARN_OK && !is_done(p); i++) {
     if (i >= ALWAYS && p->pieces_left == 0) break;
     status = try_key(p, tried[i]);
@@ -176,5 +179,64 @@ tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
   bool fits = instance->piece_count <= MOST_TREE_PIECES;
   if (status == TARN_OK && fits && !is_done(&p)) status = try_tree(&p);
   tarn__host_free_array(p.trial, room, sizeof *p.trial);
+  return status;
+}
+
+// --- without a clock ---------------------------------------------------------
+
+// To go past an item in a list costs so much less than to look at one that is
+// live in a tree, as measured.
+enum { LIST_AGAINST_TREE = 10 };
+
+// The sum, over all items, of how many others are there when one begins; 0 if
+// there is no memory to find out.
+static uint64_t count_meetings(const tarn__plan_instance *in) {
+  size_t room = in->section_count + 1;
+  uint64_t meetings = 0;
+  uint32_t *live = tarn__host_array(room, sizeof *live);
+  if (live == NULL) return 0;
+  for (size_t i = 0; i < in->item_count; i++) {
+    live[in->items[i].first]++;
+    live[in->items[i].last]--;
+  }
+  for (size_t i = 1; i < room; i++)
+    live[i] += live[i - 1];
+  for (size_t i = 0; i < in->item_count; i++)
+    meetings += live[in->items[i].first];
+  tarn__host_free_array(live, room, sizeof *live);
+  return meetings;
+}
+
+static bool suits_list(const tarn__plan_instance *in) {
+  uint64_t count = in->item_count;
+  return count * count <= LIST_AGAINST_TREE * count_meetings(in);
+}
+
+// The orders by size, area and length do well where a step of a program is
+// small; classes of lengths do where it is large.
+tarn_status tarn__plan_quick(const tarn__plan_instance *in,
+                             uint64_t *out_offsets, uint64_t *out_height) {
+  static const tarn__plan_sort_key keys[] = {
+      TARN__PLAN_LARGEST, TARN__PLAN_BEGIN_IN_16, TARN__PLAN_WIDEST,
+      TARN__PLAN_LONGEST};
+  uint64_t height = in->item_count == 0 ? 0 : UINT64_MAX;
+  placing p = {
+      .in = in, .target = in->bound, .best = out_offsets, .height = &height};
+  *out_height = 0;
+  if (is_done(&p)) return TARN_OK;
+  p.trial = tarn__host_array(in->item_count, sizeof *p.trial);
+  tarn_status status = p.trial == NULL ? TARN_E_NOMEM : TARN_OK;
+  if (status == TARN_OK) status = tarn__plan_sort_keys_make(in, &p.keys);
+  if (status == TARN_OK) {
+    status = tarn__plan_placed_make(in, suits_list(in), &p.placed);
+  }
+  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    if (status != TARN_OK || is_done(&p)) break;
+    status = try_key(&p, keys[i]);
+  }
+  tarn__plan_placed_free(&p.placed);
+  tarn__plan_sort_keys_free(&p.keys);
+  tarn__host_free_array(p.trial, in->item_count, sizeof *p.trial);
+  if (status == TARN_OK) *out_height = height;
   return status;
 }

@@ -1,8 +1,7 @@
-// greedy.h - plans at once, that are good but not proved to be the best.
+// greedy.h - good plans at once, which are not proved to be the best.
 //
-// Items are put down one by one in a good order, each as low as those allow
-// that lie there already. Several orders and ways are tried, the quickest
-// first.
+// Items are put down one by one in an order, each as low as the items allow
+// that are placed already. Several orders are tried, the quickest first.
 #ifndef TARN_PLAN_GREEDY_H_
 #define TARN_PLAN_GREEDY_H_
 
@@ -11,16 +10,25 @@
 
 // Improves |offsets|, one per item, of |*height| (UINT64_MAX: there is no plan
 // yet), in units, until the height is at most |target|, |stop| says stop, or
-// all ways have been tried. At least one way is tried to its end, whatever
-// |stop| says, if there is no plan yet. Fixed items are where they must be.
+// all orders have been tried. If there is no plan yet, one is made whatever
+// |stop| says: above all fixed items there is room. Fixed items lie at their
+// offsets.
 //
-// With fixed items and a plan's height beyond any limit this always finds a
-// plan: above all that is fixed there is room.
-//
-// Cost:         O(n log n) for the first way, and as a rule for all.
+// Cost:         O(n log n) for the first order, and as a rule for all.
 // TARN_E_NOMEM  no host memory; |offsets| is the best so far.
 TARN_MUST_CHECK tarn_status
 tarn__plan_greedy(const tarn__plan_instance *instance, uint64_t target,
                   tarn__plan_stop *stop, uint64_t *offsets, uint64_t *height);
+
+// Fills |out_offsets|, one per item, in units, with a plan made in one pass
+// over time, as a pool would make it at run time: an item that begins takes a
+// free range that it fits in closely, an item that ends frees its own. Gaps are
+// not used, and all items lie above the fixed ones.
+//
+// Cost:          O(n); 8 bytes for each item and section, 40 for each range
+//                that is live or free at once.
+// TARN_E_NOMEM   no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
+                                                uint64_t *out_offsets);
 
 #endif  // TARN_PLAN_GREEDY_H_

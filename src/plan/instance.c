@@ -19,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
 
 // While an instance is made, a piece's first and last are steps, beside it.
@@ -36,6 +35,7 @@ typedef struct making {
   bool *takes;         // by buffer
   tarn__plan_instance *in;
   end *ends;  // two by two, by piece, before they are sorted
+  tarn__plan_memory memory;
 } making;
 
 // --- items and pieces -------------------------------------------------------
@@ -46,9 +46,9 @@ static bool is_in(const making *m, size_t buffer) {
 
 static tarn_status join_pairs(making *m) {
   size_t count = m->problem->count;
-  m->taker_of = tarn__host_array(count + 1, sizeof *m->taker_of);
-  m->takes = tarn__host_array(count + 1, sizeof *m->takes);
-  if (m->taker_of == NULL || m->takes == NULL) return TARN_E_NOMEM;
+  m->taker_of = tarn__plan_array(&m->memory, count + 1, sizeof *m->taker_of);
+  m->takes = tarn__plan_array(&m->memory, count + 1, sizeof *m->takes);
+  if (m->memory.failed) return TARN_E_NOMEM;
   memset(m->taker_of, 0xff, count * sizeof *m->taker_of);
   for (size_t i = 0; i < m->problem->pair_count; i++) {
     if (m->choice->merged == NULL || !m->choice->merged[i]) continue;
@@ -70,22 +70,23 @@ static tarn_status make_room(making *m) {
     }
   }
   tarn__plan_instance *in = m->in;
+  tarn__plan_memory *memory = &in->memory;
   in->buffer_count = m->problem->count;
-  in->item_room = m->problem->count + 1;
-  in->piece_room = pieces + 1;
-  in->items = tarn__host_array(in->item_room, sizeof *in->items);
-  in->pieces = tarn__host_array(in->piece_room, sizeof *in->pieces);
-  in->item_of = tarn__host_array(in->buffer_count + 1, sizeof *in->item_of);
-  m->ends = tarn__host_array(2 * in->piece_room, sizeof *m->ends);
-  bool made = in->items != NULL && in->pieces != NULL && in->item_of != NULL &&
-              m->ends != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
+  in->items = tarn__plan_array(memory, in->buffer_count + 1, sizeof *in->items);
+  in->pieces = tarn__plan_array(memory, pieces + 1, sizeof *in->pieces);
+  in->item_of =
+      tarn__plan_array(memory, in->buffer_count + 1, sizeof *in->item_of);
+  in->item_of_piece =
+      tarn__plan_array(memory, pieces + 1, sizeof *in->item_of_piece);
+  m->ends = tarn__plan_array(&m->memory, 2 * pieces + 2, sizeof *m->ends);
+  return memory->failed || m->memory.failed ? TARN_E_NOMEM : TARN_OK;
 }
 
 static void add_piece(making *m, tarn__plan_item *item, uint64_t first,
                       uint64_t last, uint64_t size) {
   uint32_t number = item->piece + item->piece_count++;
   m->in->pieces[number].size = size;
+  m->in->item_of_piece[number] = (uint32_t)(item - m->in->items);
   m->ends[2 * (size_t)number] = (end){first, number, true};
   m->ends[2 * (size_t)number + 1] = (end){last, number, false};
   item->length += last - first;
@@ -95,13 +96,12 @@ static void add_piece(making *m, tarn__plan_item *item, uint64_t first,
 // The pieces of one buffer, from the step |from| up to |to|.
 static void add_pieces(making *m, tarn__plan_item *item,
                        const tarn_plan_buffer *b, uint64_t from, uint64_t to) {
-  for (size_t i = 0; i < b->gap_count; i++) {
-    if (from < b->gaps[i].first) {
-      add_piece(m, item, from, b->gaps[i].first, b->size);
-    }
-    from = b->gaps[i].last;
+  for (size_t i = 0; i <= b->gap_count; i++) {
+    tarn_plan_gap run = tarn__plan_run_of(b, i);
+    if (run.first < from) run.first = from;
+    if (run.last > to) run.last = to;
+    if (run.first < run.last) add_piece(m, item, run.first, run.last, b->size);
   }
-  if (from < to) add_piece(m, item, from, to, b->size);
 }
 
 static bool join_place(tarn__plan_item *item, const tarn_plan_buffer *b) {
@@ -239,7 +239,8 @@ static void divide(tarn__plan_instance *in) {
 }
 
 static tarn_status sum_up(tarn__plan_instance *in) {
-  in->live = tarn__host_array(in->section_count + 1, sizeof *in->live);
+  in->live =
+      tarn__plan_array(&in->memory, in->section_count + 1, sizeof *in->live);
   if (in->live == NULL) return TARN_E_NOMEM;
   // Differences from section to section first: sums that wrap come back.
   for (size_t i = 0; i < in->piece_count; i++) {
@@ -281,21 +282,28 @@ tarn_status tarn__plan_instance_make(const tarn_plan_problem *problem,
   making m = {.problem = problem,
               .choice = choice == NULL ? &all : choice,
               .in = out_instance};
-  size_t buffers = problem->count + 1;
   tarn_status status = make(&m);
-  tarn__host_free_array(m.ends, 2 * out_instance->piece_room, sizeof *m.ends);
-  tarn__host_free_array(m.taker_of, buffers, sizeof *m.taker_of);
-  tarn__host_free_array(m.takes, buffers, sizeof *m.takes);
+  tarn__plan_memory_free(&m.memory);
   if (status != TARN_OK) tarn__plan_instance_free(out_instance);
   return status;
 }
 
 void tarn__plan_instance_free(tarn__plan_instance *in) {
-  tarn__host_free_array(in->items, in->item_room, sizeof *in->items);
-  tarn__host_free_array(in->pieces, in->piece_room, sizeof *in->pieces);
-  tarn__host_free_array(in->live, in->section_count + 1, sizeof *in->live);
-  tarn__host_free_array(in->item_of, in->buffer_count + 1, sizeof *in->item_of);
+  tarn__plan_memory_free(&in->memory);
   *in = (tarn__plan_instance){0};
+}
+
+void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
+                       size_t buckets, uint32_t *begin, uint32_t *out) {
+  const char *at = (const char *)keys;
+  uint32_t sum = 0;
+  for (size_t i = 0; i < count; i++)
+    begin[*(const uint32_t *)(const void *)(at + i * stride)]++;
+  for (size_t i = 0; i <= buckets; i++)
+    begin[i] = sum += begin[i];
+  for (size_t i = count; i-- > 0;)
+    out[--begin[*(const uint32_t *)(const void *)(at + i * stride)]] =
+        (uint32_t)i;
 }
 
 uint64_t tarn__plan_units(const tarn__plan_instance *instance,

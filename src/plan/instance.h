@@ -21,6 +21,7 @@
 #ifndef TARN_PLAN_INSTANCE_H_
 #define TARN_PLAN_INSTANCE_H_
 
+#include "plan/memory.h"
 #include "plan/problem.h"
 
 typedef struct tarn__plan_piece {
@@ -52,8 +53,8 @@ typedef struct tarn__plan_instance {
   uint64_t *live;            // by section: units needed in it
   uint64_t bound;            // units: most of live, and the ends of the fixed
   uint32_t *item_of;         // by buffer; TARN__PLAN_NO_ITEM: not in it
-  size_t item_room;          // of the arrays
-  size_t piece_room;
+  uint32_t *item_of_piece;
+  tarn__plan_memory memory;
 } tarn__plan_instance;
 
 #define TARN__PLAN_NO_ITEM UINT32_MAX
@@ -76,7 +77,7 @@ TARN_MUST_CHECK tarn_status tarn__plan_instance_make(
     const tarn_plan_problem *problem, const tarn__plan_choice *choice,
     tarn__plan_instance *out_instance);
 
-// Leaves it zero-filled; one that is so is allowed.
+// Frees and zero-fills |instance|. A zero-filled one is allowed.
 void tarn__plan_instance_free(tarn__plan_instance *instance);
 
 // The units that |capacity| bytes have room for; 0 stands for no limit, and
@@ -91,6 +92,13 @@ uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
 // Whether two items, whose first to last sections overlap, share one.
 bool tarn__plan_items_meet(const tarn__plan_instance *instance, uint32_t a,
                            uint32_t b);
+
+// Sorts the numbers below |count| by their keys, which are below |buckets| and
+// |stride| bytes apart: number i with key k is in |out| from |begin[k]| to
+// before |begin[k + 1]|; equal keys keep their order. |begin| has
+// |buckets| + 1 elements, all 0.
+void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
+                       size_t buckets, uint32_t *begin, uint32_t *out);
 
 static inline const tarn__plan_piece *tarn__plan_pieces(
     const tarn__plan_instance *instance, const tarn__plan_item *item) {

@@ -24,11 +24,9 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/failed.h"
-#include "plan/placed.h"
-#include "plan/root.h"
+#include "plan/neighbours.h"
+#include "plan/placements.h"
 #include "plan/sort_keys.h"
-#include "plan/spans.h"
 
 enum {
   MOST_PIECES = 1 << 21,
@@ -110,6 +108,7 @@ struct tarn__plan_moves {
   uint64_t *height;
   uint64_t nodes;
   bool stopped;
+  tarn__plan_memory memory;
 };
 
 typedef tarn__plan_moves moves;
@@ -141,12 +140,12 @@ static const tarn__plan_item *item_at(const moves *m, uint32_t index) {
 static tarn_status put(moves *m, uint32_t index, uint64_t at) {
   m->at[index] = at;
   m->down[index] = true;
-  return tarn__plan_placed_add(&m->placed, item_at(m, index), at);
+  return tarn__plan_placed_add(&m->placed, index, at);
 }
 
 static tarn_status take_out(moves *m, uint32_t index) {
   m->down[index] = false;
-  return tarn__plan_placed_remove(&m->placed, item_at(m, index), m->at[index]);
+  return tarn__plan_placed_remove(&m->placed, index, m->at[index]);
 }
 
 // From any state to the best plan, unless it is stopped.
@@ -367,7 +366,7 @@ static void begin_weights(moves *m) {
 static tarn_status place_one(moves *m, uint32_t index, uint64_t limit,
                              bool *out_stuck) {
   const tarn__plan_item *item = item_at(m, index);
-  uint64_t at = tarn__plan_placed_lowest(&m->placed, item, 0);
+  uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
   tarn_status status = TARN_OK;
   if (at + item->size > limit) {
     m->weight[index]++;
@@ -430,7 +429,7 @@ static tarn_status make_anew(moves *m, uint64_t limit) {
     const tarn__plan_item *item = item_at(m, index);
     if (item->fixed) continue;
     if (is_over(m)) return TARN_OK;
-    uint64_t at = tarn__plan_placed_lowest(&m->placed, item, 0);
+    uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
     if (at + item->size >= limit) return TARN_OK;
     m->nodes++;
     status = put(m, index, at);
@@ -537,22 +536,20 @@ static bool find_equals(moves *m) {
 }
 
 static tarn_status make(moves *m) {
+  tarn__plan_memory *memory = &m->memory;
   size_t items = m->in->item_count + 1;
-  m->at = tarn__host_array(items, sizeof *m->at);
-  m->down = tarn__host_array(items, sizeof *m->down);
-  m->busiest = tarn__host_array(items, sizeof *m->busiest);
-  m->weight = tarn__host_array(items, sizeof *m->weight);
-  m->cost = tarn__host_array(items, sizeof *m->cost);
-  m->hardness = tarn__host_array(items, sizeof *m->hardness);
-  m->waiting = tarn__host_array(items, sizeof *m->waiting);
-  m->met = tarn__host_array(items, sizeof *m->met);
-  if (m->at == NULL || m->down == NULL || m->busiest == NULL ||
-      m->weight == NULL || m->cost == NULL || m->hardness == NULL ||
-      m->waiting == NULL || m->met == NULL) {
-    return TARN_E_NOMEM;
-  }
+  m->at = tarn__plan_array(memory, items, sizeof *m->at);
+  m->down = tarn__plan_array(memory, items, sizeof *m->down);
+  m->busiest = tarn__plan_array(memory, items, sizeof *m->busiest);
+  m->weight = tarn__plan_array(memory, items, sizeof *m->weight);
+  m->cost = tarn__plan_array(memory, items, sizeof *m->cost);
+  m->hardness = tarn__plan_array(memory, items, sizeof *m->hardness);
+  m->waiting = tarn__plan_array(memory, items, sizeof *m->waiting);
+  m->met = tarn__plan_array(memory, items, sizeof *m->met);
+  if (memory->failed) return TARN_E_NOMEM;
   tarn_status status = tarn__plan_spans_make(m->in, &m->spans);
-  if (status == TARN_OK) status = tarn__plan_placed_make(m->in, &m->placed);
+  if (status == TARN_OK)
+    status = tarn__plan_placed_make(m->in, false, &m->placed);
   if (status == TARN_OK) status = tarn__plan_sort_keys_make(m->in, &m->keys);
   if (status != TARN_OK) return status;
   for (uint32_t i = 0; i < m->in->item_count; i++)
@@ -584,17 +581,9 @@ tarn_status tarn__plan_moves_create(const tarn__plan_instance *instance,
 
 void tarn__plan_moves_destroy(tarn__plan_moves *m) {
   if (m == NULL) return;
-  size_t items = m->in->item_count + 1;
   tarn__plan_spans_free(&m->spans);
   tarn__plan_placed_free(&m->placed);
   tarn__plan_sort_keys_free(&m->keys);
-  tarn__host_free_array(m->at, items, sizeof *m->at);
-  tarn__host_free_array(m->down, items, sizeof *m->down);
-  tarn__host_free_array(m->busiest, items, sizeof *m->busiest);
-  tarn__host_free_array(m->weight, items, sizeof *m->weight);
-  tarn__host_free_array(m->cost, items, sizeof *m->cost);
-  tarn__host_free_array(m->hardness, items, sizeof *m->hardness);
-  tarn__host_free_array(m->waiting, items, sizeof *m->waiting);
-  tarn__host_free_array(m->met, items, sizeof *m->met);
+  tarn__plan_memory_free(&m->memory);
   tarn__host_free(m, sizeof *m);
 }

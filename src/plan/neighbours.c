@@ -1,67 +1,30 @@
 // A sweep over the sections finds each pair of pieces that share one, when the
-// later of the two begins. It is done twice: to count, and to fill the lists.
-// Items with several pieces may meet more than once; the lists are thinned out
-// at the end.
+// later of the two begins. It runs twice: to count, and to fill the lists.
+// Items with several pieces may meet more than once; duplicates are removed at
+// the end.
+//
+// The offsets that a fixed item forbids a neighbour are those between where the
+// neighbour is just below it and where it is just above. Several such ranges
+// may overlap; they are sorted by where they begin.
 #include "plan/neighbours.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
 
 typedef struct sweep {
   tarn__plan_neighbours *n;
-  uint32_t *owner;   // by piece: its item
-  uint32_t *order;   // pieces by their first section
-  uint32_t *active;  // pieces that may not have ended
-  uint32_t *fill;    // by item: edges so far; while thinning: where one was
+  const uint32_t *owner;  // by piece: its item
+  uint32_t *order;        // pieces by their first section
+  uint32_t *active;       // pieces that may not have ended
+  uint32_t
+      *fill;  // by item: edges so far; while removing duplicates: where one was
   uint64_t edges;
   uint64_t most_edges;
   bool filling;
+  tarn__plan_memory memory;
 } sweep;
-
-static tarn_status make_room(sweep *s) {
-  const tarn__plan_instance *in = s->n->in;
-  s->owner = tarn__host_array(in->piece_count + 1, sizeof *s->owner);
-  s->order = tarn__host_array(in->piece_count + 1, sizeof *s->order);
-  s->active = tarn__host_array(in->piece_count + 1, sizeof *s->active);
-  s->fill = tarn__host_array(in->item_count + 1, sizeof *s->fill);
-  s->n->first = tarn__host_array(in->item_count + 2, sizeof *s->n->first);
-  s->n->begin = tarn__host_array(in->section_count + 2, sizeof *s->n->begin);
-  bool made = s->owner != NULL && s->order != NULL && s->active != NULL &&
-              s->fill != NULL && s->n->first != NULL && s->n->begin != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
-}
-
-static void free_sweep(sweep *s) {
-  const tarn__plan_instance *in = s->n->in;
-  tarn__host_free_array(s->owner, in->piece_count + 1, sizeof *s->owner);
-  tarn__host_free_array(s->order, in->piece_count + 1, sizeof *s->order);
-  tarn__host_free_array(s->active, in->piece_count + 1, sizeof *s->active);
-  tarn__host_free_array(s->fill, in->item_count + 1, sizeof *s->fill);
-}
-
-static void name_owners(sweep *s) {
-  const tarn__plan_instance *in = s->n->in;
-  for (uint32_t i = 0; i < in->item_count; i++) {
-    for (uint32_t p = 0; p < in->items[i].piece_count; p++) {
-      s->owner[in->items[i].piece + p] = i;
-    }
-  }
-}
-
-// A counting sort; |begin| of the sections is free for it yet.
-static void order_pieces(sweep *s) {
-  const tarn__plan_instance *in = s->n->in;
-  uint32_t *begin = s->n->begin;
-  for (size_t p = 0; p < in->piece_count; p++)
-    begin[in->pieces[p].first + 1]++;
-  for (size_t t = 0; t < in->section_count; t++)
-    begin[t + 1] += begin[t];
-  for (uint32_t p = 0; p < in->piece_count; p++) {
-    s->order[begin[in->pieces[p].first]++] = p;
-  }
-  memset(begin, 0, (in->section_count + 2) * sizeof *begin);
-}
 
 // --- pairs -------------------------------------------------------------------
 
@@ -104,7 +67,7 @@ static bool sweep_over(sweep *s) {
   return true;
 }
 
-// --- thinning ----------------------------------------------------------------
+// --- duplicates --------------------------------------------------------------
 
 static void keep_edge(tarn__plan_neighbours *n, uint32_t to, uint32_t from) {
   n->item[to] = n->item[from];
@@ -140,7 +103,7 @@ static void thin_out(sweep *s) {
   n->first[n->in->item_count] = to;
 }
 
-// --- the whole ---------------------------------------------------------------
+// --- the lists ---------------------------------------------------------------
 
 static bool is_uneven(const tarn__plan_instance *in) {
   for (size_t i = 0; i < in->item_count; i++) {
@@ -160,13 +123,13 @@ static tarn_status make_edges(sweep *s, bool uneven) {
     sum += s->fill[i];
   }
   n->first[n->in->item_count] = sum;
-  n->edge_room = (size_t)sum + 1;
-  n->item = tarn__host_array(n->edge_room, sizeof *n->item);
-  if (n->item == NULL) return TARN_E_NOMEM;
-  if (!uneven) return TARN_OK;
-  n->above = tarn__host_array(n->edge_room, sizeof *n->above);
-  n->below = tarn__host_array(n->edge_room, sizeof *n->below);
-  return n->above != NULL && n->below != NULL ? TARN_OK : TARN_E_NOMEM;
+  size_t room = (size_t)sum + 1;
+  n->item = tarn__plan_array(&n->memory, room, sizeof *n->item);
+  if (uneven) {
+    n->above = tarn__plan_array(&n->memory, room, sizeof *n->above);
+    n->below = tarn__plan_array(&n->memory, room, sizeof *n->below);
+  }
+  return tarn__plan_memory_status(&n->memory);
 }
 
 static tarn_status list_sections(sweep *s, size_t most) {
@@ -184,7 +147,8 @@ static tarn_status list_sections(sweep *s, size_t most) {
   }
   for (size_t t = 0; t <= in->section_count; t++)
     n->begin[t + 1] += n->begin[t];
-  n->present = tarn__host_array((size_t)sum + 1, sizeof *n->present);
+  n->present =
+      tarn__plan_array(&n->memory, (size_t)sum + 1, sizeof *n->present);
   if (n->present == NULL) return TARN_E_NOMEM;
   for (size_t p = 0; p < in->piece_count; p++) {
     for (uint32_t t = in->pieces[p].first; t < in->pieces[p].last; t++) {
@@ -194,16 +158,25 @@ static tarn_status list_sections(sweep *s, size_t most) {
   return TARN_OK;
 }
 
-static tarn_status make(sweep *s, size_t most) {
-  tarn_status status = make_room(s);
-  if (status != TARN_OK) return status;
-  bool uneven = is_uneven(s->n->in);
+static tarn_status make_lists(sweep *s, size_t most) {
+  tarn__plan_neighbours *n = s->n;
+  const tarn__plan_instance *in = n->in;
+  tarn__plan_memory *memory = &s->memory;
+  s->order = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->order);
+  s->active = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->active);
+  s->fill = tarn__plan_array(memory, in->item_count + 1, sizeof *s->fill);
+  n->first = tarn__plan_array(&n->memory, in->item_count + 2, sizeof *n->first);
+  n->begin =
+      tarn__plan_array(&n->memory, in->section_count + 2, sizeof *n->begin);
+  if (memory->failed || n->memory.failed) return TARN_E_NOMEM;
+  bool uneven = is_uneven(in);
   s->most_edges = most / (uneven ? 20 : 4);
   if (s->most_edges >= UINT32_MAX) s->most_edges = UINT32_MAX - 1;
-  name_owners(s);
-  order_pieces(s);
+  tarn__plan_bucket(&in->pieces->first, sizeof *in->pieces, in->piece_count,
+                    in->section_count, n->begin, s->order);
+  memset(n->begin, 0, (in->section_count + 2) * sizeof *n->begin);
   if (!sweep_over(s)) return TARN_FULL;
-  status = make_edges(s, uneven);
+  tarn_status status = make_edges(s, uneven);
   if (status != TARN_OK) return status;
   s->filling = true;
   if (!sweep_over(s)) return TARN_FULL;
@@ -211,26 +184,254 @@ static tarn_status make(sweep *s, size_t most) {
   return list_sections(s, most);
 }
 
+// --- fixed items -------------------------------------------------------------
+
+static int by_from(const void *x, const void *y) {
+  const tarn__plan_blocked *a = x;
+  const tarn__plan_blocked *b = y;
+  return (a->from > b->from) - (a->from < b->from);
+}
+
+static void find_blocked(tarn__plan_neighbours *n, uint32_t item) {
+  const tarn__plan_item *own = &n->in->items[item];
+  tarn__plan_blocked *blocked = n->blocked + n->first[item];
+  uint32_t count = 0;
+  for (uint32_t e = n->first[item]; e < n->first[item + 1]; e++) {
+    uint32_t other = n->item[e];
+    if (!n->in->items[other].fixed) continue;
+    uint64_t at = n->in->items[other].offset;
+    uint64_t above = tarn__plan_above(n, item, e);
+    tarn__plan_blocked b = {at < above ? 0 : at - above + 1,
+                            at + tarn__plan_below(n, e)};
+    if (own->fixed && b.from <= own->offset && own->offset < b.below) {
+      n->fixed_collide = true;
+    }
+    blocked[count++] = b;
+  }
+  qsort(blocked, count, sizeof *blocked, by_from);
+  n->blocked_count[item] = count;
+}
+
+static tarn_status make_blocked(tarn__plan_neighbours *n) {
+  const tarn__plan_instance *in = n->in;
+  n->any_offset = true;
+  for (size_t i = 0; i < in->item_count; i++) {
+    n->any_fixed |= in->items[i].fixed;
+    n->any_offset &= !in->items[i].fixed && in->items[i].alignment == 1;
+  }
+  if (!n->any_fixed) return TARN_OK;
+  size_t edges = n->first[in->item_count];
+  n->blocked = tarn__plan_array(&n->memory, edges + 1, sizeof *n->blocked);
+  n->blocked_count = tarn__plan_array(&n->memory, in->item_count + 1,
+                                      sizeof *n->blocked_count);
+  if (n->memory.failed) return TARN_E_NOMEM;
+  for (uint32_t i = 0; i < in->item_count; i++)
+    find_blocked(n, i);
+  return TARN_OK;
+}
+
+// --- making them -------------------------------------------------------------
+
 tarn_status tarn__plan_neighbours_make(const tarn__plan_instance *instance,
                                        size_t most,
                                        tarn__plan_neighbours *out) {
   *out = (tarn__plan_neighbours){.in = instance};
-  sweep s = {.n = out};
-  tarn_status status = make(&s, most);
-  free_sweep(&s);
-  if (status != TARN_OK) tarn__plan_neighbours_free(out);
+  sweep s = {.n = out, .owner = instance->item_of_piece};
+  tarn_status status = make_lists(&s, most);
+  if (status == TARN_OK) status = make_blocked(out);
+  tarn__plan_memory_free(&s.memory);
   return status;
 }
 
 void tarn__plan_neighbours_free(tarn__plan_neighbours *n) {
-  if (n->in == NULL) return;
-  size_t sections = n->in->section_count;
-  size_t present = n->present == NULL ? 0 : n->begin[sections];
-  tarn__host_free_array(n->present, present + 1, sizeof *n->present);
-  tarn__host_free_array(n->first, n->in->item_count + 2, sizeof *n->first);
-  tarn__host_free_array(n->begin, sections + 2, sizeof *n->begin);
-  tarn__host_free_array(n->item, n->edge_room, sizeof *n->item);
-  tarn__host_free_array(n->above, n->edge_room, sizeof *n->above);
-  tarn__host_free_array(n->below, n->edge_room, sizeof *n->below);
+  tarn__plan_memory_free(&n->memory);
   *n = (tarn__plan_neighbours){0};
+}
+
+// --- offsets -----------------------------------------------------------------
+
+uint64_t tarn__plan_settle_among(const tarn__plan_neighbours *n, uint32_t item,
+                                 uint64_t from) {
+  uint64_t alignment = n->in->items[item].alignment;
+  from = tarn__plan_align_up(from, alignment);
+  if (!n->any_fixed) return from;
+  const tarn__plan_blocked *blocked = n->blocked + n->first[item];
+  for (uint32_t i = 0; i < n->blocked_count[item]; i++) {
+    if (from < blocked[i].from) break;
+    if (from < blocked[i].below) {
+      from = tarn__plan_align_up(blocked[i].below, alignment);
+    }
+  }
+  return from;
+}
+
+uint64_t tarn__plan_fixed_above(const tarn__plan_neighbours *n,
+                                uint32_t section, uint64_t floor) {
+  uint64_t sum = 0;
+  for (uint32_t i = n->begin[section]; i < n->begin[section + 1]; i++) {
+    uint32_t item = n->present[i];
+    if (!n->in->items[item].fixed) continue;
+    const tarn__plan_piece *piece =
+        tarn__plan_pieces(n->in, &n->in->items[item]);
+    while (piece->last <= section)
+      piece++;
+    uint64_t at = n->in->items[item].offset;
+    uint64_t from = at < floor ? floor : at;
+    uint64_t top = at + piece->size;
+    if (from < top) sum += top - from;
+  }
+  return sum;
+}
+
+// --- identical items ---------------------------------------------------------
+
+typedef struct candidate {
+  const tarn__plan_item *item;
+  const tarn__plan_piece *pieces;
+} candidate;
+
+static int by_number(uint64_t a, uint64_t b) {
+  return (a > b) - (a < b);
+}
+
+static int by_piece(const tarn__plan_piece *a, const tarn__plan_piece *b) {
+  if (a->first != b->first) return by_number(a->first, b->first);
+  if (a->last != b->last) return by_number(a->last, b->last);
+  return by_number(a->size, b->size);
+}
+
+static int by_nature(const void *x, const void *y) {
+  const candidate *a = x;
+  const candidate *b = y;
+  int order = by_number(a->item->piece_count, b->item->piece_count);
+  if (order == 0) order = by_number(a->item->alignment, b->item->alignment);
+  for (uint32_t p = 0; order == 0 && p < a->item->piece_count; p++) {
+    order = by_piece(&a->pieces[p], &b->pieces[p]);
+  }
+  return order;
+}
+
+static int by_nature_and_index(const void *x, const void *y) {
+  const candidate *a = x;
+  const candidate *b = y;
+  int order = by_nature(x, y);
+  return order != 0 ? order : (a->item > b->item) - (a->item < b->item);
+}
+
+static void close_ring(const tarn__plan_instance *in, const candidate *sorted,
+                       size_t begin, size_t end, uint32_t *next) {
+  for (size_t i = begin; i < end; i++) {
+    size_t after = i + 1 < end ? i + 1 : begin;
+    next[sorted[i].item - in->items] =
+        (uint32_t)(sorted[after].item - in->items);
+  }
+}
+
+tarn_status tarn__plan_identical(const tarn__plan_instance *instance,
+                                 uint32_t *next) {
+  size_t count = instance->item_count;
+  candidate *sorted = tarn__host_array(count + 1, sizeof *sorted);
+  if (sorted == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++) {
+    const tarn__plan_item *item = &instance->items[i];
+    sorted[i] = (candidate){item, tarn__plan_pieces(instance, item)};
+  }
+  qsort(sorted, count, sizeof *sorted, by_nature_and_index);
+  for (size_t begin = 0, end = 0; begin < count; begin = end) {
+    while (end < count && by_nature(&sorted[begin], &sorted[end]) == 0)
+      end++;
+    close_ring(instance, sorted, begin, end, next);
+  }
+  tarn__host_free_array(sorted, count + 1, sizeof *sorted);
+  return TARN_OK;
+}
+
+// --- marks -------------------------------------------------------------------
+
+// The stride is such that the lists of all marks together are no longer than a
+// few times the number of items, however long the items live.
+enum { LISTED_PER_ITEM = 4 };
+
+static void choose_stride(tarn__plan_spans *s) {
+  const tarn__plan_instance *in = s->in;
+  uint64_t sections = 0;
+  for (size_t i = 0; i < in->item_count; i++)
+    sections += in->items[i].last - in->items[i].first;
+  s->stride = (uint32_t)(sections / (LISTED_PER_ITEM * in->item_count + 1)) + 1;
+  s->marks = (uint32_t)(in->section_count / s->stride) + 1;
+}
+
+// The marks that |item| crosses are [first, last).
+static void marks_of(const tarn__plan_spans *s, const tarn__plan_item *item,
+                     uint32_t *first, uint32_t *last) {
+  *first = item->first / s->stride + 1;
+  *last = (item->last - 1) / s->stride + 1;
+}
+
+static void count_crossings(tarn__plan_spans *s) {
+  uint32_t sum = 0;
+  for (size_t i = 0; i < s->in->item_count; i++) {
+    uint32_t first, last;
+    marks_of(s, &s->in->items[i], &first, &last);
+    for (uint32_t m = first; m < last; m++)
+      s->mark[m]++;
+  }
+  for (uint32_t m = 0; m <= s->marks; m++)
+    s->mark[m] = sum += s->mark[m];
+}
+
+static void list_crossings(tarn__plan_spans *s) {
+  for (size_t i = s->in->item_count; i-- > 0;) {
+    uint32_t first, last;
+    marks_of(s, &s->in->items[i], &first, &last);
+    for (uint32_t m = first; m < last; m++)
+      s->across[--s->mark[m]] = (uint32_t)i;
+  }
+}
+
+tarn_status tarn__plan_spans_make(const tarn__plan_instance *in,
+                                  tarn__plan_spans *out_spans) {
+  tarn__plan_spans *s = out_spans;
+  tarn__plan_memory *memory = &s->memory;
+  *s = (tarn__plan_spans){.in = in};
+  choose_stride(s);
+  s->begin = tarn__plan_array(memory, in->section_count + 1, sizeof *s->begin);
+  s->items = tarn__plan_array(memory, in->item_count + 1, sizeof *s->items);
+  s->mark = tarn__plan_array(memory, (size_t)s->marks + 1, sizeof *s->mark);
+  if (memory->failed) return TARN_E_NOMEM;
+  tarn__plan_bucket(&in->items->first, sizeof *in->items, in->item_count,
+                    in->section_count, s->begin, s->items);
+  count_crossings(s);
+  s->across = tarn__plan_array(memory, (size_t)s->mark[s->marks] + 1,
+                               sizeof *s->across);
+  if (memory->failed) return TARN_E_NOMEM;
+  list_crossings(s);
+  return TARN_OK;
+}
+
+void tarn__plan_spans_free(tarn__plan_spans *s) {
+  tarn__plan_memory_free(&s->memory);
+  *s = (tarn__plan_spans){0};
+}
+
+size_t tarn__plan_spans_meet(const tarn__plan_spans *s, uint32_t first,
+                             uint32_t last, uint32_t *out) {
+  const tarn__plan_item *items = s->in->items;
+  uint32_t mark = first / s->stride;
+  size_t count = 0;
+  for (uint32_t i = s->mark[mark]; i < s->mark[mark + 1]; i++) {
+    if (items[s->across[i]].last > first) out[count++] = s->across[i];
+  }
+  for (uint32_t i = s->begin[(size_t)mark * s->stride]; i < s->begin[last];
+       i++) {
+    if (items[s->items[i]].last > first) out[count++] = s->items[i];
+  }
+  return count;
+}
+
+uint32_t tarn__plan_spans_count(const tarn__plan_spans *s,
+                                const tarn__plan_item *item) {
+  uint32_t mark = item->first / s->stride;
+  return s->mark[mark + 1] - s->mark[mark] + s->begin[item->last] -
+         s->begin[item->first];
 }

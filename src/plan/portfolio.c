@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/beam.h"
-#include "plan/beam_states.h"
 
-// What one table of failed states may take, and the states of one beam.
+// Bytes of the lists of neighbours, of one table of failed states, and of the
+// states of one beam.
+#define LISTS_SIZE ((size_t)8 << 20)
 #define TABLE_SIZE ((size_t)4 << 20)
 #define BEAM_SIZE ((size_t)8 << 20)
 
@@ -34,6 +34,7 @@ typedef struct worker {
 
 struct tarn__plan_portfolio {
   const tarn__plan_instance *in;
+  tarn__plan_neighbours near;
   worker *workers;
   uint32_t count;
 };
@@ -45,7 +46,7 @@ static uint64_t seed_of(const worker *w) {
   return w->step->seed + w->member / TARN__PLAN_MEMBERS;
 }
 
-static tarn_status search_in_depth(worker *w) {
+static void search_in_depth(worker *w) {
   static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
       TARN__PLAN_BY_PRESSURE, TARN__PLAN_BY_PRESSURE_AREA, TARN__PLAN_BY_LENGTH,
       TARN__PLAN_BY_AREA};
@@ -56,8 +57,8 @@ static tarn_status search_in_depth(worker *w) {
                         .seed = seed_of(w),
                         .scarce_first = turn >= TARN__PLAN_ORDERS,
                         .stop = w->stop};
-  return tarn__plan_search_run(w->search[w->step->kind], &run, w->offsets,
-                               &w->outcome, &w->nodes);
+  w->status = tarn__plan_search_run(w->search[w->step->kind], &run, w->offsets,
+                                    &w->outcome, &w->nodes);
 }
 
 // Where no room is to be left, and there is none to begin with.
@@ -66,7 +67,7 @@ static tarn__plan_beam *beam_for(const worker *w) {
   return leaves_none && w->skylines != NULL ? w->skylines : w->beam;
 }
 
-static tarn_status search_in_breadth(worker *w) {
+static void search_in_breadth(worker *w) {
   static const struct {
     tarn__plan_order order;
     uint32_t ease;
@@ -77,23 +78,24 @@ static tarn_status search_in_breadth(worker *w) {
       {TARN__PLAN_BY_PRESSURE, 4},       {TARN__PLAN_BY_AREA, 4},
   };
   uint64_t turn = w->member % TARN__PLAN_MEMBERS;
-  tarn__plan_beam_run run = {.capacity = w->step->capacity,
-                             .width = w->step->width,
-                             .ease = members[turn].ease,
-                             .order = members[turn].order,
-                             .seed = seed_of(w),
-                             .node_limit = w->step->node_limit,
-                             .stop = w->stop};
-  return tarn__plan_beam_run_once(beam_for(w), &run, w->offsets, &w->outcome,
-                                  &w->nodes);
+  tarn__plan_run run = {.capacity = w->step->capacity,
+                        .width = w->step->width,
+                        .ease = members[turn].ease,
+                        .order = members[turn].order,
+                        .seed = seed_of(w),
+                        .node_limit = w->step->node_limit,
+                        .stop = w->stop};
+  tarn__plan_beam_run(beam_for(w), &run, w->offsets, &w->outcome, &w->nodes);
 }
 
 static void *work(void *user) {
   worker *w = user;
-  w->outcome = TARN__PLAN_STOPPED;
-  w->nodes = 0;
-  w->status = w->step->kind == TARN__PLAN_IN_BREADTH ? search_in_breadth(w)
-                                                     : search_in_depth(w);
+  w->status = TARN_OK;
+  if (w->step->kind == TARN__PLAN_IN_BREADTH) {
+    search_in_breadth(w);
+  } else {
+    search_in_depth(w);
+  }
   return NULL;
 }
 
@@ -160,7 +162,7 @@ static tarn_status make_worker(tarn__plan_portfolio *p, worker *w,
   tarn_status status = TARN_OK;
   for (int kind = 0; kind < TARN__PLAN_IN_BREADTH && status == TARN_OK;
        kind++) {
-    status = tarn__plan_search_create(p->in, TABLE_SIZE, &w->search[kind]);
+    status = tarn__plan_search_create(&p->near, TABLE_SIZE, &w->search[kind]);
   }
   return status;
 }
@@ -175,6 +177,9 @@ tarn_status tarn__plan_portfolio_create(const tarn__plan_instance *instance,
   p->workers = tarn__host_array(threads, sizeof *p->workers);
   if (p->workers != NULL) p->count = threads;
   tarn_status status = p->workers == NULL ? TARN_E_NOMEM : TARN_OK;
+  if (status == TARN_OK) {
+    status = tarn__plan_neighbours_make(instance, LISTS_SIZE, &p->near);
+  }
   for (uint32_t i = 0; status == TARN_OK && i < threads; i++) {
     status = make_worker(p, &p->workers[i], stop);
   }
@@ -198,17 +203,17 @@ void tarn__plan_portfolio_destroy(tarn__plan_portfolio *p) {
     tarn__host_free_array(w->offsets, p->in->item_count + 1,
                           sizeof *w->offsets);
   }
+  tarn__plan_neighbours_free(&p->near);
   tarn__host_free_array(p->workers, p->count, sizeof *p->workers);
   tarn__host_free(p, sizeof *p);
 }
 
-static tarn_status make_beams(worker *w) {
-  const tarn__plan_instance *in = w->in;
+static tarn_status make_beams(const tarn__plan_neighbours *near, worker *w) {
   if (w->beam != NULL) return TARN_OK;
-  tarn_status status = tarn__plan_beam_create(in, TARN__PLAN_OF_SPOTS, WIDEST,
+  tarn_status status = tarn__plan_beam_create(near, TARN__PLAN_OF_SPOTS, WIDEST,
                                               BEAM_SIZE, &w->beam);
-  if (status != TARN_OK || !tarn__plan_is_tight(in)) return status;
-  return tarn__plan_beam_create(in, TARN__PLAN_OF_SKYLINES, WIDEST, BEAM_SIZE,
+  if (status != TARN_OK || !tarn__plan_is_tight(near->in)) return status;
+  return tarn__plan_beam_create(near, TARN__PLAN_OF_SKYLINES, WIDEST, BEAM_SIZE,
                                 &w->skylines);
 }
 
@@ -225,7 +230,7 @@ tarn_status tarn__plan_portfolio_beams(tarn__plan_portfolio *p,
   tarn_status status = TARN_OK;
   *out_width = 0;
   for (uint32_t i = 0; i < p->count && status == TARN_OK; i++) {
-    status = make_beams(&p->workers[i]);
+    status = make_beams(&p->near, &p->workers[i]);
   }
   if (status == TARN_FULL) return TARN_OK;
   if (status == TARN_OK) *out_width = width_of(&p->workers[0]);

@@ -2,6 +2,8 @@
 #ifndef TARN_PLAN_PROBLEM_H_
 #define TARN_PLAN_PROBLEM_H_
 
+#include <string.h>
+
 #include "tarn/plan.h"
 
 // Checks all that plan.h asks for, and that all sizes and alignments together
@@ -30,6 +32,16 @@ tarn__plan_check_pair(const tarn_plan_problem *problem, size_t index);
 // The alignment of a buffer, at least 1.
 static inline uint64_t tarn__plan_alignment(const tarn_plan_buffer *buffer) {
   return buffer->alignment == 0 ? 1 : buffer->alignment;
+}
+
+// Run |index| of the steps in which a buffer is needed: it has one run more
+// than gaps.
+static inline tarn_plan_gap tarn__plan_run_of(const tarn_plan_buffer *buffer,
+                                              size_t index) {
+  const tarn_plan_gap *gaps = buffer->gaps;
+  return (tarn_plan_gap){
+      index == 0 ? buffer->first : gaps[index - 1].last,
+      index == buffer->gap_count ? buffer->last : gaps[index].first};
 }
 
 // The least multiple of |alignment| that is not below |offset|.
@@ -65,6 +77,83 @@ static inline size_t tarn__plan_arena_count(const tarn_plan_problem *problem) {
 static inline uint64_t tarn__plan_capacity(const tarn_plan_problem *problem,
                                            size_t arena) {
   return problem->arena_count == 0 ? 0 : problem->capacities[arena];
+}
+
+static inline bool tarn__plan_may_lie_in(const tarn_plan_buffer *buffer,
+                                         size_t arena) {
+  return (buffer->flags & TARN_PLAN_IN_ARENA) == 0 || buffer->arena == arena;
+}
+
+// What the largest arena has; UINT64_MAX: no limit.
+static inline uint64_t tarn__plan_largest(const tarn_plan_problem *problem) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
+    uint64_t capacity = tarn__plan_capacity(problem, i);
+    if (capacity == 0) return UINT64_MAX;
+    if (largest < capacity) largest = capacity;
+  }
+  return largest;
+}
+
+// Whether there is an arena in which the buffer would lie well if it were
+// alone, |largest| being the above.
+static inline bool tarn__plan_fits(const tarn_plan_problem *problem,
+                                   const tarn_plan_buffer *buffer,
+                                   uint64_t largest) {
+  bool bound = (buffer->flags & TARN_PLAN_IN_ARENA) != 0;
+  bool fixed = (buffer->flags & TARN_PLAN_FIXED) != 0;
+  uint64_t end = buffer->size + (fixed ? buffer->offset : 0);
+  uint64_t capacity =
+      bound ? tarn__plan_capacity(problem, buffer->arena) : largest;
+  return capacity == 0 || end <= capacity;
+}
+
+// What all arenas have together; UINT64_MAX: no limit.
+static inline uint64_t tarn__plan_room(const tarn_plan_problem *problem) {
+  uint64_t room = 0;
+  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
+    uint64_t capacity = tarn__plan_capacity(problem, i);
+    if (capacity == 0 || room + capacity < room) return UINT64_MAX;
+    room += capacity;
+  }
+  return room;
+}
+
+// --- arithmetic --------------------------------------------------------------
+
+// 128 bits by which a state of a search is known.
+typedef struct tarn__plan_key {
+  uint64_t low;
+  uint64_t high;
+} tarn__plan_key;
+
+// 64 bits out of 64, each of which depends on all of them.
+static inline uint64_t tarn__plan_mix(uint64_t x) {
+  x ^= x >> 32;
+  x *= UINT64_C(0xd6e8feb86659fd93);
+  x ^= x >> 32;
+  x *= UINT64_C(0xd6e8feb86659fd93);
+  x ^= x >> 32;
+  return x;
+}
+
+// The square root of |x|, which is 0 or above 2^-1000 and finite, to the last
+// bit or two; the same on every machine.
+//
+// Half the exponent is a guess within 6%, and each step of Newton's doubles the
+// digits that are right.
+static inline double tarn__plan_root(double x) {
+  enum { STEPS = 4 };
+  const uint64_t half_bias = UINT64_C(0x1FF8) << 48;
+  uint64_t bits = 0;
+  double root = 0;
+  if (!(x > 0)) return 0;
+  memcpy(&bits, &x, sizeof bits);
+  bits = (bits >> 1) + half_bias;
+  memcpy(&root, &bits, sizeof root);
+  for (int i = 0; i < STEPS; i++)
+    root = (root + x / root) / 2;
+  return root;
 }
 
 #endif  // TARN_PLAN_PROBLEM_H_

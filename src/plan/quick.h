@@ -1,17 +1,15 @@
-// quick.h - a plan in little time, for whoever cannot wait.
-//
-// As greedy.h, but with few ways and nothing tried again, no clock and nobody
-// to ask: what it takes depends on the instance alone.
+// quick.h - a plan in little time, without a clock: what it takes depends on
+// the instance alone.
 #ifndef TARN_PLAN_QUICK_H_
 #define TARN_PLAN_QUICK_H_
 
 #include "plan/instance.h"
 
 // Fills |out_offsets|, one per item, in units, with the lowest plan of a few
-// ways; ends at once with one that is proved to be the lowest. |*out_height|:
-// its height.
+// orders; ends at once with a plan that is proved to be the lowest.
+// |*out_height|: its height.
 //
-// Cost:          O(n^2) with few items or where most of them are there at once,
+// Cost:          O(n^2) with few items or where most of them are live at once,
 //                else O(n log n).
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_quick(const tarn__plan_instance *in,

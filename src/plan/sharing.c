@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/room.h"
 
 // --- who chooses first -------------------------------------------------------
 

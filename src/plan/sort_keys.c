@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/failed.h"
-#include "plan/root.h"
 
 // --- pressure
 // ------------------------------------------------------------------
@@ -46,23 +44,17 @@ static tarn_status measure_pressure(tarn__plan_sort_keys *keys) {
 }
 
 tarn_status tarn__plan_sort_keys_make(const tarn__plan_instance *in,
-                                      tarn__plan_sort_keys *out_keys) {
-  *out_keys = (tarn__plan_sort_keys){.in = in};
+                                      tarn__plan_sort_keys *keys) {
   size_t room = in->item_count + 1;
-  out_keys->order = tarn__host_array(room, sizeof *out_keys->order);
-  out_keys->pressure = tarn__host_array(room, sizeof *out_keys->pressure);
-  tarn_status status = TARN_E_NOMEM;
-  if (out_keys->order != NULL && out_keys->pressure != NULL) {
-    status = measure_pressure(out_keys);
-  }
-  if (status != TARN_OK) tarn__plan_sort_keys_free(out_keys);
-  return status;
+  *keys = (tarn__plan_sort_keys){.in = in};
+  keys->order = tarn__plan_array(&keys->memory, room, sizeof *keys->order);
+  keys->pressure =
+      tarn__plan_array(&keys->memory, room, sizeof *keys->pressure);
+  return keys->memory.failed ? TARN_E_NOMEM : measure_pressure(keys);
 }
 
 void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys) {
-  size_t room = keys->in == NULL ? 0 : keys->in->item_count + 1;
-  tarn__host_free_array(keys->order, room, sizeof *keys->order);
-  tarn__host_free_array(keys->pressure, room, sizeof *keys->pressure);
+  tarn__plan_memory_free(&keys->memory);
   *keys = (tarn__plan_sort_keys){0};
 }
 

@@ -14,6 +14,7 @@ typedef struct tarn__plan_sort_keys {
   const tarn__plan_instance *in;
   tarn__plan_ranked *order;  // the last one that was made
   uint64_t *pressure;  // by item: the most that is live in one of its sections
+  tarn__plan_memory memory;
 } tarn__plan_sort_keys;
 
 // The longest first, in classes; within a class as time goes, or against it.
@@ -34,7 +35,7 @@ typedef enum tarn__plan_sort_key {
 // Cost:          O(n log n); 24 bytes for each item.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_sort_keys_make(
-    const tarn__plan_instance *in, tarn__plan_sort_keys *out_keys);
+    const tarn__plan_instance *in, tarn__plan_sort_keys *keys);
 
 // Leaves it zero-filled; one that is so is allowed.
 void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys);

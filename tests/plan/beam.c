@@ -1,14 +1,10 @@
 // The beam: plans that hold, on small problems of every kind and on real ones.
-#include "plan/beam.h"
-
 #include <math.h>
-#include <string.h>
 
 #include "bench/plan_packings.h"
-#include "plan/beam_states.h"
 #include "plan_model.h"
+#include "search_kit.h"
 #include "support/faults.h"
-#include "support/run.h"
 
 enum {
   MOST_BYTES = 1 << 20,
@@ -17,44 +13,50 @@ enum {
   KINDS = TARN__PLAN_OF_SKYLINES + 1,
 };
 
-static atomic_bool asked;
-
-static tarn__plan_stop stop_never(void) {
-  atomic_store(&asked, false);
-  return (tarn__plan_stop){.deadline_ns = UINT64_MAX, .asked = &asked};
+static tarn__plan_run run_of(uint64_t capacity, uint32_t width) {
+  return (tarn__plan_run){.capacity = capacity, .width = width, .ease = 8};
 }
 
-static tarn__plan_beam_run run_of(uint64_t capacity, uint32_t width,
-                                  tarn__plan_stop *stop) {
-  return (tarn__plan_beam_run){
-      .capacity = capacity, .width = width, .ease = 8, .stop = stop};
-}
-
-// What one run on a scene found; its offsets are in bytes, by buffer.
-typedef struct tried {
+// A beam on an instance, and what its last run found.
+typedef struct bed {
+  field f;
+  tarn__plan_beam *beam;
   tarn__plan_outcome outcome;
   uint64_t nodes;
-  uint64_t offsets[MODEL_MOST];
-} tried;
+} bed;
 
-static tried try_scene(const model_scene *scene, tarn__plan_beam_kind kind,
-                       uint64_t capacity, uint32_t width) {
-  tried t = {0};
-  tarn__plan_instance in;
-  tarn__plan_beam *beam;
+static void open_bed(bed *b, tarn__plan_beam_kind kind, uint32_t width) {
+  assert_ok(tarn__plan_beam_create(&b->f.near, kind, width, 8 * MOST_BYTES,
+                                   &b->beam));
+}
+
+static void close_bed(bed *b) {
+  tarn__plan_beam_destroy(b->beam);
+  close_field(&b->f);
+}
+
+static tarn__plan_outcome run_bed(bed *b, tarn__plan_run run,
+                                  uint64_t *offsets) {
+  tarn__plan_stop stop = never();
+  if (run.stop == NULL) run.stop = &stop;
+  tarn__plan_beam_run(b->beam, &run, offsets, &b->outcome, &b->nodes);
+  return b->outcome;
+}
+
+// |offsets|: in bytes, by buffer.
+static tarn__plan_outcome try_scene(const model_scene *scene,
+                                    tarn__plan_beam_kind kind,
+                                    uint64_t capacity, uint64_t *offsets) {
+  bed b;
   uint64_t units[MODEL_MOST] = {0};
-  tarn__plan_stop stop = stop_never();
-  assert_ok(tarn__plan_instance_make(&scene->problem, NULL, &in));
-  assert_ok(tarn__plan_beam_create(&in, kind, width, MOST_BYTES, &beam));
-  tarn__plan_beam_run run =
-      run_of(tarn__plan_units(&in, capacity), width, &stop);
-  assert_ok(tarn__plan_beam_run_once(beam, &run, units, &t.outcome, &t.nodes));
-  for (size_t i = 0; i < in.buffer_count; i++) {
-    t.offsets[i] = units[in.item_of[i]] * in.unit;
+  open_field(&scene->problem, NULL, &b.f);
+  open_bed(&b, kind, 64);
+  run_bed(&b, run_of(tarn__plan_units(&b.f.in, capacity), 64), units);
+  for (size_t i = 0; i < b.f.in.buffer_count; i++) {
+    offsets[i] = units[b.f.in.item_of[i]] * b.f.in.unit;
   }
-  tarn__plan_beam_destroy(beam);
-  tarn__plan_instance_free(&in);
-  return t;
+  close_bed(&b);
+  return b.outcome;
 }
 
 typedef struct tally {
@@ -70,16 +72,15 @@ static void try_least(const model_scene *scene, tarn__plan_beam_kind kind,
   uint64_t height = 0;
   uint64_t least = model_least(scene, (1U << scene->problem.count) - 1);
   if (least == UINT64_MAX || scene->problem.count == 0) return;
-  tried t = try_scene(scene, kind, least, 64);
+  uint64_t offsets[MODEL_MOST];
   sum->possible++;
-  if (t.outcome == TARN__PLAN_FOUND) {
+  if (try_scene(scene, kind, least, offsets) == TARN__PLAN_FOUND) {
     sum->found++;
-    require(model_is_plan(&scene->problem, t.offsets, NULL, &height));
+    require(model_is_plan(&scene->problem, offsets, NULL, &height));
     require(height == least);
   }
   if (least == 1) return;
-  t = try_scene(scene, kind, least - 1, 64);
-  require(t.outcome == TARN__PLAN_STOPPED);
+  require(try_scene(scene, kind, least - 1, offsets) == TARN__PLAN_STOPPED);
 }
 
 static tally try_scenes(tarn__plan_beam_kind kind, unsigned without) {
@@ -123,22 +124,17 @@ START_TEST(merged_pairs_are_one) {
                                .pairs = &pair,
                                .pair_count = 1};
   tarn__plan_choice choice = {.merged = &merged};
-  tarn__plan_instance in;
-  tarn__plan_beam *beam;
-  tarn__plan_stop stop = stop_never();
   uint64_t offsets[3] = {9, 9, 9};
-  uint64_t nodes;
-  tarn__plan_outcome outcome;
-  assert_ok(tarn__plan_instance_make(&problem, &choice, &in));
-  ck_assert_uint_eq(in.item_count, 2);
-  assert_ok(tarn__plan_beam_create(&in, kind, 4, MOST_BYTES, &beam));
-  tarn__plan_beam_run run = run_of(8 / in.unit, 4, &stop);
-  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
-  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
-  ck_assert_uint_eq(tarn__plan_instance_height(&in, offsets), 8 / in.unit);
-  ck_assert_uint_gt(nodes, 0);
-  tarn__plan_beam_destroy(beam);
-  tarn__plan_instance_free(&in);
+  bed b;
+  open_field(&problem, &choice, &b.f);
+  ck_assert_uint_eq(b.f.in.item_count, 2);
+  open_bed(&b, kind, 4);
+  tarn__plan_run run = run_of(8 / b.f.in.unit, 4);
+  ck_assert_int_eq(run_bed(&b, run, offsets), TARN__PLAN_FOUND);
+  ck_assert_uint_eq(tarn__plan_instance_height(&b.f.in, offsets),
+                    8 / b.f.in.unit);
+  ck_assert_uint_gt(b.nodes, 0);
+  close_bed(&b);
 }
 END_TEST
 
@@ -169,129 +165,110 @@ static void cut_up(void) {
   plan_packing_free(&made);
 }
 
-static tarn__plan_instance make_many(tarn__plan_beam_kind kind) {
+static const tarn_plan_problem many_problem = {
+    .struct_size = sizeof many_problem, .buffers = many, .count = MANY};
+
+static void open_many(field *f, tarn__plan_beam_kind kind) {
   if (kind == TARN__PLAN_OF_SKYLINES) {
     cut_up();
   } else {
     scatter();
   }
-  tarn_plan_problem problem = {
-      .struct_size = sizeof problem, .buffers = many, .count = MANY};
-  tarn__plan_instance in;
-  assert_ok(tarn__plan_problem_check(&problem));
-  assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
-  ck_assert_int_eq(tarn__plan_is_tight(&in), kind == TARN__PLAN_OF_SKYLINES);
-  return in;
+  open_field(&many_problem, NULL, f);
+  ck_assert_int_eq(tarn__plan_is_tight(&f->in), kind == TARN__PLAN_OF_SKYLINES);
 }
 
 // At which each kind finds a plan.
-static uint64_t found_within(const tarn__plan_instance *in,
-                             tarn__plan_beam_kind kind) {
-  return kind == TARN__PLAN_OF_SKYLINES ? in->bound : in->bound / 8 * 9;
+static uint64_t found_within(const bed *b, tarn__plan_beam_kind kind) {
+  uint64_t bound = b->f.in.bound;
+  return kind == TARN__PLAN_OF_SKYLINES ? bound : bound / 8 * 9;
 }
 
 // Sizes far beyond 32 bits are counted coarsely, but lie exactly.
 START_TEST(large_sizes_lie_exactly) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
-  tarn__plan_instance in = make_many(kind);
-  tarn__plan_stop stop = stop_never();
-  tarn__plan_beam *beam;
   uint64_t offsets[MANY];
-  uint64_t nodes;
   uint64_t height;
-  tarn__plan_outcome outcome;
-  ck_assert_uint_ge(in.bound * in.unit, UINT64_C(1) << 40);
-  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
-  tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
-  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
-  ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+  bed b;
+  open_many(&b.f, kind);
+  ck_assert_uint_ge(b.f.in.bound * b.f.in.unit, UINT64_C(1) << 40);
+  open_bed(&b, kind, WIDTH);
+  tarn__plan_run run = run_of(found_within(&b, kind), WIDTH);
+  ck_assert_int_eq(run_bed(&b, run, offsets), TARN__PLAN_FOUND);
   for (size_t i = 0; i < MANY; i++)
-    offsets[i] *= in.unit;
-  tarn_plan_problem problem = {
-      .struct_size = sizeof problem, .buffers = many, .count = MANY};
-  assert_ok(tarn_plan_verify(&problem, offsets, NULL, &height));
-  ck_assert_uint_le(height, found_within(&in, kind) * in.unit);
-  tarn__plan_beam_destroy(beam);
-  tarn__plan_instance_free(&in);
+    offsets[i] *= b.f.in.unit;
+  assert_ok(tarn_plan_verify(&many_problem, offsets, NULL, &height));
+  ck_assert_uint_le(height, run.capacity * b.f.in.unit);
+  close_bed(&b);
 }
 END_TEST
 
 START_TEST(the_same_again) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
-  tarn__plan_instance in = make_many(kind);
-  tarn__plan_stop stop = stop_never();
-  tarn__plan_beam *beam;
   uint64_t offsets[2][MANY];
   uint64_t nodes[2];
-  tarn__plan_outcome outcome;
-  assert_ok(tarn__plan_beam_create(&in, kind, WIDTH, 8 * MOST_BYTES, &beam));
+  bed b;
+  open_many(&b.f, kind);
+  open_bed(&b, kind, WIDTH);
   for (int i = 0; i < 2; i++) {
-    tarn__plan_beam_run run = run_of(found_within(&in, kind), WIDTH, &stop);
+    tarn__plan_run run = run_of(found_within(&b, kind), WIDTH);
     run.seed = 3;
-    assert_ok(
-        tarn__plan_beam_run_once(beam, &run, offsets[i], &outcome, &nodes[i]));
-    ck_assert_int_eq(outcome, TARN__PLAN_FOUND);
+    ck_assert_int_eq(run_bed(&b, run, offsets[i]), TARN__PLAN_FOUND);
+    nodes[i] = b.nodes;
     // Another run in between leaves nothing behind.
-    run.capacity = in.bound;
+    run.capacity = b.f.in.bound;
     run.order = TARN__PLAN_BY_AREA;
     uint64_t other[MANY];
-    uint64_t other_nodes;
-    assert_ok(
-        tarn__plan_beam_run_once(beam, &run, other, &outcome, &other_nodes));
+    run_bed(&b, run, other);
   }
   ck_assert_uint_eq(nodes[0], nodes[1]);
   ck_assert_mem_eq(offsets[0], offsets[1], sizeof offsets[0]);
-  tarn__plan_beam_destroy(beam);
-  tarn__plan_instance_free(&in);
+  close_bed(&b);
 }
 END_TEST
 
-static void assert_stops(const tarn__plan_instance *in,
-                         tarn__plan_beam_kind kind, uint64_t node_limit,
-                         tarn__plan_stop *stop, uint64_t most_nodes) {
-  tarn__plan_beam *beam;
-  uint64_t offsets[MANY] = {77};
-  uint64_t nodes;
-  tarn__plan_outcome outcome;
-  assert_ok(tarn__plan_beam_create(in, kind, WIDTH, 8 * MOST_BYTES, &beam));
-  tarn__plan_beam_run run = run_of(in->bound * 2, WIDTH, stop);
-  run.node_limit = node_limit;
-  assert_ok(tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes));
-  ck_assert_int_eq(outcome, TARN__PLAN_STOPPED);
-  ck_assert_uint_eq(offsets[0], 77);
-  ck_assert_uint_le(nodes, most_nodes);
-  tarn__plan_beam_destroy(beam);
-}
-
 START_TEST(limits_are_kept) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
-  tarn__plan_instance in = make_many(kind);
-  tarn__plan_stop stop = stop_never();
-  assert_stops(&in, kind, 100, &stop,
-               112);  // a state's choices are all looked at
-  stop.deadline_ns = 0;
-  assert_stops(&in, kind, 0, &stop, 100);
-  stop = stop_never();
-  atomic_store(&asked, true);
-  assert_stops(&in, kind, 0, &stop, 100);
-  tarn__plan_instance_free(&in);
+  atomic_bool asked = true;
+  tarn__plan_stop late = {.asked = &nobody_asks};
+  tarn__plan_stop told = {.deadline_ns = UINT64_MAX, .asked = &asked};
+  const struct {
+    uint64_t node_limit;
+    tarn__plan_stop *stop;
+    uint64_t most_nodes;
+  } limits[] = {{100, NULL, 112},  // a state's choices are all looked at
+                {0, &late, 100},
+                {0, &told, 100}};
+  bed b;
+  open_many(&b.f, kind);
+  open_bed(&b, kind, WIDTH);
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    uint64_t offsets[MANY] = {77};
+    tarn__plan_run run = run_of(b.f.in.bound * 2, WIDTH);
+    run.node_limit = limits[i].node_limit;
+    run.stop = limits[i].stop;
+    ck_assert_int_eq(run_bed(&b, run, offsets), TARN__PLAN_STOPPED);
+    ck_assert_uint_eq(offsets[0], 77);
+    ck_assert_uint_le(b.nodes, limits[i].most_nodes);
+  }
+  close_bed(&b);
 }
 END_TEST
 
 START_TEST(too_large_is_said) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
-  tarn__plan_instance in = make_many(kind);
-  tarn__plan_beam *beam;
-  ck_assert_int_eq(tarn__plan_beam_create(&in, kind, 8, 1000, &beam),
-                   TARN_FULL);
-  ck_assert_ptr_null(beam);
+  bed b;
+  open_many(&b.f, kind);
+  assert_status(tarn__plan_beam_create(&b.f.near, kind, 8, 1000, &b.beam),
+                TARN_FULL);
+  ck_assert_ptr_null(b.beam);
   // As wide as there is room for.
-  assert_ok(tarn__plan_beam_create(&in, kind, 1000000, MOST_BYTES, &beam));
-  ck_assert_uint_gt(tarn__plan_beam_width(beam), 10);
-  ck_assert_uint_lt(tarn__plan_beam_width(beam), 1000);
-  tarn__plan_beam_destroy(beam);
+  assert_ok(
+      tarn__plan_beam_create(&b.f.near, kind, 1000000, MOST_BYTES, &b.beam));
+  ck_assert_uint_gt(tarn__plan_beam_width(b.beam), 10);
+  ck_assert_uint_lt(tarn__plan_beam_width(b.beam), 1000);
+  close_bed(&b);
   tarn__plan_beam_destroy(NULL);
-  tarn__plan_instance_free(&in);
 }
 END_TEST
 
@@ -319,38 +296,27 @@ START_TEST(tight_is_what_leaves_no_room) {
 }
 END_TEST
 
-static tarn_status make_and_run(const tarn__plan_instance *in,
-                                tarn__plan_beam_kind kind) {
-  tarn__plan_stop stop = stop_never();
+typedef struct scarce {
+  field f;
+  tarn__plan_beam_kind kind;
+} scarce;
+
+// A run needs no memory.
+static void make_once(void *context) {
+  const scarce *s = context;
   tarn__plan_beam *beam;
-  uint64_t offsets[MANY];
-  uint64_t nodes;
-  tarn__plan_outcome outcome;
-  tarn_status status = tarn__plan_beam_create(in, kind, 2, MOST_BYTES, &beam);
-  if (status != TARN_OK) {
-    ck_assert_ptr_null(beam);
-    return status;
-  }
-  tarn__plan_beam_run run = run_of(in->bound * 2, 2, &stop);
-  run.node_limit = 100;
-  status = tarn__plan_beam_run_once(beam, &run, offsets, &outcome, &nodes);
+  tarn_status status =
+      tarn__plan_beam_create(&s->f.near, s->kind, 2, MOST_BYTES, &beam);
+  ck_assert_int_eq(beam != NULL, status == TARN_OK);
+  if (status != TARN_OK) assert_status(status, TARN_E_NOMEM);
   tarn__plan_beam_destroy(beam);
-  return status;
 }
 
 START_TEST(without_memory) {
-  tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
-  tarn__plan_instance in = make_many(kind);
-  size_t n = 1;
-  for (;; n++) {
-    faults_arm(n, FAULTS_ONCE);
-    tarn_status status = make_and_run(&in, kind);
-    if (!faults_disarm()) break;
-    assert_status(status, TARN_E_NOMEM);
-  }
-  ck_assert_uint_gt(n, 10);
-  assert_ok(make_and_run(&in, kind));
-  tarn__plan_instance_free(&in);
+  scarce s = {.kind = (tarn__plan_beam_kind)_i};
+  open_many(&s.f, s.kind);
+  ck_assert_uint_gt(faults_sweep(make_once, &s), 5);
+  close_field(&s.f);
 }
 END_TEST
 

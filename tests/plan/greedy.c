@@ -5,10 +5,9 @@
 #include <string.h>
 
 #include "plan/moves.h"
-#include "plan/onepass.h"
-#include "plan/placed.h"
+#include "plan/neighbours.h"
+#include "plan/placements.h"
 #include "plan/sort_keys.h"
-#include "plan/spans.h"
 #include "support/faults.h"
 #include "support/run.h"
 
@@ -154,15 +153,13 @@ static uint64_t lowest_of_all(const tarn__plan_instance *in, uint64_t *offsets,
 static void place_in_turn(scene *s) {
   tarn__plan_placed placed;
   uint64_t offsets[MOST];
-  assert_ok(tarn__plan_placed_make(&s->in, &placed));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &placed));
   for (int round = 0; round < 2; round++) {
-    for (size_t i = 0; i < s->in.item_count; i++) {
-      const tarn__plan_item *item = &s->in.items[i];
-      uint64_t from = below(s, 2) * below(s, 30);
-      uint64_t at = tarn__plan_placed_lowest(&placed, item, from);
-      require(at == lowest_of_all(&s->in, offsets, i, from));
-      offsets[i] = at;
-      assert_ok(tarn__plan_placed_add(&placed, item, at));
+    for (uint32_t i = 0; i < s->in.item_count; i++) {
+      uint64_t at = tarn__plan_placed_lowest(&placed, i);
+      require(at == lowest_of_all(&s->in, offsets, i, 0));
+      offsets[i] = lowest_of_all(&s->in, offsets, i, below(s, 2) * below(s, 9));
+      assert_ok(tarn__plan_placed_add(&placed, i, offsets[i]));
     }
     tarn__plan_placed_clear(&placed);
   }
@@ -194,19 +191,16 @@ static void take_out_some(scene *s) {
   tarn__plan_placed all;
   tarn__plan_placed kept;
   uint64_t offsets[MOST];
-  assert_ok(tarn__plan_placed_make(&s->in, &all));
-  assert_ok(tarn__plan_placed_make(&s->in, &kept));
-  for (size_t i = 0; i < s->in.item_count; i++) {
-    const tarn__plan_item *item = &s->in.items[i];
-    offsets[i] =
-        tarn__plan_placed_lowest(&all, item, below(s, 2) * below(s, 9));
-    assert_ok(tarn__plan_placed_add(&all, item, offsets[i]));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &all));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &kept));
+  for (uint32_t i = 0; i < s->in.item_count; i++) {
+    offsets[i] = lowest_of_all(&s->in, offsets, i, below(s, 2) * below(s, 9));
+    assert_ok(tarn__plan_placed_add(&all, i, offsets[i]));
   }
-  for (size_t i = 0; i < s->in.item_count; i++) {
-    const tarn__plan_item *item = &s->in.items[i];
+  for (uint32_t i = 0; i < s->in.item_count; i++) {
     tarn_status status = below(s, 2) == 0
-                             ? tarn__plan_placed_remove(&all, item, offsets[i])
-                             : tarn__plan_placed_add(&kept, item, offsets[i]);
+                             ? tarn__plan_placed_remove(&all, i, offsets[i])
+                             : tarn__plan_placed_add(&kept, i, offsets[i]);
     assert_ok(status);
   }
   for (size_t i = 1; i < 2 * all.leaves; i++) {
@@ -269,12 +263,12 @@ START_TEST(aligned_items_lie_in_one_range) {
     buffers[i] = (tarn_plan_buffer){.last = 1, .size = 1, .alignment = 64};
   }
   assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
-  assert_ok(tarn__plan_placed_make(&in, &placed));
+  assert_ok(tarn__plan_placed_make(&in, false, &placed));
   ck_assert_uint_eq(placed.grain, 64);
-  for (size_t i = 0; i < 100; i++) {
-    uint64_t at = tarn__plan_placed_lowest(&placed, &in.items[i], 0);
-    ck_assert_uint_eq(at, 64 * i);
-    assert_ok(tarn__plan_placed_add(&placed, &in.items[i], at));
+  for (uint32_t i = 0; i < 100; i++) {
+    uint64_t at = tarn__plan_placed_lowest(&placed, i);
+    ck_assert_uint_eq(at, UINT64_C(64) * i);
+    assert_ok(tarn__plan_placed_add(&placed, i, at));
   }
   ck_assert_uint_eq(placed.nodes[1].any.count, 1);
   tarn__plan_placed_free(&placed);

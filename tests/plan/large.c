@@ -5,7 +5,6 @@
 
 #include "bench/plan_models.h"
 #include "plan/greedy.h"
-#include "plan/onepass.h"
 #include "support/run.h"
 
 static tarn__plan_stop never(atomic_bool *asked) {

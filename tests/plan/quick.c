@@ -1,10 +1,9 @@
-// Plans in little time, in a row and in a tree: each is checked.
+// Plans in little time, in a list and in a tree: each is checked.
 #include "plan/quick.h"
 
 #include <stdlib.h>
 
-#include "plan/placed.h"
-#include "plan/row.h"
+#include "plan/placements.h"
 #include "support/faults.h"
 #include "support/run.h"
 
@@ -92,13 +91,13 @@ static void require_all_good(uint64_t longest) {
   }
 }
 
-// Most are there at once: a row.
-START_TEST(crowds_are_planned) {
+// Most are live at once: a list.
+START_TEST(high_pressure_is_planned) {
   require_all_good(UINT64_C(2) * MOST);
 }
 END_TEST
 
-// Few are there at once: a tree.
+// Few are live at once: a tree.
 START_TEST(chains_are_planned) {
   require_all_good(4);
 }
@@ -127,23 +126,23 @@ START_TEST(nothing_needs_nothing) {
 END_TEST
 
 // Both put an item in the same place.
-START_TEST(rows_and_trees_agree) {
+START_TEST(lists_and_trees_agree) {
   static making m;
   for (int round = 0; round < 50; round++) {
-    tarn__plan_row row;
+    tarn__plan_placed list;
     tarn__plan_placed tree;
     fill(&m, 1 + random_below(100), 1 + random_below(100));
     require(tarn__plan_instance_make(&m.problem, NULL, &m.in) == TARN_OK);
-    require(tarn__plan_row_make(&m.in, &row) == TARN_OK);
-    require(tarn__plan_placed_make(&m.in, &tree) == TARN_OK);
+    require(tarn__plan_placed_make(&m.in, true, &list) == TARN_OK);
+    require(tarn__plan_placed_make(&m.in, false, &tree) == TARN_OK);
     for (uint32_t i = 0; i < m.in.item_count; i++) {
-      const tarn__plan_item *item = &m.in.items[i];
-      uint64_t at = tarn__plan_placed_lowest(&tree, item, 0);
-      require(tarn__plan_placed_add(&tree, item, at) == TARN_OK);
-      require(tarn__plan_row_put(&row, i) == at);
+      uint64_t at = tarn__plan_placed_lowest(&tree, i);
+      require(tarn__plan_placed_lowest(&list, i) == at);
+      require(tarn__plan_placed_add(&tree, i, at) == TARN_OK);
+      require(tarn__plan_placed_add(&list, i, at) == TARN_OK);
     }
     tarn__plan_placed_free(&tree);
-    tarn__plan_row_free(&row);
+    tarn__plan_placed_free(&list);
     tarn__plan_instance_free(&m.in);
   }
 }
@@ -167,9 +166,9 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("plan_quick");
-  ADD_CASE(suite, "plans", crowds_are_planned, chains_are_planned,
+  ADD_CASE(suite, "plans", high_pressure_is_planned, chains_are_planned,
            what_never_meets_shares_a_place, nothing_needs_nothing,
-           rows_and_trees_agree);
+           lists_and_trees_agree);
   ADD_CASE(suite, "faults", memory_may_be_refused);
   return run_suite(suite);
 }

@@ -3,6 +3,7 @@
 #include "support/effort.h"
 
 enum { STEPS = 8, MOST = 8 };
+#define ANYWHERE UINT64_MAX
 
 // --- small problems ----------------------------------------------------------
 
@@ -124,7 +125,7 @@ static void make_small(small *s, kind k) {
 typedef struct brute {
   const small *s;
   uint64_t need[MOST][STEPS];
-  uint64_t fixed[MOST];  // or TARN__PLAN_FREE
+  uint64_t fixed[MOST];  // by place, or ANYWHERE
   uint64_t taken[STEPS];
   uint64_t capacity;
 } brute;
@@ -181,7 +182,7 @@ static bool place_all(brute *b, size_t place) {
   while (place < b->s->problem.count && b->s->place[place] != place)
     place++;
   if (place == b->s->problem.count) return true;
-  bool fixed = b->fixed[place] != TARN__PLAN_FREE;
+  bool fixed = b->fixed[place] != ANYWHERE;
   uint64_t from = fixed ? b->fixed[place] : 0;
   uint64_t last = fixed ? from : b->capacity;
   for (uint64_t offset = from; offset <= last; offset++) {
@@ -205,7 +206,7 @@ static bool is_plan(brute *b, const uint64_t *offsets) {
   for (size_t i = 0; i < b->s->problem.count && all; i++) {
     if (b->s->place[i] != i) continue;
     all = may_lie(b, i, offsets[i]) &&
-          (b->fixed[i] == TARN__PLAN_FREE || b->fixed[i] == offsets[i]);
+          (b->fixed[i] == ANYWHERE || b->fixed[i] == offsets[i]);
     if (all) turn(b, i, offsets[i]);
   }
   memset(b->taken, 0, sizeof b->taken);
@@ -242,27 +243,6 @@ static void require_same(brute *b, tarn__plan_instance *in,
   require(is_plan(b, offsets));
 }
 
-static void hold(brute *b, const tarn__plan_instance *in, size_t item,
-                 uint64_t offset) {
-  for (size_t i = b->s->problem.count; i-- > 0;) {
-    if (in->item_of[i] == item) b->fixed[b->s->place[i]] = offset * in->unit;
-  }
-}
-
-// Some items at offsets of their own, which may be in the way of all others.
-static void hold_some(brute *b, const tarn__plan_instance *in, uint64_t most,
-                      uint64_t *held) {
-  memset(held, 0xff, MOST * sizeof *held);
-  for (size_t i = 0; i < b->s->problem.count; i++) {
-    if (b->s->place[i] != i || !chance(3)) continue;
-    uint64_t step = in->items[in->item_of[i]].alignment;
-    uint64_t offset = step * random_below(most / in->unit / step + 1);
-    if (b->fixed[i] != TARN__PLAN_FREE) offset = b->fixed[i] / in->unit;
-    held[in->item_of[i]] = offset;
-    hold(b, in, in->item_of[i], offset);
-  }
-}
-
 // The least height, or |most| + 1 where there is none up to that.
 static uint64_t lowest(brute *b, uint64_t from, uint64_t most) {
   while (from <= most && !brute_fits(b, from))
@@ -270,34 +250,21 @@ static uint64_t lowest(brute *b, uint64_t from, uint64_t most) {
   return from;
 }
 
-static void compare(const small *s, brute *b, tarn__plan_instance *in) {
+static void compare(const small *s, brute *b, field *f) {
   tarn__plan_search *search;
   tarn__plan_run run = {0};
-  uint64_t held[MOST];
   uint64_t most = 13 * s->scale;
-  uint64_t best = lowest(b, in->bound * in->unit, most);
+  uint64_t best = lowest(b, f->in.bound * f->in.unit, most);
   bool any = best <= most;
-  require(tarn__plan_search_create(in, TABLE, &search) == TARN_OK);
+  require(tarn__plan_search_create(&f->near, TABLE, &search) == TARN_OK);
   if (best + s->scale <= most) {
-    require_same(b, in, search, run, best + s->scale, true);
+    require_same(b, &f->in, search, run, best + s->scale, true);
   }
-  if (any) require_same(b, in, search, run, best, true);
-  require_same(b, in, search, run, best - 1, false);
-  if (any) require_same(b, in, search, run, best, true);
-  hold_some(b, in, best, held);
-  run.held = held;
-  require_same(b, in, search, run, best, brute_fits(b, best));
-  bool high = brute_fits(b, most);
-  make_brute(b, s);
-  run.held = NULL;
-  if (any) require_same(b, in, search, run, best, true);
-  require_same(b, in, search, run, best - 1, false);
-  run.held = held;
-  for (size_t i = 0; i < in->item_count; i++) {
-    if (held[i] != TARN__PLAN_FREE) hold(b, in, i, held[i]);
+  for (int i = 0; i < 2; i++) {
+    if (any) require_same(b, &f->in, search, run, best, true);
+    require_same(b, &f->in, search, run, best - 1, false);
   }
-  require_same(b, in, search, run, most, high);
-  make_brute(b, s);
+  if (any) require_same(b, &f->in, search, run, best, true);
   tarn__plan_search_destroy(search);
 }
 
@@ -307,14 +274,13 @@ static void compare_many(kind k, size_t all) {
   brute b;
   memset(seen, 0, sizeof seen);
   for (size_t i = 0; i < count; i++) {
-    tarn__plan_instance in;
+    field f;
     make_small(&s, k);
-    require(tarn__plan_problem_check(&s.problem) == TARN_OK);
     tarn__plan_choice choice = {.merged = s.merged};
-    require(tarn__plan_instance_make(&s.problem, &choice, &in) == TARN_OK);
+    open_field(&s.problem, &choice, &f);
     make_brute(&b, &s);
-    compare(&s, &b, &in);
-    tarn__plan_instance_free(&in);
+    compare(&s, &b, &f);
+    close_field(&f);
   }
   ck_assert_uint_gt(seen[TARN__PLAN_FOUND], count);
   ck_assert_uint_gt(seen[TARN__PLAN_NONE], count);

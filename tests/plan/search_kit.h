@@ -28,34 +28,54 @@ static inline tarn__plan_stop never(void) {
   return (tarn__plan_stop){.deadline_ns = UINT64_MAX, .asked = &nobody_asks};
 }
 
+// --- instances ---------------------------------------------------------------
+
+enum { LISTS = 8 << 20 };  // bytes of the lists of neighbours
+
+typedef struct field {
+  tarn__plan_instance in;
+  tarn__plan_neighbours near;
+} field;
+
+static inline void open_field(const tarn_plan_problem *problem,
+                              const tarn__plan_choice *choice, field *f) {
+  assert_ok(tarn__plan_problem_check(problem));
+  assert_ok(tarn__plan_instance_make(problem, choice, &f->in));
+  assert_ok(tarn__plan_neighbours_make(&f->in, LISTS, &f->near));
+}
+
+static inline void close_field(field *f) {
+  tarn__plan_neighbours_free(&f->near);
+  tarn__plan_instance_free(&f->in);
+}
+
 // --- problems of plain buffers -----------------------------------------------
 
 typedef struct large {
   tarn_plan_buffer buffers[MOST_LARGE];
   size_t count;
-  tarn__plan_instance in;
+  field f;
 } large;
 
 static inline void open_large(large *l) {
   tarn_plan_problem problem = {
       .struct_size = sizeof problem, .buffers = l->buffers, .count = l->count};
-  assert_ok(tarn__plan_problem_check(&problem));
-  assert_ok(tarn__plan_instance_make(&problem, NULL, &l->in));
+  open_field(&problem, NULL, &l->f);
 }
 
 static inline bool are_apart(const large *l, const uint64_t *units, size_t i,
                              size_t j) {
   const tarn_plan_buffer *a = &l->buffers[i];
   const tarn_plan_buffer *b = &l->buffers[j];
-  uint64_t at = units[l->in.item_of[i]] * l->in.unit;
-  uint64_t other = units[l->in.item_of[j]] * l->in.unit;
+  uint64_t at = units[l->f.in.item_of[i]] * l->f.in.unit;
+  uint64_t other = units[l->f.in.item_of[j]] * l->f.in.unit;
   return a->last <= b->first || b->last <= a->first || at + a->size <= other ||
          other + b->size <= at;
 }
 
 static inline void require_plan(const large *l, const uint64_t *units,
                                 uint64_t capacity) {
-  require(tarn__plan_instance_height(&l->in, units) <= capacity);
+  require(tarn__plan_instance_height(&l->f.in, units) <= capacity);
   for (size_t i = 0; i < l->count; i++) {
     for (size_t j = 0; j < i; j++)
       require(are_apart(l, units, i, j));

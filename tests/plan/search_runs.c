@@ -32,7 +32,7 @@ static void make_large(large *l, size_t most, size_t steps, uint64_t height) {
 }
 
 static uint64_t spread(const large *l, uint64_t percent) {
-  return l->in.bound + l->in.bound * percent / 100;
+  return l->f.in.bound + l->f.in.bound * percent / 100;
 }
 
 START_TEST(the_same_runs_give_the_same_answers) {
@@ -41,7 +41,7 @@ START_TEST(the_same_runs_give_the_same_answers) {
   answer got[2];
   make_large(&l, 150, 40, 200);
   for (int i = 0; i < 2; i++)
-    assert_ok(tarn__plan_search_create(&l.in, TABLE, &search[i]));
+    assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search[i]));
   for (uint64_t percent = 12; percent-- > 0;) {
     tarn__plan_run run = {
         .capacity = spread(&l, percent),
@@ -59,7 +59,7 @@ START_TEST(the_same_runs_give_the_same_answers) {
   }
   for (int i = 0; i < 2; i++)
     tarn__plan_search_destroy(search[i]);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -74,15 +74,15 @@ START_TEST(it_stops_at_the_limit_of_nodes) {
   tarn__plan_search *search;
   answer got;
   make_large(&l, 200, 60, 300);
-  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
   for (uint64_t limit = 1; limit < 40; limit += 7) {
-    tarn__plan_run run = {.capacity = l.in.bound, .node_limit = limit};
+    tarn__plan_run run = {.capacity = l.f.in.bound, .node_limit = limit};
     assert_ok(run_with(search, run, &got));
     require_untouched(&got);
     ck_assert_uint_eq(got.nodes, limit);
   }
   tarn__plan_search_destroy(search);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -105,10 +105,10 @@ START_TEST(it_stops_when_it_is_told_to) {
                               .watch = say_stop,
                               .user = &seen_nodes}};
   make_large(&l, 200, 60, 300);
-  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
   for (size_t i = 0; i < 3; i++) {
     atomic_store(&asked, i == 0);
-    tarn__plan_run run = {.capacity = l.in.bound, .stop = &stops[i]};
+    tarn__plan_run run = {.capacity = l.f.in.bound, .stop = &stops[i]};
     assert_ok(run_with(search, run, &got));
     require_untouched(&got);
     ck_assert_uint_eq(got.nodes, 0);
@@ -116,17 +116,17 @@ START_TEST(it_stops_when_it_is_told_to) {
   ck_assert_uint_eq(seen_nodes, 0);
   ck_assert(atomic_load(&asked));
   tarn__plan_search_destroy(search);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
 START_TEST(what_is_too_large_is_not_searched) {
   large l;
-  tarn__plan_search *search = (tarn__plan_search *)&l;
+  tarn__plan_neighbours near;
   make_large(&l, 300, 4, 900);
-  assert_status(tarn__plan_search_create(&l.in, 4096, &search), TARN_FULL);
-  ck_assert_ptr_null(search);
-  tarn__plan_instance_free(&l.in);
+  assert_status(tarn__plan_neighbours_make(&l.f.in, 4096, &near), TARN_FULL);
+  tarn__plan_neighbours_free(&near);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -135,11 +135,11 @@ START_TEST(nothing_is_a_plan_too) {
   tarn__plan_search *search;
   answer got;
   make_large(&l, 0, 1, 1);
-  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
   assert_ok(run_with(search, (tarn__plan_run){.capacity = 0}, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
   tarn__plan_search_destroy(search);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -153,19 +153,19 @@ START_TEST(sizes_may_be_as_large_as_they_can) {
         .first = i, .last = i + 2, .size = (UINT64_C(1) << 61) + i};
   }
   open_large(&l);
-  assert_ok(tarn__plan_search_create(&l.in, TABLE, &search));
+  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
   tarn__plan_run run = {.capacity = UINT64_MAX};
   assert_ok(run_with(search, run, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
-  run.capacity = l.in.bound;
+  run.capacity = l.f.in.bound;
   assert_ok(run_with(search, run, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
-  require_plan(&l, got.units, l.in.bound);
-  run.capacity = l.in.bound - 1;
+  require_plan(&l, got.units, l.f.in.bound);
+  run.capacity = l.f.in.bound - 1;
   assert_ok(run_with(search, run, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_NONE);
   tarn__plan_search_destroy(search);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -182,7 +182,7 @@ static void search_once(void *context) {
   scene *s = context;
   tarn__plan_search *search;
   static answer got;
-  tarn_status status = tarn__plan_search_create(&s->l->in, TABLE, &search);
+  tarn_status status = tarn__plan_search_create(&s->l->f.near, TABLE, &search);
   if (status != TARN_OK) {
     require(status == TARN_E_NOMEM && search == NULL);
     return;
@@ -202,7 +202,7 @@ static void search_once(void *context) {
 
 static size_t sweep(scene *s) {
   tarn__plan_search *search;
-  assert_ok(tarn__plan_search_create(&s->l->in, TABLE, &search));
+  assert_ok(tarn__plan_search_create(&s->l->f.near, TABLE, &search));
   assert_ok(run_with(search, s->run, &s->expected));
   tarn__plan_search_destroy(search);
   return faults_sweep(search_once, s);
@@ -214,22 +214,26 @@ START_TEST(it_can_be_used_after_memory_was_short) {
   scene s = {.l = &l, .run = {.capacity = spread(&l, 20), .node_limit = 1500}};
   ck_assert_uint_gt(sweep(&s), 20);
   ck_assert_uint_gt(s.recovered, 2);
-  tarn__plan_instance_free(&l.in);
+  close_field(&l.f);
 }
 END_TEST
 
-START_TEST(held_items_need_memory_too) {
-  large l;
-  uint64_t held[MOST_LARGE];
-  memset(held, 0xff, sizeof held);
-  make_large(&l, 20, 20, 20);
-  held[3] = 2;
-  scene s = {.l = &l, .run = {.capacity = 2 * l.in.bound, .held = held}};
-  ck_assert_uint_gt(sweep(&s), 20);
-  ck_assert_int_eq(s.expected.outcome, TARN__PLAN_FOUND);
-  ck_assert_uint_eq(s.expected.units[3], 2);
-  ck_assert_uint_ge(s.recovered, 1);
-  tarn__plan_instance_free(&l.in);
+static void list_neighbours(void *context) {
+  const large *l = context;
+  tarn__plan_neighbours near;
+  tarn_status status = tarn__plan_neighbours_make(&l->f.in, LISTS, &near);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  tarn__plan_neighbours_free(&near);
+}
+
+START_TEST(neighbours_of_fixed_items_need_memory_too) {
+  large l = {.count = 2};
+  l.buffers[0] = (tarn_plan_buffer){.last = 2, .size = 1};
+  l.buffers[1] = (tarn_plan_buffer){
+      .last = 2, .size = 1, .flags = TARN_PLAN_FIXED, .offset = 5};
+  open_large(&l);
+  ck_assert_uint_gt(faults_sweep(list_neighbours, &l), 6);
+  close_field(&l.f);
 }
 END_TEST
 
@@ -270,7 +274,7 @@ static uint64_t nodes_for(const large *l, tarn__plan_search *search) {
   uint64_t nodes = 0;
   for (uint64_t i = 0; nodes < 60000; i++) {
     answer got;
-    tarn__plan_run run = {.capacity = tarn__plan_units(&l->in, 1048576),
+    tarn__plan_run run = {.capacity = tarn__plan_units(&l->f.in, 1048576),
                           .node_limit = UINT64_C(1000) << i / 4,
                           .order = orders[i % 4]};
     assert_ok(run_with(search, run, &got));
@@ -292,10 +296,10 @@ START_TEST(hard_ones_take_few_nodes) {
       note_skipped("hard_ones_take_few_nodes", "no planner data");
       return;
     }
-    assert_ok(tarn__plan_search_create(&l.in, (size_t)8 << 20, &search));
+    assert_ok(tarn__plan_search_create(&l.f.near, (size_t)8 << 20, &search));
     uint64_t nodes = nodes_for(&l, search);
     tarn__plan_search_destroy(search);
-    tarn__plan_instance_free(&l.in);
+    close_field(&l.f);
     ck_assert_msg(nodes <= 60000, "%c was not found", *name);
     sum += nodes;
   }
@@ -310,7 +314,7 @@ static Suite *plan_search_runs_suite(void) {
            what_is_too_large_is_not_searched, nothing_is_a_plan_too,
            sizes_may_be_as_large_as_they_can);
   ADD_CASE(suite, "memory", it_can_be_used_after_memory_was_short,
-           held_items_need_memory_too);
+           neighbours_of_fixed_items_need_memory_too);
   ADD_CASE(suite, "files", hard_ones_take_few_nodes);
   return suite;
 }

@@ -7,10 +7,9 @@
 //
 // A range's place in |ranges| stays while it is there: an item's range is
 // found again when the item ends.
-#include "plan/onepass.h"
-
 #include "base/hostmem.h"
-#include "plan/placed.h"
+#include "plan/greedy.h"
+#include "plan/placements.h"
 
 enum {
   BINS = 256,
@@ -45,6 +44,7 @@ typedef struct passing {
   uint64_t top;
   uint32_t bins[BINS];
   uint64_t filled[BINS / 64];  // a bit for each bin
+  tarn__plan_memory memory;
 } passing;
 
 // --- bins --------------------------------------------------------------------
@@ -202,24 +202,6 @@ static uint32_t take(passing *p, uint64_t size, uint64_t alignment) {
 
 // --- the pass ----------------------------------------------------------------
 
-// Items in the order of the sections that they begin or end with; those of
-// section s are at [starts[s], starts[s + 1]).
-static void sort_by_section(const tarn__plan_instance *in, bool by_begin,
-                            uint32_t *starts, uint32_t *out) {
-  for (size_t i = 0; i < in->item_count; i++) {
-    const tarn__plan_item *item = &in->items[i];
-    starts[by_begin ? item->first : item->last]++;
-  }
-  uint32_t sum = 0;
-  for (size_t i = 0; i < in->section_count + 2; i++) {
-    starts[i] = sum += starts[i];
-  }
-  for (size_t i = in->item_count; i-- > 0;) {
-    const tarn__plan_item *item = &in->items[i];
-    out[--starts[by_begin ? item->first : item->last]] = (uint32_t)i;
-  }
-}
-
 static bool begin_section(passing *p, size_t section, uint64_t *offsets) {
   for (uint32_t i = p->begin[section]; i < p->begin[section + 1]; i++) {
     uint32_t index = p->begins[i];
@@ -240,16 +222,6 @@ static void end_section(passing *p, size_t section) {
   }
 }
 
-static bool pass(passing *p, uint64_t *offsets) {
-  sort_by_section(p->in, true, p->begin, p->begins);
-  sort_by_section(p->in, false, p->end, p->ends);
-  for (size_t section = 0; section < p->in->section_count; section++) {
-    end_section(p, section);
-    if (!begin_section(p, section, offsets)) return false;
-  }
-  return true;
-}
-
 static void lie_above_fixed(passing *p, uint64_t *offsets) {
   for (size_t i = 0; i < p->in->item_count; i++) {
     const tarn__plan_item *item = &p->in->items[i];
@@ -262,27 +234,23 @@ static void lie_above_fixed(passing *p, uint64_t *offsets) {
   p->top = tarn__plan_align_up(p->top, p->grain);
 }
 
-static bool make(passing *p) {
-  size_t sections = p->in->section_count + 2;
-  size_t items = p->in->item_count + 1;
-  p->begin = tarn__host_array(sections, sizeof *p->begin);
-  p->end = tarn__host_array(sections, sizeof *p->end);
-  p->begins = tarn__host_array(items, sizeof *p->begins);
-  p->ends = tarn__host_array(items, sizeof *p->ends);
-  p->held = tarn__host_array(items, sizeof *p->held);
-  return p->begin != NULL && p->end != NULL && p->begins != NULL &&
-         p->ends != NULL && p->held != NULL;
-}
-
-static void free_all(passing *p) {
-  size_t sections = p->in->section_count + 2;
-  size_t items = p->in->item_count + 1;
-  tarn__host_free_array(p->begin, sections, sizeof *p->begin);
-  tarn__host_free_array(p->end, sections, sizeof *p->end);
-  tarn__host_free_array(p->begins, items, sizeof *p->begins);
-  tarn__host_free_array(p->ends, items, sizeof *p->ends);
-  tarn__host_free_array(p->held, items, sizeof *p->held);
-  tarn__host_free_array(p->ranges, p->room, sizeof *p->ranges);
+// Items in the order of the sections that they begin in, and end before.
+static bool sort_items(passing *p) {
+  const tarn__plan_instance *in = p->in;
+  tarn__plan_memory *memory = &p->memory;
+  size_t sections = in->section_count + 2;
+  size_t items = in->item_count + 1;
+  p->begin = tarn__plan_array(memory, sections, sizeof *p->begin);
+  p->end = tarn__plan_array(memory, sections, sizeof *p->end);
+  p->begins = tarn__plan_array(memory, items, sizeof *p->begins);
+  p->ends = tarn__plan_array(memory, items, sizeof *p->ends);
+  p->held = tarn__plan_array(memory, items, sizeof *p->held);
+  if (memory->failed) return false;
+  tarn__plan_bucket(&in->items->first, sizeof *in->items, in->item_count,
+                    sections - 1, p->begin, p->begins);
+  tarn__plan_bucket(&in->items->last, sizeof *in->items, in->item_count,
+                    sections - 1, p->end, p->ends);
+  return true;
 }
 
 tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
@@ -292,7 +260,12 @@ tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
   for (int i = 0; i < BINS; i++)
     p.bins[i] = NONE;
   lie_above_fixed(&p, out_offsets);
-  bool done = make(&p) && pass(&p, out_offsets);
-  free_all(&p);
-  return done ? TARN_OK : TARN_E_NOMEM;
+  bool good = sort_items(&p);
+  for (size_t section = 0; good && section < in->section_count; section++) {
+    end_section(&p, section);
+    good = begin_section(&p, section, out_offsets);
+  }
+  tarn__plan_memory_free(&p.memory);
+  tarn__host_free_array(p.ranges, p.room, sizeof *p.ranges);
+  return good ? TARN_OK : TARN_E_NOMEM;
 }

@@ -76,14 +76,12 @@
 // Two states with the same key by mistake: see failed.h.
 //
 // The order in which equals are tried, ranks, is for speed alone.
-#include "plan/search.h"
+#include "plan/depth.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "plan/identical.h"
-#include "plan/parts.h"
 
 enum { STOP_EACH = 16, FIRST_KEYS = 256 };
 #define NOBODY UINT32_MAX
@@ -117,11 +115,11 @@ struct tarn__plan_search {
 
   uint64_t last_capacity;
   const tarn__plan_run *run;
-  bool use_table;
   bool no_memory;
   uint64_t *found;  // by item: its offset
   uint64_t nodes;
   tarn__plan_outcome outcome;
+  tarn__plan_memory memory;
 };
 
 typedef tarn__plan_search tree;
@@ -197,14 +195,14 @@ static bool end(tree *t, tarn__plan_outcome outcome) {
 
 static bool retry(tree *t) {
   while (!pass_over(t)) {
-    close_frame(t, t->use_table);
+    close_frame(t, true);
     if (t->depth == 0) return end(t, TARN__PLAN_NONE);
   }
   return true;
 }
 
 static bool fail(tree *t) {
-  close_frame(t, t->use_table);
+  close_frame(t, true);
   return t->depth == 0 ? end(t, TARN__PLAN_NONE) : retry(t);
 }
 
@@ -324,10 +322,8 @@ static void choose_scarce(tree *t, frame *f) {
 }
 
 static bool look(tree *t, frame *f) {
-  if (t->use_table) {
-    if (tarn__plan_failed_has(&t->failed, f->key)) return false;
-    if (!push_key(t, f->key)) t->no_memory = true;
-  }
+  if (tarn__plan_failed_has(&t->failed, f->key)) return false;
+  if (!push_key(t, f->key)) t->no_memory = true;
   if (!choose(t, f)) return false;
   if (t->run->scarce_first) choose_scarce(t, f);
   return true;
@@ -384,32 +380,22 @@ static void walk(tree *t) {
     more = visit(t);
 }
 
-static void prepare_table(tree *t, const tarn__plan_run *run) {
-  t->use_table = run->held == NULL;
-  if (!t->use_table) return;
-  if (run->capacity > t->last_capacity) tarn__plan_failed_clear(&t->failed);
-  t->last_capacity = run->capacity;
-}
-
 tarn_status tarn__plan_search_run(tarn__plan_search *search,
                                   const tarn__plan_run *run,
                                   uint64_t *out_offsets,
                                   tarn__plan_outcome *out,
                                   uint64_t *out_nodes) {
   tree *t = search;
-  bool fits = false;
   *out = TARN__PLAN_STOPPED;
   *out_nodes = 0;
   t->run = run;
   t->nodes = 0;
   t->no_memory = false;
   t->parts.no_memory = false;
-  prepare_table(t, run);
-  tarn_status status =
-      tarn__plan_state_begin(&t->state, run->capacity, run->held, &fits);
-  if (status != TARN_OK) return status;
+  if (run->capacity > t->last_capacity) tarn__plan_failed_clear(&t->failed);
+  t->last_capacity = run->capacity;
   t->outcome = TARN__PLAN_NONE;
-  if (fits) walk(t);
+  if (tarn__plan_state_begin(&t->state, run->capacity)) walk(t);
   if (out_of_memory(t)) return TARN_E_NOMEM;
   if (t->outcome == TARN__PLAN_FOUND) {
     memcpy(out_offsets, t->found, t->state.in->item_count * sizeof *t->found);
@@ -421,41 +407,33 @@ tarn_status tarn__plan_search_run(tarn__plan_search *search,
 
 // --- the whole ---------------------------------------------------------------
 
-static tarn_status make_arrays(tree *t) {
-  size_t items = t->state.in->item_count + 1;
-  size_t sections = t->state.in->section_count + 1;
-  t->identical = tarn__host_array(items, sizeof *t->identical);
-  t->frames = tarn__host_array(items, sizeof *t->frames);
-  t->rivals = tarn__host_array(sections, sizeof *t->rivals);
-  t->count_of = tarn__host_array(sections, sizeof *t->count_of);
-  t->found = tarn__host_array(items, sizeof *t->found);
+static tarn_status make(tree *t, const tarn__plan_neighbours *near,
+                        size_t table_size) {
+  tarn__plan_memory *memory = &t->memory;
+  size_t items = near->in->item_count + 1;
+  size_t sections = near->in->section_count + 1;
+  t->identical = tarn__plan_array(memory, items, sizeof *t->identical);
+  t->frames = tarn__plan_array(memory, items, sizeof *t->frames);
+  t->rivals = tarn__plan_array(memory, sections, sizeof *t->rivals);
+  t->count_of = tarn__plan_array(memory, sections, sizeof *t->count_of);
+  t->found = tarn__plan_array(memory, items, sizeof *t->found);
   t->keys = tarn__host_array(FIRST_KEYS, sizeof *t->keys);
   if (t->keys != NULL) t->key_room = FIRST_KEYS;
-  bool made = t->identical != NULL && t->rivals != NULL &&
-              t->count_of != NULL && t->frames != NULL && t->found != NULL &&
-              t->keys != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
-}
-
-static tarn_status make(tree *t, const tarn__plan_instance *instance,
-                        size_t table_size) {
-  tarn_status status =
-      tarn__plan_state_make(instance, 2 * table_size, &t->state);
-  if (status != TARN_OK) return status;
-  status = make_arrays(t);
-  if (status == TARN_OK) status = tarn__plan_identical(instance, t->identical);
+  if (memory->failed || t->keys == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__plan_state_make(near, &t->state);
+  if (status == TARN_OK) status = tarn__plan_identical(near->in, t->identical);
   if (status == TARN_OK) status = tarn__plan_parts_make(&t->state, &t->parts);
   if (status != TARN_OK) return status;
   return tarn__plan_failed_make(table_size, &t->failed);
 }
 
-tarn_status tarn__plan_search_create(const tarn__plan_instance *instance,
+tarn_status tarn__plan_search_create(const tarn__plan_neighbours *near,
                                      size_t table_size,
                                      tarn__plan_search **out_search) {
   *out_search = NULL;
   tree *t = tarn__host_alloc(sizeof *t);
   if (t == NULL) return TARN_E_NOMEM;
-  tarn_status status = make(t, instance, table_size);
+  tarn_status status = make(t, near, table_size);
   if (status == TARN_OK) {
     *out_search = t;
   } else {
@@ -467,16 +445,10 @@ tarn_status tarn__plan_search_create(const tarn__plan_instance *instance,
 void tarn__plan_search_destroy(tarn__plan_search *search) {
   tree *t = search;
   if (t == NULL) return;
-  size_t items = t->state.in == NULL ? 0 : t->state.in->item_count + 1;
-  size_t sections = t->state.in == NULL ? 0 : t->state.in->section_count + 1;
-  tarn__host_free_array(t->identical, items, sizeof *t->identical);
-  tarn__host_free_array(t->rivals, sections, sizeof *t->rivals);
-  tarn__host_free_array(t->count_of, sections, sizeof *t->count_of);
-  tarn__host_free_array(t->frames, items, sizeof *t->frames);
-  tarn__host_free_array(t->found, items, sizeof *t->found);
   tarn__host_free_array(t->keys, t->key_room, sizeof *t->keys);
   tarn__plan_failed_free(&t->failed);
   tarn__plan_parts_free(&t->parts);
   tarn__plan_state_free(&t->state);
+  tarn__plan_memory_free(&t->memory);
   tarn__host_free(t, sizeof *t);
 }

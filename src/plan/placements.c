@@ -8,7 +8,7 @@
 //
 // Ranges end at multiples of the grain, so that what lies as closely as
 // alignment allows touches, and is one range.
-#include "plan/placed.h"
+#include "plan/placements.h"
 
 #include <assert.h>
 #include <string.h>
@@ -86,26 +86,65 @@ static bool add_range(tarn__plan_ranges *set, uint64_t low, uint64_t high,
 
 uint64_t tarn__plan_grain(const tarn__plan_instance *in) {
   uint64_t grain = 0;
-  for (size_t i = 0; i < in->item_count && grain != 1; i++) {
-    uint64_t rest = in->items[i].alignment;
-    while (rest != 0) {
-      uint64_t next = grain % rest;
-      grain = rest;
-      rest = next;
+  for (size_t i = 0; i < in->item_count && grain != 1; i++)
+    grain = tarn__plan_gcd(grain, in->items[i].alignment);
+  return grain == 0 ? 1 : grain;
+}
+
+// --- the list ----------------------------------------------------------------
+
+static uint64_t lowest_in_list(const tarn__plan_placed *placed,
+                               uint32_t index) {
+  const tarn__plan_item *item = &placed->in->items[index];
+  uint64_t at = 0;
+  for (size_t i = 0; i < placed->count; i++) {
+    const tarn__plan_lying *other = &placed->list[i];
+    if (other->range.high <= at || other->first >= item->last ||
+        item->first >= other->last ||
+        !tarn__plan_items_meet(placed->in, index, other->item)) {
+      continue;
+    }
+    if (other->range.low >= at + item->size) break;
+    at = tarn__plan_align_up(other->range.high, item->alignment);
+  }
+  return at;
+}
+
+// Behind all that lie no higher.
+static void add_to_list(tarn__plan_placed *placed, uint32_t index,
+                        uint64_t offset) {
+  const tarn__plan_item *item = &placed->in->items[index];
+  size_t low = 0, high = placed->count++;
+  while (low < high) {
+    size_t middle = low + (high - low) / 2;
+    if (placed->list[middle].range.low <= offset) {
+      low = middle + 1;
+    } else {
+      high = middle;
     }
   }
-  return grain == 0 ? 1 : grain;
+  tarn__plan_lying *at = placed->list + low;
+  memmove(at + 1, at, (placed->count - 1 - low) * sizeof *at);
+  *at = (tarn__plan_lying){.range = {offset, offset + item->size},
+                           .first = item->first,
+                           .last = item->last,
+                           .item = index};
 }
 
 // --- the tree ----------------------------------------------------------------
 
-tarn_status tarn__plan_placed_make(const tarn__plan_instance *in,
+tarn_status tarn__plan_placed_make(const tarn__plan_instance *in, bool in_list,
                                    tarn__plan_placed *out_placed) {
   size_t leaves = 1;
   while (leaves < in->section_count)
     leaves *= 2;
   *out_placed = (tarn__plan_placed){
       .in = in, .grain = tarn__plan_grain(in), .leaves = leaves};
+  if (in_list) {
+    out_placed->list =
+        tarn__host_array(in->item_count + 1, sizeof *out_placed->list);
+    return out_placed->list == NULL ? TARN_E_NOMEM : TARN_OK;
+  }
   out_placed->nodes = tarn__host_array(2 * leaves, sizeof(tarn__plan_node));
   return out_placed->nodes == NULL ? TARN_E_NOMEM : TARN_OK;
 }
@@ -121,11 +160,16 @@ void tarn__plan_placed_free(tarn__plan_placed *placed) {
   }
   tarn__host_free_array(placed->nodes, 2 * placed->leaves,
                         sizeof *placed->nodes);
+  if (placed->list != NULL) {
+    tarn__host_free_array(placed->list, placed->in->item_count + 1,
+                          sizeof *placed->list);
+  }
   *placed = (tarn__plan_placed){0};
 }
 
 void tarn__plan_placed_clear(tarn__plan_placed *placed) {
-  for (size_t i = 0; i < 2 * placed->leaves; i++) {
+  placed->count = 0;
+  for (size_t i = 0; placed->nodes != NULL && i < 2 * placed->leaves; i++) {
     placed->nodes[i].whole.count = 0;
     placed->nodes[i].any.count = 0;
   }
@@ -182,10 +226,11 @@ static uint64_t lift_piece(tarn__plan_placed *placed,
   return at;
 }
 
-uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed,
-                                  const tarn__plan_item *item, uint64_t from) {
+uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed, uint32_t index) {
+  if (placed->nodes == NULL) return lowest_in_list(placed, index);
+  const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
-  uint64_t at = tarn__plan_align_up(from, item->alignment);
+  uint64_t at = 0;
   uint32_t agreed = 0;
   for (uint32_t i = 0; agreed < item->piece_count;
        i = i + 1 == item->piece_count ? 0 : i + 1) {
@@ -221,9 +266,13 @@ static bool add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
   return true;
 }
 
-tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
-                                  const tarn__plan_item *item,
+tarn_status tarn__plan_placed_add(tarn__plan_placed *placed, uint32_t index,
                                   uint64_t offset) {
+  if (placed->nodes == NULL) {
+    add_to_list(placed, index, offset);
+    return TARN_OK;
+  }
+  const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
   for (uint32_t i = 0; i < item->piece_count; i++) {
     if (!add_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
@@ -315,9 +364,9 @@ static bool remove_piece(tarn__plan_placed *placed,
   return true;
 }
 
-tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed,
-                                     const tarn__plan_item *item,
+tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed, uint32_t index,
                                      uint64_t offset) {
+  const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
   for (uint32_t i = 0; i < item->piece_count; i++) {
     if (!remove_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;

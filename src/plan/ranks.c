@@ -4,11 +4,9 @@
 //
 // Keys are floating-point numbers: areas are beyond 64 bits. Products of two
 // numbers are rounded in one way on all machines.
-#include "plan/ranking.h"
+#include "plan/search.h"
 
 #include <stdlib.h>
-
-#include "plan/failed.h"
 
 enum { LENGTH = 0, AREA, PRESSURE, KEYS };
 

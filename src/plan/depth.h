@@ -1,0 +1,228 @@
+// depth.h - the state of the search in depth: what is put down and what follows
+// from it, what is left to do, and which states failed before.
+#ifndef TARN_PLAN_DEPTH_H_
+#define TARN_PLAN_DEPTH_H_
+
+#include "plan/search.h"
+
+// --- what is put down --------------------------------------------------------
+
+// Each free item that is not down has an offset, the least that the items below
+// it allow that are down, and a least offset, which every plan within the
+// capacity gives it. The two differ for items that were passed over: something
+// that is not down yet must lift them. A section in which the items that are
+// not down cannot fit above the least of their least offsets shows that the
+// state fails. The proof is at the head of depth.c.
+//
+// All changes are logged, and undone in the reverse order.
+
+#define TARN__PLAN_DOWN UINT64_MAX    // as a least offset: it is put down
+#define TARN__PLAN_PLACED UINT32_MAX  // as a lifter: it was not passed over
+
+typedef struct tarn__plan_item_change {
+  uint32_t item;
+  uint32_t lifter;
+  uint64_t at;
+  uint64_t least;
+} tarn__plan_item_change;
+
+typedef struct tarn__plan_floor_change {
+  uint32_t section;
+  uint32_t holder;
+  uint64_t floor;
+} tarn__plan_floor_change;
+
+typedef struct tarn__plan_state {
+  const tarn__plan_instance *in;
+  const tarn__plan_neighbours *near;
+  uint64_t capacity;
+  bool no_memory;  // a change was not logged: the state is of no more use
+
+  uint64_t *at;      // by item
+  uint64_t *least;   // by item, or TARN__PLAN_DOWN, as for all that is fixed
+  uint32_t *lifter;  // by item: the edge to what gives its least
+
+  uint64_t *total;     // by section: sizes of what is not down
+  uint64_t *floor;     // by section: the least of their least offsets
+  uint32_t *holder;    // by section: whose it is
+  uint32_t *crossing;  // by section: what is not down, and began before
+
+  tarn__plan_item_change *items;
+  size_t item_count;
+  size_t item_room;
+  tarn__plan_floor_change *floors;
+  size_t floor_count;
+  size_t floor_room;
+  tarn__plan_memory memory;
+} tarn__plan_state;
+
+typedef struct tarn__plan_mark {
+  size_t items;
+  size_t floors;
+} tarn__plan_mark;
+
+// |near| must live as long.
+//
+// Lifetime:     tarn__plan_state_free, whatever the status.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_state_make(
+    const tarn__plan_neighbours *near, tarn__plan_state *out_state);
+
+// Frees and zero-fills |state|. A zero-filled one is allowed.
+void tarn__plan_state_free(tarn__plan_state *state);
+
+// Begins anew, within |capacity|, with what is fixed. False: there is no plan,
+// by the bounds alone.
+bool tarn__plan_state_begin(tarn__plan_state *state, uint64_t capacity);
+
+static inline tarn__plan_mark tarn__plan_state_mark(
+    const tarn__plan_state *state) {
+  return (tarn__plan_mark){state->item_count, state->floor_count};
+}
+
+// Undoes all changes since |mark|, but for what was put down.
+void tarn__plan_state_undo(tarn__plan_state *state, tarn__plan_mark mark);
+
+// What putting an item down means for what is left.
+typedef struct tarn__plan_effect {
+  bool cuts;     // a border between sections is crossed by nothing any more
+  bool narrows;  // what is left could be had in more ways than before
+} tarn__plan_effect;
+
+// Puts |item| down where it is, and lifts those that it is below of. |*key|
+// follows. True: it may be that all still fits.
+bool tarn__plan_state_put_down(tarn__plan_state *state, uint32_t item,
+                               tarn__plan_key *key,
+                               tarn__plan_effect *out_effect);
+
+// Its counterpart, before tarn__plan_state_undo.
+void tarn__plan_state_take_up(tarn__plan_state *state, uint32_t item);
+
+// Passes |item| over: it must be lifted. False: nothing is there to do so.
+bool tarn__plan_state_pass(tarn__plan_state *state, uint32_t item,
+                           tarn__plan_key *key);
+
+// Whether something else lifts |item|, which was passed over, than when its
+// least offset was found.
+bool tarn__plan_state_is_stale(const tarn__plan_state *state, uint32_t item);
+
+// Finds the least offset of an item that was passed over. False: it fails.
+bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
+
+// How many of what is not down could be the lowest of |section|, which has some
+// of it; counting ends with |enough|.
+uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
+                                 uint32_t section, uint32_t enough);
+
+// What |item| adds to the key of a state.
+tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
+                                    uint32_t item);
+
+// --- which states failed -----------------------------------------------------
+
+// A set of states, each known by 128 bits. Two different states have the same
+// bits with a chance of 2^-128 if the bits are as good as random: a search that
+// stores 2^20 states and asks 2^40 times errs with a chance of 2^-68, far below
+// that of a fault of the machine.
+typedef struct tarn__plan_failed {
+  tarn__plan_key *keys;  // two zeros: an empty place
+  size_t room;           // a power of two
+  size_t most;
+  size_t count;
+  tarn__plan_key salt;  // of all that were put in since it was last cleared
+} tarn__plan_failed;
+
+// Of at most |size| bytes; it begins smaller, and grows as it fills up. When
+// it cannot, what is old makes way.
+//
+// Lifetime:     tarn__plan_failed_free.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_failed_make(size_t size,
+                                                   tarn__plan_failed *out);
+
+// A zero-filled table is allowed.
+void tarn__plan_failed_free(tarn__plan_failed *failed);
+
+// Cost: O(1): what was put in before is not found any more, that is all.
+void tarn__plan_failed_clear(tarn__plan_failed *failed);
+
+bool tarn__plan_failed_has(const tarn__plan_failed *failed, tarn__plan_key key);
+
+void tarn__plan_failed_put(tarn__plan_failed *failed, tarn__plan_key key);
+
+// --- what is left to put down ------------------------------------------------
+
+// The items in parts that share no section. Items are in one array, those of a
+// part beside each other. Where no item crosses a border between sections any
+// more, a part falls into several: they are stacked, the smallest on top, and
+// the items of each are ranked again by the pressure within it. A part is a
+// set: work on it may change the order of its items.
+typedef struct tarn__plan_part {
+  tarn__plan_key key;
+  uint32_t begin;  // in items
+  uint32_t end;
+  bool is_new;  // cut off from others: its items are to be ranked
+} tarn__plan_part;
+
+typedef struct tarn__plan_saved_rank {
+  uint32_t item;
+  uint32_t rank;
+} tarn__plan_saved_rank;
+
+typedef struct tarn__plan_parts {
+  const tarn__plan_state *state;
+  uint32_t *items;
+  uint32_t *ranks;  // by item
+  bool no_memory;   // ranks were not saved: the stack is of no more use
+
+  tarn__plan_part *stack;
+  size_t count;
+  tarn__plan_saved_rank *saved;  // of items that were ranked again
+  size_t saved_count;
+  size_t saved_room;
+
+  uint32_t *moved;       // items, while they are
+  uint32_t *part_of;     // by section
+  uint32_t *part_count;  // by part
+  tarn__plan_rank_key *keys;
+  tarn__plan_memory memory;
+} tarn__plan_parts;
+
+// How much there is on the stacks.
+typedef struct tarn__plan_parts_mark {
+  size_t count;
+  size_t saved_count;
+} tarn__plan_parts_mark;
+
+// |state| must live as long.
+//
+// Lifetime:     tarn__plan_parts_free, whatever the status.
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
+                                                  tarn__plan_parts *out_parts);
+
+// A zero-filled one is allowed.
+void tarn__plan_parts_free(tarn__plan_parts *parts);
+
+// Begins anew, with all that is not fixed.
+void tarn__plan_parts_begin(tarn__plan_parts *parts);
+
+// Stacks the items in [begin, end), in as many parts as they fall into.
+void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin,
+                          uint32_t end);
+
+void tarn__plan_parts_push(tarn__plan_parts *parts, tarn__plan_part part);
+
+// The one on top; ranks its items if it is new.
+tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *parts,
+                                     const tarn__plan_run *run);
+
+static inline tarn__plan_parts_mark tarn__plan_parts_mark_of(
+    const tarn__plan_parts *parts) {
+  return (tarn__plan_parts_mark){parts->count, parts->saved_count};
+}
+
+// Forgets what was stacked since, and gives items the ranks that they had.
+void tarn__plan_parts_undo(tarn__plan_parts *parts, tarn__plan_parts_mark mark);
+
+#endif  // TARN_PLAN_DEPTH_H_

@@ -1,0 +1,594 @@
+// Invariants of a state, between calls, for items that are not down:
+//   at[i]     is an offset that i may have (aligned, clear of what is fixed);
+//   least[i]  is at[i], if i was not passed over;
+//   floor[t]  is least[holder[t]], and holder[t] is in t and not down;
+//   floor[t] + total[t], and what is fixed above it, are within the capacity.
+// A call that returns false leaves the last ones undone: what follows is undo.
+//
+// The table of failed states has buckets of four keys, a cache line each. A key
+// is in its bucket or nowhere; in a full bucket of a table that cannot grow it
+// replaces another key, chosen by bits of its own.
+//
+// Parts on the stack share no items, and each has one at least; so do those
+// that are worked on, one within the other, each with an item less. So twice as
+// many places as items are enough.
+#include "plan/depth.h"
+
+#include <string.h>
+
+#include "base/hostmem.h"
+
+enum { FIRST_LOG = 1024, BUCKET = 4, LEAST_ROOM = 1024 };
+
+typedef tarn__plan_parts parts;
+typedef tarn__plan_part part;
+
+// --- logs --------------------------------------------------------------------
+
+// Room for one more in a log of |count|. Without memory the log begins anew;
+// nothing undoes what was lost.
+static void *grow_log(tarn__plan_state *s, void *log, size_t *count,
+                      size_t *room, size_t size) {
+  if (*count < *room) return log;
+  void *larger = tarn__host_resize(log, *room, 2 * *room, size);
+  if (larger == NULL) {
+    s->no_memory = true;
+    *count = 0;
+    return log;
+  }
+  *room *= 2;
+  return larger;
+}
+
+static void log_item(tarn__plan_state *s, uint32_t item) {
+  s->items =
+      grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
+  s->items[s->item_count++] = (tarn__plan_item_change){
+      item, s->lifter[item], s->at[item], s->least[item]};
+}
+
+static void log_floor(tarn__plan_state *s, uint32_t section) {
+  s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
+                       sizeof *s->floors);
+  s->floors[s->floor_count++] =
+      (tarn__plan_floor_change){section, s->holder[section], s->floor[section]};
+}
+
+void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
+  while (s->item_count > mark.items) {
+    const tarn__plan_item_change *was = &s->items[--s->item_count];
+    s->at[was->item] = was->at;
+    s->least[was->item] = was->least;
+    s->lifter[was->item] = was->lifter;
+  }
+  while (s->floor_count > mark.floors) {
+    const tarn__plan_floor_change *was = &s->floors[--s->floor_count];
+    s->floor[was->section] = was->floor;
+    s->holder[was->section] = was->holder;
+  }
+}
+
+// --- keys --------------------------------------------------------------------
+
+tarn__plan_key tarn__plan_state_key(const tarn__plan_state *s, uint32_t item) {
+  uint64_t kind = 2 * (uint64_t)item;
+  uint64_t value = s->at[item];
+  if (s->lifter[item] != TARN__PLAN_PLACED) kind++;
+  uint64_t low = tarn__plan_mix(value + tarn__plan_mix(kind + 1));
+  uint64_t high = tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
+  return (tarn__plan_key){low, high};
+}
+
+static void leave_key(const tarn__plan_state *s, uint32_t item,
+                      tarn__plan_key *key) {
+  tarn__plan_key own = tarn__plan_state_key(s, item);
+  key->low -= own.low;
+  key->high -= own.high;
+}
+
+static void enter_key(const tarn__plan_state *s, uint32_t item,
+                      tarn__plan_key *key) {
+  tarn__plan_key own = tarn__plan_state_key(s, item);
+  key->low += own.low;
+  key->high += own.high;
+}
+
+// --- floors ------------------------------------------------------------------
+
+static bool fits(const tarn__plan_state *s, uint32_t section) {
+  uint64_t floor = s->floor[section];
+  uint64_t need = s->total[section];
+  if (need == 0) return true;
+  if (s->near->any_fixed) {
+    need += tarn__plan_fixed_above(s->near, section, floor);
+  }
+  return floor <= s->capacity && need <= s->capacity - floor;
+}
+
+// The lowest of a section has all of the rest above it.
+uint32_t tarn__plan_state_rivals(const tarn__plan_state *s, uint32_t section,
+                                 uint32_t enough) {
+  const uint32_t *present = s->near->present + s->near->begin[section];
+  uint32_t count = s->near->begin[section + 1] - s->near->begin[section];
+  uint64_t need = s->total[section];
+  if (s->near->any_fixed) {
+    need += tarn__plan_fixed_above(s->near, section, s->floor[section]);
+  }
+  uint64_t highest = s->capacity - need;
+  uint32_t rivals = 0;
+  for (uint32_t i = 0; i < count && rivals < enough; i++) {
+    if (s->least[present[i]] <= highest) rivals++;
+  }
+  return rivals;
+}
+
+// It has not become lower: what is as low as before is the lowest.
+static void find_floor(tarn__plan_state *s, uint32_t section) {
+  const uint32_t *present = s->near->present + s->near->begin[section];
+  uint32_t count = s->near->begin[section + 1] - s->near->begin[section];
+  uint64_t floor = TARN__PLAN_DOWN;
+  uint64_t enough = s->floor[section];
+  uint32_t holder = present[0];
+  for (uint32_t i = 0; i < count; i++) {
+    uint64_t least = s->least[present[i]];
+    if (least >= floor) continue;
+    holder = present[i];
+    floor = least;
+    if (floor <= enough) break;
+  }
+  s->floor[section] = floor;
+  s->holder[section] = holder;
+}
+
+// After a change of |item|: false if its sections show that it cannot be.
+static bool refresh(tarn__plan_state *s, uint32_t item) {
+  const tarn__plan_item *it = &s->in->items[item];
+  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
+  for (uint32_t p = 0; p < it->piece_count; p++) {
+    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
+      if (s->holder[t] != item) continue;
+      log_floor(s, t);
+      find_floor(s, t);
+      if (!fits(s, t)) return false;
+    }
+  }
+  return true;
+}
+
+// --- up and down -------------------------------------------------------------
+
+static void take_out(tarn__plan_state *s, uint32_t item, bool *cuts) {
+  const tarn__plan_item *it = &s->in->items[item];
+  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
+  for (uint32_t p = 0; p < it->piece_count; p++) {
+    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
+      s->total[t] -= pieces[p].size;
+    }
+  }
+  for (uint32_t t = it->first + 1; t < it->last; t++) {
+    if (--s->crossing[t] == 0) *cuts = true;
+  }
+}
+
+static void put_in(tarn__plan_state *s, uint32_t item) {
+  const tarn__plan_item *it = &s->in->items[item];
+  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
+  for (uint32_t p = 0; p < it->piece_count; p++) {
+    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
+      s->total[t] += pieces[p].size;
+    }
+  }
+  for (uint32_t t = it->first + 1; t < it->last; t++)
+    s->crossing[t]++;
+}
+
+static bool has_place(const tarn__plan_state *s, uint32_t item) {
+  return s->at[item] <= s->capacity &&
+         s->in->items[item].size <= s->capacity - s->at[item];
+}
+
+// False: it does not fit there.
+static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
+                  tarn__plan_key *key) {
+  log_item(s, item);
+  leave_key(s, item, key);
+  s->at[item] = s->least[item] = tarn__plan_settle(s->near, item, from);
+  s->lifter[item] = TARN__PLAN_PLACED;
+  enter_key(s, item, key);
+  return has_place(s, item);
+}
+
+// What was passed over must be lifted by something below its end, of which
+// |item| is the lowest. False: it is not, and so nothing is.
+static bool can_be_lifted(const tarn__plan_state *s, uint32_t item,
+                          uint32_t edge, bool *narrows) {
+  uint32_t other = s->near->item[edge];
+  if (s->lifter[other] == TARN__PLAN_PLACED) return true;
+  if (s->at[item] >= s->at[other] + tarn__plan_below(s->near, edge)) {
+    *narrows = true;
+  }
+  return s->at[item] < s->at[other] + s->in->items[other].size;
+}
+
+bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
+                               tarn__plan_key *key,
+                               tarn__plan_effect *out_effect) {
+  const tarn__plan_neighbours *near = s->near;
+  size_t first = s->item_count;
+  *out_effect = (tarn__plan_effect){0};
+  log_item(s, item);
+  leave_key(s, item, key);
+  s->least[item] = TARN__PLAN_DOWN;
+  take_out(s, item, &out_effect->cuts);
+  for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
+    uint32_t other = near->item[e];
+    uint64_t top = s->at[item] + tarn__plan_above(near, item, e);
+    if (s->at[other] >= top || s->least[other] == TARN__PLAN_DOWN) continue;
+    if (!can_be_lifted(s, item, e, &out_effect->narrows)) return false;
+    if (!raise(s, other, top, key)) return false;
+  }
+  for (size_t i = first; i < s->item_count; i++) {
+    if (!refresh(s, s->items[i].item)) return false;
+  }
+  return true;
+}
+
+void tarn__plan_state_take_up(tarn__plan_state *s, uint32_t item) {
+  put_in(s, item);
+}
+
+// --- what was passed over ----------------------------------------------------
+
+bool tarn__plan_state_is_stale(const tarn__plan_state *s, uint32_t item) {
+  uint32_t edge = s->lifter[item];
+  uint64_t least = s->least[s->near->item[edge]];
+  if (least == TARN__PLAN_DOWN) return true;
+  uint64_t from = least + tarn__plan_below(s->near, edge);
+  return tarn__plan_settle(s->near, item, from) != s->least[item];
+}
+
+bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
+  const tarn__plan_neighbours *near = s->near;
+  uint64_t best = UINT64_MAX;
+  uint32_t lifter = 0;
+  for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
+    uint64_t least = s->least[near->item[e]];
+    if (least == TARN__PLAN_DOWN) continue;
+    if (least >= s->at[item] + tarn__plan_above(near, item, e)) continue;
+    uint64_t top = least + tarn__plan_below(near, e);
+    if (top >= best) continue;
+    best = top;
+    lifter = e;
+  }
+  if (best == UINT64_MAX) return false;
+  log_item(s, item);
+  s->least[item] = tarn__plan_settle(s->near, item, best);
+  s->lifter[item] = lifter;
+  return s->least[item] <= s->capacity &&
+         s->in->items[item].size <= s->capacity - s->least[item] &&
+         refresh(s, item);
+}
+
+bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
+                           tarn__plan_key *key) {
+  leave_key(s, item, key);
+  bool lifts = tarn__plan_state_lift(s, item);
+  if (lifts) enter_key(s, item, key);
+  return lifts;
+}
+
+// --- the beginning -----------------------------------------------------------
+
+static bool begin_items(tarn__plan_state *s) {
+  bool all = true;
+  for (uint32_t i = 0; i < s->in->item_count; i++) {
+    bool fixed = s->in->items[i].fixed;
+    s->at[i] =
+        fixed ? s->in->items[i].offset : tarn__plan_settle(s->near, i, 0);
+    s->least[i] = fixed ? TARN__PLAN_DOWN : s->at[i];
+    s->lifter[i] = TARN__PLAN_PLACED;
+    if (!has_place(s, i)) all = false;
+  }
+  return all;
+}
+
+static bool begin_sections(tarn__plan_state *s) {
+  size_t count = s->in->section_count + 1;
+  memset(s->total, 0, count * sizeof *s->total);
+  memset(s->floor, 0, count * sizeof *s->floor);
+  memset(s->crossing, 0, count * sizeof *s->crossing);
+  for (uint32_t i = 0; i < s->in->item_count; i++) {
+    if (!s->in->items[i].fixed) put_in(s, i);
+  }
+  bool all = true;
+  for (uint32_t t = 0; t < s->in->section_count; t++) {
+    find_floor(s, t);
+    if (!fits(s, t)) all = false;
+  }
+  return all;
+}
+
+bool tarn__plan_state_begin(tarn__plan_state *s, uint64_t capacity) {
+  s->capacity = capacity;
+  s->no_memory = false;
+  s->item_count = 0;
+  s->floor_count = 0;
+  bool placed = begin_items(s);
+  bool fit = begin_sections(s);
+  return placed && fit && !s->near->fixed_collide;
+}
+
+tarn_status tarn__plan_state_make(const tarn__plan_neighbours *near,
+                                  tarn__plan_state *s) {
+  const tarn__plan_instance *in = near->in;
+  tarn__plan_memory *memory = &s->memory;
+  size_t items = in->item_count + 1;
+  size_t sections = in->section_count + 1;
+  *s = (tarn__plan_state){.in = in, .near = near};
+  s->at = tarn__plan_array(memory, items, sizeof *s->at);
+  s->least = tarn__plan_array(memory, items, sizeof *s->least);
+  s->lifter = tarn__plan_array(memory, items, sizeof *s->lifter);
+  s->total = tarn__plan_array(memory, sections, sizeof *s->total);
+  s->floor = tarn__plan_array(memory, sections, sizeof *s->floor);
+  s->holder = tarn__plan_array(memory, sections, sizeof *s->holder);
+  s->crossing = tarn__plan_array(memory, sections, sizeof *s->crossing);
+  s->items = tarn__host_array(FIRST_LOG, sizeof *s->items);
+  if (s->items != NULL) s->item_room = FIRST_LOG;
+  s->floors = tarn__host_array(FIRST_LOG, sizeof *s->floors);
+  if (s->floors != NULL) s->floor_room = FIRST_LOG;
+  bool made = !memory->failed && s->items != NULL && s->floors != NULL;
+  return made ? TARN_OK : TARN_E_NOMEM;
+}
+
+void tarn__plan_state_free(tarn__plan_state *s) {
+  tarn__host_free_array(s->items, s->item_room, sizeof *s->items);
+  tarn__host_free_array(s->floors, s->floor_room, sizeof *s->floors);
+  tarn__plan_memory_free(&s->memory);
+  *s = (tarn__plan_state){0};
+}
+
+// --- failed states -----------------------------------------------------------
+
+static size_t bucket_of(const tarn__plan_failed *f, tarn__plan_key key) {
+  return (size_t)key.low & (f->room - 1) & ~(size_t)(BUCKET - 1);
+}
+
+static bool is_same(tarn__plan_key a, tarn__plan_key b) {
+  return a.low == b.low && a.high == b.high;
+}
+
+static bool is_empty(tarn__plan_key key) {
+  return key.low == 0 && key.high == 0;
+}
+
+static tarn__plan_key salted(const tarn__plan_failed *f, tarn__plan_key key) {
+  return (tarn__plan_key){key.low + f->salt.low, key.high + f->salt.high};
+}
+
+tarn_status tarn__plan_failed_make(size_t size, tarn__plan_failed *out) {
+  *out = (tarn__plan_failed){.room = LEAST_ROOM, .most = LEAST_ROOM};
+  while (out->most <= size / sizeof *out->keys / 2)
+    out->most *= 2;
+  out->keys = tarn__host_array(out->room, sizeof *out->keys);
+  if (out->keys != NULL) return TARN_OK;
+  *out = (tarn__plan_failed){0};
+  return TARN_E_NOMEM;
+}
+
+void tarn__plan_failed_free(tarn__plan_failed *failed) {
+  tarn__host_free_array(failed->keys, failed->room, sizeof *failed->keys);
+  *failed = (tarn__plan_failed){0};
+}
+
+void tarn__plan_failed_clear(tarn__plan_failed *failed) {
+  failed->salt.low = tarn__plan_mix(failed->salt.low + 1);
+  failed->salt.high = tarn__plan_mix(failed->salt.high + 2);
+}
+
+bool tarn__plan_failed_has(const tarn__plan_failed *failed,
+                           tarn__plan_key key) {
+  key = salted(failed, key);
+  const tarn__plan_key *bucket = failed->keys + bucket_of(failed, key);
+  for (int i = 0; i < BUCKET; i++) {
+    if (is_same(bucket[i], key)) return true;
+  }
+  return false;
+}
+
+static void put_key(tarn__plan_failed *f, tarn__plan_key key) {
+  tarn__plan_key *bucket = f->keys + bucket_of(f, key);
+  for (int i = 0; i < BUCKET; i++) {
+    if (is_same(bucket[i], key)) return;
+    if (!is_empty(bucket[i])) continue;
+    bucket[i] = key;
+    f->count++;
+    return;
+  }
+  bucket[key.high % BUCKET] = key;
+}
+
+// Without memory the table stays as it is, and works as well as it can.
+static void grow_table(tarn__plan_failed *f) {
+  tarn__plan_failed larger = *f;
+  larger.room = 2 * f->room;
+  larger.count = 0;
+  larger.keys = tarn__host_array(larger.room, sizeof *larger.keys);
+  if (larger.keys == NULL) {
+    f->most = f->room;
+    return;
+  }
+  for (size_t i = 0; i < f->room; i++) {
+    if (!is_empty(f->keys[i])) put_key(&larger, f->keys[i]);
+  }
+  tarn__host_free_array(f->keys, f->room, sizeof *f->keys);
+  *f = larger;
+}
+
+void tarn__plan_failed_put(tarn__plan_failed *failed, tarn__plan_key key) {
+  if (failed->room < failed->most && failed->count > failed->room / 2) {
+    grow_table(failed);
+  }
+  key = salted(failed, key);
+  // The sign of an empty place; not to store one state is no mistake.
+  if (!is_empty(key)) put_key(failed, key);
+}
+
+// --- parts -------------------------------------------------------------------
+
+tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
+                                  tarn__plan_parts *out_parts) {
+  parts *p = out_parts;
+  tarn__plan_memory *memory = &p->memory;
+  size_t items = state->in->item_count + 1;
+  size_t sections = state->in->section_count + 1;
+  *p = (parts){.state = state};
+  p->items = tarn__plan_array(memory, items, sizeof *p->items);
+  p->ranks = tarn__plan_array(memory, items, sizeof *p->ranks);
+  p->stack = tarn__plan_array(memory, 2 * items, sizeof *p->stack);
+  p->moved = tarn__plan_array(memory, items, sizeof *p->moved);
+  p->part_of = tarn__plan_array(memory, sections, sizeof *p->part_of);
+  p->part_count = tarn__plan_array(memory, sections, sizeof *p->part_count);
+  p->keys = tarn__plan_array(memory, items, sizeof *p->keys);
+  p->saved = tarn__host_array(items, sizeof *p->saved);
+  if (p->saved != NULL) p->saved_room = items;
+  bool made = !memory->failed && p->saved != NULL;
+  return made ? TARN_OK : TARN_E_NOMEM;
+}
+
+void tarn__plan_parts_free(tarn__plan_parts *p) {
+  tarn__host_free_array(p->saved, p->saved_room, sizeof *p->saved);
+  tarn__plan_memory_free(&p->memory);
+  *p = (parts){0};
+}
+
+static bool save_ranks(parts *p, uint32_t begin, uint32_t end) {
+  size_t need = p->saved_count + (end - begin);
+  if (need > p->saved_room) {
+    tarn__plan_saved_rank *larger =
+        tarn__host_resize(p->saved, p->saved_room, 2 * need, sizeof *p->saved);
+    if (larger == NULL) return false;
+    p->saved = larger;
+    p->saved_room = 2 * need;
+  }
+  for (uint32_t i = begin; i < end; i++) {
+    uint32_t item = p->items[i];
+    p->saved[p->saved_count++] = (tarn__plan_saved_rank){item, p->ranks[item]};
+  }
+  return true;
+}
+
+// --- cutting a part up -------------------------------------------------------
+
+static tarn__plan_key key_of(const parts *p, uint32_t begin, uint32_t end) {
+  tarn__plan_key sum = {0};
+  for (uint32_t i = begin; i < end; i++) {
+    tarn__plan_key own = tarn__plan_state_key(p->state, p->items[i]);
+    sum.low += own.low;
+    sum.high += own.high;
+  }
+  return sum;
+}
+
+// Numbers sections by where nothing crosses; counts items by part.
+static uint32_t number_parts(parts *p, uint32_t begin, uint32_t end) {
+  const tarn__plan_item *items = p->state->in->items;
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+  for (uint32_t i = begin; i < end; i++) {
+    const tarn__plan_item *item = &items[p->items[i]];
+    if (first > item->first) first = item->first;
+    if (last < item->last) last = item->last;
+  }
+  uint32_t count = 0;
+  for (uint32_t t = first; t < last; t++) {
+    if (t == first || p->state->crossing[t] == 0) p->part_count[count++] = 0;
+    p->part_of[t] = count - 1;
+  }
+  for (uint32_t i = begin; i < end; i++) {
+    p->part_count[p->part_of[items[p->items[i]].first]]++;
+  }
+  return count;
+}
+
+// Moves items of one part beside each other; counts become ends.
+static void group_items(parts *p, uint32_t begin, uint32_t end,
+                        uint32_t count) {
+  const tarn__plan_item *items = p->state->in->items;
+  uint32_t at = begin;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t size = p->part_count[i];
+    p->part_count[i] = at;
+    at += size;
+  }
+  memcpy(p->moved, p->items + begin, (end - begin) * sizeof *p->moved);
+  for (uint32_t i = 0; i < end - begin; i++) {
+    uint32_t item = p->moved[i];
+    p->items[p->part_count[p->part_of[items[item].first]]++] = item;
+  }
+}
+
+// Above |first| smaller ones are nearer to the top.
+static void stack_by_size(parts *p, size_t first, part added) {
+  size_t to = p->count++;
+  uint32_t size = added.end - added.begin;
+  while (to > first && p->stack[to - 1].end - p->stack[to - 1].begin <= size) {
+    p->stack[to] = p->stack[to - 1];
+    to--;
+  }
+  p->stack[to] = added;
+}
+
+static void cut(parts *p, uint32_t begin, uint32_t end, bool always_new) {
+  uint32_t count = number_parts(p, begin, end);
+  size_t first = p->count;
+  group_items(p, begin, end, count);
+  bool is_new = always_new || p->part_count[0] != end;
+  if (is_new && !save_ranks(p, begin, end)) p->no_memory = true;
+  uint32_t at = begin;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t stop = p->part_count[i];
+    if (stop == at) continue;
+    stack_by_size(p, first, (part){key_of(p, at, stop), at, stop, is_new});
+    at = stop;
+  }
+}
+
+// --- the stack ---------------------------------------------------------------
+
+void tarn__plan_parts_begin(tarn__plan_parts *p) {
+  const tarn__plan_state *s = p->state;
+  uint32_t count = 0;
+  p->count = 0;
+  p->saved_count = 0;
+  p->no_memory = false;
+  for (uint32_t i = 0; i < s->in->item_count; i++) {
+    if (!s->in->items[i].fixed) p->items[count++] = i;
+  }
+  if (count > 0) cut(p, 0, count, true);
+}
+
+void tarn__plan_parts_cut(tarn__plan_parts *p, uint32_t begin, uint32_t end) {
+  cut(p, begin, end, false);
+}
+
+void tarn__plan_parts_push(tarn__plan_parts *p, tarn__plan_part added) {
+  p->stack[p->count++] = added;
+}
+
+tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *p,
+                                     const tarn__plan_run *run) {
+  part top = p->stack[--p->count];
+  if (top.is_new && top.end - top.begin > 1) {
+    tarn__plan_rank(p->state->in, run, p->state->total, p->items + top.begin,
+                    top.end - top.begin, p->keys, p->ranks);
+  }
+  return top;
+}
+
+void tarn__plan_parts_undo(tarn__plan_parts *p, tarn__plan_parts_mark mark) {
+  p->count = mark.count;
+  while (p->saved_count > mark.saved_count) {
+    const tarn__plan_saved_rank *was = &p->saved[--p->saved_count];
+    p->ranks[was->item] = was->rank;
+  }
+}

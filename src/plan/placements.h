@@ -1,0 +1,96 @@
+// placements.h - the items that are placed, and where the next one fits.
+//
+// In a tree over sections a node stands for a run of them, its children for the
+// halves. Each piece that is put down is written at the few nodes that make up
+// its run, and at those above them. So where a piece fits can be read off a few
+// lists of occupied ranges, in which ranges that touch are one: well packed
+// memory makes short lists.
+//
+// In a list sorted by offset the place is found by going through the list from
+// below. That is quicker than the tree for few items, or where most of them are
+// live at once: then the lists of ranges are as long as the list.
+#ifndef TARN_PLAN_PLACEMENTS_H_
+#define TARN_PLAN_PLACEMENTS_H_
+
+#include "plan/instance.h"
+
+typedef struct tarn__plan_range {
+  uint64_t low;  // [low, high), units
+  uint64_t high;
+} tarn__plan_range;
+
+typedef struct tarn__plan_ranges {
+  tarn__plan_range *list;  // ascending, apart
+  uint32_t count;
+  uint32_t room;
+} tarn__plan_ranges;
+
+typedef struct tarn__plan_node {
+  tarn__plan_ranges whole;  // of pieces in all of its sections
+  tarn__plan_ranges any;    // of pieces in one of its sections or more
+} tarn__plan_node;
+
+typedef struct tarn__plan_lying {
+  tarn__plan_range range;
+  uint32_t first;  // sections, as of the item
+  uint32_t last;
+  uint32_t item;
+} tarn__plan_lying;
+
+typedef struct tarn__plan_placed {
+  const tarn__plan_instance *in;
+  // The tree; |nodes| is NULL if the items are in a list.
+  uint64_t grain;          // tarn__plan_grain
+  size_t leaves;           // a power of two
+  tarn__plan_node *nodes;  // [1] is the root; [leaves + s] is section s
+  uint64_t looked;         // ranges looked at so far, to find where items fit
+  // The list, by offset; of equals the one that came first is first.
+  tarn__plan_lying *list;
+  size_t count;
+} tarn__plan_placed;
+
+// The greatest divisor of all alignments, and so of all offsets: no other item
+// can use the rest of a grain in which an item ends.
+uint64_t tarn__plan_grain(const tarn__plan_instance *in);
+
+// Nothing is placed yet. |in| must live as long.
+//
+// Lifetime:      tarn__plan_placed_free.
+// Cost:          of a tree 128 bytes for each section, and up to twice that; of
+//                a list 32 bytes for each item.
+// TARN_E_NOMEM   no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_placed_make(
+    const tarn__plan_instance *in, bool in_list, tarn__plan_placed *out_placed);
+
+// Frees and zero-fills |placed|. A zero-filled one is allowed.
+void tarn__plan_placed_free(tarn__plan_placed *placed);
+
+// Takes everything out.
+void tarn__plan_placed_clear(tarn__plan_placed *placed);
+
+// The lowest offset where the item fits among those that are placed, aligned.
+// In a list all pieces of an item count as large as the largest.
+//
+// Cost: of a tree O(log n) lists, a binary search in each, as often as one of
+//       them lifts the item; of a list O(n).
+uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed, uint32_t item);
+
+// Puts the item down at |offset|, also over others. In a list each item may be
+// placed once.
+//
+// TARN_E_NOMEM  no host memory: the item is placed in part, and all has to be
+//               cleared. Never of a list.
+TARN_MUST_CHECK tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
+                                                  uint32_t item,
+                                                  uint64_t offset);
+
+// Takes an item out of a tree, which lies at |offset| and over no other.
+//
+// Cost:         as of tarn__plan_placed_add, and the ranges of the lists
+//               between the item's ends.
+// TARN_E_NOMEM  as there.
+TARN_MUST_CHECK tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed,
+                                                     uint32_t item,
+                                                     uint64_t offset);
+
+#endif  // TARN_PLAN_PLACEMENTS_H_
