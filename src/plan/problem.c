@@ -9,7 +9,7 @@
 // The sum of all sizes, alignments and fixed ends stays below this.
 #define MOST (UINT64_C(1) << 63)
 
-tarn_status tarn__plan_check_gaps(const tarn_plan_buffer *b, size_t index) {
+static tarn_status check_gaps(const tarn_plan_buffer *b, size_t index) {
   if (b->gap_count > 0 && b->gaps == NULL) {
     return tarn__fail(TARN_E_INVALID, "buffer %zu: %zu gaps at NULL", index,
                       b->gap_count);
@@ -30,69 +30,73 @@ tarn_status tarn__plan_check_gaps(const tarn_plan_buffer *b, size_t index) {
   return TARN_OK;
 }
 
-tarn_status tarn__plan_check_offset(const tarn_plan_buffer *b, size_t index) {
+static tarn_status check_offset(const tarn_plan_buffer *b, size_t index) {
   if ((b->flags & TARN_PLAN_FIXED) == 0) return TARN_OK;
   if (b->offset % tarn__plan_alignment(b) == 0) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
                     "buffer %zu: the fixed offset %" PRIu64
-                    " is no multiple of its alignment %" PRIu64,
+                    " is not a multiple of its alignment %" PRIu64,
                     index, b->offset, b->alignment);
 }
 
-static tarn_status check_place(const tarn_plan_problem *problem, size_t index) {
-  const tarn_plan_buffer *b = &problem->buffers[index];
-  size_t arenas = tarn__plan_arena_count(problem);
-  if ((b->flags & TARN_PLAN_IN_ARENA) != 0 && b->arena >= arenas) {
-    return tarn__fail(TARN_E_INVALID, "buffer %zu: arena %u of %zu", index,
-                      b->arena, arenas);
-  }
-  if ((b->flags & TARN_PLAN_FIXED) != 0 && arenas > 1 &&
-      (b->flags & TARN_PLAN_IN_ARENA) == 0) {
+// Counts |part| of a buffer in, of what all together stays below 2^63.
+static tarn_status add_up(uint64_t part, size_t index, uint64_t *sum) {
+  if (part >= MOST - *sum) {
     return tarn__fail(TARN_E_INVALID,
-                      "buffer %zu: at a fixed offset of no arena", index);
+                      "buffer %zu: the sum of sizes, alignments and fixed "
+                      "offsets up to it is 2^63 or more",
+                      index);
   }
-  return tarn__plan_check_offset(b, index);
+  *sum += part;
+  return TARN_OK;
 }
 
-tarn_status tarn__plan_check_size(const tarn_plan_buffer *b, size_t index) {
-  if (b->size > 0) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "buffer %zu: its size is 0", index);
+tarn_status tarn__plan_check_buffer(const tarn_plan_buffer *b, size_t index,
+                                    uint64_t *sum, tarn__plan_part_of *wrong) {
+  *wrong = TARN__PLAN_PART_SIZE;
+  if (b->size == 0) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: its size is 0", index);
+  }
+  *wrong = TARN__PLAN_PART_STEPS;
+  if (b->last <= b->first) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buffer %zu: needed in no time step of [%" PRIu64
+                      ", %" PRIu64 ")",
+                      index, b->first, b->last);
+  }
+  *wrong = TARN__PLAN_PART_GAPS;
+  tarn_status status = check_gaps(b, index);
+  if (status != TARN_OK) return status;
+  *wrong = TARN__PLAN_PART_OFFSET;
+  status = check_offset(b, index);
+  if (status != TARN_OK) return status;
+  *wrong = TARN__PLAN_PART_SIZE;
+  bool fixed = (b->flags & TARN_PLAN_FIXED) != 0;
+  status = add_up(b->size, index, sum);
+  if (status == TARN_OK) {
+    status = add_up(tarn__plan_alignment(b) - 1, index, sum);
+  }
+  return status == TARN_OK && fixed ? add_up(b->offset, index, sum) : status;
 }
 
-tarn_status tarn__plan_check_steps(const tarn_plan_buffer *b, size_t index) {
-  if (b->last > b->first) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID,
-                    "buffer %zu: needed in no step of [%" PRIu64 ", %" PRIu64
-                    ")",
-                    index, b->first, b->last);
-}
-
-static tarn_status check_buffer(const tarn_plan_problem *problem,
-                                size_t index) {
+// What only a whole problem tells.
+static tarn_status check_arena(const tarn_plan_problem *problem, size_t index) {
   const uint32_t known = TARN_PLAN_FIXED | TARN_PLAN_IN_ARENA;
   const tarn_plan_buffer *b = &problem->buffers[index];
+  size_t arenas = tarn__plan_arena_count(problem);
+  bool bound = (b->flags & TARN_PLAN_IN_ARENA) != 0;
   if ((b->flags & ~known) != 0) {
     return tarn__fail(TARN_E_INVALID, "buffer %zu: unknown flags %#x", index,
                       b->flags & ~known);
   }
-  tarn_status status = tarn__plan_check_size(b, index);
-  if (status == TARN_OK) status = tarn__plan_check_steps(b, index);
-  if (status == TARN_OK) status = tarn__plan_check_gaps(b, index);
-  return status == TARN_OK ? check_place(problem, index) : status;
-}
-
-tarn_status tarn__plan_check_sum(const tarn_plan_buffer *b, size_t index,
-                                 uint64_t *sum) {
-  uint64_t fixed = (b->flags & TARN_PLAN_FIXED) != 0 ? b->offset : 0;
-  const uint64_t parts[] = {b->size, tarn__plan_alignment(b) - 1, fixed};
-  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-    if (parts[i] >= MOST - *sum) {
-      return tarn__fail(TARN_E_INVALID,
-                        "buffer %zu: with it, sizes, alignments and fixed "
-                        "offsets are 2^63 or more in all",
-                        index);
-    }
-    *sum += parts[i];
+  if (bound && b->arena >= arenas) {
+    return tarn__fail(TARN_E_INVALID, "buffer %zu: arena %u of %zu", index,
+                      b->arena, arenas);
+  }
+  if ((b->flags & TARN_PLAN_FIXED) != 0 && arenas > 1 && !bound) {
+    return tarn__fail(TARN_E_INVALID,
+                      "buffer %zu: its offset is fixed, but its arena is not",
+                      index);
   }
   return TARN_OK;
 }
@@ -108,15 +112,15 @@ tarn_status tarn__plan_check_pair(const tarn_plan_problem *problem,
   const tarn_plan_buffer *taker = &problem->buffers[pair->taker];
   if (pair->giver == pair->taker || giver->last - 1 != taker->first) {
     return tarn__fail(TARN_E_INVALID,
-                      "pair %zu: the last step of buffer %zu, %" PRIu64
+                      "pair %zu: the last time step of buffer %zu, %" PRIu64
                       ", is not the first of buffer %zu, %" PRIu64,
                       index, pair->giver, giver->last - 1, pair->taker,
                       taker->first);
   }
   if (giver->first == taker->first) {
     return tarn__fail(TARN_E_INVALID,
-                      "pair %zu: buffer %zu has no step of its own before "
-                      "step %" PRIu64 ", in which it gives its place",
+                      "pair %zu: buffer %zu has no time step of its own before "
+                      "%" PRIu64 ", in which it gives its place",
                       index, pair->giver, taker->first);
   }
   return TARN_OK;
@@ -152,9 +156,10 @@ tarn_status tarn__plan_problem_check(const tarn_plan_problem *problem) {
   tarn_status status = check_parts(problem);
   uint64_t sum = 0;
   for (size_t i = 0; status == TARN_OK && i < problem->count; i++) {
-    status = check_buffer(problem, i);
+    tarn__plan_part_of wrong;
+    status = check_arena(problem, i);
     if (status == TARN_OK) {
-      status = tarn__plan_check_sum(&problem->buffers[i], i, &sum);
+      status = tarn__plan_check_buffer(&problem->buffers[i], i, &sum, &wrong);
     }
   }
   for (size_t i = 0; status == TARN_OK && i < problem->pair_count; i++) {

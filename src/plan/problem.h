@@ -14,18 +14,21 @@
 TARN_MUST_CHECK tarn_status
 tarn__plan_problem_check(const tarn_plan_problem *problem);
 
-// Its parts, for who can say where in a file a buffer's size, steps, gaps and
-// offset stand. |*sum| is of the buffers before, and counts this one in.
+// What is wrong with a buffer.
+typedef enum tarn__plan_part_of {
+  TARN__PLAN_PART_SIZE = 0,
+  TARN__PLAN_PART_STEPS,
+  TARN__PLAN_PART_GAPS,
+  TARN__PLAN_PART_OFFSET,
+} tarn__plan_part_of;
+
+// The checks of one buffer, except for those of its flags and its arena.
+// |*sum| is that of the buffers before, and counts this one in.
+//
+// TARN_E_INVALID  |*out_wrong| says which part.
 TARN_MUST_CHECK tarn_status
-tarn__plan_check_size(const tarn_plan_buffer *buffer, size_t index);
-TARN_MUST_CHECK tarn_status
-tarn__plan_check_steps(const tarn_plan_buffer *buffer, size_t index);
-TARN_MUST_CHECK tarn_status
-tarn__plan_check_gaps(const tarn_plan_buffer *buffer, size_t index);
-TARN_MUST_CHECK tarn_status
-tarn__plan_check_offset(const tarn_plan_buffer *buffer, size_t index);
-TARN_MUST_CHECK tarn_status tarn__plan_check_sum(const tarn_plan_buffer *buffer,
-                                                 size_t index, uint64_t *sum);
+tarn__plan_check_buffer(const tarn_plan_buffer *buffer, size_t index,
+                        uint64_t *sum, tarn__plan_part_of *out_wrong);
 TARN_MUST_CHECK tarn_status
 tarn__plan_check_pair(const tarn_plan_problem *problem, size_t index);
 

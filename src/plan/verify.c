@@ -87,7 +87,7 @@ static tarn_status check_offset(const sweep *s, size_t index) {
   if (offset % tarn__plan_alignment(b) != 0) {
     return tarn__fail(TARN_E_CORRUPT,
                       "buffer %zu: its offset %" PRIu64
-                      " is no multiple of its alignment %" PRIu64,
+                      " is not a multiple of its alignment %" PRIu64,
                       index, offset, b->alignment);
   }
   return TARN_OK;
@@ -239,7 +239,7 @@ static tarn_status check_two(const sweep *s, uint64_t step, const place *a,
   return tarn__fail(TARN_E_CORRUPT,
                     "buffer %u at [%" PRIu64 ", %" PRIu64
                     ") and buffer %u at [%" PRIu64 ", %" PRIu64
-                    ") share bytes in step %" PRIu64,
+                    ") share bytes in time step %" PRIu64,
                     one->buffer, one->offset, end_of(s, one), other->buffer,
                     other->offset, end_of(s, other), step);
 }

@@ -156,10 +156,10 @@ START_TEST(all_are_aligned_at_least) {
     ck_assert_uint_eq(buffers[i].alignment, expected[i]);
   assert_status(read_bytes(far, sizeof far - 1, &options), TARN_E_CORRUPT);
   assert_error_says("made:2:9: alignment " MOST
-                    " and one of 64 are together 2^64 or more");
+                    ": its least common multiple with 64 is 2^64 or more");
   assert_status(read_bytes(odd, sizeof odd - 1, &options), TARN_E_CORRUPT);
   assert_error_says(
-      "made:2:11: buffer 0: the fixed offset 32 is no multiple of its "
+      "made:2:11: buffer 0: the fixed offset 32 is not a multiple of its "
       "alignment 64");
   options.struct_size = 1;
   assert_status(read_bytes(text, sizeof text - 1, &options), TARN_E_INVALID);
@@ -181,9 +181,9 @@ START_TEST(a_first_line_is_needed) {
                  "made:2:1: no column 'upper'; the first line names the "
                  "columns, of which id,lower,upper,size are needed");
   assert_refused("id,lower,upper,size,id\n",
-                 "made:1:21: column 'id' says again what column 1 says");
+                 "made:1:21: column 'id' repeats column 1");
   assert_refused("id,lower,upper,size, begin\n",
-                 "made:1:22: column 'begin' says again what column 2 says");
+                 "made:1:22: column 'begin' repeats column 2");
   assert_refused("\"id\",lower,upper,size\n",
                  "made:1:1: a quote: fields stand without quotes");
 }
@@ -213,30 +213,30 @@ START_TEST(numbers_are_checked) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     snprintf(text, sizeof text, FIRST "a,0,1,1\nb, %s,9,1\n", wrong[i]);
     snprintf(what, sizeof what,
-             "made:3:4: lower '%s' is no whole number from 0 up to 2^64 - 1",
+             "made:3:4: lower '%s' is not a whole number from 0 to 2^64 - 1",
              wrong[i]);
     assert_refused(text, what);
   }
   assert_refused(
       FIRST "a,0,x,1\n",
-      "made:2:5: upper 'x' is no whole number from 0 up to 2^64 - 1");
+      "made:2:5: upper 'x' is not a whole number from 0 to 2^64 - 1");
   assert_refused(FIRST "a,0,1,y\n",
-                 "made:2:7: size 'y' is no whole number from 0 up to 2^64 - 1");
+                 "made:2:7: size 'y' is not a whole number from 0 to 2^64 - 1");
   assert_refused(FIRST "a,0,1, \n", "made:2:8: size is empty");
   assert_refused(FIRST "a,,1,1\n", "made:2:3: lower is empty");
   assert_refused(ALL "a,0,9,1,z,,,,\n",
-                 "made:2:9: alignment 'z' is no whole number from 0 up to 2^64 "
+                 "made:2:9: alignment 'z' is not a whole number from 0 to 2^64 "
                  "- 1");
   assert_refused(ALL "a,0,9,1,,,z,,\n",
-                 "made:2:11: offset 'z' is no whole number from 0 up to 2^64 - "
+                 "made:2:11: offset 'z' is not a whole number from 0 to 2^64 - "
                  "1");
   assert_refused(ALL "a,0,9,1,,,,,z\n",
-                 "made:2:13: arena 'z' is no whole number from 0 up to 2^64 - "
+                 "made:2:13: arena 'z' is not a whole number from 0 to 2^64 - "
                  "1");
   assert_refused(ALL "a,0,9,1,,,,,4294967295\n",
                  "made:2:13: arena 4294967295 is beyond 2^32 - 2");
   assert_refused("id,lower,end,size\na,0," MOST ",1\n",
-                 "made:2:5: upper '" MOST "' has no step behind");
+                 "made:2:5: upper '" MOST "' has no time step after it");
 }
 END_TEST
 
@@ -247,9 +247,9 @@ START_TEST(answers_are_numbers) {
   static const char arena[] = ALL "a,0,9,1,,,,,z\n";
   assert_status(read_bytes(offset, sizeof offset - 1, &options),
                 TARN_E_CORRUPT);
-  assert_error_says("made:2:11: offset 'z' is no whole number");
+  assert_error_says("made:2:11: offset 'z' is not a whole number");
   assert_status(read_bytes(arena, sizeof arena - 1, &options), TARN_E_CORRUPT);
-  assert_error_says("made:2:13: arena 'z' is no whole number");
+  assert_error_says("made:2:13: arena 'z' is not a whole number");
 }
 END_TEST
 
@@ -283,54 +283,58 @@ START_TEST(gaps_are_checked) {
     assert_refused(text, what);
   }
   assert_refused(ALL "a,0,9,1,,1-2 7,,,\n",
-                 "made:2:14: gap '7' is no two steps, as 3-5");
+                 "made:2:14: gap '7' is not of the form 3-5");
   assert_refused(ALL "a,0,9,1,,1-2-3,,,\n",
-                 "made:2:12: gap's step '2-3' is no whole number from 0 up to "
+                 "made:2:12: gap's step '2-3' is not a whole number from 0 to "
                  "2^64 - 1");
   assert_refused(ALL "a,0,9,1,,A-2,,,\n",
-                 "made:2:10: gap's step 'A' is no whole number from 0 up to "
+                 "made:2:10: gap's step 'A' is not a whole number from 0 to "
                  "2^64 - 1");
   assert_refused(ALL "a,0,9,1,,1-,,,\n", "made:2:12: gap's step is empty");
   assert_status(read_text(ALL "a,0,9,1,,1-2 4-5@0:16,,,\n"),
                 TARN_E_UNSUPPORTED);
   assert_error_says(
-      "made:2:14: gap '4-5@0:16' has a window, which Tarn has no notion of");
+      "made:2:14: gap '4-5@0:16' has a window, which Tarn does not support");
 }
 END_TEST
 
 START_TEST(buffers_are_checked) {
   assert_refused(FIRST "a,0,1,0\n", "made:2:7: buffer 0: its size is 0");
   assert_refused(FIRST "a,0,1,1\nb,5,5,1\n",
-                 "made:3:3: buffer 1: needed in no step of [5, 5)");
+                 "made:3:3: buffer 1: needed in no time step of [5, 5)");
   assert_refused("id,lower,end,size\na,5,3,1\n",
-                 "made:2:3: buffer 0: needed in no step of [5, 4)");
+                 "made:2:3: buffer 0: needed in no time step of [5, 4)");
   assert_refused(FIRST "a,0,1,9223372036854775807\nb,3,4,1\n",
-                 "made:3:7: buffer 1: with it, sizes, alignments and fixed "
-                 "offsets are 2^63 or more in all");
+                 "made:3:7: buffer 1: the sum of sizes, alignments and fixed "
+                 "offsets up to it is 2^63 or more");
   assert_refused(FIRST "a,0,1," MOST "\n",
-                 "made:2:7: buffer 0: with it, sizes, alignments and fixed "
-                 "offsets are 2^63 or more in all");
+                 "made:2:7: buffer 0: the sum of sizes, alignments and fixed "
+                 "offsets up to it is 2^63 or more");
   assert_refused(ALL "a,0,1,1,,," MOST ",,\n",
-                 "made:2:7: buffer 0: with it, sizes, alignments and fixed "
-                 "offsets are 2^63 or more in all");
-  assert_refused(ALL "a,0,1,1,8,,12,,\n",
-                 "made:2:12: buffer 0: the fixed offset 12 is no multiple of "
-                 "its alignment 8");
+                 "made:2:7: buffer 0: the sum of sizes, alignments and fixed "
+                 "offsets up to it is 2^63 or more");
+  assert_refused(
+      ALL "a,0,1,1,8,,12,,\n",
+      "made:2:12: buffer 0: the fixed offset 12 is not a multiple of "
+      "its alignment 8");
 }
 END_TEST
 
 START_TEST(pairs_are_checked) {
   assert_refused(ALL "a,0,5,1,,,,,\nb,4,9,1,,,,a  c,\n",
-                 "made:3:15: in_place_of 'c', which is no line's id");
-  assert_refused(ALL "\na,0,5,1,,,,,\nb,3,9,1,,,,a,\n",
-                 "made:4:12: pair 0: the last step of buffer 0, 4, is not the "
-                 "first of buffer 1, 3");
-  assert_refused(ALL "\na,4,5,1,,,,,\nb,4,9,1,,,,a,\n",
-                 "made:4:12: pair 0: buffer 0 has no step of its own before "
-                 "step 4, in which it gives its place");
-  assert_refused(ALL "a,0,5,1,,,,a,\n",
-                 "made:2:12: pair 0: the last step of buffer 0, 4, is not the "
-                 "first of buffer 0, 0");
+                 "made:3:15: in_place_of 'c', which is not the id of any line");
+  assert_refused(
+      ALL "\na,0,5,1,,,,,\nb,3,9,1,,,,a,\n",
+      "made:4:12: pair 0: the last time step of buffer 0, 4, is not the "
+      "first of buffer 1, 3");
+  assert_refused(
+      ALL "\na,4,5,1,,,,,\nb,4,9,1,,,,a,\n",
+      "made:4:12: pair 0: buffer 0 has no time step of its own before "
+      "4, in which it gives its place");
+  assert_refused(
+      ALL "a,0,5,1,,,,a,\n",
+      "made:2:12: pair 0: the last time step of buffer 0, 4, is not the "
+      "first of buffer 0, 0");
 }
 END_TEST
 

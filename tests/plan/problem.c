@@ -54,9 +54,9 @@ START_TEST(a_buffer_makes_sense) {
   buffers[1].size = 0;
   assert_refused("buffer 1: its size is 0");
   buffers[1].last = 5;
-  assert_refused("buffer 1: needed in no step of [5, 5)");
+  assert_refused("buffer 1: needed in no time step of [5, 5)");
   buffers[0].first = 7;
-  assert_refused("buffer 0: needed in no step of [7, 6)");
+  assert_refused("buffer 0: needed in no time step of [7, 6)");
   buffers[0].flags = 12;
   assert_refused("buffer 0: unknown flags 0xc");
 }
@@ -86,7 +86,7 @@ START_TEST(a_place_can_be_taken) {
   buffers[1].alignment = 8;
   buffers[1].offset = 12;
   assert_refused(
-      "buffer 1: the fixed offset 12 is no multiple of its "
+      "buffer 1: the fixed offset 12 is not a multiple of its "
       "alignment 8");
   buffers[1].flags = TARN_PLAN_IN_ARENA;
   buffers[1].arena = 1;
@@ -94,7 +94,7 @@ START_TEST(a_place_can_be_taken) {
   problem.capacities = capacities;
   problem.arena_count = 2;
   buffers[0].flags = TARN_PLAN_FIXED;
-  assert_refused("buffer 0: at a fixed offset of no arena");
+  assert_refused("buffer 0: its offset is fixed, but its arena is not");
 }
 END_TEST
 
@@ -105,10 +105,11 @@ START_TEST(pairs_meet_in_one_step) {
   pair.giver = 9;
   assert_refused("pair 0: buffers 9 and 1 of 2");
   pair.taker = 0;
-  assert_refused("pair 0: the last step of buffer 0, 5, is not the first of");
+  assert_refused(
+      "pair 0: the last time step of buffer 0, 5, is not the first of");
   buffers[1].first = 4;
   assert_refused(
-      "pair 0: the last step of buffer 0, 5, is not the first of "
+      "pair 0: the last time step of buffer 0, 5, is not the first of "
       "buffer 1, 4");
 }
 END_TEST
@@ -119,7 +120,7 @@ START_TEST(a_giver_has_an_earlier_step) {
   reset();
   buffers[0].first = 5;
   assert_refused(
-      "pair 0: buffer 0 has no step of its own before step 5, in which it "
+      "pair 0: buffer 0 has no time step of its own before 5, in which it "
       "gives its place");
   buffers[0].first = 4;
   buffers[1].last = 6;
@@ -133,14 +134,14 @@ START_TEST(sums_stay_below_2_to_the_63) {
   reset();
   buffers[0].size = UINT64_C(1) << 62;
   buffers[1].size = UINT64_C(1) << 62;
-  assert_refused("buffer 1: with it, sizes, alignments and fixed offsets");
+  assert_refused("buffer 1: the sum of sizes, alignments and fixed offsets");
   buffers[0].size = UINT64_MAX;
-  assert_refused("buffer 0: with it");
+  assert_refused("buffer 0: the sum");
   buffers[1].alignment = UINT64_MAX;
-  assert_refused("buffer 1: with it");
+  assert_refused("buffer 1: the sum");
   buffers[0].flags = TARN_PLAN_FIXED;
   buffers[0].offset = UINT64_MAX;
-  assert_refused("buffer 0: with it");
+  assert_refused("buffer 0: the sum");
 }
 END_TEST
 

@@ -62,10 +62,12 @@ START_TEST(bytes_are_shared_in_gaps) {
   const tarn_plan_problem three = problem_of(buffers, 3);
   assert_good(&two, (const uint64_t[]){0, 0}, NULL, 4);
   assert_good(&three, (const uint64_t[]){0, 0, 4}, NULL, 8);
-  assert_bad(&three, (const uint64_t[]){0, 4, 0}, NULL,
-             "buffer 0 at [0, 4) and buffer 2 at [0, 4) share bytes in step 4");
-  assert_bad(&three, (const uint64_t[]){0, 0, 3}, NULL,
-             "buffer 1 at [0, 4) and buffer 2 at [3, 7) share bytes in step 3");
+  assert_bad(
+      &three, (const uint64_t[]){0, 4, 0}, NULL,
+      "buffer 0 at [0, 4) and buffer 2 at [0, 4) share bytes in time step 4");
+  assert_bad(
+      &three, (const uint64_t[]){0, 0, 3}, NULL,
+      "buffer 1 at [0, 4) and buffer 2 at [3, 7) share bytes in time step 3");
 }
 END_TEST
 
@@ -79,22 +81,26 @@ START_TEST(pairs_share_at_one_offset_only) {
   problem.pair_count = 1;
   assert_good(&problem, (const uint64_t[]){0, 0}, NULL, 8);
   assert_good(&problem, (const uint64_t[]){8, 0}, NULL, 12);
-  assert_bad(&problem, (const uint64_t[]){2, 0}, NULL,
-             "buffer 0 at [2, 6) and buffer 1 at [0, 8) share bytes in step 2");
+  assert_bad(
+      &problem, (const uint64_t[]){2, 0}, NULL,
+      "buffer 0 at [2, 6) and buffer 1 at [0, 8) share bytes in time step 2");
   // One takes it; the other finds what both have become.
   problem.count = 3;
   problem.pair_count = 2;
   assert_good(&problem, (const uint64_t[]){0, 0, 8}, NULL, 10);
   assert_good(&problem, (const uint64_t[]){8, 0, 8}, NULL, 12);
-  assert_bad(&problem, (const uint64_t[]){0, 0, 0}, NULL,
-             "buffer 1 at [0, 8) and buffer 2 at [0, 2) share bytes in step 2");
-  assert_bad(&problem, (const uint64_t[]){0, 0, 6}, NULL,
-             "buffer 1 at [0, 8) and buffer 2 at [6, 8) share bytes in step 2");
+  assert_bad(
+      &problem, (const uint64_t[]){0, 0, 0}, NULL,
+      "buffer 1 at [0, 8) and buffer 2 at [0, 2) share bytes in time step 2");
+  assert_bad(
+      &problem, (const uint64_t[]){0, 0, 6}, NULL,
+      "buffer 1 at [0, 8) and buffer 2 at [6, 8) share bytes in time step 2");
   // Without the pair nothing is shared.
   problem.count = 2;
   problem.pair_count = 0;
-  assert_bad(&problem, (const uint64_t[]){0, 0}, NULL,
-             "buffer 0 at [0, 4) and buffer 1 at [0, 8) share bytes in step 2");
+  assert_bad(
+      &problem, (const uint64_t[]){0, 0}, NULL,
+      "buffer 0 at [0, 4) and buffer 1 at [0, 8) share bytes in time step 2");
 }
 END_TEST
 
@@ -111,8 +117,9 @@ START_TEST(arenas_are_apart) {
   problem.arena_count = 2;
   const uint64_t offsets[] = {0, 0};
   assert_good(&problem, offsets, (const uint32_t[]){0, 1}, 8);
-  assert_bad(&problem, offsets, (const uint32_t[]){1, 1},
-             "buffer 0 at [0, 4) and buffer 1 at [0, 4) share bytes in step 0");
+  assert_bad(
+      &problem, offsets, (const uint32_t[]){1, 1},
+      "buffer 0 at [0, 4) and buffer 1 at [0, 4) share bytes in time step 0");
   assert_bad(&problem, offsets, (const uint32_t[]){0, 0},
              "buffer 1: in arena 0, but it must lie in 1");
   assert_bad(&problem, offsets, NULL,
@@ -139,7 +146,7 @@ START_TEST(offsets_are_held_to_their_buffers) {
   within.arena_count = 1;
   assert_good(&one, (const uint64_t[]){24}, NULL, 28);
   assert_bad(&one, (const uint64_t[]){12}, NULL,
-             "buffer 0: its offset 12 is no multiple of its alignment 8");
+             "buffer 0: its offset 12 is not a multiple of its alignment 8");
   assert_good(&other, (const uint64_t[]){16}, NULL, 20);
   assert_bad(&other, (const uint64_t[]){0}, NULL,
              "buffer 0: at offset 0, but it is fixed at 16");
@@ -159,7 +166,7 @@ START_TEST(no_offset_overflows) {
   assert_bad(&problem, (const uint64_t[]){TOP - 4, TOP - 7}, NULL,
              "buffer 0 at [18446744073709551611, 18446744073709551615) and "
              "buffer 1 at [18446744073709551608, 18446744073709551612) share "
-             "bytes in step 0");
+             "bytes in time step 0");
   assert_bad(&problem, (const uint64_t[]){0, TOP - 3}, NULL,
              "buffer 1: its offset 18446744073709551612 and size 4 are 2^64 or "
              "more");
