@@ -10,7 +10,6 @@
 #ifndef TARN_PLAN_CALL_H_
 #define TARN_PLAN_CALL_H_
 
-#include "plan/instance.h"
 #include "plan/solve.h"
 
 typedef struct tarn__plan_call {
@@ -55,5 +54,109 @@ bool tarn__plan_call_over(tarn__plan_call *call);
 TARN_MUST_CHECK tarn_status tarn__plan_call_solve(
     tarn__plan_call *call, const tarn__plan_instance *instance,
     const tarn__plan_try *share, uint64_t *offsets, tarn__plan_found *found);
+
+// --- a plan while it is made -------------------------------------------------
+
+struct tarn_plan {
+  tarn_plan_info info;
+  size_t arena_count;
+  bool has_offsets;
+  uint64_t *offsets;  // by buffer
+  uint32_t *arenas;   // by buffer
+  uint64_t *heights;  // by arena
+  size_t *conflict;   // info.conflict_count, room for info.count
+  tarn__plan_memory memory;
+};
+
+// One for |problem| with nothing in it; tarn_plan_destroy, also after a
+// failure, gives back what there is of it.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_make(const tarn_plan_problem *problem,
+                                            tarn_plan **out_plan);
+
+// Moves answer, height, offsets, arenas and heights from one plan to another
+// of the same problem, and what was in the other back.
+void tarn__plan_swap(tarn_plan *plan, tarn_plan *other);
+
+// --- a set of buffers in one arena -------------------------------------------
+
+typedef struct tarn__plan_set {
+  const tarn_plan_problem *problem;  // its arenas do not matter
+  const bool *left_out;              // by buffer; NULL: all are in
+  uint64_t capacity;                 // bytes; 0: no limit
+  bool minimise;                     // go on below a capacity that is kept
+  bool is_whole;                     // it is what the caller asked for
+  uint64_t node_limit;               // 0: all that the call has left
+} tarn__plan_set;
+
+typedef struct tarn__plan_laid {
+  tarn_plan_answer answer;
+  uint64_t height;  // bytes; UINT64_MAX: no plan
+  uint64_t bound;   // bytes, proved
+} tarn__plan_laid;
+
+// |offsets|, by buffer, in bytes, holds the plan where there is one; of what is
+// left out they are as they were. OPTIMAL and INFEASIBLE are proved over all
+// choices of what merges, and INFEASIBLE without a capacity means fixed offsets
+// that collide. Answers are as in tarn__plan_solve.
+//
+// TARN_E_INVALID  as in tarn__plan_instance_make.
+// TARN_E_NOMEM    no host memory, and no plan.
+TARN_MUST_CHECK tarn_status tarn__plan_set_solve(tarn__plan_call *call,
+                                                 const tarn__plan_set *set,
+                                                 uint64_t *offsets,
+                                                 tarn__plan_laid *out);
+
+// --- a problem or a part of it -----------------------------------------------
+
+typedef struct tarn__plan_fill {
+  const tarn_plan_problem *problem;
+  const bool *left_out;  // by buffer; NULL: all are in
+  uint64_t capacity;     // bytes, of the only arena, below its own; 0: its own
+  bool minimise;         // go on below a capacity that is kept
+  bool is_whole;         // it is what the caller asked for
+  uint64_t node_limit;   // 0: all that the call has left
+} tarn__plan_fill;
+
+// Sets answer, height, lower bound and what is where. Of what is left out
+// offset and arena mean nothing.
+//
+// TARN_E_INVALID  as in tarn__plan_instance_make.
+// TARN_E_NOMEM    no host memory, and no plan.
+TARN_MUST_CHECK tarn_status tarn__plan_fill_in(tarn__plan_call *call,
+                                               const tarn__plan_fill *fill,
+                                               tarn_plan *plan);
+
+// As tarn__plan_fill_in, for a problem of several arenas. INFEASIBLE is said
+// where a buffer is larger than each arena that it may lie in, where what must
+// lie in one arena does not fit there, or where more is live than all arenas
+// have together. OPTIMAL is said only if all lie in the first.
+//
+// TARN_E_INVALID  as in tarn__plan_instance_make.
+// TARN_E_NOMEM    no host memory, and no plan.
+TARN_MUST_CHECK tarn_status tarn__plan_arenas_fill(tarn__plan_call *call,
+                                                   const tarn__plan_fill *fill,
+                                                   tarn_plan *plan);
+
+// --- plans from other plans, and reasons -------------------------------------
+
+// Makes a plan for |problem| from |call->options.previous|, which may be wrong
+// in every way. If all of it is still a plan, it is the answer. Else the most
+// that does not collide is held, and the rest found a place for, no higher than
+// a plan made afresh; if that cannot be, that plan is the answer.
+//
+// TARN_E_INVALID  as in tarn__plan_instance_make.
+// TARN_E_NOMEM    no host memory, and no plan.
+TARN_MUST_CHECK tarn_status tarn__plan_from_previous(
+    tarn__plan_call *call, const tarn_plan_problem *problem, tarn_plan *plan);
+
+// Fills |plan->conflict|, for |plan| that is INFEASIBLE: by sizes and offsets
+// alone where they say it, else by leaving out what the proof does not need,
+// as long as the call's limits allow. The set is the smaller the longer.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_find_conflict(
+    tarn__plan_call *call, const tarn_plan_problem *problem, tarn_plan *plan);
 
 #endif  // TARN_PLAN_CALL_H_

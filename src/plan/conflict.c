@@ -14,7 +14,7 @@
 // and the set is minimal.
 //
 // Invariant: there is no plan of what is not left out: proved.
-#include "plan/conflict.h"
+#include "plan/call.h"
 
 #include <stdlib.h>
 
@@ -35,6 +35,7 @@ typedef struct finding {
   size_t count;
   uint64_t node_limit;
   bool minimal;
+  tarn__plan_memory memory;
 } finding;
 
 // --- one, and two ------------------------------------------------------------
@@ -53,18 +54,17 @@ static bool find_one(finding *f) {
 }
 
 static bool is_live(const tarn_plan_buffer *b, uint64_t step) {
-  if (step < b->first || step >= b->last) return false;
-  for (size_t i = 0; i < b->gap_count; i++) {
-    if (step >= b->gaps[i].first && step < b->gaps[i].last) return false;
+  for (size_t i = 0; i <= b->gap_count; i++) {
+    tarn_plan_gap run = tarn__plan_run_of(b, i);
+    if (run.first <= step && step < run.last) return true;
   }
-  return true;
+  return false;
 }
 
 // Of two sets of steps that meet one has a run that begins in the other.
 static bool begins_in(const tarn_plan_buffer *a, const tarn_plan_buffer *b) {
-  if (is_live(b, a->first)) return true;
-  for (size_t i = 0; i < a->gap_count; i++) {
-    if (is_live(b, a->gaps[i].last)) return true;
+  for (size_t i = 0; i <= a->gap_count; i++) {
+    if (is_live(b, tarn__plan_run_of(a, i).first)) return true;
   }
   return false;
 }
@@ -131,17 +131,10 @@ static tarn_status find_two(finding *f, size_t arena) {
     fixed += in;
   }
   if (fixed < 2) return TARN_OK;
-  tarn__plan_pairs pairs;
-  tarn_status status = tarn__plan_pairs_make(f->problem, f->left_out, &pairs);
-  if (status == TARN_OK) {
-    tarn__plan_instance in;
-    tarn__plan_choice choice = {.left_out = f->left_out,
-                                .merged = pairs.merged};
-    status = tarn__plan_instance_make(f->problem, &choice, &in);
-    if (status == TARN_OK) status = find_collision(f, &in);
-    tarn__plan_instance_free(&in);
-  }
-  tarn__plan_pairs_free(&pairs);
+  tarn__plan_instance in;
+  tarn_status status = tarn__plan_pairs_instance(f->problem, f->left_out, &in);
+  if (status == TARN_OK) status = find_collision(f, &in);
+  tarn__plan_instance_free(&in);
   return status;
 }
 
@@ -298,11 +291,10 @@ static tarn_status narrow_down(finding *f) {
 
 static tarn_status find(finding *f) {
   tarn_status status = tarn__plan_make(f->problem, &f->tried);
-  f->left_out = tarn__host_array(f->problem->count + 1, sizeof *f->left_out);
-  f->members = tarn__host_array(f->problem->count + 1, sizeof *f->members);
-  if (status != TARN_OK || f->left_out == NULL || f->members == NULL) {
-    return TARN_E_NOMEM;
-  }
+  size_t room = f->problem->count + 1;
+  f->left_out = tarn__plan_array(&f->memory, room, sizeof *f->left_out);
+  f->members = tarn__plan_array(&f->memory, room, sizeof *f->members);
+  if (status != TARN_OK || f->memory.failed) return TARN_E_NOMEM;
   if (find_one(f)) return TARN_OK;
   for (size_t i = 0; i < f->plan->arena_count; i++) {
     status = find_two(f, i);
@@ -334,7 +326,6 @@ tarn_status tarn__plan_find_conflict(tarn__plan_call *call,
   tarn_status status = find(&f);
   if (status == TARN_OK) keep(&f);
   tarn_plan_destroy(f.tried);
-  tarn__host_free_array(f.left_out, problem->count + 1, sizeof *f.left_out);
-  tarn__host_free_array(f.members, problem->count + 1, sizeof *f.members);
+  tarn__plan_memory_free(&f.memory);
   return status;
 }

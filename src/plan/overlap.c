@@ -1,4 +1,4 @@
-// The row holds the pieces that are there in the section that the sweep has
+// The row holds the pieces that are live in the section that the sweep has
 // come to, by offset:
 //
 //     offset  |  [ a ][ b ]   [ c ]        [ d ]
@@ -24,67 +24,33 @@ typedef struct sweep {
   const bool *firm;
   bool *stays;         // NULL: the first collision ends the sweep
   uint32_t *items;     // the two of that
-  uint32_t *owner;     // by piece: its item
   uint32_t *by_first;  // pieces, in the order in which they come
   uint32_t *by_last;   // and in which they go
-  uint32_t *heads;     // by section, while they are put in order
-  entry *row;
+  entry *live;
   size_t count;
+  tarn__plan_memory memory;
 } sweep;
-
-// --- order -------------------------------------------------------------------
-
-static uint32_t key_of(const tarn__plan_piece *piece, bool by_last) {
-  return by_last ? piece->last : piece->first;
-}
-
-static void put_in_order(sweep *s, bool by_last, uint32_t *order) {
-  const tarn__plan_instance *in = s->in;
-  memset(s->heads, 0, (in->section_count + 2) * sizeof *s->heads);
-  for (size_t i = 0; i < in->piece_count; i++) {
-    s->heads[key_of(&in->pieces[i], by_last) + 1]++;
-  }
-  for (size_t i = 0; i <= in->section_count; i++) {
-    s->heads[i + 1] += s->heads[i];
-  }
-  for (size_t i = 0; i < in->piece_count; i++) {
-    order[s->heads[key_of(&in->pieces[i], by_last)]++] = (uint32_t)i;
-  }
-}
 
 static tarn_status make_sweep(sweep *s) {
   const tarn__plan_instance *in = s->in;
+  tarn__plan_memory *memory = &s->memory;
   size_t pieces = in->piece_count + 1;
-  s->owner = tarn__host_array(pieces, sizeof *s->owner);
-  s->by_first = tarn__host_array(pieces, sizeof *s->by_first);
-  s->by_last = tarn__host_array(pieces, sizeof *s->by_last);
-  s->heads = tarn__host_array(in->section_count + 2, sizeof *s->heads);
-  s->row = tarn__host_array(pieces, sizeof *s->row);
-  if (s->owner == NULL || s->by_first == NULL || s->by_last == NULL ||
-      s->heads == NULL || s->row == NULL) {
-    return TARN_E_NOMEM;
-  }
-  for (size_t i = 0; i < in->item_count; i++) {
-    const tarn__plan_item *item = &in->items[i];
-    for (uint32_t p = 0; p < item->piece_count; p++) {
-      s->owner[item->piece + p] = (uint32_t)i;
-    }
-  }
-  put_in_order(s, false, s->by_first);
-  put_in_order(s, true, s->by_last);
+  size_t sections = in->section_count + 2;
+  uint32_t *first = tarn__plan_array(memory, sections, sizeof *first);
+  uint32_t *last = tarn__plan_array(memory, sections, sizeof *last);
+  s->by_first = tarn__plan_array(memory, pieces, sizeof *s->by_first);
+  s->by_last = tarn__plan_array(memory, pieces, sizeof *s->by_last);
+  s->live = tarn__plan_array(memory, pieces, sizeof *s->live);
+  if (memory->failed) return TARN_E_NOMEM;
+  tarn__plan_bucket(&in->pieces->first, sizeof *in->pieces, in->piece_count,
+                    sections - 1, first, s->by_first);
+  tarn__plan_bucket(&in->pieces->last, sizeof *in->pieces, in->piece_count,
+                    sections - 1, last, s->by_last);
   return TARN_OK;
 }
 
-static void free_sweep(sweep *s) {
-  size_t pieces = s->in->piece_count + 1;
-  tarn__host_free_array(s->owner, pieces, sizeof *s->owner);
-  tarn__host_free_array(s->by_first, pieces, sizeof *s->by_first);
-  tarn__host_free_array(s->by_last, pieces, sizeof *s->by_last);
-  tarn__host_free_array(s->heads, s->in->section_count + 2, sizeof *s->heads);
-  tarn__host_free_array(s->row, pieces, sizeof *s->row);
-}
-
-// --- the row -----------------------------------------------------------------
+// --- what is live
+// -----------------------------------------------------------------
 
 // The first entry whose end is above |offset|.
 static size_t find(const sweep *s, uint64_t offset) {
@@ -92,7 +58,7 @@ static size_t find(const sweep *s, uint64_t offset) {
   size_t high = s->count;
   while (low < high) {
     size_t middle = low + (high - low) / 2;
-    if (s->row[middle].top <= offset) {
+    if (s->live[middle].top <= offset) {
       low = middle + 1;
     } else {
       high = middle;
@@ -103,16 +69,17 @@ static size_t find(const sweep *s, uint64_t offset) {
 
 static void replace(sweep *s, size_t from, size_t to, const entry *with) {
   size_t put = with != NULL;
-  memmove(s->row + from + put, s->row + to, (s->count - to) * sizeof *s->row);
+  memmove(s->live + from + put, s->live + to,
+          (s->count - to) * sizeof *s->live);
   s->count = s->count - (to - from) + put;
-  if (put != 0) s->row[from] = *with;
+  if (put != 0) s->live[from] = *with;
 }
 
 static void leave(sweep *s, uint32_t piece) {
-  uint32_t item = s->owner[piece];
+  uint32_t item = s->in->item_of_piece[piece];
   if (s->offsets[item] == TARN__PLAN_NOBODY) return;
   size_t at = find(s, s->offsets[item]);
-  if (at < s->count && s->row[at].item == item) replace(s, at, at + 1, NULL);
+  if (at < s->count && s->live[at].item == item) replace(s, at, at + 1, NULL);
 }
 
 static double worth_of(const sweep *s, uint32_t item) {
@@ -125,8 +92,8 @@ static bool is_worth_more(const sweep *s, uint32_t item, size_t from,
   double worth = 0;
   bool firm = s->firm != NULL && s->firm[item];
   for (size_t i = from; i < to; i++) {
-    if (s->firm != NULL && s->firm[s->row[i].item]) return false;
-    worth += worth_of(s, s->row[i].item);
+    if (s->firm != NULL && s->firm[s->live[i].item]) return false;
+    worth += worth_of(s, s->live[i].item);
   }
   return firm || worth_of(s, item) > worth;
 }
@@ -137,27 +104,27 @@ static void contend(sweep *s, const entry *who, size_t from, size_t to) {
     return;
   }
   for (size_t i = from; i < to; i++)
-    s->stays[s->row[i].item] = false;
+    s->stays[s->live[i].item] = false;
   replace(s, from, to, who);
 }
 
 // False: the sweep is over.
 static bool come(sweep *s, uint32_t piece) {
-  uint32_t item = s->owner[piece];
+  uint32_t item = s->in->item_of_piece[piece];
   uint64_t offset = s->offsets[item];
   bool absent = s->stays != NULL && !s->stays[item];
   if (offset == TARN__PLAN_NOBODY || absent) return true;
   entry who = {offset, offset + s->in->pieces[piece].size * s->in->unit, item};
   size_t from = find(s, offset);
   size_t to = from;
-  while (to < s->count && s->row[to].offset < who.top)
+  while (to < s->count && s->live[to].offset < who.top)
     to++;
   if (from == to) {
     replace(s, from, from, &who);
   } else if (s->stays != NULL) {
     contend(s, &who, from, to);
   } else {
-    s->items[0] = s->row[from].item;
+    s->items[0] = s->live[from].item;
     s->items[1] = item;
     return false;
   }
@@ -175,7 +142,7 @@ static tarn_status run(sweep *s) {
     }
     goes_on = come(s, s->by_first[i]);
   }
-  free_sweep(s);
+  tarn__plan_memory_free(&s->memory);
   return status;
 }
 

@@ -1,9 +1,13 @@
 // Decisions are kept on a trail, so that a search over them goes back by
-// taking the last ones off it.
+// undoing the last ones.
 //
-// Invariant: a mate is on the trail if and only if it is not undecided;
-// rows and merged say what the fates say. What is
-// decided last is undone first, so a row is cut where it was joined last.
+// Invariant: a mate is on the trail if and only if it is decided; |chains| and
+// |merged| agree with the decisions. The last decision is undone first, so a
+// chain is cut where it was joined last.
+//
+// The bound: in a part each taker merges with one giver at most and each giver
+// with one taker. So a part saves no more than the sum over its takers of the
+// best that each can save, nor than that over its givers.
 #include "plan/pairs.h"
 
 #include <stdlib.h>
@@ -165,12 +169,11 @@ static void list_changes(const tarn__plan_pairs *pairs, change *out) {
   for (size_t i = 0; i < pairs->problem->count; i++) {
     const tarn_plan_buffer *b = &pairs->problem->buffers[i];
     if (!is_in(pairs, i)) continue;
-    *out++ = (change){b->first, b->size};
-    for (size_t g = 0; g < b->gap_count; g++) {
-      *out++ = (change){b->gaps[g].first, 0 - b->size};
-      *out++ = (change){b->gaps[g].last, b->size};
+    for (size_t g = 0; g <= b->gap_count; g++) {
+      tarn_plan_gap run = tarn__plan_run_of(b, g);
+      *out++ = (change){run.first, b->size};
+      *out++ = (change){run.last, 0 - b->size};
     }
-    *out++ = (change){b->last, 0 - b->size};
   }
 }
 
@@ -214,35 +217,27 @@ static tarn_status sum_live(tarn__plan_pairs *pairs) {
 
 // --- the whole ---------------------------------------------------------------
 
-static bool make_arrays(tarn__plan_pairs *pairs) {
+static tarn_status make_arrays(tarn__plan_pairs *pairs) {
+  tarn__plan_memory *memory = &pairs->memory;
   size_t buffers = pairs->problem->count + 1;
   size_t mates = pairs->problem->pair_count + 1;
-  pairs->mates = tarn__host_array(mates, sizeof *pairs->mates);
-  pairs->meetings = tarn__host_array(mates, sizeof *pairs->meetings);
-  pairs->merged = tarn__host_array(mates, sizeof *pairs->merged);
-  pairs->trail = tarn__host_array(mates, sizeof *pairs->trail);
-  pairs->gives = tarn__host_array(buffers, sizeof *pairs->gives);
-  pairs->takes = tarn__host_array(buffers, sizeof *pairs->takes);
-  pairs->head_of = tarn__host_array(buffers, sizeof *pairs->head_of);
-  pairs->tail_of = tarn__host_array(buffers, sizeof *pairs->tail_of);
-  pairs->head_demand = tarn__host_array(buffers, sizeof *pairs->head_demand);
-  pairs->tail_demand = tarn__host_array(buffers, sizeof *pairs->tail_demand);
-  pairs->as_giver = tarn__host_array(buffers, sizeof *pairs->as_giver);
-  pairs->as_taker = tarn__host_array(buffers, sizeof *pairs->as_taker);
-  return pairs->mates != NULL && pairs->meetings != NULL &&
-         pairs->merged != NULL && pairs->trail != NULL &&
-         pairs->gives != NULL && pairs->takes != NULL &&
-         pairs->head_of != NULL && pairs->tail_of != NULL &&
-         pairs->head_demand != NULL && pairs->tail_demand != NULL &&
-         pairs->as_giver != NULL && pairs->as_taker != NULL;
+  pairs->mates = tarn__plan_array(memory, mates, sizeof *pairs->mates);
+  pairs->meetings = tarn__plan_array(memory, mates, sizeof *pairs->meetings);
+  pairs->merged = tarn__plan_array(memory, mates, sizeof *pairs->merged);
+  pairs->trail = tarn__plan_array(memory, mates, sizeof *pairs->trail);
+  pairs->gives = tarn__plan_array(memory, buffers, sizeof *pairs->gives);
+  pairs->takes = tarn__plan_array(memory, buffers, sizeof *pairs->takes);
+  pairs->chains = tarn__plan_array(memory, buffers, sizeof *pairs->chains);
+  pairs->as_giver = tarn__plan_array(memory, buffers, sizeof *pairs->as_giver);
+  pairs->as_taker = tarn__plan_array(memory, buffers, sizeof *pairs->as_taker);
+  return tarn__plan_memory_status(memory);
 }
 
-// Each buffer is a row.
-static void begin_rows(tarn__plan_pairs *pairs) {
+// Each buffer is a chain.
+static void begin_chains(tarn__plan_pairs *pairs) {
   for (size_t i = 0; i < pairs->problem->count; i++) {
-    pairs->head_of[i] = pairs->tail_of[i] = (uint32_t)i;
-    pairs->head_demand[i] = pairs->tail_demand[i] =
-        demand_of(&pairs->problem->buffers[i]);
+    tarn__plan_demand own = demand_of(&pairs->problem->buffers[i]);
+    pairs->chains[i] = (tarn__plan_chain){(uint32_t)i, (uint32_t)i, own, own};
   }
 }
 
@@ -261,36 +256,20 @@ tarn_status tarn__plan_pairs_make(const tarn_plan_problem *problem,
                                   const bool *left_out,
                                   tarn__plan_pairs *out_pairs) {
   *out_pairs = (tarn__plan_pairs){.problem = problem, .left_out = left_out};
-  if (!make_arrays(out_pairs)) return TARN_E_NOMEM;
+  if (make_arrays(out_pairs) != TARN_OK) return TARN_E_NOMEM;
   collect(out_pairs);
   find_parts(out_pairs);
   qsort(out_pairs->mates, out_pairs->count, sizeof *out_pairs->mates, by_place);
   link_rings(out_pairs);
   find_meetings(out_pairs);
-  begin_rows(out_pairs);
+  begin_chains(out_pairs);
   tarn_status status = sum_live(out_pairs);
   if (status == TARN_OK) merge_fixed(out_pairs);
   return status;
 }
 
 void tarn__plan_pairs_free(tarn__plan_pairs *pairs) {
-  if (pairs->problem == NULL) return;
-  size_t buffers = pairs->problem->count + 1;
-  size_t mates = pairs->problem->pair_count + 1;
-  tarn__host_free_array(pairs->mates, mates, sizeof *pairs->mates);
-  tarn__host_free_array(pairs->meetings, mates, sizeof *pairs->meetings);
-  tarn__host_free_array(pairs->merged, mates, sizeof *pairs->merged);
-  tarn__host_free_array(pairs->trail, mates, sizeof *pairs->trail);
-  tarn__host_free_array(pairs->gives, buffers, sizeof *pairs->gives);
-  tarn__host_free_array(pairs->takes, buffers, sizeof *pairs->takes);
-  tarn__host_free_array(pairs->head_of, buffers, sizeof *pairs->head_of);
-  tarn__host_free_array(pairs->tail_of, buffers, sizeof *pairs->tail_of);
-  tarn__host_free_array(pairs->head_demand, buffers,
-                        sizeof *pairs->head_demand);
-  tarn__host_free_array(pairs->tail_demand, buffers,
-                        sizeof *pairs->tail_demand);
-  tarn__host_free_array(pairs->as_giver, buffers, sizeof *pairs->as_giver);
-  tarn__host_free_array(pairs->as_taker, buffers, sizeof *pairs->as_taker);
+  tarn__plan_memory_free(&pairs->memory);
   *pairs = (tarn__plan_pairs){0};
 }
 
@@ -301,53 +280,52 @@ static void decide(tarn__plan_pairs *pairs, size_t mate, tarn__plan_fate fate) {
   pairs->trail[pairs->decided++] = (uint32_t)mate;
 }
 
+// Keeps apart what is undecided of the rings that |mate| is in.
 static void part_rivals(tarn__plan_pairs *pairs, size_t mate) {
   const tarn__plan_mate *mates = pairs->mates;
   for (size_t i = mates[mate].next_of_giver; i != mate;
        i = mates[i].next_of_giver) {
-    if (mates[i].fate == TARN__PLAN_UNDECIDED) {
-      tarn__plan_pairs_part(pairs, i);
-    }
+    if (mates[i].fate == TARN__PLAN_UNDECIDED) tarn__plan_pairs_part(pairs, i);
   }
   for (size_t i = mates[mate].next_of_taker; i != mate;
        i = mates[i].next_of_taker) {
-    if (mates[i].fate == TARN__PLAN_UNDECIDED) {
-      tarn__plan_pairs_part(pairs, i);
-    }
+    if (mates[i].fate == TARN__PLAN_UNDECIDED) tarn__plan_pairs_part(pairs, i);
   }
 }
 
-// Within the new row the two keep what they knew of their own.
-static void join_rows(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
-                      tarn__plan_demand demand) {
-  uint32_t head = pairs->head_of[mate->giver];
-  uint32_t tail = pairs->tail_of[mate->taker];
+// Within the new chain the two keep what they knew of their own.
+static void join_chains(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
+                        tarn__plan_demand demand) {
+  tarn__plan_chain *chains = pairs->chains;
+  uint32_t head = chains[mate->giver].head;
+  uint32_t tail = chains[mate->taker].tail;
   pairs->gives[mate->giver] = pairs->takes[mate->taker] = true;
   pairs->merged[mate->pair] = true;
-  pairs->tail_of[head] = tail;
-  pairs->head_of[tail] = head;
-  pairs->head_demand[head] = pairs->tail_demand[tail] = demand;
+  chains[head].tail = tail;
+  chains[tail].head = head;
+  chains[head].as_head = chains[tail].as_tail = demand;
 }
 
-static void cut_row(tarn__plan_pairs *pairs, const tarn__plan_mate *mate) {
-  uint32_t head = pairs->head_of[mate->giver];
-  uint32_t tail = pairs->tail_of[mate->taker];
+static void cut_chain(tarn__plan_pairs *pairs, const tarn__plan_mate *mate) {
+  tarn__plan_chain *chains = pairs->chains;
+  uint32_t head = chains[mate->giver].head;
+  uint32_t tail = chains[mate->taker].tail;
   pairs->gives[mate->giver] = pairs->takes[mate->taker] = false;
   pairs->merged[mate->pair] = false;
-  pairs->tail_of[head] = mate->giver;
-  pairs->head_of[tail] = mate->taker;
-  pairs->head_demand[head] = pairs->tail_demand[mate->giver];
-  pairs->tail_demand[tail] = pairs->head_demand[mate->taker];
+  chains[head].tail = mate->giver;
+  chains[tail].head = mate->taker;
+  chains[head].as_head = chains[mate->giver].as_tail;
+  chains[tail].as_tail = chains[mate->taker].as_head;
 }
 
 bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate) {
   const tarn__plan_mate *m = &pairs->mates[mate];
   tarn__plan_demand demand =
-      meet(pairs->tail_demand[m->giver], pairs->head_demand[m->taker]);
+      meet(pairs->chains[m->giver].as_tail, pairs->chains[m->taker].as_head);
   if (demand.too_large) pairs->inexact = true;
   if (demand.impossible || demand.too_large) return false;
   decide(pairs, mate, TARN__PLAN_MERGED);
-  join_rows(pairs, m, demand);
+  join_chains(pairs, m, demand);
   part_rivals(pairs, mate);
   return true;
 }
@@ -359,7 +337,107 @@ void tarn__plan_pairs_part(tarn__plan_pairs *pairs, size_t mate) {
 void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided) {
   while (pairs->decided > decided) {
     tarn__plan_mate *mate = &pairs->mates[pairs->trail[--pairs->decided]];
-    if (mate->fate == TARN__PLAN_MERGED) cut_row(pairs, mate);
+    if (mate->fate == TARN__PLAN_MERGED) cut_chain(pairs, mate);
     mate->fate = TARN__PLAN_UNDECIDED;
   }
+}
+
+// --- what merging saves ------------------------------------------------------
+
+static size_t end_of_part(const tarn__plan_pairs *pairs, size_t from,
+                          size_t end) {
+  size_t to = from;
+  while (to < end && pairs->mates[to].part == pairs->mates[from].part)
+    to++;
+  return to;
+}
+
+// Raises |*best| to |saving|, and |*sum| by as much.
+static void improve(uint64_t *best, uint64_t saving, uint64_t *sum) {
+  if (saving <= *best) return;
+  *sum += saving - *best;
+  *best = saving;
+}
+
+static uint64_t most_saved(const tarn__plan_pairs *pairs, size_t from,
+                           size_t to) {
+  uint64_t by_givers = 0;
+  uint64_t by_takers = 0;
+  for (size_t i = from; i < to; i++) {
+    const tarn__plan_mate *mate = &pairs->mates[i];
+    if (mate->fate == TARN__PLAN_APART) continue;
+    improve(&pairs->as_giver[mate->giver], mate->saving, &by_givers);
+    improve(&pairs->as_taker[mate->taker], mate->saving, &by_takers);
+  }
+  for (size_t i = from; i < to; i++) {
+    pairs->as_giver[pairs->mates[i].giver] = 0;
+    pairs->as_taker[pairs->mates[i].taker] = 0;
+  }
+  return by_givers < by_takers ? by_givers : by_takers;
+}
+
+uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
+                                 const tarn__plan_meeting *meeting) {
+  uint64_t need = meeting->live;
+  for (size_t from = meeting->first; from < meeting->last;) {
+    size_t to = end_of_part(pairs, from, meeting->last);
+    need -= most_saved(pairs, from, to);
+    from = to;
+  }
+  return need;
+}
+
+uint64_t tarn__plan_pairs_bound(const tarn__plan_pairs *pairs) {
+  uint64_t bound = pairs->floor;
+  for (size_t i = 0; i < pairs->meeting_count; i++) {
+    uint64_t need = tarn__plan_meeting_need(pairs, &pairs->meetings[i]);
+    if (bound < need) bound = need;
+  }
+  return bound;
+}
+
+// What the meeting needs if nothing more of it is merged.
+static uint64_t needs_now(const tarn__plan_pairs *pairs,
+                          const tarn__plan_meeting *meeting) {
+  uint64_t need = meeting->live;
+  for (size_t i = meeting->first; i < meeting->last; i++) {
+    const tarn__plan_mate *mate = &pairs->mates[i];
+    if (mate->fate == TARN__PLAN_MERGED) need -= mate->saving;
+  }
+  return need;
+}
+
+// Parts do not touch each other, and in a part the best come first.
+static void match_meeting(tarn__plan_pairs *pairs,
+                          const tarn__plan_meeting *meeting, uint64_t enough) {
+  uint64_t need = needs_now(pairs, meeting);
+  for (size_t i = meeting->first; i < meeting->last; i++) {
+    const tarn__plan_mate *mate = &pairs->mates[i];
+    if (mate->fate != TARN__PLAN_UNDECIDED) continue;
+    if (need > enough && tarn__plan_pairs_merge(pairs, i)) {
+      need -= mate->saving;
+    } else {
+      tarn__plan_pairs_part(pairs, i);
+    }
+  }
+}
+
+void tarn__plan_pairs_match(tarn__plan_pairs *pairs, uint64_t enough) {
+  for (size_t i = 0; i < pairs->meeting_count; i++) {
+    match_meeting(pairs, &pairs->meetings[i], enough);
+  }
+}
+
+tarn_status tarn__plan_pairs_instance(const tarn_plan_problem *problem,
+                                      const bool *left_out,
+                                      tarn__plan_instance *out_instance) {
+  tarn__plan_pairs pairs;
+  *out_instance = (tarn__plan_instance){0};
+  tarn_status status = tarn__plan_pairs_make(problem, left_out, &pairs);
+  if (status == TARN_OK) {
+    tarn__plan_choice choice = {.left_out = left_out, .merged = pairs.merged};
+    status = tarn__plan_instance_make(problem, &choice, out_instance);
+  }
+  tarn__plan_pairs_free(&pairs);
+  return status;
 }

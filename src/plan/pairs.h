@@ -14,7 +14,7 @@
 #ifndef TARN_PLAN_PAIRS_H_
 #define TARN_PLAN_PAIRS_H_
 
-#include "plan/problem.h"
+#include "plan/instance.h"
 
 typedef enum tarn__plan_fate {
   TARN__PLAN_UNDECIDED = 0,
@@ -34,7 +34,7 @@ typedef struct tarn__plan_mate {
   tarn__plan_fate fate;
 } tarn__plan_mate;
 
-// What an offset must be for all of a row of merged buffers.
+// What the offset of a chain of merged buffers must be.
 typedef struct tarn__plan_demand {
   uint64_t alignment;
   uint64_t offset;
@@ -42,6 +42,15 @@ typedef struct tarn__plan_demand {
   bool impossible;
   bool too_large;  // the alignment
 } tarn__plan_demand;
+
+// Buffers that are merged one after another are a chain, from its head to its
+// tail.
+typedef struct tarn__plan_chain {
+  uint32_t head;              // of a tail
+  uint32_t tail;              // of a head
+  tarn__plan_demand as_tail;  // of the chain that ends with this buffer
+  tarn__plan_demand as_head;  // of the chain that begins with it
+} tarn__plan_chain;
 
 // A step in which pairs meet.
 typedef struct tarn__plan_meeting {
@@ -62,18 +71,15 @@ typedef struct tarn__plan_pairs {
   bool *gives;          // by buffer: it is merged with a taker
   bool *takes;          // by buffer: with a giver
   bool *merged;         // by pair of the problem: as tarn__plan_choice has it
-  // What is merged one after another is a row, from its head to its tail.
-  uint32_t *head_of;               // by tail
-  uint32_t *tail_of;               // by head
-  tarn__plan_demand *tail_demand;  // by tail: of its row
-  tarn__plan_demand *head_demand;  // by head: likewise
-  uint64_t *as_giver;              // by buffer, all 0 between calls
+  tarn__plan_chain *chains;  // by buffer
+  uint64_t *as_giver;        // by buffer, all 0 between calls
   uint64_t *as_taker;
   uint32_t *trail;  // mates, in the order in which they were decided
   size_t decided;   // of them
   // Alignments kept a pair from merging which have a common multiple, but one
   // that is too large: what was proved then leaves plans out.
   bool inexact;
+  tarn__plan_memory memory;
 } tarn__plan_pairs;
 
 // Pairs of the buffers that are in. Those that are fixed at one offset are
@@ -110,5 +116,14 @@ uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
 // Merges those that save most first, in each meeting until what it needs is
 // at most |enough| bytes, and keeps all others apart.
 void tarn__plan_pairs_match(tarn__plan_pairs *pairs, uint64_t enough);
+
+// The instance of the buffers that are in, in which fixed pairs merge and no
+// others.
+//
+// TARN_E_INVALID  as in tarn__plan_instance_make.
+// TARN_E_NOMEM    no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_pairs_instance(
+    const tarn_plan_problem *problem, const bool *left_out,
+    tarn__plan_instance *out_instance);
 
 #endif  // TARN_PLAN_PAIRS_H_

@@ -1,13 +1,199 @@
-// What a caller sees: a problem and options are checked, the whole is handed
-// to whoever solves problems of its kind, and what was found is kept.
-#include "base/status.h"
+// One call of tarn_plan_solve: its problem and options are checked, the solver
+// for problems of its kind is called, and its plan is kept.
+//
+// Heights and bounds of single instances reach the caller only where they hold
+// for the whole problem.
 #include "plan/call.h"
-#include "plan/conflict.h"
-#include "plan/fill.h"
-#include "plan/options.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/hostmem.h"
+#include "base/status.h"
+#include "plan/overlap.h"
 #include "plan/pairs.h"
-#include "plan/previous.h"
-#include "plan/result.h"
+
+// --- options -----------------------------------------------------------------
+
+enum { MOST_THREADS = 1024 };
+
+static const double default_seconds = 1;
+
+static tarn_status take_options(const tarn_plan_problem *problem,
+                                const tarn_plan_options *given,
+                                tarn_plan_options *out) {
+  size_t known;
+  *out = (tarn_plan_options){.time_limit_s = default_seconds, .threads = 1};
+  if (given == NULL) return TARN_OK;
+  if (!tarn__struct_size(given->struct_size,
+                         TARN__SIZE_UP_TO(tarn_plan_options, user), sizeof *out,
+                         &known)) {
+    return tarn__fail(TARN_E_INVALID, "plan options: unknown struct_size %zu",
+                      given->struct_size);
+  }
+  memcpy(out, given, known);
+  if (isnan(out->time_limit_s) || out->time_limit_s < 0) {
+    return tarn__fail(TARN_E_INVALID, "plan options: time_limit_s is %g",
+                      out->time_limit_s);
+  }
+  if (out->threads > MOST_THREADS) {
+    return tarn__fail(TARN_E_INVALID,
+                      "plan options: %u threads; the most is 1024",
+                      out->threads);
+  }
+  if (out->previous != NULL && out->previous_arenas == NULL &&
+      tarn__plan_arena_count(problem) > 1) {
+    return tarn__fail(
+        TARN_E_INVALID,
+        "plan options: several arenas, but previous_arenas is NULL");
+  }
+  if (out->time_limit_s == 0) out->time_limit_s = default_seconds;
+  if (out->threads == 0) out->threads = 1;
+  return TARN_OK;
+}
+
+// --- what a call spends and tells
+// ---------------------------------------------
+
+typedef struct telling {
+  tarn__plan_call *call;
+  const tarn__plan_try *share;
+  uint64_t unit;
+} telling;
+
+void tarn__plan_call_begin(tarn__plan_call *call,
+                           const tarn_plan_options *options) {
+  *call = (tarn__plan_call){.options = *options,
+                            .began_ns = tarn__os_now_ns(),
+                            .deadline_ns = UINT64_MAX,
+                            .height = UINT64_MAX,
+                            .told_height = UINT64_MAX};
+  call->told_ns = call->began_ns;
+  double ns = options->time_limit_s * 1e9;
+  if (ns < 9e18) call->deadline_ns = call->began_ns + (uint64_t)ns;
+}
+
+double tarn__plan_call_seconds(const tarn__plan_call *call) {
+  return (double)(tarn__os_now_ns() - call->began_ns) * 1e-9;
+}
+
+bool tarn__plan_call_late(tarn__plan_call *call) {
+  return atomic_load_explicit(&call->asked, memory_order_relaxed) ||
+         tarn__os_now_ns() >= call->deadline_ns;
+}
+
+bool tarn__plan_call_over(tarn__plan_call *call) {
+  uint64_t limit = call->options.node_limit;
+  return (limit != 0 && call->nodes >= limit) || tarn__plan_call_late(call);
+}
+
+// Whether the caller hears of it: a better plan at once, all else only so
+// often, however many instances there are.
+static bool is_due(tarn__plan_call *call) {
+  uint64_t now = tarn__os_now_ns();
+  bool better = call->height < call->told_height;
+  if (!better && now - call->told_ns < TARN__PLAN_WATCH_EACH_NS) return false;
+  call->told_height = call->height;
+  call->told_ns = now;
+  return true;
+}
+
+static void ask_caller(tarn__plan_call *call, uint64_t nodes) {
+  tarn_plan_progress progress = {
+      .struct_size = sizeof progress,
+      .height = call->height == UINT64_MAX ? 0 : call->height,
+      .lower_bound = call->bound,
+      .nodes = call->nodes + nodes,
+      .seconds = tarn__plan_call_seconds(call)};
+  call->cancelled = !call->options.progress(&progress, call->options.user);
+}
+
+static bool tell(void *user, uint64_t height, uint64_t bound, uint64_t nodes) {
+  const telling *t = user;
+  tarn__plan_call *call = t->call;
+  if (t->share->is_plan && height != UINT64_MAX &&
+      height * t->unit < call->height) {
+    call->height = height * t->unit;
+  }
+  if (t->share->is_bound && bound * t->unit > call->bound) {
+    call->bound = bound * t->unit;
+  }
+  if (!call->cancelled && is_due(call)) ask_caller(call, nodes);
+  return !call->cancelled;
+}
+
+// A limit of 0 is none, so that what is spent leaves 1.
+static uint64_t nodes_left(const tarn__plan_call *call, uint64_t share) {
+  uint64_t limit = call->options.node_limit;
+  if (limit == 0) return share;
+  uint64_t left = call->nodes < limit ? limit - call->nodes : 1;
+  return share == 0 || left < share ? left : share;
+}
+
+tarn_status tarn__plan_call_solve(tarn__plan_call *call,
+                                  const tarn__plan_instance *instance,
+                                  const tarn__plan_try *share,
+                                  uint64_t *offsets, tarn__plan_found *found) {
+  telling t = {.call = call, .share = share, .unit = instance->unit};
+  tarn__plan_watcher watcher = {.tell = tell, .user = &t};
+  tarn__plan_aim aim = {
+      .capacity = share->capacity,
+      .minimise = share->minimise,
+      .node_limit = nodes_left(call, share->node_limit),
+      .threads = call->options.threads,
+      .deadline_ns = call->deadline_ns,
+      .asked = &call->asked,
+      .watcher = call->options.progress != NULL ? &watcher : NULL};
+  bool collide = false;
+  tarn_status status = tarn__plan_fixed_collide(instance, &collide);
+  if (status != TARN_OK) return status;
+  if (collide) {
+    *found = (tarn__plan_found){.answer = TARN_PLAN_INFEASIBLE,
+                                .height = UINT64_MAX,
+                                .bound = instance->bound};
+    return TARN_OK;
+  }
+  status = tarn__plan_solve(instance, &aim, offsets, found);
+  call->nodes += found->nodes;
+  return status;
+}
+
+// --- one arena, or several ---------------------------------------------------
+
+static uint64_t capacity_of(const tarn__plan_fill *fill) {
+  uint64_t own = tarn__plan_capacity(fill->problem, 0);
+  bool given = fill->capacity != 0 && (own == 0 || fill->capacity < own);
+  return given ? fill->capacity : own;
+}
+
+static tarn_status fill_one(tarn__plan_call *call, const tarn__plan_fill *fill,
+                            tarn_plan *plan) {
+  tarn__plan_set set = {.problem = fill->problem,
+                        .left_out = fill->left_out,
+                        .capacity = capacity_of(fill),
+                        .minimise = fill->minimise,
+                        .is_whole = fill->is_whole,
+                        .node_limit = fill->node_limit};
+  tarn__plan_laid placed;
+  tarn_status status = tarn__plan_set_solve(call, &set, plan->offsets, &placed);
+  if (status != TARN_OK) return status;
+  plan->info.answer = placed.answer;
+  plan->info.lower_bound = placed.bound;
+  plan->has_offsets =
+      placed.answer == TARN_PLAN_OPTIMAL || placed.answer == TARN_PLAN_FEASIBLE;
+  plan->info.height = plan->has_offsets ? placed.height : 0;
+  plan->heights[0] = plan->info.height;
+  memset(plan->arenas, 0, fill->problem->count * sizeof *plan->arenas);
+  return TARN_OK;
+}
+
+tarn_status tarn__plan_fill_in(tarn__plan_call *call,
+                               const tarn__plan_fill *fill, tarn_plan *plan) {
+  return plan->arena_count == 1 ? fill_one(call, fill, plan)
+                                : tarn__plan_arenas_fill(call, fill, plan);
+}
+
+// --- solving -----------------------------------------------------------------
 
 static tarn_status solve(tarn__plan_call *call,
                          const tarn_plan_problem *problem, tarn_plan *plan) {
@@ -35,7 +221,7 @@ tarn_status tarn_plan_solve(const tarn_plan_problem *problem,
   tarn__plan_call call;
   tarn_status status = tarn__plan_problem_check(problem);
   if (status == TARN_OK) {
-    status = tarn__plan_options_take(problem, options, &taken);
+    status = take_options(problem, options, &taken);
   }
   if (status != TARN_OK) return status;
   tarn__plan_call_begin(&call, &taken);
@@ -63,4 +249,76 @@ tarn_status tarn_plan_lower_bound(const tarn_plan_problem *problem,
   if (status == TARN_OK) *out_bound = tarn__plan_pairs_bound(&pairs);
   tarn__plan_pairs_free(&pairs);
   return status;
+}
+
+// --- plans -------------------------------------------------------------------
+
+tarn_status tarn__plan_make(const tarn_plan_problem *problem,
+                            tarn_plan **out_plan) {
+  tarn_plan *plan = tarn__host_alloc(sizeof *plan);
+  *out_plan = plan;
+  if (plan == NULL) return TARN_E_NOMEM;
+  tarn__plan_memory *memory = &plan->memory;
+  size_t room = problem->count + 1;
+  plan->info.struct_size = sizeof plan->info;
+  plan->info.answer = TARN_PLAN_OUT_OF_TIME;
+  plan->info.count = problem->count;
+  plan->arena_count = tarn__plan_arena_count(problem);
+  plan->offsets = tarn__plan_array(memory, room, sizeof *plan->offsets);
+  plan->arenas = tarn__plan_array(memory, room, sizeof *plan->arenas);
+  plan->heights =
+      tarn__plan_array(memory, plan->arena_count, sizeof *plan->heights);
+  plan->conflict = tarn__plan_array(memory, room, sizeof *plan->conflict);
+  return tarn__plan_memory_status(memory);
+}
+
+void tarn_plan_destroy(tarn_plan *plan) {
+  if (plan == NULL) return;
+  tarn__plan_memory_free(&plan->memory);
+  tarn__host_free(plan, sizeof *plan);
+}
+
+void tarn__plan_swap(tarn_plan *plan, tarn_plan *other) {
+  tarn_plan mine = *plan;
+  *plan = *other;
+  *other = mine;
+}
+
+// --- what it says ------------------------------------------------------------
+
+const char *tarn_plan_answer_name(tarn_plan_answer answer) {
+  static const char *const names[] = {"optimal", "feasible", "infeasible",
+                                      "out_of_time"};
+  size_t index = (size_t)answer;
+  return index < sizeof names / sizeof *names ? names[index] : "?";
+}
+
+tarn_status tarn_plan_query(const tarn_plan *plan, tarn_plan_info *out_info) {
+  size_t size;
+  if (plan == NULL || out_info == NULL ||
+      !tarn__struct_size(out_info->struct_size,
+                         TARN__SIZE_UP_TO(tarn_plan_info, conflict_minimal),
+                         sizeof *out_info, &size)) {
+    return tarn__fail(TARN_E_INVALID, "plan info: NULL or struct_size");
+  }
+  memcpy(out_info, &plan->info, size);
+  out_info->struct_size = size;
+  return TARN_OK;
+}
+
+const uint64_t *tarn_plan_offsets(const tarn_plan *plan) {
+  return plan != NULL && plan->has_offsets ? plan->offsets : NULL;
+}
+
+const uint32_t *tarn_plan_arenas(const tarn_plan *plan) {
+  return plan != NULL && plan->has_offsets ? plan->arenas : NULL;
+}
+
+uint64_t tarn_plan_height(const tarn_plan *plan, size_t arena) {
+  bool there = plan != NULL && plan->has_offsets && arena < plan->arena_count;
+  return there ? plan->heights[arena] : 0;
+}
+
+const size_t *tarn_plan_conflict(const tarn_plan *plan) {
+  return plan != NULL && plan->info.conflict_count > 0 ? plan->conflict : NULL;
 }

@@ -6,7 +6,7 @@
 //
 // What is held may leave no room for the rest. Then a half of it is held, a
 // quarter, an eighth, those of most bytes times steps; at last nothing.
-#include "plan/previous.h"
+#include "plan/call.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +33,7 @@ typedef struct holding {
   bool *firm;                 // by item
   bool *left;                 // by item
   uint64_t ceiling;           // bytes; 0: the capacities alone
+  tarn__plan_memory memory;
 } holding;
 
 // --- who wants to stay -------------------------------------------------------
@@ -113,17 +114,10 @@ static tarn_status sift_arena(holding *h, size_t arena) {
               ((b->flags & TARN_PLAN_IN_ARENA) == 0 || b->arena == arena);
     h->left_out[i] = !in;
   }
-  tarn__plan_pairs pairs;
-  tarn_status status = tarn__plan_pairs_make(&h->held, h->left_out, &pairs);
-  if (status == TARN_OK) {
-    tarn__plan_instance in;
-    tarn__plan_choice choice = {.left_out = h->left_out,
-                                .merged = pairs.merged};
-    status = tarn__plan_instance_make(&h->held, &choice, &in);
-    if (status == TARN_OK) status = sift_twice(h, &in);
-    tarn__plan_instance_free(&in);
-  }
-  tarn__plan_pairs_free(&pairs);
+  tarn__plan_instance in;
+  tarn_status status = tarn__plan_pairs_instance(&h->held, h->left_out, &in);
+  if (status == TARN_OK) status = sift_twice(h, &in);
+  tarn__plan_instance_free(&in);
   return status;
 }
 
@@ -296,19 +290,16 @@ static void count_moved(holding *h) {
 }
 
 static tarn_status make_anew(holding *h) {
+  tarn__plan_memory *memory = &h->memory;
   size_t room = h->problem->count + 1;
   tarn_status status = tarn__plan_make(h->problem, &h->tried);
-  h->buffers = tarn__host_array(room, sizeof *h->buffers);
-  h->stays = tarn__host_array(room, sizeof *h->stays);
-  h->left_out = tarn__host_array(room, sizeof *h->left_out);
-  h->offsets = tarn__host_array(room, sizeof *h->offsets);
-  h->firm = tarn__host_array(room, sizeof *h->firm);
-  h->left = tarn__host_array(room, sizeof *h->left);
-  if (status != TARN_OK || h->buffers == NULL || h->stays == NULL ||
-      h->left_out == NULL || h->offsets == NULL || h->firm == NULL ||
-      h->left == NULL) {
-    return TARN_E_NOMEM;
-  }
+  h->buffers = tarn__plan_array(memory, room, sizeof *h->buffers);
+  h->stays = tarn__plan_array(memory, room, sizeof *h->stays);
+  h->left_out = tarn__plan_array(memory, room, sizeof *h->left_out);
+  h->offsets = tarn__plan_array(memory, room, sizeof *h->offsets);
+  h->firm = tarn__plan_array(memory, room, sizeof *h->firm);
+  h->left = tarn__plan_array(memory, room, sizeof *h->left);
+  if (status != TARN_OK || memory->failed) return TARN_E_NOMEM;
   h->held = *h->problem;
   h->held.buffers = h->buffers;
   status = hold_or_not(h);
@@ -316,31 +307,11 @@ static tarn_status make_anew(holding *h) {
   return status;
 }
 
-static void free_holding(holding *h) {
-  size_t room = h->problem->count + 1;
-  tarn_plan_destroy(h->tried);
-  tarn__host_free_array(h->buffers, room, sizeof *h->buffers);
-  tarn__host_free_array(h->stays, room, sizeof *h->stays);
-  tarn__host_free_array(h->left_out, room, sizeof *h->left_out);
-  tarn__host_free_array(h->offsets, room, sizeof *h->offsets);
-  tarn__host_free_array(h->firm, room, sizeof *h->firm);
-  tarn__host_free_array(h->left, room, sizeof *h->left);
-}
-
-static tarn_status bound_all(tarn__plan_call *call,
-                             const tarn_plan_problem *problem) {
-  tarn__plan_pairs pairs;
-  tarn_status status = tarn__plan_pairs_make(problem, NULL, &pairs);
-  if (status == TARN_OK) call->bound = tarn__plan_pairs_bound(&pairs);
-  tarn__plan_pairs_free(&pairs);
-  return status;
-}
-
 tarn_status tarn__plan_from_previous(tarn__plan_call *call,
                                      const tarn_plan_problem *problem,
                                      tarn_plan *plan) {
   uint64_t height = 0;
-  tarn_status status = bound_all(call, problem);
+  tarn_status status = tarn_plan_lower_bound(problem, &call->bound);
   if (status != TARN_OK) return status;
   status = tarn_plan_verify(problem, call->options.previous,
                             call->options.previous_arenas, &height);
@@ -351,6 +322,7 @@ tarn_status tarn__plan_from_previous(tarn__plan_call *call,
   if (status != TARN_E_CORRUPT) return status;
   holding h = {.call = call, .problem = problem, .plan = plan};
   status = make_anew(&h);
-  free_holding(&h);
+  tarn_plan_destroy(h.tried);
+  tarn__plan_memory_free(&h.memory);
   return status;
 }

@@ -198,22 +198,16 @@ static tarn_status make_room(sweep *s) {
   return s->events == NULL ? TARN_E_NOMEM : TARN_OK;
 }
 
-static void add_part(sweep *s, uint32_t rank, uint64_t first, uint64_t last) {
-  s->events[s->event_count++] = (event){first, rank, true};
-  s->events[s->event_count++] = (event){last, rank, false};
-}
-
 static tarn_status make_events(sweep *s) {
   tarn_status status = make_room(s);
   if (status != TARN_OK) return status;
   for (uint32_t rank = 0; rank < s->problem->count; rank++) {
     const tarn_plan_buffer *b = &s->problem->buffers[s->places[rank].buffer];
-    uint64_t from = b->first;
-    for (size_t i = 0; i < b->gap_count; i++) {
-      add_part(s, rank, from, b->gaps[i].first);
-      from = b->gaps[i].last;
+    for (size_t i = 0; i <= b->gap_count; i++) {
+      tarn_plan_gap run = tarn__plan_run_of(b, i);
+      s->events[s->event_count++] = (event){run.first, rank, true};
+      s->events[s->event_count++] = (event){run.last, rank, false};
     }
-    add_part(s, rank, from, b->last);
   }
   qsort(s->events, s->event_count, sizeof *s->events, by_step);
   return TARN_OK;

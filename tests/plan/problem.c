@@ -194,18 +194,18 @@ END_TEST
 START_TEST(options_make_sense) {
   reset();
   options.struct_size = 8;
-  assert_option_refused("plan options: a struct_size of 8");
+  assert_option_refused("plan options: unknown struct_size 8");
   options.time_limit_s = -1;
-  assert_option_refused("plan options: a time limit of -1 s");
+  assert_option_refused("plan options: time_limit_s is -1");
   options.time_limit_s = NAN;
-  assert_option_refused("plan options: a time limit of");
+  assert_option_refused("plan options: time_limit_s is");
   options.threads = 1025;
   assert_option_refused("plan options: 1025 threads");
   const uint64_t previous[2] = {0, 8};
   options.previous = previous;
   problem.capacities = capacities;
   problem.arena_count = 2;
-  assert_option_refused("plan options: a plan made before without its arenas");
+  assert_option_refused("plan options: several arenas, but previous_arenas is NULL");
 }
 END_TEST
 
