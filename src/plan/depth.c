@@ -73,7 +73,7 @@
 // part, which is all that T is made of: so it holds for all orders and seeds,
 // for all later runs, and for smaller capacities; not for larger ones, nor
 // where other items are fixed. Keys are sums, so that steps are differences.
-// Two states with the same key by mistake: see failed.h.
+// Two states with the same key by mistake: see depth.h.
 //
 // The order in which equals are tried, ranks, is for speed alone.
 #include "plan/depth.h"
