@@ -416,7 +416,7 @@ static size_t name_set(filling *f, size_t arena, bool bound) {
 
 static tarn_status solve_set(filling *f, size_t arena, uint64_t nodes,
                              tarn__plan_laid *out) {
-  tarn__plan_set set = {
+  tarn__plan_fill set = {
       .problem = f->fill->problem,
       .left_out = f->left_out,
       .capacity = tarn__plan_capacity(f->fill->problem, arena),

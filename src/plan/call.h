@@ -10,7 +10,8 @@
 #ifndef TARN_PLAN_CALL_H_
 #define TARN_PLAN_CALL_H_
 
-#include "plan/solve.h"
+#include "plan/instance.h"
+#include "plan/stop.h"
 
 typedef struct tarn__plan_call {
   tarn_plan_options options;
@@ -26,13 +27,20 @@ typedef struct tarn__plan_call {
 } tarn__plan_call;
 
 // One instance's share of the call.
-typedef struct tarn__plan_try {
+typedef struct tarn__plan_share {
   uint64_t capacity;    // units; UINT64_MAX: no limit
   bool minimise;        // go on below a capacity that is kept
   uint64_t node_limit;  // 0: all that the call has left
   bool is_plan;         // a plan of it is one of the whole problem
   bool is_bound;        // its bound is one of the whole problem
-} tarn__plan_try;
+} tarn__plan_share;
+
+typedef struct tarn__plan_found {
+  tarn_plan_answer answer;
+  uint64_t height;  // units; UINT64_MAX: no plan
+  uint64_t bound;   // units, proved
+  uint64_t nodes;
+} tarn__plan_found;
 
 // The clock begins to run. |options| have been taken.
 void tarn__plan_call_begin(tarn__plan_call *call,
@@ -47,13 +55,25 @@ bool tarn__plan_call_late(tarn__plan_call *call);
 // Whether to return with what there is: late, or all nodes are spent.
 bool tarn__plan_call_over(tarn__plan_call *call);
 
-// As tarn__plan_solve, with what |share| allows. Fixed items that collide are
-// INFEASIBLE, of which the solvers know nothing.
+// Reports |found|, in |unit| bytes, and |nodes| more: a better plan at once,
+// all else about ten times a second. False: stop.
+bool tarn__plan_call_tell(tarn__plan_call *call, const tarn__plan_share *share,
+                          uint64_t unit, const tarn__plan_found *found,
+                          uint64_t nodes);
+
+// Solves one instance: greedy plans first, then the searches. |offsets|, one
+// per item, holds the plan if there is one, in units. An instance without items
+// has a plan of height 0.
+//
+// The answer is OPTIMAL if height and bound have met; INFEASIBLE if the bound
+// is above the capacity or fixed items collide; FEASIBLE if the height is
+// within the capacity; else OUT_OF_TIME, and the height is that of a plan that
+// is too high.
 //
 // TARN_E_NOMEM  no host memory, and no plan.
-TARN_MUST_CHECK tarn_status tarn__plan_call_solve(
+TARN_MUST_CHECK tarn_status tarn__plan_solve(
     tarn__plan_call *call, const tarn__plan_instance *instance,
-    const tarn__plan_try *share, uint64_t *offsets, tarn__plan_found *found);
+    const tarn__plan_share *share, uint64_t *offsets, tarn__plan_found *found);
 
 // --- a plan while it is made -------------------------------------------------
 
@@ -79,16 +99,16 @@ TARN_MUST_CHECK tarn_status tarn__plan_make(const tarn_plan_problem *problem,
 // of the same problem, and what was in the other back.
 void tarn__plan_swap(tarn_plan *plan, tarn_plan *other);
 
-// --- a set of buffers in one arena -------------------------------------------
+// --- a problem or a part of it -----------------------------------------------
 
-typedef struct tarn__plan_set {
-  const tarn_plan_problem *problem;  // its arenas do not matter
-  const bool *left_out;              // by buffer; NULL: all are in
-  uint64_t capacity;                 // bytes; 0: no limit
-  bool minimise;                     // go on below a capacity that is kept
-  bool is_whole;                     // it is what the caller asked for
-  uint64_t node_limit;               // 0: all that the call has left
-} tarn__plan_set;
+typedef struct tarn__plan_fill {
+  const tarn_plan_problem *problem;
+  const bool *left_out;  // by buffer; NULL: all are in
+  uint64_t capacity;     // bytes; 0: no limit
+  bool minimise;         // go on below a capacity that is kept
+  bool is_whole;         // it is what the caller asked for
+  uint64_t node_limit;   // 0: all that the call has left
+} tarn__plan_fill;
 
 typedef struct tarn__plan_laid {
   tarn_plan_answer answer;
@@ -96,31 +116,22 @@ typedef struct tarn__plan_laid {
   uint64_t bound;   // bytes, proved
 } tarn__plan_laid;
 
-// |offsets|, by buffer, in bytes, holds the plan where there is one; of what is
-// left out they are as they were. OPTIMAL and INFEASIBLE are proved over all
-// choices of what merges, and INFEASIBLE without a capacity means fixed offsets
-// that collide. Answers are as in tarn__plan_solve.
+// Solves |set| in one arena of |set->capacity|, over all choices of what merges
+// in place. |offsets|, by buffer, in bytes, holds the plan if there is one; the
+// offsets of buffers that are left out are unchanged. OPTIMAL and INFEASIBLE
+// are proved over all choices; INFEASIBLE without a capacity means fixed
+// offsets that collide. Answers are as in tarn__plan_solve.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
 TARN_MUST_CHECK tarn_status tarn__plan_set_solve(tarn__plan_call *call,
-                                                 const tarn__plan_set *set,
+                                                 const tarn__plan_fill *set,
                                                  uint64_t *offsets,
                                                  tarn__plan_laid *out);
 
-// --- a problem or a part of it -----------------------------------------------
-
-typedef struct tarn__plan_fill {
-  const tarn_plan_problem *problem;
-  const bool *left_out;  // by buffer; NULL: all are in
-  uint64_t capacity;     // bytes, of the only arena, below its own; 0: its own
-  bool minimise;         // go on below a capacity that is kept
-  bool is_whole;         // it is what the caller asked for
-  uint64_t node_limit;   // 0: all that the call has left
-} tarn__plan_fill;
-
-// Sets answer, height, lower bound and what is where. Of what is left out
-// offset and arena mean nothing.
+// Solves |fill| in the arenas of its problem; |fill->capacity| further limits
+// the only one. Sets answer, height, lower bound, offsets and arenas; those of
+// buffers that are left out mean nothing.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.

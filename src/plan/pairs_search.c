@@ -46,7 +46,7 @@ typedef struct level {
 
 typedef struct choosing {
   tarn__plan_call *call;
-  const tarn__plan_set *set;
+  const tarn__plan_fill *set;
   tarn__plan_pairs pairs;
   relaxed less;
   uint64_t *offsets;  // by buffer, bytes: the caller's
@@ -265,14 +265,12 @@ static uint64_t nodes_for(const choosing *s, uint64_t limit) {
 static tarn_status solve_decided(choosing *s, const tarn__plan_instance *in,
                                  uint64_t limit, bool all,
                                  tarn__plan_found *found) {
-  tarn__plan_try share = {.capacity = welcome(s) / in->unit,
-                          .minimise = wants_lowest(s),
-                          .node_limit = nodes_for(s, limit),
-                          .is_plan = s->set->is_whole,
-                          .is_bound = all && s->set->is_whole};
-  *found = (tarn__plan_found){.height = UINT64_MAX};
-  tarn_status status =
-      tarn__plan_call_solve(s->call, in, &share, s->tried, found);
+  tarn__plan_share share = {.capacity = welcome(s) / in->unit,
+                            .minimise = wants_lowest(s),
+                            .node_limit = nodes_for(s, limit),
+                            .is_plan = s->set->is_whole,
+                            .is_bound = all && s->set->is_whole};
+  tarn_status status = tarn__plan_solve(s->call, in, &share, s->tried, found);
   if (status == TARN_OK && found->height != UINT64_MAX) {
     take(s, in, found->height * in->unit);
   }
@@ -420,13 +418,12 @@ static tarn_status solve_relaxed(choosing *s, tarn__plan_found *found,
                               .merged = s->pairs.merged};
   tarn_status status = tarn__plan_instance_make(&s->less.problem, &choice, &in);
   if (status != TARN_OK) return status;
-  tarn__plan_try share = {.capacity = welcome(s) / in.unit,
-                          .minimise = wants_lowest(s),
-                          .node_limit = nodes_for(s, s->node_limit),
-                          .is_bound = s->set->is_whole && s->depth == 0};
-  *found = (tarn__plan_found){.height = UINT64_MAX};
+  tarn__plan_share share = {.capacity = welcome(s) / in.unit,
+                            .minimise = wants_lowest(s),
+                            .node_limit = nodes_for(s, s->node_limit),
+                            .is_bound = s->set->is_whole && s->depth == 0};
   uint64_t before = s->call->nodes;
-  status = tarn__plan_call_solve(s->call, &in, &share, s->tried, found);
+  status = tarn__plan_solve(s->call, &in, &share, s->tried, found);
   if (found->answer == TARN_PLAN_OUT_OF_TIME) {
     s->cut |= s->call->nodes - before >= share.node_limit;
   }
@@ -634,7 +631,7 @@ static tarn_plan_answer answer_of(const choosing *s, bool collides) {
 }
 
 tarn_status tarn__plan_set_solve(tarn__plan_call *call,
-                                 const tarn__plan_set *set, uint64_t *offsets,
+                                 const tarn__plan_fill *set, uint64_t *offsets,
                                  tarn__plan_laid *out) {
   choosing s = {.call = call,
                 .set = set,

@@ -10,7 +10,6 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "plan/overlap.h"
 #include "plan/pairs.h"
 
 // --- options -----------------------------------------------------------------
@@ -54,12 +53,6 @@ static tarn_status take_options(const tarn_plan_problem *problem,
 
 // --- what a call spends and tells
 // ---------------------------------------------
-
-typedef struct telling {
-  tarn__plan_call *call;
-  const tarn__plan_try *share;
-  uint64_t unit;
-} telling;
 
 void tarn__plan_call_begin(tarn__plan_call *call,
                            const tarn_plan_options *options) {
@@ -108,73 +101,29 @@ static void ask_caller(tarn__plan_call *call, uint64_t nodes) {
   call->cancelled = !call->options.progress(&progress, call->options.user);
 }
 
-static bool tell(void *user, uint64_t height, uint64_t bound, uint64_t nodes) {
-  const telling *t = user;
-  tarn__plan_call *call = t->call;
-  if (t->share->is_plan && height != UINT64_MAX &&
-      height * t->unit < call->height) {
-    call->height = height * t->unit;
+bool tarn__plan_call_tell(tarn__plan_call *call, const tarn__plan_share *share,
+                          uint64_t unit, const tarn__plan_found *found,
+                          uint64_t nodes) {
+  if (call->options.progress == NULL) return true;
+  if (share->is_plan && found->height != UINT64_MAX &&
+      found->height * unit < call->height) {
+    call->height = found->height * unit;
   }
-  if (t->share->is_bound && bound * t->unit > call->bound) {
-    call->bound = bound * t->unit;
+  if (share->is_bound && found->bound * unit > call->bound) {
+    call->bound = found->bound * unit;
   }
-  if (!call->cancelled && is_due(call)) ask_caller(call, nodes);
+  if (!call->cancelled && is_due(call)) ask_caller(call, found->nodes + nodes);
   return !call->cancelled;
-}
-
-// A limit of 0 is none, so that what is spent leaves 1.
-static uint64_t nodes_left(const tarn__plan_call *call, uint64_t share) {
-  uint64_t limit = call->options.node_limit;
-  if (limit == 0) return share;
-  uint64_t left = call->nodes < limit ? limit - call->nodes : 1;
-  return share == 0 || left < share ? left : share;
-}
-
-tarn_status tarn__plan_call_solve(tarn__plan_call *call,
-                                  const tarn__plan_instance *instance,
-                                  const tarn__plan_try *share,
-                                  uint64_t *offsets, tarn__plan_found *found) {
-  telling t = {.call = call, .share = share, .unit = instance->unit};
-  tarn__plan_watcher watcher = {.tell = tell, .user = &t};
-  tarn__plan_aim aim = {
-      .capacity = share->capacity,
-      .minimise = share->minimise,
-      .node_limit = nodes_left(call, share->node_limit),
-      .threads = call->options.threads,
-      .deadline_ns = call->deadline_ns,
-      .asked = &call->asked,
-      .watcher = call->options.progress != NULL ? &watcher : NULL};
-  bool collide = false;
-  tarn_status status = tarn__plan_fixed_collide(instance, &collide);
-  if (status != TARN_OK) return status;
-  if (collide) {
-    *found = (tarn__plan_found){.answer = TARN_PLAN_INFEASIBLE,
-                                .height = UINT64_MAX,
-                                .bound = instance->bound};
-    return TARN_OK;
-  }
-  status = tarn__plan_solve(instance, &aim, offsets, found);
-  call->nodes += found->nodes;
-  return status;
 }
 
 // --- one arena, or several ---------------------------------------------------
 
-static uint64_t capacity_of(const tarn__plan_fill *fill) {
-  uint64_t own = tarn__plan_capacity(fill->problem, 0);
-  bool given = fill->capacity != 0 && (own == 0 || fill->capacity < own);
-  return given ? fill->capacity : own;
-}
-
 static tarn_status fill_one(tarn__plan_call *call, const tarn__plan_fill *fill,
                             tarn_plan *plan) {
-  tarn__plan_set set = {.problem = fill->problem,
-                        .left_out = fill->left_out,
-                        .capacity = capacity_of(fill),
-                        .minimise = fill->minimise,
-                        .is_whole = fill->is_whole,
-                        .node_limit = fill->node_limit};
+  tarn__plan_fill set = *fill;
   tarn__plan_laid placed;
+  uint64_t own = tarn__plan_capacity(fill->problem, 0);
+  if (set.capacity == 0 || (own != 0 && own < set.capacity)) set.capacity = own;
   tarn_status status = tarn__plan_set_solve(call, &set, plan->offsets, &placed);
   if (status != TARN_OK) return status;
   plan->info.answer = placed.answer;

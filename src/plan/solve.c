@@ -11,13 +11,14 @@
 //
 // What a search proves at a height raises the bound, what it finds lowers the
 // plan, and when the two meet the plan is the lowest there is.
-#include "plan/solve.h"
+#include "plan/call.h"
 
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "plan/greedy.h"
 #include "plan/moves.h"
+#include "plan/overlap.h"
 #include "plan/portfolio.h"
 
 // The first limit of nodes: so many, and some for each item, each of which
@@ -53,8 +54,9 @@ enum { EAGER = 3 };
 enum { PATIENCE = 3, NEAR = 32 };
 
 typedef struct solving {
+  tarn__plan_call *call;
   const tarn__plan_instance *in;
-  const tarn__plan_aim *aim;
+  tarn__plan_share share;
   uint64_t *offsets;
   tarn__plan_found *found;
   tarn__plan_portfolio *portfolio;
@@ -65,29 +67,23 @@ typedef struct solving {
 
 // --- how far it is ----------------------------------------------------------
 
-static bool tell(solving *s, uint64_t nodes) {
-  const tarn__plan_watcher *watcher = s->aim->watcher;
-  if (watcher == NULL) return true;
-  return watcher->tell(watcher->user, s->found->height, s->found->bound,
-                       s->found->nodes + nodes);
-}
-
-static bool watch(void *user, uint64_t nodes) {
-  return tell(user, nodes);
+static bool tell(void *user, uint64_t nodes) {
+  const solving *s = user;
+  return tarn__plan_call_tell(s->call, &s->share, s->in->unit, s->found, nodes);
 }
 
 static tarn__plan_stop make_stop(solving *s) {
   return (tarn__plan_stop){
-      .deadline_ns = s->aim->deadline_ns,
-      .asked = s->aim->asked,
-      .watch = s->aim->watcher != NULL ? watch : NULL,
+      .deadline_ns = s->call->deadline_ns,
+      .asked = &s->call->asked,
+      .watch = s->call->options.progress != NULL ? tell : NULL,
       .user = s,
       .watch_ns = tarn__os_now_ns() + TARN__PLAN_WATCH_EACH_NS};
 }
 
 static void tell_or_stop(solving *s) {
   if (tell(s, 0)) return;
-  atomic_store_explicit(s->aim->asked, true, memory_order_relaxed);
+  atomic_store_explicit(&s->call->asked, true, memory_order_relaxed);
 }
 
 static void take(solving *s, const uint64_t *offsets) {
@@ -100,37 +96,37 @@ static void take(solving *s, const uint64_t *offsets) {
 
 // Rather than any that fits.
 static bool wants_lowest(const solving *s) {
-  return s->aim->minimise || s->aim->capacity == UINT64_MAX;
+  return s->share.minimise || s->share.capacity == UINT64_MAX;
 }
 
 // The height at which nothing more is asked for.
 static uint64_t goal(const solving *s) {
-  return wants_lowest(s) ? s->found->bound : s->aim->capacity;
+  return wants_lowest(s) ? s->found->bound : s->share.capacity;
 }
 
 static bool is_done(const solving *s) {
-  return s->found->height <= goal(s) || s->found->bound > s->aim->capacity;
+  return s->found->height <= goal(s) || s->found->bound > s->share.capacity;
 }
 
 // --- steps ------------------------------------------------------------------
 
 static bool is_over(const solving *s, tarn_status status) {
-  const tarn__plan_aim *aim = s->aim;
+  uint64_t limit = s->share.node_limit;
   return status != TARN_OK || is_done(s) ||
-         (aim->node_limit != 0 && s->found->nodes >= aim->node_limit) ||
-         atomic_load_explicit(aim->asked, memory_order_relaxed) ||
-         tarn__os_now_ns() >= aim->deadline_ns;
+         (limit != 0 && s->found->nodes >= limit) ||
+         tarn__plan_call_late(s->call);
 }
 
 // Nothing ends it but a proof.
 static bool is_endless(const solving *s) {
-  return s->aim->node_limit == 0 && s->aim->deadline_ns == UINT64_MAX;
+  return s->share.node_limit == 0 && s->call->deadline_ns == UINT64_MAX;
 }
 
 // What is left of the limit of nodes for each thread, no more than |limit|.
 static uint64_t nodes_left(const solving *s, uint64_t limit) {
-  if (s->aim->node_limit == 0) return limit;
-  uint64_t left = (s->aim->node_limit - s->found->nodes) / s->aim->threads + 1;
+  if (s->share.node_limit == 0) return limit;
+  uint64_t left =
+      (s->share.node_limit - s->found->nodes) / s->call->options.threads + 1;
   return left < limit ? left : limit;
 }
 
@@ -150,7 +146,7 @@ static tarn_status take_step(solving *s, tarn__plan_step step, bool *found) {
 
 static uint64_t below_best(const solving *s) {
   uint64_t below = s->found->height - 1;
-  return below < s->aim->capacity ? below : s->aim->capacity;
+  return below < s->share.capacity ? below : s->share.capacity;
 }
 
 // Items are moved about, |limit| of them or as many as may be.
@@ -158,9 +154,9 @@ static tarn_status move_some(solving *s, uint64_t limit) {
   tarn_status status = TARN_OK;
   if (s->moves == NULL) status = tarn__plan_moves_create(s->in, &s->moves);
   if (status != TARN_OK) return status;
-  uint64_t left = s->aim->node_limit == 0
+  uint64_t left = s->share.node_limit == 0
                       ? UINT64_MAX
-                      : s->aim->node_limit - s->found->nodes;
+                      : s->share.node_limit - s->found->nodes;
   tarn__plan_moves_run run = {.target = goal(s),
                               .node_limit = left < limit ? left : limit,
                               .stop = &s->stop};
@@ -207,7 +203,7 @@ static tarn_status search_in_depth(solving *s, tarn__plan_step step,
                                    uint64_t end) {
   tarn_status status = TARN_OK;
   for (; step.member < end && !is_over(s, status);
-       step.member += s->aim->threads) {
+       step.member += s->call->options.threads) {
     bool found;
     step.capacity =
         step.kind == TARN__PLAN_AT_BOUND ? s->found->bound : below_best(s);
@@ -248,7 +244,7 @@ static tarn_status search_in_breadth(solving *s, tarn__plan_step step) {
   uint64_t failed = s->found->bound;
   tarn_status status = TARN_OK;
   for (uint32_t i = 0; i < TARN__PLAN_MEMBERS && !is_over(s, status);
-       i += s->aim->threads) {
+       i += s->call->options.threads) {
     bool found;
     step.member = i;
     step.capacity = s->found->bound;
@@ -284,7 +280,7 @@ static tarn_status beam_round(solving *s, int round) {
 static bool is_below_worth_it(const solving *s, int round) {
   uint64_t gap = s->found->height - s->found->bound;
   if (below_best(s) <= s->found->bound) return false;
-  return s->found->height > s->aim->capacity || round >= PATIENCE ||
+  return s->found->height > s->share.capacity || round >= PATIENCE ||
          gap <= s->found->bound / NEAR;
 }
 
@@ -319,18 +315,18 @@ static tarn_status search_on(solving *s) {
 
 static tarn_plan_answer answer_of(const solving *s) {
   const tarn__plan_found *found = s->found;
-  if (found->bound > s->aim->capacity) return TARN_PLAN_INFEASIBLE;
+  if (found->bound > s->share.capacity) return TARN_PLAN_INFEASIBLE;
   if (found->height <= found->bound) return TARN_PLAN_OPTIMAL;
-  return found->height <= s->aim->capacity ? TARN_PLAN_FEASIBLE
-                                           : TARN_PLAN_OUT_OF_TIME;
+  return found->height <= s->share.capacity ? TARN_PLAN_FEASIBLE
+                                            : TARN_PLAN_OUT_OF_TIME;
 }
 
 static tarn_status search(solving *s) {
   size_t count = s->in->item_count + 1;
   s->tried = tarn__host_array(count, sizeof *s->tried);
   if (s->tried == NULL) return TARN_E_NOMEM;
-  tarn_status status = tarn__plan_portfolio_create(s->in, s->aim->threads,
-                                                   &s->stop, &s->portfolio);
+  tarn_status status = tarn__plan_portfolio_create(
+      s->in, s->call->options.threads, &s->stop, &s->portfolio);
   if (status == TARN_OK) {
     status = search_on(s);
   } else if (status == TARN_FULL) {
@@ -350,17 +346,35 @@ static tarn_status find(solving *s) {
   return status != TARN_OK || is_done(s) ? status : search(s);
 }
 
-tarn_status tarn__plan_solve(const tarn__plan_instance *instance,
-                             const tarn__plan_aim *aim, uint64_t *offsets,
+// A limit of 0 is none, so that a spent one is 1.
+static uint64_t nodes_for(const tarn__plan_call *call, uint64_t share) {
+  uint64_t limit = call->options.node_limit;
+  if (limit == 0) return share;
+  uint64_t left = call->nodes < limit ? limit - call->nodes : 1;
+  return share == 0 || left < share ? left : share;
+}
+
+tarn_status tarn__plan_solve(tarn__plan_call *call,
+                             const tarn__plan_instance *instance,
+                             const tarn__plan_share *share, uint64_t *offsets,
                              tarn__plan_found *found) {
-  solving s = {.in = instance, .aim = aim, .offsets = offsets, .found = found};
-  tarn_status status = TARN_OK;
+  solving s = {.call = call,
+               .in = instance,
+               .share = *share,
+               .offsets = offsets,
+               .found = found};
+  bool collide = false;
+  s.share.node_limit = nodes_for(call, share->node_limit);
   s.stop = make_stop(&s);
-  found->bound = instance->bound;
-  found->nodes = 0;
+  *found = (tarn__plan_found){.answer = TARN_PLAN_INFEASIBLE,
+                              .height = UINT64_MAX,
+                              .bound = instance->bound};
+  tarn_status status = tarn__plan_fixed_collide(instance, &collide);
+  if (status != TARN_OK || collide) return status;
   if (instance->item_count == 0) found->height = 0;
   if (!is_done(&s)) status = find(&s);
   found->answer = answer_of(&s);
+  call->nodes += found->nodes;
   // With a plan, what is missing is only a better one.
   return found->height == UINT64_MAX ? status : TARN_OK;
 }
