@@ -172,13 +172,13 @@ static uint64_t most_live(const live_sums *sums, uint64_t first,
 // A buffer in which a pair ends or begins needs less in the step that it shares
 // with a mate that is in the arena too. The solver says whether that comes
 // true.
-#define NOWHERE UINT32_MAX
+#define NO_ARENA UINT32_MAX
 
 typedef struct sharing {
   const tarn_plan_problem *problem;
   uint32_t *order;       // buffers, the first to choose first
   uint32_t *rank;        // by buffer
-  uint32_t *arenas;      // by buffer: where it is; NOWHERE: nowhere yet
+  uint32_t *arenas;      // by buffer: where it is; NO_ARENA: nowhere yet
   const bool *left_out;  // by buffer; NULL: nobody
   live_sums sums;        // of the arena in question
   tarn__plan_pairs pairs;
@@ -254,7 +254,7 @@ static tarn_status make_sharing(const tarn_plan_problem *problem,
     s->taker_mate[s->pairs.mates[i].taker] = i + 1;
   }
   for (size_t i = 0; i < problem->count; i++)
-    arenas[i] = NOWHERE;
+    arenas[i] = NO_ARENA;
   return TARN_OK;
 }
 
@@ -355,7 +355,7 @@ static void choose(sharing *s, size_t arena) {
       uint32_t flags = s->problem->buffers[buffer].flags;
       bool bound = (flags & TARN_PLAN_IN_ARENA) != 0;
       if (bound != (must != 0) || !is_taken(s, buffer) ||
-          s->arenas[buffer] != NOWHERE ||
+          s->arenas[buffer] != NO_ARENA ||
           !tarn__plan_may_lie_in(&s->problem->buffers[buffer], arena)) {
         continue;
       }
@@ -431,7 +431,7 @@ static bool fits(const tarn__plan_laid *placed) {
 }
 
 static void let_go(filling *f, uint32_t buffer) {
-  f->plan->arenas[buffer] = NOWHERE;
+  f->plan->arenas[buffer] = NO_ARENA;
   f->gone[f->gone_count++] = buffer;
 }
 
@@ -446,16 +446,16 @@ static bool sticks_out(const filling *f, size_t buffer, size_t arena) {
          f->plan->offsets[buffer] + buffer_at(f, buffer)->size > capacity;
 }
 
-// The last to choose of those beside |buffer| that need not be here; NOWHERE:
+// The last to choose of those beside |buffer| that need not be here; NO_ARENA:
 // there is none.
 static uint32_t least_beside(const filling *f, size_t buffer, size_t arena) {
-  uint32_t least = NOWHERE;
+  uint32_t least = NO_ARENA;
   for (uint32_t i = 0; i < f->fill->problem->count; i++) {
     if (f->plan->arenas[i] != arena || is_bound(f, i) ||
         !live_together(buffer_at(f, i), buffer_at(f, buffer))) {
       continue;
     }
-    if (least == NOWHERE || f->shared.rank[i] > f->shared.rank[least]) {
+    if (least == NO_ARENA || f->shared.rank[i] > f->shared.rank[least]) {
       least = i;
     }
   }
@@ -479,7 +479,7 @@ static size_t let_least_go(filling *f, size_t arena, bool all) {
   for (uint32_t i = 0; i < count; i++) {
     if (!sticks_out(f, i, arena)) continue;
     uint32_t who = all && !is_bound(f, i) ? i : least_beside(f, i, arena);
-    if (who != NOWHERE) f->goes[who] = true;
+    if (who != NO_ARENA) f->goes[who] = true;
   }
   for (uint32_t i = 0; i < count; i++) {
     if (f->goes[i]) let_go(f, i);
@@ -597,7 +597,7 @@ static tarn_status settle(filling *f, size_t arena, bool *settled) {
 
 static bool anyone_left(const filling *f) {
   for (size_t i = 0; i < f->fill->problem->count; i++) {
-    if (is_taken(&f->shared, i) && f->plan->arenas[i] == NOWHERE) {
+    if (is_taken(&f->shared, i) && f->plan->arenas[i] == NO_ARENA) {
       return true;
     }
   }

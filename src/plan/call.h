@@ -1,12 +1,12 @@
-// call.h - one call of tarn_plan_solve: what it may still spend, what it has
-// found so far, and who is told.
+// call.h - one call of tarn_plan_solve: its limits, what it has found so far,
+// and the progress that it reports.
 //
-// A call solves many instances: choices of what merges, one for each arena,
-// relaxed ones that prove something, parts of what does not fit. They all
-// spend from the same limits, and the caller sees one course of all of them.
+// A call solves many instances: one for each choice of merged pairs and for
+// each arena, relaxed ones for proofs, and parts of a problem that does not
+// fit. All share the limits of the call, and progress is reported for the call.
 //
-// Shares are counted in nodes, never in seconds, so that what comes out does
-// not depend on the machine; only the end of all time does.
+// Shares are counted in nodes, not in seconds, so that the plan does not depend
+// on the machine unless the time limit ends the call.
 #ifndef TARN_PLAN_CALL_H_
 #define TARN_PLAN_CALL_H_
 
@@ -21,7 +21,7 @@ typedef struct tarn__plan_call {
   uint64_t nodes;        // of instances that are done
   uint64_t height;       // bytes: of the best whole plan; UINT64_MAX: none
   uint64_t bound;        // bytes: no whole plan is lower
-  uint64_t told_height;  // that the caller has heard of, and when it was asked
+  uint64_t told_height;  // last reported, and when
   uint64_t told_ns;
   bool cancelled;
 } tarn__plan_call;
@@ -42,17 +42,16 @@ typedef struct tarn__plan_found {
   uint64_t nodes;
 } tarn__plan_found;
 
-// The clock begins to run. |options| have been taken.
+// Starts the clock. |options| are complete.
 void tarn__plan_call_begin(tarn__plan_call *call,
                            const tarn_plan_options *options);
 
 double tarn__plan_call_seconds(const tarn__plan_call *call);
 
-// Whether the time is over, or the caller has had enough: nothing more is to
-// be done, however little.
+// Whether the time is over, or the caller has cancelled.
 bool tarn__plan_call_late(tarn__plan_call *call);
 
-// Whether to return with what there is: late, or all nodes are spent.
+// Whether to return with the best plan so far: late, or all nodes are spent.
 bool tarn__plan_call_over(tarn__plan_call *call);
 
 // Reports |found|, in |unit| bytes, and |nodes| more: a better plan at once,
@@ -88,15 +87,14 @@ struct tarn_plan {
   tarn__plan_memory memory;
 };
 
-// One for |problem| with nothing in it; tarn_plan_destroy, also after a
-// failure, gives back what there is of it.
+// An empty plan for |problem|. tarn_plan_destroy frees it, also after a
+// failure.
 //
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_make(const tarn_plan_problem *problem,
                                             tarn_plan **out_plan);
 
-// Moves answer, height, offsets, arenas and heights from one plan to another
-// of the same problem, and what was in the other back.
+// Exchanges two plans of the same problem.
 void tarn__plan_swap(tarn_plan *plan, tarn_plan *other);
 
 // --- a problem or a part of it -----------------------------------------------
@@ -139,10 +137,10 @@ TARN_MUST_CHECK tarn_status tarn__plan_fill_in(tarn__plan_call *call,
                                                const tarn__plan_fill *fill,
                                                tarn_plan *plan);
 
-// As tarn__plan_fill_in, for a problem of several arenas. INFEASIBLE is said
-// where a buffer is larger than each arena that it may lie in, where what must
-// lie in one arena does not fit there, or where more is live than all arenas
-// have together. OPTIMAL is said only if all lie in the first.
+// As tarn__plan_fill_in, for several arenas. The answer is INFEASIBLE if a
+// buffer is larger than each arena that it may lie in, if the buffers bound to
+// an arena do not fit there, or if more is live than all arenas have together.
+// It is OPTIMAL only if all buffers lie in the first arena.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
@@ -153,18 +151,19 @@ TARN_MUST_CHECK tarn_status tarn__plan_arenas_fill(tarn__plan_call *call,
 // --- plans from other plans, and reasons -------------------------------------
 
 // Makes a plan for |problem| from |call->options.previous|, which may be wrong
-// in every way. If all of it is still a plan, it is the answer. Else the most
-// that does not collide is held, and the rest found a place for, no higher than
-// a plan made afresh; if that cannot be, that plan is the answer.
+// in any way. If all of its offsets are still a plan, they are the answer. Else
+// buffers that do not collide keep their offsets, and the others are placed
+// around them, no higher than a new plan; if that fails, the new plan is the
+// answer.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
 TARN_MUST_CHECK tarn_status tarn__plan_from_previous(
     tarn__plan_call *call, const tarn_plan_problem *problem, tarn_plan *plan);
 
-// Fills |plan->conflict|, for |plan| that is INFEASIBLE: by sizes and offsets
-// alone where they say it, else by leaving out what the proof does not need,
-// as long as the call's limits allow. The set is the smaller the longer.
+// Fills |plan->conflict| of an INFEASIBLE plan: by sizes and offsets alone if
+// they suffice, else by leaving out buffers that the proof does not need, as
+// long as the call's limits allow: the longer, the smaller the set.
 //
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_find_conflict(

@@ -80,41 +80,40 @@ static inline tarn__plan_mark tarn__plan_state_mark(
   return (tarn__plan_mark){state->item_count, state->floor_count};
 }
 
-// Undoes all changes since |mark|, but for what was put down.
+// Undoes all changes since |mark|, except putting items down.
 void tarn__plan_state_undo(tarn__plan_state *state, tarn__plan_mark mark);
 
-// What putting an item down means for what is left.
+// The effect of putting an item down on the rest.
 typedef struct tarn__plan_effect {
   bool cuts;     // a border between sections is crossed by nothing any more
   bool narrows;  // what is left could be had in more ways than before
 } tarn__plan_effect;
 
-// Puts |item| down where it is, and lifts those that it is below of. |*key|
-// follows. True: it may be that all still fits.
+// Puts |item| down where it is, and lifts the items above it. |*key| is
+// updated. False: the rest does not fit.
 bool tarn__plan_state_put_down(tarn__plan_state *state, uint32_t item,
                                tarn__plan_key *key,
                                tarn__plan_effect *out_effect);
 
-// Its counterpart, before tarn__plan_state_undo.
+// Its inverse, before tarn__plan_state_undo.
 void tarn__plan_state_take_up(tarn__plan_state *state, uint32_t item);
 
-// Passes |item| over: it must be lifted. False: nothing is there to do so.
+// Passes |item| over: it must be lifted. False: nothing can lift it.
 bool tarn__plan_state_pass(tarn__plan_state *state, uint32_t item,
                            tarn__plan_key *key);
 
-// Whether something else lifts |item|, which was passed over, than when its
-// least offset was found.
+// Whether the least offset of |item|, which was passed over, is out of date.
 bool tarn__plan_state_is_stale(const tarn__plan_state *state, uint32_t item);
 
-// Finds the least offset of an item that was passed over. False: it fails.
+// Finds the least offset of an item that was passed over. False: there is none.
 bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
 
-// How many of what is not down could be the lowest of |section|, which has some
-// of it; counting ends with |enough|.
+// How many items that are not down could be the lowest of |section|, which has
+// some; counting ends at |enough|.
 uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
                                  uint32_t section, uint32_t enough);
 
-// What |item| adds to the key of a state.
+// The summand of |item| in the key of a state.
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
                                     uint32_t item);
 
@@ -132,8 +131,8 @@ typedef struct tarn__plan_failed {
   tarn__plan_key salt;  // of all that were put in since it was last cleared
 } tarn__plan_failed;
 
-// Of at most |size| bytes; it begins smaller, and grows as it fills up. When
-// it cannot, what is old makes way.
+// A table of at most |size| bytes; it begins smaller and grows. A full one
+// replaces old keys.
 //
 // Lifetime:     tarn__plan_failed_free.
 // TARN_E_NOMEM  no host memory.
@@ -143,7 +142,7 @@ TARN_MUST_CHECK tarn_status tarn__plan_failed_make(size_t size,
 // A zero-filled table is allowed.
 void tarn__plan_failed_free(tarn__plan_failed *failed);
 
-// Cost: O(1): what was put in before is not found any more, that is all.
+// Empties the table. Cost: O(1).
 void tarn__plan_failed_clear(tarn__plan_failed *failed);
 
 bool tarn__plan_failed_has(const tarn__plan_failed *failed, tarn__plan_key key);
@@ -188,7 +187,7 @@ typedef struct tarn__plan_parts {
   tarn__plan_memory memory;
 } tarn__plan_parts;
 
-// How much there is on the stacks.
+// The heights of the stacks.
 typedef struct tarn__plan_parts_mark {
   size_t count;
   size_t saved_count;
@@ -204,7 +203,7 @@ TARN_MUST_CHECK tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
 // A zero-filled one is allowed.
 void tarn__plan_parts_free(tarn__plan_parts *parts);
 
-// Begins anew, with all that is not fixed.
+// Begins anew, with all items that are not fixed.
 void tarn__plan_parts_begin(tarn__plan_parts *parts);
 
 // Stacks the items in [begin, end), in as many parts as they fall into.
@@ -213,7 +212,7 @@ void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin,
 
 void tarn__plan_parts_push(tarn__plan_parts *parts, tarn__plan_part part);
 
-// The one on top; ranks its items if it is new.
+// The part on top; ranks its items if it is new.
 tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *parts,
                                      const tarn__plan_run *run);
 
@@ -222,7 +221,7 @@ static inline tarn__plan_parts_mark tarn__plan_parts_mark_of(
   return (tarn__plan_parts_mark){parts->count, parts->saved_count};
 }
 
-// Forgets what was stacked since, and gives items the ranks that they had.
+// Unstacks what was stacked since, and restores the ranks of items.
 void tarn__plan_parts_undo(tarn__plan_parts *parts, tarn__plan_parts_mark mark);
 
 #endif  // TARN_PLAN_DEPTH_H_

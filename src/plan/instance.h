@@ -1,13 +1,13 @@
 // instance.h - a problem in the form that the solvers work on.
 //
-// Time is cut into sections: the sets of what is live together that are in no
-// larger one, in their order. Two items share a section if and only if they
-// are needed in one step, so that sections are all of time that matters. Sizes
-// and offsets are counted in units, the largest that divides them all.
+// Time is cut into sections: the maximal sets of buffers that are live
+// together, in order. Two items share a section if and only if they are needed
+// in one time step. Sizes and offsets are counted in units; the unit is the
+// largest that divides them all.
 //
-// An item is what gets one offset: a buffer, or buffers that take each other's
-// place. It is made of pieces, each in a run of sections with a size of its
-// own, all with their lower end at the item's offset:
+// An item has one offset: it is a buffer, or several buffers merged in place.
+// It consists of pieces, each with a run of sections and a size; all begin at
+// the item's offset:
 //
 //     a buffer     one with a gap      b in the place of a
 //                                          +---+
@@ -16,8 +16,8 @@
 //     +-------+    +--+    +---+       +---+---+
 //
 // So of two items that share sections one lies above the other in all of them:
-// i below j means offset(j) >= offset(i) + the largest size of i where j is
-// there too.
+// i below j means that offset(j) >= offset(i) + the largest size of i in a
+// section of j.
 #ifndef TARN_PLAN_INSTANCE_H_
 #define TARN_PLAN_INSTANCE_H_
 
@@ -59,20 +59,20 @@ typedef struct tarn__plan_instance {
 
 #define TARN__PLAN_NO_ITEM UINT32_MAX
 
-// What of a problem an instance is made of.
+// The part of a problem that an instance is made of.
 typedef struct tarn__plan_choice {
   const bool *left_out;  // by buffer; NULL: all are in
   const bool *merged;    // by pair: its two become one item; NULL: none
 } tarn__plan_choice;
 
-// |problem| has been checked. Merged pairs join buffers that are in it, give
-// and take at most once each, and fix no two offsets that differ.
+// |problem| has been checked. Both buffers of merged pairs are in; a buffer is
+// the giver of one merged pair at most, and the taker of one; fixed offsets of
+// merged buffers are equal.
 //
-// Lifetime:       tarn__plan_instance_free.
-// Cost:           O(n log n).
-// TARN_E_INVALID  more than 2^31 pieces; merged alignments that are too much
-//                 together: tarn__plan_both_aligned.
-// TARN_E_NOMEM    no host memory.
+// Lifetime:       tarn__plan_instance_free. Cost:           O(n log n).
+// TARN_E_INVALID  more than 2^31 pieces; merged alignments whose common
+// multiple is too large: tarn__plan_both_aligned. TARN_E_NOMEM    no host
+// memory.
 TARN_MUST_CHECK tarn_status tarn__plan_instance_make(
     const tarn_plan_problem *problem, const tarn__plan_choice *choice,
     tarn__plan_instance *out_instance);
@@ -80,8 +80,7 @@ TARN_MUST_CHECK tarn_status tarn__plan_instance_make(
 // Frees and zero-fills |instance|. A zero-filled one is allowed.
 void tarn__plan_instance_free(tarn__plan_instance *instance);
 
-// The units that |capacity| bytes have room for; 0 stands for no limit, and
-// becomes UINT64_MAX.
+// |capacity| bytes in units, rounded down; 0, no limit, becomes UINT64_MAX.
 uint64_t tarn__plan_units(const tarn__plan_instance *instance,
                           uint64_t capacity);
 
@@ -89,7 +88,8 @@ uint64_t tarn__plan_units(const tarn__plan_instance *instance,
 uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
                                     const uint64_t *offsets);
 
-// Whether two items, whose first to last sections overlap, share one.
+// Whether two items, whose runs from first to last section overlap, share a
+// section.
 bool tarn__plan_items_meet(const tarn__plan_instance *instance, uint32_t a,
                            uint32_t b);
 

@@ -1,13 +1,13 @@
-// live.h - a set of small numbers that is asked for neighbours.
+// live.h - a set of small numbers with queries for neighbours.
 //
-// One bit per number, and above each 64 words a word that tells which of them
-// are not zero, up to a single one:
+// One bit for each number, and above each 64 words a word whose bits tell which
+// of them are not zero, up to a single word:
 //
 //   level 2                 1...
 //   level 1      1...1.1.   ....   ...
 //   level 0   .11.  ....  1...   ....
 //
-// So what is next to a number is found by one look at each level: six at most.
+// So a neighbour of a number is found with one word of each level: six at most.
 #ifndef TARN_PLAN_LIVE_H_
 #define TARN_PLAN_LIVE_H_
 
@@ -31,14 +31,14 @@ typedef struct tarn__plan_live {
 TARN_MUST_CHECK tarn_status tarn__plan_live_make(tarn__plan_live *live,
                                                  size_t count);
 
-// Leaves it zero-filled; one that is so is allowed.
+// Frees and zero-fills |live|. A zero-filled one is allowed.
 void tarn__plan_live_free(tarn__plan_live *live);
 
 void tarn__plan_live_add(tarn__plan_live *live, uint32_t number);
 void tarn__plan_live_remove(tarn__plan_live *live, uint32_t number);
 
 // The greatest member below |number|, and the least above it; or
-// TARN__PLAN_LIVE_NONE. |number| may be a member or not.
+// TARN__PLAN_LIVE_NONE. |number| need not be a member.
 uint32_t tarn__plan_live_below(const tarn__plan_live *live, uint32_t number);
 uint32_t tarn__plan_live_above(const tarn__plan_live *live, uint32_t number);
 

@@ -1,11 +1,11 @@
 // moves.h - lowers a plan by moving some of its items at a time.
 //
-// What ends above a height that is a little below the plan's is taken out and
-// put down again below it; where it finds no room, what lies in its way is
-// taken out instead, and so on, until nothing is left to put down. This proves
-// nothing, takes no more memory than the plan itself needs many times over, and
-// goes on for as long as it may: it is for problems that are too large to be
-// searched, and for good plans before a search has ended.
+// The items that end above a height a little below the plan's are taken out and
+// put down again below it. If one finds no room, the items in its way are taken
+// out in turn, until none is left to put down. This proves nothing, needs
+// memory in proportion to the plan, and goes on until it is stopped: it serves
+// problems that are too large to be searched, and gives good plans before a
+// search has ended.
 #ifndef TARN_PLAN_MOVES_H_
 #define TARN_PLAN_MOVES_H_
 
@@ -15,7 +15,7 @@
 typedef struct tarn__plan_moves tarn__plan_moves;
 
 typedef struct tarn__plan_moves_run {
-  uint64_t target;      // units: no lower plan is asked for
+  uint64_t target;      // units: stop at this height
   uint64_t node_limit;  // items put down; UINT64_MAX: no limit
   tarn__plan_stop *stop;
 } tarn__plan_moves_run;

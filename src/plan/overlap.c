@@ -77,7 +77,7 @@ static void replace(sweep *s, size_t from, size_t to, const entry *with) {
 
 static void leave(sweep *s, uint32_t piece) {
   uint32_t item = s->in->item_of_piece[piece];
-  if (s->offsets[item] == TARN__PLAN_NOBODY) return;
+  if (s->offsets[item] == TARN__PLAN_NOWHERE) return;
   size_t at = find(s, s->offsets[item]);
   if (at < s->count && s->live[at].item == item) replace(s, at, at + 1, NULL);
 }
@@ -113,7 +113,7 @@ static bool come(sweep *s, uint32_t piece) {
   uint32_t item = s->in->item_of_piece[piece];
   uint64_t offset = s->offsets[item];
   bool absent = s->stays != NULL && !s->stays[item];
-  if (offset == TARN__PLAN_NOBODY || absent) return true;
+  if (offset == TARN__PLAN_NOWHERE || absent) return true;
   entry who = {offset, offset + s->in->pieces[piece].size * s->in->unit, item};
   size_t from = find(s, offset);
   size_t to = from;
@@ -153,7 +153,7 @@ tarn_status tarn__plan_overlap_sift(const tarn__plan_instance *instance,
                                     bool *stays) {
   sweep s = {.in = instance, .offsets = offsets, .firm = firm, .stays = stays};
   for (size_t i = 0; i < instance->item_count; i++) {
-    stays[i] = offsets[i] != TARN__PLAN_NOBODY;
+    stays[i] = offsets[i] != TARN__PLAN_NOWHERE;
   }
   return run(&s);
 }
@@ -180,7 +180,7 @@ tarn_status tarn__plan_fixed_collide(const tarn__plan_instance *instance,
   for (size_t i = 0; i < room; i++) {
     const tarn__plan_item *item = &instance->items[i];
     offsets[i] =
-        item->fixed ? item->offset * instance->unit : TARN__PLAN_NOBODY;
+        item->fixed ? item->offset * instance->unit : TARN__PLAN_NOWHERE;
   }
   uint32_t items[2];
   tarn_status status = tarn__plan_overlap_find(instance, offsets, items);

@@ -1,19 +1,19 @@
-// overlap.h - who lies in whose way, and who may stay.
+// overlap.h - which items at given offsets share bytes, and which may stay.
 //
-// A sweep over sections with the pieces that are there in order of their
-// offsets, so that whoever comes is compared with neighbours only.
+// A sweep over sections keeps the live pieces in order of their offsets, so
+// that a new piece is compared with its neighbours only.
 #ifndef TARN_PLAN_OVERLAP_H_
 #define TARN_PLAN_OVERLAP_H_
 
 #include "plan/instance.h"
 
-#define TARN__PLAN_NOBODY UINT64_MAX
+#define TARN__PLAN_NOWHERE UINT64_MAX
 
-// Lets as much stay as it finds room for: of two items that share a byte the
-// one of less worth goes, its worth being its area. |offsets|, one per item, in
-// bytes; an item at TARN__PLAN_NOBODY takes no part. Who |firm| names (NULL:
-// nobody) never goes. |stays|, one per item, says who is left: no two of them
-// share a byte, but for two that are firm.
+// Chooses items that may stay: of two items that share a byte the one of
+// smaller area goes. |offsets|, one per item, in bytes; an item at
+// TARN__PLAN_NOWHERE takes no part. Items in |firm| (NULL: none) never go.
+// |stays|, one per item, is the result: no two items that stay share a byte,
+// unless both are firm.
 //
 // Cost:         O(n log n), and n times what is live at once to move entries.
 // TARN_E_NOMEM  no host memory.
@@ -21,8 +21,8 @@ TARN_MUST_CHECK tarn_status
 tarn__plan_overlap_sift(const tarn__plan_instance *instance,
                         const uint64_t *offsets, const bool *firm, bool *stays);
 
-// Two items at |offsets|, in bytes, that share a byte in a section, the first
-// two that the sweep meets; without any both are TARN__PLAN_NO_ITEM.
+// Finds two items at |offsets|, in bytes, that share a byte in a section; if
+// there are none, both are TARN__PLAN_NO_ITEM.
 //
 // Cost:         as above.
 // TARN_E_NOMEM  no host memory.

@@ -1,16 +1,16 @@
-// pairs.h - which pairs in place are merged: decisions, their undoing, and what
-// they can save at most.
+// pairs.h - which pairs in place are merged: decisions, undoing them, and the
+// most that they can save.
 //
-// Every plan has a set of pairs of which both lie at one offset. So a problem
-// with pairs is as many problems without as there are such sets, and what is
-// proved of all of them is proved of it. A pair is undecided, merged or kept
-// apart; of the pairs of one giver, and of those of one taker, at most one is
-// merged, and what is merged one after another fixes no two offsets and agrees
-// on an alignment.
+// A plan merges a pair if its two buffers have one offset. A problem with pairs
+// is solved by the problems in which some of them are merged and the others
+// kept apart; what is proved of all of these is proved of the problem. A pair
+// is undecided, merged or kept apart. At most one pair of each giver is merged,
+// and at most one of each taker. A chain of merged buffers must have one fixed
+// offset at most and a common alignment.
 //
-// Pairs of one step that share buffers hang together, as a part; the saving of
-// a part is at most that of its takers, each with its best giver, and at most
-// that of its givers, each with its best taker.
+// Pairs of one step that share buffers form a part. A part saves at most what
+// its takers save, each with its best giver, and at most what its givers save,
+// each with its best taker.
 #ifndef TARN_PLAN_PAIRS_H_
 #define TARN_PLAN_PAIRS_H_
 
@@ -28,7 +28,7 @@ typedef struct tarn__plan_mate {
   uint32_t pair;    // of the problem
   uint32_t giver;
   uint32_t taker;
-  uint32_t part;           // equal for those that hang together
+  uint32_t part;           // its number
   uint32_t next_of_giver;  // mates of one giver, and of one taker, are rings
   uint32_t next_of_taker;
   tarn__plan_fate fate;
@@ -66,7 +66,7 @@ typedef struct tarn__plan_pairs {
   size_t count;            // of mates: pairs that may merge
   tarn__plan_meeting *meetings;
   size_t meeting_count;
-  uint64_t floor;       // bytes: what no merging lowers
+  uint64_t floor;       // bytes: a height that no merging lowers
   uint64_t floor_step;  // where that much is live, if it is no fixed end
   bool *gives;          // by buffer: it is merged with a taker
   bool *takes;          // by buffer: with a giver
@@ -76,14 +76,14 @@ typedef struct tarn__plan_pairs {
   uint64_t *as_taker;
   uint32_t *trail;  // mates, in the order in which they were decided
   size_t decided;   // of them
-  // Alignments kept a pair from merging which have a common multiple, but one
-  // that is too large: what was proved then leaves plans out.
+  // A pair could not merge because the common multiple of its alignments is too
+  // large: proofs then leave out plans.
   bool inexact;
   tarn__plan_memory memory;
 } tarn__plan_pairs;
 
-// Pairs of the buffers that are in. Those that are fixed at one offset are
-// merged, those that cannot be are no mates.
+// Pairs of the buffers that are in. Pairs fixed at one offset are merged; pairs
+// that cannot merge are not mates.
 //
 // Lifetime:     tarn__plan_pairs_free, whatever the status.
 // Cost:         O((n + pairs) log(n + pairs)).
@@ -94,27 +94,27 @@ tarn__plan_pairs_make(const tarn_plan_problem *problem, const bool *left_out,
 
 void tarn__plan_pairs_free(tarn__plan_pairs *pairs);
 
-// Merges an undecided mate, which keeps others of its two apart. False: it
-// cannot be, because of what is merged already; nothing has changed.
+// Merges an undecided mate, and keeps the others of its giver and its taker
+// apart. False: pairs that are merged already forbid it; nothing has changed.
 bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate);
 
 // Keeps an undecided mate apart.
 void tarn__plan_pairs_part(tarn__plan_pairs *pairs, size_t mate);
 
-// Makes all undecided again that were decided after |decided| of them.
+// Undoes all decisions after the first |decided|.
 void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided);
 
-// The most that is needed in any step, whatever is decided further: bytes.
+// A lower bound, in bytes, of every plan that keeps to the decisions.
 //
 // Cost: O(mates).
 uint64_t tarn__plan_pairs_bound(const tarn__plan_pairs *pairs);
 
-// What the meeting needs at least, likewise.
+// The bytes that such a plan needs in the meeting's step, at least.
 uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
                                  const tarn__plan_meeting *meeting);
 
-// Merges those that save most first, in each meeting until what it needs is
-// at most |enough| bytes, and keeps all others apart.
+// Merges the mates that save most first, in each meeting until it needs at most
+// |enough| bytes, and keeps all others apart.
 void tarn__plan_pairs_match(tarn__plan_pairs *pairs, uint64_t enough);
 
 // The instance of the buffers that are in, in which fixed pairs merge and no

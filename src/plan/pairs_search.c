@@ -322,8 +322,8 @@ static bool missed_mate(const choosing *s, uint32_t *mate) {
   for (size_t i = 0; i < s->pairs.count; i++) {
     const tarn__plan_mate *m = &s->pairs.mates[i];
     if (m->fate == TARN__PLAN_UNDECIDED &&
-        (s->places[m->giver] == TARN__PLAN_NOBODY ||
-         s->places[m->taker] == TARN__PLAN_NOBODY)) {
+        (s->places[m->giver] == TARN__PLAN_NOWHERE ||
+         s->places[m->taker] == TARN__PLAN_NOWHERE)) {
       *mate = (uint32_t)i;
       return true;
     }
@@ -353,7 +353,7 @@ static bool colliding_mate(const choosing *s, const tarn__plan_instance *in,
 static void place_buffers(choosing *s, const tarn__plan_instance *in) {
   for (size_t i = 0; i < in->buffer_count; i++) {
     uint32_t item = in->item_of[i];
-    s->places[i] = item == TARN__PLAN_NO_ITEM ? TARN__PLAN_NOBODY
+    s->places[i] = item == TARN__PLAN_NO_ITEM ? TARN__PLAN_NOWHERE
                                               : s->tried[item] * in->unit;
   }
 }

@@ -1,11 +1,10 @@
 // portfolio.h - searches of several kinds and orders, on several threads.
 //
-// Which search finds a plan is a matter of luck: of the order in which items
-// are looked at, of the height that is asked for. So many are tried for a
-// short time each, one after another and side by side. Each thread has searches
-// of its own. A step is over when every thread has come to the end of its try,
-// and of two plans the one of the first thread counts: so what comes out does
-// not depend on who was quicker.
+// Which search finds a plan depends on luck: on the order of items and on the
+// height. So many are tried for a short time each, one after another and in
+// parallel. Each thread has its own searches. A round of tries ends when every
+// thread has ended its try, and of two equal plans that of the first thread is
+// taken: the result does not depend on which thread was quicker.
 #ifndef TARN_PLAN_PORTFOLIO_H_
 #define TARN_PLAN_PORTFOLIO_H_
 

@@ -1,4 +1,4 @@
-// problem.h - whether a problem makes sense.
+// problem.h - checks of a problem, and arithmetic.
 #ifndef TARN_PLAN_PROBLEM_H_
 #define TARN_PLAN_PROBLEM_H_
 
@@ -6,9 +6,9 @@
 
 #include "tarn/plan.h"
 
-// Checks all that plan.h asks for, and that all sizes and alignments together
-// stay below 2^63: then no sum of some of them overflows, and nobody behind
-// this call checks any.
+// Checks all rules of plan.h, and that the sum of all sizes and alignments is
+// below 2^63: no sum of some of them overflows, and no later code checks for
+// it.
 //
 // TARN_E_INVALID  the text names the buffer and the value.
 TARN_MUST_CHECK tarn_status
@@ -64,15 +64,15 @@ static inline uint64_t tarn__plan_gcd(uint64_t a, uint64_t b) {
   return a;
 }
 
-// The alignment of what must keep both; 0: it is too large. One that is neither
-// of the two was in no sum that was checked: 2^32 of them stay below 2^62.
+// The least common multiple of two alignments; 0: too large. A multiple that is
+// neither of the two was not in a checked sum: 2^32 of them stay below 2^62.
 static inline uint64_t tarn__plan_both_aligned(uint64_t a, uint64_t b) {
   uint64_t times = b / tarn__plan_gcd(a, b);
   if (a % b == 0 || b % a == 0) return a > b ? a : b;
   return a > (UINT64_C(1) << 30) / times ? 0 : a * times;
 }
 
-// How many arenas there are, at least 1, and what one has; 0: no limit.
+// The number of arenas, at least 1, and the capacity of one; 0: no limit.
 static inline size_t tarn__plan_arena_count(const tarn_plan_problem *problem) {
   return problem->arena_count == 0 ? 1 : problem->arena_count;
 }
@@ -87,7 +87,7 @@ static inline bool tarn__plan_may_lie_in(const tarn_plan_buffer *buffer,
   return (buffer->flags & TARN_PLAN_IN_ARENA) == 0 || buffer->arena == arena;
 }
 
-// What the largest arena has; UINT64_MAX: no limit.
+// The largest capacity; UINT64_MAX: no limit.
 static inline uint64_t tarn__plan_largest(const tarn_plan_problem *problem) {
   uint64_t largest = 0;
   for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
@@ -98,8 +98,8 @@ static inline uint64_t tarn__plan_largest(const tarn_plan_problem *problem) {
   return largest;
 }
 
-// Whether there is an arena in which the buffer would lie well if it were
-// alone, |largest| being the above.
+// Whether the buffer alone would fit into an arena; |largest| is
+// tarn__plan_largest.
 static inline bool tarn__plan_fits(const tarn_plan_problem *problem,
                                    const tarn_plan_buffer *buffer,
                                    uint64_t largest) {
@@ -111,7 +111,7 @@ static inline bool tarn__plan_fits(const tarn_plan_problem *problem,
   return capacity == 0 || end <= capacity;
 }
 
-// What all arenas have together; UINT64_MAX: no limit.
+// The sum of all capacities; UINT64_MAX: no limit.
 static inline uint64_t tarn__plan_room(const tarn_plan_problem *problem) {
   uint64_t room = 0;
   for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
@@ -130,7 +130,7 @@ typedef struct tarn__plan_key {
   uint64_t high;
 } tarn__plan_key;
 
-// 64 bits out of 64, each of which depends on all of them.
+// A hash: each of the 64 bits depends on all bits of |x|.
 static inline uint64_t tarn__plan_mix(uint64_t x) {
   x ^= x >> 32;
   x *= UINT64_C(0xd6e8feb86659fd93);

@@ -1,4 +1,4 @@
-// ways.h - orders in which items can be put down.
+// sort_keys.h - orders in which items can be put down.
 #ifndef TARN_PLAN_SORT_KEYS_H_
 #define TARN_PLAN_SORT_KEYS_H_
 
@@ -12,7 +12,7 @@ typedef struct tarn__plan_ranked {
 
 typedef struct tarn__plan_sort_keys {
   const tarn__plan_instance *in;
-  tarn__plan_ranked *order;  // the last one that was made
+  tarn__plan_ranked *order;  // the latest
   uint64_t *pressure;  // by item: the most that is live in one of its sections
   tarn__plan_memory memory;
 } tarn__plan_sort_keys;
@@ -37,7 +37,7 @@ typedef enum tarn__plan_sort_key {
 TARN_MUST_CHECK tarn_status tarn__plan_sort_keys_make(
     const tarn__plan_instance *in, tarn__plan_sort_keys *keys);
 
-// Leaves it zero-filled; one that is so is allowed.
+// Frees and zero-fills |keys|. A zero-filled one is allowed.
 void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys);
 
 // Fills |keys->order|.
@@ -47,9 +47,9 @@ void tarn__plan_sort_keys_order(tarn__plan_sort_keys *keys,
 // Sorts |keys->order| by its keys again.
 void tarn__plan_sort_keys_sort(tarn__plan_sort_keys *keys);
 
-// An order by a product of powers: of the size, of the sections, and of the
-// pressure as a part of the bound. Of equals the first section, moved by
-// chance, decides.
+// An order by a product of powers: of the size, of the number of sections, and
+// of the pressure relative to the bound. Equals go by their first section,
+// moved at random.
 typedef struct tarn__plan_powers {
   int size;         // quarters
   int length;       // quarters; may be less than 0

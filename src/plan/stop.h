@@ -1,8 +1,8 @@
-// stop.h - when work on a plan ends before it is done.
+// stop.h - when work on a plan is to stop early.
 //
-// Each thread of a call of tarn_plan_solve has one of these. Reading the clock
-// costs as much as a node of the search, so loops ask once in a while:
-// tarn__plan_stop_now() every few hundred microseconds of work.
+// Each thread of a call of tarn_plan_solve has one. Reading the clock costs as
+// much as a node of the search, so loops call tarn__plan_stop_now() every few
+// hundred microseconds of work.
 #ifndef TARN_PLAN_STOP_H_
 #define TARN_PLAN_STOP_H_
 
@@ -23,8 +23,8 @@ typedef struct tarn__plan_stop {
 
 #define TARN__PLAN_WATCH_EACH_NS UINT64_C(100000000)
 
-// Whether to return with what there is. |nodes|: of the run so far, 0 where
-// nothing is counted.
+// Whether to return with the best plan so far. |nodes|: of the run so far, 0 if
+// none are counted.
 static inline bool tarn__plan_stop_now(tarn__plan_stop *stop, uint64_t nodes) {
   if (atomic_load_explicit(stop->asked, memory_order_relaxed)) return true;
   uint64_t now = tarn__os_now_ns();
