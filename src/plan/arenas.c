@@ -1,8 +1,11 @@
-// One arena after another: who has room there by what is live (sharing.h) is
-// solved as a set. If that is too high, those go that are worth least of what
-// stands beside what sticks out, and it is solved again; after some rounds all
-// goes that sticks out. In the end those that went are put back, the first to
-// choose first, wherever there is a gap for them.
+// Several arenas, the best first. Buffers go by priority, then by size times
+// lifetime, each to the earliest arena that has room for it beside the live
+// buffers of that arena. Arenas are filled one after another: the buffers that
+// an arena gets are solved as a set; if the plan is too high, the least
+// valuable buffers beside those that stick out are dropped, and the set is
+// solved again. After some rounds all buffers that stick out are dropped.
+// Finally the dropped ones are put back in order of their rank, wherever there
+// is a gap for them.
 //
 //        capacity - - - - - - - +--x--+ - -
 //                  +---------+  |     |       x sticks out: the least of
@@ -10,7 +13,7 @@
 //                  +---------+--+   b   |     next arena
 //                               +-------+
 //
-// Invariant: what lies in an arena that was done fits there.
+// Invariant: the buffers of an arena that was filled fit there.
 #include "plan/call.h"
 
 #include <stdlib.h>
@@ -178,8 +181,8 @@ typedef struct sharing {
   const tarn_plan_problem *problem;
   uint32_t *order;       // buffers, the first to choose first
   uint32_t *rank;        // by buffer
-  uint32_t *arenas;      // by buffer: where it is; NO_ARENA: nowhere yet
-  const bool *left_out;  // by buffer; NULL: nobody
+  uint32_t *arenas;      // by buffer: where it is; NO_ARENA: none yet
+  const bool *left_out;  // by buffer; NULL: none
   live_sums sums;        // of the arena in question
   tarn__plan_pairs pairs;
   uint32_t *giver_mate;  // by buffer: a mate of which it is the giver, + 1
@@ -193,7 +196,7 @@ static bool is_taken(const sharing *s, size_t buffer) {
   return s->left_out == NULL || !s->left_out[buffer];
 }
 
-// --- who chooses first -------------------------------------------------------
+// --- rank --------------------------------------------------------------------
 
 typedef struct claim {
   uint64_t priority;
@@ -266,8 +269,8 @@ static void free_sharing(sharing *s) {
 
 // --- what is live ------------------------------------------------------------
 
-// The mate that saves most of those that take from |buffer|, or that it can
-// take from, in the same arena and not merged otherwise; NULL: none.
+// The mate of |buffer|, as giver or as taker, that saves most in the same arena
+// and is not merged otherwise; NULL: none.
 static const tarn__plan_mate *best_mate(const sharing *s, uint32_t buffer,
                                         bool as_giver, size_t arena) {
   uint32_t first = as_giver ? s->giver_mate[buffer] : s->taker_mate[buffer];
@@ -341,8 +344,8 @@ static bool put(sharing *s, uint32_t buffer, size_t arena, uint64_t capacity,
   return true;
 }
 
-// Puts those into |arena| that must lie there, and then, in order, those that
-// are nowhere yet and have room beside those that came before.
+// Puts the buffers into |arena| that are bound to it, then, in order of rank,
+// each that has no arena yet and has room beside those before it.
 static void choose(sharing *s, size_t arena) {
   uint64_t capacity = tarn__plan_capacity(s->problem, arena);
   if (capacity == 0) capacity = UINT64_MAX;
@@ -403,7 +406,7 @@ static bool is_bound(const filling *f, size_t buffer) {
   return (buffer_at(f, buffer)->flags & TARN_PLAN_IN_ARENA) != 0;
 }
 
-// Names those that lie in |arena|; |bound|: of those only who must.
+// Marks the buffers of |arena|; |bound|: only those that are bound to it.
 static size_t name_set(filling *f, size_t arena, bool bound) {
   size_t count = 0;
   for (size_t i = 0; i < f->fill->problem->count; i++) {
@@ -570,8 +573,8 @@ static void put_all_back(filling *f, size_t arena) {
 
 // --- an arena ----------------------------------------------------------------
 
-// Solves what lies in |arena|, and less and less of it, until it fits. False:
-// not even what must lie there does.
+// Solves the buffers of |arena|, and drops some, until they fit. |*settled|
+// false: not even the bound ones fit.
 static tarn_status settle(filling *f, size_t arena, bool *settled) {
   *settled = false;
   for (int round = 0; !*settled; round++) {
@@ -604,7 +607,7 @@ static bool anyone_left(const filling *f) {
   return false;
 }
 
-// If nothing is left to place, it may have all that is left to spend.
+// With nothing left to place, the arena may spend all that is left.
 static tarn_status improve(filling *f, size_t arena) {
   uint64_t capacity = tarn__plan_capacity(f->fill->problem, arena);
   bool wanted = f->fill->minimise || capacity == 0;
@@ -628,7 +631,7 @@ static tarn_status improve(filling *f, size_t arena) {
   return TARN_OK;  // there is a plan
 }
 
-// What must lie in |arena| and cannot is a proof.
+// Buffers that are bound to |arena| and do not fit are a proof.
 static tarn_status check_bound(filling *f, size_t arena) {
   tarn__plan_laid placed;
   if (f->bound_to[arena] == 0) return TARN_OK;

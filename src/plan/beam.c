@@ -113,7 +113,7 @@ static int by_guide(const void *x, const void *y) {
   return (a->chosen > b->chosen) - (a->chosen < b->chosen);
 }
 
-// Those that are alike have the same guide and stand near each other.
+// Equal states have the same guide, and so are near each other.
 static bool is_alike(const try *tries, size_t at) {
   const tarn__plan_standing *standing = &tries[at].standing;
   for (size_t i = at; i-- > 0 && tries[i].standing.guide == standing->guide;) {

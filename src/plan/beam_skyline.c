@@ -1,15 +1,14 @@
-// The skyline of a state is where what is down ends in each section; nothing
-// comes below it any more.
+// The skyline of a state is the end, in each section, of the items that are
+// down; no further item comes below it.
 //
 // In a section t an item can be the lowest of those that are not down if all of
 // them have room above its offset: at(i) <= capacity - total(t), the limit of
 // t. One of them must be. So a section without such rivals makes a state fail,
-// and where the skyline has a valley the section with the fewest says what is
-// put down next: the wrong one of two is found out sooner than the wrong one of
-// twenty.
+// and of the sections in valleys of the skyline the one with the fewest rivals
+// is filled next: a wrong choice of two is found out sooner than one of twenty.
 //
-// Where no room is left a step in the skyline must be made even before an item
-// can lie across it. So the fewer steps there are, the better.
+// If no room is left, the two sides of a step in the skyline must be levelled
+// before an item can lie across it. So the fewer steps, the better.
 #include <string.h>
 
 #include "base/hostmem.h"

@@ -1,12 +1,12 @@
-// A step copies a state, puts one item down in it, and finds again what
-// follows: the offsets of those that lie above it, the least offsets of those
-// that were passed over, the ends of what is in each section.
+// Putting an item down copies a state and updates it: the offsets of the items
+// above, the least offsets of the items that were passed over, and the ends of
+// the sections.
 //
-// The end of a section: what is not down is laid down in the order of least
-// offsets, each at its own or on what is there already. No plan can do with
-// less, for it is the best that can be done with release dates on one machine.
-// It is counted in coarse numbers, which are rounded down and so say no more
-// than is true; what lies where is counted exactly.
+// The end of a section: its items that are not down are stacked in the order of
+// their least offsets, each at its own or on those before. No plan ends lower,
+// as this is the optimal schedule on one machine with release dates. Ends are
+// counted in coarse numbers, rounded down, so that they never claim too much;
+// offsets are exact.
 #include <string.h>
 
 #include "base/hostmem.h"

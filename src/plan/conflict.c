@@ -1,19 +1,19 @@
-// The reason is looked for where it is cheap to see first:
+// The cheapest reason is looked for first:
 //
-//   one buffer     is larger, or lies higher, than what it may lie in has
+//   one buffer     is larger, or lies higher, than any arena that it may lie in
 //   two buffers    are fixed where they collide
-//   a step         in which more is live than there is
+//   a time step    needs more than the capacity
 //   a search       has proved it, so that only its proof can be narrowed down
 //
-// Of a step without alignments, fixed offsets and pairs the largest are enough,
-// until they are too much together: without any one of them the others can be
-// piled up, so that nothing needs to be proved. Else parts of the set are left
-// out, in halves, quarters and so on: what is still proved to have no plan
-// without a part does not need it. At last each one alone has been left out;
-// if all those sets were proved to have a plan then, so have their subsets,
-// and the set is minimal.
+// In a time step without alignments, fixed offsets and pairs the largest
+// buffers that exceed the capacity together are a minimal set: without any one
+// of them the others can be stacked. Else parts of the set are left out, in
+// halves, quarters and so on: if the rest is still proved to have no plan, the
+// part is not needed. At the end each buffer has been left out alone; if all
+// these sets were proved to have a plan, so have their subsets, and the set is
+// minimal.
 //
-// Invariant: there is no plan of what is not left out: proved.
+// Invariant: the buffers that are not left out are proved to have no plan.
 #include "plan/call.h"
 
 #include <stdlib.h>

@@ -758,7 +758,7 @@ tarn_status tarn_plan_table_read_bytes(const void *bytes, size_t size,
 
 enum { GATHERED = 1 << 16, NUMBER_SIZE = 24 };
 
-// Of a failure |status| keeps the first; what comes after is dropped.
+// |status| is that of the first failure; later writes do nothing.
 typedef struct writer {
   const tarn_plan_table *table;
   tarn__os_new_file file;

@@ -1,8 +1,8 @@
 // A depth-first search for a plan within a capacity, in two ways per state: the
 // lowest item is put down where it is, or it is passed over.
 //
-// Why what it says is true
-// ------------------------
+// The proof
+// ---------
 // Pushed down. Of two items that share sections one is below the other: k is
 // below j if j's offset is at least k's and d(k, j), the largest size of k
 // where j is too. A plan stays one when an item is moved down to an offset
@@ -58,10 +58,10 @@
 // comes of it: what is looked for there are members of its T that began as
 // members of one before, bounds are bounds of these alone, and that there are
 // none says nothing of its T. Such a state is not stored, and in it nothing is
-// said of identical. To find it in the table is an answer as ever.
+// said of identical items. To find it in the table is an answer as ever.
 //
-// Twins. If c cannot lie at at(c), none of its identical that are not passed
-// over can lie there: exchange the two in a member of T.
+// Identical items. If c cannot lie at at(c), no identical item that is not
+// passed over can lie there: exchange the two in a member of T.
 //
 // Parts. Items of different parts share no sections: T is the product of
 // theirs. If one fails there is no need to look at others, and what came before
@@ -75,7 +75,7 @@
 // where other items are fixed. Keys are sums, so that steps are differences.
 // Two states with the same key by mistake: see depth.h.
 //
-// The order in which equals are tried, ranks, is for speed alone.
+// The order in which equals are tried, the ranks, matters for speed only.
 #include "plan/depth.h"
 
 #include <assert.h>
@@ -172,7 +172,7 @@ static bool pass_identical(tree *t, uint32_t item, tarn__plan_key *key) {
   return true;
 }
 
-// What the last frame put down cannot lie there. False: nor anywhere else.
+// The item that the last frame put down cannot lie there. False: nor elsewhere.
 static bool pass_over(tree *t) {
   frame *f = top(t);
   uint32_t item = f->chosen;
@@ -206,7 +206,7 @@ static bool fail(tree *t) {
   return t->depth == 0 ? end(t, TARN__PLAN_NONE) : retry(t);
 }
 
-// Nothing is left that could lift an item that is alone.
+// Nothing could lift an item that is alone.
 static bool is_solved(tree *t, tarn__plan_part part) {
   uint32_t item = t->parts.items[part.begin];
   t->found[item] = t->state.at[item];
@@ -252,8 +252,9 @@ static bool is_before(const tree *t, uint32_t a, uint32_t b) {
   return at_a < at_b || (at_a == at_b && t->parts.ranks[a] < t->parts.ranks[b]);
 }
 
-// The lowest of what was not passed over goes to the end of the part; what was
-// is lifted as high as it must be. False: there is none, or that cannot be.
+// Moves the lowest item that was not passed over to the end of the part, and
+// lifts the others as high as they must be. False: there is none, or one cannot
+// be lifted.
 static bool choose(tree *t, frame *f) {
   uint32_t *items = t->parts.items;
   uint32_t best = NOBODY;
@@ -297,8 +298,8 @@ static uint32_t fewest_rivals(tree *t, uint32_t item, uint32_t enough) {
   return fewest;
 }
 
-// Of what is as low as |chosen| the one with a section that the fewest could be
-// lowest in: one of those must be, and a wrong choice is seen sooner.
+// Chooses, of the items as low as |chosen|, one with a section in which the
+// fewest could be lowest: one of them must be, and a wrong choice fails sooner.
 static void choose_scarce(tree *t, frame *f) {
   uint32_t *items = t->parts.items;
   uint32_t last = f->part.end - 1;

@@ -105,7 +105,7 @@ static bool fits(const tarn__plan_state *s, uint32_t section) {
   return floor <= s->capacity && need <= s->capacity - floor;
 }
 
-// The lowest of a section has all of the rest above it.
+// All others of a section lie above its lowest.
 uint32_t tarn__plan_state_rivals(const tarn__plan_state *s, uint32_t section,
                                  uint32_t enough) {
   const uint32_t *present = s->near->present + s->near->begin[section];
@@ -122,7 +122,7 @@ uint32_t tarn__plan_state_rivals(const tarn__plan_state *s, uint32_t section,
   return rivals;
 }
 
-// It has not become lower: what is as low as before is the lowest.
+// Floors only rise: an item as low as the floor was is the lowest.
 static void find_floor(tarn__plan_state *s, uint32_t section) {
   const uint32_t *present = s->near->present + s->near->begin[section];
   uint32_t count = s->near->begin[section + 1] - s->near->begin[section];
@@ -198,8 +198,8 @@ static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
   return has_place(s, item);
 }
 
-// What was passed over must be lifted by something below its end, of which
-// |item| is the lowest. False: it is not, and so nothing is.
+// An item that was passed over must be lifted by one below its end, of which
+// |item| is the lowest. False: nothing can lift it.
 static bool can_be_lifted(const tarn__plan_state *s, uint32_t item,
                           uint32_t edge, bool *narrows) {
   uint32_t other = s->near->item[edge];
@@ -407,7 +407,7 @@ static void put_key(tarn__plan_failed *f, tarn__plan_key key) {
   bucket[key.high % BUCKET] = key;
 }
 
-// Without memory the table stays as it is, and works as well as it can.
+// Without memory the table stays as it is.
 static void grow_table(tarn__plan_failed *f) {
   tarn__plan_failed larger = *f;
   larger.room = 2 * f->room;

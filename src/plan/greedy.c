@@ -1,18 +1,17 @@
-// First there is a plan in one pass over time. Then ways are tried: orders in
-// which items are put down, each at the lowest offset that those allow which
-// lie there already. None of them is best for all problems, so all are tried
-// while they are cheap; those that do best on large models come first.
+// The first plan is made in one pass over time. Then orders of items are tried:
+// each item is put down at the lowest offset that the placed ones allow. No
+// order is best for all problems, so all are tried while they are cheap; the
+// orders that do best on large models come first.
 //
-// One is to put long-lived items down before short-lived ones, in classes of
-// lengths that differ by a factor of 16 or so, and within a class as time goes:
-// memory that one has left is then taken by the next of its class, while
-// items that come and go beside long-lived ones fill what these have left.
-// Another is to put the largest down first, by size or by area: small ones find
-// room between them.
+// One puts long-lived items down before short-lived ones, in classes of lengths
+// that differ by a factor of 16 or so, and within a class in the order of time:
+// the memory of an item is then reused by the next of its class, and
+// short-lived items fill the gaps between long-lived ones. Another puts the
+// largest down first, by size or by area: small ones find room between them.
 //
-// Fixed items lie there before all others. All others fit above everything
-// that lies there, so that each way ends with a plan; it is given up only when
-// it is no lower than the best there is, or when there is no more time.
+// Fixed items are placed before all others. Any item fits above all placed
+// ones, so that each order ends with a plan; it is abandoned only when it is no
+// lower than the best plan, or when the time is over.
 #include "plan/greedy.h"
 
 #include <string.h>
@@ -54,7 +53,7 @@ typedef struct placing {
   size_t pieces_left;
 } placing;
 
-// --- one way -----------------------------------------------------------------
+// --- one order ---------------------------------------------------------------
 
 static tarn_status put_fixed(placing *p) {
   tarn__plan_placed_clear(&p->placed);
@@ -115,8 +114,8 @@ static bool is_done(const placing *p) {
   return *p->height <= p->target || is_over(p);
 }
 
-// Where a plan is near the target it is a few items that came too late to find
-// room: they are put down first in the next round.
+// If a plan is near the target, a few items came too late to find room: they
+// are put down first in the next round.
 static tarn_status try_rounds(placing *p) {
   uint64_t full = UINT64_MAX;
   tarn_status status = TARN_OK;
@@ -184,8 +183,8 @@ tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
 
 // --- without a clock ---------------------------------------------------------
 
-// To go past an item in a list costs so much less than to look at one that is
-// live in a tree, as measured.
+// Passing an item in a list is cheaper by this factor than looking at a live
+// one in a tree, as measured.
 enum { LIST_AGAINST_TREE = 10 };
 
 // The sum, over all items, of how many others are there when one begins; 0 if

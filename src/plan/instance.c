@@ -2,9 +2,9 @@
 // and items cut into pieces by time; pieces' ends, in order, make sections;
 // sizes are divided by the unit.
 //
-// A section ends where something ends after something has begun since the last
-// section did: what is live then is in no larger set. So a piece is in at
-// least one section, and two pieces share one exactly if they share a step.
+// A section ends at the first end of a piece after a piece has begun in it: the
+// set of live pieces is maximal then. So a piece is in at least one section,
+// and two pieces share a section exactly if they share a time step.
 //
 // The unit divides all sizes and fixed offsets. Some plan of least height has
 // only offsets that are multiples of it: push everything down as far as it
@@ -31,7 +31,7 @@ typedef struct end {
 typedef struct making {
   const tarn_plan_problem *problem;
   const tarn__plan_choice *choice;
-  uint32_t *taker_of;  // by buffer: who takes its place; UINT32_MAX: nobody
+  uint32_t *taker_of;  // by buffer: its taker; UINT32_MAX: none
   bool *takes;         // by buffer
   tarn__plan_instance *in;
   end *ends;  // two by two, by piece, before they are sorted
@@ -116,7 +116,7 @@ static bool join_place(tarn__plan_item *item, const tarn_plan_buffer *b) {
   return true;
 }
 
-// |buffer| and those that take its place one after another, as one item.
+// |buffer| and the chain of its takers as one item.
 static tarn_status add_item(making *m, size_t buffer) {
   uint32_t number = (uint32_t)m->in->item_count++;
   tarn__plan_item *item = &m->in->items[number];
@@ -158,7 +158,7 @@ static tarn_status add_items(making *m) {
 
 // --- sections ---------------------------------------------------------------
 
-// By step; at one step, what ends comes before what begins.
+// By time step; ends come before beginnings.
 static int by_step(const void *x, const void *y) {
   const end *a = x;
   const end *b = y;

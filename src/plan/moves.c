@@ -1,23 +1,22 @@
-// A try has a height to get below, its limit. What ends above the limit waits;
-// of what waits the item that is hardest to place is put down next, at the
-// lowest offset that is free. If that is too high, it is put down where it
-// costs least to take out what lies there, and that waits in its turn. An item
-// that found no room has more weight from then on, so that it is not taken out
-// for the same other one again and again. When nothing waits any more, there is
-// a lower plan.
+// A try lowers the plan below a limit. Items that end above the limit wait. Of
+// those that wait the hardest to place is put down next, at the lowest free
+// offset. If that is too high, it is put down where the items in its way cost
+// least; they are taken out and wait in turn. An item that found no room gets
+// more weight, so that it is not taken out for the same other one again and
+// again. When no item waits, the plan is lower.
 //
-// Limits are a part of the way from the plan to the bound: half of it at most.
-// The part is doubled when a try succeeds and halved when it fails. Each try
-// that fails also changes what an item costs and what counts as hard, for none
-// of the ways is best for all problems.
+// A limit is a part of the way from the plan to the bound, half of it at most.
+// The part is doubled when a try succeeds and halved when it fails. After each
+// failure the costs and the order of waiting items are computed in another
+// manner, for none is best for all problems.
 //
-// At first, and after several failures in a row, plans are made anew, in orders
-// that are drawn by lot: which of many items of one size come first can make
-// all the difference. They are given up when they are no lower than the best
-// plan, but for the last of them, from which the next try goes on.
+// At first, and after several failures in a row, new plans are made in random
+// orders: which of many items of one size come first can decide. A new plan
+// that is no lower than the best is abandoned, except the last, with which the
+// next try begins.
 //
-// Invariant, between calls: what lies in |placed| is what |down| says, at the
-// offsets |at|.
+// Invariant, between calls: |placed| holds the items in |down|, at the offsets
+// |at|.
 #include "plan/moves.h"
 
 #include <math.h>
@@ -166,7 +165,7 @@ static void keep(moves *m) {
   if (height >= *m->height) return;
   memcpy(m->best, m->at, m->in->item_count * sizeof *m->best);
   *m->height = height;
-  m->run->stop->watch_ns = 0;  // whoever watches is told at the next look
+  m->run->stop->watch_ns = 0;  // report at the next look
 }
 
 // --- what waits --------------------------------------------------------------
@@ -217,7 +216,7 @@ static bool is_in_way(const moves *m, uint32_t index, uint64_t at,
   return m->at[index] < at + size && end_of(m, index) > at;
 }
 
-// Leaves of |count| items in |met| those that are down.
+// Removes the items from |met| that are not down.
 static size_t keep_down(moves *m, size_t count) {
   size_t kept = 0;
   for (size_t i = 0; i < count; i++) {
@@ -256,9 +255,9 @@ static size_t add_place(place *places, size_t count, place added) {
   return count;
 }
 
-// Places for |index| up to |highest|, at the bottom and on top of each item
-// that lies in one of its sections, by what it costs there. Guesses are
-// blurred, so that what looked good and was not is not looked at for ever.
+// Candidate places for |index| up to |highest|, at the bottom and on top of
+// each item in one of its sections, by their cost there. Costs are blurred at
+// random, so that a place that only looks good is not tried for ever.
 static size_t guess_places(moves *m, uint32_t index, uint64_t highest,
                            place *places) {
   const tarn__plan_item *item = item_at(m, index);
@@ -313,7 +312,7 @@ static bool find_cheapest(moves *m, uint32_t index, uint64_t highest,
   return places[best].cost < INFINITY;
 }
 
-// What is in the way of |index| waits.
+// The items in the way of |index| wait.
 static tarn_status clear_way(moves *m, uint32_t index, uint64_t at) {
   const tarn__plan_item *item = item_at(m, index);
   tarn_status status = TARN_OK;
@@ -414,8 +413,8 @@ static tarn__plan_powers draw_powers(moves *m) {
   return powers;
 }
 
-// In an order by lot, as long as it ends below |limit|; what is whole and the
-// best is kept.
+// In a random order, while the plan is below |limit|; a complete plan is kept
+// if it is the best.
 static tarn_status make_anew(moves *m, uint64_t limit) {
   tarn_status status = TARN_OK;
   tarn__plan_sort_keys_mix(&m->keys, draw_powers(m));

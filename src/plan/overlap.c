@@ -2,7 +2,7 @@
 // come to, by offset:
 //
 //     offset  |  [ a ][ b ]   [ c ]        [ d ]
-//                       ^ who comes is compared with b and c, whose ends
+//                       ^ a new piece is compared with b and c, whose ends
 //                         are above its offset, and offsets below its end
 //
 // Invariant: no two entries of the row share a byte.

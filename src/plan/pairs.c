@@ -107,7 +107,7 @@ static int by_place(const void *x, const void *y) {
   return (a->pair > b->pair) - (a->pair < b->pair);
 }
 
-// A mate comes behind the last one that was seen of its giver.
+// Links a mate behind the last one seen of its giver, and of its taker.
 static void link_in(tarn__plan_pairs *pairs, uint32_t mate) {
   tarn__plan_mate *mates = pairs->mates;
   uint64_t *giver = &pairs->as_giver[mates[mate].giver];
@@ -280,7 +280,7 @@ static void decide(tarn__plan_pairs *pairs, size_t mate, tarn__plan_fate fate) {
   pairs->trail[pairs->decided++] = (uint32_t)mate;
 }
 
-// Keeps apart what is undecided of the rings that |mate| is in.
+// Keeps the undecided mates apart in the rings of |mate|.
 static void part_rivals(tarn__plan_pairs *pairs, size_t mate) {
   const tarn__plan_mate *mates = pairs->mates;
   for (size_t i = mates[mate].next_of_giver; i != mate;
@@ -293,7 +293,7 @@ static void part_rivals(tarn__plan_pairs *pairs, size_t mate) {
   }
 }
 
-// Within the new chain the two keep what they knew of their own.
+// The inner ends keep their values for cut_chain.
 static void join_chains(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
                         tarn__plan_demand demand) {
   tarn__plan_chain *chains = pairs->chains;

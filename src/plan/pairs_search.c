@@ -3,7 +3,7 @@
 // bring each step down to the bound, all that can be, none. Then comes a search
 // over the choices.
 //
-// A node of this search has some pairs decided. It is closed
+// A node of that search has some pairs decided. It is closed
 //   - if what some step needs at least, whatever is decided further, is too
 //     much;
 //   - if the relaxed problem (below) has no plan that is low enough: then no
@@ -25,7 +25,7 @@
 
 enum {
   FIRST_NODES = 2000,  // of one instance at first
-  LOOKS_GOOD = 4,      // times that for one that looks good
+  LOOKS_GOOD = 4,      // times that for a choice that looks good
   FIRST_VISITS = 64,
   GROWTH = 4,
 };
@@ -33,8 +33,8 @@ enum {
 typedef struct relaxed {
   tarn_plan_problem problem;  // with |buffers|, and the pairs as they are
   tarn_plan_buffer *buffers;
-  bool *left_out;   // by buffer: also one of which nothing would be left
-  uint64_t *steps;  // by buffer: in which it is needed, yet
+  bool *left_out;   // by buffer: also if no step would be left
+  uint64_t *steps;  // by buffer: in which it is needed still
   tarn__plan_memory memory;
 } relaxed;
 
@@ -75,8 +75,7 @@ typedef enum verdict {
 
 // A problem that asks for less: the two of an undecided pair do not meet.
 //
-// Of each undecided pair one is needed a step less, the one in which they
-// meet:
+// One buffer of each undecided pair loses the step in which the two meet:
 //
 //        +-----+                          +----+
 //        |  a  |                          | a  |
@@ -84,9 +83,9 @@ typedef enum verdict {
 //            |    b    |                       |   b   |    (the larger keeps
 //            +---------+                    +--+-------+     the step)
 //
-// A plan in which the two are merged is one of it, and so is one in which they
-// are apart. So what it has no plan for, no decision has; and a plan of it in
-// which nothing collides is one of the problem.
+// Every plan of the problem, whether it merges the two or not, is a plan of the
+// relaxed problem. So if that has no plan, neither has any decision; and a plan
+// of it in which nothing collides is a plan of the problem.
 //
 // In each part either all givers or all takers of undecided pairs lose the
 // step: the side that has fewer bytes, so that as much as possible is left. A
@@ -138,7 +137,7 @@ static bool can_lose(const tarn__plan_pairs *pairs, const relaxed *out,
   return merged || out->steps[buffer] > 1;
 }
 
-// The bytes that the step would lose; UINT64_MAX if someone cannot.
+// The bytes that the step would lose; UINT64_MAX if a buffer cannot lose it.
 static uint64_t loss_of(const tarn__plan_pairs *pairs, const relaxed *out,
                         size_t from, size_t to, side which) {
   uint64_t *seen = which == GIVERS ? pairs->as_giver : pairs->as_taker;
@@ -207,7 +206,7 @@ static bool wants_lowest(const choosing *s) {
   return s->set->minimise || s->set->capacity == 0;
 }
 
-// The most that a plan may be high to be welcome.
+// The greatest height of a plan that is better than the best so far.
 static uint64_t welcome(const choosing *s) {
   uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
   return s->height - 1 < capacity ? s->height - 1 : capacity;
@@ -358,7 +357,7 @@ static void place_buffers(choosing *s, const tarn__plan_instance *in) {
   }
 }
 
-// Decides all that is undecided as the places of a relaxed plan have it.
+// Decides all undecided pairs by the offsets of a relaxed plan.
 static void decide_by_places(choosing *s) {
   for (size_t i = 0; i < s->pairs.count; i++) {
     const tarn__plan_mate *mate = &s->pairs.mates[i];
@@ -380,8 +379,8 @@ static void place_items(choosing *s, const tarn__plan_instance *in) {
   memcpy(s->places, s->tried, in->item_count * sizeof *s->places);
 }
 
-// A relaxed plan that has all buffers is one of the problem if nothing
-// collides; if something does, what it merges may still be a good choice.
+// A relaxed plan that has all buffers is a plan of the problem if nothing
+// collides; if something does, its merged pairs may still be a good choice.
 static tarn_status complete(choosing *s, uint64_t height, uint32_t *mate,
                             verdict *out) {
   size_t decided = s->pairs.decided;
@@ -433,7 +432,7 @@ static tarn_status solve_relaxed(choosing *s, tarn__plan_found *found,
   return status;
 }
 
-// What the search could say nothing of, with a pair to decide or without.
+// A node that the solver did not settle, with a pair to decide or without.
 static verdict undecided(choosing *s, uint32_t *mate) {
   if (first_undecided(s, mate)) return DIVIDE;
   s->open = true;
@@ -515,7 +514,7 @@ static tarn_status search_once(choosing *s) {
   return status;
 }
 
-// Everything was looked at: nothing is lower than what was found.
+// All nodes were closed: no plan is lower than the one found.
 static void conclude(choosing *s) {
   uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
   if (s->pairs.inexact || is_done(s)) return;
@@ -541,7 +540,7 @@ static tarn_status search_choices(choosing *s) {
 
 // --- what looks good ---------------------------------------------------------
 
-// Merges as many as bring what is needed down to |enough|, and tries that.
+// Merges pairs until at most |enough| bytes are needed, and tries that choice.
 static tarn_status try_match(choosing *s, uint64_t enough) {
   size_t decided = s->pairs.decided;
   tarn__plan_pairs_match(&s->pairs, enough);
@@ -554,7 +553,7 @@ static tarn_status try_match(choosing *s, uint64_t enough) {
   return status;
 }
 
-// What is undecided never merges: one instance. Its bound is that of all.
+// No pair is left to decide: one instance, whose bound is that of the set.
 static tarn_status solve_alone(choosing *s, bool *collides) {
   tarn__plan_instance in;
   tarn__plan_found found;
@@ -648,6 +647,6 @@ tarn_status tarn__plan_set_solve(tarn__plan_call *call,
   tarn__plan_pairs_free(&s.pairs);
   tarn__plan_memory_free(&s.less.memory);
   tarn__plan_memory_free(&s.memory);
-  // With a plan, what is missing is only a better one.
+  // If there is a plan, only a better one is missing.
   return s.height == UINT64_MAX ? status : TARN_OK;
 }

@@ -3,11 +3,11 @@
 // in the run at or below it; what is in all of a node above it is in |whole|
 // there. Nodes above are those above the first and above the last section.
 //
-// |any| of a node holds what |any| of its children does, so that what is known
-// to it is known to all above.
+// |any| of a node includes |any| of its children, so that a range that a node
+// knows is known to all above.
 //
-// Ranges end at multiples of the grain, so that what lies as closely as
-// alignment allows touches, and is one range.
+// Ranges end at multiples of the grain, so that items as close as alignment
+// allows touch, and are one range.
 #include "plan/placements.h"
 
 #include <assert.h>
@@ -290,7 +290,7 @@ static bool covers(const tarn__plan_ranges *set, uint64_t low, uint64_t high,
          set->list[index].high >= high;
 }
 
-// Of a range, which is there, what is below and above stays.
+// Cuts [low, high) out of the range that covers it.
 static bool cut_range(tarn__plan_ranges *set, uint64_t low, uint64_t high) {
   uint32_t index;
   bool covered = covers(set, low, high, &index);

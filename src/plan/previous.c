@@ -1,11 +1,11 @@
-// What stays is asked for by fixing it: the rest is a problem like any other.
+// Buffers keep their offsets by being fixed: the rest is an ordinary problem.
 //
-// Who wants to stay may be in each other's way, when some have grown. A sweep
-// over what all want lets the larger stay; a second one, in which those stay
-// anyway, lets those back in that were in the way of nobody who is left.
+// Buffers that have grown may collide at their old offsets. A first sweep over
+// all of them keeps the larger ones; a second sweep, in which those are firm,
+// adds the ones that collide with none that was kept.
 //
-// What is held may leave no room for the rest. Then a half of it is held, a
-// quarter, an eighth, those of most bytes times steps; at last nothing.
+// The kept buffers may leave no room for the rest. Then a half of them is kept,
+// a quarter, an eighth, those of most bytes times steps; at last none.
 #include "plan/call.h"
 
 #include <stdlib.h>
@@ -36,7 +36,7 @@ typedef struct holding {
   tarn__plan_memory memory;
 } holding;
 
-// --- who wants to stay -------------------------------------------------------
+// --- which could stay --------------------------------------------------------
 
 static uint32_t arena_of(const holding *h, size_t buffer) {
   const uint32_t *arenas = h->call->options.previous_arenas;
@@ -74,7 +74,7 @@ static bool is_fixed(const holding *h, size_t buffer) {
   return (h->problem->buffers[buffer].flags & TARN_PLAN_FIXED) != 0;
 }
 
-// All as the problem has them, with those that |stays| names fixed.
+// The problem's buffers, with those in |stays| fixed.
 static void fix_all(holding *h) {
   memcpy(h->buffers, h->problem->buffers,
          h->problem->count * sizeof *h->buffers);
@@ -83,7 +83,7 @@ static void fix_all(holding *h) {
   }
 }
 
-// --- who can -----------------------------------------------------------------
+// --- which do not collide ----------------------------------------------------
 
 static tarn_status sift_twice(holding *h, const tarn__plan_instance *in) {
   for (size_t i = 0; i < in->item_count; i++)
@@ -106,7 +106,7 @@ static tarn_status sift_twice(holding *h, const tarn__plan_instance *in) {
   return status;
 }
 
-// Pairs that want one place are one item.
+// Pairs with one previous offset are one item.
 static tarn_status sift_arena(holding *h, size_t arena) {
   for (size_t i = 0; i < h->problem->count; i++) {
     const tarn_plan_buffer *b = &h->buffers[i];
@@ -148,7 +148,7 @@ static int by_worth(const void *x, const void *y) {
   return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 
-// Lets half of those who stay go, those of least worth.
+// Lets half of the buffers go, those of least worth.
 static tarn_status let_half_go(holding *h) {
   size_t room = h->problem->count + 1;
   size_t count = 0;
@@ -189,7 +189,7 @@ static tarn_status hold(holding *h, bool *held) {
   return status;
 }
 
-// --- what comes of it --------------------------------------------------------
+// --- the answer --------------------------------------------------------------
 
 static bool all_in_first(const tarn_plan *plan) {
   for (size_t i = 0; i < plan->info.count; i++) {
@@ -198,7 +198,7 @@ static bool all_in_first(const tarn_plan *plan) {
   return true;
 }
 
-// A plan of which only the offsets and arenas are known to be right.
+// Completes a plan that has only offsets and arenas.
 static void judge(tarn_plan *plan, uint64_t height, uint64_t bound) {
   plan->has_offsets = true;
   plan->info.height = height;
@@ -236,9 +236,9 @@ static bool has_limits(const tarn_plan_problem *problem) {
   return true;
 }
 
-// With limits a plan that is found at once will do, for when what is held
-// leaves no room, which may take all the time there is to find out. Without,
-// one that took some nodes says what is high.
+// A plan to fall back on. With limits one that is found at once will do, since
+// the tries to keep offsets may take all of the time; without limits its height
+// is the ceiling, so it gets some nodes.
 static tarn_status fill_first(holding *h) {
   bool limited = has_limits(h->problem);
   tarn_status status = fill_afresh(h, limited ? 1 : TRY_NODES, h->plan);
@@ -246,7 +246,7 @@ static tarn_status fill_first(holding *h) {
   return status;
 }
 
-// Nothing could be held: the first plan, if a better one is wanted.
+// No offset could be kept: improves the first plan, if a better one is wanted.
 static tarn_status improve(holding *h) {
   bool planned = has_plan(h->plan);
   bool lowest = h->call->options.minimise || h->ceiling != 0;
@@ -275,7 +275,7 @@ static tarn_status hold_or_not(holding *h) {
   } else if (status == TARN_OK) {
     status = improve(h);
   }
-  return planned ? TARN_OK : status;  // what is missing is only a better one
+  return planned ? TARN_OK : status;  // only a better plan is missing
 }
 
 static void count_moved(holding *h) {

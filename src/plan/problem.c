@@ -1,5 +1,5 @@
-// What is wrong with a problem is said once, here; whoever works on one later
-// takes it as it is.
+// All checks of a problem and their error texts are here; later code relies on
+// them.
 #include "plan/problem.h"
 
 #include <inttypes.h>
@@ -79,7 +79,7 @@ tarn_status tarn__plan_check_buffer(const tarn_plan_buffer *b, size_t index,
   return status == TARN_OK && fixed ? add_up(b->offset, index, sum) : status;
 }
 
-// What only a whole problem tells.
+// The checks that need the problem.
 static tarn_status check_arena(const tarn_plan_problem *problem, size_t index) {
   const uint32_t known = TARN_PLAN_FIXED | TARN_PLAN_IN_ARENA;
   const tarn_plan_buffer *b = &problem->buffers[index];

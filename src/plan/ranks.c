@@ -1,9 +1,9 @@
-// What is long, large, or where it is busiest goes first: what is left for
-// later finds room more easily. Crowded: the most that is live in any section
-// of the item, of what is ranked.
+// Items that are long, large, or under pressure go first: later ones find room
+// more easily. The pressure of an item is the most that is live in any of its
+// sections, of the items that are ranked.
 //
-// Keys are floating-point numbers: areas are beyond 64 bits. Products of two
-// numbers are rounded in one way on all machines.
+// Keys are floating-point numbers, as areas exceed 64 bits. Products of two
+// numbers are rounded the same way on all machines.
 #include "plan/search.h"
 
 #include <stdlib.h>

@@ -1,16 +1,16 @@
 // Greedy plans first; then a portfolio of searches, in rounds.
 //
-// Each round gives every kind of search more than the last one did: searches in
+// Each round gives every kind of search more than the round before: searches in
 // depth more nodes, beams twice the width. The kinds are good at different
-// things. In depth, at the proven bound, finds plans that leave no room at all,
-// and in depth below the best plan proves that there is none. A beam proves
-// nothing, but finds low plans where the bound is out of reach of the others.
-// Which member does is luck, at each width anew: so all of them are asked for
-// the bound at each, and for heights half-way between what failed and the best
-// plan.
+// things. A search in depth at the proven bound finds plans that leave no room
+// at all; one below the best plan proves that there is none. A beam proves
+// nothing, but finds low plans where the others do not reach the bound. Which
+// member of the portfolio finds one is luck, at each width anew: so all of them
+// are tried at the bound, and at heights half-way between the last failure and
+// the best plan.
 //
-// What a search proves at a height raises the bound, what it finds lowers the
-// plan, and when the two meet the plan is the lowest there is.
+// A proof at a height raises the bound, a plan lowers the height; when the two
+// meet, the plan is the lowest.
 #include "plan/call.h"
 
 #include <string.h>
@@ -21,8 +21,8 @@
 #include "plan/overlap.h"
 #include "plan/portfolio.h"
 
-// The first limit of nodes: so many, and some for each item, each of which
-// takes one at least.
+// The first limit of nodes: a constant, and some for each item, as each takes
+// at least one.
 enum { FIRST_NODES = 1000, FIRST_NODES_OF_ITEM = 2 };
 
 // With no more items than that a search in depth makes good plans sooner than
@@ -33,8 +33,8 @@ enum { SMALL = 2000, FIRST_MOVES_OF_ITEM = 32 };
 // from which round on nothing takes longer.
 enum { QUICK_HALVINGS = 6, FIRST_MOVES = 1, LAST_ROUND = 30 };
 
-// Where nothing else ends it and there is no search that could prove anything,
-// so many moves for each item do.
+// Moves for each item after which a call without limits ends, if the instance
+// is too large for a proof.
 enum { MOST_MOVES_OF_ITEM = 16 };
 
 // The first round with beams, how wide they are in it, and how often that is
@@ -60,7 +60,7 @@ typedef struct solving {
   uint64_t *offsets;
   tarn__plan_found *found;
   tarn__plan_portfolio *portfolio;
-  tarn__plan_moves *moves;  // NULL: there are none yet
+  tarn__plan_moves *moves;  // NULL: not made yet
   tarn__plan_stop stop;
   uint64_t *tried;  // offsets of a step
 } solving;
@@ -122,7 +122,7 @@ static bool is_endless(const solving *s) {
   return s->share.node_limit == 0 && s->call->deadline_ns == UINT64_MAX;
 }
 
-// What is left of the limit of nodes for each thread, no more than |limit|.
+// The nodes left for each thread, no more than |limit|.
 static uint64_t nodes_left(const solving *s, uint64_t limit) {
   if (s->share.node_limit == 0) return limit;
   uint64_t left =
@@ -180,8 +180,8 @@ static tarn_status move_on(solving *s, uint64_t limit) {
 }
 
 // One member in depth half-way between the bound and the best plan, again and
-// again: a few searches that take little come closer than one that takes long.
-// That is for those who want a good plan soon.
+// again: a few short searches come closer than a long one, and soon give a good
+// plan.
 static tarn_status come_down(solving *s) {
   tarn__plan_step step = {
       .kind = TARN__PLAN_BELOW_BEST,
@@ -212,10 +212,10 @@ static tarn_status search_in_depth(solving *s, tarn__plan_step step,
   return status;
 }
 
-// All members as they are, and then again and again those that look for what
-// is scarce, disturbed. These find a plan that leaves no room at all soon or
-// never: so most of their runs are short, and no two of them alike. Where a
-// plan may leave room they are not worth it.
+// All members undisturbed, then repeatedly, disturbed, those that look for
+// scarce sections first. The latter find a plan that leaves no room at all soon
+// or never: so most of their runs are short, and no two are alike. If a plan
+// may leave room, they are not worth it.
 static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
   uint64_t first = UINT64_C(1) << round;
   tarn__plan_step step = {.kind = TARN__PLAN_AT_BOUND,
@@ -237,9 +237,8 @@ static tarn_status search_below_best(solving *s, uint64_t limit) {
   return search_in_depth(s, step, TARN__PLAN_ORDERS);
 }
 
-// Each member at the bound, and at a height between it and the best plan, which
-// is the nearer to that plan the more of them have failed; then from the bound
-// on again.
+// Each member at the bound, and at a height between it and the best plan,
+// nearer to the plan after each failure, and then from the bound on again.
 static tarn_status search_in_breadth(solving *s, tarn__plan_step step) {
   uint64_t failed = s->found->bound;
   tarn_status status = TARN_OK;
@@ -266,7 +265,7 @@ static tarn_status beam_round(solving *s, int round) {
   if (status != TARN_OK || widest == 0) return status;
   int doublings = round - FIRST_BEAMS;
   uint32_t width = NARROWEST << (doublings < WIDEST ? doublings : WIDEST);
-  // Where wider is not to be had, there are still others of the same width.
+  // At the greatest width other seeds give other beams.
   tarn__plan_step step = {.kind = TARN__PLAN_IN_BREADTH,
                           .node_limit = UINT64_MAX,
                           .width = width < widest ? width : widest,
@@ -274,9 +273,9 @@ static tarn_status beam_round(solving *s, int round) {
   return search_in_breadth(s, step);
 }
 
-// Where there is a capacity to get below, that is the goal. Else, while the
-// best plan is far above the bound, a little below it is nowhere: beams get
-// further down at once.
+// A plan above the capacity is worth searching below. Else, while the best plan
+// is far above the bound, a little below it is no progress: beams get further
+// at once.
 static bool is_below_worth_it(const solving *s, int round) {
   uint64_t gap = s->found->height - s->found->bound;
   if (below_best(s) <= s->found->bound) return false;
@@ -375,6 +374,6 @@ tarn_status tarn__plan_solve(tarn__plan_call *call,
   if (!is_done(&s)) status = find(&s);
   found->answer = answer_of(&s);
   call->nodes += found->nodes;
-  // With a plan, what is missing is only a better one.
+  // If there is a plan, only a better one is missing.
   return found->height == UINT64_MAX ? status : TARN_OK;
 }

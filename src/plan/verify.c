@@ -1,9 +1,9 @@
-// A plan is checked by a sweep over time, with what the solvers believe left
-// out of it: of this room only the check of problems is used.
+// A plan is checked by a sweep over time that shares nothing with the solvers:
+// of this room only the checks of problems are used.
 //
-// Buffers are ranked by arena, then offset. The sweep keeps the ranks of those
-// that are needed in the present step; one that begins is compared with its
-// neighbours among them:
+// Buffers are ranked by arena, then offset. The sweep keeps the ranks of the
+// live buffers; a buffer that begins is compared with its neighbours among
+// them:
 //
 //     offset ^   |  d  |
 //            |   +-----+  <- the next one above must begin no lower
@@ -12,11 +12,11 @@
 //            |   |c|b|    <- those below must end no higher
 //            +--------------> time
 //
-// Invariant: no two of the live share a byte, but for two of a pair, which
-// begin at one offset in the one step that they share. No three are pairs of
-// each other: who gives in a step ends with it, and began before. So at one
-// offset there are two at most, and three neighbours below and two above are
-// all that the new one can meet first.
+// Invariant: no two live buffers share a byte, except the two of a pair in
+// their shared step, which begin at one offset. Three buffers cannot be pairs
+// of each other in one step, as a giver ends with the step and began before it.
+// So at most two are at one offset, and it suffices to compare a new buffer
+// with three neighbours below and two above.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static bool is_pair(const sweep *s, uint32_t giver, uint32_t taker) {
 
 // --- the sweep ---------------------------------------------------------------
 
-// Who ends in a step is gone before others begin.
+// Ends come before beginnings.
 static int by_step(const void *a, const void *b) {
   const event *x = a;
   const event *y = b;
@@ -217,7 +217,7 @@ static uint64_t end_of(const sweep *s, const place *at) {
   return at->offset + s->problem->buffers[at->buffer].size;
 }
 
-// Of two that are needed in one step.
+// Of two buffers that are needed in one step.
 static bool may_both_lie(const sweep *s, const place *a, const place *b) {
   if (a->arena != b->arena) return true;
   if (a->offset >= end_of(s, b) || b->offset >= end_of(s, a)) return true;
