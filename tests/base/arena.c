@@ -36,7 +36,7 @@ static size_t take(size_t size) {
 
 // --- one after the other ---------------------------------------------------
 
-START_TEST(blocks_are_taken_and_given_back) {
+TEST(blocks_are_taken_and_given_back) {
   begin();
   size_t a = take(1);
   size_t b = take(GRANULE + 1);
@@ -58,9 +58,8 @@ START_TEST(blocks_are_taken_and_given_back) {
   ck_assert_uint_eq(stats.peak_end, 3 * GRANULE);
   end();
 }
-END_TEST
 
-START_TEST(a_full_arena_says_what_is_left) {
+TEST(a_full_arena_says_what_is_left) {
   size_t offset = 7;
   begin();
   size_t a = take(RANGE / 2);
@@ -76,9 +75,8 @@ START_TEST(a_full_arena_says_what_is_left) {
                 TARN_FULL);
   end();
 }
-END_TEST
 
-START_TEST(offsets_are_aligned) {
+TEST(offsets_are_aligned) {
   size_t offset = 0;
   begin();
   (void)take(1);
@@ -88,9 +86,8 @@ START_TEST(offsets_are_aligned) {
   ck_assert_uint_eq(offset % GRANULE, 0);
   end();
 }
-END_TEST
 
-START_TEST(a_block_is_resized_where_it_is) {
+TEST(a_block_is_resized_where_it_is) {
   begin();
   size_t a = take(GRANULE);
   size_t b = take(GRANULE);
@@ -106,9 +103,8 @@ START_TEST(a_block_is_resized_where_it_is) {
   assert_ok(tarn_arena_resize(arena, a, 2 * GRANULE));
   end();
 }
-END_TEST
 
-START_TEST(a_range_grows) {
+TEST(a_range_grows) {
   size_t offset = 0;
   begin();
   size_t a = take(RANGE - GRANULE);
@@ -123,9 +119,8 @@ START_TEST(a_range_grows) {
   assert_ok(tarn_arena_free(arena, a));
   end();
 }
-END_TEST
 
-START_TEST(wrong_use_changes_nothing) {
+TEST(wrong_use_changes_nothing) {
   size_t offset = 1;
   tarn_arena *none = NULL;
   tarn_arena_options options = {.struct_size = sizeof options};
@@ -161,7 +156,6 @@ START_TEST(wrong_use_changes_nothing) {
   assert_status(tarn_arena_free(arena, a), TARN_E_INVALID);
   end();
 }
-END_TEST
 
 // --- at random, and without memory -----------------------------------------
 
@@ -185,7 +179,7 @@ static bool has_room(const unsigned char *map, size_t units) {
   return run == units;
 }
 
-START_TEST(at_random) {
+TEST(at_random) {
   static unsigned char map[UNITS];
   static block blocks[BLOCKS];
   size_t count = 0;
@@ -210,7 +204,6 @@ START_TEST(at_random) {
   ck_assert_uint_eq(query().blocks, count);
   end();
 }
-END_TEST
 
 static void scenario(void *context) {
   (void)context;
@@ -230,19 +223,7 @@ static void scenario(void *context) {
   tarn_arena_destroy(a);
 }
 
-START_TEST(without_host_memory) {
+TEST(without_host_memory) {
   faults_install();
   ck_assert_uint_ge(faults_sweep(scenario, NULL), 10);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("arena");
-  ADD_CASE(suite, "blocks", blocks_are_taken_and_given_back,
-           a_full_arena_says_what_is_left, offsets_are_aligned,
-           a_block_is_resized_where_it_is, a_range_grows,
-           wrong_use_changes_nothing);
-  ADD_CASE(suite, "at random", at_random);
-  ADD_CASE(suite, "faults", without_host_memory);
-  return run_suite(suite);
 }

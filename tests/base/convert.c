@@ -73,18 +73,17 @@ static void require_comes_back(const small *s, uint16_t bits, tarn_dtype by) {
   }
 }
 
-START_TEST(every_small_float_comes_back) {
+TEST_LOOP(every_small_float_comes_back, 2) {
   const small *s = &SMALL[_i];
   for (unsigned bits = 0; bits <= UINT16_MAX; bits++) {
     require_comes_back(s, (uint16_t)bits, TARN_DTYPE_F64);
     require_comes_back(s, (uint16_t)bits, TARN_DTYPE_F32);
   }
 }
-END_TEST
 
 // What lies between two neighbours goes to the nearer one, and from the middle
 // to the even one. The highest pair is the largest number and infinity.
-START_TEST(small_floats_are_the_nearest) {
+TEST_LOOP(small_floats_are_the_nearest, 2) {
   const small *s = &SMALL[_i];
   for (uint16_t low = 0; low < infinity_of(s); low++) {
     for (uint16_t sign = 0; sign < 2; sign++) {
@@ -103,9 +102,8 @@ START_TEST(small_floats_are_the_nearest) {
     }
   }
 }
-END_TEST
 
-START_TEST(what_is_too_large_is_infinite) {
+TEST(what_is_too_large_is_infinite) {
   static const double large[] = {1e39, 1e300, 0x1p1023, INFINITY};
   for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
     double minus = -large[i];
@@ -121,9 +119,8 @@ START_TEST(what_is_too_large_is_infinite) {
     ck_assert(isinf(f) && signbit(f));
   }
 }
-END_TEST
 
-START_TEST(what_is_too_small_is_zero) {
+TEST(what_is_too_small_is_zero) {
   static const double tiny[] = {0x1p-1074, 1e-60, 0x1p-134};
   for (size_t i = 0; i < sizeof tiny / sizeof tiny[0]; i++) {
     double minus = -tiny[i];
@@ -134,18 +131,16 @@ START_TEST(what_is_too_small_is_zero) {
     }
   }
 }
-END_TEST
 
 // By way of f32 this would become a tie, and go down.
-START_TEST(nothing_is_rounded_twice) {
+TEST(nothing_is_rounded_twice) {
   double value = 1 + 0x1p-11 + 0x1p-40;
   ck_assert_uint_eq(one_to_small(&SMALL[0], TARN_DTYPE_F64, &value), 0x3c01);
   value = 1 + 0x1p-8 + 0x1p-40;
   ck_assert_uint_eq(one_to_small(&SMALL[1], TARN_DTYPE_F64, &value), 0x3f81);
 }
-END_TEST
 
-START_TEST(f32_and_f64) {
+TEST(f32_and_f64) {
   static const double in[] = {1.5,      -0.0,       1 + 0x1p-24, 1 + 0x1.8p-23,
                               0x1p-149, 0x1.8p-150, NAN};
   static const float expected[] = {1.5f,      -0.0f,     1,  1 + 0x1p-22f,
@@ -161,7 +156,6 @@ START_TEST(f32_and_f64) {
     ck_assert_double_eq(back[i], (double)expected[i]);
   ck_assert(isnan(back[COUNT - 1]));
 }
-END_TEST
 
 // --- integers --------------------------------------------------------------
 
@@ -203,7 +197,7 @@ static void expect_integer(tarn_dtype to, tarn_dtype from, uint64_t pattern) {
   require(memcmp(out, in, tarn_dtype_size(to)) == 0);
 }
 
-START_TEST(integers_wrap) {
+TEST(integers_wrap) {
   for (size_t i = 0; i < INTEGER_COUNT; i++) {
     for (size_t k = 0; k < INTEGER_COUNT; k++) {
       for (size_t p = 0; p < PATTERN_COUNT; p++) {
@@ -212,7 +206,6 @@ START_TEST(integers_wrap) {
     }
   }
 }
-END_TEST
 
 // --- pairs, counts, addresses ----------------------------------------------
 
@@ -222,7 +215,7 @@ static int family(int dtype) {
   return dtype == TARN_DTYPE_BOOL ? 3 : 0;
 }
 
-START_TEST(families_keep_to_themselves) {
+TEST(families_keep_to_themselves) {
   for (int to = -1; to <= NONE_BEYOND; to++) {
     for (int from = -1; from <= NONE_BEYOND; from++) {
       bool expected = family(to) != 0 && family(to) == family(from);
@@ -233,7 +226,6 @@ START_TEST(families_keep_to_themselves) {
     require(tarn__convert_can_add((tarn_dtype)to) == can_add);
   }
 }
-END_TEST
 
 // Many at once, at odd addresses, are the same as one by one.
 static void expect_many(tarn_dtype to, tarn_dtype from, size_t count) {
@@ -255,7 +247,7 @@ static void expect_many(tarn_dtype to, tarn_dtype from, size_t count) {
   require(out[0] == 0xa5 && out[1 + count * to_step] == 0xa5);
 }
 
-START_TEST(every_pair_converts_many) {
+TEST(every_pair_converts_many) {
   static const size_t counts[] = {0, 1, 63, 64, 65, 200};
   for (int to = 1; to < NONE_BEYOND; to++) {
     for (int from = 1; from < NONE_BEYOND; from++) {
@@ -266,7 +258,6 @@ START_TEST(every_pair_converts_many) {
     }
   }
 }
-END_TEST
 
 // --- sums ------------------------------------------------------------------
 
@@ -276,7 +267,7 @@ static uint16_t add_small(const small *s, uint16_t a, uint16_t b) {
 }
 
 // Sums of two f16 are exact in double; what is next to ties is in between.
-START_TEST(small_sums_are_the_nearest) {
+TEST(small_sums_are_the_nearest) {
   const small *s = &SMALL[0];
   uint32_t random = 1;
   for (int i = 0; i < 200000; i++) {
@@ -290,9 +281,8 @@ START_TEST(small_sums_are_the_nearest) {
     require(add_small(s, a, b) == expected);
   }
 }
-END_TEST
 
-START_TEST(sums_of_large_floats) {
+TEST(sums_of_large_floats) {
   float f[2] = {0x1p24f, 0.1f};
   const float f_more[2] = {1, 0.2f};
   double d[2] = {1, 0.1};
@@ -302,18 +292,16 @@ START_TEST(sums_of_large_floats) {
   ck_assert(f[0] == 0x1p24f && f[1] == 0.1f + 0.2f);
   ck_assert(d[0] == 1 && d[1] == 0.1 + 0.2);
 }
-END_TEST
 
 // What is added is first an element of the table's dtype.
-START_TEST(sums_round_what_is_added) {
+TEST(sums_round_what_is_added) {
   uint16_t half = 0x3c00;           // 1
   double more = 0x1p-11 + 0x1p-40;  // to f16: 2^-11, so a tie, so 1
   tarn__convert_add(TARN_DTYPE_F16, &half, TARN_DTYPE_F64, &more, 1);
   ck_assert_uint_eq(half, 0x3c00);
 }
-END_TEST
 
-START_TEST(sums_of_integers_wrap) {
+TEST(sums_of_integers_wrap) {
   int8_t small_ones[100];
   int32_t more[100];
   for (int i = 0; i < 100; i++) {
@@ -327,21 +315,4 @@ START_TEST(sums_of_integers_wrap) {
   const uint8_t one = 1;
   tarn__convert_add(TARN_DTYPE_U64, &large, TARN_DTYPE_U8, &one, 1);
   ck_assert_uint_eq(large, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: conversions");
-  TCase *each = tcase_create("16 bits");
-  tcase_set_timeout(each, 120);
-  tcase_add_loop_test(each, every_small_float_comes_back, 0, 2);
-  tcase_add_loop_test(each, small_floats_are_the_nearest, 0, 2);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "floats", what_is_too_large_is_infinite,
-           what_is_too_small_is_zero, nothing_is_rounded_twice, f32_and_f64);
-  ADD_CASE(suite, "others", integers_wrap, families_keep_to_themselves,
-           every_pair_converts_many);
-  ADD_CASE(suite, "sums", small_sums_are_the_nearest, sums_of_large_floats,
-           sums_round_what_is_added, sums_of_integers_wrap);
-  return run_suite(suite);
 }

@@ -97,11 +97,10 @@ static int run(const char *program, int number) {
   return WEXITSTATUS(status);
 }
 
-START_TEST(they_count_in_usual_programs) {
+TEST(they_count_in_usual_programs) {
   for (int i = 0; i < TRIALS; i++)
     ck_assert_msg(run("/proc/self/exe", i) == COUNTS, "%s", trials[i].setting);
 }
-END_TEST
 
 // False where there is no other user, as in a namespace of this one alone.
 static bool copy_program(const char *to) {
@@ -113,7 +112,7 @@ static bool copy_program(const char *to) {
   return true;
 }
 
-START_TEST(they_do_not_count_in_programs_with_rights) {
+TEST(they_do_not_count_in_programs_with_rights) {
   char folder[] = "/tmp/tarn-test-XXXXXX";
   char copy[64];
   if (geteuid() != 0) {
@@ -139,12 +138,8 @@ START_TEST(they_do_not_count_in_programs_with_rights) {
                   trials[i].setting, statuses[i]);
   }
 }
-END_TEST
 
 int main(int argc, char **argv) {
   if (argc == 2) try_one(argv[1]);
-  Suite *suite = suite_create("base: environment");
-  ADD_CASE(suite, "rights", they_count_in_usual_programs,
-           they_do_not_count_in_programs_with_rights);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -35,7 +35,7 @@ static void *refuse(void *context, size_t size, size_t align) {
   return NULL;
 }
 
-START_TEST(everything_comes_from_the_allocator_that_is_set) {
+TEST(everything_comes_from_the_allocator_that_is_set) {
   ledger l = {0};
   tarn_host_allocator mine = {.struct_size = sizeof mine,
                               .context = &l,
@@ -55,18 +55,16 @@ START_TEST(everything_comes_from_the_allocator_that_is_set) {
   ck_assert_uint_eq(l.bytes, 0);
   assert_ok(tarn_host_allocator_set(NULL));
 }
-END_TEST
 
-START_TEST(bad_allocators_are_refused) {
+TEST(bad_allocators_are_refused) {
   tarn_host_allocator bad = {.struct_size = sizeof bad, .allocate = refuse};
   assert_status(tarn_host_allocator_set(&bad), TARN_E_INVALID);
   bad.deallocate = count_deallocate;
   bad.struct_size = 8;
   assert_status(tarn_host_allocator_set(&bad), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(refusal_is_an_error_with_a_text) {
+TEST(refusal_is_an_error_with_a_text) {
   tarn_host_allocator none = {.struct_size = sizeof none,
                               .allocate = refuse,
                               .deallocate = count_deallocate};
@@ -76,15 +74,13 @@ START_TEST(refusal_is_an_error_with_a_text) {
   ck_assert_ptr_null(tarn__host_text("x"));
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(arrays_that_overflow_are_refused) {
+TEST(arrays_that_overflow_are_refused) {
   ck_assert_ptr_null(tarn__host_array(SIZE_MAX / 2, 3));
   assert_error_says("overflow");
 }
-END_TEST
 
-START_TEST(resizing_keeps_what_fits_and_zeroes_the_rest) {
+TEST(resizing_keeps_what_fits_and_zeroes_the_rest) {
   int *numbers = tarn__host_array(3, sizeof *numbers);
   for (int i = 0; i < 3; i++)
     numbers[i] = i + 1;
@@ -100,7 +96,6 @@ START_TEST(resizing_keeps_what_fits_and_zeroes_the_rest) {
   tarn__host_free_text(NULL);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 static void *churn(void *unused) {
   (void)unused;
@@ -110,22 +105,11 @@ static void *churn(void *unused) {
   return NULL;
 }
 
-START_TEST(the_count_is_exact_with_threads) {
+TEST(the_count_is_exact_with_threads) {
   pthread_t threads[4];
   for (int i = 0; i < 4; i++)
     pthread_create(&threads[i], NULL, churn, NULL);
   for (int i = 0; i < 4; i++)
     pthread_join(threads[i], NULL);
   ck_assert_uint_eq(tarn_host_memory(), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: host memory");
-  ADD_CASE(suite, "allocator", everything_comes_from_the_allocator_that_is_set,
-           bad_allocators_are_refused, refusal_is_an_error_with_a_text);
-  ADD_CASE(suite, "arrays", arrays_that_overflow_are_refused,
-           resizing_keeps_what_fits_and_zeroes_the_rest);
-  ADD_CASE(suite, "threads", the_count_is_exact_with_threads);
-  return run_suite(suite);
 }

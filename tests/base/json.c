@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "support/run.h"
 
+#define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
+
 // The tokens of a text in short: { } [ ] for containers, k:KEY t:TEXT n:NUMBER
 // T F N for words, each with a blank behind it.
 static char shown[4096];
@@ -82,13 +84,12 @@ static const struct good {
      "t:\xf0\x90\x80\x80\xf3\xbf\xbf\xbf\xf4\x8f\xbf\xbf "},
 };
 
-START_TEST(what_is_json_is_taken) {
+TEST_LOOP(what_is_json_is_taken, COUNT(goods)) {
   const struct good *good = &goods[_i];
   tarn__json json = read_text(good->text);
   ck_assert_msg(json.wrong == NULL, "%s: %s", good->text, json.wrong);
   ck_assert_str_eq(shown, good->tokens);
 }
-END_TEST
 
 static const struct bad {
   const char *text;
@@ -174,7 +175,7 @@ static const struct bad {
     {"\xc2\xa0 1", 0, "a value"},
 };
 
-START_TEST(what_is_no_json_is_refused_where_it_shows) {
+TEST_LOOP(what_is_no_json_is_refused_where_it_shows, COUNT(bads)) {
   const struct bad *bad = &bads[_i];
   tarn__json_token token;
   tarn__json json = read_text(bad->text);
@@ -185,9 +186,8 @@ START_TEST(what_is_no_json_is_refused_where_it_shows) {
   ck_assert(!tarn__json_next(&json, &token));
   ck_assert_uint_eq(json.at, bad->at);
 }
-END_TEST
 
-START_TEST(a_zero_byte_is_no_end) {
+TEST(a_zero_byte_is_no_end) {
   tarn__json json;
   read_bytes(&json, "1\0", 2);
   ck_assert_ptr_nonnull(json.wrong);
@@ -197,7 +197,6 @@ START_TEST(a_zero_byte_is_no_end) {
   read_bytes(&json, "[\0]", 3);
   ck_assert_uint_eq(json.at, 1);
 }
-END_TEST
 
 static const struct number {
   const char *text;
@@ -218,7 +217,7 @@ static const struct number {
     {"-1.5E-3", false, true, 0},
 };
 
-START_TEST(whole_numbers_are_exact) {
+TEST_LOOP(whole_numbers_are_exact, COUNT(numbers)) {
   const struct number *number = &numbers[_i];
   tarn__json json;
   tarn__json_token token;
@@ -232,9 +231,8 @@ START_TEST(whole_numbers_are_exact) {
   ck_assert(!tarn__json_next(&json, &token));
   ck_assert_ptr_null(json.wrong);
 }
-END_TEST
 
-START_TEST(depth_has_an_end) {
+TEST(depth_has_an_end) {
   char text[2 * TARN__JSON_DEPTH + 2];
   tarn__json json;
   for (size_t depth = 1; depth <= TARN__JSON_DEPTH; depth++) {
@@ -248,10 +246,9 @@ START_TEST(depth_has_an_end) {
   ck_assert_ptr_nonnull(strstr(json.wrong, "more than 64 deep"));
   ck_assert_uint_eq(json.at, TARN__JSON_DEPTH);
 }
-END_TEST
 
 // Objects and arrays in turn, down to the deepest: each is closed by its own.
-START_TEST(each_container_is_closed_by_its_own) {
+TEST(each_container_is_closed_by_its_own) {
   char text[8 * TARN__JSON_DEPTH];
   size_t size = 0;
   tarn__json json;
@@ -271,7 +268,6 @@ START_TEST(each_container_is_closed_by_its_own) {
     text[i] = right;
   }
 }
-END_TEST
 
 static tarn__json_token only_text(const char *text) {
   tarn__json json;
@@ -298,7 +294,7 @@ static const struct meaning {
     {"\"\xe2\x82\xac\\n\"", "\xe2\x82\xac\n", 4},
 };
 
-START_TEST(escapes_mean_what_they_say) {
+TEST_LOOP(escapes_mean_what_they_say, COUNT(meanings)) {
   char out[64] = "";
   const struct meaning *meaning = &meanings[_i];
   tarn__json_token token = only_text(meaning->text);
@@ -316,9 +312,8 @@ START_TEST(escapes_mean_what_they_say) {
   out[size - 1] = 0;
   ck_assert(!tarn__json_is(&token, out));
 }
-END_TEST
 
-START_TEST(skipping_ends_where_the_value_does) {
+TEST(skipping_ends_where_the_value_does) {
   static const char text[] =
       "{\"a\":{\"b\":[1,{\"c\":[]}],\"d\":2},\"e\":3,\"f\":[[],[4]]}";
   tarn__json json;
@@ -338,9 +333,8 @@ START_TEST(skipping_ends_where_the_value_does) {
   ck_assert(!tarn__json_next(&json, &token));
   ck_assert_ptr_null(json.wrong);
 }
-END_TEST
 
-START_TEST(skipping_meets_mistakes) {
+TEST(skipping_meets_mistakes) {
   static const char *const texts[] = {"{\"a\":[1,}", "{\"a\":", "{\"a\":[",
                                       "{\"a\":x}"};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -354,10 +348,9 @@ START_TEST(skipping_meets_mistakes) {
     ck_assert(!tarn__json_skip(&json, &token));
   }
 }
-END_TEST
 
 // However a text is cut, something is missing.
-START_TEST(a_cut_text_is_not_whole) {
+TEST(a_cut_text_is_not_whole) {
   static const char text[] =
       "{\"a\\u0041\":[-1.5e3,true,null,\"\xe2\x82\xac\\ud834\\udd1e\"]}";
   tarn__json json;
@@ -368,23 +361,5 @@ START_TEST(a_cut_text_is_not_whole) {
   read_bytes(&json, text, sizeof text - 1);
   ck_assert_ptr_null(json.wrong);
 }
-END_TEST
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
-
-int main(void) {
-  Suite *suite = suite_create("base_json");
-  TCase *tables = tcase_create("tables");
-  tcase_set_timeout(tables, 60);
-  tcase_add_loop_test(tables, what_is_json_is_taken, 0, COUNT(goods));
-  tcase_add_loop_test(tables, what_is_no_json_is_refused_where_it_shows, 0,
-                      COUNT(bads));
-  tcase_add_loop_test(tables, whole_numbers_are_exact, 0, COUNT(numbers));
-  tcase_add_loop_test(tables, escapes_mean_what_they_say, 0, COUNT(meanings));
-  suite_add_tcase(suite, tables);
-  ADD_CASE(suite, "rest", a_zero_byte_is_no_end, depth_has_an_end,
-           each_container_is_closed_by_its_own,
-           skipping_ends_where_the_value_does, skipping_meets_mistakes,
-           a_cut_text_is_not_whole);
-  return run_suite(suite);
-}

@@ -21,7 +21,7 @@ static int sum(const tarn_list *head) {
   return total;
 }
 
-START_TEST(add_puts_first_and_add_tail_last) {
+TEST(add_puts_first_and_add_tail_last) {
   tarn_list head;
   item items[3] = {{.value = 1}, {.value = 2}, {.value = 3}};
   tarn_list_init(&head);
@@ -32,9 +32,8 @@ START_TEST(add_puts_first_and_add_tail_last) {
   ck_assert(!tarn_list_empty(&head));
   ck_assert_int_eq(sum(&head), 123);
 }
-END_TEST
 
-START_TEST(del_twice_does_no_harm) {
+TEST(del_twice_does_no_harm) {
   tarn_list head;
   item items[2] = {{.value = 1}, {.value = 2}};
   tarn_list_init(&head);
@@ -46,9 +45,8 @@ START_TEST(del_twice_does_no_harm) {
   tarn_list_del(&items[1].node);
   ck_assert(tarn_list_empty(&head));
 }
-END_TEST
 
-START_TEST(the_safe_walk_may_delete) {
+TEST(the_safe_walk_may_delete) {
   tarn_list head;
   item items[9];
   tarn_list *node = NULL;
@@ -62,12 +60,4 @@ START_TEST(the_safe_walk_may_delete) {
     if (item_of(node)->value % 2 == 0) tarn_list_del(node);
   }
   ck_assert_int_eq(sum(&head), 1357);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: list");
-  ADD_CASE(suite, "list", add_puts_first_and_add_tail_last,
-           del_twice_does_no_harm, the_safe_walk_may_delete);
-  return run_suite(suite);
 }

@@ -28,7 +28,7 @@ static void close_place(void) {
   ck_assert_int_eq(errno, ENOENT);
 }
 
-START_TEST(a_folder_says_what_it_is) {
+TEST(a_folder_says_what_it_is) {
   open_place();
   ck_assert_uint_eq(folder.mode, 0700);
   ck_assert(folder.is_own);
@@ -37,7 +37,6 @@ START_TEST(a_folder_says_what_it_is) {
   ck_assert(!tarn__os_folder_open("/dev/null", &folder));
   ck_assert_int_eq(errno, ENOTDIR);
 }
-END_TEST
 
 static void find_it_locked(void) {
   tarn__os_folder again;
@@ -53,7 +52,7 @@ static void lock_and_end(void) {
   MUST(tarn__os_folder_lock(&again));
 }
 
-START_TEST(a_lock_is_of_one_process) {
+TEST(a_lock_is_of_one_process) {
   open_place();
   ck_assert(tarn__os_folder_lock(&folder));
   fork_and_run(find_it_locked);
@@ -63,9 +62,8 @@ START_TEST(a_lock_is_of_one_process) {
   tarn__os_folder_unlock(&folder);
   close_place();
 }
-END_TEST
 
-START_TEST(messages_go_both_ways_with_descriptors) {
+TEST(messages_go_both_ways_with_descriptors) {
   int fds[3] = {-1, -1, -1};
   bool ready[3];
   char text[8];
@@ -111,9 +109,8 @@ START_TEST(messages_go_both_ways_with_descriptors) {
   ck_assert(!tarn__os_folder_remove(&folder, "name"));
   close_place();
 }
-END_TEST
 
-START_TEST(a_path_that_is_too_long_is_refused) {
+TEST(a_path_that_is_too_long_is_refused) {
   char longer[TARN__OS_MOST_PATH + 2];
   memset(longer, 'x', sizeof longer);
   longer[sizeof longer - 1] = '\0';
@@ -122,9 +119,8 @@ START_TEST(a_path_that_is_too_long_is_refused) {
   ck_assert_int_eq(tarn__os_connect(longer), -1);
   ck_assert_int_eq(errno, ENAMETOOLONG);
 }
-END_TEST
 
-START_TEST(a_machine_has_a_name) {
+TEST(a_machine_has_a_name) {
   char one[48];
   char other[48];
   char little[4];
@@ -133,15 +129,4 @@ START_TEST(a_machine_has_a_name) {
   ck_assert_str_eq(one, other);
   tarn__os_machine(little, sizeof little);
   ck_assert_uint_le(strlen(little), 3);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base_named");
-  ADD_CASE(suite, "folders", a_folder_says_what_it_is,
-           a_lock_is_of_one_process);
-  ADD_CASE(suite, "sockets", messages_go_both_ways_with_descriptors,
-           a_path_that_is_too_long_is_refused);
-  ADD_CASE(suite, "machine", a_machine_has_a_name);
-  return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 #include "support/faults.h"
 #include "support/run.h"
 
-START_TEST(finds_what_was_added_in_its_order) {
+TEST(finds_what_was_added_in_its_order) {
   tarn__names names = {0};
   static int values[3000];
   for (int i = 0; i < 3000; i++) {
@@ -28,9 +28,8 @@ START_TEST(finds_what_was_added_in_its_order) {
   tarn__names_deinit(&names);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(refuses_what_is_there_and_what_is_empty) {
+TEST(refuses_what_is_there_and_what_is_empty) {
   tarn__names names = {0};
   ck_assert_ptr_null(tarn__names_find(&names, "w"));
   assert_ok(tarn__names_add(&names, "w", NULL));
@@ -41,9 +40,8 @@ START_TEST(refuses_what_is_there_and_what_is_empty) {
   ck_assert_uint_eq(names.count, 1);
   tarn__names_deinit(&names);
 }
-END_TEST
 
-START_TEST(lists_names_as_far_as_they_fit) {
+TEST(lists_names_as_far_as_they_fit) {
   tarn__names names = {0};
   char text[32];
   tarn__names_text(&names, text, sizeof text);
@@ -56,7 +54,6 @@ START_TEST(lists_names_as_far_as_they_fit) {
   ck_assert_str_eq(text, "cpu, c");
   tarn__names_deinit(&names);
 }
-END_TEST
 
 static void add_many(void *context) {
   (void)context;
@@ -75,16 +72,11 @@ static void add_many(void *context) {
   tarn__names_deinit(&names);
 }
 
-START_TEST(survives_every_fault) {
+TEST(survives_every_fault) {
   ck_assert_uint_gt(faults_sweep(add_many, NULL), 80);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("base: names");
-  ADD_CASE(suite, "names", finds_what_was_added_in_its_order,
-           refuses_what_is_there_and_what_is_empty,
-           lists_names_as_far_as_they_fit, survives_every_fault);
-  return run_suite(suite);
+  return run_tests();
 }

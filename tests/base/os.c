@@ -37,7 +37,7 @@ static void write_file(const char *path, const char *text) {
   fclose(file);
 }
 
-START_TEST(mapped_memory_is_zero_and_goes_away) {
+TEST(mapped_memory_is_zero_and_goes_away) {
   size_t page = tarn__os_page();
   ck_assert(tarn_is_power_of_two(page));
   char *bytes = tarn__os_map(4 * page);
@@ -48,9 +48,8 @@ START_TEST(mapped_memory_is_zero_and_goes_away) {
   tarn__os_unmap(bytes, 4 * page);
   ck_assert_ptr_null(tarn__os_map((size_t)1 << 62));
 }
-END_TEST
 
-START_TEST(memory_of_the_machine_is_plausible) {
+TEST(memory_of_the_machine_is_plausible) {
   size_t total = 0;
   size_t available = 0;
   tarn__os_memory(&total, &available);
@@ -58,9 +57,8 @@ START_TEST(memory_of_the_machine_is_plausible) {
   ck_assert_uint_gt(available, 0);
   ck_assert_uint_le(available, total);
 }
-END_TEST
 
-START_TEST(reserved_addresses_are_nobodys) {
+TEST(reserved_addresses_are_nobodys) {
   size_t size = (size_t)1 << 36;
   char *ptr = tarn__os_reserve(size);
   ck_assert_ptr_nonnull(ptr);
@@ -68,9 +66,8 @@ START_TEST(reserved_addresses_are_nobodys) {
   ck_assert_int_eq(errno, EFAULT);
   tarn__os_unmap(ptr, size);
 }
-END_TEST
 
-START_TEST(sparse_memory_is_zero_again_when_discarded) {
+TEST(sparse_memory_is_zero_again_when_discarded) {
   size_t size = (size_t)1 << 36;
   size_t page = tarn__os_page();
   char *ptr = tarn__os_map_sparse(size);
@@ -83,9 +80,8 @@ START_TEST(sparse_memory_is_zero_again_when_discarded) {
   ck_assert_int_eq(ptr[size - page], 1);
   tarn__os_unmap(ptr, size);
 }
-END_TEST
 
-START_TEST(aligned_addresses) {
+TEST(aligned_addresses) {
   size_t page = tarn__os_page();
   for (size_t align = 1; align <= (size_t)1 << 30; align *= 8) {
     char *bytes = tarn__os_map_aligned(3 * page, align);
@@ -103,9 +99,8 @@ START_TEST(aligned_addresses) {
   ck_assert_ptr_null(tarn__os_map_aligned(page, (size_t)1 << 63));
   ck_assert_ptr_null(tarn__os_map_aligned(SIZE_MAX - page + 1, 4 * page));
 }
-END_TEST
 
-START_TEST(what_is_mapped_is_known) {
+TEST(what_is_mapped_is_known) {
   size_t page = tarn__os_page();
   char *ptr = tarn__os_map(2 * page);
   ck_assert(tarn__os_is_mapped(ptr));
@@ -115,7 +110,6 @@ START_TEST(what_is_mapped_is_known) {
   tarn__os_unmap(ptr, 2 * page);
   ck_assert(!tarn__os_is_mapped(ptr));
 }
-END_TEST
 
 // The kernel's copy faults as the program would, but without a signal.
 static bool can_read(const void *ptr) {
@@ -127,7 +121,7 @@ static bool can_read(const void *ptr) {
   return can;
 }
 
-START_TEST(reserved_pages_become_memory_and_go) {
+TEST(reserved_pages_become_memory_and_go) {
   size_t page = tarn__os_page();
   char *ptr = tarn__os_reserve(4 * page);
   ck_assert(!can_read(ptr));
@@ -144,9 +138,8 @@ START_TEST(reserved_pages_become_memory_and_go) {
   tarn__os_unmap(ptr, 4 * page);
   ck_assert(!tarn__os_protect(ptr, page, TARN__OS_READ));
 }
-END_TEST
 
-START_TEST(bytes_move_and_addresses_stay) {
+TEST(bytes_move_and_addresses_stay) {
   size_t page = tarn__os_page();
   char *ptr = tarn__os_reserve(4 * page);
   ck_assert(tarn__os_protect(ptr + page, page, TARN__OS_READ_WRITE));
@@ -164,9 +157,8 @@ START_TEST(bytes_move_and_addresses_stay) {
   ck_assert_ptr_null(tarn__os_move_out(parked, page));
   tarn__os_unmap(ptr, 4 * page);
 }
-END_TEST
 
-START_TEST(files_in_memory_are_shared) {
+TEST(files_in_memory_are_shared) {
   size_t page = tarn__os_page();
   int fd = tarn__os_memory_file("test", 2 * page);
   ck_assert_int_ge(fd, 0);
@@ -187,9 +179,8 @@ START_TEST(files_in_memory_are_shared) {
   ck_assert_int_lt(tarn__os_memory_file("test", SIZE_MAX), 0);
   ck_assert_int_lt(tarn__os_duplicate(fd), 0);
 }
-END_TEST
 
-START_TEST(mapped_pages_become_a_file_and_private_again) {
+TEST(mapped_pages_become_a_file_and_private_again) {
   size_t page = tarn__os_page();
   unsigned char *three = tarn__os_map_sparse(3 * page);
   unsigned char *other = tarn__os_map_sparse(page);
@@ -213,9 +204,8 @@ START_TEST(mapped_pages_become_a_file_and_private_again) {
   tarn__os_unmap(other, page);
   tarn__os_unmap(three, 3 * page);
 }
-END_TEST
 
-START_TEST(files_in_memory_are_told_from_others) {
+TEST(files_in_memory_are_told_from_others) {
   size_t page = tarn__os_page();
   int fd = tarn__os_memory_file("test", page);
   int ends[2];
@@ -231,9 +221,8 @@ START_TEST(files_in_memory_are_told_from_others) {
   tarn__os_close(fd);
   ck_assert(!tarn__os_is_memory_file(fd, "test", page));
 }
-END_TEST
 
-START_TEST(a_wait_is_no_shorter_than_asked) {
+TEST(a_wait_is_no_shorter_than_asked) {
   for (uint64_t ns = 1; ns < 10000000; ns *= 10) {
     uint64_t deadline = tarn__os_now_ns() + ns;
     tarn__os_wait_until(deadline);
@@ -241,17 +230,15 @@ START_TEST(a_wait_is_no_shorter_than_asked) {
   }
   tarn__os_wait_until(0);
 }
-END_TEST
 
-START_TEST(the_clock_goes_forward) {
+TEST(the_clock_goes_forward) {
   uint64_t before = tarn__os_now_ns();
   usleep(2000);
   ck_assert_uint_ge(tarn__os_now_ns() - before, 1900000);
 }
-END_TEST
 
 // Sleep does not count.
-START_TEST(busy_time_is_work) {
+TEST(busy_time_is_work) {
   uint64_t before = tarn__os_busy_ns();
   for (uint64_t now = before; now - before < 1000000;) {
     uint64_t next = tarn__os_busy_ns();
@@ -264,9 +251,8 @@ START_TEST(busy_time_is_work) {
   uint64_t slept = tarn__os_now_ns() - clock;
   ck_assert_uint_lt(tarn__os_busy_ns() - busy, slept);
 }
-END_TEST
 
-START_TEST(a_fork_is_another_generation) {
+TEST(a_fork_is_another_generation) {
   uint32_t mine = tarn__os_generation();
   pid_t child = fork();
   if (child == 0) _exit(tarn__os_generation() == mine + 1 ? 0 : 1);
@@ -275,9 +261,8 @@ START_TEST(a_fork_is_another_generation) {
   ck_assert_int_eq(status, 0);
   ck_assert_uint_eq(tarn__os_generation(), mine);
 }
-END_TEST
 
-START_TEST(files_are_read_whole) {
+TEST(files_are_read_whole) {
   unsigned char *bytes = NULL;
   size_t size = 0;
   write_file(path_of("a"), "twelve bytes");
@@ -291,9 +276,8 @@ START_TEST(files_are_read_whole) {
   tarn__host_free(bytes, size);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_named) {
+TEST(what_is_no_file_is_named) {
   unsigned char *bytes = NULL;
   size_t size = 0;
   assert_status(tarn__os_read_file(path_of("missing"), SIZE_MAX, &bytes, &size),
@@ -306,9 +290,8 @@ START_TEST(what_is_no_file_is_named) {
   assert_error_says("not a regular file");
   ck_assert_ptr_null(bytes);
 }
-END_TEST
 
-START_TEST(files_are_viewed_as_they_are) {
+TEST(files_are_viewed_as_they_are) {
   const unsigned char *bytes = (const unsigned char *)"";
   size_t size = 1;
   write_file(path_of("a"), "twelve bytes");
@@ -330,9 +313,8 @@ START_TEST(files_are_viewed_as_they_are) {
   assert_status(tarn__os_view_file(folder, &bytes, &size), TARN_E_IO);
   assert_error_says("not a regular file");
 }
-END_TEST
 
-START_TEST(lines_are_appended) {
+TEST(lines_are_appended) {
   unsigned char *bytes = NULL;
   size_t size = 0;
   ck_assert(tarn__os_append_file(path_of("b"), "one\n", 4));
@@ -343,9 +325,8 @@ START_TEST(lines_are_appended) {
   ck_assert_mem_eq(bytes, "one\ntwo\n", 8);
   tarn__host_free(bytes, size);
 }
-END_TEST
 
-START_TEST(a_file_beyond_the_bound_is_not_read) {
+TEST(a_file_beyond_the_bound_is_not_read) {
   unsigned char *bytes = NULL;
   size_t size = 0;
   write_file(path_of("a"), "twelve bytes");
@@ -358,7 +339,6 @@ START_TEST(a_file_beyond_the_bound_is_not_read) {
   ck_assert_ptr_null(bytes);
   ck_assert_uint_eq(faults_peak(), 0);
 }
-END_TEST
 
 static void read_it(void *context) {
   unsigned char *bytes = NULL;
@@ -368,15 +348,14 @@ static void read_it(void *context) {
   tarn__host_free(bytes, size);
 }
 
-START_TEST(reading_survives_every_fault) {
+TEST(reading_survives_every_fault) {
   char path[128];
   snprintf(path, sizeof path, "%s", path_of("b"));
   write_file(path, "some bytes");
   ck_assert_uint_eq(faults_sweep(read_it, path), 2);
 }
-END_TEST
 
-START_TEST(other_threads_are_fenced_and_let_run) {
+TEST(other_threads_are_fenced_and_let_run) {
   tarn__os_yield();
   bool can = tarn__os_can_fence_threads();
   ck_assert_int_eq(tarn__os_can_fence_threads(), can);
@@ -385,31 +364,10 @@ START_TEST(other_threads_are_fenced_and_let_run) {
   // Without the kernel's help it takes its time, and returns all the same.
   if (!can) ck_assert_uint_ge(tarn__os_now_ns() - begin, 10000000);
 }
-END_TEST
+
+FIXTURE(make_folder, remove_folder);
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("base: os");
-  ADD_CASE(suite, "memory", mapped_memory_is_zero_and_goes_away,
-           reserved_addresses_are_nobodys,
-           sparse_memory_is_zero_again_when_discarded,
-           memory_of_the_machine_is_plausible, aligned_addresses,
-           what_is_mapped_is_known);
-  ADD_CASE(suite, "addresses apart", reserved_pages_become_memory_and_go,
-           bytes_move_and_addresses_stay, files_in_memory_are_shared,
-           mapped_pages_become_a_file_and_private_again,
-           files_in_memory_are_told_from_others);
-  ADD_CASE(suite, "time and forks", the_clock_goes_forward, busy_time_is_work,
-           a_wait_is_no_shorter_than_asked, a_fork_is_another_generation);
-  ADD_CASE(suite, "other threads", other_threads_are_fenced_and_let_run);
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, make_folder, remove_folder);
-  tcase_add_test(files, files_are_read_whole);
-  tcase_add_test(files, files_are_viewed_as_they_are);
-  tcase_add_test(files, lines_are_appended);
-  tcase_add_test(files, what_is_no_file_is_named);
-  tcase_add_test(files, a_file_beyond_the_bound_is_not_read);
-  tcase_add_test(files, reading_survives_every_fault);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
+  return run_tests();
 }

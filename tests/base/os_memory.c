@@ -55,6 +55,8 @@ static void end(void) {
   ck_assert_int_eq(system(command), 0);
 }
 
+FIXTURE(begin, end);
+
 // Version 2 as most systems mount it, with the process in |group|.
 static void be_in(const char *group) {
   char text[256];
@@ -77,7 +79,7 @@ static void assert_memory(size_t total_mib, size_t available_mib) {
 
 // --- version 2 -------------------------------------------------------------
 
-START_TEST(without_groups_the_machine_counts) {
+TEST(without_groups_the_machine_counts) {
   assert_memory(1000, 800);
   be_in("/");
   assert_memory(1000, 800);
@@ -89,9 +91,8 @@ START_TEST(without_groups_the_machine_counts) {
   put_mib("/sys/fs/cgroup/a/b/memory.max", 2000);
   assert_memory(1000, 800);
 }
-END_TEST
 
-START_TEST(each_ancestor_has_a_limit) {
+TEST(each_ancestor_has_a_limit) {
   static const char *const limits[] = {
       "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/a.slice/memory.max",
       "/sys/fs/cgroup/a.slice/b/memory.max",
@@ -104,9 +105,8 @@ START_TEST(each_ancestor_has_a_limit) {
     assert_memory(1000, 800);
   }
 }
-END_TEST
 
-START_TEST(the_tightest_counts) {
+TEST(the_tightest_counts) {
   be_in("/a/b");
   put_mib("/sys/fs/cgroup/a/b/memory.max", 300);
   put_mib("/sys/fs/cgroup/a/b/memory.current", 10);
@@ -120,9 +120,8 @@ START_TEST(the_tightest_counts) {
   put_mib("/sys/fs/cgroup/a/memory.current", 100);
   assert_memory(200, 190);
 }
-END_TEST
 
-START_TEST(pages_of_files_that_go_first_are_available) {
+TEST(pages_of_files_that_go_first_are_available) {
   be_in("/a");
   put_mib("/sys/fs/cgroup/a/memory.max", 300);
   put_mib("/sys/fs/cgroup/a/memory.current", 290);
@@ -135,9 +134,8 @@ START_TEST(pages_of_files_that_go_first_are_available) {
   put("/sys/fs/cgroup/a/memory.stat", "inactive_file many\n");
   assert_memory(300, 10);
 }
-END_TEST
 
-START_TEST(changes_count_at_once) {
+TEST(changes_count_at_once) {
   be_in("/a");
   put_mib("/sys/fs/cgroup/a/memory.max", 300);
   put_mib("/sys/fs/cgroup/b/memory.max", 400);
@@ -147,11 +145,10 @@ START_TEST(changes_count_at_once) {
   put_mib("/sys/fs/cgroup/b/memory.current", 399);
   assert_memory(400, 1);
 }
-END_TEST
 
 // --- where groups are mounted ----------------------------------------------
 
-START_TEST(a_container_sees_a_part_of_the_tree) {
+TEST(a_container_sees_a_part_of_the_tree) {
   put("/proc/self/cgroup", "0::/pod/box/job\n");
   put("/proc/self/mountinfo",
       "30 23 0:26 /pod/bo /wrong ro - cgroup2 cgroup rw\n"
@@ -164,24 +161,21 @@ START_TEST(a_container_sees_a_part_of_the_tree) {
   put_mib("/cg/job/memory.max", 300);
   assert_memory(300, 300);
 }
-END_TEST
 
-START_TEST(a_group_out_of_sight_has_the_mounts_limit) {
+TEST(a_group_out_of_sight_has_the_mounts_limit) {
   be_in("/../other");
   put_mib("/sys/fs/cgroup/memory.max", 400);
   put_mib("/sys/fs/other/memory.max", 1);
   assert_memory(400, 400);
 }
-END_TEST
 
-START_TEST(a_mount_may_have_blanks_in_its_name) {
+TEST(a_mount_may_have_blanks_in_its_name) {
   put("/proc/self/cgroup", "0::/a b:c\n");
   put("/proc/self/mountinfo",
       "30 23 0:26 / /the\\040groups\\134 rw - cgroup2 cgroup2 rw\n");
   put_mib("/the groups\\/a b:c/memory.max", 400);
   assert_memory(400, 400);
 }
-END_TEST
 
 // --- version 1 -------------------------------------------------------------
 
@@ -195,7 +189,7 @@ static void be_in_version_1(void) {
       "32 29 0:28 / /sys/fs/cgroup/mem rw - cgroup cgroup rw,cpu,memory\n");
 }
 
-START_TEST(version_1_has_limits_too) {
+TEST(version_1_has_limits_too) {
   be_in_version_1();
   put("/sys/fs/cgroup/mem/memory.limit_in_bytes", "9223372036854771712\n");
   assert_memory(1000, 800);
@@ -208,19 +202,17 @@ START_TEST(version_1_has_limits_too) {
   put_mib("/sys/fs/cgroup/mem/box/job/memory.limit_in_bytes", 200);
   assert_memory(200, 150);
 }
-END_TEST
 
-START_TEST(both_versions_at_once) {
+TEST(both_versions_at_once) {
   be_in_version_1();
   put_mib("/sys/fs/cgroup/mem/box/memory.limit_in_bytes", 500);
   put_mib("/sys/fs/cgroup/unified/memory.max", 400);
   assert_memory(400, 400);
 }
-END_TEST
 
 // --- bad files -------------------------------------------------------------
 
-START_TEST(what_is_malformed_limits_nothing) {
+TEST(what_is_malformed_limits_nothing) {
   static const char *const texts[] = {
       "",     "\n",         "max",
       "-1\n", "0x10\n",     "12cows\n",
@@ -240,10 +232,9 @@ START_TEST(what_is_malformed_limits_nothing) {
   be_in("/b");
   assert_memory(1000, 800);
 }
-END_TEST
 
 // Cut at any byte they say all that they said, or nothing.
-START_TEST(files_may_be_cut) {
+TEST(files_may_be_cut) {
   static const char *const names[] = {"/proc/self/cgroup",
                                       "/proc/self/mountinfo"};
   for (size_t i = 0; i < 2; i++) {
@@ -267,10 +258,9 @@ START_TEST(files_may_be_cut) {
     assert_memory(500, 500);
   }
 }
-END_TEST
 
 // Lines that are too long are passed over, and those behind them are read.
-START_TEST(lines_may_be_long) {
+TEST(lines_may_be_long) {
   static char text[40000];
   static const char tail[] = "\n30 23 0:26 / /cg rw - cgroup2 cgroup2 rw\n";
   put("/proc/self/cgroup", "0::/a\n");
@@ -288,9 +278,8 @@ START_TEST(lines_may_be_long) {
   put_bytes("/proc/self/cgroup", text, sizeof text);
   assert_memory(1000, 800);
 }
-END_TEST
 
-START_TEST(without_proc_nothing_is_known) {
+TEST(without_proc_nothing_is_known) {
   put("/proc/meminfo", "");
   assert_memory(0, 0);
   put("/proc/meminfo", "MemTotal: 18446744073709551615 kB\n");
@@ -298,35 +287,4 @@ START_TEST(without_proc_nothing_is_known) {
   end();
   assert_memory(0, 0);
   begin();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: memory");
-  const struct {
-    const char *name;
-    const TTest *tests[5];
-  } cases[] = {
-      {"version 2",
-       {without_groups_the_machine_counts, each_ancestor_has_a_limit,
-        the_tightest_counts, pages_of_files_that_go_first_are_available,
-        changes_count_at_once}},
-      {"mounts",
-       {a_container_sees_a_part_of_the_tree,
-        a_group_out_of_sight_has_the_mounts_limit,
-        a_mount_may_have_blanks_in_its_name}},
-      {"version 1", {version_1_has_limits_too, both_versions_at_once}},
-      {"bad files",
-       {what_is_malformed_limits_nothing, files_may_be_cut, lines_may_be_long,
-        without_proc_nothing_is_known}},
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    TCase *test_case = tcase_create(cases[i].name);
-    tcase_add_checked_fixture(test_case, begin, end);
-    tcase_set_timeout(test_case, 120);
-    for (size_t k = 0; k < 5 && cases[i].tests[k] != NULL; k++)
-      tcase_add_test(test_case, cases[i].tests[k]);
-    suite_add_tcase(suite, test_case);
-  }
-  return run_suite(suite);
 }

@@ -66,7 +66,7 @@ static int in_child(int (*what)(int fd), int fd) {
 
 // --- memory ----------------------------------------------------------------
 
-START_TEST(a_file_gets_all_of_its_memory) {
+TEST(a_file_gets_all_of_its_memory) {
   size_t huge = 1;
   int fd = file_of(40 * MIB);
   ck_assert_uint_eq(bytes_behind(fd), 0);
@@ -77,7 +77,6 @@ START_TEST(a_file_gets_all_of_its_memory) {
   ck_assert_uint_eq(bytes_behind(fd), 40 * MIB);
   tarn__os_close(fd);
 }
-END_TEST
 
 // As a kernel before 6.16 while signals come all the time: they end a call that
 // takes longer than it is to the next, and what it has done is undone.
@@ -93,7 +92,7 @@ int __wrap_posix_fallocate(int fd, off_t offset, off_t size) {
   return __real_posix_fallocate(fd, offset, size);
 }
 
-START_TEST(signals_let_it_get_on) {
+TEST(signals_let_it_get_on) {
   size_t huge = 0;
   int fd = file_of(9 * MIB);
   most_at_a_time = tarn__os_page();
@@ -106,10 +105,9 @@ START_TEST(signals_let_it_get_on) {
   tarn__os_close(shared);
   tarn__os_close(fd);
 }
-END_TEST
 
 // Its head belongs to the stretch of another, its last stretch is its own.
-START_TEST(a_part_gets_its_memory_and_little_more) {
+TEST(a_part_gets_its_memory_and_little_more) {
   size_t page = tarn__os_page();
   size_t huge = 0;
   int fd = file_of(9 * MIB);
@@ -125,9 +123,8 @@ START_TEST(a_part_gets_its_memory_and_little_more) {
   ck_assert_uint_eq(bytes_behind(fd), 3 * MIB + page);
   tarn__os_close(fd);
 }
-END_TEST
 
-START_TEST(bytes_are_kept_and_others_zero) {
+TEST(bytes_are_kept_and_others_zero) {
   size_t huge = 0;
   int fd = file_of(4 * MIB);
   unsigned char *bytes = tarn__os_map_shared(fd, 4 * MIB);
@@ -144,7 +141,6 @@ START_TEST(bytes_are_kept_and_others_zero) {
   tarn__os_unmap(bytes, 4 * MIB);
   tarn__os_close(fd);
 }
-END_TEST
 
 // Parts that begin and end anywhere, all at the same time.
 static const size_t PART = 5000000;
@@ -169,7 +165,7 @@ static int commit_parts(int fd) {
   return failed;
 }
 
-START_TEST(parts_of_many_meet) {
+TEST(parts_of_many_meet) {
   size_t whole = PARTS * PART / HUGE * HUGE + HUGE;
   int fd = file_of(whole);
   tarn__os_pages pages;
@@ -183,7 +179,6 @@ START_TEST(parts_of_many_meet) {
   tarn__os_unmap(ptr, whole);
   tarn__os_close(fd);
 }
-END_TEST
 
 static int commit_without_huge(int fd) {
   size_t huge = 1;
@@ -192,7 +187,7 @@ static int commit_without_huge(int fd) {
   return huge == 0 ? 0 : 3;
 }
 
-START_TEST(without_huge_pages_there_are_usual_ones) {
+TEST(without_huge_pages_there_are_usual_ones) {
   int fd = file_of(24 * MIB);
   tarn__os_pages pages;
   ck_assert_int_eq(in_child(commit_without_huge, fd), 0);
@@ -204,13 +199,12 @@ START_TEST(without_huge_pages_there_are_usual_ones) {
   tarn__os_unmap(ptr, 24 * MIB);
   tarn__os_close(fd);
 }
-END_TEST
 
 static void ignore(int signal) {
   (void)signal;
 }
 
-START_TEST(signals_do_not_stop_it) {
+TEST(signals_do_not_stop_it) {
   struct itimerval often = {{0, 300}, {0, 300}};
   struct itimerval never = {{0, 0}, {0, 0}};
   struct sigaction action = {.sa_handler = ignore};
@@ -226,7 +220,6 @@ START_TEST(signals_do_not_stop_it) {
   ck_assert(is_behind(fd, 0, 33 * MIB));
   tarn__os_close(fd);
 }
-END_TEST
 
 // --- shortages -------------------------------------------------------------
 
@@ -237,7 +230,7 @@ static bool is_refused(int fd, size_t offset, size_t size, int reason) {
   return !committed && errno == reason && huge == 0;
 }
 
-START_TEST(what_is_not_in_the_file_is_refused) {
+TEST(what_is_not_in_the_file_is_refused) {
   int ends[2];
   int fd = file_of(4 * MIB);
   ck_assert_int_eq(pipe(ends), 0);
@@ -254,9 +247,8 @@ START_TEST(what_is_not_in_the_file_is_refused) {
   close(ends[1]);
   tarn__os_close(fd);
 }
-END_TEST
 
-START_TEST(more_than_the_machine_has_is_refused_at_once) {
+TEST(more_than_the_machine_has_is_refused_at_once) {
   size_t total = 0;
   size_t available = 0;
   tarn__os_memory(&total, &available);
@@ -266,7 +258,6 @@ START_TEST(more_than_the_machine_has_is_refused_at_once) {
   ck_assert_uint_eq(bytes_behind(fd), 0);
   tarn__os_close(fd);
 }
-END_TEST
 
 static int commit_without_addresses(int fd) {
   struct rlimit limit = {MIB, MIB};
@@ -274,12 +265,11 @@ static int commit_without_addresses(int fd) {
   return is_refused(fd, 0, 64 * MIB, ENOMEM) ? 0 : 2;
 }
 
-START_TEST(without_addresses_it_is_refused) {
+TEST(without_addresses_it_is_refused) {
   int fd = file_of(64 * MIB);
   ck_assert_int_eq(in_child(commit_without_addresses, fd), 0);
   tarn__os_close(fd);
 }
-END_TEST
 
 // Where the limit is passed there is a signal besides.
 static int exceed_the_file_size(int fd) {
@@ -295,12 +285,11 @@ static int exceed_the_file_size(int fd) {
   return tarn__os_memory_file("test", 8 * MIB) >= 0 ? 0 : 5;
 }
 
-START_TEST(a_limit_on_files_is_an_error) {
+TEST(a_limit_on_files_is_an_error) {
   int fd = file_of(16 * MIB);
   ck_assert_int_eq(in_child(exceed_the_file_size, fd), 0);
   tarn__os_close(fd);
 }
-END_TEST
 
 enum { NO_NAMESPACE = 77 };
 
@@ -341,7 +330,7 @@ static int commit_in_a_small_file_system(int unused) {
 }
 
 // Where a touch would be a signal.
-START_TEST(a_full_file_system_is_an_error) {
+TEST(a_full_file_system_is_an_error) {
   int result = in_child(commit_in_a_small_file_system, -1);
   if (result == NO_NAMESPACE) {
     note_skipped("a full file system", "namespaces are not allowed");
@@ -349,7 +338,6 @@ START_TEST(a_full_file_system_is_an_error) {
   }
   ck_assert_int_eq(result, 0);
 }
-END_TEST
 
 // --- what pages there are --------------------------------------------------
 
@@ -375,7 +363,7 @@ static void assert_pages(const unsigned char *at, size_t size, size_t huge) {
   ck_assert_uint_eq(pages.page_size, page);
 }
 
-START_TEST(pages_of_a_range_are_told) {
+TEST(pages_of_a_range_are_told) {
   int fd = -1;
   unsigned char *bytes = committed(7 * MIB, &fd);
   ck_assert_uint_eq((uintptr_t)bytes % HUGE, 0);
@@ -389,10 +377,9 @@ START_TEST(pages_of_a_range_are_told) {
   assert_pages(bytes + 7 * MIB - 1, 1, 0);
   uncommit(bytes, 7 * MIB, fd);
 }
-END_TEST
 
 // Of a part only what must be so where the rest has as many as it can.
-START_TEST(an_old_kernel_tells_of_whole_mappings) {
+TEST(an_old_kernel_tells_of_whole_mappings) {
   int fd = -1;
   unsigned char *bytes = committed(7 * MIB, &fd);
   tarn__os_pages pages;
@@ -406,10 +393,9 @@ START_TEST(an_old_kernel_tells_of_whole_mappings) {
   ck_assert_uint_eq(pages.huge_bytes, 0);
   uncommit(bytes, 7 * MIB, fd);
 }
-END_TEST
 
 // Two files side by side, and what else there is to be in the way.
-START_TEST(a_range_may_be_several_mappings) {
+TEST(a_range_may_be_several_mappings) {
   unsigned char *bytes = tarn__os_reserve_aligned(12 * MIB, HUGE);
   size_t huge = 0;
   tarn__os_pages pages;
@@ -432,7 +418,6 @@ START_TEST(a_range_may_be_several_mappings) {
   tarn__os_close(first);
   tarn__os_close(second);
 }
-END_TEST
 
 static int look_as_a_peer(int fd) {
   tarn__os_pages pages;
@@ -443,16 +428,15 @@ static int look_as_a_peer(int fd) {
   return pages.page_size == (huge_here != 0 ? HUGE : tarn__os_page()) ? 0 : 4;
 }
 
-START_TEST(another_process_has_the_same_pages) {
+TEST(another_process_has_the_same_pages) {
   int fd = -1;
   unsigned char *bytes = committed(8 * MIB, &fd);
   ck_assert_int_eq(in_child(look_as_a_peer, fd), 0);
   uncommit(bytes, 8 * MIB, fd);
 }
-END_TEST
 
 // Only a page that was touched is anywhere.
-START_TEST(the_node_of_a_page_is_told) {
+TEST(the_node_of_a_page_is_told) {
   size_t page = tarn__os_page();
   char *bytes = tarn__os_map(2 * page);
   bytes[7] = 1;
@@ -468,22 +452,8 @@ START_TEST(the_node_of_a_page_is_told) {
   tarn__os_unmap(bytes, 2 * page);
   ck_assert_int_eq(tarn__os_node_of(bytes), -1);
 }
-END_TEST
 
 int main(void) {
   probe();
-  Suite *suite = suite_create("base: pages");
-  ADD_CASE(suite, "memory", a_file_gets_all_of_its_memory,
-           signals_let_it_get_on, a_part_gets_its_memory_and_little_more,
-           bytes_are_kept_and_others_zero, parts_of_many_meet,
-           without_huge_pages_there_are_usual_ones, signals_do_not_stop_it);
-  ADD_CASE(suite, "shortages", what_is_not_in_the_file_is_refused,
-           more_than_the_machine_has_is_refused_at_once,
-           without_addresses_it_is_refused, a_limit_on_files_is_an_error,
-           a_full_file_system_is_an_error);
-  ADD_CASE(suite, "pages", pages_of_a_range_are_told,
-           an_old_kernel_tells_of_whole_mappings,
-           a_range_may_be_several_mappings, another_process_has_the_same_pages,
-           the_node_of_a_page_is_told);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -35,7 +35,7 @@ static void close_inbox(inbox mailbox) {
   tarn__os_close(mailbox.send);
 }
 
-START_TEST(messages_stay_apart) {
+TEST(messages_stay_apart) {
   inbox mailbox = new_inbox();
   tarn__os_message message;
   char bytes[8] = "";
@@ -54,9 +54,8 @@ START_TEST(messages_stay_apart) {
   ck_assert_str_eq(bytes, "three");
   close_inbox(mailbox);
 }
-END_TEST
 
-START_TEST(what_is_no_inbox_is_told) {
+TEST(what_is_no_inbox_is_told) {
   int ends[2];
   int stream[2];
   ck_assert_int_eq(pipe(ends), 0);
@@ -69,9 +68,8 @@ START_TEST(what_is_no_inbox_is_told) {
     close(stream[i]);
   }
 }
-END_TEST
 
-START_TEST(descriptors_are_passed_and_closed_on_exec) {
+TEST(descriptors_are_passed_and_closed_on_exec) {
   inbox mailbox = new_inbox();
   tarn__os_message message;
   char byte = 0;
@@ -89,7 +87,6 @@ START_TEST(descriptors_are_passed_and_closed_on_exec) {
   ck_assert_uint_eq(ranks_descriptors(), before);
   close_inbox(mailbox);
 }
-END_TEST
 
 static void put_two(int send) {
   union {
@@ -109,7 +106,7 @@ static void put_two(int send) {
   ck_assert_int_eq(sendmsg(send, &message, 0), 1);
 }
 
-START_TEST(two_descriptors_are_none) {
+TEST(two_descriptors_are_none) {
   inbox mailbox = new_inbox();
   tarn__os_message message;
   char byte = 0;
@@ -120,9 +117,8 @@ START_TEST(two_descriptors_are_none) {
   ck_assert_uint_eq(ranks_descriptors(), before);
   close_inbox(mailbox);
 }
-END_TEST
 
-START_TEST(a_full_inbox_and_a_closed_one_say_so) {
+TEST(a_full_inbox_and_a_closed_one_say_so) {
   inbox mailbox = new_inbox();
   size_t sent = 0;
   while (tarn__os_put(mailbox.send, "x", 1, -1))
@@ -136,10 +132,9 @@ START_TEST(a_full_inbox_and_a_closed_one_say_so) {
   ck_assert(!tarn__os_put(mailbox.send, "x", 1, -1));
   tarn__os_close(mailbox.send);
 }
-END_TEST
 
 // What a program prints would otherwise stand in the memory of others.
-START_TEST(nothing_is_one_of_the_first_three) {
+TEST(nothing_is_one_of_the_first_three) {
   close(0);
   inbox mailbox = new_inbox();
   char byte = 0;
@@ -162,11 +157,10 @@ START_TEST(nothing_is_one_of_the_first_three) {
   ck_assert(!tarn__os_is_open(0));
   tarn__os_close_all(fds, MADE);
 }
-END_TEST
 
 // --- processes -------------------------------------------------------------
 
-START_TEST(the_end_of_a_process_shows) {
+TEST(the_end_of_a_process_shows) {
   int ends[2];
   inbox mailbox = new_inbox();
   ck_assert_int_eq(pipe(ends), 0);
@@ -201,11 +195,10 @@ START_TEST(the_end_of_a_process_shows) {
   close(ends[0]);
   close_inbox(mailbox);
 }
-END_TEST
 
 // --- shared memory and words -----------------------------------------------
 
-START_TEST(shared_memory_keeps_its_size) {
+TEST(shared_memory_keeps_its_size) {
   int fd = tarn__os_shared_file("test", 8192);
   ck_assert_int_ge(fd, 0);
   ck_assert(tarn__os_is_memory_file(fd, "test", 8192));
@@ -220,7 +213,6 @@ START_TEST(shared_memory_keeps_its_size) {
   tarn__os_unmap(other, 8192);
   tarn__os_close(fd);
 }
-END_TEST
 
 static void *sleep_on(void *word) {
   while (atomic_load((atomic_uint *)word) == 1)
@@ -228,7 +220,7 @@ static void *sleep_on(void *word) {
   return NULL;
 }
 
-START_TEST(sleepers_are_woken) {
+TEST(sleepers_are_woken) {
   static atomic_uint word = 1;
   pthread_t thread;
   tarn__os_sleep_on(&word, 0, 60000000000);  // not that value: at once
@@ -238,19 +230,17 @@ START_TEST(sleepers_are_woken) {
   tarn__os_wake_all(&word);
   pthread_join(thread, NULL);
 }
-END_TEST
 
-START_TEST(random_bytes_differ) {
+TEST(random_bytes_differ) {
   unsigned char one[16];
   unsigned char other[16];
   ck_assert(tarn__os_random(one, sizeof one));
   ck_assert(tarn__os_random(other, sizeof other));
   ck_assert_mem_ne(one, other, sizeof one);
 }
-END_TEST
 
 // A look at many must not need as many numbers as there are.
-START_TEST(ends_show_where_few_descriptors_are_allowed) {
+TEST(ends_show_where_few_descriptors_are_allowed) {
   int signs[40];
   inbox mailbox = new_inbox();
   int own = tarn__os_this_process();
@@ -270,7 +260,6 @@ START_TEST(ends_show_where_few_descriptors_are_allowed) {
   tarn__os_close(own);
   tarn__os_close(mailbox.send);
 }
-END_TEST
 
 // --- messages that are none -------------------------------------------------
 
@@ -288,7 +277,7 @@ static forged message_of(uint32_t from) {
   return message;
 }
 
-START_TEST(forged_messages_are_dropped) {
+TEST(forged_messages_are_dropped) {
   static const size_t places[] = {0, 1};
   tarn__comm_sockets *sockets = NULL;
   tarn__comm_mailbox mailbox;
@@ -331,11 +320,10 @@ START_TEST(forged_messages_are_dropped) {
   ck_assert_uint_eq(ranks_descriptors(), before);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- leases and files of other processes -----------------------------------
 
-START_TEST(leases_end_with_their_holders) {
+TEST(leases_end_with_their_holders) {
   int watch = -1;
   int hold = -1;
   size_t before = ranks_descriptors();
@@ -355,9 +343,8 @@ START_TEST(leases_end_with_their_holders) {
   tarn__os_close(watch);
   ck_assert_uint_eq(ranks_descriptors(), before);
 }
-END_TEST
 
-START_TEST(files_are_opened_by_name_while_they_are_there) {
+TEST(files_are_opened_by_name_while_they_are_there) {
   tarn__os_file_name name;
   tarn__os_file_name none;
   int file = tarn__os_memory_file("tarn-test", 8192);
@@ -388,21 +375,4 @@ START_TEST(files_are_opened_by_name_while_they_are_there) {
   int other = tarn__os_memory_file("tarn-test", 8192);
   ck_assert_int_eq(tarn__os_open_named(&name), -1);
   tarn__os_close(other);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base_peer");
-  ADD_CASE(suite, "inboxes", messages_stay_apart, what_is_no_inbox_is_told,
-           descriptors_are_passed_and_closed_on_exec, two_descriptors_are_none,
-           a_full_inbox_and_a_closed_one_say_so,
-           nothing_is_one_of_the_first_three);
-  ADD_CASE(suite, "processes", the_end_of_a_process_shows,
-           ends_show_where_few_descriptors_are_allowed);
-  ADD_CASE(suite, "memory", shared_memory_keeps_its_size, sleepers_are_woken,
-           random_bytes_differ);
-  ADD_CASE(suite, "leases", leases_end_with_their_holders,
-           files_are_opened_by_name_while_they_are_there);
-  ADD_CASE(suite, "messages", forged_messages_are_dropped);
-  return run_suite(suite);
 }

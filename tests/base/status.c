@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "support/run.h"
 
-START_TEST(every_status_has_its_name) {
+TEST(every_status_has_its_name) {
   ck_assert_str_eq(tarn_status_name(TARN_OK), "TARN_OK");
   ck_assert_str_eq(tarn_status_name(TARN_FULL), "TARN_FULL");
   ck_assert_str_eq(tarn_status_name(TARN_PENDING), "TARN_PENDING");
@@ -18,32 +18,28 @@ START_TEST(every_status_has_its_name) {
   ck_assert_str_eq(tarn_status_name((tarn_status)42), "TARN_?");
   ck_assert_str_eq(tarn_status_name((tarn_status)-42), "TARN_?");
 }
-END_TEST
 
-START_TEST(version_is_that_of_the_header) {
+TEST(version_is_that_of_the_header) {
   char text[32];
   snprintf(text, sizeof text, "%d.%d.%d", TARN_VERSION_MAJOR,
            TARN_VERSION_MINOR, TARN_VERSION_PATCH);
   ck_assert_str_eq(tarn_version(), text);
 }
-END_TEST
 
-START_TEST(fail_returns_the_status_and_keeps_the_line) {
+TEST(fail_returns_the_status_and_keeps_the_line) {
   ck_assert_str_eq(tarn_last_error(), "");
   ck_assert_int_eq(tarn__fail(TARN_E_STATE, "line %d", 1), TARN_E_STATE);
   ck_assert_str_eq(tarn_last_error(), "line 1");
 }
-END_TEST
 
-START_TEST(the_last_error_may_be_its_own_argument) {
+TEST(the_last_error_may_be_its_own_argument) {
   ck_assert_int_eq(tarn__fail(TARN_E_IO, "cause"), TARN_E_IO);
   ck_assert_int_eq(tarn__fail(TARN_E_IO, "because %s", tarn_last_error()),
                    TARN_E_IO);
   ck_assert_str_eq(tarn_last_error(), "because cause");
 }
-END_TEST
 
-START_TEST(a_long_line_is_cut_and_controls_are_neutralised) {
+TEST(a_long_line_is_cut_and_controls_are_neutralised) {
   char longer[2000];
   memset(longer, 'x', sizeof longer);
   longer[sizeof longer - 1] = '\0';
@@ -58,9 +54,8 @@ START_TEST(a_long_line_is_cut_and_controls_are_neutralised) {
                    TARN_E_IO);
   ck_assert_str_eq(tarn_last_error(), "a??31m \xc3\xa4 \xc2");
 }
-END_TEST
 
-START_TEST(the_first_failure_outlives_others) {
+TEST(the_first_failure_outlives_others) {
   tarn__failure first = {.status = TARN_OK};
   tarn__fail(TARN_E_IO, "long ago");
   ck_assert_int_eq(tarn__failure_tell(&first), TARN_OK);
@@ -75,14 +70,13 @@ START_TEST(the_first_failure_outlives_others) {
   ck_assert_int_eq(tarn__failure_tell(&first), TARN_E_STATE);
   ck_assert_str_eq(tarn_last_error(), "one");
 }
-END_TEST
 
 static void *fail_elsewhere(void *out) {
   *(tarn_status *)out = tarn__fail(TARN_E_DEVICE, "elsewhere");
   return NULL;
 }
 
-START_TEST(each_thread_has_its_own_last_error) {
+TEST(each_thread_has_its_own_last_error) {
   pthread_t thread;
   tarn_status there = TARN_OK;
   ck_assert_int_eq(tarn__fail(TARN_E_INVALID, "here"), TARN_E_INVALID);
@@ -91,7 +85,6 @@ START_TEST(each_thread_has_its_own_last_error) {
   ck_assert_int_eq(there, TARN_E_DEVICE);
   ck_assert_str_eq(tarn_last_error(), "here");
 }
-END_TEST
 
 typedef struct heard {
   int count;
@@ -106,7 +99,7 @@ static void listen(void *context, tarn_log_level level, const char *message) {
   snprintf(h->text, sizeof h->text, "%s", message);
 }
 
-START_TEST(log_sends_what_is_grave_enough) {
+TEST(log_sends_what_is_grave_enough) {
   heard h = {0};
   tarn__log(TARN_LOG_ERROR, "nobody listens");
   tarn_log_set(listen, &h, TARN_LOG_WARN);
@@ -122,9 +115,8 @@ START_TEST(log_sends_what_is_grave_enough) {
   tarn__log(TARN_LOG_ERROR, "nobody listens any more");
   ck_assert_int_eq(h.count, 2);
 }
-END_TEST
 
-START_TEST(struct_sizes_of_older_and_newer_callers) {
+TEST(struct_sizes_of_older_and_newer_callers) {
   size_t size = 0;
   ck_assert(tarn__struct_size(0, 16, 32, &size));
   ck_assert_uint_eq(size, 16);
@@ -133,19 +125,4 @@ START_TEST(struct_sizes_of_older_and_newer_callers) {
   ck_assert(tarn__struct_size(64, 16, 32, &size));
   ck_assert_uint_eq(size, 32);
   ck_assert(!tarn__struct_size(8, 16, 32, &size));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: status");
-  ADD_CASE(suite, "statuses", every_status_has_its_name,
-           version_is_that_of_the_header);
-  ADD_CASE(suite, "last error", fail_returns_the_status_and_keeps_the_line,
-           the_first_failure_outlives_others,
-           the_last_error_may_be_its_own_argument,
-           a_long_line_is_cut_and_controls_are_neutralised,
-           each_thread_has_its_own_last_error);
-  ADD_CASE(suite, "log", log_sends_what_is_grave_enough);
-  ADD_CASE(suite, "structs", struct_sizes_of_older_and_newer_callers);
-  return run_suite(suite);
 }

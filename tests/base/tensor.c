@@ -4,7 +4,7 @@
 
 #include "support/run.h"
 
-START_TEST(sums_and_products_at_the_edge) {
+TEST(sums_and_products_at_the_edge) {
   size_t out = 7;
   ck_assert(tarn_size_add(SIZE_MAX - 1, 1, &out));
   ck_assert_uint_eq(out, SIZE_MAX);
@@ -15,9 +15,8 @@ START_TEST(sums_and_products_at_the_edge) {
   ck_assert(!tarn_size_mul(SIZE_MAX / 2 + 1, 2, &out));
   ck_assert_uint_eq(out, 0);
 }
-END_TEST
 
-START_TEST(rounding_up_never_wraps) {
+TEST(rounding_up_never_wraps) {
   size_t out = 7;
   ck_assert(tarn_size_align_up(0, 4096, &out));
   ck_assert_uint_eq(out, 0);
@@ -30,9 +29,8 @@ START_TEST(rounding_up_never_wraps) {
   ck_assert(!tarn_size_align_up(1, 0, &out));
   ck_assert(!tarn_size_align_up(1, 3, &out));
 }
-END_TEST
 
-START_TEST(names_and_sizes_of_dtypes) {
+TEST(names_and_sizes_of_dtypes) {
   for (int d = TARN_DTYPE_F64; d <= TARN_DTYPE_BOOL; d++) {
     const char *name = tarn_dtype_name((tarn_dtype)d);
     ck_assert_int_eq(tarn_dtype_parse(name), d);
@@ -47,13 +45,12 @@ START_TEST(names_and_sizes_of_dtypes) {
   ck_assert_int_eq(tarn_dtype_parse("f33"), TARN_DTYPE_NONE);
   ck_assert_int_eq(tarn_dtype_parse(NULL), TARN_DTYPE_NONE);
 }
-END_TEST
 
 static tarn_shape shape_of(const int64_t *dims, size_t rank) {
   return (tarn_shape){dims, rank};
 }
 
-START_TEST(counts_of_shapes) {
+TEST(counts_of_shapes) {
   size_t count = 9;
   const int64_t image[] = {TARN_DIM_BATCH, 3, 224, 224};
   assert_ok(tarn_shape_count(shape_of(image, 4), 8, &count));
@@ -65,9 +62,8 @@ START_TEST(counts_of_shapes) {
   assert_ok(tarn_shape_size(shape_of(image, 4), TARN_DTYPE_F16, 2, &count));
   ck_assert_uint_eq(count, 2 * 3 * 224 * 224 * 2);
 }
-END_TEST
 
-START_TEST(bad_shapes_are_refused) {
+TEST(bad_shapes_are_refused) {
   size_t out = 9;
   const int64_t negative[] = {4, -2};
   assert_status(tarn_shape_count(shape_of(negative, 2), 1, &out),
@@ -86,24 +82,12 @@ START_TEST(bad_shapes_are_refused) {
   assert_status(tarn_shape_size(shape_of(half, 1), TARN_DTYPE_NONE, 1, &out),
                 TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(an_empty_tensor_is_empty_whatever_the_rest) {
+TEST(an_empty_tensor_is_empty_whatever_the_rest) {
   size_t out = 9;
   const int64_t dims[] = {INT64_MAX, INT64_MAX, 0};
   assert_ok(tarn_shape_count(shape_of(dims, 3), 1, &out));
   ck_assert_uint_eq(out, 0);
   const int64_t bad[] = {0, -5};
   assert_status(tarn_shape_count(shape_of(bad, 2), 1, &out), TARN_E_INVALID);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: sizes, dtypes, shapes");
-  ADD_CASE(suite, "sizes", sums_and_products_at_the_edge,
-           rounding_up_never_wraps);
-  ADD_CASE(suite, "dtypes", names_and_sizes_of_dtypes);
-  ADD_CASE(suite, "shapes", counts_of_shapes, bad_shapes_are_refused,
-           an_empty_tensor_is_empty_whatever_the_rest);
-  return run_suite(suite);
 }

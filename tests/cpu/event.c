@@ -20,7 +20,7 @@ static void queue_store(C_Stream stream, atomic_int *flag) {
   assert_done(cpu.stream_add_callback(CPU, stream, store_one, flag));
 }
 
-START_TEST(test_never_recorded_has_happened) {
+TEST(test_never_recorded_has_happened) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   atomic_int flag = 0;
@@ -34,9 +34,8 @@ START_TEST(test_never_recorded_has_happened) {
   assert_done(cpu.destroy_event(CPU, e));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_an_event_happens_when_what_was_queued_is_done) {
+TEST(test_an_event_happens_when_what_was_queued_is_done) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   atomic_int flag = 0;
@@ -57,9 +56,8 @@ START_TEST(test_an_event_happens_when_what_was_queued_is_done) {
   assert_done(cpu.query_event(CPU, e));
   assert_done(cpu.destroy_event(CPU, e));
 }
-END_TEST
 
-START_TEST(test_one_stream_waits_for_another) {
+TEST(test_one_stream_waits_for_another) {
   C_Stream a = new_stream(&cpu);
   C_Stream b = new_stream(&cpu);
   C_Event e = new_event(&cpu);
@@ -78,10 +76,9 @@ START_TEST(test_one_stream_waits_for_another) {
   assert_done(cpu.destroy_stream(CPU, a));
   assert_done(cpu.destroy_stream(CPU, b));
 }
-END_TEST
 
 // Nobody ever waits for b itself: its worker must come by its own.
-START_TEST(test_waiting_for_a_stream_that_nobody_synchronizes) {
+TEST(test_waiting_for_a_stream_that_nobody_synchronizes) {
   static char from[1 << 20];
   static char between[1 << 20];
   static char to[1 << 20];
@@ -103,9 +100,8 @@ START_TEST(test_waiting_for_a_stream_that_nobody_synchronizes) {
     assert_done(cpu.destroy_stream(CPU, b));
   }
 }
-END_TEST
 
-START_TEST(test_recording_again_does_not_move_earlier_waits) {
+TEST(test_recording_again_does_not_move_earlier_waits) {
   C_Stream a = new_stream(&cpu);
   C_Stream b = new_stream(&cpu);
   C_Stream idle = new_stream(&cpu);
@@ -127,9 +123,8 @@ START_TEST(test_recording_again_does_not_move_earlier_waits) {
   assert_done(cpu.destroy_event(CPU, e));
   assert_done(cpu.finalize());
 }
-END_TEST
 
-START_TEST(test_recording_again_moves_the_mark_back) {
+TEST(test_recording_again_moves_the_mark_back) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   assert_done(cpu.record_event(CPU, s, e));
@@ -143,9 +138,8 @@ START_TEST(test_recording_again_moves_the_mark_back) {
   assert_done(cpu.query_event(CPU, e));
   assert_done(cpu.finalize());
 }
-END_TEST
 
-START_TEST(test_an_event_may_go_before_its_waits) {
+TEST(test_an_event_may_go_before_its_waits) {
   size_t held = tarn_host_memory();
   C_Stream a = new_stream(&cpu);
   C_Stream b = new_stream(&cpu);
@@ -165,9 +159,8 @@ START_TEST(test_an_event_may_go_before_its_waits) {
   assert_done(cpu.destroy_stream(CPU, a));
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(test_a_stream_may_wait_for_its_own_event) {
+TEST(test_a_stream_may_wait_for_its_own_event) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   atomic_int flag = 0;
@@ -181,10 +174,9 @@ START_TEST(test_a_stream_may_wait_for_its_own_event) {
   ck_assert_int_eq(flag, 1);
   assert_done(cpu.finalize());
 }
-END_TEST
 
 // A token runs along many streams; only the last one is synchronized.
-START_TEST(test_a_chain_of_streams) {
+TEST(test_a_chain_of_streams) {
   enum { LINKS = 60, SIZE = 70000 };
   static char cells[LINKS + 1][SIZE];
   C_Stream streams[LINKS];
@@ -204,7 +196,6 @@ START_TEST(test_a_chain_of_streams) {
   ck_assert_mem_eq(cells[LINKS], cells[0], SIZE);
   assert_done(cpu.finalize());
 }
-END_TEST
 
 // --- waits at random: none may hang ----------------------------------------
 
@@ -255,7 +246,7 @@ static void *walk_at_random(void *context) {
   return (void *)failures;
 }
 
-START_TEST(test_waits_at_random_do_not_hang) {
+TEST(test_waits_at_random_do_not_hang) {
   size_t held = tarn_host_memory();
   pthread_t threads[THREADS];
   uint32_t seeds[THREADS];
@@ -281,9 +272,8 @@ START_TEST(test_waits_at_random_do_not_hang) {
   assert_done(cpu.finalize());
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(test_events_refuse_bad_arguments) {
+TEST(test_events_refuse_bad_arguments) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   C_Event none = e;
@@ -308,20 +298,8 @@ START_TEST(test_events_refuse_bad_arguments) {
   assert_done(cpu.destroy_event(CPU, e));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 int main(void) {
   cpu = cpu_table();
-  Suite *suite = suite_create("cpu events");
-  ADD_CASE(suite, "events", test_never_recorded_has_happened,
-           test_an_event_happens_when_what_was_queued_is_done,
-           test_recording_again_moves_the_mark_back,
-           test_events_refuse_bad_arguments);
-  ADD_CASE(suite, "waits", test_one_stream_waits_for_another,
-           test_waiting_for_a_stream_that_nobody_synchronizes,
-           test_recording_again_does_not_move_earlier_waits,
-           test_an_event_may_go_before_its_waits,
-           test_a_stream_may_wait_for_its_own_event, test_a_chain_of_streams,
-           test_waits_at_random_do_not_hang);
-  return run_suite(suite);
+  return run_tests();
 }

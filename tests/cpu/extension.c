@@ -18,7 +18,7 @@ static void *pointer_to(uint64_t addr) {
 }
 
 // But for handles of allocations: cpu has ranges, which share memory.
-START_TEST(the_table_is_whole) {
+TEST(the_table_is_whole) {
   ck_assert_uint_eq(ext->struct_size, sizeof *ext);
   ck_assert_uint_eq(ext->version, TARN_DEVICE_EXT_VERSION);
   ck_assert_uint_eq(ext->flags, 0);
@@ -30,11 +30,10 @@ START_TEST(the_table_is_whole) {
     ck_assert_msg((slot != NULL) == (at < handles), "the slot at byte %zu", at);
   }
 }
-END_TEST
 
 // --- blocks ----------------------------------------------------------------
 
-START_TEST(alignment_is_kept) {
+TEST(alignment_is_kept) {
   size_t align = 0;
   assert_ext_ok(ext->alignment(0, &align));
   ck_assert_uint_eq(align, 256);
@@ -45,9 +44,8 @@ START_TEST(alignment_is_kept) {
     assert_done(cpu.device_memory_deallocate(CPU, ptr, size));
   }
 }
-END_TEST
 
-START_TEST(any_alignment_of_any_size) {
+TEST(any_alignment_of_any_size) {
   static const size_t sizes[] = {1,      100,     4096,    131071,
                                  131072, 1000000, 3 << 20, 200};
   for (size_t align = 1; align <= (size_t)64 << 20; align *= 2) {
@@ -61,9 +59,8 @@ START_TEST(any_alignment_of_any_size) {
     }
   }
 }
-END_TEST
 
-START_TEST(blocks_that_cannot_be) {
+TEST(blocks_that_cannot_be) {
   uint64_t addr = 1;
   size_t align = 1;
   assert_ext_wrong(ext->alignment(1, &align), "there is no device 1");
@@ -81,11 +78,10 @@ START_TEST(blocks_that_cannot_be) {
   assert_ext(ext->allocate_aligned(0, SIZE_MAX, 256, &addr), TARN_FULL);
   ck_assert_ptr_nonnull(strstr(ext_text(NULL), "at a multiple of 256"));
 }
-END_TEST
 
 // --- stream order ----------------------------------------------------------
 
-START_TEST(blocks_go_when_the_stream_gets_there) {
+TEST(blocks_go_when_the_stream_gets_there) {
   C_Stream stream = new_stream(&cpu);
   gate g;
   uint64_t addr[2] = {0, 0};
@@ -101,9 +97,8 @@ START_TEST(blocks_go_when_the_stream_gets_there) {
   assert_done(cpu.synchronize_stream(CPU, stream));
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
-START_TEST(either_way_back_will_do) {
+TEST(either_way_back_will_do) {
   C_Stream stream = new_stream(&cpu);
   uint64_t addr = 0;
   void *ptr = NULL;
@@ -115,9 +110,8 @@ START_TEST(either_way_back_will_do) {
   assert_ext_ok(ext->deallocate_async(0, NULL, addr, 500));
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
-START_TEST(stream_order_that_cannot_be) {
+TEST(stream_order_that_cannot_be) {
   C_Stream stream = new_stream(&cpu);
   uint64_t addr = 1;
   assert_ext_wrong(ext->allocate_async(1, stream, 8, &addr), "no device 1");
@@ -129,11 +123,10 @@ START_TEST(stream_order_that_cannot_be) {
   assert_ext_wrong(ext->deallocate_async(2, stream, 4096, 8), "no device 2");
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
 // --- registration and addresses --------------------------------------------
 
-START_TEST(registrations) {
+TEST(registrations) {
   static char bytes[4096];
   tarn_ext_pointer p;
   assert_ext_ok(ext->host_register(0, bytes, 1000));
@@ -156,9 +149,8 @@ START_TEST(registrations) {
   assert_ext_ok(ext->host_unregister(0, bytes + 3000));
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(what_cannot_be_registered) {
+TEST(what_cannot_be_registered) {
   static char bytes[64];
   assert_ext_wrong(ext->host_register(0, NULL, 8), "no memory");
   assert_ext_wrong(ext->host_register(0, bytes, 0), "no memory");
@@ -168,9 +160,8 @@ START_TEST(what_cannot_be_registered) {
   assert_ext_wrong(ext->host_register(3, bytes, 8), "no device 3");
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(many_registrations_in_any_order) {
+TEST(many_registrations_in_any_order) {
   enum { COUNT = 500, STEP = 16 };
   static char bytes[COUNT * STEP];
   for (size_t i = 0; i < COUNT; i++) {
@@ -186,9 +177,8 @@ START_TEST(many_registrations_in_any_order) {
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(addresses_of_others) {
+TEST(addresses_of_others) {
   int local = 0;
   tarn_ext_pointer p = {.size = 1};
   assert_ext_ok(ext->pointer_query(0, address_of(&local), &p));
@@ -201,7 +191,6 @@ START_TEST(addresses_of_others) {
   assert_ext_wrong(ext->pointer_query(9, address_of(&local), &p),
                    "no device 9");
 }
-END_TEST
 
 // --- rows ------------------------------------------------------------------
 
@@ -253,7 +242,7 @@ static void expect_gathered(size_t count) {
   }
 }
 
-START_TEST(rows_are_gathered) {
+TEST(rows_are_gathered) {
   C_Stream stream = new_stream(&cpu);
   for (size_t i = 0; i < 2; i++) {
     make_tables(COUNTS[i]);
@@ -267,10 +256,9 @@ START_TEST(rows_are_gathered) {
   assert_done(cpu.destroy_stream(CPU, stream));
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // The rows and their arrays are the caller's again when the call is over.
-START_TEST(queued_rows_need_nothing_of_the_caller) {
+TEST(queued_rows_need_nothing_of_the_caller) {
   C_Stream stream = new_stream(&cpu);
   gate g;
   make_tables(DENSE_ROWS);
@@ -284,9 +272,8 @@ START_TEST(queued_rows_need_nothing_of_the_caller) {
   expect_gathered(DENSE_ROWS);
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
-START_TEST(rows_are_scattered_and_added) {
+TEST(rows_are_scattered_and_added) {
   C_Stream stream = new_stream(&cpu);
   for (size_t i = 0; i < 2; i++) {
     void *on = i == 0 ? NULL : stream;
@@ -301,9 +288,8 @@ START_TEST(rows_are_scattered_and_added) {
   }
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
-START_TEST(bad_rows_at_once) {
+TEST(bad_rows_at_once) {
   make_tables(8);
   t.indices[3] = TABLE_ROWS;
   assert_ext_wrong(ext->gather(0, NULL, &t.rows),
@@ -311,9 +297,8 @@ START_TEST(bad_rows_at_once) {
   assert_ext_wrong(ext->gather(0, NULL, NULL), "no rows");
   assert_ext_wrong(ext->scatter(1, NULL, &t.rows), "no device 1");
 }
-END_TEST
 
-START_TEST(rows_of_a_newer_library_are_left_to_it) {
+TEST(rows_of_a_newer_library_are_left_to_it) {
   C_Stream stream = new_stream(&cpu);
   make_tables(8);
   t.rows.flags = UINT64_C(1) << 40;  // none that there is
@@ -321,9 +306,8 @@ START_TEST(rows_of_a_newer_library_are_left_to_it) {
   assert_ext(ext->scatter(0, stream, &t.rows), TARN_E_UNSUPPORTED);
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
-START_TEST(bad_rows_fail_the_stream) {
+TEST(bad_rows_fail_the_stream) {
   for (size_t i = 0; i < 2; i++) {
     C_Stream stream = new_stream(&cpu);
     make_tables(COUNTS[i]);
@@ -341,7 +325,6 @@ START_TEST(bad_rows_fail_the_stream) {
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // Rows that wait at a stream's end go with it; those that cannot be queued
 // leave nothing.
@@ -359,11 +342,10 @@ static void queue_rows(void *context) {
   require(cpu.destroy_stream(CPU, stream) == C_SUCCESS);
 }
 
-START_TEST(rows_survive_every_fault) {
+TEST(rows_survive_every_fault) {
   make_tables(DENSE_ROWS);
   ck_assert_uint_ge(faults_sweep(queue_rows, NULL), 6);
 }
-END_TEST
 
 // --- texts -----------------------------------------------------------------
 
@@ -372,7 +354,7 @@ static void *text_of_thread(void *context) {
   return NULL;
 }
 
-START_TEST(texts_are_each_threads_own) {
+TEST(texts_are_each_threads_own) {
   char of_other[EXT_TEXT_SIZE] = "?";
   char cut[8];
   pthread_t other;
@@ -388,9 +370,8 @@ START_TEST(texts_are_each_threads_own) {
   ext->error_text(0, NULL, NULL, 0);
   ck_assert_str_eq(cut, "there i");
 }
-END_TEST
 
-START_TEST(streams_of_others_have_no_text) {
+TEST(streams_of_others_have_no_text) {
   C_Stream stream = new_stream(&cpu);
   char text[8] = "?";
   ext->error_text(1, stream, text, sizeof text);
@@ -398,7 +379,6 @@ START_TEST(streams_of_others_have_no_text) {
   assert_ext_wrong(ext->gather(1, stream, &t.rows), "no device 1");
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
 // Others ask for the text while the stream fails.
 static void *ask_for_text(void *context) {
@@ -410,7 +390,7 @@ static void *ask_for_text(void *context) {
   }
 }
 
-START_TEST(texts_are_seen_whole) {
+TEST(texts_are_seen_whole) {
   for (int i = 0; i < 50; i++) {
     C_Stream stream = new_stream(&cpu);
     pthread_t asker;
@@ -422,11 +402,10 @@ START_TEST(texts_are_seen_whole) {
     assert_done(cpu.destroy_stream(CPU, stream));
   }
 }
-END_TEST
 
 // Which stream failed is the device's to say; what this thread did last is
 // beside the point.
-START_TEST(a_device_that_is_waited_for_says_why_its_stream_failed) {
+TEST(a_device_that_is_waited_for_says_why_its_stream_failed) {
   C_Stream stream = new_stream(&cpu);
   make_tables(DENSE_ROWS);
   t.indices[DENSE_ROWS - 1] = -1;
@@ -437,25 +416,10 @@ START_TEST(a_device_that_is_waited_for_says_why_its_stream_failed) {
   ck_assert_str_eq(ext_text(NULL), "index -1 at position 699 is not in 0..499");
   assert_done(cpu.destroy_stream(CPU, stream));
 }
-END_TEST
 
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
   cpu = cpu_table();
-  Suite *suite = suite_create("cpu: extension");
-  ADD_CASE(suite, "blocks", the_table_is_whole, alignment_is_kept,
-           any_alignment_of_any_size, blocks_that_cannot_be);
-  ADD_CASE(suite, "stream order", blocks_go_when_the_stream_gets_there,
-           either_way_back_will_do, stream_order_that_cannot_be);
-  ADD_CASE(suite, "addresses", registrations, what_cannot_be_registered,
-           many_registrations_in_any_order, addresses_of_others);
-  ADD_CASE(suite, "rows", rows_are_gathered,
-           queued_rows_need_nothing_of_the_caller, rows_are_scattered_and_added,
-           bad_rows_at_once, rows_of_a_newer_library_are_left_to_it,
-           bad_rows_fail_the_stream, rows_survive_every_fault);
-  ADD_CASE(suite, "texts", texts_are_each_threads_own,
-           streams_of_others_have_no_text, texts_are_seen_whole,
-           a_device_that_is_waited_for_says_why_its_stream_failed);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -113,7 +113,7 @@ static int live_with(const inherited *in) {
 }
 
 // Both workers stand outside the plug-in, so that the child can free all.
-START_TEST(test_a_child_frees_without_hanging) {
+TEST(test_a_child_frees_without_hanging) {
   inherited in = make_inheritance();
   atomic_int count = 0;
   gate gates[2];
@@ -128,10 +128,9 @@ START_TEST(test_a_child_frees_without_hanging) {
   ck_assert_int_eq(count, 1);
   assert_done(cpu.finalize());
 }
-END_TEST
 
 // The workers are anywhere when the child is born.
-START_TEST(test_children_of_busy_streams) {
+TEST(test_children_of_busy_streams) {
   enum { CHILDREN = 100, EACH = 40 };
   inherited in = make_inheritance();
   atomic_int count = 0;
@@ -149,12 +148,8 @@ START_TEST(test_children_of_busy_streams) {
   assert_done(cpu.finalize());
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 int main(void) {
   cpu = cpu_table();
-  Suite *suite = suite_create("cpu and fork");
-  ADD_CASE(suite, "fork", test_a_child_frees_without_hanging,
-           test_children_of_busy_streams);
-  return run_suite(suite);
+  return run_tests();
 }

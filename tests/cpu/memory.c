@@ -43,7 +43,7 @@ static void check_block(int kind, size_t size) {
   assert_done(deallocate[kind](CPU, ptr, size));
 }
 
-START_TEST(test_blocks_are_aligned_and_whole) {
+TEST(test_blocks_are_aligned_and_whole) {
   static const size_t sizes[] = {4095,   4096,   4097,    131071,  131072,
                                  131073, 135168, 1 << 20, 5000001, 32 << 20};
   for (int kind = 0; kind < KINDS; kind++) {
@@ -54,9 +54,8 @@ START_TEST(test_blocks_are_aligned_and_whole) {
     }
   }
 }
-END_TEST
 
-START_TEST(test_blocks_do_not_overlap) {
+TEST(test_blocks_do_not_overlap) {
   enum { COUNT = 64 };
   unsigned char *blocks[COUNT];
   for (int i = 0; i < COUNT; i++) {
@@ -72,9 +71,8 @@ START_TEST(test_blocks_do_not_overlap) {
         cpu.device_memory_deallocate(CPU, blocks[i], (size_t)i * 4096 + 1));
   }
 }
-END_TEST
 
-START_TEST(test_large_blocks_go_back_to_the_system) {
+TEST(test_large_blocks_go_back_to_the_system) {
   unsigned char resident = 0;
   void *ptr = NULL;
   assert_done(cpu.device_memory_allocate(CPU, &ptr, 128 << 10));
@@ -83,9 +81,8 @@ START_TEST(test_large_blocks_go_back_to_the_system) {
   ck_assert_int_eq(mincore(ptr, 4096, &resident), -1);
   ck_assert_int_eq(errno, ENOMEM);
 }
-END_TEST
 
-START_TEST(test_too_much_is_a_failure) {
+TEST(test_too_much_is_a_failure) {
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 4096, SIZE_MAX / 2,
                                  (size_t)1 << 62};
   for (int kind = 0; kind < KINDS; kind++) {
@@ -96,9 +93,8 @@ START_TEST(test_too_much_is_a_failure) {
     }
   }
 }
-END_TEST
 
-START_TEST(test_allocation_refuses_bad_arguments) {
+TEST(test_allocation_refuses_bad_arguments) {
   for (int kind = 0; kind < KINDS; kind++) {
     void *ptr = &cpu;
     assert_c(allocate[kind](CPU, NULL, 64), C_ERROR);
@@ -114,9 +110,8 @@ START_TEST(test_allocation_refuses_bad_arguments) {
     assert_done(deallocate[kind](CPU, ptr, 64));
   }
 }
-END_TEST
 
-START_TEST(test_set) {
+TEST(test_set) {
   unsigned char bytes[100] = {0};
   assert_done(cpu.device_memory_set(CPU, bytes + 1, 0xee, 98));
   ck_assert_int_eq(bytes[0], 0);
@@ -128,7 +123,6 @@ START_TEST(test_set) {
   assert_c(cpu.device_memory_set(NULL, bytes, 0, 1), C_ERROR);
   assert_c(cpu.device_memory_set(NOT_CPU, bytes, 0, 1), C_ERROR);
 }
-END_TEST
 
 static void fill(unsigned char *bytes, size_t size, unsigned seed) {
   for (size_t i = 0; i < size; i++) {
@@ -139,7 +133,7 @@ static void fill(unsigned char *bytes, size_t size, unsigned seed) {
 static unsigned char src[300 << 10];
 static unsigned char dst[300 << 10];
 
-START_TEST(test_copies_in_every_direction) {
+TEST(test_copies_in_every_direction) {
   static const size_t sizes[] = {1, 7, 4096, 65536, 65537, sizeof src - 1};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     for (int way = 0; way < 4; way++) {
@@ -153,9 +147,8 @@ START_TEST(test_copies_in_every_direction) {
     }
   }
 }
-END_TEST
 
-START_TEST(test_queued_copies_in_every_direction) {
+TEST(test_queued_copies_in_every_direction) {
   static const size_t sizes[] = {1, 7, 4096, 65536, 65537, sizeof src - 1};
   C_Stream s = new_stream(&cpu);
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -173,9 +166,8 @@ START_TEST(test_queued_copies_in_every_direction) {
   }
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_copies_refuse_bad_arguments) {
+TEST(test_copies_refuse_bad_arguments) {
   for (int way = 0; way < 3; way++) {
     assert_c(copies[way](CPU, NULL, src, 8), C_ERROR);
     assert_c(copies[way](CPU, dst, NULL, 8), C_ERROR);
@@ -188,9 +180,8 @@ START_TEST(test_copies_refuse_bad_arguments) {
   assert_c(cpu.memory_copy_p2p(CPU, NULL, dst, src, 8), C_ERROR);
   assert_c(cpu.memory_copy_p2p(CPU, NOT_CPU, dst, src, 8), C_ERROR);
 }
-END_TEST
 
-START_TEST(test_queued_copies_refuse_bad_arguments) {
+TEST(test_queued_copies_refuse_bad_arguments) {
   C_Stream s = new_stream(&cpu);
   for (int way = 0; way < 3; way++) {
     assert_c(asyncs[way](CPU, s, NULL, src, 8), C_ERROR);
@@ -205,9 +196,8 @@ START_TEST(test_queued_copies_refuse_bad_arguments) {
   assert_c(cpu.async_memory_copy_p2p(NULL, CPU, s, dst, src, 8), C_ERROR);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_overlapping_ranges_are_refused) {
+TEST(test_overlapping_ranges_are_refused) {
   C_Stream s = new_stream(&cpu);
   assert_c(cpu.memory_copy_d2d(CPU, src, src, 8), C_ERROR);
   assert_c(cpu.memory_copy_d2d(CPU, src + 7, src, 8), C_ERROR);
@@ -217,19 +207,8 @@ START_TEST(test_overlapping_ranges_are_refused) {
   assert_done(cpu.memory_copy_d2d(CPU, src + 8, src, 8));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 int main(void) {
   setup();
-  Suite *suite = suite_create("cpu memory");
-  ADD_CASE(suite, "blocks", test_blocks_are_aligned_and_whole,
-           test_blocks_do_not_overlap, test_large_blocks_go_back_to_the_system,
-           test_too_much_is_a_failure, test_allocation_refuses_bad_arguments,
-           test_set);
-  ADD_CASE(suite, "copies", test_copies_in_every_direction,
-           test_queued_copies_in_every_direction,
-           test_copies_refuse_bad_arguments,
-           test_queued_copies_refuse_bad_arguments,
-           test_overlapping_ranges_are_refused);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -37,7 +37,7 @@ static bool is_reserved(size_t offset) {
   return (offset >= 152 && offset < 216) || (offset >= 336 && offset < 400);
 }
 
-START_TEST(test_fills_tables_of_all_sizes) {
+TEST(test_fills_tables_of_all_sizes) {
   static const size_t sizes[] = {472, 473, 479, 912, 1032, 1040, 4096};
   static fake_host host;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -53,9 +53,8 @@ START_TEST(test_fills_tables_of_all_sizes) {
     ck_assert(all_are(end, host.bytes + ROOM, GARBAGE));
   }
 }
-END_TEST
 
-START_TEST(test_serves_both_params) {
+TEST(test_serves_both_params) {
   static const size_t sizes[] = {88, 96};
   static fake_host host;
   for (size_t i = 0; i < 2; i++) {
@@ -70,9 +69,8 @@ START_TEST(test_serves_both_params) {
     ck_assert(all_are(params + 56, params + sizeof host.params, GARBAGE));
   }
 }
-END_TEST
 
-START_TEST(test_refuses_tables_it_cannot_fill) {
+TEST(test_refuses_tables_it_cannot_fill) {
   static const size_t sizes[] = {0,   1,     8,        464,
                                  471, 65537, SIZE_MAX, 0x5a5a5a5a5a5a5a5a};
   static fake_host host;
@@ -86,9 +84,8 @@ START_TEST(test_refuses_tables_it_cannot_fill) {
   InitPlugin(&host.params);
   ck_assert_ptr_null(host.params.device_type);
 }
-END_TEST
 
-START_TEST(test_leaves_unknown_params_alone) {
+TEST(test_leaves_unknown_params_alone) {
   static fake_host host;
   offer(&host, 87, sizeof host.table);
   ck_assert(all_are(host.bytes + 8, host.bytes + ROOM, GARBAGE));
@@ -96,9 +93,8 @@ START_TEST(test_leaves_unknown_params_alone) {
   ck_assert(all_are(params + 16, params + sizeof host.params, GARBAGE));
   InitPlugin(NULL);
 }
-END_TEST
 
-START_TEST(test_there_is_one_device) {
+TEST(test_there_is_one_device) {
   C_DeviceInterface cpu = cpu_table();
   assert_done(cpu.initialize());
   size_t count = 0;
@@ -116,9 +112,8 @@ START_TEST(test_there_is_one_device) {
   assert_done(cpu.deinit_device(CPU));
   assert_done(cpu.finalize());
 }
-END_TEST
 
-START_TEST(test_refuses_other_devices) {
+TEST(test_refuses_other_devices) {
   C_DeviceInterface cpu = cpu_table();
   C_Status (*const calls[])(C_Device) = {cpu.init_device, cpu.set_device,
                                          cpu.deinit_device,
@@ -132,9 +127,8 @@ START_TEST(test_refuses_other_devices) {
   assert_c(cpu.get_device_count(NULL), C_ERROR);
   assert_c(cpu.get_device_list(NULL), C_ERROR);
 }
-END_TEST
 
-START_TEST(test_sizes) {
+TEST(test_sizes) {
   C_DeviceInterface cpu = cpu_table();
   size_t total = 0;
   size_t available = 0;
@@ -162,9 +156,8 @@ START_TEST(test_sizes) {
     assert_c(sizes[i].ask(CPU, NULL), C_ERROR);
   }
 }
-END_TEST
 
-START_TEST(test_stats_refuse_bad_arguments) {
+TEST(test_stats_refuse_bad_arguments) {
   C_DeviceInterface cpu = cpu_table();
   size_t total = 1;
   size_t available = 1;
@@ -174,9 +167,8 @@ START_TEST(test_stats_refuse_bad_arguments) {
   ck_assert_uint_eq(total, 0);
   ck_assert_uint_eq(available, 0);
 }
-END_TEST
 
-START_TEST(test_the_end_frees_what_was_forgotten) {
+TEST(test_the_end_frees_what_was_forgotten) {
   C_DeviceInterface cpu = cpu_table();
   size_t before = tarn_host_memory();
   for (int round = 0; round < 2; round++) {
@@ -189,7 +181,6 @@ START_TEST(test_the_end_frees_what_was_forgotten) {
     ck_assert_uint_eq(tarn_host_memory(), before);
   }
 }
-END_TEST
 
 static void *open_shared_object(void) {
   void *handle = dlopen(TARN_CPU_PLUGIN, RTLD_NOW | RTLD_LOCAL);
@@ -197,7 +188,7 @@ static void *open_shared_object(void) {
   return handle;
 }
 
-START_TEST(test_the_shared_object_is_a_device_too) {
+TEST(test_the_shared_object_is_a_device_too) {
   void *handle = open_shared_object();
   void (*init)(CustomRuntimeParams *) = NULL;
   void *symbol = dlsym(handle, "InitPlugin");
@@ -215,28 +206,12 @@ START_TEST(test_the_shared_object_is_a_device_too) {
   assert_done(cpu.destroy_stream(CPU, stream));
   ck_assert_str_eq(to, from);
 }
-END_TEST
 
-START_TEST(test_the_shared_object_exports_one_symbol) {
+TEST(test_the_shared_object_exports_one_symbol) {
   static const char *const inside[] = {"tarn_version", "tarn_host_memory",
                                        "tarn__cpu_submit", "tarn__os_map"};
   void *handle = open_shared_object();
   for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++) {
     ck_assert_msg(dlsym(handle, inside[i]) == NULL, "%s", inside[i]);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("cpu plug-in");
-  ADD_CASE(suite, "InitPlugin", test_fills_tables_of_all_sizes,
-           test_serves_both_params, test_refuses_tables_it_cannot_fill,
-           test_leaves_unknown_params_alone);
-  ADD_CASE(suite, "device", test_there_is_one_device,
-           test_refuses_other_devices, test_sizes,
-           test_stats_refuse_bad_arguments,
-           test_the_end_frees_what_was_forgotten);
-  ADD_CASE(suite, "shared object", test_the_shared_object_is_a_device_too,
-           test_the_shared_object_exports_one_symbol);
-  return run_suite(suite);
 }

@@ -8,7 +8,7 @@ static const tarn_device_ext *ext;
 
 // --- ranges ----------------------------------------------------------------
 
-START_TEST(ranges_are_reserved) {
+TEST(ranges_are_reserved) {
   size_t granule = 0;
   assert_ext_ok(ext->range_granularity(0, &granule));
   ck_assert_uint_eq(granule, GRANULE);
@@ -23,9 +23,8 @@ START_TEST(ranges_are_reserved) {
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(ranges_that_cannot_be) {
+TEST(ranges_that_cannot_be) {
   uint64_t addr = 1;
   size_t granule = 1;
   assert_ext_wrong(ext->range_granularity(1, &granule), "no device 1");
@@ -48,11 +47,10 @@ START_TEST(ranges_that_cannot_be) {
   release(addr, 4 * GRANULE);
   assert_ext_wrong(ext->range_release(0, addr, 4 * GRANULE), "not in one");
 }
-END_TEST
 
 // --- memory ----------------------------------------------------------------
 
-START_TEST(memory_that_cannot_be) {
+TEST(memory_that_cannot_be) {
   uint64_t memory = 1;
   assert_ext_wrong(ext->memory_create(1, GRANULE, 0, &memory), "no device 1");
   ck_assert_uint_eq(memory, 0);
@@ -74,9 +72,8 @@ START_TEST(memory_that_cannot_be) {
   ck_assert_uint_ne(next, memory);
   destroy(next);
 }
-END_TEST
 
-START_TEST(handles_are_not_used_again) {
+TEST(handles_are_not_used_again) {
   uint64_t first[100];
   for (size_t i = 0; i < 100; i++)
     first[i] = create(GRANULE, 0);
@@ -90,11 +87,10 @@ START_TEST(handles_are_not_used_again) {
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- mappings --------------------------------------------------------------
 
-START_TEST(mapped_memory_keeps_its_bytes) {
+TEST_LOOP(mapped_memory_keeps_its_bytes, 2) {
   uint64_t addr = reserve(8 * GRANULE);
   uint64_t memory = create(2 * GRANULE, BOTH[_i]);
   map(addr, 2 * GRANULE, memory);
@@ -115,9 +111,8 @@ START_TEST(mapped_memory_keeps_its_bytes) {
   release(addr, 8 * GRANULE);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(memory_lives_until_its_last_mapping) {
+TEST_LOOP(memory_lives_until_its_last_mapping, 2) {
   uint64_t addr = reserve(2 * GRANULE);
   uint64_t memory = create(GRANULE, BOTH[_i]);
   map(addr, GRANULE, memory);
@@ -130,9 +125,8 @@ START_TEST(memory_lives_until_its_last_mapping) {
   release(addr, 2 * GRANULE);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(shareable_memory_at_two_addresses) {
+TEST(shareable_memory_at_two_addresses) {
   uint64_t addr = reserve(2 * GRANULE);
   uint64_t memory = create(GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   map(addr, GRANULE, memory);
@@ -146,9 +140,8 @@ START_TEST(shareable_memory_at_two_addresses) {
   destroy(memory);
   release(addr, 2 * GRANULE);
 }
-END_TEST
 
-START_TEST(mappings_that_cannot_be) {
+TEST(mappings_that_cannot_be) {
   uint64_t addr = reserve(4 * GRANULE);
   uint64_t memory = create(2 * GRANULE, 0);
   uint64_t other = create(GRANULE, 0);
@@ -180,9 +173,8 @@ START_TEST(mappings_that_cannot_be) {
   destroy(other);
   release(addr, 4 * GRANULE);
 }
-END_TEST
 
-START_TEST(several_mappings_go_at_once) {
+TEST(several_mappings_go_at_once) {
   uint64_t addr = reserve(6 * GRANULE);
   uint64_t memory[3];
   for (size_t i = 0; i < 3; i++) {
@@ -198,7 +190,6 @@ START_TEST(several_mappings_go_at_once) {
     destroy(memory[i]);
   release(addr, 6 * GRANULE);
 }
-END_TEST
 
 // --- access ----------------------------------------------------------------
 
@@ -216,7 +207,7 @@ static bool write_faults(uint64_t addr) {
   return WIFSIGNALED(result) && WTERMSIG(result) == SIGSEGV;
 }
 
-START_TEST(nobody_touches_before_access) {
+TEST_LOOP(nobody_touches_before_access, 2) {
   uint64_t addr = reserve(2 * GRANULE);
   uint64_t memory = create(GRANULE, BOTH[_i]);
   ck_assert(write_faults(addr));
@@ -240,9 +231,8 @@ START_TEST(nobody_touches_before_access) {
   destroy(memory);
   release(addr, 2 * GRANULE);
 }
-END_TEST
 
-START_TEST(access_that_cannot_be) {
+TEST(access_that_cannot_be) {
   uint64_t addr = reserve(4 * GRANULE);
   uint64_t memory = create(2 * GRANULE, 0);
   assert_ext_ok(ext->range_map(0, addr, 2 * GRANULE, memory));
@@ -262,11 +252,10 @@ START_TEST(access_that_cannot_be) {
   destroy(memory);
   release(addr, 4 * GRANULE);
 }
-END_TEST
 
 // --- addresses -------------------------------------------------------------
 
-START_TEST(addresses_in_ranges_are_known) {
+TEST(addresses_in_ranges_are_known) {
   uint64_t addr = reserve(4 * GRANULE);
   uint64_t memory = create(2 * GRANULE, 0);
   tarn_ext_pointer p = {.size = 1};
@@ -283,7 +272,6 @@ START_TEST(addresses_in_ranges_are_known) {
   release(addr, 4 * GRANULE);
   assert_ext_wrong(ext->pointer_query(0, addr, &p), "no memory");
 }
-END_TEST
 
 // --- faults -----------------------------------------------------------------
 
@@ -309,35 +297,16 @@ static void use_a_range(void *context) {
   require(ext->range_release(0, addr, 4 * GRANULE) == TARN_OK);
 }
 
-START_TEST(ranges_survive_every_fault) {
+TEST_LOOP(ranges_survive_every_fault, 2) {
   uint32_t flags = BOTH[_i];
   size_t before = kernel_mappings();
   for (int i = 0; i < 20; i++)
     ck_assert_uint_ge(faults_sweep(use_a_range, &flags), 12);
   ck_assert_uint_le(kernel_mappings(), before + NOISE);
 }
-END_TEST
-
-static void add_loop(Suite *suite, const char *name, const TTest *test) {
-  TCase *both = tcase_create(name);
-  tcase_set_timeout(both, 120);
-  tcase_add_loop_test(both, test, 0, 2);
-  suite_add_tcase(suite, both);
-}
 
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
-  Suite *suite = suite_create("cpu: ranges");
-  ADD_CASE(suite, "ranges and memory", ranges_are_reserved,
-           ranges_that_cannot_be, memory_that_cannot_be,
-           handles_are_not_used_again, addresses_in_ranges_are_known);
-  add_loop(suite, "bytes", mapped_memory_keeps_its_bytes);
-  add_loop(suite, "life", memory_lives_until_its_last_mapping);
-  add_loop(suite, "access", nobody_touches_before_access);
-  add_loop(suite, "faults", ranges_survive_every_fault);
-  ADD_CASE(suite, "mappings", shareable_memory_at_two_addresses,
-           mappings_that_cannot_be, several_mappings_go_at_once,
-           access_that_cannot_be);
-  return run_suite(suite);
+  return run_tests();
 }

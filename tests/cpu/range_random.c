@@ -10,7 +10,7 @@ static const tarn_device_ext *ext;
 // --- how many --------------------------------------------------------------
 
 // More than the kernel has mappings for, with handles kept and without.
-START_TEST(neighbours_are_few_mappings) {
+TEST(neighbours_are_few_mappings) {
   enum { COUNT = 70000 };
   static uint64_t memory[COUNT];
   uint64_t addr = reserve(COUNT * GRANULE);
@@ -36,11 +36,10 @@ START_TEST(neighbours_are_few_mappings) {
   release(addr, COUNT * GRANULE);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // Where the kernel has no mapping left, that is said, and nothing is lost.
 // Sanitizers map memory of their own, and end the program where they cannot.
-START_TEST(the_kernels_limit_is_full) {
+TEST(the_kernels_limit_is_full) {
   if (EFFORT(false, true)) {
     note_skipped("the kernel's limit", "a sanitizer would not survive it");
     return;
@@ -68,7 +67,6 @@ START_TEST(the_kernels_limit_is_full) {
   release(addr, MOST * GRANULE);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -89,7 +87,7 @@ static void *map_and_unmap(void *context) {
   return NULL;
 }
 
-START_TEST(threads_do_not_meet) {
+TEST(threads_do_not_meet) {
   static unsigned char marks[] = {1, 2, 3};
   pthread_t threads[3];
   for (size_t i = 0; i < 3; i++) {
@@ -100,7 +98,6 @@ START_TEST(threads_do_not_meet) {
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- random calls against a model ------------------------------------------
 
@@ -234,7 +231,7 @@ static void end_model(void) {
   release(model.addr, PLACES * GRANULE);
 }
 
-START_TEST(random_calls_are_as_the_model) {
+TEST(random_calls_are_as_the_model) {
   static void (*const calls[])(void) = {try_create, try_map,    try_map,
                                         try_map,    try_unmap,  try_unmap,
                                         try_unmap,  try_destroy};
@@ -252,15 +249,9 @@ START_TEST(random_calls_are_as_the_model) {
   ck_assert_uint_eq(tarn_host_memory(), 0);
   ck_assert_uint_le(kernel_mappings(), before + NOISE);
 }
-END_TEST
 
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
-  Suite *suite = suite_create("cpu: ranges, many");
-  ADD_CASE(suite, "many", neighbours_are_few_mappings,
-           the_kernels_limit_is_full);
-  ADD_CASE(suite, "threads", threads_do_not_meet);
-  ADD_CASE(suite, "model", random_calls_are_as_the_model);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -16,7 +16,7 @@ static const tarn_device_ext *ext;
 
 // --- other processes -------------------------------------------------------
 
-START_TEST(what_cannot_be_shared) {
+TEST(what_cannot_be_shared) {
   uint64_t plain = create(GRANULE, 0);
   uint64_t shared = create(GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   uint64_t memory = 1;
@@ -37,10 +37,9 @@ START_TEST(what_cannot_be_shared) {
   destroy(plain);
   destroy(shared);
 }
-END_TEST
 
 // A file of the right size and name, but one that can be cut off.
-START_TEST(strangers_are_refused) {
+TEST(strangers_are_refused) {
   uint64_t memory = 1;
   int bare = memfd_create("tarn-cpu", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ck_assert_int_eq(ftruncate(bare, (off_t)GRANULE), 0);
@@ -52,9 +51,8 @@ START_TEST(strangers_are_refused) {
   close(bare);
   close(other);
 }
-END_TEST
 
-START_TEST(imported_memory_is_the_same) {
+TEST(imported_memory_is_the_same) {
   uint64_t addr = reserve(2 * GRANULE);
   uint64_t memory = create(GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   uint64_t again = 0;
@@ -75,7 +73,6 @@ START_TEST(imported_memory_is_the_same) {
   destroy(again);
   release(addr, 2 * GRANULE);
 }
-END_TEST
 
 static void send_fd(int to, int fd) {
   char room[CMSG_SPACE(sizeof fd)] = {0};
@@ -158,7 +155,7 @@ static int use_imported(int socket) {
 }
 
 // The child is born before the memory, so that it can have it in no other way.
-START_TEST(another_process_gets_at_it) {
+TEST(another_process_gets_at_it) {
   importer other = begin_importer(use_imported);
   uint64_t addr = reserve(GRANULE);
   uint64_t memory = create(GRANULE, TARN_EXT_MEMORY_SHAREABLE);
@@ -170,7 +167,6 @@ START_TEST(another_process_gets_at_it) {
   destroy(memory);
   release(addr, GRANULE);
 }
-END_TEST
 
 // --- pages -----------------------------------------------------------------
 
@@ -183,7 +179,7 @@ static size_t bytes_behind(uint64_t memory) {
   return (size_t)info.st_blocks * 512;
 }
 
-START_TEST(memory_is_there_before_it_is_touched) {
+TEST(memory_is_there_before_it_is_touched) {
   static const size_t SIZES[] = {GRANULE, 2 * MIB - GRANULE, 2 * MIB,
                                  5 * MIB + GRANULE};
   for (size_t i = 0; i < sizeof SIZES / sizeof *SIZES; i++) {
@@ -192,7 +188,6 @@ START_TEST(memory_is_there_before_it_is_touched) {
     destroy(memory);
   }
 }
-END_TEST
 
 // What this kernel gives for 2 MiB: all of it, or nothing.
 static size_t huge_of_one(void) {
@@ -205,7 +200,7 @@ static size_t huge_of_one(void) {
 }
 
 // Of pieces of a range that begin at multiples of 2 MiB all but a rest is huge.
-START_TEST(large_memory_is_on_huge_pages) {
+TEST(large_memory_is_on_huge_pages) {
   size_t huge = huge_of_one();
   size_t size = 4 * MIB + GRANULE;
   tarn__os_pages pages;
@@ -223,7 +218,6 @@ START_TEST(large_memory_is_on_huge_pages) {
   destroy(memory);
   release(addr, 12 * MIB);
 }
-END_TEST
 
 // The importer writes, which is what brings the pages to it.
 static int import_huge(int socket) {
@@ -245,14 +239,13 @@ static int import_huge(int socket) {
   return (int)(10 + pages.huge_bytes / (2 * MIB));
 }
 
-START_TEST(importers_have_the_same_huge_pages) {
+TEST(importers_have_the_same_huge_pages) {
   size_t huge = huge_of_one();
   importer other = begin_importer(import_huge);
   uint64_t memory = create(8 * MIB, TARN_EXT_MEMORY_SHAREABLE);
   ck_assert_int_eq(end_importer(&other, memory), 10 + (huge != 0 ? 4 : 0));
   destroy(memory);
 }
-END_TEST
 
 static int open_files(void) {
   int count = 0;
@@ -284,7 +277,7 @@ static void assert_full_within(enum __rlimit_resource what) {
   ck_assert_int_eq(result, 0);
 }
 
-START_TEST(what_cannot_be_had_is_full) {
+TEST(what_cannot_be_had_is_full) {
   size_t total = 0;
   size_t available = 0;
   uint64_t memory = 1;
@@ -299,7 +292,6 @@ START_TEST(what_cannot_be_had_is_full) {
   assert_full_within(RLIMIT_AS);
   assert_full_within(RLIMIT_FSIZE);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -348,7 +340,7 @@ static inherited make_inheritance(void) {
   return in;
 }
 
-START_TEST(a_child_has_all_that_its_parent_had) {
+TEST(a_child_has_all_that_its_parent_had) {
   inherited in = make_inheritance();
   int result = 0;
   pid_t child = fork();
@@ -368,7 +360,6 @@ START_TEST(a_child_has_all_that_its_parent_had) {
   destroy(in.shared);
   release(in.addr, 4 * GRANULE);
 }
-END_TEST
 
 static atomic_bool busy;
 
@@ -384,7 +375,7 @@ static void *keep_busy(void *context) {
 }
 
 // Another thread is at the tables when the child is born.
-START_TEST(children_find_no_lock_taken) {
+TEST(children_find_no_lock_taken) {
   uint64_t addr = reserve(2 * GRANULE);
   pthread_t other;
   atomic_store(&busy, true);
@@ -405,11 +396,10 @@ START_TEST(children_find_no_lock_taken) {
   ck_assert_int_eq(pthread_join(other, NULL), 0);
   release(addr, 2 * GRANULE);
 }
-END_TEST
 
 // --- the end ----------------------------------------------------------------
 
-START_TEST(the_end_frees_what_was_forgotten) {
+TEST(the_end_frees_what_was_forgotten) {
   C_DeviceInterface cpu = cpu_table();
   size_t before = kernel_mappings();
   static char bytes[8];
@@ -425,19 +415,9 @@ START_TEST(the_end_frees_what_was_forgotten) {
   }
   ck_assert_uint_le(kernel_mappings(), before + NOISE);
 }
-END_TEST
 
 int main(void) {
   faults_install();
   ext = TarnDeviceExt();
-  Suite *suite = suite_create("cpu: shared memory");
-  ADD_CASE(suite, "processes", what_cannot_be_shared, strangers_are_refused,
-           imported_memory_is_the_same, another_process_gets_at_it);
-  ADD_CASE(suite, "pages", memory_is_there_before_it_is_touched,
-           large_memory_is_on_huge_pages, importers_have_the_same_huge_pages,
-           what_cannot_be_had_is_full);
-  ADD_CASE(suite, "forks", a_child_has_all_that_its_parent_had,
-           children_find_no_lock_taken);
-  ADD_CASE(suite, "end", the_end_frees_what_was_forgotten);
-  return run_suite(suite);
+  return run_tests();
 }

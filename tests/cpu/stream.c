@@ -31,7 +31,7 @@ static void check_step(C_Device device, C_Stream stream, void *user_data,
   (*s->next)++;
 }
 
-START_TEST(test_many_operations_stay_in_order) {
+TEST(test_many_operations_stay_in_order) {
   static step steps[OPS / 2];
   static char big[2][BIG];
   C_Stream s = new_stream(&cpu);
@@ -52,9 +52,8 @@ START_TEST(test_many_operations_stay_in_order) {
   ck_assert_int_eq(next, OPS / 2);
   ck_assert_int_eq(wrong, 0);
 }
-END_TEST
 
-START_TEST(test_a_small_copy_does_not_overtake) {
+TEST(test_a_small_copy_does_not_overtake) {
   static char from[1 << 20];
   static char between[1 << 20];
   char to[64] = {0};
@@ -72,9 +71,8 @@ START_TEST(test_a_small_copy_does_not_overtake) {
   assert_done(cpu.query_stream(CPU, s));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_a_small_copy_on_an_idle_stream_is_done_at_once) {
+TEST(test_a_small_copy_on_an_idle_stream_is_done_at_once) {
   static char from[64 << 10] = "now";
   static char to[64 << 10];
   C_Stream s = new_stream(&cpu);
@@ -83,7 +81,6 @@ START_TEST(test_a_small_copy_on_an_idle_stream_is_done_at_once) {
   assert_done(cpu.query_stream(CPU, s));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 static void count_one(C_Device device, C_Stream stream, void *user_data,
                       C_Status *status) {
@@ -93,7 +90,7 @@ static void count_one(C_Device device, C_Stream stream, void *user_data,
   atomic_fetch_add((atomic_int *)user_data, 1);
 }
 
-START_TEST(test_destroying_finishes_the_work) {
+TEST(test_destroying_finishes_the_work) {
   atomic_int count = 0;
   size_t held = tarn_host_memory();
   C_Stream s = new_stream(&cpu);
@@ -104,9 +101,8 @@ START_TEST(test_destroying_finishes_the_work) {
   ck_assert_int_eq(count, 1000);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(test_synchronize_device_waits_for_all_streams) {
+TEST(test_synchronize_device_waits_for_all_streams) {
   enum { COUNT = 12, EACH = 100, ALL = COUNT * EACH };
   atomic_int count = 0;
   for (int i = 0; i < COUNT; i++) {
@@ -119,9 +115,8 @@ START_TEST(test_synchronize_device_waits_for_all_streams) {
   ck_assert_int_eq(count, ALL);
   assert_done(cpu.finalize());
 }
-END_TEST
 
-START_TEST(test_streams_refuse_bad_arguments) {
+TEST(test_streams_refuse_bad_arguments) {
   C_Stream s = new_stream(&cpu);
   C_Stream none = s;
   assert_c(cpu.create_stream(CPU, NULL), C_ERROR);
@@ -139,7 +134,6 @@ START_TEST(test_streams_refuse_bad_arguments) {
   assert_c(cpu.stream_add_callback(NULL, s, count_one, NULL), C_ERROR);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -190,10 +184,9 @@ static void run_visitors(bool share) {
   assert_done(cpu.finalize());
 }
 
-START_TEST(test_many_threads_on_one_stream) {
+TEST(test_many_threads_on_one_stream) {
   run_visitors(true);
 }
-END_TEST
 
 enum { PAINTERS = 2, CANVAS = 32 << 10, STROKES = 2000 };
 
@@ -220,7 +213,7 @@ static void *paint(void *context) {
 
 // Calls at the same time have no order, but their copies are made one after
 // the other, also where each caller makes its own.
-START_TEST(test_small_copies_of_two_threads_do_not_mix) {
+TEST(test_small_copies_of_two_threads_do_not_mix) {
   static painter painters[PAINTERS];
   static char canvas[CANVAS];
   pthread_t threads[PAINTERS];
@@ -237,12 +230,10 @@ START_TEST(test_small_copies_of_two_threads_do_not_mix) {
   }
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_many_threads_on_streams_of_their_own) {
+TEST(test_many_threads_on_streams_of_their_own) {
   run_visitors(false);
 }
-END_TEST
 
 enum { COMINGS = 100, ALL_COMINGS = THREADS * COMINGS };
 
@@ -258,7 +249,7 @@ static void *come_and_go(void *context) {
   return NULL;
 }
 
-START_TEST(test_streams_come_and_go_while_the_device_is_synchronized) {
+TEST(test_streams_come_and_go_while_the_device_is_synchronized) {
   pthread_t threads[THREADS];
   atomic_int count = 0;
   size_t held = tarn_host_memory();
@@ -270,12 +261,11 @@ START_TEST(test_streams_come_and_go_while_the_device_is_synchronized) {
   ck_assert_int_eq(count, ALL_COMINGS);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
 // --- memory ----------------------------------------------------------------
 
 // 100 in flight at a time; after the first round, memory is forbidden.
-START_TEST(test_a_steady_stream_allocates_nothing) {
+TEST(test_a_steady_stream_allocates_nothing) {
   atomic_int count = 0;
   C_Stream s = new_stream(&cpu);
   for (int round = 0; round < 10; round++) {
@@ -292,9 +282,8 @@ START_TEST(test_a_steady_stream_allocates_nothing) {
   ck_assert_int_eq(count, 1000);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
-START_TEST(test_a_burst_is_not_kept) {
+TEST(test_a_burst_is_not_kept) {
   atomic_int count = 0;
   C_Stream s = new_stream(&cpu);
   gate g;
@@ -308,7 +297,6 @@ START_TEST(test_a_burst_is_not_kept) {
   ck_assert_uint_lt(tarn_host_memory(), 32 << 10);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 static void must_be(C_Status status) {
   ck_assert(status == C_SUCCESS || status == C_FAILED);
@@ -356,26 +344,12 @@ static void scenario(void *context) {
   if (b != NULL) assert_done(cpu.destroy_stream(CPU, b));
 }
 
-START_TEST(test_every_allocation_may_fail) {
+TEST(test_every_allocation_may_fail) {
   ck_assert_uint_ge(faults_sweep(scenario, NULL), 10);
 }
-END_TEST
 
 int main(void) {
   faults_install();
   cpu = cpu_table();
-  Suite *suite = suite_create("cpu streams");
-  ADD_CASE(suite, "order", test_many_operations_stay_in_order,
-           test_a_small_copy_does_not_overtake,
-           test_a_small_copy_on_an_idle_stream_is_done_at_once,
-           test_destroying_finishes_the_work,
-           test_synchronize_device_waits_for_all_streams,
-           test_streams_refuse_bad_arguments);
-  ADD_CASE(suite, "threads", test_many_threads_on_one_stream,
-           test_small_copies_of_two_threads_do_not_mix,
-           test_many_threads_on_streams_of_their_own,
-           test_streams_come_and_go_while_the_device_is_synchronized);
-  ADD_CASE(suite, "memory", test_a_steady_stream_allocates_nothing,
-           test_a_burst_is_not_kept, test_every_allocation_may_fail);
-  return run_suite(suite);
+  return run_tests();
 }

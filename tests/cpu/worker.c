@@ -79,7 +79,7 @@ static bool ran_here(const trace *t, int count) {
   return t->count == count && pthread_equal(t->on, pthread_self());
 }
 
-START_TEST(test_small_copies_need_no_thread) {
+TEST(test_small_copies_need_no_thread) {
   C_Stream s = new_stream(&cpu);
   char to[100];
   for (int i = 0; i < 100; i++) {
@@ -89,9 +89,8 @@ START_TEST(test_small_copies_need_no_thread) {
   assert_done(cpu.destroy_stream(CPU, s));
   ck_assert_int_eq(threads_asked_for, 0);
 }
-END_TEST
 
-START_TEST(test_synchronizing_does_the_work_of_a_late_worker) {
+TEST(test_synchronizing_does_the_work_of_a_late_worker) {
   C_Stream s = new_stream(&cpu);
   trace t = {.count = 0};
   hold_threads = true;
@@ -107,10 +106,9 @@ START_TEST(test_synchronizing_does_the_work_of_a_late_worker) {
   sem_post(&let_go);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 // Not one operation further: those behind the mark are the worker's.
-START_TEST(test_waiting_for_an_event_does_the_work_before_it) {
+TEST(test_waiting_for_an_event_does_the_work_before_it) {
   C_Stream s = new_stream(&cpu);
   C_Event e = new_event(&cpu);
   trace before = {.count = 0};
@@ -128,7 +126,6 @@ START_TEST(test_waiting_for_an_event_does_the_work_before_it) {
   ck_assert_int_eq(behind.count, 1);
   assert_done(cpu.destroy_event(CPU, e));
 }
-END_TEST
 
 typedef struct probe {
   sem_t seen;
@@ -147,7 +144,7 @@ static void look_at_signals(C_Device device, C_Stream stream, void *user_data,
   sem_post(&p->seen);
 }
 
-START_TEST(test_the_worker_runs_what_nobody_waits_for) {
+TEST(test_the_worker_runs_what_nobody_waits_for) {
   C_Stream s = new_stream(&cpu);
   probe p;
   sem_init(&p.seen, 0, 0);
@@ -162,11 +159,10 @@ START_TEST(test_the_worker_runs_what_nobody_waits_for) {
   ck_assert(!sigismember(&own, SIGINT));
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 // --- no threads to be had --------------------------------------------------
 
-START_TEST(test_without_threads_the_caller_does_all) {
+TEST(test_without_threads_the_caller_does_all) {
   static char from[1 << 20] = "without threads";
   static char to[1 << 20];
   C_Stream a = new_stream(&cpu);
@@ -188,9 +184,8 @@ START_TEST(test_without_threads_the_caller_does_all) {
   assert_done(cpu.destroy_stream(CPU, a));
   assert_done(cpu.destroy_stream(CPU, b));
 }
-END_TEST
 
-START_TEST(test_a_thread_is_asked_for_again) {
+TEST(test_a_thread_is_asked_for_again) {
   C_Stream s = new_stream(&cpu);
   trace t = {.count = 0};
   refuse_threads = true;
@@ -204,7 +199,6 @@ START_TEST(test_a_thread_is_asked_for_again) {
   ck_assert_int_eq(t.count, 2);
   assert_done(cpu.destroy_stream(CPU, s));
 }
-END_TEST
 
 // Several callers on one stream, none with a worker behind it: each runs its
 // own operation or sees it run, and the count needs no lock of its own.
@@ -221,7 +215,7 @@ static void *call_often(void *context) {
   return NULL;
 }
 
-START_TEST(test_many_callers_without_threads) {
+TEST(test_many_callers_without_threads) {
   pthread_t threads[CALLERS];
   int failures[CALLERS] = {0};
   shared = new_stream(&cpu);
@@ -237,7 +231,6 @@ START_TEST(test_many_callers_without_threads) {
   ck_assert_int_eq(shared_trace.count, ALL_CALLS);
   assert_done(cpu.destroy_stream(CPU, shared));
 }
-END_TEST
 
 static void *stand_at_gate(void *context) {
   return (void *)(uintptr_t)cpu.stream_add_callback(CPU, shared, pass_gate,
@@ -251,7 +244,7 @@ static void *call_once(void *context) {
 
 // The first caller is in its own operation, the second sleeps behind it. When
 // the first is done it goes away: the second must be woken to run the rest.
-START_TEST(test_a_caller_that_leaves_wakes_the_next) {
+TEST(test_a_caller_that_leaves_wakes_the_next) {
   pthread_t threads[2];
   trace t = {.count = 0};
   gate g;
@@ -275,18 +268,9 @@ START_TEST(test_a_caller_that_leaves_wakes_the_next) {
   ck_assert_int_eq(t.count, 1);
   assert_done(cpu.destroy_stream(CPU, shared));
 }
-END_TEST
 
 int main(void) {
   sem_init(&let_go, 0, 0);
   cpu = cpu_table();
-  Suite *suite = suite_create("cpu workers");
-  ADD_CASE(suite, "who runs", test_small_copies_need_no_thread,
-           test_synchronizing_does_the_work_of_a_late_worker,
-           test_waiting_for_an_event_does_the_work_before_it,
-           test_the_worker_runs_what_nobody_waits_for);
-  ADD_CASE(suite, "no threads", test_without_threads_the_caller_does_all,
-           test_a_thread_is_asked_for_again, test_many_callers_without_threads,
-           test_a_caller_that_leaves_wakes_the_next);
-  return run_suite(suite);
+  return run_tests();
 }

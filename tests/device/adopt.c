@@ -10,7 +10,7 @@
 
 // --- one object for one handle ---------------------------------------------
 
-START_TEST(the_same_handle_gives_the_same_stream) {
+TEST(the_same_handle_gives_the_same_stream) {
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   C_Stream other = native_stream(device);
@@ -33,9 +33,8 @@ START_TEST(the_same_handle_gives_the_same_stream) {
   end_native_stream(device, other);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(handles_of_two_devices_are_apart) {
+TEST(handles_of_two_devices_are_apart) {
   tarn_device *device = open_fake();
   tarn_device *second = open_named("fake:1");
   C_Stream native = native_stream(device);
@@ -49,9 +48,8 @@ START_TEST(handles_of_two_devices_are_apart) {
   assert_ok(tarn_device_close(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_stream_that_tarn_made_is_counted_too) {
+TEST(a_stream_that_tarn_made_is_counted_too) {
   int cell = 0;
   tarn_device *device = open_fake();
   tarn_stream *made = NULL;
@@ -66,9 +64,8 @@ START_TEST(a_stream_that_tarn_made_is_counted_too) {
   ck_assert_uint_eq(fake_seen.streams, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(many_streams_are_found_and_nothing_is_kept) {
+TEST(many_streams_are_found_and_nothing_is_kept) {
   enum { STREAMS = 2000 };
   static C_Stream natives[STREAMS];
   static tarn_stream *streams[STREAMS];
@@ -89,11 +86,10 @@ START_TEST(many_streams_are_found_and_nothing_is_kept) {
   ck_assert_uint_eq(tarn_host_memory(), before);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what cannot be adopted ------------------------------------------------
 
-START_TEST(without_streams_none_is_adopted) {
+TEST(without_streams_none_is_adopted) {
   fake.missing = MISSES_STREAMS | MISSES_EVENTS;
   tarn_device *device = open_fake();
   tarn_stream *stream = (tarn_stream *)&one;
@@ -103,9 +99,8 @@ START_TEST(without_streams_none_is_adopted) {
   assert_error_says("fake:0 has no streams");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(without_a_slot_null_is_no_stream) {
+TEST(without_a_slot_null_is_no_stream) {
   tarn_device *device = open_fake();
   tarn_stream *stream = (tarn_stream *)&one;
   assert_status(tarn_stream_adopt(device, NULL, &stream), TARN_E_UNSUPPORTED);
@@ -118,9 +113,8 @@ START_TEST(without_a_slot_null_is_no_stream) {
   assert_status(tarn_event_adopt(NULL, &event, &event), TARN_E_INVALID);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(without_events_none_is_adopted) {
+TEST(without_events_none_is_adopted) {
   fake.missing = MISSES_EVENTS;
   tarn_device *device = open_fake();
   tarn_event *event = (tarn_event *)&one;
@@ -129,11 +123,10 @@ START_TEST(without_events_none_is_adopted) {
   assert_error_says("fake:0 has no events");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- the default stream ----------------------------------------------------
 
-START_TEST(null_is_the_default_stream_of_the_plug_in) {
+TEST(null_is_the_default_stream_of_the_plug_in) {
   int default_stream = 0;
   fake_ext.there = true;
   fake_ext.stream = &default_stream;
@@ -153,9 +146,8 @@ START_TEST(null_is_the_default_stream_of_the_plug_in) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(sim_has_a_default_stream) {
+TEST(sim_has_a_default_stream) {
   unsigned char bytes[4096] = {7};
   unsigned char back[4096] = {0};
   tarn_device *sim = open_named("sim:0");
@@ -174,11 +166,10 @@ START_TEST(sim_has_a_default_stream) {
   assert_ok(tarn_device_synchronize(sim));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // --- events ----------------------------------------------------------------
 
-START_TEST(the_same_handle_gives_the_same_event) {
+TEST(the_same_handle_gives_the_same_event) {
   tarn_device *device = open_fake();
   C_Event native = native_event(device);
   tarn_event *event = NULL;
@@ -202,10 +193,9 @@ START_TEST(the_same_handle_gives_the_same_event) {
   ck_assert_uint_eq(fake_seen.events, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Tarn has not recorded it, so only the driver knows.
-START_TEST(the_driver_is_asked_about_an_adopted_event) {
+TEST(the_driver_is_asked_about_an_adopted_event) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -243,10 +233,9 @@ START_TEST(the_driver_is_asked_about_an_adopted_event) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // An event of Tarn's own, whose handle another part of the program records.
-START_TEST(the_driver_is_asked_about_an_event_that_tarn_made_too) {
+TEST(the_driver_is_asked_about_an_event_that_tarn_made_too) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -267,7 +256,6 @@ START_TEST(the_driver_is_asked_about_an_event_that_tarn_made_too) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- each call that can fail -----------------------------------------------
 
@@ -314,7 +302,7 @@ static void come_and_go(void *context) {
   require(!queued || cell == 1 || failed);
 }
 
-START_TEST(whatever_fails_order_holds) {
+TEST(whatever_fails_order_holds) {
   faults_install();
   fake.strikes = true;
   tarn_device *device = open_fake();
@@ -325,11 +313,10 @@ START_TEST(whatever_fails_order_holds) {
   ck_assert_uint_eq(fake_seen.events, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-START_TEST(a_child_frees_host_memory_only) {
+TEST(a_child_frees_host_memory_only) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -363,21 +350,4 @@ START_TEST(a_child_frees_host_memory_only) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.events, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device_adopt");
-  ADD_CASE(suite, "same", the_same_handle_gives_the_same_stream,
-           handles_of_two_devices_are_apart,
-           a_stream_that_tarn_made_is_counted_too,
-           many_streams_are_found_and_nothing_is_kept,
-           without_streams_none_is_adopted, without_a_slot_null_is_no_stream,
-           without_events_none_is_adopted,
-           null_is_the_default_stream_of_the_plug_in, sim_has_a_default_stream);
-  ADD_CASE(suite, "events", the_same_handle_gives_the_same_event,
-           the_driver_is_asked_about_an_adopted_event,
-           the_driver_is_asked_about_an_event_that_tarn_made_too,
-           whatever_fails_order_holds, a_child_frees_host_memory_only);
-  return run_suite(suite);
 }

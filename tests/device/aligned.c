@@ -75,23 +75,21 @@ static void take_aligned_in_all_places(tarn_device *device) {
   take_aligned(TARN_HOST);
 }
 
-START_TEST(aligned_on_every_device) {
+TEST_LOOP(aligned_on_every_device, EVERYWHERE) {
   fake_add();
   tarn_device *device = open_named(everywhere[_i]);
   take_aligned_in_all_places(device);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(aligned_where_nothing_is) {
+TEST(aligned_where_nothing_is) {
   fake.misalign = 8;
   tarn_device *device = open_fake();
   take_aligned_in_all_places(device);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(aligned_by_the_driver) {
+TEST(aligned_by_the_driver) {
   tarn_addr addr = 0;
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -108,9 +106,8 @@ START_TEST(aligned_by_the_driver) {
   take_aligned_in_all_places(device);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(the_drivers_refusal_stands_unless_it_cannot) {
+TEST(the_drivers_refusal_stands_unless_it_cannot) {
   tarn_addr addr = 1;
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -126,9 +123,8 @@ START_TEST(the_drivers_refusal_stands_unless_it_cannot) {
   assert_ok(tarn_device_deallocate(place, addr, 100));
   close_fake(device);
 }
-END_TEST
 
-START_TEST(a_driver_that_does_not_align_has_failed) {
+TEST(a_driver_that_does_not_align_has_failed) {
   tarn_addr addr = 1;
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -146,9 +142,8 @@ START_TEST(a_driver_that_does_not_align_has_failed) {
   assert_error_says("fake:0: out of memory: 100 bytes were refused");
   close_fake(device);
 }
-END_TEST
 
-START_TEST(a_broken_promise_has_failed) {
+TEST(a_broken_promise_has_failed) {
   tarn_addr addr = 1;
   tarn_stream *stream = NULL;
   fake_ext.there = true;
@@ -167,11 +162,10 @@ START_TEST(a_broken_promise_has_failed) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   close_fake(device);
 }
-END_TEST
 
 static const size_t no_aligns[] = {0, 3, 24, SIZE_MAX};
 
-START_TEST(an_alignment_that_is_none_is_refused) {
+TEST_LOOP(an_alignment_that_is_none_is_refused, 4) {
   tarn_addr addr = 1;
   tarn_device *device = open_fake();
   assert_status(tarn_device_allocate_aligned(tarn_place_on(device), 100,
@@ -183,11 +177,10 @@ START_TEST(an_alignment_that_is_none_is_refused) {
       TARN_E_INVALID);
   close_fake(device);
 }
-END_TEST
 
 // The plain allocation comes first and fits; the larger one overflows or is
 // refused.
-START_TEST(too_much_is_full) {
+TEST(too_much_is_full) {
   tarn_addr addr = 1;
   fake.misalign = 8;
   fake.capacity = 1 << 20;
@@ -203,9 +196,8 @@ START_TEST(too_much_is_full) {
   ck_assert_uint_eq(addr, 0);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(aligned_memory_is_counted) {
+TEST(aligned_memory_is_counted) {
   tarn_addr addr = 0;
   tarn_addr pools = 0;
   fake.misalign = 8;
@@ -220,7 +212,6 @@ START_TEST(aligned_memory_is_counted) {
   assert_ok(tarn__device_give(place, pools, 100));
   close_fake(device);
 }
-END_TEST
 
 enum { THREADS = 4, ROUNDS = 200 };
 
@@ -238,7 +229,7 @@ static void *align_much(void *context) {
   return NULL;
 }
 
-START_TEST(aligned_from_many_threads) {
+TEST(aligned_from_many_threads) {
   pthread_t threads[THREADS];
   fake.misalign = 8;
   tarn_device *device = open_fake();
@@ -250,10 +241,9 @@ START_TEST(aligned_from_many_threads) {
   }
   close_fake(device);
 }
-END_TEST
 
 // The driver knows nothing of an address within a larger block.
-START_TEST(aligned_memory_goes_back_on_a_stream) {
+TEST_LOOP(aligned_memory_goes_back_on_a_stream, 2) {
   tarn_addr addr = 0;
   fake.misalign = 8;
   fake_ext.there = _i != 0;
@@ -268,10 +258,9 @@ START_TEST(aligned_memory_goes_back_on_a_stream) {
   assert_ok(tarn_stream_destroy(stream));
   close_fake(device);
 }
-END_TEST
 
 // The child frees its copy of the notes.
-START_TEST(a_child_must_not_call) {
+TEST(a_child_must_not_call) {
   tarn_addr addr = 0;
   tarn_addr other = 1;
   fake.misalign = 8;
@@ -293,26 +282,4 @@ START_TEST(a_child_must_not_call) {
   ck_assert_int_eq(status, 0);
   assert_ok(tarn_device_deallocate(place, addr, 100));
   close_fake(device);
-}
-END_TEST
-
-static void add_loop(Suite *suite, const char *name, const TTest *test,
-                     int end) {
-  TCase *loop = tcase_create(name);
-  tcase_set_timeout(loop, 60);
-  tcase_add_loop_test(loop, test, 0, end);
-  suite_add_tcase(suite, loop);
-}
-
-int main(void) {
-  Suite *suite = suite_create("device: aligned");
-  add_loop(suite, "everywhere", aligned_on_every_device, EVERYWHERE);
-  add_loop(suite, "bad alignments", an_alignment_that_is_none_is_refused, 4);
-  add_loop(suite, "on a stream", aligned_memory_goes_back_on_a_stream, 2);
-  ADD_CASE(suite, "aligned", aligned_where_nothing_is, aligned_by_the_driver,
-           the_drivers_refusal_stands_unless_it_cannot,
-           a_driver_that_does_not_align_has_failed, a_broken_promise_has_failed,
-           too_much_is_full, aligned_memory_is_counted,
-           aligned_from_many_threads, a_child_must_not_call);
-  return run_suite(suite);
 }

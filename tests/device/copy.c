@@ -69,20 +69,18 @@ static void round_trips(tarn_device *device) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-START_TEST(on_cpu) {
+TEST(on_cpu) {
   tarn_device *device = open_named("cpu:0");
   round_trips(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(on_a_shared_object) {
+TEST(on_a_shared_object) {
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
   tarn_device *device = open_named("twin:0");
   round_trips(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 #define ALL_ASYNC                                                            \
   (FAKE_MISSES(async_memory_copy_h2d) | FAKE_MISSES(async_memory_copy_d2h) | \
@@ -106,7 +104,7 @@ static const uint64_t abilities[] = {
 };
 enum { ABILITIES = sizeof abilities / sizeof abilities[0] };
 
-START_TEST(with_and_without_the_optional_functions) {
+TEST_LOOP(with_and_without_the_optional_functions, ABILITIES) {
   fake.missing = abilities[_i];
   fake_add();
   tarn_device *device = open_named("fake:0");
@@ -115,18 +113,16 @@ START_TEST(with_and_without_the_optional_functions) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
-END_TEST
 
-START_TEST(without_handles_everything_is_synchronous) {
+TEST(without_handles_everything_is_synchronous) {
   fake.null_handles = true;
   fake_add();
   tarn_device *device = open_named("fake:0");
   round_trips(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(the_right_device_is_current_for_every_call) {
+TEST(the_right_device_is_current_for_every_call) {
   fake_add();
   tarn_device *a = open_named("fake:0");
   tarn_device *b = open_named("fake:1");
@@ -141,7 +137,6 @@ START_TEST(the_right_device_is_current_for_every_call) {
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
 }
-END_TEST
 
 // --- between devices -------------------------------------------------------
 
@@ -178,7 +173,7 @@ static const uint64_t p2p_abilities[] = {
     0, FAKE_MISSES(memory_copy_p2p), FAKE_MISSES(async_memory_copy_p2p),
     FAKE_MISSES(memory_copy_p2p) | FAKE_MISSES(async_memory_copy_p2p)};
 
-START_TEST(within_a_plugin) {
+TEST_LOOP(within_a_plugin, 4) {
   fake.missing = p2p_abilities[_i];
   fake_add();
   tarn_device *a = open_named("fake:0");
@@ -189,9 +184,8 @@ START_TEST(within_a_plugin) {
   assert_ok(tarn_device_close(b));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);  // its staging memory too
 }
-END_TEST
 
-START_TEST(across_plugins) {
+TEST(across_plugins) {
   fake_add();
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
   tarn_device *devices[] = {open_named("cpu:0"), open_named("fake:0"),
@@ -204,10 +198,9 @@ START_TEST(across_plugins) {
     assert_ok(tarn_device_close(devices[i]));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
-END_TEST
 
 // Each driver has words for its own failures only.
-START_TEST(across_plugins_the_end_that_fails_is_named) {
+TEST(across_plugins_the_end_that_fails_is_named) {
   fake_ext.there = true;
   fake_ext.text = "another affair";
   fake_add();
@@ -224,7 +217,6 @@ START_TEST(across_plugins_the_end_that_fails_is_named) {
   assert_ok(tarn_device_close(source));
   assert_ok(tarn_device_close(target));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
@@ -257,7 +249,7 @@ static void change_behind_the_copy(tarn_device *device, size_t size) {
   free(out);
 }
 
-START_TEST(a_queued_copy_reads_its_source_when_it_runs) {
+TEST_LOOP(a_queued_copy_reads_its_source_when_it_runs, QUEUED_SIZES) {
   const char *const names[] = {"cpu:0", "sim:0"};
   for (size_t i = 0; i < 2; i++) {
     tarn_device *device = open_named(names[i]);
@@ -265,9 +257,8 @@ START_TEST(a_queued_copy_reads_its_source_when_it_runs) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
-START_TEST(bad_ends_are_refused_and_nothing_is_nothing) {
+TEST(bad_ends_are_refused_and_nothing_is_nothing) {
   tarn_device *device = open_named("cpu:0");
   char bytes[8] = {0};
   tarn_addr addr = take(device, 8);
@@ -289,9 +280,8 @@ START_TEST(bad_ends_are_refused_and_nothing_is_nothing) {
   give(device, addr, 8);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_stream_of_another_device_is_refused) {
+TEST(a_stream_of_another_device_is_refused) {
   fake_add();
   tarn_device *device = open_named("fake:0");
   tarn_device *cpu = open_named("cpu:0");
@@ -305,9 +295,8 @@ START_TEST(a_stream_of_another_device_is_refused) {
   assert_ok(tarn_device_close(device));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(a_failing_copy_names_the_call_and_the_answer) {
+TEST(a_failing_copy_names_the_call_and_the_answer) {
   fake.copy_answer = C_ERROR;
   fake_add();
   tarn_device *device = open_named("fake:0");
@@ -320,10 +309,9 @@ START_TEST(a_failing_copy_names_the_call_and_the_answer) {
   give(device, addr, 8);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Every piece may come with a warning, and every piece is set.
-START_TEST(a_warning_does_not_end_the_stand_in_for_setting) {
+TEST(a_warning_does_not_end_the_stand_in_for_setting) {
   fake.missing = FAKE_MISSES(device_memory_set);
   fake.copy_answer = C_WARNING;
   fake_add();
@@ -337,30 +325,4 @@ START_TEST(a_warning_does_not_end_the_stand_in_for_setting) {
   give(device, addr, SIZE);
   free(bytes);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: copies");
-  ADD_CASE(suite, "real devices", on_cpu, on_a_shared_object);
-  TCase *fakes = tcase_create("abilities");
-  tcase_set_timeout(fakes, 120);
-  tcase_add_loop_test(fakes, with_and_without_the_optional_functions, 0,
-                      ABILITIES);
-  tcase_add_test(fakes, without_handles_everything_is_synchronous);
-  tcase_add_test(fakes, the_right_device_is_current_for_every_call);
-  suite_add_tcase(suite, fakes);
-  TCase *devices = tcase_create("between devices");
-  tcase_set_timeout(devices, 120);
-  tcase_add_loop_test(devices, within_a_plugin, 0, 4);
-  tcase_add_test(devices, across_plugins);
-  tcase_add_test(devices, across_plugins_the_end_that_fails_is_named);
-  suite_add_tcase(suite, devices);
-  add_looped_case(suite, "queued", a_queued_copy_reads_its_source_when_it_runs,
-                  0, QUEUED_SIZES);
-  ADD_CASE(suite, "refused", bad_ends_are_refused_and_nothing_is_nothing,
-           a_stream_of_another_device_is_refused,
-           a_failing_copy_names_the_call_and_the_answer,
-           a_warning_does_not_end_the_stand_in_for_setting);
-  return run_suite(suite);
 }

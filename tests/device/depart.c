@@ -9,7 +9,7 @@
 
 // --- giving back -----------------------------------------------------------
 
-START_TEST(giving_back_does_not_wait) {
+TEST(giving_back_does_not_wait) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -39,9 +39,8 @@ START_TEST(giving_back_does_not_wait) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.events, 0);
 }
-END_TEST
 
-START_TEST(a_stream_that_was_idle_is_gone_at_once) {
+TEST(a_stream_that_was_idle_is_gone_at_once) {
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
@@ -51,10 +50,9 @@ START_TEST(a_stream_that_was_idle_is_gone_at_once) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Its event outlives the native stream.
-START_TEST(the_owner_may_end_the_native_stream) {
+TEST(the_owner_may_end_the_native_stream) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -71,9 +69,8 @@ START_TEST(the_owner_may_end_the_native_stream) {
   assert_ok(tarn_stream_destroy(waiting));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(another_stream_waits_for_what_is_left) {
+TEST(another_stream_waits_for_what_is_left) {
   int first = 0;
   int second = 0;
   tarn_device *device = open_fake();
@@ -94,9 +91,8 @@ START_TEST(another_stream_waits_for_what_is_left) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(the_device_stays_open_while_one_is_at_work) {
+TEST(the_device_stays_open_while_one_is_at_work) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -112,10 +108,9 @@ START_TEST(the_device_stays_open_while_one_is_at_work) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // However often streams come and go, only those at work are kept.
-START_TEST(departed_streams_do_not_pile_up) {
+TEST(departed_streams_do_not_pile_up) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -134,9 +129,8 @@ START_TEST(departed_streams_do_not_pile_up) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(without_events_giving_back_waits) {
+TEST(without_events_giving_back_waits) {
   int cell = 0;
   fake.missing = MISSES_EVENTS;
   tarn_device *device = open_fake();
@@ -150,9 +144,8 @@ START_TEST(without_events_giving_back_waits) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_failed_stream_is_waited_for_and_tells_why) {
+TEST(a_failed_stream_is_waited_for_and_tells_why) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -172,7 +165,6 @@ START_TEST(a_failed_stream_is_waited_for_and_tells_why) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static C_Status fail_event(const C_Device device, C_Event event) {
   (void)device;
@@ -182,7 +174,7 @@ static C_Status fail_event(const C_Device device, C_Event event) {
 
 // The driver takes the last event and can tell nothing of it: nobody else would
 // learn that.
-START_TEST(a_failure_that_giving_back_finds_is_told) {
+TEST(a_failure_that_giving_back_finds_is_told) {
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
@@ -197,13 +189,12 @@ START_TEST(a_failure_that_giving_back_finds_is_told) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void note_call(void *context, tarn_status status) {
   *(int *)context += status == TARN_OK ? 1 : 100;
 }
 
-START_TEST(callbacks_of_a_departed_stream_come) {
+TEST(callbacks_of_a_departed_stream_come) {
   int calls = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -216,7 +207,6 @@ START_TEST(callbacks_of_a_departed_stream_come) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- given back while it is made to wait -----------------------------------
 
@@ -253,7 +243,7 @@ static C_Status let_other_record(const C_Device device, C_Stream stream,
 }
 
 // Its last event is in front of the wait, which that does not tell of.
-START_TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
+TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
   int cell = 0;
   void *result = NULL;
   tarn_device *device = open_fake();
@@ -276,7 +266,6 @@ START_TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // A stream of another plug-in can only be waited for by the host, which does
 // not keep the stream that is given back meanwhile.
@@ -292,7 +281,7 @@ static void *follow(void *context) {
   return NULL;
 }
 
-START_TEST(giving_back_does_not_wait_for_what_others_wait_for) {
+TEST(giving_back_does_not_wait_for_what_others_wait_for) {
   hold held;
   pthread_t thread;
   tarn_device *device = open_fake();
@@ -316,10 +305,9 @@ START_TEST(giving_back_does_not_wait_for_what_others_wait_for) {
   assert_ok(tarn_device_close(sim));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Whatever the driver answers: who only asks does not wait.
-START_TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
+TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
   int cell = 0;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
@@ -338,7 +326,6 @@ START_TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
   end_native_stream(device, native);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Others look at departed streams and wait for them meanwhile, which changes
 // the order of these.
@@ -356,7 +343,7 @@ static C_Status wait_among_others(const C_Device device, C_Event event) {
   return among.wait(device, event);
 }
 
-START_TEST(all_departed_streams_are_waited_for) {
+TEST(all_departed_streams_are_waited_for) {
   int cells[2] = {0, 0};
   fake.missing = FAKE_MISSES(synchronize_device);
   tarn_device *device = open_fake();
@@ -384,23 +371,4 @@ START_TEST(all_departed_streams_are_waited_for) {
   for (size_t i = 0; i < 2; i++)
     end_native_stream(device, natives[i]);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device_depart");
-  ADD_CASE(suite, "back", giving_back_does_not_wait,
-           a_stream_that_was_idle_is_gone_at_once,
-           the_owner_may_end_the_native_stream,
-           another_stream_waits_for_what_is_left,
-           the_device_stays_open_while_one_is_at_work,
-           departed_streams_do_not_pile_up, without_events_giving_back_waits,
-           a_failed_stream_is_waited_for_and_tells_why,
-           a_failure_that_giving_back_finds_is_told,
-           callbacks_of_a_departed_stream_come,
-           what_a_stream_waits_for_is_not_lost_when_it_departs,
-           giving_back_does_not_wait_for_what_others_wait_for,
-           to_ask_about_a_departed_stream_waits_for_nothing,
-           all_departed_streams_are_waited_for);
-  return run_suite(suite);
 }

@@ -29,7 +29,7 @@ static tarn_device_ext whole_table(void) {
 
 // --- taking in -------------------------------------------------------------
 
-START_TEST(no_extension_is_none) {
+TEST(no_extension_is_none) {
   tarn_device_ext out;
   assert_ok(tarn__extension_take(NULL, "x", &out));
   ck_assert(out.range_map == NULL);
@@ -40,9 +40,8 @@ START_TEST(no_extension_is_none) {
   ck_assert_uint_eq(info.alignment, 1);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_whole_one_is_taken_whole) {
+TEST(a_whole_one_is_taken_whole) {
   fake_ext.there = true;
   fake_ext.flags = TARN_EXT_RETAINS;
   tarn_device *device = open_fake();
@@ -51,9 +50,8 @@ START_TEST(a_whole_one_is_taken_whole) {
   ck_assert_uint_eq(info.alignment, 256);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_later_one_is_cut) {
+TEST(a_later_one_is_cut) {
   struct {
     tarn_device_ext known;
     void *more[3];
@@ -65,10 +63,9 @@ START_TEST(a_later_one_is_cut) {
   ck_assert_uint_eq(out.struct_size, sizeof out);
   ck_assert(out.scatter_add != NULL);
 }
-END_TEST
 
 // Slots behind struct_size are not looked at.
-START_TEST(an_earlier_one_has_less) {
+TEST(an_earlier_one_has_less) {
   tarn_device_ext table = whole_table();
   tarn_device_ext out;
   table.struct_size = offsetof(tarn_device_ext, gather);
@@ -81,13 +78,12 @@ START_TEST(an_earlier_one_has_less) {
   assert_ok(tarn__extension_take(&table, "x", &out));
   ck_assert(out.gather == NULL);
 }
-END_TEST
 
 static const size_t no_sizes[] = {
     0, 8, offsetof(tarn_device_ext, alignment) - 1, (64 << 10) + 1, SIZE_MAX};
 enum { NO_SIZES = sizeof no_sizes / sizeof no_sizes[0] };
 
-START_TEST(what_is_no_size_is_refused) {
+TEST_LOOP(what_is_no_size_is_refused, NO_SIZES) {
   tarn_device_ext table = whole_table();
   tarn_device_ext out;
   table.struct_size = no_sizes[_i];
@@ -95,9 +91,8 @@ START_TEST(what_is_no_size_is_refused) {
   assert_error_says("x: its extension says that it has");
   ck_assert(out.alignment == NULL);
 }
-END_TEST
 
-START_TEST(another_version_is_left_unused) {
+TEST(another_version_is_left_unused) {
   fake_ext.there = true;
   fake_ext.version = TARN_DEVICE_EXT_VERSION + 1;
   tarn_device *device = open_fake();
@@ -105,7 +100,6 @@ START_TEST(another_version_is_left_unused) {
   ck_assert_uint_eq(fake_ext_seen.called, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Slots of which only one is missing, and the one that is named.
 static const struct {
@@ -133,7 +127,7 @@ static const struct {
 };
 enum { HALVES = sizeof halves / sizeof halves[0] };
 
-START_TEST(half_of_a_set_is_refused) {
+TEST_LOOP(half_of_a_set_is_refused, HALVES) {
   tarn_device_ext out;
   fake_ext.missing = halves[_i].missing;
   tarn_device_ext table = whole_table();
@@ -142,7 +136,6 @@ START_TEST(half_of_a_set_is_refused) {
   assert_error_says(halves[_i].lacks);
   ck_assert_uint_eq(tarn__extension_bits(&out), 0);
 }
-END_TEST
 
 static const uint64_t fine_without[] = {
     FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING,
@@ -155,15 +148,14 @@ static const uint64_t fine_without[] = {
 };
 enum { FINE_WITHOUT = sizeof fine_without / sizeof fine_without[0] };
 
-START_TEST(without_a_whole_set_it_is_taken) {
+TEST_LOOP(without_a_whole_set_it_is_taken, FINE_WITHOUT) {
   tarn_device_ext out;
   fake_ext.missing = fine_without[_i];
   tarn_device_ext table = whole_table();
   assert_ok(tarn__extension_take(&table, "x", &out));
 }
-END_TEST
 
-START_TEST(each_bit_has_a_name) {
+TEST(each_bit_has_a_name) {
   for (unsigned i = 0; i < 14; i++) {
     const char *name =
         tarn_device_extension_name((tarn_device_extension)(1u << i));
@@ -175,13 +167,12 @@ START_TEST(each_bit_has_a_name) {
       tarn_device_extension_name((tarn_device_extension)(1u << 14)));
   ck_assert_ptr_null(tarn_device_extension_name((tarn_device_extension)3));
 }
-END_TEST
 
 // --- promises that are none ------------------------------------------------
 
 static const size_t no_alignments[] = {0, 3, 768};
 
-START_TEST(an_alignment_that_is_none_counts_as_1) {
+TEST_LOOP(an_alignment_that_is_none_counts_as_1, 3) {
   fake_ext.there = true;
   fake_ext.alignment = no_alignments[_i];
   tarn_device *device = open_fake();
@@ -189,7 +180,6 @@ START_TEST(an_alignment_that_is_none_counts_as_1) {
   ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void count_lines(void *context, tarn_log_level level,
                         const char *message) {
@@ -200,7 +190,7 @@ static void count_lines(void *context, tarn_log_level level,
 }
 
 // Which is as if the slot were missing: nothing to be warned of.
-START_TEST(one_device_may_not_know_its_alignment) {
+TEST(one_device_may_not_know_its_alignment) {
   int lines = 0;
   fake_ext.there = true;
   fake_ext.refusing = FAKE_SLOT(alignment);
@@ -213,9 +203,8 @@ START_TEST(one_device_may_not_know_its_alignment) {
   assert_ok(tarn_device_close(device));
   tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
 }
-END_TEST
 
-START_TEST(ranges_without_a_granularity_are_none) {
+TEST_LOOP(ranges_without_a_granularity_are_none, 3) {
   size_t size = 1;
   fake_ext.there = true;
   fake_ext.granularity = no_alignments[_i];
@@ -228,9 +217,8 @@ START_TEST(ranges_without_a_granularity_are_none) {
   ck_assert_uint_eq(size, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(one_device_may_say_that_it_cannot) {
+TEST(one_device_may_say_that_it_cannot) {
   tarn_memory memory = 1;
   fake_ext.there = true;
   fake_ext.refusing = FAKE_SLOT(range_granularity);
@@ -242,7 +230,6 @@ START_TEST(one_device_may_say_that_it_cannot) {
   ck_assert_uint_eq(memory, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- answers ---------------------------------------------------------------
 
@@ -263,7 +250,7 @@ static const struct {
 };
 enum { ANSWERS = sizeof answers / sizeof answers[0] };
 
-START_TEST(answers_are_mapped) {
+TEST_LOOP(answers_are_mapped, ANSWERS) {
   tarn_memory memory = 1;
   fake_ext.there = true;
   fake_ext.text = "no more of it";
@@ -278,11 +265,10 @@ START_TEST(answers_are_mapped) {
   assert_error_says("): no more of it");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- the driver's words ----------------------------------------------------
 
-START_TEST(errors_of_the_abi_end_with_the_drivers_words) {
+TEST(errors_of_the_abi_end_with_the_drivers_words) {
   char bytes[8] = {0};
   tarn_addr addr = 0;
   fake_ext.there = true;
@@ -308,9 +294,8 @@ START_TEST(errors_of_the_abi_end_with_the_drivers_words) {
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(words_without_end_are_cut) {
+TEST(words_without_end_are_cut) {
   static char endless[2000];
   tarn_memory memory = 0;
   memset(endless, 'x', sizeof endless - 1);
@@ -323,7 +308,6 @@ START_TEST(words_without_end_are_cut) {
   ck_assert_uint_eq(strlen(tarn_last_error()), 511);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void half_a_text(int id, void *stream, char *out, size_t out_size) {
   (void)id;
@@ -349,7 +333,7 @@ static void use_the_stack(void) {
     used[i] = 'S';
 }
 
-START_TEST(words_that_are_not_ended_bring_nothing_else) {
+TEST(words_that_are_not_ended_bring_nothing_else) {
   char bytes[8] = {0};
   tarn_addr addr = 0;
   tarn_device *device = NULL;
@@ -364,11 +348,10 @@ START_TEST(words_that_are_not_ended_bring_nothing_else) {
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // A stream's failure has the stream's words, not those of the thread's last
 // call, and keeps them.
-START_TEST(a_streams_failure_has_its_own_words) {
+TEST(a_streams_failure_has_its_own_words) {
   tarn_stream *stream = NULL;
   fake_ext.there = true;
   fake_ext.text = "another call";
@@ -386,28 +369,4 @@ START_TEST(a_streams_failure_has_its_own_words) {
   assert_error_says("index 7 at position 3");
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: extension");
-  ADD_CASE(suite, "taking in", no_extension_is_none, a_whole_one_is_taken_whole,
-           a_later_one_is_cut, an_earlier_one_has_less,
-           another_version_is_left_unused, each_bit_has_a_name);
-  TCase *tables = tcase_create("tables");
-  tcase_set_timeout(tables, 60);
-  tcase_add_loop_test(tables, what_is_no_size_is_refused, 0, NO_SIZES);
-  tcase_add_loop_test(tables, half_of_a_set_is_refused, 0, HALVES);
-  tcase_add_loop_test(tables, without_a_whole_set_it_is_taken, 0, FINE_WITHOUT);
-  tcase_add_loop_test(tables, an_alignment_that_is_none_counts_as_1, 0, 3);
-  tcase_add_loop_test(tables, ranges_without_a_granularity_are_none, 0, 3);
-  tcase_add_loop_test(tables, answers_are_mapped, 0, ANSWERS);
-  suite_add_tcase(suite, tables);
-  ADD_CASE(suite, "devices", one_device_may_say_that_it_cannot,
-           one_device_may_not_know_its_alignment);
-  ADD_CASE(suite, "words", errors_of_the_abi_end_with_the_drivers_words,
-           words_without_end_are_cut,
-           words_that_are_not_ended_bring_nothing_else,
-           a_streams_failure_has_its_own_words);
-  return run_suite(suite);
 }

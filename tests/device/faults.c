@@ -59,12 +59,11 @@ static size_t check_header(const char *header) {
   return count;
 }
 
-START_TEST(every_public_function_is_listed) {
+TEST(every_public_function_is_listed) {
   size_t count = check_header("device.h") + check_header("stream.h") +
                  check_header("range.h") + check_header("rows.h");
   ck_assert_uint_eq(count, DEVICE_FUNCTION_COUNT);
 }
-END_TEST
 
 // --- sweeps ----------------------------------------------------------------
 
@@ -94,7 +93,7 @@ static const struct {
      false},
 };
 
-START_TEST(every_call_may_fail) {
+TEST_LOOP(every_call_may_fail, sizeof abilities / sizeof abilities[0]) {
   size_t faults = 0;
   fake.missing = abilities[_i].missing;
   fake_ext.there = abilities[_i].extends;
@@ -113,11 +112,10 @@ START_TEST(every_call_may_fail) {
   printf("device: %zu faults, 0 leaks (abilities %d)\n", faults, _i);
   ck_assert_uint_gt(faults, 1000);
 }
-END_TEST
 
 // The first use of all makes the registry and opens cpu:0, once per process:
 // each fault needs a process of its own, which Check gives to each test.
-START_TEST(the_first_open_may_fail) {
+TEST_RANGE(the_first_open_may_fail, 1, 16) {
   size_t held = tarn_host_memory();
   tarn_device *device = NULL;
   faults_arm((size_t)_i, FAULTS_FROM_NOW);
@@ -129,17 +127,8 @@ START_TEST(the_first_open_may_fail) {
   assert_ok(tarn_device_open("cpu:0", &device));  // the next try succeeds
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("device: faults");
-  ADD_CASE(suite, "functions", every_public_function_is_listed);
-  TCase *sweep = tcase_create("sweep");
-  tcase_set_timeout(sweep, 240);
-  tcase_add_loop_test(sweep, every_call_may_fail, 0,
-                      sizeof abilities / sizeof abilities[0]);
-  tcase_add_loop_test(sweep, the_first_open_may_fail, 1, 16);
-  suite_add_tcase(suite, sweep);
-  return run_suite(suite);
+  return run_tests();
 }

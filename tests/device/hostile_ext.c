@@ -178,17 +178,6 @@ static const variant variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 
-START_TEST(a_hostile_extension_is_refused_or_survived) {
+TEST_LOOP(a_hostile_extension_is_refused_or_survived, VARIANTS) {
   hostile_meet(&variants[_i]);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: hostile extensions");
-  TCase *tcase = tcase_create("variants");
-  tcase_set_timeout(tcase, 2 * HOSTILE_SECONDS);
-  tcase_add_loop_test(tcase, a_hostile_extension_is_refused_or_survived, 0,
-                      VARIANTS);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
 }

@@ -24,7 +24,7 @@ static void queue_write(tarn_stream *stream, int *cell, const int *value) {
                           sizeof *cell, stream));
 }
 
-START_TEST(a_wait_is_queued_or_it_is_pending) {
+TEST(a_wait_is_queued_or_it_is_pending) {
   fake_add();
   tarn_device *device = open_named("fake:0");
   tarn_stream *first = stream_on(device);
@@ -51,7 +51,6 @@ START_TEST(a_wait_is_queued_or_it_is_pending) {
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // What makes the host wait in tarn_stream_join.
 static const uint64_t stands_in[] = {
@@ -62,7 +61,7 @@ static const uint64_t stands_in[] = {
 };
 enum { STAND_INS = sizeof stands_in / sizeof *stands_in };
 
-START_TEST(a_stand_in_that_waits_is_not_used) {
+TEST_LOOP(a_stand_in_that_waits_is_not_used, STAND_INS) {
   fake.missing = stands_in[_i];
   fake_add();
   tarn_device *device = open_named("fake:0");
@@ -78,9 +77,8 @@ START_TEST(a_stand_in_that_waits_is_not_used) {
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(without_query_nothing_is_known) {
+TEST(without_query_nothing_is_known) {
   fake.missing = FAKE_MISSES(query_stream);
   fake_add();
   tarn_device *device = open_named("fake:0");
@@ -92,9 +90,8 @@ START_TEST(without_query_nothing_is_known) {
   assert_ok(tarn_stream_destroy(first));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(across_plugins_it_is_pending) {
+TEST(across_plugins_it_is_pending) {
   fake_add();
   tarn_device *device = open_named("fake:0");
   tarn_device *cpu = open_named("cpu:0");
@@ -110,9 +107,8 @@ START_TEST(across_plugins_it_is_pending) {
   assert_ok(tarn_device_close(device));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(a_stream_that_failed_is_not_known_to_be_done) {
+TEST(a_stream_that_failed_is_not_known_to_be_done) {
   fake_add();
   fake.sync_answer = C_ERROR;
   tarn_device *device = open_named("fake:0");
@@ -126,16 +122,4 @@ START_TEST(a_stream_that_failed_is_not_known_to_be_done) {
   (void)tarn_stream_destroy(first);
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("streams behind others, nobody waiting");
-  ADD_CASE(suite, "join", a_wait_is_queued_or_it_is_pending,
-           without_query_nothing_is_known, across_plugins_it_is_pending,
-           a_stream_that_failed_is_not_known_to_be_done);
-  TCase *table = tcase_create("stand-ins");
-  tcase_add_loop_test(table, a_stand_in_that_waits_is_not_used, 0, STAND_INS);
-  suite_add_tcase(suite, table);
-  return run_suite(suite);
 }

@@ -53,7 +53,7 @@ static void expect_bytes(tarn_addr addr, const void *expected, size_t size) {
 
 // A range grows in place, and a copy goes over the seam of two memories. Then
 // the second moves to the front without a copy.
-START_TEST(bytes_stay_in_memory_that_moves) {
+TEST_LOOP(bytes_stay_in_memory_that_moves, REAL) {
   size_t step = 0;
   if (!open_real(_i, TARN_EXTENSION_RANGES)) return;
   assert_ok(tarn_range_granularity(device, &step));
@@ -88,9 +88,8 @@ START_TEST(bytes_stay_in_memory_that_moves) {
   assert_ok(tarn_device_close(device));
   free(bytes);
 }
-END_TEST
 
-START_TEST(memory_is_shared) {
+TEST_LOOP(memory_is_shared, REAL) {
   size_t step = 0;
   tarn_memory memory = 0;
   tarn_memory twin = 0;
@@ -119,15 +118,4 @@ START_TEST(memory_is_shared) {
   ck_assert_int_eq(fd, 0);
   assert_ok(tarn_memory_destroy(device, memory));
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: mapping");
-  TCase *devices = tcase_create("real devices");
-  tcase_set_timeout(devices, 60);
-  tcase_add_loop_test(devices, bytes_stay_in_memory_that_moves, 0, REAL);
-  tcase_add_loop_test(devices, memory_is_shared, 0, REAL);
-  suite_add_tcase(suite, devices);
-  return run_suite(suite);
 }

@@ -34,7 +34,7 @@ enum { EVERYWHERE = sizeof everywhere / sizeof everywhere[0] };
 
 // --- in the order of a stream ----------------------------------------------
 
-START_TEST(on_a_stream_on_every_device) {
+TEST_LOOP(on_a_stream_on_every_device, EVERYWHERE) {
   enum { SIZE = 10000 };
   fake_add();
   tarn_device *device = open_named(everywhere[_i]);
@@ -57,7 +57,6 @@ START_TEST(on_a_stream_on_every_device) {
   assert_ok(tarn_stream_destroy(stream));
   close_fake(device);
 }
-END_TEST
 
 // Queued work uses the memory still: who gives it back must have waited.
 static void give_behind_a_copy(bool waits) {
@@ -76,26 +75,23 @@ static void give_behind_a_copy(bool waits) {
   close_fake(device);
 }
 
-START_TEST(the_stand_in_waits) {
+TEST(the_stand_in_waits) {
   give_behind_a_copy(true);
 }
-END_TEST
 
-START_TEST(the_driver_queues) {
+TEST(the_driver_queues) {
   fake_ext.there = true;
   give_behind_a_copy(false);
 }
-END_TEST
 
-START_TEST(one_device_may_not_have_the_order) {
+TEST(one_device_may_not_have_the_order) {
   fake_ext.there = true;
   fake_ext.refusing = FAKE_SLOT(allocate_async) | FAKE_SLOT(deallocate_async);
   fake_ext.answer = TARN_E_UNSUPPORTED;
   give_behind_a_copy(true);
 }
-END_TEST
 
-START_TEST(a_stream_without_a_handle) {
+TEST_LOOP(a_stream_without_a_handle, 2) {
   fake.null_handles = true;
   fake_ext.there = _i != 0;
   tarn_device *device = open_fake();
@@ -108,9 +104,8 @@ START_TEST(a_stream_without_a_handle) {
   assert_ok(tarn_stream_destroy(stream));
   close_fake(device);
 }
-END_TEST
 
-START_TEST(wrong_use_of_a_stream) {
+TEST(wrong_use_of_a_stream) {
   tarn_addr addr = 1;
   tarn_device *device = open_fake();
   tarn_stream *stream = NULL;
@@ -125,9 +120,8 @@ START_TEST(wrong_use_of_a_stream) {
   assert_ok(tarn_stream_destroy(stream));
   close_fake(device);
 }
-END_TEST
 
-START_TEST(no_resources_leave_the_memory_there) {
+TEST(no_resources_leave_the_memory_there) {
   tarn_addr addr = 0;
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -143,10 +137,9 @@ START_TEST(no_resources_leave_the_memory_there) {
   assert_ok(tarn_stream_destroy(stream));
   close_fake(device);
 }
-END_TEST
 
 // A stream that has failed queues nothing, but the memory must not be lost.
-START_TEST(a_failed_stream_still_gives_back) {
+TEST_LOOP(a_failed_stream_still_gives_back, 2) {
   tarn_addr addr = 0;
   tarn_addr second = 1;
   fake_ext.there = _i != 0;
@@ -163,9 +156,8 @@ START_TEST(a_failed_stream_still_gives_back) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(a_driver_that_breaks_fails_the_stream) {
+TEST(a_driver_that_breaks_fails_the_stream) {
   tarn_addr addr = 0;
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -179,11 +171,10 @@ START_TEST(a_driver_that_breaks_fails_the_stream) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   close_fake(device);
 }
-END_TEST
 
 // --- the program's own memory ----------------------------------------------
 
-START_TEST(registered_memory_keeps_a_device_open) {
+TEST(registered_memory_keeps_a_device_open) {
   static char bytes[4096];
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -200,9 +191,8 @@ START_TEST(registered_memory_keeps_a_device_open) {
   ck_assert_uint_eq(fake_ext_seen.registered, 0);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(wrong_registrations) {
+TEST(wrong_registrations) {
   static char bytes[64];
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -215,9 +205,8 @@ START_TEST(wrong_registrations) {
   ck_assert_uint_eq(fake_ext_seen.called & FAKE_SLOT(host_register), 0);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(without_slots_nothing_stands_in) {
+TEST(without_slots_nothing_stands_in) {
   static char bytes[64];
   tarn_pointer_info info = {.size = 1};
   tarn_device *device = open_fake();
@@ -231,11 +220,10 @@ START_TEST(without_slots_nothing_stands_in) {
   ck_assert_uint_eq(info.size, 0);
   close_fake(device);
 }
-END_TEST
 
 // --- what an address belongs to --------------------------------------------
 
-START_TEST(kinds_and_devices_are_translated) {
+TEST(kinds_and_devices_are_translated) {
   static const tarn_place_kind kinds[] = {TARN_PLACE_HOST, TARN_PLACE_DEVICE,
                                           TARN_PLACE_UNIFIED};
   fake_ext.there = true;
@@ -261,7 +249,6 @@ START_TEST(kinds_and_devices_are_translated) {
   ck_assert_int_eq(info.place.kind, TARN_PLACE_UNIFIED);
   close_fake(device);
 }
-END_TEST
 
 static const tarn_ext_pointer impossible[] = {
     {(tarn_ext_kind)3, 0, 4096, 100},
@@ -269,7 +256,7 @@ static const tarn_ext_pointer impossible[] = {
     {TARN_EXT_KIND_DEVICE, 0, 4000, 100},  // ends at it
 };
 
-START_TEST(impossible_answers_are_the_drivers_failure) {
+TEST_LOOP(impossible_answers_are_the_drivers_failure, 3) {
   tarn_pointer_info info = {.size = 1};
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -279,9 +266,8 @@ START_TEST(impossible_answers_are_the_drivers_failure) {
   ck_assert_uint_eq(info.base + info.size, 0);
   close_fake(device);
 }
-END_TEST
 
-START_TEST(unknown_addresses) {
+TEST(unknown_addresses) {
   tarn_pointer_info info = {.size = 1};
   fake_ext.there = true;
   tarn_device *device = open_fake();
@@ -293,7 +279,6 @@ START_TEST(unknown_addresses) {
   ck_assert_uint_eq(info.size, 0);
   close_fake(device);
 }
-END_TEST
 
 // --- on real devices -------------------------------------------------------
 
@@ -322,7 +307,7 @@ static void use_registered(tarn_device *device, tarn_addr addr, size_t size) {
 }
 
 // Where the driver knows of addresses and of registered memory.
-START_TEST(addresses_of_every_device) {
+TEST_LOOP(addresses_of_every_device, EVERYWHERE) {
   enum { SIZE = 64 << 10 };
   fake_add();
   tarn_device *device = open_named(everywhere[_i]);
@@ -349,7 +334,6 @@ START_TEST(addresses_of_every_device) {
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, SIZE));
   close_fake(device);
 }
-END_TEST
 
 // --- where nothing may be called -------------------------------------------
 
@@ -384,7 +368,7 @@ static void on_done(void *context, tarn_status status) {
   s->called = true;
 }
 
-START_TEST(a_callback_must_not_call) {
+TEST_LOOP(a_callback_must_not_call, 2) {
   fake_ext.there = _i != 0;
   scene s = {.device = open_fake()};
   assert_ok(tarn_stream_create(s.device, &s.stream));
@@ -393,9 +377,8 @@ START_TEST(a_callback_must_not_call) {
   ck_assert(s.called);
   close_fake(s.device);
 }
-END_TEST
 
-START_TEST(a_child_must_not_call) {
+TEST_LOOP(a_child_must_not_call, 2) {
   fake_ext.there = _i != 0;
   scene s = {.device = open_fake()};
   assert_ok(tarn_stream_create(s.device, &s.stream));
@@ -409,34 +392,4 @@ START_TEST(a_child_must_not_call) {
   ck_assert_int_eq(status, 0);
   assert_ok(tarn_stream_destroy(s.stream));
   close_fake(s.device);
-}
-END_TEST
-
-static void add_loop(Suite *suite, const char *name, const TTest *test,
-                     int end) {
-  TCase *loop = tcase_create(name);
-  tcase_set_timeout(loop, 60);
-  tcase_add_loop_test(loop, test, 0, end);
-  suite_add_tcase(suite, loop);
-}
-
-int main(void) {
-  Suite *suite = suite_create("device: memory");
-  add_loop(suite, "ordered everywhere", on_a_stream_on_every_device,
-           EVERYWHERE);
-  add_loop(suite, "no handle", a_stream_without_a_handle, 2);
-  add_loop(suite, "failed", a_failed_stream_still_gives_back, 2);
-  ADD_CASE(suite, "ordered", the_stand_in_waits, the_driver_queues,
-           one_device_may_not_have_the_order, wrong_use_of_a_stream,
-           no_resources_leave_the_memory_there,
-           a_driver_that_breaks_fails_the_stream);
-  ADD_CASE(suite, "registered", registered_memory_keeps_a_device_open,
-           wrong_registrations, without_slots_nothing_stands_in);
-  add_loop(suite, "impossible", impossible_answers_are_the_drivers_failure, 3);
-  ADD_CASE(suite, "queries", kinds_and_devices_are_translated,
-           unknown_addresses);
-  add_loop(suite, "addresses", addresses_of_every_device, EVERYWHERE);
-  add_loop(suite, "callbacks", a_callback_must_not_call, 2);
-  add_loop(suite, "children", a_child_must_not_call, 2);
-  return run_suite(suite);
 }

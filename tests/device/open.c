@@ -21,7 +21,7 @@ static tarn_device *open_fake(void) {
 
 // --- names and counts ------------------------------------------------------
 
-START_TEST(opening_twice_gives_one_object) {
+TEST(opening_twice_gives_one_object) {
   tarn_device *a = open_fake();
   tarn_device *b = open_named("fake");
   ck_assert_ptr_eq(a, b);
@@ -31,7 +31,6 @@ START_TEST(opening_twice_gives_one_object) {
   assert_ok(tarn_device_close(b));
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
-END_TEST
 
 static const char *const bad_names[] = {
     "",        "gpu:0",   "fake:2",
@@ -40,7 +39,7 @@ static const char *const bad_names[] = {
     ":0",      "fake:0:0"};
 enum { BAD_NAMES = sizeof bad_names / sizeof bad_names[0] };
 
-START_TEST(a_bad_name_is_refused) {
+TEST_LOOP(a_bad_name_is_refused, BAD_NAMES) {
   fake_add();
   tarn_device *device = (tarn_device *)1;
   assert_status(tarn_device_open(bad_names[_i], &device), TARN_E_INVALID);
@@ -49,7 +48,6 @@ START_TEST(a_bad_name_is_refused) {
                                                          : "cpu, sim, fake");
   assert_status(tarn_device_open(NULL, &device), TARN_E_INVALID);
 }
-END_TEST
 
 typedef struct names {
   int count;
@@ -64,7 +62,7 @@ static tarn_status collect(void *context, const char *name) {
   return n->count == 5 ? TARN_FULL : TARN_OK;
 }
 
-START_TEST(each_visits_all_and_can_be_stopped) {
+TEST(each_visits_all_and_can_be_stopped) {
   fake.devices = 3;
   fake_add();
   names n = {0};
@@ -72,9 +70,8 @@ START_TEST(each_visits_all_and_can_be_stopped) {
   ck_assert_str_eq(n.text, "cpu:0 sim:0 sim:1 fake:0 fake:1 ");
   assert_status(tarn_device_each(NULL, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(cpu_is_always_open) {
+TEST(cpu_is_always_open) {
   tarn_device *cpu = open_named("cpu:0");
   assert_ok(tarn_device_close(cpu));
   tarn_device *again = open_named("cpu");
@@ -91,9 +88,8 @@ START_TEST(cpu_is_always_open) {
   assert_ok(tarn_device_close(cpu));
   assert_ok(tarn_device_close(NULL));
 }
-END_TEST
 
-START_TEST(every_function_bit_has_a_name) {
+TEST(every_function_bit_has_a_name) {
   for (unsigned bit = 1; bit <= TARN_FN_CALLBACKS; bit <<= 1) {
     ck_assert_ptr_nonnull(tarn_device_function_name((tarn_device_function)bit));
   }
@@ -101,11 +97,10 @@ START_TEST(every_function_bit_has_a_name) {
                    "device_memory_set");
   ck_assert_ptr_null(tarn_device_function_name((tarn_device_function)3));
 }
-END_TEST
 
 // --- what the device says of itself ----------------------------------------
 
-START_TEST(the_id_that_init_device_writes_is_used) {
+TEST(the_id_that_init_device_writes_is_used) {
   fake.id_offset = 40;
   tarn_device *device = open_fake();
   tarn_device_info info = {.struct_size = sizeof info};
@@ -117,14 +112,13 @@ START_TEST(the_id_that_init_device_writes_is_used) {
   ck_assert_uint_eq(fake_seen.wrong_id, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static const struct {
   size_t said;
   size_t taken;
 } chunks[] = {{0, 1}, {1, 1}, {3, 4}, {256, 256}, {257, 512}};
 
-START_TEST(min_chunk_becomes_a_power_of_two) {
+TEST_LOOP(min_chunk_becomes_a_power_of_two, sizeof chunks / sizeof chunks[0]) {
   fake.min_chunk = chunks[_i].said;
   tarn_device *device = open_fake();
   tarn_device_info info = {.struct_size = sizeof info};
@@ -132,9 +126,8 @@ START_TEST(min_chunk_becomes_a_power_of_two) {
   ck_assert_uint_eq(info.min_chunk, chunks[_i].taken);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(sizes_have_their_stand_ins) {
+TEST(sizes_have_their_stand_ins) {
   fake.missing =
       FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
       FAKE_MISSES(device_extra_padding_size) |
@@ -150,10 +143,9 @@ START_TEST(sizes_have_their_stand_ins) {
   ck_assert_uint_eq(info.padding, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // What stands in for a missing size is as it is now, not as it was at first.
-START_TEST(stand_ins_of_sizes_are_current) {
+TEST(stand_ins_of_sizes_are_current) {
   fake.missing =
       FAKE_MISSES(device_max_alloc_size) | FAKE_MISSES(device_max_chunk_size) |
       FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
@@ -177,9 +169,8 @@ START_TEST(stand_ins_of_sizes_are_current) {
   ck_assert_uint_eq(fake_seen.memory_queries, queries);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(sizes_that_fail_have_an_answer_too) {
+TEST(sizes_that_fail_have_an_answer_too) {
   fake.size_answer = C_ERROR;
   fake.capacity = 5000;
   tarn_device *device = open_fake();
@@ -190,9 +181,8 @@ START_TEST(sizes_that_fail_have_an_answer_too) {
   ck_assert_uint_eq(info.init_size, 5000);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(info_of_callers_old_and_new) {
+TEST(info_of_callers_old_and_new) {
   tarn_device *device = open_fake();
   struct {
     tarn_device_info info;
@@ -208,11 +198,10 @@ START_TEST(info_of_callers_old_and_new) {
   assert_status(tarn_device_query(NULL, &newer.info), TARN_E_INVALID);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- places and memory -----------------------------------------------------
 
-START_TEST(places_of_the_host_are_one) {
+TEST(places_of_the_host_are_one) {
   tarn_device *cpu = open_named("cpu:0");
   tarn_device *device = open_fake();
   tarn_place pinned = {device, TARN_PLACE_HOST};
@@ -231,9 +220,8 @@ START_TEST(places_of_the_host_are_one) {
   ck_assert_str_eq(tarn_place_text(tarn_place_on(device), text, 4), "fak");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(every_kind_of_memory_comes_and_goes) {
+TEST(every_kind_of_memory_comes_and_goes) {
   tarn_device *device = open_fake();
   for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
     tarn_place place = {device, (tarn_place_kind)kind};
@@ -250,9 +238,8 @@ START_TEST(every_kind_of_memory_comes_and_goes) {
   ck_assert_uint_eq(fake_seen.wrong_size, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(absent_kinds_have_their_stand_ins) {
+TEST(absent_kinds_have_their_stand_ins) {
   fake.missing = FAKE_MISSES(host_memory_allocate) |
                  FAKE_MISSES(host_memory_deallocate) |
                  FAKE_MISSES(unified_memory_allocate) |
@@ -271,9 +258,8 @@ START_TEST(absent_kinds_have_their_stand_ins) {
   ck_assert_uint_eq(fake_seen.allocations, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(out_of_memory_is_full_in_both_ways) {
+TEST_LOOP(out_of_memory_is_full_in_both_ways, 2) {
   fake.full_is_null = _i == 1;
   fake.capacity = 1000;
   tarn_device *device = open_fake();
@@ -284,9 +270,8 @@ START_TEST(out_of_memory_is_full_in_both_ways) {
   assert_error_says("fake:0: out of memory: 1001 bytes");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(bad_memory_calls_are_refused) {
+TEST(bad_memory_calls_are_refused) {
   tarn_device *device = open_fake();
   tarn_place place = tarn_place_on(device);
   tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
@@ -302,9 +287,8 @@ START_TEST(bad_memory_calls_are_refused) {
   assert_status(tarn_device_host_view(TARN_HOST, 4096, SIZE_MAX, &view),
                 TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(free_memory_above_the_total_is_cut) {
+TEST(free_memory_above_the_total_is_cut) {
   tarn_device *device = open_fake();
   size_t total = 0;
   size_t available = 0;
@@ -313,11 +297,10 @@ START_TEST(free_memory_above_the_total_is_cut) {
   ck_assert_uint_eq(available, total);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- closing and attachments -----------------------------------------------
 
-START_TEST(a_device_in_use_does_not_close) {
+TEST(a_device_in_use_does_not_close) {
   tarn_device *device = open_fake();
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
@@ -336,7 +319,6 @@ START_TEST(a_device_in_use_does_not_close) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
-END_TEST
 
 typedef struct guest {
   bool objects;
@@ -356,7 +338,7 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   return TARN_OK;
 }
 
-START_TEST(attached_rooms_are_asked_and_then_ended_from_above) {
+TEST(attached_rooms_are_asked_and_then_ended_from_above) {
   tarn_device *device = open_fake();
   int order = 0;
   guest low = {.order = &order};
@@ -381,7 +363,6 @@ START_TEST(attached_rooms_are_asked_and_then_ended_from_above) {
   ck_assert_int_eq(high.ended, 1);
   ck_assert_int_eq(low.ended, 2);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -408,7 +389,7 @@ static int in_child(tarn_device *device, tarn_stream *stream,
   return 0;
 }
 
-START_TEST(a_child_has_its_own_devices) {
+TEST(a_child_has_its_own_devices) {
   tarn_device *device = open_fake();
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
@@ -423,10 +404,9 @@ START_TEST(a_child_has_its_own_devices) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // A child has nothing of the parent's on its hands once it destroyed it.
-START_TEST(a_child_frees_what_the_parent_had_on_cpu) {
+TEST(a_child_frees_what_the_parent_had_on_cpu) {
   tarn_device *cpu = open_named("cpu:0");
   size_t held = tarn_host_memory();
   tarn_stream *stream = NULL;
@@ -446,38 +426,4 @@ START_TEST(a_child_frees_what_the_parent_had_on_cpu) {
   assert_ok(tarn_event_destroy(event));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: opening");
-  TCase *names_case = tcase_create("names");
-  tcase_add_test(names_case, opening_twice_gives_one_object);
-  tcase_add_loop_test(names_case, a_bad_name_is_refused, 0, BAD_NAMES);
-  tcase_add_test(names_case, each_visits_all_and_can_be_stopped);
-  tcase_add_test(names_case, cpu_is_always_open);
-  tcase_add_test(names_case, every_function_bit_has_a_name);
-  suite_add_tcase(suite, names_case);
-  TCase *sizes = tcase_create("sizes");
-  tcase_add_test(sizes, the_id_that_init_device_writes_is_used);
-  tcase_add_loop_test(sizes, min_chunk_becomes_a_power_of_two, 0,
-                      sizeof chunks / sizeof chunks[0]);
-  tcase_add_test(sizes, sizes_have_their_stand_ins);
-  tcase_add_test(sizes, stand_ins_of_sizes_are_current);
-  tcase_add_test(sizes, sizes_that_fail_have_an_answer_too);
-  tcase_add_test(sizes, info_of_callers_old_and_new);
-  suite_add_tcase(suite, sizes);
-  TCase *memory = tcase_create("memory");
-  tcase_add_test(memory, places_of_the_host_are_one);
-  tcase_add_test(memory, every_kind_of_memory_comes_and_goes);
-  tcase_add_test(memory, absent_kinds_have_their_stand_ins);
-  tcase_add_loop_test(memory, out_of_memory_is_full_in_both_ways, 0, 2);
-  tcase_add_test(memory, bad_memory_calls_are_refused);
-  tcase_add_test(memory, free_memory_above_the_total_is_cut);
-  suite_add_tcase(suite, memory);
-  ADD_CASE(suite, "closing", a_device_in_use_does_not_close,
-           attached_rooms_are_asked_and_then_ended_from_above);
-  ADD_CASE(suite, "forks", a_child_has_its_own_devices,
-           a_child_frees_what_the_parent_had_on_cpu);
-  return run_suite(suite);
 }

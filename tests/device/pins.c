@@ -69,7 +69,7 @@ static void *wait_in_vain(void *context) {
   return NULL;
 }
 
-START_TEST(an_old_waits_failure_is_not_the_new_records) {
+TEST(an_old_waits_failure_is_not_the_new_records) {
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
   pthread_t waiter;
@@ -97,10 +97,9 @@ START_TEST(an_old_waits_failure_is_not_the_new_records) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // The same without a newer record: the failure stays with the event.
-START_TEST(a_waits_failure_stays_with_its_record) {
+TEST(a_waits_failure_stays_with_its_record) {
   tarn_stream *stream = NULL;
   tarn_event *event = NULL;
   gate.may_fail = true;
@@ -118,7 +117,6 @@ START_TEST(a_waits_failure_stays_with_its_record) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- forks while streams are pinned ----------------------------------------
 
@@ -158,7 +156,7 @@ static int live_in_child(tarn_stream *parents) {
   return tarn_device_close(cpu) == TARN_OK ? 0 : 6;
 }
 
-START_TEST(a_child_does_not_wait_for_pins_of_its_parent) {
+TEST(a_child_does_not_wait_for_pins_of_its_parent) {
   atomic_bool open = false;
   tarn_stream *stream = NULL;
   joiner j = {.device = open_named("cpu:0")};
@@ -184,7 +182,6 @@ START_TEST(a_child_does_not_wait_for_pins_of_its_parent) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(j.device));
 }
-END_TEST
 
 static void *join_once(void *context) {
   (void)fine(tarn_stream_join(NULL, *(uint64_t *)context));
@@ -261,19 +258,9 @@ static void fork_and_pin(void) {
 
 // A thread of the parent waits for a pin on the condition that the child has
 // too.
-START_TEST(a_child_does_not_wait_for_those_who_wait_for_pins) {
+TEST(a_child_does_not_wait_for_those_who_wait_for_pins) {
   tarn_device *device = open_with_gate("fake", "fake:0");
   for (int i = 0; i < 3; i++)
     destroy_what_is_pinned(device, fork_and_pin);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: pins");
-  ADD_CASE(suite, "records", an_old_waits_failure_is_not_the_new_records,
-           a_waits_failure_stays_with_its_record);
-  ADD_CASE(suite, "forks", a_child_does_not_wait_for_pins_of_its_parent,
-           a_child_does_not_wait_for_those_who_wait_for_pins);
-  return run_suite(suite);
 }

@@ -20,7 +20,8 @@ static const struct {
 } variants[] = {{96, 1040}, {96, 1032}, {96, 1128},
                 {88, 912},  {0, 912},   {88, 0}};
 
-START_TEST(every_layout_variant_is_taken_in) {
+TEST_LOOP(every_layout_variant_is_taken_in,
+          sizeof variants / sizeof variants[0]) {
   fake.wants_params = variants[_i].params;
   fake.wants_table = variants[_i].table;
   fake_add();
@@ -29,12 +30,12 @@ START_TEST(every_layout_variant_is_taken_in) {
   ck_assert_str_eq(tarn_device_name(device), "fake:1");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Some clear with their own sizeof, which may exceed any host's.
 static const size_t clears[] = {472, 912, 1040, 1168, 4096};
 
-START_TEST(clearing_with_any_size_does_no_harm) {
+TEST_LOOP(clearing_with_any_size_does_no_harm,
+          sizeof clears / sizeof clears[0]) {
   fake.clears = clears[_i];
   fake.clears_size = true;
   fake.missing = FAKE_MISSES(device_memory_set);
@@ -46,9 +47,8 @@ START_TEST(clearing_with_any_size_does_no_harm) {
   ck_assert_uint_eq(info.functions & TARN_FN_MEMORY_SET, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(what_is_neither_set_nor_cleared_is_missing) {
+TEST(what_is_neither_set_nor_cleared_is_missing) {
   fake.missing = FAKE_MISSES(memory_copy_p2p) | FAKE_MISSES(query_event);
   fake_add();
   tarn_device *device = NULL;
@@ -59,7 +59,6 @@ START_TEST(what_is_neither_set_nor_cleared_is_missing) {
   ck_assert_uint_ne(info.functions & TARN_FN_ASYNC_P2P, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
@@ -93,7 +92,7 @@ static const struct {
 };
 enum { NEEDED_COUNT = sizeof needed / sizeof needed[0] };
 
-START_TEST(a_missing_function_is_refused_by_name) {
+TEST_LOOP(a_missing_function_is_refused_by_name, NEEDED_COUNT) {
   size_t held = tarn_host_memory();
   fake.missing = needed[_i].bit;
   assert_status(add(), TARN_E_UNSUPPORTED);
@@ -104,7 +103,6 @@ START_TEST(a_missing_function_is_refused_by_name) {
   assert_ok(add());
   ck_assert_uint_gt(tarn_host_memory(), held);
 }
-END_TEST
 
 static const char *const bad_types[] = {
     NULL,
@@ -117,28 +115,25 @@ static const char *const bad_types[] = {
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"};
 enum { BAD_TYPES = sizeof bad_types / sizeof bad_types[0] };
 
-START_TEST(a_bad_type_is_refused) {
+TEST_LOOP(a_bad_type_is_refused, BAD_TYPES) {
   fake.type = bad_types[_i];
   assert_status(add(), TARN_E_UNSUPPORTED);
   assert_error_says("device type");
 }
-END_TEST
 
-START_TEST(one_that_no_offer_contents_is_refused) {
+TEST(one_that_no_offer_contents_is_refused) {
   fake.wants_table = 77;
   assert_status(add(), TARN_E_UNSUPPORTED);
   assert_error_says("whatever size");
 }
-END_TEST
 
-START_TEST(a_type_is_taken_once) {
+TEST(a_type_is_taken_once) {
   assert_ok(add());
   assert_status(add(), TARN_E_STATE);
   assert_error_says("'fake' is there already");
   fake.type = "cpu";
   assert_status(add(), TARN_E_STATE);
 }
-END_TEST
 
 static tarn_status count_names(void *context, const char *name) {
   (void)name;
@@ -146,27 +141,25 @@ static tarn_status count_names(void *context, const char *name) {
   return TARN_OK;
 }
 
-START_TEST(too_many_devices_are_an_error) {
+TEST(too_many_devices_are_an_error) {
   fake.devices = (size_t)1 << 40;
   fake_add();
   int seen = 0;
   assert_status(tarn_device_each(count_names, &seen), TARN_E_DEVICE);
   ck_assert_int_eq(seen, 3);  // cpu:0, sim:0 and sim:1 came first
 }
-END_TEST
 
-START_TEST(a_plugin_may_fork_while_it_is_opened) {
+TEST(a_plugin_may_fork_while_it_is_opened) {
   fake.forks = true;
   fake_add();
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("fake:0", &device));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- shared objects --------------------------------------------------------
 
-START_TEST(a_real_shared_object_is_loaded) {
+TEST(a_real_shared_object_is_loaded) {
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
   tarn_device *device = NULL;
   assert_ok(tarn_device_open("twin:0", &device));
@@ -177,9 +170,8 @@ START_TEST(a_real_shared_object_is_loaded) {
   ck_assert(!info.host_accessible);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_file_name_stands_in_the_configured_directory) {
+TEST(a_file_name_stands_in_the_configured_directory) {
   char folder[] = TARN_TWIN_PLUGIN;
   char *slash = strrchr(folder, '/');
   *slash = '\0';
@@ -190,9 +182,8 @@ START_TEST(a_file_name_stands_in_the_configured_directory) {
   setenv("TARN_PLUGIN_DIR", folder, 1);
   assert_ok(tarn_plugin_load(slash + 1));
 }
-END_TEST
 
-START_TEST(other_paths_are_refused) {
+TEST(other_paths_are_refused) {
   assert_status(tarn_plugin_load(NULL), TARN_E_INVALID);
   assert_status(tarn_plugin_load(""), TARN_E_INVALID);
   assert_status(tarn_plugin_load("./twin.so"), TARN_E_INVALID);
@@ -200,9 +191,8 @@ START_TEST(other_paths_are_refused) {
   assert_status(tarn_plugin_load("/nowhere/twin.so"), TARN_E_IO);
   assert_error_says("/nowhere/twin.so");
 }
-END_TEST
 
-START_TEST(what_is_no_plugin_is_refused) {
+TEST(what_is_no_plugin_is_refused) {
   char path[] = "/tmp/tarn-noplugin-XXXXXX";
   int fd = mkstemp(path);
   ck_assert_int_ge(fd, 0);
@@ -213,29 +203,4 @@ START_TEST(what_is_no_plugin_is_refused) {
   unlink(path);
   assert_status(tarn_plugin_load(TARN_NO_PLUGIN), TARN_E_UNSUPPORTED);
   assert_error_says("no InitPlugin");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: plug-ins");
-  TCase *layouts = tcase_create("layouts");
-  tcase_add_loop_test(layouts, every_layout_variant_is_taken_in, 0,
-                      sizeof variants / sizeof variants[0]);
-  tcase_add_loop_test(layouts, clearing_with_any_size_does_no_harm, 0,
-                      sizeof clears / sizeof clears[0]);
-  tcase_add_test(layouts, what_is_neither_set_nor_cleared_is_missing);
-  suite_add_tcase(suite, layouts);
-  TCase *refused = tcase_create("refused");
-  tcase_add_loop_test(refused, a_missing_function_is_refused_by_name, 0,
-                      NEEDED_COUNT);
-  tcase_add_loop_test(refused, a_bad_type_is_refused, 0, BAD_TYPES);
-  tcase_add_test(refused, one_that_no_offer_contents_is_refused);
-  tcase_add_test(refused, a_type_is_taken_once);
-  tcase_add_test(refused, too_many_devices_are_an_error);
-  tcase_add_test(refused, a_plugin_may_fork_while_it_is_opened);
-  suite_add_tcase(suite, refused);
-  ADD_CASE(suite, "shared objects", a_real_shared_object_is_loaded,
-           a_file_name_stands_in_the_configured_directory,
-           other_paths_are_refused, what_is_no_plugin_is_refused);
-  return run_suite(suite);
 }

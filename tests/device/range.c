@@ -46,7 +46,7 @@ static tarn_memory create(size_t size) {
 
 // --- what it is for --------------------------------------------------------
 
-START_TEST(a_range_grows_and_shrinks) {
+TEST(a_range_grows_and_shrinks) {
   size_t step = 0;
   open_fake();
   assert_ok(tarn_range_granularity(device, &step));
@@ -67,9 +67,8 @@ START_TEST(a_range_grows_and_shrinks) {
   assert_ok(tarn_range_release(device, range, 16 * STEP));
   close_fake();
 }
-END_TEST
 
-START_TEST(alignment_is_at_least_the_granularity) {
+TEST(alignment_is_at_least_the_granularity) {
   static const size_t aligns[] = {0, 1, 4096, STEP, 16 * STEP};
   open_fake();
   for (size_t i = 0; i < sizeof aligns / sizeof aligns[0]; i++) {
@@ -82,9 +81,8 @@ START_TEST(alignment_is_at_least_the_granularity) {
   }
   close_fake();
 }
-END_TEST
 
-START_TEST(another_device_of_the_type_may_have_access) {
+TEST(another_device_of_the_type_may_have_access) {
   tarn_device *other = NULL;
   tarn_device *cpu = NULL;
   open_fake();
@@ -111,9 +109,8 @@ START_TEST(another_device_of_the_type_may_have_access) {
   assert_ok(tarn_device_close(cpu));
   close_fake();
 }
-END_TEST
 
-START_TEST(memory_goes_to_other_processes) {
+TEST(memory_goes_to_other_processes) {
   tarn_memory memory = 0;
   tarn_memory twin = 0;
   int fd = -1;
@@ -128,7 +125,6 @@ START_TEST(memory_goes_to_other_processes) {
   assert_ok(tarn_memory_destroy(device, memory));
   close_fake();
 }
-END_TEST
 
 // --- arguments -------------------------------------------------------------
 
@@ -142,7 +138,7 @@ static const struct {
 enum { BAD_EXTENTS = sizeof bad_extents / sizeof bad_extents[0] };
 
 // None of it reaches the plug-in.
-START_TEST(a_bad_extent_is_refused) {
+TEST_LOOP(a_bad_extent_is_refused, BAD_EXTENTS) {
   tarn_addr addr = bad_extents[_i].addr;
   size_t size = bad_extents[_i].size;
   open_fake();
@@ -157,9 +153,8 @@ START_TEST(a_bad_extent_is_refused) {
   ck_assert_uint_eq(fake_ext_seen.called, 0);
   close_fake();
 }
-END_TEST
 
-START_TEST(bad_sizes_flags_and_handles_are_refused) {
+TEST(bad_sizes_flags_and_handles_are_refused) {
   static const size_t sizes[] = {0, 1, STEP + 1, STEP / 2, SIZE_MAX};
   tarn_addr addr = 1;
   tarn_memory memory = 1;
@@ -189,11 +184,10 @@ START_TEST(bad_sizes_flags_and_handles_are_refused) {
   ck_assert_uint_eq(fake_ext_seen.called, 0);
   close_fake();
 }
-END_TEST
 
 // --- answers ---------------------------------------------------------------
 
-START_TEST(nothing_with_success_is_full) {
+TEST(nothing_with_success_is_full) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   int fd = 7;
@@ -213,9 +207,8 @@ START_TEST(nothing_with_success_is_full) {
   fake_ext.empty = 0;
   close_fake();
 }
-END_TEST
 
-START_TEST(an_address_that_is_not_aligned_goes_back) {
+TEST(an_address_that_is_not_aligned_goes_back) {
   tarn_addr addr = 1;
   open_fake();
   fake_ext.misalign = 4096;
@@ -230,9 +223,8 @@ START_TEST(an_address_that_is_not_aligned_goes_back) {
   fake_ext.misalign = 0;
   close_fake();
 }
-END_TEST
 
-START_TEST(every_refusal_is_handed_on) {
+TEST(every_refusal_is_handed_on) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   int fd = 7;
@@ -254,7 +246,6 @@ START_TEST(every_refusal_is_handed_on) {
   ck_assert_uint_eq(addr + memory + (uint64_t)fd, 0);
   close_fake();
 }
-END_TEST
 
 // --- devices that cannot ---------------------------------------------------
 
@@ -273,7 +264,7 @@ static void expect_no_sharing(void) {
   ck_assert_uint_eq(memory, 0);
 }
 
-START_TEST(without_ranges_nothing_stands_in) {
+TEST(without_ranges_nothing_stands_in) {
   size_t size = 1;
   tarn_addr addr = 1;
   tarn_memory memory = 1;
@@ -295,20 +286,18 @@ START_TEST(without_ranges_nothing_stands_in) {
   expect_no_sharing();
   close_fake();
 }
-END_TEST
 
-START_TEST(ranges_go_without_sharing) {
+TEST(ranges_go_without_sharing) {
   fake_ext.missing = FAKE_SLOTS_SHARING;
   open_fake();
   expect_no_sharing();
   assert_ok(tarn_memory_destroy(device, create(STEP)));
   close_fake();
 }
-END_TEST
 
 // --- counts ----------------------------------------------------------------
 
-START_TEST(a_device_with_ranges_stays_open) {
+TEST(a_device_with_ranges_stays_open) {
   open_fake();
   tarn_addr range = reserve(STEP);
   tarn_memory memory = create(STEP);
@@ -327,10 +316,9 @@ START_TEST(a_device_with_ranges_stays_open) {
   assert_status(tarn_memory_destroy(device, second), TARN_E_DEVICE);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // What pools take goes back when the device closes: nobody counts it.
-START_TEST(pools_are_not_counted) {
+TEST(pools_are_not_counted) {
   tarn_addr range = 0;
   uint64_t memory = 0;
   open_fake();
@@ -343,7 +331,6 @@ START_TEST(pools_are_not_counted) {
   assert_ok(tarn__range_reserve(device, STEP, 0, &range));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- where nothing may be called -------------------------------------------
 
@@ -373,7 +360,7 @@ static void on_done(void *context, tarn_status status) {
   *(bool *)context = true;
 }
 
-START_TEST(a_callback_must_not_call) {
+TEST(a_callback_must_not_call) {
   tarn_stream *stream = NULL;
   bool called = false;
   open_fake();
@@ -383,9 +370,8 @@ START_TEST(a_callback_must_not_call) {
   ck_assert(called);
   close_fake();
 }
-END_TEST
 
-START_TEST(a_child_must_not_call) {
+TEST(a_child_must_not_call) {
   open_fake();
   pid_t child = fork();
   if (child == 0) {
@@ -396,26 +382,4 @@ START_TEST(a_child_must_not_call) {
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
   close_fake();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: range");
-  ADD_CASE(suite, "use", a_range_grows_and_shrinks,
-           alignment_is_at_least_the_granularity,
-           another_device_of_the_type_may_have_access,
-           memory_goes_to_other_processes);
-  TCase *extents = tcase_create("extents");
-  tcase_add_loop_test(extents, a_bad_extent_is_refused, 0, BAD_EXTENTS);
-  suite_add_tcase(suite, extents);
-  ADD_CASE(suite, "arguments", bad_sizes_flags_and_handles_are_refused);
-  ADD_CASE(suite, "answers", nothing_with_success_is_full,
-           an_address_that_is_not_aligned_goes_back,
-           every_refusal_is_handed_on);
-  ADD_CASE(suite, "devices that cannot", without_ranges_nothing_stands_in,
-           ranges_go_without_sharing);
-  ADD_CASE(suite, "counts", a_device_with_ranges_stays_open,
-           pools_are_not_counted);
-  ADD_CASE(suite, "state", a_callback_must_not_call, a_child_must_not_call);
-  return run_suite(suite);
 }

@@ -78,7 +78,7 @@ static unsigned char *bytes_of(unsigned seed, size_t size) {
 
 // --- the device ------------------------------------------------------------
 
-START_TEST(says_what_it_is) {
+TEST(says_what_it_is) {
   names own = load();
   for (size_t i = 0; i < own.count; i++) {
     tarn_device *device = open_named(own.items[i]);
@@ -99,9 +99,8 @@ START_TEST(says_what_it_is) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
-START_TEST(is_loaded_once) {
+TEST(is_loaded_once) {
   names own = load();
   assert_status(tarn_plugin_load(getenv("TARN_TEST_PLUGIN")), TARN_E_STATE);
   for (int i = 0; i < 3; i++) {
@@ -109,9 +108,8 @@ START_TEST(is_loaded_once) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
-START_TEST(stays_open_while_it_is_used) {
+TEST(stays_open_while_it_is_used) {
   tarn_device *device = load_first();
   tarn_stream *stream = NULL;
   tarn_addr addr = take(device, 100);
@@ -122,7 +120,6 @@ START_TEST(stays_open_while_it_is_used) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- memory and copies -----------------------------------------------------
 
@@ -147,16 +144,15 @@ static void round_trip(tarn_device *device, size_t size, tarn_stream *stream) {
   free(out);
 }
 
-START_TEST(copies_at_once) {
+TEST(copies_at_once) {
   tarn_device *device = load_first();
   for (size_t i = 0; i < SIZES; i++) {
     round_trip(device, sizes[i], NULL);
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(copies_on_a_stream) {
+TEST(copies_on_a_stream) {
   tarn_device *device = load_first();
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -166,10 +162,9 @@ START_TEST(copies_on_a_stream) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // By the plug-in, or by copies of a filled piece.
-START_TEST(sets_bytes) {
+TEST(sets_bytes) {
   tarn_device *device = load_first();
   unsigned char *in = bytes_of(1, ODD_SIZE);
   unsigned char *out = bytes_of(2, ODD_SIZE);
@@ -186,7 +181,6 @@ START_TEST(sets_bytes) {
   free(out);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void use_place(tarn_place place) {
   tarn_addr addr = 0;
@@ -197,7 +191,7 @@ static void use_place(tarn_place place) {
   assert_ok(tarn_device_deallocate(place, addr, 5000));
 }
 
-START_TEST(gives_host_memory) {
+TEST(gives_host_memory) {
   tarn_device *device = load_first();
   tarn_device_info info = {.struct_size = sizeof info};
   tarn_place unified = {device, TARN_PLACE_UNIFIED};
@@ -212,9 +206,8 @@ START_TEST(gives_host_memory) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(refuses_what_is_too_much) {
+TEST(refuses_what_is_too_much) {
   tarn_device *device = load_first();
   tarn_addr addr = 1;
   assert_status(
@@ -227,11 +220,10 @@ START_TEST(refuses_what_is_too_much) {
   ck_assert_uint_eq(addr, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- streams and events ----------------------------------------------------
 
-START_TEST(marks_its_streams) {
+TEST(marks_its_streams) {
   tarn_device *device = load_first();
   tarn_stream *one = NULL;
   tarn_stream *two = NULL;
@@ -261,13 +253,12 @@ START_TEST(marks_its_streams) {
   free(out);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void add_one(void *context, tarn_status status) {
   if (status == TARN_OK) ++*(int *)context;
 }
 
-START_TEST(calls_back) {
+TEST(calls_back) {
   tarn_device *device = load_first();
   tarn_stream *stream = NULL;
   int calls = 0;
@@ -280,7 +271,6 @@ START_TEST(calls_back) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- two devices -----------------------------------------------------------
 
@@ -314,7 +304,7 @@ static void cross_both_ways(const char *one, const char *other) {
   assert_ok(tarn_device_close(b));
 }
 
-START_TEST(copies_between_its_devices) {
+TEST(copies_between_its_devices) {
   names own = load();
   if (own.count < 2) {
     note_skipped("copies between its devices", "it has one device");
@@ -322,18 +312,16 @@ START_TEST(copies_between_its_devices) {
   }
   cross_both_ways(own.items[0], own.items[1]);
 }
-END_TEST
 
-START_TEST(copies_to_other_plugins) {
+TEST(copies_to_other_plugins) {
   names own = load();
   cross_both_ways(own.items[0], "cpu:0");
   cross_both_ways(own.items[0], "sim:0");
 }
-END_TEST
 
 // --- a pool on it ----------------------------------------------------------
 
-START_TEST(holds_a_pool) {
+TEST(holds_a_pool) {
   tarn_device *device = load_first();
   tarn_pool *pool = NULL;
   tarn_block block = {0};
@@ -352,20 +340,11 @@ START_TEST(holds_a_pool) {
   free(out);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 int main(void) {
   if (getenv("TARN_TEST_PLUGIN") == NULL) {
     return skip_program("somebody else's plug-in",
                         "TARN_TEST_PLUGIN names none");
   }
-  Suite *suite = suite_create("device real");
-  ADD_CASE(suite, "device", says_what_it_is, is_loaded_once,
-           stays_open_while_it_is_used);
-  ADD_CASE(suite, "memory", copies_at_once, copies_on_a_stream, sets_bytes,
-           gives_host_memory, refuses_what_is_too_much);
-  ADD_CASE(suite, "streams", marks_its_streams, calls_back);
-  ADD_CASE(suite, "two", copies_between_its_devices, copies_to_other_plugins);
-  ADD_CASE(suite, "pool", holds_a_pool);
-  return run_suite(suite);
+  return run_tests();
 }

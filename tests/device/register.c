@@ -49,7 +49,7 @@ static tarn_status count_fakes(void *context, const char *name) {
 // --- what is registered ----------------------------------------------------
 
 // Nothing has been asked of the library before.
-START_TEST(a_registered_plugin_is_one_like_others) {
+TEST(a_registered_plugin_is_one_like_others) {
   int listed = 0;
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   tarn_device *device = open_named("fake:1");
@@ -66,9 +66,8 @@ START_TEST(a_registered_plugin_is_one_like_others) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
-END_TEST
 
-START_TEST(it_may_come_when_devices_are_open) {
+TEST(it_may_come_when_devices_are_open) {
   tarn_device *cpu = open_named("cpu:0");
   tarn_device *sim = open_named("sim:0");
   tarn_stream *stream = NULL;
@@ -90,9 +89,8 @@ START_TEST(it_may_come_when_devices_are_open) {
   assert_ok(tarn_device_close(sim));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(its_extension_is_used) {
+TEST(its_extension_is_used) {
   fake_ext.there = true;
   assert_ok(tarn_plugin_register(fake_init, fake_extension, mine));
   tarn_device *device = open_named("fake:0");
@@ -102,9 +100,8 @@ START_TEST(its_extension_is_used) {
   ck_assert_uint_eq(info.alignment, 256);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(names_are_copied) {
+TEST(names_are_copied) {
   char name[] = "soon gone";
   char type[] = "mine";
   fake.type = type;
@@ -115,7 +112,6 @@ START_TEST(names_are_copied) {
   ck_assert_str_eq(info_of(device).plugin, "soon gone");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // It spoils the table that it was given once that has been read.
 static C_DeviceInterface *kept_table;
@@ -130,17 +126,16 @@ static const tarn_device_ext *spoil(void) {
   return NULL;
 }
 
-START_TEST(the_table_is_copied) {
+TEST(the_table_is_copied) {
   assert_ok(tarn_plugin_register(init_and_keep, spoil, mine));
   tarn_device *device = open_named("fake:0");
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
-START_TEST(names_that_are_none) {
+TEST(names_that_are_none) {
   char longest[257];
   memset(longest, 'x', sizeof longest);
   longest[256] = '\0';
@@ -158,15 +153,13 @@ START_TEST(names_that_are_none) {
   fake.type = "other";
   assert_ok(tarn_plugin_register(fake_init, NULL, "a b, c (d:0) \xc3\xa4/"));
 }
-END_TEST
 
-START_TEST(no_init_is_refused) {
+TEST(no_init_is_refused) {
   assert_status(tarn_plugin_register(NULL, NULL, mine), TARN_E_INVALID);
   assert_error_says(mine);
   assert_status(tarn_plugin_register(NULL, fake_extension, mine),
                 TARN_E_INVALID);
 }
-END_TEST
 
 static void assert_taken(const char *type, const char *by) {
   size_t held = tarn_host_memory();
@@ -179,7 +172,7 @@ static void assert_taken(const char *type, const char *by) {
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
 
-START_TEST(a_type_that_is_there) {
+TEST(a_type_that_is_there) {
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
   assert_taken("cpu", "built-in");
@@ -194,16 +187,14 @@ START_TEST(a_type_that_is_there) {
   ck_assert_str_eq(info_of(device).plugin, TARN_TWIN_PLUGIN);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(one_that_is_loaded_finds_its_type_taken) {
+TEST(one_that_is_loaded_finds_its_type_taken) {
   fake.type = "twin";
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   assert_status(tarn_plugin_load(TARN_TWIN_PLUGIN), TARN_E_STATE);
   assert_error_says(TARN_TWIN_PLUGIN);
   assert_error_says(mine);
 }
-END_TEST
 
 // Refused with its name and |says|, and taken once it is mended.
 static void assert_mendable(const char *says) {
@@ -226,46 +217,40 @@ static void assert_mendable(const char *says) {
   assert_ok(tarn_device_close(cpu));
 }
 
-START_TEST(one_without_a_type) {
+TEST(one_without_a_type) {
   fake.type = NULL;
   assert_mendable("names no device type");
 }
-END_TEST
 
-START_TEST(half_a_table) {
+TEST(half_a_table) {
   fake.missing = FAKE_MISSES(memory_copy_d2d);
   assert_mendable("memory_copy_d2d");
 }
-END_TEST
 
-START_TEST(half_a_set) {
+TEST(half_a_set) {
   fake.missing = FAKE_MISSES(create_stream);
   assert_mendable("create_stream");
 }
-END_TEST
 
-START_TEST(one_that_no_table_contents) {
+TEST(one_that_no_table_contents) {
   fake.wants_table = 77;
   assert_mendable("whatever size");
 }
-END_TEST
 
-START_TEST(an_extension_of_no_size) {
+TEST(an_extension_of_no_size) {
   fake_ext.there = true;
   fake_ext.struct_size = 3;
   assert_mendable("3 bytes");
 }
-END_TEST
 
-START_TEST(half_a_set_of_the_extension) {
+TEST(half_a_set_of_the_extension) {
   fake_ext.there = true;
   fake_ext.missing = FAKE_SLOT(range_unmap);
   assert_mendable("range_unmap");
 }
-END_TEST
 
 // It changes the size that it is told, and clears more than there is.
-START_TEST(sizes_that_are_changed_do_no_harm) {
+TEST(sizes_that_are_changed_do_no_harm) {
   fake.clears = 4096;
   fake.clears_size = true;
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
@@ -273,7 +258,6 @@ START_TEST(sizes_that_are_changed_do_no_harm) {
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- calls back ------------------------------------------------------------
 
@@ -312,7 +296,7 @@ static const tarn_device_ext *extend_and_call_back(void) {
   return NULL;
 }
 
-START_TEST(what_init_calls_is_refused_and_does_not_hang) {
+TEST(what_init_calls_is_refused_and_does_not_hang) {
   assert_ok(
       tarn_plugin_register(init_and_call_back, extend_and_call_back, mine));
   ck_assert_int_eq(refusals, 8);
@@ -320,7 +304,6 @@ START_TEST(what_init_calls_is_refused_and_does_not_hang) {
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static C_Status (*fakes_own_init)(const C_Device device);
 
@@ -335,7 +318,7 @@ static void init_one_that_calls_back(CustomRuntimeParams *params) {
   params->interface->init_device = init_device_and_call_back;
 }
 
-START_TEST(what_a_device_that_is_opened_calls_is_refused_too) {
+TEST(what_a_device_that_is_opened_calls_is_refused_too) {
   assert_ok(tarn_plugin_register(init_one_that_calls_back, NULL, mine));
   ck_assert_int_eq(refusals, 0);
   tarn_device *device = open_named("fake:0");
@@ -343,7 +326,6 @@ START_TEST(what_a_device_that_is_opened_calls_is_refused_too) {
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Queries look for a device under the lock that closing holds.
 static tarn_status query_and_register(tarn_device *device, void *pointer,
@@ -357,7 +339,7 @@ static tarn_status query_and_register(tarn_device *device, void *pointer,
   return TARN_OK;
 }
 
-START_TEST(what_is_attached_asks_for_pointers_and_is_refused_the_rest) {
+TEST(what_is_attached_asks_for_pointers_and_is_refused_the_rest) {
   char other[] = "other";
   fake_ext.there = true;
   fake_ext.pointer = (tarn_ext_pointer){
@@ -369,14 +351,13 @@ START_TEST(what_is_attached_asks_for_pointers_and_is_refused_the_rest) {
   assert_ok(tarn_device_close(device));
   ck_assert_int_eq(refusals, 2);
 }
-END_TEST
 
 static void register_within(void *context, tarn_status status) {
   (void)status;
   *(tarn_status *)context = tarn_plugin_register(fake_init, NULL, mine);
 }
 
-START_TEST(a_stream_s_callback_cannot_register) {
+TEST(a_stream_s_callback_cannot_register) {
   tarn_device *cpu = open_named("cpu:0");
   tarn_stream *stream = NULL;
   tarn_status answer = TARN_OK;
@@ -388,7 +369,6 @@ START_TEST(a_stream_s_callback_cannot_register) {
   assert_ok(tarn_device_close(cpu));
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
@@ -410,7 +390,7 @@ static size_t sweep_one(const char *type, faults_mode mode, bool leaves) {
   }
 }
 
-START_TEST(memory_may_be_refused_at_any_point) {
+TEST(memory_may_be_refused_at_any_point) {
   char types[2 * TYPES][16];
   size_t faults = 0;
   faults_install();
@@ -428,10 +408,9 @@ START_TEST(memory_may_be_refused_at_any_point) {
   assert_ok(tarn_device_close(last));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 // The first call of all makes the registry, which stays as far as it came.
-START_TEST(memory_may_be_refused_to_the_first_call) {
+TEST_LOOP(memory_may_be_refused_to_the_first_call, 2) {
   faults_install();
   ck_assert_uint_ge(sweep_one("fake", _i ? FAULTS_FROM_NOW : FAULTS_ONCE, true),
                     8);
@@ -439,7 +418,6 @@ START_TEST(memory_may_be_refused_to_the_first_call) {
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -501,13 +479,12 @@ static void run_threads(void *(*work)(void *)) {
   ck_assert_int_eq(atomic_load(&mistakes), 0);
 }
 
-START_TEST(each_type_is_registered_once) {
+TEST(each_type_is_registered_once) {
   run_threads(register_all);
   ck_assert_int_eq(atomic_load(&registered), NAMES);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -525,7 +502,7 @@ static void use_in_child(void) {
   MUST(tarn_device_close(device) == TARN_OK);
 }
 
-START_TEST(a_child_knows_it_and_registers_its_own) {
+TEST(a_child_knows_it_and_registers_its_own) {
   tarn_device *device = NULL;
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   fork_and_run(use_in_child);
@@ -533,7 +510,6 @@ START_TEST(a_child_knows_it_and_registers_its_own) {
   device = open_named("fake:0");
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void find_it_initialised(void) {
   tarn_device *device = NULL;
@@ -547,14 +523,13 @@ static void find_it_initialised(void) {
 
 // What a parent has initialised is none of its child's, but the same code under
 // another type is.
-START_TEST(a_child_registers_anew_what_its_parent_uses) {
+TEST(a_child_registers_anew_what_its_parent_uses) {
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   tarn_device *device = open_named("fake:0");
   fork_and_run(find_it_initialised);
   use(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // A plug-in that forks while it is registered.
 static void init_and_fork(CustomRuntimeParams *params) {
@@ -568,33 +543,8 @@ static void init_and_fork(CustomRuntimeParams *params) {
   fake_init(params);
 }
 
-START_TEST(one_that_forks_meanwhile) {
+TEST(one_that_forks_meanwhile) {
   assert_ok(tarn_plugin_register(init_and_fork, NULL, mine));
   tarn_device *device = open_named("fake:0");
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: registered plug-ins");
-  ADD_CASE(suite, "registering", a_registered_plugin_is_one_like_others,
-           it_may_come_when_devices_are_open, its_extension_is_used,
-           names_are_copied, the_table_is_copied);
-  ADD_CASE(suite, "refused", names_that_are_none, no_init_is_refused,
-           a_type_that_is_there, one_that_is_loaded_finds_its_type_taken,
-           one_without_a_type, half_a_table, half_a_set,
-           one_that_no_table_contents, an_extension_of_no_size,
-           half_a_set_of_the_extension, sizes_that_are_changed_do_no_harm);
-  ADD_CASE(suite, "calls back", what_init_calls_is_refused_and_does_not_hang,
-           what_a_device_that_is_opened_calls_is_refused_too,
-           what_is_attached_asks_for_pointers_and_is_refused_the_rest,
-           a_stream_s_callback_cannot_register);
-  ADD_CASE(suite, "faults", memory_may_be_refused_at_any_point);
-  add_looped_case(suite, "first call", memory_may_be_refused_to_the_first_call,
-                  0, 2);
-  ADD_CASE(suite, "threads", each_type_is_registered_once);
-  ADD_CASE(suite, "fork", a_child_knows_it_and_registers_its_own,
-           a_child_registers_anew_what_its_parent_uses,
-           one_that_forks_meanwhile);
-  return run_suite(suite);
 }

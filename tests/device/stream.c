@@ -45,7 +45,7 @@ static const int two = 2;
 
 // --- streams ---------------------------------------------------------------
 
-START_TEST(serials_are_never_reused) {
+TEST(serials_are_never_reused) {
   tarn_device *device = open_fake();
   uint64_t last = 0;
   for (int i = 0; i < 100; i++) {
@@ -59,10 +59,9 @@ START_TEST(serials_are_never_reused) {
   assert_ok(tarn_stream_destroy(NULL));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // However many there are.
-START_TEST(a_serial_is_found_in_a_step_or_two) {
+TEST(a_serial_is_found_in_a_step_or_two) {
   enum { STREAMS = 2000 };
   static tarn_stream *streams[STREAMS];
   static uint64_t serials[STREAMS];
@@ -93,9 +92,8 @@ START_TEST(a_serial_is_found_in_a_step_or_two) {
   ck_assert_uint_eq(tarn_host_memory(), before);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_walk_goes_on_behind_a_stream) {
+TEST(a_walk_goes_on_behind_a_stream) {
   tarn_device *device = open_fake();
   tarn_device *other = open_named("fake:1");
   tarn_stream *streams[5];
@@ -117,14 +115,13 @@ START_TEST(a_walk_goes_on_behind_a_stream) {
   assert_ok(tarn_device_close(other));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Pins the first stream, and goes on when its end waits for that.
 static void *end_first(void *context) {
   return tarn_stream_destroy(context) == TARN_OK ? NULL : context;
 }
 
-START_TEST(a_walk_goes_on_where_a_stream_has_left) {
+TEST(a_walk_goes_on_where_a_stream_has_left) {
   pthread_t thread;
   void *failed = NULL;
   tarn_device *device = open_fake();
@@ -144,9 +141,8 @@ START_TEST(a_walk_goes_on_where_a_stream_has_left) {
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(query_says_pending_until_it_is_done) {
+TEST_LOOP(query_says_pending_until_it_is_done, 2) {
   fake.query_answer = _i == 0 ? C_WARNING : C_FAILED;
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
@@ -161,9 +157,8 @@ START_TEST(query_says_pending_until_it_is_done) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(destroying_does_what_is_queued) {
+TEST(destroying_does_what_is_queued) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   int cell = 0;
@@ -172,12 +167,11 @@ START_TEST(destroying_does_what_is_queued) {
   ck_assert_int_eq(cell, 2);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static const uint64_t waiting_abilities[] = {0,
                                              FAKE_MISSES(synchronize_device)};
 
-START_TEST(synchronizing_a_device_waits_for_its_streams) {
+TEST_LOOP(synchronizing_a_device_waits_for_its_streams, 2) {
   fake.missing = waiting_abilities[_i];
   tarn_device *device = open_fake();
   tarn_device *second = open_named("fake:1");
@@ -196,11 +190,10 @@ START_TEST(synchronizing_a_device_waits_for_its_streams) {
   assert_ok(tarn_device_close(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
-START_TEST(the_first_failure_sticks_with_its_text) {
+TEST(the_first_failure_sticks_with_its_text) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   tarn_event *event = event_on(device);
@@ -235,9 +228,8 @@ START_TEST(the_first_failure_sticks_with_its_text) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(synchronizing_waits_even_behind_a_failure) {
+TEST(synchronizing_waits_even_behind_a_failure) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   int cell = 0;
@@ -251,9 +243,8 @@ START_TEST(synchronizing_waits_even_behind_a_failure) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_bad_argument_does_not_stick) {
+TEST(a_bad_argument_does_not_stick) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   assert_status(tarn_copy_h2d(device, 0, &one, 4, stream), TARN_E_INVALID);
@@ -263,9 +254,8 @@ START_TEST(a_bad_argument_does_not_stick) {
   assert_status(tarn_stream_synchronize(NULL), TARN_E_INVALID);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(what_could_not_be_queued_does_not_stick) {
+TEST(what_could_not_be_queued_does_not_stick) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   int cell = 0;
@@ -280,11 +270,10 @@ START_TEST(what_could_not_be_queued_does_not_stick) {
   ck_assert_int_eq(cell, 2);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- events ----------------------------------------------------------------
 
-START_TEST(an_event_is_a_mark_in_its_stream) {
+TEST(an_event_is_a_mark_in_its_stream) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   tarn_event *event = event_on(device);
@@ -304,9 +293,8 @@ START_TEST(an_event_is_a_mark_in_its_stream) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_stream_waits_for_another) {
+TEST(a_stream_waits_for_another) {
   tarn_device *device = open_fake();
   tarn_stream *first = stream_on(device);
   tarn_stream *second = stream_on(device);
@@ -324,9 +312,8 @@ START_TEST(a_stream_waits_for_another) {
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(join_by_serial_queues_a_wait) {
+TEST(join_by_serial_queues_a_wait) {
   tarn_device *device = open_fake();
   tarn_stream *first = stream_on(device);
   tarn_stream *second = stream_on(device);
@@ -350,9 +337,8 @@ START_TEST(join_by_serial_queues_a_wait) {
   assert_ok(tarn_stream_destroy(second));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(across_plugins_the_host_waits) {
+TEST(across_plugins_the_host_waits) {
   tarn_device *device = open_fake();
   tarn_device *cpu = open_named("cpu:0");
   tarn_stream *first = stream_on(device);
@@ -366,9 +352,8 @@ START_TEST(across_plugins_the_host_waits) {
   assert_ok(tarn_device_close(device));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(without_handles_recording_waits) {
+TEST(without_handles_recording_waits) {
   fake.null_handles = true;
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
@@ -384,14 +369,13 @@ START_TEST(without_handles_recording_waits) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 #define ALL_EVENTS                                               \
   (FAKE_MISSES(create_event) | FAKE_MISSES(record_event) |       \
    FAKE_MISSES(destroy_event) | FAKE_MISSES(synchronize_event) | \
    FAKE_MISSES(query_event) | FAKE_MISSES(stream_wait_event))
 
-START_TEST(without_events_recording_waits) {
+TEST(without_events_recording_waits) {
   fake.missing = ALL_EVENTS;
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
@@ -406,9 +390,8 @@ START_TEST(without_events_recording_waits) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(events_of_other_devices_and_bad_ones_are_refused) {
+TEST(events_of_other_devices_and_bad_ones_are_refused) {
   fake_add();
   tarn_device *a = open_named("fake:0");
   tarn_device *b = open_named("fake:1");
@@ -425,7 +408,6 @@ START_TEST(events_of_other_devices_and_bad_ones_are_refused) {
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
 }
-END_TEST
 
 // --- callbacks -------------------------------------------------------------
 
@@ -443,7 +425,7 @@ static void on_done(void *context, tarn_status status) {
 static const uint64_t callback_abilities[] = {0,
                                               FAKE_MISSES(stream_add_callback)};
 
-START_TEST(a_callback_comes_behind_what_is_queued) {
+TEST_LOOP(a_callback_comes_behind_what_is_queued, 2) {
   fake.missing = callback_abilities[_i];
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
@@ -458,9 +440,8 @@ START_TEST(a_callback_comes_behind_what_is_queued) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(callbacks_on_cpu_come_in_order) {
+TEST(callbacks_on_cpu_come_in_order) {
   tarn_device *cpu = open_named("cpu:0");
   tarn_stream *stream = stream_on(cpu);
   call c = {.status = TARN_E_STATE};
@@ -473,7 +454,6 @@ START_TEST(callbacks_on_cpu_come_in_order) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 typedef struct caller {
   tarn_device *device;
@@ -499,7 +479,7 @@ static void call_the_library(void *context, tarn_status status) {
 }
 
 // A callback that waited for its own stream would wait for ever.
-START_TEST(a_callback_that_calls_the_library_is_refused) {
+TEST(a_callback_that_calls_the_library_is_refused) {
   tarn_device *cpu = open_named("cpu:0");
   caller c = {cpu, stream_on(cpu), event_on(cpu), {TARN_OK}};
   assert_ok(tarn_stream_add_callback(c.stream, call_the_library, &c));
@@ -511,7 +491,6 @@ START_TEST(a_callback_that_calls_the_library_is_refused) {
   assert_ok(tarn_stream_destroy(c.stream));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -551,7 +530,7 @@ static void *work(void *context) {
   return NULL;
 }
 
-START_TEST(threads_share_a_stream_and_chain_their_own) {
+TEST(threads_share_a_stream_and_chain_their_own) {
   tarn_device *cpu = open_named("cpu:0");
   tarn_stream *shared = stream_on(cpu);
   worker workers[THREADS] = {{0}};
@@ -568,7 +547,6 @@ START_TEST(threads_share_a_stream_and_chain_their_own) {
   assert_ok(tarn_stream_destroy(shared));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 static void *make_and_end(void *context) {
   tarn_device *device = context;
@@ -586,7 +564,7 @@ static void *make_and_end(void *context) {
   return NULL;
 }
 
-START_TEST(streams_come_and_go_while_others_join_them) {
+TEST(streams_come_and_go_while_others_join_them) {
   tarn_device *device = open_fake();
   pthread_t threads[THREADS];
   for (int i = 0; i < THREADS; i++) {
@@ -600,36 +578,4 @@ START_TEST(streams_come_and_go_while_others_join_them) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(fake_seen.streams, 0);
   ck_assert_uint_eq(fake_seen.events, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: streams and events");
-  TCase *streams = tcase_create("streams");
-  tcase_add_test(streams, serials_are_never_reused);
-  tcase_add_test(streams, a_serial_is_found_in_a_step_or_two);
-  tcase_add_test(streams, a_walk_goes_on_behind_a_stream);
-  tcase_add_test(streams, a_walk_goes_on_where_a_stream_has_left);
-  tcase_add_loop_test(streams, query_says_pending_until_it_is_done, 0, 2);
-  tcase_add_test(streams, destroying_does_what_is_queued);
-  tcase_add_loop_test(streams, synchronizing_a_device_waits_for_its_streams, 0,
-                      2);
-  suite_add_tcase(suite, streams);
-  ADD_CASE(suite, "failures", the_first_failure_sticks_with_its_text,
-           synchronizing_waits_even_behind_a_failure,
-           a_bad_argument_does_not_stick,
-           what_could_not_be_queued_does_not_stick);
-  ADD_CASE(suite, "events", an_event_is_a_mark_in_its_stream,
-           a_stream_waits_for_another, join_by_serial_queues_a_wait,
-           across_plugins_the_host_waits, without_handles_recording_waits,
-           without_events_recording_waits,
-           events_of_other_devices_and_bad_ones_are_refused);
-  TCase *callbacks = tcase_create("callbacks");
-  tcase_add_loop_test(callbacks, a_callback_comes_behind_what_is_queued, 0, 2);
-  tcase_add_test(callbacks, callbacks_on_cpu_come_in_order);
-  tcase_add_test(callbacks, a_callback_that_calls_the_library_is_refused);
-  suite_add_tcase(suite, callbacks);
-  ADD_CASE(suite, "threads", threads_share_a_stream_and_chain_their_own,
-           streams_come_and_go_while_others_join_them);
-  return run_suite(suite);
 }

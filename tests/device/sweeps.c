@@ -178,7 +178,7 @@ static const struct {
 };
 enum { MAKES = sizeof makes / sizeof makes[0], SHARE_OF_MAKE = 180 };
 
-START_TEST(faults_of_a_fake_device) {
+TEST_LOOP(faults_of_a_fake_device, MAKES) {
   fake.missing = makes[_i].missing;
   fake.null_handles = makes[_i].null_handles;
   fake_ext.there = makes[_i].extends;
@@ -186,22 +186,19 @@ START_TEST(faults_of_a_fake_device) {
   fake_add();
   run(&makes[_i].place, SHARE_OF_MAKE, sweep_fake);
 }
-END_TEST
 
 // --- the processor and simulated devices -----------------------------------
 
-START_TEST(host_memory_fails_on_the_processor) {
+TEST(host_memory_fails_on_the_processor) {
   static const scene_place cpu = {"cpu:0", "cpu:0", TARN_TWIN_PLUGIN};
   run(&cpu, 40, sweep_host_memory);
 }
-END_TEST
 
-START_TEST(host_memory_fails_on_simulated_devices) {
+TEST(host_memory_fails_on_simulated_devices) {
   static const scene_place sim = {"sim:0", "sim:1", NULL};
   run(&sim, 30, sweep_host_memory);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
 // Of plugins/sim/sim.h, which tests do not see: the plan is sim's own, here it
 // is only counted how often it strikes.
@@ -307,7 +304,7 @@ static void sweep_sim(program *p, tally *sum) {
   }
 }
 
-START_TEST(calls_of_simulated_devices_fail) {
+TEST(calls_of_simulated_devices_fail) {
   static const scene_place sim = {"sim:0", "sim:1", NULL};
   tarn_device *device = NULL;
   size_t memory = 0;
@@ -319,22 +316,13 @@ START_TEST(calls_of_simulated_devices_fail) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
   total = mmap(NULL, sizeof *total, PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (total == MAP_FAILED) return EXIT_FAILURE;
-  Suite *suite = suite_create("device: sweeps");
-  TCase *sweeps = tcase_create("sweeps");
-  tcase_set_timeout(sweeps, 290);
-  tcase_add_loop_test(sweeps, faults_of_a_fake_device, 0, MAKES);
-  tcase_add_test(sweeps, host_memory_fails_on_the_processor);
-  tcase_add_test(sweeps, host_memory_fails_on_simulated_devices);
-  tcase_add_test(sweeps, calls_of_simulated_devices_fail);
-  suite_add_tcase(suite, sweeps);
-  int result = run_suite(suite);
+  int result = run_tests();
   printf("device: %7zu runs, %8zu faults in all; %zu wanted\n", total->runs,
          total->faults, wanted());
   return total->runs >= wanted() ? result : EXIT_FAILURE;

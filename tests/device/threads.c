@@ -121,7 +121,7 @@ static void *play(void *context) {
   return NULL;
 }
 
-START_TEST(streams_events_and_devices_come_and_go) {
+TEST_LOOP(streams_events_and_devices_come_and_go, DEVICES + 1) {
   _Atomic(uint64_t) seen[THREADS] = {0};
   player players[THREADS];
   tarn_device *cpu = open_named("cpu:0");
@@ -137,7 +137,6 @@ START_TEST(streams_events_and_devices_come_and_go) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
 // --- one event, recorded and waited for by all -----------------------------
 
@@ -171,7 +170,7 @@ static void *record_and_wait(void *context) {
   return NULL;
 }
 
-START_TEST(one_event_is_everybodys) {
+TEST_LOOP(one_event_is_everybodys, DEVICES) {
   party parties[THREADS];
   shared all = {.device = open_named(device_names[_i])};
   assert_ok(tarn_event_create(all.device, &all.event));
@@ -185,7 +184,6 @@ START_TEST(one_event_is_everybodys) {
   assert_ok(tarn_event_destroy(all.event));
   assert_ok(tarn_device_close(all.device));
 }
-END_TEST
 
 // --- streams that fail -----------------------------------------------------
 
@@ -234,7 +232,7 @@ static void *use_while_it_fails(void *context) {
   return NULL;
 }
 
-START_TEST(a_stream_fails_while_all_use_it) {
+TEST(a_stream_fails_while_all_use_it) {
   failing all[THREADS];
   tarn_device *sim = open_named("sim:0");
   tarn_stream *stream = NULL;
@@ -246,17 +244,4 @@ START_TEST(a_stream_fails_while_all_use_it) {
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 1);
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("device: threads");
-  TCase *stress = tcase_create("stress");
-  tcase_set_timeout(stress, 240);
-  tcase_add_loop_test(stress, streams_events_and_devices_come_and_go, 0,
-                      DEVICES + 1);
-  tcase_add_loop_test(stress, one_event_is_everybodys, 0, DEVICES);
-  tcase_add_test(stress, a_stream_fails_while_all_use_it);
-  suite_add_tcase(suite, stress);
-  return run_suite(suite);
 }

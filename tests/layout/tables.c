@@ -10,7 +10,7 @@
 #include "tarn/sim.h"
 #include "tarn/tarn.h"
 
-START_TEST(test_is_json_in_ascii) {
+TEST(test_is_json_in_ascii) {
   const char *layout = tarn_layout_json();
   char keys[256];
   ck_assert(json_valid(layout));
@@ -20,9 +20,8 @@ START_TEST(test_is_json_in_ascii) {
                    "layout,version,byte_order,pointer_size,constants,enums,"
                    "types,callbacks,opaque,structs,functions");
 }
-END_TEST
 
-START_TEST(test_is_of_this_library_and_machine) {
+TEST(test_is_of_this_library_and_machine) {
   const char *layout = tarn_layout_json();
   char version[64];
   snprintf(version, sizeof version, "\"%s\"", tarn_version());
@@ -33,7 +32,6 @@ START_TEST(test_is_of_this_library_and_machine) {
   bool little = *(const unsigned char *)&one == 1;
   ck_assert(json_is(layout, "byte_order", little ? "\"little\"" : "\"big\""));
 }
-END_TEST
 
 typedef struct known {
   const char *path;
@@ -68,7 +66,7 @@ static const known numbers[] = {
     FIELD_OF(tarn_dlpack_dtype, lanes),
 };
 
-START_TEST(test_sizes_and_offsets_are_the_compilers) {
+TEST(test_sizes_and_offsets_are_the_compilers) {
   const char *layout = tarn_layout_json();
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     ck_assert_msg(
@@ -76,9 +74,8 @@ START_TEST(test_sizes_and_offsets_are_the_compilers) {
         "%s is not %zu", numbers[i].path, numbers[i].number);
   }
 }
-END_TEST
 
-START_TEST(test_types_and_arguments) {
+TEST(test_types_and_arguments) {
   const char *layout = tarn_layout_json();
   static const char *const texts[][2] = {
       {"structs.tarn_device_handle.fields.bytes.type", "\"unsigned char[64]\""},
@@ -98,7 +95,6 @@ START_TEST(test_types_and_arguments) {
                   texts[i][0], texts[i][1]);
   }
 }
-END_TEST
 
 static void ask(void *context) {
   const char **first = context;
@@ -107,7 +103,7 @@ static void ask(void *context) {
   ck_assert_ptr_eq(layout, *first);
 }
 
-START_TEST(test_it_takes_nothing_and_cannot_fail) {
+TEST(test_it_takes_nothing_and_cannot_fail) {
   const char *layout = NULL;
   size_t held = tarn_host_memory();
   size_t calls = faults_calls();
@@ -115,14 +111,8 @@ START_TEST(test_it_takes_nothing_and_cannot_fail) {
   ck_assert_uint_eq(faults_calls(), calls);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("layout");
-  ADD_CASE(suite, "document", test_is_json_in_ascii,
-           test_is_of_this_library_and_machine,
-           test_sizes_and_offsets_are_the_compilers, test_types_and_arguments,
-           test_it_takes_nothing_and_cannot_fail);
-  return run_suite(suite);
+  return run_tests();
 }

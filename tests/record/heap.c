@@ -19,7 +19,7 @@ static size_t count_kind(const tarn_trace *trace, tarn_trace_kind kind) {
   return count;
 }
 
-START_TEST(every_function_of_the_heap) {
+TEST(every_function_of_the_heap) {
   tool_output o = record("", "heap", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->block_count, 11);
@@ -32,9 +32,8 @@ START_TEST(every_function_of_the_heap) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(mappings) {
+TEST(mappings) {
   tool_output o = record("", "maps", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(record_live_bytes(trace), strtoull(o.out, NULL, 10));
@@ -42,9 +41,8 @@ START_TEST(mappings) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(only_what_is_large) {
+TEST(only_what_is_large) {
   tool_output o = record("TARN_RECORD_THRESHOLD=100009", "heap", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->block_count, 2);
@@ -53,10 +51,9 @@ START_TEST(only_what_is_large) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
 // A file for one that has nothing to say is none.
-START_TEST(nothing_to_say) {
+TEST(nothing_to_say) {
   tool_output o =
       record("TARN_RECORD_THRESHOLD=99999999999999999999", "churn", "0");
   ck_assert_int_ne(access(record_path(""), F_OK), 0);
@@ -65,7 +62,6 @@ START_TEST(nothing_to_say) {
   ck_assert_int_ne(access(record_path(""), F_OK), 0);
   tool_output_free(&o);
 }
-END_TEST
 
 // --- stacks ----------------------------------------------------------------
 
@@ -81,7 +77,7 @@ static const tarn_trace_stack *stack_of(const tarn_trace *trace, size_t block) {
   return &trace->stacks[stack];
 }
 
-START_TEST(stacks_tell_the_caller) {
+TEST(stacks_tell_the_caller) {
   tool_output o = record("", "places", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->block_count, 11);
@@ -100,18 +96,16 @@ START_TEST(stacks_tell_the_caller) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(stacks_of_few_frames) {
+TEST(stacks_of_few_frames) {
   tool_output o = record("TARN_RECORD_FRAMES=2", "places", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(stack_of(trace, 0)->count, 2);
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(without_stacks) {
+TEST(without_stacks) {
   tool_output o = record("TARN_RECORD_STACKS=0", "places", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->block_count, 11);
@@ -119,11 +113,10 @@ START_TEST(without_stacks) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
 // --- threads and signals ---------------------------------------------------
 
-START_TEST(threads_free_what_others_got) {
+TEST(threads_free_what_others_got) {
   char *end;
   tool_output o = record("", "threads", NULL);
   tarn_trace *trace = recorded("");
@@ -134,10 +127,9 @@ START_TEST(threads_free_what_others_got) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
 // 2000 threads, one after the other: not a page of 4 KiB for each.
-START_TEST(threads_leave_their_page_to_the_next) {
+TEST(threads_leave_their_page_to_the_next) {
   struct stat file;
   tool_output o = record("", "short_threads", NULL);
   tarn_trace *trace = recorded("");
@@ -147,9 +139,8 @@ START_TEST(threads_leave_their_page_to_the_next) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(handlers_may_come_at_any_time) {
+TEST(handlers_may_come_at_any_time) {
   tool_output o = record("", "in_handlers", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->lost_count, 0);
@@ -158,20 +149,18 @@ START_TEST(handlers_may_come_at_any_time) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
 // --- plug-ins --------------------------------------------------------------
 
 // The caller is found by the return address: a dlsym that called another would
 // answer from the recorder's place in the order, and so with the C library's.
-START_TEST(what_is_next_depends_on_who_asks) {
+TEST(what_is_next_depends_on_who_asks) {
   tool_output o = record("", "look_up", NULL);
   ck_assert_str_eq(o.out, TARN_RECORDER "\n");
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(memory_of_a_device) {
+TEST(memory_of_a_device) {
   tool_output o = record("", "plugin", TARN_TWIN_PLUGIN);
   tarn_trace *trace = recorded_device("", 1);
   ck_assert_uint_eq(trace->device_count, 3);
@@ -186,28 +175,9 @@ START_TEST(memory_of_a_device) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
+
+FIXTURE(tool_files_begin, tool_files_end);
 
 int main(void) {
-  if (record_cannot()) return record_skip();
-  Suite *suite = suite_create("record_heap");
-  TCase *tcase = tcase_create("recorded");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_checked_fixture(tcase, tool_files_begin, tool_files_end);
-  const TTest *const tests[] = {every_function_of_the_heap,
-                                mappings,
-                                only_what_is_large,
-                                nothing_to_say,
-                                stacks_tell_the_caller,
-                                stacks_of_few_frames,
-                                without_stacks,
-                                threads_free_what_others_got,
-                                threads_leave_their_page_to_the_next,
-                                handlers_may_come_at_any_time,
-                                what_is_next_depends_on_who_asks,
-                                memory_of_a_device};
-  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-    tcase_add_test(tcase, tests[i]);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
+  return record_cannot() ? record_skip() : run_tests();
 }

@@ -23,14 +23,13 @@ static const char *dot(const char *pid) {
   return suffix;
 }
 
-START_TEST(addresses_are_few) {
+TEST(addresses_are_few) {
   tool_output o = record("", "few_addresses", NULL);
   tarn_trace_destroy(recorded_whole("", 200004));
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_fork_that_tells_nobody) {
+TEST(a_fork_that_tells_nobody) {
   tool_output o = record("", "raw_fork", NULL);
   tarn_trace *trace = recorded_whole("", 2003);
   ck_assert_uint_eq(record_count(trace, LARGE + 1, false), 0);
@@ -41,9 +40,8 @@ START_TEST(a_fork_that_tells_nobody) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_fork_while_the_loader_is_locked) {
+TEST(a_fork_while_the_loader_is_locked) {
   tool_output o = record("", "fork_in_a_lock", NULL);
   tarn_trace *trace = recorded_whole(dot(o.out), 1);
   uint32_t number = trace->blocks[0].stack;
@@ -57,43 +55,30 @@ START_TEST(a_fork_while_the_loader_is_locked) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_thread_of_16_kib) {
+TEST(a_thread_of_16_kib) {
   tool_output o = record("", "small_stack", NULL);
   tarn_trace_destroy(recorded_whole("", 6));
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(all_threads_begin_at_once) {
+TEST(all_threads_begin_at_once) {
   tool_output o = record("", "begin_at_once", NULL);
   tarn_trace_destroy(recorded_whole("", 32000));
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_libraries_do_at_the_end) {
+TEST(what_libraries_do_at_the_end) {
   tool_output o = record("", "late", NULL);
   tarn_trace *trace = recorded_whole("", 10002);
   ck_assert_uint_eq(record_count(trace, RECORD_LATE_BYTES, true), 5000);
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
+
+FIXTURE(tool_files_begin, tool_files_end);
 
 int main(void) {
   if (record_cannot()) return record_skip();
-  Suite *suite = suite_create("record_odd");
-  TCase *tcase = tcase_create("recorded");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_checked_fixture(tcase, tool_files_begin, tool_files_end);
-  tcase_add_test(tcase, addresses_are_few);
-  tcase_add_test(tcase, a_fork_that_tells_nobody);
-  tcase_add_test(tcase, a_fork_while_the_loader_is_locked);
-  tcase_add_test(tcase, a_thread_of_16_kib);
-  tcase_add_test(tcase, all_threads_begin_at_once);
-  tcase_add_test(tcase, what_libraries_do_at_the_end);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
+  return run_tests();
 }

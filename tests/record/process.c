@@ -35,7 +35,7 @@ static off_t size_of(const char *path) {
 
 // --- several processes -----------------------------------------------------
 
-START_TEST(a_child_has_a_file_of_its_own) {
+TEST(a_child_has_a_file_of_its_own) {
   tool_output o = record("", "fork", NULL);
   assert_keeps("", 0);
   assert_keeps("", 2);
@@ -47,9 +47,8 @@ START_TEST(a_child_has_a_file_of_its_own) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(children_of_many_threads) {
+TEST(children_of_many_threads) {
   tool_output o = record("", "fork_many", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(record_live_bytes(trace), 0);
@@ -57,11 +56,10 @@ START_TEST(children_of_many_threads) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
 // The process is the same, so its number is in the second name; which it is
 // that program's to say: the first that has something to write has the first.
-START_TEST(a_program_that_becomes_another) {
+TEST(a_program_that_becomes_another) {
   tool_output o = record("", "exec", NULL);
   assert_keeps("", 0);
   char command[560];
@@ -73,9 +71,8 @@ START_TEST(a_program_that_becomes_another) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(programs_that_are_started) {
+TEST(programs_that_are_started) {
   tool_output o = record("", "spawn", NULL);
   const char *second = strchr(o.out, ' ');
   ck_assert_ptr_nonnull(second);
@@ -85,25 +82,22 @@ START_TEST(programs_that_are_started) {
   assert_keeps(dot(second), 3);
   tool_output_free(&o);
 }
-END_TEST
 
 // Of another process than TARN_RECORD_PID, the first file is not.
-START_TEST(whose_the_first_file_is) {
+TEST(whose_the_first_file_is) {
   tool_output o = record("TARN_RECORD_PID=1", "leave_one", NULL);
   ck_assert_int_ne(access(record_path(""), F_OK), 0);
   tool_output_free(&o);
 }
-END_TEST
 
 // A file that is there already stays as it is.
-START_TEST(nobody_elses_file) {
+TEST(nobody_elses_file) {
   FILE *file = fopen(record_path(""), "w");
   ck_assert(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
   tool_output o = record("", "leave_one", NULL);
   ck_assert_int_eq(size_of(record_path("")), 4);
   tool_output_free(&o);
 }
-END_TEST
 
 // --- being killed ----------------------------------------------------------
 
@@ -130,7 +124,7 @@ static uint64_t kill_after(uint64_t wanted) {
 }
 
 // Nothing that it said is missing; at most what it did since is there.
-START_TEST(killed_at_any_time) {
+TEST(killed_at_any_time) {
   for (uint64_t wanted = 1; wanted < 20000; wanted = wanted * 3 + 1) {
     uint64_t said = kill_after(wanted);
     ck_assert_uint_ge(said, wanted);
@@ -142,7 +136,6 @@ START_TEST(killed_at_any_time) {
     ck_assert_int_eq(unlink(record_path("")), 0);
   }
 }
-END_TEST
 
 // --- no room ---------------------------------------------------------------
 
@@ -154,15 +147,14 @@ static void assert_lost(size_t requests) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(files_may_not_grow) {
+TEST(files_may_not_grow) {
   tool_output o = record("", "limited", NULL);
   ck_assert_int_le(size_of(record_path("")), 128 << 10);
   assert_lost(400000);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_full_disk) {
+TEST(a_full_disk) {
   char folder[512], out[560];
   snprintf(folder, sizeof folder, "%s", tool_file("full"));
   ck_assert_int_eq(mkdir(folder, 0700), 0);
@@ -179,17 +171,15 @@ START_TEST(a_full_disk) {
   assert_lost(400000);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_folder_that_is_not_there) {
+TEST(a_folder_that_is_not_there) {
   tool_output o = record("TARN_RECORD_OUT=/no/such/folder", "churn", "10");
   tool_output_free(&o);
 }
-END_TEST
 
 // --- what programs do ------------------------------------------------------
 
-START_TEST(all_descriptors_are_closed) {
+TEST(all_descriptors_are_closed) {
   tool_output o = record("", "no_descriptors", NULL);
   tarn_trace *trace = recorded("");
   ck_assert_uint_eq(trace->request_count, 200000);
@@ -198,27 +188,9 @@ START_TEST(all_descriptors_are_closed) {
   tarn_trace_destroy(trace);
   tool_output_free(&o);
 }
-END_TEST
+
+FIXTURE(tool_files_begin, tool_files_end);
 
 int main(void) {
-  if (record_cannot()) return record_skip();
-  Suite *suite = suite_create("record_process");
-  TCase *tcase = tcase_create("recorded");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_checked_fixture(tcase, tool_files_begin, tool_files_end);
-  const TTest *const tests[] = {a_child_has_a_file_of_its_own,
-                                children_of_many_threads,
-                                a_program_that_becomes_another,
-                                programs_that_are_started,
-                                whose_the_first_file_is,
-                                nobody_elses_file,
-                                killed_at_any_time,
-                                files_may_not_grow,
-                                a_full_disk,
-                                a_folder_that_is_not_there,
-                                all_descriptors_are_closed};
-  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-    tcase_add_test(tcase, tests[i]);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
+  return record_cannot() ? record_skip() : run_tests();
 }

@@ -16,7 +16,7 @@ static bool allocates(tarn_device *sim) {
   return status == TARN_OK;
 }
 
-START_TEST(fields_go_before_variables) {
+TEST(fields_go_before_variables) {
   sim_set("TARN_SIM_DEVICES", "3");
   sim_set("TARN_SIM_CAPACITY", "nonsense");
   sim_set("TARN_SIM_FAULTS", "device_memory_allocate@1");
@@ -30,9 +30,8 @@ START_TEST(fields_go_before_variables) {
   ck_assert(allocates(last));
   assert_ok(tarn_device_close(last));
 }
-END_TEST
 
-START_TEST(zeros_leave_all_to_variables) {
+TEST(zeros_leave_all_to_variables) {
   sim_set("TARN_SIM_DEVICES", "1");
   sim_set("TARN_SIM_CAPACITY", "7M");
   sim_set("TARN_SIM_FAULTS", "device_memory_allocate@1");
@@ -45,9 +44,8 @@ START_TEST(zeros_leave_all_to_variables) {
   ck_assert(!allocates(sim));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(empty_texts_are_none) {
+TEST(empty_texts_are_none) {
   sim_set("TARN_SIM_FAULTS", "nonsense");
   sim_set("TARN_SIM_REPORT", "/nowhere/at/all");
   options.faults = "";
@@ -57,9 +55,8 @@ START_TEST(empty_texts_are_none) {
   ck_assert(allocates(sim));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(null_is_as_at_the_start) {
+TEST(null_is_as_at_the_start) {
   options.capacity = SIM_MIB;
   assert_ok(tarn_sim_configure(&options));
   assert_ok(tarn_sim_configure(NULL));
@@ -67,9 +64,8 @@ START_TEST(null_is_as_at_the_start) {
   ck_assert_uint_eq(sim_free_memory(sim), (size_t)8 << 30);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(latency_and_bandwidth_are_as_asked) {
+TEST(latency_and_bandwidth_are_as_asked) {
   static unsigned char bytes[4096];
   options.latency_ns = 20000000;
   options.bandwidth = 4096 * 50;  // 20 ms more
@@ -87,9 +83,8 @@ START_TEST(latency_and_bandwidth_are_as_asked) {
   sim_give(sim, a, sizeof bytes);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(bad_fields_are_named_and_change_nothing) {
+TEST(bad_fields_are_named_and_change_nothing) {
   static char path[2000];
   options.capacity = 3 * SIM_MIB;
   assert_ok(tarn_sim_configure(&options));
@@ -124,9 +119,8 @@ START_TEST(bad_fields_are_named_and_change_nothing) {
   ck_assert_uint_eq(sim_free_memory(sim), 3 * SIM_MIB);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(the_first_device_settles_it) {
+TEST(the_first_device_settles_it) {
   assert_ok(tarn_device_close(sim_open("sim:0")));
   assert_status(tarn_sim_configure(&options), TARN_E_STATE);
   assert_error_says("already");
@@ -142,9 +136,8 @@ START_TEST(the_first_device_settles_it) {
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
 }
-END_TEST
 
-START_TEST(a_bad_variable_settles_nothing) {
+TEST(a_bad_variable_settles_nothing) {
   tarn_device *sim = NULL;
   sim_set("TARN_SIM_CAPACITY", "nonsense");
   assert_status(tarn_device_open("sim:0", &sim), TARN_E_DEVICE);
@@ -154,9 +147,8 @@ START_TEST(a_bad_variable_settles_nothing) {
   ck_assert_uint_eq(sim_free_memory(sim), SIM_MIB);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(a_plan_is_replaced_in_use) {
+TEST(a_plan_is_replaced_in_use) {
   tarn_device *sim = sim_open("sim:0");
   ck_assert(allocates(sim));
   assert_ok(tarn_sim_faults("device_memory_allocate@2"));
@@ -176,9 +168,8 @@ START_TEST(a_plan_is_replaced_in_use) {
   ck_assert(allocates(sim));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(a_plan_may_come_before_the_devices) {
+TEST(a_plan_may_come_before_the_devices) {
   sim_set("TARN_SIM_FAULTS", "device_memory_allocate@2");
   assert_ok(tarn_sim_faults("device_memory_allocate@1"));
   tarn_device *sim = sim_open("sim:0");
@@ -186,9 +177,8 @@ START_TEST(a_plan_may_come_before_the_devices) {
   ck_assert(allocates(sim));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(misuses_are_counted_and_the_newest_is_told) {
+TEST(misuses_are_counted_and_the_newest_is_told) {
   char path[] = "/tmp/tarn-sim-report-XXXXXX";
   char line[256] = "x";
   char cut[8] = "1234567";
@@ -213,7 +203,6 @@ START_TEST(misuses_are_counted_and_the_newest_is_told) {
   close(fd);
   unlink(path);
 }
-END_TEST
 
 static atomic_bool stop;
 
@@ -227,7 +216,7 @@ static void *change_plans(void *context) {
   return NULL;
 }
 
-START_TEST(plans_change_while_others_call) {
+TEST(plans_change_while_others_call) {
   pthread_t thread;
   void *failed = NULL;
   tarn_device *sim = sim_open("sim:0");
@@ -239,18 +228,4 @@ START_TEST(plans_change_while_others_call) {
   ck_assert_ptr_null(failed);
   ck_assert(allocates(sim));
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim configure");
-  ADD_CASE(suite, "options", fields_go_before_variables,
-           zeros_leave_all_to_variables, empty_texts_are_none,
-           null_is_as_at_the_start, latency_and_bandwidth_are_as_asked,
-           bad_fields_are_named_and_change_nothing, the_first_device_settles_it,
-           a_bad_variable_settles_nothing);
-  ADD_CASE(suite, "faults", a_plan_is_replaced_in_use,
-           a_plan_may_come_before_the_devices, plans_change_while_others_call);
-  ADD_CASE(suite, "misuses", misuses_are_counted_and_the_newest_is_told);
-  return run_suite(suite);
 }

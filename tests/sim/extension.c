@@ -10,7 +10,7 @@
 
 // --- the table -------------------------------------------------------------
 
-START_TEST(every_slot_is_there) {
+TEST(every_slot_is_there) {
   tarn_device_info info = {.struct_size = sizeof info};
   tarn_device *sim = sim_open("sim:0");
   assert_ok(tarn_device_query(sim, &info));
@@ -18,11 +18,10 @@ START_TEST(every_slot_is_there) {
   ck_assert_uint_eq(info.alignment, 256);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // --- alignments ------------------------------------------------------------
 
-START_TEST(blocks_are_aligned_as_asked) {
+TEST(blocks_are_aligned_as_asked) {
   size_t align = 0;
   uint64_t address = 0;
   ext_init(0);
@@ -42,9 +41,8 @@ START_TEST(blocks_are_aligned_as_asked) {
   }
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(an_alignment_costs_no_memory) {
+TEST(an_alignment_costs_no_memory) {
   uint64_t address = 0;
   ext_init(0);
   (void)take(0, 256);
@@ -63,11 +61,10 @@ START_TEST(an_alignment_costs_no_memory) {
                  "device -1 of 2");
   ext_finalize(4);
 }
-END_TEST
 
 // --- stream order ----------------------------------------------------------
 
-START_TEST(a_stream_gives_back_in_its_order) {
+TEST(a_stream_gives_back_in_its_order) {
   uint64_t a = 0;
   uint64_t b = 0;
   static unsigned char bytes[64];
@@ -96,9 +93,8 @@ START_TEST(a_stream_gives_back_in_its_order) {
   ck_assert_uint_eq(ext_free_memory(0), CAPACITY);
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(a_block_on_its_way_is_gone_for_others) {
+TEST(a_block_on_its_way_is_gone_for_others) {
   static unsigned char bytes[64];
   ext_init(20000000);
   C_Stream stream = ext_stream(0);
@@ -129,9 +125,8 @@ START_TEST(a_block_on_its_way_is_gone_for_others) {
                  "double free");
   ext_finalize(5);
 }
-END_TEST
 
-START_TEST(wrong_stream_orders_are_refused) {
+TEST(wrong_stream_orders_are_refused) {
   uint64_t a = 1;
   ext_init(0);
   C_Stream other = ext_stream(1);
@@ -151,7 +146,6 @@ START_TEST(wrong_stream_orders_are_refused) {
   ck_assert_int_eq(give(0, a, 64), C_SUCCESS);
   ext_finalize(5);
 }
-END_TEST
 
 static void *churn(void *context) {
   uint64_t blocks[8] = {0};
@@ -172,7 +166,7 @@ static void *churn(void *context) {
   return NULL;
 }
 
-START_TEST(threads_take_and_give_on_streams) {
+TEST(threads_take_and_give_on_streams) {
   pthread_t threads[2];
   ext_init(0);
   for (int i = 0; i < 2; i++)
@@ -182,13 +176,12 @@ START_TEST(threads_take_and_give_on_streams) {
   ck_assert_uint_eq(ext_free_memory(0), CAPACITY);
   ext_finalize(0);
 }
-END_TEST
 
 // --- memory of the host ----------------------------------------------------
 
 static unsigned char own[4096];
 
-START_TEST(host_memory_is_registered_once) {
+TEST(host_memory_is_registered_once) {
   void *pinned = NULL;
   ext_init(0);
   assert_ok(ext->host_register(0, own + 64, 1000));
@@ -219,7 +212,6 @@ START_TEST(host_memory_is_registered_once) {
   assert_ok(ext->host_register(0, own + 64, 1000));
   ext_finalize(11);
 }
-END_TEST
 
 // --- what is known ---------------------------------------------------------
 
@@ -241,7 +233,7 @@ static void assert_unknown(uint64_t address) {
   assert_text_says(NULL, "nothing is known of address 0x");
 }
 
-START_TEST(addresses_are_known_for_what_they_are) {
+TEST(addresses_are_known_for_what_they_are) {
   void *pinned = NULL;
   void *unified = NULL;
   ext_init(0);
@@ -274,7 +266,6 @@ START_TEST(addresses_are_known_for_what_they_are) {
   assert_unknown(a);
   ext_finalize(0);  // to ask is no misuse
 }
-END_TEST
 
 // --- faults by name --------------------------------------------------------
 
@@ -339,7 +330,7 @@ static const char *const names[] = {
 enum { NAMES = sizeof names / sizeof names[0], EXHAUSTIBLE = 4 };
 
 // A call that fails on purpose has done nothing and is no misuse.
-START_TEST(every_function_fails_by_name) {
+TEST(every_function_fails_by_name) {
   char plan[64];
   char said[96];
   ext_init(0);
@@ -360,7 +351,6 @@ START_TEST(every_function_fails_by_name) {
   assert_ok(ext->range_release(0, s.range, 2 * GRANULE));
   ext_finalize(0);
 }
-END_TEST
 
 static void scenario(void *context) {
   uint64_t block = 0;
@@ -391,7 +381,7 @@ static void scenario_on_a_stream(void *context) {
   require(table.destroy_stream(&ids[0], stream) == C_SUCCESS);
 }
 
-START_TEST(every_host_fault_is_survived) {
+TEST(every_host_fault_is_survived) {
   ext_init(200000);
   set_up_rows(0);
   size_t before = ext_free_memory(0);
@@ -400,11 +390,10 @@ START_TEST(every_host_fault_is_survived) {
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-START_TEST(a_child_is_answered_an_error) {
+TEST(a_child_is_answered_an_error) {
   int status = 0;
   ext_init(0);
   set_up_rows(0);
@@ -422,19 +411,8 @@ START_TEST(a_child_is_answered_an_error) {
   ck_assert_int_eq(status, 0);
   ext_finalize(0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("sim extension");
-  ADD_CASE(suite, "blocks", every_slot_is_there, blocks_are_aligned_as_asked,
-           an_alignment_costs_no_memory);
-  ADD_CASE(suite, "streams", a_stream_gives_back_in_its_order,
-           a_block_on_its_way_is_gone_for_others,
-           wrong_stream_orders_are_refused, threads_take_and_give_on_streams);
-  ADD_CASE(suite, "host", host_memory_is_registered_once,
-           addresses_are_known_for_what_they_are);
-  ADD_CASE(suite, "faults", every_function_fails_by_name,
-           every_host_fault_is_survived, a_child_is_answered_an_error);
-  return run_suite(suite);
+  return run_tests();
 }

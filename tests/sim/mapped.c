@@ -12,7 +12,7 @@ static C_Status set_byte(int id, uint64_t address) {
   return table.device_memory_set(&ids[id], ext_pointer(address), 1, 1);
 }
 
-START_TEST(holes_are_out_of_bounds) {
+TEST(holes_are_out_of_bounds) {
   static unsigned char bytes[64];
   ext_init(0);
   uint64_t range = ext_reserve(0, 3 * GRANULE);
@@ -38,7 +38,6 @@ START_TEST(holes_are_out_of_bounds) {
   assert_reported("foreign pointer");
   ext_finalize(5);
 }
-END_TEST
 
 enum {
   SLOTS = 6,  // mappings in a range, of one or two granules
@@ -180,7 +179,7 @@ static void check_model(model *m) {
   free(m->bytes);
 }
 
-START_TEST(copies_across_mappings_agree_with_an_array) {
+TEST(copies_across_mappings_agree_with_an_array) {
   ext_init(0);
   C_Stream stream = ext_stream(0);
   make_model(&models[0], 0);
@@ -216,10 +215,9 @@ START_TEST(copies_across_mappings_agree_with_an_array) {
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // One mapping after the other under one large copy.
-START_TEST(a_copy_of_many_pieces) {
+TEST(a_copy_of_many_pieces) {
   ext_init(0);
   size_t size = CAPACITY;
   uint64_t range = ext_reserve(0, size);
@@ -236,11 +234,10 @@ START_TEST(a_copy_of_many_pieces) {
   free(out);
   ext_finalize(0);
 }
-END_TEST
 
 // --- queued copies ---------------------------------------------------------
 
-START_TEST(a_queued_copy_outlives_its_mapping) {
+TEST(a_queued_copy_outlives_its_mapping) {
   static unsigned char bytes[64];
   ext_init(20000000);
   C_Stream stream = ext_stream(0);
@@ -272,7 +269,6 @@ START_TEST(a_queued_copy_outlives_its_mapping) {
   assert_text_says(other, "use after unmap");
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -301,7 +297,7 @@ static void *map_and_copy(void *context) {
   return NULL;
 }
 
-START_TEST(threads_map_and_copy) {
+TEST(threads_map_and_copy) {
   pthread_t threads[3];
   static const int devices[3] = {0, 1, 0};
   ext_init(0);
@@ -316,7 +312,6 @@ START_TEST(threads_map_and_copy) {
   ck_assert_uint_eq(ext_free_memory(1), CAPACITY);
   ext_finalize(0);
 }
-END_TEST
 
 // --- what is left ----------------------------------------------------------
 
@@ -340,7 +335,7 @@ static void map_a_lot(void) {
 }
 
 // A sanitizer maps shadows of its own: they are there after the first time.
-START_TEST(closing_leaves_no_mapping_and_no_file) {
+TEST(closing_leaves_no_mapping_and_no_file) {
   ext_init(0);
   map_a_lot();
   ext_finalize(0);
@@ -355,15 +350,4 @@ START_TEST(closing_leaves_no_mapping_and_no_file) {
   int fd = dup(0);
   ck_assert_int_lt(fd, 16);  // none of the 32 files is open any more
   close(fd);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim mapped bytes");
-  ADD_CASE(suite, "copies", holes_are_out_of_bounds,
-           copies_across_mappings_agree_with_an_array, a_copy_of_many_pieces,
-           a_queued_copy_outlives_its_mapping);
-  ADD_CASE(suite, "others", threads_map_and_copy,
-           closing_leaves_no_mapping_and_no_file);
-  return run_suite(suite);
 }

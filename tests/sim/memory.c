@@ -25,7 +25,7 @@ static void close_two(void) {
 
 // --- what there is ---------------------------------------------------------
 
-START_TEST(a_device_says_what_it_is) {
+TEST(a_device_says_what_it_is) {
   tarn_device_info info = {.struct_size = sizeof info};
   open_two();
   assert_ok(tarn_device_query(sim1, &info));
@@ -42,21 +42,19 @@ START_TEST(a_device_says_what_it_is) {
   ck_assert_uint_eq(info.realloc_size, LARGE);
   close_two();
 }
-END_TEST
 
 static tarn_status count_sims(void *context, const char *name) {
   *(int *)context += strncmp(name, "sim:", 4) == 0;
   return TARN_OK;
 }
 
-START_TEST(there_are_two) {
+TEST(there_are_two) {
   int count = 0;
   tarn_device *third = NULL;
   assert_ok(tarn_device_each(count_sims, &count));
   ck_assert_int_eq(count, 2);
   assert_status(tarn_device_open("sim:2", &third), TARN_E_INVALID);
 }
-END_TEST
 
 // --- the host and a device's addresses -------------------------------------
 
@@ -81,7 +79,7 @@ static bool faults_at(tarn_addr address, bool write) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 7;
 }
 
-START_TEST(the_host_faults_on_device_memory) {
+TEST(the_host_faults_on_device_memory) {
   unsigned char one = 1;
   open_two();
   tarn_addr address = sim_take(sim0, 4096);
@@ -96,7 +94,6 @@ START_TEST(the_host_faults_on_device_memory) {
   sim_give(sim0, address, 4096);
   close_two();
 }
-END_TEST
 
 // --- copies ----------------------------------------------------------------
 
@@ -138,15 +135,14 @@ static void round_trip(size_t size, tarn_stream *stream) {
 static const size_t sizes[] = {1, 255, 4095, 4096, 4097, 65537, LARGE};
 enum { SIZE_COUNT = sizeof sizes / sizeof sizes[0] };
 
-START_TEST(bytes_come_back) {
+TEST(bytes_come_back) {
   map_buffers();
   for (int i = 0; i < SIZE_COUNT; i++)
     round_trip(sizes[i], NULL);
   unmap_buffers();
 }
-END_TEST
 
-START_TEST(bytes_come_back_by_streams) {
+TEST(bytes_come_back_by_streams) {
   tarn_stream *stream = NULL;
   map_buffers();
   assert_ok(tarn_stream_create(sim0, &stream));
@@ -155,9 +151,8 @@ START_TEST(bytes_come_back_by_streams) {
   assert_ok(tarn_stream_destroy(stream));
   unmap_buffers();
 }
-END_TEST
 
-START_TEST(set_fills_what_it_is_told) {
+TEST(set_fills_what_it_is_told) {
   unsigned char bytes[100] = {0};
   open_two();
   tarn_addr a = sim_take(sim0, 100);
@@ -171,7 +166,6 @@ START_TEST(set_fills_what_it_is_told) {
   sim_give(sim0, a, 100);
   close_two();
 }
-END_TEST
 
 static void check_host_kind(tarn_place_kind kind) {
   tarn_place place = {sim0, kind};
@@ -191,15 +185,14 @@ static void check_host_kind(tarn_place_kind kind) {
   assert_ok(tarn_device_deallocate(place, address, 5000));
 }
 
-START_TEST(pinned_and_unified_memory_are_the_hosts) {
+TEST(pinned_and_unified_memory_are_the_hosts) {
   open_two();
   check_host_kind(TARN_PLACE_HOST);
   check_host_kind(TARN_PLACE_UNIFIED);
   close_two();
 }
-END_TEST
 
-START_TEST(unified_memory_is_good_on_the_device) {
+TEST(unified_memory_is_good_on_the_device) {
   tarn_place place = {sim0, TARN_PLACE_UNIFIED};
   tarn_addr unified = 0;
   void *view = NULL;
@@ -217,11 +210,10 @@ START_TEST(unified_memory_is_good_on_the_device) {
   assert_ok(tarn_device_deallocate(place, unified, 64));
   close_two();
 }
-END_TEST
 
 // --- capacity --------------------------------------------------------------
 
-START_TEST(beyond_the_capacity_is_full) {
+TEST(beyond_the_capacity_is_full) {
   enum { BLOCKS = 16 };
   tarn_addr blocks[BLOCKS];
   tarn_addr none = 1;
@@ -243,9 +235,8 @@ START_TEST(beyond_the_capacity_is_full) {
                 TARN_FULL);
   close_two();
 }
-END_TEST
 
-START_TEST(statistics_count_in_steps_of_256) {
+TEST(statistics_count_in_steps_of_256) {
   enum { COUNT = 300 };
   tarn_addr blocks[COUNT];
   size_t used = 0;
@@ -264,9 +255,8 @@ START_TEST(statistics_count_in_steps_of_256) {
   ck_assert_uint_eq(sim_free_memory(sim0), total);
   close_two();
 }
-END_TEST
 
-START_TEST(an_address_is_not_used_again_soon) {
+TEST(an_address_is_not_used_again_soon) {
   sim_set("TARN_SIM_CAPACITY", "1M");
   open_two();
   tarn_addr first = sim_take(sim0, SIM_MIB);
@@ -281,7 +271,6 @@ START_TEST(an_address_is_not_used_again_soon) {
   sim_give(sim0, first, SIM_MIB);
   close_two();
 }
-END_TEST
 
 static size_t resident(void) {
   size_t all = 0;
@@ -293,7 +282,7 @@ static size_t resident(void) {
   return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-START_TEST(freed_memory_goes_back_to_the_system) {
+TEST(freed_memory_goes_back_to_the_system) {
   enum { COUNT = 40001, SMALL = 6000 };  // neighbours share pages
   static tarn_addr blocks[COUNT];
   open_two();
@@ -311,18 +300,4 @@ START_TEST(freed_memory_goes_back_to_the_system) {
   ck_assert_uint_ge(full, before + (size_t)200 * SIM_MIB);
   ck_assert_uint_le(after, full - (size_t)180 * SIM_MIB);
   close_two();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim memory");
-  ADD_CASE(suite, "devices", a_device_says_what_it_is, there_are_two,
-           the_host_faults_on_device_memory);
-  ADD_CASE(suite, "copies", bytes_come_back, bytes_come_back_by_streams,
-           set_fills_what_it_is_told, pinned_and_unified_memory_are_the_hosts,
-           unified_memory_is_good_on_the_device);
-  ADD_CASE(suite, "capacity", beyond_the_capacity_is_full,
-           statistics_count_in_steps_of_256, an_address_is_not_used_again_soon,
-           freed_memory_goes_back_to_the_system);
-  return run_suite(suite);
 }

@@ -31,7 +31,7 @@ static void close_two(void) {
     assert_reported(words);                               \
   } while (0)
 
-START_TEST(copies_out_of_bounds) {
+TEST(copies_out_of_bounds) {
   open_two();
   tarn_addr a = sim_take(sim0, 100);
   tarn_addr b = sim_take(sim0, 8192);
@@ -51,9 +51,8 @@ START_TEST(copies_out_of_bounds) {
   sim_give(sim0, b, 8192);
   close_two();
 }
-END_TEST
 
-START_TEST(use_after_free) {
+TEST(use_after_free) {
   open_two();
   tarn_addr a = sim_take(sim0, 4096);
   sim_give(sim0, a, 4096);
@@ -66,7 +65,6 @@ START_TEST(use_after_free) {
   sim_give(sim0, b, 4096);
   close_two();
 }
-END_TEST
 
 // What the driver refuses the device room counts as gone, so that the device
 // can close: hence the table itself here.
@@ -106,7 +104,7 @@ static void *table_take(size_t size) {
   return ptr;
 }
 
-START_TEST(wrong_frees) {
+TEST(wrong_frees) {
   init_two();
   char *a = table_take(4096);
   char *b = table_take(512);
@@ -128,9 +126,8 @@ START_TEST(wrong_frees) {
       "1");
   finalize();
 }
-END_TEST
 
-START_TEST(wrong_frees_of_host_memory) {
+TEST(wrong_frees_of_host_memory) {
   void *pinned = NULL;
   void *unified = NULL;
   init_two();
@@ -151,9 +148,8 @@ START_TEST(wrong_frees_of_host_memory) {
                  "1 bytes beyond the end");
   finalize();  // gives the unified block back
 }
-END_TEST
 
-START_TEST(wrong_directions) {
+TEST(wrong_directions) {
   open_two();
   tarn_addr a = sim_take(sim0, 4096);
   tarn_addr b = sim_take(sim1, 4096);
@@ -175,7 +171,6 @@ START_TEST(wrong_directions) {
   sim_give(sim1, b, 4096);
   close_two();
 }
-END_TEST
 
 static void nothing(C_Device device, C_Stream stream, void *user_data,
                     C_Status *status) {
@@ -185,7 +180,7 @@ static void nothing(C_Device device, C_Stream stream, void *user_data,
 }
 
 // A block that goes while a copy of it is queued fails the stream.
-START_TEST(a_queued_copy_outlives_its_block) {
+TEST(a_queued_copy_outlives_its_block) {
   sim_set("TARN_SIM_LATENCY_NS", "20000000");
   init_two();
   C_Stream stream = NULL;
@@ -209,7 +204,6 @@ START_TEST(a_queued_copy_outlives_its_block) {
   ck_assert_int_eq(table.synchronize_device(&ids[1]), C_SUCCESS);
   finalize();
 }
-END_TEST
 
 static atomic_bool may_run;
 
@@ -225,7 +219,7 @@ static void hold_up(C_Device device, C_Stream stream, void *user_data,
 
 // An event has failed if something before it has, however much later it is
 // asked; what fails behind it is not its.
-START_TEST(events_around_a_failure) {
+TEST(events_around_a_failure) {
   init_two();
   C_Stream stream = NULL;
   C_Event before = NULL;
@@ -248,14 +242,13 @@ START_TEST(events_around_a_failure) {
   ck_assert_int_eq(table.query_event(&ids[0], before), C_SUCCESS);
   finalize();
 }
-END_TEST
 
 static void go_wrong(const tarn__common_queue_op *op) {
   tarn__queue_fail(op->call.stream, C_ERROR, "on purpose");
 }
 
 // The same for an operation that is run at once.
-START_TEST(events_around_a_brief_failure) {
+TEST(events_around_a_brief_failure) {
   init_two();
   C_Stream stream = NULL;
   C_Event before = NULL;
@@ -274,9 +267,8 @@ START_TEST(events_around_a_brief_failure) {
   ck_assert_int_eq(table.query_stream(&ids[0], stream), C_ERROR);
   finalize();
 }
-END_TEST
 
-START_TEST(bad_arguments) {
+TEST(bad_arguments) {
   struct C_Device_st third = {2};
   size_t size = 1;
   void *ptr = bytes;
@@ -304,11 +296,10 @@ START_TEST(bad_arguments) {
   ck_assert_ptr_null(ptr);
   finalize();
 }
-END_TEST
 
 // PaddlePaddle calls init_device when it first needs memory or a stream, and
 // all of this before.
-START_TEST(what_may_be_asked_before_init_device) {
+TEST(what_may_be_asked_before_init_device) {
   struct C_Device_st current = {0};
   size_t total = 0;
   size_t available = 0;
@@ -338,11 +329,10 @@ START_TEST(what_may_be_asked_before_init_device) {
   ck_assert_uint_eq(sim_misuses(), 0);
   finalize();
 }
-END_TEST
 
 // Streams and events of one device are none of another; an event may be waited
 // for on another.
-START_TEST(streams_of_another_device) {
+TEST(streams_of_another_device) {
   C_Stream stream = NULL;
   C_Event event = NULL;
   init_two();
@@ -357,13 +347,12 @@ START_TEST(streams_of_another_device) {
   ck_assert_int_eq(table.destroy_event(&ids[0], event), C_ERROR);
   finalize();  // ends both
 }
-END_TEST
 
 static void keep_line(void *context, tarn_log_level level, const char *line) {
   if (level == TARN_LOG_ERROR) snprintf(context, 256, "%s", line);
 }
 
-START_TEST(the_log_and_a_file_have_it_too) {
+TEST(the_log_and_a_file_have_it_too) {
   char path[] = "/tmp/tarn-sim-report-XXXXXX";
   char logged[256] = "";
   char text[1024] = "";
@@ -381,16 +370,4 @@ START_TEST(the_log_and_a_file_have_it_too) {
   ck_assert_ptr_nonnull(strstr(text, "sim:0: device_memory_set of 1 bytes"));
   ck_assert_ptr_nonnull(strstr(text, "\nsim:1: device_memory_set of 2 bytes"));
   ck_assert_ptr_nonnull(strstr(logged, "sim:1: device_memory_set of 2 bytes"));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim misuse");
-  ADD_CASE(suite, "blocks", copies_out_of_bounds, use_after_free, wrong_frees,
-           wrong_frees_of_host_memory, wrong_directions);
-  ADD_CASE(suite, "others", a_queued_copy_outlives_its_block,
-           events_around_a_failure, events_around_a_brief_failure,
-           bad_arguments, what_may_be_asked_before_init_device,
-           streams_of_another_device, the_log_and_a_file_have_it_too);
-  return run_suite(suite);
 }

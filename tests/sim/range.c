@@ -9,7 +9,7 @@
 
 // --- addresses -------------------------------------------------------------
 
-START_TEST(ranges_come_and_go) {
+TEST(ranges_come_and_go) {
   size_t size = 0;
   uint64_t a = 0;
   ext_init(0);
@@ -30,9 +30,8 @@ START_TEST(ranges_come_and_go) {
   assert_ok(ext->range_release(0, c, GRANULE));
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(many_times_the_capacity_can_be_reserved) {
+TEST(many_times_the_capacity_can_be_reserved) {
   uint64_t none = 1;
   ext_init(0);
   uint64_t all = ext_reserve(0, 16 * CAPACITY);
@@ -46,9 +45,8 @@ START_TEST(many_times_the_capacity_can_be_reserved) {
   assert_status(ext->range_reserve(1, GRANULE << 40, 0, &none), TARN_FULL);
   ext_finalize(0);  // takes the range with it
 }
-END_TEST
 
-START_TEST(wrong_ranges_are_refused) {
+TEST(wrong_ranges_are_refused) {
   uint64_t none = 1;
   ext_init(0);
   uint64_t a = ext_reserve(0, 2 * GRANULE);
@@ -72,11 +70,10 @@ START_TEST(wrong_ranges_are_refused) {
                  "not a whole range");
   ext_finalize(8);
 }
-END_TEST
 
 // --- memory ----------------------------------------------------------------
 
-START_TEST(memory_counts_towards_the_capacity) {
+TEST(memory_counts_towards_the_capacity) {
   uint64_t none = 1;
   void *block = NULL;
   ext_init(0);
@@ -101,9 +98,8 @@ START_TEST(memory_counts_towards_the_capacity) {
   ck_assert_uint_eq(ext_free_memory(0), CAPACITY / 2);
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(wrong_memory_is_refused) {
+TEST(wrong_memory_is_refused) {
   uint64_t none = 1;
   ext_init(0);
   assert_refused(ext->memory_create(0, GRANULE / 2, 0, &none), TARN_E_INVALID,
@@ -122,10 +118,9 @@ START_TEST(wrong_memory_is_refused) {
                  "no such memory");
   ext_finalize(6);
 }
-END_TEST
 
 // Its bytes are in the device, but at no address.
-START_TEST(memory_has_no_address) {
+TEST(memory_has_no_address) {
   void *block = NULL;
   unsigned char byte = 0;
   ext_init(0);
@@ -141,11 +136,10 @@ START_TEST(memory_has_no_address) {
   }
   ext_finalize(2 * CAPACITY / GRANULE);
 }
-END_TEST
 
 // --- mappings --------------------------------------------------------------
 
-START_TEST(bytes_stay_with_the_memory) {
+TEST(bytes_stay_with_the_memory) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 4 * GRANULE);
   uint64_t memory = ext_create(0, GRANULE, 0);
@@ -166,9 +160,8 @@ START_TEST(bytes_stay_with_the_memory) {
   assert_ok(ext->range_release(0, range, 4 * GRANULE));
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(shareable_memory_is_at_two_addresses) {
+TEST(shareable_memory_is_at_two_addresses) {
   ext_init(0);
   uint64_t memory = ext_create(1, GRANULE, TARN_EXT_MEMORY_SHAREABLE);
   uint64_t here = ext_reserve(0, 2 * GRANULE);
@@ -189,10 +182,9 @@ START_TEST(shareable_memory_is_at_two_addresses) {
   ck_assert_uint_eq(ext_free_memory(1), CAPACITY);
   ext_finalize(0);
 }
-END_TEST
 
 // What was shared is nobody's, and zero, for whoever gets the bytes next.
-START_TEST(memory_that_went_leaves_nothing) {
+TEST(memory_that_went_leaves_nothing) {
   ext_init(0);
   for (uint32_t flags = 0; flags < 2; flags++) {
     uint64_t memory = ext_create(0, CAPACITY, flags);
@@ -215,9 +207,8 @@ START_TEST(memory_that_went_leaves_nothing) {
   }
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(wrong_mappings_are_refused) {
+TEST(wrong_mappings_are_refused) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 4 * GRANULE);
   uint64_t one = ext_create(0, GRANULE, 0);
@@ -254,10 +245,9 @@ START_TEST(wrong_mappings_are_refused) {
   assert_ok(ext->range_release(0, range, 4 * GRANULE));
   ext_finalize(13);
 }
-END_TEST
 
 // Closing a device takes its memory out of ranges of another, which answer.
-START_TEST(memory_goes_with_its_device) {
+TEST(memory_goes_with_its_device) {
   unsigned char byte = 0;
   ext_init(0);
   uint64_t range = ext_reserve(0, GRANULE);
@@ -275,7 +265,6 @@ START_TEST(memory_goes_with_its_device) {
   ext_map(0, range, GRANULE, again);
   ext_finalize(2);
 }
-END_TEST
 
 // --- rights ----------------------------------------------------------------
 
@@ -288,7 +277,7 @@ static C_Status get_byte(int id, uint64_t address) {
   return table.memory_copy_d2h(&ids[id], &byte, ext_pointer(address), 1);
 }
 
-START_TEST(rights_are_asked_for) {
+TEST(rights_are_asked_for) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 2 * GRANULE);
   assert_ok(ext->range_map(0, range, GRANULE, ext_create(0, GRANULE, 0)));
@@ -312,9 +301,8 @@ START_TEST(rights_are_asked_for) {
   ck_assert_int_eq(get_byte(0, range), C_ERROR);
   ext_finalize(4);
 }
-END_TEST
 
-START_TEST(another_device_needs_rights_of_its_own) {
+TEST(another_device_needs_rights_of_its_own) {
   void *block = NULL;
   ext_init(0);
   uint64_t range = ext_reserve(1, GRANULE);
@@ -335,9 +323,8 @@ START_TEST(another_device_needs_rights_of_its_own) {
   ck_assert_int_eq(set_byte(1, range), C_SUCCESS);  // it has kept its own
   ext_finalize(2);
 }
-END_TEST
 
-START_TEST(wrong_rights_are_refused) {
+TEST(wrong_rights_are_refused) {
   ext_init(0);
   uint64_t range = ext_reserve(0, 2 * GRANULE);
   ext_map(0, range, 2 * GRANULE, ext_create(0, 2 * GRANULE, 0));
@@ -353,7 +340,6 @@ START_TEST(wrong_rights_are_refused) {
                  TARN_E_INVALID, "not in a range of this device");
   ext_finalize(4);
 }
-END_TEST
 
 // --- the host --------------------------------------------------------------
 
@@ -364,7 +350,7 @@ static void jump_back(int signal) {
 }
 
 // Mapped or not, the host faults there; looked at in a child.
-START_TEST(the_host_faults_in_ranges) {
+TEST(the_host_faults_in_ranges) {
   ext_init(0);
   uint64_t range = ext_reserve(0, GRANULE);
   ext_map(0, range, GRANULE, ext_create(0, GRANULE, 0));
@@ -380,7 +366,6 @@ START_TEST(the_host_faults_in_ranges) {
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 7);
   ext_finalize(0);
 }
-END_TEST
 
 static void scenario(void *context) {
   (void)context;
@@ -408,28 +393,14 @@ static void scenario(void *context) {
   require(table.deinit_device(&ids[0]) == C_SUCCESS);
 }
 
-START_TEST(every_host_fault_is_survived) {
+TEST(every_host_fault_is_survived) {
   ext_init(0);
   ck_assert_int_eq(table.deinit_device(&ids[0]), C_SUCCESS);
   ck_assert_uint_ge(faults_sweep(scenario, NULL), 8);
   ext_finalize(0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("sim ranges");
-  ADD_CASE(suite, "addresses", ranges_come_and_go,
-           many_times_the_capacity_can_be_reserved, wrong_ranges_are_refused);
-  ADD_CASE(suite, "memory", memory_counts_towards_the_capacity,
-           wrong_memory_is_refused, memory_has_no_address);
-  ADD_CASE(suite, "mappings", bytes_stay_with_the_memory,
-           shareable_memory_is_at_two_addresses,
-           memory_that_went_leaves_nothing, wrong_mappings_are_refused,
-           memory_goes_with_its_device);
-  ADD_CASE(suite, "rights", rights_are_asked_for,
-           another_device_needs_rights_of_its_own, wrong_rights_are_refused);
-  ADD_CASE(suite, "others", the_host_faults_in_ranges,
-           every_host_fault_is_survived);
-  return run_suite(suite);
+  return run_tests();
 }

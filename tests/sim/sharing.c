@@ -126,7 +126,7 @@ static void open_and_answer(void) {
   want(table.finalize() == C_SUCCESS);
 }
 
-START_TEST(two_processes_share_a_block) {
+TEST(two_processes_share_a_block) {
   char text[5] = "";
   uint64_t block = 0;
   handle h;
@@ -152,9 +152,8 @@ START_TEST(two_processes_share_a_block) {
   ck_assert(send_handle(&h));
   end_child(child);
 }
-END_TEST
 
-START_TEST(what_is_no_block_has_no_handle) {
+TEST(what_is_no_block_has_no_handle) {
   uint64_t block = 0;
   uint64_t small = 0;
   uint64_t there = 1;
@@ -177,7 +176,6 @@ START_TEST(what_is_no_block_has_no_handle) {
   ck_assert_int_eq(ext->allocation_close(1, there, BLOCK), TARN_OK);
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
 }
-END_TEST
 
 static uint64_t import_and_map(int fd, size_t size, uint64_t *out_memory) {
   uint64_t range = 0;
@@ -210,7 +208,7 @@ static void read_and_answer(void) {
   want(table.finalize() == C_SUCCESS);
 }
 
-START_TEST(two_processes_share_memory) {
+TEST(two_processes_share_memory) {
   char text[5] = "";
   int fd = -1;
   pid_t child = start_child(read_and_answer);
@@ -233,7 +231,6 @@ START_TEST(two_processes_share_memory) {
   end_child(child);
   ext_finalize(0);
 }
-END_TEST
 
 // The maker dies without a word; the memory lives on here.
 static void make_and_die(void) {
@@ -251,7 +248,7 @@ static void make_and_die(void) {
   want(send_fd(line, fd));
 }
 
-START_TEST(memory_outlives_its_maker) {
+TEST(memory_outlives_its_maker) {
   uint64_t memory = 0;
   uint64_t again = 0;
   pid_t child = start_child(make_and_die);
@@ -275,11 +272,10 @@ START_TEST(memory_outlives_its_maker) {
   close(fd);
   ext_finalize(0);
 }
-END_TEST
 
 // --- one process -----------------------------------------------------------
 
-START_TEST(an_import_is_the_same_memory) {
+TEST(an_import_is_the_same_memory) {
   int fd = -1;
   uint64_t twin = 0;
   ext_init(0);
@@ -300,9 +296,8 @@ START_TEST(an_import_is_the_same_memory) {
   ck_assert_uint_eq(ext_byte(0, range + CAPACITY + 4321), 't');
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(wrong_files_are_refused) {
+TEST(wrong_files_are_refused) {
   int fd = -1;
   uint64_t memory = 1;
   ext_init(0);
@@ -334,10 +329,9 @@ START_TEST(wrong_files_are_refused) {
   close(fd);
   ext_finalize(7);
 }
-END_TEST
 
 // An import takes room for the bytes, though it does not count.
-START_TEST(imports_can_be_too_many) {
+TEST(imports_can_be_too_many) {
   int fd = -1;
   size_t count = 0;
   uint64_t memory = 0;
@@ -352,16 +346,4 @@ START_TEST(imports_can_be_too_many) {
   ck_assert_uint_eq(count, 5);  // four times the capacity went in
   close(fd);
   ext_finalize(0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim sharing");
-  ADD_CASE(suite, "processes", two_processes_share_memory,
-           memory_outlives_its_maker);
-  ADD_CASE(suite, "handles", two_processes_share_a_block,
-           what_is_no_block_has_no_handle);
-  ADD_CASE(suite, "one process", an_import_is_the_same_memory,
-           wrong_files_are_refused, imports_can_be_too_many);
-  return run_suite(suite);
 }

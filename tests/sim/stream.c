@@ -17,7 +17,7 @@ static tarn_stream *stream_on(tarn_device *device) {
   return stream;
 }
 
-START_TEST(a_stream_keeps_the_order) {
+TEST(a_stream_keeps_the_order) {
   tarn_device *sim = sim_open("sim");
   tarn_stream *stream = stream_on(sim);
   tarn_addr a = sim_take(sim, SIZE);
@@ -36,10 +36,9 @@ START_TEST(a_stream_keeps_the_order) {
   assert_ok(tarn_device_close(sim));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
-END_TEST
 
 // An event orders streams of two devices.
-START_TEST(an_event_crosses_devices) {
+TEST(an_event_crosses_devices) {
   sim_set("TARN_SIM_LATENCY_NS", "10000000");
   tarn_device *sim0 = sim_open("sim:0");
   tarn_device *sim1 = sim_open("sim:1");
@@ -67,9 +66,8 @@ START_TEST(an_event_crosses_devices) {
   assert_ok(tarn_device_close(sim1));
   assert_ok(tarn_device_close(sim0));
 }
-END_TEST
 
-START_TEST(latency_and_bandwidth_take_their_time) {
+TEST(latency_and_bandwidth_take_their_time) {
   sim_set("TARN_SIM_LATENCY_NS", "5000000");
   sim_set("TARN_SIM_BANDWIDTH", "10000000");
   tarn_device *sim = sim_open("sim");
@@ -94,11 +92,10 @@ START_TEST(latency_and_bandwidth_take_their_time) {
   sim_give(sim, b, SIZE);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // While one stream is at a slow copy, another finishes: no clock is read, only
 // what is done and what is not.
-START_TEST(streams_overlap) {
+TEST(streams_overlap) {
   sim_set("TARN_SIM_LATENCY_NS", "200000000");
   tarn_device *sim = sim_open("sim");
   tarn_stream *slow = stream_on(sim);
@@ -116,13 +113,12 @@ START_TEST(streams_overlap) {
   sim_give(sim, a, 64);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 static void count_one(void *context, tarn_status status) {
   if (status == TARN_OK) ++*(int *)context;
 }
 
-START_TEST(callbacks_come_behind_copies) {
+TEST(callbacks_come_behind_copies) {
   int count = 0;
   sim_set("TARN_SIM_LATENCY_NS", "1000000");
   tarn_device *sim = sim_open("sim");
@@ -138,7 +134,6 @@ START_TEST(callbacks_come_behind_copies) {
   sim_give(sim, a, 64);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -175,7 +170,7 @@ static void *use(void *context) {
   return NULL;
 }
 
-START_TEST(threads_share_devices) {
+TEST(threads_share_devices) {
   pthread_t threads[THREADS];
   user users[THREADS];
   tarn_device *sims[2] = {sim_open("sim:0"), sim_open("sim:1")};
@@ -195,7 +190,6 @@ START_TEST(threads_share_devices) {
   assert_ok(tarn_device_close(sims[0]));
   assert_ok(tarn_device_close(sims[1]));
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -213,7 +207,7 @@ static int use_as_a_child(tarn_device *parents) {
   return table.set_device(&(struct C_Device_st){0}) == C_ERROR ? 0 : 5;
 }
 
-START_TEST(a_child_has_no_part_in_it) {
+TEST(a_child_has_no_part_in_it) {
   tarn_device *sim = sim_open("sim:0");
   int status = 0;
   pid_t child = fork();
@@ -223,15 +217,4 @@ START_TEST(a_child_has_no_part_in_it) {
   tarn_addr a = sim_take(sim, 64);
   sim_give(sim, a, 64);
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim streams");
-  ADD_CASE(suite, "streams", a_stream_keeps_the_order, an_event_crosses_devices,
-           latency_and_bandwidth_take_their_time, streams_overlap,
-           callbacks_come_behind_copies);
-  ADD_CASE(suite, "processes and threads", threads_share_devices,
-           a_child_has_no_part_in_it);
-  return run_suite(suite);
 }
