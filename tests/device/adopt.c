@@ -4,7 +4,6 @@
 
 #include "adopt_kit.h"
 #include "support/child.h"
-#include "support/fake_extension.h"
 #include "support/faults.h"
 #include "tarn/pool.h"
 
@@ -31,12 +30,11 @@ TEST(the_same_handle_gives_the_same_stream) {
   ck_assert_uint_eq(fake_seen.events, 0);
   end_native_stream(device, native);
   end_native_stream(device, other);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(handles_of_two_devices_are_apart) {
   tarn_device *device = open_fake();
-  tarn_device *second = open_named("fake:1");
+  tarn_device *second = open_device("fake:1");
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   tarn_stream *other = adopt(second, native);
@@ -45,24 +43,21 @@ TEST(handles_of_two_devices_are_apart) {
   assert_ok(tarn_stream_destroy(other));
   assert_ok(tarn_stream_destroy(stream));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(second));
-  assert_ok(tarn_device_close(device));
+  fake_seen.wrong_device = 0;  // by the calls of this test itself
 }
 
 TEST(a_stream_that_tarn_made_is_counted_too) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
-  tarn_stream *made = NULL;
-  assert_ok(tarn_stream_create(device, &made));
+  tarn_stream *made = stream_on(device);
   ck_assert_ptr_eq(adopt(device, tarn_stream_native(made)), made);
-  queue_write(device, tarn_stream_native(made), &cell);
+  queue_native(device, tarn_stream_native(made), &cell);
   assert_ok(tarn_stream_destroy(made));
   ck_assert_int_eq(cell, 0);  // that was not the last one
   ck_assert_uint_eq(fake_seen.streams, 1);
-  assert_ok(tarn_stream_destroy(made));
+  end_stream(made);
   ck_assert_int_eq(cell, 1);
   ck_assert_uint_eq(fake_seen.streams, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(many_streams_are_found_and_nothing_is_kept) {
@@ -84,7 +79,6 @@ TEST(many_streams_are_found_and_nothing_is_kept) {
     end_native_stream(device, natives[i]);
   }
   ck_assert_uint_eq(tarn_host_memory(), before);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- what cannot be adopted ------------------------------------------------
@@ -97,7 +91,6 @@ TEST(without_streams_none_is_adopted) {
                 TARN_E_UNSUPPORTED);
   ck_assert_ptr_null(stream);
   assert_error_says("fake:0 has no streams");
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(without_a_slot_null_is_no_stream) {
@@ -111,7 +104,6 @@ TEST(without_a_slot_null_is_no_stream) {
   ck_assert_ptr_null(event);
   assert_status(tarn_stream_adopt(NULL, &stream, &stream), TARN_E_INVALID);
   assert_status(tarn_event_adopt(NULL, &event, &event), TARN_E_INVALID);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(without_events_none_is_adopted) {
@@ -121,7 +113,6 @@ TEST(without_events_none_is_adopted) {
   assert_status(tarn_event_adopt(device, &event, &event), TARN_E_UNSUPPORTED);
   ck_assert_ptr_null(event);
   assert_error_says("fake:0 has no events");
-  assert_ok(tarn_device_close(device));
 }
 
 // --- the default stream ----------------------------------------------------
@@ -144,13 +135,12 @@ TEST(null_is_the_default_stream_of_the_plug_in) {
   for (int i = 0; i < 3; i++)
     assert_ok(tarn_stream_destroy(stream));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(sim_has_a_default_stream) {
   unsigned char bytes[4096] = {7};
   unsigned char back[4096] = {0};
-  tarn_device *sim = open_named("sim:0");
+  tarn_device *sim = open_device("sim:0");
   tarn_stream *stream = adopt(sim, NULL);
   ck_assert_ptr_nonnull(tarn_stream_native(stream));
   tarn_pool *pool = NULL;
@@ -164,7 +154,6 @@ TEST(sim_has_a_default_stream) {
   assert_ok(tarn_pool_free(&block, stream));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_synchronize(sim));
-  assert_ok(tarn_device_close(sim));
 }
 
 // --- events ----------------------------------------------------------------
@@ -191,25 +180,23 @@ TEST(the_same_handle_gives_the_same_event) {
   ck_assert_uint_eq(fake_seen.events, 1);
   assert_ok(tarn_event_destroy(event));
   ck_assert_uint_eq(fake_seen.events, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // Tarn has not recorded it, so only the driver knows.
 TEST(the_driver_is_asked_about_an_adopted_event) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   C_Event mark = native_event(device);
   tarn_event *event = NULL;
   assert_ok(tarn_event_adopt(device, mark, &event));
   assert_ok(tarn_event_query(event));  // never recorded
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   ck_assert_int_eq(device->abi->record_event(&device->handle, native, mark),
                    C_SUCCESS);
   assert_status(tarn_event_query(event), TARN_PENDING);
 
-  tarn_stream *waiting = NULL;
-  assert_ok(tarn_stream_create(device, &waiting));
+  tarn_stream *waiting = stream_on(device);
   assert_ok(tarn_stream_wait_event(waiting, event));
   ck_assert_int_eq(cell, 0);
   assert_ok(tarn_stream_synchronize(waiting));
@@ -218,7 +205,7 @@ TEST(the_driver_is_asked_about_an_adopted_event) {
 
   // The owner records it again: it is pending again.
   cell = 0;
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   ck_assert_int_eq(device->abi->record_event(&device->handle, native, mark),
                    C_SUCCESS);
   assert_status(tarn_event_query(event), TARN_PENDING);
@@ -229,32 +216,29 @@ TEST(the_driver_is_asked_about_an_adopted_event) {
 
   assert_ok(tarn_event_destroy(event));
   end_native_event(device, mark);
-  assert_ok(tarn_stream_destroy(waiting));
+  end_stream(waiting);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // An event of Tarn's own, whose handle another part of the program records.
 TEST(the_driver_is_asked_about_an_event_that_tarn_made_too) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
-  tarn_event *made = NULL;
   tarn_event *event = NULL;
-  assert_ok(tarn_event_create(device, &made));
+  tarn_event *made = event_on(device);
   C_Event mark = tarn_event_native(made);
   assert_ok(tarn_event_adopt(device, mark, &event));
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   ck_assert_int_eq(device->abi->record_event(&device->handle, native, mark),
                    C_SUCCESS);
   assert_status(tarn_event_query(event), TARN_PENDING);
   assert_ok(tarn_event_synchronize(event));
   ck_assert_int_eq(cell, 1);
-  assert_ok(tarn_event_destroy(made));
+  end_event(made);
   assert_ok(tarn_event_destroy(event));
   ck_assert_uint_eq(fake_seen.events, 0);  // Tarn's, which ends it
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- each call that can fail -----------------------------------------------
@@ -284,7 +268,7 @@ static void use_event(const natives *n, tarn_stream *stream) {
 // more, or the driver has failed to wait, which is told; and nothing is kept.
 static void come_and_go(void *context) {
   const natives *n = context;
-  int cell = 0;
+  static int cell;
   tarn_stream *stream = NULL;
   tarn_status status = tarn_stream_adopt(n->device, n->stream, &stream);
   require(planned(status) && (status == TARN_OK) == (stream != NULL));
@@ -311,19 +295,18 @@ TEST(whatever_fails_order_holds) {
   end_native_event(device, n.event);
   end_native_stream(device, n.stream);
   ck_assert_uint_eq(fake_seen.events, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- forks -----------------------------------------------------------------
 
 TEST(a_child_frees_host_memory_only) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   C_Event mark = native_event(device);
   tarn_event *event = NULL;
   tarn_stream *stream = adopt(device, native);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_ok(tarn_stream_destroy(stream));  // departed
   stream = adopt(device, native);
   ck_assert_ptr_eq(adopt(device, native), stream);
@@ -348,6 +331,6 @@ TEST(a_child_frees_host_memory_only) {
   assert_ok(tarn_device_synchronize(device));
   end_native_event(device, mark);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_uint_eq(fake_seen.events, 0);
 }

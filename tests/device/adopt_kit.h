@@ -1,36 +1,15 @@
-// test_device_adopt_kit.h - streams and events of a runtime that has the driver
+// adopt_kit.h - streams and events of a runtime that has the driver
 // besides Tarn.
 //
 // They are made by the plug-in's own functions. The fake plug-in runs what is
 // queued when somebody waits for it: nothing is over by chance.
-#ifndef TARN_TESTS_TEST_DEVICE_ADOPT_KIT_H_
-#define TARN_TESTS_TEST_DEVICE_ADOPT_KIT_H_
+#ifndef TARN_TESTS_DEVICE_ADOPT_KIT_H_
+#define TARN_TESTS_DEVICE_ADOPT_KIT_H_
 
 #include <string.h>
 
 #include "device/device.h"
-#include "support/fake_plugin.h"
-#include "support/run.h"
-
-#define MISSES_EVENTS                                            \
-  (FAKE_MISSES(create_event) | FAKE_MISSES(record_event) |       \
-   FAKE_MISSES(destroy_event) | FAKE_MISSES(synchronize_event) | \
-   FAKE_MISSES(query_event) | FAKE_MISSES(stream_wait_event))
-#define MISSES_STREAMS                                           \
-  (FAKE_MISSES(create_stream) | FAKE_MISSES(destroy_stream) |    \
-   FAKE_MISSES(synchronize_stream) | FAKE_MISSES(query_stream) | \
-   FAKE_MISSES(stream_add_callback))
-
-static inline tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
-
-static inline tarn_device *open_fake(void) {
-  fake_add();
-  return open_named("fake:0");
-}
+#include "kit.h"
 
 static inline C_Stream native_stream(tarn_device *device) {
   C_Stream native = NULL;
@@ -56,11 +35,9 @@ static inline void end_native_event(tarn_device *device, C_Event native) {
                    C_SUCCESS);
 }
 
-static const int one = 1;
-
 // Puts 1 into |*cell|, behind what is on |native|.
-static inline void queue_write(tarn_device *device, C_Stream native,
-                               int *cell) {
+static inline void queue_native(tarn_device *device, C_Stream native,
+                                int *cell) {
   ck_assert_int_eq(device->abi->async_memory_copy_h2d(&device->handle, native,
                                                       cell, &one, sizeof one),
                    C_SUCCESS);
@@ -73,4 +50,4 @@ static inline tarn_stream *adopt(tarn_device *device, void *native) {
   return stream;
 }
 
-#endif  // TARN_TESTS_TEST_DEVICE_ADOPT_KIT_H_
+#endif  // TARN_TESTS_DEVICE_ADOPT_KIT_H_

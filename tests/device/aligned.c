@@ -7,32 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
-#include "support/run.h"
-#include "tarn/device.h"
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
-
-static tarn_device *open_fake(void) {
-  fake_add();
-  return open_named("fake:0");
-}
-
-static void close_fake(tarn_device *device) {
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
-  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
-}
-
-static const char *const everywhere[] = {"cpu:0", "sim:0", "fake:0"};
-enum { EVERYWHERE = sizeof everywhere / sizeof everywhere[0] };
+#include "kit.h"
 
 // --- aligned ---------------------------------------------------------------
 
@@ -75,18 +50,15 @@ static void take_aligned_in_all_places(tarn_device *device) {
   take_aligned(TARN_HOST);
 }
 
-TEST_LOOP(aligned_on_every_device, EVERYWHERE) {
-  fake_add();
-  tarn_device *device = open_named(everywhere[_i]);
+TEST_LOOP(aligned_on_every_device, TEST_DEVICES) {
+  tarn_device *device = open_device(test_devices[_i]);
   take_aligned_in_all_places(device);
-  close_fake(device);
 }
 
 TEST(aligned_where_nothing_is) {
   fake.misalign = 8;
   tarn_device *device = open_fake();
   take_aligned_in_all_places(device);
-  close_fake(device);
 }
 
 TEST(aligned_by_the_driver) {
@@ -104,7 +76,6 @@ TEST(aligned_by_the_driver) {
   ck_assert_uint_eq(fake_ext_seen.called & FAKE_SLOT(allocate_aligned), 0);
   assert_ok(tarn_device_deallocate(place, addr, 100));
   take_aligned_in_all_places(device);
-  close_fake(device);
 }
 
 TEST(the_drivers_refusal_stands_unless_it_cannot) {
@@ -121,7 +92,6 @@ TEST(the_drivers_refusal_stands_unless_it_cannot) {
   assert_ok(tarn_device_allocate_aligned(place, 100, 8192, &addr));
   ck_assert_uint_eq(addr % 8192, 0);
   assert_ok(tarn_device_deallocate(place, addr, 100));
-  close_fake(device);
 }
 
 TEST(a_driver_that_does_not_align_has_failed) {
@@ -140,12 +110,10 @@ TEST(a_driver_that_does_not_align_has_failed) {
   assert_status(tarn_device_allocate_aligned(place, 100, 8192, &addr),
                 TARN_FULL);
   assert_error_says("fake:0: out of memory: 100 bytes were refused");
-  close_fake(device);
 }
 
 TEST(a_broken_promise_has_failed) {
   tarn_addr addr = 1;
-  tarn_stream *stream = NULL;
   fake_ext.there = true;
   fake.misalign = 8;
   tarn_device *device = open_fake();
@@ -155,12 +123,11 @@ TEST(a_broken_promise_has_failed) {
   assert_error_says("no multiple of 256");
   ck_assert_uint_eq(addr, 0);
   fake_ext.misalign = 8;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_status(tarn_device_allocate_on(stream, 100, &addr), TARN_E_DEVICE);
   assert_error_says("allocate_async of 100 bytes gave address");
   ck_assert_uint_eq(addr, 0);
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
-  close_fake(device);
+  end_failed_stream(stream);
 }
 
 static const size_t no_aligns[] = {0, 3, 24, SIZE_MAX};
@@ -175,7 +142,6 @@ TEST_LOOP(an_alignment_that_is_none_is_refused, 4) {
   assert_status(
       tarn_device_allocate_aligned(tarn_place_on(device), 0, 64, &addr),
       TARN_E_INVALID);
-  close_fake(device);
 }
 
 // The plain allocation comes first and fits; the larger one overflows or is
@@ -194,7 +160,6 @@ TEST(too_much_is_full) {
   assert_status(tarn_device_allocate_aligned(place, SIZE_MAX, 64, &addr),
                 TARN_FULL);
   ck_assert_uint_eq(addr, 0);
-  close_fake(device);
 }
 
 TEST(aligned_memory_is_counted) {
@@ -210,7 +175,6 @@ TEST(aligned_memory_is_counted) {
   assert_ok(tarn__device_take_aligned(place, 100, 4096, &pools));
   assert_ok(tarn_device_deallocate(place, addr, 100));
   assert_ok(tarn__device_give(place, pools, 100));
-  close_fake(device);
 }
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -239,7 +203,6 @@ TEST(aligned_from_many_threads) {
   for (size_t i = 0; i < THREADS; i++) {
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   }
-  close_fake(device);
 }
 
 // The driver knows nothing of an address within a larger block.
@@ -249,14 +212,11 @@ TEST_LOOP(aligned_memory_goes_back_on_a_stream, 2) {
   fake_ext.there = _i != 0;
   fake_ext.missing = FAKE_SLOT(allocate_aligned) | FAKE_SLOT(alignment);
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_ok(
       tarn_device_allocate_aligned(tarn_place_on(device), 100, 4096, &addr));
   assert_ok(tarn_device_deallocate_on(stream, addr, 100));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
 }
 
 // The child frees its copy of the notes.
@@ -274,12 +234,11 @@ TEST(a_child_must_not_call) {
                   TARN_E_STATE);
     ck_assert_uint_eq(other, 0);
     assert_status(tarn_device_deallocate(place, addr, 100), TARN_E_STATE);
-    assert_ok(tarn_device_close(device));
+    close_device(device);
     _exit(tarn_host_memory() < held ? 0 : 1);
   }
   int status = 1;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
   assert_ok(tarn_device_deallocate(place, addr, 100));
-  close_fake(device);
 }

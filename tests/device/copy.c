@@ -3,11 +3,8 @@
 #include <string.h>
 
 #include "device/staging.h"
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
+#include "kit.h"
 #include "support/hold.h"
-#include "support/run.h"
-#include "tarn/device.h"
 
 enum { SIZE = 3 * TARN__STAGING_SLOT_SIZE + 12345 };
 
@@ -19,22 +16,6 @@ static unsigned char *bytes_of(unsigned seed, size_t size) {
     bytes[i] = (unsigned char)(seed >> 24);
   }
   return bytes;
-}
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
-
-static tarn_addr take(tarn_device *device, size_t size) {
-  tarn_addr addr = 0;
-  assert_ok(tarn_device_allocate(tarn_place_on(device), size, &addr));
-  return addr;
-}
-
-static void give(tarn_device *device, tarn_addr addr, size_t size) {
-  assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, size));
 }
 
 // h2d, d2d, d2h: what went in comes out.
@@ -69,17 +50,14 @@ static void round_trips(tarn_device *device) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST(on_cpu) {
-  tarn_device *device = open_named("cpu:0");
-  round_trips(device);
-  assert_ok(tarn_device_close(device));
+TEST_LOOP(on_every_device, TEST_DEVICES) {
+  round_trips(open_device(test_devices[_i]));
 }
 
 TEST(on_a_shared_object) {
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
-  tarn_device *device = open_named("twin:0");
+  tarn_device *device = open_device("twin:0");
   round_trips(device);
-  assert_ok(tarn_device_close(device));
 }
 
 #define ALL_ASYNC                                                            \
@@ -106,26 +84,20 @@ enum { ABILITIES = sizeof abilities / sizeof abilities[0] };
 
 TEST_LOOP(with_and_without_the_optional_functions, ABILITIES) {
   fake.missing = abilities[_i];
-  fake_add();
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   round_trips(device);
   assert_ok(tarn_device_synchronize(device));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
 TEST(without_handles_everything_is_synchronous) {
   fake.null_handles = true;
-  fake_add();
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   round_trips(device);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(the_right_device_is_current_for_every_call) {
-  fake_add();
-  tarn_device *a = open_named("fake:0");
-  tarn_device *b = open_named("fake:1");
+  tarn_device *a = open_device("fake:0");
+  tarn_device *b = open_device("fake:1");
   fake_seen.wrong_device = 0;
   for (int i = 0; i < 3; i++) {
     round_trips(a);
@@ -134,8 +106,6 @@ TEST(the_right_device_is_current_for_every_call) {
   ck_assert_uint_gt(fake_seen.set_device_calls, 60);
   ck_assert_uint_eq(fake_seen.wrong_device, 0);
   ck_assert_uint_eq(fake_seen.wrong_id, 0);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
 }
 
 // --- between devices -------------------------------------------------------
@@ -175,27 +145,25 @@ static const uint64_t p2p_abilities[] = {
 
 TEST_LOOP(within_a_plugin, 4) {
   fake.missing = p2p_abilities[_i];
-  fake_add();
-  tarn_device *a = open_named("fake:0");
-  tarn_device *b = open_named("fake:1");
+  tarn_device *a = open_device("fake:0");
+  tarn_device *b = open_device("fake:1");
   both_ways(a, b);
   between(a, a, NULL);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
+  close_device(a);
+  close_device(b);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);  // its staging memory too
 }
 
 TEST(across_plugins) {
-  fake_add();
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
-  tarn_device *devices[] = {open_named("cpu:0"), open_named("fake:0"),
-                            open_named("twin:0")};
+  tarn_device *devices[] = {open_device("cpu:0"), open_device("fake:0"),
+                            open_device("twin:0")};
   for (int i = 0; i < 3; i++) {
     for (int j = 0; j < i; j++)
       both_ways(devices[i], devices[j]);
   }
   for (int i = 0; i < 3; i++)
-    assert_ok(tarn_device_close(devices[i]));
+    close_device(devices[i]);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
@@ -203,9 +171,8 @@ TEST(across_plugins) {
 TEST(across_plugins_the_end_that_fails_is_named) {
   fake_ext.there = true;
   fake_ext.text = "another affair";
-  fake_add();
-  tarn_device *source = open_named("fake:0");
-  tarn_device *target = open_named("sim:0");
+  tarn_device *source = open_device("fake:0");
+  tarn_device *target = open_device("sim:0");
   tarn_addr from = take(source, 64);
   tarn_addr to = take(target, 64);
   tarn_status status = tarn_copy_p2p(target, to + 224, source, from, 64, NULL);
@@ -214,8 +181,6 @@ TEST(across_plugins_the_end_that_fails_is_named) {
   assert_error_says("beyond the end of a block");
   give(source, from, 64);
   give(target, to, 64);
-  assert_ok(tarn_device_close(source));
-  assert_ok(tarn_device_close(target));
 }
 
 // --- what is refused -------------------------------------------------------
@@ -249,17 +214,14 @@ static void change_behind_the_copy(tarn_device *device, size_t size) {
   free(out);
 }
 
-TEST_LOOP(a_queued_copy_reads_its_source_when_it_runs, QUEUED_SIZES) {
-  const char *const names[] = {"cpu:0", "sim:0"};
-  for (size_t i = 0; i < 2; i++) {
-    tarn_device *device = open_named(names[i]);
-    change_behind_the_copy(device, queued_sizes[_i]);
-    assert_ok(tarn_device_close(device));
-  }
+TEST_LOOP(a_queued_copy_reads_its_source_when_it_runs, LIBRARY_DEVICES) {
+  tarn_device *device = open_device(test_devices[_i]);
+  for (size_t i = 0; i < QUEUED_SIZES; i++)
+    change_behind_the_copy(device, queued_sizes[i]);
 }
 
 TEST(bad_ends_are_refused_and_nothing_is_nothing) {
-  tarn_device *device = open_named("cpu:0");
+  tarn_device *device = open_device("cpu:0");
   char bytes[8] = {0};
   tarn_addr addr = take(device, 8);
   assert_status(tarn_copy_h2d(device, 0, bytes, 8, NULL), TARN_E_INVALID);
@@ -278,28 +240,21 @@ TEST(bad_ends_are_refused_and_nothing_is_nothing) {
   assert_ok(tarn_copy_p2p(device, 0, device, 0, 0, NULL));
   assert_ok(tarn_device_set(device, 0, 1, 0, NULL));
   give(device, addr, 8);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(a_stream_of_another_device_is_refused) {
-  fake_add();
-  tarn_device *device = open_named("fake:0");
-  tarn_device *cpu = open_named("cpu:0");
-  tarn_stream *stream = NULL;
+  tarn_device *device = open_device("fake:0");
+  tarn_device *cpu = open_device("cpu:0");
   char bytes[8] = {0};
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_stream *stream = stream_on(cpu);
   assert_status(tarn_copy_h2d(device, 4096, bytes, 8, stream), TARN_E_INVALID);
   assert_error_says("a stream of cpu:0 is none of fake:0");
   assert_ok(tarn_stream_synchronize(stream));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
-  assert_ok(tarn_device_close(cpu));
 }
 
 TEST(a_failing_copy_names_the_call_and_the_answer) {
   fake.copy_answer = C_ERROR;
-  fake_add();
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   char bytes[8] = {0};
   tarn_addr addr = take(device, 8);
   assert_status(tarn_copy_h2d(device, addr, bytes, 8, NULL), TARN_E_DEVICE);
@@ -307,15 +262,13 @@ TEST(a_failing_copy_names_the_call_and_the_answer) {
   fake.copy_answer = C_WARNING;  // done, with something to say
   assert_ok(tarn_copy_h2d(device, addr, bytes, 8, NULL));
   give(device, addr, 8);
-  assert_ok(tarn_device_close(device));
 }
 
 // Every piece may come with a warning, and every piece is set.
 TEST(a_warning_does_not_end_the_stand_in_for_setting) {
   fake.missing = FAKE_MISSES(device_memory_set);
   fake.copy_answer = C_WARNING;
-  fake_add();
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   unsigned char *bytes = bytes_of(5, SIZE);
   tarn_addr addr = take(device, SIZE);
   assert_ok(tarn_device_set(device, addr, 0x5a, SIZE, NULL));
@@ -324,5 +277,4 @@ TEST(a_warning_does_not_end_the_stand_in_for_setting) {
   ck_assert_mem_eq(bytes, bytes + 1, SIZE - 1);  // all like the first
   give(device, addr, SIZE);
   free(bytes);
-  assert_ok(tarn_device_close(device));
 }

@@ -10,12 +10,12 @@
 // --- giving back -----------------------------------------------------------
 
 TEST(giving_back_does_not_wait) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   size_t waits = fake_seen.waits;
   assert_ok(tarn_stream_destroy(stream));
   ck_assert_uint_eq(fake_seen.waits, waits);
@@ -36,7 +36,7 @@ TEST(giving_back_does_not_wait) {
   ck_assert(tarn__stream_is_gone(serial));
   assert_ok(tarn_device_synchronize(device));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_uint_eq(fake_seen.events, 0);
 }
 
@@ -48,56 +48,50 @@ TEST(a_stream_that_was_idle_is_gone_at_once) {
   assert_ok(tarn_stream_destroy(stream));
   ck_assert(tarn__stream_is_gone(serial));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // Its event outlives the native stream.
 TEST(the_owner_may_end_the_native_stream) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_ok(tarn_stream_destroy(stream));
   end_native_stream(device, native);  // the fake runs what is on it
   ck_assert(!tarn__stream_is_gone(serial));
-  tarn_stream *waiting = NULL;
-  assert_ok(tarn_stream_create(device, &waiting));
+  tarn_stream *waiting = stream_on(device);
   assert_ok(tarn_stream_join(waiting, serial));
   ck_assert(tarn__stream_is_gone(serial));
-  assert_ok(tarn_stream_destroy(waiting));
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(another_stream_waits_for_what_is_left) {
-  int first = 0;
-  int second = 0;
+  static int first;
+  static int second;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
-  tarn_stream *waiting = NULL;
-  assert_ok(tarn_stream_create(device, &waiting));
-  queue_write(device, native, &first);
+  tarn_stream *waiting = stream_on(device);
+  queue_native(device, native, &first);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_stream_join(waiting, serial));
   ck_assert_int_eq(first, 0);  // queued, the host has not waited
-  queue_write(device, tarn_stream_native(waiting), &second);
+  queue_native(device, tarn_stream_native(waiting), &second);
   assert_ok(tarn_stream_synchronize(waiting));
   ck_assert_int_eq(first, 1);
   ck_assert_int_eq(second, 1);
-  assert_ok(tarn_stream_destroy(waiting));
+  end_stream(waiting);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(the_device_stays_open_while_one_is_at_work) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_ok(tarn_stream_destroy(stream));
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 streams");
@@ -106,17 +100,16 @@ TEST(the_device_stays_open_while_one_is_at_work) {
   assert_ok(tarn_device_synchronize(device));
   ck_assert_int_eq(cell, 1);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // However often streams come and go, only those at work are kept.
 TEST(departed_streams_do_not_pile_up) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   for (int i = 0; i < 1000; i++) {
     tarn_stream *stream = adopt(device, native);
-    queue_write(device, native, &cell);
+    queue_native(device, native, &cell);
     assert_ok(tarn_stream_destroy(stream));
     require(tarn__departed_count(device) <= 11);
     if (i % 10 == 9) {
@@ -127,33 +120,31 @@ TEST(departed_streams_do_not_pile_up) {
   assert_ok(tarn_device_synchronize(device));
   ck_assert_uint_eq(tarn__departed_count(device), 0);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(without_events_giving_back_waits) {
-  int cell = 0;
+  static int cell;
   fake.missing = MISSES_EVENTS;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_ok(tarn_stream_destroy(stream));
   ck_assert_int_eq(cell, 1);
   ck_assert(tarn__stream_is_gone(serial));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(a_failed_stream_is_waited_for_and_tells_why) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
   fake.sync_answer = C_INTERNAL_ERROR;
   assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
   assert_error_says("synchronize_stream");
   ck_assert_int_eq(cell, 1);
@@ -163,7 +154,6 @@ TEST(a_failed_stream_is_waited_for_and_tells_why) {
   assert_ok(tarn_stream_synchronize(stream));
   assert_ok(tarn_stream_destroy(stream));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 static C_Status fail_event(const C_Device device, C_Event event) {
@@ -187,7 +177,6 @@ TEST(a_failure_that_giving_back_finds_is_told) {
   *abi = before;
   ck_assert(tarn__stream_is_gone(serial));
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 static void note_call(void *context, tarn_status status) {
@@ -205,7 +194,6 @@ TEST(callbacks_of_a_departed_stream_come) {
   assert_ok(tarn_device_synchronize(device));
   ck_assert_int_eq(calls, 1);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- given back while it is made to wait -----------------------------------
@@ -244,13 +232,12 @@ static C_Status let_other_record(const C_Device device, C_Stream stream,
 
 // Its last event is in front of the wait, which that does not tell of.
 TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
-  int cell = 0;
+  static int cell;
   void *result = NULL;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
-  tarn_stream *first = NULL;
-  assert_ok(tarn_stream_create(device, &first));
-  queue_write(device, tarn_stream_native(first), &cell);
+  tarn_stream *first = stream_on(device);
+  queue_native(device, tarn_stream_native(first), &cell);
   race.ended = adopt(device, native);
   race.record = device->abi->record_event;
   ck_assert_int_eq(sem_init(&race.recorded, 0, 0), 0);
@@ -262,9 +249,8 @@ TEST(what_a_stream_waits_for_is_not_lost_when_it_departs) {
   assert_ok(tarn_stream_join(NULL, serial));
   ck_assert(tarn__stream_is_gone(serial));
   ck_assert_int_eq(cell, 1);
-  assert_ok(tarn_stream_destroy(first));
+  end_stream(first);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // A stream of another plug-in can only be waited for by the host, which does
@@ -285,11 +271,10 @@ TEST(giving_back_does_not_wait_for_what_others_wait_for) {
   hold held;
   pthread_t thread;
   tarn_device *device = open_fake();
-  tarn_device *sim = open_named("sim:0");
+  tarn_device *sim = open_device("sim:0");
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
-  tarn_stream *first = NULL;
-  assert_ok(tarn_stream_create(sim, &first));
+  tarn_stream *first = stream_on(sim);
   hold_begin(&held, first);
   behind b = {tarn_stream_serial(stream), tarn_stream_serial(first), TARN_OK};
   ck_assert_int_eq(pthread_create(&thread, NULL, follow, &b), 0);
@@ -300,20 +285,18 @@ TEST(giving_back_does_not_wait_for_what_others_wait_for) {
   hold_end(&held);
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
   assert_ok(b.status);
-  assert_ok(tarn_stream_destroy(first));
+  end_stream(first);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(sim));
-  assert_ok(tarn_device_close(device));
 }
 
 // Whatever the driver answers: who only asks does not wait.
 TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
-  int cell = 0;
+  static int cell;
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
   uint64_t serial = tarn_stream_serial(stream);
-  queue_write(device, native, &cell);
+  queue_native(device, native, &cell);
   assert_ok(tarn_stream_destroy(stream));
   size_t waits = fake_seen.waits;
   fake.query_answer = C_INTERNAL_ERROR;
@@ -324,7 +307,6 @@ TEST(to_ask_about_a_departed_stream_waits_for_nothing) {
   assert_ok(tarn_stream_join(NULL, serial));
   ck_assert_int_eq(cell, 1);
   end_native_stream(device, native);
-  assert_ok(tarn_device_close(device));
 }
 
 // Others look at departed streams and wait for them meanwhile, which changes
@@ -352,7 +334,7 @@ TEST(all_departed_streams_are_waited_for) {
                              adopt(device, natives[1])};
   among.serial = tarn_stream_serial(streams[0]);
   for (size_t i = 0; i < 2; i++) {
-    queue_write(device, natives[i], &cells[i]);
+    queue_native(device, natives[i], &cells[i]);
     assert_ok(tarn_stream_destroy(streams[i]));
   }
   tarn_stream *last = NULL;  // the one after it is the first
@@ -370,5 +352,4 @@ TEST(all_departed_streams_are_waited_for) {
   tarn__stream_release(among.kept, false);
   for (size_t i = 0; i < 2; i++)
     end_native_stream(device, natives[i]);
-  assert_ok(tarn_device_close(device));
 }

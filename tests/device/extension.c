@@ -1,20 +1,11 @@
 // What plug-ins offer beyond the ABI: taken in or refused, told to users, and
 // how the answers of its slots and the driver's words are read.
 #include "device/extension.h"
+#include "kit.h"
 
 #include <string.h>
 
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
-#include "support/run.h"
 #include "tarn/range.h"
-
-static tarn_device *open_fake(void) {
-  tarn_device *device = NULL;
-  fake_add();
-  assert_ok(tarn_device_open("fake:0", &device));
-  return device;
-}
 
 static tarn_device_info info_of(tarn_device *device) {
   tarn_device_info info = {.struct_size = sizeof info};
@@ -38,7 +29,6 @@ TEST(no_extension_is_none) {
   tarn_device_info info = info_of(device);
   ck_assert_uint_eq(info.extensions, 0);
   ck_assert_uint_eq(info.alignment, 1);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(a_whole_one_is_taken_whole) {
@@ -48,7 +38,6 @@ TEST(a_whole_one_is_taken_whole) {
   tarn_device_info info = info_of(device);
   ck_assert_uint_eq(info.extensions, (1u << 14) - 1);
   ck_assert_uint_eq(info.alignment, 256);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(a_later_one_is_cut) {
@@ -98,7 +87,6 @@ TEST(another_version_is_left_unused) {
   tarn_device *device = open_fake();
   ck_assert_uint_eq(info_of(device).extensions, 0);
   ck_assert_uint_eq(fake_ext_seen.called, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // Slots of which only one is missing, and the one that is named.
@@ -178,7 +166,6 @@ TEST_LOOP(an_alignment_that_is_none_counts_as_1, 3) {
   tarn_device *device = open_fake();
   ck_assert_uint_eq(info_of(device).alignment, 1);
   ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
-  assert_ok(tarn_device_close(device));
 }
 
 static void count_lines(void *context, tarn_log_level level,
@@ -200,7 +187,7 @@ TEST(one_device_may_not_know_its_alignment) {
   ck_assert_int_eq(lines, 0);
   ck_assert_uint_eq(info_of(device).alignment, 1);
   ck_assert(!(info_of(device).extensions & TARN_EXTENSION_ALIGNMENT));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   tarn_log_set(NULL, NULL, TARN_LOG_ERROR);
 }
 
@@ -215,7 +202,6 @@ TEST_LOOP(ranges_without_a_granularity_are_none, 3) {
   ck_assert(bits & TARN_EXTENSION_ALIGNMENT);
   assert_status(tarn_range_granularity(device, &size), TARN_E_UNSUPPORTED);
   ck_assert_uint_eq(size, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(one_device_may_say_that_it_cannot) {
@@ -228,7 +214,6 @@ TEST(one_device_may_say_that_it_cannot) {
                 TARN_E_UNSUPPORTED);
   assert_error_says("fake:0: has no address ranges");
   ck_assert_uint_eq(memory, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- answers ---------------------------------------------------------------
@@ -263,7 +248,6 @@ TEST_LOOP(answers_are_mapped, ANSWERS) {
   assert_error_says("fake:0: memory_create of 65536 bytes answered");
   assert_error_says(answers[_i].text);
   assert_error_says("): no more of it");
-  assert_ok(tarn_device_close(device));
 }
 
 // --- the driver's words ----------------------------------------------------
@@ -292,7 +276,6 @@ TEST(errors_of_the_abi_end_with_the_drivers_words) {
                    "bad argument or wrong use)");
   fake.copy_answer = C_SUCCESS;
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(words_without_end_are_cut) {
@@ -306,7 +289,6 @@ TEST(words_without_end_are_cut) {
   fake_ext.answer = TARN_E_DEVICE;
   assert_status(tarn_memory_create(device, 65536, 0, &memory), TARN_E_DEVICE);
   ck_assert_uint_eq(strlen(tarn_last_error()), 511);
-  assert_ok(tarn_device_close(device));
 }
 
 static void half_a_text(int id, void *stream, char *out, size_t out_size) {
@@ -336,9 +318,8 @@ static void use_the_stack(void) {
 TEST(words_that_are_not_ended_bring_nothing_else) {
   char bytes[8] = {0};
   tarn_addr addr = 0;
-  tarn_device *device = NULL;
   assert_ok(tarn_plugin_register(fake_init, half_texts_only, "half"));
-  assert_ok(tarn_device_open("fake:0", &device));
+  tarn_device *device = open_device("fake:0");
   assert_ok(tarn_device_allocate(tarn_place_on(device), 8, &addr));
   fake.copy_answer = C_ERROR;
   use_the_stack();
@@ -346,18 +327,16 @@ TEST(words_that_are_not_ended_bring_nothing_else) {
   ck_assert_str_eq(strrchr(tarn_last_error(), ':'), ": half a text");
   fake.copy_answer = C_SUCCESS;
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
-  assert_ok(tarn_device_close(device));
 }
 
 // A stream's failure has the stream's words, not those of the thread's last
 // call, and keeps them.
 TEST(a_streams_failure_has_its_own_words) {
-  tarn_stream *stream = NULL;
   fake_ext.there = true;
   fake_ext.text = "another call";
   fake_ext.stream_text = "index 7 at position 3";
   tarn_device *device = open_fake();
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   fake.sync_answer = C_INTERNAL_ERROR;
   assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
   assert_error_says(
@@ -367,6 +346,5 @@ TEST(a_streams_failure_has_its_own_words) {
   fake_ext.stream_text = "later words";
   assert_status(tarn_stream_query(stream), TARN_E_DEVICE);
   assert_error_says("index 7 at position 3");
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
-  assert_ok(tarn_device_close(device));
+  end_failed_stream(stream);
 }

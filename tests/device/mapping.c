@@ -4,22 +4,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/run.h"
+#include "kit.h"
 #include "tarn/range.h"
 
 static tarn_device *device;  // the one that is open
 
-static const char *const real[] = {"cpu:0", "sim:0", "sim:1"};
-enum { REAL = sizeof real / sizeof real[0] };
-
-// Opens one that has |bits|; false, and a note, if it has not.
-static bool open_real(int i, uint32_t bits) {
-  tarn_device_info info = {.struct_size = sizeof info};
-  assert_ok(tarn_device_open(real[i], &device));
-  assert_ok(tarn_device_query(device, &info));
-  if ((info.extensions & bits) == bits) return true;
-  note_skipped(real[i], "it has no ranges, or shares no memory");
-  assert_ok(tarn_device_close(device));
+// Opens test_devices[i]. False, and a note, if it lacks one of |bits|.
+static bool open_with(int i, uint32_t bits) {
+  device = open_device(test_devices[i]);
+  if ((tarn_device_extensions(device) & bits) == bits) return true;
+  note_skipped(test_devices[i], "it has no ranges, or shares no memory");
   return false;
 }
 
@@ -53,9 +47,9 @@ static void expect_bytes(tarn_addr addr, const void *expected, size_t size) {
 
 // A range grows in place, and a copy goes over the seam of two memories. Then
 // the second moves to the front without a copy.
-TEST_LOOP(bytes_stay_in_memory_that_moves, REAL) {
+TEST_LOOP(bytes_stay_in_memory_that_moves, LIBRARY_DEVICES) {
   size_t step = 0;
-  if (!open_real(_i, TARN_EXTENSION_RANGES)) return;
+  if (!open_with(_i, TARN_EXTENSION_RANGES)) return;
   assert_ok(tarn_range_granularity(device, &step));
   tarn_addr range = reserve(8 * step);
   tarn_memory a = create(step);
@@ -78,24 +72,23 @@ TEST_LOOP(bytes_stay_in_memory_that_moves, REAL) {
   assert_ok(tarn_memory_destroy(device, a));
   expect_bytes(range + 4 * step, bytes, step);  // it lives in its mapping
   // cpu:0 would stay open anyway.
-  if (strcmp(real[_i], "cpu:0") != 0) {
+  if (strcmp(test_devices[_i], "cpu:0") != 0) {
     assert_status(tarn_device_close(device), TARN_E_STATE);
   }
   assert_ok(tarn_range_unmap(device, range, 2 * step));
   assert_ok(tarn_range_unmap(device, range + 4 * step, step));
   assert_ok(tarn_memory_destroy(device, b));
   assert_ok(tarn_range_release(device, range, 8 * step));
-  assert_ok(tarn_device_close(device));
   free(bytes);
 }
 
-TEST_LOOP(memory_is_shared, REAL) {
+TEST_LOOP(memory_is_shared, LIBRARY_DEVICES) {
   size_t step = 0;
   tarn_memory memory = 0;
   tarn_memory twin = 0;
   int fd = 0;
   char text[] = "the same bytes";
-  if (!open_real(_i, TARN_EXTENSION_SHARING)) return;
+  if (!open_with(_i, TARN_EXTENSION_SHARING)) return;
   assert_ok(tarn_range_granularity(device, &step));
   tarn_addr range = reserve(2 * step);
   assert_ok(tarn_memory_create(device, step, TARN_MEMORY_SHAREABLE, &memory));
@@ -117,5 +110,4 @@ TEST_LOOP(memory_is_shared, REAL) {
   ck_assert(tarn_memory_export(device, memory, &fd) < TARN_OK);
   ck_assert_int_eq(fd, 0);
   assert_ok(tarn_memory_destroy(device, memory));
-  assert_ok(tarn_device_close(device));
 }

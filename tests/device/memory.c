@@ -5,46 +5,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
-#include "support/run.h"
-#include "tarn/device.h"
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
-
-static tarn_device *open_fake(void) {
-  fake_add();
-  return open_named("fake:0");
-}
-
-static void close_fake(tarn_device *device) {
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
-  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
-}
-
-static const char *const everywhere[] = {"cpu:0", "sim:0", "fake:0"};
-enum { EVERYWHERE = sizeof everywhere / sizeof everywhere[0] };
+#include "kit.h"
 
 // --- in the order of a stream ----------------------------------------------
 
-TEST_LOOP(on_a_stream_on_every_device, EVERYWHERE) {
+TEST_LOOP(on_a_stream_on_every_device, TEST_DEVICES) {
   enum { SIZE = 10000 };
-  fake_add();
-  tarn_device *device = open_named(everywhere[_i]);
-  tarn_stream *stream = NULL;
+  tarn_device *device = open_device(test_devices[_i]);
   tarn_addr a = 0;
   tarn_addr b = 0;
   char in[SIZE];
   char out[SIZE] = {0};
   memset(in, 9, SIZE);
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_ok(tarn_device_allocate_on(stream, SIZE, &a));
   assert_ok(tarn_device_allocate_on(stream, SIZE, &b));
   assert_ok(tarn_copy_h2d(device, a, in, SIZE, stream));
@@ -54,8 +27,6 @@ TEST_LOOP(on_a_stream_on_every_device, EVERYWHERE) {
   assert_ok(tarn_stream_synchronize(stream));
   ck_assert_mem_eq(in, out, SIZE);
   assert_ok(tarn_device_deallocate(tarn_place_on(device), b, SIZE));
-  assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
 }
 
 // Queued work uses the memory still: who gives it back must have waited.
@@ -72,7 +43,7 @@ static void give_behind_a_copy(bool waits) {
   ck_assert_uint_eq(fake_seen.copies, waits ? 1 : 0);
   ck_assert_uint_eq(fake_seen.live_blocks, waits ? 0 : 1);
   assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
+  close_device(device);
 }
 
 TEST(the_stand_in_waits) {
@@ -95,21 +66,17 @@ TEST_LOOP(a_stream_without_a_handle, 2) {
   fake.null_handles = true;
   fake_ext.there = _i != 0;
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
   tarn_addr addr = 0;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_ok(tarn_device_allocate_on(stream, 64, &addr));
   assert_ok(tarn_device_deallocate_on(stream, addr, 64));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
 }
 
 TEST(wrong_use_of_a_stream) {
   tarn_addr addr = 1;
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_status(tarn_device_allocate_on(NULL, 64, &addr), TARN_E_INVALID);
   ck_assert_uint_eq(addr, 0);
   addr = 1;
@@ -117,16 +84,13 @@ TEST(wrong_use_of_a_stream) {
   ck_assert_uint_eq(addr, 0);
   assert_status(tarn_device_deallocate_on(NULL, 1, 64), TARN_E_INVALID);
   assert_status(tarn_device_deallocate_on(stream, 0, 64), TARN_E_INVALID);
-  assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
 }
 
 TEST(no_resources_leave_the_memory_there) {
   tarn_addr addr = 0;
   fake_ext.there = true;
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_ok(tarn_device_allocate_on(stream, 64, &addr));
   fake_ext.refusing = ~UINT64_C(0);
   fake_ext.answer = TARN_E_NOMEM;
@@ -134,8 +98,6 @@ TEST(no_resources_leave_the_memory_there) {
   fake_ext.refusing = 0;
   assert_ok(tarn_stream_query(stream));  // and nothing sticks to the stream
   assert_ok(tarn_device_deallocate_on(stream, addr, 64));
-  assert_ok(tarn_stream_destroy(stream));
-  close_fake(device);
 }
 
 // A stream that has failed queues nothing, but the memory must not be lost.
@@ -144,8 +106,7 @@ TEST_LOOP(a_failed_stream_still_gives_back, 2) {
   tarn_addr second = 1;
   fake_ext.there = _i != 0;
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_ok(tarn_device_allocate_on(stream, 64, &addr));
   fake.sync_answer = C_INTERNAL_ERROR;
   assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
@@ -153,23 +114,20 @@ TEST_LOOP(a_failed_stream_still_gives_back, 2) {
   ck_assert_uint_eq(second, 0);
   assert_status(tarn_device_deallocate_on(stream, addr, 64), TARN_E_DEVICE);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
-  close_fake(device);
+  end_failed_stream(stream);
 }
 
 TEST(a_driver_that_breaks_fails_the_stream) {
   tarn_addr addr = 0;
   fake_ext.there = true;
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   fake_ext.refusing = FAKE_SLOT(allocate_async);
   fake_ext.answer = TARN_E_DEVICE;
   assert_status(tarn_device_allocate_on(stream, 64, &addr), TARN_E_DEVICE);
   assert_status(tarn_stream_query(stream), TARN_E_DEVICE);
   assert_error_says("allocate_async of 64 bytes answered -4");
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
-  close_fake(device);
+  end_failed_stream(stream);
 }
 
 // --- the program's own memory ----------------------------------------------
@@ -189,7 +147,6 @@ TEST(registered_memory_keeps_a_device_open) {
   fake_ext.refusing = 0;
   assert_ok(tarn_device_host_unregister(device, bytes));
   ck_assert_uint_eq(fake_ext_seen.registered, 0);
-  close_fake(device);
 }
 
 TEST(wrong_registrations) {
@@ -203,7 +160,6 @@ TEST(wrong_registrations) {
   assert_status(tarn_device_host_unregister(device, NULL), TARN_E_INVALID);
   assert_status(tarn_device_host_register(NULL, bytes, 64), TARN_E_INVALID);
   ck_assert_uint_eq(fake_ext_seen.called & FAKE_SLOT(host_register), 0);
-  close_fake(device);
 }
 
 TEST(without_slots_nothing_stands_in) {
@@ -218,7 +174,6 @@ TEST(without_slots_nothing_stands_in) {
                 TARN_E_UNSUPPORTED);
   assert_error_says("fake:0: has no pointer_query");
   ck_assert_uint_eq(info.size, 0);
-  close_fake(device);
 }
 
 // --- what an address belongs to --------------------------------------------
@@ -229,7 +184,7 @@ TEST(kinds_and_devices_are_translated) {
   fake_ext.there = true;
   fake.id_offset = 5;
   tarn_device *device = open_fake();
-  tarn_device *other = open_named("fake:1");
+  tarn_device *other = open_device("fake:1");
   for (int kind = 0; kind < 3; kind++) {
     for (int id = 0; id < 2; id++) {
       tarn_pointer_info info = {0};
@@ -242,12 +197,11 @@ TEST(kinds_and_devices_are_translated) {
       ck_assert_uint_eq(info.size, 100);
     }
   }
-  assert_ok(tarn_device_close(other));
+  close_device(other);
   tarn_pointer_info info = {0};
   assert_ok(tarn_device_pointer_query(device, 4100, &info));
   ck_assert_ptr_null(info.place.device);  // not open any more
   ck_assert_int_eq(info.place.kind, TARN_PLACE_UNIFIED);
-  close_fake(device);
 }
 
 static const tarn_ext_pointer impossible[] = {
@@ -264,7 +218,6 @@ TEST_LOOP(impossible_answers_are_the_drivers_failure, 3) {
   assert_status(tarn_device_pointer_query(device, 4100, &info), TARN_E_DEVICE);
   assert_error_says("pointer_query of 0x1004 answered kind");
   ck_assert_uint_eq(info.base + info.size, 0);
-  close_fake(device);
 }
 
 TEST(unknown_addresses) {
@@ -277,7 +230,6 @@ TEST(unknown_addresses) {
   fake_ext.answer = TARN_E_INVALID;
   assert_status(tarn_device_pointer_query(device, 7, &info), TARN_E_INVALID);
   ck_assert_uint_eq(info.size, 0);
-  close_fake(device);
 }
 
 // --- on real devices -------------------------------------------------------
@@ -307,10 +259,9 @@ static void use_registered(tarn_device *device, tarn_addr addr, size_t size) {
 }
 
 // Where the driver knows of addresses and of registered memory.
-TEST_LOOP(addresses_of_every_device, EVERYWHERE) {
+TEST_LOOP(addresses_of_every_device, TEST_DEVICES) {
   enum { SIZE = 64 << 10 };
-  fake_add();
-  tarn_device *device = open_named(everywhere[_i]);
+  tarn_device *device = open_device(test_devices[_i]);
   tarn_device_info about = {.struct_size = sizeof about};
   tarn_addr addr = 0;
   tarn_pointer_info info = {.size = 1};
@@ -324,15 +275,14 @@ TEST_LOOP(addresses_of_every_device, EVERYWHERE) {
         TARN_E_INVALID);
     ck_assert_uint_eq(info.size, 0);
   } else {
-    note_skipped(everywhere[_i], "it answers no queries of device memory");
+    note_skipped(test_devices[_i], "it answers no queries of device memory");
   }
   if (about.extensions & TARN_EXTENSION_REGISTER) {
     use_registered(device, addr, SIZE);
   } else {
-    note_skipped(everywhere[_i], "it registers no host memory");
+    note_skipped(test_devices[_i], "it registers no host memory");
   }
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, SIZE));
-  close_fake(device);
 }
 
 // --- where nothing may be called -------------------------------------------
@@ -371,17 +321,16 @@ static void on_done(void *context, tarn_status status) {
 TEST_LOOP(a_callback_must_not_call, 2) {
   fake_ext.there = _i != 0;
   scene s = {.device = open_fake()};
-  assert_ok(tarn_stream_create(s.device, &s.stream));
+  s.stream = stream_on(s.device);
   assert_ok(tarn_stream_add_callback(s.stream, on_done, &s));
-  assert_ok(tarn_stream_destroy(s.stream));
+  end_stream(s.stream);
   ck_assert(s.called);
-  close_fake(s.device);
 }
 
 TEST_LOOP(a_child_must_not_call, 2) {
   fake_ext.there = _i != 0;
   scene s = {.device = open_fake()};
-  assert_ok(tarn_stream_create(s.device, &s.stream));
+  s.stream = stream_on(s.device);
   pid_t child = fork();
   if (child == 0) {
     expect_state(&s);
@@ -390,6 +339,4 @@ TEST_LOOP(a_child_must_not_call, 2) {
   int status = 1;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
-  assert_ok(tarn_stream_destroy(s.stream));
-  close_fake(s.device);
 }

@@ -4,31 +4,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fake_plugin.h"
-#include "support/run.h"
-#include "tarn/device.h"
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
-
-static tarn_device *open_fake(void) {
-  fake_add();
-  return open_named("fake:0");
-}
+#include "kit.h"
 
 // --- names and counts ------------------------------------------------------
 
 TEST(opening_twice_gives_one_object) {
   tarn_device *a = open_fake();
-  tarn_device *b = open_named("fake");
+  tarn_device *b = open_device("fake");
   ck_assert_ptr_eq(a, b);
   ck_assert_uint_eq(fake_seen.open_devices, 1);
-  assert_ok(tarn_device_close(a));
+  close_device(a);
   ck_assert_uint_eq(fake_seen.open_devices, 1);
-  assert_ok(tarn_device_close(b));
+  close_device(b);
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
 
@@ -72,9 +59,9 @@ TEST(each_visits_all_and_can_be_stopped) {
 }
 
 TEST(cpu_is_always_open) {
-  tarn_device *cpu = open_named("cpu:0");
-  assert_ok(tarn_device_close(cpu));
-  tarn_device *again = open_named("cpu");
+  tarn_device *cpu = open_device("cpu:0");
+  close_device(cpu);
+  tarn_device *again = open_device("cpu");
   ck_assert_ptr_eq(cpu, again);
   tarn_device_info info = {.struct_size = sizeof info};
   assert_ok(tarn_device_query(cpu, &info));
@@ -85,7 +72,7 @@ TEST(cpu_is_always_open) {
   ck_assert_uint_eq(info.init_size, (size_t)64 << 20);
   ck_assert_uint_eq(info.realloc_size, (size_t)64 << 20);
   ck_assert_uint_eq(info.functions, 0xffff);  // all of it is its own
-  assert_ok(tarn_device_close(cpu));
+  close_device(cpu);
   assert_ok(tarn_device_close(NULL));
 }
 
@@ -110,7 +97,6 @@ TEST(the_id_that_init_device_writes_is_used) {
   assert_ok(tarn_device_allocate(tarn_place_on(device), 64, &addr));
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 64));
   ck_assert_uint_eq(fake_seen.wrong_id, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 static const struct {
@@ -124,7 +110,6 @@ TEST_LOOP(min_chunk_becomes_a_power_of_two, sizeof chunks / sizeof chunks[0]) {
   tarn_device_info info = {.struct_size = sizeof info};
   assert_ok(tarn_device_query(device, &info));
   ck_assert_uint_eq(info.min_chunk, chunks[_i].taken);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(sizes_have_their_stand_ins) {
@@ -141,7 +126,6 @@ TEST(sizes_have_their_stand_ins) {
   ck_assert_uint_eq(info.init_size, 1234567);
   ck_assert_uint_eq(info.realloc_size, 1234567);
   ck_assert_uint_eq(info.padding, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // What stands in for a missing size is as it is now, not as it was at first.
@@ -167,7 +151,6 @@ TEST(stand_ins_of_sizes_are_current) {
   ck_assert_uint_eq(tarn_device_extensions(device), info.extensions);
   ck_assert(tarn_device_host_accessible(device) == info.host_accessible);
   ck_assert_uint_eq(fake_seen.memory_queries, queries);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(sizes_that_fail_have_an_answer_too) {
@@ -179,7 +162,6 @@ TEST(sizes_that_fail_have_an_answer_too) {
   ck_assert_uint_eq(info.max_chunk, 0);  // no pooling
   ck_assert_uint_eq(info.max_alloc, 5000);
   ck_assert_uint_eq(info.init_size, 5000);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(info_of_callers_old_and_new) {
@@ -196,13 +178,12 @@ TEST(info_of_callers_old_and_new) {
   assert_status(tarn_device_query(device, &short_info), TARN_E_INVALID);
   assert_status(tarn_device_query(device, NULL), TARN_E_INVALID);
   assert_status(tarn_device_query(NULL, &newer.info), TARN_E_INVALID);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- places and memory -----------------------------------------------------
 
 TEST(places_of_the_host_are_one) {
-  tarn_device *cpu = open_named("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_device *device = open_fake();
   tarn_place pinned = {device, TARN_PLACE_HOST};
   for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
@@ -218,7 +199,6 @@ TEST(places_of_the_host_are_one) {
   ck_assert_str_eq(tarn_place_text(tarn_place_on(device), text, sizeof text),
                    "fake:0");
   ck_assert_str_eq(tarn_place_text(tarn_place_on(device), text, 4), "fak");
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(every_kind_of_memory_comes_and_goes) {
@@ -236,7 +216,6 @@ TEST(every_kind_of_memory_comes_and_goes) {
   }
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(absent_kinds_have_their_stand_ins) {
@@ -256,7 +235,6 @@ TEST(absent_kinds_have_their_stand_ins) {
   assert_status(tarn_device_allocate(unified, 64, &addr), TARN_E_UNSUPPORTED);
   assert_error_says("unified_memory_allocate");
   ck_assert_uint_eq(fake_seen.allocations, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST_LOOP(out_of_memory_is_full_in_both_ways, 2) {
@@ -268,7 +246,6 @@ TEST_LOOP(out_of_memory_is_full_in_both_ways, 2) {
                 TARN_FULL);
   ck_assert_uint_eq(addr, 0);
   assert_error_says("fake:0: out of memory: 1001 bytes");
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(bad_memory_calls_are_refused) {
@@ -295,28 +272,25 @@ TEST(free_memory_above_the_total_is_cut) {
   assert_ok(tarn_device_memory(device, &total, &available));
   ck_assert_uint_eq(total, fake.capacity);
   ck_assert_uint_eq(available, total);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- closing and attachments -----------------------------------------------
 
 TEST(a_device_in_use_does_not_close) {
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
   tarn_addr addr = 0;
-  assert_ok(tarn_stream_create(device, &stream));
+  tarn_stream *stream = stream_on(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 streams");
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_event_create(device, &event));
+  end_stream(stream);
+  tarn_event *event = event_on(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
-  assert_ok(tarn_event_destroy(event));
+  end_event(event);
   assert_ok(tarn_device_allocate(tarn_place_on(device), 10, &addr));
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 allocations");
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 10));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
 
@@ -359,7 +333,7 @@ TEST(attached_rooms_are_asked_and_then_ended_from_above) {
   ck_assert_int_eq(high.asked, 1);
   ck_assert_int_eq(order, 0);
   low.objects = false;
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_int_eq(high.ended, 1);
   ck_assert_int_eq(low.ended, 2);
 }
@@ -391,28 +365,21 @@ static int in_child(tarn_device *device, tarn_stream *stream,
 
 TEST(a_child_has_its_own_devices) {
   tarn_device *device = open_fake();
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
-  assert_ok(tarn_stream_create(device, &stream));
-  assert_ok(tarn_event_create(device, &event));
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
   pid_t child = fork();
   if (child == 0) _exit(in_child(device, stream, event));
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 // A child has nothing of the parent's on its hands once it destroyed it.
 TEST(a_child_frees_what_the_parent_had_on_cpu) {
-  tarn_device *cpu = open_named("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   size_t held = tarn_host_memory();
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
-  assert_ok(tarn_stream_create(cpu, &stream));
-  assert_ok(tarn_event_create(cpu, &event));
+  tarn_stream *stream = stream_on(cpu);
+  tarn_event *event = event_on(cpu);
   assert_ok(tarn_event_record(event, stream));
   pid_t child = fork();
   if (child == 0) {
@@ -423,7 +390,4 @@ TEST(a_child_frees_what_the_parent_had_on_cpu) {
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
 }

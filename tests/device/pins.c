@@ -10,17 +10,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/fake_plugin.h"
-#include "support/run.h"
-#include "tarn/device.h"
+#include "kit.h"
 
 enum { CHILD_SECONDS = 20 };
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
 
 // Threads cannot fail a test: they note that something was not as it must be.
 static atomic_size_t wrongs;
@@ -70,13 +62,11 @@ static void *wait_in_vain(void *context) {
 }
 
 TEST(an_old_waits_failure_is_not_the_new_records) {
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
   pthread_t waiter;
   assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
-  tarn_device *device = open_named("fake:0");
-  assert_ok(tarn_stream_create(device, &stream));
-  assert_ok(tarn_event_create(device, &event));
+  tarn_device *device = open_device("fake:0");
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
   assert_ok(tarn_event_record(event, stream));
   ck_assert_int_eq(pthread_create(&waiter, NULL, wait_in_vain, event), 0);
   pthread_mutex_lock(&gate.lock);
@@ -93,29 +83,21 @@ TEST(an_old_waits_failure_is_not_the_new_records) {
   ck_assert_uint_eq(wrongs, 0);
   assert_ok(tarn_event_query(event));
   assert_ok(tarn_event_synchronize(event));
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 // The same without a newer record: the failure stays with the event.
 TEST(a_waits_failure_stays_with_its_record) {
-  tarn_stream *stream = NULL;
-  tarn_event *event = NULL;
   gate.may_fail = true;
   assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
-  tarn_device *device = open_named("fake:0");
-  assert_ok(tarn_stream_create(device, &stream));
-  assert_ok(tarn_event_create(device, &event));
+  tarn_device *device = open_device("fake:0");
+  tarn_stream *stream = stream_on(device);
+  tarn_event *event = event_on(device);
   assert_ok(tarn_event_record(event, stream));
   assert_status(tarn_event_synchronize(event), TARN_E_DEVICE);
   assert_status(tarn_event_query(event), TARN_E_DEVICE);
   assert_status(tarn_stream_wait_event(stream, event), TARN_E_DEVICE);
   assert_ok(tarn_event_record(event, stream));
   assert_ok(tarn_event_query(event));
-  assert_ok(tarn_event_destroy(event));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 // --- forks while streams are pinned ----------------------------------------
@@ -159,7 +141,7 @@ static int live_in_child(tarn_stream *parents) {
 TEST(a_child_does_not_wait_for_pins_of_its_parent) {
   atomic_bool open = false;
   tarn_stream *stream = NULL;
-  joiner j = {.device = open_named("cpu:0")};
+  joiner j = {.device = open_device("cpu:0")};
   pthread_t thread;
   assert_ok(tarn_stream_create(j.device, &stream));
   atomic_store(&j.serial, tarn_stream_serial(stream));
@@ -180,7 +162,6 @@ TEST(a_child_does_not_wait_for_pins_of_its_parent) {
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
   ck_assert_uint_eq(wrongs, 0);
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(j.device));
 }
 
 static void *join_once(void *context) {
@@ -228,7 +209,7 @@ static void destroy_what_is_pinned(tarn_device *device,
 static tarn_device *open_with_gate(const char *type, const char *name) {
   fake.type = type;
   assert_ok(tarn_plugin_register(init_with_gate, NULL, "a test double"));
-  return open_named(name);
+  return open_device(name);
 }
 
 // The same in the child, with a plug-in that the parent never opened. The
@@ -262,5 +243,4 @@ TEST(a_child_does_not_wait_for_those_who_wait_for_pins) {
   tarn_device *device = open_with_gate("fake", "fake:0");
   for (int i = 0; i < 3; i++)
     destroy_what_is_pinned(device, fork_and_pin);
-  assert_ok(tarn_device_close(device));
 }

@@ -4,9 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "support/fake_plugin.h"
-#include "support/run.h"
-#include "tarn/device.h"
+#include "kit.h"
 
 static tarn_status add(void) {
   return tarn_plugin_register(fake_init, NULL, "fake.so");
@@ -24,11 +22,8 @@ TEST_LOOP(every_layout_variant_is_taken_in,
           sizeof variants / sizeof variants[0]) {
   fake.wants_params = variants[_i].params;
   fake.wants_table = variants[_i].table;
-  fake_add();
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("fake:1", &device));
+  tarn_device *device = open_device("fake:1");
   ck_assert_str_eq(tarn_device_name(device), "fake:1");
-  assert_ok(tarn_device_close(device));
 }
 
 // Some clear with their own sizeof, which may exceed any host's.
@@ -39,25 +34,19 @@ TEST_LOOP(clearing_with_any_size_does_no_harm,
   fake.clears = clears[_i];
   fake.clears_size = true;
   fake.missing = FAKE_MISSES(device_memory_set);
-  fake_add();
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("fake:0", &device));
+  tarn_device *device = open_device("fake:0");
   tarn_device_info info = {.struct_size = sizeof info};
   assert_ok(tarn_device_query(device, &info));
   ck_assert_uint_eq(info.functions & TARN_FN_MEMORY_SET, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(what_is_neither_set_nor_cleared_is_missing) {
   fake.missing = FAKE_MISSES(memory_copy_p2p) | FAKE_MISSES(query_event);
-  fake_add();
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("fake:0", &device));
+  tarn_device *device = open_device("fake:0");
   tarn_device_info info = {.struct_size = sizeof info};
   assert_ok(tarn_device_query(device, &info));
   ck_assert_uint_eq(info.functions & TARN_FN_COPY_P2P, 0);
   ck_assert_uint_ne(info.functions & TARN_FN_ASYNC_P2P, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- what is refused -------------------------------------------------------
@@ -151,24 +140,19 @@ TEST(too_many_devices_are_an_error) {
 
 TEST(a_plugin_may_fork_while_it_is_opened) {
   fake.forks = true;
-  fake_add();
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(tarn_device_close(device));
+  (void)open_device("fake:0");
 }
 
 // --- shared objects --------------------------------------------------------
 
 TEST(a_real_shared_object_is_loaded) {
   assert_ok(tarn_plugin_load(TARN_TWIN_PLUGIN));
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("twin:0", &device));
+  tarn_device *device = open_device("twin:0");
   tarn_device_info info = {.struct_size = sizeof info};
   assert_ok(tarn_device_query(device, &info));
   ck_assert_str_eq(info.plugin, TARN_TWIN_PLUGIN);
   ck_assert_str_eq(info.type, "twin");
   ck_assert(!info.host_accessible);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(a_file_name_stands_in_the_configured_directory) {

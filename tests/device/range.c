@@ -7,27 +7,24 @@
 #include <unistd.h>
 
 #include "device/memory.h"
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
-#include "support/run.h"
+#include "kit.h"
 
 #define STEP ((size_t)64 << 10)
 
 static tarn_device *device;  // fake:0
 
-static void open_fake(void) {
-  fake_ext.there = true;
-  fake_add();
-  assert_ok(tarn_device_open("fake:0", &device));
+static void check_nothing_left(void *seen) {
+  const fake_ext_ledger *ledger = seen;
+  ck_assert_uint_eq(ledger->ranges, 0);
+  ck_assert_uint_eq(ledger->memories, 0);
+  ck_assert_uint_eq(ledger->mappings, 0);
 }
 
-static void close_fake(void) {
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_ext_seen.ranges, 0);
-  ck_assert_uint_eq(fake_ext_seen.memories, 0);
-  ck_assert_uint_eq(fake_ext_seen.mappings, 0);
-  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+// Every range and memory must have gone back at the end of the test.
+static void open_ranges(void) {
+  fake_ext.there = true;
+  after_test(check_nothing_left, &fake_ext_seen);
+  device = open_fake();
 }
 
 static tarn_addr reserve(size_t size) {
@@ -48,7 +45,7 @@ static tarn_memory create(size_t size) {
 
 TEST(a_range_grows_and_shrinks) {
   size_t step = 0;
-  open_fake();
+  open_ranges();
   assert_ok(tarn_range_granularity(device, &step));
   ck_assert_uint_eq(step, STEP);
   tarn_addr range = reserve(16 * STEP);
@@ -65,12 +62,11 @@ TEST(a_range_grows_and_shrinks) {
   assert_status(tarn_range_release(device, range, 16 * STEP), TARN_E_INVALID);
   assert_ok(tarn_range_unmap(device, range, 8 * STEP));
   assert_ok(tarn_range_release(device, range, 16 * STEP));
-  close_fake();
 }
 
 TEST(alignment_is_at_least_the_granularity) {
   static const size_t aligns[] = {0, 1, 4096, STEP, 16 * STEP};
-  open_fake();
+  open_ranges();
   for (size_t i = 0; i < sizeof aligns / sizeof aligns[0]; i++) {
     tarn_addr addr = 0;
     size_t expected = aligns[i] > STEP ? aligns[i] : STEP;
@@ -79,15 +75,12 @@ TEST(alignment_is_at_least_the_granularity) {
     ck_assert_uint_eq(addr % expected, 0);
     assert_ok(tarn_range_release(device, addr, STEP));
   }
-  close_fake();
 }
 
 TEST(another_device_of_the_type_may_have_access) {
-  tarn_device *other = NULL;
-  tarn_device *cpu = NULL;
-  open_fake();
-  assert_ok(tarn_device_open("fake:1", &other));
-  assert_ok(tarn_device_open("cpu:0", &cpu));
+  open_ranges();
+  tarn_device *other = open_device("fake:1");
+  tarn_device *cpu = open_device("cpu:0");
   assert_ok(tarn_range_set_access(device, STEP, STEP, other, TARN_RIGHTS_READ));
   ck_assert_int_eq(fake_ext_seen.by, 1);
   ck_assert_int_eq(fake_ext_seen.access, TARN_EXT_ACCESS_READ);
@@ -105,16 +98,13 @@ TEST(another_device_of_the_type_may_have_access) {
       tarn_range_set_access(device, STEP, STEP, device, (tarn_rights)2),
       TARN_E_INVALID);
   assert_error_says("2 is no right");
-  assert_ok(tarn_device_close(other));
-  assert_ok(tarn_device_close(cpu));
-  close_fake();
 }
 
 TEST(memory_goes_to_other_processes) {
   tarn_memory memory = 0;
   tarn_memory twin = 0;
   int fd = -1;
-  open_fake();
+  open_ranges();
   assert_ok(tarn_memory_create(device, STEP, TARN_MEMORY_SHAREABLE, &memory));
   assert_ok(tarn_memory_export(device, memory, &fd));
   ck_assert_int_ge(fd, 0);
@@ -123,7 +113,6 @@ TEST(memory_goes_to_other_processes) {
   ck_assert_uint_ne(twin, memory);
   assert_ok(tarn_memory_destroy(device, twin));
   assert_ok(tarn_memory_destroy(device, memory));
-  close_fake();
 }
 
 // --- arguments -------------------------------------------------------------
@@ -141,7 +130,7 @@ enum { BAD_EXTENTS = sizeof bad_extents / sizeof bad_extents[0] };
 TEST_LOOP(a_bad_extent_is_refused, BAD_EXTENTS) {
   tarn_addr addr = bad_extents[_i].addr;
   size_t size = bad_extents[_i].size;
-  open_fake();
+  open_ranges();
   fake_ext_seen.called = 0;
   assert_status(tarn_range_release(device, addr, size), TARN_E_INVALID);
   assert_status(tarn_range_map(device, addr, size, 1), TARN_E_INVALID);
@@ -151,7 +140,6 @@ TEST_LOOP(a_bad_extent_is_refused, BAD_EXTENTS) {
       tarn_range_set_access(device, addr, size, device, TARN_RIGHTS_READ),
       TARN_E_INVALID);
   ck_assert_uint_eq(fake_ext_seen.called, 0);
-  close_fake();
 }
 
 TEST(bad_sizes_flags_and_handles_are_refused) {
@@ -159,7 +147,7 @@ TEST(bad_sizes_flags_and_handles_are_refused) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   int fd = 7;
-  open_fake();
+  open_ranges();
   fake_ext_seen.called = 0;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     assert_status(tarn_range_reserve(device, sizes[i], 0, &addr),
@@ -182,7 +170,6 @@ TEST(bad_sizes_flags_and_handles_are_refused) {
   assert_status(tarn_memory_import(device, -1, STEP, &memory), TARN_E_INVALID);
   assert_error_says("file descriptor -1");
   ck_assert_uint_eq(fake_ext_seen.called, 0);
-  close_fake();
 }
 
 // --- answers ---------------------------------------------------------------
@@ -191,7 +178,7 @@ TEST(nothing_with_success_is_full) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   int fd = 7;
-  open_fake();
+  open_ranges();
   fake_ext.empty = ~UINT64_C(0);
   assert_status(tarn_range_reserve(device, STEP, 0, &addr), TARN_FULL);
   assert_error_says("no 65536 bytes of addresses are left");
@@ -205,12 +192,11 @@ TEST(nothing_with_success_is_full) {
   assert_error_says("file descriptor -1");
   ck_assert_int_eq(fd, 0);
   fake_ext.empty = 0;
-  close_fake();
 }
 
 TEST(an_address_that_is_not_aligned_goes_back) {
   tarn_addr addr = 1;
-  open_fake();
+  open_ranges();
   fake_ext.misalign = 4096;
   assert_status(tarn_range_reserve(device, STEP, 0, &addr), TARN_E_DEVICE);
   assert_error_says("no multiple of 65536");
@@ -221,14 +207,13 @@ TEST(an_address_that_is_not_aligned_goes_back) {
                 TARN_E_DEVICE);
   ck_assert_uint_eq(fake_ext_seen.ranges, 0);
   fake_ext.misalign = 0;
-  close_fake();
 }
 
 TEST(every_refusal_is_handed_on) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   int fd = 7;
-  open_fake();
+  open_ranges();
   fake_ext.refusing = ~UINT64_C(0);
   fake_ext.answer = TARN_E_INVALID;
   assert_status(tarn_range_reserve(device, STEP, 0, &addr), TARN_E_INVALID);
@@ -244,7 +229,6 @@ TEST(every_refusal_is_handed_on) {
   assert_status(tarn_memory_export(device, 5, &fd), TARN_E_INVALID);
   assert_status(tarn_memory_import(device, 0, STEP, &memory), TARN_E_INVALID);
   ck_assert_uint_eq(addr + memory + (uint64_t)fd, 0);
-  close_fake();
 }
 
 // --- devices that cannot ---------------------------------------------------
@@ -269,7 +253,7 @@ TEST(without_ranges_nothing_stands_in) {
   tarn_addr addr = 1;
   tarn_memory memory = 1;
   fake_ext.missing = FAKE_SLOTS_RANGES | FAKE_SLOTS_SHARING;
-  open_fake();
+  open_ranges();
   assert_status(tarn_range_granularity(device, &size), TARN_E_UNSUPPORTED);
   assert_status(tarn_range_reserve(device, STEP, 0, &addr), TARN_E_UNSUPPORTED);
   assert_status(tarn_range_release(device, STEP, STEP), TARN_E_UNSUPPORTED);
@@ -284,21 +268,20 @@ TEST(without_ranges_nothing_stands_in) {
   assert_error_says("fake:0: has no address ranges");
   ck_assert_uint_eq(size + addr + memory, 0);
   expect_no_sharing();
-  close_fake();
 }
 
 TEST(ranges_go_without_sharing) {
   fake_ext.missing = FAKE_SLOTS_SHARING;
-  open_fake();
+  open_ranges();
   expect_no_sharing();
   assert_ok(tarn_memory_destroy(device, create(STEP)));
-  close_fake();
 }
 
 // --- counts ----------------------------------------------------------------
 
 TEST(a_device_with_ranges_stays_open) {
-  open_fake();
+  fake_ext.there = true;
+  device = open_fake();
   tarn_addr range = reserve(STEP);
   tarn_memory memory = create(STEP);
   tarn_memory second = create(STEP);
@@ -314,14 +297,14 @@ TEST(a_device_with_ranges_stays_open) {
   fake_ext.refusing = FAKE_SLOT(memory_destroy);
   fake_ext.answer = TARN_E_DEVICE;
   assert_status(tarn_memory_destroy(device, second), TARN_E_DEVICE);
-  assert_ok(tarn_device_close(device));
 }
 
 // What pools take goes back when the device closes: nobody counts it.
 TEST(pools_are_not_counted) {
   tarn_addr range = 0;
   uint64_t memory = 0;
-  open_fake();
+  fake_ext.there = true;
+  device = open_fake();
   assert_ok(tarn__range_reserve(device, STEP, 0, &range));
   assert_ok(tarn__memory_create(device, STEP, 0, &memory));
   assert_status(tarn__memory_create(device, 1, 0, &memory), TARN_E_INVALID);
@@ -329,7 +312,6 @@ TEST(pools_are_not_counted) {
   assert_ok(tarn__memory_destroy(device, 1));
   assert_ok(tarn__range_release(device, range, STEP));
   assert_ok(tarn__range_reserve(device, STEP, 0, &range));
-  assert_ok(tarn_device_close(device));
 }
 
 // --- where nothing may be called -------------------------------------------
@@ -361,18 +343,16 @@ static void on_done(void *context, tarn_status status) {
 }
 
 TEST(a_callback_must_not_call) {
-  tarn_stream *stream = NULL;
   bool called = false;
-  open_fake();
-  assert_ok(tarn_stream_create(device, &stream));
+  open_ranges();
+  tarn_stream *stream = stream_on(device);
   assert_ok(tarn_stream_add_callback(stream, on_done, &called));
-  assert_ok(tarn_stream_destroy(stream));
+  end_stream(stream);
   ck_assert(called);
-  close_fake();
 }
 
 TEST(a_child_must_not_call) {
-  open_fake();
+  open_ranges();
   pid_t child = fork();
   if (child == 0) {
     expect_state();
@@ -381,5 +361,4 @@ TEST(a_child_must_not_call) {
   int status = 1;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert_int_eq(status, 0);
-  close_fake();
 }

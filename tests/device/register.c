@@ -7,20 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kit.h"
 #include "support/child.h"
-#include "support/fake_extension.h"
-#include "support/fake_plugin.h"
 #include "support/faults.h"
-#include "support/run.h"
-#include "tarn/device.h"
 
 static const char mine[] = "my runtime";
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
 
 static tarn_device_info info_of(tarn_device *device) {
   tarn_device_info info = {.struct_size = sizeof info};
@@ -52,7 +43,7 @@ static tarn_status count_fakes(void *context, const char *name) {
 TEST(a_registered_plugin_is_one_like_others) {
   int listed = 0;
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  tarn_device *device = open_named("fake:1");
+  tarn_device *device = open_device("fake:1");
   tarn_device_info info = info_of(device);
   ck_assert_str_eq(info.plugin, mine);
   ck_assert_str_eq(info.type, "fake");
@@ -62,43 +53,36 @@ TEST(a_registered_plugin_is_one_like_others) {
   use(device);
   assert_ok(tarn_device_each(count_fakes, &listed));
   ck_assert_int_eq(listed, 2);
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.open_devices, 0);
 }
 
 TEST(it_may_come_when_devices_are_open) {
-  tarn_device *cpu = open_named("cpu:0");
-  tarn_device *sim = open_named("sim:0");
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_device *cpu = open_device("cpu:0");
+  tarn_device *sim = open_device("sim:0");
+  (void)stream_on(cpu);
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   use(device);
   use(sim);
   // One more, of the same name, when this one is open.
   fake.type = "other";
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  tarn_device *other = open_named("other:0");
+  tarn_device *other = open_device("other:0");
   ck_assert_ptr_ne(other, device);
   use(other);
   use(device);
-  assert_ok(tarn_device_close(other));
-  assert_ok(tarn_device_close(device));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(sim));
-  assert_ok(tarn_device_close(cpu));
 }
 
 TEST(its_extension_is_used) {
   fake_ext.there = true;
   assert_ok(tarn_plugin_register(fake_init, fake_extension, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   tarn_device_info info = info_of(device);
   ck_assert_uint_ne(info.extensions & TARN_EXTENSION_ALIGNED, 0);
   ck_assert_uint_ne(info.extensions & TARN_EXTENSION_RANGES, 0);
   ck_assert_uint_eq(info.alignment, 256);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(names_are_copied) {
@@ -108,9 +92,8 @@ TEST(names_are_copied) {
   assert_ok(tarn_plugin_register(fake_init, NULL, name));
   memset(name, 'x', sizeof name - 1);
   memset(type, 'x', sizeof type - 1);
-  tarn_device *device = open_named("mine:0");
+  tarn_device *device = open_device("mine:0");
   ck_assert_str_eq(info_of(device).plugin, "soon gone");
-  assert_ok(tarn_device_close(device));
 }
 
 // It spoils the table that it was given once that has been read.
@@ -128,9 +111,8 @@ static const tarn_device_ext *spoil(void) {
 
 TEST(the_table_is_copied) {
   assert_ok(tarn_plugin_register(init_and_keep, spoil, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- what is refused -------------------------------------------------------
@@ -180,12 +162,11 @@ TEST(a_type_that_is_there) {
   assert_taken("fake", mine);
   assert_taken("twin", TARN_TWIN_PLUGIN);
   // What was there first is as before.
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   ck_assert_str_eq(info_of(device).plugin, mine);
-  assert_ok(tarn_device_close(device));
-  device = open_named("twin:0");
+  close_device(device);
+  device = open_device("twin:0");
   ck_assert_str_eq(info_of(device).plugin, TARN_TWIN_PLUGIN);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(one_that_is_loaded_finds_its_type_taken) {
@@ -198,7 +179,7 @@ TEST(one_that_is_loaded_finds_its_type_taken) {
 
 // Refused with its name and |says|, and taken once it is mended.
 static void assert_mendable(const char *says) {
-  tarn_device *cpu = open_named("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   size_t held = tarn_host_memory();
   tarn_device *device = NULL;
   assert_status(tarn_plugin_register(fake_init, fake_extension, mine),
@@ -214,7 +195,7 @@ static void assert_mendable(const char *says) {
   fake_ext.missing = 0;
   fake_ext.struct_size = 0;
   assert_ok(tarn_plugin_register(fake_init, fake_extension, mine));
-  assert_ok(tarn_device_close(cpu));
+  close_device(cpu);
 }
 
 TEST(one_without_a_type) {
@@ -254,9 +235,8 @@ TEST(sizes_that_are_changed_do_no_harm) {
   fake.clears = 4096;
   fake.clears_size = true;
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- calls back ------------------------------------------------------------
@@ -300,9 +280,8 @@ TEST(what_init_calls_is_refused_and_does_not_hang) {
   assert_ok(
       tarn_plugin_register(init_and_call_back, extend_and_call_back, mine));
   ck_assert_int_eq(refusals, 8);
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 static C_Status (*fakes_own_init)(const C_Device device);
@@ -321,10 +300,9 @@ static void init_one_that_calls_back(CustomRuntimeParams *params) {
 TEST(what_a_device_that_is_opened_calls_is_refused_too) {
   assert_ok(tarn_plugin_register(init_one_that_calls_back, NULL, mine));
   ck_assert_int_eq(refusals, 0);
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   ck_assert_int_eq(refusals, 4);
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 // Queries look for a device under the lock that closing holds.
@@ -345,10 +323,10 @@ TEST(what_is_attached_asks_for_pointers_and_is_refused_the_rest) {
   fake_ext.pointer = (tarn_ext_pointer){
       .kind = TARN_EXT_KIND_DEVICE, .base = 4096, .size = 64};
   assert_ok(tarn_plugin_register(fake_init, fake_extension, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   assert_ok(
       tarn_device_attach(device, TARN_SLOT_USER, other, query_and_register));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   ck_assert_int_eq(refusals, 2);
 }
 
@@ -358,15 +336,14 @@ static void register_within(void *context, tarn_status status) {
 }
 
 TEST(a_stream_s_callback_cannot_register) {
-  tarn_device *cpu = open_named("cpu:0");
-  tarn_stream *stream = NULL;
+  tarn_device *cpu = open_device("cpu:0");
   tarn_status answer = TARN_OK;
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_stream *stream = stream_on(cpu);
   assert_ok(tarn_stream_add_callback(stream, register_within, &answer));
   assert_ok(tarn_stream_synchronize(stream));
   ck_assert_int_eq(answer, TARN_E_STATE);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
+  end_stream(stream);
+  close_device(cpu);
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
 }
 
@@ -395,7 +372,7 @@ TEST(memory_may_be_refused_at_any_point) {
   size_t faults = 0;
   faults_install();
   fake_ext.there = true;
-  tarn_device *cpu = open_named("cpu:0");
+  (void)open_device("cpu:0");
   for (int i = 0; i < 2 * TYPES; i++) {
     snprintf(types[i], sizeof types[i], "fake%d", i);
     faults += sweep_one(types[i], i % 2 ? FAULTS_FROM_NOW : FAULTS_ONCE, false);
@@ -403,10 +380,7 @@ TEST(memory_may_be_refused_at_any_point) {
   printf("registering: %zu faults\n", faults);
   fflush(stdout);
   ck_assert_uint_ge(faults, 2 * TYPES * 5);
-  tarn_device *last = open_named("fake39:0");
-  use(last);
-  assert_ok(tarn_device_close(last));
-  assert_ok(tarn_device_close(cpu));
+  use(open_device("fake39:0"));
 }
 
 // The first call of all makes the registry, which stays as far as it came.
@@ -414,9 +388,8 @@ TEST_LOOP(memory_may_be_refused_to_the_first_call, 2) {
   faults_install();
   ck_assert_uint_ge(sweep_one("fake", _i ? FAULTS_FROM_NOW : FAULTS_ONCE, true),
                     8);
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- threads ---------------------------------------------------------------
@@ -507,8 +480,7 @@ TEST(a_child_knows_it_and_registers_its_own) {
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
   fork_and_run(use_in_child);
   assert_status(tarn_device_open("child:0", &device), TARN_E_INVALID);
-  device = open_named("fake:0");
-  assert_ok(tarn_device_close(device));
+  device = open_device("fake:0");
 }
 
 static void find_it_initialised(void) {
@@ -525,10 +497,9 @@ static void find_it_initialised(void) {
 // another type is.
 TEST(a_child_registers_anew_what_its_parent_uses) {
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  tarn_device *device = open_named("fake:0");
+  tarn_device *device = open_device("fake:0");
   fork_and_run(find_it_initialised);
   use(device);
-  assert_ok(tarn_device_close(device));
 }
 
 // A plug-in that forks while it is registered.
@@ -545,6 +516,5 @@ static void init_and_fork(CustomRuntimeParams *params) {
 
 TEST(one_that_forks_meanwhile) {
   assert_ok(tarn_plugin_register(init_and_fork, NULL, mine));
-  tarn_device *device = open_named("fake:0");
-  assert_ok(tarn_device_close(device));
+  (void)open_device("fake:0");
 }

@@ -9,17 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "support/run.h"
-#include "tarn/device.h"
+#include "kit.h"
 #include "tarn/sim.h"
 
 enum { THREADS = 4, ROUNDS = 200, SIZE = 256 };
-
-static tarn_device *open_named(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  return device;
-}
 
 // Threads cannot fail a test: they note that something was not as it must be.
 static atomic_size_t wrongs;
@@ -43,9 +36,6 @@ static void run_threads(void *(*work)(void *), void *contexts, size_t size) {
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   ck_assert_uint_eq(wrongs, 0);
 }
-
-static const char *const device_names[] = {"cpu:0", "sim:0"};
-enum { DEVICES = sizeof device_names / sizeof device_names[0] };
 
 // --- everything that comes and goes ----------------------------------------
 
@@ -121,21 +111,21 @@ static void *play(void *context) {
   return NULL;
 }
 
-TEST_LOOP(streams_events_and_devices_come_and_go, DEVICES + 1) {
+TEST_LOOP(streams_events_and_devices_come_and_go, LIBRARY_DEVICES + 1) {
   _Atomic(uint64_t) seen[THREADS] = {0};
   player players[THREADS];
-  tarn_device *cpu = open_named("cpu:0");
+  (void)open_device("cpu:0");
   for (size_t i = 0; i < THREADS; i++) {
-    players[i] =
-        (player){.name = device_names[_i < DEVICES ? (size_t)_i : i % DEVICES],
-                 .seen = seen,
-                 .number = i};
+    players[i] = (player){
+        .name = test_devices[_i < LIBRARY_DEVICES ? (size_t)_i
+                                                  : i % LIBRARY_DEVICES],
+        .seen = seen,
+        .number = i};
   }
   run_threads(play, players, sizeof players[0]);
   for (size_t i = 0; i < THREADS; i++)
     ck_assert_uint_eq(players[i].called, players[i].queued);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-  assert_ok(tarn_device_close(cpu));
 }
 
 // --- one event, recorded and waited for by all -----------------------------
@@ -170,19 +160,15 @@ static void *record_and_wait(void *context) {
   return NULL;
 }
 
-TEST_LOOP(one_event_is_everybodys, DEVICES) {
+TEST_LOOP(one_event_is_everybodys, LIBRARY_DEVICES) {
   party parties[THREADS];
-  shared all = {.device = open_named(device_names[_i])};
-  assert_ok(tarn_event_create(all.device, &all.event));
+  shared all = {.device = open_device(test_devices[_i])};
+  all.event = event_on(all.device);
   for (size_t i = 0; i < THREADS; i++) {
-    assert_ok(tarn_stream_create(all.device, &all.streams[i]));
+    all.streams[i] = stream_on(all.device);
     parties[i] = (party){&all, i};
   }
   run_threads(record_and_wait, parties, sizeof parties[0]);
-  for (size_t i = 0; i < THREADS; i++)
-    assert_ok(tarn_stream_destroy(all.streams[i]));
-  assert_ok(tarn_event_destroy(all.event));
-  assert_ok(tarn_device_close(all.device));
 }
 
 // --- streams that fail -----------------------------------------------------
@@ -234,14 +220,12 @@ static void *use_while_it_fails(void *context) {
 
 TEST(a_stream_fails_while_all_use_it) {
   failing all[THREADS];
-  tarn_device *sim = open_named("sim:0");
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(sim, &stream));
+  tarn_device *sim = open_device("sim:0");
+  tarn_stream *stream = stream_on(sim);
   for (size_t i = 0; i < THREADS; i++)
     all[i] = (failing){sim, stream, i};
   run_threads(use_while_it_fails, all, sizeof all[0]);
   assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
-  assert_status(tarn_stream_destroy(stream), TARN_E_DEVICE);
+  end_failed_stream(stream);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 1);
-  assert_ok(tarn_device_close(sim));
 }

@@ -73,8 +73,8 @@ extern fake_ledger fake_seen;
 // Its InitPlugin.
 void fake_init(CustomRuntimeParams *params);
 
-// Adds it to the library's plug-ins, with fake_extension.h's extension if that
-// is to be there.
+// Adds it to the library's plug-ins unless it is there already, with
+// fake_extension.h's extension if that is wanted.
 void fake_add(void);
 
 // --- for the extension's slots ---------------------------------------------

@@ -1,0 +1,65 @@
+#include "support/places.h"
+
+#include <string.h>
+
+#include "support/fake_extension.h"
+#include "support/fake_plugin.h"
+#include "support/run.h"
+
+const char *const test_devices[] = {"cpu:0", "sim:0", "plain:0", "fake:0"};
+
+const test_place test_places[] = {
+    {NULL, TARN_PLACE_HOST, "host"},
+    {"cpu:0", TARN_PLACE_DEVICE, "cpu:0"},
+    {"cpu:0", TARN_PLACE_HOST, "cpu:0/host"},
+    {"cpu:0", TARN_PLACE_UNIFIED, "cpu:0/unified"},
+    {"sim:0", TARN_PLACE_DEVICE, "sim:0"},
+    {"sim:0", TARN_PLACE_HOST, "sim:0/host"},
+    {"sim:0", TARN_PLACE_UNIFIED, "sim:0/unified"},
+    {"plain:0", TARN_PLACE_DEVICE, "plain:0"},
+    {"plain:0", TARN_PLACE_HOST, "plain:0/host"},
+    {"plain:0", TARN_PLACE_UNIFIED, "plain:0/unified"},
+    {"fake:0", TARN_PLACE_DEVICE, "fake:0"},
+    {"fake:0", TARN_PLACE_HOST, "fake:0/host"},
+    {"fake:0", TARN_PLACE_UNIFIED, "fake:0/unified"},
+};
+
+void add_device(const char *name) {
+  if (strncmp(name, "fake", 4) == 0) fake_add();
+  if (strncmp(name, "plain", 5) != 0) return;
+  tarn_status status = tarn_plugin_load(TARN_PLAIN_PLUGIN);
+  ck_assert(status == TARN_OK || status == TARN_E_STATE);  // loaded before
+}
+
+static void check_fake(void *seen) {
+  const fake_ledger *ledger = seen;
+  ck_assert_uint_eq(ledger->live_blocks, 0);
+  ck_assert_uint_eq(ledger->wrong_size, 0);
+  if ((fake.missing & FAKE_MISSES(set_device)) == 0)
+    ck_assert_uint_eq(ledger->wrong_device, 0);
+  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
+}
+
+static void close_opened(void *device) {
+  assert_ok(tarn_device_close(device));
+}
+
+tarn_device *open_device(const char *name) {
+  tarn_device *device = NULL;
+  add_device(name);
+  if (strncmp(name, "fake", 4) == 0) after_test(check_fake, &fake_seen);
+  assert_ok(tarn_device_open(name, &device));
+  after_test(close_opened, device);
+  return device;
+}
+
+void close_device(tarn_device *device) {
+  forget(device);
+  close_opened(device);
+}
+
+tarn_place open_place(int i) {
+  const test_place *wanted = &test_places[i];
+  if (wanted->device == NULL) return TARN_HOST;
+  return (tarn_place){open_device(wanted->device), wanted->kind};
+}
