@@ -1,24 +1,25 @@
-// base.h - the ground floor of Tarn: what every other room is written in.
+// base.h - statuses, sizes, element types and lists: what all other headers
+// use.
 //
 //   statuses and the thread's last error     tarn_status, tarn_last_error
-//   where the library's own memory comes from   tarn_host_allocator_set
-//   sizes that cannot overflow unnoticed     tarn_size_add, _mul, _align_up
+//   the allocator of the library's own memory  tarn_host_allocator_set
+//   checked arithmetic of sizes              tarn_size_add, _mul, _align_up
 //   element types and shapes                 tarn_dtype, tarn_shape
 //   memory in chunks, rows of a table in it  tarn_reference, tarn_rows
 //   an intrusive doubly linked list          tarn_list
-//   messages to whoever wants them           tarn_log_set
+//   log messages                             tarn_log_set
 //
 // Conventions that hold in every Tarn header:
 //
 //   * A function that can fail returns tarn_status. Its outputs come last and
-//     are named out_...; unless it returns TARN_OK they are zero, and whatever
-//     it was given is unchanged.
+//     are named out_.... Unless it returns TARN_OK, they are zero and its
+//     inputs are unchanged.
 //   * |size| is bytes, |count| elements, |offset| bytes.
 //   * create / destroy make and free heap objects, init / deinit work in the
 //     caller's storage. Every destroy accepts NULL.
 //   * Structs that may grow start with struct_size: set it to sizeof the
-//     struct. 0 means the struct as it was in its first version; all other
-//     fields of an options struct zero is always a valid choice.
+//     struct. 0 means the first version of the struct. An options struct whose
+//     other fields are all zero is valid.
 //   * The library never prints, aborts or exits.
 //
 // docs/contracts.md holds the rules on threads, locks, fork and stability.
@@ -40,23 +41,23 @@ extern "C" {
 #define TARN_API __attribute__((visibility("default")))
 #define TARN_MUST_CHECK __attribute__((warn_unused_result))
 
-// "0.1.0" of the library that is linked, which may be newer than this header.
+// The version of the linked library, "0.1.0"; it may be newer than this header.
 TARN_API const char *tarn_version(void);
 
 // ---------------------------------------------------------------------------
 // Statuses
 // ---------------------------------------------------------------------------
 
-// What became of a call. Zero is success, positive an ordinary outcome that
-// callers plan for, negative an error named by what the caller can do.
+// The outcome of a call. Zero is success, a positive status an ordinary
+// outcome, a negative one an error, named by what the caller can do about it.
 // Test with `!= TARN_OK`.
 typedef enum tarn_status {
   TARN_OK = 0,
   TARN_FULL = 1,            // no room: free, trim, wait, or ask for less
   TARN_PENDING = 2,         // not finished yet: ask again, or synchronize
-  TARN_E_INVALID = -1,      // an argument is wrong: mend the call
-  TARN_E_STATE = -2,        // right call, wrong moment: order, fork, in use
-  TARN_E_UNSUPPORTED = -3,  // this device or build cannot: take another way
+  TARN_E_INVALID = -1,      // an argument is wrong: correct the call
+  TARN_E_STATE = -2,        // not possible now: wrong order, forked, in use
+  TARN_E_UNSUPPORTED = -3,  // this device or build cannot do it
   TARN_E_DEVICE = -4,       // the driver failed: see the text, try elsewhere
   TARN_E_PEER_LOST = -5,    // another rank died: destroy what is local
   TARN_E_TIMEOUT = -6,      // a deadline passed: retry, or give up the peer
@@ -65,12 +66,12 @@ typedef enum tarn_status {
   TARN_E_IO = -9,           // the system refused a file: see the text
 } tarn_status;
 
-// The constant's name, "TARN_E_INVALID"; "TARN_?" for a number that is none.
+// The constant's name, "TARN_E_INVALID"; "TARN_?" for an unknown number.
 TARN_API const char *tarn_status_name(tarn_status status);
 
 // One line about the call on this thread that has just returned an error or
-// TARN_FULL, from the function that decided on it. Ask for it before the next
-// call, which may change it even if it succeeds. "" if there was none yet.
+// TARN_FULL. Read it before the next call, which may change it even if it
+// succeeds. "" before the first error.
 //
 // Lifetime: until the next call on the same thread; at most 511 bytes.
 // Threads:  each thread has its own.
@@ -80,8 +81,8 @@ TARN_API const char *tarn_last_error(void);
 // Host memory of the library itself
 // ---------------------------------------------------------------------------
 
-// Where every byte that the library needs for its own bookkeeping comes from.
-// (Memory that it hands out comes from devices, the host being one.)
+// The allocator of the library's own bookkeeping. (Memory for the caller comes
+// from devices; the host is one of them.)
 typedef struct tarn_host_allocator {
   size_t struct_size;
   void *context;  // passed to both functions; may be NULL
@@ -93,13 +94,12 @@ typedef struct tarn_host_allocator {
   void (*deallocate)(void *context, void *ptr, size_t size, size_t align);
 } tarn_host_allocator;
 
-// Makes the whole library take its own memory from |allocator| (NULL: the C
-// library, as at the start). The struct is copied.
+// Sets the allocator of the library's own memory. NULL is the C library, the
+// default. The struct is copied.
 //
 // Threads: call it while no other thread is inside the library.
-// TARN_E_STATE    the library holds memory of the present allocator, so the
-//                 two would be mixed up: set it before the first other call,
-//                 or after tarn_host_memory() has come down to 0.
+// TARN_E_STATE    the library holds memory of the present allocator: call this
+//                 before any other function, or when tarn_host_memory() is 0.
 // TARN_E_INVALID  a function is missing, or struct_size is unknown.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_host_allocator_set(const tarn_host_allocator *allocator);
@@ -111,7 +111,7 @@ TARN_API size_t tarn_host_memory(void);
 // Checked sizes
 // ---------------------------------------------------------------------------
 // Each returns true and sets |*out|, or false with |*out| zero when the result
-// does not fit. Nothing in Tarn adds or multiplies sizes by other means.
+// does not fit. Tarn adds and multiplies sizes only through these.
 
 static inline bool tarn_size_add(size_t a, size_t b, size_t *out) {
   if (!__builtin_add_overflow(a, b, out)) return true;
@@ -143,14 +143,13 @@ static inline bool tarn_size_align_up(size_t size, size_t align, size_t *out) {
 // Addresses
 // ---------------------------------------------------------------------------
 
-// An address on a device. It means something only together with its place and
-// in this process; 0 is never valid. tarn_device_host_view makes a pointer of
-// it where the host can touch what is there; tarn_block.pointer (pool.h) is
-// one.
+// An address on a device, meaningful only with its place and in this process.
+// 0 is never valid. Where the host can access the memory,
+// tarn_device_host_view and tarn_block.pointer (pool.h) give a pointer.
 typedef uint64_t tarn_addr;
 
-// The address of the host's memory at |pointer|, as calls that take memory of
-// any place want it; 0 for NULL. The memory stays its owner's.
+// The address of host memory, for calls that take memory of any place; 0 for
+// NULL. The memory stays the caller's.
 //
 //   float batch[64];
 //   tarn_rows rows = {.dense = tarn_addr_of(batch), ...};
@@ -187,20 +186,21 @@ typedef enum tarn_dtype {
   TARN_DTYPE_BOOL = 13,  // one byte, 0 or 1
 } tarn_dtype;
 
-// Bytes of one element; 0 for TARN_DTYPE_NONE and for what is no dtype.
+// Bytes of one element; 0 for TARN_DTYPE_NONE and unknown numbers.
 TARN_API size_t tarn_dtype_size(tarn_dtype dtype);
 
-// "f32", "bool"; "none" for what is no dtype.
+// "f32", "bool"; "none" for TARN_DTYPE_NONE and unknown numbers.
 TARN_API const char *tarn_dtype_name(tarn_dtype dtype);
 
-// The dtype of a name as tarn_dtype_name gives it; TARN_DTYPE_NONE if none.
+// The dtype that tarn_dtype_name calls |name|; TARN_DTYPE_NONE if there is
+// none.
 TARN_API tarn_dtype tarn_dtype_parse(const char *name);
 
 // In a shape: the dimension whose length is the batch, known later.
 #define TARN_DIM_BATCH (-1)
 
-// The lengths of a tensor's dimensions, outermost first. Borrowed from the
-// caller: the array must live as long as the shape is used.
+// The lengths of a tensor's dimensions, outermost first. The array is the
+// caller's and must live as long as the shape is used.
 typedef struct tarn_shape {
   const int64_t *dims;  // |rank| lengths, each >= 0 or TARN_DIM_BATCH
   size_t rank;          // 0: a scalar, one element
@@ -208,15 +208,16 @@ typedef struct tarn_shape {
 
 // Elements of |shape| with |batch| in place of TARN_DIM_BATCH.
 //
-// TARN_E_INVALID  NULL where dims are needed, a negative length other than
-//                 TARN_DIM_BATCH, a negative batch, or more than SIZE_MAX.
+// TARN_E_INVALID  dims is NULL and rank is not 0, a length other than
+//                 TARN_DIM_BATCH or the batch is negative, or the product
+//                 exceeds SIZE_MAX.
 TARN_API TARN_MUST_CHECK tarn_status tarn_shape_count(tarn_shape shape,
                                                       int64_t batch,
                                                       size_t *out_count);
 
 // Bytes of |shape| with elements of |dtype|, densely packed.
 //
-// TARN_E_INVALID  as tarn_shape_count, or |dtype| is none.
+// TARN_E_INVALID  as tarn_shape_count, or |dtype| is not a dtype.
 TARN_API TARN_MUST_CHECK tarn_status tarn_shape_size(tarn_shape shape,
                                                      tarn_dtype dtype,
                                                      int64_t batch,
@@ -226,18 +227,18 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_shape_size(tarn_shape shape,
 // Memory in chunks, and rows of a table in it
 // ---------------------------------------------------------------------------
 
-// One range of bytes to whoever uses it, which may lie in several chunks:
-// chunk i holds the bytes from offsets[i] to offsets[i + 1] of the range and
-// stands at chunks[i]. A chunk may be empty; then its address is not looked at.
+// A logical range of bytes that may lie in several chunks: chunk i holds bytes
+// offsets[i] to offsets[i + 1] of the range, at address chunks[i]. The address
+// of an empty chunk is ignored.
 //
 // Lifetime: the arrays are host memory and borrowed for a call.
 typedef struct tarn_reference {
   const tarn_addr *chunks;  // |count| addresses
-  const size_t *offsets;    // |count| + 1 offsets that never fall; the first 0
+  const size_t *offsets;    // |count| + 1 offsets, ascending; the first is 0
   size_t count;
 } tarn_reference;
 
-// What to do with rows of a table and a dense block of rows:
+// A transfer between rows of a table and a dense block of rows:
 //
 //   gather       dense[i]            = table[indices[i]]
 //   scatter      table[indices[i]]   = dense[i]
@@ -245,17 +246,17 @@ typedef struct tarn_reference {
 //
 // Elements are converted where the two dtypes differ: floating point to any
 // floating point (to nearest, ties to even), integer to any integer (modulo
-// its range); TARN_DTYPE_BOOL only to itself, and without adding. Where an
-// index comes more than once, a scatter-add adds every time and a scatter
-// leaves one of the rows, which one is not defined. No row of the table may lie
-// in two chunks. Dense rows and table rows must not overlap.
+// its range); TARN_DTYPE_BOOL only to itself, and not in a scatter-add. For an
+// index that occurs several times, a scatter-add adds each row, and a scatter
+// leaves an unspecified one of them. No row of the table may lie in two chunks.
+// Dense rows and table rows must not overlap.
 typedef struct tarn_rows {
   size_t struct_size;
   tarn_reference table;
   tarn_dtype table_dtype;
   size_t table_offset;  // bytes before row 0
   size_t table_stride;  // bytes from one row to the next; 0: no gap
-  size_t table_count;   // rows; an index is good from 0 to below it
+  size_t table_count;   // rows; valid indices are 0 to table_count - 1
   size_t width;         // elements of a row
   tarn_addr dense;      // |index_count| rows
   tarn_dtype dense_dtype;
@@ -264,31 +265,31 @@ typedef struct tarn_rows {
   tarn_dtype index_dtype;  // TARN_DTYPE_I32 or TARN_DTYPE_I64
   size_t index_count;      // 0: nothing to do
   uint64_t flags;          // TARN_ROWS_... bits; 0: none
-  uint32_t threads;        // of the host that may work on it at a time, where
-                           // it is the host that does; 0: 1
+  uint32_t threads;        // most host threads at a time, where the host does
+                           // the work; 0: 1
 } tarn_rows;
 
-// An index out of range gathers zeros and scatters nothing, instead of being
-// an error that names its position.
+// An index out of range gathers zeros and scatters nothing. Without this flag
+// it is an error that names its position.
 #define TARN_ROWS_SKIP_BAD (1u << 0)
 
-// What is written is not read soon, as where a call does a small part of
-// something large: it had better not stay in caches. A hint.
+// A hint that the rows written are not read soon, so that they need not stay in
+// caches: the call is a small part of a large transfer.
 #define TARN_ROWS_PAST_CACHES (1u << 1)
 
 // ---------------------------------------------------------------------------
 // Intrusive list
 // ---------------------------------------------------------------------------
 
-// A node, embedded in what it links, and also the head of a list: a ring in
-// which the head stands between last and first. Not locked: the owner of the
-// head guards all of its nodes.
+// A node, embedded in the struct that it links, or the head of a list. A list
+// is a ring; the head stands between the last and the first node. Not locked:
+// the owner of the head guards all of its nodes.
 typedef struct tarn_list {
   struct tarn_list *prev;
   struct tarn_list *next;
 } tarn_list;
 
-// Makes |node| an empty list, or a node that stands in none.
+// Makes |node| an empty list, or a node outside of any list.
 static inline void tarn_list_init(tarn_list *node) {
   node->prev = node;
   node->next = node;
@@ -311,7 +312,7 @@ static inline void tarn_list_add_tail(tarn_list *where, tarn_list *node) {
   tarn_list_add(where->prev, node);
 }
 
-// Takes |node| out of its list and leaves it initialised; twice does no harm.
+// Removes |node| from its list and initialises it. May be repeated.
 static inline void tarn_list_del(tarn_list *node) {
   node->prev->next = node->next;
   node->next->prev = node->prev;
@@ -336,17 +337,17 @@ static inline void tarn_list_del(tarn_list *node) {
 // ---------------------------------------------------------------------------
 
 typedef enum tarn_log_level {
-  TARN_LOG_ERROR = 1,  // something was lost that no status can tell any more
+  TARN_LOG_ERROR = 1,  // a loss that no status can report any more
   TARN_LOG_WARN = 2,   // works, but not as well as it could
-  TARN_LOG_INFO = 3,   // what was chosen, once
+  TARN_LOG_INFO = 3,   // a choice that the library made, once
 } tarn_log_level;
 
 // Receives one line, without a newline. Must not call the library.
 typedef void tarn_log_fn(void *context, tarn_log_level level,
                          const char *message);
 
-// Sends messages of |level| and graver to |log| (NULL: to nobody, as at the
-// start). Statuses are not logged: this is only for what no call returns.
+// Sends messages of |level| and more severe ones to |log|. NULL, the default,
+// drops all messages. Errors that a call returns are not logged.
 //
 // Threads: callable at any time; |log| may be called from any thread, one
 // call at a time.

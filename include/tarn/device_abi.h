@@ -8,13 +8,13 @@
 // Programs that use devices want tarn/device.h.
 //
 // The table grew over the years while its version stayed the same. Bytes 0 to
-// 471 are the same in every variant and hold all there is about memory,
-// streams and events; Tarn reads and calls nothing beyond them.
+// 471 are the same in every variant and hold all functions of memory, streams
+// and events. Tarn reads and calls nothing beyond them.
 //
 // A plug-in
 //   * clears and fills only the interface->size bytes that the host offers,
-//     keeps |size|, and leaves alone what it does not know;
-//   * leaves an optional function NULL if it has none: the host supplies a
+//     keeps |size|, and does not touch fields that it does not know;
+//   * leaves an optional function that it lacks NULL: the host supplies a
 //     stand-in (docs/devices.md lists them);
 //   * lets no exception, longjmp or exit cross this boundary.
 // LP64 only: every field is 8 bytes.
@@ -35,18 +35,17 @@ typedef enum C_Status {
   C_INTERNAL_ERROR = 4,  // the plug-in or its driver broke
 } C_Status;
 
-// One device of the plug-in's type. init_device may replace the id by the one
-// that it wants to be called with from then on.
+// One device of the plug-in's type. init_device may replace the id; later calls
+// use the new one.
 typedef struct C_Device_st {
   int id;
 } * C_Device;
 
-// What only the plug-in looks into. Either may stay NULL: then everything is
-// synchronous.
+// Opaque to the host. Either may stay NULL on a synchronous device.
 typedef struct C_Stream_st *C_Stream;
 typedef struct C_Event_st *C_Event;
 
-// Runs behind what was queued; |status| tells whether that went well.
+// Called when all work queued before it is done; |status| is its outcome.
 typedef void (*C_Callback)(C_Device device, C_Stream stream, void *user_data,
                            C_Status *status);
 
@@ -134,8 +133,8 @@ typedef struct C_DeviceInterface {
   C_Status (*device_init_alloc_size)(const C_Device device, size_t *size);
   C_Status (*device_realloc_size)(const C_Device device, size_t *size);
 
-  // Byte 472: what follows differs between variants (collectives, profiler,
-  // graphs) and is not Tarn's business. As long as in the shortest variant.
+  // Byte 472: the rest differs between variants (collectives, profiler, graphs)
+  // and is not used by Tarn. Its length here is that of the shortest variant.
   void *beyond[55];
 } C_DeviceInterface;
 
@@ -145,15 +144,15 @@ typedef struct C_RuntimeVersion {
   size_t patch;
 } C_RuntimeVersion;
 
-// What InitPlugin receives, as the later variants have it. The first one ends
-// 8 bytes earlier (CustomRuntimeParamsA); |size| tells which.
+// The argument of InitPlugin in the later variants. In the first variant it
+// ends 8 bytes earlier (CustomRuntimeParamsA); |size| tells which.
 typedef struct CustomRuntimeParams {
   size_t size;
   C_DeviceInterface *interface;
   C_RuntimeVersion version;  // of the ABI that the plug-in was written for
   char *device_type;         // "cuda": required
   char *sub_device_type;     // may stay NULL
-  void *other_interface;     // a later variant's; not Tarn's business
+  void *other_interface;     // of a later variant; unused by Tarn
   char reserved[32];
 } CustomRuntimeParams;
 

@@ -1,12 +1,12 @@
-// layout.h - what Tarn's headers declare, for those who cannot read C.
+// layout.h - the declarations of Tarn's headers as JSON, for other languages.
 //
-// A binding of another language (ctypes, cffi, Rust) must know each number of
-// an enumeration, each field of a struct and each function's arguments as the
-// library was compiled with them. tarn_layout_json says it, so that a binding
-// is made from it, and compared with the library that it meets later.
+// A binding (ctypes, cffi, Rust) needs each enumerator, struct field and
+// function argument as the library was compiled. tarn_layout_json describes
+// them: a binding is generated from the text, and compared with the library
+// that it is loaded with later.
 //
-// The text is one JSON document (RFC 8259) of ASCII characters. Keys that stand
-// here stay; new ones may come:
+// The text is one JSON document (RFC 8259) of ASCII characters. These keys
+// stay; new ones may come:
 //
 //   {
 //     "layout": 1,               rises when a key here changes its meaning
@@ -26,19 +26,18 @@
 //   }
 //
 // Types are written as in C, without "struct" and "enum": a name, "const", "*",
-// and "[count]" behind the type of an array. The name is one of C's, or stands
-// in this document; one that does not is somebody else's, and only pointers to
-// it occur. A field that is a pointer to a function has no "type" but "returns"
-// and "arguments"; elsewhere such a pointer is a callback's name and "*".
-// Fields of a struct that overlap are those of a union without a name. A struct
-// may use those that stand before it.
+// and "[count]" behind the type of an array. A name is a type of C or of this
+// document, or a foreign type to which only pointers occur. A field that is a
+// pointer to a function has "returns" and "arguments" in place of "type";
+// elsewhere such a pointer is the name of a callback and "*". Fields of a
+// struct that overlap belong to an unnamed union. A struct follows those that
+// it uses.
 //
-// Not in it: what is inline in a header (a binding writes it anew, or does
-// without), macros that are no numbers, and tarn/device_abi.h, which is
-// somebody else's.
+// The document lacks inline functions (a binding writes its own), macros that
+// are not numbers, and tarn/device_abi.h, which is a foreign interface.
 //
-// What of all this may change, and when: docs/contracts.md. How to write a
-// binding: docs/bindings.md.
+// docs/contracts.md lists what may change and when; docs/bindings.md describes
+// how to write a binding.
 #ifndef TARN_LAYOUT_H_
 #define TARN_LAYOUT_H_
 
@@ -57,7 +56,7 @@ extern "C" {
 //
 // Lifetime: as long as the library; the same pointer each time.
 // Threads:  any.
-// Cost:     none; it is a constant of some 90 KiB.
+// Cost:     none; the text is a constant of some 90 KiB.
 // Errors:   none.
 TARN_API const char *tarn_layout_json(void);
 

@@ -1,11 +1,21 @@
 // sim.h - the simulated devices that are built into the library, for tests.
 //
-// "sim:0", "sim:1", ... are discrete devices in the host's memory: with a
-// capacity, with addresses that fault where the host touches them, slow or
-// failing as asked, and strict about misuse. docs/devices.md tells about them.
+// "sim:0", "sim:1", ... are discrete devices in host memory. They have a
+// capacity, their addresses fault when the host accesses them, they can be slow
+// or fail as planned, and they report every misuse. docs/devices.md describes
+// them. A test of a program that must survive a full device and failing copies:
 //
-// The environment (TARN_SIM_...) says what they are like; a program can say it
-// here instead. The shared object tarn_sim.so is asked by the environment only.
+//   tarn_sim_options options = {.struct_size = sizeof options,
+//                               .capacity = 64 << 20,
+//                               .faults = "memory_copy_h2d@3"};  // the third
+//   tarn_sim_configure(&options);
+//   tarn_device_open("sim:0", &device);
+//   run_the_program(device);
+//   char line[256];
+//   if (tarn_sim_misuses(line, sizeof line) != 0) puts(line);
+//
+// The environment variables TARN_SIM_... set the same options, which are the
+// only way for the shared object tarn_sim.so.
 //
 // Threads: every function from any thread at any time.
 #ifndef TARN_SIM_H_
@@ -17,7 +27,7 @@
 extern "C" {
 #endif
 
-// A field that is 0 or NULL is as its variable says, or that variable's
+// A field that is 0 or NULL takes the value of its variable, or the variable's
 // default.
 typedef struct tarn_sim_options {
   size_t struct_size;
@@ -26,31 +36,31 @@ typedef struct tarn_sim_options {
   uint64_t latency_ns;  // TARN_SIM_LATENCY_NS: of each copy and set
   uint64_t bandwidth;   // TARN_SIM_BANDWIDTH: bytes per second of copies to,
                         // from and between devices
-  const char *faults;   // TARN_SIM_FAULTS: a plan as there; "": none
+  const char *faults;   // TARN_SIM_FAULTS: the calls that fail; "": none
   const char *report;   // TARN_SIM_REPORT: a file; "": none
-  size_t no_ranges;     // TARN_SIM_NO_RANGES: 1: they have no address ranges,
-                        // and share allocations by handles
+  size_t no_ranges;     // TARN_SIM_NO_RANGES: 1: no address ranges, and
+                        // allocations shared by handles
 } tarn_sim_options;
 
-// Says what simulated devices are to be like. The struct is copied. NULL: as
-// the environment says, as at the start.
+// Sets the options of simulated devices. The struct is copied. NULL, the
+// default: those of the environment.
 //
-// TARN_E_STATE    there are simulated devices already: the first that is opened
-//                 or listed settles it.
-// TARN_E_INVALID  a value is out of range or the plan is none: the text says
-//                 which; nothing has changed.
+// TARN_E_STATE    simulated devices exist already: opening or listing the first
+//                 fixes the options.
+// TARN_E_INVALID  a value is out of range or the plan is malformed: the text
+//                 names it; nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_sim_configure(const tarn_sim_options *options);
 
-// Replaces the plan of calls that fail, and counts calls from 0 again; NULL or
-// "": none fails any more. Also while devices are in use.
+// Replaces the plan of failing calls and restarts the count of calls; NULL or
+// "" ends failures. Works while devices are in use.
 //
-// TARN_E_INVALID  |plan| is none; nothing has changed.
+// TARN_E_INVALID  |plan| is malformed; nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_sim_faults(const char *plan);
 
-// How many misuses of simulated devices there have been in this process. The
-// line of the newest goes to |out|, cut to |out_size| bytes with the NUL; ""
-// if there was none. |out| NULL: only the number.
+// The number of misuses of simulated devices in this process so far. Writes the
+// report line of the newest to |out|, cut to |out_size| bytes with the NUL; ""
+// if there is none. |out| may be NULL.
 TARN_API size_t tarn_sim_misuses(char *out, size_t out_size);
 
 #ifdef __cplusplus
