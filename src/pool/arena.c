@@ -54,7 +54,8 @@ tarn_status tarn_arena_create(const tarn_arena_options *options,
   }
   size_t granule = options->granule != 0 ? options->granule : DEFAULT_GRANULE;
   if (!is_possible(options->size, granule)) {
-    return tarn__fail(TARN_E_INVALID, "arena: %zu bytes by granules of %zu",
+    return tarn__fail(TARN_E_INVALID,
+                      "arena: a range of %zu bytes with a granule of %zu",
                       options->size, granule);
   }
   tarn_arena *arena = tarn__host_alloc(sizeof *arena);
@@ -123,7 +124,8 @@ tarn_status tarn_arena_alloc(tarn_arena *arena, size_t size, size_t align,
   size_t granule = arena->extents.granule;
   if (align == 0) align = granule;
   if (size == 0 || !tarn_is_power_of_two(align)) {
-    return tarn__fail(TARN_E_INVALID, "arena: %zu bytes aligned to %zu", size,
+    return tarn__fail(TARN_E_INVALID,
+                      "arena: size %zu or alignment %zu is invalid", size,
                       align);
   }
   // More than the range is told apart here, before it is rounded up.
@@ -158,7 +160,7 @@ tarn_status tarn_arena_resize(tarn_arena *arena, size_t offset, size_t size) {
   tarn_status status = find(arena, offset, &block);
   if (status != TARN_OK) return status;
   assert(block != NULL);
-  if (size == 0) return tarn__fail(TARN_E_INVALID, "arena: 0 bytes");
+  if (size == 0) return tarn__fail(TARN_E_INVALID, "arena: size is 0");
   if (size > arena->size) return full(arena, size);
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;
   tarn__pool_extent *e = block->home;
@@ -179,8 +181,8 @@ tarn_status tarn_arena_extend(tarn_arena *arena, size_t size) {
   size_t granule = arena->extents.granule;
   if (size == 0 || size % granule != 0 || size > BASE - arena->size) {
     return tarn__fail(TARN_E_INVALID,
-                      "arena: longer by %zu bytes, no multiple of %zu or too "
-                      "much",
+                      "arena: an extension of %zu bytes is not a multiple of "
+                      "%zu or too large",
                       size, granule);
   }
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;

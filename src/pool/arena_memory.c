@@ -26,7 +26,7 @@ static tarn_status add_range(tarn__pool_arena *self, tarn__pool_extents *zone,
   size_t least = 0;
   tarn__pool_region *region = NULL;
   if (!tarn_size_align_up(size, page, &least)) {
-    return tarn__fail(TARN_FULL, "this is more than can be addressed");
+    return tarn__fail(TARN_FULL, "the size exceeds the address space");
   }
   size_t most = self->range_size > least ? self->range_size : least;
   tarn_status status =
@@ -194,7 +194,7 @@ tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size) {
   while (status == TARN_OK && *held < size) {
     size_t missing = 0;
     if (!tarn_size_align_up(size - *held, self->regions.page, &missing)) {
-      return tarn__fail(TARN_FULL, "this is more than can be addressed");
+      return tarn__fail(TARN_FULL, "the size exceeds the address space");
     }
     status = map_hole(self, missing);
   }

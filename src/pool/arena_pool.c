@@ -61,9 +61,10 @@ static tarn_status read_options(tarn__pool_arena *self,
   }
   if (status != TARN_OK) return status;
   if (!tarn_is_power_of_two(*out_page) || *out_page < GRANULE) {
-    return tarn__fail(TARN_E_INVALID,
-                      "arena_pool: page=%zu is no power of two from %d on",
-                      *out_page, GRANULE);
+    return tarn__fail(
+        TARN_E_INVALID,
+        "arena_pool: page=%zu is not a power of two of at least %d", *out_page,
+        GRANULE);
   }
   return TARN_OK;
 }
@@ -148,7 +149,7 @@ static tarn_status round_size(const tarn__pool_arena *self, size_t size,
       tarn_size_align_up(*out, granule, out) && tarn__extents_reach(0, *out)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_FULL, "arena_pool: %zu bytes are more than there are",
+  return tarn__fail(TARN_FULL, "arena_pool: %zu bytes exceed the address space",
                     size);
 }
 
@@ -262,8 +263,8 @@ static tarn_status give(tarn__pool_strategy *strategy,
 
 static tarn_status no_room(tarn_addr address, size_t size) {
   return tarn__fail(TARN_FULL,
-                    "arena_pool: behind the block at 0x%llx there is no room "
-                    "for %zu bytes in all",
+                    "arena_pool: no room behind the block at 0x%llx to make it "
+                    "%zu bytes long",
                     (unsigned long long)address, size);
 }
 

@@ -219,10 +219,10 @@ tarn_status tarn__arena_sleep(tarn__pool_strategy *strategy, tarn_tag tag,
   nap n = {.self = self, .tag = tag};
   *out_asleep = false;
   if (self->range_size == 0) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "arena_pool: blocks sleep only where the device has "
-                      "address ranges: %s has none",
-                      tarn_device_name(self->base.pool->supply.device));
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "arena_pool: sleep needs a device with address ranges: %s has none",
+        tarn_device_name(self->base.pool->supply.device));
   }
   if (self->layout != NULL) tarn__step_layout_drop(self->base.pool);
   for (int i = 0; i < TARN__ARENA_ZONES; i++)

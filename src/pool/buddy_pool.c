@@ -82,8 +82,8 @@ static tarn_status read_sizes(buddy *self, tarn__pool_strategy_options *options,
   }
   if (!tarn_is_power_of_two(*out_unit) || *out_unit < natural) {
     return tarn__fail(TARN_E_INVALID,
-                      "buddy_pool: min=%zu is no power of two from the "
-                      "device's %zu on",
+                      "buddy_pool: min=%zu is not a power of two of at least "
+                      "the device's %zu",
                       *out_unit, natural);
   }
   return TARN_OK;

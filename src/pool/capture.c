@@ -173,7 +173,7 @@ static tarn_status change_pool(tarn_pool *pool, event what) {
   if (status != TARN_OK) return status;
   if ((pool->flags & TARN_POOL_DEFER) == 0) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: %s is for pools made with TARN_POOL_DEFER",
+                      "pool: %s needs a pool made with TARN_POOL_DEFER",
                       event_names[what]);
   }
   tarn__front_enter(pool);

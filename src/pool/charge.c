@@ -15,7 +15,7 @@
 static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK || tarn__tag_is_known(tag)) return status;
-  return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
+  return tarn__fail(TARN_E_INVALID, "pool: there is no tag %u", tag);
 }
 
 // Room is made as for a block, which needs no strategy once there is some.

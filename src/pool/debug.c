@@ -71,8 +71,8 @@ tarn_status tarn_pool_debug(tarn_pool *pool,
   if (options == NULL) return switch_off(pool);
   if (pool->flags != 0) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: debug: not in a dry run, nor for captures, nor "
-                      "where other processes have the blocks");
+                      "pool: debug: not possible in pools that are dry, for "
+                      "captures, or shareable");
   }
   tarn_pool_debug_options known = {0};
   size_t size = 0;

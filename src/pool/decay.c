@@ -156,8 +156,8 @@ static tarn_status start(void) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   housekeeping.running = error == 0;
   if (error == 0) return TARN_OK;
-  return tarn__fail(TARN_E_NOMEM, "pool: no thread for its decay: error %d",
-                    error);
+  return tarn__fail(TARN_E_NOMEM,
+                    "pool: decay: the system has no thread: error %d", error);
 }
 
 // the lock is released while the thread ends.

@@ -54,8 +54,8 @@ tarn_status tarn__front_check_rest(const char *what,
   assert(piece != NULL);
   if (!piece->resizing) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
-                    "%s: another thread is just resizing or freeing the block "
-                    "at 0x%llx, or putting it to sleep or waking it",
+                    "%s: another thread is resizing or freeing the block at "
+                    "0x%llx, or putting it to sleep or waking it",
                     what, (unsigned long long)piece->address);
 }
 

@@ -156,7 +156,7 @@ static tarn_status begin_with_own_memory(tarn_pool *pool) {
   const tarn_pool_memory *own = &pool->supply.own;
   if (pool->current->type->visit_memory == NULL) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: %s cannot cut up memory of the caller's", name);
+                      "pool: %s cannot cut up memory of the caller", name);
   }
   tarn_status status = try_own_memory(pool);
   if (status != TARN_FULL) return status;
@@ -332,7 +332,7 @@ static tarn_status check_piece(const tarn_pool *pool,
                       piece->id);
   }
   if (piece->sleeper != NULL && !piece->live) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u sleeps and is not out",
+    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is asleep and not live",
                       piece->id);
   }
   if (piece->live && piece->requested > piece->size) {
@@ -454,7 +454,8 @@ static tarn_status check_locked(tarn_pool *pool) {
     return broken("pieces in use", pool->pieces.used, s.used);
   }
   if (!tarn__ordered_check(&pool->pieces)) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: the order of addresses is broken");
+    return tarn__fail(TARN_E_CORRUPT,
+                      "pool: the pieces are not sorted by address");
   }
   size_t known = s.idle + s.live_blocks + s.aside;
   if (known != s.used) {
@@ -481,8 +482,8 @@ tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
   if (status != TARN_OK) return status;
   if (bytes != 0 && tarn__front_has_own(pool)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: limit of %zu bytes: one over memory of the "
-                      "caller's has that, and no other",
+                      "pool: a pool over memory of the caller cannot get a "
+                      "limit of %zu bytes",
                       bytes);
   }
   tarn__front_enter(pool);

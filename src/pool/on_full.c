@@ -91,8 +91,8 @@ tarn_status tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function,
   if (status != TARN_OK) return status;
   if (is_inside) {
     return tarn__fail(TARN_E_STATE,
-                      "pool: exchanges a function for full pools from within "
-                      "one, which it would wait for");
+                      "pool: on_full is called from within such a function, "
+                      "which it would wait for");
   }
   exchange(&pool->on_full, function, context);
   return TARN_OK;

@@ -10,7 +10,7 @@ static tarn_status add_option(tarn__pool_strategy_options *options,
                               char *text) {
   char *equals = strchr(text, '=');
   if (equals == NULL || equals == text) {
-    return tarn__fail(TARN_E_INVALID, "%s: '%s' is no key=value",
+    return tarn__fail(TARN_E_INVALID, "%s: '%s' is not key=value",
                       options->strategy, text);
   }
   if (options->count == TARN__OPTIONS) {
@@ -72,7 +72,7 @@ tarn_status tarn__options_size(tarn__pool_strategy_options *options,
     if (strcmp(o->key, key) != 0) continue;
     o->used = true;
     if (tarn__parse_size(o->value, out_value)) continue;
-    return tarn__fail(TARN_E_INVALID, "%s: %s=%s is no number of bytes",
+    return tarn__fail(TARN_E_INVALID, "%s: %s=%s is not a number of bytes",
                       options->strategy, key, o->value);
   }
   return TARN_OK;

@@ -148,7 +148,7 @@ static tarn_status init(tarn__pool_strategy *strategy,
   if (status != TARN_OK) return status;
   if (!tarn_is_power_of_two(self->page)) {
     return tarn__fail(TARN_E_INVALID,
-                      "page_unit_pool: page=%zu is no power of two",
+                      "page_unit_pool: page=%zu is not a power of two",
                       self->page);
   }
   return tarn__stock_init(&self->stock, strategy->pool);
@@ -384,7 +384,7 @@ static tarn_status check_idle(const tarn__pool_page_unit *self,
                piece->freed_on == s->serial;
   if (right) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,
-                    "page_unit_pool: piece %u on a shelf that is not its own",
+                    "page_unit_pool: piece %u is on the wrong shelf",
                     piece->id);
 }
 

@@ -271,10 +271,10 @@ tarn_status tarn_pool_set_strategy(tarn_pool *pool, const char *strategy) {
   if (status != TARN_OK) return status;
   if ((pool->flags & (TARN_POOL_DEFER | TARN_POOL_SHAREABLE)) != 0 ||
       tarn__front_has_own(pool)) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "pool: one made with TARN_POOL_DEFER or "
-                      "TARN_POOL_SHAREABLE, or over memory of the caller's, "
-                      "keeps its strategy");
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "pool: the strategy of a pool made with TARN_POOL_DEFER or "
+        "TARN_POOL_SHAREABLE, or over memory of the caller, cannot change");
   }
   if (strategy == NULL) strategy = tarn__strategy_default();
   status = tarn__strategy_create(pool, strategy, &fresh);
@@ -292,8 +292,8 @@ static tarn_status check_memory(const tarn_pool_options *options) {
   bool is_all = options->limit == 0 && (options->flags & TARN_POOL_DRY) == 0;
   if (is_some && is_all) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "pool options: memory of %zu bytes at 0x%llx, with a limit "
-                    "of %zu and flags 0x%x",
+                    "pool options: memory of %zu bytes at 0x%llx does not go "
+                    "with a limit of %zu and flags 0x%x",
                     memory.size, (unsigned long long)memory.address,
                     options->limit, options->flags);
 }
@@ -327,7 +327,8 @@ static tarn_status read_options(const tarn_pool_options *given,
   memcpy(out, given, size);
   out->struct_size = sizeof *out;
   if ((out->flags & ~FLAGS) != 0) {
-    return tarn__fail(TARN_E_INVALID, "pool options: flags 0x%x", out->flags);
+    return tarn__fail(TARN_E_INVALID, "pool options: unknown flags in 0x%x",
+                      out->flags);
   }
   tarn_status status = check_sharing(out);
   return status == TARN_OK ? check_memory(out) : status;

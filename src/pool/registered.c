@@ -62,7 +62,7 @@ static const call *call_of(const tarn_source *source) {
 }
 
 static tarn_status out_of_turn(const call *c, const char *what) {
-  return tarn__fail(TARN_E_STATE, "%s: calls %s where it must not",
+  return tarn__fail(TARN_E_STATE, "%s: calls %s where it is not allowed",
                     c->self->base.type->table.name, what);
 }
 
@@ -171,7 +171,7 @@ static tarn_status wait(const tarn_source *source, uint64_t stream) {
   tarn__source_end_ask(&c->self->base, 0);
   if (status != TARN_PENDING) return status;
   note_text(c);
-  return tarn__fail(TARN_FULL, "%s: stream %llu is still at work",
+  return tarn__fail(TARN_FULL, "%s: stream %llu has unfinished work",
                     c->self->base.type->table.name, (unsigned long long)stream);
 }
 
@@ -272,7 +272,7 @@ static tarn_status request_of(const registered *self,
   if (tarn__source_round(self->base.pool, request->size, &out->size)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_FULL, "%s: %zu bytes are more than there are",
+  return tarn__fail(TARN_FULL, "%s: %zu bytes exceed the address space",
                     self->base.type->table.name, request->size);
 }
 
@@ -360,7 +360,7 @@ static tarn_status resize(tarn__pool_strategy *strategy,
       tarn__front_is_direct(strategy->pool, request->size)) {
     return request->size <= piece->size
                ? TARN_OK
-               : tarn__fail(TARN_FULL, "%s: it cannot grow blocks",
+               : tarn__fail(TARN_FULL, "%s: blocks cannot grow",
                             strategy->type->table.name);
   }
   call c = call_for(strategy, NULL, true);
@@ -392,7 +392,7 @@ static tarn_status sweep(registered *self, size_t inside) {
   bool ends = base != base->pool->current && base->live == 0 &&
               base->inside == inside && base->held > 0;
   if (!ends) return TARN_OK;
-  tarn__log(TARN_LOG_WARN, "%s: ended with %zu bytes not given back",
+  tarn__log(TARN_LOG_WARN, "%s: ended with %zu bytes that it did not return",
             base->type->table.name, base->held);
   call c = call_for(&self->base, NULL, true);
   while (!tarn_list_empty(&self->chunks)) {

@@ -103,8 +103,8 @@ static tarn_status check_table(const tarn_strategy *table) {
                         : table->trim == NULL ? "trim"
                                               : NULL;
   if (missing == NULL) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "strategy %s: it has no %s", table->name,
-                    missing);
+  return tarn__fail(TARN_E_INVALID, "strategy %s: the function %s is missing",
+                    table->name, missing);
 }
 
 static tarn_status make(tarn_strategy table, registered **out) {
@@ -128,7 +128,7 @@ static tarn_status enter(registered *r) {
   registered **link = link_of(r->name);
   if (*link != NULL || find_builtin(r->name) != NULL) {
     status =
-        tarn__fail(TARN_E_STATE, "a strategy '%s' is there already", r->name);
+        tarn__fail(TARN_E_STATE, "a strategy '%s' exists already", r->name);
   } else {
     *link = r;
   }
@@ -205,7 +205,8 @@ static tarn_status no_such_strategy(const char *name) {
     used += n > 0 ? (size_t)n : 0;
     if (used >= sizeof known) break;
   }
-  return tarn__fail(TARN_E_INVALID, "no pool '%s': there are %s", name, known);
+  return tarn__fail(TARN_E_INVALID, "no strategy '%s': there are %s", name,
+                    known);
 }
 
 // --- making one ------------------------------------------------------------

@@ -28,7 +28,7 @@ static tarn_status take(tarn_pool *pool, tarn__pool_strategy *strategy,
   }
   if (bytes > SIZE_MAX / 4) {
     return tarn__fail(
-        TARN_FULL, "pool: reserve: %zu bytes are more than there are", bytes);
+        TARN_FULL, "pool: reserve: %zu bytes exceed the address space", bytes);
   }
   strategy->inside++;
   tarn_status status =
@@ -70,8 +70,9 @@ static tarn_status reserve(tarn_pool *pool, size_t bytes) {
   if (bytes > reserved) status = take(pool, strategy, bytes);
   if (status == TARN_OK && strategy == pool->current) return status;
   if (status == TARN_OK) {
-    status = tarn__fail(TARN_E_STATE,
-                        "pool: reserve: the strategy was exchanged meanwhile");
+    status = tarn__fail(
+        TARN_E_STATE,
+        "pool: reserve: another thread changed the strategy meanwhile");
   }
   tarn__failure failure = tarn__failure_of(status);
   undo(pool, strategy, kept, reserved);

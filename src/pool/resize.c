@@ -30,8 +30,8 @@ static void recount(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
 
 static tarn_status no_room(const tarn__pool_piece *piece, size_t size) {
   return tarn__fail(TARN_FULL,
-                    "resize: the block at 0x%llx has %zu bytes and cannot have "
-                    "%zu where it stands",
+                    "resize: the block at 0x%llx has %zu bytes and cannot grow "
+                    "to %zu in place",
                     (unsigned long long)piece->address, piece->size, size);
 }
 

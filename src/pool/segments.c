@@ -65,7 +65,7 @@ tarn_status tarn__segments_reserve(tarn__pool_segments *segments,
     size_t missing = 0;
     if (!tarn_size_align_up(size - pool->stats.reserved_bytes, zone->granule,
                             &missing)) {
-      return tarn__fail(TARN_FULL, "this is more than can be addressed");
+      return tarn__fail(TARN_FULL, "the size exceeds the address space");
     }
     if (missing > most) missing = most;
     tarn__pool_request request = {.size = missing,

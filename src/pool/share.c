@@ -275,7 +275,7 @@ static tarn_status check_pool(const tarn_pool *pool, const char *what) {
     return status;
   }
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "pool: %s is for pools made with TARN_POOL_SHAREABLE",
+                    "pool: %s needs a pool made with TARN_POOL_SHAREABLE",
                     what);
 }
 

@@ -20,7 +20,7 @@ static tarn_status check_tag(const tarn_pool *pool, const char *what,
                              tarn_tag tag) {
   tarn_status status = tarn__front_check_pool(pool);
   if (status != TARN_OK || tag == 0 || tarn__tag_is_known(tag)) return status;
-  return tarn__fail(TARN_E_INVALID, "%s: tag %u was never made", what, tag);
+  return tarn__fail(TARN_E_INVALID, "%s: there is no tag %u", what, tag);
 }
 
 // The |*id|-th piece, or the next, with a block of |tag| that is out.
@@ -42,17 +42,17 @@ static tarn_status refuse_strategy(const tarn__pool_strategy *strategy) {
                       strategy->type->table.name);
   }
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "sleep: blocks of %s cannot: it takes arena_pool, on a "
-                    "device that has address ranges",
+                    "sleep: not supported by %s: it needs arena_pool on a "
+                    "device with address ranges",
                     strategy->type->table.name);
 }
 
 // Its guard would have to sleep with it.
 static tarn_status refuse_dressed(const tarn__pool_piece *piece) {
-  return tarn__fail(TARN_E_UNSUPPORTED,
-                    "sleep: the block at 0x%llx was taken while its pool "
-                    "debugged",
-                    (unsigned long long)piece->address);
+  return tarn__fail(
+      TARN_E_UNSUPPORTED,
+      "sleep: the block at 0x%llx was allocated while the pool debugged",
+      (unsigned long long)piece->address);
 }
 
 static tarn_status refuse_direct(const tarn__pool_piece *piece) {
@@ -105,13 +105,12 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
   tarn_status status = check_tag(pool, "sleep", tag);
   if (status != TARN_OK) return status;
   if (mode != TARN_SLEEP_DROP && mode != TARN_SLEEP_SAVE) {
-    return tarn__fail(TARN_E_INVALID, "sleep: %d is no mode", (int)mode);
+    return tarn__fail(TARN_E_INVALID, "sleep: there is no mode %d", (int)mode);
   }
   if (pool->flags != 0 || tarn__front_has_own(pool)) {
-    return tarn__fail(
-        TARN_E_UNSUPPORTED,
-        "sleep: not in a dry run, nor where a captured graph or another "
-        "process uses the blocks, nor in memory of the caller's");
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "sleep: not possible in pools that are dry, for "
+                      "captures, shareable, or over memory of the caller");
   }
   tarn__front_enter(pool);
   status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);

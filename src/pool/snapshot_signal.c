@@ -146,8 +146,8 @@ static tarn_status check_signal(int signal) {
   bool can = signal != SIGKILL && signal != SIGSTOP && !is_fault(signal) &&
              sigaction(signal, NULL, &now) == 0;
   if (can) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID,
-                    "snapshot: signal %d is none that can be caught", signal);
+  return tarn__fail(TARN_E_INVALID, "snapshot: signal %d cannot be caught",
+                    signal);
 }
 
 static void install(int signal) {
@@ -187,7 +187,7 @@ static void set_path(tarn_trace_format format, char *path) {
 static tarn_status begin_locked(int signal, tarn_trace_format format,
                                 char *path) {
   if (watch.running && watch.signal != signal) {
-    return tarn__fail(TARN_E_STATE, "snapshot: signal %d does this already",
+    return tarn__fail(TARN_E_STATE, "snapshot: signal %d is set already",
                       watch.signal);
   }
   tarn_status status = start();

@@ -12,7 +12,7 @@
 static tarn_status over_limit(const tarn_pool *pool) {
   char text[TARN__BYTES_TEXT];
   if (pool->stats.limit_bytes == 0) {
-    return tarn__fail(TARN_FULL, "this is more than can be addressed");
+    return tarn__fail(TARN_FULL, "the size exceeds the address space");
   }
   return tarn__fail(TARN_FULL, "this would exceed the limit of %s",
                     tarn__bytes_text(pool->stats.limit_bytes, text));
@@ -169,9 +169,9 @@ void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size) {
 tarn_status tarn__source_refuse_growth(const tarn__pool_request *request) {
   assert(request->no_grow);
   (void)request;
-  return tarn__fail(TARN_FULL,
-                    "this would take memory of the device, which "
-                    "TARN_ALLOC_NO_GROW forbids");
+  return tarn__fail(
+      TARN_FULL,
+      "the device would have to be asked, which TARN_ALLOC_NO_GROW forbids");
 }
 
 tarn__pool_piece *tarn__source_carve(tarn__pool_strategy *strategy,
@@ -209,7 +209,7 @@ static bool round_up(const tarn_pool *pool, size_t size, size_t padding,
 // --- memory of the caller's ------------------------------------------------
 
 tarn_status tarn__source_refuse_own(void) {
-  return tarn__fail(TARN_FULL, "the memory that it was made over has no room");
+  return tarn__fail(TARN_FULL, "the caller's memory has no room");
 }
 
 // Nobody is asked, so that the lock is kept and no other thread finds nothing

@@ -9,7 +9,7 @@ tarn_status tarn__front_check_pool(const tarn_pool *pool) {
   if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
   if (pool->generation != tarn__os_generation()) {
     return tarn__fail(TARN_E_STATE,
-                      "a pool was made by the parent before a fork");
+                      "the pool belongs to the parent process of a fork");
   }
   return tarn__not_in_callback();
 }

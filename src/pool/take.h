@@ -16,11 +16,11 @@ TARN_MUST_CHECK static inline tarn_status tarn__take_check(size_t size,
                                                            tarn_tag tag) {
   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
   if (align != 0 && !tarn_is_power_of_two(align)) {
-    return tarn__fail(TARN_E_INVALID, "pool: alignment %zu is no power of two",
-                      align);
+    return tarn__fail(TARN_E_INVALID,
+                      "pool: alignment %zu is not a power of two", align);
   }
   if (tag != 0 && !tarn__tag_is_known(tag)) {
-    return tarn__fail(TARN_E_INVALID, "pool: tag %u was never made", tag);
+    return tarn__fail(TARN_E_INVALID, "pool: there is no tag %u", tag);
   }
   return TARN_OK;
 }

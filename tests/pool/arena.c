@@ -259,11 +259,11 @@ TEST(a_page_that_is_none_is_refused) {
     const char *strategy;
     const char *says;
   } cases[] = {
-      {"arena_pool:page=0", "page=0 is no power of two from 512 on"},
-      {"arena_pool:page=256", "page=256 is no power"},
-      {"arena_pool:page=3000", "page=3000 is no power"},
-      {"arena_pool:page=x", "page=x is no number"},
-      {"arena_pool:small=x", "small=x is no number"},
+      {"arena_pool:page=0", "page=0 is not a power of two of at least 512"},
+      {"arena_pool:page=256", "page=256 is not a power"},
+      {"arena_pool:page=3000", "page=3000 is not a power"},
+      {"arena_pool:page=x", "page=x is not a number"},
+      {"arena_pool:small=x", "small=x is not a number"},
       {"arena_pool:pages=4K", "no option 'pages'"},
       {"arena_pool:page=128M", "page=134217728 is more than the 67108864"},
       {"arena_pool:page=4611686018427387904", "is more than the 67108864"},

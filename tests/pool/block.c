@@ -153,7 +153,7 @@ static void check_refusal(tarn_pool *pool, const refusal *r,
 static const refusal refusals[] = {
     {0, 0, TARN_E_INVALID, TARN_E_INVALID, "size is 0"},
     {1, 3, TARN_E_INVALID, TARN_E_INVALID, "alignment 3"},
-    {1, SIZE_MAX, TARN_E_INVALID, TARN_E_INVALID, "no power of two"},
+    {1, SIZE_MAX, TARN_E_INVALID, TARN_E_INVALID, "not a power of two"},
     {SIZE_MAX, 0, TARN_E_INVALID, TARN_FULL, "18446744073709551615 bytes"},
     {SIZE_MAX - 4094, 0, TARN_E_INVALID, TARN_FULL, "18446744073709547521"},
     {SIZE_MAX - 4095, 0, TARN_FULL, TARN_FULL, "18446744073709547520"},

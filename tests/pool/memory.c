@@ -156,7 +156,7 @@ TEST(what_is_said_when_it_is_full) {
   tarn_block block = take_tagged(pool, 900 * KIBIBYTE, tag_of("weights"));
   refuse(pool, 200 * KIBIBYTE, 0, TARN_FULL);
   assert_error_says("pool of host: no room for 200.00 KiB");
-  assert_error_says("the memory that it was made over has no room");
+  assert_error_says("the caller's memory has no room");
   assert_error_says("1.00 MiB (1048576 bytes) reserved");
   assert_error_says("(126464 bytes) idle in one hole");
   assert_error_says("weights");
@@ -164,7 +164,7 @@ TEST(what_is_said_when_it_is_full) {
   tarn_block last = take(pool, 60 * KIBIBYTE);
   give(rest);
   refuse(pool, 62 * KIBIBYTE, 0, TARN_FULL);
-  assert_error_says("the memory that it was made over has no room");
+  assert_error_says("the caller's memory has no room");
   give(last);
   give(block);
 }
@@ -321,10 +321,10 @@ TEST(it_keeps_its_strategy_and_stays_awake) {
   tarn_block block = take_tagged(pool, 1000, tag);
   assert_status(tarn_pool_set_strategy(pool, "page_unit_pool"),
                 TARN_E_UNSUPPORTED);
-  assert_error_says("memory of the caller's");
+  assert_error_says("memory of the caller");
   assert_status(tarn_pool_sleep(pool, tag, TARN_SLEEP_DROP),
                 TARN_E_UNSUPPORTED);
-  assert_error_says("memory of the caller's");
+  assert_error_says("memory of the caller");
   assert_ok(tarn_pool_wake(pool, tag));
   assert_ok(tarn_pool_resize(&block, 2000, NULL));
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);

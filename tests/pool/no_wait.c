@@ -246,7 +246,7 @@ TEST(a_strategy_that_waits_is_not_let) {
   hold_begin(&held, a);
   queue_copy(&at, first, a);
   refuse_with(at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT, TARN_FULL);
-  assert_error_says("still at work");
+  assert_error_says("has unfinished work");
   hold_end(&held);
   give(take(at.pool, SIZE));
   give_on(first, a);

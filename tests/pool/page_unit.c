@@ -99,19 +99,19 @@ static const bad_text bad_texts[] = {
     {"page_unit_pool:page=17179869184G", "page=17179869184G "},
     {"page_unit_pool:nosuch=1", "'nosuch'"},
     {"page_unit_pool:page=4096,nosuch=1", "'nosuch'"},
-    {"page_unit_pool:page", "'page' is no key=value"},
-    {"page_unit_pool:=4096", "'=4096' is no key=value"},
-    {"page_unit_pool:", "'' is no key=value"},
-    {"page_unit_pool:,", "'' is no key=value"},
-    {"page_unit_pool:page=4096,", "'' is no key=value"},
-    {"page_unit_pool:,page=4096", "'' is no key=value"},
+    {"page_unit_pool:page", "'page' is not key=value"},
+    {"page_unit_pool:=4096", "'=4096' is not key=value"},
+    {"page_unit_pool:", "'' is not key=value"},
+    {"page_unit_pool:,", "'' is not key=value"},
+    {"page_unit_pool:page=4096,", "'' is not key=value"},
+    {"page_unit_pool:,page=4096", "'' is not key=value"},
     {"page_unit_pool:page=1,a=1,b=1,c=1,d=1,e=1,f=1,g=1,h=1", "more than 8"},
     {"no_pool:page=4096", "'page'"},
-    {"", "no pool ''"},
-    {":page=4096", "no pool ''"},
-    {"page_unit", "no pool 'page_unit'"},
-    {"Page_Unit_Pool", "no pool 'Page_Unit_Pool'"},
-    {"no_pool ", "no pool 'no_pool '"},
+    {"", "no strategy ''"},
+    {":page=4096", "no strategy ''"},
+    {"page_unit", "no strategy 'page_unit'"},
+    {"Page_Unit_Pool", "no strategy 'Page_Unit_Pool'"},
+    {"no_pool ", "no strategy 'no_pool '"},
     {"nosuch", "page_unit_pool, no_pool"},
 };
 
@@ -148,7 +148,7 @@ TEST(a_text_that_is_too_long_is_refused) {
   text[256] = '\0';
   check_bad_text(pool, text, "over 255 bytes");
   text[255] = '\0';
-  check_bad_text(pool, text, "no pool 'xxxx");
+  check_bad_text(pool, text, "no strategy 'xxxx");
 }
 
 // --- keeping and giving back -----------------------------------------------

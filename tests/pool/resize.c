@@ -413,7 +413,7 @@ TEST(a_table_of_before_has_no_such_function) {
   tarn_pool *pool = host_pool("rooms");
   tarn_block block = take(pool, 100);
   stay(&block, 101, NULL, TARN_FULL);
-  assert_error_says("rooms: it cannot grow");
+  assert_error_says("rooms: blocks cannot grow");
   resize_to(&block, 50, NULL);
   give(block);
 }

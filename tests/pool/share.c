@@ -258,10 +258,10 @@ TEST(what_it_cannot_do) {
   assert_error_says("TARN_POOL_SHAREABLE");
   assert_status(tarn_pool_sleep(pool, tag, TARN_SLEEP_DROP),
                 TARN_E_UNSUPPORTED);
-  assert_error_says("process");
+  assert_error_says("shareable");
   assert_ok(tarn_pool_wake(pool, tag));
   assert_status(tarn_pool_debug(pool, &debug), TARN_E_UNSUPPORTED);
-  assert_error_says("processes");
+  assert_error_says("shareable");
   setenv("TARN_POOL_DEBUG", "all", 1);
   setenv("TARN_POOL", "none", 1);
   tarn_pool *other = shareable_at(TARN_HOST, 0);

@@ -146,7 +146,7 @@ TEST(signals_that_cannot_be_caught_are_refused) {
   for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
     assert_status(tarn_pool_snapshot_on_signal(signals[i], TARN, path_of("%n")),
                   TARN_E_INVALID);
-    assert_error_says("none that can be caught");
+    assert_error_says("cannot be caught");
   }
   want(SIGUSR1, "%n");
 }

@@ -173,7 +173,8 @@ TEST(a_wrong_name_changes_nothing) {
   give(idle);
   tarn_pool_stats before = stats_of(pool);
   assert_status(use_strategy(TARN_HOST, "buddy"), TARN_E_INVALID);
-  assert_error_says("no pool 'buddy': there are arena_pool, page_unit_pool");
+  assert_error_says(
+      "no strategy 'buddy': there are arena_pool, page_unit_pool");
   assert_same_stats(before, stats_of(pool));
   tarn_block again = take(pool, 4096);
   ck_assert_uint_eq(again.address, idle.address);
@@ -265,7 +266,7 @@ TEST(a_bad_environment_is_an_error) {
   tarn_pool *pool = (tarn_pool *)(void *)"none";
   setenv("TARN_POOL", "turbo_pool", 1);
   assert_status(tarn_pool_of(TARN_HOST, &pool), TARN_E_INVALID);
-  assert_error_says("no pool 'turbo_pool'");
+  assert_error_says("no strategy 'turbo_pool'");
   ck_assert_ptr_null(pool);
   setenv("TARN_POOL", "page_unit_pool:page=5", 1);
   assert_status(tarn_pool_of(TARN_HOST, &pool), TARN_E_INVALID);

@@ -193,7 +193,7 @@ START_TEST(a_row_that_fails_stays) {
                            "--pool", FOUR, "--threads", "1", "--touched", "no",
                            "--passes", "1", "-o", "json");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "@bert-layer: no_pool: no pool 'no_such_pool'");
+  assert_contains(o.err, "@bert-layer: no_pool: no strategy 'no_such_pool'");
   ck_assert(json_valid(o.out));
   ck_assert(is_at(o.out, 1, "failed", "null"));
   ck_assert(is_at(o.out, 2, "name", "\"no_pool\""));
@@ -288,7 +288,7 @@ START_TEST(wrong_names) {
   assert_misuse(tool_run("bench", "pool", "--pool", "glibc:page=1"),
                 "no pool is named 'glibc:page=1'");
   assert_misuse(tool_run("bench", "pool", "--pool", "page_unit_pool:page=3"),
-                "page=3 is no power of two");
+                "page=3 is not a power of two");
 }
 END_TEST
 

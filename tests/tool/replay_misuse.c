@@ -44,7 +44,7 @@ START_TEST(wrong_numbers) {
                "--dry has no memory for --touch");
   assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
                         "page_unit_pool:page=7"),
-               2, "page=7 is no power of two");
+               2, "page=7 is not a power of two");
   assert_fails(
       tool_run("replay", "@bert-layer", "--html", "/dev/stdout", "-ocsv"), 2,
       "--html /dev/stdout and -o both want stdout");
