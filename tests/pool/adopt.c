@@ -97,6 +97,16 @@ static tarn_stream *adopt(C_Stream native) {
   return tarn_stream_adopt(sim, native, &stream) == TARN_OK ? stream : NULL;
 }
 
+static void check_and_close(void *unused) {
+  (void)unused;
+  char text[256];
+  assert_ok(tarn_device_synchronize(sim));
+  ck_assert_uint_eq(tarn__departed_count(sim), 0);
+  ck_assert_uint_eq(atomic_load(&overlaps), 0);
+  ck_assert_msg(tarn_sim_misuses(text, sizeof text) == 0, "%s", text);
+  assert_ok(tarn_device_close(sim));
+}
+
 static void begin(const char *strategy) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = CAPACITY};
@@ -104,15 +114,7 @@ static void begin(const char *strategy) {
   assert_ok(tarn_device_open("sim:0", &sim));
   assert_ok(use_strategy(tarn_place_on(sim), strategy));
   assert_ok(tarn_pool_of(tarn_place_on(sim), &pool));
-}
-
-static void end(void) {
-  char text[256];
-  assert_ok(tarn_device_synchronize(sim));
-  ck_assert_uint_eq(tarn__departed_count(sim), 0);
-  ck_assert_uint_eq(atomic_load(&overlaps), 0);
-  ck_assert_msg(tarn_sim_misuses(text, sizeof text) == 0, "%s", text);
-  assert_ok(tarn_device_close(sim));
+  after_test(check_and_close, NULL);
 }
 
 // --- one stream that is held up --------------------------------------------
@@ -125,7 +127,7 @@ static bool overlap(const tarn_block *a, const tarn_block *b) {
 // second gets the memory of the first, and then stands behind it, or gets other
 // memory.
 static void take_again(size_t size) {
-  hold held;
+  static hold held;
   tarn_block first;
   tarn_block second;
   C_Stream native = native_stream();
@@ -161,7 +163,6 @@ TEST_LOOP(what_a_departed_stream_uses_is_not_given_away, STRATEGIES) {
   take_again(1000);
   take_again(100 << 10);
   take_again(CAPACITY / 4);
-  end();
 }
 
 // The host waits for what is left, as for any stream.
@@ -173,7 +174,7 @@ static void *let_go_soon(void *context) {
 }
 
 TEST(the_host_waits_for_a_departed_stream) {
-  hold held;
+  static hold held;
   pthread_t thread;
   tarn_block block;
   tarn_block again;
@@ -194,13 +195,12 @@ TEST(the_host_waits_for_a_departed_stream) {
   assert_ok(tarn_pool_free(&again, NULL));
   ck_assert_int_eq(pthread_join(thread, NULL), 0);
   end_native_stream(native);
-  end();
 }
 
 // Freed by the host while two streams use it, of which one has departed: the
 // other can be put behind that one, and not the other way round.
 TEST(a_departed_stream_does_not_wait_for_others) {
-  hold held;
+  static hold held;
   tarn_block block;
   tarn_block again;
   begin("arena_pool");
@@ -225,7 +225,6 @@ TEST(a_departed_stream_does_not_wait_for_others) {
   assert_ok(tarn_device_synchronize(sim));
   end_native_stream(native);
   end_native_stream(other);
-  end();
 }
 
 // --- eight threads ---------------------------------------------------------
@@ -322,5 +321,4 @@ TEST_LOOP(eight_threads_adopt_and_give_back, STRATEGIES) {
     end_native_stream(natives[i]);
   ck_assert_uint_eq(atomic_load(&wrongs), 0);
   ck_assert_uint_gt(atomic_load(&uses), THREADS * TURNS);
-  end();
 }

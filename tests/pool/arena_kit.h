@@ -123,14 +123,4 @@ static inline size_t sweep_sim(bool (*play)(const char *faults, bool onwards),
   return struck;
 }
 
-// The request is answered with |expected|, and nothing comes of it.
-static inline void refuse(tarn_pool *pool, size_t size, size_t align,
-                          tarn_status expected) {
-  tarn_block block;
-  memset(&block, 0xff, sizeof block);
-  assert_status(tarn_pool_alloc(pool, size, align, NULL, &block), expected);
-  assert_zero_block(block);
-  assert_ok(tarn__front_check(pool));
-}
-
 #endif  // TARN_TESTS_TEST_POOL_ARENA_KIT_H_

@@ -129,9 +129,7 @@ TEST(a_failure_of_the_driver) {
   open_async("async_pool");
   fake_ext.refusing = FAKE_SLOT(allocate_async);
   fake_ext.answer = TARN_E_DEVICE;
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, SIZE, 0, a, &none), TARN_E_DEVICE);
-  assert_zero_block(none);
+  refuse_on(pool, SIZE, 0, a, TARN_E_DEVICE);
   ck_assert_uint_eq(stats_of(pool).failures, 1);
   fake_ext.refusing = 0;
   // It sticks to that stream, on which nothing is queued any more.
@@ -151,18 +149,15 @@ TEST(a_device_that_is_used_up_is_waited_for) {
   give_on(take_on(pool, 2 * SIZE, a), a);
   ck_assert_uint_eq(fake_seen.live_blocks, 1);
   tarn_block block = take_on(pool, 2 * SIZE, b);
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 2 * SIZE, 0, b, &none), TARN_FULL);
-  assert_zero_block(none);
+  refuse_on(pool, 2 * SIZE, 0, b, TARN_FULL);
   give_on(block, b);
 }
 
 TEST(a_limit_is_kept) {
   open_async("async_pool");
   assert_ok(tarn_pool_limit(pool, SIZE));
-  tarn_block none;
   tarn_block block = take_on(pool, SIZE, a);
-  assert_status(tarn_pool_alloc(pool, 1, 0, a, &none), TARN_FULL);
+  refuse_on(pool, 1, 0, a, TARN_FULL);
   give_on(block, a);
   give_on(take_on(pool, SIZE, a), a);
 }

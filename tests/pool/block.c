@@ -180,10 +180,7 @@ TEST_LOOP(impossible_requests_are_refused, STRATEGIES) {
 }
 
 TEST(a_pool_must_be_one) {
-  tarn_block block;
-  memset(&block, 0xff, sizeof block);
-  assert_status(tarn_pool_alloc(NULL, 1, 0, NULL, &block), TARN_E_INVALID);
-  assert_zero_block(block);
+  refuse(NULL, 1, 0, TARN_E_INVALID);
   assert_status(tarn_pool_trim(NULL, 0), TARN_E_INVALID);
   assert_status(tarn_pool_limit(NULL, 1), TARN_E_INVALID);
   assert_status(tarn_pool_reset_peaks(NULL), TARN_E_INVALID);

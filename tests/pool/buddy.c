@@ -88,9 +88,7 @@ TEST(a_limit_halves_as_well) {
 TEST(what_is_not_there_is_refused) {
   fake.capacity = 600 * KIB;
   open_fake("buddy_pool:init=1M,realloc=1M,max=1M");
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 700 * KIB, 0, NULL, &none), TARN_FULL);
-  assert_zero_block(none);
+  refuse(pool, 700 * KIB, 0, TARN_FULL);
   ck_assert_uint_eq(reserved(), 0);
   // Its power of two is not there, but it is itself.
   tarn_block block = take(pool, 550 * KIB);
@@ -143,10 +141,7 @@ TEST(an_alignment_that_nobody_has_is_refused) {
     assert_ok(tarn_device_open(places[i / 2], &device));
     assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
     for (int bits = 62; bits <= 63; bits++) {
-      tarn_block none;
-      assert_status(tarn_pool_alloc(pool, 5000, (size_t)1 << bits, NULL, &none),
-                    TARN_FULL);
-      assert_zero_block(none);
+      refuse(pool, 5000, (size_t)1 << bits, TARN_FULL);
     }
     ck_assert_uint_eq(reserved(), 0);
     assert_ok(tarn_pool_destroy(pool));
@@ -167,13 +162,9 @@ TEST(memory_that_is_free_goes_back_before_a_request_fails) {
 
 TEST(sizes_that_overflow) {
   open_fake("buddy_pool:padding=1K");
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, SIZE_MAX, 0, NULL, &none),
-                TARN_E_INVALID);
+  refuse(pool, SIZE_MAX, 0, TARN_E_INVALID);
   assert_error_says("buddy_pool");
-  assert_status(tarn_pool_alloc(pool, SIZE_MAX / 2, 0, NULL, &none),
-                TARN_E_INVALID);
-  assert_zero_block(none);
+  refuse(pool, SIZE_MAX / 2, 0, TARN_E_INVALID);
 }
 
 TEST(options_that_are_wrong) {

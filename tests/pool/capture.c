@@ -47,8 +47,7 @@ TEST(without_a_capture_streams_are_joined) {
   tarn_block first = take_on(pool, MIB, a);
   give_on(first, a);
   stop_streams();
-  tarn_block block;
-  assert_status(tarn_pool_alloc(pool, MIB, 0, b, &block), TARN_E_DEVICE);
+  refuse_on(pool, MIB, 0, b, TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(""));
   sem_post(&gate);
   sem_post(&gate);
@@ -262,14 +261,11 @@ TEST(no_page_moves) {
   for (int i = 0; i < 2; i++) {
     tarn_stream *stream = i == 0 ? a : NULL;  // NULL: a hole of nobody's
     char read[16] = "";
-    tarn_block other;
     begin();
     tarn_block first = take_on(pool, (size_t)4 * MIB, stream);
     tarn_block behind = take_on(pool, (size_t)2 * MIB, b);
     give_on(first, stream);
-    assert_status(tarn_pool_alloc(pool, (size_t)5 * MIB, 0, b, &other),
-                  TARN_FULL);
-    assert_zero_block(other);
+    refuse_on(pool, (size_t)5 * MIB, 0, b, TARN_FULL);
     assert_ok(tarn_copy_h2d(p.device, first.address, "captured", 9, NULL));
     assert_ok(tarn_copy_d2h(p.device, read, first.address, 9, NULL));
     ck_assert_str_eq(read, "captured");

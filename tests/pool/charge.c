@@ -82,12 +82,11 @@ TEST(what_is_not_charged_cannot_be_discharged) {
 TEST(sums_do_not_overflow) {
   tarn_pool *pool = own_pool_with(TARN_HOST, "page_unit_pool", 0, 0);
   tarn_block block = take(pool, 100);
-  tarn_block other;
   assert_status(tarn_pool_charge(pool, SIZE_MAX, 0), TARN_FULL);
   assert_error_says("exceeds the address space");
   assert_ok(tarn_pool_charge(pool, SIZE_MAX - MIBS(1), 0));
   assert_status(tarn_pool_charge(pool, MIBS(1), 0), TARN_FULL);
-  assert_status(tarn_pool_alloc(pool, MIBS(1), 0, NULL, &other), TARN_FULL);
+  refuse(pool, MIBS(1), 0, TARN_FULL);
   assert_ok(tarn_pool_discharge(pool, SIZE_MAX - MIBS(1), 0));
   give(block);
 }
@@ -98,14 +97,12 @@ TEST(charges_count_against_the_limit) {
   tarn_tag whole = tag_of("whole");
   for (int i = 0; i < ALL_STRATEGIES; i++) {
     tarn_pool *pool = own_pool_with(TARN_HOST, any_strategy(i), MIBS(16), 0);
-    tarn_block block;
     assert_ok(tarn_pool_charge(pool, MIBS(12), whole));
-    assert_status(tarn_pool_alloc(pool, MIBS(5), 0, NULL, &block), TARN_FULL);
+    refuse(pool, MIBS(5), 0, TARN_FULL);
     assert_error_says("12.00 MiB (12582912 bytes) charged besides");
     assert_error_says("most: whole (0)");
-    assert_zero_block(block);
     assert_ok(tarn_pool_discharge(pool, MIBS(12), whole));
-    block = take(pool, MIBS(5));
+    tarn_block block = take(pool, MIBS(5));
     assert_ok(tarn__front_check(pool));
     tarn_pool_stats before = stats_of(pool);
     assert_status(tarn_pool_charge(pool, MIBS(12), whole), TARN_FULL);
@@ -132,10 +129,9 @@ TEST_LOOP(idle_memory_makes_room, ALL_STRATEGIES) {
 // The limit was lowered below what is charged: nothing fits, nothing breaks.
 TEST(a_limit_may_be_below_the_charges) {
   tarn_pool *pool = own_pool_with(TARN_HOST, "arena_pool", 0, 0);
-  tarn_block block;
   assert_ok(tarn_pool_charge(pool, MIBS(8), 0));
   assert_ok(tarn_pool_limit(pool, MIBS(4)));
-  assert_status(tarn_pool_alloc(pool, 1, 0, NULL, &block), TARN_FULL);
+  refuse(pool, 1, 0, TARN_FULL);
   assert_status(tarn_pool_charge(pool, 1, 0), TARN_FULL);
   assert_ok(tarn_pool_discharge(pool, MIBS(8), 0));
   give(take(pool, 1));

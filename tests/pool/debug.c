@@ -264,9 +264,7 @@ TEST_LOOP(the_quarantine_is_emptied_before_a_request_fails, STRATEGIES) {
     block = take(pool, (size_t)MIB + MIB / 4);
     give(block);
   }
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 4 * (size_t)MIB, 0, NULL, &none),
-                TARN_FULL);
+  refuse(pool, 4 * (size_t)MIB, 0, TARN_FULL);
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_trim(pool, 0));
   assert_rest(pool);

@@ -38,19 +38,20 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 
 // --- periods, without a thread ---------------------------------------------
 
+static void end_decay(void *pool) {
+  assert_ok(tarn__front_check(pool));
+  assert_ok(tarn_pool_decay(pool, 0));
+  assert_ok(tarn_pool_trim(pool, 0));
+}
+
 // A pool that decays, and whose periods are ended by hand.
 static tarn_pool *slow_pool(const char *strategy) {
   tarn_pool *pool = host_pool(strategy);
   assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn_pool_reset_peaks(pool));
   assert_ok(tarn_pool_decay(pool, HOUR));
+  after_test(end_decay, pool);
   return pool;
-}
-
-static void end_slow_pool(tarn_pool *pool) {
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_decay(pool, 0));
-  assert_ok(tarn_pool_trim(pool, 0));
 }
 
 static void end_period(tarn_pool *pool, size_t expected) {
@@ -82,7 +83,6 @@ TEST_LOOP(steps_that_repeat_lose_nothing, 3) {
   }
   ck_assert_uint_eq(stats_of(pool).device_allocs, asked);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
-  end_slow_pool(pool);
 }
 
 TEST(what_is_not_needed_goes_at_the_end_of_a_period) {
@@ -95,7 +95,6 @@ TEST(what_is_not_needed_goes_at_the_end_of_a_period) {
   end_period(pool, 4 * PAGE);
   end_period(pool, 0);  // nothing was
   end_period(pool, 0);
-  end_slow_pool(pool);
 }
 
 TEST(what_is_out_counts_for_every_period) {
@@ -109,7 +108,6 @@ TEST(what_is_out_counts_for_every_period) {
   give(kept);
   end_period(pool, 8 * PAGE);  // it was out until now
   end_period(pool, 0);
-  end_slow_pool(pool);
 }
 
 // Resizing counts as well.
@@ -124,7 +122,6 @@ TEST(a_block_that_grew_is_needed) {
   end_period(pool, 8 * unit);
   end_period(pool, unit);
   give(block);
-  end_slow_pool(pool);
 }
 
 TEST(small_changes_move_nothing) {
@@ -137,7 +134,6 @@ TEST(small_changes_move_nothing) {
   end_period(pool, 16 * PAGE);
   run_step(pool, 1, 13);  // by more than an eighth, in the end
   end_period(pool, 13 * PAGE);
-  end_slow_pool(pool);
 }
 
 // A chunk that a block stands in goes when it has come home.
@@ -158,7 +154,6 @@ TEST(what_was_held_up_goes_later) {
   give(blocks[2]);
   tarn__decay_tend(pool);
   end_period(pool, 0);
-  end_slow_pool(pool);
 }
 
 // What was given back too soon is given back once.
@@ -181,7 +176,6 @@ TEST(a_pool_that_had_to_ask_again_keeps_what_it_has) {
   }
   ck_assert_uint_eq(stats_of(pool).device_frees, frees);
   ck_assert_uint_eq(stats_of(pool).device_allocs, allocs);
-  end_slow_pool(pool);
 }
 
 // What was idle when it began: the need has fallen from the peak.
@@ -195,7 +189,6 @@ TEST(it_may_be_set_when_all_is_over) {
   assert_ok(tarn_pool_reset_peaks(pool));
   assert_ok(tarn_pool_decay(pool, HOUR));
   end_period(pool, 0);
-  end_slow_pool(pool);
 }
 
 // --- the thread ------------------------------------------------------------

@@ -4,44 +4,52 @@
 #include "support/faults.h"
 #include "support/strategy.h"
 
+// When the last one has been closed, nothing may be left.
+static void check_and_close(void *device) {
+  assert_ok(tarn_device_close(device));
+  if (fake_seen.open_devices != 0) return;
+  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+  ck_assert_uint_eq(fake_seen.wrong_size, 0);
+  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+}
+
+// Until the end of the test, or close_device.
 static tarn_device *open_device(const char *name) {
+  static bool added;
   tarn_device *device = NULL;
+  if (!added) fake_add();
+  added = true;
   assert_ok(tarn_device_open(name, &device));
+  after_test(check_and_close, device);
   return device;
 }
 
-static tarn_pool *open_pool(tarn_device **out_device, const char *strategy) {
-  fake_add();
-  *out_device = open_device("fake:0");
-  assert_ok(use_strategy(tarn_place_on(*out_device), strategy));
-  return pool_at(tarn_place_on(*out_device));
+static void close_device(tarn_device *device) {
+  forget(device);
+  check_and_close(device);
 }
 
-static void assert_nothing_left(void) {
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.live_bytes, 0);
-  ck_assert_uint_eq(fake_seen.open_devices, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+static tarn_pool *open_pool(const char *strategy) {
+  tarn_device *device = open_device("fake:0");
+  assert_ok(use_strategy(tarn_place_on(device), strategy));
+  return pool_at(tarn_place_on(device));
 }
 
 // --- a device without room -------------------------------------------------
 
 // With 1 MiB on the device, of which it says that all is free, so that it is
-// asked. |full_is_null| says how it refuses.
-static void check_full_device(bool full_is_null) {
-  tarn_device *device = NULL;
+// asked. It refuses with an error, or with no memory
+// and a success.
+TEST_LOOP(a_full_device_is_full, 2) {
   fake.capacity = MIB;
   fake.boasts = true;
-  fake.full_is_null = full_is_null;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  fake.full_is_null = _i != 0;
+  tarn_pool *pool = open_pool("page_unit_pool");
   tarn_block kept = take(pool, MIB / 2);
-  tarn_block block;
-  memset(&block, 0xff, sizeof block);
   tarn_pool_stats before = stats_of(pool);
-  assert_status(tarn_pool_alloc(pool, MIB, 0, NULL, &block), TARN_FULL);
+  refuse(pool, MIB, 0, TARN_FULL);
   assert_error_says("fake:0: out of memory: 1048576 bytes");
-  assert_zero_block(block);
   tarn_pool_stats after = stats_of(pool);
   ck_assert_uint_eq(after.failures, before.failures + 1);
   ck_assert_uint_eq(after.misses, before.misses + 1);
@@ -51,22 +59,11 @@ static void check_full_device(bool full_is_null) {
   assert_same_stats(before, after);
   assert_ok(tarn__front_check(pool));
   give(kept);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
-}
-
-TEST(a_full_device_is_full) {
-  check_full_device(false);
-}
-
-TEST(a_full_device_that_says_success_is_full) {
-  check_full_device(true);
 }
 
 TEST(idle_memory_makes_room_on_the_device) {
-  tarn_device *device = NULL;
   fake.capacity = MIB;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
   tarn_block kept = take(pool, 4096);
   give(take(pool, MIB / 2));
   give(take(pool, MIB / 4));
@@ -80,15 +77,12 @@ TEST(idle_memory_makes_room_on_the_device) {
   ck_assert_uint_eq(fake_seen.live_bytes, MIB - 4096);
   give(block);
   give(kept);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 // --- a driver that fails ---------------------------------------------------
 
 TEST(a_driver_s_failure_is_no_full_pool) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
   tarn_block idle = take(pool, 8192);
   give(idle);
   give(take(pool, 4096));
@@ -110,14 +104,11 @@ TEST(a_driver_s_failure_is_no_full_pool) {
   assert_ok(tarn__front_check(pool));
   ck_assert_uint_eq(take(pool, 8192).address, idle.address);
   assert_ok(tarn_pool_free_address(pool, idle.address, NULL));
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 // The second call of the driver from now, the deallocation, fails.
 TEST(a_block_is_freed_even_if_the_driver_objects) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = open_pool(&device, "no_pool");
+  tarn_pool *pool = open_pool("no_pool");
   tarn_block block = take(pool, 4096);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
@@ -129,9 +120,6 @@ TEST(a_block_is_freed_even_if_the_driver_objects) {
   ck_assert_uint_eq(stats_of(pool).frees, 1);
   ck_assert_uint_eq(stats_of(pool).device_frees, 1);
   assert_status(tarn_pool_free(&block, NULL), TARN_E_INVALID);
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 static void free_three(tarn_pool *pool) {
@@ -141,8 +129,7 @@ static void free_three(tarn_pool *pool) {
 }
 
 TEST(trim_goes_on_when_the_driver_objects) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
   free_three(pool);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
@@ -155,22 +142,18 @@ TEST(trim_goes_on_when_the_driver_objects) {
   free_three(pool);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
-  assert_status(use_strategy(tarn_place_on(device), "no_pool"), TARN_E_DEVICE);
+  assert_status(tarn_pool_set_strategy(pool, "no_pool"), TARN_E_DEVICE);
   fake.strikes = false;
   ck_assert_str_eq(stats_of(pool).strategy,
                    "no_pool");  // exchanged all the same
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 // --- a driver that does not align ------------------------------------------
 
 TEST(addresses_that_are_not_aligned_are_mended) {
-  tarn_device *device = NULL;
   fake.misalign = 64;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
   tarn_block blocks[8];
   for (size_t i = 0; i < 8; i++) {
     size_t align = (size_t)256 << i;
@@ -192,30 +175,24 @@ TEST(addresses_that_are_not_aligned_are_mended) {
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 TEST(a_limit_holds_on_a_device_that_does_not_align) {
-  tarn_device *device = NULL;
   fake.misalign = 64;
-  tarn_pool *pool = open_pool(&device, "no_pool");
+  tarn_pool *pool = open_pool("no_pool");
   assert_ok(tarn_pool_limit(pool, 4096));
   tarn_block block;
-  assert_status(tarn_pool_alloc(pool, 4096, 256, NULL, &block), TARN_FULL);
+  refuse(pool, 4096, 256, TARN_FULL);
   assert_error_says("would exceed the limit of 4.00 KiB (4096 bytes)");
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   assert_ok(tarn_pool_alloc(pool, 3840, 256, NULL, &block));
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 4096);
   give(block);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 // --- places of a device ----------------------------------------------------
 
 TEST(every_kind_of_memory_has_its_own_pool) {
-  fake_add();
   tarn_device *device = open_device("fake:0");
   tarn_pool *pools[3];
   tarn_block blocks[3];
@@ -232,14 +209,11 @@ TEST(every_kind_of_memory_has_its_own_pool) {
   ck_assert_ptr_ne(pools[0], pool_at(TARN_HOST));
   for (int kind = 0; kind < 3; kind++)
     give(blocks[kind]);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 TEST(memory_that_a_device_lacks_has_no_pool) {
   fake.missing = FAKE_MISSES(unified_memory_allocate) |
                  FAKE_MISSES(unified_memory_deallocate);
-  fake_add();
   tarn_device *device = open_device("fake:0");
   tarn_pool *pool = (tarn_pool *)(void *)"none";
   tarn_place unified = {device, TARN_PLACE_UNIFIED};
@@ -247,12 +221,9 @@ TEST(memory_that_a_device_lacks_has_no_pool) {
   assert_error_says("fake:0: has no unified memory");
   ck_assert_ptr_null(pool);
   give(take(pool_at(tarn_place_on(device)), 100));
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 TEST(a_block_of_another_pool_is_refused) {
-  fake_add();
   tarn_device *devices[2] = {open_device("fake:0"), open_device("fake:1")};
   tarn_pool *pools[2];
   tarn_block blocks[2];
@@ -273,16 +244,14 @@ TEST(a_block_of_another_pool_is_refused) {
   for (int i = 0; i < 2; i++) {
     ck_assert_uint_eq(stats_of(pools[i]).live_blocks, 1);
     give(blocks[i]);
-    assert_ok(tarn_device_close(devices[i]));
   }
-  assert_nothing_left();
 }
 
 // --- closing ---------------------------------------------------------------
 
 TEST(a_device_with_blocks_out_stays_open) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
+  tarn_device *device = tarn_pool_place(pool).device;
   tarn_block weights = take_tagged(pool, 100, tag_of("weights"));
   tarn_block cache = take_tagged(pool, 200, tag_of("cache"));
   give(take(pool, 65536));
@@ -297,14 +266,11 @@ TEST(a_device_with_blocks_out_stays_open) {
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 blocks of 200 bytes");
   give(cache);
-  assert_ok(tarn_device_close(device));
-  assert_nothing_left();
 }
 
 TEST(closing_returns_all_memory_of_all_strategies) {
-  fake_add();
   tarn_device *device = open_device("fake:0");
-  assert_ok(tarn_device_close(device));  // what the plug-in needs stays
+  close_device(device);  // what the plug-in needs stays
   (void)pool_at(TARN_HOST);
   size_t held = tarn_host_memory();
   for (int round = 0; round < 3; round++) {
@@ -318,43 +284,33 @@ TEST(closing_returns_all_memory_of_all_strategies) {
     give(old);
     give(take(pool_at((tarn_place){device, TARN_PLACE_HOST}), 10));
     ck_assert_uint_eq(fake_seen.live_blocks, 2);
-    assert_ok(tarn_device_close(device));
-    assert_nothing_left();
+    close_device(device);
     ck_assert_uint_eq(tarn_host_memory(), held);
   }
 }
 
 TEST(closing_tells_what_the_driver_refused) {
-  tarn_device *device = NULL;
-  tarn_pool *pool = open_pool(&device, "page_unit_pool");
+  tarn_pool *pool = open_pool("page_unit_pool");
+  tarn_device *device = tarn_pool_place(pool).device;
+  forget(device);
   free_three(pool);
   fake.strikes = true;
   faults_arm(2, FAULTS_ONCE);
   assert_status(tarn_device_close(device), TARN_E_DEVICE);
   fake.strikes = false;
   assert_error_says("device_memory_deallocate");
-  assert_nothing_left();
 }
 
 // What a device wants behind each allocation is its own: no block has it.
 TEST(padding_is_taken_of_the_device_and_not_given_out) {
   fake.padding = 1000;
-  fake_add();
-  tarn_device *device = NULL;
-  tarn_pool *pool = NULL;
-  tarn_block block;
-  assert_ok(tarn_device_open("fake:0", &device));
-  assert_ok(use_strategy(tarn_place_on(device), "page_unit_pool"));
-  assert_ok(tarn_pool_of(tarn_place_on(device), &pool));
-  assert_ok(tarn_pool_alloc(pool, 5000, 0, NULL, &block));
+  tarn_pool *pool = open_pool("page_unit_pool");
+  tarn_block block = take(pool, 5000);
   ck_assert_uint_eq(block.size, 8192 - 1000);
   ck_assert_uint_eq(fake_seen.live_bytes, 8192);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 8192);
   assert_ok(tarn_pool_limit(pool, 2 * 8192 - 1));
-  tarn_block second;
-  assert_status(tarn_pool_alloc(pool, 5000, 0, NULL, &second), TARN_FULL);
+  refuse(pool, 5000, 0, TARN_FULL);
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_free(&block, NULL));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
+  give(block);
 }

@@ -78,7 +78,7 @@ TEST(failures_say_why) {
   ck_assert_uint_eq(seen[0].address, 0);
   ck_assert_uint_eq(seen[0].tag, tag);
   ck_assert_int_eq(seen[0].status, TARN_FULL);
-  assert_status(tarn_pool_alloc(pool, 0, 0, NULL, &block), TARN_E_INVALID);
+  refuse(pool, 0, 0, TARN_E_INVALID);
   ck_assert_uint_eq(read_all(pool), 1);  // which was no request
 }
 

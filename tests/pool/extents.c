@@ -18,21 +18,23 @@ static const uint64_t BASE = UINT64_C(0x7f0000000000);
 
 static tarn__pool_extents extents;
 
+static void check(void) {
+  assert_ok(tarn__extents_check(&extents));
+}
+
+static void check_and_deinit(void *unused) {
+  (void)unused;
+  check();
+  tarn__extents_deinit(&extents);
+  ck_assert_uint_eq(tarn_host_memory(), 0);
+}
+
 // A row of bare pages that begins at BASE.
 static void begin(void) {
   assert_ok(tarn__extents_init(&extents, GRANULE, PAGE));
   require(tarn__extents_reserve(&extents, 0));
   tarn__extents_add(&extents, BASE, (size_t)PAGES * PAGE, TARN__EXTENT_BARE);
-}
-
-static void check(void) {
-  assert_ok(tarn__extents_check(&extents));
-}
-
-static void end(void) {
-  check();
-  tarn__extents_deinit(&extents);
-  ck_assert_uint_eq(tarn_host_memory(), 0);
+  after_test(check_and_deinit, &extents);
 }
 
 static size_t open_bytes(void) {
@@ -84,7 +86,6 @@ TEST(nothing_is_open_at_first) {
   ck_assert_ptr_null(take(1));
   ck_assert_uint_eq(open_bytes(), 0);
   ck_assert_uint_eq(extents.bare_count, 1);
-  end();
 }
 
 TEST(sizes_are_rounded_and_holes_are_cut) {
@@ -98,7 +99,6 @@ TEST(sizes_are_rounded_and_holes_are_cut) {
   ck_assert_uint_eq(b->size, 2 * GRANULE);
   ck_assert_uint_eq(extents.taken_bytes, 3 * GRANULE);
   ck_assert_uint_eq(open_bytes(), PAGE - 3 * GRANULE);
-  end();
 }
 
 TEST(an_alignment_leaves_a_hole_before) {
@@ -107,7 +107,6 @@ TEST(an_alignment_leaves_a_hole_before) {
   (void)take(1);
   ck_assert_uint_eq(take_for(1, PAGE, 0)->offset, BASE + PAGE);
   ck_assert_uint_eq(take(PAGE - GRANULE)->offset, BASE + GRANULE);
-  end();
 }
 
 TEST(what_is_given_back_is_one_hole) {
@@ -124,7 +123,6 @@ TEST(what_is_given_back_is_one_hole) {
   ck_assert_uint_eq(whole->offset, BASE);
   ck_assert_uint_eq(whole->size, PAGE);
   ck_assert_ptr_eq(take(PAGE), whole);
-  end();
 }
 
 TEST(the_closest_fit_is_taken) {
@@ -138,7 +136,6 @@ TEST(the_closest_fit_is_taken) {
   give(large);
   give(small);
   ck_assert_uint_eq(take(3 * GRANULE)->offset, offset);
-  end();
 }
 
 // More holes of one bin than are looked at, of which only the first one fits.
@@ -158,7 +155,6 @@ TEST(a_hole_that_the_first_look_misses_is_found) {
   tarn__pool_extent *found = take((LEAST + 1) * (size_t)GRANULE);
   ck_assert_ptr_nonnull(found);
   ck_assert_uint_eq(found->offset, offset);
-  end();
 }
 
 TEST(a_block_is_resized_in_place) {
@@ -175,7 +171,6 @@ TEST(a_block_is_resized_in_place) {
   ck_assert(tarn__extents_resize(&extents, a, 1, 0));
   ck_assert_uint_eq(a->size, GRANULE);
   ck_assert_uint_eq(open_bytes(), PAGE - GRANULE);
-  end();
 }
 
 TEST(what_is_outside_is_left_alone) {
@@ -196,7 +191,6 @@ TEST(what_is_outside_is_left_alone) {
   check();
   ck_assert_ptr_null(take(PAGE + 1));
   ck_assert_ptr_nonnull(take(PAGE));
-  end();
 }
 
 // --- streams ---------------------------------------------------------------
@@ -219,7 +213,6 @@ TEST(holes_of_streams_stay_apart) {
       tarn__extents_take_any(&extents, PAGE / 2, GRANULE, &last);
   ck_assert_uint_eq(any->offset, BASE);
   ck_assert_uint_eq(last, 7);
-  end();
 }
 
 TEST(a_hole_that_no_stream_uses_joins_with_any) {
@@ -229,7 +222,6 @@ TEST(a_hole_that_no_stream_uses_joins_with_any) {
   give_of(a, 7);
   ck_assert_ptr_null(take_for(1, GRANULE, 0));
   ck_assert_ptr_nonnull(take_for(PAGE, GRANULE, 7));
-  end();
 }
 
 TEST(what_a_stream_is_done_with_is_anybodys) {
@@ -248,7 +240,6 @@ TEST(what_a_stream_is_done_with_is_anybodys) {
   tarn__extents_move(&extents, 8, 0);
   check();
   ck_assert_ptr_nonnull(take(2 * PAGE));
-  end();
 }
 
 // --- memory that comes and goes --------------------------------------------
@@ -266,7 +257,6 @@ TEST(a_plan_uses_what_is_open_already) {
   ck_assert_uint_eq(p.to, BASE + 3 * PAGE);
   p = tarn__extents_plan(&extents, (size_t)PAGES * PAGE, GRANULE, 0);
   ck_assert_ptr_null(p.bare);
-  end();
 }
 
 TEST(a_plan_leaves_the_holes_of_other_streams) {
@@ -278,7 +268,6 @@ TEST(a_plan_leaves_the_holes_of_other_streams) {
   p = tarn__extents_plan(&extents, 2 * PAGE, GRANULE, 7);
   ck_assert_uint_eq(p.offset, BASE);
   ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
-  end();
 }
 
 // Bare pages between two holes: the block ends with the hole behind them where
@@ -299,7 +288,6 @@ TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   tarn__pool_extent_plan p = tarn__extents_plan(&extents, 3 * PAGE, GRANULE, 0);
   ck_assert_uint_eq(p.from, BASE + PAGE);
   ck_assert_uint_eq(p.to, BASE + 2 * PAGE);
-  end();
 }
 
 TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
@@ -319,7 +307,6 @@ TEST(a_claim_that_gets_no_memory_leaves_no_trace) {
   ck_assert_uint_eq(open_bytes(), PAGE);
   ck_assert_uint_eq(extents.taken_bytes, PAGE);
   ck_assert_uint_eq(extents.bare_count, 1);
-  end();
 }
 
 TEST(only_whole_open_pages_are_stripped) {
@@ -340,7 +327,6 @@ TEST(only_whole_open_pages_are_stripped) {
   ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
   give(a);
   give(c);
-  end();
 }
 
 // Two streams share the second page; a run is both of theirs.
@@ -378,7 +364,6 @@ TEST(a_run_is_stripped_whoever_has_its_holes) {
   // What is lost is nobody's plan.
   tarn__pool_extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
   ck_assert_uint_ge(p.from, BASE + 2 * PAGE);
-  end();
 }
 
 TEST(the_space_has_an_end) {
@@ -576,7 +561,8 @@ static void run_seed(unsigned seed, uint64_t streams) {
   while (m.count > 0)
     give_any(&m);
   ck_assert_uint_eq(extents.taken_bytes, 0);
-  end();
+  forget(&extents);
+  check_and_deinit(NULL);
 }
 
 TEST(one_stream) {

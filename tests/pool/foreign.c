@@ -32,6 +32,16 @@ static void queue_write(tarn_stream *on, int *cell, const int *value) {
       C_SUCCESS);
 }
 
+static void check_and_close(void *unused) {
+  (void)unused;
+  assert_ok(tarn_stream_destroy(host_stream));
+  assert_ok(tarn_stream_destroy(foreign_stream));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_device_close(other));
+  assert_ok(tarn_device_close(own));
+  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+}
+
 static void open_both(void) {
   tarn_device *host = NULL;
   fake_add();
@@ -39,15 +49,7 @@ static void open_both(void) {
   foreign_stream = stream_at("fake:1", &other);
   host_stream = stream_at("cpu:0", &host);
   assert_ok(tarn_device_close(host));  // which stays open
-}
-
-static void close_both(void) {
-  assert_ok(tarn_stream_destroy(host_stream));
-  assert_ok(tarn_stream_destroy(foreign_stream));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(other));
-  assert_ok(tarn_device_close(own));
-  ck_assert_uint_eq(fake_seen.live_bytes, 0);
+  after_test(check_and_close, NULL);
 }
 
 static void assert_names(const char *name) {
@@ -58,13 +60,10 @@ static void assert_names(const char *name) {
 // Nothing changes but that a request counts as one.
 static void assert_refused(tarn_pool *pool, tarn_block *block,
                            tarn_stream *wrong, const char *name) {
-  tarn_block none;
   tarn_block before = *block;
   tarn_pool_stats stats = stats_of(pool);
-  memset(&none, 0xff, sizeof none);
-  assert_status(tarn_pool_alloc(pool, SIZE, 0, wrong, &none), TARN_E_INVALID);
+  refuse_on(pool, SIZE, 0, wrong, TARN_E_INVALID);
   assert_names(name);
-  assert_zero_block(none);
   assert_status(tarn_block_use_on(block, wrong), TARN_E_INVALID);
   assert_names(name);
   assert_status(tarn_pool_resize(block, SIZE / 2, wrong), TARN_E_INVALID);
@@ -93,20 +92,14 @@ TEST(the_device_s_own_memory_is_for_its_streams) {
     assert_refused(pool, &block, foreign_stream, "fake:1");
     give(block);
   }
-  close_both();
 }
 
 TEST(a_dry_pool_refuses_them_too) {
-  tarn_pool *pool = NULL;
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .flags = TARN_POOL_DRY};
   open_both();
-  assert_ok(tarn_pool_create(tarn_place_on(own), &options, &pool));
+  tarn_pool *pool = own_pool_with(tarn_place_on(own), NULL, 0, TARN_POOL_DRY);
   tarn_block block = take_on(pool, SIZE, stream);
   assert_refused(pool, &block, foreign_stream, "fake:1");
   give_on(block, stream);
-  assert_ok(tarn_pool_destroy(pool));
-  close_both();
 }
 
 static void check_any(tarn_place place) {
@@ -126,7 +119,6 @@ TEST(memory_of_the_host_is_for_all) {
   check_any(TARN_HOST);
   check_any((tarn_place){own, TARN_PLACE_HOST});
   check_any((tarn_place){own, TARN_PLACE_UNIFIED});
-  close_both();
 }
 
 // More streams than are remembered one by one: all of them are waited for, not
@@ -137,10 +129,7 @@ static void trim_behind(tarn_place place, const char *strategy) {
   int cells[MANY] = {0};
   tarn_stream *streams[MANY];
   tarn_block blocks[MANY];
-  tarn_pool *pool = NULL;
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = strategy};
-  assert_ok(tarn_pool_create(place, &options, &pool));
+  tarn_pool *pool = own_pool_with(place, strategy, 0, 0);
   for (size_t i = 0; i < MANY; i++) {
     assert_ok(tarn_stream_create(other, &streams[i]));
     blocks[i] = take_on(pool, SIZE, streams[i]);
@@ -154,7 +143,7 @@ static void trim_behind(tarn_place place, const char *strategy) {
     ck_assert_int_eq(cells[i], 1);
     assert_ok(tarn_stream_destroy(streams[i]));
   }
-  assert_ok(tarn_pool_destroy(pool));
+  end_own(pool);
 }
 
 TEST(memory_goes_back_behind_all_streams) {
@@ -164,5 +153,4 @@ TEST(memory_goes_back_behind_all_streams) {
     trim_behind((tarn_place){own, TARN_PLACE_HOST}, strategies[i]);
     trim_behind((tarn_place){own, TARN_PLACE_UNIFIED}, strategies[i]);
   }
-  close_both();
 }

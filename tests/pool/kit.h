@@ -167,6 +167,21 @@ static inline void assert_same_block(tarn_block a, tarn_block b) {
   ck_assert_uint_eq(a.generation, b.generation);
 }
 
+// The request is answered with |expected|, and nothing comes of it.
+static inline void refuse_on(tarn_pool *pool, size_t size, size_t align,
+                             tarn_stream *stream, tarn_status expected) {
+  tarn_block block;
+  memset(&block, 0xff, sizeof block);
+  assert_status(tarn_pool_alloc(pool, size, align, stream, &block), expected);
+  assert_zero_block(block);
+  if (pool != NULL) assert_ok(tarn__front_check(pool));
+}
+
+static inline void refuse(tarn_pool *pool, size_t size, size_t align,
+                          tarn_status expected) {
+  refuse_on(pool, size, align, NULL, expected);
+}
+
 // All statistics but |failures|.
 static inline void assert_same_stats(tarn_pool_stats a, tarn_pool_stats b) {
   ck_assert_str_eq(a.strategy, b.strategy);

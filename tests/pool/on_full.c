@@ -7,15 +7,6 @@
 
 static const size_t PAGE = 4096;
 
-// The request is refused, and nothing comes of it.
-static void refuse_here(tarn_pool *pool, size_t size) {
-  tarn_block block;
-  memset(&block, 0xff, sizeof block);
-  assert_status(tarn_pool_alloc(pool, size, 0, NULL, &block), TARN_FULL);
-  assert_zero_block(block);
-  assert_ok(tarn__front_check(pool));
-}
-
 // --- the program's function ------------------------------------------------
 
 // What it does, and what it saw.
@@ -42,24 +33,26 @@ static bool listen(tarn_pool *pool, const tarn_pool_need *need, void *context) {
   if (l->raises != 0) {
     assert_ok(tarn_pool_limit(pool, need->limit_bytes + l->raises));
   }
-  if (l->takes != 0) refuse_here(pool, l->takes);
+  if (l->takes != 0) refuse(pool, l->takes, 0, TARN_FULL);
   if (l->exchanges) l->exchanged = tarn_pool_on_full(pool, NULL, NULL);
   return l->answer && (l->calls_with_no == 0 || l->calls < l->calls_with_no);
 }
 
-static tarn_pool *full_pool(const char *strategy, size_t limit, listener *l) {
-  tarn_pool *pool = host_pool(strategy);
-  assert_ok(tarn_pool_limit(pool, limit));
-  assert_ok(tarn_pool_on_full(pool, listen, l));
-  return pool;
-}
-
-static void end_pool(tarn_pool *pool) {
+static void check_and_reset(void *pool) {
   assert_ok(tarn_pool_on_full(pool, NULL, NULL));
   assert_ok(tarn_pool_limit(pool, 0));
   assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn__front_check(pool));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+}
+
+// Until the end of the test.
+static tarn_pool *full_pool(const char *strategy, size_t limit, listener *l) {
+  tarn_pool *pool = host_pool(strategy);
+  assert_ok(tarn_pool_limit(pool, limit));
+  assert_ok(tarn_pool_on_full(pool, listen, l));
+  after_test(check_and_reset, pool);
+  return pool;
 }
 
 static const char *const all_strategies[] = {
@@ -81,7 +74,6 @@ TEST_LOOP(it_makes_room, 5) {
   give(block);
   while (l.frees->pool != NULL)
     give(*l.frees++);
-  end_pool(pool);
 }
 
 TEST(it_is_told_what_is_needed) {
@@ -102,7 +94,6 @@ TEST(it_is_told_what_is_needed) {
   ck_assert_uint_eq(l.need.idle_bytes, 0);
   ck_assert_uint_eq(l.need.largest_hole, 0);
   give(kept);
-  end_pool(pool);
 }
 
 TEST(it_may_raise_the_limit_even_above_the_request) {
@@ -112,7 +103,6 @@ TEST(it_may_raise_the_limit_even_above_the_request) {
   ck_assert_uint_eq(l.calls, 2);
   ck_assert_uint_eq(stats_of(pool).limit_bytes, 5 * PAGE);
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
-  end_pool(pool);
 }
 
 TEST(it_is_not_called_where_there_is_room) {
@@ -120,33 +110,29 @@ TEST(it_is_not_called_where_there_is_room) {
   tarn_pool *pool = full_pool("page_unit_pool", 4 * PAGE, &l);
   give(take(pool, 3 * PAGE));
   give(take(pool, 4 * PAGE));  // after a trim
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 0, 0, NULL, &none), TARN_E_INVALID);
+  refuse(pool, 0, 0, TARN_E_INVALID);
   ck_assert_uint_eq(l.calls, 0);
-  end_pool(pool);
 }
 
 TEST(its_no_is_final) {
   listener l = {.answer = true, .calls_with_no = 3};
   tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
   tarn_block kept = take(pool, PAGE);
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 3);
   ck_assert_uint_eq(stats_of(pool).failures, 1);
   give(kept);
-  end_pool(pool);
 }
 
 TEST(it_is_not_called_for_ever) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool("page_unit_pool", 2 * PAGE, &l);
   tarn_block kept = take(pool, PAGE);
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 16);
   ck_assert(l.need.can_fit);
   assert_error_says("limit of 8.00 KiB (8192 bytes)");
   give(kept);
-  end_pool(pool);
 }
 
 // --- what no freeing can make room for -------------------------------------
@@ -155,20 +141,19 @@ TEST_LOOP(more_than_the_limit_is_told_once, 5) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool(all_strategies[_i], (size_t)64 * MIB, &l);
   tarn_block kept = take(pool, MIB);
-  refuse_here(pool, (size_t)100 * MIB);
+  refuse(pool, (size_t)100 * MIB, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
   ck_assert(!l.need.can_fit);
   ck_assert_uint_eq(l.need.struct_size, sizeof l.need);
   assert_error_says("limit of 64.00 MiB (67108864 bytes)");
   give(kept);
-  end_pool(pool);
 }
 
 TEST(charges_cannot_be_freed) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool("arena_pool", (size_t)64 * MIB, &l);
   assert_ok(tarn_pool_charge(pool, (size_t)40 * MIB, 0));
-  refuse_here(pool, (size_t)30 * MIB);
+  refuse(pool, (size_t)30 * MIB, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
   ck_assert(!l.need.can_fit);
   l.calls = 0;
@@ -176,18 +161,16 @@ TEST(charges_cannot_be_freed) {
   ck_assert_uint_eq(l.calls, 1);
   ck_assert(!l.need.can_fit);
   assert_ok(tarn_pool_discharge(pool, (size_t)40 * MIB, 0));
-  end_pool(pool);
 }
 
 TEST_LOOP(more_than_the_device_has_is_told_once, 5) {
   listener l = {.answer = true};
   tarn_pool *pool = full_pool(all_strategies[_i], 0, &l);
   tarn_block kept = take(pool, MIB);
-  refuse_here(pool, (size_t)1 << 45);
+  refuse(pool, (size_t)1 << 45, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
   ck_assert(!l.need.can_fit);
   give(kept);
-  end_pool(pool);
 }
 
 // The limit is raised, but not enough, and then not at all.
@@ -199,9 +182,8 @@ TEST(a_higher_limit_is_another_try) {
   ck_assert(!l.need.can_fit);
   l.raises = 0;
   l.calls = 0;
-  refuse_here(pool, 10 * PAGE);
+  refuse(pool, 10 * PAGE, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
-  end_pool(pool);
 }
 
 static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
@@ -233,24 +215,23 @@ TEST(memory_that_comes_free_elsewhere_is_another_try) {
 TEST(its_own_requests_go_without_it) {
   listener l = {.answer = false, .takes = 3 * PAGE};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   assert_error_says("no room for 8.00 KiB (8192 bytes)");
   ck_assert_uint_eq(l.calls, 1);
   ck_assert_uint_eq(stats_of(pool).failures, 2);
-  end_pool(pool);
 }
 
 TEST(it_cannot_be_exchanged_from_within) {
   listener l = {.exchanges = true};
   tarn_pool *pool = full_pool("page_unit_pool", PAGE, &l);
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   ck_assert_int_eq(l.exchanged, TARN_E_STATE);
   l.calls = 0;
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);  // it is still there
-  end_pool(pool);
+  check_and_reset(pool);
   assert_ok(tarn_pool_limit(pool, PAGE));
-  refuse_here(pool, 2 * PAGE);
+  refuse(pool, 2 * PAGE, 0, TARN_FULL);
   ck_assert_uint_eq(l.calls, 1);
   assert_status(tarn_pool_on_full(NULL, listen, &l), TARN_E_INVALID);
 }
@@ -271,7 +252,6 @@ TEST(it_may_exchange_the_strategy) {
   tarn_block block = take(pool, PAGE + 1);
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
   give(block);
-  end_pool(pool);
 }
 
 // --- what is said ----------------------------------------------------------
@@ -299,7 +279,7 @@ TEST(the_text_says_all_of_it) {
       "(1), 8.00 KiB (8192 bytes) weights (2), 100 bytes untagged (1)");
   for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
     give(blocks[i]);
-  assert_status(tarn_pool_alloc(pool, 11 * PAGE, 0, NULL, &none), TARN_FULL);
+  refuse(pool, 11 * PAGE, 0, TARN_FULL);
   ck_assert_str_eq(
       tarn_last_error(),
       "pool of host: no room for 44.00 KiB (45056 bytes): this would exceed "
@@ -322,14 +302,14 @@ TEST(each_figure_is_there_once) {
   for (size_t i = 0; i < 5; i++) {
     tarn_pool *pool = host_pool(all_strategies[i]);
     assert_ok(tarn_pool_limit(pool, (size_t)64 * MIB));
-    refuse_here(pool, (size_t)100 * MIB);
+    refuse(pool, (size_t)100 * MIB, 0, TARN_FULL);
     const char *text = tarn_last_error();
     ck_assert_uint_eq(count_of(text, "100.00 MiB (104857600 bytes)"), 1);
     ck_assert_uint_eq(count_of(text, "64.00 MiB (67108864 bytes)"), 1);
     ck_assert_uint_eq(count_of(text, "104857600"), 1);
     ck_assert_uint_eq(count_of(text, "67108864"), 1);
     tarn_block kept = take(pool, (size_t)64 * MIB);
-    refuse_here(pool, (size_t)64 * MIB);
+    refuse(pool, (size_t)64 * MIB, 0, TARN_FULL);
     ck_assert_uint_eq(count_of(tarn_last_error(), "67108864"), 1);
     give(kept);
     assert_ok(tarn_pool_limit(pool, 0));
@@ -380,11 +360,10 @@ TEST(a_strategy_that_cannot_say_is_unknown) {
   listener l = {.answer = false};
   tarn_pool *pool = full_pool("silent_pool", 0, &l);
   assert_status(tarn_pool_trim(NULL, 0), TARN_E_INVALID);  // its text is old
-  refuse_here(pool, 100);
+  refuse(pool, 100, 0, TARN_FULL);
   ck_assert_str_eq(tarn_last_error(),
                    "pool of host: no room for 100 bytes: silent_pool: has no "
                    "room; nothing reserved");
   ck_assert_uint_eq(l.need.idle_bytes, TARN_POOL_UNKNOWN);
   ck_assert_uint_eq(l.need.largest_hole, TARN_POOL_UNKNOWN);
-  end_pool(pool);
 }

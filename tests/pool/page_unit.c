@@ -277,10 +277,9 @@ TEST(a_trim_forgets_sizes_that_are_not_out) {
 
 TEST(what_can_never_fit_gives_nothing_back) {
   tarn_pool *pool = host_pool("page_unit_pool");
-  tarn_block block;
   give(take(pool, MIB));
   assert_ok(tarn_pool_limit(pool, 2 * MIB));
-  assert_status(tarn_pool_alloc(pool, 3 * MIB, 0, NULL, &block), TARN_FULL);
+  refuse(pool, 3 * MIB, 0, TARN_FULL);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, MIB);
 }

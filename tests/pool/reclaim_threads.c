@@ -86,8 +86,7 @@ TEST(who_exchanges_it_waits_until_it_is_left) {
   while (!is_exchanging(pool))
     sched_yield();
   // New requests do not find it any more, and nobody holds them up.
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 3 * PAGE, 0, NULL, &none), TARN_FULL);
+  refuse(pool, 3 * PAGE, 0, TARN_FULL);
   ck_assert_int_eq(atomic_load(&door.exchanged), 0);
   sem_post(&door.leave);
   pthread_join(asker, NULL);

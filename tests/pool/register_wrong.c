@@ -54,15 +54,13 @@ static const tarn_strategy bad = {.struct_size = sizeof bad,
 TEST(answers_that_are_wrong) {
   assert_ok(tarn_pool_register(&bad));
   tarn_pool *pool = host_pool("bad_pool");
-  tarn_block none;
   for (wrong = WRONG_ZERO; wrong <= WRONG_ODD; wrong++) {
-    assert_status(tarn_pool_alloc(pool, 100, 0, NULL, &none), TARN_E_CORRUPT);
+    refuse(pool, 100, 0, TARN_E_CORRUPT);
     assert_error_says("bad_pool");
-    assert_zero_block(none);
     assert_ok(tarn__front_check(pool));
   }
   tarn_block block = take(pool, 100);
-  assert_status(tarn_pool_alloc(pool, 100, 0, NULL, &none), TARN_E_CORRUPT);
+  refuse(pool, 100, 0, TARN_E_CORRUPT);
   assert_error_says("where a block stands");
   give(block);
   assert_ok(tarn_pool_trim(pool, 0));
@@ -114,9 +112,7 @@ TEST(questions_that_are_wrong) {
   odd.name = "odd_pool";
   odd.take = odd_take;
   assert_ok(tarn_pool_register(&odd));
-  tarn_block none;
-  assert_status(tarn_pool_alloc(host_pool("odd_pool"), 100, 0, NULL, &none),
-                TARN_FULL);
+  refuse(host_pool("odd_pool"), 100, 0, TARN_FULL);
 }
 
 // It keeps what it ought to give back: that is told, and mended.

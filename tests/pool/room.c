@@ -323,14 +323,13 @@ TEST(a_dry_pool_that_is_used_up_has_what_is_out) {
     size_t limit = i < STRATEGIES ? 0 : GIB;
     tarn_pool_need need = {0};
     tarn_block blocks[BLOCKS];
-    tarn_block none;
     arena_place p = open_arena("sim:0", "page_unit_pool");  // of 64 MiB
     tarn_pool *pool = dry_at(p.place, strategies[i % STRATEGIES], limit);
     assert_ok(tarn_pool_limit(pool, 0));
     assert_ok(tarn_pool_on_full(pool, note_need, &need));
     for (int j = 0; j < BLOCKS; j++)
       blocks[j] = take(pool, 64 * GIB);
-    assert_status(tarn_pool_alloc(pool, 64 * GIB, 0, NULL, &none), TARN_FULL);
+    refuse(pool, 64 * GIB, 0, TARN_FULL);
     assert_error_says("there are only 0 bytes free");
     ck_assert(need.can_fit);
     for (int j = 0; j < BLOCKS; j++)

@@ -254,8 +254,7 @@ TEST_LOOP(the_largest_hole_is_one_of_what_is_idle, ALL_STRATEGIES) {
   assert_ok(tarn_pool_limit(pool, 20 * MIB));
   assert_ok(tarn_pool_on_full(pool, note_need, &need));
   tarn_block small = take(pool, 4096);
-  tarn_block none;
-  assert_status(tarn_pool_alloc(pool, 16 * MIB, 0, NULL, &none), TARN_FULL);
+  refuse(pool, 16 * MIB, 0, TARN_FULL);
   ck_assert_uint_eq(need.idle_bytes, 16 * MIB - 4096);
   ck_assert_uint_ge(need.largest_hole, 8 * MIB);
   ck_assert_uint_le(need.largest_hole, need.idle_bytes);

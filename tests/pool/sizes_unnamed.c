@@ -65,7 +65,7 @@ TEST_LOOP(what_is_available_is_asked_for_anew, ALL_STRATEGIES) {
   fake.capacity = 4 * MIB;
   tarn_pool *pool = device_pool(any_strategy(_i));
   tarn_block block;
-  assert_status(tarn_pool_alloc(pool, 20 * MIB, 0, NULL, &block), TARN_FULL);
+  refuse(pool, 20 * MIB, 0, TARN_FULL);
   fake.capacity = 64 * MIB;
   block = take(pool, 20 * MIB);
   give(block);

@@ -20,7 +20,6 @@ TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES) {
   ck_assert_uint_eq(trace->block_count, 0);
   ck_assert_uint_eq(trace->lost_count, 0);
   tarn_trace_destroy(trace);
-  close_scene(&s);
 }
 
 TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES) {
@@ -36,7 +35,6 @@ TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES) {
   ck_assert_uint_eq(trace->event_count, 1);
   tarn_trace_destroy(trace);
   end_program(&p);
-  close_scene(&s);
 }
 
 TEST_LOOP(events_become_the_trace, SCENES) {
@@ -62,7 +60,6 @@ TEST_LOOP(events_become_the_trace, SCENES) {
   check_history(trace);
   ck_assert_uint_eq(trace->segment_count, 0);
   tarn_trace_destroy(trace);
-  close_scene(&s);
 }
 
 // What is older than the ring is the baseline, whether it is still out or not.
@@ -82,7 +79,6 @@ TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES) {
   ck_assert_uint_gt(trace->baseline_count, 0);
   tarn_trace_destroy(trace);
   end_program(&p);
-  close_scene(&s);
 }
 
 // What happened while nothing was written may contradict what was written
@@ -108,7 +104,6 @@ TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES) {
   run(&p, 50);
   check_all(s.pool, from);
   end_program(&p);
-  close_scene(&s);
 }
 
 // Blocks of a strategy that was replaced, and its memory, are still the pool's.
@@ -127,7 +122,6 @@ TEST_LOOP(replaced_strategies_are_part_of_it, SCENES) {
   }
   end_program(&p);
   check_all(s.pool, 0);
-  close_scene(&s);
 }
 
 // Without a ring a step that is learned is played: what was played is on the
@@ -154,7 +148,6 @@ TEST_LOOP(steps_that_are_played_are_seen, SCENES) {
   tarn_trace *trace = trace_of(s.pool);
   check_state(s.pool, trace);
   tarn_trace_destroy(trace);
-  close_scene(&s);
 }
 
 // --- threads ---------------------------------------------------------------
@@ -187,5 +180,4 @@ TEST_LOOP(a_moment_is_one_while_others_work, SCENES) {
   for (size_t i = 0; i < 3; i++)
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   check_all(s.pool, 0);
-  close_scene(&s);
 }

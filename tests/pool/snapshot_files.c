@@ -99,8 +99,8 @@ TEST(letters_become_what_they_stand_for) {
   ck_assert_uint_eq(count_files(), 4);
 }
 
-static void refuse(tarn_trace_format format, const char *path,
-                   const char *part) {
+static void refuse_format(tarn_trace_format format, const char *path,
+                          const char *part) {
   assert_status(tarn_pool_snapshot(pool, format, path), TARN_E_INVALID);
   assert_error_says(part);
   assert_status(tarn_pool_snapshot_all(format, path), TARN_E_INVALID);
@@ -113,15 +113,15 @@ static void refuse(tarn_trace_format format, const char *path,
 }
 
 TEST(other_letters_and_formats_are_refused) {
-  refuse(TARN, NULL, "no path");
-  refuse(TARN, "", "no path");
-  refuse(TARN, path_of("%x%n"), "%x");
-  refuse(TARN, path_of("%n%"), "single %");
-  refuse(TARN, path_of("%n%%%"), "single %");
-  refuse(TARN, path_of("%D%n"), "%D");
-  refuse((tarn_trace_format)0, path_of("%n"), "format");
-  refuse((tarn_trace_format)4, path_of("%n"), "format");
-  refuse((tarn_trace_format)-1, path_of("%n"), "format");
+  refuse_format(TARN, NULL, "no path");
+  refuse_format(TARN, "", "no path");
+  refuse_format(TARN, path_of("%x%n"), "%x");
+  refuse_format(TARN, path_of("%n%"), "single %");
+  refuse_format(TARN, path_of("%n%%%"), "single %");
+  refuse_format(TARN, path_of("%D%n"), "%D");
+  refuse_format((tarn_trace_format)0, path_of("%n"), "format");
+  refuse_format((tarn_trace_format)4, path_of("%n"), "format");
+  refuse_format((tarn_trace_format)-1, path_of("%n"), "format");
   assert_status(tarn_pool_snapshot(NULL, TARN, path_of("one")), TARN_E_INVALID);
   ck_assert_uint_eq(count_files(), 0);
 }

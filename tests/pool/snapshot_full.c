@@ -42,7 +42,7 @@ static void want(const char *pattern) {
   assert_ok(tarn_pool_snapshot_on_full(TARN, path_of(pattern)));
 }
 
-static void refuse(size_t size) {
+static void refuse_tagged(size_t size) {
   tarn_block block;
   memset(&block, 0xff, sizeof block);
   assert_status(
@@ -70,7 +70,7 @@ TEST_LOOP(it_holds_the_refusal_with_and_without_events, 2) {
     assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   }
   want("one");
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 1);
   check_refusal("one", 5000);
   ck_assert_uint_eq(told.count, 0);
@@ -106,7 +106,7 @@ TEST(a_small_ring_holds_it_too) {
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   assert_ok(tarn_pool_account_ring(pool, 1));
   want("one");
-  refuse(5000);
+  refuse_tagged(5000);
   check_refusal("one", 5000);
 }
 
@@ -116,18 +116,18 @@ TEST(guards_are_no_part_of_the_size) {
                                     .flags = TARN_POOL_DEBUG_GUARDS};
   assert_ok(tarn_pool_debug(pool, &guards));
   want("one");
-  refuse(5000);
+  refuse_tagged(5000);
   check_refusal("one", 5000);
 }
 
 TEST(nothing_else_changes) {
   char said[512];
   fill_pool();
-  refuse(5000);
+  refuse_tagged(5000);
   snprintf(said, sizeof said, "%s", tarn_last_error());
   tarn_pool_stats before = stats_of(pool);
   want("one");
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert_str_eq(tarn_last_error(), said);
   assert_same_stats(before, stats_of(pool));
   ck_assert_uint_eq(stats_of(pool).failures, before.failures + 1);
@@ -139,14 +139,14 @@ TEST(one_and_then_no_other_for_a_while) {
   fill_pool();
   want("%n");
   for (int i = 0; i < 5; i++)
-    refuse(5000);
+    refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 1);
   tarn__full_shot_period_ns = 0;  // as if a second had passed each time
-  refuse(5000);
-  refuse(5000);
+  refuse_tagged(5000);
+  refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 3);
   tarn__full_shot_period_ns = UINT64_MAX;
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 3);
 }
 
@@ -157,26 +157,25 @@ TEST(a_second_is_a_second) {
 TEST(to_ask_again_begins_anew) {
   fill_pool();
   want("a-%n");
-  refuse(5000);
+  refuse_tagged(5000);
   want("b-%n");
-  refuse(5000);
-  refuse(5000);
+  refuse_tagged(5000);
+  refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 2);
   ck_assert(is_there("a-0") && is_there("b-1"));
 }
 
 TEST(none_is_written_where_none_is_wanted) {
   fill_pool();
-  refuse(5000);
+  refuse_tagged(5000);
   want("%n");
   assert_ok(tarn_pool_snapshot_on_full(TARN, NULL));
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert_uint_eq(count_files(), 0);
 }
 
 TEST_LOOP(each_pool_has_its_own, 2) {
   tarn_pool *own = NULL;
-  tarn_block block;
   fill_pool();
   tarn_pool_options small = {.struct_size = sizeof small,
                              .strategy = "page_unit_pool",
@@ -184,10 +183,10 @@ TEST_LOOP(each_pool_has_its_own, 2) {
                              .flags = _i == 0 ? 0 : TARN_POOL_DRY};
   assert_ok(tarn_pool_create(TARN_HOST, &small, &own));
   want("%n");
-  refuse(5000);
-  assert_status(tarn_pool_alloc(own, 9999, 0, NULL, &block), TARN_FULL);
-  refuse(5000);
-  assert_status(tarn_pool_alloc(own, 9999, 0, NULL, &block), TARN_FULL);
+  refuse_tagged(5000);
+  refuse(own, 9999, 0, TARN_FULL);
+  refuse_tagged(5000);
+  refuse(own, 9999, 0, TARN_FULL);
   ck_assert_uint_eq(count_files(), 2);
   tarn_trace *trace = read_snapshot("1");
   ck_assert_uint_eq(refusal_in(trace)->size, 9999);
@@ -215,10 +214,9 @@ TEST(who_is_served_in_the_end_is_not_refused) {
 }
 
 TEST(other_failures_are_none) {
-  tarn_block block;
   fill_pool();
   want("%n");
-  assert_status(tarn_pool_alloc(pool, 0, 0, NULL, &block), TARN_E_INVALID);
+  refuse(pool, 0, 0, TARN_E_INVALID);
   assert_status(tarn_pool_resize(&kept, MIB, NULL), TARN_FULL);
   ck_assert_uint_eq(count_files(), 0);
 }
@@ -228,10 +226,10 @@ TEST(other_failures_are_none) {
 TEST(what_cannot_be_written_is_logged_and_no_more) {
   char said[512];
   fill_pool();
-  refuse(5000);
+  refuse_tagged(5000);
   snprintf(said, sizeof said, "%s", tarn_last_error());
   want("no/such/folder/%n");
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert_str_eq(tarn_last_error(), said);
   ck_assert_uint_eq(told.count, 1);
   ck_assert_ptr_nonnull(strstr(told.last, "no/such/folder/0"));
@@ -269,7 +267,7 @@ TEST(nothing_has_changed_if_it_cannot_be_asked_for) {
   assert_status(tarn_pool_snapshot_on_full(TARN, path_of("other")),
                 TARN_E_NOMEM);
   ck_assert(faults_disarm());
-  refuse(5000);
+  refuse_tagged(5000);
   ck_assert(is_there("first"));
   ck_assert_uint_eq(count_files(), 1);
 }

@@ -70,7 +70,16 @@ static inline const char *strategy_at(int index) {
   return tarn_pool_strategy_name((size_t)index / DEVICES);
 }
 
-// Whether that strategy can be had on that device.
+static inline void close_scene(void *context) {
+  const scene *s = context;
+  assert_ok(tarn__front_check(s->pool));
+  assert_ok(tarn_pool_destroy(s->pool));
+  assert_ok(tarn_stream_destroy(s->stream));
+  assert_ok(tarn_device_close(s->device));
+}
+
+// Whether that strategy can be had on that device; then until the end of the
+// test.
 static inline bool open_scene(scene *s, int index) {
   *s = (scene){NULL, NULL, NULL};
   name_tags();
@@ -83,18 +92,14 @@ static inline bool open_scene(scene *s, int index) {
       tarn_pool_create(tarn_place_on(s->device), &options, &s->pool);
   if (status == TARN_OK) {
     assert_ok(tarn_stream_create(s->device, &s->stream));
+    static scene opened;
+    opened = *s;
+    after_test(close_scene, &opened);
     return true;
   }
   assert_status(status, TARN_E_UNSUPPORTED);
   assert_ok(tarn_device_close(s->device));
   return false;
-}
-
-static inline void close_scene(scene *s) {
-  assert_ok(tarn__front_check(s->pool));
-  assert_ok(tarn_pool_destroy(s->pool));
-  assert_ok(tarn_stream_destroy(s->stream));
-  assert_ok(tarn_device_close(s->device));
 }
 
 enum { STRATEGIES = 6, SCENES = STRATEGIES * DEVICES };

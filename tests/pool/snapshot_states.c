@@ -25,9 +25,7 @@ TEST_LOOP(debugging_changes_nothing, 2) {
     check_all(pool, 0);
   }
   assert_ok(tarn_pool_limit(pool, stats_of(pool).reserved_bytes));
-  tarn_block block;
-  assert_status(tarn_pool_alloc(pool, (size_t)1 << 40, 0, NULL, &block),
-                TARN_FULL);
+  refuse(pool, (size_t)1 << 40, 0, TARN_FULL);
   tarn_trace *trace = trace_of(pool);
   const tarn_trace_event *refused = &trace->events[trace->event_count - 2];
   ck_assert_int_eq(refused->kind, TARN_TRACE_OOM);
@@ -60,7 +58,6 @@ TEST_LOOP(sleeping_blocks_are_held, DEVICES) {
   check_all(s.pool, 0);
   give(weights);
   give(other);
-  close_scene(&s);
 }
 
 // As if a page had been taken out of its place, and its new place had failed.
@@ -97,7 +94,6 @@ TEST_LOOP(spare_pages_are_memory_too, DEVICES) {
   ck_assert_uint_eq(count_nowhere(trace), 1);
   tarn_trace_destroy(trace);
   give(block);
-  close_scene(&s);
 }
 
 // Whichever arenas have them, and however they came: nothing lies in one place
@@ -137,7 +133,6 @@ TEST_LOOP(spare_pages_of_two_arenas_lie_side_by_side, DEVICES) {
   tarn_trace_destroy(trace);
   give(block);
   give(old);
-  close_scene(&s);
 }
 
 TEST_LOOP(captures_and_dry_pools_are_told_as_any, 2 * DEVICES) {
@@ -218,7 +213,6 @@ TEST_LOOP(pages_that_move_are_told, DEVICES) {
   give(large);
   for (size_t i = 1; i < 8; i += 2)
     give(blocks[i]);
-  close_scene(&s);
 }
 
 // --- errors ----------------------------------------------------------------
