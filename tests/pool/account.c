@@ -74,14 +74,6 @@ TEST(a_number_that_is_no_tag_is_refused) {
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
 
-static void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes, size_t peak,
-                       size_t blocks) {
-  tarn_pool_tag_stats stats = tag_stats_of(pool, tag);
-  ck_assert_uint_eq(stats.live_bytes, bytes);
-  ck_assert_uint_eq(stats.live_peak_bytes, peak);
-  ck_assert_uint_eq(stats.live_blocks, blocks);
-}
-
 TEST(every_tag_has_its_own_count) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_tag a = tag_of("a");

@@ -21,11 +21,6 @@ static void describe(tarn_alloc_options options[COUNT], size_t wrong) {
   }
 }
 
-static void give_all(const tarn_block *blocks, size_t count) {
-  for (size_t i = 0; i < count; i++)
-    give(blocks[i]);
-}
-
 TEST_LOOP(all_of_them_come, ALL_STRATEGIES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
@@ -50,7 +45,7 @@ TEST_LOOP(all_of_them_come, ALL_STRATEGIES) {
   }
   give(blocks[5]);
   blocks[5] = take(at.pool, SIZE);
-  give_all(blocks, COUNT);
+  give_many(blocks, COUNT);
 }
 
 TEST(none_of_none_and_wrong_ones) {
@@ -91,7 +86,7 @@ TEST(options_of_another_version) {
   }
   assert_ok(tarn_pool_alloc_many(pool, &later[0].known, 3, blocks));
   ck_assert_uint_eq(stats_of(pool).live_bytes, 6000);
-  give_all(blocks, 3);
+  give_many(blocks, 3);
 }
 
 // --- nothing has changed -----------------------------------------------------
@@ -196,7 +191,7 @@ static void play_steps(tarn_pool *pool, size_t steps, bool many) {
       for (size_t i = 0; i < 3; i++)
         assert_ok(tarn_pool_alloc_with(pool, &options[i], &blocks[i]));
     }
-    give_all(blocks, 3);
+    give_many(blocks, 3);
   }
 }
 
@@ -220,7 +215,7 @@ TEST_LOOP(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2) {
                                      options_for(12288, NULL, flags[_i])};
     tarn_block blocks[2];
     assert_ok(tarn_pool_alloc_many(pool, options, 2, blocks));
-    give_all(blocks, 2);
+    give_many(blocks, 2);
   }
   ck_assert_ptr_null(pool->cursor.layout);
 }
@@ -284,7 +279,7 @@ TEST(pools_that_debug_take_back_what_they_dressed) {
     ck_assert_uint_eq(blocks[i].size, options[i].size);
     memset(blocks[i].pointer, 1, blocks[i].size);
   }
-  give_all(blocks, COUNT);
+  give_many(blocks, COUNT);
   assert_ok(tarn_pool_debug_check(pool));
   assert_ok(tarn_pool_debug(pool, NULL));
 }
@@ -311,7 +306,7 @@ TEST_LOOP(with_every_failure_it_is_all_or_none, ALL_STRATEGIES) {
     tarn_pool_stats after = stats_of(at.pool);
     if (status == TARN_OK) {
       ck_assert_uint_eq(after.live_blocks, COUNT);
-      give_all(blocks, COUNT);
+      give_many(blocks, COUNT);
     } else {
       ck_assert_uint_eq(after.live_bytes, 0);
       ck_assert_uint_eq(after.live_peak_bytes, before.live_peak_bytes);

@@ -8,8 +8,7 @@ enum { PAGES = 8 };
 // Every second page of eight is a hole then.
 static arena_place open_with_holes(const char *strategy, tarn_block *blocks) {
   arena_place p = open_arena("sim:0", strategy);
-  for (int i = 0; i < PAGES; i++)
-    blocks[i] = take(p.pool, SIM_PAGE);
+  take_many(p.pool, SIM_PAGE, blocks, PAGES);
   for (int i = 0; i < PAGES; i += 2)
     give(blocks[i]);
   return p;
@@ -60,8 +59,7 @@ TEST(the_slack_is_a_fiftieth_of_a_large_peak) {
       open_arena_of((size_t)512 * MIB, "sim:0", "arena_pool:page=2M");
   enum { MANY = 100 };
   tarn_block blocks[MANY];
-  for (int i = 0; i < MANY; i++)
-    blocks[i] = take(p.pool, SIM_PAGE);
+  take_many(p.pool, SIM_PAGE, blocks, MANY);
   for (int i = 0; i < MANY; i += 2)
     give(blocks[i]);
   tarn_block large = take(p.pool, 2 * SIM_PAGE);
@@ -85,8 +83,7 @@ TEST(holes_serve_when_the_device_has_no_more) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
   enum { ALL = 32 };
   tarn_block blocks[ALL];
-  for (int i = 0; i < ALL; i++)
-    blocks[i] = take(p.pool, SIM_PAGE);
+  take_many(p.pool, SIM_PAGE, blocks, ALL);
   for (int i = 0; i < ALL; i += 2)
     give(blocks[i]);
   tarn_block large = take(p.pool, ALL / 2 * SIM_PAGE);

@@ -79,10 +79,8 @@ TEST(a_stream_that_is_gone_has_nothing_to_queue) {
 
 TEST(a_stream_of_another_device_is_waited_for) {
   open_async("async_pool");
-  tarn_device *other = NULL;
-  tarn_stream *theirs = NULL;
-  assert_ok(tarn_device_open("fake:1", &other));
-  assert_ok(tarn_stream_create(other, &theirs));
+  tarn_device *other = device_at("fake:1");
+  tarn_stream *theirs = stream_of(other);
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "async_pool"));
   tarn_block block = take_on(pool_at(place), SIZE, theirs);
@@ -90,8 +88,6 @@ TEST(a_stream_of_another_device_is_waited_for) {
   ck_assert_uint_eq(called(), 0);
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(fake_seen.waits, 1);
-  assert_ok(tarn_stream_destroy(theirs));
-  assert_ok(tarn_device_close(other));
 }
 
 TEST(larger_alignment_is_found_within) {

@@ -255,8 +255,7 @@ TEST(the_bookkeeping_of_many_blocks_is_used_again) {
   tarn_pool *pool = host_pool("no_pool");
   size_t held = 0;
   for (int round = 0; round < 3; round++) {
-    for (int i = 0; i < COUNT; i++)
-      blocks[i] = take(pool, 64);
+    take_many(pool, 64, blocks, COUNT);
     for (int i = COUNT; i-- > 0;)
       give(blocks[i]);
     assert_ok(tarn__front_check(pool));

@@ -130,8 +130,7 @@ TEST(many_blocks_are_found) {
         blocks[i] = take(pool, (i + round) * 6007 % 5000 + 1);
     }
   }
-  for (size_t i = 0; i < MANY; i++)
-    give(blocks[i]);
+  give_many(blocks, MANY);
   assert_not_in(blocks[0], blocks[0].address);
   assert_ok(tarn__front_check(pool));
 }
@@ -260,12 +259,10 @@ TEST(a_place_must_be_one) {
 }
 
 TEST(a_place_without_pools_has_no_blocks) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   assert_not_at(tarn_place_on(device), 4096);
   assert_status(tarn_free(tarn_place_on(device), 4096, NULL), TARN_E_INVALID);
   assert_error_says("sim:0 has no pools");
-  assert_ok(tarn_device_close(device));
 }
 
 static tarn_status seen[3];
@@ -280,18 +277,14 @@ static void call_in_callback(void *context, tarn_status status) {
 }
 
 TEST(a_callback_may_not_ask) {
-  tarn_device *host = NULL;
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_device_open("cpu:0", &host));
-  assert_ok(tarn_stream_create(host, &stream));
+  tarn_device *host = device_at("cpu:0");
+  tarn_stream *stream = stream_of(host);
   tarn_block block = take(host_pool("arena_pool"), 10);
   assert_ok(tarn_stream_add_callback(stream, call_in_callback, &block));
   assert_ok(tarn_stream_synchronize(stream));
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(seen[i], TARN_E_STATE);
   give(block);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(host));
 }
 
 // --- without host memory ---------------------------------------------------

@@ -113,8 +113,7 @@ static void *free_wrongly(void *context) {
 // The pool that says what is wrong may be one that another thread ends.
 TEST(a_wrong_free_is_refused_while_pools_end) {
   pthread_t thread;
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   scene at = {.place = tarn_place_on(device)};
   atomic_store(&working, true);
   ck_assert_int_eq(pthread_create(&thread, NULL, free_wrongly, &at), 0);
@@ -122,7 +121,6 @@ TEST(a_wrong_free_is_refused_while_pools_end) {
     come_and_go(&at);
   pthread_join(thread, NULL);
   assert_as_expected();
-  assert_ok(tarn_device_close(device));
 }
 
 // --- addresses of the device -----------------------------------------------
@@ -175,8 +173,7 @@ static const char *const devices[] = {"cpu:0", "sim:0"};
 
 TEST_LOOP(blocks_are_found_while_pools_come_and_go,
           sizeof devices / sizeof *devices) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(devices[_i], &device));
+  tarn_device *device = device_at(devices[_i]);
   scene at = {.place = tarn_place_on(device)};
   at.pools[0] = pool_at(at.place);
   for (size_t i = 1; i <= OWN; i++)
@@ -186,14 +183,12 @@ TEST_LOOP(blocks_are_found_while_pools_come_and_go,
     assert_at_rest(at.pools[i]);
   for (size_t i = 1; i <= OWN; i++)
     assert_ok(tarn_pool_destroy(at.pools[i]));
-  assert_ok(tarn_device_close(device));
 }
 
 // Strategies that were replaced keep addresses while blocks of theirs are out,
 // and no longer.
 TEST(no_addresses_are_lost) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   size_t largest = largest_range(device);
   scene at = {.place = tarn_place_on(device)};
   at.pools[0] = pool_at(at.place);
@@ -205,7 +200,6 @@ TEST(no_addresses_are_lost) {
   ck_assert_uint_eq(largest_range(device), largest);
   for (size_t i = 1; i <= OWN; i++)
     assert_ok(tarn_pool_destroy(at.pools[i]));
-  assert_ok(tarn_device_close(device));
 }
 
 // On the first eight exchanges each strategy has all the addresses that it
@@ -213,8 +207,7 @@ TEST(no_addresses_are_lost) {
 TEST(addresses_come_back_with_the_last_block) {
   enum { MOST = 64 };
   tarn_block blocks[MOST];
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   size_t largest = largest_range(device);
   tarn_pool *pool = pool_at(tarn_place_on(device));
   size_t count = 0;
@@ -229,5 +222,4 @@ TEST(addresses_come_back_with_the_last_block) {
     assert_ok(tarn_pool_free(&blocks[i], NULL));
   assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   ck_assert_uint_eq(largest_range(device), largest);
-  assert_ok(tarn_device_close(device));
 }

@@ -166,8 +166,7 @@ TEST(a_pool_with_charges_cannot_end) {
 }
 
 TEST(a_device_with_charges_cannot_close) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   tarn_pool *pool = pool_at(tarn_place_on(device));
   tarn_tag tag = tag_of("table");
   assert_ok(tarn_pool_charge(pool, 4096, tag));
@@ -175,7 +174,6 @@ TEST(a_device_with_charges_cannot_close) {
   assert_error_says("sim:0: cannot close");
   assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
-  assert_ok(tarn_device_close(device));
 }
 
 static int use_the_parent_s(tarn_pool *pool) {

@@ -9,15 +9,6 @@ static void count(tarn_pool *pool, uint32_t counters) {
   ck_assert_uint_eq(stats_of(pool).counters, counters);
 }
 
-static void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes, size_t peak,
-                       size_t blocks) {
-  tarn_pool_tag_stats stats = tag_stats_of(pool, tag);
-  ck_assert_uint_eq(stats.live_bytes, bytes);
-  ck_assert_uint_eq(stats.live_peak_bytes, peak);
-  ck_assert_uint_eq(stats.live_blocks, blocks);
-  assert_ok(tarn__front_check(pool));
-}
-
 // --- tags ------------------------------------------------------------------
 
 TEST(tags_and_peaks_are_counted_unless_told) {

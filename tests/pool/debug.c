@@ -227,10 +227,8 @@ TEST(the_first_that_was_freed_leaves_first) {
   tarn_pool *pool = debugging("page_unit_pool", TARN_POOL_DEBUG_QUARANTINE);
   debug_with(pool, TARN_POOL_DEBUG_QUARANTINE, (size_t)3 * 4096);
   tarn_block blocks[5];
-  for (int i = 0; i < 5; i++)
-    blocks[i] = take(pool, 4096);
-  for (int i = 0; i < 3; i++)
-    give(blocks[i]);
+  take_many(pool, 4096, blocks, 5);
+  give_many(blocks, 3);
   ck_assert_uint_eq(report_of(pool).quarantine_blocks, 3);
   give(blocks[3]);
   ck_assert_uint_eq(report_of(pool).quarantine_blocks, 3);

@@ -1,6 +1,5 @@
 // Decay: what goes back at the end of a period and what stays, the thread that
 // sees to it, its beginning and its end.
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -8,6 +7,7 @@
 
 #include "base/os.h"
 #include "kit.h"
+#include "no_threads.h"
 #include "support/child.h"
 #include "support/fake_plugin.h"
 #include "support/strategy.h"
@@ -16,25 +16,6 @@
 static const size_t PAGE = 4096;
 static const uint64_t MS = 1000000;
 static const uint64_t HOUR = UINT64_C(3600) * 1000000000u;
-
-// --- threads that the library starts ---------------------------------------
-
-static atomic_int threads_made;
-static atomic_bool no_threads;
-
-// NOLINTBEGIN(bugprone-reserved-identifier): --wrap makes these names.
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-// NOLINTEND(bugprone-reserved-identifier)
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument) {
-  if (atomic_load(&no_threads)) return EAGAIN;
-  atomic_fetch_add(&threads_made, 1);
-  return __real_pthread_create(thread, attributes, start, argument);
-}
 
 // --- periods, without a thread ---------------------------------------------
 
@@ -62,10 +43,8 @@ static void end_period(tarn_pool *pool, size_t expected) {
 // Blocks of |pages| each, |count| of them at once, and then none.
 static void run_step(tarn_pool *pool, size_t pages, size_t count) {
   tarn_block blocks[16];
-  for (size_t i = 0; i < count; i++)
-    blocks[i] = take(pool, pages * PAGE);
-  for (size_t i = 0; i < count; i++)
-    give(blocks[i]);
+  take_many(pool, pages * PAGE, blocks, count);
+  give_many(blocks, count);
 }
 
 static const char *const strategies[] = {"page_unit_pool", "arena_pool:page=4K",
@@ -140,8 +119,7 @@ TEST(small_changes_move_nothing) {
 TEST(what_was_held_up_goes_later) {
   tarn_pool *pool = slow_pool("buddy_pool:init=16K,realloc=16K,max=16K");
   tarn_block blocks[8];
-  for (int i = 0; i < 8; i++)
-    blocks[i] = take(pool, 2 * PAGE);
+  take_many(pool, 2 * PAGE, blocks, 8);
   end_period(pool, 16 * PAGE);
   for (int i = 1; i < 8; i += 2)
     give(blocks[i]);

@@ -170,8 +170,7 @@ TEST(addresses_that_are_not_aligned_are_mended) {
   ck_assert_uint_eq(stats.device_frees, 1);
   ck_assert_uint_eq(stats.reserved_bytes, fake_seen.live_bytes);
   assert_ok(tarn__front_check(pool));
-  for (int i = 0; i < 8; i++)
-    give(blocks[i]);
+  give_many(blocks, 8);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);

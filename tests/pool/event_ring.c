@@ -186,16 +186,12 @@ TEST(wrong_use_is_refused) {
   assert_status(tarn_pool_events(pool, 0, NULL, 1, &count, &next),
                 TARN_E_INVALID);
   ck_assert_uint_eq(count, 0);
-  tarn_device *cpu = NULL;
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_device_open("cpu:0", &cpu));
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_device *cpu = device_at("cpu:0");
+  tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, call_in_callback, pool));
   assert_ok(tarn_stream_synchronize(stream));
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(seen_in_callback[i], TARN_E_STATE);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
 }
 
 // --- threads ---------------------------------------------------------------

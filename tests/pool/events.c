@@ -83,10 +83,8 @@ TEST(failures_say_why) {
 }
 
 TEST(streams_and_switches_are_written) {
-  tarn_device *cpu = NULL;
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_device_open("cpu:0", &cpu));
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_device *cpu = device_at("cpu:0");
+  tarn_stream *stream = stream_of(cpu);
   tarn_pool *pool = events_on("page_unit_pool", 0);
   tarn_block block = take_on(pool, 100, stream);
   assert_ok(use_strategy(TARN_HOST, "no_pool"));
@@ -102,8 +100,6 @@ TEST(streams_and_switches_are_written) {
   }
   ck_assert_uint_eq(seen[4].address, seen[0].address);
   ck_assert_uint_eq(seen[4].size, seen[0].size);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
 }
 
 TEST(times_are_written_where_asked) {
@@ -120,11 +116,10 @@ TEST(times_are_written_where_asked) {
 
 // A crossing that cannot be arranged: the block went back as it came.
 TEST(a_crossing_that_fails_leaves_no_block) {
-  tarn_device *device = NULL;
   tarn_stream *a = NULL;
   tarn_stream *b = NULL;
   fake_add();
-  assert_ok(tarn_device_open("fake:0", &device));
+  tarn_device *device = device_at("fake:0");
   assert_ok(tarn_stream_create(device, &a));
   assert_ok(tarn_stream_create(device, &b));
   tarn_pool *pool = pool_at(tarn_place_on(device));
@@ -146,7 +141,6 @@ TEST(a_crossing_that_fails_leaves_no_block) {
   ck_assert_int_eq(seen[5].status, TARN_E_DEVICE);
   (void)tarn_stream_destroy(a);
   (void)tarn_stream_destroy(b);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- sums ------------------------------------------------------------------

@@ -82,6 +82,18 @@ static inline tarn_pool *host_pool(const char *strategy) {
   return pool_at(TARN_HOST);
 }
 
+static inline void close_opened(void *device) {
+  assert_ok(tarn_device_close(device));
+}
+
+// Until the end of the test.
+static inline tarn_device *device_at(const char *name) {
+  tarn_device *device = NULL;
+  assert_ok(tarn_device_open(name, &device));
+  after_test(close_opened, device);
+  return device;
+}
+
 static inline void destroy_stream(void *stream) {
   assert_ok(tarn_stream_destroy(stream));
 }
@@ -151,6 +163,17 @@ static inline unsigned char *bytes_of(tarn_block block) {
   return ptr;
 }
 
+static inline void give_many(const tarn_block *blocks, size_t count) {
+  for (size_t i = 0; i < count; i++)
+    give(blocks[i]);
+}
+
+static inline void take_many(tarn_pool *pool, size_t size, tarn_block *blocks,
+                             size_t count) {
+  for (size_t i = 0; i < count; i++)
+    blocks[i] = take(pool, size);
+}
+
 static inline void assert_zero_block(tarn_block block) {
   ck_assert_ptr_null(block.pool);
   ck_assert_uint_eq(block.address, 0);
@@ -165,6 +188,15 @@ static inline void assert_same_block(tarn_block a, tarn_block b) {
   ck_assert_uint_eq(a.size, b.size);
   ck_assert_uint_eq(a.id, b.id);
   ck_assert_uint_eq(a.generation, b.generation);
+}
+
+static inline void assert_tag(tarn_pool *pool, tarn_tag tag, size_t bytes,
+                              size_t peak, size_t blocks) {
+  tarn_pool_tag_stats stats = tag_stats_of(pool, tag);
+  ck_assert_uint_eq(stats.live_bytes, bytes);
+  ck_assert_uint_eq(stats.live_peak_bytes, peak);
+  ck_assert_uint_eq(stats.live_blocks, blocks);
+  assert_ok(tarn__front_check(pool));
 }
 
 // The request is answered with |expected|, and nothing comes of it.

@@ -88,8 +88,7 @@ TEST_LOOP(its_bytes_are_not_touched, STRATEGIES) {
   tarn_block blocks[50];
   for (size_t i = 0; i < 50; i++)
     blocks[i] = take(pool, 1 + i * 300);
-  for (size_t i = 0; i < 50; i++)
-    give(blocks[i]);
+  give_many(blocks, 50);
   end_own(pool);
   check_slab();
 }
@@ -404,8 +403,7 @@ TEST(steps_are_learned_in_it) {
       blocks[i] = take(pool, 100 + i * 777);
       ck_assert(is_inside(blocks[i], tarn_addr_of(slab), SLAB));
     }
-    for (size_t i = 0; i < 20; i++)
-      give(blocks[i]);
+    give_many(blocks, 20);
   }
   ck_assert_ptr_nonnull(pool->cursor.layout);
   assert_ok(tarn__front_check(pool));

@@ -199,17 +199,15 @@ static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
 TEST(memory_that_comes_free_elsewhere_is_another_try) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = (size_t)64 * MIB};
-  tarn_device *device = NULL;
   tarn_addr others = 0;
   assert_ok(tarn_sim_configure(&options));
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = device_at("sim:0");
   tarn_place place = tarn_place_on(device);
   assert_ok(tarn_device_allocate(place, (size_t)60 * MIB, &others));
   tarn_pool *pool = pool_at(place);
   assert_ok(tarn_pool_on_full(pool, give_others_back, &others));
   give(take(pool, (size_t)30 * MIB));
   ck_assert_uint_eq(others, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(its_own_requests_go_without_it) {
@@ -335,8 +333,7 @@ TEST(long_names_cut_the_end_only) {
   assert_error_says("would exceed the limit of 16.00 KiB (16384 bytes)");
   assert_error_says("12.00 KiB (12288 bytes) reserved, 303 bytes live");
   assert_error_says("102 bytes cccccccccccccccccccccccccccccccccccccccc (1)");
-  for (int i = 0; i < 3; i++)
-    give(blocks[i]);
+  give_many(blocks, 3);
   assert_ok(tarn_pool_limit(pool, 0));
 }
 

@@ -48,10 +48,8 @@ TEST(a_buffer_that_is_used_is_not_shared) {
 TEST(the_last_one_freed_is_the_first_taken) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_block blocks[5];
-  for (int i = 0; i < 5; i++)
-    blocks[i] = take(pool, 100);
-  for (int i = 0; i < 5; i++)
-    give(blocks[i]);
+  take_many(pool, 100, blocks, 5);
+  give_many(blocks, 5);
   for (int i = 5; i-- > 0;)
     ck_assert_uint_eq(take(pool, 100).address, blocks[i].address);
 }
@@ -158,8 +156,7 @@ TEST(nothing_is_given_back_before_it_is_asked_for) {
   tarn_block blocks[10];
   for (size_t i = 0; i < 10; i++)
     blocks[i] = take(pool, (i + 1) * 4096);
-  for (int i = 0; i < 10; i++)
-    give(blocks[i]);
+  give_many(blocks, 10);
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 55 * 4096);
   ck_assert_uint_eq(stats_of(pool).device_frees, 0);
   ck_assert_uint_eq(stats_of(pool).live_bytes, 0);
@@ -172,8 +169,7 @@ TEST(trim_gives_all_idle_memory_back) {
   tarn_block blocks[10];
   for (size_t i = 0; i < 10; i++)
     blocks[i] = take(pool, (i + 1) * 4096);
-  for (int i = 0; i < 10; i++)
-    give(blocks[i]);
+  give_many(blocks, 10);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 4096);
   ck_assert_uint_eq(stats_of(pool).device_frees, 10);
@@ -232,8 +228,7 @@ TEST(a_second_iteration_asks_the_device_for_nothing) {
     tarn_block blocks[40];
     for (size_t i = 0; i < 40; i++)
       blocks[i] = take(pool, 1000 * (i % 13 + 1));
-    for (int i = 0; i < 40; i++)
-      give(blocks[i]);
+    give_many(blocks, 40);
     ck_assert_uint_eq(stats_of(pool).misses, 40);
     ck_assert_uint_eq(stats_of(pool).hits, 40u * (unsigned)iteration);
   }

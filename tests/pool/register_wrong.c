@@ -196,8 +196,6 @@ static void *take_slowly(void *unused) {
 }
 
 TEST(replaced_while_it_grows) {
-  tarn_device *cpu = NULL;
-  tarn_stream *stream = NULL;
   pthread_t taker;
   sem_t gate;
   tarn_strategy slow = bad;
@@ -208,8 +206,8 @@ TEST(replaced_while_it_grows) {
   sem_init(&gate, 0, 0);
   assert_ok(tarn_pool_register(&slow));
   tarn_pool *pool = host_pool("slow_pool");
-  assert_ok(tarn_device_open("cpu:0", &cpu));
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_device *cpu = device_at("cpu:0");
+  tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, pass_gate, &gate));
   gated = tarn_stream_serial(stream);
   tarn_log_set(hear, NULL, TARN_LOG_WARN);
@@ -225,6 +223,4 @@ TEST(replaced_while_it_grows) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
   ck_assert(tarn_list_empty(&pool->replaced));
   tarn_log_set(NULL, NULL, TARN_LOG_WARN);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
 }

@@ -39,8 +39,7 @@ TEST_LOOP(requests_are_served_without_the_device, KEEPING *ARENA_DEVICES) {
   ck_assert_uint_eq(after.device_allocs, before.device_allocs);
   ck_assert_uint_eq(after.reserved_bytes, before.reserved_bytes);
   ck_assert_uint_eq(after.hits, 7);
-  for (size_t i = 0; i < 7; i++)
-    give(blocks[i]);
+  give_many(blocks, 7);
   assert_ok(tarn_pool_reserve(at.pool, 0));
 }
 
@@ -271,8 +270,7 @@ TEST(pages_of_one_size_serve_another) {
   assert_ok(tarn_pool_reserve(pool, ROOM));
   for (size_t i = 0; i < 16; i++)
     blocks[i] = take_with(pool, MIB / 2, NULL, TARN_ALLOC_NO_GROW);
-  for (size_t i = 0; i < 16; i++)
-    give(blocks[i]);
+  give_many(blocks, 16);
   assert_ok(tarn__front_check(pool));
   give(take_with(pool, 5 * MIB, NULL, TARN_ALLOC_NO_GROW));
   ck_assert_uint_eq(reserved_by(pool), ROOM);

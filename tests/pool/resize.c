@@ -198,8 +198,7 @@ TEST(pages_of_holes_serve_when_the_device_has_no_more) {
   enum { ALL = 32 };
   arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
   tarn_block blocks[ALL];
-  for (int i = 0; i < ALL; i++)
-    blocks[i] = take(p.pool, SIM_PAGE);
+  take_many(p.pool, SIM_PAGE, blocks, ALL);
   assert_status(tarn_pool_resize(&blocks[ALL - 1], 2 * SIM_PAGE, NULL),
                 TARN_FULL);
   for (int i = 0; i < ALL; i += 2)

@@ -26,8 +26,7 @@ TEST(as_little_as_possible_goes) {
   tarn_block blocks[4];
   for (size_t i = 0; i < 4; i++)
     blocks[i] = take(pool, sizes[i] * MIB);
-  for (size_t i = 0; i < 4; i++)
-    give(blocks[i]);
+  give_many(blocks, 4);
   tarn_block block = take(pool, 50 * MIB);
   // 100 are held, and may stay: 50 go for the 50 that come.
   ck_assert_uint_eq(reserved(pool), 100 * MIB);
@@ -89,8 +88,7 @@ TEST(shared_segments_grow) {
     ck_assert_uint_le(reserved(pool), live + live / 4 + 2 * MIB);
   }
   ck_assert_uint_le(stats_of(pool).device_allocs, 30);
-  for (size_t i = 0; i < MANY; i++)
-    give(blocks[i]);
+  give_many(blocks, MANY);
 }
 
 TEST(buddies_give_idle_chunks_back_before_more_come) {

@@ -81,8 +81,7 @@ TEST_LOOP(sizes_that_a_plug_in_names_bind, ALL_STRATEGIES) {
   tarn_block small = take(pool, 1000);
   ck_assert_msg(reserved(pool) == 6 * MIB, "%s: %zu", strategy, reserved(pool));
   tarn_block blocks[BLOCKS];
-  for (size_t i = 0; i < BLOCKS; i++)
-    blocks[i] = take(pool, BLOCK);
+  take_many(pool, BLOCK, blocks, BLOCKS);
   ck_assert_msg(reserved(pool) == 9 * MIB, "%s: %zu", strategy, reserved(pool));
   ck_assert_uint_eq(stats_of(pool).device_allocs, 2);
 
@@ -97,8 +96,7 @@ TEST_LOOP(sizes_that_a_plug_in_names_bind, ALL_STRATEGIES) {
   ck_assert_uint_eq(fake_seen.live_bytes, 9 * MIB);
 
   give(small);
-  for (size_t i = 0; i < BLOCKS; i++)
-    give(blocks[i]);
+  give_many(blocks, BLOCKS);
   ck_assert_uint_eq(reserved(pool), 9 * MIB);
   assert_ok(tarn_pool_trim(pool, 8 * MIB));
   ck_assert_uint_le(reserved(pool), 6 * MIB);
@@ -200,10 +198,8 @@ TEST_LOOP(a_small_block_keeps_no_more_than_it_has, ALL_STRATEGIES) {
   tarn_pool *pool = device_pool(strategy);
   assert_ok(tarn_pool_limit(pool, 16 * MIB));
   tarn_block small = take(pool, 4096);
-  for (size_t i = 0; i < IDLE; i++)
-    blocks[i] = take(pool, MIB);
-  for (size_t i = 0; i < IDLE; i++)
-    give(blocks[i]);
+  take_many(pool, MIB, blocks, IDLE);
+  give_many(blocks, IDLE);
   ck_assert_uint_eq(reserved(pool), 16 * MIB);
   tarn_block large = take(pool, 8 * MIB);
   ck_assert_uint_eq(reserved(pool), 16 * MIB);
@@ -271,12 +267,10 @@ TEST_LOOP(blocks_of_a_replaced_strategy_are_freed_at_once, ALL_STRATEGIES) {
   static tarn_block blocks[MANY];
   if (!keeps_idle(strategy)) return;
   tarn_pool *pool = device_pool(strategy);
-  for (size_t i = 0; i < MANY; i++)
-    blocks[i] = take(pool, 256);
+  take_many(pool, 256, blocks, MANY);
   assert_ok(tarn_pool_set_strategy(pool, "no_pool"));
   clock_t begin = clock();
-  for (size_t i = 0; i < MANY; i++)
-    give(blocks[i]);
+  give_many(blocks, MANY);
   ck_assert_msg((clock() - begin) / CLOCKS_PER_SEC < 2, "%s", strategy);
   ck_assert_uint_eq(reserved(pool), 0);
 }
@@ -377,8 +371,7 @@ TEST(direct_blocks_are_no_part_of_a_learned_step) {
     if (step > 0) {
       ck_assert_uint_eq(stats_of(pool).device_allocs, asked + 1);
     }
-    for (size_t i = 0; i < 8; i++)
-      give(blocks[i]);
+    give_many(blocks, 8);
     assert_ok(tarn__front_check(pool));
     ck_assert_uint_eq(reserved(pool), 6 * MIB);
   }

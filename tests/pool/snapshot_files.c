@@ -167,9 +167,8 @@ TEST(all_pools_are_not_to_have_one_file) {
 
 // The first failure is told, and what can be written is.
 TEST(the_others_are_written_all_the_same) {
-  tarn_device *sim = NULL;
   tarn_pool *own = NULL;
-  assert_ok(tarn_device_open("sim:0", &sim));
+  tarn_device *sim = device_at("sim:0");
   assert_ok(tarn_pool_create(tarn_place_on(sim), NULL, &own));
   ck_assert_int_eq(mkdir(path_of("sim:0"), 0700), 0);
   assert_status(tarn_pool_snapshot_all(TARN, path_of("%d/%n")), TARN_E_IO);
@@ -178,7 +177,6 @@ TEST(the_others_are_written_all_the_same) {
   ck_assert_int_eq(unlink(path_of("sim:0/1")), 0);
   ck_assert_int_eq(rmdir(path_of("sim:0")), 0);
   assert_ok(tarn_pool_destroy(own));
-  assert_ok(tarn_device_close(sim));
 }
 
 // --- faults ----------------------------------------------------------------

@@ -1,34 +1,17 @@
 // Snapshots by signal: to this very process, also while others allocate and
 // across forks; the handler's beginning and its end.
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 
 #include "base/os.h"
+#include "no_threads.h"
 #include "snapshot_kit.h"
 #include "support/child.h"
 #include "support/faults.h"
 
 static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
 static const uint64_t MS = 1000000;
-
-// --- threads that the library starts ---------------------------------------
-
-static atomic_bool no_threads;
-
-// NOLINTBEGIN(bugprone-reserved-identifier): --wrap makes these names.
-int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument);
-// NOLINTEND(bugprone-reserved-identifier)
-
-int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-                          void *(*start)(void *), void *argument) {
-  if (atomic_load(&no_threads)) return EAGAIN;
-  return __real_pthread_create(thread, attributes, start, argument);
-}
 
 // --- waiting ---------------------------------------------------------------
 
@@ -203,16 +186,12 @@ static void call_all(void *context, tarn_status status) {
 }
 
 TEST(not_from_a_callback) {
-  tarn_device *cpu = NULL;
-  tarn_stream *stream = NULL;
-  assert_ok(tarn_device_open("cpu:0", &cpu));
-  assert_ok(tarn_stream_create(cpu, &stream));
+  tarn_device *cpu = device_at("cpu:0");
+  tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, call_all, NULL));
   assert_ok(tarn_stream_synchronize(stream));
   for (size_t i = 0; i < 4; i++)
     ck_assert_int_eq(said[i], TARN_E_STATE);
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(cpu));
 }
 
 // --- what is in the way ----------------------------------------------------

@@ -354,8 +354,7 @@ TEST(tags_are_part_of_a_step) {
     for (size_t i = 0; i < BLOCKS; i++)
       blocks[i] = take_tagged(at.pool, size_of(i), i % 2 ? tag : 0);
     ck_assert_uint_eq(tag_stats_of(at.pool, tag).live_blocks, BLOCKS / 2);
-    for (size_t i = 0; i < BLOCKS; i++)
-      give(blocks[i]);
+    give_many(blocks, BLOCKS);
     ck_assert_uint_eq(tag_stats_of(at.pool, tag).live_blocks, 0);
   }
   ck_assert_ptr_nonnull(layout());

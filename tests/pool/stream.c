@@ -321,8 +321,7 @@ TEST(streams_that_are_gone_leave_nothing_behind) {
   enum { MANY = 500 };
   open_fake("page_unit_pool");
   tarn_block blocks[MANY];
-  for (int i = 0; i < MANY; i++)
-    blocks[i] = take(pool, SIZE);
+  take_many(pool, SIZE, blocks, MANY);
   size_t held = tarn_host_memory();
   for (int i = 0; i < MANY; i++) {
     tarn_stream *stream = stream_of(device);
@@ -331,11 +330,9 @@ TEST(streams_that_are_gone_leave_nothing_behind) {
   }
   ck_assert_uint_le(tarn_host_memory(), held + 256);
   assert_ok(tarn__front_check(pool));
-  for (int i = 0; i < MANY; i++)
-    blocks[i] = take(pool, SIZE);
+  take_many(pool, SIZE, blocks, MANY);
   ck_assert_uint_eq(stats_of(pool).misses, MANY);
-  for (int i = 0; i < MANY; i++)
-    give(blocks[i]);
+  give_many(blocks, MANY);
 }
 
 // --- callbacks -------------------------------------------------------------
@@ -368,8 +365,7 @@ TEST(a_callback_cannot_use_a_pool) {
 TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   static char out[8];
   open_fake("page_unit_pool");
-  tarn_device *cpu = NULL;
-  assert_ok(tarn_device_open("cpu:0", &cpu));
+  tarn_device *cpu = device_at("cpu:0");
   tarn_stream *other = stream_of(cpu);
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "page_unit_pool"));
@@ -383,7 +379,6 @@ TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   ck_assert_str_eq(out, "first  ");
   give_on(second, other);
   end_stream(other);
-  assert_ok(tarn_device_close(cpu));
 }
 
 TEST(streams_without_handles_need_no_waiting) {

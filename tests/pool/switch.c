@@ -215,8 +215,7 @@ TEST(strategies_have_names) {
 }
 
 TEST(a_place_has_one_pool) {
-  tarn_device *cpu = NULL;
-  assert_ok(tarn_device_open("cpu:0", &cpu));
+  tarn_device *cpu = device_at("cpu:0");
   tarn_pool *pool = pool_at(TARN_HOST);
   ck_assert_ptr_eq(pool_at(TARN_HOST), pool);
   ck_assert_ptr_eq(pool_at(tarn_place_on(cpu)), pool);
@@ -225,7 +224,6 @@ TEST(a_place_has_one_pool) {
   ck_assert(tarn_place_equal(tarn_pool_place(pool), TARN_HOST));
   assert_ok(use_strategy(tarn_place_on(cpu), "no_pool"));
   ck_assert_str_eq(stats_of(pool).strategy, "no_pool");
-  assert_ok(tarn_device_close(cpu));
 }
 
 TEST(a_place_must_be_one) {

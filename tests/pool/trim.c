@@ -20,8 +20,7 @@ TEST(page_unit_pool_gives_the_largest_back_first) {
   tarn_block blocks[10];
   for (size_t i = 0; i < 10; i++)
     blocks[i] = take(pool, (i + 1) * PAGE);
-  for (size_t i = 0; i < 10; i++)
-    give(blocks[i]);
+  give_many(blocks, 10);
   trim(pool, 55 * PAGE, 55 * PAGE);
   trim(pool, 30 * PAGE, 28 * PAGE);  // without those of 8, 9 and 10 pages
   ck_assert_uint_eq(stats_of(pool).device_frees, 3);
@@ -50,10 +49,8 @@ TEST(what_is_out_stays) {
 TEST(arena_pool_stops_at_the_page) {
   arena_place p = open_arena("sim:0", "arena_pool:page=2M");
   tarn_block blocks[8];
-  for (int i = 0; i < 8; i++)
-    blocks[i] = take(p.pool, SIM_PAGE);
-  for (int i = 0; i < 6; i++)
-    give(blocks[i]);
+  take_many(p.pool, SIM_PAGE, blocks, 8);
+  give_many(blocks, 6);
   trim(p.pool, 100 * SIM_PAGE, 8 * SIM_PAGE);
   trim(p.pool, 6 * SIM_PAGE + 1, 6 * SIM_PAGE);
   ck_assert_uint_eq(stats_of(p.pool).device_frees, 2);
@@ -80,16 +77,14 @@ TEST(segments_and_chunks_go_whole) {
   tarn_block blocks[3];
   for (int i = 0; i < 3; i++)
     blocks[i] = take(p.pool, size);
-  for (int i = 0; i < 3; i++)
-    give(blocks[i]);
+  give_many(blocks, 3);
   trim(p.pool, 3 * size, 3 * size);
   trim(p.pool, 2 * size + 1, 2 * size);
   trim(p.pool, 2 * size - 1, size);
   assert_ok(use_strategy(p.place, "buddy_pool:init=1M,realloc=1M,max=1M"));
   for (int i = 0; i < 3; i++)
     blocks[i] = take(p.pool, size);
-  for (int i = 0; i < 3; i++)
-    give(blocks[i]);
+  give_many(blocks, 3);
   trim(p.pool, size + 1, size);
 }
 
@@ -102,10 +97,8 @@ static tarn_status trim_all(void *self, const tarn_source *source) {
 
 static void fill(tarn_pool *pool) {
   tarn_block blocks[4];
-  for (int i = 0; i < 4; i++)
-    blocks[i] = take(pool, PAGE);
-  for (int i = 0; i < 4; i++)
-    give(blocks[i]);
+  take_many(pool, PAGE, blocks, 4);
+  give_many(blocks, 4);
 }
 
 TEST(a_strategy_of_a_program_asks_whether_it_is_enough) {

@@ -19,7 +19,7 @@ static uint32_t next_of(uint32_t *state) {
   return *state >> 8;
 }
 
-static void take_many(uint32_t *seed, tarn_stream *stream) {
+static void take_several(uint32_t *seed, tarn_stream *stream) {
   tarn_alloc_options options[BATCH];
   tarn_block blocks[BATCH];
   for (size_t i = 0; i < BATCH; i++) {
@@ -44,7 +44,7 @@ static void *work(void *context) {
   size_t rounds = EFFORT(2000, 300);
   require(tarn_stream_create(at.device, &stream) == TARN_OK);
   for (size_t i = 0; i < rounds; i++)
-    take_many(&seed, stream);
+    take_several(&seed, stream);
   require(tarn_stream_destroy(stream) == TARN_OK);
   return NULL;
 }
