@@ -3,6 +3,7 @@
 #include "arena_kit.h"
 #include "support/effort.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 
 enum {
   BLOCKS = 300,
@@ -38,10 +39,7 @@ static struct {
 } m;
 
 static size_t random_below(size_t limit) {
-  m.state ^= m.state << 13;
-  m.state ^= m.state >> 7;
-  m.state ^= m.state << 17;
-  return (size_t)((m.state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&m.state) % limit;
 }
 
 // --- contents --------------------------------------------------------------

@@ -7,6 +7,7 @@
 #include "kit.h"
 #include "support/effort.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 #include "tarn/strategy.h"
 
 enum {
@@ -49,10 +50,7 @@ static struct {
   } while (0)
 
 static size_t below(size_t limit) {
-  run.state ^= run.state << 13;
-  run.state ^= run.state >> 7;
-  run.state ^= run.state << 17;
-  return (size_t)((run.state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&run.state) % limit;
 }
 
 // --- what was written ------------------------------------------------------

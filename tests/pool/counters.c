@@ -3,6 +3,7 @@
 
 #include "kit.h"
 #include "support/faults.h"
+#include "support/threads.h"
 
 static void count(tarn_pool *pool, uint32_t counters) {
   assert_ok(tarn_pool_account(pool, counters));
@@ -127,13 +128,6 @@ TEST(peaks_are_as_exact_as_asked_for) {
 }
 
 // --- all of them -----------------------------------------------------------
-
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
-}
 
 static const char *const strategies[] = {"page_unit_pool", "arena_pool",
                                          "buddy_pool", "no_pool"};

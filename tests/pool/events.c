@@ -4,6 +4,7 @@
 #include "support/faults.h"
 #include "support/strategy.h"
 #include "support/tagged.h"
+#include "support/threads.h"
 
 static tarn_pool *events_on(const char *strategy, uint32_t more) {
   tarn_pool *pool = host_pool(strategy);
@@ -144,13 +145,6 @@ TEST(a_crossing_that_fails_leaves_no_block) {
 }
 
 // --- sums ------------------------------------------------------------------
-
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
-}
 
 // Adds up what |seen| says; the numbers leave none out.
 static void sum_up(size_t count, size_t *out_live, size_t *out_held) {

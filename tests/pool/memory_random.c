@@ -24,10 +24,7 @@ static unsigned char owners[SLAB];  // 0: nobody
 static uint64_t state;
 
 static size_t random_below(size_t limit) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&state) % limit;
 }
 
 static size_t random_size(size_t most) {

@@ -6,6 +6,7 @@
 #include "kit.h"
 #include "support/effort.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 #include "tarn/sim.h"
 
 enum {
@@ -82,10 +83,7 @@ static const char *const tag_names[TAGS] = {
     "untagged", "weights-1", "gradients-2", "activations-3", "optimizer-4"};
 
 static size_t below(size_t limit) {
-  t.state ^= t.state << 13;
-  t.state ^= t.state >> 7;
-  t.state ^= t.state << 17;
-  return (size_t)((t.state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&t.state) % limit;
 }
 
 // --- valid operations ------------------------------------------------------

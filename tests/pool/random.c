@@ -2,6 +2,7 @@
 #include "kit.h"
 #include "pool_model.h"
 #include "support/effort.h"
+#include "support/threads.h"
 
 enum { OPERATIONS = EFFORT(200000, 50000), WALK_EVERY = 1000 };
 
@@ -9,10 +10,7 @@ static pool_model model;
 static uint64_t state;
 
 static size_t random_below(size_t limit) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&state) % limit;
 }
 
 static unsigned random_stream(void) {

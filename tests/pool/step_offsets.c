@@ -4,16 +4,14 @@
 #include <string.h>
 
 #include "support/run.h"
+#include "support/threads.h"
 
 enum { MOST = 300 };
 
 static uint64_t state = 1;
 
 static size_t random_below(size_t limit) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&state) % limit;
 }
 
 static bool is_there(const tarn__pool_lifetime *span, uint32_t event) {

@@ -5,6 +5,7 @@
 
 #include "arena_kit.h"
 #include "support/strategy.h"
+#include "support/threads.h"
 
 enum {
   OPERATIONS = 1000000,
@@ -36,10 +37,7 @@ static uint64_t frees;
 static uint64_t played;
 
 static size_t random_below(size_t limit) {
-  state ^= state << 13;
-  state ^= state >> 7;
-  state ^= state << 17;
-  return (size_t)((state * 0x2545f4914f6cdd1du) >> 33) % limit;
+  return next_random(&state) % limit;
 }
 
 // A random order of requests and frees; some blocks outlive the step.

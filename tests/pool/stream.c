@@ -5,12 +5,16 @@
 
 enum { SIZE = 4096 };
 
+static const char *const keeping[] = {"page_unit_pool", "arena_pool",
+                                      "buddy_pool:init=64K"};
+enum { KEEPING = sizeof keeping / sizeof *keeping };
+
 // --- crossing --------------------------------------------------------------
 
-TEST(another_stream_waits_for_the_first) {
+TEST_LOOP(another_stream_waits_for_the_first, KEEPING) {
   static char out_a[8];
   static char out_b[8];
-  open_fake("page_unit_pool");
+  open_fake(keeping[_i]);
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out_a);
   give_on(first, a);
@@ -51,9 +55,9 @@ TEST(another_stream_waits_for_no_more_than_it_must) {
   give_on(kept, a);
 }
 
-TEST(the_same_stream_does_not_wait) {
+TEST_LOOP(the_same_stream_does_not_wait, KEEPING) {
   static char out[8];
-  open_fake("page_unit_pool");
+  open_fake(keeping[_i]);
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out);
   give_on(first, a);
@@ -70,9 +74,9 @@ TEST(the_same_stream_does_not_wait) {
   give_on(second, a);
 }
 
-TEST(the_host_waits_for_the_stream) {
+TEST_LOOP(the_host_waits_for_the_stream, KEEPING) {
   static char out[8];
-  open_fake("page_unit_pool");
+  open_fake(keeping[_i]);
   tarn_block first = take_on(pool, SIZE, a);
   queue_use(first, a, "first  ", out);
   give_on(first, a);
@@ -84,8 +88,8 @@ TEST(the_host_waits_for_the_stream) {
   give(second);
 }
 
-TEST(what_the_host_freed_is_there_at_once) {
-  open_fake("page_unit_pool");
+TEST_LOOP(what_the_host_freed_is_there_at_once, KEEPING) {
+  open_fake(keeping[_i]);
   tarn_block first = take_on(pool, SIZE, a);
   give(first);
   tarn_block second = take_on(pool, SIZE, b);
