@@ -1,10 +1,10 @@
 // Memory behind files in memory.
 //
-// Memory comes a stretch at a time, in this order, each step for its reason:
+// Memory is committed unit by unit (os_pages.h), in these steps:
 //
 //   populate one page   a shortage is an error here, and a signal otherwise;
-//                       a stretch without any page cannot be collapsed
-//   collapse            the stretch becomes one huge page, cleared at once
+//                       a unit without any page cannot be collapsed
+//   collapse            the unit becomes one huge page, cleared at once
 //   allocate            whatever has none yet, which is little or all of it
 //
 // It needs the file mapped, which a window that moves along it is enough for:
@@ -26,8 +26,8 @@
 #endif
 
 enum {
-  WINDOW_STRETCHES = 16,
-  COLLAPSE_TRIES = 4,   // of one stretch that somebody is at
+  WINDOW_UNITS = 16,
+  COLLAPSE_TRIES = 4,   // of one unit that another process accesses
   FAILURES_ENOUGH = 8,  // one after the other: there are no huge pages
 };
 
@@ -39,7 +39,7 @@ typedef struct filler {
   int fd;
   size_t end;  // of the part
   size_t file_end;
-  unsigned char *window;  // addresses, at a multiple of a stretch
+  unsigned char *window;  // addresses, at a multiple of a unit
   size_t window_size;
   size_t huge;        // bytes of the part, so far
   unsigned failures;  // of collapses, one after the other
@@ -102,7 +102,7 @@ static bool collapse(filler *f, unsigned char *at) {
   return false;
 }
 
-static bool fill_stretch(filler *f, size_t offset, unsigned char *at) {
+static bool fill_unit(filler *f, size_t offset, unsigned char *at) {
   if (!populate(at)) return false;
   bool huge = collapse(f, at);
   if (!tarn__os_allocate_file(f->fd, offset, TARN__OS_HUGE)) return false;
@@ -115,13 +115,13 @@ static bool move_window(const filler *f, size_t offset, size_t size) {
               f->fd, (off_t)offset) != MAP_FAILED;
 }
 
-// |size| bytes from |offset| on, all stretches.
+// |size| bytes from |offset| on, whole units.
 static bool fill_window(filler *f, size_t offset, size_t size) {
   if (!is_available(f->end - offset) || !move_window(f, offset, size)) {
     return false;
   }
   for (size_t done = 0; done < size; done += TARN__OS_HUGE) {
-    if (!fill_stretch(f, offset + done, f->window + done)) return false;
+    if (!fill_unit(f, offset + done, f->window + done)) return false;
   }
   return true;
 }
@@ -135,10 +135,10 @@ static bool fill_windows(filler *f, size_t begin, size_t end) {
   return true;
 }
 
-// Stretches from |begin| to |end|; the window is there only meanwhile.
-static bool fill_stretches(filler *f, size_t begin, size_t end) {
+// Commits the units from |begin| to |end|, through a window mapped meanwhile.
+static bool fill_units(filler *f, size_t begin, size_t end) {
   if (begin >= end) return true;
-  f->window_size = smaller(end - begin, WINDOW_STRETCHES * TARN__OS_HUGE);
+  f->window_size = smaller(end - begin, WINDOW_UNITS * TARN__OS_HUGE);
   f->window = tarn__os_reserve_aligned(f->window_size, TARN__OS_HUGE);
   if (f->window == NULL) return false;
   bool filled = fill_windows(f, begin, end);
@@ -152,7 +152,7 @@ static size_t round_down(size_t offset) {
   return offset & ~(TARN__OS_HUGE - 1);
 }
 
-// The first stretch that begins at |offset| or behind; in a file that is never
+// The first unit that begins at |offset| or behind; in a file that is never
 // beyond what can be counted.
 static size_t round_up(size_t offset) {
   return round_down(offset + TARN__OS_HUGE - 1);
@@ -166,7 +166,7 @@ static bool fill(filler *f, size_t begin) {
     return false;
   }
   if (!tarn__os_allocate_file(f->fd, begin, head_end - begin)) return false;
-  if (!fill_stretches(f, head_end, body_end)) return false;
+  if (!fill_units(f, head_end, body_end)) return false;
   size_t tail = body_end > head_end ? body_end : head_end;
   return tail >= f->end || tarn__os_allocate_file(f->fd, tail, f->end - tail);
 }

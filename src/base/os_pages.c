@@ -48,7 +48,7 @@ static bool touch_page(uint64_t address) {
   return true;
 }
 
-// One page of each stretch, so that what can be mapped by a huge page is.
+// One page of each unit, so that huge pages are mapped where possible.
 static bool touch(span pages) {
   for (uint64_t at = pages.begin; at < pages.end;
        at = (at / TARN__OS_HUGE + 1) * TARN__OS_HUGE) {

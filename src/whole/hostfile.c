@@ -2,11 +2,11 @@
 // all map. A file has its size from the first, but no memory: each rank puts
 // some behind its own part, where it runs, before anyone has an address.
 //
-//   file   |   stretch   |   stretch   |   stretch   |   stretch   |  |
+//   file   |     unit    |     unit    |     unit    |     unit    |  |
 //   parts  |   of rank 0       |   of rank 1       |   of rank 2      |
 //   made   |   by rank 0               |   by rank 1 | by rank 2      |
 //
-// A stretch (os_pages.h) is put there whole, by whose part has its first byte,
+// A unit (os_pages.h) is committed by the rank whose part has its first byte,
 // and that is who it is charged to.
 #include <errno.h>
 #include <stddef.h>

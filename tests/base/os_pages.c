@@ -22,7 +22,7 @@
 #define MIB ((size_t)1 << 20)
 #define HUGE TARN__OS_HUGE
 
-// What this kernel gives for one stretch: all of it, or nothing.
+// What this kernel gives for one unit: all of it, or nothing.
 static size_t huge_here;
 
 static int file_of(size_t size) {
@@ -106,7 +106,7 @@ TEST(signals_let_it_get_on) {
   tarn__os_close(fd);
 }
 
-// Its head belongs to the stretch of another, its last stretch is its own.
+// Its head belongs to the unit of another part, its last unit is its own.
 TEST(a_part_gets_its_memory_and_little_more) {
   size_t page = tarn__os_page();
   size_t huge = 0;
@@ -174,7 +174,7 @@ TEST(parts_of_many_meet) {
   ck_assert_uint_eq(bytes_behind(fd), whole);
   void *ptr = tarn__os_map_shared(fd, whole);
   ck_assert(tarn__os_look_at_pages(ptr, whole, &pages));
-  // Somebody else may have been at a stretch as often as it was tried.
+  // Another process may have accessed a unit at each attempt.
   if (huge_here != 0) ck_assert_uint_ge(pages.huge_bytes, whole / 2);
   tarn__os_unmap(ptr, whole);
   tarn__os_close(fd);
