@@ -21,7 +21,7 @@
 #include <stdatomic.h>
 
 #include "base/os.h"
-#include "common/text.h"
+#include "common/plugin.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 
@@ -193,6 +193,11 @@ C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
                                         tarn__common_text *text);
 bool tarn__queue_is_stream(const struct C_Device_st *device,
                            const struct C_Stream_st *stream);
+
+// error_text of the extension table: the failure of |stream|, of device |id|,
+// or with NULL the line of |text|, the calling thread's. Takes no lock.
+void tarn__queue_error_text(const tarn__common_text *text, int id,
+                            C_Stream stream, char *out, size_t out_size);
 
 C_Status tarn__queue_create_event(const tarn__common_queue_home *home,
                                   C_Event *event);

@@ -103,3 +103,14 @@ void tarn__queue_destroy_all(const tarn__common_queue_home *home) {
   destroy_streams(home);
   tarn__queue_destroy_events(home);
 }
+
+void tarn__queue_error_text(const tarn__common_text *text, int id,
+                            C_Stream stream, char *out, size_t out_size) {
+  struct C_Device_st device = {.id = id};
+  const char *line = "";
+  if (stream == NULL)
+    line = tarn__text_line(text);
+  else if (tarn__queue_is_stream(&device, stream))
+    line = tarn__queue_why(stream);
+  tarn__text_copy(line, out, out_size);
+}

@@ -23,8 +23,8 @@
 #ifndef TARN_PLUGINS_CPU_CPU_H_
 #define TARN_PLUGINS_CPU_CPU_H_
 
+#include "common/plugin.h"
 #include "common/queue.h"
-#include "common/text.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"

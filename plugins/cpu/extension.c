@@ -29,14 +29,7 @@ tarn_status tarn__cpu_refused(const char *what, size_t size) {
 }
 
 static void error_text(int id, void *stream, char *out, size_t out_size) {
-  struct C_Device_st device = {.id = id};
-  if (stream == NULL) {
-    tarn__text_copy(tarn__text_line(&tarn__cpu_text), out, out_size);
-  } else if (tarn__queue_is_stream(&device, stream)) {
-    tarn__text_copy(tarn__queue_why(stream), out, out_size);
-  } else {
-    tarn__text_copy("", out, out_size);
-  }
+  tarn__queue_error_text(&tarn__cpu_text, id, stream, out, out_size);
 }
 
 static const tarn_device_ext ext = {

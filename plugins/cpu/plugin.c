@@ -1,5 +1,5 @@
 // The table of the cpu plug-in, its one device, and the device's sizes.
-#include "common/offer.h"
+#include "common/plugin.h"
 #include "cpu.h"
 
 #ifndef TARN_CPU_TYPE

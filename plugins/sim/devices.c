@@ -122,8 +122,8 @@ static C_Status find(tarn__sim_call call, const struct C_Device_st *device,
   return C_SUCCESS;
 }
 
-static C_Status strike(tarn__sim_call call) {
-  if (!tarn__sim_faults_strike(call)) return C_SUCCESS;
+static C_Status inject(tarn__sim_call call) {
+  if (!tarn__sim_faults_inject(call)) return C_SUCCESS;
   (void)tarn__text_fail(&tarn__sim_text, TARN_OK, "sim: %s fails on purpose",
                         tarn__sim_call_name(call));
   return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
@@ -161,7 +161,7 @@ C_Status tarn__sim_look_up(tarn__sim_call call,
 C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
                          tarn__sim_device **out) {
   C_Status status = tarn__sim_look_up(call, device, out);
-  return status == C_SUCCESS ? strike(call) : status;
+  return status == C_SUCCESS ? inject(call) : status;
 }
 
 tarn__sim_device *tarn__sim_owner(const void *ptr) {
@@ -219,7 +219,7 @@ C_Status tarn__sim_finalize(void) {
 C_Status tarn__sim_init_device(const C_Device device) {
   tarn__sim_device *found = NULL;
   C_Status status = find(TARN__SIM_init_device, device, &found);
-  if (status == C_SUCCESS) status = strike(TARN__SIM_init_device);
+  if (status == C_SUCCESS) status = inject(TARN__SIM_init_device);
   if (status != C_SUCCESS) return status;
   lock_sim();
   status = open_locked(found);
@@ -247,7 +247,7 @@ C_Status tarn__sim_set_device(const C_Device device) {
 // The calling thread's, 0 at its beginning.
 C_Status tarn__sim_get_device(const C_Device device) {
   if (device == NULL) return tarn__sim_misuse("sim: get_device: no device");
-  C_Status status = strike(TARN__SIM_get_device);
+  C_Status status = inject(TARN__SIM_get_device);
   if (status == C_SUCCESS) device->id = current;
   return status;
 }

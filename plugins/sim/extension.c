@@ -47,13 +47,24 @@ tarn_status tarn__sim_no_resources(const tarn__sim_device *device,
                          what);
 }
 
-// The stream's, or this thread's. Both are written before they are asked for,
-// and no lock is taken.
 static void error_text(int id, void *stream, char *out, size_t out_size) {
-  (void)id;
-  tarn__text_copy(stream != NULL ? tarn__queue_why(stream)
-                                 : tarn__text_line(&tarn__sim_text),
-                  out, out_size);
+  tarn__queue_error_text(&tarn__sim_text, id, stream, out, out_size);
+}
+
+// Created at the first call; it lives until the device ends.
+static tarn_status default_stream(int id, void **out_stream) {
+  tarn__sim_device *device = NULL;
+  *out_stream = NULL;
+  tarn_status status = tarn__sim_admit(TARN__SIM_default_stream, id, &device);
+  if (status != TARN_OK) return status;
+  C_Status made = C_SUCCESS;
+  pthread_mutex_lock(&device->lock);
+  if (device->default_stream == NULL) {
+    made = tarn__queue_create_stream(&device->home, &device->default_stream);
+  }
+  *out_stream = device->default_stream;
+  pthread_mutex_unlock(&device->lock);
+  return made == C_SUCCESS ? TARN_OK : tarn__sim_no_resources(device, "stream");
 }
 
 // --- the table -------------------------------------------------------------
@@ -85,7 +96,7 @@ static const tarn_device_ext ext = {
     .allocation_export = tarn__sim_allocation_export,
     .allocation_import = tarn__sim_allocation_import,
     .allocation_close = tarn__sim_allocation_close,
-    .default_stream = tarn__sim_default_stream,
+    .default_stream = default_stream,
 };
 
 const tarn_device_ext *TarnDeviceExt(void) {

@@ -118,7 +118,6 @@ tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size);
 
 // --- the other functions of the extension ----------------------------------
 
-tarn_status tarn__sim_default_stream(int id, void **out_stream);
 tarn_status tarn__sim_alignment(int id, size_t *out_align);
 tarn_status tarn__sim_allocate_aligned(int id, size_t size, size_t align,
                                        uint64_t *out_addr);

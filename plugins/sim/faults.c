@@ -98,7 +98,7 @@ static bool is_due(const tarn__sim_fault *fault, uint64_t number) {
 }
 
 // Apart, so that the usual call is a look and nothing else.
-__attribute__((noinline, cold)) static bool strike(tarn__sim_call call) {
+__attribute__((noinline, cold)) static bool inject(tarn__sim_call call) {
   lock_faults();
   uint64_t number = ++faults.calls[call];
   uint64_t of_any = ++faults.calls[TARN__SIM_CALLS];
@@ -112,7 +112,7 @@ __attribute__((noinline, cold)) static bool strike(tarn__sim_call call) {
   return due;
 }
 
-bool tarn__sim_faults_strike(tarn__sim_call call) {
+bool tarn__sim_faults_inject(tarn__sim_call call) {
   return atomic_load_explicit(&faults.armed, memory_order_relaxed) &&
-         strike(call);
+         inject(call);
 }

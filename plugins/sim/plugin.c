@@ -1,5 +1,5 @@
-// The table of the sim plug-in, and its devices' sizes.
-#include "common/offer.h"
+// The table of the sim plug-in, its streams and events, and its devices' sizes.
+#include "common/plugin.h"
 #include "sim.h"
 
 #ifndef TARN_SIM_TYPE
@@ -8,6 +8,97 @@
 
 static const size_t MIN_CHUNK = 256;  // what memory.c aligns to
 static const size_t POOL_GROWTH = (size_t)64 << 20;
+
+// --- streams and events ----------------------------------------------------
+// Those of plugins/common, after the checks of the device and the planned
+// faults.
+
+static C_Status create_stream(const C_Device device, C_Stream *stream) {
+  tarn__sim_device *sim = NULL;
+  if (stream != NULL) *stream = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_create_stream, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_create_stream(&sim->home, stream);
+}
+
+static C_Status create_event(const C_Device device, C_Event *event) {
+  tarn__sim_device *sim = NULL;
+  if (event != NULL) *event = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_create_event, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_create_event(&sim->home, event);
+}
+
+static C_Status synchronize_device(const C_Device device) {
+  tarn__sim_device *sim = NULL;
+  C_Status status = tarn__sim_enter(TARN__SIM_synchronize_device, device, &sim);
+  if (status != C_SUCCESS) return status;
+  return tarn__queue_synchronize_device(&sim->home, &tarn__sim_text);
+}
+
+// For those that need the device only to be there.
+static C_Status pass(tarn__sim_call call, const struct C_Device_st *device) {
+  tarn__sim_device *sim = NULL;
+  return tarn__sim_enter(call, device, &sim);
+}
+
+static C_Status destroy_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_destroy_stream, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_destroy_stream(device, stream);
+}
+
+static C_Status query_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_query_stream, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_query_stream(device, stream);
+}
+
+static C_Status add_callback(const C_Device device, C_Stream stream,
+                             C_Callback callback, void *user_data) {
+  C_Status status = pass(TARN__SIM_stream_add_callback, device);
+  return status != C_SUCCESS
+             ? status
+             : tarn__queue_add_callback(device, stream, callback, user_data);
+}
+
+static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
+  C_Status status = pass(TARN__SIM_synchronize_stream, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_synchronize_stream(device, stream);
+}
+
+static C_Status stream_wait_event(const C_Device device, C_Stream stream,
+                                  C_Event event) {
+  C_Status status = pass(TARN__SIM_stream_wait_event, device);
+  return status != C_SUCCESS
+             ? status
+             : tarn__queue_stream_wait_event(device, stream, event);
+}
+
+static C_Status record_event(const C_Device device, C_Stream stream,
+                             C_Event event) {
+  C_Status status = pass(TARN__SIM_record_event, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_record_event(device, stream, event);
+}
+
+static C_Status destroy_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_destroy_event, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_destroy_event(device, event);
+}
+
+static C_Status query_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_query_event, device);
+  return status != C_SUCCESS ? status : tarn__queue_query_event(device, event);
+}
+
+static C_Status synchronize_event(const C_Device device, C_Event event) {
+  C_Status status = pass(TARN__SIM_synchronize_event, device);
+  return status != C_SUCCESS ? status
+                             : tarn__queue_synchronize_event(device, event);
+}
 
 // --- sizes -----------------------------------------------------------------
 
@@ -73,18 +164,18 @@ static const C_DeviceInterface table = {
     .set_device = tarn__sim_set_device,
     .get_device = tarn__sim_get_device,
     .deinit_device = tarn__sim_deinit_device,
-    .create_stream = tarn__sim_create_stream,
-    .destroy_stream = tarn__sim_destroy_stream,
-    .query_stream = tarn__sim_query_stream,
-    .stream_add_callback = tarn__sim_add_callback,
-    .create_event = tarn__sim_create_event,
-    .record_event = tarn__sim_record_event,
-    .destroy_event = tarn__sim_destroy_event,
-    .query_event = tarn__sim_query_event,
-    .synchronize_device = tarn__sim_synchronize_device,
-    .synchronize_stream = tarn__sim_synchronize_stream,
-    .synchronize_event = tarn__sim_synchronize_event,
-    .stream_wait_event = tarn__sim_stream_wait_event,
+    .create_stream = create_stream,
+    .destroy_stream = destroy_stream,
+    .query_stream = query_stream,
+    .stream_add_callback = add_callback,
+    .create_event = create_event,
+    .record_event = record_event,
+    .destroy_event = destroy_event,
+    .query_event = query_event,
+    .synchronize_device = synchronize_device,
+    .synchronize_stream = synchronize_stream,
+    .synchronize_event = synchronize_event,
+    .stream_wait_event = stream_wait_event,
     .device_memory_allocate = tarn__sim_allocate,
     .device_memory_deallocate = tarn__sim_deallocate,
     .device_memory_set = tarn__sim_memory_set,

@@ -72,7 +72,7 @@ static bool note(tarn__sim_device *device, tarn__common_run run,
   return true;
 }
 
-static void strike_out(tarn__sim_device *device, tarn__common_extent *entry) {
+static void drop_shared(tarn__sim_device *device, tarn__common_extent *entry) {
   tarn__sim_shared *shared = entry->record;
   tarn__os_close(shared->file);
   tarn__host_free(shared, sizeof *shared);
@@ -84,7 +84,7 @@ bool tarn__sim_unshare(tarn__sim_device *device,
   tarn__common_extent *entry =
       tarn__common_extents_find(&device->shared, block->node.start);
   if (entry == NULL) return true;
-  strike_out(device, entry);
+  drop_shared(device, entry);
   if (tarn__os_put_sparse(tarn__sim_mirror(device, block->node.start),
                           block->size)) {
     return true;
@@ -97,7 +97,7 @@ bool tarn__sim_unshare(tarn__sim_device *device,
 void tarn__sim_shared_close(tarn__sim_device *device) {
   tarn__common_extent *entry = NULL;
   while ((entry = tarn__common_extents_any(&device->shared)) != NULL)
-    strike_out(device, entry);
+    drop_shared(device, entry);
 }
 
 // --- export ----------------------------------------------------------------
@@ -131,8 +131,8 @@ static bool share_locked(tarn__sim_device *device,
                         block->size, file)) {
     return true;
   }
-  strike_out(device,
-             tarn__common_extents_find(&device->shared, block->node.start));
+  drop_shared(device,
+              tarn__common_extents_find(&device->shared, block->node.start));
   return false;
 }
 

@@ -1,7 +1,7 @@
 // sim.h - several discrete devices in RAM: what the files of this plug-in
 // share.
 //
-//   plugin.c   the table, and the devices' sizes
+//   plugin.c   the table, streams and events, the devices' sizes
 //   devices.c  the devices, from initialize to finalize; who may call
 //   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
@@ -10,7 +10,6 @@
 //   check.c    what is wrong with an address, and the words for it
 //   extents.c  which bytes of a window are taken
 //   copy.c     copies, at once and queued
-//   stream.c   streams and events
 //
 //   extension.c  the table of what is beyond the ABI; who may call, and why
 //                a call failed
@@ -18,8 +17,7 @@
 //   physical.c   memory without an address, and other processes'
 //   share.c      blocks of other processes
 //   allocate.c   blocks at alignments, and in the order of a stream
-//   register.c   memory of the host that a device knows
-//   pointer.c    what an address belongs to
+//   pointer.c    queries of addresses, and registered host memory
 //   rows.c       gather and scatter
 //
 // The functions of the table check what they are given. A wrong use answers
@@ -152,7 +150,7 @@ void tarn__sim_options_unsettle(void);
 void tarn__sim_faults_set(const tarn__sim_plan *plan);
 
 // Counts one call; true if it is to fail.
-bool tarn__sim_faults_strike(tarn__sim_call call);
+bool tarn__sim_faults_inject(tarn__sim_call call);
 
 // Parses a plan into |*out|: false if |text| is none. NULL and "" are one
 // without entries.
@@ -402,23 +400,5 @@ C_Status tarn__sim_async_d2d(const C_Device device, C_Stream stream, void *dst,
 C_Status tarn__sim_async_p2p(const C_Device dst_device,
                              const C_Device src_device, C_Stream stream,
                              void *dst, const void *src, size_t size);
-
-// --- stream.c --------------------------------------------------------------
-
-C_Status tarn__sim_create_stream(const C_Device device, C_Stream *stream);
-C_Status tarn__sim_destroy_stream(const C_Device device, C_Stream stream);
-C_Status tarn__sim_query_stream(const C_Device device, C_Stream stream);
-C_Status tarn__sim_add_callback(const C_Device device, C_Stream stream,
-                                C_Callback callback, void *user_data);
-C_Status tarn__sim_create_event(const C_Device device, C_Event *event);
-C_Status tarn__sim_record_event(const C_Device device, C_Stream stream,
-                                C_Event event);
-C_Status tarn__sim_destroy_event(const C_Device device, C_Event event);
-C_Status tarn__sim_query_event(const C_Device device, C_Event event);
-C_Status tarn__sim_synchronize_device(const C_Device device);
-C_Status tarn__sim_synchronize_stream(const C_Device device, C_Stream stream);
-C_Status tarn__sim_synchronize_event(const C_Device device, C_Event event);
-C_Status tarn__sim_stream_wait_event(const C_Device device, C_Stream stream,
-                                     C_Event event);
 
 #endif  // TARN_PLUGINS_SIM_SIM_H_

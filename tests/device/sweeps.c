@@ -203,14 +203,14 @@ TEST(host_memory_fails_on_simulated_devices) {
 // Of plugins/sim/sim.h, which tests do not see: the plan is sim's own, here it
 // is only counted how often it strikes.
 // NOLINTBEGIN(bugprone-reserved-identifier): --wrap makes these names.
-bool __real_tarn__sim_faults_strike(int call);
-bool __wrap_tarn__sim_faults_strike(int call);
+bool __real_tarn__sim_faults_inject(int call);
+bool __wrap_tarn__sim_faults_inject(int call);
 // NOLINTEND(bugprone-reserved-identifier)
 
 static size_t sim_faults;
 
-bool __wrap_tarn__sim_faults_strike(int call) {
-  bool struck = __real_tarn__sim_faults_strike(call);
+bool __wrap_tarn__sim_faults_inject(int call) {
+  bool struck = __real_tarn__sim_faults_inject(call);
   if (struck) __atomic_fetch_add(&sim_faults, 1, __ATOMIC_RELAXED);
   return struck;
 }
