@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "base/hostmem.h"
-#include "base/os_time.h"
 #include "base/status.h"
 
 size_t tarn__os_page(void) {

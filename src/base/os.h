@@ -7,6 +7,8 @@
 #define TARN_BASE_OS_H_
 
 #include <stdatomic.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "tarn/base.h"
 
@@ -212,5 +214,12 @@ TARN_MUST_CHECK tarn_status tarn__os_file_write(const tarn__os_new_file *file,
 // Puts it in its place; on failure nothing is left of it.
 TARN_MUST_CHECK tarn_status tarn__os_file_commit(tarn__os_new_file *file);
 void tarn__os_file_cancel(tarn__os_new_file *file);
+
+// --- time ------------------------------------------------------------------
+
+static inline struct timespec tarn__os_timespec(uint64_t ns) {
+  return (struct timespec){(time_t)(ns / 1000000000u),
+                           (long)(ns % 1000000000u)};
+}
 
 #endif  // TARN_BASE_OS_H_

@@ -16,7 +16,6 @@
 
 #include "base/os.h"
 #include "base/os_peer.h"
-#include "base/os_time.h"
 
 _Static_assert(TARN__OS_MOST_PATH + 1 ==
                    sizeof(((struct sockaddr_un *)NULL)->sun_path),

@@ -14,7 +14,6 @@
 
 #include "base/os.h"
 #include "base/os_peer.h"
-#include "base/os_time.h"
 
 int tarn__os_this_process(void) {
   return tarn__os_above_standard((int)syscall(SYS_pidfd_open, getpid(), 0));

@@ -6,9 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "base/os_pages.h"
 #include "base/os_peer.h"
-#include "base/os_time.h"
 
 // --- memory ----------------------------------------------------------------
 

@@ -113,3 +113,13 @@ tarn_status tarn__take_struct(const char *what, const void *given, size_t first,
   memcpy(out, given, size);
   return TARN_OK;
 }
+
+// --- callbacks of streams --------------------------------------------------
+
+_Thread_local int tarn__callbacks_running
+    __attribute__((tls_model("initial-exec")));
+
+tarn_status tarn__refuse_in_callback(void) {
+  return tarn__fail(TARN_E_STATE,
+                    "called from a stream's callback, which must not wait");
+}

@@ -72,4 +72,20 @@ static inline uint64_t tarn__lesser(uint64_t a, uint64_t b) {
 #define TARN__SIZE_UP_TO(type, field) \
   (offsetof(type, field) + sizeof(((type *)NULL)->field))
 
+// --- callbacks of streams --------------------------------------------------
+
+// The thread's depth in callbacks; use tarn__not_in_callback. Every call reads
+// it, hence the TLS model.
+extern _Thread_local int tarn__callbacks_running
+    __attribute__((tls_model("initial-exec")));
+
+// Says that a callback must not wait. TARN_E_STATE.
+__attribute__((cold)) tarn_status tarn__refuse_in_callback(void);
+
+// TARN_E_STATE on a thread that is in a stream's callback: what is called there
+// must not wait, or the stream would wait for itself.
+TARN_MUST_CHECK static inline tarn_status tarn__not_in_callback(void) {
+  return tarn__callbacks_running == 0 ? TARN_OK : tarn__refuse_in_callback();
+}
+
 #endif  // TARN_BASE_STATUS_H_

@@ -11,12 +11,11 @@
 // The second kind is noted, since the driver wants |base| back and the whole
 // size. Addresses of pinned and of unified memory are numbers of their own, so
 // a note has its kind with it; to the host's own plug-in all kinds are one.
-#include "device/aligned.h"
+#include "device/device.h"
 
 #include <assert.h>
 
 #include "base/hostmem.h"
-#include "device/device.h"
 
 typedef struct note {
   tarn_list node;

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/table.h"
+#include "device/plugin.h"
 
 // --- the driver's words ----------------------------------------------------
 

@@ -5,7 +5,7 @@
 //       [ 2 ]
 //
 // They double when there are as many links, so a look-up takes a step or two.
-#include "device/buckets.h"
+#include "device/natives.h"
 
 #include <string.h>
 

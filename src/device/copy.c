@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/table.h"
+#include "device/plugin.h"
 
 // |stream| NULL: the calling thread waits. TARN_OK means that the plug-in may
 // be called.

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "device/extension.h"
-#include "device/table.h"
+#include "device/plugin.h"
 
 // --- checks ----------------------------------------------------------------
 

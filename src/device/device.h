@@ -15,21 +15,75 @@
 
 #include "base/os.h"
 #include "base/status.h"
-#include "device/aligned.h"
 #include "device/memory.h"
 #include "device/natives.h"
 #include "device/plugin.h"
-#include "device/staging.h"
 #include "device/streams.h"
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
 
+// --- aligned allocations ---------------------------------------------------
+// If a driver cannot align, a larger allocation is made and an address within
+// it handed out. The device keeps a note of each of these, and looks for one
+// when memory is freed, unless there are none.
+
+typedef struct tarn__device_aligned {
+  tarn_list notes;       // guarded by the device's lock
+  _Atomic size_t count;  // of the notes; written under the lock
+} tarn__device_aligned;
+
+void tarn__aligned_init(tarn__device_aligned *aligned);
+
+// Frees the notes, but not the memory that they describe.
+void tarn__aligned_free(tarn__device_aligned *aligned);
+
+// Whether the stand-in handed out |addr|. If so, sets |*out_base| and
+// |*out_size| to the driver's allocation and removes the note.
+bool tarn__aligned_take_note(tarn_device *device, tarn_place_kind kind,
+                             tarn_addr addr, tarn_addr *out_base,
+                             size_t *out_size);
+
+// Whether the stand-in handed out |addr|. The note stays.
+bool tarn__aligned_is_noted(tarn_device *device, tarn_place_kind kind,
+                            tarn_addr addr);
+
+// --- staging memory --------------------------------------------------------
+// A device's ring of pinned host memory, for copies that cannot go directly: a
+// few slots of fixed size, allocated at first use and never from a pool. A
+// thread holds at most one slot, so a wait for a slot always ends.
+
+enum {
+  TARN__STAGING_SLOTS = 4,
+  TARN__STAGING_SLOT_SIZE = 1 << 20,
+};
+
+typedef struct tarn__device_staging {
+  pthread_mutex_t lock;  // guards all below
+  pthread_cond_t freed;
+  void *slots[TARN__STAGING_SLOTS];  // NULL: not made yet
+  bool taken[TARN__STAGING_SLOTS];
+} tarn__device_staging;
+
+void tarn__staging_init(tarn__device_staging *staging);
+
+void tarn__staging_deinit(tarn__device_staging *staging);
+
+// Frees the slots; none may be in use.
+void tarn__staging_free(tarn_device *device);
+
+// Takes a slot of TARN__STAGING_SLOT_SIZE bytes; waits if all are taken.
+//
+// TARN_FULL, TARN_E_DEVICE  there is no slot yet and none can be made.
+TARN_MUST_CHECK tarn_status tarn__staging_acquire(tarn_device *device,
+                                                  void **out_slot);
+void tarn__staging_release(tarn_device *device, void *slot);
+
 enum {
   TARN__TEXT_SIZE = 512,  // of a failure that is kept: the last error's
 };
 
-// Set once; whoever finds |pointer| needs no lock.
+// Set once, so that readers of |pointer| need no lock.
 typedef struct tarn__device_attached {
   _Atomic(void *) pointer;
   tarn_device_on_close *on_close;
@@ -64,14 +118,15 @@ struct tarn_device {
   tarn__device_staging staging;
 };
 
-// The checks in front of every call are inline as far as they nearly always go:
-// beside a copy of a few KiB, a call for each of them would show.
+// The usual path of the checks before every call is inline: beside a copy of a
+// few KiB, a function call for each of them is noticeable.
 
-// Why |device| is none, or none of this process. TARN_E_INVALID, TARN_E_STATE.
+// Reports why |device| cannot be used: TARN_E_INVALID if it is NULL,
+// TARN_E_STATE if it is a parent process's.
 __attribute__((cold)) TARN_MUST_CHECK tarn_status
 tarn__device_refuse(const tarn_device *device);
 
-// TARN_OK if |device| is one and belongs to this process.
+// TARN_OK if |device| is not NULL and belongs to this process.
 TARN_MUST_CHECK static inline tarn_status tarn__device_check(
     const tarn_device *device) {
   if (device == NULL || device->generation != tarn__os_generation()) {
@@ -87,7 +142,7 @@ static inline void *tarn__device_attachment(const tarn_device *device,
                               memory_order_acquire);
 }
 
-// cpu:0, which is opened by the first who asks and stays so.
+// cpu:0, which is opened by the first call and stays open.
 TARN_MUST_CHECK tarn_status tarn__device_host(tarn_device **out_device);
 
 // Calls the plug-in's set_device.
@@ -100,8 +155,9 @@ TARN_MUST_CHECK static inline tarn_status tarn__device_enter(
   return device->plugin->is_host ? TARN_OK : tarn__device_select(device);
 }
 
-// The handle to end an object with that a parent made, where its plug-in can do
-// that in a child: the built-in cpu, whose handles are nothing but memory.
+// Whether a child process can destroy the plug-in's objects of its parent, and
+// the device handle for that: only of the built-in cpu, whose objects are host
+// memory.
 static inline bool tarn__plugin_ends_after_fork(
     const tarn__device_plugin *plugin, struct C_Device_st *out) {
   out->id = plugin->is_host ? (int)plugin->ids[0] : -1;
@@ -114,11 +170,11 @@ TARN_MUST_CHECK tarn_status tarn__device_create(tarn__device_plugin *plugin,
                                                 size_t ordinal,
                                                 tarn_device **out_device);
 
-// Ends what is attached and deinitialises. TARN_E_STATE: something is in use,
-// nothing has happened; any other status: it has ended.
+// Ends the attachments and deinitialises the device. TARN_E_STATE: the device
+// is in use and nothing has happened. With any other status it has ended.
 TARN_MUST_CHECK tarn_status tarn__device_end(tarn_device *device);
 
-// Lets what is attached to a parent's device free its host memory.
+// Lets the attachments of a parent's device free their host memory.
 void tarn__device_forget(tarn_device *device);
 
 // Frees the host memory of a device, after one of the two above.
@@ -127,13 +183,13 @@ void tarn__device_free(tarn_device *device);
 // Changes one of the counts of |device|, which never falls below 0.
 void tarn__device_count(tarn_device *device, size_t *count, int change);
 
-// Whether what was to be given back with that outcome counts as gone. It does
-// too where the driver broke, or the device could never close.
+// Whether memory counts as freed after freeing it returned |status|. It does
+// after a failure of the driver, since otherwise the device could never close.
 static inline bool tarn__is_gone(tarn_status status) {
   return status == TARN_OK || status == TARN_E_DEVICE;
 }
 
-// Counts an allocation at |place|, or with -1 one less.
+// Adds |change|, 1 or -1, to the allocations at |place|.
 void tarn__place_count(tarn_place place, int change);
 
 // Looks at the address that |call| gave for memory of the device's own: 0 is
@@ -147,10 +203,10 @@ TARN_MUST_CHECK tarn_status tarn__device_accept(tarn_device *device,
 tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id);
 
 // --- what a plug-in answers ------------------------------------------------
-// The texts end with the driver's own words, where the plug-in gives them.
+// The texts end with the driver's text, if the plug-in gives one.
 
-// What a plug-in's answer to |call| means: C_WARNING counts as success and is
-// logged. |size| is for the text; 0 if it says nothing.
+// The status for a plug-in's answer to |call|. C_WARNING counts as success and
+// is logged. |size| is for the text; 0: none.
 TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
                                                 const char *call, size_t size,
                                                 C_Status result);

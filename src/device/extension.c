@@ -1,5 +1,5 @@
 // Taking in a plug-in's extension table.
-#include "device/extension.h"
+#include "device/plugin.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "device/device.h"
-#include "device/table.h"
+#include "device/plugin.h"
 
 // --- places ----------------------------------------------------------------
 

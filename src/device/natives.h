@@ -1,16 +1,59 @@
-// natives.h - the streams and events of this room, by their handles in the
-// driver.
+// natives.h - streams and events, found by their handles in the driver.
 //
-// A handle is the driver's, and whoever made the object may have it besides
-// Tarn. One object stands here for one handle, and is used as often as it was
-// created or adopted and not given back.
+// Tarn has one object for each handle of a driver, however often the handle is
+// adopted. The object counts its creation and adoptions as uses.
 #ifndef TARN_DEVICE_NATIVES_H_
 #define TARN_DEVICE_NATIVES_H_
 
 #include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "device/buckets.h"
 #include "tarn/device.h"
+
+// --- a hash table ----------------------------------------------------------
+// Links are members of their owners' structs and hold the key.
+//
+//   static tarn__device_buckets table = TARN__BUCKETS(table);
+//   tarn__device_link *link = tarn__buckets_at(&table, key);
+//   while (link != NULL && link->key != key) link = link->next;
+//
+// Keys must spread evenly over their low bits, like serial numbers or hashes.
+// Nothing here takes a lock.
+
+enum { TARN__BUCKETS_FIRST = 64 };  // a power of two
+
+typedef struct tarn__device_link {
+  struct tarn__device_link *next;
+  uint64_t key;
+} tarn__device_link;
+
+typedef struct tarn__device_buckets {
+  tarn__device_link **at;
+  size_t mask;   // buckets less one
+  size_t count;  // links
+  tarn__device_link *first[TARN__BUCKETS_FIRST];
+} tarn__device_buckets;
+
+// The initial value of |table|.
+#define TARN__BUCKETS(table) \
+  { .at = (table).first, .mask = TARN__BUCKETS_FIRST - 1 }
+
+// The chain in which the links with |key| are.
+static inline tarn__device_link *tarn__buckets_at(
+    const tarn__device_buckets *buckets, uint64_t key) {
+  return buckets->at[key & buckets->mask];
+}
+
+// Puts |link| before others with the same key. Without host memory for more
+// buckets the chains become longer.
+void tarn__buckets_put(tarn__device_buckets *buckets, tarn__device_link *link);
+
+// Removes |link|. An empty table holds no host memory.
+void tarn__buckets_take(tarn__device_buckets *buckets, tarn__device_link *link);
+
+// The longest chain. A walk, for tests.
+size_t tarn__buckets_longest(const tarn__device_buckets *buckets);
 
 // Part of a stream or event.
 typedef struct tarn__device_native {
@@ -35,18 +78,18 @@ typedef struct tarn__device_natives {
 extern tarn__device_natives tarn__native_streams;
 extern tarn__device_natives tarn__native_events;
 
-// What stands for |handle| of |device|, used once more; NULL if nothing does.
+// The object of |handle| of |device|, with one more use; NULL if there is none.
 tarn__device_native *tarn__natives_use(tarn__device_natives *natives,
                                        const tarn_device *device, void *handle);
 
-// Makes |native|, whose device and handle are set, stand for its handle, used
-// once. If something stands for it already, that is used once more and
-// returned; |fresh| handles, which the driver has just made, are no others'.
+// Enters |native|, whose device and handle are set, with one use. If the handle
+// has an object already, that gets one more use and is returned. A |fresh|
+// handle, which the driver has just made, has none.
 tarn__device_native *tarn__natives_enter(tarn__device_natives *natives,
                                          tarn__device_native *native,
                                          bool fresh);
 
-// Used once less. True for the last use: it is found no more.
+// Removes one use. True for the last: the object is no longer found.
 bool tarn__natives_leave(tarn__device_natives *natives,
                          tarn__device_native *native);
 

@@ -19,8 +19,6 @@
 #include "base/hostmem.h"
 #include "base/object.h"
 #include "device/device.h"
-#include "device/extension.h"
-#include "device/table.h"
 
 enum {
   TABLE_ROOM = 8192,

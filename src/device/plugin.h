@@ -1,4 +1,10 @@
-// plugin.h - plug-ins: how one is taken in, and the registry of all.
+// plugin.h - plug-ins: loading, checking and completing one, at load; and the
+// plug-ins that are linked into the library.
+//
+// After tarn__table_complete no slot below byte 472 that Tarn calls is NULL:
+// each missing function has become a stand-in of the same signature. A stand-in
+// finds Tarn's object by the handle that it is given, since every call passes
+// the handle inside tarn_device.
 #ifndef TARN_DEVICE_PLUGIN_H_
 #define TARN_DEVICE_PLUGIN_H_
 
@@ -6,7 +12,7 @@
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
 
-// What a plug-in exports.
+// The functions that a plug-in exports.
 typedef struct tarn__device_plugin_entry {
   tarn_plugin_init *init;
   tarn_device_ext_function *ext;  // NULL: it has no extension
@@ -20,27 +26,27 @@ typedef struct tarn__device_plugin {
   bool is_host;        // the built-in cpu: memory is the host's own, no thread
                        // has a current device
   uint32_t functions;  // tarn_device_function bits of what is its own
-  C_DeviceInterface own;       // checked; NULL is what it does not have
-  C_DeviceInterface abi;       // the same, and without a NULL in it
+  C_DeviceInterface own;       // checked; functions that it lacks are NULL
+  C_DeviceInterface abi;       // the same with stand-ins, without a NULL
   C_DeviceInterface abi_sync;  // the same for streams without a handle
-  tarn_device_ext ext;         // checked; NULL is what it does not have
+  tarn_device_ext ext;         // checked; slots that it lacks are NULL
 
   bool initialized;     // guarded by the registry's lock, as all below
   uint32_t generation;  // of the process that initialised it
-  size_t *ids;          // what the plug-in calls its devices
+  size_t *ids;          // the plug-in's numbers of its devices
   size_t id_count;
 } tarn__device_plugin;
 
-// Takes in a plug-in; |origin| says where it came from. Not in the registry:
-// whoever created it keeps it. Errors as tarn_plugin_load.
+// Checks a plug-in and completes its tables; |origin| is for error texts. The
+// registry does not know it: it is the caller's. Errors as tarn_plugin_load.
 TARN_MUST_CHECK tarn_status
 tarn__plugin_create(tarn__device_plugin_entry entry, const char *origin,
                     tarn__device_plugin **out_plugin);
 
-// Frees one that was never initialised.
+// Frees a plug-in that was never initialised.
 void tarn__plugin_destroy(tarn__device_plugin *plugin);
 
-// Initialises |plugin| if that has not happened, and asks what devices it has.
+// Initialises |plugin| at the first call, and lists its devices.
 // Caller holds the registry's lock.
 //
 // TARN_E_STATE   initialised by a parent before a fork.
@@ -48,13 +54,67 @@ void tarn__plugin_destroy(tarn__device_plugin *plugin);
 TARN_MUST_CHECK tarn_status
 tarn__plugin_initialize(tarn__device_plugin *plugin);
 
-// Loads a shared object and finds what it exports; |*out_path|, to be freed
-// with tarn__host_free_text, is where it was found. Errors as tarn_plugin_load.
+// Loads a shared object and finds its functions. |*out_path|, which the caller
+// frees with tarn__host_free_text, is its path. Errors as tarn_plugin_load.
 TARN_MUST_CHECK tarn_status tarn__plugin_find(
     const char *path, tarn__device_plugin_entry *out_entry, char **out_path);
 
-// What the built-in plug-in of |type| exports; false if there is none.
+// The functions of the built-in plug-in of |type|; false if there is none.
 bool tarn__plugin_find_builtin(const char *type,
                                tarn__device_plugin_entry *out_entry);
+
+// --- the table of functions ------------------------------------------------
+// The answer of a stand-in for a function that cannot be replaced: a number
+// that no plug-in answers by chance.
+#define TARN__C_UNSUPPORTED ((C_Status)0x5461726e)
+
+// Refuses a table that lacks a required function or has half of a pair;
+// |origin| is for the error's text.
+//
+// TARN_E_UNSUPPORTED  the text names the function.
+TARN_MUST_CHECK tarn_status tarn__table_check(const C_DeviceInterface *abi,
+                                              const char *origin);
+
+// Replaces every NULL with its stand-in. Returns the tarn_device_function bits
+// of the plug-in's own functions.
+uint32_t tarn__table_complete(C_DeviceInterface *abi);
+
+// Turns a completed table into the table of streams without a native handle,
+// which are synchronous.
+void tarn__table_make_sync(C_DeviceInterface *abi);
+
+// Copies between devices that cannot access each other: d2h and h2d through the
+// staging memory of the source, in pieces. |*out_at| is the device that
+// answered last, whose text a failure quotes.
+C_Status tarn__table_copy_across(const C_Device dst_device,
+                                 const C_Device src_device, void *dst,
+                                 const void *src, size_t size,
+                                 tarn_device **out_at);
+
+// --- the extension table ---------------------------------------------------
+
+// Copies the known slots of |offered| (may be NULL) to |*out| and sets the
+// others to NULL. A table of another version is ignored, with a log message.
+//
+// TARN_E_UNSUPPORTED  part of a set of slots is missing, or the size is not
+// that
+//                     of a table: the text names it.
+TARN_MUST_CHECK tarn_status tarn__extension_take(const tarn_device_ext *offered,
+                                                 const char *origin,
+                                                 tarn_device_ext *out);
+
+// The tarn_device_extension bits of a table.
+uint32_t tarn__extension_bits(const tarn_device_ext *ext);
+
+// --- plug-ins in the library -----------------------------------------------
+
+// plugins/cpu, compiled with these names in place of InitPlugin and
+// TarnDeviceExt.
+tarn_plugin_init tarn__cpu_init_plugin;
+tarn_device_ext_function tarn__cpu_device_ext;
+
+// plugins/sim, likewise. It does nothing until a simulated device is opened.
+tarn_plugin_init tarn__sim_init_plugin;
+tarn_device_ext_function tarn__sim_device_ext;
 
 #endif  // TARN_DEVICE_PLUGIN_H_

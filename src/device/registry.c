@@ -13,8 +13,8 @@
 
 #include "base/hostmem.h"
 #include "base/names.h"
-#include "device/builtin.h"
 #include "device/device.h"
+#include "device/plugin.h"
 
 enum { PLUGIN_NAME_MAX = 255 };
 

@@ -4,11 +4,9 @@
 //
 // A free slot is preferred to a new one, a new one to waiting; if no more can
 // be made, waiting for one of those there are is still right.
-#include "device/staging.h"
+#include "device/device.h"
 
 #include <string.h>
-
-#include "device/device.h"
 
 void tarn__staging_init(tarn__device_staging *staging) {
   memset(staging, 0, sizeof *staging);

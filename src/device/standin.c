@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/table.h"
+#include "device/plugin.h"
 
 // --- devices, streams, events ----------------------------------------------
 

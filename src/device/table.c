@@ -1,5 +1,5 @@
 // What a plug-in's table must have.
-#include "device/table.h"
+#include "device/plugin.h"
 
 #include <string.h>
 

@@ -9,7 +9,6 @@
 
 #include <assert.h>
 
-#include "base/callbacks.h"
 #include "base/status.h"
 #include "synced/transfer.h"
 #include "synced/work.h"

@@ -9,7 +9,6 @@
 
 #include <stdio.h>
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/protect.h"

@@ -2,7 +2,6 @@
 // the function that sees them may do what it likes.
 #include "synced/core.h"
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 

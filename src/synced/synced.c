@@ -1,7 +1,6 @@
 // Buffers and views: making and ending them.
 #include <string.h>
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/access.h"

@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/callbacks.h"
 #include "base/status.h"
 
 typedef struct listener {

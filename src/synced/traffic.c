@@ -12,7 +12,6 @@
 
 #include <string.h>
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 

@@ -8,7 +8,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "tarn/account.h"

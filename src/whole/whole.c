@@ -24,7 +24,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/callbacks.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "comm/comm.h"

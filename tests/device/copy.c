@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/staging.h"
+#include "device/device.h"
 #include "kit.h"
 #include "support/hold.h"
 

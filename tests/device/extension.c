@@ -1,6 +1,6 @@
 // What plug-ins offer beyond the ABI: taken in or refused, told to users, and
 // how the answers of its slots and the driver's words are read.
-#include "device/extension.h"
+#include "device/plugin.h"
 #include "kit.h"
 
 #include <string.h>

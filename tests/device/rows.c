@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/convert.h"
-#include "device/builtin.h"
-#include "device/staging.h"
+#include "device/device.h"
+#include "device/plugin.h"
 #include "rows_model.h"
 #include "support/effort.h"
 #include "support/fake_extension.h"

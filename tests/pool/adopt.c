@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/os_time.h"
+#include "base/os.h"
 #include "device/device.h"
 #include "support/effort.h"
 #include "support/hold.h"

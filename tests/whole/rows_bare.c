@@ -1,7 +1,7 @@
 // Rows of wholes on devices that lack something, as most do: sim, without
 // gather and scatter of its own, without pinned memory, or without an
 // extension.
-#include "device/builtin.h"
+#include "device/plugin.h"
 #include "rows_kit.h"
 
 // --- the devices -----------------------------------------------------------
