@@ -1,9 +1,8 @@
 // Events: numbered, timed, and written to the thread's page.
 //
-// A thread that is in here and is interrupted by a signal, whose handler gets
-// here again, leaves the handler's events in a small queue, with their numbers;
-// whoever was interrupted writes them behind, or before, its own. Numbers in a
-// page never go down.
+// If a signal interrupts a thread in here, and its handler comes here too, the
+// handler's events wait in a small queue with their numbers. The interrupted
+// code writes them before or after its own. Numbers in a page never decrease.
 #include "record/events.h"
 
 #include <errno.h>
@@ -92,7 +91,7 @@ static void put_waiting(slot *mine, uint64_t below) {
   }
 }
 
-// In a handler: whoever it has interrupted writes it.
+// In a handler: the interrupted code writes it.
 static void leave_waiting(const happening *what) {
   unsigned head = atomic_load_explicit(&me.head, memory_order_relaxed);
   if (atomic_load_explicit(&me.tail, memory_order_relaxed) - head >=

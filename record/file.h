@@ -21,7 +21,8 @@ uint64_t file_time_us(void);
 // One more event that could not be written.
 void file_lose(void);
 
-// Counts the processes of a file: what is defined in one is not in the next.
+// The number of the process in its file. Definitions of one process do not hold
+// in the next.
 unsigned file_generation(void);
 
 // Whether the file is the parent's: the process is the child of a fork, by
@@ -35,7 +36,7 @@ bool file_begin(void);
 void file_forget(void);  // in the child of a fork: it has a file of its own
 
 // At exit, by a thread that is not interrupted by events: cuts off the pages
-// that nobody took. What comes behind gets pages one by one.
+// that no thread took. Later events get pages one by one.
 void file_finish(void);
 
 #endif  // TARN_RECORD_FILE_H_

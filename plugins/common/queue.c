@@ -6,24 +6,23 @@
 //           the worker, or a caller                 submit
 //           that waits for a ticket
 //
-// An operation's number is its ticket. Because they run in order, "ticket 44 is
-// done" is done >= 44, and that comparison is all there is to an event. Who
-// waits for a ticket does not merely sleep: while nobody runs the queue it
-// takes the first operation itself, so that queueing a copy and waiting for
-// it costs no change of threads.
+// An operation's number is its ticket. Operations run in order, so ticket 44 is
+// done when done >= 44; an event is no more than that comparison. A thread that
+// waits for a ticket runs operations itself while no other thread runs the
+// queue, so that queueing a copy and waiting for it needs no thread switch.
 //
 // Invariants, whenever the lock is free:
 //   * done <= queued, and both only rise; queued - done operations are in
 //     |first| .. |last| and |running| together. Idle is done == queued.
-//   * running is not NULL while some thread, without the lock, runs it; that
-//     thread takes the lock next, and nobody else starts an operation.
+//   * running is not NULL while a thread runs it without the lock; no other
+//     thread starts an operation before that thread has the lock again.
 //   * If first is not NULL and running is, the worker has been woken. (Where
 //     no thread can be had, every submit runs the queue up to its own ticket.)
 //   * No sleeper of |progress| waits for less than |awaited|.
 //
-// Who waits reads |done| without the lock first: of what is done already,
-// nothing more has to be known. |queued| is read like that too, because only
-// what was queued before the call is waited for.
+// A wait first reads |done| without the lock, which is enough for operations
+// that are done already. |queued| is read likewise, since a wait covers only
+// the operations queued before the call.
 //
 // Waiting in a stream for another one cannot deadlock: a wait is for operations
 // that were queued before it, so of all that are not done the oldest waits for
@@ -191,9 +190,9 @@ static bool want_worker(C_Stream stream) {
   return stream->has_worker;
 }
 
-// Sees to it that |op|, the newest, will be run. The worker needs a signal
-// only for the first of a queue that nobody runs: else it was woken before,
-// or whoever runs comes by.
+// Makes sure that |op|, the newest, will run. The worker needs a signal only
+// for the first operation of a queue that no thread runs; otherwise it is
+// awake, or the running thread goes on with |op|.
 static void see_to(C_Stream stream, const tarn__common_queue_op *op) {
   if (!want_worker(stream)) {
     run_until(stream, read_count(&stream->queued));
@@ -236,8 +235,8 @@ C_Status tarn__queue_submit(C_Stream stream, const tarn__common_queue_op *op) {
   return status;
 }
 
-// Operations of a stream run one at a time, so that nobody else writes; who
-// reads has seen |failure|, which is set behind the text.
+// Operations of a stream run one at a time, so there is one writer. Readers
+// have seen |failure|, which is set after the text.
 void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why) {
   if (atomic_load_explicit(&stream->failure, memory_order_relaxed) !=
       C_SUCCESS) {

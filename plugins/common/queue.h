@@ -6,14 +6,13 @@
 //   event.c     events: marks in queues
 //   registry.c  all streams and events that are alive
 //
-// What a plug-in puts into a queue is its own affair: an operation is a
-// function with a few words of context. A stream or event belongs to a home,
-// which is a device of a plug-in; the functions of the table check that it is
-// of the device that they are given and answer C_ERROR to a wrong use. What
-// they call relies on it.
+// An operation of a queue is a plug-in's function with a few words of context.
+// A stream or event belongs to a home, which is a device of a plug-in; the
+// functions of the table check that it is of the device that they are given and
+// answer C_ERROR to a wrong use. What they call relies on it.
 //
-// Locks, in the order in which they may nest: none does. A stream's, an
-// event's and the registry's lock are each taken alone.
+// Locks do not nest: a stream's, an event's and the registry's lock are each
+// taken alone.
 #ifndef TARN_PLUGINS_COMMON_QUEUE_H_
 #define TARN_PLUGINS_COMMON_QUEUE_H_
 
@@ -25,8 +24,8 @@
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 
-// A device, as its streams and events know it: told from others by where it
-// stands, and told to callbacks by its id. It outlives all of them.
+// The device of streams and events. Its address identifies it; callbacks get
+// its id. It outlives its streams and events.
 typedef struct tarn__common_queue_home {
   int id;
 } tarn__common_queue_home;
@@ -119,9 +118,9 @@ struct C_Stream_st {
   _Atomic(uint64_t) queued;  // operations so far: the newest ticket
   _Atomic(uint64_t) done;    // how many of them have run
   pthread_cond_t work;       // the worker sleeps here
-  pthread_cond_t progress;   // whoever waits for a ticket sleeps here
+  pthread_cond_t progress;   // threads that wait for a ticket sleep here
   uint64_t awaited;          // the lowest ticket slept for; UINT64_MAX: none
-  tarn__common_queue_op *first;  // what is to run, in order
+  tarn__common_queue_op *first;  // operations to run, in order
   tarn__common_queue_op *last;
   tarn__common_queue_op *running;  // taken from the list by the one who runs it
   tarn__common_queue_op *spare;    // ops to be used again
@@ -134,7 +133,7 @@ struct C_Stream_st {
 // A stream held once, by its handle; NULL if there is no memory.
 C_Stream tarn__queue_stream_open(void);
 
-// Runs what is queued, ends the worker and drops the handle's hold. In a
+// Runs the queue, ends the worker and drops the handle's hold. In a
 // forked child, nothing is run: only memory is freed.
 void tarn__queue_stream_close(C_Stream stream);
 
@@ -174,7 +173,7 @@ C_Status tarn__queue_mark_outcome(tarn__common_queue_mark mark);
 // nobody else does.
 void tarn__queue_mark_help(tarn__common_queue_mark mark);
 
-// The same, but only waits: for whoever runs another stream's operation.
+// The same, but only waits: for an operation of another stream.
 void tarn__queue_mark_await(tarn__common_queue_mark mark);
 
 // --- stream.c and event.c: functions for the table -------------------------
@@ -211,7 +210,7 @@ C_Status tarn__queue_synchronize_event(const C_Device device, C_Event event);
 C_Status tarn__queue_stream_wait_event(const C_Device device, C_Stream stream,
                                        C_Event event);
 
-// Whatever of |home| is left; streams finish what is on them.
+// Destroys all objects of |home|; streams finish their work first.
 void tarn__queue_destroy_all(const tarn__common_queue_home *home);
 void tarn__queue_destroy_events(const tarn__common_queue_home *home);
 

@@ -165,7 +165,7 @@ static void restore(const tarn__cpu_backing *backing, void *at,
   errno = reason;
 }
 
-// What is left behind, and what is parked, is nobody's to touch.
+// Neither the old addresses nor the park can be accessed afterwards.
 static bool park(tarn__cpu_backing *backing, void *at, tarn__os_access access) {
   if (!tarn__os_protect(at, backing->size, TARN__OS_NONE)) return false;
   backing->park = tarn__os_move_out(at, backing->size);

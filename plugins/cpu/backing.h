@@ -26,10 +26,10 @@ typedef struct tarn__cpu_backing {
 // nothing taken over if there is no host memory.
 tarn__cpu_backing *tarn__cpu_backing_make(size_t size, int fd);
 
-// The one of |handle|; NULL if that is none.
+// The memory with that handle; NULL if there is none.
 tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle);
 
-// Ends the handle; what is mapped lives on.
+// Ends the handle. Mapped memory stays.
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing);
 
 // Puts it at reserved addresses, where nobody can touch it yet. False with

@@ -1,13 +1,13 @@
 // cpu.h - host memory as a device: what the files of this plug-in share.
 //
 //   plugin.c     the table, the one device, its sizes
-//   memory.c     take and give back, at once and queued
+//   memory.c     allocation, at once and queued
 //   copy.c       copies, at once and queued
 //   extension.c  the table beyond the ABI, texts of failures
 //   range.c      addresses: ranges and what is mapped in them
 //   backing.c    memory without addresses, and its handles
 //   share.c      memory as callers and other processes have it
-//   pointer.c    what an address belongs to; host memory that is registered
+//   pointer.c    queries of addresses; registered host memory
 //   rows.c       gather and scatter
 //
 // Streams and events are those of plugins/common.
@@ -17,9 +17,8 @@
 // call relies on it.
 //
 // Locks: that of ranges, and that of registrations. Each is taken alone, and
-// around a fork. A child has all that its parent had: ranges and memory with
-// handles, private bytes as they were and its own from then on, shareable ones
-// still shared.
+// around a fork. A child has the ranges and memory of its parent: private bytes
+// are copied on write, shareable ones stay shared.
 #ifndef TARN_PLUGINS_CPU_CPU_H_
 #define TARN_PLUGINS_CPU_CPU_H_
 
@@ -34,9 +33,9 @@ static inline bool tarn__cpu_is_device(const struct C_Device_st *device) {
   return device != NULL && device->id == 0;
 }
 
-// Up to here work on an idle stream is done at once by whoever asks for it,
-// with the stream's lock held. It takes a few microseconds, less than waking
-// the worker would.
+// The calling thread itself does work of up to this size on an idle stream,
+// under the stream's lock. That takes a few microseconds, less than waking the
+// worker.
 enum { TARN__CPU_BRIEF_SIZE = 64 << 10 };
 
 // memory.c
@@ -66,7 +65,7 @@ C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,
 
 // extension.c
 
-// Why the last call of the extension that failed on this thread did.
+// The reason of the last failure on this thread.
 extern _Thread_local tarn__common_text tarn__cpu_text;
 #define tarn__cpu_fail(...) tarn__text_fail(&tarn__cpu_text, __VA_ARGS__)
 
@@ -76,8 +75,8 @@ TARN_MUST_CHECK tarn_status tarn__cpu_check_id(int id);
 // The same, and |stream| NULL or one of its streams.
 TARN_MUST_CHECK tarn_status tarn__cpu_check_stream(int id, C_Stream stream);
 
-// What the kernel's refusal, in errno, becomes: TARN_FULL if it has run out of
-// something, else TARN_E_DEVICE.
+// Turns errno into a status: TARN_FULL if the kernel has run out of a resource,
+// else TARN_E_DEVICE.
 tarn_status tarn__cpu_refused(const char *what, size_t size);
 
 // range.c
@@ -98,7 +97,7 @@ tarn_status tarn__cpu_range_set_access(int id, uint64_t addr, size_t size,
 // False if |addr| is in no range. Base 0: nothing is mapped there.
 bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base, size_t *out_size);
 
-// Whatever ranges and memory are left.
+// Frees all ranges and memory that are left.
 void tarn__cpu_range_forget(void);
 
 // share.c
@@ -115,7 +114,7 @@ tarn_status tarn__cpu_host_unregister(int id, void *ptr);
 tarn_status tarn__cpu_pointer_query(int id, uint64_t addr,
                                     tarn_ext_pointer *out);
 
-// Whatever registrations are left.
+// Ends all registrations that are left.
 void tarn__cpu_pointer_forget(void);
 
 // rows.c

@@ -109,7 +109,7 @@ tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
   return take_block(size, align, out_addr);
 }
 
-// Fresh memory is nobody's, so that nothing on the stream need be waited for.
+// No other work uses fresh memory, so there is no wait for the stream.
 tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
                                      uint64_t *out_addr) {
   *out_addr = 0;

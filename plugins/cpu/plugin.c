@@ -17,7 +17,7 @@ static C_Status initialize(void) {
   return C_SUCCESS;
 }
 
-// Whatever the host forgot goes too; streams finish what is on them.
+// Frees everything that the host has not; streams finish their work first.
 static C_Status finalize(void) {
   tarn__queue_destroy_all(&home);
   tarn__cpu_range_forget();

@@ -29,8 +29,8 @@ static tarn_status enter(size_t size, int fd, uint64_t *out_memory) {
   return TARN_OK;
 }
 
-// With memory behind all of it, for whoever maps it: on huge pages, if they can
-// be had, where it is large enough for one.
+// A file whose memory is all committed, on huge pages if it is large enough and
+// the kernel has any.
 static tarn_status make_file(size_t size, int *out_fd) {
   size_t huge = 0;
   int fd = tarn__os_memory_file(FILE_NAME, size);

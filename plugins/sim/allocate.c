@@ -1,8 +1,8 @@
 // Blocks at alignments, and blocks in the order of a stream.
 //
-// A block that was given back on a stream stays taken until the stream gets
-// there, and counts. Meanwhile its extent has a mark: nobody may come to use it
-// any more, and giving it back again is giving it back twice.
+// A block that was freed on a stream stays allocated, and counts, until the
+// stream reaches that point. Meanwhile its extent is marked: new uses of it are
+// misuse, and freeing it again is a double free.
 #include <string.h>
 
 #include "extension.h"
@@ -42,7 +42,7 @@ tarn_status tarn__sim_allocate_aligned(int id, size_t size, size_t align,
 
 // --- on a stream -----------------------------------------------------------
 
-// What waits on the stream to be given back may be just what is missing.
+// If the device is full, waits for the stream, which may free blocks.
 static uint64_t take_patiently(tarn__sim_device *device, C_Stream stream,
                                size_t size) {
   uint64_t address = tarn__sim_take_block(device, size, ALIGNMENT);

@@ -1,15 +1,15 @@
-// Copies, at once and queued, and filling. Most are of blocks, in one piece;
-// what only others need is kept out of their way, noinline.
+// Copies, at once and queued, and filling. Most are within blocks, in one
+// piece; the code for other cases is noinline.
 //
-// A queued copy is checked twice: when it is queued, which is when its caller
-// can be told, and when it runs. A block that has gone in between is a misuse,
+// A queued copy is checked twice: when it is queued, so that its caller gets
+// the error, and when it runs. A block that was freed in between is a misuse,
 // and fails the stream.
 #include <string.h>
 
 #include "sim.h"
 
-// Up to here a copy on an idle stream is made at once by whoever asks for it,
-// as on cpu, unless copies take time on purpose.
+// The calling thread itself makes copies of up to this size on an idle stream,
+// as on cpu, unless copies are slow on purpose.
 enum { BRIEF_SIZE = 64 << 10 };
 
 typedef struct transfer {

@@ -11,7 +11,7 @@
 #include "extension.h"
 
 static struct {
-  pthread_mutex_t lock;  // taken by these four and nobody else; guards all
+  pthread_mutex_t lock;  // taken by these four functions only; guards all
   atomic_size_t count;   // 0: not initialised
   uint32_t generation;   // of the process that initialised
   tarn__sim_options options;
@@ -66,7 +66,7 @@ static C_Status open_locked(tarn__sim_device *device) {
   return C_SUCCESS;
 }
 
-// Whatever the host forgot goes too; streams finish what is on them.
+// Frees everything that the host has not; streams finish their work first.
 static void close_locked(tarn__sim_device *device) {
   if (!is_ready(device)) return;
   tarn__queue_destroy_all(&device->home);

@@ -1,6 +1,6 @@
-// extension.h - what the sim plug-in has beyond the ABI.
+// extension.h - the sim plug-in's functions beyond the ABI.
 //
-// Memory apart from addresses:
+// Memory and addresses:
 //
 //   window   [ blocks, with a mirror | ranges: addresses and nothing else    ]
 //                                      [ range                  ]
@@ -8,9 +8,9 @@
 //                                          |            |
 //   mirror   [ block | physical bytes <----+-- ... <----+ ]
 //
-// A mapping is a line in a book: no page is ever mapped for it, so that there
-// can be as many as anybody likes, and the host still faults there. What comes
-// with an address of a range looks the bytes up, piece by piece.
+// A mapping is only a record: no page is ever mapped for it, so that there can
+// be any number of them, and the host still faults there. Calls with an address
+// of a range look its bytes up, piece by piece.
 #ifndef TARN_PLUGINS_SIM_EXTENSION_H_
 #define TARN_PLUGINS_SIM_EXTENSION_H_
 
@@ -103,7 +103,7 @@ typedef struct tarn__sim_shared {
 bool tarn__sim_is_import(const tarn__sim_device *device, uint64_t address);
 
 // Puts private bytes where a file is, if |block| is shared. False if the system
-// refuses: then nobody else may have the bytes.
+// refuses: then the bytes must not be reused.
 TARN_MUST_CHECK bool tarn__sim_unshare(tarn__sim_device *device,
                                        const tarn__common_extent *block);
 

@@ -5,18 +5,17 @@
 //   mirror   [          | bytes   |      | bytes   |           ]
 //            the memory, at the same offsets
 //
-// The host faults where it touches a device's address, and no protection is
-// ever changed: copies know the mirror. Of the mirror only those pages are
-// resident that a living block is on and that were written; the others go back
-// to the system when the last block on them does.
+// Accesses of the host to a device's address always fault: copies use the
+// mirror, and no protection is ever changed. Only pages of the mirror that
+// belong to a live block and were written are resident. A page returns to the
+// system when its last block is freed.
 //
-// The part of the window that is for blocks is several times as large as the
-// capacity. What is taken moves
-// through it from end to end, so that an address stays unused for long after it
-// was given back, and crowded windows are rare.
+// The part of the window for blocks is several times as large as the capacity.
+// Allocation proceeds through it from end to end, so that a freed address stays
+// unused for long, and a window without room is rare.
 //
-// Pinned host memory and unified memory are plain memory of the host, of which
-// the device keeps account only to know what is given back.
+// Pinned host memory and unified memory are plain host memory, recorded to
+// check that they are freed correctly.
 #include "base/os.h"
 #include "extension.h"
 
@@ -44,8 +43,8 @@ static size_t largest_power(size_t span) {
   return (size_t)1 << (63 - __builtin_clzl(span));
 }
 
-// Where the system has not as many addresses, large alignments and then ranges
-// are what is given up.
+// If the system has too few addresses, large alignments are given up first,
+// then ranges.
 static bool reserve_window(tarn__sim_device *device, size_t whole) {
   size_t align = largest_power(device->span);
   size_t ranges = size_ranges(whole);
@@ -279,7 +278,7 @@ static void give_run_locked(tarn__sim_device *device,
 }
 
 // Where the kernel does not take a file back, the bytes stay taken until the
-// device is closed: nobody else's may be shared with another process.
+// device is closed: private memory must not be shared with another process.
 static void give_unshared_locked(tarn__sim_device *device,
                                  tarn__common_extent *extent) {
   remember(device, extent);

@@ -33,7 +33,7 @@ static unsigned char *bytes_of(const tarn__sim_physical *memory) {
 // --- beginning and end -----------------------------------------------------
 
 // Where the kernel does not take the file back, the bytes stay taken until the
-// device is closed: nobody else's may be shared with another process.
+// device is closed: private memory must not be shared with another process.
 static void give_bytes(const tarn__sim_physical *memory) {
   if (memory->file >= 0 &&
       !tarn__os_put_sparse(bytes_of(memory), memory->size)) {

@@ -1,4 +1,4 @@
-// Ranges of addresses and what is mapped there.
+// Ranges of addresses, and mappings in them.
 //
 // Invariants:
 //   * A mapping lies in one range of its device, and mappings share no byte.
@@ -13,8 +13,8 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Not held around a fork: in a child nobody comes as far as here, unless there
-// were no devices at the fork.
+// Not held around a fork: the functions of a child are refused before they come
+// here, unless there were no devices at the fork.
 void tarn__sim_lock_ranges(void) {
   pthread_mutex_lock(&lock);
 }

@@ -88,16 +88,16 @@ size_t tarn__os_memory_file_size(int fd, const char *name);
 TARN_MUST_CHECK int tarn__os_duplicate(int fd);
 void tarn__os_close(int fd);
 
-// Puts the first |size| bytes of the file at reserved addresses, shared with
-// whoever else maps it. Nobody can touch them before tarn__os_protect. Refused
-// also where this would be the process's last mapping, for without one to spare
-// it could not be taken out again.
+// Maps the first |size| bytes of the file at reserved addresses, shared with
+// other mappings of it. They cannot be accessed before tarn__os_protect. Also
+// refused if this would use up the process's mappings, since unmapping may need
+// a spare one.
 TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
-// Both put something else at mapped pages, which can be read and written before
-// and behind: the first |size| bytes of the file, shared with whoever else maps
-// it, or private memory again, zero and as tarn__os_map_sparse has it. Who
-// touches them meanwhile finds the old bytes or the new ones.
+// Replace mapped pages, which stay readable and writable: by the first |size|
+// bytes of the file, shared with other mappings of it, or by private zero
+// memory as of tarn__os_map_sparse. Accesses meanwhile see the old or the new
+// bytes.
 TARN_MUST_CHECK bool tarn__os_put_file(void *ptr, size_t size, int fd);
 TARN_MUST_CHECK bool tarn__os_put_sparse(void *ptr, size_t size);
 
@@ -172,8 +172,8 @@ TARN_MUST_CHECK tarn_status tarn__os_read_input(const char *path,
                                                 size_t *out_size);
 
 // Puts the whole regular file at |path| into memory, to be read only, without
-// reading it yet; an empty one is NULL and 0. Who writes to the file changes
-// the bytes, and who cuts it makes touching what is gone a SIGBUS.
+// reading it yet; an empty one is NULL and 0. Writes to the file change the
+// bytes; if it is truncated, access to the missing bytes raises SIGBUS.
 //
 // TARN_E_IO  cannot be opened, is not a regular file, or cannot be mapped; the
 //            text names the path.
@@ -189,9 +189,9 @@ void tarn__os_unview_file(const unsigned char *bytes, size_t size);
 TARN_MUST_CHECK bool tarn__os_append_file(const char *path, const void *bytes,
                                           size_t size);
 
-// A file that replaces another at once, when it is whole: it is written beside
-// it. What is no regular file, as a pipe, is written to as it is; of a link,
-// what it leads to is replaced.
+// A file that is written beside another and replaces it at once when it is
+// whole. Other than regular files, such as pipes, are written directly. A link
+// stays, and its target is replaced.
 typedef struct tarn__os_new_file {
   int fd;
   char *path;       // where it is to stand

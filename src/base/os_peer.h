@@ -38,40 +38,39 @@ TARN_MUST_CHECK int tarn__os_open_named(const tarn__os_file_name *name);
 
 // --- leases ----------------------------------------------------------------
 
-// Something that others hold, by a descriptor each, until they let go of it or
-// end: |*out_hold| is to be sent to them, |*out_watch| tells who waits for it.
-// Both are closed with tarn__os_close. False: no descriptors are left.
+// A lease that other processes hold, by a descriptor each, until they close it
+// or end. |*out_hold| is sent to them; |*out_watch| is for waiting. Both are
+// closed with tarn__os_close. False: no descriptors are left.
 TARN_MUST_CHECK bool tarn__os_lease(int *out_watch, int *out_hold);
 
-// Whether nobody holds it any more; waits for at most |ns|.
+// Whether no process holds the lease any more; waits for at most |ns|.
 bool tarn__os_lease_ended(int watch, uint64_t ns);
 
 // --- sockets ---------------------------------------------------------------
 
-// An inbox: what is put in at |*out_send| comes out at |*out_receive|, message
-// by message, with the sender's process and user, as the kernel knows them.
+// An inbox: messages put in at |*out_send| come out at |*out_receive|, with the
+// sender's process and user as the kernel reports them.
 TARN_MUST_CHECK bool tarn__os_inbox(int *out_receive, int *out_send);
 
-// Whether |fd| is an end of one.
+// Whether |fd| is an end of an inbox.
 bool tarn__os_is_inbox(int fd);
 
-// Puts |size| bytes in, and the descriptor |passed| with them; -1: none. Waits
-// for nothing: EAGAIN or ETOOMANYREFS where the system holds too much already,
-// EPIPE where nobody can receive any more.
+// Puts |size| bytes in, with the descriptor |passed|; -1: none. Never waits:
+// EAGAIN or ETOOMANYREFS if the system holds too much already, EPIPE if the
+// receiving end is closed.
 TARN_MUST_CHECK bool tarn__os_put(int send, const void *bytes, size_t size,
                                   int passed);
 
 typedef struct tarn__os_message {
-  size_t size;   // of the message, though there be less room
-  int fd;        // that came with it; -1: none
-  int64_t pid;   // of its sender; 0: not to be seen from here
+  size_t size;   // of the message, even if |room| was less
+  int fd;        // the descriptor in it; -1: none
+  int64_t pid;   // of its sender; 0: in a namespace invisible from here
   uint32_t uid;  // of its sender
 } tarn__os_message;
 
-// Takes the next message out. Waits for nothing; false where there is none, or
-// an empty one, which is dropped with what it brings. A message that brings
-// anything but one descriptor at most, which is what happens to one for which
-// there was no number left, has |fd| -1.
+// Takes the next message out. Never waits. False if there is none, or if it is
+// empty; an empty message is dropped with its descriptors. |fd| is -1 if the
+// message has several descriptors, or one for which no number was left.
 TARN_MUST_CHECK bool tarn__os_take(int receive, void *bytes, size_t room,
                                    tarn__os_message *out_message);
 
@@ -112,20 +111,20 @@ bool tarn__os_folder_remove(const tarn__os_folder *folder, const char *name);
 
 enum { TARN__OS_MOST_PATH = 107 };  // bytes of a socket's path, without the NUL
 
-// A socket at |path|, to which |most| may wait to be let in. It keeps messages
-// apart and carries descriptors, as an inbox does, in both directions. On
-// failure nothing is left at |path| that was not there. -1 with EADDRINUSE:
-// something is there.
+// A listening socket at |path| with a backlog of |most|. Like an inbox, it
+// keeps message boundaries and carries descriptors, in both directions. A
+// failure leaves nothing new at |path|. -1 with EADDRINUSE: |path| exists.
 TARN_MUST_CHECK int tarn__os_listen(const char *path, size_t most);
 
-// Ends it for whoever else has it, too.
+// Ends it, also for other processes that have its descriptor.
 void tarn__os_stop_listening(int listener);
 
-// Waits for nothing. -1: ECONNREFUSED where nobody listens, or no socket is;
-// EAGAIN where too many wait; ENOENT; EPROTOTYPE for a socket of another kind.
+// Never waits. -1: ECONNREFUSED if no process listens or |path| is no socket;
+// EAGAIN if the backlog is full; ENOENT; EPROTOTYPE for a socket of another
+// kind.
 TARN_MUST_CHECK int tarn__os_connect(const char *path);
 
-// The next that has connected; -1 with EAGAIN: there is none.
+// The next connection; -1 with EAGAIN: there is none.
 TARN_MUST_CHECK int tarn__os_accept(int listener);
 
 // Whether the process at the other end has connected, or listened, with the
@@ -141,12 +140,12 @@ void tarn__os_await_any(const int *fds, size_t count, uint64_t ns,
                         bool *out_ready);
 
 // Makes a folder for this user alone, whose path begins with |*io_path| and
-// ends with six messages of the system's in place of six X.
+// ends with six letters chosen by the system in place of six X.
 TARN_MUST_CHECK bool tarn__os_make_folder(char *io_path);
 void tarn__os_remove_folder(const char *path);
 
-// What names this machine since it was started, the same for all processes; at
-// most |room| bytes with the NUL. Empty where the system does not tell.
+// A name of this machine since its start, the same for all processes, in at
+// most |room| bytes with the NUL. Empty if the system has none.
 void tarn__os_machine(char *out_name, size_t room);
 
 // --- any descriptors -------------------------------------------------------
@@ -167,25 +166,25 @@ void tarn__os_close_all(int *fds, size_t count);
 // A descriptor of this process.
 TARN_MUST_CHECK int tarn__os_this_process(void);
 
-// Whether |fd| is one of process |pid|, or of one that has ended and been
-// waited for, whose number nobody tells. Without /proc, whatever is one may be.
+// Whether |fd| is a descriptor of process |pid|, or of a process that was
+// reaped, whose number is no longer known. Without /proc, any descriptor of a
+// process.
 bool tarn__os_is_process(int fd, int64_t pid);
 
-// The first of |count| descriptors whose process has ended, or where they are
-// ends of inboxes, that nobody can receive from; |count| if there is none. -1
-// is passed over.
+// The first of |count| descriptors whose process has ended, or, of an inbox,
+// whose receiving end is closed; |count| if there is none. -1 is skipped.
 size_t tarn__os_find_ended(const int *fds, size_t count);
 
 // The user of this process.
 uint32_t tarn__os_user(void);
 
-// Fills |size| bytes, at most 256, with what nobody can guess.
+// Fills |size| bytes, at most 256, with random numbers of the kernel.
 TARN_MUST_CHECK bool tarn__os_random(void *bytes, size_t size);
 
 // --- shared words ----------------------------------------------------------
 
-// Sleeps while |*word|, in memory that processes share, is |value|, until
-// tarn__os_wake_all, or for |ns|, or for no reason.
+// Sleeps while |*word|, in memory that processes share, is |value|: until
+// tarn__os_wake_all, for |ns|, or until a spurious wake-up.
 void tarn__os_sleep_on(atomic_uint *word, unsigned value, uint64_t ns);
 void tarn__os_wake_all(atomic_uint *word);
 

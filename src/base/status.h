@@ -1,7 +1,7 @@
-// status.h - how the library's own functions decide on an error.
+// status.h - errors inside the library.
 //
-// The function that decides writes the line and returns the status in one
-// expression; whoever called it passes the status on and stays silent:
+// The function that detects an error writes the text and returns the status in
+// one expression. Its callers pass the status on and write nothing:
 //
 //   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
 #ifndef TARN_BASE_STATUS_H_
@@ -12,27 +12,26 @@
 #include "tarn/base.h"
 
 // Writes the thread's last error, returns |status|. Text beyond 511 bytes is
-// cut, control characters become '?', so that no file's content can reach a
-// terminal raw.
+// cut, and control characters become '?', so that texts from files are safe to
+// print.
 __attribute__((format(printf, 2, 3), cold)) tarn_status tarn__fail(
     tarn_status status, const char *format, ...);
 
-// The same for a text that was kept: a stream's first failure, for one.
+// The same for a stored text, such as a stream's first failure.
 __attribute__((cold)) tarn_status tarn__fail_text(tarn_status status,
                                                   const char *text);
 
 enum { TARN__ERROR_TEXT = 512 };  // bytes of a last error, with the NUL
 
-// The first failure of several steps, with its text: what is done behind it, as
-// giving back what there was, may fail as well, and must not hide it. Zero:
-// there is none.
+// The first failure of several steps, with its text, so that later failures,
+// such as in cleaning up, do not hide it. Zero: no failure.
 typedef struct tarn__failure {
   tarn_status status;
   char text[TARN__ERROR_TEXT];
 } tarn__failure;
 
-// Keeps |status|, whose text is the last error, unless it is TARN_OK or there
-// is one already.
+// Keeps |status|, whose text is the last error, unless it is TARN_OK or a
+// failure is kept already.
 void tarn__failure_note(tarn__failure *failure, tarn_status status);
 
 // |status| alone.
@@ -82,8 +81,8 @@ extern _Thread_local int tarn__callbacks_running
 // Says that a callback must not wait. TARN_E_STATE.
 __attribute__((cold)) tarn_status tarn__refuse_in_callback(void);
 
-// TARN_E_STATE on a thread that is in a stream's callback: what is called there
-// must not wait, or the stream would wait for itself.
+// TARN_E_STATE on a thread that is in a stream's callback, which must not wait,
+// since the stream would wait for itself.
 TARN_MUST_CHECK static inline tarn_status tarn__not_in_callback(void) {
   return tarn__callbacks_running == 0 ? TARN_OK : tarn__refuse_in_callback();
 }

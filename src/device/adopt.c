@@ -1,14 +1,14 @@
-// Adopted streams: what becomes of one that is given back.
+// Adopted streams: the state of one after its last tarn_stream_destroy.
 //
 //   adopt ──► living ──last destroy──► departed ──event reached──► gone
 //               ▲                         │
 //               │                         └─ its serial leads to its event
 //   adopt of the same handle: another stream, another serial
 //
-// The event is made when the stream is adopted, so that giving back cannot fail
-// for want of one. Departed streams whose work is done end when somebody waits
-// for them, when others come and go, and when the device is synchronised or
-// closed; so there are never many more of them than are at work.
+// The event is created at the adoption, so that the last destroy cannot fail
+// for lack of one. A departed stream whose work is done ends when a thread
+// waits for it, when another stream is adopted or departs, and when the device
+// is synchronised or closed. So few departed streams have no work left.
 #include "device/device.h"
 
 // --- departing -------------------------------------------------------------

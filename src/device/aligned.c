@@ -63,8 +63,8 @@ static note *find_locked(tarn_device *device, tarn_place_kind kind,
   return NULL;
 }
 
-// Who gives an address back has it from whoever noted it, so that a note that
-// matters is seen here without the lock.
+// Relaxed: the caller got the address from the thread that wrote the note, so
+// it sees a count that includes that note.
 static bool has_notes(tarn_device *device) {
   return atomic_load_explicit(&device->aligned.count, memory_order_relaxed) > 0;
 }

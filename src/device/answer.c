@@ -18,8 +18,8 @@ typedef struct words {
   char text[TARN__TEXT_SIZE];  // ": " and the words; "" if there are none
 } words;
 
-// |stream| NULL: about the thread's last failed call. A plug-in that writes
-// nothing, or no end, does no harm: what it leaves is the end.
+// |stream| NULL: about the thread's last failed call. The buffer is cleared
+// first, for plug-ins that write no text or no NUL.
 static const char *ask_words(tarn_device *device, C_Stream stream, words *out) {
   memset(out->text, 0, sizeof out->text);
   if (device->ext->error_text == NULL) return out->text;

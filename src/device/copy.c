@@ -69,7 +69,7 @@ static C_Status queue(direction way, tarn_stream *stream, void *to,
   }
 }
 
-// Kept out of copy_quickly() below, which is quick by what it does not do.
+// Not inlined into copy_quickly() below, which must stay short.
 __attribute__((noinline)) static tarn_status copy(direction way,
                                                   tarn_device *device, void *to,
                                                   const void *from, size_t size,

@@ -1,4 +1,4 @@
-// Devices: making and ending one, what it says of itself, what is attached.
+// Devices: creation and end, queries, attachments.
 #include "device/device.h"
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ static size_t usable_max_alloc(tarn_device *device, size_t said,
   return available;
 }
 
-// A promise that is none is taken for none.
+// An invalid alignment counts as unknown: 1.
 static size_t ask_alignment(tarn_device *device) {
   size_t align = 1;
   if (device->ext->alignment == NULL) return 1;

@@ -193,7 +193,7 @@ static inline bool tarn__is_gone(tarn_status status) {
 void tarn__place_count(tarn_place place, int change);
 
 // Looks at the address that |call| gave for memory of the device's own: 0 is
-// TARN_FULL; what is no multiple of |align| goes back and is TARN_E_DEVICE.
+// TARN_FULL; a misaligned address is freed and TARN_E_DEVICE.
 TARN_MUST_CHECK tarn_status tarn__device_accept(tarn_device *device,
                                                 const char *call, size_t size,
                                                 size_t align, tarn_addr addr);
@@ -217,7 +217,7 @@ TARN_MUST_CHECK tarn_status tarn__device_queued(tarn_device *device,
                                                 const char *call, size_t size,
                                                 C_Status result);
 
-// The same for a call that waits for, or asks about, what is on |stream|.
+// The same for a call that waits for or queries the work on |stream|.
 TARN_MUST_CHECK tarn_status tarn__stream_result(tarn_stream *stream,
                                                 const char *call,
                                                 C_Status result);
@@ -248,8 +248,8 @@ struct tarn_stream {
   tarn__device_link by_serial;
   size_t pins;   // how many are about to queue something on it
   size_t holds;  // how many wait for its work
-  bool ends;     // the last use is given back: what is queued from now on may
-                 // be behind all that others wait for
+  bool ends;     // its end has begun: other streams need not wait for work
+                 // queued from now on
   bool departed;
   bool over;  // departed, and |last| is reached
 
@@ -309,27 +309,28 @@ static inline tarn_stream *tarn__stream_of_native(tarn__device_native *native) {
   return tarn_list_entry(native, tarn_stream, known);
 }
 
-// A stream of |device| without a handle, known to nobody; NULL: no memory.
+// A stream of |device| without a handle and not yet entered; NULL: no memory.
 tarn_stream *tarn__stream_make(tarn_device *device);
 
-// Makes |stream|, whose handle is set, known. It is returned, or the one that
-// has the handle already: of one that is |fresh| from the driver, none has.
+// Enters |stream|, whose handle is set, and returns it; or returns the stream
+// that has the handle already. A handle that is |fresh| from the driver has
+// none.
 TARN_MUST_CHECK tarn_stream *tarn__stream_enter(tarn_stream *stream,
                                                 bool fresh);
 
-// Frees the host memory of a stream that nobody knows, and in a child of fork
-// what its parent had queued for it on the host.
+// Frees the host memory of a stream that is not entered; in a child of fork
+// also the work that its parent had queued on the host.
 void tarn__stream_free(tarn_stream *stream);
 void tarn__stream_free_after_fork(tarn_stream *stream);
 
-// Makes the callbacks that the driver has not made.
+// Calls the callbacks that the driver has not called.
 tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream);
 
-// The last use of an adopted stream is given back. The status is that of its
-// work, where that had to be waited for.
+// Ends the last use of an adopted stream. The status is that of its work, if
+// the call had to wait for it.
 tarn_status tarn__stream_depart(tarn_stream *stream);
 
-// tarn__stream_drop, and what follows.
+// tarn__stream_drop, then frees the stream if that was the last hold.
 void tarn__stream_release(tarn_stream *stream, bool over);
 
 // Ends those departed streams of |device| whose work is done.
@@ -342,8 +343,8 @@ tarn_status tarn__departed_synchronize(const tarn_device *device);
 TARN_MUST_CHECK tarn_status
 tarn__streams_synchronize(const tarn_device *device);
 
-// An event that nobody but the caller knows of: it is not counted as in use,
-// and tarn_event_adopt does not find it. tarn__event_free ends it.
+// Creates an event of the caller alone: it does not keep the device open, and
+// tarn_event_adopt does not find it. tarn__event_free destroys it.
 TARN_MUST_CHECK tarn_status tarn__event_make(tarn_device *device,
                                              tarn_event **out_event);
 tarn_status tarn__event_free(tarn_event *event);

@@ -1,11 +1,10 @@
-// Events: marks in a stream.
+// Events: points in the order of a stream.
 //
-//   never set ──record──► marked ──the work in front is done──► reached
+//   never recorded ──record──► recorded ──the work before it is done──► reached
 //
-// An event whose native handle is NULL, or which is recorded on a stream
-// without one, is reached as soon as it is recorded: recording waited. An event
-// that has been adopted, whoever made it, is recorded by others too: of that
-// only the driver knows.
+// An event without a native handle, or one recorded on a stream without a
+// native handle, is reached as soon as it is recorded: recording waits. Other
+// code may record an adopted event, so that only the driver knows its state.
 #include <stdio.h>
 
 #include "base/hostmem.h"
@@ -222,8 +221,10 @@ tarn_status tarn_event_record(tarn_event *event, tarn_stream *stream) {
 
 // --- waiting ---------------------------------------------------------------
 
-// What is known without asking the driver: a failure, or that the mark is
-// reached. |*out_ask| if only the driver can tell; of which record, then.
+// The state as far as it is known without the driver: a failure, or reached.
+// Sets
+// |*out_ask| if only the driver knows it, and |*out_record| to the record
+// asked.
 static tarn_status known(tarn_event *event, bool *out_ask,
                          uint64_t *out_record) {
   pthread_mutex_lock(&event->lock);
@@ -249,8 +250,8 @@ static tarn_status keep(tarn_event *event, uint64_t record,
   return status;
 }
 
-// Waits even if the device cannot be made current: what is in front of the mark
-// may still be running, and its memory is about to be reused.
+// Waits even if the device cannot be made current: the work before the event
+// may still be running, and the caller is about to reuse its memory.
 tarn_status tarn_event_synchronize(tarn_event *event) {
   bool ask = false;
   uint64_t record = 0;

@@ -1,5 +1,4 @@
-// What a driver knows of addresses: the program's own memory that it has been
-// told of, and what an address belongs to. Nothing could stand in for either.
+// Registered host memory, and queries of addresses. Neither has a stand-in.
 #include <string.h>
 
 #include "device/device.h"

@@ -287,8 +287,8 @@ static tarn_device *known_host(void) {
   return ours ? host : NULL;
 }
 
-// cpu:0's first open is never given back. It comes before any other device,
-// so that whoever needs plain host memory finds it without the lock.
+// The first open of cpu:0 is never closed. It precedes all other devices, so
+// that calls for plain host memory find it without the lock.
 static tarn_status ensure_host_locked(void) {
   tarn_status status = prepare_locked();
   if (status != TARN_OK || known_host() != NULL) return status;

@@ -40,7 +40,7 @@ static C_Status nothing_for_device(const C_Device device) {
 }
 
 static C_Status count_up_ids(size_t *ids) {
-  (void)ids;  // whoever asks has counted them up already
+  (void)ids;  // the caller has filled them already
   return C_SUCCESS;
 }
 

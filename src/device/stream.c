@@ -242,9 +242,9 @@ void *tarn_stream_native(const tarn_stream *stream) {
 
 // --- waiting ---------------------------------------------------------------
 
-// Waits even for a stream that has failed, and even if the device cannot be
-// made current: what is queued may still be running, and its memory is about
-// to be reused.
+// Waits even for a failed stream, and even if the device cannot be made
+// current: queued work may still be running, and the caller is about to reuse
+// its memory.
 tarn_status tarn_stream_synchronize(tarn_stream *stream) {
   tarn_status status = tarn__stream_belongs(stream, NULL);
   if (status != TARN_OK) return status;
