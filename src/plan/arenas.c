@@ -198,31 +198,15 @@ static bool is_taken(const sharing *s, size_t buffer) {
 
 // --- rank --------------------------------------------------------------------
 
-typedef struct claim {
-  uint64_t priority;
-  double worth;  // bytes times steps
-  uint32_t buffer;
-} claim;
-
-static int by_claim(const void *x, const void *y) {
-  const claim *a = x;
-  const claim *b = y;
-  if (a->priority != b->priority) return a->priority > b->priority ? -1 : 1;
-  if (a->worth > b->worth) return -1;
-  if (a->worth < b->worth) return 1;
-  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
-}
-
 static tarn_status rank(sharing *s) {
   size_t count = s->problem->count;
-  claim *claims = tarn__host_array(count + 1, sizeof *claims);
+  tarn__plan_sorted *claims = tarn__host_array(count + 1, sizeof *claims);
   if (claims == NULL) return TARN_E_NOMEM;
   for (uint32_t i = 0; i < count; i++) {
     const tarn_plan_buffer *b = &s->problem->buffers[i];
-    double worth = (double)b->size * (double)(b->last - b->first);
-    claims[i] = (claim){b->priority, worth, i};
+    claims[i] = (tarn__plan_sorted){b->priority, tarn__plan_worth(b), i};
   }
-  qsort(claims, count, sizeof *claims, by_claim);
+  tarn__plan_sort(claims, count);
   for (uint32_t i = 0; i < count; i++) {
     s->order[i] = claims[i].buffer;
     s->rank[claims[i].buffer] = i;

@@ -188,25 +188,17 @@ static void touch(reach *r, const tarn__plan_item *it) {
 
 // What lies at |item|'s place must be above all of its sections' ends.
 static bool fill_sections(skylines *all, skyline *s, uint32_t item) {
-  const tarn__plan_item *it = &all->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(all->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      if (s->at[item] > s->limit[t]) return false;
-      s->end[t] = s->at[item] + pieces[p].size;
-      s->limit[t] += pieces[p].size;
-    }
+  TARN__PLAN_EACH_SECTION (all->in, item, piece, t) {
+    if (s->at[item] > s->limit[t]) return false;
+    s->end[t] = s->at[item] + piece->size;
+    s->limit[t] += piece->size;
   }
   return true;
 }
 
 static void lift(const skylines *all, skyline *s, uint32_t item, uint64_t to) {
-  const tarn__plan_item *it = &all->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(all->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      s->rivals[t] -= s->at[item] <= s->limit[t] && to > s->limit[t];
-    }
+  TARN__PLAN_EACH_SECTION (all->in, item, piece, t) {
+    s->rivals[t] -= s->at[item] <= s->limit[t] && to > s->limit[t];
   }
   s->at[item] = to;
 }
@@ -229,11 +221,8 @@ static bool lift_neighbours(skylines *all, skyline *s, uint32_t item,
 // After all else: where |item| is, the limits are others than before.
 static bool have_rivals(const skylines *all, skyline *s, uint32_t item,
                         reach changed) {
-  const tarn__plan_item *it = &all->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(all->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++)
-      s->rivals[t] = count_rivals(all, s, t);
+  TARN__PLAN_EACH_SECTION (all->in, item, piece, t) {
+    s->rivals[t] = count_rivals(all, s, t);
   }
   for (uint32_t t = changed.first; t < changed.last; t++) {
     if (s->rivals[t] == 0 && !is_full(all, s, t)) return false;

@@ -16,8 +16,6 @@
 // Invariant: the buffers that are not left out are proved to have no plan.
 #include "plan/call.h"
 
-#include <stdlib.h>
-
 #include "base/hostmem.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
@@ -153,33 +151,20 @@ static bool worst_step(const tarn__plan_pairs *pairs, uint64_t room,
   return most > room;
 }
 
-// An index with what it is sorted by.
-typedef struct keyed {
-  uint64_t key;
-  uint32_t buffer;
-} keyed;
-
-static int by_key(const void *x, const void *y) {
-  const keyed *a = x;
-  const keyed *b = y;
-  if (a->key != b->key) return a->key < b->key ? -1 : 1;
-  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
-}
-
 typedef enum order {
   BY_BEGIN,
   LARGEST_FIRST,
 } order;
 
 static tarn_status sort_members(finding *f, order which) {
-  keyed *keys = tarn__host_array(f->count + 1, sizeof *keys);
+  tarn__plan_sorted *keys = tarn__host_array(f->count + 1, sizeof *keys);
   if (keys == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < f->count; i++) {
     const tarn_plan_buffer *b = &f->problem->buffers[f->members[i]];
-    uint64_t key = which == BY_BEGIN ? b->first : UINT64_MAX - b->size;
-    keys[i] = (keyed){key, f->members[i]};
+    uint64_t key = which == BY_BEGIN ? UINT64_MAX - b->first : b->size;
+    keys[i] = (tarn__plan_sorted){.major = key, .buffer = f->members[i]};
   }
-  qsort(keys, f->count, sizeof *keys, by_key);
+  tarn__plan_sort(keys, f->count);
   for (size_t i = 0; i < f->count; i++)
     f->members[i] = keys[i].buffer;
   tarn__host_free_array(keys, f->count + 1, sizeof *keys);

@@ -287,13 +287,10 @@ static uint32_t rivals_in(tree *t, uint32_t section, uint32_t enough) {
 
 static uint32_t fewest_rivals(tree *t, uint32_t item, uint32_t enough) {
   const tarn__plan_instance *in = t->state.in;
-  const tarn__plan_piece *pieces = tarn__plan_pieces(in, &in->items[item]);
   uint32_t fewest = enough;
-  for (uint32_t p = 0; p < in->items[item].piece_count; p++) {
-    for (uint32_t s = pieces[p].first; s < pieces[p].last; s++) {
-      uint32_t rivals = rivals_in(t, s, fewest);
-      if (rivals < fewest) fewest = rivals;
-    }
+  TARN__PLAN_EACH_SECTION (in, item, piece, s) {
+    uint32_t rivals = rivals_in(t, s, fewest);
+    if (rivals < fewest) fewest = rivals;
   }
   return fewest;
 }

@@ -142,44 +142,30 @@ static void find_floor(tarn__plan_state *s, uint32_t section) {
 
 // After a change of |item|: false if its sections show that it cannot be.
 static bool refresh(tarn__plan_state *s, uint32_t item) {
-  const tarn__plan_item *it = &s->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      if (s->holder[t] != item) continue;
-      log_floor(s, t);
-      find_floor(s, t);
-      if (!fits(s, t)) return false;
-    }
+  TARN__PLAN_EACH_SECTION (s->in, item, piece, t) {
+    if (s->holder[t] != item) continue;
+    log_floor(s, t);
+    find_floor(s, t);
+    if (!fits(s, t)) return false;
   }
   return true;
 }
 
 // --- up and down -------------------------------------------------------------
 
-static void take_out(tarn__plan_state *s, uint32_t item, bool *cuts) {
+// Counts |item| among what is not down, or no longer; |by|: 1 or -1. True: a
+// border that it crossed is crossed by nothing any more.
+static bool count_item(tarn__plan_state *s, uint32_t item, uint64_t by) {
   const tarn__plan_item *it = &s->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      s->total[t] -= pieces[p].size;
-    }
+  bool cuts = false;
+  TARN__PLAN_EACH_SECTION (s->in, item, piece, t) {
+    s->total[t] += by * piece->size;
   }
   for (uint32_t t = it->first + 1; t < it->last; t++) {
-    if (--s->crossing[t] == 0) *cuts = true;
+    s->crossing[t] += (uint32_t)by;
+    cuts |= s->crossing[t] == 0;
   }
-}
-
-static void put_in(tarn__plan_state *s, uint32_t item) {
-  const tarn__plan_item *it = &s->in->items[item];
-  const tarn__plan_piece *pieces = tarn__plan_pieces(s->in, it);
-  for (uint32_t p = 0; p < it->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      s->total[t] += pieces[p].size;
-    }
-  }
-  for (uint32_t t = it->first + 1; t < it->last; t++)
-    s->crossing[t]++;
+  return cuts;
 }
 
 static bool has_place(const tarn__plan_state *s, uint32_t item) {
@@ -219,7 +205,7 @@ bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
   log_item(s, item);
   leave_key(s, item, key);
   s->least[item] = TARN__PLAN_DOWN;
-  take_out(s, item, &out_effect->cuts);
+  out_effect->cuts = count_item(s, item, UINT64_MAX);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     uint64_t top = s->at[item] + tarn__plan_above(near, item, e);
@@ -234,7 +220,7 @@ bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
 }
 
 void tarn__plan_state_take_up(tarn__plan_state *s, uint32_t item) {
-  put_in(s, item);
+  (void)count_item(s, item, 1);
 }
 
 // --- what was passed over ----------------------------------------------------
@@ -298,7 +284,7 @@ static bool begin_sections(tarn__plan_state *s) {
   memset(s->floor, 0, count * sizeof *s->floor);
   memset(s->crossing, 0, count * sizeof *s->crossing);
   for (uint32_t i = 0; i < s->in->item_count; i++) {
-    if (!s->in->items[i].fixed) put_in(s, i);
+    if (!s->in->items[i].fixed) (void)count_item(s, i, 1);
   }
   bool all = true;
   for (uint32_t t = 0; t < s->in->section_count; t++) {

@@ -105,4 +105,12 @@ static inline const tarn__plan_piece *tarn__plan_pieces(
   return instance->pieces + item->piece;
 }
 
+// Each section |t| of each |piece| of item number |index|.
+#define TARN__PLAN_EACH_SECTION(in, index, piece, t)               \
+  for (const tarn__plan_piece *                                    \
+           piece = (in)->pieces + (in)->items[index].piece,        \
+          *end_of_pieces = piece + (in)->items[index].piece_count; \
+       piece < end_of_pieces; piece++)                             \
+    for (uint32_t t = piece->first; t < piece->last; t++)
+
 #endif  // TARN_PLAN_INSTANCE_H_

@@ -1,7 +1,7 @@
-// Which lists a piece in the sections [first, last) meets: its run is made up
-// of nodes, at most two on each level. Of such a node, |any| holds all that is
-// in the run at or below it; what is in all of a node above it is in |whole|
-// there. Nodes above are those above the first and above the last section.
+// The lists that a piece meets: its run of sections consists of nodes, at most
+// two on each level. |any| of such a node holds all ranges in the run at or
+// below it; |whole| of the nodes above holds the ranges that cover all of them.
+// The nodes above are those above the first and above the last section.
 //
 // |any| of a node includes |any| of its children, so that a range that a node
 // knows is known to all above.

@@ -8,7 +8,6 @@
 // a quarter, an eighth, those of most bytes times steps; at last none.
 #include "plan/call.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -135,31 +134,19 @@ static tarn_status sift(holding *h) {
 
 // --- holding -----------------------------------------------------------------
 
-typedef struct worth {
-  double bytes;  // times steps
-  uint32_t buffer;
-} worth;
-
-static int by_worth(const void *x, const void *y) {
-  const worth *a = x;
-  const worth *b = y;
-  if (a->bytes > b->bytes) return -1;
-  if (a->bytes < b->bytes) return 1;
-  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
-}
-
 // Lets half of the buffers go, those of least worth.
 static tarn_status let_half_go(holding *h) {
   size_t room = h->problem->count + 1;
   size_t count = 0;
-  worth *all = tarn__host_array(room, sizeof *all);
+  tarn__plan_sorted *all = tarn__host_array(room, sizeof *all);
   if (all == NULL) return TARN_E_NOMEM;
   for (uint32_t i = 0; i < h->problem->count; i++) {
     const tarn_plan_buffer *b = &h->problem->buffers[i];
     if (!h->stays[i]) continue;
-    all[count++] = (worth){(double)b->size * (double)(b->last - b->first), i};
+    all[count++] =
+        (tarn__plan_sorted){.minor = tarn__plan_worth(b), .buffer = i};
   }
-  qsort(all, count, sizeof *all, by_worth);
+  tarn__plan_sort(all, count);
   for (size_t i = count / 2; i < count; i++)
     h->stays[all[i].buffer] = false;
   tarn__host_free_array(all, room, sizeof *all);

@@ -3,6 +3,7 @@
 #include "plan/problem.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 
 #include "base/status.h"
 
@@ -166,4 +167,17 @@ tarn_status tarn__plan_problem_check(const tarn_plan_problem *problem) {
     status = tarn__plan_check_pair(problem, i);
   }
   return status;
+}
+
+static int by_rank(const void *x, const void *y) {
+  const tarn__plan_sorted *a = x;
+  const tarn__plan_sorted *b = y;
+  if (a->major != b->major) return a->major > b->major ? -1 : 1;
+  if (a->minor > b->minor) return -1;
+  if (a->minor < b->minor) return 1;
+  return (a->buffer > b->buffer) - (a->buffer < b->buffer);
+}
+
+void tarn__plan_sort(tarn__plan_sorted *buffers, size_t count) {
+  qsort(buffers, count, sizeof *buffers, by_rank);
 }

@@ -122,6 +122,21 @@ static inline uint64_t tarn__plan_room(const tarn_plan_problem *problem) {
   return room;
 }
 
+// Sorts |count| of them: the largest |major| first, then the largest |minor|,
+// then the lowest index.
+typedef struct tarn__plan_sorted {
+  uint64_t major;
+  double minor;
+  uint32_t buffer;
+} tarn__plan_sorted;
+
+void tarn__plan_sort(tarn__plan_sorted *buffers, size_t count);
+
+// Bytes times time steps.
+static inline double tarn__plan_worth(const tarn_plan_buffer *buffer) {
+  return (double)buffer->size * (double)(buffer->last - buffer->first);
+}
+
 // --- arithmetic --------------------------------------------------------------
 
 // 128 bits by which a state of a search is known.
