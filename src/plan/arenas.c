@@ -402,7 +402,7 @@ static size_t name_set(filling *f, size_t arena, bool bound) {
 }
 
 static tarn_status solve_set(filling *f, size_t arena, uint64_t nodes,
-                             tarn__plan_laid *out) {
+                             tarn__plan_found *out) {
   tarn__plan_fill set = {
       .problem = f->fill->problem,
       .left_out = f->left_out,
@@ -410,11 +410,6 @@ static tarn_status solve_set(filling *f, size_t arena, uint64_t nodes,
       .minimise = f->fill->minimise,
       .node_limit = nodes};
   return tarn__plan_set_solve(f->call, &set, f->plan->offsets, out);
-}
-
-static bool fits(const tarn__plan_laid *placed) {
-  return placed->answer == TARN_PLAN_OPTIMAL ||
-         placed->answer == TARN_PLAN_FEASIBLE;
 }
 
 static void let_go(filling *f, uint32_t buffer) {
@@ -562,12 +557,12 @@ static void put_all_back(filling *f, size_t arena) {
 static tarn_status settle(filling *f, size_t arena, bool *settled) {
   *settled = false;
   for (int round = 0; !*settled; round++) {
-    tarn__plan_laid placed;
+    tarn__plan_found placed;
     (void)name_set(f, arena, false);
     tarn_status status = solve_set(f, arena, ROUND_NODES, &placed);
     if (status != TARN_OK) return status;
     f->optimal = placed.answer == TARN_PLAN_OPTIMAL;
-    *settled = fits(&placed);
+    *settled = tarn__plan_fits(placed.answer);
     if (*settled) break;
     bool has_plan = placed.height != UINT64_MAX;
     bool last = round >= ROUNDS || tarn__plan_call_over(f->call);
@@ -599,14 +594,14 @@ static tarn_status improve(filling *f, size_t arena) {
   if (anyone_left(f)) return TARN_OK;
   tarn_plan *other = NULL;
   tarn_status status = tarn__plan_make(f->fill->problem, &other);
-  tarn__plan_laid placed = {.height = UINT64_MAX};
+  tarn__plan_found placed = {.height = UINT64_MAX};
   if (status == TARN_OK) {
     memcpy(other->offsets, f->plan->offsets,
            f->fill->problem->count * sizeof *other->offsets);
     (void)name_set(f, arena, false);
     status = solve_set(f, arena, f->fill->node_limit, &placed);
   }
-  if (other != NULL && (status != TARN_OK || !fits(&placed))) {
+  if (other != NULL && (status != TARN_OK || !tarn__plan_fits(placed.answer))) {
     uint64_t *offsets = f->plan->offsets;
     f->plan->offsets = other->offsets;
     other->offsets = offsets;
@@ -617,7 +612,7 @@ static tarn_status improve(filling *f, size_t arena) {
 
 // Buffers that are bound to |arena| and do not fit are a proof.
 static tarn_status check_bound(filling *f, size_t arena) {
-  tarn__plan_laid placed;
+  tarn__plan_found placed;
   if (f->bound_to[arena] == 0) return TARN_OK;
   (void)name_set(f, arena, true);
   tarn_status status = solve_set(f, arena, ROUND_NODES, &placed);
@@ -655,7 +650,7 @@ static bool is_impossible(const filling *f) {
   uint64_t largest = tarn__plan_largest(problem);
   for (size_t i = 0; i < problem->count; i++) {
     if (is_taken(&f->shared, i) &&
-        !tarn__plan_fits(problem, buffer_at(f, i), largest)) {
+        !tarn__plan_fits_alone(problem, buffer_at(f, i), largest)) {
       return true;
     }
   }

@@ -42,6 +42,10 @@ typedef struct tarn__plan_found {
   uint64_t nodes;
 } tarn__plan_found;
 
+static inline bool tarn__plan_fits(tarn_plan_answer answer) {
+  return answer == TARN_PLAN_OPTIMAL || answer == TARN_PLAN_FEASIBLE;
+}
+
 // Starts the clock. |options| are complete.
 void tarn__plan_call_begin(tarn__plan_call *call,
                            const tarn_plan_options *options);
@@ -108,24 +112,19 @@ typedef struct tarn__plan_fill {
   uint64_t node_limit;   // 0: all that the call has left
 } tarn__plan_fill;
 
-typedef struct tarn__plan_laid {
-  tarn_plan_answer answer;
-  uint64_t height;  // bytes; UINT64_MAX: no plan
-  uint64_t bound;   // bytes, proved
-} tarn__plan_laid;
-
 // Solves |set| in one arena of |set->capacity|, over all choices of what merges
-// in place. |offsets|, by buffer, in bytes, holds the plan if there is one; the
-// offsets of buffers that are left out are unchanged. OPTIMAL and INFEASIBLE
-// are proved over all choices; INFEASIBLE without a capacity means fixed
-// offsets that collide. Answers are as in tarn__plan_solve.
+// in place; |out| is in bytes. |offsets|, by buffer, in bytes, holds the plan
+// if there is one; the offsets of buffers that are left out are unchanged.
+// OPTIMAL and INFEASIBLE are proved over all choices; INFEASIBLE without a
+// capacity means fixed offsets that collide. Answers are as in
+// tarn__plan_solve.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
 TARN_MUST_CHECK tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                                  const tarn__plan_fill *set,
                                                  uint64_t *offsets,
-                                                 tarn__plan_laid *out);
+                                                 tarn__plan_found *out);
 
 // Solves |fill| in the arenas of its problem; |fill->capacity| further limits
 // the only one. Sets answer, height, lower bound, offsets and arenas; those of

@@ -42,7 +42,7 @@ static bool find_one(finding *f) {
   uint64_t largest = tarn__plan_largest(f->problem);
   for (uint32_t i = 0; i < f->problem->count; i++) {
     const tarn_plan_buffer *b = &f->problem->buffers[i];
-    if (tarn__plan_fits(f->problem, b, largest)) continue;
+    if (tarn__plan_fits_alone(f->problem, b, largest)) continue;
     f->members[0] = i;
     f->count = 1;
     f->minimal = true;

@@ -337,7 +337,7 @@ static bool put_down(tree *t, frame *f) {
   }
   f->narrows = effect.narrows;
   if (effect.cuts) {
-    tarn__plan_parts_cut(&t->parts, rest.begin, rest.end);
+    tarn__plan_parts_cut(&t->parts, rest.begin, rest.end, false);
   } else {
     tarn__plan_parts_push(&t->parts, rest);
   }

@@ -206,9 +206,10 @@ void tarn__plan_parts_free(tarn__plan_parts *parts);
 // Begins anew, with all items that are not fixed.
 void tarn__plan_parts_begin(tarn__plan_parts *parts);
 
-// Stacks the items in [begin, end), in as many parts as they fall into.
-void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin,
-                          uint32_t end);
+// Stacks the items in [begin, end), in as many parts as they fall into; if
+// there are several, or |always_new|, they are ranked again.
+void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin, uint32_t end,
+                          bool always_new);
 
 void tarn__plan_parts_push(tarn__plan_parts *parts, tarn__plan_part part);
 

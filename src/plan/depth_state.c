@@ -524,7 +524,8 @@ static void stack_by_size(parts *p, size_t first, part added) {
   p->stack[to] = added;
 }
 
-static void cut(parts *p, uint32_t begin, uint32_t end, bool always_new) {
+void tarn__plan_parts_cut(parts *p, uint32_t begin, uint32_t end,
+                          bool always_new) {
   uint32_t count = number_parts(p, begin, end);
   size_t first = p->count;
   group_items(p, begin, end, count);
@@ -550,11 +551,7 @@ void tarn__plan_parts_begin(tarn__plan_parts *p) {
   for (uint32_t i = 0; i < s->in->item_count; i++) {
     if (!s->in->items[i].fixed) p->items[count++] = i;
   }
-  if (count > 0) cut(p, 0, count, true);
-}
-
-void tarn__plan_parts_cut(tarn__plan_parts *p, uint32_t begin, uint32_t end) {
-  cut(p, begin, end, false);
+  if (count > 0) tarn__plan_parts_cut(p, 0, count, true);
 }
 
 void tarn__plan_parts_push(tarn__plan_parts *p, tarn__plan_part added) {

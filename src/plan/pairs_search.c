@@ -631,7 +631,7 @@ static tarn_plan_answer answer_of(const choosing *s, bool collides) {
 
 tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                  const tarn__plan_fill *set, uint64_t *offsets,
-                                 tarn__plan_laid *out) {
+                                 tarn__plan_found *out) {
   choosing s = {.call = call,
                 .set = set,
                 .offsets = offsets,
@@ -642,7 +642,7 @@ tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                 : call->nodes + set->node_limit};
   bool collides = false;
   tarn_status status = solve(&s, &collides);
-  *out = (tarn__plan_laid){
+  *out = (tarn__plan_found){
       .answer = answer_of(&s, collides), .height = s.height, .bound = s.bound};
   tarn__plan_pairs_free(&s.pairs);
   tarn__plan_memory_free(&s.less.memory);

@@ -121,15 +121,14 @@ bool tarn__plan_call_tell(tarn__plan_call *call, const tarn__plan_share *share,
 static tarn_status fill_one(tarn__plan_call *call, const tarn__plan_fill *fill,
                             tarn_plan *plan) {
   tarn__plan_fill set = *fill;
-  tarn__plan_laid placed;
+  tarn__plan_found placed;
   uint64_t own = tarn__plan_capacity(fill->problem, 0);
   if (set.capacity == 0 || (own != 0 && own < set.capacity)) set.capacity = own;
   tarn_status status = tarn__plan_set_solve(call, &set, plan->offsets, &placed);
   if (status != TARN_OK) return status;
   plan->info.answer = placed.answer;
   plan->info.lower_bound = placed.bound;
-  plan->has_offsets =
-      placed.answer == TARN_PLAN_OPTIMAL || placed.answer == TARN_PLAN_FEASIBLE;
+  plan->has_offsets = tarn__plan_fits(placed.answer);
   plan->info.height = plan->has_offsets ? placed.height : 0;
   plan->heights[0] = plan->info.height;
   memset(plan->arenas, 0, fill->problem->count * sizeof *plan->arenas);

@@ -153,11 +153,6 @@ static tarn_status let_half_go(holding *h) {
   return TARN_OK;
 }
 
-static bool has_plan(const tarn_plan *plan) {
-  return plan->info.answer == TARN_PLAN_OPTIMAL ||
-         plan->info.answer == TARN_PLAN_FEASIBLE;
-}
-
 static tarn_status hold(holding *h, bool *held) {
   tarn_status status = sift(h);
   *held = false;
@@ -170,7 +165,7 @@ static tarn_status hold(holding *h, bool *held) {
                             .minimise = h->call->options.minimise,
                             .node_limit = TRY_NODES};
     status = tarn__plan_fill_in(h->call, &fill, h->tried);
-    *held = status == TARN_OK && has_plan(h->tried) &&
+    *held = status == TARN_OK && tarn__plan_fits(h->tried->info.answer) &&
             (h->ceiling == 0 || h->tried->info.height <= h->ceiling);
   }
   return status;
@@ -235,15 +230,15 @@ static tarn_status fill_first(holding *h) {
 
 // No offset could be kept: improves the first plan, if a better one is wanted.
 static tarn_status improve(holding *h) {
-  bool planned = has_plan(h->plan);
+  bool planned = tarn__plan_fits(h->plan->info.answer);
   bool lowest = h->call->options.minimise || h->ceiling != 0;
   bool enough = planned && (!lowest || tarn__plan_call_over(h->call) ||
                             h->plan->info.answer == TARN_PLAN_OPTIMAL);
   if (enough) return TARN_OK;
   tarn_status status = fill_afresh(h, 0, h->tried);
   if (status != TARN_OK) return status;
-  bool better =
-      has_plan(h->tried) && h->tried->info.height <= h->plan->info.height;
+  bool better = tarn__plan_fits(h->tried->info.answer) &&
+                h->tried->info.height <= h->plan->info.height;
   if (better || !planned) tarn__plan_swap(h->plan, h->tried);
   return TARN_OK;
 }
@@ -254,7 +249,7 @@ static tarn_status hold_or_not(holding *h) {
   if (status != TARN_OK) return status;
   if (h->plan->info.answer == TARN_PLAN_INFEASIBLE) return TARN_OK;
   uint64_t bound = h->plan->info.lower_bound;
-  bool planned = has_plan(h->plan);
+  bool planned = tarn__plan_fits(h->plan->info.answer);
   status = hold(h, &held);
   if (held) {
     judge(h->tried, h->tried->info.height, bound);

@@ -100,9 +100,9 @@ static inline uint64_t tarn__plan_largest(const tarn_plan_problem *problem) {
 
 // Whether the buffer alone would fit into an arena; |largest| is
 // tarn__plan_largest.
-static inline bool tarn__plan_fits(const tarn_plan_problem *problem,
-                                   const tarn_plan_buffer *buffer,
-                                   uint64_t largest) {
+static inline bool tarn__plan_fits_alone(const tarn_plan_problem *problem,
+                                         const tarn_plan_buffer *buffer,
+                                         uint64_t largest) {
   bool bound = (buffer->flags & TARN_PLAN_IN_ARENA) != 0;
   bool fixed = (buffer->flags & TARN_PLAN_FIXED) != 0;
   uint64_t end = buffer->size + (fixed ? buffer->offset : 0);
