@@ -2,14 +2,6 @@
 #include "kit.h"
 #include "support/faults.h"
 
-static tarn_plan_problem within(const tarn_plan_buffer *buffers, size_t count,
-                                const uint64_t *capacity) {
-  tarn_plan_problem problem = problem_of(buffers, count);
-  problem.capacities = capacity;
-  problem.arena_count = capacity == NULL ? 0 : 1;
-  return problem;
-}
-
 // Infeasible, because of just these.
 static void assert_conflict(const tarn_plan_problem *problem,
                             const size_t *expected, size_t count) {

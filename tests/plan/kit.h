@@ -20,6 +20,25 @@ static inline tarn_plan_problem problem_of(const tarn_plan_buffer *buffers,
                              .count = count};
 }
 
+// In one arena of |*capacity|; NULL: without a limit.
+static inline tarn_plan_problem within(const tarn_plan_buffer *buffers,
+                                       size_t count, const uint64_t *capacity) {
+  tarn_plan_problem problem = problem_of(buffers, count);
+  problem.capacities = capacity;
+  problem.arena_count = capacity != NULL;
+  return problem;
+}
+
+static inline tarn_plan_problem with_pairs(const tarn_plan_buffer *buffers,
+                                           size_t count,
+                                           const tarn_plan_pair *pairs,
+                                           size_t pair_count) {
+  tarn_plan_problem problem = problem_of(buffers, count);
+  problem.pairs = pairs;
+  problem.pair_count = pair_count;
+  return problem;
+}
+
 static inline tarn_plan_info info_of(const tarn_plan *plan) {
   tarn_plan_info info = {.struct_size = sizeof info};
   assert_ok(tarn_plan_query(plan, &info));
@@ -49,7 +68,16 @@ static inline tarn_plan *solve(const tarn_plan_problem *problem,
 #define assert_answer(plan, expected) \
   ck_assert_str_eq(tarn_plan_answer_name(info_of(plan).answer), expected)
 
-// The plan's answer and height, after which it is gone.
+// Solves |problem| with |options|, for |answer|.
+static inline void assert_solved(const tarn_plan_problem *problem,
+                                 const tarn_plan_options *options,
+                                 const char *answer) {
+  tarn_plan *plan = solve(problem, options);
+  assert_answer(plan, answer);
+  tarn_plan_destroy(plan);
+}
+
+// Solves |problem| for |answer| and |height|.
 static inline void assert_height(const tarn_plan_problem *problem,
                                  const char *answer, uint64_t height) {
   tarn_plan *plan = solve(problem, &plain);

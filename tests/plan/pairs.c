@@ -2,15 +2,6 @@
 #include "kit.h"
 #include "support/faults.h"
 
-static tarn_plan_problem with_pairs(const tarn_plan_buffer *buffers,
-                                    size_t count, const tarn_plan_pair *pairs,
-                                    size_t pair_count) {
-  tarn_plan_problem problem = problem_of(buffers, count);
-  problem.pairs = pairs;
-  problem.pair_count = pair_count;
-  return problem;
-}
-
 static void assert_bound(const tarn_plan_problem *problem, uint64_t expected) {
   uint64_t bound = 0;
   assert_ok(tarn_plan_lower_bound(problem, &bound));

@@ -14,119 +14,130 @@ static void assert_offsets(const tarn_plan *plan, const uint64_t *expected,
     ck_assert_uint_eq(tarn_plan_offsets(plan)[i], expected[i]);
 }
 
-// All sizes have been halved; there are better plans, but this one holds.
-START_TEST(what_has_shrunk_stays) {
-  const uint64_t previous[] = {0, 8, 16};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
-                                      {.first = 1, .last = 3, .size = 4},
-                                      {.first = 2, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 3);
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "feasible");
-  assert_offsets(plan, previous, 3);
-  ck_assert_uint_eq(info_of(plan).height, 20);
-  ck_assert_uint_eq(info_of(plan).lower_bound, 8);
-  ck_assert_uint_eq(info_of(plan).moved_count, 0);
-  ck_assert_uint_eq(tarn_plan_height(plan, 0), 20);
-  tarn_plan_destroy(plan);
-}
-END_TEST
+typedef struct given {
+  const char *what;
+  tarn_plan_buffer buffers[4];
+  uint64_t previous[4];
+  uint64_t capacity;  // 0: none
+  const char *answer;
+  uint64_t height;       // 0: any
+  uint64_t lower_bound;  // 0: any
+  size_t moved;
+  bool may_move_more;
+  uint64_t offsets[4];
+  size_t offset_count;
+  size_t conflict_count;
+} given;
 
-START_TEST(the_lowest_stays_as_such) {
-  const uint64_t previous[] = {4, 0, 4};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
-                                      {.first = 1, .last = 3, .size = 4},
-                                      {.first = 2, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 3);
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  assert_offsets(plan, previous, 3);
-  tarn_plan_destroy(plan);
-}
-END_TEST
+static const given givens[] = {
+    {.what = "sizes were halved; there are better plans, but this one holds",
+     .buffers = {{.first = 0, .last = 2, .size = 4},
+                 {.first = 1, .last = 3, .size = 4},
+                 {.first = 2, .last = 4, .size = 4}},
+     .previous = {0, 8, 16},
+     .answer = "feasible",
+     .height = 20,
+     .lower_bound = 8,
+     .offsets = {0, 8, 16},
+     .offset_count = 3},
+    {.what = "the lowest plan stays the lowest",
+     .buffers = {{.first = 0, .last = 2, .size = 4},
+                 {.first = 1, .last = 3, .size = 4},
+                 {.first = 2, .last = 4, .size = 4}},
+     .previous = {4, 0, 4},
+     .answer = "optimal",
+     .offsets = {4, 0, 4},
+     .offset_count = 3},
+    {.what = "the second has grown into the third, which is smaller and moves",
+     .buffers = {{.first = 0, .last = 4, .size = 8},
+                 {.first = 0, .last = 4, .size = 8},
+                 {.first = 2, .last = 4, .size = 4},
+                 {.first = 4, .last = 5, .size = 4, .alignment = 2}},
+     .previous = {0, 8, 14, 1},
+     .capacity = 24,
+     .answer = "optimal",
+     .moved = 2,
+     .offsets = {0, 8, 16},
+     .offset_count = 3},
+    {.what = "without a capacity: no higher than a new plan",
+     .buffers = {{.first = 0, .last = 4, .size = 8},
+                 {.first = 0, .last = 4, .size = 8},
+                 {.first = 2, .last = 4, .size = 4}},
+     .previous = {0, 8, 14},
+     .answer = "optimal",
+     .height = 20,
+     .moved = 1},
+    {.what = "spread over 4 bytes more than are needed",
+     .buffers = {{.first = 0, .last = 4, .size = 8},
+                 {.first = 0, .last = 4, .size = 8},
+                 {.first = 2, .last = 4, .size = 4}},
+     .previous = {0, 16, 20},
+     .answer = "optimal",
+     .height = 20,
+     .moved = 1,
+     .may_move_more = true},
+    {.what = "the larger leaves no room where it was: a new plan",
+     .buffers = {{.first = 0, .last = 4, .size = 4},
+                 {.first = 0, .last = 4, .size = 4}},
+     .previous = {1, 6},
+     .capacity = 8,
+     .answer = "optimal",
+     .moved = 2},
+    {.what = "wrong offsets do no harm; the first buffer is new",
+     .buffers = {{.first = 0, .last = 4, .size = 4},
+                 {.first = 0, .last = 4, .size = 4},
+                 {.first = 0, .last = 4, .size = 4, .alignment = 2},
+                 {.first = 0,
+                  .last = 4,
+                  .size = 4,
+                  .offset = 8,
+                  .flags = TARN_PLAN_FIXED}},
+     .previous = {UINT64_MAX, UINT64_MAX - 2, 3, 0},
+     .answer = "optimal",
+     .height = 16,
+     .moved = 3},
+    {.what = "the one between is new, and has not moved",
+     .buffers = {{.first = 0, .last = 4, .size = 4},
+                 {.first = 0, .last = 4, .size = 7},
+                 {.first = 0, .last = 4, .size = 4}},
+     .previous = {1, TARN_PLAN_NO_OFFSET, 12},
+     .capacity = 16,
+     .answer = "feasible",
+     .offsets = {1, 5, 12},
+     .offset_count = 3},
+    {.what = "there is no plan",
+     .buffers = {{.first = 0, .last = 4, .size = 4},
+                 {.first = 0, .last = 4, .size = 4}},
+     .previous = {0, 4},
+     .capacity = 7,
+     .answer = "infeasible",
+     .conflict_count = 2},
+};
 
-// The second has grown into the third, which is smaller and goes on top.
-START_TEST(the_smaller_moves) {
-  const uint64_t capacity = 24;
-  const uint64_t previous[] = {0, 8, 14, 1};
-  const tarn_plan_buffer buffers[] = {
-      {.first = 0, .last = 4, .size = 8},
-      {.first = 0, .last = 4, .size = 8},
-      {.first = 2, .last = 4, .size = 4},
-      {.first = 4, .last = 5, .size = 4, .alignment = 2}};
-  tarn_plan_problem problem = problem_of(buffers, 4);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
-  tarn_plan_options options = after(previous);
+START_TEST(offsets_stay_where_they_can) {
+  const given *s = &givens[_i];
+  size_t count = 0;
+  while (count < 4 && s->buffers[count].size != 0)
+    count++;
+  tarn_plan_problem problem =
+      within(s->buffers, count, s->capacity == 0 ? NULL : &s->capacity);
+  tarn_plan_options options = after(s->previous);
   tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  ck_assert_uint_eq(info_of(plan).moved_count, 2);
-  ck_assert_uint_eq(tarn_plan_offsets(plan)[0], 0);
-  ck_assert_uint_eq(tarn_plan_offsets(plan)[1], 8);
-  ck_assert_uint_eq(tarn_plan_offsets(plan)[2], 16);
-  tarn_plan_destroy(plan);
-}
-END_TEST
-
-// The same without a capacity: no higher than a plan made afresh.
-START_TEST(it_is_held_if_it_costs_no_height) {
-  const uint64_t previous[] = {0, 8, 14};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 8},
-                                      {.first = 0, .last = 4, .size = 8},
-                                      {.first = 2, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 3);
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  ck_assert_uint_eq(info_of(plan).height, 20);
-  ck_assert_uint_eq(info_of(plan).moved_count, 1);
-  tarn_plan_destroy(plan);
-  const uint64_t spread[] = {0, 16, 20};  // 4 more than is needed
-  options = after(spread);
-  plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  ck_assert_uint_eq(info_of(plan).height, 20);
-  ck_assert_uint_ge(info_of(plan).moved_count, 1);
-  tarn_plan_destroy(plan);
-}
-END_TEST
-
-// Where it was the larger leaves no room: all is made anew.
-START_TEST(what_is_in_the_way_moves) {
-  const uint64_t capacity = 8;
-  const uint64_t previous[] = {1, 6};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
-                                      {.first = 0, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 2);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  ck_assert_uint_eq(info_of(plan).moved_count, 2);
-  tarn_plan_destroy(plan);
-}
-END_TEST
-
-START_TEST(nonsense_is_no_harm) {
-  const uint64_t previous[] = {UINT64_MAX, UINT64_MAX - 2, 3, 0};
-  const tarn_plan_buffer buffers[] = {
-      {.first = 0, .last = 4, .size = 4},
-      {.first = 0, .last = 4, .size = 4},
-      {.first = 0, .last = 4, .size = 4, .alignment = 2},
-      {.first = 0,
-       .last = 4,
-       .size = 4,
-       .offset = 8,
-       .flags = TARN_PLAN_FIXED}};
-  tarn_plan_problem problem = problem_of(buffers, 4);
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  ck_assert_uint_eq(info_of(plan).height, 16);
-  ck_assert_uint_eq(info_of(plan).moved_count, 3);  // the first was nowhere
+  tarn_plan_info info = info_of(plan);
+  ck_assert_msg(strcmp(tarn_plan_answer_name(info.answer), s->answer) == 0,
+                "%s: %s", s->what, tarn_plan_answer_name(info.answer));
+  if (s->height != 0) {
+    ck_assert_uint_eq(info.height, s->height);
+    ck_assert_uint_eq(tarn_plan_height(plan, 0), s->height);
+  }
+  if (s->lower_bound != 0) ck_assert_uint_eq(info.lower_bound, s->lower_bound);
+  if (s->may_move_more) {
+    ck_assert_uint_ge(info.moved_count, s->moved);
+  } else {
+    ck_assert_uint_eq(info.moved_count, s->moved);
+  }
+  ck_assert_uint_eq(info.conflict_count, s->conflict_count);
+  assert_offsets(plan, s->offsets, s->offset_count);
   tarn_plan_destroy(plan);
 }
 END_TEST
@@ -144,9 +155,7 @@ START_TEST(to_hold_costs_no_plan) {
   bool asked = false;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
                                       {.first = 0, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 2);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
+  tarn_plan_problem problem = within(buffers, 2, &capacity);
   tarn_plan_options options = after(previous);
   options.progress = stop;
   options.user = &asked;
@@ -158,42 +167,6 @@ START_TEST(to_hold_costs_no_plan) {
 }
 END_TEST
 
-// The one between them is new, and comes where there is room.
-START_TEST(new_ones_have_not_moved) {
-  const uint64_t capacity = 16;
-  const uint64_t previous[] = {1, TARN_PLAN_NO_OFFSET, 12};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
-                                      {.first = 0, .last = 4, .size = 7},
-                                      {.first = 0, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 3);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "feasible");
-  assert_offsets(plan, (const uint64_t[]){1, 5, 12}, 3);
-  ck_assert_uint_eq(info_of(plan).moved_count, 0);
-  tarn_plan_destroy(plan);
-}
-END_TEST
-
-START_TEST(that_there_is_none_is_said) {
-  const uint64_t capacity = 7;
-  const uint64_t previous[] = {0, 4};
-  const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
-                                      {.first = 0, .last = 4, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 2);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
-  tarn_plan_options options = after(previous);
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "infeasible");
-  ck_assert_uint_eq(info_of(plan).conflict_count, 2);
-  ck_assert_uint_eq(info_of(plan).moved_count, 0);
-  tarn_plan_destroy(plan);
-}
-END_TEST
-
 // Merged pairs stay, and move, together.
 START_TEST(pairs_in_place_stay) {
   const uint64_t previous[] = {2, 2, 0};
@@ -201,9 +174,7 @@ START_TEST(pairs_in_place_stay) {
                                       {.first = 2, .last = 5, .size = 4},
                                       {.first = 0, .last = 5, .size = 3}};
   const tarn_plan_pair pairs[] = {{0, 1}};
-  tarn_plan_problem problem = problem_of(buffers, 3);
-  problem.pairs = pairs;
-  problem.pair_count = 1;
+  tarn_plan_problem problem = with_pairs(buffers, 3, pairs, 1);
   tarn_plan_options options = after(previous);
   tarn_plan *plan = solve(&problem, &options);
   assert_answer(plan, "optimal");
@@ -313,11 +284,10 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("plan previous");
-  ADD_CASE(suite, "all", what_has_shrunk_stays, the_lowest_stays_as_such,
-           arenas_are_part_of_a_place, batches_shrink_and_grow);
-  ADD_CASE(suite, "some", the_smaller_moves, it_is_held_if_it_costs_no_height,
-           what_is_in_the_way_moves, nonsense_is_no_harm, to_hold_costs_no_plan,
-           new_ones_have_not_moved, that_there_is_none_is_said,
-           pairs_in_place_stay, every_fault_is_survived);
+  ADD_CASE(suite, "more", arenas_are_part_of_a_place, batches_shrink_and_grow,
+           to_hold_costs_no_plan, pairs_in_place_stay, every_fault_is_survived);
+  TCase *each = tcase_create("each");
+  tcase_add_loop_test(each, offsets_stay_where_they_can, 0, (int)COUNT(givens));
+  suite_add_tcase(suite, each);
   return run_suite(suite);
 }

@@ -18,9 +18,7 @@ static void reset(void) {
   buffers[1] = (tarn_plan_buffer){.first = 5, .last = 9, .size = 8};
   pair = (tarn_plan_pair){0, 1};
   capacities[0] = capacities[1] = 100;
-  problem = problem_of(buffers, 2);
-  problem.pairs = &pair;
-  problem.pair_count = 1;
+  problem = with_pairs(buffers, 2, &pair, 1);
   options = plain;
 }
 
@@ -205,7 +203,8 @@ START_TEST(options_make_sense) {
   options.previous = previous;
   problem.capacities = capacities;
   problem.arena_count = 2;
-  assert_option_refused("plan options: several arenas, but previous_arenas is NULL");
+  assert_option_refused(
+      "plan options: several arenas, but previous_arenas is NULL");
 }
 END_TEST
 

@@ -47,9 +47,7 @@ START_TEST(nothing_is_a_problem_too) {
   tarn_plan_options options = plain;
   options.previous = &previous;
   options.previous_arenas = &arena;
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  tarn_plan_destroy(plan);
+  assert_solved(&problem, &options, "optimal");
 }
 END_TEST
 
@@ -90,14 +88,10 @@ START_TEST(a_capacity_is_a_goal) {
   const uint64_t capacity = 1000;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4}};
-  tarn_plan_problem problem = problem_of(buffers, 2);
-  problem.capacities = &capacity;
-  problem.arena_count = 1;
+  tarn_plan_problem problem = within(buffers, 2, &capacity);
   tarn_plan_options options = plain;
   options.minimise = true;
-  tarn_plan *plan = solve(&problem, &options);
-  assert_answer(plan, "optimal");
-  tarn_plan_destroy(plan);
+  assert_solved(&problem, &options, "optimal");
 }
 END_TEST
 
