@@ -1,6 +1,7 @@
 // The parts of a command line that several verbs share.
 #include "options.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -72,7 +73,7 @@ static void refuse(const tool_verb *verb, const struct option *known,
 }
 
 // ---------------------------------------------------------------------------
-// A whole command line
+// A command line
 // ---------------------------------------------------------------------------
 
 typedef enum outcome {
@@ -81,63 +82,145 @@ typedef enum outcome {
   OUTCOME_MISUSE,  // a message has been written
 } outcome;
 
-static bool take_word(const options_spec *spec, void *command,
-                      const char *word) {
-  if (spec->word != NULL) {
-    spec->word(command, word);
-    return true;
-  }
-  tool_misuse(spec->verb, "'%s' is too much", word);
-  return false;
-}
+// What getopt_long answers for an entry: FIRST and its place.
+enum { FIRST = 256, ENTRIES_MOST = 30 };
 
-static bool take_option(const options_spec *spec, void *command, int option,
-                        char **argv) {
-  switch (option) {
-    case WORD:
-      return take_word(spec, command, optarg);
-    case NO_VALUE:
-      tool_misuse(spec->verb, "option '%s' needs a value", argv[optind - 1]);
-      return false;
-    case WRONG:
-      refuse(spec->verb, spec->known, argv[optind - 1]);
-      return false;
-    default:
-      return spec->obey(command, option);
-  }
-}
+typedef struct line {
+  const options_spec *spec;
+  void *command;
+  struct option known[ENTRIES_MOST + 2];
+  char brief[ENTRIES_MOST];
+} line;
 
 // The '-' has the words come in their order among the options, whatever
 // POSIXLY_CORRECT says; the '+' ends the options at the first word.
-static outcome parse(const options_spec *spec, void *command, int argc,
-                     char **argv) {
-  char brief[32];
+static void make_known(line *l) {
+  size_t used = 0;
+  int count = 0;
+  used += (size_t)snprintf(l->brief, sizeof l->brief, "%c:h",
+                           l->spec->has_program ? '+' : '-');
+  for (const options_entry *e = l->spec->entries; e->name != NULL; e++) {
+    assert(count < ENTRIES_MOST && used + 2 < sizeof l->brief);
+    int argument = e->kind == OPTIONS_FLAG ? no_argument : required_argument;
+    l->known[count] = (struct option){e->name, argument, NULL, FIRST + count};
+    count++;
+    if (e->letter == 0) continue;
+    l->brief[used++] = e->letter;
+    if (argument == required_argument) l->brief[used++] = ':';
+    l->brief[used] = '\0';
+  }
+  l->known[count] = (struct option){"help", no_argument, NULL, 'h'};
+}
+
+static const options_entry *entry_of(const line *l, int option) {
+  const options_entry *e = l->spec->entries;
+  if (option >= FIRST) return &e[option - FIRST];
+  while (e->letter != option)
+    e++;
+  return e;
+}
+
+static bool take_trace_device(const tool_verb *verb, const char *name,
+                              const char *text, tarn_trace_options *out) {
+  uint64_t device = 0;
+  out->choose_device =
+      options_number_parse(verb, name, text, 0, UINT32_MAX, &device);
+  out->device = (uint32_t)device;
+  return out->choose_device;
+}
+
+static bool take_value(const line *l, const options_entry *e,
+                       const char *text) {
+  const tool_verb *verb = l->spec->verb;
+  char name[64];
+  snprintf(name, sizeof name, "--%s", e->name);
+  switch (e->kind) {
+    case OPTIONS_FLAG:
+      return *(bool *)e->out = true;
+    case OPTIONS_TEXT:
+      *(const char **)e->out = text;
+      return true;
+    case OPTIONS_LIST:
+      options_list_add(e->out, text, strlen(text));
+      return true;
+    case OPTIONS_NAMES:
+      options_names_split(text, e->out);
+      return true;
+    case OPTIONS_POOLS:
+      options_pools_split(text, e->out);
+      return true;
+    case OPTIONS_NUMBER:
+      return options_number_parse(verb, name, text, e->least, e->most, e->out);
+    case OPTIONS_BYTES:
+      return options_bytes_parse(verb, name, text, e->out);
+    case OPTIONS_OUTPUT:
+      return options_output_parse(verb, text, e->out);
+    case OPTIONS_TRACE_DEVICE:
+      return take_trace_device(verb, name, text, e->out);
+    case OPTIONS_CALL:
+      return e->call(l->command, text);
+  }
+  return false;
+}
+
+static bool take_word(const line *l, const char *word) {
+  if (l->spec->word != NULL) {
+    l->spec->word(l->command, word);
+    return true;
+  }
+  tool_misuse(l->spec->verb, "'%s' is too much", word);
+  return false;
+}
+
+static bool take_option(const line *l, int option, char **argv) {
+  switch (option) {
+    case WORD:
+      return take_word(l, optarg);
+    case NO_VALUE:
+      tool_misuse(l->spec->verb, "option '%s' needs a value", argv[optind - 1]);
+      return false;
+    case WRONG:
+      refuse(l->spec->verb, l->known, argv[optind - 1]);
+      return false;
+    default:
+      return take_value(l, entry_of(l, option), optarg);
+  }
+}
+
+static outcome parse(const line *l, int argc, char **argv) {
   int option;
-  snprintf(brief, sizeof brief, "%c:ho:%s", spec->has_program ? '+' : '-',
-           spec->brief != NULL ? spec->brief : "");
   opterr = 0;
-  while ((option = getopt_long(argc, argv, brief, spec->known, NULL)) != END) {
+  while ((option = getopt_long(argc, argv, l->brief, l->known, NULL)) != END) {
     if (option == 'h') return OUTCOME_HELP;
-    if (!take_option(spec, command, option, argv)) return OUTCOME_MISUSE;
+    if (!take_option(l, option, argv)) return OUTCOME_MISUSE;
   }
   for (; optind < argc; optind++) {
-    if (!take_word(spec, command, argv[optind])) return OUTCOME_MISUSE;
+    if (!take_word(l, argv[optind])) return OUTCOME_MISUSE;
   }
   return OUTCOME_RUN;
 }
 
+static tool_exit act(const line *l, outcome found) {
+  if (found == OUTCOME_MISUSE) return TOOL_MISUSE;
+  if (found == OUTCOME_RUN) return l->spec->run(l->command);
+  fputs(l->spec->verb->help, tool_out());
+  return TOOL_DONE;
+}
+
+static bool is_list(options_kind kind) {
+  return kind == OPTIONS_LIST || kind == OPTIONS_NAMES || kind == OPTIONS_POOLS;
+}
+
 tool_exit options_run(const options_spec *spec, void *command, int argc,
                       char **argv) {
-  switch (parse(spec, command, argc, argv)) {
-    case OUTCOME_HELP:
-      fputs(spec->verb->help, tool_out());
-      return TOOL_DONE;
-    case OUTCOME_RUN:
-      return spec->run(command);
-    case OUTCOME_MISUSE:
-      break;
+  line l = {.spec = spec, .command = command};
+  make_known(&l);
+  tool_exit status = act(&l, parse(&l, argc, argv));
+  if (spec->end != NULL) spec->end(command);
+  for (const options_entry *e = spec->entries; e->name != NULL; e++) {
+    if (is_list(e->kind)) options_list_free(e->out);
   }
-  return TOOL_MISUSE;
+  return status;
 }
 
 // ---------------------------------------------------------------------------
@@ -322,6 +405,14 @@ void options_list_free(options_list *list) {
 // Whether key=value stands at |text|, and not a pool with options.
 static bool is_option(const char *text) {
   return text[strcspn(text, ",:=")] == '=';
+}
+
+void options_names_split(const char *text, options_list *out) {
+  while (*text != '\0') {
+    size_t length = strcspn(text, ",");
+    if (length > 0) options_list_add(out, text, length);
+    text += length + (text[length] == ',');
+  }
 }
 
 void options_pools_split(const char *text, options_list *out_pools) {

@@ -2,7 +2,6 @@
 #ifndef TARN_KIT_OPTIONS_H_
 #define TARN_KIT_OPTIONS_H_
 
-#include <getopt.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -15,23 +14,84 @@ typedef enum options_output {
   OUTPUT_MARKDOWN,
 } options_output;
 
-// A command line: what may stand on it, and what it sets going.
+// A list of texts that grows.
+typedef struct options_list {
+  char **items;
+  size_t count;
+} options_list;
+
+// ---------------------------------------------------------------------------
+// Command lines
+// ---------------------------------------------------------------------------
+
+typedef enum options_kind {
+  OPTIONS_FLAG = 0,      // bool
+  OPTIONS_TEXT,          // const char *
+  OPTIONS_LIST,          // options_list: one more item each time
+  OPTIONS_NAMES,         // options_list: "a,b" are two more
+  OPTIONS_POOLS,         // options_list, as options_pools_split
+  OPTIONS_NUMBER,        // uint64_t
+  OPTIONS_BYTES,         // size_t
+  OPTIONS_OUTPUT,        // options_output
+  OPTIONS_TRACE_DEVICE,  // tarn_trace_options
+  OPTIONS_CALL,          // what |call| makes of it
+} options_kind;
+
+// A long option, and where its value goes.
+typedef struct options_entry {
+  const char *name;  // without "--"; NULL ends the list
+  char letter;       // a short option that says the same; 0: none
+  options_kind kind;
+  void *out;
+  uint64_t least, most;  // of a number
+  // False after a message on wrong use.
+  bool (*call)(void *command, const char *text);
+} options_entry;
+
+#define OPTION_OF(name_, letter_, kind_, out_) \
+  { .name = (name_), .letter = (letter_), .kind = (kind_), .out = (out_) }
+#define OPTION_FLAG_OR(name, letter, out) \
+  OPTION_OF(name, letter, OPTIONS_FLAG, out)
+#define OPTION_FLAG(name, out) OPTION_OF(name, 0, OPTIONS_FLAG, out)
+#define OPTION_TEXT(name, out) OPTION_OF(name, 0, OPTIONS_TEXT, out)
+#define OPTION_LIST(name, out) OPTION_OF(name, 0, OPTIONS_LIST, out)
+#define OPTION_NAMES(name, out) OPTION_OF(name, 0, OPTIONS_NAMES, out)
+#define OPTION_POOLS(name, out) OPTION_OF(name, 0, OPTIONS_POOLS, out)
+#define OPTION_BYTES(name, out) OPTION_OF(name, 0, OPTIONS_BYTES, out)
+#define OPTION_OUTPUT(out) OPTION_OF("output", 'o', OPTIONS_OUTPUT, out)
+#define OPTION_TRACE_DEVICE(out) \
+  OPTION_OF("trace-device", 0, OPTIONS_TRACE_DEVICE, out)
+#define OPTION_NUMBER_OR(name_, letter_, out_, least_, most_)     \
+  {                                                               \
+    .name = (name_), .letter = (letter_), .kind = OPTIONS_NUMBER, \
+    .out = (out_), .least = (least_), .most = (most_)             \
+  }
+#define OPTION_NUMBER(name, out, least, most) \
+  OPTION_NUMBER_OR(name, 0, out, least, most)
+#define OPTION_CALL_OR(name_, letter_, call_)                   \
+  {                                                             \
+    .name = (name_), .letter = (letter_), .kind = OPTIONS_CALL, \
+    .call = (call_)                                             \
+  }
+#define OPTION_CALL(name, call) OPTION_CALL_OR(name, 0, call)
+
+// A command line: what may stand on it, and what it sets going. --help and -h
+// are known anyway.
 typedef struct options_spec {
   const tool_verb *verb;
-  const struct option *known;  // long options; -h and -o are known anyway
-  const char *brief;  // more short ones, as getopt takes them; NULL: none
-  // Obeys an option, its value in optarg; false after a message on wrong use.
-  bool (*obey)(void *command, int option);
+  const options_entry *entries;
   // Takes a word that is no option; NULL: there must be none.
   void (*word)(void *command, const char *word);
   // The first word is a program, and all behind it is the program's.
   bool has_program;
   // All was taken: does the work.
   tool_exit (*run)(void *command);
+  // Ends what |command| has besides, whatever became of it; NULL: nothing.
+  void (*end)(void *command);
 } options_spec;
 
 // Reads the command line into |command| and runs it; or writes the verb's help,
-// or says what is wrong.
+// or says what is wrong. Frees the lists of the entries.
 tool_exit options_run(const options_spec *spec, void *command, int argc,
                       char **argv);
 
@@ -59,12 +119,6 @@ bool options_is_known(const char *name, size_t length, tool_name_fn *name_of);
 tool_exit options_unknown(const tool_verb *verb, const char *what,
                           const char *name, tool_name_fn *name_of);
 
-// A list of texts that grows.
-typedef struct options_list {
-  char **items;
-  size_t count;
-} options_list;
-
 // Appends a copy of the first |length| bytes of |text|.
 void options_list_add(options_list *list, const char *text, size_t length);
 void options_list_free(options_list *list);
@@ -82,6 +136,9 @@ tool_exit options_plugins_load(const tool_verb *verb,
 // The same for the strategies that --strategy names.
 tool_exit options_strategies_load(const tool_verb *verb,
                                   const options_list *paths);
+
+// Appends "a" and "b" of "a,b"; empty names are left out.
+void options_names_split(const char *text, options_list *out);
 
 // Splits "a,b:page=65536,x=y,c" into "a", "b:page=65536,x=y", "c": a comma in
 // front of key=value goes on with the options of the pool before it.

@@ -67,7 +67,8 @@ static void report(const command *c) {
 // The command
 // ---------------------------------------------------------------------------
 
-static bool add_row(command *c, const char *text) {
+static bool add_row(void *context, const char *text) {
+  command *c = context;
   uint64_t blocks = 0;
   if (!options_number_parse(c->verb, "--blocks", text, 1, BLOCKS_MOST,
                             &blocks)) {
@@ -79,22 +80,6 @@ static bool add_row(command *c, const char *text) {
   }
   c->blocks[c->rows++] = blocks;
   return true;
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'b':
-      return add_row(c, optarg);
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MOST,
-                                  &c->passes);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
 }
 
 static tool_exit measure_all(command *c) {
@@ -126,15 +111,14 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"blocks", required_argument, NULL, 'b'},
-      {"passes", required_argument, NULL, 'n'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .passes = PASSES};
+  const options_entry entries[] = {
+      OPTION_CALL("blocks", add_row),
+      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .passes = PASSES};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

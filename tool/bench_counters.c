@@ -54,29 +54,6 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'p':
-      options_pools_split(optarg, &c->pools);
-      return true;
-    case 'd':
-      c->device = optarg;
-      return true;
-    case 'S':
-      options_list_add(&c->strategies, optarg, strlen(optarg));
-      return true;
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MOST,
-                                  &c->passes);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
-}
-
 static counters_bench what_to_measure(const command *c, size_t index) {
   return (counters_bench){.pool = c->pools.items[index],
                           .device = c->device,
@@ -159,10 +136,9 @@ static tool_exit measure_all(command *c) {
   return status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   free(c->results);
-  options_list_free(&c->pools);
-  options_list_free(&c->strategies);
 }
 
 static tool_exit work(void *context) {
@@ -172,20 +148,18 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"pool", required_argument, NULL, 'p'},
-      {"device", required_argument, NULL, 'd'},
-      {"strategy", required_argument, NULL, 'S'},
-      {"passes", required_argument, NULL, 'n'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .device = "cpu:0", .passes = PASSES};
+  const options_entry entries[] = {
+      OPTION_POOLS("pool", &c.pools),
+      OPTION_TEXT("device", &c.device),
+      OPTION_LIST("strategy", &c.strategies),
+      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .device = "cpu:0", .passes = PASSES};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+  options_spec spec = {
+      .verb = verb, .entries = entries, .run = work, .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb bench_of_counters = {

@@ -58,26 +58,6 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'd':
-      options_list_add(&c->devices, optarg, strlen(optarg));
-      return true;
-    case 'p':
-      options_list_add(&c->plugins, optarg, strlen(optarg));
-      return true;
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
-                                  &c->passes);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
-}
-
 static device_bench what_to_measure(const command *c, size_t index) {
   return (device_bench){.device = c->devices.items[index],
                         .watch = &c->watch,
@@ -144,10 +124,9 @@ static tool_exit measure_all(command *c) {
   return status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   free(c->results);
-  options_list_free(&c->devices);
-  options_list_free(&c->plugins);
 }
 
 static tool_exit work(void *context) {
@@ -158,19 +137,17 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"device", required_argument, NULL, 'd'},
-      {"plugin", required_argument, NULL, 'p'},
-      {"passes", required_argument, NULL, 'n'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_LIST("device", &c.devices),
+      OPTION_LIST("plugin", &c.plugins),
+      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MAX),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+  options_spec spec = {
+      .verb = verb, .entries = entries, .run = work, .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb bench_of_devices = {

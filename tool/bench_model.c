@@ -161,11 +161,6 @@ static void tell(const command *c) {
 // The command line
 // ---------------------------------------------------------------------------
 
-static bool obey(void *context, int option) {
-  command *c = context;
-  return option == 'o' && options_output_parse(c->verb, optarg, &c->output);
-}
-
 static void take_net(void *context, const char *word) {
   command *c = context;
   options_list_add(&c->nets, word, strlen(word));
@@ -194,17 +189,13 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb};
-  options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
-                       .word = take_net,
-                       .run = work};
+  options_spec spec = {
+      .verb = verb, .entries = entries, .word = take_net, .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);
   options_list_free(&c.nets);
   return status;

@@ -64,35 +64,14 @@ static bool choose_part(command *c, const char *name, size_t length) {
   return false;
 }
 
-static bool choose_parts(command *c, const char *list) {
+static bool choose_parts(void *context, const char *list) {
+  command *c = context;
   c->has_parts = true;
   for (;;) {
     size_t length = strcspn(list, ",");
     if (!choose_part(c, list, length)) return false;
     if (list[length] == '\0') return true;
     list += length + 1;
-  }
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'p':
-      c->bench.peer = optarg;
-      return true;
-    case 'a':
-      return choose_parts(c, optarg);
-    case 's':
-      return options_number_parse(c->verb, "--seconds", optarg, 1, 3600,
-                                  &c->seconds);
-    case 'r':
-      return options_number_parse(c->verb, "--rounds", optarg, 1, 100,
-                                  &c->bench.rounds);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
   }
 }
 
@@ -166,21 +145,17 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"peer", required_argument, NULL, 'p'},
-      {"part", required_argument, NULL, 'a'},
-      {"seconds", required_argument, NULL, 's'},
-      {"rounds", required_argument, NULL, 'r'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .bench = {.rounds = 1}, .seconds = 60};
+  const options_entry entries[] = {
+      OPTION_TEXT("peer", &c.bench.peer),
+      OPTION_CALL("part", choose_parts),
+      OPTION_NUMBER("seconds", &c.seconds, 1, 3600),
+      OPTION_NUMBER("rounds", &c.bench.rounds, 1, 100),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .bench = {.rounds = 1}, .seconds = 60};
-  options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
-                       .word = take_word,
-                       .run = work};
+  options_spec spec = {
+      .verb = verb, .entries = entries, .word = take_word, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -96,7 +96,8 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-static bool take_threads(command *c, const char *text) {
+static bool take_threads(void *context, const char *text) {
+  command *c = context;
   c->one_thread = strcmp(text, "2") != 0;
   c->two_threads = strcmp(text, "1") != 0;
   if (strcmp(text, "1") == 0 || strcmp(text, "2") == 0 ||
@@ -107,7 +108,8 @@ static bool take_threads(command *c, const char *text) {
   return false;
 }
 
-static bool take_touched(command *c, const char *text) {
+static bool take_touched(void *context, const char *text) {
+  command *c = context;
   c->touched = strcmp(text, "no") != 0;
   c->untouched = strcmp(text, "yes") != 0;
   if (strcmp(text, "no") == 0 || strcmp(text, "yes") == 0 ||
@@ -116,36 +118,6 @@ static bool take_touched(command *c, const char *text) {
   }
   tool_misuse(c->verb, "--touched wants yes, no or both, not '%s'", text);
   return false;
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'w':
-      options_pools_split(optarg, &c->workloads);
-      return true;
-    case 'p':
-      options_pools_split(optarg, &c->pools);
-      return true;
-    case 't':
-      return take_threads(c, optarg);
-    case 'T':
-      return take_touched(c, optarg);
-    case 'd':
-      c->device = optarg;
-      return true;
-    case 'S':
-      options_list_add(&c->strategies, optarg, strlen(optarg));
-      return true;
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MAX,
-                                  &c->passes);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
 }
 
 static void take_all_workloads(command *c) {
@@ -344,7 +316,8 @@ static tool_exit measure_all(command *c) {
   return status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   for (size_t i = 0; c->requests != NULL && i < c->workloads.count; i++) {
     requests_deinit(&c->requests[i]);
     tarn_trace_destroy(c->traces[i]);
@@ -353,9 +326,6 @@ static void deinit(command *c) {
   free(c->reports);
   free(c->requests);
   free(c->traces);
-  options_list_free(&c->workloads);
-  options_list_free(&c->pools);
-  options_list_free(&c->strategies);
 }
 
 static tool_exit work(void *context) {
@@ -389,24 +359,22 @@ static void restart_with_room(int argc, char **argv) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"workload", required_argument, NULL, 'w'},
-      {"pool", required_argument, NULL, 'p'},
-      {"threads", required_argument, NULL, 't'},
-      {"touched", required_argument, NULL, 'T'},
-      {"device", required_argument, NULL, 'd'},
-      {"strategy", required_argument, NULL, 'S'},
-      {"passes", required_argument, NULL, 'n'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
-      {0},
-  };
   restart_with_room(argc, argv);
   command c = {.verb = verb};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+  const options_entry entries[] = {
+      OPTION_POOLS("workload", &c.workloads),
+      OPTION_POOLS("pool", &c.pools),
+      OPTION_CALL("threads", take_threads),
+      OPTION_CALL("touched", take_touched),
+      OPTION_TEXT("device", &c.device),
+      OPTION_LIST("strategy", &c.strategies),
+      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MAX),
+      OPTION_OUTPUT(&c.output),
+      {0},
+  };
+  options_spec spec = {
+      .verb = verb, .entries = entries, .run = work, .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb bench_of_pools = {

@@ -53,34 +53,16 @@ typedef struct command {
   tool_progress progress;
 } command;
 
-static bool is_work(const tool_verb *verb, const char *name) {
+static bool take_work(void *context, const char *name) {
+  command *c = context;
+  c->work = name;
   if (strcmp(name, "touched") == 0 || strcmp(name, "bare") == 0 ||
       strcmp(name, "told") == 0) {
     return true;
   }
-  (void)tool_misuse(verb, "--work wants touched, bare or told, not '%s'", name);
+  (void)tool_misuse(c->verb, "--work wants touched, bare or told, not '%s'",
+                    name);
   return false;
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'a':
-      return options_number_parse(c->verb, "--allocations", optarg,
-                                  ALLOCATIONS_LEAST, ALLOCATIONS_MOST,
-                                  &c->allocations);
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, PASSES_MOST,
-                                  &c->passes);
-    case 'w':
-      c->work = optarg;
-      return is_work(c->verb, optarg);
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
 }
 
 static void step(void *context, const char *what) {
@@ -128,16 +110,16 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"allocations", required_argument, NULL, 'a'},
-      {"passes", required_argument, NULL, 'n'},
-      {"work", required_argument, NULL, 'w'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .allocations = ALLOCATIONS, .passes = PASSES};
+  const options_entry entries[] = {
+      OPTION_NUMBER("allocations", &c.allocations, ALLOCATIONS_LEAST,
+                    ALLOCATIONS_MOST),
+      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
+      OPTION_CALL("work", take_work),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .allocations = ALLOCATIONS, .passes = PASSES};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -196,26 +196,6 @@ static void tell(const command *c) {
 // The command line
 // ---------------------------------------------------------------------------
 
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'e':
-      return options_number_parse(c->verb, "--events", optarg, 1000, 1000000,
-                                  &c->events);
-    case 'H':
-      c->html = optarg;
-      return true;
-    case 'f':
-      c->force = true;
-      return true;
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
-}
-
 static tool_exit work(void *context) {
   command *c = context;
   for (size_t i = 0; i < FIGURES; i++)
@@ -226,16 +206,15 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"events", required_argument, NULL, 'e'},
-      {"force", no_argument, NULL, 'f'},
-      {"html", required_argument, NULL, 'H'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .events = EVENTS};
+  const options_entry entries[] = {
+      OPTION_NUMBER("events", &c.events, 1000, 1000000),
+      OPTION_FLAG("force", &c.force),
+      OPTION_TEXT("html", &c.html),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .events = EVENTS};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

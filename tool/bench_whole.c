@@ -108,7 +108,8 @@ static bool add_row_size(command *c, const char *text) {
   return true;
 }
 
-static bool add_row_sizes(command *c, const char *text) {
+static bool add_row_sizes(void *context, const char *text) {
+  command *c = context;
   options_list sizes = {0};
   bool good = true;
   options_pools_split(text, &sizes);
@@ -116,41 +117,6 @@ static bool add_row_sizes(command *c, const char *text) {
     good = add_row_size(c, sizes.items[i]);
   options_list_free(&sizes);
   return good;
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'n':
-      return options_number_parse(c->verb, "--ranks", optarg, 1,
-                                  WHOLE_RANKS_MOST, &c->ranks);
-    case 'd':
-      options_pools_split(optarg, &c->devices);
-      return true;
-    case 'p':
-      options_list_add(&c->plugins, optarg, strlen(optarg));
-      return true;
-    case 's':
-      return options_bytes_parse(c->verb, "--size", optarg, &c->size);
-    case 'r':
-      return add_row_sizes(c, optarg);
-    case 'b':
-      return options_bytes_parse(c->verb, "--batch", optarg, &c->batch);
-    case 'k':
-      return options_number_parse(c->verb, "--passes", optarg, 1,
-                                  WHOLE_PASSES_MOST, &c->passes);
-    case 'z':
-      c->zipf = true;
-      return true;
-    case 'm':
-      c->no_mpi = true;
-      return true;
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
 }
 
 // ---------------------------------------------------------------------------
@@ -316,11 +282,10 @@ static tool_exit measure_all(command *c) {
   return status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   free(c->outcomes);
   free(c->mpi);
-  options_list_free(&c->devices);
-  options_list_free(&c->plugins);
 }
 
 static tool_exit work(void *context) {
@@ -332,26 +297,23 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"ranks", required_argument, NULL, 'n'},
-      {"device", required_argument, NULL, 'd'},
-      {"plugin", required_argument, NULL, 'p'},
-      {"size", required_argument, NULL, 's'},
-      {"rows", required_argument, NULL, 'r'},
-      {"batch", required_argument, NULL, 'b'},
-      {"passes", required_argument, NULL, 'k'},
-      {"zipf", no_argument, NULL, 'z'},
-      {"no-mpi", no_argument, NULL, 'm'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .ranks = 2, .passes = PASSES};
+  const options_entry entries[] = {
+      OPTION_NUMBER_OR("ranks", 'n', &c.ranks, 1, WHOLE_RANKS_MOST),
+      OPTION_POOLS("device", &c.devices),
+      OPTION_LIST("plugin", &c.plugins),
+      OPTION_BYTES("size", &c.size),
+      OPTION_CALL("rows", add_row_sizes),
+      OPTION_BYTES("batch", &c.batch),
+      OPTION_NUMBER("passes", &c.passes, 1, WHOLE_PASSES_MOST),
+      OPTION_FLAG("zipf", &c.zipf),
+      OPTION_FLAG("no-mpi", &c.no_mpi),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .ranks = 2, .passes = PASSES};
   options_spec spec = {
-      .verb = verb, .known = known, .brief = "n:", .obey = obey, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+      .verb = verb, .entries = entries, .run = work, .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb bench_of_wholes = {

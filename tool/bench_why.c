@@ -47,26 +47,6 @@ static void report(const command *c, const why_bench_result *result) {
 // The command
 // ---------------------------------------------------------------------------
 
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'c':
-      return options_number_parse(c->verb, "--opcodes", optarg, 1000,
-                                  1000000000, &c->opcodes);
-    case 'n':
-      return options_number_parse(c->verb, "--passes", optarg, 1, 101,
-                                  &c->passes);
-    case 'k':
-      c->keep = optarg;
-      return true;
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
-}
-
 static tool_exit work(void *context) {
   command *c = context;
   why_bench bench = {
@@ -78,16 +58,15 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"opcodes", required_argument, NULL, 'c'},
-      {"passes", required_argument, NULL, 'n'},
-      {"keep", required_argument, NULL, 'k'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .opcodes = WHY_TRACE_OPCODES, .passes = 5};
+  const options_entry entries[] = {
+      OPTION_NUMBER("opcodes", &c.opcodes, 1000, 1000000000),
+      OPTION_NUMBER("passes", &c.passes, 1, 101),
+      OPTION_TEXT("keep", &c.keep),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb, .opcodes = WHY_TRACE_OPCODES, .passes = 5};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -69,57 +69,25 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-static bool parse_output(const tool_verb *verb, const char *text,
-                         conform_output *out) {
+static bool parse_output(void *context, const char *text) {
+  command *c = context;
   static const char *const names[] = {"table", "json", "junit"};
   for (int i = 0; i < 3; i++) {
     if (strcmp(text, names[i]) != 0) continue;
-    *out = (conform_output)i;
+    c->output = (conform_output)i;
     return true;
   }
-  tool_misuse(verb, "'%s' is no output: table, json or junit", text);
+  tool_misuse(c->verb, "'%s' is no output: table, json or junit", text);
   return false;
 }
 
-static bool split(const tool_verb *verb, const char *text, options_list *out) {
-  size_t before = out->count;
-  while (*text != '\0') {
-    size_t length = strcspn(text, ",");
-    if (length > 0) options_list_add(out, text, length);
-    text += length + (text[length] == ',');
-  }
-  if (out->count > before) return true;
-  tool_misuse(verb, "--only names no check; --list has all");
-  return false;
-}
-
-static bool obey(void *context, int option) {
+static bool take_only(void *context, const char *text) {
   command *c = context;
-  switch (option) {
-    case 'd':
-      c->device = optarg;
-      return true;
-    case 'p':
-      options_list_add(&c->plugins, optarg, strlen(optarg));
-      return true;
-    case 'y':
-      return split(c->verb, optarg, &c->only);
-    case 't':
-      return options_number_parse(c->verb, "--timeout", optarg, 1,
-                                  TIMEOUT_MAX_S, &c->timeout_s);
-    case 'l':
-      return c->lists = true;
-    case 'm':
-      return c->no_measure = true;
-    case 'i':
-      return c->in_process = true;
-    case 's':
-      return c->strict = true;
-    case 'o':
-      return parse_output(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
+  size_t before = c->only.count;
+  options_names_split(text, &c->only);
+  if (c->only.count > before) return true;
+  tool_misuse(c->verb, "--only names no check; --list has all");
+  return false;
 }
 
 static void take_word(void *context, const char *word) {
@@ -346,10 +314,10 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? test(c, device) : status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   conform_findings_destroy(c->found);
   options_list_free(&c->words);
-  options_list_free(&c->plugins);
   options_list_free(&c->only);
   free(c->wanted);
   free(c->path);
@@ -357,28 +325,25 @@ static void deinit(command *c) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"device", required_argument, NULL, 'd'},
-      {"help", no_argument, NULL, 'h'},
-      {"in-process", no_argument, NULL, 'i'},
-      {"list", no_argument, NULL, 'l'},
-      {"no-measure", no_argument, NULL, 'm'},
-      {"only", required_argument, NULL, 'y'},
-      {"output", required_argument, NULL, 'o'},
-      {"plugin", required_argument, NULL, 'p'},
-      {"strict", no_argument, NULL, 's'},
-      {"timeout", required_argument, NULL, 't'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_TEXT("device", &c.device),
+      OPTION_FLAG("in-process", &c.in_process),
+      OPTION_FLAG("list", &c.lists),
+      OPTION_FLAG("no-measure", &c.no_measure),
+      OPTION_CALL("only", take_only),
+      OPTION_CALL_OR("output", 'o', parse_output),
+      OPTION_LIST("plugin", &c.plugins),
+      OPTION_FLAG("strict", &c.strict),
+      OPTION_NUMBER("timeout", &c.timeout_s, 1, TIMEOUT_MAX_S),
       {0},
   };
-  command c = {.verb = verb};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_word,
-                       .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+                       .run = work,
+                       .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_conform = {

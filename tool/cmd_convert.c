@@ -81,29 +81,6 @@ static tool_exit find_format(const command *c, const char *path,
   return options_unknown(c->verb, "format", c->to, format_name);
 }
 
-static bool obey(void *context, int option) {
-  command *c = context;
-  uint64_t device = 0;
-  switch (option) {
-    case 't':
-      c->to = optarg;
-      return true;
-    case 'f':
-      c->force = true;
-      return true;
-    case 'T':
-      if (!options_number_parse(c->verb, "--trace-device", optarg, 0,
-                                UINT32_MAX, &device)) {
-        return false;
-      }
-      c->trace_options.device = (uint32_t)device;
-      c->trace_options.choose_device = true;
-      return true;
-    default:
-      return false;
-  }
-}
-
 static void take_word(void *context, const char *word) {
   command *c = context;
   if (c->word_count < sizeof c->words / sizeof *c->words) {
@@ -201,22 +178,18 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"force", no_argument, NULL, 'f'},
-      {"to", required_argument, NULL, 't'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"help", no_argument, NULL, 'h'},
-      {0},
-  };
   command c = {
       .verb = verb,
       .trace_options = {.struct_size = sizeof(tarn_trace_options)},
   };
-  options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
-                       .word = take_word,
-                       .run = work};
+  const options_entry entries[] = {
+      OPTION_FLAG("force", &c.force),
+      OPTION_TEXT("to", &c.to),
+      OPTION_TRACE_DEVICE(&c.trace_options),
+      {0},
+  };
+  options_spec spec = {
+      .verb = verb, .entries = entries, .word = take_word, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -312,19 +312,6 @@ typedef struct command {
   options_list plugins;
 } command;
 
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'p':
-      options_list_add(&c->plugins, optarg, strlen(optarg));
-      return true;
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    default:
-      return false;
-  }
-}
-
 static tool_exit work(void *context) {
   const command *c = context;
   tool_exit status = options_plugins_load(c->verb, &c->plugins);
@@ -332,16 +319,14 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"help", no_argument, NULL, 'h'},
-      {"output", required_argument, NULL, 'o'},
-      {"plugin", required_argument, NULL, 'p'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_OUTPUT(&c.output),
+      OPTION_LIST("plugin", &c.plugins),
       {0},
   };
-  command c = {.verb = verb};
-  options_spec spec = {.verb = verb, .known = known, .obey = obey, .run = work};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.plugins);
   return status;
 }
 

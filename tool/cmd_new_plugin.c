@@ -139,33 +139,19 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static bool obey(void *context, int option) {
-  command *c = context;
-  if (option != 'f') {
-    tool_misuse(c->verb, "no option is named '-%c'", option);
-    return false;
-  }
-  c->out = optarg;
-  return true;
-}
-
 static void take_word(void *context, const char *word) {
   command *c = context;
   options_list_add(&c->words, word, strlen(word));
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"help", no_argument, NULL, 'h'},
-      {"out", required_argument, NULL, 'f'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_TEXT("out", &c.out),
       {0},
   };
-  command c = {.verb = verb};
-  options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
-                       .word = take_word,
-                       .run = work};
+  options_spec spec = {
+      .verb = verb, .entries = entries, .word = take_word, .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);
   options_list_free(&c.words);
   return status;

@@ -107,7 +107,8 @@ static bool is_decimal(const char *text) {
   return whole > 0 && *rest == '\0';
 }
 
-static bool parse_seconds(command *c, const char *text) {
+static bool parse_seconds(void *context, const char *text) {
+  command *c = context;
   c->has_time_limit = true;
   c->time_limit_s = INFINITY;
   if (strcmp(text, "none") == 0) return true;
@@ -120,7 +121,8 @@ static bool parse_seconds(command *c, const char *text) {
   return false;
 }
 
-static bool parse_arena(command *c, const char *text) {
+static bool parse_arena(void *context, const char *text) {
+  command *c = context;
   size_t bytes = 0;
   options_list_add(&c->arenas, text, strlen(text));
   return strcmp(text, "any") == 0 ||
@@ -128,78 +130,12 @@ static bool parse_arena(command *c, const char *text) {
                              &bytes);
 }
 
-static bool parse_trace_device(command *c, const char *text) {
-  uint64_t device = 0;
-  c->load.trace.choose_device = options_number_parse(
-      c->verb, "--trace-device", text, 0, UINT32_MAX, &device);
-  c->load.trace.device = (uint32_t)device;
-  return c->load.trace.choose_device;
-}
-
-static bool parse_output(command *c, const char *text) {
+static bool parse_output(void *context, const char *text) {
+  command *c = context;
   if (!options_output_parse(c->verb, text, &c->output)) return false;
   if (c->output == OUTPUT_TABLE || c->output == OUTPUT_JSON) return true;
   tool_misuse(c->verb, "the answer is told as table or json, not %s", text);
   return false;
-}
-
-static bool obey_number(command *c, int option) {
-  switch (option) {
-    case 'c':
-      return options_bytes_parse(c->verb, "--capacity", optarg, &c->capacity);
-    case 'g':
-      return options_bytes_parse(c->verb, "--align", optarg,
-                                 &c->load.alignment);
-    case 't':
-      return parse_seconds(c, optarg);
-    case 'j':
-      return options_number_parse(c->verb, "--threads", optarg, 1, MOST_THREADS,
-                                  &c->threads);
-    case 'n':
-      return options_number_parse(c->verb, "--nodes", optarg, 1, UINT64_MAX,
-                                  &c->nodes);
-    case 'a':
-      return parse_arena(c, optarg);
-    case 'T':
-      return parse_trace_device(c, optarg);
-    default:
-      return false;
-  }
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'm':
-      c->minimise = true;
-      return true;
-    case 'v':
-      c->verify = true;
-      return true;
-    case 'k':
-      c->check = true;
-      return true;
-    case 'f':
-      c->force = true;
-      return true;
-    case 'p':
-      c->previous_path = optarg;
-      return true;
-    case 'w':
-      c->out_path = optarg;
-      return true;
-    case 's':
-      c->svg_path = optarg;
-      return true;
-    case 'P':
-      options_pools_split(optarg, &c->load.pools);
-      return true;
-    case 'o':
-      return parse_output(c, optarg);
-    default:
-      return obey_number(c, option);
-  }
 }
 
 static void take_input(void *context, const char *name) {
@@ -519,7 +455,8 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? tell(c) : status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   free(c->wrong);
   tarn_plan_destroy(c->plan);
   plan_shortage_deinit(&c->answer.shortage);
@@ -528,40 +465,36 @@ static void deinit(command *c) {
   plan_input_deinit(&c->input);
   options_list_free(&c->inputs);
   options_list_free(&c->arenas);
-  options_list_free(&c->load.pools);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"capacity", required_argument, NULL, 'c'},
-      {"minimise", no_argument, NULL, 'm'},
-      {"minimize", no_argument, NULL, 'm'},
-      {"arena", required_argument, NULL, 'a'},
-      {"align", required_argument, NULL, 'g'},
-      {"previous", required_argument, NULL, 'p'},
-      {"time-limit", required_argument, NULL, 't'},
-      {"nodes", required_argument, NULL, 'n'},
-      {"threads", required_argument, NULL, 'j'},
-      {"out", required_argument, NULL, 'w'},
-      {"force", no_argument, NULL, 'f'},
-      {"svg", required_argument, NULL, 's'},
-      {"verify", no_argument, NULL, 'v'},
-      {"check", no_argument, NULL, 'k'},
-      {"pool", required_argument, NULL, 'P'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .time_limit_s = default_seconds};
+  const options_entry entries[] = {
+      OPTION_BYTES("capacity", &c.capacity),
+      OPTION_FLAG("minimise", &c.minimise),
+      OPTION_FLAG("minimize", &c.minimise),
+      OPTION_CALL("arena", parse_arena),
+      OPTION_BYTES("align", &c.load.alignment),
+      OPTION_TEXT("previous", &c.previous_path),
+      OPTION_CALL("time-limit", parse_seconds),
+      OPTION_NUMBER("nodes", &c.nodes, 1, UINT64_MAX),
+      OPTION_NUMBER("threads", &c.threads, 1, MOST_THREADS),
+      OPTION_TEXT("out", &c.out_path),
+      OPTION_FLAG("force", &c.force),
+      OPTION_TEXT("svg", &c.svg_path),
+      OPTION_FLAG("verify", &c.verify),
+      OPTION_FLAG("check", &c.check),
+      OPTION_POOLS("pool", &c.load.pools),
+      OPTION_TRACE_DEVICE(&c.load.trace),
+      OPTION_CALL_OR("output", 'o', parse_output),
       {0},
   };
-  command c = {.verb = verb, .time_limit_s = default_seconds};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_input,
-                       .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+                       .run = work,
+                       .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_plan = {

@@ -271,48 +271,23 @@ static tool_exit work(void *context) {
   return (tool_exit)end.status;
 }
 
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 't':
-      return options_bytes_parse(c->verb, "--threshold", optarg, &c->threshold);
-    case 'f':
-      c->out = optarg;
-      return true;
-    case 'n':
-      c->finish_only = true;
-      return true;
-    case 's':
-      c->no_stacks = true;
-      return true;
-    case 'y':
-      c->no_symbols = true;
-      return true;
-    default:
-      tool_misuse(c->verb, "no option is named '-%c'", option);
-      return false;
-  }
-}
-
 static void take_word(void *context, const char *word) {
   command *c = context;
   options_list_add(&c->program, word, strlen(word));
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"finish", no_argument, NULL, 'n'},
-      {"help", no_argument, NULL, 'h'},
-      {"no-stacks", no_argument, NULL, 's'},
-      {"no-symbols", no_argument, NULL, 'y'},
-      {"out", required_argument, NULL, 'f'},
-      {"threshold", required_argument, NULL, 't'},
+  command c = {.verb = verb, .threshold = THRESHOLD};
+  const options_entry entries[] = {
+      OPTION_FLAG("finish", &c.finish_only),
+      OPTION_FLAG("no-stacks", &c.no_stacks),
+      OPTION_FLAG("no-symbols", &c.no_symbols),
+      OPTION_TEXT("out", &c.out),
+      OPTION_BYTES("threshold", &c.threshold),
       {0},
   };
-  command c = {.verb = verb, .threshold = THRESHOLD};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_word,
                        .has_program = true,
                        .run = work};

@@ -98,62 +98,6 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-static bool parse_trace_device(command *c, const char *text) {
-  uint64_t device = 0;
-  if (!options_number_parse(c->verb, "--trace-device", text, 0, UINT32_MAX,
-                            &device)) {
-    return false;
-  }
-  c->trace_options.choose_device = true;
-  c->trace_options.device = (uint32_t)device;
-  return true;
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'p':
-      options_pools_split(optarg, &c->pools);
-      return true;
-    case 'd':
-      c->device_name = optarg;
-      return true;
-    case 'H':
-      c->html = optarg;
-      return true;
-    case 't':
-      c->touch = true;
-      return true;
-    case 'D':
-      c->dry = true;
-      return true;
-    case 'L':
-      return options_bytes_parse(c->verb, "--limit", optarg, &c->limit);
-    case 'f':
-      c->force = true;
-      return true;
-    case 'l':
-      c->list = true;
-      return true;
-    case 'P':
-      options_list_add(&c->plugins, optarg, strlen(optarg));
-      return true;
-    case 'S':
-      options_list_add(&c->strategies, optarg, strlen(optarg));
-      return true;
-    case 'o':
-      return options_output_parse(c->verb, optarg, &c->output);
-    case 'T':
-      return parse_trace_device(c, optarg);
-    case 'n':
-      return options_number_parse(c->verb, "--iterations", optarg, 1,
-                                  ITERATIONS_MAX, &c->iterations);
-    default:
-      return false;
-  }
-}
-
 static void take_trace(void *context, const char *name) {
   command *c = context;
   options_list_add(&c->traces, name, strlen(name));
@@ -358,7 +302,8 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? replay_and_tell(c) : status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   size_t runs = c->results ? c->traces.count * c->pools.count : 0;
   for (size_t i = 0; i < runs; i++)
     replay_result_deinit(&c->results[i]);
@@ -371,38 +316,32 @@ static void deinit(command *c) {
   free(c->loaded);
   options_list_free(&c->traces);
   options_list_free(&c->pictures);
-  options_list_free(&c->pools);
-  options_list_free(&c->plugins);
-  options_list_free(&c->strategies);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"pool", required_argument, NULL, 'p'},
-      {"device", required_argument, NULL, 'd'},
-      {"iterations", required_argument, NULL, 'n'},
-      {"touch", no_argument, NULL, 't'},
-      {"dry", no_argument, NULL, 'D'},
-      {"limit", required_argument, NULL, 'L'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"plugin", required_argument, NULL, 'P'},
-      {"strategy", required_argument, NULL, 'S'},
-      {"html", required_argument, NULL, 'H'},
-      {"force", no_argument, NULL, 'f'},
-      {"list", no_argument, NULL, 'l'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb};
+  const options_entry entries[] = {
+      OPTION_POOLS("pool", &c.pools),
+      OPTION_TEXT("device", &c.device_name),
+      OPTION_NUMBER("iterations", &c.iterations, 1, ITERATIONS_MAX),
+      OPTION_FLAG("touch", &c.touch),
+      OPTION_FLAG("dry", &c.dry),
+      OPTION_BYTES("limit", &c.limit),
+      OPTION_TRACE_DEVICE(&c.trace_options),
+      OPTION_LIST("plugin", &c.plugins),
+      OPTION_LIST("strategy", &c.strategies),
+      OPTION_TEXT("html", &c.html),
+      OPTION_FLAG("force", &c.force),
+      OPTION_FLAG("list", &c.list),
+      OPTION_OUTPUT(&c.output),
       {0},
   };
-  command c = {.verb = verb};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_trace,
-                       .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+                       .run = work,
+                       .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_replay = {

@@ -71,31 +71,12 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static bool parse_grace(command *c, const char *text) {
+static bool parse_grace(void *context, const char *text) {
+  command *c = context;
   c->grace_s = RANKS_FOR_EVER;
   return strcmp(text, "none") == 0 ||
          options_number_parse(c->verb, "--grace, unless none,", text, 0,
                               GRACE_MOST_S, &c->grace_s);
-}
-
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'n':
-      return options_number_parse(c->verb, "-n", optarg, 1,
-                                  TARN_COMM_MOST_RANKS, &c->count);
-    case 'l':
-      c->labelled = true;
-      return true;
-    case 'g':
-      return parse_grace(c, optarg);
-    case 't':
-      return options_number_parse(c->verb, "--timeout", optarg, 1,
-                                  TIMEOUT_MOST_MS, &c->timeout_ms);
-    default:
-      tool_misuse(c->verb, "no option is named '-%c'", option);
-      return false;
-  }
 }
 
 static void take_word(void *context, const char *word) {
@@ -104,19 +85,16 @@ static void take_word(void *context, const char *word) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"grace", required_argument, NULL, 'g'},
-      {"help", no_argument, NULL, 'h'},
-      {"label", no_argument, NULL, 'l'},
-      {"ranks", required_argument, NULL, 'n'},
-      {"timeout", required_argument, NULL, 't'},
+  command c = {.verb = verb, .grace_s = GRACE_S};
+  const options_entry entries[] = {
+      OPTION_CALL("grace", parse_grace),
+      OPTION_FLAG_OR("label", 'l', &c.labelled),
+      OPTION_NUMBER_OR("ranks", 'n', &c.count, 1, TARN_COMM_MOST_RANKS),
+      OPTION_NUMBER("timeout", &c.timeout_ms, 1, TIMEOUT_MOST_MS),
       {0},
   };
-  command c = {.verb = verb, .grace_s = GRACE_S};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .brief = "ln:",
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_word,
                        .has_program = true,
                        .run = work};

@@ -50,46 +50,6 @@ typedef struct command {
   tarn_trace_options trace_options;
 } command;
 
-static bool parse_trace_device(command *c, const char *text) {
-  uint64_t device = 0;
-  c->trace_options.choose_device = options_number_parse(
-      c->verb, "--trace-device", text, 0, UINT32_MAX, &device);
-  c->trace_options.device = (uint32_t)device;
-  return c->trace_options.choose_device;
-}
-
-// "P,Q"
-static void add_libraries(command *c, const char *text) {
-  for (; *text; text += text[0] == ',') {
-    size_t length = strcspn(text, ",");
-    if (length > 0) options_list_add(&c->libraries, text, length);
-    text += length;
-  }
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'H':
-      c->options.path = optarg;
-      return true;
-    case 'f':
-      c->force = true;
-      return true;
-    case 'N':
-      c->options.title = optarg;
-      return true;
-    case 'L':
-      add_libraries(c, optarg);
-      return true;
-    case 'T':
-      return parse_trace_device(c, optarg);
-    default:
-      return false;
-  }
-}
-
 static void take_trace(void *context, const char *name) {
   command *c = context;
   options_list_add(&c->traces, name, strlen(name));
@@ -151,25 +111,20 @@ static tool_exit work(void *context) {
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"html", required_argument, NULL, 'H'},
-      {"force", no_argument, NULL, 'f'},
-      {"title", required_argument, NULL, 'N'},
-      {"libraries", required_argument, NULL, 'L'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"help", no_argument, NULL, 'h'},
-      {0},
-  };
   command c = {.verb = verb,
                .trace_options = {.struct_size = sizeof c.trace_options}};
   c.options.libraries = &c.libraries;
-  options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
-                       .word = take_trace,
-                       .run = work};
+  const options_entry entries[] = {
+      OPTION_TEXT("html", &c.options.path),
+      OPTION_FLAG("force", &c.force),
+      OPTION_TEXT("title", &c.options.title),
+      OPTION_NAMES("libraries", &c.libraries),
+      OPTION_TRACE_DEVICE(&c.trace_options),
+      {0},
+  };
+  options_spec spec = {
+      .verb = verb, .entries = entries, .word = take_trace, .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.libraries);
   options_list_free(&c.traces);
   return status;
 }

@@ -89,18 +89,8 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
-static bool parse_trace_device(command *c, const char *text) {
-  uint64_t device = 0;
-  if (!options_number_parse(c->verb, "--trace-device", text, 0, UINT32_MAX,
-                            &device)) {
-    return false;
-  }
-  c->trace_options.choose_device = true;
-  c->trace_options.device = (uint32_t)device;
-  return true;
-}
-
-static bool parse_at(command *c, const char *text) {
+static bool parse_at(void *context, const char *text) {
+  command *c = context;
   static const char *const words[] = {"peak", "oom", "end"};
   for (int i = 0; i < 3; i++) {
     if (strcmp(text, words[i]) != 0) continue;
@@ -112,57 +102,12 @@ static bool parse_at(command *c, const char *text) {
                               text, 0, UINT32_MAX - 1, &c->event);
 }
 
-static bool parse_output(command *c, const char *text) {
+static bool parse_output(void *context, const char *text) {
+  command *c = context;
   if (!options_output_parse(c->verb, text, &c->output)) return false;
   if (c->output != OUTPUT_CSV) return true;
   tool_misuse(c->verb, "the answer is more than one table: -o json, not csv");
   return false;
-}
-
-static void split_patterns(command *c, const char *text) {
-  for (;;) {
-    size_t length = strcspn(text, ",");
-    if (length > 0) options_list_add(&c->libraries, text, length);
-    if (text[length] == '\0') return;
-    text += length + 1;
-  }
-}
-
-static bool parse_number(command *c, const char *option, uint64_t *out) {
-  return options_number_parse(c->verb, option, optarg, 0, UINT32_MAX, out);
-}
-
-// False on wrong use.
-static bool obey(void *context, int option) {
-  command *c = context;
-  switch (option) {
-    case 'n':
-      return parse_number(c, "--top", &c->top);
-    case 'm':
-      return parse_number(c, "--module-depth", &c->depth);
-    case 'a':
-      return parse_at(c, optarg);
-    case 'd':
-      c->other_name = optarg;
-      return true;
-    case 'c':
-      return options_bytes_parse(c->verb, "--capacity", optarg, &c->capacity);
-    case 'p':
-      options_pools_split(optarg, &c->pools);
-      return true;
-    case 'l':
-      split_patterns(c, optarg);
-      return true;
-    case 'S':
-      options_list_add(&c->strategies, optarg, strlen(optarg));
-      return true;
-    case 'T':
-      return parse_trace_device(c, optarg);
-    case 'o':
-      return parse_output(c, optarg);
-    default:
-      return false;
-  }
 }
 
 static void take_trace(void *context, const char *name) {
@@ -318,42 +263,37 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? answer(c) : status;
 }
 
-static void deinit(command *c) {
+static void deinit(void *context) {
+  command *c = context;
   why_deinit(&c->answer);
   owners_destroy(c->owners);
   tarn_trace_destroy(c->other);
   tarn_trace_destroy(c->trace);
   if (c->device != NULL) (void)tarn_device_close(c->device);
   options_list_free(&c->traces);
-  options_list_free(&c->pools);
-  options_list_free(&c->libraries);
-  options_list_free(&c->strategies);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  static const struct option known[] = {
-      {"top", required_argument, NULL, 'n'},
-      {"at", required_argument, NULL, 'a'},
-      {"diff", required_argument, NULL, 'd'},
-      {"capacity", required_argument, NULL, 'c'},
-      {"pool", required_argument, NULL, 'p'},
-      {"libraries", required_argument, NULL, 'l'},
-      {"module-depth", required_argument, NULL, 'm'},
-      {"trace-device", required_argument, NULL, 'T'},
-      {"strategy", required_argument, NULL, 'S'},
-      {"output", required_argument, NULL, 'o'},
-      {"help", no_argument, NULL, 'h'},
+  command c = {.verb = verb, .top = TOP};
+  const options_entry entries[] = {
+      OPTION_NUMBER("top", &c.top, 0, UINT32_MAX),
+      OPTION_CALL("at", parse_at),
+      OPTION_TEXT("diff", &c.other_name),
+      OPTION_BYTES("capacity", &c.capacity),
+      OPTION_POOLS("pool", &c.pools),
+      OPTION_NAMES("libraries", &c.libraries),
+      OPTION_NUMBER("module-depth", &c.depth, 0, UINT32_MAX),
+      OPTION_TRACE_DEVICE(&c.trace_options),
+      OPTION_LIST("strategy", &c.strategies),
+      OPTION_CALL_OR("output", 'o', parse_output),
       {0},
   };
-  command c = {.verb = verb, .top = TOP};
   options_spec spec = {.verb = verb,
-                       .known = known,
-                       .obey = obey,
+                       .entries = entries,
                        .word = take_trace,
-                       .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  deinit(&c);
-  return status;
+                       .run = work,
+                       .end = deinit};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_why = {

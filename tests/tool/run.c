@@ -266,7 +266,7 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("run", "true"), "how many ranks? -n N\n");
   assert_misuse(tool_run("run", "-n"), "option '-n' needs a value");
   assert_misuse(tool_run("run", "-n", "0", "true"),
-                "-n wants a whole number from 1 to 256, not '0'");
+                "--ranks wants a whole number from 1 to 256, not '0'");
   assert_misuse(tool_run("run", "-n", "257", "true"), "not '257'");
   assert_misuse(tool_run("run", "-n", "two", "true"), "not 'two'");
   assert_misuse(tool_run("run", "-n", "2"), "which program");
