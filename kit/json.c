@@ -154,3 +154,41 @@ void json_base64(json *writer, const void *bytes, size_t size) {
   }
   fputc('"', writer->out);
 }
+
+// ---------------------------------------------------------------------------
+// Keys with their values
+// ---------------------------------------------------------------------------
+
+void json_key_text(json *writer, const char *name, const char *text) {
+  json_key(writer, name);
+  json_text(writer, text);
+}
+
+void json_key_uint(json *writer, const char *name, uint64_t value) {
+  json_key(writer, name);
+  json_uint(writer, value);
+}
+
+void json_key_int(json *writer, const char *name, int64_t value) {
+  json_key(writer, name);
+  json_int(writer, value);
+}
+
+void json_key_bool(json *writer, const char *name, bool value) {
+  json_key(writer, name);
+  json_bool(writer, value);
+}
+
+void json_key_double(json *writer, const char *name, double value) {
+  json_key(writer, name);
+  json_double(writer, value);
+}
+
+void json_key_null(json *writer, const char *name) {
+  json_key_double(writer, name, NAN);
+}
+
+void json_key_array(json *writer, const char *name) {
+  json_key(writer, name);
+  json_begin_array(writer);
+}

@@ -42,6 +42,15 @@ void json_bool(json *writer, bool value);
 // which JSON has not.
 void json_double(json *writer, double value);
 
+// A key and its value.
+void json_key_text(json *writer, const char *name, const char *text);
+void json_key_uint(json *writer, const char *name, uint64_t value);
+void json_key_int(json *writer, const char *name, int64_t value);
+void json_key_bool(json *writer, const char *name, bool value);
+void json_key_double(json *writer, const char *name, double value);
+void json_key_null(json *writer, const char *name);
+void json_key_array(json *writer, const char *name);  // which begins
+
 // |size| bytes as a text in base64.
 void json_base64(json *writer, const void *bytes, size_t size);
 

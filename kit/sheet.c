@@ -77,8 +77,7 @@ void sheet_end(sheet *s) {
   end_list(s);
   if (s->output == OUTPUT_JSON) {
     if (s->machine != NULL) {
-      json_key(&s->json, "machine");
-      json_text(&s->json, s->machine);
+      json_key_text(&s->json, "machine", s->machine);
     }
     json_end_object(&s->json);
     json_finish(&s->json);
@@ -92,8 +91,7 @@ void sheet_list(sheet *s, const char *key) {
   end_list(s);
   s->lists++;
   if (s->output != OUTPUT_JSON) return;
-  json_key(&s->json, key);
-  json_begin_array(&s->json);
+  json_key_array(&s->json, key);
   s->in_list = true;
 }
 
@@ -255,8 +253,7 @@ void sheet_nest(sheet *s, const char *key) {
   sheet_only(s, SHEET_ALL);
   s->row_cells = 0;
   if (s->output != OUTPUT_JSON) return;
-  json_key(&s->json, key);
-  json_begin_array(&s->json);
+  json_key_array(&s->json, key);
 }
 
 void sheet_unnest(sheet *s) {

@@ -135,12 +135,9 @@ static void write_row(sheet *s, const row *r) {
 static void write_lookup(json *out, double ns) {
   json_key(out, "lookup");
   json_begin_object(out);
-  json_key(out, "names");
-  json_uint(out, NAMES);
-  json_key(out, "ns");
-  json_double(out, ns);
-  json_key(out, "goal");
-  json_double(out, LOOKUP_GOAL_NS);
+  json_key_uint(out, "names", NAMES);
+  json_key_double(out, "ns", ns);
+  json_key_double(out, "goal", LOOKUP_GOAL_NS);
   json_end_object(out);
 }
 

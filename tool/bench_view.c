@@ -182,8 +182,7 @@ static void tell(const command *c) {
   sheet *s = sheet_begin(c->output, machine_describe(machine));
   json *out = sheet_json(s);
   if (out != NULL) {
-    json_key(out, "events");
-    json_uint(out, c->events);
+    json_key_uint(out, "events", c->events);
   }
   sheet_note(s, "%llu events", (unsigned long long)c->events);
   sheet_list(s, "results");

@@ -108,10 +108,8 @@ void bench_whole_report_write(const bench_whole_outcome *outcomes, size_t count,
   sheet *s = sheet_begin(output, machine);
   json *out = sheet_json(s);
   if (out != NULL) {
-    json_key(out, "ranks");
-    json_uint(out, outcomes[0].bench.ranks);
-    json_key(out, "memcpy_gbs");
-    json_double(out, whole_memcpy_gbs(&outcomes[0].result));
+    json_key_uint(out, "ranks", outcomes[0].bench.ranks);
+    json_key_double(out, "memcpy_gbs", whole_memcpy_gbs(&outcomes[0].result));
   }
   for (size_t i = 0; i < count; i++)
     write_head(s, &outcomes[i]);

@@ -122,8 +122,7 @@ static const char *join_extensions(const found *item, char *out) {
 }
 
 static void write_json_extensions(json *out, const found *item) {
-  json_key(out, "extensions");
-  json_begin_array(out);
+  json_key_array(out, "extensions");
   for (int bit = 0; bit < FUNCTION_BITS; bit++) {
     const char *name = extension_name(item, bit);
     if (name != NULL) json_text(out, name);
@@ -133,8 +132,7 @@ static void write_json_extensions(json *out, const found *item) {
 
 static void write_json_functions(json *out, const char *key, const found *item,
                                  bool own) {
-  json_key(out, key);
-  json_begin_array(out);
+  json_key_array(out, key);
   for (int bit = 0; bit < FUNCTION_BITS; bit++) {
     const char *name = function_name(item, bit, own);
     if (name != NULL) json_text(out, name);
@@ -142,33 +140,23 @@ static void write_json_functions(json *out, const char *key, const found *item,
   json_end_array(out);
 }
 
-static void write_json_size(json *out, const char *key, size_t size) {
-  json_key(out, key);
-  json_uint(out, size);
-}
-
 static void write_json_device(json *out, const found *item) {
   const tarn_device_info *info = &item->info;
   json_begin_object(out);
-  json_key(out, "device");
-  json_text(out, info->name);
-  json_key(out, "type");
-  json_text(out, info->type);
-  json_key(out, "plugin");
-  json_text(out, info->plugin);
-  json_key(out, "id");
-  json_int(out, info->id);
-  write_json_size(out, "total_bytes", item->total);
-  write_json_size(out, "free_bytes", item->free);
-  json_key(out, "host_accessible");
-  json_bool(out, info->host_accessible);
-  write_json_size(out, "min_chunk", info->min_chunk);
-  write_json_size(out, "max_chunk", info->max_chunk);
-  write_json_size(out, "max_alloc", info->max_alloc);
-  write_json_size(out, "padding", info->padding);
-  write_json_size(out, "init_size", info->init_size);
-  write_json_size(out, "realloc_size", info->realloc_size);
-  write_json_size(out, "alignment", info->alignment);
+  json_key_text(out, "device", info->name);
+  json_key_text(out, "type", info->type);
+  json_key_text(out, "plugin", info->plugin);
+  json_key_int(out, "id", info->id);
+  json_key_uint(out, "total_bytes", item->total);
+  json_key_uint(out, "free_bytes", item->free);
+  json_key_bool(out, "host_accessible", info->host_accessible);
+  json_key_uint(out, "min_chunk", info->min_chunk);
+  json_key_uint(out, "max_chunk", info->max_chunk);
+  json_key_uint(out, "max_alloc", info->max_alloc);
+  json_key_uint(out, "padding", info->padding);
+  json_key_uint(out, "init_size", info->init_size);
+  json_key_uint(out, "realloc_size", info->realloc_size);
+  json_key_uint(out, "alignment", info->alignment);
   write_json_functions(out, "functions", item, true);
   write_json_functions(out, "stand_ins", item, false);
   write_json_extensions(out, item);
@@ -178,8 +166,7 @@ static void write_json_device(json *out, const found *item) {
 static void write_json(const survey *s) {
   json out = json_to(tool_out());
   json_begin_object(&out);
-  json_key(&out, "devices");
-  json_begin_array(&out);
+  json_key_array(&out, "devices");
   for (size_t i = 0; i < s->count; i++)
     write_json_device(&out, &s->items[i]);
   json_end_array(&out);

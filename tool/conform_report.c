@@ -224,34 +224,18 @@ static void write_table(const conform_report *r) {
 // JSON
 // ---------------------------------------------------------------------------
 
-static void write_json_text(json *out, const char *key, const char *text) {
-  json_key(out, key);
-  json_text(out, text);
-}
-
-static void write_json_count(json *out, const char *key, size_t count) {
-  json_key(out, key);
-  json_uint(out, count);
-}
-
-static void write_json_figure(json *out, const char *key, double value) {
-  json_key(out, key);
-  json_double(out, value);
-}
-
 static void write_json_checks(json *out, const conform_findings *found) {
-  json_key(out, "checks");
-  json_begin_array(out);
+  json_key_array(out, "checks");
   for (size_t i = 0; conform_name(i) != NULL; i++) {
     if (!found->ran[i]) continue;
     const conform_outcome *outcome = &found->outcomes[i];
     json_begin_object(out);
-    write_json_text(out, "name", conform_name(i));
-    write_json_text(out, "result", result_name(outcome));
-    write_json_text(out, "detail", outcome->detail);
-    write_json_text(out, "level", level_name(outcome));
+    json_key_text(out, "name", conform_name(i));
+    json_key_text(out, "result", result_name(outcome));
+    json_key_text(out, "detail", outcome->detail);
+    json_key_text(out, "level", level_name(outcome));
     if (is_shown(outcome)) {
-      write_json_text(out, "code", conform_code(i));
+      json_key_text(out, "code", conform_code(i));
     }
     json_end_object(out);
   }
@@ -259,23 +243,21 @@ static void write_json_checks(json *out, const conform_findings *found) {
 }
 
 static void write_json_figures(json *out, const conform_findings *found) {
-  json_key(out, "copies");
-  json_begin_array(out);
+  json_key_array(out, "copies");
   for (size_t i = 0; i < found->copy_count; i++) {
     json_begin_object(out);
-    write_json_text(out, "kind", found->copies[i].kind);
-    write_json_count(out, "bytes", found->copies[i].bytes);
-    write_json_figure(out, "gbs", found->copies[i].gbs);
+    json_key_text(out, "kind", found->copies[i].kind);
+    json_key_uint(out, "bytes", found->copies[i].bytes);
+    json_key_double(out, "gbs", found->copies[i].gbs);
     json_end_object(out);
   }
   json_end_array(out);
-  json_key(out, "allocations");
-  json_begin_array(out);
+  json_key_array(out, "allocations");
   for (size_t i = 0; i < found->allocation_count; i++) {
     json_begin_object(out);
-    write_json_count(out, "bytes", found->allocations[i].bytes);
-    write_json_figure(out, "allocate_us", found->allocations[i].allocate_us);
-    write_json_figure(out, "free_us", found->allocations[i].free_us);
+    json_key_uint(out, "bytes", found->allocations[i].bytes);
+    json_key_double(out, "allocate_us", found->allocations[i].allocate_us);
+    json_key_double(out, "free_us", found->allocations[i].free_us);
     json_end_object(out);
   }
   json_end_array(out);
@@ -284,14 +266,14 @@ static void write_json_figures(json *out, const conform_findings *found) {
 static void write_json(const conform_report *r) {
   json out = json_to(tool_out());
   json_begin_object(&out);
-  write_json_text(&out, "device", r->device);
-  write_json_text(&out, "plugin", r->plugin);
+  json_key_text(&out, "device", r->device);
+  json_key_text(&out, "plugin", r->plugin);
   write_json_checks(&out, r->found);
-  write_json_count(&out, "passed", tally(r, CONFORM_PASS));
-  write_json_count(&out, "failed", tally(r, CONFORM_FAIL));
-  write_json_count(&out, "skipped", tally(r, CONFORM_SKIP));
-  write_json_count(&out, "quirks", tally_level(r, CONFORM_QUIRK));
-  write_json_count(&out, "notes", tally_level(r, CONFORM_NOTE));
+  json_key_uint(&out, "passed", tally(r, CONFORM_PASS));
+  json_key_uint(&out, "failed", tally(r, CONFORM_FAIL));
+  json_key_uint(&out, "skipped", tally(r, CONFORM_SKIP));
+  json_key_uint(&out, "quirks", tally_level(r, CONFORM_QUIRK));
+  json_key_uint(&out, "notes", tally_level(r, CONFORM_NOTE));
   write_json_figures(&out, r->found);
   json_end_object(&out);
   json_finish(&out);

@@ -285,27 +285,20 @@ void plan_write_report(const plan_answer *answer, FILE *out) {
 // JSON
 // ---------------------------------------------------------------------------
 
-static void key_null(json *writer, const char *key) {
-  json_key(writer, key);
-  json_double(writer, NAN);
-}
-
 static void key_uint(json *writer, const char *key, uint64_t value, bool has) {
   if (!has) {
-    key_null(writer, key);
+    json_key_null(writer, key);
     return;
   }
-  json_key(writer, key);
-  json_uint(writer, value);
+  json_key_uint(writer, key, value);
 }
 
 static void key_text(json *writer, const char *key, const char *text) {
   if (text == NULL) {
-    key_null(writer, key);
+    json_key_null(writer, key);
     return;
   }
-  json_key(writer, key);
-  json_text(writer, text);
+  json_key_text(writer, key, text);
 }
 
 static void json_answer(json *w, const plan_answer *answer) {
@@ -318,21 +311,18 @@ static void json_answer(json *w, const plan_answer *answer) {
   key_uint(w, "height", answer->info.height, is_plan);
   key_uint(w, "lower_bound", answer->info.lower_bound, true);
   key_text(w, "status", status);
-  json_key(w, "seconds");
-  json_double(w, answer->info.seconds);
+  json_key_double(w, "seconds", answer->info.seconds);
   key_uint(w, "nodes", answer->info.nodes, true);
 }
 
 static void json_checks(json *w, const plan_answer *answer) {
   uint64_t capacity = plan_capacity(answer);
   key_uint(w, "capacity", capacity, capacity > 0);
-  json_key(w, "cancelled");
-  json_bool(w, answer->info.cancelled);
+  json_key_bool(w, "cancelled", answer->info.cancelled);
   if (answer->checked == PLAN_UNCHECKED) {
-    key_null(w, "verified");
+    json_key_null(w, "verified");
   } else {
-    json_key(w, "verified");
-    json_bool(w, answer->checked == PLAN_GOOD);
+    json_key_bool(w, "verified", answer->checked == PLAN_GOOD);
   }
   key_text(w, "wrong", answer->wrong);
   key_uint(w, "moved", answer->info.moved_count,
@@ -340,8 +330,7 @@ static void json_checks(json *w, const plan_answer *answer) {
 }
 
 static void json_arenas(json *w, const plan_answer *answer) {
-  json_key(w, "arenas");
-  json_begin_array(w);
+  json_key_array(w, "arenas");
   size_t count = answer->offsets != NULL ? answer->problem.arena_count : 0;
   for (size_t i = 0; i < count; i++) {
     uint64_t capacity = answer->problem.capacities[i];
@@ -383,14 +372,12 @@ static void json_moves(json *w, const plan_answer *answer) {
 static void json_conflict(json *w, const plan_answer *answer) {
   bool has = answer->conflict != NULL;
   plan_crowd crowd = plan_conflict_crowd(answer);
-  json_key(w, "conflict");
-  json_begin_array(w);
+  json_key_array(w, "conflict");
   for (size_t i = 0; has && i < answer->info.conflict_count; i++) {
     json_text(w, plan_input_id(answer->input, answer->conflict[i]));
   }
   json_end_array(w);
-  json_key(w, "conflict_minimal");
-  json_bool(w, has && answer->info.conflict_minimal);
+  json_key_bool(w, "conflict_minimal", has && answer->info.conflict_minimal);
   key_uint(w, "conflict_bytes", crowd.bytes, has);
   key_uint(w, "conflict_step", crowd.step, crowd.has_step);
 }

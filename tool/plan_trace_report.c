@@ -162,8 +162,7 @@ void plan_trace_tell(const plan_input *input, const plan_answer *answer,
 // ---------------------------------------------------------------------------
 
 static void put_number(json *out, const char *key, bool known, double value) {
-  json_key(out, key);
-  json_double(out, known ? value : NAN);  // null
+  json_key_double(out, key, known ? value : NAN);  // null
 }
 
 static void put_event(json *out, const char *key, int64_t event) {
@@ -177,10 +176,8 @@ static void put_event(json *out, const char *key, int64_t event) {
 
 static void put_saving(const plan_trace *t, const what_if_row *row, json *out) {
   json_begin_object(out);
-  json_key(out, "strategy");
-  json_text(out, row->strategy);
-  json_key(out, "reserved_bytes");
-  json_uint(out, row->reserved_bytes);
+  json_key_text(out, "strategy", row->strategy);
+  json_key_uint(out, "reserved_bytes", row->reserved_bytes);
   json_key(out, "fits");
   if (row->fits == FITS_UNASKED) {
     json_double(out, NAN);
@@ -198,14 +195,10 @@ static void put_saving(const plan_trace *t, const what_if_row *row, json *out) {
 
 static void put_move(const moved *m, json *out) {
   json_begin_object(out);
-  json_key(out, "id");
-  json_text(out, m->id);
-  json_key(out, "frame");
-  json_text(out, m->frame);
-  json_key(out, "tag");
-  json_text(out, m->tag);
-  json_key(out, "bytes");
-  json_uint(out, m->bytes);
+  json_key_text(out, "id", m->id);
+  json_key_text(out, "frame", m->frame);
+  json_key_text(out, "tag", m->tag);
+  json_key_uint(out, "bytes", m->bytes);
   put_event(out, "born", m->born);
   put_event(out, "died", m->died);
   json_end_object(out);
@@ -229,8 +222,7 @@ void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
                           json *out) {
   const plan_trace *t = input->source;
   const plan_moves *moves = &answer->shortage.moves;
-  json_key(out, "what_if");
-  json_begin_array(out);
+  json_key_array(out, "what_if");
   for (size_t i = 0; i < t->strategies.count; i++)
     put_saving(t, &t->strategies.rows[i], out);
   json_end_array(out);

@@ -241,57 +241,40 @@ static void write_csv(const report *reports, size_t count, FILE *out) {
 // JSON
 // ---------------------------------------------------------------------------
 
-static void write_json_uint(json *out, const char *key, uint64_t value) {
-  json_key(out, key);
-  json_uint(out, value);
-}
-
-static void write_json_double(json *out, const char *key, double value) {
-  json_key(out, key);
-  json_double(out, value);
-}
-
-static void write_json_text(json *out, const char *key, const char *value) {
-  json_key(out, key);
-  json_text(out, value);
-}
-
 static void write_json_iteration(json *out, const replay_iteration *iteration) {
   json_begin_object(out);
-  write_json_double(out, "alloc_ms", iteration->alloc_ms);
-  write_json_double(out, "alloc_ns_median", iteration->alloc_ns_median);
-  write_json_double(out, "alloc_ns_p99", iteration->alloc_ns_p99);
-  write_json_uint(out, "hits", iteration->hits);
-  write_json_uint(out, "misses", iteration->misses);
-  write_json_double(out, "free_ms", iteration->free_ms);
+  json_key_double(out, "alloc_ms", iteration->alloc_ms);
+  json_key_double(out, "alloc_ns_median", iteration->alloc_ns_median);
+  json_key_double(out, "alloc_ns_p99", iteration->alloc_ns_p99);
+  json_key_uint(out, "hits", iteration->hits);
+  json_key_uint(out, "misses", iteration->misses);
+  json_key_double(out, "free_ms", iteration->free_ms);
   json_end_object(out);
 }
 
 static void write_json_result(json *out, const report *r,
                               const replay_result *result) {
   json_begin_object(out);
-  write_json_text(out, "pool", result->pool);
-  write_json_text(out, "device", r->device);
-  json_key(out, "iterations");
-  json_begin_array(out);
+  json_key_text(out, "pool", result->pool);
+  json_key_text(out, "device", r->device);
+  json_key_array(out, "iterations");
   for (size_t i = 0; i < result->iteration_count; i++) {
     write_json_iteration(out, &result->iterations[i]);
   }
   json_end_array(out);
-  write_json_uint(out, "reserved_peak_bytes", result->reserved_peak_bytes);
-  write_json_double(out, "reserved_over_live",
-                    replay_over_live(r->trace, result));
-  write_json_uint(out, "failed", result->failed);
+  json_key_uint(out, "reserved_peak_bytes", result->reserved_peak_bytes);
+  json_key_double(out, "reserved_over_live",
+                  replay_over_live(r->trace, result));
+  json_key_uint(out, "failed", result->failed);
   json_end_object(out);
 }
 
 static void write_json_report(json *out, const report *r) {
   json_begin_object(out);
-  write_json_text(out, "trace", r->trace->name);
-  write_json_uint(out, "events", r->trace->request_count);
-  write_json_uint(out, "live_peak_bytes", r->trace->live_peak_bytes);
-  json_key(out, "results");
-  json_begin_array(out);
+  json_key_text(out, "trace", r->trace->name);
+  json_key_uint(out, "events", r->trace->request_count);
+  json_key_uint(out, "live_peak_bytes", r->trace->live_peak_bytes);
+  json_key_array(out, "results");
   for (size_t i = 0; i < r->result_count; i++) {
     write_json_result(out, r, &r->results[i]);
   }

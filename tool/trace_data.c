@@ -96,8 +96,7 @@ static void write_clock(json *out, const tarn_trace *trace) {
   if (has_clock(trace)) {
     write_times(out, trace);
   } else {
-    json_key(out, "time");
-    json_double(out, NAN);
+    json_key_null(out, "time");
   }
 }
 
@@ -136,8 +135,7 @@ static void write_frame(json *out, const tarn_trace_frame *frame) {
 }
 
 static void write_frames(json *out, const tarn_trace *trace) {
-  json_key(out, "frames");
-  json_begin_array(out);
+  json_key_array(out, "frames");
   for (size_t i = 0; i < trace->frame_count; i++) {
     write_frame(out, &trace->frames[i]);
   }
@@ -145,8 +143,7 @@ static void write_frames(json *out, const tarn_trace *trace) {
 }
 
 static void write_stacks(json *out, const tarn_trace *trace) {
-  json_key(out, "stacks");
-  json_begin_array(out);
+  json_key_array(out, "stacks");
   for (size_t i = 0; i < trace->stack_count; i++) {
     const tarn_trace_stack *stack = &trace->stacks[i];
     json_begin_array(out);
@@ -159,10 +156,8 @@ static void write_stacks(json *out, const tarn_trace *trace) {
 }
 
 void trace_data_write(json *out, const tarn_trace *trace) {
-  json_key(out, "events");
-  json_uint(out, trace->event_count);
-  json_key(out, "baseline");
-  json_uint(out, trace->baseline_count);
+  json_key_uint(out, "events", trace->event_count);
+  json_key_uint(out, "baseline", trace->baseline_count);
   write_blocks(out, trace);
   write_clock(out, trace);
   write_frames(out, trace);
@@ -180,10 +175,8 @@ static void write_range(json *out, const layout_range *range) {
 }
 
 void trace_data_layout(json *out, const layout *l) {
-  json_key(out, "height");
-  json_uint(out, l->height);
-  json_key(out, "ranges");
-  json_begin_array(out);
+  json_key_uint(out, "height", l->height);
+  json_key_array(out, "ranges");
   for (size_t i = 0; i < l->range_count; i++)
     write_range(out, &l->ranges[i]);
   json_end_array(out);

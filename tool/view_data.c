@@ -35,10 +35,9 @@ static uint32_t block_of(const void *context, size_t index) {
 
 static void write_peak(json *out, const tarn_trace *trace) {
   bool before = trace->live_peak_event == TARN_TRACE_BASELINE;
-  json_key(out, "peak_bytes");
-  json_uint(out, trace->live_peak_bytes);
-  json_key(out, "peak_event");
-  json_int(out, before ? -1 : (int64_t)trace->live_peak_event);
+  json_key_uint(out, "peak_bytes", trace->live_peak_bytes);
+  json_key_int(out, "peak_event",
+               before ? -1 : (int64_t)trace->live_peak_event);
 }
 
 // ---------------------------------------------------------------------------
@@ -52,8 +51,7 @@ static uint32_t holder_of(const void *context, size_t index) {
 
 // The first holders have fixed names; of the others a frame, or -1 - the tag.
 static void write_names(json *out, const view_holders *h) {
-  json_key(out, "holders");
-  json_begin_array(out);
+  json_key_array(out, "holders");
   for (size_t i = 0; i < h->count; i++)
     json_int(out, i < VIEW_HOLDERS ? -1 : h->names[i]);
   json_end_array(out);
@@ -71,8 +69,7 @@ static void write_refused_one(json *out, const tarn_trace *trace, size_t index,
 
 static void write_refused(json *out, const tarn_trace *trace,
                           const view_holders *h) {
-  json_key(out, "refused");
-  json_begin_array(out);
+  json_key_array(out, "refused");
   for (size_t i = 0; i < trace->event_count; i++) {
     if (trace->events[i].kind != TARN_TRACE_OOM) continue;
     write_refused_one(out, trace, i, h->of_event[i]);
@@ -106,11 +103,9 @@ static void write_tags(json *out, const tarn_trace *trace) {
   if (trace->tag_count > 1) {
     trace_data_uints(out, "tag", trace->block_count, tag_of, trace);
   } else {
-    json_key(out, "tag");
-    json_double(out, NAN);  // null
+    json_key_null(out, "tag");
   }
-  json_key(out, "tags");
-  json_begin_array(out);
+  json_key_array(out, "tags");
   for (size_t i = 0; i < trace->tag_count; i++)
     write_tag(out, trace->tags[i]);
   json_end_array(out);
@@ -258,12 +253,9 @@ void view_data_write(const view_data *v, FILE *out) {
   write_holders(&writer, v);
   write_tags(&writer, v->trace);
   write_peak(&writer, v->trace);
-  json_key(&writer, "unit");
-  json_uint(&writer, holes_unit(v->trace));
-  json_key(&writer, "by_size");
-  json_bool(&writer, v->by_size);
-  json_key(&writer, "pools");
-  json_begin_array(&writer);
+  json_key_uint(&writer, "unit", holes_unit(v->trace));
+  json_key_bool(&writer, "by_size", v->by_size);
+  json_key_array(&writer, "pools");
   for (size_t i = 0; i < v->pool_count; i++)
     write_pool(&writer, v, &v->pools[i]);
   json_end_array(&writer);
