@@ -51,17 +51,17 @@ COURSE_INLINE bool course_serve_timed(void *self, const request *r,
 COURSE_INLINE bool course_cross(void *self, const peer_run *run, uint32_t pass,
                                 peer_request *alloc, peer_request *give,
                                 peer_request *touch) {
-  const crossing_lane *lane = run->lane;
-  for (size_t i = 0; i < lane->requests.count; i++) {
-    const request *r = &lane->requests.items[i];
-    if (!crossing_ready(lane, r, pass)) return false;
+  const crossing_side *side = run->side;
+  for (size_t i = 0; i < side->requests.count; i++) {
+    const request *r = &side->requests.items[i];
+    if (!crossing_ready(side, r, pass)) return false;
     bool served =
         run->ticks == NULL
             ? course_serve(self, r, run->touched, alloc, give, touch)
-            : course_serve_timed(self, r, run, &run->ticks[lane->places[i]],
+            : course_serve_timed(self, r, run, &run->ticks[side->places[i]],
                                  alloc, give, touch);
     if (!served) return false;
-    crossing_tell(lane, r, pass);
+    crossing_tell(side, r, pass);
   }
   return true;
 }
@@ -82,9 +82,9 @@ COURSE_INLINE bool course_run(void *self, const peer_run *run,
                               peer_request *alloc, peer_request *give,
                               peer_request *touch) {
   const request_list *requests = run->requests;
-  if (run->lane != NULL) {
-    for (uint32_t i = 0; i < run->lane->passes; i++) {
-      uint32_t number = run->lane->first_pass + i;
+  if (run->side != NULL) {
+    for (uint32_t i = 0; i < run->side->passes; i++) {
+      uint32_t number = run->side->first_pass + i;
       if (!course_cross(self, run, number, alloc, give, touch)) return false;
     }
     return true;

@@ -10,7 +10,7 @@
 // it answers with the same number.
 struct crossing {
   request_list requests;
-  crossing_lane lanes[CROSSING_THREADS];
+  crossing_side sides[CROSSING_THREADS];
   atomic_bool broken;
   uint32_t passes_done;
   pthread_t thread;
@@ -41,9 +41,9 @@ static uint32_t *renumber(const request_list *requests, uint32_t *out_second) {
   return slots;
 }
 
-static void give_to(crossing_lane *lane, const request *r, size_t place) {
-  lane->places[lane->requests.count] = (uint32_t)place;
-  lane->requests.items[lane->requests.count++] = *r;
+static void give_to(crossing_side *side, const request *r, size_t place) {
+  side->places[side->requests.count] = (uint32_t)place;
+  side->requests.items[side->requests.count++] = *r;
 }
 
 static void deal_out(crossing *c, const request_list *requests) {
@@ -55,7 +55,7 @@ static void deal_out(crossing *c, const request_list *requests) {
     r->slot = slots[r->slot];
     bool allocated_by_second = r->slot >= second;
     bool is_alloc = r->size > 0;
-    give_to(&c->lanes[allocated_by_second == is_alloc], r, i);
+    give_to(&c->sides[allocated_by_second == is_alloc], r, i);
   }
   free(slots);
 }
@@ -68,25 +68,25 @@ static void make_lanes(crossing *c, const request_list *requests) {
   c->requests.slot_count = slots;
   c->requests.items = course_array(requests->count, sizeof(request));
   for (size_t i = 0; i < CROSSING_THREADS; i++) {
-    crossing_lane *lane = &c->lanes[i];
-    lane->requests = c->requests;
-    lane->requests.count = 0;
-    lane->requests.items = course_array(requests->count, sizeof(request));
-    lane->places = course_array(requests->count, sizeof *lane->places);
-    lane->filled = filled;
-    lane->emptied = emptied;
-    lane->broken = &c->broken;
+    crossing_side *side = &c->sides[i];
+    side->requests = c->requests;
+    side->requests.count = 0;
+    side->requests.items = course_array(requests->count, sizeof(request));
+    side->places = course_array(requests->count, sizeof *side->places);
+    side->filled = filled;
+    side->emptied = emptied;
+    side->broken = &c->broken;
   }
   deal_out(c, requests);
 }
 
 static void free_lanes(crossing *c) {
   for (size_t i = 0; i < CROSSING_THREADS; i++) {
-    free(c->lanes[i].requests.items);
-    free(c->lanes[i].places);
+    free(c->sides[i].requests.items);
+    free(c->sides[i].places);
   }
-  free(c->lanes[0].filled);
-  free(c->lanes[0].emptied);
+  free(c->sides[0].filled);
+  free(c->sides[0].emptied);
   free(c->requests.items);
   free(c);
 }
@@ -153,15 +153,15 @@ const request_list *crossing_requests(const crossing *c) {
 bool crossing_pass(crossing *c, peer_pass *pass, void *self,
                    const peer_run *run, uint32_t passes) {
   for (size_t i = 0; i < CROSSING_THREADS; i++) {
-    c->lanes[i].first_pass = c->passes_done + 1;
-    c->lanes[i].passes = passes;
+    c->sides[i].first_pass = c->passes_done + 1;
+    c->sides[i].passes = passes;
   }
   c->passes_done += passes;
   c->self = self;
   c->run = *run;
-  c->run.lane = &c->lanes[1];
+  c->run.side = &c->sides[1];
   peer_run own = *run;
-  own.lane = &c->lanes[0];
+  own.side = &c->sides[0];
   uint32_t number = ask(c, pass);
   bool served = run_lane(c, pass, self, &own);
   wait_until(&c->answered, number);

@@ -27,7 +27,7 @@ enum { CROSSING_THREADS = 2 };
 typedef struct crossing crossing;
 
 // One thread's part.
-typedef struct crossing_lane {
+typedef struct crossing_side {
   request_list requests;
   uint32_t *places;           // of each in the trace
   _Atomic uint32_t *filled;   // by slot: the pass whose block lies there
@@ -35,7 +35,7 @@ typedef struct crossing_lane {
   atomic_bool *broken;        // a request was refused: nobody waits
   uint32_t first_pass;        // the number of the first of ...
   uint32_t passes;            // ... these, in a row
-} crossing_lane;
+} crossing_side;
 
 // Starts the second thread. NULL: there is none to be had.
 crossing *crossing_create(const request_list *requests);
@@ -49,29 +49,29 @@ const request_list *crossing_requests(const crossing *c);
 bool crossing_pass(crossing *c, peer_pass *pass, void *self,
                    const peer_run *run, uint32_t passes);
 
-static inline bool crossing_wait(const crossing_lane *lane,
+static inline bool crossing_wait(const crossing_side *side,
                                  _Atomic uint32_t *word, uint32_t pass) {
   enum { SPINS = 1000 };
   for (unsigned i = 0; atomic_load_explicit(word, memory_order_acquire) != pass;
        i++) {
-    if (atomic_load_explicit(lane->broken, memory_order_relaxed)) return false;
+    if (atomic_load_explicit(side->broken, memory_order_relaxed)) return false;
     if (i > SPINS) sched_yield();
   }
   return true;
 }
 
 // Before a request: until its slot is as it wants it.
-static inline bool crossing_ready(const crossing_lane *lane, const request *r,
+static inline bool crossing_ready(const crossing_side *side, const request *r,
                                   uint32_t pass) {
-  return r->size > 0 ? crossing_wait(lane, &lane->emptied[r->slot], pass - 1)
-                     : crossing_wait(lane, &lane->filled[r->slot], pass);
+  return r->size > 0 ? crossing_wait(side, &side->emptied[r->slot], pass - 1)
+                     : crossing_wait(side, &side->filled[r->slot], pass);
 }
 
 // After it.
-static inline void crossing_tell(const crossing_lane *lane, const request *r,
+static inline void crossing_tell(const crossing_side *side, const request *r,
                                  uint32_t pass) {
   _Atomic uint32_t *word =
-      r->size > 0 ? &lane->filled[r->slot] : &lane->emptied[r->slot];
+      r->size > 0 ? &side->filled[r->slot] : &side->emptied[r->slot];
   atomic_store_explicit(word, pass, memory_order_release);
 }
 

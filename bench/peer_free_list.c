@@ -79,7 +79,7 @@ static bool touch(void *state, const request *r) {
 }
 
 static bool run_all(void *self, const peer_run *run) {
-  return run->lane == NULL
+  return run->side == NULL
              ? course_run(self, run, take, give, touch)
              : course_run(self, run, take_locked, give_locked, touch);
 }

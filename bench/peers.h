@@ -40,7 +40,7 @@ typedef struct peer_run {
   const stopwatch *watch;
   uint64_t *ticks;  // not NULL: each request is timed, clock readings included
   bool touched;     // each block is written to before the next request
-  const struct crossing_lane *lane;  // NULL: one thread makes them all
+  const struct crossing_side *side;  // NULL: one thread makes them all
 } peer_run;
 
 // Serves all requests in order. False at the first that is refused.

@@ -35,18 +35,18 @@ static void measure_kinds(whole_scene *s, whole_result *out) {
   }
 }
 
-static bool join(whole_scene *s, tarn_rendezvous *meeting) {
+static bool join(whole_scene *s, tarn_rendezvous *rendezvous) {
   tarn_comm_options options = {.struct_size = sizeof options,
                                .timeout_ms = TIMEOUT_MS};
   bool joined =
-      whole_did(s, tarn_comm_join(meeting, s->rank, &options, &s->comm));
-  tarn_rendezvous_destroy(meeting);
+      whole_did(s, tarn_comm_join(rendezvous, s->rank, &options, &s->comm));
+  tarn_rendezvous_destroy(rendezvous);
   return joined;
 }
 
-static void be_rank(whole_scene *s, tarn_rendezvous *meeting,
+static void be_rank(whole_scene *s, tarn_rendezvous *rendezvous,
                     whole_result *out) {
-  bool opened = join(s, meeting) && whole_scene_open(s);
+  bool opened = join(s, rendezvous) && whole_scene_open(s);
   if (opened) measure_kinds(s, out);
   if (!opened || s->is_broken)
     snprintf(out->failed, sizeof out->failed, "%s", s->why);
@@ -54,15 +54,16 @@ static void be_rank(whole_scene *s, tarn_rendezvous *meeting,
   (void)tarn_comm_destroy(s->comm);
 }
 
-static _Noreturn void be_other_rank(whole_scene *s, tarn_rendezvous *meeting) {
+static _Noreturn void be_other_rank(whole_scene *s,
+                                    tarn_rendezvous *rendezvous) {
   whole_result *unread = tool_array(1, sizeof *unread);
   whole_peer_leave(s->peer);
-  be_rank(s, meeting, unread);
+  be_rank(s, rendezvous, unread);
   _exit(unread->failed[0] == '\0' ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 // Returns how many there are now, this one with them.
-static size_t fork_others(whole_scene *s, tarn_rendezvous *meeting,
+static size_t fork_others(whole_scene *s, tarn_rendezvous *rendezvous,
                           pid_t *out_pids) {
   pid_t first = getpid();
   for (size_t r = 1; r < s->bench->ranks; r++) {
@@ -72,7 +73,7 @@ static size_t fork_others(whole_scene *s, tarn_rendezvous *meeting,
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != first) _exit(EXIT_FAILURE);
     s->rank = r;
-    be_other_rank(s, meeting);
+    be_other_rank(s, rendezvous);
   }
   return s->bench->ranks;
 }
@@ -90,13 +91,13 @@ static void wait_for(const pid_t *pids, size_t count) {
 
 static void run_ranks(whole_scene *s, whole_result *out) {
   pid_t pids[WHOLE_RANKS_MOST];
-  tarn_rendezvous *meeting = NULL;
-  if (!whole_did(s, tarn_rendezvous_create(s->bench->ranks, &meeting))) {
+  tarn_rendezvous *rendezvous = NULL;
+  if (!whole_did(s, tarn_rendezvous_create(s->bench->ranks, &rendezvous))) {
     memcpy(out->failed, s->why, sizeof out->failed);
     return;
   }
-  size_t count = fork_others(s, meeting, pids);
-  be_rank(s, meeting, out);
+  size_t count = fork_others(s, rendezvous, pids);
+  be_rank(s, rendezvous, out);
   wait_for(pids, count);
 }
 

@@ -2,14 +2,14 @@
 //
 //   static bool one_byte(conform_target *t) {
 //     void *block = NULL;
-//     return kit_take(t, 1, &block) && kit_put(t, block, "x", 1);
+//     return check_take(t, 1, &block) && check_put(t, block, "x", 1);
 //   }
 //
-// A check returns true if it passed. Whatever finds fault says so with
-// conform_fail, or with conform_quirk where Tarn copes with what was found;
-// both are false, and so are handed on. Memory, streams and events that the kit
-// takes for a check are given back when it has passed or found a quirk; after a
-// failure the process ends, and nothing is tidied up.
+// A check returns true if it passed. A fault is reported by conform_fail, and
+// by conform_quirk where Tarn copes with it; both return false, which the check
+// returns. Memory, streams and events that a check takes through resources.c
+// are given back when it has passed or found a quirk. After a failure the
+// process ends, and nothing is given back.
 #ifndef TARN_CONFORM_CHECK_H_
 #define TARN_CONFORM_CHECK_H_
 
@@ -21,18 +21,18 @@
 #include "tarn/device_ext.h"
 
 enum {
-  KIT_BLOCKS_MAX = 512,
-  KIT_BUFFERS_MAX = 64,
-  KIT_HANDLES_MAX = 64,
+  CHECK_BLOCKS_MAX = 512,
+  CHECK_BUFFERS_MAX = 64,
+  CHECK_HANDLES_MAX = 64,
   CHECK_NEEDS_MAX = 6,
   CHECK_DEVICES_MAX = 4096,
 };
 
-typedef struct kit_block {
+typedef struct check_block {
   struct C_Device_st *device;
   void *ptr;
   size_t size;
-} kit_block;
+} check_block;
 
 // The plug-in, and the check that runs.
 typedef struct conform_target {
@@ -51,13 +51,13 @@ typedef struct conform_target {
 
   conform_outcome outcome;  // of the check
 
-  kit_block blocks[KIT_BLOCKS_MAX];  // to be given back after it
+  check_block blocks[CHECK_BLOCKS_MAX];  // to be given back after it
   size_t block_count;
-  void *buffers[KIT_BUFFERS_MAX];
+  void *buffers[CHECK_BUFFERS_MAX];
   size_t buffer_count;
-  C_Stream streams[KIT_HANDLES_MAX];
+  C_Stream streams[CHECK_HANDLES_MAX];
   size_t stream_count;
-  C_Event events[KIT_HANDLES_MAX];
+  C_Event events[CHECK_HANDLES_MAX];
   size_t event_count;
 } conform_target;
 
@@ -138,7 +138,7 @@ bool conform_extends(const tarn_device_ext *ext, size_t offset);
 // "C_FAILED", or "status 17" for what is none.
 const char *conform_status(C_Status status);
 
-// --- outcomes --------------------------------------------------------------
+// --- outcome.c --------------------------------------------------------------
 
 // Each returns false. The text of a quirk ends with what Tarn does about it.
 bool conform_fail(conform_target *t, const char *format, ...)
@@ -184,77 +184,78 @@ bool conform_was_ok(conform_target *t, const char *slot, tarn_status got);
     if (!conform_was_ok((t), #slot, got_)) return false; \
   } while (0)
 
-// --- kit.c -----------------------------------------------------------------
+// --- resources.c
+// -----------------------------------------------------------------
 
 #define KIB(count) ((size_t)(count) << 10)
 #define MIB(count) ((size_t)(count) << 20)
 #define GIB(count) ((size_t)(count) << 30)
 
-static inline unsigned char *kit_at(void *block, size_t offset) {
+static inline unsigned char *check_at(void *block, size_t offset) {
   return (unsigned char *)block + offset;
 }
 
 // Makes |device| the calling thread's current one. The status of set_device,
 // C_SUCCESS if there is none.
-C_Status kit_enter(const conform_target *t, struct C_Device_st *device);
+C_Status check_enter(const conform_target *t, struct C_Device_st *device);
 
 // |size| bytes of the device that is tested, or of |device|.
-bool kit_take(conform_target *t, size_t size, void **out);
-bool kit_take_of(conform_target *t, struct C_Device_st *device, size_t size,
-                 void **out);
+bool check_take(conform_target *t, size_t size, void **out);
+bool check_take_of(conform_target *t, struct C_Device_st *device, size_t size,
+                   void **out);
 
-// Gives back what kit_take gave, before the end of the check.
-bool kit_give(conform_target *t, void *ptr);
+// Gives back what check_take gave, before the end of the check.
+bool check_give(conform_target *t, void *ptr);
 
-// Takes back the kit's own knowledge of a block, which the check frees itself.
-void kit_forget(conform_target *t, const void *ptr);
+// Forgets a block that the check frees itself.
+void check_forget(conform_target *t, const void *ptr);
 
 // Host memory, zero.
-bool kit_buffer(conform_target *t, size_t size, unsigned char **out);
+bool check_buffer(conform_target *t, size_t size, unsigned char **out);
 
 // A stream or an event with a handle; skips where the plug-in sets none.
-bool kit_stream(conform_target *t, C_Stream *out);
-bool kit_event(conform_target *t, C_Event *out);
-void kit_forget_stream(conform_target *t, C_Stream stream);
-void kit_forget_event(conform_target *t, C_Event event);
+bool check_stream(conform_target *t, C_Stream *out);
+bool check_event(conform_target *t, C_Event *out);
+void check_forget_stream(conform_target *t, C_Stream stream);
+void check_forget_event(conform_target *t, C_Event event);
 
 // Gives all back. False: |t->outcome| has failed.
-bool kit_tidy(conform_target *t);
+bool check_tidy(conform_target *t);
 
 // Bytes that differ from place to place and from seed to seed.
-void kit_fill(unsigned char *bytes, size_t size, unsigned seed);
+void check_fill(unsigned char *bytes, size_t size, unsigned seed);
 
 // Fails unless |got| is |expected|: says the first byte that is not, and where
 // it stands (|offset| more).
-bool kit_same(conform_target *t, const char *what, const unsigned char *got,
-              const unsigned char *expected, size_t size);
+bool check_same(conform_target *t, const char *what, const unsigned char *got,
+                const unsigned char *expected, size_t size);
 
-// Fails unless |got| is what kit_fill made of |seed|.
-bool kit_is_filled(conform_target *t, const char *what,
-                   const unsigned char *got, size_t size, unsigned seed);
+// Fails unless |got| is what check_fill made of |seed|.
+bool check_is_filled(conform_target *t, const char *what,
+                     const unsigned char *got, size_t size, unsigned seed);
 
 // Plain copies to and from the device that is tested.
-bool kit_put(conform_target *t, void *dst, const void *src, size_t size);
-bool kit_get(conform_target *t, void *dst, const void *src, size_t size);
+bool check_put(conform_target *t, void *dst, const void *src, size_t size);
+bool check_get(conform_target *t, void *dst, const void *src, size_t size);
 
 // Fills a block of the device from the host, and looks at it again.
-bool kit_write(conform_target *t, void *dst, size_t size, unsigned seed);
-bool kit_verify(conform_target *t, const char *what, const void *src,
-                size_t size, unsigned seed);
+bool check_write(conform_target *t, void *dst, size_t size, unsigned seed);
+bool check_verify(conform_target *t, const char *what, const void *src,
+                  size_t size, unsigned seed);
 
 // Whether a block of |size| bytes can be had at all; skips if not.
-bool kit_has_room(conform_target *t, size_t size);
+bool check_has_room(conform_target *t, size_t size);
 
 // Whether the device keeps account of what it gave: free memory falls at once
 // by the size of a block, though nothing was written to it. Where it does not,
 // the memory is the host's, which other programs take and give back as well.
-bool kit_keeps_account(conform_target *t, bool *out);
+bool check_keeps_account(conform_target *t, bool *out);
 
 // Waits for a stream.
-bool kit_wait(conform_target *t, C_Stream stream);
+bool check_wait(conform_target *t, C_Stream stream);
 
 // Sizes that are easily got wrong, up to 1 MiB and a byte; 0 ends them.
-extern const size_t kit_lengths[];
+extern const size_t check_lengths[];
 
 // --- measure.c -------------------------------------------------------------
 

@@ -30,7 +30,7 @@ static bool d2d_offsets(conform_target *t) {
 static bool large(conform_target *t, route_kind kind) {
   route r = {.kind = kind};
   route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
-  return kit_has_room(t, 2 * span.room) && route_check(t, &r, span);
+  return check_has_room(t, 2 * span.room) && route_check(t, &r, span);
 }
 
 static bool h2d_large(conform_target *t) {
@@ -49,15 +49,15 @@ static bool d2d_large(conform_target *t) {
 static bool d2d_within(conform_target *t) {
   enum { HALF = 5001 };
   void *block = NULL;
-  if (!kit_take(t, (size_t)2 * HALF, &block) ||
-      !kit_write(t, block, HALF, 31)) {
+  if (!check_take(t, (size_t)2 * HALF, &block) ||
+      !check_write(t, block, HALF, 31)) {
     return false;
   }
-  CALL(t, memory_copy_d2d, &t->device, kit_at(block, HALF), block, HALF);
-  return kit_verify(t, "the first half of a block, copied from", block, HALF,
-                    31) &&
-         kit_verify(t, "the second half of a block, copied to",
-                    kit_at(block, HALF), HALF, 31);
+  CALL(t, memory_copy_d2d, &t->device, check_at(block, HALF), block, HALF);
+  return check_verify(t, "the first half of a block, copied from", block, HALF,
+                      31) &&
+         check_verify(t, "the second half of a block, copied to",
+                      check_at(block, HALF), HALF, 31);
 }
 
 // To and fro at offsets that do not fit in 32 bits.
@@ -66,19 +66,19 @@ static bool high_offsets(conform_target *t) {
   size_t size = GIB(4) + MIB(1);
   size_t far = GIB(4) + 4099;
   void *block = NULL;
-  if (!kit_has_room(t, size) || !kit_take(t, size, &block) ||
-      !kit_write(t, kit_at(block, 4099), PIECE, 33) ||
-      !kit_write(t, kit_at(block, far), PIECE, 34)) {
+  if (!check_has_room(t, size) || !check_take(t, size, &block) ||
+      !check_write(t, check_at(block, 4099), PIECE, 33) ||
+      !check_write(t, check_at(block, far), PIECE, 34)) {
     return false;
   }
-  CALL(t, memory_copy_d2d, &t->device, kit_at(block, GIB(2)),
-       kit_at(block, far), PIECE);
-  return kit_verify(t, "bytes at 4099", kit_at(block, 4099), PIECE, 33) &&
-         kit_verify(t, "bytes at 4 GiB + 4099", kit_at(block, far), PIECE,
-                    34) &&
-         kit_verify(t, "their copy at 2 GiB", kit_at(block, GIB(2)), PIECE,
-                    34) &&
-         kit_give(t, block);
+  CALL(t, memory_copy_d2d, &t->device, check_at(block, GIB(2)),
+       check_at(block, far), PIECE);
+  return check_verify(t, "bytes at 4099", check_at(block, 4099), PIECE, 33) &&
+         check_verify(t, "bytes at 4 GiB + 4099", check_at(block, far), PIECE,
+                      34) &&
+         check_verify(t, "their copy at 2 GiB", check_at(block, GIB(2)), PIECE,
+                      34) &&
+         check_give(t, block);
 }
 
 // What the host changes after the call must not get into the copy any more.
@@ -86,22 +86,24 @@ static bool h2d_is_done(conform_target *t) {
   size_t size = MIB(4);
   void *block = NULL;
   unsigned char *bytes = NULL;
-  if (!kit_take(t, size, &block) || !kit_buffer(t, size, &bytes)) return false;
-  kit_fill(bytes, size, 35);
-  if (!kit_put(t, block, bytes, size)) return false;
+  if (!check_take(t, size, &block) || !check_buffer(t, size, &bytes))
+    return false;
+  check_fill(bytes, size, 35);
+  if (!check_put(t, block, bytes, size)) return false;
   memset(bytes, 0, size);
-  return kit_verify(t, "a block whose source changed after memory_copy_h2d",
-                    block, size, 35);
+  return check_verify(t, "a block whose source changed after memory_copy_h2d",
+                      block, size, 35);
 }
 
 static bool h2d_h2d(conform_target *t) {
   enum { SIZE = 9001 };
   void *block = NULL;
-  if (!kit_take(t, SIZE, &block)) return false;
+  if (!check_take(t, SIZE, &block)) return false;
   for (unsigned i = 0; i < 16; i++) {
-    if (!kit_write(t, block, SIZE, 40 + i)) return false;
+    if (!check_write(t, block, SIZE, 40 + i)) return false;
   }
-  return kit_verify(t, "a block that was written to 16 times", block, SIZE, 55);
+  return check_verify(t, "a block that was written to 16 times", block, SIZE,
+                      55);
 }
 
 // The ABI does not say whether both may be the same: a refusal will do.
@@ -109,18 +111,19 @@ static bool p2p_same_device(conform_target *t) {
   enum { SIZE = 4097 };
   void *from = NULL;
   void *to = NULL;
-  if (!kit_take(t, SIZE, &from) || !kit_take(t, SIZE, &to) ||
-      !kit_write(t, from, SIZE, 36) || !kit_write(t, to, SIZE, 37)) {
+  if (!check_take(t, SIZE, &from) || !check_take(t, SIZE, &to) ||
+      !check_write(t, from, SIZE, 36) || !check_write(t, to, SIZE, 37)) {
     return false;
   }
   C_Status got =
       t->abi->memory_copy_p2p(&t->device, &t->device, to, from, SIZE);
   if (got != C_SUCCESS && got != C_WARNING) {
-    return kit_verify(t, "a block that memory_copy_p2p refused to copy to", to,
-                      SIZE, 37) &&
+    return check_verify(t, "a block that memory_copy_p2p refused to copy to",
+                        to, SIZE, 37) &&
            conform_note(t, "declined: %s", conform_status(got));
   }
-  return kit_verify(t, "a block that memory_copy_p2p copied to", to, SIZE, 36);
+  return check_verify(t, "a block that memory_copy_p2p copied to", to, SIZE,
+                      36);
 }
 
 #define COPY(kind, dst, src, size) \

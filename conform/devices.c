@@ -53,8 +53,8 @@ static bool list_bounds(conform_target *t) {
 // A block that is written and read shows that the device works.
 static bool works(conform_target *t) {
   void *block = NULL;
-  return kit_take(t, 4097, &block) && kit_write(t, block, 4097, 1) &&
-         kit_verify(t, "a block", block, 4097, 1) && kit_give(t, block);
+  return check_take(t, 4097, &block) && check_write(t, block, 4097, 1) &&
+         check_verify(t, "a block", block, 4097, 1) && check_give(t, block);
 }
 
 static bool init_twice(conform_target *t) {
@@ -69,10 +69,11 @@ static bool init_twice(conform_target *t) {
 static bool init_keeps_memory(conform_target *t) {
   void *block = NULL;
   struct C_Device_st again = {.id = (int)t->ids[t->wanted]};
-  if (!kit_take(t, 1001, &block) || !kit_write(t, block, 1001, 2)) return false;
+  if (!check_take(t, 1001, &block) || !check_write(t, block, 1001, 2))
+    return false;
   CALL(t, init_device, &again);
-  return kit_verify(t, "a block from before init_device was called again",
-                    block, 1001, 2);
+  return check_verify(t, "a block from before init_device was called again",
+                      block, 1001, 2);
 }
 
 static bool deinit_init(conform_target *t) {
@@ -80,7 +81,7 @@ static bool deinit_init(conform_target *t) {
   t->device.id = (int)t->ids[t->wanted];
   if (t->abi->init_device != NULL) CALL(t, init_device, &t->device);
   if (!conform_went_well(t, "set_device after deinit_device and init_device",
-                         kit_enter(t, &t->device))) {
+                         check_enter(t, &t->device))) {
     return false;
   }
   return works(t);

@@ -21,12 +21,13 @@ typedef struct work {
 
 static bool make_work(conform_target *t, unsigned seed, work *w) {
   w->size = MIB(4);
-  if (!kit_stream(t, &w->stream) || !kit_event(t, &w->event) ||
-      !kit_take(t, w->size, &w->block) || !kit_buffer(t, w->size, &w->bytes) ||
-      !kit_buffer(t, w->size, &w->back)) {
+  if (!check_stream(t, &w->stream) || !check_event(t, &w->event) ||
+      !check_take(t, w->size, &w->block) ||
+      !check_buffer(t, w->size, &w->bytes) ||
+      !check_buffer(t, w->size, &w->back)) {
     return false;
   }
-  kit_fill(w->bytes, w->size, seed);
+  check_fill(w->bytes, w->size, seed);
   return true;
 }
 
@@ -46,7 +47,7 @@ static bool record(conform_target *t, const work *w) {
 }
 
 static bool is_done(conform_target *t, const work *w, const char *what) {
-  return kit_same(t, what, w->back, w->bytes, w->size);
+  return check_same(t, what, w->back, w->bytes, w->size);
 }
 
 // ---------------------------------------------------------------------------
@@ -66,7 +67,7 @@ static bool create(conform_target *t) {
 static bool distinct(conform_target *t) {
   C_Event events[EVENTS];
   for (size_t i = 0; i < EVENTS; i++) {
-    if (!kit_event(t, &events[i])) return false;
+    if (!check_event(t, &events[i])) return false;
     for (size_t j = 0; j < i; j++) {
       EXPECT(t, events[i] != events[j], "create_event gave %p twice",
              (void *)events[i]);
@@ -77,7 +78,7 @@ static bool distinct(conform_target *t) {
 
 static bool unrecorded_query(conform_target *t) {
   C_Event event = NULL;
-  if (!kit_event(t, &event)) return false;
+  if (!check_event(t, &event)) return false;
   C_Status got = t->abi->query_event(&t->device, event);
   EXPECT(t, got == C_SUCCESS,
          "query_event of an event that was never recorded answered %s",
@@ -87,7 +88,7 @@ static bool unrecorded_query(conform_target *t) {
 
 static bool unrecorded_synchronize(conform_target *t) {
   C_Event event = NULL;
-  if (!kit_event(t, &event)) return false;
+  if (!check_event(t, &event)) return false;
   CALL(t, synchronize_event, &t->device, event);
   return true;
 }
@@ -96,7 +97,7 @@ static bool unrecorded_wait(conform_target *t) {
   work w;
   if (!make_work(t, 81, &w)) return false;
   CALL(t, stream_wait_event, &t->device, w.stream, w.event);
-  return queue_work(t, &w) && kit_wait(t, w.stream) &&
+  return queue_work(t, &w) && check_wait(t, w.stream) &&
          is_done(t, &w,
                  "work behind the wait for an event that was never "
                  "recorded");
@@ -120,7 +121,7 @@ static bool synchronize(conform_target *t) {
 static bool query_after(conform_target *t) {
   work w;
   if (!make_work(t, 83, &w) || !queue_work(t, &w) || !record(t, &w) ||
-      !kit_wait(t, w.stream)) {
+      !check_wait(t, w.stream)) {
     return false;
   }
   C_Status got = t->abi->query_event(&t->device, w.event);
@@ -172,7 +173,7 @@ static bool used_again(conform_target *t) {
   work w;
   if (!make_work(t, 86, &w)) return false;
   for (unsigned i = 0; i < 4; i++) {
-    kit_fill(w.bytes, w.size, 86 + i);
+    check_fill(w.bytes, w.size, 86 + i);
     if (!queue_work(t, &w) || !record(t, &w)) return false;
     CALL(t, synchronize_event, &t->device, w.event);
     if (!is_done(t, &w, "an event that is used again and again")) return false;
@@ -186,21 +187,22 @@ static bool across(conform_target *t, bool destroy_early) {
   work w;
   C_Stream other = NULL;
   unsigned char *seen = NULL;
-  if (!make_work(t, 87, &w) || !kit_stream(t, &other) ||
-      !kit_buffer(t, w.size, &seen) || !kit_write(t, w.block, w.size, 999) ||
-      !queue_work(t, &w) || !record(t, &w)) {
+  if (!make_work(t, 87, &w) || !check_stream(t, &other) ||
+      !check_buffer(t, w.size, &seen) ||
+      !check_write(t, w.block, w.size, 999) || !queue_work(t, &w) ||
+      !record(t, &w)) {
     return false;
   }
   CALL(t, stream_wait_event, &t->device, other, w.event);
   if (destroy_early) {
-    kit_forget_event(t, w.event);
+    check_forget_event(t, w.event);
     CALL(t, destroy_event, &t->device, w.event);
   }
   CALL(t, async_memory_copy_d2h, &t->device, other, seen, w.block, w.size);
-  return kit_wait(t, other) &&
-         kit_same(t, "what a stream sees that waited for an event of another",
-                  seen, w.bytes, w.size) &&
-         kit_wait(t, w.stream);
+  return check_wait(t, other) &&
+         check_same(t, "what a stream sees that waited for an event of another",
+                    seen, w.bytes, w.size) &&
+         check_wait(t, w.stream);
 }
 
 static bool wait_across(conform_target *t) {
@@ -215,7 +217,7 @@ static bool wait_on_own_stream(conform_target *t) {
   work w;
   if (!make_work(t, 88, &w) || !record(t, &w)) return false;
   CALL(t, stream_wait_event, &t->device, w.stream, w.event);
-  return queue_work(t, &w) && kit_wait(t, w.stream) &&
+  return queue_work(t, &w) && check_wait(t, w.stream) &&
          is_done(t, &w, "work behind the wait for an event of the same stream");
 }
 
@@ -224,24 +226,25 @@ static bool ping_pong(conform_target *t) {
   enum { STEPS = 32, SIZE = 4097 };
   C_Stream streams[2];
   void *blocks[STEPS + 1];
-  if (!kit_stream(t, &streams[0]) || !kit_stream(t, &streams[1])) return false;
+  if (!check_stream(t, &streams[0]) || !check_stream(t, &streams[1]))
+    return false;
   for (size_t i = 0; i <= STEPS; i++) {
-    if (!kit_take(t, SIZE, &blocks[i]) ||
-        !kit_write(t, blocks[i], SIZE, i == 0 ? 89 : 1000 + (unsigned)i)) {
+    if (!check_take(t, SIZE, &blocks[i]) ||
+        !check_write(t, blocks[i], SIZE, i == 0 ? 89 : 1000 + (unsigned)i)) {
       return false;
     }
   }
   for (size_t i = 0; i < STEPS; i++) {
     C_Event event = NULL;
-    if (!kit_event(t, &event)) return false;
+    if (!check_event(t, &event)) return false;
     CALL(t, async_memory_copy_d2d, &t->device, streams[i % 2], blocks[i + 1],
          blocks[i], SIZE);
     CALL(t, record_event, &t->device, streams[i % 2], event);
     CALL(t, stream_wait_event, &t->device, streams[(i + 1) % 2], event);
   }
-  return kit_wait(t, streams[0]) && kit_wait(t, streams[1]) &&
-         kit_verify(t, "the end of 32 copies on two streams in turn",
-                    blocks[STEPS], SIZE, 89);
+  return check_wait(t, streams[0]) && check_wait(t, streams[1]) &&
+         check_verify(t, "the end of 32 copies on two streams in turn",
+                      blocks[STEPS], SIZE, 89);
 }
 
 #define MAKES NEED(create_event)

@@ -28,9 +28,9 @@ static bool is_refused(conform_target *t, size_t size, bool absurd) {
 
 static bool works(conform_target *t) {
   void *block = NULL;
-  return kit_take(t, 70001, &block) && kit_write(t, block, 70001, 51) &&
-         kit_verify(t, "a block, after a refusal", block, 70001, 51) &&
-         kit_give(t, block);
+  return check_take(t, 70001, &block) && check_write(t, block, 70001, 51) &&
+         check_verify(t, "a block, after a refusal", block, 70001, 51) &&
+         check_give(t, block);
 }
 
 // A host that overcommits promises more than it has; a device that keeps
@@ -43,7 +43,7 @@ static bool more_than_total(conform_target *t) {
     return conform_skip(t, "device_memory_stats says %zu bytes in all",
                         t->total);
   }
-  if (!kit_keeps_account(t, &bounded)) return false;
+  if (!check_keeps_account(t, &bounded)) return false;
   if (!is_refused(t, size, false)) {
     if (bounded || t->outcome.result != CONFORM_FAIL) return false;
     return conform_skip(t,
@@ -83,9 +83,9 @@ static bool many_refusals(conform_target *t) {
 // Until it is full
 // ---------------------------------------------------------------------------
 
-// Takes pieces until none is left. Leaves them with the kit.
+// Takes pieces until none is left. They are given back after the check.
 static bool fill(conform_target *t, size_t piece) {
-  while (t->block_count < KIT_BLOCKS_MAX) {
+  while (t->block_count < CHECK_BLOCKS_MAX) {
     void *block = NULL;
     C_Status got = t->abi->device_memory_allocate(&t->device, &block, piece);
     if (block == NULL || got == C_FAILED) {
@@ -95,7 +95,7 @@ static bool fill(conform_target *t, size_t piece) {
              conform_status(got), t->block_count, piece);
       return true;
     }
-    t->blocks[t->block_count++] = (kit_block){&t->device, block, piece};
+    t->blocks[t->block_count++] = (check_block){&t->device, block, piece};
   }
   return conform_fail(t,
                       "device_memory_allocate gave %zu blocks of %zu bytes, "
@@ -105,7 +105,7 @@ static bool fill(conform_target *t, size_t piece) {
 
 static bool begin_fill(conform_target *t, size_t *out_piece) {
   bool bounded = false;
-  if (!kit_keeps_account(t, &bounded)) return false;
+  if (!check_keeps_account(t, &bounded)) return false;
   if (!bounded) {
     return conform_skip(t, "its memory is the host's, which others need");
   }
@@ -127,7 +127,7 @@ static bool until_full(conform_target *t) {
       "the device was full with %zu blocks of %zu bytes; %zu bytes were free",
       count, piece, available);
   while (t->block_count > 0) {
-    if (!kit_give(t, t->blocks[t->block_count - 1].ptr)) return false;
+    if (!check_give(t, t->blocks[t->block_count - 1].ptr)) return false;
   }
   return works(t);
 }
@@ -137,13 +137,13 @@ static bool one_given_back(conform_target *t) {
   void *block = NULL;
   if (!begin_fill(t, &piece)) return false;
   for (int i = 0; i < 8; i++) {
-    if (!kit_give(t, t->blocks[t->block_count / 2].ptr) ||
-        !kit_take(t, piece, &block)) {
+    if (!check_give(t, t->blocks[t->block_count / 2].ptr) ||
+        !check_take(t, piece, &block)) {
       return false;
     }
   }
-  return kit_write(t, block, 4096, 52) &&
-         kit_verify(t, "the last block of a full device", block, 4096, 52);
+  return check_write(t, block, 4096, 52) &&
+         check_verify(t, "the last block of a full device", block, 4096, 52);
 }
 
 static bool all_comes_back(conform_target *t) {
@@ -151,7 +151,7 @@ static bool all_comes_back(conform_target *t) {
   if (!begin_fill(t, &piece)) return false;
   size_t first = t->block_count;
   while (t->block_count > 0) {
-    if (!kit_give(t, t->blocks[t->block_count - 1].ptr)) return false;
+    if (!check_give(t, t->blocks[t->block_count - 1].ptr)) return false;
   }
   if (!fill(t, piece)) return false;
   EXPECT(t, t->block_count + 2 >= first,

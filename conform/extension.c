@@ -43,11 +43,11 @@ static bool alignment(conform_target *t) {
                "alignment is %zu, no power of two; to Tarn it promises "
                "nothing",
                align);
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    if (!kit_take(t, kit_lengths[i], &block)) return false;
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    if (!check_take(t, check_lengths[i], &block)) return false;
     EXPECT(t, address_of(block) % align == 0,
            "a block of %zu bytes is at %p, but alignment says %zu",
-           kit_lengths[i], block, align);
+           check_lengths[i], block, align);
   }
   return true;
 }
@@ -61,8 +61,8 @@ static bool allocate_aligned(conform_target *t) {
     EXPECT(t, address != 0 && address % align == 0,
            "allocate_aligned to %zu gave 0x%llx", align,
            (unsigned long long)address);
-    if (!kit_write(t, pointer_to(address), SIZE, k) ||
-        !kit_verify(t, "an aligned block", pointer_to(address), SIZE, k)) {
+    if (!check_write(t, pointer_to(address), SIZE, k) ||
+        !check_verify(t, "an aligned block", pointer_to(address), SIZE, k)) {
       return false;
     }
     CALL(t, device_memory_deallocate, &t->device, pointer_to(address), SIZE);
@@ -110,28 +110,29 @@ static bool stream_order(conform_target *t) {
   C_Stream stream = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_stream(t, &stream) || !kit_buffer(t, size * COUNT, &bytes) ||
-      !kit_buffer(t, size * COUNT, &back)) {
+  if (!check_stream(t, &stream) || !check_buffer(t, size * COUNT, &bytes) ||
+      !check_buffer(t, size * COUNT, &back)) {
     return false;
   }
-  kit_fill(bytes, size * COUNT, 101);
+  check_fill(bytes, size * COUNT, 101);
   for (size_t i = 0; i < COUNT; i++) {
     if (!async_cycle(t, stream, size, bytes + i * size, back + i * size)) {
       return false;
     }
   }
-  return kit_wait(t, stream) &&
-         kit_same(t, "32 blocks, taken and given back in the order of a stream",
-                  back, bytes, size * COUNT);
+  return check_wait(t, stream) &&
+         check_same(t,
+                    "32 blocks, taken and given back in the order of a stream",
+                    back, bytes, size * COUNT);
 }
 
 static bool async_without_stream(conform_target *t) {
   enum { SIZE = 4099 };
   uint64_t address = 0;
   EXTENSION(t, allocate_async, t->device.id, NULL, SIZE, &address);
-  if (!kit_write(t, pointer_to(address), SIZE, 102) ||
-      !kit_verify(t, "a block of allocate_async without a stream",
-                  pointer_to(address), SIZE, 102)) {
+  if (!check_write(t, pointer_to(address), SIZE, 102) ||
+      !check_verify(t, "a block of allocate_async without a stream",
+                    pointer_to(address), SIZE, 102)) {
     return false;
   }
   EXTENSION(t, deallocate_async, t->device.id, NULL, address, SIZE);
@@ -142,9 +143,9 @@ static bool async_then_deallocate(conform_target *t) {
   enum { SIZE = 4099 };
   uint64_t address = 0;
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream)) return false;
+  if (!check_stream(t, &stream)) return false;
   EXTENSION(t, allocate_async, t->device.id, stream, SIZE, &address);
-  if (!kit_wait(t, stream)) return false;
+  if (!check_wait(t, stream)) return false;
   CALL(t, device_memory_deallocate, &t->device, pointer_to(address), SIZE);
   return true;
 }
@@ -158,18 +159,18 @@ static bool registered_copies(conform_target *t) {
   size_t size = 16 * page;
   void *block = NULL;
   unsigned char *room = NULL;
-  if (!kit_buffer(t, size + page, &room) || !kit_take(t, size, &block)) {
+  if (!check_buffer(t, size + page, &room) || !check_take(t, size, &block)) {
     return false;
   }
   unsigned char *pages = room + (page - (uintptr_t)room % page) % page;
   for (unsigned i = 0; i < 2; i++) {  // and once more when it was given up
     EXTENSION(t, host_register, t->device.id, pages, size);
-    kit_fill(pages, size, 103 + i);
-    if (!kit_put(t, block, pages, size)) return false;
+    check_fill(pages, size, 103 + i);
+    if (!check_put(t, block, pages, size)) return false;
     memset(pages, 0, size);
-    if (!kit_get(t, pages, block, size) ||
-        !kit_is_filled(t, "registered memory to the device and back", pages,
-                       size, 103 + i)) {
+    if (!check_get(t, pages, block, size) ||
+        !check_is_filled(t, "registered memory to the device and back", pages,
+                         size, 103 + i)) {
       return false;
     }
     EXTENSION(t, host_unregister, t->device.id, pages);
@@ -199,7 +200,7 @@ static bool query(conform_target *t, const void *block, size_t offset,
 static bool pointer_query(conform_target *t) {
   enum { SIZE = 100003 };
   void *block = NULL;
-  return kit_take(t, SIZE, &block) && query(t, block, 0, SIZE) &&
+  return check_take(t, SIZE, &block) && query(t, block, 0, SIZE) &&
          query(t, block, 1, SIZE) && query(t, block, SIZE - 1, SIZE);
 }
 

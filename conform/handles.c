@@ -12,7 +12,7 @@ typedef struct handle {
 
 static bool export_block(conform_target *t, void **out_block, handle *out) {
   memset(out, 0, sizeof *out);
-  if (!kit_take(t, SIZE, out_block)) return false;
+  if (!check_take(t, SIZE, out_block)) return false;
   EXTENSION(t, allocation_export, t->device.id, (uintptr_t)*out_block, SIZE,
             out->bytes);
   return true;
@@ -22,21 +22,21 @@ static bool share(conform_target *t) {
   void *block = NULL;
   uint64_t imported = 0;
   handle h;
-  if (!export_block(t, &block, &h) || !kit_write(t, block, SIZE, 120)) {
+  if (!export_block(t, &block, &h) || !check_write(t, block, SIZE, 120)) {
     return false;
   }
   EXTENSION(t, allocation_import, t->device.id, h.bytes, SIZE, &imported);
   EXPECT(t, imported != 0, "allocation_import gave address 0");
   void *again = (void *)(uintptr_t)imported;
-  bool same = kit_verify(t, "memory that was imported", again, SIZE, 120) &&
-              kit_write(t, again, SIZE, 121) &&
-              kit_verify(t, "exported memory, written by who imported", block,
-                         SIZE, 121);
+  bool same = check_verify(t, "memory that was imported", again, SIZE, 120) &&
+              check_write(t, again, SIZE, 121) &&
+              check_verify(t, "exported memory, written by who imported", block,
+                           SIZE, 121);
   if (!same) return false;
   EXTENSION(t, allocation_close, t->device.id, imported, SIZE);
-  return kit_verify(t, "exported memory whose import is closed", block, SIZE,
-                    121) &&
-         kit_give(t, block);
+  return check_verify(t, "exported memory whose import is closed", block, SIZE,
+                      121) &&
+         check_give(t, block);
 }
 
 static bool refused(conform_target *t, const char *what, const handle *h,
@@ -60,7 +60,7 @@ static bool import_refuses(conform_target *t) {
   return refused(t, "a handle of zeros", &none, SIZE) &&
          refused(t, "twice the size of what was exported", &h,
                  (size_t)2 * SIZE) &&
-         kit_give(t, block);
+         check_give(t, block);
 }
 
 #define EXPORT                                          \

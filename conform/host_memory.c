@@ -40,11 +40,11 @@ static bool give(conform_target *t, const pair *p, void *ptr, size_t size) {
 // The host writes and reads it as its own.
 static bool check_sizes(conform_target *t, pair p) {
   void *block = NULL;
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    size_t size = kit_lengths[i];
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    size_t size = check_lengths[i];
     if (!take(t, &p, size, &block)) return false;
-    kit_fill(block, size, 7);
-    if (!kit_is_filled(t, "memory that the host wrote", block, size, 7) ||
+    check_fill(block, size, 7);
+    if (!check_is_filled(t, "memory that the host wrote", block, size, 7) ||
         !give(t, &p, block, size)) {
       return false;
     }
@@ -54,13 +54,13 @@ static bool check_sizes(conform_target *t, pair p) {
 
 static bool check_alignment(conform_target *t, pair p) {
   void *block = NULL;
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    if (!take(t, &p, kit_lengths[i], &block)) return false;
-    if (!give(t, &p, block, kit_lengths[i])) return false;
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    if (!take(t, &p, check_lengths[i], &block)) return false;
+    if (!give(t, &p, block, check_lengths[i])) return false;
     EXPECT_QUIRK(t, (uintptr_t)block % 16 == 0,
                  "%s gave %p for %zu bytes, no multiple of 16; Tarn promises "
                  "no alignment that it does not make itself",
-                 p.take_name, block, kit_lengths[i]);
+                 p.take_name, block, check_lengths[i]);
   }
   return true;
 }
@@ -70,10 +70,10 @@ static bool check_contents(conform_target *t, pair p) {
   void *blocks[BLOCKS];
   for (unsigned i = 0; i < BLOCKS; i++) {
     if (!take(t, &p, SIZE, &blocks[i])) return false;
-    kit_fill(blocks[i], SIZE, i);
+    check_fill(blocks[i], SIZE, i);
   }
   for (unsigned i = 0; i < BLOCKS; i++) {
-    if (!kit_is_filled(t, "one of 16 blocks", blocks[i], SIZE, i) ||
+    if (!check_is_filled(t, "one of 16 blocks", blocks[i], SIZE, i) ||
         !give(t, &p, blocks[i], SIZE)) {
       return false;
     }
@@ -132,14 +132,14 @@ static bool pinned_copies(conform_target *t) {
   void *to = NULL;
   void *block = NULL;
   if (!take(t, &p, SIZE, &from) || !take(t, &p, SIZE, &to) ||
-      !kit_take(t, SIZE, &block)) {
+      !check_take(t, SIZE, &block)) {
     return false;
   }
-  kit_fill(from, SIZE, 9);
+  check_fill(from, SIZE, 9);
   memset(to, 0, SIZE);
-  return kit_put(t, block, from, SIZE) && kit_get(t, to, block, SIZE) &&
-         kit_is_filled(t, "pinned memory to the device and back", to, SIZE,
-                       9) &&
+  return check_put(t, block, from, SIZE) && check_get(t, to, block, SIZE) &&
+         check_is_filled(t, "pinned memory to the device and back", to, SIZE,
+                         9) &&
          give(t, &p, from, SIZE) && give(t, &p, to, SIZE);
 }
 
@@ -149,20 +149,20 @@ static bool unified_both_sides(conform_target *t) {
   pair p = unified(t);
   void *shared = NULL;
   void *block = NULL;
-  if (!take(t, &p, SIZE, &shared) || !kit_take(t, SIZE, &block)) return false;
-  kit_fill(shared, SIZE, 11);
+  if (!take(t, &p, SIZE, &shared) || !check_take(t, SIZE, &block)) return false;
+  check_fill(shared, SIZE, 11);
   CALL(t, memory_copy_d2d, &t->device, block, shared, SIZE);
-  if (!kit_verify(t, "what the host wrote to unified memory", block, SIZE,
-                  11) ||
-      !kit_write(t, block, SIZE, 12)) {
+  if (!check_verify(t, "what the host wrote to unified memory", block, SIZE,
+                    11) ||
+      !check_write(t, block, SIZE, 12)) {
     return false;
   }
   CALL(t, memory_copy_d2d, &t->device, shared, block, SIZE);
   if (t->abi->synchronize_device != NULL) {
     CALL(t, synchronize_device, &t->device);
   }
-  return kit_is_filled(t, "what the device wrote to unified memory", shared,
-                       SIZE, 12) &&
+  return check_is_filled(t, "what the device wrote to unified memory", shared,
+                         SIZE, 12) &&
          give(t, &p, shared, SIZE);
 }
 

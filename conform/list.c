@@ -82,7 +82,7 @@ static bool is_applicable(conform_target *t, const conform_check *check) {
 
 static bool is_current(conform_target *t, const conform_check *check) {
   if (check->stage != CHECK_READY) return true;
-  return conform_went_well(t, "set_device", kit_enter(t, &t->device));
+  return conform_went_well(t, "set_device", check_enter(t, &t->device));
 }
 
 void conform_check_run(conform_target *t, const conform_check *check) {
@@ -90,7 +90,7 @@ void conform_check_run(conform_target *t, const conform_check *check) {
   t->outcome.result = CONFORM_PASS;
   bool passed =
       is_applicable(t, check) && is_current(t, check) && check->run(t);
-  if (t->outcome.result != CONFORM_FAIL && !kit_tidy(t)) passed = false;
+  if (t->outcome.result != CONFORM_FAIL && !check_tidy(t)) passed = false;
   if (!passed && t->outcome.result == CONFORM_PASS &&
       t->outcome.level != CONFORM_QUIRK) {
     conform_fail(t, "failed");

@@ -58,12 +58,12 @@ static bool time_copies(conform_target *t, const route *r, void *dst,
 static bool take_end(conform_target *t, struct C_Device_st *device, size_t size,
                      void **out) {
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, size, &bytes)) return false;
+  if (!check_buffer(t, size, &bytes)) return false;
   memset(bytes, 1, size);
   *out = bytes;
   if (device == NULL) return true;
-  if (!conform_went_well(t, "set_device", kit_enter(t, device)) ||
-      !kit_take_of(t, device, size, out)) {
+  if (!conform_went_well(t, "set_device", check_enter(t, device)) ||
+      !check_take_of(t, device, size, out)) {
     return false;
   }
   CALL(t, memory_copy_h2d, device, *out, bytes, size);
@@ -79,8 +79,8 @@ static bool measure_copy(conform_target *t, const char *kind, const route *r,
   memcpy(row.kind, kind, sizeof row.kind);
   if (!take_end(t, r->kind == ROUTE_D2H ? NULL : r->to, size, &dst) ||
       !take_end(t, r->kind == ROUTE_H2D ? NULL : r->from, size, &src) ||
-      !conform_went_well(t, "set_device", kit_enter(t, &t->device)) ||
-      !time_copies(t, r, dst, src, size, &ns) || !kit_tidy(t)) {
+      !conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
+      !time_copies(t, r, dst, src, size, &ns) || !check_tidy(t)) {
     return false;
   }
   row.gbs = (double)size / ns;
@@ -120,9 +120,9 @@ static bool time_one(conform_target *t, size_t size, uint64_t *out_take,
                      uint64_t *out_give) {
   void *block = NULL;
   uint64_t begin = tarn__os_now_ns();
-  if (!kit_take(t, size, &block)) return false;
+  if (!check_take(t, size, &block)) return false;
   uint64_t middle = tarn__os_now_ns();
-  if (!kit_give(t, block)) return false;
+  if (!check_give(t, block)) return false;
   *out_take = middle - begin;
   *out_give = tarn__os_now_ns() - middle;
   return true;
@@ -146,7 +146,7 @@ static bool measure_allocation(conform_target *t, size_t size,
 }
 
 bool conform_measure(conform_target *t, const measure_sink *sink) {
-  if (!conform_went_well(t, "set_device", kit_enter(t, &t->device)) ||
+  if (!conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
       !measure_copies(t, sink)) {
     return false;
   }

@@ -13,8 +13,8 @@ enum { BLOCKS = 64, CYCLES = 1000 };
 // Takes |size| bytes, writes all of them, reads them back.
 static bool take_and_use(conform_target *t, size_t size) {
   void *block = NULL;
-  return kit_take(t, size, &block) && kit_write(t, block, size, 3) &&
-         kit_verify(t, "a block", block, size, 3) && kit_give(t, block);
+  return check_take(t, size, &block) && check_write(t, block, size, 3) &&
+         check_verify(t, "a block", block, size, 3) && check_give(t, block);
 }
 
 static bool one_byte(conform_target *t) {
@@ -22,8 +22,8 @@ static bool one_byte(conform_target *t) {
 }
 
 static bool odd_sizes(conform_target *t) {
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    if (!take_and_use(t, kit_lengths[i])) return false;
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    if (!take_and_use(t, check_lengths[i])) return false;
   }
   return true;
 }
@@ -54,24 +54,24 @@ static bool use_ends(conform_target *t, void *block, size_t size) {
   size_t last = size - PIECE;
   unsigned seed = 0;
   for (size_t at = 0; at + PIECE <= last; at += GIB(1)) {
-    if (!kit_write(t, kit_at(block, at), PIECE, seed++)) return false;
+    if (!check_write(t, check_at(block, at), PIECE, seed++)) return false;
   }
-  if (!kit_write(t, kit_at(block, last), PIECE, seed)) return false;
+  if (!check_write(t, check_at(block, last), PIECE, seed)) return false;
   seed = 0;
   for (size_t at = 0; at + PIECE <= last; at += GIB(1)) {
-    if (!kit_verify(t, "a piece of a large block", kit_at(block, at), PIECE,
-                    seed++)) {
+    if (!check_verify(t, "a piece of a large block", check_at(block, at), PIECE,
+                      seed++)) {
       return false;
     }
   }
-  return kit_verify(t, "the end of a large block", kit_at(block, last), PIECE,
-                    seed);
+  return check_verify(t, "the end of a large block", check_at(block, last),
+                      PIECE, seed);
 }
 
 static bool large(conform_target *t, size_t size) {
   void *block = NULL;
-  return kit_has_room(t, size) && kit_take(t, size, &block) &&
-         use_ends(t, block, size) && kit_give(t, block);
+  return check_has_room(t, size) && check_take(t, size, &block) &&
+         use_ends(t, block, size) && check_give(t, block);
 }
 
 static bool above_2_gib(conform_target *t) {
@@ -89,12 +89,12 @@ static bool above_4_gib(conform_target *t) {
 // Takes a block of each length and looks at the address.
 static bool is_aligned(conform_target *t, size_t align, const char *why) {
   void *block = NULL;
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    if (!kit_take(t, kit_lengths[i], &block)) return false;
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    if (!check_take(t, check_lengths[i], &block)) return false;
     EXPECT_QUIRK(t, (uintptr_t)block % align == 0,
                  "a block of %zu bytes is at %p, no multiple of %zu, %s; Tarn "
                  "promises no alignment that it does not make itself",
-                 kit_lengths[i], block, align, why);
+                 check_lengths[i], block, align, why);
   }
   return true;
 }
@@ -107,7 +107,7 @@ static bool alignment_min_chunk(conform_target *t) {
   return is_aligned(t, t->min_chunk, "which is device_min_chunk_size");
 }
 
-static bool overlap(const kit_block *a, const kit_block *b) {
+static bool overlap(const check_block *a, const check_block *b) {
   uintptr_t x = (uintptr_t)a->ptr;
   uintptr_t y = (uintptr_t)b->ptr;
   return x < y ? y - x < a->size : x - y < b->size;
@@ -116,8 +116,8 @@ static bool overlap(const kit_block *a, const kit_block *b) {
 static bool are_distinct(conform_target *t) {
   for (size_t i = 0; i < t->block_count; i++) {
     for (size_t j = 0; j < i; j++) {
-      const kit_block *a = &t->blocks[i];
-      const kit_block *b = &t->blocks[j];
+      const check_block *a = &t->blocks[i];
+      const check_block *b = &t->blocks[j];
       EXPECT(t, !overlap(a, b),
              "blocks overlap: %zu bytes at %p and %zu bytes at %p", a->size,
              a->ptr, b->size, b->ptr);
@@ -128,7 +128,7 @@ static bool are_distinct(conform_target *t) {
 
 static bool take_many(conform_target *t, void **blocks) {
   for (unsigned i = 0; i < BLOCKS; i++) {
-    if (!kit_take(t, 1000 + i * 97, &blocks[i])) return false;
+    if (!check_take(t, 1000 + i * 97, &blocks[i])) return false;
   }
   return true;
 }
@@ -144,14 +144,14 @@ static bool distinct(conform_target *t) {
 
 static bool write_many(conform_target *t, void **blocks) {
   for (unsigned i = 0; i < BLOCKS; i++) {
-    if (!kit_write(t, blocks[i], 1000 + i * 97, i)) return false;
+    if (!check_write(t, blocks[i], 1000 + i * 97, i)) return false;
   }
   return true;
 }
 
 static bool verify_many(conform_target *t, void **blocks, unsigned step) {
   for (unsigned i = 0; i < BLOCKS; i += step) {
-    if (!kit_verify(t, "a block among many", blocks[i], 1000 + i * 97, i)) {
+    if (!check_verify(t, "a block among many", blocks[i], 1000 + i * 97, i)) {
       return false;
     }
   }
@@ -168,11 +168,11 @@ static bool neighbours(conform_target *t) {
   void *blocks[BLOCKS];
   if (!take_many(t, blocks) || !write_many(t, blocks)) return false;
   for (unsigned i = 1; i < BLOCKS; i += 2) {
-    if (!kit_give(t, blocks[i])) return false;
+    if (!check_give(t, blocks[i])) return false;
   }
   for (unsigned i = 1; i < BLOCKS; i += 2) {
-    if (!kit_take(t, 1000 + i * 97, &blocks[i]) ||
-        !kit_write(t, blocks[i], 1000 + i * 97, 1000 + i)) {
+    if (!check_take(t, 1000 + i * 97, &blocks[i]) ||
+        !check_write(t, blocks[i], 1000 + i * 97, 1000 + i)) {
       return false;
     }
   }
@@ -183,7 +183,7 @@ static bool free_then_allocate(conform_target *t) {
   void *block = NULL;
   for (unsigned i = 0; i < CYCLES; i++) {
     size_t size = (size_t)(i % 7 + 1) * 3001;
-    if (!kit_take(t, size, &block) || !kit_give(t, block)) return false;
+    if (!check_take(t, size, &block) || !check_give(t, block)) return false;
   }
   return take_and_use(t, 3001);
 }
@@ -195,9 +195,9 @@ static bool nothing_leaks(conform_target *t) {
   size_t rounds = size != 0 ? t->total / size + 2 : 0;
   void *block = NULL;
   if (size == 0) return conform_skip(t, "device_memory_stats says 0 bytes");
-  if (!kit_has_room(t, size)) return false;
+  if (!check_has_room(t, size)) return false;
   for (size_t i = 0; i < rounds && i < 4096; i++) {
-    if (!kit_take(t, size, &block) || !kit_give(t, block)) return false;
+    if (!check_take(t, size, &block) || !check_give(t, block)) return false;
   }
   return true;
 }
@@ -221,10 +221,11 @@ static bool set_values(conform_target *t) {
   enum { SIZE = 4097 };
   void *block = NULL;
   unsigned char *back = NULL;
-  if (!kit_take(t, SIZE, &block) || !kit_buffer(t, SIZE, &back)) return false;
+  if (!check_take(t, SIZE, &block) || !check_buffer(t, SIZE, &back))
+    return false;
   for (size_t i = 0; i < sizeof values; i++) {
     CALL(t, device_memory_set, &t->device, block, values[i], SIZE);
-    if (!kit_get(t, back, block, SIZE) ||
+    if (!check_get(t, back, block, SIZE) ||
         !is_set(t, "after device_memory_set", back, SIZE, values[i])) {
       return false;
     }
@@ -235,14 +236,14 @@ static bool set_values(conform_target *t) {
 static bool set_lengths(conform_target *t) {
   void *block = NULL;
   unsigned char *back = NULL;
-  if (!kit_take(t, MIB(2), &block) || !kit_buffer(t, MIB(2), &back)) {
+  if (!check_take(t, MIB(2), &block) || !check_buffer(t, MIB(2), &back)) {
     return false;
   }
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
     unsigned char value = (unsigned char)(0x40 + i);
-    CALL(t, device_memory_set, &t->device, block, value, kit_lengths[i]);
-    if (!kit_get(t, back, block, kit_lengths[i]) ||
-        !is_set(t, "after device_memory_set", back, kit_lengths[i], value)) {
+    CALL(t, device_memory_set, &t->device, block, value, check_lengths[i]);
+    if (!check_get(t, back, block, check_lengths[i]) ||
+        !is_set(t, "after device_memory_set", back, check_lengths[i], value)) {
       return false;
     }
   }
@@ -254,16 +255,16 @@ static bool set_within(conform_target *t) {
   void *block = NULL;
   unsigned char *expected = NULL;
   unsigned char *back = NULL;
-  if (!kit_take(t, SIZE, &block) || !kit_buffer(t, SIZE, &expected) ||
-      !kit_buffer(t, SIZE, &back) || !kit_write(t, block, SIZE, 5)) {
+  if (!check_take(t, SIZE, &block) || !check_buffer(t, SIZE, &expected) ||
+      !check_buffer(t, SIZE, &back) || !check_write(t, block, SIZE, 5)) {
     return false;
   }
-  CALL(t, device_memory_set, &t->device, kit_at(block, FROM), 0xc3, COUNT);
-  kit_fill(expected, SIZE, 5);
+  CALL(t, device_memory_set, &t->device, check_at(block, FROM), 0xc3, COUNT);
+  check_fill(expected, SIZE, 5);
   memset(expected + FROM, 0xc3, COUNT);
-  return kit_get(t, back, block, SIZE) &&
-         kit_same(t, "a block of which [1001, 5100) was set", back, expected,
-                  SIZE);
+  return check_get(t, back, block, SIZE) &&
+         check_same(t, "a block of which [1001, 5100) was set", back, expected,
+                    SIZE);
 }
 
 #define TAKE(size)                                                 \

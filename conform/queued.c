@@ -6,7 +6,7 @@
 static bool on_stream(conform_target *t, route_kind kind,
                       bool (*check)(conform_target *, const route *)) {
   route r = {.kind = kind};
-  return kit_stream(t, &r.stream) && check(t, &r);
+  return check_stream(t, &r.stream) && check(t, &r);
 }
 
 static bool h2d_lengths(conform_target *t) {
@@ -45,13 +45,13 @@ static bool chain(conform_target *t, C_Stream stream, size_t size,
                   unsigned seed, unsigned char **out_back) {
   void *blocks[CHAIN];
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, size, &bytes) || !kit_buffer(t, size, out_back)) {
+  if (!check_buffer(t, size, &bytes) || !check_buffer(t, size, out_back)) {
     return false;
   }
-  kit_fill(bytes, size, seed);
+  check_fill(bytes, size, seed);
   for (size_t i = 0; i < CHAIN; i++) {
-    if (!kit_take(t, size, &blocks[i]) ||
-        !kit_write(t, blocks[i], size, 100 + (unsigned)i)) {
+    if (!check_take(t, size, &blocks[i]) ||
+        !check_write(t, blocks[i], size, 100 + (unsigned)i)) {
       return false;
     }
   }
@@ -69,10 +69,10 @@ static bool one_stream(conform_target *t) {
   size_t size = KIB(96) + 1;
   C_Stream stream = NULL;
   unsigned char *back = NULL;
-  return kit_stream(t, &stream) && chain(t, stream, size, 71, &back) &&
-         kit_wait(t, stream) &&
-         kit_is_filled(t, "the end of a chain of 32 copies on a stream", back,
-                       size, 71);
+  return check_stream(t, &stream) && chain(t, stream, size, 71, &back) &&
+         check_wait(t, stream) &&
+         check_is_filled(t, "the end of a chain of 32 copies on a stream", back,
+                         size, 71);
 }
 
 // The same piece of host memory and of the device, again and again.
@@ -83,20 +83,21 @@ static bool overwrites(conform_target *t) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
-      !kit_buffer(t, size * COUNT, &bytes) ||
-      !kit_buffer(t, size * COUNT, &back)) {
+  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
+      !check_buffer(t, size * COUNT, &bytes) ||
+      !check_buffer(t, size * COUNT, &back)) {
     return false;
   }
-  kit_fill(bytes, size * COUNT, 72);
+  check_fill(bytes, size * COUNT, 72);
   for (size_t i = 0; i < COUNT; i++) {
     CALL(t, async_memory_copy_h2d, &t->device, stream, block, bytes + i * size,
          size);
     CALL(t, async_memory_copy_d2h, &t->device, stream, back + i * size, block,
          size);
   }
-  return kit_wait(t, stream) && kit_same(t, "16 times to one block and back",
-                                         back, bytes, size * COUNT);
+  return check_wait(t, stream) &&
+         check_same(t, "16 times to one block and back", back, bytes,
+                    size * COUNT);
 }
 
 static bool two_streams(conform_target *t) {
@@ -105,14 +106,14 @@ static bool two_streams(conform_target *t) {
   C_Stream b = NULL;
   unsigned char *from_a = NULL;
   unsigned char *from_b = NULL;
-  return kit_stream(t, &a) && kit_stream(t, &b) &&
+  return check_stream(t, &a) && check_stream(t, &b) &&
          chain(t, a, size, 73, &from_a) && chain(t, b, size, 74, &from_b) &&
-         kit_wait(t, a) &&
-         kit_is_filled(t, "the first of two streams, waited for", from_a, size,
-                       73) &&
-         kit_wait(t, b) &&
-         kit_is_filled(t, "the second of two streams, waited for", from_b, size,
-                       74);
+         check_wait(t, a) &&
+         check_is_filled(t, "the first of two streams, waited for", from_a,
+                         size, 73) &&
+         check_wait(t, b) &&
+         check_is_filled(t, "the second of two streams, waited for", from_b,
+                         size, 74);
 }
 
 // What one stream has not been waited for must not be needed by another.
@@ -122,14 +123,14 @@ static bool second_first(conform_target *t) {
   C_Stream b = NULL;
   unsigned char *from_a = NULL;
   unsigned char *from_b = NULL;
-  return kit_stream(t, &a) && kit_stream(t, &b) &&
+  return check_stream(t, &a) && check_stream(t, &b) &&
          chain(t, a, size, 75, &from_a) && chain(t, b, size, 76, &from_b) &&
-         kit_wait(t, b) &&
-         kit_is_filled(t, "the second of two streams, waited for first", from_b,
-                       size, 76) &&
-         kit_wait(t, a) &&
-         kit_is_filled(t, "the first of two streams, waited for last", from_a,
-                       size, 75);
+         check_wait(t, b) &&
+         check_is_filled(t, "the second of two streams, waited for first",
+                         from_b, size, 76) &&
+         check_wait(t, a) &&
+         check_is_filled(t, "the first of two streams, waited for last", from_a,
+                         size, 75);
 }
 
 // Far more than any queue of a fixed length holds.
@@ -138,19 +139,19 @@ static bool long_queue(conform_target *t) {
   C_Stream stream = NULL;
   void *block = NULL;
   unsigned char *bytes = NULL;
-  if (!kit_stream(t, &stream) || !kit_take(t, SIZE, &block) ||
-      !kit_buffer(t, (size_t)SIZE * COUNT, &bytes)) {
+  if (!check_stream(t, &stream) || !check_take(t, SIZE, &block) ||
+      !check_buffer(t, (size_t)SIZE * COUNT, &bytes)) {
     return false;
   }
-  kit_fill(bytes, (size_t)SIZE * COUNT, 77);
+  check_fill(bytes, (size_t)SIZE * COUNT, 77);
   for (size_t i = 0; i < COUNT; i++) {
     CALL(t, async_memory_copy_h2d, &t->device, stream, block, bytes + i * SIZE,
          SIZE);
   }
   unsigned char back[SIZE];
-  return kit_wait(t, stream) && kit_get(t, back, block, SIZE) &&
-         kit_same(t, "the last of 5000 queued copies", back,
-                  bytes + (size_t)(COUNT - 1) * SIZE, SIZE);
+  return check_wait(t, stream) && check_get(t, back, block, SIZE) &&
+         check_same(t, "the last of 5000 queued copies", back,
+                    bytes + (size_t)(COUNT - 1) * SIZE, SIZE);
 }
 
 #define STREAMS NEED(create_stream)

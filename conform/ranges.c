@@ -65,13 +65,14 @@ static bool drop(conform_target *t, uint64_t memory) {
 
 static bool write_at(conform_target *t, const space *s, size_t index,
                      unsigned seed) {
-  return kit_write(t, pointer_to(s->address + index * s->granule), 4099, seed);
+  return check_write(t, pointer_to(s->address + index * s->granule), 4099,
+                     seed);
 }
 
 static bool verify_at(conform_target *t, const space *s, size_t index,
                       const char *what, unsigned seed) {
-  return kit_verify(t, what, pointer_to(s->address + index * s->granule), 4099,
-                    seed);
+  return check_verify(t, what, pointer_to(s->address + index * s->granule),
+                      4099, seed);
 }
 
 // ---------------------------------------------------------------------------
@@ -127,8 +128,8 @@ static bool copy_across(conform_target *t) {
     return false;
   }
   void *middle = pointer_to(s.address + s.granule - 2001);
-  return kit_write(t, middle, 5003, 111) &&
-         kit_verify(t, "bytes across two mappings", middle, 5003, 111) &&
+  return check_write(t, middle, 5003, 111) &&
+         check_verify(t, "bytes across two mappings", middle, 5003, 111) &&
          unmap(t, &s, 0, 2) && drop(t, memory[0]) && drop(t, memory[1]) &&
          close_space(t, &s);
 }
@@ -191,12 +192,12 @@ static bool copy_to_block(conform_target *t) {
   void *block = NULL;
   if (!open_space(t, &s) || !make(t, &s, 0, &memory) ||
       !map(t, &s, 0, memory) || !write_at(t, &s, 0, 115) ||
-      !kit_take(t, 4099, &block)) {
+      !check_take(t, 4099, &block)) {
     return false;
   }
   CALL(t, memory_copy_d2d, &t->device, block, pointer_to(s.address), 4099);
-  return kit_verify(t, "a block that was copied from a range", block, 4099,
-                    115) &&
+  return check_verify(t, "a block that was copied from a range", block, 4099,
+                      115) &&
          unmap(t, &s, 0, 1) && drop(t, memory) && close_space(t, &s);
 }
 

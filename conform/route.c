@@ -77,13 +77,13 @@ static bool is_host_end(const route *r, bool destination) {
 static bool make_end(conform_target *t, const route *r, bool destination,
                      size_t room, unsigned seed, void **out) {
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, room + 1, &bytes)) return false;
-  kit_fill(bytes + 1, room, seed);
+  if (!check_buffer(t, room + 1, &bytes)) return false;
+  check_fill(bytes + 1, room, seed);
   *out = bytes + 1;
   if (is_host_end(r, destination)) return true;
   struct C_Device_st *device = destination ? to_of(t, r) : from_of(t, r);
-  if (!conform_went_well(t, "set_device", kit_enter(t, device)) ||
-      !kit_take_of(t, device, room, out)) {
+  if (!conform_went_well(t, "set_device", check_enter(t, device)) ||
+      !check_take_of(t, device, room, out)) {
     return false;
   }
   CALL(t, memory_copy_h2d, device, *out, bytes + 1, room);
@@ -112,23 +112,23 @@ enum { SRC_SEED = 21, DST_SEED = 22 };
 
 static bool make_ends(conform_target *t, const route *r, size_t room,
                       ends *out) {
-  return kit_buffer(t, room, &out->expected) &&
-         kit_buffer(t, room, &out->got) &&
+  return check_buffer(t, room, &out->expected) &&
+         check_buffer(t, room, &out->got) &&
          make_end(t, r, true, room, DST_SEED, &out->dst) &&
          make_end(t, r, false, room, SRC_SEED, &out->src) &&
-         conform_went_well(t, "set_device", kit_enter(t, &t->device));
+         conform_went_well(t, "set_device", check_enter(t, &t->device));
 }
 
 // The bytes that the destination should hold, made on the host.
 static void expect(const ends *e, route_span span) {
-  kit_fill(e->got, span.room, SRC_SEED);
-  kit_fill(e->expected, span.room, DST_SEED);
+  check_fill(e->got, span.room, SRC_SEED);
+  check_fill(e->expected, span.room, DST_SEED);
   memcpy(e->expected + span.dst_at, e->got + span.src_at, span.size);
 }
 
 static bool refill(conform_target *t, const route *r, const ends *e,
                    size_t room) {
-  kit_fill(e->got, room, DST_SEED);
+  check_fill(e->got, room, DST_SEED);
   if (is_host_end(r, true)) {
     memcpy(e->dst, e->got, room);
     return true;
@@ -142,15 +142,15 @@ static bool check_on(conform_target *t, const route *r, const ends *e,
   char what[CONFORM_DETAIL_SIZE / 2];
   if (!refill(t, r, e, span.room)) return false;
   expect(e, span);
-  if (!route_copy(t, r, kit_at(e->dst, span.dst_at),
-                  kit_at(e->src, span.src_at), span.size) ||
-      (r->stream != NULL && !kit_wait(t, r->stream)) ||
+  if (!route_copy(t, r, check_at(e->dst, span.dst_at),
+                  check_at(e->src, span.src_at), span.size) ||
+      (r->stream != NULL && !check_wait(t, r->stream)) ||
       !read_end(t, r, e->dst, span.room, e->got)) {
     return false;
   }
   snprintf(what, sizeof what, "%s of %zu bytes from offset %zu to offset %zu",
            route_name(r), span.size, span.src_at, span.dst_at);
-  return kit_same(t, what, e->got, e->expected, span.room);
+  return check_same(t, what, e->got, e->expected, span.room);
 }
 
 // Looks where the first difference must be: around what was copied.
@@ -167,8 +167,8 @@ bool route_check_lengths(conform_target *t, const route *r) {
       !make_ends(t, r, MIB(1) + 64, &large)) {
     return false;
   }
-  for (size_t i = 0; kit_lengths[i] != 0; i++) {
-    size_t size = kit_lengths[i];
+  for (size_t i = 0; check_lengths[i] != 0; i++) {
+    size_t size = check_lengths[i];
     bool fits = size <= SMALL;
     route_span span = {0, 0, size, fits ? SMALL : MIB(1) + 64};
     if (!check_on(t, r, fits ? &small : &large, span)) return false;

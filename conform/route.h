@@ -42,7 +42,7 @@ typedef struct route_span {
 // Copies it, waits for the stream, and looks at all of the destination.
 bool route_check(conform_target *t, const route *r, route_span span);
 
-// The same for all kit_lengths, and for a number of offsets.
+// The same for all check_lengths, and for a number of offsets.
 bool route_check_lengths(conform_target *t, const route *r);
 bool route_check_offsets(conform_target *t, const route *r);
 

@@ -40,8 +40,8 @@ static bool place_table(conform_target *t, scene *s) {
   s->offsets[2] = TABLE_ROWS * row;
   for (size_t i = 0; i < 2; i++) {
     size_t size = s->offsets[i + 1] - s->offsets[i];
-    if (!kit_take(t, size, &blocks[i]) ||
-        !kit_put(t, blocks[i], (char *)s->table + s->offsets[i], size)) {
+    if (!check_take(t, size, &blocks[i]) ||
+        !check_put(t, blocks[i], (char *)s->table + s->offsets[i], size)) {
       return false;
     }
     s->chunks[i] = address_of(blocks[i]);
@@ -51,10 +51,10 @@ static bool place_table(conform_target *t, scene *s) {
 
 static bool place(conform_target *t, scene *s) {
   void *indices = NULL;
-  if (!place_table(t, s) || !kit_take(t, sizeof s->dense, &s->device_dense) ||
-      !kit_put(t, s->device_dense, s->dense, sizeof s->dense) ||
-      !kit_take(t, sizeof s->indices, &indices) ||
-      !kit_put(t, indices, s->indices, sizeof s->indices)) {
+  if (!place_table(t, s) || !check_take(t, sizeof s->dense, &s->device_dense) ||
+      !check_put(t, s->device_dense, s->dense, sizeof s->dense) ||
+      !check_take(t, sizeof s->indices, &indices) ||
+      !check_put(t, indices, s->indices, sizeof s->indices)) {
     return false;
   }
   s->rows = (tarn_rows){.struct_size = sizeof s->rows,
@@ -83,7 +83,7 @@ static bool make_scene(conform_target *t, scene *s) {
 
 static bool dense_is(conform_target *t, scene *s, const char *what) {
   float got[INDICES][WIDTH];
-  if (!kit_get(t, got, s->device_dense, sizeof got)) return false;
+  if (!check_get(t, got, s->device_dense, sizeof got)) return false;
   for (size_t i = 0; i < INDICES; i++) {
     for (size_t j = 0; j < WIDTH; j++) {
       EXPECT(t, got[i][j] == s->dense[i][j],
@@ -101,7 +101,7 @@ static bool table_is(conform_target *t, scene *s, const char *what) {
     size_t chunk = i * row >= s->offsets[1];
     size_t within = i * row - s->offsets[chunk];
     const void *at = (const void *)(uintptr_t)(s->chunks[chunk] + within);
-    if (!kit_get(t, got, at, row)) return false;
+    if (!check_get(t, got, at, row)) return false;
     for (size_t j = 0; j < WIDTH; j++) {
       EXPECT(t, got[j] == s->table[i][j],
              "%s: table row %zu, element %zu is %g, not %g", what, i, j,
@@ -163,20 +163,21 @@ static bool scatter_add(conform_target *t) {
 static bool gather_on_stream(conform_target *t) {
   scene s;
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream) || !make_scene(t, &s)) return false;
+  if (!check_stream(t, &stream) || !make_scene(t, &s)) return false;
   EXTENSION(t, gather, t->device.id, stream, &s.rows);
   model_gather(&s);
-  return kit_wait(t, stream) && dense_is(t, &s, "after gather on a stream");
+  return check_wait(t, stream) && dense_is(t, &s, "after gather on a stream");
 }
 
 static bool gather_int32(conform_target *t) {
   scene s;
   int32_t narrow[INDICES];
   void *indices = NULL;
-  if (!make_scene(t, &s) || !kit_take(t, sizeof narrow, &indices)) return false;
+  if (!make_scene(t, &s) || !check_take(t, sizeof narrow, &indices))
+    return false;
   for (size_t i = 0; i < INDICES; i++)
     narrow[i] = (int32_t)s.indices[i];
-  if (!kit_put(t, indices, narrow, sizeof narrow)) return false;
+  if (!check_put(t, indices, narrow, sizeof narrow)) return false;
   s.rows.indices = address_of(indices);
   s.rows.index_dtype = TARN_DTYPE_I32;
   EXTENSION(t, gather, t->device.id, NULL, &s.rows);

@@ -45,7 +45,7 @@ static bool total_constant(conform_target *t) {
   size_t after = 0;
   size_t available = 0;
   void *block = NULL;
-  if (!ask(t, &before, &available) || !kit_take(t, MIB(1), &block) ||
+  if (!ask(t, &before, &available) || !check_take(t, MIB(1), &block) ||
       !ask(t, &after, &available)) {
     return false;
   }
@@ -86,9 +86,9 @@ typedef struct observation {
 
 static bool take_written(conform_target *t, size_t size, void **out) {
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, size, &bytes)) return false;
+  if (!check_buffer(t, size, &bytes)) return false;
   memset(bytes, 1, size);
-  return kit_take(t, size, out) && kit_put(t, *out, bytes, size);
+  return check_take(t, size, out) && check_put(t, *out, bytes, size);
 }
 
 static size_t minus(size_t a, size_t b) {
@@ -102,10 +102,10 @@ static bool observe(conform_target *t, bool rises, observation *o) {
   o->size = movement(t);
   return ask(t, &all, &o->before) && take_written(t, o->size, &block) &&
          await_free(t, 0, minus(o->before, o->size / 2), &o->within) &&
-         kit_give(t, block) &&
+         check_give(t, block) &&
          await_free(t, rises ? o->within + o->size / 2 : 0, SIZE_MAX,
                     &o->after) &&
-         kit_tidy(t);
+         check_tidy(t);
 }
 
 // Fails, unless it may be others who hide the movement.
@@ -113,7 +113,7 @@ static bool not_seen(conform_target *t, const observation *o,
                      const char *what) {
   bool keeps_account = false;
   bool still = o->before == o->within && o->within == o->after;
-  if (!kit_keeps_account(t, &keeps_account)) return false;
+  if (!check_keeps_account(t, &keeps_account)) return false;
   EXPECT(
       t, !keeps_account && !still,
       "%zu bytes were free, %zu with a block of %zu bytes in use and written "
@@ -214,7 +214,7 @@ static bool init_alloc_works(conform_target *t) {
   size_t size = 0;
   void *block = NULL;
   ASK_SIZE(t, device_init_alloc_size, &size);
-  return size == 0 || (kit_has_room(t, size) && kit_take(t, size, &block));
+  return size == 0 || (check_has_room(t, size) && check_take(t, size, &block));
 }
 
 static bool padding(conform_target *t) {

@@ -23,14 +23,14 @@ static bool create(conform_target *t) {
 static bool distinct(conform_target *t) {
   C_Stream streams[STREAMS];
   for (size_t i = 0; i < STREAMS; i++) {
-    if (!kit_stream(t, &streams[i])) return false;
+    if (!check_stream(t, &streams[i])) return false;
     for (size_t j = 0; j < i; j++) {
       EXPECT(t, streams[i] != streams[j], "create_stream gave %p twice",
              (void *)streams[i]);
     }
   }
   for (size_t i = 0; i < STREAMS; i++) {
-    if (!kit_wait(t, streams[i])) return false;
+    if (!check_wait(t, streams[i])) return false;
   }
   return true;
 }
@@ -38,8 +38,8 @@ static bool distinct(conform_target *t) {
 static bool many_cycles(conform_target *t) {
   C_Stream stream = NULL;
   for (size_t i = 0; i < 200; i++) {
-    if (!kit_stream(t, &stream)) return false;
-    kit_forget_stream(t, stream);
+    if (!check_stream(t, &stream)) return false;
+    check_forget_stream(t, stream);
     CALL(t, destroy_stream, &t->device, stream);
   }
   return true;
@@ -47,13 +47,14 @@ static bool many_cycles(conform_target *t) {
 
 static bool synchronize_idle(conform_target *t) {
   C_Stream stream = NULL;
-  return kit_stream(t, &stream) && kit_wait(t, stream) && kit_wait(t, stream);
+  return check_stream(t, &stream) && check_wait(t, stream) &&
+         check_wait(t, stream);
 }
 
 static bool query_idle(conform_target *t) {
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream)) return false;
-  if (!kit_wait(t, stream)) return false;
+  if (!check_stream(t, &stream)) return false;
+  if (!check_wait(t, stream)) return false;
   C_Status got = t->abi->query_stream(&t->device, stream);
   EXPECT(t, got == C_SUCCESS,
          "query_stream of a stream with nothing on it answered %s",
@@ -71,14 +72,14 @@ static bool default_stream(conform_target *t) {
   EXPECT(t, first != NULL, "default_stream gave no stream");
   EXTENSION(t, default_stream, t->device.id, &second);
   EXPECT(t, first == second, "default_stream gave %p, then %p", first, second);
-  if (!kit_take(t, MIB(1), &block) || !kit_buffer(t, MIB(1), &bytes)) {
+  if (!check_take(t, MIB(1), &block) || !check_buffer(t, MIB(1), &bytes)) {
     return false;
   }
-  kit_fill(bytes, MIB(1), 60);
+  check_fill(bytes, MIB(1), 60);
   CALL(t, async_memory_copy_h2d, &t->device, first, block, bytes, MIB(1));
-  return kit_wait(t, first) &&
-         kit_verify(t, "what was queued on the default stream", block, MIB(1),
-                    60);
+  return check_wait(t, first) &&
+         check_verify(t, "what was queued on the default stream", block, MIB(1),
+                      60);
 }
 
 // Work of some milliseconds, so that there is something to wait for.
@@ -115,16 +116,16 @@ static bool query_says_when(conform_target *t) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
-      !kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &back)) {
+  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
+      !check_buffer(t, size, &bytes) || !check_buffer(t, size, &back)) {
     return false;
   }
-  kit_fill(bytes, size, 61);
+  check_fill(bytes, size, 61);
   if (!queue_work(t, stream, block, bytes, size, 8)) return false;
   CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
   return query_until_done(t, stream) &&
-         kit_same(t, "what was copied when query_stream said yes", back, bytes,
-                  size);
+         check_same(t, "what was copied when query_stream said yes", back,
+                    bytes, size);
 }
 
 static bool destroy_with_work(conform_target *t) {
@@ -132,17 +133,17 @@ static bool destroy_with_work(conform_target *t) {
   C_Stream stream = NULL;
   void *block = NULL;
   unsigned char *bytes = NULL;
-  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
-      !kit_buffer(t, size, &bytes)) {
+  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
+      !check_buffer(t, size, &bytes)) {
     return false;
   }
-  kit_fill(bytes, size, 62);
+  check_fill(bytes, size, 62);
   if (!queue_work(t, stream, block, bytes, size, 8)) return false;
-  kit_forget_stream(t, stream);
+  check_forget_stream(t, stream);
   CALL(t, destroy_stream, &t->device, stream);
   CALL(t, synchronize_device, &t->device);
-  return kit_verify(t, "what was queued when its stream was destroyed", block,
-                    size, 62);
+  return check_verify(t, "what was queued when its stream was destroyed", block,
+                      size, 62);
 }
 
 static bool synchronize_device(conform_target *t) {
@@ -152,11 +153,11 @@ static bool synchronize_device(conform_target *t) {
   void *blocks[COUNT];
   unsigned char *bytes = NULL;
   unsigned char *back[COUNT];
-  if (!kit_buffer(t, size, &bytes)) return false;
-  kit_fill(bytes, size, 63);
+  if (!check_buffer(t, size, &bytes)) return false;
+  check_fill(bytes, size, 63);
   for (size_t i = 0; i < COUNT; i++) {
-    if (!kit_stream(t, &streams[i]) || !kit_take(t, size, &blocks[i]) ||
-        !kit_buffer(t, size, &back[i]) ||
+    if (!check_stream(t, &streams[i]) || !check_take(t, size, &blocks[i]) ||
+        !check_buffer(t, size, &back[i]) ||
         !queue_work(t, streams[i], blocks[i], bytes, size, 4)) {
       return false;
     }
@@ -165,8 +166,8 @@ static bool synchronize_device(conform_target *t) {
   }
   CALL(t, synchronize_device, &t->device);
   for (size_t i = 0; i < COUNT; i++) {
-    if (!kit_same(t, "one of 4 streams after synchronize_device", back[i],
-                  bytes, size)) {
+    if (!check_same(t, "one of 4 streams after synchronize_device", back[i],
+                    bytes, size)) {
       return false;
     }
   }
@@ -212,9 +213,9 @@ static bool await_call(conform_target *t, called *c) {
 static bool callback_once(conform_target *t) {
   called c = {.times = 0};
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream)) return false;
+  if (!check_stream(t, &stream)) return false;
   CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
   pause_ms(10);
   EXPECT(t, atomic_load(&c.times) == 1, "the callback was called %d times",
          atomic_load(&c.times));
@@ -224,9 +225,9 @@ static bool callback_once(conform_target *t) {
 static bool callback_status(conform_target *t) {
   called c = {.times = 0};
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream)) return false;
+  if (!check_stream(t, &stream)) return false;
   CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
   int status = atomic_load(&c.status);
   EXPECT(t, status != -1, "the callback was given NULL for its status");
   EXPECT(t, status == C_SUCCESS, "the callback was told %s, though all is well",
@@ -240,8 +241,8 @@ static bool callback_after_work(conform_target *t) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_stream(t, &stream) || !kit_take(t, size, &block) ||
-      !kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &back)) {
+  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
+      !check_buffer(t, size, &bytes) || !check_buffer(t, size, &back)) {
     return false;
   }
   memset(bytes, 0xee, size);
@@ -249,7 +250,7 @@ static bool callback_after_work(conform_target *t) {
   if (!queue_work(t, stream, block, bytes, size, 4)) return false;
   CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
   CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!kit_wait(t, stream) || !await_call(t, &c)) return false;
+  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
   EXPECT(t, atomic_load(&c.seen) == 0xee,
          "the callback saw byte 0x%02x and not yet the copy before it, 0xee",
          (unsigned)atomic_load(&c.seen));
@@ -260,13 +261,13 @@ static bool callback_order(conform_target *t) {
   atomic_int turns = 0;
   called calls[CALLBACKS];
   C_Stream stream = NULL;
-  if (!kit_stream(t, &stream)) return false;
+  if (!check_stream(t, &stream)) return false;
   memset(calls, 0, sizeof calls);
   for (int i = 0; i < CALLBACKS; i++) {
     calls[i].turns = &turns;
     CALL(t, stream_add_callback, &t->device, stream, note_call, &calls[i]);
   }
-  if (!kit_wait(t, stream)) return false;
+  if (!check_wait(t, stream)) return false;
   for (int i = 0; i < CALLBACKS; i++) {
     if (!await_call(t, &calls[i])) return false;
     EXPECT(t, atomic_load(&calls[i].turn) == i,

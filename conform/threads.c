@@ -30,9 +30,10 @@ static void *work(void *context) {
   conform_target *t = &m->target;
   t->outcome.result = CONFORM_PASS;
   pthread_barrier_wait(&m->crew->start);
-  bool passed = conform_went_well(t, "set_device", kit_enter(t, &t->device)) &&
-                m->crew->work(t, m->number, m->crew->shared);
-  if (passed) (void)kit_tidy(t);
+  bool passed =
+      conform_went_well(t, "set_device", check_enter(t, &t->device)) &&
+      m->crew->work(t, m->number, m->crew->shared);
+  if (passed) (void)check_tidy(t);
   return NULL;
 }
 
@@ -87,16 +88,16 @@ static bool allocate_work(conform_target *t, unsigned number, void *shared) {
   for (unsigned i = 0; i < ROUNDS; i++) {
     void *blocks[4];
     for (unsigned j = 0; j < 4; j++) {
-      if (!kit_take(t, 500 + i * 31 + j, &blocks[j])) return false;
+      if (!check_take(t, 500 + i * 31 + j, &blocks[j])) return false;
     }
     unsigned seed = number * 10000 + i;
-    if (!kit_write(t, blocks[i % 4], 500, seed) ||
-        !kit_verify(t, "a block, with 4 threads at work", blocks[i % 4], 500,
-                    seed)) {
+    if (!check_write(t, blocks[i % 4], 500, seed) ||
+        !check_verify(t, "a block, with 4 threads at work", blocks[i % 4], 500,
+                      seed)) {
       return false;
     }
     for (unsigned j = 0; j < 4; j++) {
-      if (!kit_give(t, blocks[j])) return false;
+      if (!check_give(t, blocks[j])) return false;
     }
   }
   return true;
@@ -111,12 +112,12 @@ static bool copy_work(conform_target *t, unsigned number, void *shared) {
   void *a = NULL;
   void *b = NULL;
   (void)shared;
-  if (!kit_take(t, SIZE, &a) || !kit_take(t, SIZE, &b)) return false;
+  if (!check_take(t, SIZE, &a) || !check_take(t, SIZE, &b)) return false;
   for (unsigned i = 0; i < 50; i++) {
     unsigned seed = number * 1000 + i;
-    if (!kit_write(t, a, SIZE, seed)) return false;
+    if (!check_write(t, a, SIZE, seed)) return false;
     CALL(t, memory_copy_d2d, &t->device, b, a, SIZE);
-    if (!kit_verify(t, "a copy, with 4 threads at work", b, SIZE, seed)) {
+    if (!check_verify(t, "a copy, with 4 threads at work", b, SIZE, seed)) {
       return false;
     }
   }
@@ -140,10 +141,10 @@ static bool give_work(conform_target *t, unsigned number, void *shared) {
 static bool take_work(conform_target *t, unsigned number, void *shared) {
   exchange *e = shared;
   void *block = NULL;
-  if (!kit_take(t, 4099, &block) || !kit_write(t, block, 4099, number)) {
+  if (!check_take(t, 4099, &block) || !check_write(t, block, 4099, number)) {
     return false;
   }
-  kit_forget(t, block);
+  check_forget(t, block);
   e->blocks[(number + 1) % THREADS] = block;
   return true;
 }
@@ -153,8 +154,8 @@ static bool free_elsewhere(conform_target *t) {
   exchange e = {{NULL}};
   if (!run_crew(t, take_work, &e)) return false;
   for (unsigned i = 0; i < THREADS; i++) {
-    if (!kit_verify(t, "a block of another thread", e.blocks[(i + 1) % THREADS],
-                    4099, i)) {
+    if (!check_verify(t, "a block of another thread",
+                      e.blocks[(i + 1) % THREADS], 4099, i)) {
       return false;
     }
   }
@@ -171,17 +172,17 @@ static bool round_trip(conform_target *t, C_Stream stream, unsigned seed) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_take(t, SIZE, &block) || !kit_buffer(t, SIZE, &bytes) ||
-      !kit_buffer(t, SIZE, &back)) {
+  if (!check_take(t, SIZE, &block) || !check_buffer(t, SIZE, &bytes) ||
+      !check_buffer(t, SIZE, &back)) {
     return false;
   }
   for (unsigned i = 0; i < 30; i++) {
-    kit_fill(bytes, SIZE, seed + i);
+    check_fill(bytes, SIZE, seed + i);
     CALL(t, async_memory_copy_h2d, &t->device, stream, block, bytes, SIZE);
     CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, SIZE);
-    if (!kit_wait(t, stream) ||
-        !kit_same(t, "to the device and back, with 4 threads at work", back,
-                  bytes, SIZE)) {
+    if (!check_wait(t, stream) ||
+        !check_same(t, "to the device and back, with 4 threads at work", back,
+                    bytes, SIZE)) {
       return false;
     }
   }
@@ -191,7 +192,7 @@ static bool round_trip(conform_target *t, C_Stream stream, unsigned seed) {
 static bool stream_work(conform_target *t, unsigned number, void *shared) {
   C_Stream stream = NULL;
   (void)shared;
-  return kit_stream(t, &stream) && round_trip(t, stream, number * 100);
+  return check_stream(t, &stream) && round_trip(t, stream, number * 100);
 }
 
 static bool streams(conform_target *t) {
@@ -204,7 +205,7 @@ static bool shared_work(conform_target *t, unsigned number, void *shared) {
 
 static bool shared_stream(conform_target *t) {
   C_Stream stream = NULL;
-  return kit_stream(t, &stream) && run_crew(t, shared_work, stream);
+  return check_stream(t, &stream) && run_crew(t, shared_work, stream);
 }
 
 static bool create_work(conform_target *t, unsigned number, void *shared) {
@@ -212,8 +213,8 @@ static bool create_work(conform_target *t, unsigned number, void *shared) {
   (void)shared;
   for (unsigned i = 0; i < 50; i++) {
     C_Stream stream = NULL;
-    if (!kit_stream(t, &stream)) return false;
-    kit_forget_stream(t, stream);
+    if (!check_stream(t, &stream)) return false;
+    check_forget_stream(t, stream);
     CALL(t, destroy_stream, &t->device, stream);
   }
   return true;
@@ -242,17 +243,17 @@ static bool wait_elsewhere(conform_target *t) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *back = NULL;
-  if (!kit_stream(t, &h.stream) || !kit_event(t, &h.event) ||
-      !kit_take(t, size, &block) || !kit_buffer(t, size, &bytes) ||
-      !kit_buffer(t, size, &back)) {
+  if (!check_stream(t, &h.stream) || !check_event(t, &h.event) ||
+      !check_take(t, size, &block) || !check_buffer(t, size, &bytes) ||
+      !check_buffer(t, size, &back)) {
     return false;
   }
-  kit_fill(bytes, size, 95);
+  check_fill(bytes, size, 95);
   CALL(t, async_memory_copy_h2d, &t->device, h.stream, block, bytes, size);
   CALL(t, async_memory_copy_d2h, &t->device, h.stream, back, block, size);
   CALL(t, record_event, &t->device, h.stream, h.event);
   return run_crew(t, wait_work, &h) &&
-         kit_same(t, "what other threads have waited for", back, bytes, size);
+         check_same(t, "what other threads have waited for", back, bytes, size);
 }
 
 #define THREADS_DO "// on 4 threads at once, each after set_device(&d):\n"

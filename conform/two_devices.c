@@ -4,8 +4,8 @@
 
 #include "route.h"
 
-// The kit's streams belong to the device that is tested, which is the one
-// that p2p copies come from here.
+// The streams of a check belong to the tested device, from which the p2p copies
+// are made here.
 static route forth(conform_target *t) {
   return (route){.kind = ROUTE_P2P, .to = &t->other, .from = &t->device};
 }
@@ -32,25 +32,25 @@ static bool p2p_back(conform_target *t) {
 static bool p2p_large(conform_target *t) {
   route r = forth(t);
   route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
-  return kit_has_room(t, span.room) && route_check(t, &r, span);
+  return check_has_room(t, span.room) && route_check(t, &r, span);
 }
 
 static bool async_lengths(conform_target *t) {
   route r = forth(t);
-  return kit_stream(t, &r.stream) && route_check_lengths(t, &r);
+  return check_stream(t, &r.stream) && route_check_lengths(t, &r);
 }
 
 static bool async_offsets(conform_target *t) {
   route r = forth(t);
-  return kit_stream(t, &r.stream) && route_check_offsets(t, &r);
+  return check_stream(t, &r.stream) && route_check_offsets(t, &r);
 }
 
 static bool write_on(conform_target *t, struct C_Device_st *device, void *dst,
                      size_t size, unsigned seed) {
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, size, &bytes)) return false;
-  kit_fill(bytes, size, seed);
-  if (!conform_went_well(t, "set_device", kit_enter(t, device))) return false;
+  if (!check_buffer(t, size, &bytes)) return false;
+  check_fill(bytes, size, seed);
+  if (!conform_went_well(t, "set_device", check_enter(t, device))) return false;
   CALL(t, memory_copy_h2d, device, dst, bytes, size);
   return true;
 }
@@ -59,10 +59,10 @@ static bool verify_on(conform_target *t, struct C_Device_st *device,
                       const char *what, const void *src, size_t size,
                       unsigned seed) {
   unsigned char *bytes = NULL;
-  if (!kit_buffer(t, size, &bytes)) return false;
-  if (!conform_went_well(t, "set_device", kit_enter(t, device))) return false;
+  if (!check_buffer(t, size, &bytes)) return false;
+  if (!conform_went_well(t, "set_device", check_enter(t, device))) return false;
   CALL(t, memory_copy_d2h, device, bytes, src, size);
-  return kit_is_filled(t, what, bytes, size, seed);
+  return check_is_filled(t, what, bytes, size, seed);
 }
 
 // Blocks that each device takes after the other, full of bytes of their own.
@@ -71,9 +71,9 @@ static bool separate(conform_target *t) {
   void *here[COUNT];
   void *there[COUNT];
   for (unsigned i = 0; i < COUNT; i++) {
-    if (!kit_take(t, SIZE, &here[i]) ||
-        !conform_went_well(t, "set_device", kit_enter(t, &t->other)) ||
-        !kit_take_of(t, &t->other, SIZE, &there[i]) ||
+    if (!check_take(t, SIZE, &here[i]) ||
+        !conform_went_well(t, "set_device", check_enter(t, &t->other)) ||
+        !check_take_of(t, &t->other, SIZE, &there[i]) ||
         !write_on(t, &t->device, here[i], SIZE, i) ||
         !write_on(t, &t->other, there[i], SIZE, 100 + i)) {
       return false;
@@ -95,13 +95,13 @@ static bool deinit_one(conform_target *t) {
   enum { SIZE = 4099 };
   void *block = NULL;
   size_t index = t->wanted == 0 ? 1 : 0;
-  if (!kit_take(t, SIZE, &block) || !kit_write(t, block, SIZE, 91)) {
+  if (!check_take(t, SIZE, &block) || !check_write(t, block, SIZE, 91)) {
     return false;
   }
   CALL(t, deinit_device, &t->other);
-  if (!conform_went_well(t, "set_device", kit_enter(t, &t->device)) ||
-      !kit_verify(t, "a block when another device was deinitialised", block,
-                  SIZE, 91)) {
+  if (!conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
+      !check_verify(t, "a block when another device was deinitialised", block,
+                    SIZE, 91)) {
     return false;
   }
   t->other.id = (int)t->ids[index];
@@ -115,20 +115,20 @@ static bool streams_on_both(conform_target *t) {
   void *block = NULL;
   unsigned char *bytes = NULL;
   unsigned char *seen = NULL;
-  if (!kit_buffer(t, size, &bytes) || !kit_buffer(t, size, &seen) ||
-      !conform_went_well(t, "set_device", kit_enter(t, &t->other)) ||
-      !kit_take_of(t, &t->other, size, &block)) {
+  if (!check_buffer(t, size, &bytes) || !check_buffer(t, size, &seen) ||
+      !conform_went_well(t, "set_device", check_enter(t, &t->other)) ||
+      !check_take_of(t, &t->other, size, &block)) {
     return false;
   }
-  kit_fill(bytes, size, 92);
+  check_fill(bytes, size, 92);
   CALL(t, create_stream, &t->other, &stream);
   if (stream == NULL) return conform_skip(t, "create_stream sets no handle");
   CALL(t, async_memory_copy_h2d, &t->other, stream, block, bytes, size);
   CALL(t, async_memory_copy_d2h, &t->other, stream, seen, block, size);
   CALL(t, synchronize_stream, &t->other, stream);
   CALL(t, destroy_stream, &t->other, stream);
-  return kit_same(t, "to the other device and back on a stream of its own",
-                  seen, bytes, size);
+  return check_same(t, "to the other device and back on a stream of its own",
+                    seen, bytes, size);
 }
 
 // ---------------------------------------------------------------------------
@@ -175,9 +175,9 @@ static bool goes_by_argument(conform_target *t) {
   size_t other[2] = {0};
   bool keeps_account = false;
   void *block = NULL;
-  if (!kit_keeps_account(t, &keeps_account) ||
+  if (!check_keeps_account(t, &keeps_account) ||
       !free_on(t, &t->device, &own[0]) || !free_on(t, &t->other, &other[0]) ||
-      !kit_take(t, SIZE, &block) || !free_on(t, &t->device, &own[1]) ||
+      !check_take(t, SIZE, &block) || !free_on(t, &t->device, &own[1]) ||
       !free_on(t, &t->other, &other[1])) {
     return false;
   }
@@ -186,10 +186,11 @@ static bool goes_by_argument(conform_target *t) {
          "device_memory_allocate of device %d took memory of device %d, which "
          "was current",
          t->device.id, t->other.id);
-  return kit_write(t, block, SIZE, 93) &&
-         kit_verify(t, "a block that was used while another device was current",
-                    block, SIZE, 93) &&
-         kit_give(t, block);
+  return check_write(t, block, SIZE, 93) &&
+         check_verify(t,
+                      "a block that was used while another device was current",
+                      block, SIZE, 93) &&
+         check_give(t, block);
 }
 
 // Threads share it: that does no harm where the functions go by the device that

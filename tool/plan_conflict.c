@@ -19,10 +19,10 @@ enum { ROWS = 20 };  // more buffers than that tell a person nothing
 // ---------------------------------------------------------------------------
 
 // The step in which most is live. Sizes sum up to less than 2^63.
-static plan_crowd most_live(const plan_answer *answer) {
+static plan_pressure most_live(const plan_answer *answer) {
   plan_changes changes = plan_changes_make(&answer->problem, answer->conflict,
                                            answer->info.conflict_count, NULL);
-  plan_crowd most = {.has_step = true};
+  plan_pressure most = {.has_step = true};
   uint64_t live = 0;
   for (size_t i = 0; i < changes.count; i++) {
     const plan_change *change = &changes.items[i];
@@ -86,14 +86,14 @@ static uint64_t bound_of(const plan_answer *answer) {
   return bound;
 }
 
-plan_crowd plan_conflict_crowd(const plan_answer *answer) {
-  if (answer->conflict == NULL) return (plan_crowd){0};
-  plan_crowd crowd = most_live(answer);
+plan_pressure plan_conflict_pressure(const plan_answer *answer) {
+  if (answer->conflict == NULL) return (plan_pressure){0};
+  plan_pressure pressure = most_live(answer);
   uint64_t bound = bound_of(answer);
   // In place they need less, fixed offsets make them need more.
-  crowd.has_step = crowd.bytes == bound;
-  crowd.bytes = bound;
-  return crowd;
+  pressure.has_step = pressure.bytes == bound;
+  pressure.bytes = bound;
+  return pressure;
 }
 
 // ---------------------------------------------------------------------------
@@ -187,15 +187,16 @@ static void write_shortage(const plan_answer *answer, FILE *out) {
 // The conflict
 // ---------------------------------------------------------------------------
 
-static void write_too_much(const plan_answer *answer, const plan_crowd *crowd,
-                           uint64_t capacity, FILE *out) {
+static void write_too_much(const plan_answer *answer,
+                           const plan_pressure *pressure, uint64_t capacity,
+                           FILE *out) {
   char needed[FORMAT_SIZE], there[FORMAT_SIZE], where[FORMAT_SIZE];
   bool one = answer->info.conflict_count == 1;
-  format_bytes_apart(needed, crowd->bytes, there, capacity);
+  format_bytes_apart(needed, pressure->bytes, there, capacity);
   fprintf(out, "%s %s", one ? "It needs" : "They need", needed);
-  if (crowd->has_step && !one) {
+  if (pressure->has_step && !one) {
     fprintf(out, " together%s",
-            plan_step_text(answer, crowd->step, where, sizeof where));
+            plan_step_text(answer, pressure->step, where, sizeof where));
   } else if (!one) {
     fputs(" at least", out);
   }
@@ -228,18 +229,18 @@ static bool write_too_large(const plan_answer *answer, FILE *out) {
 }
 
 static void write_reason(const plan_answer *answer, FILE *out) {
-  plan_crowd crowd = plan_conflict_crowd(answer);
+  plan_pressure pressure = plan_conflict_pressure(answer);
   uint64_t capacity = plan_capacity(answer);
   char needed[FORMAT_SIZE];
   if (write_too_large(answer, out)) return;
-  if (capacity > 0 && crowd.bytes > capacity) {
-    write_too_much(answer, &crowd, capacity, out);
+  if (capacity > 0 && pressure.bytes > capacity) {
+    write_too_much(answer, &pressure, capacity, out);
     return;
   }
   fprintf(out,
           "No step needs more than %s of theirs, and so much there is. But no "
           "way to\narrange them fits: all were tried.\n",
-          format_bytes_exact(needed, crowd.bytes));
+          format_bytes_exact(needed, pressure.bytes));
 }
 
 void plan_conflict_write(const plan_answer *answer, FILE *out) {

@@ -371,15 +371,15 @@ static void json_moves(json *w, const plan_answer *answer) {
 
 static void json_conflict(json *w, const plan_answer *answer) {
   bool has = answer->conflict != NULL;
-  plan_crowd crowd = plan_conflict_crowd(answer);
+  plan_pressure pressure = plan_conflict_pressure(answer);
   json_key_array(w, "conflict");
   for (size_t i = 0; has && i < answer->info.conflict_count; i++) {
     json_text(w, plan_input_id(answer->input, answer->conflict[i]));
   }
   json_end_array(w);
   json_key_bool(w, "conflict_minimal", has && answer->info.conflict_minimal);
-  key_uint(w, "conflict_bytes", crowd.bytes, has);
-  key_uint(w, "conflict_step", crowd.step, crowd.has_step);
+  key_uint(w, "conflict_bytes", pressure.bytes, has);
+  key_uint(w, "conflict_step", pressure.step, pressure.has_step);
 }
 
 void plan_write_json(const plan_answer *answer, FILE *out) {

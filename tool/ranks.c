@@ -35,7 +35,7 @@ typedef enum ranks_stage {
 
 typedef struct ranks {
   const ranks_plan *plan;
-  tarn_rendezvous *meeting;
+  tarn_rendezvous *rendezvous;
   child_set children;
   labels *labels;  // of none, unless the plan is labelled
   struct pollfd *polls;
@@ -67,7 +67,7 @@ static void die_with(pid_t launcher) {
 
 static bool take_place(const place *p) {
   static char variable[TARN_RENDEZVOUS_VARIABLE];
-  if (tarn_rendezvous_hand_over(p->ranks->meeting, p->rank, variable,
+  if (tarn_rendezvous_hand_over(p->ranks->rendezvous, p->rank, variable,
                                 sizeof variable) == TARN_OK) {
     return putenv(variable) == 0;
   }
@@ -148,8 +148,8 @@ static void give_up(ranks *r) {
 static void start_all(ranks *r) {
   for (size_t i = 0; r->status == TOOL_DONE && i < r->plan->count; i++)
     r->status = start_rank(r, i);
-  tarn_rendezvous_destroy(r->meeting);
-  r->meeting = NULL;
+  tarn_rendezvous_destroy(r->rendezvous);
+  r->rendezvous = NULL;
   if (r->status != TOOL_DONE) give_up(r);
 }
 
@@ -273,14 +273,14 @@ tool_exit ranks_run(const ranks_plan *plan) {
              .status = TOOL_DONE,
              .deadline_ms = RANKS_FOR_EVER};
   raise_files(&r);
-  if (tarn_rendezvous_create(plan->count, &r.meeting) != TARN_OK)
+  if (tarn_rendezvous_create(plan->count, &r.rendezvous) != TARN_OK)
     return tool_fail(plan->verb, "%s", tarn_last_error());
   int error = children_begin(&r.children, plan->count);
   if (error == 0) {
     run_all(&r);
   } else {
     r.status = tool_fail(plan->verb, "signals: %s", strerror(error));
-    tarn_rendezvous_destroy(r.meeting);
+    tarn_rendezvous_destroy(r.rendezvous);
   }
   return r.status;
 }

@@ -231,14 +231,14 @@ typedef struct record {
 
 static bool note(void *self, const peer_run *given) {
   record *r = self;
-  const crossing_lane *lane = given->lane;
-  for (size_t i = 0; i < lane->requests.count; i++) {
-    const request *q = &lane->requests.items[i];
-    if (!crossing_ready(lane, q, lane->first_pass)) return false;
-    if (r->refuses && lane->places[i] == 2) return false;
-    r->served[lane->places[i]]++;
-    r->by[lane->places[i]] = pthread_self();
-    crossing_tell(lane, q, lane->first_pass);
+  const crossing_side *side = given->side;
+  for (size_t i = 0; i < side->requests.count; i++) {
+    const request *q = &side->requests.items[i];
+    if (!crossing_ready(side, q, side->first_pass)) return false;
+    if (r->refuses && side->places[i] == 2) return false;
+    r->served[side->places[i]]++;
+    r->by[side->places[i]] = pthread_self();
+    crossing_tell(side, q, side->first_pass);
   }
   return true;
 }

@@ -5,20 +5,20 @@
 
 #include "check.h"
 
-const size_t kit_lengths[] = {1,    2,    3,    5,    7,     15,         16,
-                              17,   63,   64,   65,   255,   256,        257,
-                              1001, 4095, 4096, 4097, 65537, MIB(1) + 1, 0};
+const size_t check_lengths[] = {1,    2,    3,    5,    7,     15,         16,
+                                17,   63,   64,   65,   255,   256,        257,
+                                1001, 4095, 4096, 4097, 65537, MIB(1) + 1, 0};
 
 // ---------------------------------------------------------------------------
 // Blocks
 // ---------------------------------------------------------------------------
 
-C_Status kit_enter(const conform_target *t, struct C_Device_st *device) {
+C_Status check_enter(const conform_target *t, struct C_Device_st *device) {
   return t->abi->set_device != NULL ? t->abi->set_device(device) : C_SUCCESS;
 }
 
-bool kit_take_of(conform_target *t, struct C_Device_st *device, size_t size,
-                 void **out) {
+bool check_take_of(conform_target *t, struct C_Device_st *device, size_t size,
+                   void **out) {
   *out = NULL;
   C_Status got = t->abi->device_memory_allocate(device, out, size);
   if (got != C_SUCCESS && got != C_WARNING) {
@@ -29,16 +29,16 @@ bool kit_take_of(conform_target *t, struct C_Device_st *device, size_t size,
   EXPECT(t, *out != NULL,
          "device_memory_allocate of %zu bytes answered %s and a NULL pointer",
          size, conform_status(got));
-  EXPECT(t, t->block_count < KIT_BLOCKS_MAX, "too many blocks in one check");
-  t->blocks[t->block_count++] = (kit_block){device, *out, size};
+  EXPECT(t, t->block_count < CHECK_BLOCKS_MAX, "too many blocks in one check");
+  t->blocks[t->block_count++] = (check_block){device, *out, size};
   return true;
 }
 
-bool kit_take(conform_target *t, size_t size, void **out) {
-  return kit_take_of(t, &t->device, size, out);
+bool check_take(conform_target *t, size_t size, void **out) {
+  return check_take_of(t, &t->device, size, out);
 }
 
-void kit_forget(conform_target *t, const void *ptr) {
+void check_forget(conform_target *t, const void *ptr) {
   for (size_t i = 0; i < t->block_count; i++) {
     if (t->blocks[i].ptr != ptr) continue;
     t->blocks[i] = t->blocks[--t->block_count];
@@ -46,7 +46,7 @@ void kit_forget(conform_target *t, const void *ptr) {
   }
 }
 
-static bool give(conform_target *t, const kit_block *block) {
+static bool give(conform_target *t, const check_block *block) {
   C_Status got =
       t->abi->device_memory_deallocate(block->device, block->ptr, block->size);
   if (got == C_SUCCESS || got == C_WARNING) return true;
@@ -57,17 +57,17 @@ static bool give(conform_target *t, const kit_block *block) {
       block->size, block->ptr, conform_status(got));
 }
 
-bool kit_give(conform_target *t, void *ptr) {
+bool check_give(conform_target *t, void *ptr) {
   for (size_t i = 0; i < t->block_count; i++) {
     if (t->blocks[i].ptr != ptr) continue;
-    kit_block block = t->blocks[i];
-    kit_forget(t, ptr);
+    check_block block = t->blocks[i];
+    check_forget(t, ptr);
     return give(t, &block);
   }
   return conform_fail(t, "the check gives back what it never took");
 }
 
-bool kit_has_room(conform_target *t, size_t size) {
+bool check_has_room(conform_target *t, size_t size) {
   size_t total = 0;
   size_t available = 0;
   size_t most = SIZE_MAX;
@@ -90,7 +90,7 @@ bool kit_has_room(conform_target *t, size_t size) {
 }
 
 // Three blocks that nobody writes to: only the account can have moved.
-bool kit_keeps_account(conform_target *t, bool *out) {
+bool check_keeps_account(conform_target *t, bool *out) {
   size_t all = 0;
   size_t before = 0;
   size_t after = 0;
@@ -99,9 +99,9 @@ bool kit_keeps_account(conform_target *t, bool *out) {
   *out = size > 0;
   for (int i = 0; i < 3 && *out; i++) {
     CALL(t, device_memory_stats, &t->device, &all, &before);
-    if (!kit_take(t, size, &block)) return false;
+    if (!check_take(t, size, &block)) return false;
     CALL(t, device_memory_stats, &t->device, &all, &after);
-    if (!kit_give(t, block)) return false;
+    if (!check_give(t, block)) return false;
     *out = before > after && before - after >= size &&
            before - after <= size + size / 8 + MIB(2);
   }
@@ -112,9 +112,9 @@ bool kit_keeps_account(conform_target *t, bool *out) {
 // Buffers, streams, events
 // ---------------------------------------------------------------------------
 
-bool kit_buffer(conform_target *t, size_t size, unsigned char **out) {
+bool check_buffer(conform_target *t, size_t size, unsigned char **out) {
   *out = calloc(1, size);
-  if (*out == NULL || t->buffer_count == KIT_BUFFERS_MAX) {
+  if (*out == NULL || t->buffer_count == CHECK_BUFFERS_MAX) {
     free(*out);
     *out = NULL;
     return conform_skip(t, "the host has no %zu bytes for the check", size);
@@ -123,29 +123,30 @@ bool kit_buffer(conform_target *t, size_t size, unsigned char **out) {
   return true;
 }
 
-bool kit_stream(conform_target *t, C_Stream *out) {
+bool check_stream(conform_target *t, C_Stream *out) {
   *out = NULL;
   CALL(t, create_stream, &t->device, out);
   if (*out == NULL) {
     return conform_skip(t, "create_stream sets no handle: all is synchronous");
   }
-  EXPECT(t, t->stream_count < KIT_HANDLES_MAX, "too many streams in one check");
+  EXPECT(t, t->stream_count < CHECK_HANDLES_MAX,
+         "too many streams in one check");
   t->streams[t->stream_count++] = *out;
   return true;
 }
 
-bool kit_event(conform_target *t, C_Event *out) {
+bool check_event(conform_target *t, C_Event *out) {
   *out = NULL;
   CALL(t, create_event, &t->device, out);
   if (*out == NULL) {
     return conform_skip(t, "create_event sets no handle: all is synchronous");
   }
-  EXPECT(t, t->event_count < KIT_HANDLES_MAX, "too many events in one check");
+  EXPECT(t, t->event_count < CHECK_HANDLES_MAX, "too many events in one check");
   t->events[t->event_count++] = *out;
   return true;
 }
 
-void kit_forget_stream(conform_target *t, C_Stream stream) {
+void check_forget_stream(conform_target *t, C_Stream stream) {
   for (size_t i = 0; i < t->stream_count; i++) {
     if (t->streams[i] != stream) continue;
     t->streams[i] = t->streams[--t->stream_count];
@@ -153,7 +154,7 @@ void kit_forget_stream(conform_target *t, C_Stream stream) {
   }
 }
 
-void kit_forget_event(conform_target *t, C_Event event) {
+void check_forget_event(conform_target *t, C_Event event) {
   for (size_t i = 0; i < t->event_count; i++) {
     if (t->events[i] != event) continue;
     t->events[i] = t->events[--t->event_count];
@@ -172,7 +173,7 @@ static bool tidy_handles(conform_target *t) {
 }
 
 // Streams first: what is queued may use blocks and buffers.
-bool kit_tidy(conform_target *t) {
+bool check_tidy(conform_target *t) {
   if (!tidy_handles(t)) return false;
   while (t->block_count > 0) {
     if (!give(t, &t->blocks[--t->block_count])) return false;
@@ -182,7 +183,7 @@ bool kit_tidy(conform_target *t) {
   return true;
 }
 
-bool kit_wait(conform_target *t, C_Stream stream) {
+bool check_wait(conform_target *t, C_Stream stream) {
   CALL(t, synchronize_stream, &t->device, stream);
   return true;
 }
@@ -192,7 +193,7 @@ bool kit_wait(conform_target *t, C_Stream stream) {
 // ---------------------------------------------------------------------------
 
 // No period of a power of two: a copy that lands a page off is seen.
-void kit_fill(unsigned char *bytes, size_t size, unsigned seed) {
+void check_fill(unsigned char *bytes, size_t size, unsigned seed) {
   uint64_t state = UINT64_C(0x9e3779b97f4a7c15) * (seed + UINT64_C(1));
   for (size_t i = 0; i < size; i++) {
     state = state * UINT64_C(6364136223846793005) + 1442695040888963407u;
@@ -200,8 +201,8 @@ void kit_fill(unsigned char *bytes, size_t size, unsigned seed) {
   }
 }
 
-bool kit_same(conform_target *t, const char *what, const unsigned char *got,
-              const unsigned char *expected, size_t size) {
+bool check_same(conform_target *t, const char *what, const unsigned char *got,
+                const unsigned char *expected, size_t size) {
   if (memcmp(got, expected, size) == 0) return true;
   size_t i = 0;
   while (i + 1 < size && got[i] == expected[i])
@@ -210,41 +211,41 @@ bool kit_same(conform_target *t, const char *what, const unsigned char *got,
                       size, got[i], expected[i]);
 }
 
-bool kit_is_filled(conform_target *t, const char *what,
-                   const unsigned char *got, size_t size, unsigned seed) {
+bool check_is_filled(conform_target *t, const char *what,
+                     const unsigned char *got, size_t size, unsigned seed) {
   unsigned char *expected = malloc(size);
   if (expected == NULL) return conform_skip(t, "the host has no memory left");
-  kit_fill(expected, size, seed);
-  bool same = kit_same(t, what, got, expected, size);
+  check_fill(expected, size, seed);
+  bool same = check_same(t, what, got, expected, size);
   free(expected);
   return same;
 }
 
-bool kit_put(conform_target *t, void *dst, const void *src, size_t size) {
+bool check_put(conform_target *t, void *dst, const void *src, size_t size) {
   CALL(t, memory_copy_h2d, &t->device, dst, src, size);
   return true;
 }
 
-bool kit_get(conform_target *t, void *dst, const void *src, size_t size) {
+bool check_get(conform_target *t, void *dst, const void *src, size_t size) {
   CALL(t, memory_copy_d2h, &t->device, dst, src, size);
   return true;
 }
 
-bool kit_write(conform_target *t, void *dst, size_t size, unsigned seed) {
+bool check_write(conform_target *t, void *dst, size_t size, unsigned seed) {
   unsigned char *bytes = malloc(size);
   if (bytes == NULL) return conform_skip(t, "the host has no memory left");
-  kit_fill(bytes, size, seed);
-  bool done = kit_put(t, dst, bytes, size);
+  check_fill(bytes, size, seed);
+  bool done = check_put(t, dst, bytes, size);
   free(bytes);
   return done;
 }
 
-bool kit_verify(conform_target *t, const char *what, const void *src,
-                size_t size, unsigned seed) {
+bool check_verify(conform_target *t, const char *what, const void *src,
+                  size_t size, unsigned seed) {
   unsigned char *bytes = calloc(1, size);
   if (bytes == NULL) return conform_skip(t, "the host has no memory left");
-  bool same =
-      kit_get(t, bytes, src, size) && kit_is_filled(t, what, bytes, size, seed);
+  bool same = check_get(t, bytes, src, size) &&
+              check_is_filled(t, what, bytes, size, seed);
   free(bytes);
   return same;
 }
