@@ -1,4 +1,4 @@
-// course.h - the loops through requests, of which every allocator has its own:
+// course.h - the loops through requests; every allocator has its own copy:
 // |alloc|, |give| and |touch| are constants where these are used, and become
 // part of them.
 #ifndef TARN_BENCH_COURSE_H_

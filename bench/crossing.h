@@ -32,12 +32,12 @@ typedef struct crossing_side {
   uint32_t *places;           // of each in the trace
   _Atomic uint32_t *filled;   // by slot: the pass whose block lies there
   _Atomic uint32_t *emptied;  // by slot: the pass whose block was freed
-  atomic_bool *broken;        // a request was refused: nobody waits
+  atomic_bool *broken;        // a request was refused: do not wait
   uint32_t first_pass;        // the number of the first of ...
   uint32_t passes;            // ... these, in a row
 } crossing_side;
 
-// Starts the second thread. NULL: there is none to be had.
+// Starts the second thread. NULL: it could not be started.
 crossing *crossing_create(const request_list *requests);
 void crossing_destroy(crossing *c);
 

@@ -7,7 +7,7 @@
 
 #include "probe.h"
 
-// --- device_copies.c: one call, and whoever makes it waits -------------------
+// --- device_copies.c: one call that waits for its copy -------------------
 
 probe_batch device_h2d;
 probe_batch device_h2d_on_stream;  // queued on an idle stream, then waited for

@@ -3,7 +3,7 @@
 //
 // Each conv, norm, activation, add, pool, softmax, dropout and linear has an
 // output of its own. ReLU, add, softmax and dropout can work in place where
-// nobody needs their input later; norms and GELU read their input backward,
+// their input is not needed later; norms and GELU read their input backward,
 // ReLU and softmax their output. Caches are masks of dropout, a byte each, and
 // indices of max-pooling, 4 bytes each. The net's input gets no gradient.
 #ifndef TARN_BENCH_MODEL_NETS_H_

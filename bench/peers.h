@@ -57,7 +57,7 @@ typedef struct peer_type {
   peer_pass *pass;
   peer_pass *pass_by_address;  // NULL: it knows nothing but addresses
 
-  // Bytes that it holds now of whoever it has them from; 0: nobody knows. NULL:
+  // Bytes that it holds now of its source; 0: unknown. NULL:
   // only what is resident tells.
   size_t (*held)(void *self);
 
@@ -83,7 +83,7 @@ const char *peer_name(size_t index);
 // What is called |name|, with or without options; NULL if nothing is.
 const peer_type *peer_find(const char *name);
 
-// The file from which |function|'s code comes; "" if nobody knows.
+// The file from which |function|'s code comes; "" if unknown.
 const char *peer_code_of(void *(*function)(size_t size));
 
 // A library by the first of |sonames| (NULL ends them) that is there, kept to

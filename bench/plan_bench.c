@@ -90,7 +90,7 @@ static void run_peer(course *c, plan_bench_row *row, const char *path) {
 // Files
 // ---------------------------------------------------------------------------
 
-// The number in front of ".csv", with a dot in front of it; 0: there is none.
+// The number in front of ".csv", with a dot in front of it; 0: no number.
 static uint64_t capacity_in(const char *name) {
   const char *end = name + strlen(name) - strlen(".csv");
   const char *digits = end;
@@ -101,7 +101,7 @@ static uint64_t capacity_in(const char *name) {
 }
 
 // Heights above the bound that count as reached: the lowest that were known of
-// google/minimalloc's. The first is proved, of the others nobody knows.
+// google/minimalloc's. The first is proved, the others are not.
 static uint64_t known_height(const char *name) {
   static const struct {
     const char *name;

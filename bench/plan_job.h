@@ -3,7 +3,7 @@
 //
 // Times are seconds of the processor, from the start of the process, the
 // reading of a file included, the making of a problem not. Each plan is
-// verified, and one that is wrong is a failure.
+// verified; a wrong plan is a failure.
 #ifndef TARN_BENCH_PLAN_JOB_H_
 #define TARN_BENCH_PLAN_JOB_H_
 

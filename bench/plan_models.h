@@ -41,11 +41,11 @@ const char *plan_models_name(size_t index);
 // Makes one, the same on all machines.
 //
 // Lifetime:       plan_model_free.
-// TARN_E_INVALID  there is none of this name.
+// TARN_E_INVALID  no model has this name.
 // TARN_E_NOMEM    no memory.
 tarn_status plan_model_make(const char *name, plan_model *out_model);
 
-// Leaves it empty; one that is so is allowed.
+// Frees |model| and zero-fills it. A zero-filled one is allowed.
 void plan_model_free(plan_model *model);
 
 #endif  // TARN_BENCH_PLAN_MODELS_H_

@@ -27,7 +27,7 @@ typedef struct plan_peer_result {
   double peak;     // bytes that were resident at most
 } plan_peer_result;
 
-// One that finds no plan, does not end in time or makes a wrong plan has
+// A peer that finds no plan, does not end in time or makes a wrong plan has
 // failed, with the seconds that it took.
 plan_peer_result plan_peer_run(const plan_peer *peer);
 

@@ -119,7 +119,7 @@ static bool both_seconds(const plan_bench_row *row, double *out) {
   return row->has_peer && !isnan(row->peer_seconds);
 }
 
-// One that failed took too little time to be compared.
+// The time of a failed row is too short to be compared.
 static bool peer_over(const plan_bench_row *row, double *out) {
   *out = row->peer_seconds / row->took.seconds;
   return row->has_peer && row->peer_failed[0] == '\0';

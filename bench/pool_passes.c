@@ -143,7 +143,7 @@ static bool time_all(pool_runner *r, peer_pass *by_address) {
   return true;
 }
 
-// Touching can vary by more than the requests take: then nobody knows.
+// Touching can vary by more than the requests take: the time is then unknown.
 static double positive(double ns) {
   return ns > 0 ? ns : NAN;
 }

@@ -33,7 +33,7 @@ static size_t next_size(work *w) {
 }
 
 // |depth| functions further down. The barriers keep the compiler from making a
-// loop of it, or from leaving out what nobody looks at.
+// loop of it, or from leaving out work without a visible result.
 __attribute__((noinline)) static void *allocate(size_t size, uint64_t depth) {
   void *block = depth == 0 ? malloc(size) : allocate(size, depth - 1);
   __asm__ volatile("" : : "r"(block) : "memory");

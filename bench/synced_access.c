@@ -1,5 +1,5 @@
 // What an access costs that has nothing to copy, and how many copies the
-// document's example takes.
+// example of Caffe's SyncedMemory takes.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,7 +98,7 @@ bool synced_access(const synced_scene *s, double *out, char *why) {
 }
 
 // ---------------------------------------------------------------------------
-// The document's nine accesses
+// The nine accesses of Caffe's SyncedMemory
 // ---------------------------------------------------------------------------
 
 static const char wanted_order[] = "h2d, d2h, h2d, d2h";

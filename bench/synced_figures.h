@@ -46,7 +46,8 @@ void synced_pair_give(synced_pair *pair);
 // time, median of the ratios.
 bool synced_access(const synced_scene *s, double *out, char *why);
 
-// The copies of the document's nine accesses. Their order is checked.
+// The copies of the nine accesses in the example of Caffe's SyncedMemory. Their
+// order is checked.
 bool synced_document(const synced_scene *s, double *out, char *why);
 
 // --- synced_prefetch.c -------------------------------------------------------

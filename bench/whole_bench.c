@@ -1,10 +1,10 @@
-// The processes: one that becomes the first rank, and those that it forks.
+// The processes: the first rank, and the ranks that it forks.
 //
 //   tarn ─► first rank ─► the others
 //                └──────► mpirun ─► ranks of Open MPI
 //
 // No device is open before the ranks are there. What the first rank has found
-// out goes back to the tool; who outlives it is ended by the kernel.
+// out goes back to the tool; the kernel ends the ranks that outlive it.
 #include "whole_bench.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-// whole_bench.h - rows of wholes (tarn/whole.h), gathered and scattered by
-// several ranks at a time.
+// whole_bench.h - rows of whole memory (tarn/whole.h), gathered and scattered
+// by several ranks at a time.
 //
 // `tarn bench whole --help` tells what is measured, whole_scene.h how.
 #ifndef TARN_BENCH_WHOLE_BENCH_H_
@@ -54,9 +54,9 @@ typedef struct whole_bench {
   size_t row_bytes[WHOLE_ROWS_MOST];
   size_t row_count;
   bool zipf;            // gather by such indices too
-  const char *mpi;      // the program that runs under MPI; NULL: there is none
+  const char *mpi;      // the program that runs under MPI; NULL: not available
   const char *mpirun;   // what it is started by
-  const char *why_not;  // there is none
+  const char *why_not;  // why |mpi| is NULL
 } whole_bench;
 
 // What was measured of one kind and size of rows.
@@ -71,13 +71,13 @@ typedef struct whole_figure {
   double over_mpi;     // WHOLE_GATHER: likewise; NaN: not measured
   double over_plain;   // WHOLE_GATHER: by one process alone, over its plain one
   double alone_gbs;    // that process's gather
-  char why[WHOLE_TEXT_SIZE];  // there is none; "": there is
+  char why[WHOLE_TEXT_SIZE];  // why it was not measured; "": it was
   bool is_skipped;            // there cannot be one here, which is no failure
 } whole_figure;
 
 // How a table came to be.
 typedef struct whole_made {
-  whole_kind kind;    // .type 0: nobody came as far as that
+  whole_kind kind;    // .type 0: not reached
   size_t page_size;   // the smallest behind the first rank's part; 0: not known
   size_t huge_bytes;  // of that part
   double ready_ms;    // NaN: none

@@ -107,7 +107,7 @@ size_t whole_goals(const whole_bench *bench, const whole_result *result,
   if (!has_goals(bench)) return 0;
   for (size_t i = 0; i < WHOLE_KINDS; i++) {
     const whole_made *made = &result->made[i];
-    if (made->kind.type == 0) continue;  // nobody came as far as that
+    if (made->kind.type == 0) continue;  // not reached
     for (size_t a = 0; a < AIMS; a++)
       count += add_rows(result, made->kind, &aims[a], out + count);
     out[count++] = ready_of(made);

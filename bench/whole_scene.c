@@ -69,7 +69,7 @@ typedef struct verdict {
   char why[WHOLE_TEXT_SIZE];
 } verdict;
 
-// The first one that is not good counts.
+// The first error counts.
 static bool look_at(whole_scene *s, const verdict *all, uint64_t *out_last) {
   uint64_t last = 0;
   for (size_t r = s->bench->ranks; r-- > 0;) {

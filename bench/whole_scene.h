@@ -49,7 +49,7 @@ typedef struct whole_scene {
 // ---------------------------------------------------------------------------
 
 // Whether |mine| of all ranks is true: where it is not, |why| of the scene was
-// filled before. |out_last| is the latest |now| of all; NULL: nobody asks.
+// filled before. |out_last| is the latest |now| of all; NULL: not asked for.
 bool whole_agree(whole_scene *s, bool mine, uint64_t now, uint64_t *out_last);
 
 // Not collective: whether |status| is TARN_OK, and if not, |why|.

@@ -122,7 +122,7 @@ static bool create_to_time(whole_scene *s) {
   return create(s, s->bench->ready_bytes);
 }
 
-// What a rank takes of it if nobody has huge pages for it.
+// The part of a rank if there are no huge pages.
 static bool touch_to_time(whole_scene *s) {
   size_t size = s->bench->ready_bytes / s->bench->ranks;
   unsigned char *bytes = s->touched;

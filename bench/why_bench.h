@@ -12,7 +12,7 @@
 
 typedef struct why_bench {
   uint64_t opcodes;  // of the snapshot that is made
-  size_t passes;     // of which the median counts
+  size_t passes;     // the median counts
   const char *keep;  // where the snapshot stays; NULL: it is removed
 } why_bench;
 

@@ -44,7 +44,7 @@ typedef struct conform_target {
   bool ready;                    // initialised, and so are the devices:
   size_t count;
   size_t ids[CHECK_DEVICES_MAX];
-  struct C_Device_st device;  // the one that is tested ...
+  struct C_Device_st device;  // the tested one ...
   struct C_Device_st other;   // ... and another, if count is above 1
   size_t total;               // its memory
   size_t min_chunk;           // at least 1, whatever it answers
@@ -105,7 +105,7 @@ void conform_check_run(conform_target *t, const conform_check *check);
 
 // --- target.c --------------------------------------------------------------
 
-// Finds the plug-in. False: there is none, and tarn_last_error() says why.
+// Finds the plug-in. False if it is not found: tarn_last_error() says why.
 bool conform_target_find(conform_target *t, const conform_request *request,
                          char *out_origin);
 
@@ -113,8 +113,8 @@ bool conform_target_find(conform_target *t, const conform_request *request,
 bool conform_target_load(conform_target *t, const char *origin);
 
 // Initialises it and its devices. The plug-in's own functions are called, with
-// more room for ids than the library leaves: one that writes too many is to be
-// found by a check and not by a crash.
+// more room for ids than the library leaves, so that a check finds a plug-in
+// that writes too many, and not a crash.
 typedef enum conform_readiness {
   CONFORM_READY,
   CONFORM_NOT_READY,  // |t->outcome| says why
@@ -135,7 +135,7 @@ bool conform_has(const C_DeviceInterface *abi, size_t offset);
 const char *conform_slot_name(size_t offset);
 bool conform_extends(const tarn_device_ext *ext, size_t offset);
 
-// "C_FAILED", or "status 17" for what is none.
+// "C_FAILED", or "status 17" for an unknown one.
 const char *conform_status(C_Status status);
 
 // --- outcome.c --------------------------------------------------------------
@@ -196,7 +196,7 @@ static inline unsigned char *check_at(void *block, size_t offset) {
 }
 
 // Makes |device| the calling thread's current one. The status of set_device,
-// C_SUCCESS if there is none.
+// C_SUCCESS if the plug-in has no set_device.
 C_Status check_enter(const conform_target *t, struct C_Device_st *device);
 
 // |size| bytes of the device that is tested, or of |device|.

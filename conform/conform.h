@@ -6,10 +6,10 @@
 //   ... found->outcomes[i] is what came of the check conform_name(i) ...
 //   conform_findings_destroy(found);
 //
-// Checks run in a child process: one that crashes, hangs or exits is a failed
-// check and not the end. After each that failed, a new child goes on with the
-// next, so that none suffers from the one before. The parent never loads the
-// plug-in.
+// Checks run in a child process: a check that crashes, hangs or exits is a
+// failed check and not the end. After each that failed, a new child goes on
+// with the next, so that none suffers from the one before. The parent never
+// loads the plug-in.
 #ifndef TARN_CONFORM_CONFORM_H_
 #define TARN_CONFORM_CONFORM_H_
 

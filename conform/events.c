@@ -157,7 +157,7 @@ static bool query_says_when(conform_target *t) {
   return !failed || conform_note(t, "\"not yet\" is C_FAILED, not C_WARNING");
 }
 
-// The second record is the one that counts.
+// The second record counts.
 static bool record_twice(conform_target *t) {
   work w;
   return make_work(t, 85, &w) && record(t, &w) && queue_work(t, &w) &&

@@ -1,4 +1,4 @@
-// What a plug-in has beyond the ABI, but for ranges and rows: alignment,
+// The extension of the ABI without ranges and rows: alignment,
 // stream order, registration, queries, texts.
 #include <stdlib.h>
 #include <string.h>
@@ -250,7 +250,7 @@ static bool text_after_failure(conform_target *t) {
          conform_note(t, "it has no words for what pointer_query refuses");
 }
 
-// What is said must not be of a call before the last that failed.
+// The text must be that of the last call that failed.
 static bool text_of_the_last(conform_target *t) {
   char first[TEXT_SIZE];
   char second[TEXT_SIZE];

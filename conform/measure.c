@@ -38,7 +38,7 @@ static bool copy_to_the_end(conform_target *t, const route *r, void *dst,
   return true;
 }
 
-// The first copy touches memory that nobody has touched: it does not count.
+// The first copy touches fresh memory: it does not count.
 static bool time_copies(conform_target *t, const route *r, void *dst,
                         const void *src, size_t size, double *out_ns) {
   uint64_t ns[RUNS_MAX];

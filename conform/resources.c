@@ -89,7 +89,7 @@ bool check_has_room(conform_target *t, size_t size) {
   return true;
 }
 
-// Three blocks that nobody writes to: only the account can have moved.
+// Three blocks that are not written to: only the account can change.
 bool check_keeps_account(conform_target *t, bool *out) {
   size_t all = 0;
   size_t before = 0;

@@ -1,6 +1,6 @@
 // route.h - a copy from somewhere to somewhere, and whether it was right.
 //
-// Both ends are longer than what is copied and full of bytes of their own, so
+// Both ends are longer than the copy and filled with bytes of their own, so
 // that a copy that is too long, too short or beside the mark shows.
 #ifndef TARN_CONFORM_ROUTE_H_
 #define TARN_CONFORM_ROUTE_H_

@@ -1,4 +1,4 @@
-// Runs the checks, in children of which each goes as far as it comes.
+// Runs the checks in child processes; each runs checks until one fails.
 //
 //   parent                     child
 //     fork ------------------->  load the plug-in
@@ -128,7 +128,7 @@ static void write_message(void *context, const message *m) {
   while (left > 0) {
     ssize_t written = write(*(int *)context, bytes, left);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) _exit(EXIT_FAILURE);  // nobody listens any more
+    if (written <= 0) _exit(EXIT_FAILURE);  // the parent has gone
     bytes += written;
     left -= (size_t)written;
   }

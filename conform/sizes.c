@@ -3,7 +3,7 @@
 // On a device that is the host, other programs take and give back memory at
 // the same time, and the kernel's count may follow seconds behind: half of the
 // movement is enough, in one of several attempts, and where others move the
-// count as well, only one that stands still is wrong.
+// count as well, only a figure that stands still is wrong.
 #include <string.h>
 #include <time.h>
 

@@ -54,7 +54,7 @@ static bool list_devices(conform_target *t) {
   return true;
 }
 
-// The plug-in may replace the id by the one that it wants.
+// The plug-in may replace the id.
 static bool init_device(conform_target *t, size_t index,
                         struct C_Device_st *out) {
   out->id = (int)t->ids[index];

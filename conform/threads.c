@@ -1,5 +1,5 @@
 // Several threads at once. Each has a target of its own, which is a copy: the
-// same plug-in, but blocks, streams and an outcome that nobody shares.
+// same plug-in, with blocks, streams and an outcome of its own.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

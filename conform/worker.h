@@ -7,7 +7,7 @@
 
 typedef enum message_kind {
   MESSAGE_FOUND,       // there is such a plug-in: |origin|
-  MESSAGE_NO_PLUGIN,   // there is none: |outcome.detail|
+  MESSAGE_NO_PLUGIN,   // not found: |outcome.detail|
   MESSAGE_LOADED,      // |type|, |devices|
   MESSAGE_NO_DEVICE,   // it has no such device: |outcome.detail|
   MESSAGE_OUTCOME,     // of the running check
@@ -49,7 +49,7 @@ typedef struct sender {
 // the plug-in is ended whatever has happened.
 void worker_run(const session *s, sender out, bool ends);
 
-// Why a check makes no sense after what is known to have failed; NULL if it
+// Why a check makes no sense after an earlier failure; NULL if it
 // does.
 const char *worker_find_hopeless(const session *s, size_t index);
 

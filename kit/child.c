@@ -1,4 +1,4 @@
-// A child of fork, a pipe, and what became of the two.
+// A forked process that sends its result through a pipe.
 #include "child.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static int run_job(void *context) {
 // In the parent
 // ---------------------------------------------------------------------------
 
-// Up to |size| bytes, or what there is until the other end closes.
+// Reads up to |size| bytes, or fewer if the other end closes before.
 static size_t read_all(int fd, char *bytes, size_t size) {
   size_t used = 0;
   while (used < size) {

@@ -1,11 +1,11 @@
 // child.h - runs a piece of work in a process of its own.
 //
-// What is measured there starts from a fresh heap and no device, and if it
-// crashes or is killed, that is a result like any other.
+// A measurement in a child starts with a fresh heap and no device. A crash is a
+// result like any other.
 //
 //   child_limits limits = {.bytes = 1 << 30};
 //   if (!child_run(measure, &what, limits, &figures, sizeof figures, why)) {
-//     ... |why| says what became of it ...
+//     ... |why| says how the child ended ...
 //   }
 #ifndef TARN_KIT_CHILD_H_
 #define TARN_KIT_CHILD_H_

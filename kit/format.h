@@ -23,7 +23,7 @@ char *format_bytes_exact(char *out, uint64_t bytes);
 // "1,234,567".
 char *format_count(char *out, uint64_t count);
 
-// With |decimals| digits behind the point; "-" for what is no number.
+// With |decimals| digits behind the point; "-" for NaN and infinities.
 char *format_fixed(char *out, double value, int decimals);
 
 #endif  // TARN_KIT_FORMAT_H_

@@ -73,7 +73,7 @@ static bool write_short_escape(FILE *out, uint32_t code) {
 }
 
 // What a terminal would obey is escaped like what JSON wants escaped: the value
-// stays the same, and who looks at it is safe.
+// stays the same, and a terminal that shows it is safe.
 static bool needs_escape(const json *writer, uint32_t code) {
   if (text_is_control(code)) return true;
   return writer->for_html && (code == '<' || code == '>' || code == '&');

@@ -7,8 +7,8 @@
 //   json_end_object(&writer);
 //   json_finish(&writer);                    {"bytes":4096}
 //
-// Commas come by themselves; that what begins also ends is the caller's
-// business. Write errors stay with the stream, for whoever closes it.
+// The writer adds commas. The caller ends each object and array that it begins.
+// Write errors stay in the stream until it is closed.
 #ifndef TARN_KIT_JSON_H_
 #define TARN_KIT_JSON_H_
 

@@ -42,7 +42,7 @@ size_t memory_resident(pid_t pid) {
   return (size_t)pages * page_size();
 }
 
-// Of "name   12345 kB", a line of |path|; 0 if there is none.
+// Of "name   12345 kB", a line of |path|; 0 if |path| has no such line.
 static size_t kib_in(const char *path, const char *name) {
   char line[LINE_SIZE];
   unsigned long long kib = 0;

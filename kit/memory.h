@@ -1,5 +1,5 @@
-// memory.h - how much memory there is, and how much of it a process has
-// resident. 0: nobody knows.
+// memory.h - the memory of the machine, and the resident memory of a process.
+// 0: unknown.
 #ifndef TARN_KIT_MEMORY_H_
 #define TARN_KIT_MEMORY_H_
 

@@ -75,8 +75,8 @@ typedef struct options_entry {
   }
 #define OPTION_CALL(name, call) OPTION_CALL_OR(name, 0, call)
 
-// A command line: what may stand on it, and what it sets going. --help and -h
-// are known anyway.
+// A command line: its options and words, and the function that does the work.
+// Every command line has --help and -h.
 typedef struct options_spec {
   const tool_verb *verb;
   const options_entry *entries;
@@ -84,9 +84,10 @@ typedef struct options_spec {
   void (*word)(void *command, const char *word);
   // The first word is a program, and all behind it is the program's.
   bool has_program;
-  // All was taken: does the work.
+  // Does the work, when the whole command line was accepted.
   tool_exit (*run)(void *command);
-  // Ends what |command| has besides, whatever became of it; NULL: nothing.
+  // Frees the rest of |command|, after success and failure; NULL: nothing to
+  // do.
   void (*end)(void *command);
 } options_spec;
 
@@ -123,8 +124,8 @@ tool_exit options_unknown(const tool_verb *verb, const char *what,
 void options_list_add(options_list *list, const char *text, size_t length);
 void options_list_free(options_list *list);
 
-// Wrong use if two of |list| are the same |what|: one would be measured twice
-// and told apart by nobody. TOOL_DONE, or TOOL_MISUSE after a message.
+// Wrong use if two of |list| are the same |what|: the results of the
+// two could not be told apart. TOOL_DONE, or TOOL_MISUSE after a message.
 tool_exit options_once(const tool_verb *verb, const char *what,
                        const options_list *list);
 

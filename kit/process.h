@@ -1,9 +1,9 @@
 // process.h - starts a process and waits for it.
 //
-//   const char *words[] = {"chromium", "--dump-dom", address, NULL};
-//   process_spec spec = {.words = words, .out = ends[1], .err =
-//   PROCESS_NOWHERE}; pid_t pid = process_start(&spec);             -1: errno
-//   says why int status = process_wait(pid, 0, &use);
+//   const char *words[] = {"chromium", address, NULL};
+//   process_spec spec = {.words = words, .out = ends[1]};
+//   pid_t pid = process_start(&spec);        -1: errno says why
+//   int status = process_wait(pid, 0, &use);
 //
 // children.h of the tool is for programs that get the signals of the tool.
 #ifndef TARN_KIT_PROCESS_H_

@@ -1,7 +1,7 @@
 // requests.h - the requests of a trace as a list that a loop runs through.
 //
-// All that can be known beforehand is: a loop that is timed only takes and
-// gives back. What a trace holds besides, such as its segments, is left out.
+// Everything is prepared beforehand, so that a timed loop does nothing but
+// allocate and free. Segments and other events of the trace are left out.
 #ifndef TARN_KIT_REQUESTS_H_
 #define TARN_KIT_REQUESTS_H_
 

@@ -7,9 +7,8 @@
 //   table_write(t, TABLE_PLAIN, stdout);
 //   table_destroy(t);
 //
-// A cell knows its value in two ways: for people ("1.50 KiB"), which is what
-// TABLE_PLAIN and TABLE_MARKDOWN show, and for programs ("1536"), which is
-// what TABLE_CSV shows.
+// A cell has its value in two forms: TABLE_PLAIN and TABLE_MARKDOWN show that
+// for people ("1.50 KiB"), TABLE_CSV that for programs ("1536").
 #ifndef TARN_KIT_TABLE_H_
 #define TARN_KIT_TABLE_H_
 

@@ -1,8 +1,8 @@
-// text.h - texts that come from elsewhere, made harmless for a terminal.
+// text.h - makes texts from files harmless for a terminal.
 //
-// Names of files, frames and devices may hold what moves the cursor, starts a
-// command of the terminal, or turns the order of the letters around. All that
-// the tool shows to people goes through here.
+// Names of files, frames and devices may contain characters that move the
+// cursor, start a command of the terminal, or reverse the order of the letters.
+// All text that the tool shows goes through here.
 #ifndef TARN_KIT_TEXT_H_
 #define TARN_KIT_TEXT_H_
 
@@ -19,7 +19,7 @@ size_t text_character(const char *text, uint32_t *out_code);
 // (C0, DEL, C1) and those that change the direction of what follows.
 bool text_is_control(uint32_t code);
 
-// Replaces, in place, what is no UTF-8 and all control characters but those in
+// Replaces, in place, invalid UTF-8 and all control characters but those in
 // |keep| by one '?' each.
 void text_neutralise(char *text, const char *keep);
 

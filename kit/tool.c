@@ -1,5 +1,4 @@
-// Messages, results, the nearest name, memory that is always there, the
-// progress bar.
+// Messages, results, the nearest name, memory, the progress bar.
 #include "tool.h"
 
 #include <errno.h>

@@ -39,10 +39,10 @@ tool_exit tool_misuse(const tool_verb *verb, const char *format, ...)
 // the tool writes to stdout.
 FILE *tool_out(void);
 
-// To be called before foreign code is loaded into this process, a plug-in or a
-// strategy: from then on what it writes to stdout, by descriptor 1 or by stdio,
-// goes to stderr, up to and including the end of the process. tool_out() keeps
-// its way. Ends the tool where there is no descriptor left.
+// Redirects stdout, descriptor 1 and stdio alike, to stderr until the process
+// ends; tool_out() still writes to the former stdout. To be called before a
+// plug-in or a strategy is loaded into this process. Ends the tool if there is
+// no descriptor left.
 void tool_out_guard(void);
 
 // The path by which results can be written to what |path| names: |path|, unless
@@ -62,8 +62,8 @@ void tool_append(char *out, size_t out_size, const char *gap, const char *text);
 // "a, b, c" into |out|, cut to |out_size| bytes. Returns |out|.
 char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
 
-// Memory of the tool itself, cleared. There is no going on without: it ends
-// the tool with a message. Free it with free().
+// Zeroed memory of the tool itself; free it with free(). Without memory the
+// tool ends with a message.
 void *tool_array(size_t count, size_t size);
 char *tool_text(const char *text);
 

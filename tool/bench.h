@@ -1,4 +1,4 @@
-// bench.h - what `tarn bench` measures: a verb of its own for each subject.
+// bench.h - the subjects of `tarn bench`, each of which is a verb.
 #ifndef TARN_TOOL_BENCH_H_
 #define TARN_TOOL_BENCH_H_
 

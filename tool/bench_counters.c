@@ -1,5 +1,5 @@
-// tarn bench counters: what counting takes of an alloc and a free, each pool in
-// a process of its own.
+// tarn bench counters: the cost of counting for an alloc and a free. Each pool
+// runs in a process of its own.
 //
 // Nothing is written to stdout before all is done, as in bench_pool.c.
 #include <stdio.h>

@@ -1,5 +1,5 @@
-// tarn bench device: what copies, streams and events of devices take, each
-// device in a process of its own.
+// tarn bench device: the time of copies, streams and events. Each device runs
+// in a process of its own.
 //
 // Nothing is written to stdout before all is done, as in bench_pool.c.
 #include <stdio.h>
@@ -86,7 +86,7 @@ static tool_exit check_figures(const command *c,
   return status;
 }
 
-// A device without figures stays as one of which all are missing.
+// A device without figures stays in the report, with no rows.
 static tool_exit measure_device(void *context, size_t index) {
   command *c = context;
   char why[CHILD_TEXT_SIZE];

@@ -1,5 +1,5 @@
-// One thing after the other: all are tried before the first is measured, so
-// that wrong use is told at once.
+// Everything is tried before the first measurement, so that wrong use is
+// reported at once.
 #include "bench_each.h"
 
 static void add_defaults(options_list *devices) {

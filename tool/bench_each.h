@@ -1,5 +1,5 @@
-// bench_each.h - what benchmarks share that measure one thing after the other,
-// each in a process of its own.
+// bench_each.h - for benchmarks that measure a list of devices or pools, each
+// in a process of its own.
 #ifndef TARN_TOOL_BENCH_EACH_H_
 #define TARN_TOOL_BENCH_EACH_H_
 

@@ -1,5 +1,5 @@
-// tarn bench model: what planning saves of the memory of five nets, and what it
-// costs to find a tensor by its name. Nothing of the nets is allocated.
+// tarn bench model: the memory that planning saves in five nets, and the time
+// to find a tensor by its name. No memory of the nets is allocated.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -64,7 +64,7 @@ static const char help[] =
 
 enum { PASSES_MAX = 1000000, PATH_SIZE = 4096 };
 
-// What the whole benchmark may take, if nobody asks for a number of passes.
+// The time of the whole benchmark without --passes.
 #define SECONDS_MOST 690.0
 
 #define DEFAULT_POOLS                                                  \
@@ -213,8 +213,8 @@ static tool_exit prepare(command *c) {
 // The work
 // ---------------------------------------------------------------------------
 
-// Where nobody asks for a number of passes, all of them have an end: a row may
-// take some times its share of what is left.
+// Without --passes the rows share the time that is left: one row may take a few
+// times its share.
 static child_limits limits_now(const command *c) {
   enum { SHARES = 4 };
   child_limits limits = {.bytes = memory_of_machine() / 10 * 6};

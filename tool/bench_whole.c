@@ -1,5 +1,5 @@
-// tarn bench whole: rows of wholes, gathered and scattered by several
-// processes, against memcpy and against MPI.
+// tarn bench whole: several processes gather and scatter rows of whole memory,
+// compared with memcpy and MPI.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,7 +71,7 @@ typedef struct command {
   bool no_mpi;
   options_output output;
 
-  char *mpi;                      // the program; NULL: there is none
+  char *mpi;                      // the program; NULL: not found
   bench_whole_outcome *outcomes;  // of each device
 } command;
 
@@ -133,8 +133,8 @@ static size_t besides(const command *c, size_t batch) {
   return tarn_size_mul((size_t)c->ranks * 6, batch, &bytes) ? bytes : SIZE_MAX;
 }
 
-// Two tables, ours and that of MPI, and what there is besides, in three
-// quarters of what there is.
+// Two tables, ours and that of MPI, and the batches fit into three quarters of
+// the memory.
 static size_t most_of_table(const command *c, size_t batch) {
   size_t others = besides(c, batch);
   size_t room = memory_available() / 4 * 3;
@@ -181,7 +181,7 @@ static size_t cut(size_t size, const whole_bench *b) {
   return size < least ? least : size - size % block;
 }
 
-// Where the tool was built without MPI, it knows of none.
+// Empty if the tool was built without MPI.
 #ifndef TARN_MPIEXEC
 #define TARN_MPIEXEC ""
 #endif

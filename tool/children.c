@@ -1,14 +1,15 @@
 // Children, and the signals that are meant for them.
 //
-// All signals that matter are blocked while there are children, and read from
-// a descriptor: so a signal waits until there is somebody to send it to, and
-// nothing is ever sent to a process number that has become another's.
+// While there are children, the signals for them are blocked and read from a
+// signalfd. A signal so waits until its child exists, and is never sent to a
+// process number that has been reused.
 //
-// A terminal sends its keys to all that are there when they are pressed. Those
-// that are started later get them from the tool, before they run.
+// A terminal sends its signals to all processes that exist when a key is
+// pressed. The tool passes them on to children that are started later, before
+// they run.
 //
-// Ends are heard of by epoll, which tells them in their order, however long
-// nobody has asked: so the first to fail is the first.
+// epoll reports the ends of children in their order, so the first failure is
+// known even if the tool looks late.
 #include "children.h"
 
 #include <errno.h>
@@ -35,8 +36,8 @@ enum { CANNOT_RUN = 126, NOT_FOUND = 127 };
 static const int passed_on[CHILDREN_PASSED_ON] = {SIGHUP,  SIGINT,  SIGQUIT,
                                                   SIGTERM, SIGUSR1, SIGUSR2};
 
-// Whoever starts the tool may have it ignore the end of children, which would
-// take their statuses away.
+// The tool may have been started with SIGCHLD ignored: children would then have
+// no status to wait for.
 static void begin_signals(child_set *c, sigset_t *out_all) {
   sigemptyset(out_all);
   for (int i = 0; i < CHILDREN_PASSED_ON; i++) {
@@ -237,7 +238,7 @@ static void note_end(child_set *c, child *ended) {
   int status = 0;
   while (waitpid(ended->pid, &status, 0) < 0 && errno == EINTR) {
   }
-  close(ended->pidfd);  // which takes it out of what is listened to
+  close(ended->pidfd);  // which removes it from the epoll set
   *ended = (child){.pidfd = -1, .end = c->count - --c->left};
   ended->status = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) {

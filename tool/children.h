@@ -4,10 +4,10 @@
 //   children_attend, until .left is 0 ─► children_end
 //
 // In between, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1 and SIGUSR2 do not end
-// the tool: those that a process sends go on to every child; those of the
-// terminal reach all in front of it anyway, and those that are started later
-// get them too. What is ignored, as nohup does with SIGHUP, stays so in all of
-// them. One of these at a time; no other thread.
+// the tool. Signals that a process sends are passed on to every child. Those of
+// the terminal reach the foreground processes by themselves; children that are
+// started later get them as well. An ignored signal, such as SIGHUP under
+// nohup, stays ignored in the children. One set at a time; no other thread.
 #ifndef TARN_TOOL_CHILDREN_H_
 #define TARN_TOOL_CHILDREN_H_
 
@@ -60,7 +60,7 @@ int children_start(child_set *c, char *const *program,
                    children_prepare_fn *prepare, void *context);
 #define CHILDREN_UNPREPARED INT_MIN
 
-// Passes on the signals that have come, and sees who has ended: how many have.
+// Passes on the signals that have come. Returns how many children have ended.
 // Waits for nothing.
 size_t children_attend(child_set *c);
 

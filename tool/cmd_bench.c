@@ -1,4 +1,4 @@
-// tarn bench: what memory costs here, against what else there is.
+// tarn bench: the cost of memory on this machine, compared with alternatives.
 //
 //   bench blocks    what finding a block by an address inside takes
 //   bench counters  what a pool's counters take of an alloc and a free

@@ -1,5 +1,5 @@
-// tarn conform: does a device plug-in keep to the ABI? Finds what is to be
-// tested, has it tested, and tells.
+// tarn conform: does a device plug-in keep to the ABI? Finds the plug-in, runs
+// the checks and reports.
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,7 +281,7 @@ static tool_exit test(command *c, size_t device) {
                              .context = c};
   c->found = conform_findings_create();
   if (c->found == NULL) return tool_fail(c->verb, "out of memory");
-  fflush(tool_out());  // or each child would have a copy of what is in it
+  fflush(tool_out());  // else each child has a copy of the buffer
   uint64_t begin = stopwatch_clock_ns();
   tool_progress_begin(&c->progress, conform_count());
   conform_verdict verdict = conform_run(&request, c->found);

@@ -1,4 +1,4 @@
-// tarn devices: what there is, and what each device can do by itself.
+// tarn devices: the devices, and the functions that each has itself.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

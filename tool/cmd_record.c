@@ -3,9 +3,8 @@
 //   options ─► library, file ─► program runs and ends ─► what it and its
 //   children left gets its names ─► what to type next
 //
-// From when the program runs, the exit status is the program's: whoever puts
-// `tarn record --` before a command gets that command's status, whatever
-// becomes of the trace.
+// Once the program runs, the exit status is that of the program, even if the
+// trace cannot be finished: `tarn record --` can stand before any command.
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>

@@ -167,7 +167,7 @@ static tool_exit load_traces(command *c) {
 // The work
 // ---------------------------------------------------------------------------
 
-// The last refused request; NO_BLOCK if there is none.
+// The last refused request; NO_BLOCK if no request was refused.
 static uint32_t last_oom(const tarn_trace *trace) {
   for (size_t i = trace->event_count; i > 0; i--) {
     if (trace->events[i - 1].kind == TARN_TRACE_OOM) return (uint32_t)(i - 1);

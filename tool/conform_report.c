@@ -1,5 +1,4 @@
-// What came of a run of the conformance checks: lines for people, JSON, or the
-// XML that continuous integrations read (JUnit).
+// The results of the conformance checks as lines of text, JSON, or JUnit XML.
 #include "conform_report.h"
 
 #include <stdio.h>
@@ -88,7 +87,7 @@ static bool shown_before(const conform_findings *found, size_t index) {
   return false;
 }
 
-// "FAIL" stands out; a quirk that is none in a strict run is one of them.
+// "FAIL" stands out. A strict run counts a quirk as a failure.
 static const char *mark_of(const conform_outcome *outcome) {
   if (outcome->result == CONFORM_FAIL) return "FAIL";
   return outcome->level == CONFORM_NONE ? result_name(outcome)

@@ -1,4 +1,4 @@
-// conform_report.h - what came of a run of the conformance checks, written.
+// conform_report.h - writes the results of the conformance checks.
 #ifndef TARN_TOOL_CONFORM_REPORT_H_
 #define TARN_TOOL_CONFORM_REPORT_H_
 

@@ -8,10 +8,10 @@
 #include "kit/format.h"
 #include "kit/tool.h"
 
-// A million frames may share a name of many megabytes: nobody reads that far.
+// A million frames may share a name of many megabytes.
 enum { NAME_MOST = 1024 };
 
-// The names of a frame, cut to what is shown of them.
+// The names of a frame, cut to the shown length.
 typedef struct readable {
   char file[NAME_MOST + 1];  // "": unknown
   char function[NAME_MOST + 1];
@@ -38,7 +38,7 @@ static void read_frame(readable *out, const tarn_trace_frame *frame) {
 // Frames
 // ---------------------------------------------------------------------------
 
-// Joins what is there of a frame.
+// Joins the known parts of a frame.
 static char *join(const readable *frame) {
   char number[16] = "";
   bool file = *frame->file, function = *frame->function;

@@ -1,8 +1,8 @@
 // frame_names.h - frames and modules as people read them.
 //
-// Names come out of files and may hold any bytes but NUL: whoever shows them
-// neutralises them. Of files and functions the first 1024 bytes are shown. Each
-// function returns a text to free().
+// Names come from files and may hold any bytes but NUL: the caller neutralises
+// them before they are shown. Of files and functions the first 1024 bytes are
+// shown. Each function returns a text to free().
 #ifndef TARN_TOOL_FRAME_NAMES_H_
 #define TARN_TOOL_FRAME_NAMES_H_
 

@@ -28,7 +28,7 @@ static void count_block(sum *s, uint64_t size) {
 // Rows of frames
 // ---------------------------------------------------------------------------
 
-// Sums of a set, before it is known who owns what.
+// Sums of a set by stack, before owners are known.
 typedef struct tally {
   sum *stacks;  // of each stack of the trace
   sum *tags;    // of each tag, what has no stack; the first is no tag

@@ -12,7 +12,7 @@ typedef enum holder_kind {
   HOLDER_OWN = 0,   // a frame of the caller's own code
   HOLDER_LIBRARY,   // of stacks of libraries alone
   HOLDER_TAG,       // a tag, of what was recorded without a stack
-  HOLDER_BASELINE,  // what is older than the trace, and has no such tag
+  HOLDER_BASELINE,  // blocks older than the trace, without such a tag
   HOLDER_NO_STACK,  // what was recorded without a stack and without a tag
   HOLDER_KEPT,      // of the baseline: never freed in the trace
   HOLDER_OTHERS,    // rows that a list was cut by

@@ -1,4 +1,4 @@
-// holes.h - what the allocator held, but nobody used.
+// holes.h - memory that the allocator held without a block in it.
 #ifndef TARN_TOOL_HOLES_H_
 #define TARN_TOOL_HOLES_H_
 

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LONGEST = 4096 };  // names beyond it are nobody's
+enum { LONGEST = 4096 };  // longer names do not count
 
 static bool starts(const char *text, const char *with) {
   return strncmp(text, with, strlen(with)) == 0;

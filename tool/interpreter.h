@@ -2,8 +2,8 @@
 //
 // They have no fixed place: a debugger's names for them are "Objects/call.c",
 // "./Python/dynload_shlib.c" or
-// "/tmp/build/Python-3.11.7/Modules/arraymodule.c", as whoever built the
-// interpreter left them. A file counts as the interpreter's if it lies in one
+// "/tmp/build/Python-3.11.7/Modules/arraymodule.c", depending on how the
+// interpreter was built. A file counts as the interpreter's if it lies in one
 // of the folders Include, Modules, Objects, Parser, Programs and Python, the
 // last such folder of its path, and this folder lies
 //

@@ -2,9 +2,9 @@
 //
 // A source is the end of a pipe, and the line that has begun there; it never
 // holds a newline, and never a whole LABELS_LINE. A sink is one of the tool's
-// two outputs, with the lines that wait for it. Nothing is written without
-// poll's word that it will be taken, and then no more than a pipe takes at
-// once: so a reader that sleeps does not keep the tool from its signals.
+// two outputs, with the lines that wait for it. The tool writes only when
+// poll reports room, and at most PIPE_BUF bytes: a reader that sleeps does not
+// keep the tool from its signals.
 #include "labels.h"
 
 #include <errno.h>
@@ -82,8 +82,8 @@ static void put_line(sink *s, const char *mark, const char *line, size_t size) {
   append(s, "\n", 1);
 }
 
-// What is written at once: whole lines, if one ends there, so that nobody else
-// who writes to the same place gets into the middle of one.
+// The bytes of one write: whole lines, if one ends there, so that another
+// writer cannot get into the middle of a line.
 static size_t piece(const sink *s) {
   size_t size = waiting(s);
   if (size <= PIPE_BUF) return size;
@@ -177,7 +177,7 @@ static void take_rest(source *s, int timeout_ms) {
   if (s->fd >= 0) take_in(s, LABELS_LINE);
 }
 
-// A program whose output nobody takes any more is to find that out.
+// A program whose output cannot be written any more gets SIGPIPE.
 static void close_refused(labels *l) {
   for (size_t i = 0; i < source_count(l); i++) {
     if (l->sources[i].to->error != 0) close_end(&l->sources[i].fd);

@@ -1,5 +1,5 @@
-// labels.h - what several programs write, line by line, each marked with its
-// number, as in "[2] loss 0.41".
+// labels.h - the output of several programs, line by line, each line marked
+// with the number of its program, as in "[2] loss 0.41".
 //
 //   rank 0  stdout ─pipe─► line ─┐
 //           stderr ─pipe─► line ─┼─► stdout of the tool
@@ -10,8 +10,8 @@
 //
 // Bytes are passed on as they are. A line is held until it is whole; at the end
 // of its stream it is passed on as it is, with a newline. One of more than
-// LABELS_LINE bytes becomes several. Where nobody takes what comes out, nothing
-// more is taken in, and the programs wait, as they would without labels.
+// LABELS_LINE bytes becomes several. While the output is not read, no more
+// input is read, and the programs wait, as they would without labels.
 #ifndef TARN_TOOL_LABELS_H_
 #define TARN_TOOL_LABELS_H_
 

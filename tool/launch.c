@@ -90,7 +90,7 @@ typedef struct preparation {
   const launch_setting *settings;
 } preparation;
 
-// "library:more", what is preloaded anyway being |more|.
+// "library:more", where |more| is the LD_PRELOAD of the tool.
 static char *with_more(const char *library, const char *more) {
   bool has_more = more != NULL && *more != '\0';
   size_t room = strlen(library) + (has_more ? strlen(more) : 0) + sizeof ":";

@@ -12,7 +12,7 @@ typedef struct launch_setting {
 } launch_setting;
 
 // A file that comes with the tool: beside it, or where it is installed. Free
-// it; NULL if there is none.
+// it; NULL if it was not found.
 char *launch_find(const char *name);
 
 // The recorder's library: TARN_RECORD_LIBRARY in the environment, or beside

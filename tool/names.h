@@ -12,7 +12,7 @@ typedef struct names {
   size_t count;
   size_t *slots;  // number + 1; 0: empty
   size_t slot_count;
-  uint64_t seed;  // nobody can make names that all fall into one slot
+  uint64_t seed;  // random: no input can make all names collide
 } names;
 
 names names_make(void);

@@ -10,8 +10,8 @@
 // empty file holds nothing.
 //
 // A file is written beside its place and moved there when it is complete: until
-// then the old one stays. A link stays a link. What is no regular file, such as
-// /dev/stdout or a pipe, is written to directly.
+// then the old one stays. A link stays a link. Anything but a regular file,
+// such as /dev/stdout or a pipe, is written to directly.
 #ifndef TARN_TOOL_OUTFILE_H_
 #define TARN_TOOL_OUTFILE_H_
 
@@ -44,8 +44,8 @@ bool outfile_write(const tool_verb *verb, const char *path,
                    void (*write)(const void *context, FILE *out),
                    const void *context);
 
-// Whether what is written to |path| goes to stdout, and is to be read there:
-// /dev/null is nobody's.
+// Whether |path| is stdout, and so the output is to stand there alone.
+// /dev/null does not count.
 bool outfile_is_stdout(const char *path);
 
 // Whether both are one file, by whatever names, or would be if they were made.

@@ -1,10 +1,9 @@
-// Who must go where more is needed than there is.
+// Chooses the blocks to leave out where more is needed than fits.
 //
-// Time is cut at each birth and death; of each stretch between two cuts it is
-// known by how much what lives then exceeds the target. As long as a stretch
-// does, one of those that live in the worst one is taken out: the one that
-// takes away most of what is too much, over all stretches, which is about the
-// least of
+// Time is cut at each birth and death. For each span between two cuts the
+// excess of its live bytes over the target is known. As long as a span has an
+// excess, one of the blocks that live in the worst span is taken out: the block
+// that removes most excess over all spans, which is about the least of
 //
 //     its size x the stretches with too much that it lives in
 //     what is too much in those, all together
@@ -27,8 +26,8 @@ typedef struct fitting {
   bool *moved;     // by buffer; the caller's
   uint32_t *from;  // by buffer: the stretches [from, to)
   uint32_t *to;
-  uint64_t *live;  // by stretch
-  double *excess;  // sums of what is too much, up to a stretch
+  uint64_t *live;  // by span
+  double *excess;  // sums of what is too much, up to a span
   uint32_t *over;  // and how many stretches have too much
   size_t stretches;
 } fitting;
@@ -124,7 +123,7 @@ static double gain_of(const fitting *f, size_t buffer) {
   return most < much ? most : much;
 }
 
-// Those that live in the stretch |worst|.
+// Those that live in the span |worst|.
 static size_t find_candidates(const fitting *f, size_t worst, candidate *out) {
   size_t count = 0;
   for (size_t i = 0; i < f->problem->count; i++) {

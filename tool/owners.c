@@ -167,7 +167,7 @@ static bool is_node(const tarn_trace_frame *frame) {
          (gradient != NULL && gradient < apply);
 }
 
-// The allocator, and what stands between it and whoever needed memory.
+// The allocator, and the layers between it and the code that needed memory.
 static bool is_plumbing(const tarn_trace_frame *frame) {
   static const char *const functions[] = {
       "torch::unwind",

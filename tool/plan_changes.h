@@ -17,7 +17,7 @@ typedef struct plan_changes {
 } plan_changes;
 
 // Of |count| buffers, those that |chosen| names; NULL: the first. |offsets|
-// NULL: nobody takes another's place; else those do that have one offset, and
+// NULL: all are separate; else those do that have one offset, and
 // bytes of both count once.
 plan_changes plan_changes_make(const tarn_plan_problem *problem,
                                const size_t *chosen, size_t count,

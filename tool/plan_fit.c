@@ -51,7 +51,8 @@ typedef struct rest {
   size_t *whose;
 } rest;
 
-// Buffers have new numbers. Who has gone gives no place and takes none.
+// Buffers have new numbers. A buffer that was taken out neither gives nor takes
+// a place.
 static void take_pairs(const fitting *f, rest *r) {
   size_t *number = tool_array(f->problem->count + 1, sizeof *number);
   for (size_t i = 0; i < r->problem.count; i++)
@@ -93,7 +94,7 @@ static void free_rest(const rest *r) {
   free(r->whose);
 }
 
-// A plan that was checked, and its height; NULL: there is none.
+// A plan that was checked, and its height; NULL: no plan.
 static tarn_plan *solve(const tarn_plan_problem *problem, double seconds,
                         uint64_t *out_height) {
   tarn_plan_options options = {.struct_size = sizeof options,

@@ -70,7 +70,7 @@ typedef struct plan_input_options {
 tool_exit plan_input_load(const tool_verb *verb, const char *path,
                           const plan_input_options *options, plan_input *out);
 
-// One that is zero is allowed.
+// A zero-filled input is allowed.
 void plan_input_deinit(plan_input *input);
 
 // As of the kind.
@@ -81,7 +81,7 @@ const char *plan_input_id(const plan_input *input, size_t index);
 bool plan_input_write(const plan_input *input, const uint64_t *offsets,
                       const uint32_t *arenas, const char *path);
 
-// The kinds. As plan_input_load; |out| is zero but for |verb| and |path|.
+// The kinds. As plan_input_load; |out| has only |verb| and |path| set.
 tool_exit plan_table_load(const plan_input_options *options, plan_input *out);
 tool_exit plan_trace_load(const plan_input_options *options, plan_input *out);
 

@@ -134,7 +134,7 @@ uint64_t plan_picture_step_bytes(uint64_t range, uint64_t count) {
   return step;
 }
 
-// "512 KiB": without a fraction that is none.
+// "512 KiB": without a zero fraction.
 char *plan_picture_bytes(char *out, uint64_t bytes) {
   format_bytes(out, bytes);
   char *fraction = strstr(out, ".00 ");

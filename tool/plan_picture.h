@@ -76,7 +76,7 @@ enum { PICTURE_COLUMNS = PICTURE_RIGHT - PICTURE_LEFT };
 uint64_t plan_picture_step(uint64_t range, uint64_t count);
 uint64_t plan_picture_step_bytes(uint64_t range, uint64_t count);
 
-// "512 KiB" into |out|, FORMAT_SIZE bytes: without a fraction that is none.
+// "512 KiB" into |out|, FORMAT_SIZE bytes: without a zero fraction.
 char *plan_picture_bytes(char *out, uint64_t bytes);
 
 #endif  // TARN_TOOL_PLAN_PICTURE_H_

@@ -16,7 +16,7 @@ typedef struct plan_previous {
 tool_exit plan_previous_read(const plan_input *input, const char *path,
                              plan_previous *out);
 
-// One that is zero is allowed.
+// A zero-filled one is allowed.
 void plan_previous_deinit(plan_previous *previous);
 
 #endif  // TARN_TOOL_PLAN_PREVIOUS_H_

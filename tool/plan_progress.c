@@ -20,7 +20,8 @@ static void on_interrupt(int number) {
   interrupted = 1;
 }
 
-// Who was started to ignore SIGINT, as a job in the background is, goes on to.
+// A tool that was started with SIGINT ignored, as a background job is, stays
+// so.
 void plan_progress_begin(plan_progress *progress) {
   struct sigaction once = {.sa_handler = on_interrupt,
                            .sa_flags = (int)SA_RESETHAND | SA_RESTART};

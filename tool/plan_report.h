@@ -1,4 +1,4 @@
-// plan_report.h - what there is to say of a plan, and saying it.
+// plan_report.h - the report of a plan.
 #ifndef TARN_TOOL_PLAN_REPORT_H_
 #define TARN_TOOL_PLAN_REPORT_H_
 
@@ -7,7 +7,7 @@
 
 // Whether the plan was checked by tarn_plan_verify.
 typedef enum plan_checked {
-  PLAN_UNCHECKED = 0,  // nobody asked, or there is none
+  PLAN_UNCHECKED = 0,  // not asked for, or there is no plan
   PLAN_GOOD,
   PLAN_WRONG,  // |plan_answer.wrong| says why
 } plan_checked;

@@ -23,7 +23,7 @@ enum { PLAN_SHORTAGE_QUESTIONS = 2 };
 plan_shortage plan_shortage_find(const tarn_plan_problem *problem,
                                  double seconds);
 
-// One that is zero is allowed.
+// A zero-filled one is allowed.
 void plan_shortage_deinit(plan_shortage *shortage);
 
 #endif  // TARN_TOOL_PLAN_SHORTAGE_H_

@@ -127,7 +127,7 @@ static tarn_status copy_all(copy *to) {
   return status;
 }
 
-// What a builder is not told; nobody has seen the copy yet.
+// Fields that the builder does not set. The copy is not shared yet.
 static void copy_counts(const tarn_trace *trace, tarn_trace *out) {
   out->unknown_count = trace->unknown_count;
   out->ignored_count = trace->ignored_count;

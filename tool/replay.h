@@ -8,7 +8,7 @@
 //
 // Streams of the trace are numbers of another process: all requests are made
 // for stream NULL. With touching, the pool may hold 9/10 of what the device has
-// free; without, there is no limit but the one that is asked for.
+// free; without, only the limit that is asked for.
 //
 // Dry: a pool without memory, so that the trace may be of a larger machine.
 #ifndef TARN_TOOL_REPLAY_H_

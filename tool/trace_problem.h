@@ -2,8 +2,8 @@
 //
 // Each block of the trace is a buffer, needed from its birth to its death;
 // what is older than the trace, or never freed in it, is needed up to that end.
-// A request that was refused is no buffer: nobody knows whether it would have
-// been made with less at hand, or how long it would have been kept. Whoever
+// A refused request is no buffer: how long it would have been kept is unknown.
+// Whoever
 // asks whether a plan would have served it has it counted for the moment at
 // which it was asked for.
 //

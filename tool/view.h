@@ -9,7 +9,7 @@ typedef struct view_page {
   const char *verb;   // that made it
   const char *title;  // without folders
   const char *about;  // behind the title, in that of the window
-  // Writes HTML above the drawings; NULL: there is none.
+  // Writes HTML above the drawings; NULL: nothing.
   void (*figures)(const void *context, FILE *out);
   const void *context;
 } view_page;

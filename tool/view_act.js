@@ -303,7 +303,7 @@ function onTimelineMove(event) {
   showTip(tipOfTimeline(m, part * mostShown()), event.clientX, event.clientY);
 }
 
-// A click means the column under it, of which the chart shows the most.
+// A click chooses the moment that the chart shows in the column under it.
 function clickTimeline(x) {
   const {columns} = timeline, c = Math.floor(x - MARGIN.left);
   setMoment(columns[Math.min(Math.max(c, 0), columns.length - 1)]);

@@ -9,7 +9,7 @@
 
 // Where one pool put the blocks.
 typedef struct view_pool {
-  const char *name;            // NULL: the one that was recorded
+  const char *name;            // NULL: the recorded one
   const tarn_addr *addresses;  // of each block; 0: it has none
   const uint64_t *reserved;    // bytes held of the device before the first
                                // event and after each; NULL: what the segments

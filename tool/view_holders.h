@@ -1,7 +1,7 @@
 // view_holders.h - under which name the bytes of each block are counted.
 //
 // Each block has one holder: the frame that owns its stack, as in owners.h; the
-// tag of a block without a stack; the baseline; or nobody ("without a stack").
+// tag of a block without a stack; the baseline; or none ("without a stack").
 #ifndef TARN_TOOL_VIEW_HOLDERS_H_
 #define TARN_TOOL_VIEW_HOLDERS_H_
 

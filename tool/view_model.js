@@ -76,7 +76,7 @@ function decodeSegments(s) {
   return segments;
 }
 
-// Bytes at each moment, of which only the changes are known.
+// Bytes at each moment, from their changes.
 function expand(moments, bytes) {
   const all = new Float64Array(eventCount + 1);
   moments.forEach((m, k) => all.fill(bytes[k], m));
@@ -117,7 +117,7 @@ function makePanel(pool) {
 
 const panels = data.pools.map(makePanel);
 
-// The one that is drawn or used.
+// The panel that is being drawn or used.
 let panel = panels[0];
 
 function eachPanel(act) {

@@ -56,8 +56,8 @@ static void give_back(trial *t, uint32_t block, outcome *out) {
   t->blocks[block] = (tarn_block){0};
 }
 
-// What was refused when it was recorded: nobody knows how long it would have
-// been kept.
+// A request that was refused when it was recorded: it is unknown how long it
+// would have been kept.
 static void ask(const trial *t, tarn_pool *pool, uint64_t size, outcome *out) {
   tarn_block block = {0};
   if (size == 0 || size > t->refused_most) return;

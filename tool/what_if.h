@@ -34,7 +34,7 @@ typedef struct what_if {
 // does not keep its reader waiting for hours.
 #define WHAT_IF_MOST (UINT64_C(4) << 40)
 
-// The pools that are tried where nobody names some.
+// The pools that are tried without --pool.
 #define WHAT_IF_POOLS "no_pool,page_unit_pool,buddy_pool,arena_pool"
 
 // A plan is made of no more than that: the sum, over all allocations, of the
@@ -63,8 +63,8 @@ typedef struct what_if_question {
 // its segments; it fits if all that it held does, and at each refused request
 // that counts that one beside it.
 //
-// The row "plan" is what one would need who knew all requests beforehand: the
-// height of a plan as of trace_problem.h, made at once and not searched for
+// The row "plan" is the memory needed if all requests were known beforehand:
+// the height of a plan as of trace_problem.h, made at once and not searched for
 // long. It is left out, after a message, if that would take
 // longer than all else.
 //
@@ -74,7 +74,7 @@ typedef struct what_if_question {
 bool what_if_run(const tool_verb *verb, const what_if_question *question,
                  what_if *out);
 
-// Whether anything fits. True if nobody asked, or nobody named a strategy.
+// Whether anything fits. True without a capacity or without a strategy.
 bool what_if_any_fits(const what_if *w);
 
 void what_if_deinit(what_if *w);
