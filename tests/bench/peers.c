@@ -50,14 +50,13 @@ static bool is_there(const char *name) {
   return false;
 }
 
-START_TEST(the_code_of_each) {
+TEST(the_code_of_each) {
   ck_assert_str_ne(file_of("glibc").path, "");  // or a sanitizer's
   for (size_t i = 0; i < FOREIGN; i++) {
     if (is_there(foreign[i]))
       assert_contains(file_of(foreign[i]).path, foreign[i]);
   }
 }
-END_TEST
 
 static request large[] = {{.size = 64 << 20}, {0}};
 static const request_list one = {
@@ -134,13 +133,12 @@ static void assert_counts(const char *name, size_t (*out)(void)) {
   ck_assert_uint_lt(result.after, result.before + large[0].size);
 }
 
-START_TEST(they_count_the_block) {
+TEST(they_count_the_block) {
   assert_counts("jemalloc", jemalloc_out);
   assert_counts("tcmalloc", tcmalloc_out);
 }
-END_TEST
 
-START_TEST(a_library_that_is_not_there) {
+TEST(a_library_that_is_not_there) {
   static const char *const sonames[] = {"libnobody.so.1", "libnobody.so.2",
                                         NULL};
   static const char *const bad[] = {"/proc/self/status", NULL};
@@ -150,9 +148,8 @@ START_TEST(a_library_that_is_not_there) {
   ck_assert_ptr_null(peer_library(bad, "libbad", why));
   assert_contains(why, "cannot be loaded: ");
 }
-END_TEST
 
-START_TEST(what_is_a_finding) {
+TEST(what_is_a_finding) {
   pool_bench_result r = {.failed = PEER_MISSING "libnobody.so.1"};
   ck_assert(pool_bench_is_finding(&r));
   strcpy(r.failed, CHILD_OVER "3 seconds");
@@ -160,7 +157,6 @@ START_TEST(what_is_a_finding) {
   strcpy(r.failed, "a request was refused: no memory");
   ck_assert(!pool_bench_is_finding(&r));
 }
-END_TEST
 
 // --- two threads -----------------------------------------------------------
 
@@ -191,14 +187,13 @@ static void assert_figures(const char *name, pool_bench_result r) {
                           1e-6 * r.pair_ns);
 }
 
-START_TEST(two_threads) {
+TEST(two_threads) {
   static const char *const names[] = {"free_list",  "glibc",
                                       "no_pool",    "page_unit_pool",
                                       "buddy_pool", "arena_pool"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     assert_figures(names[i], run(names[i], NULL, 2, false));
 }
-END_TEST
 
 #ifdef __SANITIZE_THREAD__
 static const bool sees_races = true;
@@ -206,7 +201,7 @@ static const bool sees_races = true;
 static const bool sees_races = false;
 #endif
 
-START_TEST(two_threads_of_the_others) {
+TEST(two_threads_of_the_others) {
   for (size_t i = 0; i < FOREIGN; i++) {
     if (sees_races && strcmp(foreign[i], "jemalloc") == 0) {
       note_skipped(foreign[i], "the thread sanitizer finds a race inside it");
@@ -220,7 +215,6 @@ START_TEST(two_threads_of_the_others) {
     }
   }
 }
-END_TEST
 
 // Who served what: one byte for each request of the trace.
 typedef struct record {
@@ -253,7 +247,7 @@ static request six[] = {{.slot = 0, .size = 8},
 static const request_list crossed = {
     .items = six, .count = 6, .slot_count = 3, .rank_count = 1};
 
-START_TEST(each_frees_what_the_other_has) {
+TEST(each_frees_what_the_other_has) {
   static const bool by_first[] = {true, false, false, true, true, false};
   record r = {.refuses = false};
   peer_run how = {.touched = false};
@@ -268,9 +262,8 @@ START_TEST(each_frees_what_the_other_has) {
   }
   crossing_destroy(c);
 }
-END_TEST
 
-START_TEST(nobody_waits_for_what_was_refused) {
+TEST(nobody_waits_for_what_was_refused) {
   record r = {.refuses = true};
   peer_run how = {.touched = false};
   crossing *c = crossing_create(&crossed);
@@ -279,11 +272,10 @@ START_TEST(nobody_waits_for_what_was_refused) {
   ck_assert_int_eq(r.served[2], 0);
   crossing_destroy(c);
 }
-END_TEST
 
 // --- touched ---------------------------------------------------------------
 
-START_TEST(touched_blocks_are_held) {
+TEST(touched_blocks_are_held) {
   static const char *const names[] = {"glibc", "arena_pool", "no_pool"};
   for (size_t i = 0; i < 3; i++) {
     pool_bench_result r = run(names[i], NULL, 1, true);
@@ -294,9 +286,8 @@ START_TEST(touched_blocks_are_held) {
   pool_bench_result r = run("page_unit_pool", "sim:0", 2, true);
   ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
 }
-END_TEST
 
-START_TEST(one_byte_of_each_page) {
+TEST(one_byte_of_each_page) {
   tarn_device *device = NULL;
   tarn_addr at = 0;
   unsigned char byte[2] = {0};
@@ -315,7 +306,6 @@ START_TEST(one_byte_of_each_page) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
 // --- limits ----------------------------------------------------------------
 
@@ -329,7 +319,7 @@ static void fill_memory(void *context, void *out_result) {
     pause();
 }
 
-START_TEST(a_child_with_too_much_memory) {
+TEST(a_child_with_too_much_memory) {
   size_t size = 256u << 20;
   char why[CHILD_TEXT_SIZE] = "", result = 1;
   child_limits limits = {.bytes = size / 2};
@@ -337,18 +327,16 @@ START_TEST(a_child_with_too_much_memory) {
   ck_assert_str_eq(why, "over the limit: 128 MiB of resident memory");
   ck_assert_int_eq(result, 0);
 }
-END_TEST
 
-START_TEST(a_child_that_takes_too_long) {
+TEST(a_child_that_takes_too_long) {
   size_t size = 4096;
   char why[CHILD_TEXT_SIZE] = "", result = 1;
   child_limits limits = {.seconds = 1};
   ck_assert(!child_run(fill_memory, &size, limits, &result, 1, why));
   ck_assert_str_eq(why, "over the limit: 1 seconds");
 }
-END_TEST
 
-START_TEST(memory_there_is) {
+TEST(memory_there_is) {
   ck_assert_uint_gt(memory_of_machine(), 0);
   size_t resident = memory_resident(getpid());
   ck_assert_uint_gt(resident, 0);
@@ -356,17 +344,4 @@ START_TEST(memory_there_is) {
   memory_forget_peak();
   ck_assert_uint_gt(memory_resident_peak(), 0);
   ck_assert_uint_eq(memory_resident(-1), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("bench_peers");
-  ADD_CASE(suite, "code", the_code_of_each, they_count_the_block,
-           a_library_that_is_not_there, what_is_a_finding);
-  ADD_CASE(suite, "threads", two_threads, two_threads_of_the_others,
-           each_frees_what_the_other_has, nobody_waits_for_what_was_refused);
-  ADD_CASE(suite, "touched", touched_blocks_are_held, one_byte_of_each_page);
-  ADD_CASE(suite, "limits", a_child_with_too_much_memory,
-           a_child_that_takes_too_long, memory_there_is);
-  return run_suite(suite);
 }

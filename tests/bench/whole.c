@@ -11,7 +11,7 @@ enum { DRAWN = 4096 };
 
 // --- indices ---------------------------------------------------------------
 
-START_TEST(indices_are_of_the_table) {
+TEST(indices_are_of_the_table) {
   static int64_t drawn[DRAWN];
   whole_draw_uniform(drawn, DRAWN, 10, 7);
   size_t seen[10] = {0};
@@ -22,10 +22,9 @@ START_TEST(indices_are_of_the_table) {
   for (size_t i = 0; i < 10; i++)
     ck_assert_uint_gt(seen[i], DRAWN / 20);
 }
-END_TEST
 
 // Of as many rows as the prime by which they are put in another order, too.
-START_TEST(different_indices_are) {
+TEST(different_indices_are) {
   static const size_t tables[] = {DRAWN, 1000003, 2000006, 1000033};
   static int64_t drawn[DRAWN];
   static bool seen[2000006];
@@ -39,7 +38,6 @@ START_TEST(different_indices_are) {
     }
   }
 }
-END_TEST
 
 static size_t most_often(const int64_t *drawn, size_t rows) {
   static size_t seen[DRAWN];
@@ -53,7 +51,7 @@ static size_t most_often(const int64_t *drawn, size_t rows) {
 }
 
 // The most wanted of 4096 rows is one in ln(2) / ln(4097), or a twelfth.
-START_TEST(zipf_wants_few_rows) {
+TEST(zipf_wants_few_rows) {
   static int64_t drawn[DRAWN];
   whole_draw_zipf(drawn, DRAWN, DRAWN, 5);
   size_t most = most_often(drawn, DRAWN);
@@ -62,11 +60,10 @@ START_TEST(zipf_wants_few_rows) {
   whole_draw_uniform(drawn, DRAWN, DRAWN, 5);
   ck_assert_uint_lt(most_often(drawn, DRAWN), DRAWN / 100);
 }
-END_TEST
 
 // --- rows ------------------------------------------------------------------
 
-START_TEST(a_wrong_row_is_seen) {
+TEST(a_wrong_row_is_seen) {
   static const int64_t indices[] = {3, 0, 3};
   float table[4 * 5];
   float rows[3 * 5];
@@ -84,17 +81,15 @@ START_TEST(a_wrong_row_is_seen) {
   rows[7] = NAN;
   ck_assert(!whole_rows_right(rows, indices, 3, 5, 2));
 }
-END_TEST
 
 // Elements of different rows are not the same: a gather of the wrong row would
 // not be seen.
-START_TEST(rows_differ) {
+TEST(rows_differ) {
   static float elements[DRAWN];
   whole_fill(elements, DRAWN, UINT64_C(1) << 33);
   for (size_t i = 1; i < DRAWN; i++)
     require(elements[i] < elements[0] || elements[i] > elements[0]);
 }
-END_TEST
 
 // --- goals -----------------------------------------------------------------
 
@@ -124,7 +119,7 @@ static const whole_goal *find_goal(const whole_goal *goals, size_t all,
   ck_abort_msg("no goal %s", name);
 }
 
-START_TEST(goals_are_met_or_not) {
+TEST(goals_are_met_or_not) {
   whole_goal goals[WHOLE_GOALS_MOST];
   whole_bench bench = {.device = "cpu:0", .ranks = 2};
   whole_result r = some_result();
@@ -144,13 +139,4 @@ START_TEST(goals_are_met_or_not) {
   ck_assert_uint_eq(whole_goals(&bench, &(whole_result){0}, goals), 0);
   bench.ranks = 3;
   ck_assert_uint_eq(whole_goals(&bench, &r, goals), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("bench_whole");
-  ADD_CASE(suite, "rows", indices_are_of_the_table, different_indices_are,
-           zipf_wants_few_rows, a_wrong_row_is_seen, rows_differ);
-  ADD_CASE(suite, "goals", goals_are_met_or_not);
-  return run_suite(suite);
 }

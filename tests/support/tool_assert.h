@@ -17,15 +17,14 @@ static inline void assert_done(const tool_output *o) {
   ck_assert_str_eq(o->err, "");
 }
 
-// It ended with |status| and said nothing but why. Frees |o|.
+// It ended with |status| and said nothing but why.
 static inline void assert_fails(tool_output o, int status, const char *part) {
   ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, part);
-  tool_output_free(&o);
 }
 
-// It was used wrongly, and says so. Frees |o|.
+// It was used wrongly, and says so.
 static inline void assert_misuse(tool_output o, const char *part) {
   assert_fails(o, 2, part);
 }

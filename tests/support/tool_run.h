@@ -4,7 +4,9 @@
 //   tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
 //   ck_assert_int_eq(o.status, 0);
 //   ... o.out, o.err ...
-//   tool_output_free(&o);
+//
+// Texts and paths that these functions return stay until the process of the
+// test ends; none of them has to be freed.
 #ifndef TARN_TESTS_SUPPORT_TOOL_RUN_H_
 #define TARN_TESTS_SUPPORT_TOOL_RUN_H_
 
@@ -32,12 +34,15 @@ tool_output tool_run_program(const char *path, int out_fd,
                              const char *const *argv);
 void tool_output_free(tool_output *output);
 
-// The whole file at |path| as a text, or NULL. Free it.
+// Keeps |text|, which is returned, until the process of the test ends.
+char *tool_keep(char *text);
+
+// The whole file at |path| as a text, or NULL.
 char *tool_read_file(const char *path);
 
 // A path in a folder of this test's own, which tool_files_end removes.
 void tool_files_begin(void);
 void tool_files_end(void);
-const char *tool_file(const char *name);  // until the next call
+const char *tool_file(const char *name);
 
 #endif  // TARN_TESTS_SUPPORT_TOOL_RUN_H_

@@ -40,7 +40,7 @@ static void assert_keys(const char *json, const char *path,
   ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   tool_output o =
       tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--threads", "1", "--touched", "no", "-o", "json");
@@ -61,11 +61,9 @@ START_TEST(json_has_the_published_keys) {
                 "reserved_over_live,varies_ms,no_pool_over_second,"
                 "glibc_over_steady,failed");
   }
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_strategy_is_loaded) {
+TEST(a_strategy_is_loaded) {
   tool_output o =
       tool_run("bench", "pool", "--workload", "@bert-layer", "--strategy",
                TARN_POWER_POOL, "--pool", "power_pool:least=4K", "--passes",
@@ -73,12 +71,9 @@ START_TEST(a_strategy_is_loaded) {
   assert_done(&o);
   ck_assert(is_at(o.out, 0, "name", "\"power_pool:least=4K\""));
   ck_assert(is_at(o.out, 0, "failed", "null"));
-  tool_output_free(&o);
   o = tool_run("bench", "pool", "--strategy", "/nowhere.so");
   ck_assert_int_eq(o.status, 1);
-  tool_output_free(&o);
 }
-END_TEST
 
 static void assert_row(const char *json, int row, const char *quoted_name) {
   double pair = figure(json, row, "pair_ns");
@@ -99,7 +94,7 @@ static void assert_row(const char *json, int row, const char *quoted_name) {
   ck_assert_double_gt(figure(json, row, "iteration_ms.1"), 0);
 }
 
-START_TEST(figures_agree) {
+TEST(figures_agree) {
   tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
                            "--pool", FOUR, "--threads", "1", "--touched", "no",
                            "--passes", "3", "-o", "json");
@@ -121,11 +116,9 @@ START_TEST(figures_agree) {
   ck_assert_double_gt(figure(o.out, 3, "no_pool_over_second"), 0);
   ck_assert_double_gt(figure(o.out, 3, "glibc_over_steady"), 0);
   ck_assert_double_ge(figure(o.out, 3, "varies_ms"), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(rows_as_they_were_asked_for) {
+TEST(rows_as_they_were_asked_for) {
   tool_output o = tool_run("bench", "pool", "--workload", "all", "--pool",
                            "page_unit_pool:page=65536,no_pool", "--passes", "1",
                            "--threads", "1", "--touched", "no", "-o", "json");
@@ -137,11 +130,9 @@ START_TEST(rows_as_they_were_asked_for) {
   ck_assert(is_at(o.out, 1, "name", "\"no_pool\""));
   ck_assert(is_at(o.out, 0, "over_free_list", "null"));
   ck_assert(is_at(o.out, 0, "glibc_over_steady", "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(table_for_people) {
+TEST(table_for_people) {
   tool_output o = tool_run(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1");
@@ -156,18 +147,15 @@ START_TEST(table_for_people) {
   assert_contains(end + 1, "\nfree_list ");
   assert_contains(end + 1, "\npage_unit_pool ");
   ck_assert_ptr_null(strstr(end + 1, "failed"));
-  tool_output_free(&o);
   o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--touched", "no", "--passes", "1");
   assert_done(&o);
   assert_contains(o.out, "\n@bert-layer, 1 thread, untouched\n");
   assert_contains(o.out, "\n@bert-layer, 2 threads, untouched\n");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables_for_programs) {
+TEST(tables_for_programs) {
   tool_output o = tool_run(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
@@ -175,19 +163,16 @@ START_TEST(tables_for_programs) {
   assert_contains(o.out, "workload,threads,touched,name,alloc_ns_median,");
   assert_contains(o.out, "\n@bert-layer,1,false,free_list,");
   assert_contains(o.out, "\n@resnet50-b8,1,false,page_unit_pool,");
-  tool_output_free(&o);
   o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--passes", "1", "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
   assert_contains(o.out, "\n### @bert-layer, 2 threads, touched\n");
   assert_contains(o.out, "\n| pool ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A default strategy that does not exist: Tarn's rows cannot begin.
-START_TEST(a_row_that_fails_stays) {
+TEST(a_row_that_fails_stays) {
   setenv("TARN_POOL", "no_such_pool", 1);
   tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
                            "--pool", FOUR, "--threads", "1", "--touched", "no",
@@ -201,17 +186,14 @@ START_TEST(a_row_that_fails_stays) {
   ck_assert(is_at(o.out, 2, "pair_ns", "null"));
   ck_assert(is_at(o.out, 2, "iteration_ms.2", "null"));
   ck_assert(is_at(o.out, 2, "over_free_list", "null"));
-  tool_output_free(&o);
   o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--threads", "1", "--touched", "no", "--passes", "1");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "  failed\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Every row by its name, with figures or with the reason why there are none.
-START_TEST(rows_by_default) {
+TEST(rows_by_default) {
   static const char *const names[] = {
       "\"free_list\"",      "\"glibc\"",      "\"mimalloc\"",
       "\"jemalloc\"",       "\"tcmalloc\"",   "\"no_pool\"",
@@ -232,11 +214,9 @@ START_TEST(rows_by_default) {
   ck_assert(json_is(o.out, "workloads.2.threads", "2"));
   ck_assert(json_is(o.out, "workloads.2.touched", "false"));
   ck_assert(json_is(o.out, "workloads.3.threads", "2"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(another_device) {
+TEST(another_device) {
   tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
                            "--device", "sim:0", "--pool", "glibc,no_pool",
                            "--passes", "1", "-o", "json");
@@ -244,28 +224,23 @@ START_TEST(another_device) {
   ck_assert(is_at(o.out, 1, "failed", "null"));
   ck_assert_double_gt(figure(o.out, 1, "pair_ns"), 0);
   ck_assert(json_is(o.out, "workloads.3.results.1.failed", "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench blocks ");
   assert_contains(o.out, "\n       tarn bench counters ");
   assert_contains(o.out, "\n       tarn bench device ");
   assert_contains(o.out, "\n       tarn bench pool ");
-  tool_output_free(&o);
   o = tool_run("bench", "pool", "-h");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench pool ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names) {
+TEST(wrong_names) {
   assert_misuse(
       tool_run("bench"),
       "There are: blocks, counters, device, model, plan, pool, record, "
@@ -290,9 +265,8 @@ START_TEST(wrong_names) {
   assert_misuse(tool_run("bench", "pool", "--pool", "page_unit_pool:page=3"),
                 "page=3 is not a power of two");
 }
-END_TEST
 
-START_TEST(wrong_values) {
+TEST(wrong_values) {
   assert_misuse(tool_run("bench", "pool", "--passes", "0"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "pool", "--passes", "many"),
@@ -306,7 +280,6 @@ START_TEST(wrong_values) {
   assert_misuse(tool_run("bench", "pool", "--thred", "2"),
                 "no option is named '--thred'");
 }
-END_TEST
 
 // --- the process of a row --------------------------------------------------
 
@@ -326,15 +299,14 @@ static void be_killed(void *context, void *out_result) {
   raise(*(int *)context);
 }
 
-START_TEST(a_child_answers) {
+TEST(a_child_answers) {
   char why[CHILD_TEXT_SIZE] = "";
   int what = 6, result = 0;
   ck_assert(child_run(answer, &what, none, &result, sizeof result, why));
   ck_assert_int_eq(result, 7);
 }
-END_TEST
 
-START_TEST(a_child_that_does_not_answer) {
+TEST(a_child_that_does_not_answer) {
   char why[CHILD_TEXT_SIZE] = "";
   int status = 3, result = 1;
   ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
@@ -344,16 +316,14 @@ START_TEST(a_child_that_does_not_answer) {
   ck_assert(!child_run(leave, &status, none, &result, sizeof result, why));
   assert_contains(why, "no result: the process ended with status 0");
 }
-END_TEST
 
-START_TEST(a_child_that_is_killed) {
+TEST(a_child_that_is_killed) {
   char why[CHILD_TEXT_SIZE] = "";
   int number = SIGKILL, result = 1;
   ck_assert(!child_run(be_killed, &number, none, &result, sizeof result, why));
   assert_contains(why, "no result: the process was ended by signal 9 (");
   ck_assert_int_eq(result, 0);
 }
-END_TEST
 
 // More than a pipe holds: the child must not wait for its own end.
 typedef struct large {
@@ -364,7 +334,7 @@ static void fill(void *context, void *out_result) {
   memset(((large *)out_result)->bytes, *(int *)context, sizeof(large));
 }
 
-START_TEST(a_large_answer) {
+TEST(a_large_answer) {
   char why[CHILD_TEXT_SIZE] = "";
   int value = 5;
   large *result = malloc(sizeof *result);
@@ -373,7 +343,6 @@ START_TEST(a_large_answer) {
   ck_assert_int_eq(result->bytes[sizeof result->bytes - 1], 5);
   free(result);
 }
-END_TEST
 
 // --- requests --------------------------------------------------------------
 
@@ -404,7 +373,7 @@ static void assert_request(const request *r, uint32_t slot, uint32_t rank,
   ck_assert_uint_eq(r->size, size);
 }
 
-START_TEST(requests_of_a_trace) {
+TEST(requests_of_a_trace) {
   request_list list = requests_make(&small);
   ck_assert_uint_eq(list.count, 6);
   ck_assert_uint_eq(list.slot_count, 3);
@@ -418,9 +387,8 @@ START_TEST(requests_of_a_trace) {
   requests_deinit(&list);
   ck_assert_uint_eq(list.count, 0);
 }
-END_TEST
 
-START_TEST(percentiles) {
+TEST(percentiles) {
   uint64_t ticks[] = {50, 10, 40, 20, 30};
   stopwatch_sort(ticks, 5);
   ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 50), 30);
@@ -429,7 +397,6 @@ START_TEST(percentiles) {
   ck_assert_uint_eq(stopwatch_percentile(ticks, 5, 0), 10);
   ck_assert_uint_eq(stopwatch_percentile(ticks, 0, 50), 0);
 }
-END_TEST
 
 // --- one row ---------------------------------------------------------------
 
@@ -446,7 +413,7 @@ static pool_bench_result run_small(const request_list *list, const char *name) {
 
 // 64 bytes are reused: two blocks of 64 bytes and one of 1 are never out at
 // once. The free list rounds up to 64.
-START_TEST(what_a_row_holds) {
+TEST(what_a_row_holds) {
   request_list list = requests_make(&small);
   pool_bench_result result = run_small(&list, "free_list");
   ck_assert_str_eq(result.failed, "");
@@ -456,9 +423,8 @@ START_TEST(what_a_row_holds) {
   ck_assert_double_eq_tol(result.reserved_over_live, 8192.0 / 65, 1e-9);
   requests_deinit(&list);
 }
-END_TEST
 
-START_TEST(a_request_is_refused) {
+TEST(a_request_is_refused) {
   static const char *const names[] = {"free_list", "no_pool", "page_unit_pool"};
   request_list list = requests_make(&small);
   list.items[1].size = NOBODY_HAS;
@@ -470,19 +436,4 @@ START_TEST(a_request_is_refused) {
   assert_contains(run_small(&list, "no_pool").failed, "a request was refused");
   assert_contains(run_small(&list, "abacus").failed, "nothing has this name");
   requests_deinit(&list);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench");
-  ADD_CASE(suite, "figures", json_has_the_published_keys, figures_agree,
-           rows_as_they_were_asked_for, table_for_people, tables_for_programs,
-           a_row_that_fails_stays, a_strategy_is_loaded, rows_by_default,
-           another_device);
-  ADD_CASE(suite, "misuse", help, wrong_names, wrong_values);
-  ADD_CASE(suite, "child", a_child_answers, a_child_that_does_not_answer,
-           a_child_that_is_killed, a_large_answer);
-  ADD_CASE(suite, "parts", requests_of_a_trace, percentiles);
-  ADD_CASE(suite, "row", what_a_row_holds, a_request_is_refused);
-  return run_suite(suite);
 }

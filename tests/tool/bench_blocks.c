@@ -13,7 +13,7 @@ static const char *at(size_t row, const char *key) {
   return path;
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   static const char *const keys[] = {"place_ns", "pool_ns", "place_waits_ns",
                                      "pool_waits_ns"};
   char text[128];
@@ -31,29 +31,24 @@ START_TEST(json_has_the_published_keys) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
       ck_assert_double_gt(json_number(o.out, at(row, keys[i])), 0);
   }
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   tool_output o =
       tool_run("bench", "blocks", "--blocks", "100", "--passes", "1");
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "place waits");
-  tool_output_free(&o);
   o = tool_run("bench", "blocks", "--blocks", "100", "--passes", "1", "-o",
                "csv");
   assert_done(&o);
   assert_contains(
       o.out,
       "blocks,place_ns,pool_ns,place_waits_ns,pool_waits_ns,machine\n100,");
-  tool_output_free(&o);
 }
-END_TEST
 
 // The pool has no room for so many.
-START_TEST(what_cannot_be_measured_stays) {
+TEST(what_cannot_be_measured_stays) {
   setenv("TARN_POOL", "arena_pool:limit=1", 1);
   tool_output o = tool_run("bench", "blocks", "--blocks", "100", "--passes",
                            "1", "-o", "json");
@@ -61,27 +56,16 @@ START_TEST(what_cannot_be_measured_stays) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "100 blocks: ");
   ck_assert(json_is(o.out, at(0, "place_ns"), "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(help_and_wrong_use) {
+TEST(help_and_wrong_use) {
   tool_output o = tool_run("bench", "blocks", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench blocks ");
-  tool_output_free(&o);
   assert_misuse(tool_run("bench", "blocks", "--blocks", "0"),
                 "--blocks wants a whole number");
   assert_misuse(tool_run("bench", "blocks", "--passes", "0"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "blocks", "-o", "xml"), "'xml' is no output");
   assert_misuse(tool_run("bench", "blocks", "file"), "'file' is too much");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_blocks");
-  ADD_CASE(suite, "all", json_has_the_published_keys, tables,
-           what_cannot_be_measured_stays, help_and_wrong_use);
-  return run_suite(suite);
 }

@@ -35,7 +35,7 @@ static void assert_row(const char *json, size_t row, const char *pool) {
   ck_assert(!isnan(json_number(json, at(row, "by_address_more_ns"))));
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   char keys[64];
   tool_output o = tool_run("bench", "counters", "--passes", "3", "-o", "json");
   assert_done(&o);
@@ -51,29 +51,24 @@ START_TEST(json_has_the_published_keys) {
   // The default is no more than itself.
   ck_assert_double_eq(json_number(o.out, at(0, "more_ns")), 0);
   ck_assert_double_eq(json_number(o.out, at(0, "by_address_more_ns")), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(which_pools_and_where) {
+TEST(which_pools_and_where) {
   tool_output o = tool_run("bench", "counters", "--strategy", TARN_POWER_POOL,
                            "--pool", "power_pool,page_unit_pool:page=65536",
                            "--device", "sim:0", "--passes", "1", "-o", "json");
   assert_done(&o);
   assert_row(o.out, 0, "\"power_pool\"");
   assert_row(o.out, COUNTERS_BENCH_ROWS, "\"page_unit_pool:page=65536\"");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   tool_output o = tool_run("bench", "counters", "--passes", "1");
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\npage_unit_pool\n\ncounting ");
   assert_contains(o.out, "\nevents_times ");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  tool_output_free(&o);
   o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
                "-o", "csv");
   assert_done(&o);
@@ -81,17 +76,14 @@ START_TEST(tables) {
                   "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,what,"
                   "failed,machine");
   assert_contains(o.out, "\narena_pool,nothing,");
-  tool_output_free(&o);
   o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
                "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n### arena_pool\n\n| counting ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A device that has no room for a block stays as rows without figures.
-START_TEST(what_cannot_be_measured_stays) {
+TEST(what_cannot_be_measured_stays) {
   setenv("TARN_SIM_FAULTS", "device_memory_allocate@1+", 1);
   tool_output o = tool_run("bench", "counters", "--pool", "page_unit_pool",
                            "--device", "sim:0", "--passes", "1", "-o", "json");
@@ -101,21 +93,17 @@ START_TEST(what_cannot_be_measured_stays) {
   ck_assert(json_valid(o.out));
   ck_assert(json_is(o.out, at(0, "ns"), "null"));
   ck_assert(!json_is(o.out, at(0, "failed"), "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "counters", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench counters ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "counters", "--pool", "abacus"), "'abacus'");
   assert_misuse(tool_run("bench", "counters", "--pool", "glibc"), "'glibc'");
   assert_misuse(tool_run("bench", "counters", "--pool", "arena_pool:x=1"),
@@ -133,13 +121,4 @@ START_TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "counters", "-o", "xml"),
                 "'xml' is no output");
   assert_misuse(tool_run("bench", "counter"), "counters");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_counters");
-  ADD_CASE(suite, "figures", json_has_the_published_keys, which_pools_and_where,
-           tables, what_cannot_be_measured_stays);
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  return run_suite(suite);
 }

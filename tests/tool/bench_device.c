@@ -110,7 +110,7 @@ static void assert_met(const char *json, size_t row) {
 }
 
 // One run serves all three: it takes a second or two.
-START_TEST(keys_goals_and_values) {
+TEST(keys_goals_and_values) {
   tool_output o = tool_run("bench", "device", "--passes", "1", "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
@@ -122,11 +122,9 @@ START_TEST(keys_goals_and_values) {
     assert_value(o.out, i);
     assert_met(o.out, i);
   }
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(which_devices) {
+TEST(which_devices) {
   tool_output o = tool_run("bench", "device", "--device", "sim:1", "--device",
                            "cpu", "--passes", "1", "-o", "json");
   assert_done(&o);
@@ -135,12 +133,10 @@ START_TEST(which_devices) {
   ck_assert(!has_row(o.out, "p2p_4k"));
   ck_assert_uint_eq(json_size(o.out, "results"), 2 * DEVICE_BENCH_FIGURES - 4);
   (void)row_of(o.out, "cpu:0", "copy_4k");
-  tool_output_free(&o);
 }
-END_TEST
 
 // The small plug-in has 64 MiB, which is less than two large buffers.
-START_TEST(what_cannot_be_measured_stays) {
+TEST(what_cannot_be_measured_stays) {
   tool_output o =
       tool_run("bench", "device", "--plugin", TARN_SMALL_PLUGIN, "--device",
                "small:0", "--passes", "1", "-o", "json");
@@ -156,21 +152,17 @@ START_TEST(what_cannot_be_measured_stays) {
   assert_value(o.out, row);
   row = row_of(o.out, "small:0", "queued_4k");  // it has no streams
   ck_assert(json_is(o.out, at(row, "failed"), "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // What was not measured has not missed its goal either.
-START_TEST(no_value_misses_no_goal) {
+TEST(no_value_misses_no_goal) {
   setenv("TARN_SIM_FAULTS", "memory_copy_d2d@1+", 1);
   tool_output o = tool_run("bench", "device", "--device", "sim:0", "--passes",
                            "1", "-o", "csv");
   unsetenv("TARN_SIM_FAULTS");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "\nsim:0,d2d_4k,,us,<= 0.3,,");
-  tool_output_free(&o);
 }
-END_TEST
 
 static tool_output measure_faulty(const char *fault, const char *format) {
   setenv("TARN_FAULT", fault, 1);
@@ -182,26 +174,22 @@ static tool_output measure_faulty(const char *fault, const char *format) {
 }
 
 // Nothing holds a stream up to which no copy can be queued.
-START_TEST(queued_where_nothing_queues) {
+TEST(queued_where_nothing_queues) {
   tool_output o = measure_faulty("queues_no_copies", "json");
   size_t row = row_of(o.out, "faulty:0", "queued_4k");
   ck_assert(json_is(o.out, at(row, "failed"), "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // What waits for the hold to end is no figure.
-START_TEST(queued_where_queues_are_short) {
+TEST(queued_where_queues_are_short) {
   tool_output o = measure_faulty("queue_is_short", "json");
   ck_assert_int_eq(o.status, 1);
   size_t row = row_of(o.out, "faulty:0", "queued_4k");
   ck_assert(json_is(o.out, at(row, "value"), "null"));
   assert_contains(o.out, "copies cannot be queued");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   tool_output o = tool_run("bench", "device", "--passes", "1");
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
@@ -211,33 +199,27 @@ START_TEST(tables) {
   assert_contains(o.out, "  <= 1.1  ");
   assert_contains(o.out, "  >= 0.95 ");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  tool_output_free(&o);
   o = tool_run("bench", "device", "--device", "sim:0", "--passes", "1", "-o",
                "csv");
   assert_done(&o);
   assert_contains(o.out, "device,name,value,unit,goal,met,what,failed,machine");
   assert_contains(o.out, "\nsim:0,copy_4k,");
   assert_contains(o.out, "\nsim:0,memory_64m,");
-  tool_output_free(&o);
   o = tool_run("bench", "device", "--device", "cpu:0", "--passes", "1", "-o",
                "md");
   assert_done(&o);
   assert_contains(o.out, "\n### cpu:0\n\n| figure ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "device", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench device ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "device", "--device", "cpu:7"), "cpu:7");
   assert_misuse(tool_run("bench", "device", "--device", "abacus"), "abacus");
   assert_misuse(
@@ -254,13 +236,11 @@ START_TEST(wrong_names_and_values) {
   tool_output o = tool_run("bench", "device", "--plugin", "/nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- parts -----------------------------------------------------------------
 
-START_TEST(a_goal_is_a_type_s) {
+TEST(a_goal_is_a_type_s) {
   bench_figure figure = device_bench_figure_of(0, "cpu:0");
   ck_assert_str_eq(figure.name, "copy_4k");
   ck_assert(sheet_is_met(1.2, figure.bound, figure.goal));
@@ -271,22 +251,10 @@ START_TEST(a_goal_is_a_type_s) {
   ck_assert(sheet_is_met(2, SHEET_AT_LEAST, 2));
   ck_assert(!sheet_is_met(1.99, SHEET_AT_LEAST, 2));
 }
-END_TEST
 
-START_TEST(medians) {
+TEST(medians) {
   double odd[] = {5, 1, 3};
   double one[] = {7};
   ck_assert_double_eq(probe_median(odd, 3), 3);
   ck_assert_double_eq(probe_median(one, 1), 7);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_device");
-  ADD_CASE(suite, "figures", keys_goals_and_values, which_devices,
-           what_cannot_be_measured_stays, queued_where_nothing_queues,
-           queued_where_queues_are_short, no_value_misses_no_goal, tables);
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  ADD_CASE(suite, "parts", a_goal_is_a_type_s, medians);
-  return run_suite(suite);
 }

@@ -54,7 +54,7 @@ static void assert_row(const char *json, size_t row, const char *name,
   ck_assert_double_le(planned, 1.05 * bound);
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   char keys[64];
   tool_output o = tool_run("bench", "model", "-o", "json");
   assert_done(&o);
@@ -72,11 +72,9 @@ START_TEST(json_has_the_published_keys) {
   ck_assert(json_is(o.out, "lookup.names", "1600"));
   ck_assert(json_is(o.out, "lookup.goal", "100"));
   ck_assert_double_gt(json_number(o.out, "lookup.ns"), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(nets_by_name) {
+TEST(nets_by_name) {
   tool_output o = tool_run("bench", "model", "bert-layer", "mlp", "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "nets"), 4);
@@ -84,11 +82,9 @@ START_TEST(nets_by_name) {
   assert_row(o.out, 1, "mlp", 1);
   assert_row(o.out, 2, "bert-layer", 0);
   assert_row(o.out, 3, "bert-layer", 1);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   tool_output o = tool_run("bench", "model", "mlp");
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
@@ -97,7 +93,6 @@ START_TEST(tables) {
   assert_contains(o.out, "\nmlp  infer ");
   assert_contains(o.out, "\nlook-up by name at 1600 names: ");
   ck_assert_ptr_null(strstr(o.out, "resnet"));
-  tool_output_free(&o);
   o = tool_run("bench", "model", "mlp", "-o", "csv");
   assert_done(&o);
   ck_assert_ptr_eq(
@@ -106,33 +101,27 @@ START_TEST(tables) {
              "planned_over_bound,naive_by_hand_mib,bound_by_hand_mib,"
              "answer,machine\nmlp,train,"),
       o.out);
-  tool_output_free(&o);
   o = tool_run("bench", "model", "mlp-16", "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n| net    | mode  | params MiB |");
   assert_contains(o.out, "\n| mlp-16 | infer |");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "model", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench model ");
   for (size_t i = 0; i < NETS; i++)
     assert_contains(o.out, model_net_at(i)->name);
-  tool_output_free(&o);
   o = tool_run("bench", "--help");
   assert_done(&o);
   assert_contains(o.out, "\n       tarn bench model ");
   assert_contains(o.out, "\n  model  ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "model", "resnet-41"),
                 "no net is named 'resnet-41'");
   assert_misuse(tool_run("bench", "model", "mlp", "rseunet", "-o", "json"),
@@ -143,29 +132,18 @@ START_TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "model", "--batch", "3"),
                 "no option is named '--batch'");
 }
-END_TEST
 
 // --- parts -----------------------------------------------------------------
 
-START_TEST(nets_of_the_table) {
+TEST(nets_of_the_table) {
   ck_assert_ptr_nonnull(model_net_at(NETS - 1));
   ck_assert_ptr_null(model_net_at(NETS));
   ck_assert_ptr_eq(model_net_find("resnet-50"), model_net_at(3));
   ck_assert_ptr_null(model_net_find("resnet"));
 }
-END_TEST
 
-START_TEST(looking_up_is_measured) {
+TEST(looking_up_is_measured) {
   double ns = 0;
   assert_ok(model_lookup_measure(40, &ns));
   ck_assert_double_gt(ns, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_model");
-  ADD_CASE(suite, "figures", json_has_the_published_keys, nets_by_name, tables);
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  ADD_CASE(suite, "parts", nets_of_the_table, looking_up_is_measured);
-  return run_suite(suite);
 }

@@ -69,7 +69,7 @@ static bool row_is(const char *json, size_t row, const char *key,
   return json_is(json, at(row, key), value);
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   char text[300];
   make_files();
   tool_output o = tool_run("bench", "plan", folder, "--part", "fit,early,low",
@@ -87,12 +87,10 @@ START_TEST(json_has_the_published_keys) {
   ck_assert_uint_eq(json_size(o.out, "sums"), PLAN_BENCH_SUMS);
   ck_assert_str_eq(json_keys(o.out, "sums.0", text, sizeof text),
                    "name,value,unit,goal,met");
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
-START_TEST(capacities_are_in_names_or_the_bound) {
+TEST(capacities_are_in_names_or_the_bound) {
   make_files();
   tool_output o =
       tool_run("bench", "plan", folder, "--part", "fit,low", "-o", "json");
@@ -109,10 +107,8 @@ START_TEST(capacities_are_in_names_or_the_bound) {
   ck_assert(row_is(o.out, 3, "proved", "12"));
   ck_assert(row_is(o.out, 0, "peer_seconds", "null"));
   ck_assert_double_gt(json_number(o.out, at(0, "peak_bytes")), 0);
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
 // It answers with the plan of a.12.csv for whatever it is asked.
 static const char answering[] =
@@ -123,7 +119,7 @@ static const char answering[] =
     "printf 'id,lower,upper,size,offset\\nb1,0,3,4,8\\nb2,3,9,4,8\\n"
     "b3,0,9,4,4\\nb4,9,21,4,4\\nb5,0,21,4,%s\\n' \"${WRONG:-0}\" >\"$out\"\n";
 
-START_TEST(a_peer_is_run_beside) {
+TEST(a_peer_is_run_beside) {
   make_files();
   make_peer(answering);
   tool_output o = tool_run("bench", "plan", folder, "--part", "fit", "--peer",
@@ -134,12 +130,10 @@ START_TEST(a_peer_is_run_beside) {
   ck_assert_double_gt(json_number(o.out, at(0, "peer_peak_bytes")), 0);
   ck_assert(
       row_is(o.out, 1, "peer_failed", "\"no plan: it ended with status 1\""));
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
-START_TEST(a_peer_that_is_wrong) {
+TEST(a_peer_that_is_wrong) {
   make_files();
   make_peer(answering);
   setenv("WRONG", "2", 1);
@@ -148,25 +142,20 @@ START_TEST(a_peer_that_is_wrong) {
   unsetenv("WRONG");
   assert_done(&o);
   assert_contains(o.out, "a wrong plan: buffer ");
-  tool_output_free(&o);
   make_peer("for word; do :; done; cp \"${1#--input=}\" \"${word#*=}\"");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
   assert_done(&o);
   assert_contains(o.out, "a wrong plan: its buffers are others");
-  tool_output_free(&o);
   make_peer("kill -9 $$");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
   assert_contains(o.out, "no plan: it was ended by signal 9 (Killed)");
-  tool_output_free(&o);
   make_peer("exit 0");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
   assert_contains(o.out, "its plan: ");
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   make_files();
   tool_output o = tool_run("bench", "plan", folder, "--part", "fit");
   assert_done(&o);
@@ -174,20 +163,16 @@ START_TEST(tables) {
   assert_contains(o.out, "\nfit   a.12.csv ");
   assert_contains(o.out, "\nfitted ");
   ck_assert_ptr_null(strstr(o.out, "peer_over"));
-  tool_output_free(&o);
   o = tool_run("bench", "plan", folder, "--part", "low", "-o", "csv");
   assert_done(&o);
   ck_assert_int_eq(strncmp(o.out, "part,name,buffers,lower_bound,", 30), 0);
-  tool_output_free(&o);
   o = tool_run("bench", "plan", folder, "--part", "low", "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n| part ");
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
-START_TEST(what_cannot_be_read_fails) {
+TEST(what_cannot_be_read_fails) {
   make_files();
   write_file("bad.csv", "id,lower,upper,size\nx,3,2,5\n");
   tool_output o =
@@ -199,42 +184,34 @@ START_TEST(what_cannot_be_read_fails) {
   ck_assert(row_is(o.out, 1, "met", "false"));
   ck_assert(!row_is(o.out, 1, "failed", "null"));
   ck_assert(row_is(o.out, 2, "failed", "null"));
-  tool_output_free(&o);
   end_files();
 }
-END_TEST
 
-START_TEST(no_folder_no_files) {
+TEST(no_folder_no_files) {
   tool_output o = tool_run("bench", "plan", "/nowhere");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere: No such file");
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
   make_files();
   write_file("peer", "");
   o = tool_run("bench", "plan", folder, "--peer", peer);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "cannot be run");
-  tool_output_free(&o);
   setenv("TMPDIR", "/nowhere", 1);
   o = tool_run("bench", "plan", folder, "--part", "fit");
   unsetenv("TMPDIR");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere: No such file");
-  tool_output_free(&o);
   end_files();
   o = tool_run("bench", "plan", "/proc/self/task");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "there is no *.csv in it");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(help_and_wrong_use) {
+TEST(help_and_wrong_use) {
   tool_output o = tool_run("bench", "plan", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench plan ");
-  tool_output_free(&o);
   assert_misuse(tool_run("bench", "plan", "--part", "fit"), "want a folder");
   assert_misuse(tool_run("bench", "plan", "--part", "fit,slow", "."), "'slow'");
   assert_misuse(tool_run("bench", "plan", "--peer", "x"), "--peer is for");
@@ -244,14 +221,4 @@ START_TEST(help_and_wrong_use) {
                 "--rounds wants a whole number");
   assert_misuse(tool_run("bench", "plan", "-o", "xml"), "'xml' is no output");
   assert_misuse(tool_run("bench", "plan", "a", "b"), "'b' is too much");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_plan");
-  ADD_CASE(suite, "report", json_has_the_published_keys,
-           capacities_are_in_names_or_the_bound, tables,
-           what_cannot_be_read_fails, no_folder_no_files, help_and_wrong_use);
-  ADD_CASE(suite, "peer", a_peer_is_run_beside, a_peer_that_is_wrong);
-  return run_suite(suite);
 }

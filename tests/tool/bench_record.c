@@ -44,7 +44,6 @@ START_TEST(json_has_the_published_keys) {
   // What a kill takes has nothing to do with how fast the machine is.
   ck_assert(json_is(o.out, at(RECORD_BENCH_FIGURES - 1, "name"), "\"killed\""));
   ck_assert(json_is(o.out, at(RECORD_BENCH_FIGURES - 1, "met"), "true"));
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -56,12 +55,10 @@ START_TEST(tables) {
   assert_contains(o.out, "\n| figure ");
   assert_contains(o.out, "touched_no_stacks");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  tool_output_free(&o);
   o = tool_run("bench", "record", "--allocations", "1000", "--passes", "1",
                "-o", "csv");
   assert_done(&o);
   assert_contains(o.out, "name,value,unit,goal,met,what,failed,machine");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -78,7 +75,6 @@ START_TEST(a_recorder_that_is_none) {
   ck_assert(json_valid(o.out));
   ck_assert(json_is(o.out, at(0, "value"), "null"));
   ck_assert(!json_is(o.out, at(0, "failed"), "null"));
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -89,7 +85,6 @@ START_TEST(no_folder_for_the_files) {
   unsetenv("TMPDIR");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/no/such/folder/");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -97,7 +92,6 @@ START_TEST(help) {
   tool_output o = tool_run("bench", "record", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench record ");
-  tool_output_free(&o);
 }
 END_TEST
 

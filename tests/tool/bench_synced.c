@@ -58,7 +58,7 @@ static void assert_row(const char *json, size_t row, const wanted *w) {
 
 // --- figures ---------------------------------------------------------------
 
-START_TEST(names_keys_and_goals) {
+TEST(names_keys_and_goals) {
   char keys[64];
   tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
   assert_done(&o);
@@ -68,55 +68,45 @@ START_TEST(names_keys_and_goals) {
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
   for (size_t i = 0; i < ALL; i++)
     assert_row(o.out, i, &all[i]);
-  tool_output_free(&o);
 }
-END_TEST
 
 // Counts are the same on every machine.
-START_TEST(nothing_is_copied_in_vain) {
+TEST(nothing_is_copied_in_vain) {
   tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
                            "1", "--images", "2", "--rows", "300", "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, at(1, "value"), "4"));
   ck_assert(json_is(o.out, at(2, "value"), "0"));
   ck_assert(json_is(o.out, at(4, "value"), "0"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // One row is one run; there is none adjacent, and nothing to shuffle.
-START_TEST(one_row) {
+TEST(one_row) {
   tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
                            "1", "--images", "1", "--rows", "1", "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, at(4, "value"), "0"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(which_devices) {
+TEST(which_devices) {
   tool_output o = tool_run("bench", "synced", "--device", "sim:1", "--device",
                            "cpu", SMALL, "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES + 1);
   ck_assert(is_text(o.out, at(0, "device"), "sim:1"));
   ck_assert(is_text(o.out, at(SYNCED_BENCH_FIGURES, "device"), "cpu:0"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // The small plug-in has no streams and no pinned memory.
-START_TEST(on_a_plugin) {
+TEST(on_a_plugin) {
   tool_output o = tool_run("bench", "synced", "--plugin", TARN_SMALL_PLUGIN,
                            "--device", "small:0", SMALL, "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES);
   ck_assert(json_is(o.out, at(1, "value"), "4"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_cannot_be_measured_stays) {
+TEST(what_cannot_be_measured_stays) {
   setenv("TARN_SIM_FAULTS", "memory_copy_h2d@1+", 1);
   tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
   ck_assert_int_eq(o.status, 1);
@@ -125,16 +115,13 @@ START_TEST(what_cannot_be_measured_stays) {
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
   ck_assert(json_is(o.out, at(5, "value"), "null"));
   ck_assert(!json_is(o.out, at(0, "value"), "null"));
-  tool_output_free(&o);
   o = tool_run("bench", "synced", "--device", "sim:0", SMALL, "-o", "csv");
   unsetenv("TARN_SIM_FAULTS");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "\nscattered_extra_bytes,sim:0,,bytes,<= 0,,");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables) {
+TEST(tables) {
   tool_output o = tool_run("bench", "synced", SMALL);
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
@@ -142,34 +129,27 @@ START_TEST(tables) {
   assert_contains(o.out, "\ndocument_copies ");
   assert_contains(o.out, "  = 4     yes  ");
   assert_contains(o.out, "  <= 1.8  ");
-  tool_output_free(&o);
   o = tool_run("bench", "synced", "--device", "sim:0", SMALL, "-o", "csv");
   assert_done(&o);
   assert_contains(o.out, "name,device,value,unit,goal,met,what,machine\n");
   assert_contains(o.out, "\nprefetch_d2h_bytes,sim:0,0,bytes,<= 0,yes,");
-  tool_output_free(&o);
   o = tool_run("bench", "synced", "--device", "cpu:0", SMALL, "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n| figure ");
   ck_assert_ptr_null(strstr(o.out, "document_copies"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "synced", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench synced ");
-  tool_output_free(&o);
   o = tool_run("bench", "--help");
   assert_contains(o.out, "\n       tarn bench synced ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "synced", "--device", "cpu:7"), "cpu:7");
   assert_misuse(
       tool_run("bench", "synced", "--device", "sim:0", "--device", "sim:0"),
@@ -185,13 +165,11 @@ START_TEST(wrong_names_and_values) {
   tool_output o = tool_run("bench", "synced", "--plugin", "/nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- parts -----------------------------------------------------------------
 
-START_TEST(goals_are_met_or_not) {
+TEST(goals_are_met_or_not) {
   const bench_figure *most = synced_bench_figure_at(0);
   ck_assert(sheet_is_met(1.8, most->bound, most->goal));
   ck_assert(!sheet_is_met(1.81, most->bound, most->goal));
@@ -199,15 +177,4 @@ START_TEST(goals_are_met_or_not) {
   ck_assert(sheet_is_met(4, exact->bound, exact->goal));
   ck_assert(!sheet_is_met(3, exact->bound, exact->goal));
   ck_assert(!sheet_is_met(5, exact->bound, exact->goal));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_synced");
-  ADD_CASE(suite, "figures", names_keys_and_goals, nothing_is_copied_in_vain,
-           one_row, which_devices, on_a_plugin, what_cannot_be_measured_stays,
-           tables);
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  ADD_CASE(suite, "parts", goals_are_met_or_not);
-  return run_suite(suite);
 }

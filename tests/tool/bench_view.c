@@ -14,7 +14,9 @@ static void assert_is(const char *json, const char *path, const char *value) {
                 json);
 }
 
-START_TEST(without_a_browser) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(without_a_browser) {
   setenv("TARN_CHROMIUM", "/nowhere/chromium", 1);
   tool_output o = tool_run("bench", "view", "-o", "json");
   unsetenv("TARN_CHROMIUM");
@@ -28,24 +30,20 @@ START_TEST(without_a_browser) {
   ck_assert_double_le(json_number(o.out, "results.0.value"), 12);
   assert_is(o.out, "results.1.value", "null");
   assert_is(o.out, "results.1.met", "null");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(with_a_browser_that_is_none) {
+TEST(with_a_browser_that_is_none) {
   setenv("TARN_CHROMIUM", "/bin/true", 1);
   tool_output o = tool_run("bench", "view", "--events", "1000");
   unsetenv("TARN_CHROMIUM");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/bin/true: no page within");
   assert_contains(o.out, "\nfile_size ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A program that gives out a page that was measured.
-START_TEST(reads_what_the_page_measured) {
-  char *program = strdup(tool_file("browser"));
+TEST(reads_what_the_page_measured) {
+  const char *program = tool_file("browser");
   FILE *out = fopen(program, "w");
   ck_assert_ptr_nonnull(out);
   fputs(
@@ -62,35 +60,16 @@ START_TEST(reads_what_the_page_measured) {
   assert_is(o.out, "results.2.met", "true");
   assert_is(o.out, "results.3.value", "20");
   assert_is(o.out, "results.3.met", "false");
-  tool_output_free(&o);
   o = tool_run("bench", "view", "--events", "1000", "-o", "csv");
   unsetenv("TARN_CHROMIUM");
   assert_contains(o.out, "name,value,unit,goal,met,what,machine\n");
   assert_contains(o.out, "\npan,20,/s,>= 30,NO,");
-  tool_output_free(&o);
-  free(program);
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("bench", "view", "--events", "10"), "--events");
   assert_misuse(tool_run("bench", "view", "-o", "yaml"), "yaml");
   tool_output o = tool_run("bench", "view", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench view ");
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_view");
-  TCase *figures = tcase_create("figures");
-  tcase_add_checked_fixture(figures, tool_files_begin, tool_files_end);
-  tcase_set_timeout(figures, 120);
-  tcase_add_test(figures, without_a_browser);
-  tcase_add_test(figures, with_a_browser_that_is_none);
-  tcase_add_test(figures, reads_what_the_page_measured);
-  tcase_add_test(figures, wrong_use);
-  suite_add_tcase(suite, figures);
-  return run_suite(suite);
 }

@@ -78,7 +78,9 @@ static void assert_kind(const char *json, const char *device, const char *type,
                     is_plain);
 }
 
-START_TEST(six_types_on_two_devices) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(six_types_on_two_devices) {
   char keys[128];
   tool_output o = tool_run("bench", "whole", "-n", "2", QUICK, "-o", "json");
   assert_done(&o);
@@ -95,11 +97,9 @@ START_TEST(six_types_on_two_devices) {
     assert_kind(o.out, "sim", types[i / 2], location);
   }
   ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4 + 6 * 4);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables_and_goals) {
+TEST(tables_and_goals) {
   char keys[128];
   tool_output o =
       tool_run("bench", "whole", "--device", "cpu", QUICK, "-o", "json");
@@ -119,12 +119,10 @@ START_TEST(tables_and_goals) {
   ck_assert(json_is(o.out, "goals.1.met", "null"));
   ck_assert(is_text(o.out, "skipped.0.what", "mpi"));
   ck_assert(is_text(o.out, "skipped.0.why", "not asked for"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // A process alone, and parts of a table that are not the same.
-START_TEST(other_numbers_of_ranks) {
+TEST(other_numbers_of_ranks) {
   static const char *const numbers[] = {"1", "3"};
   for (size_t i = 0; i < 2; i++) {
     tool_output o = tool_run("bench", "whole", "--ranks", numbers[i],
@@ -134,12 +132,10 @@ START_TEST(other_numbers_of_ranks) {
     assert_results(o.out);
     ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
     ck_assert_uint_eq(json_size(o.out, "goals"), 0);  // those are for two
-    tool_output_free(&o);
   }
 }
-END_TEST
 
-START_TEST(rows_of_several_sizes_and_zipf) {
+TEST(rows_of_several_sizes_and_zipf) {
   tool_output o =
       tool_run("bench", "whole", "--device", "sim", "--size", "1M", "--batch",
                "8K", "--passes", "2", "--rows", "4,4K", "--zipf", "-o", "json");
@@ -155,11 +151,9 @@ START_TEST(rows_of_several_sizes_and_zipf) {
   }
   ck_assert_uint_eq(zipf, 12);  // of two sizes, of each kind
   ck_assert_uint_eq(large, 24);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(tables_for_people) {
+TEST(tables_for_people) {
   tool_output o = tool_run("bench", "whole", "--device", "cpu", QUICK);
   assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
@@ -167,26 +161,22 @@ START_TEST(tables_for_people) {
   assert_contains(o.out, "; Open MPI skipped: not asked for\n");
   assert_contains(o.out, "\ndevice  type ");
   assert_contains(o.out, "\ngoal ");
-  tool_output_free(&o);
   o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "csv");
   assert_done(&o);
   assert_contains(o.out,
                   "device,type,location,op,row_bytes,indices,gbs,over_memcpy,"
                   "over_mpi,failed,ranks,table_bytes,machine\n");
   assert_contains(o.out, "\nsim,chunked,host,gather,64,uniform,");
-  tool_output_free(&o);
   o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "md");
   assert_done(&o);
   assert_contains(o.out, "\n| device ");
   ck_assert_ptr_null(strstr(o.out, "| goal"));  // they are for cpu
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- what cannot be measured -----------------------------------------------
 
 // It cannot map what another process has made, which is no failure.
-START_TEST(a_device_that_lacks_types) {
+TEST(a_device_that_lacks_types) {
   tool_output o = tool_run("bench", "whole", "--plugin", TARN_SMALL_PLUGIN,
                            "--device", "small:0", QUICK, "-o", "json");
   assert_done(&o);
@@ -194,11 +184,9 @@ START_TEST(a_device_that_lacks_types) {
   ck_assert(!json_is(o.out, "tables.0.failed", "null"));
   ck_assert(json_is(o.out, "tables.0.ready_ms", "null"));
   ck_assert_uint_eq(count(o.out, NULL, "continuous", "device", NULL), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_device_that_fails) {
+TEST(a_device_that_fails) {
   setenv("TARN_SIM_FAULTS", "memory_copy_h2d@40+", 1);
   tool_output o =
       tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "json");
@@ -206,12 +194,10 @@ START_TEST(a_device_that_fails) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "tarn bench whole: sim: ");
   ck_assert(json_valid(o.out));
-  tool_output_free(&o);
 }
-END_TEST
 
 // Not tried: the kernel would end some process for it.
-START_TEST(more_than_there_is) {
+TEST(more_than_there_is) {
   static const char *const sizes[] = {"--size", "--batch"};
   for (size_t i = 0; i < 2; i++) {
     tool_output o = tool_run("bench", "whole", "--device", "cpu,sim", QUICK,
@@ -224,10 +210,8 @@ START_TEST(more_than_there_is) {
     ck_assert_uint_eq(json_size(o.out, "results"), 0);
     ck_assert_uint_eq(json_size(o.out, "tables"), 0);
     ck_assert_uint_eq(json_size(o.out, "goals"), 0);
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 // --- MPI -------------------------------------------------------------------
 
@@ -240,7 +224,7 @@ static bool built_with_mpi(void) {
 }
 
 // It may still lack the room or the right to run: then it says so.
-START_TEST(the_same_by_mpi) {
+TEST(the_same_by_mpi) {
   tool_output o =
       tool_run("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
   assert_done(&o);
@@ -255,12 +239,10 @@ START_TEST(the_same_by_mpi) {
                     runs ? 2 : 0);
   assert_results(o.out);
   ck_assert(json_is(o.out, "goals.1.met", "null") == !runs);
-  tool_output_free(&o);
 }
-END_TEST
 
 // What is no such program, and what ends at once.
-START_TEST(mpi_that_does_not_run) {
+TEST(mpi_that_does_not_run) {
   static const char *const programs[] = {"/bin/echo", "/bin/false",
                                          "/nowhere/at/all"};
   for (size_t i = 0; i < 3; i++) {
@@ -273,10 +255,8 @@ START_TEST(mpi_that_does_not_run) {
     ck_assert(is_text(o.out, "skipped.0.device", "cpu"));
     ck_assert_uint_eq(count(o.out, NULL, NULL, NULL, "mpi_window"), 0);
     ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 // Answers nonsense, keeps what it was asked, and does not end by itself.
 static void write_liar(void) {
@@ -300,7 +280,7 @@ static void await_end_of(const char *pid) {
 
 // What it says later may be the answer to an earlier question: it is not asked
 // again. Nor does it stay.
-START_TEST(mpi_that_lies) {
+TEST(mpi_that_lies) {
   write_liar();
   setenv("TARN_BENCH_MPI", tool_file("liar"), 1);
   tool_output o = tool_run("bench", "whole", "-n", "1", "--device", "cpu",
@@ -324,26 +304,20 @@ START_TEST(mpi_that_lies) {
     ck_assert(has(o.out, i, "failed", "the program under MPI says nonsense") ==
               is_peer);
   }
-  free(asked);
   free(pid);
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "whole", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench whole ");
-  tool_output_free(&o);
   o = tool_run("bench", "--help");
   assert_contains(o.out, "\n       tarn bench whole ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "whole", "--device", "cpu:7"), "cpu:7");
   assert_misuse(tool_run("bench", "whole", "--device", "sim,sim"),
                 "device 'sim' is named twice");
@@ -365,22 +339,4 @@ START_TEST(wrong_names_and_values) {
       "up to 8 powers of two");
   assert_misuse(tool_run("bench", "whole", "--size", "much"), "--size");
   assert_misuse(tool_run("bench", "whole", "-o", "xml"), "'xml' is no output");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_whole");
-  ADD_CASE(suite, "figures", six_types_on_two_devices, tables_and_goals,
-           other_numbers_of_ranks, rows_of_several_sizes_and_zipf,
-           tables_for_people);
-  ADD_CASE(suite, "failures", a_device_that_lacks_types, a_device_that_fails,
-           more_than_there_is);
-  ADD_CASE(suite, "mpi", the_same_by_mpi, mpi_that_does_not_run);
-  TCase *liar = tcase_create("liar");
-  tcase_set_timeout(liar, 120);
-  tcase_add_checked_fixture(liar, tool_files_begin, tool_files_end);
-  tcase_add_test(liar, mpi_that_lies);
-  suite_add_tcase(suite, liar);
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  return run_suite(suite);
 }

@@ -30,7 +30,7 @@ static unsigned char *read_whole(const char *path, size_t *out_size) {
   return bytes;
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   char text[128];
   tool_output o = tool_run("bench", "why", "--opcodes", "20000", "--passes",
                            "2", "-o", "json");
@@ -53,11 +53,9 @@ START_TEST(json_has_the_published_keys) {
   ck_assert_double_eq(json_number(o.out, at(WHY_BENCH_WHY_WALL, "goal")), 1);
   ck_assert_double_eq(json_number(o.out, at(WHY_BENCH_WHY_PEAK, "goal")),
                       400e6);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(the_same_snapshot_each_time) {
+TEST(the_same_snapshot_each_time) {
   char path[2][512];
   unsigned char *bytes[2];
   size_t size[2];
@@ -85,9 +83,8 @@ START_TEST(the_same_snapshot_each_time) {
   free(bytes[1]);
   tool_files_end();
 }
-END_TEST
 
-START_TEST(tables_and_a_file_that_stays) {
+TEST(tables_and_a_file_that_stays) {
   char path[512];
   tool_files_begin();
   snprintf(path, sizeof path, "%s", tool_file("kept.pickle"));
@@ -98,43 +95,35 @@ START_TEST(tables_and_a_file_that_stays) {
   assert_contains(o.out, "\nread_cpu ");
   assert_contains(o.out, "<= 400000000");
   ck_assert_int_eq(access(path, R_OK), 0);
-  tool_output_free(&o);
   o = tool_run("bench", "why", "--opcodes", "5000", "--passes", "1", "-o",
                "csv");
   assert_done(&o);
   ck_assert_int_eq(strncmp(o.out, "name,value,unit,goal,met,what", 29), 0);
-  tool_output_free(&o);
   o = tool_run("bench", "why", "--opcodes", "5000", "--passes", "1", "-o",
                "md");
   assert_done(&o);
   assert_contains(o.out, "\n| figure ");
-  tool_output_free(&o);
   tool_files_end();
 }
-END_TEST
 
-START_TEST(no_place_for_it) {
+TEST(no_place_for_it) {
   tool_output o = tool_run("bench", "why", "--opcodes", "5000", "--keep",
                            "/nowhere/x", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "making the snapshot: /nowhere/x: cannot make it");
   ck_assert(json_valid(o.out));
   ck_assert(json_is(o.out, at(WHY_BENCH_WHY_WALL, "value"), "null"));
-  tool_output_free(&o);
   setenv("TMPDIR", "/nowhere", 1);
   o = tool_run("bench", "why", "--opcodes", "5000");
   unsetenv("TMPDIR");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "No such file");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(help_and_wrong_use) {
+TEST(help_and_wrong_use) {
   tool_output o = tool_run("bench", "why", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench why ");
-  tool_output_free(&o);
   assert_misuse(tool_run("bench", "why", "--opcodes", "999"),
                 "--opcodes wants a whole number");
   assert_misuse(tool_run("bench", "why", "--passes", "0"),
@@ -143,13 +132,4 @@ START_TEST(help_and_wrong_use) {
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "why", "-o", "xml"), "'xml' is no output");
   assert_misuse(tool_run("bench", "why", "file"), "'file' is too much");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_bench_why");
-  ADD_CASE(suite, "all", json_has_the_published_keys,
-           the_same_snapshot_each_time, tables_and_a_file_that_stays,
-           no_place_for_it, help_and_wrong_use);
-  return run_suite(suite);
 }

@@ -5,7 +5,6 @@ static void assert_no(tool_output o, const char *part) {
   ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, part);
-  tool_output_free(&o);
 }
 
 // --- what is in order ------------------------------------------------------
@@ -66,7 +65,6 @@ static void assert_conforms_and_measures(const char *what, const char *device) {
   assert_passed(what, &o);
   assert_checked(&o, device);
   assert_measured(&o);
-  tool_output_free(&o);
 }
 
 static void assert_conforms(const char *what, const char *device) {
@@ -74,37 +72,33 @@ static void assert_conforms(const char *what, const char *device) {
   assert_passed(what, &o);
   assert_checked(&o, device);
   ck_assert_uint_eq(json_size(o.out, "copies"), 0);
-  tool_output_free(&o);
 }
 
-START_TEST(cpu_conforms) {
+FIXTURE(set_up, tear_down);
+
+TEST(cpu_conforms) {
   assert_conforms_and_measures("cpu", "cpu:0");
 }
-END_TEST
 
-START_TEST(sim_conforms) {
+TEST(sim_conforms) {
   assert_conforms_and_measures("sim:1", "sim:1");
 }
-END_TEST
 
-START_TEST(cpu_plugin_conforms) {
+TEST(cpu_plugin_conforms) {
   assert_conforms(TARN_CPU_PLUGIN, "cpu:0");
 }
-END_TEST
 
-START_TEST(sim_plugin_conforms) {
+TEST(sim_plugin_conforms) {
   assert_conforms(TARN_SIM_PLUGIN, "sim:0");
 }
-END_TEST
 
-START_TEST(faulty_conforms_without_a_fault) {
+TEST(faulty_conforms_without_a_fault) {
   assert_conforms(TARN_FAULTY_PLUGIN, "faulty:0");
 }
-END_TEST
 
 // The least that the ABI allows: much is skipped, with the stand-in's name. It
 // takes any id for its one device, and is told so.
-START_TEST(small_is_told_of_stand_ins) {
+TEST(small_is_told_of_stand_ins) {
   tool_output o =
       tool_run("conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
   ck_assert_int_eq(o.status, 0);
@@ -116,12 +110,10 @@ START_TEST(small_is_told_of_stand_ins) {
   assert_result(o.out, "memory.set_values", "skip");
   assert_level(o.out, "memory.set_values", "none");
   assert_contains(o.out, "device_memory_set is not provided: Tarn ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A slot that this one device cannot serve is as good as none.
-START_TEST(unable_is_not_wrong) {
+TEST(unable_is_not_wrong) {
   tool_output o = tool_run("conform", TARN_UNABLE_PLUGIN, "--only",
                            "extension,ranges,sharing,handles,rows",
                            "--no-measure", "-o", "json");
@@ -132,13 +124,11 @@ START_TEST(unable_is_not_wrong) {
   assert_result(o.out, "handles.import_refuses", "skip");
   assert_result(o.out, "rows.bad_index_is_refused", "skip");
   assert_contains(o.out, "gather answered TARN_E_UNSUPPORTED");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- what is written -------------------------------------------------------
 
-START_TEST(table_shows_the_code) {
+TEST(table_shows_the_code) {
   setenv("TARN_FAULT", "set_too_long", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   ck_assert_int_eq(o.status, 1);
@@ -151,11 +141,9 @@ START_TEST(table_shows_the_code) {
   assert_contains(o.out, "\npass  memory.set_values\n");
   assert_contains(o.out, " passed, 1 failed, ");
   ck_assert_ptr_null(strstr(o.out, "copies"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(table_tells_levels) {
+TEST(table_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   ck_assert_int_eq(o.status, 0);
@@ -165,19 +153,15 @@ START_TEST(table_tells_levels) {
                   "        assert((uintptr_t)block % min_chunk == 0);\n");
   assert_contains(o.out, " 0 failed, ");
   assert_contains(o.out, "; 1 quirk, 0 notes\n");
-  tool_output_free(&o);
   o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "\nFAIL  memory.alignment_of_min_chunk ");
   assert_contains(o.out, " 1 failed, ");
-  tool_output_free(&o);
   setenv("TARN_FAULT", "slots_beyond", 1);
   o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "loading", "--strict");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "\nnote  loading.nothing_beyond_472 ");
-  tool_output_free(&o);
 }
-END_TEST
 
 static size_t count_of(const char *text, const char *part) {
   size_t count = 0;
@@ -203,7 +187,7 @@ static void assert_xml(const char *text) {
   }
 }
 
-START_TEST(junit) {
+TEST(junit) {
   setenv("TARN_FAULT", "set_too_long", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only",
                            "memory,extension.alignment", "-o", "junit");
@@ -220,11 +204,9 @@ START_TEST(junit) {
   assert_contains(o.out, "table-&gt;device_memory_set(&amp;d,");
   assert_contains(o.out,
                   "<skipped message=\"alignment is not in its extension");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(junit_tells_levels) {
+TEST(junit_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory",
                            "-o", "junit");
@@ -232,54 +214,44 @@ START_TEST(junit_tells_levels) {
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"0\" ");
   assert_contains(o.out, "\n    <system-out>quirk: a block of ");
-  tool_output_free(&o);
   o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict",
                "-o", "junit");
   ck_assert_int_eq(o.status, 1);
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"1\" ");
   assert_contains(o.out, " type=\"quirk\">");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(list) {
+TEST(list) {
   tool_output o = tool_run("conform", "--list");
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_ge(count_of(o.out, "\n"), 75);
   assert_contains(o.out, "\nmemory.allocate_odd_sizes\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(in_process) {
+TEST(in_process) {
   tool_output o = tool_run("conform", "sim", "--in-process", "--only",
                            "memory,devices,loading.version", "-o", "json");
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   assert_result(o.out, "memory.set_values", "pass");
   assert_result(o.out, "devices.finalize", "pass");
   assert_result(o.out, "loading.version", "pass");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(device_of_a_plugin) {
+TEST(device_of_a_plugin) {
   tool_output o =
       tool_run("conform", "faulty:1", "--plugin", TARN_SMALL_PLUGIN, "--plugin",
                TARN_FAULTY_PLUGIN, "--only", "two_devices", "-o", "json");
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   ck_assert(is_at(o.out, "device", "faulty:1"));
   ck_assert(json_is(o.out, "failed", "0"));
-  tool_output_free(&o);
   o = tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1", "--only",
                "devices.count", "-o", "json");
   ck_assert_int_eq(o.status, 0);
   ck_assert(is_at(o.out, "device", "faulty:1"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(nothing_to_test) {
+TEST(nothing_to_test) {
   assert_no(tool_run("conform", "nope"), "no device type is named 'nope'");
   assert_no(tool_run("conform", "./nope.so"), "./nope.so: ");
   assert_no(tool_run("conform", "nope.so"), "TARN_PLUGIN_DIR");
@@ -289,18 +261,16 @@ START_TEST(nothing_to_test) {
   assert_no(tool_run("conform", "x", "--plugin", TARN_NO_PLUGIN),
             "it has no InitPlugin");
 }
-END_TEST
 
 // A plug-in that does not return when its type is asked for.
-START_TEST(type_has_its_time) {
+TEST(type_has_its_time) {
   setenv("TARN_FAULT", "load_hangs", 1);
   assert_no(tool_run("conform", "x", "--plugin", TARN_FAULTY_PLUGIN,
                      "--timeout", "1"),
             "did not return within 1 s");
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("conform"), "which device");
   assert_misuse(tool_run("conform", "cpu", "sim"), "at a time");
   assert_misuse(tool_run("conform", "cpu", "-o", "csv"), "no output");
@@ -315,17 +285,4 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "sim:1"),
                 "what is tested is faulty");
   assert_misuse(tool_run("conform", "cpu", "--only", "mem"), "no check");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool conform");
-  ADD(suite, "in order", cpu_conforms, sim_conforms, cpu_plugin_conforms,
-      sim_plugin_conforms, faulty_conforms_without_a_fault,
-      small_is_told_of_stand_ins, unable_is_not_wrong);
-  ADD(suite, "written", table_shows_the_code, table_tells_levels, junit,
-      junit_tells_levels, list, in_process);
-  ADD(suite, "choice", device_of_a_plugin, nothing_to_test, type_has_its_time,
-      wrong_use);
-  return run_suite(suite);
 }

@@ -141,17 +141,17 @@ static void assert_found(size_t i, bool strict) {
     ck_assert_ptr_nonnull(code);
     ck_assert_int_gt((int)strcspn(code + 1, "\""), 20);
   }
-  tool_output_free(&o);
 }
 
-START_TEST(each_fault_is_found) {
+FIXTURE(set_up, tear_down);
+
+TEST_LOOP(each_fault_is_found, FAULTS) {
   assert_found((size_t)_i, false);
   if (!is_failure((size_t)_i, false)) assert_found((size_t)_i, true);
 }
-END_TEST
 
 // A child that has died takes no other check with it.
-START_TEST(goes_on_after_a_crash) {
+TEST(goes_on_after_a_crash) {
   setenv("TARN_FAULT", "d2d_dies", 1);
   tool_output o =
       tool_run("conform", TARN_FAULTY_PLUGIN, "--no-measure", "-o", "json");
@@ -161,11 +161,9 @@ START_TEST(goes_on_after_a_crash) {
   assert_result(o.out, "copies.h2d_odd_lengths", "pass");
   assert_result(o.out, "copies.the_last_one_counts", "pass");
   assert_result(o.out, "exhaustion.all_comes_back", "pass");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_is_not_loaded_is_not_checked) {
+TEST(what_is_not_loaded_is_not_checked) {
   setenv("TARN_FAULT", "no_type", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "-o", "json");
   ck_assert_int_eq(o.status, 1);
@@ -174,47 +172,28 @@ START_TEST(what_is_not_loaded_is_not_checked) {
   assert_result(o.out, "loading.accepted", "fail");
   assert_result(o.out, "copies.d2d_odd_lengths", "skip");
   assert_contains(o.out, "\"detail\":\"not loaded\"");
-  tool_output_free(&o);
   setenv("TARN_FAULT", "initialize_dies", 1);
   o = tool_run("conform", TARN_FAULTY_PLUGIN, "-o", "json");
   ck_assert_int_eq(o.status, 1);
   ck_assert(json_is(o.out, "failed", "1"));
   assert_result(o.out, "loading.version", "pass");
   assert_contains(o.out, "\"detail\":\"not initialised\"");
-  tool_output_free(&o);
 }
-END_TEST
 
 // "Full" as C_SUCCESS with a NULL pointer is an answer like any other.
-START_TEST(full_may_be_null) {
+TEST(full_may_be_null) {
   setenv("TARN_FAULT", "full_is_null", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only",
                            "exhaustion", "-o", "json");
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   ck_assert(json_is(o.out, "passed", "6"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // Others hold memory of the same device: that is no fault of the plug-in.
-START_TEST(others_hold_memory) {
+TEST(others_hold_memory) {
   setenv("TARN_FAULT", "mostly_taken", 1);
   tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only",
                            "exhaustion", "-o", "json");
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   ck_assert(json_is(o.out, "passed", "6"));
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool conform faults");
-  ADD(suite, "faults", goes_on_after_a_crash, what_is_not_loaded_is_not_checked,
-      full_may_be_null, others_hold_memory);
-  TCase *each = tcase_create("faults, each");
-  tcase_set_timeout(each, 120);
-  tcase_add_checked_fixture(each, set_up, tear_down);
-  tcase_add_loop_test(each, each_fault_is_found, 0, FAULTS);
-  suite_add_tcase(suite, each);
-  return run_suite(suite);
 }

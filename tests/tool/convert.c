@@ -35,7 +35,6 @@ static void assert_is(const char *path, const char *format) {
     ck_assert_ptr_nonnull(text);
     ck_assert(json_valid(text));
     ck_assert(json_size(text, "traceEvents") > 10);
-    free(text);
     return;
   }
   assert_ok(tarn_trace_read(path, NULL, &trace));
@@ -44,45 +43,39 @@ static void assert_is(const char *path, const char *format) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(endings_tell_the_format) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST_LOOP(endings_tell_the_format, sizeof endings / sizeof *endings) {
   char path[512];
   path_of(path, endings[_i].file);
   tool_output o = tool_run("convert", "@bert-layer", path);
   assert_done(&o);
   ck_assert_str_eq(o.out, "");
   assert_is(path, endings[_i].format);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(to_goes_before_the_ending) {
+TEST(to_goes_before_the_ending) {
   char path[512];
   path_of(path, "a.json");
   tool_output o = tool_run("convert", "@bert-layer", path, "--to", "pytorch");
   assert_done(&o);
   assert_is(path, "pytorch-snapshot");
-  tool_output_free(&o);
   o = tool_run("convert", "--to", "perfetto", "@bert-layer",
                path_of(path, "no ending"));
   assert_done(&o);
   assert_is(path, NULL);
-  tool_output_free(&o);
 }
-END_TEST
 
 // Whatever it goes through, the replay of it is the same.
-START_TEST(formats_follow_each_other) {
+TEST(formats_follow_each_other) {
   char from[512];
   char to[512];
   tool_output o = tool_run("convert", "@kv-decode", path_of(from, "1.tarn"));
   assert_done(&o);
-  tool_output_free(&o);
   o = tool_run("convert", from, path_of(to, "2.pickle"));
   assert_done(&o);
-  tool_output_free(&o);
   o = tool_run("convert", to, path_of(from, "3.tarn"));
   assert_done(&o);
-  tool_output_free(&o);
   tool_output first = tool_run("replay", "@kv-decode", "-o", "csv");
   tool_output last = tool_run("replay", from, "-o", "csv");
   assert_done(&first);
@@ -90,10 +83,7 @@ START_TEST(formats_follow_each_other) {
   ck_assert_ptr_nonnull(strchr(first.out, '\n'));
   ck_assert_uint_gt(strlen(first.out), 100);
   ck_assert_uint_gt(strlen(last.out), 100);
-  tool_output_free(&last);
-  tool_output_free(&first);
 }
-END_TEST
 
 static void put_snapshot(const char *path) {
   pickle_writer w = {0};
@@ -104,42 +94,35 @@ static void put_snapshot(const char *path) {
   pickle_save(&w, path);
 }
 
-START_TEST(which_device) {
+TEST(which_device) {
   char from[512];
   char to[512];
   put_snapshot(path_of(from, "in.pickle"));
   tool_output o =
       tool_run("convert", from, path_of(to, "out.json"), "--trace-device", "0");
   assert_done(&o);
-  tool_output_free(&o);
   o = tool_run("convert", from, to, "--trace-device", "1", "--force");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "device 1 has no history in it");
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- what cannot be done ---------------------------------------------------
 
-START_TEST(what_cannot_be_read_or_written) {
+TEST(what_cannot_be_read_or_written) {
   char path[512];
   tool_output o = tool_run("convert", "no such file", path_of(path, "a.json"));
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "tarn convert: no such file: ");
   ck_assert_int_ne(access(path, F_OK), 0);
-  tool_output_free(&o);
   o = tool_run("convert", "@bert-layer", path_of(path, "no/a.json"));
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "a.json: No such file");
-  tool_output_free(&o);
   if (access("/dev/full", W_OK) == 0) {
     o = tool_run("convert", "@bert-layer", "/dev/full", "--to", "tarn");
     ck_assert_int_eq(o.status, 1);
     assert_contains(o.err, "/dev/full: cannot write to it: No space");
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 // Tags that take six bytes of JSON for each of their own, in events of a few
 // bytes.
@@ -166,29 +149,24 @@ static void put_bomb(const char *path) {
   log_free(&w);
 }
 
-START_TEST(much_out_of_little_is_said) {
+TEST(much_out_of_little_is_said) {
   char from[512];
   char to[512];
   put_bomb(path_of(from, "bomb.tarn"));
   tool_output o = tool_run("convert", from, path_of(to, "bomb.json"));
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "bomb.json will have more than 100 times as much as ");
-  tool_output_free(&o);
   o = tool_run("convert", from, path_of(to, "bomb.pickle"));
   assert_done(&o);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("convert", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn convert ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("convert"), "which trace?");
   assert_misuse(tool_run("convert", "@bert-layer"), "into which file?");
   assert_misuse(tool_run("convert", "@bert-layer", "a.json", "b", "c"),
@@ -205,23 +183,4 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("convert", "x", "a.json", "--trace-device", "y"),
                 "--trace-device wants");
   assert_misuse(tool_run("convert", "x", "a.json", "--from", "y"), "--from");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_convert");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
-  tcase_add_loop_test(all, endings_tell_the_format, 0,
-                      sizeof endings / sizeof *endings);
-  tcase_add_test(all, to_goes_before_the_ending);
-  tcase_add_test(all, formats_follow_each_other);
-  tcase_add_test(all, which_device);
-  tcase_add_test(all, what_cannot_be_read_or_written);
-  tcase_add_test(all, much_out_of_little_is_said);
-  tcase_add_test(all, help);
-  tcase_add_test(all, wrong_use);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
 }

@@ -105,7 +105,7 @@ static void assert_same_events(const tarn_trace *a, const tarn_trace *b) {
   }
 }
 
-START_TEST(copy_has_other_frames_and_all_else) {
+TEST(copy_has_other_frames_and_all_else) {
   tarn_trace *trace = make_trace(), *copy = NULL;
   size_t calls = 0;
   trace->unknown_count = 9;
@@ -128,10 +128,9 @@ START_TEST(copy_has_other_frames_and_all_else) {
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Blocks without addresses cannot be told apart.
-START_TEST(copy_of_a_workload_fails) {
+TEST(copy_of_a_workload_fails) {
   tarn_trace *trace = NULL, *copy = NULL;
   size_t calls = 0;
   assert_ok(tarn_trace_make("@kv-decode", &trace));
@@ -140,11 +139,10 @@ START_TEST(copy_of_a_workload_fails) {
   ck_assert_ptr_null(copy);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // --- symbols ---------------------------------------------------------------
 
-START_TEST(what_has_no_symbols_has_no_names) {
+TEST(what_has_no_symbols_has_no_names) {
   tarn_trace_frame places[SYMBOLS_MOST];
   tool_files_begin();
   char text[512], pipe[512];
@@ -162,7 +160,6 @@ START_TEST(what_has_no_symbols_has_no_names) {
   symbols_close(table);
   tool_files_end();
 }
-END_TEST
 
 #ifdef TARN_HAS_LIBDW
 
@@ -178,7 +175,7 @@ static uintptr_t own_base(void) {
   return base;
 }
 
-START_TEST(own_function_has_its_name) {
+TEST(own_function_has_its_name) {
   tarn_trace_frame places[SYMBOLS_MOST];
   char self[4096] = "";
   ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
@@ -193,10 +190,9 @@ START_TEST(own_function_has_its_name) {
   ck_assert_uint_eq(symbols_find(table, self, UINT64_MAX, places), 0);
   symbols_close(table);
 }
-END_TEST
 
 // A library of the system, for which there is a table of symbols at least.
-START_TEST(exported_function_has_its_name) {
+TEST(exported_function_has_its_name) {
   tarn_trace_frame places[SYMBOLS_MOST];
   void *function = dlsym(RTLD_DEFAULT, "dwfl_begin");
   Dl_info info;
@@ -211,37 +207,19 @@ START_TEST(exported_function_has_its_name) {
   ck_assert_uint_eq(places[0].line, 0);
   symbols_close(table);
 }
-END_TEST
 
-START_TEST(servers_are_not_asked) {
+TEST(servers_are_not_asked) {
   setenv("DEBUGINFOD_URLS", "http://127.0.0.1:9/", 1);
   symbols *table = symbols_open();
   ck_assert_ptr_null(getenv("DEBUGINFOD_URLS"));
   symbols_close(table);
 }
-END_TEST
 
 #else
 
-START_TEST(nothing_is_read_without_libdw) {
+TEST(nothing_is_read_without_libdw) {
   ck_assert(!symbols_are_read());
   ck_assert_ptr_null(symbols_open());
 }
-END_TEST
 
 #endif
-
-int main(void) {
-  Suite *suite = suite_create("tool frames");
-  ADD_CASE(suite, "rename", copy_has_other_frames_and_all_else,
-           copy_of_a_workload_fails);
-#ifdef TARN_HAS_LIBDW
-  ADD_CASE(suite, "symbols", what_has_no_symbols_has_no_names,
-           own_function_has_its_name, exported_function_has_its_name,
-           servers_are_not_asked);
-#else
-  ADD_CASE(suite, "symbols", what_has_no_symbols_has_no_names,
-           nothing_is_read_without_libdw);
-#endif
-  return run_suite(suite);
-}

@@ -26,7 +26,6 @@ static void assert_help(tool_output o, const char *first_line) {
   assert_done(o);
   ck_assert_msg(strncmp(o.out, first_line, strlen(first_line)) == 0, "%s",
                 o.out);
-  tool_output_free(&o);
 }
 
 START_TEST(help_names_the_verbs) {
@@ -34,7 +33,6 @@ START_TEST(help_names_the_verbs) {
   assert_done(o);
   assert_contains(o.out, "\n  devices ");
   assert_contains(o.out, "\n  replay ");
-  tool_output_free(&o);
   assert_help(tool_run("help"), "tarn - ");
   assert_help(tool_run("-h"), "tarn - ");
 }
@@ -110,11 +108,9 @@ START_TEST(posix_changes_nothing) {
       tool_run("replay", "@bert-layer", "--pool", "no_pool", "-o", "json");
   assert_done(o);
   ck_assert_uint_eq(json_size(o.out, "results"), 1);
-  tool_output_free(&o);
   o = tool_run("replay", "--", "--list");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "--list: No such file");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -145,7 +141,6 @@ START_TEST(devices_as_json) {
   ck_assert_uint_eq(json_size(o.out, "devices.0.functions") +
                         json_size(o.out, "devices.0.stand_ins"),
                     16);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -156,11 +151,9 @@ START_TEST(devices_for_people) {
   assert_contains(o.out, "\ncpu:0 ");
   assert_contains(o.out,
                   "cpu:0 (built-in): all optional functions are its own");
-  tool_output_free(&o);
   o = tool_run("devices", "--plugin", TARN_SMALL_PLUGIN);
   assert_done(o);
   assert_contains(o.out, "\n  stand-ins  memory_copy_p2p");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -170,11 +163,9 @@ START_TEST(devices_for_spreadsheets) {
   assert_contains(o.out, "device,total_bytes,");
   assert_contains(o.out, ",stand_ins,extensions\n");
   assert_contains(o.out, "\ncpu:0,");
-  tool_output_free(&o);
   o = tool_run("devices", "--output", "md");
   assert_done(o);
   assert_contains(o.out, "| device |");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -183,7 +174,6 @@ START_TEST(missing_plugin) {
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "./nowhere.so: No such file");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -224,7 +214,6 @@ START_TEST(plugin_by_relative_path) {
   ck_assert_uint_eq(json_size(o.out, of_device(small, ".stand_ins")), 16);
   ck_assert_double_eq(json_number(o.out, of_device(small, ".alignment")), 1);
   ck_assert_uint_eq(json_size(o.out, of_device(small, ".extensions")), 0);
-  tool_output_free(&o);
   free(folder);
 }
 END_TEST
@@ -239,11 +228,9 @@ START_TEST(what_is_beyond_the_abi) {
   ck_assert_uint_eq(json_size(o.out, of_device(wide, ".extensions")), 2);
   ck_assert(json_is(o.out, of_device(wide, ".extensions.0"), "\"alignment\""));
   ck_assert(json_is(o.out, of_device(wide, ".extensions.1"), "\"retains\""));
-  tool_output_free(&o);
   o = tool_run("devices", "--plugin", TARN_WIDE_PLUGIN);
   assert_done(o);
   assert_contains(o.out, "\n  extensions alignment retains\n");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -284,7 +271,6 @@ START_TEST(foreign_output_goes_to_stderr) {
                 o.err);
   assert_contains(o.err, "printed noise: loaded");
   assert_contains(o.err, "written noise\n");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -300,7 +286,6 @@ START_TEST(foreign_output_and_a_page) {
   assert_contains(o.out, "</html>");
   ck_assert_ptr_null(strstr(o.out, "noise"));
   assert_contains(o.err, "printed noise: unloaded");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -318,14 +303,12 @@ START_TEST(links_stay) {
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "link: 192 events");
   assert_contains(o.out, "</html>");
-  tool_output_free(&o);
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
   ck_assert_int_eq(unlink(link), 0);
   ck_assert_int_eq(symlink(target, link), 0);
   o = tool_run("view", "@bert-layer", "--html", link);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "link: No such file or directory");
-  tool_output_free(&o);
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
 }
 END_TEST
@@ -335,7 +318,6 @@ END_TEST
 static void assert_lost(tool_output o) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "could not be written");
-  tool_output_free(&o);
 }
 
 static const char *const verbs[][MOST_WORDS] = {
@@ -377,7 +359,6 @@ START_TEST(closed_output) {
                     strstr(o.err, "standard output: ") != NULL ||
                     strstr(o.err, "/dev/stdout: ") != NULL,
                 "%s", o.err);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -388,7 +369,6 @@ START_TEST(full_disk) {
   ck_assert_msg(o.status == 1, "%s %s: exit %d: %s", verbs[_i][1], verbs[_i][2],
                 o.status, o.err);
   ck_assert_msg(strstr(o.err, "No space left on device") != NULL, "%s", o.err);
-  tool_output_free(&o);
   close(full);
 }
 END_TEST
@@ -403,7 +383,6 @@ START_TEST(limit_on_files) {
                             TARN_TOOL, NULL});
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "could not be written to stdout: File too large");
-  tool_output_free(&o);
   close(file);
 }
 END_TEST

@@ -13,7 +13,6 @@ static void assert_no(tool_output o, const char *part) {
   ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, part);
-  tool_output_free(&o);
 }
 
 // Under the address sanitizer, the allocator of a plug-in that uses the C
@@ -44,7 +43,9 @@ static void compile(const char *source, const char *object) {
   ck_assert_msg(system(command) == 0, "%s", command);
 }
 
-START_TEST(new_plugin_conforms) {
+FIXTURE(set_up, tear_down);
+
+TEST(new_plugin_conforms) {
   char source[512];
   char object[512];
   snprintf(source, sizeof source, "%s", tool_file("my-npu.2_plugin.c"));
@@ -53,7 +54,6 @@ START_TEST(new_plugin_conforms) {
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   assert_contains(o.out, "cc -shared -fPIC $(pkg-config --cflags tarn) /");
   assert_contains(o.out, "\ntarn conform ./libmy-npu.2.so\n");
-  tool_output_free(&o);
   if (!has_compiler()) {
     note_skipped("new_plugin_conforms", "no C compiler");
     return;
@@ -64,11 +64,9 @@ START_TEST(new_plugin_conforms) {
   ck_assert(json_is(o.out, "device", "\"my-npu.2:0\""));
   ck_assert(json_is(o.out, "failed", "0"));
   ck_assert_double_ge(json_number(o.out, "passed"), 50);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(new_plugin_overwrites_nothing) {
+TEST(new_plugin_overwrites_nothing) {
   const char *path = tool_file("x.c");
   FILE *out = fopen(path, "w");
   ck_assert_ptr_nonnull(out);
@@ -77,13 +75,11 @@ START_TEST(new_plugin_overwrites_nothing) {
   assert_no(tool_run("new-plugin", "x", "--out", path), "stays as it is");
   char *text = tool_read_file(path);
   ck_assert_str_eq(text, "mine");
-  free(text);
   assert_no(tool_run("new-plugin", "x", "--out", "/nowhere/x.c"),
             "/nowhere/x.c: ");
 }
-END_TEST
 
-START_TEST(new_plugin_writes_beside) {
+TEST(new_plugin_writes_beside) {
   char here[512];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   ck_assert_int_eq(chdir(tool_file("")), 0);
@@ -92,17 +88,14 @@ START_TEST(new_plugin_writes_beside) {
   ck_assert_str_eq(o.out,
                    "cc -shared -fPIC $(pkg-config --cflags tarn) npu_plugin.c "
                    "-o libnpu.so\ntarn conform ./libnpu.so\n");
-  tool_output_free(&o);
   char *text = tool_read_file("npu_plugin.c");
   ck_assert_ptr_nonnull(text);
   ck_assert_ptr_null(strchr(text, '@'));
   assert_contains(text, "static char type[] = \"npu\";");
-  free(text);
   ck_assert_int_eq(chdir(here), 0);
 }
-END_TEST
 
-START_TEST(new_plugin_wrong_use) {
+TEST(new_plugin_wrong_use) {
   assert_misuse(tool_run("new-plugin"), "called?");
   assert_misuse(tool_run("new-plugin", "a", "b"), "at a time");
   assert_misuse(tool_run("new-plugin", "a/b"), "no device type");
@@ -114,18 +107,4 @@ START_TEST(new_plugin_wrong_use) {
                "a123456789012345678901234567890123456789012345678901234567890"
                "123"),
       "no device type");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool new-plugin");
-  TCase *tcase = tcase_create("new-plugin");
-  tcase_set_timeout(tcase, 240);
-  tcase_add_checked_fixture(tcase, set_up, tear_down);
-  tcase_add_test(tcase, new_plugin_conforms);
-  tcase_add_test(tcase, new_plugin_overwrites_nothing);
-  tcase_add_test(tcase, new_plugin_writes_beside);
-  tcase_add_test(tcase, new_plugin_wrong_use);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
 }

@@ -15,7 +15,7 @@ static const char *name_of(size_t index) {
   return index < 3 ? names[index] : NULL;
 }
 
-START_TEST(nearest_name) {
+TEST(nearest_name) {
   ck_assert_str_eq(tool_nearest("reply", name_of), "replay");
   ck_assert_str_eq(tool_nearest("device", name_of), "devices");
   ck_assert_str_eq(tool_nearest("page_unit", name_of), "page_unit_pool");
@@ -23,7 +23,6 @@ START_TEST(nearest_name) {
   ck_assert_ptr_null(tool_nearest("xyzzy", name_of));
   ck_assert_ptr_null(tool_nearest("", name_of));
 }
-END_TEST
 
 static void assert_pools(const char *text, const char *expected) {
   options_list pools = {0};
@@ -37,7 +36,7 @@ static void assert_pools(const char *text, const char *expected) {
   options_list_free(&pools);
 }
 
-START_TEST(pools_keep_their_options) {
+TEST(pools_keep_their_options) {
   assert_pools("a", "a");
   assert_pools("a,b", "a b");
   assert_pools("a:x=1,y=2,b", "a:x=1,y=2 b");
@@ -45,7 +44,6 @@ START_TEST(pools_keep_their_options) {
   assert_pools("a:x=1,b:y=2,z=3,c", "a:x=1 b:y=2,z=3 c");
   assert_pools("a,,b", "a  b");
 }
-END_TEST
 
 // --- bytes -----------------------------------------------------------------
 
@@ -58,7 +56,7 @@ static void assert_bytes(const char *text, size_t expected) {
   ck_assert_uint_eq(bytes, expected);
 }
 
-START_TEST(bytes_by_unit) {
+TEST(bytes_by_unit) {
   assert_bytes("1", 1);
   assert_bytes("4096", 4096);
   assert_bytes("64K", 65536);
@@ -67,9 +65,8 @@ START_TEST(bytes_by_unit) {
   assert_bytes("5T", (size_t)5 << 40);
   assert_bytes("9999999999999999999", 9999999999999999999u);
 }
-END_TEST
 
-START_TEST(bytes_with_a_point) {
+TEST(bytes_with_a_point) {
   assert_bytes("1.5K", 1536);
   assert_bytes("0.5M", 524288);
   assert_bytes("6.7G", 7194070221);  // rounded up
@@ -77,10 +74,9 @@ START_TEST(bytes_with_a_point) {
   assert_bytes("1.0000000001T", (size_t)1 << 40);
   assert_bytes("16777215.999999T", UINT64_MAX - 1099510);  // the largest
 }
-END_TEST
 
 // As they are told, they are what was given.
-START_TEST(bytes_read_as_they_were_given) {
+TEST(bytes_read_as_they_were_given) {
   char text[32], told[FORMAT_SIZE];
   for (size_t hundredths = 100; hundredths < 1000; hundredths++) {
     size_t bytes = 0;
@@ -91,9 +87,8 @@ START_TEST(bytes_read_as_they_were_given) {
     ck_assert_int_eq(strncmp(told, text, 4), 0);
   }
 }
-END_TEST
 
-START_TEST(no_bytes) {
+TEST(no_bytes) {
   static const char *const wrong[] = {
       "",      "0",   "-1",        "G",
       "1X",    "1GB", "1.5",       "1.G",
@@ -104,13 +99,4 @@ START_TEST(no_bytes) {
     ck_assert_msg(!options_bytes_parse(&verb, "--limit", wrong[i], &bytes),
                   "%s", wrong[i]);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_options");
-  ADD_CASE(suite, "names", nearest_name, pools_keep_their_options);
-  ADD_CASE(suite, "bytes", bytes_by_unit, bytes_with_a_point,
-           bytes_read_as_they_were_given, no_bytes);
-  return run_suite(suite);
 }

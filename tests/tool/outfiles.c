@@ -87,12 +87,10 @@ static void assert_refused(tool_output o, const char *part) {
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, out);
   assert_contains(o.err, part);
-  tool_output_free(&o);
 }
 
 static void assert_written(tool_output o) {
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
-  tool_output_free(&o);
 }
 
 static void assert_text(const char *path, const char *text) {
@@ -108,8 +106,10 @@ static struct stat stat_of(const char *path) {
   return found;
 }
 
+FIXTURE(tool_files_begin, tool_files_end);
+
 // By another name, too: the file is what counts.
-START_TEST(an_input_is_never_overwritten) {
+TEST_LOOP(an_input_is_never_overwritten, VERBS) {
   const verb_case *verb = &verbs[_i];
   for (int by_link = 0; by_link < 3; by_link++) {
     write_input(verb);
@@ -125,9 +125,8 @@ START_TEST(an_input_is_never_overwritten) {
     if (by_link > 0) ck_assert_int_eq(unlink(out), 0);
   }
 }
-END_TEST
 
-START_TEST(another_kind_wants_force) {
+TEST_LOOP(another_kind_wants_force, VERBS) {
   static const char *const others[] = {"a letter\n", "<!DOCTYPE html>\n<p>",
                                        "<svg></svg>\n", TABLE};
   const verb_case *verb = &verbs[_i];
@@ -140,9 +139,8 @@ START_TEST(another_kind_wants_force) {
   assert_written(run_verb(verb, true));
   ck_assert_int_ne(stat_of(out).st_size, (int)strlen(TABLE));
 }
-END_TEST
 
-START_TEST(another_trace_wants_force) {
+TEST_LOOP(another_trace_wants_force, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
   write_trace(out);
@@ -152,11 +150,10 @@ START_TEST(another_trace_wants_force) {
   assert_written(run_verb(verb, true));
   ck_assert_uint_ne(stat_of(out).st_ino, before.st_ino);
 }
-END_TEST
 
 // What the verb made before is made again; a trace might be somebody's only
 // recording.
-START_TEST(its_own_is_replaced) {
+TEST_LOOP(its_own_is_replaced, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
   assert_written(run_verb(verb, false));
@@ -167,20 +164,18 @@ START_TEST(its_own_is_replaced) {
     assert_written(run_verb(verb, false));
   }
 }
-END_TEST
 
 // As mktemp(1) makes them.
-START_TEST(an_empty_file_is_filled) {
+TEST_LOOP(an_empty_file_is_filled, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
   write_text(out, "");
   assert_written(run_verb(verb, false));
   ck_assert_int_gt(stat_of(out).st_size, 0);
 }
-END_TEST
 
 // A rename would put the file where the link is.
-START_TEST(a_link_to_nowhere_stays) {
+TEST_LOOP(a_link_to_nowhere_stays, VERBS) {
   struct stat found;
   const verb_case *verb = &verbs[_i];
   write_input(verb);
@@ -188,7 +183,6 @@ START_TEST(a_link_to_nowhere_stays) {
   assert_refused(run_verb(verb, true), "No such file");
   ck_assert(lstat(out, &found) == 0 && S_ISLNK(found.st_mode));
 }
-END_TEST
 
 // --- stdout ----------------------------------------------------------------
 
@@ -222,7 +216,7 @@ static void assert_same_file(const char *found, size_t found_size,
 
 // By its name, which may be that of a file in which there is something
 // already: what is written stands behind that, and alone.
-START_TEST(stdout_is_written_to) {
+TEST_RANGE(stdout_is_written_to, 5, VERBS) {
   const verb_case *verb = &verbs[_i];
   char before[512];
   size_t expected_size, size;
@@ -243,15 +237,13 @@ START_TEST(stdout_is_written_to) {
     assert_same_file(found + strlen(BEFORE), size - strlen(BEFORE), expected,
                      expected_size, strcmp(verb->words[0], "replay") == 0);
     ck_assert_uint_eq(stat_of(before).st_ino, there.st_ino);
-    tool_output_free(&o);
     free(found);
     close(fd);
   }
   free(expected);
 }
-END_TEST
 
-START_TEST(the_answer_goes_to_stderr_then) {
+TEST(the_answer_goes_to_stderr_then) {
   static const struct {
     int verb;
     const char *answer;
@@ -263,34 +255,29 @@ START_TEST(the_answer_goes_to_stderr_then) {
     ck_assert_int_eq(o.status, 0);
     assert_contains(o.err, answers[i].answer);
     ck_assert_ptr_null(strstr(o.out, answers[i].answer));
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 // Nothing is mixed up where all of it is thrown away.
-START_TEST(nowhere_is_not_stdout) {
+TEST(nowhere_is_not_stdout) {
   int nowhere = open("/dev/null", O_WRONLY);
   write_input(&verbs[2]);
   tool_output o =
       tool_run_to(nowhere, "plan", in, "--out", "/dev/null", "-o", "json");
   assert_done(&o);
-  tool_output_free(&o);
   close(nowhere);
 }
-END_TEST
 
 // --- one verb each ---------------------------------------------------------
 
-START_TEST(pages_of_both_verbs_replace_each_other) {
+TEST(pages_of_both_verbs_replace_each_other) {
   write_input(&verbs[0]);
   assert_written(run_verb(&verbs[0], false));
   assert_written(run_verb(&verbs[1], false));
   assert_written(run_verb(&verbs[0], false));
 }
-END_TEST
 
-START_TEST(each_page_of_a_folder) {
+TEST(each_page_of_a_folder) {
   char folder[512], trace[512];
   snprintf(folder, sizeof folder, "%s", tool_file("pages"));
   snprintf(trace, sizeof trace, "%s", tool_file("b.pickle"));
@@ -304,19 +291,17 @@ START_TEST(each_page_of_a_folder) {
   assert_written(
       tool_run("replay", "@bert-layer", trace, "--html", folder, "--force"));
 }
-END_TEST
 
-START_TEST(a_previous_plan_is_an_input) {
+TEST(a_previous_plan_is_an_input) {
   write_input(&verbs[2]);
   assert_written(run_verb(&verbs[2], false));
   assert_refused(
       tool_run("plan", in, "--previous", out, "--out", out, "--force"),
       "reads it");
 }
-END_TEST
 
 // By whatever name, and whether it is there or not.
-START_TEST(two_outputs_are_two_files) {
+TEST(two_outputs_are_two_files) {
   static const char same[] = "--out and --svg name the same file";
   char other[1024];
   write_input(&verbs[2]);
@@ -332,57 +317,27 @@ START_TEST(two_outputs_are_two_files) {
   assert_misuse(tool_run("plan", in, "--out", "-", "--svg", "/dev/stdout"),
                 same);
 }
-END_TEST
 
-START_TEST(standard_input_is_an_input) {
+TEST(standard_input_is_an_input) {
   write_input(&verbs[2]);
   ck_assert_ptr_nonnull(freopen(in, "r", stdin));
   snprintf(out, sizeof out, "%s", in);
   assert_refused(tool_run("plan", "-", "--out", out, "--force"), "reads it");
   assert_text(in, TABLE);
 }
-END_TEST
 
-START_TEST(bench_keeps_what_is_no_page) {
+TEST(bench_keeps_what_is_no_page) {
   write_input(&verbs[0]);
   write_text(out, "a letter\n");
   tool_output o = tool_run("bench", "view", "--events", "1000", "--html", out);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "is not a page");
   assert_text(out, "a letter\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(new_plugin_keeps_what_is_there) {
+TEST(new_plugin_keeps_what_is_there) {
   write_input(&verbs[0]);
   write_text(out, "");
   assert_refused(tool_run("new-plugin", "nemo", "--out", out),
                  "is there already");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_outfiles");
-  TCase *each = tcase_create("each verb");
-  tcase_add_checked_fixture(each, tool_files_begin, tool_files_end);
-  tcase_set_timeout(each, 120);
-  tcase_add_loop_test(each, an_input_is_never_overwritten, 0, VERBS);
-  tcase_add_loop_test(each, another_kind_wants_force, 0, VERBS);
-  tcase_add_loop_test(each, another_trace_wants_force, 0, VERBS);
-  tcase_add_loop_test(each, its_own_is_replaced, 0, VERBS);
-  tcase_add_loop_test(each, an_empty_file_is_filled, 0, VERBS);
-  tcase_add_loop_test(each, a_link_to_nowhere_stays, 0, VERBS);
-  tcase_add_loop_test(each, stdout_is_written_to, 5, VERBS);
-  tcase_add_test(each, the_answer_goes_to_stderr_then);
-  tcase_add_test(each, nowhere_is_not_stdout);
-  tcase_add_test(each, pages_of_both_verbs_replace_each_other);
-  tcase_add_test(each, each_page_of_a_folder);
-  tcase_add_test(each, a_previous_plan_is_an_input);
-  tcase_add_test(each, two_outputs_are_two_files);
-  tcase_add_test(each, standard_input_is_an_input);
-  tcase_add_test(each, bench_keeps_what_is_no_page);
-  tcase_add_test(each, new_plugin_keeps_what_is_there);
-  suite_add_tcase(suite, each);
-  return run_suite(suite);
 }

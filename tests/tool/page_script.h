@@ -68,21 +68,21 @@ static inline size_t count_of(const char *text, const char *part) {
   return count;
 }
 
-// The JSON that the page's script reads. Free it.
+// The JSON that the page's script reads.
 static inline char *data_of(const char *page) {
   const char *begin = strstr(page, "id=\"data\">");
   ck_assert_ptr_nonnull(begin);
   begin += strlen("id=\"data\">");
-  char *data = strndup(begin, strcspn(begin, "<"));
+  char *data = tool_keep(strndup(begin, strcspn(begin, "<")));
   ck_assert_msg(json_valid(data), "%s", data);
   return data;
 }
 
 enum { PAGE_SECONDS = 100 };
 
-// |page| as a file, with the script |use| after its own. Free it.
-static inline char *page_with_scripts(const char *page, const char *use) {
-  char *path = strdup(tool_file("checked.html"));
+// |page| as a file, with the script |use| after its own.
+static inline const char *page_with_scripts(const char *page, const char *use) {
+  const char *path = tool_file("checked.html");
   const char *body = strstr(page, "<body>");
   ck_assert_ptr_nonnull(body);
   const char *end = strstr(body, "</body>");
@@ -97,8 +97,7 @@ static inline char *page_with_scripts(const char *page, const char *use) {
   return path;
 }
 
-// What the scripts saw, as JSON; NULL without a browser, which is told. Free
-// it.
+// What the scripts saw, as JSON; NULL without a browser, which is told.
 static inline char *page_check(const char *page, const char *what,
                                const char *use) {
   char program[BROWSER_PATH_SIZE], why[BROWSER_PATH_SIZE + 64];
@@ -106,16 +105,15 @@ static inline char *page_check(const char *page, const char *what,
     note_skipped(what, "there is no Chromium");
     return NULL;
   }
-  char *path = page_with_scripts(page, use);
+  const char *path = page_with_scripts(page, use);
   char *dom = browser_dump(program, path, "", PAGE_SECONDS, why, sizeof why);
   ck_assert_msg(dom != NULL, "%s", why);
   const char *begin = strstr(dom, "<pre id=\"checked\">");
   ck_assert_msg(begin != NULL, "%.2000s", dom);
   begin += strlen("<pre id=\"checked\">");
-  char *json = strndup(begin, strcspn(begin, "<"));
+  char *json = tool_keep(strndup(begin, strcspn(begin, "<")));
   ck_assert_msg(json_valid(json), "%s", json);
   free(dom);
-  free(path);
   return json;
 }
 

@@ -25,7 +25,7 @@ static void assert_bytes(uint64_t bytes, const char *expected) {
   ck_assert_str_eq(format_bytes(text, bytes), expected);
 }
 
-START_TEST(bytes_have_units) {
+TEST(bytes_have_units) {
   assert_bytes(0, "0 B");
   assert_bytes(1023, "1023 B");
   assert_bytes(1024, "1.00 KiB");
@@ -33,19 +33,17 @@ START_TEST(bytes_have_units) {
   assert_bytes(1610612736, "1.50 GiB");
   assert_bytes(UINT64_C(1) << 60, "1.00 EiB");
 }
-END_TEST
 
 // Never rounded up into the next unit, nor beyond what there is.
-START_TEST(bytes_are_cut) {
+TEST(bytes_are_cut) {
   assert_bytes(1048575, "1023.99 KiB");
   assert_bytes(1034, "1.00 KiB");  // 1.0098
   assert_bytes(1035, "1.01 KiB");  // 1.0107
   assert_bytes((UINT64_C(1) << 50) - 1, "1023.99 TiB");
   assert_bytes(UINT64_MAX, "15.99 EiB");
 }
-END_TEST
 
-START_TEST(exact_bytes_name_both) {
+TEST(exact_bytes_name_both) {
   char text[FORMAT_SIZE];
   ck_assert_str_eq(format_bytes_exact(text, 1), "1 byte");
   ck_assert_str_eq(format_bytes_exact(text, 1000), "1000 bytes");
@@ -54,7 +52,6 @@ START_TEST(exact_bytes_name_both) {
   ck_assert_str_eq(format_bytes_exact(text, UINT64_MAX),
                    "15.99 EiB (18446744073709551615 bytes)");
 }
-END_TEST
 
 static void assert_apart(uint64_t a, uint64_t b, const char *text_a,
                          const char *text_b) {
@@ -64,7 +61,7 @@ static void assert_apart(uint64_t a, uint64_t b, const char *text_a,
   ck_assert_str_eq(got_b, text_b);
 }
 
-START_TEST(bytes_are_told_apart) {
+TEST(bytes_are_told_apart) {
   assert_apart(5120, 2048, "5.00 KiB", "2.00 KiB");
   assert_apart(5120, 5120, "5.00 KiB", "5.00 KiB");
   assert_apart(6446219264, 6442450944, "6.003 GiB", "6.000 GiB");
@@ -74,9 +71,8 @@ START_TEST(bytes_are_told_apart) {
   assert_apart(UINT64_MAX, UINT64_MAX - 1, "18446744073709551615 bytes",
                "18446744073709551614 bytes");
 }
-END_TEST
 
-START_TEST(counts_have_commas) {
+TEST(counts_have_commas) {
   char text[FORMAT_SIZE];
   ck_assert_str_eq(format_count(text, 0), "0");
   ck_assert_str_eq(format_count(text, 999), "999");
@@ -85,9 +81,8 @@ START_TEST(counts_have_commas) {
   ck_assert_str_eq(format_count(text, UINT64_MAX),
                    "18,446,744,073,709,551,615");
 }
-END_TEST
 
-START_TEST(fixed_fits_every_number) {
+TEST(fixed_fits_every_number) {
   char text[FORMAT_SIZE];
   ck_assert_str_eq(format_fixed(text, 21.349, 1), "21.3");
   ck_assert_str_eq(format_fixed(text, NAN, 2), "-");
@@ -95,7 +90,6 @@ START_TEST(fixed_fits_every_number) {
   ck_assert_uint_lt(strlen(format_fixed(text, DBL_MAX, 3)), FORMAT_SIZE);
   ck_assert_uint_lt(strlen(format_fixed(text, -DBL_MAX, 3)), FORMAT_SIZE);
 }
-END_TEST
 
 // --- json ------------------------------------------------------------------
 
@@ -119,7 +113,7 @@ static void assert_text(const char *text, const char *expected) {
   assert_written(&writer, expected);
 }
 
-START_TEST(json_nests) {
+TEST(json_nests) {
   json writer = open_json();
   json_begin_object(&writer);
   json_key(&writer, "a");
@@ -138,17 +132,15 @@ START_TEST(json_nests) {
                  "{\"a\":[18446744073709551615,-9223372036854775808,{},true],"
                  "\"b\":false}\n");
 }
-END_TEST
 
-START_TEST(json_escapes) {
+TEST(json_escapes) {
   assert_text("a\"b\\c/d", "\"a\\\"b\\\\c/d\"");
   assert_text("\b\f\n\r\t", "\"\\b\\f\\n\\r\\t\"");
   assert_text("\x01\x1f\x7f", "\"\\u0001\\u001f\\u007f\"");
   assert_text("</script>", "\"</script>\"");
 }
-END_TEST
 
-START_TEST(json_keeps_only_utf8) {
+TEST(json_keeps_only_utf8) {
   assert_text("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80",
               "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\"");
   assert_text("a\xff", "\"a\\ufffd\"");
@@ -157,22 +149,19 @@ START_TEST(json_keeps_only_utf8) {
   assert_text("\xed\xa0\x80", "\"\\ufffd\\ufffd\\ufffd\"");  // surrogate
   assert_text("\xf4\x90\x80\x80", "\"\\ufffd\\ufffd\\ufffd\\ufffd\"");
 }
-END_TEST
 
 // The value stays, but a terminal that it is shown on does not obey it.
-START_TEST(json_escapes_what_terminals_obey) {
+TEST(json_escapes_what_terminals_obey) {
   assert_text("\xc2\x9b\xc2\xa0", "\"\\u009b\xc2\xa0\"");
   assert_text("\xe2\x80\xae\xe2\x81\xa6", "\"\\u202e\\u2066\"");
 }
-END_TEST
 
-START_TEST(json_is_inert_in_html) {
+TEST(json_is_inert_in_html) {
   json writer = open_json();
   writer.for_html = true;
   json_text(&writer, "</script>&<!--");
   assert_written(&writer, "\"\\u003c/script\\u003e\\u0026\\u003c!--\"");
 }
-END_TEST
 
 static void assert_double(double value, const char *expected) {
   json writer = open_json();
@@ -180,7 +169,7 @@ static void assert_double(double value, const char *expected) {
   assert_written(&writer, expected);
 }
 
-START_TEST(json_doubles_come_back) {
+TEST(json_doubles_come_back) {
   assert_double(0, "0");
   assert_double(0.1, "0.1");
   assert_double(1.0 / 3, "0.3333333333333333");
@@ -188,9 +177,8 @@ START_TEST(json_doubles_come_back) {
   assert_double(NAN, "null");
   assert_double(-INFINITY, "null");
 }
-END_TEST
 
-START_TEST(json_base64_pads) {
+TEST(json_base64_pads) {
   json writer = open_json();
   json_begin_array(&writer);
   json_base64(&writer, "", 0);
@@ -200,10 +188,9 @@ START_TEST(json_base64_pads) {
   json_end_array(&writer);
   assert_written(&writer, "[\"\",\"Zg==\",\"Zm8=\",\"Zm9vYmFy\"]");
 }
-END_TEST
 
 // The checker that the other tests rely on must refuse what is no JSON.
-START_TEST(checker_is_strict) {
+TEST(checker_is_strict) {
   static const char *const wrong[] = {
       "",      "{",       "[1,]",     "{\"a\":1,}",  "[1 2]",  "01",
       "1.",    ".5",      "nan",      "'a'",         "\"\t\"", "\"\\x\"",
@@ -214,7 +201,6 @@ START_TEST(checker_is_strict) {
   }
   ck_assert(json_valid(" {\"a\" : [1, -2.5e+3, \"\\u00e9\", null]} \n"));
 }
-END_TEST
 
 // --- table -----------------------------------------------------------------
 
@@ -245,32 +231,29 @@ static void assert_table(table_style style, const char *expected) {
   free(text);
 }
 
-START_TEST(table_aligns) {
+TEST(table_aligns) {
   assert_table(TABLE_PLAIN,
                "pool         held   hits\n"
                "no_pool  1.50 KiB  12.5%\n"
                "a,\"b|?     12,345      -\n");
 }
-END_TEST
 
-START_TEST(table_as_csv) {
+TEST(table_as_csv) {
   assert_table(TABLE_CSV,
                "pool,reserved_peak_bytes,hit_percent\n"
                "no_pool,1536,12.5\n"
                "\"a,\"\"b|?\",12345,\n");
 }
-END_TEST
 
-START_TEST(table_as_markdown) {
+TEST(table_as_markdown) {
   assert_table(TABLE_MARKDOWN,
                "| pool    |     held |  hits |\n"
                "|---------|---------:|------:|\n"
                "| no_pool | 1.50 KiB | 12.5% |\n"
                "| a,\"b\\|?  |   12,345 |     - |\n");
 }
-END_TEST
 
-START_TEST(table_without_rows) {
+TEST(table_without_rows) {
   FILE *out = open_memstream(&text_of, &text_size);
   table *t = table_create(columns, 3);
   table_write(t, TABLE_CSV, out);
@@ -279,10 +262,9 @@ START_TEST(table_without_rows) {
   ck_assert_str_eq(text_of, "pool,reserved_peak_bytes,hit_percent\n");
   free(text_of);
 }
-END_TEST
 
 // A line break can be told in CSV, and nothing else that a terminal obeys.
-START_TEST(csv_keeps_line_breaks) {
+TEST(csv_keeps_line_breaks) {
   static const table_column one[] = {{"trace", "trace", false}};
   FILE *out = open_memstream(&text_of, &text_size);
   table *t = table_create(one, 1);
@@ -294,7 +276,6 @@ START_TEST(csv_keeps_line_breaks) {
   ck_assert_str_eq(text_of, "trace\n\"a\nb????\"\ntrace\na?b????\n");
   free(text_of);
 }
-END_TEST
 
 // --- text ------------------------------------------------------------------
 
@@ -305,7 +286,7 @@ static void assert_neutral(const char *text, const char *expected) {
   ck_assert_str_eq(copy, expected);
 }
 
-START_TEST(text_without_controls) {
+TEST(text_without_controls) {
   assert_neutral("", "");
   assert_neutral("a b~", "a b~");
   assert_neutral("\x1b[2J\n\t\x7f", "?[2J???");
@@ -317,24 +298,21 @@ START_TEST(text_without_controls) {
   assert_neutral("\xe2\x82", "??");
   assert_neutral("\xc0\x9b", "??");  // an overlong ESC
 }
-END_TEST
 
-START_TEST(text_in_one_direction) {
+TEST(text_in_one_direction) {
   assert_neutral("\xe2\x80\xa9-\xe2\x80\xaa-\xe2\x80\xae-\xe2\x80\xaf",
                  "\xe2\x80\xa9-?-?-\xe2\x80\xaf");
   assert_neutral("\xe2\x81\xa5-\xe2\x81\xa6-\xe2\x81\xa9-\xe2\x81\xaa",
                  "\xe2\x81\xa5-?-?-\xe2\x81\xaa");
 }
-END_TEST
 
-START_TEST(text_keeps_what_it_is_told) {
+TEST(text_keeps_what_it_is_told) {
   char text[] = "a\nb\rc\x7f";
   text_neutralise(text, "\n\x7f");
   ck_assert_str_eq(text, "a\nb?c?");
 }
-END_TEST
 
-START_TEST(joined_texts_are_cut) {
+TEST(joined_texts_are_cut) {
   char text[8] = "";
   tool_append(text, sizeof text, ", ", "ab");
   ck_assert_str_eq(text, "ab");
@@ -343,7 +321,6 @@ START_TEST(joined_texts_are_cut) {
   tool_append(text, sizeof text, ", ", "x");
   ck_assert_str_eq(text, "ab, cde");
 }
-END_TEST
 
 // --- figures ---------------------------------------------------------------
 
@@ -356,7 +333,7 @@ static void assert_percentile(size_t count, size_t percent, uint64_t expected) {
   ck_assert_uint_eq(stopwatch_percentile(ticks, count, percent), expected);
 }
 
-START_TEST(percentiles_of_known_arrays) {
+TEST(percentiles_of_known_arrays) {
   assert_percentile(1, 50, 1);
   assert_percentile(2, 50, 1);  // the lower of two
   assert_percentile(3, 50, 2);
@@ -368,7 +345,6 @@ START_TEST(percentiles_of_known_arrays) {
   assert_percentile(1000, 99, 990);
   assert_percentile(1000, 100, 1000);
 }
-END_TEST
 
 static double steady_of(const double *ms, size_t count) {
   replay_iteration iterations[8] = {{0}};
@@ -378,7 +354,7 @@ static double steady_of(const double *ms, size_t count) {
   return replay_steady(&result)->alloc_ms;
 }
 
-START_TEST(steady_is_the_lower_median) {
+TEST(steady_is_the_lower_median) {
   static const double ms[] = {9, 4, 2, 3, 1, 5};
   ck_assert_double_eq(steady_of(ms, 1), 9);
   ck_assert_double_eq(steady_of(ms, 2), 4);
@@ -387,11 +363,10 @@ START_TEST(steady_is_the_lower_median) {
   ck_assert_double_eq(steady_of(ms, 5), 2);  // of 4, 2, 3, 1
   ck_assert_double_eq(steady_of(ms, 6), 3);
 }
-END_TEST
 
 // --- stopwatch -------------------------------------------------------------
 
-START_TEST(stopwatch_agrees_with_the_clock) {
+TEST(stopwatch_agrees_with_the_clock) {
   stopwatch watch = stopwatch_start();
   uint64_t begin_ns = stopwatch_clock_ns();
   uint64_t begin = stopwatch_now(&watch);
@@ -402,10 +377,9 @@ START_TEST(stopwatch_agrees_with_the_clock) {
   ck_assert_double_gt(ns, 0.5 * clock);
   ck_assert_double_lt(ns, 1.5 * clock);
 }
-END_TEST
 
 // Nothing takes about no time: at least half of all empty measurements are 0.
-START_TEST(stopwatch_takes_its_own_cost_off) {
+TEST(stopwatch_takes_its_own_cost_off) {
   enum { COUNT = 1000 };
   stopwatch watch = stopwatch_start();
   size_t zeros = 0;
@@ -416,13 +390,12 @@ START_TEST(stopwatch_takes_its_own_cost_off) {
   }
   ck_assert_uint_ge(zeros, COUNT / 4);
 }
-END_TEST
 
 // --- layout ----------------------------------------------------------------
 
 enum { KB = 1024 };
 
-START_TEST(layout_folds_gaps) {
+TEST(layout_folds_gaps) {
   static const tarn_trace_block blocks[] = {
       {.size = 8 * KB}, {.size = 8 * KB}, {.size = 8 * KB}, {.size = 4 * KB}};
   static const tarn_addr addresses[] = {0x7f0000000000, 0x550000000000,
@@ -437,9 +410,8 @@ START_TEST(layout_folds_gaps) {
   ck_assert_uint_eq(layout_height(&l, 0x7f0000000000), 16 * KB);
   layout_deinit(&l);
 }
-END_TEST
 
-START_TEST(layout_keeps_small_gaps) {
+TEST(layout_keeps_small_gaps) {
   static const tarn_trace_block blocks[] = {{.size = 64 * KB},
                                             {.size = 64 * KB}};
   static const tarn_addr addresses[] = {0x100000, 0x110010};
@@ -448,10 +420,9 @@ START_TEST(layout_keeps_small_gaps) {
   ck_assert_uint_eq(l.height, 128 * KB + 16);
   layout_deinit(&l);
 }
-END_TEST
 
 // Memory that is held but stands nowhere is a range at address 0.
-START_TEST(layout_has_ranges_at_zero) {
+TEST(layout_has_ranges_at_zero) {
   static const tarn_trace_block blocks[] = {{.size = 64 * KB}};
   static const tarn_addr addresses[] = {0x550000000000};
   static const layout_range others[] = {{.address = 0, .size = 8 * KB},
@@ -464,9 +435,8 @@ START_TEST(layout_has_ranges_at_zero) {
   ck_assert_uint_eq(layout_height(&l, 0x550000000000), 16 * KB);
   layout_deinit(&l);
 }
-END_TEST
 
-START_TEST(layout_passes_over_refused_blocks) {
+TEST(layout_passes_over_refused_blocks) {
   static const tarn_trace_block blocks[] = {{.size = 5}, {.size = 0}};
   static const tarn_addr addresses[] = {0, UINT64_MAX};
   layout l = layout_make(blocks, addresses, 2, NULL, 0);
@@ -477,26 +447,4 @@ START_TEST(layout_passes_over_refused_blocks) {
   l = layout_make(blocks, addresses, 1, NULL, 0);
   ck_assert_uint_eq(l.height, 0);
   layout_deinit(&l);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_parts");
-  ADD_CASE(suite, "format", bytes_have_units, bytes_are_cut,
-           bytes_are_told_apart, exact_bytes_name_both, counts_have_commas,
-           fixed_fits_every_number);
-  ADD_CASE(suite, "json", json_nests, json_escapes, json_keeps_only_utf8,
-           json_escapes_what_terminals_obey, json_is_inert_in_html,
-           json_doubles_come_back, json_base64_pads, checker_is_strict);
-  ADD_CASE(suite, "table", table_aligns, table_as_csv, table_as_markdown,
-           table_without_rows, csv_keeps_line_breaks);
-  ADD_CASE(suite, "text", text_without_controls, text_in_one_direction,
-           text_keeps_what_it_is_told, joined_texts_are_cut);
-  ADD_CASE(suite, "figures", percentiles_of_known_arrays,
-           steady_is_the_lower_median);
-  ADD_CASE(suite, "stopwatch", stopwatch_agrees_with_the_clock,
-           stopwatch_takes_its_own_cost_off);
-  ADD_CASE(suite, "layout", layout_folds_gaps, layout_keeps_small_gaps,
-           layout_has_ranges_at_zero, layout_passes_over_refused_blocks);
-  return run_suite(suite);
 }

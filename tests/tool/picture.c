@@ -22,22 +22,20 @@ static void assert_contains(const char *text, const char *part) {
 }
 
 static char *draw(const char *name) {
-  char *trace = strdup(name);  // it may stand where tool_file writes
-  char *path = strdup(tool_file("out.html"));
-  tool_output o = tool_run("replay", trace, "--html", path);
+  const char *path = tool_file("out.html");
+  tool_output o = tool_run("replay", name, "--html", path);
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out, "\npicture  ");
   assert_contains(o.out, path);
   char *page = tool_read_file(path);
   ck_assert_ptr_nonnull(page);
-  tool_output_free(&o);
-  free(path);
-  free(trace);
   return page;
 }
 
-START_TEST(page_stands_alone) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(page_stands_alone) {
   char *page = draw("@bert-layer");
   assert_contains(page, "<!DOCTYPE html>");
   assert_contains(page, "<h1>@bert-layer</h1>");
@@ -49,11 +47,9 @@ START_TEST(page_stands_alone) {
   ck_assert_ptr_null(strstr(page, "https://"));
   ck_assert_ptr_null(strstr(page, " src="));
   ck_assert_ptr_null(strstr(page, "@import"));
-  free(page);
 }
-END_TEST
 
-START_TEST(data_are_complete) {
+TEST(data_are_complete) {
   char *page = draw("@bert-layer");
   char *data = data_of(page);
   char keys[256];
@@ -68,10 +64,7 @@ START_TEST(data_are_complete) {
   ck_assert_double_gt(json_number(data, "pools.1.height"), 1 << 20);
   ck_assert_uint_gt(json_size(data, "pools.1.ranges"), 0);
   ck_assert_uint_eq(json_size(data, "pools.1.ranges.0"), 3);
-  free(data);
-  free(page);
 }
-END_TEST
 
 static void pickle_entry(pickle_writer *w, const char *key, uint64_t value) {
   pickle_text(w, key);
@@ -148,7 +141,7 @@ static void assert_uints(const char *data, const char *path, size_t count,
 
 // A block of 1 MiB from before, which dies; one of 2 MiB that stays. no_pool
 // holds of the device what is alive.
-START_TEST(arrays_are_those_of_the_trace) {
+TEST(arrays_are_those_of_the_trace) {
   begin_snapshot();
   timed_event("alloc", 0x200000, 2 << 20, 1000);
   timed_event("free_completed", 0x100000, 1 << 20, 1250);
@@ -169,25 +162,19 @@ START_TEST(arrays_are_those_of_the_trace) {
   ck_assert_uint_eq(json_decode(data, "pools.0.at", at, sizeof at), sizeof at);
   ck_assert(at[0] >= 0 && at[1] >= 0);
   ck_assert(at[0] >= at[1] + (2 << 20) || at[1] >= at[0] + (1 << 20));
-  free(data);
-  free(page);
 }
-END_TEST
 
-START_TEST(no_clock_no_times) {
+TEST(no_clock_no_times) {
   begin_snapshot();
   pickle_event(&w, "alloc", 0x1000, 4096);
   pickle_event(&w, "free_completed", 0x1000, 4096);
   char *page = draw(write_snapshot("timeless.pickle"));
   char *data = data_of(page);
   ck_assert(json_is(data, "time", "null"));
-  free(data);
-  free(page);
 }
-END_TEST
 
 // Of a path that is too long the end tells more.
-START_TEST(long_paths_are_cut_in_front) {
+TEST(long_paths_are_cut_in_front) {
   char file[400];
   memset(file, 'd', sizeof file);
   snprintf(file + 300, sizeof file - 300, "/model.py");
@@ -199,29 +186,22 @@ START_TEST(long_paths_are_cut_in_front) {
                   "[\"forward  \xe2\x80\xa6"
                   "ddd");
   assert_contains(data, "ddd/model.py:7\"]");
-  free(data);
-  free(page);
 }
-END_TEST
 
 // The frames are there, and none of their characters can end the script.
-START_TEST(hostile_frames_are_inert) {
+TEST(hostile_frames_are_inert) {
   char *page = draw(write_hostile("h.pickle"));
   char *data = data_of(page);
   ck_assert_uint_eq(json_size(data, "frames"), 1);
   assert_contains(data, "\\u003c/script\\u003e");
   ck_assert_uint_eq(count_of(page, "</script>"), 2);
   ck_assert_uint_eq(count_of(page, "<img"), 0);
-  free(data);
-  free(page);
 }
-END_TEST
 
-START_TEST(hostile_file_names_are_inert) {
+TEST(hostile_file_names_are_inert) {
   char *page = draw(write_hostile("<img src=x onerror=alert(3)>&\".pickle"));
   assert_contains(page, "&lt;img src=x onerror=alert(3)&gt;&amp;&quot;.pickle");
   ck_assert_uint_eq(count_of(page, "<img"), 0);
-  free(page);
   static const char turned[] = {'a',        0x1b,       '[',        '2', 'J',
                                 (char)0xe2, (char)0x80, (char)0xae, '\0'};
   char name[32];
@@ -229,9 +209,7 @@ START_TEST(hostile_file_names_are_inert) {
   page = draw(write_hostile(name));
   assert_contains(page, "<h1>a?[2J?.pickle</h1>");
   ck_assert_ptr_null(strchr(page, 0x1b));
-  free(page);
 }
-END_TEST
 
 // --- files -----------------------------------------------------------------
 
@@ -243,7 +221,6 @@ static void assert_picture(const char *folder, const char *name,
   char *page = tool_read_file(path);
   ck_assert_msg(page != NULL, "no %s", path);
   assert_contains(page, heading);
-  free(page);
 }
 
 static size_t count_files(const char *folder) {
@@ -256,9 +233,9 @@ static size_t count_files(const char *folder) {
   return count;
 }
 
-START_TEST(several_traces_make_a_folder) {
-  char *folder = strdup(tool_file("pictures"));
-  char *hostile = strdup(write_hostile("a b;c.pickle"));
+TEST(several_traces_make_a_folder) {
+  const char *folder = tool_file("pictures");
+  const char *hostile = write_hostile("a b;c.pickle");
   tool_output o = tool_run("replay", "@bert-layer", hostile, "@bert-layer",
                            "--html", folder);
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
@@ -266,70 +243,54 @@ START_TEST(several_traces_make_a_folder) {
   assert_picture(folder, "a-b-c.html", "a b;c.pickle");
   assert_picture(folder, "2-bert-layer.html", "@bert-layer");
   ck_assert_uint_eq(count_files(folder), 3);
-  tool_output_free(&o);
-  free(hostile);
-  free(folder);
 }
-END_TEST
 
 // The second "a" would get the name that the third trace has by itself.
-START_TEST(no_picture_replaces_another) {
-  char *folder = strdup(tool_file("collision"));
+TEST(no_picture_replaces_another) {
+  const char *folder = tool_file("collision");
   ck_assert_int_eq(mkdir(tool_file("d1"), 0777), 0);
   ck_assert_int_eq(mkdir(tool_file("d2"), 0777), 0);
-  char *first = strdup(write_hostile("d1/a.pickle"));
-  char *second = strdup(write_hostile("d2/a.pickle"));
-  char *third = strdup(write_hostile("2-a.pickle"));
+  const char *first = write_hostile("d1/a.pickle");
+  const char *second = write_hostile("d2/a.pickle");
+  const char *third = write_hostile("2-a.pickle");
   tool_output o = tool_run("replay", first, second, third, "--html", folder);
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   assert_picture(folder, "a.html", "a.pickle");
   assert_picture(folder, "2-a.html", "a.pickle");
   assert_picture(folder, "2-2-a.html", "2-a.pickle");
   ck_assert_uint_eq(count_files(folder), 3);
-  tool_output_free(&o);
-  free(third);
-  free(second);
-  free(first);
-  free(folder);
 }
-END_TEST
 
 // Nothing is measured if the picture has no place.
-START_TEST(pictures_that_cannot_be_written) {
+TEST(pictures_that_cannot_be_written) {
   tool_output o = tool_run("replay", "@bert-layer", "--html",
                            tool_file("no/such/folder.html"));
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "folder.html: No such file");
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
   o = tool_run("replay", "@bert-layer", "--html", tool_file("."));
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "Is a directory");
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
   o = tool_run("replay", "@bert-layer", "@bert-layer", "--html", "/dev/null");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "several traces need a folder");
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
 }
-END_TEST
 
 static void assert_told_all_the_same(tool_output o, const char *part) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, part);
   ck_assert(json_valid(o.out));
   ck_assert_uint_eq(json_size(o.out, "results"), 3);
-  tool_output_free(&o);
 }
 
 // A disk that is full comes too late to measure nothing.
-START_TEST(a_full_disk_keeps_the_report) {
+TEST(a_full_disk_keeps_the_report) {
   assert_told_all_the_same(
       tool_run("replay", "@bert-layer", "-o", "json", "--html", "/dev/full"),
       "/dev/full: No space left");
 }
-END_TEST
 
 #define OLD                   \
   "<!DOCTYPE html>\n<html>\n" \
@@ -345,14 +306,13 @@ static void write_old(const char *path) {
 static void assert_old(const char *path) {
   char *text = tool_read_file(path);
   ck_assert_str_eq(text, OLD);
-  free(text);
 }
 
-START_TEST(a_failure_keeps_the_old_page) {
+TEST(a_failure_keeps_the_old_page) {
   struct rlimit small = {.rlim_cur = 8192, .rlim_max = RLIM_INFINITY};
   ck_assert_int_eq(mkdir(tool_file("old"), 0777), 0);
-  char *folder = strdup(tool_file("old"));
-  char *path = strdup(tool_file("old/page.html"));
+  const char *folder = tool_file("old");
+  const char *path = tool_file("old/page.html");
   write_old(path);
   signal(SIGXFSZ, SIG_IGN);
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
@@ -361,16 +321,13 @@ START_TEST(a_failure_keeps_the_old_page) {
       "page.html: File too large");
   assert_old(path);
   ck_assert_uint_eq(count_files(folder), 1);
-  free(path);
-  free(folder);
 }
-END_TEST
 
 // A link stays one, and the page has the rights that the old one had.
-START_TEST(a_page_takes_the_place_of_the_old_one) {
+TEST(a_page_takes_the_place_of_the_old_one) {
   struct stat found;
-  char *path = strdup(tool_file("out.html"));
-  char *link = strdup(tool_file("link.html"));
+  const char *path = tool_file("out.html");
+  const char *link = tool_file("link.html");
   write_old(path);
   ck_assert_int_eq(chmod(path, 0640), 0);
   ck_assert_int_eq(symlink(path, link), 0);
@@ -379,20 +336,15 @@ START_TEST(a_page_takes_the_place_of_the_old_one) {
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
   ck_assert(stat(path, &found) == 0 && found.st_size > 10000);
   ck_assert_int_eq(found.st_mode & 0777, 0640);
-  tool_output_free(&o);
-  free(link);
-  free(path);
 }
-END_TEST
 
-START_TEST(a_new_page_has_the_usual_rights) {
+TEST(a_new_page_has_the_usual_rights) {
   struct stat found;
   umask(027);
-  free(draw("@bert-layer"));
+  draw("@bert-layer");
   ck_assert_int_eq(stat(tool_file("out.html"), &found), 0);
   ck_assert_int_eq(found.st_mode & 0777, 0640);
 }
-END_TEST
 
 // --- in a browser ----------------------------------------------------------
 
@@ -432,7 +384,7 @@ static const char use_page[] =
     "out.let_go = print(map) === after;\n"
     "out.as_first = asFirst === first;\n";
 
-START_TEST(page_works_in_a_browser) {
+TEST(page_works_in_a_browser) {
   char *page = draw("@bert-layer");
   char *json = page_check(page, "tarn replay --html in a browser", use_page);
   if (json != NULL) {
@@ -451,12 +403,9 @@ START_TEST(page_works_in_a_browser) {
     for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
       ck_assert_msg(json_is(json, yes[i], "true"), "%s: %s", yes[i], json);
   }
-  free(json);
-  free(page);
 }
-END_TEST
 
-START_TEST(hostile_names_run_nothing) {
+TEST(hostile_names_run_nothing) {
   char *page = draw(write_hostile("h.pickle"));
   char *json = page_check(page, "a hostile replay page in a browser",
                           "out.images = document.images.length;\n");
@@ -464,32 +413,4 @@ START_TEST(hostile_names_run_nothing) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     ck_assert(json_is(json, "images", "0"));
   }
-  free(json);
-  free(page);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_picture");
-  TCase *pages = tcase_create("pages");
-  tcase_add_checked_fixture(pages, tool_files_begin, tool_files_end);
-  tcase_set_timeout(pages, 240);
-  tcase_add_test(pages, page_stands_alone);
-  tcase_add_test(pages, data_are_complete);
-  tcase_add_test(pages, arrays_are_those_of_the_trace);
-  tcase_add_test(pages, no_clock_no_times);
-  tcase_add_test(pages, long_paths_are_cut_in_front);
-  tcase_add_test(pages, hostile_frames_are_inert);
-  tcase_add_test(pages, hostile_file_names_are_inert);
-  tcase_add_test(pages, several_traces_make_a_folder);
-  tcase_add_test(pages, no_picture_replaces_another);
-  tcase_add_test(pages, pictures_that_cannot_be_written);
-  tcase_add_test(pages, a_full_disk_keeps_the_report);
-  tcase_add_test(pages, a_failure_keeps_the_old_page);
-  tcase_add_test(pages, a_page_takes_the_place_of_the_old_one);
-  tcase_add_test(pages, a_new_page_has_the_usual_rights);
-  tcase_add_test(pages, page_works_in_a_browser);
-  tcase_add_test(pages, hostile_names_run_nothing);
-  suite_add_tcase(suite, pages);
-  return run_suite(suite);
 }

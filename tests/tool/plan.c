@@ -11,8 +11,10 @@ static const char all_keys[] =
 
 // --- how low ---------------------------------------------------------------
 
-START_TEST(the_answer_comes_first) {
-  char *path = plan_file("three.csv", THREE);
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(the_answer_comes_first) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path);
   assert_done(&o);
   const char *first = "5.00 KiB (5120 bytes) are enough. No plan is lower.\n";
@@ -21,14 +23,11 @@ START_TEST(the_answer_comes_first) {
   assert_contains(o.out, "lower bound  5.00 KiB (5120 bytes)\n");
   assert_contains(o.out, "1.0000, optimal\n");
   assert_contains(o.out, "not written: --out FILE.csv says where to\n");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(json_is_one_line_of_known_keys) {
+TEST(json_is_one_line_of_known_keys) {
   char keys[512];
-  char *path = plan_file("three.csv", THREE);
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
@@ -46,125 +45,93 @@ START_TEST(json_is_one_line_of_known_keys) {
   ck_assert(json_is(o.out, "moved", "null"));
   ck_assert_uint_eq(json_size(o.out, "conflict"), 0);
   ck_assert_double_eq(json_number(o.out, "arenas.0.height"), 5120);
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(nothing_to_plan) {
-  char *path = plan_file("none.csv", "id,lower,upper,size\n");
-  char *out = plan_path("out.csv");
-  char *svg = plan_path("out.svg");
+TEST(nothing_to_plan) {
+  const char *path = plan_file("none.csv", "id,lower,upper,size\n");
+  const char *out = tool_file("out.csv");
+  const char *svg = tool_file("out.svg");
   tool_output o = tool_run("plan", path, "--out", out, "--svg", svg);
   assert_done(&o);
   assert_contains(o.out, "There are no buffers: 0 bytes are enough.\n");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, "id,lower,upper,size,offset\n");
-  tool_output_free(&o);
-  free(text);
-  free(svg);
-  free(out);
-  free(path);
 }
-END_TEST
 
-START_TEST(the_standard_input_is_a_table) {
-  char *path = plan_file("three.csv", THREE);
+TEST(the_standard_input_is_a_table) {
+  const char *path = plan_file("three.csv", THREE);
   int in = open(path, O_RDONLY);
   ck_assert_int_eq(dup2(in, STDIN_FILENO), STDIN_FILENO);
   tool_output o = tool_run("plan", "-", "-o", "json");
   assert_done(&o);
   ck_assert_double_eq(json_number(o.out, "height"), 5120);
   ck_assert(json_is(o.out, "file", "\"-\""));
-  tool_output_free(&o);
   close(in);
-  free(path);
 }
-END_TEST
 
 // Whatever it is called.
-START_TEST(content_tells_a_table) {
-  char *path = plan_file("table", "\n" THREE);
+TEST(content_tells_a_table) {
+  const char *path = plan_file("table", "\n" THREE);
   tool_output o = tool_run("plan", path);
   assert_done(&o);
   assert_contains(o.out, "(5120 bytes) are enough");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(workloads_are_planned) {
+TEST(workloads_are_planned) {
   tool_output o = tool_run("plan", "@bert-layer", "--verify", "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, "status", "\"optimal\""));
   ck_assert(json_is(o.out, "verified", "true"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- where it is written ---------------------------------------------------
 
-START_TEST(the_plan_is_written_and_is_one) {
-  char *path = plan_random_file("random.csv", 60, 1);
-  char *out = plan_path("out.csv");
+TEST(the_plan_is_written_and_is_one) {
+  const char *path = plan_random_file("random.csv", 60, 1);
+  const char *out = tool_file("out.csv");
   tool_output o = tool_run("plan", path, "--out", out, "--verify", "-o", "json",
                            "--nodes", "2000");
   assert_done(&o);
   ck_assert(json_is(o.out, "verified", "true"));
   ck_assert_double_eq((double)assert_plan(out), json_number(o.out, "height"));
-  tool_output_free(&o);
-  free(out);
-  free(path);
 }
-END_TEST
 
-START_TEST(columns_stay_as_they_were) {
-  char *path =
+TEST(columns_stay_as_they_were) {
+  const char *path =
       plan_file("named.csv", "size,id,colour,upper,lower\n8,x,red,2,0\n");
-  char *out = plan_path("out.csv");
+  const char *out = tool_file("out.csv");
   tool_output o = tool_run("plan", path, "--out", out);
   assert_done(&o);
   assert_contains(o.out, out);
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, "size,id,colour,upper,lower,offset\n8,x,red,2,0,0\n");
-  tool_output_free(&o);
-  free(text);
-  free(out);
-  free(path);
 }
-END_TEST
 
-START_TEST(a_plan_on_stdout_stands_there_alone) {
-  char *path = plan_file("three.csv", THREE);
+TEST(a_plan_on_stdout_stands_there_alone) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--out", "-");
   ck_assert_int_eq(o.status, 0);
   ck_assert_int_eq(
       strncmp(o.out, "id,lower,upper,size,offset\na,0,3,1024,", 38), 0);
   assert_contains(o.err, "5.00 KiB (5120 bytes) are enough");
   ck_assert_ptr_null(strstr(o.out, "enough"));
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // --- within a capacity -----------------------------------------------------
 
-START_TEST(it_fits) {
-  char *path = plan_file("three.csv", THREE);
+TEST(it_fits) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--capacity", "5K");
   assert_done(&o);
   assert_contains(o.out, "It fits: 5.00 KiB (5120 bytes) of 5.00 KiB.");
   assert_contains(o.out, "capacity     5.00 KiB (5120 bytes)\n");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(it_does_not_fit) {
+TEST(it_does_not_fit) {
   static const char before[] = "id,lower,upper,size,offset\na,0,3,8,0\n";
-  char *path = plan_file("three.csv", THREE);
-  char *out = plan_file("out.csv", before);
-  char *svg = plan_path("out.svg");
+  const char *path = plan_file("three.csv", THREE);
+  const char *out = plan_file("out.csv", before);
+  const char *svg = tool_file("out.svg");
   tool_output o = tool_run("plan", path, "--capacity", "5119", "--out", out,
                            "--svg", svg, "--verify");
   ck_assert_int_eq(o.status, 1);
@@ -186,59 +153,44 @@ START_TEST(it_does_not_fit) {
                   "Without any one of them the rest of these would fit;");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, before);
-  free(text);
   text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
   assert_contains(o.out, svg);
-  tool_output_free(&o);
-  free(text);
-  free(svg);
-  free(out);
-  free(path);
 }
-END_TEST
 
 // Sizes that differ are written so that they do.
-START_TEST(figures_are_told_apart) {
-  char *path = plan_file("close.csv",
-                         "id,lower,upper,size\n"
-                         "a,0,3,6442450945\nb,3,5,4096\n");
+TEST(figures_are_told_apart) {
+  const char *path = plan_file("close.csv",
+                               "id,lower,upper,size\n"
+                               "a,0,3,6442450945\nb,3,5,4096\n");
   tool_output o = tool_run("plan", path, "--capacity", "6G");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "1 B too much in step 0; moving this one suffices.");
   assert_contains(o.out,
                   "It needs 6442450945 bytes; the capacity is "
                   "6442450944 bytes.\n");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // Each step has room, but they cannot be arranged: a and d stand at their ends.
-START_TEST(what_cannot_be_arranged_is_drawn) {
-  char *path = plan_file("packing.csv",
-                         "id,lower,upper,size,offset\n"
-                         "a,0,2,4,0\nb,1,4,4,\nc,3,6,4,4\nd,1,2,2,4\n"
-                         "e,3,4,2,2\n");
-  char *svg = plan_path("out.svg");
+TEST(what_cannot_be_arranged_is_drawn) {
+  const char *path = plan_file("packing.csv",
+                               "id,lower,upper,size,offset\n"
+                               "a,0,2,4,0\nb,1,4,4,\nc,3,6,4,4\nd,1,2,2,4\n"
+                               "e,3,4,2,2\n");
+  const char *svg = tool_file("out.svg");
   tool_output o = tool_run("plan", path, "--capacity", "10", "--svg", svg);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "; moving ");
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
   assert_contains(text, "class=\"over m\"");
-  tool_output_free(&o);
-  free(text);
-  free(svg);
-  free(path);
 }
-END_TEST
 
-START_TEST(arenas_that_are_too_small_are_drawn_as_one) {
-  char *path = plan_file("arenas.csv",
-                         "id,lower,upper,size,arena\n"
-                         "a,0,3,1024,1\nb,0,5,4096,\n");
-  char *svg = plan_path("out.svg");
+TEST(arenas_that_are_too_small_are_drawn_as_one) {
+  const char *path = plan_file("arenas.csv",
+                               "id,lower,upper,size,arena\n"
+                               "a,0,3,1024,1\nb,0,5,4096,\n");
+  const char *svg = tool_file("out.svg");
   tool_output o =
       tool_run("plan", path, "--arena", "1K", "--arena", "2K", "--svg", svg);
   ck_assert_int_eq(o.status, 1);
@@ -246,15 +198,10 @@ START_TEST(arenas_that_are_too_small_are_drawn_as_one) {
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
   assert_contains(text, "It does not fit into 3.00 KiB: 2.00 KiB too much");
-  tool_output_free(&o);
-  free(text);
-  free(svg);
-  free(path);
 }
-END_TEST
 
-START_TEST(json_names_what_does_not_fit) {
-  char *path = plan_file("three.csv", THREE);
+TEST(json_names_what_does_not_fit) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--capacity", "5119", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   ck_assert(json_is(o.out, "status", "\"infeasible\""));
@@ -270,107 +217,82 @@ START_TEST(json_names_what_does_not_fit) {
   ck_assert_double_eq(json_number(o.out, "must_move.0.bytes"), 4096);
   ck_assert(json_is(o.out, "conflict.0", "\"a\"") ||
             json_is(o.out, "conflict.0", "\"b\""));
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(one_buffer_alone_is_too_large) {
-  char *path = plan_file("three.csv", THREE);
+TEST(one_buffer_alone_is_too_large) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--capacity", "2K");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "This buffer alone does not fit:");
   assert_contains(o.out, "\nb       4,096   1..5");
   assert_contains(o.out, "3.00 KiB too much in step 1; moving this one ");
   assert_contains(o.out, "It needs 4.00 KiB; the capacity is 2.00 KiB.\n");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // --- options ---------------------------------------------------------------
 
-START_TEST(minimise_goes_on_below_the_capacity) {
+TEST_LOOP(minimise_goes_on_below_the_capacity, 2) {
   static const char *const words[] = {"--minimise", "--minimize"};
-  char *path = plan_file("three.csv", THREE);
+  const char *path = plan_file("three.csv", THREE);
   tool_output o =
       tool_run("plan", path, "--capacity", "1M", words[_i], "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, "status", "\"optimal\""));
   ck_assert_double_eq(json_number(o.out, "height"), 5120);
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(offsets_are_aligned) {
-  char *path =
+TEST(offsets_are_aligned) {
+  const char *path =
       plan_file("odd.csv", "id,lower,upper,size\na,0,2,100\nb,0,2,100\n");
   tool_output o = tool_run("plan", path, "--align", "1K", "--out", "-");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, ",0\n");
   assert_contains(o.out, ",1024\n");
   assert_contains(o.err, "1.09 KiB (1124 bytes) are enough");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // No clock takes part: the same nodes, the same plan.
-START_TEST(node_limits_make_equal_plans) {
+TEST_LOOP(node_limits_make_equal_plans, 2) {
   static const char *const threads[] = {"1", "2"};
-  char *path = plan_random_file("random.csv", 80, 64);
+  const char *path = plan_random_file("random.csv", 80, 64);
   tool_output one = tool_run("plan", path, "--nodes", "500", "--time-limit",
                              "none", "--threads", threads[_i], "--out", "-");
   tool_output two = tool_run("plan", path, "--nodes", "500", "--time-limit",
                              "none", "--threads", threads[_i], "--out", "-");
   ck_assert_int_eq(one.status, 0);
   ck_assert_str_eq(one.out, two.out);
-  tool_output_free(&one);
-  tool_output_free(&two);
-  free(path);
 }
-END_TEST
 
-START_TEST(time_limits_end_the_search) {
-  char *path = plan_random_file("random.csv", 120, 64);
+TEST(time_limits_end_the_search) {
+  const char *path = plan_random_file("random.csv", 120, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "0.2", "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, "status", "\"feasible\""));
   ck_assert_double_ge(json_number(o.out, "seconds"), 0.1);
   ck_assert_double_gt(json_number(o.out, "height"),
                       json_number(o.out, "lower_bound"));
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // There is enough of all arenas together, which helps nobody. That nothing is
 // found to be moved is not for want of time.
-START_TEST(larger_than_each_arena) {
-  char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
+TEST(larger_than_each_arena) {
+  const char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
   tool_output o = tool_run("plan", path, "--arena", "1K", "--arena", "1K");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out,
                   "(1500 bytes) in one piece; the largest arena for it "
                   "has 1.00 KiB (1024 bytes).");
   assert_contains(o.out, "Nothing was found that could lie elsewhere ");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(how_far_from_the_best) {
-  char *path = plan_random_file("random.csv", 120, 64);
+TEST(how_far_from_the_best) {
+  const char *path = plan_random_file("random.csv", 120, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "0.2");
   assert_done(&o);
   assert_contains(o.out, " are enough. No plan is below ");
   assert_contains(o.out, "% above. The search ended after 0.");
   assert_contains(o.out, ", feasible\n");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // --- previous plans --------------------------------------------------------
 
@@ -380,72 +302,54 @@ END_TEST
   "b,1,5,4096,2048\n"            \
   "a,0,3,1024,0\n"
 
-START_TEST(what_has_shrunk_stays) {
-  char *old = plan_file("old.csv", OLD_PLAN);
-  char *path = plan_file("three.csv", THREE);
+TEST(what_has_shrunk_stays) {
+  const char *old = plan_file("old.csv", OLD_PLAN);
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--previous", old, "--out", "-");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "a,0,3,1024,0\nb,1,5,4096,2048\nc,3,6,1024,512\n");
   assert_contains(o.err, "moved        0 of 3 buffers");
-  tool_output_free(&o);
-  free(path);
-  free(old);
 }
-END_TEST
 
-START_TEST(json_counts_what_moved) {
-  char *old = plan_file("old.csv", OLD_PLAN);
-  char *path = plan_file("three.csv", THREE);
+TEST(json_counts_what_moved) {
+  const char *old = plan_file("old.csv", OLD_PLAN);
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "--previous", old, "-o", "json");
   assert_done(&o);
   ck_assert_double_eq(json_number(o.out, "moved"), 0);
-  tool_output_free(&o);
-  free(path);
-  free(old);
 }
-END_TEST
 
 // Ids that the plan has not are new.
-START_TEST(new_ones_find_their_place) {
-  char *path = plan_file("three.csv", THREE);
-  char *fewer =
+TEST(new_ones_find_their_place) {
+  const char *path = plan_file("three.csv", THREE);
+  const char *fewer =
       plan_file("fewer.csv", "id,lower,upper,size,offset\na,0,3,1024,4096\n");
   tool_output o = tool_run("plan", path, "--previous", fewer, "--out", "-");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "a,0,3,1024,4096\n");
   assert_contains(o.err, "moved        0 of 3 buffers");
-  tool_output_free(&o);
-  free(fewer);
-  free(path);
 }
-END_TEST
 
-START_TEST(wrong_previous_plans) {
-  char *path = plan_file("three.csv", THREE);
-  char *fewer =
+TEST(wrong_previous_plans) {
+  const char *path = plan_file("three.csv", THREE);
+  const char *fewer =
       plan_file("other.csv", "id,lower,upper,size,offset\nx,0,3,1024,0\n");
   tool_output o = tool_run("plan", path, "--previous", fewer);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "other.csv: it has no buffer of ");
-  tool_output_free(&o);
   o = tool_run("plan", path, "--previous", path);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "three.csv: it is no plan: not all of its lines");
-  tool_output_free(&o);
   o = tool_run("plan", path, "--previous", "/nowhere/old.csv");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere/old.csv");
-  tool_output_free(&o);
-  free(fewer);
-  free(path);
 }
-END_TEST
 
 // --- several arenas --------------------------------------------------------
 
-START_TEST(arenas_fill_in_order) {
-  char *path = plan_file("three.csv", THREE);
-  char *out = plan_path("out.csv");
+TEST(arenas_fill_in_order) {
+  const char *path = plan_file("three.csv", THREE);
+  const char *out = tool_file("out.csv");
   tool_output o = tool_run("plan", path, "--arena", "1K", "--arena", "any",
                            "--out", out, "--verify", "-o", "json");
   assert_done(&o);
@@ -456,22 +360,17 @@ START_TEST(arenas_fill_in_order) {
   ck_assert(json_is(o.out, "arenas.1.capacity", "null"));
   ck_assert_double_eq(json_number(o.out, "arenas.1.height"), 4096);
   ck_assert(json_is(o.out, "verified", "true"));
-  tool_output_free(&o);
   o = tool_run("plan", "--check", out);
   assert_done(&o);
   assert_contains(o.out, "All have a place: 5.00 KiB (5120 bytes) in 2 arenas");
   assert_contains(o.out, "arena 0      1.00 KiB (1024 bytes), 2 buffers\n");
   assert_contains(o.out, "arena 1      4.00 KiB (4096 bytes), 1 buffer\n");
-  tool_output_free(&o);
-  free(out);
-  free(path);
 }
-END_TEST
 
 // --- plans that are there --------------------------------------------------
 
-START_TEST(a_plan_is_checked) {
-  char *path = plan_file("old.csv", OLD_PLAN);
+TEST(a_plan_is_checked) {
+  const char *path = plan_file("old.csv", OLD_PLAN);
   tool_output o = tool_run("plan", "--check", path);
   assert_done(&o);
   assert_contains(o.out,
@@ -479,27 +378,22 @@ START_TEST(a_plan_is_checked) {
                   "5.00 KiB; this one is 20.00% above.\n");
   assert_contains(o.out, "verified     yes");
   ck_assert_ptr_null(strstr(o.out, "nodes"));
-  tool_output_free(&o);
   o = tool_run("plan", "--check", path, "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, "status", "\"feasible\""));
   ck_assert(json_is(o.out, "verified", "true"));
   ck_assert_double_eq(json_number(o.out, "height"), 6144);
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(a_wrong_plan_is_told) {
-  char *path = plan_file("wrong.csv",
-                         "id,lower,upper,size,offset\n"
-                         "a,0,3,1024,0\nb,1,5,4096,1023\n");
-  char *svg = plan_path("out.svg");
+TEST(a_wrong_plan_is_told) {
+  const char *path = plan_file("wrong.csv",
+                               "id,lower,upper,size,offset\n"
+                               "a,0,3,1024,0\nb,1,5,4096,1023\n");
+  const char *svg = tool_file("out.svg");
   tool_output o = tool_run("plan", "--check", path);
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "The offsets are no plan: ");
   ck_assert_ptr_null(strstr(o.out, "height"));
-  tool_output_free(&o);
   o = tool_run("plan", "--check", path, "--svg", svg, "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "out.svg: not drawn: the offsets are no plan\n");
@@ -507,90 +401,32 @@ START_TEST(a_wrong_plan_is_told) {
   ck_assert(json_is(o.out, "verified", "false"));
   ck_assert(json_is(o.out, "height", "null"));
   ck_assert_ptr_nonnull(json_at(o.out, "wrong"));
-  tool_output_free(&o);
-  free(svg);
-  free(path);
 }
-END_TEST
 
-START_TEST(a_plan_beyond_the_capacity) {
-  char *path = plan_file("old.csv", OLD_PLAN);
+TEST(a_plan_beyond_the_capacity) {
+  const char *path = plan_file("old.csv", OLD_PLAN);
   tool_output o = tool_run("plan", "--check", path, "--capacity", "6143");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "The offsets are no plan: ");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(there_is_nothing_to_check) {
-  char *path = plan_file("three.csv", THREE);
+TEST(there_is_nothing_to_check) {
+  const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", "--check", path);
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err,
                   "nothing to check: not all of its lines have an "
                   "offset");
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
 // Offsets in a file that is to be solved are demands.
-START_TEST(fixed_offsets_are_kept) {
-  char *path = plan_file("fixed.csv",
-                         "id,lower,upper,size,offset\n"
-                         "a,0,3,1024,7168\nb,1,5,4096,\n");
+TEST(fixed_offsets_are_kept) {
+  const char *path = plan_file("fixed.csv",
+                               "id,lower,upper,size,offset\n"
+                               "a,0,3,1024,7168\nb,1,5,4096,\n");
   tool_output o = tool_run("plan", path, "--out", "-");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "a,0,3,1024,7168\n");
   assert_contains(o.err, "8.00 KiB (8192 bytes) are enough. No plan is lower.");
-  tool_output_free(&o);
-  free(path);
-}
-END_TEST
-
-static void add_tests(TCase *all) {
-  tcase_add_test(all, the_answer_comes_first);
-  tcase_add_test(all, json_is_one_line_of_known_keys);
-  tcase_add_test(all, nothing_to_plan);
-  tcase_add_test(all, the_standard_input_is_a_table);
-  tcase_add_test(all, content_tells_a_table);
-  tcase_add_test(all, workloads_are_planned);
-  tcase_add_test(all, the_plan_is_written_and_is_one);
-  tcase_add_test(all, columns_stay_as_they_were);
-  tcase_add_test(all, a_plan_on_stdout_stands_there_alone);
-  tcase_add_test(all, it_fits);
-  tcase_add_test(all, it_does_not_fit);
-  tcase_add_test(all, figures_are_told_apart);
-  tcase_add_test(all, what_cannot_be_arranged_is_drawn);
-  tcase_add_test(all, arenas_that_are_too_small_are_drawn_as_one);
-  tcase_add_test(all, json_names_what_does_not_fit);
-  tcase_add_test(all, one_buffer_alone_is_too_large);
-  tcase_add_loop_test(all, minimise_goes_on_below_the_capacity, 0, 2);
-  tcase_add_test(all, offsets_are_aligned);
-  tcase_add_loop_test(all, node_limits_make_equal_plans, 0, 2);
-  tcase_add_test(all, time_limits_end_the_search);
-  tcase_add_test(all, larger_than_each_arena);
-  tcase_add_test(all, how_far_from_the_best);
-  tcase_add_test(all, what_has_shrunk_stays);
-  tcase_add_test(all, json_counts_what_moved);
-  tcase_add_test(all, new_ones_find_their_place);
-  tcase_add_test(all, wrong_previous_plans);
-  tcase_add_test(all, arenas_fill_in_order);
-  tcase_add_test(all, a_plan_is_checked);
-  tcase_add_test(all, a_wrong_plan_is_told);
-  tcase_add_test(all, a_plan_beyond_the_capacity);
-  tcase_add_test(all, there_is_nothing_to_check);
-  tcase_add_test(all, fixed_offsets_are_kept);
-}
-
-int main(void) {
-  Suite *suite = suite_create("tool_plan");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
-  add_tests(all);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
 }

@@ -58,7 +58,7 @@ static void require_needed(const tarn_plan_problem *problem, uint64_t target,
   }
 }
 
-START_TEST(what_is_left_is_not_too_much) {
+TEST(what_is_left_is_not_too_much) {
   tarn_plan_buffer buffers[MOST];
   bool moved[MOST];
   chance_state = 7;
@@ -71,11 +71,10 @@ START_TEST(what_is_left_is_not_too_much) {
     require_needed(&problem, target, moved);
   }
 }
-END_TEST
 
 // One that is large enough, not all of the small ones; and the smallest of
 // those.
-START_TEST(few_are_chosen) {
+TEST(few_are_chosen) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 9, .size = 10}, {.first = 0, .last = 9, .size = 10},
       {.first = 0, .last = 9, .size = 25}, {.first = 4, .last = 5, .size = 25},
@@ -88,10 +87,9 @@ START_TEST(few_are_chosen) {
   overfull_choose(&problem, 120, moved);
   ck_assert(!moved[0] && !moved[1] && moved[2] && !moved[3] && !moved[4]);
 }
-END_TEST
 
 // More than some hundred: the rest goes in one sweep.
-START_TEST(many_are_chosen) {
+TEST(many_are_chosen) {
   enum { COUNT = 3000 };
   tarn_plan_buffer *buffers = calloc(COUNT, sizeof *buffers);
   bool *moved = calloc(COUNT, sizeof *moved);
@@ -109,9 +107,8 @@ START_TEST(many_are_chosen) {
   free(buffers);
   free(moved);
 }
-END_TEST
 
-START_TEST(none_are_chosen_where_all_fit) {
+TEST(none_are_chosen_where_all_fit) {
   const tarn_plan_buffer one = {.last = 1, .size = 5};
   bool moved = true;
   tarn_plan_problem problem = problem_of(&one, 1, NULL);
@@ -121,13 +118,12 @@ START_TEST(none_are_chosen_where_all_fit) {
   overfull_choose(&problem, 5, &moved);
   ck_assert(!moved);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Moving
 // ---------------------------------------------------------------------------
 
-START_TEST(moves_make_it_fit) {
+TEST(moves_make_it_fit) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 9, .size = 10},
       {.first = 0, .last = 9, .size = 30},
@@ -144,10 +140,9 @@ START_TEST(moves_make_it_fit) {
   ck_assert_uint_eq(moves.height, 100);
   plan_moves_deinit(&moves);
 }
-END_TEST
 
 // 4 units are needed at any moment, 5 for any plan: proved by trying all.
-START_TEST(holes_are_moved_too) {
+TEST(holes_are_moved_too) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 2, .flags = TARN_PLAN_FIXED},
       {.first = 0, .last = 9, .size = 1, .flags = TARN_PLAN_FIXED, .offset = 2},
@@ -162,10 +157,9 @@ START_TEST(holes_are_moved_too) {
   ck_assert_uint_eq(moves.height, 3);
   plan_moves_deinit(&moves);
 }
-END_TEST
 
 // One that is larger than all there is goes.
-START_TEST(what_cannot_fit_moves) {
+TEST(what_cannot_fit_moves) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 1, .size = 200},
                                       {.first = 1, .last = 2, .size = 100}};
   const uint64_t capacity = 100;
@@ -176,7 +170,6 @@ START_TEST(what_cannot_fit_moves) {
   ck_assert_uint_eq(moves.items[0], 0);
   plan_moves_deinit(&moves);
 }
-END_TEST
 
 // Who has gone gives no place and takes none, and the others have new numbers.
 static void assert_left(const tarn_plan_buffer *buffers, size_t count,
@@ -194,7 +187,7 @@ static void assert_left(const tarn_plan_buffer *buffers, size_t count,
   plan_moves_deinit(&moves);
 }
 
-START_TEST(pairs_are_those_of_what_is_left) {
+TEST(pairs_are_those_of_what_is_left) {
   // The last one takes the place of the one before.
   const tarn_plan_buffer in_front[] = {{.first = 0, .last = 9, .size = 1000},
                                        {.first = 4, .last = 7, .size = 100},
@@ -215,9 +208,8 @@ START_TEST(pairs_are_those_of_what_is_left) {
   assert_left(giver, 3, (tarn_plan_pair){0, 1}, 0);
   assert_left(taker, 3, (tarn_plan_pair){0, 1}, 1);
 }
-END_TEST
 
-START_TEST(without_a_limit_nothing_moves) {
+TEST(without_a_limit_nothing_moves) {
   const tarn_plan_buffer one = {.last = 1, .size = 5};
   const uint64_t capacities[] = {0, 5};
   tarn_plan_problem problem = problem_of(&one, 1, capacities);
@@ -230,13 +222,12 @@ START_TEST(without_a_limit_nothing_moves) {
   problem.arena_count = 1;
   ck_assert_uint_eq(plan_fit_capacity(&problem), 5);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Shrinking
 // ---------------------------------------------------------------------------
 
-START_TEST(the_factor_is_that_of_the_heights) {
+TEST(the_factor_is_that_of_the_heights) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 1000},
                                       {.first = 1, .last = 3, .size = 3000}};
   const bool kept[] = {true, false};
@@ -251,9 +242,8 @@ START_TEST(the_factor_is_that_of_the_heights) {
   // 2000 of 3000, cut to four digits.
   ck_assert_double_eq(plan_fit_factor(&problem, kept, 4000, seconds), 0.6666);
 }
-END_TEST
 
-START_TEST(what_stays_may_be_too_much) {
+TEST(what_stays_may_be_too_much) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 1000},
                                       {.first = 1, .last = 3, .size = 3000}};
   const bool kept[] = {false, true};
@@ -261,10 +251,9 @@ START_TEST(what_stays_may_be_too_much) {
   tarn_plan_problem problem = problem_of(buffers, 2, &capacity);
   ck_assert_double_eq(plan_fit_factor(&problem, kept, 4000, seconds), 0);
 }
-END_TEST
 
 // Sizes shrink by whole units, and no further than to one.
-START_TEST(units_stay_whole) {
+TEST(units_stay_whole) {
   const tarn_plan_buffer buffers[] = {
       {.last = 1, .size = 512, .alignment = 256},
       {.last = 1, .size = 512, .alignment = 256}};
@@ -274,7 +263,6 @@ START_TEST(units_stay_whole) {
   problem.capacities = &capacities[1];
   ck_assert_double_eq(plan_fit_factor(&problem, NULL, 1024, seconds), 0);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Traces
@@ -288,7 +276,7 @@ static void assert_buffer(const trace_problem *p, size_t index, uint64_t first,
   ck_assert_uint_eq(b->size, size);
 }
 
-START_TEST(a_trace_is_a_problem) {
+TEST(a_trace_is_a_problem) {
   begin();
   tarn_trace_block old = {
       .size = 1000, .address = 1, .stack = TARN_TRACE_NO_STACK};
@@ -319,10 +307,9 @@ START_TEST(a_trace_is_a_problem) {
   trace_problem_deinit(&p);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // What is live after each event is live in the step of that number.
-START_TEST(the_bound_is_the_peak) {
+TEST(the_bound_is_the_peak) {
   for (uint32_t seed = 1; seed < 30; seed++) {
     tarn_trace *trace = random_trace(seed);
     trace_problem p = trace_problem_make(trace, 1, 0);
@@ -332,18 +319,4 @@ START_TEST(the_bound_is_the_peak) {
     trace_problem_deinit(&p);
     tarn_trace_destroy(trace);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_plan_fit");
-  ADD_CASE(suite, "overfull", what_is_left_is_not_too_much, few_are_chosen,
-           many_are_chosen, none_are_chosen_where_all_fit);
-  ADD_CASE(suite, "moves", moves_make_it_fit, holes_are_moved_too,
-           what_cannot_fit_moves, pairs_are_those_of_what_is_left,
-           without_a_limit_nothing_moves);
-  ADD_CASE(suite, "factors", the_factor_is_that_of_the_heights,
-           what_stays_may_be_too_much, units_stay_whole);
-  ADD_CASE(suite, "traces", a_trace_is_a_problem, the_bound_is_the_peak);
-  return run_suite(suite);
 }

@@ -52,11 +52,13 @@ static int finish(running *r) {
   return WEXITSTATUS(status);
 }
 
-START_TEST(interrupted) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(interrupted) {
   if (!has_terminals("Ctrl-C ends the search")) return;
-  char *table = plan_random_file("random.csv", 150, 64);
-  char *plan = plan_path("out.csv");
-  char *said = plan_path("said");
+  const char *table = plan_random_file("random.csv", 150, 64);
+  const char *plan = tool_file("out.csv");
+  const char *said = tool_file("said");
   running r;
   start(&r, said,
         (const char *const[]){"tarn", "plan", table, "--time-limit", "none",
@@ -69,19 +71,14 @@ START_TEST(interrupted) {
   char *text = tool_read_file(said);
   assert_contains(text, "The search was ended by Ctrl-C.");
   ck_assert_uint_gt(assert_plan(plan), 0);
-  free(text);
-  free(said);
-  free(plan);
-  free(table);
 }
-END_TEST
 
 // Started to ignore the signal, as a job in the background: it goes on until
 // its nodes are used up.
-START_TEST(ignored_stays_ignored) {
+TEST(ignored_stays_ignored) {
   if (!has_terminals("an ignored Ctrl-C stays ignored")) return;
-  char *table = plan_random_file("random.csv", 150, 64);
-  char *said = plan_path("said");
+  const char *table = plan_random_file("random.csv", 150, 64);
+  const char *said = tool_file("said");
   running r;
   signal(SIGINT, SIG_IGN);
   start(&r, said,
@@ -93,50 +90,26 @@ START_TEST(ignored_stays_ignored) {
   char *text = tool_read_file(said);
   ck_assert(json_is(text, "cancelled", "false"));
   ck_assert_double_ge(json_number(text, "nodes"), 30000);
-  free(text);
-  free(said);
-  free(table);
 }
-END_TEST
 
 // Without a limit it ends all the same, and says that it was no proof. How far
 // it is stands on stderr, where that takes seconds.
-START_TEST(too_large_to_be_searched) {
-  char *path = plan_random_file("random.csv", 4000, 64);
+TEST(too_large_to_be_searched) {
+  const char *path = plan_random_file("random.csv", 4000, 64);
   tool_output o = tool_run("plan", path, "--time-limit", "none");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "It is too large for a proof: a time limit gives");
-  tool_output_free(&o);
   o = tool_run("plan", path, "--time-limit", "none", "--capacity", "1G");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "It fits: ");
   ck_assert_ptr_null(strstr(o.out, "too large"));
-  tool_output_free(&o);
-  free(path);
 }
-END_TEST
 
-START_TEST(nodes_that_ended_it) {
-  char *path = plan_random_file("random.csv", 120, 64);
+TEST(nodes_that_ended_it) {
+  const char *path = plan_random_file("random.csv", 120, 64);
   tool_output o =
       tool_run("plan", path, "--time-limit", "none", "--nodes", "1000");
   assert_done(&o);
   assert_contains(o.out, "% above. The search ended after ");
   assert_contains(o.out, " nodes.\n");
-  tool_output_free(&o);
-  free(path);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_plan_interrupt");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
-  tcase_add_test(all, interrupted);
-  tcase_add_test(all, ignored_stays_ignored);
-  tcase_add_test(all, too_large_to_be_searched);
-  tcase_add_test(all, nodes_that_ended_it);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
 }

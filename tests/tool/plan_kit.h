@@ -19,16 +19,9 @@
   "b,1,5,4096\n"          \
   "c,3,6,1024\n"
 
-// A path of this test's folder that outlives the next one. Free it.
-static inline char *plan_path(const char *name) {
-  char *path = strdup(tool_file(name));
-  ck_assert_ptr_nonnull(path);
-  return path;
-}
-
-// A file with |text| in it. Free the path.
-static inline char *plan_file(const char *name, const char *text) {
-  char *path = plan_path(name);
+// A file with |text| in it.
+static inline const char *plan_file(const char *name, const char *text) {
+  const char *path = tool_file(name);
   FILE *out = fopen(path, "w");
   ck_assert_ptr_nonnull(out);
   fputs(text, out);
@@ -38,9 +31,9 @@ static inline char *plan_file(const char *name, const char *text) {
 
 // Writes a table of |count| buffers that overlap at random, always the same;
 // with |alignment| no proof of the lowest plan comes to an end.
-static inline char *plan_random_file(const char *name, int count,
-                                     unsigned alignment) {
-  char *path = plan_path(name);
+static inline const char *plan_random_file(const char *name, int count,
+                                           unsigned alignment) {
+  const char *path = tool_file(name);
   unsigned state = 1;
   FILE *out = fopen(path, "w");
   ck_assert_ptr_nonnull(out);

@@ -111,8 +111,8 @@ static size_t count(const char *text, const char *part) {
 #define draw(table, ...) \
   draw_list(table, (const char *const[]){__VA_ARGS__, NULL})
 
-static char *draw_list(char *table, const char *const *more) {
-  char *svg = plan_path("out.svg");
+static char *draw_list(const char *table, const char *const *more) {
+  const char *svg = tool_file("out.svg");
   const char *argv[16] = {"tarn", "plan", table, "--svg", svg};
   int count = 5;
   while (*more != NULL)
@@ -123,13 +123,12 @@ static char *draw_list(char *table, const char *const *more) {
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
   assert_well_formed(text);
-  tool_output_free(&o);
-  free(svg);
-  free(table);
   return text;
 }
 
-START_TEST(each_buffer_is_a_box) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(each_buffer_is_a_box) {
   char *svg = draw(plan_file("three.csv", THREE), "--capacity", "6K");
   assert_contains(svg, "<title>a\n1.00 KiB (1024 bytes)\nsteps 0 to 3\nat ");
   assert_contains(svg, "<title>b\n4.00 KiB (4096 bytes)\nsteps 1 to 5\nat ");
@@ -141,14 +140,12 @@ START_TEST(each_buffer_is_a_box) {
   assert_contains(svg, ">= lower bound</text>");
   assert_contains(svg, ">needed at once</text>");
   assert_contains(svg, "prefers-color-scheme: dark");
-  free(svg);
 }
-END_TEST
 
 // The plan that needs no capacity is drawn: of b, from 1 to 5 KiB, one KiB
 // stands above 4, and so does as much of what is needed at once.
-START_TEST(what_does_not_fit_is_red) {
-  char *path = plan_file("three.csv", THREE), *out = plan_path("out.svg");
+TEST(what_does_not_fit_is_red) {
+  const char *path = plan_file("three.csv", THREE), *out = tool_file("out.svg");
   tool_output o = tool_run("plan", path, "--capacity", "4K", "--svg", out);
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.err, "");
@@ -162,23 +159,16 @@ START_TEST(what_does_not_fit_is_red) {
   assert_contains(svg, ">above the capacity</text>");
   assert_contains(svg, "<path class=\"at\" d=\"M266.0 92.0");
   ck_assert_uint_eq(count(svg, "<title>"), 4);
-  tool_output_free(&o);
-  free(svg);
-  free(out);
-  free(path);
 }
-END_TEST
 
-START_TEST(what_fits_is_not_red) {
+TEST(what_fits_is_not_red) {
   char *svg = draw(plan_file("three.csv", THREE), "--capacity", "5K");
   ck_assert_uint_eq(count(svg, "class=\"over"), 0);
   ck_assert_uint_eq(count(svg, "above the capacity"), 0);
-  free(svg);
 }
-END_TEST
 
 // b is 4 of 5 KiB high, 4 of 6 steps wide.
-START_TEST(boxes_are_where_the_plan_has_them) {
+TEST(boxes_are_where_the_plan_has_them) {
   char *svg = draw(plan_file("old.csv",
                              "id,lower,upper,size,offset\n"
                              "a,0,3,1024,0\nb,1,5,4096,1024\n"
@@ -187,11 +177,9 @@ START_TEST(boxes_are_where_the_plan_has_them) {
   assert_contains(svg,
                   "<rect x=\"266.00\" y=\"92.00\" width=\"696.00\" "
                   "height=\"416.00\"><title>b\n");
-  free(svg);
 }
-END_TEST
 
-START_TEST(gaps_are_shown) {
+TEST(gaps_are_shown) {
   char *svg = draw(plan_file("gaps.csv",
                              "id,lower,upper,size,gaps\n"
                              "a,0,9,1024,2-4 5-7\nb,0,9,1024,\n"),
@@ -201,22 +189,18 @@ START_TEST(gaps_are_shown) {
   ck_assert_uint_eq(count(svg, "<rect class=\"gap\" x=\"672.00\""), 1);
   ck_assert_uint_eq(count(svg, "<title>a\n"), 5);  // three pieces, two gaps
   assert_contains(svg, "not needed meanwhile");
-  free(svg);
 }
-END_TEST
 
-START_TEST(arenas_are_panels) {
+TEST(arenas_are_panels) {
   char *svg =
       draw(plan_file("three.csv", THREE), "--arena", "1K", "--arena", "any");
   assert_contains(svg, ">arena 0</text>");
   assert_contains(svg, ">arena 1</text>");
   assert_contains(svg, " of arena 1</title>");
   ck_assert_ptr_null(strstr(svg, "lower bound</text>"));
-  free(svg);
 }
-END_TEST
 
-START_TEST(names_stay_names) {
+TEST(names_stay_names) {
   char *svg = draw(plan_file("hostile.csv",
                              "id,lower,upper,size\n"
                              "<script>a()</script>,0,9,1024\n"
@@ -225,13 +209,11 @@ START_TEST(names_stay_names) {
   ck_assert_ptr_null(strstr(svg, "<script"));
   assert_contains(svg, "<title>&lt;script&gt;a()&lt;/script&gt;\n");
   assert_contains(svg, "<title>&amp;amp;&#39;????\n");
-  free(svg);
 }
-END_TEST
 
 // 20,000 buffers one over the other, of which four are large.
-static char *write_tower(void) {
-  char *path = plan_path("tower.csv");
+static const char *write_tower(void) {
+  const char *path = tool_file("tower.csv");
   unsigned offset = 0;
   FILE *out = fopen(path, "w");
   ck_assert_ptr_nonnull(out);
@@ -246,40 +228,18 @@ static char *write_tower(void) {
 }
 
 // What is below a pixel is drawn as an area.
-START_TEST(large_pictures_stay_small) {
+TEST(large_pictures_stay_small) {
   char *svg = draw(write_tower(), "--check");
   assert_contains(svg, "19,996 small buffers are drawn as areas, without");
   assert_contains(svg, "<title>5000\n");
   ck_assert_ptr_null(strstr(svg, "<title>5001\n"));
   ck_assert_uint_gt(count(svg, "<path class=\"c0 m\" d=\"M"), 0);
   ck_assert_uint_lt(strlen(svg), 500000);
-  free(svg);
 }
-END_TEST
 
-START_TEST(it_loads_nothing) {
+TEST(it_loads_nothing) {
   char *svg = draw(plan_file("three.csv", THREE), "--verify");
   ck_assert_uint_eq(count(svg, "http"), 1);  // the name space
   ck_assert_ptr_null(strstr(svg, "href"));
   ck_assert_ptr_null(strstr(svg, "@import"));
-  free(svg);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_plan_picture");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, tool_files_begin, tool_files_end);
-  tcase_add_test(all, each_buffer_is_a_box);
-  tcase_add_test(all, what_does_not_fit_is_red);
-  tcase_add_test(all, what_fits_is_not_red);
-  tcase_add_test(all, boxes_are_where_the_plan_has_them);
-  tcase_add_test(all, gaps_are_shown);
-  tcase_add_test(all, arenas_are_panels);
-  tcase_add_test(all, names_stay_names);
-  tcase_add_test(all, large_pictures_stay_small);
-  tcase_add_test(all, it_loads_nothing);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
 }

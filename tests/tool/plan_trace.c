@@ -52,7 +52,9 @@ static void assert_value(const char *json, const char *at,
                 found ? found : "nowhere", expected);
 }
 
-START_TEST(a_trace_is_planned) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(a_trace_is_planned) {
   tool_output o = tool_run("plan", write_step(), "-o", "json", "--verify");
   assert_done(&o);
   ck_assert(json_valid(o.out));
@@ -70,12 +72,10 @@ START_TEST(a_trace_is_planned) {
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
   assert_value(o.out, "scale", "null");
   assert_value(o.out, "scale_young", "null");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Too much at two moments: what lives at both is enough.
-START_TEST(what_must_move_is_named) {
+TEST(what_must_move_is_named) {
   tool_output o =
       tool_run("plan", write_step(), "--capacity", "120M", "-o", "json");
   ck_assert_int_eq(o.status, 1);
@@ -93,11 +93,9 @@ START_TEST(what_must_move_is_named) {
   // 120 / 136, and (120 - 64) / (136 - 64), cut to four digits.
   assert_number(o.out, "scale", 0.8823);
   assert_number(o.out, "scale_young", 0.7777);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_must_move_is_told) {
+TEST(what_must_move_is_told) {
   tool_output o = tool_run("plan", write_step(), "--capacity", "120M");
   ck_assert_int_eq(o.status, 1);
   static const char first[] =
@@ -113,12 +111,10 @@ START_TEST(what_must_move_is_told) {
                   "0.7777.\n");
   assert_contains(o.out, "\nWhat a plan of 136.00 MiB would save\n");
   assert_contains(o.out, " together at event 1; the capacity is 120.00 MiB.");
-  tool_output_free(&o);
 }
-END_TEST
 
 // What is older than the trace has no event, and may have to go too.
-START_TEST(old_blocks_can_be_named) {
+TEST(old_blocks_can_be_named) {
   tool_output o = tool_run("plan", write_step(), "--capacity", "60M", "-o",
                            "json", "--pool", "none");
   ck_assert_int_eq(o.status, 1);
@@ -127,23 +123,19 @@ START_TEST(old_blocks_can_be_named) {
   assert_value(o.out, "must_move.0.born", "null");
   assert_value(o.out, "must_move.0.died", "null");
   assert_value(o.out, "scale_young", "null");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_fits_need_not_move) {
+TEST(what_fits_need_not_move) {
   tool_output o =
       tool_run("plan", write_step(), "--capacity", "136M", "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
   assert_value(o.out, "scale", "null");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A request that found no memory is no buffer of the program, however large it
 // was, and is told of.
-START_TEST(refused_requests_do_not_count) {
+TEST(refused_requests_do_not_count) {
   begin();
   alloc(MIB, 100 * MIB, stack_named("forward"));
   event(TARN_TRACE_OOM, 0, 50 * MIB, stack_named("attention"));
@@ -156,43 +148,34 @@ START_TEST(refused_requests_do_not_count) {
   assert_contains(o.err,
                   "refused.tarn: 2 requests, of up to 15.99 EiB, that found no "
                   "memory are no part of the plan; tarn why tells of them\n");
-  tool_output_free(&o);
   o = tool_run("plan", refused, "--capacity", "120M", "-o", "json");
   ck_assert_int_eq(o.status, 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(sizes_are_whole_units) {
+TEST(sizes_are_whole_units) {
   begin();
   alloc(MIB, 1000, TARN_TRACE_NO_STACK);
   const char *odd = write_built("odd.tarn");
   tool_output o = tool_run("plan", odd, "-o", "json");
   assert_done(&o);
   assert_number(o.out, "height", 1024);
-  tool_output_free(&o);
   o = tool_run("plan", odd, "-o", "json", "--align", "1");
   assert_done(&o);
   assert_number(o.out, "height", 1000);
-  tool_output_free(&o);
 }
-END_TEST
 
 // The table that is written is a plan of the blocks.
-START_TEST(a_plan_of_a_trace_can_be_checked) {
+TEST(a_plan_of_a_trace_can_be_checked) {
   char plan[300];
   snprintf(plan, sizeof plan, "%s", tool_file("plan.csv"));
   tool_output o = tool_run("plan", write_step(), "--out", plan);
   assert_done(&o);
-  tool_output_free(&o);
   o = tool_run("plan", plan, "--check", "-o", "json");
   assert_done(&o);
   assert_number(o.out, "height", (double)(136 * MIB));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(workloads_are_planned) {
+TEST(workloads_are_planned) {
   tool_output o =
       tool_run("plan", "@bert-layer", "-o", "json", "--nodes", "1000");
   assert_done(&o);
@@ -200,11 +183,9 @@ START_TEST(workloads_are_planned) {
   ck_assert_double_ge(json_number(o.out, "height"),
                       json_number(o.out, "lower_bound"));
   ck_assert_uint_eq(json_size(o.out, "what_if"), 4);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(more_than_twenty_are_cut) {
+TEST(more_than_twenty_are_cut) {
   begin();
   for (uint64_t i = 1; i <= 40; i++)
     alloc(i * MIB, MIB, TARN_TRACE_NO_STACK);
@@ -215,26 +196,21 @@ START_TEST(more_than_twenty_are_cut) {
   assert_contains(o.out, "they take 30.00 MiB;");
   assert_contains(o.out, "and 10 smaller ones; -o json names all\n");
   assert_contains(o.out, "These 11 buffers cannot lie together:");
-  tool_output_free(&o);
   o = tool_run("plan", path, "--capacity", "25M", "--pool", "none");
   ck_assert_int_eq(o.status, 1);
   ck_assert_ptr_null(strstr(o.out, "cannot lie together"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(an_empty_trace_needs_nothing) {
+TEST(an_empty_trace_needs_nothing) {
   begin();
   tool_output o = tool_run("plan", write_built("empty.tarn"), "-o", "json",
                            "--capacity", "1K");
   ck_assert_int_eq(o.status, 0);
   assert_number(o.out, "height", 0);
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("plan", "@nothing"), "no workload is named");
   assert_misuse(tool_run("plan", "@bert-layer", "--pool", "arena"),
                 "no pool is named 'arena'");
@@ -244,24 +220,4 @@ START_TEST(wrong_use) {
                 "--trace-device is for recorded traces");
   assert_misuse(tool_run("plan", "@bert-layer", "--check"),
                 "it has no plan to check");
-}
-END_TEST
-
-int main(void) {
-  const TTest *const all[] = {
-      a_trace_is_planned,           what_must_move_is_named,
-      what_must_move_is_told,       old_blocks_can_be_named,
-      what_fits_need_not_move,      refused_requests_do_not_count,
-      sizes_are_whole_units,        a_plan_of_a_trace_can_be_checked,
-      workloads_are_planned,        more_than_twenty_are_cut,
-      an_empty_trace_needs_nothing, wrong_use,
-  };
-  Suite *suite = suite_create("tool_plan_trace");
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_set_timeout(files, 240);
-  for (size_t i = 0; i < COUNT(all); i++)
-    tcase_add_test(files, all[i]);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
 }

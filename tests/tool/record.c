@@ -27,7 +27,6 @@ START_TEST(records_what_is_large) {
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "x.tarn: 1 event, live peak 1.00 MiB, file of ");
   assert_contains(o.err, "tarn record: next: tarn why ");
-  tool_output_free(&o);
   tarn_trace *trace = read_out();
   ck_assert_uint_eq(trace->event_count, 1);
   ck_assert_uint_eq(trace->live_peak_bytes, MIB);
@@ -54,11 +53,9 @@ END_TEST
 START_TEST(file_can_be_replayed) {
   tool_output o = record("keep", "small", "inlined");
   ck_assert_int_eq(o.status, 0);
-  tool_output_free(&o);
   o = tool_run("replay", out, "-o", "csv");
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   assert_contains(o.out, "x.tarn,arena_pool");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -71,7 +68,6 @@ static uint32_t keep_line(void) {
   ck_assert_int_eq(o.status, 0);
   uint32_t line = (uint32_t)strtoul(o.out, NULL, 10);
   ck_assert_uint_gt(line, 0);
-  tool_output_free(&o);
   return line;
 }
 
@@ -117,7 +113,6 @@ START_TEST(hostile_names_stay_in_the_file) {
   tool_output o = record("hostile");
   ck_assert_int_eq(o.status, 0);
   ck_assert_ptr_null(strstr(o.err, turn));
-  tool_output_free(&o);
   tarn_trace *trace = read_out();
   ck_assert_str_eq(frame_of(trace, 3 * MIB, 0)->function, name);
   tarn_trace_destroy(trace);
@@ -162,7 +157,6 @@ START_TEST(hostile_program_is_neutralised) {
   ck_assert_int_eq(o.status, 137);
   ck_assert_ptr_null(strchr(o.err, '\033'));
   assert_contains(o.err, "evil?[31m was ended by signal 9");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -175,7 +169,6 @@ START_TEST(children_have_files_of_their_own) {
   ck_assert_ptr_nonnull(child);
   char path[1024];
   snprintf(path, sizeof path, "%s.%lu", out, strtoul(child + 7, NULL, 10));
-  tool_output_free(&o);
   tarn_trace *trace = read_out();
   ck_assert_uint_eq(trace->live_peak_bytes, 2 * MIB);
   tarn_trace_destroy(trace);
@@ -189,7 +182,6 @@ START_TEST(only_file_takes_the_name) {
   tool_output o = record("child");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "x.tarn: 1 event");
-  tool_output_free(&o);
   tarn_trace *trace = read_out();
   ck_assert_uint_eq(trace->live_peak_bytes, MIB);
   tarn_trace_destroy(trace);
@@ -203,7 +195,6 @@ static void finish_when_it_has_ended(const char *child) {
   ck_assert_int_eq(stat(child, &before), 0);
   tool_output o = tool_run("record", "--finish", child);
   while (strstr(o.err, "still writes it") != NULL) {
-    tool_output_free(&o);
     usleep(10000);
     o = tool_run("record", "--finish", child);
   }
@@ -232,7 +223,6 @@ START_TEST(largest_is_asked_about_next) {
   next += strlen("next: tarn why ");
   ck_assert_uint_eq(strcspn(next, "\n"), (size_t)(held - begin));
   ck_assert_int_eq(strncmp(next, begin, (size_t)(held - begin)), 0);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -248,7 +238,6 @@ START_TEST(running_child_keeps_its_file) {
   ck_assert_ptr_nonnull(number);
   char child[1024];
   snprintf(child, sizeof child, "%s.%lu", out, strtoul(number + 7, NULL, 10));
-  tool_output_free(&o);
   assert_ended(tool_run("record", "--finish", child), 1, "still writes it");
   close(ends[1]);
   dup2(saved, STDIN_FILENO);
@@ -277,7 +266,6 @@ START_TEST(devices_have_files_of_their_own) {
       tool_run("record", "--out", out, TARN_VICTIM, "plugin", TARN_TWIN_PLUGIN);
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   assert_contains(o.err, "x.tarn.device-2: 2 events, live peak 97.65 KiB");
-  tool_output_free(&o);
   snprintf(path, sizeof path, "%s.device-2", out);
   ck_assert_uint_eq(peak_of(path), 100002);
   snprintf(path, sizeof path, "%s.device-1", out);

@@ -15,12 +15,10 @@ START_TEST(status_is_the_programs) {
   tool_output o = record("keep", "exit7");
   ck_assert_int_eq(o.status, 7);
   assert_contains(o.err, "1 event");
-  tool_output_free(&o);
   o = tool_run("record", "--out", tool_file("y.tarn"), "sh", "-c",
                "kill -TERM $$");
   ck_assert_int_eq(o.status, 128 + SIGTERM);
   assert_contains(o.err, "ended by signal 15 (Terminated)");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -29,7 +27,6 @@ START_TEST(words_behind_the_program_are_its_own) {
       tool_run("record", "--out", out, "echo", "--out", "-x", "--", "--help");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out, "--out -x -- --help\n");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -50,7 +47,6 @@ START_TEST(sigpipe_ends_the_program) {
   tool_output o =
       tool_run("record", "--out", out, "sh", "-c", "kill -PIPE $$; exit 3");
   ck_assert_int_eq(o.status, 128 + SIGPIPE);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -120,7 +116,6 @@ START_TEST(missing_library_is_said) {
   tool_output o = record("keep");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "TARN_RECORD_LIBRARY: /nowhere/libtarn-record.so: ");
-  tool_output_free(&o);
   ck_assert(!is_there(out));
 }
 END_TEST
@@ -229,7 +224,6 @@ static void assert_unwritten(tool_output o, const char *why) {
   assert_contains(o.err, why);
   ck_assert_ptr_null(strstr(o.err, "no allocation of"));
   ck_assert(!is_there(out));
-  tool_output_free(&o);
 }
 
 START_TEST(limit_on_files_is_said) {

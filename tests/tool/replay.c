@@ -58,7 +58,9 @@ static void assert_keys(const char *json, const char *path,
   ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
 }
 
-START_TEST(json_has_the_published_keys) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(json_has_the_published_keys) {
   tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
@@ -76,9 +78,7 @@ START_TEST(json_has_the_published_keys) {
   ck_assert(json_is(o.out, "results.1.device", "\"cpu:0\""));
   ck_assert_uint_eq(json_size(o.out, "results"), 3);
   ck_assert_uint_eq(json_size(o.out, "results.0.iterations"), 2);
-  tool_output_free(&o);
 }
-END_TEST
 
 static double count_allocs(const tarn_trace *trace) {
   double count = 0;
@@ -107,7 +107,7 @@ static void assert_result(const char *json, int pool, double allocs) {
                           1e-9);
 }
 
-START_TEST(figures_agree_with_the_trace) {
+TEST(figures_agree_with_the_trace) {
   tarn_trace *trace;
   assert_ok(tarn_trace_make("@bert-layer", &trace));
   tool_output o = tool_run("replay", "@bert-layer", "-o", "json", "--touch");
@@ -122,22 +122,18 @@ START_TEST(figures_agree_with_the_trace) {
   ck_assert_double_eq(iteration_at(o.out, 1, 1, "misses"), 0);
   ck_assert_double_eq(iteration_at(o.out, 0, 1, "hits"), 0);
   tarn_trace_destroy(trace);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(every_workload_replays) {
+TEST(every_workload_replays) {
   for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
     tool_output o = tool_run("replay", tarn_trace_workload(i), "-o", "json",
                              "--pool", "page_unit_pool");
     assert_done(&o);
     ck_assert_double_eq(iteration_at(o.out, 0, 1, "misses"), 0);
-    tool_output_free(&o);
   }
 }
-END_TEST
 
-START_TEST(several_traces_are_an_array) {
+TEST(several_traces_are_an_array) {
   tool_output o = tool_run("replay", "@bert-layer", "@bert-layer", "-o", "json",
                            "--iterations", "3", "--pool",
                            "page_unit_pool:page=65536,no_pool");
@@ -147,11 +143,9 @@ START_TEST(several_traces_are_an_array) {
   ck_assert_uint_eq(json_size(o.out, "1.results.0.iterations"), 3);
   ck_assert(
       json_is(o.out, "1.results.0.pool", "\"page_unit_pool:page=65536\""));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(table_for_people) {
+TEST(table_for_people) {
   tool_output o = tool_run("replay", "@bert-layer");
   assert_done(&o);
   assert_contains(o.out, "@bert-layer on cpu:0\n192 requests, live peak ");
@@ -159,13 +153,11 @@ START_TEST(table_for_people) {
   assert_contains(o.out, "100.0%");
   assert_contains(o.out, "\npage_unit_pool: second iteration ");
   assert_contains(o.out, " than no_pool.\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // The 55 GB of a large machine, on none: what is held is what a device would
 // have had to give.
-START_TEST(a_dry_run_holds_nothing) {
+TEST(a_dry_run_holds_nothing) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 0x10000, (uint64_t)64 << 30);
@@ -188,7 +180,6 @@ START_TEST(a_dry_run_holds_nothing) {
     ck_assert_double_eq(result_at(o.out, i, "reserved_peak_bytes"),
                         (double)((uint64_t)55 << 30));
   }
-  tool_output_free(&o);
   o = tool_run("replay", path, "--dry", "--limit", "54G", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err,
@@ -196,9 +187,7 @@ START_TEST(a_dry_run_holds_nothing) {
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);  // iterations
   ck_assert_double_eq(result_at(o.out, 0, "reserved_peak_bytes"),
                       (double)((uint64_t)50 << 30));
-  tool_output_free(&o);
 }
-END_TEST
 
 static void assert_refused_by_all(tool_output *o) {
   ck_assert_int_eq(o->status, 1);
@@ -209,11 +198,10 @@ static void assert_refused_by_all(tool_output *o) {
     ck_assert_double_eq(result_at(o->out, pool, "failed"), 2);
     ck_assert_double_eq(result_at(o->out, pool, "reserved_peak_bytes"), 0);
   }
-  tool_output_free(o);
 }
 
 // A small file can ask for more than any machine has.
-START_TEST(what_no_machine_has_is_refused_at_once) {
+TEST(what_no_machine_has_is_refused_at_once) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
@@ -228,12 +216,10 @@ START_TEST(what_no_machine_has_is_refused_at_once) {
   assert_refused_by_all(&o);
   o = tool_run("why", path);
   assert_contains(o.err, "32.00 TiB were needed at once");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A dry run tells what a run would hold.
-START_TEST(a_dry_run_is_true) {
+TEST(a_dry_run_is_true) {
   static const char *const pools =
       "page_unit_pool,arena_pool,buddy_pool:init=1M,no_pool";
   tool_output real =
@@ -248,32 +234,25 @@ START_TEST(a_dry_run_is_true) {
     ck_assert_double_eq(iteration_at(real.out, i, 1, "hits"),
                         iteration_at(dry.out, i, 1, "hits"));
   }
-  tool_output_free(&real);
-  tool_output_free(&dry);
 }
-END_TEST
 
-START_TEST(a_dry_table_compares_no_times) {
+TEST(a_dry_table_compares_no_times) {
   tool_output o = tool_run("replay", "@bert-layer", "--dry");
   assert_done(&o);
   assert_contains(o.out, "@bert-layer on cpu:0 (dry)\n");
   ck_assert_ptr_null(strstr(o.out, " than no_pool"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // With a limit a real run gives idle memory back on the way, too.
-START_TEST(the_limit_holds) {
+TEST(the_limit_holds) {
   for (int i = 0; i < 3; i++) {
     static const char *const more[] = {"--dry", "--touch", "--iterations=2"};
     tool_output o = tool_run("replay", "@bert-layer", "--limit", "60M",
                              "--pool", "page_unit_pool", "-o", "json", more[i]);
     assert_done(&o);
     ck_assert_double_le(result_at(o.out, 0, "reserved_peak_bytes"), 60 << 20);
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 static size_t count_lines(const char *text) {
   size_t count = 0;
@@ -282,48 +261,41 @@ static size_t count_lines(const char *text) {
   return count;
 }
 
-START_TEST(csv_has_a_row_per_iteration) {
+TEST(csv_has_a_row_per_iteration) {
   tool_output o =
       tool_run("replay", "@bert-layer", "-o", "csv", "--iterations", "4");
   assert_done(&o);
   assert_contains(o.out, "trace,pool,device,iteration,alloc_ms,");
   assert_contains(o.out, "\n@bert-layer,page_unit_pool,cpu:0,4,");
   ck_assert_uint_eq(count_lines(o.out), 1 + 3 * 4);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(list_names_workloads_and_pools) {
+TEST(list_names_workloads_and_pools) {
   tool_output o = tool_run("replay", "--list");
   assert_done(&o);
   assert_contains(o.out, "\n  @bert-layer\n");
   assert_contains(o.out, "\n  page_unit_pool\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_strategy_is_loaded) {
+TEST(a_strategy_is_loaded) {
   tool_output o = tool_run("replay", "--strategy", TARN_POWER_POOL, "--list");
   assert_done(&o);
   assert_contains(o.out, "\n  power_pool\n");
-  tool_output_free(&o);
   o = tool_run("replay", "@bert-layer", "--strategy", TARN_POWER_POOL, "--pool",
                "power_pool:least=4K,no_pool", "-o", "csv");
   assert_done(&o);
   assert_contains(o.out, "\n@bert-layer,power_pool:least=4K,cpu:0,2,");
-  tool_output_free(&o);
   assert_fails(tool_run("replay", "@bert-layer", "--strategy", "./nothing.so"),
                1, "./nothing.so: No such file");
   assert_fails(tool_run("replay", "--strategy", TARN_SMALL_PLUGIN, "--list"), 1,
                "it has no TarnPoolStrategy");
 }
-END_TEST
 
 // --- baseline, sizes, refusals ---------------------------------------------
 
 // The baseline is freed within the trace, and two blocks stay alive at its end:
 // every iteration must find the same state again.
-START_TEST(iterations_start_alike) {
+TEST(iterations_start_alike) {
   begin_snapshot();
   pickle_event(&w, "free_completed", 0x1000, 5000);
   pickle_event(&w, "alloc", 0x2000, 5000);
@@ -339,11 +311,9 @@ START_TEST(iterations_start_alike) {
     ck_assert_double_eq(hits + misses, 2);
     ck_assert_double_eq(misses, i == 0 ? 1 : 0);
   }
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(refused_requests_are_counted) {
+TEST(refused_requests_are_counted) {
   begin_snapshot();
   pickle_event(&w, "alloc", 0x1000, 4096);
   pickle_event(&w, "alloc", 0x2000, NOBODY_HAS);
@@ -357,11 +327,9 @@ START_TEST(refused_requests_are_counted) {
   ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
   assert_contains(o.err, "no_pool: 2 requests failed, the first: ");
   assert_contains(o.err, "page_unit_pool: 2 requests failed, the first: ");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(a_trace_of_nothing) {
+TEST(a_trace_of_nothing) {
   begin_snapshot();
   pickle_event(&w, "snapshot", 0, 0);
   const char *path = write_snapshot("empty.pickle");
@@ -370,16 +338,13 @@ START_TEST(a_trace_of_nothing) {
   ck_assert(json_valid(o.out));
   ck_assert_double_eq(json_number(o.out, "events"), 0);
   ck_assert(json_is(o.out, "results.0.reserved_over_live", "null"));
-  tool_output_free(&o);
   o = tool_run("replay", path);
   assert_done(&o);
   assert_contains(o.out, "\nno_pool ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Figures that were never measured are none: NaN in words is '-'.
-START_TEST(no_alloc_no_figures) {
+TEST(no_alloc_no_figures) {
   begin_snapshot();
   pickle_event(&w, "free_completed", 0x1000, 4096);
   const char *path = write_snapshot("frees.pickle");
@@ -389,16 +354,13 @@ START_TEST(no_alloc_no_figures) {
   ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_median", "null"));
   ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_p99", "null"));
   ck_assert_double_ge(iteration_at(o.out, 0, 1, "free_ms"), 0);
-  tool_output_free(&o);
   o = tool_run("replay", path, "--pool", "no_pool");
   assert_done(&o);
   assert_contains(o.out, "\nno_pool       -       -  ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Blocks that are alive, and nothing of how they came to be.
-START_TEST(no_history_is_told) {
+TEST(no_history_is_told) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 0x10000, 1 << 20);
@@ -414,12 +376,10 @@ START_TEST(no_history_is_told) {
   ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 4096);
   ck_assert(json_is(o.out, "results.0.iterations.0.alloc_ms", "null"));
   ck_assert(json_is(o.out, "results.0.iterations.0.free_ms", "null"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // The events saw this one freed: what stands there now came after them.
-START_TEST(what_came_after_the_events_is_told) {
+TEST(what_came_after_the_events_is_told) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 0x10000, 1 << 20);
@@ -433,9 +393,7 @@ START_TEST(what_came_after_the_events_is_told) {
   assert_contains(o.err,
                   "late.pickle: 4.00 KiB in 1 block left out: alive at "
                   "the end, but born after the last event\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Device 0 has three requests, device 1 has one.
 static const char *write_two_devices(void) {
@@ -449,7 +407,7 @@ static const char *write_two_devices(void) {
   return write_snapshot("two.pickle");
 }
 
-START_TEST(one_of_several_devices) {
+TEST(one_of_several_devices) {
   const char *path = write_two_devices();
   tool_output o = tool_run("replay", path, "-o", "json");
   ck_assert_int_eq(o.status, 0);
@@ -457,17 +415,14 @@ START_TEST(one_of_several_devices) {
                   "two.pickle: 2 devices have a history; this is device "
                   "0 (--trace-device chooses another)");
   ck_assert_double_eq(json_number(o.out, "events"), 3);
-  tool_output_free(&o);
   o = tool_run("replay", path, "-o", "json", "--trace-device", "1");
   assert_done(&o);
   ck_assert_double_eq(json_number(o.out, "events"), 1);
   ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 1 << 20);
-  tool_output_free(&o);
 }
-END_TEST
 
 // No name of a file reaches the terminal as it is, in any format.
-START_TEST(hostile_names_are_neutral) {
+TEST(hostile_names_are_neutral) {
   static const char *const formats[] = {"table", "json", "csv", "md"};
   begin_snapshot();
   pickle_event(&w, "alloc", 0x1000, 4096);
@@ -479,42 +434,36 @@ START_TEST(hostile_names_are_neutral) {
         o.out, i == 1 ? "[2J\\u009b\\u202e\\ufffd.pickle" : "a?[2J???.pickle");
     ck_assert_ptr_null(strchr(o.out, 0x1b));
     ck_assert_ptr_null(strchr(o.out, (char)0x9b));
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 static long peak_kib(const char *option) {
   tool_output o =
       tool_run("replay", "@bert-layer", "--pool", "no_pool", option);
   assert_done(&o);
   long peak = o.peak_kib;
-  tool_output_free(&o);
   return peak;
 }
 
 // 50 MiB are alive at the peak; memory that is not written to is not there.
-START_TEST(touching_writes_to_each_page) {
+TEST(touching_writes_to_each_page) {
   ck_assert_int_gt(peak_kib("--touch"), peak_kib("--iterations=2") + 30 * 1024);
 }
-END_TEST
 
 // The host cannot write to this device's memory: touching goes through the
 // device, for which Tarn stands in.
-START_TEST(another_device) {
+TEST(another_device) {
   tool_output o = tool_run("replay", "@bert-layer", "--plugin",
                            TARN_SMALL_PLUGIN, "--device", "small:0", "--touch",
                            "--pool", "no_pool", "-o", "json");
   assert_done(&o);
   ck_assert(json_is(o.out, "results.0.device", "\"small:0\""));
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
-  tool_output_free(&o);
 }
-END_TEST
 
 // A device with the functions of PaddlePaddle's document and nothing else has
 // no ranges, and names no sizes. What is held there over what is alive.
-START_TEST(a_device_without_ranges) {
+TEST(a_device_without_ranges) {
   static const struct {
     const char *trace;
     double arena;
@@ -533,25 +482,21 @@ START_TEST(a_device_without_ranges) {
                         held[i].arena);
     ck_assert_double_le(result_at(o.out, 1, "reserved_over_live"),
                         held[i].buddy);
-    tool_output_free(&o);
   }
 }
-END_TEST
 
 // 64 MiB do not hold what page_unit_pool keeps of 32 images.
-START_TEST(a_device_too_small) {
+TEST(a_device_too_small) {
   tool_output o = tool_run("replay", "@resnet50-b32", "--plugin",
                            TARN_SMALL_PLUGIN, "--device", "small:0");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "requests failed, the first: ");
   assert_contains(o.out, "  failed\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Of 64 MiB free, 57.6 may be held when pages are touched. page_unit_pool would
 // hold 84: it has to give idle memory back on the way.
-START_TEST(touching_leaves_room) {
+TEST(touching_leaves_room) {
   tool_output o = tool_run("replay", "@bert-layer", "--plugin",
                            TARN_SMALL_PLUGIN, "--device", "small:0", "--touch",
                            "--pool", "page_unit_pool", "-o", "json");
@@ -559,33 +504,4 @@ START_TEST(touching_leaves_room) {
   double held = result_at(o.out, 0, "reserved_peak_bytes");
   ck_assert_double_gt(held, 0.7 * (64 << 20));
   ck_assert_double_le(held, 0.9 * (64 << 20) + 1);
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_replay");
-  ADD_CASE(suite, "figures", json_has_the_published_keys,
-           figures_agree_with_the_trace, every_workload_replays,
-           several_traces_are_an_array, table_for_people,
-           csv_has_a_row_per_iteration, touching_writes_to_each_page,
-           list_names_workloads_and_pools, a_strategy_is_loaded,
-           a_dry_run_is_true, a_dry_table_compares_no_times, the_limit_holds);
-  ADD_CASE(suite, "devices", another_device, a_device_without_ranges,
-           a_device_too_small, touching_leaves_room);
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_set_timeout(files, 240);
-  tcase_add_test(files, iterations_start_alike);
-  tcase_add_test(files, refused_requests_are_counted);
-  tcase_add_test(files, a_dry_run_holds_nothing);
-  tcase_add_test(files, what_no_machine_has_is_refused_at_once);
-  tcase_add_test(files, a_trace_of_nothing);
-  tcase_add_test(files, no_alloc_no_figures);
-  tcase_add_test(files, no_history_is_told);
-  tcase_add_test(files, what_came_after_the_events_is_told);
-  tcase_add_test(files, one_of_several_devices);
-  tcase_add_test(files, hostile_names_are_neutral);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
 }

@@ -3,7 +3,9 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-START_TEST(wrong_names) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(wrong_names) {
   assert_fails(tool_run("replay"), 2, "which trace?");
   assert_fails(tool_run("replay", "@bert"), 2, "did you mean '@bert-layer'?");
   assert_fails(tool_run("replay", "@x"), 2, "there are: @bert-layer, ");
@@ -18,9 +20,8 @@ START_TEST(wrong_names) {
   assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
                "cpu");
 }
-END_TEST
 
-START_TEST(wrong_numbers) {
+TEST(wrong_numbers) {
   static const char *const wrong[] = {
       "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
@@ -51,15 +52,13 @@ START_TEST(wrong_numbers) {
   assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
                "'yaml' is no output");
 }
-END_TEST
 
-START_TEST(missing_file) {
+TEST(missing_file) {
   assert_fails(tool_run("replay", tool_file("nowhere.pickle")), 1,
                "nowhere.pickle");
 }
-END_TEST
 
-START_TEST(truncated_snapshot) {
+TEST(truncated_snapshot) {
   pickle_writer w = {0};
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
@@ -72,16 +71,4 @@ START_TEST(truncated_snapshot) {
   // One bad trace among good ones: no half a document.
   assert_fails(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
                "cut.pickle: byte ");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_replay_misuse");
-  ADD_CASE(suite, "misuse", wrong_names, wrong_numbers);
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_add_test(files, missing_file);
-  tcase_add_test(files, truncated_snapshot);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
 }

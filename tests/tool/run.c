@@ -16,18 +16,18 @@ static void check_numbers(size_t count) {
     snprintf(line, sizeof line, "=%zu/%zu\n", i, count);
     ck_assert_uint_eq(count_of(o.out, line), 1);
   }
-  tool_output_free(&o);
 }
 
-START_TEST(each_has_its_number) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(each_has_its_number) {
   for (size_t count = 1; count <= 7; count++)
     check_numbers(count);
   check_numbers(64);
   check_numbers(TARN_COMM_MOST_RANKS);
 }
-END_TEST
 
-START_TEST(number_of_an_outer_run_is_replaced) {
+TEST(number_of_an_outer_run_is_replaced) {
   setenv("TARN_COMM", "of another run", 1);
   setenv("TARN_RANK", "17", 1);
   setenv("TARN_SIZE", "18", 1);
@@ -36,37 +36,29 @@ START_TEST(number_of_an_outer_run_is_replaced) {
   assert_done(&o);
   assert_contains(o.out, "0/1\n");
   ck_assert_ptr_null(strstr(o.out, "another"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(timeout_is_told) {
+TEST(timeout_is_told) {
   setenv("TARN_COMM_TIMEOUT_MS", "77", 1);
   tool_output o = run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2");
   assert_done(&o);
   ck_assert_str_eq(o.out, "77\n77\n");
-  tool_output_free(&o);
   o = run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2", "--timeout", "1500");
   assert_done(&o);
   ck_assert_str_eq(o.out, "1500\n1500\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(words_behind_the_program_are_its_own) {
+TEST(words_behind_the_program_are_its_own) {
   tool_output o = tool_run("run", "-n", "1", "echo", "-l", "--", "--help");
   assert_done(&o);
   ck_assert_str_eq(o.out, "-l -- --help\n");
-  tool_output_free(&o);
   o = tool_run("run", "--ranks", "1", "--", "echo", "-n");
   assert_done(&o);
   ck_assert_str_eq(o.out, "");
-  tool_output_free(&o);
 }
-END_TEST
 
 // The first alone reads what the launcher is given.
-START_TEST(stdin_is_rank_0s) {
+TEST(stdin_is_rank_0s) {
   FILE *in = tmpfile();
   ck_assert_ptr_nonnull(in);
   fputs("one\ntwo\n", in);
@@ -79,13 +71,11 @@ START_TEST(stdin_is_rank_0s) {
   fclose(in);
   assert_done(&o);
   ck_assert_str_eq(o.out, "[0] one\n[0] two\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Of what the launcher holds, a rank gets its place and no more: the area, a
 // way to each inbox, and its own.
-START_TEST(no_descriptor_leaks) {
+TEST(no_descriptor_leaks) {
   ck_assert_int_eq(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
   tool_output o = run_script("ls -l /proc/$$/fd", "-n", "3", "-l");
   assert_done(&o);
@@ -97,12 +87,10 @@ START_TEST(no_descriptor_leaks) {
   ck_assert_uint_eq(count_of(o.out, " -> /memfd:"), 3);
   ck_assert_uint_eq(count_of(o.out, " -> socket:"), 12);
   ck_assert_ptr_null(strstr(o.out, "signalfd"));
-  tool_output_free(&o);
 }
-END_TEST
 
 // Room is made for the launcher, where there may be more; ranks have what was.
-START_TEST(file_limit_is_as_before) {
+TEST(file_limit_is_as_before) {
   tool_output o =
       tool_run_program("/bin/sh", -1,
                        (const char *const[]){"sh", "-c",
@@ -111,12 +99,10 @@ START_TEST(file_limit_is_as_before) {
                                              NULL});
   assert_done(&o);
   ck_assert_uint_eq(count_of(o.out, "] 32\n"), 24);
-  tool_output_free(&o);
 }
-END_TEST
 
 // Where there may not, it is said.
-START_TEST(file_limit_that_is_too_low) {
+TEST(file_limit_that_is_too_low) {
   tool_output o = tool_run_program(
       "/bin/sh", -1,
       (const char *const[]){
@@ -124,9 +110,7 @@ START_TEST(file_limit_that_is_too_low) {
           "ulimit -n 32; exec " TARN_TOOL " run -n 64 -l sleep 1000", NULL});
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "Too many open files");
-  tool_output_free(&o);
 }
-END_TEST
 
 static void limit_files(void) {
   const struct rlimit limit = {32, 32};
@@ -137,13 +121,12 @@ static void limit_files(void) {
 }
 
 // So it is when some of them run already, which are ended.
-START_TEST(file_limit_in_the_middle) {
+TEST(file_limit_in_the_middle) {
   launcher l =
       launch(limit_files, (const char *const[]){"tarn", "run", "-n", "8", "-l",
                                                 "sleep", "1000", NULL});
   ck_assert_int_eq(wait_for(&l), 1);
 }
-END_TEST
 
 static void close_all_three(void) {
   for (int fd = 0; fd < 3; fd++)
@@ -152,7 +135,7 @@ static void close_all_three(void) {
 
 // What is made for the ranks does not take the places of what is closed, where
 // their output would seem to have arrived.
-START_TEST(closed_outputs_stay_closed) {
+TEST(closed_outputs_stay_closed) {
   launcher l =
       launch_script(close_all_three,
                     "! echo out && ! echo err >&2 && ! read line", "-n", "2");
@@ -161,23 +144,20 @@ START_TEST(closed_outputs_stay_closed) {
   free(text);
   ck_assert_int_eq(wait_for(&l), 0);
 }
-END_TEST
 
 // --- how they end ----------------------------------------------------------
 
-START_TEST(status_of_the_one_that_fails) {
+TEST(status_of_the_one_that_fails) {
   tool_output o = run_script("test $TARN_RANK != 2 || exit 9", "-n", "4");
   assert_ended(o, 9, "tarn run: rank 2 ended with exit status 9\n");
 }
-END_TEST
 
-START_TEST(signal_of_the_one_that_fails) {
+TEST(signal_of_the_one_that_fails) {
   tool_output o =
       run_script("test $TARN_RANK != 1 || kill -KILL $$", "-n", "4");
   assert_ended(o, 128 + SIGKILL,
                "tarn run: rank 1 was ended by signal 9 (Killed)\n");
 }
-END_TEST
 
 // The first fails when the others are ready: each makes a file then.
 #define FAIL_WHEN_READY(count, status)                                     \
@@ -186,7 +166,7 @@ END_TEST
 #define SAY_READY ": >$READY/$TARN_RANK; " WAIT_HERE
 
 // Others that fail for it are not the cause, and are not named.
-START_TEST(first_failure_counts) {
+TEST(first_failure_counts) {
   const char *script =
       FAIL_WHEN_READY("2", "5") "trap 'exit 6' TERM; " SAY_READY;
   setenv("READY", tool_file(""), 1);
@@ -195,37 +175,30 @@ START_TEST(first_failure_counts) {
   ck_assert_str_eq(o.err,
                    "tarn run: rank 0 ended with exit status 5\n"
                    "tarn run: ranks 1, 2 still run: SIGTERM\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(sigpipe_ends_a_rank) {
+TEST(sigpipe_ends_a_rank) {
   tool_output o = run_script("kill -PIPE $$; exit 3", "-n", "1");
   assert_ended(o, 128 + SIGPIPE, "rank 0 was ended by signal 13");
 }
-END_TEST
 
-START_TEST(others_may_end_by_themselves) {
+TEST(others_may_end_by_themselves) {
   const char *script = "test $TARN_RANK != 0 || exit 3; sleep 0.3; echo done";
   tool_output o = run_script(script, "-n", "3");
   ck_assert_int_eq(o.status, 3);
   ck_assert_str_eq(o.out, "done\ndone\n");
   ck_assert_ptr_null(strstr(o.err, "still run"));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(grace_of_none_is_for_ever) {
+TEST(grace_of_none_is_for_ever) {
   const char *script = "test $TARN_RANK != 0 || exit 3; sleep 0.3; echo done";
   tool_output o = run_script(script, "-n", "2", "--grace", "none");
   ck_assert_int_eq(o.status, 3);
   ck_assert_str_eq(o.out, "done\n");
   ck_assert_str_eq(o.err, "tarn run: rank 0 ended with exit status 3\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(stubborn_are_killed) {
+TEST(stubborn_are_killed) {
   const char *script = FAIL_WHEN_READY("1", "4") "trap '' TERM; " SAY_READY;
   setenv("READY", tool_file(""), 1);
   tool_output o = run_script(script, "-n", "2", "--grace", "0");
@@ -234,35 +207,29 @@ START_TEST(stubborn_are_killed) {
                    "tarn run: rank 0 ended with exit status 4\n"
                    "tarn run: rank 1 still runs: SIGTERM\n"
                    "tarn run: rank 1 still runs: SIGKILL\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(many_that_are_left_are_counted) {
+TEST(many_that_are_left_are_counted) {
   const char *script = "test $TARN_RANK != 0 || exit 1; exec sleep 1000";
   tool_output o = run_script(script, "-n", "13", "--grace", "0");
   assert_ended(o, 1, "ranks 1, 2, 3, 4, 5, 6, 7, 8 and 4 more still run: ");
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
-START_TEST(missing_program_is_127) {
+TEST(missing_program_is_127) {
   tool_output o = tool_run("run", "-n", "3", "tarn-no-such-program");
   ck_assert_int_eq(o.status, 127);
   ck_assert_str_eq(
       o.err, "tarn run: tarn-no-such-program: No such file or directory\n");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(what_cannot_be_run_is_126) {
+TEST(what_cannot_be_run_is_126) {
   assert_fails(tool_run("run", "-n", "3", "/dev/null"), 126,
                "tarn run: /dev/null: Permission denied\n");
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("run", "true"), "how many ranks? -n N\n");
   assert_misuse(tool_run("run", "-n"), "option '-n' needs a value");
   assert_misuse(tool_run("run", "-n", "0", "true"),
@@ -282,34 +249,9 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("run", "-n2", "-o", "json", "true"),
                 "no option is named '-o'");
 }
-END_TEST
 
-START_TEST(help_is_there) {
+TEST(help_is_there) {
   tool_output o = tool_run("run", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn run -n N ");
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_run");
-  ADD_CASE(
-      suite, "given", each_has_its_number, number_of_an_outer_run_is_replaced,
-      timeout_is_told, words_behind_the_program_are_its_own, stdin_is_rank_0s,
-      no_descriptor_leaks, file_limit_is_as_before, file_limit_that_is_too_low,
-      file_limit_in_the_middle, closed_outputs_stay_closed);
-  TCase *ready = tcase_create("ready");
-  tcase_set_timeout(ready, 120);
-  tcase_add_checked_fixture(ready, tool_files_begin, tool_files_end);
-  tcase_add_test(ready, first_failure_counts);
-  tcase_add_test(ready, stubborn_are_killed);
-  suite_add_tcase(suite, ready);
-  ADD_CASE(suite, "ended", status_of_the_one_that_fails,
-           signal_of_the_one_that_fails, sigpipe_ends_a_rank,
-           others_may_end_by_themselves, grace_of_none_is_for_ever,
-           many_that_are_left_are_counted);
-  ADD_CASE(suite, "refused", missing_program_is_127, what_cannot_be_run_is_126,
-           wrong_use, help_is_there);
-  return run_suite(suite);
 }

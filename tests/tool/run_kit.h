@@ -21,11 +21,9 @@
 // `tarn run -n N ... sh -c SCRIPT`, and what it says.
 #define run_script(script, ...) tool_run("run", __VA_ARGS__, "sh", "-c", script)
 
-// Frees |o|.
 static inline void assert_ended(tool_output o, int status, const char *says) {
   ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
   assert_contains(o.err, says);
-  tool_output_free(&o);
 }
 
 // By memchr, since of strstr, memmem and their kin the address sanitizer looks
@@ -69,7 +67,7 @@ static inline launcher launch(launcher_fn *first, const char *const *argv) {
   launch(first, (const char *const[]){"tarn", "run", __VA_ARGS__, "sh", "-c", \
                                       script, NULL})
 
-// Reads until |count| lines have come, or the end. Free the text.
+// Reads until |count| lines have come, or the end.
 static inline char *read_lines(const launcher *l, size_t count) {
   char *text = NULL, c;
   size_t size = 0;

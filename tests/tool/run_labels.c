@@ -6,7 +6,7 @@
 
 enum { LINE = 64 << 10 };  // the longest that stays whole
 
-START_TEST(each_line_has_its_mark) {
+TEST(each_line_has_its_mark) {
   tool_output o = run_script("echo one; echo two >&2; echo; echo three", "-n",
                              "3", "--label");
   ck_assert_int_eq(o.status, 0);
@@ -21,31 +21,25 @@ START_TEST(each_line_has_its_mark) {
   }
   ck_assert_uint_eq(count_of(o.out, "\n"), 9);
   ck_assert_uint_eq(count_of(o.err, "\n"), 3);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(begun_line_is_passed_on_at_the_end) {
+TEST(begun_line_is_passed_on_at_the_end) {
   tool_output o = run_script("printf 'a\nb'; printf c >&2", "-n", "1", "-l");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out, "[0] a\n[0] b\n");
   ck_assert_str_eq(o.err, "[0] c\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // What a rank that is killed had begun, too; the tool's word stands behind it.
-START_TEST(begun_line_of_the_killed) {
+TEST(begun_line_of_the_killed) {
   tool_output o = run_script("printf dying >&2; kill -KILL $$", "-n1", "-l");
   ck_assert_int_eq(o.status, 137);
   ck_assert_ptr_eq(strstr(o.err, "[0] dying\n"), o.err);
   assert_contains(o.err, "rank 0 was ended by signal 9");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Lines of several ranks come in any order, those of one in their own.
-START_TEST(lines_do_not_mix) {
+TEST(lines_do_not_mix) {
   enum { RANKS = 4, LINES = 3000 };
   tool_output o =
       run_script("seq -f '%g of the lines' 1 3000", "-n", "4", "-l");
@@ -63,11 +57,9 @@ START_TEST(lines_do_not_mix) {
   }
   for (int i = 0; i < RANKS; i++)
     ck_assert_int_eq(next[i], LINES + 1);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(bytes_stay_as_they_are) {
+TEST(bytes_stay_as_they_are) {
   static const char expected[] = "[0] a\0b\377\33[2J\r\n[0] \0\n";
   launcher l = launch_script(NULL, "printf 'a\\0b\\377\\33[2J\\r\\n\\0\\n'",
                              "-n", "1", "-l");
@@ -79,7 +71,6 @@ START_TEST(bytes_stay_as_they_are) {
   ck_assert_mem_eq(got, expected, used);
   ck_assert_int_eq(wait_for(&l), 0);
 }
-END_TEST
 
 // A line of |size| bytes comes as lines of at most LINE.
 static void check_long(size_t size, bool has_newline) {
@@ -93,10 +84,9 @@ static void check_long(size_t size, bool has_newline) {
   ck_assert_uint_eq(count_of(o.out, "\n"), 2 * pieces);
   ck_assert_uint_eq(count_of(o.out, "[0] x"), size / LINE + (size % LINE != 0));
   ck_assert_uint_eq(count_of(o.out, "x"), 2 * size);
-  tool_output_free(&o);
 }
 
-START_TEST(long_lines_are_cut_and_not_lost) {
+TEST(long_lines_are_cut_and_not_lost) {
   check_long(LINE - 1, true);
   check_long(LINE - 1, false);
   check_long(LINE, true);
@@ -104,10 +94,9 @@ START_TEST(long_lines_are_cut_and_not_lost) {
   check_long(LINE + 1, true);
   check_long(5 * LINE + 17, true);
 }
-END_TEST
 
 // Together more than all buffers on the way.
-START_TEST(much_from_many) {
+TEST(much_from_many) {
   const char *script =
       "head -c 200000 /dev/zero | tr '\\0' '\\n'; "
       "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2";
@@ -116,23 +105,20 @@ START_TEST(much_from_many) {
   ck_assert_uint_eq(count_of(o.out, "\n"), 1400000);
   ck_assert_uint_eq(count_of(o.err, "\n"), 350000);
   ck_assert_uint_eq(count_of(o.out, "[6] \n"), 200000);
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- where it goes ---------------------------------------------------------
 
 // A rank whose lines nobody takes is told as it would be without the launcher.
-START_TEST(reader_that_leaves) {
+TEST(reader_that_leaves) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
   await_lines(&l, 1);
   ck_assert_int_eq(close(l.out), 0);
   l.out = -1;
   ck_assert_int_eq(wait_for(&l), 128 + SIGPIPE);
 }
-END_TEST
 
-START_TEST(full_disk) {
+TEST(full_disk) {
   int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
   ck_assert_int_ge(full, 0);
   tool_output o = tool_run_to(full, "run", "-n", "1", "-l", "echo", "lost");
@@ -141,7 +127,6 @@ START_TEST(full_disk) {
                "left on device\n");
   close(full);
 }
-END_TEST
 
 static int left_in(int fd) {
   int left = 0;
@@ -178,19 +163,18 @@ static void assert_obeys(const launcher *l) {
 
 // The launcher obeys while nobody reads: its first signal goes to the ranks,
 // and a second one, once they have ended, ends it.
-START_TEST(reader_that_sleeps) {
+TEST(reader_that_sleeps) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
   await_full(l.out);
   assert_obeys(&l);
 }
-END_TEST
 
 static void join_outputs(void) {
   dup2(STDOUT_FILENO, STDERR_FILENO);
 }
 
 // Also when it says itself how they ended, where nobody reads.
-START_TEST(reader_that_sleeps_over_a_failure) {
+TEST(reader_that_sleeps_over_a_failure) {
   launcher l = launch_script(join_outputs, "exec yes", "-n", "2", "-l");
   await_full(l.out);
   assert_obeys(&l);
@@ -198,28 +182,14 @@ START_TEST(reader_that_sleeps_over_a_failure) {
   await_full(l.out);
   assert_obeys(&l);
 }
-END_TEST
 
 // What a rank leaves running does not keep the launcher, nor lose what was
 // written.
-START_TEST(what_a_rank_leaves_behind) {
+TEST(what_a_rank_leaves_behind) {
   tool_output o = run_script("sleep 1000 & echo $!", "-n", "1", "-l");
   assert_done(&o);
   ck_assert_ptr_eq(strstr(o.out, "[0] "), o.out);
   pid_t left = (pid_t)atol(o.out + 4);
   ck_assert_int_gt(left, 1);
   ck_assert_int_eq(kill(left, SIGKILL), 0);
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_run_labels");
-  ADD_CASE(suite, "lines", each_line_has_its_mark,
-           begun_line_is_passed_on_at_the_end, begun_line_of_the_killed,
-           lines_do_not_mix, bytes_stay_as_they_are,
-           long_lines_are_cut_and_not_lost, much_from_many);
-  ADD_CASE(suite, "outputs", reader_that_leaves, full_disk, reader_that_sleeps,
-           reader_that_sleeps_over_a_failure, what_a_rank_leaves_behind);
-  return run_suite(suite);
 }

@@ -17,34 +17,28 @@ static void check_example(size_t count) {
   }
   ck_assert_uint_eq(count_of(o.out, count > 1 ? "another's\n" : "mine\n"),
                     count);
-  tool_output_free(&o);
 }
 
-START_TEST(example_of_any_size) {
+TEST(example_of_any_size) {
   for (size_t count = 1; count <= 7; count++)
     check_example(count);
   check_example(64);
 }
-END_TEST
 
 // Places pass through what becomes the program in the end.
-START_TEST(shell_in_between) {
+TEST(shell_in_between) {
   const char *script = "exec " TARN_RANKS;
   tool_output o = run_script(script, "-n", "3", "-l");
   assert_done(&o);
   assert_contains(o.out, "[2] rank 2 of 3: 5 is the sum of the squares");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(run_within_a_rank) {
+TEST(run_within_a_rank) {
   tool_output o =
       tool_run("run", "-n", "2", TARN_TOOL, "run", "-n", "3", TARN_RANKS);
   assert_done(&o);
   ck_assert_uint_eq(count_of(o.out, " of 3: 5 is the sum"), 6);
-  tool_output_free(&o);
 }
-END_TEST
 
 // --- that lose one ---------------------------------------------------------
 
@@ -59,42 +53,27 @@ static void check_found_out(const char *way, int status, const char *says) {
     snprintf(mark, sizeof mark, "[%d] ", i);
     ck_assert_uint_eq(count_of(o.err, mark), i != 2);
   }
-  tool_output_free(&o);
 }
 
-START_TEST(killed_rank) {
+TEST(killed_rank) {
   check_found_out("kill", 128 + SIGKILL,
                   "tarn run: rank 2 was ended by signal 9 (Killed)\n");
 }
-END_TEST
 
-START_TEST(rank_that_leaves) {
+TEST(rank_that_leaves) {
   check_found_out("exit", 7, "tarn run: rank 2 ended with exit status 7\n");
 }
-END_TEST
 
 // It has not failed, and others do for want of it.
-START_TEST(rank_that_never_joins) {
+TEST(rank_that_never_joins) {
   check_found_out("absent", 3, " ended with exit status 3\n");
 }
-END_TEST
 
 // Others give it up when their time is over; it is ended in the end.
-START_TEST(stopped_rank) {
+TEST(stopped_rank) {
   tool_output o = tool_run("run", "-n", "3", "--timeout", "300", "--grace", "1",
                            TARN_VICTIM, "1", "stop");
   ck_assert_int_eq(o.status, 3);
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGTERM\n");
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGKILL\n");
-  tool_output_free(&o);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_run_ranks");
-  ADD_CASE(suite, "well", example_of_any_size, shell_in_between,
-           run_within_a_rank);
-  ADD_CASE(suite, "lost", killed_rank, rank_that_leaves, rank_that_never_joins,
-           stopped_rank);
-  return run_suite(suite);
 }

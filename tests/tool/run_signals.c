@@ -31,7 +31,7 @@ static void check_passed_on(int number, const char *name) {
   ck_assert_int_eq(wait_for(&l), 0);
 }
 
-START_TEST(all_get_what_the_launcher_gets) {
+TEST(all_get_what_the_launcher_gets) {
   check_passed_on(SIGHUP, "HUP");
   check_passed_on(SIGINT, "INT");
   check_passed_on(SIGQUIT, "QUIT");
@@ -39,15 +39,13 @@ START_TEST(all_get_what_the_launcher_gets) {
   check_passed_on(SIGUSR1, "USR1");
   check_passed_on(SIGUSR2, "USR2");
 }
-END_TEST
 
-START_TEST(ranks_may_end_by_it) {
+TEST(ranks_may_end_by_it) {
   launcher l = launch_script(NULL, "echo ready; exec sleep 1000", "-n", "3");
   await_lines(&l, RANKS);
   ck_assert_int_eq(kill(l.pid, SIGTERM), 0);
   ck_assert_int_eq(wait_for(&l), 128 + SIGTERM);
 }
-END_TEST
 
 static void ignore_some(void) {
   signal(SIGHUP, SIG_IGN);
@@ -55,7 +53,7 @@ static void ignore_some(void) {
 }
 
 // As nohup has it, in the launcher and in its ranks.
-START_TEST(ignored_stays_ignored) {
+TEST(ignored_stays_ignored) {
   const char *script = "kill -HUP $$; trap 'exit 7' USR1; " READY;
   launcher l = launch_script(ignore_some, script, "-n", "3");
   await_lines(&l, RANKS);
@@ -63,7 +61,6 @@ START_TEST(ignored_stays_ignored) {
   ck_assert_int_eq(kill(l.pid, SIGUSR1), 0);
   ck_assert_int_eq(wait_for(&l), 7);
 }
-END_TEST
 
 // The launcher in front of a terminal of its own, whose other end is |out|.
 static launcher launch_on_terminal(const char *const *argv) {
@@ -80,7 +77,7 @@ static void press_interrupt(const launcher *l) {
 }
 
 // The keys of a terminal reach ranks once, and not by way of the launcher too.
-START_TEST(terminal_key_comes_once) {
+TEST(terminal_key_comes_once) {
   if (!has_terminals("a key of a terminal comes once")) return;
   const char *script = "trap 'echo int' INT; trap 'exit 0' USR1; " READY;
   launcher l = launch_on_terminal((const char *const[]){
@@ -96,10 +93,9 @@ START_TEST(terminal_key_comes_once) {
   free(text);
   ck_assert_int_eq(wait_for(&l), 0);
 }
-END_TEST
 
 // They reach ranks that are not there yet: else those would stay.
-START_TEST(terminal_key_while_it_starts) {
+TEST(terminal_key_while_it_starts) {
   if (!has_terminals("a key of a terminal while ranks start")) return;
   launcher l = launch_on_terminal(
       (const char *const[]){"tarn", "run", "-n", "64", "--grace", "none", "sh",
@@ -108,7 +104,6 @@ START_TEST(terminal_key_while_it_starts) {
   press_interrupt(&l);
   ck_assert_int_eq(wait_for(&l), 128 + SIGINT);
 }
-END_TEST
 
 // --- gone together ---------------------------------------------------------
 
@@ -123,23 +118,21 @@ static void check_none_left(const char *const *argv) {
   ck_assert_int_eq(wait_for(&l), 128 + SIGKILL);
 }
 
-START_TEST(killed_launcher_leaves_none) {
+TEST(killed_launcher_leaves_none) {
   check_none_left((const char *const[]){"tarn", "run", "-n", "3", "sh", "-c",
                                         "echo ready; exec sleep 1000", NULL});
 }
-END_TEST
 
 // Neither those that would not end for it.
-START_TEST(killed_launcher_leaves_no_stubborn) {
+TEST(killed_launcher_leaves_no_stubborn) {
   check_none_left((const char *const[]){
       "tarn", "run", "-n", "3", "sh", "-c",
       "trap '' TERM HUP INT; echo ready; exec sleep 1000", NULL});
 }
-END_TEST
 
 // Killed at any moment of its start: in the test's way of telling, a rank that
 // was left would hold the pipe for ever.
-START_TEST(killed_while_it_starts) {
+TEST(killed_while_it_starts) {
   for (long wait_us = 0; wait_us < 60000; wait_us += 1500) {
     launcher l = launch_script(NULL, "exec sleep 1000", "-n", "16");
     nanosleep(&(struct timespec){.tv_nsec = wait_us * 1000}, NULL);
@@ -150,7 +143,6 @@ START_TEST(killed_while_it_starts) {
     ck_assert_int_eq(wait_for(&l), 128 + SIGKILL);
   }
 }
-END_TEST
 
 // --- which was the first ---------------------------------------------------
 
@@ -200,19 +192,7 @@ static void check_first(int first) {
   ck_assert_int_eq(wait_for(&l), 128 + SIGKILL);
 }
 
-START_TEST(first_is_first_however_late_it_is_seen) {
+TEST(first_is_first_however_late_it_is_seen) {
   check_first(0);
   check_first(1);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_run_signals");
-  ADD_CASE(suite, "passed on", all_get_what_the_launcher_gets,
-           ranks_may_end_by_it, ignored_stays_ignored, terminal_key_comes_once,
-           terminal_key_while_it_starts);
-  ADD_CASE(suite, "gone", killed_launcher_leaves_none,
-           killed_launcher_leaves_no_stubborn, killed_while_it_starts,
-           first_is_first_however_late_it_is_seen);
-  return run_suite(suite);
 }

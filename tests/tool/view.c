@@ -7,7 +7,9 @@
 
 // --- the file --------------------------------------------------------------
 
-START_TEST(page_stands_alone) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(page_stands_alone) {
   char *page = view("@bert-layer");
   assert_contains(page, "<!DOCTYPE html>");
   assert_contains(page, "<h1>@bert-layer</h1>");
@@ -19,50 +21,41 @@ START_TEST(page_stands_alone) {
   for (size_t i = 0; i < sizeof absent / sizeof *absent; i++) {
     ck_assert_msg(strstr(page, absent[i]) == NULL, "'%s' is there", absent[i]);
   }
-  free(page);
 }
-END_TEST
 
 static void assert_line(const char *trace, const char *line) {
   char expected[600];
-  char *path = strdup(tool_file("out.html"));
+  const char *path = tool_file("out.html");
   tool_output o = tool_run("view", trace, "--html", path);
   ck_assert_int_eq(o.status, 0);
   snprintf(expected, sizeof expected, "%s: %s\n", path, line);
   ck_assert_str_eq(o.out, expected);
-  tool_output_free(&o);
-  free(path);
 }
 
 // A page on stdout stands there alone.
-START_TEST(one_line_says_what_was_written) {
+TEST(one_line_says_what_was_written) {
   assert_line("@bert-layer",
               "192 events, 96 blocks; opens at the peak of 50.13 MiB, at event "
               "68");
-  char *refused = strdup(write_known());
+  const char *refused = write_known();
   assert_line(refused,
               "7 events, 4 blocks; opens at event 6, which was refused 32.00 "
               "MiB");
-  free(refused);
   begin_snapshot();
-  char *empty = strdup(write_snapshot("empty.pickle"));
+  const char *empty = write_snapshot("empty.pickle");
   assert_line(empty,
               "0 events, 0 blocks; opens at the peak of 0 B, before the first "
               "event");
-  free(empty);
-  char *standard = strdup(tool_file("stdout"));  // as /dev/stdout is one
+  const char *standard = tool_file("stdout");  // as /dev/stdout is one
   ck_assert_int_eq(symlink("/proc/self/fd/1", standard), 0);
   tool_output o = tool_run("view", "@bert-layer", "--html", standard);
   ck_assert_int_eq(o.status, 0);
   ck_assert_int_eq(strncmp(o.out, "<!DOCTYPE html>", 15), 0);
   ck_assert_str_eq(o.out + strlen(o.out) - 8, "</html>\n");
   assert_contains(o.err, "stdout: 192 events");
-  tool_output_free(&o);
-  free(standard);
 }
-END_TEST
 
-START_TEST(data_are_complete) {
+TEST(data_are_complete) {
   char *page = view("@bert-layer");
   char *data = data_of(page);
   char keys[256];
@@ -76,10 +69,7 @@ START_TEST(data_are_complete) {
   ck_assert(json_is(data, "pools.0.name", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
   ck_assert_double_gt(json_number(data, "pools.0.height"), MIB);
-  free(data);
-  free(page);
 }
-END_TEST
 
 static void assert_uints(const char *data, const char *path, size_t count,
                          const uint32_t *expected) {
@@ -100,7 +90,7 @@ static void assert_doubles(const char *data, const char *path, size_t count,
 }
 
 // The baseline's block has no segment; a gap above the segment is folded away.
-START_TEST(arrays_are_those_of_the_trace) {
+TEST(arrays_are_those_of_the_trace) {
   char *page = view(write_known());
   char *data = data_of(page);
   ck_assert_double_eq(json_number(data, "events"), 7);
@@ -122,14 +112,11 @@ START_TEST(arrays_are_those_of_the_trace) {
   ck_assert_double_eq(json_number(data, "holders.0"), -1);
   ck_assert_double_eq(json_number(data, "holders.1"), -1);
   ck_assert_uint_eq(json_size(data, "holders"), 5);
-  free(data);
-  free(page);
 }
-END_TEST
 
 // A segment from before is given back; of one that was mapped the middle is
 // unmapped, and its ends stay.
-START_TEST(segments_come_and_go) {
+TEST(segments_come_and_go) {
   begin_snapshot();
   event_by("segment_free", 256 * MIB, 4 * MIB, NULL, NULL);
   event_by("segment_map", 64 * MIB, 12 * MIB, NULL, NULL);
@@ -144,32 +131,23 @@ START_TEST(segments_come_and_go) {
   assert_uints(data, "pools.0.segments.born", 4,
                (uint32_t[]){UINT32_MAX, 1, 1, 1});
   assert_uints(data, "pools.0.segments.died", 4, (uint32_t[]){0, 2, 4, 4});
-  free(data);
-  free(page);
 }
-END_TEST
 
-START_TEST(libraries_own_nothing) {
-  char *trace = strdup(write_known());
-  char *path = strdup(tool_file("out.html"));
+TEST(libraries_own_nothing) {
+  const char *trace = write_known();
+  const char *path = tool_file("out.html");
   tool_output o = tool_run("view", trace, "--html", path, "--libraries",
                            "*/model.py,*/optim.py");
   assert_done(&o);
   char *page = tool_read_file(path);
   char *data = data_of(page);
   assert_uints(data, "holder", 4, (uint32_t[]){0, 2, 2, 3});
-  tool_output_free(&o);
-  free(data);
-  free(page);
-  free(path);
-  free(trace);
 }
-END_TEST
 
-START_TEST(empty_traces_have_a_page) {
+TEST(empty_traces_have_a_page) {
   begin_snapshot();
-  const char *path = strdup(write_snapshot("empty.pickle"));
-  char *page = strdup(tool_file("out.html"));
+  const char *path = write_snapshot("empty.pickle");
+  const char *page = tool_file("out.html");
   tool_output o = tool_run("view", path, "--html", page);
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "no events recorded");
@@ -177,29 +155,22 @@ START_TEST(empty_traces_have_a_page) {
   char *data = data_of(text);
   ck_assert_double_eq(json_number(data, "peak_bytes"), 0);
   ck_assert_double_eq(json_number(data, "peak_event"), -1);
-  tool_output_free(&o);
-  free(data);
-  free(text);
-  free(page);
   free((char *)path);
 }
-END_TEST
 
 // --- hostile ---------------------------------------------------------------
 
-START_TEST(hostile_frames_are_inert) {
+TEST(hostile_frames_are_inert) {
   char *page = view(write_known());
   assert_contains(page, "\\u003c/script\\u003e");
   ck_assert_uint_eq(count_of(page, "</script>"), 2);
   ck_assert_uint_eq(count_of(page, "<img"), 0);
   ck_assert_ptr_null(strchr(page, 0x1b));
-  free(page);
 }
-END_TEST
 
 // Marks that turn text around would turn the figures beside it as well; a name
 // is not cut within a character.
-START_TEST(names_turn_nothing_around) {
+TEST(names_turn_nothing_around) {
   const char turned[] = {'/',        'a',        'p',        'p', '/', 'a',
                          (char)0xe2, (char)0x80, (char)0xae, 't', 'x', 't',
                          '.',        'p',        'y',        '\0'};
@@ -216,28 +187,21 @@ START_TEST(names_turn_nothing_around) {
   assert_contains(data, "xxx?  /app/b.py:7\"");
   ck_assert_ptr_null(strstr(data, "\\u202e"));
   ck_assert_ptr_null(strstr(data, "\\ufffd"));
-  free(data);
-  free(page);
 }
-END_TEST
 
-START_TEST(titles_are_inert) {
-  char *path = strdup(tool_file("out.html"));
+TEST(titles_are_inert) {
+  const char *path = tool_file("out.html");
   tool_output o = tool_run("view", "@bert-layer", "--html", path, "--title",
                            "<img src=x>&\"\x1b[2J");
   assert_done(&o);
   char *page = tool_read_file(path);
   assert_contains(page, "<h1>&lt;img src=x&gt;&amp;&quot;?[2J</h1>");
   ck_assert_uint_eq(count_of(page, "<img"), 0);
-  tool_output_free(&o);
-  free(page);
-  free(path);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("view"), "which trace?");
   assert_misuse(tool_run("view", "@bert-layer"), "--html FILE");
   assert_misuse(tool_run("view", "a", "b", "--html", "c"), "one trace");
@@ -250,18 +214,15 @@ START_TEST(wrong_use) {
   tool_output o = tool_run("view", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn view ");
-  tool_output_free(&o);
 }
-END_TEST
 
 static void assert_failed(tool_output o, const char *part) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, part);
-  tool_output_free(&o);
 }
 
-START_TEST(what_cannot_be_done) {
-  char *path = strdup(tool_file("out.html"));
+TEST(what_cannot_be_done) {
+  const char *path = tool_file("out.html");
   assert_failed(tool_run("view", "@bert-layer", "--html", "/nowhere/x.html"),
                 "/nowhere/x.html: No such file");
   assert_failed(tool_run("view", "@bert-layer", "--html", "/"),
@@ -271,27 +232,4 @@ START_TEST(what_cannot_be_done) {
   assert_failed(tool_run("view", "/nowhere.pickle", "--html", path),
                 "/nowhere.pickle");
   ck_assert_int_ne(access(path, F_OK), 0);
-  free(path);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_view");
-  TCase *pages = tcase_create("pages");
-  tcase_add_checked_fixture(pages, tool_files_begin, tool_files_end);
-  tcase_set_timeout(pages, 250);
-  tcase_add_test(pages, page_stands_alone);
-  tcase_add_test(pages, one_line_says_what_was_written);
-  tcase_add_test(pages, data_are_complete);
-  tcase_add_test(pages, arrays_are_those_of_the_trace);
-  tcase_add_test(pages, segments_come_and_go);
-  tcase_add_test(pages, libraries_own_nothing);
-  tcase_add_test(pages, empty_traces_have_a_page);
-  tcase_add_test(pages, hostile_frames_are_inert);
-  tcase_add_test(pages, titles_are_inert);
-  tcase_add_test(pages, wrong_use);
-  tcase_add_test(pages, what_cannot_be_done);
-  tcase_add_test(pages, names_turn_nothing_around);
-  suite_add_tcase(suite, pages);
-  return run_suite(suite);
 }

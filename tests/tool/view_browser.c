@@ -99,11 +99,12 @@ static void assert_moment(const char *json, const char *trace, size_t event) {
   assert_bytes(json, event, 2, o.out, "reserved_bytes");
   assert_bytes(json, event, 3, o.out, "free_bytes");
   assert_bytes(json, event, 4, o.out, "largest_hole_bytes");
-  tool_output_free(&o);
 }
 
+FIXTURE(tool_files_begin, tool_files_end);
+
 // A block of 5000 bytes takes 5120: what is left over of its unit is no hole.
-START_TEST(page_says_what_why_says) {
+TEST(page_says_what_why_says) {
   begin_snapshot();
   event_by("segment_alloc", 64 * MIB, 16 * MIB, NULL, NULL);
   event_by("alloc", 64 * MIB, 5000, "/app/model.py", "forward");
@@ -112,7 +113,7 @@ START_TEST(page_says_what_why_says) {
   event_by("alloc", 96 * MIB, 2 * MIB, "/app/optim.py", "step");
   event_by("free_completed", 64 * MIB, 5000, NULL, NULL);
   event_by("oom", 0, 32 * MIB, NULL, NULL);
-  char *trace = strdup(write_snapshot("same.pickle"));
+  const char *trace = write_snapshot("same.pickle");
   char *page = view(trace);
   char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT_MOMENTS);
   for (size_t i = 0; json != NULL && i < 7; i++)
@@ -125,11 +126,7 @@ START_TEST(page_says_what_why_says) {
     assert_is(json, "let_go", "true");
     assert_says(json, "brushed", "events ");
   }
-  free(json);
-  free(page);
-  free(trace);
 }
-END_TEST
 
 // --- of a pool's own snapshot ----------------------------------------------
 
@@ -143,9 +140,9 @@ static void take(tarn_pool *pool, tarn_tag tag, size_t size, tarn_block *out) {
 }
 
 // A program that ends with a refused request of 60 MB. Its segments touch, and
-// blocks lie across their borders. Free the path.
-static char *write_refusal(const char *strategy) {
-  char *path = strdup(tool_file("refused.tarn"));
+// blocks lie across their borders.
+static const char *write_refusal(const char *strategy) {
+  const char *path = tool_file("refused.tarn");
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategy,
                                .limit = (size_t)64 << 20};
@@ -175,8 +172,8 @@ static char *write_refusal(const char *strategy) {
   return path;
 }
 
-START_TEST(pools_snapshots_say_what_why_says) {
-  char *trace = write_refusal(strategies[_i]);
+TEST_LOOP(pools_snapshots_say_what_why_says, STRATEGIES) {
+  const char *trace = write_refusal(strategies[_i]);
   char *page = view(trace);
   char *json =
       page_check(page, "tarn view in a browser", VIEW_SCRIPT_ALL_MOMENTS);
@@ -189,15 +186,11 @@ START_TEST(pools_snapshots_say_what_why_says) {
   }
   for (size_t i = 0; i < count; i++)
     assert_moment(json, trace, i);
-  free(json);
-  free(page);
-  free(trace);
 }
-END_TEST
 
 // The box in the map is as high as the request, on the scale of the blocks:
 // 24 MiB beside two holes of 16 MiB in a segment of 64 MiB.
-START_TEST(page_opens_at_the_refusal) {
+TEST(page_opens_at_the_refusal) {
   begin_snapshot();
   event_by("segment_alloc", 64 * MIB, 64 * MIB, NULL, NULL);
   event_by("alloc", 64 * MIB, 16 * MIB, "/app/model.py", "forward");
@@ -220,12 +213,9 @@ START_TEST(page_opens_at_the_refusal) {
     ck_assert_double_eq_tol(json_number(json, "cut"), 1, 0.01);
     ck_assert_double_eq(json_number(json, "none"), 0);
   }
-  free(json);
-  free(page);
 }
-END_TEST
 
-START_TEST(page_works_in_a_browser) {
+TEST(page_works_in_a_browser) {
   char *page = view(write_known());
   char *json = page_check(page, "tarn view in a browser", VIEW_SCRIPT);
   if (json != NULL) {
@@ -242,12 +232,9 @@ START_TEST(page_works_in_a_browser) {
     ck_assert_double_eq(json_number(json, "links"), 0);
     ck_assert_double_eq(json_number(json, "unnamed"), 0);
   }
-  free(json);
-  free(page);
 }
-END_TEST
 
-START_TEST(small_pages_work_in_a_browser) {
+TEST(small_pages_work_in_a_browser) {
   begin_snapshot();
   event_by("alloc", 64 * MIB, 4 * MIB, NULL, NULL);
   char *page = view(write_snapshot("one.pickle"));
@@ -257,21 +244,4 @@ START_TEST(small_pages_work_in_a_browser) {
     assert_says(json, "answer", "Held by without a stack 4.00 MiB, 100.0 %");
     assert_is(json, "end", "\"After event 0: the peak\"");
   }
-  free(json);
-  free(page);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_view_browser");
-  TCase *pages = tcase_create("pages");
-  tcase_add_checked_fixture(pages, tool_files_begin, tool_files_end);
-  tcase_set_timeout(pages, 250);
-  tcase_add_test(pages, page_says_what_why_says);
-  tcase_add_loop_test(pages, pools_snapshots_say_what_why_says, 0, STRATEGIES);
-  tcase_add_test(pages, page_opens_at_the_refusal);
-  tcase_add_test(pages, page_works_in_a_browser);
-  tcase_add_test(pages, small_pages_work_in_a_browser);
-  suite_add_tcase(suite, pages);
-  return run_suite(suite);
 }

@@ -19,17 +19,13 @@
 #define MIB ((uint64_t)1 << 20)
 
 static inline char *view(const char *name) {
-  char *trace = strdup(name);  // it may stand where tool_file writes
-  char *path = strdup(tool_file("out.html"));
-  tool_output o = tool_run("view", trace, "--html", path);
+  const char *path = tool_file("out.html");
+  tool_output o = tool_run("view", name, "--html", path);
   assert_done(&o);
   ck_assert_int_eq(strncmp(o.out, path, strlen(path)), 0);
   ck_assert_uint_eq(strcspn(o.out, "\n") + 1, strlen(o.out));
   char *page = tool_read_file(path);
   ck_assert_ptr_nonnull(page);
-  tool_output_free(&o);
-  free(path);
-  free(trace);
   return page;
 }
 

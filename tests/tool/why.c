@@ -144,15 +144,15 @@ static const char golden[] =
     "184.00 MiB reserved, 56.00 MiB of it free in 2 holes, the largest "
     "32.00 MiB: 43% fragmented.\n";
 
-START_TEST(the_answer_comes_first) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(the_answer_comes_first) {
   tool_output o = tool_run("why", write_step(), "--pool", "none");
   assert_done(&o);
   ck_assert_str_eq(o.out, golden);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(markdown_has_headings) {
+TEST(markdown_has_headings) {
   tool_output o =
       tool_run("why", write_step(), "--pool", "no_pool", "-o", "md");
   assert_done(&o);
@@ -162,12 +162,10 @@ START_TEST(markdown_has_headings) {
                   "\n### What other allocators would have held to serve what "
                   "was refused too\n\n");
   assert_contains(o.out, "| no_pool");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Order and names of what the reader of JSON may rely on.
-START_TEST(json_has_the_published_keys) {
+TEST(json_has_the_published_keys) {
   tool_output o = tool_run("why", write_step(), "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
@@ -183,11 +181,9 @@ START_TEST(json_has_the_published_keys) {
               "event,time_us,request_bytes,frame,tag,device_free_bytes,reason,"
               "live_bytes,reserved_bytes,"
               "free_bytes,largest_hole_bytes,holes,fragmentation,holders");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(json_has_the_figures) {
+TEST(json_has_the_figures) {
   tool_output o = tool_run("why", write_step(), "-o", "json");
   assert_done(&o);
   assert_number(o.out, "peak_bytes", (double)(128 * MIB));
@@ -215,21 +211,18 @@ START_TEST(json_has_the_figures) {
   assert_value(o.out, "what_if.5.strategy", "\"plan\"");
   assert_number(o.out, "what_if.5.reserved_bytes", (double)(168 * MIB));
   assert_value(o.out, "what_if.5.fits", "null");
-  tool_output_free(&o);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Options
 // ---------------------------------------------------------------------------
 
 // 128 MiB are alive when 40 more are refused by an allocator that holds 184.
-START_TEST(capacity_is_answered) {
+TEST(capacity_is_answered) {
   tool_output o =
       tool_run("why", write_step(), "--capacity", "224M", "-o", "json");
   assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "true");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--capacity", "184M", "-o", "json", "--pool",
                "arena_pool");
   assert_done(&o);
@@ -237,24 +230,20 @@ START_TEST(capacity_is_answered) {
   assert_value(o.out, "what_if.1.fits", "true");
   assert_number(o.out, "what_if.1.reserved_bytes", (double)(168 * MIB));
   assert_value(o.out, "what_if.2.fits", "true");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--capacity", "167M", "-o", "json");
   ck_assert_int_eq(o.status, 1);
   assert_value(o.out, "what_if.5.fits", "false");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--capacity", "167M");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out,
                   "No allocator could have fitted it into 167.00 MiB: 168.00 "
                   "MiB were needed at once.\n");
-  tool_output_free(&o);
 }
-END_TEST
 
 // A request that no machine can serve, as malloc(-1), is told of, and does not
 // keep the others from being tried.
-START_TEST(what_nobody_has_does_not_count) {
+TEST(what_nobody_has_does_not_count) {
   begin();
   alloc(MIB, 100, TARN_TRACE_NO_STACK);
   event_at(TARN_TRACE_OOM, 1, 0, UINT64_MAX, TARN_TRACE_NO_STACK);
@@ -264,16 +253,13 @@ START_TEST(what_nobody_has_does_not_count) {
   ck_assert_str_eq(o.err, "");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 2);
   assert_value(o.out, "oom_count", "1");
-  tool_output_free(&o);
   o = tool_run("why", path, "--capacity", "1G");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.out, "15.99 EiB");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Sizes that are mistakes are not tried for hours.
-START_TEST(what_nobody_has_is_not_tried) {
+TEST(what_nobody_has_is_not_tried) {
   begin();
   alloc(MIB, UINT64_C(1) << 50, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
@@ -283,16 +269,13 @@ START_TEST(what_nobody_has_is_not_tried) {
   assert_contains(o.err,
                   "mistake.tarn: 1.00 PiB were needed at once: too much "
                   "to try other allocators\n");
-  tool_output_free(&o);
   o = tool_run("why", path, "--capacity", "1G");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "No allocator could have fitted it into 1.00 GiB: ");
-  tool_output_free(&o);
 }
-END_TEST
 
 // Thousands that live at once take long to be planned.
-START_TEST(a_plan_is_left_out_where_it_takes_long) {
+TEST(a_plan_is_left_out_where_it_takes_long) {
   begin();
   for (uint64_t i = 1; i <= 4100; i++)
     event(TARN_TRACE_ALLOC, i * MIB, 1000, TARN_TRACE_NO_STACK);
@@ -301,13 +284,11 @@ START_TEST(a_plan_is_left_out_where_it_takes_long) {
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_eq(json_size(o.out, "what_if"), 1);
   assert_contains(o.err, "many.tarn: too large to be planned at once");
-  tool_output_free(&o);
 }
-END_TEST
 
 // What fits once it gives back what is idle does fit: the page unit pool keeps
 // 32 chunks of each size that it has seen.
-START_TEST(a_squeeze_is_tried) {
+TEST(a_squeeze_is_tried) {
   begin();
   for (uint64_t i = 1; i <= 16; i++) {
     event(TARN_TRACE_ALLOC, MIB, i * MIB, TARN_TRACE_NO_STACK);
@@ -318,57 +299,47 @@ START_TEST(a_squeeze_is_tried) {
       tool_run("why", path, "--pool", "page_unit_pool", "-o", "json");
   assert_done(&o);
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(136 * MIB));
-  tool_output_free(&o);
   o = tool_run("why", path, "--pool", "page_unit_pool", "-o", "json",
                "--capacity", "20M");
   assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "true");
   ck_assert_double_le(json_number(o.out, "what_if.0.reserved_bytes"),
                       (double)(20 * MIB));
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(other_moments) {
+TEST(other_moments) {
   tool_output o = tool_run("why", write_step(), "--at", "0", "-o", "json");
   assert_done(&o);
   assert_number(o.out, "peak_event", 4);
   assert_number(o.out, "at.event", 0);
   assert_number(o.out, "at.live_bytes", (double)(96 * MIB));
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--at", "oom", "--pool", "none");
   assert_done(&o);
   assert_contains(o.out,
                   "\n128.00 MiB (134217728 bytes) alive at event 5 of 6 "
                   "(0.750 s after the first); ");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--at", "end", "-o", "json");
   assert_done(&o);
   assert_number(o.out, "at.event", 5);
-  tool_output_free(&o);
   assert_fails(tool_run("why", step_path, "--at", "6"), 1,
                "step.tarn: no event 6: it has 6");
   assert_fails(tool_run("why", "@bert-layer", "--at", "oom"), 1,
                "@bert-layer: no request was refused in it");
 }
-END_TEST
 
-START_TEST(libraries_can_be_named) {
+TEST(libraries_can_be_named) {
   tool_output o = tool_run("why", write_step(), "-o", "json", "--pool", "none",
                            "--libraries", "*/net/*");
   assert_done(&o);
   assert_value(o.out, "holders.0.frame", "\"/home/me/run/train.py:30 step\"");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "-o", "json", "--pool", "none", "--libraries",
                "none", "--top", "1");
   assert_done(&o);
   assert_value(o.out, "holders.0.frame",
                "\"/venv/lib/python3.12/site-packages/torch/f.py:114 linear\"");
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(two_traces_differ) {
+TEST(two_traces_differ) {
   begin();
   alloc(MIB, 10, stack_at("/home/me/run/net/model.py", 9, "forward"));
   char other[512];
@@ -381,24 +352,20 @@ START_TEST(two_traces_differ) {
                "\"/home/me/run/net/model.py:12 forward\"");
   assert_number(o.out, "diff.frames.1.other_bytes", 10);
   assert_number(o.out, "diff.frames.1.bytes", (double)(48 * MIB));
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--diff", other, "--pool", "none");
   assert_done(&o);
   assert_contains(o.out,
                   "That is 127.99 MiB (134217718 bytes) more than the "
                   "peak of ");
   assert_contains(o.out, "+47.99 MiB  48.00 MiB");
-  tool_output_free(&o);
   o = tool_run("why", step_path, "--diff", step_path, "--pool", "none");
   assert_done(&o);
   assert_contains(o.out, "That is as much as the peak of ");
-  tool_output_free(&o);
   assert_fails(tool_run("why", step_path, "--diff", "/nowhere"), 1,
                "/nowhere: ");
 }
-END_TEST
 
-START_TEST(top_cuts_and_adds_up) {
+TEST(top_cuts_and_adds_up) {
   char path[64];
   double sum = 0;
   tool_output o = tool_run("why", "@resnet50-b8", "--top", "3", "-o", "json");
@@ -410,15 +377,12 @@ START_TEST(top_cuts_and_adds_up) {
     sum += json_number(o.out, path);
   }
   ck_assert_double_eq(sum, json_number(o.out, "peak_bytes"));
-  tool_output_free(&o);
   o = tool_run("why", "@resnet50-b8", "--top", "0", "-o", "json");
   assert_done(&o);
   ck_assert_uint_gt(json_size(o.out, "holders"), 11);
-  tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(every_workload_is_answered) {
+TEST(every_workload_is_answered) {
   for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
     tool_output o = tool_run("why", tarn_trace_workload(i), "-o", "json");
     assert_done(&o);
@@ -428,12 +392,10 @@ START_TEST(every_workload_is_answered) {
     assert_value(o.out, "what_if.4.strategy", "\"plan\"");
     ck_assert_double_ge(json_number(o.out, "what_if.4.reserved_bytes"),
                         json_number(o.out, "peak_bytes"));
-    tool_output_free(&o);
   }
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("why"), "which trace?");
   assert_misuse(tool_run("why", "a", "b"), "one trace at a time; --diff b");
   assert_misuse(tool_run("why", "@nothing"), "no workload is named");
@@ -457,44 +419,12 @@ START_TEST(wrong_use) {
                 "--trace-device is for recorded traces");
   assert_misuse(tool_run("why", "x", "--trace-device", "y"), "--trace-device");
 }
-END_TEST
 
-START_TEST(strategies_can_be_loaded) {
+TEST(strategies_can_be_loaded) {
   tool_output o = tool_run("why", "@bert-layer", "--strategy", TARN_POWER_POOL,
                            "--pool", "power_pool:least=4K", "-o", "json");
   assert_done(&o);
   assert_value(o.out, "what_if.0.strategy", "\"power_pool:least=4K\"");
-  tool_output_free(&o);
   assert_fails(tool_run("why", "@bert-layer", "--strategy", "./nothing.so"), 1,
                "./nothing.so: No such file");
-}
-END_TEST
-
-int main(void) {
-  const TTest *const all[] = {
-      the_answer_comes_first,
-      markdown_has_headings,
-      json_has_the_published_keys,
-      json_has_the_figures,
-      capacity_is_answered,
-      what_nobody_has_is_not_tried,
-      what_nobody_has_does_not_count,
-      a_plan_is_left_out_where_it_takes_long,
-      a_squeeze_is_tried,
-      other_moments,
-      libraries_can_be_named,
-      two_traces_differ,
-      top_cuts_and_adds_up,
-      every_workload_is_answered,
-      wrong_use,
-      strategies_can_be_loaded,
-  };
-  Suite *suite = suite_create("tool_why");
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_set_timeout(files, 240);
-  for (size_t i = 0; i < COUNT(all); i++)
-    tcase_add_test(files, all[i]);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
 }

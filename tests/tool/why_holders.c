@@ -72,7 +72,7 @@ static uint64_t live_after(const tarn_trace *trace, size_t count) {
   return live;
 }
 
-START_TEST(every_byte_is_in_one_row) {
+TEST_LOOP(every_byte_is_in_one_row, 8) {
   tarn_trace *trace = random_trace((uint32_t)_i + 1);
   owners *o = owners_create(trace, &no_patterns);
   for (size_t i = 0; i < trace->event_count; i += 7) {
@@ -92,11 +92,10 @@ START_TEST(every_byte_is_in_one_row) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // What lives at a moment, what came and went, and what came later and stays or
 // was older and went before: these are all.
-START_TEST(churn_is_the_rest) {
+TEST(churn_is_the_rest) {
   tarn_trace *trace = random_trace(99);
   moment at = trace->live_peak_event;
   block_set live = moment_live(trace, at);
@@ -115,7 +114,6 @@ START_TEST(churn_is_the_rest) {
   block_set_deinit(&churn);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static void assert_row(const tarn_trace *trace, const holder *row,
                        const char *name, uint64_t bytes, uint64_t blocks) {
@@ -126,7 +124,7 @@ static void assert_row(const tarn_trace *trace, const holder *row,
   free(got);
 }
 
-START_TEST(rows_of_their_own) {
+TEST(rows_of_their_own) {
   begin();
   tarn_trace_block old = {
       .size = 7, .address = 1, .stack = stack_at("/a/x.py", 1, "f")};
@@ -155,7 +153,6 @@ START_TEST(rows_of_their_own) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static uint32_t tag_of(const char *name) {
   uint32_t tag = 0;
@@ -174,7 +171,7 @@ static void alloc_tagged(uint64_t address, uint64_t size, uint32_t tag,
 }
 
 // A stack says more than a tag; a tag more than that a block is old.
-START_TEST(tags_hold_what_has_no_stack) {
+TEST(tags_hold_what_has_no_stack) {
   begin();
   uint32_t weights = tag_of("weights"), work = tag_of("work");
   tarn_trace_block old = {
@@ -215,9 +212,8 @@ START_TEST(tags_hold_what_has_no_stack) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(the_baseline_is_told_apart) {
+TEST(the_baseline_is_told_apart) {
   begin();
   tarn_trace_block known = {
       .size = 7, .address = 1, .stack = stack_at("/a/x.py", 1, "f")};
@@ -244,9 +240,8 @@ START_TEST(the_baseline_is_told_apart) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(sizes_have_classes) {
+TEST(sizes_have_classes) {
   static const uint64_t sizes[] = {
       1, 1023, 1024, 2047, UINT64_C(1) << 40, UINT64_C(1) << 63};
   tarn_trace_block blocks[COUNT(sizes)] = {{0}};
@@ -269,9 +264,8 @@ START_TEST(sizes_have_classes) {
   ck_assert_str_eq(sums.items[4].name, "1 B to 2 B");
   named_sums_deinit(&sums);
 }
-END_TEST
 
-START_TEST(tags_are_summed) {
+TEST(tags_are_summed) {
   uint32_t tag = 0;
   begin();
   assert_ok(tarn_trace_builder_tag(builder, "weights", &tag));
@@ -293,17 +287,4 @@ START_TEST(tags_are_summed) {
   named_sums_deinit(&sums);
   block_set_deinit(&live);
   tarn_trace_destroy(trace);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_why_holders");
-  ADD_CASE(suite, "holders", churn_is_the_rest, rows_of_their_own,
-           tags_hold_what_has_no_stack, the_baseline_is_told_apart,
-           sizes_have_classes, tags_are_summed);
-  TCase *sums = tcase_create("sums");
-  tcase_set_timeout(sums, 120);
-  tcase_add_loop_test(sums, every_byte_is_in_one_row, 0, 8);
-  suite_add_tcase(suite, sums);
-  return run_suite(suite);
 }

@@ -38,7 +38,7 @@ static void assert_spans(const tarn_trace *trace, moment when,
   span_list_deinit(&list);
 }
 
-START_TEST(segments_are_found_backwards) {
+TEST(segments_are_found_backwards) {
   begin();
   event(TARN_TRACE_SEGMENT_ALLOC, 1000, 200, TARN_TRACE_NO_STACK);
   event(TARN_TRACE_SEGMENT_FREE, 5000, 50, TARN_TRACE_NO_STACK);
@@ -58,9 +58,8 @@ START_TEST(segments_are_found_backwards) {
   ck_assert_uint_eq(wanted, 310);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(segments_are_found_forwards) {
+TEST(segments_are_found_forwards) {
   begin();
   event(TARN_TRACE_SEGMENT_FREE, 5000, 50, TARN_TRACE_NO_STACK);
   event(TARN_TRACE_SEGMENT_ALLOC, 1000, 200, TARN_TRACE_NO_STACK);
@@ -75,9 +74,8 @@ START_TEST(segments_are_found_forwards) {
   ck_assert_uint_eq(moment_held_peak(trace, UINT64_MAX, &wanted), 300);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(mapped_ranges_grow_together) {
+TEST(mapped_ranges_grow_together) {
   begin();
   event(TARN_TRACE_SEGMENT_MAP, 1000, 100, TARN_TRACE_NO_STACK);
   event(TARN_TRACE_SEGMENT_MAP, 1100, 100, TARN_TRACE_NO_STACK);
@@ -88,10 +86,9 @@ START_TEST(mapped_ranges_grow_together) {
   assert_spans(trace, 2, "1000+50 1100+100");
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Where segments begin at the end says nothing of where they began before.
-START_TEST(later_borders_do_not_count) {
+TEST(later_borders_do_not_count) {
   begin();
   event(TARN_TRACE_SEGMENT_MAP, 1000, 100, TARN_TRACE_NO_STACK);
   event(TARN_TRACE_SEGMENT_UNMAP, 1000, 50, TARN_TRACE_NO_STACK);
@@ -115,10 +112,9 @@ START_TEST(later_borders_do_not_count) {
   assert_spans(trace, 3, "1000+100 1100+200");
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Beside what was mapped, segments that were allocated stay apart.
-START_TEST(allocated_segments_stay_apart) {
+TEST(allocated_segments_stay_apart) {
   begin();
   event(TARN_TRACE_SEGMENT_MAP, 1000, 100, TARN_TRACE_NO_STACK);
   event(TARN_TRACE_SEGMENT_ALLOC, 1100, 100, TARN_TRACE_NO_STACK);
@@ -129,7 +125,6 @@ START_TEST(allocated_segments_stay_apart) {
   assert_spans(trace, 2, "1000+100 1100+200");
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static holes holes_at_end(const tarn_trace *trace, uint64_t stream) {
   moment at = (moment)(trace->event_count - 1);
@@ -141,7 +136,7 @@ static holes holes_at_end(const tarn_trace *trace, uint64_t stream) {
 
 //   1000      1100  1150     1300   1400    1500          9000   9100
 //     [ hole   | block | hole  | block ]      [   block   ] [ hole ]
-START_TEST(holes_lie_between_blocks) {
+TEST(holes_lie_between_blocks) {
   begin();
   alloc(1300, 100, TARN_TRACE_NO_STACK);
   alloc(1100, 50, TARN_TRACE_NO_STACK);
@@ -161,9 +156,8 @@ START_TEST(holes_lie_between_blocks) {
   ck_assert_double_eq_tol(found.fragmentation, 1 - 150.0 / 350, 1e-12);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(nothing_free_is_not_fragmented) {
+TEST(nothing_free_is_not_fragmented) {
   begin();
   alloc(1000, 100, TARN_TRACE_NO_STACK);
   segment(1000, 100, 0);
@@ -182,7 +176,6 @@ START_TEST(nothing_free_is_not_fragmented) {
   ck_assert(isnan(unknown.fragmentation));
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Refused requests
@@ -223,24 +216,22 @@ static why_refused reason_of(uint64_t size, uint64_t stream) {
 }
 
 // What the device has left counts too.
-START_TEST(a_device_has_a_rest) {
+TEST(a_device_has_a_rest) {
   ck_assert_int_eq(reason_beside(361, 0, 10), REFUSED_LESS_FREE);
   ck_assert_int_eq(reason_beside(360, 0, 10), REFUSED_FRAGMENTED);
   ck_assert_int_eq(reason_beside(360, 0, 360), REFUSED_BY_RULE);
   ck_assert_int_eq(reason_beside(51, 1, 50), REFUSED_OTHER_STREAM);
 }
-END_TEST
 
-START_TEST(refusals_have_reasons) {
+TEST(refusals_have_reasons) {
   ck_assert_int_eq(reason_of(351, 0), REFUSED_LESS_FREE);
   ck_assert_int_eq(reason_of(201, 0), REFUSED_FRAGMENTED);
   ck_assert_int_eq(reason_of(200, 0), REFUSED_BY_RULE);
   ck_assert_int_eq(reason_of(51, 1), REFUSED_OTHER_STREAM);
 }
-END_TEST
 
 // Of very many refusals the last ones are looked into.
-START_TEST(the_last_refusals_count) {
+TEST(the_last_refusals_count) {
   begin();
   for (uint64_t i = 0; i < 100; i++)
     event(TARN_TRACE_OOM, 0, i + 1, TARN_TRACE_NO_STACK);
@@ -256,7 +247,6 @@ START_TEST(the_last_refusals_count) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Differences
@@ -289,7 +279,7 @@ static void assert_change(const why_change *change, const char *frame,
   ck_assert_uint_eq(change->other_bytes, other_bytes);
 }
 
-START_TEST(names_have_numbers) {
+TEST(names_have_numbers) {
   enum { NAMES = 1000 };
   char texts[NAMES][16];
   names n = names_make();
@@ -304,9 +294,8 @@ START_TEST(names_have_numbers) {
   ck_assert_uint_eq(n.count, NAMES);
   names_deinit(&n);
 }
-END_TEST
 
-START_TEST(frames_are_matched) {
+TEST(frames_are_matched) {
   begin();
   alloc(1000, 100, stack_at("/a/x.py", 12, "f"));  // was line 10
   alloc(2000, 500, stack_at("/a/x.py", 22, "f"));  // was line 20
@@ -338,10 +327,9 @@ START_TEST(frames_are_matched) {
   peak_free(&now);
   peak_free(&before);
 }
-END_TEST
 
 // Sums of both sides are kept, whatever is matched with what.
-START_TEST(differences_add_up) {
+TEST(differences_add_up) {
   peak now = peak_of(random_trace(5));
   peak before = peak_of(random_trace(6));
   why_diff diff =
@@ -356,18 +344,4 @@ START_TEST(differences_add_up) {
   why_diff_deinit(&diff);
   peak_free(&now);
   peak_free(&before);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_why_moments");
-  ADD_CASE(suite, "holes", segments_are_found_backwards,
-           segments_are_found_forwards, mapped_ranges_grow_together,
-           later_borders_do_not_count, allocated_segments_stay_apart,
-           holes_lie_between_blocks, nothing_free_is_not_fragmented);
-  ADD_CASE(suite, "refused", refusals_have_reasons, a_device_has_a_rest,
-           the_last_refusals_count);
-  ADD_CASE(suite, "differences", names_have_numbers, frames_are_matched,
-           differences_add_up);
-  return run_suite(suite);
 }

@@ -46,15 +46,14 @@ static const tarn_trace_frame python_stack[] = {
     {"/home/me/run/train.py", "<module>", 7},
 };
 
-START_TEST(own_python_owns) {
+TEST(own_python_owns) {
   assert_owner(python_stack, COUNT(python_stack), &no_patterns,
                "/home/me/run/model.py:39 forward");
 }
-END_TEST
 
 // Typed code is somebody's own; a folder named python beside a lib is no
 // library.
-START_TEST(unusual_places_are_own) {
+TEST(unusual_places_are_own) {
   static const tarn_trace_frame typed[] = {{"<stdin>", "<module>", 1}};
   static const tarn_trace_frame folder[] = {
       {"/home/me/lib/mine/python3.py", "f", 2}};
@@ -63,7 +62,6 @@ START_TEST(unusual_places_are_own) {
   assert_owner(folder, 1, &no_patterns, "/home/me/lib/mine/python3.py:2 f");
   assert_owner(file, 1, &no_patterns, "/a/lib/python3.py:3 f");
 }
-END_TEST
 
 static options_list patterns_of(const char *a, const char *b) {
   options_list list = {0};
@@ -79,7 +77,7 @@ static void assert_owner_with(const char *a, const char *b,
   options_list_free(&patterns);
 }
 
-START_TEST(patterns_decide) {
+TEST(patterns_decide) {
   assert_owner_with("*/model.py", NULL, "/home/me/run/train.py:7 <module>");
   assert_owner_with("forward", NULL, "/home/me/run/train.py:7 <module>");
   assert_owner_with("!*/numpy/*", NULL,
@@ -87,20 +85,18 @@ START_TEST(patterns_decide) {
   assert_owner_with("none", NULL, "torch::unwind::unwind()");
   assert_owner_with("none", "*::*", "<frozen importlib._bootstrap>:241 _call");
 }
-END_TEST
 
-START_TEST(the_last_pattern_decides) {
+TEST(the_last_pattern_decides) {
   assert_owner_with("*/run/*", "!*/train.py",
                     "/home/me/run/train.py:7 <module>");
   assert_owner_with("!*/model.py", "*/run/*",
                     "at::_ops::bmm::call(at::Tensor "
                     "const&)");
 }
-END_TEST
 
 // The interpreter's sources, wherever they were built, are known by a function
 // of its own in a file of theirs.
-START_TEST(the_interpreter_owns_nothing) {
+TEST(the_interpreter_owns_nothing) {
   static const tarn_trace_frame debian[] = {
       {"/lib/x86_64-linux-gnu/libc.so.6", "malloc", 0},
       {"./Modules/_io/bytesio.c", "resize_buffer", 143},
@@ -149,9 +145,8 @@ START_TEST(the_interpreter_owns_nothing) {
                "/home/me/Python/mine/alloc.c:9 grow");
   assert_owner(none, COUNT(none), &no_patterns, "Objects/mine.c:7 keep");
 }
-END_TEST
 
-START_TEST(own_native_code_owns) {
+TEST(own_native_code_owns) {
   static const tarn_trace_frame frames[] = {
       {"/lib/x86_64-linux-gnu/libc.so.6", "malloc", 0},
       {"/opt/tarn/lib/libtarn.so.0", "tarn_pool_alloc", 0},
@@ -165,10 +160,9 @@ START_TEST(own_native_code_owns) {
   assert_owner(frames, COUNT(frames), &no_patterns,
                "/home/me/net.cc:20 layer(int)");
 }
-END_TEST
 
 // The innermost node says what a backward pass needed it for.
-START_TEST(libraries_alone_tell_the_node) {
+TEST(libraries_alone_tell_the_node) {
   static const tarn_trace_frame frames[] = {
       {"??", "torch::unwind::unwind()", 0},
       {"", "at::detail::empty_generic(long)", 0},
@@ -198,9 +192,8 @@ START_TEST(libraries_alone_tell_the_node) {
   assert_owner(plumbing, COUNT(plumbing), &no_patterns,
                "torch::unwind::unwind()");
 }
-END_TEST
 
-START_TEST(no_stack_has_no_owner) {
+TEST(no_stack_has_no_owner) {
   begin();
   alloc(1, 1, TARN_TRACE_NO_STACK);
   tarn_trace *trace = finish();
@@ -210,7 +203,6 @@ START_TEST(no_stack_has_no_owner) {
   owners_destroy(NULL);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Names
@@ -224,7 +216,7 @@ static void assert_module(const char *file, const char *function, size_t depth,
   free(name);
 }
 
-START_TEST(modules_have_names) {
+TEST(modules_have_names) {
   assert_module("/home/me/net/model.py", "f", 0, "net.model");
   assert_module("/home/me/net/layers/__init__.py", "f", 0, "net.layers");
   assert_module("/home/me/net/layers/a.py", "f", 1, "net");
@@ -240,7 +232,6 @@ START_TEST(modules_have_names) {
   assert_module("", "", 0, "(unknown)");
   assert_module("/../x.py", "f", 0, "/...x");
 }
-END_TEST
 
 static void assert_short(const char *file, uint32_t line, const char *function,
                          const char *expected) {
@@ -252,7 +243,7 @@ static void assert_short(const char *file, uint32_t line, const char *function,
   free(name);
 }
 
-START_TEST(frames_have_short_names) {
+TEST(frames_have_short_names) {
   assert_short("/home/me/a.py", 3, "f", "a.py:3 f");
   assert_short("/home/me/x/../a.py", 3, "f", "a.py:3 f");
   assert_short("/home/you/a.py", 3, "f", "/home/you/a.py:3 f");
@@ -265,9 +256,8 @@ START_TEST(frames_have_short_names) {
   assert_short("/home/me/../../a.py", 1, "f", "../../a.py:1 f");
   assert_short("/x/a/b/../../c.py", 1, "f", "/x/c.py:1 f");
 }
-END_TEST
 
-START_TEST(the_root_is_common) {
+TEST(the_root_is_common) {
   begin();
   alloc(1, 1, stack_at("/home/me/run/net/a.py", 1, "f"));
   alloc(2, 1, stack_at("/home/me/run/network.py", 1, "f"));
@@ -281,10 +271,9 @@ START_TEST(the_root_is_common) {
   owners_destroy(o);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // A name of a megabyte is nobody's code, and is not written out.
-START_TEST(names_are_cut) {
+TEST(names_are_cut) {
   enum { LONG = 1 << 20 };
   char *file = calloc(LONG + 1, 1);
   ck_assert_ptr_nonnull(file);
@@ -296,16 +285,4 @@ START_TEST(names_are_cut) {
   ck_assert_uint_eq(strlen(name), 1024 + strlen(":1 f"));
   free(name);
   free(file);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("tool_why_owners");
-  ADD_CASE(suite, "owners", own_python_owns, unusual_places_are_own,
-           patterns_decide, the_last_pattern_decides,
-           the_interpreter_owns_nothing, own_native_code_owns,
-           libraries_alone_tell_the_node, no_stack_has_no_owner);
-  ADD_CASE(suite, "names", modules_have_names, frames_have_short_names,
-           the_root_is_common, names_are_cut);
-  return run_suite(suite);
 }

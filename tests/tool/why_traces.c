@@ -111,7 +111,6 @@ START_TEST(a_real_training_step) {
   ck_assert_double_eq(sum_of(o.out, "size_classes"), 7013335044.0);
   ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"),
                       7235174400.0);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -127,7 +126,6 @@ START_TEST(a_real_inference) {
   assert_holder(o.out, "holders", 3,
                 NET "model.py:430 scaled_dot_product_attention", 33554432, 1);
   ck_assert_double_eq(sum_of(o.out, "holders"), 1949343744.0);
-  tool_output_free(&o);
   o = tool_run("why", path, "--pool", "none");
   assert_done(&o);
   assert_contains(o.out,
@@ -136,7 +134,6 @@ START_TEST(a_real_inference) {
                   "most of the rest is cs336-basics/cs336_basics/nn_utils.py:7 "
                   "softmax: 64.12 MiB in 2 blocks (3.4%).\n");
   assert_contains(o.out, "model.py:432 scaled_dot_product_attention\n");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -160,8 +157,6 @@ START_TEST(formats_agree) {
   ck_assert_ptr_nonnull(theirs);
   size_t length = (size_t)(strstr(mine, "\"fragmentation\"") - mine);
   ck_assert_int_eq(strncmp(mine, theirs, length), 0);
-  tool_output_free(&a);
-  tool_output_free(&b);
 }
 END_TEST
 
@@ -189,14 +184,12 @@ START_TEST(a_snapshot_out_of_memory) {
                   "The allocator held 4.00 MiB, 2.00 MiB of it free in 1 hole, "
                   "the largest 2.00 MiB: less than was asked for, and the "
                   "device or a limit gave no more.\n");
-  tool_output_free(&o);
   // Before that segment was given back there was more.
   o = tool_run("why", tool_file("oom.pickle"), "--at", "0", "-o", "json");
   assert_done(&o);
   ck_assert_double_eq(json_number(o.out, "reserved_bytes"), 0x600000);
   ck_assert_double_eq(json_number(o.out, "holes"), 2);
   ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"), 0x600000);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -230,7 +223,6 @@ START_TEST(hostile_names_are_neutral) {
   assert_done(&o);
   assert_harmless(o.out);
   assert_contains(o.out, "?]0;owned?|`x`<script>.py:1 ?[31mred?\\|`f`");
-  tool_output_free(&o);
   o = tool_run("why", path, "--pool", "none", "-o", "md");
   assert_done(&o);
   assert_harmless(o.out);
@@ -238,12 +230,10 @@ START_TEST(hostile_names_are_neutral) {
                   "| ?]0;owned?\\|\\`x\\`\\<script>.py:1 "
                   "?[31mred?\\\\\\|\\`f\\` ");
   assert_contains(o.out, "most is held by ?\\]0;owned?\\|\\`x\\`\\<script\\>");
-  tool_output_free(&o);
   o = tool_run("why", path, "--pool", "none", "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
   assert_harmless(o.out);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -260,7 +250,6 @@ START_TEST(a_trace_of_nothing) {
                   "Nothing was ever alive in this trace: its peak is 0 "
                   "bytes.\n");
   assert_contains(o.err, "no events recorded");
-  tool_output_free(&o);
   o = tool_run("why", path, "-o", "json", "--diff", "@bert-layer", "--at",
                "end", "--capacity", "1");
   ck_assert_int_eq(o.status, 0);
@@ -268,7 +257,6 @@ START_TEST(a_trace_of_nothing) {
   assert_value(o.out, "peak_event", "null");
   assert_value(o.out, "at.event", "null");
   ck_assert_uint_eq(json_size(o.out, "holders"), 0);
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -291,7 +279,6 @@ START_TEST(a_snapshot_without_history) {
                   "\n2.00 MiB reserved, 1.99 MiB of it free in 1 hole, "
                   "the largest 1.99 MiB: 0% fragmented.\n");
   assert_contains(o.err, "_record_memory_history()");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -300,7 +287,6 @@ START_TEST(bad_files_are_named) {
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "tarn why: /nowhere/x.pickle: ");
-  tool_output_free(&o);
   FILE *out = fopen(tool_file("bad.pickle"), "wb");
   ck_assert_ptr_nonnull(out);
   ck_assert_int_ge(fputs("\x80\x04}q", out), 0);
@@ -309,7 +295,6 @@ START_TEST(bad_files_are_named) {
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "bad.pickle: ");
-  tool_output_free(&o);
 }
 END_TEST
 
@@ -329,11 +314,9 @@ START_TEST(a_million_distinct_frames) {
       tool_run("why", path, "--diff", path, "-o", "md", "--pool", "none");
   assert_done(&o);
   assert_contains(o.out, EFFORT("(999,990 others)", "(99,990 others)"));
-  tool_output_free(&o);
   o = tool_run("why", path, "--top", "0", "--pool", "none");
   assert_done(&o);
   assert_contains(o.out, EFFORT("f999999.py:1000000 f", "f99999.py:100000 f"));
-  tool_output_free(&o);
 }
 END_TEST
 
