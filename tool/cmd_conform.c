@@ -196,7 +196,7 @@ static tool_exit check_type(const command *c, const char *name, size_t length) {
     return TOOL_DONE;
   }
   if (is_type(type, name, length)) return TOOL_DONE;
-  return tool_misuse(c->verb, "--device %s: what is tested is %s", c->device,
+  return tool_misuse(c->verb, "--device %s: the tested plug-in is %s", c->device,
                      type);
 }
 

@@ -155,7 +155,7 @@ static unsigned bits_of(uint64_t size) {
 }
 
 // How much of the picture each power of two takes.
-static double weigh(const tarn_plan_problem *problem, double *areas) {
+static double sum_areas(const tarn_plan_problem *problem, double *areas) {
   double all = 0;
   for (size_t i = 0; i < problem->count; i++) {
     const tarn_plan_buffer *b = &problem->buffers[i];
@@ -170,7 +170,7 @@ static double weigh(const tarn_plan_problem *problem, double *areas) {
 // two allow it.
 static void find_classes(plan_picture *p) {
   double areas[64] = {0}, seen = 0;
-  double all = weigh(&p->answer->problem, areas);
+  double all = sum_areas(&p->answer->problem, areas);
   for (int bits = 0; bits < 64; bits++) {
     double middle = seen + areas[bits] / 2;
     int class = all > 0 ? (int)(PICTURE_CLASSES * middle / all) : 0;

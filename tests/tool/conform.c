@@ -281,8 +281,8 @@ TEST(wrong_use) {
                 "did you mean 'memory.set_values'?");
   assert_misuse(tool_run("conform", "cpu", "--only", ","), "names no check");
   assert_misuse(tool_run("conform", "sim", "--device", "cpu:1"),
-                "what is tested is sim");
+                "the tested plug-in is sim");
   assert_misuse(tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "sim:1"),
-                "what is tested is faulty");
+                "the tested plug-in is faulty");
   assert_misuse(tool_run("conform", "cpu", "--only", "mem"), "no check");
 }
