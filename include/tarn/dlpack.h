@@ -1,19 +1,31 @@
-// dlpack.h - tensors handed from library to library, as DLPack has them.
+// dlpack.h - exchanges tensors with other libraries by DLPack.
 //
-// The structs are those of DLPack's binary interface, under names of Tarn's
-// own, so that a program may include DLPack's header besides: a pointer to the
-// one is cast to a pointer to the other.
+// Import: check a tensor, use its memory in place, release it.
+//
+//   tarn_dlpack_view view;
+//   if (tarn_dlpack_check(managed, &view) == TARN_OK)
+//     use(view.address, view.dtype, view.shape);
+//   tarn_dlpack_release(managed);
+//
+// Export: make a tensor around memory that lives until |release| is called.
+//
+//   const int64_t dims[] = {2, 3};
+//   tarn_dlpack_source source = {.struct_size = sizeof source,
+//                                .address = (tarn_addr)(uintptr_t)floats,
+//                                .dtype = TARN_DTYPE_F32,
+//                                .shape = {dims, 2},
+//                                .release = free, .owner = floats};
+//   tarn_dlpack_managed *managed;
+//   tarn_dlpack_export(&source, &managed);
+//
+// The structs have the layout of DLPack's binary interface, under Tarn's own
+// names, so that a program may also include DLPack's header and cast pointers:
 //
 //   tarn_dlpack_managed            DLManagedTensor, of before version 1
 //   tarn_dlpack_versioned          DLManagedTensorVersioned, of version 1.x
 //
-// Who is given one of them checks it (tarn_dlpack_check), uses the memory where
-// it is, and calls the deleter when done (tarn_dlpack_release). Who gives one
-// makes it around memory that lives until then (tarn_dlpack_export).
-//
-// What crosses is compact and row-major. Nothing is copied here, and no stream
-// is waited for: that both sides agree when the bytes are there is the
-// exchange's own matter.
+// Tensors are compact and row-major. Nothing here copies bytes or waits for a
+// stream: the two libraries must agree on when the bytes are ready.
 //
 // Threads: any; one struct by one thread at a time. A deleter may be called
 //          from any thread.
@@ -31,8 +43,8 @@ extern "C" {
 // The binary interface
 // ---------------------------------------------------------------------------
 
-// What this header was written for. Another major version has another layout;
-// another minor one has more codes.
+// The version of DLPack that this header follows. Another major version has
+// another layout; another minor version has other codes.
 #define TARN_DLPACK_MAJOR 1
 #define TARN_DLPACK_MINOR 1
 
@@ -41,7 +53,7 @@ typedef struct tarn_dlpack_version {
   uint32_t minor;
 } tarn_dlpack_version;
 
-// Codes of devices, those that Tarn has a place for.
+// Codes of the devices that Tarn has a place for.
 #define TARN_DLPACK_CPU 1
 #define TARN_DLPACK_CUDA 2
 #define TARN_DLPACK_CUDA_HOST 3      // pinned; its id is 0
@@ -62,7 +74,7 @@ typedef struct tarn_dlpack_device {
 typedef struct tarn_dlpack_dtype {
   uint8_t code;
   uint8_t bits;
-  uint16_t lanes;  // 1, but for vectors
+  uint16_t lanes;  // 1 unless the element is a vector
 } tarn_dlpack_dtype;
 
 typedef struct tarn_dlpack_tensor {
@@ -83,7 +95,8 @@ typedef struct tarn_dlpack_managed {
 
 // Bits of |flags|.
 #define TARN_DLPACK_READ_ONLY (UINT64_C(1) << 0)
-#define TARN_DLPACK_COPIED (UINT64_C(1) << 1)  // nobody else sees the memory
+#define TARN_DLPACK_COPIED \
+  (UINT64_C(1) << 1)  // no other library sees the memory
 
 typedef struct tarn_dlpack_versioned {
   tarn_dlpack_version version;
@@ -97,29 +110,28 @@ typedef struct tarn_dlpack_versioned {
 // Types and places
 // ---------------------------------------------------------------------------
 
-// TARN_E_INVALID  |dtype| is none.
+// TARN_E_INVALID  |dtype| is not a dtype.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_dlpack_from_dtype(tarn_dtype dtype, tarn_dlpack_dtype *out_dtype);
 
-// TARN_E_UNSUPPORTED  Tarn has no such type: vectors, complex numbers, floats
+// TARN_E_UNSUPPORTED  a type that Tarn lacks: vectors, complex numbers, floats
 //                     of 8 bits and fewer; the text has code, bits and lanes.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_dlpack_to_dtype(tarn_dlpack_dtype dtype, tarn_dtype *out_dtype);
 
-// The device by which others know |place|.
+// DLPack's code for |place|.
 //
 //   cuda:N, its pinned memory, its unified memory   CUDA, CUDA_HOST, _MANAGED
-//   all else that the host can touch                CPU
+//   other memory that the host can touch            CPU
 //
-// TARN_E_UNSUPPORTED  others have no name for it: memory of a device that is
-//                     its own, as that of sim, or that DLPack knows by a
-//                     handle in the place of an address, as that of opencl.
-//                     Copy it to the host.
+// TARN_E_UNSUPPORTED  DLPack has no code for the device (sim), or uses a handle
+//                     in place of an address (opencl). Copy the bytes to the
+//                     host.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_dlpack_from_place(tarn_place place, tarn_dlpack_device *out_device);
 
-// What |device| is in Tarn: a name for tarn_device_open, of at most 31 bytes,
-// and a kind of place. The host is "cpu:0" and TARN_PLACE_HOST.
+// Tarn's name for |device|, for tarn_device_open, of at most 31 bytes, and its
+// kind of place. The host is "cpu:0" and TARN_PLACE_HOST.
 //
 // TARN_E_INVALID      a negative id.
 // TARN_E_UNSUPPORTED  a type of device that Tarn has no place for.
@@ -127,13 +139,13 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_dlpack_to_place(
     tarn_dlpack_device device, char out_name[32], tarn_place_kind *out_kind);
 
 // ---------------------------------------------------------------------------
-// Taking
+// Import
 // ---------------------------------------------------------------------------
 
-// More dimensions are taken for damage.
+// The most dimensions of a tensor; more are TARN_E_INVALID.
 #define TARN_DLPACK_MAX_NDIM 1024
 
-// What was taken, once it is known to be good.
+// A checked tensor.
 typedef struct tarn_dlpack_view {
   tarn_addr address;          // of the first element; 0 where |size| is 0
   tarn_dlpack_device device;  // see tarn_dlpack_to_place
@@ -144,59 +156,59 @@ typedef struct tarn_dlpack_view {
   uint64_t reserved[2];  // 0
 } tarn_dlpack_view;
 
-// Checks what another library gives, and says what it is. An address is not
-// touched; that it is what the tensor says remains the giver's word.
+// Checks another library's tensor and describes it in |*out_view|. The memory
+// itself is not touched: the exporting library answers for its address.
 //
-// Lifetime: the view's until the tensor is released, which is the caller's to
-//           do, whatever this returns.
+// Lifetime: the view's, until the caller releases the tensor, which it must do
+//           on failure too.
 // Cost:     O(ndim).
-// TARN_E_INVALID      damaged: a negative or too large ndim, lengths that are
-//                     negative, NULL or overflow, an address that is NULL or
-//                     runs over, an id of a device that is negative.
-// TARN_E_UNSUPPORTED  good, but not for Tarn: its type, its device, or its
-//                     strides, where it is not compact.
+// TARN_E_INVALID      a damaged tensor: ndim is negative or too large, lengths
+//                     are negative, NULL or overflow, the address is NULL or
+//                     overflows, the id of the device is negative.
+// TARN_E_UNSUPPORTED  a type or device that Tarn lacks, or strides that are not
+//                     compact.
 TARN_API TARN_MUST_CHECK tarn_status tarn_dlpack_check(
     const tarn_dlpack_managed *managed, tarn_dlpack_view *out_view);
 
-// TARN_E_UNSUPPORTED  also of another major version, of which nothing but the
-//                     version is looked at.
+// TARN_E_UNSUPPORTED  also for another major version; then only the version is
+//                     read.
 TARN_API TARN_MUST_CHECK tarn_status tarn_dlpack_check_versioned(
     const tarn_dlpack_versioned *managed, tarn_dlpack_view *out_view);
 
-// Calls the deleter, if there is one. NULL is allowed.
+// Calls the deleter, unless it is NULL. NULL is allowed.
 TARN_API void tarn_dlpack_release(tarn_dlpack_managed *managed);
 TARN_API void tarn_dlpack_release_versioned(tarn_dlpack_versioned *managed);
 
 // ---------------------------------------------------------------------------
-// Giving
+// Export
 // ---------------------------------------------------------------------------
 
-// Is called once, when nobody uses the memory any more, on any thread.
+// Called once, on any thread, when the memory is no longer used.
 typedef void tarn_dlpack_release_fn(void *owner);
 
 typedef struct tarn_dlpack_source {
   size_t struct_size;
   tarn_place place;
-  tarn_addr address;  // 0 only where there are no bytes
+  tarn_addr address;  // may be 0 if there are no bytes
   tarn_dtype dtype;
   tarn_shape shape;                 // without TARN_DIM_BATCH
   uint64_t flags;                   // TARN_DLPACK_... bits
-  tarn_dlpack_release_fn *release;  // NULL: nobody needs to know
+  tarn_dlpack_release_fn *release;  // may be NULL
   void *owner;                      // for |release|
 } tarn_dlpack_source;
 
-// Makes a tensor around memory that is there. Lengths are copied, strides are
-// always given.
+// Makes a tensor around existing memory. Lengths are copied, and strides are
+// always set.
 //
-// Lifetime: until its deleter is called, once, by whoever got it; that frees
-//           the struct and then calls |release|. On failure |release| is not
-//           called.
-// TARN_E_INVALID      an argument is NULL, struct_size is unknown, a flag too;
-//                     the dtype is none; a length is negative; sizes overflow;
-//                     the address is 0 where there are bytes; more than
-//                     TARN_DLPACK_MAX_NDIM dimensions.
-// TARN_E_UNSUPPORTED  as tarn_dlpack_from_place; of the one without a version
-//                     also any flag, which that cannot tell.
+// Lifetime: until its deleter is called, once, by the importing library; that
+//           frees the struct and then calls |release|. On failure |release| is
+//           not called.
+// TARN_E_INVALID      an argument is NULL; struct_size or a flag is unknown;
+//                     the dtype is not a dtype; a length is negative; sizes
+//                     overflow; the address is 0 for more than 0 bytes; more
+//                     than TARN_DLPACK_MAX_NDIM dimensions.
+// TARN_E_UNSUPPORTED  as tarn_dlpack_from_place; without a version also any
+//                     flag, since that struct has no flags.
 // TARN_E_NOMEM        no host memory.
 TARN_API TARN_MUST_CHECK tarn_status tarn_dlpack_export(
     const tarn_dlpack_source *source, tarn_dlpack_managed **out_managed);

@@ -1,20 +1,28 @@
-// trace.h - the history of allocations of a program: read one, make one.
+// trace.h - reads and makes traces: histories of a program's allocations.
+//
+//   tarn_trace *trace;
+//   if (tarn_trace_read("snapshot.pickle", NULL, &trace) != TARN_OK)
+//     return fail(tarn_last_error());
+//   for (size_t i = 0; i < trace->block_count; i++)
+//     if (trace->blocks[i].died == TARN_TRACE_NEVER)
+//       leaked += trace->blocks[i].size;
+//   tarn_trace_destroy(trace);
 //
 // A trace is a list of blocks and a list of events. A block is one allocation
-// from its birth to its death; an event is a moment at which something was
-// allocated, freed, or went wrong. What was alive before the first event is
-// the baseline: blocks that are born before and may die within the trace.
+// from its birth to its death. An event is a moment at which memory was
+// allocated or freed, or a request failed. The baseline are the blocks that
+// were alive before the first event; they may die within the trace.
 //
 //       baseline  |=====================|          weights, freed at event 9
 //       block 1        |======|                    alloc at 2, free at 5
 //       block 2             |=================...  alloc at 4, never freed
 //       events    0  1 2  3 4 5 ...
 //
-// A trace knows nothing of pools and devices; replaying it is the pool's
-// business, planning it the planner's, explaining it the tool's.
+// A trace is independent of pools and devices. `tarn replay` runs it through
+// pools, `tarn plan` plans it, and `tarn why` explains it.
 //
-// Lifetime: everything that a tarn_trace points to lives as long as it does.
-// Threads:  a trace never changes once made: any number may read it at once.
+// Lifetime: everything that a tarn_trace points to lives as long as the trace.
+// Threads:  a trace never changes: any number of threads may read it at once.
 #ifndef TARN_TRACE_H_
 #define TARN_TRACE_H_
 
@@ -27,9 +35,10 @@ extern "C" {
 typedef enum tarn_trace_kind {
   TARN_TRACE_ALLOC = 1,           // |block| was born
   TARN_TRACE_FREE = 2,            // |block| died: its bytes can be reused
-  TARN_TRACE_FREE_REQUESTED = 3,  // its owner let go of |block|
+  TARN_TRACE_FREE_REQUESTED = 3,  // |block|'s owner freed it; its bytes are
+                                  // reused only after TARN_TRACE_FREE
   TARN_TRACE_SEGMENT_ALLOC = 4,   // the allocator took memory of the device
-  TARN_TRACE_SEGMENT_FREE = 5,    // ... and gave it back
+  TARN_TRACE_SEGMENT_FREE = 5,    // the allocator returned it
   TARN_TRACE_SEGMENT_MAP = 6,
   TARN_TRACE_SEGMENT_UNMAP = 7,
   TARN_TRACE_OOM = 8,       // a request of |size| bytes was refused
@@ -51,36 +60,36 @@ typedef struct tarn_trace_event {
   uint64_t time_us;  // as recorded; 0 where the trace has no clock
   uint64_t stream;   // as recorded: a number that tells streams apart
   uint32_t stack;    // index into stacks, or TARN_TRACE_NO_STACK
-  uint32_t tag;      // index into tags: of the block, or of what was refused
+  uint32_t tag;      // index into tags: of the block or the refused request
   uint32_t thread;   // as recorded: a number that tells threads apart
   uint32_t reserved;
 } tarn_trace_event;
 
 typedef struct tarn_trace_block {
-  uint64_t size;     // bytes that were asked for, where known; never 0
-  uint64_t address;  // where it stood when it was recorded; 0: unknown
+  uint64_t size;     // bytes requested, if known, else allocated; never 0
+  uint64_t address;  // as recorded; 0: unknown
   uint64_t stream;   // on which it was allocated
   uint32_t born;     // index of its TARN_TRACE_ALLOC, or TARN_TRACE_BASELINE
   uint32_t died;     // index of its TARN_TRACE_FREE, or TARN_TRACE_NEVER
   uint32_t stack;    // of its birth, or TARN_TRACE_NO_STACK
-  uint32_t tag;      // index into tags: what for
+  uint32_t tag;      // index into tags: its purpose
 } tarn_trace_block;
 
 typedef struct tarn_trace_frame {
-  const char *file;  // "" if unknown; any bytes but NUL, so neutralise them
+  const char *file;  // "" if unknown; any bytes but NUL: escape before printing
   const char *function;
   uint32_t line;  // 0 if unknown
 } tarn_trace_frame;
 
 // A stack: |count| indices into frames at frame_indices[first], innermost
-// first. Equal stacks are one.
+// first. Equal stacks are stored once.
 typedef struct tarn_trace_stack {
   uint32_t first;
   uint32_t count;
 } tarn_trace_stack;
 
-// The allocator's own view at the end of the trace: what it held of the
-// device. Empty where the format has none.
+// Memory of the device that the allocator held at the end of the trace. Empty
+// if the format has no segments.
 typedef struct tarn_trace_segment {
   uint64_t address;
   uint64_t size;
@@ -89,7 +98,7 @@ typedef struct tarn_trace_segment {
 
 typedef struct tarn_trace {
   size_t struct_size;  // set by the library
-  const char *name;    // the path or the workload, as it was asked for
+  const char *name;    // the path or the workload, as passed
   const char *format;  // "tarn", "pytorch-snapshot", "rmm-csv", "umpire-json",
                        // "workload", "built"
 
@@ -106,7 +115,7 @@ typedef struct tarn_trace {
   const tarn_trace_stack *stacks;
   size_t stack_count;
 
-  const char *const *tags;  // any bytes but NUL, so neutralise them
+  const char *const *tags;  // any bytes but NUL: escape before printing
   size_t tag_count;         // at least 1: tags[0] is ""
 
   const tarn_trace_segment *segments;
@@ -118,81 +127,81 @@ typedef struct tarn_trace {
   uint64_t live_peak_bytes;  // most bytes alive at once, baseline included
   uint32_t live_peak_event;  // first event after which that many were alive;
                              // TARN_TRACE_BASELINE: already before the first
-  uint32_t device;           // which device of the trace this is
-  uint32_t device_count;     // how many devices of it have events or segments
-  // Alive at the end, but born after the last event: not part of the trace.
+  uint32_t device;           // the number of this device in the file
+  uint32_t device_count;     // devices of the file with events or segments
+  // Blocks alive at the end, but born after the last event. They are not part
+  // of the trace.
   uint64_t ignored_bytes;
   size_t ignored_count;
-  // Frees, in a format that names no sizes there, of what no event had named.
+  // Frees of unknown blocks, in a format whose frees have no size.
   size_t unknown_count;
-  // Events that the recorder says it could not write down.
+  // Events that the recorder could not write.
   uint64_t lost_count;
-  // The file ends within a record: it was cut, or is still being written. What
-  // is whole of it is the trace.
+  // The file ends within a record: it was cut, or is still being written. The
+  // trace has its complete records.
   bool unfinished;
 } tarn_trace;
 
 typedef struct tarn_trace_options {
   size_t struct_size;
-  // With |choose_device|: the device of a trace of several to read. Otherwise
-  // the one with most events; of equals the one with most segments, and then
-  // the first.
+  // With |choose_device|, |device| is the device to read. Otherwise the device
+  // with most events is read; of equals, the one with most segments, then the
+  // first.
   bool choose_device;
   uint32_t device;
 } tarn_trace_options;
 
 // Reads the trace in the file at |path|; |options| may be NULL.
 //
-// What the bytes begin with tells the format; docs/traces.md says what becomes
-// of each:
+// The first bytes tell the format (docs/traces.md describes each):
 //
-//   Tarn's own     what `tarn record` and tarn_trace_write write. A file that
-//                  still grows, or was cut, is read as far as it is whole.
-//   PyTorch's      memory snapshots, as torch.cuda.memory._dump_snapshot() and
-//                  pickle.dump(torch.cuda.memory._snapshot()) write them
-//                  (pickle protocols 2 to 5). Only the opcodes that build data
-//                  are obeyed; all others, those that call among them, are
-//                  refused by name, so that reading is safe by construction.
-//                  Keys, actions and states that are not known are passed
-//                  over. One that is cut is damaged.
-//   RMM's CSV,     lines that may still be written while they are read: the
-//   Umpire's log   last one counts from its newline on. Their errors name a
-//                  line in place of a byte.
+//   Tarn's own     written by `tarn record` and tarn_trace_write. A file that
+//                  still grows, or was cut, is read up to its last complete
+//                  record.
+//   PyTorch        memory snapshots, written by
+//                  torch.cuda.memory._dump_snapshot() or
+//                  pickle.dump(torch.cuda.memory._snapshot()), in pickle
+//                  protocols 2 to 5. The reader executes only the opcodes that
+//                  build data and refuses all others by name, so no snapshot
+//                  can run code. Unknown keys, actions and states are skipped.
+//                  A cut snapshot is damaged.
+//   RMM's CSV,     lines, which may still be written during the read: a last
+//   Umpire's log   line without its newline is skipped. Errors name a line in
+//                  place of a byte.
 //
-// Snapshots: blocks that are freed without an alloc, and blocks active in the
-// segments at addresses that no alloc or free names, are the baseline, the
-// latter at requested_size where given. A block active where the events saw one
-// freed was allocated after the last event, and is no part of the trace: see
-// ignored_bytes and ignored_count. In RMM's log a free without an alloc is of
-// the baseline too; in Tarn's and Umpire's, whose frees name no size, it is
-// passed over: see unknown_count.
+// The baseline of a snapshot are the blocks that are freed without an alloc,
+// and the active blocks in its segments at addresses that no event names, with
+// their requested_size if they have one. An active block at an address that was
+// freed last was allocated after the last event, and is not in the trace: see
+// ignored_bytes and ignored_count. In RMM's log a free without an alloc also
+// belongs to the baseline. In Tarn's and Umpire's logs, whose frees have no
+// size, it is skipped: see unknown_count.
 //
-// What contradicts itself is damaged: a block of 0 bytes; an alloc where a
-// block lives; a free of what is dead, or of another size than its block's,
-// where frees name sizes; of snapshots: active blocks of which two stand at one
-// address, or of more requested_size than size; blocks outside their segment,
-// or within the one before it. Where a recorder lost events, a birth where a
-// block lives ends that block. Not checked: whether blocks of the events, or of
-// two segments, overlap at different addresses.
+// A file that contradicts itself is damaged: a block of 0 bytes; an alloc where
+// a block lives; a free of a dead block, or with another size than the block's;
+// in snapshots, two active blocks at one address, a requested_size above the
+// size, a block outside its segment or overlapping the one before. If the
+// recorder lost events, an alloc where a block lives ends that block. Overlap
+// of blocks at different addresses, or of segments, is not checked.
 //
-// |path| is that of a regular file, or of a link to one: not of a pipe.
+// |path| names a regular file or a link to one; a pipe is refused.
 //
 // Lifetime: free it with tarn_trace_destroy.
-// Cost:     linear in the file, but for a logarithm of its pages and mappings;
-//           asks for at most 64 x the file's size + 1 MiB of host memory, the
-//           file itself included.
+// Cost:     linear in the file; Tarn's format: times a logarithm of its pages
+//           and mappings. Host memory is at most 64 x the file's size + 1 MiB,
+//           including the file itself.
 // TARN_E_IO       the file cannot be read.
-// TARN_E_CORRUPT  damaged, hostile, or of no known format; the text names the
-//                 file, the byte and what stood there.
+// TARN_E_CORRUPT  the file is damaged, hostile, or of no known format; the text
+//                 names the file, the byte and the value found there.
 // TARN_E_INVALID  |options| name a device without events and segments.
-// TARN_E_NOMEM    no host memory, or more than the above would be needed.
+// TARN_E_NOMEM    no host memory, or more than the limit above is needed.
 // TARN_E_UNSUPPORTED  a file of 4 GiB or more; nothing of it is read.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_trace_read(const char *path, const tarn_trace_options *options,
                 tarn_trace **out_trace);
 
-// The same from |size| bytes in memory; |name| stands for the file in errors.
-// The bytes are not needed afterwards.
+// Reads a trace from |size| bytes in memory; |name| stands for the file in
+// errors. The bytes are not needed afterwards.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
     const void *bytes, size_t size, const char *name,
     const tarn_trace_options *options, tarn_trace **out_trace);
@@ -206,21 +215,21 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_read_bytes(
 //   @random        sizes of 256 B to 64 MB and lifetimes drawn from a fixed
 //                  seed
 //
-// The same name always gives the same trace. Each frees all that it
-// allocates, so that it can be repeated; what outlives an iteration, the
-// parameters, is thus not in it, but their gradients are. Nothing is known of
-// addresses, times and streams. A stack has two frames: the layer, and what
-// the block is for, such as "output" or "gradient"; one, its class of size,
-// for @random.
+// The same name always gives the same trace. Each trace frees all that it
+// allocates, so that it can be repeated: gradients are in it, but parameters,
+// which outlive an iteration, are not. Addresses, times and streams are
+// unknown. A stack has two frames: the layer, and the purpose of the block,
+// such as "output" or "gradient"; in @random it has one, the block's size
+// class.
 //
 // Lifetime: free it with tarn_trace_destroy.
-// TARN_E_INVALID  an unknown name; the text lists the known ones.
+// TARN_E_INVALID  an unknown name; the text lists the known names.
 // TARN_E_NOMEM    no host memory.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_make(const char *name,
                                                      tarn_trace **out_trace);
 
-// The names that tarn_trace_make knows, in order; NULL from |index| on that is
-// beyond the last.
+// The name at |index| of those that tarn_trace_make knows; NULL beyond the
+// last.
 TARN_API const char *tarn_trace_workload(size_t index);
 
 // Frees a trace. NULL is allowed.

@@ -1,7 +1,7 @@
-// trace_build.h - make a trace out of events of your own.
+// trace_build.h - builds a trace from a program's own events.
 //
-// For allocators that want to be explained by `tarn why`, and for whoever
-// converts a format that tarn_trace_read does not know:
+// For allocators that `tarn why` should explain, and for converters of formats
+// that tarn_trace_read does not know:
 //
 //   tarn_trace_builder *builder;
 //   tarn_trace_builder_create("my run", &builder);
@@ -11,12 +11,12 @@
 //   tarn_trace_builder_finish(builder, &trace);
 //   tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, "run.tarn");
 //
-// Events come in their order, by address; what the allocator holds at the end
-// comes last, if it is known.
+// Add the baseline first, then events in order, and last the blocks and
+// segments that the allocator holds at the end, if they are known.
 //
 // Threads: a builder belongs to one thread at a time.
-// Errors:  each function fails as it says, and with TARN_E_NOMEM; what was
-//          added before stays, what failed is not in the trace.
+// Errors:  beside those listed, TARN_E_NOMEM. A failed call adds nothing and
+//          leaves earlier additions in place.
 #ifndef TARN_TRACE_BUILD_H_
 #define TARN_TRACE_BUILD_H_
 
@@ -28,9 +28,9 @@ extern "C" {
 
 typedef struct tarn_trace_builder tarn_trace_builder;
 
-// |name| becomes the trace's, and stands in front of errors.
+// |name| becomes the trace's name and begins each error text.
 //
-// Lifetime:       up to tarn_trace_builder_finish or _destroy.
+// Lifetime:       until tarn_trace_builder_finish or _destroy.
 // TARN_E_INVALID  |name| is NULL.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_trace_builder_create(const char *name, tarn_trace_builder **out_builder);
@@ -38,8 +38,8 @@ tarn_trace_builder_create(const char *name, tarn_trace_builder **out_builder);
 // Frees a builder without a trace. NULL is allowed.
 TARN_API void tarn_trace_builder_destroy(tarn_trace_builder *builder);
 
-// The number of the stack of |count| frames, innermost first; equal ones are
-// one; TARN_TRACE_NO_STACK for none. The texts are copied; NULL is "".
+// The number of the stack of |count| frames, innermost first. Equal stacks have
+// one number; 0 frames are TARN_TRACE_NO_STACK. Texts are copied; NULL is "".
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_stack(
     tarn_trace_builder *builder, const tarn_trace_frame *frames, size_t count,
     uint32_t *out_stack);
@@ -48,47 +48,49 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_stack(
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_tag(
     tarn_trace_builder *builder, const char *name, uint32_t *out_tag);
 
-// Adds an event; its |block| is found by its address and need not be set. An
-// ALLOC is a birth where nothing lives; FREE and FREE_REQUESTED concern what
-// lives at their address, and one of size 0 takes that block's. A free at an
-// address that was never seen reveals a block of the baseline, of the free's
-// size; of size 0 it is passed over and counted in unknown_count.
+// Adds an event. Its |block| is found by the address and need not be set. ALLOC
+// begins a block at a free address. FREE and FREE_REQUESTED concern the live
+// block at their address; size 0 stands for that block's size. A free at an
+// address that was never seen adds a block of the free's size to the baseline;
+// with size 0 it is ignored and counted in unknown_count.
 //
-// TARN_E_INVALID  no such kind; a stack or tag that this builder has not given.
-// TARN_E_CORRUPT  two lives at one address, a death of what is dead or of
-//                 another size, a block of 0 bytes or beyond the end of the
-//                 address space, or more than 2^64 bytes alive at once.
+// TARN_E_INVALID  no such kind; a stack or tag that is not this builder's.
+// TARN_E_CORRUPT  an ALLOC where a block lives; a free of a dead block or with
+//                 another size than the block's; a block of 0 bytes or beyond
+//                 the end of the address space; more than 2^64 bytes alive at
+//                 once.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_event(
     tarn_trace_builder *builder, const tarn_trace_event *event);
 
-// Adds a block of the baseline, which lived before the first event; call it
+// Adds a block of the baseline, which lived before the first event. Call it
 // before all events. |block|'s born and died need not be set.
 //
-// Errors: as of tarn_trace_builder_event.
+// Errors: as tarn_trace_builder_event.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_old(
     tarn_trace_builder *builder, const tarn_trace_block *block);
 
-// Adds a block that is alive at the end; call it after all events. One at an
-// address that no ALLOC or FREE named is of the baseline; where one lives it
-// is that one; where one has died it is only counted, in ignored_count.
-// |block|'s born and died need not be set.
+// Adds a block that is alive at the end. Call it after all events. At an
+// address that no ALLOC or FREE named, the block belongs to the baseline. At
+// the address of a live block it is that block. At the address of a dead block
+// it is only counted, in ignored_count. |block|'s born and died need not be
+// set.
 //
-// Errors: as of tarn_trace_builder_event, and TARN_E_CORRUPT for the second at
+// Errors: as tarn_trace_builder_event, and TARN_E_CORRUPT for a second block at
 // one address.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_held(
     tarn_trace_builder *builder, const tarn_trace_block *block);
 
-// Adds memory that the allocator holds of the device at the end.
+// Adds a segment: memory of the device that the allocator holds at the end.
 //
 // TARN_E_INVALID  0 bytes, or beyond the end of the address space.
 TARN_API TARN_MUST_CHECK tarn_status tarn_trace_builder_segment(
     tarn_trace_builder *builder, const tarn_trace_segment *segment);
 
-// Counts |events| that are known to be missing.
+// Adds |events| to lost_count: events that are known to be missing.
 TARN_API void tarn_trace_builder_lost(tarn_trace_builder *builder,
                                       uint64_t events);
 
-// Makes the trace and frees the builder, whatever the status.
+// Makes the trace and frees the builder, also on failure.
 //
 // Lifetime: free the trace with tarn_trace_destroy.
 TARN_API TARN_MUST_CHECK tarn_status
