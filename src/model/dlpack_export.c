@@ -5,7 +5,8 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "model/exchange.h"
+#include "model/slots.h"
+#include "tarn/model_file.h"
 
 tarn_status tarn__exchange_check(const tarn_tensor *tensor, tarn_part part) {
   if (tensor == NULL || tensor->model == NULL) {

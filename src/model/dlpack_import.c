@@ -8,7 +8,8 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "model/exchange.h"
+#include "model/slots.h"
+#include "tarn/model_file.h"
 
 // An imported tensor, of either form.
 typedef struct imported {

@@ -15,7 +15,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "model/matching.h"
+#include "model/stored.h"
 
 // --- the mapped file -------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // Which tensor of a file is for which of a model, and whether it fits.
-#include "model/matching.h"
+#include "model/stored.h"
 
 #include <inttypes.h>
 #include <stdio.h>

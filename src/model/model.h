@@ -1,4 +1,4 @@
-// model.h - what the room of models keeps of a net.
+// model.h - a net: tensors, steps, and where they lie.
 //
 //   tarn_model ─┬─ tensors, in lists and by name      tarn__model_tensor
 //               ├─ steps, in order and by name        tarn_step ─ uses
@@ -19,9 +19,8 @@ typedef struct tarn__model_tensor {
   size_t name_length;  // for prefixes
   size_t slots[2];     // of data and diff; TARN__NO_SLOT: none
   bool beyond;         // a cache that no step describes: see listed.c
-  size_t made[2];      // while a place is made: where it stands in place.c's
-                       // lists
-  int64_t dims[];      // what the shape points to
+  size_t made[2];      // while a place is made: the index in place.c's lists
+  int64_t dims[];      // of |shown.shape|
 } tarn__model_tensor;
 
 typedef enum tarn__model_use_kind {
@@ -30,12 +29,11 @@ typedef enum tarn__model_use_kind {
   TARN__REPLACES,  // reads |giver|, writes |tensor|
 } tarn__model_use_kind;
 
-// What a step does with one part.
+// One use of a part by a step.
 typedef struct tarn__model_step_use {
   tarn__model_use_kind kind;
   tarn_pass pass;
-  tarn__model_tensor
-      *tensor;  // never an input or a tied parameter, but its root
+  tarn__model_tensor *tensor;  // a root: no input, no tied parameter
   tarn_part part;
   tarn__model_tensor *giver;
   tarn_part giver_part;
@@ -47,10 +45,9 @@ struct tarn_step {
   size_t index;
   tarn__array uses;    // tarn__model_step_use
   tarn__array caches;  // tarn__model_tensor *, in order
-  tarn__array stack;   // of what was pushed: see caches.c
-  size_t depth;        // of them, not popped
-  tarn__array
-      listed;  // tarn__model_tensor *, by place in |stack|: see listed.c
+  tarn__array stack;   // of pushed entries: see caches.c
+  size_t depth;        // entries not popped
+  tarn__array listed;  // tarn__model_tensor *, by place in |stack|: listed.c
 };
 
 typedef struct tarn__model_slots tarn__model_slots;
@@ -68,51 +65,53 @@ struct tarn_model {
   tarn__names names;           // to tarn__model_tensor
   tarn__names step_names;      // to tarn_step
   tarn__array steps;           // tarn_step *
-  tarn__budget budget;         // without a limit: what arrays ask
-  tarn__model_slots *slots;    // NULL: it is not planned
-  tarn__model_placed *placed;  // NULL: it is not placed
+  tarn__budget budget;         // of arrays, without a limit
+  tarn__model_slots *slots;    // NULL: not planned
+  tarn__model_placed *placed;  // NULL: not placed
   uint64_t extra_pushes;
   uint64_t extra_bytes;
 };
 
-// TARN_E_INVALID for NULL, TARN_E_STATE for a parent's.
+// TARN_E_INVALID for NULL, TARN_E_STATE for a parent process's.
 TARN_MUST_CHECK tarn_status tarn__model_check(const tarn_model *model);
 
-// And TARN_E_STATE where it is planned already.
+// Likewise, and TARN_E_STATE if |model| is planned.
 TARN_MUST_CHECK tarn_status tarn__model_check_open(const tarn_model *model);
 
-// Enters |model| into the list of all models, and takes it out.
+// Adds |model| to the list of all models, and removes it.
 void tarn__model_enlist(tarn_model *model);
 void tarn__model_delist(tarn_model *model);
 
-// Adds a parameter to the list of them.
+// Adds a parameter to the model's list of parameters.
 void tarn__model_enlist_param(tarn_model *model, tarn_tensor *param);
 
-// The model that |list| is a list of, and of which kind; NULL: of none.
+// The model that has |list|, and the list's kind; NULL if no model has it.
 //
-// Cost: O(models), and O(parameters of all models) for an empty list of none.
+// Cost: O(models); for an empty list of no model O(parameters of all models).
 tarn_model *tarn__model_of_list(const tarn_list *list,
                                 tarn_tensor_kind *out_kind);
 
-// The tensor whose bytes they are: an input's output, a tied parameter's other.
+// The tensor that has the bytes: the output of an input, the first of tied
+// parameters, else |tensor| itself.
 static inline tarn__model_tensor *tarn__tensor_root(tarn_tensor *tensor) {
   bool named_twice = tensor->of != NULL && tensor->kind != TARN_STATE;
   return (tarn__model_tensor *)(void *)(named_twice ? tensor->of : tensor);
 }
 
-// Whether |tensor| has a diff at all.
+// Whether tensors of this kind have a diff.
 static inline bool tarn__tensor_has_diff(const tarn_tensor *tensor) {
   return tensor->kind != TARN_CACHE && tensor->kind != TARN_STATE;
 }
 
-// Bytes and elements at |batch|.
+// Bytes at |batch|.
 //
-// TARN_E_INVALID  more than fit; the shape was checked when it was added, so
-//                 only for a larger batch.
+// TARN_E_INVALID  overflow, which only a larger batch than at the time of
+// adding
+//                 can cause.
 TARN_MUST_CHECK tarn_status tarn__tensor_bytes(const tarn_tensor *tensor,
                                                int64_t batch, size_t *out_size);
 
-// Adds a tensor of any kind; errors as of tarn_model_add.
+// Adds a tensor of any kind. Errors as tarn_model_add.
 TARN_MUST_CHECK tarn_status tarn__tensor_add(tarn_model *model,
                                              tarn_tensor_kind kind,
                                              const char *name, tarn_dtype dtype,
@@ -127,7 +126,7 @@ static inline tarn_step *tarn__step_at(const tarn_model *model, size_t index) {
   return ((tarn_step **)model->steps.items)[index];
 }
 
-// NULL: it has none, or not now.
+// NULL: no buffer, or not placed.
 static inline tarn_synced *tarn__tensor_buffer(const tarn_tensor *tensor,
                                                tarn_part part) {
   return part == TARN_DATA ? tensor->data : tensor->diff;
@@ -136,5 +135,13 @@ static inline tarn_synced *tarn__tensor_buffer(const tarn_tensor *tensor,
 static inline const char *tarn__part_name(tarn_part part) {
   return part == TARN_DATA ? "data" : "diff";
 }
+
+// --- DLPack ---------------------------------------------------------------
+
+// Checks that |tensor| belongs to a model and that |part| has a buffer.
+//
+// TARN_E_INVALID, TARN_E_STATE  as tarn_tensor_to_dlpack.
+TARN_MUST_CHECK tarn_status tarn__exchange_check(const tarn_tensor *tensor,
+                                                 tarn_part part);
 
 #endif  // TARN_MODEL_MODEL_H_

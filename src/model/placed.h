@@ -4,15 +4,15 @@
 //                          ├─ slot 5 ─┤                 (later, same bytes)
 //   block at compute  the same offsets again
 //
-// A slot's buffer is wrapped around its bytes in both blocks. It is resumed
-// when its lifetime begins and suspended when it is over, so that an access at
-// any other time is refused.
+// A slot's buffer wraps its bytes in both blocks. It is resumed at the begin of
+// its lifetime and suspended at the end, so that accesses at other times are
+// refused.
 #ifndef TARN_MODEL_PLACED_H_
 #define TARN_MODEL_PLACED_H_
 
 #include "model/slots.h"
 
-// A buffer that was made for a part of a tensor.
+// The buffer made for a part of a tensor.
 typedef struct tarn__model_placement {
   tarn__model_tensor *tensor;
   tarn_part part;
@@ -25,8 +25,8 @@ typedef struct tarn__model_placement {
 struct tarn__model_placed {
   const tarn__model_slots *slots;
   tarn_block blocks[2];         // at home and at compute; pool NULL: none
-  tarn__model_placement *made;  // |made_count|: one for each slot, by its
-                                // number, then what is fed, then inputs
+  tarn__model_placement *made;  // |made_count|: slots by number, fed outputs,
+                                // inputs
   size_t made_count;
   uint64_t now;
   bool *active;          // by slot: resumed
@@ -39,45 +39,45 @@ struct tarn__model_placed {
   size_t *predecessors;
 };
 
-// What a suspended buffer says: between its lifetimes, and when its model has
-// let go of it.
+// The reasons of suspended buffers: outside the lifetime, and after the model
+// has released the buffer.
 extern const char tarn__not_its_turn[];
 extern const char tarn__gone[];
 
-// Takes blocks, makes buffers, and gives both to |model| in place of what it
-// has, whose buffers end.
+// Takes blocks and makes buffers. They replace those of |model|, which are
+// destroyed.
 //
 // TARN_FULL, TARN_E_DEVICE  as tarn_model_place: nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
                                                const tarn__model_slots *slots);
 
-// TARN_E_STATE if an access to |buffer|, whoever's, is open; NULL is allowed.
+// TARN_E_STATE if any access to |buffer| is open. NULL is allowed.
 TARN_MUST_CHECK tarn_status tarn__placed_check_buffer(tarn_synced *buffer,
                                                       const char *name);
 
-// TARN_E_STATE if an access to a buffer of the model is open: only to those
-// that tarn__placed_release ends, or to any of them.
+// TARN_E_STATE if an access is open to a buffer that tarn__placed_release ends
+// or, with |all|, to any buffer of the model.
 TARN_MUST_CHECK tarn_status tarn__placed_check_idle(tarn_model *model,
                                                     bool all);
 
-// Gives back blocks, planned buffers, and what is fed; nobody uses them.
+// Frees blocks, planned buffers and fed outputs. None of them is in use.
 //
-// TARN_E_DEVICE  done, but a device refused some memory.
+// TARN_E_DEVICE  done, but a device could not free some memory.
 tarn_status tarn__placed_release(tarn_model *model);
 
-// Whether a model may end: as tarn__placed_check_idle; in a child of fork
-// whatever is open.
+// Whether a model may end: as tarn__placed_check_idle with |all|. In a child of
+// fork open accesses do not count.
 TARN_MUST_CHECK tarn_status tarn__placed_check_end(tarn_model *model);
 
-// Ends parameters, diffs and states too; in a child of fork only what the host
-// has of them.
+// Frees parameters, diffs and states too; in a child of fork only their memory
+// of the host.
 //
-// TARN_E_DEVICE  done, but a device refused some memory.
+// TARN_E_DEVICE  done, but a device could not free some memory.
 tarn_status tarn__placed_end(tarn_model *model);
 
-// Of caches beyond the description, which a plan knows nothing of: whether
-// those are idle whose step's backward pass is over at |time|, or all with
-// TARN__NO_TIME ...
+// Extra caches, which the description and the plan do not have: checks that
+// those whose step's backward pass is over at |time| are idle, or with
+// TARN__NO_TIME all of them ...
 //
 // TARN_E_STATE  an access is open.
 TARN_MUST_CHECK tarn_status tarn__caches_check_idle(const tarn_model *model,
@@ -86,30 +86,28 @@ TARN_MUST_CHECK tarn_status tarn__caches_check_idle(const tarn_model *model,
 // ... and suspends them.
 TARN_MUST_CHECK tarn_status tarn__caches_end(tarn_model *model, uint64_t time);
 
-// Empties the stacks of caches; buffers beyond the description stay for the
-// next round.
+// Empties the stacks of caches; extra buffers stay for the next round.
 void tarn__caches_empty(tarn_model *model);
 
-// Frees the stacks with those buffers.
+// Frees the stacks and extra buffers.
 tarn_status tarn__caches_free(tarn_model *model);
 
-// --- listed.c: caches beyond the description, as tensors -------------------
+// --- listed.c: extra caches as tensors ------------------------------------
 
-// Sees to it that |place| of the stack of |step|, which no cache describes, has
-// a tensor.
+// Makes the tensor of |place| of |step|'s stack, unless it exists.
 //
 // TARN_E_INVALID  more elements than a shape can have.
 TARN_MUST_CHECK tarn_status tarn__listed_make(tarn_step *step, size_t place,
                                               tarn_dtype dtype, size_t count,
                                               bool bits);
 
-// Makes that tensor show what was pushed, and, before the buffers end, all of
-// them nothing.
+// Shows a pushed entry in the tensor of its place. tarn__listed_hide empties
+// all these tensors before the buffers end.
 void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
                        size_t count, bool bits, tarn_synced *buffer);
 void tarn__listed_hide(const tarn_step *step);
 
-// --- predecessors.c: which slots have bytes of each other ---
+// --- predecessors.c: slots that share bytes -------------------------------
 
 // Fills |by_last|, |predecessor_starts| and |predecessors|.
 TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__model_placed *placed);

@@ -1,13 +1,14 @@
-// safetensors.h - what an opened file and a writer hold, between the files that
-// make them and those that use them.
+// safetensors.h - an open safetensors file, its header while it is read, and a
+// writer.
 #ifndef TARN_MODEL_SAFETENSORS_H_
 #define TARN_MODEL_SAFETENSORS_H_
 
 #include "base/budget.h"
 #include "base/intern.h"
+#include "base/json.h"
 #include "tarn/safetensors.h"
 
-// The key of the header that is no tensor's name.
+// The key of the header's metadata.
 #define TARN__SAFETENSORS_METADATA "__metadata__"
 
 enum { TARN__SAFETENSORS_LENGTH = 8 };  // bytes of the header's length
@@ -15,41 +16,42 @@ enum { TARN__SAFETENSORS_LENGTH = 8 };  // bytes of the header's length
 // A dtype of the format.
 typedef struct tarn__model_safetensors_dtype {
   const char *text;
-  tarn_dtype dtype;  // TARN_DTYPE_NONE: Tarn has no such
+  tarn_dtype dtype;  // TARN_DTYPE_NONE: Tarn lacks it
   uint8_t bits;      // of an element
 } tarn__model_safetensors_dtype;
 
-// The dtype of that text; NULL if it is not known.
+// The dtype called |text|; NULL if unknown.
 const tarn__model_safetensors_dtype *tarn__safetensors_dtype_find(
     const char *text);
 
-// The format's dtype for one of Tarn's, NULL for none. Among these, what stands
-// later in memory stands earlier in a file.
+// The format's dtype for one of Tarn's; NULL if there is none. Tensors are
+// written in descending order of these pointers.
 const tarn__model_safetensors_dtype *tarn__safetensors_dtype_of(
     tarn_dtype dtype);
 
 struct tarn_safetensors {
   const unsigned char *bytes;
   size_t size;
-  bool mapped;       // |bytes| are to be taken out again
-  const char *name;  // in texts of errors, while the header is read
+  bool mapped;       // |bytes| are a mapping of the file
+  const char *name;  // for errors, while the header is read
   tarn__budget budget;
-  tarn__intern names;   // with a zero byte behind each; by tensor
-  tarn__intern dtypes;  // texts of those that are not known, likewise
+  tarn__intern names;   // by tensor, each with a zero byte
+  tarn__intern dtypes;  // texts of unknown dtypes, each with a zero byte
   tarn__array dims;     // int64_t, of all tensors
   tarn__array tensors;  // tarn_safetensor
-  tarn__intern keys;    // of metadata, with a zero byte behind each
-  tarn__array values;   // size_t, by key: where in |texts| its value begins
-  tarn__array texts;    // char, with a zero byte behind each
+  tarn__intern keys;    // of metadata, each with a zero byte
+  tarn__array values;   // size_t, by key: offset of its value in |texts|
+  tarn__array texts;    // char, each text with a zero byte
 };
 
-// Reads the header into |file|, which has all but |bytes|, |size|, |name|
-// empty.
+// Reads the header into |file|, in which only |bytes|, |size| and |name| are
+// set.
 //
-// TARN_E_CORRUPT, TARN_E_NOMEM: |file| holds some of it; free it as it is.
+// TARN_E_CORRUPT, TARN_E_NOMEM  |file| holds a part of it and is closed as
+// usual.
 TARN_MUST_CHECK tarn_status tarn__safetensors_read(tarn_safetensors *file);
 
-// A tensor that is to be written.
+// A tensor to write.
 typedef struct tarn__model_safetensors_entry {
   const tarn__model_safetensors_dtype *dtype;
   size_t first_dim;
@@ -62,20 +64,56 @@ typedef struct tarn__model_safetensors_entry {
 
 struct tarn_safetensors_writer {
   tarn__budget budget;
-  tarn__intern names;   // with a zero byte behind each; by tensor
+  tarn__intern names;   // by tensor, each with a zero byte
   tarn__array entries;  // tarn__model_safetensors_entry
   tarn__array dims;     // int64_t, of all tensors
-  tarn__intern keys;    // of metadata, with a zero byte behind each
-  tarn__array values;   // size_t, by key: where in |texts| its value begins
-  tarn__array texts;    // char, with a zero byte behind each
+  tarn__intern keys;    // of metadata, each with a zero byte
+  tarn__array values;   // size_t, by key: offset of its value in |texts|
+  tarn__array texts;    // char, each text with a zero byte
   size_t size;          // bytes of all tensors
 };
 
-// Appends |text|, up to its zero byte, as a text of JSON with its quotes.
+// Appends the zero-ended |text| as a JSON string, with quotes.
 //
 // TARN_E_NOMEM.
 TARN_MUST_CHECK tarn_status tarn__safetensors_quote(tarn__budget *budget,
                                                     tarn__array *out,
                                                     const char *text);
+
+// --- safetensors_header.c: the JSON of a header ---------------------------
+
+// A tensor as the header describes it.
+typedef struct tarn__model_safetensors_draft {
+  size_t begin;  // data_offsets
+  size_t end;
+  size_t first_dim;  // of |rank| among the file's
+  uint32_t rank;
+  uint32_t index;         // of the tensor in the header
+  uint32_t at;            // byte of the header at which its name begins
+  uint32_t dtype_number;  // among the file's own
+  const tarn__model_safetensors_dtype *dtype;  // NULL: unknown to Tarn
+} tarn__model_safetensors_draft;
+
+typedef struct tarn__model_safetensors_reader {
+  tarn_safetensors *file;  // receives texts, lengths, metadata
+  size_t header_size;
+  size_t room;  // bytes behind the header
+  tarn__json json;
+  tarn__array drafts;   // tarn__model_safetensors_draft
+  tarn__array scratch;  // char: a text with its zero byte
+  bool has_metadata;
+} tarn__model_safetensors_reader;
+
+// Fails with TARN_E_CORRUPT and the text "name: header byte N: ...".
+__attribute__((format(printf, 3, 4), cold)) tarn_status
+tarn__safetensors_fail_at(const tarn__model_safetensors_reader *reader,
+                          size_t at, const char *format, ...);
+
+// Reads all of |reader->json| into drafts. Each draft lies within |room| and
+// has as many bytes as its dtype and shape need.
+//
+// TARN_E_CORRUPT, TARN_E_NOMEM  the reader holds a part and is freed as usual.
+TARN_MUST_CHECK tarn_status
+tarn__safetensors_header(tarn__model_safetensors_reader *reader);
 
 #endif  // TARN_MODEL_SAFETENSORS_H_

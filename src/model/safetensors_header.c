@@ -4,7 +4,7 @@
 // the others is not looked at here: see safetensors_read.c.
 //
 // Invariant: draft i has number i among the names.
-#include "model/safetensors_header.h"
+#include "model/safetensors.h"
 
 #include <assert.h>
 #include <inttypes.h>

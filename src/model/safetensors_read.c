@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "model/safetensors_header.h"
+#include "model/safetensors.h"
 
 typedef tarn__model_safetensors_draft draft;
 typedef tarn__model_safetensors_reader reader;

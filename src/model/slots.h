@@ -1,8 +1,8 @@
-// slots.h - the planned parts of a net: when each is needed, where it lies.
+// slots.h - the planned parts of a net: lifetimes and offsets.
 //
-// Time t counts passes: forward step i of n is at time i, its backward pass at
-// 2n - 1 - i. A slot is needed from the first pass that writes it to the last
-// that uses it, both inclusive.
+// Time counts passes: forward step i of n is at time i, its backward pass at
+// 2n - 1 - i. A slot lives from the first pass that writes it to the last that
+// uses it, inclusive.
 #ifndef TARN_MODEL_SLOTS_H_
 #define TARN_MODEL_SLOTS_H_
 
@@ -18,11 +18,11 @@ typedef struct tarn__model_slot {
 } tarn__model_slot;
 
 struct tarn__model_slots {
-  tarn_model_plan_options options;  // as given, defaults filled in
-  tarn_plan_options solver;         // what |options| point to
+  tarn_model_plan_options options;  // with defaults filled in
+  tarn_plan_options solver;         // |options.solver|
   tarn__budget *budget;             // the model's
   tarn__array slots;  // tarn__model_slot, in order of their first time
-  tarn__array pairs;  // tarn_plan_pair of slots: who may take whose place
+  tarn__array pairs;  // tarn_plan_pair of slots: candidates for in place
   size_t naive;
   size_t planned;
   size_t bound;
@@ -50,13 +50,13 @@ static inline tarn_step *tarn__step_of_time(const tarn_model *model,
   return tarn__step_at(model, (size_t)(time < n ? time : 2 * n - 1 - time));
 }
 
-// Whether memory of |place| is the host's for buffers, whoever pins it.
+// Whether buffers treat |place| as the host: plain or pinned host memory.
 static inline bool tarn__is_host(tarn_place place) {
   return place.kind == TARN_PLACE_HOST || tarn_place_equal(place, TARN_HOST);
 }
 
-// Those of a buffer for one of its tensors. The device that computes pins the
-// host's memory; where none does, home's.
+// The options of a tensor's buffer. The compute device pins the host's memory,
+// or home's device if there is none.
 static inline tarn_synced_options tarn__slots_buffer_options(
     const tarn__model_slots *slots, const char *name) {
   tarn_device *device = slots->options.compute.device;
@@ -68,18 +68,18 @@ static inline tarn_synced_options tarn__slots_buffer_options(
 }
 
 // Finds all slots and pairs of |model| for |mode|, without offsets, and naive,
-// bound and peak. Writes the number of its slot into each tensor.
+// bound and peak. Writes slot numbers into the tensors.
 //
-// TARN_E_INVALID  a part is read that no step has written by then.
+// TARN_E_INVALID  a step reads a part that no earlier step has written.
 TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
                                              tarn_model_mode mode,
                                              tarn__model_slots **out_slots);
 
-// Finds the bound, and the time that needs most.
+// Finds |bound| and |peak|.
 TARN_MUST_CHECK tarn_status tarn__slots_find_bound(const tarn_model *model,
                                                    tarn__model_slots *slots);
 
-// Gives them offsets as its options say.
+// Finds offsets by |options|.
 //
 // TARN_FULL  as tarn_model_plan.
 TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
@@ -88,12 +88,12 @@ TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
 // NULL is allowed.
 void tarn__slots_destroy(tarn__model_slots *slots);
 
-// Whether slot |taker| was put into the place of |giver|.
+// Whether slot |taker| lies in the place of slot |giver|.
 bool tarn__slots_share(const tarn__model_slots *slots, size_t giver,
                        size_t taker);
 
-// What the solver is to be given; the arrays live as long as |*out_buffers|,
-// which is freed by tarn__host_free_array with the number of slots.
+// The solver's problem. Its arrays live as long as |*out_buffers|; free that by
+// tarn__host_free_array with the number of slots.
 TARN_MUST_CHECK tarn_status tarn__slots_problem(const tarn__model_slots *slots,
                                                 tarn_plan_buffer **out_buffers,
                                                 tarn_plan_problem *out_problem);

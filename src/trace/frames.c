@@ -3,7 +3,7 @@
 // Invariant: the mark of a list of frames is its number in |lists| + SEEN, that
 // of a frame's dict its frame's number + SEEN; so neither can be taken for a
 // container that was entered as part of a record, whose mark is 1.
-#include "trace/frames.h"
+#include "trace/snapshot.h"
 
 #include <assert.h>
 #include <string.h>

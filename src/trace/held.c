@@ -6,7 +6,7 @@
 //
 // Invariants: |order| is sorted by address; a block's owner is the number of a
 // segment that exists.
-#include "trace/held.h"
+#include "trace/writers.h"
 
 #include <assert.h>
 

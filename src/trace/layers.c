@@ -2,7 +2,7 @@
 //
 // Invariant: sizes come from shapes alone; a shape that does not fit gives 0
 // elements, and the op then has no output at all.
-#include "trace/layers.h"
+#include "trace/workload.h"
 
 enum {
   F32 = sizeof(float),

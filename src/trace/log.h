@@ -145,7 +145,7 @@ enum {
   TARN__LOG_MOST_DEVICES = 256,  // their numbers are below
 };
 
-// --- writing ---------------------------------------------------------------
+// --- writing --------------------------------------------------------------
 
 static inline unsigned char *tarn__log_put_number(unsigned char *at,
                                                   uint64_t number) {

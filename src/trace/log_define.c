@@ -6,12 +6,11 @@
 //
 // Invariant: once settled, tables are sorted by number, each number once: that
 // of its first definition in the file.
-#include "trace/log_define.h"
+#include "trace/log_read.h"
 
 #include <assert.h>
 
 #include "base/status.h"
-#include "trace/log_entry.h"
 
 void tarn__log_names_init(tarn__trace_log_names *names,
                           const tarn__trace_input *input,

@@ -11,7 +11,7 @@
 //
 // Invariant: each range in |mapped| is a block of the history that lives, and
 // begins where that does.
-#include "trace/log_events.h"
+#include "trace/log_read.h"
 
 #include "base/status.h"
 

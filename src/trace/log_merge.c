@@ -3,7 +3,7 @@
 //
 // Invariants: heap[i] is not above its children 2i + 1 and 2i + 2; each page in
 // the heap has an event left, which it holds decoded.
-#include "trace/log_merge.h"
+#include "trace/log_read.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 //
 // Bytes are bounds-checked one by one, since a page may end anywhere; which of
 // the reasons made a record fail is asked once, at the record's end.
-#include "trace/log_page.h"
+#include "trace/log_read.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,9 +12,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "trace/log_define.h"
-#include "trace/log_events.h"
-#include "trace/log_merge.h"
+#include "trace/log_read.h"
 #include "trace/readers.h"
 
 // What the events of a device come to.

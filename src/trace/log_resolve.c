@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/status.h"
-#include "trace/log_entry.h"
+#include "trace/log_read.h"
 #include "trace/ranges.h"
 
 typedef struct module {

@@ -16,7 +16,7 @@
 #include "base/intern.h"
 #include "base/status.h"
 #include "trace/log.h"
-#include "trace/write.h"
+#include "trace/writers.h"
 
 enum {
   DEFINITION_HEAD = 2,

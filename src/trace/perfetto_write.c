@@ -31,8 +31,7 @@
 #include "base/hostmem.h"
 #include "base/intern.h"
 #include "base/status.h"
-#include "trace/utf8.h"
-#include "trace/write.h"
+#include "trace/writers.h"
 
 enum { STACK_SHOWN = 16, TEXT_SHOWN = 64 };
 

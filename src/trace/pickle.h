@@ -88,7 +88,7 @@ void tarn__pickle_deinit(tarn__trace_pickle *pickle);
 __attribute__((format(printf, 3, 4), cold)) tarn_status tarn__pickle_corrupt(
     const tarn__trace_pickle *pickle, size_t at, const char *format, ...);
 
-// --- values ----------------------------------------------------------------
+// --- values ---------------------------------------------------------------
 
 static inline bool tarn__is_container(tarn__trace_pickle_value value) {
   return value.type >= TARN__LIST;
@@ -173,7 +173,7 @@ static inline bool tarn__walk_next(tarn__trace_pickle_walk *walk,
   return true;
 }
 
-// --- shared by the machine and the values ----------------------------------
+// --- shared by the machine and the values ---------------------------------
 
 // The argument of the opcode at byte |at| of a file in which it is whole:
 // |*out_size| bytes from byte |*out_from|, lengths not included.

@@ -1,7 +1,5 @@
 // Opcodes with an argument, each in the shortest form that there is for it.
-#include "trace/pickler.h"
-
-#include "trace/utf8.h"
+#include "trace/writers.h"
 
 enum { PROTOCOL = 4 };
 

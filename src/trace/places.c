@@ -10,7 +10,7 @@
 //
 // Invariant: a place belongs to at most one living block; a block is on a
 // chain only while it is dead and nobody has its place.
-#include "trace/places.h"
+#include "trace/writers.h"
 
 #include <string.h>
 

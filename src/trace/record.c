@@ -3,7 +3,7 @@
 // Invariant: a container's mark, once 1, says that its contents have been
 // walked. Walking each container at most once is what keeps the whole linear in
 // the file, however often the file refers to it.
-#include "trace/record.h"
+#include "trace/snapshot.h"
 
 #include "base/status.h"
 

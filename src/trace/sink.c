@@ -1,5 +1,5 @@
 // Gathering bytes.
-#include "trace/sink.h"
+#include "trace/writers.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -14,15 +14,14 @@
 // add some. A known key of a wrong type is an error.
 //
 // Invariant: each container of the tree is walked at most once; see record.c.
-#include "trace/snapshot.h"
+#include "trace/readers.h"
 
 #include <string.h>
 
 #include "base/status.h"
-#include "trace/frames.h"
 #include "trace/history.h"
 #include "trace/pickle.h"
-#include "trace/record.h"
+#include "trace/snapshot.h"
 
 enum { MAX_DEVICES = 256 };  // PyTorch counts devices in 8 bits
 

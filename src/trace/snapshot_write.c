@@ -27,11 +27,8 @@
 #include "base/hostmem.h"
 #include "base/intern.h"
 #include "base/status.h"
-#include "trace/frames.h"
-#include "trace/held.h"
-#include "trace/pickler.h"
-#include "trace/places.h"
-#include "trace/write.h"
+#include "trace/snapshot.h"
+#include "trace/writers.h"
 
 enum { BATCH = 1000, LARGE = 2 << 20, DEVICES = 256 };
 

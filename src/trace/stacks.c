@@ -1,5 +1,5 @@
 // Stacks out of frames out of texts, each of them a string in a set.
-#include "trace/stacks.h"
+#include "trace/history.h"
 
 #include <string.h>
 

@@ -7,7 +7,7 @@
 //
 // Invariant: after tarn__tape_run every storage has no user left, and thus
 // every birth its death.
-#include "trace/tape.h"
+#include "trace/workload.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -10,7 +10,6 @@
 #include "base/status.h"
 #include "trace/pickle.h"
 #include "trace/readers.h"
-#include "trace/snapshot.h"
 
 // |given| as this library has it; NULL means all zero.
 static tarn_status complete(const tarn_trace_options *given,

@@ -3,7 +3,7 @@
 //
 // Invariant: no byte is looked at before all in front of it are known to be
 // part of a character, so a zero byte is never passed.
-#include "trace/utf8.h"
+#include "trace/writers.h"
 
 #include <stdbool.h>
 #include <string.h>

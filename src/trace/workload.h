@@ -1,17 +1,180 @@
-// workload.h - the histories that Tarn makes itself.
+// workload.h - traces of known nets: a tape of ops, layers, and nets.
 #ifndef TARN_TRACE_WORKLOAD_H_
 #define TARN_TRACE_WORKLOAD_H_
 
-#include "trace/layers.h"
+#include "trace/history.h"
 
-// Nets write themselves down on a tape and return what is asked of them.
+// --- Tape -----------------------------------------------------------------
+// A net is recorded op by op. Then the tape runs forward, and backward for
+// training, and frees each tensor after its last use. Nothing is computed: only
+// births and deaths go into the history.
+//
+//   forward   allocates workspace, output, saved tensors; frees workspace, and
+//             inputs that no later op or backward needs
+//   backward  in reverse: allocates workspace, gradients of inputs and
+//             parameters; frees workspace, saved tensors, the output's gradient
+//   update    allocates a temporary per parameter; frees all gradients
+//
+// Calls after a failure do nothing: the first failure stays in |status|.
+
+enum { TARN__OP_INPUTS = 3, TARN__OP_EXTRAS = 2, TARN__TAPE_NAME = 64 };
+
+// The purpose of a block: the outer frame of its stack. The inner is its layer.
+typedef enum tarn__trace_tape_role {
+  TARN__ROLE_INPUT,
+  TARN__ROLE_OUTPUT,
+  TARN__ROLE_KEPT,
+  TARN__ROLE_WORKSPACE,
+  TARN__ROLE_GRADIENT,
+  TARN__ROLE_PARAMETER,
+  TARN__ROLE_UPDATE,
+  TARN__ROLES,
+} tarn__trace_tape_role;
+
+// A tensor of |count| elements; id 0: no tensor.
+typedef struct tarn__trace_tape_tensor {
+  uint32_t id;
+  size_t count;
+} tarn__trace_tape_tensor;
+
+// The allocations of an op, in bytes; 0: none.
+typedef struct tarn__trace_tape_op {
+  tarn__trace_tape_tensor inputs[TARN__OP_INPUTS];
+  size_t output;
+  size_t kept[TARN__OP_EXTRAS];    // from forward to backward
+  size_t params[TARN__OP_EXTRAS];  // gradients of parameters
+  size_t workspace;                // during the op, in either direction
+  bool saves_inputs;               // backward needs them
+  bool saves_output;
+  bool passes_gradient;  // its inputs' gradients are its output's
+} tarn__trace_tape_op;
+
+typedef struct tarn__trace_tape {
+  tarn__trace_history *history;
+  const char *workload;
+  tarn_status status;
+  bool training;
+  char scope[TARN__TAPE_NAME];
+  uint32_t role_frames[TARN__ROLES];
+  tarn__array ops;
+  tarn__array tensors;
+  tarn__array storages;
+  tarn__array parameters;  // in the order in which backward meets them
+} tarn__trace_tape;
+
+void tarn__tape_init(tarn__trace_tape *tape, tarn__trace_history *history,
+                     const char *workload, bool training);
+void tarn__tape_deinit(tarn__trace_tape *tape);
+
+// Names of ops recorded from now on start with |scope| and a dot.
+__attribute__((format(printf, 2, 3))) void tarn__tape_scope(
+    tarn__trace_tape *tape, const char *scope, ...);
+
+// An input of |count| elements in |size| bytes. It lives from before the first
+// op to after the last.
+tarn__trace_tape_tensor tarn__tape_input(tarn__trace_tape *tape,
+                                         const char *name, size_t count,
+                                         size_t size);
+
+// Records an op whose output has |count| elements.
+tarn__trace_tape_tensor tarn__tape_op(tarn__trace_tape *tape, const char *name,
+                                      size_t count,
+                                      const tarn__trace_tape_op *op);
+
+// Runs the recorded ops and frees all tensors. |result| is the net's output.
+TARN_MUST_CHECK tarn_status tarn__tape_run(tarn__trace_tape *tape,
+                                           tarn__trace_tape_tensor result);
+
+// --- Layers ---------------------------------------------------------------
+// The ops of nets, and their allocations. All tensors are f32. Ops save for
+// backward what PyTorch's do: a product its inputs, a ReLU or softmax its
+// output, a norm its input and two statistics, a dropout a mask of a byte per
+// element.
+
+// An image batch as it goes through a convolutional net.
+typedef struct tarn__trace_image {
+  tarn__trace_tape_tensor tensor;
+  size_t batch;
+  size_t channels;
+  size_t side;
+} tarn__trace_image;
+
+// The product of four lengths; 0 on overflow, which ops refuse as a size.
+size_t tarn__elements(size_t a, size_t b, size_t c, size_t d);
+
+// An element-wise op that saves nothing.
+tarn__trace_tape_tensor tarn__layer_map(tarn__trace_tape *tape,
+                                        const char *name,
+                                        tarn__trace_tape_tensor x);
+// x times weight [to, from], plus bias.
+tarn__trace_tape_tensor tarn__layer_linear(tarn__trace_tape *tape,
+                                           const char *name,
+                                           tarn__trace_tape_tensor x,
+                                           size_t from, size_t to);
+// A batched product of |a| and |b| with |count| elements.
+tarn__trace_tape_tensor tarn__layer_product(tarn__trace_tape *tape,
+                                            const char *name,
+                                            tarn__trace_tape_tensor a,
+                                            tarn__trace_tape_tensor b,
+                                            size_t count);
+tarn__trace_tape_tensor tarn__layer_add(tarn__trace_tape *tape,
+                                        const char *name,
+                                        tarn__trace_tape_tensor a,
+                                        tarn__trace_tape_tensor b);
+tarn__trace_tape_tensor tarn__layer_gelu(tarn__trace_tape *tape,
+                                         const char *name,
+                                         tarn__trace_tape_tensor x);
+tarn__trace_tape_tensor tarn__layer_softmax(tarn__trace_tape *tape,
+                                            const char *name,
+                                            tarn__trace_tape_tensor x);
+tarn__trace_tape_tensor tarn__layer_dropout(tarn__trace_tape *tape,
+                                            const char *name,
+                                            tarn__trace_tape_tensor x);
+// Over rows of |width| elements.
+tarn__trace_tape_tensor tarn__layer_norm(tarn__trace_tape *tape,
+                                         const char *name,
+                                         tarn__trace_tape_tensor x,
+                                         size_t width);
+// A new tensor from parts of |a| and |b|; either may be no tensor.
+tarn__trace_tape_tensor tarn__layer_gather(tarn__trace_tape *tape,
+                                           const char *name,
+                                           tarn__trace_tape_tensor a,
+                                           tarn__trace_tape_tensor b,
+                                           size_t count);
+// The mean negative log likelihood of |labels| under |logits|: one number.
+tarn__trace_tape_tensor tarn__layer_loss(tarn__trace_tape *tape,
+                                         const char *name,
+                                         tarn__trace_tape_tensor logits,
+                                         tarn__trace_tape_tensor labels);
+
+// --- on images ------------------------------------------------------------
+
+// Squares of |kernel|, padded so that only the stride shrinks the image; no
+// bias. Its workspace is the column matrix of one image, none for 1 x 1.
+tarn__trace_image tarn__layer_conv(tarn__trace_tape *tape, const char *name,
+                                   tarn__trace_image x, size_t channels,
+                                   size_t kernel, size_t stride);
+tarn__trace_image tarn__layer_batch_norm(tarn__trace_tape *tape,
+                                         const char *name, tarn__trace_image x);
+tarn__trace_image tarn__layer_relu(tarn__trace_tape *tape, const char *name,
+                                   tarn__trace_image x);
+tarn__trace_image tarn__layer_max_pool(tarn__trace_tape *tape, const char *name,
+                                       tarn__trace_image x, size_t stride);
+// The mean of each channel: [batch, channels].
+tarn__trace_tape_tensor tarn__layer_mean_pool(tarn__trace_tape *tape,
+                                              const char *name,
+                                              tarn__trace_image x);
+
+// --- Nets -----------------------------------------------------------------
+
+// Each records its ops on |tape| and returns the net's output.
 tarn__trace_tape_tensor tarn__net_bert_layer(tarn__trace_tape *tape,
                                              size_t batch);
 tarn__trace_tape_tensor tarn__net_resnet50(tarn__trace_tape *tape,
                                            size_t batch);
 tarn__trace_tape_tensor tarn__net_decode(tarn__trace_tape *tape, size_t batch);
 
-// Sizes and lifetimes out of a fixed seed.
+// Random sizes and lifetimes from a fixed seed.
 TARN_MUST_CHECK tarn_status tarn__random_history(tarn__trace_history *history,
                                                  const char *workload);
 

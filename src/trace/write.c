@@ -1,5 +1,5 @@
 // From a trace to a file, whatever its format.
-#include "trace/write.h"
+#include "trace/writers.h"
 
 #include "base/os.h"
 #include "base/status.h"

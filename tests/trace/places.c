@@ -4,7 +4,7 @@
 #include "support/faults.h"
 #include "support/run.h"
 #include "tarn/trace_build.h"
-#include "trace/places.h"
+#include "trace/writers.h"
 
 static bool overlap(const tarn_trace *trace, const uint64_t *addresses,
                     size_t a, size_t b) {

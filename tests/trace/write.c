@@ -15,7 +15,7 @@
 #include "support/run.h"
 #include "support/tool_run.h"
 #include "support/trace_written.h"
-#include "trace/sink.h"
+#include "trace/writers.h"
 
 static const tarn_trace_format formats[] = {TARN_TRACE_FORMAT_TARN,
                                             TARN_TRACE_FORMAT_PYTORCH,
