@@ -173,7 +173,7 @@ static bool is_digit(unsigned char byte) {
 
 // At least one digit.
 static bool pass_digits(tarn__json *json) {
-  if (!is_digit(peek(json))) return fail(json, "a digit must stand here");
+  if (!is_digit(peek(json))) return fail(json, "a digit expected");
   while (is_digit(peek(json)))
     json->at++;
   return true;
@@ -266,8 +266,8 @@ static bool open_container(tarn__json *json, tarn__json_token *token,
 static bool close_container(tarn__json *json, tarn__json_token *token) {
   bool object = json->objects & 1;
   if (peek(json) != (object ? '}' : ']')) {
-    return fail(json, object ? "a comma or '}' must stand here"
-                             : "a comma or ']' must stand here");
+    return fail(json,
+                object ? "a comma or '}' expected" : "a comma or ']' expected");
   }
   json->objects >>= 1;
   json->depth--;
@@ -291,7 +291,7 @@ static bool read_scalar(tarn__json *json, tarn__json_token *token) {
       if (peek(json) == '-' || is_digit(peek(json))) {
         return read_number(json, token);
       }
-      return fail(json, "a value must stand here");
+      return fail(json, "a value expected");
   }
 }
 
@@ -305,7 +305,7 @@ static bool read_value(tarn__json *json, tarn__json_token *token) {
 }
 
 static bool read_key(tarn__json *json, tarn__json_token *token) {
-  if (peek(json) != '"') return fail(json, "a key must stand here");
+  if (peek(json) != '"') return fail(json, "a key expected");
   if (!read_text(json, token)) return false;
   token->kind = TARN__JSON_KEY;
   json->expect = AFTER_KEY;
@@ -315,7 +315,7 @@ static bool read_key(tarn__json *json, tarn__json_token *token) {
 // --- tokens ----------------------------------------------------------------
 
 static bool pass_colon(tarn__json *json) {
-  if (peek(json) != ':') return fail(json, "':' must stand here");
+  if (peek(json) != ':') return fail(json, "':' expected");
   json->at++;
   skip_space(json);
   return true;

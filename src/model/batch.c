@@ -1,4 +1,4 @@
-// The batch: the present one, within the plan, and a larger one, with another.
+// The present batch, within the plan, and a larger one, with a new plan.
 #include <assert.h>
 
 #include "base/status.h"
@@ -39,11 +39,11 @@ static tarn_status size_tensors(tarn_model *model, int64_t batch, bool commit) {
 static void set_max(tarn_model *model, int64_t batch) {
   model->max_batch = batch;
   tarn_status status = size_tensors(model, batch, true);
-  assert(status == TARN_OK);  // it was tried before
+  assert(status == TARN_OK);  // checked before
   (void)status;
 }
 
-// As they were before another plan was looked for.
+// Restores the tensors' slots after a failed plan.
 static void restore_slots(tarn__model_slots *slots) {
   for (size_t i = 0; i < slots->slots.count; i++) {
     const tarn__model_slot *slot = tarn__slot_at(slots, i);

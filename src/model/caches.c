@@ -2,12 +2,12 @@
 //
 //   push 0 ─► described cache 0     its planned buffer
 //   push 1 ─► described cache 1
-//   push 2 ─► beyond: a buffer of its own, from the pool
+//   push 2 ─► extra: a buffer of its own, from the pool
 //
-// An entry keeps its place in |stack| when it is popped, so that the memory of
-// entries beyond the description is there again in the next round. They are
-// listed as tensors: listed.c. Those buffers are suspended but from their push
-// to the end of the backward pass of their step, as the plan's are.
+// A popped entry keeps its place in |stack|, so that the next round reuses the
+// memory of extra entries. Extra entries are tensors too: see listed.c. As the
+// plan's buffers, theirs are suspended, except from the push to the end of the
+// step's backward pass.
 #include <assert.h>
 
 #include "base/status.h"
@@ -18,9 +18,9 @@ typedef struct entry {
   tarn_dtype dtype;
   size_t count;
   bool bits;
-  size_t size;          // of the buffer, where it is an extra one
+  size_t size;          // of an extra entry's buffer
   tarn_synced *buffer;  // described: the tensor's; else the entry's own
-  bool active;          // an extra one that is not suspended
+  bool active;          // an extra entry that is not suspended
 } entry;
 
 static tarn_status check(const tarn_step *step, tarn_pass pass,
@@ -80,15 +80,14 @@ static tarn_status make_extra(tarn_step *step, size_t size,
       tarn__slots_buffer_options(step->model->slots, step->name);
   tarn_status status = tarn_synced_create(size, &options, out_buffer);
   if (status != TARN_OK) return status;
-  // It holds nothing, and not zeros, as one that is there again.
+  // A new buffer has no contents, as a reused one, and no zeros.
   status = tarn_synced_invalidate(*out_buffer, 0, TARN_ALL);
   if (status == TARN_OK) return TARN_OK;
   tarn_synced_destroy(*out_buffer);
   return status;
 }
 
-// One that is left from an earlier round, suspended, will do, if it is as
-// large.
+// Reuses the suspended buffer of an earlier round if it has the same size.
 static tarn_status take_extra(tarn_step *step, entry *left, size_t size) {
   if (left->buffer != NULL && left->size == size) {
     return tarn_synced_resume(left->buffer);
@@ -172,7 +171,7 @@ tarn_status tarn_step_pop(tarn_step *step, tarn_dtype dtype, size_t count,
   if (status != TARN_OK) return status;
   assert(step != NULL);
   if (step->depth == 0) {
-    return tarn__fail(TARN_E_STATE, "step '%s': nothing is cached any more",
+    return tarn__fail(TARN_E_STATE, "step '%s': its cache is empty",
                       step->name);
   }
   const entry *top = entry_at(step, step->depth - 1);
@@ -191,7 +190,7 @@ typedef struct reach {
   size_t end;
 } reach;
 
-// The steps whose backward pass is over when time goes on to |time|. Backward,
+// The steps whose backward pass ends when time advances to |time|. Backward,
 // step i of n is at 2n - 1 - i.
 static reach find_over(const tarn_model *model, uint64_t time) {
   size_t n = model->steps.count;
@@ -202,7 +201,7 @@ static reach find_over(const tarn_model *model, uint64_t time) {
   return (reach){(size_t)(2 * n - time), (size_t)(2 * n - from)};
 }
 
-// The extra entries of a step; |*out_count| is how many.
+// The |*out_count| extra entries of a step.
 static entry *extras_of(const tarn_step *step, size_t *out_count) {
   size_t described = step->caches.count;
   *out_count = 0;
@@ -260,8 +259,8 @@ void tarn__caches_empty(tarn_model *model) {
     tarn__step_at(model, i)->depth = 0;
 }
 
-// Somebody may have a view. In a child of fork nothing can be suspended, and
-// need not be.
+// Suspends the buffer, since a view may outlive it. In a child of fork that
+// fails, and is not needed.
 static tarn_status end_extra(tarn_synced *buffer) {
   if (buffer == NULL) return TARN_OK;
   tarn_status status = tarn_synced_suspend(buffer, tarn__gone);

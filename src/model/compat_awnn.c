@@ -1,12 +1,12 @@
-// Lists of parameters and caches as the document has them: a program's own, of
-// tensors that belong to no model, and those of models.
+// AWNN's lists of parameters and caches: a program's own, of tensors without a
+// model, and those of models.
 //
-// A tensor of no model has a name and buffers that it owns, and no shape, dtype
-// or slots. One that is attached to a model is a parameter like others, which
-// has its buffers before the model is placed.
+// A tensor without a model has a name and buffers that it owns, and no shape,
+// dtype or slots. A parameter attached to a model is like any other, but has
+// its buffers before the model is placed.
 //
-// A cache begins with a tensor of kind TARN_CACHE. So whoever walks a list can
-// tell what it has.
+// A cache begins with a tensor of kind TARN_CACHE, so that every entry of a
+// list tells its kind.
 #include "tarn/compat_awnn.h"
 
 #include <assert.h>
@@ -90,7 +90,7 @@ static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
                     model->name, instead[kind]);
 }
 
-// What is known of the parameter is how many bytes it has.
+// A parameter attached to a model is a tensor of bytes.
 static tarn_status attach_to_model(tarn_model *model, tarn_tensor_kind kind,
                                    const char *name, size_t size, size_t diff,
                                    tarn_tensor **out_tensor) {
@@ -181,7 +181,7 @@ static tarn_status free_tensor(tarn_tensor *tensor) {
   return status != TARN_OK ? status : other;
 }
 
-// |caches|: whether the list is to have caches, or parameters.
+// |caches|: whether the list must have caches; else parameters.
 static tarn_status check_content(tarn_list *list, bool caches) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, list) {
@@ -294,7 +294,8 @@ static tarn_status make_room(tarn_awnn_cache *cache) {
   return TARN_OK;
 }
 
-// An empty cache holds no memory, so that one in no list can be forgotten.
+// An empty cache holds no memory, so that a cache outside of lists needs no
+// end.
 static void make_empty(tarn_awnn_cache *cache) {
   tarn__host_free_array(cache->all_tensors, cache->room, sizeof(tarn_synced *));
   cache->all_tensors = NULL;
@@ -317,7 +318,7 @@ static const char *name_of(const tarn_awnn_cache *cache) {
 tarn_synced *tarn_awnn_pop(tarn_awnn_cache *cache) {
   if (cache == NULL || cache->count == 0) {
     tarn__fail(cache == NULL ? TARN_E_INVALID : TARN_E_STATE,
-               "cache '%s': nothing is cached", name_of(cache));
+               "cache '%s' is empty", name_of(cache));
     return NULL;
   }
   tarn_synced *tensor = cache->all_tensors[--cache->count];

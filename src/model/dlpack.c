@@ -1,10 +1,10 @@
-// Types, places, and tensors for others.
+// DLPack's types and places, and exported tensors.
 //
 // An exported tensor is one block, which its deleter frees:
 //
 //   | struct | source of the deleter | lengths, ndim | strides, ndim |
 //
-// Layouts are somebody else's: the asserts below hold the structs to the
+// DLPack fixes the layouts: the asserts below compare the structs with the
 // published ones, on machines with pointers of 8 bytes.
 #include "tarn/dlpack.h"
 
@@ -76,7 +76,7 @@ tarn_status tarn_dlpack_from_dtype(tarn_dtype dtype,
     *out_dtype = dtypes[i].code;
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "dlpack: %d is no dtype", (int)dtype);
+  return tarn__fail(TARN_E_INVALID, "dlpack: %d is not a dtype", (int)dtype);
 }
 
 tarn_status tarn_dlpack_to_dtype(tarn_dlpack_dtype dtype,
@@ -102,11 +102,11 @@ tarn_status tarn_dlpack_to_dtype(tarn_dlpack_dtype dtype,
 static tarn_status refuse_place(tarn_place place) {
   char text[64];
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "dlpack: others have no name for %s: copy it to the host",
+                    "dlpack: no DLPack device for %s: copy it to the host",
                     tarn_place_text(place, text, sizeof text));
 }
 
-// Pinned and unified memory are known without a number.
+// Pinned and unified memory have no device number.
 static tarn_dlpack_device on_cuda(tarn_place place, const char *name) {
   const char *colon = strchr(name, ':');
   long ordinal = colon == NULL ? 0 : strtol(colon + 1, NULL, 10);
@@ -178,7 +178,7 @@ tarn_status tarn_dlpack_to_place(tarn_dlpack_device device, char out_name[32],
 
 // --- giving ------------------------------------------------------------------
 
-// What a deleter needs, behind either struct.
+// The data of a deleter, behind either struct.
 typedef struct keeper {
   size_t size;  // of the block
   tarn_dlpack_release_fn *release;
@@ -230,7 +230,7 @@ static tarn_status copy_source(const tarn_dlpack_source *source,
   return check_lengths(out->shape);
 }
 
-// What the host can reach has a pointer; elsewhere an address is one.
+// The address as a pointer, which only its device may follow.
 static tarn_status find_data(const tarn_dlpack_source *source,
                              tarn_dlpack_device device, size_t size,
                              void **out_data) {
@@ -261,9 +261,9 @@ static tarn_status describe(const tarn_dlpack_source *source,
   return find_data(source, out->device, size, &out->data);
 }
 
-// A block that begins with |head| bytes for the struct: the lengths, and the
-// strides that a compact tensor has, stand at its end. They multiply to what
-// has been found to fit, but for lengths of 0, where they mean nothing.
+// Makes a block of |head| bytes for the struct, the lengths, and the strides of
+// a compact tensor. Their products were checked for overflow, except with a
+// length of 0, where strides have no meaning.
 static void *make_block(const tarn_dlpack_source *source, size_t head,
                         tarn_dlpack_tensor *tensor, keeper **out_keeper) {
   size_t rank = source->shape.rank;

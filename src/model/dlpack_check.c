@@ -1,7 +1,7 @@
-// What another library gives, before it is believed.
+// Checks a tensor of another library before it is used.
 //
-// A tensor's own arrays are read and nothing else: that they have |ndim|
-// lengths is the giver's word, of which a bound on |ndim| limits the damage.
+// Only the tensor's arrays are read. That they have |ndim| lengths cannot be
+// checked; the bound on |ndim| limits the damage of a wrong one.
 #include <inttypes.h>
 
 #include "base/status.h"
@@ -32,8 +32,8 @@ static tarn_status check_lengths(const tarn_dlpack_tensor *tensor) {
   return TARN_OK;
 }
 
-// Where a dimension has one element, how far it is to the next says nothing;
-// the product is known to fit by now.
+// The stride of a dimension of one element has no meaning. The product was
+// checked for overflow.
 static tarn_status check_strides(const tarn_dlpack_tensor *tensor,
                                  size_t size) {
   uint64_t stride = 1;

@@ -26,7 +26,8 @@ tarn_status tarn__exchange_check(const tarn_tensor *tensor, tarn_part part) {
                     tarn__part_name(part), tensor->name);
 }
 
-// --- exporting ---
+// --- exporting
+// ------------------------------------------------------------------
 
 typedef struct loan {
   size_t size;  // of this block
@@ -56,7 +57,7 @@ static tarn_status close_loan(loan *lent) {
   return status != TARN_OK ? status : ended;
 }
 
-// No call is left to return a status.
+// Failures are logged, since a deleter returns no status.
 static void return_loan(void *owner) {
   if (close_loan(owner) == TARN_OK) return;
   tarn__log(TARN_LOG_WARN, "dlpack: a tensor came back: %s", tarn_last_error());

@@ -74,8 +74,8 @@ static tarn_status check_kind(const tarn__model_tensor *root, tarn_part part) {
 
 static tarn_status refuse_device(const tarn_model *model, const char *name) {
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "dlpack: memory of %s, where %s is neither at home nor "
-                    "computed",
+                    "dlpack: memory of %s, which is neither the home nor the "
+                    "compute place of %s",
                     name, model->name);
 }
 
@@ -100,7 +100,8 @@ static tarn_status find_place(const tarn_model *model,
   return refuse_device(model, name);
 }
 
-// --- importing ---
+// --- importing
+// ------------------------------------------------------------------
 
 static tarn_status wrap(tarn_synced *buffer, tarn_place place,
                         const tarn_dlpack_view *view, const imported *source) {

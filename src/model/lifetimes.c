@@ -1,8 +1,9 @@
-// Lifetimes: one walk over all passes in the order of time. A part comes to be
-// where it is first written, and is needed until its last use.
+// Lifetimes, by one walk over all passes in order of time: from the first write
+// of a part to its last use.
 //
-// Parts with a slot: data of outputs that some pass writes; for training also
-// diffs of outputs, and caches. All else lives as long as the model is placed.
+// Parts with a slot are the data of outputs that some pass writes and, for
+// training, diffs of outputs, and caches. All other parts live as long as the
+// model is placed.
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "model/slots.h"
@@ -37,7 +38,7 @@ static bool is_planned(const walk *w, const tarn__model_tensor *tensor,
   return kind == TARN_CACHE && w->mode == TARN_TRAIN;
 }
 
-// What a plan for inference knows nothing of.
+// Parts that a plan for inference does not have.
 static bool is_foreign(const walk *w, const tarn__model_tensor *tensor,
                        tarn_part part) {
   if (w->mode == TARN_TRAIN) return false;
@@ -63,8 +64,7 @@ static tarn_status begin_slot(walk *w, tarn__model_tensor *tensor,
     return TARN_OK;
   }
   return tarn__fail(TARN_E_INVALID,
-                    "%s: its tensors together have more bytes than can be "
-                    "counted",
+                    "%s: the sum of its tensors' sizes overflows",
                     w->model->name);
 }
 
@@ -76,8 +76,8 @@ static tarn_status read_part(walk *w, tarn__model_tensor *tensor,
   if (is_fed) return TARN_OK;
   if (slot == TARN__NO_SLOT || slot == TO_COME) {
     return tarn__fail(TARN_E_INVALID,
-                      "%s: step '%s' reads the %s of '%s' %s, which no step "
-                      "has written by then",
+                      "%s: step '%s' reads the %s of '%s' %s, before any "
+                      "step writes it",
                       w->model->name, w->step->name, tarn__part_name(part),
                       tensor->shown.name,
                       w->pass == TARN_FORWARD ? "forward" : "backward");
@@ -141,8 +141,8 @@ static bool has_slot(const tarn__model_tensor *tensor, tarn_part part) {
   return tensor->slots[part] != TARN__NO_SLOT;
 }
 
-// The place of a part is free for another one only if its last use is the
-// first of the other.
+// A part can take the place of another only if its first use is the last use of
+// the other.
 static tarn_status pair(walk *w, const tarn__model_step_use *use) {
   if (use->kind != TARN__REPLACES) return TARN_OK;
   if (!has_slot(use->giver, use->giver_part)) return TARN_OK;

@@ -1,14 +1,15 @@
-// Caches beyond the description, as tensors in the lists of their model.
+// Extra caches as tensors in the lists of their model.
 //
 // The first push at a place of a step's stack adds a tensor, named after the
-// step and the place: "fc1.cache2". It stays as long as the model, like any
-// other, and shows what was pushed there last; without memory its data is NULL.
+// step and the place: "fc1.cache2". It lives as long as the model and shows the
+// entry that was pushed there last. While the model is not placed, its data is
+// NULL.
 //
 //   step->listed   NULL, tensor, tensor, ...   by place; NULL: described before
-//                                              anything was pushed there
+//                                              the first push there
 //
-// A cache that is described later leaves the others where they are. The tensor
-// of its place, if there is one, keeps its name and shows nothing any more.
+// If a cache is described for the place later, the tensor keeps its name and
+// its data stays NULL.
 #include <stdio.h>
 #include <string.h>
 
@@ -32,8 +33,7 @@ static tarn_status reach(tarn_step *step, size_t place) {
                           place + 1 - count, &at);
 }
 
-// Writes "<step>.cache<place>", or, from |attempt| 1 on, the same with a number
-// behind it.
+// Writes "<step>.cache<place>", and from |attempt| 1 on a number behind it.
 static void write_name(char *out, size_t size, const tarn_step *step,
                        size_t place, size_t attempt) {
   char suffix[24] = "";
@@ -41,9 +41,9 @@ static void write_name(char *out, size_t size, const tarn_step *step,
   snprintf(out, size, "%s.cache%zu%s", step->name, place, suffix);
 }
 
-// A name that no tensor has, to be freed with its size.
+// A free name. Free it with its size.
 static char *free_name(const tarn_step *step, size_t place, size_t *out_size) {
-  enum { NUMBERS = 64 };  // what stands behind the step's name
+  enum { NUMBERS = 64 };  // bytes behind the step's name
   *out_size = 0;
   if (!tarn_size_add(strlen(step->name), NUMBERS, out_size)) return NULL;
   char *text = tarn__host_alloc(*out_size);

@@ -1,14 +1,14 @@
-// Parameters out of a file.
+// Loads parameters from a file.
 //
-//   check ──► open what is copied ──► map ──► copy
-//   nothing changes  │ values stay     │ can hardly fail
-//                    └─ TARN_FULL ◄────┘
+//   check ──► open tensors to copy ──► map ──► copy
+//   nothing changes  │ values stay      │ can hardly fail
+//                    └─ TARN_FULL ◄─────┘
 //
-// To open is to take memory; until the first byte is copied it is undone by
-// ending the access, which leaves the value that was there.
+// Opening takes memory. Until the first byte is copied, ending the access
+// undoes it and keeps the value.
 //
-// A mapped file is kept by a count: one for each buffer that lies in it, and
-// one for the load itself.
+// A mapping has a count of users: one for each buffer that lies in it, and one
+// for the load itself.
 #include <assert.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -56,8 +56,8 @@ static void let_go_of_bytes(void *context, tarn_place place, tarn_addr address,
 
 // --- opening what is copied ------------------------------------------------
 
-// What has a value keeps it if it is opened to be read as well. What has none,
-// or lost it, has nothing to bring.
+// A tensor with a value is opened for reading too, which keeps the value.
+// Without a value, or after a loss, there is nothing to keep.
 static tarn_status find_mode(const tarn_tensor *tensor, uint32_t *out_mode) {
   tarn_synced_info info = {.struct_size = sizeof info};
   tarn_status status =
@@ -76,7 +76,7 @@ static tarn_status open_one(tarn__model_match *m) {
                            &m->access);
 }
 
-// Nothing was written yet.
+// Ends all accesses before the first write.
 static void undo(tarn__model_matches *ms) {
   for (size_t i = 0; i < ms->count; i++) {
     tarn_access *access = &ms->items[i].access;
@@ -84,7 +84,7 @@ static void undo(tarn__model_matches *ms) {
     bool keeps = access->mode != TARN_WRITE_DISCARD;
     tarn_status status =
         keeps ? tarn_synced_end(access) : tarn_synced_cancel(access, NULL);
-    assert(status == TARN_OK);  // there is no stream that could fail
+    assert(status == TARN_OK);  // cannot fail without a stream
     (void)status;
   }
 }
@@ -129,7 +129,7 @@ static tarn_status copy_one(tarn__model_match *m) {
   return tarn__failure_tell(&failure);
 }
 
-// Maps, or copies, all of them, and counts those that are done.
+// Maps or copies all matches, and counts them.
 static tarn_status give_all(tarn__model_matches *ms, mapping *mapped,
                             bool copies, tarn_model_loaded *told) {
   for (size_t i = 0; i < ms->count; i++) {
@@ -143,7 +143,7 @@ static tarn_status give_all(tarn__model_matches *ms, mapping *mapped,
   return TARN_OK;
 }
 
-// Some have their new values already, or none of them.
+// The error, with the number of tensors that have their new values.
 static tarn_status tell_failure(const tarn__model_matches *ms,
                                 const tarn_model_loaded *told,
                                 const tarn__failure *failure) {

@@ -1,4 +1,4 @@
-// Which tensor of a file is for which of a model, and whether it fits.
+// Finds the file's tensor for each tensor of a model, and checks that it fits.
 #include "model/stored.h"
 
 #include <inttypes.h>
@@ -34,7 +34,7 @@ static const tarn_safetensor *find(const tarn__model_matches *m,
   return may_be_tied ? find_tied(m, tensor) : found;
 }
 
-// Whether the model has a use for what the file has by that name.
+// Whether the model uses the file's tensor |name|.
 static bool is_used(const tarn__model_matches *m, const char *name) {
   const tarn__name *entry = tarn__names_find(&m->model->names, name);
   if (entry == NULL) return false;
@@ -55,9 +55,9 @@ static size_t count_unused(const tarn__model_matches *m) {
 
 enum { SHAPE_TEXT = 96 };
 
-// "[784, 10]"; what does not fit is left out.
+// "[784, 10]", shortened to the room.
 static char *shape_text(tarn_shape shape, char out[SHAPE_TEXT]) {
-  enum { LONGEST = 32 };  // of a length, and what stands for the rest
+  enum { LONGEST = 32 };  // of a length and ", ..."
   int used = snprintf(out, SHAPE_TEXT, "[");
   for (size_t i = 0; i < shape.rank; i++) {
     const char *comma = i == 0 ? "" : ", ";

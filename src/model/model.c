@@ -1,4 +1,4 @@
-// Models: making and ending them, and their tensors by list and by name.
+// Models: create and destroy, and lookup of tensors by list and by name.
 #include "model/model.h"
 
 #include <string.h>

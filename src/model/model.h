@@ -105,9 +105,7 @@ static inline bool tarn__tensor_has_diff(const tarn_tensor *tensor) {
 
 // Bytes at |batch|.
 //
-// TARN_E_INVALID  overflow, which only a larger batch than at the time of
-// adding
-//                 can cause.
+// TARN_E_INVALID  overflow, by a larger batch than when the tensor was added.
 TARN_MUST_CHECK tarn_status tarn__tensor_bytes(const tarn_tensor *tensor,
                                                int64_t batch, size_t *out_size);
 

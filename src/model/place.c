@@ -1,7 +1,7 @@
 // Placing: blocks for the plan, and a buffer for each part of each tensor.
 //
-// All is made aside first and given to the model when nothing can fail any
-// more. Buffers of parameters and states stay when a model is released; all
+// Everything is made aside first, and given to the model when nothing can fail
+// any more. Buffers of parameters and states stay when a model is released; all
 // others are made anew each time.
 
 #include "base/hostmem.h"
@@ -20,8 +20,8 @@ typedef struct plan_of_parts {
   tarn_model *model;
   const tarn__model_slots *slots;
   tarn__model_placement *made;  // NULL: count only
-  size_t count;                 // of those that go with the place
-  tarn__model_placement *kept;  // of those that stay
+  size_t count;                 // of |made|, which end with the place
+  tarn__model_placement *kept;  // which stay
   size_t kept_count;
 } plan_of_parts;
 
@@ -65,8 +65,8 @@ static void note_kept(plan_of_parts *p, tarn__model_tensor *tensor) {
   }
 }
 
-// Slots first, so that a slot's number is that of its buffer; parameters and
-// outputs stand before their other names, since they were added before them.
+// Slots come first, so that a slot's number is that of its buffer. Parameters
+// and outputs come before their other names, since they were added before.
 static void note_parts(plan_of_parts *p) {
   p->count = p->kept_count = 0;
   for (size_t i = 0; i < p->slots->slots.count; i++) {
@@ -86,8 +86,7 @@ static void note_parts(plan_of_parts *p) {
 
 // --- making it -------------------------------------------------------------
 
-// The buffer of the root of another name, an output or a parameter: made just
-// now, or, of what stays, there already.
+// The buffer of a root: new, or kept from an earlier place.
 static tarn_synced *root_buffer(const plan_of_parts *p,
                                 const tarn__model_tensor *root,
                                 tarn_part part) {
@@ -119,7 +118,7 @@ static tarn_status make_buffers(const plan_of_parts *p,
   return TARN_OK;
 }
 
-// Views first, as they were made last.
+// Frees views first, which were made last.
 static tarn_status destroy_buffers(tarn__model_placement *list, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = count; i-- > 0;) {
@@ -141,7 +140,7 @@ static tarn_status take_block(const tarn__model_slots *slots, tarn_place place,
                          out_block);
 }
 
-// The host is one place of a buffer, whoever pins its memory.
+// The host is one place of a buffer, pinned or not.
 static bool has_compute(const tarn__model_slots *slots) {
   tarn_place home = slots->options.home;
   tarn_place compute = slots->options.compute;
@@ -197,8 +196,8 @@ static tarn_status wrap_slots(tarn__model_placed *placed) {
 
 // --- together --------------------------------------------------------------
 
-// A view that outlives the model must not lead into memory that is given back.
-// Suspended first, since of a suspended buffer nothing is copied away.
+// A view that outlives the model must not access freed memory. The buffer is
+// suspended first, so that nothing is copied out of it.
 static tarn_status let_go_of(const tarn__model_placed *placed, size_t slot) {
   tarn_synced *buffer = placed->made[slot].buffer;
   tarn_status first = tarn_synced_suspend(buffer, tarn__gone);
@@ -211,7 +210,7 @@ static tarn_status let_go_of(const tarn__model_placed *placed, size_t slot) {
   return first;
 }
 
-// Where a buffer could not wait for its streams, all of them are waited for.
+// Waits for all streams, for a buffer that could not wait for its own.
 static tarn_status wait_for_devices(const tarn__model_placed *placed) {
   const tarn_place places[] = {placed->slots->options.home,
                                placed->slots->options.compute};
@@ -233,14 +232,14 @@ static tarn_status let_go(const tarn__model_placed *placed) {
   return first == TARN_OK ? TARN_OK : wait_for_devices(placed);
 }
 
-// Nothing but what the host's books are.
+// Frees the host's arrays only.
 static void free_arrays(tarn__model_placed *placed) {
   tarn__host_free_array(placed->made, placed->made_count, sizeof *placed->made);
   tarn__placed_free_order(placed);
   tarn__host_free(placed, sizeof *placed);
 }
 
-// Buffers before the blocks that they lie in.
+// Frees buffers before their blocks.
 static tarn_status free_placed(tarn__model_placed *placed, bool whole) {
   tarn_status first = whole ? let_go(placed) : TARN_OK;
   if (placed->made != NULL) {
@@ -283,7 +282,7 @@ static void publish(const tarn__model_placement *list, size_t count) {
   }
 }
 
-// There is a new place: what becomes of the former is told and no more.
+// Frees the old place after the new one was made; failures are only logged.
 static void give_former_place_back(tarn_model *model) {
   if (tarn__placed_release(model) == TARN_OK) return;
   tarn__log(TARN_LOG_WARN, "%s: a place that was given back: %s", model->name,
@@ -355,8 +354,8 @@ tarn_status tarn__placed_check_buffer(tarn_synced *buffer, const char *name) {
   return check_idle(buffer, name, false);
 }
 
-// Bytes that go with the place must not be used by anybody. Those of a
-// parameter live on while there is a view.
+// Bytes that end with the place must not be in use. A parameter's bytes live as
+// long as a view.
 tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &model->among) {

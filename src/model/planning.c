@@ -1,6 +1,7 @@
-// Planning: slots become a problem of tarn/plan.h, and its answer offsets.
+// Planning: turns slots into a problem of tarn/plan.h, and its answer into
+// offsets.
 //
-// A slot of 0 bytes is planned as one of 1, since a buffer must lie somewhere.
+// A slot of 0 bytes is planned as one of 1, since each buffer needs an offset.
 #include <assert.h>
 
 #include "base/hostmem.h"
@@ -48,7 +49,7 @@ tarn_status tarn__slots_problem(const tarn__model_slots *slots,
 // bytes that pairs can save, by their takers and by their givers. By slot: the
 // most that it can save as taker and as giver.
 typedef struct demand {
-  size_t *change;  // of the bytes that are needed
+  size_t *change;  // of the needed bytes
   size_t *by_takers;
   size_t *by_givers;
   size_t *as_taker;
@@ -83,7 +84,7 @@ static void add_slots(const tarn__model_slots *slots, demand *w) {
   }
 }
 
-// The time at which most bytes are needed, where pairs share.
+// The time at which most bytes are needed, with pairs sharing.
 static uint64_t find_peak(const demand *w, size_t times) {
   size_t live = 0;
   size_t most = 0;
@@ -168,7 +169,7 @@ static tarn_status refuse(const tarn_model *model,
       step->name, pass == TARN_FORWARD ? "forward" : "backward");
 }
 
-// Offsets are believed only when code of its own has checked them.
+// The solver's offsets are checked by independent code before use.
 static tarn_status take_plan(tarn_model *model, tarn__model_slots *slots,
                              const tarn_plan_problem *problem,
                              const tarn_plan *plan) {
@@ -246,7 +247,7 @@ static tarn_status read_options(const tarn_model *model,
   }
   if (tarn_is_power_of_two(out->align)) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "%s: an alignment of %zu is no power of "
+                    "%s: an alignment of %zu is not a power of "
                     "two",
                     model->name, given->align);
 }
@@ -263,7 +264,7 @@ static void keep_options(tarn__model_slots *slots,
   slots->options.solver = &slots->solver;
 }
 
-// What the caller's options point to may be gone after the call.
+// The caller's pointers are not valid after the call.
 static void drop_pointers(tarn_plan_options *solver) {
   solver->previous = NULL;
   solver->previous_arenas = NULL;

@@ -34,8 +34,8 @@ static bool meet(const tarn__model_slot *a, const tarn__model_slot *b) {
   return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
 }
 
-// Counts the pairs, and with |out| writes them. All with all: a net has a few
-// hundred slots, and this is done once.
+// Counts the pairs, and with |out| writes them. Compares all slots with each
+// other: a net has a few hundred, and this happens once.
 static size_t find_predecessors(const tarn__model_slots *slots, size_t *starts,
                                 size_t *out) {
   size_t found = 0;

@@ -1,9 +1,9 @@
-// All models that there are now, to tell their lists from a program's own.
+// The list of all models, which tells their lists from a program's own.
 //
-// A list is a head with two pointers. An empty one says nothing of whose it is,
-// so its address is compared with those of the heads in each model, and in each
-// parameter of it, whose states have a list of their own. The first tensor of
-// any other list says whose it is.
+// A list is a head with two pointers. An empty head does not tell its owner, so
+// its address is compared with the heads in each model and in each parameter,
+// which has a list of its states. The first tensor of any other list tells its
+// model.
 //
 // In a child of fork the parent's models stay until they are destroyed there.
 #include <pthread.h>

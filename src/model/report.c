@@ -1,4 +1,4 @@
-// Reports: what a net needs, planned or not.
+// Reports: the memory that a net needs, with or without a plan.
 #include <assert.h>
 
 #include "base/status.h"
@@ -8,7 +8,7 @@
 
 static tarn_status add(const tarn_model *model, size_t *sum, size_t size) {
   if (tarn_size_add(*sum, size, sum)) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "%s: more bytes than can be counted",
+  return tarn__fail(TARN_E_INVALID, "%s: the sum of its sizes overflows",
                     model->name);
 }
 
@@ -121,10 +121,10 @@ tarn_status tarn_model_report(tarn_model *model, tarn_model_needs *out_report) {
       !tarn__struct_size(out_report->struct_size,
                          TARN__SIZE_UP_TO(tarn_model_needs, extra_bytes),
                          sizeof *out_report, &known)) {
-    return tarn__fail(TARN_E_INVALID, "%s: a report without room for it",
+    return tarn__fail(TARN_E_INVALID, "%s: report: NULL, or a bad struct_size",
                       model->name);
   }
-  tarn__model_slots *found = NULL;  // of a model that is not planned
+  tarn__model_slots *found = NULL;  // without a plan
   if (model->slots == NULL) {
     status = tarn__slots_find(model, TARN_TRAIN, &found);
     if (status != TARN_OK) return status;

@@ -1,14 +1,13 @@
-// A round: the net's steps in the order of time, once.
+// A round: the net's steps in order of time, once.
 //
-// Slots stand in order of their first time, and |by_last| in order of their
-// last, so that each step walks over those that begin or end and no others:
+// Slots are in order of their first time, and |by_last| in order of their last,
+// so that a step visits only the slots that begin or end:
 //
 //   slots    ├──0──┤  ├───2──┤        next_to_begin ─► the first not begun
 //              ├───1────┤  ├──3──┤    next_to_end   ─► the first not ended
 //                          ^ now
 //
-// One that would begin and end between two steps that are entered is passed
-// over: it is never resumed.
+// A slot that begins and ends between two entered steps is never resumed.
 #include <assert.h>
 
 #include "base/status.h"
@@ -37,13 +36,13 @@ static tarn_status check_step(const tarn_step *step, tarn_pass pass) {
 }
 
 // --- looking ahead ---------------------------------------------------------
-// All that can fail is done before anything has changed.
+// Checks and waits that can fail come before the first change.
 
-// What entering a step, or leaving the round, will change.
+// The change of entering a step or leaving the round.
 typedef struct change {
-  uint64_t time;    // to be now; TARN__NO_TIME: the round ends
-  bool ends_all;    // the round ends, whether or not another begins
-  size_t end_to;    // of |by_last|: those before this one end
+  uint64_t time;    // the new time; TARN__NO_TIME: the round ends
+  bool ends_all;    // the round ends; another may begin
+  size_t end_to;    // slots of |by_last| below this index end
   size_t begin_at;  // the first slot that may begin
 } change;
 
@@ -52,7 +51,7 @@ static bool ends(const tarn__model_placed *placed, const change *c,
   return c->ends_all || tarn__slot_at(placed->slots, slot)->last < c->time;
 }
 
-// All that end must be idle before the first is suspended.
+// Checks that all ending slots are idle, before the first is suspended.
 static tarn_status find_ended(const tarn__model_placed *placed, change *c) {
   size_t count = placed->slots->slots.count;
   for (c->end_to = placed->next_to_end; c->end_to < count; c->end_to++) {
@@ -84,8 +83,8 @@ static tarn_status follow_predecessors(const tarn__model_placed *placed,
   return TARN_OK;
 }
 
-// The slots that begin are [begin_at, the result), but for those that are over
-// by then.
+// Lets each beginning slot follow its predecessors. Slots that would already be
+// over are skipped.
 static tarn_status follow_all(const tarn__model_placed *placed,
                               const change *c) {
   size_t count = placed->slots->slots.count;
@@ -100,8 +99,7 @@ static tarn_status follow_all(const tarn__model_placed *placed,
   return TARN_OK;
 }
 
-// One that took the place of |slot|, and has been at work beside it, goes on
-// with its bytes alone.
+// A slot that took the place of |slot|, and was used beside it, follows it.
 static tarn_status hand_over(const tarn__model_placed *placed, const change *c,
                              size_t slot) {
   for (size_t i = placed->predecessor_starts[slot];
@@ -138,8 +136,8 @@ static tarn_status look_ahead(tarn_model *model, change *c) {
 }
 
 // --- changing --------------------------------------------------------------
-// It fails only where another thread has begun an access meanwhile; then the
-// next call goes on from there.
+// Fails only if another thread has begun an access meanwhile. The next call
+// then continues.
 
 static tarn_status end_slots(tarn__model_placed *placed, const change *c) {
   for (; placed->next_to_end < c->end_to; placed->next_to_end++) {

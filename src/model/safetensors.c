@@ -1,4 +1,4 @@
-// An opened safetensors file: made, asked, closed.
+// An open safetensors file: open, look up, close.
 #include "tarn/safetensors.h"
 
 #include <string.h>
@@ -35,7 +35,7 @@ static tarn_safetensors *make(const char *name) {
   return file;
 }
 
-// Hands |file| over, or closes it.
+// Returns |file|, or closes it on failure.
 static tarn_status finish(tarn_status status, tarn_safetensors *file,
                           tarn_safetensors **out_file) {
   if (status == TARN_OK) status = tarn__safetensors_read(file);
@@ -87,7 +87,7 @@ const tarn_safetensor *tarn_safetensors_at(const tarn_safetensors *file,
   return (const tarn_safetensor *)file->tensors.items + index;
 }
 
-// False with the last error.
+// Sets the last error and returns false if there is none.
 static bool find(const tarn_safetensors *file, const tarn__intern *set,
                  const char *name, const char *what, uint32_t *out_number) {
   if (file == NULL || name == NULL) {

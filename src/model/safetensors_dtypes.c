@@ -1,6 +1,6 @@
-// The dtypes of the format, in the order of their elements' sizes and, among
-// equal ones, in which other writers order tensors, so that the same tensors
-// make the same file.
+// The dtypes of the format, in order of element size. Equal sizes are in the
+// order that other writers use for tensors, so that the same tensors make the
+// same file.
 #include <string.h>
 
 #include "model/safetensors.h"

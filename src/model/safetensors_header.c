@@ -1,7 +1,7 @@
 // The JSON of a safetensors header.
 //
-// A pass over the tokens makes a draft of each tensor. Where a draft lies among
-// the others is not looked at here: see safetensors_read.c.
+// A pass over the tokens makes a draft of each tensor. The order of drafts in
+// the file is checked in safetensors_read.c.
 //
 // Invariant: draft i has number i among the names.
 #include "model/safetensors.h"
@@ -36,7 +36,7 @@ tarn_status tarn__safetensors_fail_at(const reader *r, size_t at,
                     at, text);
 }
 
-// How much of a text is shown in an error, for "%.*s".
+// The length of a text in an error, for "%.*s".
 static int shown(size_t size) {
   enum { MOST = 80 };
   return size < MOST ? (int)size : MOST;
@@ -54,10 +54,10 @@ static tarn_status expect(reader *r, tarn__json_kind kind, const char *what,
                           tarn__json_token *token) {
   tarn_status status = next(r, token);
   if (status != TARN_OK || token->kind == kind) return status;
-  return fail_at(r, token->at, "%s must stand here", what);
+  return fail_at(r, token->at, "%s expected", what);
 }
 
-// What a text means, with a zero byte behind it, in |scratch|.
+// The unescaped text in |scratch|, with a zero byte.
 static tarn_status unescape(reader *r, const tarn__json_token *token,
                             const char **out_text, size_t *out_size) {
   void *text = NULL;
@@ -90,14 +90,14 @@ static tarn_status put_text(reader *r, tarn__intern *set,
   return tarn__intern_put(set, &r->file->budget, text, size, out_number);
 }
 
-// The same for what must not be there yet.
+// Likewise for a text that must be new.
 static tarn_status put_new(reader *r, tarn__intern *set,
                            const tarn__json_token *token, const char *what,
                            uint32_t *out_number) {
   size_t before = set->spans.count;
   tarn_status status = put_text(r, set, token, out_number);
   if (status != TARN_OK || *out_number == before) return status;
-  return fail_at(r, token->at, "%s \"%.*s\" is there twice", what,
+  return fail_at(r, token->at, "%s \"%.*s\" occurs twice", what,
                  shown(token->size), token->text);
 }
 
@@ -107,11 +107,11 @@ static tarn_status take_number(reader *r, const tarn__json_token *token,
                                uint64_t *out_number) {
   *out_number = 0;
   if (token->kind != TARN__JSON_NUMBER) {
-    return fail_at(r, token->at, "%s: a number must stand here", what);
+    return fail_at(r, token->at, "%s: a number expected", what);
   }
   if (!token->whole || token->negative || token->magnitude > most) {
     return fail_at(r, token->at,
-                   "%s: %.*s is no whole number from 0 to %" PRIu64, what,
+                   "%s: %.*s is not a whole number from 0 to %" PRIu64, what,
                    shown(token->size), token->text, most);
   }
   *out_number = token->magnitude;
@@ -154,18 +154,18 @@ static tarn_status read_texts(reader *r) {
   return status;
 }
 
-// null stands for none, which some writers put there.
+// Some writers write null for no metadata.
 static tarn_status read_metadata(reader *r, const tarn__json_token *key) {
   tarn__json_token token;
   if (r->has_metadata) {
     return fail_at(r, key->at,
-                   "\"" TARN__SAFETENSORS_METADATA "\" is there twice");
+                   "\"" TARN__SAFETENSORS_METADATA "\" occurs twice");
   }
   r->has_metadata = true;
   tarn_status status = next(r, &token);
   if (status != TARN_OK || token.kind == TARN__JSON_NULL) return status;
   if (token.kind == TARN__JSON_OBJECT) return read_texts(r);
-  return fail_at(r, token.at, "an object of metadata must stand here");
+  return fail_at(r, token.at, "an object of metadata expected");
 }
 
 // --- a tensor ----------------------------------------------------------------
@@ -241,11 +241,11 @@ static tarn_status read_offsets(reader *r, draft *d) {
   return TARN_OK;
 }
 
-// Marks |bit|; it must not be there yet.
+// Sets |bit|, which must not be set.
 static tarn_status take_once(reader *r, const tarn__json_token *key,
                              unsigned bit, unsigned *seen) {
   if ((*seen & bit) != 0) {
-    return fail_at(r, key->at, "\"%.*s\" is there twice", shown(key->size),
+    return fail_at(r, key->at, "\"%.*s\" occurs twice", shown(key->size),
                    key->text);
   }
   *seen |= bit;
@@ -270,7 +270,7 @@ static tarn_status read_field(reader *r, const tarn__json_token *key, draft *d,
   return fail_at(r, r->json.at, "%s", r->json.wrong);
 }
 
-// The bytes must be those that dtype and shape need.
+// Checks the size against dtype and shape.
 static tarn_status check_size(const reader *r, const draft *d) {
   const int64_t *dims = r->file->dims.items;
   tarn_shape shape = {d->rank > 0 ? dims + d->first_dim : NULL, d->rank};
@@ -284,7 +284,8 @@ static tarn_status check_size(const reader *r, const draft *d) {
   }
   if (d->dtype == NULL) return TARN_OK;
   if (bits % 8 != 0) {
-    return fail_at(r, d->at, "%zu elements of %s are no whole bytes", count,
+    return fail_at(r, d->at,
+                   "%zu elements of %s are not a whole number of bytes", count,
                    text);
   }
   if (bits / 8 == d->end - d->begin) return TARN_OK;

@@ -1,15 +1,15 @@
-// A safetensors file, read and checked.
+// Reads and checks a safetensors file.
 //
 //   | N, 8 bytes | header, N bytes of JSON | tensors' bytes ...            |
 //                '{' ... '}' blanks        0     data_offsets         room
 //
 // Three passes: over the JSON, which makes a draft of each tensor; over the
-// drafts, which become tensors now that nothing moves any more; over the drafts
-// by where they begin, which must cover the room exactly.
+// drafts, which become tensors once their arrays do not move any more; over the
+// drafts by their begin, which must cover the room exactly.
 //
-// The JSON is read out of a copy: the file may be another one from moment to
-// moment, if whoever writes to it is hostile, and what was found good once must
-// stay so. Of the bytes behind it nothing is read at all.
+// The JSON is read from a copy: a hostile writer may change a mapped file at
+// any moment, and checked bytes must not change. The tensors' bytes are not
+// read.
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ static int by_begin(const void *left, const void *right) {
   return a->index < b->index ? -1 : a->index > b->index;
 }
 
-// As a rule they are in order already.
+// Drafts are usually in order already.
 static void sort_drafts(reader *r) {
   const draft *drafts = r->drafts.items;
   for (size_t i = 1; i < r->drafts.count; i++) {
@@ -148,7 +148,7 @@ static tarn_status read_length(reader *r) {
 
 static tarn_status read_all(reader *r, const unsigned char *header) {
   if (r->header_size == 0 || header[0] != '{') {
-    return fail_at(r, 0, "'{' must stand here");
+    return fail_at(r, 0, "'{' expected");
   }
   tarn__json_init(&r->json, header, r->header_size);
   tarn_status status = tarn__safetensors_header(r);

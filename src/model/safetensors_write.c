@@ -1,12 +1,11 @@
-// A safetensors file, written.
+// Writes a safetensors file.
 //
-// The header is made whole, in memory, before the first byte goes out: whatever
-// there is to refuse is refused by then, but for what the system or a fill
-// function says. Small pieces are gathered; a tensor that is larger than what
-// they are gathered in goes out from where it stands.
+// The header is made in memory before the first byte is written, so that after
+// that only the system or a fill function can fail. Small pieces are collected;
+// a tensor larger than the collecting buffer is written from its own memory.
 //
-// Invariant: while tensors go out, |at| of the next is the sum of the sizes
-// before it, as the header says.
+// Invariant: while tensors are written, |at| of the next is the sum of the
+// sizes before it, as the header says.
 #include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -33,7 +32,7 @@ typedef struct output {
   char *bytes;
   size_t room;
   size_t used;
-  tarn_status status;  // of the first failure, which sticks
+  tarn_status status;  // of the first failure
 } output;
 
 typedef struct writing {
@@ -124,7 +123,7 @@ static void put_tensor(writing *w, const item *tensor, size_t at) {
   put_format(w, "],\"data_offsets\":[%zu,%zu]}", at, at + entry->size);
 }
 
-// Blanks behind it let the tensors begin at a multiple of 8.
+// Pads the header, so that the tensors begin at a multiple of 8.
 static tarn_status make_header(writing *w) {
   enum { MULTIPLE = 8 };
   const item *items = w->items.items;
@@ -199,7 +198,7 @@ static void send_tensors(output *out, const writing *w) {
   }
 }
 
-// Room for all, if that is little.
+// Room for everything, if it is small.
 static size_t room_for(const writing *w) {
   size_t size = 0;
   if (!tarn_size_add(w->header.count + TARN__SAFETENSORS_LENGTH,

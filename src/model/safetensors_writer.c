@@ -1,7 +1,7 @@
-// What is to be written: tensors and metadata, collected and checked.
+// A writer's tensors and metadata, collected and checked.
 //
-// Invariant: entry i has number i among the names, value i among the keys; all
-// that was added can be written, but for what a fill function may refuse.
+// Invariant: entry i has number i among the names, value i among the keys.
+// Every added entry can be written, unless its fill function fails.
 #include <assert.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 #include "base/status.h"
 #include "model/safetensors.h"
 
-enum { LONGEST = 6 };  // of what stands for a byte of a text
+enum { LONGEST = 6 };  // bytes of an escape
 
 tarn_status tarn_safetensors_writer_create(
     tarn_safetensors_writer **out_writer) {
@@ -52,7 +52,7 @@ static tarn_status append(tarn__budget *budget, tarn__array *out,
   return status;
 }
 
-// What stands for a byte between quotes; returns how long that is.
+// Writes the escape of a byte and returns its length.
 static size_t escape(unsigned char byte, char out[LONGEST]) {
   static const char digits[] = "0123456789abcdef";
   static const char named[] = "\"\\\b\f\n\r\t";
@@ -88,7 +88,7 @@ tarn_status tarn__safetensors_quote(tarn__budget *budget, tarn__array *out,
   return status == TARN_OK ? append(budget, out, bytes, used) : status;
 }
 
-// Whoever reads the file must be able to: the strict reader is asked.
+// Checks the text by the strict reader, so that every reader accepts the file.
 static tarn_status check_text(tarn_safetensors_writer *writer, const char *text,
                               const char *what) {
   tarn__array quoted = TARN__ARRAY_OF(char);
@@ -136,7 +136,7 @@ static tarn_status check_name(tarn_safetensors_writer *writer,
   return check_new(&writer->names, name, "tensor");
 }
 
-// A batch that is not known yet has no length to write.
+// TARN_DIM_BATCH has no length to write.
 static tarn_status check_shape(const char *name, tarn_shape shape) {
   for (size_t i = 0; shape.dims != NULL && i < shape.rank; i++) {
     if (shape.dims[i] >= 0) continue;
@@ -163,7 +163,7 @@ static tarn_status check_bytes(const tarn_safetensors_writer *writer,
                     name, entry->size, writer->size);
 }
 
-// All that can fail comes first; the name, which makes it count, is the last.
+// The name comes last, since it makes the entry count.
 static tarn_status keep(tarn_safetensors_writer *writer, const char *name,
                         tarn_shape shape,
                         const tarn__model_safetensors_entry *made) {

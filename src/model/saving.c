@@ -1,10 +1,9 @@
-// Parameters into a file.
+// Saves parameters to a file.
 //
-// All of them are opened for reading before the file is touched, so that what
-// is written is their value at one moment, and whoever is in the way is found
-// first. Each is read where most of its newest bytes are: from a device piece
-// by piece, through what the writer gathers in, so that the host needs no copy
-// of its own.
+// All of them are opened for reading before the file is touched: the file gets
+// their values of one moment, and an open write access is found first. Each is
+// read where most of its newest bytes are. Bytes on a device are read piece by
+// piece into the writer's buffer, so that the host needs no copy of its own.
 #include <assert.h>
 #include <string.h>
 
@@ -16,8 +15,8 @@
 typedef struct item {
   tarn_tensor *tensor;
   tarn_place place;
-  tarn_access access;  // |buffer| NULL: nobody has written it, it is zeros
-  bool is_guest;       // the host gets memory for it, which it is not to keep
+  tarn_access access;  // |buffer| NULL: never written, zeros
+  bool is_guest;       // the host gets memory for the save only
 } item;
 
 typedef struct saving {
@@ -43,7 +42,7 @@ static tarn_status look(const item *it, tarn_place place,
   return tarn_synced_query(it->tensor->data, 0, TARN_ALL, place, info);
 }
 
-// Where there is memory and most of the bytes; else the host.
+// The place with memory and most of the bytes; else the host.
 static tarn_status find_place(const saving *s, item *it) {
   const tarn__model_slots *slots = s->model->slots;
   tarn_synced_info host;
@@ -121,14 +120,13 @@ static tarn_status add_items(saving *s) {
   return TARN_OK;
 }
 
-// A copy that the host got just for this is given back, if the bytes are
-// elsewhere.
+// Frees the host's copy that was made for the save, if the bytes are elsewhere.
 static void close_item(item *it) {
   if (it->access.buffer == NULL) return;
   tarn_status status = tarn_synced_end(&it->access);
-  assert(status == TARN_OK);  // there is no stream that could fail
+  assert(status == TARN_OK);  // cannot fail without a stream
   if (it->is_guest) status = tarn_synced_evict(it->tensor->data, TARN_HOST);
-  (void)status;  // what cannot be given back stays
+  (void)status;  // a copy that cannot be freed stays
 }
 
 static tarn_status save(saving *s, const char *path) {

@@ -1,7 +1,7 @@
 // slots.h - the planned parts of a net: lifetimes and offsets.
 //
-// Time counts passes: forward step i of n is at time i, its backward pass at
-// 2n - 1 - i. A slot lives from the first pass that writes it to the last that
+// Time counts passes: forward step i of n is at time i, its backward pass at 2n
+// - 1 - i. A slot lives from the first pass that writes it to the last that
 // uses it, inclusive.
 #ifndef TARN_MODEL_SLOTS_H_
 #define TARN_MODEL_SLOTS_H_

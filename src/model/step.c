@@ -1,4 +1,4 @@
-// Steps: their names, and what each does with which part of which tensor.
+// Steps: their names, and their uses of parts of tensors.
 #include <string.h>
 
 #include "base/hostmem.h"

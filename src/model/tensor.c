@@ -1,4 +1,4 @@
-// Tensors: adding them, their names, and how large they are at which batch.
+// Tensors: adding, names, and sizes for a batch.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -159,7 +159,7 @@ static tarn_status begin(tarn_model *model, const char *name,
   return tarn__model_check_open(model);
 }
 
-// A tensor of |model| and of |kind| that a new one is to stand beside.
+// Checks that |of| is a tensor of |model| and |kind|.
 static tarn_status check_other(const tarn_model *model, const tarn_tensor *of,
                                tarn_tensor_kind kind) {
   if (of == NULL || of->model != model || of->kind != kind) {
@@ -206,14 +206,14 @@ tarn_status tarn_model_tie(tarn_model *model, const char *name,
                           false, &tarn__tensor_root(param)->shown, out_tensor);
 }
 
-// "<param>.<name>", to be freed with its size.
+// "<param>.<name>". Free it with its size.
 static char *state_name(const tarn_tensor *param, const char *name,
                         size_t *out_size) {
   size_t length = 0;
   *out_size = 0;
   if (!tarn_size_add(strlen(param->name), strlen(name), &length) ||
       !tarn_size_add(length, 2, out_size)) {
-    tarn__fail(TARN_E_NOMEM, "'%s': a name without end", param->name);
+    tarn__fail(TARN_E_NOMEM, "'%s': the name is too long", param->name);
     return NULL;
   }
   char *text = tarn__host_alloc(*out_size);

@@ -1,4 +1,4 @@
-// A history whose author is the program itself.
+// A trace builder: a history that a program fills.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -109,7 +109,7 @@ tarn_status tarn_trace_builder_event(tarn_trace_builder *builder,
   tarn_status status = check_names(builder, event->stack, event->tag);
   if (status != TARN_OK) return status;
   if (event->kind < TARN_TRACE_ALLOC || event->kind > TARN_TRACE_SNAPSHOT) {
-    return tarn__fail(TARN_E_INVALID, "%s: no kind of event is %d",
+    return tarn__fail(TARN_E_INVALID, "%s: %d is not a kind of event",
                       builder->name, (int)event->kind);
   }
   builder->history.byte = builder->history.events.count;

@@ -1,7 +1,7 @@
-// The last step from a history to a trace: order and ownership.
+// Turns a history into a trace: sorts blocks and moves the arrays.
 //
-// Every array of a trace holds exactly as many items as its count says, so
-// that destroying it needs no more than the trace itself.
+// Every array of a trace has exactly as many items as its count says, so that
+// the trace alone is enough to destroy it.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -75,8 +75,8 @@ static tarn_status sort_blocks(tarn__trace_history *history,
 
 // --- ownership -------------------------------------------------------------
 
-// Takes the items out of |array|, which fits them exactly by then. The budget
-// goes on counting them: they are still held.
+// Moves the items out of |array|, after shrinking it to their number. The
+// budget still counts them.
 static void *take(tarn__array *array, size_t *out_count) {
   void *items = array->items;
   *out_count = array->count;
@@ -207,7 +207,7 @@ tarn_status tarn__history_finish(tarn__trace_history *history,
   return TARN_OK;
 }
 
-// The arrays are constant to everybody else.
+// The arrays are const in the public struct.
 static void free_array(const void *items, size_t count, size_t size) {
   tarn__host_free_array((void *)(uintptr_t)items, count, size);
 }

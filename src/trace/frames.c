@@ -1,8 +1,8 @@
 // Stacks of a snapshot.
 //
 // Invariant: the mark of a list of frames is its number in |lists| + SEEN, that
-// of a frame's dict its frame's number + SEEN; so neither can be taken for a
-// container that was entered as part of a record, whose mark is 1.
+// of a frame's dict its frame's number + SEEN. So neither equals 1, the mark of
+// a container entered as part of a record.
 #include "trace/snapshot.h"
 
 #include <assert.h>
@@ -56,7 +56,7 @@ static tarn_status read_text(tarn__trace_frames *frames,
   return tarn__stacks_text(&frames->history->stacks, bytes, size, out_text);
 }
 
-// The number of the text |field|, read when its place is met first.
+// The number of the text |field|, read once for each place in the file.
 static tarn_status text_number(tarn__trace_frames *frames,
                                tarn__trace_pickle_value field,
                                uint32_t *out_text) {
@@ -122,8 +122,8 @@ static bool is_text(const tarn__trace_stacks *stacks, uint32_t text,
          memcmp(bytes + span->first, want, span->size) == 0;
 }
 
-// The tag of the text |text|, whose bytes are looked at once: each list costs a
-// few bytes of the file, however long the tag is that it ends with.
+// The tag of the text |text|, whose bytes are read once: a list that ends with
+// a long tag costs only a few bytes of the file.
 static tarn_status tag_number(tarn__trace_frames *frames, uint32_t text,
                               uint32_t *out_tag) {
   void *unused = NULL;
@@ -147,7 +147,7 @@ static tarn_status tag_number(tarn__trace_frames *frames, uint32_t text,
   return status;
 }
 
-// The tag that the outermost frame in |numbers| is, which is then taken off.
+// Removes the outermost frame in |numbers| if it is a tag, and returns the tag.
 static tarn_status take_tag(tarn__trace_frames *frames, uint32_t *out_tag) {
   const tarn__trace_stacks *stacks = &frames->history->stacks;
   const uint32_t *numbers = frames->numbers.items;
@@ -164,7 +164,7 @@ static tarn_status take_tag(tarn__trace_frames *frames, uint32_t *out_tag) {
   return tag_number(frames, outer->function, out_tag);
 }
 
-// Reads the frames of |list|, which has some, into |numbers|.
+// Reads the frames of |list|, which is not empty, into |numbers|.
 static tarn_status read_list(tarn__trace_frames *frames,
                              tarn__trace_pickle_value list) {
   tarn__trace_pickle_value dict;

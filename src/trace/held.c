@@ -1,11 +1,11 @@
-// Living blocks into segments, by a walk over both in the order of addresses.
+// Puts living blocks into segments, by a walk over both in order of address.
 //
 //   segments   |--------------|      |----------|
 //   blocks       |==|  |===|  |==|     |====|  |==|
-//   in           0     0      own      1       own: it sticks out
+//   in           0     0      new      1       new: it sticks out
 //
-// Invariants: |order| is sorted by address; a block's owner is the number of a
-// segment that exists.
+// Invariants: |order| is sorted by address; a block's owner is the number of an
+// existing segment.
 #include "trace/writers.h"
 
 #include <assert.h>
@@ -50,7 +50,7 @@ static void sink_down(place *items, size_t count, size_t at) {
   items[at] = item;
 }
 
-// A heap's sort, since it takes no memory and no input makes it slow.
+// Heap sort: it takes no memory, and no input makes it slow.
 static void sort(place *items, size_t count) {
   for (size_t i = count / 2; i-- > 0;)
     sink_down(items, count, i);
@@ -99,8 +99,7 @@ static uint64_t rounded(uint64_t address, uint64_t size) {
   return up >= size && tarn_size_add(address, up, &end) ? up : size;
 }
 
-// Whether |block| lies in the segment |in| of which all below |filled| is
-// taken.
+// Whether |block| lies in the segment |in|, which is used below |filled|.
 static bool fits(const maker *m, const place *block,
                  const tarn_trace_segment *in, uint64_t filled) {
   uint64_t size = size_of(m, block);
@@ -108,7 +107,7 @@ static bool fits(const maker *m, const place *block,
          block->address - in->address <= in->size - size;
 }
 
-// Makes a segment for |block|, or widens the last one that was made up.
+// Makes a new segment for |block|, or widens the last new one.
 static void put_alone(maker *m, place *block, uint64_t *end) {
   uint64_t gap = m->trace->segment_count == 0 ? JOINED : UNIT;
   uint64_t bytes = rounded(block->address, size_of(m, block));
@@ -132,7 +131,7 @@ static void put_alone(maker *m, place *block, uint64_t *end) {
 static void find_owners(maker *m) {
   size_t next = 0;
   uint64_t filled = 0;     // of the segment before |next|
-  uint64_t alone_end = 0;  // of the last one that was made up
+  uint64_t alone_end = 0;  // of the last new segment
   for (size_t i = 0; i < m->count; i++) {
     place *block = &m->order[i];
     while (next < m->trace->segment_count &&
@@ -182,8 +181,7 @@ static tarn_status make_room(maker *m) {
   m->held.block_count = m->count;
   if (!tarn_size_add(m->trace->segment_count, m->count,
                      &m->held.segment_room)) {
-    return tarn__fail(TARN_E_NOMEM, "%s: more segments than can be",
-                      m->trace->name);
+    return tarn__fail(TARN_E_NOMEM, "%s: too many segments", m->trace->name);
   }
   m->order = tarn__host_array(m->count, sizeof *m->order);
   m->own = tarn__host_array(m->trace->segment_count, sizeof *m->own);

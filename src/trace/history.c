@@ -1,24 +1,23 @@
-// From events to blocks.
+// Turns events into blocks.
 //
-// A block is known by the address at which it lives. |places| holds for each
-// address that was ever seen the newest block there, and whether it lives. So
-// an address that is not in |places| belonged to nobody yet, and a free of it
-// must be of a block that is older than the trace.
+// The address identifies a live block. |places| has for each address that was
+// ever seen the newest block there, and whether it lives. A free of an address
+// that is not in |places| must be of a block that is older than the trace.
 //
 //       address seen?   newest block   ALLOC     FREE             held
 //       no              -              birth     baseline, dies   baseline
-//       yes             lives          corrupt   dies             is that one
+//       yes             lives          corrupt   dies             is that block
 //       yes             dead           birth     corrupt          is ignored
 //
-// A free must name the size of its block, and each address is held once.
+// A free must have the size of its block, and each address is held once.
 //
-// Sums. A block of the baseline shows itself late, but has lived at every
-// moment before: it raises the peak so far, wherever that was, by its size. So
+// Sums. A block of the baseline is found late, but has lived at every moment
+// before: it raises the peak so far by its size, at whatever event that was. So
 // the peak's event is known at each step without a second pass.
 //
-// Invariants: at most one living block per address; blocks stand in order of
+// Invariants: at most one living block per address; blocks are in order of
 // discovery until finish, which moves the baseline to the front; no sum of
-// bytes exceeds live_peak_bytes but ignored_bytes.
+// bytes exceeds live_peak_bytes, except ignored_bytes.
 #include "trace/history.h"
 
 #include <assert.h>
@@ -33,7 +32,7 @@
 // access to memory.
 typedef struct place {
   uint64_t address;
-  uint32_t block;  // + 1; 0: nothing stands in this slot
+  uint32_t block;  // + 1; 0: an empty slot
   bool lives;
   bool met;  // by a held block
 } place;
@@ -83,13 +82,13 @@ static tarn_trace_block *block_at(const tarn__trace_history *history,
 
 // --- places ----------------------------------------------------------------
 
-// One round is enough: nobody who writes a file knows the seed.
+// One round is enough, since the seed is secret.
 static size_t hash_address(const tarn__trace_history *history,
                            uint64_t address) {
   return (size_t)tarn__hash_fold(history->seed ^ address, history->seed | 1);
 }
 
-// The slot of |address|, or the empty one where it would stand.
+// The slot of |address|, or the empty slot for it.
 static place *find_place(const tarn__trace_history *history, uint64_t address) {
   place *places = history->places.items;
   size_t mask = history->places.count - 1;
@@ -126,8 +125,8 @@ static tarn_status rehash(tarn__trace_history *history, size_t count) {
   return TARN_OK;
 }
 
-// The place of |address|, where there is room for one more block. It holds
-// until the next call.
+// The place of |address|, with room for one more block. Valid until the next
+// call.
 static tarn_status open_place(tarn__trace_history *history, uint64_t address,
                               place **out_place) {
   enum { LEAST_PLACES = 16 };
@@ -229,8 +228,8 @@ static tarn_status settle_block(tarn__trace_history *history, place *at,
   return TARN_OK;
 }
 
-// Room for one more event, before its block is added: the one is not to be
-// there without the other.
+// Room for one more event, before its block is added, so that neither is added
+// alone.
 static tarn_status expect_event(tarn__trace_history *history) {
   if (history->events.count >= TARN_TRACE_NO_BLOCK - 1) {
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^32 events",
@@ -279,7 +278,7 @@ static tarn_status find_born(tarn__trace_history *history, place *at,
   return settle_block(history, at, &block, out_block);
 }
 
-// A free names the size that its alloc named.
+// Checks that a free has the size of its alloc.
 static tarn_status check_free(const tarn__trace_history *history,
                               const place *at, const tarn_trace_event *event) {
   uint64_t size = block_at(history, at->block - 1)->size;
@@ -292,8 +291,7 @@ static tarn_status check_free(const tarn__trace_history *history,
                  (unsigned long long)event->size, (unsigned long long)size);
 }
 
-// The block that a free concerns: one that lives, or one of the baseline that
-// shows itself by this.
+// The block of a free: a living one, or a new one of the baseline.
 static tarn_status find_freed(tarn__trace_history *history, place *at,
                               const tarn_trace_event *event,
                               uint32_t *out_block) {
@@ -364,7 +362,7 @@ tarn_status tarn__history_event(tarn__trace_history *history,
 
 // --- blocks without an event of their own ----------------------------------
 
-// Adds |block| to the baseline, where nothing stood: |at|.
+// Adds |block| to the baseline, at the empty place |at|.
 static tarn_status settle_old(tarn__trace_history *history, place *at,
                               const tarn_trace_block *block) {
   uint32_t unused = 0;

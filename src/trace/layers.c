@@ -1,7 +1,7 @@
-// What each op allocates.
+// The allocations of each op.
 //
-// Invariant: sizes come from shapes alone; a shape that does not fit gives 0
-// elements, and the op then has no output at all.
+// Invariant: sizes come from shapes alone; a shape that overflows has 0
+// elements, and its op has no output.
 #include "trace/workload.h"
 
 enum {

@@ -1,7 +1,7 @@
 // log.h - Tarn's own format of traces, and how a record is written in it.
 //
-// It serves two masters: the recorder, which writes it from many threads into
-// a mapped file while the program runs and may be killed, and tarn_trace_write,
+// It serves two masters: the recorder, which writes it from many threads into a
+// mapped file while the program runs and may be killed, and tarn_trace_write,
 // which writes it at leisure. So a file is whole at every moment, and nothing
 // in it is ever changed but the ends of pages. docs/trace-format.md says the
 // same to those who write a reader of their own.
@@ -16,9 +16,9 @@
 // counts, so that what a page says it holds is whole. A page without the magic
 // was handed out and never begun.
 //
-// Records do not cross pages. A record is a byte, and then numbers in LEB128
-// (7 bits a byte, the lowest first, at most 10 bytes); differences are zigzag
-// (0, -1, 1, -2 ...) but that of the number.
+// Records do not cross pages. A record is a byte, and then numbers in LEB128 (7
+// bits a byte, the lowest first, at most 10 bytes); differences are zigzag (0,
+// -1, 1, -2 ...) but that of the number.
 //
 //   byte        kind in the low 4 bits, the LOG_HAS_ bits above them
 //   events      number   what to add to that of the page's event before
@@ -32,12 +32,11 @@
 //
 // For a page's first event "before" are the page's bases. Events of all pages
 // in the order of their numbers are the trace; no two have the same. Numbers
-// may be missing, where a writer was killed between taking one and writing.
-// OLD and SEGMENT have the fields of events, but their numbers mean nothing,
-// beyond being what the next event's is added to.
-// Definitions hold for the whole file, wherever they stand. A number that
-// nothing defines is no stack, no tag, an empty text: its definition was lost
-// with its writer. So is 0.
+// may be missing, where a writer was killed between taking one and writing. OLD
+// and SEGMENT have the fields of events, but their numbers mean nothing, beyond
+// being what the next event's is added to. Definitions hold for the whole file,
+// wherever they stand. A number that nothing defines is no stack, no tag, an
+// empty text: its definition was lost with its writer. So is 0.
 #ifndef TARN_TRACE_LOG_H_
 #define TARN_TRACE_LOG_H_
 
@@ -95,8 +94,8 @@ typedef enum tarn__trace_log_kind {
   TARN__LOG_ALLOC = 1,
   TARN__LOG_FREE = 2,
   TARN__LOG_OOM = 8,
-  // A range that the program mapped: a birth as ALLOC is, but UNMAP may end
-  // any part of it, or parts of several; what is left are blocks of their own.
+  // A range that the program mapped: a birth as ALLOC is, but UNMAP may end any
+  // part of it, or parts of several; what is left are blocks of their own.
   TARN__LOG_MAP = 10,
   TARN__LOG_UNMAP = 11,
   TARN__LOG_OLD = 12,      // a block that lived before the first event

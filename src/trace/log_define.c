@@ -1,11 +1,11 @@
-// Definitions: noted in one pass, made known to the history in the order of
-// the file, and then found by number.
+// Definitions: noted in one pass, added to the history in file order, and then
+// found by number.
 //
-// That order is what makes a trace that was written and read again have its
-// frames, stacks and tags where they were.
+// By that order a trace that was written and read again has its frames, stacks
+// and tags at the same indices.
 //
-// Invariant: once settled, tables are sorted by number, each number once: that
-// of its first definition in the file.
+// Invariant: once settled, tables are sorted by number, and each number occurs
+// once, with its first definition in the file.
 #include "trace/log_read.h"
 
 #include <assert.h>
@@ -85,7 +85,7 @@ tarn__trace_log_entry *tarn__log_entry_find(const tarn__array *table,
   size_t low = 0;
   size_t high = table->count;
   if (high == 0 || number < entries[0].number) return NULL;
-  // Without holes, which is how they mostly are, it is here.
+  // Numbers mostly have no gaps; then the entry is here.
   uint64_t guess = number - entries[0].number;
   if (guess < high && entries[guess].number == number) return &entries[guess];
   while (low < high) {
@@ -214,7 +214,7 @@ static tarn_status settle_frames(tarn__trace_log_names *names) {
   return status;
 }
 
-// The frame of a number that nothing defines: one that says so little.
+// The frame of an undefined number: without texts.
 static tarn_status unknown_frame(tarn__trace_log_names *names,
                                  uint32_t *out_frame) {
   tarn__trace_frame frame = {0};

@@ -1,16 +1,16 @@
-// Events, with what was mapped cut up as it is unmapped.
+// Adds events to the history, and cuts mapped ranges when they are unmapped.
 //
 //   mapped     [------------- A -------------)
 //   UNMAP            [-------)
 //   events     FREE A, ALLOC A1, ALLOC A2
 //   mapped     [-A1--)       [------ A2 -----)
 //
-// What is left has the stack, the tag and the stream of the whole, and else
-// what the UNMAP has. A MAP over what is mapped unmaps that first, as the
-// kernel does.
+// The remaining parts have the stack, the tag and the stream of the original
+// block, and the other fields of the UNMAP. A MAP over a mapped range unmaps
+// that first, as the kernel does.
 //
-// Invariant: each range in |mapped| is a block of the history that lives, and
-// begins where that does.
+// Invariant: each range in |mapped| is a living block of the history, and
+// begins at its address.
 #include "trace/log_read.h"
 
 #include "base/status.h"
@@ -74,7 +74,7 @@ static tarn_status put_range(tarn__trace_log_events *events,
   return tarn__ranges_put(&events->mapped, range);
 }
 
-// What is left of |block| from |first| up to |end|.
+// A remaining part of |block|, from |first| up to |end|.
 static tarn_status put_rest(tarn__trace_log_events *events,
                             const tarn_trace_event *unmap,
                             const tarn_trace_block *block, uint64_t first,
@@ -89,7 +89,7 @@ static tarn_status put_rest(tarn__trace_log_events *events,
   return put_range(events, &rest);
 }
 
-// Unmaps from |unmap|'s address up to |last| what is of |range|.
+// Unmaps the part of |range| from |unmap|'s address up to |last|.
 static tarn_status cut_range(tarn__trace_log_events *events,
                              const tarn_trace_event *unmap, uint64_t last,
                              const tarn__trace_range_entry *range) {
@@ -110,7 +110,7 @@ static tarn_status cut_range(tarn__trace_log_events *events,
   return status;
 }
 
-// Ends all that is mapped where |event| says; false in |*out_any|: nothing is.
+// Unmaps all ranges at |event|; false in |*out_any|: there is none.
 static tarn_status unmap(tarn__trace_log_events *events,
                          const tarn_trace_event *event, bool *out_any) {
   tarn__trace_range_entry range;

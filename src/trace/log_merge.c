@@ -1,5 +1,4 @@
-// Merging pages, each of which is in order, by a heap of the next event of
-// each.
+// Merges pages, each of which is in order, by a heap of their next events.
 //
 // Invariants: heap[i] is not above its children 2i + 1 and 2i + 2; each page in
 // the heap has an event left, which it holds decoded.

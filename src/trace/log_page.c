@@ -1,7 +1,7 @@
-// Records out of pages.
+// Reads records from pages.
 //
-// Bytes are bounds-checked one by one, since a page may end anywhere; which of
-// the reasons made a record fail is asked once, at the record's end.
+// Each byte is bounds-checked, since a page may end anywhere. The reason of a
+// failure is found at the end of its record.
 #include "trace/log_read.h"
 
 #include <stdarg.h>
@@ -219,7 +219,7 @@ static tarn_status take_definition(const tarn__trace_input *input,
       return check_below(input, record, "thread", UINT64_C(1) << 32);
     default:
       return tarn__log_corrupt(input, record->begin,
-                               "%u is no kind of definition", which);
+                               "%u is not a kind of definition", which);
   }
 }
 

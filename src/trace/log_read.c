@@ -1,14 +1,14 @@
-// Tarn's own format: from pages to a history.
+// Reads Tarn's own format: from pages to a history.
 //
-// Three passes over the pages, since definitions, and which device has most
+// Three passes over the pages, since definitions, and the device with most
 // events, may be known only at the end:
 //
 //   survey  checks every record, notes definitions, counts events by device
 //   old     the baseline and segments of the chosen device
 //   events  of all pages, merged by number; those of the device are added
 //
-// A file may be cut anywhere, or grow while it is read: each page tells what of
-// it is whole, and that is what is read.
+// A file may be cut anywhere, or grow during the read: each page tells how many
+// of its bytes are complete, and only these are read.
 #include <string.h>
 
 #include "base/status.h"
@@ -137,11 +137,11 @@ static tarn_status choose_device(reader *r) {
   if (r->device < TARN__LOG_MOST_DEVICES && has_history(r, r->device)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history",
                     r->input->name, r->device);
 }
 
-// Room for what will be there at least, so that nothing has to grow.
+// Reserves the known minimum, so that arrays need not grow.
 static tarn_status reserve(reader *r) {
   const tally *of = &r->tallies[r->device];
   tarn__budget *budget = r->input->budget;

@@ -147,8 +147,8 @@ TARN_MUST_CHECK tarn_status tarn__log_names_tag(tarn__trace_log_names *names,
 // A definition. |value| and |extra| depend on the table:
 //   texts    the history's tag, or 0; the size of the bytes at |at|. |moment|
 //   is
-//            the history's text + 1, or 0, so that a long text is read once for
-//            all the frames that name it
+//            the history's text + 1, or 0: a long text is read once for all the
+//            frames that name it
 //   frames   the history's frame
 //   stacks   the history's stack; whether it is raw
 //   modules  the history's text of the path

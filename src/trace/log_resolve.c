@@ -1,17 +1,17 @@
-// Raw stacks: from return addresses to places in the files that were mapped.
+// Raw stacks: from return addresses to offsets in mapped files.
 //
-// A return address is that of what follows the call, so one less is looked up
-// and told: it lies within the call, and so in the right function and line,
-// also where the call was the last thing in its function.
+// A return address is that of the instruction after the call. The address
+// before it is looked up and shown: it lies within the call, and so in the
+// right function and line, also if the call ends its function.
 //
-//   module 3    [first ....... first + bytes)     takes off |bias|
+//   module 3    [first ....... first + bytes)     subtracts |bias|
 //   frame       {file = its path, function = "+0x<address - 1 - bias>", line 0}
 //   elsewhere   {file = "", function = "0x<address - 1>", line 0}
 //
-// Modules come and go, and another may stand where one stood. Stacks are gone
-// through in the order of their moments, and modules laid out as they appear,
-// each over what stood there: |now|. An address that nothing holds yet may be
-// of a module that was noticed late: |ever| holds all of them, the first on
+// Modules come and go, and several may use one range of addresses in turn.
+// Stacks are resolved in order of their moments, while modules are added to
+// |now| as they appear, each over earlier ones. An address outside of |now| may
+// be of a module that was noticed late: |ever| has all modules, the first on
 // top.
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Traces in Tarn's own format, written page by page.
+// Writes traces in Tarn's own format, page by page.
 //
 //   header
 //   TEXT TAG TEXT TAG ...       tags, in their order
@@ -8,9 +8,9 @@
 //   events 0, 1, 2 ...          of all threads in one page, with LOG_THREAD
 //   SEGMENT SEGMENT ...         where the thread changes
 //
-// Blocks of workloads have no addresses: many live at 0. So that a free finds
-// its block, block i is written at address i + 1, and the header says that this
-// is no more than a number: see LOG_ANONYMOUS.
+// Blocks of workloads have no addresses: many are at 0. So that a free finds
+// its block, block i is written with address i + 1, and the header has
+// LOG_ANONYMOUS.
 //
 // Numbers of stacks, frames and texts are those of the trace plus 1.
 #include "base/intern.h"
@@ -48,7 +48,7 @@ static void flush(writer *w) {
   if (w->log.used != 0) tarn__sink_put(w->sink, &w->page, sizeof w->page);
 }
 
-// Where |size| bytes fit, in a page of their own if need be.
+// Room for |size| bytes, in a new page if needed.
 static unsigned char *make_room(writer *w, size_t size) {
   if (tarn__log_room(&w->log) < size) {
     flush(w);
@@ -85,8 +85,8 @@ static unsigned char *begin_definition(writer *w, size_t size,
   return tarn__log_put_number(at, number);
 }
 
-// Defines |text|, unless it is already, or empty, which 0 is. It has
-// TARN__LOG_MOST_TEXT bytes at most, or is cut.
+// Defines |text|, unless it is defined or empty (number 0), and cuts it at
+// TARN__LOG_MOST_TEXT bytes.
 static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
   uint32_t number = 0;
   size_t known = w->texts.spans.count;
@@ -220,7 +220,7 @@ static tarn_status put_segment(writer *w, const tarn_trace_segment *segment) {
 
 // --- the whole -------------------------------------------------------------
 
-// Whether two blocks live at address 0 at once, so that it can be none.
+// Whether two blocks live at address 0 at once, so that 0 is not an address.
 static bool is_anonymous(const tarn_trace *trace) {
   size_t living = 0;
   for (size_t i = 0; i < trace->baseline_count; i++)

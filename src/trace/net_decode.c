@@ -1,8 +1,8 @@
 // Token by token decoding with GPT-2 small: 12 layers of width 768, 12 heads.
 //
 // A prompt fills the key and value caches of all layers; then each step feeds
-// one token per sequence. As in eager frameworks, a cache grows by being
-// copied into a new block that is one token longer.
+// one token per sequence. As in eager frameworks, a cache grows by being copied
+// into a new block that is one token longer.
 #include "trace/workload.h"
 
 enum {

@@ -20,8 +20,8 @@ static tarn__trace_image conv_norm(tarn__trace_tape *tape, const char *conv,
   return tarn__layer_batch_norm(tape, norm, y);
 }
 
-// 1 x 1 to |width|, 3 x 3, 1 x 1 to four times that, plus the way around,
-// which has a 1 x 1 of its own where the shape changes.
+// 1 x 1 to |width|, 3 x 3, 1 x 1 to four times that, plus the way around, which
+// has a 1 x 1 of its own where the shape changes.
 static tarn__trace_image bottleneck(tarn__trace_tape *tape, tarn__trace_image x,
                                     size_t width, size_t stride) {
   size_t wide = tarn__elements(width, EXPANSION, 1, 1);

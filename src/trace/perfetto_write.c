@@ -1,30 +1,28 @@
-// Chrome trace events out of traces, for Perfetto.
+// Writes traces as Chrome trace events, for Perfetto.
 //
 //   {"displayTimeUnit": "ms", "traceEvents": [
 //     {"ph": "M", ...}    the process is the trace, its threads are streams
-//     {"ph": "i", ...}    on the thread "stacks": a stack or a long text, which
-//                         what follows refers to by its number
+//     {"ph": "i", ...}    on the thread "stacks": a stack or a long text; later
+//                         events refer to it by its number
 //     {"ph": "b", ...}    a block is born; "id" is its number
 //     {"ph": "e", ...}    ... and dies
 //     {"ph": "C", ...}    counters: live bytes, and reserved bytes if known
 //     {"ph": "i", ...}]}  out of memory
 //
-// A block is named by its tag, or by the innermost of its frames that is
-// Python's, or by the innermost, or by its class of size. Its arguments have
-// the number of its stack. That shows the frames from the naming one outwards,
-// at most STACK_SHOWN of them: in most stacks what is further in is the
-// allocator's own.
+// The name of a block is its tag, its innermost Python frame, its innermost
+// frame, or its size class: the first of these that it has. Its arguments have
+// the number of its stack. A stack shows at most STACK_SHOWN frames, from the
+// naming one outwards: frames further in are mostly the allocator's own.
 //
-// The format has no way to refer to a name, so that each event would repeat
-// it, and a file could become thousands of times as large as what it was made
-// of. So a stack is written once, and a text of more than TEXT_SHOWN bytes is
-// written in full once, and elsewhere cut: a file's name keeps its end, others
-// keep their begin.
+// The format cannot refer to names. If each event repeated its own, a file
+// could be thousands of times as large as its trace. So a stack is written
+// once, and a text of more than TEXT_SHOWN bytes is written in full once and
+// cut elsewhere: a file's name keeps its end, other texts keep their begin.
 //
 //   "name": "forward (text 3) ...torch/nn/modules/module.py:1501"
 //
-// The clock never goes back: an event that says it is older than the one before
-// it is shown at that one's time. Without times an event's number is its time.
+// The clock never goes back: an event older than the one before it is shown at
+// that one's time. Without times an event's number is its time.
 #include <stdio.h>
 #include <string.h>
 
@@ -43,14 +41,14 @@ enum { STACKS_THREAD = 1, FIRST_STREAM_THREAD = 2 };
 typedef struct text_record {
   const char *bytes;
   size_t length;
-  uint32_t number;  // from 1 on, of those that are written once; 0: not yet
+  uint32_t number;  // from 1 on, of texts written once; 0: not yet
 } text_record;
 
 typedef struct writer {
   const tarn_trace *trace;
   tarn__trace_sink *sink;
   tarn__budget budget;
-  tarn_status status;    // of what is kept; the sink's own shows at its end
+  tarn_status status;    // of tables; the sink keeps its own
   tarn__intern streams;  // strings of one uint64_t: numbered as they come
   tarn__intern places;   // strings of one const char *: of |texts|
   tarn__array texts;     // text_record
@@ -77,8 +75,8 @@ static void put_escaped(tarn__trace_sink *sink, char c) {
   }
 }
 
-// What of |text| begins before |end|, as it stands between quotes; bytes that
-// are no UTF-8 become U+FFFD.
+// Writes |text| up to |end|, escaped for JSON. Bytes that are not UTF-8 become
+// U+FFFD.
 static void put_part(tarn__trace_sink *sink, const char *text,
                      const char *end) {
   while (text < end) {
@@ -107,7 +105,7 @@ static void put_time(writer *w) {
 
 // --- texts -----------------------------------------------------------------
 
-// A text is looked at in full when it is met first, and never again.
+// A text is read in full once.
 static text_record *find_text(writer *w, const char *text) {
   void *fresh = NULL;
   uint32_t place = 0;
@@ -124,7 +122,8 @@ static text_record *find_text(writer *w, const char *text) {
   return w->status == TARN_OK ? (text_record *)w->texts.items + place : NULL;
 }
 
-// What later events refer to, by |what| and |number|; its arguments follow.
+// Begins an instant that later events refer to by |what| and |number|. Its
+// arguments follow.
 static void open_definition(writer *w, const char *what, uint32_t number) {
   w->has_definitions = true;
   open_event(w, "i", STACKS_THREAD);
@@ -133,7 +132,7 @@ static void open_definition(writer *w, const char *what, uint32_t number) {
                     number);
 }
 
-// Writes a text once, if it is one that is cut elsewhere.
+// Writes a text in full once, if it is cut elsewhere.
 static void define_text(writer *w, const char *text) {
   text_record *found = find_text(w, text);
   if (found == NULL || found->length <= TEXT_SHOWN || found->number != 0) {
@@ -146,7 +145,7 @@ static void define_text(writer *w, const char *text) {
   tarn__sink_text(w->sink, "\"}}");
 }
 
-// A text that is defined, where it is repeated.
+// A defined text, cut.
 static void put_text(writer *w, const char *text) {
   const text_record *found = find_text(w, text);
   if (found == NULL) return;
@@ -195,7 +194,7 @@ static uint32_t naming_frame(writer *w, const tarn_trace_stack *stack) {
   return 0;
 }
 
-// "function file:line", of what is known of it.
+// "function file:line", of the known parts.
 static void put_frame(writer *w, const tarn_trace_frame *frame) {
   put_text(w, frame->function);
   if (frame->file[0] == '\0') return;
@@ -250,7 +249,7 @@ static void define_stack(writer *w, uint32_t number) {
 
 // --- the process -----------------------------------------------------------
 
-// The thread that |stream| is shown as; without a meaning after a failure.
+// The thread that shows |stream|; undefined after a failure.
 static tarn_status thread_of(writer *w, uint64_t stream, unsigned *out_thread) {
   uint32_t number = 0;
   tarn_status status = tarn__intern_put(&w->streams, &w->budget, &stream,
@@ -285,7 +284,7 @@ static void put_threads(writer *w) {
 
 // --- blocks ----------------------------------------------------------------
 
-// Writes what a block's birth refers to.
+// Writes the stack and texts that a block's birth refers to.
 static void define_block(writer *w, const tarn_trace_block *block) {
   if (block->tag != TARN_TRACE_NO_TAG) {
     define_text(w, w->trace->tags[block->tag]);
@@ -323,8 +322,7 @@ static void put_arguments(writer *w, const tarn_trace_block *block) {
   tarn__sink_byte(w->sink, '}');
 }
 
-// One end of a block's life. The death has no name: its number says whose it
-// is.
+// The birth or death of a block. A death has the block's number and no name.
 static tarn_status put_block(writer *w, uint32_t index, const char *end) {
   const tarn_trace_block *block = &w->trace->blocks[index];
   unsigned thread = 0;
@@ -361,7 +359,7 @@ static void put_reserved(writer *w) {
   if (w->has_reserved) put_counter(w, "reserved bytes", w->reserved_bytes);
 }
 
-// How an event changes what is reserved: 1, -1 or 0 times its size.
+// The change of reserved bytes by an event: 1, -1 or 0 times its size.
 static int reserving(tarn_trace_kind kind) {
   switch (kind) {
     case TARN_TRACE_SEGMENT_ALLOC:
@@ -380,7 +378,7 @@ static int reserving(tarn_trace_kind kind) {
   return 0;
 }
 
-// Never beyond either end: segments and events need not agree.
+// Saturates, since segments and events may disagree.
 static uint64_t more(uint64_t sum, uint64_t size) {
   return size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
 }
@@ -389,7 +387,7 @@ static uint64_t less(uint64_t sum, uint64_t size) {
   return size > sum ? 0 : sum - size;
 }
 
-// What was reserved at first follows from what is at the end, backwards.
+// The bytes reserved at first, backwards from those at the end.
 static void look_at_trace(writer *w) {
   const tarn_trace *trace = w->trace;
   for (size_t i = 0; i < trace->segment_count; i++)
@@ -457,7 +455,7 @@ static tarn_status put_baseline(writer *w) {
   return status;
 }
 
-// The ends of those that never die, where the trace ends.
+// Ends blocks that never die at the end of the trace.
 static tarn_status put_survivors(writer *w) {
   tarn_status status = TARN_OK;
   for (uint32_t i = 0; status == TARN_OK && i < w->trace->block_count; i++) {

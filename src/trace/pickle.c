@@ -41,7 +41,7 @@ static tarn__trace_pickle_value *stack_values(const tarn__trace_machine *m) {
   return m->stack.items;
 }
 
-// The height below which nothing may be taken.
+// The height of the newest mark: values below it are out of reach.
 static size_t fence(const tarn__trace_machine *m) {
   const uint32_t *marks = m->marks.items;
   return m->marks.count == 0 ? 0 : marks[m->marks.count - 1];
@@ -67,7 +67,7 @@ static tarn_status need(const tarn__trace_machine *m,
   return corrupt_step(m, step, "finds too few values on the stack");
 }
 
-// Takes the newest mark away; |*out_count| is what stood above it.
+// Removes the newest mark; |*out_count| values are above it.
 static tarn_status pop_mark(tarn__trace_machine *m,
                             const tarn__trace_instruction *step,
                             size_t *out_count) {
@@ -137,7 +137,7 @@ static tarn_status new_box(tarn__trace_machine *m,
   return status;
 }
 
-// Makes a container out of the top |count| values.
+// Makes a container of the top |count| values.
 static tarn_status collect(tarn__trace_machine *m,
                            const tarn__trace_instruction *step, uint32_t type,
                            size_t count) {
@@ -207,7 +207,7 @@ static tarn_status do_short_tuple(tarn__trace_machine *m,
   return collect(m, step, TARN__TUPLE, step->code->type);
 }
 
-// TUPLE, LIST, DICT, FROZENSET: all that stands above the mark.
+// TUPLE, LIST, DICT, FROZENSET: the values above the mark.
 static tarn_status do_collect(tarn__trace_machine *m,
                               const tarn__trace_instruction *step) {
   size_t count = 0;
@@ -231,7 +231,8 @@ static tarn_status do_setitem(tarn__trace_machine *m,
   return status == TARN_OK ? extend(m, step, TARN__DICT, 2) : status;
 }
 
-// APPENDS, ADDITEMS, SETITEMS: all above the mark into what is below it.
+// APPENDS, ADDITEMS, SETITEMS: the values above the mark into the container
+// below.
 static tarn_status do_extend(tarn__trace_machine *m,
                              const tarn__trace_instruction *step) {
   size_t count = 0;
@@ -244,7 +245,7 @@ static tarn_status do_extend(tarn__trace_machine *m,
 
 // --- what opcodes do: stack and memo ---------------------------------------
 
-// As Python has it, POP takes the mark where no value stands above it.
+// As in Python, POP removes the mark if no value is above it.
 static tarn_status do_pop(tarn__trace_machine *m,
                           const tarn__trace_instruction *step) {
   size_t count = 0;

@@ -5,11 +5,11 @@
 // 5, and refuses all others by name: those that import or call, and those of
 // the text protocols. So no input can make it do anything but build a tree.
 //
-// The tree is small. A value is 8 bytes: a scalar is the place of its opcode
-// in the file, decoded when it is asked for, and a container is the number of
-// its record. What the file shares through its memo is shared in the tree,
-// which thus may be a graph with cycles. A walk follows a schema of fixed depth
-// and marks each container, so that it enters each once.
+// The tree is small. A value is 8 bytes: a scalar is the place of its opcode in
+// the file, decoded when it is asked for, and a container is the number of its
+// record. What the file shares through its memo is shared in the tree, which
+// thus may be a graph with cycles. A walk follows a schema of fixed depth and
+// marks each container, so that it enters each once.
 //
 // Lifetime: the tree refers to the bytes that it was read from.
 // Threads:  none of it is locked.
@@ -41,8 +41,8 @@ typedef struct tarn__trace_pickle_value {
   uint32_t at;    // scalar: byte of its opcode; container: its index
 } tarn__trace_pickle_value;
 
-// A container's contents are a chain of runs of cells, since a pickler writes
-// a long list in batches. A run is a head {count, next run or 0} and then its
+// A container's contents are a chain of runs of cells, since a pickler writes a
+// long list in batches. A run is a head {count, next run or 0} and then its
 // values, which for a dict are key, value, key, value ...
 typedef struct tarn__trace_pickle_container {
   uint32_t at;     // byte of the opcode that made it

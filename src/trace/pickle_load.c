@@ -1,8 +1,8 @@
-// Running a pickle: its opcodes one after the other, from the first byte to the
-// STOP that is the last.
+// Runs a pickle: its opcodes one after the other, from the first byte to the
+// final STOP.
 //
-// The file is looked through twice: first for how much its tree needs, so that
-// nothing has to grow and be copied.
+// A first pass over the file counts what the tree needs, so that no array has
+// to grow and be copied.
 #include <assert.h>
 
 #include "base/status.h"
@@ -20,7 +20,7 @@ static inline tarn_status decode(const tarn__trace_pickle *tree, size_t at,
   }
   const tarn__trace_opcode *code = &tarn__opcodes[tree->bytes[at]];
   if (code->name == NULL) {
-    return tarn__pickle_corrupt(tree, at, "0x%02x is no opcode",
+    return tarn__pickle_corrupt(tree, at, "0x%02x is not an opcode",
                                 tree->bytes[at]);
   }
   size_t left = tree->size - at - 1;
@@ -49,12 +49,11 @@ static tarn_status run(tarn__trace_machine *m) {
     at = step.argument + step.size;
   }
   if (at == m->tree->size) return TARN_OK;
-  return tarn__pickle_corrupt(m->tree, at, "%zu bytes stand after STOP",
+  return tarn__pickle_corrupt(m->tree, at, "%zu bytes after STOP",
                               m->tree->size - at);
 }
 
-// Counts what the whole file will need, so that nothing has to grow. Stops at
-// what is damaged: running it will say so.
+// Counts the needs of the file. Stops at damage, which running will report.
 static tarn__trace_needs count_needs(const tarn__trace_pickle *tree) {
   tarn__trace_needs sum = {.cells = FIRST_CELL};
   size_t at = 0;

@@ -1,7 +1,7 @@
-// Looking at the tree that the pickle machine built.
+// Reads the tree that the pickle machine built.
 //
 // Invariant: a scalar's byte is that of an opcode which the machine has found
-// whole, so decoding it again needs no check.
+// complete, so decoding it again needs no check.
 #include "trace/pickle.h"
 
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-// Opcodes with an argument, each in the shortest form that there is for it.
+// Opcodes with an argument, each in its shortest form.
 #include "trace/writers.h"
 
 enum { PROTOCOL = 4 };

@@ -1,15 +1,15 @@
-// Laying out blocks that have no address.
+// Lays out blocks that have no address.
 //
-// Sizes are put into classes, eight to each doubling, and a place is as large
-// as its class. A block takes the place of its class that became free last, or
-// else the next one beyond all; its death gives the place back. Nothing is
-// split or joined, so each step is done at once.
+// Sizes have classes, eight to each doubling, and a place is as large as its
+// class. A block takes the place of its class that became free last, or else
+// the next one above all others; its death frees the place. Places are never
+// split or joined, so each step is O(1).
 //
 //   next   [ . 7 . . 2 . ]     chains of dead blocks, by number + 1; the place
-//   free   class -> block + 1  of a dead block is where it stood
+//   free   class -> block + 1  of a dead block is its former address
 //
-// Invariant: a place belongs to at most one living block; a block is on a
-// chain only while it is dead and nobody has its place.
+// Invariant: a place belongs to at most one living block; a block is on a chain
+// only while it is dead and its place is free.
 #include "trace/writers.h"
 
 #include <string.h>
@@ -51,12 +51,12 @@ static unsigned class_of(uint64_t size, uint64_t *out_bytes) {
 
 static tarn_status beyond(const tarn_trace *trace, uint64_t size) {
   return tarn__fail(TARN_E_UNSUPPORTED,
-                    "%s: a block of %llu bytes finds no room in 64 bits of "
+                    "%s: a block of %llu bytes does not fit into 64 bits of "
                     "addresses",
                     trace->name, (unsigned long long)size);
 }
 
-// Beyond everything that has an address; a round number, and not 0.
+// Above every block that has an address; a multiple of the unit, and not 0.
 static tarn_status find_start(layout *l) {
   const uint64_t round = UINT64_C(1) << 21;
   size_t end = 0;
@@ -117,7 +117,7 @@ static tarn_status lay_out(layout *l) {
   return status;
 }
 
-// Copies what is known; whether that is all.
+// Copies known addresses; returns whether all are known.
 static bool copy_known(const tarn_trace *trace, uint64_t *addresses) {
   bool all = true;
   for (size_t i = 0; i < trace->block_count; i++) {

@@ -1,5 +1,5 @@
-// Random requests: sizes from 256 B to 64 MB, as many small as large ones by
-// order of magnitude; whoever dies next is drawn from all that live.
+// Random requests: sizes from 256 B to 64 MB, evenly by order of magnitude. The
+// next block to die is drawn from all that live.
 //
 // Invariant: at most LIVE_LIMIT bytes live at once.
 #include <assert.h>
@@ -59,7 +59,7 @@ static tarn_status birth(population *p, size_t size, unsigned bit) {
   return tarn__history_birth(p->history, size, p->stacks[bit], &made->block);
 }
 
-// One of the living dies, each with the same chance.
+// Frees a living block, each with the same probability.
 static tarn_status death(population *p) {
   assert(p->living.count != 0);
   member *living = p->living.items;
@@ -71,7 +71,7 @@ static tarn_status death(population *p) {
   return tarn__history_death(p->history, dead.block);
 }
 
-// A request, for which others die while there is no room or by chance.
+// A request. Blocks die for it while there is no room, and at random.
 static tarn_status request(population *p) {
   unsigned bit = LOWEST_BIT + (unsigned)(draw(p) % (CLASSES - LOWEST_BIT));
   size_t size = ((size_t)1 << bit) + (size_t)(draw(p) % (1u << bit));

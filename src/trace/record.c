@@ -1,8 +1,8 @@
 // Dicts with known keys.
 //
-// Invariant: a container's mark, once 1, says that its contents have been
-// walked. Walking each container at most once is what keeps the whole linear in
-// the file, however often the file refers to it.
+// Invariant: a container with mark 1 has been walked. Each container is walked
+// at most once, so that the cost is linear in the file, however often the file
+// refers to it.
 #include "trace/snapshot.h"
 
 #include "base/status.h"
@@ -18,14 +18,14 @@ tarn_status tarn__record_enter(const tarn__trace_pickle *pickle,
                                tarn__trace_pickle_type type) {
   size_t at = tarn__pickle_at(pickle, container);
   if (!is_of(container, type)) {
-    return tarn__pickle_corrupt(pickle, at, "%s stands where %s should",
+    return tarn__pickle_corrupt(pickle, at, "%s in place of %s",
                                 tarn__value_type_name(container.type),
                                 tarn__value_type_name(type));
   }
   tarn__trace_pickle_container *entered =
       tarn__pickle_container(pickle, container);
   if (entered->mark != 0 && entered->count != 0) {
-    return tarn__pickle_corrupt(pickle, at, "%s stands in two places",
+    return tarn__pickle_corrupt(pickle, at, "%s occurs twice",
                                 tarn__value_type_name(container.type));
   }
   entered->mark = 1;
@@ -71,7 +71,7 @@ static tarn_status read_field(const tarn__trace_pickle *pickle,
                               tarn__trace_field *field) {
   size_t at = tarn__pickle_at(pickle, value);
   if (tarn__field_is_there(field)) {
-    return tarn__pickle_corrupt(pickle, at, "'%s' stands twice in one dict",
+    return tarn__pickle_corrupt(pickle, at, "'%s' occurs twice in one dict",
                                 key->name);
   }
   if (!is_of(value, key->type)) {

@@ -6,14 +6,15 @@
 //   7318,14:02:11.180502,free,0x7f2c4a000000,1048576,0x0
 //   7318,14:02:11.190011,allocate failure,(nil),68719476736,0x0
 //
-// Nothing in it is ever quoted. A line is written after its allocate and
-// before its free, so that of two threads no address is seen to be taken
-// before it is given back. RMM asks that a free names the size of its
-// allocate, and the history holds it to that.
+// The log has no quotes. A line is written after its allocate and before its
+// free, so that an address is always seen freed before another thread allocates
+// it. RMM requires that a free has the size of its allocate, and the history
+// checks it.
 //
-// The time is that of the day. It is read as microseconds since the first
-// line; a day is added where it falls back by more than half of one, and where
-// threads overtake each other on their way to the file it stands still.
+// The time is the time of day. It is read as microseconds since the first line.
+// A day is added if it falls back by more than half a day. If it falls back by
+// less, since threads overtook each other on their way to the file, it stands
+// still.
 //
 // Invariant: |now| is the time of the line before, and no time is below it.
 #include <string.h>
@@ -44,7 +45,7 @@ typedef struct reader {
   uint64_t now;       // since the first line
 } reader;
 
-// What stands in |column| is not what it must be.
+// The error of a wrong value in |column|.
 static tarn_status wrong_field(const reader *r, int column, const field *found,
                                const char *what) {
   enum { SHOWN = 48 };
@@ -166,7 +167,7 @@ static void pass_time(reader *r, uint64_t clock) {
     r->days_us += DAY_US;
     time += DAY_US;
   }
-  // A line of before midnight, overtaken by one of after it.
+  // A line from before midnight, behind one from after it.
   if (time + MINUTE_US > then + DAY_US) return;
   if (time > then) r->now = time - r->start_us;
 }
@@ -206,8 +207,8 @@ static tarn_status read_event(reader *r, const field *fields,
   return TARN_OK;
 }
 
-// Of 0 bytes, or of the null pointer, which is what RMM's resources give for
-// that: no memory is held by it.
+// Requests of 0 bytes, and the null pointer that RMM's resources return for
+// them, hold no memory.
 static bool holds_nothing(const tarn_trace_event *event) {
   return event->kind != TARN_TRACE_OOM &&
          (event->size == 0 || event->address == 0);
@@ -247,8 +248,8 @@ static tarn_status check_device(const tarn__trace_input *input) {
   if (!input->options->choose_device || input->options->device == 0) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
-                    input->name, input->options->device);
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history", input->name,
+                    input->options->device);
 }
 
 tarn_status tarn__rmm_read(const tarn__trace_input *input,

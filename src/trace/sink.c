@@ -1,4 +1,4 @@
-// Gathering bytes.
+// A sink: collects bytes and passes them on.
 #include "trace/writers.h"
 
 #include <stdarg.h>

@@ -7,8 +7,8 @@
 //
 // or, as older versions wrote it, the list of segments alone; their blocks may
 // have no address (they follow each other from the segment's on) and a
-// "history": [{addr, real_size, frames}] in place of requested_size and
-// frames. device_traces[i] are the events of device i.
+// "history": [{addr, real_size, frames}] in place of requested_size and frames.
+// device_traces[i] are the events of device i.
 //
 // Keys, actions and states that are not known are passed over: newer versions
 // add some. A known key of a wrong type is an error.
@@ -81,7 +81,7 @@ static const tarn__trace_key event_keys[EVENT_KEYS] = {
 static const struct action {
   const char *name;
   tarn_trace_kind kind;
-  bool placed;  // it must say where and how much
+  bool placed;  // address and size are required
 } actions[] = {
     {"alloc", TARN_TRACE_ALLOC, true},
     {"free_completed", TARN_TRACE_FREE, true},
@@ -121,7 +121,7 @@ static tarn_status corrupt(const reader *r, tarn__trace_pickle_value value,
                               "%s", what);
 }
 
-// |what| of |size| bytes is |where| it cannot be.
+// The error of |what| of |size| bytes at a wrong place, |where|.
 static tarn_status misplaced(const reader *r, tarn__trace_pickle_value dict,
                              const char *what, const char *where,
                              uint64_t address, uint64_t size) {
@@ -192,8 +192,7 @@ static bool has_history(const reader *r, uint32_t device) {
   return r->event_counts[device] != 0 || r->segment_counts[device] != 0;
 }
 
-// The device with most events; among those without, the one with most
-// segments.
+// The device with most events; among those without, the one with most segments.
 static uint32_t busiest_device(const reader *r) {
   uint32_t best = 0;
   for (uint32_t i = 1; i < MAX_DEVICES; i++) {
@@ -217,7 +216,7 @@ static tarn_status choose_device(const reader *r,
   if (options->device < MAX_DEVICES && has_history(r, options->device)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history",
                     r->pickle.name, options->device);
 }
 
@@ -264,8 +263,7 @@ static tarn_status read_event(reader *r, tarn__trace_pickle_value dict) {
   return tarn__history_event(&r->history, &event);
 }
 
-// Room for |count| events, or for as many as the file can be meant to hold: one
-// of a few words takes that many bytes.
+// Reserves |count| events, but no more than the file's size can hold.
 static tarn_status expect_events(reader *r, size_t count) {
   enum { EVENT_BYTES = 24 };
   size_t most = r->pickle.size / EVENT_BYTES;
@@ -318,8 +316,8 @@ static tarn_status read_history(reader *r, tarn__trace_pickle_value list,
   return TARN_OK;
 }
 
-// Of active blocks only: in one that is free stands what was asked for of the
-// larger one that it was split off.
+// Used for active blocks only: a free block has the requested size of the
+// larger block that it was split off.
 static tarn_status check_asked(const reader *r, tarn__trace_pickle_value dict,
                                uint64_t asked, const tarn_trace_block *place) {
   if (asked <= place->size) return TARN_OK;
@@ -330,7 +328,7 @@ static tarn_status check_asked(const reader *r, tarn__trace_pickle_value dict,
       (unsigned long long)place->address);
 }
 
-// An active block: what was asked for, and by whom.
+// An active block: its requested size and stack.
 static tarn_status hold_block(reader *r, tarn__trace_pickle_value dict,
                               tarn__trace_field *fields,
                               const tarn_trace_block *place) {
@@ -351,8 +349,8 @@ static tarn_status hold_block(reader *r, tarn__trace_pickle_value dict,
   return tarn__history_held(&r->history, &block);
 }
 
-// A segment's blocks stand in it in the order of their addresses, of which
-// |next| is the first that is still free.
+// The blocks of a segment are in order of address; |next| is the lowest address
+// for the next one.
 static tarn_status check_place(const reader *r, tarn__trace_pickle_value dict,
                                const tarn_trace_segment *in, uint64_t next,
                                const tarn_trace_block *block) {
@@ -366,8 +364,8 @@ static tarn_status check_place(const reader *r, tarn__trace_pickle_value dict,
                    block->address, block->size);
 }
 
-// Reads one block of the segment |in|; |*next| is where it stands if it does
-// not say, and then where the block after it does.
+// Reads one block of the segment |in|. |*next| is its address if it has none,
+// and becomes that of the block after it.
 static tarn_status read_block(reader *r, tarn__trace_pickle_value dict,
                               const tarn_trace_segment *in, uint64_t *next) {
   tarn__trace_field fields[BLOCK_KEYS];

@@ -1,26 +1,25 @@
-// PyTorch memory snapshots out of traces.
+// Writes traces as PyTorch memory snapshots.
 //
 //   {"tarn_words": [...],
 //    "segments": [{device, address, total_size, ..., "blocks": [...]}],
 //    "device_traces": [[], [{action, addr, size, stream, time_us, frames}]],
 //    "allocator_settings": {}, "external_annotations": []}
 //
-// What repeats is written once, memoised, and fetched from then on: keys and
-// other words, texts of frames, frames, and stacks. A text is known by its
-// address, since a trace has each text once: looking at its bytes would cost
-// its length for each frame that has it. A stack is known by its number and its
-// tag's, for the tag is a frame at its outer end. All words
-// stand in a list of their own in front, under a key that nobody looks for: the
-// first 256 in the memo are fetched with two bytes, the rest with five.
+// Repeated values are written once, memoised, and fetched afterwards: keys and
+// other words, texts of frames, frames, and stacks. A text is identified by its
+// address, since a trace has each text once: comparing bytes would cost its
+// length for each frame. A stack is identified by its number and its tag's, for
+// the tag is a frame at its outer end. All words are in a list of their own in
+// front, under a key that no viewer reads: the first 256 values in the memo are
+// fetched with two bytes, the others with five.
 //
-// A block of the baseline that dies within the trace shows itself by that, so
-// its death carries its stack where it has none of its own.
+// A block of the baseline that dies within the trace has no alloc, so its death
+// carries its stack if it has none of its own.
 //
-// Blocks of a segment stand in it one behind the other without a gap, since
-// viewers add up their sizes to find where they are; what nobody lives in is an
-// "inactive" one.
+// The blocks of a segment are written without gaps, since viewers add up their
+// sizes to find addresses; unused space is an "inactive" block.
 //
-// Invariant: |numbers| of a memo hold the memo's number + 1, and 0 for what is
+// Invariant: |numbers| of a memo hold the memo's number + 1, and 0 for values
 // not written yet.
 #include <string.h>
 
@@ -117,9 +116,9 @@ typedef struct writer {
   const tarn_trace *trace;
   tarn__trace_pickler pickler;
   tarn__budget budget;
-  tarn_status status;  // of what is kept; the sink's own shows at its end
+  tarn_status status;  // of tables; the sink keeps its own
   uint64_t *addresses;
-  bool *let_go;  // of each block: its owner has asked to free it
+  bool *let_go;  // by block: a free was requested
   tarn__trace_held held;
   bool has_times;
 
@@ -133,7 +132,7 @@ typedef struct writer {
 
 // --- what is written once --------------------------------------------------
 
-// Fetches what |*number| tells, if it is written.
+// Fetches value |*number|, if it is written.
 static bool fetch(writer *w, const uint32_t *number) {
   if (*number == 0) return false;
   tarn__pickler_get(&w->pickler, *number - 1);
@@ -146,7 +145,7 @@ static void put_word(writer *w, word which) {
   w->words[which] = tarn__pickler_memoise(&w->pickler) + 1;
 }
 
-// The memo's number of what |set| knows by |bytes|; NULL after a failure.
+// The memo's number of the string |bytes| in |set|; NULL after a failure.
 static uint32_t *number_of(writer *w, tarn__intern *set, tarn__array *numbers,
                            const void *bytes, size_t size) {
   uint32_t at = 0;
@@ -312,7 +311,7 @@ static void put_blocks(writer *w, const tarn__trace_held_segment *segment) {
   close(w, TARN__OP_APPENDS);
 }
 
-// The sums that a segment's dict has of its blocks.
+// The sums over blocks in a segment's dict.
 static void put_sums(writer *w, const tarn__trace_held_segment *segment) {
   uint64_t allocated = 0;
   uint64_t active = 0;

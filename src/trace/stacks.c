@@ -1,4 +1,4 @@
-// Stacks out of frames out of texts, each of them a string in a set.
+// Stacks of frames of texts, each of them a string in a set.
 #include "trace/history.h"
 
 #include <string.h>

@@ -1,12 +1,11 @@
 // The tape.
 //
-// A storage is one block with a count of its users; a tensor's storage starts
-// with all the users that the recorded ops make of it, so that each user only
-// ever lets go. Gradients are storages too: an op that passes its gradient on
-// shares it.
+// A storage is one block with a count of its users. It starts with all the
+// users that the recorded ops make of it, so that the count only falls.
+// Gradients are storages too: an op that passes its gradient on shares it.
 //
-// Invariant: after tarn__tape_run every storage has no user left, and thus
-// every birth its death.
+// Invariant: after tarn__tape_run no storage has users left, so every birth has
+// its death.
 #include "trace/workload.h"
 
 #include <stdarg.h>
@@ -28,7 +27,7 @@ typedef struct tensor_record {
   uint32_t frame;
   uint32_t storage;
   uint32_t gradient;  // storage
-  bool is_input;      // comes from outside, needs no gradient
+  bool is_input;      // of the net, without a gradient
 } tensor_record;
 
 typedef struct parameter_record {
@@ -145,7 +144,7 @@ tarn__trace_tape_tensor tarn__tape_input(tarn__trace_tape *tape,
                                          const char *name, size_t count,
                                          size_t size) {
   tensor_record made = {.size = size,
-                        .users = 1,  // whoever runs the net
+                        .users = 1,  // the program
                         .is_input = true,
                         .frame = scoped_frame(tape, name)};
   return add_tensor(tape, count, &made);
@@ -189,7 +188,7 @@ static uint32_t allocate(tarn__trace_tape *tape, size_t size, uint32_t frame,
   return tape->status == TARN_OK ? index : NO_STORAGE;
 }
 
-// One user of the storage at |index| is done with it.
+// Drops one user of the storage at |index|.
 static void release(tarn__trace_tape *tape, uint32_t index) {
   if (tape->status != TARN_OK || index == NO_STORAGE) return;
   storage_record *storage = storage_at(tape, index);
@@ -280,7 +279,7 @@ static void release_saved(tarn__trace_tape *tape, const op_record *record) {
 
 static void backward(tarn__trace_tape *tape, const op_record *record) {
   if (tensor_at(tape, record->output)->gradient == NO_STORAGE) {
-    release_saved(tape, record);  // nothing that is asked of the net
+    release_saved(tape, record);  // the result does not depend on it
     return;
   }
   uint32_t workspace = allocate(tape, record->op.workspace, record->frame,

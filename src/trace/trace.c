@@ -1,6 +1,7 @@
-// The front of the room: files and bytes in, traces out.
+// Reads files and bytes: finds the reader for the format.
 //
-// A reader sees the whole file in memory and a budget that already counts it.
+// A reader sees the complete file in memory, and a budget that already counts
+// it.
 #include "tarn/trace.h"
 
 #include <string.h>

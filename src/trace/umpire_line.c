@@ -1,10 +1,10 @@
-// One line of Umpire's replay log: from JSON to the fields that matter.
+// One line of Umpire's replay log: from JSON to fields.
 //
-// Both forms are read by one table that says in which object which key holds
-// which field; none of their keys means two things.
+// One table for both forms tells which key of which object holds which field.
+// No key has two meanings.
 //
-// Invariant: |in| is the object that the JSON reader stands in; objects that
-// the table does not name are passed over whole.
+// Invariant: |in| is the object at which the JSON reader is; objects that the
+// table does not name are skipped.
 #include "trace/umpire_line.h"
 
 #include "base/lines.h"
@@ -54,7 +54,7 @@ static const entry entries[] = {
 };
 enum { ENTRIES = sizeof entries / sizeof *entries };
 
-// Of a memory resource's making the result is not an object but its address.
+// The result of making a memory resource is its address, not an object.
 static const entry resource_entry = {TOP, "result", ADDRESS,
                                      TARN__UMPIRE_ALLOCATOR};
 
@@ -88,7 +88,7 @@ static tarn_status corrupt(const reader *r, size_t at, const char *what) {
                     r->number, at + 1, what);
 }
 
-// A mistake within a value or key.
+// An error within a value or key.
 static tarn_status wrong_value(const reader *r, const entry *of, size_t at,
                                const char *what) {
   return tarn__fail(TARN_E_CORRUPT, "%s: line %zu: column %zu: '%s' %s",
@@ -116,8 +116,7 @@ static tarn__trace_umpire_kind find_kind(const tarn__json_token *name) {
   return TARN__UMPIRE_OTHER;
 }
 
-// What is wrong with |value| for |type|, NULL if nothing; a number goes to
-// |*out_number|.
+// The error of |value| for |type|, or NULL. |*out_number| is a number's value.
 static const char *check_value(value_type type, const tarn__json_token *value,
                                uint64_t *out_number) {
   *out_number = value->magnitude;
@@ -177,8 +176,8 @@ static const entry *find_entry(object in, const tarn__json_token *key) {
 
 // --- the line --------------------------------------------------------------
 
-// Reads up to the end of the object at the top, or until it is clear that
-// nothing of it matters.
+// Reads to the end of the top object, or until the line is known to be of
+// another kind.
 static tarn_status read_members(reader *r) {
   tarn__json_token token;
   while (!r->done) {
@@ -201,7 +200,7 @@ static tarn_status lacks(const reader *r, const char *what) {
                     what);
 }
 
-// Whatever asks for memory says of whom, and how much.
+// Requests must have an allocator and a size.
 static tarn_status check_fields(const reader *r) {
   const tarn__trace_umpire_line *line = r->line;
   if (!tarn__umpire_has(line, TARN__UMPIRE_EVENT)) {
@@ -239,7 +238,7 @@ tarn_status tarn__umpire_line_read(const char *name, size_t number,
   tarn__json_init(&r.json, text, size);
   tarn_status status = next(&r, &token);
   if (status == TARN_OK && token.kind != TARN__JSON_OBJECT) {
-    status = corrupt(&r, token.at, "an object must stand here");
+    status = corrupt(&r, token.at, "an object expected");
   }
   if (status == TARN_OK) status = read_members(&r);
   return status == TARN_OK ? check_fields(&r) : status;

@@ -1,14 +1,14 @@
-// umpire_line.h - one line of Umpire's replay log, in either form that it had.
+// umpire_line.h - one line of Umpire's replay log, in either of its forms.
 //
-// Up to 2022, request and outcome being two lines of which the second repeats
-// the first:
+// Until 2022 a request and its outcome are two lines; the second repeats the
+// first:
 //
 //   { "kind":"replay", "uid":77, "timestamp":1600000000000000000,
 //     "event": "allocate",
 //     "payload": { "allocator_ref": "0x10", "size": 64 },
 //     "result": { "memory_ptr": "0x2000" } }
 //
-// Since then, one line, written when it is done:
+// Since then they are one line, written afterwards:
 //
 //   {"category":"operation","name":"allocate","numeric_args":{"size":64},
 //    "string_args":{"allocator_ref":"0x10","pointer":"0x2000"},
@@ -19,7 +19,7 @@
 #include "base/json.h"
 
 typedef enum tarn__trace_umpire_kind {
-  TARN__UMPIRE_OTHER,  // of no concern; nothing else is known of it
+  TARN__UMPIRE_OTHER,  // ignored; only its kind is known
   TARN__UMPIRE_MAKE,   // an allocator
   TARN__UMPIRE_ALLOCATE,
   TARN__UMPIRE_DEALLOCATE,
@@ -32,9 +32,9 @@ typedef enum tarn__trace_umpire_field {
   TARN__UMPIRE_TIME,       // nanoseconds since 1970
   TARN__UMPIRE_ALLOCATOR,  // its address, by which it is known
   TARN__UMPIRE_SIZE,
-  TARN__UMPIRE_POINTER,  // what is freed; what came of a newer allocate
-  TARN__UMPIRE_CURRENT,  // what is to be reallocated; 0: nothing
-  TARN__UMPIRE_RESULT,   // what came of it
+  TARN__UMPIRE_POINTER,  // freed; or, in the newer form, allocated
+  TARN__UMPIRE_CURRENT,  // to reallocate; 0: none
+  TARN__UMPIRE_RESULT,   // of the request
   TARN__UMPIRE_ALLOCATOR_NAME,
   TARN__UMPIRE_NAME,  // of an allocation, or of a memory resource
   TARN__UMPIRE_FIELDS,
@@ -59,13 +59,12 @@ static inline uint64_t tarn__umpire_number(const tarn__trace_umpire_line *line,
   return line->fields[field].number;
 }
 
-// Reads the |size| bytes of |text|, which is line |number| of |name|. What is
-// known is checked to be there, so that requests have an allocator, and deaths
-// a pointer. Once it is clear that a line is of no concern the rest of it is
-// not looked at: newer versions log more, and 2019 to 2022 "move" was written
-// as what is no JSON.
+// Reads the |size| bytes of |text|, which is line |number| of |name|. Requests
+// must have an allocator, and deaths a pointer. The rest of an ignored line is
+// not read: newer versions log more, and from 2019 to 2022 "move" was not valid
+// JSON.
 //
-// TARN_E_CORRUPT  it is no line of such a log; the text says where.
+// TARN_E_CORRUPT  not a line of such a log; the text says where.
 TARN_MUST_CHECK tarn_status
 tarn__umpire_line_read(const char *name, size_t number, const char *text,
                        size_t size, tarn__trace_umpire_line *out_line);

@@ -1,25 +1,25 @@
 // Umpire's replay log: from lines to a history.
 //
-// An allocator is known by its address in its process, and counts as a device:
-// numbered from 0 on as they appear. One of them is read; the log is gone
-// through twice, first to find out which has most requests. Pools take what
-// they hold of another allocator's inner side, which logs nothing, so that no
-// block is met twice.
+// An allocator is identified by its address in its process, and counts as a
+// device, numbered from 0 in order of appearance. One of them is read; a first
+// pass over the log finds the one with most requests. A pool takes its memory
+// from the inner side of another allocator, which logs nothing, so that no
+// block occurs twice.
 //
-// A reallocate is two lines. What happens between them, if the allocator calls
-// itself, is logged too, and what is left to be done is done at the second:
+// A reallocate is two lines. If the allocator calls itself, it logs that
+// between them, and the second line does the rest:
 //
 //   reallocate A, 96      reallocate A, 96      reallocate A, 0
 //                         allocate B, 96        deallocate A
 //                         deallocate A          allocate B, 0
 //   reallocate -> A or B  reallocate -> B       reallocate -> B
 //
-// Deaths name no size. Allocations of 0 bytes get a pointer, too, which may be
-// one that a block has or will have: they are only counted, and a death of what
-// is not alive is taken for one of theirs while there are any.
+// Deaths have no size. Allocations of 0 bytes get a pointer too, which may be
+// that of a block: they are only counted, and as many deaths of unknown blocks
+// are taken for theirs.
 //
-// Invariants: |zeros| is how many of 0 bytes are out; a |resize| that is not
-// open is all zero.
+// Invariants: |zeros| is the number of living allocations of 0 bytes; a
+// |resize| that is not open is all zero.
 #include <assert.h>
 #include <string.h>
 
@@ -36,7 +36,7 @@ typedef struct key {
 
 typedef struct allocator {
   key key;
-  tarn__json_token name;  // all zero if it is not known
+  tarn__json_token name;  // all zero if unknown
   size_t requests;
 } allocator;
 
@@ -46,7 +46,7 @@ typedef struct resize {
   bool freed;  // |current| is dead already
   uint64_t current;
   uint64_t size;
-  uint64_t born;  // what was allocated meanwhile of that size; 0: nothing
+  uint64_t born;  // address allocated meanwhile with that size; 0: none
 } resize;
 
 typedef struct reader {
@@ -88,7 +88,7 @@ static key key_of(const tarn__trace_umpire_line *line) {
 
 // --- names -----------------------------------------------------------------
 
-// The bytes that |token| means, up to the next call.
+// The unescaped bytes of |token|, until the next call.
 static tarn_status unescape(reader *r, const tarn__json_token *token,
                             const char **out_text, size_t *out_size) {
   void *fresh = NULL;
@@ -134,14 +134,14 @@ static tarn_status find_allocator(reader *r, key of, allocator **out) {
   return TARN_OK;
 }
 
-// The first lines of two, which say what is wanted, are no requests.
+// The first line of two is not a request: it has no outcome.
 static bool is_request(const tarn__trace_umpire_line *line) {
   return line->kind != TARN__UMPIRE_MAKE &&
          (tarn__umpire_has(line, TARN__UMPIRE_POINTER) ||
           tarn__umpire_has(line, TARN__UMPIRE_RESULT));
 }
 
-// Looks into the name now, while it is known where it stands.
+// Checks the name now, while its position is known.
 static tarn_status take_name(reader *r, const tarn__trace_umpire_line *line,
                              allocator *of) {
   const char *text = NULL;
@@ -179,7 +179,7 @@ static tarn_status choose(const reader *r, uint32_t *out_number) {
                                   allocators[options->device].requests != 0)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history in it",
+  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history",
                     r->input->name, options->device);
 }
 
@@ -228,7 +228,7 @@ static tarn_status add_birth(reader *r, const tarn__trace_umpire_line *line,
                              uint64_t address, uint64_t size) {
   resize *open = &r->resize;
   tarn_status status = TARN_OK;
-  // Another thread got what a reallocate has let go of.
+  // Another thread got the memory that a reallocate has freed.
   if (open->open && !open->freed && address == open->current) {
     status = add_death(r, line, address);
   }
@@ -252,7 +252,7 @@ static tarn_status take_allocate(reader *r,
                    tarn__umpire_number(line, TARN__UMPIRE_SIZE));
 }
 
-// What is to become of what. The second line may have lost its first.
+// The old and new block of a reallocate. The second line may lack its first.
 static void open_resize(reader *r, const tarn__trace_umpire_line *line) {
   r->resize = (resize){
       .open = true,

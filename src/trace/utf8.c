@@ -1,8 +1,8 @@
-// Characters by table 3-7 of the Unicode standard: what the first byte allows
-// of the second is what keeps overlong forms and surrogates out.
+// Characters by table 3-7 of the Unicode standard: the range of the second byte
+// depends on the first, which excludes overlong forms and surrogates.
 //
-// Invariant: no byte is looked at before all in front of it are known to be
-// part of a character, so a zero byte is never passed.
+// Invariant: a byte is read only after all bytes in front of it were found to
+// be part of a character, so no read passes a zero byte.
 #include "trace/writers.h"
 
 #include <stdbool.h>

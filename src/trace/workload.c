@@ -1,4 +1,4 @@
-// The workloads by name.
+// Workloads by name.
 #include "trace/workload.h"
 
 #include <stdio.h>

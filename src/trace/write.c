@@ -1,4 +1,4 @@
-// From a trace to a file, whatever its format.
+// Writes a trace to a file in any format.
 #include "trace/writers.h"
 
 #include "base/os.h"

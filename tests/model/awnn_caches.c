@@ -29,7 +29,7 @@ START_TEST(a_cache_is_a_stack) {
       ck_assert_ptr_eq(lcache_pop(cache), tensors[i]);
     ck_assert_uint_eq(cache->count, 0);
     ck_assert_ptr_null(lcache_pop(cache));
-    assert_error_says("cache 'fc1.cache': nothing is cached");
+    assert_error_says("cache 'fc1.cache' is empty");
   }
   for (size_t i = 0; i < MANY; i++)
     assert_ok(tarn_synced_destroy(tensors[i]));

@@ -66,7 +66,7 @@ START_TEST(test_type_and_count_are_checked) {
   net_expect(buffer, 16, TARN_HOST, 5);
   assert_status(tarn_step_pop(n.step[0], TARN_DTYPE_BOOL, count, true, &buffer),
                 TARN_E_STATE);
-  assert_error_says("step 's0': nothing is cached any more");
+  assert_error_says("step 's0': its cache is empty");
   assert_ok(tarn_model_destroy(n.model));
 }
 END_TEST

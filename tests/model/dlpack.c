@@ -106,7 +106,7 @@ START_TEST(memory_of_sim_is_nobody_elses) {
   assert_ok(tarn_device_open("sim:1", &sim));
   assert_status(tarn_dlpack_from_place(tarn_place_on(sim), &device),
                 TARN_E_UNSUPPORTED);
-  assert_error_says("others have no name for sim:1: copy it to the host");
+  assert_error_says("no DLPack device for sim:1: copy it to the host");
   ck_assert_int_eq(device.type, 0);
   assert_device((tarn_place){sim, TARN_PLACE_HOST}, 1, 0);
   assert_ok(tarn_device_close(sim));
@@ -319,7 +319,7 @@ START_TEST(what_cannot_be_exported_is_refused) {
   assert_not_exported(&source, TARN_E_INVALID, "flags 0x4");
   source = of_values();
   source.dtype = TARN_DTYPE_NONE;
-  assert_not_exported(&source, TARN_E_INVALID, "0 is no dtype");
+  assert_not_exported(&source, TARN_E_INVALID, "0 is not a dtype");
   source = of_values();
   source.address = 0;
   assert_not_exported(&source, TARN_E_INVALID, "96 bytes at address 0");
@@ -335,7 +335,8 @@ START_TEST(what_cannot_be_exported_is_refused) {
   source = of_values();
   assert_ok(tarn_device_open("sim:0", &sim));
   source.place = tarn_place_on(sim);
-  assert_not_exported(&source, TARN_E_UNSUPPORTED, "no name for sim:0");
+  assert_not_exported(&source, TARN_E_UNSUPPORTED,
+                      "no DLPack device for sim:0");
   assert_ok(tarn_device_close(sim));
   assert_status(tarn_dlpack_export(&source, NULL), TARN_E_INVALID);
   assert_status(tarn_dlpack_export_versioned(&source, NULL), TARN_E_INVALID);

@@ -193,7 +193,7 @@ START_TEST(what_a_device_has_is_brought_to_the_host) {
   assert_status(
       tarn_tensor_to_dlpack(n.param[0], TARN_DATA, home, TARN_READ, &exported),
       TARN_E_UNSUPPORTED);
-  assert_error_says("others have no name for sim:0");
+  assert_error_says("no DLPack device for sim:0");
   assert_ok(tarn_tensor_to_dlpack(n.param[0], TARN_DATA, TARN_HOST,
                                   TARN_READ_WRITE, &exported));
   ck_assert_mem_eq(exported->tensor.data, bytes, 140);

@@ -234,7 +234,7 @@ START_TEST(what_does_not_fit_is_refused) {
   f = make_foreign(0, w, 3);
   f->plain.tensor.device = (tarn_dlpack_device){TARN_DLPACK_CUDA, 1};
   assert_not_imported(w, TARN_DATA, f, TARN_E_UNSUPPORTED,
-                      "memory of cuda:1, where small net is neither at home");
+                      "memory of cuda:1, which is neither the home");
   f->plain.tensor.device = (tarn_dlpack_device){4, 0};
   assert_not_imported(w, TARN_DATA, f, TARN_E_UNSUPPORTED, "type 4");
   f = make_foreign(0, n.fed, 3);

@@ -32,7 +32,7 @@ START_TEST(a_length_that_does_not_fit_is_refused) {
 END_TEST
 
 START_TEST(a_header_begins_with_a_brace) {
-  static const char first[] = "made: header byte 0: '{' must stand here";
+  static const char first[] = "made: header byte 0: '{' expected";
   assert_refused("", 0, first);
   assert_refused(" {}", 0, first);
   assert_refused("\xef\xbb\xbf{}", 0, first);
@@ -64,10 +64,10 @@ START_TEST(bad_json_is_refused) {
       {"{", 0, "1: the text ends too early"},
       {"{}x", 0, "2: more behind the value"},
       {"{}{}", 0, "2: more behind the value"},
-      {"{,}", 0, "1: a key must stand here"},
-      {"{\"a\"}", 0, "4: ':' must stand here"},
+      {"{,}", 0, "1: a key expected"},
+      {"{\"a\"}", 0, "4: ':' expected"},
       {"{\"a\":{}", 0, "1: tensor \"a\" has no dtype"},
-      {"{" TENSOR("a", "U8", "", 0, 1) ",}", 1, "52: a key must stand here"},
+      {"{" TENSOR("a", "U8", "", 0, 1) ",}", 1, "52: a key expected"},
       {"{" TENSOR("\xff", "U8", "", 0, 1) "}", 1,
        "2: bytes that are not UTF-8"},
       {"{" TENSOR("a\\q", "U8", "", 0, 1) "}", 1,
@@ -90,39 +90,35 @@ START_TEST(depth_is_bounded) {
   assert_error_says("nested more than 64 deep");
   memset(header, '{', sizeof header - 1);
   assert_status(open_header(header, 0), TARN_E_CORRUPT);
-  assert_error_says("header byte 1: a key must stand here");
+  assert_error_says("header byte 1: a key expected");
 }
 END_TEST
 
 START_TEST(another_form_is_refused) {
   static const refusal rows[] = {
-      {"{\"a\":3}", 0, "5: an object that tells of a tensor must stand here"},
-      {"{\"a\":null}", 0,
-       "5: an object that tells of a tensor must stand here"},
+      {"{\"a\":3}", 0, "5: an object that tells of a tensor expected"},
+      {"{\"a\":null}", 0, "5: an object that tells of a tensor expected"},
       {"{\"a\":[\"U8\",[1],[0,1]]}", 1,
-       "5: an object that tells of a tensor must stand here"},
-      {"{\"a\":{\"dtype\":8}}", 0, "14: the name of a dtype must stand here"},
-      {"{\"a\":{\"shape\":{}}}", 0, "14: a list of lengths must stand here"},
-      {"{\"a\":{\"shape\":[[]]}}", 0, "15: shape: a number must stand here"},
-      {"{\"a\":{\"data_offsets\":7}}", 0,
-       "21: a list of two offsets must stand here"},
+       "5: an object that tells of a tensor expected"},
+      {"{\"a\":{\"dtype\":8}}", 0, "14: the name of a dtype expected"},
+      {"{\"a\":{\"shape\":{}}}", 0, "14: a list of lengths expected"},
+      {"{\"a\":{\"shape\":[[]]}}", 0, "15: shape: a number expected"},
+      {"{\"a\":{\"data_offsets\":7}}", 0, "21: a list of two offsets expected"},
       {"{\"a\":{\"data_offsets\":[]}}", 0,
-       "22: data_offsets: a number must stand here"},
+       "22: data_offsets: a number expected"},
       {"{\"a\":{\"data_offsets\":[0]}}", 0,
-       "23: data_offsets: a number must stand here"},
+       "23: data_offsets: a number expected"},
       {"{\"a\":{\"data_offsets\":[0,0,0]}}", 0,
-       "26: data_offsets are two: the end of the list must stand here"},
+       "26: data_offsets are two: the end of the list expected"},
       {"{\"a\":{\"dtype\":\"U8\",\"shape\":[]}}", 0,
        "1: tensor \"a\" has no data_offsets"},
       {"{\"a\":{\"dtype\":\"U8\",\"data_offsets\":[0,0]}}", 0,
        "1: tensor \"a\" has no shape"},
       {"{\"a\":{\"shape\":[],\"data_offsets\":[0,0]}}", 0,
        "1: tensor \"a\" has no dtype"},
-      {"{\"__metadata__\":[]}", 0, "16: an object of metadata must stand here"},
-      {"{\"__metadata__\":{\"a\":1}}", 0,
-       "21: a text of metadata must stand here"},
-      {"{\"__metadata__\":{\"a\":{}}}", 0,
-       "21: a text of metadata must stand here"},
+      {"{\"__metadata__\":[]}", 0, "16: an object of metadata expected"},
+      {"{\"__metadata__\":{\"a\":1}}", 0, "21: a text of metadata expected"},
+      {"{\"__metadata__\":{\"a\":{}}}", 0, "21: a text of metadata expected"},
   };
   ASSERT_ALL(rows);
 }
@@ -131,22 +127,22 @@ END_TEST
 START_TEST(what_is_there_twice_is_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "U8", "", 0, 1) "," TENSOR("a", "U8", "", 0, 1) "}", 1,
-       "52: tensor \"a\" is there twice"},
+       "52: tensor \"a\" occurs twice"},
       {"{" TENSOR("a", "U8", "", 0, 1) "," TENSOR("\\u0061", "U8", "", 1,
                                                   2) "}",
-       2, "52: tensor \"\\u0061\" is there twice"},
+       2, "52: tensor \"\\u0061\" occurs twice"},
       {"{\"a\":{\"dtype\":\"U8\",\"dtype\":\"U8\"}}", 0,
-       "19: \"dtype\" is there twice"},
+       "19: \"dtype\" occurs twice"},
       {"{\"a\":{\"shape\":[],\"sh\\u0061pe\":[1]}}", 0,
-       "17: \"sh\\u0061pe\" is there twice"},
+       "17: \"sh\\u0061pe\" occurs twice"},
       {"{\"a\":{\"data_offsets\":[0,0],\"data_offsets\":[0,0]}}", 0,
-       "27: \"data_offsets\" is there twice"},
+       "27: \"data_offsets\" occurs twice"},
       {"{\"__metadata__\":{},\"__metadata__\":{}}", 0,
-       "19: \"__metadata__\" is there twice"},
+       "19: \"__metadata__\" occurs twice"},
       {"{\"__metadata__\":null,\"__met\\u0061data__\":{}}", 0,
-       "21: \"__metadata__\" is there twice"},
+       "21: \"__metadata__\" occurs twice"},
       {"{\"__metadata__\":{\"a\":\"b\",\"a\":\"b\"}}", 0,
-       "25: metadata \"a\" is there twice"},
+       "25: metadata \"a\" occurs twice"},
   };
   ASSERT_ALL(rows);
 }
@@ -169,7 +165,7 @@ END_TEST
 
 // --- numbers -----------------------------------------------------------------
 
-#define WHOLE "is no whole number from 0 to "
+#define WHOLE "is not a whole number from 0 to "
 
 START_TEST(numbers_that_are_no_lengths_are_refused) {
   static const refusal rows[] = {
@@ -185,8 +181,7 @@ START_TEST(numbers_that_are_no_lengths_are_refused) {
        "28: shape: 9223372036854775808 " WHOLE "9223372036854775807"},
       {"{" TENSOR("a", "U8", "99999999999999999999", 0, 1) "}", 1,
        "28: shape: 99999999999999999999 " WHOLE "9223372036854775807"},
-      {"{" TENSOR("a", "U8", "\\\"1\\\"", 0, 1) "}", 1,
-       "28: a value must stand here"},
+      {"{" TENSOR("a", "U8", "\\\"1\\\"", 0, 1) "}", 1, "28: a value expected"},
       {"{\"a\":{\"data_offsets\":[-1,0]}}", 1,
        "22: data_offsets: -1 " WHOLE "18446744073709551615"},
       {"{\"a\":{\"data_offsets\":[0,0.5]}}", 1,
@@ -207,7 +202,7 @@ START_TEST(sizes_that_do_not_fit_are_refused) {
       {"{" TENSOR("a", "U8", "0", 0, 1) "}", 1,
        "1: data_offsets [0, 1] are 1 bytes, but 0 elements of U8 have 0"},
       {"{" TENSOR("a", "F4", "3", 0, 2) "}", 2,
-       "1: 3 elements of F4 are no whole bytes"},
+       "1: 3 elements of F4 are not a whole number of bytes"},
       {"{" TENSOR("a", "F64", "1152921504606846976", 0, 8) "}", 8,
        "1: the lengths of its shape and F64 overflow"},
       {"{" TENSOR("a", "U8", "1152921504606846976", 0, 8) "}", 8,

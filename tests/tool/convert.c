@@ -103,7 +103,7 @@ TEST(which_device) {
   assert_done(&o);
   o = tool_run("convert", from, to, "--trace-device", "1", "--force");
   ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "device 1 has no history in it");
+  assert_contains(o.err, "device 1 has no history");
 }
 
 // --- what cannot be done ---------------------------------------------------

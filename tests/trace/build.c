@@ -156,9 +156,9 @@ END_TEST
 
 START_TEST(kinds_that_there_are_not) {
   assert_status(put((tarn_trace_kind)0, 1, 1), TARN_E_INVALID);
-  assert_error_says("my run: no kind of event is 0");
+  assert_error_says("my run: 0 is not a kind of event");
   assert_status(put((tarn_trace_kind)10, 1, 1), TARN_E_INVALID);
-  assert_error_says("no kind of event is 10");
+  assert_error_says("10 is not a kind of event");
 }
 END_TEST
 

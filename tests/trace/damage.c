@@ -188,8 +188,8 @@ static const struct shape {
   { (literal), sizeof(literal) - 1, (text) }
     SHAPE("\x80\x04N.", "byte 2: None: a PyTorch memory snapshot is a dict"),
     SHAPE("\x80\x04}.", "byte 2: a dict with neither 'segments'"),
-    SHAPE("\x80\x04]Na.", "byte 3: None stands where a dict should"),
-    SHAPE("\x80\x04]\x94h\0a.", "byte 2: a list stands where a dict should"),
+    SHAPE("\x80\x04]Na.", "byte 3: None in place of a dict"),
+    SHAPE("\x80\x04]\x94h\0a.", "byte 2: a list in place of a dict"),
     SHAPE("\x80\x04](}}e.", "byte 4: a dict without 'address'"),
     SHAPE("\x80\x04](}(\x8c\x06"
           "deviceM\0\x01\x8c\x07"
@@ -199,10 +199,10 @@ static const struct shape {
     SHAPE("\x80\x04}\x8c\x08segmentsNs.", "'segments' is None, not a list"),
     SHAPE("\x80\x04}\x8c\x08segments}s.", "byte 13: 'segments' is a dict"),
     SHAPE("\x80\x04}(\x8c\x08segments]\x8c\x08segments]u.",
-          "byte 25: 'segments' stands twice in one dict"),
+          "byte 25: 'segments' occurs twice in one dict"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces]Nas.",
-          "None stands where a list should"),
+          "None in place of a list"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](](NN\x86"
           "eh\0es.",
@@ -210,10 +210,10 @@ static const struct shape {
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](]\x94(Ne"
           "h\0es.",
-          "byte 20: a list stands in two places"),
+          "byte 20: a list occurs twice"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](](Nees.",
-          "None stands where a dict should"),
+          "None in place of a dict"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](](}ees.",
           "a dict without 'action'"),
@@ -242,7 +242,7 @@ static const struct shape {
           "device_traces](](}(\x8c\x06"
           "action\x8c\x03oom\x8c\x06"
           "frames]Nauees.",
-          "None stands where a dict should"),
+          "None in place of a dict"),
     SHAPE("\x80\x04}\x8c\x0d"
           "device_traces](](}(\x8c\x06"
           "action\x8c\x03oom\x8c\x06"

@@ -267,7 +267,7 @@ START_TEST(a_list_of_nothing_is_corrupt) {
   assert_status(read_and_drop_soon(w.bytes, w.size), TARN_E_CORRUPT);
   ck_assert_uint_le(faults_peak(), 48 * w.size);  // the tree alone takes 40
   char want[64];
-  snprintf(want, sizeof want, "byte %zu: None stands where a dict", byte);
+  snprintf(want, sizeof want, "byte %zu: None in place of a dict", byte);
   assert_error_says(want);
 }
 END_TEST
@@ -302,7 +302,7 @@ START_TEST(a_shared_segment_is_refused) {
   pickle_close_list(&w);
   pickle_end(&w);
   assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
-  assert_error_says("a dict stands in two places");
+  assert_error_says("a dict occurs twice");
 }
 END_TEST
 
@@ -315,7 +315,7 @@ START_TEST(deep_nesting_is_refused_as_a_shape) {
     pickle_op(&w, 'a');
   pickle_end(&w);
   assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
-  assert_error_says("a list stands where a dict should");
+  assert_error_says("a list in place of a dict");
 }
 END_TEST
 

@@ -265,7 +265,7 @@ START_TEST(the_device_with_most_events_is_read) {
         tarn_trace_read_bytes(file.bytes, file.size, "made", &options, &none),
         TARN_E_INVALID);
     assert_error_says("made: device");
-    assert_error_says("has no history in it");
+    assert_error_says("has no history");
   }
 }
 END_TEST

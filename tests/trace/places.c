@@ -152,7 +152,7 @@ START_TEST(beyond_64_bits) {
                                  event_of(TARN_TRACE_ALLOC, 0, 1)},
             2);
   assert_status(tarn__places_make(trace, &addresses), TARN_E_UNSUPPORTED);
-  assert_error_says("finds no room in 64 bits");
+  assert_error_says("does not fit into 64 bits");
   ck_assert_ptr_null(addresses);
   tarn_trace_destroy(trace);
   trace = build(

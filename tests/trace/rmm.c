@@ -249,7 +249,7 @@ END_TEST
 START_TEST(there_is_one_device) {
   assert_ok(read_device(real, 0));
   assert_status(read_device(real, 1), TARN_E_INVALID);
-  assert_error_says("made: device 1 has no history in it");
+  assert_error_says("made: device 1 has no history");
 }
 END_TEST
 

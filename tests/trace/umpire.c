@@ -54,7 +54,7 @@ START_TEST(allocators_are_devices) {
   assert_event(0, TARN_TRACE_ALLOC, 0x5000, 65536);
   ck_assert_str_eq(trace->tags[trace->blocks[0].tag], "HOST");
   assert_status(read_device(late, 2), TARN_E_INVALID);
-  assert_error_says("made: device 2 has no history in it");
+  assert_error_says("made: device 2 has no history");
   assert_status(read_device(MAKE("001", "0x10", "HOST"), 0), TARN_E_INVALID);
 }
 END_TEST
@@ -286,11 +286,11 @@ static const struct wrong {
     {"{\n", "made: line 1: column 2: the text ends too early"},
     {"{}\n",
      "made: line 1: neither 'event' nor 'name': not Umpire's replay log"},
-    {"{\"a\":1,}\n", "made: line 1: column 8: a key must stand here"},
-    {VERSION "\n[]\n", "made: line 3: column 1: an object must stand here"},
-    {VERSION "REPLAY,77\n", "made: line 2: column 1: a value must stand here"},
+    {"{\"a\":1,}\n", "made: line 1: column 8: a key expected"},
+    {VERSION "\n[]\n", "made: line 3: column 1: an object expected"},
+    {VERSION "REPLAY,77\n", "made: line 2: column 1: a value expected"},
     {VERSION "{\"name\":\"allocate\",\"x\":[[1,2}\n",
-     "made: line 2: column 29: a comma or ']' must stand here"},
+     "made: line 2: column 29: a comma or ']' expected"},
     {"{\"name\":3}\n", "made: line 1: column 9: 'name' is not a text"},
     {"{\"name\":\"allocate\",\"event\":\"allocate\"}\n",
      "made: line 1: column 28: 'event' says again what was said before"},
