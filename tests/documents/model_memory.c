@@ -1,10 +1,10 @@
-// The document on model memory, from its first line to its last, with its words
-// beside each assertion: the four lists, what is attached to them, access by
-// name, caches, and how all of it is destroyed.
+// AWNN's description of model memory, from its first line to its last, with its
+// words beside each assertion: the four lists, their tensors, access by name,
+// caches, and destroying all of it.
 //
-// It is played twice on every device of support/document.h: with lists of the
-// program's own, as the document has them, and with the lists of a tarn_model,
-// which plans outputs and caches into one block.
+// It runs twice on every device of support/document.h: with the program's own
+// lists, as in AWNN, and with the lists of a tarn_model, which plans outputs
+// and caches into one block.
 #include <stdio.h>
 #include <string.h>
 

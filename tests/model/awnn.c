@@ -1,11 +1,11 @@
-// The document's own program, with its names: lists of parameters, attached,
+// AWNN's own program, with its names: lists of parameters, attached,
 // found by name, walked and freed.
 #include <stdio.h>
 
 #include "awnn_kit.h"
 #include "tarn/model_run.h"
 
-// --- the document ----------------------------------------------------------
+// --- AWNN --------------------------------------------------------------------
 
 static void mlp_init(model_t *model) {
   init_list_head(model->list_all_params);
@@ -33,7 +33,7 @@ static void attach_input(model_t *model) {
   assert_ok(net_attach_param(model->list_layer_in, "fc2.in", data, diff));
 }
 
-START_TEST(the_documents_program) {
+START_TEST(the_program_of_awnn) {
   model_t model[1];
   mlp_init(model);
   attach_input(model);
@@ -97,7 +97,7 @@ typedef struct number {
   struct list_head node;
 } number;
 
-START_TEST(lists_as_the_document_has_them) {
+START_TEST(lists_as_in_awnn) {
   struct list_head head[1];
   struct list_head *node = NULL;
   struct list_head *spare = NULL;
@@ -426,9 +426,9 @@ END_TEST
 int main(void) {
   faults_install();
   Suite *suite = suite_create("model_awnn");
-  ADD_CASE(suite, "document", the_documents_program, any_order_of_destroying);
-  ADD_CASE(suite, "lists", lists_as_the_document_has_them,
-           parameters_in_order_of_attaching, the_list_of_a_model);
+  ADD_CASE(suite, "AWNN", the_program_of_awnn, any_order_of_destroying);
+  ADD_CASE(suite, "lists", lists_as_in_awnn, parameters_in_order_of_attaching,
+           the_list_of_a_model);
   ADD_CASE(suite, "model", attaching_to_a_models_empty_list,
            freeing_what_a_model_has, states_of_a_parameter,
            what_a_model_refuses_to_have_attached,

@@ -1,4 +1,4 @@
-// The document's caches, with its names: stacks of tensors, attached, found by
+// AWNN's caches, with its names: stacks of tensors, attached, found by
 // name, filled, emptied and freed.
 #include <stdio.h>
 #include <unistd.h>

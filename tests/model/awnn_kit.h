@@ -1,4 +1,4 @@
-// test_model_awnn_kit.h - what the tests of the document's names have in
+// test_model_awnn_kit.h - what the tests of AWNN's names have in
 // common.
 #ifndef TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
 #define TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
