@@ -176,7 +176,7 @@ tarn_status tarn_dlpack_to_place(tarn_dlpack_device device, char out_name[32],
   }
 }
 
-// --- giving ------------------------------------------------------------------
+// --- export ------------------------------------------------------------------
 
 // The data of a deleter, behind either struct.
 typedef struct keeper {
@@ -283,45 +283,53 @@ static void *make_block(const tarn_dlpack_source *source, size_t head,
   return block;
 }
 
-tarn_status tarn_dlpack_export(const tarn_dlpack_source *source,
-                               tarn_dlpack_managed **out_managed) {
+// Checks |source| and makes the block of its tensor.
+static tarn_status make_tensor(const tarn_dlpack_source *source, bool has_flags,
+                               size_t head, tarn_dlpack_tensor *out_tensor,
+                               keeper **out_keeper, void **out_block) {
   tarn_dlpack_source own;
-  tarn_dlpack_tensor tensor;
-  keeper *kept = NULL;
-  if (out_managed == NULL) return refuse_null();
-  *out_managed = NULL;
   tarn_status status = copy_source(source, &own);
-  if (status == TARN_OK && own.flags != 0) {
+  if (status == TARN_OK && !has_flags && own.flags != 0) {
     status = tarn__fail(TARN_E_UNSUPPORTED,
                         "dlpack: a tensor without a version has no flags");
   }
-  if (status == TARN_OK) status = describe(&own, &tensor);
+  if (status == TARN_OK) status = describe(&own, out_tensor);
   if (status != TARN_OK) return status;
-  tarn_dlpack_managed *made = make_block(&own, sizeof *made, &tensor, &kept);
-  if (made == NULL) return TARN_E_NOMEM;
-  *made = (tarn_dlpack_managed){tensor, kept, delete_managed};
-  *out_managed = made;
+  *out_block = make_block(&own, head, out_tensor, out_keeper);
+  return *out_block == NULL ? TARN_E_NOMEM : TARN_OK;
+}
+
+tarn_status tarn_dlpack_export(const tarn_dlpack_source *source,
+                               tarn_dlpack_managed **out_managed) {
+  tarn_dlpack_tensor tensor;
+  keeper *kept = NULL;
+  void *block = NULL;
+  if (out_managed == NULL) return refuse_null();
+  *out_managed = NULL;
+  tarn_status status =
+      make_tensor(source, false, sizeof **out_managed, &tensor, &kept, &block);
+  if (status != TARN_OK) return status;
+  *out_managed = block;
+  **out_managed = (tarn_dlpack_managed){tensor, kept, delete_managed};
   return TARN_OK;
 }
 
 tarn_status tarn_dlpack_export_versioned(const tarn_dlpack_source *source,
                                          tarn_dlpack_versioned **out_managed) {
-  tarn_dlpack_source own;
   tarn_dlpack_tensor tensor;
   keeper *kept = NULL;
+  void *block = NULL;
   if (out_managed == NULL) return refuse_null();
   *out_managed = NULL;
-  tarn_status status = copy_source(source, &own);
-  if (status == TARN_OK) status = describe(&own, &tensor);
+  tarn_status status =
+      make_tensor(source, true, sizeof **out_managed, &tensor, &kept, &block);
   if (status != TARN_OK) return status;
-  tarn_dlpack_versioned *made = make_block(&own, sizeof *made, &tensor, &kept);
-  if (made == NULL) return TARN_E_NOMEM;
-  *made =
+  *out_managed = block;
+  **out_managed =
       (tarn_dlpack_versioned){.version = {TARN_DLPACK_MAJOR, TARN_DLPACK_MINOR},
                               .context = kept,
                               .deleter = delete_versioned,
-                              .flags = own.flags,
+                              .flags = source->flags,
                               .tensor = tensor};
-  *out_managed = made;
   return TARN_OK;
 }

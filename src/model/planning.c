@@ -24,7 +24,8 @@ static tarn_plan_buffer buffer_of(const tarn__model_slots *slots,
                             .alignment = slots->options.align};
 }
 
-tarn_status tarn__slots_problem(const tarn__model_slots *slots,
+// The solver's problem. Its arrays live as long as |*out_buffers|.
+static tarn_status make_problem(const tarn__model_slots *slots,
                                 tarn_plan_buffer **out_buffers,
                                 tarn_plan_problem *out_problem) {
   size_t count = slots->slots.count;
@@ -123,7 +124,7 @@ tarn_status tarn__slots_find_bound(const tarn_model *model,
   tarn_plan_problem problem;
   tarn_status status = set_peak(model, slots);
   if (status != TARN_OK) return status;
-  status = tarn__slots_problem(slots, &buffers, &problem);
+  status = make_problem(slots, &buffers, &problem);
   if (status != TARN_OK) return status;
   uint64_t bound = 0;
   status = tarn_plan_lower_bound(&problem, &bound);
@@ -134,8 +135,8 @@ tarn_status tarn__slots_find_bound(const tarn_model *model,
 
 // --- the plan --------------------------------------------------------------
 
-bool tarn__slots_share(const tarn__model_slots *slots, size_t giver,
-                       size_t taker) {
+static bool is_in_place(const tarn__model_slots *slots, size_t giver,
+                        size_t taker) {
   const tarn_plan_pair *pairs = slots->pairs.items;
   for (size_t i = 0; i < slots->pairs.count; i++) {
     if (pairs[i].giver != giver || pairs[i].taker != taker) continue;
@@ -208,7 +209,7 @@ tarn_status tarn__slots_plan(tarn_model *model, tarn__model_slots *slots) {
   if (slots->slots.count == 0) return TARN_OK;
   tarn_plan_buffer *buffers = NULL;
   tarn_plan_problem problem;
-  tarn_status status = tarn__slots_problem(slots, &buffers, &problem);
+  tarn_status status = make_problem(slots, &buffers, &problem);
   if (status != TARN_OK) return status;
   status = solve(model, slots, &problem);
   tarn__host_free_array(buffers, slots->slots.count, sizeof *buffers);
@@ -320,7 +321,7 @@ bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
   size_t from = slot_of(model, giver, giver_part);
   size_t to = slot_of(model, taker, taker_part);
   return from != TARN__NO_SLOT && to != TARN__NO_SLOT &&
-         tarn__slots_share(model->slots, from, to);
+         is_in_place(model->slots, from, to);
 }
 
 tarn_status tarn_model_each_slot(tarn_model *model,

@@ -88,14 +88,4 @@ TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
 // NULL is allowed.
 void tarn__slots_destroy(tarn__model_slots *slots);
 
-// Whether slot |taker| lies in the place of slot |giver|.
-bool tarn__slots_share(const tarn__model_slots *slots, size_t giver,
-                       size_t taker);
-
-// The solver's problem. Its arrays live as long as |*out_buffers|; free that by
-// tarn__host_free_array with the number of slots.
-TARN_MUST_CHECK tarn_status tarn__slots_problem(const tarn__model_slots *slots,
-                                                tarn_plan_buffer **out_buffers,
-                                                tarn_plan_problem *out_problem);
-
 #endif  // TARN_MODEL_SLOTS_H_

@@ -132,10 +132,6 @@ void tarn__pickle_text(const tarn__trace_pickle *pickle,
                        tarn__trace_pickle_value value, const char **out_bytes,
                        size_t *out_size);
 
-// Whether |value| is the text |text|.
-bool tarn__pickle_is(const tarn__trace_pickle *pickle,
-                     tarn__trace_pickle_value value, const char *text);
-
 // The row of |table|, of |rows| rows of |row_size| bytes which each begin with
 // a const char *, whose text |value| is; |rows| if it is none of them. A
 // pickler writes a text once and refers to it, so the last rows found are

@@ -80,8 +80,8 @@ void tarn__pickle_text(const tarn__trace_pickle *pickle,
   *out_bytes = (const char *)pickle->bytes + from;
 }
 
-bool tarn__pickle_is(const tarn__trace_pickle *pickle,
-                     tarn__trace_pickle_value value, const char *text) {
+static bool is_text(const tarn__trace_pickle *pickle,
+                    tarn__trace_pickle_value value, const char *text) {
   const char *bytes = NULL;
   size_t size = 0;
   if (value.type != TARN__TEXT) return false;
@@ -96,7 +96,7 @@ static size_t search(const tarn__trace_pickle *pickle,
   for (; row < rows; row++) {
     const char *text = NULL;
     memcpy(&text, table + row * row_size, sizeof text);
-    if (tarn__pickle_is(pickle, value, text)) break;
+    if (is_text(pickle, value, text)) break;
   }
   return row;
 }

@@ -1,5 +1,5 @@
-// awnn_net.h - the net of AWNN's description: its four lists, and the tensors
-// in the host's memory of a tensor.
+// awnn_net.h - the net of AWNN's description: its four lists, and the contents
+// of tensors in host memory.
 #ifndef TARN_TESTS_SUPPORT_AWNN_NET_H_
 #define TARN_TESTS_SUPPORT_AWNN_NET_H_
 

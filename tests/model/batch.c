@@ -4,28 +4,12 @@
 #include "support/effort.h"
 #include "support/faults.h"
 
-static tarn_device *sim;
-
-static void open_sim(size_t capacity) {
-  tarn_sim_options options = {
-      .struct_size = sizeof options, .devices = 1, .capacity = capacity};
-  assert_ok(tarn_sim_configure(&options));
-  sim = sim_open("sim:0");
-}
-
-static void close_sim(void) {
-  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
-  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
-  ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
-}
-
 static const size_t sample = 4 * NET_WIDTH;
 
 // --- within the plan -------------------------------------------------------
 
 START_TEST(test_zero_one_most_and_one_more) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   const int64_t batches[] = {NET_BATCH, 0, 1, NET_BATCH, 3};
   ck_assert_int_eq(tarn_model_batch(n.model), NET_BATCH);
@@ -74,7 +58,7 @@ static void expect_parameters(const net *n, tarn_place place) {
 }
 
 START_TEST(test_another_largest_while_placed) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
   const int64_t batches[] = {50, 1, 2 * NET_BATCH, 7};
@@ -166,7 +150,7 @@ END_TEST
 // A plan that may not be so large, and a device that is not: the round goes on
 // as if nothing had been asked.
 START_TEST(test_too_large_a_batch) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
   if (_i == 0) options.capacity = 8192;
@@ -195,7 +179,7 @@ END_TEST
 // Each allocation fails once, and all from it on.
 START_TEST(test_no_memory_half_way) {
   faults_install();
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
   tarn_model_plan_options options = net_options((net_where)_i, sim);
@@ -232,7 +216,7 @@ END_TEST
 
 // A copy that fails in a round loses no parameter and stops no model.
 START_TEST(test_copies_fail) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed(HOST_AND_SIM, sim);
   for (unsigned i = 1; i < 6; i++) {
     char plan[64];

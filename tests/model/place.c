@@ -7,23 +7,7 @@
 #include "support/effort.h"
 #include "support/faults.h"
 
-static tarn_device *sim;
-
-static void open_sim(size_t capacity) {
-  tarn_sim_options options = {
-      .struct_size = sizeof options, .devices = 1, .capacity = capacity};
-  assert_ok(tarn_sim_configure(&options));
-  sim = sim_open("sim:0");
-}
-
-static void close_sim(void) {
-  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
-  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
-  ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
-}
-
-// Pools and stations are made at first use, and stay.
+// Pools and copy streams are made at first use, and stay.
 static void warm_up(void) {
   for (int where = 0; where < NET_PLACES; where++) {
     net n = net_placed((net_where)where, sim);
@@ -37,7 +21,7 @@ static void warm_up(void) {
 // At home and at compute one block each, of the plan's size, and no more until
 // somebody uses what is not planned.
 START_TEST(test_one_block_for_each_place) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   bool at_host = _i != AT_SIM;
   bool at_sim = _i != AT_HOST;
@@ -59,7 +43,7 @@ END_TEST
 
 // Planned parts have no memory but the plan's, wherever the plan is.
 START_TEST(test_a_round_at_every_place) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
   for (unsigned char round = 0; round < 6; round++)
@@ -73,7 +57,7 @@ END_TEST
 // The host is one place, whoever pins it, and cpu:0 is the host: no second
 // block is taken.
 START_TEST(test_two_names_of_one_place) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   tarn_device *cpu = sim_open("cpu:0");
   const tarn_place names[] = {
       {sim, TARN_PLACE_HOST}, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}};
@@ -98,7 +82,7 @@ END_TEST
 // TARN_HOST is the zero place and says nothing. With a home on a device, cpu:0
 // selects the host, in memory that the device pins.
 START_TEST(test_compute_at_the_host) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   tarn_device *cpu = sim_open("cpu:0");
   const tarn_place pinned = {sim, TARN_PLACE_HOST};
   const tarn_place names[] = {
@@ -170,7 +154,7 @@ static void assert_no_buffers(const net *n) {
 
 // A device too small for the plan: what was taken at home goes back.
 START_TEST(test_no_room) {
-  open_sim(4096);
+  open_sim(4096, 0);
   net n = net_make();
   assert_ok(tarn_model_set_max_batch(n.model, 200));
   tarn_model_plan_options options = net_options((net_where)_i, sim);
@@ -211,7 +195,7 @@ static void place_and_end(void *context) {
 // Parameters stay in between, so that only the first place makes them.
 START_TEST(test_no_memory_for_the_arrays) {
   faults_install();
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   warm_up();
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
@@ -250,7 +234,7 @@ END_TEST
 
 // The device refuses what a place asks it for.
 START_TEST(test_the_device_fails) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
   assert_ok(tarn_model_plan(n.model, &options));
@@ -271,7 +255,7 @@ END_TEST
 // Views of what is planned, of what is fed, of an input and of a parameter,
 // that outlive the model, or end first.
 START_TEST(test_any_order_of_ends) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   warm_up();
   size_t held = tarn_host_memory();
   for (int order = 0; order < 16; order++) {
@@ -388,7 +372,7 @@ END_TEST
 // --- what stays ------------------------------------------------------------
 
 START_TEST(test_parameters_stay) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed(AT_HOST, sim);
   tarn_synced *w = n.w[0]->data;
   net_write(w, n.w[0]->max_size, TARN_HOST, NULL, 1);
@@ -425,7 +409,7 @@ END_TEST
 // Another name of what is there already, and of a diff that was not made for
 // inference and is made together with it.
 START_TEST(test_names_that_come_later) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_tensor *later = NULL;
   tarn_model_plan_options options = {.struct_size = sizeof options,
@@ -467,7 +451,7 @@ static int in_child(const net *n) {
 }
 
 START_TEST(test_a_child_frees) {
-  open_sim(SIM_MIB);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   net_forward(&n, 0, TARN_HOST, NULL, 1);
   tarn_synced *extra = NULL;

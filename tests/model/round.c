@@ -5,23 +5,6 @@
 #include "support/faults.h"
 #include "support/hold.h"
 
-static tarn_device *sim;
-
-static void open_sim(uint64_t latency_ns) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .devices = 1,
-                              .capacity = SIM_MIB,
-                              .latency_ns = latency_ns};
-  assert_ok(tarn_sim_configure(&options));
-  sim = sim_open("sim:0");
-}
-
-static void close_sim(void) {
-  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
-  ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
-}
-
 // --- lifetimes -------------------------------------------------------------
 
 typedef struct life {
@@ -72,7 +55,7 @@ static void enter_at(const net *n, uint64_t time) {
 // Every part, at every time of three rounds, the second of which leaves out
 // two of three steps.
 START_TEST(test_each_part_in_its_time) {
-  open_sim(0);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   life l = {.n = &n};
   for (int round = 0; round < 3; round++) {
@@ -293,7 +276,7 @@ START_TEST(test_streams_hand_memory_over) {
   memset(ones, 1, ROW);
   memset(twos, 2, ROW);
   memset(threes, 3, ROW);
-  open_sim(300000);
+  open_sim(SIM_MIB, 300000);
   tarn_stream *s[2];
   for (size_t i = 0; i < 2; i++)
     assert_ok(tarn_stream_create(sim, &s[i]));
@@ -358,7 +341,7 @@ static void assert_takes_nothing(const net *n, tarn_place place,
 
 START_TEST(test_a_round_takes_nothing) {
   faults_install();
-  open_sim(0);
+  open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)(_i / 2), sim);
   assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(sim), NULL);
   assert_ok(tarn_model_destroy(n.model));
@@ -368,7 +351,7 @@ END_TEST
 
 START_TEST(test_a_round_on_a_stream_takes_nothing) {
   faults_install();
-  open_sim(0);
+  open_sim(SIM_MIB, 0);
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));
   net n = net_placed((net_where)(_i / 2), sim);
@@ -387,7 +370,7 @@ END_TEST
 START_TEST(test_no_memory_to_enter) {
   static unsigned char ones[ROW];
   faults_install();
-  open_sim(0);
+  open_sim(SIM_MIB, 0);
   hold held;
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(sim, &stream));

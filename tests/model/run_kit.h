@@ -219,4 +219,23 @@ static inline void net_round(const net *n, tarn_place place,
     net_backward(n, i, place, stream, round);
 }
 
+// The device of programs that call open_sim and close_sim.
+static __attribute__((unused)) tarn_device *sim;
+
+static inline void open_sim(size_t capacity, uint64_t latency_ns) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .devices = 1,
+                              .capacity = capacity,
+                              .latency_ns = latency_ns};
+  assert_ok(tarn_sim_configure(&options));
+  sim = sim_open("sim:0");
+}
+
+static inline void close_sim(void) {
+  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
+  ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
+  ck_assert_uint_eq(sim_misuses(), 0);
+  assert_ok(tarn_device_close(sim));
+}
+
 #endif  // TARN_TESTS_TEST_MODEL_RUN_KIT_H_
