@@ -5,16 +5,15 @@
 //   +------+-----------+------------------+------------------+----
 //                      | even   | odd     |
 //
-// It goes by rounds, which all ranks go through alike. In a round each rank
-// writes into its slot of the round's parity, arrives, waits until all have
-// arrived, and reads the slots of the others. It may write into the same slot
-// again two rounds later: by then all have arrived in the round between, and
-// so have done with this one.
+// All ranks go through the same rounds. In a round, a rank writes into its slot
+// of the round's parity, arrives, waits until all have arrived, and reads the
+// slots of the others. Two rounds later it may write into the same slot again:
+// all ranks have arrived in the round between, so they have finished reading.
 //
-// A rank that finds another one lost or late breaks the area: it notes who and
-// why, once and for all, and freezes the arrivals of every rank. A frozen
-// arrival never changes. So all ranks, each of which freezes them itself before
-// it decides, find the same: a round has ended well for all or for none.
+// A rank that finds another one lost or late breaks the area: it records the
+// rank and the reason, once, and freezes the arrivals of every rank. A frozen
+// arrival never changes. Each rank freezes all arrivals before it decides, so
+// all ranks decide the same: a round has succeeded for all of them or for none.
 #ifndef TARN_COMM_AREA_H_
 #define TARN_COMM_AREA_H_
 
@@ -22,7 +21,7 @@
 
 #include "tarn/base.h"
 
-enum { TARN__TOKEN = 16 };  // bytes that name an area, and nobody can guess
+enum { TARN__TOKEN = 16 };  // random bytes that identify an area
 
 // Why an area is broken.
 typedef enum tarn__comm_breakage {

@@ -1,9 +1,9 @@
-// comm.h - what a communicator is to the rooms above, and within this one.
+// comm.h - a communicator, for the rooms above and within this one.
 //
-// Every collective begins with an exchange of headers: each rank shows a
-// header, on which stands what it was called for, with which arguments, and
-// whether it can. All see the same headers, so all decide the same. What is
-// small goes along on the header, and then the header exchange is all there is.
+// Every collective begins with a header exchange: each rank publishes a header
+// with the function, its arguments and its status. All ranks see the same
+// headers, so all decide the same. Small data is part of the header, and then
+// the exchange is the whole collective.
 #ifndef TARN_COMM_COMM_H_
 #define TARN_COMM_COMM_H_
 
@@ -12,24 +12,24 @@
 
 // --- for rooms above -------------------------------------------------------
 
-// Says that something was made with |comm|, which must not go before it.
+// Counts what was created with |comm|, which cannot be destroyed before.
 void tarn__comm_hold(tarn_comm *comm);
 void tarn__comm_release(tarn_comm *comm);
 
-// TARN_OK; TARN_E_INVALID for NULL, TARN_E_STATE in a child of fork, or what
-// broke it, as it was said then.
+// TARN_OK; TARN_E_INVALID for NULL, TARN_E_STATE in a child of fork, or the
+// error that broke the communicator, with its text.
 TARN_MUST_CHECK tarn_status tarn__comm_state(tarn_comm *comm);
 
-// What the program has called, where that is no collective of this room but
-// calls some. Ranks compare the number at each header exchange, 0 being none,
-// and say it in words where they differ.
+// The function that the program has called, if it calls collectives of this
+// room but is not one of them. Ranks compare |number|, 0 for none, in each
+// header exchange; if it differs, |say| names the call in the text.
 typedef struct tarn__comm_caller {
   uint64_t number;
   void (*say)(const void *subject, char *out, size_t out_size);
   const void *subject;
 } tarn__comm_caller;
 
-// From here on collectives are called for |caller|; NULL: for the program.
+// Names the caller of the collectives that follow; NULL: the program.
 void tarn__comm_call_for(tarn_comm *comm, const tarn__comm_caller *caller);
 
 // --- within the room -------------------------------------------------------
@@ -72,7 +72,7 @@ struct tarn_comm {
   tarn__comm_header *headers;  // of all ranks in the last
 };
 
-// Keeps a status of the operations that breaks the communicator; returns it.
+// Keeps a status of the operations that breaks the communicator. Returns it.
 tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status);
 
 // Shows |comm->own|, of a call with |status| so far, whose text is the last
@@ -89,7 +89,7 @@ TARN_MUST_CHECK tarn_status
 tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
                      tarn__comm_half_text *out_texts);
 
-// Where |rank|, which is among them, stands in |ranks|.
+// The index of |rank|, which is one of them, in |ranks|.
 size_t tarn__comm_index_of(const size_t *ranks, size_t rank);
 
 const char *tarn__collective_name(uint32_t call);

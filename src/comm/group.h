@@ -1,26 +1,25 @@
-// group.h - ranks that have inherited nothing and meet by a path: who they say
-// that they are, and what is said between them.
+// group.h - ranks that have inherited nothing and meet at a path: the messages
+// between them.
 //
-// One of them, whoever comes first, is the host. It makes a rendezvous
-// (rendezvous.c), lets the others in, and when all have come it sends each what
-// that would have inherited:
+// The first process to come is the host. It creates a rendezvous (rendezvous.c)
+// and accepts the others, the joiners. When all have come, it sends each what a
+// child would have inherited:
 //
-//   joiner                                host
-//   -----                                ----
+//   joiner                               host
+//   ------                               ----
 //   connects
 //   hello: rank, size, job  ───────────►
 //                           ◄─────────── welcome: the host's rank
-//                                        ... all have come: the path goes
-//                           ◄─────────── memory, its inbox, the ways into all
-//                           ◄─────────── go: all have been sent theirs
+//                                        ... all have come: removes the path
+//                           ◄─────────── memory, its inbox, the sockets into
+//                           all ◄─────────── go: all have theirs
 //   joins                                joins
 //
-// Nobody joins before: ranks that join send messages, and where the user may
-// have only so many descriptors under way there would be no room left for what
-// the host has yet to send.
+// No rank joins before go: ranks that join send messages, and where a user may
+// have only so many descriptors in flight, the host could not send the rest.
 //
-// Until the end a joiner can be refused, with a status and its text: all of
-// them are if the rendezvous comes to nothing.
+// Until the end the host can refuse a joiner, with a status and its text. If
+// the group does not come together, it refuses all of them.
 #ifndef TARN_COMM_GROUP_H_
 #define TARN_COMM_GROUP_H_
 
@@ -67,14 +66,14 @@ typedef struct tarn__comm_answer {
   char text[TARN__ERROR_TEXT];  // and its words
 } tarn__comm_answer;
 
-// As the host of |listener|, which is open: waits for all, hands out, joins.
+// Acts as the host of |listener|, which is open: waits for all, sends, joins.
 TARN_MUST_CHECK tarn_status tarn__host(const tarn__comm_group *group,
                                        tarn__comm_listener *listener,
                                        tarn__comm_wait *wait,
                                        tarn_comm **out_comm);
 
-// As a joiner, by |fd|, which is closed. |*out_again|: the host had ended its
-// rendezvous before it took notice; then the status says nothing.
+// Acts as a joiner on |fd|, which is closed. |*out_again|: the host ended
+// before it noticed this process; the status then means nothing.
 TARN_MUST_CHECK tarn_status tarn__joiner(const tarn__comm_group *group,
                                          tarn__comm_listener *listener, int fd,
                                          tarn__comm_wait *wait, bool *out_again,

@@ -1,8 +1,9 @@
 // listener.h - a socket with a name, in a folder that only this user can enter.
 //
-// Who finds no socket there, or one behind which nobody listens, puts its own
-// there; all others connect. The folder's lock is held meanwhile, and only
-// then: nobody waits for another process with it.
+// A process that finds no socket there, or a socket of a process that has
+// ended, puts its own in place and listens; all others connect. The folder is
+// locked only during that step, and no process waits for another one under the
+// lock.
 #ifndef TARN_COMM_LISTENER_H_
 #define TARN_COMM_LISTENER_H_
 
@@ -31,20 +32,21 @@ typedef enum tarn__comm_entry {
   TARN__LATER,      // somebody is at the listener: it is to be tried again
 } tarn__comm_entry;
 
-// Waits for nothing. |*out_fd|: of a joiner, else -1.
+// Listens or connects, without waiting. |*out_fd|: of a joiner, otherwise -1.
 //
-// TARN_E_INVALID  what is there is no socket of this kind, or another user's.
+// TARN_E_INVALID  the path is not a socket of this kind, or belongs to another
+//                 user.
 // TARN_E_IO       the system refused.
 TARN_MUST_CHECK tarn_status tarn__listener_try(tarn__comm_listener *listener,
                                                size_t ranks,
                                                tarn__comm_entry *out_entry,
                                                int *out_fd);
 
-// Takes the socket away, and listens no more. Whoever has connected and was not
-// let in finds the connection ended.
+// Removes the socket and stops listening. Connections that were not accepted
+// are ended.
 void tarn__listener_remove(tarn__comm_listener *listener);
 
-// Takes a socket away that a host has left which has ended, if there is one.
+// Removes the socket of a host that has ended, if there is one.
 void tarn__listener_sweep(const tarn__comm_listener *listener);
 
 #endif  // TARN_COMM_LISTENER_H_

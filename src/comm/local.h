@@ -7,7 +7,7 @@
 #include "comm/sockets.h"
 #include "tarn/comm.h"
 
-// What this rank has to do with another one while descriptors are passed.
+// The exchange of descriptors with one other rank.
 typedef struct tarn__comm_transfer {
   bool send;   // still to be sent to it
   bool await;  // still to come of it
@@ -38,10 +38,10 @@ TARN_MUST_CHECK tarn_status tarn__local_create(
     tarn__comm_area area, tarn__comm_sockets *sockets, size_t rank,
     const size_t *places, uint64_t timeout_ms, tarn__comm_local **out_local);
 
-// Leaves, and waits for nobody. In a child of fork it frees only.
+// Leaves the area, without waiting. In a child of fork it only frees.
 void tarn__local_destroy(void *self);
 
-// Frees it: the area stays mapped, and nobody has left it.
+// Frees |local| without leaving the area, which stays mapped.
 void tarn__local_forget(tarn__comm_local *local);
 
 // --- rounds ----------------------------------------------------------------
@@ -63,8 +63,8 @@ static inline const unsigned char *tarn__local_slot_of(
 //                 no rank has gone through it.
 TARN_MUST_CHECK tarn_status tarn__local_round(tarn__comm_local *local);
 
-// A wait for others, which goes by slices: between two it is seen whether they
-// will come at all.
+// A wait for other ranks, in slices: between two, it is checked whether they
+// still run.
 typedef struct tarn__comm_wait {
   uint64_t slice;  // nanoseconds
   uint64_t end;    // by the clock
@@ -73,11 +73,11 @@ typedef struct tarn__comm_wait {
 
 tarn__comm_wait tarn__wait_begin(uint64_t timeout_ms);
 
-// Nanoseconds that are left of it; 0: it is over.
+// The nanoseconds left; 0: the wait is over.
 uint64_t tarn__wait_left(tarn__comm_wait *wait);
 
-// Looks whether a rank r with |watched[r]| other than -1 has left or ended, and
-// if so breaks the area. What stands in |watched| is used up.
+// Breaks the area if a rank r with |watched[r]| other than -1 has left or
+// ended. Overwrites |watched|.
 void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended);
 
 // Breaks the area on behalf of |rank|, which has not come in time.

@@ -1,11 +1,11 @@
-// sockets.h - how the ranks that met at one rendezvous send each other
-// descriptors: a process's own inbox, and the way into those of the others.
+// sockets.h - how ranks that met at one rendezvous send each other descriptors:
+// the inbox of a process, and the sockets into the inboxes of the others.
 //
 // The communicators of a process that come from one rendezvous share its
-// sockets. Each message says which communicator it is for, by the token of its
-// area, and lies in a mailbox of that communicator until it is asked for. Of
-// each rank there is one at most, for a rank sends the next only when all have
-// passed a round since.
+// sockets. A message names its communicator by the token of the area, and stays
+// in the mailbox of that communicator until it is taken. A mailbox holds at
+// most one message of each rank: a rank sends the next one only after all ranks
+// have passed a round.
 #ifndef TARN_COMM_SOCKETS_H_
 #define TARN_COMM_SOCKETS_H_
 
@@ -28,7 +28,7 @@ typedef struct tarn__comm_sockets {
   tarn_list mailboxes;
 } tarn__comm_sockets;
 
-// What came of one rank.
+// The message of one rank.
 typedef struct tarn__comm_message {
   bool full;
   bool cut;     // a descriptor was sent, and none came

@@ -1,26 +1,26 @@
-// exchange.h - rows that ranks hand to each other.
+// exchange.h - rows that ranks exchange.
 //
-// Each rank takes its indices a piece at a time and sorts them by the rank that
-// owns the row. Then it goes by rounds. In each, a rank asks every other one
-// for some rows, at once and in its own memory, which all map:
+// Each rank sorts its indices, a piece at a time, by the rank that owns the
+// row. Then it goes through rounds. In each round, a rank asks all other ranks
+// for rows, through its own staging memory, which all ranks map:
 //
 //   staging of a rank   | wants | lists | rows |   even rounds
 //                       | wants | lists | rows |   odd rounds
 //                       | rows of its own |
 //
-//   wants   of each owner: which part of the list, and how many
-//   lists   rows of the owner's, numbered from its first
-//   rows    as they stand in the list: the owner puts them there (gather) or
-//           takes them (scatter, scatter-add)
+//   wants   for each owner: a part of the list
+//   lists   row numbers, counted from the owner's first row
+//   rows    in the order of the list: the owner writes them (gather) or reads
+//           them (scatter, scatter-add)
 //
-// Between two header exchanges a rank places what has come of round k - 1,
-// writes what it wants in round k + 1, and serves what the others want in round
-// k. So one header exchange a round is enough, and nobody waits for one rank
-// alone.
+// Between two header exchanges a rank places the rows of round k - 1, writes
+// what it wants in round k + 1, and serves what the others want in round k. So
+// one exchange for each round is enough, and no rank waits for a single other
+// one.
 //
-// Rows of its own a rank moves itself, a share of them in each round, so that
-// ranks stay together, and not too many: else the others take it for one that
-// has stopped.
+// A rank moves its own rows itself, a share of them in each round, so that
+// ranks stay in step. The share is bounded: otherwise the others would take the
+// rank for one that has stopped.
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
@@ -31,16 +31,16 @@ enum {
   TARN__PIECE = 1 << TARN__PIECE_BITS,  // indices that are sorted at a time
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
   TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
-  TARN__OWN_TIMES = 16,         // so many times as much of its own rows
-  TARN__OWN_ROOM = 64 << 10,    // bytes of its own rows that go by way of the
+  TARN__OWN_TIMES = 16,         // own rows for each row asked for, at most
+  TARN__OWN_ROOM = 64 << 10,    // bytes of own rows that pass through the
                                 // staging at a time, or one row
 };
 
 // --- exchange_sort.c -------------------------------------------------------
 
-// A piece of indices by owner: those of rank r are entries |next[r]| to
-// |ends[r]|. Equal rows keep their order. What is no row stands behind this
-// rank's own ones, from entry |bad| on.
+// A piece of indices, sorted by owner: entries |next[r]| to |ends[r]| - 1 are
+// rows of rank r. Equal rows keep their order. Indices out of range follow this
+// rank's own rows, from entry |bad| on.
 typedef struct tarn__whole_sorted {
   size_t rank;
   size_t ranks;
@@ -58,8 +58,8 @@ typedef struct tarn__whole_sorted {
   size_t bad;
 } tarn__whole_sorted;
 
-// An entry is a row of the table and its position in the piece. No table has
-// as many rows as do not fit.
+// An entry is a row number and the position of its index in the piece. The row
+// number of every table fits.
 static inline uint64_t tarn__entry_row(uint64_t entry) {
   return entry >> TARN__PIECE_BITS;
 }
@@ -68,19 +68,19 @@ static inline uint32_t tarn__entry_position(uint64_t entry) {
   return (uint32_t)(entry & (TARN__PIECE - 1));
 }
 
-// Room for it; what was made goes by tarn__sorted_end, also on failure.
+// Allocates the arrays. Free them with tarn__sorted_end, also on failure.
 //
 // TARN_E_NOMEM
 TARN_MUST_CHECK tarn_status tarn__sorted_begin(tarn__whole_sorted *sorted,
                                                size_t rank, size_t ranks);
 void tarn__sorted_end(tarn__whole_sorted *sorted);
 
-// Looks at |table|, whose indices are sorted from now on.
+// Prepares for the indices of |table|.
 void tarn__sorted_look_at(tarn__whole_sorted *sorted,
                           const tarn__whole_tensor *table);
 
-// Sorts |count| 64-bit |indices|, of any alignment, at most a piece; they may
-// be in |sorted->indices|. |keep_bad|: what is no row is kept.
+// Sorts |count| 64-bit |indices| of any alignment, at most a piece; they may be
+// in |sorted->indices|. |keep_bad|: keeps indices that are out of range.
 //
 // Cost: O(count + ranks).
 void tarn__sorted_take(tarn__whole_sorted *sorted, const void *indices,
@@ -88,13 +88,13 @@ void tarn__sorted_take(tarn__whole_sorted *sorted, const void *indices,
 
 // --- exchange_staging.c ----------------------------------------------------
 
-// What a rank wants of an owner in a round: so many entries of its list.
+// The part of a list that is for one owner.
 typedef struct tarn__whole_want {
   uint32_t first;
   uint32_t count;
 } tarn__whole_want;
 
-// A rank's staging, or what is one half of it.
+// One half of a rank's staging: for even or for odd rounds.
 typedef struct tarn__whole_half {
   tarn__whole_want *wants;  // of each rank
   void *list;               // TARN__LIST of 32 or 64 bits
@@ -107,9 +107,10 @@ typedef struct tarn__whole_staging {
   unsigned char **bases;  // of each rank's; NULL: not mapped
 } tarn__whole_staging;
 
-// Makes it, together with all ranks. What was made is gone on failure.
+// Creates the staging, together with all ranks. Nothing is left of it on
+// failure.
 //
-// TARN_FULL, TARN_E_IO  a rank has no memory, or no descriptors left.
+// TARN_FULL, TARN_E_IO  a rank has no memory, or no file descriptors left.
 TARN_MUST_CHECK tarn_status tarn__staging_make(tarn__whole_staging *staging,
                                                tarn_comm *comm);
 void tarn__staging_drop(tarn__whole_staging *staging);
@@ -120,11 +121,11 @@ void tarn__staging_forget(tarn__whole_staging *staging);
 tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
                                     size_t rank, size_t round);
 
-// Where rows of |rank|'s own go by.
+// The room through which rows of |rank|'s own pass.
 unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
                                  size_t rank);
 
-// --- what a whole keeps ----------------------------------------------------
+// --- kept between calls ----------------------------------------------------
 
 // What a rank tells the others at an exchange of headers.
 typedef struct tarn__whole_word {
@@ -143,8 +144,8 @@ typedef struct tarn__whole_exchange {
 
 // --- exchange_move.c -------------------------------------------------------
 
-// One pass over the indices: of all ranks at a time, or of one; of whole rows,
-// or of so many of their elements as the staging holds.
+// One pass over the indices: of all ranks at a time, or of one rank; with whole
+// rows, or with as many elements of them as the staging holds.
 typedef struct tarn__whole_pass {
   tarn_whole *whole;
   tarn__whole_exchange *kept;
@@ -160,28 +161,28 @@ typedef struct tarn__whole_pass {
   size_t counts[2];  // rows asked for in them
 } tarn__whole_pass;
 
-// |count| rows of this rank's part, by |numbers| of 32 bits if none needs more,
-// else of 64, to (gather) or from |staged|.
+// Moves |count| rows of this rank's part to (gather) or from |staged|.
+// |numbers| have 32 bits if no rank needs more, otherwise 64.
 //
-// TARN_E_CORRUPT  one of them is no row of it; none was moved.
+// TARN_E_CORRUPT  a number is out of range; no row was moved.
 TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__whole_pass *p,
                                              const void *numbers, size_t count,
                                              unsigned char *staged);
 
-// |count| dense rows, by their |positions| from |piece| on, from (scatter) or
-// to (gather) |staged|.
+// Moves |count| dense rows from (scatter) or to (gather) |staged|; their
+// |positions| count from |piece|.
 TARN_MUST_CHECK tarn_status tarn__pass_dense(
     const tarn__whole_pass *p, tarn__rows_action action, size_t piece,
     const int32_t *positions, size_t count, unsigned char *staged);
 
-// The next |count| of those sorted rows that are of this rank's part.
+// Moves the next |count| sorted rows of this rank's part.
 TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__whole_pass *p,
                                            size_t count);
 
 // --- exchange_round.c ------------------------------------------------------
 
-// Moves rows in rounds, together with all ranks, whose |order| is the same but
-// for indices and dense rows. Answers the same at all of them.
+// Moves rows in rounds, together with all ranks, whose orders differ only in
+// indices and dense rows. Returns the same status at all ranks.
 TARN_MUST_CHECK tarn_status
 tarn__exchange_go(tarn_whole *whole, const tarn__whole_rows_order *order);
 

@@ -1,5 +1,5 @@
-// whole.h - the whole room's own view of a whole: what create has made, for
-// the files that move rows in it.
+// whole.h - whole memory within its room: what create has made, for the files
+// that move rows in it.
 //
 //   whole.c      create and destroy: the steps that ranks take together
 //   options.c    what may be asked for, and whether all ranks ask the same
@@ -13,8 +13,8 @@
 //   state.c      checks, names of calls in texts, charges, the device
 //   rows.h       rows by index, on mapped types and between ranks
 //
-// Nothing in a whole changes between create and destroy but what says so, so
-// that any thread may read it without a lock.
+// Between create and destroy only the fields that say so change, so that any
+// thread may read the others without a lock.
 #ifndef TARN_WHOLE_WHOLE_H_
 #define TARN_WHOLE_WHOLE_H_
 
@@ -26,44 +26,44 @@
 #include "tarn/whole.h"
 
 enum {
-  TARN__WHOLE_PIECE = 2 << 20,  // what pieces are cut at where they are large
-  TARN__WHOLE_LARGE = 4,        // ... which is so many of that, at least
+  TARN__WHOLE_PIECE = 2 << 20,  // bytes at which large pieces are cut
+  TARN__WHOLE_LARGE = 4,        // a large piece has at least so many of these
 };
 
-// Memory that a device has, or will have, mapped at this rank.
+// Memory that is mapped, or will be, on the device of this rank.
 typedef struct tarn__whole_segment {
-  tarn_addr address;   // in a range of this rank; 0: there is none
+  tarn_addr address;   // in a range of this rank; 0: none
   size_t size;         // a multiple of the granularity of ranges, or 0
   tarn_memory memory;  // 0: none yet
   bool mapped;
 } tarn__whole_segment;
 
-// Addresses that were reserved. |size| 0: none.
+// A reserved range of addresses. |size| 0: none.
 typedef struct tarn__whole_addresses {
   tarn_addr address;
   size_t size;
 } tarn__whole_addresses;
 
-// How memory of one type and location is made. Each step is local; ranks agree
-// after it, and if it failed at one, all of them take |leave| and |end|. Those
-// undo what was done, however far that got, and may be called again.
+// How memory of one type and location is created. Each step is local, and ranks
+// agree after it. If a step failed at one rank, all ranks call |leave| and
+// |end|, which undo what was done, and may be called again.
 //
-//   make ─► (descriptors go round) ─► meet ─► settle ... leave ─► end
+//   make ─► (descriptors are passed) ─► meet ─► settle ... leave ─► end
 typedef struct tarn__whole_backing {
-  // Makes what is this rank's, zeroed; |whole->fd| is what the others need of
-  // it, if they need anything.
+  // Allocates this rank's part, zeroed. |whole->fd| is the descriptor that the
+  // others need, if they need one.
   tarn_status (*make)(tarn_whole *whole);
-  // Takes in what the others have made, by |whole->fds|. NULL: nothing goes
-  // round.
+  // Maps or opens the parts of the others, by |whole->fds|. NULL: no
+  // descriptors are passed.
   tarn_status (*meet)(tarn_whole *whole);
-  // All ranks have met: every byte has memory now. NULL: nothing to do.
+  // Called when every byte has memory at all ranks. NULL: nothing to do.
   tarn_status (*settle)(tarn_whole *whole);
-  // Lets go of what others have made.
+  // Unmaps or closes the parts of the others.
   tarn_status (*leave)(tarn_whole *whole);
-  // Gives back what this rank has made.
+  // Frees this rank's part.
   tarn_status (*end)(tarn_whole *whole);
-  // In a child of fork: frees host memory, and closes descriptors that hold
-  // what others have made.
+  // In a child of fork: frees host memory, and closes descriptors that keep the
+  // parts of others allocated.
   void (*forget)(tarn_whole *whole);
 } tarn__whole_backing;
 
@@ -75,7 +75,7 @@ extern const tarn__whole_backing tarn__backing_block;
 struct tarn_whole {
   uint32_t generation;  // of forks
   tarn_whole_type type;
-  uint64_t serial;  // the same at all ranks; rank 0 has no other of it
+  uint64_t serial;  // the same at all ranks, unique at rank 0
   tarn_comm *comm;  // held
   size_t rank;
   size_t ranks;
@@ -86,27 +86,27 @@ struct tarn_whole {
   char name[48];       // for texts, cut; "": it has none
   size_t size;         // bytes
   size_t granularity;  // of a block, in bytes
-  size_t piece;        // what memory is cut at
+  size_t piece;        // bytes at which memory is cut
   const tarn__whole_backing *backing;
 
-  // Bytes: rank r owns those from offsets[r] to offsets[r + 1].
+  // Rank r owns bytes offsets[r] to offsets[r + 1] - 1.
   size_t *offsets;  // ranks + 1
-  // Where the part of each begins, as this rank reaches it, at |place|; 0: it
-  // is empty, or not reached (DISTRIBUTED, and it is another's).
+  // The address of each rank's part at |place|. 0: the part is empty, or not
+  // reached (DISTRIBUTED, and another rank's).
   tarn_addr *parts;  // ranks
-  // Where all of it begins at |place|; 0: it is empty, or stands nowhere as one
-  // piece (CHUNKED on a device, DISTRIBUTED).
+  // The address of the first byte at |place|. 0: the memory is empty, or not
+  // contiguous (CHUNKED on a device, DISTRIBUTED).
   tarn_addr base;
   // All of it for kernels and tarn_rows; |count| 0: DISTRIBUTED.
   tarn_reference reference;
   size_t ends[2];  // 0, size: the offsets of a reference of one chunk
 
-  size_t charged;   // bytes of the pool that are this rank's
-  bool on_device;   // location: else it is on the host
+  size_t charged;   // bytes that this rank has charged to the pool
+  bool on_device;   // otherwise on the host
   bool has_ref;     // see tarn__whole_ref_device
   bool registered;  // hostfile.c: with the device of the place
-  bool all_left;    // handles.c: all ranks have said that they let go of it
-  int lease;        // handles.c: tells that nobody holds this rank's any more;
+  bool all_left;    // handles.c: all ranks have closed it
+  int lease;        // handles.c: ends when no rank has this rank's part open;
                     // -1: none
   int fd;           // for the others, until they have it; -1: none
   int *fds;         // ranks: of the others, meanwhile; -1: none
@@ -119,7 +119,7 @@ struct tarn_whole {
   // handles.c
   tarn_device_handle *handles;  // of what each rank has made; NULL: none go
                                 // round
-  int *leases;  // ranks: by which this rank holds what others have made
+  int *leases;  // ranks: by which this rank keeps parts of others allocated
 
   // hostfile.c
   unsigned char *mapping;  // NULL: none
@@ -128,8 +128,8 @@ struct tarn_whole {
   // block.c
   tarn_block block;  // pool NULL: none
 
-  // The files that exchange rows keep here what they need between calls, and
-  // give it back by tarn__exchange_end. Changed in collectives only.
+  // What the files that exchange rows keep between calls, until
+  // tarn__exchange_end. Changed in collectives only.
   struct tarn__whole_exchange *exchange;  // NULL: none yet
 };
 
@@ -140,10 +140,10 @@ struct tarn_whole {
 // Whether this thread may use |whole| now.
 //
 // TARN_E_INVALID  NULL.
-// TARN_E_STATE    a parent's, or called from a stream's callback.
+// TARN_E_STATE    the parent's, or called from a callback of a stream.
 TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 
-// What the program calls, together with all ranks.
+// The collective that the program calls.
 typedef enum tarn__whole_call {
   TARN__WHOLE_GATHER = TARN__ROWS_GATHER,
   TARN__WHOLE_SCATTER = TARN__ROWS_SCATTER,
@@ -170,11 +170,12 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size);
 tarn_status tarn__whole_say_call(const tarn__whole_subject *subject,
                                  tarn_status status);
 
-// By which ranks know that they mean the same call. |subject| lives as long.
+// What ranks compare to see whether they are in the same call. |subject| must
+// live as long.
 tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject);
 
-// Charges |bytes| that this rank is about to make to the pool of the place; all
-// of it is discharged at once. Not for blocks of the pool.
+// Charges |bytes| that this rank will allocate to the pool of the place; all of
+// them are discharged at once. Blocks of the pool are charged by the pool.
 //
 // TARN_FULL  beyond the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes);
@@ -186,7 +187,7 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
   return whole->offsets[rank + 1] - whole->offsets[rank];
 }
 
-// What a rank asks for. A rank whose arguments are wrong asks all the same:
+// What a rank asks for. A rank with wrong arguments takes part all the same:
 // otherwise the others would wait for it.
 typedef struct tarn__whole_request {
   tarn_status refused;  // with the last error; TARN_OK: |options| can be read
@@ -205,14 +206,14 @@ TARN_MUST_CHECK tarn_status tarn__whole_create(tarn_comm *comm,
 // partition.c: numbers only
 // ---------------------------------------------------------------------------
 
-// The blocks of rank |rank| where |blocks| are cut as tarn_whole_partition
-// tells.
+// The number of blocks of rank |rank| if |blocks| are divided as by
+// tarn_whole_partition.
 size_t tarn__partition_count(size_t blocks, size_t ranks, size_t rank);
 
-// |out_offsets|, ranks + 1 of them, from |counts| blocks of |granularity| bytes
-// each, which make |size| bytes. |counts| may be out_offsets + 1.
+// Sets |out_offsets|, ranks + 1 of them, from |counts| blocks of |granularity|
+// bytes each, which must make |size| bytes. |counts| may be out_offsets + 1.
 //
-// TARN_E_INVALID  they do not; the text names the sum.
+// TARN_E_INVALID  they do not; the text has the sum.
 TARN_MUST_CHECK tarn_status tarn__partition_offsets(const size_t *counts,
                                                     size_t ranks, size_t size,
                                                     size_t granularity,
@@ -224,12 +225,13 @@ TARN_MUST_CHECK tarn_status tarn__partition_offsets(const size_t *counts,
 size_t tarn__partition_owner(const size_t *offsets, size_t ranks,
                              size_t offset);
 
-// What pieces of |size| bytes over |ranks| ranks are cut at: |least|, or
-// TARN__WHOLE_PIECE where they are large. Both are powers of two.
+// The bytes at which pieces are cut where |size| bytes are divided among
+// |ranks| ranks: |least|, or TARN__WHOLE_PIECE if pieces are large. Both are
+// powers of two.
 size_t tarn__partition_piece(size_t size, size_t ranks, size_t least);
 
-// |offset| up to the next place where pieces are cut. The end of all can be
-// rounded up, so that it never overflows.
+// Rounds |offset| up to a multiple of |piece|. The end of the memory can be
+// rounded up, so this never overflows.
 static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
   return (offset + piece - 1) & ~(piece - 1);
 }
@@ -238,8 +240,8 @@ static inline size_t tarn__partition_cut(size_t offset, size_t piece) {
 // options.c
 // ---------------------------------------------------------------------------
 
-// What a rank asks for: options of this version's size with their granularity
-// set, and what follows from them.
+// A request that was read: options of this version's size with their
+// granularity set, and what follows from them.
 typedef struct tarn__whole_order {
   tarn_whole_options options;
   bool on_device;
@@ -251,15 +253,14 @@ typedef struct tarn__whole_order {
   char kind[96];  // "continuous on sim", "distributed on the host": texts
 } tarn__whole_order;
 
-// Whether |wish| can be made here, with |ranks| ranks. The partition is not
-// looked at.
+// Reads |wish| for |ranks| ranks, all but its partition.
 //
 // TARN_E_INVALID, TARN_E_UNSUPPORTED, TARN_E_DEVICE  as tarn_whole_create.
 TARN_MUST_CHECK tarn_status tarn__order_read(const tarn__whole_request *wish,
                                              size_t ranks,
                                              tarn__whole_order *out);
 
-// Whether all ranks ask for the same, but for the partition. Collective.
+// Compares the orders of all ranks, without the partition. Collective.
 TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
                                                 const tarn__whole_order *order);
 
@@ -267,7 +268,7 @@ TARN_MUST_CHECK tarn_status tarn__order_compare(tarn_comm *comm,
 // state.c: the device
 // ---------------------------------------------------------------------------
 
-// Between the two |device| cannot be closed. NULL is allowed: none.
+// Between the two calls |device| cannot be closed. NULL is allowed.
 TARN_MUST_CHECK tarn_status tarn__whole_ref_device(tarn_device *device);
 void tarn__whole_unref_device(tarn_device *device);
 
@@ -283,7 +284,7 @@ TARN_MUST_CHECK tarn_status tarn__whole_check_rank(const tarn_whole *whole,
 // tensor.c
 // ---------------------------------------------------------------------------
 
-// What is to be known of a tensor before a row of it is touched, in bytes.
+// A tensor in bytes, checked.
 typedef struct tarn__whole_tensor {
   tarn_whole *whole;
   tarn_dtype dtype;
@@ -294,16 +295,17 @@ typedef struct tarn__whole_tensor {
   size_t offset;     // bytes before row 0
 } tarn__whole_tensor;
 
-// Whether |tensor|, a value that anybody may have filled, is one: its rows are
-// within the whole, and none has two owners.
+// Checks |tensor|, whose fields the caller may have changed: its rows must be
+// within the whole memory, and none may have two owners.
 //
 // Cost:           O(ranks).
-// TARN_E_INVALID  the text says what is wrong. TARN_E_STATE as of the whole.
+// TARN_E_INVALID  the text says what is wrong.
+// TARN_E_STATE    as tarn__whole_check.
 TARN_MUST_CHECK tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
                                                tarn__whole_tensor *out);
 
-// The rows of it that rank |rank|, which there is, owns: |*out_count| from
-// |*out_first| on.
+// The rows that rank |rank|, which must exist, owns: |*out_count| rows,
+// beginning with |*out_first|.
 void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
                        size_t *out_first, size_t *out_count);
 
@@ -311,9 +313,9 @@ void tarn__tensor_rows(const tarn__whole_tensor *tensor, size_t rank,
 // exchange.c
 // ---------------------------------------------------------------------------
 
-// Gives back what was kept in |whole->exchange|, if anything; called once, by
-// tarn_whole_destroy, when all ranks have come to it or the communicator is
-// broken, and with |after_fork| in a child, where only host memory is freed.
+// Frees |whole->exchange|, if any. Called once, by tarn_whole_destroy, when all
+// ranks are in it or the communicator is broken; and with |after_fork| in a
+// child, where only host memory is freed.
 void tarn__exchange_end(tarn_whole *whole, bool after_fork);
 
 #endif  // TARN_WHOLE_WHOLE_H_
