@@ -1,10 +1,9 @@
-// Gather and scatter. Where addresses are pointers, rows_direct.c does it. What
-// a device reaches may stand in pieces here, which is for this file: a row is
-// moved as far as both ends go together, and an element that is itself in two
-// pieces goes through a few bytes of this file's own.
+// Gather and scatter. If addresses are pointers, rows_direct.c moves the rows.
+// Otherwise memory may be in pieces: this file moves a row in spans that are
+// contiguous at both ends, and an element that crosses pieces through a buffer.
 //
 //   indices     [ 4, 0, 9, ... ]            32 of them
-//   batch       [ &row 4, &row 0, 0, ... ]  0: a bad index that is passed over
+//   batch       [ &row 4, &row 0, 0, ... ]  0: a bad index to skip
 //   dense       [ row ][ row ][ zeros ]     for a gather
 #include "common/rows.h"
 
@@ -95,7 +94,7 @@ static tarn_status write_bytes(const job *j, tarn_addr to,
 
 // --- one row ---------------------------------------------------------------
 
-// |count| elements of which both ends are here.
+// Moves |count| elements that are contiguous at both ends.
 static void move_elements(const job *j, void *table, void *dense,
                           size_t count) {
   tarn_dtype of_table = j->rows->table_dtype;
@@ -113,7 +112,7 @@ static void move_elements(const job *j, void *table, void *dense,
   }
 }
 
-// One element, of which an end may be in two pieces.
+// Moves one element, either end of which may cross pieces.
 static tarn_status move_split(const job *j, tarn_addr table, tarn_addr dense) {
   unsigned char in_table[ELEMENT_MAX] = {0};
   unsigned char in_dense[ELEMENT_MAX] = {0};

@@ -10,13 +10,13 @@
 typedef unsigned char *tarn__common_rows_reach(void *context, tarn_addr addr,
                                                size_t size, size_t *out_size);
 
-// A copy of |rows| in one piece of host memory, with the arrays of its
-// reference behind it, for a queue; free it with tarn__host_free and
-// |*out_size|. NULL if there is no memory.
+// A copy of |rows| and of the arrays of its reference in one block of host
+// memory, for a queue. Free it with tarn__host_free and |*out_size|. NULL if
+// there is no memory.
 tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
 
-// Whether |rows| asks for something of which this plug-in, which may be older
-// than the library, knows nothing.
+// Whether |rows| has flags that this plug-in does not know, because it is older
+// than the library.
 static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
   uint64_t known = TARN_ROWS_SKIP_BAD | TARN_ROWS_PAST_CACHES;
   return (rows->flags & ~known) != 0;

@@ -1,12 +1,12 @@
-// Gather and scatter where every address is a pointer: planned once, and then
-// done in shares, each by a thread of its own.
+// Gather and scatter where every address is a pointer. A call is planned once,
+// and cut into shares, each for a thread of its own.
 //
 //   gather        positions  [ share 0 ][ share 1 ][ share 2 ]
 //   the others    rows       0 1 0 2 1 0 2 0 ...
 //
-// The dense rows that a gather writes are one for each position. What the
-// others write is shared out by row, so that no two threads meet in one, and
-// the order of equal indices stays: each share goes through all positions.
+// A gather is cut by position, since each dense row is written once. Scatters
+// are cut by row, so that no two threads write the same one, and equal indices
+// keep their order: each share reads all positions.
 #include "common/rows_direct.h"
 
 #include <inttypes.h>
@@ -93,9 +93,9 @@ static void finish(helper *helpers, size_t count) {
   }
 }
 
-// Calls |work| with each of |count| things of |size| bytes at |things|, each in
-// a thread of its own, the first in this one, and returns when all are done.
-// What gets no thread is done here, after the first.
+// Calls |work| with each of |count| things of |size| bytes at |things|, the
+// first in this thread, the others in new ones, and returns when all are done.
+// If the system gives no thread, this one does the rest.
 static void on_threads(void (*work)(void *thing), void *things, size_t size,
                        size_t count) {
   helper helpers[MOST_THREADS - 1];

@@ -19,15 +19,14 @@ typedef enum tarn__common_rows_fault_kind {
   TARN__ROWS_IN_TWO,  // the row lies in two chunks
 } tarn__common_rows_fault_kind;
 
-// What was wrong first, if anything.
+// The first fault, if any.
 typedef struct tarn__common_rows_fault {
   tarn__common_rows_fault_kind kind;
   int64_t index;
   size_t position;
 } tarn__common_rows_fault;
 
-// What one thread does: those of the positions from |first| to |end| whose rows
-// are its own.
+// The share of one thread: its rows of the positions from |first| to |end|.
 typedef struct tarn__common_rows_share {
   const tarn__rows_plan *plan;
   size_t first;

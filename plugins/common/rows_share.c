@@ -52,8 +52,8 @@ static inline int64_t index_at(const tarn_rows *rows, size_t position) {
   return narrow;
 }
 
-// Rows are dealt out by the upper bits of a product, so that those that stand
-// together, as those that are wanted often may, come to different shares.
+// Rows are dealt out by the upper bits of a product, so that neighbouring rows,
+// which may all be in demand, are in different shares.
 static inline bool is_of(const tarn__common_rows_share *share, size_t row) {
   if (share->of == 1) return true;
   uint64_t mixed = ((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
@@ -77,8 +77,8 @@ static verdict judge(tarn__common_rows_share *share, int64_t index,
   return STOP;
 }
 
-// What to do with the index at |position|, which becomes |*out|. |rows| are
-// those of the share's plan, or a copy.
+// Checks the index at |position| and stores it in |*out|. |rows| are those of
+// the share's plan, or a copy.
 static inline verdict admit(tarn__common_rows_share *share,
                             const tarn_rows *rows, size_t position,
                             size_t *out) {
@@ -165,8 +165,8 @@ static bool buckets_begin(buckets *b, const tarn__common_rows_share *share) {
   return false;
 }
 
-// Calls |found| for each position with something to do; the region behind the
-// last has what is to be cleared. False: a fault.
+// Calls |found| for each position to move; the region after the last holds the
+// positions to clear. False: a fault.
 static inline bool each(buckets *b, tarn__common_rows_share *share,
                         size_t first, size_t count,
                         void (*found)(buckets *b, size_t region, size_t row,
@@ -216,7 +216,7 @@ static bool buckets_sort(buckets *b, tarn__common_rows_share *share,
 
 typedef enum order { AS_THEY_COME, SORTED, ORDERS } order;
 
-// What the thread works with.
+// The state of a thread.
 typedef struct worker {
   tarn__common_rows_share *share;
   buckets sorted;
@@ -233,7 +233,7 @@ static void move_first(worker *w, size_t count) {
   w->count -= count;
 }
 
-// Moves all pairs but those that stand there to be fetched.
+// Moves all pairs except those kept for prefetching.
 static void move_ready(worker *w) {
   if (w->count <= TARN__ROWS_AHEAD) return;
   size_t ready = w->count - TARN__ROWS_AHEAD;
@@ -241,7 +241,7 @@ static void move_ready(worker *w) {
   memmove(w->pairs, w->pairs + ready, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
 }
 
-// Moves all there are; what stood behind them is fetched in vain.
+// Moves all pairs; the entries after them are prefetched in vain.
 static void move_rest(worker *w) {
   move_first(w, w->count);
 }
@@ -275,8 +275,8 @@ static inline verdict find_row(tarn__common_rows_share *share,
 }
 
 // Adds the rows of |count| positions from |first| on. False: a fault. The loop
-// has a copy of what it asks for each of them, which no pair that is written
-// could have changed.
+// reads copies, since it writes pairs, which the compiler could take for
+// aliases.
 static bool find_rows(worker *w, size_t first, size_t count) {
   tarn__common_rows_share *share = w->share;
   const tarn_rows rows = *share->plan->rows;

@@ -7,7 +7,7 @@
 #include "base/rows.h"
 #include "cpu.h"
 
-// What a queued one knows; its rows go with the operation.
+// The context of a queued call; its rows belong to the operation.
 typedef struct task {
   tarn__rows_action action;
   const tarn_rows *rows;

@@ -1,11 +1,12 @@
-// Gather and scatter. plugins/common does them; here is what a device reaches:
+// Gather and scatter, by plugins/common. This file knows what a device reaches:
 //
-//   its own blocks, unified ones, mapped bytes   as an end of a copy within it
-//   memory of the host                           if the device pinned it, or it
-//                                                is registered
+//   own blocks, unified memory, mapped bytes   as an end of a copy within it
+//   host memory                                if the device has pinned it or
+//                                              it is registered
 //
-// Addresses are looked at when the rows are queued, all of them, and again as
-// they are used; indices only then, for they may not be there before.
+// All addresses are checked when a call is queued, and again when they are
+// used. Indices are checked when they are used, since they may be written
+// later.
 #include "common/rows.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ static size_t indices_size(const tarn_rows *rows) {
   return rows->index_count * tarn_dtype_size(rows->index_dtype);
 }
 
-// A gather writes what is dense, the others what is neither that nor an index.
+// A gather writes the dense rows; the others write the table.
 static bool is_written(const view *v, uint64_t address) {
   bool dense = address - v->rows->dense < dense_size(v->rows);
   bool index = address - v->rows->indices < indices_size(v->rows);
@@ -111,7 +112,7 @@ static bool reach_all(view *v, uint64_t address, size_t size) {
   return true;
 }
 
-// Only what is between the first row and the last is the table.
+// Only the bytes from the first row to the last belong to the table.
 static bool reach_table(view *v) {
   const tarn_reference *table = &v->rows->table;
   size_t begin = v->rows->table_offset;

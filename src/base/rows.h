@@ -1,24 +1,22 @@
-// rows.h - what is to be known of a tarn_rows before an index is read, and
-// where a row stands.
+// rows.h - checks of a tarn_rows without its indices, and the address of a row.
 #ifndef TARN_BASE_ROWS_H_
 #define TARN_BASE_ROWS_H_
 
 #include "tarn/base.h"
 
-// What to do with them: tarn_rows in base.h tells.
+// The operation (tarn_rows in base.h).
 typedef enum tarn__rows_action {
   TARN__ROWS_GATHER,
   TARN__ROWS_SCATTER,
   TARN__ROWS_SCATTER_ADD,
 } tarn__rows_action;
 
-// Whether |given| is possible, as far as that can be told without the indices:
-// size of the struct, dtypes, strides, flags, the reference, that the rows of
-// the table are within it, and that no address or size overflows. |*out| is a
-// copy of this version's size with both strides set; the arrays of the
-// reference are the caller's still.
+// Checks |given| without its indices: struct_size, dtypes, strides, flags, the
+// reference, that the rows of the table are within it, and that no address or
+// size overflows. |*out| is a copy of this version's size with both strides
+// set; it points to the caller's arrays.
 //
-// TARN_E_INVALID  the text says what is not. |*out| is zero.
+// TARN_E_INVALID  the text says what is wrong. |*out| is zero.
 TARN_MUST_CHECK tarn_status tarn__rows_check(const tarn_rows *given,
                                              tarn_rows *out);
 

@@ -1,12 +1,12 @@
-// Rows from here to there, some at a time: each mover is a loop that knows what
-// a row is. It fetches each some rows before it moves it, so that the processor
-// waits for several at a time: a row of a large table is in no cache.
+// Moves rows, by a loop for each kind of row. Each loop prefetches rows some
+// iterations ahead, so that several cache misses overlap: a row of a large
+// table is in no cache.
 //
 //   pairs   [ 0 ][ 1 ][ 2 ] . . . [ 24 ][ 25 ]
 //             moved                 fetched
 //
-// Where much is written it goes past the caches, a line at a time: a line that
-// is written whole need not be read before, and pushes nothing out.
+// Large outputs are written past the caches, a full line at a time: such a line
+// is not read first, and evicts nothing.
 #include <string.h>
 
 #include "base/convert.h"
@@ -24,8 +24,8 @@ enum {
   STREAM_FROM = 4 << 20,  // bytes of all rows that a cache had better not keep
 };
 
-// Always inline: gcc takes a function that only fetches for one that does
-// nothing, and drops the calls.
+// Always inline: gcc considers a function that only prefetches to be without
+// effect, and drops the calls.
 #define FETCHER static inline __attribute__((always_inline)) void
 
 // Fetches each of the row's lines once. |bytes| may be NULL, for a row that no
@@ -72,8 +72,8 @@ static void move_nothing(const tarn__rows_plan *plan,
 
 // --- as they are -----------------------------------------------------------
 
-// For a short row, a call of memcpy takes longer than to copy it, and holds up
-// what is fetched behind it. The last part may meet the one before it.
+// For a short row, a call of memcpy takes longer than the copy, and delays the
+// prefetches after it. The last part may overlap the one before.
 static inline void copy_row(unsigned char *restrict to,
                             const unsigned char *restrict from, size_t size) {
   if (size < PART_SIZE || size > (size_t)PARTS_MOST * PART_SIZE) {
@@ -94,8 +94,8 @@ MOVER(scatter, , copy_row(p.table, p.dense, plan->table_bytes))
 
 #define AVX2 __attribute__((target("avx2")))
 
-// |size| bytes, a multiple of a line. What does not begin with a line would be
-// written in parts, which is slower than all else.
+// Copies |size| bytes, a multiple of a line. Rows that do not begin at a line
+// would be written in parts, which is slower than a plain copy.
 #define STREAM(name, attributes, vector, load, store)                          \
   attributes static inline void name(unsigned char *to,                        \
                                      const unsigned char *from, size_t size) { \
@@ -243,7 +243,7 @@ static tarn__rows_mover *converter_of(tarn__rows_action action) {
   return add_other;
 }
 
-// Measured. What is written past the caches has places in the same queue.
+// Measured. Writes past the caches share a queue with the prefetches.
 static size_t ahead_of(const tarn__rows_plan *plan) {
   enum { FEW = 16, SHORT = 512 };
   bool gathers = plan->action == TARN__ROWS_GATHER;

@@ -1,5 +1,5 @@
-// rows_move.h - rows from here to there, where both ends are pointers: each
-// mover is a loop that knows what a row is.
+// rows_move.h - moves rows between two pointers, by a loop for each kind of
+// row.
 #ifndef TARN_BASE_ROWS_MOVE_H_
 #define TARN_BASE_ROWS_MOVE_H_
 
@@ -20,7 +20,7 @@ struct tarn__rows_plan;
 typedef void tarn__rows_mover(const struct tarn__rows_plan *plan,
                               const tarn__rows_pair *pairs, size_t count);
 
-// What a call does: the same for all of its threads.
+// The plan of a call, shared by its threads.
 typedef struct tarn__rows_plan {
   tarn__rows_action action;
   const tarn_rows *rows;
@@ -36,7 +36,7 @@ typedef struct tarn__rows_plan {
 // Sets the last five of |plan|, which are zero, for the fastest mover there is.
 void tarn__rows_choose(tarn__rows_plan *plan);
 
-// What this thread has moved past the caches is where others see it.
+// Makes rows that this thread has written past the caches visible to others.
 void tarn__rows_settle(void);
 
 #endif  // TARN_BASE_ROWS_MOVE_H_

@@ -137,9 +137,9 @@ static void wake(tarn__comm_area *area) {
   }
 }
 
-// The last to arrive rings. No other can have rung for a later round: this rank
-// has to arrive in it first. Where one died before it was counted, nobody rings
-// any more.
+// The last rank to arrive wakes the others. No other rank can have done so for
+// a later round, since this rank has to arrive in it first. If a rank died
+// before it was counted, no rank wakes the others any more.
 static void ring_if_last(tarn__comm_area *area, uint64_t round) {
   uint64_t count = atomic_fetch_add(&area->head->count, 1) + 1;
   if (count != round * area->ranks) return;

@@ -71,9 +71,9 @@ TARN_MUST_CHECK tarn_status tarn__area_create(size_t ranks, int *out_fd,
 // Whether |fd| is memory of an area for |ranks| ranks, of whatever version.
 bool tarn__area_is_behind(int fd, size_t ranks);
 
-// Maps the area behind |fd|, which stays open.
+// Maps the area of |fd|, which stays open.
 //
-// TARN_E_INVALID  it is none of |ranks| ranks.
+// TARN_E_INVALID  it is not an area of |ranks| ranks.
 // TARN_E_IO       it cannot be mapped.
 TARN_MUST_CHECK tarn_status tarn__area_map(int fd, size_t ranks,
                                            tarn__comm_area *out_area);
@@ -86,8 +86,8 @@ static inline unsigned char *tarn__area_slot(const tarn__comm_area *area,
   return area->slots + (2 * rank + (round & 1)) * area->slot;
 }
 
-// Arrives in |round|, the one behind that in which |rank| was last. False if it
-// is broken: then the rank has not arrived, and never will.
+// Arrives in |round|, the one after the rank's last. False if the area is
+// broken: the rank then has not arrived, and never will.
 TARN_MUST_CHECK bool tarn__area_arrive(tarn__comm_area *area, size_t rank,
                                        uint64_t round);
 
@@ -125,7 +125,7 @@ static inline bool tarn__area_is_broken(const tarn__comm_area *area) {
 // After it was broken: no rank arrives any more when this returns.
 void tarn__area_freeze(tarn__comm_area *area);
 
-// The status of what broke it, with its text.
+// The status that broke the area, with its text.
 tarn_status tarn__area_fail(const tarn__comm_area *area);
 
 // Whether |rank| has left.
@@ -135,7 +135,7 @@ static inline bool tarn__area_has_left(const tarn__comm_area *area,
                               memory_order_acquire) != 0;
 }
 
-// Notes that |rank| leaves, and wakes those who wait for it.
+// Notes that |rank| leaves, and wakes the ranks that wait.
 void tarn__area_leave(tarn__comm_area *area, size_t rank);
 
 // Takes the place of |rank|; false if it is taken.

@@ -1,8 +1,8 @@
-// The collectives: checks of arguments, an exchange of headers, and what does
-// not fit on its headers.
+// The collectives: checks of arguments, an exchange of headers, and data too
+// large for a header.
 //
-// A rank whose arguments are wrong comes to the header exchange all the same,
-// and says so there: otherwise the others would wait for it.
+// A rank with wrong arguments takes part in the exchange and reports its status
+// there: otherwise the others would wait for it.
 #include <assert.h>
 #include <string.h>
 
@@ -125,8 +125,8 @@ static tarn_status check_side(const tarn_comm *comm, half side) {
   return TARN_OK;
 }
 
-// Fills the first third of |room| with what each rank sends to this one; the
-// rest says that they are numbers, one behind the other.
+// Fills the first third of |room| with the bytes that each rank sends to this
+// one. The rest holds the sizes and offsets of that exchange.
 static tarn_status exchange_sizes(tarn_comm *comm, const size_t *send_sizes,
                                   size_t *room) {
   size_t *sent = room;
@@ -294,7 +294,7 @@ static choice choice_of(const tarn_comm *comm, size_t rank) {
   return shown;
 }
 
-// Puts |rank| behind those of its key among the first |count| of |ranks|.
+// Inserts |rank| after the ranks of the same key among the first |count|.
 static void insert(const tarn_comm *comm, size_t *ranks, size_t count,
                    size_t rank) {
   int64_t key = choice_of(comm, rank).key;
@@ -337,7 +337,7 @@ static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
   return status;
 }
 
-// What all have shown stands on the headers until the next header exchange.
+// The choices of all ranks stay in the headers until the next exchange.
 static tarn_status split(tarn_comm *comm, int64_t color, size_t *ranks,
                          tarn_comm **out_group) {
   tarn_status status = TARN_OK;

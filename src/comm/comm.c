@@ -1,6 +1,6 @@
-// A communicator: operations, and what stands in front of any.
+// A communicator: its operations, state and options.
 //
-// Invariant: once it is broken, no operation but destroy is called any more.
+// Invariant: after it is broken, only the operation destroy is called.
 #include "comm/comm.h"
 
 #include <stdlib.h>

@@ -47,8 +47,8 @@ typedef enum tarn__comm_collective {
   TARN__SPLIT,
 } tarn__comm_collective;
 
-// Ranks may have different builds of the library: whoever changes it gives the
-// area another version (area.c).
+// Ranks may have different builds of the library: if this changes, raise the
+// version of the area (area.c).
 typedef struct tarn__comm_header {
   uint32_t call;  // a tarn__comm_collective
   int32_t status;
@@ -83,7 +83,8 @@ tarn_status tarn__comm_note(tarn_comm *comm, tarn_status status);
 TARN_MUST_CHECK tarn_status tarn__comm_exchange_headers(
     tarn_comm *comm, tarn__comm_collective call, tarn_status status);
 
-// What rank 0 and |rank| have to say, |own| at this one: half of a text each.
+// The texts of rank 0 and of |rank|; |own| is that of this rank. Each has half
+// the size of an error text.
 typedef char tarn__comm_half_text[TARN__ERROR_TEXT / 2];
 TARN_MUST_CHECK tarn_status
 tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,

@@ -109,9 +109,8 @@ static tarn_status not_inherited(const char *what) {
                     VARIABLE " names a place, but %s was not inherited", what);
 }
 
-// What is behind the descriptor now is another file, or none: a program that a
-// rank starts has the rank's variable, but a rank's descriptors are closed on
-// exec.
+// The descriptor is closed or another file: a program that a rank starts has
+// the variable of the rank, but the rank's descriptors are closed on exec.
 static tarn_status is_of_the_parent(const place *it) {
   return tarn__fail(
       TARN_E_STATE,
@@ -176,11 +175,11 @@ static tarn_status join_named(const char *text, uint64_t timeout_ms,
 
 // --- without a place -------------------------------------------------------
 
-// What other launchers say of the number of ranks.
+// Variables of other launchers that hold the number of ranks.
 static const char *const LAUNCHERS[] = {"WORLD_SIZE", "OMPI_COMM_WORLD_SIZE",
                                         "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
 
-// 0, 1, or nothing. What is no number says nothing that could be relied on.
+// Empty, 0 or 1. A malformed number counts as several ranks.
 static bool is_at_most_one(const char *text) {
   size_t zeros = strspn(text, "0");
   const char *rest = text + zeros;

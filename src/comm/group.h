@@ -11,8 +11,8 @@
 //   hello: rank, size, job  ───────────►
 //                           ◄─────────── welcome: the host's rank
 //                                        ... all have come: removes the path
-//                           ◄─────────── memory, its inbox, the sockets into
-//                           all ◄─────────── go: all have theirs
+//                           ◄─────────── memory, its inbox, all sockets
+//                           ◄─────────── go: all have theirs
 //   joins                                joins
 //
 // No rank joins before go: ranks that join send messages, and where a user may

@@ -1,4 +1,4 @@
-// Meetings: what every collective begins with.
+// The header exchange with which every collective begins.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

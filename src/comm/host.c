@@ -1,9 +1,9 @@
-// The host of ranks that meet by a path: waits until all have come, takes the
-// path away, and sends each what it would have inherited.
+// The host of ranks that meet at a path: waits until all have come, removes the
+// path, and sends each rank its descriptors.
 //
-// A joiner without a rank has said nothing yet, and counts for nothing. What is
-// wrong among ranks of one job is told to all that have come; who is of another
-// job is sent away, and the others wait on.
+// A joiner without a rank has not said hello yet and does not count. An error
+// among ranks of one job is sent to all that have come. A rank of another job
+// is sent away, and the others wait on.
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,7 +92,7 @@ static void drop(host *it, size_t joiner) {
   it->ranks[joiner] = it->ranks[last];
 }
 
-// Those that are welcome learn why it came to nothing; the silent begin anew.
+// Joiners that were welcomed get the reason; the others try again.
 static tarn_status give_up(host *it, tarn_status status) {
   for (size_t i = 0; i < it->joiners; i++) {
     if (it->ranks[i] != NO_RANK) refuse(it->fds[1 + i], status);
@@ -127,7 +127,7 @@ static tarn_status check_rank(const host *it, const tarn__comm_hello *hello) {
   return TARN_OK;
 }
 
-// What the joiner has to do with nobody here, and the others not with it.
+// Errors that concern this joiner only.
 static tarn_status check_job(const host *it, const tarn__comm_hello *hello) {
   if (hello->version != TARN__GROUP_VERSION) {
     return tarn__fail(
@@ -204,7 +204,8 @@ static tarn_status hear_all(host *it) {
   return status;
 }
 
-// Where there are more than may be, one that says nothing has to try again.
+// If there are too many connections, drops one that has not said hello; that
+// process tries again.
 static void make_room(host *it) {
   for (size_t i = 0; i < it->joiners && it->joiners == it->room; i++) {
     if (it->ranks[i] == NO_RANK) drop(it, i);
@@ -278,7 +279,7 @@ static tarn_status gather(host *it) {
 
 // --- what they get ---------------------------------------------------------
 
-// Message |number| for |rank|: its descriptor, or -1, and what it is.
+// Fills message |number| for |rank|, and returns its descriptor, or -1.
 static int message_of(const tarn_rendezvous *rendezvous, size_t rank,
                       size_t number, tarn__comm_answer *out) {
   *out = (tarn__comm_answer){.kind = TARN__WAY};
@@ -299,8 +300,8 @@ static bool is_full(int reason) {
          reason == ENOMEM;
 }
 
-// Sends a joiner what it takes now of the messages before |end|. To one that
-// has ended all are sent.
+// Sends the messages before |end| that the joiner accepts now. A joiner that
+// has ended counts as served.
 static bool send_some(const tarn_rendezvous *rendezvous, int fd, size_t rank,
                       size_t end, size_t *io_number) {
   while (*io_number < end) {
@@ -326,7 +327,7 @@ static bool send_some_to_all(host *it, const tarn_rendezvous *rendezvous,
   return all;
 }
 
-// Who takes nothing by the deadline will be missed by all.
+// A joiner that accepts nothing until the deadline is then missed by all.
 static void send_to_all(host *it, const tarn_rendezvous *rendezvous, size_t end,
                         tarn__comm_wait *wait, size_t *numbers) {
   static const uint64_t full_ns = 200000;

@@ -1,8 +1,8 @@
-// A joiner where ranks meet by a path: says who it is, and waits for what it
-// would have inherited.
+// A joiner of ranks that meet at a path: says hello, and waits for the
+// descriptors that a child would have inherited.
 //
-// A host that ends before it has said welcome has taken no notice, and the
-// joiner begins anew; after that its end is the end of the rendezvous.
+// If the host ends before its welcome, it has not noticed the joiner, which
+// tries again. After the welcome, the end of the host is an error.
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "comm/group.h"
 #include "comm/rendezvous.h"
 
-// The host knows who is missing, and has the same deadline: it goes first.
+// The host knows the missing ranks and has the same deadline: it answers first.
 static const uint64_t GRACE_NS = 250000000;
 
 static const size_t NO_RANK = SIZE_MAX;
@@ -136,8 +136,8 @@ static tarn_status tell_late(const joiner *it) {
       it->host, it->group->timeout_ms);
 }
 
-// The kernel says once that the other end had not read all, before it gives
-// what came from there.
+// If the other end closed without reading everything, the kernel reports this
+// once before it delivers that end's messages.
 static bool take(joiner *it, tarn__comm_answer *out,
                  tarn__os_message *out_message) {
   memset(out, 0, sizeof *out);
@@ -181,7 +181,7 @@ static tarn_status say_hello(joiner *it) {
   return tarn__os_put(it->fd, &out, sizeof out, -1) ? TARN_OK : lose(it);
 }
 
-// What was taken is the communicator's.
+// The descriptors then belong to the communicator.
 static tarn_status join(joiner *it, tarn_comm **out_comm) {
   tarn__comm_area area;
   bool taken = false;

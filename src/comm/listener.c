@@ -1,7 +1,8 @@
-// The listener: finding the folder good, and one process that listens.
+// The listener: checks of the folder, and one process that listens.
 //
-// The socket is made, and a dead one replaced, with the folder's lock held. Its
-// maker takes it away without: it still listens then, so nobody else does.
+// The socket is created, and a stale one replaced, under the lock of the
+// folder. Its creator removes it without the lock: it still listens then, so no
+// other process does.
 #include "comm/listener.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static tarn_status check_path(const char *path) {
   return TARN_OK;
 }
 
-// What stands before the name, which |out| has room for.
+// The path of the folder; |out| has room for it.
 static void folder_of(const char *path, const char *name, char *out) {
   size_t size = (size_t)(name - path);
   if (size > 1) size--;  // the '/', but of the root
@@ -198,7 +199,8 @@ static bool sweep(const tarn__comm_listener *listener) {
   return listens;
 }
 
-// The kernel may end a process's connections before what it listens at.
+// The kernel may close the connections of a process before its listening
+// socket.
 void tarn__listener_sweep(const tarn__comm_listener *listener) {
   static const uint64_t while_ns = 1000000;
   for (int i = 0; i < 1000 && sweep(listener); i++)

@@ -90,8 +90,8 @@ static const uint64_t MS = 1000000;
 static const uint64_t MOST_SLICE_MS = 10;
 enum { SLICES = 50 };
 
-// Who has not looked for so long did not run itself: the whole job was stopped,
-// say, and goes on. That time is nobody's fault.
+// A process that has not checked for so long did not run itself, for example
+// because the job was stopped. That time does not count.
 static const uint64_t MOST_GAP_MS = 100;
 
 static uint64_t later(uint64_t time, uint64_t ns) {
@@ -124,7 +124,7 @@ tarn_status tarn__local_state(const tarn__comm_local *local) {
                                             : TARN_OK;
 }
 
-// Who still runs, but has no inbox any more, has become another program.
+// A rank that still runs without an inbox has become another program.
 static size_t find_ended(tarn__comm_local *local) {
   size_t found = tarn__os_find_ended(local->watched, local->size);
   if (found < local->size) return found;
@@ -162,9 +162,9 @@ static tarn_status settle(tarn__comm_local *local) {
   return tarn__area_fail(&local->area);
 }
 
-// Where ranks have a processor each, this is a watch; where they have not, the
-// one that is waited for comes to run: for 2 to 16 ranks on two processors with
-// other work, better than to watch without yielding, or to sleep at once.
+// With a processor for each rank this is a busy wait; otherwise yielding lets
+// the missing rank run. For 2 to 16 ranks on two processors with other load,
+// this is faster than a busy wait without yielding, or sleeping at once.
 static bool watch(const tarn__comm_local *local) {
   for (int look = 0; look < LOOKS; look++) {
     if (tarn__area_has_rung(&local->area, local->round)) return true;
@@ -188,8 +188,8 @@ static size_t find_missing(tarn__comm_local *local) {
 static tarn_status wait_for_all(tarn__comm_local *local) {
   tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
   for (;;) {
-    // Before the look at the others: who came while this rank slept over the
-    // end has come.
+    // Read before the look at the others: a rank that arrived while this one
+    // overslept the deadline has arrived.
     uint64_t left = tarn__wait_left(&wait);
     size_t missing = find_missing(local);
     if (missing == local->size) return TARN_OK;

@@ -51,7 +51,7 @@ static inline unsigned char *tarn__local_slot(tarn__comm_local *local) {
   return tarn__area_slot(&local->area, local->rank, local->round + 1);
 }
 
-// What |rank| wrote before the round that is over.
+// The data of |rank| in the last round.
 static inline const unsigned char *tarn__local_slot_of(
     const tarn__comm_local *local, size_t rank) {
   return tarn__area_slot(&local->area, rank, local->round);
@@ -83,15 +83,15 @@ void tarn__local_look(tarn__comm_local *local, tarn__comm_breakage ended);
 // Breaks the area on behalf of |rank|, which has not come in time.
 void tarn__local_give_up(tarn__comm_local *local, size_t rank);
 
-// TARN_OK, or what broke it.
+// TARN_OK, or the error that broke the area.
 TARN_MUST_CHECK tarn_status tarn__local_state(const tarn__comm_local *local);
 
 // --- messages ---------------------------------------------------------------
 
-// Sends |fd|, or -1, to all ranks that |transfers| says, and waits for messages
-// of those that it says. They then lie in the mailbox.
+// Sends |fd|, or -1, to the ranks of |transfers|, and waits for their messages,
+// which are then in the mailbox.
 //
-// |gone|: what it means where a rank's process, or its inbox, ends.
+// |gone|: the reason to record if a rank's process, or its inbox, ends.
 TARN_MUST_CHECK tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
                                              tarn__comm_breakage gone);
 

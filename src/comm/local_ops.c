@@ -68,14 +68,14 @@ static tarn_status allgather(void *self, const void *data, size_t size,
 
 // --- alltoallv -------------------------------------------------------------
 
-// What stands in a slot in the first round: the ends of the bytes for each
-// rank, by rank, then the length of the stream. (4096 bytes of a slot, at
-// least, are more than 257 of those.)
+// A slot in the first round: the ends of the bytes for each rank, by rank, then
+// the length of the stream. A slot has at least 4096 bytes, room for 512 of
+// them.
 typedef uint64_t mark;
 _Static_assert((TARN_COMM_MOST_RANKS + 1) * sizeof(mark) <= 4096,
                "the marks of a stream fit into the smallest slot");
 
-// The |i|-th rank behind |rank|, 1 being the next.
+// The |i|-th rank after |rank|.
 static size_t behind(const tarn__comm_local *local, size_t rank, size_t i) {
   return (rank + i) % local->size;
 }
@@ -98,16 +98,16 @@ static mark mark_of(const tarn__comm_local *local, size_t rank, size_t index) {
   return value;
 }
 
-// What this rank sends to each rank and receives of each, as all agreed.
+// The agreed sizes that this rank sends and receives.
 typedef struct agreed {
   const size_t *send_sizes;
   const size_t *receive_sizes;
 } agreed;
 
-// Reads the marks of |rank|, each once, and sees whether they can be: none is
-// below the one before, the last is the length, and what this rank sends to
-// others or receives is as was agreed. Every rank looks at its own marks too,
-// so that whatever stands there, some rank that is in order finds out.
+// Reads the marks of |rank|, each once, and checks them: they must not fall,
+// the last is the length, and the sizes that this rank sends or receives must
+// be the agreed ones. A rank also checks its own marks, so that damage anywhere
+// is found by some intact rank.
 static bool read_marks(const tarn__comm_local *local, size_t rank,
                        const agreed *sizes, mark *out_end, mark *out_length) {
   mark before = 0;
@@ -140,8 +140,7 @@ static tarn_status read_all_marks(tarn__comm_local *local, const agreed *sizes,
   return TARN_OK;
 }
 
-// What both have: |*io_begin| to |*io_end|, and the window of a slot that
-// begins at |window|.
+// Intersects |*io_begin| to |*io_end| with the window of a slot at |window|.
 static bool meet(mark window, size_t slot, mark *io_begin, mark *io_end) {
   if (*io_begin < window) *io_begin = window;
   if (*io_end > window + slot) *io_end = window + slot;

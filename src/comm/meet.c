@@ -107,7 +107,7 @@ tarn_status tarn_comm_meet(const char *path, size_t rank, size_t size,
 
 enum { RANDOM = 16, VERSION = 1 };
 
-// What a rank tells all others.
+// The record of a rank in the allgather.
 typedef struct record {
   uint32_t version;
   uint32_t rank;
@@ -152,7 +152,7 @@ static tarn_status make_place(record *own) {
   return make_folder(own->path);
 }
 
-// A rendezvous that has come to nothing may leave its socket.
+// A failed call may leave its socket.
 static void remove_place(record *own) {
   if (own->path[0] == '\0') return;
   char *name = own->path + strlen(own->path) - (sizeof NAME - 1);

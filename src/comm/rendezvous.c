@@ -95,7 +95,7 @@ void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous) {
 
 // --- joining ---------------------------------------------------------------
 
-// All that takes memory, so that nobody waits in vain for who has none.
+// Allocates everything first, so that no rank waits for one that lacks memory.
 static tarn_status prepare(tarn__comm_area area, size_t rank,
                            uint64_t timeout_ms, tarn__comm_local **out_local,
                            tarn_comm **out_comm) {
@@ -149,7 +149,7 @@ static tarn_status check_process(size_t rank, const tarn__comm_message *entry) {
   return TARN_OK;
 }
 
-// What is no process would look like one that has ended.
+// A descriptor of anything else would look like a process that has ended.
 static tarn_status know(tarn__comm_local *local, size_t rank,
                         const tarn__comm_message *entry) {
   tarn_status status = check_process(rank, entry);
@@ -245,7 +245,7 @@ tarn_status tarn__rendezvous_check(const char *what,
   return TARN_OK;
 }
 
-// What the joined one has is no longer the rendezvous's.
+// The area and the sending ends now belong to the communicator.
 static void let_go(tarn_rendezvous *rendezvous) {
   for (size_t i = 0; i < rendezvous->size; i++)
     rendezvous->sends[i] = -1;

@@ -102,7 +102,7 @@ static tarn_status no_room_for(size_t rank) {
                     strerror(EMFILE));
 }
 
-// Keeps what has come in |out_fds|; true if all has that was sent.
+// Stores the received descriptors in |out_fds|; false if one was sent and lost.
 static bool take_all(tarn__comm_local *local, int *out_fds,
                      size_t *out_missing) {
   bool all = true;
@@ -159,7 +159,7 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
       entry.cut) {
     return no_room_for(leader);
   }
-  // It has failed, and says so itself when all agree on what came of it.
+  // The leader has failed, and reports it when all ranks agree.
   if (entry.fd < 0) {
     return tarn__fail(
         TARN_E_IO, "comm: rank %zu could not create the shared memory", leader);

@@ -1,10 +1,9 @@
 // Messages with descriptors.
 //
-// A message is believed if it comes of the same user, and of the process that
-// is that rank as soon as this is known, and knows the token of a communicator
-// that this process has. Any other is dropped, with what it brings: it is one
-// for a communicator that was destroyed here meanwhile, or somebody's who got
-// hold of a socket.
+// A message is accepted if it comes from the same user, from the process of
+// that rank once this is known, and has the token of a communicator of this
+// process. Every other message is dropped, with its descriptor: its
+// communicator was destroyed here, or its sender has got hold of a socket.
 #include "comm/sockets.h"
 
 #include <errno.h>
@@ -102,7 +101,7 @@ static void empty(tarn__comm_mailbox *mailbox) {
                         sizeof *mailbox->entries);
 }
 
-// In a child of fork the list stays as it is: nobody goes through it any more.
+// In a child of fork the list is left as it is: it is never read again.
 void tarn__mailbox_deinit(tarn__comm_sockets *sockets,
                           tarn__comm_mailbox *mailbox) {
   if (mailbox->entries == NULL) return;
@@ -145,7 +144,8 @@ static bool is_gone(int reason) {
   return reason == EPIPE || reason == ECONNRESET;
 }
 
-// A descriptor that cannot be passed is missed by who opens the message.
+// If the descriptor cannot be passed, the message goes without it, and the
+// receiver reports the loss.
 bool tarn__sockets_send(tarn__comm_sockets *sockets, size_t place,
                         const unsigned char *token, size_t from, int fd) {
   message out = {.from = (uint32_t)from, .brings = fd >= 0};

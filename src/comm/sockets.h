@@ -70,26 +70,27 @@ TARN_MUST_CHECK bool tarn__sockets_send(tarn__comm_sockets *sockets,
                                         const unsigned char *token, size_t from,
                                         int fd);
 
-// Puts what has come into the mailboxes.
+// Moves received messages into the mailboxes.
 void tarn__sockets_receive(tarn__comm_sockets *sockets);
 
 // Whether there is a message of |rank|.
 bool tarn__mailbox_has(tarn__comm_sockets *sockets,
                        const tarn__comm_mailbox *mailbox, size_t rank);
 
-// Empties the entry of |rank|, if it is full: what was in it is the caller's.
+// Takes the message of |rank|, if there is one; its descriptor is the caller's.
 TARN_MUST_CHECK bool tarn__mailbox_take(tarn__comm_sockets *sockets,
                                         tarn__comm_mailbox *mailbox,
                                         size_t rank,
                                         tarn__comm_message *out_entry);
 
-// Says who |place| is: a descriptor of the process, which is the sockets's from
-// now on, and its number. Nobody else is believed to be it any more.
+// Sets the process of |place|: its descriptor, which then belongs to the
+// sockets, and its number. From then on messages of other processes are
+// dropped.
 void tarn__sockets_set_process(tarn__comm_sockets *sockets, size_t place,
                                int process, int64_t pid);
 
-// What tells of the end of |place|: its process, or its inbox as long as that
-// is not known.
+// The descriptor that signals the end of |place|: its process, or its inbox as
+// long as the process is not known.
 int tarn__sockets_end_sign(const tarn__comm_sockets *sockets, size_t place);
 
 #endif  // TARN_COMM_SOCKETS_H_

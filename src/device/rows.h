@@ -5,10 +5,10 @@
 #include "base/rows.h"
 #include "tarn/device.h"
 
-// "gather", ...: what the slot is called.
+// "gather", ...: the name of the function.
 const char *tarn__rows_action_name(tarn__rows_action action);
 
-// Does it by copies; what is on the stream has been waited for. |rows| was
+// Moves the rows by copies, after the stream was waited for. |rows| was
 // checked. A bad index is found before any row is moved.
 TARN_MUST_CHECK tarn_status tarn__rows_stand_in(tarn_device *device,
                                                 tarn__rows_action action,

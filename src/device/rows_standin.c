@@ -2,19 +2,18 @@
 //
 //   one staging slot    [ indices | of the table | of the dense rows ]
 //
-// The indices come to the host in pieces and are looked at twice: once all of
-// them, so that a bad one is found before a row has moved, then to move rows.
-// Where the dtypes agree a row is copied within the device. Where elements are
-// converted or added, a group of rows, or a span of a row that is too wide,
-// comes to the host and goes back:
+// The host reads the indices in pieces, twice: first to check all of them
+// before a row moves, then to move the rows. If the dtypes are equal, a row is
+// copied within the device. If elements are converted or added, a group of
+// rows, or a span of a wide row, goes through the host:
 //
 //   gather              table ──d2h──► convert ──────────► h2d ──► dense
 //   scatter, _add       dense ──d2h──► convert or add ───► h2d ──► table
 //                              (add: table ──d2h──┘)
 //
-// Rows go one after the other, so that an index that comes twice adds twice.
-// Only one slot is held, as the staging ring wants it, and so nothing here
-// calls what might want another: no tarn_device_set.
+// Rows are moved in order, so that an index that occurs twice adds twice. Only
+// one staging slot is held, as the ring requires, so nothing here may call a
+// function that takes another, such as tarn_device_set.
 #include "device/rows.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
-// Memory of distributed wholes: a block of the place's pool, which nobody else
-// maps.
+// Memory of distributed types: a block of the place's pool, unknown to other
+// ranks.
 #include <string.h>
 
 #include "base/os.h"
@@ -12,7 +12,8 @@ static bool is_of_device(const tarn_whole *whole) {
   return whole->on_device && !tarn_place_equal(whole->place, TARN_HOST);
 }
 
-// The kernel promises more than there is, and ends who clears it.
+// The kernel promises more memory than there is, and kills the process that
+// touches it.
 static tarn_status refuse_too_much(const tarn_whole *whole, size_t size) {
   size_t total = 0;
   size_t available = 0;
@@ -30,7 +31,7 @@ static tarn_status refuse_too_much(const tarn_whole *whole, size_t size) {
       size, total);
 }
 
-// A device's own memory is on what pages its driver likes.
+// The driver chooses the pages of a device's own memory.
 static tarn_status clear(const tarn_whole *whole, size_t size) {
   void *bytes = NULL;
   tarn_addr address = whole->block.address;

@@ -79,7 +79,7 @@ static tarn_status look(tarn_whole *whole,
                                   whole->exchange->sorted.indices, TARN__PIECE);
 }
 
-// What must be the same at all ranks, without a byte that is not set.
+// The values that must be the same at all ranks, without padding.
 typedef struct likeness {
   uint64_t table_dtype;
   uint64_t dense_dtype;

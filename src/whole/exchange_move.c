@@ -86,8 +86,8 @@ static inline unsigned char *row_of(const end *e, uint64_t row) {
   return (unsigned char *)(uintptr_t)(e->base + row * e->stride);
 }
 
-// Numbers that others have written may be others by now than those that were
-// looked at: what is no row has no address, and nothing is moved.
+// Another rank may change its numbers after they were checked: a number out of
+// range has no address, and nothing is moved.
 static inline unsigned char *listed_row(const end *e, size_t limit,
                                         int64_t row) {
   return (uint64_t)row < limit ? row_of(e, (uint64_t)row) : NULL;
@@ -97,7 +97,7 @@ static inline unsigned char *listed_row(const end *e, size_t limit,
 typedef void pairer(const row_list *list, const end *table, const end *dense,
                     size_t first, size_t count, tarn__rows_pair *out);
 
-// Of what the loop writes, nothing is what it reads.
+// The loop writes nothing that it reads.
 #define PAIRER(name, type, of_table, of_dense)                               \
   static void name(const row_list *list, const end *table, const end *dense, \
                    size_t first, size_t count, tarn__rows_pair *out) {       \
@@ -123,7 +123,7 @@ static pairer *const pairers[] = {[NARROW] = pair_narrow,
                                   [ENTRIES] = pair_entries,
                                   [BAD] = pair_bad};
 
-// The pairs that a move only fetches are those that the next one moves.
+// A call fetches the pairs that the next call moves.
 static void move_all(const tarn__rows_plan *plan, const row_list *list,
                      const end *table, const end *dense) {
   tarn__rows_pair pairs[WINDOW + TARN__ROWS_AHEAD] = {{NULL, NULL}};

@@ -1,4 +1,4 @@
-// Rounds: what is wanted, what is served, what has come.
+// Rounds: asking for rows, serving the others, placing what was received.
 //
 //   round           k - 1         k         k + 1       k + 2
 //   gather          ask        | serve   | place     |
@@ -8,15 +8,15 @@
 //                              ^ an exchange of headers
 //
 // Invariants:
-//   * of a half of its staging, a rank writes wants and list between the
-//     header exchanges k - 1 and k, and whoever serves reads them between k and
-//     k + 1; the rank writes them again behind that
-//   * rows that are gathered are written by their owners between k and k + 1,
-//     and read behind that, before the half is written again
-//   * nothing that stands in another's staging is believed: wants are held
-//     against the sizes of the half, rows against those of the table
-//   * a rank that cannot go on says so at the next header exchange, and all
-//   stop there
+//   * in a half of its staging, a rank writes wants and list between the header
+//     exchanges k - 1 and k; owners read them between k and k + 1; after that
+//     the rank may write them again
+//   * owners write gathered rows between k and k + 1; the rank reads them after
+//     that, before it writes the half again
+//   * data of other ranks is checked: wants against the size of the half, row
+//     numbers against the table
+//   * a rank that cannot go on says so in the next header exchange, and all
+//     ranks stop there
 #include <string.h>
 
 #include "base/status.h"
@@ -93,7 +93,7 @@ static void write_list(const tarn__whole_sorted *sorted, size_t rank, size_t at,
     positions[at + k] = (int32_t)tarn__entry_position(entries[k]);
 }
 
-// Writes what is wanted of |rank| behind |*at| rows that are wanted already.
+// Appends the rows wanted of |rank| to the |*at| rows wanted already.
 static void want(const tarn__whole_pass *p, const tarn__whole_half *half,
                  int32_t *positions, size_t rank, size_t *at) {
   tarn__whole_sorted *sorted = &p->kept->sorted;
@@ -197,7 +197,8 @@ static tarn_status place(const tarn__whole_pass *p, size_t round) {
 
 typedef enum verdict { GO_ON, LAST, STOP } verdict;
 
-// Says whether this rank can go on, and asks; sees what the others say.
+// Tells the others whether this rank can go on and asks for rows; reads the
+// same of them.
 static tarn_status meet(const tarn__whole_pass *p, size_t round,
                         tarn_status status, verdict *out) {
   tarn__whole_word own = {.failed = status != TARN_OK,
@@ -253,8 +254,8 @@ static tarn_status go_by_rank(tarn__whole_pass *p) {
   return status;
 }
 
-// What stands in the staging: the smaller of the two, but of sums what is
-// added, which must not be rounded before.
+// The dtype of staged rows: the smaller one, but for sums that of the dense
+// rows, which must not be rounded before they are added.
 static tarn_dtype staged_dtype(const tarn__whole_rows_order *order) {
   tarn_dtype table = order->table.dtype;
   tarn_dtype dense = order->rows.dense_dtype;

@@ -1,16 +1,16 @@
-// Indices by the rank that owns their row: a pass that counts, and one that
-// puts each to its place.
+// Sorts indices by the rank that owns their row, in two passes: one counts, one
+// puts each index in its place.
 //
 //   rows      0                                                    table_rows
 //   regions   |   0   |   1   |   2   |   3   |   4   |   5   |   6   |
 //   owners    |        0         |       1        |  (2)  |     3     |
 //   entries   [ of 0 ][ of 1, if this is rank 1 ][ no rows ][ of 2 ][ of 3 ]
 //
-// A table tells the owner of a region's rows; only where ranks meet in one is
-// it looked up.
+// A table holds the owner of each region; only in regions with several owners
+// the owner of a row is looked up.
 //
-// Within an owner's, entries stand as their indices came. To sort them by where
-// rows are in the table has been tried: on huge pages it costs what it gains.
+// The entries of an owner keep the order of their indices. Sorting them by
+// address as well gained nothing on huge pages.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -65,7 +65,7 @@ static unsigned shift_of(size_t rows) {
   return shift;
 }
 
-// Of each rank a bucket, and one of what is no row.
+// A bucket for each rank, and one for indices out of range.
 static size_t bucket_of_rank(const tarn__whole_sorted *s, size_t rank) {
   return rank + (rank > s->rank);
 }
@@ -125,10 +125,8 @@ static inline uint32_t home_of(const tarn__whole_sorted *s, size_t row) {
   return bucket != MIXED ? bucket : (uint32_t)bucket_of_row(s, row);
 }
 
-// An index adds to a count that the one before may just have added to, and
-// would have to wait for it. So the two halves of the indices are gone through
-// at a time, with buckets of their own. What a loop writes could else be taken
-// for what it reads.
+// An increment waits for the previous one if both go to the same bucket. So the
+// two halves of the indices are counted at a time, each in buckets of its own.
 static inline void count_one(const tarn__whole_sorted *s, const void *indices,
                              size_t i, uint32_t *buckets) {
   uint32_t bucket = home_of(s, (size_t)index_at(indices, i));

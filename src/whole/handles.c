@@ -1,17 +1,16 @@
-// Chunked memory of devices without ranges: each rank makes an allocation, all
-// open all of them by handles.
+// Chunked memory of devices without ranges: each rank allocates its part, and
+// all ranks open all parts by handles.
 //
 //   rank 0   [ own ]       (import of 1)   (import of 2)
 //   rank 1   (import of 0) [ own ]         (import of 2)
 //
-// A driver need not keep an allocation for those who have opened it. So an
-// owner gives its own back when all have let go of it: when ranks have met
-// after closing theirs or, where they cannot meet any more, when nobody holds
-// the lease that went along with the handle. The kernel lets go of the leases
-// of ranks that die.
+// A driver need not keep an allocation that others have opened. So an owner
+// frees its part only when all others have closed it: after ranks have met, or,
+// where they cannot meet any more, when no process holds the lease that was
+// passed with the handle. The kernel ends the leases of ranks that die.
 //
-// What a driver shares may be more than the bytes that were asked for: small
-// parts take as much as has pages of its own.
+// A driver may share more than the requested bytes: a small part has pages of
+// its own.
 #include "base/hostmem.h"
 #include "base/os_peer.h"
 #include "base/status.h"
@@ -128,7 +127,8 @@ static tarn_status give_back(tarn_whole *whole) {
                     size, tarn_device_name(whole->place.device));
 }
 
-// A child of fork has inherited descriptors that hold what others have made.
+// A child of fork has inherited descriptors that keep the parts of others
+// allocated.
 static void forget(tarn_whole *whole) {
   close_lease(&whole->lease);
   if (whole->handles != NULL) {

@@ -1,13 +1,13 @@
-// Mapped memory of the host: one file in memory, which the first rank makes and
-// all map. A file has its size from the first, but no memory: each rank puts
-// some behind its own part, where it runs, before anyone has an address.
+// Mapped memory of the host: rank 0 creates one file in memory, and all ranks
+// map it. A new file has a size but no memory. Each rank commits its own part,
+// on the processor where it runs, before any rank gets an address.
 //
-//   file   |     unit    |     unit    |     unit    |     unit    |  |
-//   parts  |   of rank 0       |   of rank 1       |   of rank 2      |
-//   made   |   by rank 0               |   by rank 1 | by rank 2      |
+//   file       | suballocation | suballocation | suballocation |  |
+//   parts      |  of rank 0  |     of rank 1      |  of rank 2   |
+//   committed  |  by rank 0    |   by rank 1   |   by rank 2   |  |
 //
-// A unit (os_pages.h) is committed by the rank whose part has its first byte,
-// and that is who it is charged to.
+// A suballocation (os_pages.h) is committed as a unit by the rank that owns its
+// first byte, which is charged for it.
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static tarn_status refused(const char *what, size_t size) {
                     what, size, strerror(reason));
 }
 
-// Bytes of the file that rank |rank| puts memory behind.
+// The bytes of the file that rank |rank| commits.
 static size_t made_by(const tarn_whole *whole, size_t rank) {
   size_t begin = tarn__partition_cut(whole->offsets[rank], TARN__OS_HUGE);
   size_t end = tarn__partition_cut(whole->offsets[rank + 1], TARN__OS_HUGE);
@@ -105,7 +105,7 @@ static tarn_status leave(tarn_whole *whole) {
   if (whole->registered) {
     status = tarn_device_host_unregister(whole->place.device, whole->mapping);
   }
-  // What the driver does not let go of must stay what it is.
+  // Memory that the driver still has registered must stay mapped.
   if (whole->mapping != NULL && status == TARN_OK) {
     tarn__os_unmap(whole->mapping, whole->mapping_size);
   }

@@ -1,4 +1,4 @@
-// What may be asked for, and whether all ranks ask the same.
+// Reads the options of a request, and compares them between ranks.
 #include <stdio.h>
 #include <string.h>
 
@@ -157,7 +157,7 @@ tarn_status tarn__order_read(const tarn__whole_request *wish, size_t ranks,
 
 // --- the same at all ranks -------------------------------------------------
 
-// What is compared, without a byte that is not set.
+// The compared values, without padding.
 typedef struct likeness {
   size_t size;
   size_t granularity;

@@ -1,11 +1,10 @@
-// Which bytes are whose: numbers only, no memory.
+// Which bytes a rank owns: numbers only, no memory.
 //
 //   blocks    0  1  2  3 | 4  5  6  7 | 8  9 10 11 | 12 13 14      15 on 4
 //   offsets   0            4            8            12        15  in blocks
 //
-// A rank without blocks has two equal offsets, and owns nothing: who looks for
-// the owner of a byte never finds it. Ranks are always looked up by offsets,
-// and never computed from an average.
+// A rank without blocks has two equal offsets, and is never found as the owner
+// of a byte. Owners are looked up by offsets, never computed from an average.
 #include "base/status.h"
 #include "whole/whole.h"
 

@@ -1,5 +1,4 @@
-// What whole memory tells about itself: addresses, owners, and what was
-// obtained.
+// Addresses, owners, and a description of the memory that was obtained.
 #include <assert.h>
 #include <string.h>
 
@@ -103,8 +102,8 @@ tarn_status tarn_whole_owner(tarn_whole *whole, size_t offset,
 
 // --- what was obtained -----------------------------------------------------
 
-// The kernel knows the pages behind what the host can touch: a device's own
-// memory is of other pages.
+// The kernel knows the pages of memory that the host can access, not those of a
+// device's own memory.
 static void look_at_pages(const tarn_whole *whole, tarn_whole_info *info) {
   tarn__os_pages pages;
   void *bytes = NULL;

@@ -1,6 +1,6 @@
-// Gather, scatter and scatter-add of rows of a whole: the public calls. On
-// mapped types each rank moves its rows itself; what is distributed, and sums
-// in which ranks may meet, go to exchange.c.
+// Gather, scatter and scatter-add of whole memory: the public calls. On mapped
+// types each rank moves its rows itself. Distributed types, and sums, to which
+// several ranks may add, go to exchange.c.
 #include "whole/rows.h"
 
 #include <stdio.h>
@@ -108,8 +108,7 @@ static tarn_status move_mapped(const tarn__whole_rows_order *order) {
   return tarn__rows_carry(&carriage, order->stream);
 }
 
-// A device says in words of its own what is wrong with an index, or does not
-// say it.
+// A device's own text may not name the bad index: finds it again on the host.
 static tarn_status explain(const tarn__whole_rows_order *order,
                            tarn_status status) {
   enum { SOME = 256 };

@@ -1,13 +1,13 @@
-// Rows between two places. A device that reaches both ends does it itself;
-// where there is none, the one that reaches the table does it with a block of
-// its own, and copies bring what is dense there and back:
+// Rows between two places. A device that reaches both ends moves them itself.
+// If there is none, the device of the table moves them from or to a block of
+// its own, and copies connect the block with the dense rows:
 //
 //   dense, indices          block of a pool             table
 //   at their place ──copy──► [ indices | rows ] ◄─rows─► at its place
 //                  ◄─copy──
 //
-// The block is of a bounded size, and so is what goes at a time. All indices
-// are looked at before the first row moves.
+// The block has a bounded size, so rows pass through it a part at a time. All
+// indices are checked before the first row moves.
 #include <assert.h>
 #include <string.h>
 
@@ -63,8 +63,8 @@ static bool reaches(const tarn__whole_carriage *c, tarn_device *device,
   return place.kind != TARN_PLACE_HOST || reaches_host(c, device, is_table);
 }
 
-// The device that can do it without copies; NULL: none. One that has the
-// stream is best, for it need not be waited for.
+// A device that can move the rows without copies; NULL: none. The device of the
+// stream is preferred, since the call need not wait then.
 static tarn_device *find_device(const tarn__whole_carriage *c,
                                 tarn_stream *stream) {
   tarn_device *candidates[] = {
@@ -308,7 +308,7 @@ static tarn_status take_block(ferry *f) {
   return tarn_pool_alloc(pool, size, ALIGNMENT, NULL, &f->block);
 }
 
-// What reaches the table: its device, or the host.
+// The device of the table, or the host.
 static ferry make_ferry(const tarn__whole_carriage *c) {
   bool touchable = tarn__rows_are_touchable(c->table);
   return (ferry){.carriage = c,

@@ -1,4 +1,4 @@
-// Mapped memory of devices: each rank makes a piece, all map all pieces.
+// Mapped memory of devices: each rank allocates a piece, all ranks map all.
 //
 //   continuous   one range    | piece of 0 | piece of 1 |(2: none)| piece of 3|
 //                at each rank |===============================================|
@@ -7,14 +7,14 @@
 //   chunked      a range for  | part of 0 | pad |   | part of 1 | pad |   ...
 //                each rank
 //
-// Memory comes in multiples of the granularity of ranges, which a block need
-// not be: of a continuous one, pieces begin where the part of a rank does, but
-// rounded up, so that its first rows may be in a piece of the rank before it.
-// A chunk has its own rounding, and the bytes behind the part are nobody's.
+// Memory comes in multiples of the granularity of ranges; blocks may be
+// smaller. In continuous memory a piece begins at the rank's part, rounded up,
+// so the first rows of a part may be in the piece of the rank before. A chunk
+// is rounded up on its own, and its last bytes are unused.
 //
-// What the driver gives may hold what another process has left in it: the maker
-// clears it before anyone else gets the descriptor. The memory of cpu:0 is a
-// new file of the system's, and has never been anything but zeros.
+// New memory of a driver may hold data of another process: its creator clears
+// it before another rank gets the descriptor. Memory of cpu:0 is a new file of
+// the system, which is zero.
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "whole/whole.h"

@@ -1,10 +1,8 @@
-// What all files of the room need of whole memory: whether it may be used, how
-// a call on it is named in texts, its charge to the pool, and its reference to
-// the device.
+// Functions for all files of the room: checks, names of calls in texts, charges
+// to the pool, and the reference to the device.
 //
-// A device has one counter of the whole memories on it, from its first one
-// until it closes. It cannot be closed while the counter is not 0, even if no
-// rank has a byte there.
+// A device counts the whole memories on it and cannot be closed before the
+// count is 0, even if no rank has a byte there.
 #include <stdatomic.h>
 #include <stdio.h>
 

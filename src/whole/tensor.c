@@ -1,4 +1,4 @@
-// Tensors: what part of a whole is, as rows of elements.
+// Tensors: views of whole memory as rows of elements.
 //
 //            offset
 //   whole   | . . . |r0 ....|. .|r1 ....|. .|r2 ....|. . . |
@@ -6,9 +6,9 @@
 //                   |<-width->|
 //                   |<- stride ->|
 //
-// A row has one owner, whatever the partition: that is looked at where ranks
-// meet, once for each, and not for each row. Sizes are elements in the public
-// struct and bytes in this room's own.
+// A row has one owner in every partition. This is checked once for each
+// boundary between ranks, not for each row. Sizes are elements in the public
+// struct, and bytes in the internal one.
 #include <assert.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@
 
 // --- what is one -----------------------------------------------------------
 
-// Where the last row ends; nothing is behind a tensor without rows.
+// The end of the last row; 0 for a tensor without rows.
 static bool find_end(const tarn__whole_tensor *tensor, size_t *out_end) {
   *out_end = 0;
   if (tensor->rows == 0) return true;
@@ -113,8 +113,8 @@ tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
 
 // --- making ----------------------------------------------------------------
 
-// What fits for some number of ranks should fit for all: rows of whole blocks,
-// or blocks of whole rows.
+// A tensor that fits for one number of ranks should fit for all: a row must be
+// a number of blocks, or a block a number of rows.
 static tarn_status check_blocks(const tarn_whole_tensor *tensor) {
   size_t bytes = 0;
   size_t block = tensor->whole->granularity;
@@ -193,7 +193,7 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
 
 // --- rows of a rank --------------------------------------------------------
 
-// The first row that begins at byte |at| or behind it.
+// The first row that begins at byte |at| or after it.
 static size_t row_from(const tarn__whole_tensor *tensor, size_t at) {
   if (at <= tensor->offset) return 0;
   size_t distance = at - tensor->offset;

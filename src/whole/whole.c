@@ -1,4 +1,4 @@
-// Wholes: making and ending them, which ranks do together.
+// Creates and destroys whole memory, in steps that all ranks take together.
 //
 //   every rank for itself      all ranks together
 //   ---------------------      -------------------------------------------
@@ -6,18 +6,17 @@
 //                              the same order?     (tarn__order_compare)
 //                              partition of rank 0 (broadcast)
 //   lay out, make its own      agree
-//                              descriptors go round (tarn_comm_share)
+//                              pass descriptors (tarn_comm_share)
 //   take in the others'        agree
 //   settle                     agree
 //
 // Invariants:
-//   * a step is taken at all ranks or at none, so all of them call the same
-//     collectives whatever fails where
-//   * when create returns anything but TARN_OK, nothing is left of it here; and
-//     what others had of this rank's they have let go of, or will, for they
-//     know
-//   * nobody has the address of a byte before all bytes have memory and are
-//     zero
+//   * a step is taken at all ranks or at none, so that all ranks call the same
+//     collectives, whichever step fails
+//   * if create fails, this rank has freed everything, and the others have
+//     closed this rank's memory or will, since they know of the failure
+//   * no rank gets the address of a byte before all bytes are committed and
+//   zero
 #include "whole/whole.h"
 
 #include <stdatomic.h>
@@ -85,7 +84,7 @@ static tarn_status fill(tarn_whole *whole, const tarn__whole_order *order) {
   return status;
 }
 
-// What a child of fork does too: nothing of a device is touched.
+// Also called in a child of fork: touches nothing of a device.
 static void free_whole(tarn_whole *whole) {
   free_arrays(whole);
   tarn__comm_release(whole->comm);
@@ -98,7 +97,7 @@ static void release(tarn_whole *whole) {
   free_whole(whole);
 }
 
-// A whole of which nothing is there yet. On failure NULL.
+// Starts a whole memory without any memory. NULL on failure.
 static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
                          tarn_whole **out_whole) {
   tarn_whole *made = tarn__host_alloc(sizeof *made);
@@ -343,9 +342,8 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
 
 // --- the end ---------------------------------------------------------------
 
-// What others have of this rank's goes before this rank gives it back, so that
-// it is gone when the call returns. Why ranks did not meet says more than what
-// became of the rest.
+// Others close this rank's memory before it is freed, so that it is gone when
+// the call returns. A failure of ranks to meet is reported before later ones.
 static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
   tarn__failure first = tarn__failure_of(met);
   tarn__exchange_end(whole, false);
