@@ -2,12 +2,12 @@
 // map it. A new file has a size but no memory. Each rank commits its own part,
 // on the processor where it runs, before any rank gets an address.
 //
-//   file       | suballocation | suballocation | suballocation |  |
-//   parts      |  of rank 0  |     of rank 1      |  of rank 2   |
-//   committed  |  by rank 0    |   by rank 1   |   by rank 2   |  |
+//   file       |     unit    |     unit    |     unit    |     unit    |  |
+//   parts      |   of rank 0       |   of rank 1       |   of rank 2      |
+//   committed  |   by rank 0               |   by rank 1 | by rank 2      |
 //
-// A suballocation (os_pages.h) is committed as a unit by the rank that owns its
-// first byte, which is charged for it.
+// A unit (os_pages.h) is committed by the rank that owns its first byte, and
+// that rank is charged for it.
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
