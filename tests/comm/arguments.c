@@ -75,10 +75,7 @@ static void call_another(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(another_call_is_told) {
-  ranks_run(&(ranks_plan){.size = 3, .body = call_another});
-}
-END_TEST
+RANKS_TEST(another_call_is_told, .size = 3, .body = call_another)
 
 // --- arguments that differ -------------------------------------------------
 
@@ -98,10 +95,7 @@ static void differ(tarn_comm *comm, void *context) {
                   "tarn_comm_same: the size is 8 at rank 0, 9 at rank 1");
 }
 
-START_TEST(what_differs_is_told) {
-  ranks_run(&(ranks_plan){.size = 3, .body = differ});
-}
-END_TEST
+RANKS_TEST(what_differs_is_told, .size = 3, .body = differ)
 
 // --- arguments that are wrong at one rank ----------------------------------
 
@@ -145,10 +139,7 @@ static void be_wrong(tarn_comm *comm, void *context) {
   ck_assert_ptr_eq(group, odd ? comm : NULL);
 }
 
-START_TEST(what_is_wrong_at_one_is_told_to_all) {
-  ranks_run(&(ranks_plan){.size = 3, .body = be_wrong});
-}
-END_TEST
+RANKS_TEST(what_is_wrong_at_one_is_told_to_all, .size = 3, .body = be_wrong)
 
 // --- alltoallv -------------------------------------------------------------
 
@@ -189,10 +180,7 @@ static void exchange_wrong(tarn_comm *comm, void *context) {
     require(in[i] == 0);
 }
 
-START_TEST(pairs_must_agree) {
-  ranks_run(&(ranks_plan){.size = 3, .body = exchange_wrong});
-}
-END_TEST
+RANKS_TEST(pairs_must_agree, .size = 3, .body = exchange_wrong)
 
 // --- without a communicator ------------------------------------------------
 

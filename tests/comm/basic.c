@@ -66,10 +66,7 @@ static void broadcast_all(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(a_broadcast_reaches_all) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = broadcast_all});
-}
-END_TEST
+RANKS_TEST(a_broadcast_reaches_all, .size = SIZES[_i], .body = broadcast_all)
 
 static void gather_all(tarn_comm *comm, void *context) {
   static unsigned char own[300001];
@@ -90,10 +87,7 @@ static void gather_all(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(an_allgather_has_all) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = gather_all});
-}
-END_TEST
+RANKS_TEST(an_allgather_has_all, .size = SIZES[_i], .body = gather_all)
 
 // --- share -----------------------------------------------------------------
 
@@ -122,10 +116,7 @@ static void share_pipes(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(descriptors_are_shared) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = share_pipes});
-}
-END_TEST
+RANKS_TEST(descriptors_are_shared, .size = SIZES[_i], .body = share_pipes)
 
 // --- same and agree --------------------------------------------------------
 
@@ -144,10 +135,8 @@ static void see_same(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-START_TEST(ranks_see_whether_they_mean_the_same) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = see_same});
-}
-END_TEST
+RANKS_TEST(ranks_see_whether_they_mean_the_same, .size = SIZES[_i],
+           .body = see_same)
 
 static void agree(tarn_comm *comm, void *context) {
   tarn_comm *none = NULL;
@@ -163,10 +152,7 @@ static void agree(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-START_TEST(ranks_agree_on_the_lowest_failure) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = agree});
-}
-END_TEST
+RANKS_TEST(ranks_agree_on_the_lowest_failure, .size = SIZES[_i], .body = agree)
 
 // --- rounds beyond counting ------------------------------------------------
 
@@ -203,13 +189,8 @@ static void go_beyond(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(group));
 }
 
-START_TEST(rounds_go_beyond_what_can_be_counted) {
-  ranks_run(&(ranks_plan){.size = 4,
-                          .body = go_beyond,
-                          .context = (void *)(uintptr_t)&WRAPS[_i],
-                          .killed = 2});
-}
-END_TEST
+RANKS_TEST(rounds_go_beyond_what_can_be_counted, .size = 4, .body = go_beyond,
+           .context = (void *)(uintptr_t)&WRAPS[_i], .killed = 2)
 
 int main(void) {
   Suite *suite = suite_create("comm_basic");

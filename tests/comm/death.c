@@ -147,27 +147,16 @@ static void die_if_victim(size_t rank, void *context) {
   if (rank == VICTIM) ranks_die();
 }
 
-START_TEST(a_rank_that_never_comes_is_told) {
-  ranks_run(&(ranks_plan){.size = 3,
-                          .before = die_if_victim,
-                          .joins = TARN_E_PEER_LOST,
-                          .killed = 1 << VICTIM});
-}
-END_TEST
+RANKS_TEST(a_rank_that_never_comes_is_told, .size = 3, .before = die_if_victim,
+           .joins = TARN_E_PEER_LOST, .killed = 1 << VICTIM)
 
 static void stop_if_victim(size_t rank, void *context) {
   (void)context;
   if (rank == VICTIM) ranks_stop();
 }
 
-START_TEST(a_rank_that_comes_late_is_told) {
-  ranks_run(&(ranks_plan){.size = 3,
-                          .before = stop_if_victim,
-                          .timeout_ms = 200,
-                          .joins = TARN_E_TIMEOUT,
-                          .stopped = 1 << VICTIM});
-}
-END_TEST
+RANKS_TEST(a_rank_that_comes_late_is_told, .size = 3, .before = stop_if_victim,
+           .timeout_ms = 200, .joins = TARN_E_TIMEOUT, .stopped = 1 << VICTIM)
 
 // --- deadlines -------------------------------------------------------------
 

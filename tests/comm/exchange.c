@@ -99,10 +99,7 @@ static void exchange_often(tarn_comm *comm, void *context) {
 static const size_t SIZES[] = {1, 2, 3, 4, 7, 40};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-START_TEST(each_pair_gets_its_bytes) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = exchange_often});
-}
-END_TEST
+RANKS_TEST(each_pair_gets_its_bytes, .size = SIZES[_i], .body = exchange_often)
 
 static void exchange_nothing(tarn_comm *comm, void *context) {
   const size_t none[3] = {0};
@@ -110,10 +107,7 @@ static void exchange_nothing(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_alltoallv(comm, NULL, none, none, NULL, none, none));
 }
 
-START_TEST(nothing_can_be_exchanged) {
-  ranks_run(&(ranks_plan){.size = 3, .body = exchange_nothing});
-}
-END_TEST
+RANKS_TEST(nothing_can_be_exchanged, .size = 3, .body = exchange_nothing)
 
 // --- tens of MiB -----------------------------------------------------------
 
@@ -145,10 +139,7 @@ static void move_much(tarn_comm *comm, void *context) {
   free(all);
 }
 
-START_TEST(much_is_moved_in_rounds) {
-  ranks_run(&(ranks_plan){.size = 3, .body = move_much});
-}
-END_TEST
+RANKS_TEST(much_is_moved_in_rounds, .size = 3, .body = move_much)
 
 // --- broken in the middle --------------------------------------------------
 

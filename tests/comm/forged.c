@@ -329,12 +329,9 @@ static void share_after_a_forgery(tarn_comm *comm, void *context) {
   close(own);
 }
 
-START_TEST(a_message_of_another_process) {
-  ranks_run(&(ranks_plan){.size = RANKS,
-                          .body = share_after_a_forgery,
-                          .context = ranks_shared(sizeof(ino_t))});
-}
-END_TEST
+RANKS_TEST(a_message_of_another_process, .size = RANKS,
+           .body = share_after_a_forgery,
+           .context = ranks_shared(sizeof(ino_t)))
 
 // --- lengths ---------------------------------------------------------------
 

@@ -104,10 +104,7 @@ static void share_with_few(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-START_TEST(sharing_needs_descriptors) {
-  ranks_run(&(ranks_plan){.size = 4, .body = share_with_few});
-}
-END_TEST
+RANKS_TEST(sharing_needs_descriptors, .size = 4, .body = share_with_few)
 
 // The poor rank leads the group in the second round.
 static void split_with_none(tarn_comm *comm, void *context) {
@@ -126,10 +123,7 @@ static void split_with_none(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(splitting_needs_descriptors) {
-  ranks_run(&(ranks_plan){.size = 3, .body = split_with_none});
-}
-END_TEST
+RANKS_TEST(splitting_needs_descriptors, .size = 3, .body = split_with_none)
 
 // Who is not root has no more descriptors under way than a process may have:
 // far fewer than these ranks send each other.
@@ -158,11 +152,8 @@ static void share_often(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(few_descriptors_may_be_under_way) {
-  ranks_run(&(ranks_plan){
-      .size = MANY, .before = have_few_under_way, .body = share_often});
-}
-END_TEST
+RANKS_TEST(few_descriptors_may_be_under_way, .size = MANY,
+           .before = have_few_under_way, .body = share_often)
 
 // --- addresses -------------------------------------------------------------
 
@@ -185,10 +176,8 @@ static void split_without_addresses(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-START_TEST(splitting_needs_addresses) {
-  ranks_run(&(ranks_plan){.size = 3, .body = split_without_addresses});
-}
-END_TEST
+RANKS_TEST(splitting_needs_addresses, .size = 3,
+           .body = split_without_addresses)
 
 // --- the library's own memory ----------------------------------------------
 
@@ -251,10 +240,7 @@ static void split_with_faults(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(group));
 }
 
-START_TEST(a_split_may_fail_at_one) {
-  ranks_run(&(ranks_plan){.size = 3, .body = split_with_faults});
-}
-END_TEST
+RANKS_TEST(a_split_may_fail_at_one, .size = 3, .body = split_with_faults)
 
 static void exchange_with_faults(tarn_comm *comm, void *context) {
   const size_t none[3] = {0};
@@ -267,10 +253,7 @@ static void exchange_with_faults(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_alltoallv(comm, NULL, none, none, NULL, none, none));
 }
 
-START_TEST(an_exchange_may_fail_at_one) {
-  ranks_run(&(ranks_plan){.size = 3, .body = exchange_with_faults});
-}
-END_TEST
+RANKS_TEST(an_exchange_may_fail_at_one, .size = 3, .body = exchange_with_faults)
 
 // A rank that cannot even join gives up its place; the others are told so.
 START_TEST(a_rank_without_memory_is_lost) {

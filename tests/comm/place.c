@@ -402,10 +402,7 @@ static void fork_and_look(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(a_child_of_fork_has_no_part) {
-  ranks_run(&(ranks_plan){.size = 3, .body = fork_and_look});
-}
-END_TEST
+RANKS_TEST(a_child_of_fork_has_no_part, .size = 3, .body = fork_and_look)
 
 int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--rank") == 0) return be_program();

@@ -39,10 +39,8 @@ static void split_by_three(tarn_comm *comm, void *context) {
 static const size_t SIZES[] = {1, 2, 3, 4, 7, 64};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-START_TEST(groups_are_by_color_and_key) {
-  ranks_run(&(ranks_plan){.size = SIZES[_i], .body = split_by_three});
-}
-END_TEST
+RANKS_TEST(groups_are_by_color_and_key, .size = SIZES[_i],
+           .body = split_by_three)
 
 static void split_off_none(tarn_comm *comm, void *context) {
   size_t rank = tarn_comm_rank(comm);
@@ -59,10 +57,7 @@ static void split_off_none(tarn_comm *comm, void *context) {
   ck_assert_ptr_null(group);
 }
 
-START_TEST(a_rank_may_be_in_none) {
-  ranks_run(&(ranks_plan){.size = 4, .body = split_off_none});
-}
-END_TEST
+RANKS_TEST(a_rank_may_be_in_none, .size = 4, .body = split_off_none)
 
 // --- messages of several communicators --------------------------------------
 
@@ -105,10 +100,8 @@ static void share_in_all(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(turned));
 }
 
-START_TEST(messages_find_their_communicator) {
-  ranks_run(&(ranks_plan){.size = 4, .body = share_in_all, .keeps = true});
-}
-END_TEST
+RANKS_TEST(messages_find_their_communicator, .size = 4, .body = share_in_all,
+           .keeps = true)
 
 // --- apart -----------------------------------------------------------------
 
@@ -128,10 +121,7 @@ static void break_one_pair(tarn_comm *comm, void *context) {
   if (rank != 3) assert_ok(tarn_comm_destroy(pair));
 }
 
-START_TEST(a_broken_one_is_alone) {
-  ranks_run(&(ranks_plan){.size = 4, .body = break_one_pair});
-}
-END_TEST
+RANKS_TEST(a_broken_one_is_alone, .size = 4, .body = break_one_pair)
 
 static void die_in_group(tarn_comm *comm, void *context) {
   size_t rank = tarn_comm_rank(comm);
@@ -150,10 +140,8 @@ static void die_in_group(tarn_comm *comm, void *context) {
   assert_error_says("comm: rank 2 has ended");
 }
 
-START_TEST(a_death_has_a_number_in_each) {
-  ranks_run(&(ranks_plan){.size = 4, .body = die_in_group, .killed = 1 << 2});
-}
-END_TEST
+RANKS_TEST(a_death_has_a_number_in_each, .size = 4, .body = die_in_group,
+           .killed = 1 << 2)
 
 // A rank of a group dies before the group is made.
 static void die_before_split(tarn_comm *comm, void *context) {

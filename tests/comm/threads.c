@@ -64,10 +64,7 @@ static void work_side_by_side(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(each_thread_has_its_own) {
-  ranks_run(&(ranks_plan){.size = 3, .body = work_side_by_side});
-}
-END_TEST
+RANKS_TEST(each_thread_has_its_own, .size = 3, .body = work_side_by_side)
 
 int main(void) {
   Suite *suite = suite_create("comm_threads");

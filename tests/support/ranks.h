@@ -33,6 +33,13 @@ typedef struct ranks_plan {
 
 void ranks_run(const ranks_plan *plan);
 
+// A test that runs a plan: RANKS_TEST(name, .size = 4, .body = body)
+#define RANKS_TEST(name, ...)              \
+  START_TEST(name) {                       \
+    ranks_run(&(ranks_plan){__VA_ARGS__}); \
+  }                                        \
+  END_TEST
+
 // From here on this rank waits |ms| for others: for tests of what is late, so
 // that on a machine with other work nothing is that comes before.
 void ranks_set_timeout(tarn_comm *comm, uint64_t ms);

@@ -75,10 +75,7 @@ static void partition_wrongly(void) {
   see_nothing_left(TARN_HOST, before);
 }
 
-START_TEST(wrong_partitions) {
-  run_ranks(2, "wrong partitions", partition_wrongly);
-}
-END_TEST
+WHOLE_TEST(wrong_partitions, 2, "wrong partitions", partition_wrongly)
 
 // --- different at one rank -------------------------------------------------
 
@@ -113,10 +110,7 @@ static void differ(void) {
   see_nothing_left(TARN_HOST, before);
 }
 
-START_TEST(different_arguments) {
-  run_ranks(3, "different arguments", differ);
-}
-END_TEST
+WHOLE_TEST(different_arguments, 3, "different arguments", differ)
 
 static void differ_in_place(void) {
   static const ground cpu = {"cpu", TARN_PLACE_DEVICE, "cpu"};
@@ -133,10 +127,7 @@ static void differ_in_place(void) {
   close_ground(place);
 }
 
-START_TEST(different_places) {
-  run_ranks(2, "different places", differ_in_place);
-}
-END_TEST
+WHOLE_TEST(different_places, 2, "different places", differ_in_place)
 
 // Numbers of devices may differ, and one rank may have the pieces of another's
 // device: they do, wherever ranks have a device of their own. Wholes that were
@@ -156,10 +147,7 @@ static void end_another(void) {
   MUST_BE(tarn_whole_destroy(NULL), TARN_OK);
 }
 
-START_TEST(different_wholes_are_not_ended) {
-  run_ranks(2, "different wholes", end_another);
-}
-END_TEST
+WHOLE_TEST(different_wholes_are_not_ended, 2, "different wholes", end_another)
 
 // --- groups ----------------------------------------------------------------
 
@@ -187,10 +175,7 @@ static void live_in_groups(void) {
   MUST_BE(tarn_whole_destroy(all), TARN_OK);
 }
 
-START_TEST(groups_have_their_own) {
-  run_ranks(4, "groups", live_in_groups);
-}
-END_TEST
+WHOLE_TEST(groups_have_their_own, 4, "groups", live_in_groups)
 
 // --- what a device lacks ---------------------------------------------------
 
@@ -254,11 +239,7 @@ static void exceed_a_limit(void) {
   close_ground(place);
 }
 
-START_TEST(limits_of_pools) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, exceed_a_limit);
-}
-END_TEST
+GROUND_TEST(limits_of_pools, 2, exceed_a_limit)
 
 // Without a name, or with an empty one, the tag is "whole".
 static void have_no_name(void) {
@@ -281,10 +262,7 @@ static void have_no_name(void) {
   }
 }
 
-START_TEST(names_may_be_empty) {
-  run_ranks(2, "no name", have_no_name);
-}
-END_TEST
+WHOLE_TEST(names_may_be_empty, 2, "no name", have_no_name)
 
 static void see_the_charge(void) {
   tarn_place place = open_ground(where);
@@ -321,11 +299,7 @@ static void see_the_charge(void) {
   close_ground(place);
 }
 
-START_TEST(charges) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, see_the_charge);
-}
-END_TEST
+GROUND_TEST(charges, 3, see_the_charge)
 
 // --- forks -----------------------------------------------------------------
 
@@ -365,11 +339,7 @@ static void fork_with_a_whole(void) {
   close_ground(place);
 }
 
-START_TEST(children_of_ranks) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, fork_with_a_whole);
-}
-END_TEST
+GROUND_TEST(children_of_ranks, 2, fork_with_a_whole)
 
 // --- ranks that are gone ---------------------------------------------------
 
@@ -397,11 +367,7 @@ static void outlive_a_peer(void) {
   close_ground(place);
 }
 
-START_TEST(survivors_free_what_is_theirs) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, outlive_a_peer);
-}
-END_TEST
+GROUND_TEST(survivors_free_what_is_theirs, 3, outlive_a_peer)
 
 // One stands still where the others want to end theirs.
 static void outwait_a_peer(void) {
@@ -447,11 +413,7 @@ static void begin_without_a_peer(void) {
   close_ground(place);
 }
 
-START_TEST(nothing_begins_without_a_peer) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, begin_without_a_peer);
-}
-END_TEST
+GROUND_TEST(nothing_begins_without_a_peer, 3, begin_without_a_peer)
 
 int main(void) {
   Suite *suite = suite_create("whole: create");

@@ -173,11 +173,7 @@ static void lack_room(void) {
   close_ground(place);
 }
 
-START_TEST(more_than_there_is) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, lack_room);
-}
-END_TEST
+GROUND_TEST(more_than_there_is, 2, lack_room)
 
 int main(void) {
   faults_install();

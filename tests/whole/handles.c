@@ -171,10 +171,7 @@ static void leave_ranks_empty(void) {
   close_ground(place);
 }
 
-START_TEST(ranks_without_rows) {
-  run_ranks(4, "empty ranks", leave_ranks_empty);
-}
-END_TEST
+WHOLE_TEST(ranks_without_rows, 4, "empty ranks", leave_ranks_empty)
 
 // --- what is refused -------------------------------------------------------
 
@@ -189,10 +186,7 @@ static void ask_for_a_range(void) {
   close_ground(place);
 }
 
-START_TEST(continuous_needs_ranges) {
-  run_ranks(2, "continuous", ask_for_a_range);
-}
-END_TEST
+WHOLE_TEST(continuous_needs_ranges, 2, "continuous", ask_for_a_range)
 
 // A plug-in with the 22 functions and nothing else.
 static void ask_a_plain_device(void) {
@@ -206,10 +200,7 @@ static void ask_a_plain_device(void) {
   close_ground(place);
 }
 
-START_TEST(plain_devices_have_no_mapped_types) {
-  run_ranks(2, "plain", ask_a_plain_device);
-}
-END_TEST
+WHOLE_TEST(plain_devices_have_no_mapped_types, 2, "plain", ask_a_plain_device)
 
 // One rank's device has ranges and the other's has not.
 static void differ(void) {
@@ -226,10 +217,7 @@ static void differ(void) {
   close_ground(place);
 }
 
-START_TEST(all_ranks_go_the_same_way) {
-  run_ranks(2, "different devices", differ);
-}
-END_TEST
+WHOLE_TEST(all_ranks_go_the_same_way, 2, "different devices", differ)
 
 // --- faults ----------------------------------------------------------------
 

@@ -85,6 +85,19 @@ static inline void run_ranks(size_t ranks, const char *text,
   ranks_run(&(ranks_plan){.size = ranks, .body = be_rank, .context = &work});
 }
 
+// Tests that run |function| in |ranks| processes; the second, for each ground.
+#define WHOLE_TEST(name, ranks, text, function) \
+  START_TEST(name) {                            \
+    run_ranks(ranks, text, function);           \
+  }                                             \
+  END_TEST
+#define GROUND_TEST(name, ranks, function)   \
+  START_TEST(name) {                         \
+    where = &grounds[_i];                    \
+    run_ranks(ranks, where->text, function); \
+  }                                          \
+  END_TEST
+
 static inline void meet_all(void) {
   MUST_BE(tarn_comm_barrier(my.comm), TARN_OK);
 }

@@ -75,11 +75,7 @@ static void lack_descriptors(void) {
   close_ground(place);
 }
 
-START_TEST(no_descriptors) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, lack_descriptors);
-}
-END_TEST
+GROUND_TEST(no_descriptors, 3, lack_descriptors)
 
 #ifdef TARN_TESTS_ASAN
 
@@ -131,11 +127,7 @@ static void ask_for_too_much(void) {
   close_ground(place);
 }
 
-START_TEST(more_than_the_machine_has) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, ask_for_too_much);
-}
-END_TEST
+GROUND_TEST(more_than_the_machine_has, 2, ask_for_too_much)
 
 // --- devices that have functions which cannot ------------------------------
 
@@ -156,10 +148,7 @@ static void have_an_unable_device(void) {
   MUST_BE(tarn_device_close(device), TARN_OK);
 }
 
-START_TEST(unable_devices) {
-  run_ranks(2, "unable device", have_an_unable_device);
-}
-END_TEST
+WHOLE_TEST(unable_devices, 2, "unable device", have_an_unable_device)
 
 // --- communicators that cannot ---------------------------------------------
 // Descriptors are what a wrapped one does not pass.
@@ -184,11 +173,7 @@ static void have_a_poor_communicator(void) {
   close_ground(place);
 }
 
-START_TEST(ranks_that_cannot_pass_descriptors) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, have_a_poor_communicator);
-}
-END_TEST
+GROUND_TEST(ranks_that_cannot_pass_descriptors, 2, have_a_poor_communicator)
 
 // --- pages -----------------------------------------------------------------
 
@@ -217,11 +202,7 @@ static void look_at_large_pages(void) {
   close_ground(place);
 }
 
-START_TEST(pages_of_large_ones) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, look_at_large_pages);
-}
-END_TEST
+GROUND_TEST(pages_of_large_ones, 2, look_at_large_pages)
 
 static void ask_with_an_old_struct(void) {
   tarn_whole_options options =
@@ -253,10 +234,7 @@ static void ask_with_an_old_struct(void) {
   MUST_BE(tarn_whole_destroy(whole), TARN_OK);
 }
 
-START_TEST(nulls_and_old_structs) {
-  run_ranks(1, "arguments", ask_with_an_old_struct);
-}
-END_TEST
+WHOLE_TEST(nulls_and_old_structs, 1, "arguments", ask_with_an_old_struct)
 
 // --- more than 4 GiB -------------------------------------------------------
 

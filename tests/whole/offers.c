@@ -212,11 +212,7 @@ static void be_offered_pieces(void) {
   close_ground(place);
 }
 
-START_TEST(false_pieces_are_refused) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, be_offered_pieces);
-}
-END_TEST
+GROUND_TEST(false_pieces_are_refused, 3, be_offered_pieces)
 
 // --- the staging of exchanges ----------------------------------------------
 
@@ -255,10 +251,7 @@ static void be_offered_staging(void) {
   my.comm = inner;
 }
 
-START_TEST(false_staging_is_refused) {
-  run_ranks(3, "staging", be_offered_staging);
-}
-END_TEST
+WHOLE_TEST(false_staging_is_refused, 3, "staging", be_offered_staging)
 
 int main(void) {
   Suite *suite = suite_create("whole: offers");

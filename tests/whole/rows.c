@@ -169,10 +169,8 @@ static void have_dense_rows_everywhere(void) {
   }
 }
 
-START_TEST(dense_rows_at_every_place) {
-  run_ranks(2, "dense places", have_dense_rows_everywhere);
-}
-END_TEST
+WHOLE_TEST(dense_rows_at_every_place, 2, "dense places",
+           have_dense_rows_everywhere)
 
 // --- partitions ------------------------------------------------------------
 
@@ -234,10 +232,7 @@ static void go_many_rounds(void) {
   }
 }
 
-START_TEST(many_rounds_and_wide_rows) {
-  run_ranks(3, "many rounds", go_many_rounds);
-}
-END_TEST
+WHOLE_TEST(many_rounds_and_wide_rows, 3, "many rounds", go_many_rounds)
 
 int main(void) {
   Suite *suite = suite_create("whole: rows");

@@ -126,10 +126,7 @@ static void have_no_rows(void) {
   play_places(true);
 }
 
-START_TEST(a_device_without_rows) {
-  run_ranks(2, "without rows", have_no_rows);
-}
-END_TEST
+WHOLE_TEST(a_device_without_rows, 2, "without rows", have_no_rows)
 
 static void have_nothing_pinned(void) {
   MUST_BE(
@@ -138,20 +135,16 @@ static void have_nothing_pinned(void) {
   play_places(true);
 }
 
-START_TEST(a_device_without_pinned_memory) {
-  run_ranks(2, "without pinned memory", have_nothing_pinned);
-}
-END_TEST
+WHOLE_TEST(a_device_without_pinned_memory, 2, "without pinned memory",
+           have_nothing_pinned)
 
 static void have_no_extension(void) {
   MUST_BE(tarn_plugin_register(init_with_the_least, NULL, "bare"), TARN_OK);
   play_places(false);
 }
 
-START_TEST(a_device_without_extension) {
-  run_ranks(2, "without an extension", have_no_extension);
-}
-END_TEST
+WHOLE_TEST(a_device_without_extension, 2, "without an extension",
+           have_no_extension)
 
 int main(void) {
   Suite *suite = suite_create("whole: rows, on bare devices");

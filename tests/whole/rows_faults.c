@@ -160,10 +160,7 @@ static void fail_alone(void) {
   close_ground(place);
 }
 
-START_TEST(mapped_rows_fail_alone) {
-  run_ranks(2, "alone", fail_alone);
-}
-END_TEST
+WHOLE_TEST(mapped_rows_fail_alone, 2, "alone", fail_alone)
 
 // --- one rank alone, at once and on a stream --------------------------------
 
@@ -260,10 +257,7 @@ static void lack_memory_on_mapped_types(void) {
   close_ground(place);
 }
 
-START_TEST(mapped_rows_lack_memory) {
-  run_ranks(2, "mapped", lack_memory_on_mapped_types);
-}
-END_TEST
+WHOLE_TEST(mapped_rows_lack_memory, 2, "mapped", lack_memory_on_mapped_types)
 
 // --- descriptors -----------------------------------------------------------
 
@@ -283,10 +277,7 @@ static void lack_descriptors(void) {
   strike_scene(&c);
 }
 
-START_TEST(descriptors_are_used_up) {
-  run_ranks(3, "descriptors", lack_descriptors);
-}
-END_TEST
+WHOLE_TEST(descriptors_are_used_up, 3, "descriptors", lack_descriptors)
 
 // --- ranks that end, or stop -----------------------------------------------
 

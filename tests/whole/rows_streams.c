@@ -104,10 +104,7 @@ static void keep_order_everywhere(void) {
   }
 }
 
-START_TEST(streams_keep_their_order) {
-  run_ranks(2, "order", keep_order_everywhere);
-}
-END_TEST
+WHOLE_TEST(streams_keep_their_order, 2, "order", keep_order_everywhere)
 
 // --- errors that come later ------------------------------------------------
 
@@ -154,10 +151,7 @@ static void fail_later_on_both(void) {
   close_ground(place);
 }
 
-START_TEST(errors_that_come_later) {
-  run_ranks(2, "later", fail_later_on_both);
-}
-END_TEST
+WHOLE_TEST(errors_that_come_later, 2, "later", fail_later_on_both)
 
 // --- no room for a block ---------------------------------------------------
 
@@ -222,10 +216,7 @@ static void have_no_room(void) {
   close_ground(place);
 }
 
-START_TEST(no_room_for_a_block) {
-  run_ranks(2, "no room", have_no_room);
-}
-END_TEST
+WHOLE_TEST(no_room_for_a_block, 2, "no room", have_no_room)
 
 int main(void) {
   Suite *suite = suite_create("whole: rows and streams");

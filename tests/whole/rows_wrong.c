@@ -110,11 +110,7 @@ static void have_bad_indices(void) {
   close_ground(place);
 }
 
-START_TEST(bad_indices) {
-  where = &grounds[_i];
-  run_ranks(3, where->text, have_bad_indices);
-}
-END_TEST
+GROUND_TEST(bad_indices, 3, have_bad_indices)
 
 // Where rows go by way of a block, all are looked at before the first moves,
 // and the position is that in the whole call.
@@ -141,10 +137,7 @@ static void have_one_far_behind(void) {
   close_ground(place);
 }
 
-START_TEST(a_bad_index_far_behind) {
-  run_ranks(2, "far behind", have_one_far_behind);
-}
-END_TEST
+WHOLE_TEST(a_bad_index_far_behind, 2, "far behind", have_one_far_behind)
 
 // --- arguments -------------------------------------------------------------
 
@@ -226,10 +219,7 @@ static void add_bools(void) {
   strike_scene(&c);
 }
 
-START_TEST(bools_are_not_added) {
-  run_ranks(2, "bools", add_bools);
-}
-END_TEST
+WHOLE_TEST(bools_are_not_added, 2, "bools", add_bools)
 
 // --- different at one rank -------------------------------------------------
 
@@ -267,10 +257,7 @@ static void differ_in_all_types(void) {
     differ(types[t]);
 }
 
-START_TEST(different_arguments) {
-  run_ranks(3, "different arguments", differ_in_all_types);
-}
-END_TEST
+WHOLE_TEST(different_arguments, 3, "different arguments", differ_in_all_types)
 
 // --- streams that have failed ----------------------------------------------
 
@@ -298,10 +285,7 @@ static void use_a_failed_stream(void) {
   close_ground(place);
 }
 
-START_TEST(streams_that_have_failed) {
-  run_ranks(2, "a failed stream", use_a_failed_stream);
-}
-END_TEST
+WHOLE_TEST(streams_that_have_failed, 2, "a failed stream", use_a_failed_stream)
 
 // --- synced buffers --------------------------------------------------------
 
@@ -345,10 +329,7 @@ static void gather_into_an_access(void) {
   close_ground(place);
 }
 
-START_TEST(accesses) {
-  run_ranks(2, "an access", gather_into_an_access);
-}
-END_TEST
+WHOLE_TEST(accesses, 2, "an access", gather_into_an_access)
 
 // --- what other ranks have written -----------------------------------------
 
@@ -487,10 +468,7 @@ static void move_many_own_rows(void) {
   my.comm = inner;
 }
 
-START_TEST(many_own_rows) {
-  run_ranks(2, "many own rows", move_many_own_rows);
-}
-END_TEST
+WHOLE_TEST(many_own_rows, 2, "many own rows", move_many_own_rows)
 
 // --- forks -----------------------------------------------------------------
 
@@ -567,10 +545,7 @@ START_TEST(calls_in_another_order) {
 }
 END_TEST
 
-START_TEST(children_of_ranks) {
-  run_ranks(2, "a child", fork_after_an_exchange);
-}
-END_TEST
+WHOLE_TEST(children_of_ranks, 2, "a child", fork_after_an_exchange)
 
 int main(void) {
   Suite *suite = suite_create("whole: rows asked for wrongly");

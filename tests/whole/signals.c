@@ -111,11 +111,8 @@ static void meet_often(tarn_comm *comm, void *context) {
   if (rank == 0) ck_assert_int_gt(wait(NULL), 0);
 }
 
-START_TEST(a_job_may_be_stopped_for_long) {
-  ranks_run(&(ranks_plan){
-      .size = RANKS, .body = meet_often, .context = ranks_shared(sizeof(job))});
-}
-END_TEST
+RANKS_TEST(a_job_may_be_stopped_for_long, .size = RANKS, .body = meet_often,
+           .context = ranks_shared(sizeof(job)))
 
 // --- both ------------------------------------------------------------------
 
@@ -142,21 +139,12 @@ static void play(tarn_comm *comm, void *context) {
   _exit(0);  // what pools keep warm is no leak
 }
 
-START_TEST(a_scene_in_a_storm) {
-  ranks_run(&(ranks_plan){.size = RANKS,
-                          .body = play,
-                          .before = join_in_a_storm,
-                          .context = (void *)(uintptr_t)&scenes[_i]});
-}
-END_TEST
+RANKS_TEST(a_scene_in_a_storm, .size = RANKS, .body = play,
+           .before = join_in_a_storm, .context = (void *)(uintptr_t)&scenes[_i])
 
-START_TEST(a_scene_with_stops) {
-  ranks_run(&(ranks_plan){.size = RANKS,
-                          .body = play,
-                          .before = be_stopped_often,
-                          .context = (void *)(uintptr_t)&scenes[_i]});
-}
-END_TEST
+RANKS_TEST(a_scene_with_stops, .size = RANKS, .body = play,
+           .before = be_stopped_often,
+           .context = (void *)(uintptr_t)&scenes[_i])
 
 int main(void) {
   Suite *suite = suite_create("whole: signals");

@@ -136,10 +136,7 @@ static void cut_by_hand(void) {
   MUST_SAY("15 blocks of 20 bytes, but the whole memory has 16");
 }
 
-START_TEST(partitions_count_rows) {
-  run_ranks(3, "partitions", cut_by_hand);
-}
-END_TEST
+WHOLE_TEST(partitions_count_rows, 3, "partitions", cut_by_hand)
 
 // --- what is refused -------------------------------------------------------
 
@@ -205,10 +202,7 @@ static void mean_different_tables(void) {
   MUST_BE(tarn_whole_destroy(table.whole), TARN_OK);
 }
 
-START_TEST(different_tables) {
-  run_ranks(2, "different tables", mean_different_tables);
-}
-END_TEST
+WHOLE_TEST(different_tables, 2, "different tables", mean_different_tables)
 
 int main(void) {
   Suite *suite = suite_create("whole: tables");

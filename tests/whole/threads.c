@@ -79,11 +79,7 @@ static void work_side_by_side(void) {
   close_ground(place);
 }
 
-START_TEST(wholes_of_threads) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, work_side_by_side);
-}
-END_TEST
+GROUND_TEST(wholes_of_threads, 2, work_side_by_side)
 
 // --- one for all of them ---------------------------------------------------
 
@@ -138,11 +134,7 @@ static void work_on_one(void) {
   close_ground(place);
 }
 
-START_TEST(threads_of_one_whole) {
-  where = &grounds[_i];
-  run_ranks(2, where->text, work_on_one);
-}
-END_TEST
+GROUND_TEST(threads_of_one_whole, 2, work_on_one)
 
 int main(void) {
   Suite *suite = suite_create("whole: threads");
