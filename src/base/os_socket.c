@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_pages.h"
 #include "base/os_peer.h"
@@ -38,6 +39,13 @@ void tarn__os_close_all(int *fds, size_t count) {
     if (fds[i] >= 0) tarn__os_close(fds[i]);
     fds[i] = -1;
   }
+}
+
+int *tarn__os_no_descriptors(size_t count) {
+  int *fds = tarn__host_array(count, sizeof *fds);
+  for (size_t i = 0; fds != NULL && i < count; i++)
+    fds[i] = -1;
+  return fds;
 }
 
 // --- inboxes ---------------------------------------------------------------

@@ -35,11 +35,9 @@ static tarn_status init(joiner *it, const tarn__comm_group *group, int fd,
                         tarn__comm_wait *wait) {
   *it = (joiner){
       .group = group, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
-  it->sends = tarn__host_array(2 * group->size, sizeof *it->sends);
+  it->sends = tarn__os_no_descriptors(2 * group->size);
   if (it->sends == NULL) return TARN_E_NOMEM;
   it->receives = it->sends + group->size;
-  for (size_t i = 0; i < 2 * group->size; i++)
-    it->sends[i] = -1;
   return TARN_OK;
 }
 

@@ -23,21 +23,14 @@
 
 // --- beginning and end -----------------------------------------------------
 
-static void close_one(int *fd) {
-  if (*fd >= 0) tarn__os_close(*fd);
-  *fd = -1;
-}
-
 static tarn_status allocate(size_t size, tarn_rendezvous **out) {
   tarn_rendezvous *rendezvous = tarn__host_alloc(sizeof *rendezvous);
   if (rendezvous == NULL) return TARN_E_NOMEM;
-  int *ends = tarn__host_array(2 * size, sizeof *ends);
+  int *ends = tarn__os_no_descriptors(2 * size);
   if (ends == NULL) {
     tarn__host_free(rendezvous, sizeof *rendezvous);
     return TARN_E_NOMEM;
   }
-  for (size_t i = 0; i < 2 * size; i++)
-    ends[i] = -1;
   *rendezvous = (tarn_rendezvous){
       .size = size, .fd = -1, .receives = ends, .sends = ends + size};
   *out = rendezvous;
@@ -86,7 +79,7 @@ tarn_status tarn_rendezvous_create(size_t size,
 void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous) {
   if (rendezvous == NULL) return;
   tarn__os_close_all(rendezvous->receives, 2 * rendezvous->size);
-  close_one(&rendezvous->fd);
+  tarn__os_close_all(&rendezvous->fd, 1);
   tarn__area_unmap(&rendezvous->area);
   tarn__host_free_array(rendezvous->receives, 2 * rendezvous->size,
                         sizeof *rendezvous->receives);
@@ -250,7 +243,7 @@ static void let_go(tarn_rendezvous *rendezvous) {
   for (size_t i = 0; i < rendezvous->size; i++)
     rendezvous->sends[i] = -1;
   rendezvous->area = (tarn__comm_area){0};
-  close_one(&rendezvous->fd);
+  tarn__os_close_all(&rendezvous->fd, 1);
 }
 
 tarn_status tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,

@@ -22,13 +22,6 @@ typedef struct message {
 
 // --- beginning and end -----------------------------------------------------
 
-static int *no_descriptors(size_t count) {
-  int *fds = tarn__host_array(count, sizeof *fds);
-  for (size_t i = 0; fds != NULL && i < count; i++)
-    fds[i] = -1;
-  return fds;
-}
-
 tarn_status tarn__sockets_create(size_t size,
                                  tarn__comm_sockets **out_sockets) {
   tarn__comm_sockets *sockets = tarn__host_alloc(sizeof *sockets);
@@ -38,8 +31,8 @@ tarn_status tarn__sockets_create(size_t size,
       .users = 1,
       .size = size,
       .inbox = -1,
-      .sends = no_descriptors(size),
-      .processes = no_descriptors(size),
+      .sends = tarn__os_no_descriptors(size),
+      .processes = tarn__os_no_descriptors(size),
       .pids = tarn__host_array(size, sizeof *sockets->pids),
       .generation = tarn__os_generation()};
   tarn_list_init(&sockets->mailboxes);

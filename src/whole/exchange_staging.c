@@ -5,6 +5,7 @@
 
 #include "base/hostmem.h"
 #include "base/os_pages.h"
+#include "base/os_peer.h"
 #include "base/status.h"
 #include "whole/exchange.h"
 
@@ -86,18 +87,12 @@ static tarn_status take_in(tarn__whole_staging *staging, size_t rank, int fd) {
                     rank, staging->size);
 }
 
-static void close_all(int *fds, size_t count) {
-  for (size_t r = 0; r < count; r++) {
-    if (fds[r] >= 0) tarn__os_close(fds[r]);
-  }
-}
-
 static tarn_status take_in_all(tarn__whole_staging *staging, size_t rank,
                                int *fds) {
   tarn_status status = TARN_OK;
   for (size_t r = 0; status == TARN_OK && r < staging->ranks; r++)
     if (r != rank) status = take_in(staging, r, fds[r]);
-  close_all(fds, staging->ranks);
+  tarn__os_close_all(fds, staging->ranks);
   return status;
 }
 
@@ -115,7 +110,7 @@ static tarn_status make(tarn__whole_staging *staging, tarn_comm *comm) {
       fds != NULL ? make_own(staging, tarn_comm_rank(comm), &fd) : TARN_E_NOMEM;
   status = tarn_comm_agree(comm, status);
   if (status == TARN_OK && fds != NULL) status = meet(staging, comm, fd, fds);
-  if (fd >= 0) tarn__os_close(fd);
+  tarn__os_close_all(&fd, 1);
   tarn__host_free_array(fds, staging->ranks, sizeof *fds);
   return status;
 }

@@ -26,11 +26,9 @@ static size_t allocation_size(const tarn_whole *whole, size_t rank) {
 
 // --- this rank's own -------------------------------------------------------
 
-static tarn_status make_books(tarn_whole *whole) {
+static tarn_status make_arrays(tarn_whole *whole) {
   whole->handles = tarn__host_array(whole->ranks, sizeof *whole->handles);
-  whole->leases = tarn__host_array(whole->ranks, sizeof *whole->leases);
-  for (size_t r = 0; whole->leases != NULL && r < whole->ranks; r++)
-    whole->leases[r] = -1;
+  whole->leases = tarn__os_no_descriptors(whole->ranks);
   bool both = whole->handles != NULL && whole->leases != NULL;
   return both ? TARN_OK : TARN_E_NOMEM;
 }
@@ -47,7 +45,7 @@ static tarn_status export(tarn_whole *whole, size_t size) {
 static tarn_status make(tarn_whole *whole) {
   size_t size = allocation_size(whole, whole->rank);
   tarn_addr *own = &whole->parts[whole->rank];
-  tarn_status status = make_books(whole);
+  tarn_status status = make_arrays(whole);
   if (status != TARN_OK || size == 0) return status;
   status = tarn__whole_charge(whole, size);
   if (status == TARN_OK) {
@@ -79,11 +77,6 @@ static tarn_status meet(tarn_whole *whole) {
 
 // --- the end ---------------------------------------------------------------
 
-static void close_lease(int *lease) {
-  if (*lease >= 0) tarn__os_close(*lease);
-  *lease = -1;
-}
-
 // All of it is tried; |first| is the first that failed.
 static void let_go(tarn_whole *whole, size_t rank, tarn__failure *first) {
   tarn_addr *part = &whole->parts[rank];
@@ -93,7 +86,7 @@ static void let_go(tarn_whole *whole, size_t rank, tarn__failure *first) {
                                                 allocation_size(whole, rank)));
   }
   *part = 0;
-  close_lease(&whole->leases[rank]);
+  tarn__os_close_all(&whole->leases[rank], 1);
 }
 
 static tarn_status leave(tarn_whole *whole) {
@@ -130,15 +123,10 @@ static tarn_status give_back(tarn_whole *whole) {
 // A child of fork has inherited descriptors that keep the parts of others
 // allocated.
 static void forget(tarn_whole *whole) {
-  close_lease(&whole->lease);
-  if (whole->handles != NULL) {
-    tarn__host_free_array(whole->handles, whole->ranks, sizeof *whole->handles);
-  }
-  if (whole->leases != NULL) {
-    for (size_t r = 0; r < whole->ranks; r++)
-      close_lease(&whole->leases[r]);
-    tarn__host_free_array(whole->leases, whole->ranks, sizeof *whole->leases);
-  }
+  tarn__os_close_all(&whole->lease, 1);
+  if (whole->leases != NULL) tarn__os_close_all(whole->leases, whole->ranks);
+  tarn__host_free_array(whole->handles, whole->ranks, sizeof *whole->handles);
+  tarn__host_free_array(whole->leases, whole->ranks, sizeof *whole->leases);
   whole->handles = NULL;
   whole->leases = NULL;
 }

@@ -183,10 +183,7 @@ static void release_ranges(tarn_whole *whole, tarn__failure *first) {
 static void forget(tarn_whole *whole) {
   tarn__host_free_array(whole->ranges, whole->range_count,
                         sizeof *whole->ranges);
-  if (whole->segments != NULL) {
-    tarn__host_free_array(whole->segments, whole->ranks,
-                          sizeof *whole->segments);
-  }
+  tarn__host_free_array(whole->segments, whole->ranks, sizeof *whole->segments);
   whole->ranges = NULL;
   whole->range_count = 0;
   whole->segments = NULL;

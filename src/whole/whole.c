@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
 
@@ -58,12 +59,10 @@ static void free_arrays(tarn_whole *whole) {
 static tarn_status make_arrays(tarn_whole *whole) {
   whole->offsets = tarn__host_array(whole->ranks + 1, sizeof *whole->offsets);
   whole->parts = tarn__host_array(whole->ranks, sizeof *whole->parts);
-  whole->fds = tarn__host_array(whole->ranks, sizeof *whole->fds);
+  whole->fds = tarn__os_no_descriptors(whole->ranks);
   if (whole->offsets == NULL || whole->parts == NULL || whole->fds == NULL) {
     return TARN_E_NOMEM;
   }
-  for (size_t r = 0; r < whole->ranks; r++)
-    whole->fds[r] = -1;
   return TARN_OK;
 }
 
@@ -173,12 +172,8 @@ static tarn_status make(tarn_whole *whole, const size_t *partition) {
 }
 
 static void close_all(tarn_whole *whole) {
-  if (whole->fd >= 0) tarn__os_close(whole->fd);
-  whole->fd = -1;
-  for (size_t r = 0; r < whole->ranks; r++) {
-    if (whole->fds[r] >= 0) tarn__os_close(whole->fds[r]);
-    whole->fds[r] = -1;
-  }
+  tarn__os_close_all(&whole->fd, 1);
+  tarn__os_close_all(whole->fds, whole->ranks);
 }
 
 static tarn_status send_around(tarn_whole *whole) {

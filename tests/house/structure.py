@@ -16,8 +16,8 @@ from pathlib import Path
 
 # The largest knot that a room may have; 1, no knot, where a room is not named.
 LIMITS = {
-    "src/comm": 2, "src/device": 10, "src/model": 8,
-    "src/trace": 2, "src/whole": 10, "plugins/common": 2,
+    "src/device": 10, "src/model": 8,
+    "src/trace": 2, "plugins/common": 2,
     "plugins/cpu": 6, "plugins/sim": 12, "record": 7, "conform": 2, "bench": 4,
     "tool": 2,
 }
