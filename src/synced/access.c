@@ -116,9 +116,9 @@ static tarn_status check_mode(uint32_t mode) {
   uint32_t plain = mode & ~TARN_ACCESS_WAIT;
   bool known = plain == TARN_READ || plain == TARN_WRITE_DISCARD ||
                plain == TARN_READ_WRITE;
-  return known
-             ? TARN_OK
-             : tarn__fail(TARN_E_INVALID, "synced: no access mode 0x%x", mode);
+  return known ? TARN_OK
+               : tarn__fail(TARN_E_INVALID, "synced: unknown access mode 0x%x",
+                            mode);
 }
 
 // Whether an access of a part of |span| needs no wait and no copy. |*out_from|:
@@ -216,7 +216,8 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
     uint32_t mode, tarn_stream *stream, tarn_access *out_access) {
   tarn__synced_request request = {
       .place = place, .mode = mode, .stream = stream};
-  if (out_access == NULL) return tarn__fail(TARN_E_INVALID, "access: NULL");
+  if (out_access == NULL)
+    return tarn__fail(TARN_E_INVALID, "synced: out_access is NULL");
   *out_access = (tarn_access){.address = 0};
   tarn_status status = check_mode(mode);
   if (status == TARN_OK) {
@@ -290,7 +291,7 @@ static inline bool try_short_end(tarn_access *access) {
 static tarn_status check_open(const tarn_access *access) {
   bool is_open = access != NULL && access->buffer != NULL;
   return is_open ? TARN_OK
-                 : tarn__fail(TARN_E_INVALID, "synced: no open access");
+                 : tarn__fail(TARN_E_INVALID, "synced: the access is not open");
 }
 
 tarn_status tarn_synced_end(tarn_access *access) {

@@ -3,9 +3,8 @@
 //   ask every point ──► host waits ──► carriers wait ──► zeros ──► copies
 //                                     ──► points ──► the stream waits
 //
-// A stream that is found failed before anything was copied sends the transfer
-// back to its plan: what it was to write is not there, and may have to come
-// from another place.
+// If a stream is found failed before any copy, the transfer is planned again:
+// the bytes that it was to write may have to come from another place.
 #include <assert.h>
 
 #include "base/status.h"
@@ -70,7 +69,7 @@ static tarn_status wait_on_host(tarn__synced_transfer *transfer) {
   return status;
 }
 
-// If it is the point's stream that failed, the wait knows now.
+// Notes in the wait if the point's stream is the one that failed.
 static tarn_status join(tarn__synced_wait *wait, tarn_stream *stream) {
   tarn_status status = tarn__point_join(wait->point, stream);
   if (status == TARN_OK) return TARN_OK;
@@ -150,11 +149,9 @@ static tarn_status make_all(tarn__synced_transfer *transfer) {
   return status;
 }
 
-// --- points behind them
-// -------------------------------------------------------
+// --- points behind the copies ------------------------------------------------
 
-// The caller's stream goes on when the copy stream is there; if it cannot be
-// made to wait, the host does.
+// The caller's stream waits for the copy stream; if that fails, the host waits.
 static tarn_status follow(tarn__synced_transfer *transfer,
                           tarn__synced_position behind) {
   tarn__synced_core *core = transfer->core;
@@ -189,7 +186,7 @@ static tarn_status point(tarn__synced_transfer *transfer, size_t number) {
   return follows ? follow(transfer, carrier->position) : status;
 }
 
-// Also after a failure: what was queued is under way.
+// Also after a failure: queued copies are under way.
 static tarn_status point_all(tarn__synced_transfer *transfer) {
   tarn_status first = TARN_OK;
   for (size_t i = TARN__BY_STREAM; i < transfer->carrier_count; i++) {
@@ -204,8 +201,8 @@ static void release_copy_streams(tarn__synced_transfer *transfer) {
     tarn__copy_streams_release_copy_stream(transfer->carriers[i].stream);
 }
 
-// A copy stream is shared: its failure may be of a copy of another buffer's.
-// While nothing was copied another one is worth a try.
+// A copy stream is shared and may fail by a copy of another buffer. Before the
+// first copy, a new stream is tried once.
 static bool may_try_again(tarn__synced_transfer *transfer, tarn_status status) {
   bool shared = transfer->carrier_count > TARN__FIRST_COPY_STREAM;
   bool made = transfer->run_count > 0 && transfer->runs[0].made;

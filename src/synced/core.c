@@ -20,7 +20,7 @@ tarn_status tarn__synced_check(const tarn_synced *buffer) {
   if (buffer == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
   if (buffer->core->generation != tarn__os_generation()) {
     return tarn__fail(TARN_E_STATE,
-                      "synced: a buffer was made by the parent before a fork");
+                      "synced: the buffer was created before a fork");
   }
   return tarn__not_in_callback();
 }
@@ -36,7 +36,7 @@ tarn_status tarn__synced_range(const tarn_synced *buffer, size_t offset,
   if (!fits || size > most) {
     char text[TARN__CORE_TEXT];
     return tarn__fail(
-        TARN_E_INVALID, "%s: %zu bytes at %zu are not in the %zu that it has",
+        TARN_E_INVALID, "%s: %zu bytes at offset %zu exceed its %zu bytes",
         tarn__core_text(buffer->core, text), size, offset, buffer->size);
   }
   *out_start = buffer->offset + offset;
@@ -54,7 +54,7 @@ tarn_status tarn__core_admit(tarn__synced_core *core) {
 
 tarn_status tarn__core_no_device(const tarn__synced_core *core) {
   char text[TARN__CORE_TEXT];
-  return tarn__fail(TARN_E_STATE, "%s has no device: none was named",
+  return tarn__fail(TARN_E_STATE, "%s has no device: its options named none",
                     tarn__core_text(core, text));
 }
 

@@ -1,7 +1,7 @@
-// The end of an access, and what it leaves in the spans.
+// The end of an access, and the uses that it leaves in the spans.
 //
-// An end cannot fail for want of memory: its range is pinned, so nothing has to
-// be cut, and where no use can be left behind the host waits for the stream.
+// An end needs no memory: its range is pinned, so nothing has to be cut, and if
+// there is no node for a use the host waits for the stream.
 #include <assert.h>
 #include <stdio.h>
 
@@ -16,13 +16,12 @@ typedef struct ending {
   tarn_access *access;
   bool commits;                    // a write that has happened
   tarn__synced_position position;  // where its stream stood
-  bool unfounded;                  // but some of what it read was not there
+  bool unfounded;                  // bytes that it read were void
   size_t lost;
 } ending;
 
-// Who discards has nothing to do with what was at work there before. Who reads
-// as well builds on it: if a stream that is still to write there fails, the
-// bytes are void.
+// A discarding write does not depend on earlier work. A write that reads does:
+// if a stream that still writes there fails, its bytes are void.
 static bool is_settled(const tarn__synced_use *use, void *context) {
   const ending *end = context;
   if (use->side != end->access->side) return false;
@@ -35,8 +34,8 @@ static void commit_write(ending *end, tarn__synced_span *span) {
   tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
 }
 
-// What was read, or a write builds upon, is gone if a stream that brought it
-// has failed meanwhile.
+// Bytes that were read are void if a stream that wrote them has failed
+// meanwhile.
 static bool is_founded(const ending *end, const tarn__synced_span *span) {
   return end->access->mode == TARN_WRITE_DISCARD ||
          (span->valid & tarn__side_bit(end->access->side)) != 0;
@@ -76,7 +75,7 @@ static void end_in_span(ending *end, tarn__synced_span *span) {
   leave_use(end, span, writes);
 }
 
-// A write happens as a whole or not at all, and who has read is told.
+// A write is committed as a whole or not at all; a read is told the failure.
 static void check_founded(ending *end, const tarn__synced_span *span,
                           size_t stop) {
   for (; span != NULL && span->node.start < stop; span = span->next) {
@@ -104,8 +103,8 @@ static void end_in_spans(ending *end) {
   tarn__spans_join(spans, start, stop);
 }
 
-// Where the stream stands, with nodes to say so in each span; if that cannot be
-// had, the host waits for the stream and there is nothing to say.
+// Makes a point in the stream and reserves nodes for a use in each span. If
+// that fails, the host waits for the stream and there is no use.
 static tarn_status take_position(ending *end) {
   tarn_stream *stream = end->access->stream;
   if (stream == NULL) return TARN_OK;

@@ -1,13 +1,13 @@
-// Giving memory of a place back, and declaring bytes to be worthless.
+// Evicting the memory of a place, discarding bytes, and suspending buffers.
 //
-// Evicting takes three steps, each of which leaves the lock, until nothing is
-// left to do and the memory is taken out with the lock held:
+// Evicting has three steps that leave the lock. They are repeated until none is
+// needed; then the memory is detached with the lock held:
 //
-//   rest: streams ──► sync back ──► save what is only here ──► detach
-//        ▲──────── anything was to be done: look again ──┘
+//   rest: streams ──► sync back ──► save only copies ──► detach
+//        ▲──────── a step was needed: look again ──┘
 //
-// A call that invalidates waits for threads that are just copying, since they
-// would commit afterwards; of streams it need not know.
+// Invalidating waits for threads that copy, since they would commit afterwards.
+// It does not wait for streams.
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/outside.h"
@@ -16,8 +16,8 @@
 
 // --- evict -------------------------------------------------------------------
 
-// Where bytes go whose only copy is at |side|: to the host, from there to the
-// device of the options.
+// The place that saves only copies of |side|: the host; for the host the device
+// of the options.
 static tarn_status refuge(const tarn__synced_core *core, uint32_t side,
                           tarn_place *out_place) {
   *out_place = TARN_HOST;
@@ -31,12 +31,12 @@ static tarn_status refuge(const tarn__synced_core *core, uint32_t side,
   }
   char text[TARN__CORE_TEXT];
   return tarn__fail(TARN_E_STATE,
-                    "%s: the host has the only copy, and there is no device "
-                    "that could take it",
+                    "%s: the host has the only copy, and the options named no "
+                    "device to copy it to",
                     tarn__core_text(core, text));
 }
 
-// Whether what is only there can go anywhere: asked before anything is copied.
+// Whether only copies at |side| can be saved; checked before any copy.
 static tarn_status check_refuge(const tarn__synced_core *core, uint32_t side) {
   tarn__synced_run run;
   tarn_place place;
@@ -53,8 +53,8 @@ static tarn_status save(tarn__synced_core *core, uint32_t side) {
   return tarn__core_fetch_runs(core, side, tarn__span_is_only_at, place);
 }
 
-// One thing of what is to be done before memory can be detached, or, with
-// |*out_ready|, nothing any more. With the lock, which is left meanwhile.
+// Does one step that is needed before the memory can be detached; |*out_ready|:
+// none is needed. With the lock, which is left meanwhile.
 static tarn_status prepare(tarn__synced_core *core, uint32_t side,
                            bool *out_ready) {
   tarn__synced_run run;
@@ -86,8 +86,7 @@ static tarn_status prepare(tarn__synced_core *core, uint32_t side,
   return TARN_OK;
 }
 
-// Of a suspended buffer no byte is valid, and nothing has to be copied: so it
-// may be evicted like others.
+// A suspended buffer has no valid bytes, so evicting it copies nothing.
 static tarn_status evict(tarn__synced_core *core, uint32_t side,
                          tarn__synced_side *out_memory) {
   bool ready = false;
@@ -150,14 +149,13 @@ tarn_status tarn_synced_invalidate(tarn_synced *buffer, size_t offset,
   return status;
 }
 
-// --- suspend
-// ------------------------------------------------------------------
+// --- suspend -----------------------------------------------------------------
 
 static const tarn_access *any_access(const tarn__synced_core *core) {
   return tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
 }
 
-// A thread that is bringing bytes just now, without an access.
+// Whether a thread copies now, without an access.
 static bool is_fetching(const tarn__synced_core *core) {
   bool found = false;
   for (uint32_t i = 0; i < core->side_count && !found; i++)

@@ -1,19 +1,19 @@
-// A buffer whose bytes were another's: it takes over who is at work on them.
+// A buffer that reuses the bytes of another one takes over its uses.
 //
 //   former   uses ──► timelines ──► points ──┐
-//                                       ├──► flags (events)
-//   buffer   uses ──► timelines ──► points ──┘    shared, counted
+//                                            ├──► events, shared
+//   buffer   uses ──► timelines ──► points ──┘
 //
-// The locks of the two are never held together: what there is to take over is
-// listed with the one and entered with the other. Which bytes of the one are
-// which of the other nobody knows, so all of the buffer waits.
+// The locks of both are never held together: uses are listed with one lock and
+// entered with the other. The buffers may overlap in any way, so each byte of
+// the buffer waits for all uses.
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "synced/sides.h"
 #include "synced/work.h"
 
-// What a stream does at a place.
+// Work of a stream at a place.
 typedef struct item {
   tarn_place place;
   tarn__synced_timeline
@@ -79,7 +79,7 @@ static item *find(const items *all, const item *wanted) {
   return NULL;
 }
 
-// Of a timeline the last position counts.
+// The last point of a timeline counts.
 static bool add_use(items *all, const tarn__synced_core *former,
                     const tarn__synced_use *use) {
   if (tarn__timeline_is_over(use->timeline, use->number)) return true;
@@ -107,7 +107,7 @@ static bool add_uses(items *all, const tarn__synced_core *former) {
   return true;
 }
 
-// What a thread of the library copies just now has no position yet.
+// A copy by a thread of the library has no point yet.
 static tarn_status list(tarn__synced_core *former, items *out) {
   tarn__core_enter(former);
   tarn__core_settle(former);
@@ -126,7 +126,7 @@ static tarn_status list(tarn__synced_core *former, items *out) {
 
 // --- with the buffer's -----------------------------------------------------
 
-// A device that has been closed has no place any more, and nothing at work.
+// A closed device has no place and no work.
 static tarn_status find_sides(tarn__synced_core *core, items *all) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; i < all->count && status == TARN_OK; i++)

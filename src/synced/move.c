@@ -1,14 +1,14 @@
-// Moving a place out of borrowed memory that must not be written, into memory
-// of its own.
+// Moving a place from borrowed memory that must not be written to memory of its
+// own.
 //
 //   borrowed   ▓▓▓▓▓▓░░░░▓▓▓▓▒▒▒▒     ▓ valid here alone: copied over
 //                ▼        ▼           ▒ valid elsewhere too: not here any more
 //   own        ▓▓▓▓▓▓    ▓▓▓▓         ░ not valid here
 //
 // While the bytes are copied the side is busy: no access begins there, so no
-// byte becomes valid there, and what was copied stays so. But what is valid
-// elsewhere may become stale there meanwhile; so the runs are looked for again
-// when they are copied, and if others have come all of it begins anew.
+// byte becomes valid there, and copied bytes stay valid. But bytes that are
+// valid elsewhere may become stale there meanwhile. So the runs are listed
+// again after the copies, and if there are new ones all is repeated.
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -98,8 +98,8 @@ static void count_copies(tarn__synced_core *core, uint32_t side,
     counts->moved += of->runs[i].end - of->runs[i].start;
 }
 
-// Copies until nothing is only in the outside memory, and nobody is at work
-// there. With the lock, which is left meanwhile.
+// Copies until the outside memory has no only copies and no uses. With the
+// lock, which is left meanwhile.
 static tarn_status copy_over(tarn__synced_core *core, uint32_t side,
                              const tarn__synced_end *to) {
   list copied = {NULL, 0};
@@ -126,7 +126,7 @@ static tarn_status copy_over(tarn__synced_core *core, uint32_t side,
   }
 }
 
-// Nothing here can fail. What is only here keeps its bit, and with it the sums.
+// Cannot fail. Only copies keep their bit, so the sums stay right.
 static void exchange(tarn__synced_core *core, uint32_t side,
                      tarn__synced_side *memory) {
   uint64_t bit = tarn__side_bit(side);
@@ -153,7 +153,7 @@ static tarn_status move(tarn__synced_core *core, uint32_t side,
   return status;
 }
 
-// Memory that nobody has seen, behind a failure whose text must stay.
+// Frees memory that was never attached, after a failure whose text must stay.
 static void give_up(const tarn__synced_core *core,
                     const tarn__synced_side *memory, tarn_status status) {
   tarn__failure failure = tarn__failure_of(status);

@@ -1,5 +1,5 @@
-// What is open: all buffers, described at once and shown from a copy, so that
-// the function that sees them may do what it likes.
+// The list of buffers. It is copied first, so that the visiting function may
+// call the library.
 #include "synced/core.h"
 
 #include "base/hostmem.h"

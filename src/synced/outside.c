@@ -1,11 +1,9 @@
-// Outside memory: wrapping it, giving it the newest bytes back, and letting it
-// go.
+// Outside memory: wrapping, syncing back, and release.
 //
 // Invariants:
-//   * memory that is let go is in no side any more, nobody is at work there,
-//     and the lock is not held: so its deleter is called once
-//   * who wants the newest bytes back may be filled: TARN_WRAP_SYNC_BACK has
-//     TARN_WRAP_FILL in it
+//   * Released memory is detached and has no uses, and the lock is not held: so
+//     its deleter is called once.
+//   * TARN_WRAP_SYNC_BACK implies TARN_WRAP_FILL.
 #include "synced/outside.h"
 
 #include <stdio.h>
@@ -15,7 +13,7 @@
 #include "synced/protect.h"
 #include "synced/work.h"
 
-// --- back to its owner -------------------------------------------------------
+// --- syncing back ------------------------------------------------------------
 
 static bool is_to_have_back(const tarn__synced_side *side) {
   return tarn__side_has_memory(side) && side->outside &&
@@ -28,8 +26,7 @@ bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side) {
          tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run);
 }
 
-// What streams that have failed were to write is lost, and not copied: hence
-// the rest.
+// The rest removes void bytes of failed streams, which must not be copied.
 tarn_status tarn__outside_give_back(tarn__synced_core *core, uint32_t side) {
   tarn_place place = core->sides[side].end.place;
   tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
@@ -37,7 +34,7 @@ tarn_status tarn__outside_give_back(tarn__synced_core *core, uint32_t side) {
   return tarn__core_fetch_runs(core, side, tarn__span_is_missing_at, place);
 }
 
-// Says which bytes, and keeps the first failure.
+// Writes the text of the first failure.
 static void note_failure(const tarn__synced_core *core, tarn__synced_run run,
                          tarn_place place, char *text, size_t size) {
   char where[TARN__SIDE_TEXT];
@@ -48,7 +45,7 @@ static void note_failure(const tarn__synced_core *core, tarn__synced_run run,
            tarn_place_text(place, where, sizeof where), tarn_last_error());
 }
 
-// As much of it as can be: the bytes will be nowhere else.
+// Copies as much as possible: this is the last copy.
 static tarn_status sync_back(tarn__synced_core *core, uint32_t side, char *text,
                              size_t size) {
   tarn__synced_run run = {0, 0};
@@ -80,22 +77,21 @@ tarn_status tarn__outside_sync_back(tarn__synced_core *core) {
   return first == TARN_OK ? TARN_OK : tarn__fail_text(first, text);
 }
 
-// --- whose memory an address is
-// ------------------------------------------------
+// --- the place of an address -------------------------------------------------
 //
-//   place      good memory
-//   device     of that device: its own, mapped there, or unified
-//   unified    of that device, if the host can touch it as well
-//   host       all but what the buffer's device calls a device's own
+//   place      accepted memory
+//   device     memory of the device: its own, mapped, or unified
+//   unified    memory of the device that the host can access
+//   host       all but memory that the buffer's device knows as a device's own
 //
-// The first and the last byte are asked about: a buffer may lie in several
-// mappings, each of which the driver knows by itself. A device that cannot be
-// asked is believed. One whose memory the host can touch does not know memory
-// that others took, so there all memory of the host is good.
+// The first and the last byte are checked: a buffer may span several mappings.
+// A device without pointer queries accepts any address. A device whose memory
+// the host can access does not know memory of others, and accepts all host
+// memory.
 
 typedef struct question {
   const tarn__synced_core *core;
-  tarn_device *device;  // who is asked
+  tarn_device *device;  // to ask
   tarn_place place;
   bool accessible;  // the host can touch the device's own memory
 } question;
@@ -117,14 +113,14 @@ static tarn_status refuse(const question *q, tarn_addr address,
   char is[PLACE_TEXT];
   tarn__core_text(q->core, buffer);
   if (found == NULL) {
-    return tarn__fail(TARN_E_INVALID, "%s: 0x%llx is no memory that %s knows",
+    return tarn__fail(TARN_E_INVALID, "%s: address 0x%llx is unknown to %s",
                       buffer, (unsigned long long)address,
                       tarn_device_name(q->device));
   }
-  return tarn__fail(TARN_E_INVALID, "%s: 0x%llx is memory of %s, not of %s",
-                    buffer, (unsigned long long)address,
-                    tarn_place_text(found->place, is, sizeof is),
-                    tarn_place_text(q->place, wanted, sizeof wanted));
+  return tarn__fail(
+      TARN_E_INVALID, "%s: address 0x%llx is memory of %s, not of %s", buffer,
+      (unsigned long long)address, tarn_place_text(found->place, is, sizeof is),
+      tarn_place_text(q->place, wanted, sizeof wanted));
 }
 
 static tarn_status ask(const question *q, tarn_addr address,
@@ -135,7 +131,7 @@ static tarn_status ask(const question *q, tarn_addr address,
     return is_good(q, out_found) ? TARN_OK : refuse(q, address, out_found);
   }
   if (status != TARN_E_INVALID) return status;
-  // What no driver knows is the host's.
+  // Memory that the driver does not know belongs to the host.
   bool good = q->place.kind == TARN_PLACE_HOST || q->accessible;
   return good ? TARN_OK : refuse(q, address, NULL);
 }
@@ -160,8 +156,8 @@ static bool can_be_asked(const tarn_device *device, tarn_place place) {
   return (tarn_device_extensions(device) & TARN_EXTENSION_POINTERS) != 0;
 }
 
-// At the host the buffer's own device is asked, which nobody who wraps there
-// need know of: another thread may be closing it.
+// At the host the device of the options is asked, which another thread may be
+// closing.
 static tarn_status check_at_host(tarn__synced_core *core, tarn_place place,
                                  tarn_addr address) {
   tarn_status status = TARN_OK;
@@ -178,9 +174,9 @@ static tarn_status check_whose(tarn__synced_core *core, tarn_place place,
   if (core->size == 0) return TARN_OK;
   if (core->size - 1 > UINT64_MAX - address) {
     char text[TARN__CORE_TEXT];
-    return tarn__fail(TARN_E_INVALID, "%s: no memory is %zu bytes at 0x%llx",
-                      tarn__core_text(core, text), core->size,
-                      (unsigned long long)address);
+    return tarn__fail(
+        TARN_E_INVALID, "%s: %zu bytes at 0x%llx exceed the address space",
+        tarn__core_text(core, text), core->size, (unsigned long long)address);
   }
   if (place.kind == TARN_PLACE_HOST) return check_at_host(core, place, address);
   if (!can_be_asked(place.device, place)) return TARN_OK;
@@ -201,13 +197,13 @@ enum {
 
 static tarn_status check_flags(uint32_t flags) {
   if ((flags & ~(uint32_t)KNOWN_FLAGS) != 0) {
-    return tarn__fail(TARN_E_INVALID, "synced: unknown flags 0x%x of a wrap",
+    return tarn__fail(TARN_E_INVALID, "synced: unknown wrap flags 0x%x",
                       (unsigned)flags);
   }
   if ((flags & TARN_WRAP_READ_ONLY) != 0 && (flags & WRITTEN_TO) != 0) {
     return tarn__fail(TARN_E_INVALID,
-                      "synced: what is read-only cannot be filled, synced "
-                      "back, or count for nothing: flags 0x%x",
+                      "synced: read-only memory cannot be filled, synced "
+                      "back or empty: wrap flags 0x%x",
                       (unsigned)flags);
   }
   return TARN_OK;
@@ -219,7 +215,8 @@ static tarn_status read_options(const tarn_wrap_options *given,
   *out = (tarn_wrap_options){.struct_size = sizeof *out};
   if (given == NULL) return TARN_OK;
   if (!tarn__struct_size(given->struct_size, sizeof *out, sizeof *out, &size)) {
-    return tarn__fail(TARN_E_INVALID, "synced: struct_size of wrap options");
+    return tarn__fail(TARN_E_INVALID,
+                      "synced: invalid struct_size of wrap options");
   }
   *out = *given;
   return check_flags(given->flags);
@@ -231,11 +228,10 @@ static tarn_status check_whole(const tarn_synced *buffer, tarn_addr address) {
   char text[TARN__CORE_TEXT];
   tarn__core_text(buffer->core, text);
   if (address == 0) {
-    return tarn__fail(TARN_E_INVALID, "%s: no memory is at address 0", text);
+    return tarn__fail(TARN_E_INVALID, "%s: cannot wrap address 0", text);
   }
   if (buffer->size != buffer->core->size) {
-    return tarn__fail(TARN_E_INVALID,
-                      "%s: a view of a part cannot be wrapped around memory",
+    return tarn__fail(TARN_E_INVALID, "%s: a view of a part cannot be wrapped",
                       text);
   }
   return TARN_OK;
@@ -252,7 +248,7 @@ static tarn_status pointer_to(tarn_place place, tarn_addr address, size_t size,
   return TARN_OK;
 }
 
-// Memory that counts for nothing must not take the place of an only copy.
+// Memory with ignored contents must not replace an only copy.
 static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
                                 uint32_t flags) {
   tarn__synced_run run;
@@ -263,14 +259,14 @@ static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
   char text[TARN__CORE_TEXT];
   char place[TARN__SIDE_TEXT];
   return tarn__fail(TARN_E_STATE,
-                    "%s: bytes %zu to %zu have their only copy at %s, where "
-                    "empty memory is to take its place",
+                    "%s: bytes %zu to %zu have their only copy at %s: empty "
+                    "memory cannot replace it",
                     tarn__core_text(core, text), run.start, run.end,
                     tarn__side_text(core, side, place));
 }
 
-// One thing of what is to be done before memory can be exchanged, or, with
-// |*out_ready|, nothing any more. With the lock, which is left meanwhile.
+// Does one step that is needed before the memory can be replaced; |*out_ready|:
+// none is needed. With the lock, which is left meanwhile.
 static tarn_status prepare(tarn__synced_core *core, uint32_t side,
                            uint32_t flags, bool *out_ready) {
   *out_ready = false;
@@ -309,7 +305,7 @@ static void take_contents(tarn__synced_core *core, uint32_t side) {
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
-// Nothing here can fail.
+// Cannot fail.
 static tarn__synced_side exchange(tarn__synced_core *core, uint32_t side,
                                   const tarn__synced_side *memory) {
   tarn__synced_side former = tarn__side_detach(core, side);

@@ -1,7 +1,7 @@
-// What an access has to wait for, and what has to be copied.
+// The plan of a transfer: waits and copies.
 //
-// A plan looks at spans and changes nothing, so that it may be thrown away at
-// any point; what it finds stays true as long as the lock is held.
+// A plan reads spans and changes nothing, so it can be dropped at any point. It
+// is valid while the lock is held.
 #include <assert.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "base/status.h"
 #include "synced/transfer.h"
 
-// What each plan finds out, tarn__transfer_plan sets.
+// The results of a plan are set by tarn__transfer_plan.
 void tarn__transfer_init(tarn__synced_transfer *transfer,
                          tarn__synced_core *core,
                          const tarn__synced_request *request,
@@ -48,7 +48,7 @@ void tarn__transfer_deinit(tarn__synced_transfer *transfer) {
 
 // --- arrays that begin on the stack ------------------------------------------
 
-// |items| of |room| are full; |few| is where they began.
+// Grows the full array |items|, which began as |few|.
 static void *grow(void *items, const void *few, size_t *room, size_t size) {
   size_t doubled = 0;
   if (!tarn_size_mul(*room, 2, &doubled)) return NULL;
@@ -130,7 +130,7 @@ static uint32_t cheapest(const tarn__synced_core *core, uint64_t valid,
   return best;
 }
 
-// Neighbours mostly have the same sides.
+// Neighbours usually have the same sides.
 uint32_t tarn__transfer_source(tarn__synced_transfer *transfer,
                                uint64_t valid) {
   if (valid != transfer->last_valid) {
@@ -168,7 +168,7 @@ static uint32_t carrier_for(tarn__synced_transfer *transfer, uint32_t from) {
 
 // --- spans -------------------------------------------------------------------
 
-// What has to be made in one span.
+// Adds the copies of one span.
 typedef struct missing {
   bool some;
   uint32_t from;  // as in a run
@@ -191,8 +191,8 @@ static missing missing_in(tarn__synced_transfer *transfer,
       .some = true, .from = from, .carrier = carrier_for(transfer, from)};
 }
 
-// Whether work that is under way has to be over first: what writes the bytes
-// that are read, and all that touches those that are written.
+// Whether the access must wait for a use: for writers of bytes that it reads,
+// and for all uses of bytes that it writes.
 static bool is_hazard(const tarn__synced_transfer *transfer,
                       const missing *lack, const tarn__synced_use *use) {
   if (use->side == transfer->side) {
@@ -259,7 +259,7 @@ static tarn_status refuse(const tarn__synced_transfer *transfer,
   return tarn__access_is_in_the_way(transfer->core, other, what);
 }
 
-// Readers that are in no list are a prefetch, which is over soon.
+// Readers without an access are a prefetch, which ends soon.
 static tarn_status conflict_in(const tarn__synced_transfer *transfer,
                                const tarn__synced_span *span) {
   const tarn_access *other = span->writer;
@@ -291,7 +291,7 @@ static tarn_status look_at(tarn__synced_transfer *transfer,
   return TARN_OK;
 }
 
-// --- the whole ---------------------------------------------------------------
+// --- all of a plan -----------------------------------------------------------
 
 static void begin_anew(tarn__synced_transfer *transfer) {
   transfer->valid_bytes = 0;

@@ -1,4 +1,4 @@
-// Bytes brought to a place ahead of the access that wants them.
+// Copies ahead of an access.
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/transfer.h"
@@ -17,7 +17,7 @@ static tarn_status fetch_some(tarn__synced_core *core,
   return status;
 }
 
-// Of no bytes: as much of the checks as needs no memory.
+// For 0 bytes: the checks that need no memory.
 static tarn_status fetch_none(tarn__synced_core *core,
                               const tarn__synced_request *request) {
   tarn__core_enter(core);
@@ -65,7 +65,7 @@ static tarn_status check_event(const tarn_stream *stream,
                                const tarn_event *event) {
   if (event == NULL || stream != NULL) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
-                    "synced: an event is recorded on a stream, which is NULL");
+                    "synced: an event needs a stream, which is NULL");
 }
 
 tarn_status tarn_synced_prefetch(tarn_synced *buffer, size_t offset,

@@ -1,10 +1,10 @@
-// The pages of the host's memory allow what is open there and no more.
+// Pages of host memory that permit open accesses only.
 //
 //   spans   ├─ valid ─┼──── stale ────┼ open for writing ┼─ stale ──┤
 //   pages   │  read   │ read │ none │   write   │  write  │   none   │
 //
-// Invariant: a page is as |pages| says, one tarn__os_access for each; where the
-// system would not have it so, nothing is protected any more.
+// Invariant: the access of each page is the tarn__os_access in |pages|. If the
+// system refuses a change, the memory is not protected any more.
 #include "synced/protect.h"
 
 #include <stdatomic.h>
@@ -81,7 +81,7 @@ void tarn__protect_end(const tarn__synced_core *core,
   tarn__host_free(memory->pages, pages_of(core));
 }
 
-// --- what is due -----------------------------------------------------------
+// --- the due access of pages -----------------------------------------------
 
 static tarn__os_access most(tarn__os_access a, tarn__os_access b) {
   return a > b ? a : b;
@@ -108,8 +108,8 @@ static tarn__os_access due_in(const tarn__synced_core *core,
   return most(is_valid ? TARN__OS_READ : TARN__OS_NONE, due_to_uses(span));
 }
 
-// A run of pages that are due the same, from |start| to the value returned:
-// those that lie in one span, or one where several spans meet.
+// The end of a run of pages from |start| with the same due access: the pages
+// within one span, or one page with several spans.
 static size_t next_run(const tarn__synced_core *core,
                        const tarn__synced_span **io_span, size_t start,
                        tarn__os_access *out_due) {
@@ -132,9 +132,9 @@ static size_t next_run(const tarn__synced_core *core,
   return end;
 }
 
-// --- making it so ----------------------------------------------------------
+// --- applying --------------------------------------------------------------
 
-// Nobody may be kept from his own bytes.
+// If protection fails, all accesses are permitted.
 static void give_up(const tarn__synced_core *core, tarn__synced_side *side) {
   tell_once();
   if (set_all(core, side)) {
@@ -152,7 +152,7 @@ static bool set(tarn__synced_side *side, size_t first, size_t last,
   return true;
 }
 
-// Those of the pages that are something else.
+// Changes the pages whose access differs.
 static bool set_changed(tarn__synced_side *side, size_t first, size_t last,
                         tarn__os_access access) {
   while (first < last) {

@@ -1,4 +1,4 @@
-// What a buffer is like at a place.
+// The state of a buffer at a place.
 #include <string.h>
 
 #include "base/status.h"

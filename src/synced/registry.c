@@ -1,13 +1,13 @@
-// All buffers that there are now.
+// The list of all buffers.
 //
 // Invariants:
-//   * a buffer is in the list from its making to its end
-//   * one that is shown to somebody stays until he has seen it: its end waits
-//   * the lock is held for a step along the list, and nothing is called then
+//   * A buffer is in the list from its creation to its end.
+//   * The end of a buffer waits for its visitors.
+//   * The lock is held for a step along the list, and nothing is called then.
 //
 // In a child of fork the parent's buffers stay in the list until they are
-// destroyed there, but nobody is shown them: their locks may be held by threads
-// that are not in the child.
+// destroyed there, but are not visited: their locks may be held by threads that
+// do not exist in the child.
 #include "synced/core.h"
 
 #include <stdatomic.h>
@@ -28,7 +28,7 @@ static void unlock_registry(void) {
   pthread_mutex_unlock(&registry.lock);
 }
 
-// Nobody waits there any more.
+// The child has no waiting threads.
 static void unlock_in_child(void) {
   registry.seen = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
   unlock_registry();
@@ -53,7 +53,7 @@ static bool is_ours(const tarn__synced_core *core) {
   return core->generation == tarn__os_generation();
 }
 
-// Who was shown a parent's buffer is not in the child.
+// The visitors of a parent's buffer do not exist in the child.
 void tarn__registry_remove(tarn__synced_core *core) {
   lock_registry();
   while (core->visitors > 0 && is_ours(core))
@@ -62,8 +62,8 @@ void tarn__registry_remove(tarn__synced_core *core) {
   unlock_registry();
 }
 
-// The next of this process's behind |node|, shown to the caller; NULL: none is
-// left. With the lock.
+// The next buffer of this process behind |node|, with a visitor more; NULL:
+// none is left. With the lock.
 static tarn__synced_core *show_next(const tarn_list *node) {
   for (node = node->next; node != &registry.buffers; node = node->next) {
     tarn__synced_core *core = tarn_list_entry(node, tarn__synced_core, all);

@@ -1,13 +1,13 @@
-// How bytes come from one place to another, and at what price.
+// Copies from one place to another, and their cost.
 //
 //             to   host      unified   device
 //   from host      memcpy    memcpy    h2d
 //        unified   memcpy    memcpy    h2d
 //        device    d2h       d2h       d2d, or p2p to another device
 //
-// Invariant: an end that the host can touch is a pointer here, whoever pins or
-// shares it. So the host's threads copy where no device is needed, and a
-// device's end is always the device's own memory.
+// Invariant: an end that the host can access is a pointer here. So threads of
+// the host make copies that need no device, and the end of a device is always
+// the device's own memory.
 #include "synced/routes.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ tarn_status tarn__place_check(tarn_place place) {
   if (place.kind == TARN_PLACE_HOST || (own && place.device != NULL)) {
     return TARN_OK;
   }
-  return tarn__fail(TARN_E_INVALID, "synced: kind %d of %s is no place",
+  return tarn__fail(TARN_E_INVALID, "synced: invalid place: kind %d of %s",
                     (int)place.kind, own ? "no device" : "a device");
 }
 
@@ -41,11 +41,11 @@ tarn_device *tarn__route_device(tarn_place from, tarn_place to) {
   return is_touchable(to) ? NULL : to.device;
 }
 
-// --- prices ----------------------------------------------------------------
+// --- costs ----------------------------------------------------------------
 
 enum { WITHIN, DIRECT, HOST, STAGED };
 
-// The type names the plug-in. No driver is called: the lock may be held.
+// The type identifies the plug-in. Calls no driver: the lock may be held.
 static bool reach_each_other(const tarn_device *from, const tarn_device *to) {
   bool direct = (tarn_device_functions(from) & TARN_FN_COPY_P2P) != 0;
   return direct && strcmp(tarn_device_type(from), tarn_device_type(to)) == 0;

@@ -1,7 +1,7 @@
 // The places of a buffer, and its memory there.
 //
-// The table of sides, and with it that of counts, moves when it grows: who
-// leaves the lock looks a side up again, or works on a copy of its end.
+// The tables of sides and counts move when they grow: a thread that has left
+// the lock looks a side up again, or works on a copy of its end.
 #include "synced/sides.h"
 
 #include <string.h>
@@ -51,8 +51,7 @@ static tarn_status grow(tarn__synced_core *core, uint32_t room) {
   return TARN_OK;
 }
 
-// The place of a device that has closed is no more; its counts are kept as long
-// as there are others.
+// A side of a closed device keeps its counts until the side is needed.
 static uint32_t side_of_nowhere(const tarn__synced_core *core) {
   uint32_t side = 0;
   while (side < core->side_count &&
@@ -66,7 +65,7 @@ static tarn_status reuse_side(tarn__synced_core *core, uint32_t *out_side) {
   *out_side = side_of_nowhere(core);
   if (*out_side == TARN__NO_SIDE) {
     char text[TARN__CORE_TEXT];
-    return tarn__fail(TARN_E_UNSUPPORTED, "%s is at %d places already",
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s has %d places already",
                       tarn__core_text(core, text), TARN__MOST_SIDES);
   }
   for (uint32_t other = 0; other < core->side_count; other++) {
@@ -113,7 +112,7 @@ void tarn__sides_deinit(tarn__synced_core *core) {
   core->side_room = 0;
 }
 
-// --- which side a place is --------------------------------------------------
+// --- the side of a place ----------------------------------------------------
 
 static bool is_same(tarn_place a, tarn_place b) {
   return a.device == b.device && a.kind == b.kind;
@@ -130,9 +129,9 @@ uint32_t tarn__side_find(const tarn__synced_core *core, tarn_place place) {
   return find(core, tarn__route_place(place));
 }
 
-// The pool says whether there can be memory there, and the copy streams that
-// buffers are asked when the device closes. Without the lock, since both are
-// made at first use.
+// The pool tells whether the place can have memory. The copy streams are made
+// so that buffers are asked when the device closes. Without the lock, since
+// both are created at first use.
 static tarn_status ask_place(tarn__synced_core *core, tarn_place place) {
   tarn_pool *pool = NULL;
   tarn__synced_copy_streams *copy_streams = NULL;
@@ -169,13 +168,12 @@ tarn_status tarn__side_of(tarn__synced_core *core, tarn_place place,
 
 // --- memory -----------------------------------------------------------------
 
-// Memory of the host is pinned by the buffer's device, where it has one.
+// The device of the options pins memory of the host.
 static tarn_place pool_place(tarn_device *device, tarn_place place) {
   return device != NULL ? (tarn_place){device, TARN_PLACE_HOST} : place;
 }
 
-// A size that no address space can hold is no different from one that the pool
-// has no room for.
+// A size beyond any address space is the same as a full pool.
 static tarn_status allocate(const tarn__synced_core *core, tarn_place place,
                             tarn_pool *pool, tarn_block *out_block) {
   size_t rounded = 0;
@@ -185,7 +183,7 @@ static tarn_status allocate(const tarn__synced_core *core, tarn_place place,
       !tarn__protect_round(core, place, &size, &align) ||
       !tarn_size_align_up(size, align > 0 ? align : 1, &rounded)) {
     char text[TARN__CORE_TEXT];
-    return tarn__fail(TARN_FULL, "%s: no place has %zu bytes",
+    return tarn__fail(TARN_FULL, "%s: %zu bytes exceed any place",
                       tarn__core_text(core, text), core->size);
   }
   tarn_alloc_options options = {.struct_size = sizeof options,
@@ -218,8 +216,8 @@ static tarn_status allocate_at(tarn__synced_core *core, tarn_place place,
   return TARN_OK;
 }
 
-// The program knows of a device that it names; of the buffer's own, which pins
-// memory of the host, another thread may be about to close it.
+// The program keeps the device of |place| open. The device of the options,
+// which pins host memory, may be closed by another thread meanwhile.
 tarn_status tarn__side_allocate(tarn__synced_core *core, tarn_place place,
                                 tarn__synced_side *out_memory) {
   bool at_host = place.kind == TARN_PLACE_HOST;

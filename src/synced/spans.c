@@ -60,7 +60,7 @@ static void add_use(tarn__synced_spans *spans, tarn__synced_span *span,
   if (use->timeline != NULL) tarn__timeline_add_use(use->timeline);
 }
 
-// Takes out the use that |at| leads to.
+// Removes the use that |at| points to.
 static void remove_use(tarn__synced_spans *spans, tarn__synced_use **at) {
   tarn__synced_use *use = *at;
   tarn__synced_timeline *timeline = use->timeline;
@@ -88,7 +88,7 @@ static void free_uses(tarn__synced_spans *spans, size_t count) {
   }
 }
 
-// The fewest that a reservation left over.
+// Lowers |*io_least| to the spare nodes that a reservation left.
 static void note_left(size_t *io_least, size_t spare, size_t wanted) {
   size_t left = spare > wanted ? spare - wanted : 0;
   if (left < *io_least) *io_least = left;
@@ -98,8 +98,8 @@ static size_t beyond_spares(size_t count) {
   return count > SPARES ? count - SPARES : 0;
 }
 
-static void keep_books(tarn__synced_spans *spans, size_t wanted_spans,
-                       size_t wanted_uses) {
+static void count_reservation(tarn__synced_spans *spans, size_t wanted_spans,
+                              size_t wanted_uses) {
   note_left(&spans->idle_spans, spans->spare_span_count, wanted_spans);
   note_left(&spans->idle_uses, spans->spare_use_count, wanted_uses);
   size_t period = PERIOD + spans->map.count + spans->spare_span_count;
@@ -111,7 +111,7 @@ static void keep_books(tarn__synced_spans *spans, size_t wanted_spans,
   spans->idle_uses = SIZE_MAX;
 }
 
-static void give_surplus_back(tarn__synced_spans *spans) {
+static void free_surplus(tarn__synced_spans *spans) {
   size_t most = MOST_SPARES + spans->map.count;
   size_t most_uses = USES_FOR_EACH * most;
   if (spans->spare_span_count > most) {
@@ -176,7 +176,7 @@ static bool holds(const tarn__synced_span *span, size_t offset) {
   return span->node.start <= offset && offset < span->end;
 }
 
-// Most often it is the one that was found last, or beside it.
+// Usually the span found last, or a neighbour.
 static tarn__synced_span *find_recent(const tarn__synced_spans *spans,
                                       size_t offset) {
   tarn__synced_span *span = spans->recent;
@@ -206,7 +206,7 @@ static size_t count_uses(const tarn__synced_span *span) {
   return count;
 }
 
-// Adds what a cut at |offset| in |span| takes.
+// Adds the nodes that a cut of |span| at |offset| needs.
 static bool add_cut(const tarn__synced_span *span, size_t offset,
                     size_t *io_spans, size_t *io_uses) {
   if (offset == span->node.start || offset == span->end) return true;
@@ -214,7 +214,7 @@ static bool add_cut(const tarn__synced_span *span, size_t offset,
   return tarn_size_add(*io_uses, count_uses(span), io_uses);
 }
 
-// What the range takes: nodes for both cuts, and |uses| in each of its spans.
+// The nodes for both cuts of a range and |uses| uses in each of its spans.
 static bool add_up(tarn__synced_spans *spans, size_t start, size_t end,
                    size_t uses, size_t *out_spans, size_t *out_uses) {
   size_t within = 1;
@@ -237,10 +237,10 @@ tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
   assert(start <= end && end <= spans->size);
   if (start == end) return TARN_OK;
   if (!add_up(spans, start, end, uses, &wanted_spans, &wanted_uses)) {
-    return tarn__fail(TARN_E_NOMEM, "synced: the uses of %zu ranges",
+    return tarn__fail(TARN_E_NOMEM, "synced: no memory for uses of %zu ranges",
                       spans->map.count);
   }
-  keep_books(spans, wanted_spans, wanted_uses);
+  count_reservation(spans, wanted_spans, wanted_uses);
   bool enough =
       stock_spans(spans, wanted_spans) && stock_uses(spans, wanted_uses);
   return enough ? TARN_OK : TARN_E_NOMEM;
@@ -294,7 +294,7 @@ static bool has_use(const tarn__synced_span *span,
   return use != NULL;
 }
 
-// No use is there twice: as many, and each of them there, is the same set.
+// A span has no use twice, so equal counts and inclusion mean equal sets.
 static bool have_same_uses(const tarn__synced_span *a,
                            const tarn__synced_span *b) {
   if (count_uses(a) != count_uses(b)) return false;
@@ -323,7 +323,7 @@ void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
     remove_uses(spans, next);
     remove_span(spans, next);
   }
-  give_surplus_back(spans);
+  free_surplus(spans);
 }
 
 // --- uses ------------------------------------------------------------------

@@ -37,7 +37,7 @@ typedef struct tarn__synced_use {
   struct tarn__synced_use *next;
   tarn__synced_timeline *timeline;  // of the stream; NULL: a thread does it,
                                     // for transfer |number|
-  uint64_t number;  // position in the timeline
+  uint64_t number;                  // position in the timeline
   uint32_t side;
   bool writes;
 } tarn__synced_use;

@@ -1,4 +1,4 @@
-// Buffers and views: making and ending them.
+// Creating and destroying buffers and views.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -15,30 +15,33 @@ static tarn_status check_tag(tarn_tag tag) {
   bool known =
       tag == 0 || strcmp(tarn_pool_tag_name(tag), tarn_pool_tag_name(0)) != 0;
   return known ? TARN_OK
-               : tarn__fail(TARN_E_INVALID, "synced options: no tag %u", tag);
+               : tarn__fail(TARN_E_INVALID,
+                            "synced options: tag %u does not exist", tag);
 }
 
 static tarn_status check_options(const tarn_synced_options *options) {
   if (options->align != 0 && !tarn_is_power_of_two(options->align)) {
     return tarn__fail(TARN_E_INVALID,
-                      "synced options: align %zu is no power of two",
+                      "synced options: align %zu is not a power of two",
                       options->align);
   }
   uint32_t flags = options->flags;
   if ((flags & ~ALL_FLAGS) != 0 || (flags & ALL_FLAGS) == ALL_FLAGS) {
-    return tarn__fail(TARN_E_INVALID, "synced options: flags 0x%x", flags);
+    return tarn__fail(TARN_E_INVALID,
+                      "synced options: unknown or contradictory flags 0x%x",
+                      flags);
   }
   return check_tag(options->tag);
 }
 
-// With a copy streams a device asks buffers before it closes.
+// A device with copy streams asks buffers before it closes.
 static tarn_status greet(tarn_device *device) {
   tarn__synced_copy_streams *copy_streams = NULL;
   return device != NULL ? tarn__copy_streams_of(device, &copy_streams)
                         : TARN_OK;
 }
 
-// All fields of what the caller knows of, the others 0.
+// The fields that the caller's struct has; the others are 0.
 static tarn_status read_options(const tarn_synced_options *given,
                                 tarn_synced_options *out) {
   size_t size = 0;
@@ -65,7 +68,7 @@ static void tell(const tarn__synced_core *core, tarn_synced_happening what) {
                                 .size = core->size});
 }
 
-// What can fail is done; the rest cannot.
+// Cannot fail.
 static void settle(tarn__synced_core *core, size_t size,
                    const tarn_synced_options *options) {
   core->generation = tarn__os_generation();
@@ -179,8 +182,9 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
   return NULL;
 }
 
-// Lets go of one handle; |*out_last|: it was the last. If not, another thread
-// may let go of that as soon as the lock is left, so nothing is told then.
+// Releases a handle; |*out_last|: it was the last. If not, another thread may
+// release the last handle as soon as the lock is left, so no event is told
+// then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   tarn__synced_core *core = buffer->core;
   tarn_status status = TARN_OK;
@@ -205,8 +209,8 @@ static void give_back(tarn__synced_core *core, tarn__failure *first) {
   }
 }
 
-// The only one who knows of it now. If the host has no memory to wait with,
-// streams are left to their work.
+// No other thread knows the buffer now. Without host memory for the wait,
+// streams are not waited for.
 static tarn_status rest(tarn__synced_core *core) {
   tarn__core_enter(core);
   tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
@@ -232,8 +236,8 @@ static tarn_status end_last(tarn__synced_core *core) {
   return tarn__failure_tell(&first);
 }
 
-// The lock may be held by a thread that is not here, and so may the condition
-// be waited for: neither is touched.
+// The lock may be held, and the condition waited for, by threads that do not
+// exist in the child: neither is touched.
 static void end_after_fork(tarn__synced_core *core) {
   if (--core->handles > 0) return;
   tarn__registry_remove(core);

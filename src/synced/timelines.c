@@ -1,35 +1,33 @@
-// The streams that are at work on a buffer.
+// The streams that use a buffer.
 //
 //   timeline ──► point 3 ──► point 4 ──► point 7      issued = 7, done = 2
 //            held                              5 and 6 were dropped
 //
 // Invariants:
-//   * points are in the order of their numbers, all of them behind |done|, but
-//     for those that are held still
-//   * the point of |issued| is there unless it is over, so that there is a
-//   point
-//     at or behind each position that is not
-//   * a timeline has at least as many holds as its points together
+//   * Points are in the order of their numbers, and behind |done| unless held.
+//   * The point |issued| exists unless it is reached, so there is a point at or
+//     behind each number that is not reached.
+//   * A timeline has at least as many holds as its points together.
 #include "synced/timelines.h"
 
 #include "base/hostmem.h"
 #include "base/status.h"
 
-// Kept for the next ones.
+// Spare nodes.
 enum { SPARE_TIMELINES = 8, SPARE_POINTS = 16 };
 
 void tarn__timelines_init(tarn__synced_timelines *timelines) {
   *timelines = (tarn__synced_timelines){.first = NULL};
 }
 
-// --- flags -----------------------------------------------------------------
+// --- events ----------------------------------------------------------------
 
 void tarn__event_release(tarn__synced_event *event) {
   if (event == NULL || atomic_fetch_sub(&event->count, 1) > 1) return;
   tarn__copy_streams_give_event(event);
 }
 
-// Behind what |stream| has queued.
+// Records an event behind the work queued on |stream|.
 static tarn_status raise_event(tarn_stream *stream,
                                tarn__synced_event **out_event) {
   tarn__synced_event *event = NULL;
@@ -76,7 +74,7 @@ static void free_point(tarn__synced_point *point) {
   give_point(point->timeline->list, point);
 }
 
-// Takes out the point that |at| leads to.
+// Removes the point that |at| points to.
 static void remove_point(tarn__synced_point **at) {
   tarn__synced_point *point = *at;
   *at = point->next;
@@ -96,7 +94,7 @@ static void drop_points_that_are_over(tarn__synced_timeline *timeline) {
   }
 }
 
-// Never the last, behind which there is no other to wait for.
+// Never drops the last point, which has no later one to wait for.
 static void drop_oldest_point(tarn__synced_timeline *timeline) {
   tarn__synced_point **at = &timeline->points;
   while (*at != NULL && (*at)->holds > 0)
@@ -104,8 +102,7 @@ static void drop_oldest_point(tarn__synced_timeline *timeline) {
   if (*at != NULL && (*at)->next != NULL) remove_point(at);
 }
 
-// --- timelines
-// -----------------------------------------------------------------
+// --- timelines ---------------------------------------------------------------
 
 static tarn__synced_timeline *take_timeline(tarn__synced_timelines *timelines) {
   tarn__synced_timeline *timeline = timelines->spare_timelines;
@@ -214,7 +211,7 @@ void tarn__timeline_remove_use(tarn__synced_timeline *timeline) {
   go_if_unused(timeline);
 }
 
-// --- marking ---------------------------------------------------------------
+// --- making points ---------------------------------------------------------
 
 tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
                                        tarn__synced_point **out_point) {
@@ -227,7 +224,7 @@ tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
   return TARN_OK;
 }
 
-// What is queued on a stream without a handle is done already.
+// A stream without a handle has done its work when it was queued.
 tarn_status tarn__point_record(tarn__synced_point *point, tarn_stream *stream) {
   if (tarn_stream_native(stream) != NULL) {
     return raise_event(stream, &point->event);
@@ -266,7 +263,7 @@ uint64_t tarn__timeline_end_point(tarn__synced_timeline *timeline,
 
 // --- waiting ---------------------------------------------------------------
 
-// NULL: it is over, or nobody has marked it.
+// NULL: the point is reached, or not made.
 static tarn__synced_point *point_at(const tarn__synced_timeline *timeline,
                                     uint64_t number) {
   if (tarn__timeline_is_over(timeline, number)) return NULL;
@@ -286,8 +283,7 @@ tarn__synced_point *tarn__timeline_hold_point(tarn__synced_timeline *timeline,
   return point;
 }
 
-// What a failed stream has queued may run on, and nobody will wait for it
-// later.
+// The queued work of a failed stream may still run, and no later wait follows.
 static tarn_status wait_out(const tarn__synced_point *point,
                             tarn_status status) {
   if (status != TARN_E_DEVICE) return status;
@@ -310,7 +306,7 @@ tarn_status tarn__point_join(tarn__synced_point *point, tarn_stream *stream) {
   return tarn_stream_wait_event(stream, point->event->event);
 }
 
-// The stream is at rest by now, so that to ask is not to wait.
+// The stream is idle now, so a query does not wait.
 static void fail(tarn__synced_timeline *timeline) {
   tarn__failure failure = tarn__failure_of(TARN_E_DEVICE);
   timeline->failed = true;

@@ -1,11 +1,10 @@
-// The program's function for what happens to buffers: set, called, exchanged.
+// The trace function of the program.
 //
 // Invariants:
-//   * |traced| says whether there is a function; it is a hint for who does not
-//     want to take the lock in vain
-//   * who calls the function counts as running, before and after it
-//   * one thread at a time exchanges it: from then on calls count with the new
-//     one, and the exchange is over when no call of the former is left
+//   * |traced| says whether there is a function: a hint that saves the lock.
+//   * A call of the function counts as running.
+//   * One thread at a time replaces the function: new calls count for the new
+//     function, and the replacement waits for calls of the previous one.
 #include "synced/core.h"
 
 #include <pthread.h>
@@ -29,7 +28,7 @@ static struct {
   size_t running[2];
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER};
 
-// Whether this thread is in the function, and with which it counts.
+// Whether this thread is in the function, and where its call counts.
 static _Thread_local bool is_inside;
 static _Thread_local unsigned counted_as;
 
@@ -43,7 +42,7 @@ static void unlock_trace(void) {
   pthread_mutex_unlock(&trace.lock);
 }
 
-// Only the thread that forked is here, be it from within the function.
+// The child has only the thread that forked, maybe from within the function.
 static void unlock_in_child(void) {
   trace.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
   trace.exchanging = false;
@@ -112,8 +111,8 @@ static void exchange(listener wanted) {
 tarn_status tarn_synced_trace(tarn_synced_trace_fn *function, void *context) {
   if (is_inside) {
     return tarn__fail(TARN_E_STATE,
-                      "synced: exchanges the trace's function from within it, "
-                      "which it would wait for");
+                      "synced: the trace function cannot be replaced from "
+                      "within itself");
   }
   tarn_status status = tarn__not_in_callback();
   if (status != TARN_OK) return status;

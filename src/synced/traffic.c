@@ -1,8 +1,7 @@
-// What was copied and what was not: of one buffer, or of all.
+// Counts of copies of one buffer, or of all.
 //
-// The counts are copied into a table of pairs of places, with the lock of one
-// buffer at a time, and shown from there: the function that sees them may do
-// what it likes.
+// The counts are first copied into a table of pairs of places, with the lock of
+// one buffer at a time, so that the visiting function may call the library.
 //
 //   places   host   sim:0  sim:1             room 4
 //   counts   [h,h]  [h,0]  [h,1]  -          row: from, column: to
@@ -26,7 +25,7 @@ typedef struct table {
 
 enum { FIRST_ROOM = 4 };
 
-// An array that is NULL is no trouble.
+// NULL is allowed.
 static void table_deinit(table *t) {
   tarn__host_free_array(t->places, t->room, sizeof *t->places);
   tarn__host_free_array(t->counts, t->room * t->room, sizeof *t->counts);
@@ -65,7 +64,7 @@ static tarn_status table_grow(table *t) {
   return TARN_OK;
 }
 
-// Where |place| stands, which is added if it is new.
+// The index of |place|, which is added if it is new.
 static tarn_status index_of(table *t, tarn_place place, size_t *out_index) {
   size_t i = 0;
   while (i < t->count && !tarn_place_equal(t->places[i], place))
@@ -90,7 +89,7 @@ static void add(tarn__synced_counts *sum, const tarn__synced_counts *more) {
   sum->stalled_ns += more->stalled_ns;
 }
 
-// Where the sides of |core| stand in the table.
+// The indices of the sides of |core| in the table.
 static tarn_status index_sides(table *t, const tarn__synced_core *core,
                                size_t *out) {
   for (uint32_t side = 0; side < core->side_count; side++) {

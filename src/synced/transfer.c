@@ -1,13 +1,12 @@
-// A transfer from its plan to its end: what it enters into the spans, and what
-// becomes of that.
+// A transfer from its plan to its end, and its entries in the spans.
 //
 // Invariants, while the lock is left:
-//   * the access counts in each span of its range, which is pinned, and at its
-//     side, so that nobody else writes there and the memory stays
-//   * the spans of a run have two uses of the transfer: of the side that is
-//     written, and, unless it is zeros, of the one that is read
-// The transfer alone takes them out again. A use is taken out before one is put
-// in its place, so that no node can be missing.
+//   * The access counts in each span of its range, which is pinned, and at its
+//     side: no other thread writes there, and the memory stays.
+//   * The spans of a run have two uses by the transfer: of the side it writes
+//     and, unless it writes zeros, of the side it reads.
+// Only the transfer removes these uses. It removes a use before it adds
+// another, so it needs no more nodes.
 #include "synced/transfer.h"
 
 #include <assert.h>
@@ -38,8 +37,7 @@ static tarn__synced_use use_at(const tarn__synced_transfer *transfer,
       .number = transfer->number, .side = side, .writes = writes};
 }
 
-// A copy is worth what its source is: if a stream that is still to write that
-// fails, the copy is void as well.
+// If a stream that still writes the source fails, the copy is void as well.
 static void inherit_writers(const tarn__synced_transfer *transfer,
                             tarn__synced_span *span, uint32_t from) {
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
@@ -126,7 +124,7 @@ static void close_access(const tarn__synced_transfer *transfer) {
   *access = (tarn_access){.address = 0};
 }
 
-// The access is not open any more, as if it had never been.
+// Removes the access, as if it had never been open.
 static void take_back(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   const tarn__synced_request *request = &transfer->request;
@@ -211,8 +209,9 @@ static const tarn__synced_load *first_copy(
   return NULL;
 }
 
-// What was spared: bytes that were there, and those beyond the range that a
-// copy of the whole would have moved as well. Before the runs are committed.
+// Counts avoided copies: bytes that were valid, and stale bytes outside the
+// range that a copy of the whole buffer would have moved. Before the commit of
+// runs.
 static void count_spared(const tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   if (!transfer->reads) return;
@@ -226,7 +225,7 @@ static void count_spared(const tarn__synced_transfer *transfer) {
       stale - transfer->moved_bytes;
 }
 
-// Bytes that a scheme without WRITE_DISCARD would have copied.
+// Counts bytes that would be copied without WRITE_DISCARD.
 static void count_discarded(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   tarn__synced_span *span =
@@ -260,8 +259,8 @@ static void release_positions(tarn__synced_transfer *transfer) {
   }
 }
 
-// While the lock was left another thread may have found a stream failed: one
-// that was waited for, and then no copy is worth anything, or one that made
+// While the lock was left, another thread may have found a failed stream: one
+// that this transfer waited for, which voids all copies, or one that made
 // copies.
 static tarn_status find_failures(tarn__synced_transfer *transfer,
                                  tarn_status status) {
@@ -282,7 +281,7 @@ static tarn_status find_failures(tarn__synced_transfer *transfer,
   return status == TARN_OK && found ? TARN_PENDING : status;
 }
 
-// Ends what was entered, whatever became of it.
+// Ends the uses of the transfer, after success or failure.
 static tarn_status commit(tarn__synced_transfer *transfer,
                           tarn_status carried) {
   tarn_status status = find_failures(transfer, carried);
@@ -306,7 +305,7 @@ static tarn_status commit(tarn__synced_transfer *transfer,
 
 // --- from the beginning to the end -------------------------------------------
 
-// Whether outside memory stands in the way of what is planned.
+// Whether outside memory prevents the plan.
 static bool must_move(const tarn__synced_transfer *transfer) {
   const tarn__synced_side *side = &transfer->core->sides[transfer->side];
   if (!side->outside) return false;
@@ -314,8 +313,7 @@ static bool must_move(const tarn__synced_transfer *transfer) {
   return transfer->writes && !tarn__side_is_writable(side);
 }
 
-// Nodes that a span takes: of the source, of the target, and what the copy
-// inherits.
+// Nodes for a span: the source, the target, and the inherited writers.
 static size_t uses_of(const tarn__synced_transfer *transfer) {
   return transfer->run_count > 0 ? 2 + transfer->most_writers : 0;
 }
@@ -326,7 +324,7 @@ static void sleep_for_others(tarn__synced_transfer *transfer) {
   transfer->slept_ns += tarn__os_now_ns() - began;
 }
 
-// Accesses in outside memory keep it there.
+// Open accesses of outside memory keep it.
 static bool waits_to_move(const tarn__synced_transfer *transfer) {
   const tarn__synced_core *core = transfer->core;
   bool patient = (transfer->request.mode & TARN_ACCESS_WAIT) != 0;
@@ -342,7 +340,8 @@ static tarn_status move(tarn__synced_transfer *transfer) {
   return tarn__side_move_to_own(transfer->core, transfer->side);
 }
 
-// The memory that the plan needs. TARN_PENDING: the lock was left, plan anew.
+// Allocates the memory that the plan needs. TARN_PENDING: the lock was left,
+// plan again.
 static tarn_status provide(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   tarn_status status = TARN_OK;
@@ -359,7 +358,7 @@ static tarn_status provide(tarn__synced_transfer *transfer) {
   return status;
 }
 
-// However often it had to look again, it is one stall.
+// All sleeps together count as one stall.
 static void count_sleep(const tarn__synced_transfer *transfer) {
   if (transfer->slept_ns == 0) return;
   tarn__synced_counts *counts =
@@ -368,7 +367,7 @@ static void count_sleep(const tarn__synced_transfer *transfer) {
   counts->stalled_ns += transfer->slept_ns;
 }
 
-// Up to what is entered. TARN_PENDING: begin anew.
+// Plans and enters. TARN_PENDING: begin again.
 static tarn_status prepare(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   tarn_status status = tarn__core_admit(core);

@@ -1,4 +1,4 @@
-// What streams are at: points, waits, and streams that fail.
+// The work of streams on a buffer: points, waits, and failed streams.
 #include "synced/work.h"
 
 #include "base/status.h"
@@ -10,7 +10,7 @@ static bool is_of_timeline(const tarn__synced_use *use, void *context) {
   return use->timeline == context;
 }
 
-// The sides that the timeline was to write in |span| and has not.
+// The sides of void writes of the timeline in |span|.
 static uint64_t void_sides(const tarn__synced_span *span,
                            const tarn__synced_timeline *timeline) {
   uint64_t sides = 0;
@@ -58,7 +58,7 @@ void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *point,
   tarn__timeline_release(timeline);
 }
 
-// The last point of a timeline of |stream| that is not over, held; NULL: none.
+// Holds the last point of a timeline of |stream| that is not over; NULL: none.
 static tarn__synced_point *hold_point_of(const tarn__synced_core *core,
                                          const tarn_stream *stream) {
   tarn__synced_point *point = NULL;
@@ -70,8 +70,7 @@ static tarn__synced_point *hold_point_of(const tarn__synced_core *core,
   return point;
 }
 
-// There may be several timelines: of its own, and of a buffer that was
-// followed.
+// A stream may have several timelines: its own, and those of followed buffers.
 static void fail_stream(tarn__synced_core *core, const tarn_stream *stream) {
   tarn__synced_point *point = NULL;
   while ((point = hold_point_of(core, stream)) != NULL)
@@ -80,7 +79,7 @@ static void fail_stream(tarn__synced_core *core, const tarn_stream *stream) {
 
 // --- points ------------------------------------------------------------------
 
-// The timeline is busy from one to the other.
+// The timeline is busy from begin to end.
 static tarn_status record(tarn__synced_core *core,
                           tarn__synced_timeline *timeline, tarn_stream *stream,
                           uint64_t *out_number) {
@@ -109,9 +108,9 @@ tarn_status tarn__work_ask(tarn__synced_core *core,
   return status;
 }
 
-// Where nobody ever waits for what a stream does, as with a gradient that the
-// same stream uses again, points would pile up: beyond a few the oldest is
-// asked. The timeline is held.
+// If no thread ever waits for a stream, as with a gradient that one stream uses
+// again and again, points would pile up: beyond a few the oldest is queried.
+// The caller holds the timeline.
 static void look_back(tarn__synced_core *core,
                       tarn__synced_timeline *timeline) {
   enum { FEW_POINTS = 2 };
@@ -147,10 +146,11 @@ tarn_status tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
   return status;
 }
 
-// --- uses that are no news any more ------------------------------------------
+// --- reached uses
+// --------------------------------------------------------------
 
-// Those of a stream that has failed are left to the sweep, which sees what they
-// were to write.
+// Uses of a failed stream are left to the sweep, which needs to know their
+// writes.
 static bool is_reached(const tarn__synced_use *use, void *context) {
   (void)context;
   return use->timeline != NULL && use->number <= use->timeline->done;
@@ -162,7 +162,7 @@ void tarn__work_prune(tarn__synced_core *core, tarn__synced_span *span) {
   }
 }
 
-// --- waiting until all is over -----------------------------------------------
+// --- waiting for all uses ----------------------------------------------------
 
 static bool is_over(const tarn__synced_use *use, void *context) {
   (void)context;
@@ -178,7 +178,7 @@ static const tarn__synced_use *use_of(const tarn__synced_span *span,
   return use;
 }
 
-// A use in the range that is not over; those that are go.
+// Removes uses in the range that are over; returns one that is not, or NULL.
 static const tarn__synced_use *find_use(tarn__synced_core *core, uint32_t side,
                                         size_t start, size_t end) {
   const tarn__synced_use *use = NULL;
@@ -220,7 +220,7 @@ tarn_status tarn__side_rest(tarn__synced_core *core, uint32_t side,
   return status;
 }
 
-// --- how far streams are -----------------------------------------------------
+// --- querying streams --------------------------------------------------------
 
 static void ask(tarn__synced_core *core, tarn__synced_timeline *timeline) {
   tarn_status status = TARN_OK;
@@ -265,7 +265,7 @@ uint64_t tarn__span_pending(const tarn__synced_span *span) {
   return pending;
 }
 
-// What is being written may be cancelled: where it is, it is no copy.
+// An open write may be cancelled: its side does not count as a copy.
 static uint64_t committed(const tarn__synced_span *span) {
   uint64_t newest = tarn__span_newest(span);
   bool open = span->writer != NULL;
@@ -282,7 +282,7 @@ bool tarn__span_is_missing_at(const tarn__synced_span *span, uint32_t side) {
   return !lost && (newest & tarn__side_bit(side)) == 0;
 }
 
-// --- who is at work ----------------------------------------------------------
+// --- uses --------------------------------------------------------------------
 
 bool tarn__core_is_in_use(const tarn__synced_core *core, uint32_t side) {
   const tarn__synced_span *span = core->spans.first;

@@ -51,10 +51,10 @@ typedef struct wrong_memory {
 
 static const wrong_memory wrong[] = {
     {of_another_device, "is memory of sim:1, not of sim:0"},
-    {of_the_host, "is no memory that sim:0 knows"},
+    {of_the_host, "is unknown to sim:0"},
     {of_the_host_pinned, "is memory of sim:0/host, not of sim:0"},
-    {that_was_given_back, "is no memory that sim:0 knows"},
-    {that_is_too_short, "is no memory that sim:0 knows"},
+    {that_was_given_back, "is unknown to sim:0"},
+    {that_is_too_short, "is unknown to sim:0"},
     {beyond_all_addresses, "4096 bytes"},
 };
 enum { WRONG = sizeof wrong / sizeof wrong[0] };
