@@ -40,10 +40,8 @@ static tarn_status ask(tarn__synced_transfer *transfer) {
 
 void tarn__transfer_tell_stall(const tarn__synced_transfer *transfer,
                                uint64_t ns) {
-  if (!tarn__synced_is_traced()) return;
   tarn__synced_tell(transfer->core,
                     (tarn_synced_event){
-                        .struct_size = sizeof(tarn_synced_event),
                         .what = TARN_SYNCED_STALLED,
                         .to = tarn__route_place(transfer->request.place),
                         .offset = transfer->request.start,
@@ -112,12 +110,10 @@ static tarn_status wait_for_others(tarn__synced_transfer *transfer) {
 
 static void tell_run(const tarn__synced_transfer *transfer,
                      const tarn__synced_load *run, bool queued) {
-  if (!tarn__synced_is_traced()) return;
   bool zeros = run->from == TARN__NO_SIDE;
   tarn__synced_tell(
       transfer->core,
       (tarn_synced_event){
-          .struct_size = sizeof(tarn_synced_event),
           .what = zeros ? TARN_SYNCED_ZEROED : TARN_SYNCED_COPIED,
           .from = zeros ? TARN_HOST : transfer->ends[run->from].place,
           .to = transfer->ends[transfer->side].place,

@@ -152,8 +152,7 @@ static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
     const tarn__synced_loss *loss = loss_at(core, core->losses_told);
     if (loss->cause == TARN__LOSS_INVALIDATED) continue;
     events[count++] =
-        (tarn_synced_event){.struct_size = sizeof *events,
-                            .what = TARN_SYNCED_LOST,
+        (tarn_synced_event){.what = TARN_SYNCED_LOST,
                             .from = core->sides[loss->side].end.place,
                             .to = TARN_HOST,
                             .offset = loss->start,
@@ -166,7 +165,6 @@ static void leave_and_tell(tarn__synced_core *core) {
   tarn_synced_event events[TARN__MOST_LOSSES];
   size_t count = take_losses(core, events);
   tarn__biased_lock_leave(&core->lock);
-  if (!tarn__synced_is_traced()) return;
   for (size_t i = 0; i < count; i++)
     tarn__synced_tell(core, events[i]);
 }

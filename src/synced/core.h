@@ -269,9 +269,17 @@ tarn__registry_each(tarn__synced_registry_visit *visit, void *context);
 // Whether the program has set a trace function. One relaxed load.
 bool tarn__synced_is_traced(void);
 
-// Calls the trace function with |event|, the id and the name of |core|. Without
-// the lock.
+// Calls the trace function, if there is one, with |event|, whose size, id and
+// name are set here. Without the lock.
 void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event);
+
+// The same for an event of the whole buffer.
+static inline void tarn__synced_tell_all(const tarn__synced_core *core,
+                                         tarn_synced_happening what,
+                                         tarn_place to) {
+  tarn__synced_tell(
+      core, (tarn_synced_event){.what = what, .to = to, .size = core->size});
+}
 
 // Checks sums and spans and returns the first error as a text, or NULL. For
 // tests.

@@ -63,19 +63,6 @@ static bool has_all(const list *copied, const list *wanted) {
   return true;
 }
 
-static void tell(const tarn__synced_core *core, tarn_synced_happening what,
-                 tarn_place place, tarn__synced_run run) {
-  if (!tarn__synced_is_traced()) return;
-  tarn__synced_tell(core,
-                    (tarn_synced_event){
-                        .struct_size = sizeof(tarn_synced_event),
-                        .what = what,
-                        .from = what == TARN_SYNCED_COPIED ? place : TARN_HOST,
-                        .to = place,
-                        .offset = run.start,
-                        .size = run.end - run.start});
-}
-
 // Without the lock.
 static tarn_status copy_runs(const tarn__synced_core *core, const list *of,
                              const tarn__synced_end *from,
@@ -85,7 +72,11 @@ static tarn_status copy_runs(const tarn__synced_core *core, const list *of,
     tarn_status status =
         tarn__route_copy(from, to, run.start, run.end - run.start, NULL);
     if (status != TARN_OK) return status;
-    tell(core, TARN_SYNCED_COPIED, from->place, run);
+    tarn__synced_tell(core, (tarn_synced_event){.what = TARN_SYNCED_COPIED,
+                                                .from = from->place,
+                                                .to = from->place,
+                                                .offset = run.start,
+                                                .size = run.end - run.start});
   }
   return TARN_OK;
 }
@@ -179,7 +170,7 @@ tarn_status tarn__side_move_to_own(tarn__synced_core *core, uint32_t side) {
   tarn__core_wake(core);
   tarn__core_leave(core);
   if (status == TARN_OK) {
-    tell(core, TARN_SYNCED_ALLOCATED, place, (tarn__synced_run){0, core->size});
+    tarn__synced_tell_all(core, TARN_SYNCED_ALLOCATED, place);
     tarn__side_let_go(core, &memory);
   } else {
     give_up(core, &memory, status);

@@ -338,15 +338,6 @@ static tarn__synced_side memory_of(const tarn_wrap_options *options) {
   };
 }
 
-static void tell_wrapped(const tarn__synced_core *core, tarn_place place) {
-  if (!tarn__synced_is_traced()) return;
-  tarn__synced_tell(
-      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
-                                .what = TARN_SYNCED_WRAPPED,
-                                .to = place,
-                                .size = core->size});
-}
-
 tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
                              tarn_addr address,
                              const tarn_wrap_options *options) {
@@ -369,6 +360,6 @@ tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
   tarn__core_leave(core);
   if (status != TARN_OK) return status;
   tarn__side_let_go(core, &former);
-  tell_wrapped(core, place);
+  tarn__synced_tell_all(core, TARN_SYNCED_WRAPPED, place);
   return TARN_OK;
 }

@@ -229,16 +229,6 @@ tarn_status tarn__side_allocate(tarn__synced_core *core, tarn_place place,
   return status;
 }
 
-static void tell(const tarn__synced_core *core, tarn_synced_happening what,
-                 tarn_place place) {
-  if (!tarn__synced_is_traced()) return;
-  tarn__synced_tell(
-      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
-                                .what = what,
-                                .to = place,
-                                .size = core->size});
-}
-
 void tarn__side_attach(tarn__synced_core *core, uint32_t side,
                        const tarn__synced_side *memory) {
   tarn__synced_side *at = &core->sides[side];
@@ -258,7 +248,8 @@ tarn_status tarn__side_take(tarn__synced_core *core, uint32_t side) {
   core->sides[side].busy = true;
   tarn__core_leave(core);
   tarn_status status = tarn__side_allocate(core, place, &memory);
-  if (status == TARN_OK) tell(core, TARN_SYNCED_ALLOCATED, place);
+  if (status == TARN_OK)
+    tarn__synced_tell_all(core, TARN_SYNCED_ALLOCATED, place);
   tarn__core_enter(core);
   core->sides[side].busy = false;
   if (status == TARN_OK) tarn__side_attach(core, side, &memory);
@@ -311,7 +302,7 @@ tarn_status tarn__side_release(const tarn__synced_core *core,
   if (!tarn__side_has_memory(memory)) return TARN_OK;
   tarn_status status = tarn__side_discard(core, memory);
   if (core->generation == tarn__os_generation()) {
-    tell(core, TARN_SYNCED_RELEASED, memory->end.place);
+    tarn__synced_tell_all(core, TARN_SYNCED_RELEASED, memory->end.place);
   }
   return status;
 }

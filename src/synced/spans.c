@@ -23,37 +23,9 @@ enum { SPARES = 32, PERIOD = 1024, MOST_SPARES = 2048, USES_FOR_EACH = 4 };
 
 // --- nodes -----------------------------------------------------------------
 
-static void drop_span(tarn__synced_spans *spans, tarn__synced_span *span) {
-  span->next = spans->spare_spans;
-  spans->spare_spans = span;
-  spans->spare_span_count++;
-}
-
-static tarn__synced_span *take_span(tarn__synced_spans *spans) {
-  tarn__synced_span *span = spans->spare_spans;
-  assert(span != NULL);
-  spans->spare_spans = span->next;
-  spans->spare_span_count--;
-  return span;
-}
-
-static void drop_use(tarn__synced_spans *spans, tarn__synced_use *use) {
-  use->next = spans->spare_uses;
-  spans->spare_uses = use;
-  spans->spare_use_count++;
-}
-
-static tarn__synced_use *take_use(tarn__synced_spans *spans) {
-  tarn__synced_use *use = spans->spare_uses;
-  assert(use != NULL);
-  spans->spare_uses = use->next;
-  spans->spare_use_count--;
-  return use;
-}
-
 static void add_use(tarn__synced_spans *spans, tarn__synced_span *span,
                     tarn__synced_use value) {
-  tarn__synced_use *use = take_use(spans);
+  tarn__synced_use *use = tarn__spares_take(&spans->spare_uses);
   *use = value;
   use->next = span->uses;
   span->uses = use;
@@ -65,7 +37,7 @@ static void remove_use(tarn__synced_spans *spans, tarn__synced_use **at) {
   tarn__synced_use *use = *at;
   tarn__synced_timeline *timeline = use->timeline;
   *at = use->next;
-  drop_use(spans, use);
+  tarn__spares_put(&spans->spare_uses, use);
   if (timeline != NULL) tarn__timeline_remove_use(timeline);
 }
 
@@ -74,38 +46,26 @@ static void remove_uses(tarn__synced_spans *spans, tarn__synced_span *span) {
     remove_use(spans, &span->uses);
 }
 
-static void free_spans(tarn__synced_spans *spans, size_t count) {
-  for (; count > 0; count--) {
-    tarn__synced_span *span = take_span(spans);
-    tarn__host_free(span, sizeof *span);
-  }
-}
-
-static void free_uses(tarn__synced_spans *spans, size_t count) {
-  for (; count > 0; count--) {
-    tarn__synced_use *use = take_use(spans);
-    tarn__host_free(use, sizeof *use);
-  }
-}
-
 // Lowers |*io_least| to the spare nodes that a reservation left.
 static void note_left(size_t *io_least, size_t spare, size_t wanted) {
   size_t left = spare > wanted ? spare - wanted : 0;
   if (left < *io_least) *io_least = left;
 }
 
-static size_t beyond_spares(size_t count) {
-  return count > SPARES ? count - SPARES : 0;
+// Frees the nodes that no reservation has wanted, beyond SPARES.
+static void free_idle(tarn__synced_spares *spares, size_t idle, size_t size) {
+  if (idle > SPARES)
+    tarn__spares_trim(spares, spares->count - (idle - SPARES), size);
 }
 
 static void count_reservation(tarn__synced_spans *spans, size_t wanted_spans,
                               size_t wanted_uses) {
-  note_left(&spans->idle_spans, spans->spare_span_count, wanted_spans);
-  note_left(&spans->idle_uses, spans->spare_use_count, wanted_uses);
-  size_t period = PERIOD + spans->map.count + spans->spare_span_count;
+  note_left(&spans->idle_spans, spans->spare_spans.count, wanted_spans);
+  note_left(&spans->idle_uses, spans->spare_uses.count, wanted_uses);
+  size_t period = PERIOD + spans->map.count + spans->spare_spans.count;
   if (++spans->reservations < period) return;
-  free_spans(spans, beyond_spares(spans->idle_spans));
-  free_uses(spans, beyond_spares(spans->idle_uses));
+  free_idle(&spans->spare_spans, spans->idle_spans, sizeof(tarn__synced_span));
+  free_idle(&spans->spare_uses, spans->idle_uses, sizeof(tarn__synced_use));
   spans->reservations = 0;
   spans->idle_spans = SIZE_MAX;
   spans->idle_uses = SIZE_MAX;
@@ -113,31 +73,9 @@ static void count_reservation(tarn__synced_spans *spans, size_t wanted_spans,
 
 static void free_surplus(tarn__synced_spans *spans) {
   size_t most = MOST_SPARES + spans->map.count;
-  size_t most_uses = USES_FOR_EACH * most;
-  if (spans->spare_span_count > most) {
-    free_spans(spans, spans->spare_span_count - most);
-  }
-  if (spans->spare_use_count > most_uses) {
-    free_uses(spans, spans->spare_use_count - most_uses);
-  }
-}
-
-static bool stock_spans(tarn__synced_spans *spans, size_t wanted) {
-  while (spans->spare_span_count < wanted) {
-    tarn__synced_span *span = tarn__host_alloc(sizeof *span);
-    if (span == NULL) return false;
-    drop_span(spans, span);
-  }
-  return true;
-}
-
-static bool stock_uses(tarn__synced_spans *spans, size_t wanted) {
-  while (spans->spare_use_count < wanted) {
-    tarn__synced_use *use = tarn__host_alloc(sizeof *use);
-    if (use == NULL) return false;
-    drop_use(spans, use);
-  }
-  return true;
+  tarn__spares_trim(&spans->spare_spans, most, sizeof(tarn__synced_span));
+  tarn__spares_trim(&spans->spare_uses, USES_FOR_EACH * most,
+                    sizeof(tarn__synced_use));
 }
 
 static void remove_span(tarn__synced_spans *spans, tarn__synced_span *span) {
@@ -146,7 +84,7 @@ static void remove_span(tarn__synced_spans *spans, tarn__synced_span *span) {
   assert(span->prev != NULL);
   span->prev->next = span->next;
   if (span->next != NULL) span->next->prev = span->prev;
-  drop_span(spans, span);
+  tarn__spares_put(&spans->spare_spans, span);
 }
 
 // --- from the first to the last --------------------------------------------
@@ -167,8 +105,8 @@ void tarn__spans_deinit(tarn__synced_spans *spans) {
     remove_uses(spans, span);
     if (span != &spans->whole) tarn__host_free(span, sizeof *span);
   }
-  free_spans(spans, spans->spare_span_count);
-  free_uses(spans, spans->spare_use_count);
+  tarn__spares_trim(&spans->spare_spans, 0, sizeof(tarn__synced_span));
+  tarn__spares_trim(&spans->spare_uses, 0, sizeof(tarn__synced_use));
   *spans = (tarn__synced_spans){.size = 0};
 }
 
@@ -241,8 +179,10 @@ tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
                       spans->map.count);
   }
   count_reservation(spans, wanted_spans, wanted_uses);
-  bool enough =
-      stock_spans(spans, wanted_spans) && stock_uses(spans, wanted_uses);
+  bool enough = tarn__spares_stock(&spans->spare_spans, wanted_spans,
+                                   sizeof(tarn__synced_span)) &&
+                tarn__spares_stock(&spans->spare_uses, wanted_uses,
+                                   sizeof(tarn__synced_use));
   return enough ? TARN_OK : TARN_E_NOMEM;
 }
 
@@ -250,7 +190,7 @@ tarn_status tarn__spans_reserve(tarn__synced_spans *spans, size_t start,
 static tarn__synced_span *cut_at(tarn__synced_spans *spans,
                                  tarn__synced_span *span, size_t offset) {
   if (offset == span->node.start) return span;
-  tarn__synced_span *right = take_span(spans);
+  tarn__synced_span *right = tarn__spares_take(&spans->spare_spans);
   *right = (tarn__synced_span){.node.start = offset,
                                .prev = span,
                                .next = span->next,
@@ -400,22 +340,14 @@ static const char *check_span(const tarn__synced_span *span) {
   return check_uses(span);
 }
 
-static const char *check_spares(const tarn__synced_spans *spans) {
-  size_t count = 0;
-  for (const tarn__synced_span *s = spans->spare_spans; s != NULL; s = s->next)
-    count++;
-  if (count != spans->spare_span_count) return "spare spans are miscounted";
-  count = 0;
-  for (const tarn__synced_use *u = spans->spare_uses; u != NULL; u = u->next)
-    count++;
-  return count == spans->spare_use_count ? NULL : "spare uses are miscounted";
-}
-
 const char *tarn__spans_check(const tarn__synced_spans *spans) {
   const tarn__synced_span *span = spans->first;
   if (span != NULL && span != &spans->whole) return "the first is not the own";
   const char *wrong = tarn__range_map_check(&spans->map);
-  if (wrong == NULL) wrong = check_spares(spans);
+  if (wrong == NULL && !tarn__spares_are_counted(&spans->spare_spans))
+    wrong = "spare spans are miscounted";
+  if (wrong == NULL && !tarn__spares_are_counted(&spans->spare_uses))
+    wrong = "spare uses are miscounted";
   size_t end = 0;
   for (; span != NULL && wrong == NULL; span = span->next) {
     wrong = check_span(span);

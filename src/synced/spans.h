@@ -25,9 +25,8 @@
 #ifndef TARN_SYNCED_SPANS_H_
 #define TARN_SYNCED_SPANS_H_
 
-#include <assert.h>
-
 #include "base/range_map.h"
+#include "synced/spares.h"
 #include "tarn/synced.h"
 
 typedef struct tarn__synced_timeline tarn__synced_timeline;
@@ -65,10 +64,8 @@ typedef struct tarn__synced_spans {
   size_t size;
   tarn__synced_span *recent;  // the last that was found or cut; NULL: none. A
                               // hint: tarn__spans_find sets it, const or not
-  tarn__synced_span *spare_spans;  // linked by |next|
-  tarn__synced_use *spare_uses;
-  size_t spare_span_count;
-  size_t spare_use_count;
+  tarn__synced_spares spare_spans;
+  tarn__synced_spares spare_uses;
   size_t idle_spans;  // spare ones that no reservation has wanted ...
   size_t idle_uses;
   size_t reservations;  // ... of so many

@@ -60,14 +60,6 @@ static tarn_status read_options(const tarn_synced_options *given,
 
 // --- the core ----------------------------------------------------------------
 
-static void tell(const tarn__synced_core *core, tarn_synced_happening what) {
-  if (!tarn__synced_is_traced()) return;
-  tarn__synced_tell(
-      core, (tarn_synced_event){.struct_size = sizeof(tarn_synced_event),
-                                .what = what,
-                                .size = core->size});
-}
-
 // Cannot fail.
 static void settle(tarn__synced_core *core, size_t size,
                    const tarn_synced_options *options) {
@@ -144,7 +136,7 @@ tarn_status tarn_synced_create(size_t size, const tarn_synced_options *options,
   }
   made->core = core;
   tarn__registry_add(core);
-  tell(core, TARN_SYNCED_CREATED);
+  tarn__synced_tell_all(core, TARN_SYNCED_CREATED, TARN_HOST);
   *out_buffer = made;
   return TARN_OK;
 }
@@ -231,7 +223,7 @@ static tarn_status end_last(tarn__synced_core *core) {
   tarn__failure first = tarn__failure_of(rest(core));
   tarn__failure_note(&first, tarn__outside_sync_back(core));
   give_back(core, &first);
-  tell(core, TARN_SYNCED_DESTROYED);
+  tarn__synced_tell_all(core, TARN_SYNCED_DESTROYED, TARN_HOST);
   end_core(core);
   return tarn__failure_tell(&first);
 }

@@ -10,10 +10,11 @@
 //   * A timeline has at least as many holds as its points together.
 #include "synced/timelines.h"
 
-#include "base/hostmem.h"
+#include <string.h>
+
 #include "base/status.h"
 
-// Spare nodes.
+// The most spare nodes.
 enum { SPARE_TIMELINES = 8, SPARE_POINTS = 16 };
 
 void tarn__timelines_init(tarn__synced_timelines *timelines) {
@@ -48,30 +49,22 @@ static tarn_status raise_event(tarn_stream *stream,
 
 // --- points -----------------------------------------------------------------
 
-// NULL: no memory.
-static tarn__synced_point *take_point(tarn__synced_timelines *timelines) {
-  tarn__synced_point *point = timelines->spare_points;
-  if (point == NULL) return tarn__host_alloc(sizeof *point);
-  timelines->spare_points = point->next;
-  timelines->spare_point_count--;
-  *point = (tarn__synced_point){.next = NULL};
-  return point;
+// Takes a spare node, or a new one; NULL: no host memory.
+static void *take_node(tarn__synced_spares *spares, size_t size) {
+  if (!tarn__spares_stock(spares, 1, size)) return NULL;
+  return memset(tarn__spares_take(spares), 0, size);
 }
 
-static void give_point(tarn__synced_timelines *timelines,
-                       tarn__synced_point *point) {
-  if (point == NULL || timelines->spare_point_count == SPARE_POINTS) {
-    tarn__host_free(point, sizeof *point);
-    return;
-  }
-  point->next = timelines->spare_points;
-  timelines->spare_points = point;
-  timelines->spare_point_count++;
+static void give_node(tarn__synced_spares *spares, void *node, size_t most,
+                      size_t size) {
+  tarn__spares_put(spares, node);
+  tarn__spares_trim(spares, most, size);
 }
 
 static void free_point(tarn__synced_point *point) {
   tarn__event_release(point->event);
-  give_point(point->timeline->list, point);
+  give_node(&point->timeline->list->spare_points, point, SPARE_POINTS,
+            sizeof *point);
 }
 
 // Removes the point that |at| points to.
@@ -104,39 +97,12 @@ static void drop_oldest_point(tarn__synced_timeline *timeline) {
 
 // --- timelines ---------------------------------------------------------------
 
-static tarn__synced_timeline *take_timeline(tarn__synced_timelines *timelines) {
-  tarn__synced_timeline *timeline = timelines->spare_timelines;
-  if (timeline == NULL) return tarn__host_alloc(sizeof *timeline);
-  timelines->spare_timelines = timeline->next;
-  timelines->spare_timeline_count--;
-  *timeline = (tarn__synced_timeline){.next = NULL};
-  return timeline;
-}
-
 static void free_timeline(tarn__synced_timeline *timeline) {
   tarn__synced_timelines *timelines = timeline->list;
   while (timeline->points != NULL)
     remove_point(&timeline->points);
-  if (timelines->spare_timeline_count == SPARE_TIMELINES) {
-    tarn__host_free(timeline, sizeof *timeline);
-    return;
-  }
-  timeline->next = timelines->spare_timelines;
-  timelines->spare_timelines = timeline;
-  timelines->spare_timeline_count++;
-}
-
-static void free_spares(tarn__synced_timelines *timelines) {
-  while (timelines->spare_timelines != NULL) {
-    tarn__synced_timeline *timeline = timelines->spare_timelines;
-    timelines->spare_timelines = timeline->next;
-    tarn__host_free(timeline, sizeof *timeline);
-  }
-  while (timelines->spare_points != NULL) {
-    tarn__synced_point *point = timelines->spare_points;
-    timelines->spare_points = point->next;
-    tarn__host_free(point, sizeof *point);
-  }
+  give_node(&timelines->spare_timelines, timeline, SPARE_TIMELINES,
+            sizeof *timeline);
 }
 
 void tarn__timelines_deinit(tarn__synced_timelines *timelines) {
@@ -145,7 +111,9 @@ void tarn__timelines_deinit(tarn__synced_timelines *timelines) {
     timelines->first = timeline->next;
     free_timeline(timeline);
   }
-  free_spares(timelines);
+  tarn__spares_trim(&timelines->spare_timelines, 0,
+                    sizeof(tarn__synced_timeline));
+  tarn__spares_trim(&timelines->spare_points, 0, sizeof(tarn__synced_point));
   tarn__timelines_init(timelines);
 }
 
@@ -169,7 +137,8 @@ static tarn__synced_timeline *find(const tarn__synced_timelines *timelines,
 
 static tarn__synced_timeline *add(tarn__synced_timelines *timelines,
                                   tarn_device *device, uint64_t serial) {
-  tarn__synced_timeline *timeline = take_timeline(timelines);
+  tarn__synced_timeline *timeline =
+      take_node(&timelines->spare_timelines, sizeof(tarn__synced_timeline));
   if (timeline == NULL) return NULL;
   timeline->serial = serial;
   timeline->device = device;
@@ -216,7 +185,8 @@ void tarn__timeline_remove_use(tarn__synced_timeline *timeline) {
 tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
                                        tarn__synced_point **out_point) {
   assert(timeline->holds > 0 && !timeline->busy);
-  tarn__synced_point *point = take_point(timeline->list);
+  tarn__synced_point *point =
+      take_node(&timeline->list->spare_points, sizeof(tarn__synced_point));
   *out_point = point;
   if (point == NULL) return TARN_E_NOMEM;
   point->timeline = timeline;
@@ -344,12 +314,14 @@ tarn__synced_event *tarn__timeline_share(tarn__synced_timeline *timeline,
 tarn_status tarn__timeline_adopt(tarn__synced_timelines *timelines,
                                  tarn__synced_event *event,
                                  tarn__synced_timeline **out_timeline) {
-  tarn__synced_point *point = take_point(timelines);
+  tarn__synced_point *point =
+      take_node(&timelines->spare_points, sizeof(tarn__synced_point));
   tarn__synced_timeline *timeline =
       point != NULL ? add(timelines, event->device, event->serial) : NULL;
   *out_timeline = timeline;
   if (timeline == NULL) {
-    give_point(timelines, point);
+    if (point != NULL)
+      give_node(&timelines->spare_points, point, SPARE_POINTS, sizeof *point);
     return TARN_E_NOMEM;
   }
   timeline->foreign = true;

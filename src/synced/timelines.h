@@ -37,10 +37,8 @@ typedef struct tarn__synced_point {
 
 typedef struct tarn__synced_timelines {
   tarn__synced_timeline *first;
-  tarn__synced_timeline *spare_timelines;  // spare nodes save allocations
-  size_t spare_timeline_count;
-  tarn__synced_point *spare_points;
-  size_t spare_point_count;
+  tarn__synced_spares spare_timelines;
+  tarn__synced_spares spare_points;
 } tarn__synced_timelines;
 
 struct tarn__synced_timeline {

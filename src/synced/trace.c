@@ -79,7 +79,7 @@ static void end(void) {
 
 void tarn__synced_tell(const tarn__synced_core *core, tarn_synced_event event) {
   listener told;
-  if (is_inside || !begin(&told)) return;
+  if (!tarn__synced_is_traced() || is_inside || !begin(&told)) return;
   event.struct_size = sizeof event;
   event.id = core->id;
   event.name = core->name != NULL ? core->name : "";

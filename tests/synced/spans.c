@@ -418,8 +418,8 @@ START_TEST(the_walker_sees_what_is_wrong) {
   HARM(t.timeline[1].issued, 0, "position");
   HARM(t.timeline[1].uses, 0, "does not know");
   HARM(t.spans.map.count, 2, "miscounted");
-  HARM(t.spans.spare_span_count, 999, "spare spans");
-  HARM(t.spans.spare_use_count, 999, "spare uses");
+  HARM(t.spans.spare_spans.count, 999, "spare spans");
+  HARM(t.spans.spare_uses.count, 999, "spare uses");
   HARM(t.spans.first, span, "first");
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
   tear_down();
