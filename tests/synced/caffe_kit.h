@@ -1,4 +1,4 @@
-// test_synced_doc_kit.h - a buffer between the host and simulated devices, and
+// caffe_kit.h - a buffer between the host and simulated devices, and
 // what is to be seen of it from outside: contents, memory, traffic.
 #ifndef TARN_TESTS_TEST_SYNCED_CAFFE_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_CAFFE_KIT_H_

@@ -1,4 +1,4 @@
-// test_synced_faults_kit.h - a scenario with synced buffers of which any call
+// faults_kit.h - a scenario with synced buffers of which any call
 // may fail, and what must be true of their bytes when nothing fails any more.
 #ifndef TARN_TESTS_TEST_SYNCED_FAULTS_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_FAULTS_KIT_H_

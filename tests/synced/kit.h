@@ -1,4 +1,4 @@
-// test_synced_kit.h - buffers under test: filled, read back and verified.
+// kit.h - buffers under test: filled, read back and verified.
 #ifndef TARN_TESTS_TEST_SYNCED_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_KIT_H_
 

@@ -1,4 +1,4 @@
-// test_synced_mix_kit.h - buffers that many threads use at once, and the
+// mix_kit.h - buffers that many threads use at once, and the
 // threads that know which bytes there ought to be.
 //
 // A byte is what its knower wrote last, or is said to be lost.

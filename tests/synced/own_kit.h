@@ -1,4 +1,4 @@
-// test_synced_own_kit.h - threads that use ranges of synced buffers, each with
+// own_kit.h - threads that use ranges of synced buffers, each with
 // bytes of its own that it knows.
 #ifndef TARN_TESTS_TEST_SYNCED_OWN_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_OWN_KIT_H_

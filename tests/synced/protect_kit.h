@@ -1,4 +1,4 @@
-// test_synced_protect_kit.h - a protected buffer, and children that touch its
+// protect_kit.h - a protected buffer, and children that touch its
 // pages: they die of it or live.
 #ifndef TARN_TESTS_TEST_SYNCED_PROTECT_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_PROTECT_KIT_H_

@@ -1,4 +1,4 @@
-// test_synced_state_kit.h - a buffer with contents at the host or the device,
+// state_kit.h - a buffer with contents at the host or the device,
 // and memory that is not its own at both.
 #ifndef TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_STATE_KIT_H_

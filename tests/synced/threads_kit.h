@@ -1,4 +1,4 @@
-// test_synced_threads_kit.h - threads that use synced buffers on two devices.
+// threads_kit.h - threads that use synced buffers on two devices.
 #ifndef TARN_TESTS_TEST_SYNCED_THREADS_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_THREADS_KIT_H_
 

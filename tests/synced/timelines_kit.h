@@ -1,4 +1,4 @@
-// test_synced_timelines_kit.h - timelines under test: a device with two
+// timelines_kit.h - timelines under test: a device with two
 // streams, one of which can be held up.
 #ifndef TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_

@@ -1,4 +1,4 @@
-// test_synced_wrap_kit.h - memory of the program's own, with an owner who
+// wrap_kit.h - memory of the program's own, with an owner who
 // counts how often he gets it back.
 #ifndef TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
 #define TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
