@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "caffe_kit.h"
+#include "support/faults.h"
 
 // --- one buffer ------------------------------------------------------------
 
@@ -226,7 +227,7 @@ START_TEST(what_is_open_is_told) {
   ck_assert_uint_eq(mine->struct_size, sizeof *mine);
   ck_assert_str_eq(of.names[0], "x");
   ck_assert_str_eq(of.names[1], "");
-  ck_assert_uint_ne(mine->id, of.all[1].id);
+  ck_assert_uint_lt(mine->id, of.all[1].id);
   ck_assert_uint_eq(mine->size, SIZE);
   ck_assert_uint_eq(mine->handles, 2);
   ck_assert_uint_eq(mine->accesses, 2);
@@ -239,8 +240,11 @@ START_TEST(what_is_open_is_told) {
   ck_assert_uint_eq(of.all[1].handles, 1);
   ck_assert_uint_eq(of.all[1].accesses, 0);
   ck_assert_uint_eq(of.all[1].memory, 0);
+  ck_assert_uint_eq(of.all[1].borrowed, 0);
+  ck_assert_uint_eq(of.all[1].mode, 0);
   assert_ok(tarn_synced_end(&first));
   of = look();
+  ck_assert(tarn_place_equal(of.all[0].place, TARN_HOST));
   ck_assert_uint_eq(of.all[0].accesses, 1);
   ck_assert_uint_eq(of.all[0].mode, TARN_READ_WRITE);
   ck_assert_uint_eq(of.all[0].access_size, 5);
@@ -261,6 +265,7 @@ START_TEST(an_open_access_of_no_bytes) {
   begin_on(&access, x, 10, 0, tarn_place_on(gpu), TARN_READ);
   seen of = look();
   ck_assert_uint_eq(of.all[0].accesses, 1);
+  ck_assert(tarn_place_equal(of.all[0].place, TARN_HOST));
   ck_assert_uint_eq(of.all[0].access_offset, 10);
   ck_assert_uint_eq(of.all[0].access_size, 0);
   ck_assert_uint_eq(info_at(TARN_HOST).own_accesses, 1);
@@ -303,31 +308,58 @@ START_TEST(many_in_the_order_of_their_making) {
 }
 END_TEST
 
+static void make_named(tarn_synced **out, const char *name) {
+  tarn_synced_options options = {.struct_size = sizeof options, .name = name};
+  assert_ok(tarn_synced_create(8, &options, out));
+}
+
 static tarn_synced *ends_within[3];
 
+// The name outlives the buffer.
 static tarn_status end_all(void *context, const tarn_synced_open *open) {
   size_t *told = context;
-  require(open->name != NULL);
   for (int i = 0; i < 3; i++) {
     require(tarn_synced_destroy(ends_within[i]) == TARN_OK);
     ends_within[i] = NULL;
   }
+  require(strcmp(open->name, "named") == 0);
   ++*told;
   return TARN_OK;
 }
 
-// It is told what was there when it was asked.
+// All buffers that existed at the call are visited.
 START_TEST(the_visit_may_call_the_library) {
   size_t told = 0;
   for (int i = 0; i < 3; i++)
-    assert_ok(tarn_synced_create(8, NULL, &ends_within[i]));
+    make_named(&ends_within[i], "named");
   assert_ok(tarn_synced_each_open(end_all, &told));
   ck_assert_uint_eq(told, 3);
   ck_assert_uint_eq(look().count, 0);
 }
 END_TEST
 
+static void look_at_all(void *context) {
+  size_t *met = context;
+  seen of = {.count = 0};
+  tarn_status status = tarn_synced_each_open(see, &of);
+  require(status == TARN_OK ? of.count == 40 : of.count == 0);
+  if (status != TARN_OK) ++*met;
+}
+
+START_TEST(host_memory_that_runs_out) {
+  tarn_synced *buffers[40];
+  size_t met = 0;
+  for (size_t i = 0; i < 40; i++)
+    make_named(&buffers[i], "another");
+  ck_assert_uint_gt(faults_sweep(look_at_all, &met), 40);
+  ck_assert_uint_gt(met, 40);
+  for (size_t i = 0; i < 40; i++)
+    assert_ok(tarn_synced_destroy(buffers[i]));
+}
+END_TEST
+
 int main(void) {
+  faults_install();
   Suite *suite = suite_create("synced_query");
   ADD_CASE(suite, "query", a_fresh_buffer, ranges_are_counted_byte_by_byte,
            zeros_that_were_shown_are_valid_and_unwritten,
@@ -336,6 +368,7 @@ int main(void) {
            borrowed_is_without_a_deleter, wrong_queries);
   ADD_CASE(suite, "open", nothing_is_open, what_is_open_is_told,
            an_open_access_of_no_bytes, accesses_of_ones_own,
-           many_in_the_order_of_their_making, the_visit_may_call_the_library);
+           many_in_the_order_of_their_making, the_visit_may_call_the_library,
+           host_memory_that_runs_out);
   return run_synced_suite(suite);
 }
