@@ -50,17 +50,6 @@ static inline bool is_free(const tarn__synced_span *span, bool reads) {
          (reads || span->readers == 0);
 }
 
-static inline void fill(tarn_access *access, const tarn__synced_end *at,
-                        const tarn__synced_request *request) {
-  access->address = at->address + request->start;
-  access->pointer =
-      at->pointer != NULL ? (char *)at->pointer + request->start : NULL;
-  access->size = request->end - request->start;
-  access->offset = request->start;
-  access->stream = request->stream;
-  access->mode = request->mode;
-}
-
 // Enters the access into |span|, which is its range and has no conflict.
 static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
                          uint32_t side, const tarn__synced_request *request,
@@ -76,7 +65,7 @@ static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
   if (request->mode != TARN_WRITE_DISCARD) {
     tarn__core_counts(core, side, side)->valid += request->end - request->start;
   }
-  fill(access, &at->end, request);
+  tarn__access_fill(access, &at->end, request);
   access->side = side;
   access->buffer = buffer;
   tarn_list_add_tail(&core->accesses, &access->node);

@@ -29,6 +29,19 @@ TARN_MUST_CHECK tarn_status
 tarn__access_open(tarn_synced *buffer, const tarn__synced_request *request,
                   tarn_access *access);
 
+// Sets the public fields and the range of an access to memory |at| its place.
+static inline void tarn__access_fill(tarn_access *access,
+                                     const tarn__synced_end *at,
+                                     const tarn__synced_request *request) {
+  access->address = at->address + request->start;
+  access->pointer =
+      at->pointer != NULL ? (char *)at->pointer + request->start : NULL;
+  access->size = request->end - request->start;
+  access->offset = request->start;
+  access->stream = request->stream;
+  access->mode = request->mode;
+}
+
 // Removes an access from the list, after the spans. With the lock.
 static inline void tarn__access_unlink(tarn__synced_core *core,
                                        tarn_access *access) {

@@ -266,6 +266,13 @@ tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
                     access->offset, access->offset + access->size, what);
 }
 
+tarn_status tarn__access_check_none(const tarn__synced_core *core,
+                                    uint32_t side, size_t start, size_t end,
+                                    const char *what) {
+  const tarn_access *open = tarn__access_in(core, side, start, end);
+  return open == NULL ? TARN_OK : tarn__access_is_in_the_way(core, open, what);
+}
+
 // --- the device, while others close it ---------------------------------------
 
 // A close holds the lock of the device room's registry, and so does an open. An

@@ -228,6 +228,11 @@ const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
 TARN_MUST_CHECK tarn_status tarn__access_is_in_the_way(
     const tarn__synced_core *core, const tarn_access *access, const char *what);
 
+// TARN_E_STATE with that text if there is such an access. With the lock.
+TARN_MUST_CHECK tarn_status
+tarn__access_check_none(const tarn__synced_core *core, uint32_t side,
+                        size_t start, size_t end, const char *what);
+
 // --- the device of the options -----------------------------------------------
 
 // Keeps the device of |core| open until tarn__core_release_device; NULL: there

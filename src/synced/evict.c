@@ -63,15 +63,14 @@ static tarn_status prepare(tarn__synced_core *core, uint32_t side,
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  const tarn_access *open = tarn__access_in(core, side, 0, core->size);
-  if (open != NULL) {
-    return tarn__access_is_in_the_way(core, open, "it cannot be evicted");
-  }
+  tarn_status status = tarn__access_check_none(core, side, 0, core->size,
+                                               "it cannot be evicted");
+  if (status != TARN_OK) return status;
   if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  tarn_status status = check_refuge(core, side);
+  status = check_refuge(core, side);
   if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {
     return tarn__side_rest(core, side, 0, core->size);
@@ -125,12 +124,11 @@ static tarn_status invalidate(tarn__synced_core *core, size_t start,
     tarn__core_sleep(core);
     status = tarn__core_admit(core);
   }
-  if (status != TARN_OK) return status;
-  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, start, end);
-  if (open != NULL) {
-    return tarn__access_is_in_the_way(core, open,
-                                      "its bytes cannot be invalidated");
+  if (status == TARN_OK) {
+    status = tarn__access_check_none(core, TARN__NO_SIDE, start, end,
+                                     "its bytes cannot be invalidated");
   }
+  if (status != TARN_OK) return status;
   status = tarn__spans_reserve(&core->spans, start, end, 0);
   if (status == TARN_OK) tarn__core_drop(core, start, end);
   return status;

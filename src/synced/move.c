@@ -158,14 +158,12 @@ tarn_status tarn__side_move_to_own(tarn__synced_core *core, uint32_t side) {
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  const tarn_access *open = tarn__access_in(core, side, 0, core->size);
-  if (open != NULL) {
-    return tarn__access_is_in_the_way(
-        core, open, "borrowed memory cannot be exchanged for its own");
-  }
+  tarn_status status = tarn__access_check_none(
+      core, side, 0, core->size, "borrowed memory cannot be replaced");
+  if (status != TARN_OK) return status;
   tarn_place place = core->sides[side].end.place;
   core->sides[side].busy = true;
-  tarn_status status = move(core, side, &memory);
+  status = move(core, side, &memory);
   core->sides[side].busy = false;
   tarn__core_wake(core);
   tarn__core_leave(core);

@@ -278,15 +278,14 @@ static tarn_status prepare(tarn__synced_core *core, uint32_t side,
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  const tarn_access *open = tarn__access_in(core, TARN__NO_SIDE, 0, core->size);
-  if (open != NULL) {
-    return tarn__access_is_in_the_way(core, open, "it cannot be wrapped");
-  }
+  tarn_status status = tarn__access_check_none(
+      core, TARN__NO_SIDE, 0, core->size, "it cannot be wrapped");
+  if (status != TARN_OK) return status;
   if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
     tarn__core_sleep(core);
     return TARN_OK;
   }
-  tarn_status status = check_copies(core, side, flags);
+  status = check_copies(core, side, flags);
   if (status != TARN_OK) return status;
   if (tarn__core_is_in_use(core, side)) {
     return tarn__side_rest(core, side, 0, core->size);

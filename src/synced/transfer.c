@@ -73,15 +73,9 @@ static void enter_span(tarn__synced_transfer *transfer, tarn__synced_span *span,
 static void open_access(const tarn__synced_transfer *transfer) {
   tarn_access *access = transfer->access;
   if (access == NULL) return;
-  const tarn__synced_end *at = &transfer->core->sides[transfer->side].end;
-  access->address = at->address + transfer->request.start;
-  access->pointer = at->pointer != NULL
-                        ? (char *)at->pointer + transfer->request.start
-                        : NULL;
-  access->size = transfer->request.end - transfer->request.start;
-  access->offset = transfer->request.start;
-  access->stream = transfer->request.stream;
-  access->mode = transfer->request.mode & ~TARN_ACCESS_WAIT;
+  tarn__access_fill(access, &transfer->core->sides[transfer->side].end,
+                    &transfer->request);
+  access->mode &= ~TARN_ACCESS_WAIT;
   access->side = transfer->side;
   tarn_list_add_tail(&transfer->core->accesses, &access->node);
 }

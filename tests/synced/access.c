@@ -368,25 +368,6 @@ START_TEST(options_that_are_none) {
 }
 END_TEST
 
-START_TEST(larger_than_memory) {
-  tarn_sim_options small = {.struct_size = sizeof small, .capacity = 1 << 20};
-  assert_ok(tarn_sim_configure(&small));
-  open_devices();
-  tarn_access a;
-  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50,
-                                 2 << 20};
-  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
-    tarn_synced *x = new_buffer(sizes[i]);
-    assert_status(tarn_synced_begin(x, 0, 1, at0, TARN_READ, NULL, &a),
-                  TARN_FULL);
-    ck_assert_ptr_null(a.buffer);
-    verify(x);
-    assert_ok(tarn_synced_destroy(x));
-  }
-  close_devices();
-}
-END_TEST
-
 START_TEST(memory_as_the_options_say) {
   open_devices();
   tarn_tag tag = 0;
@@ -423,28 +404,6 @@ START_TEST(memory_as_the_options_say) {
 }
 END_TEST
 
-// --- views -------------------------------------------------------------------
-
-START_TEST(views_share_the_bytes) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
-  tarn_synced *view = NULL;
-  tarn_synced *inner = NULL;
-  assert_ok(tarn_synced_view(x, 1000, 2000, &view));
-  assert_ok(tarn_synced_view(view, 500, TARN_ALL, &inner));
-  ck_assert_uint_eq(tarn_synced_size(view), 2000);
-  ck_assert_uint_eq(tarn_synced_size(inner), 1500);
-  write_at(inner, 0, 100, at0, NULL, 6);
-  expect_at(x, 1500, 100, TARN_HOST, 6);
-  expect_at(view, 500, 100, at1, 6);
-  assert_ok(tarn_synced_destroy(x));
-  assert_ok(tarn_synced_destroy(view));
-  expect_at(inner, 0, 100, TARN_HOST, 6);
-  assert_ok(tarn_synced_destroy(inner));
-  close_devices();
-}
-END_TEST
-
 int main(void) {
   Suite *suite = suite_create("synced_access");
   ADD_CASE(suite, "modes", bytes_come_where_they_are_read,
@@ -458,8 +417,6 @@ int main(void) {
   ADD_CASE(suite, "losses", cancelled_with_a_copy_elsewhere,
            cancelled_with_the_only_copy);
   ADD_CASE(suite, "refused", ranges_that_do_not_fit, arguments_that_are_none,
-           options_that_are_none, larger_than_memory,
-           memory_as_the_options_say);
-  ADD_CASE(suite, "views", views_share_the_bytes);
+           options_that_are_none, memory_as_the_options_say);
   return run_suite(suite);
 }

@@ -7,7 +7,7 @@
 #include "tarn/traffic.h"
 
 START_TEST(a_size_beyond_memory_is_full) {
-  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2};
+  static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = (size_t)1 << 20};
   assert_ok(tarn_sim_configure(&options));
