@@ -59,13 +59,13 @@ void tarn__range_map_update(const map *m, node *n) {
     m->summarize(n);
 }
 
-// Where |place| has nodes to its right, the next one is the leftmost of them
-// and has none to its left.
-void tarn__range_map_insert_behind(map *m, node *place, node *n) {
-  bool is_right = place != NULL && place->right == NULL;
+// If |prev| has nodes to its right, |next| is the leftmost of them and has none
+// to its left.
+void tarn__range_map_insert_between(map *m, node *prev, node *next, node *n) {
+  bool is_right = prev != NULL && prev->right == NULL;
   n->priority = next_priority(m);
   n->left = n->right = NULL;
-  n->parent = is_right ? place : tarn__range_map_behind(m, place);
+  n->parent = is_right ? prev : next;
   if (n->parent == NULL) {
     m->root = n;
   } else {

@@ -101,16 +101,19 @@ static inline tarn__range_map_node *tarn__range_map_behind(
   return node != NULL ? tarn__range_map_next(node) : tarn__range_map_first(map);
 }
 
-// Inserts |node| behind |place|; NULL: as the first. Its |start| is set.
-void tarn__range_map_insert_behind(tarn__range_map *map,
-                                   tarn__range_map_node *place,
-                                   tarn__range_map_node *node);
+// Inserts |node|, whose |start| is set, between neighbours; NULL: it becomes
+// the first or the last.
+void tarn__range_map_insert_between(tarn__range_map *map,
+                                    tarn__range_map_node *prev,
+                                    tarn__range_map_node *next,
+                                    tarn__range_map_node *node);
 
 // Inserts |node|, whose |start| is set, where it belongs.
 static inline void tarn__range_map_insert(tarn__range_map *map,
                                           tarn__range_map_node *node) {
-  tarn__range_map_insert_behind(map, tarn__range_map_at(map, node->start),
-                                node);
+  tarn__range_map_node *prev = tarn__range_map_at(map, node->start);
+  tarn__range_map_insert_between(map, prev, tarn__range_map_behind(map, prev),
+                                 node);
 }
 
 void tarn__range_map_remove(tarn__range_map *map, tarn__range_map_node *node);

@@ -129,8 +129,12 @@ tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
   assert(offset < spans->size);
   tarn__synced_span *span = find_recent(spans, offset);
   if (span != NULL) return span;
-  span = tarn__span_of(tarn__range_map_at(&spans->map, offset));
-  assert(span != NULL && holds(span, offset));
+  // There are no gaps, so the search may end above a leaf.
+  span = tarn__span_of(spans->map.root);
+  while (!holds(span, offset)) {
+    bool before = offset < span->node.start;
+    span = tarn__span_of(before ? span->node.left : span->node.right);
+  }
   ((tarn__synced_spans *)(uintptr_t)spans)->recent = span;  // a hint, no more
   return span;
 }
@@ -204,7 +208,9 @@ static tarn__synced_span *cut_at(tarn__synced_spans *spans,
     add_use(spans, right, *use);
   span->next = right;
   if (right->next != NULL) right->next->prev = right;
-  tarn__range_map_insert_behind(&spans->map, &span->node, &right->node);
+  tarn__range_map_insert_between(&spans->map, &span->node,
+                                 (tarn__range_map_node *)right->next,
+                                 &right->node);
   return right;
 }
 

@@ -64,7 +64,8 @@ static void cut(piece *p) {
   own(rest, rest);
   p->size = 1;
   tarn__range_map_update(&map, &p->node);
-  tarn__range_map_insert_behind(&map, &p->node, &rest->node);
+  tarn__range_map_insert_between(&map, &p->node, tarn__range_map_next(&p->node),
+                                 &rest->node);
 }
 
 static void compare(void) {
