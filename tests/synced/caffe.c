@@ -1,6 +1,6 @@
-// Wrong use of the calls of Caffe's SyncedMemory, and uses that it has no word
-// for: where the document ends the process there is a status, and nothing has
-// changed. What it describes is tested in test_document_synced_memory.c.
+// Misuse of the calls of Caffe's SyncedMemory, and states that Caffe does not
+// have. Caffe aborts here; Tarn returns a status and changes nothing. The
+// documented uses are tested in tests/documents.
 #include "state_kit.h"
 
 START_TEST(null_is_an_error_and_no_abort) {

@@ -1,6 +1,6 @@
-// The calls of Caffe's SyncedMemory, wraps, views, evictions: with each call
-// that can fail failing in turn, be it the host's allocator or a function of
-// the device. After any failure the buffer still has what it had.
+// Calls of Caffe's SyncedMemory, wraps, views and evictions while each host
+// allocation and each call of the device fails in turn. After any failure the
+// buffer has its contents.
 #include <stdio.h>
 
 #include "caffe_kit.h"

@@ -1,5 +1,5 @@
-// Threads that evict, query and move memory of a buffer while others use their
-// ranges of it: nobody's bytes are lost, and nobody waits for ever.
+// Threads that evict, query and move memory of a buffer while other threads use
+// their own ranges: no byte is lost, and no thread waits forever.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-// Devices that close while buffers know of them: who has memory there keeps
-// them open, and who had goes on without them.
+// Devices that close: a buffer with memory there keeps the device open, a
+// buffer that had memory there does not.
 #include <stdio.h>
 
 #include "sim/kit.h"

@@ -1,5 +1,5 @@
-// What all synced buffers share of a device: made once, replaced when it fails,
-// bounded, and never what keeps the device open when nobody uses it.
+// Copy streams and spare events of a device: created once, replaced after a
+// failure, bounded, and no reason for an unused device to stay open.
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
-// Copies that the caller's stream cannot carry, while any call of a device
-// fails: the library's own streams do them, and whatever goes wrong, nothing is
-// lost, nothing stays behind, and the next access finds the bytes.
+// Copies on copy streams while each call of the device fails in turn: no byte
+// is lost, nothing leaks, and the next access finds the bytes.
 #include <stdio.h>
 
 #include "sim/kit.h"

@@ -1,5 +1,5 @@
-// What Caffe's machine says where the document has no word for it, and
-// that none of its defects is here.
+// States beyond Caffe's SyncedMemory, and Caffe's defects, which Tarn does not
+// have.
 #include "state_kit.h"
 
 // --- beyond the document ---------------------------------------------------
@@ -7,7 +7,7 @@
 START_TEST(parts_that_differ_are_elsewhere) {
   open_x();
   write_range(x, 0, HALF, TARN_HOST, 1);
-  assert_head(x, TARN_HEAD_AT_CPU);  // what nobody wrote does not count
+  assert_head(x, TARN_HEAD_AT_CPU);  // unwritten bytes do not count
   write_range(x, HALF, HALF, tarn_place_on(gpu), 2);
   assert_head(x, TARN_HEAD_ELSEWHERE);
   tarn_synced *low = view_of(x, 0, HALF);

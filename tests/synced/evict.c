@@ -1,4 +1,4 @@
-// Giving memory of one place back, and declaring bytes to be worthless.
+// Evicting the memory of a place, and invalidating bytes.
 #include <stdio.h>
 
 #include "caffe_kit.h"
@@ -77,7 +77,7 @@ END_TEST
 
 START_TEST(stale_and_unwritten_bytes_are_not_copied) {
   open_x();
-  assert_range(x, 0, 10, tarn_place_on(gpu), 0);  // zeros of nobody
+  assert_range(x, 0, 10, tarn_place_on(gpu), 0);  // unwritten
   write_range(x, 10, 10, tarn_place_on(gpu), 1);
   write_range(x, 10, 10, TARN_HOST, 2);
   assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
@@ -278,8 +278,8 @@ START_TEST(a_suspended_buffer_is_evicted_too) {
 }
 END_TEST
 
-// Else there would be contents that nobody may copy: neither to evict them nor
-// to give them back.
+// Otherwise there would be contents that cannot be copied: neither to evict
+// them nor to give them back.
 START_TEST(a_suspended_buffer_gets_no_contents) {
   static unsigned char bytes[SIZE];
   tarn_wrap_options empty = {.struct_size = sizeof empty,

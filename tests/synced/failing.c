@@ -1,6 +1,5 @@
-// Streams that fail behind the library's back: when it has marked them already
-// and has told its caller that all is well. What they were to write is never
-// taken for what it should have been.
+// Streams that fail after the library has made points in them. Bytes that they
+// were to write are never taken for valid.
 #include <sched.h>
 #include <stdatomic.h>
 

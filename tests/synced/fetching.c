@@ -1,5 +1,5 @@
-// Memory that goes while a thread brings bytes there, without an access that
-// could be seen: whoever comes first, the books agree in the end.
+// Memory that is evicted or replaced while a thread copies into it without an
+// access: in either order the statistics agree in the end.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

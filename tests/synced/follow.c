@@ -1,5 +1,5 @@
-// Buffers that have the same bytes in turn: the next one waits for what is
-// queued on the bytes of the one before it, and nothing else.
+// Buffers that use the same bytes in turn: the next buffer waits for the work
+// queued on the bytes of the previous one, and for no other.
 #include <semaphore.h>
 #include <string.h>
 

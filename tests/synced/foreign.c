@@ -1,7 +1,7 @@
-// Memory that is not of the place it is set or wrapped at: refused where the
-// device can tell whose it is, before anything has changed. What can be told
-// to be the place's own is taken, however it was made. And copies that fail
-// change neither head nor pointers nor what is valid.
+// Memory set or wrapped at a place that it does not belong to: refused before
+// any change if the device can tell. Memory that the device identifies as its
+// own is accepted, however it was allocated. Copies that fail change neither
+// the head nor pointers nor validity.
 #include <unistd.h>
 
 #include "support/document.h"

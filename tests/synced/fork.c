@@ -1,5 +1,5 @@
-// Synced buffers and forks: a parent's buffer is none of its child's, and
-// nothing in the child waits for a thread that it does not have.
+// Synced buffers and forks: a child does not use buffers of its parent, and
+// never waits for a thread that it does not have.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-// Runs of bytes that have become alike are one again, whatever streams were at
-// work on them: the map grows with what differs, and not with what was done.
+// Spans that have become equal are joined, whichever streams have used them:
+// the map grows with differences, and not with the number of operations.
 #include "kit.h"
 
 enum { ROWS = 64, ROW = 128, SIZE = 2 * ROWS * ROW };

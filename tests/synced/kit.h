@@ -16,7 +16,7 @@ static inline tarn_synced *new_buffer(size_t size) {
   return buffer;
 }
 
-// The books agree.
+// Checks the sums of the core.
 static inline void verify(const tarn_synced *buffer) {
   const char *wrong = tarn__core_verify(buffer->core);
   ck_assert_msg(wrong == NULL, "%s", wrong);
@@ -75,7 +75,7 @@ static inline void expect_at(tarn_synced *buffer, size_t offset, size_t size,
 
 // --- counts ------------------------------------------------------------------
 
-// Straight from the books; both places were named by accesses before.
+// From the statistics of the core; both places have been used before.
 static inline tarn__synced_counts counts_of(const tarn_synced *buffer,
                                             tarn_place from, tarn_place to) {
   tarn__synced_core *core = buffer->core;

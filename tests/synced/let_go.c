@@ -1,5 +1,5 @@
-// When memory of the program's own is let go: its deleter is called once, and
-// who wants the newest bytes back has them.
+// Releases of outside memory: the deleter is called once, and memory with
+// TARN_WRAP_SYNC_BACK has the newest bytes.
 #include "support/strategy.h"
 #include "wrap_kit.h"
 

@@ -1,6 +1,6 @@
-// Everything at once: threads that know their bytes use them at all places,
-// while others evict, fetch, wrap, look, follow, suspend and make streams fail.
-// A byte is what its thread wrote last, or is said to be lost.
+// Many threads with known bytes use them at all places, while other threads
+// evict, prefetch, wrap, query, follow, suspend, and make streams fail. A byte
+// has the value its thread wrote last, or is reported lost.
 #include "mix_kit.h"
 
 enum {

@@ -156,7 +156,7 @@ static void set_known(knower *k, size_t buffer, size_t start, size_t size,
   memset(&k->known[buffer][start], known, size);
 }
 
-// Of bytes that are lost nobody knows which: all are written again.
+// The lost bytes are unknown, so all are written again.
 static void write_anew(knower *k, size_t buffer) {
   unsigned char bytes[PART];
   tarn_access a;

@@ -1,5 +1,5 @@
-// The host's pages allow what is open there and no more: children touch them,
-// and die of it or live.
+// Protected pages of the host permit open accesses only: children touch them,
+// and die or survive.
 #include <errno.h>
 #include <semaphore.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Whose pages are protected, and when.
+// Which pages are protected, and when.
 #include <stdlib.h>
 
 #include "protect_kit.h"

@@ -1,4 +1,4 @@
-// What a buffer says of itself, and the report of what is open.
+// Queries of a buffer, and the list of open buffers.
 #include <stdio.h>
 
 #include "caffe_kit.h"

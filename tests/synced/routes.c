@@ -1,5 +1,4 @@
-// Every way from one place to another: the bytes, whose stream it is, and what
-// it costs beside the others.
+// All routes from one place to another: the bytes, the stream, and the cost.
 #include <string.h>
 
 #include "sim/kit.h"

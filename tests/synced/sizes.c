@@ -1,4 +1,4 @@
-// Sizes of synced buffers: none at all, odd ones, and more than there is.
+// Sizes of synced buffers: 0, odd sizes, and sizes beyond memory.
 #include <string.h>
 
 #include "support/run.h"

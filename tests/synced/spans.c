@@ -1,5 +1,4 @@
-// A buffer cut into runs of bytes: against an array with one entry for each
-// byte, and with a host that has no memory.
+// Spans against an array with one entry for each byte, and without host memory.
 #include <string.h>
 
 #include "base/hostmem.h"

@@ -37,7 +37,7 @@ static void open_devices(uint64_t latency_ns) {
   open_both("sim:0", "sim:1");
 }
 
-// What is queued there runs when somebody waits for it, and not before.
+// Work queued there runs when a thread waits for it, and not before.
 static void open_lazy_devices(void) {
   fake_add();
   open_both("fake:0", "fake:1");
@@ -196,7 +196,7 @@ START_TEST(a_host_write_waits_for_device_reads) {
   assert_ok(tarn_synced_end(&a));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 3);
   ck_assert_uint_eq(counts_of(x, at0, TARN_HOST).stalls, 0);
-  // But whoever writes there does wait.
+  // But a write there waits.
   expect_at(x, 0, SIZE, at0, 3);
   assert_filled(pattern[0], SIZE, 2);
   tear_down(x);
@@ -395,7 +395,7 @@ START_TEST(a_write_upon_what_fails_later_is_void) {
   assert_ok(tarn_synced_end(&a));
   fail_now(x, on0);
   assert_all_lost(x);
-  // Who discards does not build on it.
+  // A discarding write does not depend on it.
   write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));

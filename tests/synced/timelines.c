@@ -234,7 +234,7 @@ START_TEST(a_timeline_goes_with_its_last_use_or_hold) {
   ck_assert_ptr_eq(timelines.first, timeline);
   tarn__span_forget(&spans, span, is_any, NULL);
   ck_assert_ptr_eq(timelines.first, timeline);
-  // With a point that is not reached, and is nobody's business any more.
+  // With a point that is not reached and not held.
   tarn__spans_deinit(&spans);
   ck_assert_ptr_null(timelines.first);
   go_on();

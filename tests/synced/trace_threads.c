@@ -1,5 +1,5 @@
-// The trace's function, exchanged while other threads are in it, and in the
-// child of a fork.
+// The trace function, replaced while other threads are in it, and in the child
+// of a fork.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -133,7 +133,7 @@ static void *set_often(void *context) {
   return NULL;
 }
 
-// Two that exchange at once take turns, and nobody is waited for for ever.
+// Two threads that replace it at once take turns, and neither waits forever.
 START_TEST(threads_that_exchange_at_once) {
   pthread_t tellers[2];
   pthread_t setters[2];

@@ -1,4 +1,4 @@
-// What is counted for each pair of places.
+// Counts for each pair of places.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Views: one map of what is valid where, whoever looks at it.
+// Views share one map of validity.
 #include "caffe_kit.h"
 
 START_TEST(a_view_sees_what_the_whole_wrote) {
@@ -37,7 +37,7 @@ START_TEST(siblings_see_each_other) {
 }
 END_TEST
 
-// The flags of one view do not wipe those of its sibling (Kokkos #2563): each
+// The state of one view does not wipe those of its sibling (Kokkos #2563): each
 // byte's own past counts.
 START_TEST(a_sibling_s_sync_does_not_wipe_mine) {
   open_x();

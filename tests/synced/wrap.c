@@ -336,7 +336,7 @@ START_TEST(not_while_an_access_is_open) {
 }
 END_TEST
 
-// An address that nobody aligned.
+// An unaligned address.
 START_TEST(memory_at_an_odd_address) {
   static unsigned char odd[SIZE + 1];
   open_x();
