@@ -1,6 +1,6 @@
 // The front: every request passes here.
 //
-//   expected ─► its place                                     (layout.h)
+//   expected ─► its place                                     (step_layout.h)
 //   else check ─► find a piece ─► count ─► order behind its last stream
 #include <assert.h>
 
@@ -159,7 +159,7 @@ static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
 }
 
 // Blocks that debugging dresses are no part of a step, and where each event is
-// kept none is played.
+// recorded no step is followed.
 static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
                                 tarn__pool_piece *piece) {
   if ((pool->flags & TARN_POOL_DEFER) != 0) {

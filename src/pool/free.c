@@ -1,6 +1,6 @@
 // The front: every free passes here.
 //
-//   expected ─► its place is free again                       (layout.h)
+//   expected ─► its place is free again                       (step_layout.h)
 //   else check ─► order behind its first stream, and behind others that use it
 //   ─► count ─► back to the strategy that owns the piece
 #include <assert.h>
@@ -77,7 +77,7 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   return status != TARN_OK ? status : ordered;
 }
 
-// Whether the step that is played expects just this.
+// Whether this is what the learned step expects next.
 static inline bool give_expected(tarn_pool *pool, freed what, uint64_t serial) {
   const tarn__pool_step_event *e = pool->cursor.at;
   if (e->serial != (serial | TARN__STEP_FREE)) return false;

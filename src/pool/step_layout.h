@@ -1,4 +1,4 @@
-// layout.h - memory in which the blocks of one step have their places for good.
+// step_layout.h - memory in which the blocks of one step have fixed places.
 //
 // A step that the recorder has found to repeat is laid out once, in one
 // stretch of the strategy's memory. From then on a request that comes when it
@@ -55,7 +55,7 @@ typedef struct tarn__pool_step_layout {
   size_t count;
   tarn__pool_step_event *events;  // a step, and one behind it that never comes
   size_t event_count;
-  uint64_t rounds;  // steps that were played to their end
+  uint64_t rounds;  // complete steps so far
 } tarn__pool_step_layout;
 
 // The position in the step. Events that were served are counted later, all at

@@ -148,7 +148,7 @@ struct tarn__pool_strategy_type {
   // keeps nothing idle.
   tarn_status (*reserve)(tarn__pool_strategy *strategy, size_t size);
 
-  // NULL unless |steps| is set: see layout.h. Finds room for a layout, as
+  // NULL unless |steps| is set: see step_layout.h. Finds room for a layout, as
   // long as |request| says, and sets its home and address. Only what the
   // stream of the request, or nobody, used last.
   tarn_status (*install_layout)(tarn__pool_strategy *strategy,

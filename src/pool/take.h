@@ -1,7 +1,7 @@
 // take.h - the steps of a request, for one block (alloc.c) and for requests
 // with options or of several blocks (with.c).
 //
-//   expected ─► its place                                     (layout.h)
+//   expected ─► its place                                     (step_layout.h)
 //   else find a piece ─► order behind its last stream ─► count it
 #ifndef TARN_POOL_TAKE_H_
 #define TARN_POOL_TAKE_H_
@@ -81,7 +81,7 @@ static inline void tarn__take_expected(tarn_pool *pool, tarn_block *out_block) {
                             .generation = generation};
 }
 
-// Whether the step that is played expects just this: then it is served.
+// Whether this is what the learned step expects next: then it is served.
 static inline bool tarn__take_if_expected(tarn_pool *pool,
                                           const tarn__pool_note *what,
                                           tarn_block *out_block) {

@@ -1,6 +1,6 @@
 // Requests with options, and several at once.
 //
-//   all expected ─► their places                              (layout.h)
+//   all expected ─► their places                              (step_layout.h)
 //   else, block by block: find a piece ─► its stream behind the last one
 //                                      ─► fill it
 //   all there ─► count them       one is not ─► all go back
@@ -155,7 +155,7 @@ static const tarn__pool_step_event *next_of(
 }
 
 // All served events are counted.
-static bool play(batch *b, tarn_block *out_blocks) {
+static bool follow(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   if (pool->cursor.layout == NULL) return false;
   if (!are_expected(b, next_of(&pool->cursor))) return false;
@@ -181,7 +181,7 @@ static bool begin_step(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
   if (!may_lay_out(b) || !tarn__recorder_is_due(&pool->recorder)) return false;
   tarn__step_layout_install(pool);
-  return play(b, out_blocks);
+  return follow(b, out_blocks);
 }
 
 // --- in hand ---------------------------------------------------------------
@@ -422,7 +422,7 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
   size_t at = 0;
   tarn__biased_lock_enter(&pool->lock);
   tarn__step_cursor_settle(pool);
-  if (!b->debugs && play(b, out_blocks)) {
+  if (!b->debugs && follow(b, out_blocks)) {
     tarn__front_leave(pool);
     return TARN_OK;
   }
