@@ -14,6 +14,10 @@
 #include "model/placed.h"
 #include "model/slots.h"
 
+const char tarn__not_its_turn[] =
+    "its lifetime in the plan has not begun or is over";
+const char tarn__gone[] = "its model has given its memory back";
+
 typedef struct entry {
   tarn_dtype dtype;
   size_t count;
@@ -214,8 +218,8 @@ static tarn_status check_step_idle(const tarn_step *step) {
   size_t count = 0;
   const entry *extras = extras_of(step, &count);
   for (size_t i = 0; i < count; i++) {
-    tarn_status status = tarn__placed_check_buffer(
-        extras[i].active ? extras[i].buffer : NULL, step->name);
+    tarn_status status = tarn__model_check_buffer(
+        extras[i].active ? extras[i].buffer : NULL, step->name, false);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;

@@ -152,21 +152,14 @@ tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name) {
 
 // --- freeing ---------------------------------------------------------------
 
-static tarn_status check_idle(tarn_synced *buffer, const char *name) {
-  if (buffer == NULL) return TARN_OK;
-  tarn_synced_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
-  if (status != TARN_OK) return status;
-  if (info.own_accesses == 0) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "'%s': an access is open", name);
-}
-
 static tarn_status check_all_idle(tarn_list *list) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, list) {
     const tarn_tensor *tensor = tensor_at(node);
-    tarn_status status = check_idle(tensor->data, tensor->name);
-    if (status == TARN_OK) status = check_idle(tensor->diff, tensor->name);
+    tarn_status status =
+        tarn__model_check_buffer(tensor->data, tensor->name, true);
+    if (status == TARN_OK)
+      status = tarn__model_check_buffer(tensor->diff, tensor->name, true);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;
@@ -329,7 +322,8 @@ tarn_synced *tarn_awnn_pop(tarn_awnn_cache *cache) {
 tarn_status tarn_awnn_cache_free_all(tarn_awnn_cache *cache) {
   if (cache == NULL) return TARN_OK;
   for (size_t i = 0; i < cache->count; i++) {
-    tarn_status status = check_idle(cache->all_tensors[i], name_of(cache));
+    tarn_status status =
+        tarn__model_check_buffer(cache->all_tensors[i], name_of(cache), true);
     if (status != TARN_OK) return status;
   }
   tarn_status first = TARN_OK;

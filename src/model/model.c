@@ -9,23 +9,6 @@
 #include "model/placed.h"
 #include "model/slots.h"
 
-tarn_status tarn__model_check(const tarn_model *model) {
-  if (model == NULL) return tarn__fail(TARN_E_INVALID, "model: NULL");
-  if (model->generation != tarn__os_generation()) {
-    return tarn__fail(TARN_E_STATE, "%s: made before a fork", model->name);
-  }
-  return TARN_OK;
-}
-
-tarn_status tarn__model_check_open(const tarn_model *model) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
-  if (model->slots == NULL) return TARN_OK;
-  return tarn__fail(TARN_E_STATE,
-                    "%s: it is planned; forget the plan before more is added",
-                    model->name);
-}
-
 static tarn_status read_options(const tarn_model_options *given,
                                 tarn_model_options *out) {
   *out = (tarn_model_options){.max_batch = 1, .name = "model"};

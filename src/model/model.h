@@ -78,6 +78,12 @@ TARN_MUST_CHECK tarn_status tarn__model_check(const tarn_model *model);
 // Likewise, and TARN_E_STATE if |model| is planned.
 TARN_MUST_CHECK tarn_status tarn__model_check_open(const tarn_model *model);
 
+// TARN_E_STATE if an access to |buffer| is open; with |own_only| accesses
+// through views do not count. NULL is allowed.
+TARN_MUST_CHECK tarn_status tarn__model_check_buffer(tarn_synced *buffer,
+                                                     const char *name,
+                                                     bool own_only);
+
 // Adds |model| to the list of all models, and removes it.
 void tarn__model_enlist(tarn_model *model);
 void tarn__model_delist(tarn_model *model);

@@ -10,10 +10,6 @@
 #include "model/placed.h"
 #include "model/slots.h"
 
-const char tarn__not_its_turn[] =
-    "its lifetime in the plan has not begun or is over";
-const char tarn__gone[] = "its model has given its memory back";
-
 // --- what has to be made ---------------------------------------------------
 
 typedef struct plan_of_parts {
@@ -330,30 +326,6 @@ tarn_status tarn__placed_release(tarn_model *model) {
 
 // --- ending ----------------------------------------------------------------
 
-static tarn_status count_open(tarn_synced *buffer, bool own_only,
-                              size_t *out_open) {
-  *out_open = 0;
-  if (buffer == NULL) return TARN_OK;
-  tarn_synced_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
-  if (status != TARN_OK) return status;
-  *out_open = info.own_accesses;
-  if (!own_only) *out_open += info.readers + info.writers;
-  return TARN_OK;
-}
-
-static tarn_status check_idle(tarn_synced *buffer, const char *name,
-                              bool own_only) {
-  size_t open = 0;
-  tarn_status status = count_open(buffer, own_only, &open);
-  if (status != TARN_OK || open == 0) return status;
-  return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
-}
-
-tarn_status tarn__placed_check_buffer(tarn_synced *buffer, const char *name) {
-  return check_idle(buffer, name, false);
-}
-
 // Bytes that end with the place must not be in use. A parameter's bytes live as
 // long as a view.
 tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
@@ -362,9 +334,10 @@ tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
     const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
     bool stays = tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE;
     if (stays && !all) continue;
-    tarn_status status = check_idle(tensor->data, tensor->name, stays);
+    tarn_status status =
+        tarn__model_check_buffer(tensor->data, tensor->name, stays);
     if (status == TARN_OK) {
-      status = check_idle(tensor->diff, tensor->name, stays);
+      status = tarn__model_check_buffer(tensor->diff, tensor->name, stays);
     }
     if (status != TARN_OK) return status;
   }

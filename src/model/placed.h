@@ -51,10 +51,6 @@ extern const char tarn__gone[];
 TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
                                                const tarn__model_slots *slots);
 
-// TARN_E_STATE if any access to |buffer| is open. NULL is allowed.
-TARN_MUST_CHECK tarn_status tarn__placed_check_buffer(tarn_synced *buffer,
-                                                      const char *name);
-
 // TARN_E_STATE if an access is open to a buffer that tarn__placed_release ends
 // or, with |all|, to any buffer of the model.
 TARN_MUST_CHECK tarn_status tarn__placed_check_idle(tarn_model *model,

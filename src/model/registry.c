@@ -1,4 +1,5 @@
-// The list of all models, which tells their lists from a program's own.
+// The list of all models, which tells their lists from a program's own, and the
+// checks that calls begin with.
 //
 // A list is a head with two pointers. An empty head does not tell its owner, so
 // its address is compared with the heads in each model and in each parameter,
@@ -9,6 +10,7 @@
 #include <pthread.h>
 
 #include "base/os.h"
+#include "base/status.h"
 #include "model/model.h"
 
 static struct {
@@ -91,4 +93,35 @@ tarn_model *tarn__model_of_list(const tarn_list *list,
   const tarn_tensor *first = tarn_list_entry(list->next, tarn_tensor, node);
   *out_kind = first->kind;
   return first->model;
+}
+
+// --- checks ------------------------------------------------------
+
+tarn_status tarn__model_check(const tarn_model *model) {
+  if (model == NULL) return tarn__fail(TARN_E_INVALID, "model: NULL");
+  if (model->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE, "%s: made before a fork", model->name);
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__model_check_open(const tarn_model *model) {
+  tarn_status status = tarn__model_check(model);
+  if (status != TARN_OK) return status;
+  if (model->slots == NULL) return TARN_OK;
+  return tarn__fail(TARN_E_STATE,
+                    "%s: it is planned; forget the plan before more is added",
+                    model->name);
+}
+
+tarn_status tarn__model_check_buffer(tarn_synced *buffer, const char *name,
+                                     bool own_only) {
+  if (buffer == NULL) return TARN_OK;
+  tarn_synced_info info = {.struct_size = sizeof info};
+  tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
+  if (status != TARN_OK) return status;
+  size_t open = info.own_accesses;
+  if (!own_only) open += info.readers + info.writers;
+  if (open == 0) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
 }

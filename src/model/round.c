@@ -60,7 +60,7 @@ static tarn_status find_ended(const tarn__model_placed *placed, change *c) {
     if (!placed->active[slot]) continue;
     const tarn__model_placement *made = &placed->made[slot];
     tarn_status status =
-        tarn__placed_check_buffer(made->buffer, made->tensor->shown.name);
+        tarn__model_check_buffer(made->buffer, made->tensor->shown.name, false);
     if (status != TARN_OK) return status;
   }
   return TARN_OK;

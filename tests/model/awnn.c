@@ -361,7 +361,7 @@ START_TEST(what_is_refused) {
   assert_ok(
       tarn_synced_begin(diff, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
   assert_status(net_free_params(head), TARN_E_STATE);
-  assert_error_says("'w': an access is open");
+  assert_error_says("'w': an access to it is open");
   ck_assert_ptr_nonnull(net_get_param(head, "w"));
   assert_ok(tarn_synced_end(&a));
   assert_ok(net_free_params(head));
