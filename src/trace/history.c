@@ -12,7 +12,7 @@
 // A free must have the size of its block, and each address is held once.
 //
 // Sums. A block of the baseline is found late, but has lived at every moment
-// before: it raises the peak so far by its size, at whatever event that was. So
+// before: it raises the peak so far by its size, at any event. So
 // the peak's event is known at each step without a second pass.
 //
 // Invariants: at most one living block per address; blocks are in order of

@@ -122,7 +122,7 @@ size_t tarn__pickle_int_size(const tarn__trace_pickle *pickle,
 
 // The number of a TARN__INT: its sign apart, since sizes and addresses use all
 // 64 bits. False if it has more than 64, or is written in more than
-// TARN__PICKLE_INT_MOST bytes, whatever they are: they are not looked at.
+// TARN__PICKLE_INT_MOST bytes, which are not read then.
 bool tarn__pickle_int(const tarn__trace_pickle *pickle,
                       tarn__trace_pickle_value value, bool *out_negative,
                       uint64_t *out_magnitude);

@@ -36,7 +36,7 @@ static const struct reader {
     {tarn__umpire_sniff, tarn__umpire_read},
 };
 
-// What nobody knows is a snapshot, or damaged: its reader says how.
+// An unknown format is read as a snapshot, whose reader reports the error.
 static tarn_status read_input(const tarn__trace_input *input,
                               tarn_trace **out_trace) {
   for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {

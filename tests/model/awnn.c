@@ -1,5 +1,5 @@
-// AWNN's own program, with its names: lists of parameters, attached,
-// found by name, walked and freed.
+// AWNN's own program, with its names: lists of parameters, attached, found by
+// name, walked and freed.
 #include <stdio.h>
 
 #include "awnn_kit.h"

@@ -1,5 +1,5 @@
-// AWNN's caches, with its names: stacks of tensors, attached, found by
-// name, filled, emptied and freed.
+// AWNN's caches, with its names: stacks of tensors, attached, found by name,
+// filled, emptied and freed.
 #include <stdio.h>
 #include <unistd.h>
 

@@ -1,5 +1,4 @@
-// test_model_awnn_kit.h - what the tests of AWNN's names have in
-// common.
+// awnn_kit.h - a kit for tests of AWNN's names.
 #ifndef TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
 #define TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
 

@@ -1,5 +1,5 @@
-// Batches: the present one within a plan, and another largest one, also while a
-// model is placed, and where that fails half way.
+// Batches: the present one within a plan, and a new largest one, also of a
+// placed model, with failures.
 #include "run_kit.h"
 #include "support/effort.h"
 #include "support/faults.h"

@@ -1,5 +1,5 @@
-// Caches: what is pushed and popped, by type, count and order, also beyond the
-// description, and when it may be used.
+// Caches: pushes and pops by type, count and order, also of extra entries, and
+// the time of their use.
 #include "run_kit.h"
 #include "support/faults.h"
 
@@ -133,7 +133,7 @@ START_TEST(test_a_round_begins_with_nothing) {
 }
 END_TEST
 
-// The batch of the push counts, whatever it is later.
+// The batch at the push counts, also if it changes later.
 START_TEST(test_a_smaller_batch) {
   net n = net_placed(AT_HOST, NULL);
   for (int64_t batch = 0; batch <= NET_BATCH; batch++) {

@@ -1,4 +1,4 @@
-// Tensors by DLPack: types, places, and what is given.
+// DLPack: types, places, and exports.
 #include <stdlib.h>
 #include <string.h>
 

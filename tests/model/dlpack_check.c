@@ -1,4 +1,4 @@
-// Tensors by DLPack: what others give, damaged or not for Tarn.
+// DLPack: tensors of other libraries that are damaged or unsupported.
 #include <string.h>
 
 #include "support/run.h"

@@ -1,4 +1,4 @@
-// Tensors of a model to other libraries, by DLPack.
+// DLPack: exports of a model's tensors.
 #include <pthread.h>
 #include <sys/wait.h>
 

@@ -1,4 +1,4 @@
-// Tensors of other libraries to a model, by DLPack.
+// DLPack: imports into a model.
 #include "file_kit.h"
 #include "support/fake_plugin.h"
 
@@ -6,7 +6,7 @@
 
 enum { MOST = 400000 };  // beyond each of the parameters
 
-// A tensor of somebody else's, in memory of a size of its own.
+// Another library's tensor, in memory of its own size.
 typedef struct foreign {
   tarn_dlpack_managed plain;
   tarn_dlpack_versioned versioned;

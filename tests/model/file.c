@@ -283,7 +283,7 @@ START_TEST(states_are_asked_for) {
 }
 END_TEST
 
-// A file by another program, with that tensor and one that nobody knows.
+// A file by another program, with that tensor and an unknown one.
 static void write_file_of(const char *name, const tarn_tensor *like) {
   tarn_safetensors_writer *writer = NULL;
   unsigned char *bytes = pattern_of(like, 4);

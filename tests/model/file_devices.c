@@ -1,5 +1,5 @@
-// Parameters of a model in files, where the model's home is a device: what has
-// no room, what fails half way, and what is left then.
+// Parameters in files, with a device as the model's home: no room, failures
+// half way, and the state afterwards.
 #include "file_kit.h"
 
 // Room for some of them only.
@@ -71,7 +71,7 @@ START_TEST(a_copy_that_fails_half_way) {
 }
 END_TEST
 
-// Whatever call fails: values are old or new, but for one.
+// After each failing call all values are old or new, except one.
 START_TEST(any_call_of_the_device_may_fail) {
   static const uint32_t flags[] = {0, TARN_FILE_COPY};
   char plan[32];

@@ -1,5 +1,4 @@
-// Parameters of a model in files: what is refused, what fails, and that then
-// all is as it was.
+// Parameters in files: refusals and failures, after which nothing has changed.
 #include <inttypes.h>
 
 #include "file_kit.h"

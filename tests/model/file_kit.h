@@ -1,5 +1,5 @@
-// test_model_file_kit.h - a small net with parameters of all sorts, filled with
-// patterns and compared with them, and a folder for its files.
+// file_kit.h - a small net with all sorts of parameters, filled with patterns
+// and compared with them, and a folder for its files.
 #ifndef TARN_TESTS_TEST_MODEL_FILE_KIT_H_
 #define TARN_TESTS_TEST_MODEL_FILE_KIT_H_
 

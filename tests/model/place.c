@@ -1,5 +1,5 @@
-// Placing: at the host, at a device, at both; what is taken, what a place that
-// fails leaves, and what is left when model, views and tensors end.
+// Placing at the host, at a device, at both: memory taken, memory left by a
+// failed place, and after the end of model, views and tensors.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -54,7 +54,7 @@ START_TEST(test_a_round_at_every_place) {
 }
 END_TEST
 
-// The host is one place, whoever pins it, and cpu:0 is the host: no second
+// The host is one place, pinned or not, and cpu:0 is the host: no second
 // block is taken.
 START_TEST(test_two_names_of_one_place) {
   open_sim(SIM_MIB, 0);
@@ -350,7 +350,7 @@ START_TEST(test_open_accesses_are_in_the_way) {
     refuse_all(&n, each[i].text);
     assert_ok(tarn_synced_end(&a));
   }
-  // Parameters stay when a model is released, and are in nobody's way.
+  // Parameters stay when a model is released.
   assert_ok(tarn_synced_begin(n.w[0]->data, 0, TARN_ALL, TARN_HOST, TARN_READ,
                               NULL, &a));
   assert_status(tarn_model_destroy(n.model), TARN_E_STATE);

@@ -1,5 +1,4 @@
-// Plans of nets: lifetimes, places in place, bounds, reports, and what cannot
-// be planned.
+// Plans of nets: lifetimes, places in place, bounds, reports, and refusals.
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,7 +93,7 @@ START_TEST(test_in_place_needs_one) {
 }
 END_TEST
 
-// Somebody needs it later: its place is not given away.
+// A later step reads it: it keeps its place.
 START_TEST(test_what_is_read_later_keeps_its_place) {
   chain c = make_chain(4, true);
   assert_ok(tarn_step_reads(c.step[3], TARN_FORWARD, c.y[1], TARN_DATA));

@@ -1,7 +1,7 @@
 // Nets by chance at work: rounds with steps left out, at four pairs of places,
 // on streams that lag, with other batches and places in between. What a part
 // holds is compared byte by byte, through every name it has, wherever it is
-// asked for: whoever shares its memory at another time must never show.
+// asked for: bytes of parts that share its memory must never show.
 //
 // TARN_MODEL_SEEDS is how many nets more there are to be; by hand:
 // test_model_random SEED COUNT.

@@ -174,7 +174,7 @@ static tarn_status take_slot(void *context, const tarn_model_slot *slot) {
     sm_require(slot->size == slot->tensor->max_size);
     return TARN_OK;
   }
-  sm_fail("a slot of nobody: '%s'", slot->tensor->name);
+  sm_fail("an unknown slot: '%s'", slot->tensor->name);
 }
 
 void rn_planned(rn_net *net) {

@@ -1,5 +1,5 @@
-// Rounds: what may be used when, steps that are left out, the order of time,
-// bytes in place, streams that hand memory over, and that nothing is taken.
+// Rounds: times of use, steps left out, the order of time, bytes in place,
+// streams that pass memory on, and no allocation.
 
 #include "run_kit.h"
 #include "support/faults.h"

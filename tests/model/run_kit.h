@@ -1,4 +1,4 @@
-// test_model_run_kit.h - a small net to run, where it may be, and its bytes.
+// run_kit.h - a small net to run, its places, and its bytes.
 //
 //   x (fed) ──► s0 ──► y0 ──► s1 ──► y1 ──► ... ──► y3
 //               w0, mask      w1, mask
@@ -156,7 +156,7 @@ static inline void net_expect(tarn_synced *buffer, size_t size,
   assert_ok(tarn_synced_end(&a));
 }
 
-// Every access of it is out of time, for whatever reason.
+// Every access to it is refused.
 static inline void net_refused(tarn_synced *buffer, tarn_place place) {
   static const uint32_t modes[] = {TARN_READ, TARN_WRITE_DISCARD,
                                    TARN_READ_WRITE};

@@ -1,4 +1,4 @@
-// Safetensors files: what is read of good ones.
+// Safetensors files: reading good ones.
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
-// Safetensors files that are damaged, or meant to do damage: each is refused,
-// with a text that names the file, the place and the value.
+// Damaged and hostile safetensors files: each is refused, with a text that
+// names the file, the byte and the value.
 #include "safetensors_kit.h"
 #include "support/effort.h"
 

@@ -1,5 +1,4 @@
-// test_model_safetensors_kit.h - what the tests of safetensors files have in
-// common.
+// safetensors_kit.h - a kit for tests of safetensors files.
 #ifndef TARN_TESTS_TEST_MODEL_SAFETENSORS_KIT_H_
 #define TARN_TESTS_TEST_MODEL_SAFETENSORS_KIT_H_
 

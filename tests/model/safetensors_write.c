@@ -74,7 +74,7 @@ START_TEST(larger_elements_stand_first_then_names) {
                       6) "," TENSOR("b", "U16", "2", 6,
                                     10) "," TENSOR("u8", "U8", "", 10, 11) "}",
                   "\x08\x09\x0a\x0b\x06\x07\x02\x03\x04\x05\x01", 11);
-  // Whatever the order in which they are added.
+  // In any order of adding.
   create();
   add("a", TARN_DTYPE_U16, 0, NULL, "\x06\x07");
   add("f", TARN_DTYPE_F32, 0, NULL, "\x08\x09\x0a\x0b");

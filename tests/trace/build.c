@@ -1,4 +1,4 @@
-// Traces out of events of one's own: every function, and every error.
+// The trace builder: every function, and every error.
 #include <stdio.h>
 #include <string.h>
 
@@ -247,7 +247,7 @@ START_TEST(impossible_events) {
 }
 END_TEST
 
-// A free without a size of what has died is of something that nobody knows.
+// A free of a dead block without a size is a free of an unknown block.
 START_TEST(a_free_without_size_of_the_dead) {
   assert_ok(put(TARN_TRACE_ALLOC, 512, 8));
   assert_ok(put(TARN_TRACE_FREE, 512, 0));

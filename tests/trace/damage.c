@@ -1,5 +1,5 @@
-// Small snapshots, made by hand, that cannot be true or are not well-formed:
-// each is refused with the byte at which that shows.
+// Small hand-made snapshots that contradict themselves or are malformed: each
+// is refused with the byte.
 #include "kit.h"
 
 // The last event is the wrong one.

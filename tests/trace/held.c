@@ -1,5 +1,5 @@
-// Segments of snapshots that are written: the trace's own, and those that its
-// living blocks need.
+// Segments of written snapshots: the trace's own, and new ones for its living
+// blocks.
 #include "support/run.h"
 #include "support/trace_written.h"
 

@@ -1,5 +1,5 @@
-// Snapshots that are damaged, or made to cost much: every answer is a status,
-// within the time and the memory that the file's size allows.
+// Damaged snapshots, and expensive ones: every result is a status, within the
+// time and the memory that the file's size allows.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

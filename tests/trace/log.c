@@ -1,4 +1,4 @@
-// Files of Tarn's own format, made by hand: what each record comes to.
+// Hand-made files of Tarn's own format: the meaning of each record.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Chrome trace events: what each says of the trace, and that it is JSON.
+// Chrome trace events: valid JSON, and the content of each.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-// Addresses for blocks that have none: no two that live overlap.
+// Addresses for blocks without one: living blocks do not overlap.
 #include <string.h>
 
 #include "support/faults.h"

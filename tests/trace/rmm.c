@@ -1,4 +1,4 @@
-// RMM's CSV: what its logs come to, and what is refused of them and where.
+// RMM's CSV: the traces of logs, and refusals with their line.
 #include "lines_kit.h"
 
 #define HEADER "Thread,Time,Action,Pointer,Size,Stream\n"

@@ -1,4 +1,4 @@
-// Small snapshots, made by hand: what is the baseline, which forms are read.
+// Small hand-made snapshots: the baseline, and the forms of the format.
 #include "kit.h"
 
 // --- baseline --------------------------------------------------------------

@@ -1,5 +1,4 @@
-// Umpire's replay log: both of its forms, what they come to, and what is
-// refused of them and where.
+// Umpire's replay log: both forms, their traces, and refusals with their line.
 #include "umpire_kit.h"
 
 static const char late[] = VERSION

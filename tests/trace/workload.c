@@ -1,4 +1,4 @@
-// The made workloads against what is known of the nets.
+// Workloads against known figures of the nets.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-// The front of writing: wrong use, sinks that fail, and files that are whole or
-// not there.
+// Writing traces: wrong use, failing sinks, and files that are complete or
+// absent.
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -301,7 +301,7 @@ static void write_once(void *context) {
   require(status == TARN_OK || status == TARN_E_NOMEM);
 }
 
-// Whatever fails, what stood there stands there, and nothing beside it.
+// After each failure the old file is there, and no other.
 START_TEST(no_memory) {
   tarn_trace_format format = formats[_i];
   assert_ok(tarn_trace_write(trace, format, tool_file("trace")));
