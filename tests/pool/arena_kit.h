@@ -1,7 +1,7 @@
-// test_pool_arena_kit.h - arena_pool on the devices that it works on, each in
+// arena_kit.h - arena_pool on the devices that it works on, each in
 // its way: on ranges where there are some, else on segments.
-#ifndef TARN_TESTS_TEST_POOL_ARENA_KIT_H_
-#define TARN_TESTS_TEST_POOL_ARENA_KIT_H_
+#ifndef TARN_TESTS_POOL_ARENA_KIT_H_
+#define TARN_TESTS_POOL_ARENA_KIT_H_
 
 #include <stdio.h>
 
@@ -123,4 +123,4 @@ static inline size_t sweep_sim(bool (*play)(const char *faults, bool onwards),
   return struck;
 }
 
-#endif  // TARN_TESTS_TEST_POOL_ARENA_KIT_H_
+#endif  // TARN_TESTS_POOL_ARENA_KIT_H_

@@ -1,7 +1,7 @@
-// test_pool_capture_kit.h - a pool that graphs are captured with, and two
+// capture_kit.h - a pool that graphs are captured with, and two
 // streams.
-#ifndef TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
-#define TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
+#ifndef TARN_TESTS_POOL_CAPTURE_KIT_H_
+#define TARN_TESTS_POOL_CAPTURE_KIT_H_
 
 #include "arena_kit.h"
 #include "tarn/capture.h"
@@ -42,4 +42,4 @@ static inline void release(void) {
   assert_ok(tarn_pool_end_graphs(pool));
 }
 
-#endif  // TARN_TESTS_TEST_POOL_CAPTURE_KIT_H_
+#endif  // TARN_TESTS_POOL_CAPTURE_KIT_H_

@@ -1,6 +1,6 @@
-// test_pool_events_kit.h - reading all events that a pool has.
-#ifndef TARN_TESTS_TEST_POOL_EVENTS_KIT_H_
-#define TARN_TESTS_TEST_POOL_EVENTS_KIT_H_
+// events_kit.h - reading all events that a pool has.
+#ifndef TARN_TESTS_POOL_EVENTS_KIT_H_
+#define TARN_TESTS_POOL_EVENTS_KIT_H_
 
 #include "kit.h"
 #include "tarn/account.h"
@@ -22,4 +22,4 @@ static inline size_t read_all(tarn_pool *pool) {
   return read_from(pool, 0, &next);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_EVENTS_KIT_H_
+#endif  // TARN_TESTS_POOL_EVENTS_KIT_H_

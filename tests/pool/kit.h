@@ -1,6 +1,6 @@
-// test_pool_kit.h - what the tests of the pool room have in common.
-#ifndef TARN_TESTS_TEST_POOL_KIT_H_
-#define TARN_TESTS_TEST_POOL_KIT_H_
+// kit.h - what the tests of the pool room have in common.
+#ifndef TARN_TESTS_POOL_KIT_H_
+#define TARN_TESTS_POOL_KIT_H_
 
 #include <stdlib.h>
 #include <string.h>
@@ -234,4 +234,4 @@ static inline void assert_same_stats(tarn_pool_stats a, tarn_pool_stats b) {
   ck_assert_uint_eq(a.charged_peak_bytes, b.charged_peak_bytes);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_KIT_H_
+#endif  // TARN_TESTS_POOL_KIT_H_

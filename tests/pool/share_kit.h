@@ -1,7 +1,7 @@
-// test_pool_share_kit.h - shareable pools at the devices that can, and what is
+// share_kit.h - shareable pools at the devices that can, and what is
 // in their blocks.
-#ifndef TARN_TESTS_TEST_POOL_SHARE_KIT_H_
-#define TARN_TESTS_TEST_POOL_SHARE_KIT_H_
+#ifndef TARN_TESTS_POOL_SHARE_KIT_H_
+#define TARN_TESTS_POOL_SHARE_KIT_H_
 
 #include "arena_kit.h"
 #include "tarn/share.h"
@@ -34,4 +34,4 @@ static inline unsigned char byte_at(tarn_device *device, tarn_block block,
   return byte;
 }
 
-#endif  // TARN_TESTS_TEST_POOL_SHARE_KIT_H_
+#endif  // TARN_TESTS_POOL_SHARE_KIT_H_

@@ -1,6 +1,6 @@
 // sizes_kit.h - a device that names sizes or none.
-#ifndef TARN_TESTS_TEST_POOL_SIZES_KIT_H_
-#define TARN_TESTS_TEST_POOL_SIZES_KIT_H_
+#ifndef TARN_TESTS_POOL_SIZES_KIT_H_
+#define TARN_TESTS_POOL_SIZES_KIT_H_
 
 #include "kit.h"
 #include "support/fake_plugin.h"
@@ -43,4 +43,4 @@ static inline void name_nothing(void) {
       FAKE_MISSES(device_init_alloc_size) | FAKE_MISSES(device_realloc_size);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_SIZES_KIT_H_
+#endif  // TARN_TESTS_POOL_SIZES_KIT_H_

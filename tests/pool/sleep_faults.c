@@ -26,7 +26,7 @@ static struct {
   size_t errors;
 } run;
 
-static size_t lulled;  // blocks that fell asleep and lost memory by it
+static size_t suspended;  // blocks that fell asleep and lost memory by it
 
 static void note(tarn_status status) {
   if (status == TARN_OK) return;
@@ -105,7 +105,7 @@ static void try_sleep(unsigned tag, tarn_sleep_mode mode) {
           (status != TARN_OK && after.asleep_blocks == before));
   bool done = after.asleep_blocks == after.live_blocks;
   if (stats_of(run.p.pool).reserved_bytes < reserved) {
-    lulled += after.asleep_blocks - before;
+    suspended += after.asleep_blocks - before;
   }
   for (size_t i = 0; done && i < run.count; i++) {
     held *h = &run.blocks[i];
@@ -187,8 +187,8 @@ static void drop_all(void) {
 }
 
 static void play_any(const char *name, const char *strategy, size_t page) {
-  enum { ROUNDS = EFFORT(6, 3), STEPS = 200, LULLED_A_ROUND = 18 };
-  lulled = 0;
+  enum { ROUNDS = EFFORT(6, 3), STEPS = 200, SUSPENDED_A_ROUND = 18 };
+  suspended = 0;
   for (unsigned round = 0; round < ROUNDS; round++) {
     memset(&run, 0, sizeof run);
     run.p = open_arena_of((size_t)256 * MIB, name, strategy);
@@ -207,7 +207,7 @@ static void play_any(const char *name, const char *strategy, size_t page) {
     ck_assert_uint_eq(run.errors, 0);
     close_arena(&run.p);
   }
-  ck_assert_uint_gt(lulled, (size_t)ROUNDS * LULLED_A_ROUND);
+  ck_assert_uint_gt(suspended, (size_t)ROUNDS * SUSPENDED_A_ROUND);
 }
 
 TEST(any_order_will_do_on_the_host) {

@@ -1,6 +1,6 @@
-// test_pool_sleep_kit.h - blocks that sleep, on the devices where they can.
-#ifndef TARN_TESTS_TEST_POOL_SLEEP_KIT_H_
-#define TARN_TESTS_TEST_POOL_SLEEP_KIT_H_
+// sleep_kit.h - blocks that sleep, on the devices where they can.
+#ifndef TARN_TESTS_POOL_SLEEP_KIT_H_
+#define TARN_TESTS_POOL_SLEEP_KIT_H_
 
 #include "arena_kit.h"
 
@@ -42,4 +42,4 @@ static inline void check_filled(tarn_device *device, tarn_block block,
   free(bytes);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_SLEEP_KIT_H_
+#endif  // TARN_TESTS_POOL_SLEEP_KIT_H_

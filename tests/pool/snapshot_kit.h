@@ -1,6 +1,6 @@
-// test_pool_snapshot_kit.h - a folder for snapshots, and what is in them.
-#ifndef TARN_TESTS_TEST_POOL_SNAPSHOT_KIT_H_
-#define TARN_TESTS_TEST_POOL_SNAPSHOT_KIT_H_
+// snapshot_kit.h - a folder for snapshots, and what is in them.
+#ifndef TARN_TESTS_POOL_SNAPSHOT_KIT_H_
+#define TARN_TESTS_POOL_SNAPSHOT_KIT_H_
 
 #include <dirent.h>
 #include <stdio.h>
@@ -101,4 +101,4 @@ static inline void listen_to_log(void) {
   tarn_log_set(note_log, NULL, TARN_LOG_WARN);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_SNAPSHOT_KIT_H_
+#endif  // TARN_TESTS_POOL_SNAPSHOT_KIT_H_

@@ -1,7 +1,7 @@
-// test_pool_snapshot_scene.h - a pool of each strategy on each device, and a
+// snapshot_scene.h - a pool of each strategy on each device, and a
 // program that uses it.
-#ifndef TARN_TESTS_TEST_POOL_SNAPSHOT_SCENE_H_
-#define TARN_TESTS_TEST_POOL_SNAPSHOT_SCENE_H_
+#ifndef TARN_TESTS_POOL_SNAPSHOT_SCENE_H_
+#define TARN_TESTS_POOL_SNAPSHOT_SCENE_H_
 
 #include "kit.h"
 #include "support/snapshot_check.h"
@@ -104,4 +104,4 @@ static inline bool open_scene(scene *s, int index) {
 
 enum { STRATEGIES = 6, SCENES = STRATEGIES * DEVICES };
 
-#endif  // TARN_TESTS_TEST_POOL_SNAPSHOT_SCENE_H_
+#endif  // TARN_TESTS_POOL_SNAPSHOT_SCENE_H_

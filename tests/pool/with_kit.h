@@ -1,6 +1,6 @@
-// test_pool_with_kit.h - requests with options, for their tests.
-#ifndef TARN_TESTS_TEST_POOL_WITH_KIT_H_
-#define TARN_TESTS_TEST_POOL_WITH_KIT_H_
+// with_kit.h - requests with options, for their tests.
+#ifndef TARN_TESTS_POOL_WITH_KIT_H_
+#define TARN_TESTS_POOL_WITH_KIT_H_
 
 #include "arena_kit.h"
 #include "tarn/alloc.h"
@@ -41,4 +41,4 @@ static inline void refuse_with(tarn_pool *pool, size_t size,
   assert_zero_block(block);
 }
 
-#endif  // TARN_TESTS_TEST_POOL_WITH_KIT_H_
+#endif  // TARN_TESTS_POOL_WITH_KIT_H_
