@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "json.h"
 #include "table.h"
@@ -148,6 +149,24 @@ void sheet_text(sheet *s, const char *title, const char *key,
   } else {
     table_text(s->table, text);
   }
+}
+
+void sheet_words(sheet *s, const char *title, const char *key,
+                 const char *words) {
+  char word[128];
+  if (s->output != OUTPUT_JSON) {
+    sheet_text(s, title, key, words);
+    return;
+  }
+  if (!next(s, (table_column){title, key, false}, false)) return;
+  json_begin_array(&s->json);
+  while (*words != '\0') {
+    int length = (int)strcspn(words, " ");
+    snprintf(word, sizeof word, "%.*s", length, words);
+    json_text(&s->json, word);
+    words += length + (words[length] == ' ');
+  }
+  json_end_array(&s->json);
 }
 
 void sheet_number(sheet *s, const char *title, const char *key, double value,

@@ -64,6 +64,10 @@ enum {
 void sheet_only(sheet *s, unsigned formats);
 
 void sheet_text(sheet *s, const char *title, const char *key, const char *text);
+
+// Words with a blank between them; an array in JSON.
+void sheet_words(sheet *s, const char *title, const char *key,
+                 const char *words);
 void sheet_number(sheet *s, const char *title, const char *key, double value,
                   int decimals);  // NaN: "-", null
 

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/json.h"
 #include "kit/options.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 #include "kit/text.h"
 #include "verbs.h"
 
@@ -121,99 +120,57 @@ static const char *join_extensions(const found *item, char *out) {
   return out;
 }
 
-static void write_json_extensions(json *out, const found *item) {
-  json_key_array(out, "extensions");
-  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
-    const char *name = extension_name(item, bit);
-    if (name != NULL) json_text(out, name);
-  }
-  json_end_array(out);
-}
-
-static void write_json_functions(json *out, const char *key, const found *item,
-                                 bool own) {
-  json_key_array(out, key);
-  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
-    const char *name = function_name(item, bit, own);
-    if (name != NULL) json_text(out, name);
-  }
-  json_end_array(out);
-}
-
-static void write_json_device(json *out, const found *item) {
+static void write_sizes(sheet *s, const found *item) {
   const tarn_device_info *info = &item->info;
-  json_begin_object(out);
-  json_key_text(out, "device", info->name);
-  json_key_text(out, "type", info->type);
-  json_key_text(out, "plugin", info->plugin);
-  json_key_int(out, "id", info->id);
-  json_key_uint(out, "total_bytes", item->total);
-  json_key_uint(out, "free_bytes", item->free);
-  json_key_bool(out, "host_accessible", info->host_accessible);
-  json_key_uint(out, "min_chunk", info->min_chunk);
-  json_key_uint(out, "max_chunk", info->max_chunk);
-  json_key_uint(out, "max_alloc", info->max_alloc);
-  json_key_uint(out, "padding", info->padding);
-  json_key_uint(out, "init_size", info->init_size);
-  json_key_uint(out, "realloc_size", info->realloc_size);
-  json_key_uint(out, "alignment", info->alignment);
-  write_json_functions(out, "functions", item, true);
-  write_json_functions(out, "stand_ins", item, false);
-  write_json_extensions(out, item);
-  json_end_object(out);
+  const struct {
+    const char *title;
+    const char *key;
+    uint64_t bytes;
+  } sizes[] = {
+      {"min chunk", "min_chunk", info->min_chunk},
+      {"max chunk", "max_chunk", info->max_chunk},
+      {"max alloc", "max_alloc", info->max_alloc},
+      {"padding", "padding", info->padding},
+      {"init", "init_size", info->init_size},
+      {"realloc", "realloc_size", info->realloc_size},
+      {"alignment", "alignment", info->alignment},
+  };
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    sheet_uint(s, sizes[i].title, sizes[i].key, sizes[i].bytes, SHEET_BYTES);
 }
 
-static void write_json(const survey *s) {
-  json out = json_to(tool_out());
-  json_begin_object(&out);
-  json_key_array(&out, "devices");
-  for (size_t i = 0; i < s->count; i++)
-    write_json_device(&out, &s->items[i]);
-  json_end_array(&out);
-  json_end_object(&out);
-  json_finish(&out);
-}
-
-static const table_column columns[] = {
-    {"device", "device", false},
-    {"memory", "total_bytes", true},
-    {"free", "free_bytes", true},
-    {"host access", "host_accessible", false},
-    {"min chunk", "min_chunk", true},
-    {"max chunk", "max_chunk", true},
-    {"max alloc", "max_alloc", true},
-    {"padding", "padding", true},
-    {"init", "init_size", true},
-    {"realloc", "realloc_size", true},
-    {"alignment", "alignment", true},
-    // The plain table tells these below, where there is room.
-    {"plug-in", "plugin", false},
-    {"own functions", "functions", false},
-    {"stand-ins", "stand_ins", false},
-    {"extensions", "extensions", false},
-};
-
-enum { COLUMN_COUNT = sizeof columns / sizeof columns[0], BELOW = 4 };
-
-static void add_row(table *t, const found *item, bool whole) {
-  const tarn_device_info *info = &item->info;
+// The plain table has these below, where there is room.
+static void write_names(sheet *s, const found *item, bool plain) {
   char names[NAMES_SIZE];
-  table_text(t, info->name);
-  table_bytes(t, item->total);
-  table_bytes(t, item->free);
-  table_text(t, info->host_accessible ? "yes" : "no");
-  table_bytes(t, info->min_chunk);
-  table_bytes(t, info->max_chunk);
-  table_bytes(t, info->max_alloc);
-  table_bytes(t, info->padding);
-  table_bytes(t, info->init_size);
-  table_bytes(t, info->realloc_size);
-  table_bytes(t, info->alignment);
-  if (!whole) return;
-  table_text(t, info->plugin);
-  table_text(t, join_functions(item, true, names));
-  table_text(t, join_functions(item, false, names));
-  table_text(t, join_extensions(item, names));
+  if (plain) return;
+  sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
+  sheet_text(s, "plug-in", "plugin", item->info.plugin);
+  sheet_only(s, SHEET_ALL);
+  sheet_words(s, "own functions", "functions",
+              join_functions(item, true, names));
+  sheet_words(s, "stand-ins", "stand_ins", join_functions(item, false, names));
+  sheet_words(s, "extensions", "extensions", join_extensions(item, names));
+}
+
+static void write_row(sheet *s, const found *item, options_output output) {
+  const tarn_device_info *info = &item->info;
+  sheet_text(s, "device", "device", info->name);
+  sheet_only(s, SHEET_JSON);
+  sheet_text(s, NULL, "type", info->type);
+  sheet_text(s, NULL, "plugin", info->plugin);
+  sheet_uint(s, NULL, "id", (uint64_t)info->id, SHEET_COUNT);
+  sheet_only(s, SHEET_ALL);
+  sheet_uint(s, "memory", "total_bytes", item->total, SHEET_BYTES);
+  sheet_uint(s, "free", "free_bytes", item->free, SHEET_BYTES);
+  if (output == OUTPUT_JSON) {
+    sheet_bool(s, NULL, "host_accessible", info->host_accessible);
+  } else {
+    sheet_text(s, "host access", "host_accessible",
+               info->host_accessible ? "yes" : "no");
+  }
+  write_sizes(s, item);
+  write_names(s, item, output == OUTPUT_TABLE);
+  sheet_row_end(s);
 }
 
 static void write_wrapped(const char *title, const char *words) {
@@ -256,24 +213,15 @@ static void write_functions(const found *item) {
   write_wrapped("stand-ins", stand_ins);
 }
 
-static void write_table(const survey *s, table_style style) {
-  bool plain = style == TABLE_PLAIN;
-  table *t = table_create(columns, plain ? COLUMN_COUNT - BELOW : COLUMN_COUNT);
-  for (size_t i = 0; i < s->count; i++)
-    add_row(t, &s->items[i], !plain);
-  table_write(t, style, tool_out());
-  table_destroy(t);
-  for (size_t i = 0; plain && i < s->count; i++) {
-    write_functions(&s->items[i]);
-    write_extensions(&s->items[i]);
-  }
-}
-
-static void write_survey(const survey *s, options_output output) {
-  if (output == OUTPUT_JSON) {
-    write_json(s);
-  } else {
-    write_table(s, table_style_of(output));
+static void write_survey(const survey *all, options_output output) {
+  sheet *s = sheet_begin(output, NULL);
+  sheet_list(s, "devices");
+  for (size_t i = 0; i < all->count; i++)
+    write_row(s, &all->items[i], output);
+  sheet_end(s);
+  for (size_t i = 0; output == OUTPUT_TABLE && i < all->count; i++) {
+    write_functions(&all->items[i]);
+    write_extensions(&all->items[i]);
   }
 }
 
