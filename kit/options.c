@@ -168,7 +168,7 @@ static bool take_word(const line *l, const char *word) {
     l->spec->word(l->command, word);
     return true;
   }
-  tool_misuse(l->spec->verb, "'%s' is too much", word);
+  tool_misuse(l->spec->verb, "'%s' is unexpected", word);
   return false;
 }
 
@@ -235,7 +235,7 @@ bool options_output_parse(const tool_verb *verb, const char *text,
     *out = (options_output)i;
     return true;
   }
-  tool_misuse(verb, "'%s' is no output: table, json, csv or md", text);
+  tool_misuse(verb, "'%s' is not a format: table, json, csv or md", text);
   return false;
 }
 
@@ -293,7 +293,8 @@ bool options_bytes_parse(const tool_verb *verb, const char *option,
     good = tarn_size_add(*out, bytes_of_fraction(point, unit), out);
   }
   if (good && *out > 0) return true;
-  tool_misuse(verb, "%s %s is no number of bytes, as 1073741824, 1G or 1.5G",
+  tool_misuse(verb,
+              "%s %s is not a number of bytes such as 1073741824, 1G or 1.5G",
               option, text);
   return false;
 }

@@ -91,7 +91,7 @@ static tool_exit check(command *c) {
     c->bench.parts[i] = i >= PLAN_BENCH_WIDE || c->bench.folder != NULL;
   }
   if (c->too_much) {
-    return tool_misuse(c->verb, "'%s' is too much: one folder is enough",
+    return tool_misuse(c->verb, "'%s' is unexpected: one folder is enough",
                        c->bench.folder);
   }
   if (wants_files(c) && c->bench.folder == NULL) {

@@ -77,7 +77,7 @@ static bool parse_output(void *context, const char *text) {
     c->output = (conform_output)i;
     return true;
   }
-  tool_misuse(c->verb, "'%s' is no output: table, json or junit", text);
+  tool_misuse(c->verb, "'%s' is not a format: table, json or junit", text);
   return false;
 }
 
@@ -196,8 +196,8 @@ static tool_exit check_type(const command *c, const char *name, size_t length) {
     return TOOL_DONE;
   }
   if (is_type(type, name, length)) return TOOL_DONE;
-  return tool_misuse(c->verb, "--device %s: the tested plug-in is %s", c->device,
-                     type);
+  return tool_misuse(c->verb, "--device %s: the tested plug-in is %s",
+                     c->device, type);
 }
 
 // "1", or "sim:1".

@@ -95,7 +95,7 @@ static tool_exit check_words(const command *c) {
   }
   if (c->word_count == 1) return tool_misuse(c->verb, "into which file?");
   if (c->word_count == 2) return TOOL_DONE;
-  return tool_misuse(c->verb, "'%s' is too much", c->words[2]);
+  return tool_misuse(c->verb, "'%s' is unexpected", c->words[2]);
 }
 
 enum { LARGE = 100 };  // times the trace

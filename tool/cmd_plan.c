@@ -195,7 +195,7 @@ static tool_exit check_outputs(const command *c) {
 static tool_exit check_words(const command *c) {
   if (c->inputs.count == 0) return tool_misuse(c->verb, "which file?");
   if (c->inputs.count > 1) {
-    return tool_misuse(c->verb, "one file at a time: '%s' is too much",
+    return tool_misuse(c->verb, "one file at a time: '%s' is unexpected",
                        c->inputs.items[1]);
   }
   if (c->capacity > 0 && c->arenas.count > 0) {

@@ -247,7 +247,7 @@ TEST(wrong_names) {
       "synced, view, whole, why\n");
   assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
   assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
-  assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is too much");
+  assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is unexpected");
   assert_misuse(tool_run("bench", "pool", "--workload", "bert-layer"),
                 "did you mean '@bert-layer'?");
   assert_misuse(tool_run("bench", "pool", "--workload", "all,@random"),
@@ -276,7 +276,8 @@ TEST(wrong_values) {
   assert_misuse(tool_run("bench", "pool", "--touched", "maybe"),
                 "--touched wants yes, no or both, not 'maybe'");
   assert_misuse(tool_run("bench", "pool", "--device", "abacus:0"), "abacus");
-  assert_misuse(tool_run("bench", "pool", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "pool", "-o", "xml"),
+                "'xml' is not a format");
   assert_misuse(tool_run("bench", "pool", "--thred", "2"),
                 "no option is named '--thred'");
 }

@@ -66,6 +66,7 @@ TEST(help_and_wrong_use) {
                 "--blocks wants a whole number");
   assert_misuse(tool_run("bench", "blocks", "--passes", "0"),
                 "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "blocks", "-o", "xml"), "'xml' is no output");
-  assert_misuse(tool_run("bench", "blocks", "file"), "'file' is too much");
+  assert_misuse(tool_run("bench", "blocks", "-o", "xml"),
+                "'xml' is not a format");
+  assert_misuse(tool_run("bench", "blocks", "file"), "'file' is unexpected");
 }

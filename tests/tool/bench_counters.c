@@ -113,12 +113,12 @@ TEST(wrong_names_and_values) {
       "named twice");
   assert_misuse(tool_run("bench", "counters", "--device", "abacus"), "abacus");
   assert_misuse(tool_run("bench", "counters", "arena_pool"),
-                "'arena_pool' is too much");
+                "'arena_pool' is unexpected");
   assert_misuse(tool_run("bench", "counters", "--passes", "0"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "counters", "--passes", "100002"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "counters", "-o", "xml"),
-                "'xml' is no output");
+                "'xml' is not a format");
   assert_misuse(tool_run("bench", "counter"), "counters");
 }

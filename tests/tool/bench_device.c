@@ -225,12 +225,13 @@ TEST(wrong_names_and_values) {
   assert_misuse(
       tool_run("bench", "device", "--device", "sim:0", "--device", "sim:0"),
       "device 'sim:0' is named twice");
-  assert_misuse(tool_run("bench", "device", "cpu:0"), "'cpu:0' is too much");
+  assert_misuse(tool_run("bench", "device", "cpu:0"), "'cpu:0' is unexpected");
   assert_misuse(tool_run("bench", "device", "--passes", "0"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "device", "--passes", "1002"),
                 "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "device", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "device", "-o", "xml"),
+                "'xml' is not a format");
   assert_misuse(tool_run("bench", "device", "--pool", "glibc"),
                 "no option is named '--pool'");
   tool_output o = tool_run("bench", "device", "--plugin", "/nowhere.so");

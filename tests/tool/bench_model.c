@@ -128,7 +128,8 @@ TEST(wrong_names_and_values) {
                 "there are: mlp, mlp-16, resnet-14, resnet-50, bert-layer");
   assert_misuse(tool_run("bench", "model", "mlp", "mlp"),
                 "net 'mlp' is named twice");
-  assert_misuse(tool_run("bench", "model", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "model", "-o", "xml"),
+                "'xml' is not a format");
   assert_misuse(tool_run("bench", "model", "--batch", "3"),
                 "no option is named '--batch'");
 }

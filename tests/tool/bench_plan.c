@@ -219,6 +219,7 @@ TEST(help_and_wrong_use) {
                 "--seconds wants a whole number");
   assert_misuse(tool_run("bench", "plan", "--rounds", "101"),
                 "--rounds wants a whole number");
-  assert_misuse(tool_run("bench", "plan", "-o", "xml"), "'xml' is no output");
-  assert_misuse(tool_run("bench", "plan", "a", "b"), "'b' is too much");
+  assert_misuse(tool_run("bench", "plan", "-o", "xml"),
+                "'xml' is not a format");
+  assert_misuse(tool_run("bench", "plan", "a", "b"), "'b' is unexpected");
 }

@@ -102,8 +102,9 @@ START_TEST(wrong_names_and_values) {
                 "--allocations wants a whole number");
   assert_misuse(tool_run("bench", "record", "--work", "hard"), "'hard'");
   assert_misuse(tool_run("bench", "record", "program"),
-                "'program' is too much");
-  assert_misuse(tool_run("bench", "record", "-o", "xml"), "'xml' is no output");
+                "'program' is unexpected");
+  assert_misuse(tool_run("bench", "record", "-o", "xml"),
+                "'xml' is not a format");
   assert_misuse(tool_run("bench", "recorder"), "record");
 }
 END_TEST

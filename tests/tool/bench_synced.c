@@ -154,14 +154,15 @@ TEST(wrong_names_and_values) {
   assert_misuse(
       tool_run("bench", "synced", "--device", "sim:0", "--device", "sim:0"),
       "device 'sim:0' is named twice");
-  assert_misuse(tool_run("bench", "synced", "cpu:0"), "'cpu:0' is too much");
+  assert_misuse(tool_run("bench", "synced", "cpu:0"), "'cpu:0' is unexpected");
   assert_misuse(tool_run("bench", "synced", "--passes", "1002"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "synced", "--images", "0"),
                 "--images wants a whole number");
   assert_misuse(tool_run("bench", "synced", "--rows", "100001"),
                 "--rows wants a whole number");
-  assert_misuse(tool_run("bench", "synced", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "synced", "-o", "xml"),
+                "'xml' is not a format");
   tool_output o = tool_run("bench", "synced", "--plugin", "/nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");

@@ -321,7 +321,7 @@ TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "whole", "--device", "cpu:7"), "cpu:7");
   assert_misuse(tool_run("bench", "whole", "--device", "sim,sim"),
                 "device 'sim' is named twice");
-  assert_misuse(tool_run("bench", "whole", "cpu"), "'cpu' is too much");
+  assert_misuse(tool_run("bench", "whole", "cpu"), "'cpu' is unexpected");
   assert_misuse(tool_run("bench", "whole", "-n", "0"),
                 "--ranks wants a whole number");
   assert_misuse(tool_run("bench", "whole", "-n", "65"),
@@ -338,5 +338,6 @@ TEST(wrong_names_and_values) {
       tool_run("bench", "whole", "--rows", "4,8,16,32,64,128,256,512,1024"),
       "up to 8 powers of two");
   assert_misuse(tool_run("bench", "whole", "--size", "much"), "--size");
-  assert_misuse(tool_run("bench", "whole", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("bench", "whole", "-o", "xml"),
+                "'xml' is not a format");
 }

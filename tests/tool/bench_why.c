@@ -130,6 +130,6 @@ TEST(help_and_wrong_use) {
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "why", "--passes", "102"),
                 "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "why", "-o", "xml"), "'xml' is no output");
-  assert_misuse(tool_run("bench", "why", "file"), "'file' is too much");
+  assert_misuse(tool_run("bench", "why", "-o", "xml"), "'xml' is not a format");
+  assert_misuse(tool_run("bench", "why", "file"), "'file' is unexpected");
 }

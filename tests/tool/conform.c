@@ -273,7 +273,7 @@ TEST(type_has_its_time) {
 TEST(wrong_use) {
   assert_misuse(tool_run("conform"), "which device");
   assert_misuse(tool_run("conform", "cpu", "sim"), "at a time");
-  assert_misuse(tool_run("conform", "cpu", "-o", "csv"), "no output");
+  assert_misuse(tool_run("conform", "cpu", "-o", "csv"), "not a format");
   assert_misuse(tool_run("conform", "cpu", "--timeout", "0"), "--timeout");
   assert_misuse(tool_run("conform", "cpu:x"), "whole number");
   assert_misuse(tool_run("conform", "cpu", "--device", "-1"), "whole number");

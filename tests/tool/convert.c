@@ -170,7 +170,7 @@ TEST(wrong_use) {
   assert_misuse(tool_run("convert"), "which trace?");
   assert_misuse(tool_run("convert", "@bert-layer"), "into which file?");
   assert_misuse(tool_run("convert", "@bert-layer", "a.json", "b", "c"),
-                "'b' is too much");
+                "'b' is unexpected");
   assert_misuse(tool_run("convert", "@bert-layer", "a.txt"),
                 "'a.txt' has no ending that tells a format");
   assert_misuse(tool_run("convert", "@bert-layer", ".json"), "has no ending");

@@ -79,8 +79,8 @@ START_TEST(wrong_options) {
                 "Try 'tarn devices --help'.");
   assert_misuse(tool_run("devices", "-x"), "no option is named '-x'");
   assert_misuse(tool_run("devices", "-o"), "'-o' needs a value");
-  assert_misuse(tool_run("devices", "-o", "xml"), "'xml' is no output");
-  assert_misuse(tool_run("devices", "cpu:0"), "'cpu:0' is too much");
+  assert_misuse(tool_run("devices", "-o", "xml"), "'xml' is not a format");
+  assert_misuse(tool_run("devices", "cpu:0"), "'cpu:0' is unexpected");
 }
 END_TEST
 

@@ -15,7 +15,7 @@ TEST(help) {
 
 TEST(words) {
   assert_misuse(tool_run("plan"), "which file?");
-  assert_misuse(tool_run("plan", "a.csv", "b.csv"), "'b.csv' is too much");
+  assert_misuse(tool_run("plan", "a.csv", "b.csv"), "'b.csv' is unexpected");
   assert_misuse(tool_run("plan", "@bert"), "'@bert'");
   assert_misuse(tool_run("plan", "a.csv", "--capasity", "1"), "'--capasity'");
   assert_misuse(tool_run("plan", "a.csv", "--capacity"), "needs a value");
@@ -32,7 +32,8 @@ TEST(values) {
   assert_misuse(tool_run("plan", "a.csv", "--nodes", "0"), "--nodes wants");
   assert_misuse(tool_run("plan", "a.csv", "--trace-device", "x"),
                 "--trace-device wants");
-  assert_misuse(tool_run("plan", "a.csv", "-o", "xml"), "'xml' is no output");
+  assert_misuse(tool_run("plan", "a.csv", "-o", "xml"),
+                "'xml' is not a format");
   assert_misuse(tool_run("plan", "a.csv", "-o", "md"), "as table or json");
 }
 

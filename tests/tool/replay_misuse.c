@@ -39,7 +39,7 @@ TEST(wrong_numbers) {
       "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
   for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
     assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
-                 "is no number of bytes");
+                 "is not a number of bytes");
   }
   assert_fails(tool_run("replay", "@bert-layer", "--dry", "--touch"), 2,
                "--dry has no memory for --touch");
@@ -50,7 +50,7 @@ TEST(wrong_numbers) {
       tool_run("replay", "@bert-layer", "--html", "/dev/stdout", "-ocsv"), 2,
       "--html /dev/stdout and -o both want stdout");
   assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
-               "'yaml' is no output");
+               "'yaml' is not a format");
 }
 
 TEST(missing_file) {

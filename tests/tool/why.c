@@ -402,7 +402,7 @@ TEST(wrong_use) {
   assert_misuse(tool_run("why", "@bert-layer", "--diff", "@x"),
                 "no workload is named");
   assert_misuse(tool_run("why", "@bert-layer", "-o", "csv"), "not csv");
-  assert_misuse(tool_run("why", "@bert-layer", "-o", "xml"), "is no output");
+  assert_misuse(tool_run("why", "@bert-layer", "-o", "xml"), "is not a format");
   assert_misuse(tool_run("why", "@bert-layer", "--at", "noon"), "--at");
   assert_misuse(tool_run("why", "@bert-layer", "--top", "-1"), "--top");
   assert_misuse(tool_run("why", "@bert-layer", "--module-depth", "x"),
