@@ -98,7 +98,7 @@ static void let_another_pass(tarn__biased_lock *g) {
 
 // --- owning ----------------------------------------------------------------
 
-START_TEST(a_thread_alone_comes_to_own_it) {
+TEST(a_thread_alone_comes_to_own_it) {
   set_up();
   pass(&lock, OFTEN - 1);
   ck_assert(is_shared(&lock));
@@ -114,9 +114,8 @@ START_TEST(a_thread_alone_comes_to_own_it) {
   ck_assert_ptr_null(atomic_load(&tarn__biased_lock_slot->inside));
   tear_down();
 }
-END_TEST
 
-START_TEST(another_takes_it_and_it_gets_harder_to_own) {
+TEST(another_takes_it_and_it_gets_harder_to_own) {
   set_up();
   for (size_t wanted = OFTEN; wanted < (size_t)OFTEN * 16; wanted *= 2) {
     pass(&lock, wanted - 1);
@@ -129,9 +128,8 @@ START_TEST(another_takes_it_and_it_gets_harder_to_own) {
   ck_assert_uint_eq(counter, (size_t)OFTEN * 15 + 4);
   tear_down();
 }
-END_TEST
 
-START_TEST(there_is_an_end_to_getting_harder) {
+TEST(there_is_an_end_to_getting_harder) {
   set_up();
   for (int i = 0; i < 20; i++) {
     make_own(&lock);
@@ -140,9 +138,8 @@ START_TEST(there_is_an_end_to_getting_harder) {
   ck_assert_uint_eq(lock.wanted, 1 << 20);
   tear_down();
 }
-END_TEST
 
-START_TEST(inside_one_lock_another_is_passed_by_the_mutex) {
+TEST(inside_one_lock_another_is_passed_by_the_mutex) {
   static tarn__biased_lock other;
   set_up();
   tarn__biased_lock_init(&other);
@@ -157,7 +154,6 @@ START_TEST(inside_one_lock_another_is_passed_by_the_mutex) {
   tarn__biased_lock_deinit(&other);
   tear_down();
 }
-END_TEST
 
 // --- taking it -------------------------------------------------------------
 
@@ -173,7 +169,7 @@ static void *enter_and_tell(void *unused) {
   return NULL;
 }
 
-START_TEST(an_owner_that_is_inside_is_waited_for) {
+TEST(an_owner_that_is_inside_is_waited_for) {
   set_up();
   make_own(&lock);
   tarn__biased_lock_enter(&lock);
@@ -192,7 +188,6 @@ START_TEST(an_owner_that_is_inside_is_waited_for) {
   tarn__biased_lock_leave(&lock);
   tear_down();
 }
-END_TEST
 
 enum { THREADS = 4, ROUNDS = 200 };
 
@@ -228,7 +223,7 @@ static void *come_and_go(void *data) {
   return NULL;
 }
 
-START_TEST(one_thread_at_a_time_is_inside) {
+TEST(one_thread_at_a_time_is_inside) {
   enum { GENERATIONS = 4 };
   set_up();
   for (int generation = 0; generation < GENERATIONS; generation++) {
@@ -244,7 +239,6 @@ START_TEST(one_thread_at_a_time_is_inside) {
   ck_assert_uint_gt(atomic_load(&owned), 0);
   tear_down();
 }
-END_TEST
 
 // --- waiting inside --------------------------------------------------------
 
@@ -278,16 +272,15 @@ static void wait_until_ready(void) {
   tarn__biased_lock_leave(&lock);
 }
 
-START_TEST(a_holder_waits) {
+TEST(a_holder_waits) {
   set_up();
   pthread_t thread = start(get_ready, NULL);
   wait_until_ready();
   pthread_join(thread, NULL);
   tear_down();
 }
-END_TEST
 
-START_TEST(an_owner_waits) {
+TEST(an_owner_waits) {
   set_up();
   make_own(&lock);
   pthread_t thread = start(get_ready, NULL);
@@ -295,7 +288,6 @@ START_TEST(an_owner_waits) {
   pthread_join(thread, NULL);
   tear_down();
 }
-END_TEST
 
 // --- threads that end ------------------------------------------------------
 
@@ -317,7 +309,7 @@ static void *enter_what_was_left(void *data) {
   return tarn__biased_lock_slot;
 }
 
-START_TEST(a_slot_is_handed_on_with_its_locks) {
+TEST(a_slot_is_handed_on_with_its_locks) {
   static tarn__biased_lock own;
   void *first = NULL;
   void *second = NULL;
@@ -333,7 +325,6 @@ START_TEST(a_slot_is_handed_on_with_its_locks) {
   tarn__biased_lock_deinit(&own);
   tear_down();
 }
-END_TEST
 
 static tarn__biased_lock locks[MANY];
 static pthread_barrier_t all_tried;
@@ -377,7 +368,7 @@ static size_t end_all(const pthread_t threads[MANY]) {
   return served;
 }
 
-START_TEST(threads_beyond_the_last_slot_share) {
+TEST(threads_beyond_the_last_slot_share) {
   pthread_t threads[MANY];
   start_all(threads);
   set_up();
@@ -387,7 +378,6 @@ START_TEST(threads_beyond_the_last_slot_share) {
   make_own(&lock);  // slots are free again
   tear_down();
 }
-END_TEST
 
 // --- fork ------------------------------------------------------------------
 
@@ -426,7 +416,7 @@ static void fork_around_a_holder(void *as_owner) {
   ck_assert(!is_held_in_child());
 }
 
-START_TEST(a_child_sees_whether_a_thread_was_inside) {
+TEST(a_child_sees_whether_a_thread_was_inside) {
   set_up();
   ck_assert(!is_held_in_child());
   fork_around_a_holder(NULL);
@@ -435,11 +425,10 @@ START_TEST(a_child_sees_whether_a_thread_was_inside) {
   ck_assert(!is_held_in_child());
   tear_down();
 }
-END_TEST
 
 // Slots of threads that it does not have are free.
 // Not those of the parent, whose slots it leaves alone.
-START_TEST(a_child_owns_locks_of_its_own) {
+TEST(a_child_owns_locks_of_its_own) {
   set_up();
   make_own(&lock);
   pid_t child = fork();
@@ -458,11 +447,10 @@ START_TEST(a_child_owns_locks_of_its_own) {
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
   tear_down();
 }
-END_TEST
 
 // --- without fences --------------------------------------------------------
 
-START_TEST(without_fences_it_is_shared) {
+TEST(without_fences_it_is_shared) {
   atomic_store(&refuses_fences, true);
   set_up();
   pass(&lock, (size_t)OFTEN * 4);
@@ -472,10 +460,9 @@ START_TEST(without_fences_it_is_shared) {
   ck_assert_uint_eq(counter, (size_t)OFTEN * 4 + 1);
   tear_down();
 }
-END_TEST
 
 // As a sandbox that is put on late does.
-START_TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
+TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
   set_up();
   make_own(&lock);
   atomic_store(&refuses_fences, true);
@@ -490,23 +477,4 @@ START_TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
   pass(&lock, 1);
   ck_assert_uint_eq(counter, 3);
   tear_down();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("pool: the lock");
-  ADD_CASE(suite, "owning", a_thread_alone_comes_to_own_it,
-           another_takes_it_and_it_gets_harder_to_own,
-           there_is_an_end_to_getting_harder,
-           inside_one_lock_another_is_passed_by_the_mutex);
-  ADD_CASE(suite, "taking", an_owner_that_is_inside_is_waited_for,
-           one_thread_at_a_time_is_inside);
-  ADD_CASE(suite, "waiting", a_holder_waits, an_owner_waits);
-  ADD_CASE(suite, "threads that end", a_slot_is_handed_on_with_its_locks,
-           threads_beyond_the_last_slot_share);
-  ADD_CASE(suite, "fork", a_child_sees_whether_a_thread_was_inside,
-           a_child_owns_locks_of_its_own);
-  ADD_CASE(suite, "without fences", without_fences_it_is_shared,
-           it_can_be_taken_when_fences_are_refused_meanwhile);
-  return run_suite(suite);
 }

@@ -104,13 +104,12 @@ static void play(tarn__range_map_summary *summary) {
   }
 }
 
-START_TEST(any_operations_agree_with_an_array) {
+TEST(any_operations_agree_with_an_array) {
   play(NULL);
   play(summarize);
 }
-END_TEST
 
-START_TEST(starts_in_order_make_no_deep_tree) {
+TEST(starts_in_order_make_no_deep_tree) {
   static tarn__range_map_node nodes[MANY];
   size_t deepest = 0;
   map = (tarn__range_map){.random = 0};
@@ -126,9 +125,8 @@ START_TEST(starts_in_order_make_no_deep_tree) {
   }
   ck_assert_uint_lt(deepest, 60);  // 2 ln n is 20 on average
 }
-END_TEST
 
-START_TEST(ranges_reach_to_the_last_number) {
+TEST(ranges_reach_to_the_last_number) {
   tarn__range_map_node nodes[2] = {{.start = 0}, {.start = UINT64_MAX}};
   map = (tarn__range_map){.random = 0};
   ck_assert_ptr_null(tarn__range_map_at(&map, UINT64_MAX));
@@ -137,12 +135,4 @@ START_TEST(ranges_reach_to_the_last_number) {
   tarn__range_map_insert(&map, &nodes[0]);
   ck_assert_ptr_eq(tarn__range_map_at(&map, UINT64_MAX), &nodes[1]);
   ck_assert_ptr_eq(tarn__range_map_at(&map, UINT64_MAX - 1), &nodes[0]);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base_range_map");
-  ADD_CASE(suite, "map", any_operations_agree_with_an_array,
-           starts_in_order_make_no_deep_tree, ranges_reach_to_the_last_number);
-  return run_suite(suite);
 }

@@ -41,7 +41,7 @@ static void refuse(tarn_rows rows, const char *text) {
     refuse(r, text);           \
   } while (0)
 
-START_TEST(strides_are_set) {
+TEST(strides_are_set) {
   tarn_rows rows = good_rows();
   tarn_rows out;
   assert_ok(tarn__rows_check(&rows, &out));
@@ -58,9 +58,8 @@ START_TEST(strides_are_set) {
   ck_assert_uint_eq(out.table_stride, 24);
   ck_assert_uint_eq(out.dense_stride, 9);
 }
-END_TEST
 
-START_TEST(what_is_empty_is_possible) {
+TEST(what_is_empty_is_possible) {
   tarn_rows out;
   tarn_rows rows = good_rows();
   rows.index_count = rows.dense = rows.indices = 0;
@@ -74,9 +73,8 @@ START_TEST(what_is_empty_is_possible) {
   assert_ok(tarn__rows_check(&rows, &out));
   ck_assert_uint_eq(out.table_stride, 0);
 }
-END_TEST
 
-START_TEST(structs_of_other_sizes) {
+TEST(structs_of_other_sizes) {
   struct {
     tarn_rows rows;
     uint64_t beyond;
@@ -89,9 +87,8 @@ START_TEST(structs_of_other_sizes) {
   assert_status(tarn__rows_check(NULL, &out), TARN_E_INVALID);
   assert_error_says("rows: NULL");
 }
-END_TEST
 
-START_TEST(dtypes_and_flags) {
+TEST(dtypes_and_flags) {
   REFUSE(r.table_dtype = TARN_DTYPE_I32,
          "i32 of the table and f16 of the dense rows");
   REFUSE(r.dense_dtype = TARN_DTYPE_NONE, "none of the dense rows");
@@ -105,9 +102,8 @@ START_TEST(dtypes_and_flags) {
   rows.index_dtype = TARN_DTYPE_I64;
   assert_ok(tarn__rows_check(&rows, &out));
 }
-END_TEST
 
-START_TEST(strides_and_sizes) {
+TEST(strides_and_sizes) {
   REFUSE(r.table_stride = 15,
          "the table stride of 15 bytes is less than a row of 16");
   REFUSE(r.dense_stride = 7,
@@ -125,9 +121,8 @@ START_TEST(strides_and_sizes) {
   REFUSE(r.dense = 0, "the address of the dense rows is 0");
   REFUSE(r.indices = 0, "the address of the indices is 0");
 }
-END_TEST
 
-START_TEST(references) {
+TEST(references) {
   static const size_t late[] = {8, 96, 96, 256};
   static const size_t falling[] = {0, 96, 95, 256};
   static const tarn_addr nowhere[] = {0x1000, 0, 0};
@@ -141,9 +136,8 @@ START_TEST(references) {
   REFUSE(r.table.chunks = high, "chunk 2 of the table");
   REFUSE(r.table.count = 0, "which end at 0");
 }
-END_TEST
 
-START_TEST(rows_are_found) {
+TEST(rows_are_found) {
   tarn_rows rows = good_rows();
   tarn_rows out;
   rows.table_stride = 24;
@@ -160,9 +154,8 @@ START_TEST(rows_are_found) {
   ck_assert_uint_eq(tarn__rows_locate(&out, 3), 0);
   ck_assert_uint_eq(tarn__rows_locate(&out, 4), 0x3000 + 12);
 }
-END_TEST
 
-START_TEST(rows_of_one_chunk) {
+TEST(rows_of_one_chunk) {
   tarn_rows rows = good_rows();
   tarn_rows out;
   static const size_t whole[] = {0, 256};
@@ -172,9 +165,8 @@ START_TEST(rows_of_one_chunk) {
   for (size_t i = 0; i < 10; i++)
     ck_assert_uint_eq(tarn__rows_locate(&out, i), 0x1000 + 96 + 16 * i);
 }
-END_TEST
 
-START_TEST(bad_indices) {
+TEST(bad_indices) {
   tarn_rows rows = good_rows();
   char text[80];
   rows.table_count = 5;
@@ -186,14 +178,4 @@ START_TEST(bad_indices) {
   rows.table_count = 0;
   tarn__rows_say_bad(&rows, -1, 0, text, sizeof text);
   ck_assert_str_eq(text, "index -1 at position 0: the table has no rows");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("base: rows");
-  ADD_CASE(suite, "check", strides_are_set, what_is_empty_is_possible,
-           structs_of_other_sizes, dtypes_and_flags, strides_and_sizes,
-           references);
-  ADD_CASE(suite, "rows", rows_are_found, rows_of_one_chunk, bad_indices);
-  return run_suite(suite);
 }

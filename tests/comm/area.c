@@ -33,7 +33,7 @@ static void arrive_all(uint64_t round) {
 
 // --- rounds ----------------------------------------------------------------
 
-START_TEST(the_last_to_arrive_rings) {
+TEST(the_last_to_arrive_rings) {
   set_up();
   for (uint64_t round = 1; round < 4; round++) {
     ck_assert(tarn__area_arrive(&views[2], 2, round));
@@ -46,7 +46,6 @@ START_TEST(the_last_to_arrive_rings) {
   }
   tear_down();
 }
-END_TEST
 
 // --- breakage --------------------------------------------------------------
 
@@ -56,7 +55,7 @@ static void note_only(tarn__comm_area *area) {
   atomic_store(&area->head->broken, TARN__ENDED);
 }
 
-START_TEST(nobody_arrives_after_a_freeze) {
+TEST(nobody_arrives_after_a_freeze) {
   set_up();
   arrive_all(1);
   ck_assert(tarn__area_arrive(&views[0], 0, 2));
@@ -77,10 +76,9 @@ START_TEST(nobody_arrives_after_a_freeze) {
   }
   tear_down();
 }
-END_TEST
 
 // A round in which all had arrived is a good one, whatever came then.
-START_TEST(a_freeze_leaves_what_has_arrived) {
+TEST(a_freeze_leaves_what_has_arrived) {
   set_up();
   arrive_all(1);
   arrive_all(2);
@@ -90,9 +88,8 @@ START_TEST(a_freeze_leaves_what_has_arrived) {
   ck_assert(!tarn__area_arrive(&views[0], 0, 3));
   tear_down();
 }
-END_TEST
 
-START_TEST(the_first_note_stays) {
+TEST(the_first_note_stays) {
   set_up();
   tarn__area_break(&views[0], TARN__LATE, 2, 70);
   tarn__area_break(&views[1], TARN__LEFT, 0, 0);
@@ -102,7 +99,6 @@ START_TEST(the_first_note_stays) {
   }
   tear_down();
 }
-END_TEST
 
 // --- at the same time ------------------------------------------------------
 
@@ -142,17 +138,7 @@ static void freeze_a_runner(void) {
   tear_down();
 }
 
-START_TEST(a_rank_that_runs_is_frozen) {
+TEST(a_rank_that_runs_is_frozen) {
   for (int race = 0; race < RACES; race++)
     freeze_a_runner();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm: area");
-  ADD_CASE(suite, "rounds", the_last_to_arrive_rings);
-  ADD_CASE(suite, "breakage", nobody_arrives_after_a_freeze,
-           a_freeze_leaves_what_has_arrived, the_first_note_stays);
-  ADD_CASE(suite, "races", a_rank_that_runs_is_frozen);
-  return run_suite(suite);
 }

@@ -184,7 +184,7 @@ RANKS_TEST(pairs_must_agree, .size = 3, .body = exchange_wrong)
 
 // --- without a communicator ------------------------------------------------
 
-START_TEST(null_is_refused) {
+TEST(null_is_refused) {
   tarn_rendezvous *meeting = NULL;
   tarn_comm *comm = NULL;
   char variable[TARN_RENDEZVOUS_VARIABLE];
@@ -214,22 +214,12 @@ START_TEST(null_is_refused) {
                 TARN_E_INVALID);
   tarn_rendezvous_destroy(meeting);
 }
-END_TEST
 
-START_TEST(wrong_sizes_are_refused) {
+TEST(wrong_sizes_are_refused) {
   tarn_rendezvous *meeting = (tarn_rendezvous *)&meeting;
   assert_status(tarn_rendezvous_create(0, &meeting), TARN_E_INVALID);
   ck_assert_ptr_null(meeting);
   assert_error_says("size is 0, not 1 to 256");
   assert_status(tarn_rendezvous_create(257, &meeting), TARN_E_INVALID);
   assert_error_says("size is 257, not 1 to 256");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_arguments");
-  ADD_CASE(suite, "ranks", another_call_is_told, what_differs_is_told,
-           what_is_wrong_at_one_is_told_to_all, pairs_must_agree);
-  ADD_CASE(suite, "process", null_is_refused, wrong_sizes_are_refused);
-  return run_suite(suite);
 }

@@ -25,12 +25,11 @@ static void count_up(tarn_comm *comm, void *context) {
   }
 }
 
-START_TEST(a_barrier_holds_all) {
+TEST_LOOP(a_barrier_holds_all, SIZE_COUNT) {
   size_t size = SIZES[_i];
   ranks_run(&(ranks_plan){
       .size = size, .body = count_up, .context = ranks_shared(4096)});
 }
-END_TEST
 
 // --- broadcast and allgather -----------------------------------------------
 
@@ -66,7 +65,8 @@ static void broadcast_all(tarn_comm *comm, void *context) {
   }
 }
 
-RANKS_TEST(a_broadcast_reaches_all, .size = SIZES[_i], .body = broadcast_all)
+RANKS_LOOP(a_broadcast_reaches_all, SIZE_COUNT, .size = SIZES[_i],
+           .body = broadcast_all)
 
 static void gather_all(tarn_comm *comm, void *context) {
   static unsigned char own[300001];
@@ -87,7 +87,8 @@ static void gather_all(tarn_comm *comm, void *context) {
   }
 }
 
-RANKS_TEST(an_allgather_has_all, .size = SIZES[_i], .body = gather_all)
+RANKS_LOOP(an_allgather_has_all, SIZE_COUNT, .size = SIZES[_i],
+           .body = gather_all)
 
 // --- share -----------------------------------------------------------------
 
@@ -116,7 +117,8 @@ static void share_pipes(tarn_comm *comm, void *context) {
   }
 }
 
-RANKS_TEST(descriptors_are_shared, .size = SIZES[_i], .body = share_pipes)
+RANKS_LOOP(descriptors_are_shared, SIZE_COUNT, .size = SIZES[_i],
+           .body = share_pipes)
 
 // --- same and agree --------------------------------------------------------
 
@@ -135,7 +137,7 @@ static void see_same(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-RANKS_TEST(ranks_see_whether_they_mean_the_same, .size = SIZES[_i],
+RANKS_LOOP(ranks_see_whether_they_mean_the_same, SIZE_COUNT, .size = SIZES[_i],
            .body = see_same)
 
 static void agree(tarn_comm *comm, void *context) {
@@ -152,7 +154,8 @@ static void agree(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_barrier(comm));
 }
 
-RANKS_TEST(ranks_agree_on_the_lowest_failure, .size = SIZES[_i], .body = agree)
+RANKS_LOOP(ranks_agree_on_the_lowest_failure, SIZE_COUNT, .size = SIZES[_i],
+           .body = agree)
 
 // --- rounds beyond counting ------------------------------------------------
 
@@ -189,22 +192,6 @@ static void go_beyond(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(group));
 }
 
-RANKS_TEST(rounds_go_beyond_what_can_be_counted, .size = 4, .body = go_beyond,
-           .context = (void *)(uintptr_t)&WRAPS[_i], .killed = 2)
-
-int main(void) {
-  Suite *suite = suite_create("comm_basic");
-  TCase *sizes = tcase_create("sizes");
-  tcase_set_timeout(sizes, 240);
-  tcase_add_loop_test(sizes, a_barrier_holds_all, 0, SIZE_COUNT);
-  tcase_add_loop_test(sizes, a_broadcast_reaches_all, 0, SIZE_COUNT);
-  tcase_add_loop_test(sizes, an_allgather_has_all, 0, SIZE_COUNT);
-  tcase_add_loop_test(sizes, descriptors_are_shared, 0, SIZE_COUNT);
-  tcase_add_loop_test(sizes, ranks_see_whether_they_mean_the_same, 0,
-                      SIZE_COUNT);
-  tcase_add_loop_test(sizes, ranks_agree_on_the_lowest_failure, 0, SIZE_COUNT);
-  tcase_add_loop_test(sizes, rounds_go_beyond_what_can_be_counted, 0,
-                      WRAP_COUNT);
-  suite_add_tcase(suite, sizes);
-  return run_suite(suite);
-}
+RANKS_LOOP(rounds_go_beyond_what_can_be_counted, WRAP_COUNT, .size = 4,
+           .body = go_beyond, .context = (void *)(uintptr_t)&WRAPS[_i],
+           .killed = 2)

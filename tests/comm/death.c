@@ -63,7 +63,7 @@ static void die_in_barrier(tarn_comm *comm, void *context) {
 static const size_t SIZES[] = {2, 3, 4, 7, 16};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-START_TEST(a_death_is_told_to_all) {
+TEST_LOOP(a_death_is_told_to_all, SIZE_COUNT) {
   board *told = ranks_shared(sizeof *told);
   size_t size = SIZES[_i];
   ranks_run(&(ranks_plan){.size = size,
@@ -72,7 +72,6 @@ START_TEST(a_death_is_told_to_all) {
                           .killed = 1 << VICTIM});
   see_all_told(told, size, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
-END_TEST
 
 static void die_while_others_work(tarn_comm *comm, void *context) {
   board *told = context;
@@ -82,7 +81,7 @@ static void die_while_others_work(tarn_comm *comm, void *context) {
   note(comm, told, tarn_comm_check(comm));
 }
 
-START_TEST(a_check_finds_a_death) {
+TEST(a_check_finds_a_death) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){.size = 3,
                           .body = die_while_others_work,
@@ -90,7 +89,6 @@ START_TEST(a_check_finds_a_death) {
                           .killed = 1 << VICTIM});
   see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
-END_TEST
 
 // A child of the victim holds its descriptors on: only its process tells.
 static void die_with_a_child(tarn_comm *comm, void *context) {
@@ -107,7 +105,7 @@ static void die_with_a_child(tarn_comm *comm, void *context) {
   note(comm, told, tarn_comm_barrier(comm));
 }
 
-START_TEST(a_death_shows_though_a_child_lives) {
+TEST(a_death_shows_though_a_child_lives) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){.size = 2,
                           .body = die_with_a_child,
@@ -115,7 +113,6 @@ START_TEST(a_death_shows_though_a_child_lives) {
                           .killed = 1 << VICTIM});
   see_all_told(told, 2, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
-END_TEST
 
 // It becomes another program, which knows of nothing, and lives on.
 static void become_another(tarn_comm *comm, void *context) {
@@ -129,7 +126,7 @@ static void become_another(tarn_comm *comm, void *context) {
   if (rank == 0) ck_assert_int_eq(kill(pids[VICTIM], SIGKILL), 0);
 }
 
-START_TEST(a_rank_that_becomes_another_program_is_lost) {
+TEST(a_rank_that_becomes_another_program_is_lost) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){.size = 3,
                           .body = become_another,
@@ -138,7 +135,6 @@ START_TEST(a_rank_that_becomes_another_program_is_lost) {
                           .killed = 1 << VICTIM});
   see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
-END_TEST
 
 // --- before it has come ----------------------------------------------------
 
@@ -168,7 +164,7 @@ static void stop_in_barrier(tarn_comm *comm, void *context) {
   note(comm, told, tarn_comm_barrier(comm));
 }
 
-START_TEST(a_stopped_rank_is_late) {
+TEST(a_stopped_rank_is_late) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){.size = 4,
                           .body = stop_in_barrier,
@@ -179,9 +175,8 @@ START_TEST(a_stopped_rank_is_late) {
   ck_assert_int_eq(told->status[VICTIM], TARN_E_TIMEOUT);
   ck_assert_str_eq(told->texts[VICTIM], told->texts[0]);
 }
-END_TEST
 
-START_TEST(no_deadline_is_too_long) {
+TEST(no_deadline_is_too_long) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){.size = 3,
                           .body = die_in_barrier,
@@ -190,7 +185,6 @@ START_TEST(no_deadline_is_too_long) {
                           .killed = 1 << VICTIM});
   see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
 }
-END_TEST
 
 // --- leaving ---------------------------------------------------------------
 
@@ -205,14 +199,13 @@ static void leave_early(tarn_comm *comm, void *context) {
   assert_ok(tarn_comm_destroy(comm));
 }
 
-START_TEST(who_has_left_is_lost) {
+TEST(who_has_left_is_lost) {
   board *told = ranks_shared(sizeof *told);
   ranks_run(&(ranks_plan){
       .size = 4, .body = leave_early, .context = told, .keeps = true});
   see_all_told(told, 4, TARN_E_PEER_LOST,
                "comm: rank 1 has left the communicator");
 }
-END_TEST
 
 // What all have come to is over for all, though some end at once.
 static void end_behind_barrier(tarn_comm *comm, void *context) {
@@ -227,13 +220,12 @@ static void end_behind_barrier(tarn_comm *comm, void *context) {
     ck_assert_int_eq(all[r], (int64_t)r);
 }
 
-START_TEST(what_is_over_is_over) {
+TEST(what_is_over_is_over) {
   for (int run = 0; run < 20; run++) {
     ranks_run(
         &(ranks_plan){.size = 4, .body = end_behind_barrier, .killed = 0xa});
   }
 }
-END_TEST
 
 // --- anywhere --------------------------------------------------------------
 
@@ -274,7 +266,7 @@ static void be_killed_anywhere(tarn_comm *comm, void *context) {
   note(comm, told, go_around(comm));
 }
 
-START_TEST(a_death_anywhere_is_told) {
+TEST(a_death_anywhere_is_told) {
   for (int run = 0; run < EFFORT(60, 10); run++) {
     board *told = ranks_shared(sizeof *told);
     told->when = 1000 + 397 * run % 4000;
@@ -285,7 +277,6 @@ START_TEST(a_death_anywhere_is_told) {
     see_all_told(told, 4, TARN_E_PEER_LOST, "comm: rank 1 has ended");
   }
 }
-END_TEST
 
 // --- all the same ----------------------------------------------------------
 
@@ -299,7 +290,7 @@ static void come_about_then(tarn_comm *comm, void *context) {
   note(comm, told, tarn_comm_barrier(comm));
 }
 
-START_TEST(all_get_the_same) {
+TEST(all_get_the_same) {
   for (int run = 0; run < 30; run++) {
     board *told = ranks_shared(sizeof *told);
     ranks_run(
@@ -307,22 +298,4 @@ START_TEST(all_get_the_same) {
     for (size_t rank = 1; rank < 3; rank++)
       ck_assert_int_eq(told->status[rank], told->status[0]);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_death");
-  TCase *sizes = tcase_create("sizes");
-  tcase_set_timeout(sizes, 240);
-  tcase_add_loop_test(sizes, a_death_is_told_to_all, 0, SIZE_COUNT);
-  suite_add_tcase(suite, sizes);
-  ADD_CASE(suite, "death", a_check_finds_a_death,
-           a_death_shows_though_a_child_lives,
-           a_rank_that_becomes_another_program_is_lost,
-           a_rank_that_never_comes_is_told, a_rank_that_comes_late_is_told);
-  ADD_CASE(suite, "deadline", a_stopped_rank_is_late, no_deadline_is_too_long,
-           all_get_the_same);
-  ADD_CASE(suite, "leaving", who_has_left_is_lost, what_is_over_is_over);
-  ADD_CASE(suite, "anywhere", a_death_anywhere_is_told);
-  return run_suite(suite);
 }

@@ -99,7 +99,8 @@ static void exchange_often(tarn_comm *comm, void *context) {
 static const size_t SIZES[] = {1, 2, 3, 4, 7, 40};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-RANKS_TEST(each_pair_gets_its_bytes, .size = SIZES[_i], .body = exchange_often)
+RANKS_LOOP(each_pair_gets_its_bytes, SIZE_COUNT, .size = SIZES[_i],
+           .body = exchange_often)
 
 static void exchange_nothing(tarn_comm *comm, void *context) {
   const size_t none[3] = {0};
@@ -160,21 +161,9 @@ static void die_on_the_way(tarn_comm *comm, void *context) {
   free(all);
 }
 
-START_TEST(a_death_between_rounds_is_told) {
+TEST(a_death_between_rounds_is_told) {
   for (int run = 0; run < 5; run++) {
     ranks_run(
         &(ranks_plan){.size = 2, .body = die_on_the_way, .killed = 1 << 1});
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_exchange");
-  TCase *sizes = tcase_create("sizes");
-  tcase_set_timeout(sizes, 240);
-  tcase_add_loop_test(sizes, each_pair_gets_its_bytes, 0, SIZE_COUNT);
-  suite_add_tcase(suite, sizes);
-  ADD_CASE(suite, "much", nothing_can_be_exchanged, much_is_moved_in_rounds,
-           a_death_between_rounds_is_told);
-  return run_suite(suite);
 }

@@ -284,12 +284,11 @@ static void see(const forgery *forged, const outcome *found) {
   }
 }
 
-START_TEST(a_forged_message) {
+TEST_LOOP(a_forged_message, FORGERIES) {
   outcome *found = ranks_shared(RANKS * sizeof *found);
   run(&forgeries[_i], found);
   see(&forgeries[_i], found);
 }
-END_TEST
 
 // --- after joining ---------------------------------------------------------
 
@@ -425,20 +424,8 @@ static const lie lies[] = {
 };
 enum { LIES = sizeof lies / sizeof *lies };
 
-START_TEST(a_lie_about_lengths) {
+TEST_LOOP(a_lie_about_lengths, LIES) {
   told = &lies[_i];
   ranks_run(&(ranks_plan){
       .size = TALKERS, .body = be_lied_to, .timeout_ms = LIMIT_S * 1000});
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm: forged messages");
-  TCase *tests = tcase_create("messages");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, a_forged_message, 0, FORGERIES);
-  suite_add_tcase(suite, tests);
-  ADD_CASE(suite, "after joining", a_message_of_another_process);
-  add_looped_case(suite, "lengths", a_lie_about_lengths, 0, LIES);
-  return run_suite(suite);
 }

@@ -24,23 +24,21 @@ static bool is_there(const char *path) {
 static const size_t SIZES[] = {1, 2, 3, 7, 16, 32};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-START_TEST(all_meet) {
+TEST_LOOP(all_meet, SIZE_COUNT) {
   group_run(&(group_joiner){.path = group_path()}, SIZES[_i], TARN_OK);
   group_see_empty();
 }
-END_TEST
 
-START_TEST(one_path_does_for_many_meetings) {
+TEST(one_path_does_for_many_meetings) {
   for (int run = 0; run < EFFORT(60, 10); run++) {
     group_run(&(group_joiner){.path = group_path(), .job = "same"}, 4, TARN_OK);
     ck_assert(!is_there(group_path()));
   }
   group_see_empty();
 }
-END_TEST
 
 // From the call of the last to the answer of the last.
-START_TEST(sixteen_meet_at_once) {
+TEST(sixteen_meet_at_once) {
   enum { RANKS = 16, RUNS = 5 };
   double best = 1e9;
   for (int run = 0; run < RUNS; run++) {
@@ -58,9 +56,8 @@ START_TEST(sixteen_meet_at_once) {
   ck_assert_double_lt(best, EFFORT(0.5, 5.0));
   group_see_empty();
 }
-END_TEST
 
-START_TEST(a_relative_path_is_of_the_current_folder) {
+TEST(a_relative_path_is_of_the_current_folder) {
   char folder[64];
   snprintf(folder, sizeof folder, "%s", group_folder());
   ck_assert_int_eq(chdir(folder), 0);
@@ -69,9 +66,8 @@ START_TEST(a_relative_path_is_of_the_current_folder) {
   ck_assert_int_eq(chdir("/"), 0);
   group_see_empty();
 }
-END_TEST
 
-START_TEST(the_longest_path_will_do) {
+TEST(the_longest_path_will_do) {
   char path[128];
   size_t size = (size_t)snprintf(path, sizeof path, "%s/", group_folder());
   memset(path + size, 'x', 107 - size);
@@ -79,7 +75,6 @@ START_TEST(the_longest_path_will_do) {
   group_run(&(group_joiner){.path = path}, 2, TARN_OK);
   group_see_empty();
 }
-END_TEST
 
 // Who is not root has no more descriptors under way than a process may have.
 // Ranks that joined while others still wait for theirs would use them all up.
@@ -97,7 +92,7 @@ static void have_few_under_way(void *unused) {
   require(setrlimit(RLIMIT_NOFILE, &now) == 0);
 }
 
-START_TEST(few_descriptors_may_be_under_way) {
+TEST(few_descriptors_may_be_under_way) {
   if (getuid() == 0) {
     ck_assert_int_eq(chown(group_folder(), MEET_NOBODY, (gid_t)-1), 0);
   }
@@ -105,11 +100,10 @@ START_TEST(few_descriptors_may_be_under_way) {
             MANY, TARN_OK);
   group_see_empty();
 }
-END_TEST
 
 // --- what was left ---------------------------------------------------------
 
-START_TEST(a_dead_socket_is_replaced) {
+TEST(a_dead_socket_is_replaced) {
   for (int listens = 0; listens < 2; listens++) {
     int fd = bind_there(SOCK_SEQPACKET);
     if (listens != 0) ck_assert_int_eq(listen(fd, 1), 0);
@@ -120,7 +114,6 @@ START_TEST(a_dead_socket_is_replaced) {
   }
   group_see_empty();
 }
-END_TEST
 
 static void kill_all(const pid_t *children, size_t count) {
   for (size_t i = 0; i < count; i++)
@@ -129,7 +122,7 @@ static void kill_all(const pid_t *children, size_t count) {
     ck_assert_int_eq(waitpid(children[i], NULL, 0), children[i]);
 }
 
-START_TEST(a_job_that_was_killed_is_in_nobodys_way) {
+TEST(a_job_that_was_killed_is_in_nobodys_way) {
   for (int run = 0; run < 5; run++) {
     pid_t children[3];
     for (size_t rank = 0; rank < 3; rank++) {
@@ -144,7 +137,6 @@ START_TEST(a_job_that_was_killed_is_in_nobodys_way) {
   }
   group_see_empty();
 }
-END_TEST
 
 // --- some do not come ------------------------------------------------------
 
@@ -160,7 +152,7 @@ static void run_some(const size_t *ranks, size_t count, size_t size,
     group_await(children[i]);
 }
 
-START_TEST(who_is_missing_is_named) {
+TEST(who_is_missing_is_named) {
   const size_t two[] = {0, 2};
   run_some(two, 2, 4, 300);
   for (size_t i = 0; i < 2; i++)
@@ -171,9 +163,8 @@ START_TEST(who_is_missing_is_named) {
   assert_told(2, TARN_E_TIMEOUT, "ranks 0, 1, 3, 4, 5, 6, 7, 8, ... of 32");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(the_first_deadline_ends_it_for_all) {
+TEST(the_first_deadline_ends_it_for_all) {
   group_joiner first = joiner_of(0, 3);
   group_joiner second = joiner_of(1, 3);
   second.timeout_ms = 300;
@@ -187,7 +178,6 @@ START_TEST(the_first_deadline_ends_it_for_all) {
   ck_assert_double_lt(group_words()[0].answered - group_words()[0].called, 10);
   group_see_empty();
 }
-END_TEST
 
 // --- some die --------------------------------------------------------------
 
@@ -204,7 +194,7 @@ static pid_t start_joiner(size_t rank, size_t size, uint64_t timeout_ms) {
   return group_start(&joiner);
 }
 
-START_TEST(a_dead_host_is_told) {
+TEST(a_dead_host_is_told) {
   pid_t host = start_host(3);
   pid_t joiner = start_joiner(1, 3, 0);
   usleep(200000);
@@ -214,7 +204,6 @@ START_TEST(a_dead_host_is_told) {
   // Nor is its socket left.
   group_see_empty();
 }
-END_TEST
 
 // A process that is killed may keep its listener a little longer than its
 // connections; here a child of its has it.
@@ -236,7 +225,7 @@ static void share_listener(void *unused) {
   if (pthread_create(&thread, NULL, fork_when_listening, NULL) != 0) abort();
 }
 
-START_TEST(a_socket_that_closes_late_is_not_left) {
+TEST(a_socket_that_closes_late_is_not_left) {
   group_joiner joiner = joiner_of(0, 3);
   joiner.before = share_listener;
   pid_t host = group_start(&joiner);
@@ -249,9 +238,8 @@ START_TEST(a_socket_that_closes_late_is_not_left) {
   assert_told(1, TARN_E_PEER_LOST, "rank 0, the host");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(a_dead_joiner_is_told) {
+TEST(a_dead_joiner_is_told) {
   pid_t host = start_host(4);
   pid_t dead = start_joiner(1, 4, 0);
   pid_t joiner = start_joiner(2, 4, 0);
@@ -263,9 +251,8 @@ START_TEST(a_dead_joiner_is_told) {
   assert_told(2, TARN_E_PEER_LOST, "rank 1 ended or gave up");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(a_stopped_host_is_late) {
+TEST(a_stopped_host_is_late) {
   pid_t host = start_host(3);
   pid_t joiner = start_joiner(1, 3, 500);
   usleep(200000);
@@ -277,10 +264,9 @@ START_TEST(a_stopped_host_is_late) {
   assert_told(0, TARN_E_PEER_LOST, "rank 1 ended or gave up");
   group_see_empty();
 }
-END_TEST
 
 // Nobody has seen it, so it is as if it had not come.
-START_TEST(a_host_that_nobody_saw_is_replaced) {
+TEST(a_host_that_nobody_saw_is_replaced) {
   pid_t host = start_host(2);
   ck_assert_int_eq(kill(host, SIGSTOP), 0);
   pid_t joiner = start_joiner(1, 2, 0);
@@ -292,21 +278,4 @@ START_TEST(a_host_that_nobody_saw_is_replaced) {
   assert_told(0, TARN_OK, "");
   assert_told(1, TARN_OK, "");
   group_see_empty();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_meet");
-  add_looped_case(suite, "sizes", all_meet, 0, SIZE_COUNT);
-  ADD_CASE(suite, "all", one_path_does_for_many_meetings, sixteen_meet_at_once,
-           a_relative_path_is_of_the_current_folder, the_longest_path_will_do,
-           few_descriptors_may_be_under_way);
-  ADD_CASE(suite, "left", a_dead_socket_is_replaced,
-           a_job_that_was_killed_is_in_nobodys_way);
-  ADD_CASE(suite, "missing", who_is_missing_is_named,
-           the_first_deadline_ends_it_for_all);
-  ADD_CASE(suite, "dead", a_dead_host_is_told,
-           a_socket_that_closes_late_is_not_left, a_dead_joiner_is_told,
-           a_stopped_host_is_late, a_host_that_nobody_saw_is_replaced);
-  return run_suite(suite);
 }

@@ -65,7 +65,7 @@ static void see_all(size_t size, tarn_status status, const char *text) {
     assert_told(rank, status, text);
 }
 
-START_TEST(all_meet) {
+TEST(all_meet) {
   static const size_t sizes[] = {1, 2, 3, 16};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
     run_in_folder(sizes[i], NOTHING);
@@ -75,28 +75,24 @@ START_TEST(all_meet) {
   run_at(2, NOTHING);
   see_all(2, TARN_OK, "");
 }
-END_TEST
 
-START_TEST(ranks_of_other_machines_do_not) {
+TEST(ranks_of_other_machines_do_not) {
   run_in_folder(3, MACHINE);
   see_all(3, TARN_E_UNSUPPORTED,
           "rank 1 is on a different machine than rank 0");
 }
-END_TEST
 
-START_TEST(what_the_function_says_is_told) {
+TEST(what_the_function_says_is_told) {
   run_in_folder(2, FAILS);
   see_all(2, TARN_E_IO, "the allgather returned");
 }
-END_TEST
 
-START_TEST(ranks_in_another_order_are_refused) {
+TEST(ranks_in_another_order_are_refused) {
   run_in_folder(2, TURNED);
   see_all(2, TARN_E_INVALID, "than that rank gave");
 }
-END_TEST
 
-START_TEST(what_is_wrong_at_one_is_told_to_all) {
+TEST(what_is_wrong_at_one_is_told_to_all) {
   run_in_folder(3, OPTIONS);
   see_all(3, TARN_E_INVALID, "");
   assert_told(1, TARN_E_INVALID, "flags 0x8");
@@ -104,9 +100,8 @@ START_TEST(what_is_wrong_at_one_is_told_to_all) {
   run_in_folder(3, NO_OUT);
   see_all(3, TARN_E_INVALID, "");
 }
-END_TEST
 
-START_TEST(rank_0_needs_a_folder) {
+TEST(rank_0_needs_a_folder) {
   char path[200];
   ck_assert_int_eq(setenv("TMPDIR", "/nowhere/at/all", 1), 0);
   run_at(3, NO_PLACE);
@@ -120,9 +115,8 @@ START_TEST(rank_0_needs_a_folder) {
   run_at(2, TOO_LONG);
   see_all(2, TARN_E_INVALID, "");
 }
-END_TEST
 
-START_TEST(arguments_are_checked) {
+TEST(arguments_are_checked) {
   tarn_comm *comm = NULL;
   meet_member own = {.size = 1};
   assert_status(tarn_comm_meet_by(NULL, NULL, 0, 1, NULL, &comm),
@@ -133,15 +127,4 @@ START_TEST(arguments_are_checked) {
                 TARN_E_INVALID);
   assert_status(tarn_comm_meet_by(gather, &own, 0, 257, NULL, &comm),
                 TARN_E_INVALID);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_meet_by");
-  ADD_CASE(suite, "all", all_meet);
-  ADD_CASE(suite, "wrong", ranks_of_other_machines_do_not,
-           what_the_function_says_is_told, ranks_in_another_order_are_refused,
-           what_is_wrong_at_one_is_told_to_all, rank_0_needs_a_folder,
-           arguments_are_checked);
-  return run_suite(suite);
 }

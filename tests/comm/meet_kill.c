@@ -98,10 +98,9 @@ static void meet_at_path(size_t victim) {
   group_run(&(group_joiner){.path = group_path(), .job = "next"}, 2, TARN_OK);
 }
 
-START_TEST(killed_at_each_step) {
+TEST_LOOP(killed_at_each_step, 2) {
   sweep("by a path", (size_t)_i, kill_at_path, meet_at_path);
 }
-END_TEST
 
 // --- by an allgather -------------------------------------------------------
 
@@ -155,11 +154,10 @@ static void meet_by_gather(size_t victim) {
   }
 }
 
-START_TEST(killed_at_each_step_of_a_gather) {
+TEST_LOOP(killed_at_each_step_of_a_gather, 2) {
   ck_assert_int_eq(setenv("TMPDIR", group_folder(), 1), 0);
   sweep("by an allgather", (size_t)_i, kill_at_gather, meet_by_gather);
 }
-END_TEST
 
 int main(int argc, char **argv) {
   if (!tracer_works()) {
@@ -167,11 +165,5 @@ int main(int argc, char **argv) {
   }
   bool all = argc > 1 && strcmp(argv[1], "all") == 0;
   stride = all ? EFFORT(1, 5) : EFFORT(9, 29);
-  Suite *suite = suite_create("comm_meet_kill");
-  TCase *tests = tcase_create("each step");
-  tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, killed_at_each_step, 0, 2);
-  tcase_add_loop_test(tests, killed_at_each_step_of_a_gather, 0, 2);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -31,7 +31,7 @@ static tarn_status meet_alone_at(const char *path) {
 
 // --- paths -----------------------------------------------------------------
 
-START_TEST(a_path_has_a_length_and_a_name) {
+TEST(a_path_has_a_length_and_a_name) {
   char path[256];
   memset(path, 'x', sizeof path);
   path[0] = '/';
@@ -52,7 +52,6 @@ START_TEST(a_path_has_a_length_and_a_name) {
   assert_ok(meet_alone_at(group_path()));
   group_see_empty();
 }
-END_TEST
 
 static void put_file(void) {
   int fd = open(group_path(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
@@ -77,7 +76,7 @@ static void put_stream(void) {
   ck_assert_int_eq(listen(bind_there(SOCK_STREAM), 1), 0);
 }
 
-START_TEST(what_is_no_socket_of_ranks_stays) {
+TEST(what_is_no_socket_of_ranks_stays) {
   void (*const puts[])(void) = {put_file, put_folder, put_pipe, put_link,
                                 put_stream};
   for (size_t i = 0; i < sizeof puts / sizeof *puts; i++) {
@@ -93,9 +92,8 @@ START_TEST(what_is_no_socket_of_ranks_stays) {
   }
   group_see_empty();
 }
-END_TEST
 
-START_TEST(a_folder_is_the_users_alone) {
+TEST(a_folder_is_the_users_alone) {
   static const mode_t modes[] = {0755, 0777, 0770, 0701, 0740, 0500};
   for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
     ck_assert_int_eq(chmod(group_folder(), modes[i]), 0);
@@ -113,11 +111,10 @@ START_TEST(a_folder_is_the_users_alone) {
   }
   group_see_empty();
 }
-END_TEST
 
 // --- arguments -------------------------------------------------------------
 
-START_TEST(arguments_are_checked) {
+TEST(arguments_are_checked) {
   char job[400];
   tarn_comm *comm = NULL;
   tarn_comm_options options = {.struct_size = sizeof options, .job = job};
@@ -144,7 +141,6 @@ START_TEST(arguments_are_checked) {
   assert_ok(tarn_comm_destroy(comm));
   group_see_empty();
 }
-END_TEST
 
 // --- ranks that do not fit -------------------------------------------------
 
@@ -157,7 +153,7 @@ static pid_t start(size_t word, size_t rank, size_t size, const char *job,
   return group_start(&joiner);
 }
 
-START_TEST(two_of_one_number_are_told_to_all) {
+TEST(two_of_one_number_are_told_to_all) {
   pid_t children[3];
   children[0] = start(0, 0, 3, NULL, 0);
   group_await_host(NULL);
@@ -170,9 +166,8 @@ START_TEST(two_of_one_number_are_told_to_all) {
     assert_told(i, TARN_E_INVALID, "two processes claim to be rank 1");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(two_hosts_of_one_number_are_told) {
+TEST(two_hosts_of_one_number_are_told) {
   pid_t one = start(0, 0, 2, NULL, 0);
   pid_t other = start(1, 0, 2, NULL, 0);
   group_await(one);
@@ -181,9 +176,8 @@ START_TEST(two_hosts_of_one_number_are_told) {
     assert_told(i, TARN_E_INVALID, "two processes claim to be rank 0");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(two_sizes_are_told_to_all) {
+TEST(two_sizes_are_told_to_all) {
   pid_t children[3];
   children[0] = start(0, 0, 3, NULL, 0);
   group_await_host(NULL);
@@ -196,9 +190,8 @@ START_TEST(two_sizes_are_told_to_all) {
     assert_told(i, TARN_E_INVALID, "size is 3 at rank 0, but 5 at rank 2");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(another_job_is_sent_away) {
+TEST(another_job_is_sent_away) {
   pid_t host = start(0, 0, 2, "ours", 0);
   group_await_host(NULL);
   pid_t other = start(1, 1, 2, "theirs", 0);
@@ -214,9 +207,8 @@ START_TEST(another_job_is_sent_away) {
   assert_told(3, TARN_OK, "");
   group_see_empty();
 }
-END_TEST
 
-START_TEST(who_was_sent_away_is_counted) {
+TEST(who_was_sent_away_is_counted) {
   pid_t host = start(0, 0, 2, "ours", 600);
   group_await_host(NULL);
   group_await(start(1, 1, 2, "theirs", 0));
@@ -224,7 +216,6 @@ START_TEST(who_was_sent_away_is_counted) {
   assert_told(0, TARN_E_TIMEOUT, "1 of another job were sent away");
   group_see_empty();
 }
-END_TEST
 
 // --- other users -----------------------------------------------------------
 
@@ -253,7 +244,7 @@ static int end_of_nobody(void) {
   return WEXITSTATUS(end);
 }
 
-START_TEST(another_user_is_not_let_in) {
+TEST(another_user_is_not_let_in) {
   if (getuid() != 0) {
     note_skipped("another user", "this is not root");
     return;
@@ -273,13 +264,12 @@ START_TEST(another_user_is_not_let_in) {
   assert_told(1, TARN_OK, "");
   group_see_empty();
 }
-END_TEST
 
 // --- processes that are none of ours ---------------------------------------
 
 // One that says nothing, one that says nonsense, more than may wait: ranks meet
 // all the same.
-START_TEST(who_says_nothing_is_in_nobodys_way) {
+TEST(who_says_nothing_is_in_nobodys_way) {
   enum { SILENT = 90 };
   struct sockaddr_un address = address_at(group_path());
   int fds[SILENT];
@@ -300,7 +290,6 @@ START_TEST(who_says_nothing_is_in_nobodys_way) {
     close(fds[i]);
   group_see_empty();
 }
-END_TEST
 
 // --- two runs at one path --------------------------------------------------
 
@@ -324,7 +313,7 @@ static void start_twice(bool with_jobs) {
   }
 }
 
-START_TEST(two_runs_at_one_path_do_not_mix) {
+TEST(two_runs_at_one_path_do_not_mix) {
   for (int run = 0; run < 10; run++)
     start_twice(true);
   for (int run = 0; run < 5; run++)
@@ -332,7 +321,6 @@ START_TEST(two_runs_at_one_path_do_not_mix) {
   group_run(&(group_joiner){.path = group_path()}, 4, TARN_OK);
   group_see_empty();
 }
-END_TEST
 
 // --- too little ------------------------------------------------------------
 
@@ -344,7 +332,7 @@ static void meet_and_leave(void *context) {
   assert_ok(tarn_comm_destroy(comm));
 }
 
-START_TEST(every_allocation_may_fail) {
+TEST(every_allocation_may_fail) {
   size_t before = ranks_descriptors();
   char path[128];
   snprintf(path, sizeof path, "%s", group_path());
@@ -352,7 +340,6 @@ START_TEST(every_allocation_may_fail) {
   ck_assert_uint_eq(ranks_descriptors(), before);
   group_see_empty();
 }
-END_TEST
 
 typedef struct shortage {
   size_t memory;  // the allocation that fails; 0: none
@@ -430,7 +417,7 @@ static tarn_status meet_with_a_poor_one(size_t rank, shortage lack) {
 }
 
 // At the host and at a joiner, until there is enough.
-START_TEST(one_rank_may_lack_memory) {
+TEST(one_rank_may_lack_memory) {
   for (size_t rank = 0; rank < 2; rank++) {
     tarn_status status = TARN_E_NOMEM;
     size_t n = 1;
@@ -442,9 +429,8 @@ START_TEST(one_rank_may_lack_memory) {
   }
   group_see_empty();
 }
-END_TEST
 
-START_TEST(one_rank_may_lack_descriptors) {
+TEST(one_rank_may_lack_descriptors) {
   for (size_t rank = 0; rank < 2; rank++) {
     tarn_status status = TARN_E_IO;
     int n = 0;
@@ -456,21 +442,8 @@ START_TEST(one_rank_may_lack_descriptors) {
   }
   group_see_empty();
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("comm_meet_wrong");
-  ADD_CASE(suite, "paths", a_path_has_a_length_and_a_name,
-           what_is_no_socket_of_ranks_stays, a_folder_is_the_users_alone);
-  ADD_CASE(suite, "arguments", arguments_are_checked);
-  ADD_CASE(suite, "ranks", two_of_one_number_are_told_to_all,
-           two_hosts_of_one_number_are_told, two_sizes_are_told_to_all,
-           another_job_is_sent_away, who_was_sent_away_is_counted);
-  ADD_CASE(suite, "others", another_user_is_not_let_in,
-           who_says_nothing_is_in_nobodys_way);
-  ADD_CASE(suite, "runs", two_runs_at_one_path_do_not_mix);
-  ADD_CASE(suite, "shortage", every_allocation_may_fail,
-           one_rank_may_lack_memory, one_rank_may_lack_descriptors);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -95,7 +95,7 @@ static tarn_comm *make(const tarn_comm_ops *table, script *self) {
 
 // --- making ----------------------------------------------------------------
 
-START_TEST(what_was_given_is_told) {
+TEST(what_was_given_is_told) {
   script self = {0};
   tarn_comm *comm = NULL;
   assert_ok(tarn_comm_create(&ops, &self, 2, 5, 1000, &comm));
@@ -107,7 +107,6 @@ START_TEST(what_was_given_is_told) {
   ck_assert_uint_eq(self.destroyed, 1);
   ck_assert_uint_eq(self.calls, 0);
 }
-END_TEST
 
 static const size_t NEEDED[] = {
     offsetof(tarn_comm_ops, name),      offsetof(tarn_comm_ops, destroy),
@@ -115,7 +114,7 @@ static const size_t NEEDED[] = {
     offsetof(tarn_comm_ops, alltoallv), offsetof(tarn_comm_ops, split),
 };
 
-START_TEST(what_is_missing_is_refused) {
+TEST(what_is_missing_is_refused) {
   script self = {0};
   for (size_t i = 0; i < sizeof NEEDED / sizeof *NEEDED; i++) {
     tarn_comm_ops table = ops;
@@ -127,9 +126,8 @@ START_TEST(what_is_missing_is_refused) {
   }
   ck_assert_uint_eq(self.destroyed, 0);
 }
-END_TEST
 
-START_TEST(wrong_numbers_are_refused) {
+TEST(wrong_numbers_are_refused) {
   script self = {0};
   tarn_comm *comm = NULL;
   tarn_comm_ops table = ops;
@@ -143,11 +141,10 @@ START_TEST(wrong_numbers_are_refused) {
                 TARN_E_INVALID);
   assert_error_says("struct_size 8");
 }
-END_TEST
 
 // --- answers ---------------------------------------------------------------
 
-START_TEST(what_breaks_it_sticks) {
+TEST(what_breaks_it_sticks) {
   script self = {.broadcast = TARN_E_DEVICE};
   char bytes[5000] = {0};
   tarn_comm *comm = make(&ops, &self);
@@ -161,9 +158,8 @@ START_TEST(what_breaks_it_sticks) {
   ck_assert_uint_eq(self.calls, calls);
   assert_ok(tarn_comm_destroy(comm));
 }
-END_TEST
 
-START_TEST(what_is_short_may_come_again) {
+TEST(what_is_short_may_come_again) {
   static const tarn_status passing[] = {TARN_E_NOMEM, TARN_E_IO};
   for (int i = 0; i < 2; i++) {
     script self = {.allgather = passing[i]};
@@ -175,18 +171,16 @@ START_TEST(what_is_short_may_come_again) {
     assert_ok(tarn_comm_destroy(comm));
   }
 }
-END_TEST
 
-START_TEST(a_check_breaks_it_too) {
+TEST(a_check_breaks_it_too) {
   script self = {.check = TARN_E_PEER_LOST};
   tarn_comm *comm = make(&ops, &self);
   assert_status(tarn_comm_check(comm), TARN_E_PEER_LOST);
   assert_status(tarn_comm_barrier(comm), TARN_E_PEER_LOST);
   assert_ok(tarn_comm_destroy(comm));
 }
-END_TEST
 
-START_TEST(two_operations_may_be_missing) {
+TEST(two_operations_may_be_missing) {
   script self = {0};
   tarn_comm_ops table = ops;
   int fds[1] = {5};
@@ -200,9 +194,8 @@ START_TEST(two_operations_may_be_missing) {
   assert_ok(tarn_comm_barrier(comm));
   assert_ok(tarn_comm_destroy(comm));
 }
-END_TEST
 
-START_TEST(a_table_may_be_of_an_older_version) {
+TEST(a_table_may_be_of_an_older_version) {
   script self = {.check = TARN_E_DEVICE};
   tarn_comm_ops table = ops;
   table.struct_size = 0;  // the first one
@@ -210,9 +203,8 @@ START_TEST(a_table_may_be_of_an_older_version) {
   assert_ok(tarn_comm_barrier(comm));
   assert_ok(tarn_comm_destroy(comm));
 }
-END_TEST
 
-START_TEST(a_group_is_of_its_operations) {
+TEST(a_group_is_of_its_operations) {
   script self = {0};
   tarn_comm *comm = make(&ops, &self);
   tarn_comm *group = NULL;
@@ -224,11 +216,10 @@ START_TEST(a_group_is_of_its_operations) {
   assert_ok(tarn_comm_destroy(group));
   ck_assert_uint_eq(self.destroyed, 2);
 }
-END_TEST
 
 // --- what is made with it --------------------------------------------------
 
-START_TEST(it_stays_while_it_is_held) {
+TEST(it_stays_while_it_is_held) {
   script self = {0};
   tarn_comm *comm = make(&ops, &self);
   tarn__comm_hold(comm);
@@ -242,7 +233,6 @@ START_TEST(it_stays_while_it_is_held) {
   assert_ok(tarn_comm_destroy(comm));
   ck_assert_uint_eq(self.destroyed, 1);
 }
-END_TEST
 
 static tarn_whole *make_whole(tarn_comm *comm, tarn_place place) {
   tarn_whole *whole = NULL;
@@ -254,7 +244,7 @@ static tarn_whole *make_whole(tarn_comm *comm, tarn_place place) {
   return whole;
 }
 
-START_TEST(a_whole_ends_whatever_broke_it) {
+TEST(a_whole_ends_whatever_broke_it) {
   static const tarn_status breaking[] = {TARN_E_INVALID, TARN_E_CORRUPT,
                                          TARN_E_TIMEOUT};
   for (int i = 0; i < 3; i++) {
@@ -267,9 +257,8 @@ START_TEST(a_whole_ends_whatever_broke_it) {
     assert_ok(tarn_comm_destroy(comm));
   }
 }
-END_TEST
 
-START_TEST(a_whole_stays_if_nothing_is_broken) {
+TEST(a_whole_stays_if_nothing_is_broken) {
   static const tarn_status passing[] = {TARN_E_NOMEM, TARN_E_IO};
   for (int i = 0; i < 2; i++) {
     script self = {0};
@@ -283,10 +272,9 @@ START_TEST(a_whole_stays_if_nothing_is_broken) {
     assert_ok(tarn_comm_destroy(comm));
   }
 }
-END_TEST
 
 // It is lost in the barrier, and then the driver takes nothing back.
-START_TEST(the_first_failure_of_an_end_is_told) {
+TEST(the_first_failure_of_an_end_is_told) {
   script self = {0};
   tarn_device *sim = NULL;
   assert_ok(tarn_device_open("sim", &sim));
@@ -299,19 +287,4 @@ START_TEST(the_first_failure_of_an_end_is_told) {
   assert_error_says("as it was told");
   assert_ok(tarn_sim_faults(NULL));
   assert_ok(tarn_comm_destroy(comm));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_ops");
-  ADD_CASE(suite, "making", what_was_given_is_told, what_is_missing_is_refused,
-           wrong_numbers_are_refused);
-  ADD_CASE(suite, "answers", what_breaks_it_sticks,
-           what_is_short_may_come_again, a_check_breaks_it_too,
-           two_operations_may_be_missing, a_table_may_be_of_an_older_version,
-           a_group_is_of_its_operations);
-  ADD_CASE(suite, "held", it_stays_while_it_is_held,
-           a_whole_ends_whatever_broke_it, a_whole_stays_if_nothing_is_broken,
-           the_first_failure_of_an_end_is_told);
-  return run_suite(suite);
 }

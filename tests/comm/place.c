@@ -127,7 +127,7 @@ static int end_of(pid_t child) {
 
 // --- programs --------------------------------------------------------------
 
-START_TEST(programs_get_their_places) {
+TEST_RANGE(programs_get_their_places, 1, 5) {
   tarn_rendezvous *meeting = NULL;
   pid_t children[5];
   size_t size = (size_t)_i;
@@ -138,17 +138,15 @@ START_TEST(programs_get_their_places) {
   for (size_t rank = 0; rank < size; rank++)
     ck_assert_int_eq(end_of(children[rank]), 0);
 }
-END_TEST
 
 // Two programs with the same place: the second gets none, the first goes on.
-START_TEST(a_place_is_taken_once) {
+TEST(a_place_is_taken_once) {
   tarn_rendezvous *meeting = NULL;
   assert_ok(tarn_rendezvous_create(1, &meeting));
   ck_assert_int_eq(end_of(start(meeting, 0)), 0);
   ck_assert_int_eq(end_of(start(meeting, 0)), 100 - TARN_E_STATE);
   tarn_rendezvous_destroy(meeting);
 }
-END_TEST
 
 static int end_with(const char *text) {
   pid_t child = fork();
@@ -159,12 +157,11 @@ static int end_with(const char *text) {
   return end_of(child);
 }
 
-START_TEST(without_a_launcher_there_is_one) {
+TEST(without_a_launcher_there_is_one) {
   ck_assert_int_eq(end_with("NOTHING=1"), 0);
 }
-END_TEST
 
-START_TEST(a_wrong_variable_is_refused) {
+TEST(a_wrong_variable_is_refused) {
   static const char *const wrong[] = {
       "TARN_COMM=",
       "TARN_COMM=0",
@@ -187,10 +184,9 @@ START_TEST(a_wrong_variable_is_refused) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(end_with(wrong[i]) == 100 - TARN_E_INVALID, "%s", wrong[i]);
 }
-END_TEST
 
 // No memory of ranks is behind the descriptor, or nothing at all.
-START_TEST(a_place_that_was_not_inherited_is_the_parents) {
+TEST(a_place_that_was_not_inherited_is_the_parents) {
   static const char *const wrong[] = {
       "TARN_COMM=0:1:0:00112233445566778899aabbccddeeff",
       "TARN_COMM=0:1:999:00112233445566778899aabbccddeeff",
@@ -198,9 +194,8 @@ START_TEST(a_place_that_was_not_inherited_is_the_parents) {
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
     ck_assert_msg(end_with(wrong[i]) == 100 - TARN_E_STATE, "%s", wrong[i]);
 }
-END_TEST
 
-START_TEST(children_of_ranks_are_no_ranks) {
+TEST(children_of_ranks_are_no_ranks) {
   tarn_rendezvous *meeting = NULL;
   pid_t children[3];
   mode = "--parent";
@@ -211,7 +206,6 @@ START_TEST(children_of_ranks_are_no_ranks) {
   for (size_t rank = 0; rank < 3; rank++)
     ck_assert_int_eq(end_of(children[rank]), 0);
 }
-END_TEST
 
 // --- other launchers -------------------------------------------------------
 
@@ -225,7 +219,7 @@ static int end_under(const char *launcher, const char *size) {
   return end_with(variable);
 }
 
-START_TEST(nobody_is_alone_among_ranks_of_another_launcher) {
+TEST_LOOP(nobody_is_alone_among_ranks_of_another_launcher, LAUNCHERS) {
   static const char *const alone[] = {"1", "0", "", "01", "000"};
   static const char *const several[] = {
       "2",    "4",  "10", "011", "99999999999999999999999999",
@@ -237,9 +231,8 @@ START_TEST(nobody_is_alone_among_ranks_of_another_launcher) {
   mode = "--alone";
   ck_assert_int_eq(end_under(launchers[_i], "4"), 0);
 }
-END_TEST
 
-START_TEST(the_text_says_what_to_do) {
+TEST(the_text_says_what_to_do) {
   tarn_comm *comm = NULL;
   setenv("WORLD_SIZE", "4", 1);
   assert_status(tarn_comm_from_environment(NULL, &comm), TARN_E_STATE);
@@ -251,7 +244,6 @@ START_TEST(the_text_says_what_to_do) {
   assert_ok(tarn_comm_from_environment(NULL, &comm));
   assert_ok(tarn_comm_destroy(comm));
 }
-END_TEST
 
 // The memory is inherited, and not what it takes besides.
 static pid_t start_spoilt(tarn_rendezvous *meeting, int spoil) {
@@ -275,7 +267,7 @@ static pid_t start_spoilt(tarn_rendezvous *meeting, int spoil) {
   become(variable);
 }
 
-START_TEST(what_is_not_all_there_is_refused) {
+TEST(what_is_not_all_there_is_refused) {
   tarn_rendezvous *meeting = NULL;
   assert_ok(tarn_rendezvous_create(1, &meeting));
   for (int spoil = 0; spoil < 3; spoil++) {
@@ -286,9 +278,8 @@ START_TEST(what_is_not_all_there_is_refused) {
   ck_assert_int_eq(end_of(start(meeting, 0)), 0);
   tarn_rendezvous_destroy(meeting);
 }
-END_TEST
 
-START_TEST(a_place_needs_room_for_its_name) {
+TEST(a_place_needs_room_for_its_name) {
   tarn_rendezvous *meeting = NULL;
   char variable[TARN_RENDEZVOUS_VARIABLE];
   assert_ok(tarn_rendezvous_create(2, &meeting));
@@ -302,11 +293,10 @@ START_TEST(a_place_needs_room_for_its_name) {
   assert_error_says("out_size is 127, less than 128");
   tarn_rendezvous_destroy(meeting);
 }
-END_TEST
 
 // --- in one process --------------------------------------------------------
 
-START_TEST(a_process_takes_one_place) {
+TEST(a_process_takes_one_place) {
   tarn_rendezvous *meeting = NULL;
   tarn_comm *comm = NULL;
   tarn_comm *other = NULL;
@@ -321,9 +311,8 @@ START_TEST(a_process_takes_one_place) {
   assert_ok(tarn_comm_destroy(comm));
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(another_process_may_have_taken_it) {
+TEST(another_process_may_have_taken_it) {
   tarn_rendezvous *meeting = NULL;
   tarn_comm *comm = NULL;
   assert_ok(tarn_rendezvous_create(2, &meeting));
@@ -345,9 +334,8 @@ START_TEST(another_process_may_have_taken_it) {
   assert_error_says("rank 1 did not arrive within 1 ms");
   tarn_rendezvous_destroy(meeting);
 }
-END_TEST
 
-START_TEST(the_environment_says_how_long) {
+TEST(the_environment_says_how_long) {
   tarn_rendezvous *meeting = NULL;
   tarn_comm *comm = NULL;
   tarn_comm_options options = {.struct_size = sizeof options};
@@ -362,9 +350,8 @@ START_TEST(the_environment_says_how_long) {
     tarn_rendezvous_destroy(meeting);
   }
 }
-END_TEST
 
-START_TEST(options_of_no_size_are_refused) {
+TEST(options_of_no_size_are_refused) {
   tarn_comm *comm = NULL;
   tarn_comm_options options = {.struct_size = 4};
   assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
@@ -373,7 +360,6 @@ START_TEST(options_of_no_size_are_refused) {
   assert_status(tarn_comm_from_environment(&options, &comm), TARN_E_INVALID);
   assert_error_says("flags 0x2");
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -409,23 +395,5 @@ int main(int argc, char **argv) {
   if (argc == 2 && strcmp(argv[1], "--parent") == 0) return be_parent();
   if (argc == 2 && strcmp(argv[1], "--child") == 0) return be_child();
   if (argc == 2 && strcmp(argv[1], "--alone") == 0) return be_alone();
-  Suite *suite = suite_create("comm_place");
-  TCase *sizes = tcase_create("sizes");
-  tcase_set_timeout(sizes, 240);
-  tcase_add_loop_test(sizes, programs_get_their_places, 1, 5);
-  suite_add_tcase(suite, sizes);
-  ADD_CASE(suite, "programs", a_place_is_taken_once,
-           without_a_launcher_there_is_one, a_wrong_variable_is_refused,
-           a_place_that_was_not_inherited_is_the_parents,
-           children_of_ranks_are_no_ranks, what_is_not_all_there_is_refused,
-           a_place_needs_room_for_its_name);
-  add_looped_case(suite, "launchers",
-                  nobody_is_alone_among_ranks_of_another_launcher, 0,
-                  LAUNCHERS);
-  ADD_CASE(suite, "words", the_text_says_what_to_do);
-  ADD_CASE(suite, "process", a_process_takes_one_place,
-           another_process_may_have_taken_it, the_environment_says_how_long,
-           options_of_no_size_are_refused);
-  ADD_CASE(suite, "forks", a_child_of_fork_has_no_part);
-  return run_suite(suite);
+  return run_tests();
 }

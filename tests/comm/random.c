@@ -357,17 +357,7 @@ static uint64_t first_seed(void) {
 static const fate FATES[] = {LIVES, DIES, LEAVES, IS_KILLED};
 enum { FATE_COUNT = sizeof FATES / sizeof *FATES };
 
-START_TEST(random_calls_go_as_the_model_does) {
+TEST_LOOP(random_calls_go_as_the_model_does, FATE_COUNT) {
   for (uint64_t i = 0; i < EFFORT(12, 2); i++)
     run(first_seed() + i, FATES[_i]);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_random");
-  TCase *fates = tcase_create("fates");
-  tcase_set_timeout(fates, 240);
-  tcase_add_loop_test(fates, random_calls_go_as_the_model_does, 0, FATE_COUNT);
-  suite_add_tcase(suite, fates);
-  return run_suite(suite);
 }

@@ -438,7 +438,7 @@ static void see_good_end(pid_t child) {
   ck_assert_int_eq(end, 0);
 }
 
-START_TEST(another_user_gets_nothing) {
+TEST(another_user_gets_nothing) {
   shared = ranks_shared(sizeof *shared);
   pid_t attacker = begin(attack);
   pid_t ranks = begin(watch_ranks);
@@ -454,13 +454,10 @@ START_TEST(another_user_gets_nothing) {
   see_good_end(ranks);
   see_all_fail();
 }
-END_TEST
 
 int main(void) {
   if (getuid() != 0) {
     return skip_program("comm_security", "only root can become another user");
   }
-  Suite *suite = suite_create("comm: security");
-  ADD_CASE(suite, "another user", another_user_gets_nothing);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -39,7 +39,7 @@ static void split_by_three(tarn_comm *comm, void *context) {
 static const size_t SIZES[] = {1, 2, 3, 4, 7, 64};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
-RANKS_TEST(groups_are_by_color_and_key, .size = SIZES[_i],
+RANKS_LOOP(groups_are_by_color_and_key, SIZE_COUNT, .size = SIZES[_i],
            .body = split_by_three)
 
 static void split_off_none(tarn_comm *comm, void *context) {
@@ -152,24 +152,10 @@ static void die_before_split(tarn_comm *comm, void *context) {
   ck_assert_ptr_null(group);
 }
 
-START_TEST(a_split_without_a_rank_fails) {
+TEST_LOOP(a_split_without_a_rank_fails, 3) {
   size_t victim = (size_t)_i;
   ranks_run(&(ranks_plan){.size = 3,
                           .body = die_before_split,
                           .context = &victim,
                           .killed = UINT64_C(1) << victim});
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("comm_split");
-  TCase *loops = tcase_create("loops");
-  tcase_set_timeout(loops, 240);
-  tcase_add_loop_test(loops, groups_are_by_color_and_key, 0, SIZE_COUNT);
-  tcase_add_loop_test(loops, a_split_without_a_rank_fails, 0, 3);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "groups", a_rank_may_be_in_none,
-           messages_find_their_communicator);
-  ADD_CASE(suite, "apart", a_broken_one_is_alone, a_death_has_a_number_in_each);
-  return run_suite(suite);
 }

@@ -65,9 +65,3 @@ static void work_side_by_side(tarn_comm *comm, void *context) {
 }
 
 RANKS_TEST(each_thread_has_its_own, .size = 3, .body = work_side_by_side)
-
-int main(void) {
-  Suite *suite = suite_create("comm_threads");
-  ADD_CASE(suite, "threads", each_thread_has_its_own);
-  return run_suite(suite);
-}

@@ -79,7 +79,7 @@ static void check_all(void) {
   require(tarn__common_extents_find(&extents, BEGIN + BYTES) == NULL);
 }
 
-START_TEST(random_operations_agree_with_an_array) {
+TEST(random_operations_agree_with_an_array) {
   begin();
   for (int i = 0; i < STEPS; i++) {
     bool take =
@@ -95,9 +95,8 @@ START_TEST(random_operations_agree_with_an_array) {
   tarn__common_extents_clear(&extents);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(what_was_freed_last_comes_last) {
+TEST(what_was_freed_last_comes_last) {
   begin();
   for (uint64_t i = 0; i < 32; i++) {
     const tarn__common_extent *x =
@@ -109,11 +108,10 @@ START_TEST(what_was_freed_last_comes_last) {
   }
   tarn__common_extents_clear(&extents);
 }
-END_TEST
 
 // At an alignment, in what is left between others; and what is found behind an
 // address that is in none.
-START_TEST(alignments_and_gaps) {
+TEST(alignments_and_gaps) {
   begin();
   tarn__common_extent *a = tarn__common_extents_take(&extents, 10, 1, 10, 1);
   tarn__common_extent *b = tarn__common_extents_take(&extents, 100, 64, 100, 2);
@@ -151,7 +149,6 @@ START_TEST(alignments_and_gaps) {
   ck_assert_ptr_null(tarn__common_extents_in(&extents, behind));
   tarn__common_extents_clear(&extents);
 }
-END_TEST
 
 static void take_in_the_middle(void *context) {
   (void)context;
@@ -165,16 +162,11 @@ static void take_in_the_middle(void *context) {
   tarn__common_extents_clear(&extents);
 }
 
-START_TEST(no_host_memory_changes_nothing) {
+TEST(no_host_memory_changes_nothing) {
   ck_assert_uint_ge(faults_sweep(take_in_the_middle, NULL), 3);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("sim extents");
-  ADD_CASE(suite, "extents", random_operations_agree_with_an_array,
-           what_was_freed_last_comes_last, alignments_and_gaps,
-           no_host_memory_changes_nothing);
-  return run_suite(suite);
+  return run_tests();
 }

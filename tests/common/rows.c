@@ -176,7 +176,7 @@ static void expect_model(tarn__rows_action action, tarn_dtype table,
   require(memcmp(real.dense, model.dense, sizeof real.dense) == 0);
 }
 
-START_TEST(every_pair_is_as_the_model) {
+TEST(every_pair_is_as_the_model) {
   static const size_t pieces[] = {0, 1, 3, 17, 64};
   size_t pairs = 0;
   for (int table = 1; table <= TARN_DTYPE_BOOL; table++) {
@@ -195,7 +195,6 @@ START_TEST(every_pair_is_as_the_model) {
   }
   ck_assert_uint_eq(pairs, 4 * 4 + 8 * 8 + 1);
 }
-END_TEST
 
 // --- what goes wrong -------------------------------------------------------
 
@@ -242,7 +241,7 @@ static void expect_refused(const tarn_rows *rows, tarn__rows_action action,
                 says);
 }
 
-START_TEST(bad_indices_are_named) {
+TEST(bad_indices_are_named) {
   static const int64_t bad[] = {7, 5, -1, INT64_MAX, INT64_MIN};
   plain p;
   make_plain(&p);
@@ -256,9 +255,8 @@ START_TEST(bad_indices_are_named) {
     }
   }
 }
-END_TEST
 
-START_TEST(bad_indices_are_passed_over) {
+TEST(bad_indices_are_passed_over) {
   plain p;
   make_plain(&p);
   p.rows.flags = TARN_ROWS_SKIP_BAD;
@@ -271,9 +269,8 @@ START_TEST(bad_indices_are_passed_over) {
   static const int32_t expected[] = {2, 3, 0, 0, 8, 9, 0, 0};
   ck_assert_mem_eq(p.dense, expected, sizeof expected);
 }
-END_TEST
 
-START_TEST(a_row_in_two_chunks_is_refused) {
+TEST(a_row_in_two_chunks_is_refused) {
   plain p;
   make_plain(&p);
   p.rows.table.count = 2;
@@ -283,18 +280,16 @@ START_TEST(a_row_in_two_chunks_is_refused) {
   expect_refused(&p.rows, TARN__ROWS_GATHER, NULL,
                  "row 4 of the table spans two chunks");
 }
-END_TEST
 
-START_TEST(bool_is_not_added) {
+TEST(bool_is_not_added) {
   plain p;
   make_plain(&p);
   p.rows.table_dtype = p.rows.dense_dtype = TARN_DTYPE_BOOL;
   expect_refused(&p.rows, TARN__ROWS_SCATTER_ADD, NULL,
                  "elements of bool cannot be added");
 }
-END_TEST
 
-START_TEST(what_is_not_reached_is_named) {
+TEST(what_is_not_reached_is_named) {
   plain p;
   make_plain(&p);
   const void *holes[] = {p.table + 3, p.dense + 5, p.indices + 2};
@@ -311,9 +306,8 @@ START_TEST(what_is_not_reached_is_named) {
   expect_refused(&p.rows, TARN__ROWS_GATHER, &zeros,
                  "the device does not reach");
 }
-END_TEST
 
-START_TEST(nothing_to_do) {
+TEST(nothing_to_do) {
   plain p;
   make_plain(&p);
   p.rows.index_count = 0;
@@ -326,7 +320,6 @@ START_TEST(nothing_to_do) {
   p.indices[0] = 9;
   expect_refused(&p.rows, TARN__ROWS_GATHER, NULL, "index 9 at position 0");
 }
-END_TEST
 
 // --- copies ----------------------------------------------------------------
 
@@ -336,7 +329,7 @@ static void copy_rows(void *context) {
   tarn__host_free(copy, size);
 }
 
-START_TEST(a_copy_needs_nothing_of_the_caller) {
+TEST(a_copy_needs_nothing_of_the_caller) {
   plain p;
   make_plain(&p);
   p.rows.table.count = 2;
@@ -356,9 +349,8 @@ START_TEST(a_copy_needs_nothing_of_the_caller) {
   tarn__host_free(copy, size);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(copies_survive_every_fault) {
+TEST(copies_survive_every_fault) {
   plain p;
   make_plain(&p);
   ck_assert_uint_eq(faults_sweep(copy_rows, &p.rows), 2);
@@ -369,16 +361,8 @@ START_TEST(copies_survive_every_fault) {
   p.rows.table = (tarn_reference){NULL, NULL, 0};
   copy_rows(&p.rows);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plug-ins: rows");
-  ADD_CASE(suite, "model", every_pair_is_as_the_model);
-  ADD_CASE(suite, "errors", bad_indices_are_named, bad_indices_are_passed_over,
-           a_row_in_two_chunks_is_refused, bool_is_not_added,
-           what_is_not_reached_is_named, nothing_to_do);
-  ADD_CASE(suite, "copies", a_copy_needs_nothing_of_the_caller,
-           copies_survive_every_fault);
-  return run_suite(suite);
+  return run_tests();
 }

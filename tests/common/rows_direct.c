@@ -88,17 +88,16 @@ static void draw_shape(rows_scene_shape *c) {
   };
 }
 
-START_TEST(every_shape_is_as_the_model) {
+TEST(every_shape_is_as_the_model) {
   for (int i = 0; i < EFFORT(600, 100); i++) {
     rows_scene_shape c;
     draw_shape(&c);
     try_shape(&c);
   }
 }
-END_TEST
 
 // Every count of rows about those at which a window is full.
-START_TEST(every_count_is_as_the_model) {
+TEST(every_count_is_as_the_model) {
   for (size_t count = 0; count < 200; count++) {
     rows_scene_shape c = {
         .table = TARN_DTYPE_U8,
@@ -113,10 +112,9 @@ START_TEST(every_count_is_as_the_model) {
     try_shape(&c);
   }
 }
-END_TEST
 
 // So much that it goes past the caches, where rows begin with a line or not.
-START_TEST(much_is_as_the_model) {
+TEST(much_is_as_the_model) {
   static const size_t shifts[] = {0, 16, 1};
   for (int i = 0; i < 3 * 3 * 2; i += EFFORT(1, 5)) {
     rows_scene_shape c = {.table = TARN_DTYPE_F32,
@@ -132,7 +130,6 @@ START_TEST(much_is_as_the_model) {
     try_shape(&c);
   }
 }
-END_TEST
 
 // --- many: sorted by region, and by threads --------------------------------
 
@@ -143,7 +140,7 @@ static const rows_scene_shape many = {.table = TARN_DTYPE_F32,
                                       .table_count = 2 << 20,
                                       .index_count = MANY};
 
-START_TEST(many_are_as_the_model) {
+TEST_RANGE(many_are_as_the_model, 1, EFFORT(5, 3)) {
   rows_scene_shape c = many;
   c.threads = (uint32_t)_i;
   try_shape(&c);
@@ -155,10 +152,9 @@ START_TEST(many_are_as_the_model) {
   c.meet = 700;  // each index comes 200 times
   try_shape(&c);
 }
-END_TEST
 
 // A gather is sorted where it goes past the caches.
-START_TEST(many_lines_are_as_the_model) {
+TEST_RANGE(many_lines_are_as_the_model, 1, EFFORT(3, 2)) {
   rows_scene_shape c = many;
   c.width = 16;
   c.table_count = 512 << 10;
@@ -166,11 +162,10 @@ START_TEST(many_lines_are_as_the_model) {
   c.flags = TARN_ROWS_SKIP_BAD;
   try_shape(&c);
 }
-END_TEST
 
 // In a table of larger rows there is a power of two of them in a region, the
 // last of which is not full.
-START_TEST(regions_of_odd_rows) {
+TEST(regions_of_odd_rows) {
   rows_scene_shape c = many;
   c.width = 25;
   c.table_gap = 3;
@@ -178,9 +173,8 @@ START_TEST(regions_of_odd_rows) {
   c.threads = 2;
   try_shape(&c);
 }
-END_TEST
 
-START_TEST(threads_are_made_and_gone) {
+TEST(threads_are_made_and_gone) {
   rows_scene_shape c = many;
   c.threads = 3;
   threads_made = 0;
@@ -195,9 +189,8 @@ START_TEST(threads_are_made_and_gone) {
   try_shape(&c);
   ck_assert_uint_eq(threads_made, 6);  // two for each action
 }
-END_TEST
 
-START_TEST(more_threads_than_make_sense) {
+TEST(more_threads_than_make_sense) {
   rows_scene_shape c = many;
   c.threads = UINT32_MAX;
   threads_made = 0;
@@ -205,9 +198,8 @@ START_TEST(more_threads_than_make_sense) {
   ck_assert_uint_gt(threads_made, 0);
   ck_assert_uint_lt(threads_made, 192);
 }
-END_TEST
 
-START_TEST(without_threads_it_goes_on) {
+TEST_LOOP(without_threads_it_goes_on, EFFORT(3, 2)) {
   rows_scene_shape c = many;
   c.threads = 4;
   threads_made = 0;
@@ -216,7 +208,6 @@ START_TEST(without_threads_it_goes_on) {
   threads_left = UINT32_MAX;
   ck_assert_int_eq((int)threads_made, _i);
 }
-END_TEST
 
 static void try_many(void *context) {
   rows_scene *s = context;
@@ -224,16 +215,15 @@ static void try_many(void *context) {
 }
 
 // Without memory to sort, rows are moved as they come.
-START_TEST(without_memory_it_goes_on) {
+TEST(without_memory_it_goes_on) {
   rows_scene s;
   rows_scene_set_up(&s, &many);
   ck_assert_uint_ge(faults_sweep(try_many, &s), 3);
   rows_scene_tear_down(&s);
 }
-END_TEST
 
 // Rows of a library that does not know the field end before it.
-START_TEST(an_older_library_has_no_threads) {
+TEST(an_older_library_has_no_threads) {
   rows_scene s;
   rows_scene_set_up(&s, &many);
   s.rows.struct_size = TARN__SIZE_UP_TO(tarn_rows, flags);
@@ -248,7 +238,6 @@ START_TEST(an_older_library_has_no_threads) {
   tarn__host_free(copy, size);
   rows_scene_tear_down(&s);
 }
-END_TEST
 
 // --- what goes wrong -------------------------------------------------------
 
@@ -264,7 +253,7 @@ static void expect_refused(rows_scene *s, const char *says) {
 
 // In the first batch, the sorted one, the last, and at their ends: the first
 // bad one is named, whichever thread met another.
-START_TEST(the_first_bad_index_is_named) {
+TEST_RANGE(the_first_bad_index_is_named, 1, EFFORT(4, 3)) {
   static const size_t positions[] = {0,     1,     79,    32767,   32768,
                                      40000, 65535, 65536, MANY - 1};
   static const int64_t bad[] = {-1, 2 << 20, INT64_MAX, INT64_MIN};
@@ -282,9 +271,8 @@ START_TEST(the_first_bad_index_is_named) {
   }
   rows_scene_tear_down(&s);
 }
-END_TEST
 
-START_TEST(a_row_in_two_chunks_is_named) {
+TEST_RANGE(a_row_in_two_chunks_is_named, 1, EFFORT(4, 3)) {
   static const size_t positions[] = {3, 40000, MANY - 1};
   rows_scene_shape c = many;
   c.chunks = 2;
@@ -304,7 +292,6 @@ START_TEST(a_row_in_two_chunks_is_named) {
   }
   rows_scene_tear_down(&s);
 }
-END_TEST
 
 // --- large -----------------------------------------------------------------
 
@@ -323,7 +310,7 @@ static void fill_far(uint32_t *table) {
     table[far_row(k)] = (uint32_t)far_row(k);
 }
 
-START_TEST(indices_above_two_to_the_31) {
+TEST_RANGE(indices_above_two_to_the_31, 1, EFFORT(3, 2)) {
   uint32_t *table = mmap(NULL, FAR_SIZE, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ck_assert(table != MAP_FAILED);
@@ -353,30 +340,8 @@ START_TEST(indices_above_two_to_the_31) {
   rows_scene_tear_down(&s);
   munmap(table, FAR_SIZE);
 }
-END_TEST
-
-static TCase *loop_case(Suite *suite, const char *name) {
-  TCase *c = tcase_create(name);
-  tcase_set_timeout(c, 600);
-  suite_add_tcase(suite, c);
-  return c;
-}
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plug-ins: rows by pointers");
-  ADD_CASE(suite, "shapes", every_shape_is_as_the_model,
-           every_count_is_as_the_model, much_is_as_the_model,
-           regions_of_odd_rows);
-  ADD_CASE(suite, "threads", threads_are_made_and_gone,
-           more_threads_than_make_sense, an_older_library_has_no_threads);
-  ADD_CASE(suite, "memory", without_memory_it_goes_on);
-  TCase *loops = loop_case(suite, "many");
-  tcase_add_loop_test(loops, many_are_as_the_model, 1, EFFORT(5, 3));
-  tcase_add_loop_test(loops, many_lines_are_as_the_model, 1, EFFORT(3, 2));
-  tcase_add_loop_test(loops, without_threads_it_goes_on, 0, EFFORT(3, 2));
-  tcase_add_loop_test(loops, the_first_bad_index_is_named, 1, EFFORT(4, 3));
-  tcase_add_loop_test(loops, a_row_in_two_chunks_is_named, 1, EFFORT(4, 3));
-  tcase_add_loop_test(loops, indices_above_two_to_the_31, 1, EFFORT(3, 2));
-  return run_suite(suite);
+  return run_tests();
 }

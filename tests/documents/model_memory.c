@@ -89,7 +89,7 @@ typedef struct number {
 
 // "then for each nodes, init_list_head is also used to init, then the node can
 // be added to the list by list_add or list_add_tail"
-START_TEST(nodes_of_lists) {
+TEST(nodes_of_lists) {
   struct list_head head[1];
   struct list_head *node = NULL;
   number numbers[] = {{.value = 1}, {.value = 2}, {.value = 3}};
@@ -105,7 +105,6 @@ START_TEST(nodes_of_lists) {
   }
   ck_assert_int_eq(seen, 123);
 }
-END_TEST
 
 // --- "Allocation" ----------------------------------------------------------
 
@@ -163,7 +162,7 @@ static size_t length(struct list_head *list) {
   return count;
 }
 
-START_TEST(all_is_attached) {
+TEST_LOOP(all_is_attached, DOCUMENT_DEVICES) {
   char name[32];
   model_t model[1];
   device = document_open(_i);
@@ -189,12 +188,11 @@ START_TEST(all_is_attached) {
   assert_ok(net_free_cache(model->list_layer_cache));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- "Access" --------------------------------------------------------------
 
 // "After net_attach_param, each param can be accessed by"
-START_TEST(access_by_name) {
+TEST_LOOP(access_by_name, DOCUMENT_DEVICES) {
   model_t model[1];
   device = document_open(_i);
   mlp_init(model);
@@ -217,7 +215,6 @@ START_TEST(access_by_name) {
   assert_ok(net_free_cache(model->list_layer_cache));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- a step ----------------------------------------------------------------
 
@@ -288,7 +285,7 @@ static void play(model_t *model) {
 // "Only problem currently is destroy input. [...] free from one side needs to
 // explicitly synced to the other side. For now, I just free output tensors": in
 // each of the 24 orders everything is freed, once.
-START_TEST(any_order_of_destroying) {
+TEST_LOOP(any_order_of_destroying, DOCUMENT_DEVICES) {
   size_t held = 0;
   int tried = 0;
   device = document_open(_i);
@@ -311,7 +308,6 @@ START_TEST(any_order_of_destroying) {
   ck_assert_int_eq(tried, 24);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- the same with the lists of a tarn_model -------------------------------
 
@@ -450,7 +446,7 @@ static void play_model(void) {
   assert_ok(tarn_model_destroy(model));
 }
 
-START_TEST(with_the_lists_of_a_model) {
+TEST_LOOP(with_the_lists_of_a_model, DOCUMENT_DEVICES) {
   device = document_open(_i);
   play_model();
   ck_assert_uint_eq(live_blocks(), 0);  // makes the pools that it asks
@@ -459,17 +455,4 @@ START_TEST(with_the_lists_of_a_model) {
   ck_assert_uint_eq(live_blocks(), 0);
   ck_assert_uint_eq(tarn_host_memory(), held);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("document: model memory");
-  ADD_CASE(suite, "lists", nodes_of_lists);
-  add_looped_case(suite, "allocation", all_is_attached, 0, DOCUMENT_DEVICES);
-  add_looped_case(suite, "access", access_by_name, 0, DOCUMENT_DEVICES);
-  add_looped_case(suite, "destroy", any_order_of_destroying, 0,
-                  DOCUMENT_DEVICES);
-  add_looped_case(suite, "model", with_the_lists_of_a_model, 0,
-                  DOCUMENT_DEVICES);
-  return run_suite(suite);
 }

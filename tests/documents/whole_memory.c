@@ -186,11 +186,10 @@ static void try_all_six(void) {
   MUST_BE(tarn_device_close(gpu), TARN_OK);
 }
 
-START_TEST(six_types) {
+TEST_LOOP(six_types, DOCUMENT_DEVICES) {
   which = _i;
   run_ranks(GPUS, document_devices[which], try_all_six);
 }
-END_TEST
 
 // --- tensors ---------------------------------------------------------------
 
@@ -234,12 +233,11 @@ static void make_tensors(void) {
   MUST_BE(tarn_device_close(gpu), TARN_OK);
 }
 
-START_TEST(tensors) {
+TEST_LOOP(tensors, DOCUMENT_DEVICES) {
   which = _i;
   for (size_t ranks = 1; ranks <= MOST_RANKS; ranks++)
     run_ranks(ranks, document_devices[which], make_tensors);
 }
-END_TEST
 
 // --- mapped and distributed ------------------------------------------------
 
@@ -292,16 +290,7 @@ static void take_rows_of_all(void) {
   MUST_BE(tarn_device_close(gpu), TARN_OK);
 }
 
-START_TEST(mapped_and_distributed) {
+TEST_LOOP(mapped_and_distributed, DOCUMENT_DEVICES) {
   which = _i;
   run_ranks(GPUS, document_devices[which], take_rows_of_all);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("document: whole memory");
-  add_looped_case(suite, "types", six_types, 0, DOCUMENT_DEVICES);
-  add_looped_case(suite, "tensors", tensors, 0, DOCUMENT_DEVICES);
-  add_looped_case(suite, "rows", mapped_and_distributed, 0, DOCUMENT_DEVICES);
-  return run_suite(suite);
 }

@@ -42,7 +42,7 @@ static void assert_all_told(const char *out) {
   ck_assert_uint_eq(strlen(out), length);
 }
 
-START_TEST(multiprocessing_starts_ranks) {
+TEST(multiprocessing_starts_ranks) {
   char out[1024];
   make_folder();
   ck_assert_int_eq(unsetenv("TORCHELASTIC_RUN_ID"), 0);
@@ -50,7 +50,6 @@ START_TEST(multiprocessing_starts_ranks) {
   assert_all_told(out);
   ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
 // As `torchrun --standalone --nproc-per-node 3` of PyTorch 2 starts its
 // processes.
@@ -96,7 +95,7 @@ static void stand_in_for_torchrun(const char *restarts) {
   }
 }
 
-START_TEST(as_torchrun_starts_ranks) {
+TEST(as_torchrun_starts_ranks) {
   char path[128];
   make_folder();
   stand_in_for_torchrun("0");
@@ -105,14 +104,10 @@ START_TEST(as_torchrun_starts_ranks) {
   ck_assert_int_eq(rmdir(path), 0);  // nobody has left a socket there
   ck_assert_int_eq(rmdir(folder), 0);
 }
-END_TEST
 
 int main(void) {
   if (system("python3 -c 'import ctypes, multiprocessing' 2>/dev/null") != 0) {
     return skip_program("example_meet", "no python3");
   }
-  Suite *suite = suite_create("example_meet");
-  ADD_CASE(suite, "python", multiprocessing_starts_ranks,
-           as_torchrun_starts_ranks);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -33,7 +33,7 @@ static void attach_input(model_t *model) {
   assert_ok(net_attach_param(model->list_layer_in, "fc2.in", data, diff));
 }
 
-START_TEST(the_program_of_awnn) {
+TEST(the_program_of_awnn) {
   model_t model[1];
   mlp_init(model);
   attach_input(model);
@@ -55,7 +55,6 @@ START_TEST(the_program_of_awnn) {
     assert_ok(net_free_params(list_of(model, i)));
   ck_assert_uint_eq(live_blocks(), 0);
 }
-END_TEST
 
 static void use_and_destroy(const int order[4]) {
   model_t model[1];
@@ -72,7 +71,7 @@ static void use_and_destroy(const int order[4]) {
 }
 
 // "The only problem is destroy": in each of the 24 orders nothing is left.
-START_TEST(any_order_of_destroying) {
+TEST(any_order_of_destroying) {
   const int first[] = {0, 1, 2, 3};
   int tried = 0;
   use_and_destroy(first);  // the statistics of the pool stay
@@ -88,7 +87,6 @@ START_TEST(any_order_of_destroying) {
   }
   ck_assert_int_eq(tried, 24);
 }
-END_TEST
 
 // --- lists -----------------------------------------------------------------
 
@@ -97,7 +95,7 @@ typedef struct number {
   struct list_head node;
 } number;
 
-START_TEST(lists_as_in_awnn) {
+TEST(lists_as_in_awnn) {
   struct list_head head[1];
   struct list_head *node = NULL;
   struct list_head *spare = NULL;
@@ -123,9 +121,8 @@ START_TEST(lists_as_in_awnn) {
   ck_assert_int_eq(seen, 134);
   ck_assert(tarn_list_empty(head));
 }
-END_TEST
 
-START_TEST(parameters_in_order_of_attaching) {
+TEST(parameters_in_order_of_attaching) {
   struct list_head head[1];
   struct list_head *node = NULL;
   char name[16];
@@ -148,11 +145,10 @@ START_TEST(parameters_in_order_of_attaching) {
   ck_assert_int_eq(i, 20);
   assert_ok(net_free_params(head));
 }
-END_TEST
 
 // --- a model's list --------------------------------------------------------
 
-START_TEST(the_list_of_a_model) {
+TEST(the_list_of_a_model) {
   const int64_t dims[] = {16};
   const tarn_shape shape = {dims, 1};
   tarn_model *model = NULL;
@@ -183,7 +179,6 @@ START_TEST(the_list_of_a_model) {
   assert_ok(tarn_synced_destroy(spare));
   ck_assert_uint_eq(live_blocks(), 0);
 }
-END_TEST
 
 // A parameter that is attached to a model is the model's: it is found, counted,
 // kept by the first place, and ended with the model.
@@ -223,17 +218,16 @@ static void attach_and_destroy(void) {
   assert_ok(tarn_model_destroy(model));
 }
 
-START_TEST(attaching_to_a_models_empty_list) {
+TEST(attaching_to_a_models_empty_list) {
   attach_and_destroy();  // the statistics of the pool stay
   size_t held = tarn_host_memory();
   attach_and_destroy();
   ck_assert_uint_eq(live_blocks(), 0);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
 // Freeing is refused also while a model's list has but attached parameters.
-START_TEST(freeing_what_a_model_has) {
+TEST(freeing_what_a_model_has) {
   tarn_model *model = NULL;
   assert_ok(tarn_model_create(NULL, &model));
   tarn_list *params = tarn_model_list(model, TARN_PARAM);
@@ -244,7 +238,6 @@ START_TEST(freeing_what_a_model_has) {
   assert_ok(tarn_model_destroy(model));
   ck_assert_uint_eq(live_blocks(), 0);
 }
-END_TEST
 
 // Each list of a model but that of its parameters, with what to call instead.
 typedef struct other_list {
@@ -260,7 +253,7 @@ static const other_list other_lists[] = {
 };
 enum { OTHER_LISTS = sizeof other_lists / sizeof other_lists[0] };
 
-START_TEST(other_lists_of_a_model) {
+TEST_LOOP(other_lists_of_a_model, OTHER_LISTS) {
   const int64_t dims[] = {16};
   const other_list *of = &other_lists[_i];
   tarn_model *model = NULL;
@@ -282,10 +275,9 @@ START_TEST(other_lists_of_a_model) {
   assert_ok(tarn_model_destroy(model));
   assert_ok(tarn_synced_destroy(data));
 }
-END_TEST
 
 // The states of a parameter are the model's too, in a list that programs see.
-START_TEST(states_of_a_parameter) {
+TEST(states_of_a_parameter) {
   const int64_t dims[] = {16};
   tarn_model *model = NULL;
   tarn_tensor *w = NULL;
@@ -309,9 +301,8 @@ START_TEST(states_of_a_parameter) {
   assert_ok(tarn_model_destroy(model));
   assert_ok(tarn_synced_destroy(data));
 }
-END_TEST
 
-START_TEST(what_a_model_refuses_to_have_attached) {
+TEST(what_a_model_refuses_to_have_attached) {
   tarn_model *model = NULL;
   tarn_synced *data = buffer();
   tarn_synced *diff = NULL;
@@ -331,11 +322,10 @@ START_TEST(what_a_model_refuses_to_have_attached) {
   assert_ok(tarn_synced_destroy(diff));
   assert_ok(tarn_synced_destroy(other));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
-START_TEST(what_is_refused) {
+TEST(what_is_refused) {
   struct list_head head[1];
   tarn_access a;
   tensor_t data = buffer();
@@ -366,7 +356,6 @@ START_TEST(what_is_refused) {
   assert_ok(tarn_synced_end(&a));
   assert_ok(net_free_params(head));
 }
-END_TEST
 
 // The buffers remain the caller's where attaching failed.
 static void scenario(void *context) {
@@ -407,33 +396,21 @@ static void scenario_of_a_model(void *context) {
   require(tarn_model_destroy(model) == TARN_OK);
 }
 
-START_TEST(any_allocation_may_fail_in_a_model) {
+TEST(any_allocation_may_fail_in_a_model) {
   tarn_synced *buffers[] = {buffer(), buffer()};
   ck_assert_uint_ge(faults_sweep(scenario_of_a_model, (void *)buffers), 6);
   for (size_t i = 0; i < 2; i++)
     assert_ok(tarn_synced_destroy(buffers[i]));
 }
-END_TEST
 
-START_TEST(any_allocation_may_fail) {
+TEST(any_allocation_may_fail) {
   tarn_synced *buffers[] = {buffer(), buffer()};
   ck_assert_uint_ge(faults_sweep(scenario, (void *)buffers), 4);
   for (size_t i = 0; i < 2; i++)
     assert_ok(tarn_synced_destroy(buffers[i]));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("model_awnn");
-  ADD_CASE(suite, "AWNN", the_program_of_awnn, any_order_of_destroying);
-  ADD_CASE(suite, "lists", lists_as_in_awnn, parameters_in_order_of_attaching,
-           the_list_of_a_model);
-  ADD_CASE(suite, "model", attaching_to_a_models_empty_list,
-           freeing_what_a_model_has, states_of_a_parameter,
-           what_a_model_refuses_to_have_attached,
-           any_allocation_may_fail_in_a_model);
-  ADD_CASE(suite, "refused", what_is_refused, any_allocation_may_fail);
-  add_looped_case(suite, "others", other_lists_of_a_model, 0, OTHER_LISTS);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -8,7 +8,7 @@
 
 enum { MANY = 25 };  // AWNN has ten slots, and does not count
 
-START_TEST(a_cache_is_a_stack) {
+TEST(a_cache_is_a_stack) {
   struct list_head list[1];
   tensor_t tensors[MANY];
   init_list_head(list);
@@ -37,7 +37,6 @@ START_TEST(a_cache_is_a_stack) {
   ck_assert(tarn_list_empty(list));
   assert_ok(net_free_cache(list));
 }
-END_TEST
 
 static void use_caches(void) {
   struct list_head list[1];
@@ -63,17 +62,16 @@ static void use_caches(void) {
   assert_ok(tarn_synced_destroy(kept));
 }
 
-START_TEST(nothing_is_left_of_caches) {
+TEST(nothing_is_left_of_caches) {
   use_caches();
   size_t held = tarn_host_memory();
   use_caches();
   ck_assert_uint_eq(tarn_host_memory(), held);
   ck_assert_uint_eq(live_blocks(), 0);
 }
-END_TEST
 
 // A list of the one kind is not taken for one of the other.
-START_TEST(caches_and_parameters_are_told_apart) {
+TEST(caches_and_parameters_are_told_apart) {
   struct list_head caches[1];
   struct list_head params[1];
   tensor_t data = buffer();
@@ -104,9 +102,8 @@ START_TEST(caches_and_parameters_are_told_apart) {
   assert_ok(net_free_params(params));
   assert_ok(tarn_synced_destroy(other));
 }
-END_TEST
 
-START_TEST(caches_of_a_model_are_its_steps) {
+TEST(caches_of_a_model_are_its_steps) {
   tarn_model *model = NULL;
   assert_ok(tarn_model_create(NULL, &model));
   tarn_list *caches = tarn_model_list(model, TARN_CACHE);
@@ -118,7 +115,6 @@ START_TEST(caches_of_a_model_are_its_steps) {
   ck_assert_uint_eq(tarn_model_count(model, TARN_CACHE), 0);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // What |list| prints on stdout, into |out|.
 static void printed(struct list_head *list, char *out, size_t size) {
@@ -136,7 +132,7 @@ static void printed(struct list_head *list, char *out, size_t size) {
   fclose(file);
 }
 
-START_TEST(names_are_printed) {
+TEST(names_are_printed) {
   const int64_t dims[] = {4};
   struct list_head list[1];
   char text[64];
@@ -164,7 +160,6 @@ START_TEST(names_are_printed) {
   assert_status(net_print_params(NULL), TARN_E_INVALID);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 static void scenario_of_caches(void *context) {
   struct list_head list[1];
@@ -186,19 +181,13 @@ static void scenario_of_caches(void *context) {
   require(net_free_cache(list) == TARN_OK);
 }
 
-START_TEST(any_allocation_of_caches_may_fail) {
+TEST(any_allocation_of_caches_may_fail) {
   tensor_t tensor = buffer();
   ck_assert_uint_ge(faults_sweep(scenario_of_caches, tensor), 6);
   assert_ok(tarn_synced_destroy(tensor));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("model_awnn_caches");
-  ADD_CASE(suite, "caches", a_cache_is_a_stack, nothing_is_left_of_caches,
-           caches_and_parameters_are_told_apart,
-           caches_of_a_model_are_its_steps, names_are_printed,
-           any_allocation_of_caches_may_fail);
-  return run_suite(suite);
+  return run_tests();
 }

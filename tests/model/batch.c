@@ -8,7 +8,7 @@ static const size_t sample = 4 * NET_WIDTH;
 
 // --- within the plan -------------------------------------------------------
 
-START_TEST(test_zero_one_most_and_one_more) {
+TEST_LOOP(test_zero_one_most_and_one_more, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   const int64_t batches[] = {NET_BATCH, 0, 1, NET_BATCH, 3};
@@ -37,7 +37,6 @@ START_TEST(test_zero_one_most_and_one_more) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // --- another largest -------------------------------------------------------
 
@@ -57,7 +56,7 @@ static void expect_parameters(const net *n, tarn_place place) {
   net_expect(n->m->data, n->m->max_size, place, 99);
 }
 
-START_TEST(test_another_largest_while_placed) {
+TEST_LOOP(test_another_largest_while_placed, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
@@ -86,9 +85,8 @@ START_TEST(test_another_largest_while_placed) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
-START_TEST(test_another_largest_before) {
+TEST(test_another_largest_before) {
   net n = net_make();
   assert_ok(tarn_model_set_max_batch(n.model, 3));  // described
   ck_assert_uint_eq(n.y[0]->max_size, 3 * sample);
@@ -103,7 +101,6 @@ START_TEST(test_another_largest_before) {
   net_round(&n, TARN_HOST, NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- where it fails --------------------------------------------------------
 
@@ -130,7 +127,7 @@ static void assert_same(const net *n, const before *was) {
           is.x == was->x);
 }
 
-START_TEST(test_wrong_ones) {
+TEST(test_wrong_ones) {
   net n = net_placed(AT_HOST, NULL);
   net_round(&n, TARN_HOST, NULL, 1);
   keep_parameters(&n);
@@ -145,11 +142,10 @@ START_TEST(test_wrong_ones) {
   net_round(&n, TARN_HOST, NULL, 2);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // A plan that may not be so large, and a device that is not: the round goes on
 // as if nothing had been asked.
-START_TEST(test_too_large_a_batch) {
+TEST_LOOP(test_too_large_a_batch, 2) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
@@ -174,10 +170,9 @@ START_TEST(test_too_large_a_batch) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // Each allocation fails once, and all from it on.
-START_TEST(test_no_memory_half_way) {
+TEST_LOOP(test_no_memory_half_way, NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
   net n = net_make();
@@ -212,10 +207,9 @@ START_TEST(test_no_memory_half_way) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // A copy that fails in a round loses no parameter and stops no model.
-START_TEST(test_copies_fail) {
+TEST(test_copies_fail) {
   open_sim(SIM_MIB, 0);
   net n = net_placed(HOST_AND_SIM, sim);
   for (unsigned i = 1; i < 6; i++) {
@@ -242,19 +236,4 @@ START_TEST(test_copies_fail) {
   net_round(&n, tarn_place_on(sim), NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
-}
-END_TEST
-
-int main(void) {
-  Suite *s = suite_create("model_batch");
-  ADD_CASE(s, "batch", test_another_largest_before, test_wrong_ones,
-           test_copies_fail);
-  TCase *each = tcase_create("each place");
-  tcase_set_timeout(each, 60);
-  tcase_add_loop_test(each, test_zero_one_most_and_one_more, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_another_largest_while_placed, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_too_large_a_batch, 0, 2);
-  tcase_add_loop_test(each, test_no_memory_half_way, 0, NET_PLACES);
-  suite_add_tcase(s, each);
-  return run_suite(s);
 }

@@ -25,7 +25,7 @@ static tarn_model_needs report_of(const net *n) {
 
 // --- as described ----------------------------------------------------------
 
-START_TEST(test_type_and_count_are_checked) {
+TEST(test_type_and_count_are_checked) {
   net n = net_placed(AT_HOST, NULL);
   const size_t count = NET_BATCH * NET_WIDTH;
   const struct {
@@ -69,7 +69,6 @@ START_TEST(test_type_and_count_are_checked) {
   assert_error_says("step 's0': its cache is empty");
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 static void refuse_push(const net *n, size_t step) {
   tarn_synced *buffer = NULL;
@@ -87,7 +86,7 @@ static void refuse_pop(const net *n, size_t step) {
   assert_error_says("a cache, but it was not entered backward");
 }
 
-START_TEST(test_only_in_the_step) {
+TEST(test_only_in_the_step) {
   net n = net_make();
   refuse_push(&n, 0);
   refuse_pop(&n, 0);
@@ -116,10 +115,9 @@ START_TEST(test_only_in_the_step) {
                 TARN_E_INVALID);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // What was pushed in a round is gone with it.
-START_TEST(test_a_round_begins_with_nothing) {
+TEST(test_a_round_begins_with_nothing) {
   net n = net_placed(AT_HOST, NULL);
   tarn_synced *buffer = NULL;
   net_enter(&n, 0, TARN_FORWARD);
@@ -131,10 +129,9 @@ START_TEST(test_a_round_begins_with_nothing) {
                 TARN_E_STATE);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // The batch at the push counts, also if it changes later.
-START_TEST(test_a_smaller_batch) {
+TEST(test_a_smaller_batch) {
   net n = net_placed(AT_HOST, NULL);
   for (int64_t batch = 0; batch <= NET_BATCH; batch++) {
     tarn_synced *buffer = NULL;
@@ -154,11 +151,10 @@ START_TEST(test_a_smaller_batch) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- beyond the description ------------------------------------------------
 
-START_TEST(test_order_and_contents) {
+TEST(test_order_and_contents) {
   net n = net_placed(AT_HOST, NULL);
   const size_t counts[] = {5, 0, 1000, 7};
   for (int round = 0; round < 3; round++) {
@@ -196,9 +192,8 @@ START_TEST(test_order_and_contents) {
   ck_assert_uint_eq(report.extra_bytes, (uint64_t)3 * 4 * 1012);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(test_bits_beyond_the_description) {
+TEST(test_bits_beyond_the_description) {
   net n = net_placed(AT_HOST, NULL);
   tarn_synced *buffer = NULL;
   net_enter(&n, 1, TARN_FORWARD);
@@ -216,7 +211,6 @@ START_TEST(test_bits_beyond_the_description) {
   assert_ok(tarn_model_leave(n.model));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- the list of caches ----------------------------------------------------
 
@@ -256,7 +250,7 @@ static tarn_status count_visit(void *context, tarn_tensor *tensor) {
   return TARN_OK;
 }
 
-START_TEST(test_what_is_beyond_is_listed) {
+TEST(test_what_is_beyond_is_listed) {
   net n = net_placed(AT_HOST, NULL);
   size_t described = tarn_model_count(n.model, TARN_CACHE);
   size_t bytes = report_of(&n).kinds[TARN_CACHE];
@@ -291,10 +285,9 @@ START_TEST(test_what_is_beyond_is_listed) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
 }
-END_TEST
 
 // What is described after pushes moves no listed cache to another place.
-START_TEST(test_places_that_are_described_later) {
+TEST(test_places_that_are_described_later) {
   static const int64_t dims[] = {10};
   net n = net_placed(AT_HOST, NULL);
   tarn_tensor *cache = NULL;
@@ -323,9 +316,8 @@ START_TEST(test_places_that_are_described_later) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(test_a_listed_name_that_is_taken) {
+TEST(test_a_listed_name_that_is_taken) {
   net n = net_make();
   tarn_synced *pushed[2];
   (void)net_add(&n, TARN_OUTPUT, "s1.cache", 1, TARN_DIM_BATCH);
@@ -339,10 +331,9 @@ START_TEST(test_a_listed_name_that_is_taken) {
                    pushed[1]);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // May be used from the push until the backward pass is over.
-START_TEST(test_its_lifetime) {
+TEST(test_its_lifetime) {
   net n = net_placed(AT_HOST, NULL);
   tarn_synced *buffer = NULL;
   tarn_synced *view = NULL;
@@ -378,10 +369,9 @@ START_TEST(test_its_lifetime) {
   assert_error_says("its model has given its memory back");
   assert_ok(tarn_synced_destroy(view));
 }
-END_TEST
 
 // Its memory is there again in the next round, as long as the sizes are.
-START_TEST(test_rounds_take_no_more) {
+TEST(test_rounds_take_no_more) {
   net n = net_placed(AT_HOST, NULL);
   uint64_t allocs = 0;
   size_t live = 0;
@@ -418,12 +408,11 @@ START_TEST(test_rounds_take_no_more) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
 // What failed has pushed nothing, and the next goes on.
-START_TEST(test_no_memory_to_push) {
+TEST(test_no_memory_to_push) {
   faults_install();
   net n = net_placed(AT_HOST, NULL);
   size_t failed = 0;
@@ -456,19 +445,4 @@ START_TEST(test_no_memory_to_push) {
   }
   ck_assert_uint_ge(failed, 6);
   assert_ok(tarn_model_destroy(n.model));
-}
-END_TEST
-
-int main(void) {
-  Suite *s = suite_create("model_cache");
-  ADD_CASE(s, "described", test_type_and_count_are_checked,
-           test_only_in_the_step, test_a_round_begins_with_nothing,
-           test_a_smaller_batch);
-  ADD_CASE(s, "beyond", test_order_and_contents,
-           test_bits_beyond_the_description, test_its_lifetime,
-           test_rounds_take_no_more, test_no_memory_to_push);
-  ADD_CASE(s, "listed", test_what_is_beyond_is_listed,
-           test_places_that_are_described_later,
-           test_a_listed_name_that_is_taken);
-  return run_suite(s);
 }

@@ -29,7 +29,7 @@ static tarn_tensor *add(tarn_model *model, tarn_tensor_kind kind,
 
 // --- kinds, names, order ---------------------------------------------------
 
-START_TEST(test_kinds_in_order_of_attaching) {
+TEST(test_kinds_in_order_of_attaching) {
   tarn_model *model = make(4);
   const int64_t w[] = {3, 5};
   const int64_t y[] = {TARN_DIM_BATCH, 5};
@@ -49,9 +49,8 @@ START_TEST(test_kinds_in_order_of_attaching) {
   assert_error_says("no list");
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
-START_TEST(test_unknown_names_say_so) {
+TEST(test_unknown_names_say_so) {
   tarn_model *model = make(1);
   const int64_t w[] = {2};
   tarn_tensor *y = add(model, TARN_OUTPUT, "y", w, 1);
@@ -66,9 +65,8 @@ START_TEST(test_unknown_names_say_so) {
   ck_assert_ptr_null(tarn_model_param(NULL, "y"));
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
-START_TEST(test_a_name_stands_once) {
+TEST(test_a_name_stands_once) {
   tarn_model *model = make(1);
   const int64_t w[] = {2};
   tarn_tensor *tensor = add(model, TARN_PARAM, "w", w, 1);
@@ -82,10 +80,9 @@ START_TEST(test_a_name_stands_once) {
   ck_assert_uint_eq(tarn_model_count(model, TARN_KIND_ALL), 1);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // Any bytes but NUL, 1 of them or 10,000.
-START_TEST(test_names_of_any_length) {
+TEST(test_names_of_any_length) {
   enum { LONG = 10000 };
   tarn_model *model = make(1);
   const int64_t w[] = {2};
@@ -107,9 +104,8 @@ START_TEST(test_names_of_any_length) {
   assert_ok(tarn_model_destroy(model));
   free(text);
 }
-END_TEST
 
-START_TEST(test_1600_names_are_all_found) {
+TEST(test_1600_names_are_all_found) {
   tarn_model *model = make(1);
   const int64_t w[] = {1};
   char name[32];
@@ -124,7 +120,6 @@ START_TEST(test_1600_names_are_all_found) {
   }
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 typedef struct seen {
   char text[64];
@@ -138,7 +133,7 @@ static tarn_status note(void *context, tarn_tensor *tensor) {
   return ++s->count == s->stop_at ? TARN_FULL : TARN_OK;
 }
 
-START_TEST(test_each_by_kind_and_prefix) {
+TEST(test_each_by_kind_and_prefix) {
   tarn_model *model = make(1);
   const int64_t w[] = {1};
   add(model, TARN_PARAM, "fc1.w", w, 1);
@@ -158,10 +153,9 @@ START_TEST(test_each_by_kind_and_prefix) {
                 TARN_E_INVALID);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // Numbers between the last kind and TARN_KIND_ALL, which kinds to come may get.
-START_TEST(test_no_kinds_yet) {
+TEST(test_no_kinds_yet) {
   tarn_model *model = make(1);
   tarn_tensor *tensor = NULL;
   seen s = {0};
@@ -177,11 +171,10 @@ START_TEST(test_no_kinds_yet) {
   }
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- shapes and sizes ------------------------------------------------------
 
-START_TEST(test_sizes_follow_the_batch) {
+TEST(test_sizes_follow_the_batch) {
   tarn_model *model = make(8);
   const int64_t y[] = {3, TARN_DIM_BATCH, 5};  // the batch anywhere
   tarn_tensor *tensor = add(model, TARN_OUTPUT, "y", y, 3);
@@ -202,9 +195,8 @@ START_TEST(test_sizes_follow_the_batch) {
   ck_assert_int_eq(tarn_model_batch(model), 16);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
-START_TEST(test_any_rank_and_dtype) {
+TEST(test_any_rank_and_dtype) {
   tarn_model *model = make(2);
   const int64_t many[] = {1, 2, 1, 2, 1, 2, 1, 2, 1, 2};
   const tarn_dtype types[] = {TARN_DTYPE_F64,  TARN_DTYPE_F32, TARN_DTYPE_F16,
@@ -220,7 +212,6 @@ START_TEST(test_any_rank_and_dtype) {
   ck_assert_uint_eq(scalar->max_size, 4);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 static void refuses(tarn_model *model, tarn_tensor_kind kind, tarn_dtype dtype,
                     const int64_t *dims, size_t rank) {
@@ -232,7 +223,7 @@ static void refuses(tarn_model *model, tarn_tensor_kind kind, tarn_dtype dtype,
   ck_assert_ptr_null(tarn_model_get(model, TARN_KIND_ALL, "x"));
 }
 
-START_TEST(test_shapes_that_are_none) {
+TEST(test_shapes_that_are_none) {
   tarn_model *model = make(2);
   const int64_t batch[] = {TARN_DIM_BATCH, 2};
   const int64_t negative[] = {-3};
@@ -249,11 +240,10 @@ START_TEST(test_shapes_that_are_none) {
   refuses(model, (tarn_tensor_kind)99, TARN_DTYPE_F32, batch, 2);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- other names, states ---------------------------------------------------
 
-START_TEST(test_inputs_ties_and_states) {
+TEST(test_inputs_ties_and_states) {
   tarn_model *model = make(4);
   tarn_model *stranger = make(4);
   const int64_t w[] = {3, 5};
@@ -285,11 +275,10 @@ START_TEST(test_inputs_ties_and_states) {
   assert_ok(tarn_model_destroy(stranger));
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- steps -----------------------------------------------------------------
 
-START_TEST(test_steps_by_name_and_order) {
+TEST(test_steps_by_name_and_order) {
   tarn_model *model = make(1);
   tarn_step *a = NULL;
   tarn_step *b = NULL;
@@ -311,9 +300,8 @@ START_TEST(test_steps_by_name_and_order) {
   assert_status(tarn_model_step(model, "x", NULL), TARN_E_INVALID);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
-START_TEST(test_what_steps_may_not_use) {
+TEST(test_what_steps_may_not_use) {
   tarn_model *model = make(1);
   tarn_model *stranger = make(1);
   const int64_t w[] = {9};
@@ -349,7 +337,6 @@ START_TEST(test_what_steps_may_not_use) {
   assert_ok(tarn_model_destroy(stranger));
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- without memory --------------------------------------------------------
 
@@ -384,23 +371,11 @@ static void scenario(void *context) {
   require(tarn_model_destroy(model) == TARN_OK);
 }
 
-START_TEST(test_any_allocation_may_fail) {
+TEST(test_any_allocation_may_fail) {
   ck_assert_uint_gt(faults_sweep(scenario, NULL), 20);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("model_describe");
-  ADD_CASE(suite, "names", test_kinds_in_order_of_attaching,
-           test_unknown_names_say_so, test_a_name_stands_once,
-           test_names_of_any_length, test_1600_names_are_all_found,
-           test_each_by_kind_and_prefix, test_no_kinds_yet);
-  ADD_CASE(suite, "sizes", test_sizes_follow_the_batch, test_any_rank_and_dtype,
-           test_shapes_that_are_none);
-  ADD_CASE(suite, "other names", test_inputs_ties_and_states);
-  ADD_CASE(suite, "steps", test_steps_by_name_and_order,
-           test_what_steps_may_not_use);
-  ADD_CASE(suite, "faults", test_any_allocation_may_fail);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -23,7 +23,7 @@ static const struct dtype_row {
 };
 enum { DTYPE_ROWS = sizeof dtype_rows / sizeof *dtype_rows };
 
-START_TEST(every_dtype_has_a_code) {
+TEST(every_dtype_has_a_code) {
   tarn_dlpack_dtype code;
   tarn_dtype dtype = TARN_DTYPE_NONE;
   ck_assert_int_eq(DTYPE_ROWS, TARN_DTYPE_BOOL);
@@ -34,10 +34,9 @@ START_TEST(every_dtype_has_a_code) {
     ck_assert_int_eq(dtype, dtype_rows[i].dtype);
   }
 }
-END_TEST
 
 // All codes there can be, but for lanes: only those of the table are known.
-START_TEST(other_codes_are_refused) {
+TEST(other_codes_are_refused) {
   tarn_dtype dtype = TARN_DTYPE_F32;
   tarn_dlpack_dtype code = {0, 0, 1};
   int known = 0;
@@ -61,7 +60,6 @@ START_TEST(other_codes_are_refused) {
   assert_status(tarn_dlpack_from_dtype(TARN_DTYPE_F32, NULL), TARN_E_INVALID);
   assert_status(tarn_dlpack_to_dtype(code, NULL), TARN_E_INVALID);
 }
-END_TEST
 
 // --- places ------------------------------------------------------------------
 
@@ -72,7 +70,7 @@ static void assert_device(tarn_place place, int32_t type, int32_t id) {
   ck_assert_int_eq(device.id, id);
 }
 
-START_TEST(the_host_is_the_cpu) {
+TEST(the_host_is_the_cpu) {
   tarn_device *cpu = NULL;
   assert_device(TARN_HOST, 1, 0);
   assert_ok(tarn_device_open("cpu:0", &cpu));
@@ -86,9 +84,8 @@ START_TEST(the_host_is_the_cpu) {
       TARN_E_INVALID);
   ck_assert_int_eq(device.type, 0);
 }
-END_TEST
 
-START_TEST(cuda_has_three_kinds) {
+TEST(cuda_has_three_kinds) {
   tarn_device *cuda = NULL;
   fake.type = "cuda";
   fake_add();
@@ -98,9 +95,8 @@ START_TEST(cuda_has_three_kinds) {
   assert_device((tarn_place){cuda, TARN_PLACE_UNIFIED}, 13, 0);
   assert_ok(tarn_device_close(cuda));
 }
-END_TEST
 
-START_TEST(memory_of_sim_is_nobody_elses) {
+TEST(memory_of_sim_is_nobody_elses) {
   tarn_device *sim = NULL;
   tarn_dlpack_device device = {1, 1};
   assert_ok(tarn_device_open("sim:1", &sim));
@@ -111,9 +107,8 @@ START_TEST(memory_of_sim_is_nobody_elses) {
   assert_device((tarn_place){sim, TARN_PLACE_HOST}, 1, 0);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(codes_of_devices_are_places) {
+TEST(codes_of_devices_are_places) {
   static const struct {
     tarn_dlpack_device device;
     const char *name;
@@ -147,7 +142,6 @@ START_TEST(codes_of_devices_are_places) {
   assert_status(tarn_dlpack_to_place((tarn_dlpack_device){1, 0}, name, NULL),
                 TARN_E_INVALID);
 }
-END_TEST
 
 // --- export ------------------------------------------------------------------
 
@@ -201,7 +195,7 @@ static void assert_view(const tarn_dlpack_view *view) {
   ck_assert_uint_eq(view->size, sizeof values);
 }
 
-START_TEST(an_export_can_be_imported) {
+TEST(an_export_can_be_imported) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
   tarn_dlpack_view view;
@@ -215,9 +209,8 @@ START_TEST(an_export_can_be_imported) {
   ck_assert_int_eq(released, 1);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(a_versioned_export_can_be_imported) {
+TEST(a_versioned_export_can_be_imported) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_versioned *managed = NULL;
   tarn_dlpack_view view;
@@ -233,9 +226,8 @@ START_TEST(a_versioned_export_can_be_imported) {
   ck_assert_int_eq(released, 1);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(release_may_be_null) {
+TEST(release_may_be_null) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
   source.release = NULL;
@@ -246,9 +238,8 @@ START_TEST(release_may_be_null) {
   ck_assert_int_eq(released, 0);
   ck_assert_uint_eq(tarn_host_memory(), held);
 }
-END_TEST
 
-START_TEST(scalars_and_empty_tensors_are_exported) {
+TEST(scalars_and_empty_tensors_are_exported) {
   const int64_t none[] = {0, INT64_MAX, INT64_MAX};
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -270,9 +261,8 @@ START_TEST(scalars_and_empty_tensors_are_exported) {
   tarn_dlpack_release(managed);
   ck_assert_int_eq(released, 2);
 }
-END_TEST
 
-START_TEST(memory_of_a_device_is_exported_by_its_address) {
+TEST(memory_of_a_device_is_exported_by_its_address) {
   tarn_device *cuda = NULL;
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -290,7 +280,6 @@ START_TEST(memory_of_a_device_is_exported_by_its_address) {
   tarn_dlpack_release(managed);
   assert_ok(tarn_device_close(cuda));
 }
-END_TEST
 
 static void assert_not_exported(const tarn_dlpack_source *source,
                                 tarn_status status, const char *what) {
@@ -305,7 +294,7 @@ static void assert_not_exported(const tarn_dlpack_source *source,
   ck_assert_int_eq(released, 0);
 }
 
-START_TEST(what_cannot_be_exported_is_refused) {
+TEST(what_cannot_be_exported_is_refused) {
   static int64_t ones[TARN_DLPACK_MAX_NDIM + 1];
   const int64_t batch[] = {TARN_DIM_BATCH};
   const int64_t huge[] = {INT64_MAX, 8};
@@ -341,19 +330,17 @@ START_TEST(what_cannot_be_exported_is_refused) {
   assert_status(tarn_dlpack_export(&source, NULL), TARN_E_INVALID);
   assert_status(tarn_dlpack_export_versioned(&source, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(flags_need_a_version) {
+TEST(flags_need_a_version) {
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
   source.flags = TARN_DLPACK_COPIED;
   assert_status(tarn_dlpack_export(&source, &managed), TARN_E_UNSUPPORTED);
   assert_error_says("a tensor without a version has no flags");
 }
-END_TEST
 
 // The first version of the struct may be said by 0.
-START_TEST(the_largest_number_of_dimensions_is_exported) {
+TEST(the_largest_number_of_dimensions_is_exported) {
   static int64_t ones[TARN_DLPACK_MAX_NDIM];
   tarn_dlpack_source source = of_values();
   tarn_dlpack_managed *managed = NULL;
@@ -367,7 +354,6 @@ START_TEST(the_largest_number_of_dimensions_is_exported) {
   ck_assert_uint_eq(view.size, 4);
   tarn_dlpack_release(managed);
 }
-END_TEST
 
 static void give(void *context) {
   tarn_dlpack_source source = of_values();
@@ -385,24 +371,12 @@ static void give(void *context) {
   require(released == (first == TARN_OK) + (second == TARN_OK));
 }
 
-START_TEST(too_little_memory_is_an_error) {
+TEST(too_little_memory_is_an_error) {
   begin();
   ck_assert_uint_ge(faults_sweep(give, NULL), 4);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("dlpack");
   faults_install();
-  ADD_CASE(suite, "codes", every_dtype_has_a_code, other_codes_are_refused,
-           the_host_is_the_cpu, cuda_has_three_kinds,
-           memory_of_sim_is_nobody_elses, codes_of_devices_are_places);
-  ADD_CASE(suite, "export", an_export_can_be_imported,
-           a_versioned_export_can_be_imported, release_may_be_null,
-           scalars_and_empty_tensors_are_exported,
-           memory_of_a_device_is_exported_by_its_address,
-           what_cannot_be_exported_is_refused, flags_need_a_version,
-           the_largest_number_of_dimensions_is_exported,
-           too_little_memory_is_an_error);
-  return run_suite(suite);
+  return run_tests();
 }

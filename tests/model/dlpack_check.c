@@ -38,7 +38,7 @@ static void assert_taken(const tarn_dlpack_versioned *versioned,
   ck_assert(old_view.address == 0 && old_view.shape.rank == 0);
 }
 
-START_TEST(foreign_tensors_are_taken) {
+TEST(foreign_tensors_are_taken) {
   tarn_dlpack_versioned tensor = foreign();
   tarn_dlpack_view view;
   tensor.flags = ~UINT64_C(0);
@@ -58,9 +58,8 @@ START_TEST(foreign_tensors_are_taken) {
   assert_ok(tarn_dlpack_check_versioned(&tensor, &view));
   ck_assert_int_eq(view.device.id, 3);
 }
-END_TEST
 
-START_TEST(damaged_tensors_are_refused) {
+TEST(damaged_tensors_are_refused) {
   int64_t bad[] = {2, -1, 4};
   int64_t huge[] = {INT64_MAX, INT64_MAX, 4};
   tarn_dlpack_view view;
@@ -94,9 +93,8 @@ START_TEST(damaged_tensors_are_refused) {
   assert_status(tarn_dlpack_check_versioned(NULL, &view), TARN_E_INVALID);
   assert_status(tarn_dlpack_check_versioned(&t, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(tensors_of_others_are_refused) {
+TEST(tensors_of_others_are_refused) {
   tarn_dlpack_versioned t = foreign();
   t.tensor.dtype.lanes = 2;
   assert_taken(&t, TARN_E_UNSUPPORTED, "2 lanes");
@@ -107,9 +105,8 @@ START_TEST(tensors_of_others_are_refused) {
   t.tensor.device.type = 4;
   assert_taken(&t, TARN_E_UNSUPPORTED, "no place for devices of type 4");
 }
-END_TEST
 
-START_TEST(only_compact_tensors_are_taken) {
+TEST(only_compact_tensors_are_taken) {
   int64_t turned[] = {1, 2, 6};
   int64_t negative[] = {12, 4, -1};
   int64_t zero[] = {0, 0, 0};
@@ -138,9 +135,8 @@ START_TEST(only_compact_tensors_are_taken) {
   t.tensor.byte_offset = UINT64_MAX;
   assert_taken(&t, TARN_OK, "");
 }
-END_TEST
 
-START_TEST(other_major_versions_are_left_alone) {
+TEST(other_major_versions_are_left_alone) {
   tarn_dlpack_versioned t;
   tarn_dlpack_view view;
   memset(&t, 0xff, sizeof t);  // nothing of it may be looked at
@@ -149,13 +145,4 @@ START_TEST(other_major_versions_are_left_alone) {
   assert_error_says("version 2.0; that of 1.x is read");
   t.version = (tarn_dlpack_version){0, 8};
   assert_status(tarn_dlpack_check_versioned(&t, &view), TARN_E_UNSUPPORTED);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("dlpack_check");
-  ADD_CASE(suite, "taking", foreign_tensors_are_taken,
-           damaged_tensors_are_refused, tensors_of_others_are_refused,
-           only_compact_tensors_are_taken, other_major_versions_are_left_alone);
-  return run_suite(suite);
 }

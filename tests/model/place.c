@@ -20,7 +20,7 @@ static void warm_up(void) {
 
 // At home and at compute one block each, of the plan's size, and no more until
 // somebody uses what is not planned.
-START_TEST(test_one_block_for_each_place) {
+TEST_LOOP(test_one_block_for_each_place, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   bool at_host = _i != AT_SIM;
@@ -39,10 +39,9 @@ START_TEST(test_one_block_for_each_place) {
   ck_assert_uint_eq(stats_of(host_pool).live_bytes, 0);
   close_sim();
 }
-END_TEST
 
 // Planned parts have no memory but the plan's, wherever the plan is.
-START_TEST(test_a_round_at_every_place) {
+TEST_LOOP(test_a_round_at_every_place, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
@@ -52,11 +51,10 @@ START_TEST(test_a_round_at_every_place) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // The host is one place, pinned or not, and cpu:0 is the host: no second
 // block is taken.
-START_TEST(test_two_names_of_one_place) {
+TEST(test_two_names_of_one_place) {
   open_sim(SIM_MIB, 0);
   tarn_device *cpu = sim_open("cpu:0");
   const tarn_place names[] = {
@@ -77,11 +75,10 @@ START_TEST(test_two_names_of_one_place) {
   assert_ok(tarn_device_close(cpu));
   close_sim();
 }
-END_TEST
 
 // TARN_HOST is the zero place and says nothing. With a home on a device, cpu:0
 // selects the host, in memory that the device pins.
-START_TEST(test_compute_at_the_host) {
+TEST(test_compute_at_the_host) {
   open_sim(SIM_MIB, 0);
   tarn_device *cpu = sim_open("cpu:0");
   const tarn_place pinned = {sim, TARN_PLACE_HOST};
@@ -111,9 +108,8 @@ START_TEST(test_compute_at_the_host) {
   assert_ok(tarn_device_close(cpu));
   close_sim();
 }
-END_TEST
 
-START_TEST(test_nothing_to_place) {
+TEST(test_nothing_to_place) {
   tarn_model *model = NULL;
   assert_ok(tarn_model_create(NULL, &model));
   assert_status(tarn_model_place(model), TARN_E_STATE);
@@ -128,9 +124,8 @@ START_TEST(test_nothing_to_place) {
   assert_ok(tarn_model_release(model));
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
-START_TEST(test_null) {
+TEST(test_null) {
   assert_status(tarn_model_place(NULL), TARN_E_INVALID);
   assert_status(tarn_model_release(NULL), TARN_E_INVALID);
   assert_status(tarn_model_leave(NULL), TARN_E_INVALID);
@@ -139,7 +134,6 @@ START_TEST(test_null) {
   ck_assert_int_eq(tarn_model_batch(NULL), 0);
   assert_ok(tarn_model_destroy(NULL));
 }
-END_TEST
 
 // --- what fails ------------------------------------------------------------
 
@@ -153,7 +147,7 @@ static void assert_no_buffers(const net *n) {
 }
 
 // A device too small for the plan: what was taken at home goes back.
-START_TEST(test_no_room) {
+TEST_RANGE(test_no_room, AT_SIM, SIM_AND_HOST) {
   open_sim(4096, 0);
   net n = net_make();
   assert_ok(tarn_model_set_max_batch(n.model, 200));
@@ -175,7 +169,6 @@ START_TEST(test_no_room) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 static void place_and_end(void *context) {
   const net *n = context;
@@ -193,7 +186,7 @@ static void place_and_end(void *context) {
 }
 
 // Parameters stay in between, so that only the first place makes them.
-START_TEST(test_no_memory_for_the_arrays) {
+TEST_LOOP(test_no_memory_for_the_arrays, NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
   warm_up();
@@ -230,10 +223,9 @@ START_TEST(test_no_memory_for_the_arrays) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // The device refuses what a place asks it for.
-START_TEST(test_the_device_fails) {
+TEST(test_the_device_fails) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
@@ -248,13 +240,12 @@ START_TEST(test_the_device_fails) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // --- ending ----------------------------------------------------------------
 
 // Views of what is planned, of what is fed, of an input and of a parameter,
 // that outlive the model, or end first.
-START_TEST(test_any_order_of_ends) {
+TEST(test_any_order_of_ends) {
   open_sim(SIM_MIB, 0);
   warm_up();
   size_t held = tarn_host_memory();
@@ -288,10 +279,9 @@ START_TEST(test_any_order_of_ends) {
   }
   close_sim();
 }
-END_TEST
 
 // Work that is queued still: the memory goes back when it is over.
-START_TEST(test_the_end_waits_for_streams) {
+TEST(test_the_end_waits_for_streams) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = SIM_MIB,
                               .latency_ns = 2000000};
@@ -316,7 +306,6 @@ START_TEST(test_the_end_waits_for_streams) {
   assert_ok(tarn_stream_destroy(stream));
   close_sim();
 }
-END_TEST
 
 // --- open accesses ---------------------------------------------------------
 
@@ -329,7 +318,7 @@ static void refuse_all(const net *n, const char *text) {
   assert_error_says(text);
 }
 
-START_TEST(test_open_accesses_are_in_the_way) {
+TEST(test_open_accesses_are_in_the_way) {
   net n = net_placed(AT_HOST, NULL);
   net_enter(&n, 0, TARN_FORWARD);
   tarn_access a;
@@ -367,11 +356,10 @@ START_TEST(test_open_accesses_are_in_the_way) {
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_destroy(view));
 }
-END_TEST
 
 // --- what stays ------------------------------------------------------------
 
-START_TEST(test_parameters_stay) {
+TEST(test_parameters_stay) {
   open_sim(SIM_MIB, 0);
   net n = net_placed(AT_HOST, sim);
   tarn_synced *w = n.w[0]->data;
@@ -404,11 +392,10 @@ START_TEST(test_parameters_stay) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // Another name of what is there already, and of a diff that was not made for
 // inference and is made together with it.
-START_TEST(test_names_that_come_later) {
+TEST(test_names_that_come_later) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_tensor *later = NULL;
@@ -431,7 +418,6 @@ START_TEST(test_names_that_come_later) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // --- fork ------------------------------------------------------------------
 
@@ -450,7 +436,7 @@ static int in_child(const net *n) {
   return tarn_host_memory() < before ? 0 : 1;
 }
 
-START_TEST(test_a_child_frees) {
+TEST_LOOP(test_a_child_frees, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   net_forward(&n, 0, TARN_HOST, NULL, 1);
@@ -467,23 +453,4 @@ START_TEST(test_a_child_frees) {
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
-}
-END_TEST
-
-int main(void) {
-  Suite *s = suite_create("model_place");
-  ADD_CASE(s, "place", test_two_names_of_one_place, test_compute_at_the_host,
-           test_nothing_to_place, test_null, test_the_device_fails,
-           test_any_order_of_ends, test_the_end_waits_for_streams,
-           test_open_accesses_are_in_the_way, test_parameters_stay,
-           test_names_that_come_later);
-  TCase *each = tcase_create("each place");
-  tcase_set_timeout(each, 60);
-  tcase_add_loop_test(each, test_one_block_for_each_place, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_a_round_at_every_place, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_no_room, AT_SIM, SIM_AND_HOST);
-  tcase_add_loop_test(each, test_no_memory_for_the_arrays, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_a_child_frees, 0, NET_PLACES);
-  suite_add_tcase(s, each);
-  return run_suite(s);
 }

@@ -53,7 +53,7 @@ static tarn_status keep_slot(void *context, const tarn_model_slot *slot) {
   return TARN_OK;
 }
 
-START_TEST(test_a_chain_needs_two_at_a_time) {
+TEST(test_a_chain_needs_two_at_a_time) {
   chain c = make_chain(6, false);
   tarn_model_slot slots[8];
   tarn_model_slot *next = slots;
@@ -75,9 +75,8 @@ START_TEST(test_a_chain_needs_two_at_a_time) {
   }
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
-START_TEST(test_in_place_needs_one) {
+TEST(test_in_place_needs_one) {
   chain c = make_chain(6, true);
   assert_ok(tarn_model_plan(c.model, NULL));
   tarn_model_needs report = report_of(c.model);
@@ -91,10 +90,9 @@ START_TEST(test_in_place_needs_one) {
       !tarn_model_is_in_place(c.model, c.y[0], TARN_DATA, c.y[1], TARN_DATA));
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
 // A later step reads it: it keeps its place.
-START_TEST(test_what_is_read_later_keeps_its_place) {
+TEST(test_what_is_read_later_keeps_its_place) {
   chain c = make_chain(4, true);
   assert_ok(tarn_step_reads(c.step[3], TARN_FORWARD, c.y[1], TARN_DATA));
   assert_ok(tarn_model_plan(c.model, NULL));
@@ -103,9 +101,8 @@ START_TEST(test_what_is_read_later_keeps_its_place) {
   ck_assert_uint_eq(report_of(c.model).planned, 2 * ROW);
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
-START_TEST(test_reading_before_writing) {
+TEST(test_reading_before_writing) {
   chain c = make_chain(4, false);
   assert_ok(tarn_step_reads(c.step[1], TARN_FORWARD, c.y[3], TARN_DATA));
   assert_status(tarn_model_plan(c.model, NULL), TARN_E_INVALID);
@@ -122,7 +119,6 @@ START_TEST(test_reading_before_writing) {
   assert_ok(tarn_model_plan(c.model, &infer));  // it has no diffs
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
 // A row of outputs: the second may take the place of the first, and then stands
 // beside a third, where most is needed.
@@ -146,7 +142,7 @@ static tarn_model *make_peak_behind_a_pair(void) {
   return model;
 }
 
-START_TEST(test_what_shares_counts_once_at_the_peak) {
+TEST(test_what_shares_counts_once_at_the_peak) {
   tarn_model *model = make_peak_behind_a_pair();
   tarn_model_plan_options options = {.struct_size = sizeof options,
                                      .capacity = 1663};
@@ -160,7 +156,6 @@ START_TEST(test_what_shares_counts_once_at_the_peak) {
   ck_assert_uint_eq(report.in_place, 1);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 static bool count_calls(const tarn_plan_progress *progress, void *user) {
   ck_assert_ptr_nonnull(progress);
@@ -169,7 +164,7 @@ static bool count_calls(const tarn_plan_progress *progress, void *user) {
 }
 
 // What they point to is the caller's, for the one call.
-START_TEST(test_options_of_the_solver_are_not_kept) {
+TEST(test_options_of_the_solver_are_not_kept) {
   chain c = make_chain(6, false);
   unsigned calls = 0;
   const tarn_plan_options solver = {
@@ -183,11 +178,10 @@ START_TEST(test_options_of_the_solver_are_not_kept) {
   ck_assert_uint_eq(calls, 0);
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
 // --- options, stages -------------------------------------------------------
 
-START_TEST(test_capacity) {
+TEST(test_capacity) {
   chain c = make_chain(6, false);
   tarn_model_plan_options options = {.struct_size = sizeof options,
                                      .capacity = 2 * ROW - 1};
@@ -198,9 +192,8 @@ START_TEST(test_capacity) {
   assert_ok(tarn_model_plan(c.model, &options));
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
-START_TEST(test_wrong_options) {
+TEST(test_wrong_options) {
   chain c = make_chain(3, false);
   tarn_model_plan_options options = {.struct_size = sizeof options};
   options.align = 48;
@@ -215,10 +208,9 @@ START_TEST(test_wrong_options) {
   assert_status(tarn_model_each_slot(c.model, keep_slot, NULL), TARN_E_STATE);
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
 // Found out when it is placed, and planned it is all the same.
-START_TEST(test_a_home_that_is_none) {
+TEST(test_a_home_that_is_none) {
   chain c = make_chain(3, false);
   const tarn_model_plan_options options = {.struct_size = sizeof options,
                                            .home = {NULL, TARN_PLACE_DEVICE}};
@@ -231,9 +223,8 @@ START_TEST(test_a_home_that_is_none) {
   assert_ok(tarn_model_place(c.model));
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
-START_TEST(test_a_planned_model_is_closed) {
+TEST(test_a_planned_model_is_closed) {
   chain c = make_chain(3, false);
   tarn_tensor *tensor = NULL;
   tarn_step *step = NULL;
@@ -252,9 +243,8 @@ START_TEST(test_a_planned_model_is_closed) {
   assert_ok(tarn_model_plan(c.model, NULL));
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
-START_TEST(test_a_model_without_steps) {
+TEST(test_a_model_without_steps) {
   tarn_model *model = NULL;
   tarn_tensor *tensor = NULL;
   assert_ok(tarn_model_create(NULL, &model));
@@ -268,7 +258,6 @@ START_TEST(test_a_model_without_steps) {
   ck_assert(report.fits);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- whole nets ------------------------------------------------------------
 
@@ -288,7 +277,7 @@ static void assert_near(double value, double expected) {
   ck_assert_double_le(value, expected * 1.05);
 }
 
-START_TEST(test_nets_come_to_what_they_do_by_hand) {
+TEST(test_nets_come_to_what_they_do_by_hand) {
   const double mib = 1 << 20;
   const model_net *net = NULL;
   for (size_t i = 0; (net = model_net_at(i)) != NULL; i++) {
@@ -303,7 +292,6 @@ START_TEST(test_nets_come_to_what_they_do_by_hand) {
     }
   }
 }
-END_TEST
 
 typedef struct rectangles {
   tarn_model_slot *slots;
@@ -327,7 +315,7 @@ static bool meet(const tarn_model_slot *a, const tarn_model_slot *b) {
 }
 
 // Each with each, by hand.
-START_TEST(test_no_two_that_live_together_share_bytes) {
+TEST(test_no_two_that_live_together_share_bytes) {
   const model_net *net = model_net_find("resnet-50");
   tarn_model *model = NULL;
   tarn_model_needs report = plan_net(net, TARN_TRAIN, &model);
@@ -346,10 +334,9 @@ START_TEST(test_no_two_that_live_together_share_bytes) {
   free(r.slots);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // A larger batch is planned anew; one that cannot be leaves all as it was.
-START_TEST(test_another_largest_batch) {
+TEST(test_another_largest_batch) {
   const model_net *net = model_net_find("mlp");
   tarn_model *model = NULL;
   tarn_model_needs report = plan_net(net, TARN_TRAIN, &model);
@@ -362,7 +349,6 @@ START_TEST(test_another_largest_batch) {
   ck_assert_uint_eq(report_of(model).planned, report.planned);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- without memory --------------------------------------------------------
 
@@ -379,7 +365,7 @@ static void scenario(void *context) {
   require(tarn_model_forget(c->model) == TARN_OK);
 }
 
-START_TEST(test_any_allocation_may_fail) {
+TEST(test_any_allocation_may_fail) {
   chain c = make_chain(5, true);
   report_of(c.model);  // opens cpu:0, which stays
   ck_assert_uint_gt(faults_sweep(scenario, &c), 10);
@@ -387,21 +373,8 @@ START_TEST(test_any_allocation_may_fail) {
   ck_assert_uint_eq(report_of(c.model).planned, ROW);
   assert_ok(tarn_model_destroy(c.model));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("model_plan");
-  ADD_CASE(suite, "lifetimes", test_a_chain_needs_two_at_a_time,
-           test_in_place_needs_one, test_what_is_read_later_keeps_its_place,
-           test_reading_before_writing,
-           test_what_shares_counts_once_at_the_peak);
-  ADD_CASE(suite, "stages", test_capacity, test_wrong_options,
-           test_a_home_that_is_none, test_a_planned_model_is_closed,
-           test_a_model_without_steps, test_options_of_the_solver_are_not_kept);
-  ADD_CASE(suite, "nets", test_nets_come_to_what_they_do_by_hand,
-           test_no_two_that_live_together_share_bytes,
-           test_another_largest_batch);
-  ADD_CASE(suite, "faults", test_any_allocation_may_fail);
-  return run_suite(suite);
+  return run_tests();
 }

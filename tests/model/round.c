@@ -54,7 +54,7 @@ static void enter_at(const net *n, uint64_t time) {
 
 // Every part, at every time of three rounds, the second of which leaves out
 // two of three steps.
-START_TEST(test_each_part_in_its_time) {
+TEST_LOOP(test_each_part_in_its_time, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)_i, sim);
   life l = {.n = &n};
@@ -73,9 +73,8 @@ START_TEST(test_each_part_in_its_time) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
-START_TEST(test_an_inference_has_no_way_back) {
+TEST(test_an_inference_has_no_way_back) {
   net n = net_make();
   tarn_model_plan_options options = {.struct_size = sizeof options,
                                      .mode = TARN_INFER};
@@ -106,11 +105,10 @@ START_TEST(test_an_inference_has_no_way_back) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- the order of time -----------------------------------------------------
 
-START_TEST(test_no_step_back) {
+TEST(test_no_step_back) {
   net n = net_placed(AT_HOST, NULL);
   net_enter(&n, 2, TARN_FORWARD);  // a round may begin anywhere
   net_write(n.y[2]->data, 8, TARN_HOST, NULL, 5);
@@ -132,9 +130,8 @@ START_TEST(test_no_step_back) {
   net_enter(&n, 2, TARN_BACKWARD);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(test_wrong_steps) {
+TEST(test_wrong_steps) {
   net n = net_placed(AT_HOST, NULL);
   net other = net_make();
   assert_status(tarn_model_enter(NULL, TARN_FORWARD), TARN_E_INVALID);
@@ -146,11 +143,10 @@ START_TEST(test_wrong_steps) {
   assert_ok(tarn_model_destroy(other.model));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // Nothing has changed when an access is in the way: not the parts that would
 // have ended, nor those that would have begun.
-START_TEST(test_an_open_access_is_in_the_way) {
+TEST(test_an_open_access_is_in_the_way) {
   net n = net_placed(AT_HOST, NULL);
   tarn_access a;
   for (int size = 0; size < 2; size++) {
@@ -176,7 +172,6 @@ START_TEST(test_an_open_access_is_in_the_way) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- in place --------------------------------------------------------------
 
@@ -213,7 +208,7 @@ static pair make_pair(tarn_place home) {
   return p;
 }
 
-START_TEST(test_in_place) {
+TEST(test_in_place) {
   pair p = make_pair(TARN_HOST);
   for (int round = 0; round < 3; round++) {
     tarn_access from;
@@ -240,7 +235,6 @@ START_TEST(test_in_place) {
   }
   assert_ok(tarn_model_destroy(p.model));
 }
-END_TEST
 
 // --- streams ---------------------------------------------------------------
 
@@ -271,7 +265,7 @@ static void assert_all(const unsigned char *bytes, unsigned char value) {
 
 // Streams that lag. One reads the giver while it may, another writes the taker
 // a step later, and another part has the bytes after that.
-START_TEST(test_streams_hand_memory_over) {
+TEST(test_streams_hand_memory_over) {
   static unsigned char ones[ROW], twos[ROW], threes[ROW], read[3][ROW];
   memset(ones, 1, ROW);
   memset(twos, 2, ROW);
@@ -311,7 +305,6 @@ START_TEST(test_streams_hand_memory_over) {
   assert_ok(tarn_model_destroy(p.model));
   close_sim();
 }
-END_TEST
 
 // --- what a round takes ----------------------------------------------------
 
@@ -339,7 +332,7 @@ static void assert_takes_nothing(const net *n, tarn_place place,
   ck_assert_uint_eq(stats_of(tarn_place_on(sim)).allocs, device);
 }
 
-START_TEST(test_a_round_takes_nothing) {
+TEST_LOOP(test_a_round_takes_nothing, 2 * NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
   net n = net_placed((net_where)(_i / 2), sim);
@@ -347,9 +340,8 @@ START_TEST(test_a_round_takes_nothing) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
-START_TEST(test_a_round_on_a_stream_takes_nothing) {
+TEST_LOOP(test_a_round_on_a_stream_takes_nothing, 2 * NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
   tarn_stream *stream = NULL;
@@ -361,13 +353,12 @@ START_TEST(test_a_round_on_a_stream_takes_nothing) {
   assert_ok(tarn_model_destroy(n.model));
   close_sim();
 }
-END_TEST
 
 // --- faults ----------------------------------------------------------------
 
 // Streams make it take memory to enter a step: without any nothing has
 // changed, and the same call goes on when there is some again.
-START_TEST(test_no_memory_to_enter) {
+TEST(test_no_memory_to_enter) {
   static unsigned char ones[ROW];
   faults_install();
   open_sim(SIM_MIB, 0);
@@ -398,20 +389,4 @@ START_TEST(test_no_memory_to_enter) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_model_destroy(p.model));
   close_sim();
-}
-END_TEST
-
-int main(void) {
-  Suite *s = suite_create("model_round");
-  ADD_CASE(s, "round", test_an_inference_has_no_way_back, test_no_step_back,
-           test_wrong_steps, test_an_open_access_is_in_the_way, test_in_place,
-           test_streams_hand_memory_over, test_no_memory_to_enter);
-  TCase *each = tcase_create("each place");
-  tcase_set_timeout(each, 60);
-  tcase_add_loop_test(each, test_each_part_in_its_time, 0, NET_PLACES);
-  tcase_add_loop_test(each, test_a_round_takes_nothing, 0, 2 * NET_PLACES);
-  tcase_add_loop_test(each, test_a_round_on_a_stream_takes_nothing, 0,
-                      2 * NET_PLACES);
-  suite_add_tcase(s, each);
-  return run_suite(s);
 }

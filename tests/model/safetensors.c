@@ -20,7 +20,7 @@ static void assert_shape(const tarn_safetensor *tensor, size_t rank,
 
 // --- tensors -----------------------------------------------------------------
 
-START_TEST(tensors_are_listed_and_found) {
+TEST(tensors_are_listed_and_found) {
   const int64_t dims[] = {2, 3};
   assert_ok(open_header("{" TENSOR("b", "F32", "2, 3", 2, 26) "," TENSOR(
                             "a", "BF16", "", 0, 2) "}  ",
@@ -43,7 +43,6 @@ START_TEST(tensors_are_listed_and_found) {
   assert_error_says("no tensor \"c\" among 2");
   ck_assert_ptr_null(tarn_safetensors_find(file, ""));
 }
-END_TEST
 
 static const struct dtype_row {
   const char *text;
@@ -64,7 +63,7 @@ static const struct dtype_row {
 };
 enum { DTYPE_ROWS = sizeof dtype_rows / sizeof *dtype_rows };
 
-START_TEST(every_dtype_has_its_size) {
+TEST(every_dtype_has_its_size) {
   char header[128];
   for (int i = 0; i < DTYPE_ROWS; i++) {
     const struct dtype_row *row = &dtype_rows[i];
@@ -84,9 +83,8 @@ START_TEST(every_dtype_has_its_size) {
     assert_status(open_header(header, size + 1), TARN_E_CORRUPT);
   }
 }
-END_TEST
 
-START_TEST(dtypes_of_later_versions_are_taken_as_they_stand) {
+TEST(dtypes_of_later_versions_are_taken_as_they_stand) {
   assert_ok(open_header("{" TENSOR("a", "Q\\u0034_K", "7", 0, 3) "," TENSOR(
                             "b", "Q4_K", "", 3, 4) "}",
                         4));
@@ -96,9 +94,8 @@ START_TEST(dtypes_of_later_versions_are_taken_as_they_stand) {
   ck_assert_uint_eq(found("a")->size, 3);
   ck_assert(!found("a")->aligned);
 }
-END_TEST
 
-START_TEST(alignment_is_told_by_address) {
+TEST(alignment_is_told_by_address) {
   static const char at_8[] = "{" TENSOR("a", "F64", "1", 0, 8) "}";
   char header[128];
   // malloc's addresses are multiples of 16, the header begins at 8.
@@ -113,9 +110,8 @@ START_TEST(alignment_is_told_by_address) {
       2));
   ck_assert(found("a")->aligned && found("b")->aligned && found("c")->aligned);
 }
-END_TEST
 
-START_TEST(tensors_without_bytes_are_tensors) {
+TEST(tensors_without_bytes_are_tensors) {
   const int64_t dims[] = {0, INT64_MAX, 5};
   assert_ok(open_header(
       "{" TENSOR("", "F32", "0,9223372036854775807,5", 0, 0) "," TENSOR(
@@ -129,10 +125,9 @@ START_TEST(tensors_without_bytes_are_tensors) {
   ck_assert_ptr_null(tarn_safetensors_find(file, "a"));
   assert_error_says("no tensor \"a\" among 0");
 }
-END_TEST
 
 // Names are what their escapes mean.
-START_TEST(names_are_any_text) {
+TEST(names_are_any_text) {
   static char header[10200];
   static char name[10001];
   assert_ok(open_header("{" TENSOR("\\u00e9\\n\\\"\\ud834\\udd1e", "U8", "", 0,
@@ -148,9 +143,8 @@ START_TEST(names_are_any_text) {
   assert_ok(open_sized(header, (size_t)size, 1));
   ck_assert_uint_eq(found(name)->size, 1);
 }
-END_TEST
 
-START_TEST(any_rank_is_read) {
+TEST(any_rank_is_read) {
   enum { RANK = 1000 };
   static char header[2 * RANK + 100];
   size_t used =
@@ -162,18 +156,16 @@ START_TEST(any_rank_is_read) {
   ck_assert_uint_eq(found("a")->shape.rank, RANK);
   ck_assert_int_eq(found("a")->shape.dims[RANK - 1], 1);
 }
-END_TEST
 
-START_TEST(keys_that_are_not_known_mean_nothing) {
+TEST(keys_that_are_not_known_mean_nothing) {
   assert_ok(open_header(
       "{\"a\":{\"x\":[{\"dtype\":3}],\"data_offsets\":[0,1],\"x\":null,"
       "\"shape\":[1],\"dtype\":\"U8\",\"y\":1e9}}\n\t ",
       1));
   ck_assert_int_eq(found("a")->dtype, TARN_DTYPE_U8);
 }
-END_TEST
 
-START_TEST(many_tensors_are_found) {
+TEST(many_tensors_are_found) {
   enum { COUNT = 20000 };
   char *header = malloc(COUNT * 96);
   char name[16];
@@ -199,11 +191,10 @@ START_TEST(many_tensors_are_found) {
   }
   free(header);
 }
-END_TEST
 
 // --- metadata ----------------------------------------------------------------
 
-START_TEST(metadata_is_text_by_text) {
+TEST(metadata_is_text_by_text) {
   const char *key = NULL;
   const char *value = NULL;
   assert_ok(open_header(
@@ -223,19 +214,17 @@ START_TEST(metadata_is_text_by_text) {
   assert_error_says("no metadata \"a\" among 2");
   ck_assert_ptr_null(tarn_safetensors_find(file, "__metadata__"));
 }
-END_TEST
 
-START_TEST(no_metadata_is_none) {
+TEST(no_metadata_is_none) {
   assert_ok(open_header("{\"__metadata__\":{}}", 0));
   ck_assert_uint_eq(tarn_safetensors_metadata_count(file), 0);
   assert_ok(open_header("{\"__metadata__\":null}", 0));
   ck_assert_uint_eq(tarn_safetensors_metadata_count(file), 0);
 }
-END_TEST
 
 // --- files -------------------------------------------------------------------
 
-START_TEST(a_file_is_mapped_and_not_copied) {
+TEST(a_file_is_mapped_and_not_copied) {
   static const char header[] =
       "{" TENSOR("a", "F32", "262144", 0, 1048576) "}  ";
   unsigned char *bytes = NULL;
@@ -253,9 +242,8 @@ START_TEST(a_file_is_mapped_and_not_copied) {
   ck_assert_mem_eq(a->data, bytes + a->offset, a->size);
   free(bytes);
 }
-END_TEST
 
-START_TEST(what_is_no_file_is_named) {
+TEST(what_is_no_file_is_named) {
   assert_status(tarn_safetensors_open(path, &file), TARN_E_IO);
   assert_error_says("made.safetensors: No such file");
   assert_status(tarn_safetensors_open(folder, &file), TARN_E_IO);
@@ -269,9 +257,8 @@ START_TEST(what_is_no_file_is_named) {
   assert_error_says("made.safetensors: 0 bytes; the length");
   ck_assert_ptr_null(file);
 }
-END_TEST
 
-START_TEST(wrong_use_is_refused) {
+TEST(wrong_use_is_refused) {
   const char *key = "";
   const char *value = "";
   assert_status(tarn_safetensors_open(NULL, &file), TARN_E_INVALID);
@@ -294,7 +281,6 @@ START_TEST(wrong_use_is_refused) {
   ck_assert_ptr_null(tarn_safetensors_find(file, NULL));
   ck_assert_ptr_null(tarn_safetensors_metadata(file, NULL));
 }
-END_TEST
 
 // --- faults ------------------------------------------------------------------
 
@@ -307,7 +293,7 @@ static void open_and_close(void *context) {
   tarn_safetensors_close(opened);
 }
 
-START_TEST(too_little_memory_is_an_error) {
+TEST(too_little_memory_is_an_error) {
   static const char header[] =
       "{\"__metadata__\":{\"a\":\"b\",\"c\":\"d\"}," TENSOR(
           "x", "Q9", "1,2", 2, 4) "," TENSOR("y", "U16", "1", 0, 2) "}";
@@ -317,18 +303,8 @@ START_TEST(too_little_memory_is_an_error) {
   free(bytes);
   ck_assert_uint_gt(faults_sweep(open_and_close, NULL), 20);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("safetensors");
   faults_install();
-  ADD(suite, "tensors", tensors_are_listed_and_found, every_dtype_has_its_size,
-      dtypes_of_later_versions_are_taken_as_they_stand,
-      alignment_is_told_by_address, tensors_without_bytes_are_tensors,
-      names_are_any_text, any_rank_is_read,
-      keys_that_are_not_known_mean_nothing, many_tensors_are_found);
-  ADD(suite, "metadata", metadata_is_text_by_text, no_metadata_is_none);
-  ADD(suite, "files", a_file_is_mapped_and_not_copied, what_is_no_file_is_named,
-      wrong_use_is_refused, too_little_memory_is_an_error);
-  return run_suite(suite);
+  return run_tests();
 }

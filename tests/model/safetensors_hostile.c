@@ -5,7 +5,7 @@
 
 // --- what stands before the header -------------------------------------------
 
-START_TEST(a_length_that_does_not_fit_is_refused) {
+TEST(a_length_that_does_not_fit_is_refused) {
   static const unsigned char wide[8] = {0, 0, 0, 0, 0, 0, 0, 16};
   static const unsigned char all[10] = {255, 255, 255, 255, 255,
                                         255, 255, 255, '{', '}'};
@@ -29,9 +29,8 @@ START_TEST(a_length_that_does_not_fit_is_refused) {
   assert_status(open_image(three, 10), TARN_E_CORRUPT);
   assert_error_says("made: a header of 3 bytes, but the file ends after 2");
 }
-END_TEST
 
-START_TEST(a_header_begins_with_a_brace) {
+TEST(a_header_begins_with_a_brace) {
   static const char first[] = "made: header byte 0: '{' expected";
   assert_refused("", 0, first);
   assert_refused(" {}", 0, first);
@@ -39,7 +38,6 @@ START_TEST(a_header_begins_with_a_brace) {
   assert_refused("[]", 0, first);
   assert_refused("null", 0, first);
 }
-END_TEST
 
 // --- tables of refusals ------------------------------------------------------
 
@@ -59,7 +57,7 @@ static void assert_all_refused(const refusal *rows, size_t count) {
 
 #define ASSERT_ALL(rows) assert_all_refused(rows, sizeof rows / sizeof *rows)
 
-START_TEST(bad_json_is_refused) {
+TEST(bad_json_is_refused) {
   static const refusal rows[] = {
       {"{", 0, "1: the text ends too early"},
       {"{}x", 0, "2: more behind the value"},
@@ -80,9 +78,8 @@ START_TEST(bad_json_is_refused) {
   assert_status(open_sized("{}\0", 3, 0), TARN_E_CORRUPT);
   assert_error_says("made: header byte 2: more behind the value");
 }
-END_TEST
 
-START_TEST(depth_is_bounded) {
+TEST(depth_is_bounded) {
   static char header[1 << 16];
   int used = sprintf(header, "{\"a\":{\"x\":");
   memset(header + used, '[', sizeof header - (size_t)used - 1);
@@ -92,9 +89,8 @@ START_TEST(depth_is_bounded) {
   assert_status(open_header(header, 0), TARN_E_CORRUPT);
   assert_error_says("header byte 1: a key expected");
 }
-END_TEST
 
-START_TEST(another_form_is_refused) {
+TEST(another_form_is_refused) {
   static const refusal rows[] = {
       {"{\"a\":3}", 0, "5: an object that tells of a tensor expected"},
       {"{\"a\":null}", 0, "5: an object that tells of a tensor expected"},
@@ -122,9 +118,8 @@ START_TEST(another_form_is_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
-START_TEST(what_is_there_twice_is_refused) {
+TEST(what_is_there_twice_is_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "U8", "", 0, 1) "," TENSOR("a", "U8", "", 0, 1) "}", 1,
        "52: tensor \"a\" occurs twice"},
@@ -146,9 +141,8 @@ START_TEST(what_is_there_twice_is_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
-START_TEST(a_character_0_is_refused) {
+TEST(a_character_0_is_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a\\u0000", "U8", "", 0, 1) "}", 1,
        "1: \"a\\u0000\" has a character 0 in it"},
@@ -161,13 +155,12 @@ START_TEST(a_character_0_is_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
 // --- numbers -----------------------------------------------------------------
 
 #define WHOLE "is not a whole number from 0 to "
 
-START_TEST(numbers_that_are_no_lengths_are_refused) {
+TEST(numbers_that_are_no_lengths_are_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "U8", "-1", 0, 1) "}", 1,
        "28: shape: -1 " WHOLE "9223372036854775807"},
@@ -191,9 +184,8 @@ START_TEST(numbers_that_are_no_lengths_are_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
-START_TEST(sizes_that_do_not_fit_are_refused) {
+TEST(sizes_that_do_not_fit_are_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "F32", "2,3", 0, 23) "}", 23,
        "1: data_offsets [0, 23] are 23 bytes, but 6 elements of F32 have 24"},
@@ -217,20 +209,18 @@ START_TEST(sizes_that_do_not_fit_are_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
 // The count of a U8 tensor is checked in bits, as those of smaller elements
 // are: 2^61 bytes is where these no longer fit, far beyond any file.
-START_TEST(lengths_beyond_all_files_are_refused) {
+TEST(lengths_beyond_all_files_are_refused) {
   assert_refused("{" TENSOR("a", "U8", "2305843009213693952", 0, 8) "}", 8,
                  "made: header byte 1: the lengths of its shape and U8 "
                  "overflow");
 }
-END_TEST
 
 // --- offsets -----------------------------------------------------------------
 
-START_TEST(offsets_outside_the_file_are_refused) {
+TEST(offsets_outside_the_file_are_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "U8", "9", 0, 9) "}", 8,
        "46: data_offsets [0, 9] end beyond the 8 bytes of data"},
@@ -248,9 +238,8 @@ START_TEST(offsets_outside_the_file_are_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
-START_TEST(overlaps_and_holes_are_refused) {
+TEST(overlaps_and_holes_are_refused) {
   static const refusal rows[] = {
       {"{" TENSOR("a", "U8", "3", 0, 3) "," TENSOR("b", "U8", "3", 2, 5) "}", 5,
        "53: tensor \"b\" begins at 2, within or before another that ends at "
@@ -278,11 +267,10 @@ START_TEST(overlaps_and_holes_are_refused) {
   };
   ASSERT_ALL(rows);
 }
-END_TEST
 
 // --- what terminals must not get, and what memory must not hold --------------
 
-START_TEST(texts_are_cut_and_neutral) {
+TEST(texts_are_cut_and_neutral) {
   static char header[100000];
   size_t used = (size_t)sprintf(header, "{\"");
   memset(header + used, 'x', 90000);
@@ -298,7 +286,6 @@ START_TEST(texts_are_cut_and_neutral) {
   ck_assert_ptr_null(tarn_safetensors_find(file, "\x1b[31m\n"));
   ck_assert_ptr_null(strpbrk(tarn_last_error(), "\x1b\n"));
 }
-END_TEST
 
 // |piece| with |number| in the place of each '#'; returns its size.
 static size_t put_piece(char *out, const char *piece, size_t number) {
@@ -330,7 +317,7 @@ static void assert_memory(const char *start, const char *piece, size_t count,
   free(header);
 }
 
-START_TEST(memory_is_bounded_by_the_header) {
+TEST(memory_is_bounded_by_the_header) {
   enum { COUNT = EFFORT(100000, 20000) };
   assert_memory("{\"x\":{\"dtype\":\"\",\"shape\":[],\"data_offsets\":[0,0]}",
                 ",\"#\":{\"dtype\":\"\",\"shape\":[],\"data_offsets\":[0,0]}",
@@ -343,7 +330,6 @@ START_TEST(memory_is_bounded_by_the_header) {
   assert_memory("{\"__metadata__\":{\"\":\"\"", ",\"#\":\"\"", COUNT, "}}");
   assert_memory("{\"", "#", COUNT, "\":0}");
 }
-END_TEST
 
 // --- every damage there is ---------------------------------------------------
 
@@ -365,7 +351,7 @@ static void use_it(void) {
   require(sum == 13);
 }
 
-START_TEST(every_byte_can_be_any_other) {
+TEST(every_byte_can_be_any_other) {
   unsigned char *bytes = NULL;
   size_t size = make_image(good, strlen(good), 13, &bytes);
   size_t taken = 0;
@@ -383,9 +369,8 @@ START_TEST(every_byte_can_be_any_other) {
   ck_assert_uint_gt(taken, 100);  // other names, values and dtypes
   free(bytes);
 }
-END_TEST
 
-START_TEST(every_cut_is_refused) {
+TEST(every_cut_is_refused) {
   unsigned char *bytes = NULL;
   size_t size = make_image(good, strlen(good), 13, &bytes);
   assert_ok(open_image(bytes, size));
@@ -394,20 +379,8 @@ START_TEST(every_cut_is_refused) {
     assert_status(open_image(bytes, cut), TARN_E_CORRUPT);
   free(bytes);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("safetensors_hostile");
   faults_install();
-  ADD(suite, "header", a_length_that_does_not_fit_is_refused,
-      a_header_begins_with_a_brace, bad_json_is_refused, depth_is_bounded,
-      another_form_is_refused, what_is_there_twice_is_refused,
-      a_character_0_is_refused);
-  ADD(suite, "numbers", numbers_that_are_no_lengths_are_refused,
-      sizes_that_do_not_fit_are_refused, lengths_beyond_all_files_are_refused,
-      offsets_outside_the_file_are_refused, overlaps_and_holes_are_refused);
-  ADD(suite, "limits", texts_are_cut_and_neutral,
-      memory_is_bounded_by_the_header);
-  ADD(suite, "damage", every_byte_can_be_any_other, every_cut_is_refused);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -54,15 +54,14 @@ static void assert_gathered(const char *header, const void *data, size_t size) {
 
 // --- the form ----------------------------------------------------------------
 
-START_TEST(nothing_is_an_empty_file) {
+TEST(nothing_is_an_empty_file) {
   create();
   assert_gathered("{}", NULL, 0);
   assert_ok(open_image(out.bytes, out.size));
   ck_assert_uint_eq(tarn_safetensors_count(file), 0);
 }
-END_TEST
 
-START_TEST(larger_elements_stand_first_then_names) {
+TEST(larger_elements_stand_first_then_names) {
   const int64_t dims[] = {2};
   create();
   add("u8", TARN_DTYPE_U8, 0, NULL, "\x01");
@@ -90,9 +89,8 @@ START_TEST(larger_elements_stand_first_then_names) {
   ck_assert_mem_eq(out.bytes, first, size);
   free(first);
 }
-END_TEST
 
-START_TEST(texts_are_escaped) {
+TEST(texts_are_escaped) {
   create();
   add("\"\\\b\f\n\r\t\x01\x1f\x7f/\xc3\xa9", TARN_DTYPE_BOOL, 0, NULL, "\x01");
   assert_ok(tarn_safetensors_add_metadata(writer, "k\"", "v\n"));
@@ -109,9 +107,8 @@ START_TEST(texts_are_escaped) {
   assert_ok(tarn_safetensors_add_metadata(writer, "a", "b"));
   assert_gathered("{\"__metadata__\":{\"a\":\"b\"}}", NULL, 0);
 }
-END_TEST
 
-START_TEST(texts_of_any_length_come_back) {
+TEST(texts_of_any_length_come_back) {
   static char text[1201];
   create();
   for (size_t i = 0; i < sizeof text - 1; i++) {
@@ -128,7 +125,6 @@ START_TEST(texts_of_any_length_come_back) {
     text[i - 1] = '\0';
   }
 }
-END_TEST
 
 // --- written and read --------------------------------------------------------
 
@@ -184,7 +180,7 @@ static void check_all_kinds(void) {
   ck_assert_str_eq(tarn_safetensors_metadata(file, "format"), "none");
 }
 
-START_TEST(what_is_written_is_read_as_it_was) {
+TEST(what_is_written_is_read_as_it_was) {
   size_t next = 0;
   create();
   add_all_kinds(&next);
@@ -201,7 +197,6 @@ START_TEST(what_is_written_is_read_as_it_was) {
   check_all_kinds();
   ck_assert_uint_eq(files_there(), 1);
 }
-END_TEST
 
 // --- refusals ----------------------------------------------------------------
 
@@ -218,7 +213,7 @@ static void assert_not_added(tarn_status status, const char *what) {
   assert_error_says(what);
 }
 
-START_TEST(what_cannot_be_written_is_not_added) {
+TEST(what_cannot_be_written_is_not_added) {
   const int64_t batch[] = {2, TARN_DIM_BATCH};
   const int64_t huge[] = {INT64_MAX, 4};
   const int64_t half[] = {INT64_MAX};
@@ -255,9 +250,8 @@ START_TEST(what_cannot_be_written_is_not_added) {
                    "tensor \"b\": 4 bytes and the 18446744073709551615 before "
                    "it overflow");
 }
-END_TEST
 
-START_TEST(what_was_refused_leaves_nothing) {
+TEST(what_was_refused_leaves_nothing) {
   create();
   add("a", TARN_DTYPE_U8, 1, one, "\x01");
   assert_status(try_add("a", TARN_DTYPE_U16, 1, one, "\x01\x02"),
@@ -265,9 +259,8 @@ START_TEST(what_was_refused_leaves_nothing) {
   assert_status(try_add("b", TARN_DTYPE_NONE, 1, one, "\x01"), TARN_E_INVALID);
   assert_gathered("{" TENSOR("a", "U8", "1", 0, 1) "}", "\x01", 1);
 }
-END_TEST
 
-START_TEST(metadata_that_cannot_be_written_is_not_added) {
+TEST(metadata_that_cannot_be_written_is_not_added) {
   create();
   assert_ok(tarn_safetensors_add_metadata(writer, "k", "v"));
   assert_not_added(tarn_safetensors_add_metadata(writer, "k", "w"),
@@ -281,9 +274,8 @@ START_TEST(metadata_that_cannot_be_written_is_not_added) {
   assert_not_added(tarn_safetensors_add_metadata(NULL, "l", "w"), "NULL");
   assert_gathered("{\"__metadata__\":{\"k\":\"v\"}}", NULL, 0);
 }
-END_TEST
 
-START_TEST(wrong_use_is_refused) {
+TEST(wrong_use_is_refused) {
   create();
   assert_status(tarn_safetensors_writer_create(NULL), TARN_E_INVALID);
   assert_status(tarn_safetensors_write(NULL, path), TARN_E_INVALID);
@@ -292,9 +284,8 @@ START_TEST(wrong_use_is_refused) {
   assert_status(tarn_safetensors_write_to(writer, NULL, &out), TARN_E_INVALID);
   tarn_safetensors_writer_destroy(NULL);
 }
-END_TEST
 
-START_TEST(a_header_is_never_too_long) {
+TEST(a_header_is_never_too_long) {
   enum { SIZE = 17000001 };
   char *text = malloc(SIZE);
   require(text != NULL);
@@ -307,7 +298,6 @@ START_TEST(a_header_is_never_too_long) {
   ck_assert_uint_eq(files_there(), 0);
   free(text);
 }
-END_TEST
 
 // --- failures ----------------------------------------------------------------
 
@@ -318,7 +308,7 @@ static tarn_status refuse(void *context, size_t offset, void *to, size_t size) {
   return ++*calls == 2 ? TARN_E_DEVICE : TARN_OK;
 }
 
-START_TEST(a_fill_that_fails_leaves_the_old_file) {
+TEST(a_fill_that_fails_leaves_the_old_file) {
   const int64_t dims[] = {1 << 20};
   size_t calls = 0;
   create();
@@ -334,9 +324,8 @@ START_TEST(a_fill_that_fails_leaves_the_old_file) {
   ck_assert_mem_eq(bytes, "old", 3);
   free(bytes);
 }
-END_TEST
 
-START_TEST(a_sink_that_fails_is_called_no_more) {
+TEST(a_sink_that_fails_is_called_no_more) {
   size_t next = 0;
   create();
   add_all_kinds(&next);
@@ -348,9 +337,8 @@ START_TEST(a_sink_that_fails_is_called_no_more) {
     ck_assert_uint_eq(out.calls, at);
   }
 }
-END_TEST
 
-START_TEST(what_the_system_refuses_is_named) {
+TEST(what_the_system_refuses_is_named) {
   char deep[160];
   create();
   snprintf(deep, sizeof deep, "%s/none/a", folder);
@@ -365,7 +353,6 @@ START_TEST(what_the_system_refuses_is_named) {
   assert_status(tarn_safetensors_write(writer, "/dev/full"), TARN_E_IO);
   assert_error_says("No space left");
 }
-END_TEST
 
 static void build_and_write(void *context) {
   tarn_safetensors_writer *made = NULL;
@@ -401,11 +388,10 @@ static void add_until_it_works(void *context) {
   tarn_safetensors_writer_destroy(made);
 }
 
-START_TEST(too_little_memory_is_an_error) {
+TEST(too_little_memory_is_an_error) {
   ck_assert_uint_gt(faults_sweep(build_and_write, NULL), 40);
   ck_assert_uint_gt(faults_sweep(add_until_it_works, NULL), 5);
 }
-END_TEST
 
 // --- the Python package ------------------------------------------------------
 
@@ -453,18 +439,17 @@ static void read_by_python(size_t count) {
   ck_assert_int_eq(status, 0);
 }
 
-START_TEST(the_python_package_reads_what_is_written) {
+TEST(the_python_package_reads_what_is_written) {
   size_t next = 0;
   create();
   add_all_kinds(&next);
   assert_ok(tarn_safetensors_write(writer, path));
   read_by_python(TARN_DTYPE_BOOL + 3);
 }
-END_TEST
 
 // Byte for byte: what the package makes of the same tensors, and what it reads
 // back here.
-START_TEST(the_python_package_writes_the_same) {
+TEST(the_python_package_writes_the_same) {
   const int64_t dims[] = {3};
   create();
   for (int i = TARN_DTYPE_BOOL; i > 0; i--) {
@@ -478,22 +463,8 @@ START_TEST(the_python_package_writes_the_same) {
   assert_ok(tarn_safetensors_open(path, &file));
   ck_assert_uint_eq(tarn_safetensors_count(file), TARN_DTYPE_BOOL);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("safetensors_write");
   faults_install();
-  ADD(suite, "form", nothing_is_an_empty_file,
-      larger_elements_stand_first_then_names, texts_are_escaped,
-      texts_of_any_length_come_back, what_is_written_is_read_as_it_was);
-  ADD(suite, "refusals", what_cannot_be_written_is_not_added,
-      what_was_refused_leaves_nothing,
-      metadata_that_cannot_be_written_is_not_added, wrong_use_is_refused,
-      a_header_is_never_too_long);
-  ADD(suite, "failures", a_fill_that_fails_leaves_the_old_file,
-      a_sink_that_fails_is_called_no_more, what_the_system_refuses_is_named,
-      too_little_memory_is_an_error);
-  ADD(suite, "python", the_python_package_reads_what_is_written,
-      the_python_package_writes_the_same);
-  return run_suite(suite);
+  return run_tests();
 }

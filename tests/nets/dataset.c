@@ -22,7 +22,7 @@ static const net_dataset grey = {.channels = 1, .height = SIDE, .width = SIDE};
 static net_real images[BATCH * INPUTS];
 static int32_t labels[BATCH];
 
-START_TEST(an_image_is_the_same_in_every_batch) {
+TEST(an_image_is_the_same_in_every_batch) {
   net_real alone[INPUTS];
   int32_t label = -1;
   net_batch_make(&grey, NET_TRAINING, 1000, BATCH, images, labels);
@@ -32,18 +32,16 @@ START_TEST(an_image_is_the_same_in_every_batch) {
     ck_assert_mem_eq(alone, images + i * INPUTS, sizeof alone);
   }
 }
-END_TEST
 
 // The numbers of the first image, so that a change of the procedure is seen.
-START_TEST(the_procedure_stays_what_it_is) {
+TEST(the_procedure_stays_what_it_is) {
   net_batch_make(&grey, NET_TRAINING, 0, 1, images, labels);
   ck_assert_int_eq(labels[0], 5);
   ck_assert_float_eq_tol(images[0], -0.692006111F, 1e-6F);
   ck_assert_float_eq_tol(images[INPUTS - 1], 0.0803596899F, 1e-6F);
 }
-END_TEST
 
-START_TEST(parts_and_indices_have_images_of_their_own) {
+TEST(parts_and_indices_have_images_of_their_own) {
   net_real other[INPUTS];
   int32_t label = 0;
   net_batch_make(&grey, NET_TRAINING, 0, BATCH, images, labels);
@@ -53,9 +51,8 @@ START_TEST(parts_and_indices_have_images_of_their_own) {
       ck_assert_mem_ne(other, images + j * INPUTS, sizeof other);
   }
 }
-END_TEST
 
-START_TEST(classes_are_balanced_and_grey_in_the_mean) {
+TEST(classes_are_balanced_and_grey_in_the_mean) {
   enum { ROUNDS = 32 };
   size_t count[NET_CLASSES] = {0};
   static double sum[NET_CLASSES];
@@ -71,9 +68,8 @@ START_TEST(classes_are_balanced_and_grey_in_the_mean) {
     require(fabs(sum[class] / (double)count[class]) < 0.2);
   }
 }
-END_TEST
 
-START_TEST(colours_share_the_wave) {
+TEST(colours_share_the_wave) {
   static const net_dataset colour = {.channels = 3, .height = 32, .width = 32};
   static net_real image[3 * 32 * 32];
   net_batch_make(&colour, NET_TRAINING, 3, 1, image, labels);
@@ -85,7 +81,6 @@ START_TEST(colours_share_the_wave) {
   require(together > 0.5 * apart);  // noise and strength are the rest
   ck_assert_mem_ne(image, image + 1024, 1024 * sizeof *image);
 }
-END_TEST
 
 // --- worth a net -----------------------------------------------------------
 
@@ -171,24 +166,12 @@ static double accuracy_after(bool with_hidden, size_t steps) {
   return (double)correct / (HELD_OUT * BATCH);
 }
 
-START_TEST(a_small_net_learns_them_and_a_linear_one_does_not) {
+TEST(a_small_net_learns_them_and_a_linear_one_does_not) {
   net_blas_one_thread();
   double net = accuracy_after(true, 300);
   double linear = accuracy_after(false, 300);
   ck_assert_msg(net >= 0.9, "the net: %g", net);
   ck_assert_msg(linear <= 0.5, "the linear one: %g", linear);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("nets_dataset");
-  ADD_CASE(suite, "images", an_image_is_the_same_in_every_batch,
-           the_procedure_stays_what_it_is,
-           parts_and_indices_have_images_of_their_own,
-           classes_are_balanced_and_grey_in_the_mean, colours_share_the_wave);
-  ADD_CASE(suite, "learning",
-           a_small_net_learns_them_and_a_linear_one_does_not);
-  return run_suite(suite);
 }
 
 #else

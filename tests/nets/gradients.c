@@ -75,14 +75,13 @@ static void check_trial(size_t trial) {
                 net_trial_name(trial), left_out, value);
 }
 
-START_TEST(gradients_are_those_of_differences) {
+TEST(gradients_are_those_of_differences) {
   for (uint64_t seed = 1; seed <= 3; seed++) {
     draw_values(seed);
     for (size_t trial = 0; net_trial_name(trial) != NULL; trial++)
       check_trial(trial);
   }
 }
-END_TEST
 
 // The largest slope: what rounding in float is measured by.
 static double scale_of(const net_trial_run *run) {
@@ -92,7 +91,7 @@ static double scale_of(const net_trial_run *run) {
   return largest;
 }
 
-START_TEST(float_agrees_with_double) {
+TEST(float_agrees_with_double) {
   draw_values(4);
   for (size_t trial = 0; net_trial_name(trial) != NULL; trial++) {
     double wide = net_trial_f64(trial, values, &base);
@@ -104,14 +103,6 @@ START_TEST(float_agrees_with_double) {
     for (size_t i = 0; i < base.count; i++)
       require(fabs(moved.slopes[i] - base.slopes[i]) < 1e-5 * scale_of(&base));
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("nets_gradients");
-  ADD_CASE(suite, "gradients", gradients_are_those_of_differences,
-           float_agrees_with_double);
-  return run_suite(suite);
 }
 
 #else

@@ -26,7 +26,7 @@ static void assert_near(size_t count, const net_real *a, const net_real *b) {
 
 // --- linear ----------------------------------------------------------------
 
-START_TEST(linear_is_a_product_and_a_bias) {
+TEST(linear_is_a_product_and_a_bias) {
   static const net_linear layer = {.batch = 2, .inputs = 3, .outputs = 2};
   static const net_real x[] = {1, 2, 3, -1, 0, 2};
   static const net_real w[] = {1, 10, 2, 20, 3, 30};
@@ -36,9 +36,8 @@ START_TEST(linear_is_a_product_and_a_bias) {
   net_linear_forward(&layer, x, w, b, y);
   assert_near(4, y, expected);
 }
-END_TEST
 
-START_TEST(linear_without_dx_gives_the_same_rest) {
+TEST(linear_without_dx_gives_the_same_rest) {
   static const net_linear layer = {.batch = 3, .inputs = 4, .outputs = 5};
   net_real x[12], w[20], dy[15], dx[12], dw[20], db[5], dw2[20], db2[5];
   fill(1, 12, x);
@@ -49,7 +48,6 @@ START_TEST(linear_without_dx_gives_the_same_rest) {
   ck_assert_mem_eq(dw, dw2, sizeof dw);
   ck_assert_mem_eq(db, db2, sizeof db);
 }
-END_TEST
 
 // --- convolution -----------------------------------------------------------
 
@@ -103,16 +101,15 @@ static void check_conv(const net_conv *layer) {
   assert_near(outputs_of(layer), y, expected);
 }
 
-START_TEST(convolution_is_what_its_definition_says) {
+TEST(convolution_is_what_its_definition_says) {
   for (size_t kernel = 1; kernel <= 5; kernel += 2)
     for (size_t stride = 1; stride <= 3; stride++)
       for (size_t height = 1; height <= 7; height++)
         for (size_t width = 1; width <= 7; width++)
           check_conv(&(net_conv){2, 3, 2, height, width, kernel, stride});
 }
-END_TEST
 
-START_TEST(convolution_uses_no_more_work_than_it_says) {
+TEST(convolution_uses_no_more_work_than_it_says) {
   enum { WORK = 3 * 9 * 12 };
   static const net_conv layer = {1, 3, 2, 5, 7, 3, 2};
   net_real x[105], w[54], b[2], y[24], dw[54], db[2], work[WORK + 1];
@@ -125,9 +122,8 @@ START_TEST(convolution_uses_no_more_work_than_it_says) {
   net_conv_backward(&layer, x, w, y, x, NET_ADD, dw, db, work);
   ck_assert(work[WORK] == 77);
 }
-END_TEST
 
-START_TEST(convolution_adds_to_dx_or_leaves_it_out) {
+TEST(convolution_adds_to_dx_or_leaves_it_out) {
   static const net_conv layer = {2, 2, 3, 4, 5, 3, 2};
   enum { IN = 2 * 2 * 20, OUT = 2 * 3 * 6, WEIGHTS = 54 };
   net_real x[IN], w[WEIGHTS], dy[OUT], dx[IN], sum[IN], work[2 * 9 * 6];
@@ -145,11 +141,10 @@ START_TEST(convolution_adds_to_dx_or_leaves_it_out) {
   ck_assert_mem_eq(dw, dw2, sizeof dw);
   ck_assert_mem_eq(db, db2, sizeof db);
 }
-END_TEST
 
 // --- element by element ----------------------------------------------------
 
-START_TEST(relu_works_in_place_and_with_bits) {
+TEST(relu_works_in_place_and_with_bits) {
   for (size_t count = 1; count <= 40; count++) {
     net_real x[40], y[40], dy[40], dx[40], dx2[40];
     uint8_t mask[6] = {77, 77, 77, 77, 77, 77};
@@ -169,9 +164,8 @@ START_TEST(relu_works_in_place_and_with_bits) {
     ck_assert_mem_eq(dx, dy, count * sizeof *dx);
   }
 }
-END_TEST
 
-START_TEST(mean_is_over_each_channel) {
+TEST(mean_is_over_each_channel) {
   static const net_real x[] = {1, 2, 6, -1, 0, 4};
   static const net_real expected[] = {3, 1}, slope[] = {2, 2, 2, -1, -1, -1};
   static const net_real dy[] = {6, -3};
@@ -181,11 +175,10 @@ START_TEST(mean_is_over_each_channel) {
   net_mean_backward(2, 3, dy, dx);
   assert_near(6, dx, slope);
 }
-END_TEST
 
 // --- loss ------------------------------------------------------------------
 
-START_TEST(loss_is_the_mean_and_counts_what_is_right) {
+TEST(loss_is_the_mean_and_counts_what_is_right) {
   static const net_real scores[] = {0, 0, 0, 0, 1, 3, 2, 0};
   static const int32_t labels[] = {2, 1};
   double row = log(exp(-2) + 1 + exp(-1) + exp(-3));
@@ -193,9 +186,8 @@ START_TEST(loss_is_the_mean_and_counts_what_is_right) {
   ck_assert_double_eq_tol(score.loss, (log(4) + row) / 2, 1e-7);
   ck_assert_uint_eq(score.correct, 1);
 }
-END_TEST
 
-START_TEST(loss_takes_any_scores_and_their_own_place) {
+TEST(loss_takes_any_scores_and_their_own_place) {
   net_real scores[] = {1e30F, -1e30F, 0, -2e4F, -2e4F, -2e4F};
   static const net_real expected[] = {0, 0, 0, 1.0F / 6, -1.0F / 3, 1.0F / 6};
   static const int32_t labels[] = {0, 1};
@@ -203,11 +195,10 @@ START_TEST(loss_takes_any_scores_and_their_own_place) {
   ck_assert_double_eq_tol(score.loss, log(3) / 2, 1e-7);
   assert_near(6, scores, expected);
 }
-END_TEST
 
 // --- SGD -------------------------------------------------------------------
 
-START_TEST(sgd_has_momentum_and_decay) {
+TEST(sgd_has_momentum_and_decay) {
   static const net_sgd sgd = {.rate = 0.1, .momentum = 0.5, .decay = 0.01};
   enum { COUNT = 4096 + 16 + 5 };  // a block, whole strands and a rest
   static net_real w[COUNT], dw[COUNT], v[COUNT];
@@ -231,32 +222,14 @@ START_TEST(sgd_has_momentum_and_decay) {
   for (size_t i = 0; i < COUNT; i++)
     require(fabs((double)w[i] - w2[i]) < 1e-5);
 }
-END_TEST
 
-START_TEST(kaiming_keeps_the_size_of_values) {
+TEST(kaiming_keeps_the_size_of_values) {
   enum { IN = 64, OUT = 32 };
   static net_real w[IN * OUT];
   net_random random = {.state = 1};
   net_init_kaiming(&random, IN, 0.5, (size_t)IN * OUT, w);
   double variance = net_decay_loss(2, (size_t)IN * OUT, w) / (IN * OUT);
   ck_assert_double_eq_tol(variance, 0.25 * 2 / IN, 0.05 * 0.25 * 2 / IN);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("nets_layers");
-  ADD_CASE(suite, "linear", linear_is_a_product_and_a_bias,
-           linear_without_dx_gives_the_same_rest);
-  ADD_CASE(suite, "convolution", convolution_is_what_its_definition_says,
-           convolution_uses_no_more_work_than_it_says,
-           convolution_adds_to_dx_or_leaves_it_out);
-  ADD_CASE(suite, "elements", relu_works_in_place_and_with_bits,
-           mean_is_over_each_channel);
-  ADD_CASE(suite, "loss", loss_is_the_mean_and_counts_what_is_right,
-           loss_takes_any_scores_and_their_own_place);
-  ADD_CASE(suite, "learning", sgd_has_momentum_and_decay,
-           kaiming_keeps_the_size_of_values);
-  return run_suite(suite);
 }
 
 #else

@@ -20,7 +20,7 @@ static void assert_arenas(const tarn_plan *plan, const uint32_t *expected,
     ck_assert_uint_eq(tarn_plan_arenas(plan)[i], expected[i]);
 }
 
-START_TEST(what_fits_lies_in_the_first) {
+TEST(what_fits_lies_in_the_first) {
   const uint64_t capacities[] = {8, 100};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4},
@@ -34,9 +34,8 @@ START_TEST(what_fits_lies_in_the_first) {
   ck_assert_uint_eq(tarn_plan_height(plan, 2), 0);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(priority_goes_before_size_times_steps) {
+TEST(priority_goes_before_size_times_steps) {
   const uint64_t capacities[] = {8, 8};
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 6},
                                 {.first = 0, .last = 3, .size = 6}};
@@ -51,9 +50,8 @@ START_TEST(priority_goes_before_size_times_steps) {
   assert_arenas(plan, (const uint32_t[]){0, 1}, 2);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(who_must_lie_in_an_arena_does) {
+TEST(who_must_lie_in_an_arena_does) {
   const uint64_t capacities[] = {8, 8, 8};
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 6, .flags = BOUND, .arena = 2},
@@ -81,9 +79,8 @@ START_TEST(who_must_lie_in_an_arena_does) {
   ck_assert_uint_eq(tarn_plan_height(plan, 2), 5);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(an_arena_without_a_limit_takes_the_rest) {
+TEST(an_arena_without_a_limit_takes_the_rest) {
   const uint64_t capacities[] = {4, 0, 4};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 9},
                                       {.first = 0, .last = 3, .size = 4},
@@ -95,10 +92,9 @@ START_TEST(an_arena_without_a_limit_takes_the_rest) {
   ck_assert_uint_eq(tarn_plan_height(plan, 1), 13);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // 4 + 4 are live with the fixed one of 1, but it lies in the middle.
-START_TEST(what_has_bytes_but_no_place_goes_on) {
+TEST(what_has_bytes_but_no_place_goes_on) {
   const uint64_t capacities[] = {9, 9};
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 5, .size = 1, .flags = FIXED, .offset = 4},
@@ -114,9 +110,8 @@ START_TEST(what_has_bytes_but_no_place_goes_on) {
   ck_assert_uint_eq(tarn_plan_arenas(plan)[3], 0);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(pairs_are_merged_within_an_arena) {
+TEST(pairs_are_merged_within_an_arena) {
   const uint64_t capacities[] = {4, 4};
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                 {.first = 1, .last = 3, .size = 4},
@@ -136,9 +131,8 @@ START_TEST(pairs_are_merged_within_an_arena) {
   assert_arenas(plan, (const uint32_t[]){0, 1, 0}, 3);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(too_much_for_all_is_proved) {
+TEST(too_much_for_all_is_proved) {
   const uint64_t capacities[] = {4, 5};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 0, .last = 3, .size = 4},
@@ -151,9 +145,8 @@ START_TEST(too_much_for_all_is_proved) {
   ck_assert(info_of(plan).conflict_minimal);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(too_large_for_each_is_proved) {
+TEST(too_large_for_each_is_proved) {
   const uint64_t capacities[] = {4, 5};
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                 {.first = 5, .last = 6, .size = 6}};
@@ -169,11 +162,10 @@ START_TEST(too_large_for_each_is_proved) {
     buffers[1].flags = BOUND;
   }
 }
-END_TEST
 
 // Three of 3 are no more than 4 and 5 have, but no arena has two of them: that
 // is not proved, and not said.
-START_TEST(what_is_not_proved_is_not_said) {
+TEST(what_is_not_proved_is_not_said) {
   const uint64_t capacities[] = {4, 5};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 3},
                                       {.first = 0, .last = 2, .size = 3},
@@ -181,7 +173,6 @@ START_TEST(what_is_not_proved_is_not_said) {
   tarn_plan_problem problem = in_arenas(buffers, 3, capacities, 2);
   assert_height(&problem, "out_of_time", 0);
 }
-END_TEST
 
 enum { MANY = 400 };
 
@@ -197,7 +188,7 @@ static void make_many(tarn_plan_buffer *buffers) {
   }
 }
 
-START_TEST(many_are_shared_out) {
+TEST(many_are_shared_out) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   uint64_t capacities[] = {2000, 2048, 0};
@@ -212,7 +203,6 @@ START_TEST(many_are_shared_out) {
   ck_assert_uint_gt(tarn_plan_height(plan, 1), 1800);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 static void solve_or_not(void *user) {
   tarn_plan *plan = NULL;
@@ -222,7 +212,7 @@ static void solve_or_not(void *user) {
   tarn_plan_destroy(plan);
 }
 
-START_TEST(every_fault_is_survived) {
+TEST(every_fault_is_survived) {
   const uint64_t capacities[] = {9, 9};
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 5, .size = 1, .flags = FIXED, .offset = 4},
@@ -235,18 +225,8 @@ START_TEST(every_fault_is_survived) {
   problem.pair_count = 1;
   ck_assert_uint_gt(faults_sweep(solve_or_not, &problem), 20);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan arenas");
-  ADD_CASE(suite, "places", what_fits_lies_in_the_first,
-           priority_goes_before_size_times_steps, who_must_lie_in_an_arena_does,
-           an_arena_without_a_limit_takes_the_rest,
-           what_has_bytes_but_no_place_goes_on,
-           pairs_are_merged_within_an_arena, many_are_shared_out);
-  ADD_CASE(suite, "proofs", too_much_for_all_is_proved,
-           too_large_for_each_is_proved, what_is_not_proved_is_not_said,
-           every_fault_is_survived);
-  return run_suite(suite);
+  return run_tests();
 }

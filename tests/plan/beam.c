@@ -95,21 +95,19 @@ static tally try_scenes(tarn__plan_beam_kind kind, unsigned without) {
 }
 
 // So wide a beam leaves hardly a state of so few buffers out.
-START_TEST(plans_hold) {
+TEST(plans_hold) {
   tally sum = try_scenes(TARN__PLAN_OF_SPOTS, MODEL_PAIRED);
   ck_assert_uint_eq(sum.found, sum.possible);
 }
-END_TEST
 
 // Skylines leave out states in which an item comes below what is down already.
 // They are not used where anything is fixed.
-START_TEST(plans_of_skylines_hold) {
+TEST(plans_of_skylines_hold) {
   tally sum = try_scenes(TARN__PLAN_OF_SKYLINES, MODEL_PAIRED | MODEL_FIXED);
   ck_assert_uint_gt(sum.found, sum.possible / 10 * 9);
 }
-END_TEST
 
-START_TEST(merged_pairs_are_one) {
+TEST_LOOP(merged_pairs_are_one, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 3, .size = 4},
@@ -136,7 +134,6 @@ START_TEST(merged_pairs_are_one) {
   ck_assert_uint_gt(b.nodes, 0);
   close_bed(&b);
 }
-END_TEST
 
 // --- a larger one ------------------------------------------------------------
 
@@ -185,7 +182,7 @@ static uint64_t found_within(const bed *b, tarn__plan_beam_kind kind) {
 }
 
 // Sizes far beyond 32 bits are counted coarsely, but lie exactly.
-START_TEST(large_sizes_lie_exactly) {
+TEST_LOOP(large_sizes_lie_exactly, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   uint64_t offsets[MANY];
   uint64_t height;
@@ -201,9 +198,8 @@ START_TEST(large_sizes_lie_exactly) {
   ck_assert_uint_le(height, run.capacity * b.f.in.unit);
   close_bed(&b);
 }
-END_TEST
 
-START_TEST(the_same_again) {
+TEST_LOOP(the_same_again, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   uint64_t offsets[2][MANY];
   uint64_t nodes[2];
@@ -225,9 +221,8 @@ START_TEST(the_same_again) {
   ck_assert_mem_eq(offsets[0], offsets[1], sizeof offsets[0]);
   close_bed(&b);
 }
-END_TEST
 
-START_TEST(limits_are_kept) {
+TEST_LOOP(limits_are_kept, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   atomic_bool asked = true;
   tarn__plan_stop late = {.asked = &nobody_asks};
@@ -253,9 +248,8 @@ START_TEST(limits_are_kept) {
   }
   close_bed(&b);
 }
-END_TEST
 
-START_TEST(too_large_is_said) {
+TEST_LOOP(too_large_is_said, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   bed b;
   open_many(&b.f, kind);
@@ -270,9 +264,8 @@ START_TEST(too_large_is_said) {
   close_bed(&b);
   tarn__plan_beam_destroy(NULL);
 }
-END_TEST
 
-START_TEST(tight_is_what_leaves_no_room) {
+TEST(tight_is_what_leaves_no_room) {
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 1, .size = 512},
                                 {.first = 1, .last = 2, .size = 512}};
   tarn_plan_problem problem = {
@@ -294,7 +287,6 @@ START_TEST(tight_is_what_leaves_no_room) {
     tarn__plan_instance_free(&in);
   }
 }
-END_TEST
 
 typedef struct scarce {
   field f;
@@ -312,19 +304,18 @@ static void make_once(void *context) {
   tarn__plan_beam_destroy(beam);
 }
 
-START_TEST(without_memory) {
+TEST_LOOP(without_memory, KINDS) {
   scarce s = {.kind = (tarn__plan_beam_kind)_i};
   open_many(&s.f, s.kind);
   ck_assert_uint_gt(faults_sweep(make_once, &s), 5);
   close_field(&s.f);
 }
-END_TEST
 
 // --- who uses which --------------------------------------------------------
 
 // A perfect packing that takes 89,290 nodes, with beams of skylines where no
 // room is to be left. With beams of spots alone there is none within a million.
-START_TEST(tight_problems_are_solved_with_skylines) {
+TEST(tight_problems_are_solved_with_skylines) {
   plan_packing made = plan_packing_make(
       (plan_packing_spec){.count = 200, .steps = 60, .seed = 3});
   tarn_plan_problem problem = {.struct_size = sizeof problem,
@@ -343,22 +334,8 @@ START_TEST(tight_problems_are_solved_with_skylines) {
   tarn_plan_destroy(plan);
   plan_packing_free(&made);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan_beam");
-  ADD_CASE(suite, "plans", plans_hold, plans_of_skylines_hold,
-           tight_is_what_leaves_no_room,
-           tight_problems_are_solved_with_skylines);
-  TCase *each = tcase_create("each kind of states");
-  tcase_set_timeout(each, 60);
-  tcase_add_loop_test(each, merged_pairs_are_one, 0, KINDS);
-  tcase_add_loop_test(each, large_sizes_lie_exactly, 0, KINDS);
-  tcase_add_loop_test(each, the_same_again, 0, KINDS);
-  tcase_add_loop_test(each, limits_are_kept, 0, KINDS);
-  tcase_add_loop_test(each, too_large_is_said, 0, KINDS);
-  tcase_add_loop_test(each, without_memory, 0, KINDS);
-  suite_add_tcase(suite, each);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -160,7 +160,7 @@ static void check_one(int kind, uint64_t seed, counts *n) {
   check_within(kind, seed, least, capacity, true, n);
 }
 
-START_TEST(the_optimum_is_that_of_trying) {
+TEST_LOOP(the_optimum_is_that_of_trying, MODEL_KINDS) {
   counts n = {0};
   for (uint64_t i = 0; i < PROBLEMS_OF_A_KIND; i++) {
     check_one(_i, i * MODEL_KINDS + (uint64_t)_i, &n);
@@ -172,11 +172,10 @@ START_TEST(the_optimum_is_that_of_trying) {
   ck_assert_uint_ge(n.minimal, n.infeasible / 2);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- the model itself --------------------------------------------------------
 
-START_TEST(the_model_misses_no_plan) {
+TEST_LOOP(the_model_misses_no_plan, MODEL_KINDS) {
   enum { LIMIT = 40 };
   int kind = _i;
   size_t found = 0;
@@ -190,7 +189,6 @@ START_TEST(the_model_misses_no_plan) {
   }
   ck_assert_uint_gt(found, EXHAUSTIVE_OF_A_KIND / 2);
 }
-END_TEST
 
 // --- several arenas ----------------------------------------------------------
 
@@ -224,7 +222,7 @@ static void check_heights(int kind, uint64_t seed, const tarn_plan *plan,
   check(sum == info->height);
 }
 
-START_TEST(plans_in_arenas_are_plans) {
+TEST_LOOP(plans_in_arenas_are_plans, MODEL_KINDS) {
   int kind = _i;
   size_t plans = 0;
   for (uint64_t i = 0; i < ARENA_PROBLEMS_OF_A_KIND; i++) {
@@ -248,16 +246,4 @@ START_TEST(plans_in_arenas_are_plans) {
     tarn_plan_destroy(plan);
   }
   ck_assert_uint_gt(plans, ARENA_PROBLEMS_OF_A_KIND / 8);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("plan_brute");
-  TCase *small = tcase_create("brute");
-  tcase_set_timeout(small, 300);
-  tcase_add_loop_test(small, the_model_misses_no_plan, 0, MODEL_KINDS);
-  tcase_add_loop_test(small, the_optimum_is_that_of_trying, 0, MODEL_KINDS);
-  tcase_add_loop_test(small, plans_in_arenas_are_plans, 0, MODEL_KINDS);
-  suite_add_tcase(suite, small);
-  return run_suite(suite);
 }

@@ -15,7 +15,7 @@ static void assert_conflict(const tarn_plan_problem *problem,
   tarn_plan_destroy(plan);
 }
 
-START_TEST(one_is_too_large) {
+TEST(one_is_too_large) {
   const uint64_t capacity = 8;
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                 {.first = 5, .last = 6, .size = 9}};
@@ -26,10 +26,9 @@ START_TEST(one_is_too_large) {
   buffers[1].flags = TARN_PLAN_FIXED;
   assert_conflict(&problem, (const size_t[]){1}, 1);
 }
-END_TEST
 
 // No capacity is needed for that.
-START_TEST(two_are_fixed_where_they_collide) {
+TEST(two_are_fixed_where_they_collide) {
   const tarn_plan_gap gap = {2, 4};
   tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 9, .size = 4},
@@ -48,10 +47,9 @@ START_TEST(two_are_fixed_where_they_collide) {
   buffers[2].offset = 6;
   assert_height(&problem, "optimal", 14);
 }
-END_TEST
 
 // The first gives its place to one; the other collides with that one.
-START_TEST(three_are_fixed_at_one_place) {
+TEST(three_are_fixed_at_one_place) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 4, .flags = TARN_PLAN_FIXED},
       {.first = 1, .last = 3, .size = 4, .flags = TARN_PLAN_FIXED},
@@ -62,9 +60,8 @@ START_TEST(three_are_fixed_at_one_place) {
   problem.pair_count = 2;
   assert_conflict(&problem, (const size_t[]){1, 2}, 2);
 }
-END_TEST
 
-START_TEST(of_a_step_the_largest_are_named) {
+TEST(of_a_step_the_largest_are_named) {
   const uint64_t capacity = 10;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 1},
                                       {.first = 0, .last = 3, .size = 6},
@@ -74,9 +71,8 @@ START_TEST(of_a_step_the_largest_are_named) {
   tarn_plan_problem problem = within(buffers, 5, &capacity);
   assert_conflict(&problem, (const size_t[]){1, 3}, 2);
 }
-END_TEST
 
-START_TEST(pairs_are_part_of_the_reason) {
+TEST(pairs_are_part_of_the_reason) {
   const uint64_t capacity = 7;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4},
@@ -88,10 +84,9 @@ START_TEST(pairs_are_part_of_the_reason) {
   problem.pair_count = 2;
   assert_conflict(&problem, (const size_t[]){1, 2}, 2);
 }
-END_TEST
 
 // 3 at 0, then 2 and 4 have no multiples of 4 that are free below 9.
-START_TEST(alignments_are_part_of_the_reason) {
+TEST(alignments_are_part_of_the_reason) {
   const uint64_t capacity = 9;
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 3, .alignment = 4},
@@ -101,11 +96,10 @@ START_TEST(alignments_are_part_of_the_reason) {
   tarn_plan_problem problem = within(buffers, 4, &capacity);
   assert_conflict(&problem, (const size_t[]){0, 2, 3}, 3);
 }
-END_TEST
 
 // The fixed ones leave 2 below and 2 above: what needs 3 has its bytes, but
 // no place. What happens elsewhere is not named.
-START_TEST(a_search_s_proof_is_narrowed_down) {
+TEST(a_search_s_proof_is_narrowed_down) {
   enum { OTHERS = 40 };
   const uint64_t capacity = 6;
   tarn_plan_buffer buffers[OTHERS + 3];
@@ -123,10 +117,9 @@ START_TEST(a_search_s_proof_is_narrowed_down) {
   tarn_plan_problem problem = within(buffers, OTHERS + 3, &capacity);
   assert_conflict(&problem, (const size_t[]){OTHERS, OTHERS + 1}, 2);
 }
-END_TEST
 
 // When all nodes are spent for the proof, the set is not narrowed down.
-START_TEST(without_nodes_the_set_stays_large) {
+TEST(without_nodes_the_set_stays_large) {
   const uint64_t capacity = 6;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 1},
                                       {.first = 90,
@@ -153,16 +146,14 @@ START_TEST(without_nodes_the_set_stays_large) {
     tarn_plan_destroy(plan);
   }
 }
-END_TEST
 
-START_TEST(a_plan_has_no_conflict) {
+TEST(a_plan_has_no_conflict) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 1}};
   tarn_plan_problem problem = within(buffers, 1, NULL);
   tarn_plan *plan = solve(&problem, NULL);
   ck_assert_ptr_null(tarn_plan_conflict(plan));
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 static void solve_or_not(void *user) {
   tarn_plan *plan = NULL;
@@ -172,7 +163,7 @@ static void solve_or_not(void *user) {
   tarn_plan_destroy(plan);
 }
 
-START_TEST(every_fault_is_survived) {
+TEST(every_fault_is_survived) {
   const uint64_t capacity = 6;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 1},
                                       {.first = 90,
@@ -189,16 +180,8 @@ START_TEST(every_fault_is_survived) {
   problem = within(fixed, 2, NULL);
   ck_assert_uint_gt(faults_sweep(solve_or_not, &problem), 20);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan conflict");
-  ADD_CASE(suite, "seen", one_is_too_large, two_are_fixed_where_they_collide,
-           three_are_fixed_at_one_place, of_a_step_the_largest_are_named,
-           a_plan_has_no_conflict);
-  ADD_CASE(suite, "proved", pairs_are_part_of_the_reason,
-           alignments_are_part_of_the_reason, a_search_s_proof_is_narrowed_down,
-           without_nodes_the_set_stays_large, every_fault_is_survived);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -15,7 +15,7 @@ static void assert_buffer(const tarn_plan_problem *problem, size_t index,
   ck_assert_uint_eq(b->size, size);
 }
 
-START_TEST(the_least_that_is_needed) {
+TEST(the_least_that_is_needed) {
   const tarn_plan_problem *problem = read_good(FIRST "b1,0,3,4\nb2,3,9,4\n");
   ck_assert_uint_eq(problem->count, 2);
   ck_assert_uint_eq(problem->struct_size, sizeof *problem);
@@ -32,9 +32,8 @@ START_TEST(the_least_that_is_needed) {
   ck_assert_uint_eq(read_good(FIRST)->count, 0);
   ck_assert_uint_eq(read_good("id,lower,upper,size")->count, 0);
 }
-END_TEST
 
-START_TEST(columns_are_understood) {
+TEST(columns_are_understood) {
   assert_status(read_text("arena,gaps,size,in_place_of,upper,note,offset,lower,"
                           "alignment,id\n"
                           "2,3-5 7-8,64,,10,first,128,0,64,a\n"
@@ -67,10 +66,9 @@ START_TEST(columns_are_understood) {
   ck_assert_uint_eq(problem->pairs[2].giver, 0);
   ck_assert_uint_eq(problem->pairs[2].taker, 2);
 }
-END_TEST
 
 // minimalloc's other names; "end" is the last step itself.
-START_TEST(columns_have_other_names) {
+TEST(columns_have_other_names) {
   const tarn_plan_problem *problem =
       read_good("start,size,buffer,upper\n6,18,Big,12\n5,15,Little,10\n");
   assert_buffer(problem, 0, "Big", 6, 12, 18);
@@ -86,9 +84,8 @@ START_TEST(columns_have_other_names) {
   ck_assert_uint_eq(problem->buffers[1].gaps[1].last, 9);
   assert_buffer(read_good("ID, Lower ,UPPER,Size\nx,1,2,3\n"), 0, "x", 1, 2, 3);
 }
-END_TEST
 
-START_TEST(lines_come_in_many_forms) {
+TEST(lines_come_in_many_forms) {
   static const char *const texts[] = {
       FIRST "a b,0,3,4\nc,1,2,5\n",
       FIRST "a b,0,3,4\nc,1,2,5",
@@ -104,9 +101,8 @@ START_TEST(lines_come_in_many_forms) {
     assert_buffer(problem, 1, "c", 1, 2, 5);
   }
 }
-END_TEST
 
-START_TEST(numbers_go_to_the_end) {
+TEST(numbers_go_to_the_end) {
   const tarn_plan_problem *problem =
       read_good(FIRST "a,0," MOST ",9223372036854775807\n");
   assert_buffer(problem, 0, "a", 0, UINT64_MAX, INT64_MAX);
@@ -115,9 +111,8 @@ START_TEST(numbers_go_to_the_end) {
   ck_assert_uint_eq(problem->buffers[0].arena, UINT32_MAX - 1);
   ck_assert_uint_eq(problem->buffers[0].offset, INT64_MAX - 1);
 }
-END_TEST
 
-START_TEST(offsets_can_be_answers) {
+TEST(offsets_can_be_answers) {
   const tarn_plan_csv_options options = {.struct_size = sizeof options,
                                          .offsets_are_answers = true};
   static const char whole[] = ALL "a,0,9,1,4,," MOST ",,1\nb,0,9,1,,,3,,0\n";
@@ -139,9 +134,8 @@ START_TEST(offsets_can_be_answers) {
   assert_ok(read_bytes(FIRST "a,0,9,1\n", sizeof FIRST + 7, &options));
   ck_assert_ptr_null(tarn_plan_table_offsets(table));
 }
-END_TEST
 
-START_TEST(all_are_aligned_at_least) {
+TEST(all_are_aligned_at_least) {
   static const char text[] = ALL
       "a,0,9,1,,,,,\nb,0,9,1,8,,,,\nc,0,9,1,128,,,,\n"
       "d,0,9,1,48,,,,\n";
@@ -164,11 +158,10 @@ START_TEST(all_are_aligned_at_least) {
   options.struct_size = 1;
   assert_status(read_bytes(text, sizeof text - 1, &options), TARN_E_INVALID);
 }
-END_TEST
 
 // --- what is wrong -----------------------------------------------------------
 
-START_TEST(a_first_line_is_needed) {
+TEST(a_first_line_is_needed) {
   static const char none[] =
       "made:1:1: no line that names the columns, as id,lower,upper,size";
   assert_refused("", none);
@@ -187,18 +180,16 @@ START_TEST(a_first_line_is_needed) {
   assert_refused("\"id\",lower,upper,size\n",
                  "made:1:1: a quote: fields stand without quotes");
 }
-END_TEST
 
-START_TEST(fields_are_counted) {
+TEST(fields_are_counted) {
   assert_refused(FIRST "a,0,1,2\nb,0,1\n",
                  "made:3:1: 3 fields, where 4 columns are named");
   assert_refused(FIRST "a,0,1,2,\n",
                  "made:2:1: 5 fields, where 4 columns are named");
   assert_refused(FIRST "a\n", "made:2:1: 1 fields, where 4 columns are named");
 }
-END_TEST
 
-START_TEST(numbers_are_checked) {
+TEST(numbers_are_checked) {
   static const char *const wrong[] = {"-1",
                                       "+1",
                                       "1.5",
@@ -238,9 +229,8 @@ START_TEST(numbers_are_checked) {
   assert_refused("id,lower,end,size\na,0," MOST ",1\n",
                  "made:2:5: upper '" MOST "' has no time step after it");
 }
-END_TEST
 
-START_TEST(answers_are_numbers) {
+TEST(answers_are_numbers) {
   const tarn_plan_csv_options options = {.struct_size = sizeof options,
                                          .offsets_are_answers = true};
   static const char offset[] = ALL "a,0,9,1,,,z,,\n";
@@ -251,9 +241,8 @@ START_TEST(answers_are_numbers) {
   assert_status(read_bytes(arena, sizeof arena - 1, &options), TARN_E_CORRUPT);
   assert_error_says("made:2:13: arena 'z' is not a whole number");
 }
-END_TEST
 
-START_TEST(ids_are_there_once) {
+TEST(ids_are_there_once) {
   assert_refused(FIRST ",0,1,1\n", "made:2:1: id is empty");
   assert_refused("lower,id,upper,size\n0,b1,1,1\n\n0,b2,1,1\n0, b1,1,1\n",
                  "made:5:4: id 'b1' is that of line 2");
@@ -264,9 +253,8 @@ START_TEST(ids_are_there_once) {
   }
   assert_refused(text, "made:101:1: id 'b57' is that of line 59");
 }
-END_TEST
 
-START_TEST(gaps_are_checked) {
+TEST(gaps_are_checked) {
   static const char order[] =
       ", is empty, or does not lie in order within [0, 9) with steps on both "
       "sides";
@@ -296,9 +284,8 @@ START_TEST(gaps_are_checked) {
   assert_error_says(
       "made:2:14: gap '4-5@0:16' has a window, which Tarn does not support");
 }
-END_TEST
 
-START_TEST(buffers_are_checked) {
+TEST(buffers_are_checked) {
   assert_refused(FIRST "a,0,1,0\n", "made:2:7: buffer 0: its size is 0");
   assert_refused(FIRST "a,0,1,1\nb,5,5,1\n",
                  "made:3:3: buffer 1: needed in no time step of [5, 5)");
@@ -318,9 +305,8 @@ START_TEST(buffers_are_checked) {
       "made:2:12: buffer 0: the fixed offset 12 is not a multiple of "
       "its alignment 8");
 }
-END_TEST
 
-START_TEST(pairs_are_checked) {
+TEST(pairs_are_checked) {
   assert_refused(ALL "a,0,5,1,,,,,\nb,4,9,1,,,,a  c,\n",
                  "made:3:15: in_place_of 'c', which is not the id of any line");
   assert_refused(
@@ -336,9 +322,8 @@ START_TEST(pairs_are_checked) {
       "made:2:12: pair 0: the last time step of buffer 0, 4, is not the "
       "first of buffer 0, 0");
 }
-END_TEST
 
-START_TEST(what_is_no_text_is_refused) {
+TEST(what_is_no_text_is_refused) {
   static const char zero[] = FIRST "a,0,1,1\nb\0,0,1,1\n";
   assert_status(read_bytes(zero, sizeof zero - 1, NULL), TARN_E_CORRUPT);
   assert_error_says("made:3:2: byte 0x00 is no text");
@@ -351,9 +336,8 @@ START_TEST(what_is_no_text_is_refused) {
   assert_refused(FIRST "a,0,\"1\",1\n",
                  "made:2:5: a quote: fields stand without quotes");
 }
-END_TEST
 
-START_TEST(long_fields_are_cut) {
+TEST(long_fields_are_cut) {
   char text[1024] = FIRST;
   memset(text + strlen(text), 'x', 600);
   size_t used = strlen(text);
@@ -366,10 +350,9 @@ START_TEST(long_fields_are_cut) {
   assert_error_says(
       "made:3:3: lower 'z00000000000000000000000000000000000000000000000' is");
 }
-END_TEST
 
 // Any cut and any other byte is read or refused, with a place.
-START_TEST(damage_is_survived) {
+TEST(damage_is_survived) {
   static const char text[] =
       ALL "a,0,5,64,16,1-2 3-4,128,,0\nb,4,9,1,,,,a c,\r\nc,3,5,7,2,,,,\n";
   size_t size = sizeof text - 1;
@@ -390,17 +373,4 @@ START_TEST(damage_is_survived) {
     }
   }
   assert_ok(read_bytes(text, size, NULL));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("plan_csv");
-  ADD(suite, "read", the_least_that_is_needed, columns_are_understood,
-      columns_have_other_names, lines_come_in_many_forms, numbers_go_to_the_end,
-      offsets_can_be_answers, all_are_aligned_at_least);
-  ADD(suite, "wrong", a_first_line_is_needed, fields_are_counted,
-      numbers_are_checked, answers_are_numbers, ids_are_there_once,
-      gaps_are_checked, buffers_are_checked, pairs_are_checked,
-      what_is_no_text_is_refused, long_fields_are_cut, damage_is_survived);
-  return run_suite(suite);
 }

@@ -23,7 +23,7 @@ static void read_many(const char *first, const char *line, size_t count,
   free(text);
 }
 
-START_TEST(memory_is_bounded_by_the_size) {
+TEST(memory_is_bounded_by_the_size) {
   enum { LINES = 30000 };
   static const char pairs[] =
       "id,lower,upper,size,in_place_of\n"
@@ -38,7 +38,6 @@ START_TEST(memory_is_bounded_by_the_size) {
             TARN_OK);
   read_many(ALL, ",0,9,1,,1-2 3-4 5-6 7-8,,,1\n", LINES, true, TARN_OK);
 }
-END_TEST
 
 static void read_some(void *context) {
   static const char text[] =
@@ -63,7 +62,7 @@ static void read_and_write(void *context) {
   tarn_plan_table_destroy(read);
 }
 
-START_TEST(too_little_memory_is_an_error) {
+TEST(too_little_memory_is_an_error) {
   tarn_plan_csv_options answers = {.struct_size = sizeof answers,
                                    .offsets_are_answers = true};
   ck_assert_uint_gt(faults_sweep(read_some, NULL), 10);
@@ -74,11 +73,10 @@ START_TEST(too_little_memory_is_an_error) {
   ck_assert_str_eq(text, "id,lower,upper,size,offset\na,0,5,64,1\nb,4,9,1,2\n");
   free(text);
 }
-END_TEST
 
 // --- writing -----------------------------------------------------------------
 
-START_TEST(what_is_written_is_what_was_read) {
+TEST(what_is_written_is_what_was_read) {
   const uint64_t offsets[] = {64, UINT64_MAX};
   const uint32_t arenas[] = {3, 0};
   assert_ok(read_text("\xef\xbb\xbf\n" FIRST "\n a ,0,3,4\r\nb,1,2,5"));
@@ -103,9 +101,8 @@ START_TEST(what_is_written_is_what_was_read) {
   assert_ok(read_text(FIRST));
   assert_written(offsets, NULL, "id,lower,upper,size,offset\n");
 }
-END_TEST
 
-START_TEST(what_was_written_can_be_read) {
+TEST(what_was_written_can_be_read) {
   const tarn_plan_csv_options answers = {.struct_size = sizeof answers,
                                          .offsets_are_answers = true};
   assert_ok(read_text(FIRST "a,0,3,4\nb,1,2,5\n"));
@@ -122,10 +119,9 @@ START_TEST(what_was_written_can_be_read) {
                              tarn_plan_table_arenas(table), &height));
   ck_assert_uint_eq(height, 9);
 }
-END_TEST
 
 // Large enough to be handed over in pieces.
-START_TEST(many_lines_are_written) {
+TEST(many_lines_are_written) {
   enum { LINES = 20000 };
   uint64_t *offsets = calloc(LINES, sizeof *offsets);
   require(offsets != NULL);
@@ -141,9 +137,8 @@ START_TEST(many_lines_are_written) {
     require(problem->buffers[i].offset == i);
   free(offsets);
 }
-END_TEST
 
-START_TEST(the_standard_files_are_used) {
+TEST(the_standard_files_are_used) {
   int in = dup(STDIN_FILENO);
   int out = dup(STDOUT_FILENO);
   ck_assert_int_ge(in, 0);
@@ -169,9 +164,8 @@ START_TEST(the_standard_files_are_used) {
   ck_assert_str_eq(text, "# " FIRST "a,0,3,4\n");
   free(text);
 }
-END_TEST
 
-START_TEST(files_can_be_refused) {
+TEST(files_can_be_refused) {
   tarn_plan_table *none = (tarn_plan_table *)&folder;
   char nowhere[128];
   snprintf(nowhere, sizeof nowhere, "%s/none/x.csv", folder);
@@ -190,9 +184,8 @@ START_TEST(files_can_be_refused) {
   assert_error_says(path);
   assert_error_says("made.csv:2:3: lower 'x'");
 }
-END_TEST
 
-START_TEST(arguments_are_checked) {
+TEST(arguments_are_checked) {
   tarn_plan_table *none = NULL;
   assert_status(tarn_plan_table_read(path, NULL, NULL), TARN_E_INVALID);
   assert_status(tarn_plan_table_read(NULL, NULL, &none), TARN_E_INVALID);
@@ -207,15 +200,8 @@ START_TEST(arguments_are_checked) {
   assert_status(tarn_plan_table_write(table, NULL, NULL, NULL), TARN_E_INVALID);
   tarn_plan_table_destroy(NULL);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("plan_csv_files");
   faults_install();
-  ADD(suite, "memory", memory_is_bounded_by_the_size,
-      too_little_memory_is_an_error);
-  ADD(suite, "write", what_is_written_is_what_was_read,
-      what_was_written_can_be_read, many_lines_are_written,
-      the_standard_files_are_used, files_can_be_refused, arguments_are_checked);
-  return run_suite(suite);
+  return run_tests();
 }

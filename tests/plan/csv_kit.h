@@ -96,20 +96,6 @@ static inline void assert_written(const uint64_t *offsets,
   free(text);
 }
 
-// A case of |suite| in which each test begins and ends with nothing.
-static inline void add_tests(Suite *suite, const char *name,
-                             const TTest *const *tests, size_t count) {
-  TCase *all = tcase_create(name);
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_test(all, tests[i]);
-  suite_add_tcase(suite, all);
-}
-
-#define ADD(suite, name, ...)                           \
-  add_tests(                                            \
-      suite, name, (const TTest *const[]){__VA_ARGS__}, \
-      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
+FIXTURE(begin, end);
 
 #endif  // TARN_TESTS_TEST_PLAN_CSV_KIT_H_

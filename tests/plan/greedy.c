@@ -166,7 +166,7 @@ static void place_in_turn(scene *s) {
   tarn__plan_placed_free(&placed);
 }
 
-START_TEST(an_item_is_put_where_none_lies) {
+TEST(an_item_is_put_where_none_lies) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     make_scene(&s, seed);
@@ -174,7 +174,6 @@ START_TEST(an_item_is_put_where_none_lies) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
 static void require_same(const tarn__plan_ranges *a,
                          const tarn__plan_ranges *b) {
@@ -211,7 +210,7 @@ static void take_out_some(scene *s) {
   tarn__plan_placed_free(&kept);
 }
 
-START_TEST(what_was_taken_out_leaves_nothing) {
+TEST(what_was_taken_out_leaves_nothing) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     make_scene(&s, seed);
@@ -219,7 +218,6 @@ START_TEST(what_was_taken_out_leaves_nothing) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
 // All that overlap a run of sections, each once.
 static void check_spans(scene *s, const tarn__plan_spans *spans) {
@@ -238,7 +236,7 @@ static void check_spans(scene *s, const tarn__plan_spans *spans) {
   }
 }
 
-START_TEST(spans_know_what_overlaps) {
+TEST(spans_know_what_overlaps) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     tarn__plan_spans spans;
@@ -250,10 +248,9 @@ START_TEST(spans_know_what_overlaps) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
 // Though one byte of each grain is used.
-START_TEST(aligned_items_lie_in_one_range) {
+TEST(aligned_items_lie_in_one_range) {
   tarn_plan_buffer buffers[100];
   tarn_plan_problem problem = {
       .struct_size = sizeof problem, .buffers = buffers, .count = 100};
@@ -274,16 +271,14 @@ START_TEST(aligned_items_lie_in_one_range) {
   tarn__plan_placed_free(&placed);
   tarn__plan_instance_free(&in);
 }
-END_TEST
 
-START_TEST(nothing_to_free_is_allowed) {
+TEST(nothing_to_free_is_allowed) {
   tarn__plan_placed placed = {0};
   tarn__plan_sort_keys ways = {0};
   tarn__plan_placed_free(&placed);
   tarn__plan_sort_keys_free(&ways);
   ck_assert_ptr_null(placed.nodes);
 }
-END_TEST
 
 // --- ways --------------------------------------------------------------------
 
@@ -340,7 +335,7 @@ static void check_order(const tarn__plan_sort_keys *ways,
   }
 }
 
-START_TEST(orders_are_what_they_are_called) {
+TEST(orders_are_what_they_are_called) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     tarn__plan_sort_keys ways;
@@ -354,11 +349,10 @@ START_TEST(orders_are_what_they_are_called) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
 // --- plans -------------------------------------------------------------------
 
-START_TEST(each_plan_is_one) {
+TEST(each_plan_is_one) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     uint64_t offsets[MOST];
@@ -373,9 +367,8 @@ START_TEST(each_plan_is_one) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
-START_TEST(one_pass_makes_a_plan) {
+TEST(one_pass_makes_a_plan) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     uint64_t offsets[MOST];
@@ -385,9 +378,8 @@ START_TEST(one_pass_makes_a_plan) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
-START_TEST(a_plan_that_is_there_only_gets_better) {
+TEST(a_plan_that_is_there_only_gets_better) {
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
     uint64_t offsets[MOST];
@@ -410,9 +402,8 @@ START_TEST(a_plan_that_is_there_only_gets_better) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
-START_TEST(no_items_have_no_height) {
+TEST(no_items_have_no_height) {
   tarn_plan_problem problem = {.struct_size = sizeof problem};
   tarn__plan_instance in;
   uint64_t height = UINT64_MAX;
@@ -423,7 +414,6 @@ START_TEST(no_items_have_no_height) {
   ck_assert_uint_eq(height, 0);
   tarn__plan_instance_free(&in);
 }
-END_TEST
 
 // --- moves -------------------------------------------------------------------
 
@@ -443,7 +433,7 @@ static tarn_status move_on(const tarn__plan_instance *in, uint64_t limit,
 }
 
 // What moves make of a plan is one, no higher, and the same each time.
-START_TEST(moves_only_lower_a_plan) {
+TEST(moves_only_lower_a_plan) {
   size_t lower = 0;
   for (uint64_t seed = 0; seed < SCENES; seed++) {
     scene s;
@@ -469,7 +459,6 @@ START_TEST(moves_only_lower_a_plan) {
   }
   ck_assert_uint_gt(lower, SCENES / 4);
 }
-END_TEST
 
 // --- too little memory -------------------------------------------------------
 
@@ -508,7 +497,7 @@ static void move_small(void *context) {
   require(height == tarn__plan_instance_height(&s->in, offsets));
 }
 
-START_TEST(too_little_memory_is_said) {
+TEST(too_little_memory_is_said) {
   for (uint64_t seed = 0; seed < 20; seed++) {
     scene s;
     make_scene(&s, seed);
@@ -518,18 +507,8 @@ START_TEST(too_little_memory_is_said) {
     tarn__plan_instance_free(&s.in);
   }
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan_greedy");
-  ADD_CASE(suite, "parts", an_item_is_put_where_none_lies,
-           what_was_taken_out_leaves_nothing, spans_know_what_overlaps,
-           aligned_items_lie_in_one_range, nothing_to_free_is_allowed,
-           orders_are_what_they_are_called);
-  ADD_CASE(suite, "plans", each_plan_is_one, one_pass_makes_a_plan,
-           a_plan_that_is_there_only_gets_better, moves_only_lower_a_plan,
-           no_items_have_no_height);
-  ADD_CASE(suite, "ends", too_little_memory_is_said);
-  return run_suite(suite);
+  return run_tests();
 }

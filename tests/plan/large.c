@@ -99,24 +99,21 @@ static void check_model(const char *name, size_t least, size_t most) {
   free_large(&l);
 }
 
-START_TEST(small_models_are_planned_closely) {
+TEST(small_models_are_planned_closely) {
   check_model("transformer-2k", 1900, 2100);
 }
-END_TEST
 
-START_TEST(large_models_are_planned_closely) {
+TEST(large_models_are_planned_closely) {
   check_model("transformer-20k", 19000, 21000);
   check_model("encoder-20k", 19000, 21000);
   check_model("experts-20k", 19000, 21000);
 }
-END_TEST
 
-START_TEST(larger_models_are_planned_closely) {
+TEST(larger_models_are_planned_closely) {
   check_model("transformer-60k", 58000, 63000);
 }
-END_TEST
 
-START_TEST(one_pass_plans_large_models) {
+TEST(one_pass_plans_large_models) {
   large l;
   make_large(&l, "transformer-2k");
   assert_ok(tarn__plan_one_pass(&l.in, l.offsets));
@@ -125,9 +122,8 @@ START_TEST(one_pass_plans_large_models) {
   ck_assert_uint_le(height, l.in.bound + l.in.bound / 4);
   free_large(&l);
 }
-END_TEST
 
-START_TEST(the_same_plan_comes_again) {
+TEST(the_same_plan_comes_again) {
   large a;
   large b;
   uint64_t heights[2];
@@ -140,9 +136,8 @@ START_TEST(the_same_plan_comes_again) {
   free_large(&a);
   free_large(&b);
 }
-END_TEST
 
-START_TEST(models_have_names) {
+TEST(models_have_names) {
   plan_model model;
   size_t count = 0;
   while (plan_models_name(count) != NULL)
@@ -152,14 +147,12 @@ START_TEST(models_have_names) {
   assert_status(plan_model_make("transformer", &model), TARN_E_INVALID);
   ck_assert_ptr_null(model.buffers);
 }
-END_TEST
 
-START_TEST(no_model_can_be_freed) {
+TEST(no_model_can_be_freed) {
   plan_model model = {0};
   plan_model_free(&model);
   ck_assert_uint_eq(model.count, 0);
 }
-END_TEST
 
 // --- stopping ----------------------------------------------------------------
 
@@ -169,7 +162,7 @@ static bool say_stop(void *user, uint64_t nodes) {
   return false;
 }
 
-START_TEST(who_stops_it_gets_the_first_plan) {
+TEST(who_stops_it_gets_the_first_plan) {
   large l;
   uint64_t heights[2];
   atomic_bool asked;
@@ -184,9 +177,8 @@ START_TEST(who_stops_it_gets_the_first_plan) {
   ck_assert_uint_gt(heights[1], heights[0]);
   free_large(&l);
 }
-END_TEST
 
-START_TEST(a_watcher_stops_it) {
+TEST(a_watcher_stops_it) {
   large l;
   uint64_t height = UINT64_MAX;
   int told = 0;
@@ -201,9 +193,8 @@ START_TEST(a_watcher_stops_it) {
   ck_assert(atomic_load(&asked));
   free_large(&l);
 }
-END_TEST
 
-START_TEST(who_stops_it_keeps_what_is_there) {
+TEST(who_stops_it_keeps_what_is_there) {
   large l;
   atomic_bool asked;
   make_large(&l, "transformer-2k");
@@ -215,16 +206,4 @@ START_TEST(who_stops_it_keeps_what_is_there) {
   for (size_t i = 0; i < l.in.item_count; i++)
     require(l.offsets[i] == 0);
   free_large(&l);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("plan_large");
-  ADD_CASE(suite, "models", small_models_are_planned_closely,
-           large_models_are_planned_closely, larger_models_are_planned_closely,
-           one_pass_plans_large_models, the_same_plan_comes_again,
-           models_have_names, no_model_can_be_freed);
-  ADD_CASE(suite, "ends", who_stops_it_gets_the_first_plan, a_watcher_stops_it,
-           who_stops_it_keeps_what_is_there);
-  return run_suite(suite);
 }

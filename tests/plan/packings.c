@@ -28,7 +28,7 @@ static void assert_perfect(plan_packing_spec spec) {
   ck_assert_ptr_null(made.buffers);
 }
 
-START_TEST(no_byte_is_free) {
+TEST(no_byte_is_free) {
   size_t wide = 0;
   for (size_t i = 0; i < PLAN_PACKINGS; i++) {
     plan_packing_spec spec = plan_packing_at(i, 0);
@@ -39,9 +39,8 @@ START_TEST(no_byte_is_free) {
   }
   ck_assert_uint_eq(wide, PLAN_PACKINGS / 2);
 }
-END_TEST
 
-START_TEST(the_smallest) {
+TEST(the_smallest) {
   assert_perfect((plan_packing_spec){.count = 1, .steps = 1, .seed = 1});
   assert_perfect((plan_packing_spec){.count = 1024, .steps = 1, .seed = 7});
   plan_packing made = plan_packing_make(
@@ -49,9 +48,8 @@ START_TEST(the_smallest) {
   ck_assert_uint_eq(made.count, 2048);  // there are no more parts to be had
   plan_packing_free(&made);
 }
-END_TEST
 
-START_TEST(the_same_each_time_and_others_by_seed) {
+TEST(the_same_each_time_and_others_by_seed) {
   plan_packing_spec spec = plan_packing_at(3, 0);
   plan_packing first = plan_packing_make(spec);
   plan_packing again = plan_packing_make(spec);
@@ -67,11 +65,10 @@ START_TEST(the_same_each_time_and_others_by_seed) {
   plan_packing_free(&again);
   plan_packing_free(&other);
 }
-END_TEST
 
 // These need the search for what is scarce: without it 800,000 nodes were not
 // enough.
-START_TEST(the_scarce_are_found) {
+TEST(the_scarce_are_found) {
   static const size_t at[] = {4, 8};
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
     plan_packing made = plan_packing_make(plan_packing_at(at[i], 0));
@@ -91,19 +88,9 @@ START_TEST(the_scarce_are_found) {
     plan_packing_free(&made);
   }
 }
-END_TEST
 
-START_TEST(names_tell_what_they_are) {
+TEST(names_tell_what_they_are) {
   char name[PLAN_PACKING_NAME];
   ck_assert_str_eq(plan_packing_name(plan_packing_at(0, 0), name), "60x100.1");
   ck_assert_str_eq(plan_packing_name(plan_packing_at(35, 4), name), "400x60.5");
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("plan_packings");
-  ADD_CASE(suite, "all", no_byte_is_free, the_smallest,
-           the_same_each_time_and_others_by_seed, the_scarce_are_found,
-           names_tell_what_they_are);
-  return run_suite(suite);
 }

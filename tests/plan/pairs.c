@@ -8,7 +8,7 @@ static void assert_bound(const tarn_plan_problem *problem, uint64_t expected) {
   ck_assert_uint_eq(bound, expected);
 }
 
-START_TEST(a_result_takes_the_place) {
+TEST(a_result_takes_the_place) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 4},
                                       {.first = 2, .last = 5, .size = 4}};
   const tarn_plan_pair pairs[] = {{0, 1}};
@@ -22,10 +22,9 @@ START_TEST(a_result_takes_the_place) {
   problem.pair_count = 0;
   assert_height(&problem, "optimal", 8);
 }
-END_TEST
 
 // The middle one has no step of its own.
-START_TEST(places_go_through_a_chain) {
+TEST(places_go_through_a_chain) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 6},
                                       {.first = 2, .last = 3, .size = 5},
@@ -35,9 +34,8 @@ START_TEST(places_go_through_a_chain) {
   assert_bound(&problem, 7);
   assert_height(&problem, "optimal", 7);
 }
-END_TEST
 
-START_TEST(of_two_takers_one_takes) {
+TEST(of_two_takers_one_takes) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4},
                                       {.first = 1, .last = 2, .size = 4}};
@@ -46,9 +44,8 @@ START_TEST(of_two_takers_one_takes) {
   assert_bound(&problem, 8);
   assert_height(&problem, "optimal", 8);
 }
-END_TEST
 
-START_TEST(of_two_givers_one_gives) {
+TEST(of_two_givers_one_gives) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 2},
                                       {.first = 1, .last = 3, .size = 6},
                                       {.first = 2, .last = 4, .size = 5}};
@@ -57,10 +54,9 @@ START_TEST(of_two_givers_one_gives) {
   assert_bound(&problem, 8);
   assert_height(&problem, "optimal", 8);
 }
-END_TEST
 
 // In the place of the first the second would meet the third.
-START_TEST(it_may_be_better_not_to_merge) {
+TEST(it_may_be_better_not_to_merge) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 2, .flags = TARN_PLAN_FIXED},
       {.first = 1, .last = 4, .size = 2},
@@ -69,9 +65,8 @@ START_TEST(it_may_be_better_not_to_merge) {
   tarn_plan_problem problem = with_pairs(buffers, 3, pairs, 1);
   assert_height(&problem, "optimal", 4);
 }
-END_TEST
 
-START_TEST(fixed_offsets_decide) {
+TEST(fixed_offsets_decide) {
   tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 2, .flags = TARN_PLAN_FIXED},
       {.first = 1, .last = 3, .size = 4, .flags = TARN_PLAN_FIXED}};
@@ -83,9 +78,8 @@ START_TEST(fixed_offsets_decide) {
   buffers[1].offset = 1;
   assert_height(&problem, "infeasible", 0);
 }
-END_TEST
 
-START_TEST(a_place_must_be_aligned_for_both) {
+TEST(a_place_must_be_aligned_for_both) {
   tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 2, .offset = 2, .flags = TARN_PLAN_FIXED},
       {.first = 1, .last = 3, .size = 3, .alignment = 4}};
@@ -96,11 +90,10 @@ START_TEST(a_place_must_be_aligned_for_both) {
   buffers[0].alignment = 6;
   assert_height(&problem, "optimal", 3);
 }
-END_TEST
 
 // 2^40 and 3^20: they have one place together, which is not looked for. Then
 // nothing is said to be proved.
-START_TEST(alignments_too_large_together_prove_nothing) {
+TEST(alignments_too_large_together_prove_nothing) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 8, .alignment = UINT64_C(1) << 40},
       {.first = 1, .last = 3, .size = 8, .alignment = UINT64_C(3486784401)}};
@@ -112,9 +105,8 @@ START_TEST(alignments_too_large_together_prove_nothing) {
   problem.arena_count = 1;
   assert_height(&problem, "out_of_time", 0);
 }
-END_TEST
 
-START_TEST(that_no_choice_fits_is_proved) {
+TEST(that_no_choice_fits_is_proved) {
   const uint64_t capacity = 7;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4},
@@ -128,10 +120,9 @@ START_TEST(that_no_choice_fits_is_proved) {
   ck_assert_uint_ge(info_of(plan).conflict_count, 2);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // Bytes suffice in each step, but not in one piece: only the search sees it.
-START_TEST(that_no_choice_fits_is_searched) {
+TEST(that_no_choice_fits_is_searched) {
   const uint64_t capacity = 4;
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 3, .size = 1, .offset = 1, .flags = TARN_PLAN_FIXED},
@@ -144,11 +135,10 @@ START_TEST(that_no_choice_fits_is_searched) {
   problem.arena_count = 1;
   assert_height(&problem, "infeasible", 0);
 }
-END_TEST
 
 enum { LINKS = 3000 };
 
-START_TEST(thousands_of_pairs_are_no_burden) {
+TEST(thousands_of_pairs_are_no_burden) {
   static tarn_plan_buffer buffers[2 * LINKS];
   static tarn_plan_pair pairs[LINKS - 1];
   for (size_t i = 0; i < LINKS; i++) {
@@ -163,10 +153,9 @@ START_TEST(thousands_of_pairs_are_no_burden) {
   assert_bound(&problem, 8);
   assert_height(&problem, "optimal", 8);
 }
-END_TEST
 
 // A grid of pairs in one step: of whom each gives and takes once.
-START_TEST(all_with_all_is_a_matching) {
+TEST(all_with_all_is_a_matching) {
   enum { SIDE = 12 };
   tarn_plan_buffer buffers[2 * SIDE];
   tarn_plan_pair pairs[SIDE * SIDE];
@@ -182,7 +171,6 @@ START_TEST(all_with_all_is_a_matching) {
   assert_bound(&problem, 78);
   assert_height(&problem, "optimal", 78);
 }
-END_TEST
 
 static void solve_or_not(void *user) {
   const tarn_plan_problem *problem = user;
@@ -196,7 +184,7 @@ static void solve_or_not(void *user) {
   require(status == TARN_OK || (status == TARN_E_NOMEM && bound == 0));
 }
 
-START_TEST(every_fault_is_survived) {
+TEST(every_fault_is_survived) {
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 2, .size = 2, .flags = TARN_PLAN_FIXED},
       {.first = 1, .last = 4, .size = 2},
@@ -206,18 +194,8 @@ START_TEST(every_fault_is_survived) {
   tarn_plan_problem problem = with_pairs(buffers, 4, pairs, 2);
   ck_assert_uint_gt(faults_sweep(solve_or_not, &problem), 20);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan pairs");
-  ADD_CASE(suite, "merging", a_result_takes_the_place,
-           places_go_through_a_chain, of_two_takers_one_takes,
-           of_two_givers_one_gives, it_may_be_better_not_to_merge,
-           fixed_offsets_decide, a_place_must_be_aligned_for_both);
-  ADD_CASE(suite, "proofs", alignments_too_large_together_prove_nothing,
-           that_no_choice_fits_is_proved, that_no_choice_fits_is_searched,
-           thousands_of_pairs_are_no_burden, all_with_all_is_a_matching,
-           every_fault_is_survived);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -114,7 +114,7 @@ static const given givens[] = {
      .conflict_count = 2},
 };
 
-START_TEST(offsets_stay_where_they_can) {
+TEST_LOOP(offsets_stay_where_they_can, (int)COUNT(givens)) {
   const given *s = &givens[_i];
   size_t count = 0;
   while (count < 4 && s->buffers[count].size != 0)
@@ -140,7 +140,6 @@ START_TEST(offsets_stay_where_they_can) {
   assert_offsets(plan, s->offsets, s->offset_count);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 static bool stop(const tarn_plan_progress *progress, void *user) {
   (void)progress;
@@ -149,7 +148,7 @@ static bool stop(const tarn_plan_progress *progress, void *user) {
 }
 
 // Who holds what leaves no room has a plan to fall back on.
-START_TEST(to_hold_costs_no_plan) {
+TEST(to_hold_costs_no_plan) {
   const uint64_t capacity = 8;
   const uint64_t previous[] = {1, 6};
   bool asked = false;
@@ -165,10 +164,9 @@ START_TEST(to_hold_costs_no_plan) {
   assert_answer(plan, "optimal");
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // Merged pairs stay, and move, together.
-START_TEST(pairs_in_place_stay) {
+TEST(pairs_in_place_stay) {
   const uint64_t previous[] = {2, 2, 0};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 4},
                                       {.first = 2, .last = 5, .size = 4},
@@ -189,9 +187,8 @@ START_TEST(pairs_in_place_stay) {
   ck_assert_uint_eq(info_of(plan).moved_count, 1);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(arenas_are_part_of_a_place) {
+TEST(arenas_are_part_of_a_place) {
   const uint64_t capacities[] = {8, 8};
   const uint64_t previous[] = {0, 0, 4};
   const uint32_t arenas[] = {1, 0, 0};
@@ -217,7 +214,6 @@ START_TEST(arenas_are_part_of_a_place) {
   ck_assert_uint_eq(info_of(plan).moved_count, 1);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 enum { MANY = 300 };
 
@@ -233,7 +229,7 @@ static void make_many(tarn_plan_buffer *buffers, uint64_t percent) {
 }
 
 // A smaller batch keeps all offsets; a larger one gets a plan as well.
-START_TEST(batches_shrink_and_grow) {
+TEST(batches_shrink_and_grow) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers, 100);
   tarn_plan_problem problem = problem_of(buffers, MANY);
@@ -250,7 +246,6 @@ START_TEST(batches_shrink_and_grow) {
   tarn_plan_destroy(plan);
   tarn_plan_destroy(large);
 }
-END_TEST
 
 typedef struct scene {
   const tarn_plan_problem *problem;
@@ -266,7 +261,7 @@ static void solve_or_not(void *user) {
   tarn_plan_destroy(plan);
 }
 
-START_TEST(every_fault_is_survived) {
+TEST(every_fault_is_survived) {
   const uint64_t capacity = 8;
   const uint64_t previous[] = {1, 6};
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 4, .size = 4},
@@ -279,15 +274,8 @@ START_TEST(every_fault_is_survived) {
   problem.arena_count = 1;
   ck_assert_uint_gt(faults_sweep(solve_or_not, &s), 20);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan previous");
-  ADD_CASE(suite, "more", arenas_are_part_of_a_place, batches_shrink_and_grow,
-           to_hold_costs_no_plan, pairs_in_place_stay, every_fault_is_survived);
-  TCase *each = tcase_create("each");
-  tcase_add_loop_test(each, offsets_stay_where_they_can, 0, (int)COUNT(givens));
-  suite_add_tcase(suite, each);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -47,7 +47,7 @@ static void assert_option_refused(const char *part) {
   reset();
 }
 
-START_TEST(a_buffer_makes_sense) {
+TEST(a_buffer_makes_sense) {
   reset();
   buffers[1].size = 0;
   assert_refused("buffer 1: its size is 0");
@@ -58,9 +58,8 @@ START_TEST(a_buffer_makes_sense) {
   buffers[0].flags = 12;
   assert_refused("buffer 0: unknown flags 0xc");
 }
-END_TEST
 
-START_TEST(gaps_lie_in_order_within) {
+TEST(gaps_lie_in_order_within) {
   reset();
   buffers[0].gap_count = 1;
   assert_refused("buffer 0: 1 gaps at NULL");
@@ -76,9 +75,8 @@ START_TEST(gaps_lie_in_order_within) {
   buffers[0].gap_count = 2;
   assert_refused("buffer 0: gap 1, [2, 3)");
 }
-END_TEST
 
-START_TEST(a_place_can_be_taken) {
+TEST(a_place_can_be_taken) {
   reset();
   buffers[1].flags = TARN_PLAN_FIXED;
   buffers[1].alignment = 8;
@@ -94,9 +92,8 @@ START_TEST(a_place_can_be_taken) {
   buffers[0].flags = TARN_PLAN_FIXED;
   assert_refused("buffer 0: its offset is fixed, but its arena is not");
 }
-END_TEST
 
-START_TEST(pairs_meet_in_one_step) {
+TEST(pairs_meet_in_one_step) {
   reset();
   pair.taker = 2;
   assert_refused("pair 0: buffers 0 and 2 of 2");
@@ -110,11 +107,10 @@ START_TEST(pairs_meet_in_one_step) {
       "pair 0: the last time step of buffer 0, 5, is not the first of "
       "buffer 1, 4");
 }
-END_TEST
 
 // What gives its place holds something before: it has an earlier step. What
 // takes it may have no later one.
-START_TEST(a_giver_has_an_earlier_step) {
+TEST(a_giver_has_an_earlier_step) {
   reset();
   buffers[0].first = 5;
   assert_refused(
@@ -126,9 +122,8 @@ START_TEST(a_giver_has_an_earlier_step) {
   assert_ok(tarn_plan_lower_bound(&problem, &bound));
   ck_assert_uint_eq(bound, 8);
 }
-END_TEST
 
-START_TEST(sums_stay_below_2_to_the_63) {
+TEST(sums_stay_below_2_to_the_63) {
   reset();
   buffers[0].size = UINT64_C(1) << 62;
   buffers[1].size = UINT64_C(1) << 62;
@@ -141,12 +136,11 @@ START_TEST(sums_stay_below_2_to_the_63) {
   buffers[0].offset = UINT64_MAX;
   assert_refused("buffer 0: the sum");
 }
-END_TEST
 
 // Items at multiples of 2^62 could not lie above each other, and their
 // alignments were in no sum that was checked. One that is a multiple of the
 // other was.
-START_TEST(alignments_of_merged_ones_stay_small) {
+TEST(alignments_of_merged_ones_stay_small) {
   const tarn_plan_pair in_place = {.giver = 0, .taker = 1};
   const bool merged = true;
   const tarn__plan_choice choice = {.merged = &merged};
@@ -168,9 +162,8 @@ START_TEST(alignments_of_merged_ones_stay_small) {
   ck_assert_uint_eq(in.items[0].alignment, UINT64_C(1) << 61);
   tarn__plan_instance_free(&in);
 }
-END_TEST
 
-START_TEST(parts_are_there) {
+TEST(parts_are_there) {
   reset();
   problem.buffers = NULL;
   assert_refused("plan: 2 buffers at NULL");
@@ -187,9 +180,8 @@ START_TEST(parts_are_there) {
   assert_status(tarn_plan_solve(&problem, NULL, NULL), TARN_E_INVALID);
   assert_status(tarn_plan_lower_bound(&problem, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(options_make_sense) {
+TEST(options_make_sense) {
   reset();
   options.struct_size = 8;
   assert_option_refused("plan options: unknown struct_size 8");
@@ -206,9 +198,8 @@ START_TEST(options_make_sense) {
   assert_option_refused(
       "plan options: several arenas, but previous_arenas is NULL");
 }
-END_TEST
 
-START_TEST(a_bound_counts_what_is_needed_at_once) {
+TEST(a_bound_counts_what_is_needed_at_once) {
   reset();
   uint64_t bound = 0;
   problem.pair_count = 0;
@@ -224,15 +215,4 @@ START_TEST(a_bound_counts_what_is_needed_at_once) {
   problem.count = problem.pair_count = 0;
   assert_ok(tarn_plan_lower_bound(&problem, &bound));
   ck_assert_uint_eq(bound, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("plan problem");
-  ADD_CASE(suite, "problem", alignments_of_merged_ones_stay_small,
-           a_buffer_makes_sense, gaps_lie_in_order_within, a_place_can_be_taken,
-           pairs_meet_in_one_step, a_giver_has_an_earlier_step,
-           sums_stay_below_2_to_the_63, parts_are_there, options_make_sense,
-           a_bound_counts_what_is_needed_at_once);
-  return run_suite(suite);
 }

@@ -92,18 +92,16 @@ static void require_all_good(uint64_t longest) {
 }
 
 // Most are live at once: a list.
-START_TEST(high_pressure_is_planned) {
+TEST(high_pressure_is_planned) {
   require_all_good(UINT64_C(2) * MOST);
 }
-END_TEST
 
 // Few are live at once: a tree.
-START_TEST(chains_are_planned) {
+TEST(chains_are_planned) {
   require_all_good(4);
 }
-END_TEST
 
-START_TEST(what_never_meets_shares_a_place) {
+TEST(what_never_meets_shares_a_place) {
   static making m;
   uint64_t height = 0, largest = 0;
   fill(&m, 0, 1);
@@ -114,19 +112,17 @@ START_TEST(what_never_meets_shares_a_place) {
   assert_ok(plan(&m, &height));
   ck_assert_uint_eq(height, largest);
 }
-END_TEST
 
-START_TEST(nothing_needs_nothing) {
+TEST(nothing_needs_nothing) {
   static making m;
   uint64_t height = 1;
   fill(&m, 0, 1);
   assert_ok(plan(&m, &height));
   ck_assert_uint_eq(height, 0);
 }
-END_TEST
 
 // Both put an item in the same place.
-START_TEST(lists_and_trees_agree) {
+TEST(lists_and_trees_agree) {
   static making m;
   for (int round = 0; round < 50; round++) {
     tarn__plan_placed list;
@@ -146,7 +142,6 @@ START_TEST(lists_and_trees_agree) {
     tarn__plan_instance_free(&m.in);
   }
 }
-END_TEST
 
 static void plan_once(void *context) {
   uint64_t height = 0;
@@ -154,21 +149,15 @@ static void plan_once(void *context) {
   require(status == TARN_OK || status == TARN_E_NOMEM);
 }
 
-START_TEST(memory_may_be_refused) {
+TEST(memory_may_be_refused) {
   static making m;
   fill(&m, 60, 80);
   ck_assert_uint_gt(faults_sweep(plan_once, &m), 5);
   fill(&m, MOST, 3);
   ck_assert_uint_gt(faults_sweep(plan_once, &m), 5);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan_quick");
-  ADD_CASE(suite, "plans", high_pressure_is_planned, chains_are_planned,
-           what_never_meets_shares_a_place, nothing_needs_nothing,
-           lists_and_trees_agree);
-  ADD_CASE(suite, "faults", memory_may_be_refused);
-  return run_suite(suite);
+  return run_tests();
 }

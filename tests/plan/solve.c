@@ -18,7 +18,7 @@ static void make_many(tarn_plan_buffer *buffers) {
   }
 }
 
-START_TEST(the_header_s_example) {
+TEST(the_header_s_example) {
   tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 1024},
                                 {.first = 1, .last = 5, .size = 4096},
                                 {.first = 3, .last = 6, .size = 1024}};
@@ -32,9 +32,8 @@ START_TEST(the_header_s_example) {
   ck_assert(!info_of(plan).cancelled);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
-START_TEST(nothing_is_a_problem_too) {
+TEST(nothing_is_a_problem_too) {
   const uint64_t capacities[] = {4, 4};
   tarn_plan_problem problem = problem_of(NULL, 0);
   for (size_t arenas = 0; arenas <= 2; arenas++) {
@@ -49,9 +48,8 @@ START_TEST(nothing_is_a_problem_too) {
   options.previous_arenas = &arena;
   assert_solved(&problem, &options, "optimal");
 }
-END_TEST
 
-START_TEST(gaps_alignments_and_fixed_ones_are_kept) {
+TEST(gaps_alignments_and_fixed_ones_are_kept) {
   const tarn_plan_gap gap = {2, 8};
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 10, .size = 6, .gaps = &gap, .gap_count = 1},
@@ -65,11 +63,10 @@ START_TEST(gaps_alignments_and_fixed_ones_are_kept) {
   tarn_plan_problem problem = problem_of(buffers, 4);
   assert_height(&problem, "optimal", 12);
 }
-END_TEST
 
 // At 0, 16 and 30; of multiples of 4, which divides all sizes and two of the
 // alignments, 44 would be the least.
-START_TEST(alignments_need_not_divide_each_other) {
+TEST(alignments_need_not_divide_each_other) {
   const uint64_t capacity = 42;
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 1, .size = 12, .alignment = 16},
@@ -81,10 +78,9 @@ START_TEST(alignments_need_not_divide_each_other) {
   problem.arena_count = 1;
   assert_height(&problem, "feasible", 42);
 }
-END_TEST
 
 // A capacity is enough, unless the lowest is asked for.
-START_TEST(a_capacity_is_a_goal) {
+TEST(a_capacity_is_a_goal) {
   const uint64_t capacity = 1000;
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 4}};
@@ -93,9 +89,8 @@ START_TEST(a_capacity_is_a_goal) {
   options.minimise = true;
   assert_solved(&problem, &options, "optimal");
 }
-END_TEST
 
-START_TEST(answers_have_names) {
+TEST(answers_have_names) {
   ck_assert_str_eq(tarn_plan_answer_name(TARN_PLAN_OPTIMAL), "optimal");
   ck_assert_str_eq(tarn_plan_answer_name(TARN_PLAN_FEASIBLE), "feasible");
   ck_assert_str_eq(tarn_plan_answer_name(TARN_PLAN_INFEASIBLE), "infeasible");
@@ -103,9 +98,8 @@ START_TEST(answers_have_names) {
   ck_assert_str_eq(tarn_plan_answer_name((tarn_plan_answer)4), "?");
   ck_assert_str_eq(tarn_plan_answer_name((tarn_plan_answer)-1), "?");
 }
-END_TEST
 
-START_TEST(no_plan_has_nothing) {
+TEST(no_plan_has_nothing) {
   tarn_plan_info info = {.struct_size = sizeof info};
   tarn_plan_destroy(NULL);
   assert_status(tarn_plan_query(NULL, &info), TARN_E_INVALID);
@@ -114,10 +108,9 @@ START_TEST(no_plan_has_nothing) {
   ck_assert_ptr_null(tarn_plan_conflict(NULL));
   ck_assert_uint_eq(tarn_plan_height(NULL, 0), 0);
 }
-END_TEST
 
 // 0 stands for the first version; a later one's fields stay as they are.
-START_TEST(structs_may_grow) {
+TEST(structs_may_grow) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4}};
   tarn_plan_problem problem = problem_of(buffers, 1);
   tarn_plan_options options = {.struct_size = 0, .threads = 2};
@@ -140,7 +133,6 @@ START_TEST(structs_may_grow) {
   assert_status(tarn_plan_query(plan, NULL), TARN_E_INVALID);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // --- limits ------------------------------------------------------------------
 
@@ -168,7 +160,7 @@ static bool hear(const tarn_plan_progress *progress, void *user) {
   return ++h->calls != h->stop_at;
 }
 
-START_TEST(progress_only_gets_better) {
+TEST(progress_only_gets_better) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   const tarn_plan_pair pairs[] = {{0, 1}};
@@ -190,10 +182,9 @@ START_TEST(progress_only_gets_better) {
     tarn_plan_destroy(plan);
   }
 }
-END_TEST
 
 // Also of a plan that needs no search.
-START_TEST(the_first_plan_is_heard_of) {
+TEST(the_first_plan_is_heard_of) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 2, .size = 4},
                                       {.first = 1, .last = 3, .size = 8}};
   tarn_plan_problem problem = problem_of(buffers, 2);
@@ -207,10 +198,9 @@ START_TEST(the_first_plan_is_heard_of) {
   ck_assert_uint_eq(h.last.lower_bound, 12);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // Each one that is better, and not the last alone.
-START_TEST(quick_plans_are_heard_of) {
+TEST(quick_plans_are_heard_of) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   tarn_plan_problem problem = problem_of(buffers, MANY);
@@ -222,9 +212,8 @@ START_TEST(quick_plans_are_heard_of) {
   tarn_plan_destroy(solve(&problem, &options));
   ck_assert_uint_ge(h.unsearched, 2);
 }
-END_TEST
 
-START_TEST(a_caller_may_have_enough) {
+TEST(a_caller_may_have_enough) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   tarn_plan_problem problem = problem_of(buffers, MANY);
@@ -239,10 +228,9 @@ START_TEST(a_caller_may_have_enough) {
   ck_assert_uint_eq(h.calls, 1);
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // Whatever the limits, there is a plan: that costs no nodes.
-START_TEST(the_first_plan_comes_in_any_case) {
+TEST(the_first_plan_comes_in_any_case) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   tarn_plan_problem problem = problem_of(buffers, MANY);
@@ -258,7 +246,6 @@ START_TEST(the_first_plan_comes_in_any_case) {
   ck_assert_ptr_nonnull(tarn_plan_offsets(plan));
   tarn_plan_destroy(plan);
 }
-END_TEST
 
 // --- threads -----------------------------------------------------------------
 
@@ -278,7 +265,7 @@ static void assert_same_again(const tarn_plan_problem *problem,
   tarn_plan_destroy(two);
 }
 
-START_TEST(the_same_limits_give_the_same_plan) {
+TEST(the_same_limits_give_the_same_plan) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   const tarn_plan_pair pairs[] = {{0, 1}};
@@ -296,7 +283,6 @@ START_TEST(the_same_limits_give_the_same_plan) {
     assert_same_again(&problem, threads);
   }
 }
-END_TEST
 
 // --- large problems ----------------------------------------------------------
 
@@ -360,7 +346,7 @@ static uint64_t height_by_size(const tarn_plan_buffer *buffers) {
 }
 
 // All nodes are used, on moves; two runs are equal.
-START_TEST(moves_are_nodes) {
+TEST(moves_are_nodes) {
   enum { NODES = 10000 };
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
@@ -378,9 +364,8 @@ START_TEST(moves_are_nodes) {
   tarn_plan_destroy(again);
   free(buffers);
 }
-END_TEST
 
-START_TEST(no_plan_is_higher_than_greedy_by_size) {
+TEST(no_plan_is_higher_than_greedy_by_size) {
   tarn_plan_buffer *buffers = make_large();
   tarn_plan_problem problem = problem_of(buffers, LARGE);
   tarn_plan_options options = plain;
@@ -396,7 +381,6 @@ START_TEST(no_plan_is_higher_than_greedy_by_size) {
   tarn_plan_destroy(moved);
   free(buffers);
 }
-END_TEST
 
 static void solve_or_not(void *user) {
   tarn_plan_options options = plain;
@@ -409,25 +393,14 @@ static void solve_or_not(void *user) {
   tarn_plan_destroy(plan);
 }
 
-START_TEST(every_fault_is_survived) {
+TEST(every_fault_is_survived) {
   tarn_plan_buffer buffers[MANY];
   make_many(buffers);
   tarn_plan_problem problem = problem_of(buffers, MANY / 4);
   ck_assert_uint_gt(faults_sweep(solve_or_not, &problem), 10);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("plan solve");
-  ADD_CASE(suite, "answers", the_header_s_example, nothing_is_a_problem_too,
-           gaps_alignments_and_fixed_ones_are_kept,
-           alignments_need_not_divide_each_other, a_capacity_is_a_goal,
-           answers_have_names, no_plan_has_nothing, structs_may_grow);
-  ADD_CASE(suite, "limits", progress_only_gets_better, quick_plans_are_heard_of,
-           the_first_plan_is_heard_of, a_caller_may_have_enough,
-           the_first_plan_comes_in_any_case, the_same_limits_give_the_same_plan,
-           moves_are_nodes, no_plan_is_higher_than_greedy_by_size,
-           every_fault_is_survived);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -40,7 +40,7 @@ static void assert_bad(const tarn_plan_problem *problem,
 
 // --- what is right -----------------------------------------------------------
 
-START_TEST(plans_that_are_right_pass) {
+TEST(plans_that_are_right_pass) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 4},
                                       {.first = 1, .last = 5, .size = 8},
                                       {.first = 3, .last = 6, .size = 2}};
@@ -50,9 +50,8 @@ START_TEST(plans_that_are_right_pass) {
   const tarn_plan_problem empty = problem_of(NULL, 0);
   assert_good(&empty, NULL, NULL, 0);
 }
-END_TEST
 
-START_TEST(bytes_are_shared_in_gaps) {
+TEST(bytes_are_shared_in_gaps) {
   const tarn_plan_gap gap = {2, 4};
   const tarn_plan_buffer buffers[] = {
       {.first = 0, .last = 6, .size = 4, .gaps = &gap, .gap_count = 1},
@@ -69,9 +68,8 @@ START_TEST(bytes_are_shared_in_gaps) {
       &three, (const uint64_t[]){0, 0, 3}, NULL,
       "buffer 1 at [0, 4) and buffer 2 at [3, 7) share bytes in time step 3");
 }
-END_TEST
 
-START_TEST(pairs_share_at_one_offset_only) {
+TEST(pairs_share_at_one_offset_only) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 4},
                                       {.first = 2, .last = 5, .size = 8},
                                       {.first = 2, .last = 3, .size = 2}};
@@ -102,9 +100,8 @@ START_TEST(pairs_share_at_one_offset_only) {
       &problem, (const uint64_t[]){0, 0}, NULL,
       "buffer 0 at [0, 4) and buffer 1 at [0, 8) share bytes in time step 2");
 }
-END_TEST
 
-START_TEST(arenas_are_apart) {
+TEST(arenas_are_apart) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = 3, .size = 4},
                                       {.first = 0,
                                        .last = 3,
@@ -129,11 +126,10 @@ START_TEST(arenas_are_apart) {
   assert_bad(&problem, (const uint64_t[]){0, 2}, (const uint32_t[]){0, 1},
              "buffer 1: at [2, 6) in arena 1, which has 5 bytes");
 }
-END_TEST
 
 // --- what is wrong -----------------------------------------------------------
 
-START_TEST(offsets_are_held_to_their_buffers) {
+TEST(offsets_are_held_to_their_buffers) {
   const tarn_plan_buffer aligned = {
       .first = 0, .last = 1, .size = 4, .alignment = 8};
   const tarn_plan_buffer fixed = {
@@ -154,9 +150,8 @@ START_TEST(offsets_are_held_to_their_buffers) {
   assert_bad(&within, (const uint64_t[]){24}, NULL,
              "buffer 0: at [24, 28) in arena 0, which has 20 bytes");
 }
-END_TEST
 
-START_TEST(no_offset_overflows) {
+TEST(no_offset_overflows) {
   const tarn_plan_buffer buffers[] = {{.first = 0, .last = TOP, .size = 4},
                                       {.first = 0, .last = TOP, .size = 4}};
   const uint64_t capacities[] = {0, 0};
@@ -178,9 +173,8 @@ START_TEST(no_offset_overflows) {
   assert_bad(&problem, (const uint64_t[]){TOP - 4, 0}, (const uint32_t[]){0, 1},
              "arena 1: with its height, 4, all arenas are 2^64 bytes or more");
 }
-END_TEST
 
-START_TEST(arguments_are_checked) {
+TEST(arguments_are_checked) {
   const tarn_plan_buffer none = {.first = 0, .last = 1};
   const tarn_plan_buffer one = {.first = 0, .last = 1, .size = 1};
   const tarn_plan_problem wrong = problem_of(&none, 1);
@@ -196,7 +190,6 @@ START_TEST(arguments_are_checked) {
   assert_error_says("buffer 0: its size is 0");
   ck_assert_uint_eq(height, 0);
 }
-END_TEST
 
 static void verify_some(void *context) {
   model_scene scene;
@@ -210,14 +203,13 @@ static void verify_some(void *context) {
   require(status == TARN_OK || status == TARN_E_NOMEM);
 }
 
-START_TEST(too_little_memory_is_an_error) {
+TEST(too_little_memory_is_an_error) {
   ck_assert_uint_gt(faults_sweep(verify_some, NULL), 4);
 }
-END_TEST
 
 // --- the set of what is live -------------------------------------------------
 
-START_TEST(neighbours_are_those_of_a_plain_set) {
+TEST(neighbours_are_those_of_a_plain_set) {
   enum { STEPS = 4000 };
   static const size_t counts[] = {0, 1, 2, 63, 64, 65, 4096, 4097, 9000};
   for (size_t c = 0; c < COUNT(counts); c++) {
@@ -252,7 +244,6 @@ START_TEST(neighbours_are_those_of_a_plain_set) {
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // --- beside the model --------------------------------------------------------
 
@@ -285,7 +276,7 @@ static uint64_t some_offset(const tarn_plan_problem *problem, size_t index,
 }
 
 // Small ones, at any offsets: so that each way to be wrong comes up alone.
-START_TEST(small_plans_are_judged_as_by_the_model) {
+TEST_LOOP(small_plans_are_judged_as_by_the_model, MODEL_KINDS) {
   enum { PROBLEMS = 400, PLANS = 40 };
   agreed n = {0};
   for (uint64_t i = 0; i < PROBLEMS; i++) {
@@ -309,7 +300,6 @@ START_TEST(small_plans_are_judged_as_by_the_model) {
   ck_assert_uint_gt(n.good, 1000);
   ck_assert_uint_gt(n.bad, 1000);
 }
-END_TEST
 
 enum { LARGE = 300 };
 
@@ -366,7 +356,7 @@ static void lay_out(large *all) {
   }
 }
 
-START_TEST(large_plans_are_judged_as_by_the_model) {
+TEST_LOOP(large_plans_are_judged_as_by_the_model, 4) {
   enum { SPOILED = 300 };
   static large all;
   agreed n = {0};
@@ -392,21 +382,8 @@ START_TEST(large_plans_are_judged_as_by_the_model) {
   ck_assert_uint_gt(n.good, 10);
   ck_assert_uint_gt(n.bad, 100);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("plan_verify");
   faults_install();
-  ADD_CASE(suite, "verify", plans_that_are_right_pass, bytes_are_shared_in_gaps,
-           pairs_share_at_one_offset_only, arenas_are_apart,
-           offsets_are_held_to_their_buffers, no_offset_overflows,
-           arguments_are_checked, too_little_memory_is_an_error,
-           neighbours_are_those_of_a_plain_set);
-  TCase *beside = tcase_create("model");
-  tcase_set_timeout(beside, 120);
-  tcase_add_loop_test(beside, small_plans_are_judged_as_by_the_model, 0,
-                      MODEL_KINDS);
-  tcase_add_loop_test(beside, large_plans_are_judged_as_by_the_model, 0, 4);
-  suite_add_tcase(suite, beside);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -28,15 +28,14 @@ static void round_of_rows(C_Stream stream) {
   check_dense(0, 0);
 }
 
-START_TEST(rows_go_there_and_back) {
+TEST(rows_go_there_and_back) {
   ext_init(0);
   set_up_rows(0);
   round_of_rows(NULL);
   ext_finalize(0);
 }
-END_TEST
 
-START_TEST(rows_go_there_and_back_on_a_stream) {
+TEST(rows_go_there_and_back_on_a_stream) {
   ext_init(1000);
   C_Stream stream = ext_stream(0);
   set_up_rows(0);
@@ -44,10 +43,9 @@ START_TEST(rows_go_there_and_back_on_a_stream) {
   ck_assert_int_eq(table.query_stream(&ids[0], stream), C_SUCCESS);
   ext_finalize(0);
 }
-END_TEST
 
 // A table in another device's range, indices and dense rows of the host.
-START_TEST(rows_reach_what_the_device_does) {
+TEST(rows_reach_what_the_device_does) {
   static float dense[4 * WIDTH];
   static int32_t indices[4];
   void *pinned = NULL;
@@ -78,9 +76,8 @@ START_TEST(rows_reach_what_the_device_does) {
   ck_assert_float_eq(dense[WIDTH], 75);
   ext_finalize(4);
 }
-END_TEST
 
-START_TEST(bad_indices_are_named) {
+TEST(bad_indices_are_named) {
   static const int32_t bad[4] = {3, 16, 0, -1};
   ext_init(0);
   C_Stream stream = ext_stream(0);
@@ -95,9 +92,8 @@ START_TEST(bad_indices_are_named) {
   assert_ok(ext->gather(0, NULL, &s.rows));
   ext_finalize(2);
 }
-END_TEST
 
-START_TEST(wrong_rows_are_refused) {
+TEST(wrong_rows_are_refused) {
   ext_init(20000000);
   C_Stream stream = ext_stream(0);
   C_Stream other = ext_stream(1);
@@ -116,10 +112,9 @@ START_TEST(wrong_rows_are_refused) {
   assert_text_says(stream, "use after free of a block");
   ck_assert_int_eq(table.finalize(), C_SUCCESS);
 }
-END_TEST
 
 // Rows that were queued before a block was given back on their stream.
-START_TEST(rows_come_before_a_farewell) {
+TEST(rows_come_before_a_farewell) {
   ext_init(5000000);
   C_Stream stream = ext_stream(0);
   set_up_rows(0);
@@ -131,14 +126,4 @@ START_TEST(rows_come_before_a_farewell) {
                  "use after free");
   ck_assert_int_eq(table.synchronize_stream(&ids[0], stream), C_SUCCESS);
   ext_finalize(1);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("sim rows");
-  ADD_CASE(suite, "rows", rows_go_there_and_back,
-           rows_go_there_and_back_on_a_stream, rows_reach_what_the_device_does,
-           bad_indices_are_named, wrong_rows_are_refused,
-           rows_come_before_a_farewell);
-  return run_suite(suite);
 }

@@ -33,12 +33,13 @@ typedef struct ranks_plan {
 
 void ranks_run(const ranks_plan *plan);
 
-// A test that runs a plan: RANKS_TEST(name, .size = 4, .body = body)
-#define RANKS_TEST(name, ...)              \
-  START_TEST(name) {                       \
+// A test that runs a plan: RANKS_TEST(name, .size = 4, .body = body), and one
+// that runs it for each _i below |end|.
+#define RANKS_TEST(name, ...) RANKS_LOOP(name, 1, __VA_ARGS__)
+#define RANKS_LOOP(name, end, ...)         \
+  TEST_LOOP(name, end) {                   \
     ranks_run(&(ranks_plan){__VA_ARGS__}); \
-  }                                        \
-  END_TEST
+  }
 
 // From here on this rank waits |ms| for others: for tests of what is late, so
 // that on a machine with other work nothing is that comes before.

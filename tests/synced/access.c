@@ -24,7 +24,7 @@ static void close_devices(void) {
 
 // --- modes -------------------------------------------------------------------
 
-START_TEST(bytes_come_where_they_are_read) {
+TEST(bytes_come_where_they_are_read) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
@@ -40,9 +40,8 @@ START_TEST(bytes_come_where_they_are_read) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(discarding_copies_nothing) {
+TEST(discarding_copies_nothing) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
@@ -56,9 +55,8 @@ START_TEST(discarding_copies_nothing) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(read_write_keeps_what_was_there) {
+TEST(read_write_keeps_what_was_there) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
@@ -74,9 +72,8 @@ START_TEST(read_write_keeps_what_was_there) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(what_nobody_wrote_is_zero) {
+TEST(what_nobody_wrote_is_zero) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   expect_at(x, 10, 20, at0, 0);
@@ -90,9 +87,8 @@ START_TEST(what_nobody_wrote_is_zero) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(directly_between_devices) {
+TEST(directly_between_devices) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, at0, NULL, 3);
@@ -102,11 +98,10 @@ START_TEST(directly_between_devices) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
 // --- ranges ------------------------------------------------------------------
 
-START_TEST(only_what_is_missing_and_neighbours_at_once) {
+TEST(only_what_is_missing_and_neighbours_at_once) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -127,9 +122,8 @@ START_TEST(only_what_is_missing_and_neighbours_at_once) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(bytes_outside_of_the_range_are_counted) {
+TEST(bytes_outside_of_the_range_are_counted) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, 4000, TARN_HOST, NULL, 1);
@@ -141,9 +135,8 @@ START_TEST(bytes_outside_of_the_range_are_counted) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(a_range_of_nothing) {
+TEST(a_range_of_nothing) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_synced *empty = new_buffer(0);
@@ -171,10 +164,9 @@ START_TEST(a_range_of_nothing) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
 // Often enough for the lock to be this thread's own.
-START_TEST(the_short_way_and_the_middle_one) {
+TEST(the_short_way_and_the_middle_one) {
   enum { TIMES = 200, ROW = 50 };
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
@@ -205,11 +197,10 @@ START_TEST(the_short_way_and_the_middle_one) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
 // --- conflicts ---------------------------------------------------------------
 
-START_TEST(many_readers_or_one_writer) {
+TEST(many_readers_or_one_writer) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
@@ -239,9 +230,8 @@ START_TEST(many_readers_or_one_writer) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(who_reads_side_by_side_stays_apart) {
+TEST(who_reads_side_by_side_stays_apart) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access parts[10];
@@ -257,12 +247,11 @@ START_TEST(who_reads_side_by_side_stays_apart) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
 // --- cancel and losses
 // ---------------------------------------------------------
 
-START_TEST(cancelled_with_a_copy_elsewhere) {
+TEST(cancelled_with_a_copy_elsewhere) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
@@ -276,9 +265,8 @@ START_TEST(cancelled_with_a_copy_elsewhere) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(cancelled_with_the_only_copy) {
+TEST(cancelled_with_the_only_copy) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
@@ -301,12 +289,11 @@ START_TEST(cancelled_with_the_only_copy) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
 // --- what is refused
 // -----------------------------------------------------------
 
-START_TEST(ranges_that_do_not_fit) {
+TEST(ranges_that_do_not_fit) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
@@ -324,9 +311,8 @@ START_TEST(ranges_that_do_not_fit) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(arguments_that_are_none) {
+TEST(arguments_that_are_none) {
   open_devices();
   tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
@@ -350,9 +336,8 @@ START_TEST(arguments_that_are_none) {
   assert_ok(tarn_synced_destroy(x));
   close_devices();
 }
-END_TEST
 
-START_TEST(options_that_are_none) {
+TEST(options_that_are_none) {
   tarn_synced *x = NULL;
   tarn_synced_options wrong[] = {
       {.struct_size = 8},
@@ -366,9 +351,8 @@ START_TEST(options_that_are_none) {
     ck_assert_ptr_null(x);
   }
 }
-END_TEST
 
-START_TEST(memory_as_the_options_say) {
+TEST(memory_as_the_options_say) {
   open_devices();
   tarn_tag tag = 0;
   tarn_pool *pool = NULL;
@@ -401,22 +385,4 @@ START_TEST(memory_as_the_options_say) {
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, 0);
   close_devices();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_access");
-  ADD_CASE(suite, "modes", bytes_come_where_they_are_read,
-           discarding_copies_nothing, read_write_keeps_what_was_there,
-           what_nobody_wrote_is_zero, directly_between_devices);
-  ADD_CASE(suite, "ranges", only_what_is_missing_and_neighbours_at_once,
-           bytes_outside_of_the_range_are_counted, a_range_of_nothing,
-           the_short_way_and_the_middle_one);
-  ADD_CASE(suite, "conflicts", many_readers_or_one_writer,
-           who_reads_side_by_side_stays_apart);
-  ADD_CASE(suite, "losses", cancelled_with_a_copy_elsewhere,
-           cancelled_with_the_only_copy);
-  ADD_CASE(suite, "refused", ranges_that_do_not_fit, arguments_that_are_none,
-           options_that_are_none, memory_as_the_options_say);
-  return run_suite(suite);
 }

@@ -17,7 +17,7 @@ static void *let_go_soon(void *context) {
   return NULL;
 }
 
-START_TEST(the_host_reads_what_a_departed_stream_writes) {
+TEST(the_host_reads_what_a_departed_stream_writes) {
   static unsigned char bytes[SIZE];
   hold held;
   pthread_t thread;
@@ -45,11 +45,4 @@ START_TEST(the_host_reads_what_a_departed_stream_writes) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_synchronize(sim));
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_adopt");
-  ADD_CASE(suite, "adopted", the_host_reads_what_a_departed_stream_writes);
-  return run_suite(suite);
 }

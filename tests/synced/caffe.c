@@ -3,7 +3,7 @@
 // documented uses are tested in tests/documents.
 #include "state_kit.h"
 
-START_TEST(null_is_an_error_and_no_abort) {
+TEST(null_is_an_error_and_no_abort) {
   open_x();
   write_at_cpu();
   assert_status(tarn_synced_set_cpu_data(x, NULL), TARN_E_INVALID);
@@ -17,9 +17,8 @@ START_TEST(null_is_an_error_and_no_abort) {
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
   close_x();
 }
-END_TEST
 
-START_TEST(no_buffer_is_an_error) {
+TEST(no_buffer_is_an_error) {
   const void *host = &host;
   void *mutable_host = &host;
   tarn_addr device = 1;
@@ -38,9 +37,8 @@ START_TEST(no_buffer_is_an_error) {
   assert_status(tarn_synced_async_gpu_push(NULL, NULL), TARN_E_INVALID);
   ck_assert_int_eq(tarn_synced_head(NULL), TARN_UNINITIALIZED);
 }
-END_TEST
 
-START_TEST(without_a_device_there_is_no_gpu) {
+TEST(without_a_device_there_is_no_gpu) {
   tarn_addr device = 1;
   open_devices();
   x = buffer_on(NULL, SIZE);
@@ -57,9 +55,8 @@ START_TEST(without_a_device_there_is_no_gpu) {
   assert_ok(tarn_stream_destroy(of_gpu));
   close_x();
 }
-END_TEST
 
-START_TEST(a_stream_of_another_device_cannot_push) {
+TEST(a_stream_of_another_device_cannot_push) {
   open_x();
   write_at_cpu();
   stream = stream_on(other);
@@ -69,9 +66,8 @@ START_TEST(a_stream_of_another_device_cannot_push) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
-START_TEST(a_view_of_a_part_cannot_be_set) {
+TEST(a_view_of_a_part_cannot_be_set) {
   open_x();
   tarn_synced *view = view_of(x, 0, HALF);
   assert_status(tarn_synced_set_cpu_data(view, outside_host), TARN_E_INVALID);
@@ -84,10 +80,9 @@ START_TEST(a_view_of_a_part_cannot_be_set) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
 // A call that would need what an open access has changes nothing.
-START_TEST(an_open_access_is_in_the_way) {
+TEST(an_open_access_is_in_the_way) {
   const void *host = NULL;
   void *mutable_host = NULL;
   tarn_addr device = 0;
@@ -110,9 +105,8 @@ START_TEST(an_open_access_is_in_the_way) {
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
   close_x();
 }
-END_TEST
 
-START_TEST(names_of_states) {
+TEST(names_of_states) {
   ck_assert_str_eq(tarn_synced_state_name(TARN_UNINITIALIZED), "UNINITIALIZED");
   ck_assert_str_eq(tarn_synced_state_name(TARN_HEAD_AT_CPU), "HEAD_AT_CPU");
   ck_assert_str_eq(tarn_synced_state_name(TARN_HEAD_AT_GPU), "HEAD_AT_GPU");
@@ -122,9 +116,8 @@ START_TEST(names_of_states) {
   ck_assert_ptr_null(tarn_synced_state_name((tarn_synced_state)99));
   ck_assert_ptr_null(tarn_synced_state_name((tarn_synced_state)-1));
 }
-END_TEST
 
-START_TEST(no_bytes_at_all) {
+TEST(no_bytes_at_all) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_devices();
@@ -138,15 +131,4 @@ START_TEST(no_bytes_at_all) {
   assert_head(x, TARN_UNINITIALIZED);
   ck_assert_uint_eq(all_copies(), 0);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_caffe");
-  ADD_CASE(suite, "misuse", null_is_an_error_and_no_abort,
-           no_buffer_is_an_error, without_a_device_there_is_no_gpu,
-           a_stream_of_another_device_cannot_push,
-           a_view_of_a_part_cannot_be_set, an_open_access_is_in_the_way,
-           names_of_states, no_bytes_at_all);
-  return run_synced_suite(suite);
 }

@@ -276,7 +276,7 @@ static bool run_with_fault(size_t n, faults_mode mode) {
   return struck;
 }
 
-START_TEST(the_host_s_memory_fails) {
+TEST_LOOP(the_host_s_memory_fails, 2) {
   faults_install();
   for (int i = 0; i < 2; i++)
     (void)run_with_fault(0, FAULTS_ONCE);
@@ -289,7 +289,6 @@ START_TEST(the_host_s_memory_fails) {
   }
   ck_assert_uint_gt(faults_runs(), 20);
 }
-END_TEST
 
 static size_t run_with_plan(const char *plan) {
   open_run();
@@ -320,7 +319,7 @@ static const char *const functions[] = {
 enum { FUNCTIONS = sizeof functions / sizeof functions[0] };
 
 // Until far behind the last call that there is.
-START_TEST(functions_of_the_device_fail) {
+TEST_LOOP(functions_of_the_device_fail, EFFORT(2 * FUNCTIONS, 2)) {
   const char *function = functions[_i / 2];
   const char *mode = _i % 2 == 0 ? "" : "+";
   size_t most = strcmp(function, "*") == 0 ? 160 : 16;
@@ -332,24 +331,10 @@ START_TEST(functions_of_the_device_fail) {
   }
   ck_assert_uint_eq(failed, 0);
 }
-END_TEST
 
-START_TEST(some_of_them_do_fail) {
+TEST(some_of_them_do_fail) {
   ck_assert_uint_gt(run_with_plan("memory_copy_h2d@1+"), 0);
   ck_assert_uint_gt(run_with_plan("memory_copy_d2h@1+"), 1);
   ck_assert_uint_gt(run_with_plan("*@1+"), 5);
   ck_assert_uint_eq(run_with_plan(""), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_caffe_faults");
-  TCase *sweeps = tcase_create("sweeps");
-  tcase_set_timeout(sweeps, 300);
-  tcase_add_loop_test(sweeps, the_host_s_memory_fails, 0, 2);
-  tcase_add_loop_test(sweeps, functions_of_the_device_fail, 0,
-                      EFFORT(2 * FUNCTIONS, 2));
-  suite_add_tcase(suite, sweeps);
-  ADD_CASE(suite, "ground", some_of_them_do_fail);
-  return run_synced_suite(suite);
 }

@@ -134,7 +134,7 @@ static void assert_parts(void) {
     assert_range(x, i * PART, PART, TARN_HOST, ROUNDS);
 }
 
-START_TEST(evictions_lose_nothing) {
+TEST_LOOP(evictions_lose_nothing, 2) {
   pthread_t threads[WRITERS + 2];
   open_threads();
   on_streams = _i == 1;
@@ -151,7 +151,6 @@ START_TEST(evictions_lose_nothing) {
     assert_ok(tarn_stream_destroy(streams[i]));
   close_x();
 }
-END_TEST
 
 static void *wrap_and_unwrap(void *context) {
   (void)context;
@@ -171,7 +170,7 @@ static void *wrap_and_unwrap(void *context) {
 
 // Borrowed memory comes and goes, and copies are not made into it: the host
 // moves to memory of its own, again and again.
-START_TEST(borrowed_memory_comes_and_goes) {
+TEST(borrowed_memory_comes_and_goes) {
   pthread_t threads[WRITERS + 2];
   open_threads();
   start_writers(threads);
@@ -181,7 +180,6 @@ START_TEST(borrowed_memory_comes_and_goes) {
   assert_parts();
   close_x();
 }
-END_TEST
 
 static void *prefetch_slowly(void *context) {
   sem_t *begun = context;
@@ -194,7 +192,7 @@ static void *prefetch_slowly(void *context) {
 
 // A thread copies while the bytes become worthless, or others: its copy does
 // not count.
-START_TEST(a_copy_under_way_is_not_committed_later) {
+TEST_LOOP(a_copy_under_way_is_not_committed_later, 2) {
   sem_t begun;
   pthread_t thread;
   struct timespec some = {.tv_nsec = 10000000L};
@@ -222,7 +220,6 @@ START_TEST(a_copy_under_way_is_not_committed_later) {
   }
   close_x();
 }
-END_TEST
 
 static void *call_const(void *context) {
   (void)context;
@@ -238,7 +235,7 @@ static void *call_const(void *context) {
 
 // "const accessors allocate and change state without a lock": here the first
 // of them make zeros, and all see them.
-START_TEST(const_calls_of_many_threads) {
+TEST(const_calls_of_many_threads) {
   pthread_t threads[4];
   open_threads();
   for (size_t i = 0; i < 4; i++)
@@ -247,17 +244,4 @@ START_TEST(const_calls_of_many_threads) {
   assert_head(x, TARN_SYNCED);
   ck_assert_uint_le(all_copies(), 1);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_caffe_threads");
-  TCase *both = tcase_create("both");
-  tcase_set_timeout(both, 120);
-  tcase_add_loop_test(both, evictions_lose_nothing, 0, 2);
-  tcase_add_loop_test(both, a_copy_under_way_is_not_committed_later, 0, 2);
-  suite_add_tcase(suite, both);
-  ADD_CASE(suite, "threads", borrowed_memory_comes_and_goes,
-           const_calls_of_many_threads);
-  return run_synced_suite(suite);
 }

@@ -45,7 +45,7 @@ static void read_at(tarn_synced *buffer, tarn_place place,
 
 // --- who keeps a device open -----------------------------------------------
 
-START_TEST(who_has_memory_there) {
+TEST(who_has_memory_there) {
   tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_for("weights", NULL);
   write_all(buffer, 3);
@@ -57,9 +57,8 @@ START_TEST(who_has_memory_there) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(who_has_pinned_memory) {
+TEST(who_has_pinned_memory) {
   tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_for("pinned", device);
   write_all(buffer, 3);
@@ -68,9 +67,8 @@ START_TEST(who_has_pinned_memory) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(not_who_ended_before) {
+TEST(not_who_ended_before) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -81,10 +79,9 @@ START_TEST(not_who_ended_before) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Named it, but never was there.
-START_TEST(not_who_only_names_it) {
+TEST(not_who_only_names_it) {
   tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_for(NULL, device);
   assert_ok(tarn_device_close(device));
@@ -94,7 +91,6 @@ START_TEST(not_who_only_names_it) {
                 TARN_E_STATE);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
 // --- who goes on without it ------------------------------------------------
 
@@ -109,7 +105,7 @@ static tarn_status assert_place_text(void *context,
   return TARN_OK;
 }
 
-START_TEST(who_left_before) {
+TEST(who_left_before) {
   tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_for(NULL, NULL);
   write_all(buffer, 5);
@@ -126,11 +122,10 @@ START_TEST(who_left_before) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // The host's bytes came by a stream that is gone; that the buffer has not
 // looked since is no reason to keep the device open.
-START_TEST(who_still_knows_of_a_stream) {
+TEST(who_still_knows_of_a_stream) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   tarn_access access;
@@ -148,10 +143,9 @@ START_TEST(who_still_knows_of_a_stream) {
   assert_all(buffer, 0);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
 // Memory of the host, for which a device's stream has worked.
-START_TEST(a_stream_that_read_the_host) {
+TEST(a_stream_that_read_the_host) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -165,13 +159,12 @@ START_TEST(a_stream_that_read_the_host) {
   assert_all(buffer, 7);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
 // --- one device after the other --------------------------------------------
 
 // Places of devices that are gone count no more among those that a buffer may
 // be at.
-START_TEST(more_than_there_may_be_at_once) {
+TEST(more_than_there_may_be_at_once) {
   tarn_synced *buffer = buffer_for(NULL, NULL);
   write_all(buffer, 8);
   for (int i = 0; i < 100; i++) {
@@ -182,14 +175,4 @@ START_TEST(more_than_there_may_be_at_once) {
   }
   assert_all(buffer, 8);
   assert_ok(tarn_synced_destroy(buffer));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_closing");
-  ADD_CASE(suite, "open", who_has_memory_there, who_has_pinned_memory,
-           not_who_ended_before, not_who_only_names_it);
-  ADD_CASE(suite, "close", who_left_before, who_still_knows_of_a_stream,
-           a_stream_that_read_the_host, more_than_there_may_be_at_once);
-  return run_suite(suite);
 }

@@ -29,7 +29,7 @@ static tarn__synced_event *take_event(tarn_device *device) {
 // --- the copy streams
 // -----------------------------------------------------------
 
-START_TEST(one_for_each_device) {
+TEST(one_for_each_device) {
   tarn_device *a = sim_open("sim:0");
   tarn_device *b = sim_open("sim:1");
   tarn__synced_copy_streams *of_a = NULL;
@@ -44,9 +44,8 @@ START_TEST(one_for_each_device) {
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
 }
-END_TEST
 
-START_TEST(of_no_device) {
+TEST(of_no_device) {
   tarn__synced_copy_streams *copy_streams =
       (tarn__synced_copy_streams *)&copy_streams;
   tarn_stream *stream = (tarn_stream *)&stream;
@@ -62,12 +61,11 @@ START_TEST(of_no_device) {
   tarn__copy_streams_release_copy_stream(NULL);
   tarn__copy_streams_give_event(NULL);
 }
-END_TEST
 
 // --- copy streams
 // --------------------------------------------------------------
 
-START_TEST(one_copy_stream_for_each_way) {
+TEST(one_copy_stream_for_each_way) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *in = copy_stream(device, TARN__COPY_STREAM_IN);
   tarn_stream *out = copy_stream(device, TARN__COPY_STREAM_OUT);
@@ -82,7 +80,6 @@ START_TEST(one_copy_stream_for_each_way) {
   tarn__copy_streams_release_copy_stream(again);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // A copy that fails when it is queued: the failure sticks to the stream.
 static void break_it(tarn_device *device, tarn_stream *stream) {
@@ -94,7 +91,7 @@ static void break_it(tarn_device *device, tarn_stream *stream) {
   sim_give(device, target, 1);
 }
 
-START_TEST(a_failed_copy_stream_is_replaced) {
+TEST(a_failed_copy_stream_is_replaced) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *first = copy_stream(device, TARN__COPY_STREAM_IN);
   uint64_t serial = tarn_stream_serial(first);
@@ -107,9 +104,8 @@ START_TEST(a_failed_copy_stream_is_replaced) {
   tarn__copy_streams_release_copy_stream(second);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_failed_copy_stream_stays_with_who_holds_it) {
+TEST(a_failed_copy_stream_stays_with_who_holds_it) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *first = copy_stream(device, TARN__COPY_STREAM_OUT);
   tarn_stream *shared = copy_stream(device, TARN__COPY_STREAM_OUT);
@@ -129,9 +125,8 @@ START_TEST(a_failed_copy_stream_stays_with_who_holds_it) {
   tarn__copy_streams_release_copy_stream(second);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(no_copy_stream_can_be_made) {
+TEST(no_copy_stream_can_be_made) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = (tarn_stream *)&stream;
   assert_ok(tarn_sim_faults("create_stream@1"));
@@ -144,11 +139,10 @@ START_TEST(no_copy_stream_can_be_made) {
       copy_stream(device, TARN__COPY_STREAM_IN));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- events ----------------------------------------------------------------
 
-START_TEST(events_are_used_again) {
+TEST(events_are_used_again) {
   tarn_device *device = sim_open("sim:0");
   tarn__synced_event *first = take_event(device);
   tarn__synced_event *second = take_event(device);
@@ -159,10 +153,9 @@ START_TEST(events_are_used_again) {
   tarn__copy_streams_give_event(second);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // More than are kept: the others are destroyed, and none is given twice.
-START_TEST(spare_events_are_bounded) {
+TEST(spare_events_are_bounded) {
   enum { COUNT = 1000 };
   static tarn__synced_event *flags[COUNT];
   tarn_device *device = sim_open("sim:0");
@@ -183,9 +176,8 @@ START_TEST(spare_events_are_bounded) {
     tarn__copy_streams_give_event(flags[i]);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(no_event_can_be_made) {
+TEST(no_event_can_be_made) {
   tarn_device *device = sim_open("sim:0");
   tarn__synced_event *event = (tarn__synced_event *)&event;
   assert_ok(tarn_sim_faults("create_event@1"));
@@ -195,11 +187,10 @@ START_TEST(no_event_can_be_made) {
   tarn__copy_streams_give_event(take_event(device));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- the end of a device ---------------------------------------------------
 
-START_TEST(who_uses_a_copy_stream_keeps_the_device_open) {
+TEST(who_uses_a_copy_stream_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = copy_stream(device, TARN__COPY_STREAM_IN);
   assert_status(tarn_device_close(device), TARN_E_STATE);
@@ -208,9 +199,8 @@ START_TEST(who_uses_a_copy_stream_keeps_the_device_open) {
   tarn__copy_streams_release_copy_stream(stream);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(who_has_an_event_keeps_the_device_open) {
+TEST(who_has_an_event_keeps_the_device_open) {
   tarn_device *device = sim_open("sim:0");
   tarn__synced_event *event = take_event(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
@@ -218,10 +208,9 @@ START_TEST(who_has_an_event_keeps_the_device_open) {
   tarn__copy_streams_give_event(event);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Somebody else objects, and the copy streams goes on with fresh streams.
-START_TEST(a_copy_streams_outlives_an_objection) {
+TEST(a_copy_streams_outlives_an_objection) {
   tarn_device *device = sim_open("sim:0");
   tarn_addr held = sim_take(device, 1);
   tarn__copy_streams_release_copy_stream(
@@ -236,7 +225,6 @@ START_TEST(a_copy_streams_outlives_an_objection) {
   sim_give(device, held, 1);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -260,15 +248,14 @@ static void use_a_copy_streams(void *context) {
   assert_ok(tarn_device_close(device));
 }
 
-START_TEST(host_memory_that_runs_out) {
+TEST(host_memory_that_runs_out) {
   faults_install();
   use_a_copy_streams(NULL);  // opens cpu:0, for good
   ck_assert_uint_gt(faults_sweep(use_a_copy_streams, NULL), 8);
 }
-END_TEST
 
 // Whatever call of the device fails, nothing stays behind.
-START_TEST(calls_of_the_device_that_fail) {
+TEST(calls_of_the_device_that_fail) {
   size_t met = 0;
   tarn_device *device = sim_open("sim:0");
   for (int n = 1; n <= 20; n++) {
@@ -290,7 +277,6 @@ START_TEST(calls_of_the_device_that_fail) {
   ck_assert_uint_gt(met, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -323,7 +309,7 @@ static void *attach_and_use(void *context) {
   return NULL;
 }
 
-START_TEST(threads_that_come_at_once_share_one) {
+TEST(threads_that_come_at_once_share_one) {
   for (int round = 0; round < EFFORT(100, 20); round++) {
     pthread_barrier_t barrier;
     worker workers[THREADS];
@@ -344,7 +330,6 @@ START_TEST(threads_that_come_at_once_share_one) {
     assert_ok(tarn_device_close(device));
   }
 }
-END_TEST
 
 // One thread breaks the copy stream again and again while others use it.
 static void *break_copy_streams(void *context) {
@@ -362,7 +347,7 @@ static void *break_copy_streams(void *context) {
   return NULL;
 }
 
-START_TEST(threads_whose_copy_stream_fails) {
+TEST(threads_whose_copy_stream_fails) {
   pthread_barrier_t barrier;
   worker workers[THREADS];
   tarn_device *device = sim_open("sim:0");
@@ -378,7 +363,6 @@ START_TEST(threads_whose_copy_stream_fails) {
   assert_ok(tarn_device_close(device));
   ck_assert_uint_gt(sim_misuses(), 0);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -398,7 +382,7 @@ static void in_child(tarn_device *device, tarn_stream *held,
   MUST(tarn_host_memory() < before);
 }
 
-START_TEST(a_child_only_frees) {
+TEST(a_child_only_frees) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *held = copy_stream(device, TARN__COPY_STREAM_IN);
   tarn__synced_event *event = take_event(device);
@@ -413,25 +397,4 @@ START_TEST(a_child_only_frees) {
   tarn__copy_streams_give_event(event);
   tarn__copy_streams_release_copy_stream(held);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_copy_streams");
-  ADD_CASE(suite, "copy streams", one_for_each_device, of_no_device);
-  ADD_CASE(suite, "copy streams", one_copy_stream_for_each_way,
-           a_failed_copy_stream_is_replaced,
-           a_failed_copy_stream_stays_with_who_holds_it,
-           no_copy_stream_can_be_made);
-  ADD_CASE(suite, "events", events_are_used_again, spare_events_are_bounded,
-           no_event_can_be_made);
-  ADD_CASE(suite, "close", who_uses_a_copy_stream_keeps_the_device_open,
-           who_has_an_event_keeps_the_device_open,
-           a_copy_streams_outlives_an_objection);
-  ADD_CASE(suite, "failures", host_memory_that_runs_out,
-           calls_of_the_device_that_fail);
-  ADD_CASE(suite, "threads", threads_that_come_at_once_share_one,
-           threads_whose_copy_stream_fails);
-  ADD_CASE(suite, "forks", a_child_only_frees);
-  return run_suite(suite);
 }

@@ -150,7 +150,7 @@ static void act(scene *s) {
 // --- sweeps ----------------------------------------------------------------
 
 // Every call of a device fails once, and every call from some point on.
-START_TEST(calls_of_devices_that_fail) {
+TEST_LOOP(calls_of_devices_that_fail, 2) {
   size_t failures = 0;
   open_devices();
   for (size_t whose = 0; whose <= DEVICES; whose++) {
@@ -171,10 +171,9 @@ START_TEST(calls_of_devices_that_fail) {
   ck_assert_uint_gt(failures, 100);
   ck_assert_uint_eq(sim_misuses(), 0);
 }
-END_TEST
 
 // The same for the host's memory.
-START_TEST(host_memory_that_runs_out) {
+TEST_LOOP(host_memory_that_runs_out, 2) {
   size_t failures = 0;
   faults_install();
   open_devices();
@@ -192,15 +191,4 @@ START_TEST(host_memory_that_runs_out) {
   }
   ck_assert_uint_gt(failures, 100);
   ck_assert_uint_eq(sim_misuses(), 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_copy_streams");
-  TCase *sweeps = tcase_create("sweeps");
-  tcase_set_timeout(sweeps, 300);
-  tcase_add_loop_test(sweeps, calls_of_devices_that_fail, 0, 2);
-  tcase_add_loop_test(sweeps, host_memory_that_runs_out, 0, 2);
-  suite_add_tcase(suite, sweeps);
-  return run_suite(suite);
 }

@@ -4,7 +4,7 @@
 
 // --- beyond the document ---------------------------------------------------
 
-START_TEST(parts_that_differ_are_elsewhere) {
+TEST(parts_that_differ_are_elsewhere) {
   open_x();
   write_range(x, 0, HALF, TARN_HOST, 1);
   assert_head(x, TARN_HEAD_AT_CPU);  // unwritten bytes do not count
@@ -25,9 +25,8 @@ START_TEST(parts_that_differ_are_elsewhere) {
   assert_ok(tarn_synced_destroy(high));
   close_x();
 }
-END_TEST
 
-START_TEST(a_third_place_is_elsewhere) {
+TEST(a_third_place_is_elsewhere) {
   const void *host = NULL;
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(other), 5);
@@ -40,9 +39,8 @@ START_TEST(a_third_place_is_elsewhere) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
-START_TEST(lost_bytes_are_elsewhere) {
+TEST(lost_bytes_are_elsewhere) {
   const void *host = NULL;
   open_x();
   write_at_cpu();
@@ -52,9 +50,8 @@ START_TEST(lost_bytes_are_elsewhere) {
   ck_assert_ptr_null(host);
   close_x();
 }
-END_TEST
 
-START_TEST(calls_of_a_view_are_about_its_range) {
+TEST(calls_of_a_view_are_about_its_range) {
   void *host = NULL;
   tarn_addr device = 0;
   open_x();
@@ -73,11 +70,10 @@ START_TEST(calls_of_a_view_are_about_its_range) {
   assert_range(x, 0, 1000, tarn_place_on(gpu), INSIDE);
   close_x();
 }
-END_TEST
 
 // cpu:0 is the host: nothing is ever copied, and who has written for the one
 // has written for the other.
-START_TEST(cpu_0_as_the_device) {
+TEST(cpu_0_as_the_device) {
   void *host = NULL;
   const void *host_read = NULL;
   tarn_addr device = 0;
@@ -112,7 +108,6 @@ START_TEST(cpu_0_as_the_device) {
   assert_ok(tarn_device_close(cpu));
   close_devices();
 }
-END_TEST
 
 // --- on a thread that must not wait
 // ---------------------------------------------
@@ -143,7 +138,7 @@ static void ask_all(void *context, tarn_status status) {
   *next = tarn_synced_query(x, 0, SIZE, TARN_HOST, &info);
 }
 
-START_TEST(a_stream_s_callback_is_refused) {
+TEST(a_stream_s_callback_is_refused) {
   asked of = {.head = TARN_SYNCED};
   open_x();
   write_at_cpu();
@@ -158,12 +153,11 @@ START_TEST(a_stream_s_callback_is_refused) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
 // --- Caffe's defects ------------------------------------------------
 
 // "async_push says SYNCED before the copy has landed".
-START_TEST(synced_is_said_when_the_copy_has_landed) {
+TEST(synced_is_said_when_the_copy_has_landed) {
   hold held;
   open_x();
   write_at_cpu();
@@ -183,11 +177,10 @@ START_TEST(synced_is_said_when_the_copy_has_landed) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
 // Written by a stream and pulled behind that: nothing has landed, so the two
 // cannot be in step yet.
-START_TEST(synced_is_not_said_before_the_write_has_landed) {
+TEST(synced_is_not_said_before_the_write_has_landed) {
   hold held;
   tarn_access access;
   open_x();
@@ -208,11 +201,10 @@ START_TEST(synced_is_not_said_before_the_write_has_landed) {
   close_outside();
   close_devices();
 }
-END_TEST
 
 // The host writes while a copy out of its memory is queued: the write waits,
 // so that what was pushed is what was there.
-START_TEST(a_write_does_not_overtake_the_push) {
+TEST(a_write_does_not_overtake_the_push) {
   hold held;
   tarn_addr device = 0;
   void *host = NULL;
@@ -233,10 +225,9 @@ START_TEST(a_write_does_not_overtake_the_push) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
 // "no async pull".
-START_TEST(there_is_an_asynchronous_pull) {
+TEST(there_is_an_asynchronous_pull) {
   hold held;
   tarn_event *event = NULL;
   open_x();
@@ -256,10 +247,9 @@ START_TEST(there_is_an_asynchronous_pull) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
 // Caffe's to_cpu() copies into the memory of set_cpu_data.
-START_TEST(a_read_fills_the_memory_that_was_set) {
+TEST(a_read_fills_the_memory_that_was_set) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_x();
@@ -275,10 +265,9 @@ START_TEST(a_read_fills_the_memory_that_was_set) {
   assert_head(x, TARN_SYNCED);
   close_x();
 }
-END_TEST
 
 // And to_gpu() into that of set_gpu_data.
-START_TEST(a_read_fills_the_device_memory_that_was_set) {
+TEST(a_read_fills_the_device_memory_that_was_set) {
   void *host = NULL;
   tarn_addr device = 0;
   open_x();
@@ -295,11 +284,10 @@ START_TEST(a_read_fills_the_device_memory_that_was_set) {
   close_outside();
   close_devices();
 }
-END_TEST
 
 // "a const read after set_cpu_data and a device write overwrites the caller's
 // memory": not where it was wrapped without TARN_WRAP_FILL.
-START_TEST(a_read_does_not_overwrite_the_callers_memory) {
+TEST(a_read_does_not_overwrite_the_callers_memory) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_x();
@@ -314,10 +302,9 @@ START_TEST(a_read_does_not_overwrite_the_callers_memory) {
   ck_assert(!info_at(TARN_HOST).borrowed);
   close_x();
 }
-END_TEST
 
 // The same on the device's side.
-START_TEST(nor_the_callers_memory_on_the_device) {
+TEST(nor_the_callers_memory_on_the_device) {
   void *host = NULL;
   tarn_addr device = 0;
   open_x();
@@ -332,10 +319,9 @@ START_TEST(nor_the_callers_memory_on_the_device) {
   close_outside();
   close_devices();
 }
-END_TEST
 
 // "write-only intent still copies".
-START_TEST(who_writes_all_copies_nothing) {
+TEST(who_writes_all_copies_nothing) {
   open_x();
   write_at_gpu();
   write_range(x, 0, SIZE, TARN_HOST, 5);
@@ -344,11 +330,10 @@ START_TEST(who_writes_all_copies_nothing) {
   assert_head(x, TARN_HEAD_AT_CPU);
   close_x();
 }
-END_TEST
 
 // "any failure aborts the process": here it is a status, and the buffer still
 // has what it had.
-START_TEST(a_failing_copy_is_a_status) {
+TEST(a_failing_copy_is_a_status) {
   tarn_addr device = 0;
   open_x();
   write_at_cpu();
@@ -362,9 +347,8 @@ START_TEST(a_failing_copy_is_a_status) {
   assert_head(x, TARN_SYNCED);
   close_x();
 }
-END_TEST
 
-START_TEST(no_room_is_a_status) {
+TEST(no_room_is_a_status) {
   tarn_addr device = 0;
   tarn_addr taken = 0;
   open_full(&taken);
@@ -378,10 +362,9 @@ START_TEST(no_room_is_a_status) {
   assert_head(x, TARN_SYNCED);
   close_x();
 }
-END_TEST
 
 // A copy that was queued and fails: the host's bytes are still the newest.
-START_TEST(a_push_that_fails_loses_nothing) {
+TEST(a_push_that_fails_loses_nothing) {
   tarn_addr device = 0;
   open_x();
   write_at_cpu();
@@ -397,23 +380,4 @@ START_TEST(a_push_that_fails_loses_nothing) {
   assert_head(x, TARN_SYNCED);
   (void)tarn_stream_destroy(stream);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_defects");
-  ADD_CASE(suite, "beyond", parts_that_differ_are_elsewhere,
-           a_third_place_is_elsewhere, lost_bytes_are_elsewhere,
-           calls_of_a_view_are_about_its_range, cpu_0_as_the_device,
-           a_stream_s_callback_is_refused);
-  ADD_CASE(suite, "defects", synced_is_said_when_the_copy_has_landed,
-           synced_is_not_said_before_the_write_has_landed,
-           a_write_does_not_overtake_the_push, there_is_an_asynchronous_pull,
-           a_read_fills_the_memory_that_was_set,
-           a_read_fills_the_device_memory_that_was_set,
-           a_read_does_not_overwrite_the_callers_memory,
-           nor_the_callers_memory_on_the_device, who_writes_all_copies_nothing,
-           a_failing_copy_is_a_status, no_room_is_a_status,
-           a_push_that_fails_loses_nothing);
-  return run_synced_suite(suite);
 }

@@ -17,7 +17,7 @@ static size_t live_on(tarn_device *device) {
 
 // --- evict -----------------------------------------------------------------
 
-START_TEST(an_only_copy_goes_to_the_host) {
+TEST(an_only_copy_goes_to_the_host) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   ck_assert_uint_eq(live_on(gpu), 1);
@@ -33,9 +33,8 @@ START_TEST(an_only_copy_goes_to_the_host) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);  // it may come back
   close_x();
 }
-END_TEST
 
-START_TEST(the_host_s_goes_to_the_device) {
+TEST(the_host_s_goes_to_the_device) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_place pinned = {gpu, TARN_PLACE_HOST};
@@ -47,10 +46,9 @@ START_TEST(the_host_s_goes_to_the_device) {
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
 // However it is pinned, the host is one place.
-START_TEST(the_host_by_another_name) {
+TEST(the_host_by_another_name) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_evict(x, (tarn_place){other, TARN_PLACE_HOST}));
@@ -58,9 +56,8 @@ START_TEST(the_host_by_another_name) {
   assert_head(x, TARN_HEAD_AT_GPU);
   close_x();
 }
-END_TEST
 
-START_TEST(only_what_is_nowhere_else_is_copied) {
+TEST(only_what_is_nowhere_else_is_copied) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_range(x, 0, 1000, TARN_HOST, 1);
@@ -73,9 +70,8 @@ START_TEST(only_what_is_nowhere_else_is_copied) {
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
-START_TEST(stale_and_unwritten_bytes_are_not_copied) {
+TEST(stale_and_unwritten_bytes_are_not_copied) {
   open_x();
   assert_range(x, 0, 10, tarn_place_on(gpu), 0);  // unwritten
   write_range(x, 10, 10, tarn_place_on(gpu), 1);
@@ -87,9 +83,8 @@ START_TEST(stale_and_unwritten_bytes_are_not_copied) {
   ck_assert_uint_eq(live_on(gpu), 0);
   close_x();
 }
-END_TEST
 
-START_TEST(where_there_is_nothing) {
+TEST(where_there_is_nothing) {
   open_x();
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_ok(tarn_synced_evict(x, tarn_place_on(other)));
@@ -102,9 +97,8 @@ START_TEST(where_there_is_nothing) {
                 TARN_E_INVALID);
   close_x();
 }
-END_TEST
 
-START_TEST(not_while_an_access_is_open_there) {
+TEST(not_while_an_access_is_open_there) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access access;
@@ -122,10 +116,9 @@ START_TEST(not_while_an_access_is_open_there) {
   assert_ok(tarn_synced_end(&access));
   close_x();
 }
-END_TEST
 
 // What is being written elsewhere may be cancelled: it is no other copy.
-START_TEST(not_what_a_write_elsewhere_may_fall_back_on) {
+TEST(not_what_a_write_elsewhere_may_fall_back_on) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access access;
@@ -141,9 +134,8 @@ START_TEST(not_what_a_write_elsewhere_may_fall_back_on) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   close_x();
 }
-END_TEST
 
-START_TEST(the_host_s_only_copy_without_a_device) {
+TEST_LOOP(the_host_s_only_copy_without_a_device, 2) {
   open_devices();
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
@@ -159,9 +151,8 @@ START_TEST(the_host_s_only_copy_without_a_device) {
   assert_ok(tarn_device_close(cpu));
   close_devices();
 }
-END_TEST
 
-START_TEST(of_the_whole_buffer_through_a_view) {
+TEST(of_the_whole_buffer_through_a_view) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_synced *view = view_of(x, 1, 1);
@@ -172,9 +163,8 @@ START_TEST(of_the_whole_buffer_through_a_view) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
-START_TEST(work_that_is_queued_is_waited_for) {
+TEST(work_that_is_queued_is_waited_for) {
   hold held;
   unsigned char bytes[SIZE];
   open_x();
@@ -193,9 +183,8 @@ START_TEST(work_that_is_queued_is_waited_for) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
-START_TEST(a_copy_that_fails_changes_nothing) {
+TEST(a_copy_that_fails_changes_nothing) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
@@ -208,9 +197,8 @@ START_TEST(a_copy_that_fails_changes_nothing) {
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
-START_TEST(no_room_for_the_copy_changes_nothing) {
+TEST(no_room_for_the_copy_changes_nothing) {
   tarn_addr taken = 0;
   open_full(&taken);
   void *host = NULL;
@@ -227,11 +215,10 @@ START_TEST(no_room_for_the_copy_changes_nothing) {
   assert_head(x, TARN_HEAD_AT_GPU);
   close_x();
 }
-END_TEST
 
 // A stream that failed has lost what it was to write. That is not the
 // eviction's fault: what is left goes.
-START_TEST(after_a_stream_has_failed) {
+TEST(after_a_stream_has_failed) {
   unsigned char bytes[HALF] = {0};
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
@@ -251,11 +238,10 @@ START_TEST(after_a_stream_has_failed) {
   (void)tarn_stream_destroy(stream);
   close_x();
 }
-END_TEST
 
 // What stands there is worthless: it goes without a copy, and only work that is
 // queued is waited for.
-START_TEST(a_suspended_buffer_is_evicted_too) {
+TEST(a_suspended_buffer_is_evicted_too) {
   static unsigned char bytes[SIZE];
   open_x();
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
@@ -276,11 +262,10 @@ START_TEST(a_suspended_buffer_is_evicted_too) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
 // Otherwise there would be contents that cannot be copied: neither to evict
 // them nor to give them back.
-START_TEST(a_suspended_buffer_gets_no_contents) {
+TEST(a_suspended_buffer_gets_no_contents) {
   static unsigned char bytes[SIZE];
   tarn_wrap_options empty = {.struct_size = sizeof empty,
                              .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
@@ -294,10 +279,9 @@ START_TEST(a_suspended_buffer_gets_no_contents) {
   assert_ok(tarn_synced_resume(x));
   close_x();
 }
-END_TEST
 
 // Refused before anything is copied.
-START_TEST(without_a_refuge_nothing_is_synced_back) {
+TEST(without_a_refuge_nothing_is_synced_back) {
   static unsigned char bytes[SIZE];
   tarn_wrap_options options = {.struct_size = sizeof options,
                                .flags = TARN_WRAP_SYNC_BACK};
@@ -315,11 +299,10 @@ START_TEST(without_a_refuge_nothing_is_synced_back) {
   close_x();
   assert_pattern(bytes, 0, HALF, 1);
 }
-END_TEST
 
 // --- invalidate ------------------------------------------------------------
 
-START_TEST(invalidated_bytes_cannot_be_read) {
+TEST(invalidated_bytes_cannot_be_read) {
   tarn_access access;
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
@@ -340,9 +323,8 @@ START_TEST(invalidated_bytes_cannot_be_read) {
   }
   close_x();
 }
-END_TEST
 
-START_TEST(written_again_they_are_good) {
+TEST(written_again_they_are_good) {
   open_x();
   assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
   ck_assert_uint_eq(info_at(TARN_HOST).lost, SIZE);
@@ -352,9 +334,8 @@ START_TEST(written_again_they_are_good) {
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 0);
   close_x();
 }
-END_TEST
 
-START_TEST(they_are_not_copied_any_more) {
+TEST(they_are_not_copied_any_more) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
@@ -364,9 +345,8 @@ START_TEST(they_are_not_copied_any_more) {
   ck_assert_uint_eq(all_copies(), 0);
   close_x();
 }
-END_TEST
 
-START_TEST(not_while_an_access_is_open_in_the_range) {
+TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   uint32_t mode = _i == 0 ? TARN_READ : TARN_WRITE_DISCARD;
@@ -382,10 +362,9 @@ START_TEST(not_while_an_access_is_open_in_the_range) {
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 201);
   close_x();
 }
-END_TEST
 
 // Bytes that are on their way when they become worthless do not come back.
-START_TEST(a_copy_that_lands_later_does_not_count) {
+TEST(a_copy_that_lands_later_does_not_count) {
   hold held;
   tarn_access access;
   open_x();
@@ -405,9 +384,8 @@ START_TEST(a_copy_that_lands_later_does_not_count) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
-START_TEST(nothing_is_invalidated_by_nothing) {
+TEST(nothing_is_invalidated_by_nothing) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_invalidate(x, 100, 0));
@@ -416,31 +394,4 @@ START_TEST(nothing_is_invalidated_by_nothing) {
   ck_assert_uint_eq(info_at(TARN_HOST).range_count, 1);
   assert_status(tarn_synced_invalidate(NULL, 0, 0), TARN_E_INVALID);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_evict");
-  ADD_CASE(suite, "evict", an_only_copy_goes_to_the_host,
-           the_host_s_goes_to_the_device, the_host_by_another_name,
-           only_what_is_nowhere_else_is_copied,
-           stale_and_unwritten_bytes_are_not_copied, where_there_is_nothing,
-           not_while_an_access_is_open_there,
-           not_what_a_write_elsewhere_may_fall_back_on,
-           of_the_whole_buffer_through_a_view,
-           work_that_is_queued_is_waited_for, a_copy_that_fails_changes_nothing,
-           no_room_for_the_copy_changes_nothing, after_a_stream_has_failed,
-           a_suspended_buffer_is_evicted_too,
-           a_suspended_buffer_gets_no_contents,
-           without_a_refuge_nothing_is_synced_back);
-  ADD_CASE(suite, "invalidate", invalidated_bytes_cannot_be_read,
-           written_again_they_are_good, they_are_not_copied_any_more,
-           a_copy_that_lands_later_does_not_count,
-           nothing_is_invalidated_by_nothing);
-  TCase *both = tcase_create("both");
-  tcase_set_timeout(both, 120);
-  tcase_add_loop_test(both, the_host_s_only_copy_without_a_device, 0, 2);
-  tcase_add_loop_test(both, not_while_an_access_is_open_in_the_range, 0, 2);
-  suite_add_tcase(suite, both);
-  return run_synced_suite(suite);
 }

@@ -80,7 +80,7 @@ static tarn_synced_info info_of(tarn_synced *buffer, tarn_place place) {
 
 // --- prefetches ------------------------------------------------------------
 
-START_TEST(a_copy_that_never_came) {
+TEST(a_copy_that_never_came) {
   set_up();
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   write_at(x, 0, SIZE, at0, NULL, 2);
@@ -94,10 +94,9 @@ START_TEST(a_copy_that_never_came) {
   ck_assert_uint_eq(info_of(x, at0).lost, 0);
   tear_down(NULL);
 }
-END_TEST
 
 // From the host to the one, from there to the other, and the first has failed.
-START_TEST(a_copy_of_what_never_came) {
+TEST(a_copy_of_what_never_came) {
   set_up();
   tarn_stream *other = stream_on(sim0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
@@ -114,7 +113,6 @@ START_TEST(a_copy_of_what_never_came) {
   end_broken();
   close_devices();
 }
-END_TEST
 
 // --- writes ----------------------------------------------------------------
 
@@ -125,7 +123,7 @@ static void note_lost(void *context, const tarn_synced_event *event) {
   if (event->what == TARN_SYNCED_LOST) told_lost += event->size;
 }
 
-START_TEST(a_write_that_never_came) {
+TEST(a_write_that_never_came) {
   set_up();
   tarn_access a;
   told_lost = 0;
@@ -149,10 +147,9 @@ START_TEST(a_write_that_never_came) {
   assert_ok(tarn_synced_trace(NULL, NULL));
   tear_down(NULL);
 }
-END_TEST
 
 // Who asks first must not hide it from who reads then.
-START_TEST(a_query_that_finds_it) {
+TEST(a_query_that_finds_it) {
   set_up();
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
@@ -172,10 +169,9 @@ START_TEST(a_query_that_finds_it) {
   expect_at(x, 500, SIZE - 500, TARN_HOST, 5);
   tear_down(NULL);
 }
-END_TEST
 
 // Nothing is wrong with the stream of who reads, but with what came before.
-START_TEST(who_has_read_what_never_came_is_told) {
+TEST_LOOP(who_has_read_what_never_came_is_told, 2) {
   set_up();
   tarn_stream *other = stream_on(sim0);
   tarn_access a;
@@ -193,10 +189,9 @@ START_TEST(who_has_read_what_never_came_is_told) {
   expect_at(x, 0, SIZE, at0, 7);
   tear_down(other);
 }
-END_TEST
 
 // All of a write or nothing of it, though some of its bytes were there.
-START_TEST(a_write_partly_on_top_of_what_never_came) {
+TEST(a_write_partly_on_top_of_what_never_came) {
   set_up();
   tarn_stream *other = stream_on(sim0);
   tarn_access a;
@@ -217,11 +212,10 @@ START_TEST(a_write_partly_on_top_of_what_never_came) {
   expect_at(x, 0, 100, at0, 7);
   tear_down(other);
 }
-END_TEST
 
 // What is written on top of bytes that never came is worth no more; either the
 // end says so, or the next one who reads.
-START_TEST(a_write_on_top_of_what_never_came) {
+TEST(a_write_on_top_of_what_never_came) {
   set_up();
   tarn_stream *other = stream_on(sim1);
   tarn_access a;
@@ -245,10 +239,9 @@ START_TEST(a_write_on_top_of_what_never_came) {
   end_broken();
   close_devices();
 }
-END_TEST
 
 // The stream failed behind the write: the write is as good as any.
-START_TEST(a_failure_behind_a_write) {
+TEST(a_failure_behind_a_write) {
   set_up();
   tarn_access a;
   static unsigned char bytes[SIZE];
@@ -263,11 +256,10 @@ START_TEST(a_failure_behind_a_write) {
   expect_at(x, 0, SIZE, TARN_HOST, 8);
   tear_down(NULL);
 }
-END_TEST
 
 // --- ends ------------------------------------------------------------------
 
-START_TEST(the_end_of_a_buffer) {
+TEST(the_end_of_a_buffer) {
   set_up();
   write_at(x, 0, SIZE, TARN_HOST, NULL, 9);
   break_later();
@@ -278,11 +270,10 @@ START_TEST(the_end_of_a_buffer) {
   end_broken();
   close_devices();  // nothing was left there
 }
-END_TEST
 
 // The host's bytes were to come by a stream that has failed, and the device
 // closes before anybody has looked.
-START_TEST(the_end_of_a_device) {
+TEST(the_end_of_a_device) {
   set_up();
   tarn_access a;
   write_at(x, 0, SIZE, at1, NULL, 10);
@@ -301,19 +292,4 @@ START_TEST(the_end_of_a_device) {
   assert_ok(tarn_synced_trace(NULL, NULL));
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_device_close(sim1));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_failing");
-  ADD_CASE(suite, "prefetch", a_copy_that_never_came,
-           a_copy_of_what_never_came);
-  ADD_CASE(suite, "write", a_write_that_never_came, a_query_that_finds_it,
-           a_write_on_top_of_what_never_came,
-           a_write_partly_on_top_of_what_never_came, a_failure_behind_a_write);
-  TCase *reads = tcase_create("read");
-  tcase_add_loop_test(reads, who_has_read_what_never_came_is_told, 0, 2);
-  suite_add_tcase(suite, reads);
-  ADD_CASE(suite, "end", the_end_of_a_buffer, the_end_of_a_device);
-  return run_suite(suite);
 }

@@ -90,18 +90,10 @@ static void run_rounds(void *(*taker)(void *)) {
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
-START_TEST(memory_that_is_evicted) {
+TEST(memory_that_is_evicted) {
   run_rounds(evict);
 }
-END_TEST
 
-START_TEST(memory_that_is_exchanged) {
+TEST(memory_that_is_exchanged) {
   run_rounds(wrap);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_fetching");
-  ADD_CASE(suite, "fetching", memory_that_is_evicted, memory_that_is_exchanged);
-  return run_suite(suite);
 }

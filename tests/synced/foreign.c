@@ -72,7 +72,7 @@ static void assert_untouched(const void *host, uint64_t copies) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-START_TEST(memory_of_others_is_refused) {
+TEST_LOOP(memory_of_others_is_refused, WRONG) {
   const wrong_memory *of = &wrong[_i];
   void *host = NULL;
   open_x();
@@ -87,9 +87,8 @@ START_TEST(memory_of_others_is_refused) {
   assert_untouched(host, 0);
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
 }
-END_TEST
 
-START_TEST(device_memory_is_none_of_the_hosts) {
+TEST(device_memory_is_none_of_the_hosts) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_addr address = address_on(tarn_place_on(other), SIZE);
@@ -103,9 +102,8 @@ START_TEST(device_memory_is_none_of_the_hosts) {
   }
   assert_range(x, 0, SIZE, TARN_HOST, 1);
 }
-END_TEST
 
-START_TEST(unified_places_want_what_both_can_touch) {
+TEST(unified_places_want_what_both_can_touch) {
   tarn_place unified;
   open_x();
   unified = (tarn_place){gpu, TARN_PLACE_UNIFIED};
@@ -118,7 +116,6 @@ START_TEST(unified_places_want_what_both_can_touch) {
   assert_ok(try_wrap(unified, address_on(unified, SIZE), 0, NULL));
   assert_ok(try_wrap(unified, of_the_host_pinned(), 0, NULL));
 }
-END_TEST
 
 // --- what is taken ---------------------------------------------------------
 
@@ -141,7 +138,7 @@ static const char *const strategies[] = {"arena_pool", "page_unit_pool",
                                          "buddy_pool", "async_pool", "no_pool"};
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0], BLOCKS = 8 };
 
-START_TEST(blocks_of_pools) {
+TEST_LOOP(blocks_of_pools, STRATEGIES) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i]};
   tarn_pool *pool = NULL;
@@ -158,7 +155,6 @@ START_TEST(blocks_of_pools) {
   assert_ok(tarn_pool_destroy(pool));
   close_x();
 }
-END_TEST
 
 static size_t granularity(void) {
   size_t size = 0;
@@ -172,7 +168,7 @@ static void map_at(tarn_addr at, size_t size, tarn_memory memory) {
 }
 
 // A buffer across two mappings, and one in memory that was imported.
-START_TEST(mapped_memory) {
+TEST(mapped_memory) {
   tarn_memory memories[3];
   tarn_addr range = 0;
   int descriptor = -1;
@@ -197,9 +193,8 @@ START_TEST(mapped_memory) {
                 TARN_E_INVALID);
   assert_status(tarn_synced_set_gpu_data(x, range + unit), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(unified_and_pinned_memory) {
+TEST(unified_and_pinned_memory) {
   open_x();
   assert_taken(address_on((tarn_place){gpu, TARN_PLACE_UNIFIED}, SIZE));
   assert_ok(tarn_device_host_register(gpu, outside, SIZE));
@@ -209,18 +204,16 @@ START_TEST(unified_and_pinned_memory) {
   void *pinned = (void *)(uintptr_t)of_the_host_pinned();
   assert_ok(tarn_synced_set_cpu_data(x, pinned));
 }
-END_TEST
 
-START_TEST(no_bytes_are_anybodys) {
+TEST(no_bytes_are_anybodys) {
   open_devices();
   x = buffer_on(gpu, 0);
   assert_ok(tarn_synced_set_gpu_data(x, address_of(outside)));
   close_x();
 }
-END_TEST
 
 // Where the device cannot answer, or is the host's, nothing is refused.
-START_TEST(devices_that_cannot_tell) {
+TEST_LOOP(devices_that_cannot_tell, DOCUMENT_DEVICES) {
   unsigned char *bytes = malloc(SIZE);
   tarn_device *device = document_open(_i);
   const void *host = NULL;
@@ -238,10 +231,9 @@ START_TEST(devices_that_cannot_tell) {
   assert_ok(tarn_device_close(device));
   free(bytes);
 }
-END_TEST
 
 // A driver that fails instead of an answer.
-START_TEST(a_query_that_fails) {
+TEST(a_query_that_fails) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_addr address = address_on(tarn_place_on(gpu), SIZE);
@@ -256,7 +248,6 @@ START_TEST(a_query_that_fails) {
   assert_ok(tarn_synced_set_cpu_data(x, outside));
   assert_head(x, TARN_HEAD_AT_CPU);
 }
-END_TEST
 
 // --- what a driver is called for -------------------------------------------
 
@@ -270,7 +261,7 @@ static tarn_device *open_fake(bool extension) {
 }
 
 // Nothing is asked of a driver that cannot tell.
-START_TEST(no_calls_of_devices_that_cannot_tell) {
+TEST(no_calls_of_devices_that_cannot_tell) {
   tarn_device *device = open_fake(false);
   assert_ok(try_wrap(tarn_place_on(device), address_of(outside), 0, NULL));
   size_t calls = fake_seen.set_device_calls;
@@ -282,9 +273,8 @@ START_TEST(no_calls_of_devices_that_cannot_tell) {
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(nothing_else_is_asked_of_others) {
+TEST(nothing_else_is_asked_of_others) {
   tarn_device *device = open_fake(true);
   size_t queries = fake_seen.memory_queries;
   fake_ext.refusing = FAKE_SLOT(pointer_query);
@@ -295,7 +285,6 @@ START_TEST(nothing_else_is_asked_of_others) {
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // As another thread might, in the middle of a wrap at the host.
 static tarn_device *closing;
@@ -307,7 +296,7 @@ static void close_meanwhile(void) {
   closes++;
 }
 
-START_TEST(a_device_that_is_asked_stays_open) {
+TEST(a_device_that_is_asked_stays_open) {
   closing = open_fake(true);
   fake_ext.refusing = FAKE_SLOT(pointer_query);
   fake_ext.answer = TARN_E_INVALID;
@@ -319,10 +308,9 @@ START_TEST(a_device_that_is_asked_stays_open) {
   assert_ok(try_wrap(TARN_HOST, address_of(outside), 0, NULL));
   assert_ok(tarn_synced_destroy(x));
 }
-END_TEST
 
 // The memory that a buffer's device pins for it at the host.
-START_TEST(a_device_that_pins_memory_stays_open) {
+TEST(a_device_that_pins_memory_stays_open) {
   closing = open_fake(false);
   void *host = NULL;
   fake.allocating = close_meanwhile;
@@ -332,7 +320,6 @@ START_TEST(a_device_that_pins_memory_stays_open) {
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_device_close(closing));
 }
-END_TEST
 
 // Another room, which is asked after the buffers whether the device may close,
 // and takes its time.
@@ -364,7 +351,7 @@ static void note_when(void) {
 }
 
 // Nor is it asked while it closes, nor once it has; if it does not, it is.
-START_TEST(a_device_that_closes_is_not_asked) {
+TEST_LOOP(a_device_that_closes_is_not_asked, 2) {
   tarn_device *device = open_fake(true);
   objection = _i == 0 ? TARN_OK : TARN_E_STATE;
   fake_ext.refusing = FAKE_SLOT(pointer_query);
@@ -377,7 +364,6 @@ START_TEST(a_device_that_closes_is_not_asked) {
   ck_assert_int_eq(closes, _i == 0 ? 0 : 2);
   assert_ok(tarn_synced_destroy(x));
 }
-END_TEST
 
 // --- copies that fail ------------------------------------------------------
 
@@ -410,7 +396,7 @@ static void assert_same(const sight *was) {
 }
 
 // The device's bytes cannot be brought to the host, whoever has that memory.
-START_TEST(a_failed_copy_to_the_host) {
+TEST_LOOP(a_failed_copy_to_the_host, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
   open_x();
@@ -430,9 +416,8 @@ START_TEST(a_failed_copy_to_the_host) {
   if (_i > 0) ck_assert_ptr_eq(host, outside);
   assert_pattern(host, 0, SIZE, 3);
 }
-END_TEST
 
-START_TEST(a_failed_copy_to_the_device) {
+TEST_LOOP(a_failed_copy_to_the_device, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
   open_x();
@@ -453,24 +438,4 @@ START_TEST(a_failed_copy_to_the_device) {
   assert_ok(tarn_synced_gpu_data(x, &now));
   if (_i > 0) ck_assert_uint_eq(now, address);
   assert_on(gpu, now, 0, SIZE, 4);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_foreign");
-  add_looped_case(suite, "wrong", memory_of_others_is_refused, 0, WRONG);
-  add_looped_case(suite, "pools", blocks_of_pools, 0, STRATEGIES);
-  add_looped_case(suite, "cannot", devices_that_cannot_tell, 0,
-                  DOCUMENT_DEVICES);
-  add_looped_case(suite, "closing", a_device_that_closes_is_not_asked, 0, 2);
-  add_looped_case(suite, "to_host", a_failed_copy_to_the_host, 0, 2);
-  add_looped_case(suite, "to_device", a_failed_copy_to_the_device, 0, 2);
-  ADD_CASE(suite, "places", device_memory_is_none_of_the_hosts,
-           unified_places_want_what_both_can_touch, mapped_memory,
-           unified_and_pinned_memory, no_bytes_are_anybodys,
-           a_query_that_fails);
-  ADD_CASE(suite, "calls", no_calls_of_devices_that_cannot_tell,
-           nothing_else_is_asked_of_others, a_device_that_is_asked_stays_open,
-           a_device_that_pins_memory_stays_open);
-  return run_synced_suite(suite);
 }

@@ -161,14 +161,13 @@ static void use_an_own_one(void) {
   MUST(tarn_synced_destroy(own) == TARN_OK);
 }
 
-START_TEST(a_child_cannot_use_its_parent_s_buffer) {
+TEST(a_child_cannot_use_its_parent_s_buffer) {
   make_buffer();
   fork_and_run(use_the_parent_s);
   fork_and_run(use_an_own_one);
   end_buffer();
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
-END_TEST
 
 // A parent's buffers are not in the child's report, whoever destroys them.
 static void report(void) {
@@ -180,12 +179,11 @@ static void report(void) {
   MUST(tarn_synced_traffic_reset(NULL) == TARN_OK);
 }
 
-START_TEST(a_child_reports_its_own) {
+TEST(a_child_reports_its_own) {
   make_buffer();
   fork_and_run(report);
   end_buffer();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // While another thread is inside
@@ -246,7 +244,7 @@ static void use_both(void) {
   (void)tarn_synced_destroy(buffer);
 }
 
-START_TEST(a_fork_while_others_are_inside) {
+TEST(a_fork_while_others_are_inside) {
   make_buffer();
   assert_ok(tarn_synced_end(&open_access));
   tarn_access a;
@@ -268,12 +266,4 @@ START_TEST(a_fork_while_others_are_inside) {
   assert_ok(tarn_synced_begin(view, 0, 500, tarn_place_on(device),
                               TARN_READ_WRITE, NULL, &open_access));
   end_buffer();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_fork");
-  ADD_CASE(suite, "fork", a_child_cannot_use_its_parent_s_buffer,
-           a_child_reports_its_own, a_fork_while_others_are_inside);
-  return run_suite(suite);
 }

@@ -46,7 +46,7 @@ static void use_rows(uint32_t mode, tarn_stream *on) {
     use(2 * i * ROW, ROW, tarn_place_on(gpu), mode, on);
 }
 
-START_TEST(rows_that_a_stream_wrote) {
+TEST(rows_that_a_stream_wrote) {
   open_x();
   use_rows(TARN_READ_WRITE, stream);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
@@ -55,9 +55,8 @@ START_TEST(rows_that_a_stream_wrote) {
   ck_assert_ptr_null(x->core->spans.first->uses);
   close_x();
 }
-END_TEST
 
-START_TEST(rows_that_a_stream_copied) {
+TEST(rows_that_a_stream_copied) {
   open_x();
   use_rows(TARN_READ_WRITE, NULL);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
@@ -67,9 +66,8 @@ START_TEST(rows_that_a_stream_copied) {
   ck_assert_uint_eq(count_spans(), 1);
   close_x();
 }
-END_TEST
 
-START_TEST(rows_that_a_stream_read) {
+TEST(rows_that_a_stream_read) {
   open_x();
   use_rows(TARN_READ, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
@@ -77,10 +75,9 @@ START_TEST(rows_that_a_stream_read) {
   ck_assert_ptr_null(x->core->spans.first->uses);
   close_x();
 }
-END_TEST
 
 // Whoever cut a buffer into many runs once does not pay for them later.
-START_TEST(memory_goes_with_the_rows) {
+TEST(memory_goes_with_the_rows) {
   enum { MANY = 10000, BYTES = 4 };
   tarn_synced *table = new_buffer((size_t)2 * MANY * BYTES);
   write_at(table, 0, (size_t)2 * MANY * BYTES, TARN_HOST, NULL, 1);
@@ -98,22 +95,12 @@ START_TEST(memory_goes_with_the_rows) {
   ck_assert_uint_lt(tarn_host_memory(), held + ((size_t)1 << 20));
   assert_ok(tarn_synced_destroy(table));
 }
-END_TEST
 
 // The short way is for bytes without work under way.
-START_TEST(a_stream_that_is_done_is_in_nobody_s_way) {
+TEST(a_stream_that_is_done_is_in_nobody_s_way) {
   open_x();
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
   ck_assert_ptr_null(x->core->spans.first->uses);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_joins");
-  ADD_CASE(suite, "rows", rows_that_a_stream_wrote, rows_that_a_stream_copied,
-           rows_that_a_stream_read, memory_goes_with_the_rows);
-  ADD_CASE(suite, "whole", a_stream_that_is_done_is_in_nobody_s_way);
-  return run_suite(suite);
 }

@@ -7,7 +7,7 @@ static unsigned char outside_too[SIZE];
 
 // --- letting go ------------------------------------------------------------
 
-START_TEST(another_wrap_lets_go) {
+TEST(another_wrap_lets_go) {
   open_wrapped(0, &mine);
   wrap_host(outside_too, 0, NULL);
   ck_assert_int_eq(mine.calls, 1);
@@ -17,9 +17,8 @@ START_TEST(another_wrap_lets_go) {
   close_x();
   ck_assert_int_eq(mine.calls, 1);
 }
-END_TEST
 
-START_TEST(eviction_lets_go) {
+TEST(eviction_lets_go) {
   open_wrapped(0, &mine);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   ck_assert_int_eq(mine.calls, 1);
@@ -29,9 +28,8 @@ START_TEST(eviction_lets_go) {
   close_x();
   ck_assert_int_eq(mine.calls, 1);
 }
-END_TEST
 
-START_TEST(the_last_handle_lets_go) {
+TEST(the_last_handle_lets_go) {
   open_wrapped(0, &mine);
   tarn_synced *view = view_of(x, 1, 2);
   assert_ok(tarn_synced_destroy(x));
@@ -41,11 +39,10 @@ START_TEST(the_last_handle_lets_go) {
   ck_assert_int_eq(mine.calls, 1);
   close_devices();
 }
-END_TEST
 
 // The same memory once more is no reason to keep it: who wraps it again gets
 // it back from the first one.
-START_TEST(the_same_memory_again) {
+TEST(the_same_memory_again) {
   owner again = {0};
   open_wrapped(0, &mine);
   wrap_host(outside, 0, &again);
@@ -56,9 +53,8 @@ START_TEST(the_same_memory_again) {
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_int_eq(again.calls, 1);
 }
-END_TEST
 
-START_TEST(two_places_have_each_their_own) {
+TEST(two_places_have_each_their_own) {
   owner theirs = {0};
   open_wrapped(0, &mine);
   tarn_addr address = device_memory(7);
@@ -74,9 +70,8 @@ START_TEST(two_places_have_each_their_own) {
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_int_eq(theirs.calls, 1);
 }
-END_TEST
 
-START_TEST(work_that_is_queued_there_is_waited_for) {
+TEST(work_that_is_queued_there_is_waited_for) {
   hold held;
   open_x();
   tarn_addr address = device_memory(OUTSIDE);
@@ -99,10 +94,9 @@ START_TEST(work_that_is_queued_there_is_waited_for) {
   free_device_memory(address);
   close_devices();
 }
-END_TEST
 
 // Out of memory that another takes the place of, a stream still reads.
-START_TEST(reads_that_are_queued_are_waited_for) {
+TEST_LOOP(reads_that_are_queued_are_waited_for, 2) {
   hold held;
   open_x();
   tarn_addr first = device_memory(OUTSIDE);
@@ -127,7 +121,6 @@ START_TEST(reads_that_are_queued_are_waited_for) {
   free_device_memory(second);
   close_devices();
 }
-END_TEST
 
 static tarn_synced *named_by_deleter;
 
@@ -147,7 +140,7 @@ static void take_back_and_call(void *context, tarn_place place,
   }
 }
 
-START_TEST(a_deleter_may_call_the_library) {
+TEST(a_deleter_may_call_the_library) {
   tarn_wrap_options options = with(0, &mine);
   options.deleter = take_back_and_call;
   open_x();
@@ -163,11 +156,10 @@ START_TEST(a_deleter_may_call_the_library) {
   close_x();
   ck_assert_int_eq(mine.calls, 3);
 }
-END_TEST
 
 // --- back to its owner -----------------------------------------------------
 
-START_TEST(synced_back_at_the_end) {
+TEST_LOOP(synced_back_at_the_end, 2) {
   open_wrapped(TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_pattern(outside, 0, SIZE, OUTSIDE);
@@ -176,9 +168,8 @@ START_TEST(synced_back_at_the_end) {
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
   ck_assert_int_eq(mine.calls, _i);
 }
-END_TEST
 
-START_TEST(synced_back_when_evicted) {
+TEST(synced_back_when_evicted) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
@@ -187,9 +178,8 @@ START_TEST(synced_back_when_evicted) {
   assert_head(x, TARN_HEAD_AT_GPU);
   close_x();
 }
-END_TEST
 
-START_TEST(synced_back_when_another_takes_its_place) {
+TEST(synced_back_when_another_takes_its_place) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   memset(outside_too, 3, SIZE);
@@ -198,10 +188,9 @@ START_TEST(synced_back_when_another_takes_its_place) {
   ck_assert_int_eq(mine.calls, 1);
   close_x();
 }
-END_TEST
 
 // Bytes that are lost have no newest value: the rest goes back.
-START_TEST(what_is_lost_is_not_synced_back) {
+TEST(what_is_lost_is_not_synced_back) {
   open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_invalidate(x, 100, 50));
@@ -210,9 +199,8 @@ START_TEST(what_is_lost_is_not_synced_back) {
   assert_pattern(outside + 100, 100, 50, OUTSIDE);
   assert_pattern(outside + 150, 150, SIZE - 150, 1);
 }
-END_TEST
 
-START_TEST(a_copy_back_that_fails_is_told) {
+TEST(a_copy_back_that_fails_is_told) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
@@ -221,10 +209,9 @@ START_TEST(a_copy_back_that_fails_is_told) {
   ck_assert_int_eq(mine.calls, 1);  // it has ended all the same
   close_devices();
 }
-END_TEST
 
 // What can be, is copied; the text says what could not.
-START_TEST(one_of_two_copies_back_fails) {
+TEST(one_of_two_copies_back_fails) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, 100, tarn_place_on(gpu), 1);
   write_range(x, 200, 100, tarn_place_on(gpu), 1);
@@ -237,10 +224,9 @@ START_TEST(one_of_two_copies_back_fails) {
   ck_assert_int_eq(mine.calls, 1);
   close_devices();
 }
-END_TEST
 
 // What the driver does not take back then is told only if nothing else is.
-START_TEST(the_first_failure_of_an_end_is_told) {
+TEST(the_first_failure_of_an_end_is_told) {
   open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
   assert_ok(use_strategy(tarn_place_on(gpu), "no_pool"));
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
@@ -250,9 +236,8 @@ START_TEST(the_first_failure_of_an_end_is_told) {
   assert_ok(tarn_sim_faults(NULL));
   close_devices();
 }
-END_TEST
 
-START_TEST(a_copy_back_that_fails_keeps_it_there) {
+TEST(a_copy_back_that_fails_keeps_it_there) {
   open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
@@ -267,25 +252,4 @@ START_TEST(a_copy_back_that_fails_keeps_it_there) {
   ck_assert_int_eq(mine.calls, 1);
   assert_pattern(outside, 0, SIZE, 1);
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_let_go");
-  TCase *both = tcase_create("both");
-  tcase_set_timeout(both, 120);
-  tcase_add_loop_test(both, synced_back_at_the_end, 0, 2);
-  tcase_add_loop_test(both, reads_that_are_queued_are_waited_for, 0, 2);
-  suite_add_tcase(suite, both);
-  ADD_CASE(suite, "letting go", another_wrap_lets_go, eviction_lets_go,
-           the_last_handle_lets_go, the_same_memory_again,
-           two_places_have_each_their_own,
-           work_that_is_queued_there_is_waited_for,
-           a_deleter_may_call_the_library);
-  ADD_CASE(suite, "back", synced_back_when_evicted,
-           synced_back_when_another_takes_its_place,
-           what_is_lost_is_not_synced_back, a_copy_back_that_fails_is_told,
-           one_of_two_copies_back_fails, the_first_failure_of_an_end_is_told,
-           a_copy_back_that_fails_keeps_it_there);
-  return run_synced_suite(suite);
 }

@@ -230,7 +230,7 @@ static void *know_or_meddle(void *number) {
   return n < KNOWERS ? know(number) : meddle(number);
 }
 
-START_TEST(bytes_are_right_or_said_to_be_lost) {
+TEST_LOOP(bytes_are_right_or_said_to_be_lost, 8) {
   allowed = _i % 4;
   open_spots((uint64_t)_i / 4 * 3000);
   for (int round = 0; round < ROUNDS; round++) {
@@ -243,7 +243,6 @@ START_TEST(bytes_are_right_or_said_to_be_lost) {
   assert_ok(tarn_synced_trace(NULL, NULL));
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // A device that comes and goes
@@ -278,25 +277,11 @@ static void *know_or_visit(void *number) {
   return NULL;
 }
 
-START_TEST(a_device_comes_and_goes) {
+TEST_LOOP(a_device_comes_and_goes, 2) {
   allowed = 0;
   open_spots((uint64_t)_i * 3000);
   start_round(0);
   run_threads(know_or_visit, KNOWERS + 1);
   end_round();
   close_devices();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_mix");
-  TCase *mix = tcase_create("mix");
-  tcase_set_timeout(mix, 240);
-  tcase_add_loop_test(mix, bytes_are_right_or_said_to_be_lost, 0, 8);
-  // The simulation looks for the owner of an address while others come and go.
-  if (!THREADS_ARE_WATCHED) {
-    tcase_add_loop_test(mix, a_device_comes_and_goes, 0, 2);
-  }
-  suite_add_tcase(suite, mix);
-  return run_suite(suite);
 }

@@ -5,7 +5,7 @@
 
 // --- whose pages -----------------------------------------------------------
 
-START_TEST(the_pool_gets_pages_that_it_can_use) {
+TEST_LOOP(the_pool_gets_pages_that_it_can_use, NAMES) {
   set_up(names[_i]);
   tarn_pool *pool = NULL;
   tarn_block block;
@@ -25,9 +25,8 @@ START_TEST(the_pool_gets_pages_that_it_can_use) {
   buffer = create(1, TARN_SYNCED_PROTECT);
   tear_down();
 }
-END_TEST
 
-START_TEST(neighbours_in_the_pool_are_left_alone) {
+TEST_LOOP(neighbours_in_the_pool_are_left_alone, NAMES) {
   set_up(names[_i]);
   tarn_synced *whole = buffer;
   buffer = create(size, TARN_SYNCED_NO_PROTECT);
@@ -42,11 +41,10 @@ START_TEST(neighbours_in_the_pool_are_left_alone) {
   assert_ok(tarn_synced_destroy(unprotected));
   tear_down();
 }
-END_TEST
 
 // --- when ------------------------------------------------------------------
 
-START_TEST(flags_go_before_the_environment) {
+TEST(flags_go_before_the_environment) {
   ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "1", 1), 0);
   ck_assert(tarn__protect_default(0));
   ck_assert(!tarn__protect_default(TARN_SYNCED_NO_PROTECT));
@@ -58,9 +56,8 @@ START_TEST(flags_go_before_the_environment) {
   ck_assert_int_eq(unsetenv("TARN_SYNCED_PROTECT"), 0);
   ck_assert(tarn__protect_default(0) == as_built);
 }
-END_TEST
 
-START_TEST(the_environment_decides_where_flags_do_not) {
+TEST(the_environment_decides_where_flags_do_not) {
   ck_assert_int_eq(setenv("TARN_SYNCED_PROTECT", "1", 1), 0);
   set_up(NULL);
   assert_ok(tarn_synced_destroy(buffer));
@@ -74,17 +71,8 @@ START_TEST(the_environment_decides_where_flags_do_not) {
   assert_write(at);
   tear_down();
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_protect_pages");
-  TCase *each = tcase_create("each device");
-  tcase_set_timeout(each, 120);
-  tcase_add_loop_test(each, the_pool_gets_pages_that_it_can_use, 0, NAMES);
-  tcase_add_loop_test(each, neighbours_in_the_pool_are_left_alone, 0, NAMES);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "when", flags_go_before_the_environment,
-           the_environment_decides_where_flags_do_not);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -6,7 +6,7 @@
 
 // --- one buffer ------------------------------------------------------------
 
-START_TEST(a_fresh_buffer) {
+TEST(a_fresh_buffer) {
   open_x();
   for (int i = 0; i < 2; i++) {
     tarn_synced_info info = info_at(i == 0 ? TARN_HOST : tarn_place_on(gpu));
@@ -22,9 +22,8 @@ START_TEST(a_fresh_buffer) {
   }
   close_x();
 }
-END_TEST
 
-START_TEST(ranges_are_counted_byte_by_byte) {
+TEST(ranges_are_counted_byte_by_byte) {
   open_x();
   write_range(x, 100, 200, TARN_HOST, 1);                   // 100..300
   write_range(x, 250, 100, tarn_place_on(gpu), 2);          // 250..350
@@ -45,9 +44,8 @@ START_TEST(ranges_are_counted_byte_by_byte) {
   ck_assert_uint_eq(info_of(x, 299, 1, TARN_HOST).valid, 0);
   close_x();
 }
-END_TEST
 
-START_TEST(zeros_that_were_shown_are_valid_and_unwritten) {
+TEST(zeros_that_were_shown_are_valid_and_unwritten) {
   open_x();
   assert_range(x, 0, 100, TARN_HOST, 0);
   tarn_synced_info info = info_at(TARN_HOST);
@@ -55,9 +53,8 @@ START_TEST(zeros_that_were_shown_are_valid_and_unwritten) {
   ck_assert_uint_eq(info.unwritten, SIZE);
   close_x();
 }
-END_TEST
 
-START_TEST(a_view_tells_of_its_range) {
+TEST(a_view_tells_of_its_range) {
   open_x();
   write_range(x, 0, 150, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 100, 100);
@@ -68,9 +65,8 @@ START_TEST(a_view_tells_of_its_range) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
-START_TEST(open_accesses_of_the_range) {
+TEST(open_accesses_of_the_range) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access a;
@@ -103,9 +99,8 @@ START_TEST(open_accesses_of_the_range) {
   ck_assert_uint_eq(info.readers + info.writers, 0);
   close_x();
 }
-END_TEST
 
-START_TEST(pending_until_it_has_landed) {
+TEST(pending_until_it_has_landed) {
   hold held;
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
@@ -125,9 +120,8 @@ START_TEST(pending_until_it_has_landed) {
   assert_ok(tarn_stream_destroy(stream));
   close_x();
 }
-END_TEST
 
-START_TEST(after_eviction_and_invalidation) {
+TEST(after_eviction_and_invalidation) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_invalidate(x, 0, HALF));
@@ -139,9 +133,8 @@ START_TEST(after_eviction_and_invalidation) {
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).valid, HALF);
   close_x();
 }
-END_TEST
 
-START_TEST(borrowed_is_without_a_deleter) {
+TEST(borrowed_is_without_a_deleter) {
   static unsigned char bytes[SIZE];
   open_x();
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
@@ -150,9 +143,8 @@ START_TEST(borrowed_is_without_a_deleter) {
   ck_assert(!info_at(tarn_place_on(gpu)).borrowed);
   close_x();
 }
-END_TEST
 
-START_TEST(wrong_queries) {
+TEST(wrong_queries) {
   open_x();
   tarn_synced_info info = {.struct_size = sizeof info, .valid = 7};
   assert_status(tarn_synced_query(NULL, 0, 0, TARN_HOST, &info),
@@ -176,7 +168,6 @@ START_TEST(wrong_queries) {
   ck_assert_uint_eq(later.info.unwritten, SIZE);
   close_x();
 }
-END_TEST
 
 // --- all buffers -----------------------------------------------------------
 
@@ -204,13 +195,12 @@ static seen look(void) {
   return of;
 }
 
-START_TEST(nothing_is_open) {
+TEST(nothing_is_open) {
   ck_assert_uint_eq(look().count, 0);
   assert_status(tarn_synced_each_open(NULL, NULL), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(what_is_open_is_told) {
+TEST(what_is_open_is_told) {
   static unsigned char bytes[SIZE];
   open_x();
   tarn_synced *second = NULL;
@@ -257,9 +247,8 @@ START_TEST(what_is_open_is_told) {
   ck_assert_uint_eq(look().count, 0);
   close_devices();
 }
-END_TEST
 
-START_TEST(an_open_access_of_no_bytes) {
+TEST(an_open_access_of_no_bytes) {
   tarn_access access;
   open_x();
   begin_on(&access, x, 10, 0, tarn_place_on(gpu), TARN_READ);
@@ -272,9 +261,8 @@ START_TEST(an_open_access_of_no_bytes) {
   assert_ok(tarn_synced_end(&access));
   close_x();
 }
-END_TEST
 
-START_TEST(accesses_of_ones_own) {
+TEST(accesses_of_ones_own) {
   tarn_access mine;
   tarn_access theirs;
   open_x();
@@ -290,9 +278,8 @@ START_TEST(accesses_of_ones_own) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
-START_TEST(many_in_the_order_of_their_making) {
+TEST(many_in_the_order_of_their_making) {
   tarn_synced *all[40];
   for (size_t i = 0; i < 40; i++)
     assert_ok(tarn_synced_create(i, NULL, &all[i]));
@@ -306,7 +293,6 @@ START_TEST(many_in_the_order_of_their_making) {
   for (size_t i = 0; i < 40; i++)
     assert_ok(tarn_synced_destroy(all[i]));
 }
-END_TEST
 
 static void make_named(tarn_synced **out, const char *name) {
   tarn_synced_options options = {.struct_size = sizeof options, .name = name};
@@ -328,7 +314,7 @@ static tarn_status end_all(void *context, const tarn_synced_open *open) {
 }
 
 // All buffers that existed at the call are visited.
-START_TEST(the_visit_may_call_the_library) {
+TEST(the_visit_may_call_the_library) {
   size_t told = 0;
   for (int i = 0; i < 3; i++)
     make_named(&ends_within[i], "named");
@@ -336,7 +322,6 @@ START_TEST(the_visit_may_call_the_library) {
   ck_assert_uint_eq(told, 3);
   ck_assert_uint_eq(look().count, 0);
 }
-END_TEST
 
 static void look_at_all(void *context) {
   size_t *met = context;
@@ -346,7 +331,7 @@ static void look_at_all(void *context) {
   if (status != TARN_OK) ++*met;
 }
 
-START_TEST(host_memory_that_runs_out) {
+TEST(host_memory_that_runs_out) {
   tarn_synced *buffers[40];
   size_t met = 0;
   for (size_t i = 0; i < 40; i++)
@@ -356,19 +341,8 @@ START_TEST(host_memory_that_runs_out) {
   for (size_t i = 0; i < 40; i++)
     assert_ok(tarn_synced_destroy(buffers[i]));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_query");
-  ADD_CASE(suite, "query", a_fresh_buffer, ranges_are_counted_byte_by_byte,
-           zeros_that_were_shown_are_valid_and_unwritten,
-           a_view_tells_of_its_range, open_accesses_of_the_range,
-           pending_until_it_has_landed, after_eviction_and_invalidation,
-           borrowed_is_without_a_deleter, wrong_queries);
-  ADD_CASE(suite, "open", nothing_is_open, what_is_open_is_told,
-           an_open_access_of_no_bytes, accesses_of_ones_own,
-           many_in_the_order_of_their_making, the_visit_may_call_the_library,
-           host_memory_that_runs_out);
-  return run_synced_suite(suite);
+  return run_tests();
 }

@@ -106,7 +106,7 @@ static void check_all(const tarn_place *places, size_t count) {
 
 // --- bytes -----------------------------------------------------------------
 
-START_TEST(between_simulated_devices) {
+TEST(between_simulated_devices) {
   tarn_device *a = sim_open("sim:0");
   tarn_device *b = sim_open("sim:1");
   tarn_place places[] = {TARN_HOST, tarn_place_on(a), unified_of(a),
@@ -116,7 +116,6 @@ START_TEST(between_simulated_devices) {
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
 }
-END_TEST
 
 static const uint64_t abilities[] = {
     0,
@@ -130,7 +129,7 @@ static const uint64_t abilities[] = {
 };
 
 // Plug-ins that leave functions out, among themselves and beside another one.
-START_TEST(between_plug_ins) {
+TEST_LOOP(between_plug_ins, sizeof abilities / sizeof abilities[0]) {
   fake.missing = abilities[_i];
   fake_add();
   tarn_device *a = sim_open("fake:0");
@@ -144,11 +143,10 @@ START_TEST(between_plug_ins) {
   assert_ok(tarn_device_close(b));
   assert_ok(tarn_device_close(c));
 }
-END_TEST
 
 // --- places ----------------------------------------------------------------
 
-START_TEST(the_host_has_many_names) {
+TEST(the_host_has_many_names) {
   tarn_device *cpu = sim_open("cpu:0");
   tarn_device *sim = sim_open("sim:0");
   tarn_place names[] = {
@@ -172,9 +170,8 @@ START_TEST(the_host_has_many_names) {
   assert_ok(tarn_device_close(sim));
   assert_ok(tarn_device_close(cpu));
 }
-END_TEST
 
-START_TEST(whose_stream) {
+TEST(whose_stream) {
   tarn_device *a = sim_open("sim:0");
   tarn_device *b = sim_open("sim:1");
   tarn_place on_a = tarn_place_on(a);
@@ -191,11 +188,10 @@ START_TEST(whose_stream) {
   assert_ok(tarn_device_close(a));
   assert_ok(tarn_device_close(b));
 }
-END_TEST
 
 // --- prices ----------------------------------------------------------------
 
-START_TEST(the_cheapest_way) {
+TEST(the_cheapest_way) {
   fake.missing = FAKE_MISSES(memory_copy_p2p);
   fake_add();
   tarn_device *a = sim_open("sim:0");
@@ -227,7 +223,6 @@ START_TEST(the_cheapest_way) {
   assert_ok(tarn_device_close(c));
   assert_ok(tarn_device_close(d));
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -248,7 +243,7 @@ static const broken breaks[] = {
 };
 
 // The failure is told, and the next copy is made.
-START_TEST(a_copy_that_fails) {
+TEST_LOOP(a_copy_that_fails, sizeof breaks / sizeof breaks[0]) {
   const broken *b = &breaks[_i];
   tarn_device *first = sim_open("sim:0");
   tarn_device *second = sim_open("sim:1");
@@ -274,9 +269,8 @@ START_TEST(a_copy_that_fails) {
   assert_ok(tarn_device_close(first));
   assert_ok(tarn_device_close(second));
 }
-END_TEST
 
-START_TEST(a_fill_that_fails) {
+TEST(a_fill_that_fails) {
   tarn_device *device = sim_open("sim:0");
   tarn__synced_end end = take_end(tarn_place_on(device));
   assert_ok(tarn_sim_faults("device_memory_set@1"));
@@ -285,24 +279,4 @@ START_TEST(a_fill_that_fails) {
   check_zero(&end);
   give_end(end);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_routes");
-  ADD_CASE(suite, "bytes", between_simulated_devices);
-  TCase *plug_ins = tcase_create("plug_ins");
-  tcase_set_timeout(plug_ins, 120);
-  tcase_add_loop_test(plug_ins, between_plug_ins, 0,
-                      sizeof abilities / sizeof abilities[0]);
-  suite_add_tcase(suite, plug_ins);
-  ADD_CASE(suite, "places", the_host_has_many_names, whose_stream);
-  ADD_CASE(suite, "prices", the_cheapest_way);
-  TCase *failures = tcase_create("failures");
-  tcase_set_timeout(failures, 120);
-  tcase_add_loop_test(failures, a_copy_that_fails, 0,
-                      sizeof breaks / sizeof breaks[0]);
-  tcase_add_test(failures, a_fill_that_fails);
-  suite_add_tcase(suite, failures);
-  return run_suite(suite);
 }

@@ -6,7 +6,7 @@
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
-START_TEST(a_size_beyond_memory_is_full) {
+TEST(a_size_beyond_memory_is_full) {
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = (size_t)1 << 20};
@@ -34,10 +34,9 @@ START_TEST(a_size_beyond_memory_is_full) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // What fits the host and not the device stays where it is, whole.
-START_TEST(a_full_device_changes_nothing) {
+TEST(a_full_device_changes_nothing) {
   enum { LARGE = 2 << 20 };
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = (size_t)1 << 20};
@@ -64,10 +63,9 @@ START_TEST(a_full_device_changes_nothing) {
   assert_ok(tarn_synced_destroy(b));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // Every call on a buffer of no bytes, which has no memory anywhere.
-START_TEST(a_buffer_of_no_bytes) {
+TEST(a_buffer_of_no_bytes) {
   tarn_device *device = NULL;
   tarn_synced *b = NULL;
   tarn_synced *view = NULL;
@@ -114,7 +112,6 @@ START_TEST(a_buffer_of_no_bytes) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
   uint64_t *moved = context;
@@ -124,7 +121,7 @@ static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
 
 // Each pair of ends in a buffer of 67 bytes: written at the device, read at the
 // host, and only those bytes move.
-START_TEST(ranges_of_any_alignment) {
+TEST(ranges_of_any_alignment) {
   enum { SIZE = 67 };
   tarn_device *device = NULL;
   tarn_synced *b = NULL;
@@ -159,13 +156,4 @@ START_TEST(ranges_of_any_alignment) {
   }
   assert_ok(tarn_synced_destroy(b));
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_sizes");
-  ADD_CASE(suite, "sizes", a_size_beyond_memory_is_full,
-           a_full_device_changes_nothing, a_buffer_of_no_bytes,
-           ranges_of_any_alignment);
-  return run_suite(suite);
 }

@@ -282,7 +282,7 @@ static void play(size_t steps) {
   }
 }
 
-START_TEST(any_operations_agree_with_an_array_of_bytes) {
+TEST(any_operations_agree_with_an_array_of_bytes) {
   size_t seen = 0;
   for (uint64_t seed = 1; seed <= EFFORT(60, 8); seed++) {
     set_up(seed);
@@ -292,7 +292,6 @@ START_TEST(any_operations_agree_with_an_array_of_bytes) {
   }
   ck_assert_uint_gt(seen, EFFORT(60, 8));  // it did not stay whole
 }
-END_TEST
 
 // --- no memory -------------------------------------------------------------
 
@@ -303,15 +302,14 @@ static void play_without_memory(void *context) {
   tarn__spans_deinit(&t.spans);
 }
 
-START_TEST(without_memory_nothing_changes) {
+TEST(without_memory_nothing_changes) {
   size_t faults = 0;
   for (uint64_t seed = 1; seed <= 3; seed++)
     faults += faults_sweep(play_without_memory, &seed);
   ck_assert_uint_gt(faults, 100);
 }
-END_TEST
 
-START_TEST(a_buffer_that_is_used_whole_takes_no_memory) {
+TEST(a_buffer_that_is_used_whole_takes_no_memory) {
   set_up(1);
   range whole = {.end = SIZE};
   faults_arm(1, FAULTS_FROM_NOW);
@@ -326,9 +324,8 @@ START_TEST(a_buffer_that_is_used_whole_takes_no_memory) {
   ck_assert_uint_eq(tarn_host_memory(), 0);
   tear_down();
 }
-END_TEST
 
-START_TEST(what_was_reserved_is_there) {
+TEST(what_was_reserved_is_there) {
   set_up(1);
   tarn__synced_use use = {
       .timeline = &t.timeline[1], .number = 1, .writes = true};
@@ -352,9 +349,8 @@ START_TEST(what_was_reserved_is_there) {
   ck_assert_uint_eq(t.timeline[1].uses, 5);
   tear_down();
 }
-END_TEST
 
-START_TEST(more_uses_than_can_be_counted_are_refused) {
+TEST(more_uses_than_can_be_counted_are_refused) {
   set_up(1);
   open_access(0, (range){.start = 10, .end = 20}, false);
   assert_status(tarn__spans_reserve(&t.spans, 0, SIZE, SIZE_MAX / 2),
@@ -364,7 +360,6 @@ START_TEST(more_uses_than_can_be_counted_are_refused) {
   close_access(0);
   tear_down();
 }
-END_TEST
 
 // --- the walker ------------------------------------------------------------
 
@@ -402,7 +397,7 @@ static void assert_wrong(const char *part) {
     *harmed = kept;                       \
   } while (0)
 
-START_TEST(the_walker_sees_what_is_wrong) {
+TEST(the_walker_sees_what_is_wrong) {
   set_scene();
   tarn__synced_span *span = at(20);
   HARM(span->node.start, 21, "gap");
@@ -423,7 +418,6 @@ START_TEST(the_walker_sees_what_is_wrong) {
   ck_assert_ptr_null(tarn__spans_check(&t.spans));
   tear_down();
 }
-END_TEST
 
 // --- very many spans -------------------------------------------------------
 
@@ -457,7 +451,7 @@ static void work_for_a_while(tarn__synced_spans *spans) {
     require(tarn__spans_reserve(spans, 1, 2, 1) == TARN_OK);
 }
 
-START_TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
+TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
   tarn__synced_spans spans;
   tarn__spans_init(&spans, SOME);
   cut_all(&spans, SOME);
@@ -470,9 +464,8 @@ START_TEST(who_cuts_and_joins_in_turns_takes_no_memory) {
   ck_assert(!faults_disarm());
   tarn__spans_deinit(&spans);
 }
-END_TEST
 
-START_TEST(memory_shrinks_with_the_ranges) {
+TEST(memory_shrinks_with_the_ranges) {
   tarn__synced_spans spans;
   tarn__spans_init(&spans, MANY);
   cut_all(&spans, MANY);
@@ -491,9 +484,8 @@ START_TEST(memory_shrinks_with_the_ranges) {
   tarn__spans_deinit(&spans);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(a_buffer_of_no_bytes_has_no_spans) {
+TEST(a_buffer_of_no_bytes_has_no_spans) {
   tarn__synced_spans spans;
   tarn__spans_init(&spans, 0);
   ck_assert_ptr_null(spans.first);
@@ -504,18 +496,8 @@ START_TEST(a_buffer_of_no_bytes_has_no_spans) {
   ck_assert_uint_eq(tarn_host_memory(), 0);
   tarn__spans_deinit(&spans);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_spans");
-  ADD_CASE(suite, "model", any_operations_agree_with_an_array_of_bytes);
-  ADD_CASE(suite, "memory", without_memory_nothing_changes,
-           a_buffer_that_is_used_whole_takes_no_memory,
-           what_was_reserved_is_there,
-           more_uses_than_can_be_counted_are_refused);
-  ADD_CASE(suite, "many", who_cuts_and_joins_in_turns_takes_no_memory,
-           memory_shrinks_with_the_ranges, a_buffer_of_no_bytes_has_no_spans);
-  ADD_CASE(suite, "walker", the_walker_sees_what_is_wrong);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -98,7 +98,7 @@ static void queue_write(const tarn_access *access, tarn_device *device,
 
 // --- prefetch ----------------------------------------------------------------
 
-START_TEST(prefetch_does_not_wait) {
+TEST(prefetch_does_not_wait) {
   tarn_synced *x = set_up(0);
   tarn_event *event = NULL;
   assert_ok(tarn_event_create(sim0, &event));
@@ -115,9 +115,8 @@ START_TEST(prefetch_does_not_wait) {
   assert_ok(tarn_event_destroy(event));
   tear_down(x);
 }
-END_TEST
 
-START_TEST(the_host_waits_for_its_data) {
+TEST(the_host_waits_for_its_data) {
   tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 5);
@@ -130,9 +129,8 @@ START_TEST(the_host_waits_for_its_data) {
   ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(push_and_pull) {
+TEST(push_and_pull) {
   open_devices(0);
   tarn_synced_options options = {.struct_size = sizeof options, .device = sim0};
   tarn_synced *x = NULL;
@@ -152,11 +150,10 @@ START_TEST(push_and_pull) {
   assert_ok(tarn_event_destroy(event));
   tear_down(x);
 }
-END_TEST
 
 // --- one stream after another ------------------------------------------------
 
-START_TEST(another_stream_waits_for_a_write) {
+TEST(another_stream_waits_for_a_write) {
   tarn_synced *x = set_up(SLOW_NS);
   tarn_access a;
   unsigned char *bytes = malloc(SIZE);
@@ -177,9 +174,8 @@ START_TEST(another_stream_waits_for_a_write) {
   free(bytes);
   close_devices();
 }
-END_TEST
 
-START_TEST(a_host_write_waits_for_device_reads) {
+TEST(a_host_write_waits_for_device_reads) {
   tarn_synced *x = set_up_lazily();
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -201,9 +197,8 @@ START_TEST(a_host_write_waits_for_device_reads) {
   assert_filled(pattern[0], SIZE, 2);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(a_chain_over_devices_and_streams) {
+TEST(a_chain_over_devices_and_streams) {
   tarn_synced *x = set_up(1000000);
   tarn_access a;
   assert_ok(
@@ -228,10 +223,9 @@ START_TEST(a_chain_over_devices_and_streams) {
   assert_moved(x, at1, at0, 1, 100);
   tear_down(x);
 }
-END_TEST
 
 // The stream is of neither end's device: a copy stream carries it.
-START_TEST(a_stream_that_cannot_carry) {
+TEST(a_stream_that_cannot_carry) {
   tarn_synced *x = set_up(1000000);
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 1);
@@ -246,11 +240,10 @@ START_TEST(a_stream_that_cannot_carry) {
   expect_at(x, 0, SIZE, at0, 1);
   tear_down(x);
 }
-END_TEST
 
 // --- cancel and failures -----------------------------------------------------
 
-START_TEST(cancelled_work_is_waited_for) {
+TEST(cancelled_work_is_waited_for) {
   tarn_synced *x = set_up(SLOW_NS);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -264,9 +257,8 @@ START_TEST(cancelled_work_is_waited_for) {
   expect_at(x, 0, SIZE, at0, 1);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(a_copy_that_fails_later) {
+TEST(a_copy_that_fails_later) {
   tarn_synced *x = set_up(0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
@@ -279,7 +271,6 @@ START_TEST(a_copy_that_fails_later) {
   expect_at(x, 0, SIZE, TARN_HOST, 1);
   tear_down(x);
 }
-END_TEST
 
 // The stream fails at what was to write the range, so the access does too.
 static void write_in_vain(tarn_access *access) {
@@ -292,7 +283,7 @@ static void write_in_vain(tarn_access *access) {
   assert_status(tarn_synced_end(access), TARN_E_DEVICE);
 }
 
-START_TEST(a_write_on_a_stream_that_failed) {
+TEST(a_write_on_a_stream_that_failed) {
   tarn_synced *x = set_up(0);
   tarn_access a;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -304,9 +295,8 @@ START_TEST(a_write_on_a_stream_that_failed) {
   expect_at(x, 0, SIZE, at0, 1);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(the_only_copy_on_a_stream_that_failed) {
+TEST(the_only_copy_on_a_stream_that_failed) {
   tarn_synced *x = set_up(0);
   tarn_access a;
   write_at(x, 0, SIZE, at0, NULL, 1);
@@ -319,7 +309,6 @@ START_TEST(the_only_copy_on_a_stream_that_failed) {
   assert_error_says("bytes 10 to 30 are lost");
   tear_down(x);
 }
-END_TEST
 
 // --- failures that are found late --------------------------------------------
 
@@ -359,7 +348,7 @@ static void assert_all_lost(tarn_synced *buffer) {
   verify(buffer);
 }
 
-START_TEST(a_copy_of_what_failed_is_void) {
+TEST(a_copy_of_what_failed_is_void) {
   tarn_synced *x = set_up(0);
   tarn_access a;
   write_later(x, &a);
@@ -370,9 +359,8 @@ START_TEST(a_copy_of_what_failed_is_void) {
   expect_at(x, 0, SIZE, at0, 4);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(a_write_upon_what_failed_is_cancelled) {
+TEST(a_write_upon_what_failed_is_cancelled) {
   tarn_synced *x = set_up(0);
   tarn_access a;
   write_later(x, &a);
@@ -384,9 +372,8 @@ START_TEST(a_write_upon_what_failed_is_cancelled) {
   assert_all_lost(x);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(a_write_upon_what_fails_later_is_void) {
+TEST(a_write_upon_what_fails_later_is_void) {
   tarn_synced *x = set_up(0);
   tarn_access a;
   write_later(x, &a);
@@ -405,9 +392,8 @@ START_TEST(a_write_upon_what_fails_later_is_void) {
   expect_at(x, 0, SIZE, TARN_HOST, 5);
   tear_down(x);
 }
-END_TEST
 
-START_TEST(another_copy_is_taken_where_one_failed) {
+TEST(another_copy_is_taken_where_one_failed) {
   tarn_synced *x = set_up(0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
   hold_begin(&held, on0);
@@ -416,22 +402,4 @@ START_TEST(another_copy_is_taken_where_one_failed) {
   expect_at(x, 0, SIZE, at0, 6);
   assert_moved(x, TARN_HOST, at0, 2, 2 * SIZE);
   tear_down(x);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_streams");
-  ADD_CASE(suite, "prefetch", prefetch_does_not_wait,
-           the_host_waits_for_its_data, push_and_pull);
-  ADD_CASE(suite, "order", another_stream_waits_for_a_write,
-           a_host_write_waits_for_device_reads,
-           a_chain_over_devices_and_streams, a_stream_that_cannot_carry);
-  ADD_CASE(suite, "failures", cancelled_work_is_waited_for,
-           a_copy_that_fails_later, a_write_on_a_stream_that_failed,
-           the_only_copy_on_a_stream_that_failed);
-  ADD_CASE(suite, "late", a_copy_of_what_failed_is_void,
-           a_write_upon_what_failed_is_cancelled,
-           a_write_upon_what_fails_later_is_void,
-           another_copy_is_taken_where_one_failed);
-  return run_suite(suite);
 }

@@ -24,12 +24,11 @@ static void *use_an_own_buffer(void *number) {
   return NULL;
 }
 
-START_TEST(threads_have_buffers_of_their_own) {
+TEST(threads_have_buffers_of_their_own) {
   open_devices(0);
   run_threads(use_an_own_buffer, WORKERS);
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Ranges of one buffer
@@ -61,7 +60,7 @@ static void *use_an_own_range(void *number) {
   return NULL;
 }
 
-START_TEST(threads_have_ranges_of_their_own) {
+TEST_LOOP(threads_have_ranges_of_their_own, 2) {
   open_devices(_i == 0 ? 0 : 20000);
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   run_threads(use_an_own_range, WORKERS);
@@ -70,7 +69,6 @@ START_TEST(threads_have_ranges_of_their_own) {
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
 }
-END_TEST
 
 // Each has a view of its range, and destroys it; the whole is gone before.
 static void *use_an_own_view(void *number) {
@@ -83,7 +81,7 @@ static void *use_an_own_view(void *number) {
   return NULL;
 }
 
-START_TEST(threads_destroy_views) {
+TEST(threads_destroy_views) {
   open_devices(0);
   for (int round = 0; round < 4; round++) {
     assert_ok(tarn_synced_create(SIZE, NULL, &shared));
@@ -96,7 +94,6 @@ START_TEST(threads_destroy_views) {
   }
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // The same range at once
@@ -151,7 +148,7 @@ static void write_and_count(int round) {
   ck_assert_uint_eq(sums[1], SIZE);
 }
 
-START_TEST(readers_that_meet_make_one_copy) {
+TEST(readers_that_meet_make_one_copy) {
   open_devices(2000);
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   pthread_barrier_init(&barrier, NULL, WORKERS + 1);
@@ -167,7 +164,6 @@ START_TEST(readers_that_meet_make_one_copy) {
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
 }
-END_TEST
 
 enum { TURNS = EFFORT(300, 40), WAITERS = 6 };
 
@@ -199,7 +195,7 @@ static void *count_up(void *number) {
   return NULL;
 }
 
-START_TEST(writers_hand_a_range_around) {
+TEST(writers_hand_a_range_around) {
   open_devices(0);
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   run_threads(count_up, WAITERS);
@@ -216,7 +212,6 @@ START_TEST(writers_hand_a_range_around) {
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // An access that another thread ends
@@ -235,7 +230,7 @@ static void *end_for_another(void *nothing) {
   return nothing;
 }
 
-START_TEST(an_access_is_ended_by_another_thread) {
+TEST(an_access_is_ended_by_another_thread) {
   open_devices(0);
   assert_ok(tarn_synced_create(RANGE, NULL, &shared));
   pthread_barrier_init(&handing, NULL, 2);
@@ -262,7 +257,6 @@ START_TEST(an_access_is_ended_by_another_thread) {
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Traces and reports meanwhile
@@ -321,7 +315,7 @@ static void *use_both(void *number) {
   return use_an_own_buffer(number);
 }
 
-START_TEST(traces_and_reports_are_changed_meanwhile) {
+TEST(traces_and_reports_are_changed_meanwhile) {
   open_devices(0);
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   pthread_t thread;
@@ -336,7 +330,6 @@ START_TEST(traces_and_reports_are_changed_meanwhile) {
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Memory that goes while others come
@@ -368,7 +361,7 @@ static void *use_what_may_be_evicted(void *number) {
   return NULL;
 }
 
-START_TEST(memory_is_evicted_meanwhile) {
+TEST(memory_is_evicted_meanwhile) {
   open_devices(0);
   tarn_synced_options options = {.struct_size = sizeof options,
                                  .device = devices[0]};
@@ -382,20 +375,4 @@ START_TEST(memory_is_evicted_meanwhile) {
     require_bytes(&owns[i]);
   assert_ok(tarn_synced_destroy(shared));
   close_devices();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_threads");
-  ADD_CASE(suite, "apart", threads_have_buffers_of_their_own,
-           threads_destroy_views);
-  TCase *tc = tcase_create("ranges");
-  tcase_set_timeout(tc, 300);
-  tcase_add_loop_test(tc, threads_have_ranges_of_their_own, 0, 2);
-  suite_add_tcase(suite, tc);
-  ADD_CASE(suite, "together", readers_that_meet_make_one_copy,
-           writers_hand_a_range_around, an_access_is_ended_by_another_thread,
-           traces_and_reports_are_changed_meanwhile,
-           memory_is_evicted_meanwhile);
-  return run_suite(suite);
 }

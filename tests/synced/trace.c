@@ -84,7 +84,7 @@ static void touch(tarn_synced *buffer, size_t offset, size_t size,
 
 // --- the story -------------------------------------------------------------
 
-START_TEST(happenings_have_names) {
+TEST(happenings_have_names) {
   ck_assert_str_eq(tarn_synced_happening_name(TARN_SYNCED_CREATED), "created");
   ck_assert_str_eq(tarn_synced_happening_name(TARN_SYNCED_LOST), "lost");
   for (int what = TARN_SYNCED_CREATED; what <= TARN_SYNCED_LOST; what++) {
@@ -100,9 +100,8 @@ START_TEST(happenings_have_names) {
       (tarn_synced_happening)(TARN_SYNCED_LOST + 1)));
   ck_assert_ptr_null(tarn_synced_happening_name((tarn_synced_happening)-1));
 }
-END_TEST
 
-START_TEST(the_life_of_a_buffer) {
+TEST(the_life_of_a_buffer) {
   tarn_device *device = sim_open("sim:0");
   tarn_place there = tarn_place_on(device);
   listen();
@@ -132,9 +131,8 @@ START_TEST(the_life_of_a_buffer) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(unwritten_bytes_and_lost_ones) {
+TEST(unwritten_bytes_and_lost_ones) {
   tarn_device *device = sim_open("sim:0");
   tarn_place there = tarn_place_on(device);
   tarn_synced *buffer = NULL;
@@ -157,9 +155,8 @@ START_TEST(unwritten_bytes_and_lost_ones) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_queued_copy) {
+TEST(a_queued_copy) {
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -180,9 +177,8 @@ START_TEST(a_queued_copy) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(outside_memory) {
+TEST(outside_memory) {
   static unsigned char bytes[SIZE];
   tarn_synced *buffer = buffer_named("borrower");
   listen();
@@ -195,10 +191,9 @@ START_TEST(outside_memory) {
   assert_told(&at, TARN_SYNCED_DESTROYED, "host", "host", 0, SIZE);
   ck_assert_uint_eq(at, count);
 }
-END_TEST
 
 // The device does nothing before somebody waits for it, so that the host must.
-START_TEST(a_host_that_waits) {
+TEST(a_host_that_waits) {
   fake_add();
   tarn_device *device = sim_open("fake:0");
   tarn_stream *stream = NULL;
@@ -219,9 +214,8 @@ START_TEST(a_host_that_waits) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(nobody_listens_any_more) {
+TEST(nobody_listens_any_more) {
   ck_assert(!tarn__synced_is_traced());
   listen();
   ck_assert(tarn__synced_is_traced());
@@ -231,7 +225,6 @@ START_TEST(nobody_listens_any_more) {
   assert_ok(tarn_synced_destroy(buffer));
   ck_assert_uint_eq(count, 0);
 }
-END_TEST
 
 // --- from within -----------------------------------------------------------
 
@@ -251,7 +244,7 @@ static void disobey(void *context, const tarn_synced_event *event) {
   tell_something();  // is not told, or this would never end
 }
 
-START_TEST(an_exchange_from_within) {
+TEST(an_exchange_from_within) {
   tarn_status got = TARN_OK;
   count = 0;
   assert_ok(tarn_synced_trace(disobey, &got));
@@ -262,14 +255,13 @@ START_TEST(an_exchange_from_within) {
   ck_assert(tarn__synced_is_traced());
   assert_ok(tarn_synced_trace(NULL, NULL));
 }
-END_TEST
 
 static void exchange_in_callback(void *context, tarn_status status) {
   (void)status;
   *(tarn_status *)context = tarn_synced_trace(note, all);
 }
 
-START_TEST(an_exchange_in_a_callback) {
+TEST(an_exchange_in_a_callback) {
   tarn_status got = TARN_OK;
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
@@ -279,14 +271,4 @@ START_TEST(an_exchange_in_a_callback) {
   ck_assert_int_eq(got, TARN_E_STATE);
   ck_assert(!tarn__synced_is_traced());
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_trace");
-  ADD_CASE(suite, "story", happenings_have_names, the_life_of_a_buffer,
-           unwritten_bytes_and_lost_ones, a_queued_copy, outside_memory,
-           a_host_that_waits, nobody_listens_any_more);
-  ADD_CASE(suite, "within", an_exchange_from_within, an_exchange_in_a_callback);
-  return run_suite(suite);
 }

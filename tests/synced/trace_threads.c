@@ -57,7 +57,7 @@ static void *exchange(void *context) {
 
 // Who is in the former function is waited for; who comes then is told to the
 // new one, at once.
-START_TEST(an_exchange_waits_for_who_is_inside) {
+TEST(an_exchange_waits_for_who_is_inside) {
   room former = {.inside = 0};
   pthread_t teller;
   pthread_t exchanging;
@@ -76,7 +76,6 @@ START_TEST(an_exchange_waits_for_who_is_inside) {
   ck_assert_int_eq(pthread_join(exchanging, NULL), 0);
   ck_assert(!e.found_one_inside);
 }
-END_TEST
 
 static atomic_bool enough;
 
@@ -109,7 +108,7 @@ static void *exchange_often(void *context) {
 
 // One at a time exchanges here, since each expects its own function to be the
 // one that goes.
-START_TEST(threads_that_tell_while_it_is_exchanged) {
+TEST(threads_that_tell_while_it_is_exchanged) {
   pthread_t tellers[3];
   for (int i = 0; i < 3; i++) {
     ck_assert_int_eq(pthread_create(&tellers[i], NULL, tell_until_enough, NULL),
@@ -120,7 +119,6 @@ START_TEST(threads_that_tell_while_it_is_exchanged) {
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(pthread_join(tellers[i], NULL), 0);
 }
-END_TEST
 
 static void count_up(void *context, const tarn_synced_event *event) {
   (void)event;
@@ -134,7 +132,7 @@ static void *set_often(void *context) {
 }
 
 // Two threads that replace it at once take turns, and neither waits forever.
-START_TEST(threads_that_exchange_at_once) {
+TEST(threads_that_exchange_at_once) {
   pthread_t tellers[2];
   pthread_t setters[2];
   atomic_int calls = 0;
@@ -153,7 +151,6 @@ START_TEST(threads_that_exchange_at_once) {
   assert_ok(tarn_synced_trace(NULL, NULL));
   ck_assert_int_gt(atomic_load(&calls), 0);
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
@@ -171,7 +168,7 @@ static void stop_listening(void) {
 }
 
 // The thread that is in the function is not in the child.
-START_TEST(a_child_waits_for_no_thread_of_the_parent) {
+TEST(a_child_waits_for_no_thread_of_the_parent) {
   room r = {.inside = 0};
   pthread_t teller;
   assert_ok(tarn_synced_trace(stay, &r));
@@ -183,7 +180,6 @@ START_TEST(a_child_waits_for_no_thread_of_the_parent) {
   ck_assert_int_eq(pthread_join(teller, NULL), 0);
   assert_ok(tarn_synced_trace(NULL, NULL));
 }
-END_TEST
 
 static pid_t forked_within;
 
@@ -198,7 +194,7 @@ static void fork_within(void *context, const tarn_synced_event *event) {
 
 // The one that forks is still in the function, in the child too: there it
 // leaves, and then the function can be exchanged.
-START_TEST(a_fork_from_within) {
+TEST(a_fork_from_within) {
   assert_ok(tarn_synced_trace(fork_within, NULL));
   tell_something();
   if (forked_within == 0) {
@@ -207,15 +203,4 @@ START_TEST(a_fork_from_within) {
   }
   assert_child_ended_well(forked_within);
   assert_ok(tarn_synced_trace(NULL, NULL));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_trace_threads");
-  ADD_CASE(suite, "threads", an_exchange_waits_for_who_is_inside,
-           threads_that_tell_while_it_is_exchanged,
-           threads_that_exchange_at_once);
-  ADD_CASE(suite, "forks", a_child_waits_for_no_thread_of_the_parent,
-           a_fork_from_within);
-  return run_suite(suite);
 }

@@ -64,14 +64,13 @@ static tarn_traffic between(const seen *s, tarn_place from, tarn_place to) {
   return found;
 }
 
-START_TEST(a_new_buffer_has_none) {
+TEST(a_new_buffer_has_none) {
   tarn_synced *buffer = buffer_named(NULL, SIZE);
   ck_assert_uint_eq(traffic_of(buffer).count, 0);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
-START_TEST(each_kind_of_count) {
+TEST(each_kind_of_count) {
   tarn_device *device = sim_open("sim:0");
   tarn_place there = tarn_place_on(device);
   tarn_synced *buffer = buffer_named(NULL, SIZE);
@@ -112,10 +111,9 @@ START_TEST(each_kind_of_count) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // The device does nothing before somebody waits for it.
-START_TEST(stalls_are_counted) {
+TEST(stalls_are_counted) {
   fake_add();
   tarn_device *device = sim_open("fake:0");
   tarn_stream *stream = NULL;
@@ -138,9 +136,8 @@ START_TEST(stalls_are_counted) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(of_views_and_of_all) {
+TEST(of_views_and_of_all) {
   tarn_device *device = sim_open("sim:0");
   tarn_place there = tarn_place_on(device);
   tarn_synced *a = buffer_named(NULL, SIZE);
@@ -174,10 +171,9 @@ START_TEST(of_views_and_of_all) {
   ck_assert_uint_eq(traffic_of(NULL).count, 0);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // More places than the first table has room for, in different orders.
-START_TEST(many_places) {
+TEST(many_places) {
   enum { DEVICES = 8 };
   tarn_sim_options many = {.struct_size = sizeof many, .devices = DEVICES};
   tarn_device *devices[DEVICES];
@@ -207,7 +203,6 @@ START_TEST(many_places) {
   for (size_t i = 0; i < DEVICES; i++)
     assert_ok(tarn_device_close(devices[i]));
 }
-END_TEST
 
 // --- visits ----------------------------------------------------------------
 
@@ -226,7 +221,7 @@ static tarn_status end_it(void *context, const tarn_traffic *traffic) {
   return TARN_OK;
 }
 
-START_TEST(visits_may_stop_and_may_call_the_library) {
+TEST(visits_may_stop_and_may_call_the_library) {
   tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_named(NULL, 10);
   int visits = 0;
@@ -242,16 +237,14 @@ START_TEST(visits_may_stop_and_may_call_the_library) {
   ck_assert_ptr_null(buffer);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(calls_that_are_wrong) {
+TEST(calls_that_are_wrong) {
   tarn_synced *buffer = buffer_named(NULL, 10);
   assert_status(tarn_synced_traffic(buffer, NULL, NULL), TARN_E_INVALID);
   assert_status(tarn_synced_traffic(NULL, NULL, NULL), TARN_E_INVALID);
   assert_status(tarn_synced_each_open(NULL, NULL), TARN_E_INVALID);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
 // --- open buffers ------------------------------------------------------------
 
@@ -277,7 +270,7 @@ static void look_at_all(void *context) {
   if (status != TARN_OK) ++*met;
 }
 
-START_TEST(host_memory_that_runs_out) {
+TEST(host_memory_that_runs_out) {
   faults_install();
   size_t met = 0;
   tarn_device *device = sim_open("sim:0");
@@ -290,7 +283,6 @@ START_TEST(host_memory_that_runs_out) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- forks and callbacks ---------------------------------------------------
 
@@ -313,7 +305,7 @@ static void in_child(tarn_synced *buffer) {
   MUST(tarn_synced_destroy(own) == TARN_OK);
 }
 
-START_TEST(a_child_sees_its_own) {
+TEST(a_child_sees_its_own) {
   tarn_synced *buffer = buffer_named("parent's", SIZE);
   pid_t child = fork();
   if (child == 0) {
@@ -327,7 +319,6 @@ START_TEST(a_child_sees_its_own) {
   ck_assert_uint_eq(open.count, 1);
   assert_ok(tarn_synced_destroy(buffer));
 }
-END_TEST
 
 static void look_in_callback(void *context, tarn_status status) {
   tarn_status *got = context;
@@ -339,7 +330,7 @@ static void look_in_callback(void *context, tarn_status status) {
   got[2] = tarn_synced_each_open(note_open, &open);
 }
 
-START_TEST(not_in_a_callback) {
+TEST(not_in_a_callback) {
   tarn_status got[3] = {TARN_OK, TARN_OK, TARN_OK};
   tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
@@ -350,7 +341,6 @@ START_TEST(not_in_a_callback) {
     ck_assert_int_eq(got[i], TARN_E_STATE);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -394,7 +384,7 @@ static void *watch(void *context) {
   return NULL;
 }
 
-START_TEST(reports_while_others_are_at_work) {
+TEST(reports_while_others_are_at_work) {
   pthread_t users[THREADS];
   pthread_t watcher;
   tarn_device *device = sim_open("sim:0");
@@ -407,17 +397,4 @@ START_TEST(reports_while_others_are_at_work) {
   require(pthread_join(watcher, NULL) == 0);
   ck_assert_uint_eq(traffic_of(NULL).count, 0);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_traffic");
-  ADD_CASE(suite, "counts", a_new_buffer_has_none, each_kind_of_count,
-           stalls_are_counted, of_views_and_of_all, many_places);
-  ADD_CASE(suite, "visits", visits_may_stop_and_may_call_the_library,
-           calls_that_are_wrong);
-  ADD_CASE(suite, "failures", host_memory_that_runs_out);
-  ADD_CASE(suite, "forks", a_child_sees_its_own, not_in_a_callback);
-  ADD_CASE(suite, "threads", reports_while_others_are_at_work);
-  return run_suite(suite);
 }

@@ -1,7 +1,7 @@
 // Views share one map of validity.
 #include "caffe_kit.h"
 
-START_TEST(a_view_sees_what_the_whole_wrote) {
+TEST(a_view_sees_what_the_whole_wrote) {
   open_x();
   tarn_synced *view = view_of(x, 1000, 500);
   ck_assert_uint_eq(tarn_synced_size(view), 500);
@@ -13,10 +13,9 @@ START_TEST(a_view_sees_what_the_whole_wrote) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
 // What a sibling has written is newer than what stands at another place.
-START_TEST(siblings_see_each_other) {
+TEST(siblings_see_each_other) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
@@ -35,11 +34,10 @@ START_TEST(siblings_see_each_other) {
   assert_ok(tarn_synced_destroy(high));
   close_x();
 }
-END_TEST
 
 // The state of one view does not wipe those of its sibling (Kokkos #2563): each
 // byte's own past counts.
-START_TEST(a_sibling_s_sync_does_not_wipe_mine) {
+TEST(a_sibling_s_sync_does_not_wipe_mine) {
   open_x();
   tarn_synced *low = view_of(x, 0, HALF);
   tarn_synced *high = view_of(x, HALF, HALF);
@@ -56,14 +54,13 @@ START_TEST(a_sibling_s_sync_does_not_wipe_mine) {
   assert_ok(tarn_synced_destroy(high));
   close_x();
 }
-END_TEST
 
 // One way for each order in which three handles can end.
 static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
-START_TEST(any_order_of_ending) {
+TEST_LOOP(any_order_of_ending, ORDERS) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *all[3] = {x, view_of(x, 100, 1000), NULL};
@@ -75,9 +72,8 @@ START_TEST(any_order_of_ending) {
   }
   close_devices();  // all memory has gone back
 }
-END_TEST
 
-START_TEST(a_view_of_a_view) {
+TEST(a_view_of_a_view) {
   open_x();
   tarn_synced *outer = view_of(x, 1000, 1000);
   tarn_synced *inner = view_of(outer, 100, 50);
@@ -96,9 +92,8 @@ START_TEST(a_view_of_a_view) {
   assert_ok(tarn_synced_destroy(inner));
   close_x();
 }
-END_TEST
 
-START_TEST(accesses_of_siblings_meet) {
+TEST(accesses_of_siblings_meet) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *low = view_of(x, 0, 1000);
@@ -119,9 +114,8 @@ START_TEST(accesses_of_siblings_meet) {
   assert_ok(tarn_synced_destroy(high));
   close_x();
 }
-END_TEST
 
-START_TEST(an_open_access_holds_its_own_view_only) {
+TEST(an_open_access_holds_its_own_view_only) {
   open_x();
   tarn_synced *view = view_of(x, 0, 100);
   tarn_access access;
@@ -135,9 +129,8 @@ START_TEST(an_open_access_holds_its_own_view_only) {
   assert_ok(tarn_synced_destroy(view));
   close_devices();
 }
-END_TEST
 
-START_TEST(ranges_beyond) {
+TEST(ranges_beyond) {
   tarn_access access;
   open_x();
   tarn_synced *view = view_of(x, 1000, 500);
@@ -167,9 +160,8 @@ START_TEST(ranges_beyond) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
-START_TEST(views_without_bytes) {
+TEST(views_without_bytes) {
   open_x();
   tarn_synced *none = view_of(x, 10, 0);
   tarn_synced *at_end = view_of(x, SIZE, TARN_ALL);
@@ -187,9 +179,8 @@ START_TEST(views_without_bytes) {
   assert_ok(tarn_synced_destroy(at_end));
   close_x();
 }
-END_TEST
 
-START_TEST(all_means_up_to_the_views_end) {
+TEST(all_means_up_to_the_views_end) {
   open_x();
   tarn_synced *view = view_of(x, 100, 50);
   write_range(view, 20, TARN_ALL, TARN_HOST, 1);
@@ -199,10 +190,9 @@ START_TEST(all_means_up_to_the_views_end) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
 // The counts are the whole buffer's.
-START_TEST(traffic_is_of_the_whole) {
+TEST(traffic_is_of_the_whole) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
@@ -212,21 +202,4 @@ START_TEST(traffic_is_of_the_whole) {
   ck_assert_uint_eq(h2d().bytes_moved, 10);
   assert_ok(tarn_synced_destroy(view));
   close_x();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_views");
-  ADD_CASE(suite, "contents", a_view_sees_what_the_whole_wrote,
-           siblings_see_each_other, a_sibling_s_sync_does_not_wipe_mine,
-           a_view_of_a_view, traffic_is_of_the_whole);
-  TCase *ends = tcase_create("ends");
-  tcase_set_timeout(ends, 120);
-  tcase_add_loop_test(ends, any_order_of_ending, 0, ORDERS);
-  suite_add_tcase(suite, ends);
-  ADD_CASE(suite, "accesses", accesses_of_siblings_meet,
-           an_open_access_holds_its_own_view_only);
-  ADD_CASE(suite, "ranges", ranges_beyond, views_without_bytes,
-           all_means_up_to_the_views_end);
-  return run_synced_suite(suite);
 }

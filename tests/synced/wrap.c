@@ -4,7 +4,7 @@
 
 // --- contents --------------------------------------------------------------
 
-START_TEST(its_contents_are_the_newest) {
+TEST(its_contents_are_the_newest) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   write_range(x, 0, HALF, tarn_place_on(other), 1);
@@ -25,9 +25,8 @@ START_TEST(its_contents_are_the_newest) {
   close_x();
   assert_pattern(outside, 0, SIZE, OUTSIDE);
 }
-END_TEST
 
-START_TEST(memory_of_a_device) {
+TEST(memory_of_a_device) {
   open_x();
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &mine));
@@ -46,10 +45,9 @@ START_TEST(memory_of_a_device) {
   free_device_memory(address);
   close_devices();
 }
-END_TEST
 
 // A write at the place goes straight into it.
-START_TEST(accesses_write_borrowed_memory) {
+TEST(accesses_write_borrowed_memory) {
   open_wrapped(0, NULL);
   write_range(x, 10, 20, TARN_HOST, 5);
   assert_pattern(outside + 10, 10, 20, 5);
@@ -58,9 +56,8 @@ START_TEST(accesses_write_borrowed_memory) {
   close_x();
   ck_assert_uint_eq(outside[10], pattern_at(10, 5));
 }
-END_TEST
 
-START_TEST(empty_counts_for_nothing) {
+TEST(empty_counts_for_nothing) {
   open_x();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   fill_pattern(outside, 0, SIZE, OUTSIDE);
@@ -74,9 +71,8 @@ START_TEST(empty_counts_for_nothing) {
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
   close_x();
 }
-END_TEST
 
-START_TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
+TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
   open_x();
   fill_pattern(outside, 0, SIZE, OUTSIDE);
   wrap_host(outside, TARN_WRAP_EMPTY | TARN_WRAP_FILL, NULL);
@@ -86,9 +82,8 @@ START_TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
   close_x();
 }
-END_TEST
 
-START_TEST(empty_must_not_lose_bytes) {
+TEST(empty_must_not_lose_bytes) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE - 1, tarn_place_on(gpu), 1);  // but the last byte
@@ -103,13 +98,12 @@ START_TEST(empty_must_not_lose_bytes) {
   close_x();
   ck_assert_int_eq(mine.calls, 1);
 }
-END_TEST
 
 // --- who writes it ---------------------------------------------------------
 
 // Borrowed and not to be filled: the place takes memory of its own, with the
 // bytes that stood nowhere else.
-START_TEST(copies_are_not_made_into_borrowed_memory) {
+TEST(copies_are_not_made_into_borrowed_memory) {
   open_wrapped(0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_traffic_reset(x));
@@ -122,9 +116,8 @@ START_TEST(copies_are_not_made_into_borrowed_memory) {
   assert_pattern(outside, 0, SIZE, OUTSIDE);
   close_x();
 }
-END_TEST
 
-START_TEST(borrowed_memory_of_a_device_is_left_too) {
+TEST(borrowed_memory_of_a_device_is_left_too) {
   open_x();
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, NULL));
@@ -137,9 +130,8 @@ START_TEST(borrowed_memory_of_a_device_is_left_too) {
   free_device_memory(address);
   close_devices();
 }
-END_TEST
 
-START_TEST(what_is_valid_may_be_read_where_it_is) {
+TEST(what_is_valid_may_be_read_where_it_is) {
   open_wrapped(0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, HALF, HALF, TARN_HOST, OUTSIDE);
@@ -149,9 +141,8 @@ START_TEST(what_is_valid_may_be_read_where_it_is) {
   assert_pattern(outside, 0, HALF, 3);
   close_x();
 }
-END_TEST
 
-START_TEST(an_open_access_keeps_it_there) {
+TEST(an_open_access_keeps_it_there) {
   open_wrapped(0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   tarn_access open;
@@ -165,9 +156,8 @@ START_TEST(an_open_access_keeps_it_there) {
   assert_range(x, 0, 1, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
-START_TEST(filled_where_it_is_asked_for) {
+TEST_LOOP(filled_where_it_is_asked_for, 2) {
   owner *of = _i == 0 ? NULL : &mine;  // with a deleter it always is
   open_wrapped(_i == 0 ? TARN_WRAP_FILL : 0, of);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
@@ -179,9 +169,8 @@ START_TEST(filled_where_it_is_asked_for) {
   ck_assert_int_eq(mine.calls, _i);
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
 }
-END_TEST
 
-START_TEST(read_only_is_never_written) {
+TEST_LOOP(read_only_is_never_written, 2) {
   owner *of = _i == 0 ? NULL : &mine;
   open_wrapped(TARN_WRAP_READ_ONLY, of);
   ck_assert(is_outside(outside));
@@ -196,7 +185,6 @@ START_TEST(read_only_is_never_written) {
   close_x();
   ck_assert_int_eq(mine.calls, _i);
 }
-END_TEST
 
 // What is valid elsewhere too is not copied over, and not valid here any more.
 static void *read_patiently(void *context) {
@@ -209,7 +197,7 @@ static void *read_patiently(void *context) {
 }
 
 // An access in the borrowed memory is in the way: who wants to wait does.
-START_TEST(who_waits_moves_when_others_have_ended) {
+TEST(who_waits_moves_when_others_have_ended) {
   tarn_access access;
   tarn_status status = TARN_PENDING;
   pthread_t thread;
@@ -228,10 +216,9 @@ START_TEST(who_waits_moves_when_others_have_ended) {
   assert_range(x, 0, HALF, TARN_HOST, 1);
   close_x();
 }
-END_TEST
 
 // What is being written elsewhere may be cancelled: it moves too.
-START_TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
+TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
   tarn_access access;
   open_wrapped(0, NULL);
   write_range(x, HALF, HALF, tarn_place_on(gpu), 1);
@@ -245,9 +232,8 @@ START_TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
   close_x();
 }
-END_TEST
 
-START_TEST(what_is_elsewhere_too_does_not_move) {
+TEST(what_is_elsewhere_too_does_not_move) {
   open_wrapped(TARN_WRAP_READ_ONLY, NULL);
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
   assert_ok(tarn_synced_traffic_reset(x));
@@ -260,9 +246,8 @@ START_TEST(what_is_elsewhere_too_does_not_move) {
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
   close_x();
 }
-END_TEST
 
-START_TEST(read_only_is_not_filled_either) {
+TEST(read_only_is_not_filled_either) {
   open_wrapped(TARN_WRAP_READ_ONLY, &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, 0, HALF, TARN_HOST, 1);
@@ -272,7 +257,6 @@ START_TEST(read_only_is_not_filled_either) {
   close_x();
   ck_assert_int_eq(mine.calls, 1);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
@@ -284,7 +268,7 @@ static void assert_refused(tarn_status expected, tarn_synced *buffer,
   ck_assert_int_eq(mine.calls, 0);
 }
 
-START_TEST(wrong_arguments) {
+TEST(wrong_arguments) {
   const tarn_addr good = address_of(outside);
   const tarn_place none = {NULL, TARN_PLACE_DEVICE};
   const tarn_place no_kind = {NULL, (tarn_place_kind)7};
@@ -312,9 +296,8 @@ START_TEST(wrong_arguments) {
   assert_ok(tarn_synced_destroy(view));
   close_x();
 }
-END_TEST
 
-START_TEST(not_while_an_access_is_open) {
+TEST_LOOP(not_while_an_access_is_open, 2) {
   open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
@@ -334,10 +317,9 @@ START_TEST(not_while_an_access_is_open) {
   close_x();
   ck_assert_int_eq(mine.calls, 1);
 }
-END_TEST
 
 // An unaligned address.
-START_TEST(memory_at_an_odd_address) {
+TEST(memory_at_an_odd_address) {
   static unsigned char odd[SIZE + 1];
   open_x();
   fill_pattern(odd + 1, 0, SIZE, OUTSIDE);
@@ -348,37 +330,12 @@ START_TEST(memory_at_an_odd_address) {
   close_x();
   ck_assert_uint_eq(odd[0], 0);
 }
-END_TEST
 
-START_TEST(a_buffer_without_bytes) {
+TEST(a_buffer_without_bytes) {
   open_devices();
   x = buffer_on(gpu, 0);
   wrap_host(outside, TARN_WRAP_SYNC_BACK, &mine);
   close_x();
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_uint_eq(mine.size, 0);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("synced_wrap");
-  ADD_CASE(suite, "contents", its_contents_are_the_newest, memory_of_a_device,
-           accesses_write_borrowed_memory, empty_counts_for_nothing,
-           empty_memory_of_what_nobody_wrote_reads_as_zeros,
-           empty_must_not_lose_bytes);
-  ADD_CASE(suite, "writes", copies_are_not_made_into_borrowed_memory,
-           borrowed_memory_of_a_device_is_left_too,
-           what_is_valid_may_be_read_where_it_is, an_open_access_keeps_it_there,
-           read_only_is_not_filled_either, what_is_elsewhere_too_does_not_move,
-           what_a_write_elsewhere_may_fall_back_on_moves,
-           who_waits_moves_when_others_have_ended);
-  TCase *both = tcase_create("both");
-  tcase_set_timeout(both, 120);
-  tcase_add_loop_test(both, filled_where_it_is_asked_for, 0, 2);
-  tcase_add_loop_test(both, read_only_is_never_written, 0, 2);
-  tcase_add_loop_test(both, not_while_an_access_is_open, 0, 2);
-  suite_add_tcase(suite, both);
-  ADD_CASE(suite, "misuse", wrong_arguments, memory_at_an_odd_address,
-           a_buffer_without_bytes);
-  return run_synced_suite(suite);
 }

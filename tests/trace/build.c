@@ -51,16 +51,15 @@ static tarn_status hold(uint64_t address, uint64_t size) {
 
 // --- create, destroy -------------------------------------------------------
 
-START_TEST(a_name_is_needed) {
+TEST(a_name_is_needed) {
   tarn_trace_builder *none = builder;
   assert_status(tarn_trace_builder_create(NULL, &none), TARN_E_INVALID);
   assert_error_says("name is NULL");
   ck_assert_ptr_null(none);
   tarn_trace_builder_destroy(NULL);
 }
-END_TEST
 
-START_TEST(nothing_is_a_trace) {
+TEST(nothing_is_a_trace) {
   finish();
   ck_assert_str_eq(trace->name, "my run");
   ck_assert_str_eq(trace->format, "built");
@@ -77,11 +76,10 @@ START_TEST(nothing_is_a_trace) {
   ck_assert_uint_eq(trace->device_count, 1);
   ck_assert(!trace->unfinished);
 }
-END_TEST
 
 // --- names -----------------------------------------------------------------
 
-START_TEST(equal_stacks_are_one) {
+TEST(equal_stacks_are_one) {
   const tarn_trace_frame frames[] = {
       {.file = "a.c", .function = "f", .line = 1},
       {.file = NULL, .function = NULL, .line = 0},
@@ -113,9 +111,8 @@ START_TEST(equal_stacks_are_one) {
   ck_assert_str_eq(inner->function, "f");
   ck_assert_uint_eq(inner->line, 1);
 }
-END_TEST
 
-START_TEST(texts_are_copied) {
+TEST(texts_are_copied) {
   char name[] = "weights";
   uint32_t tag = 0;
   uint32_t again = 0;
@@ -133,9 +130,8 @@ START_TEST(texts_are_copied) {
   ck_assert_uint_eq(trace->tag_count, 2);
   ck_assert_str_eq(trace->tags[1], "weights");
 }
-END_TEST
 
-START_TEST(names_of_others) {
+TEST(names_of_others) {
   tarn_trace_event event = {.kind = TARN_TRACE_ALLOC, .address = 1, .size = 1};
   tarn_trace_block block = {.address = 1, .size = 1};
   assert_status(tarn_trace_builder_event(builder, &event), TARN_E_INVALID);
@@ -152,19 +148,17 @@ START_TEST(names_of_others) {
   ck_assert_uint_eq(trace->event_count, 0);
   ck_assert_uint_eq(trace->block_count, 0);
 }
-END_TEST
 
-START_TEST(kinds_that_there_are_not) {
+TEST(kinds_that_there_are_not) {
   assert_status(put((tarn_trace_kind)0, 1, 1), TARN_E_INVALID);
   assert_error_says("my run: 0 is not a kind of event");
   assert_status(put((tarn_trace_kind)10, 1, 1), TARN_E_INVALID);
   assert_error_says("10 is not a kind of event");
 }
-END_TEST
 
 // --- events ----------------------------------------------------------------
 
-START_TEST(events_become_blocks) {
+TEST(events_become_blocks) {
   assert_ok(old(8192, 30));
   assert_ok(put(TARN_TRACE_ALLOC, 4096, 100));
   assert_ok(put(TARN_TRACE_FREE_REQUESTED, 4096, 0));  // that block's size
@@ -195,7 +189,6 @@ START_TEST(events_become_blocks) {
   ck_assert_uint_eq(trace->blocks[2].died, 3);
   ck_assert_uint_eq(trace->blocks[3].born, 5);
 }
-END_TEST
 
 static const struct wrong {
   tarn_trace_kind kinds[3];
@@ -229,7 +222,7 @@ static const struct wrong {
      "more than 2^64 bytes are alive at once"},
 };
 
-START_TEST(impossible_events) {
+TEST_LOOP(impossible_events, sizeof wrongs / sizeof *wrongs) {
   const struct wrong *wrong = &wrongs[_i];
   size_t last = 0;
   while (last < 2 && wrong->kinds[last + 1] != 0)
@@ -245,10 +238,9 @@ START_TEST(impossible_events) {
   finish();
   ck_assert_uint_eq(trace->event_count, last + 1);
 }
-END_TEST
 
 // A free of a dead block without a size is a free of an unknown block.
-START_TEST(a_free_without_size_of_the_dead) {
+TEST(a_free_without_size_of_the_dead) {
   assert_ok(put(TARN_TRACE_ALLOC, 512, 8));
   assert_ok(put(TARN_TRACE_FREE, 512, 0));
   assert_ok(put(TARN_TRACE_FREE, 512, 0));
@@ -256,11 +248,10 @@ START_TEST(a_free_without_size_of_the_dead) {
   ck_assert_uint_eq(trace->event_count, 2);
   ck_assert_uint_eq(trace->unknown_count, 1);
 }
-END_TEST
 
 // --- what is there before and after ----------------------------------------
 
-START_TEST(old_blocks) {
+TEST(old_blocks) {
   assert_ok(old(4096, 10));
   assert_status(old(4096, 11), TARN_E_CORRUPT);
   assert_error_says("a second block of the baseline at address 0x1000");
@@ -274,9 +265,8 @@ START_TEST(old_blocks) {
   ck_assert_uint_eq(trace->blocks[0].born, TARN_TRACE_BASELINE);
   ck_assert_uint_eq(trace->blocks[0].died, 0);
 }
-END_TEST
 
-START_TEST(held_blocks) {
+TEST(held_blocks) {
   assert_ok(put(TARN_TRACE_ALLOC, 512, 8));
   assert_ok(put(TARN_TRACE_ALLOC, 1024, 9));
   assert_ok(put(TARN_TRACE_FREE, 1024, 9));
@@ -296,9 +286,8 @@ START_TEST(held_blocks) {
   ck_assert_uint_eq(trace->ignored_bytes, 90);
   ck_assert_uint_eq(trace->live_peak_bytes, 1017);
 }
-END_TEST
 
-START_TEST(segments) {
+TEST(segments) {
   tarn_trace_segment segment = {.address = 4096, .size = 512, .stream = 3};
   assert_ok(tarn_trace_builder_segment(builder, &segment));
   segment.size = 0;
@@ -311,9 +300,8 @@ START_TEST(segments) {
   ck_assert_uint_eq(trace->segment_count, 1);
   ck_assert_uint_eq(trace->segments[0].stream, 3);
 }
-END_TEST
 
-START_TEST(fields_come_through) {
+TEST(fields_come_through) {
   uint32_t tag = 0;
   uint32_t stack = 0;
   assert_ok(tarn_trace_builder_tag(builder, "t", &tag));
@@ -339,7 +327,6 @@ START_TEST(fields_come_through) {
   ck_assert_uint_eq(trace->blocks[0].stream, 5);
   ck_assert_uint_eq(trace->blocks[0].address, 512);
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -378,32 +365,13 @@ static void build_once(void *context) {
   tarn_trace_destroy(done);
 }
 
-START_TEST(no_memory) {
+TEST(no_memory) {
   ck_assert_uint_gt(faults_sweep(build_once, NULL), 20);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("trace_build");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 60);
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_add_test(all, a_name_is_needed);
-  tcase_add_test(all, nothing_is_a_trace);
-  tcase_add_test(all, equal_stacks_are_one);
-  tcase_add_test(all, texts_are_copied);
-  tcase_add_test(all, names_of_others);
-  tcase_add_test(all, kinds_that_there_are_not);
-  tcase_add_test(all, events_become_blocks);
-  tcase_add_loop_test(all, impossible_events, 0,
-                      sizeof wrongs / sizeof *wrongs);
-  tcase_add_test(all, a_free_without_size_of_the_dead);
-  tcase_add_test(all, old_blocks);
-  tcase_add_test(all, held_blocks);
-  tcase_add_test(all, segments);
-  tcase_add_test(all, fields_come_through);
-  tcase_add_test(all, no_memory);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -54,7 +54,7 @@ static const struct wrong {
      "more than 2^64 bytes are alive at once with a block of 2 bytes"},
 };
 
-START_TEST(impossible_events_are_told) {
+TEST_LOOP(impossible_events_are_told, (int)(sizeof wrongs / sizeof *wrongs)) {
   const struct wrong *wrong = &wrongs[_i];
   size_t byte = 0;
   pickle_snapshot(&w, 4);
@@ -66,7 +66,6 @@ START_TEST(impossible_events_are_told) {
   pickle_finish(&w);
   assert_refused_at(byte, wrong->text);
 }
-END_TEST
 
 // Blocks of a segment of 4096 bytes at 4096; the last one is the wrong one.
 static const struct wrong_block {
@@ -108,7 +107,8 @@ static const struct wrong_block {
      "within the one before it at address 0x1000"},
 };
 
-START_TEST(impossible_blocks_are_told) {
+TEST_LOOP(impossible_blocks_are_told,
+          (int)(sizeof wrong_blocks / sizeof *wrong_blocks)) {
   const struct wrong_block *wrong = &wrong_blocks[_i];
   size_t byte = 0;
   pickle_snapshot(&w, 4);
@@ -123,11 +123,10 @@ START_TEST(impossible_blocks_are_told) {
   pickle_finish(&w);
   assert_refused_at(byte, wrong->text);
 }
-END_TEST
 
 // What blocks that are active twice are to the history: of the baseline, alive
 // by an event, or born after the last one.
-START_TEST(two_active_blocks_at_one_address_are_told) {
+TEST_LOOP(two_active_blocks_at_one_address_are_told, 3) {
   size_t byte = 0;
   pickle_snapshot(&w, 4);
   for (int i = 0; i < 2; i++) {
@@ -142,9 +141,8 @@ START_TEST(two_active_blocks_at_one_address_are_told) {
   pickle_finish(&w);
   assert_refused_at(byte, "a second active block at address 0x1000");
 }
-END_TEST
 
-START_TEST(held_blocks_count_towards_the_address_space) {
+TEST_LOOP(held_blocks_count_towards_the_address_space, 2) {
   size_t byte = 0;
   pickle_snapshot(&w, 4);
   for (uint64_t i = 0; i < 2; i++) {
@@ -163,9 +161,8 @@ START_TEST(held_blocks_count_towards_the_address_space) {
                     "more than 2^64 bytes are alive at once with a block "
                     "of 18446744073709551614 bytes at address 0x1");
 }
-END_TEST
 
-START_TEST(a_segment_beyond_the_address_space_is_told) {
+TEST(a_segment_beyond_the_address_space_is_told) {
   pickle_snapshot(&w, 4);
   size_t byte = w.size;
   pickle_open_segment(&w, UINT64_MAX, 512);
@@ -176,7 +173,6 @@ START_TEST(a_segment_beyond_the_address_space_is_told) {
                     "a segment of 512 bytes beyond the address space at "
                     "address 0xffffffffffffffff");
 }
-END_TEST
 
 // A dict of one key, or of two; what is wrong with it as a snapshot.
 static const struct shape {
@@ -256,24 +252,13 @@ static const struct shape {
 #undef SHAPE
 };
 
-START_TEST(wrong_shapes_are_told_with_their_byte) {
+TEST_LOOP(wrong_shapes_are_told_with_their_byte,
+          (int)(sizeof shapes / sizeof *shapes)) {
   pickle_raw(&w, shapes[_i].bytes, shapes[_i].size);
   assert_refused(shapes[_i].text);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_damage");
   faults_install();
-  TCase *all = add_made_case(suite);
-  tcase_add_test(all, a_segment_beyond_the_address_space_is_told);
-  tcase_add_loop_test(all, two_active_blocks_at_one_address_are_told, 0, 3);
-  tcase_add_loop_test(all, held_blocks_count_towards_the_address_space, 0, 2);
-  tcase_add_loop_test(all, impossible_blocks_are_told, 0,
-                      (int)(sizeof wrong_blocks / sizeof *wrong_blocks));
-  tcase_add_loop_test(all, impossible_events_are_told, 0,
-                      (int)(sizeof wrongs / sizeof *wrongs));
-  tcase_add_loop_test(all, wrong_shapes_are_told_with_their_byte, 0,
-                      (int)(sizeof shapes / sizeof *shapes));
-  return run_suite(suite);
+  return run_tests();
 }

@@ -66,7 +66,7 @@ static size_t count_held(const tarn_trace *trace, uint64_t *out_bytes) {
   return count;
 }
 
-START_TEST(real_snapshots_add_up) {
+TEST_LOOP(real_snapshots_add_up, 2) {
   char path[512];
   tarn_trace *trace = NULL;
   uint64_t held_bytes = 0;
@@ -90,10 +90,9 @@ START_TEST(real_snapshots_add_up) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 // Every index within its array, every birth before its death.
-START_TEST(real_snapshots_are_whole) {
+TEST_LOOP(real_snapshots_are_whole, 2) {
   char path[512];
   tarn_trace *trace = NULL;
   if (!find(files[_i].name, path, sizeof path)) return;
@@ -124,7 +123,6 @@ START_TEST(real_snapshots_are_whole) {
   }
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 int main(void) {
   char path[512];
@@ -134,12 +132,6 @@ int main(void) {
                         "no torch-gpt-medium-*.pickle in TARN_TEST_DATA nor "
                         "beside the project");
   }
-  Suite *suite = suite_create("trace_files");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_loop_test(all, real_snapshots_add_up, 0, 2);
-  tcase_add_loop_test(all, real_snapshots_are_whole, 0, 2);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -42,7 +42,7 @@ static void assert_segments(const tarn_trace *trace,
   tarn_trace_destroy(read);
 }
 
-START_TEST(neighbours_share_a_made_segment) {
+TEST(neighbours_share_a_made_segment) {
   const uint64_t mib = 1 << 20;
   tarn_trace *trace = build_held(
       (held_block[]){{8 * mib, 100, 0},
@@ -62,10 +62,9 @@ START_TEST(neighbours_share_a_made_segment) {
                   4);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Beside the trace's segments, in their order: what sticks out, what overlaps.
-START_TEST(what_has_no_segment_gets_one) {
+TEST(what_has_no_segment_gets_one) {
   tarn_trace *trace =
       build_held((held_block[]){{0x1000, 0x100, 0},
                                 {0x1080, 0x100, 0},   // within the one before
@@ -85,20 +84,11 @@ START_TEST(what_has_no_segment_gets_one) {
                   5);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(the_end_of_the_address_space) {
+TEST(the_end_of_the_address_space) {
   const uint64_t top = UINT64_MAX - 100;
   tarn_trace *trace = build_held((held_block[]){{top, 100, 0}}, 1, NULL, 0);
   assert_segments(trace, (tarn_trace_segment[]){{.address = top, .size = 100}},
                   1);
   tarn_trace_destroy(trace);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("trace_held");
-  ADD_CASE(suite, "segments", neighbours_share_a_made_segment,
-           what_has_no_segment_gets_one, the_end_of_the_address_space);
-  return run_suite(suite);
 }

@@ -74,7 +74,7 @@ static tarn_status read_and_drop_soon(const void *bytes, size_t size) {
   return status;
 }
 
-START_TEST(cut_at_every_byte_is_corrupt) {
+TEST_RANGE(cut_at_every_byte_is_corrupt, 2, 6) {
   small_snapshot(_i);
   ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
   for (size_t size = 0; size < w.size; size++) {
@@ -87,7 +87,6 @@ START_TEST(cut_at_every_byte_is_corrupt) {
     free(exact);
   }
 }
-END_TEST
 
 static uint64_t next_random(uint64_t *state) {
   *state ^= *state << 13;
@@ -96,7 +95,7 @@ static uint64_t next_random(uint64_t *state) {
   return *state;
 }
 
-START_TEST(mutations_never_do_harm) {
+TEST_LOOP(mutations_never_do_harm, 4) {
   enum { ROUNDS = 10000 };
   uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
   size_t refused = 0;
@@ -116,11 +115,10 @@ START_TEST(mutations_never_do_harm) {
   ck_assert_uint_gt(refused, ROUNDS / 2);
   free(mutant);
 }
-END_TEST
 
 // --- much out of little ----------------------------------------------------
 
-START_TEST(a_bomb_of_lists_is_not_unfolded) {
+TEST(a_bomb_of_lists_is_not_unfolded) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_close_list(&w);
@@ -139,7 +137,6 @@ START_TEST(a_bomb_of_lists_is_not_unfolded) {
   pickle_end(&w);
   ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
 }
-END_TEST
 
 // |events| events whose frames are one list of |frames| references to one
 // frame, whose name is a text of |text| bytes that other frames have too.
@@ -167,13 +164,12 @@ static void shared_stack(int events, int frames) {
   pickle_finish(&w);
 }
 
-START_TEST(a_shared_stack_is_read_once) {
+TEST(a_shared_stack_is_read_once) {
   shared_stack(50000, 200000);  // 10^10 frames when unfolded
   ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
 }
-END_TEST
 
-START_TEST(a_shared_text_is_read_once) {
+TEST(a_shared_text_is_read_once) {
   enum { FRAMES = 50000, TEXT = 1 << 20 };  // 5 x 10^10 bytes when unfolded
   char *text = malloc(TEXT + 1);
   ck_assert_ptr_nonnull(text);
@@ -206,7 +202,6 @@ START_TEST(a_shared_text_is_read_once) {
   ck_assert_int_eq(read_and_drop_soon(w.bytes, w.size), TARN_OK);
   free(text);
 }
-END_TEST
 
 // An oom event with |key| and the value in slot 0, in a stack if it is of one.
 static void event_with(const char *key, bool in_frame) {
@@ -241,22 +236,20 @@ static void long_integer(const char *key, bool in_frame) {
   pickle_finish(&w);
 }
 
-START_TEST(a_long_integer_is_refused) {
+TEST(a_long_integer_is_refused) {
   long_integer("size", false);
   assert_status(read_and_drop_soon(w.bytes, w.size), TARN_E_CORRUPT);
   assert_error_says("hostile: byte 2: 'size' is written in 524288 bytes");
 }
-END_TEST
 
 // Lines may be any number.
-START_TEST(a_long_line_is_not_read) {
+TEST(a_long_line_is_not_read) {
   long_integer("line", true);
   ck_assert_int_eq(read_and_drop_soon(w.bytes, w.size), TARN_OK);
 }
-END_TEST
 
 // Events that are none take no memory before they are refused.
-START_TEST(a_list_of_nothing_is_corrupt) {
+TEST(a_list_of_nothing_is_corrupt) {
   enum { COUNT = 4 << 20 };
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
@@ -270,9 +263,8 @@ START_TEST(a_list_of_nothing_is_corrupt) {
   snprintf(want, sizeof want, "byte %zu: None in place of a dict", byte);
   assert_error_says(want);
 }
-END_TEST
 
-START_TEST(a_file_of_4_gib_is_not_read) {
+TEST(a_file_of_4_gib_is_not_read) {
   char path[] = "/tmp/tarn-trace-XXXXXX";
   tarn_trace *trace = NULL;
   int fd = mkstemp(path);
@@ -288,9 +280,8 @@ START_TEST(a_file_of_4_gib_is_not_read) {
   assert_error_says("4294967294");
   ck_assert_uint_lt(faults_peak(), 1 << 20);
 }
-END_TEST
 
-START_TEST(a_shared_segment_is_refused) {
+TEST(a_shared_segment_is_refused) {
   pickle_begin(&w, 4);
   pickle_open_list(&w);
   pickle_open_segment(&w, 4096, 512);
@@ -304,9 +295,8 @@ START_TEST(a_shared_segment_is_refused) {
   assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
   assert_error_says("a dict occurs twice");
 }
-END_TEST
 
-START_TEST(deep_nesting_is_refused_as_a_shape) {
+TEST(deep_nesting_is_refused_as_a_shape) {
   enum { DEPTH = 1000000 };
   pickle_begin(&w, 4);
   for (int i = 0; i < DEPTH; i++)
@@ -317,9 +307,8 @@ START_TEST(deep_nesting_is_refused_as_a_shape) {
   assert_status(read_and_drop(w.bytes, w.size), TARN_E_CORRUPT);
   assert_error_says("a list in place of a dict");
 }
-END_TEST
 
-START_TEST(an_error_text_is_printable) {
+TEST(an_error_text_is_printable) {
   tarn_trace *trace = NULL;
   assert_status(
       tarn_trace_read_bytes("\x80\x04i", 3, "a\x1b[31m\n.pickle", NULL, &trace),
@@ -327,7 +316,6 @@ START_TEST(an_error_text_is_printable) {
   ck_assert_ptr_null(strchr(tarn_last_error(), '\x1b'));
   ck_assert_ptr_null(strchr(tarn_last_error(), '\n'));
 }
-END_TEST
 
 // --- memory that fails -----------------------------------------------------
 
@@ -341,33 +329,16 @@ static void read_scenario(void *context) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(every_failing_allocation_is_survived) {
+TEST(every_failing_allocation_is_survived) {
   small_snapshot(4);
   size_t faults = faults_sweep(read_scenario, NULL);
   printf("trace: %zu faults while reading, 0 leaks\n", faults);
   ck_assert_uint_gt(faults, 20);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
-  Suite *suite = suite_create("trace_hostile");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
-  tcase_add_loop_test(all, cut_at_every_byte_is_corrupt, 2, 6);
-  tcase_add_loop_test(all, mutations_never_do_harm, 0, 4);
-  tcase_add_test(all, a_bomb_of_lists_is_not_unfolded);
-  tcase_add_test(all, a_shared_stack_is_read_once);
-  tcase_add_test(all, a_shared_text_is_read_once);
-  tcase_add_test(all, a_long_integer_is_refused);
-  tcase_add_test(all, a_long_line_is_not_read);
-  tcase_add_test(all, a_list_of_nothing_is_corrupt);
-  tcase_add_test(all, a_file_of_4_gib_is_not_read);
-  tcase_add_test(all, a_shared_segment_is_refused);
-  tcase_add_test(all, deep_nesting_is_refused_as_a_shape);
-  tcase_add_test(all, an_error_text_is_printable);
-  tcase_add_test(all, every_failing_allocation_is_survived);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -491,7 +491,7 @@ static double measure(const subject *of, size_t count) {
 
 // MOST: the work of a byte of the file. JSON has several times as many bytes as
 // what it is made of, and each is copied.
-START_TEST(twice_the_file_is_twice_the_work) {
+TEST_LOOP(twice_the_file_is_twice_the_work, SUBJECTS) {
   enum { MOST = 200 };
   const size_t count = 1 << 14;
   const subject *of = &subjects[_i];
@@ -502,14 +502,8 @@ START_TEST(twice_the_file_is_twice_the_work) {
   ck_assert_double_le(twice, MOST);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_linear");
   count_memory();
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 300);
-  tcase_add_loop_test(all, twice_the_file_is_twice_the_work, 0, SUBJECTS);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -7,7 +7,7 @@
 
 // --- events ----------------------------------------------------------------
 
-START_TEST(events_have_all_their_fields) {
+TEST(events_have_all_their_fields) {
   tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
                                  .number = 7,
                                  .time_us = UINT64_MAX,
@@ -48,10 +48,9 @@ START_TEST(events_have_all_their_fields) {
   ck_assert_uint_eq(got->block, 0);
   ck_assert_uint_eq(got->stack, TARN_TRACE_NO_STACK);
 }
-END_TEST
 
 // Pages of two threads, each ahead of the other by turns, in the wrong order.
-START_TEST(events_of_all_pages_come_in_the_order_of_their_numbers) {
+TEST(events_of_all_pages_come_in_the_order_of_their_numbers) {
   enum { PAGES = 40, EVENTS = 200, ALL = PAGES * EVENTS };
   for (uint64_t page = PAGES; page-- > 0;) {
     log_page(&file, (uint32_t)page + 1);
@@ -65,9 +64,8 @@ START_TEST(events_of_all_pages_come_in_the_order_of_their_numbers) {
   for (size_t i = 0; i < ALL; i++)
     require(trace->events[i].size == i + 1);
 }
-END_TEST
 
-START_TEST(a_thread_may_change_within_a_page) {
+TEST(a_thread_may_change_within_a_page) {
   log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
   LOG_DEFINE(&file, TARN__LOG_THREAD, UINT32_MAX);
@@ -82,9 +80,8 @@ START_TEST(a_thread_may_change_within_a_page) {
   ck_assert_uint_eq(trace->events[2].thread, 0);
   ck_assert_uint_eq(trace->events[3].thread, 4);
 }
-END_TEST
 
-START_TEST(other_kinds_are_kept) {
+TEST(other_kinds_are_kept) {
   log_page(&file, 1);
   for (uint64_t kind = 3; kind <= 9; kind++) {
     if (kind == 3) log_event(&file, TARN__LOG_OLD, 0, 4096, 11);
@@ -101,9 +98,8 @@ START_TEST(other_kinds_are_kept) {
   ck_assert_uint_eq(trace->segment_count, 1);
   ck_assert_uint_eq(trace->segments[0].size, 2 << 20);
 }
-END_TEST
 
-START_TEST(frees_of_what_nobody_knows_are_counted) {
+TEST(frees_of_what_nobody_knows_are_counted) {
   log_page(&file, 1);
   log_event(&file, TARN__LOG_FREE, 1, 4096, 0);
   log_event(&file, TARN__LOG_UNMAP, 2, 8192, 4096);
@@ -115,10 +111,9 @@ START_TEST(frees_of_what_nobody_knows_are_counted) {
   ck_assert_uint_eq(trace->unknown_count, 4);
   ck_assert_uint_eq(trace->event_count, 2);
 }
-END_TEST
 
 // A birth where a block lives is a contradiction, unless events are missing.
-START_TEST(where_events_are_missing_a_birth_ends_what_lived_there) {
+TEST_LOOP(where_events_are_missing_a_birth_ends_what_lived_there, 3) {
   log_page(&file, 1);
   log_event(&file, _i == 2 ? TARN__LOG_MAP : TARN__LOG_ALLOC, 1, 4096, 5);
   log_event(&file, TARN__LOG_ALLOC, _i == 0 ? 2 : 3, 4096, 6);
@@ -132,11 +127,10 @@ START_TEST(where_events_are_missing_a_birth_ends_what_lived_there) {
   assert_event(3, TARN_TRACE_FREE, 4096, 6);
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-END_TEST
 
 // --- names -----------------------------------------------------------------
 
-START_TEST(definitions_may_come_last) {
+TEST(definitions_may_come_last) {
   tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
                                  .number = 1,
                                  .address = 1,
@@ -156,10 +150,9 @@ START_TEST(definitions_may_come_last) {
   assert_frame(0, "late", "late", 3);
   ck_assert_str_eq(trace->tags[trace->events[0].tag], "late");
 }
-END_TEST
 
 // In any order, with holes between them.
-START_TEST(numbers_of_definitions_may_be_any) {
+TEST(numbers_of_definitions_may_be_any) {
   enum { NAMES = 200 };
   char text[24];
   log_page(&file, 1);
@@ -181,9 +174,8 @@ START_TEST(numbers_of_definitions_may_be_any) {
     ck_assert_str_eq(trace->tags[trace->events[i].tag], text);
   }
 }
-END_TEST
 
-START_TEST(what_nothing_defines_is_none) {
+TEST(what_nothing_defines_is_none) {
   tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
                                  .number = 1,
                                  .address = 1,
@@ -216,7 +208,6 @@ START_TEST(what_nothing_defines_is_none) {
   ck_assert_uint_eq(trace->events[2].stack, TARN_TRACE_NO_STACK);
   ck_assert_uint_eq(trace->tag_count, 1);
 }
-END_TEST
 
 // --- devices ---------------------------------------------------------------
 
@@ -227,7 +218,7 @@ static void read_device(uint32_t device) {
       tarn_trace_read_bytes(file.bytes, file.size, "made", &options, &trace));
 }
 
-START_TEST(the_device_with_most_events_is_read) {
+TEST(the_device_with_most_events_is_read) {
   tarn_trace_options options = {.choose_device = true, .device = 3};
   log_page(&file, 1);
   LOG_DEFINE(&file, TARN__LOG_DEVICE, 2, 5);
@@ -268,9 +259,8 @@ START_TEST(the_device_with_most_events_is_read) {
     assert_error_says("has no history");
   }
 }
-END_TEST
 
-START_TEST(a_baseline_alone_says_which_device) {
+TEST(a_baseline_alone_says_which_device) {
   log_page(&file, 1);
   log_put(&file,
           (tarn__trace_log_event){
@@ -279,26 +269,10 @@ START_TEST(a_baseline_alone_says_which_device) {
   ck_assert_uint_eq(trace->device, 4);
   ck_assert_uint_eq(trace->baseline_count, 1);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
-  Suite *suite = suite_create("trace_log");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 60);
-  tcase_add_test(all, events_have_all_their_fields);
-  tcase_add_test(all, events_of_all_pages_come_in_the_order_of_their_numbers);
-  tcase_add_test(all, a_thread_may_change_within_a_page);
-  tcase_add_test(all, other_kinds_are_kept);
-  tcase_add_test(all, frees_of_what_nobody_knows_are_counted);
-  tcase_add_loop_test(
-      all, where_events_are_missing_a_birth_ends_what_lived_there, 0, 3);
-  tcase_add_test(all, definitions_may_come_last);
-  tcase_add_test(all, numbers_of_definitions_may_be_any);
-  tcase_add_test(all, what_nothing_defines_is_none);
-  tcase_add_test(all, the_device_with_most_events_is_read);
-  tcase_add_test(all, a_baseline_alone_says_which_device);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

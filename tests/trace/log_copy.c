@@ -141,14 +141,13 @@ static void assert_survives(tarn_trace *trace) {
 
 // --- what is written -------------------------------------------------------
 
-START_TEST(workloads_survive) {
+TEST_LOOP(workloads_survive, 5) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   assert_survives(trace);
 }
-END_TEST
 
-START_TEST(real_snapshots_survive) {
+TEST_LOOP(real_snapshots_survive, 2) {
   static const char *const names[] = {"torch-gpt-medium-128-training.pickle",
                                       "torch-gpt-medium-512-inference.pickle"};
   char path[512];
@@ -163,7 +162,6 @@ START_TEST(real_snapshots_survive) {
   assert_ok(tarn_trace_read(path, NULL, &trace));
   assert_survives(trace);
 }
-END_TEST
 
 static uint64_t next_random(uint64_t *state) {
   *state ^= *state << 13;
@@ -265,13 +263,12 @@ static tarn_trace *make_random(uint64_t seed, size_t events) {
   return trace;
 }
 
-START_TEST(made_traces_survive) {
+TEST_LOOP(made_traces_survive, 3) {
   assert_survives(make_random(0x9e3779b97f4a7c15u + (uint64_t)_i, 20000));
 }
-END_TEST
 
 // Frees that were passed over, blocks that were ignored, a free first.
-START_TEST(what_was_counted_survives) {
+TEST(what_was_counted_survives) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("counted", &builder));
@@ -297,9 +294,8 @@ START_TEST(what_was_counted_survives) {
   ck_assert_uint_eq(trace->baseline_count, 1);
   assert_survives(trace);
 }
-END_TEST
 
-START_TEST(an_empty_trace_survives) {
+TEST(an_empty_trace_survives) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("", &builder));
@@ -317,10 +313,9 @@ START_TEST(an_empty_trace_survives) {
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Beyond what the format holds: texts and stacks are cut, at their ends.
-START_TEST(what_is_too_long_is_cut) {
+TEST(what_is_too_long_is_cut) {
   enum { FRAMES = 1000, TEXT = 5000 };
   char text[TEXT + 1];
   tarn_trace_frame frames[FRAMES];
@@ -345,7 +340,6 @@ START_TEST(what_is_too_long_is_cut) {
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -356,7 +350,7 @@ static tarn_status refuse_third(void *context, const void *from, size_t size) {
   return ++*calls == 3 ? TARN_E_STATE : TARN_OK;
 }
 
-START_TEST(a_sink_that_refuses_ends_the_writing) {
+TEST(a_sink_that_refuses_ends_the_writing) {
   size_t calls = 0;
   tarn_trace *trace = make_random(1, 50000);
   assert_status(
@@ -365,7 +359,6 @@ START_TEST(a_sink_that_refuses_ends_the_writing) {
   ck_assert_uint_eq(calls, 3);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static void copy_scenario(void *context) {
   tarn_trace *copy = NULL;
@@ -382,28 +375,15 @@ static void copy_scenario(void *context) {
   free(all.items);
 }
 
-START_TEST(every_failing_allocation_is_survived) {
+TEST(every_failing_allocation_is_survived) {
   tarn_trace *trace = make_random(5, 300);
   size_t faults = faults_sweep(copy_scenario, trace);
   printf("log: %zu faults while writing and reading, 0 leaks\n", faults);
   ck_assert_uint_gt(faults, 40);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_log_copy");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_loop_test(all, workloads_survive, 0, 5);
-  tcase_add_loop_test(all, real_snapshots_survive, 0, 2);
-  tcase_add_loop_test(all, made_traces_survive, 0, 3);
-  tcase_add_test(all, what_was_counted_survives);
-  tcase_add_test(all, an_empty_trace_survives);
-  tcase_add_test(all, what_is_too_long_is_cut);
-  tcase_add_test(all, a_sink_that_refuses_ends_the_writing);
-  tcase_add_test(all, every_failing_allocation_is_survived);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

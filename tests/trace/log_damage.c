@@ -119,7 +119,8 @@ static const struct wrong {
 #undef WRONG
 };
 
-START_TEST(what_is_wrong_is_told_with_its_byte) {
+TEST_LOOP(what_is_wrong_is_told_with_its_byte,
+          (int)(sizeof wrongs / sizeof *wrongs)) {
   log_page(&file, 1);
   log_text(&file, 1, "before");
   size_t byte = log_at(&file);
@@ -127,9 +128,8 @@ START_TEST(what_is_wrong_is_told_with_its_byte) {
   log_text(&file, 2, "long enough for what a record may want of the next");
   assert_refused(byte, wrongs[_i].text);
 }
-END_TEST
 
-START_TEST(a_number_may_have_64_bits) {
+TEST(a_number_may_have_64_bits) {
   tarn_trace *trace = NULL;
   tarn__trace_log_page *page = log_page(&file, 1);
   page->number = UINT64_MAX - 1;
@@ -140,9 +140,8 @@ START_TEST(a_number_may_have_64_bits) {
   log_raw(&file, "\x01\x01\x02\x01", 4);
   assert_refused(byte, "an event's number is beyond 64 bits");
 }
-END_TEST
 
-START_TEST(contradictions_are_told) {
+TEST_LOOP(contradictions_are_told, 4) {
   log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 512, 8);
   size_t byte = log_at(&file);
@@ -169,9 +168,8 @@ START_TEST(contradictions_are_told) {
       assert_refused(byte + TARN__LOG_PAGE - 5, "a second event of number 1");
   }
 }
-END_TEST
 
-START_TEST(a_wrong_page_is_told) {
+TEST_LOOP(a_wrong_page_is_told, 2) {
   tarn__trace_log_page *page = log_page(&file, 1);
   if (_i == 0) {
     page->magic = 0x12345678;
@@ -181,9 +179,8 @@ START_TEST(a_wrong_page_is_told) {
     assert_refused(TARN__LOG_PAGE + 8, "a page with 4057 bytes of records");
   }
 }
-END_TEST
 
-START_TEST(a_wrong_header_is_told) {
+TEST(a_wrong_header_is_told) {
   tarn_trace *trace = NULL;
   log_header(&file)->page_bytes = 8192;
   assert_refused(12, "pages of 8192 bytes");
@@ -193,7 +190,6 @@ START_TEST(a_wrong_header_is_told) {
   file.size = sizeof(tarn__trace_log_header) - 1;
   assert_refused(file.size, "the file ends within its header");
 }
-END_TEST
 
 // --- what is cut -----------------------------------------------------------
 
@@ -207,7 +203,7 @@ static void assert_prefix(const tarn_trace *part, const tarn_trace *whole) {
   }
 }
 
-START_TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
+TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
   tarn_trace *whole = NULL;
   size_t events = 0;
   log_page(&file, 1);
@@ -234,10 +230,9 @@ START_TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
   ck_assert_uint_gt(events, 890);
   tarn_trace_destroy(whole);
 }
-END_TEST
 
 // As a killed writer of another kind might leave it.
-START_TEST(a_page_that_ends_within_a_record_is_unfinished) {
+TEST(a_page_that_ends_within_a_record_is_unfinished) {
   tarn_trace *trace = NULL;
   tarn__trace_log_page *page = log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
@@ -250,9 +245,8 @@ START_TEST(a_page_that_ends_within_a_record_is_unfinished) {
   ck_assert_uint_eq(trace->event_count, 2);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(pages_that_were_never_begun_are_passed_over) {
+TEST(pages_that_were_never_begun_are_passed_over) {
   tarn_trace *trace = NULL;
   log_page(&file, 1)->magic = 0;
   log_page(&file, 1);
@@ -265,7 +259,6 @@ START_TEST(pages_that_were_never_begun_are_passed_over) {
   ck_assert_uint_eq(trace->event_count, 1);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // --- anything --------------------------------------------------------------
 
@@ -278,7 +271,7 @@ static bool read_and_drop(void) {
   return status == TARN_OK;
 }
 
-START_TEST(flipped_bits_of_a_file_give_a_status) {
+TEST(flipped_bits_of_a_file_give_a_status) {
   size_t passed = 0;
   small_file();
   ck_assert(read_and_drop());
@@ -295,10 +288,9 @@ START_TEST(flipped_bits_of_a_file_give_a_status) {
   }
   ck_assert_uint_gt(passed, 0);
 }
-END_TEST
 
 // Values that mean something somewhere.
-START_TEST(any_byte_of_a_file_gives_a_status) {
+TEST_LOOP(any_byte_of_a_file_gives_a_status, 3) {
   static const unsigned char values[] = {0,    1,    2,    4,    0x0a, 0x0b,
                                          0x0c, 0x0e, 0x7f, 0x80, 0xf1, 0xff};
   size_t refused = 0;
@@ -314,9 +306,8 @@ START_TEST(any_byte_of_a_file_gives_a_status) {
   }
   ck_assert_uint_gt(refused, 100);
 }
-END_TEST
 
-START_TEST(many_changes_at_once_never_do_harm) {
+TEST_LOOP(many_changes_at_once_never_do_harm, 4) {
   enum { ROUNDS = 3000 };
   uint64_t state = 0x9e3779b97f4a7c15u + (uint64_t)_i;
   size_t refused = 0;
@@ -339,26 +330,10 @@ START_TEST(many_changes_at_once_never_do_harm) {
   ck_assert_uint_gt(refused, ROUNDS / 4);
   free(kept);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
-  Suite *suite = suite_create("trace_log_damage");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
-  tcase_add_loop_test(all, what_is_wrong_is_told_with_its_byte, 0,
-                      (int)(sizeof wrongs / sizeof *wrongs));
-  tcase_add_test(all, a_number_may_have_64_bits);
-  tcase_add_loop_test(all, contradictions_are_told, 0, 4);
-  tcase_add_loop_test(all, a_wrong_page_is_told, 0, 2);
-  tcase_add_test(all, a_wrong_header_is_told);
-  tcase_add_test(all, a_file_cut_anywhere_is_read_as_far_as_it_goes);
-  tcase_add_test(all, a_page_that_ends_within_a_record_is_unfinished);
-  tcase_add_test(all, pages_that_were_never_begun_are_passed_over);
-  tcase_add_test(all, flipped_bits_of_a_file_give_a_status);
-  tcase_add_loop_test(all, any_byte_of_a_file_gives_a_status, 0, 3);
-  tcase_add_loop_test(all, many_changes_at_once_never_do_harm, 0, 4);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

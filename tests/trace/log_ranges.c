@@ -18,7 +18,7 @@ static void raw_event(uint64_t number, uint64_t next) {
                                          .stack = number});
 }
 
-START_TEST(return_addresses_are_found_in_modules) {
+TEST(return_addresses_are_found_in_modules) {
   log_page(&file, 1);
   log_text(&file, 1, "/lib/a.so");
   LOG_DEFINE(&file, TARN__LOG_MODULE, 1, 1, 0x1000, 0x100, 0xc00, 0);
@@ -34,9 +34,8 @@ START_TEST(return_addresses_are_found_in_modules) {
   assert_frame(3, "", "0x1100", 0);
   assert_frame(4, "", "0xffffffffffffffff", 0);
 }
-END_TEST
 
-START_TEST(a_raw_stack_has_all_its_frames) {
+TEST(a_raw_stack_has_all_its_frames) {
   tarn__trace_log_event event = {.kind = TARN__LOG_ALLOC,
                                  .number = 1,
                                  .address = 1,
@@ -54,11 +53,10 @@ START_TEST(a_raw_stack_has_all_its_frames) {
   ck_assert_str_eq(trace->frames[frames[2]].function, "0xf");
   ck_assert_uint_eq(frames[0], frames[2]);
 }
-END_TEST
 
 // At one address: a from event 10 on, b from 20 on, which is shorter; c was
 // noticed after its first use.
-START_TEST(the_module_of_the_moment_counts) {
+TEST(the_module_of_the_moment_counts) {
   log_page(&file, 1);
   log_text(&file, 1, "a");
   log_text(&file, 2, "b");
@@ -78,9 +76,8 @@ START_TEST(the_module_of_the_moment_counts) {
   assert_frame(3, "a", "+0x90", 0);
   assert_frame(4, "c", "+0x10", 0);
 }
-END_TEST
 
-START_TEST(a_module_without_bytes_or_path_is_no_trouble) {
+TEST(a_module_without_bytes_or_path_is_no_trouble) {
   log_page(&file, 1);
   LOG_DEFINE(&file, TARN__LOG_MODULE, 1, 9, 0x1000, 0x100, 0x1001, 0);
   LOG_DEFINE(&file, TARN__LOG_MODULE, 2, 9, 0x1000, 0, 0, 1);
@@ -88,11 +85,10 @@ START_TEST(a_module_without_bytes_or_path_is_no_trouble) {
   read_made();
   assert_frame(0, "", "+0xffffffffffffffff", 0);
 }
-END_TEST
 
 // --- mappings --------------------------------------------------------------
 
-START_TEST(what_is_left_of_a_mapping_lives_on) {
+TEST(what_is_left_of_a_mapping_lives_on) {
   log_page(&file, 3);
   log_text(&file, 1, "mapped");
   log_put(&file, (tarn__trace_log_event){.kind = TARN__LOG_MAP,
@@ -117,9 +113,8 @@ START_TEST(what_is_left_of_a_mapping_lives_on) {
   assert_event(5, TARN_TRACE_FREE, 0x15000, 0x4000);
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-END_TEST
 
-START_TEST(mapping_over_a_mapping_unmaps_it) {
+TEST(mapping_over_a_mapping_unmaps_it) {
   log_page(&file, 1);
   log_event(&file, TARN__LOG_MAP, 1, 0x10000, 0x3000);
   log_event(&file, TARN__LOG_MAP, 2, 0x11000, 0x1000);
@@ -134,10 +129,9 @@ START_TEST(mapping_over_a_mapping_unmaps_it) {
   assert_event(5, TARN_TRACE_FREE, 0x11000, 0x1000);
   ck_assert_uint_eq(trace->unknown_count, 1);
 }
-END_TEST
 
 // Against a model that knows of each page whether it is mapped.
-START_TEST(random_mappings_leave_what_a_model_says) {
+TEST_LOOP(random_mappings_leave_what_a_model_says, 4) {
   enum { PAGES = 256, EVENTS = 20000 };
   bool mapped[PAGES] = {false};
   uint64_t state = 88172645463325252u + (uint64_t)_i;
@@ -169,21 +163,10 @@ START_TEST(random_mappings_leave_what_a_model_says) {
   for (size_t i = 0; i < PAGES; i++)
     require(!mapped[i]);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
-  Suite *suite = suite_create("trace_log_ranges");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 60);
-  tcase_add_test(all, return_addresses_are_found_in_modules);
-  tcase_add_test(all, a_raw_stack_has_all_its_frames);
-  tcase_add_test(all, the_module_of_the_moment_counts);
-  tcase_add_test(all, a_module_without_bytes_or_path_is_no_trouble);
-  tcase_add_test(all, what_is_left_of_a_mapping_lives_on);
-  tcase_add_test(all, mapping_over_a_mapping_unmaps_it);
-  tcase_add_loop_test(all, random_mappings_leave_what_a_model_says, 0, 4);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

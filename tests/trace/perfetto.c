@@ -36,7 +36,7 @@ static void assert_has(const char *part) {
   ck_assert_msg(strstr(w.bytes, part) != NULL, "no %s in %s", part, w.bytes);
 }
 
-START_TEST(every_block_begins_and_ends) {
+TEST_LOOP(every_block_begins_and_ends, 5) {
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   write_it();
   ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
@@ -52,9 +52,8 @@ START_TEST(every_block_begins_and_ends) {
   assert_has("\"thread_name\",\"args\":{\"name\":\"stream 0\"}");
   end();
 }
-END_TEST
 
-START_TEST(all_kinds_are_shown) {
+TEST(all_kinds_are_shown) {
   trace = built_of_all();
   write_it();
   ck_assert_uint_eq(count("{\"ph\":\"b\""), trace->block_count);
@@ -88,7 +87,6 @@ START_TEST(all_kinds_are_shown) {
   assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":16384}}");
   end();
 }
-END_TEST
 
 static void one_block(const char *name, const tarn_trace_frame *frames,
                       size_t depth, uint64_t size) {
@@ -105,7 +103,7 @@ static void one_block(const char *name, const tarn_trace_frame *frames,
   write_it();
 }
 
-START_TEST(strange_texts_are_escaped) {
+TEST(strange_texts_are_escaped) {
   one_block("\x01\x1f\"\\/\x7f\xff",
             &(tarn_trace_frame){.file = "</script>\t\xc3",
                                 .function = "\n\xe2"
@@ -115,9 +113,8 @@ START_TEST(strange_texts_are_escaped) {
   assert_has("\"name\":\"\\u000a\xe2\x82\xac </script>\\u0009\xef\xbf\xbd\"");
   end();
 }
-END_TEST
 
-START_TEST(names_of_what_is_known) {
+TEST(names_of_what_is_known) {
   one_block("file only", &(tarn_trace_frame){.file = "a.c", .line = 9}, 1, 1);
   assert_has("\"name\":\"a.c:9\"");
   end();
@@ -140,9 +137,8 @@ START_TEST(names_of_what_is_known) {
     end();
   }
 }
-END_TEST
 
-START_TEST(deep_stacks_are_cut) {
+TEST(deep_stacks_are_cut) {
   enum { DEPTH = 100 };
   tarn_trace_frame frames[DEPTH];
   for (uint32_t i = 0; i < DEPTH; i++)
@@ -154,10 +150,9 @@ START_TEST(deep_stacks_are_cut) {
   assert_has("\"f a.c:65\"]");
   end();
 }
-END_TEST
 
 // A text of more than 64 bytes is written in full once.
-START_TEST(long_texts_are_cut) {
+TEST(long_texts_are_cut) {
   char function[101], file[201];
   memset(function, 'f', sizeof function);
   function[100] = '\0';
@@ -180,10 +175,9 @@ START_TEST(long_texts_are_cut) {
   assert_has(want);
   end();
 }
-END_TEST
 
 // Threads hand in their events out of order.
-START_TEST(time_never_goes_back) {
+TEST(time_never_goes_back) {
   static const uint64_t times[] = {500, 400, 600, 0};
   tarn_trace_builder *builder = NULL;
   assert_ok(tarn_trace_builder_create("clock", &builder));
@@ -204,10 +198,9 @@ START_TEST(time_never_goes_back) {
   ck_assert_uint_eq(count("\"ts\":600,"), 8);
   end();
 }
-END_TEST
 
 // Frees of more than there can have been, segments of more than 64 bits.
-START_TEST(sums_stay_within_bounds) {
+TEST(sums_stay_within_bounds) {
   tarn_trace_builder *builder = NULL;
   assert_ok(tarn_trace_builder_create("bounds", &builder));
   for (int i = 0; i < 2; i++) {
@@ -224,9 +217,8 @@ START_TEST(sums_stay_within_bounds) {
   assert_has("\"name\":\"reserved bytes\",\"args\":{\"bytes\":4096}}");
   end();
 }
-END_TEST
 
-START_TEST(nothing_is_json_too) {
+TEST(nothing_is_json_too) {
   tarn_trace_builder *builder = NULL;
   assert_ok(tarn_trace_builder_create("", &builder));
   assert_ok(tarn_trace_builder_finish(builder, &trace));
@@ -235,7 +227,6 @@ START_TEST(nothing_is_json_too) {
   end();
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 static void write_once(void *context) {
   written out = {0};
@@ -245,23 +236,13 @@ static void write_once(void *context) {
   written_free(&out);
 }
 
-START_TEST(no_memory) {
+TEST(no_memory) {
   trace = built_of_all();
   ck_assert_uint_ge(faults_sweep(write_once, trace), 4);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("trace_perfetto");
-  TCase *loops = tcase_create("workloads");
-  tcase_set_timeout(loops, 120);
-  tcase_add_loop_test(loops, every_block_begins_and_ends, 0, 5);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "events", all_kinds_are_shown, strange_texts_are_escaped,
-           names_of_what_is_known, deep_stacks_are_cut, long_texts_are_cut,
-           time_never_goes_back, sums_stay_within_bounds, nothing_is_json_too,
-           no_memory);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -63,7 +63,8 @@ static const struct integer {
     {"LONG4", BYTES("\x8b\x02\x00\x00\x00\x34\x12"), false, 0x1234},
 };
 
-START_TEST(integers_have_their_values) {
+TEST_LOOP(integers_have_their_values,
+          (int)(sizeof(integers) / sizeof *(integers))) {
   for (int protocol = 2; protocol <= 5; protocol++) {
     const struct integer *want = &integers[_i];
     pickle_writer w = {0};
@@ -82,9 +83,8 @@ START_TEST(integers_have_their_values) {
     pickle_free(&w);
   }
 }
-END_TEST
 
-START_TEST(integers_beyond_64_bits_are_told) {
+TEST_LOOP(integers_beyond_64_bits_are_told, 3) {
   static const char *const bytes[] = {
       "\x80\x02\x8a\x09\0\0\0\0\0\0\0\0\x01.",
       "\x80\x02\x8a\x09\0\0\0\0\0\0\0\0\xff.",
@@ -96,7 +96,6 @@ START_TEST(integers_beyond_64_bits_are_told) {
   ck_assert(!tarn__pickle_int(&pickle, pickle.root, &negative, &magnitude));
   unload();
 }
-END_TEST
 
 static const struct scalar {
   const char *bytes;
@@ -122,7 +121,8 @@ static const struct scalar {
     {BYTES("\x96\x02\0\0\0\0\0\0\0hi"), TARN__BYTES, "hi"},
 };
 
-START_TEST(scalars_have_their_types) {
+TEST_LOOP(scalars_have_their_types,
+          (int)(sizeof(scalars) / sizeof *(scalars))) {
   const struct scalar *want = &scalars[_i];
   pickle_writer w = {0};
   const char *text = NULL;
@@ -140,7 +140,6 @@ START_TEST(scalars_have_their_types) {
   unload();
   pickle_free(&w);
 }
-END_TEST
 
 // --- containers, stack and memo --------------------------------------------
 
@@ -189,7 +188,8 @@ static const struct container {
      TARN__LIST, 1},
 };
 
-START_TEST(containers_hold_their_values) {
+TEST_LOOP(containers_hold_their_values,
+          (int)(sizeof(containers) / sizeof *(containers))) {
   const struct container *want = &containers[_i];
   for (int protocol = 2; protocol <= 5; protocol++) {
     pickle_writer w = {0};
@@ -203,9 +203,8 @@ START_TEST(containers_hold_their_values) {
     pickle_free(&w);
   }
 }
-END_TEST
 
-START_TEST(values_keep_their_order_over_batches) {
+TEST(values_keep_their_order_over_batches) {
   tarn__trace_pickle_value item;
   bool negative = false;
   uint64_t number = 0;
@@ -225,9 +224,8 @@ START_TEST(values_keep_their_order_over_batches) {
   ck_assert(!tarn__walk_next(&walk, &item));
   unload();
 }
-END_TEST
 
-START_TEST(a_list_may_hold_itself) {
+TEST(a_list_may_hold_itself) {
   tarn__trace_pickle_value item;
   assert_ok(load(BYTES("\x80\x04]\x94h\0a.")));
   tarn__trace_pickle_walk walk = tarn__pickle_walk(&pickle, pickle.root);
@@ -236,7 +234,6 @@ START_TEST(a_list_may_hold_itself) {
   ck_assert_uint_eq(item.at, pickle.root.at);
   unload();
 }
-END_TEST
 
 // --- refusals --------------------------------------------------------------
 
@@ -268,14 +265,14 @@ static const struct refusal {
     {"g", "GET"},
 };
 
-START_TEST(opcodes_that_do_more_are_refused_by_name) {
+TEST_LOOP(opcodes_that_do_more_are_refused_by_name,
+          (int)(sizeof(refusals) / sizeof *(refusals))) {
   char bytes[] = "\x80\x04N?os\nsystem\n.";
   char text[64];
   bytes[3] = refusals[_i].opcode[0];
   snprintf(text, sizeof text, "byte 3: %s is refused", refusals[_i].name);
   assert_refused(bytes, sizeof bytes - 1, text);
 }
-END_TEST
 
 static const struct damage {
   const char *bytes;
@@ -333,14 +330,14 @@ static const struct damage {
     {BYTES("\x80\x04Nr\xff\xff\xff\xff."), "slot beyond the file's size"},
 };
 
-START_TEST(damage_is_told_with_its_byte) {
+TEST_LOOP(damage_is_told_with_its_byte,
+          (int)(sizeof(damages) / sizeof *(damages))) {
   assert_refused(damages[_i].bytes, damages[_i].size, damages[_i].text);
 }
-END_TEST
 
 // --- size ------------------------------------------------------------------
 
-START_TEST(nesting_is_not_depth_of_the_stack) {
+TEST(nesting_is_not_depth_of_the_stack) {
   enum { DEPTH = 1000000 };
   pickle_writer w = {0};
   pickle_begin(&w, 4);
@@ -355,9 +352,8 @@ START_TEST(nesting_is_not_depth_of_the_stack) {
   unload();
   pickle_free(&w);
 }
-END_TEST
 
-START_TEST(memory_stays_within_the_budget) {
+TEST_LOOP(memory_stays_within_the_budget, 4) {
   static const char dense[] = "](N}";
   enum { SIZE = 3 << 20 };
   pickle_writer w = {0};
@@ -371,9 +367,8 @@ START_TEST(memory_stays_within_the_budget) {
   unload();
   pickle_free(&w);
 }
-END_TEST
 
-START_TEST(a_budget_refuses_with_its_own_words) {
+TEST(a_budget_refuses_with_its_own_words) {
   budget = tarn__budget_for("made", 1000);
   budget.limit = 100;
   assert_status(
@@ -382,27 +377,8 @@ START_TEST(a_budget_refuses_with_its_own_words) {
   assert_error_says("made: reading it needs more than the 100 bytes");
   unload();
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_pickle");
   faults_install();
-  TCase *tables = tcase_create("tables");
-#define ADD_LOOP(test, table) \
-  tcase_add_loop_test(tables, test, 0, (int)(sizeof(table) / sizeof *(table)))
-  ADD_LOOP(integers_have_their_values, integers);
-  ADD_LOOP(scalars_have_their_types, scalars);
-  ADD_LOOP(containers_hold_their_values, containers);
-  ADD_LOOP(opcodes_that_do_more_are_refused_by_name, refusals);
-  ADD_LOOP(damage_is_told_with_its_byte, damages);
-#undef ADD_LOOP
-  tcase_add_loop_test(tables, integers_beyond_64_bits_are_told, 0, 3);
-  tcase_add_loop_test(tables, memory_stays_within_the_budget, 0, 4);
-  tcase_set_timeout(tables, 60);
-  suite_add_tcase(suite, tables);
-  ADD_CASE(suite, "order", values_keep_their_order_over_batches,
-           a_list_may_hold_itself);
-  ADD_CASE(suite, "size", nesting_is_not_depth_of_the_stack,
-           a_budget_refuses_with_its_own_words);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -39,7 +39,7 @@ static uint64_t highest(const tarn_trace *trace, const uint64_t *addresses) {
   return end;
 }
 
-START_TEST(workloads_are_laid_out) {
+TEST_LOOP(workloads_are_laid_out, 5) {
   uint64_t *addresses = NULL;
   uint64_t *again = NULL;
   tarn_trace *trace = NULL;
@@ -60,7 +60,6 @@ START_TEST(workloads_are_laid_out) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 static tarn_trace *build(const tarn_trace_event *events, size_t count) {
   tarn_trace_builder *builder = NULL;
@@ -80,7 +79,7 @@ static tarn_trace_event event_of(tarn_trace_kind kind, uint64_t address,
                             .stack = TARN_TRACE_NO_STACK};
 }
 
-START_TEST(known_addresses_stay) {
+TEST(known_addresses_stay) {
   uint64_t *addresses = NULL;
   tarn_trace *trace =
       build((tarn_trace_event[]){event_of(TARN_TRACE_ALLOC, 4096, 100),
@@ -96,9 +95,8 @@ START_TEST(known_addresses_stay) {
   tarn__places_free(trace, addresses);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(no_blocks_no_addresses) {
+TEST(no_blocks_no_addresses) {
   uint64_t *addresses = NULL;
   tarn_trace *trace =
       build((tarn_trace_event[]){event_of(TARN_TRACE_OOM, 77, 5)}, 1);
@@ -108,10 +106,9 @@ START_TEST(no_blocks_no_addresses) {
   tarn__places_free(trace, addresses);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Each class holds what is put into it, up to the largest sizes there are.
-START_TEST(sizes_of_all_kinds) {
+TEST(sizes_of_all_kinds) {
   static const uint64_t sizes[] = {1,
                                    511,
                                    512,
@@ -143,9 +140,8 @@ START_TEST(sizes_of_all_kinds) {
   assert_apart(&trace, addresses);
   tarn__places_free(&trace, addresses);
 }
-END_TEST
 
-START_TEST(beyond_64_bits) {
+TEST(beyond_64_bits) {
   uint64_t *addresses = NULL;
   tarn_trace *trace =
       build((tarn_trace_event[]){event_of(TARN_TRACE_ALLOC, 1, UINT64_MAX - 2),
@@ -163,7 +159,6 @@ START_TEST(beyond_64_bits) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 static void lay_out_once(void *context) {
   uint64_t *addresses = NULL;
@@ -173,22 +168,14 @@ static void lay_out_once(void *context) {
   tarn__places_free(context, addresses);
 }
 
-START_TEST(no_memory) {
+TEST(no_memory) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make("@bert-layer", &trace));
   ck_assert_uint_ge(faults_sweep(lay_out_once, trace), 2);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("trace_places");
-  TCase *loops = tcase_create("workloads");
-  tcase_set_timeout(loops, 60);
-  tcase_add_loop_test(loops, workloads_are_laid_out, 0, 5);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "places", known_addresses_stay, no_blocks_no_addresses,
-           sizes_of_all_kinds, beyond_64_bits, no_memory);
-  return run_suite(suite);
+  return run_tests();
 }

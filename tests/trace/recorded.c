@@ -46,7 +46,7 @@ static void assert_small(const char *path) {
   ck_assert_int_le(file.st_size, 300000);
 }
 
-START_TEST(numpy_steps) {
+TEST(numpy_steps) {
   tarn_trace *trace = read_trace(NUMPY);
   ck_assert_uint_eq(trace->event_count, 787);
   ck_assert_uint_eq(trace->live_peak_bytes, 160322720);
@@ -55,9 +55,8 @@ START_TEST(numpy_steps) {
   assert_small(NUMPY);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(train_step) {
+TEST(train_step) {
   tarn_trace *trace = read_trace(TRAIN);
   ck_assert_uint_eq(trace->event_count, 999);
   ck_assert_uint_eq(trace->live_peak_bytes >> 20, 203);
@@ -65,11 +64,4 @@ START_TEST(train_step) {
   assert_neutral(trace);
   assert_small(TRAIN);
   tarn_trace_destroy(trace);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("trace recorded");
-  ADD_CASE(suite, "data", numpy_steps, train_step);
-  return run_suite(suite);
 }

@@ -14,7 +14,7 @@ static const char real[] = HEADER
     "7318,14:02:12.000001,allocate failure,(nil),68719476736,0x2\n"
     "7320,14:02:12.000002,free,0x7f2c4a000000,1048576,0x0\n";
 
-START_TEST(a_log_is_read) {
+TEST(a_log_is_read) {
   assert_ok(read_text(real));
   ck_assert_str_eq(trace->format, "rmm-csv");
   ck_assert_uint_eq(trace->event_count, 5);
@@ -29,9 +29,8 @@ START_TEST(a_log_is_read) {
   ck_assert(!trace->unfinished);
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-END_TEST
 
-START_TEST(threads_streams_and_times_are_kept) {
+TEST(threads_streams_and_times_are_kept) {
   assert_ok(read_text(real));
   static const uint64_t times[] = {0, 271, 19769, 819770, 819771};
   static const uint64_t streams[] = {0, 0x55d0c3a1e2f0, 0, 2, 0};
@@ -43,9 +42,8 @@ START_TEST(threads_streams_and_times_are_kept) {
   }
   ck_assert_uint_eq(trace->blocks[2].stream, 0x55d0c3a1e2f0);
 }
-END_TEST
 
-START_TEST(what_is_older_than_the_log_is_the_baseline) {
+TEST(what_is_older_than_the_log_is_the_baseline) {
   assert_ok(read_text(real));
   ck_assert_uint_eq(trace->baseline_count, 1);
   ck_assert_uint_eq(trace->baseline_bytes, 4096);
@@ -53,7 +51,6 @@ START_TEST(what_is_older_than_the_log_is_the_baseline) {
   ck_assert_uint_eq(trace->live_peak_bytes, 4096 + 1048576 + 256);
   ck_assert_uint_eq(trace->blocks[2].died, TARN_TRACE_NEVER);
 }
-END_TEST
 
 // The ways in which versions and platforms have written the same.
 static const char *const alikes[] = {
@@ -68,7 +65,7 @@ static const char *const alikes[] = {
     HEADER "1,00:00:01.123456789,allocate,0x0000000000000100,8,1\n",
 };
 
-START_TEST(versions_differ_in_how_they_write) {
+TEST_LOOP(versions_differ_in_how_they_write, sizeof alikes / sizeof alikes[0]) {
   assert_ok(read_text(alikes[_i]));
   ck_assert_uint_eq(trace->event_count, 1);
   assert_event(0, TARN_TRACE_ALLOC, 0x100, 8);
@@ -76,7 +73,6 @@ START_TEST(versions_differ_in_how_they_write) {
   ck_assert_uint_eq(trace->events[0].thread, 1);
   ck_assert_uint_eq(trace->events[0].time_us, 0);
 }
-END_TEST
 
 #define AT(time) "1," time ",allocate failure,(nil),8,0\n"
 
@@ -105,12 +101,11 @@ static const struct clock {
     {HEADER AT("00:00:00") AT("23:59:30") AT("00:00:00.7"), 700000},
 };
 
-START_TEST(times_run_on_over_midnight) {
+TEST_LOOP(times_run_on_over_midnight, sizeof clocks / sizeof clocks[0]) {
   assert_ok(read_text(clocks[_i].text));
   ck_assert_uint_eq(trace->events[trace->event_count - 1].time_us,
                     clocks[_i].last);
 }
-END_TEST
 
 #define LINE(fields) HEADER fields "\n"
 
@@ -195,13 +190,12 @@ static const struct wrong {
      "made: line 2: column Thread: 'Thread' is no number of a thread"},
 };
 
-START_TEST(mistakes_name_line_and_column) {
+TEST_LOOP(mistakes_name_line_and_column, sizeof wrongs / sizeof wrongs[0]) {
   assert_refused(wrongs[_i].text, wrongs[_i].error);
 }
-END_TEST
 
 // Values are shown in part.
-START_TEST(a_long_value_is_cut) {
+TEST(a_long_value_is_cut) {
   char text[4096] = HEADER;
   memset(text + sizeof HEADER - 1, 'x', 2000);
   memcpy(text + sizeof HEADER - 1 + 2000, ",1,1,1,1,1\n", 12);
@@ -211,10 +205,9 @@ START_TEST(a_long_value_is_cut) {
                            "thread") +
                         48);
 }
-END_TEST
 
 // By itself each line of nothing is passed over: no memory is held by it.
-START_TEST(nothing_is_held_by_requests_of_nothing) {
+TEST(nothing_is_held_by_requests_of_nothing) {
   assert_ok(read_text(HEADER "1,00:00:00,allocate,0x100,0,0\n"
                              "1,00:00:00,allocate,0x100,8,0\n"
                              "1,00:00:00,free,0x100,0,0\n"
@@ -225,18 +218,16 @@ START_TEST(nothing_is_held_by_requests_of_nothing) {
   ck_assert_uint_eq(trace->events[1].time_us, 1000000);
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-END_TEST
 
-START_TEST(a_log_without_requests_is_a_trace) {
+TEST(a_log_without_requests_is_a_trace) {
   assert_ok(read_text(HEADER));
   ck_assert_uint_eq(trace->event_count, 0);
   ck_assert(!trace->unfinished);
   assert_ok(read_text("Thread,Time,Act"));
   ck_assert(trace->unfinished);
 }
-END_TEST
 
-START_TEST(only_its_header_makes_a_log) {
+TEST(only_its_header_makes_a_log) {
   assert_status(read_text("1,00:00:00,free,0x1,8,0\n"), TARN_E_CORRUPT);
   assert_error_says("not a pickle");
   assert_status(read_text("thread,Time,Action,Pointer,Size,Stream\n"),
@@ -244,30 +235,25 @@ START_TEST(only_its_header_makes_a_log) {
   assert_error_says("not a pickle");
   assert_status(read_text("Thread"), TARN_E_CORRUPT);
 }
-END_TEST
 
-START_TEST(there_is_one_device) {
+TEST(there_is_one_device) {
   assert_ok(read_device(real, 0));
   assert_status(read_device(real, 1), TARN_E_INVALID);
   assert_error_says("made: device 1 has no history");
 }
-END_TEST
 
-START_TEST(a_log_grows) {
+TEST(a_log_grows) {
   grow_all(real, strlen("Thread,"));
   ck_assert_uint_eq(trace->event_count, 5);
 }
-END_TEST
 
-START_TEST(any_byte_may_be_wrong) {
+TEST(any_byte_may_be_wrong) {
   ck_assert_uint_gt(flip_all(real), 1000 / FLIPS);
 }
-END_TEST
 
-START_TEST(memory_may_run_out) {
+TEST(memory_may_run_out) {
   ck_assert_uint_gt(faults_sweep(scenario_read, (void *)(uintptr_t)real), 0);
 }
-END_TEST
 
 // Short lines, each an address of its own: the most that a file can cost.
 static growing dense_log(size_t lines) {
@@ -279,7 +265,7 @@ static growing dense_log(size_t lines) {
   return log;
 }
 
-START_TEST(memory_is_bounded_by_the_file) {
+TEST(memory_is_bounded_by_the_file) {
   for (size_t lines = 1; lines < 300000; lines = lines * 5 / 2 + 1) {
     growing log = dense_log(lines);
     require(read_any(log.bytes, log.size) == TARN_OK);
@@ -287,10 +273,9 @@ START_TEST(memory_is_bounded_by_the_file) {
     free(log.bytes);
   }
 }
-END_TEST
 
 // 100,000 requests of 16 threads with a ring of live blocks.
-START_TEST(a_long_log_is_read) {
+TEST(a_long_log_is_read) {
   enum { LIVE = 64, REQUESTS = 100000 };
   growing log = {0};
   add_line(&log, "%s", "Thread,Time,Action,Pointer,Size,Stream");
@@ -311,29 +296,10 @@ START_TEST(a_long_log_is_read) {
                     (REQUESTS - 1) * UINT64_C(700));
   ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
 }
-END_TEST
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
 
 int main(void) {
-  Suite *suite = suite_create("trace_rmm");
   faults_install();
-  TCase *all = add_lines_case(suite, "all");
-  tcase_add_test(all, a_log_is_read);
-  tcase_add_test(all, threads_streams_and_times_are_kept);
-  tcase_add_test(all, what_is_older_than_the_log_is_the_baseline);
-  tcase_add_loop_test(all, versions_differ_in_how_they_write, 0, COUNT(alikes));
-  tcase_add_loop_test(all, times_run_on_over_midnight, 0, COUNT(clocks));
-  tcase_add_loop_test(all, mistakes_name_line_and_column, 0, COUNT(wrongs));
-  tcase_add_test(all, a_long_value_is_cut);
-  tcase_add_test(all, nothing_is_held_by_requests_of_nothing);
-  tcase_add_test(all, a_log_without_requests_is_a_trace);
-  tcase_add_test(all, only_its_header_makes_a_log);
-  tcase_add_test(all, there_is_one_device);
-  tcase_add_test(all, a_log_grows);
-  tcase_add_test(all, any_byte_may_be_wrong);
-  tcase_add_test(all, memory_may_run_out);
-  tcase_add_test(all, memory_is_bounded_by_the_file);
-  tcase_add_test(all, a_long_log_is_read);
-  return run_suite(suite);
+  return run_tests();
 }

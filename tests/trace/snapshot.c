@@ -3,7 +3,7 @@
 
 // --- baseline --------------------------------------------------------------
 
-START_TEST(events_become_blocks) {
+TEST(events_become_blocks) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_event(&w, "alloc", 4096, 100);
@@ -31,9 +31,8 @@ START_TEST(events_become_blocks) {
   ck_assert_uint_eq(trace->events[4].block, 2);
   ck_assert_uint_eq(trace->blocks[0].stack, TARN_TRACE_NO_STACK);
 }
-END_TEST
 
-START_TEST(freed_without_alloc_is_baseline) {
+TEST(freed_without_alloc_is_baseline) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_event(&w, "alloc", 4096, 100);
@@ -52,9 +51,8 @@ START_TEST(freed_without_alloc_is_baseline) {
   ck_assert_uint_eq(trace->events[2].block, 0);
   ck_assert_uint_eq(trace->events[3].block, 2);
 }
-END_TEST
 
-START_TEST(active_without_event_is_baseline) {
+TEST(active_without_event_is_baseline) {
   pickle_snapshot(&w, 2);
   pickle_open_segment(&w, 4096, 8192);
   pickle_block(&w, 4096, 512, 500, "active_allocated");
@@ -82,9 +80,8 @@ START_TEST(active_without_event_is_baseline) {
   for (size_t i = 0; i < trace->block_count; i++)
     ck_assert_uint_eq(trace->blocks[i].tag, TARN_TRACE_NO_TAG);
 }
-END_TEST
 
-START_TEST(a_baseline_alone_has_its_peak_before_the_first_event) {
+TEST(a_baseline_alone_has_its_peak_before_the_first_event) {
   pickle_snapshot(&w, 3);
   pickle_open_segment(&w, 4096, 8192);
   pickle_block(&w, 4096, 512, 512, "active_allocated");
@@ -97,9 +94,8 @@ START_TEST(a_baseline_alone_has_its_peak_before_the_first_event) {
   ck_assert_uint_eq(trace->live_peak_event, TARN_TRACE_BASELINE);
   ck_assert_uint_eq(trace->events[0].block, TARN_TRACE_NO_BLOCK);
 }
-END_TEST
 
-START_TEST(of_equal_peaks_the_first_is_told) {
+TEST(of_equal_peaks_the_first_is_told) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_event(&w, "alloc", 4096, 60);
@@ -111,9 +107,8 @@ START_TEST(of_equal_peaks_the_first_is_told) {
   ck_assert_uint_eq(trace->live_peak_bytes, 100);
   ck_assert_uint_eq(trace->live_peak_event, 1);
 }
-END_TEST
 
-START_TEST(a_peak_of_the_baseline_comes_before_an_equal_one) {
+TEST(a_peak_of_the_baseline_comes_before_an_equal_one) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_event(&w, "free_completed", 4096, 100);
@@ -123,10 +118,9 @@ START_TEST(a_peak_of_the_baseline_comes_before_an_equal_one) {
   ck_assert_uint_eq(trace->live_peak_bytes, 100);
   ck_assert_uint_eq(trace->live_peak_event, TARN_TRACE_BASELINE);
 }
-END_TEST
 
 // What shows itself late lived at every earlier moment, none of the later.
-START_TEST(a_late_baseline_raises_the_peaks_before_it) {
+TEST(a_late_baseline_raises_the_peaks_before_it) {
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 65536, 512);
   pickle_block(&w, 65536, 512, 7, "active_allocated");
@@ -143,9 +137,8 @@ START_TEST(a_late_baseline_raises_the_peaks_before_it) {
   ck_assert_uint_eq(trace->live_peak_event, 0);
   ck_assert_uint_eq(trace->ignored_count, 0);
 }
-END_TEST
 
-START_TEST(all_actions_have_their_kinds) {
+TEST(all_actions_have_their_kinds) {
   static const struct {
     const char *action;
     tarn_trace_kind kind;
@@ -171,7 +164,6 @@ START_TEST(all_actions_have_their_kinds) {
   }
   ck_assert_uint_eq(trace->block_count, 0);
 }
-END_TEST
 
 // --- forms -----------------------------------------------------------------
 
@@ -210,7 +202,7 @@ static void old_segment(uint64_t device, uint64_t address, uint64_t asked) {
   pickle_close_dict(&w);
 }
 
-START_TEST(a_bare_list_is_the_older_form) {
+TEST(a_bare_list_is_the_older_form) {
   pickle_begin(&w, 3);
   pickle_open_list(&w);
   old_segment(0, 4096, 1000);
@@ -228,10 +220,9 @@ START_TEST(a_bare_list_is_the_older_form) {
   ck_assert_str_eq(trace->frames[0].function, "forward");
   ck_assert_uint_eq(trace->frames[0].line, 7);
 }
-END_TEST
 
 // PyTorch keeps the history of an older, larger block when it stops recording.
-START_TEST(a_history_that_does_not_fit_is_of_an_older_block) {
+TEST(a_history_that_does_not_fit_is_of_an_older_block) {
   pickle_begin(&w, 3);
   pickle_open_list(&w);
   old_segment(0, 4096, 1025);
@@ -240,7 +231,6 @@ START_TEST(a_history_that_does_not_fit_is_of_an_older_block) {
   assert_ok(read_made());
   ck_assert_uint_eq(trace->baseline_bytes, 2048);
 }
-END_TEST
 
 // Devices 0 with one event, 1 with none, 2 with two, 3 with a segment only.
 static void four_devices(void) {
@@ -265,7 +255,7 @@ static void four_devices(void) {
   pickle_end(&w);
 }
 
-START_TEST(the_busiest_device_is_read) {
+TEST(the_busiest_device_is_read) {
   four_devices();
   assert_ok(read_made());
   ck_assert_uint_eq(trace->device, 2);
@@ -273,9 +263,8 @@ START_TEST(the_busiest_device_is_read) {
   ck_assert_uint_eq(trace->event_count, 2);
   ck_assert_uint_eq(trace->baseline_count, 0);
 }
-END_TEST
 
-START_TEST(a_device_can_be_chosen) {
+TEST_LOOP(a_device_can_be_chosen, 6) {
   static const struct {
     uint32_t device;
     tarn_status status;
@@ -298,9 +287,8 @@ START_TEST(a_device_can_be_chosen) {
   ck_assert_uint_eq(trace->event_count, want[_i].events);
   ck_assert_uint_eq(trace->baseline_count, want[_i].baseline);
 }
-END_TEST
 
-START_TEST(wrong_calls_are_refused) {
+TEST(wrong_calls_are_refused) {
   tarn_trace_options short_options = {.struct_size = 4};
   assert_status(tarn_trace_read(NULL, NULL, &trace), TARN_E_INVALID);
   assert_status(tarn_trace_read("/no/such/file", NULL, &trace), TARN_E_IO);
@@ -316,11 +304,10 @@ START_TEST(wrong_calls_are_refused) {
                 TARN_E_CORRUPT);
   tarn_trace_destroy(NULL);
 }
-END_TEST
 
 // --- frames ----------------------------------------------------------------
 
-START_TEST(equal_stacks_are_one) {
+TEST(equal_stacks_are_one) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   for (uint64_t i = 0; i < 4; i++) {
@@ -353,9 +340,8 @@ START_TEST(equal_stacks_are_one) {
   ck_assert_str_eq(trace->frames[indices[1]].file, "\xff\xfe");
   ck_assert_uint_eq(trace->frames[indices[1]].line, 3);
 }
-END_TEST
 
-START_TEST(a_line_that_is_none_is_unknown) {
+TEST(a_line_that_is_none_is_unknown) {
   pickle_snapshot(&w, 4);
   pickle_middle(&w);
   pickle_open_dict(&w);
@@ -377,7 +363,6 @@ START_TEST(a_line_that_is_none_is_unknown) {
   ck_assert_uint_eq(trace->frames[1].line, 0);
   ck_assert_str_eq(trace->frames[1].file, "");
 }
-END_TEST
 
 // --- real picklers ---------------------------------------------------------
 
@@ -390,7 +375,7 @@ static const char script[] =
     "sys.stdout.buffer.write(pickle.dumps({\"segments\": [], \"x\": (1.5, "
     "None, {1, 2}, b\"b\", True), \"device_traces\": [e]}, %d))' 2>/dev/null";
 
-START_TEST(what_python_writes_is_read) {
+TEST_RANGE(what_python_writes_is_read, 2, 6) {
   char command[sizeof script + 8];
   unsigned char buffer[4096];
   size_t got = 0;
@@ -415,27 +400,8 @@ START_TEST(what_python_writes_is_read) {
   ck_assert_uint_eq(trace->events[7].time_us, 1000000000000000);
   ck_assert_uint_eq(trace->stack_count, 1);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_snapshot");
   faults_install();
-  TCase *all = add_made_case(suite);
-  tcase_add_test(all, events_become_blocks);
-  tcase_add_test(all, freed_without_alloc_is_baseline);
-  tcase_add_test(all, active_without_event_is_baseline);
-  tcase_add_test(all, a_baseline_alone_has_its_peak_before_the_first_event);
-  tcase_add_test(all, all_actions_have_their_kinds);
-  tcase_add_test(all, a_bare_list_is_the_older_form);
-  tcase_add_test(all, the_busiest_device_is_read);
-  tcase_add_test(all, wrong_calls_are_refused);
-  tcase_add_test(all, equal_stacks_are_one);
-  tcase_add_test(all, a_line_that_is_none_is_unknown);
-  tcase_add_test(all, of_equal_peaks_the_first_is_told);
-  tcase_add_test(all, a_peak_of_the_baseline_comes_before_an_equal_one);
-  tcase_add_test(all, a_late_baseline_raises_the_peaks_before_it);
-  tcase_add_test(all, a_history_that_does_not_fit_is_of_an_older_block);
-  tcase_add_loop_test(all, a_device_can_be_chosen, 0, 6);
-  tcase_add_loop_test(all, what_python_writes_is_read, 2, 6);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -22,7 +22,7 @@ static tarn_trace *again(const tarn_trace *trace) {
 
 // --- there and back --------------------------------------------------------
 
-START_TEST(workloads_come_back) {
+TEST_LOOP(workloads_come_back, 5) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_make(tarn_trace_workload((size_t)_i), &trace));
   tarn_trace *read = again(trace);
@@ -32,9 +32,8 @@ START_TEST(workloads_come_back) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(all_kinds_come_back) {
+TEST(all_kinds_come_back) {
   tarn_trace *trace = built_of_all();
   tarn_trace *read = again(trace);
   assert_same_trace(trace, read, true);
@@ -57,9 +56,8 @@ START_TEST(all_kinds_come_back) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
-START_TEST(real_snapshots_come_back) {
+TEST_LOOP(real_snapshots_come_back, 2) {
   static const char *const names[] = {"torch-gpt-medium-128-training.pickle",
                                       "torch-gpt-medium-512-inference.pickle"};
   const char *data = getenv("TARN_TEST_DATA");
@@ -80,9 +78,8 @@ START_TEST(real_snapshots_come_back) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(nothing_comes_back) {
+TEST(nothing_comes_back) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("empty", &builder));
@@ -92,10 +89,9 @@ START_TEST(nothing_comes_back) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // The stack that a block of the baseline was born with goes with its death.
-START_TEST(old_blocks_show_their_stack) {
+TEST(old_blocks_show_their_stack) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("old", &builder));
@@ -121,10 +117,9 @@ START_TEST(old_blocks_show_their_stack) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Python refuses a text that is no UTF-8, so none is written.
-START_TEST(stray_bytes_are_replaced) {
+TEST(stray_bytes_are_replaced) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("stray", &builder));
@@ -144,10 +139,9 @@ START_TEST(stray_bytes_are_replaced) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Texts of 255, 256 and 100,000 bytes; numbers of all widths.
-START_TEST(sizes_of_texts_and_numbers) {
+TEST(sizes_of_texts_and_numbers) {
   static const uint64_t numbers[] = {1,
                                      255,
                                      256,
@@ -189,10 +183,9 @@ START_TEST(sizes_of_texts_and_numbers) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Lists of more than one batch, in events, in a segment and in a stack.
-START_TEST(long_lists) {
+TEST(long_lists) {
   enum { COUNT = 2500 };
   static tarn_trace_frame frames[COUNT];
   tarn_trace_builder *builder = NULL;
@@ -212,10 +205,9 @@ START_TEST(long_lists) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // A trace of device 3 is read as device 3; one that no snapshot can name is 0.
-START_TEST(devices) {
+TEST(devices) {
   tarn_trace *trace = built_of_all();
   for (uint32_t device = 3; device < 1000; device += 500) {
     trace->device = device;
@@ -227,10 +219,9 @@ START_TEST(devices) {
   }
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // A function that has the tag's file is a frame if it has a line or no name.
-START_TEST(frames_like_tags) {
+TEST(frames_like_tags) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("like", &builder));
@@ -254,7 +245,6 @@ START_TEST(frames_like_tags) {
   tarn_trace_destroy(read);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // --- Python ----------------------------------------------------------------
 
@@ -329,7 +319,7 @@ static void assert_python_agrees(tarn_trace *trace, size_t segments) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(python_reads_it) {
+TEST(python_reads_it) {
   tarn_trace *trace = NULL;
   if (system("python3 -c pass 2>/dev/null") != 0) {  // NOLINT(cert-env33-c)
     note_skipped("python_reads_it", "there is no python3");
@@ -341,7 +331,6 @@ START_TEST(python_reads_it) {
   assert_python_agrees(trace, 0);
   tool_files_end();
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -353,7 +342,7 @@ static void write_once(void *context) {
   written_free(&w);
 }
 
-START_TEST(no_memory) {
+TEST(no_memory) {
   tarn_trace *trace = built_of_all();
   ck_assert_uint_gt(faults_sweep(write_once, trace), 10);
   tarn_trace_destroy(trace);
@@ -361,7 +350,6 @@ START_TEST(no_memory) {
   ck_assert_uint_gt(faults_sweep(write_once, trace), 10);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static tarn_trace *snapshot;
 
@@ -375,16 +363,15 @@ static void read_once(void *context) {
 }
 
 // With tags, which the tests of the reader do not have.
-START_TEST(no_memory_to_read_it) {
+TEST(no_memory_to_read_it) {
   tarn_trace *trace = built_of_all();
   written w = written_make(trace, TARN_TRACE_FORMAT_PYTORCH);
   ck_assert_uint_gt(faults_sweep(read_once, &w), 10);
   written_free(&w);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(no_room_for_addresses) {
+TEST(no_room_for_addresses) {
   tarn_trace_builder *builder = NULL;
   tarn_trace *trace = NULL;
   written w = {0};
@@ -400,21 +387,8 @@ START_TEST(no_room_for_addresses) {
   tarn_trace_destroy(trace);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("trace_snapshot_write");
-  TCase *loops = tcase_create("loops");
-  tcase_set_timeout(loops, 120);
-  tcase_add_loop_test(loops, workloads_come_back, 0, 5);
-  tcase_add_loop_test(loops, real_snapshots_come_back, 0, 2);
-  suite_add_tcase(suite, loops);
-  ADD_CASE(suite, "back", all_kinds_come_back, nothing_comes_back,
-           old_blocks_show_their_stack, stray_bytes_are_replaced,
-           sizes_of_texts_and_numbers, long_lists, devices, frames_like_tags);
-  ADD_CASE(suite, "python", python_reads_it);
-  ADD_CASE(suite, "failures", no_memory, no_memory_to_read_it,
-           no_room_for_addresses);
-  return run_suite(suite);
+  return run_tests();
 }

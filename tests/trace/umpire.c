@@ -14,7 +14,7 @@ static const char late[] = VERSION
     DEALLOCATE("010", "0x20", "0x7000")
     ALLOCATE("011", "0x20", "0x5000", "32");
 
-START_TEST(a_log_is_read) {
+TEST(a_log_is_read) {
   assert_ok(read_text(late));
   ck_assert_str_eq(trace->format, "umpire-json");
   ck_assert_uint_eq(trace->event_count, 4);
@@ -29,9 +29,8 @@ START_TEST(a_log_is_read) {
   ck_assert_uint_eq(trace->live_peak_bytes, 192);
   ck_assert(!trace->unfinished);
 }
-END_TEST
 
-START_TEST(blocks_bear_their_names_or_their_allocators) {
+TEST(blocks_bear_their_names_or_their_allocators) {
   assert_ok(read_text(late));
   ck_assert_uint_eq(trace->tag_count, 3);
   ck_assert_str_eq(trace->tags[trace->blocks[0].tag], "pool");
@@ -39,10 +38,9 @@ START_TEST(blocks_bear_their_names_or_their_allocators) {
   ck_assert_str_eq(trace->tags[trace->blocks[2].tag], "pool");
   ck_assert_str_eq(trace->tags[trace->events[1].tag], "grid\n\xe2\x82\xac");
 }
-END_TEST
 
 // The busiest is read unless one is chosen.
-START_TEST(allocators_are_devices) {
+TEST(allocators_are_devices) {
   assert_ok(read_text(late));
   ck_assert_uint_eq(trace->device, 1);
   ck_assert_uint_eq(trace->device_count, 2);
@@ -56,16 +54,14 @@ START_TEST(allocators_are_devices) {
   assert_error_says("made: device 2 has no history");
   assert_status(read_device(MAKE("001", "0x10", "HOST"), 0), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(of_equals_the_first_is_read) {
+TEST(of_equals_the_first_is_read) {
   assert_ok(read_text(ALLOCATE("001", "0x10", "0x1", "1")
                           ALLOCATE("002", "0x20", "0x1", "2")));
   assert_event(0, TARN_TRACE_ALLOC, 1, 1);
   ck_assert_uint_eq(trace->device_count, 2);
   ck_assert_str_eq(trace->tags[trace->blocks[0].tag], "");
 }
-END_TEST
 
 static const char early[] = OLD("77", "00", "version")
     ", \"payload\": { \"major\":0, \"minor\":3, \"patch\":3 } }\n"
@@ -92,7 +88,7 @@ static const char early[] = OLD("77", "00", "version")
     OLD_WANT("13", "deallocate",
              "\"allocator_ref\": \"0x20\", \"memory_ptr\": \"0\"");
 
-START_TEST(an_early_log_is_read) {
+TEST(an_early_log_is_read) {
   assert_ok(read_text(early));
   ck_assert_uint_eq(trace->device, 1);
   ck_assert_uint_eq(trace->device_count, 1);
@@ -105,10 +101,9 @@ START_TEST(an_early_log_is_read) {
   ck_assert_str_eq(trace->tags[trace->blocks[1].tag], "grid");
   ck_assert_uint_eq(trace->events[0].time_us, UINT64_C(1558388052210606));
 }
-END_TEST
 
 // Two processes may call two allocators by one address.
-START_TEST(processes_have_their_own_allocators) {
+TEST(processes_have_their_own_allocators) {
   assert_ok(read_text(OLD("1", "01", "allocate") ", \"payload\": { " OF(
       "0x20", "8") " }, \"result\": { \"memory_ptr\": \"0x100\" } "
                    "}\n" OLD("2", "02", "allocate") ", \"payload\": "
@@ -128,7 +123,6 @@ START_TEST(processes_have_their_own_allocators) {
   ck_assert_uint_eq(trace->device_count, 2);
   ck_assert_uint_eq(trace->event_count, 1);
 }
-END_TEST
 
 // What a reallocate of a block of 8 bytes at 0x100 logs, and comes to.
 static const struct resize {
@@ -186,7 +180,8 @@ static const char *with_block(const char *rest, char *out, size_t size) {
   return out;
 }
 
-START_TEST(a_reallocate_is_a_free_and_an_alloc) {
+TEST_LOOP(a_reallocate_is_a_free_and_an_alloc,
+          sizeof resizes / sizeof resizes[0]) {
   char text[2048];
   const struct resize *resize = &resizes[_i];
   size_t living = 0;
@@ -201,9 +196,8 @@ START_TEST(a_reallocate_is_a_free_and_an_alloc) {
   }
   ck_assert_uint_eq(living, resize->address != 0);
 }
-END_TEST
 
-START_TEST(a_reallocate_of_nothing_is_an_alloc) {
+TEST(a_reallocate_of_nothing_is_an_alloc) {
   assert_ok(read_text(REALLOCATE("001", "0x10", "0", "8") ALLOCATE(
       "002", "0x10", "0x100", "8") REALLOCATED("003", "0x10", "0x100")
                           REALLOCATE("004", "0x10", "0", "8")
@@ -212,9 +206,8 @@ START_TEST(a_reallocate_of_nothing_is_an_alloc) {
   assert_event(0, TARN_TRACE_ALLOC, 0x100, 8);
   assert_event(1, TARN_TRACE_ALLOC, 0x200, 8);
 }
-END_TEST
 
-START_TEST(blocks_of_nothing_are_passed_over) {
+TEST(blocks_of_nothing_are_passed_over) {
   assert_ok(read_text(
       ALLOCATE("001", "0x10", "0x100", "0") ALLOCATE(
           "002", "0x10", "0x100", "8") ALLOCATE("003", "0x10", "0x200", "0")
@@ -225,7 +218,6 @@ START_TEST(blocks_of_nothing_are_passed_over) {
   ck_assert_uint_eq(trace->event_count, 2);
   ck_assert_uint_eq(trace->unknown_count, 1);
 }
-END_TEST
 
 // A word of a line and what stands in its place.
 static const struct alike {
@@ -253,7 +245,7 @@ static char *replace(const char *text, const char *from, const char *to) {
   return out;
 }
 
-START_TEST(the_same_may_be_written_otherwise) {
+TEST_LOOP(the_same_may_be_written_otherwise, sizeof alikes / sizeof alikes[0]) {
   char *text = replace(ALLOCATE("001", "0x10", "0x100", "8"), alikes[_i].from,
                        alikes[_i].to);
   assert_ok(read_text(text));
@@ -261,9 +253,8 @@ START_TEST(the_same_may_be_written_otherwise) {
   ck_assert_uint_eq(trace->event_count, 1);
   assert_event(0, TARN_TRACE_ALLOC, 0x100, 8);
 }
-END_TEST
 
-START_TEST(what_is_of_no_concern_is_passed_over) {
+TEST(what_is_of_no_concern_is_passed_over) {
   assert_ok(read_text(VERSION "{\"name\":\"coalesce\"}\n"
                               "{\"event\":\"mark\" and then no JSON\n"
                               "{\"name\":\"register_external_allocation\","
@@ -272,7 +263,6 @@ START_TEST(what_is_of_no_concern_is_passed_over) {
   ck_assert_uint_eq(trace->event_count, 0);
   ck_assert_uint_eq(trace->device_count, 0);
 }
-END_TEST
 
 #define SHORT                                             \
   "{\"name\":\"allocate\",\"numeric_args\":{\"size\":8}," \
@@ -335,12 +325,11 @@ static const struct wrong {
      "made: line 1: a name with a zero byte"},
 };
 
-START_TEST(mistakes_name_line_and_column) {
+TEST_LOOP(mistakes_name_line_and_column, sizeof wrongs / sizeof wrongs[0]) {
   assert_refused(wrongs[_i].text, wrongs[_i].error);
 }
-END_TEST
 
-START_TEST(nothing_is_nested_too_deep_to_be_read) {
+TEST(nothing_is_nested_too_deep_to_be_read) {
   char text[4096];
   size_t used = (size_t)sprintf(text, "{\"uid\":1,\"x\":");
   memset(text + used, '[', 2000);
@@ -348,20 +337,18 @@ START_TEST(nothing_is_nested_too_deep_to_be_read) {
   assert_status(read_text(text), TARN_E_CORRUPT);
   assert_error_says("made: line 1: column 77: nested more than 64 deep");
 }
-END_TEST
 
-START_TEST(logs_grow) {
+TEST(logs_grow) {
   grow_all(early, 1);
   grow_all(late, 1);
 }
-END_TEST
 
 // One of each, so that all can be tried.
 static const char small[] = MAKE("000", "0x10", "A") NAMED(
     "001", "0x10", "0x100", "8", "\\n") REALLOCATE("002", "0x10", "0x100", "9")
     REALLOCATED("003", "0x10", "0x200") DEALLOCATE("004", "0x10", "0x200");
 
-START_TEST(any_byte_may_be_wrong) {
+TEST(any_byte_may_be_wrong) {
   ck_assert_uint_gt(flip_all(small), 10000);
   ck_assert_uint_gt(
       flip_all(OLD_WANT("02", "reallocate", FROM("0x100", "0x10", "96"))
@@ -369,13 +356,11 @@ START_TEST(any_byte_may_be_wrong) {
                            "0x100")),
       10000 / FLIPS);
 }
-END_TEST
 
-START_TEST(memory_may_run_out) {
+TEST(memory_may_run_out) {
   ck_assert_uint_gt(faults_sweep(scenario_read, (void *)(uintptr_t)late), 0);
   ck_assert_uint_gt(faults_sweep(scenario_read, (void *)(uintptr_t)early), 0);
 }
-END_TEST
 
 // The shortest line that makes a block, each with an allocator, a name and an
 // address of its own, or all of one allocator.
@@ -391,7 +376,7 @@ static growing dense_log(size_t lines, bool many) {
   return log;
 }
 
-START_TEST(memory_is_bounded_by_the_file) {
+TEST(memory_is_bounded_by_the_file) {
   for (size_t lines = 1; lines < 100000; lines = lines * 5 / 2 + 1) {
     growing one = dense_log(lines, false);
     growing many = dense_log(lines, true);
@@ -403,10 +388,9 @@ START_TEST(memory_is_bounded_by_the_file) {
     free(many.bytes);
   }
 }
-END_TEST
 
 // 50,000 requests of two allocators with a ring of live blocks each.
-START_TEST(a_long_log_is_read) {
+TEST(a_long_log_is_read) {
   enum { LIVE = 64, REQUESTS = 50000 };
   growing log = {0};
   for (unsigned i = 0; i < REQUESTS; i++) {
@@ -432,33 +416,10 @@ START_TEST(a_long_log_is_read) {
   ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-END_TEST
 
 #define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
 
 int main(void) {
-  Suite *suite = suite_create("trace_umpire");
   faults_install();
-  TCase *all = add_lines_case(suite, "all");
-  tcase_add_test(all, a_log_is_read);
-  tcase_add_test(all, blocks_bear_their_names_or_their_allocators);
-  tcase_add_test(all, allocators_are_devices);
-  tcase_add_test(all, of_equals_the_first_is_read);
-  tcase_add_test(all, an_early_log_is_read);
-  tcase_add_test(all, processes_have_their_own_allocators);
-  tcase_add_loop_test(all, a_reallocate_is_a_free_and_an_alloc, 0,
-                      COUNT(resizes));
-  tcase_add_test(all, a_reallocate_of_nothing_is_an_alloc);
-  tcase_add_test(all, blocks_of_nothing_are_passed_over);
-  tcase_add_loop_test(all, the_same_may_be_written_otherwise, 0, COUNT(alikes));
-  tcase_add_test(all, what_is_of_no_concern_is_passed_over);
-  tcase_add_loop_test(all, mistakes_name_line_and_column, 0, COUNT(wrongs));
-  tcase_add_test(all, nothing_is_nested_too_deep_to_be_read);
-  TCase *long_ones = add_lines_case(suite, "long");
-  tcase_add_test(long_ones, logs_grow);
-  tcase_add_test(long_ones, any_byte_may_be_wrong);
-  tcase_add_test(long_ones, memory_may_run_out);
-  tcase_add_test(long_ones, memory_is_bounded_by_the_file);
-  tcase_add_test(long_ones, a_long_log_is_read);
-  return run_suite(suite);
+  return run_tests();
 }

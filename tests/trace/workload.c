@@ -40,7 +40,7 @@ static size_t count_blocks(const tarn_trace *trace, const char *role,
   return count;
 }
 
-START_TEST(names_are_listed) {
+TEST(names_are_listed) {
   static const char *const names[] = {"@bert-layer", "@resnet50-b8",
                                       "@resnet50-b32", "@kv-decode", "@random"};
   tarn_trace *trace = NULL;
@@ -54,9 +54,8 @@ START_TEST(names_are_listed) {
   ck_assert_ptr_null(trace);
   assert_status(tarn_trace_make(NULL, &trace), TARN_E_INVALID);
 }
-END_TEST
 
-START_TEST(each_frees_what_it_takes) {
+TEST_LOOP(each_frees_what_it_takes, 5) {
   tarn_trace *trace = make(tarn_trace_workload((size_t)_i));
   uint64_t live = 0;
   uint64_t peak = 0;
@@ -86,9 +85,8 @@ START_TEST(each_frees_what_it_takes) {
   }
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(the_same_name_gives_the_same_trace) {
+TEST_LOOP(the_same_name_gives_the_same_trace, 5) {
   const char *name = tarn_trace_workload((size_t)_i);
   tarn_trace *one = make(name);
   tarn_trace *two = make(name);
@@ -102,9 +100,8 @@ START_TEST(the_same_name_gives_the_same_trace) {
   tarn_trace_destroy(two);
   tarn_trace_destroy(one);
 }
-END_TEST
 
-START_TEST(resnet50_is_resnet50) {
+TEST_LOOP(resnet50_is_resnet50, 2) {
   static const struct {
     const char *name;
     uint64_t batch;
@@ -137,9 +134,8 @@ START_TEST(resnet50_is_resnet50) {
   ck_assert_uint_lt(trace->live_peak_bytes, 9 * (sum + bytes) / 4);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(a_bert_layer_is_one) {
+TEST(a_bert_layer_is_one) {
   tarn_trace *trace = make("@bert-layer");
   uint64_t bytes = 0;
   ck_assert_uint_eq(count_blocks(trace, "gradient of parameters", "", &bytes),
@@ -154,9 +150,8 @@ START_TEST(a_bert_layer_is_one) {
   ck_assert_uint_eq(bytes, 4ull * 128 * 3072 * 4);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(caches_grow_by_a_token) {
+TEST(caches_grow_by_a_token) {
   tarn_trace *trace = make("@kv-decode");
   const uint64_t token = 8ull * 768 * 4;  // of all sequences
   uint64_t want = 64 * token;
@@ -173,9 +168,8 @@ START_TEST(caches_grow_by_a_token) {
   ck_assert_uint_lt(trace->live_peak_bytes, 27ull * 112 * token);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(random_covers_its_range) {
+TEST(random_covers_its_range) {
   tarn_trace *trace = make("@random");
   size_t of_class[27] = {0};
   ck_assert_uint_eq(trace->block_count, 10000);
@@ -191,7 +185,6 @@ START_TEST(random_covers_its_range) {
   ck_assert_uint_le(trace->live_peak_bytes, 1 << 30);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static void make_scenario(void *context) {
   tarn_trace *trace = NULL;
@@ -201,27 +194,14 @@ static void make_scenario(void *context) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(every_failing_allocation_is_survived) {
+TEST_LOOP(every_failing_allocation_is_survived, 3) {
   static char *const names[] = {"@bert-layer", "@resnet50-b8", "@random"};
   size_t faults = faults_sweep(make_scenario, names[_i]);
   printf("trace: %zu faults while making %s, 0 leaks\n", faults, names[_i]);
   ck_assert_uint_gt(faults, 20);
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("trace_workload");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_test(all, names_are_listed);
-  tcase_add_loop_test(all, each_frees_what_it_takes, 0, 5);
-  tcase_add_loop_test(all, the_same_name_gives_the_same_trace, 0, 5);
-  tcase_add_loop_test(all, resnet50_is_resnet50, 0, 2);
-  tcase_add_test(all, a_bert_layer_is_one);
-  tcase_add_test(all, caches_grow_by_a_token);
-  tcase_add_test(all, random_covers_its_range);
-  tcase_add_loop_test(all, every_failing_allocation_is_survived, 0, 3);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

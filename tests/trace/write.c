@@ -46,7 +46,7 @@ static size_t files_there(void) {
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(names_of_formats) {
+TEST(names_of_formats) {
   ck_assert_str_eq(tarn_trace_format_name(TARN_TRACE_FORMAT_TARN), "tarn");
   ck_assert_str_eq(tarn_trace_format_name(TARN_TRACE_FORMAT_PYTORCH),
                    "pytorch");
@@ -56,9 +56,8 @@ START_TEST(names_of_formats) {
   ck_assert_ptr_null(tarn_trace_format_name((tarn_trace_format)4));
   ck_assert_ptr_null(tarn_trace_format_name((tarn_trace_format)-1));
 }
-END_TEST
 
-START_TEST(wrong_arguments) {
+TEST(wrong_arguments) {
   const tarn_trace_format none = (tarn_trace_format)9;
   const tarn_trace_format format = TARN_TRACE_FORMAT_PYTORCH;
   written w = {0};
@@ -75,7 +74,6 @@ START_TEST(wrong_arguments) {
   ck_assert_uint_eq(w.calls, 0);
   ck_assert_uint_eq(files_there(), 0);
 }
-END_TEST
 
 // --- sinks -----------------------------------------------------------------
 
@@ -86,7 +84,7 @@ static tarn_status measure(void *context, const void *bytes, size_t size) {
   return written_sink(context, bytes, size);
 }
 
-START_TEST(pieces_are_small) {
+TEST_LOOP(pieces_are_small, FORMATS) {
   written w = {0};
   largest = 0;
   assert_ok(tarn_trace_write_to(trace, formats[_i], measure, &w));
@@ -94,11 +92,10 @@ START_TEST(pieces_are_small) {
   ck_assert_uint_le(largest, 64 << 10);
   written_free(&w);
 }
-END_TEST
 
 // The call that fails is the last, and its status is the whole's. Where that is
 // dear, every seventh call and the last ones.
-START_TEST(a_sink_fails_at_every_call) {
+TEST_LOOP(a_sink_fails_at_every_call, FORMATS) {
   enum { STEP = EFFORT(1, 7) };
   written whole = written_make(trace, formats[_i]);
   ck_assert_uint_gt(whole.calls, 1);
@@ -113,7 +110,6 @@ START_TEST(a_sink_fails_at_every_call) {
   }
   written_free(&whole);
 }
-END_TEST
 
 static tarn_status take_nothing(void *context, const void *bytes, size_t size) {
   (void)bytes;
@@ -122,7 +118,7 @@ static tarn_status take_nothing(void *context, const void *bytes, size_t size) {
 }
 
 // Any sizes add up; what is larger than the room goes through it in pieces.
-START_TEST(gathering) {
+TEST(gathering) {
   static char large[3 * TARN__SINK_BYTES + 5];
   size_t taken = 0;
   tarn__trace_sink sink;
@@ -138,7 +134,6 @@ START_TEST(gathering) {
   assert_ok(tarn__sink_finish(&sink));
   ck_assert_uint_eq(taken, sum);
 }
-END_TEST
 
 // --- files -----------------------------------------------------------------
 
@@ -156,7 +151,7 @@ static void assert_whole(const char *path, tarn_trace_format format) {
   written_free(&w);
 }
 
-START_TEST(a_file_is_made_and_replaced) {
+TEST_LOOP(a_file_is_made_and_replaced, FORMATS) {
   struct stat before;
   struct stat after;
   const char *path = tool_file("trace");
@@ -174,10 +169,9 @@ START_TEST(a_file_is_made_and_replaced) {
   close(fd);
   ck_assert_uint_eq(files_there(), 1);
 }
-END_TEST
 
 // Also one to a file that is open, as /dev/stdout may be.
-START_TEST(a_link_stays_one) {
+TEST_LOOP(a_link_stays_one, 2) {
   struct stat info;
   char *target = strdup(tool_file("target"));
   ck_assert_ptr_nonnull(target);
@@ -198,9 +192,8 @@ START_TEST(a_link_stays_one) {
   ck_assert_uint_eq(files_there(), 2);
   free(target);
 }
-END_TEST
 
-START_TEST(a_link_to_nothing) {
+TEST(a_link_to_nothing) {
   ck_assert_int_eq(symlink("nothing", tool_file("link")), 0);
   assert_status(
       tarn_trace_write(trace, TARN_TRACE_FORMAT_PYTORCH, tool_file("link")),
@@ -208,9 +201,8 @@ START_TEST(a_link_to_nothing) {
   assert_error_says("link: cannot follow the link: No such file");
   ck_assert_uint_eq(files_there(), 1);
 }
-END_TEST
 
-START_TEST(modes_follow_the_mask) {
+TEST(modes_follow_the_mask) {
   struct stat info;
   mode_t old = umask(027);
   assert_ok(
@@ -219,17 +211,15 @@ START_TEST(modes_follow_the_mask) {
   ck_assert_int_eq(stat(tool_file("trace"), &info), 0);
   ck_assert_int_eq(info.st_mode & 0777, 0640);
 }
-END_TEST
 
-START_TEST(no_such_folder) {
+TEST_LOOP(no_such_folder, FORMATS) {
   assert_status(tarn_trace_write(trace, formats[_i], tool_file("no/trace")),
                 TARN_E_IO);
   assert_error_says("no/trace: cannot make it: No such file");
   ck_assert_uint_eq(files_there(), 0);
 }
-END_TEST
 
-START_TEST(a_folder_is_no_file) {
+TEST(a_folder_is_no_file) {
   ck_assert_int_eq(mkdir(tool_file("folder"), 0700), 0);
   assert_status(
       tarn_trace_write(trace, TARN_TRACE_FORMAT_PYTORCH, tool_file("folder")),
@@ -237,9 +227,8 @@ START_TEST(a_folder_is_no_file) {
   assert_error_says("folder: cannot write to it: Is a directory");
   ck_assert_uint_eq(files_there(), 1);
 }
-END_TEST
 
-START_TEST(an_unwritable_folder) {
+TEST(an_unwritable_folder) {
   if (geteuid() == 0) {
     note_skipped("an_unwritable_folder", "root may write anywhere");
     return;
@@ -250,10 +239,9 @@ START_TEST(an_unwritable_folder) {
                 TARN_E_IO);
   assert_error_says("Permission denied");
 }
-END_TEST
 
 // /dev/full is a disk without room; it is written to as it is.
-START_TEST(a_full_disk) {
+TEST_LOOP(a_full_disk, FORMATS) {
   if (access("/dev/full", W_OK) != 0) {
     note_skipped("a_full_disk", "there is no /dev/full");
     return;
@@ -261,7 +249,6 @@ START_TEST(a_full_disk) {
   assert_status(tarn_trace_write(trace, formats[_i], "/dev/full"), TARN_E_IO);
   assert_error_says("/dev/full: cannot write to it: No space left on device");
 }
-END_TEST
 
 static void *drain(void *context) {
   size_t *sum = context;
@@ -274,7 +261,7 @@ static void *drain(void *context) {
   return NULL;
 }
 
-START_TEST(a_pipe_is_written_to) {
+TEST_LOOP(a_pipe_is_written_to, FORMATS) {
   pthread_t reader;
   struct stat info;
   size_t sum = 0;
@@ -291,7 +278,6 @@ START_TEST(a_pipe_is_written_to) {
   free(path);
   written_free(&w);
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
@@ -302,36 +288,17 @@ static void write_once(void *context) {
 }
 
 // After each failure the old file is there, and no other.
-START_TEST(no_memory) {
+TEST_LOOP(no_memory, FORMATS) {
   tarn_trace_format format = formats[_i];
   assert_ok(tarn_trace_write(trace, format, tool_file("trace")));
   ck_assert_uint_gt(faults_sweep(write_once, &format), 4);
   assert_whole(tool_file("trace"), format);
   ck_assert_uint_eq(files_there(), 1);
 }
-END_TEST
+
+FIXTURE(begin, end);
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("trace_write");
-  TCase *all = tcase_create("all");
-  tcase_set_timeout(all, 120);
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_add_test(all, names_of_formats);
-  tcase_add_test(all, wrong_arguments);
-  tcase_add_test(all, gathering);
-  tcase_add_test(all, modes_follow_the_mask);
-  tcase_add_loop_test(all, a_link_stays_one, 0, 2);
-  tcase_add_test(all, a_link_to_nothing);
-  tcase_add_test(all, a_folder_is_no_file);
-  tcase_add_test(all, an_unwritable_folder);
-  tcase_add_loop_test(all, pieces_are_small, 0, FORMATS);
-  tcase_add_loop_test(all, a_sink_fails_at_every_call, 0, FORMATS);
-  tcase_add_loop_test(all, a_file_is_made_and_replaced, 0, FORMATS);
-  tcase_add_loop_test(all, no_such_folder, 0, FORMATS);
-  tcase_add_loop_test(all, a_full_disk, 0, FORMATS);
-  tcase_add_loop_test(all, a_pipe_is_written_to, 0, FORMATS);
-  tcase_add_loop_test(all, no_memory, 0, FORMATS);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }

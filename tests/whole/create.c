@@ -52,11 +52,10 @@ static void ask_for_nonsense(void) {
   must_be_refused(&o, TARN_E_INVALID, "overflow");
 }
 
-START_TEST(nonsense) {
+TEST(nonsense) {
   run_ranks(1, "nonsense", ask_for_nonsense);
   run_ranks(2, "nonsense", ask_for_nonsense);
 }
-END_TEST
 
 static void partition_wrongly(void) {
   static const size_t few[] = {100, 100};
@@ -211,12 +210,11 @@ static void lack_register(void) {
        "continuous on the host for fake needs the extension 'host_register'");
 }
 
-START_TEST(devices_that_cannot) {
+TEST(devices_that_cannot) {
   run_ranks(2, "no ranges", lack_ranges);
   run_ranks(2, "no sharing", lack_sharing);
   run_ranks(2, "no registering", lack_register);
 }
-END_TEST
 
 // --- pools -----------------------------------------------------------------
 
@@ -388,14 +386,13 @@ static void outwait_a_peer(void) {
   close_ground(place);
 }
 
-START_TEST(nobody_waits_for_ever) {
+TEST_LOOP(nobody_waits_for_ever, GROUNDS) {
   rank_work work = {.function = outwait_a_peer};
   where = &grounds[_i];
   my.text = where->text;
   ranks_run(&(ranks_plan){
       .size = 3, .body = be_rank, .context = &work, .stopped = 1 << 2});
 }
-END_TEST
 
 // One has ended where the others begin.
 static void begin_without_a_peer(void) {
@@ -414,20 +411,3 @@ static void begin_without_a_peer(void) {
 }
 
 GROUND_TEST(nothing_begins_without_a_peer, 3, begin_without_a_peer)
-
-int main(void) {
-  Suite *suite = suite_create("whole: create");
-  ADD_CASE(suite, "wrong", nonsense, wrong_partitions);
-  ADD_CASE(suite, "different", different_arguments, different_places,
-           different_wholes_are_not_ended);
-  ADD_CASE(suite, "devices", devices_that_cannot);
-  add_looped_case(suite, "limits", limits_of_pools, 0, GROUNDS);
-  add_looped_case(suite, "charges", charges, 0, GROUNDS);
-  ADD_CASE(suite, "names", names_may_be_empty);
-  add_looped_case(suite, "forks", children_of_ranks, 0, GROUNDS);
-  add_looped_case(suite, "peers", survivors_free_what_is_theirs, 0, GROUNDS);
-  add_looped_case(suite, "no peers", nothing_begins_without_a_peer, 0, GROUNDS);
-  add_looped_case(suite, "standing still", nobody_waits_for_ever, 0, GROUNDS);
-  ADD_CASE(suite, "groups", groups_have_their_own);
-  return run_suite(suite);
-}

@@ -78,12 +78,11 @@ static void lack_host_memory(void) {
   close_ground(place);
 }
 
-START_TEST(host_memory_fails) {
+TEST_LOOP(host_memory_fails, GROUNDS) {
   where = &grounds[_i];
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, lack_host_memory);
 }
-END_TEST
 
 // --- the driver ------------------------------------------------------------
 
@@ -119,12 +118,11 @@ static void have_a_failing_driver(void) {
   close_ground(place);
 }
 
-START_TEST(the_driver_fails) {
+TEST_LOOP(the_driver_fails, 2) {
   where = &grounds[2 + _i];
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, have_a_failing_driver);
 }
-END_TEST
 
 // What the driver refuses to take back is lost; the rest goes, the others do
 // not notice, and the call says so.
@@ -147,12 +145,11 @@ static void end_with_a_failing_driver(void) {
   MUST((failures > 0) == (my.rank == victim));
 }
 
-START_TEST(the_driver_refuses_to_take_back) {
+TEST_LOOP(the_driver_refuses_to_take_back, 2) {
   where = &grounds[2 + _i];
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, end_with_a_failing_driver);
 }
-END_TEST
 
 // --- the system ------------------------------------------------------------
 
@@ -177,10 +174,5 @@ GROUND_TEST(more_than_there_is, 2, lack_room)
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("whole: faults");
-  add_looped_case(suite, "host memory", host_memory_fails, 0, GROUNDS);
-  add_looped_case(suite, "driver", the_driver_fails, 0, 2);
-  add_looped_case(suite, "taking back", the_driver_refuses_to_take_back, 0, 2);
-  add_looped_case(suite, "no room", more_than_there_is, 0, GROUNDS);
-  return run_suite(suite);
+  return run_tests();
 }

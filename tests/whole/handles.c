@@ -150,11 +150,10 @@ static void use_a_table(void) {
   close_ground(place);
 }
 
-START_TEST(any_number_of_ranks) {
+TEST(any_number_of_ranks) {
   for (size_t ranks = 1; ranks <= MOST_RANKS; ranks++)
     run_ranks(ranks, "handles", use_a_table);
 }
-END_TEST
 
 static void leave_ranks_empty(void) {
   static const size_t uneven[] = {0, 700, 0, 300};
@@ -247,11 +246,10 @@ static void fail_host_memory(void) {
   close_ground(place);
 }
 
-START_TEST(host_memory_fails) {
+TEST(host_memory_fails) {
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, "host memory", fail_host_memory);
 }
-END_TEST
 
 static void fail_the_driver(void) {
   tarn_place place = open_bare();
@@ -275,11 +273,10 @@ static void fail_the_driver(void) {
   close_ground(place);
 }
 
-START_TEST(the_driver_fails) {
+TEST(the_driver_fails) {
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, "the driver", fail_the_driver);
 }
-END_TEST
 
 // --- a rank that dies ------------------------------------------------------
 
@@ -308,13 +305,12 @@ static void outlive_one(tarn_comm *comm, void *context) {
   _exit(0);
 }
 
-START_TEST(survivors_free_what_is_theirs) {
+TEST(survivors_free_what_is_theirs) {
   my.text = "death";
   for (victim = 0; victim < 3; victim++)
     ranks_run(&(ranks_plan){
         .size = 3, .body = outlive_one, .killed = UINT64_C(1) << victim});
 }
-END_TEST
 
 // --- a child of a rank -----------------------------------------------------
 
@@ -363,7 +359,7 @@ static void outlive_a_parent(tarn_comm *comm, void *context) {
   _exit(0);
 }
 
-START_TEST(children_hold_nothing) {
+TEST(children_hold_nothing) {
   my.text = "a child";
   victim = 1;
   ck_assert_int_eq(pipe(stay), 0);
@@ -372,7 +368,6 @@ START_TEST(children_hold_nothing) {
   close(stay[0]);
   close(stay[1]);
 }
-END_TEST
 
 // --- a rank that stops -----------------------------------------------------
 
@@ -396,22 +391,14 @@ static void wait_for_one(tarn_comm *comm, void *context) {
   _exit(0);
 }
 
-START_TEST(what_others_have_open_stays) {
+TEST(what_others_have_open_stays) {
   my.text = "a stop";
   victim = 1;
   ranks_run(&(ranks_plan){
       .size = 2, .body = wait_for_one, .stopped = UINT64_C(1) << victim});
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("whole: handles");
-  ADD_CASE(suite, "rows", any_number_of_ranks, ranks_without_rows);
-  ADD_CASE(suite, "refused", continuous_needs_ranges,
-           plain_devices_have_no_mapped_types, all_ranks_go_the_same_way);
-  ADD_CASE(suite, "faults", host_memory_fails, the_driver_fails);
-  ADD_CASE(suite, "peers", survivors_free_what_is_theirs, children_hold_nothing,
-           what_others_have_open_stays);
-  return run_suite(suite);
+  return run_tests();
 }

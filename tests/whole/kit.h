@@ -85,18 +85,19 @@ static inline void run_ranks(size_t ranks, const char *text,
   ranks_run(&(ranks_plan){.size = ranks, .body = be_rank, .context = &work});
 }
 
-// Tests that run |function| in |ranks| processes; the second, for each ground.
+// Tests that run |function| in |ranks| processes: once, for each _i below
+// |end|, and for each ground.
 #define WHOLE_TEST(name, ranks, text, function) \
-  START_TEST(name) {                            \
-    run_ranks(ranks, text, function);           \
-  }                                             \
-  END_TEST
+  WHOLE_LOOP(name, 1, ranks, text, function)
+#define WHOLE_LOOP(name, end, ranks, text, function) \
+  TEST_LOOP(name, end) {                             \
+    run_ranks(ranks, text, function);                \
+  }
 #define GROUND_TEST(name, ranks, function)   \
-  START_TEST(name) {                         \
+  TEST_LOOP(name, GROUNDS) {                 \
     where = &grounds[_i];                    \
     run_ranks(ranks, where->text, function); \
-  }                                          \
-  END_TEST
+  }
 
 static inline void meet_all(void) {
   MUST_BE(tarn_comm_barrier(my.comm), TARN_OK);

@@ -252,13 +252,3 @@ static void be_offered_staging(void) {
 }
 
 WHOLE_TEST(false_staging_is_refused, 3, "staging", be_offered_staging)
-
-int main(void) {
-  Suite *suite = suite_create("whole: offers");
-  TCase *tests = tcase_create("pieces");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, false_pieces_are_refused, 0, GROUNDS);
-  suite_add_tcase(suite, tests);
-  ADD_CASE(suite, "staging", false_staging_is_refused);
-  return run_suite(suite);
-}

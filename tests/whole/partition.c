@@ -18,7 +18,7 @@ static void assert_counts(size_t blocks, size_t ranks, const size_t *expected) {
 #define ASSERT_COUNTS(blocks, ranks, ...) \
   assert_counts(blocks, ranks, (const size_t[]){__VA_ARGS__})
 
-START_TEST(equal_partitions) {
+TEST(equal_partitions) {
   ASSERT_COUNTS(15, 4, 4, 4, 4, 3);
   ASSERT_COUNTS(9, 8, 2, 2, 2, 2, 1, 0, 0, 0);
   ASSERT_COUNTS(1, 4, 1, 0, 0, 0);
@@ -26,9 +26,8 @@ START_TEST(equal_partitions) {
   ASSERT_COUNTS(8, 4, 2, 2, 2, 2);
   ASSERT_COUNTS(7, 1, 7);
 }
-END_TEST
 
-START_TEST(partitions_of_very_many_blocks) {
+TEST(partitions_of_very_many_blocks) {
   ASSERT_COUNTS(SIZE_MAX, 1, SIZE_MAX);
   ASSERT_COUNTS(SIZE_MAX, 2, SIZE_MAX / 2 + 1, SIZE_MAX / 2);
   size_t counts[MOST];
@@ -42,19 +41,17 @@ START_TEST(partitions_of_very_many_blocks) {
     ck_assert_uint_eq(sum, SIZE_MAX - 3);
   }
 }
-END_TEST
 
-START_TEST(what_is_no_partition) {
+TEST(what_is_no_partition) {
   size_t counts[1];
   assert_status(tarn_whole_partition(3, 0, counts), TARN_E_INVALID);
   assert_error_says("0 ranks");
   assert_status(tarn_whole_partition(3, 1, NULL), TARN_E_INVALID);
 }
-END_TEST
 
 // --- offsets ---------------------------------------------------------------
 
-START_TEST(offsets_of_custom_partitions) {
+TEST(offsets_of_custom_partitions) {
   static const size_t counts[] = {10, 1};
   size_t offsets[3];
   assert_ok(tarn__partition_offsets(counts, 2, 88, 8, offsets));
@@ -65,9 +62,8 @@ START_TEST(offsets_of_custom_partitions) {
   ck_assert_uint_eq(tarn__partition_owner(offsets, 2, (size_t)6 * 8), 0);
   ck_assert_uint_eq(tarn__partition_owner(offsets, 2, 80), 1);
 }
-END_TEST
 
-START_TEST(offsets_in_the_place_of_counts) {
+TEST(offsets_in_the_place_of_counts) {
   size_t offsets[] = {99, 3, 0, 4};
   assert_ok(tarn__partition_offsets(offsets + 1, 3, 70, 10, offsets));
   ck_assert_uint_eq(offsets[0], 0);
@@ -75,9 +71,8 @@ START_TEST(offsets_in_the_place_of_counts) {
   ck_assert_uint_eq(offsets[2], 30);
   ck_assert_uint_eq(offsets[3], 70);
 }
-END_TEST
 
-START_TEST(sums_that_are_wrong) {
+TEST(sums_that_are_wrong) {
   static const size_t few[] = {3, 3};
   static const size_t many[] = {3, 5};
   static const size_t huge[] = {SIZE_MAX / 2, SIZE_MAX / 2};
@@ -94,7 +89,6 @@ START_TEST(sums_that_are_wrong) {
   assert_status(tarn__partition_offsets(wrapping, 2, 7, 1, offsets),
                 TARN_E_INVALID);
 }
-END_TEST
 
 // --- owners ----------------------------------------------------------------
 
@@ -114,7 +108,7 @@ static size_t search_owner(const size_t *offsets, size_t ranks, size_t at) {
 }
 
 // Ranks without blocks at the beginning, in the middle, at the end.
-START_TEST(the_owner_is_found_among_empty_ranks) {
+TEST(the_owner_is_found_among_empty_ranks) {
   size_t offsets[MOST + 1];
   for (int round = 0; round < EFFORT(2000, 200); round++) {
     size_t ranks = 1 + draw(MOST);
@@ -127,9 +121,8 @@ START_TEST(the_owner_is_found_among_empty_ranks) {
     }
   }
 }
-END_TEST
 
-START_TEST(owners_beyond_4_gib) {
+TEST(owners_beyond_4_gib) {
   size_t offsets[] = {0, (size_t)5 << 32, (size_t)5 << 32, (size_t)9 << 32};
   ck_assert_uint_eq(tarn__partition_owner(offsets, 3, ((size_t)5 << 32) - 1),
                     0);
@@ -137,11 +130,10 @@ START_TEST(owners_beyond_4_gib) {
   ck_assert_uint_eq(tarn__partition_owner(offsets, 3, ((size_t)9 << 32) - 1),
                     2);
 }
-END_TEST
 
 // --- pieces ----------------------------------------------------------------
 
-START_TEST(large_pieces_are_cut_at_huge_pages) {
+TEST(large_pieces_are_cut_at_huge_pages) {
   size_t mib = (size_t)1 << 20;
   ck_assert_uint_eq(tarn__partition_piece(16 * mib, 2, 65536), 2 * mib);
   ck_assert_uint_eq(tarn__partition_piece(16 * mib - 2, 2, 65536), 65536);
@@ -151,26 +143,11 @@ START_TEST(large_pieces_are_cut_at_huge_pages) {
   ck_assert_uint_eq(tarn__partition_cut(1, 4096), 4096);
   ck_assert_uint_eq(tarn__partition_cut(4096, 4096), 4096);
 }
-END_TEST
 
-START_TEST(types_have_names) {
+TEST(types_have_names) {
   ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_CONTINUOUS), "continuous");
   ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_CHUNKED), "chunked");
   ck_assert_str_eq(tarn_whole_type_name(TARN_WHOLE_DISTRIBUTED), "distributed");
   ck_assert_ptr_null(tarn_whole_type_name((tarn_whole_type)0));
   ck_assert_ptr_null(tarn_whole_type_name((tarn_whole_type)4));
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: partition");
-  ADD_CASE(suite, "equal", equal_partitions, partitions_of_very_many_blocks,
-           what_is_no_partition);
-  ADD_CASE(suite, "offsets", offsets_of_custom_partitions,
-           offsets_in_the_place_of_counts, sums_that_are_wrong);
-  ADD_CASE(suite, "owners", the_owner_is_found_among_empty_ranks,
-           owners_beyond_4_gib);
-  ADD_CASE(suite, "pieces", large_pieces_are_cut_at_huge_pages,
-           types_have_names);
-  return run_suite(suite);
 }

@@ -231,22 +231,17 @@ static void run(bool dies) {
   }
 }
 
-START_TEST(wholes_come_and_go) {
+TEST_LOOP(wholes_come_and_go, GROUNDS) {
   asked.on = &grounds[_i];
   run(false);
 }
-END_TEST
 
-START_TEST(until_a_rank_ends) {
+TEST_LOOP(until_a_rank_ends, GROUNDS) {
   asked.on = &grounds[_i];
   run(true);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("whole: random");
-  add_looped_case(suite, "come and go", wholes_come_and_go, 0, GROUNDS);
-  add_looped_case(suite, "ending", until_a_rank_ends, 0, GROUNDS);
-  return run_suite(suite);
+  return run_tests();
 }

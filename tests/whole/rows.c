@@ -120,11 +120,10 @@ static void be_on_every_ground(void) {
   }
 }
 
-START_TEST(all_types_with_all_shapes) {
+TEST_LOOP(all_types_with_all_shapes, RANK_COUNTS) {
   asked = NULL;
   run_ranks(rank_counts[_i], "all types", be_on_every_ground);
 }
-END_TEST
 
 // --- every place of dense rows ---------------------------------------------
 
@@ -199,11 +198,10 @@ static void be_parted(void) {
   }
 }
 
-START_TEST(partitions_of_ones_own) {
+TEST(partitions_of_ones_own) {
   run_ranks(2, "10 and 1", be_parted);
   run_ranks(7, "empty ranks", be_parted);
 }
-END_TEST
 
 // --- many rounds -----------------------------------------------------------
 
@@ -233,12 +231,3 @@ static void go_many_rounds(void) {
 }
 
 WHOLE_TEST(many_rounds_and_wide_rows, 3, "many rounds", go_many_rounds)
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows");
-  add_looped_case(suite, "shapes", all_types_with_all_shapes, 0, RANK_COUNTS);
-  ADD_CASE(suite, "places", dense_rows_at_every_place);
-  ADD_CASE(suite, "partitions", partitions_of_ones_own);
-  ADD_CASE(suite, "rounds", many_rounds_and_wide_rows);
-  return run_suite(suite);
-}

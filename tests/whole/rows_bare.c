@@ -145,10 +145,3 @@ static void have_no_extension(void) {
 
 WHOLE_TEST(a_device_without_extension, 2, "without an extension",
            have_no_extension)
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows, on bare devices");
-  ADD_CASE(suite, "bare", a_device_without_rows, a_device_without_pinned_memory,
-           a_device_without_extension);
-  return run_suite(suite);
-}

@@ -90,13 +90,12 @@ static void lack_host_memory(void) {
   close_ground(place);
 }
 
-START_TEST(host_memory_fails) {
+TEST_LOOP(host_memory_fails, 3) {
   static const size_t grounds_here[] = {0, 2, 4};
   where = &grounds[grounds_here[_i]];
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, lack_host_memory);
 }
-END_TEST
 
 // --- the driver ------------------------------------------------------------
 
@@ -131,11 +130,10 @@ static void have_a_failing_driver(void) {
   close_ground(place);
 }
 
-START_TEST(the_driver_fails) {
+TEST(the_driver_fails) {
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, "a failing driver", have_a_failing_driver);
 }
-END_TEST
 
 // Rows that one rank alone moves fail at that rank alone.
 static void fail_alone(void) {
@@ -344,26 +342,17 @@ static void lose_a_rank(unsigned after_us, bool stops) {
   }
 }
 
-START_TEST(a_rank_ends) {
+TEST(a_rank_ends) {
   for (unsigned us = 50; us < 20000; us = us * 3 + 17)
     lose_a_rank(us, false);
 }
-END_TEST
 
-START_TEST(a_rank_stops) {
+TEST(a_rank_stops) {
   lose_a_rank(100, true);
   lose_a_rank(5000, true);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("whole: rows, and faults");
-  add_looped_case(suite, "host memory", host_memory_fails, 0, 3);
-  ADD_CASE(suite, "driver", the_driver_fails, mapped_rows_fail_alone);
-  ADD_CASE(suite, "mapped", mapped_rows_lack_memory);
-  ADD_CASE(suite, "descriptors", descriptors_are_used_up);
-  ADD_CASE(suite, "ends", a_rank_ends);
-  ADD_CASE(suite, "stops", a_rank_stops);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -116,18 +116,11 @@ static void play_many(void) {
   close_ground(place);
 }
 
-START_TEST(any_load) {
+TEST_LOOP(any_load, GROUNDS) {
   static const size_t ranks[] = {2, 4, 3, 7, 5, 1, 6};
   asked.on = &grounds[_i];
   for (size_t i = 0; i < RUNS; i++) {
     asked.seed = (size_t)_i * RUNS + i;
     run_ranks(ranks[asked.seed % 7], asked.on->text, play_many);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows, loads");
-  add_looped_case(suite, "any load", any_load, 0, GROUNDS);
-  return run_suite(suite);
 }

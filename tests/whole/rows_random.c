@@ -166,15 +166,8 @@ static void play_on(void) {
     play_one_whole();
 }
 
-START_TEST(rows_of_any_shape) {
+TEST_LOOP(rows_of_any_shape, EFFORT(4, 2)) {
   static const size_t rank_counts[] = {2, 3, 1, 5};
   seed = (uint64_t)_i + 1;
   run_ranks(rank_counts[_i % 4], "random rows", play_on);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows, random");
-  add_looped_case(suite, "any shape", rows_of_any_shape, 0, EFFORT(4, 2));
-  return run_suite(suite);
 }

@@ -217,11 +217,3 @@ static void have_no_room(void) {
 }
 
 WHOLE_TEST(no_room_for_a_block, 2, "no room", have_no_room)
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows and streams");
-  ADD_CASE(suite, "order", streams_keep_their_order);
-  ADD_CASE(suite, "errors", errors_that_come_later);
-  ADD_CASE(suite, "room", no_room_for_a_block);
-  return run_suite(suite);
-}

@@ -195,11 +195,10 @@ static void ask_all_for_nonsense(void) {
     ask_for_nonsense(types[t]);
 }
 
-START_TEST(nonsense) {
+TEST(nonsense) {
   run_ranks(1, "nonsense", ask_all_for_nonsense);
   run_ranks(2, "nonsense", ask_all_for_nonsense);
 }
-END_TEST
 
 static void add_bools(void) {
   static const shape bools = {.text = "bools",
@@ -398,11 +397,10 @@ static void read_a_flickering_list(void) {
   strike_scene(&c);
 }
 
-START_TEST(hostile_lists) {
+TEST(hostile_lists) {
   run_ranks(1, "a hostile list", read_a_hostile_list);
   run_ranks(1, "a flickering list", read_a_flickering_list);
 }
-END_TEST
 
 // --- how long others wait --------------------------------------------------
 
@@ -539,24 +537,9 @@ static void mix_calls_up(void) {
   MUST_BE(tarn_whole_destroy(items.whole), TARN_OK);
 }
 
-START_TEST(calls_in_another_order) {
+TEST(calls_in_another_order) {
   run_ranks(2, "another order", mix_calls_up);
   run_ranks(5, "another order", mix_calls_up);
 }
-END_TEST
 
 WHOLE_TEST(children_of_ranks, 2, "a child", fork_after_an_exchange)
-
-int main(void) {
-  Suite *suite = suite_create("whole: rows asked for wrongly");
-  add_looped_case(suite, "indices", bad_indices, 0, GROUNDS);
-  ADD_CASE(suite, "far", a_bad_index_far_behind);
-  ADD_CASE(suite, "arguments", nonsense, bools_are_not_added,
-           different_arguments, calls_in_another_order);
-  ADD_CASE(suite, "streams", streams_that_have_failed);
-  ADD_CASE(suite, "accesses", accesses);
-  ADD_CASE(suite, "hostile", hostile_lists);
-  ADD_CASE(suite, "meetings", many_own_rows);
-  ADD_CASE(suite, "forks", children_of_ranks);
-  return run_suite(suite);
-}

@@ -104,7 +104,7 @@ static void want_it(void) {
   close_ground(place);
 }
 
-START_TEST(one_rank_is_poor) {
+TEST_LOOP(one_rank_is_poor, WANTS *GROUNDS) {
   wanted = &wants[_i % WANTS];
   where = &grounds[_i / WANTS];
 #if defined(TARN_TESTS_ASAN) || defined(TARN_TESTS_TSAN)
@@ -114,14 +114,4 @@ START_TEST(one_rank_is_poor) {
   }
 #endif
   run_ranks(RANKS, wanted->text, want_it);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: shortage");
-  TCase *tests = tcase_create("one rank");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, one_rank_is_poor, 0, WANTS * GROUNDS);
-  suite_add_tcase(suite, tests);
-  return run_suite(suite);
 }

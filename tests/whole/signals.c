@@ -40,14 +40,13 @@ static timer_t begin_storm(void) {
 }
 
 // The memory of 256 ranks takes longer than it is to the next signal.
-START_TEST(a_meeting_is_made_in_a_storm) {
+TEST(a_meeting_is_made_in_a_storm) {
   tarn_rendezvous *meeting = NULL;
   timer_t timer = begin_storm();
   assert_ok(tarn_rendezvous_create(TARN_COMM_MOST_RANKS, &meeting));
   tarn_rendezvous_destroy(meeting);
   timer_delete(timer);
 }
-END_TEST
 
 static void join_in_a_storm(size_t rank, void *context) {
   (void)rank;
@@ -139,21 +138,9 @@ static void play(tarn_comm *comm, void *context) {
   _exit(0);  // what pools keep warm is no leak
 }
 
-RANKS_TEST(a_scene_in_a_storm, .size = RANKS, .body = play,
+RANKS_LOOP(a_scene_in_a_storm, (int)scene_count, .size = RANKS, .body = play,
            .before = join_in_a_storm, .context = (void *)(uintptr_t)&scenes[_i])
 
-RANKS_TEST(a_scene_with_stops, .size = RANKS, .body = play,
+RANKS_LOOP(a_scene_with_stops, (int)scene_count, .size = RANKS, .body = play,
            .before = be_stopped_often,
            .context = (void *)(uintptr_t)&scenes[_i])
-
-int main(void) {
-  Suite *suite = suite_create("whole: signals");
-  TCase *tests = tcase_create("scenes");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, a_scene_in_a_storm, 0, (int)scene_count);
-  tcase_add_loop_test(tests, a_scene_with_stops, 0, (int)scene_count);
-  suite_add_tcase(suite, tests);
-  ADD_CASE(suite, "meeting", a_meeting_is_made_in_a_storm);
-  ADD_CASE(suite, "job", a_job_may_be_stopped_for_long);
-  return run_suite(suite);
-}

@@ -169,14 +169,7 @@ static void have_a_large_table(void) {
   if (place.device != NULL) MUST_BE(tarn_device_close(place.device), TARN_OK);
 }
 
-START_TEST(rows_far_away) {
+TEST_LOOP(rows_far_away, TABLES) {
   tested = &tables[_i];
   run_ranks(3, tested->text, have_a_large_table);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: sparse");
-  add_looped_case(suite, "rows", rows_far_away, 0, TABLES);
-  return run_suite(suite);
 }

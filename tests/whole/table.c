@@ -109,12 +109,11 @@ static void make_tables(void) {
   close_ground(place);
 }
 
-START_TEST(any_number_of_ranks) {
+TEST_LOOP(any_number_of_ranks, GROUNDS) {
   where = &grounds[_i];
   for (size_t ranks = 1; ranks <= MOST_RANKS; ranks++)
     run_ranks(ranks, where->text, make_tables);
 }
-END_TEST
 
 static void cut_by_hand(void) {
   static const size_t uneven[] = {10, 0, 6};
@@ -171,11 +170,10 @@ static void ask_for_nonsense(void) {
   must_be_refused(&o, "unknown type 9");
 }
 
-START_TEST(nonsense) {
+TEST(nonsense) {
   run_ranks(1, "nonsense", ask_for_nonsense);
   run_ranks(2, "nonsense", ask_for_nonsense);
 }
-END_TEST
 
 // The same bytes at all ranks, of different elements; and wrong at one alone.
 static void mean_different_tables(void) {
@@ -203,11 +201,3 @@ static void mean_different_tables(void) {
 }
 
 WHOLE_TEST(different_tables, 2, "different tables", mean_different_tables)
-
-int main(void) {
-  Suite *suite = suite_create("whole: tables");
-  add_looped_case(suite, "layout", any_number_of_ranks, 0, GROUNDS);
-  ADD_CASE(suite, "partitions", partitions_count_rows);
-  ADD_CASE(suite, "refused", nonsense, different_tables);
-  return run_suite(suite);
-}

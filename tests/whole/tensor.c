@@ -51,7 +51,7 @@ static void assert_rows(const tarn_whole_tensor *tensor, size_t rank,
 
 // --- making ----------------------------------------------------------------
 
-START_TEST(matrices) {
+TEST(matrices) {
   tarn_whole_tensor t;
   tarn_addr address = 0;
   tarn_whole *whole = MAKE_UP(1, 40, 4, 4, 4, 3);
@@ -68,9 +68,8 @@ START_TEST(matrices) {
   assert_ok(tarn_whole_tensor_local(&t, &address));
   ck_assert_uint_eq(address, (tarn_addr)2 << 44);
 }
-END_TEST
 
-START_TEST(vectors) {
+TEST(vectors) {
   tarn_whole_tensor t;
   tarn_whole *whole = MAKE_UP(0, 8, 10, 1);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_I64, 11, 0, &t));
@@ -83,9 +82,8 @@ START_TEST(vectors) {
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 22, 0, &t));
   assert_rows(&t, 0, 0, 20);
 }
-END_TEST
 
-START_TEST(fewer_rows_than_there_is_room_for) {
+TEST(fewer_rows_than_there_is_room_for) {
   tarn_whole_tensor t;
   tarn_addr address = 7;
   tarn_whole *whole = MAKE_UP(2, 8, 2, 2, 2);
@@ -98,9 +96,8 @@ START_TEST(fewer_rows_than_there_is_room_for) {
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_I64, 0, 0, &t));
   assert_rows(&t, 0, 0, 0);
 }
-END_TEST
 
-START_TEST(ranks_without_rows) {
+TEST(ranks_without_rows) {
   tarn_whole_tensor t;
   tarn_whole *whole = MAKE_UP(1, 16, 0, 3, 0, 0, 2, 0);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F64, 5, 2, &t));
@@ -110,7 +107,6 @@ START_TEST(ranks_without_rows) {
   assert_rows(&t, 4, 3, 2);
   assert_rows(&t, 5, 5, 0);
 }
-END_TEST
 
 static void assert_no_tensor(tarn_whole *whole, tarn_dtype dtype, size_t rows,
                              size_t width, const char *words) {
@@ -123,7 +119,7 @@ static void assert_no_tensor(tarn_whole *whole, tarn_dtype dtype, size_t rows,
   ck_assert_uint_eq(none.width, 0);
 }
 
-START_TEST(what_is_no_tensor) {
+TEST(what_is_no_tensor) {
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
   assert_no_tensor(NULL, TARN_DTYPE_F32, 1, 1, "NULL");
   assert_no_tensor(whole, TARN_DTYPE_NONE, 1, 1, "unknown dtype");
@@ -136,10 +132,9 @@ START_TEST(what_is_no_tensor) {
   assert_status(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 1, 4, NULL),
                 TARN_E_INVALID);
 }
-END_TEST
 
 // Rows of two blocks, where the partition has cut between the two.
-START_TEST(rows_with_two_owners) {
+TEST(rows_with_two_owners) {
   tarn_whole_tensor t;
   tarn_whole *whole = MAKE_UP(0, 16, 3, 3);
   assert_no_tensor(whole, TARN_DTYPE_F32, 3, 8, "row 1 (32 bytes) has two");
@@ -150,9 +145,8 @@ START_TEST(rows_with_two_owners) {
   whole = MAKE_UP(0, 16, 2, 1, 1);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 1, 8, &t));
 }
-END_TEST
 
-START_TEST(forks_and_nulls) {
+TEST(forks_and_nulls) {
   tarn_whole_tensor t;
   size_t first = 0;
   size_t count = 0;
@@ -171,11 +165,10 @@ START_TEST(forks_and_nulls) {
   assert_status(tarn_whole_tensor_local(&t, &address), TARN_E_STATE);
   assert_error_says("fork");
 }
-END_TEST
 
 // --- parts of them ---------------------------------------------------------
 
-START_TEST(parts_of_matrices) {
+TEST(parts_of_matrices) {
   tarn_whole_tensor t;
   tarn_whole_tensor sub;
   tarn_whole_tensor again;
@@ -203,9 +196,8 @@ START_TEST(parts_of_matrices) {
   assert_ok(tarn_whole_tensor_sub(&t, 5, 5, 0, TARN_WHOLE_END, &t));
   ck_assert_uint_eq(t.rows, 0);
 }
-END_TEST
 
-START_TEST(parts_of_vectors) {
+TEST(parts_of_vectors) {
   tarn_whole_tensor t;
   tarn_whole_tensor sub;
   tarn_whole *whole = MAKE_UP(0, 2, 10, 1);
@@ -220,9 +212,8 @@ START_TEST(parts_of_vectors) {
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 2, &sub), TARN_E_INVALID);
   assert_error_says("columns 0 to 2 are not a range within 0 to 1");
 }
-END_TEST
 
-START_TEST(parts_beyond_the_ends) {
+TEST(parts_beyond_the_ends) {
   tarn_whole_tensor t;
   tarn_whole_tensor sub;
   memset(&sub, 0x5a, sizeof sub);
@@ -242,7 +233,6 @@ START_TEST(parts_beyond_the_ends) {
   assert_status(tarn_whole_tensor_sub(NULL, 0, 1, 0, 1, &sub), TARN_E_INVALID);
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 1, NULL), TARN_E_INVALID);
 }
-END_TEST
 
 // --- values that nobody has made -------------------------------------------
 
@@ -255,7 +245,7 @@ static void assert_refused(tarn_whole_tensor t, const char *words) {
   ck_assert_uint_eq(count, 0);
 }
 
-START_TEST(values_that_were_tampered_with) {
+TEST(values_that_were_tampered_with) {
   tarn_whole_tensor good;
   tarn_whole *whole = MAKE_UP(0, 40, 8, 7);
   assert_ok(tarn_whole_tensor_make(whole, TARN_DTYPE_F32, 15, 10, &good));
@@ -291,7 +281,6 @@ START_TEST(values_that_were_tampered_with) {
   t.offset = 5;
   assert_refused(t, "row 7 (40 bytes) has two owners");
 }
-END_TEST
 
 // --- against a walk over all rows ------------------------------------------
 
@@ -335,7 +324,7 @@ static void compare_rows(const tarn_whole_tensor *t) {
   }
 }
 
-START_TEST(rows_are_those_that_a_walk_finds) {
+TEST(rows_are_those_that_a_walk_finds) {
   for (int round = 0; round < EFFORT(3000, 300); round++) {
     tarn_whole_tensor t;
     tarn_whole *whole = draw_whole();
@@ -349,11 +338,10 @@ START_TEST(rows_are_those_that_a_walk_finds) {
     compare_rows(&t);
   }
 }
-END_TEST
 
 // --- beyond 4 GiB ----------------------------------------------------------
 
-START_TEST(rows_beyond_4_gib) {
+TEST(rows_beyond_4_gib) {
   tarn_whole_tensor t;
   tarn_addr address = 0;
   size_t half = (size_t)3 << 31;
@@ -368,17 +356,4 @@ START_TEST(rows_beyond_4_gib) {
   assert_ok(tarn_whole_tensor_local(&t, &address));
   ck_assert_uint_eq(address,
                     ((tarn_addr)2 << 44) + (((size_t)1 << 32) + 5) * 64 + 12);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: tensors");
-  ADD_CASE(suite, "making", matrices, vectors,
-           fewer_rows_than_there_is_room_for, ranks_without_rows,
-           what_is_no_tensor, rows_with_two_owners, forks_and_nulls);
-  ADD_CASE(suite, "parts", parts_of_matrices, parts_of_vectors,
-           parts_beyond_the_ends);
-  ADD_CASE(suite, "checks", values_that_were_tampered_with,
-           rows_are_those_that_a_walk_finds, rows_beyond_4_gib);
-  return run_suite(suite);
 }

@@ -135,10 +135,3 @@ static void work_on_one(void) {
 }
 
 GROUND_TEST(threads_of_one_whole, 2, work_on_one)
-
-int main(void) {
-  Suite *suite = suite_create("whole: threads");
-  add_looped_case(suite, "their own", wholes_of_threads, 0, GROUNDS);
-  add_looped_case(suite, "one", threads_of_one_whole, 0, GROUNDS);
-  return run_suite(suite);
-}

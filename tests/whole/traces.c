@@ -106,7 +106,7 @@ static void report(const char *name, const sight *seen) {
   printf("\n");
 }
 
-START_TEST(a_rank_makes_nothing_with_a_name) {
+TEST_LOOP(a_rank_makes_nothing_with_a_name, (int)scene_count) {
   for (size_t victim = 0; victim < 2; victim++) {
     sight seen = {0};
     strike_end end = strike_run(&(strike){.scene = &scenes[_i],
@@ -121,7 +121,6 @@ START_TEST(a_rank_makes_nothing_with_a_name) {
     report(scenes[_i].name, &seen);
   }
 }
-END_TEST
 
 // --- what a meeting makes --------------------------------------------------
 
@@ -133,7 +132,7 @@ static _Noreturn void make_a_meeting(void) {
   _exit(0);
 }
 
-START_TEST(a_meeting_has_no_name) {
+TEST(a_meeting_has_no_name) {
   sight seen = {0};
   pid_t child = fork();
   ck_assert_int_ge(child, 0);
@@ -145,11 +144,10 @@ START_TEST(a_meeting_has_no_name) {
   ck_assert_uint_eq(seen.counts[2], RANKS);
   report("a meeting of 3", &seen);
 }
-END_TEST
 
 // --- folders that are full -------------------------------------------------
 
-START_TEST(full_folders_do_not_matter) {
+TEST(full_folders_do_not_matter) {
   if (!own_world_enter(SMALL_WORLD)) {
     note_skipped("whole traces: full folders", "not permitted");
     return;
@@ -165,19 +163,10 @@ START_TEST(full_folders_do_not_matter) {
   }
   ck_assert_uint_eq(own_world_names(), before);
 }
-END_TEST
 
 int main(void) {
   if (!tracer_works()) {
     return skip_program("whole_traces", "processes cannot be traced here");
   }
-  Suite *suite = suite_create("whole: traces");
-  TCase *tests = tcase_create("calls");
-  tcase_set_timeout(tests, 240);
-  tcase_add_loop_test(tests, a_rank_makes_nothing_with_a_name, 0,
-                      (int)scene_count);
-  suite_add_tcase(suite, tests);
-  ADD_CASE(suite, "meeting", a_meeting_has_no_name);
-  ADD_CASE(suite, "folders", full_folders_do_not_matter);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -242,26 +242,23 @@ static void ask(size_t size, size_t granularity, const size_t *partition) {
   asked.partition = partition;
 }
 
-START_TEST(odd_sizes) {
+TEST_LOOP(odd_sizes, RANK_COUNTS) {
   ask(100003, 1, NULL);
   run_on_all_grounds(rank_counts[_i]);
 }
-END_TEST
 
-START_TEST(fewer_blocks_than_ranks) {
+TEST_RANGE(fewer_blocks_than_ranks, EFFORT(0, 3), EFFORT(RANK_COUNTS, 4)) {
   ask((size_t)2 * 3000, 3000, NULL);
   run_on_all_grounds(rank_counts[_i]);
 }
-END_TEST
 
-START_TEST(nothing_at_all) {
+TEST_RANGE(nothing_at_all, EFFORT(0, 2), EFFORT(RANK_COUNTS, 3)) {
   ask(0, 8, NULL);
   run_on_all_grounds(rank_counts[_i]);
 }
-END_TEST
 
 // Parts end within pieces, and some ranks own bytes but have made no piece.
-START_TEST(custom_partitions) {
+TEST(custom_partitions) {
   static const size_t two[] = {10, 1};
   static const size_t four[] = {0, 90, 1, 9};
   static const size_t seven[] = {0, 0, 1, 70, 0, 29, 0};
@@ -272,10 +269,9 @@ START_TEST(custom_partitions) {
   ask((size_t)100 * 9000, 9000, seven);
   run_on_all_grounds(7);
 }
-END_TEST
 
 // Where pieces are cut at 2 MiB. Blocks of pools are none.
-START_TEST(large_pieces) {
+TEST(large_pieces) {
   static const size_t uneven[] = {1, 0, 23};
   for (size_t g = 0; g < EFFORT(GROUNDS, 3); g++) {
     ask((size_t)24 * KIT_MIB, KIT_MIB, uneven);
@@ -284,16 +280,4 @@ START_TEST(large_pieces) {
     ask((size_t)17 * KIT_MIB + 12345, 1, NULL);
     run_mapped(&grounds[g], 2);
   }
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("whole: types");
-  add_looped_case(suite, "odd sizes", odd_sizes, 0, RANK_COUNTS);
-  add_looped_case(suite, "few blocks", fewer_blocks_than_ranks, EFFORT(0, 3),
-                  EFFORT(RANK_COUNTS, 4));
-  add_looped_case(suite, "nothing", nothing_at_all, EFFORT(0, 2),
-                  EFFORT(RANK_COUNTS, 3));
-  ADD_CASE(suite, "partitions", custom_partitions, large_pieces);
-  return run_suite(suite);
 }
