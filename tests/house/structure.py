@@ -16,10 +16,9 @@ from pathlib import Path
 
 # The largest knot that a room may have; 1, no knot, where a room is not named.
 LIMITS = {
-    "src/device": 10, "src/model": 8,
-    "src/trace": 2, "plugins/common": 2,
-    "plugins/cpu": 6, "plugins/sim": 12, "record": 7, "conform": 2, "bench": 4,
-    "tool": 2,
+    "src/device": 10, "src/model": 2, "src/plan": 6, "src/trace": 2,
+    "plugins/common": 2, "plugins/cpu": 6, "plugins/sim": 10, "record": 7,
+    "kit": 2, "bench": 4, "tool": 2,
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'",
                      re.S)
