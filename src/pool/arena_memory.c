@@ -320,8 +320,8 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
                              unsigned how) {
   tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_pool *pool = self->base.pool;
-  bool strikes = (how & TARN__TRIM_KEEP_LAYOUT) == 0;
-  if (strikes && self->layout != NULL && pool->stats.reserved_bytes > target) {
+  bool drops = (how & TARN__TRIM_KEEP_LAYOUT) == 0;
+  if (drops && self->layout != NULL && pool->stats.reserved_bytes > target) {
     tarn__step_layout_drop(pool);
   }
   tarn_status first =
@@ -367,11 +367,11 @@ static tarn__pool_extent *find_open(tarn__pool_extents *zone, size_t size,
 
 // A layout has memory idle that others may not use: before the pool grows by
 // much, or where it cannot, it is dropped.
-static bool strikes_layout(tarn__pool_arena *self,
-                           const tarn__pool_request *request) {
-  bool strikes = self->layout != NULL && !request->keeps_layout;
-  if (strikes) tarn__step_layout_drop(self->base.pool);
-  return strikes;
+static bool drops_layout(tarn__pool_arena *self,
+                         const tarn__pool_request *request) {
+  bool drops = self->layout != NULL && !request->keeps_layout;
+  if (drops) tarn__step_layout_drop(self->base.pool);
+  return drops;
 }
 
 // Whatever releases the lock begins anew, or ends here.
@@ -385,7 +385,7 @@ tarn_status tarn__arena_find(tarn__pool_arena *self,
     *out = find_open(zone, need->size, request, out_serial);
     if (*out != NULL) return TARN_OK;
     bool grows = tarn__arena_may_grow(self, request->size, need->size);
-    if (!grows && strikes_layout(self, request)) continue;
+    if (!grows && drops_layout(self, request)) continue;
     tarn_status status = TARN_OK;
     tarn__pool_extent_plan p = {.bare = NULL};
     if (self->range_size != 0) {
@@ -400,7 +400,7 @@ tarn_status tarn__arena_find(tarn__pool_arena *self,
       status = tarn__arena_add(self, zone, need->size, request);
       if (status == TARN_OK) continue;
     }
-    if (status != TARN_FULL || !strikes_layout(self, request)) return status;
+    if (status != TARN_FULL || !drops_layout(self, request)) return status;
   }
 }
 

@@ -8,6 +8,7 @@
 set -eu
 cd "$1"
 
+# shellcheck disable=SC2016  # an awk program
 find src plugins record -name '*.[ch]' | sort | xargs awk '
   FNR == 1 {
     count = split(FILENAME, part, "/")
@@ -36,4 +37,4 @@ find src plugins record -name '*.[ch]' | sort | xargs awk '
       failed = 1
     }
   }
-  END { exit failed }' 
+  END { exit failed }'
