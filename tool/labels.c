@@ -63,8 +63,10 @@ static void make_room(sink *s, size_t size) {
   char *bytes = tool_array(room, 1);
   if (kept > 0) memcpy(bytes, s->bytes + s->begin, kept);
   free(s->bytes);
-  *s = (sink){
-      .fd = s->fd, .name = s->name, .bytes = bytes, .end = kept, .room = room};
+  s->bytes = bytes;
+  s->begin = 0;
+  s->end = kept;
+  s->room = room;
 }
 
 static void append(sink *s, const char *bytes, size_t size) {

@@ -120,6 +120,7 @@ static tool_exit write_placed(const tool_verb *verb, view_page *v,
                     .addresses = result.history.addresses};
   v->data.pools = &pool;
   if (status == TOOL_DONE) status = view_page_write(verb, v, path);
+  v->data.pools = NULL;
   replay_result_deinit(&result);
   return status;
 }

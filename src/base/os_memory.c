@@ -62,7 +62,8 @@ static bool read_more(reader *r) {
 static char *next_line(reader *r) {
   for (bool too_long = false;;) {
     char *line = r->bytes + r->begin;
-    char *newline = memchr(line, '\n', r->end - r->begin);
+    size_t left = r->end - r->begin;
+    char *newline = left > 0 ? memchr(line, '\n', left) : NULL;
     if (newline != NULL) {
       *newline = '\0';
       r->begin = (size_t)(newline + 1 - r->bytes);

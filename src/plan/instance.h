@@ -105,12 +105,15 @@ static inline const tarn__plan_piece *tarn__plan_pieces(
   return instance->pieces + item->piece;
 }
 
-// Each section |t| of each |piece| of item number |index|.
+// Each section |t| of each |piece| of item number |index|. Names that are
+// declared cannot be in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define TARN__PLAN_EACH_SECTION(in, index, piece, t)               \
   for (const tarn__plan_piece *                                    \
            piece = (in)->pieces + (in)->items[index].piece,        \
           *end_of_pieces = piece + (in)->items[index].piece_count; \
        piece < end_of_pieces; piece++)                             \
     for (uint32_t t = piece->first; t < piece->last; t++)
+// NOLINTEND(bugprone-macro-parentheses)
 
 #endif  // TARN_PLAN_INSTANCE_H_

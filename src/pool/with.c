@@ -454,6 +454,7 @@ static tarn_status prepare(batch *b, const tarn_alloc_options *options) {
         options == NULL ? NULL : (const void *)(first + i * stride);
     hand *h = &b->hands[i];
     tarn_status status = read_options(at, &h->options);
+    assert(status != TARN_OK || at != NULL);
     if (status == TARN_OK && at->struct_size != options->struct_size) {
       status =
           tarn__fail(TARN_E_INVALID, "pool: alloc: struct_size %zu behind %zu",

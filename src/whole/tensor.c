@@ -73,6 +73,7 @@ static tarn_status check_extent(const tarn_whole_tensor *tensor,
 
 // The row that byte |at| is within, but not at its beginning; |rows|: none.
 static size_t row_across(const tarn__whole_tensor *tensor, size_t at) {
+  assert(tensor->stride > 0);
   if (at <= tensor->offset) return tensor->rows;
   size_t row = (at - tensor->offset) / tensor->stride;
   size_t within = (at - tensor->offset) % tensor->stride;
