@@ -243,6 +243,8 @@ typedef tarn_status tarn_comm_gather(void *context, const void *data,
 // TARN_E_UNSUPPORTED  ranks are on several machines: at all of them.
 // TARN_E_INVALID      as tarn_comm_meet; or |gather| returned other data for a
 //                     rank than that rank gave.
+// TARN_E_PEER_LOST    as tarn_comm_meet; or rank 0 has given up before this
+//                     rank came.
 // Otherwise the negative status of |gather|, or that of tarn_comm_meet.
 TARN_API TARN_MUST_CHECK tarn_status tarn_comm_meet_by(
     tarn_comm_gather *gather, void *context, size_t rank, size_t size,

@@ -215,6 +215,23 @@ static tarn_status gather(tarn_comm_gather *function, void *context,
                     tarn_status_name(status));
 }
 
+// Rank 0 removes its folder when it returns: a rank that finds none any more
+// comes after rank 0 has given up.
+static tarn_status explain(char *path, tarn_status status) {
+  tarn__os_folder folder;
+  char *slash = strrchr(path, '/');
+  if (slash == NULL) return status;
+  *slash = '\0';
+  if (tarn__os_folder_open(path, &folder)) {
+    tarn__os_folder_close(&folder);
+    return status;
+  }
+  if (errno != ENOENT) return status;
+  return tarn__fail(TARN_E_PEER_LOST,
+                    "tarn_comm_meet_by: rank 0 has given up, and removed '%s'",
+                    path);
+}
+
 static tarn_status meet_by(const record *all, uint64_t timeout_ms, size_t rank,
                            size_t size, tarn_comm **out_comm) {
   record first = all[0];
@@ -225,7 +242,8 @@ static tarn_status meet_by(const record *all, uint64_t timeout_ms, size_t rank,
                                   .rank = rank,
                                   .size = size,
                                   .timeout_ms = timeout_ms};
-  return meet_at(&group, out_comm);
+  tarn_status status = meet_at(&group, out_comm);
+  return status == TARN_E_IO ? explain(first.path, status) : status;
 }
 
 tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,

@@ -15,6 +15,7 @@ typedef enum wrong {
   NO_OUT,    // of rank 1
   NO_PLACE,  // TMPDIR is not there
   TOO_LONG,  // nor would it do
+  LATE,      // rank 1, until rank 0 has given up
 } wrong;
 
 static void swap(unsigned char *a, unsigned char *b, size_t size) {
@@ -31,6 +32,7 @@ static tarn_status gather(void *context, const void *data, size_t size,
   unsigned char *bytes = out;
   MUST(meet_gather(context, data, size, out) == TARN_OK);
   if (own->wrong == TURNED) swap(bytes, bytes + size, size);
+  if (own->wrong == LATE && own->rank == 1) usleep(500 * 1000);
   if (own->wrong == MACHINE) bytes[size + MACHINE_AT] ^= 1;
   return own->wrong == FAILS ? TARN_E_IO : TARN_OK;
 }
@@ -44,6 +46,7 @@ static void run_at(size_t size, wrong what) {
                           .timeout_ms = 20000,
                           .gather = gather,
                           .wrong = (int)what};
+    if (rank == 0 && what == LATE) member.timeout_ms = 50;
     if (rank == 1 && what == OPTIONS) member.flags = 8;
     if (rank == 1 && what == NO_OUT) member.no_out = true;
     children[rank] = meet_start(member);
@@ -99,6 +102,12 @@ TEST(what_is_wrong_at_one_is_told_to_all) {
   assert_told(2, TARN_E_INVALID, "rank 1 cannot take part");
   run_in_folder(3, NO_OUT);
   see_all(3, TARN_E_INVALID, "");
+}
+
+TEST(a_rank_that_comes_too_late_has_lost_rank_0) {
+  run_in_folder(2, LATE);
+  assert_told(0, TARN_E_TIMEOUT, "");
+  assert_told(1, TARN_E_PEER_LOST, "rank 0 has given up");
 }
 
 TEST(rank_0_needs_a_folder) {
