@@ -189,9 +189,11 @@ enum { TARN__SIM_FREED_KEPT = 256 };
 
 typedef struct tarn__sim_device {
   tarn__common_queue_home home;
-  atomic_bool ready;      // between init_device and deinit_device
-  unsigned char *window;  // its addresses: nothing is there
-  size_t window_size;     // of its two parts, for blocks and for ranges
+  atomic_bool ready;  // between init_device and deinit_device
+  // Its addresses, with nothing there, and the size of both parts, for blocks
+  // and for ranges. Threads look whose an address is while a device closes.
+  _Atomic(unsigned char *) window;
+  atomic_size_t window_size;
   unsigned char *mirror;  // its memory, at the offsets of the first part; known
                           // to nobody
   size_t span;            // bytes of the first part, and of the mirror
