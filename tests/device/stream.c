@@ -91,6 +91,7 @@ TEST(a_walk_goes_on_where_a_stream_has_left) {
   uint64_t serial = tarn_stream_serial(first);
   tarn_stream *at = tarn__streams_next(device, NULL);
   ck_assert_ptr_eq(at, first);
+  forget(first);
   require(pthread_create(&thread, NULL, end_first, first) == 0);
   while (!tarn__stream_is_gone(serial))
     sched_yield();

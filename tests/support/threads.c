@@ -24,8 +24,10 @@ void run_threads_each(void *(*worker)(void *element), size_t count,
   enum { MOST = 64 };
   pthread_t threads[MOST];
   ck_assert_uint_le(count, MOST);
-  for (size_t i = 0; i < count; i++)
-    threads[i] = start_thread(worker, (char *)elements + i * size);
+  for (size_t i = 0; i < count; i++) {
+    void *element = size == 0 ? elements : (char *)elements + i * size;
+    threads[i] = start_thread(worker, element);
+  }
   for (size_t i = 0; i < count; i++)
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
 }
