@@ -211,7 +211,7 @@ static bool count_lost(const runner *r, uint64_t told) {
 static bool run_kills(const runner *r) {
   tell_step(r, "killed");
   for (uint64_t i = 0; i < KILLS; i++) {
-    uint64_t told;
+    uint64_t told = 0;
     if (!kill_after(r, 1 + i * i * 397, &told) || !count_lost(r, told))
       return false;
   }
