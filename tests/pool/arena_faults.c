@@ -99,18 +99,24 @@ static void use_pool(void) {
     drop(0, (int)run.count % 3);
 }
 
-// A step that cannot be learned is served all the same.
+static void end(tarn_block *block) {
+  if (block->pool != NULL) note(tarn_pool_free(block, NULL));
+  *block = (tarn_block){0};
+}
+
+// A step that cannot be learned is served all the same. Few of its blocks are
+// out at a time, and the pieces of its layout are more than a slab of them.
 static void play_step(void) {
-  enum { REQUESTS = 20 };
-  tarn_block blocks[REQUESTS];
+  enum { REQUESTS = TARN__SLAB + 10, AT_ONCE = 20 };
+  tarn_block blocks[AT_ONCE] = {0};
   run.laid_out += run.pool->cursor.layout != NULL;
   for (size_t i = 0; i < REQUESTS; i++) {
     size_t size = (i % 7 + 1) * 6000 + i;
-    note(tarn_pool_alloc(run.pool, size, 0, NULL, &blocks[i]));
+    end(&blocks[i % AT_ONCE]);
+    note(tarn_pool_alloc(run.pool, size, 0, NULL, &blocks[i % AT_ONCE]));
   }
-  for (size_t i = 0; i < REQUESTS; i++) {
-    if (blocks[i].pool != NULL) note(tarn_pool_free(&blocks[i], NULL));
-  }
+  for (size_t i = 0; i < AT_ONCE; i++)
+    end(&blocks[i]);
   require(stats_of(run.pool).live_blocks == 0);
 }
 

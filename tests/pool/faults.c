@@ -169,6 +169,17 @@ static void use_pool(void) {
   drop_all();
 }
 
+// Not every strategy can.
+static void try_reserve(void) {
+  if (tarn_pool_reserve(run.pool, 300 * KIB) != TARN_OK) {
+    ck_assert_str_ne(tarn_last_error(), "");
+  }
+  check_pool();
+  note(tarn_pool_reserve(run.pool, 0));
+  note(tarn_pool_trim(run.pool, 0));
+  check_pool();
+}
+
 static void use_device(void) {
   tarn_place place = tarn_place_on(run.device);
   for (int i = 1; i < 3; i++) {
@@ -178,6 +189,7 @@ static void use_device(void) {
   }
   if (tarn_pool_of(place, &run.pool) == TARN_OK) {
     try_use(first_strategy);
+    try_reserve();
     use_pool();
   } else {
     ck_assert_ptr_null(run.pool);
