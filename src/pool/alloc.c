@@ -52,15 +52,6 @@ __attribute__((cold, noinline)) static tarn_status make_room(
   return status == TARN_FULL ? tarn__reclaim_fail(&reclaim) : status;
 }
 
-static tarn_status fail(tarn_pool *pool, const tarn__pool_request *request,
-                        tarn_tag tag, tarn_status why) {
-  pool->stats.failures++;
-  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
-    tarn__front_note_failure(pool, request, tag, why);
-  }
-  return why;
-}
-
 // Part of their callers, since each request passes here.
 __attribute__((always_inline)) static inline tarn_status find(
     tarn_pool *pool, tarn__pool_request *request, tarn_tag tag, bool counted,
@@ -120,7 +111,9 @@ static inline tarn_status take_locked(tarn_pool *pool,
   bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   tarn_status status = find(pool, request, tag, counted, out_piece);
   if (request->asked) pool->stats.misses++;
-  if (status != TARN_OK) return fail(pool, request, tag, status);
+  if (status != TARN_OK) {
+    return tarn__front_count_failure(pool, request, tag, status);
+  }
   assert(*out_piece != NULL);
   enter(pool, request, tag, counted, *out_piece);
   return TARN_OK;
@@ -140,7 +133,7 @@ static tarn_status order(tarn_pool *pool, const tarn__pool_request *request,
     pool->stats.allocs--;
     tarn_tag tag = piece->tag;
     (void)tarn__front_give(pool, piece, last);
-    (void)fail(pool, request, tag, status);
+    (void)tarn__front_count_failure(pool, request, tag, status);
   }
   tarn__front_leave(pool);
   return status;

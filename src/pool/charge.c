@@ -42,15 +42,11 @@ static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request,
                           tarn_tag tag) {
   tarn_status status = tarn__front_prepare_tag(pool, tag);
   if (status == TARN_OK) status = find_room(pool, request, tag);
-  if (status == TARN_OK) {
-    enter(pool, request->size, tag);
-    return status;
+  if (status != TARN_OK) {
+    return tarn__front_count_failure(pool, request, tag, status);
   }
-  pool->stats.failures++;
-  if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
-    tarn__front_note_failure(pool, request, tag, status);
-  }
-  return status;
+  enter(pool, request->size, tag);
+  return TARN_OK;
 }
 
 tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {

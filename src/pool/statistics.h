@@ -59,13 +59,15 @@ void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
 void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
                              size_t bytes, size_t saved);
 
-// Events: the first two only where they are on.
+// Counts a request that failed, which is an event. Returns |why|.
+tarn_status tarn__front_count_failure(tarn_pool *pool,
+                                      const tarn__pool_request *request,
+                                      tarn_tag tag, tarn_status why);
+
+// Events: the first only where they are on.
 void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
                             const tarn__pool_piece *piece, size_t size_before,
                             uint64_t serial);
-void tarn__front_note_failure(tarn_pool *pool,
-                              const tarn__pool_request *request, tarn_tag tag,
-                              tarn_status why);
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial);
 void tarn__front_note_switch(tarn_pool *pool);

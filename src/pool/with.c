@@ -407,12 +407,11 @@ static tarn_status refuse(batch *b, size_t at, tarn_status why) {
                                 .tag = h->what.tag,
                                 .noted = b->alone};
   if (b->too_much) refusal.size = asked_of(b);
-  pool->stats.failures++;
   if (b->alone) {
     if (h->request.asked) pool->stats.misses++;
-    if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
-      tarn__front_note_failure(pool, &h->request, h->what.tag, why);
-    }
+    (void)tarn__front_count_failure(pool, &h->request, h->what.tag, why);
+  } else {
+    pool->stats.failures++;
   }
   return tarn__take_refuse(pool, &refusal, why);
 }
