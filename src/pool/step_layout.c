@@ -292,8 +292,9 @@ void tarn__step_layout_drop(tarn_pool *pool) {
   tarn__step_layout_forget(layout);
 }
 
-tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
-                                         tarn_addr address) {
+// The pieces that begin below |address|.
+static size_t count_below(const tarn__pool_step_layout *layout,
+                          tarn_addr address) {
   size_t low = 0;
   size_t high = layout->count;
   while (low < high) {
@@ -304,6 +305,12 @@ tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
       high = middle;
     }
   }
+  return low;
+}
+
+tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
+                                         tarn_addr address) {
+  size_t low = count_below(layout, address);
   tarn__pool_piece *found = NULL;
   for (; low < layout->count && layout->pieces[low]->address == address;
        low++) {
@@ -316,17 +323,8 @@ tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
 // that they may have to be passed over.
 tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
                                            tarn_addr address) {
-  size_t low = 0;
-  size_t high = layout->count;
   if (address - layout->address >= layout->size) return NULL;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (layout->pieces[middle]->address <= address) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
+  size_t low = count_below(layout, address + 1);
   while (low-- > 0) {
     tarn__pool_piece *piece = layout->pieces[low];
     if (piece->live && address - piece->address < piece->size) return piece;
