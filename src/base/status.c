@@ -114,6 +114,18 @@ tarn_status tarn__take_struct(const char *what, const void *given, size_t first,
   return TARN_OK;
 }
 
+tarn_status tarn__clear_struct(const char *what, void *out, size_t first,
+                               size_t own, size_t *out_size) {
+  size_t told = 0;
+  if (out != NULL) memcpy(&told, out, sizeof told);
+  if (out == NULL || !tarn__struct_size(told, first, own, out_size)) {
+    return tarn__fail(TARN_E_INVALID, "%s: NULL or struct_size", what);
+  }
+  memset(out, 0, *out_size);
+  memcpy(out, out_size, sizeof *out_size);
+  return TARN_OK;
+}
+
 // --- callbacks of streams --------------------------------------------------
 
 _Thread_local int tarn__callbacks_running

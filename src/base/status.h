@@ -63,6 +63,19 @@ TARN_MUST_CHECK tarn_status tarn__take_struct(const char *what,
                                               const void *given, size_t first,
                                               void *out, size_t own);
 
+// Clears what the caller of a query knows of |out|, a struct that starts with
+// struct_size, but for that field; |*out_size| are the bytes.
+//
+// TARN_E_INVALID  |out| is NULL or too small; the text begins with |what|.
+TARN_MUST_CHECK tarn_status tarn__clear_struct(const char *what, void *out,
+                                               size_t first, size_t own,
+                                               size_t *out_size);
+
+// Keeps the first failure of several calls in |*first|.
+static inline void tarn__keep_first(tarn_status *first, tarn_status status) {
+  if (*first == TARN_OK) *first = status;
+}
+
 static inline uint64_t tarn__lesser(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }

@@ -71,15 +71,10 @@ tarn_status tarn_pool_events(tarn_pool *pool, uint64_t from,
 
 tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   size_t size = 0;
-  if (out_stats == NULL ||
-      !tarn__struct_size(out_stats->struct_size,
-                         TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
-                         sizeof *out_stats, &size)) {
-    return tarn__fail(TARN_E_INVALID, "pool statistics: NULL or struct_size");
-  }
-  memset(out_stats, 0, size);
-  out_stats->struct_size = size;
-  tarn_status status = tarn__front_check_pool(pool);
+  tarn_status status = tarn__clear_struct(
+      "pool statistics", out_stats, TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
+      sizeof *out_stats, &size);
+  if (status == TARN_OK) status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
   pool->stats.strategy = pool->current->type->table.name;
@@ -107,15 +102,11 @@ tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
 tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
                                 tarn_pool_tag_stats *out_stats) {
   size_t size = 0;
-  if (out_stats == NULL ||
-      !tarn__struct_size(out_stats->struct_size,
+  tarn_status status =
+      tarn__clear_struct("tag statistics", out_stats,
                          TARN__SIZE_UP_TO(tarn_pool_tag_stats, live_blocks),
-                         sizeof *out_stats, &size)) {
-    return tarn__fail(TARN_E_INVALID, "tag statistics: NULL or struct_size");
-  }
-  memset(out_stats, 0, size);
-  out_stats->struct_size = size;
-  tarn_status status = tarn__front_check_pool(pool);
+                         sizeof *out_stats, &size);
+  if (status == TARN_OK) status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn_pool_tag_stats stats = {.struct_size = size};
   tarn__front_enter(pool);

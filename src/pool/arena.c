@@ -201,15 +201,11 @@ static void count(const tarn__pool_extent *e, tarn_arena_stats *stats) {
 tarn_status tarn_arena_query(const tarn_arena *arena,
                              tarn_arena_stats *out_stats) {
   size_t size = 0;
-  if (out_stats == NULL ||
-      !tarn__struct_size(out_stats->struct_size,
+  tarn_status status =
+      tarn__clear_struct("arena statistics", out_stats,
                          TARN__SIZE_UP_TO(tarn_arena_stats, largest_hole),
-                         sizeof *out_stats, &size)) {
-    return tarn__fail(TARN_E_INVALID, "arena statistics: NULL or struct_size");
-  }
-  memset(out_stats, 0, size);
-  out_stats->struct_size = size;
-  tarn_status status = check(arena);
+                         sizeof *out_stats, &size);
+  if (status == TARN_OK) status = check(arena);
   if (status != TARN_OK) return status;
   tarn_arena_stats stats = {
       .struct_size = size,

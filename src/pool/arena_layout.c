@@ -114,13 +114,12 @@ static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
   size_t size = piece->size + self->padding;
   tarn__pool_extent *own = e;
   if (piece->address > e->offset) {
-    own = tarn__extents_split(zone, e, piece->address);
+    own = tarn__row_cut(zone, e, piece->address);
     open_rest(self, e, serial);
   }
   piece->home = own;
   piece->zone = TARN__ARENA_ZONES - 1;
-  return size < own->size ? tarn__extents_split(zone, own, own->offset + size)
-                          : NULL;
+  return size < own->size ? tarn__row_cut(zone, own, own->offset + size) : NULL;
 }
 
 void tarn__arena_drop_layout(tarn__pool_strategy *strategy,

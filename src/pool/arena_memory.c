@@ -253,8 +253,7 @@ static tarn_status drop_empty_regions(tarn__pool_arena *self) {
     tarn__pool_extent *e = NULL;
     tarn__pool_region *region = NULL;
     while ((region = find_empty_region(self, zone, &e)) != NULL) {
-      tarn_status status = drop_region(self, zone, region, e);
-      if (first == TARN_OK) first = status;
+      tarn__keep_first(&first, drop_region(self, zone, region, e));
     }
   }
   return first;
@@ -327,9 +326,8 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
   tarn_status first =
       self->range_size != 0 ? trim_ranges(self, target, how) : TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn_status status = tarn__segments_trim(&self->segments, &self->base,
-                                             &self->zones[i], target, how);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, tarn__segments_trim(&self->segments, &self->base,
+                                                 &self->zones[i], target, how));
   }
   return first;
 }

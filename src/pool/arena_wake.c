@@ -119,9 +119,9 @@ tarn_status tarn__arena_end_wake(tarn__pool_strategy *strategy, tarn_tag tag,
   tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   tarn_status first = TARN_OK;
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    tarn_status status =
-        keep ? TARN_OK : tarn__sleepers_unmap(self, &self->sleepers[i], tag);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(
+        &first,
+        keep ? TARN_OK : tarn__sleepers_unmap(self, &self->sleepers[i], tag));
     settle(self, i, tag, keep);
   }
   return first;

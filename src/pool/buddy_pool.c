@@ -159,8 +159,7 @@ static tarn_status wait_for(const tarn__pool_buddy *removed) {
   tarn_status first = TARN_OK;
   for (; removed != NULL; removed = removed->chain) {
     if (removed->serial == 0) continue;
-    tarn_status status = tarn_stream_join(NULL, removed->serial);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, tarn_stream_join(NULL, removed->serial));
   }
   return first;
 }
@@ -182,8 +181,7 @@ static tarn_status give_idle(buddy *self, size_t target, unsigned how) {
   part *p = NULL;
   while (tarn__front_surplus(pool, target) != 0 &&
          (p = find_idle(self, how)) != NULL) {
-    tarn_status status = give_back(self, p);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, give_back(self, p));
   }
   return first;
 }
@@ -429,9 +427,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
                       "buddy_pool: %zu bytes are free, should be %zu", is_free,
                       should_be_free);
   }
-  if (held == strategy->held) return TARN_OK;
-  return tarn__fail(TARN_E_CORRUPT, "buddy_pool: holds %zu bytes, says %zu",
-                    held, strategy->held);
+  return tarn__strategy_check_held(strategy, held);
 }
 
 const tarn__pool_strategy_type tarn__buddy_pool = {

@@ -153,8 +153,7 @@ static tarn_status settle_all(tarn_pool *pool) {
     tarn__pool_piece *piece = rest;
     rest = piece->next;
     piece->next = NULL;
-    tarn_status status = settle(pool, piece);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, settle(pool, piece));
   }
   return first;
 }

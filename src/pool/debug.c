@@ -180,15 +180,11 @@ tarn_status tarn_pool_debug_check(tarn_pool *pool) {
 tarn_status tarn_pool_debug_report(tarn_pool *pool,
                                    tarn_pool_debug_stats *out_stats) {
   size_t size = 0;
-  if (out_stats == NULL ||
-      !tarn__struct_size(out_stats->struct_size,
+  tarn_status status =
+      tarn__clear_struct("pool: debug", out_stats,
                          TARN__SIZE_UP_TO(tarn_pool_debug_stats, stale_writes),
-                         sizeof *out_stats, &size)) {
-    return tarn__fail(TARN_E_INVALID, "pool: debug: NULL or struct_size");
-  }
-  memset(out_stats, 0, size);
-  out_stats->struct_size = size;
-  tarn_status status = tarn__front_check_pool(pool);
+                         sizeof *out_stats, &size);
+  if (status == TARN_OK) status = tarn__front_check_pool(pool);
   if (status != TARN_OK) return status;
   tarn_pool_debug_stats stats = {0};
   tarn__front_enter(pool);

@@ -344,12 +344,6 @@ bool tarn__extents_resize(tarn__pool_extents *extents,
   return true;
 }
 
-tarn__pool_extent *tarn__extents_split(tarn__pool_extents *extents,
-                                       tarn__pool_extent *extent,
-                                       uint64_t offset) {
-  return tarn__row_cut(extents, extent, offset);
-}
-
 void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
                         uint64_t to) {
   tarn__pool_bins *from = tarn__row_bins(extents, serial);

@@ -56,8 +56,7 @@ static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
   tarn_status first = TARN_OK;
   if (waits->count > TARN__WAITS) return tarn__place_synchronize(place);
   for (size_t i = 0; i < waits->count; i++) {
-    tarn_status status = tarn_stream_join(NULL, waits->serials[i]);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, tarn_stream_join(NULL, waits->serials[i]));
   }
   return first;
 }
@@ -221,12 +220,6 @@ tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
 TARN_MUST_CHECK bool tarn__extents_resize(tarn__pool_extents *extents,
                                           tarn__pool_extent *extent,
                                           size_t size, uint64_t serial);
-
-// Cuts a taken extent at |offset|, which is inside. The part behind is taken
-// too, and returned. It needs a node that was set aside and released.
-tarn__pool_extent *tarn__extents_split(tarn__pool_extents *extents,
-                                       tarn__pool_extent *extent,
-                                       uint64_t offset);
 
 // What the stream with |serial| may still use, is no longer used: its work
 // is done, or |to| waits for it.

@@ -246,8 +246,7 @@ static tarn_status leave_own_memory(tarn_pool *pool) {
   do {
     found = (tarn__pool_survey){.idle = 0};
     strategy->type->survey(strategy, &found);
-    tarn_status status = end_streams(strategy, &found.streams);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, end_streams(strategy, &found.streams));
   } while (found.streams.count > TARN__WAITS);
   tarn__front_leave(pool);
   return first;
@@ -307,9 +306,14 @@ typedef struct sums {
   size_t idle;
 } sums;
 
-static tarn_status broken(const char *what, size_t is, size_t should_be) {
+static tarn_status expect(const char *what, size_t is, size_t should_be) {
+  if (is == should_be) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT, "pool: %s is %zu, should be %zu", what, is,
                     should_be);
+}
+
+static tarn_status fail_piece(const tarn__pool_piece *piece, const char *why) {
+  return tarn__fail(TARN_E_CORRUPT, "pool: piece %u %s", piece->id, why);
 }
 
 static tarn_status check_piece(const tarn_pool *pool,
@@ -319,28 +323,23 @@ static tarn_status check_piece(const tarn_pool *pool,
                 (piece->address >= piece->base && skipped <= piece->base_size &&
                  piece->size <= piece->base_size - skipped);
   if (!inside) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u exceeds its memory",
-                      piece->id);
+    return fail_piece(piece, "exceeds its memory");
   }
   bool idle = tarn__step_layout_has(pool->cursor.layout, piece) && !piece->live;
   if (!idle && tarn__front_at(pool, piece->address) != piece) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is not in the index",
-                      piece->id);
+    return fail_piece(piece, "is not in the index");
   }
   if (piece->resizing) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is between two sizes",
-                      piece->id);
+    return fail_piece(piece, "is between two sizes");
   }
   if (piece->sleeper != NULL && !piece->live) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is asleep and not live",
-                      piece->id);
+    return fail_piece(piece, "is asleep and not live");
   }
   if (piece->live && piece->requested > piece->size) {
-    return broken("a block's size", piece->size, piece->requested);
+    return expect("a block's size", piece->size, piece->requested);
   }
   if (!piece->live && (piece->counted || tarn__uses_any(&piece->uses))) {
-    return tarn__fail(TARN_E_CORRUPT, "pool: piece %u is idle and in use",
-                      piece->id);
+    return fail_piece(piece, "is idle and in use");
   }
   return TARN_OK;
 }
@@ -376,92 +375,69 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
     tarn__pool_strategy *old = tarn_list_entry(node, tarn__pool_strategy, node);
     size_t idle = 0;
     status = old->type->check(old, &idle);
+    if (status == TARN_OK) {
+      status = expect("idle pieces of a replaced strategy", idle, 0);
+    }
     if (status != TARN_OK) return status;
-    if (idle != 0) return broken("idle pieces of a replaced strategy", idle, 0);
     live += old->live;
     out->reserved_bytes += old->held;
   }
-  if (live != out->live_blocks + out->aside) {
-    return broken("blocks of all strategies", live,
-                  out->live_blocks + out->aside);
-  }
-  return TARN_OK;
+  return expect("blocks of all strategies", live,
+                out->live_blocks + out->aside);
 }
 
-static tarn_status check_tags(const tarn_pool *pool, const sums *s) {
-  size_t bytes = 0;
-  size_t blocks = 0;
-  size_t charged = 0;
-  for (size_t tag = 0; tag < pool->tag_count; tag++) {
-    bytes += pool->tags[tag].live_bytes;
-    blocks += pool->tags[tag].live_blocks;
-    charged += pool->tags[tag].charged_bytes;
-  }
-  if (charged != pool->stats.charged_bytes) {
-    return broken("charged_bytes", pool->stats.charged_bytes, charged);
-  }
-  if (bytes != s->counted_bytes) {
-    return broken("bytes of all tags", bytes, s->counted_bytes);
-  }
-  if (blocks != s->counted_blocks) {
-    return broken("blocks of all tags", blocks, s->counted_blocks);
-  }
-  return TARN_OK;
-}
-
-static tarn_status check_asleep(const tarn_pool *pool, const sums *s) {
+static tarn__pool_tag_count sum_tags(const tarn_pool *pool) {
   tarn__pool_tag_count sum = {0};
-  for (size_t tag = 0; tag < pool->tag_count; tag++) {
-    sum.asleep_blocks += pool->tags[tag].asleep_blocks;
-    sum.asleep_bytes += pool->tags[tag].asleep_bytes;
-    sum.saved_bytes += pool->tags[tag].saved_bytes;
+  for (size_t i = 0; i < pool->tag_count; i++) {
+    const tarn__pool_tag_count *tag = &pool->tags[i];
+    sum.live_bytes += tag->live_bytes;
+    sum.live_blocks += tag->live_blocks;
+    sum.charged_bytes += tag->charged_bytes;
+    sum.asleep_blocks += tag->asleep_blocks;
+    sum.asleep_bytes += tag->asleep_bytes;
+    sum.saved_bytes += tag->saved_bytes;
   }
-  if (sum.asleep_blocks != s->asleep_blocks) {
-    return broken("blocks asleep", sum.asleep_blocks, s->asleep_blocks);
-  }
-  if (sum.asleep_bytes != pool->stats.asleep_bytes) {
-    return broken("asleep_bytes", pool->stats.asleep_bytes, sum.asleep_bytes);
-  }
-  if (sum.saved_bytes != pool->stats.saved_bytes) {
-    return broken("saved_bytes", pool->stats.saved_bytes, sum.saved_bytes);
-  }
-  return TARN_OK;
+  return sum;
+}
+
+static tarn_status check_sums(tarn_pool *pool, const sums *s) {
+  const tarn_pool_stats *stats = &pool->stats;
+  tarn__pool_tag_count tags = sum_tags(pool);
+  size_t told = 0;
+  tarn__front_visit_memory(pool, add_size, &told);
+  const struct {
+    const char *what;
+    size_t is;
+    size_t should_be;
+  } checks[] = {
+      {"charged_bytes", stats->charged_bytes, tags.charged_bytes},
+      {"bytes of all tags", tags.live_bytes, s->counted_bytes},
+      {"blocks of all tags", tags.live_blocks, s->counted_blocks},
+      {"blocks asleep", tags.asleep_blocks, s->asleep_blocks},
+      {"asleep_bytes", stats->asleep_bytes, tags.asleep_bytes},
+      {"saved_bytes", stats->saved_bytes, tags.saved_bytes},
+      {"live_bytes", stats->live_bytes, s->live_bytes},
+      {"live_blocks", stats->live_blocks, s->live_blocks},
+      {"reserved_bytes", stats->reserved_bytes, s->reserved_bytes},
+      {"memory of the device", told, s->reserved_bytes},
+      {"pieces in use", pool->pieces.used, s->used},
+      {"idle and live pieces", s->idle + s->live_blocks + s->aside, s->used},
+  };
+  tarn_status status = TARN_OK;
+  for (size_t i = 0; status == TARN_OK && i < sizeof checks / sizeof *checks;
+       i++)
+    status = expect(checks[i].what, checks[i].is, checks[i].should_be);
+  return status;
 }
 
 static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
   tarn_status status = sum_pieces(pool, &s);
   if (status == TARN_OK) status = check_strategies(pool, &s);
-  if (status == TARN_OK) status = check_tags(pool, &s);
-  if (status == TARN_OK) status = check_asleep(pool, &s);
-  if (status != TARN_OK) return status;
-  const tarn_pool_stats *stats = &pool->stats;
-  if (stats->live_bytes != s.live_bytes) {
-    return broken("live_bytes", stats->live_bytes, s.live_bytes);
-  }
-  if (stats->live_blocks != s.live_blocks) {
-    return broken("live_blocks", stats->live_blocks, s.live_blocks);
-  }
-  if (stats->reserved_bytes != s.reserved_bytes) {
-    return broken("reserved_bytes", stats->reserved_bytes, s.reserved_bytes);
-  }
-  size_t told = 0;
-  tarn__front_visit_memory(pool, add_size, &told);
-  if (told != s.reserved_bytes) {
-    return broken("memory of the device", told, s.reserved_bytes);
-  }
-  if (pool->pieces.used != s.used) {
-    return broken("pieces in use", pool->pieces.used, s.used);
-  }
-  if (!tarn__ordered_check(&pool->pieces)) {
-    return tarn__fail(TARN_E_CORRUPT,
-                      "pool: the pieces are not sorted by address");
-  }
-  size_t known = s.idle + s.live_blocks + s.aside;
-  if (known != s.used) {
-    return broken("idle and live pieces", known, s.used);
-  }
-  return TARN_OK;
+  if (status == TARN_OK) status = check_sums(pool, &s);
+  if (status != TARN_OK || tarn__ordered_check(&pool->pieces)) return status;
+  return tarn__fail(TARN_E_CORRUPT,
+                    "pool: the pieces are not sorted by address");
 }
 
 tarn_status tarn__front_check(tarn_pool *pool) {

@@ -115,8 +115,7 @@ tarn_status tarn__guards_walk(tarn_pool *pool) {
   for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++) {
     tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (!has_guard(piece)) continue;
-    tarn_status status = look_at(pool, piece);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, look_at(pool, piece));
   }
   return first;
 }

@@ -392,19 +392,15 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const tarn__pool_page_unit *self = self_of(strategy);
   size_t held = 0;
   *out_idle = 0;
-  tarn_status stocked = tarn__stock_check(&self->stock, &held);
-  if (stocked != TARN_OK) return stocked;
-  if (held != strategy->held) {
-    return tarn__fail(TARN_E_CORRUPT,
-                      "page_unit_pool: holds %zu bytes, says %zu", held,
-                      strategy->held);
-  }
+  tarn_status status = tarn__stock_check(&self->stock, &held);
+  if (status == TARN_OK) status = tarn__strategy_check_held(strategy, held);
+  if (status != TARN_OK) return status;
   for (size_t i = 0; i < self->class_slots; i++) {
     const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const tarn__pool_shelf *s = &c->shelves[j];
       for (const tarn__pool_piece *p = s->first; p != NULL; p = p->next) {
-        tarn_status status = check_idle(self, c, s, p);
+        status = check_idle(self, c, s, p);
         if (status != TARN_OK) return status;
         ++*out_idle;
       }

@@ -120,9 +120,9 @@ static tarn_status wait_and_clear(tarn__pool_page_unit *self) {
   tarn__pool_extent *hole = NULL;
   for (size_t i = 0; i < self->class_slots;) {
     tarn__pool_piece *piece = pop_leaving(self->classes[i]);
-    tarn_status status =
-        piece != NULL ? tarn__page_unit_join(self, piece, &hole) : TARN_OK;
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, piece != NULL
+                                 ? tarn__page_unit_join(self, piece, &hole)
+                                 : TARN_OK);
     i = piece != NULL ? 0 : i + 1;
   }
   return first;

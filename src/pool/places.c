@@ -58,9 +58,8 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   for (int kind = 0; kind < KINDS; kind++) {
     tarn_pool *pool = all->by_kind[kind];
     if (pool == NULL) continue;
-    tarn_status status =
-        commit ? tarn__front_destroy(pool) : object_if_used(device, pool);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, commit ? tarn__front_destroy(pool)
+                                    : object_if_used(device, pool));
   }
   if (commit) {
     pthread_mutex_destroy(&all->lock);

@@ -76,8 +76,7 @@ tarn_status tarn__quarantine_shrink(tarn_pool *pool, size_t most) {
       tarn__debug_await_look(pool, debug->first);
       continue;
     }
-    tarn_status status = release(pool, pop(debug));
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, release(pool, pop(debug)));
   }
   return first;
 }
@@ -165,8 +164,7 @@ tarn_status tarn__quarantine_walk(tarn_pool *pool) {
   tarn_status first = TARN_OK;
   tarn__pool_piece *piece = tarn__debug_of(pool)->first;
   for (; piece != NULL; piece = piece->next) {
-    tarn_status status = look_at(pool, piece);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, look_at(pool, piece));
   }
   return first;
 }

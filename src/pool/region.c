@@ -181,9 +181,8 @@ static tarn_status destroy(const tarn__pool_regions *regions,
                            const tarn_memory *handles, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < count; i++) {
-    tarn_status status =
-        regions->supply->calls->destroy(regions->supply, handles[i]);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(
+        &first, regions->supply->calls->destroy(regions->supply, handles[i]));
   }
   return first;
 }
@@ -388,8 +387,7 @@ static tarn_status end_all(const tarn__pool_regions *regions,
   tarn_status first = destroy(regions, t->handles, t->count);
   size_t at = t->count;
   for (; stripped != NULL; stripped = stripped->next) {
-    tarn_status status = end_stripped(regions, stripped, &t->handles[at]);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, end_stripped(regions, stripped, &t->handles[at]));
     at += pages_in(regions, stripped);
   }
   return first;

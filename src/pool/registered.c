@@ -396,8 +396,8 @@ static tarn_status sweep(registered *self, size_t inside) {
             base->type->table.name, base->held);
   call c = call_for(&self->base, NULL, true);
   while (!tarn_list_empty(&self->chunks)) {
-    tarn_status status = shrink(&c.source, &held_at(self->chunks.next)->seen);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first,
+                     shrink(&c.source, &held_at(self->chunks.next)->seen));
   }
   return first;
 }
@@ -446,11 +446,8 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const tarn_list *node = NULL;
   tarn_list_for_each (node, &self->chunks)
     held += held_at(node)->chunk.base_size;
-  if (held != strategy->held) {
-    return tarn__fail(TARN_E_CORRUPT, "%s: holds %zu bytes, says %zu",
-                      strategy->type->table.name, held, strategy->held);
-  }
-  if (table_of(self)->check == NULL) return TARN_OK;
+  status = tarn__strategy_check_held(strategy, held);
+  if (status != TARN_OK || table_of(self)->check == NULL) return status;
   call c = call_for(strategy, NULL, true);
   return table_of(self)->check(self->state, &c.source);
 }

@@ -249,9 +249,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   *out_idle = 0;
   tarn_list_for_each (node, &self->objects)
     held += object_at(node)->size;
-  if (held == strategy->held) return TARN_OK;
-  return tarn__fail(TARN_E_CORRUPT, "shareable: holds %zu bytes, says %zu",
-                    held, strategy->held);
+  return tarn__strategy_check_held(strategy, held);
 }
 
 const tarn__pool_strategy_type tarn__share_pool = {

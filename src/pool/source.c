@@ -33,9 +33,7 @@ tarn_status tarn__source_check_limit(const tarn_pool *pool, size_t size) {
 static void raise_reserved(tarn_pool *pool, size_t size) {
   tarn_pool_stats *stats = &pool->stats;
   stats->reserved_bytes += size;
-  if (stats->reserved_bytes > stats->reserved_peak_bytes) {
-    stats->reserved_peak_bytes = stats->reserved_bytes;
-  }
+  tarn__raise_peak(stats->reserved_bytes, &stats->reserved_peak_bytes);
 }
 
 static bool is_aligned(tarn_addr addr, size_t align) {
@@ -50,13 +48,10 @@ static uint64_t order_of(const tarn__pool_piece *piece, uint64_t serial) {
 // One call of the device, charged to the pool while it lasts.
 static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
                               tarn__pool_piece *piece) {
-  pool->pending += size;
-  pool->stats.device_allocs++;
-  tarn__front_leave(pool);
+  tarn__source_begin_ask(piece->owner, size, 1);
   tarn_status status = pool->supply.calls->take(
       &pool->supply, order_of(piece, serial), size, &piece->base);
-  tarn__front_enter(pool);
-  pool->pending -= size;
+  tarn__source_end_ask(piece->owner, size);
   piece->base_size = size;
   return status;
 }
@@ -66,13 +61,11 @@ static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
   tarn_addr base = piece->base;
   size_t size = piece->base_size;
   piece->base = 0;
-  pool->pending += size;
   pool->stats.device_frees++;
-  tarn__front_leave(pool);
+  tarn__source_begin_ask(piece->owner, size, 0);
   tarn_status status = pool->supply.calls->give(
       &pool->supply, order_of(piece, serial), base, size);
-  tarn__front_enter(pool);
-  pool->pending -= size;
+  tarn__source_end_ask(piece->owner, size);
   return status;
 }
 
@@ -121,19 +114,15 @@ void tarn__source_charge(tarn__pool_strategy *strategy, size_t size) {
   raise_reserved(strategy->pool, size);
 }
 
-static void lower_reserved(tarn__pool_strategy *strategy, size_t size) {
+void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size) {
   strategy->held -= size;
   strategy->pool->stats.reserved_bytes -= size;
-}
-
-void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size) {
-  lower_reserved(strategy, size);
 }
 
 void tarn__source_begin_return(tarn__pool_strategy *strategy, size_t size,
                                size_t count) {
   tarn_pool *pool = strategy->pool;
-  lower_reserved(strategy, size);
+  tarn__source_write_off(strategy, size);
   pool->stats.device_frees += count;
   pool->pending += size;
   pool->returning++;
@@ -206,6 +195,13 @@ static bool round_up(const tarn_pool *pool, size_t size, size_t padding,
          tarn_size_align_up(*out_size, pool->sizes.chunk, out_size);
 }
 
+tarn_status tarn__strategy_check_held(const tarn__pool_strategy *strategy,
+                                      size_t held) {
+  if (held == strategy->held) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT, "%s: holds %zu bytes, says %zu",
+                    strategy->type->table.name, held, strategy->held);
+}
+
 // --- memory of the caller's ------------------------------------------------
 
 tarn_status tarn__source_refuse_own(void) {
@@ -256,10 +252,7 @@ tarn_status tarn__source_grow(tarn__pool_strategy *strategy,
   piece->owner = strategy;
   piece->size = padded - padding;
   request->asked = true;
-
-  strategy->inside++;
   tarn_status status = take_aligned(pool, padded, request, piece);
-  strategy->inside--;
   if (status != TARN_OK) {
     tarn__pieces_leave(&pool->pieces, piece);
     return status;
@@ -310,8 +303,7 @@ static tarn_status give_all(const tarn_pool *pool,
   tarn_status first = TARN_OK;
   for (const tarn__pool_piece *piece = pieces; piece != NULL;
        piece = piece->next) {
-    tarn_status status = give_one(pool, piece);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, give_one(pool, piece));
   }
   return first;
 }

@@ -228,6 +228,10 @@ void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size);
 void tarn__source_charge(tarn__pool_strategy *strategy, size_t size);
 void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size);
 
+// TARN_E_CORRUPT unless the strategy says that it holds |held| bytes.
+TARN_MUST_CHECK tarn_status
+tarn__strategy_check_held(const tarn__pool_strategy *strategy, size_t held);
+
 // TARN_FULL, with a text, if |size| bytes more would exceed the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__source_check_limit(const tarn_pool *pool,
                                                      size_t size);

@@ -42,8 +42,7 @@ static tarn_status settle(const tarn__pool_piece *piece, tarn_stream *stream,
       *serial = other;
       other = departed;
     }
-    tarn_status status = put_behind(stream, *serial, other);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, put_behind(stream, *serial, other));
   }
   return first;
 }
