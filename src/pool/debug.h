@@ -75,12 +75,6 @@ void tarn__debug_strip(tarn_place place, const tarn__pool_piece *piece);
 void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
                       tarn_status dressed);
 
-// tarn__front_take of a pool that debugs; the lock is not held.
-TARN_MUST_CHECK tarn_status tarn__debug_alloc(tarn_pool *pool,
-                                              tarn__pool_request *request,
-                                              tarn_tag tag, tarn_stream *stream,
-                                              tarn_block *out_block);
-
 // tarn__front_give of a piece with marks. The lock is held here and below, and
 // let go meanwhile. TARN_E_CORRUPT: freed, but something was written behind it.
 tarn_status tarn__debug_give(tarn_pool *pool, tarn__pool_piece *piece,
@@ -109,15 +103,13 @@ tarn_status tarn__quarantine_shrink(tarn_pool *pool, size_t most);
 tarn_status tarn__quarantine_walk(tarn_pool *pool);
 tarn_status tarn__guards_walk(tarn_pool *pool);
 
-// The guard of a live block, or was until now; the lock is not held.
-TARN_MUST_CHECK tarn_status tarn__guard_verify(tarn_place place,
+// Compares the bytes in which a finding of |kind| can be: the guard of a block
+// that is live, or was until now, or all of a piece in quarantine. The lock is
+// not held.
+TARN_MUST_CHECK tarn_status tarn__debug_verify(tarn_place place,
                                                const tarn__pool_piece *piece,
+                                               tarn_pool_finding_kind kind,
                                                tarn_pool_finding *out);
-
-// A finding of |kind| in |piece|, whose bytes from |from| on were compared.
-void tarn__debug_describe(const tarn__pool_piece *piece,
-                          tarn_pool_finding_kind kind, size_t offset,
-                          unsigned char byte, tarn_pool_finding *out);
 
 // Around a look at the bytes of a piece that is out or in quarantine, with the
 // lock let go. Whoever ends the piece's state waits for the look's end.

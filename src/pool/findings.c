@@ -35,18 +35,30 @@ void tarn__debug_end_work(tarn_pool *pool) {
   pthread_cond_broadcast(&pool->returned);
 }
 
-void tarn__debug_describe(const tarn__pool_piece *piece,
-                          tarn_pool_finding_kind kind, size_t offset,
-                          unsigned char byte, tarn_pool_finding *out) {
+tarn_status tarn__debug_verify(tarn_place place, const tarn__pool_piece *piece,
+                               tarn_pool_finding_kind kind,
+                               tarn_pool_finding *out) {
+  bool guard = kind == TARN_POOL_OVERRUN;
+  size_t from = guard ? piece->requested : 0;
+  size_t size = piece->size - from;
+  size_t offset = 0;
+  unsigned char byte = 0;
+  *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
+  tarn__poison_show(place, piece->address + from, size);
+  tarn_status status = tarn__poison_compare(
+      place, piece->address + from, size,
+      guard ? TARN_POOL_GUARD_BYTE : TARN_POOL_FREED_BYTE, &offset, &byte);
+  if (status != TARN_OK || offset == size) return status;
   *out = (tarn_pool_finding){
       .struct_size = sizeof *out,
       .kind = kind,
       .address = piece->address,
       .size = piece->requested,
       .tag = piece->tag,
-      .offset = offset,
+      .offset = from + offset,
       .byte = byte,
   };
+  return TARN_OK;
 }
 
 static void say(const tarn_pool *pool, const tarn_pool_finding *finding,

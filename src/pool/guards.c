@@ -52,11 +52,10 @@ void tarn__debug_strip(tarn_place place, const tarn__pool_piece *piece) {
 
 void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
                       tarn_status dressed) {
-  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
   if (dressed == TARN_OK) {
     piece->marks = (uint8_t)flags;
   } else {
-    tarn__debug_note(pool, dressed, &none, false);
+    tarn__debug_of(pool)->stats.unverified++;
   }
 }
 
@@ -73,29 +72,14 @@ uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request) {
 
 // --- verifying -------------------------------------------------------------
 
-tarn_status tarn__guard_verify(tarn_place place, const tarn__pool_piece *piece,
-                               tarn_pool_finding *out) {
-  size_t from = piece->requested;
-  size_t size = piece->size - from;
-  size_t offset = 0;
-  unsigned char byte = 0;
-  *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
-  tarn__poison_show(place, piece->address + from, size);
-  tarn_status status = tarn__poison_compare(
-      place, piece->address + from, size, TARN_POOL_GUARD_BYTE, &offset, &byte);
-  if (status == TARN_OK && offset < size) {
-    tarn__debug_describe(piece, TARN_POOL_OVERRUN, from + offset, byte, out);
-  }
-  return status;
-}
-
 // A guard that is damaged is laid anew, so that nothing is found twice.
 static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn_place place = pool->place;
   size_t from = piece->requested;
   tarn__debug_begin_look(pool, piece);
-  tarn_status status = tarn__guard_verify(place, piece, &finding);
+  tarn_status status =
+      tarn__debug_verify(place, piece, TARN_POOL_OVERRUN, &finding);
   if (finding.kind != TARN_POOL_FINDING_NONE) {
     (void)lay_guard(place, piece, from);  // if not it is found again
   }
@@ -130,7 +114,8 @@ tarn__pool_debug_resizing tarn__debug_before_resize(tarn_pool *pool,
   if ((piece->marks & TARN_POOL_DEBUG_GUARDS) == 0) return before;
   before.guard = TARN__GUARD;
   tarn__debug_begin_work(pool);
-  tarn_status status = tarn__guard_verify(pool->place, piece, &finding);
+  tarn_status status =
+      tarn__debug_verify(pool->place, piece, TARN_POOL_OVERRUN, &finding);
   tarn__poison_show_fresh(pool->place, piece->address + before.usable,
                           piece->size - before.usable);
   tarn__debug_end_work(pool);
@@ -142,7 +127,6 @@ tarn__pool_debug_resizing tarn__debug_before_resize(tarn_pool *pool,
 void tarn__debug_after_resize(tarn_pool *pool, tarn__pool_piece *piece,
                               const tarn__pool_debug_resizing *before,
                               uint64_t serial) {
-  const tarn_pool_finding none = {.kind = TARN_POOL_FINDING_NONE};
   uint8_t marks = piece->marks;
   size_t usable = tarn__debug_usable(piece);
   bool adds = (marks & TARN_POOL_DEBUG_POISON) != 0 && usable > before->usable;
@@ -157,5 +141,5 @@ void tarn__debug_after_resize(tarn_pool *pool, tarn__pool_piece *piece,
   tarn__debug_end_work(pool);
   if (status == TARN_OK) return;
   piece->marks = 0;  // from now on a block like any other
-  tarn__debug_note(pool, status, &none, false);
+  tarn__debug_of(pool)->stats.unverified++;
 }

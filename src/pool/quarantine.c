@@ -43,25 +43,11 @@ static tarn_status send_home(tarn_pool *pool, tarn__pool_piece *piece) {
   return tarn__front_send_home(pool, piece);
 }
 
-// The lock is not held.
-static tarn_status verify(tarn_place place, const tarn__pool_piece *piece,
-                          tarn_pool_finding *out) {
-  size_t offset = 0;
-  unsigned char byte = 0;
-  *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
-  tarn__poison_show(place, piece->address, piece->size);
-  tarn_status status = tarn__poison_compare(
-      place, piece->address, piece->size, TARN_POOL_FREED_BYTE, &offset, &byte);
-  if (status == TARN_OK && offset < piece->size) {
-    tarn__debug_describe(piece, TARN_POOL_STALE_WRITE, offset, byte, out);
-  }
-  return status;
-}
-
 static tarn_status release(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn__debug_begin_work(pool);
-  tarn_status looked = verify(pool->place, piece, &finding);
+  tarn_status looked =
+      tarn__debug_verify(pool->place, piece, TARN_POOL_STALE_WRITE, &finding);
   tarn__debug_end_work(pool);
   tarn__debug_note(pool, looked, &finding, false);
   return send_home(pool, piece);
@@ -98,7 +84,7 @@ static tarn_status undress(tarn_place place, const tarn__pool_piece *piece,
   *out = (tarn_pool_finding){.kind = TARN_POOL_FINDING_NONE};
   tarn_status status = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
   if (status == TARN_OK && (marks & TARN_POOL_DEBUG_GUARDS) != 0) {
-    status = tarn__guard_verify(place, piece, out);
+    status = tarn__debug_verify(place, piece, TARN_POOL_OVERRUN, out);
   }
   if (status == TARN_OK && (marks & fills) != 0) {
     status = tarn__poison_fill(place, piece->address, piece->size,
@@ -147,7 +133,8 @@ static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_pool_finding finding;
   tarn_place place = pool->place;
   tarn__debug_begin_look(pool, piece);
-  tarn_status status = verify(place, piece, &finding);
+  tarn_status status =
+      tarn__debug_verify(place, piece, TARN_POOL_STALE_WRITE, &finding);
   if (finding.kind != TARN_POOL_FINDING_NONE) {  // if not, it is found again
     (void)!tarn__poison_fill(place, piece->address, piece->size,
                              TARN_POOL_FREED_BYTE);
