@@ -225,9 +225,7 @@ static tarn_status open_block(tarn__pool_strategy *strategy,
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
   if (serial != 0 && !tarn__arena_prepare(zone, serial)) {
-    tarn__source_begin_ask(strategy, 0, 0);
-    status = tarn_stream_join(NULL, serial);
-    tarn__source_end_ask(strategy, 0);
+    status = tarn__source_wait(strategy, serial);
     serial = 0;
   }
   tarn__pool_sleeper *sleeper = piece->sleeper;

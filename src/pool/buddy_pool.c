@@ -349,9 +349,7 @@ static uint64_t known_serial(buddy *self, uint64_t serial,
                              tarn_status *out_waited) {
   *out_waited = TARN_OK;
   if (tarn__buddies_know(&self->buddies, serial)) return serial;
-  tarn__source_begin_ask(&self->base, 0, 0);
-  *out_waited = tarn_stream_join(NULL, serial);
-  tarn__source_end_ask(&self->base, 0);
+  *out_waited = tarn__source_wait(&self->base, serial);
   return 0;
 }
 

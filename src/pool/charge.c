@@ -35,7 +35,7 @@ static void enter(tarn_pool *pool, size_t size, tarn_tag tag) {
   stats->charged_bytes += size;
   tarn__raise_peak(stats->charged_bytes, &stats->charged_peak_bytes);
   pool->tags[tag].charged_bytes += size;
-  tarn__front_note_charge(pool, TARN_POOL_EVENT_CHARGE, size, tag);
+  tarn__front_note_change(pool, TARN_POOL_EVENT_CHARGE, size, tag);
 }
 
 static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request,
@@ -76,7 +76,7 @@ static tarn_status discharge(tarn_pool *pool, size_t size, tarn_tag tag) {
   }
   pool->tags[tag].charged_bytes -= size;
   pool->stats.charged_bytes -= size;
-  tarn__front_note_charge(pool, TARN_POOL_EVENT_DISCHARGE, size, tag);
+  tarn__front_note_change(pool, TARN_POOL_EVENT_DISCHARGE, size, tag);
   return TARN_OK;
 }
 

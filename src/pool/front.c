@@ -223,11 +223,8 @@ static tarn_status end_streams(tarn__pool_strategy *strategy,
                                const tarn__pool_waits *waits) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < waits->count && i < TARN__WAITS; i++) {
-    tarn__source_begin_ask(strategy, 0, 0);
-    tarn_status status = tarn_stream_join(NULL, waits->serials[i]);
-    tarn__source_end_ask(strategy, 0);
+    tarn__keep_first(&first, tarn__source_wait(strategy, waits->serials[i]));
     strategy->type->settle(strategy, waits->serials[i]);
-    if (first == TARN_OK) first = status;
   }
   return first;
 }
@@ -275,7 +272,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
   pool->kept = 0;  // which was the old one's to hold
-  tarn__front_note_switch(pool);
+  tarn__front_note_change(pool, TARN_POOL_EVENT_SWITCH, 0, 0);
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
   tarn_status status = old->type->trim(old, 0, 0);

@@ -27,9 +27,7 @@ tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
   if (!tarn__stock_expect(&self->stock, serial)) {
-    tarn__source_begin_ask(&self->base, 0, 0);
-    status = tarn_stream_join(NULL, serial);
-    tarn__source_end_ask(&self->base, 0);
+    status = tarn__source_wait(&self->base, serial);
     serial = 0;
   }
   *out_hole = join_stock(self, piece, serial);

@@ -126,6 +126,15 @@ static bool clear(tarn_device *device, const object *o, tarn_status *out) {
   return *out == TARN_OK || *out == TARN_E_DEVICE;
 }
 
+// An object whose addresses are |gone| ends; else they are lost.
+static void end(sharer *self, object *o, bool gone) {
+  if (gone) {
+    tarn__host_free(o, sizeof *o);
+  } else {
+    tarn_list_add_tail(&self->lost, &o->node);
+  }
+}
+
 // --- blocks ----------------------------------------------------------------
 
 // |last|: serial of the stream that used it last. Even if that cannot be waited
@@ -142,11 +151,7 @@ static tarn_status drop(sharer *self, object *o, uint64_t last) {
   tarn_status cleared = TARN_OK;
   bool gone = clear(device, o, &cleared);
   tarn__source_end_return(&self->base, size);
-  if (gone) {
-    tarn__host_free(o, sizeof *o);
-  } else {
-    tarn_list_add_tail(&self->lost, &o->node);
-  }
+  end(self, o, gone);
   if (destroyed != TARN_OK) return destroyed;
   return cleared != TARN_OK ? cleared : waited;
 }
@@ -218,12 +223,8 @@ static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
     tarn_status status = TARN_OK;
     bool gone = clear(device_of(self), o, &status);
     tarn__source_end_ask(strategy, 0);
-    if (first == TARN_OK) first = status;
-    if (gone) {
-      tarn__host_free(o, sizeof *o);
-    } else {
-      tarn_list_add_tail(&self->lost, &o->node);
-    }
+    tarn__keep_first(&first, status);
+    end(self, o, gone);
   }
   return first;
 }

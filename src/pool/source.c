@@ -124,17 +124,13 @@ void tarn__source_begin_return(tarn__pool_strategy *strategy, size_t size,
   tarn_pool *pool = strategy->pool;
   tarn__source_write_off(strategy, size);
   pool->stats.device_frees += count;
-  pool->pending += size;
   pool->returning++;
-  strategy->inside++;
-  tarn__front_leave(pool);
+  tarn__source_begin_ask(strategy, size, 0);
 }
 
 void tarn__source_end_return(tarn__pool_strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
-  tarn__front_enter(pool);
-  strategy->inside--;
-  pool->pending -= size;
+  tarn__source_end_ask(strategy, size);
   pool->returning--;
   pthread_cond_broadcast(&pool->returned);
 }
@@ -153,6 +149,13 @@ void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size) {
   tarn__front_enter(pool);
   strategy->inside--;
   pool->pending -= size;
+}
+
+tarn_status tarn__source_wait(tarn__pool_strategy *strategy, uint64_t serial) {
+  tarn__source_begin_ask(strategy, 0, 0);
+  tarn_status status = tarn_stream_join(NULL, serial);
+  tarn__source_end_ask(strategy, 0);
+  return status;
 }
 
 tarn_status tarn__source_refuse_growth(const tarn__pool_request *request) {
@@ -279,7 +282,6 @@ static size_t take_off(tarn_pool *pool, tarn__pool_piece *pieces,
   }
   pool->stats.reserved_bytes -= size;
   pool->stats.device_frees += *out_count;
-  pool->pending += size;
   pool->returning += *out_count;
   return size;
 }
@@ -314,12 +316,9 @@ tarn_status tarn__source_shrink(tarn__pool_strategy *strategy,
   tarn_pool *pool = strategy->pool;
   size_t count = 0;
   size_t size = take_off(pool, pieces, &count);
-  strategy->inside++;
-  tarn__front_leave(pool);
+  tarn__source_begin_ask(strategy, size, 0);
   tarn_status status = give_all(pool, pieces);
-  tarn__front_enter(pool);
-  strategy->inside--;
-  pool->pending -= size;
+  tarn__source_end_ask(strategy, size);
   pool->returning -= count;
   pthread_cond_broadcast(&pool->returned);
   while (pieces != NULL) {

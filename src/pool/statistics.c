@@ -45,13 +45,8 @@ void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
 
 void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
                              size_t bytes, size_t saved) {
-  if (blocks == 0) return;
-  tarn__pool_tag_count *count = &pool->tags[tag];
-  count->asleep_blocks -= blocks;
-  count->asleep_bytes -= bytes;
-  count->saved_bytes -= saved;
-  pool->stats.asleep_bytes -= bytes;
-  pool->stats.saved_bytes -= saved;
+  // Sums wrap around, so that this subtracts.
+  tarn__front_count_asleep(pool, tag, -blocks, -bytes, -saved);
 }
 
 // --- events ----------------------------------------------------------------
@@ -94,12 +89,7 @@ void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
   event->stream = serial;
 }
 
-void tarn__front_note_switch(tarn_pool *pool) {
-  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
-  (void)note(pool, TARN_POOL_EVENT_SWITCH);
-}
-
-void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
+void tarn__front_note_change(tarn_pool *pool, tarn_pool_event_kind kind,
                              size_t size, tarn_tag tag) {
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
   tarn_pool_event *event = note(pool, kind);

@@ -70,8 +70,7 @@ void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
                             uint64_t serial);
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,
                              tarn_addr address, size_t size, uint64_t serial);
-void tarn__front_note_switch(tarn_pool *pool);
-void tarn__front_note_charge(tarn_pool *pool, tarn_pool_event_kind kind,
+void tarn__front_note_change(tarn_pool *pool, tarn_pool_event_kind kind,
                              size_t size, tarn_tag tag);
 
 // Whether tarn_pool_tag has given |tag|; 0 is always known.

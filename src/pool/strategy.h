@@ -228,6 +228,9 @@ void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size);
 void tarn__source_charge(tarn__pool_strategy *strategy, size_t size);
 void tarn__source_write_off(tarn__pool_strategy *strategy, size_t size);
 
+// Waits, in such a call, for the stream with |serial|.
+tarn_status tarn__source_wait(tarn__pool_strategy *strategy, uint64_t serial);
+
 // TARN_E_CORRUPT unless the strategy says that it holds |held| bytes.
 TARN_MUST_CHECK tarn_status
 tarn__strategy_check_held(const tarn__pool_strategy *strategy, size_t held);
