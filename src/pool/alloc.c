@@ -173,7 +173,7 @@ void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
 }
 
 // Called with the lock, which is released; a snapshot is written without it.
-__attribute__((cold, noinline)) tarn_status tarn__take_refuse(
+__attribute__((cold, noinline)) tarn_status tarn__take_end(
     tarn_pool *pool, const tarn__pool_refusal *refusal, tarn_status why) {
   tarn__pool_full_shot *shot =
       why == TARN_FULL ? tarn__full_shot_take(pool, refusal) : NULL;
@@ -202,7 +202,7 @@ static tarn_status take_found(tarn_pool *pool, tarn__pool_request *request,
                                   .serial = request->serial,
                                   .tag = what->tag,
                                   .noted = true};
-    status = tarn__take_refuse(pool, &refusal, status);
+    status = tarn__take_end(pool, &refusal, status);
     return give_none(out_block, status);
   }
   tarn__front_describe(pool, piece, out_block);

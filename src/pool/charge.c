@@ -11,6 +11,7 @@
 #include "device/memory.h"
 #include "pool/front.h"
 #include "pool/reclaim.h"
+#include "pool/take.h"
 
 static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
   tarn_status status = tarn__front_check_pool(pool);
@@ -57,11 +58,7 @@ tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
   tarn__pool_refusal refusal = {.size = size, .tag = tag, .noted = true};
   tarn__front_enter(pool);
   status = charge(pool, &request, tag);
-  tarn__pool_full_shot *shot =
-      status == TARN_FULL ? tarn__full_shot_take(pool, &refusal) : NULL;
-  tarn__front_leave(pool);
-  tarn__full_shot_write(shot);
-  return status;
+  return tarn__take_end(pool, &refusal, status);
 }
 
 static tarn_status discharge(tarn_pool *pool, size_t size, tarn_tag tag) {

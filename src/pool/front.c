@@ -275,9 +275,7 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__front_note_change(pool, TARN_POOL_EVENT_SWITCH, 0, 0);
   tarn_list_add_tail(&pool->replaced, &old->node);
   old->inside++;
-  tarn_status status = old->type->trim(old, 0, 0);
-  old->inside--;
-  tarn__front_retire(pool, old);
+  tarn_status status = tarn__front_end_call(pool, old);
   tarn__front_leave(pool);
   return status;
 }

@@ -51,9 +51,7 @@ static void undo(tarn_pool *pool, tarn__pool_strategy *strategy, size_t kept,
     if (strategy == pool->current) pool->kept = kept;
   } else {
     strategy->inside++;
-    (void)strategy->type->trim(strategy, 0, 0);
-    strategy->inside--;
-    tarn__front_retire(pool, strategy);
+    (void)tarn__front_end_call(pool, strategy);
   }
 }
 

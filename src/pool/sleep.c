@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "pool/reclaim.h"
+#include "pool/take.h"
 
 enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
 
@@ -80,13 +81,6 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
 
 // --- falling asleep --------------------------------------------------------
 
-// A strategy that has been replaced meanwhile keeps nothing idle.
-static void let_rest(tarn_pool *pool, tarn__pool_strategy *strategy) {
-  if (strategy != pool->current) (void)strategy->type->trim(strategy, 0, 0);
-  strategy->inside--;
-  tarn__front_retire(pool, strategy);
-}
-
 static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
   tarn_status status = check_blocks(pool, tag);
   // Blocks of tags that are not counted sleep too, and that is counted.
@@ -96,7 +90,7 @@ static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
   bool asleep = false;
   strategy->inside++;
   status = strategy->type->sleep(strategy, tag, saves, &asleep);
-  let_rest(pool, strategy);
+  (void)tarn__front_end_call(pool, strategy);
   return status;
 }
 
@@ -175,16 +169,9 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
     at = (uintptr_t)owner;
     owner->inside++;
     (void)owner->type->end_wake(owner, tag, status == TARN_OK);
-    let_rest(pool, owner);
+    (void)tarn__front_end_call(pool, owner);
   }
   return status;
-}
-
-// What was woken sleeps again.
-static tarn__pool_full_shot *picture_of(tarn_pool *pool, tarn_tag tag) {
-  size_t lacking = tag < pool->tag_count ? pool->tags[tag].asleep_bytes : 0;
-  tarn__pool_refusal refusal = {.size = lacking, .tag = tag};
-  return tarn__full_shot_take(pool, &refusal);
 }
 
 tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
@@ -192,9 +179,8 @@ tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
   if (status != TARN_OK) return status;
   tarn__front_enter(pool);
   status = wake_locked(pool, tag);
-  tarn__pool_full_shot *shot =
-      status == TARN_FULL ? picture_of(pool, tag) : NULL;
-  tarn__front_leave(pool);
-  tarn__full_shot_write(shot);
-  return status;
+  // After a failure all of them sleep again.
+  size_t lacking = tag < pool->tag_count ? pool->tags[tag].asleep_bytes : 0;
+  tarn__pool_refusal refusal = {.size = lacking, .tag = tag};
+  return tarn__take_end(pool, &refusal, status);
 }

@@ -235,9 +235,7 @@ static tarn_status find_place(tarn_pool *pool, const draft *d,
     owner->type->drop_layout(owner, layout);
     status = TARN_FULL;
   }
-  if (owner != pool->current) (void)owner->type->trim(owner, 0, 0);
-  owner->inside--;
-  tarn__front_retire(pool, owner);
+  (void)tarn__front_end_call(pool, owner);
   return status;
 }
 

@@ -51,6 +51,15 @@ void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__strategy_destroy(strategy);
 }
 
+tarn_status tarn__front_end_call(tarn_pool *pool,
+                                 tarn__pool_strategy *strategy) {
+  tarn_status status = TARN_OK;
+  if (strategy != pool->current) status = strategy->type->trim(strategy, 0, 0);
+  strategy->inside--;
+  tarn__front_retire(pool, strategy);
+  return status;
+}
+
 // --- trimming --------------------------------------------------------------
 
 tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how) {

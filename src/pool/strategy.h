@@ -286,6 +286,11 @@ void tarn__strategy_destroy(tarn__pool_strategy *strategy);
 // Ends a replaced strategy that nothing needs any more. The lock is held.
 void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy);
 
+// Ends a call of |strategy|, which was counted in |inside|: one that has been
+// replaced gives all idle memory back, and is retired.
+tarn_status tarn__front_end_call(tarn_pool *pool,
+                                 tarn__pool_strategy *strategy);
+
 // Tells of all that the pool holds of the device: reserved_bytes in all, but
 // for what is on its way. The lock is held.
 void tarn__front_visit_memory(const tarn_pool *pool,

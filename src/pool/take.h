@@ -48,11 +48,10 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
 void tarn__take_note(tarn_pool *pool, const tarn__pool_note *what,
                      tarn__pool_piece *piece);
 
-// A request was refused: writes a snapshot if one is wanted, and lets go of the
-// lock. Returns |why|.
-tarn_status tarn__take_refuse(tarn_pool *pool,
-                              const tarn__pool_refusal *refusal,
-                              tarn_status why);
+// Lets go of the lock after a request that came to |why|, which is returned. If
+// that is TARN_FULL a snapshot is written where one is wanted.
+tarn_status tarn__take_end(tarn_pool *pool, const tarn__pool_refusal *refusal,
+                           tarn_status why);
 
 // Whether the step expects at |e| what is asked for. A request that cannot be
 // right is never expected. That most are plain saves three comparisons.

@@ -413,7 +413,7 @@ static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   } else {
     pool->stats.failures++;
   }
-  return tarn__take_refuse(pool, &refusal, why);
+  return tarn__take_end(pool, &refusal, why);
 }
 
 static tarn_status serve(batch *b, tarn_block *out_blocks) {
