@@ -115,28 +115,28 @@ function makeTheme() {
 // The image
 // ---------------------------------------------------------------------------
 
-
 // Places in whole device pixels, so that a view that moved a little shows the
 // same boxes at the same distances.
 function rasterScale(width, height) {
   const sx = width / (view.x1 - view.x0), sy = height / (panel.y1 - panel.y0);
   return {sx, sy, ox: Math.round(view.x0 * sx), oy: Math.round(panel.y0 * sy),
-          width, height, version: looks.version, position};
+          width, height, version: looks.version, position,
+          at: panel.at, out: panel.raster.pixels};
 }
 
 // A call of fill costs as much as writing so many pixels.
 const NARROW = 16;
 
 function fillRow(row, x0, x1, y, tile, pixels, s) {
-  const side = tile.side;
+  const {side} = tile, {out} = s;
   const line = ((y - s.oy) % side + side) % side * side;
   if (tile.solid && x1 - x0 > NARROW) {
-    panel.raster.pixels.fill(pixels[line], row + x0, row + x1);
+    out.fill(pixels[line], row + x0, row + x1);
     return;
   }
   let k = ((x0 + s.ox) % side + side) % side;
   for (let x = x0; x < x1; x++) {
-    panel.raster.pixels[row + x] = pixels[line + k];
+    out[row + x] = pixels[line + k];
     if (++k === side) k = 0;
   }
 }
@@ -154,11 +154,11 @@ function fillBox(x0, y0, x1, y1, b, s, clip) {
   for (let y = top; y < bottom; y++) {
     const row = y * s.width;
     if (hasTop && y === y0) {
-      panel.raster.pixels.fill(edge, row + left, row + right);
+      s.out.fill(edge, row + left, row + right);
       continue;
     }
     fillRow(row, left, end, y, tile, pixels, s);
-    if (hasSide) panel.raster.pixels[row + end] = edge;
+    if (hasSide) s.out[row + end] = edge;
   }
 }
 
@@ -175,7 +175,7 @@ function paintSegments(s, clip) {
     // A line between segments that touch, where there is room.
     const top = Math.max(low - high > 3 ? high + 1 : high, clip.y0);
     for (let y = top; y < Math.min(low, clip.y1); y++) {
-      panel.raster.pixels.fill(colour, y * s.width + left, y * s.width + right);
+      s.out.fill(colour, y * s.width + left, y * s.width + right);
     }
   }
 }
@@ -196,14 +196,14 @@ const mayBeIn = (run, s, clip) => columnOf(run.from, s) < clip.x1 &&
 
 // Low and high ends of a block in pixels, at least one apart.
 function paintBlock(b, s, clip) {
-  const x0 = columnOf(born[b], s);
-  if (x0 >= clip.x1 || panel.at[b] < 0) return;
+  const x0 = columnOf(born[b], s), at = s.at[b];
+  if (x0 >= clip.x1 || at < 0) return;
   const x1 = Math.max(columnOf(died[b], s), x0 + 1);
   if (x1 <= clip.x0) return;
-  const y1 = s.height - (Math.round(panel.at[b] * s.sy) - s.oy);
+  const y1 = s.height - (Math.round(at * s.sy) - s.oy);
   if (y1 <= clip.y0) return;
   const y0 = Math.min(
-      s.height - (Math.round((panel.at[b] + size[b]) * s.sy) - s.oy), y1 - 1);
+      s.height - (Math.round((at + size[b]) * s.sy) - s.oy), y1 - 1);
   if (y0 < clip.y1) fillBox(x0, y0, x1, y1, b, s, clip);
 }
 
@@ -218,7 +218,7 @@ function paint(s, clip) {
   if (clip.x0 >= clip.x1 || clip.y0 >= clip.y1) return;
   const page = pixelOf(theme.page);
   for (let y = clip.y0; y < clip.y1; y++) {
-    panel.raster.pixels.fill(page, y * s.width + clip.x0, y * s.width + clip.x1);
+    s.out.fill(page, y * s.width + clip.x0, y * s.width + clip.x1);
   }
   paintSegments(s, clip);
   paintBlocks(s, clip);
@@ -233,8 +233,8 @@ const isMoved = (old, s) => old !== null && old.sx === s.sx &&
 function move(s, dx, dy) {
   const {width, height} = s;
   const by = dx - dy * width;  // what stood |by| further is here now
-  if (by > 0) panel.raster.pixels.copyWithin(0, by);
-  else panel.raster.pixels.copyWithin(-by, 0, width * height + by);
+  if (by > 0) s.out.copyWithin(0, by);
+  else s.out.copyWithin(-by, 0, width * height + by);
   const all = {x0: 0, x1: width, y0: 0, y1: height};
   const x = dx > 0 ? {x0: width - dx, x1: width} : {x0: 0, x1: -dx};
   const y = dy > 0 ? {y0: 0, y1: dy} : {y0: height + dy, y1: height};
