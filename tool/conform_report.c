@@ -6,33 +6,18 @@
 
 #include "kit/format.h"
 #include "kit/json.h"
+#include "kit/sheet.h"
 #include "kit/table.h"
 #include "kit/text.h"
 
 static const char *result_name(const conform_outcome *outcome) {
-  switch (outcome->result) {
-    case CONFORM_PASS:
-      return "pass";
-    case CONFORM_FAIL:
-      return "fail";
-    case CONFORM_SKIP:
-      return "skip";
-  }
-  return "fail";
+  static const char *const names[] = {"skip", "pass", "fail"};
+  return names[outcome->result];
 }
 
 static const char *level_name(const conform_outcome *outcome) {
-  switch (outcome->level) {
-    case CONFORM_NOTE:
-      return "note";
-    case CONFORM_QUIRK:
-      return "quirk";
-    case CONFORM_FAULT:
-      return "fault";
-    case CONFORM_NONE:
-      break;
-  }
-  return "none";
+  static const char *const names[] = {"none", "note", "quirk", "fault"};
+  return names[outcome->level];
 }
 
 // What the ABI does not allow comes with the lines that show it.
@@ -195,87 +180,67 @@ static void write_copies(const conform_findings *found) {
   table_destroy(t);
 }
 
-static void write_allocations(const conform_findings *found) {
-  static const table_column columns[] = {{"blocks of", "", true},
-                                         {"allocate, us", "", true},
-                                         {"free, us", "", true}};
-  table *t = table_create(columns, sizeof columns / sizeof columns[0]);
+// ---------------------------------------------------------------------------
+// Table and JSON
+// ---------------------------------------------------------------------------
+
+static void add_checks(sheet *s, const conform_findings *found) {
+  sheet_list(s, "checks");
+  for (size_t i = 0; conform_name(i) != NULL; i++) {
+    const conform_outcome *outcome = &found->outcomes[i];
+    if (!found->ran[i]) continue;
+    sheet_text(s, NULL, "name", conform_name(i));
+    sheet_text(s, NULL, "result", result_name(outcome));
+    sheet_text(s, NULL, "detail", outcome->detail);
+    sheet_text(s, NULL, "level", level_name(outcome));
+    if (is_shown(outcome)) sheet_text(s, NULL, "code", conform_code(i));
+    sheet_row_end(s);
+  }
+}
+
+static void add_figures(sheet *s, const conform_findings *found) {
+  sheet_list(s, "copies");
+  for (size_t i = 0; i < found->copy_count; i++) {
+    sheet_text(s, NULL, "kind", found->copies[i].kind);
+    sheet_uint(s, NULL, "bytes", found->copies[i].bytes, SHEET_BYTES);
+    sheet_number(s, NULL, "gbs", found->copies[i].gbs, 2);
+    sheet_row_end(s);
+  }
+  sheet_list(s, "allocations");
   for (size_t i = 0; i < found->allocation_count; i++) {
     const conform_allocation *row = &found->allocations[i];
-    table_bytes(t, row->bytes);
-    table_fixed(t, row->allocate_us, 2);
-    table_fixed(t, row->free_us, 2);
+    sheet_uint(s, "blocks of", "bytes", row->bytes, SHEET_BYTES);
+    sheet_number(s, "allocate, us", "allocate_us", row->allocate_us, 2);
+    sheet_number(s, "free, us", "free_us", row->free_us, 2);
+    sheet_row_end(s);
   }
-  fputc('\n', tool_out());
-  table_write(t, TABLE_PLAIN, tool_out());
-  table_destroy(t);
 }
 
 static void write_table(const conform_report *r) {
   write_heading(r);
   write_checks(r);
   if (r->found->copy_count > 0) write_copies(r->found);
-  if (r->found->allocation_count > 0) write_allocations(r->found);
+  if (r->found->allocation_count > 0) fputc('\n', tool_out());
+  sheet *s = sheet_begin(OUTPUT_TABLE, NULL);
+  add_figures(s, r->found);
+  sheet_end(s);
   write_summary(r);
 }
 
-// ---------------------------------------------------------------------------
-// JSON
-// ---------------------------------------------------------------------------
-
-static void write_json_checks(json *out, const conform_findings *found) {
-  json_key_array(out, "checks");
-  for (size_t i = 0; conform_name(i) != NULL; i++) {
-    if (!found->ran[i]) continue;
-    const conform_outcome *outcome = &found->outcomes[i];
-    json_begin_object(out);
-    json_key_text(out, "name", conform_name(i));
-    json_key_text(out, "result", result_name(outcome));
-    json_key_text(out, "detail", outcome->detail);
-    json_key_text(out, "level", level_name(outcome));
-    if (is_shown(outcome)) {
-      json_key_text(out, "code", conform_code(i));
-    }
-    json_end_object(out);
-  }
-  json_end_array(out);
-}
-
-static void write_json_figures(json *out, const conform_findings *found) {
-  json_key_array(out, "copies");
-  for (size_t i = 0; i < found->copy_count; i++) {
-    json_begin_object(out);
-    json_key_text(out, "kind", found->copies[i].kind);
-    json_key_uint(out, "bytes", found->copies[i].bytes);
-    json_key_double(out, "gbs", found->copies[i].gbs);
-    json_end_object(out);
-  }
-  json_end_array(out);
-  json_key_array(out, "allocations");
-  for (size_t i = 0; i < found->allocation_count; i++) {
-    json_begin_object(out);
-    json_key_uint(out, "bytes", found->allocations[i].bytes);
-    json_key_double(out, "allocate_us", found->allocations[i].allocate_us);
-    json_key_double(out, "free_us", found->allocations[i].free_us);
-    json_end_object(out);
-  }
-  json_end_array(out);
-}
-
 static void write_json(const conform_report *r) {
-  json out = json_to(tool_out());
-  json_begin_object(&out);
-  json_key_text(&out, "device", r->device);
-  json_key_text(&out, "plugin", r->plugin);
-  write_json_checks(&out, r->found);
-  json_key_uint(&out, "passed", tally(r, CONFORM_PASS));
-  json_key_uint(&out, "failed", tally(r, CONFORM_FAIL));
-  json_key_uint(&out, "skipped", tally(r, CONFORM_SKIP));
-  json_key_uint(&out, "quirks", tally_level(r, CONFORM_QUIRK));
-  json_key_uint(&out, "notes", tally_level(r, CONFORM_NOTE));
-  write_json_figures(&out, r->found);
-  json_end_object(&out);
-  json_finish(&out);
+  sheet *s = sheet_begin(OUTPUT_JSON, NULL);
+  json *out = sheet_json(s);
+  json_key_text(out, "device", r->device);
+  json_key_text(out, "plugin", r->plugin);
+  add_checks(s, r->found);
+  out = sheet_json(s);
+  json_key_uint(out, "passed", tally(r, CONFORM_PASS));
+  json_key_uint(out, "failed", tally(r, CONFORM_FAIL));
+  json_key_uint(out, "skipped", tally(r, CONFORM_SKIP));
+  json_key_uint(out, "quirks", tally_level(r, CONFORM_QUIRK));
+  json_key_uint(out, "notes", tally_level(r, CONFORM_NOTE));
+  add_figures(s, r->found);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------
@@ -285,25 +250,17 @@ static void write_json(const conform_report *r) {
 // As the value of an attribute or between tags. XML has no way to say control
 // characters, nor what is no UTF-8: those have become '?'.
 static void write_xml(const char *text) {
+  static const char marks[] = "<>&\"";
+  static const char *const names[] = {"&lt;", "&gt;", "&amp;", "&quot;"};
   char safe[CONFORM_DETAIL_SIZE * 8];
   snprintf(safe, sizeof safe, "%s", text);
   text_neutralise(safe, "\n");
   for (const char *c = safe; *c != '\0'; c++) {
-    switch (*c) {
-      case '<':
-        fputs("&lt;", tool_out());
-        break;
-      case '>':
-        fputs("&gt;", tool_out());
-        break;
-      case '&':
-        fputs("&amp;", tool_out());
-        break;
-      case '"':
-        fputs("&quot;", tool_out());
-        break;
-      default:
-        fputc(*c, tool_out());
+    const char *special = strchr(marks, *c);
+    if (special != NULL) {
+      fputs(names[special - marks], tool_out());
+    } else {
+      fputc(*c, tool_out());
     }
   }
 }
