@@ -97,6 +97,10 @@ static size_t write_character(const json *writer, const char *text) {
 }
 
 void json_text(json *writer, const char *text) {
+  if (text == NULL) {
+    json_double(writer, NAN);
+    return;
+  }
   before_value(writer);
   fputc('"', writer->out);
   while (*text)
@@ -186,6 +190,26 @@ void json_key_double(json *writer, const char *name, double value) {
 
 void json_key_null(json *writer, const char *name) {
   json_key_double(writer, name, NAN);
+}
+
+void json_key_uint_if(json *writer, const char *name, bool is_known,
+                      uint64_t value) {
+  json_key(writer, name);
+  if (is_known) {
+    json_uint(writer, value);
+  } else {
+    json_double(writer, NAN);
+  }
+}
+
+void json_key_bool_if(json *writer, const char *name, bool is_known,
+                      bool value) {
+  json_key(writer, name);
+  if (is_known) {
+    json_bool(writer, value);
+  } else {
+    json_double(writer, NAN);
+  }
 }
 
 void json_key_array(json *writer, const char *name) {

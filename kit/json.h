@@ -32,7 +32,7 @@ void json_finish(json *writer);  // ends the line
 
 void json_key(json *writer, const char *name);
 
-// Bytes that are no UTF-8 become U+FFFD each.
+// Bytes that are no UTF-8 become U+FFFD each. NULL: null.
 void json_text(json *writer, const char *text);
 void json_uint(json *writer, uint64_t value);
 void json_int(json *writer, int64_t value);
@@ -49,6 +49,13 @@ void json_key_int(json *writer, const char *name, int64_t value);
 void json_key_bool(json *writer, const char *name, bool value);
 void json_key_double(json *writer, const char *name, double value);
 void json_key_null(json *writer, const char *name);
+
+// Null unless |is_known|.
+void json_key_uint_if(json *writer, const char *name, bool is_known,
+                      uint64_t value);
+void json_key_bool_if(json *writer, const char *name, bool is_known,
+                      bool value);
+
 void json_key_array(json *writer, const char *name);  // which begins
 
 // |size| bytes as a text in base64.

@@ -249,12 +249,10 @@ void sheet_goal(sheet *s, const char *title, double value, sheet_bound bound,
 
 void sheet_failed(sheet *s, const char *key, const char *why) {
   if (!next(s, (table_column){"failed", key, false}, true)) return;
-  if (s->output != OUTPUT_JSON) {
-    table_text(s->table, why);
-  } else if (*why == '\0') {
-    json_double(&s->json, NAN);  // null
+  if (s->output == OUTPUT_JSON) {
+    json_text(&s->json, *why == '\0' ? NULL : why);
   } else {
-    json_text(&s->json, why);
+    table_text(s->table, why);
   }
 }
 

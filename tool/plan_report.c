@@ -285,48 +285,29 @@ void plan_write_report(const plan_answer *answer, FILE *out) {
 // JSON
 // ---------------------------------------------------------------------------
 
-static void key_uint(json *writer, const char *key, uint64_t value, bool has) {
-  if (!has) {
-    json_key_null(writer, key);
-    return;
-  }
-  json_key_uint(writer, key, value);
-}
-
-static void key_text(json *writer, const char *key, const char *text) {
-  if (text == NULL) {
-    json_key_null(writer, key);
-    return;
-  }
-  json_key_text(writer, key, text);
-}
-
 static void json_answer(json *w, const plan_answer *answer) {
   bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
   const char *status = answer->checked == PLAN_WRONG
                            ? "wrong"
                            : tarn_plan_answer_name(answer->info.answer);
-  key_text(w, "file", answer->input->path);
-  key_uint(w, "buffers", answer->problem.count, true);
-  key_uint(w, "height", answer->info.height, is_plan);
-  key_uint(w, "lower_bound", answer->info.lower_bound, true);
-  key_text(w, "status", status);
+  json_key_text(w, "file", answer->input->path);
+  json_key_uint(w, "buffers", answer->problem.count);
+  json_key_uint_if(w, "height", is_plan, answer->info.height);
+  json_key_uint(w, "lower_bound", answer->info.lower_bound);
+  json_key_text(w, "status", status);
   json_key_double(w, "seconds", answer->info.seconds);
-  key_uint(w, "nodes", answer->info.nodes, true);
+  json_key_uint(w, "nodes", answer->info.nodes);
 }
 
 static void json_checks(json *w, const plan_answer *answer) {
   uint64_t capacity = plan_capacity(answer);
-  key_uint(w, "capacity", capacity, capacity > 0);
+  json_key_uint_if(w, "capacity", capacity > 0, capacity);
   json_key_bool(w, "cancelled", answer->info.cancelled);
-  if (answer->checked == PLAN_UNCHECKED) {
-    json_key_null(w, "verified");
-  } else {
-    json_key_bool(w, "verified", answer->checked == PLAN_GOOD);
-  }
-  key_text(w, "wrong", answer->wrong);
-  key_uint(w, "moved", answer->info.moved_count,
-           answer->has_previous && answer->offsets != NULL);
+  json_key_bool_if(w, "verified", answer->checked != PLAN_UNCHECKED,
+                   answer->checked == PLAN_GOOD);
+  json_key_text(w, "wrong", answer->wrong);
+  json_key_uint_if(w, "moved", answer->has_previous && answer->offsets != NULL,
+                   answer->info.moved_count);
 }
 
 static void json_arenas(json *w, const plan_answer *answer) {
@@ -335,9 +316,9 @@ static void json_arenas(json *w, const plan_answer *answer) {
   for (size_t i = 0; i < count; i++) {
     uint64_t capacity = answer->problem.capacities[i];
     json_begin_object(w);
-    key_uint(w, "capacity", capacity, capacity > 0);
-    key_uint(w, "height", height_of(answer, i), true);
-    key_uint(w, "buffers", count_in(answer, i), true);
+    json_key_uint_if(w, "capacity", capacity > 0, capacity);
+    json_key_uint(w, "height", height_of(answer, i));
+    json_key_uint(w, "buffers", count_in(answer, i));
     json_end_object(w);
   }
   json_end_array(w);
@@ -347,23 +328,22 @@ static void json_arenas(json *w, const plan_answer *answer) {
 static void json_shortage(json *w, const plan_answer *answer) {
   const plan_shortage *s = &answer->shortage;
   bool short_of = answer->offsets == NULL && s->excess > 0;
-  key_uint(w, "excess_bytes", s->excess, short_of);
-  key_uint(w, "excess_step", s->step, short_of && s->has_step);
+  json_key_uint_if(w, "excess_bytes", short_of, s->excess);
+  json_key_uint_if(w, "excess_step", short_of && s->has_step, s->step);
 }
 
 static void json_moves(json *w, const plan_answer *answer) {
   const plan_moves *moves = &answer->shortage.moves;
-  json_key(w, "must_move");
   if (answer->offsets == NULL && !moves->known) {
-    json_double(w, NAN);
+    json_key_null(w, "must_move");
     return;
   }
-  json_begin_array(w);
+  json_key_array(w, "must_move");
   for (size_t i = 0; answer->offsets == NULL && i < moves->count; i++) {
     size_t buffer = moves->items[i];
     json_begin_object(w);
-    key_text(w, "id", plan_input_id(answer->input, buffer));
-    key_uint(w, "bytes", answer->problem.buffers[buffer].size, true);
+    json_key_text(w, "id", plan_input_id(answer->input, buffer));
+    json_key_uint(w, "bytes", answer->problem.buffers[buffer].size);
     json_end_object(w);
   }
   json_end_array(w);
@@ -378,8 +358,8 @@ static void json_conflict(json *w, const plan_answer *answer) {
   }
   json_end_array(w);
   json_key_bool(w, "conflict_minimal", has && answer->info.conflict_minimal);
-  key_uint(w, "conflict_bytes", pressure.bytes, has);
-  key_uint(w, "conflict_step", pressure.step, pressure.has_step);
+  json_key_uint_if(w, "conflict_bytes", has, pressure.bytes);
+  json_key_uint_if(w, "conflict_step", pressure.has_step, pressure.step);
 }
 
 void plan_write_json(const plan_answer *answer, FILE *out) {
@@ -390,8 +370,8 @@ void plan_write_json(const plan_answer *answer, FILE *out) {
   json_arenas(&writer, answer);
   json_conflict(&writer, answer);
   json_shortage(&writer, answer);
-  key_text(&writer, "out", answer->out_path);
-  key_text(&writer, "svg", answer->svg_path);
+  json_key_text(&writer, "out", answer->out_path);
+  json_key_text(&writer, "svg", answer->svg_path);
   const plan_input_kind *kind = answer->input->kind;
   if (kind->tell_json != NULL) {
     kind->tell_json(answer->input, answer, &writer);

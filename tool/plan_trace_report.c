@@ -161,34 +161,16 @@ void plan_trace_tell(const plan_input *input, const plan_answer *answer,
 // For programs
 // ---------------------------------------------------------------------------
 
-static void put_number(json *out, const char *key, bool known, double value) {
-  json_key_double(out, key, known ? value : NAN);  // null
-}
-
-static void put_event(json *out, const char *key, int64_t event) {
-  json_key(out, key);
-  if (event < 0) {
-    json_double(out, NAN);
-  } else {
-    json_int(out, event);
-  }
-}
-
 static void put_saving(const plan_trace *t, const what_if_row *row, json *out) {
   json_begin_object(out);
   json_key_text(out, "strategy", row->strategy);
   json_key_uint(out, "reserved_bytes", row->reserved_bytes);
-  json_key(out, "fits");
-  if (row->fits == FITS_UNASKED) {
-    json_double(out, NAN);
-  } else {
-    json_bool(out, row->fits == FITS);
-  }
-  json_key(out, "saved_bytes");
+  json_key_bool_if(out, "fits", row->fits != FITS_UNASKED, row->fits == FITS);
   if (t->height > 0) {
-    json_int(out, (int64_t)(row->reserved_bytes - t->height));
+    json_key_int(out, "saved_bytes",
+                 (int64_t)(row->reserved_bytes - t->height));
   } else {
-    json_double(out, NAN);
+    json_key_null(out, "saved_bytes");
   }
   json_end_object(out);
 }
@@ -199,8 +181,8 @@ static void put_move(const moved *m, json *out) {
   json_key_text(out, "frame", m->frame);
   json_key_text(out, "tag", m->tag);
   json_key_uint(out, "bytes", m->bytes);
-  put_event(out, "born", m->born);
-  put_event(out, "died", m->died);
+  json_key_uint_if(out, "born", m->born >= 0, (uint64_t)m->born);
+  json_key_uint_if(out, "died", m->died >= 0, (uint64_t)m->died);
   json_end_object(out);
 }
 
@@ -208,7 +190,7 @@ static void put_moves(const plan_input *input, const plan_moves *moves,
                       json *out) {
   const plan_trace *t = input->source;
   owners *o = owners_create(t->trace, &(options_list){0});
-  json_begin_array(out);
+  json_key_array(out, "must_move");
   for (size_t i = 0; i < moves->count; i++) {
     moved m = describe(input, o, moves->items[i], false);
     put_move(&m, out);
@@ -226,13 +208,12 @@ void plan_trace_tell_json(const plan_input *input, const plan_answer *answer,
   for (size_t i = 0; i < t->strategies.count; i++)
     put_saving(t, &t->strategies.rows[i], out);
   json_end_array(out);
-  json_key(out, "must_move");
   if (t->pressed && !moves->known) {
-    json_double(out, NAN);
+    json_key_null(out, "must_move");
   } else {
     put_moves(input, moves, out);
   }
-  put_number(out, "scale", t->pressed && t->scale > 0, t->scale);
-  put_number(out, "scale_young", t->pressed && t->scale_young > 0,
-             t->scale_young);
+  json_key_double(out, "scale", t->pressed && t->scale > 0 ? t->scale : NAN);
+  json_key_double(out, "scale_young",
+                  t->pressed && t->scale_young > 0 ? t->scale_young : NAN);
 }

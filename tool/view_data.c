@@ -3,7 +3,6 @@
 #include "view_data.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "holes.h"
@@ -215,19 +214,10 @@ static void write_reserved(json *out, const uint64_t *reserved, size_t count) {
   free(c.positions);
 }
 
-static void write_name(json *out, const char *name) {
-  json_key(out, "name");
-  if (name == NULL) {
-    json_double(out, NAN);  // null
-  } else {
-    json_text(out, name);
-  }
-}
-
 static void write_pool(json *out, const view_data *v, const view_pool *pool) {
   placed p = place_all(v, pool);
   json_begin_object(out);
-  write_name(out, pool->name);
+  json_key_text(out, "name", pool->name);
   trace_data_layout(out, &p.layout);
   trace_data_doubles(out, "at", v->trace->block_count, block_height, &p);
   write_segments(out, &p);

@@ -1,5 +1,4 @@
 // The answer for programs: one document in one line.
-#include <math.h>
 #include <stdlib.h>
 
 #include "kit/json.h"
@@ -7,22 +6,7 @@
 #include "why.h"
 
 static void put_moment(json *out, const char *key, moment when) {
-  json_key(out, key);
-  if (when == TARN_TRACE_BASELINE) {
-    json_double(out, NAN);  // null
-  } else {
-    json_uint(out, when);
-  }
-}
-
-// 0 of what is not known is null.
-static void put_known(json *out, const char *key, bool known, uint64_t value) {
-  json_key(out, key);
-  if (known) {
-    json_uint(out, value);
-  } else {
-    json_double(out, NAN);
-  }
+  json_key_uint_if(out, key, when != TARN_TRACE_BASELINE, when);
 }
 
 // ---------------------------------------------------------------------------
@@ -78,12 +62,7 @@ static void put_what_if(json *out, const what_if *w) {
     json_begin_object(out);
     json_key_text(out, "strategy", row->strategy);
     json_key_uint(out, "reserved_bytes", row->reserved_bytes);
-    json_key(out, "fits");
-    if (row->fits == FITS_UNASKED) {
-      json_double(out, NAN);
-    } else {
-      json_bool(out, row->fits == FITS);
-    }
+    json_key_bool_if(out, "fits", row->fits != FITS_UNASKED, row->fits == FITS);
     json_end_object(out);
   }
   json_end_array(out);
@@ -94,10 +73,10 @@ static void put_what_if(json *out, const what_if *w) {
 // ---------------------------------------------------------------------------
 
 static void put_space(json *out, const holes *space) {
-  put_known(out, "reserved_bytes", space->known, space->reserved_bytes);
-  put_known(out, "free_bytes", space->known, space->free_bytes);
-  put_known(out, "largest_hole_bytes", space->known, space->largest);
-  put_known(out, "holes", space->known, space->count);
+  json_key_uint_if(out, "reserved_bytes", space->known, space->reserved_bytes);
+  json_key_uint_if(out, "free_bytes", space->known, space->free_bytes);
+  json_key_uint_if(out, "largest_hole_bytes", space->known, space->largest);
+  json_key_uint_if(out, "holes", space->known, space->count);
 }
 
 static void put_asker(json *out, const tarn_trace *trace, const why_oom *oom) {
@@ -115,7 +94,8 @@ static void put_oom(json *out, const tarn_trace *trace, const why_oom *oom) {
   json_key_uint(out, "time_us", trace->events[oom->event].time_us);
   json_key_uint(out, "request_bytes", oom->size);
   put_asker(out, trace, oom);
-  put_known(out, "device_free_bytes", oom->device_free > 0, oom->device_free);
+  json_key_uint_if(out, "device_free_bytes", oom->device_free > 0,
+                   oom->device_free);
   json_key_text(out, "reason", why_refused_word(oom->reason));
   json_key_uint(out, "live_bytes", oom->live_bytes);
   put_space(out, &oom->space);
