@@ -13,6 +13,7 @@
 
 struct sheet {
   options_output output;
+  FILE *out;
   const char *machine;
   json json;
   table *table;       // NULL: no row of it yet
@@ -42,9 +43,9 @@ static void write_table(sheet *s) {
   table_style style = table_style_of(s->output);
   const char *mark = style == TABLE_MARKDOWN ? "### " : "";
   bool is_anything = s->table != NULL || s->title != NULL;
-  if (is_anything && !s->is_separated) fputc('\n', tool_out());
-  if (s->title != NULL) fprintf(tool_out(), "%s%s\n\n", mark, s->title);
-  if (s->table != NULL) table_write(s->table, style, tool_out());
+  if (is_anything && !s->is_separated) fputc('\n', s->out);
+  if (s->title != NULL) fprintf(s->out, "%s%s\n\n", mark, s->title);
+  if (s->table != NULL) table_write(s->table, style, s->out);
   if (is_anything) s->is_separated = false;
   table_destroy(s->table);
   free(s->title);
@@ -60,16 +61,21 @@ static void end_list(sheet *s) {
 }
 
 sheet *sheet_begin(options_output output, const char *machine) {
+  return sheet_begin_on(tool_out(), output, machine);
+}
+
+sheet *sheet_begin_on(FILE *out, options_output output, const char *machine) {
   sheet *s = tool_array(1, sizeof *s);
   *s = (sheet){.output = output,
+               .out = out,
                .machine = machine,
                .formats = SHEET_ALL,
                .is_separated = output == OUTPUT_CSV || machine == NULL};
   if (output == OUTPUT_JSON) {
-    s->json = json_to(tool_out());
+    s->json = json_to(s->out);
     json_begin_object(&s->json);
   } else if (is_for_people(s) && machine != NULL) {
-    fprintf(tool_out(), "%s\n", machine);
+    fprintf(s->out, "%s\n", machine);
   }
   return s;
 }
@@ -107,9 +113,9 @@ void sheet_note(sheet *s, const char *format, ...) {
   if (!is_for_people(s)) return;
   write_table(s);
   va_start(args, format);
-  vfprintf(tool_out(), format, args);
+  vfprintf(s->out, format, args);
   va_end(args);
-  fputc('\n', tool_out());
+  fputc('\n', s->out);
 }
 
 struct json *sheet_json(sheet *s) {
@@ -176,6 +182,16 @@ void sheet_number(sheet *s, const char *title, const char *key, double value,
     json_double(&s->json, value);
   } else {
     table_fixed(s->table, value, decimals);
+  }
+}
+
+void sheet_percent(sheet *s, const char *title, const char *key, double part,
+                   double whole) {
+  if (!next(s, (table_column){title, key, true}, false)) return;
+  if (s->output == OUTPUT_JSON) {
+    json_double(&s->json, 100 * part / whole);
+  } else {
+    table_percent(s->table, part, whole);
   }
 }
 

@@ -12,12 +12,15 @@
 //
 // JSON is one object: an array of objects for each list, then "machine". For
 // people each list is a table, below a line with the machine. CSV has the first
-// list only, with the machine in the last column. All goes to tool_out().
+// list only, with the machine in the last column. All goes to tool_out(), or to
+// the stream of sheet_begin_on.
 //
 // The first row of a table defines its columns: every row has the same cells in
 // the same order.
 #ifndef TARN_KIT_SHEET_H_
 #define TARN_KIT_SHEET_H_
+
+#include <stdio.h>
 
 #include "options.h"
 
@@ -25,6 +28,7 @@ typedef struct sheet sheet;
 
 // |machine| is borrowed; NULL: not told.
 sheet *sheet_begin(options_output output, const char *machine);
+sheet *sheet_begin_on(FILE *out, options_output output, const char *machine);
 
 // Writes what is left and frees |s|.
 void sheet_end(sheet *s);
@@ -70,6 +74,10 @@ void sheet_words(sheet *s, const char *title, const char *key,
                  const char *words);
 void sheet_number(sheet *s, const char *title, const char *key, double value,
                   int decimals);  // NaN: "-", null
+
+// 0 of 0: "-", null.
+void sheet_percent(sheet *s, const char *title, const char *key, double part,
+                   double whole);
 
 void sheet_bool(sheet *s, const char *title, const char *key, bool value);
 

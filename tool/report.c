@@ -2,13 +2,12 @@
 // iteration, for programs as JSON.
 #include "report.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "kit/format.h"
 #include "kit/json.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 #include "kit/text.h"
 
 // ---------------------------------------------------------------------------
@@ -84,71 +83,41 @@ bool report_compare(const report *r, const replay_result *result, char *out,
 // Table and Markdown
 // ---------------------------------------------------------------------------
 
-static const table_column summary_columns[] = {
-    {"pool", "pool", false},
-    {"1st ms", "first_alloc_ms", true},
-    {"2nd ms", "second_alloc_ms", true},
-    {"steady ms", "steady_alloc_ms", true},
-    {"frees ms", "free_ms", true},
-    {"median ns", "alloc_ns_median", true},
-    {"p99 ns", "alloc_ns_p99", true},
-    {"hits", "hit_percent", true},
-    {"reserved peak", "reserved_peak_bytes", true},
-    {"over live", "reserved_over_live", true},
-    {"failed", "failed", true},
-};
-
-enum { SUMMARY_MAX = sizeof summary_columns / sizeof summary_columns[0] };
-
-// Columns that would be empty are left out: later iterations that were not
-// run, failures if there were none.
-typedef struct summary_shape {
-  size_t iterations;
-  bool failures;
-} summary_shape;
-
-static summary_shape shape_of(const report *r) {
-  summary_shape shape = {.iterations = r->results[0].iteration_count};
+static bool has_failures(const report *r) {
   for (size_t i = 0; i < r->result_count; i++) {
-    if (r->results[i].failed > 0) shape.failures = true;
+    if (r->results[i].failed > 0) return true;
   }
-  return shape;
+  return false;
 }
 
-static size_t choose_columns(const summary_shape *shape, table_column *out) {
-  size_t count = 0;
-  for (size_t i = 0; i < SUMMARY_MAX; i++) {
-    if (i == 2 && shape->iterations < 2) continue;
-    if (i == 3 && shape->iterations < 3) continue;
-    if (i == SUMMARY_MAX - 1 && !shape->failures) continue;
-    out[count++] = summary_columns[i];
-  }
-  return count;
-}
-
-static void add_summary(table *t, const summary_shape *shape, const report *r,
+// Cells that would be empty in all rows are left out: later iterations that
+// were not run, failures if there were none.
+static void add_summary(sheet *s, const report *r,
                         const replay_result *result) {
+  const replay_iteration *first = &result->iterations[0];
   const replay_iteration *steady = replay_steady(result);
-  table_text(t, result->pool);
-  table_fixed(t, result->iterations[0].alloc_ms, 3);
-  if (shape->iterations >= 2) {
-    table_fixed(t, result->iterations[1].alloc_ms, 3);
-  }
-  if (shape->iterations >= 3) table_fixed(t, steady->alloc_ms, 3);
-  table_fixed(t, steady->free_ms, 3);
-  table_fixed(t, steady->alloc_ns_median, 0);
-  table_fixed(t, steady->alloc_ns_p99, 0);
-  table_percent(t, (double)steady->hits,
+  size_t iterations = r->results[0].iteration_count;
+  sheet_text(s, "pool", NULL, result->pool);
+  sheet_number(s, "1st ms", NULL, first->alloc_ms, 3);
+  if (iterations >= 2) sheet_number(s, "2nd ms", NULL, first[1].alloc_ms, 3);
+  if (iterations >= 3) sheet_number(s, "steady ms", NULL, steady->alloc_ms, 3);
+  sheet_number(s, "frees ms", NULL, steady->free_ms, 3);
+  sheet_number(s, "median ns", NULL, steady->alloc_ns_median, 0);
+  sheet_number(s, "p99 ns", NULL, steady->alloc_ns_p99, 0);
+  sheet_percent(s, "hits", NULL, (double)steady->hits,
                 (double)(steady->hits + steady->misses));
-  table_bytes(t, result->reserved_peak_bytes);
-  table_fixed(t, replay_over_live(r->trace, result), 2);
-  if (shape->failures) table_count(t, result->failed);
+  sheet_uint(s, "reserved peak", NULL, result->reserved_peak_bytes,
+             SHEET_BYTES);
+  sheet_number(s, "over live", NULL, replay_over_live(r->trace, result), 2);
+  if (has_failures(r))
+    sheet_uint(s, "failed", NULL, result->failed, SHEET_COUNT);
+  sheet_row_end(s);
 }
 
-static void write_title(const report *r, table_style style, FILE *out) {
+static void write_title(const report *r, options_output output, FILE *out) {
   char text[REPORT_TEXT_SIZE];
   report_describe(r->trace, text, sizeof text);
-  fputs(style == TABLE_MARKDOWN ? "### " : "", out);
+  fputs(output == OUTPUT_MARKDOWN ? "### " : "", out);
   text_write(r->trace->name, out);
   fputs(" on ", out);
   text_write(r->device, out);
@@ -167,74 +136,54 @@ static void write_comparisons(const report *r, FILE *out) {
   }
 }
 
-static void write_summary(const report *r, table_style style, FILE *out) {
-  table_column columns[SUMMARY_MAX];
-  summary_shape shape = shape_of(r);
-  table *t = table_create(columns, choose_columns(&shape, columns));
-  for (size_t i = 0; i < r->result_count; i++) {
-    add_summary(t, &shape, r, &r->results[i]);
-  }
-  write_title(r, style, out);
-  table_write(t, style, out);
+static void write_summary(const report *r, options_output output, FILE *out) {
+  write_title(r, output, out);
+  sheet *s = sheet_begin_on(out, output, NULL);
+  for (size_t i = 0; i < r->result_count; i++)
+    add_summary(s, r, &r->results[i]);
+  sheet_end(s);
   write_comparisons(r, out);
-  table_destroy(t);
 }
 
 // ---------------------------------------------------------------------------
 // CSV
 // ---------------------------------------------------------------------------
 
-static const table_column csv_columns[] = {
-    {"trace", "trace", false},
-    {"pool", "pool", false},
-    {"device", "device", false},
-    {"iteration", "iteration", true},
-    {"alloc ms", "alloc_ms", true},
-    {"free ms", "free_ms", true},
-    {"median ns", "alloc_ns_median", true},
-    {"p99 ns", "alloc_ns_p99", true},
-    {"hits", "hits", true},
-    {"misses", "misses", true},
-    {"live peak", "live_peak_bytes", true},
-    {"reserved peak", "reserved_peak_bytes", true},
-    {"over live", "reserved_over_live", true},
-    {"failed", "failed", true},
-};
-
-static void add_iteration(table *t, const report *r,
+static void add_iteration(sheet *s, const report *r,
                           const replay_result *result, size_t index) {
   const replay_iteration *iteration = &result->iterations[index];
-  table_text(t, r->trace->name);
-  table_text(t, result->pool);
-  table_text(t, r->device);
-  table_count(t, index + 1);
-  table_fixed(t, iteration->alloc_ms, 3);
-  table_fixed(t, iteration->free_ms, 3);
-  table_fixed(t, iteration->alloc_ns_median, 0);
-  table_fixed(t, iteration->alloc_ns_p99, 0);
-  table_count(t, iteration->hits);
-  table_count(t, iteration->misses);
-  table_bytes(t, r->trace->live_peak_bytes);
-  table_bytes(t, result->reserved_peak_bytes);
-  table_fixed(t, replay_over_live(r->trace, result), 2);
-  table_count(t, result->failed);
+  sheet_text(s, NULL, "trace", r->trace->name);
+  sheet_text(s, NULL, "pool", result->pool);
+  sheet_text(s, NULL, "device", r->device);
+  sheet_uint(s, NULL, "iteration", index + 1, SHEET_COUNT);
+  sheet_number(s, NULL, "alloc_ms", iteration->alloc_ms, 3);
+  sheet_number(s, NULL, "free_ms", iteration->free_ms, 3);
+  sheet_number(s, NULL, "alloc_ns_median", iteration->alloc_ns_median, 0);
+  sheet_number(s, NULL, "alloc_ns_p99", iteration->alloc_ns_p99, 0);
+  sheet_uint(s, NULL, "hits", iteration->hits, SHEET_COUNT);
+  sheet_uint(s, NULL, "misses", iteration->misses, SHEET_COUNT);
+  sheet_uint(s, NULL, "live_peak_bytes", r->trace->live_peak_bytes,
+             SHEET_BYTES);
+  sheet_uint(s, NULL, "reserved_peak_bytes", result->reserved_peak_bytes,
+             SHEET_BYTES);
+  sheet_number(s, NULL, "reserved_over_live",
+               replay_over_live(r->trace, result), 2);
+  sheet_uint(s, NULL, "failed", result->failed, SHEET_COUNT);
+  sheet_row_end(s);
 }
 
-static void add_report(table *t, const report *r) {
+static void add_report(sheet *s, const report *r) {
   for (size_t i = 0; i < r->result_count; i++) {
-    for (size_t k = 0; k < r->results[i].iteration_count; k++) {
-      add_iteration(t, r, &r->results[i], k);
-    }
+    for (size_t k = 0; k < r->results[i].iteration_count; k++)
+      add_iteration(s, r, &r->results[i], k);
   }
 }
 
 static void write_csv(const report *reports, size_t count, FILE *out) {
-  table *t =
-      table_create(csv_columns, sizeof csv_columns / sizeof csv_columns[0]);
+  sheet *s = sheet_begin_on(out, OUTPUT_CSV, NULL);
   for (size_t i = 0; i < count; i++)
-    add_report(t, &reports[i]);
-  table_write(t, TABLE_CSV, out);
-  table_destroy(t);
+    add_report(s, &reports[i]);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------
@@ -295,14 +244,6 @@ static void write_json(const report *reports, size_t count, FILE *out) {
 // All of them
 // ---------------------------------------------------------------------------
 
-static void write_summaries(const report *reports, size_t count,
-                            table_style style, FILE *out) {
-  for (size_t i = 0; i < count; i++) {
-    if (i > 0) fputc('\n', out);
-    write_summary(&reports[i], style, out);
-  }
-}
-
 void report_write(const report *reports, size_t count, options_output output,
                   FILE *out) {
   if (output == OUTPUT_JSON) {
@@ -310,6 +251,9 @@ void report_write(const report *reports, size_t count, options_output output,
   } else if (output == OUTPUT_CSV) {
     write_csv(reports, count, out);
   } else {
-    write_summaries(reports, count, table_style_of(output), out);
+    for (size_t i = 0; i < count; i++) {
+      if (i > 0) fputc('\n', out);
+      write_summary(&reports[i], output, out);
+    }
   }
 }
