@@ -147,14 +147,23 @@ void sheet_only(sheet *s, unsigned formats) {
   s->formats = formats;
 }
 
-void sheet_text(sheet *s, const char *title, const char *key,
-                const char *text) {
-  if (!next(s, (table_column){title, key, false}, false)) return;
+static void add_text(sheet *s, table_column column, const char *text) {
+  if (!next(s, column, false)) return;
   if (s->output == OUTPUT_JSON) {
     json_text(&s->json, text);
   } else {
     table_text(s->table, text);
   }
+}
+
+void sheet_text(sheet *s, const char *title, const char *key,
+                const char *text) {
+  add_text(s, (table_column){title, key, false}, text);
+}
+
+void sheet_figure(sheet *s, const char *title, const char *key,
+                  const char *text) {
+  add_text(s, (table_column){title, key, true}, text);
 }
 
 void sheet_words(sheet *s, const char *title, const char *key,

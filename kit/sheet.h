@@ -69,6 +69,10 @@ void sheet_only(sheet *s, unsigned formats);
 
 void sheet_text(sheet *s, const char *title, const char *key, const char *text);
 
+// A text in a column of numbers.
+void sheet_figure(sheet *s, const char *title, const char *key,
+                  const char *text);
+
 // Words with a blank between them; an array in JSON.
 void sheet_words(sheet *s, const char *title, const char *key,
                  const char *words);

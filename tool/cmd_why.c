@@ -226,11 +226,11 @@ static void tell(command *c) {
       why_write_json(&c->answer);
       return;
     case OUTPUT_MARKDOWN:
-      why_write_report(&c->answer, TABLE_MARKDOWN);
+      why_write_report(&c->answer, OUTPUT_MARKDOWN);
       return;
     case OUTPUT_CSV:
     case OUTPUT_TABLE:
-      why_write_report(&c->answer, TABLE_PLAIN);
+      why_write_report(&c->answer, OUTPUT_TABLE);
       return;
   }
 }

@@ -6,7 +6,6 @@
 #include "holders.h"
 #include "holes.h"
 #include "kit/options.h"
-#include "kit/table.h"
 #include "moment.h"
 #include "what_if.h"
 
@@ -103,6 +102,6 @@ char *why_refused_text(const why_oom *oom, char *out, size_t out_size);
 
 // Write it to stdout.
 void why_write_json(const why_answer *answer);
-void why_write_report(const why_answer *answer, table_style style);
+void why_write_report(const why_answer *answer, options_output output);
 
 #endif  // TARN_TOOL_WHY_H_

@@ -12,12 +12,13 @@
 #include <string.h>
 
 #include "kit/format.h"
+#include "kit/sheet.h"
 #include "kit/text.h"
 #include "why.h"
 
 typedef struct reporter {
   const why_answer *answer;
-  table_style style;
+  options_output output;
 } reporter;
 
 // ---------------------------------------------------------------------------
@@ -40,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void say(const reporter *r,
   va_end(args);
   if (length < 0) return;
   text_neutralise(text, "\n");
-  if (r->style == TABLE_MARKDOWN) {
+  if (r->output == OUTPUT_MARKDOWN) {
     write_escaped(text);
   } else {
     fputs(text, tool_out());
@@ -49,8 +50,13 @@ __attribute__((format(printf, 2, 3))) static void say(const reporter *r,
 }
 
 static void title(const reporter *r, const char *text) {
-  fprintf(tool_out(), r->style == TABLE_MARKDOWN ? "\n### %s\n\n" : "\n%s\n",
+  fprintf(tool_out(), r->output == OUTPUT_MARKDOWN ? "\n### %s\n\n" : "\n%s\n",
           text);
+}
+
+static sheet *begin_table(const reporter *r, const char *heading) {
+  title(r, heading);
+  return sheet_begin(r->output, NULL);
 }
 
 static double percent(uint64_t part, uint64_t whole) {
@@ -215,11 +221,12 @@ static void say_fits(const reporter *r) {
 
 // The next frame outwards that is the caller's own, of the stack that holds
 // most; blank if there is none.
-static void add_caller(const reporter *r, table *t, owners *o,
+static void add_caller(const reporter *r, sheet *s, owners *o,
                        const holder *row) {
+  static const char called[] = "mostly called from";
   const tarn_trace *trace = r->answer->trace;
   if (row->stack == TARN_TRACE_NO_STACK) {
-    table_blank(t);
+    sheet_text(s, called, NULL, "");
     return;
   }
   const tarn_trace_stack *stack = &trace->stacks[row->stack];
@@ -230,33 +237,21 @@ static void add_caller(const reporter *r, table *t, owners *o,
     if (found && own && frames[i] != row->frame) {
       holder caller = {.kind = HOLDER_OWN, .frame = frames[i]};
       char *name = frame_names_short(trace, &caller, r->answer->root);
-      table_text(t, name);
+      sheet_text(s, called, NULL, name);
       free(name);
       return;
     }
     found |= frames[i] == row->frame;
   }
-  table_blank(t);
+  sheet_text(s, called, NULL, "");
 }
 
-static void add_holder(const reporter *r, table *t, const holder *row,
-                       uint64_t whole) {
-  const why_answer *a = r->answer;
-  char *name = frame_names_short(a->trace, row, a->root);
-  table_bytes(t, row->bytes);
-  table_percent(t, (double)row->bytes, (double)whole);
-  table_count(t, row->blocks);
-  table_text(t, name);
-  free(name);
+static void add_share(sheet *s, uint64_t bytes, uint64_t whole,
+                      uint64_t blocks) {
+  sheet_uint(s, "bytes", NULL, bytes, SHEET_BYTES);
+  sheet_percent(s, "share", NULL, (double)bytes, (double)whole);
+  sheet_uint(s, "blocks", NULL, blocks, SHEET_COUNT);
 }
-
-static const table_column holder_columns[] = {
-    {"bytes", "bytes", true},
-    {"share", "share", true},
-    {"blocks", "blocks", true},
-    {"frame", "frame", false},
-    {"mostly called from", "caller", false},
-};
 
 static bool any_frame(const holder_list *list) {
   for (size_t i = 0; i < list->count; i++) {
@@ -274,41 +269,36 @@ static bool any_tag(const holder_list *list) {
 
 static void write_frames(const reporter *r, const char *heading,
                          const holder_list *list, owners *callers) {
+  const char *column = any_tag(list) ? "frame or tag" : "frame";
   if (list->count == 0) return;
   if (!any_frame(list)) callers = NULL;
-  table_column columns[5];
-  memcpy(columns, holder_columns, sizeof columns);
-  if (any_tag(list)) columns[3].title = "frame or tag";
-  table *t = table_create(columns, callers ? 5 : 4);
+  sheet *s = begin_table(r, heading);
   for (size_t i = 0; i < list->count; i++) {
-    add_holder(r, t, &list->items[i], list->bytes);
-    if (callers) add_caller(r, t, callers, &list->items[i]);
+    const holder *row = &list->items[i];
+    char *name = frame_names_short(r->answer->trace, row, r->answer->root);
+    add_share(s, row->bytes, list->bytes, row->blocks);
+    sheet_text(s, column, NULL, name);
+    free(name);
+    if (callers) add_caller(r, s, callers, row);
+    sheet_row_end(s);
   }
-  title(r, heading);
-  table_write(t, r->style, tool_out());
-  table_destroy(t);
+  sheet_end(s);
 }
 
 static void write_sums(const reporter *r, const char *heading,
                        const char *column, const named_sums *sums,
                        uint64_t whole) {
-  table_column columns[4];
   if (sums->count == 0) return;
-  memcpy(columns, holder_columns, sizeof columns);
-  columns[3].title = column;
-  table *t = table_create(columns, 4);
+  sheet *s = begin_table(r, heading);
   for (size_t i = 0; i < sums->count; i++) {
-    table_bytes(t, sums->items[i].bytes);
-    table_percent(t, (double)sums->items[i].bytes, (double)whole);
-    table_count(t, sums->items[i].blocks);
-    table_text(t, sums->items[i].name);
+    add_share(s, sums->items[i].bytes, whole, sums->items[i].blocks);
+    sheet_text(s, column, NULL, sums->items[i].name);
+    sheet_row_end(s);
   }
-  title(r, heading);
-  table_write(t, r->style, tool_out());
-  table_destroy(t);
+  sheet_end(s);
 }
 
-static void add_change(table *t, uint64_t now, uint64_t before) {
+static void add_change(sheet *s, uint64_t now, uint64_t before) {
   char bytes[FORMAT_SIZE], text[FORMAT_SIZE + 2];
   format_bytes(bytes, now >= before ? now - before : before - now);
   snprintf(text, sizeof text, "%s%s",
@@ -316,33 +306,24 @@ static void add_change(table *t, uint64_t now, uint64_t before) {
            : now < before ? "-"
                           : "",
            bytes);
-  table_text(t, text);
+  sheet_figure(s, "change", NULL, text);
 }
 
 static void write_diff(const reporter *r) {
-  static const table_column columns[] = {
-      {"change", "change", true},
-      {"bytes", "bytes", true},
-      {"of the other", "other_bytes", true},
-      {"blocks", "blocks", true},
-      {"of the other", "other_blocks", true},
-      {"frame", "frame", false},
-  };
   const why_diff *diff = &r->answer->diff;
   if (!r->answer->has_diff || diff->count == 0) return;
-  table *t = table_create(columns, 6);
+  sheet *s = begin_table(r, "What grew and shrank between the peaks");
   for (size_t i = 0; i < diff->count; i++) {
     const why_change *change = &diff->items[i];
-    add_change(t, change->bytes, change->other_bytes);
-    table_bytes(t, change->bytes);
-    table_bytes(t, change->other_bytes);
-    table_count(t, change->blocks);
-    table_count(t, change->other_blocks);
-    table_text(t, change->frame);
+    add_change(s, change->bytes, change->other_bytes);
+    sheet_uint(s, "bytes", NULL, change->bytes, SHEET_BYTES);
+    sheet_uint(s, "of the other", NULL, change->other_bytes, SHEET_BYTES);
+    sheet_uint(s, "blocks", NULL, change->blocks, SHEET_COUNT);
+    sheet_uint(s, "of the other", NULL, change->other_blocks, SHEET_COUNT);
+    sheet_text(s, "frame", NULL, change->frame);
+    sheet_row_end(s);
   }
-  title(r, "What grew and shrank between the peaks");
-  table_write(t, r->style, tool_out());
-  table_destroy(t);
+  sheet_end(s);
 }
 
 static const char *fits_word(const what_if_row *row) {
@@ -358,30 +339,25 @@ static const char *fits_word(const what_if_row *row) {
 }
 
 static void write_what_if(const reporter *r) {
-  static const table_column columns[] = {
-      {"reserved peak", "reserved_bytes", true},
-      {"over live", "over_live", true},
-      {"allocator", "strategy", false},
-      {"fits", "fits", false},
-  };
   const why_answer *a = r->answer;
   const what_if *w = &a->strategies;
   if (w->count == 0) return;
-  table *t = table_create(columns, a->capacity > 0 ? 4 : 3);
+  sheet *s = begin_table(
+      r, a->oom_total > 0
+             ? "What other allocators would have held to serve what was "
+               "refused too"
+             : "What other allocators would have held");
   for (size_t i = 0; i < w->count; i++) {
-    uint64_t live = w->rows[i].served_bytes;
-    double over = (double)w->rows[i].reserved_bytes / (double)live;
-    table_bytes(t, w->rows[i].reserved_bytes);
-    table_fixed(t, live > 0 ? over : NAN, 3);
-    table_text(t, w->rows[i].strategy);
-    if (a->capacity > 0) table_text(t, fits_word(&w->rows[i]));
+    const what_if_row *row = &w->rows[i];
+    uint64_t live = row->served_bytes;
+    double over = (double)row->reserved_bytes / (double)live;
+    sheet_uint(s, "reserved peak", NULL, row->reserved_bytes, SHEET_BYTES);
+    sheet_number(s, "over live", NULL, live > 0 ? over : NAN, 3);
+    sheet_text(s, "allocator", NULL, row->strategy);
+    if (a->capacity > 0) sheet_text(s, "fits", NULL, fits_word(row));
+    sheet_row_end(s);
   }
-  title(r, a->oom_total > 0
-               ? "What other allocators would have held to serve what was "
-                 "refused too"
-               : "What other allocators would have held");
-  table_write(t, r->style, tool_out());
-  table_destroy(t);
+  sheet_end(s);
 }
 
 static void write_holes(const reporter *r) {
@@ -443,8 +419,8 @@ static void write_sentences(const reporter *r) {
   say_fits(r);
 }
 
-void why_write_report(const why_answer *a, table_style style) {
-  reporter r = {.answer = a, .style = style};
+void why_write_report(const why_answer *a, options_output output) {
+  reporter r = {.answer = a, .output = output};
   write_sentences(&r);
   write_frames(&r, a->at_peak ? "Who holds it at the peak" : "Who holds it",
                &a->holders, a->owners);
