@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "kit/format.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 #include "plan_changes.h"
 
 enum { ROWS = 20 };  // more buffers than that tell a person nothing
@@ -109,28 +109,24 @@ static void describe_place(const tarn_plan_buffer *b, char *out) {
   }
 }
 
-static void add_row(table *t, const plan_answer *answer, size_t index) {
+static void add_row(sheet *s, const plan_answer *answer, size_t index) {
   const tarn_plan_buffer *b = &answer->problem.buffers[index];
   char text[FORMAT_SIZE];
-  table_text(t, plan_input_id(answer->input, index));
-  table_count(t, b->size);
+  sheet_text(s, "buffer", NULL, plan_input_id(answer->input, index));
+  sheet_uint(s, "bytes", NULL, b->size, SHEET_COUNT);
   snprintf(text, sizeof text, "%" PRIu64 "..%" PRIu64, b->first, b->last);
-  table_text(t, text);
+  sheet_figure(s, "steps", NULL, text);
   describe_place(b, text);
-  table_text(t, text);
+  sheet_text(s, "offset", NULL, text);
+  sheet_row_end(s);
 }
 
 static void list(const plan_answer *answer, const size_t *buffers, size_t count,
                  FILE *out) {
-  static const table_column columns[] = {{"buffer", "id", false},
-                                         {"bytes", "size", true},
-                                         {"steps", "steps", true},
-                                         {"offset", "offset", false}};
-  table *t = table_create(columns, sizeof columns / sizeof *columns);
+  sheet *s = sheet_begin_on(out, OUTPUT_TABLE, NULL);
   for (size_t i = 0; i < count; i++)
-    add_row(t, answer, buffers[i]);
-  table_write(t, TABLE_PLAIN, out);
-  table_destroy(t);
+    add_row(s, answer, buffers[i]);
+  sheet_end(s);
 }
 
 // ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@
 
 #include "frame_names.h"
 #include "kit/format.h"
-#include "kit/table.h"
+#include "kit/sheet.h"
 #include "plan_trace.h"
 
 // The event at which a block was born or died; -1: before the first, or never.
@@ -57,44 +57,34 @@ static moved describe(const plan_input *input, owners *o, size_t buffer,
 // For people
 // ---------------------------------------------------------------------------
 
-static const table_column move_columns[] = {
-    {"bytes", "bytes", true},
-    {"born at event", "born", true},
-    {"freed at event", "died", true},
-    {"id", "id", false},
-    {"tag", "tag", false},
-    {"frame", "frame", false},
-};
-
-static void add_event(table *t, int64_t event, const char *otherwise) {
-  if (event < 0) {
-    table_text(t, otherwise);
-  } else {
-    table_count(t, (uint64_t)event);
-  }
+static void add_event(sheet *s, const char *column, int64_t event,
+                      const char *otherwise) {
+  char number[FORMAT_SIZE];
+  sheet_figure(s, column, NULL,
+               event < 0 ? otherwise : format_count(number, (uint64_t)event));
 }
 
-static void add_move(table *t, const moved *m) {
-  table_bytes(t, m->bytes);
-  add_event(t, m->born, "before");
-  add_event(t, m->died, "never");
-  table_text(t, m->id);
-  table_text(t, m->tag);
-  table_text(t, m->frame);
+static void add_move(sheet *s, const moved *m) {
+  sheet_uint(s, "bytes", NULL, m->bytes, SHEET_BYTES);
+  add_event(s, "born at event", m->born, "before");
+  add_event(s, "freed at event", m->died, "never");
+  sheet_text(s, "id", NULL, m->id);
+  sheet_text(s, "tag", NULL, m->tag);
+  sheet_text(s, "frame", NULL, m->frame);
+  sheet_row_end(s);
 }
 
 void plan_trace_list(const plan_input *input, const size_t *buffers,
                      size_t count, FILE *out) {
   const plan_trace *t = input->source;
   owners *o = owners_create(t->trace, &(options_list){0});
-  table *rows = table_create(move_columns, 6);
+  sheet *s = sheet_begin_on(out, OUTPUT_TABLE, NULL);
   for (size_t i = 0; i < count; i++) {
     moved m = describe(input, o, buffers[i], true);
-    add_move(rows, &m);
+    add_move(s, &m);
     free(m.frame);
   }
-  table_write(rows, TABLE_PLAIN, out);
-  table_destroy(rows);
+  sheet_end(s);
   owners_destroy(o);
 }
 
@@ -116,37 +106,30 @@ static const char *fits_word(const what_if_row *row) {
   return row->squeezed ? "yes, giving back what is idle" : "yes";
 }
 
-static void add_saving(const plan_trace *t, table *rows,
-                       const what_if_row *row) {
+static void add_saving(const plan_trace *t, sheet *s, const what_if_row *row) {
+  char bytes[FORMAT_SIZE];
   double saved = (double)row->reserved_bytes - (double)t->height;
-  table_bytes(rows, row->reserved_bytes);
-  if (saved < 0) {
-    table_text(rows, "nothing");
-  } else {
-    table_bytes(rows, row->reserved_bytes - t->height);
-  }
-  table_percent(rows, saved > 0 ? saved : 0, (double)row->reserved_bytes);
-  table_text(rows, row->strategy);
-  if (t->capacity > 0) table_text(rows, fits_word(row));
+  sheet_uint(s, "reserved peak", NULL, row->reserved_bytes, SHEET_BYTES);
+  sheet_figure(s, "saved", NULL,
+               saved < 0
+                   ? "nothing"
+                   : format_bytes(bytes, row->reserved_bytes - t->height));
+  sheet_percent(s, "share", NULL, saved > 0 ? saved : 0,
+                (double)row->reserved_bytes);
+  sheet_text(s, "allocator", NULL, row->strategy);
+  if (t->capacity > 0) sheet_text(s, "fits", NULL, fits_word(row));
+  sheet_row_end(s);
 }
 
 static void tell_savings(const plan_trace *t, FILE *out) {
-  static const table_column columns[] = {
-      {"reserved peak", "reserved_bytes", true},
-      {"saved", "saved_bytes", true},
-      {"share", "share", true},
-      {"allocator", "strategy", false},
-      {"fits", "fits", false},
-  };
   char height[FORMAT_SIZE];
   if (t->strategies.count == 0 || t->height == 0) return;
-  table *rows = table_create(columns, t->capacity > 0 ? 5 : 4);
-  for (size_t i = 0; i < t->strategies.count; i++)
-    add_saving(t, rows, &t->strategies.rows[i]);
   fprintf(out, "\nWhat a plan of %s would save\n",
           format_bytes(height, t->height));
-  table_write(rows, TABLE_PLAIN, out);
-  table_destroy(rows);
+  sheet *s = sheet_begin_on(out, OUTPUT_TABLE, NULL);
+  for (size_t i = 0; i < t->strategies.count; i++)
+    add_saving(t, s, &t->strategies.rows[i]);
+  sheet_end(s);
 }
 
 void plan_trace_tell(const plan_input *input, const plan_answer *answer,
