@@ -68,7 +68,7 @@ static const rows_shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-START_TEST(every_shape) {
+TEST_LOOP(every_shape, EVERYWHERE) {
   tarn_device *device = open_one(_i);
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -84,9 +84,8 @@ START_TEST(every_shape) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(every_pair_of_dtypes) {
+TEST_LOOP(every_pair_of_dtypes, EVERYWHERE) {
   tarn_device *device = open_one(_i);
   for (int to = TARN_DTYPE_F64; to <= TARN_DTYPE_BOOL; to++) {
     for (int from = TARN_DTYPE_F64; from <= TARN_DTYPE_BOOL; from++) {
@@ -103,7 +102,6 @@ START_TEST(every_pair_of_dtypes) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // More indices than are read at once, more rows than come to the host at once,
 // and rows that do not fit into a staging slot.
@@ -120,7 +118,7 @@ static const rows_shape large[] = {
 };
 enum { LARGE = sizeof large / sizeof large[0] };
 
-START_TEST(more_than_fits_in_staging) {
+TEST_LOOP(more_than_fits_in_staging, THREADS_ARE_WATCHED ? 0 : 2 * LARGE) {
   tarn_device *device = open_one(_i % 2);  // where the library stands in
   rows_shape c = large[_i / 2];
   c.table_dtype = c.dense_dtype = TARN_DTYPE_F32;
@@ -130,7 +128,6 @@ START_TEST(more_than_fits_in_staging) {
   try_shape(device, &c, NULL);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
@@ -142,7 +139,7 @@ static const rows_shape plain = {.table_dtype = TARN_DTYPE_F32,
                                  .index_count = 20000};
 
 // The bad index is in the second piece; no row of the first has moved.
-START_TEST(a_bad_index_moves_nothing) {
+TEST_LOOP(a_bad_index_moves_nothing, 2 * ROWS_ACTIONS) {
   tarn_device *device = open_one(_i % 2);
   rows_action a = (rows_action)(_i / 2);
   rows_stage s;
@@ -157,9 +154,8 @@ START_TEST(a_bad_index_moves_nothing) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_bad_index_is_told_everywhere) {
+TEST_LOOP(a_bad_index_is_told_everywhere, EVERYWHERE) {
   tarn_device *device = open_one(_i);
   rows_stage s;
   rows_stage_set_up(&s, device, &plain);
@@ -170,9 +166,8 @@ START_TEST(a_bad_index_is_told_everywhere) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_row_in_two_chunks_is_refused) {
+TEST_LOOP(a_row_in_two_chunks_is_refused, EVERYWHERE) {
   rows_shape c = plain;
   c.in_chunks = true;
   tarn_device *device = open_one(_i);
@@ -187,9 +182,8 @@ START_TEST(a_row_in_two_chunks_is_refused) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(impossible_rows_are_refused) {
+TEST(impossible_rows_are_refused) {
   tarn_device *device = open_one(0);
   tarn_device *cpu = NULL;
   tarn_stream *strange = NULL;
@@ -213,11 +207,10 @@ START_TEST(impossible_rows_are_refused) {
   assert_ok(tarn_device_close(cpu));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- the device's own functions --------------------------------------------
 
-START_TEST(the_slots_are_called) {
+TEST_LOOP(the_slots_are_called, 2) {
   static const uint64_t slots[] = {FAKE_SLOT(gather), FAKE_SLOT(scatter),
                                    FAKE_SLOT(scatter_add)};
   tarn_stream *stream = NULL;
@@ -245,9 +238,8 @@ START_TEST(the_slots_are_called) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(refusals_of_the_slots) {
+TEST(refusals_of_the_slots) {
   tarn_stream *stream = NULL;
   fake_ext.there = true;
   fake_ext.text = "index 7 at position 3";
@@ -275,12 +267,11 @@ START_TEST(refusals_of_the_slots) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- order and failures ----------------------------------------------------
 
 // What is queued before it has been done by the time that rows are moved.
-START_TEST(the_stand_in_waits_for_the_stream) {
+TEST(the_stand_in_waits_for_the_stream) {
   tarn_stream *stream = NULL;
   tarn_device *device = open_one(0);
   rows_stage s;
@@ -295,9 +286,8 @@ START_TEST(the_stand_in_waits_for_the_stream) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(a_failed_copy_fails_the_stream) {
+TEST(a_failed_copy_fails_the_stream) {
   tarn_stream *stream = NULL;
   tarn_device *device = open_one(0);
   rows_stage s;
@@ -314,9 +304,8 @@ START_TEST(a_failed_copy_fails_the_stream) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(no_staging_is_no_memory) {
+TEST(no_staging_is_no_memory) {
   tarn_device *device = open_one(0);
   rows_stage s;
   rows_stage_set_up(&s, device, &plain);
@@ -328,7 +317,6 @@ START_TEST(no_staging_is_no_memory) {
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static void expect_state(rows_stage *s) {
   for (int a = ROWS_GATHER; a < ROWS_ACTIONS; a++) {
@@ -341,7 +329,7 @@ static void on_done(void *context, tarn_status status) {
   expect_state(context);
 }
 
-START_TEST(not_in_callbacks_nor_children) {
+TEST(not_in_callbacks_nor_children) {
   tarn_stream *stream = NULL;
   tarn_device *device = open_one(0);
   rows_stage s;
@@ -359,32 +347,4 @@ START_TEST(not_in_callbacks_nor_children) {
   ck_assert_int_eq(status, 0);
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
-}
-END_TEST
-
-static void add_loop(Suite *suite, const char *name, const TTest *test,
-                     int end) {
-  TCase *loop = tcase_create(name);
-  tcase_set_timeout(loop, 120);
-  tcase_add_loop_test(loop, test, 0, end);
-  suite_add_tcase(suite, loop);
-}
-
-int main(void) {
-  Suite *suite = suite_create("device: rows");
-  add_loop(suite, "shapes", every_shape, EVERYWHERE);
-  add_loop(suite, "dtypes", every_pair_of_dtypes, EVERYWHERE);
-  // Dear, and all in one thread.
-  if (!THREADS_ARE_WATCHED)
-    add_loop(suite, "large", more_than_fits_in_staging, 2 * LARGE);
-  add_loop(suite, "nothing moves", a_bad_index_moves_nothing, 2 * ROWS_ACTIONS);
-  add_loop(suite, "told", a_bad_index_is_told_everywhere, EVERYWHERE);
-  add_loop(suite, "chunks", a_row_in_two_chunks_is_refused, EVERYWHERE);
-  add_loop(suite, "slots", the_slots_are_called, 2);
-  ADD_CASE(suite, "refused", impossible_rows_are_refused,
-           refusals_of_the_slots);
-  ADD_CASE(suite, "order", the_stand_in_waits_for_the_stream,
-           a_failed_copy_fails_the_stream, no_staging_is_no_memory,
-           not_in_callbacks_nor_children);
-  return run_suite(suite);
 }

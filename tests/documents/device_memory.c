@@ -63,7 +63,7 @@ static bool counts_alone(int i) {
 
 // --- device_memory_allocate, device_memory_deallocate ----------------------
 
-START_TEST(device_memory) {
+TEST_LOOP(device_memory, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_place place = tarn_place_on(device);
   size_t before = available_on(device);
@@ -85,7 +85,6 @@ START_TEST(device_memory) {
   if (counts_alone(_i)) ck_assert_uint_eq(available_on(device), before);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- host_memory_*, unified_memory_* ---------------------------------------
 
@@ -103,16 +102,15 @@ static void use_from_host(tarn_device *device, tarn_place place) {
   give_memory(place, address, BYTES);
 }
 
-START_TEST(host_memory) {
+TEST_LOOP(host_memory, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   // "It allocates pinned host memory."
   // "It deallocates the pinned host memory."
   use_from_host(device, (tarn_place){device, TARN_PLACE_HOST});
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(unified_memory) {
+TEST_LOOP(unified_memory, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_place place = {device, TARN_PLACE_UNIFIED};
   tarn_device_info info = info_of(device);
@@ -129,7 +127,6 @@ START_TEST(unified_memory) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- copies ----------------------------------------------------------------
 
@@ -163,7 +160,7 @@ static void copy_across(tarn_device *to, tarn_device *from,
   give_memory(tarn_place_on(to), b, BYTES);
 }
 
-START_TEST(synchronous_copies) {
+TEST_LOOP(synchronous_copies, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   // "It copies synchronous memory from the host to the device."
   // "It copies synchronous memory from the device to the host."
@@ -172,9 +169,8 @@ START_TEST(synchronous_copies) {
   copy_around(device, NULL);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(asynchronous_copies) {
+TEST_LOOP(asynchronous_copies, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -186,7 +182,6 @@ START_TEST(asynchronous_copies) {
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static tarn_device *open_other(int i) {
   static const char *const others[DOCUMENT_DEVICES] = {"sim:0", "sim:1",
@@ -196,7 +191,7 @@ static tarn_device *open_other(int i) {
   return device;
 }
 
-START_TEST(copies_between_devices) {
+TEST_LOOP(copies_between_devices, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_device *other = open_other(_i);
   tarn_stream *stream = NULL;
@@ -211,7 +206,6 @@ START_TEST(copies_between_devices) {
   assert_ok(tarn_device_close(other));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- device_memory_set -----------------------------------------------------
 
@@ -228,14 +222,13 @@ static void set_some(tarn_device *device) {
   give_memory(place, address, BYTES);
 }
 
-START_TEST(memory_set) {
+TEST_LOOP(memory_set, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   // "It uses the value to pad the memory of a device."
   // "value - padded value", "size - padding size (in byte)"
   set_some(device);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what stands in for functions that are not implemented -----------------
 
@@ -247,7 +240,7 @@ static tarn_device *open_fake(uint64_t missing) {
   return device;
 }
 
-START_TEST(asynchronous_copies_that_are_missing) {
+TEST(asynchronous_copies_that_are_missing) {
   tarn_device *device = open_fake(
       FAKE_MISSES(async_memory_copy_h2d) | FAKE_MISSES(async_memory_copy_d2h) |
       FAKE_MISSES(async_memory_copy_d2d) | FAKE_MISSES(async_memory_copy_p2p));
@@ -270,9 +263,8 @@ START_TEST(asynchronous_copies_that_are_missing) {
   assert_ok(tarn_device_close(other));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(memory_set_that_is_missing) {
+TEST(memory_set_that_is_missing) {
   tarn_device *device = open_fake(FAKE_MISSES(device_memory_set));
   // "If it is not implemented, PaddlePaddle will take its place with
   // memory_copy_h2d."
@@ -280,9 +272,8 @@ START_TEST(memory_set_that_is_missing) {
   ck_assert_uint_ge(fake_seen.copies, 3);  // two of them, and the one back
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(copies_between_devices_that_are_missing) {
+TEST(copies_between_devices_that_are_missing) {
   tarn_device *device = open_fake(FAKE_MISSES(memory_copy_p2p) |
                                   FAKE_MISSES(async_memory_copy_p2p));
   tarn_device *other = NULL;
@@ -292,11 +283,10 @@ START_TEST(copies_between_devices_that_are_missing) {
   assert_ok(tarn_device_close(other));
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- device_memory_stats ---------------------------------------------------
 
-START_TEST(memory_stats) {
+TEST_LOOP(memory_stats, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   size_t total = 0;
   size_t available = 0;
@@ -309,12 +299,11 @@ START_TEST(memory_stats) {
   if (counts_alone(_i)) ck_assert_uint_eq(available, total);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- sizes -----------------------------------------------------------------
 
 // Each size is the plug-in's own, or what the document puts in its place.
-START_TEST(sizes_of_each_device) {
+TEST_LOOP(sizes_of_each_device, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_device_info info = info_of(device);
   // "It checks the minimum size of device memory chunks (in byte)."
@@ -343,13 +332,12 @@ START_TEST(sizes_of_each_device) {
   }
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 static tarn_device *open_plain(void) {
   return document_open(DOCUMENT_DEVICES - 1);
 }
 
-START_TEST(sizes_that_are_missing_are_those_of_now) {
+TEST(sizes_that_are_missing_are_those_of_now) {
   tarn_device *device = open_plain();
   tarn_device_info before = info_of(device);
   ck_assert_uint_eq(
@@ -367,9 +355,8 @@ START_TEST(sizes_that_are_missing_are_those_of_now) {
   give_memory(tarn_place_on(device), address, 100 * MIB);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
-START_TEST(sizes_that_are_there) {
+TEST(sizes_that_are_there) {
   setenv("PLAIN_MIN_CHUNK", "4096", 1);
   setenv("PLAIN_PADDING", "100", 1);
   setenv("PLAIN_MAX_ALLOC", "67108864", 1);
@@ -392,7 +379,6 @@ START_TEST(sizes_that_are_there) {
   ck_assert_uint_eq(info.realloc_size, 3 * MIB);
   assert_ok(tarn_device_close(device));
 }
-END_TEST
 
 // --- what the sizes mean to the memory that is managed ---------------------
 
@@ -439,7 +425,7 @@ static const char *const managing[] = {"arena_pool", "page_unit_pool",
 static const char *const calling[] = {"no_pool", "async_pool"};
 enum { MANAGING = 3, CALLING = 2 };
 
-START_TEST(memory_is_allocated_from_the_managed_memory) {
+TEST_LOOP(memory_is_allocated_from_the_managed_memory, MANAGING) {
   managed m = manage_with(managing[_i]);
   deallocate(allocate(&m, 1000));
   size_t out = out_of(&m);
@@ -454,7 +440,6 @@ START_TEST(memory_is_allocated_from_the_managed_memory) {
   ck_assert_uint_eq(out_of(&m), out);
   end(&m);
 }
-END_TEST
 
 static void assert_padded(const char *strategy, bool is_alone) {
   setenv("PLAIN_MIN_CHUNK", "65536", 1);
@@ -475,18 +460,16 @@ static void assert_padded(const char *strategy, bool is_alone) {
   end(&m);
 }
 
-START_TEST(managed_memory_is_padded_and_aligned) {
+TEST_LOOP(managed_memory_is_padded_and_aligned, MANAGING) {
   bool is_alone = strcmp(managing[_i], "page_unit_pool") == 0;
   assert_padded(managing[_i], is_alone);
 }
-END_TEST
 
-START_TEST(memory_of_the_device_api_is_padded_and_aligned) {
+TEST_LOOP(memory_of_the_device_api_is_padded_and_aligned, CALLING) {
   assert_padded(calling[_i], true);
 }
-END_TEST
 
-START_TEST(first_and_later_allocations) {
+TEST_LOOP(first_and_later_allocations, MANAGING) {
   setenv("PLAIN_INIT_SIZE", "6291456", 1);
   setenv("PLAIN_REALLOC_SIZE", "3145728", 1);
   managed m = manage_with(managing[_i]);
@@ -504,9 +487,8 @@ START_TEST(first_and_later_allocations) {
   deallocate(second);
   end(&m);
 }
-END_TEST
 
-START_TEST(the_largest_chunk) {
+TEST_LOOP(the_largest_chunk, MANAGING) {
   setenv("PLAIN_INIT_SIZE", "6291456", 1);
   setenv("PLAIN_MAX_CHUNK", "1048576", 1);
   managed m = manage_with(managing[_i]);
@@ -523,29 +505,4 @@ START_TEST(the_largest_chunk) {
   deallocate(small);
   deallocate(whole);
   end(&m);
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("document: device memory");
-  const TTest *const each_device[] = {
-      device_memory,      host_memory,         unified_memory,
-      synchronous_copies, asynchronous_copies, copies_between_devices,
-      memory_set,         memory_stats,        sizes_of_each_device};
-  for (size_t i = 0; i < 9; i++) {
-    add_looped_case(suite, "each device", each_device[i], 0, DOCUMENT_DEVICES);
-  }
-  ADD_CASE(suite, "not implemented", asynchronous_copies_that_are_missing,
-           memory_set_that_is_missing, copies_between_devices_that_are_missing);
-  ADD_CASE(suite, "sizes", sizes_that_are_missing_are_those_of_now,
-           sizes_that_are_there);
-  const TTest *const each_managing[] = {
-      memory_is_allocated_from_the_managed_memory,
-      managed_memory_is_padded_and_aligned, first_and_later_allocations,
-      the_largest_chunk};
-  for (size_t i = 0; i < 4; i++)
-    add_looped_case(suite, "managed", each_managing[i], 0, MANAGING);
-  add_looped_case(suite, "device API",
-                  memory_of_the_device_api_is_padded_and_aligned, 0, CALLING);
-  return run_suite(suite);
 }

@@ -56,7 +56,7 @@ static size_t own_blocks(void) {
 // "head_(UNINITIALIZED), own_cpu_data_(false), own_gpu_data_(false)":
 // "初始化成员变量，但并没有真正的分配内存", members are initialised, but no
 // memory is allocated.
-START_TEST(nothing_is_allocated_at_first) {
+TEST_LOOP(nothing_is_allocated_at_first, DOCUMENT_DEVICES) {
   open_on(_i);
   assert_head(x, TARN_UNINITIALIZED);
   ck_assert_uint_eq(tarn_synced_size(x), SIZE);         // "size_(size)"
@@ -65,11 +65,10 @@ START_TEST(nothing_is_allocated_at_first) {
   ck_assert_uint_eq(own_blocks(), 0);
   close_on();
 }
-END_TEST
 
 // "Memory on the host and device is allocated on demand (lazily) for efficient
 // memory usage."
-START_TEST(memory_is_allocated_on_demand) {
+TEST_LOOP(memory_is_allocated_on_demand, DOCUMENT_DEVICES) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_on(_i);
@@ -87,10 +86,9 @@ START_TEST(memory_is_allocated_on_demand) {
   ck_assert_uint_eq(own_blocks(), 0);  // "if (cpu_ptr_ && own_cpu_data_)"
   close_device();
 }
-END_TEST
 
 // The other side first.
-START_TEST(the_gpu_s_memory_on_demand) {
+TEST_LOOP(the_gpu_s_memory_on_demand, DOCUMENT_DEVICES) {
   tarn_addr device = 0;
   open_on(_i);
   assert_ok(tarn_synced_gpu_data(x, &device));
@@ -100,7 +98,6 @@ START_TEST(the_gpu_s_memory_on_demand) {
   if (!one_place) ck_assert_uint_eq(memory_at(TARN_HOST), 0);
   close_on();
 }
-END_TEST
 
 // --- its states ------------------------------------------------------------
 // "HEAD_AT_GPU: caffe_gpu_memcpy(size_, gpu_ptr_, cpu_ptr_); head_ = SYNCED",
@@ -273,7 +270,7 @@ static void assert_both_sides_read(const cell *of) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), seed);
 }
 
-START_TEST(each_cell) {
+TEST_LOOP(each_cell, DOCUMENT_DEVICES *CELLS) {
   given got;
   open_on(_i / CELLS);
   const cell of = cell_of(_i % CELLS);
@@ -291,9 +288,8 @@ START_TEST(each_cell) {
   close_outside();
   close_device();
 }
-END_TEST
 
-START_TEST(the_table_has_each_cell_once) {
+TEST(the_table_has_each_cell_once) {
   bool seen[4][CALLS] = {{false}};
   for (int i = 0; i < CELLS; i++) {
     ck_assert(!seen[cells[i].head][cells[i].made]);
@@ -301,11 +297,10 @@ START_TEST(the_table_has_each_cell_once) {
   }
   ck_assert_uint_eq(CELLS, (size_t)4 * CALLS);
 }
-END_TEST
 
 // A state is left in the same way, however it was reached: the zeros that a
 // const call has shown are contents like others.
-START_TEST(zeros_that_were_shown_are_copied) {
+TEST_LOOP(zeros_that_were_shown_are_copied, DOCUMENT_DEVICES * 2) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_on(_i / 2);
@@ -320,13 +315,12 @@ START_TEST(zeros_that_were_shown_are_copied) {
   assert_on(gpu, device, 0, SIZE, 0);
   close_on();
 }
-END_TEST
 
 // --- memory from outside ---------------------------------------------------
 
 // "set_cpu_data": "cpu_ptr_ = data; head_ = HEAD_AT_CPU; own_cpu_data_ =
 // false".
-START_TEST(set_cpu_data_points_to_outside_memory) {
+TEST_LOOP(set_cpu_data_points_to_outside_memory, DOCUMENT_DEVICES) {
   const void *host = NULL;
   open_on(_i);
   open_outside();
@@ -344,11 +338,10 @@ START_TEST(set_cpu_data_points_to_outside_memory) {
   close_outside();  // "由外部负责释放": outside frees it, and it is as it was
   close_device();
 }
-END_TEST
 
 // "set_gpu_data": "gpu_ptr_ = data; head_ = HEAD_AT_GPU; own_gpu_data_ =
 // false".
-START_TEST(set_gpu_data_points_to_outside_memory) {
+TEST_LOOP(set_gpu_data_points_to_outside_memory, DOCUMENT_DEVICES) {
   tarn_addr device = 0;
   open_on(_i);
   open_outside();
@@ -363,11 +356,10 @@ START_TEST(set_gpu_data_points_to_outside_memory) {
   close_outside();
   close_device();
 }
-END_TEST
 
 // "caffe_gpu_memcpy(size_, gpu_ptr_, cpu_ptr_)", where cpu_ptr_ is what was
 // set.
-START_TEST(a_copy_goes_into_the_memory_that_was_set) {
+TEST_LOOP(a_copy_goes_into_the_memory_that_was_set, DOCUMENT_DEVICES) {
   const void *host = NULL;
   tarn_addr device = 0;
   open_on(_i);
@@ -384,9 +376,8 @@ START_TEST(a_copy_goes_into_the_memory_that_was_set) {
   assert_pattern(outside_host, 0, SIZE, 8);
   close_device();
 }
-END_TEST
 
-START_TEST(a_copy_goes_into_the_device_memory_that_was_set) {
+TEST_LOOP(a_copy_goes_into_the_device_memory_that_was_set, DOCUMENT_DEVICES) {
   void *host = NULL;
   tarn_addr device = 0;
   open_on(_i);
@@ -403,17 +394,15 @@ START_TEST(a_copy_goes_into_the_device_memory_that_was_set) {
   close_outside();
   close_device();
 }
-END_TEST
 
 // "CHECK(data)".
-START_TEST(null_is_refused) {
+TEST_LOOP(null_is_refused, DOCUMENT_DEVICES) {
   open_on(_i);
   assert_status(tarn_synced_set_cpu_data(x, NULL), TARN_E_INVALID);
   assert_status(tarn_synced_set_gpu_data(x, 0), TARN_E_INVALID);
   assert_head(x, TARN_UNINITIALIZED);
   close_on();
 }
-END_TEST
 
 // --- its example -----------------------------------------------------------
 
@@ -433,7 +422,7 @@ static void assert_copied(const char *expected) {
   ck_assert_str_eq(copied(), one_place ? "no data copied" : expected);
 }
 
-START_TEST(the_nine_lines) {
+TEST_LOOP(the_nine_lines, DOCUMENT_DEVICES) {
   const void *foo = NULL;
   tarn_addr gpu_foo = 0;
   void *bar = NULL;
@@ -488,11 +477,10 @@ START_TEST(the_nine_lines) {
   ck_assert_uint_eq(all_moved(), one_place ? 0 : (uint64_t)4 * SIZE);
   close_on();
 }
-END_TEST
 
 // "A rule of thumb is, always use the const call if you do not want to change
 // the values".
-START_TEST(the_rule_of_thumb) {
+TEST_LOOP(the_rule_of_thumb, DOCUMENT_DEVICES) {
   const void *foo = NULL;
   void *bar = NULL;
   tarn_addr device = 0;
@@ -510,12 +498,11 @@ START_TEST(the_rule_of_thumb) {
   ck_assert_uint_eq(all_copies(), one_place ? 0 : 5);
   close_on();
 }
-END_TEST
 
 // --- async_gpu_push --------------------------------------------------------
 
 // "void async_gpu_push(const cudaStream_t& stream);"
-START_TEST(the_push) {
+TEST_LOOP(the_push, DOCUMENT_DEVICES) {
   tarn_addr device = 0;
   open_on(_i);
   stream = stream_on(gpu);
@@ -530,29 +517,4 @@ START_TEST(the_push) {
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_stream_destroy(stream));
   close_device();
-}
-END_TEST
-
-int main(void) {
-  Suite *suite = suite_create("document: synced memory");
-  const TTest *const each[] = {
-      nothing_is_allocated_at_first,
-      memory_is_allocated_on_demand,
-      the_gpu_s_memory_on_demand,
-      set_cpu_data_points_to_outside_memory,
-      set_gpu_data_points_to_outside_memory,
-      a_copy_goes_into_the_memory_that_was_set,
-      a_copy_goes_into_the_device_memory_that_was_set,
-      null_is_refused,
-      the_nine_lines,
-      the_rule_of_thumb,
-      the_push,
-  };
-  for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
-    add_looped_case(suite, each[i]->name, each[i], 0, DOCUMENT_DEVICES);
-  add_looped_case(suite, "table", each_cell, 0, DOCUMENT_DEVICES * CELLS);
-  add_looped_case(suite, "zeros", zeros_that_were_shown_are_copied, 0,
-                  DOCUMENT_DEVICES * 2);
-  ADD_CASE(suite, "whole", the_table_has_each_cell_once);
-  return run_synced_suite(suite);
 }

@@ -8,7 +8,7 @@
 static tarn_dlpack_managed not_exported;
 static tarn_dlpack_versioned not_exported_either;
 
-START_TEST(an_export) {
+TEST(an_export) {
   tarn_dlpack_managed *plain = NULL;
   tarn_dlpack_versioned *versioned = NULL;
   net n = new_net(TARN_TRAIN, TARN_HOST);
@@ -44,9 +44,8 @@ START_TEST(an_export) {
   free(bytes);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(every_parameter_can_be_exported) {
+TEST(every_parameter_can_be_exported) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
   for (size_t i = 0; i < COUNT; i++) {
@@ -62,9 +61,8 @@ START_TEST(every_parameter_can_be_exported) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(the_present_batch_is_exported) {
+TEST(the_present_batch_is_exported) {
   tarn_dlpack_managed *exported = NULL;
   net n = new_net(TARN_INFER, TARN_HOST);
   assert_ok(tarn_model_set_batch(n.model, 2));
@@ -84,9 +82,8 @@ START_TEST(the_present_batch_is_exported) {
   assert_ok(tarn_model_destroy(n.model));  // no byte of it is lent
   tarn_dlpack_release(exported);
 }
-END_TEST
 
-START_TEST(an_export_is_an_access) {
+TEST(an_export_is_an_access) {
   tarn_dlpack_managed *exported[2] = {NULL, NULL};
   tarn_dlpack_managed *none = &not_exported;
   tarn_access a;
@@ -114,7 +111,6 @@ START_TEST(an_export_is_an_access) {
   expect_net(&n, 1, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 static void *release_there(void *exported) {
   tarn_dlpack_release(exported);
@@ -122,7 +118,7 @@ static void *release_there(void *exported) {
 }
 
 // The model has ended, and another thread is the last to know of the bytes.
-START_TEST(a_parameter_outlives_its_model) {
+TEST(a_parameter_outlives_its_model) {
   tarn_dlpack_managed *exported = NULL;
   pthread_t thread;
   net n = new_net(TARN_TRAIN, TARN_HOST);
@@ -142,9 +138,8 @@ START_TEST(a_parameter_outlives_its_model) {
   ck_assert_uint_lt(tarn_host_memory(), held);
   free(bytes);
 }
-END_TEST
 
-START_TEST(a_mapped_parameter_outlives_its_model) {
+TEST(a_mapped_parameter_outlives_its_model) {
   tarn_dlpack_versioned *exported = NULL;
   net n = new_net(TARN_INFER, TARN_HOST);
   unsigned char *bytes = pattern_of(n.param[4], 1);
@@ -160,9 +155,8 @@ START_TEST(a_mapped_parameter_outlives_its_model) {
   ck_assert_uint_eq(mappings(), 0);
   free(bytes);
 }
-END_TEST
 
-START_TEST(planned_parts_keep_their_model) {
+TEST(planned_parts_keep_their_model) {
   tarn_dlpack_managed *exported = NULL;
   net n = new_net(TARN_INFER, TARN_HOST);
   assert_status(tarn_tensor_to_dlpack(n.out, TARN_DATA, TARN_HOST,
@@ -181,9 +175,8 @@ START_TEST(planned_parts_keep_their_model) {
   assert_ok(tarn_model_leave(n.model));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(what_a_device_has_is_brought_to_the_host) {
+TEST(what_a_device_has_is_brought_to_the_host) {
   tarn_dlpack_managed *exported = NULL;
   tarn_device *sim = sim_open("sim:0");
   tarn_place home = tarn_place_on(sim);
@@ -211,7 +204,6 @@ START_TEST(what_a_device_has_is_brought_to_the_host) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 static void assert_not_exported(tarn_tensor *tensor, tarn_part part,
                                 uint32_t mode, tarn_status status,
@@ -229,7 +221,7 @@ static void assert_not_exported(tarn_tensor *tensor, tarn_part part,
   ck_assert_ptr_null(versioned);
 }
 
-START_TEST(what_cannot_be_exported) {
+TEST(what_cannot_be_exported) {
   static int64_t ones[TARN_DLPACK_MAX_NDIM + 1];
   const tarn_shape long_shape = {ones, TARN_DLPACK_MAX_NDIM + 1};
   const int64_t dims[] = {TARN_DIM_BATCH, 5};
@@ -273,7 +265,6 @@ START_TEST(what_cannot_be_exported) {
                 TARN_E_INVALID);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 static void give_scenario(void *context) {
   const net *n = context;
@@ -293,13 +284,12 @@ static void give_scenario(void *context) {
   expect_net(n, 1, TARN_HOST);
 }
 
-START_TEST(any_allocation_of_an_export_may_fail) {
+TEST(any_allocation_of_an_export_may_fail) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
   ck_assert_uint_gt(faults_sweep(give_scenario, &n), 5);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // A child has no model any more, but can throw away what it knows of it.
 static bool child_forgets(const net *n, tarn_dlpack_managed *exported) {
@@ -315,7 +305,7 @@ static bool child_forgets(const net *n, tarn_dlpack_managed *exported) {
   return refused && tarn_model_destroy(n->model) == TARN_OK;
 }
 
-START_TEST(in_a_child_of_a_fork) {
+TEST(in_a_child_of_a_fork) {
   int status = -1;
   tarn_dlpack_managed *exported = NULL;
   net n = new_net(TARN_INFER, TARN_HOST);
@@ -334,23 +324,8 @@ START_TEST(in_a_child_of_a_fork) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(mappings(), 0);
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  const TTest *const tests[] = {
-      an_export,
-      every_parameter_can_be_exported,
-      the_present_batch_is_exported,
-      an_export_is_an_access,
-      a_parameter_outlives_its_model,
-      a_mapped_parameter_outlives_its_model,
-      planned_parts_keep_their_model,
-      what_a_device_has_is_brought_to_the_host,
-      what_cannot_be_exported,
-      any_allocation_of_an_export_may_fail,
-      in_a_child_of_a_fork,
-  };
-  return run_with_folder("model_dlpack_export", tests,
-                         sizeof tests / sizeof *tests);
+  return run_tests();
 }

@@ -51,7 +51,7 @@ static foreign *make_foreign(int which, const tarn_tensor *tensor,
   return f;
 }
 
-START_TEST(a_parameter_lies_in_an_import) {
+TEST(a_parameter_lies_in_an_import) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   size_t before = live_at(TARN_HOST);
   for (size_t i = 0; i < COUNT; i++) {
@@ -74,9 +74,8 @@ START_TEST(a_parameter_lies_in_an_import) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(the_deleter_is_called_once) {
+TEST(the_deleter_is_called_once) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   foreign *a = make_foreign(0, n.param[0], 3);
   foreign *b = make_foreign(1, n.param[0], 4);
@@ -93,9 +92,8 @@ START_TEST(the_deleter_is_called_once) {
   ck_assert_uint_eq(a->deleted, 1);
   ck_assert_uint_eq(b->deleted, 1);
 }
-END_TEST
 
-START_TEST(what_is_read_only_is_not_written) {
+TEST(what_is_read_only_is_not_written) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   foreign *f = make_foreign(0, n.param[0], 3);
   f->versioned.flags = TARN_DLPACK_READ_ONLY;
@@ -110,9 +108,8 @@ START_TEST(what_is_read_only_is_not_written) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(f->deleted, 1);
 }
-END_TEST
 
-START_TEST(diffs_and_states_are_imported) {
+TEST(diffs_and_states_are_imported) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   foreign *a = make_foreign(0, n.param[0], 3);
   foreign *b = make_foreign(1, n.state, 4);
@@ -125,9 +122,8 @@ START_TEST(diffs_and_states_are_imported) {
   ck_assert_uint_eq(a->deleted, 1);
   ck_assert_uint_eq(b->deleted, 0);
 }
-END_TEST
 
-START_TEST(a_batch_is_fed) {
+TEST(a_batch_is_fed) {
   net n = new_net(TARN_INFER, TARN_HOST);
   foreign *f = make_foreign(0, n.fed, 3);
   assert_ok(tarn_tensor_from_dlpack(n.fed, TARN_DATA, &f->plain));
@@ -147,10 +143,9 @@ START_TEST(a_batch_is_fed) {
   ck_assert_uint_eq(f->deleted, 1);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // Through an offset that Tarn could not compute with.
-START_TEST(odd_addresses_are_copied) {
+TEST(odd_addresses_are_copied) {
   net n = new_net(TARN_INFER, TARN_HOST);
   foreign *f = make_foreign(0, n.param[0], 3);
   memmove(f->bytes + 2, f->bytes, 140);
@@ -167,10 +162,9 @@ START_TEST(odd_addresses_are_copied) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(f->deleted, 1);
 }
-END_TEST
 
 // From model to model, without a copy; they may end in any order.
-START_TEST(a_model_imports_from_a_model) {
+TEST(a_model_imports_from_a_model) {
   for (int first = 0; first < 2; first++) {
     tarn_dlpack_versioned *exported = NULL;
     net a = new_net(TARN_INFER, TARN_HOST);
@@ -191,7 +185,6 @@ START_TEST(a_model_imports_from_a_model) {
     ck_assert_uint_le(live_at(TARN_HOST), before);
   }
 }
-END_TEST
 
 // Refused, and still the caller's.
 static void assert_not_imported(tarn_tensor *tensor, tarn_part part, foreign *f,
@@ -205,7 +198,7 @@ static void assert_not_imported(tarn_tensor *tensor, tarn_part part, foreign *f,
   ck_assert_uint_eq(f->deleted, 0);
 }
 
-START_TEST(what_does_not_fit_is_refused) {
+TEST(what_does_not_fit_is_refused) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
   tarn_tensor *w = n.param[0];
@@ -247,9 +240,8 @@ START_TEST(what_does_not_fit_is_refused) {
   expect_net(&n, 1, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(what_cannot_be_imported_now) {
+TEST(what_cannot_be_imported_now) {
   tarn_access a;
   tarn_tensor *input = NULL;
   tarn_tensor orphan = {.name = "orphan"};
@@ -280,7 +272,6 @@ START_TEST(what_cannot_be_imported_now) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(f->deleted, 0);
 }
-END_TEST
 
 static void import_scenario(void *context) {
   const net *n = context;
@@ -297,18 +288,17 @@ static void import_scenario(void *context) {
   fill_tensor(n->param[0], 1, TARN_HOST);
 }
 
-START_TEST(any_allocation_of_an_import_may_fail) {
+TEST(any_allocation_of_an_import_may_fail) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
   import_scenario(&n);  // statistics that stay
   ck_assert_uint_ge(faults_sweep(import_scenario, &n), 2);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- memory of a device ----------------------------------------------------
 
-START_TEST(memory_of_a_device) {
+TEST(memory_of_a_device) {
   tarn_dlpack_managed *exported = NULL;
   tarn_device *cuda = NULL;
   tarn_addr address = 0;
@@ -352,23 +342,8 @@ START_TEST(memory_of_a_device) {
   assert_ok(tarn_device_deallocate(home, address, 256));
   assert_ok(tarn_device_close(cuda));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  const TTest *const tests[] = {
-      a_parameter_lies_in_an_import,
-      the_deleter_is_called_once,
-      what_is_read_only_is_not_written,
-      diffs_and_states_are_imported,
-      a_batch_is_fed,
-      odd_addresses_are_copied,
-      a_model_imports_from_a_model,
-      what_does_not_fit_is_refused,
-      what_cannot_be_imported_now,
-      any_allocation_of_an_import_may_fail,
-      memory_of_a_device,
-  };
-  return run_with_folder("model_dlpack_import", tests,
-                         sizeof tests / sizeof *tests);
+  return run_tests();
 }

@@ -14,7 +14,7 @@ static void save_a_file(void) {
 
 // --- both ways -------------------------------------------------------------
 
-START_TEST(what_was_saved_is_loaded) {
+TEST(what_was_saved_is_loaded) {
   save_a_file();
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 2, TARN_HOST);
@@ -31,10 +31,9 @@ START_TEST(what_was_saved_is_loaded) {
   expect_net(&n, 1, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // Names, dtypes and shapes stand in the file as any reader sees them.
-START_TEST(the_file_has_each_once) {
+TEST(the_file_has_each_once) {
   tarn_safetensors *file = NULL;
   save_a_file();
   assert_ok(tarn_safetensors_open(path, &file));
@@ -51,9 +50,8 @@ START_TEST(the_file_has_each_once) {
   ck_assert_ptr_null(tarn_safetensors_find(file, "fc.tied"));
   tarn_safetensors_close(file);
 }
-END_TEST
 
-START_TEST(what_nobody_wrote_is_zeros) {
+TEST(what_nobody_wrote_is_zeros) {
   net n = new_net(TARN_INFER, TARN_HOST);
   size_t before = live_at(TARN_HOST);
   assert_ok(tarn_model_save(n.model, path, 0));
@@ -63,9 +61,8 @@ START_TEST(what_nobody_wrote_is_zeros) {
   expect_net(&n, 0, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(a_long_name_and_any_utf8) {
+TEST(a_long_name_and_any_utf8) {
   enum { LONG = 10000 };
   static char name[LONG + 1];
   const char *const names[] = {name, "\xc3\xa9\n\"\\", "__metadata", " "};
@@ -91,10 +88,9 @@ START_TEST(a_long_name_and_any_utf8) {
     assert_ok(tarn_model_destroy(model));
   }
 }
-END_TEST
 
 // Buffers of parameters stay when a model is released and planned anew.
-START_TEST(a_released_model_has_its_parameters) {
+TEST(a_released_model_has_its_parameters) {
   save_a_file();
   net n = new_net(TARN_INFER, TARN_HOST);
   assert_ok(tarn_model_release(n.model));
@@ -110,11 +106,10 @@ START_TEST(a_released_model_has_its_parameters) {
   expect_net(&n, 1, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- mapped ----------------------------------------------------------------
 
-START_TEST(mapped_tensors_take_no_memory) {
+TEST(mapped_tensors_take_no_memory) {
   save_a_file();
   net n = new_net(TARN_INFER, TARN_HOST);
   size_t before = live_at(TARN_HOST);
@@ -131,10 +126,9 @@ START_TEST(mapped_tensors_take_no_memory) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(mappings(), 0);
 }
-END_TEST
 
 // Former memory goes back to its pool.
-START_TEST(a_load_lets_go_of_what_was_there) {
+TEST(a_load_lets_go_of_what_was_there) {
   save_a_file();
   net n = new_net(TARN_INFER, TARN_HOST);
   size_t before = live_at(TARN_HOST);
@@ -144,9 +138,8 @@ START_TEST(a_load_lets_go_of_what_was_there) {
   ck_assert_uint_eq(live_at(TARN_HOST), before);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(the_first_write_moves) {
+TEST(the_first_write_moves) {
   size_t size = 0;
   save_a_file();
   unsigned char *was = read_whole(&size);
@@ -182,9 +175,8 @@ START_TEST(the_first_write_moves) {
   free(is);
   free(was);
 }
-END_TEST
 
-START_TEST(a_view_keeps_the_file) {
+TEST(a_view_keeps_the_file) {
   tarn_synced *view = NULL;
   tarn_access a;
   save_a_file();
@@ -202,10 +194,9 @@ START_TEST(a_view_keeps_the_file) {
   ck_assert_uint_eq(mappings(), 0);
   free(bytes);
 }
-END_TEST
 
 // The new file takes the place of the old, which stays as long as it is used.
-START_TEST(a_model_is_saved_over_its_own_file) {
+TEST(a_model_is_saved_over_its_own_file) {
   save_a_file();
   net n = new_net(TARN_INFER, TARN_HOST);
   load(&n, 0);
@@ -218,11 +209,10 @@ START_TEST(a_model_is_saved_over_its_own_file) {
   ck_assert(tensor_has(n.param[4], 1, TARN_HOST));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- copied ----------------------------------------------------------------
 
-START_TEST(a_copy_leaves_the_file) {
+TEST(a_copy_leaves_the_file) {
   save_a_file();
   net n = new_net(TARN_INFER, TARN_HOST);
   fill_tensor(n.param[0], 2, TARN_HOST);  // some have values, some have none
@@ -236,10 +226,9 @@ START_TEST(a_copy_leaves_the_file) {
   ck_assert_uint_ge(live_at(TARN_HOST), PARAM_BYTES);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // A header of another length: nothing but bytes is aligned then.
-START_TEST(what_is_not_aligned_is_copied) {
+TEST(what_is_not_aligned_is_copied) {
   size_t size = 0;
   save_a_file();
   unsigned char *bytes = read_whole(&size);
@@ -256,11 +245,10 @@ START_TEST(what_is_not_aligned_is_copied) {
   expect_net(&n, 1, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- which of them ---------------------------------------------------------
 
-START_TEST(states_are_asked_for) {
+TEST(states_are_asked_for) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 1, TARN_HOST);
   fill_tensor(n.state, 5, TARN_HOST);
@@ -281,7 +269,6 @@ START_TEST(states_are_asked_for) {
   ck_assert(tensor_has(n.state, 7, TARN_HOST));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // A file by another program, with that tensor and an unknown one.
 static void write_file_of(const char *name, const tarn_tensor *like) {
@@ -296,7 +283,7 @@ static void write_file_of(const char *name, const tarn_tensor *like) {
   free(bytes);
 }
 
-START_TEST(some_may_be_missing) {
+TEST(some_may_be_missing) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 2, TARN_HOST);
   write_file_of("half", n.param[4]);
@@ -308,9 +295,8 @@ START_TEST(some_may_be_missing) {
     ck_assert(tensor_has(n.param[i], i == 4 ? 4 : 2, TARN_HOST));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(a_tied_parameter_has_two_names) {
+TEST(a_tied_parameter_has_two_names) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   write_file_of("fc.tied", n.param[0]);
   tarn_model_loaded loaded = load(&n, TARN_FILE_PARTIAL);
@@ -321,7 +307,6 @@ START_TEST(a_tied_parameter_has_two_names) {
   ck_assert(tensor_has(n.tied, 4, TARN_HOST));
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // --- devices ---------------------------------------------------------------
 
@@ -329,7 +314,7 @@ static tarn_place pinned(tarn_device *device) {
   return (tarn_place){device, TARN_PLACE_HOST};
 }
 
-START_TEST(parameters_on_a_device) {
+TEST(parameters_on_a_device) {
   tarn_device *sim = sim_open("sim:0");
   tarn_place home = tarn_place_on(sim);
   net n = new_net(TARN_TRAIN, home);
@@ -357,10 +342,9 @@ START_TEST(parameters_on_a_device) {
   free(is);
   free(was);
 }
-END_TEST
 
 // Straight to the device, without memory at the host.
-START_TEST(a_copy_to_a_device) {
+TEST(a_copy_to_a_device) {
   save_a_file();
   tarn_device *sim = sim_open("sim:0");
   tarn_place home = tarn_place_on(sim);
@@ -378,10 +362,9 @@ START_TEST(a_copy_to_a_device) {
   ck_assert_uint_eq(sim_misuses(), 0);
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // At a place that the model does not know: the host gets it, and gives it back.
-START_TEST(parameters_elsewhere) {
+TEST(parameters_elsewhere) {
   tarn_device *sim = sim_open("sim:1");
   net n = new_net(TARN_INFER, TARN_HOST);
   size_t host = live_at(TARN_HOST);
@@ -394,10 +377,9 @@ START_TEST(parameters_elsewhere) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // The newest bytes of one parameter are at two places.
-START_TEST(parameters_in_two_halves) {
+TEST(parameters_in_two_halves) {
   tarn_device *sim = sim_open("sim:0");
   tarn_access a;
   net n = new_net(TARN_INFER, tarn_place_on(sim));
@@ -424,10 +406,9 @@ START_TEST(parameters_in_two_halves) {
   assert_ok(tarn_device_close(sim));
   free(bytes);
 }
-END_TEST
 
 // Streams still read and write what is to be replaced: they are waited for.
-START_TEST(a_load_behind_streams) {
+TEST(a_load_behind_streams) {
   const tarn_sim_options slow = {.struct_size = sizeof slow,
                                  .latency_ns = 20000000};
   save_a_file();
@@ -459,31 +440,4 @@ START_TEST(a_load_behind_streams) {
   ck_assert_uint_eq(sim_misuses(), 0);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  const TTest *const tests[] = {
-      what_was_saved_is_loaded,
-      the_file_has_each_once,
-      what_nobody_wrote_is_zeros,
-      a_long_name_and_any_utf8,
-      a_released_model_has_its_parameters,
-      mapped_tensors_take_no_memory,
-      a_load_lets_go_of_what_was_there,
-      the_first_write_moves,
-      a_view_keeps_the_file,
-      a_model_is_saved_over_its_own_file,
-      a_copy_leaves_the_file,
-      what_is_not_aligned_is_copied,
-      states_are_asked_for,
-      some_may_be_missing,
-      a_tied_parameter_has_two_names,
-      parameters_on_a_device,
-      a_copy_to_a_device,
-      parameters_elsewhere,
-      parameters_in_two_halves,
-      a_load_behind_streams,
-  };
-  return run_with_folder("model_file", tests, sizeof tests / sizeof *tests);
 }

@@ -3,7 +3,7 @@
 #include "file_kit.h"
 
 // Room for some of them only.
-START_TEST(a_device_without_room) {
+TEST(a_device_without_room) {
   const tarn_sim_options options = {.struct_size = sizeof options,
                                     .capacity = (size_t)512 << 10};
   assert_ok(tarn_sim_configure(&options));
@@ -18,10 +18,9 @@ START_TEST(a_device_without_room) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // Parameters that have no value yet have none after that.
-START_TEST(a_device_without_room_at_first) {
+TEST(a_device_without_room_at_first) {
   const tarn_sim_options options = {.struct_size = sizeof options,
                                     .capacity = (size_t)512 << 10};
   assert_ok(tarn_sim_configure(&options));
@@ -42,9 +41,8 @@ START_TEST(a_device_without_room_at_first) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(a_copy_that_fails_half_way) {
+TEST(a_copy_that_fails_half_way) {
   size_t lost = 0;
   tarn_device *sim = sim_open("sim:0");
   tarn_place home = tarn_place_on(sim);
@@ -69,10 +67,9 @@ START_TEST(a_copy_that_fails_half_way) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // After each failing call all values are old or new, except one.
-START_TEST(any_call_of_the_device_may_fail) {
+TEST(any_call_of_the_device_may_fail) {
   static const uint32_t flags[] = {0, TARN_FILE_COPY};
   char plan[32];
   size_t failures = 0;
@@ -99,9 +96,8 @@ START_TEST(any_call_of_the_device_may_fail) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
-START_TEST(a_save_from_a_device_that_fails) {
+TEST(a_save_from_a_device_that_fails) {
   char plan[32];
   size_t failures = 0;
   size_t size = 0;
@@ -130,10 +126,9 @@ START_TEST(a_save_from_a_device_that_fails) {
   assert_ok(tarn_model_destroy(n.model));
   assert_ok(tarn_device_close(sim));
 }
-END_TEST
 
 // What was there wants its bytes back first, which the device does not give.
-START_TEST(memory_that_cannot_be_exchanged) {
+TEST(memory_that_cannot_be_exchanged) {
   static unsigned char borrowed[1 << 19];
   tarn_device *sim = sim_open("sim:0");
   net n = net_beside_a_file(TARN_TRAIN, TARN_HOST);
@@ -156,15 +151,4 @@ START_TEST(memory_that_cannot_be_exchanged) {
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(mappings(), 0);
   assert_ok(tarn_device_close(sim));
-}
-END_TEST
-
-int main(void) {
-  const TTest *const tests[] = {
-      a_device_without_room,           a_device_without_room_at_first,
-      a_copy_that_fails_half_way,      any_call_of_the_device_may_fail,
-      a_save_from_a_device_that_fails, memory_that_cannot_be_exchanged,
-  };
-  return run_with_folder("model_file_devices", tests,
-                         sizeof tests / sizeof *tests);
 }

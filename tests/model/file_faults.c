@@ -5,7 +5,7 @@
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(wrong_arguments) {
+TEST(wrong_arguments) {
   net n = net_beside_a_file(TARN_TRAIN, TARN_HOST);
   tarn_model_loaded loaded = {.struct_size = 3};
   assert_status(tarn_model_save(NULL, path, 0), TARN_E_INVALID);
@@ -23,9 +23,8 @@ START_TEST(wrong_arguments) {
   assert_refuses(&n, 1u << 3, TARN_E_INVALID, "small net: load: flags 0x8");
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(not_placed) {
+TEST(not_placed) {
   net n = {0};
   net placed = net_beside_a_file(TARN_TRAIN, TARN_HOST);
   describe(&n);
@@ -40,9 +39,8 @@ START_TEST(not_placed) {
   assert_refuses(&placed, TARN_FILE_PARTIAL | 64u, TARN_E_INVALID, "flags");
   assert_ok(tarn_model_destroy(placed.model));
 }
-END_TEST
 
-START_TEST(states_of_a_net_that_does_not_train) {
+TEST(states_of_a_net_that_does_not_train) {
   net n = net_beside_a_file(TARN_INFER, TARN_HOST);
   assert_status(tarn_model_save(n.model, path, TARN_FILE_STATES), TARN_E_STATE);
   assert_error_says("state 'fc.weight.momentum' was never placed");
@@ -51,9 +49,8 @@ START_TEST(states_of_a_net_that_does_not_train) {
   load(&n, 0);  // the file is still there
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(accesses_that_are_open) {
+TEST(accesses_that_are_open) {
   tarn_access a;
   net n = net_beside_a_file(TARN_TRAIN, TARN_HOST);
   assert_ok(tarn_synced_begin(n.param[4]->data, 1, 2, TARN_HOST, TARN_READ,
@@ -76,10 +73,9 @@ START_TEST(accesses_that_are_open) {
   expect_net(&n, 2, TARN_HOST);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // A new value is all that a parameter needs whose bytes were lost.
-START_TEST(lost_bytes) {
+TEST(lost_bytes) {
   for (int round = 0; round < 2; round++) {
     net n = net_beside_a_file(TARN_TRAIN, TARN_HOST);
     assert_ok(tarn_synced_invalidate(n.param[4]->data, 100, 20));
@@ -91,11 +87,10 @@ START_TEST(lost_bytes) {
     assert_ok(tarn_model_destroy(n.model));
   }
 }
-END_TEST
 
 // --- files -----------------------------------------------------------------
 
-START_TEST(files_that_are_not_there) {
+TEST(files_that_are_not_there) {
   char other[128];
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 2, TARN_HOST);
@@ -107,9 +102,8 @@ START_TEST(files_that_are_not_there) {
   assert_error_says("not a regular file");
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(files_that_are_damaged) {
+TEST(files_that_are_damaged) {
   size_t size = 0;
   net n = net_beside_a_file(TARN_TRAIN, TARN_HOST);
   unsigned char *bytes = read_whole(&size);
@@ -122,9 +116,8 @@ START_TEST(files_that_are_damaged) {
   free(bytes);
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
-START_TEST(a_name_that_is_no_utf8) {
+TEST(a_name_that_is_no_utf8) {
   const int64_t dims[] = {2};
   tarn_model *model = NULL;
   tarn_tensor *tensor = NULL;
@@ -138,7 +131,6 @@ START_TEST(a_name_that_is_no_utf8) {
   ck_assert_int_ne(access(path, F_OK), 0);
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- tensors that do not fit -----------------------------------------------
 
@@ -201,7 +193,7 @@ static void write_with(const net *n, const other *o) {
   free(bytes);
 }
 
-START_TEST(tensors_that_do_not_fit) {
+TEST(tensors_that_do_not_fit) {
   net n = new_net(TARN_TRAIN, TARN_HOST);
   fill_net(&n, 2, TARN_HOST);
   for (size_t i = 0; i < OTHERS; i++) {
@@ -214,10 +206,9 @@ START_TEST(tensors_that_do_not_fit) {
   }
   assert_ok(tarn_model_destroy(n.model));
 }
-END_TEST
 
 // An unknown dtype, and more dimensions than a text has room for.
-START_TEST(strange_tensors) {
+TEST(strange_tensors) {
   enum { DIMS = 300 };
   static const char unknown[] =
       "{\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[2],\"data_offsets\":[0,2]}}";
@@ -239,7 +230,6 @@ START_TEST(strange_tensors) {
   assert_error_says(", ...]");
   assert_ok(tarn_model_destroy(model));
 }
-END_TEST
 
 // --- no memory -------------------------------------------------------------
 
@@ -261,14 +251,13 @@ static void load_scenario(void *context) {
   require(mappings() == 0);
 }
 
-START_TEST(any_allocation_of_a_load_may_fail) {
+TEST(any_allocation_of_a_load_may_fail) {
   sweep s = {.n = net_beside_a_file(TARN_TRAIN, TARN_HOST)};
   ck_assert_uint_gt(faults_sweep(load_scenario, &s), 10);
   s.flags = TARN_FILE_COPY;
   ck_assert_uint_gt(faults_sweep(load_scenario, &s), 10);
   assert_ok(tarn_model_destroy(s.n.model));
 }
-END_TEST
 
 static void save_scenario(void *context) {
   const sweep *s = context;
@@ -290,31 +279,15 @@ static void save_scenario(void *context) {
   fill_net(&s->n, 2, TARN_HOST);
 }
 
-START_TEST(any_allocation_of_a_save_may_fail) {
+TEST(any_allocation_of_a_save_may_fail) {
   sweep s = {.n = net_beside_a_file(TARN_TRAIN, TARN_HOST)};
   ck_assert_uint_gt(faults_sweep(save_scenario, &s), 10);
   s.flags = TARN_FILE_STATES;
   ck_assert_uint_gt(faults_sweep(save_scenario, &s), 10);
   assert_ok(tarn_model_destroy(s.n.model));
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  const TTest *const tests[] = {
-      wrong_arguments,
-      not_placed,
-      states_of_a_net_that_does_not_train,
-      accesses_that_are_open,
-      lost_bytes,
-      files_that_are_not_there,
-      files_that_are_damaged,
-      a_name_that_is_no_utf8,
-      tensors_that_do_not_fit,
-      strange_tensors,
-      any_allocation_of_a_load_may_fail,
-      any_allocation_of_a_save_may_fail,
-  };
-  return run_with_folder("model_file_faults", tests,
-                         sizeof tests / sizeof *tests);
+  return run_tests();
 }

@@ -167,18 +167,8 @@ static inline void tear_down(void) {
   ck_assert_int_eq(rmdir(folder), 0);
 }
 
-// Runs them, each with a folder of its own.
-static inline int run_with_folder(const char *name, const TTest *const *tests,
-                                  size_t count) {
-  Suite *suite = suite_create(name);
-  TCase *all = tcase_create(name);
-  tcase_set_timeout(all, 240);
-  tcase_add_checked_fixture(all, set_up, tear_down);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_test(all, tests[i]);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
-}
+// Each test has a folder of its own.
+FIXTURE(set_up, tear_down);
 
 // All bytes of the file at |path|, for free; |*out_size| may be NULL.
 static inline unsigned char *read_whole(size_t *out_size) {

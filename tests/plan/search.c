@@ -286,43 +286,26 @@ static void compare_many(kind k, size_t all) {
   ck_assert_uint_gt(seen[TARN__PLAN_NONE], count);
 }
 
-START_TEST(plain_ones) {
+TEST(plain_ones) {
   compare_many((kind){0}, 3000);
 }
-END_TEST
 
-START_TEST(with_gaps) {
+TEST(with_gaps) {
   compare_many((kind){.gaps = true}, 2000);
 }
-END_TEST
 
-START_TEST(with_alignments) {
+TEST(with_alignments) {
   compare_many((kind){.aligned = true}, 2000);
 }
-END_TEST
 
-START_TEST(with_fixed_offsets) {
+TEST(with_fixed_offsets) {
   compare_many((kind){.fixed = true}, 2000);
 }
-END_TEST
 
-START_TEST(with_places_taken_over) {
+TEST(with_places_taken_over) {
   compare_many((kind){.pairs = true}, 2000);
 }
-END_TEST
 
-START_TEST(with_all_of_it) {
+TEST(with_all_of_it) {
   compare_many((kind){true, true, true, true}, 3000);
-}
-END_TEST
-
-static Suite *plan_search_suite(void) {
-  Suite *suite = suite_create("plan_search");
-  ADD_CASE(suite, "brute", plain_ones, with_gaps, with_alignments,
-           with_fixed_offsets, with_places_taken_over, with_all_of_it);
-  return suite;
-}
-
-int main(void) {
-  return run_suite(plan_search_suite());
 }

@@ -35,7 +35,7 @@ static uint64_t spread(const large *l, uint64_t percent) {
   return l->f.in.bound + l->f.in.bound * percent / 100;
 }
 
-START_TEST(the_same_runs_give_the_same_answers) {
+TEST(the_same_runs_give_the_same_answers) {
   large l;
   tarn__plan_search *search[2];
   answer got[2];
@@ -61,7 +61,6 @@ START_TEST(the_same_runs_give_the_same_answers) {
     tarn__plan_search_destroy(search[i]);
   close_field(&l.f);
 }
-END_TEST
 
 static void require_untouched(const answer *got) {
   ck_assert_int_eq(got->outcome, TARN__PLAN_STOPPED);
@@ -69,7 +68,7 @@ static void require_untouched(const answer *got) {
     require(got->units[i] == UINT64_C(0xeeeeeeeeeeeeeeee));
 }
 
-START_TEST(it_stops_at_the_limit_of_nodes) {
+TEST(it_stops_at_the_limit_of_nodes) {
   large l;
   tarn__plan_search *search;
   answer got;
@@ -84,7 +83,6 @@ START_TEST(it_stops_at_the_limit_of_nodes) {
   tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
-END_TEST
 
 static bool say_stop(void *user, uint64_t nodes) {
   uint64_t *seen_nodes = user;
@@ -92,7 +90,7 @@ static bool say_stop(void *user, uint64_t nodes) {
   return false;
 }
 
-START_TEST(it_stops_when_it_is_told_to) {
+TEST(it_stops_when_it_is_told_to) {
   large l;
   tarn__plan_search *search;
   answer got;
@@ -118,9 +116,8 @@ START_TEST(it_stops_when_it_is_told_to) {
   tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
-END_TEST
 
-START_TEST(what_is_too_large_is_not_searched) {
+TEST(what_is_too_large_is_not_searched) {
   large l;
   tarn__plan_neighbours near;
   make_large(&l, 300, 4, 900);
@@ -128,9 +125,8 @@ START_TEST(what_is_too_large_is_not_searched) {
   tarn__plan_neighbours_free(&near);
   close_field(&l.f);
 }
-END_TEST
 
-START_TEST(nothing_is_a_plan_too) {
+TEST(nothing_is_a_plan_too) {
   large l;
   tarn__plan_search *search;
   answer got;
@@ -141,10 +137,9 @@ START_TEST(nothing_is_a_plan_too) {
   tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
-END_TEST
 
 // Sizes that together are just below 2^63, without a limit and within one.
-START_TEST(sizes_may_be_as_large_as_they_can) {
+TEST(sizes_may_be_as_large_as_they_can) {
   large l = {.count = 3};
   tarn__plan_search *search;
   answer got;
@@ -167,7 +162,6 @@ START_TEST(sizes_may_be_as_large_as_they_can) {
   tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
-END_TEST
 
 // --- without memory ----------------------------------------------------------
 
@@ -208,7 +202,7 @@ static size_t sweep(scene *s) {
   return faults_sweep(search_once, s);
 }
 
-START_TEST(it_can_be_used_after_memory_was_short) {
+TEST(it_can_be_used_after_memory_was_short) {
   large l;
   make_large(&l, 400, 60, 400);
   scene s = {.l = &l, .run = {.capacity = spread(&l, 20), .node_limit = 1500}};
@@ -216,7 +210,6 @@ START_TEST(it_can_be_used_after_memory_was_short) {
   ck_assert_uint_gt(s.recovered, 2);
   close_field(&l.f);
 }
-END_TEST
 
 static void list_neighbours(void *context) {
   const large *l = context;
@@ -226,7 +219,7 @@ static void list_neighbours(void *context) {
   tarn__plan_neighbours_free(&near);
 }
 
-START_TEST(neighbours_of_fixed_items_need_memory_too) {
+TEST(neighbours_of_fixed_items_need_memory_too) {
   large l = {.count = 2};
   l.buffers[0] = (tarn_plan_buffer){.last = 2, .size = 1};
   l.buffers[1] = (tarn_plan_buffer){
@@ -235,7 +228,6 @@ START_TEST(neighbours_of_fixed_items_need_memory_too) {
   ck_assert_uint_gt(faults_sweep(list_neighbours, &l), 6);
   close_field(&l.f);
 }
-END_TEST
 
 // --- files -------------------------------------------------------------------
 
@@ -287,7 +279,7 @@ static uint64_t nodes_for(const large *l, tarn__plan_search *search) {
   return UINT64_MAX;
 }
 
-START_TEST(hard_ones_take_few_nodes) {
+TEST(hard_ones_take_few_nodes) {
   uint64_t sum = 0;
   for (const char *name = "ABCDEFGHIJK"; *name != 0; name++) {
     large l;
@@ -305,21 +297,8 @@ START_TEST(hard_ones_take_few_nodes) {
   }
   ck_assert_uint_le(sum, 150000);
 }
-END_TEST
-
-static Suite *plan_search_runs_suite(void) {
-  Suite *suite = suite_create("plan_search_runs");
-  ADD_CASE(suite, "runs", the_same_runs_give_the_same_answers,
-           it_stops_at_the_limit_of_nodes, it_stops_when_it_is_told_to,
-           what_is_too_large_is_not_searched, nothing_is_a_plan_too,
-           sizes_may_be_as_large_as_they_can);
-  ADD_CASE(suite, "memory", it_can_be_used_after_memory_was_short,
-           neighbours_of_fixed_items_need_memory_too);
-  ADD_CASE(suite, "files", hard_ones_take_few_nodes);
-  return suite;
-}
 
 int main(void) {
   faults_install();
-  return run_suite(plan_search_runs_suite());
+  return run_tests();
 }

@@ -188,33 +188,18 @@ static void compare_many(size_t count, uint64_t steps, kind k) {
   ck_assert_uint_gt(failed, count / 10);
 }
 
-START_TEST(tight_ones) {
+TEST(tight_ones) {
   compare_many(600, STEPS, (kind){0});
 }
-END_TEST
 
-START_TEST(tight_ones_with_alignments) {
+TEST(tight_ones_with_alignments) {
   compare_many(600, 12, (kind){.aligned = true});
 }
-END_TEST
 
-START_TEST(tight_ones_with_fixed_offsets) {
+TEST(tight_ones_with_fixed_offsets) {
   compare_many(800, 8, (kind){.fixed = true});
 }
-END_TEST
 
-START_TEST(tight_ones_with_both) {
+TEST(tight_ones_with_both) {
   compare_many(800, 8, (kind){true, true});
-}
-END_TEST
-
-static Suite *plan_search_tight_suite(void) {
-  Suite *suite = suite_create("plan_search_tight");
-  ADD_CASE(suite, "sweep", tight_ones, tight_ones_with_alignments,
-           tight_ones_with_fixed_offsets, tight_ones_with_both);
-  return suite;
-}
-
-int main(void) {
-  return run_suite(plan_search_tight_suite());
 }

@@ -20,13 +20,6 @@ static tarn_device *gpu;    // sim:0
 static tarn_device *other;  // sim:1
 static tarn_synced *x;
 
-static inline int run_synced_suite(Suite *suite) {
-  unsetenv("TARN_POOL");
-  unsetenv("TARN_POOL_DEBUG");
-  unsetenv("TARN_SYNCED_PROTECT");
-  return run_suite(suite);
-}
-
 static inline tarn_synced *buffer_on(tarn_device *device, size_t size) {
   tarn_synced_options options = {
       .struct_size = sizeof options, .name = "x", .device = device};

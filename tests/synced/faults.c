@@ -273,7 +273,7 @@ static void warm_up(void (*play)(void)) {
   ck_assert_uint_eq(run.told_lost, 0);
 }
 
-START_TEST(host_memory_may_fail_anywhere) {
+TEST_LOOP(host_memory_may_fail_anywhere, PLAYS) {
   set_up_fake();
   warm_up(plays[_i]);
   void (*play)(void) = plays[_i];
@@ -281,9 +281,8 @@ START_TEST(host_memory_may_fail_anywhere) {
   warm_up(plays[_i]);
   ck_assert_uint_eq(fake_seen.live_bytes, 0);
 }
-END_TEST
 
-START_TEST(any_call_of_the_driver_may_fail) {
+TEST_LOOP(any_call_of_the_driver_may_fail, PLAYS) {
   set_up_fake();
   warm_up(plays[_i]);
   fake.strikes = true;
@@ -293,7 +292,6 @@ START_TEST(any_call_of_the_driver_may_fail) {
   fake.strikes = false;
   warm_up(plays[_i]);
 }
-END_TEST
 
 // Until a run meets no fault any more.
 static size_t sweep_function(const char *function, const char *later,
@@ -316,7 +314,7 @@ static size_t sweep_function(const char *function, const char *later,
 }
 
 // On threads of their own, slow, and with memory that the host cannot touch.
-START_TEST(simulated_devices_fail) {
+TEST_LOOP(simulated_devices_fail, PLAYS) {
   static const char *const functions[] = {"device_memory_allocate",
                                           "memory_copy_h2d",
                                           "memory_copy_d2h",
@@ -354,20 +352,4 @@ START_TEST(simulated_devices_fail) {
   ck_assert_uint_gt(struck, 3);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   warm_up(plays[_i]);
-}
-END_TEST
-
-static void add_loop(Suite *suite, const char *name, const TTest *test) {
-  TCase *tc = tcase_create(name);
-  tcase_set_timeout(tc, 300);
-  tcase_add_loop_test(tc, test, 0, PLAYS);
-  suite_add_tcase(suite, tc);
-}
-
-int main(void) {
-  Suite *suite = suite_create("synced_faults");
-  add_loop(suite, "host memory", host_memory_may_fail_anywhere);
-  add_loop(suite, "driver", any_call_of_the_driver_may_fail);
-  add_loop(suite, "simulated devices", simulated_devices_fail);
-  return run_suite(suite);
 }

@@ -95,7 +95,7 @@ static size_t timelines_of(const tarn_synced *buffer) {
 static const char *const names[] = {"cpu:0", "sim:0"};
 enum { NAMES = sizeof names / sizeof names[0] };
 
-START_TEST(the_next_one_waits_for_the_work_of_the_one_before) {
+TEST_LOOP(the_next_one_waits_for_the_work_of_the_one_before, NAMES) {
   set_up(names[_i]);
   hold_up(stream);
   use(first, TARN_WRITE_DISCARD, stream);
@@ -110,9 +110,8 @@ START_TEST(the_next_one_waits_for_the_work_of_the_one_before) {
   assert_ok(tarn_stream_query(other));
   tear_down();
 }
-END_TEST
 
-START_TEST(the_host_waits_as_well) {
+TEST_LOOP(the_host_waits_as_well, NAMES) {
   set_up(names[_i]);
   use(first, TARN_WRITE_DISCARD, stream);
   use(first, TARN_READ, other);
@@ -123,9 +122,8 @@ START_TEST(the_host_waits_as_well) {
   ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
-END_TEST
 
-START_TEST(who_only_reads_does_not_wait_for_readers) {
+TEST_LOOP(who_only_reads_does_not_wait_for_readers, NAMES) {
   set_up(names[_i]);
   use(first, TARN_WRITE_DISCARD, NULL);
   use(second, TARN_WRITE_DISCARD, NULL);
@@ -140,9 +138,8 @@ START_TEST(who_only_reads_does_not_wait_for_readers) {
   assert_ok(tarn_stream_synchronize(other));
   tear_down();
 }
-END_TEST
 
-START_TEST(all_streams_are_taken_over_and_each_once) {
+TEST_LOOP(all_streams_are_taken_over_and_each_once, NAMES) {
   set_up(names[_i]);
   use(first, TARN_WRITE_DISCARD, NULL);
   hold_up(stream);
@@ -172,11 +169,10 @@ START_TEST(all_streams_are_taken_over_and_each_once) {
   assert_ok(tarn_stream_destroy(third));
   tear_down();
 }
-END_TEST
 
 // --- nothing to wait for ---------------------------------------------------
 
-START_TEST(where_none_is_at_work_nothing_is_taken_over) {
+TEST_LOOP(where_none_is_at_work_nothing_is_taken_over, NAMES) {
   set_up(names[_i]);
   assert_ok(tarn_synced_follow(second, first));
   use(first, TARN_WRITE_DISCARD, stream);
@@ -187,9 +183,8 @@ START_TEST(where_none_is_at_work_nothing_is_taken_over) {
   ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_buffer_that_follows_itself_waits_anyway) {
+TEST(a_buffer_that_follows_itself_waits_anyway) {
   set_up("sim:0");
   tarn_synced *view = NULL;
   assert_ok(tarn_synced_view(first, 10, 10, &view));
@@ -199,9 +194,8 @@ START_TEST(a_buffer_that_follows_itself_waits_anyway) {
   assert_status(tarn_synced_follow(first, NULL), TARN_E_INVALID);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_buffer_of_no_bytes_waits_for_nothing) {
+TEST(a_buffer_of_no_bytes_waits_for_nothing) {
   set_up("sim:0");
   tarn_synced *empty = create(0);
   hold_up(stream);
@@ -213,9 +207,8 @@ START_TEST(a_buffer_of_no_bytes_waits_for_nothing) {
   assert_ok(tarn_synced_destroy(empty));
   tear_down();
 }
-END_TEST
 
-START_TEST(a_place_that_it_never_had_is_entered) {
+TEST(a_place_that_it_never_had_is_entered) {
   set_up("sim:0");
   tarn_synced *late = NULL;
   tarn_wrap_options options = {.struct_size = sizeof options,
@@ -233,11 +226,10 @@ START_TEST(a_place_that_it_never_had_is_entered) {
   assert_ok(tarn_synced_destroy(late));
   tear_down();
 }
-END_TEST
 
 // --- what can go wrong -----------------------------------------------------
 
-START_TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
+TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
   set_up("sim:0");
   use(first, TARN_WRITE_DISCARD, stream);
   hold_up(stream);
@@ -254,7 +246,6 @@ START_TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
   ck_assert_uint_eq(timelines_of(second), 0);
   tear_down();
 }
-END_TEST
 
 static void follow_without_memory(void *context) {
   tarn_status status = tarn_synced_follow(second, first);
@@ -269,7 +260,7 @@ static void follow_without_memory(void *context) {
   tarn__timelines_init(&core->timelines);
 }
 
-START_TEST(without_memory_nothing_changes) {
+TEST(without_memory_nothing_changes) {
   set_up("sim:0");
   hold_up(stream);
   use(first, TARN_WRITE_DISCARD, stream);
@@ -277,29 +268,8 @@ START_TEST(without_memory_nothing_changes) {
   go_on();
   tear_down();
 }
-END_TEST
-
-// --- all of them -----------------------------------------------------------
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_follow");
-  TCase *each = tcase_create("each device");
-  tcase_set_timeout(each, 120);
-  const TTest *const tests[] = {
-      the_next_one_waits_for_the_work_of_the_one_before,
-      the_host_waits_as_well,
-      who_only_reads_does_not_wait_for_readers,
-      all_streams_are_taken_over_and_each_once,
-      where_none_is_at_work_nothing_is_taken_over,
-  };
-  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-    tcase_add_loop_test(each, tests[i], 0, NAMES);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "sim", a_buffer_that_follows_itself_waits_anyway,
-           a_buffer_of_no_bytes_waits_for_nothing,
-           a_place_that_it_never_had_is_entered,
-           a_failure_of_the_one_before_is_not_the_next_ones,
-           without_memory_nothing_changes);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -26,7 +26,7 @@ int mprotect(void *ptr, size_t length, int rights) {
 
 // --- accesses --------------------------------------------------------------
 
-START_TEST(what_is_open_is_allowed_and_no_more) {
+TEST_LOOP(what_is_open_is_allowed_and_no_more, NAMES) {
   set_up(names[_i]);
   tarn_access access;
   begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
@@ -52,9 +52,8 @@ START_TEST(what_is_open_is_allowed_and_no_more) {
   assert_read(at + page);
   tear_down();
 }
-END_TEST
 
-START_TEST(stale_pages_cannot_be_touched) {
+TEST_LOOP(stale_pages_cannot_be_touched, NAMES) {
   set_up(names[_i]);
   char *at = fill();
   write_at(tarn_place_on(sim), page, page);
@@ -71,9 +70,8 @@ START_TEST(stale_pages_cannot_be_touched) {
   assert_none(at + size - 1);
   tear_down();
 }
-END_TEST
 
-START_TEST(what_comes_back_can_be_read) {
+TEST_LOOP(what_comes_back_can_be_read, NAMES) {
   set_up(names[_i]);
   char *at = fill();
   tarn_access access;
@@ -90,9 +88,8 @@ START_TEST(what_comes_back_can_be_read) {
   end(&access);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_page_of_many_ranges_allows_what_one_of_them_needs) {
+TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs, NAMES) {
   set_up(names[_i]);
   char *at = fill();
   for (size_t i = 0; i < page; i += 64)
@@ -112,11 +109,10 @@ START_TEST(a_page_of_many_ranges_allows_what_one_of_them_needs) {
   assert_read(at + page);
   tear_down();
 }
-END_TEST
 
 // --- Caffe's pointers -----------------------------------------------
 
-START_TEST(pointers_are_good_until_the_next_call) {
+TEST(pointers_are_good_until_the_next_call) {
   set_up("sim:0");
   void *data = NULL;
   const void *known = NULL;
@@ -142,9 +138,8 @@ START_TEST(pointers_are_good_until_the_next_call) {
   assert_none(at);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_pointer_into_a_view_is_good_there) {
+TEST(a_pointer_into_a_view_is_good_there) {
   set_up("sim:0");
   void *data = NULL;
   char *at = fill();
@@ -161,9 +156,8 @@ START_TEST(a_pointer_into_a_view_is_good_there) {
   assert_ok(tarn_synced_destroy(view));
   tear_down();
 }
-END_TEST
 
-START_TEST(outside_memory_is_left_alone) {
+TEST(outside_memory_is_left_alone) {
   set_up("sim:0");
   char *outside = malloc(size);
   ck_assert_ptr_nonnull(outside);
@@ -184,9 +178,8 @@ START_TEST(outside_memory_is_left_alone) {
   tear_down();
   free(outside);
 }
-END_TEST
 
-START_TEST(a_cancelled_write_is_stale) {
+TEST_LOOP(a_cancelled_write_is_stale, NAMES) {
   set_up(names[_i]);
   size_t lost = 0;
   char *at = fill();
@@ -198,7 +191,6 @@ START_TEST(a_cancelled_write_is_stale) {
   assert_none(at + page);
   tear_down();
 }
-END_TEST
 
 static sem_t held;
 
@@ -209,7 +201,7 @@ static void wait_for_semaphore(void *context, tarn_status status) {
     continue;
 }
 
-START_TEST(copies_that_are_queued_can_be_made) {
+TEST(copies_that_are_queued_can_be_made) {
   tarn_stream *stream = NULL;
   set_up("sim:0");
   ck_assert_int_eq(sem_init(&held, 0, 0), 0);
@@ -236,7 +228,6 @@ START_TEST(copies_that_are_queued_can_be_made) {
   assert_ok(tarn_stream_destroy(stream));
   tear_down();
 }
-END_TEST
 
 // --- what can go wrong -----------------------------------------------------
 
@@ -256,15 +247,14 @@ static void use_without_memory(void *context) {
   require(tarn_synced_destroy(made) == TARN_OK);
 }
 
-START_TEST(without_memory_nothing_stays_behind) {
+TEST(without_memory_nothing_stays_behind) {
   set_up(NULL);
   use_without_memory(NULL);
   ck_assert_uint_gt(faults_sweep(use_without_memory, NULL), 4);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_child_frees_what_it_need_not_protect) {
+TEST(a_child_frees_what_it_need_not_protect) {
   set_up(NULL);
   char *at = fill();
   pid_t child = fork();
@@ -280,7 +270,6 @@ START_TEST(a_child_frees_what_it_need_not_protect) {
   assert_read(at);
   tear_down();
 }
-END_TEST
 
 static size_t warnings;
 
@@ -290,7 +279,7 @@ static void count_warnings(void *context, tarn_log_level level,
   if (level == TARN_LOG_WARN && strstr(text, "synced:") != NULL) warnings++;
 }
 
-START_TEST(where_the_system_refuses_nothing_is_protected) {
+TEST(where_the_system_refuses_nothing_is_protected) {
   set_up(NULL);
   tarn_log_set(count_warnings, NULL, TARN_LOG_WARN);
   for (int i = 0; i < 2; i++) {
@@ -313,30 +302,8 @@ START_TEST(where_the_system_refuses_nothing_is_protected) {
   tarn_log_set(NULL, NULL, TARN_LOG_WARN);
   tear_down();
 }
-END_TEST
-
-// --- all of them -----------------------------------------------------------
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_protect");
-  TCase *each = tcase_create("each device");
-  tcase_set_timeout(each, 120);
-  const TTest *const tests[] = {
-      what_is_open_is_allowed_and_no_more,
-      stale_pages_cannot_be_touched,
-      what_comes_back_can_be_read,
-      a_page_of_many_ranges_allows_what_one_of_them_needs,
-      a_cancelled_write_is_stale,
-  };
-  for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
-    tcase_add_loop_test(each, tests[i], 0, NAMES);
-  suite_add_tcase(suite, each);
-  ADD_CASE(suite, "one", pointers_are_good_until_the_next_call,
-           a_pointer_into_a_view_is_good_there, outside_memory_is_left_alone,
-           copies_that_are_queued_can_be_made,
-           without_memory_nothing_stays_behind,
-           a_child_frees_what_it_need_not_protect,
-           where_the_system_refuses_nothing_is_protected);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -7,7 +7,7 @@
 
 // --- positions -------------------------------------------------------------
 
-START_TEST(a_position_is_over_when_the_stream_has_got_there) {
+TEST_LOOP(a_position_is_over_when_the_stream_has_got_there, NAMES) {
   set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   ck_assert_uint_eq(point(timeline, stream), 1);
@@ -31,9 +31,8 @@ START_TEST(a_position_is_over_when_the_stream_has_got_there) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_later_position_stands_for_all_before) {
+TEST_LOOP(a_later_position_stands_for_all_before, NAMES) {
   set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_point *first = NULL;
@@ -53,9 +52,8 @@ START_TEST(a_later_position_stands_for_all_before) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(of_many_points_the_oldest_are_dropped) {
+TEST_LOOP(of_many_points_the_oldest_are_dropped, NAMES) {
   set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   hold_up();
@@ -79,9 +77,8 @@ START_TEST(of_many_points_the_oldest_are_dropped) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(the_last_point_is_kept_though_all_others_are_held) {
+TEST_LOOP(the_last_point_is_kept_though_all_others_are_held, NAMES) {
   tarn__synced_point *kept[2 * TARN__MOST_POINTS];
   enum { KEPT = sizeof kept / sizeof kept[0] };
   set_up(names[_i]);
@@ -101,7 +98,6 @@ START_TEST(the_last_point_is_kept_though_all_others_are_held) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
 // That the timeline has no point there, and that to ask for one changed
 // nothing.
@@ -112,7 +108,7 @@ static void assert_no_point(tarn__synced_timeline *timeline, uint64_t number) {
   ck_assert_uint_eq(timeline->holds, holds);
 }
 
-START_TEST(a_position_that_is_not_issued_has_no_point) {
+TEST_LOOP(a_position_that_is_not_issued_has_no_point, NAMES) {
   set_up(names[_i]);
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
@@ -132,9 +128,8 @@ START_TEST(a_position_that_is_not_issued_has_no_point) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(behind_reached_points_that_others_hold_there_is_none) {
+TEST_LOOP(behind_reached_points_that_others_hold_there_is_none, NAMES) {
   tarn__synced_point *others[3];
   enum { OTHERS = sizeof others / sizeof others[0] };
   set_up(names[_i]);
@@ -153,14 +148,13 @@ START_TEST(behind_reached_points_that_others_hold_there_is_none) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
 static void note(void *context, tarn_status status) {
   ck_assert_int_eq(status, TARN_OK);
   *(bool *)context = true;
 }
 
-START_TEST(another_stream_waits_and_the_host_does_not) {
+TEST_LOOP(another_stream_waits_and_the_host_does_not, NAMES) {
   set_up(names[_i]);
   bool came = false;
   tarn__synced_timeline *timeline = timeline_of(stream);
@@ -178,9 +172,8 @@ START_TEST(another_stream_waits_and_the_host_does_not) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_stream_may_end_before_its_timeline) {
+TEST_LOOP(a_stream_may_end_before_its_timeline, NAMES) {
   set_up(names[_i]);
   tarn_stream *brief = stream_of(device);
   tarn__synced_timeline *timeline = timeline_of(brief);
@@ -191,9 +184,8 @@ START_TEST(a_stream_may_end_before_its_timeline) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(what_is_done_at_once_is_reached_at_once) {
+TEST(what_is_done_at_once_is_reached_at_once) {
   fake.null_handles = true;
   fake_add();
   set_up("fake:0");
@@ -205,7 +197,6 @@ START_TEST(what_is_done_at_once_is_reached_at_once) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
 // --- when timelines go
 // ---------------------------------------------------------
@@ -215,7 +206,7 @@ static bool is_any(const tarn__synced_use *use, void *context) {
   return use->number > 0;
 }
 
-START_TEST(a_timeline_goes_with_its_last_use_or_hold) {
+TEST_LOOP(a_timeline_goes_with_its_last_use_or_hold, NAMES) {
   tarn__synced_spans spans;
   set_up(names[_i]);
   tarn__spans_init(&spans, 100);
@@ -240,9 +231,8 @@ START_TEST(a_timeline_goes_with_its_last_use_or_hold) {
   go_on();
   tear_down();
 }
-END_TEST
 
-START_TEST(timelines_are_told_apart_and_go_in_any_order) {
+TEST_LOOP(timelines_are_told_apart_and_go_in_any_order, NAMES) {
   set_up(names[_i]);
   tarn__synced_timeline *first = timeline_of(stream);
   tarn__synced_timeline *second = timeline_of(other);
@@ -255,11 +245,10 @@ START_TEST(timelines_are_told_apart_and_go_in_any_order) {
   tarn__timeline_release(second);
   tear_down();
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
-START_TEST(what_was_reached_before_a_failure_stays) {
+TEST(what_was_reached_before_a_failure_stays) {
   set_up("sim:0");
   tarn__synced_timeline *timeline = timeline_of(stream);
   for (int i = 0; i < 4; i++)
@@ -283,9 +272,8 @@ START_TEST(what_was_reached_before_a_failure_stays) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
+TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
   bool came = false;
   set_up("sim:0");
   tarn__synced_timeline *timeline = timeline_of(stream);
@@ -302,9 +290,8 @@ START_TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
-START_TEST(no_point_is_made_where_none_can_be_recorded) {
+TEST(no_point_is_made_where_none_can_be_recorded) {
   set_up("sim:0");
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
@@ -320,9 +307,8 @@ START_TEST(no_point_is_made_where_none_can_be_recorded) {
   stream = stream_of(device);
   tear_down();
 }
-END_TEST
 
-START_TEST(a_point_in_a_timeline_that_failed_meanwhile_is_none) {
+TEST(a_point_in_a_timeline_that_failed_meanwhile_is_none) {
   set_up("sim:0");
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
@@ -337,7 +323,6 @@ START_TEST(a_point_in_a_timeline_that_failed_meanwhile_is_none) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
 // All that takes memory, and the buffer's other timeline is as it was.
 static void point_without_memory(void *context) {
@@ -361,33 +346,14 @@ static void point_without_memory(void *context) {
   tarn__timelines_deinit(&timelines);  // spare ones
 }
 
-START_TEST(without_memory_there_is_no_point) {
+TEST_LOOP(without_memory_there_is_no_point, NAMES) {
   set_up(names[_i]);
   point_without_memory(NULL);  // the copy streams has a spare event from now on
   ck_assert_uint_gt(faults_sweep(point_without_memory, NULL), 3);
   tear_down();
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_timelines");
-  ADD_ON_EACH(suite, "positions",
-              a_position_is_over_when_the_stream_has_got_there,
-              a_later_position_stands_for_all_before,
-              of_many_points_the_oldest_are_dropped,
-              the_last_point_is_kept_though_all_others_are_held,
-              a_position_that_is_not_issued_has_no_point,
-              behind_reached_points_that_others_hold_there_is_none,
-              another_stream_waits_and_the_host_does_not,
-              a_stream_may_end_before_its_timeline);
-  ADD_CASE(suite, "at once", what_is_done_at_once_is_reached_at_once);
-  ADD_ON_EACH(suite, "life", a_timeline_goes_with_its_last_use_or_hold,
-              timelines_are_told_apart_and_go_in_any_order,
-              without_memory_there_is_no_point);
-  ADD_CASE(suite, "failures", what_was_reached_before_a_failure_stays,
-           the_host_waits_for_what_a_failed_stream_has_queued,
-           no_point_is_made_where_none_can_be_recorded,
-           a_point_in_a_timeline_that_failed_meanwhile_is_none);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -85,17 +85,4 @@ static inline tarn_status wait_for(tarn__synced_timeline *timeline,
   return status;
 }
 
-static inline void add_on_each(Suite *suite, const char *name,
-                               const TTest *const *tests, size_t count) {
-  TCase *tcase = tcase_create(name);
-  tcase_set_timeout(tcase, 120);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_loop_test(tcase, tests[i], 0, NAMES);
-  suite_add_tcase(suite, tcase);
-}
-
-#define ADD_ON_EACH(suite, name, ...)                      \
-  add_on_each(suite, name, (const TTest *[]){__VA_ARGS__}, \
-              sizeof((const TTest *[]){__VA_ARGS__}) / sizeof(TTest *))
-
 #endif  // TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_

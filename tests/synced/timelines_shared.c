@@ -9,7 +9,7 @@
 
 // --- work of another buffer ------------------------------------------------
 
-START_TEST(another_buffer_waits_for_the_same_event) {
+TEST_LOOP(another_buffer_waits_for_the_same_event, NAMES) {
   set_up(names[_i]);
   tarn__synced_timelines others;
   tarn__synced_timeline *adopted = NULL;
@@ -41,7 +41,6 @@ START_TEST(another_buffer_waits_for_the_same_event) {
   tarn__timelines_deinit(&others);  // spare ones
   tear_down();
 }
-END_TEST
 
 static void adopt_without_memory(void *context) {
   tarn__synced_timeline *adopted = NULL;
@@ -56,7 +55,7 @@ static void adopt_without_memory(void *context) {
   tarn__timelines_deinit(&timelines);  // spare ones
 }
 
-START_TEST(without_memory_a_event_stays_the_callers) {
+TEST(without_memory_a_event_stays_the_callers) {
   set_up("sim:0");
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_event *event =
@@ -69,11 +68,10 @@ START_TEST(without_memory_a_event_stays_the_callers) {
   tarn__event_release(NULL);
   tear_down();
 }
-END_TEST
 
 // --- forks -----------------------------------------------------------------
 
-START_TEST(in_a_child_it_only_frees) {
+TEST_LOOP(in_a_child_it_only_frees, NAMES) {
   set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   ck_assert_uint_ne(point(timeline, stream), 0);
@@ -91,7 +89,6 @@ START_TEST(in_a_child_it_only_frees) {
   tarn__timeline_release(timeline);
   tear_down();
 }
-END_TEST
 
 // --- threads ---------------------------------------------------------------
 
@@ -149,7 +146,7 @@ static void *point_and_wait(void *context) {
   return NULL;
 }
 
-START_TEST(threads_point_and_wait) {
+TEST_LOOP(threads_point_and_wait, NAMES) {
   pthread_t threads[THREADS];
   size_t numbers[THREADS];
   set_up(names[_i]);
@@ -165,14 +162,8 @@ START_TEST(threads_point_and_wait) {
   ck_assert_uint_gt(shared.waits, 0);
   tear_down();
 }
-END_TEST
 
 int main(void) {
   faults_install();
-  Suite *suite = suite_create("synced_timelines_shared");
-  ADD_ON_EACH(suite, "buffers", another_buffer_waits_for_the_same_event);
-  ADD_CASE(suite, "memory", without_memory_a_event_stays_the_callers);
-  ADD_ON_EACH(suite, "forks", in_a_child_it_only_frees);
-  ADD_ON_EACH(suite, "threads", threads_point_and_wait);
-  return run_suite(suite);
+  return run_tests();
 }

@@ -44,7 +44,8 @@ static tarn_trace *read_soon(void) {
 }
 
 // Every page has an event for each turn: the merge changes pages each time.
-START_TEST(events_that_alternate_between_all_pages_are_merged) {
+TEST_LOOP(events_that_alternate_between_all_pages_are_merged,
+          THREADS_ARE_WATCHED ? 0 : 1) {
   enum { PAGES = 2000, EVENTS = 100 };
   for (uint64_t page = 0; page < PAGES; page++) {
     log_page(&file, (uint32_t)page);
@@ -59,11 +60,10 @@ START_TEST(events_that_alternate_between_all_pages_are_merged) {
     require(trace->events[i].address == (i + 1) * 64);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Mappings one behind the other, each cut in the middle: a list, not a tree,
 // were it not for the priorities.
-START_TEST(mappings_in_order_do_not_make_a_list) {
+TEST_LOOP(mappings_in_order_do_not_make_a_list, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { MAPPINGS = 50000 };
   log_page(&file, 1);
   for (uint64_t i = 0; i < MAPPINGS; i++)
@@ -80,10 +80,9 @@ START_TEST(mappings_in_order_do_not_make_a_list) {
     require(trace->blocks[i].died != TARN_TRACE_NEVER);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // All modules at one place, each stack at a moment of its own.
-START_TEST(modules_over_modules_do_not_multiply) {
+TEST_LOOP(modules_over_modules_do_not_multiply, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { MODULES = 50000, STACKS = 5000, FRAMES = 32 };
   log_page(&file, 1);
   log_text(&file, 1, "a.so");
@@ -108,10 +107,9 @@ START_TEST(modules_over_modules_do_not_multiply) {
                     FRAMES);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Definitions whose numbers come in falling order, with holes.
-START_TEST(numbers_in_any_order_are_sorted) {
+TEST_LOOP(numbers_in_any_order_are_sorted, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { TEXTS = 200000 };
   log_page(&file, 1);
   for (uint64_t i = TEXTS; i > 0; i--)
@@ -129,9 +127,8 @@ START_TEST(numbers_in_any_order_are_sorted) {
     require(trace->events[i].tag == 1);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(a_million_frames_are_as_many) {
+TEST_LOOP(a_million_frames_are_as_many, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { FRAMES = 1000000 };
   char text[24];
   log_page(&file, 1);
@@ -145,10 +142,9 @@ START_TEST(a_million_frames_are_as_many) {
   ck_assert_str_eq(trace->frames[FRAMES - 1].function, "f1000000");
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // The shortest records there are: what they come to is bounded by their bytes.
-START_TEST(the_shortest_events_fit_in_the_memory) {
+TEST_LOOP(the_shortest_events_fit_in_the_memory, THREADS_ARE_WATCHED ? 0 : 1) {
   enum { PAGES = 300 };
   uint64_t number = 0;
   for (int page = 0; page < PAGES; page++) {
@@ -162,9 +158,9 @@ START_TEST(the_shortest_events_fit_in_the_memory) {
   ck_assert_uint_eq(trace->event_count, number);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(a_file_of_zeros_behind_its_header_is_empty) {
+TEST_LOOP(a_file_of_zeros_behind_its_header_is_empty,
+          THREADS_ARE_WATCHED ? 0 : 1) {
   enum { PAGES = 5000 };
   for (int page = 0; page < PAGES; page++)
     log_page(&file, 1)->magic = 0;
@@ -172,7 +168,6 @@ START_TEST(a_file_of_zeros_behind_its_header_is_empty) {
   ck_assert_uint_eq(trace->event_count, 0);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // --- a file that grows -----------------------------------------------------
 
@@ -236,7 +231,7 @@ static size_t read_grown(const char *path) {
   return count;
 }
 
-START_TEST(a_file_that_grows_is_read_as_far_as_it_is) {
+TEST(a_file_that_grows_is_read_as_far_as_it_is) {
   char path[] = "/tmp/tarn-log-XXXXXX";
   pthread_t thread;
   size_t before = 0;
@@ -262,27 +257,10 @@ START_TEST(a_file_that_grows_is_read_as_far_as_it_is) {
   munmap(g.map, size);
   unlink(path);
 }
-END_TEST
 
-// In one thread.
-static void add_what_is_dear(TCase *all) {
-  tcase_add_test(all, events_that_alternate_between_all_pages_are_merged);
-  tcase_add_test(all, mappings_in_order_do_not_make_a_list);
-  tcase_add_test(all, modules_over_modules_do_not_multiply);
-  tcase_add_test(all, numbers_in_any_order_are_sorted);
-  tcase_add_test(all, a_million_frames_are_as_many);
-  tcase_add_test(all, the_shortest_events_fit_in_the_memory);
-  tcase_add_test(all, a_file_of_zeros_behind_its_header_is_empty);
-}
+FIXTURE(begin, end);
 
 int main(void) {
-  Suite *suite = suite_create("trace_log_hostile");
   faults_install();
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
-  tcase_add_test(all, a_file_that_grows_is_read_as_far_as_it_is);
-  if (!THREADS_ARE_WATCHED) add_what_is_dear(all);
-  suite_add_tcase(suite, all);
-  return run_suite(suite);
+  return run_tests();
 }
