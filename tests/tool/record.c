@@ -21,7 +21,7 @@ static bool ends_with(const char *text, const char *end) {
 
 // --- what it leaves --------------------------------------------------------
 
-START_TEST(records_what_is_large) {
+TEST(records_what_is_large) {
   tool_output o = record("small", "keep");
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   ck_assert_str_eq(o.out, "");
@@ -33,9 +33,8 @@ START_TEST(records_what_is_large) {
   ck_assert_uint_eq(block_of(trace, MIB)->died, TARN_TRACE_NEVER);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(threshold_says_what_is_large) {
+TEST(threshold_says_what_is_large) {
   assert_ended(tool_run("record", "--threshold=4K", "--out", out, "--",
                         TARN_PROGRAM, "small", "keep"),
                0, "3 events");
@@ -48,16 +47,14 @@ START_TEST(threshold_says_what_is_large) {
                0, "nothing was recorded: no allocation of 2.00 MiB or more");
   ck_assert(!is_there(tool_file("y.tarn")));
 }
-END_TEST
 
-START_TEST(file_can_be_replayed) {
+TEST(file_can_be_replayed) {
   tool_output o = record("keep", "small", "inlined");
   ck_assert_int_eq(o.status, 0);
   o = tool_run("replay", out, "-o", "csv");
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   assert_contains(o.out, "x.tarn,arena_pool");
 }
-END_TEST
 
 // --- names -----------------------------------------------------------------
 
@@ -71,7 +68,7 @@ static uint32_t keep_line(void) {
   return line;
 }
 
-START_TEST(frames_have_function_file_and_line) {
+TEST(frames_have_function_file_and_line) {
   assert_ended(record("keep"), 0, "1 event");
   tarn_trace *trace = read_out();
   const tarn_trace_frame *frame = frame_of(trace, MIB, 0);
@@ -80,7 +77,6 @@ START_TEST(frames_have_function_file_and_line) {
   ck_assert_uint_eq(frame->line, keep_line());
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 static void assert_inlined_have_frames(const char *program) {
   (void)remove(out);
@@ -98,16 +94,15 @@ static void assert_inlined_have_frames(const char *program) {
 }
 
 // With debug information as gcc writes it, and as clang does.
-START_TEST(inlined_functions_have_frames) {
+TEST(inlined_functions_have_frames) {
   assert_inlined_have_frames(TARN_PROGRAM);
   assert_inlined_have_frames(TARN_NO_ARANGES);
 }
-END_TEST
 
 // What turns the order of letters around on a terminal, in UTF-8.
 static const char turn[] = {(char)0xe2, (char)0x80, (char)0xae, '\0'};
 
-START_TEST(hostile_names_stay_in_the_file) {
+TEST(hostile_names_stay_in_the_file) {
   char name[32];
   snprintf(name, sizeof name, "evil_%seman", turn);
   tool_output o = record("hostile");
@@ -117,15 +112,13 @@ START_TEST(hostile_names_stay_in_the_file) {
   ck_assert_str_eq(frame_of(trace, 3 * MIB, 0)->function, name);
   tarn_trace_destroy(trace);
 }
-END_TEST
 #else
-START_TEST(without_libdw_it_says_so) {
+TEST(without_libdw_it_says_so) {
   assert_ended(record("keep"), 0, "built without libdw");
 }
-END_TEST
 #endif
 
-START_TEST(no_symbols_keeps_offsets) {
+TEST(no_symbols_keeps_offsets) {
   assert_ended(
       tool_run("record", "--no-symbols", "--out", out, TARN_PROGRAM, "keep"), 0,
       "1 event");
@@ -137,9 +130,8 @@ START_TEST(no_symbols_keeps_offsets) {
   ck_assert_uint_eq(frame->line, 0);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(no_stacks_records_none) {
+TEST(no_stacks_records_none) {
   assert_ended(
       tool_run("record", "--no-stacks", "--out", out, TARN_PROGRAM, "keep"), 0,
       "1 event");
@@ -147,9 +139,8 @@ START_TEST(no_stacks_records_none) {
   ck_assert_uint_eq(block_of(trace, MIB)->stack, TARN_TRACE_NO_STACK);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(hostile_program_is_neutralised) {
+TEST(hostile_program_is_neutralised) {
   char evil[512];
   snprintf(evil, sizeof evil, "%s", tool_file("evil\033[31m"));
   ck_assert_int_eq(symlink(TARN_PROGRAM, evil), 0);
@@ -158,11 +149,10 @@ START_TEST(hostile_program_is_neutralised) {
   ck_assert_ptr_null(strchr(o.err, '\033'));
   assert_contains(o.err, "evil?[31m was ended by signal 9");
 }
-END_TEST
 
 // --- children --------------------------------------------------------------
 
-START_TEST(children_have_files_of_their_own) {
+TEST(children_have_files_of_their_own) {
   tool_output o = record("inlined", "child");
   ck_assert_int_eq(o.status, 0);
   const char *child = strstr(o.err, "x.tarn.");
@@ -176,9 +166,8 @@ START_TEST(children_have_files_of_their_own) {
   ck_assert_uint_eq(trace->live_peak_bytes, MIB);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
-START_TEST(only_file_takes_the_name) {
+TEST(only_file_takes_the_name) {
   tool_output o = record("child");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "x.tarn: 1 event");
@@ -186,7 +175,6 @@ START_TEST(only_file_takes_the_name) {
   ck_assert_uint_eq(trace->live_peak_bytes, MIB);
   tarn_trace_destroy(trace);
 }
-END_TEST
 
 // Finished, it has names, and no room to spare.
 static void finish_when_it_has_ended(const char *child) {
@@ -209,7 +197,7 @@ static void finish_when_it_has_ended(const char *child) {
 }
 
 // The shell records nothing; of its two children one holds 2 MiB.
-START_TEST(largest_is_asked_about_next) {
+TEST(largest_is_asked_about_next) {
   tool_output o =
       tool_run("record", "--out", out, "--", "/bin/sh", "-c",
                TARN_PROGRAM " keep; " TARN_PROGRAM " inlined; exit 0");
@@ -224,9 +212,8 @@ START_TEST(largest_is_asked_about_next) {
   ck_assert_uint_eq(strcspn(next, "\n"), (size_t)(held - begin));
   ck_assert_int_eq(strncmp(next, begin, (size_t)(held - begin)), 0);
 }
-END_TEST
 
-START_TEST(running_child_keeps_its_file) {
+TEST(running_child_keeps_its_file) {
   int ends[2], saved = dup(STDIN_FILENO);
   ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
   dup2(ends[0], STDIN_FILENO);
@@ -245,7 +232,6 @@ START_TEST(running_child_keeps_its_file) {
   close(saved);
   finish_when_it_has_ended(child);
 }
-END_TEST
 
 // --- devices ---------------------------------------------------------------
 
@@ -260,7 +246,7 @@ static uint64_t peak_of(const char *path) {
 
 // Of the program: 100000 and 100001 bytes on device 1, 100002 on device 2. Its
 // host has most events.
-START_TEST(devices_have_files_of_their_own) {
+TEST(devices_have_files_of_their_own) {
   char path[600];
   tool_output o =
       tool_run("record", "--out", out, TARN_VICTIM, "plugin", TARN_TWIN_PLUGIN);
@@ -271,23 +257,4 @@ START_TEST(devices_have_files_of_their_own) {
   snprintf(path, sizeof path, "%s.device-1", out);
   ck_assert_uint_eq(peak_of(path), 100000 + 100001);
   ck_assert_uint_ge(peak_of(out), 100000);
-}
-END_TEST
-
-// With libdw there are names, without it a word about that.
-#ifdef TARN_HAS_LIBDW
-#define NAMES                                                        \
-  frames_have_function_file_and_line, inlined_functions_have_frames, \
-      hostile_names_stay_in_the_file
-#else
-#define NAMES without_libdw_it_says_so
-#endif
-
-int main(void) {
-  return RUN_RECORDED(
-      "tool_record", NAMES, records_what_is_large, threshold_says_what_is_large,
-      file_can_be_replayed, no_symbols_keeps_offsets, no_stacks_records_none,
-      hostile_program_is_neutralised, children_have_files_of_their_own,
-      only_file_takes_the_name, largest_is_asked_about_next,
-      running_child_keeps_its_file, devices_have_files_of_their_own);
 }

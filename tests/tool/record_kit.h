@@ -4,6 +4,7 @@
 #ifndef TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
 #define TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,6 @@ static void set_up(void) {
   tool_files_begin();
   snprintf(out, sizeof out, "%s", tool_file("x.tarn"));
   setenv("TARN_RECORD_LIBRARY", TARN_RECORD_SO, 1);
-}
-
-static void tear_down(void) {
-  tool_files_end();
 }
 
 #define record(...) tool_run("record", "--out", out, TARN_PROGRAM, __VA_ARGS__)
@@ -60,32 +57,16 @@ static inline const tarn_trace_block *block_of(const tarn_trace *trace,
   return found;
 }
 
-// Runs |tests|, unless a sanitizer is built in.
-static inline int run_recorded(const char *name, const TTest *const *tests,
-                               size_t count) {
+FIXTURE(set_up, tool_files_end);
+
+int main(void) {
 #ifdef TARN_SANITIZED
-  (void)tests;
-  (void)count;
-  (void)set_up;
-  (void)tear_down;
-  return skip_program(name,
+  return skip_program(program_invocation_short_name,
                       "a sanitizer is to be the first that is loaded, and so "
                       "is the recorder");
 #else
-  Suite *suite = suite_create(name);
-  TCase *tcase = tcase_create("recorded");
-  tcase_set_timeout(tcase, 120);
-  tcase_add_checked_fixture(tcase, set_up, tear_down);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_test(tcase, tests[i]);
-  suite_add_tcase(suite, tcase);
-  return run_suite(suite);
+  return run_tests();
 #endif
 }
-
-#define RUN_RECORDED(name, ...)                  \
-  run_recorded(                                  \
-      name, (const TTest *const[]){__VA_ARGS__}, \
-      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
 
 #endif  // TARN_TESTS_TEST_TOOL_RECORD_KIT_H_

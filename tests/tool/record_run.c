@@ -11,7 +11,7 @@
 
 // --- how it ends -----------------------------------------------------------
 
-START_TEST(status_is_the_programs) {
+TEST(status_is_the_programs) {
   tool_output o = record("keep", "exit7");
   ck_assert_int_eq(o.status, 7);
   assert_contains(o.err, "1 event");
@@ -20,17 +20,15 @@ START_TEST(status_is_the_programs) {
   ck_assert_int_eq(o.status, 128 + SIGTERM);
   assert_contains(o.err, "ended by signal 15 (Terminated)");
 }
-END_TEST
 
-START_TEST(words_behind_the_program_are_its_own) {
+TEST(words_behind_the_program_are_its_own) {
   tool_output o =
       tool_run("record", "--out", out, "echo", "--out", "-x", "--", "--help");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out, "--out -x -- --help\n");
 }
-END_TEST
 
-START_TEST(killed_program_leaves_a_trace) {
+TEST(killed_program_leaves_a_trace) {
   assert_ended(record("keep", "inlined", "kill", "hostile"), 137,
                "2 events, live peak 3.00 MiB");
   tarn_trace *trace = read_out();
@@ -41,14 +39,12 @@ START_TEST(killed_program_leaves_a_trace) {
   ck_assert_int_eq(stat(out, &file), 0);
   ck_assert_int_lt(file.st_size, 65536);  // without the room it had in store
 }
-END_TEST
 
-START_TEST(sigpipe_ends_the_program) {
+TEST(sigpipe_ends_the_program) {
   tool_output o =
       tool_run("record", "--out", out, "sh", "-c", "kill -PIPE $$; exit 3");
   ck_assert_int_eq(o.status, 128 + SIGPIPE);
 }
-END_TEST
 
 // The tool as a child that can be sent signals; its stdout is on |*out_read|.
 static pid_t start_waiting(int *out_read) {
@@ -86,55 +82,48 @@ static void check_passed_on(int number) {
   tarn_trace_destroy(trace);
 }
 
-START_TEST(terminate_is_passed_on) {
+TEST(terminate_is_passed_on) {
   check_passed_on(SIGTERM);
 }
-END_TEST
 
-START_TEST(interrupt_is_passed_on) {
+TEST(interrupt_is_passed_on) {
   check_passed_on(SIGINT);
 }
-END_TEST
 
 // --- what is refused -------------------------------------------------------
 
-START_TEST(missing_program_is_127) {
+TEST(missing_program_is_127) {
   assert_ended(tool_run("record", "--out", out, "tarn-no-such-program"), 127,
                "tarn-no-such-program: No such file or directory");
   ck_assert(!is_there(out));
 }
-END_TEST
 
-START_TEST(what_cannot_be_run_is_126) {
+TEST(what_cannot_be_run_is_126) {
   assert_ended(tool_run("record", "--out", out, "/dev/null"), 126,
                "/dev/null: Permission denied");
 }
-END_TEST
 
-START_TEST(missing_library_is_said) {
+TEST(missing_library_is_said) {
   setenv("TARN_RECORD_LIBRARY", "/nowhere/libtarn-record.so", 1);
   tool_output o = record("keep");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "TARN_RECORD_LIBRARY: /nowhere/libtarn-record.so: ");
   ck_assert(!is_there(out));
 }
-END_TEST
 
-START_TEST(library_is_found_beside_the_tool) {
+TEST(library_is_found_beside_the_tool) {
   unsetenv("TARN_RECORD_LIBRARY");
   assert_ended(record("keep"), 0, "1 event");
 }
-END_TEST
 
-START_TEST(library_with_a_blank_is_refused) {
+TEST(library_with_a_blank_is_refused) {
   const char *path = tool_file("a b.so");
   ck_assert_int_eq(close(open(path, O_CREAT | O_WRONLY, 0600)), 0);
   setenv("TARN_RECORD_LIBRARY", path, 1);
   assert_ended(record("keep"), 1, "with a blank or a colon");
 }
-END_TEST
 
-START_TEST(file_is_not_overwritten) {
+TEST(file_is_not_overwritten) {
   FILE *mine = fopen(out, "w");
   ck_assert_ptr_nonnull(mine);
   fputs("mine", mine);
@@ -144,15 +133,13 @@ START_TEST(file_is_not_overwritten) {
   ck_assert_str_eq(text, "mine");
   free(text);
 }
-END_TEST
 
-START_TEST(file_that_cannot_be_made_is_refused) {
+TEST(file_that_cannot_be_made_is_refused) {
   snprintf(out, sizeof out, "/nowhere/x.tarn");
   assert_ended(record("keep"), 1, "/nowhere/x.tarn: No such file or directory");
 }
-END_TEST
 
-START_TEST(without_out_no_name_is_taken_twice) {
+TEST(without_out_no_name_is_taken_twice) {
   char here[512];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   ck_assert_int_eq(chdir(tool_file("")), 0);
@@ -163,9 +150,8 @@ START_TEST(without_out_no_name_is_taken_twice) {
   ck_assert(is_there("tarn_record_program.tarn"));
   ck_assert_int_eq(chdir(here), 0);
 }
-END_TEST
 
-START_TEST(static_program_is_said) {
+TEST(static_program_is_said) {
 #ifdef TARN_STATIC_PROGRAM
   assert_ended(tool_run("record", "--out", out, TARN_STATIC_PROGRAM, "exit7"),
                7, "is linked statically");
@@ -173,9 +159,8 @@ START_TEST(static_program_is_said) {
   note_skipped("static_program_is_said", "no C library to link statically");
 #endif
 }
-END_TEST
 
-START_TEST(wrong_use) {
+TEST(wrong_use) {
   assert_misuse(tool_run("record"), "which program");
   assert_misuse(tool_run("record", "--"), "which program");
   assert_misuse(tool_run("record", "--threshold", "0", "true"), "--threshold");
@@ -183,9 +168,8 @@ START_TEST(wrong_use) {
   assert_misuse(tool_run("record", "--nothing", "true"), "--nothing");
   assert_misuse(tool_run("record", "-o", "x", "true"), "'-o'");
 }
-END_TEST
 
-START_TEST(nothing_else_is_finished) {
+TEST(nothing_else_is_finished) {
   assert_ended(tool_run("record", "--finish"), 2, "which files");
   assert_ended(tool_run("record", "--finish", "--out", out, "x"), 2,
                "--finish");
@@ -204,7 +188,6 @@ START_TEST(nothing_else_is_finished) {
   ck_assert_uint_eq(after.st_ino, before.st_ino);
   ck_assert_int_eq(after.st_size, before.st_size);
 }
-END_TEST
 
 // --- no room ---------------------------------------------------------------
 
@@ -226,20 +209,18 @@ static void assert_unwritten(tool_output o, const char *why) {
   ck_assert(!is_there(out));
 }
 
-START_TEST(limit_on_files_is_said) {
+TEST(limit_on_files_is_said) {
   limit_files(2000);
   assert_unwritten(record("keep", "exit7"),
                    "x.tarn could not be written: File too large");
 }
-END_TEST
 
-START_TEST(children_without_room_are_counted) {
+TEST(children_without_room_are_counted) {
   limit_files(2000);
   assert_unwritten(tool_run("record", "--out", out, "sh", "-c",
                             "\"$0\" keep; \"$0\" keep; exit 7", TARN_PROGRAM),
                    "of 2 processes: their files beside ");
 }
-END_TEST
 
 // A file system of 16 KiB with a file that takes all of it.
 static bool make_full(const char *folder) {
@@ -259,7 +240,7 @@ static bool make_full(const char *folder) {
   return true;
 }
 
-START_TEST(full_file_system_is_said) {
+TEST(full_file_system_is_said) {
   char folder[512];
   snprintf(folder, sizeof folder, "%s", tool_file("full"));
   ck_assert_int_eq(mkdir(folder, 0700), 0);
@@ -271,18 +252,4 @@ START_TEST(full_file_system_is_said) {
   assert_unwritten(record("keep", "exit7"),
                    "x.tarn could not be written: No space left on device");
   ck_assert_int_eq(umount(folder), 0);
-}
-END_TEST
-
-int main(void) {
-  return RUN_RECORDED(
-      "tool_record_run", status_is_the_programs,
-      words_behind_the_program_are_its_own, killed_program_leaves_a_trace,
-      sigpipe_ends_the_program, terminate_is_passed_on, interrupt_is_passed_on,
-      missing_program_is_127, what_cannot_be_run_is_126,
-      missing_library_is_said, library_is_found_beside_the_tool,
-      library_with_a_blank_is_refused, file_is_not_overwritten,
-      file_that_cannot_be_made_is_refused, without_out_no_name_is_taken_twice,
-      static_program_is_said, nothing_else_is_finished, limit_on_files_is_said,
-      children_without_room_are_counted, full_file_system_is_said, wrong_use);
 }
