@@ -10,6 +10,9 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
+// How often the tests of figures run.
+#define FIGURES (*TARN_SANITIZE == '\0')
+
 // The path of |key| of the |row|-th result, until the next call.
 static const char *at(size_t row, const char *key) {
   static char path[64];
@@ -31,7 +34,7 @@ static void assert_row(const char *json, size_t row) {
   ck_assert(json_is(json, at(row, "met"), "null") == isnan(figure->goal));
 }
 
-START_TEST(json_has_the_published_keys) {
+TEST_LOOP(json_has_the_published_keys, FIGURES) {
   char keys[64];
   tool_output o = tool_run("bench", "record", "--allocations", "1000",
                            "--passes", "1", "-o", "json");
@@ -45,9 +48,8 @@ START_TEST(json_has_the_published_keys) {
   ck_assert(json_is(o.out, at(RECORD_BENCH_FIGURES - 1, "name"), "\"killed\""));
   ck_assert(json_is(o.out, at(RECORD_BENCH_FIGURES - 1, "met"), "true"));
 }
-END_TEST
 
-START_TEST(tables) {
+TEST_LOOP(tables, FIGURES) {
   tool_output o = tool_run("bench", "record", "--allocations", "1000",
                            "--passes", "2", "-o", "md");
   assert_done(&o);
@@ -60,12 +62,11 @@ START_TEST(tables) {
   assert_done(&o);
   assert_contains(o.out, "name,value,unit,goal,met,what,failed,machine");
 }
-END_TEST
 
 // --- failures --------------------------------------------------------------
 
 // What is preloaded there records nothing.
-START_TEST(a_recorder_that_is_none) {
+TEST_LOOP(a_recorder_that_is_none, FIGURES) {
   setenv("TARN_RECORD_LIBRARY", TARN_POWER_POOL, 1);
   tool_output o = tool_run("bench", "record", "--allocations", "1000",
                            "--passes", "1", "-o", "json");
@@ -76,9 +77,8 @@ START_TEST(a_recorder_that_is_none) {
   ck_assert(json_is(o.out, at(0, "value"), "null"));
   ck_assert(!json_is(o.out, at(0, "failed"), "null"));
 }
-END_TEST
 
-START_TEST(no_folder_for_the_files) {
+TEST(no_folder_for_the_files) {
   setenv("TMPDIR", "/no/such/folder", 1);
   tool_output o =
       tool_run("bench", "record", "--allocations", "1000", "-o", "json");
@@ -86,16 +86,14 @@ START_TEST(no_folder_for_the_files) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/no/such/folder/");
 }
-END_TEST
 
-START_TEST(help) {
+TEST(help) {
   tool_output o = tool_run("bench", "record", "--help");
   assert_done(&o);
   assert_contains(o.out, "usage: tarn bench record ");
 }
-END_TEST
 
-START_TEST(wrong_names_and_values) {
+TEST(wrong_names_and_values) {
   assert_misuse(tool_run("bench", "record", "--passes", "0"),
                 "--passes wants a whole number");
   assert_misuse(tool_run("bench", "record", "--allocations", "999"),
@@ -107,18 +105,11 @@ START_TEST(wrong_names_and_values) {
                 "'xml' is not a format");
   assert_misuse(tool_run("bench", "recorder"), "record");
 }
-END_TEST
 
 int main(void) {
-  Suite *suite = suite_create("tool_bench_record");
-  if (*TARN_SANITIZE == '\0') {
-    ADD_CASE(suite, "figures", json_has_the_published_keys, tables,
-             a_recorder_that_is_none);
-  } else {
+  if (!FIGURES) {
     note_skipped("figures of bench record",
                  "this build's sanitizer has a malloc of its own");
   }
-  ADD_CASE(suite, "misuse", help, wrong_names_and_values);
-  ADD_CASE(suite, "failures", no_folder_for_the_files);
-  return run_suite(suite);
+  return run_tests();
 }
