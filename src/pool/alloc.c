@@ -112,7 +112,8 @@ static inline tarn_status take_locked(tarn_pool *pool,
   tarn_status status = find(pool, request, tag, counted, out_piece);
   if (request->asked) pool->stats.misses++;
   if (status != TARN_OK) {
-    return tarn__front_count_failure(pool, request, tag, status);
+    tarn__front_count_failure(pool, request, tag, status);
+    return status;
   }
   assert(*out_piece != NULL);
   enter(pool, request, tag, counted, *out_piece);
@@ -133,7 +134,7 @@ static tarn_status order(tarn_pool *pool, const tarn__pool_request *request,
     pool->stats.allocs--;
     tarn_tag tag = piece->tag;
     (void)tarn__front_give(pool, piece, last);
-    (void)tarn__front_count_failure(pool, request, tag, status);
+    tarn__front_count_failure(pool, request, tag, status);
   }
   tarn__front_leave(pool);
   return status;

@@ -44,7 +44,8 @@ static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request,
   tarn_status status = tarn__front_prepare_tag(pool, tag);
   if (status == TARN_OK) status = find_room(pool, request, tag);
   if (status != TARN_OK) {
-    return tarn__front_count_failure(pool, request, tag, status);
+    tarn__front_count_failure(pool, request, tag, status);
+    return status;
   }
   enter(pool, request->size, tag);
   return TARN_OK;

@@ -67,17 +67,16 @@ void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
   event->tag = piece->tag;
 }
 
-tarn_status tarn__front_count_failure(tarn_pool *pool,
-                                      const tarn__pool_request *request,
-                                      tarn_tag tag, tarn_status why) {
+void tarn__front_count_failure(tarn_pool *pool,
+                               const tarn__pool_request *request, tarn_tag tag,
+                               tarn_status why) {
   pool->stats.failures++;
-  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return why;
+  if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
   tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
   event->size = request->size - request->guard;
   event->stream = request->serial;
   event->tag = tag;
   event->status = why;
-  return why;
 }
 
 void tarn__front_note_memory(tarn_pool *pool, tarn_pool_event_kind kind,

@@ -59,10 +59,10 @@ void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
 void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
                              size_t bytes, size_t saved);
 
-// Counts a request that failed, which is an event. Returns |why|.
-tarn_status tarn__front_count_failure(tarn_pool *pool,
-                                      const tarn__pool_request *request,
-                                      tarn_tag tag, tarn_status why);
+// Counts a request that failed, which is an event.
+void tarn__front_count_failure(tarn_pool *pool,
+                               const tarn__pool_request *request, tarn_tag tag,
+                               tarn_status why);
 
 // Events: the first only where they are on.
 void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,

@@ -409,7 +409,7 @@ static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   if (b->too_much) refusal.size = asked_of(b);
   if (b->alone) {
     if (h->request.asked) pool->stats.misses++;
-    (void)tarn__front_count_failure(pool, &h->request, h->what.tag, why);
+    tarn__front_count_failure(pool, &h->request, h->what.tag, why);
   } else {
     pool->stats.failures++;
   }
