@@ -74,8 +74,7 @@
 // and those that programs register (tarn/strategy.h).
 //
 // Threads:  all functions may be called from any thread at any time, except
-// from
-//           a stream's callback (TARN_E_STATE).
+//           from a stream's callback (TARN_E_STATE).
 // Fork:     in a child, a pool of the parent answers TARN_E_STATE.
 // Errors:   besides what each function lists: TARN_E_INVALID for a NULL pool or
 //           block, a struct_size that is too small, or a stream of another

@@ -23,8 +23,8 @@
 // writes of other blocks, and a process that ends takes nothing away from the
 // others.
 //
-// Order. Streams of different processes are not ordered: the processes agree by
-// other means who writes when, after the streams are done.
+// Order. Streams of different processes are not ordered. A process writes after
+// its streams are done, and the processes agree on their turns by other means.
 //
 // Trust. A process with the descriptor can write at any time. Check data from
 // other processes like any input.

@@ -8,7 +8,6 @@
 //   report.c   the report of misuse
 //   memory.c   blocks: take and give back
 //   check.c    what is wrong with an address, and the words for it
-//   extents.c  which bytes of a window are taken
 //   copy.c     copies, at once and queued
 //
 //   extension.c  the table of what is beyond the ABI; who may call, and why

@@ -12,7 +12,7 @@
 // coalesces at once.
 //
 // An open extent remembers which stream may still be at work in it, if any:
-// those of one stream hang in bins of their own (bins.h). Two of different
+// those of one stream hang in bins of their own (bins.c). Two of different
 // streams stay apart; one that no stream uses joins with any.
 //
 // Addresses come and go by tarn__extents_add and _remove; memory by pages, in

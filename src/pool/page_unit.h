@@ -2,7 +2,7 @@
 //
 //   class ─► shelf ─► piece of the device's            goes back by itself
 //                 └─► piece out of the stock           joins its segment again
-//                     (stock.h)
+//                     (stock.c)
 //
 // Guarded by the pool's lock.
 #ifndef TARN_POOL_PAGE_UNIT_H_

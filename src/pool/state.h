@@ -59,7 +59,7 @@ struct tarn_pool {
   tarn__pool_sizes sizes;
   uint32_t extensions;  // what the device has beyond the ABI for memory of the
                         // place's kind: its own, which the host's is too
-  tarn_list known;      // guarded by the registry of whose.h
+  tarn_list known;      // guarded by the registry of whose.c
   uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
   _Atomic(tarn__pool_debug *) debug;
@@ -85,7 +85,7 @@ struct tarn_pool {
   size_t tag_count;
   uint64_t cuts;   // blocks that were resized without growing: like frees, they
                    // add to what a stream used last
-  uint64_t joins;  // pieces that have gone back to a stock (stock.h): that is
+  uint64_t joins;  // pieces that have gone back to a stock (stock.c): that is
                    // room, too, and no call of the device
   tarn__pool_decay decay;
   tarn__pool_on_full on_full;  // has a lock of its own

@@ -35,7 +35,7 @@ struct tarn__pool_request {
   uint64_t serial;  // of the stream of its use; 0: the host
   bool asked;       // the device was asked
   bool lacks;       // of a resize: refused for want of memory, not of a place
-  bool beyond;      // refused by room.h: idle memory is not enough
+  bool beyond;      // refused by room.c: idle memory is not enough
   bool charge;      // for no memory of the pool: only its limit counts
   bool no_wait;     // the host waits for no stream, as are the next two of
   bool no_grow;     // tarn/alloc.h: the device is asked for no memory, and gets

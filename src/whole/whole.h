@@ -273,7 +273,7 @@ TARN_MUST_CHECK tarn_status tarn__whole_ref_device(tarn_device *device);
 void tarn__whole_unref_device(tarn_device *device);
 
 // ---------------------------------------------------------------------------
-// address.c
+// query.c
 // ---------------------------------------------------------------------------
 
 // TARN_E_INVALID  there is no such rank.

@@ -1,7 +1,7 @@
-// test_comm_meet_kit.h - what the tests of ranks that meet have in common: what
+// meet_kit.h - what the tests of ranks that meet have in common: what
 // a rank was told, the path as others see it, and an allgather over memory.
-#ifndef TARN_TESTS_TEST_COMM_MEET_KIT_H_
-#define TARN_TESTS_TEST_COMM_MEET_KIT_H_
+#ifndef TARN_TESTS_COMM_MEET_KIT_H_
+#define TARN_TESTS_COMM_MEET_KIT_H_
 
 #include <grp.h>
 #include <stdatomic.h>
@@ -161,4 +161,4 @@ static inline pid_t meet_start(meet_member member) {
   return child;
 }
 
-#endif  // TARN_TESTS_TEST_COMM_MEET_KIT_H_
+#endif  // TARN_TESTS_COMM_MEET_KIT_H_

@@ -1,7 +1,7 @@
 // rows_scene.h - a table, dense rows and indices in memory of the test, and a
 // loop that takes one row after the other, beside tarn__rows_run.
-#ifndef TARN_TESTS_SUPPORT_ROWS_SCENE_H_
-#define TARN_TESTS_SUPPORT_ROWS_SCENE_H_
+#ifndef TARN_TESTS_COMMON_ROWS_SCENE_H_
+#define TARN_TESTS_COMMON_ROWS_SCENE_H_
 
 #include "base/rows.h"
 #include "tarn/base.h"
@@ -65,4 +65,4 @@ tarn_status rows_scene_run(rows_scene *s, tarn__rows_action action, char *text);
 // of a scatter the last stays, and sums are made in order.
 void rows_scene_expect(rows_scene *s, tarn__rows_action action);
 
-#endif  // TARN_TESTS_SUPPORT_ROWS_SCENE_H_
+#endif  // TARN_TESTS_COMMON_ROWS_SCENE_H_

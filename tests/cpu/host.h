@@ -1,7 +1,7 @@
-// test_cpu_host.h - a host of the cpu plug-in, for its tests: the table as
+// host.h - a host of the cpu plug-in, for its tests: the table as
 // InitPlugin fills it, and ways to hold a stream up.
-#ifndef TARN_TESTS_TEST_CPU_HOST_H_
-#define TARN_TESTS_TEST_CPU_HOST_H_
+#ifndef TARN_TESTS_CPU_HOST_H_
+#define TARN_TESTS_CPU_HOST_H_
 
 #include <semaphore.h>
 #include <string.h>
@@ -103,4 +103,4 @@ static inline void gate_open(gate *g) {
   sem_post(&g->opened);
 }
 
-#endif  // TARN_TESTS_TEST_CPU_HOST_H_
+#endif  // TARN_TESTS_CPU_HOST_H_

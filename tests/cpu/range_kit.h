@@ -1,7 +1,7 @@
-// test_cpu_range_kit.h - ranges and memory of the cpu device, for its tests:
+// range_kit.h - ranges and memory of the cpu device, for its tests:
 // calls that must succeed, what the kernel says of addresses.
-#ifndef TARN_TESTS_TEST_CPU_RANGE_KIT_H_
-#define TARN_TESTS_TEST_CPU_RANGE_KIT_H_
+#ifndef TARN_TESTS_CPU_RANGE_KIT_H_
+#define TARN_TESTS_CPU_RANGE_KIT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,4 +82,4 @@ static inline size_t kernel_mappings(void) {
 // Flags of memory of either sort, for loops.
 static const uint32_t BOTH[] = {0, TARN_EXT_MEMORY_SHAREABLE};
 
-#endif  // TARN_TESTS_TEST_CPU_RANGE_KIT_H_
+#endif  // TARN_TESTS_CPU_RANGE_KIT_H_

@@ -3,8 +3,8 @@
 //
 // Whatever fails on the way, a scene goes on as far as it can, checks that
 // outputs are zero where the status is not TARN_OK, and leaves nothing behind.
-#ifndef TARN_TESTS_SUPPORT_DEVICE_SCENES_H_
-#define TARN_TESTS_SUPPORT_DEVICE_SCENES_H_
+#ifndef TARN_TESTS_DEVICE_DEVICE_SCENES_H_
+#define TARN_TESTS_DEVICE_DEVICE_SCENES_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -104,4 +104,4 @@ void scene_play(size_t scene, const scene_place *place);
 // Plays |steps| steps, drawn by |seed|.
 void scene_play_random(uint64_t seed, size_t steps, const scene_place *place);
 
-#endif  // TARN_TESTS_SUPPORT_DEVICE_SCENES_H_
+#endif  // TARN_TESTS_DEVICE_DEVICE_SCENES_H_

@@ -8,8 +8,8 @@
 //   gives.F=N       F gives the address, handle or number N
 //
 // The other keys stand where they are looked at.
-#ifndef TARN_TESTS_SUPPORT_HOSTILE_RECIPE_H_
-#define TARN_TESTS_SUPPORT_HOSTILE_RECIPE_H_
+#ifndef TARN_TESTS_DEVICE_HOSTILE_RECIPE_H_
+#define TARN_TESTS_DEVICE_HOSTILE_RECIPE_H_
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -42,4 +42,4 @@ const char *hostile_joined(const char *prefix, const char *function);
 #define HOSTILE_END(type, function) \
   return (type)(int)hostile_number(hostile_joined("done.", function), 0)
 
-#endif  // TARN_TESTS_SUPPORT_HOSTILE_RECIPE_H_
+#endif  // TARN_TESTS_DEVICE_HOSTILE_RECIPE_H_

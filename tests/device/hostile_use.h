@@ -1,6 +1,6 @@
 // hostile_use.h - what a hostile plug-in was used for, and how it went.
-#ifndef TARN_TESTS_SUPPORT_HOSTILE_USE_H_
-#define TARN_TESTS_SUPPORT_HOSTILE_USE_H_
+#ifndef TARN_TESTS_DEVICE_HOSTILE_USE_H_
+#define TARN_TESTS_DEVICE_HOSTILE_USE_H_
 
 #include "tarn/device.h"
 
@@ -63,4 +63,4 @@ void hostile_use(const char *recipe, entrance by, outcome *out);
 
 const char *hostile_stage_name(stage where);
 
-#endif  // TARN_TESTS_SUPPORT_HOSTILE_USE_H_
+#endif  // TARN_TESTS_DEVICE_HOSTILE_USE_H_

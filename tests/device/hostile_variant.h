@@ -1,6 +1,6 @@
 // hostile_variant.h - hostile plug-ins by name, with the answer to each.
-#ifndef TARN_TESTS_SUPPORT_HOSTILE_VARIANT_H_
-#define TARN_TESTS_SUPPORT_HOSTILE_VARIANT_H_
+#ifndef TARN_TESTS_DEVICE_HOSTILE_VARIANT_H_
+#define TARN_TESTS_DEVICE_HOSTILE_VARIANT_H_
 
 #include "hostile_use.h"
 
@@ -52,4 +52,4 @@ static inline bool not_taken_in(const outcome *o) {
 // not come out as expected.
 void hostile_meet(const variant *v);
 
-#endif  // TARN_TESTS_SUPPORT_HOSTILE_VARIANT_H_
+#endif  // TARN_TESTS_DEVICE_HOSTILE_VARIANT_H_

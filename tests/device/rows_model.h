@@ -1,6 +1,6 @@
 // rows_model.h - gather and scatter on a device beside a plain model of them.
-#ifndef TARN_TESTS_SUPPORT_ROWS_MODEL_H_
-#define TARN_TESTS_SUPPORT_ROWS_MODEL_H_
+#ifndef TARN_TESTS_DEVICE_ROWS_MODEL_H_
+#define TARN_TESTS_DEVICE_ROWS_MODEL_H_
 
 #include "tarn/device.h"
 
@@ -59,4 +59,4 @@ void rows_stage_model(rows_stage *s, rows_action a);
 // Table and dense rows are the same on both, gaps included.
 void rows_stage_expect(const rows_stage *s);
 
-#endif  // TARN_TESTS_SUPPORT_ROWS_MODEL_H_
+#endif  // TARN_TESTS_DEVICE_ROWS_MODEL_H_

@@ -1,6 +1,6 @@
 // awnn_kit.h - a kit for tests of AWNN's names.
-#ifndef TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
-#define TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
+#ifndef TARN_TESTS_MODEL_AWNN_KIT_H_
+#define TARN_TESTS_MODEL_AWNN_KIT_H_
 
 #include "awnn_net.h"
 #include "support/faults.h"
@@ -22,4 +22,4 @@ static inline size_t live_blocks(void) {
   return stats.live_blocks;
 }
 
-#endif  // TARN_TESTS_TEST_MODEL_AWNN_KIT_H_
+#endif  // TARN_TESTS_MODEL_AWNN_KIT_H_

@@ -1,7 +1,7 @@
 // awnn_net.h - the net of AWNN's description: its four lists, and the contents
 // of tensors in host memory.
-#ifndef TARN_TESTS_SUPPORT_AWNN_NET_H_
-#define TARN_TESTS_SUPPORT_AWNN_NET_H_
+#ifndef TARN_TESTS_MODEL_AWNN_NET_H_
+#define TARN_TESTS_MODEL_AWNN_NET_H_
 
 #include "support/run.h"
 #include "tarn/compat_awnn.h"
@@ -32,4 +32,4 @@ static inline const float *read_from(tensor_t tensor) {
   return data;
 }
 
-#endif  // TARN_TESTS_SUPPORT_AWNN_NET_H_
+#endif  // TARN_TESTS_MODEL_AWNN_NET_H_

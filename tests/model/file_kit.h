@@ -1,7 +1,7 @@
 // file_kit.h - a small net with all sorts of parameters, filled with patterns
 // and compared with them, and a folder for its files.
-#ifndef TARN_TESTS_TEST_MODEL_FILE_KIT_H_
-#define TARN_TESTS_TEST_MODEL_FILE_KIT_H_
+#ifndef TARN_TESTS_MODEL_FILE_KIT_H_
+#define TARN_TESTS_MODEL_FILE_KIT_H_
 
 #include <stdio.h>
 #include <unistd.h>
@@ -255,4 +255,4 @@ static inline size_t live_at(tarn_place place) {
   return stats.live_bytes;
 }
 
-#endif  // TARN_TESTS_TEST_MODEL_FILE_KIT_H_
+#endif  // TARN_TESTS_MODEL_FILE_KIT_H_

@@ -4,8 +4,8 @@
 // entry that was pushed beyond the description. Of each byte the net knows
 // whether it has a value, and which. Other names of a part, inputs and tied
 // parameters, are kept beside it.
-#ifndef TARN_TESTS_SUPPORT_RANDOM_NET_H_
-#define TARN_TESTS_SUPPORT_RANDOM_NET_H_
+#ifndef TARN_TESTS_MODEL_RANDOM_NET_H_
+#define TARN_TESTS_MODEL_RANDOM_NET_H_
 
 #include "support/synced_ground.h"
 #include "tarn/model_run.h"
@@ -92,4 +92,4 @@ bool rn_is_in_pair(const rn_net *net, const rn_part *part);
 // After bytes of |part| were written: whose place it took is spoiled.
 void rn_wrote(rn_net *net, const rn_part *part);
 
-#endif  // TARN_TESTS_SUPPORT_RANDOM_NET_H_
+#endif  // TARN_TESTS_MODEL_RANDOM_NET_H_

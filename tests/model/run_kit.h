@@ -6,8 +6,8 @@
 // Step i reads in<i>, a view of what is below, and w<i>, writes y<i>, and keeps
 // a mask; backward it reads y<i>'s diff and the mask, and writes the diff of
 // what is below, and w<i>'s. The last one begins with its own diff.
-#ifndef TARN_TESTS_TEST_MODEL_RUN_KIT_H_
-#define TARN_TESTS_TEST_MODEL_RUN_KIT_H_
+#ifndef TARN_TESTS_MODEL_RUN_KIT_H_
+#define TARN_TESTS_MODEL_RUN_KIT_H_
 
 #include <stdio.h>
 
@@ -238,4 +238,4 @@ static inline void close_sim(void) {
   assert_ok(tarn_device_close(sim));
 }
 
-#endif  // TARN_TESTS_TEST_MODEL_RUN_KIT_H_
+#endif  // TARN_TESTS_MODEL_RUN_KIT_H_

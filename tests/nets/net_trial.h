@@ -3,8 +3,8 @@
 //
 // net_trial.c is compiled for both types of the nets; outside all is double,
 // so that the two can be compared and differences taken.
-#ifndef TARN_TESTS_SUPPORT_NET_TRIAL_H_
-#define TARN_TESTS_SUPPORT_NET_TRIAL_H_
+#ifndef TARN_TESTS_NETS_NET_TRIAL_H_
+#define TARN_TESTS_NETS_NET_TRIAL_H_
 
 #include <stddef.h>
 #include <stdint.h>
@@ -34,4 +34,4 @@ const char *net_trial_name(size_t trial);
 double net_trial_f32(size_t trial, const double *values, net_trial_run *run);
 double net_trial_f64(size_t trial, const double *values, net_trial_run *run);
 
-#endif  // TARN_TESTS_SUPPORT_NET_TRIAL_H_
+#endif  // TARN_TESTS_NETS_NET_TRIAL_H_

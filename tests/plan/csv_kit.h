@@ -1,6 +1,6 @@
-// test_plan_csv_kit.h - what the tests of tables have in common.
-#ifndef TARN_TESTS_TEST_PLAN_CSV_KIT_H_
-#define TARN_TESTS_TEST_PLAN_CSV_KIT_H_
+// csv_kit.h - what the tests of tables have in common.
+#ifndef TARN_TESTS_PLAN_CSV_KIT_H_
+#define TARN_TESTS_PLAN_CSV_KIT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -98,4 +98,4 @@ static inline void assert_written(const uint64_t *offsets,
 
 FIXTURE(begin, end);
 
-#endif  // TARN_TESTS_TEST_PLAN_CSV_KIT_H_
+#endif  // TARN_TESTS_PLAN_CSV_KIT_H_

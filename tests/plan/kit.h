@@ -1,6 +1,6 @@
-// test_plan_kit.h - small problems, and plans of them that are checked.
-#ifndef TARN_TESTS_TEST_PLAN_KIT_H_
-#define TARN_TESTS_TEST_PLAN_KIT_H_
+// kit.h - small problems, and plans of them that are checked.
+#ifndef TARN_TESTS_PLAN_KIT_H_
+#define TARN_TESTS_PLAN_KIT_H_
 
 #include <string.h>
 
@@ -86,4 +86,4 @@ static inline void assert_height(const tarn_plan_problem *problem,
   tarn_plan_destroy(plan);
 }
 
-#endif  // TARN_TESTS_TEST_PLAN_KIT_H_
+#endif  // TARN_TESTS_PLAN_KIT_H_

@@ -1,7 +1,7 @@
 // plan_model.h - small random problems, and what is known of them by trying
 // everything: for tests of the planner, none of which is used here.
-#ifndef TARN_TESTS_SUPPORT_PLAN_MODEL_H_
-#define TARN_TESTS_SUPPORT_PLAN_MODEL_H_
+#ifndef TARN_TESTS_PLAN_PLAN_MODEL_H_
+#define TARN_TESTS_PLAN_PLAN_MODEL_H_
 
 #include "tarn/plan.h"
 
@@ -80,4 +80,4 @@ bool model_fits(const model_scene *scene, uint32_t mask,
 bool model_is_plan(const tarn_plan_problem *problem, const uint64_t *offsets,
                    const uint32_t *arenas, uint64_t *out_height);
 
-#endif  // TARN_TESTS_SUPPORT_PLAN_MODEL_H_
+#endif  // TARN_TESTS_PLAN_PLAN_MODEL_H_

@@ -1,6 +1,6 @@
-// test_plan_search_kit.h - what tests of the exact search have in common.
-#ifndef TARN_TESTS_TEST_PLAN_SEARCH_KIT_H_
-#define TARN_TESTS_TEST_PLAN_SEARCH_KIT_H_
+// search_kit.h - what tests of the exact search have in common.
+#ifndef TARN_TESTS_PLAN_SEARCH_KIT_H_
+#define TARN_TESTS_PLAN_SEARCH_KIT_H_
 
 #include <string.h>
 
@@ -97,4 +97,4 @@ static inline tarn_status run_with(tarn__plan_search *search,
                                &got->nodes);
 }
 
-#endif  // TARN_TESTS_TEST_PLAN_SEARCH_KIT_H_
+#endif  // TARN_TESTS_PLAN_SEARCH_KIT_H_

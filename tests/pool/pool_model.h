@@ -4,8 +4,8 @@
 // memory, and works every statistic out from them. Each function here does the
 // same to the real pool and ends the test, naming the seed and the operation,
 // as soon as the two differ.
-#ifndef TARN_TESTS_SUPPORT_POOL_MODEL_H_
-#define TARN_TESTS_SUPPORT_POOL_MODEL_H_
+#ifndef TARN_TESTS_POOL_POOL_MODEL_H_
+#define TARN_TESTS_POOL_POOL_MODEL_H_
 
 #include "tarn/pool.h"
 
@@ -89,4 +89,4 @@ void model_walk(pool_model *m);
 // Frees all, destroys the streams: the pool must hold nothing.
 void model_end(pool_model *m);
 
-#endif  // TARN_TESTS_SUPPORT_POOL_MODEL_H_
+#endif  // TARN_TESTS_POOL_POOL_MODEL_H_

@@ -1,6 +1,6 @@
 // record_late.h - a library whose destructor allocates, and that can be slow.
-#ifndef TARN_TESTS_SUPPORT_RECORD_LATE_H_
-#define TARN_TESTS_SUPPORT_RECORD_LATE_H_
+#ifndef TARN_TESTS_RECORD_RECORD_LATE_H_
+#define TARN_TESTS_RECORD_RECORD_LATE_H_
 
 enum { RECORD_LATE_BYTES = 100500 };
 
@@ -14,4 +14,4 @@ void record_slow(unsigned us);
 
 #pragma GCC visibility pop
 
-#endif  // TARN_TESTS_SUPPORT_RECORD_LATE_H_
+#endif  // TARN_TESTS_RECORD_RECORD_LATE_H_

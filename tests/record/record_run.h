@@ -4,8 +4,8 @@
 //   tool_files_begin();
 //   tool_output o = record("", "heap", NULL);
 //   tarn_trace *trace = recorded("");
-#ifndef TARN_TESTS_SUPPORT_RECORD_RUN_H_
-#define TARN_TESTS_SUPPORT_RECORD_RUN_H_
+#ifndef TARN_TESTS_RECORD_RECORD_RUN_H_
+#define TARN_TESTS_RECORD_RECORD_RUN_H_
 
 #include <stdbool.h>
 
@@ -37,4 +37,4 @@ size_t record_count(const tarn_trace *trace, uint64_t size, bool freed);
 // Becomes the victim, with its stdout as it is; in a child.
 _Noreturn void record_become(const char *mode);
 
-#endif  // TARN_TESTS_SUPPORT_RECORD_RUN_H_
+#endif  // TARN_TESTS_RECORD_RECORD_RUN_H_

@@ -1,7 +1,7 @@
-// test_sim_ext_kit.h - simulated devices for tests: their two tables, as a
+// ext_kit.h - simulated devices for tests: their two tables, as a
 // plug-in's host sees them.
-#ifndef TARN_TESTS_TEST_SIM_EXT_KIT_H_
-#define TARN_TESTS_TEST_SIM_EXT_KIT_H_
+#ifndef TARN_TESTS_SIM_EXT_KIT_H_
+#define TARN_TESTS_SIM_EXT_KIT_H_
 
 #include "kit.h"
 
@@ -112,4 +112,4 @@ static inline unsigned char ext_byte(int id, uint64_t address) {
   return byte;
 }
 
-#endif  // TARN_TESTS_TEST_SIM_EXT_KIT_H_
+#endif  // TARN_TESTS_SIM_EXT_KIT_H_

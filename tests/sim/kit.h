@@ -1,7 +1,7 @@
-// test_sim_kit.h - simulated devices for tests: opened through tarn/device.h,
+// kit.h - simulated devices for tests: opened through tarn/device.h,
 // and what they reported.
-#ifndef TARN_TESTS_TEST_SIM_KIT_H_
-#define TARN_TESTS_TEST_SIM_KIT_H_
+#ifndef TARN_TESTS_SIM_KIT_H_
+#define TARN_TESTS_SIM_KIT_H_
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,4 +61,4 @@ static inline void sim_fill(unsigned char *bytes, size_t size, unsigned seed) {
   }
 }
 
-#endif  // TARN_TESTS_TEST_SIM_KIT_H_
+#endif  // TARN_TESTS_SIM_KIT_H_

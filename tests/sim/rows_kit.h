@@ -1,6 +1,6 @@
-// test_sim_rows_kit.h - a table of rows on a simulated device, for tests.
-#ifndef TARN_TESTS_TEST_SIM_ROWS_KIT_H_
-#define TARN_TESTS_TEST_SIM_ROWS_KIT_H_
+// rows_kit.h - a table of rows on a simulated device, for tests.
+#ifndef TARN_TESTS_SIM_ROWS_KIT_H_
+#define TARN_TESTS_SIM_ROWS_KIT_H_
 
 #include "ext_kit.h"
 
@@ -57,4 +57,4 @@ static inline void set_up_rows(int id) {
                        .index_count = 4};
 }
 
-#endif  // TARN_TESTS_TEST_SIM_ROWS_KIT_H_
+#endif  // TARN_TESTS_SIM_ROWS_KIT_H_

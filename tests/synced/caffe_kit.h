@@ -1,7 +1,7 @@
 // caffe_kit.h - a buffer between the host and simulated devices, and
 // what is to be seen of it from outside: contents, memory, traffic.
-#ifndef TARN_TESTS_TEST_SYNCED_CAFFE_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_CAFFE_KIT_H_
+#ifndef TARN_TESTS_SYNCED_CAFFE_KIT_H_
+#define TARN_TESTS_SYNCED_CAFFE_KIT_H_
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -247,4 +247,4 @@ static inline void assert_range(tarn_synced *buffer, size_t offset, size_t size,
   assert_ok(tarn_synced_end(&access));
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_CAFFE_KIT_H_
+#endif  // TARN_TESTS_SYNCED_CAFFE_KIT_H_

@@ -1,7 +1,7 @@
 // faults_kit.h - a scenario with synced buffers of which any call
 // may fail, and what must be true of their bytes when nothing fails any more.
-#ifndef TARN_TESTS_TEST_SYNCED_FAULTS_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_FAULTS_KIT_H_
+#ifndef TARN_TESTS_SYNCED_FAULTS_KIT_H_
+#define TARN_TESTS_SYNCED_FAULTS_KIT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -255,4 +255,4 @@ static void run_scenario(void (*play)(void)) {
   drop_idle();
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_FAULTS_KIT_H_
+#endif  // TARN_TESTS_SYNCED_FAULTS_KIT_H_

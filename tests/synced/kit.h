@@ -1,6 +1,6 @@
 // kit.h - buffers under test: filled, read back and verified.
-#ifndef TARN_TESTS_TEST_SYNCED_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_KIT_H_
+#ifndef TARN_TESTS_SYNCED_KIT_H_
+#define TARN_TESTS_SYNCED_KIT_H_
 
 #include "sim/kit.h"
 #include "synced/sides.h"
@@ -94,4 +94,4 @@ static inline void assert_moved(const tarn_synced *buffer, tarn_place from,
   ck_assert_uint_eq(counts.moved, bytes);
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_KIT_H_
+#endif  // TARN_TESTS_SYNCED_KIT_H_

@@ -2,8 +2,8 @@
 // threads that know which bytes there ought to be.
 //
 // A byte is what its knower wrote last, or is said to be lost.
-#ifndef TARN_TESTS_TEST_SYNCED_MIX_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_MIX_KIT_H_
+#ifndef TARN_TESTS_SYNCED_MIX_KIT_H_
+#define TARN_TESTS_SYNCED_MIX_KIT_H_
 
 #include "threads_kit.h"
 
@@ -343,4 +343,4 @@ static void end_round(void) {
   }
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_MIX_KIT_H_
+#endif  // TARN_TESTS_SYNCED_MIX_KIT_H_

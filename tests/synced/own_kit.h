@@ -1,7 +1,7 @@
 // own_kit.h - threads that use ranges of synced buffers, each with
 // bytes of its own that it knows.
-#ifndef TARN_TESTS_TEST_SYNCED_OWN_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_OWN_KIT_H_
+#ifndef TARN_TESTS_SYNCED_OWN_KIT_H_
+#define TARN_TESTS_SYNCED_OWN_KIT_H_
 
 #include "threads_kit.h"
 
@@ -89,4 +89,4 @@ static void end_streams(own *o) {
   }
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_OWN_KIT_H_
+#endif  // TARN_TESTS_SYNCED_OWN_KIT_H_

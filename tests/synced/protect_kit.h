@@ -1,7 +1,7 @@
 // protect_kit.h - a protected buffer, and children that touch its
 // pages: they die of it or live.
-#ifndef TARN_TESTS_TEST_SYNCED_PROTECT_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_PROTECT_KIT_H_
+#ifndef TARN_TESTS_SYNCED_PROTECT_KIT_H_
+#define TARN_TESTS_SYNCED_PROTECT_KIT_H_
 
 #include <signal.h>
 #include <string.h>
@@ -105,4 +105,4 @@ static inline char *fill(void) {
   return at;
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_PROTECT_KIT_H_
+#endif  // TARN_TESTS_SYNCED_PROTECT_KIT_H_

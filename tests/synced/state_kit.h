@@ -1,7 +1,7 @@
 // state_kit.h - a buffer with contents at the host or the device,
 // and memory that is not its own at both.
-#ifndef TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
+#ifndef TARN_TESTS_SYNCED_STATE_KIT_H_
+#define TARN_TESTS_SYNCED_STATE_KIT_H_
 
 #include "caffe_kit.h"
 
@@ -37,4 +37,4 @@ static inline void close_outside(void) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_STATE_KIT_H_
+#endif  // TARN_TESTS_SYNCED_STATE_KIT_H_

@@ -1,7 +1,7 @@
 // synced_fault.h - one call of what an access needs fails: host memory, memory
 // of a device, or a copy.
-#ifndef TARN_TESTS_SUPPORT_SYNCED_FAULT_H_
-#define TARN_TESTS_SUPPORT_SYNCED_FAULT_H_
+#ifndef TARN_TESTS_SYNCED_SYNCED_FAULT_H_
+#define TARN_TESTS_SYNCED_SYNCED_FAULT_H_
 
 #include "synced_scene.h"
 
@@ -16,4 +16,4 @@ bool sp_has_failed(sm_root *r, tarn_status status);
 // How often.
 extern unsigned long sp_failures;
 
-#endif  // TARN_TESTS_SUPPORT_SYNCED_FAULT_H_
+#endif  // TARN_TESTS_SYNCED_SYNCED_FAULT_H_

@@ -1,7 +1,7 @@
 // synced_outside.h - memory of the program that is lent or given to buffers:
 // what must stand in it when it is let go, and that its deleter is called once.
-#ifndef TARN_TESTS_SUPPORT_SYNCED_OUTSIDE_H_
-#define TARN_TESTS_SUPPORT_SYNCED_OUTSIDE_H_
+#ifndef TARN_TESTS_SYNCED_SYNCED_OUTSIDE_H_
+#define TARN_TESTS_SYNCED_SYNCED_OUTSIDE_H_
 
 #include "support/synced_ground.h"
 
@@ -22,4 +22,4 @@ void so_settle(void);
 // How much is out.
 size_t so_count(void);
 
-#endif  // TARN_TESTS_SUPPORT_SYNCED_OUTSIDE_H_
+#endif  // TARN_TESTS_SYNCED_SYNCED_OUTSIDE_H_

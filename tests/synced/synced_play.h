@@ -1,7 +1,7 @@
 // synced_play.h - random operations on synced buffers, each done to the real
 // ones and to the model (synced_model.h) on the ground of synced_ground.h.
-#ifndef TARN_TESTS_SUPPORT_SYNCED_PLAY_H_
-#define TARN_TESTS_SUPPORT_SYNCED_PLAY_H_
+#ifndef TARN_TESTS_SYNCED_SYNCED_PLAY_H_
+#define TARN_TESTS_SYNCED_SYNCED_PLAY_H_
 
 #include "support/synced_ground.h"
 
@@ -48,4 +48,4 @@ void sp_step(void);
 // Ends accesses, buffers and views in random order; nothing is left then.
 void sp_finish(void);
 
-#endif  // TARN_TESTS_SUPPORT_SYNCED_PLAY_H_
+#endif  // TARN_TESTS_SYNCED_SYNCED_PLAY_H_

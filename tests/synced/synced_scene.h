@@ -1,7 +1,7 @@
 // synced_scene.h - what the operations of synced_play.h share: the buffers that
 // there are, and chance.
-#ifndef TARN_TESTS_SUPPORT_SYNCED_SCENE_H_
-#define TARN_TESTS_SUPPORT_SYNCED_SCENE_H_
+#ifndef TARN_TESTS_SYNCED_SYNCED_SCENE_H_
+#define TARN_TESTS_SYNCED_SYNCED_SCENE_H_
 
 #include <stdio.h>
 
@@ -68,4 +68,4 @@ void sp_play_report(void);
 void sp_play_stream(void);
 void sp_play_wait(void);
 
-#endif  // TARN_TESTS_SUPPORT_SYNCED_SCENE_H_
+#endif  // TARN_TESTS_SYNCED_SYNCED_SCENE_H_

@@ -1,6 +1,6 @@
 // threads_kit.h - threads that use synced buffers on two devices.
-#ifndef TARN_TESTS_TEST_SYNCED_THREADS_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_THREADS_KIT_H_
+#ifndef TARN_TESTS_SYNCED_THREADS_KIT_H_
+#define TARN_TESTS_SYNCED_THREADS_KIT_H_
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -79,4 +79,4 @@ static void run_threads(void *(*worker)(void *), int count) {
     pthread_join(threads[i], NULL);
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_THREADS_KIT_H_
+#endif  // TARN_TESTS_SYNCED_THREADS_KIT_H_

@@ -1,7 +1,7 @@
 // timelines_kit.h - timelines under test: a device with two
 // streams, one of which can be held up.
-#ifndef TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
+#ifndef TARN_TESTS_SYNCED_TIMELINES_KIT_H_
+#define TARN_TESTS_SYNCED_TIMELINES_KIT_H_
 
 #include <semaphore.h>
 
@@ -85,4 +85,4 @@ static inline tarn_status wait_for(tarn__synced_timeline *timeline,
   return status;
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_TIMELINES_KIT_H_
+#endif  // TARN_TESTS_SYNCED_TIMELINES_KIT_H_

@@ -1,7 +1,7 @@
 // wrap_kit.h - memory of the program's own, with an owner who
 // counts how often he gets it back.
-#ifndef TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
-#define TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
+#ifndef TARN_TESTS_SYNCED_WRAP_KIT_H_
+#define TARN_TESTS_SYNCED_WRAP_KIT_H_
 
 #include "caffe_kit.h"
 
@@ -72,4 +72,4 @@ static inline bool is_outside(const void *bytes) {
   return is;
 }
 
-#endif  // TARN_TESTS_TEST_SYNCED_WRAP_KIT_H_
+#endif  // TARN_TESTS_SYNCED_WRAP_KIT_H_

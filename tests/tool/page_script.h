@@ -1,7 +1,7 @@
 // page_script.h - a page of the tool in a browser: scripts of a test around its
 // own, and what they saw.
-#ifndef TARN_TESTS_SUPPORT_PAGE_SCRIPT_H_
-#define TARN_TESTS_SUPPORT_PAGE_SCRIPT_H_
+#ifndef TARN_TESTS_TOOL_PAGE_SCRIPT_H_
+#define TARN_TESTS_TOOL_PAGE_SCRIPT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,4 +117,4 @@ static inline char *page_check(const char *page, const char *what,
   return json;
 }
 
-#endif  // TARN_TESTS_SUPPORT_PAGE_SCRIPT_H_
+#endif  // TARN_TESTS_TOOL_PAGE_SCRIPT_H_

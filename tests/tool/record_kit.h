@@ -1,8 +1,8 @@
-// test_tool_record_kit.h - what the tests of `tarn record` have in common: a
+// record_kit.h - what the tests of `tarn record` have in common: a
 // folder for traces, and the program that is recorded,
 // support/record_program.c.
-#ifndef TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
-#define TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
+#ifndef TARN_TESTS_TOOL_RECORD_KIT_H_
+#define TARN_TESTS_TOOL_RECORD_KIT_H_
 
 #include <errno.h>
 #include <stdio.h>
@@ -69,4 +69,4 @@ int main(void) {
 #endif
 }
 
-#endif  // TARN_TESTS_TEST_TOOL_RECORD_KIT_H_
+#endif  // TARN_TESTS_TOOL_RECORD_KIT_H_

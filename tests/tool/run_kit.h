@@ -1,7 +1,7 @@
-// test_tool_run_kit.h - what the tests of `tarn run` have in common: a launcher
+// run_kit.h - what the tests of `tarn run` have in common: a launcher
 // that runs beside the test, and what it writes.
-#ifndef TARN_TESTS_TEST_TOOL_RUN_KIT_H_
-#define TARN_TESTS_TEST_TOOL_RUN_KIT_H_
+#ifndef TARN_TESTS_TOOL_RUN_KIT_H_
+#define TARN_TESTS_TOOL_RUN_KIT_H_
 
 #include <errno.h>
 #include <fcntl.h>
@@ -98,4 +98,4 @@ static inline int wait_for(const launcher *l) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-#endif  // TARN_TESTS_TEST_TOOL_RUN_KIT_H_
+#endif  // TARN_TESTS_TOOL_RUN_KIT_H_

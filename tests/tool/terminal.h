@@ -1,6 +1,6 @@
 // terminal.h - terminals that a test makes, which not every container has.
-#ifndef TARN_TESTS_SUPPORT_TERMINAL_H_
-#define TARN_TESTS_SUPPORT_TERMINAL_H_
+#ifndef TARN_TESTS_TOOL_TERMINAL_H_
+#define TARN_TESTS_TOOL_TERMINAL_H_
 
 #include <pty.h>
 #include <unistd.h>
@@ -20,4 +20,4 @@ static inline bool has_terminals(const char *what) {
   return true;
 }
 
-#endif  // TARN_TESTS_SUPPORT_TERMINAL_H_
+#endif  // TARN_TESTS_TOOL_TERMINAL_H_

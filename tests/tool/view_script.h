@@ -1,8 +1,8 @@
 // view_script.h - what the test does in a page of `tarn view`, as its user
 // would: keys and texts, and a look at what is drawn. What it saw
 // is JSON, as page_script.h tells.
-#ifndef TARN_TESTS_SUPPORT_VIEW_SCRIPT_H_
-#define TARN_TESTS_SUPPORT_VIEW_SCRIPT_H_
+#ifndef TARN_TESTS_TOOL_VIEW_SCRIPT_H_
+#define TARN_TESTS_TOOL_VIEW_SCRIPT_H_
 
 #include "page_script.h"
 
@@ -140,4 +140,4 @@
   "  out.brushed = plainOf('map') !== seen && text('map-note');\n"            \
   "  await press('0');\n"
 
-#endif  // TARN_TESTS_SUPPORT_VIEW_SCRIPT_H_
+#endif  // TARN_TESTS_TOOL_VIEW_SCRIPT_H_

@@ -1,4 +1,4 @@
-// test_tool_why_kit.h - traces by hand, event by event, for what `tarn why` is
+// why_kit.h - traces by hand, event by event, for what `tarn why` is
 // made of.
 #ifndef TARN_TESTS_TOOL_WHY_KIT_H_
 #define TARN_TESTS_TOOL_WHY_KIT_H_

@@ -1,7 +1,7 @@
-// test_trace_kit.h - what the tests of hand-made snapshots have in common: one
+// kit.h - what the tests of hand-made snapshots have in common: one
 // pickle, written before it is read, and the trace that comes of it.
-#ifndef TARN_TESTS_TEST_TRACE_KIT_H_
-#define TARN_TESTS_TEST_TRACE_KIT_H_
+#ifndef TARN_TESTS_TRACE_KIT_H_
+#define TARN_TESTS_TRACE_KIT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,4 +55,4 @@ static inline TCase *add_made_case(Suite *suite) {
   return all;
 }
 
-#endif  // TARN_TESTS_TEST_TRACE_KIT_H_
+#endif  // TARN_TESTS_TRACE_KIT_H_

@@ -1,7 +1,7 @@
-// test_trace_lines_kit.h - what the tests of formats of lines have in common:
+// lines_kit.h - what the tests of formats of lines have in common:
 // a text, the trace that comes of it, and all the ways to damage it.
-#ifndef TARN_TESTS_TEST_TRACE_LINES_KIT_H_
-#define TARN_TESTS_TEST_TRACE_LINES_KIT_H_
+#ifndef TARN_TESTS_TRACE_LINES_KIT_H_
+#define TARN_TESTS_TRACE_LINES_KIT_H_
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -149,4 +149,4 @@ static inline void scenario_read(void *from) {
   tarn_trace_destroy(made);
 }
 
-#endif  // TARN_TESTS_TEST_TRACE_LINES_KIT_H_
+#endif  // TARN_TESTS_TRACE_LINES_KIT_H_

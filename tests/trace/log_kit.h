@@ -1,7 +1,7 @@
-// test_trace_log_kit.h - a file of Tarn's own format that is made by hand, and
+// log_kit.h - a file of Tarn's own format that is made by hand, and
 // the trace that is read from it, for the tests of its reader.
-#ifndef TARN_TESTS_TEST_TRACE_LOG_KIT_H_
-#define TARN_TESTS_TEST_TRACE_LOG_KIT_H_
+#ifndef TARN_TESTS_TRACE_LOG_KIT_H_
+#define TARN_TESTS_TRACE_LOG_KIT_H_
 
 #include "support/faults.h"
 #include "support/log_file.h"
@@ -52,4 +52,4 @@ static inline void assert_frame(size_t index, const char *in_file,
   ck_assert_uint_eq(frame->line, line);
 }
 
-#endif  // TARN_TESTS_TEST_TRACE_LOG_KIT_H_
+#endif  // TARN_TESTS_TRACE_LOG_KIT_H_

@@ -1,7 +1,7 @@
-// test_trace_umpire_kit.h - lines of Umpire's replay log, as its versions write
+// umpire_kit.h - lines of Umpire's replay log, as its versions write
 // them, for the tests of its reader.
-#ifndef TARN_TESTS_TEST_TRACE_UMPIRE_KIT_H_
-#define TARN_TESTS_TEST_TRACE_UMPIRE_KIT_H_
+#ifndef TARN_TESTS_TRACE_UMPIRE_KIT_H_
+#define TARN_TESTS_TRACE_UMPIRE_KIT_H_
 
 #include "lines_kit.h"
 
@@ -57,4 +57,4 @@
 #define FROM(ptr, ref, size) \
   "\"ptr\": \"" ptr "\", \"size\": " size ", \"allocator_ref\": \"" ref "\""
 
-#endif  // TARN_TESTS_TEST_TRACE_UMPIRE_KIT_H_
+#endif  // TARN_TESTS_TRACE_UMPIRE_KIT_H_

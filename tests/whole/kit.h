@@ -1,8 +1,8 @@
-// test_whole_kit.h - ranks for tests of wholes: processes that are forked
+// kit.h - ranks for tests of wholes: processes that are forked
 // before any device is open, and what a rank needs to look at bytes, and to see
 // that nothing was left behind.
-#ifndef TARN_TESTS_TEST_WHOLE_KIT_H_
-#define TARN_TESTS_TEST_WHOLE_KIT_H_
+#ifndef TARN_TESTS_WHOLE_KIT_H_
+#define TARN_TESTS_WHOLE_KIT_H_
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -258,4 +258,4 @@ static inline void warm_up_plainly(tarn_place place) {
   warm_up(place);
 }
 
-#endif  // TARN_TESTS_TEST_WHOLE_KIT_H_
+#endif  // TARN_TESTS_WHOLE_KIT_H_

@@ -1,7 +1,7 @@
 // own_world.h - where names would show: folders for temporary files, shared
 // memory and System V's objects that nobody else uses.
-#ifndef TARN_TESTS_SUPPORT_OWN_WORLD_H_
-#define TARN_TESTS_SUPPORT_OWN_WORLD_H_
+#ifndef TARN_TESTS_WHOLE_OWN_WORLD_H_
+#define TARN_TESTS_WHOLE_OWN_WORLD_H_
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,4 +17,4 @@ size_t own_world_names(void);
 // Fills /tmp and /dev/shm until there is no room for a byte.
 void own_world_fill(void);
 
-#endif  // TARN_TESTS_SUPPORT_OWN_WORLD_H_
+#endif  // TARN_TESTS_WHOLE_OWN_WORLD_H_

@@ -1,7 +1,7 @@
-// test_whole_rows_kit.h - rows of wholes beside a model: every rank knows what
+// rows_kit.h - rows of wholes beside a model: every rank knows what
 // all of them ask for, and so what must come of it.
-#ifndef TARN_TESTS_TEST_WHOLE_ROWS_KIT_H_
-#define TARN_TESTS_TEST_WHOLE_ROWS_KIT_H_
+#ifndef TARN_TESTS_WHOLE_ROWS_KIT_H_
+#define TARN_TESTS_WHOLE_ROWS_KIT_H_
 
 #include "base/convert.h"
 #include "kit.h"
@@ -392,4 +392,4 @@ static inline void play_all_actions(scene *c, tarn_whole_type type) {
   strike_scene(c);
 }
 
-#endif  // TARN_TESTS_TEST_WHOLE_ROWS_KIT_H_
+#endif  // TARN_TESTS_WHOLE_ROWS_KIT_H_

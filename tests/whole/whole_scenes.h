@@ -4,8 +4,8 @@
 // Every call of a scene goes through scene_told: the first that is not TARN_OK
 // is kept, and the scene then ends as a program would, with the destruction of
 // what it holds.
-#ifndef TARN_TESTS_SUPPORT_WHOLE_SCENES_H_
-#define TARN_TESTS_SUPPORT_WHOLE_SCENES_H_
+#ifndef TARN_TESTS_WHOLE_WHOLE_SCENES_H_
+#define TARN_TESTS_WHOLE_WHOLE_SCENES_H_
 
 #include "tarn/comm.h"
 #include "tarn/whole.h"
@@ -53,4 +53,4 @@ bool scene_told(scene_part *part, tarn_status status);
 
 #define SCENE_OK(part, call) (scene_calls(part), scene_told(part, call))
 
-#endif  // TARN_TESTS_SUPPORT_WHOLE_SCENES_H_
+#endif  // TARN_TESTS_WHOLE_WHOLE_SCENES_H_
