@@ -79,8 +79,8 @@ static bool ask(const runner *r, blocks_bench_way way) {
 // Passes
 // ---------------------------------------------------------------------------
 
-// What one asked would be in the cache for the next: each has questions of its
-// own.
+// Each way of asking has questions of its own: the answers to one would be in
+// the cache for the next.
 static bool run_pass(runner *r, size_t pass) {
   const stopwatch *watch = r->bench->watch;
   for (size_t i = 0; i < BLOCKS_BENCH_WAYS; i++) {

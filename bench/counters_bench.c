@@ -111,7 +111,7 @@ static loop *const loops[WAYS][2] = {{plain_by_handle, tagged_by_handle},
 // Passes
 // ---------------------------------------------------------------------------
 
-// What was switched is no part of it: the first pairs warm up.
+// The switching is not timed: the first pairs warm up.
 static bool time_row(const runner *r, size_t index, way by, double *out_ns) {
   const row *what = &rows[index];
   const stopwatch *watch = r->bench->watch;
@@ -199,7 +199,7 @@ static void give_room(runner *r) {
   free(r->spare);
 }
 
-// What was refused stands in the last error until the next call.
+// The last error has the reason of a refusal until the next call.
 static void say_why(counters_bench_result *out) {
   snprintf(out->failed, sizeof out->failed, "%.250s", tarn_last_error());
 }

@@ -1,10 +1,10 @@
 // counters_bench.h - what counting takes of an alloc and a free that hit.
 //
 // One block of 4 KiB is taken and given back, a thousand times in a row: the
-// pool has it idle each time, so that nothing but the front and the strategy's
-// shortest way is timed. Each pass times all rows once, by handle and by
-// address, and every other pass in turned order, so that what disturbs one
-// disturbs the others; of all passes the median counts, of the time and of the
+// pool has it idle each time, so that only the front and the strategy's
+// shortest path are timed. Each pass times all rows once, by handle and by
+// address, and every other pass in reverse order, so that a disturbance affects
+// all alike. The result is the median of all passes, of the time and of the
 // difference to the first row in the same pass.
 #ifndef TARN_BENCH_COUNTERS_BENCH_H_
 #define TARN_BENCH_COUNTERS_BENCH_H_
@@ -27,7 +27,7 @@ typedef struct counters_bench_row {
   const char *what;  // a few words
 } counters_bench_row;
 
-// |index| is below COUNTERS_BENCH_ROWS; 0 is what a pool does unless told.
+// |index| is below COUNTERS_BENCH_ROWS; 0 is the default of a pool.
 counters_bench_row counters_bench_row_at(size_t index);
 
 // Nanoseconds of one alloc and one free; NaN: not known.

@@ -6,8 +6,8 @@
 
 #include "course.h"
 
-// What the second thread is told to do is published by a number that grows;
-// it answers with the same number.
+// The second thread gets its work through a number that grows; it answers with
+// the same number.
 struct crossing {
   request_list requests;
   crossing_side sides[CROSSING_THREADS];
@@ -26,8 +26,8 @@ struct crossing {
 // Dealing out
 // ---------------------------------------------------------------------------
 
-// What each slot of the trace becomes: the slots of the first thread, then
-// those of the second, and where the latter begin.
+// The new number of each slot of the trace: the slots of the first thread come
+// first, then those of the second. |out_second|: where the latter begin.
 static uint32_t *renumber(const request_list *requests, uint32_t *out_second) {
   uint32_t *slots = tool_array(requests->slot_count, sizeof *slots);
   uint32_t count = 0, half = (uint32_t)(requests->slot_count + 1) / 2;

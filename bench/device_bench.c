@@ -1,5 +1,5 @@
-// The figures of a device: which there are, what is asked of them, and the
-// process in which they are measured.
+// The figures of a device: their names and goals, and the process in which they
+// are measured.
 #include "device_bench.h"
 
 #include <math.h>

@@ -35,7 +35,7 @@ bool device_queued(probe *p, double *out_ns, char *why);
 bool device_adopt(probe *p, double *out_ns, char *why);
 
 // One thread computes, in registers only, while a stream copies for as long:
-// the time of both at once over that of the longer one alone. 2 is one after
+// the time of both at once over that of the longer one alone. 2 means one after
 // the other.
 bool device_overlap(probe *p, double *out_ratio, char *why);
 

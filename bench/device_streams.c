@@ -138,9 +138,9 @@ static void be_held(void *context, tarn_status status) {
   }
 }
 
-// Where callbacks run on the caller's own thread, or a copy waits for what is
-// before it, nobody could let it go: there every copy is made at once, and
-// nothing is queued behind another.
+// Where callbacks run on the caller's own thread, or a copy waits for earlier
+// work, no thread could release the stream: there every copy is made at once,
+// and nothing is queued.
 static bool can_hold(const probe *p) {
   const uint32_t needed = TARN_FN_CALLBACKS | TARN_FN_ASYNC_H2D;
   tarn_device_info info = {.struct_size = sizeof info};

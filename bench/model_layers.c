@@ -1,7 +1,7 @@
 // Layers, as steps with what they read and write.
 //
-// A gradient that several steps give is written by each: the first that comes
-// to it backward makes it, the others add to it.
+// A gradient that several steps compute is written by each: the first one
+// backward makes it, the others add to it.
 #include "model_layers.h"
 
 #include <stdio.h>
@@ -57,7 +57,7 @@ static void replaces(layer *l, tarn_pass pass, tarn_tensor *giver,
                                   taker_part));
 }
 
-// What is fed was made by no step: it stands first.
+// No step makes the fed tensors: they stand first.
 static bool is_fed(const layer *l, const tarn_tensor *t) {
   return &t->node == tarn_model_list(l->n->model, TARN_OUTPUT)->next;
 }

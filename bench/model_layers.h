@@ -16,7 +16,7 @@ typedef struct net {
 
 #define NET_MOST_DIMS 8
 
-// What is fed: the batch and |rank| more dimensions.
+// A fed tensor: the batch and |rank| more dimensions.
 tarn_tensor *net_feed(net *n, const int64_t *dims, size_t rank);
 
 // y = x W + b over the last dimension of |x|.

@@ -1,5 +1,5 @@
-// model_nets.h - nets that are described by tarn/model.h and never run: what
-// their memory comes to.
+// model_nets.h - nets that are described by tarn/model.h and never run: their
+// memory.
 //
 // Each conv, norm, activation, add, pool, softmax, dropout and linear has an
 // output of its own. ReLU, add, softmax and dropout can work in place where
@@ -17,7 +17,7 @@ typedef struct model_net {
   const char *name;
   int64_t batch;
   model_net_describe *describe;
-  // What an account by hand comes to, in MiB; see bench/results/model.md.
+  // The results of an account by hand, in MiB; see bench/results/model.md.
   double params;
   double naive[2];  // by tarn_model_mode
   double bound[2];

@@ -1,8 +1,8 @@
 // The limit: a bare free list.
 //
-// Each size has a stack of addresses that are free, above a NULL that marks
-// its bottom. What no stack has comes from one mapping, from front to back;
-// nothing is ever split, joined or given back. Two threads share it by a lock.
+// Each size has a stack of free addresses above a NULL that marks its bottom.
+// New addresses come from one mapping, from front to back; memory is never
+// split, joined or given back. Two threads share it by a lock.
 //
 //   entries   NULL a a a - - NULL b - - -        as many as are ever out
 //   tops           0:  ^   1:     ^

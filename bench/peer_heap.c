@@ -73,7 +73,7 @@ static size_t glibc_used(void) {
   return info.uordblks + info.hblkhd;
 }
 
-// What is free of the parent's heap counts as held: it is.
+// Free memory of the parent's heap counts as held, which it is.
 static size_t glibc_held(void *state) {
   struct mallinfo2 info = mallinfo2();
   return info.arena + info.hblkhd - ((heap *)state)->others;

@@ -5,7 +5,7 @@
 
 #include "course.h"
 
-// Those besides Tarn's strategies, whose names the library knows.
+// The allocators besides Tarn's strategies, whose names the library knows.
 static const struct peer {
   const char *name;
   const peer_type *type;

@@ -19,7 +19,7 @@
 
 enum { PEER_TEXT_SIZE = 256 };
 
-// What the text begins with where a library is not there.
+// The beginning of the text about a missing library.
 #define PEER_MISSING "not installed: "
 
 // For whom an allocator is made.
@@ -73,14 +73,14 @@ extern const peer_type peer_jemalloc;
 extern const peer_type peer_tcmalloc;
 extern const peer_type peer_tarn;
 
-// Serves nothing: what the loop takes itself and, with ticks, the readings.
+// Serves nothing: measures the loop itself and, with ticks, the readings.
 peer_pass peer_empty_pass;
 
 // The names without options, in order; NULL from |index| on that is beyond the
 // last.
 const char *peer_name(size_t index);
 
-// What is called |name|, with or without options; NULL if nothing is.
+// The allocator called |name|, with or without options; NULL if there is none.
 const peer_type *peer_find(const char *name);
 
 // The file from which |function|'s code comes; "" if unknown.

@@ -1,9 +1,9 @@
 // plan_bench.h - how quickly the planner finds plans, how low they are, and
 // what google/minimalloc's program takes for the same.
 //
-// Each row is a problem that is solved in a process of its own. Of a folder's
-// files, X.1048576.csv has its capacity in its name, as those of
-// google/minimalloc have; without one the lower bound is taken for it.
+// Each row is a problem that is solved in a process of its own. A file
+// X.1048576.csv has its capacity in its name, as those of google/minimalloc
+// have; without one the lower bound is the capacity.
 #ifndef TARN_BENCH_PLAN_BENCH_H_
 #define TARN_BENCH_PLAN_BENCH_H_
 
@@ -40,7 +40,7 @@ typedef struct plan_bench_row {
   plan_bench_part part;
   char name[PLAN_BENCH_NAME];
   plan_job_result took;
-  double limit;       // seconds within which |took.wanted| is to be reached
+  double limit;       // seconds within which |took.wanted| should be reached
   bool has_capacity;  // in its name
   bool has_peer;
   char peer_failed[CHILD_TEXT_SIZE];
@@ -48,8 +48,8 @@ typedef struct plan_bench_row {
   double peer_peak;
 } plan_bench_row;
 
-// The height that counts in the part, 0 where there is no plan, what is known
-// of it, and after how many seconds what was wanted was there.
+// The height that counts in the part, 0 without a plan, how well it is known,
+// and the seconds until the wanted height was reached.
 uint64_t plan_bench_height(const plan_bench_row *row);
 tarn_plan_answer plan_bench_answer(const plan_bench_row *row);
 double plan_bench_seconds(const plan_bench_row *row);
@@ -77,7 +77,7 @@ typedef enum plan_bench_sum {
   PLAN_BENCH_SUMS,
 } plan_bench_sum;
 
-// What all rows of a part come to.
+// The sums over all rows of a part.
 typedef struct plan_bench_figure {
   bench_figure shown;
   double value;  // NaN: not measured

@@ -1,4 +1,4 @@
-// The work of one process, and what it sees when it is told of a better plan.
+// The work of one process, and its view of each better plan.
 #include "plan_job.h"
 
 #include <math.h>
@@ -50,7 +50,7 @@ static bool open_file(solving *s) {
   return true;
 }
 
-// What was made before the clock starts is not measured.
+// Memory and time from before the clock starts are not measured.
 static bool make_model(solving *s) {
   if (!tell(s, "making it", plan_model_make(s->job->model, &s->model))) {
     return false;

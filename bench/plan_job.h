@@ -1,5 +1,5 @@
-// plan_job.h - one problem that is solved, in a process of its own: what it
-// took of the processor and of memory, and when a plan was good enough.
+// plan_job.h - one problem that is solved in a process of its own: its time and
+// memory, and when a plan was good enough.
 //
 // Times are seconds of the processor, from the start of the process, the
 // reading of a file included, the making of a problem not. Each plan is
@@ -14,7 +14,7 @@
 #define PLAN_JOB_EARLY 0.1
 
 typedef struct plan_job {
-  // What is solved: the first of these that is there.
+  // The problem: the first of these that is set.
   const char *path;                  // a file, as plan_csv.h says
   const char *model;                 // by its name in plan_models.h
   const plan_packing_spec *packing;  //

@@ -1,5 +1,5 @@
-// Each block has a forward and a backward pass, which read alike: what the one
-// pushes last the other pops first.
+// Each block has a forward and a backward pass, which read alike: what the
+// forward pass pushes last the backward pass pops first.
 #include "plan_layers.h"
 
 enum {
@@ -194,8 +194,7 @@ static size_t attention_backward(program *p, layer *l, batch *b,
 
 // --- feed-forward ------------------------------------------------------------
 
-// |tokens| through one set of weights; what it saves is the two or three wide
-// tensors.
+// |tokens| through one set of weights; saves the two or three wide tensors.
 static void wide_forward(program *p, const layer *l, batch *b,
                          uint64_t tokens) {
   uint64_t size = tokens * l->inner * HALF;

@@ -1,5 +1,5 @@
-// A table of models, and an iteration of one: what is there throughout,
-// micro-batches, some of them in flight at once, the optimiser.
+// A table of models, and an iteration of one: the buffers that live throughout,
+// micro-batches, of which several overlap, and the optimiser.
 #include "plan_models.h"
 
 #include <stdlib.h>

@@ -67,7 +67,7 @@ static part *choose(cutter *c) {
   return p;
 }
 
-// What is one step by one unit stays.
+// A buffer of one step by one unit stays.
 static void cut(cutter *c, part *old) {
   uint64_t length = old->last - old->first;
   uint64_t height = old->top - old->bottom;

@@ -40,7 +40,7 @@ typedef struct plan_packing {
   size_t count;               // fewer than asked for if that is too many
 } plan_packing;
 
-// Those that are measured: 60 to 400 buffers in 20 to 1000 steps, wide ones
+// The measured problems: 60 to 400 buffers in 20 to 1000 steps, wide ones
 // first. |round| counts from 0: each has other seeds.
 enum { PLAN_PACKINGS = 36 };
 plan_packing_spec plan_packing_at(size_t index, uint64_t round);

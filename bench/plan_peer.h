@@ -1,5 +1,5 @@
-// plan_peer.h - another program that plans, google/minimalloc's own, run on a
-// file: what it takes of the processor, and whether its plan is right.
+// plan_peer.h - another planner, google/minimalloc's own, run on a file: its
+// processor time, and whether its plan is right.
 //
 // It is started as
 //
@@ -17,7 +17,7 @@ typedef struct plan_peer {
   const char *input;
   const char *output;  // removed beforehand
   uint64_t capacity;
-  double seconds;  // it is told to end after so many, by the clock
+  double seconds;  // its time limit, by the clock
 } plan_peer;
 
 typedef struct plan_peer_result {

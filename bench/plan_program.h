@@ -1,14 +1,15 @@
 // plan_program.h - a program of operations, as what its buffers are needed for.
 //
-// Who writes one says for each operation, in this order, what it makes, what
-// it is the last to read, and then program_op. Memory that runs out is
-// remembered: all goes on without effect, and program_failed tells.
+// The author of a program names, for each operation, in this order, the buffers
+// that it makes and those that no later one reads, and then calls program_op. A
+// lack of memory is remembered: later calls have no effect, and program_failed
+// reports it.
 #ifndef TARN_BENCH_PLAN_PROGRAM_H_
 #define TARN_BENCH_PLAN_PROGRAM_H_
 
 #include "tarn/plan.h"
 
-// What one micro-batch has saved for its backward pass.
+// The buffers that one micro-batch has saved for its backward pass.
 typedef struct program_stack {
   size_t *items;
   size_t count;

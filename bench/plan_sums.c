@@ -150,7 +150,7 @@ static bool narrow_reached(const plan_bench_row *row, double *out) {
   return row->part == PLAN_BENCH_NARROW;
 }
 
-// What came too late is not counted.
+// A plan that came too late is not counted.
 static bool large_over(const plan_bench_row *row, double *out) {
   bool late = row->took.height <= row->took.wanted && !plan_bench_is_met(row);
   *out = late ? INFINITY : over_bound(row);

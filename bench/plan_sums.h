@@ -1,4 +1,4 @@
-// plan_sums.h - what the rows of `tarn bench plan` come to.
+// plan_sums.h - the sums over the rows of `tarn bench plan`.
 #ifndef TARN_BENCH_PLAN_SUMS_H_
 #define TARN_BENCH_PLAN_SUMS_H_
 

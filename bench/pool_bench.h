@@ -16,11 +16,11 @@
 // remains is the allocator, page faults included. Two threads share a pass as
 // crossing.h says.
 //
-// How much of that is alloc and how much free says a second row of passes, in
-// which each request is timed by itself, less what timing no request takes in
-// the same loop: the middle of each request over those passes, summed up by
-// kind, is the proportion in which the steady pass is split. p99 is of those
-// samples. In a last pass, what is held is looked at.
+// The shares of alloc and free come from a second series of passes, in which
+// each request is timed by itself, less the time that the same loop takes
+// without requests. The median of each request over those passes, summed up by
+// kind, gives the proportion in which the steady pass is split. p99 is of those
+// samples. A last pass reads the held memory.
 #ifndef TARN_BENCH_POOL_BENCH_H_
 #define TARN_BENCH_POOL_BENCH_H_
 
@@ -56,7 +56,7 @@ typedef struct pool_bench_result {
   char failed[CHILD_TEXT_SIZE];  // why there are no figures; "": there are
 } pool_bench_result;
 
-// What is not even begun, because |why|.
+// A row that is not begun, because |why|.
 pool_bench_result pool_bench_not_run(const char *why);
 
 // Whether a row without figures is a result: a library that is not installed,

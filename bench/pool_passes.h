@@ -7,8 +7,8 @@
 #include "pool_bench.h"
 #include "touch.h"
 
-// All of the harness's own memory is there, and was written to, before the
-// allocator is, which may be the one that it comes from.
+// All of the harness's own memory exists, and was written to, before the
+// allocator does, which may be the one that it comes from.
 typedef struct pool_runner {
   const pool_bench *bench;
   const peer_type *type;
@@ -37,11 +37,11 @@ enum { POOL_PASSES_SAMPLED_LEAST = 5, POOL_PASSES_SAMPLED = 101 };
 // How many passes there is to be room for.
 size_t pool_passes_room(const pool_bench *bench);
 
-// One pass; false where a request was refused, which the result then says.
+// One pass; false where a request was refused, which the result then reports.
 // With |ticks|, each request is timed.
 bool pool_pass(pool_runner *r, uint64_t *ticks);
 
-// The same of no requests: what of the ticks is the harness's, or touching.
+// The same without requests: the ticks of the harness, or of touching.
 void pool_pass_empty(pool_runner *r, uint64_t *ticks);
 
 // Whether more than |part| of the time that the process may take is over: a row

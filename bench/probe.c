@@ -158,8 +158,8 @@ typedef struct samples {
   size_t count;  // calls of a batch
 } samples;
 
-// How many calls make a batch that is worth timing, and how many batches are
-// worth their time. The first call of all is warming up.
+// The number of calls in a batch that is long enough to time, and the number of
+// batches that fit the time. The first call of all warms up.
 static bool choose(probe *p, probe_batch *batch, samples *s) {
   double ns = probe_once(p, batch, 1);
   for (s->count = 1; s->count <= COUNT_MOST / 2; s->count *= 2) {

@@ -1,10 +1,10 @@
 // probe.h - a device that is being measured: open, with a stream, and buffers
 // of one size; and how what takes nanoseconds is timed on it.
 //
-// One call takes less than reading a clock does, so batches of calls are timed
-// and divided. A batch is paired with one of memcpy of the same size, by turns
-// and in turned order, so that what disturbs one disturbs the other; of all
-// pairs the median counts.
+// One call takes less time than reading a clock, so batches of calls are timed
+// and divided. A batch is paired with one of memcpy of the same size, in
+// alternating order, so that a disturbance affects both. The result is the
+// median over all pairs.
 #ifndef TARN_BENCH_PROBE_H_
 #define TARN_BENCH_PROBE_H_
 
@@ -17,7 +17,7 @@ typedef struct probe {
   const stopwatch *watch;
   size_t passes;  // that count; 0: as many as take a fifth of a second
   tarn_device *device;
-  tarn_device *next;  // the next one of its type; NULL: it is the only one
+  tarn_device *next;  // the next device of its type; NULL: it is the only one
   tarn_stream *stream;
 
   size_t size;             // of each of these, in bytes; 0: there are none

@@ -171,7 +171,7 @@ static bool run_work(const runner *r, const char *work, figure first) {
 // Killing
 // ---------------------------------------------------------------------------
 
-// What it told last, when it was killed after it had told |wanted|.
+// The last number that it reported, when it was killed after |wanted|.
 static uint64_t listen(int fd, pid_t pid, uint64_t wanted) {
   uint64_t told = 0;
   uint64_t next;
@@ -193,8 +193,8 @@ static bool kill_after(const runner *r, uint64_t wanted, uint64_t *out_told) {
   return *out_told >= wanted || fail(r, "told", "it ended too soon");
 }
 
-// Bytes of all events that were told and are not in the file, if each has as
-// many as those that are.
+// Bytes of all events that were reported but are not in the file, if each has
+// as many as those in the file.
 static bool count_lost(const runner *r, uint64_t told) {
   tarn_trace *trace = NULL;
   double *values = r->result->values;

@@ -1,12 +1,12 @@
 // record_bench.h - what the recorder costs the program that it is preloaded
 // into, and what is lost of it when that is killed.
 //
-// The program is this one itself, started anew for one of two kinds of work
+// The program is this one, started anew for one of two kinds of work
 // (record_bench_work). It replaces blocks, at random one of 64, by new ones of
 // 64 KiB to 1 MiB, small ones as often as large ones, through 4 to 19 functions
-// that call each other. Either each block is written to, all of it, as
-// programs do with buffers that they asked for; or none is touched, so that
-// there is nothing but malloc and free.
+// that call each other. Either the whole of each block is written, as programs
+// do with their buffers, or none is touched, so that only malloc and free
+// remain.
 //
 // Each pass runs it without the recorder, with it but without stacks, and with
 // stacks; every other pass in turned order. What counts is the processor's time
@@ -50,9 +50,9 @@ size_t record_bench_steps(const record_bench *bench);
 // removed again.
 record_bench_result record_bench_run(const record_bench *bench);
 
-// The work itself: "touched", "bare", or "told", which tells on stdout after
-// each alloc and free how many there were, as 8 bytes, and never ends. False:
-// it is none of these.
+// The work itself: "touched", "bare", or "told", which writes the number of
+// allocs and frees to stdout after each, as 8 bytes, and never ends. False: it
+// is none of these.
 bool record_bench_work(const char *name, uint64_t allocations);
 
 #endif  // TARN_BENCH_RECORD_BENCH_H_

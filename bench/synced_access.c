@@ -1,5 +1,5 @@
-// What an access costs that has nothing to copy, and how many copies the
-// example of Caffe's SyncedMemory takes.
+// The cost of an access without a copy, and the number of copies that the
+// example of Caffe's SyncedMemory makes.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static bool access_batch(tarn_synced *buffer, tarn_place place) {
   return true;
 }
 
-// What a lock and an unlock take at the least. Each is on a line of its own.
+// The least cost of a lock and an unlock. Each has a cache line of its own.
 static void locked_batch(void) {
   static _Alignas(64) atomic_size_t first;
   static _Alignas(64) atomic_size_t second;

@@ -20,8 +20,8 @@ bool synced_refused(char *why);
 // |usual| unless the command says otherwise, and |most| at most.
 size_t synced_passes(const synced_scene *s, size_t usual, size_t most);
 
-// What was copied since the counts of |buffer| were reset; |buffer| NULL: of
-// all buffers.
+// The copies since the counts of |buffer| were reset; |buffer| NULL: of all
+// buffers.
 typedef struct synced_moved {
   uint64_t copies_in, copies_out;  // to the device, and from it to the host
   uint64_t bytes_in, bytes_out;

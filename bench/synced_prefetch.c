@@ -1,5 +1,5 @@
-// The prefetch loop: a loader writes batches at the host, a stream copies them,
-// and the device computes on those that have come.
+// The prefetch loop: a loader writes batches on the host, a stream copies them,
+// and the device computes on the copied ones.
 //
 //   loader    | write 3 |         | write 4 |
 //   copies       | copy 3 ------ | copy 4 ------ |
@@ -85,7 +85,7 @@ static bool queue_use(loop *l, tarn_synced *batch) {
 // The loop
 // ---------------------------------------------------------------------------
 
-// What the |image|-th of iteration |number| begins with.
+// The first value of the |image|-th image of iteration |number|.
 static uint64_t stamp_of(uint64_t number, size_t image) {
   return (number + 1) << 32 | image;
 }
@@ -154,7 +154,7 @@ static bool make_loop(loop *l) {
          tarn_stream_create(l->scene->device, &l->computes) == TARN_OK;
 }
 
-// What is queued ends with the streams, before the memory that it uses.
+// The queued work ends with the streams, before the memory that it uses.
 static void end_loop(loop *l) {
   if (l->computes != NULL) (void)tarn_stream_destroy(l->computes);
   if (l->copies != NULL) (void)tarn_stream_destroy(l->copies);

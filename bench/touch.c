@@ -1,4 +1,4 @@
-// A resident buffer, and who can write to it.
+// A resident buffer, and the places that can write to it.
 #include "touch.h"
 
 #include <stdio.h>

@@ -3,8 +3,8 @@
 //   tarn ─► first rank ─► the others
 //                └──────► mpirun ─► ranks of Open MPI
 //
-// No device is open before the ranks are there. What the first rank has found
-// out goes back to the tool; the kernel ends the ranks that outlive it.
+// No device is open before the ranks exist. The first rank sends its results to
+// the tool; the kernel ends the ranks that outlive it.
 #include "whole_bench.h"
 
 #include <errno.h>

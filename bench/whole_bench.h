@@ -55,11 +55,11 @@ typedef struct whole_bench {
   size_t row_count;
   bool zipf;            // gather by such indices too
   const char *mpi;      // the program that runs under MPI; NULL: not available
-  const char *mpirun;   // what it is started by
+  const char *mpirun;   // the command that starts it
   const char *why_not;  // why |mpi| is NULL
 } whole_bench;
 
-// What was measured of one kind and size of rows.
+// The measurements of one kind and size of rows.
 typedef struct whole_figure {
   whole_kind kind;
   whole_op op;
@@ -128,8 +128,8 @@ typedef struct whole_goal {
 
 enum { WHOLE_GOALS_MOST = WHOLE_KINDS * 16 };
 
-// Fills |out|, of WHOLE_GOALS_MOST, with those that |bench| has a part in.
-// Returns how many.
+// Fills |out|, of WHOLE_GOALS_MOST, with the goals that |bench| can measure.
+// Returns their number.
 size_t whole_goals(const whole_bench *bench, const whole_result *result,
                    whole_goal *out);
 bool whole_goal_is_met(const whole_goal *goal);

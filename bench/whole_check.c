@@ -1,5 +1,5 @@
-// Rows must be right before anything is timed: what is fast and wrong is not
-// fast.
+// Rows are compared before anything is timed: the speed of wrong rows is no
+// figure.
 #include <stdio.h>
 
 #include "whole_indices.h"
@@ -51,7 +51,7 @@ static bool check_gather(whole_scene *s, size_t row_bytes, size_t count) {
   return gather_and_see(s, row_bytes, count, 0, "a gather");
 }
 
-// Each rank for itself: what it is compared with must do the same work.
+// Each rank for itself: the baseline must do the same work.
 static bool check_plain(whole_scene *s, size_t row_bytes, size_t count) {
   draw_any(s, row_bytes, count);
   bool right = put_indices(s, count) &&
@@ -60,7 +60,7 @@ static bool check_plain(whole_scene *s, size_t row_bytes, size_t count) {
   return whole_agree(s, right, 0, NULL);
 }
 
-// Each rank's rows are its own: every so many of those that all ranks draw.
+// Each rank has rows of its own: every N-th of those that all ranks draw.
 static void draw_of_rank(whole_scene *s, size_t rank, size_t rows,
                          size_t count) {
   size_t ranks = s->bench->ranks;
@@ -78,7 +78,7 @@ static bool scatter_all(whole_scene *s, size_t row_bytes, size_t count,
   return whole_agree(s, did, 0, NULL);
 }
 
-// What one rank has scattered the next one gathers.
+// Each rank gathers the rows that the rank before it has scattered.
 static bool check_scatter(whole_scene *s, size_t row_bytes, size_t count) {
   size_t next = (s->rank + 1) % s->bench->ranks;
   s->seed++;

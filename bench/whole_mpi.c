@@ -24,7 +24,7 @@
 // As whole_bench.h has it.
 enum { RANKS_MOST = 64, LINE_SIZE = 256 };
 
-// What the first rank tells the others.
+// The message of the first rank to the others.
 typedef struct order {
   _Atomic uint32_t number;  // of passes begun
   uint32_t is_window;
@@ -47,8 +47,8 @@ typedef struct scene {
 
   unsigned char *dense;
   int64_t *indices;
-  // Of alltoallv: indices by owner, where they came from, those that others ask
-  // for, and rows on their way.
+  // For alltoallv: indices by owner, their origin, the indices that others ask
+  // for, and rows in transit.
   int64_t *asked;
   uint32_t *places;
   int64_t *wanted;

@@ -35,14 +35,14 @@ static const whole_job jobs[TURNS] = {
     [TURN_ALLTOALLV] = {.op = WHOLE_MPI_ALLTOALLV},
 };
 
-// Of one size of rows. What has failed once is not tried again.
+// Of one size of rows. A measurement that failed once is not tried again.
 typedef struct samples {
   double gbs[TURNS][WHOLE_PASSES_MOST];  // NaN: none
   char why[TURNS][WHOLE_TEXT_SIZE];
   bool is_skipped[TURNS];
 } samples;
 
-// What was measured before counts no more, neither for ratios to it.
+// Earlier measurements no longer count, nor do ratios to them.
 static void note(samples *of, turn t, const whole_scene *s) {
   memcpy(of->why[t], s->why, sizeof of->why[t]);
   of->is_skipped[t] = s->status == TARN_E_UNSUPPORTED;
@@ -78,7 +78,7 @@ static bool pass_through(whole_scene *s, samples *all, size_t pass,
   return true;
 }
 
-// What is wrong is not measured.
+// An operation with wrong results is not measured.
 static bool check(whole_scene *s, samples *of, whole_op op, size_t row_bytes) {
   if (whole_check(s, op, row_bytes)) return true;
   for (turn t = 0; t < TURNS; t++) {

@@ -1,5 +1,5 @@
-// mpirun as a child of the first rank's process, told what to measure through
-// its stdin. What it has to say when it fails is kept in memory.
+// mpirun as a child of the first rank's process. Its stdin says what to
+// measure. Its messages are kept in memory for a failure.
 #include "whole_peer.h"
 
 #include <errno.h>
@@ -23,8 +23,8 @@ enum { WORD_SIZE = 32, LINE_SIZE = 256, END_MS = 10000 };
 
 struct whole_peer {
   pid_t pid;
-  int in;                      // what it reads
-  int out;                     // what it writes
+  int in;                      // its input
+  int out;                     // its output
   int errors;                  // a file in memory
   char lost[WHOLE_TEXT_SIZE];  // why it is of no use any more; "": it is
 };
@@ -60,8 +60,8 @@ static void set_settings(void *context) {
     (void)setenv(settings[i][0], settings[i][1], 1);
 }
 
-// mpirun ends its ranks on SIGTERM. In a process group of its own a key of the
-// terminal does not ask it a second time.
+// mpirun ends its ranks on SIGTERM. In a process group of its own it does not
+// get a second signal from a key of the terminal.
 static pid_t run(const whole_bench *b, int in, int out, int errors) {
   char ranks[WORD_SIZE];
   char part[WORD_SIZE];

@@ -1,6 +1,6 @@
 // whole_peer.h - the same rows under Open MPI: a program of several processes
-// that waits until it is told to measure once, so that its passes take turns
-// with ours.
+// that waits for a command to measure once, so that its passes alternate with
+// ours.
 //
 //   us  ── "mpi_window 64 7\n" ──►  mpirun ─► rank 0, rank 1, ...
 //       ◄── {"op":"mpi_window","row_bytes":64,"gbs":3.21} ──
@@ -18,9 +18,8 @@ enum { WHOLE_PEER_WAIT_MS = 120000 };
 // bytes, says why not.
 whole_peer *whole_peer_start(const whole_bench *bench, char *why);
 
-// One pass, which must be with the indices of |seed|. In a child of fork too,
-// but in one process only. False: |why| as above; it is of no use any more, and
-// is not asked again.
+// One pass, with the indices of |seed|. In a child of fork too, but in one
+// process only. False: |why| as above; the peer cannot be used any more.
 bool whole_peer_measure(whole_peer *peer, whole_op op, size_t row_bytes,
                         uint64_t seed, double *out_gbs, char *why);
 

@@ -82,7 +82,7 @@ bool whole_get(whole_scene *s, void *to, tarn_addr from, size_t size);
 // whole_work.c
 // ---------------------------------------------------------------------------
 
-// What is done once.
+// The work that is done once.
 typedef struct whole_job {
   whole_op op;
   bool zipf;
@@ -113,8 +113,8 @@ bool whole_check(whole_scene *s, whole_op op, size_t row_bytes);
 // whole_passes.c
 // ---------------------------------------------------------------------------
 
-// All of the scene's kind into |out|: what cannot be measured has a text there.
-// False: the communicator is broken.
+// All figures of the scene's kind into |out|: a figure that cannot be measured
+// has a text there. False: the communicator is broken.
 bool whole_kind_measure(whole_scene *s, whole_made *out_made,
                         whole_result *out);
 

@@ -102,8 +102,8 @@ static bool draw(whole_scene *s, whole_job job, size_t row_bytes,
   return whole_put(s, s->indices, s->numbers, count * sizeof *s->numbers);
 }
 
-// What is scattered stands there already, and what is added is 0: the table
-// stays as it is.
+// The scattered rows are those of the table, and the added ones are 0: the
+// table does not change.
 static bool fill_dense(whole_scene *s, whole_job job, size_t row_bytes,
                        size_t count) {
   if (job.op == WHOLE_SCATTER) {

@@ -1,6 +1,6 @@
 // Processes that read a snapshot, timed from outside.
 //
-// The process that measures stays small: what it forks begins with its pages.
+// The measuring process stays small: its children begin with its pages.
 #include "why_bench.h"
 
 #include <errno.h>

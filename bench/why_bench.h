@@ -1,5 +1,5 @@
-// why_bench.h - what a large snapshot costs: read by the library, and asked by
-// the tool who holds the memory.
+// why_bench.h - the cost of a large snapshot: read by the library, and searched
+// by the tool for the holders of memory.
 //
 // Each measurement is a process of its own, so that its peak of resident memory
 // is its own too.

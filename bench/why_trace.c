@@ -133,7 +133,7 @@ static tarn_status make_events(maker *m, uint64_t opcodes) {
   return status;
 }
 
-// What is held at the end and no event has named.
+// Memory at the end that no event has named.
 static tarn_status make_rest(maker *m) {
   tarn_status status = TARN_OK;
   for (size_t i = 0; status == TARN_OK && i < OLD_SLOTS; i++) {

@@ -25,8 +25,8 @@ enum {
 // Errors: as of tarn_trace_builder_event and tarn_trace_write.
 tarn_status why_trace_write(uint64_t opcodes, const char *path);
 
-// The opcodes of a pickle that the library has written; 0 if there is one that
-// it does not write.
+// The number of opcodes of a pickle that the library has written; 0 if it has
+// an opcode that the library does not write.
 uint64_t why_trace_opcodes(const unsigned char *bytes, size_t size);
 
 #endif  // TARN_BENCH_WHY_TRACE_H_

@@ -42,7 +42,7 @@ typedef enum conform_level {
 typedef struct conform_outcome {
   conform_result result;
   conform_level level;
-  char detail[CONFORM_DETAIL_SIZE];  // what was expected, and what was found
+  char detail[CONFORM_DETAIL_SIZE];  // expected and found values
 } conform_outcome;
 
 // The checks, in the order in which they run; NULL from |index| on that is

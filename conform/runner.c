@@ -148,7 +148,7 @@ static void become_child(void) {
 static _Noreturn void run_child(const session *s, int fd) {
   become_child();
   worker_run(s, (sender){write_message, &fd}, false);
-  fflush(stdout);  // what the plug-in has printed
+  fflush(stdout);  // the plug-in's output
   _exit(EXIT_SUCCESS);
 }
 
@@ -302,7 +302,7 @@ static size_t make_order(const conform_request *request, size_t *out) {
   return count;
 }
 
-// They are told only where they failed, or were asked for.
+// They are reported only if they failed, or were named.
 static void forget_unwanted(const conform_request *request,
                             conform_findings *found) {
   for (size_t i = 0; i < conform_count(); i++) {

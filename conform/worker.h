@@ -44,9 +44,9 @@ typedef struct sender {
   void *context;
 } sender;
 
-// Runs what is left of a session, from |s->next| on, and sends what comes of
-// it. A check that failed is the last, unless all is in one process. |ends|:
-// the plug-in is ended whatever has happened.
+// Runs the rest of a session, from |s->next| on, and sends the outcomes. A
+// failed check is the last, unless all run in one process. |ends|: the plug-in
+// is ended in any case.
 void worker_run(const session *s, sender out, bool ends);
 
 // Why a check makes no sense after an earlier failure; NULL if it

@@ -19,9 +19,9 @@ enum { CHILD_TEXT_SIZE = 256 };
 // is and so must hold no pointers.
 typedef void child_work(void *context, void *out_result);
 
-// What a child may use; 0: as much as it likes. Its resident memory is looked
-// at from outside every few milliseconds: limits of the kernel count what is
-// mapped or reserved, which costs nothing.
+// The limits of a child; 0: no limit. Its resident memory is read from outside
+// every few milliseconds: limits of the kernel count mapped or reserved memory,
+// which costs nothing.
 typedef struct child_limits {
   size_t bytes;
   double seconds;

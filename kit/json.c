@@ -72,8 +72,8 @@ static bool write_short_escape(FILE *out, uint32_t code) {
   return true;
 }
 
-// What a terminal would obey is escaped like what JSON wants escaped: the value
-// stays the same, and a terminal that shows it is safe.
+// Characters that a terminal would obey are escaped, as those that JSON
+// requires: the value stays the same, and a terminal can show it.
 static bool needs_escape(const json *writer, uint32_t code) {
   if (text_is_control(code)) return true;
   return writer->for_html && (code == '<' || code == '>' || code == '&');

@@ -9,7 +9,7 @@
 // Of this machine, or what the control group of this process may have.
 size_t memory_of_machine(void);
 
-// What could be had of it now.
+// The bytes that could be allocated now.
 size_t memory_available(void);
 
 size_t memory_resident(pid_t pid);

@@ -1,4 +1,4 @@
-// Tells characters that are shown from those that are obeyed.
+// Separates characters that a terminal shows from those that it obeys.
 #include "text.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// settings.h - what the recorder was told through the environment.
+// settings.h - the recorder's settings, from the environment.
 //
 //   TARN_RECORD_OUT        the file; without it nothing is recorded
 //   TARN_RECORD_THRESHOLD  bytes of the smallest allocation that is recorded
@@ -24,7 +24,7 @@ typedef struct settings {
   size_t threshold;
   bool stacks;
   int frames;
-  pid_t first;         // 0: not told
+  pid_t first;         // 0: not set
   char out[PATH_MAX];  // absolute
 } settings;
 

@@ -16,7 +16,7 @@ static bool has_key;
 
 static __thread slot *mine;
 
-// When a thread ends. What it does after that, if anything, takes a slot anew.
+// When a thread ends. Later work of it, if any, takes a new slot.
 static void give_back(void *taken) {
   mine = NULL;
   atomic_store_explicit(&((slot *)taken)->taken, 0, memory_order_release);

@@ -1,4 +1,4 @@
-// stacks.h - who called: stacks as numbers, each defined once in the file.
+// stacks.h - call stacks as numbers, each defined once in the file.
 #ifndef TARN_RECORD_STACKS_H_
 #define TARN_RECORD_STACKS_H_
 
@@ -22,12 +22,12 @@ bool stacks_is_walker(const void *address);
 // the fastest way to walk may need while it holds one of its own.
 extern __thread unsigned stacks_in_callback;
 
-// Code has gone: what was learned of it is wrong now. Stacks are numbered anew,
-// for their addresses may mean others.
+// Code was unloaded: knowledge of it is wrong now. Stacks are numbered anew,
+// since their addresses may mean other code.
 void stacks_code_has_gone(void);
 
-// In the child of a fork: none is defined; and from now on only in the way that
-// needs no lock, which a thread that is not here may have held.
+// In the child of a fork: no stack is defined, and from now on only the walk
+// that needs no lock is used: a thread of the parent may have held one.
 void stacks_forget(void);
 
 #endif  // TARN_RECORD_STACKS_H_

@@ -111,7 +111,7 @@ void children_set(const char *name, const char *value) {
   _exit(EXIT_FAILURE);
 }
 
-// One byte; false at the end.
+// Reads one byte; false at the end.
 static bool hear_word(int from) {
   char word;
   ssize_t size;
@@ -121,8 +121,8 @@ static bool hear_word(int from) {
   return size == (ssize_t)sizeof word;
 }
 
-// When it is told to, at the second of |ends|. Says there why it did not become
-// the program. Signals that have come by then are its own.
+// Waits for the message at the second of |ends|. Reports there why it did not
+// become the program. Signals that have arrived by then are the child's own.
 static _Noreturn void become(const child_set *c, char *const *program,
                              children_prepare_fn *prepare, void *context,
                              const int *ends) {
@@ -169,8 +169,8 @@ static void note_keys(child_set *c) {
   }
 }
 
-// One that was pressed since the child is there waits for it already, and is
-// not there twice.
+// A signal that was sent since the child exists is pending there already, and
+// is not delivered twice.
 static int let_go(child_set *c, const child *made, int end) {
   note_keys(c);
   for (int i = 0; i < CHILDREN_PASSED_ON; i++) {

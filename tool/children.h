@@ -36,7 +36,7 @@ typedef struct child_set {
   int signals;    // that have come
   sigset_t keys;  // of the terminal, pressed while children were started
 
-  // What the tool was started with.
+  // The state in which the tool was started.
   struct sigaction before[CHILDREN_PASSED_ON];
   struct sigaction before_chld;
   sigset_t mask;

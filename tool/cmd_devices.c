@@ -28,7 +28,7 @@ static const char help[] =
 
 enum { FUNCTION_BITS = 32, NAMES_SIZE = 1024 };
 
-// One device as it was found; texts of |info| live as long as it is open.
+// One device; the texts of |info| live as long as it is open.
 typedef struct found {
   tarn_device *device;
   tarn_device_info info;

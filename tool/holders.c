@@ -31,7 +31,7 @@ static void count_block(sum *s, uint64_t size) {
 // Sums of a set by stack, before owners are known.
 typedef struct tally {
   sum *stacks;  // of each stack of the trace
-  sum *tags;    // of each tag, what has no stack; the first is no tag
+  sum *tags;    // of each tag, blocks without a stack; the first is no tag
   sum baseline;
   sum kept;
 } tally;

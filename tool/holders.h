@@ -13,7 +13,7 @@ typedef enum holder_kind {
   HOLDER_LIBRARY,   // of stacks of libraries alone
   HOLDER_TAG,       // a tag, of what was recorded without a stack
   HOLDER_BASELINE,  // blocks older than the trace, without such a tag
-  HOLDER_NO_STACK,  // what was recorded without a stack and without a tag
+  HOLDER_NO_STACK,  // blocks without a stack and without a tag
   HOLDER_KEPT,      // of the baseline: never freed in the trace
   HOLDER_OTHERS,    // rows that a list was cut by
 } holder_kind;
@@ -22,7 +22,7 @@ typedef struct holder {
   holder_kind kind;
   uint32_t frame;  // of OWN and LIBRARY
   uint32_t tag;    // of TAG
-  uint32_t stack;  // the one of its stacks that holds most
+  uint32_t stack;  // its stack that holds most
   uint64_t stack_bytes;
   uint64_t bytes;
   uint64_t blocks;
@@ -49,8 +49,8 @@ holder_list holders_by_frame(owners *o, const tarn_trace *trace,
 holder_list holders_of_baseline(owners *o, const tarn_trace *trace,
                                 const block_set *baseline);
 
-// Keeps the first |top| rows, 0 for all, and those that are neither frames nor
-// tags; the rest become one row at the end.
+// Keeps the first |top| rows, 0 for all, and all rows that are neither frames
+// nor tags; the rest become one row at the end.
 void holders_cut(holder_list *list, size_t top);
 
 void holder_list_deinit(holder_list *list);

@@ -37,7 +37,7 @@ uint64_t holes_unit(const tarn_trace *trace) {
   return pytorch ? UNIT_OF_PYTORCH : 1;
 }
 
-// What the blocks occupy, by address.
+// The ranges of the blocks, by address.
 static range *occupied(const tarn_trace *trace, const block_set *live) {
   uint64_t unit = holes_unit(trace);
   range *ranges = tool_array(live->count + 1, sizeof *ranges);

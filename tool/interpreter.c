@@ -38,8 +38,8 @@ static bool leads_to(const char *folder, const char *other) {
   return starts(end, "../") && end + 3 == other;
 }
 
-// Where the last such folder begins in |path|; NULL: it has none. Those before
-// it may be anybody's: "/home/me/Python/mine/Objects/".
+// Where the last such folder begins in |path|; NULL: it has none. Earlier ones
+// may be a user's: "/home/me/Python/mine/Objects/".
 static const char *find_folder(const char *path) {
   const char *found = NULL;
   for (const char *at = path; at != NULL;) {

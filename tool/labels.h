@@ -6,7 +6,7 @@
 //   rank 1  stdout ─pipe─► line ─┤
 //           stderr ─pipe─► line ─┴─► stderr of the tool   (each to its own)
 //
-// What the tool itself has to say meanwhile goes the same way, unmarked.
+// Messages of the tool go the same way, unmarked.
 //
 // Bytes are passed on as they are. A line is held until it is whole; at the end
 // of its stream it is passed on as it is, with a newline. One of more than
@@ -39,7 +39,7 @@ bool labels_redirect(labels *l, size_t index);
 // are written to.
 void labels_let_go(labels *l, size_t index);
 
-// How many descriptors there are to be polled, at most.
+// The largest number of descriptors to poll.
 size_t labels_watched(const labels *l);
 
 // Fills |out_polls|, room for labels_watched, for poll, and returns how many
@@ -48,8 +48,8 @@ size_t labels_watched(const labels *l);
 size_t labels_watch(labels *l, struct pollfd *out_polls);
 void labels_attend(labels *l);
 
-// "tarn VERB: text" on stderr, when it is taken: who does not read that does
-// not keep the tool from the programs. The text is not neutralised.
+// Writes "tarn VERB: text" to stderr as its reader accepts it: a reader that
+// does not read does not hold up the programs. The text is not neutralised.
 void labels_say(labels *l, const tool_verb *verb, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -5,7 +5,7 @@
 #include "children.h"
 #include "kit/tool.h"
 
-// What the recorder is told in the program's environment.
+// The recorder's settings in the program's environment.
 typedef struct launch_setting {
   const char *name;  // "TARN_RECORD_FILE"
   const char *value;

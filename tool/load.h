@@ -12,9 +12,9 @@ bool load_is_workload(const char *name);
 tool_exit load_check(const tool_verb *verb, const char *name,
                      const tarn_trace_options *options);
 
-// Reads or makes the trace, and says on stderr what its reader should know of
-// it: other devices, no history, what is left out, lost or unfinished.
-// TOOL_DONE, or TOOL_NO after a message. Free it with tarn_trace_destroy.
+// Reads or makes the trace, and reports its peculiarities on stderr: other
+// devices, no history, parts that are left out, lost or unfinished. TOOL_DONE,
+// or TOOL_NO after a message. Free it with tarn_trace_destroy.
 tool_exit load_trace(const tool_verb *verb, const char *name,
                      const tarn_trace_options *options, tarn_trace **out_trace);
 

@@ -91,8 +91,8 @@ static tool_exit run(int argc, char **argv) {
   return verb->run(verb, argc - 1, argv + 1);
 }
 
-// A standard descriptor that is closed would be taken by the next file that is
-// opened, into which results would then go. What stands in its place can be
+// The next file that is opened would take the number of a closed standard
+// descriptor, and results would go into that file. The replacement can be
 // neither read nor written, nor opened for that by its name in /dev.
 static void fill_standard(void) {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {

@@ -1,9 +1,9 @@
 // Blocks and segments at a moment.
 //
-// What is held is summed up and not replayed. Each range that counts is two
-// steps, one up at its begin and one down at its end; a range that was taken
-// later than the moment is turned around. Sorted by address, the steps add up
-// to 1 where memory was held:
+// Held memory is summed up, not replayed. Each range that counts is two steps,
+// one up at its begin and one down at its end; a range that was taken later
+// than the moment is turned around. Sorted by address, the steps add up to 1
+// where memory was held:
 //
 //     at the end      |=========|   |======|        +1 ... -1
 //     taken since                   |======|        -1 ... +1
@@ -121,7 +121,7 @@ typedef struct step {
   uint64_t address;
   uint64_t stream;
   int change;
-  int begins;  // segments that begin here: what stands before is another
+  int begins;  // segments that begin here, separate from what is before
 } step;
 
 typedef struct step_list {

@@ -19,11 +19,11 @@ void block_set_deinit(block_set *set);
 // What lives at |when|. Cost: all blocks.
 block_set moment_live(const tarn_trace *trace, moment when);
 
-// What was born and died within the trace and does not live at |when|: the
-// memory that came and went without counting there.
+// Blocks that were born and died within the trace and do not live at |when|:
+// the memory that came and went without counting there.
 block_set moment_churn(const tarn_trace *trace, moment when);
 
-// Those of |set| that are older than the trace.
+// The blocks of |set| that are older than the trace.
 block_set block_set_baseline(const tarn_trace *trace, const block_set *set);
 
 // A range of addresses that the allocator holds of the device.
@@ -47,12 +47,12 @@ bool moment_knows_spans(const tarn_trace *trace);
 // Whether pages were mapped or unmapped in the trace.
 bool moment_has_mappings(const tarn_trace *trace);
 
-// What the allocator held at |when|: what it holds at the end, less what it
-// took since, and what it gave back. Where the end is not recorded, what it
-// took up to then and has not given back. Ranges that were mapped next to one
-// another are one; segments that were allocated are not, since no block can lie
-// in two of them. In a trace with mappings, a range that is older than the
-// trace counts as mapped.
+// The ranges that the allocator held at |when|: those that it holds at the end,
+// less those that it took since, plus those that it gave back. Where the end is
+// not recorded, those that it took until |when| and has not given back. Ranges
+// that were mapped next to one another are one; segments that were allocated
+// are not, since no block can lie in two of them. In a trace with mappings, a
+// range that is older than the trace counts as mapped.
 //
 // Cost: O(n log n) in the events of segments.
 span_list moment_spans(const tarn_trace *trace, moment when);

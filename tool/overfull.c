@@ -8,8 +8,8 @@
 //     its size x the stretches with too much that it lives in
 //     what is too much in those, all together
 //
-// and of equals the smallest. Where that takes long, what is left is done in
-// one sweep over time. Then those are put back that later ones made needless.
+// and of equals the smallest. If that takes long, the rest is done in one sweep
+// over time. Then buffers that later ones made needless are put back.
 #include "overfull.h"
 
 #include <stdlib.h>
@@ -123,7 +123,7 @@ static double gain_of(const fitting *f, size_t buffer) {
   return most < much ? most : much;
 }
 
-// Those that live in the span |worst|.
+// The buffers that live in the span |worst|.
 static size_t find_candidates(const fitting *f, size_t worst, candidate *out) {
   size_t count = 0;
   for (size_t i = 0; i < f->problem->count; i++) {
@@ -141,7 +141,7 @@ static void take_first(fitting *f, candidate *list, size_t count) {
   f->moved[list[best].buffer] = true;
 }
 
-// One by one, as long as these are few. False: too much is left.
+// One by one, up to a limit. False: too much is left.
 static bool take_singly(fitting *f, candidate *list) {
   size_t most = (size_t)(most_work / (f->stretches + f->problem->count));
   for (size_t round = 0; round < MOST_ROUNDS && round < most; round++) {
@@ -156,7 +156,7 @@ static bool take_singly(fitting *f, candidate *list) {
 
 // --- in one sweep ----------------------------------------------------------
 
-// Those that live at a moment, as a heap: the last to die on top.
+// The buffers that live at a moment, as a heap: the last to die on top.
 typedef struct heap {
   const uint32_t *to;
   uint32_t *items;
@@ -265,7 +265,7 @@ static int largest_first(const void *x, const void *y) {
   return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 
-// Those that are moved, the largest first. Free it.
+// The moved buffers, the largest first. Free it.
 static candidate *list_moved(const fitting *f, size_t *out_count) {
   candidate *list = tool_array(f->problem->count + 1, sizeof *list);
   size_t count = 0;

@@ -1,9 +1,9 @@
 // owners.h - which frame of a stack answers for an allocation.
 //
-// A stack names every layer: the allocator, the library that was called, the
-// code that called it. A user who asks who holds the memory can change only the
-// last of these. So a stack is owned by its innermost frame of the caller's own
-// code, and each block counts once, under it.
+// A stack names every layer: the allocator, the called library, and the code
+// that called it. A user who looks for holders of memory can change only that
+// code. So a stack is owned by its innermost frame of the caller's own code,
+// and each block counts once, under it.
 //
 // What is a library unless patterns say otherwise:
 //   a trace with Python frames,  all but Python; of Python what lies below

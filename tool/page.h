@@ -1,8 +1,8 @@
 // page.h - HTML pages: a template and its marks.
 //
-// What comes from a trace may be hostile. It reaches a page in three ways only:
-// as HTML text, through page_text; as JSON without '<', '>' and '&'; and the
-// scripts show it by textContent and on canvases alone.
+// Text from a trace may be hostile. It reaches a page in three ways only: as
+// HTML text, through page_text; as JSON without '<', '>' and '&'; and through
+// the scripts, which show it by textContent and on canvases alone.
 #ifndef TARN_TOOL_PAGE_H_
 #define TARN_TOOL_PAGE_H_
 
@@ -10,7 +10,7 @@
 
 #include "kit/tool.h"
 
-// What stands for {{name}} in a template.
+// The text for {{name}} in a template.
 typedef struct page_mark {
   const char *name;  // with its braces
   void (*write)(const void *context, FILE *out);

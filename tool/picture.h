@@ -5,10 +5,10 @@
 #include "outfile.h"
 #include "report.h"
 
-// Where the pictures of the inputs of |rules| go: of one to the file at |path|,
-// of several into the folder at |path|, which is made if needed: <trace>.html
-// each, all different. False after a message if one cannot or must not be
-// written there; what is there already stays as it is.
+// The paths of the pictures for the inputs of |rules|: for one input |path|
+// itself; for several files <trace>.html in the folder |path|, which is made if
+// needed, all different. False after a message if one cannot or must not be
+// written there; existing files stay.
 bool picture_paths_make(const outfile_rules *rules, const char *path,
                         options_list *out_paths);
 

@@ -16,9 +16,9 @@ typedef struct plan_changes {
   size_t count;
 } plan_changes;
 
-// Of |count| buffers, those that |chosen| names; NULL: the first. |offsets|
-// NULL: all are separate; else those do that have one offset, and
-// bytes of both count once.
+// Of |count| buffers, those that |chosen| names; NULL: the first ones.
+// |offsets| NULL: all are separate; else buffers at one offset share bytes,
+// which count once.
 plan_changes plan_changes_make(const tarn_plan_problem *problem,
                                const size_t *chosen, size_t count,
                                const uint64_t *offsets);

@@ -1,4 +1,4 @@
-// Inputs: told apart by what they begin with, and what all kinds share.
+// Inputs: told apart by their first bytes, and the code that all kinds share.
 #include "plan_input.h"
 
 #include <errno.h>
@@ -54,8 +54,8 @@ static bool is_named_csv(const char *path) {
   return length >= 4 && strcmp(path + length - 4, ".csv") == 0;
 }
 
-// What cannot be read at all is a table: its reader says why.
-// What is no file is not looked at: to open a pipe waits for its writer.
+// An input that cannot be read is taken for a table: its reader says why. Only
+// files are looked at: opening a pipe waits for its writer.
 static FILE *open_file(const char *path) {
   struct stat file;
   bool is_file = stat(path, &file) == 0 && S_ISREG(file.st_mode);

@@ -18,7 +18,7 @@ struct plan_answer;  // plan_report.h
 
 typedef struct plan_input plan_input;
 
-// What an input of some kind can do. All but |id| may be NULL.
+// The functions of a kind of input. All but |id| may be NULL.
 typedef struct plan_input_kind {
   // The name of a buffer, as it was in the file; until the next call.
   const char *(*id)(const plan_input *input, size_t index);
@@ -26,16 +26,16 @@ typedef struct plan_input_kind {
   // written. A status of the library.
   tarn_status (*write)(const plan_input *input, const uint64_t *offsets,
                        const uint32_t *arenas, const char *path);
-  // How many questions |ask| answers by plans of its own where there is a
-  // capacity.
+  // The number of questions that |ask| answers by plans of its own where there
+  // is a capacity.
   int questions;
-  // Finds out what only this kind can tell of an answer, before anything is
-  // told. False after a message.
+  // Finds the parts of an answer that only this kind has, before anything is
+  // written. False after a message.
   bool (*ask)(const plan_input *input, const struct plan_answer *answer);
   // Names buffers: a table. NULL: ids, sizes and steps are enough.
   void (*list)(const plan_input *input, const size_t *buffers, size_t count,
                FILE *out);
-  // Tells it: lines behind the table, and keys behind those that all have.
+  // Writes them: lines after the table, and keys after the common ones.
   void (*tell)(const plan_input *input, const struct plan_answer *answer,
                FILE *out);
   void (*tell_json)(const plan_input *input, const struct plan_answer *answer,

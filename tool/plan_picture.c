@@ -69,7 +69,7 @@ static void find_panels(plan_picture *p) {
   free(used);
 }
 
-// As high as they are large, but none is too low to be seen.
+// As high as they are large, but high enough to be seen.
 static void place_panels(plan_picture *p) {
   double all = 0;
   int y = PICTURE_TOP;

@@ -1,8 +1,8 @@
 // plan_picture.h - where in a picture of a plan things stand.
 //
 // Steps go from left to right, offsets from bottom to top. Each arena in which
-// something lies is a panel of its own; below them stands what is needed at
-// once, over the same steps.
+// something lies is a panel of its own; below them is a profile of the bytes
+// needed at once, over the same steps.
 //
 //     left             right
 //   top +----------------+
@@ -65,7 +65,7 @@ bool plan_picture_exceeds(const picture_panel *panel);
 int plan_picture_class(const plan_picture *picture, uint64_t size);
 uint64_t plan_picture_class_most(const plan_picture *picture, int class);
 
-// What is needed at once in each pixel's steps, at most: |columns| values from
+// The most bytes needed at once in each pixel's steps: |columns| values from
 // the left edge on.
 void plan_picture_needed(const plan_picture *picture, uint64_t *columns);
 

@@ -1,4 +1,4 @@
-// What is needed at once, and plans of part of it.
+// The bytes needed at once, and plans of some of the buffers.
 #include "plan_shortage.h"
 
 #include <stdlib.h>

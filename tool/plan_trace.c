@@ -34,8 +34,8 @@ static void destroy(void *source) {
 // What is asked
 // ---------------------------------------------------------------------------
 
-// The height of a plan that is as low as can be, or too high. One that has to
-// fit need not be low.
+// The height of a plan that is as low as possible, or too high. A plan that has
+// to fit need not be low.
 static uint64_t find_height(const plan_trace *t, const plan_answer *answer) {
   uint64_t height = 0;
   if (t->capacity == 0) return answer->info.height;

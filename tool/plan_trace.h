@@ -1,5 +1,5 @@
-// plan_trace.h - what a plan means for the program that was recorded: what has
-// to go for it to fit, and what it would save.
+// plan_trace.h - the meaning of a plan for the recorded program: the blocks
+// that have to go for it to fit, and what it would save.
 #ifndef TARN_TOOL_PLAN_TRACE_H_
 #define TARN_TOOL_PLAN_TRACE_H_
 
@@ -17,7 +17,7 @@ typedef struct plan_trace {
   tarn_device *device;
   char id[32];  // the last that was asked for
 
-  // What was found out about an answer.
+  // The findings about an answer.
   uint64_t capacity;  // 0: none was given
   // Of a plan, whether it fits or not; 0: there is none.
   uint64_t height;

@@ -1,4 +1,4 @@
-// What a plan means for a program, told.
+// The report of a plan's meaning for a program.
 //
 //   what must shrink ─► what a plan saves
 //

@@ -89,7 +89,7 @@ static void set_environment(const place *p) {
     set_number("TARN_COMM_TIMEOUT_MS", plan->timeout_ms);
 }
 
-// One reader alone: two would get what the other is to read.
+// One reader alone: with two, each would take a part of the input.
 static bool take_stdin(const place *p) {
   if (p->rank == 0) return true;
   int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -137,7 +137,7 @@ static tool_exit start_rank(ranks *r, size_t rank) {
                     : TOOL_DONE;
 }
 
-// Without all of them there is nothing to do for those that run.
+// If one rank cannot be started, the others have nothing to do.
 static void give_up(ranks *r) {
   children_send(&r->children, SIGKILL);
   r->stage = STAGE_KILLED;

@@ -16,8 +16,8 @@
 // itself. Free it.
 char *recorded_absolute(const tool_verb *verb, const char *path);
 
-// "NAME.tarn" for |program|, or "NAME-2.tarn" and so on: the first that is not
-// there. Free it.
+// "NAME.tarn" for |program|, or "NAME-2.tarn" and so on: the first that does
+// not exist. Free it.
 char *recorded_name(const char *program);
 
 // The names of the children's files beside |path| that are there, in order.

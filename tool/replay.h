@@ -1,10 +1,11 @@
 // replay.h - runs the requests of a trace through one strategy of a pool.
 //
 // An iteration is all requests of the trace, in order: each ALLOC takes a
-// block, each FREE gives it back. The baseline is taken before the first. When
-// an iteration is over, what it left alive beyond the baseline is freed and
-// what it freed of the baseline is taken again, so that the next one starts
-// from the same state; those requests are not the iteration's and not timed.
+// block, each FREE gives it back. The baseline is taken before the first. After
+// an iteration, the blocks that it left alive beyond the baseline are freed and
+// the blocks of the baseline that it freed are taken again, so that the next
+// one starts from the same state; those requests are not the iteration's and
+// not timed.
 //
 // Streams of the trace are numbers of another process: all requests are made
 // for stream NULL. With touching, the pool may hold 9/10 of what the device has

@@ -1,5 +1,5 @@
-// What a replay found: for people as a table, for spreadsheets as one row per
-// iteration, for programs as JSON.
+// The results of a replay: for people as a table, for spreadsheets as one row
+// per iteration, for programs as JSON.
 #include "report.h"
 
 #include <stdio.h>

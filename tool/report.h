@@ -7,7 +7,7 @@
 #include "kit/options.h"
 #include "replay.h"
 
-// One trace and what each pool made of it.
+// One trace and the results of each pool.
 typedef struct report {
   const tarn_trace *trace;
   const char *device;  // "cpu:0", "cpu:0 (dry)"
@@ -22,8 +22,8 @@ void report_write(const report *reports, size_t count, options_output output,
 
 // "page_unit_pool: second iteration 21.3 x faster than no_pool.", of |result|
 // against the report's yardstick: no_pool, or the first pool if that is not
-// among them. False if there is nothing to say: what refused requests is not
-// compared, nor what was dry.
+// among them. False if there is nothing to say: pools that refused requests are
+// not compared, nor dry runs.
 bool report_compare(const report *r, const replay_result *result, char *out,
                     size_t out_size);
 

@@ -129,7 +129,7 @@ void symbols_close(symbols *table) {
 
 // --- modules ---------------------------------------------------------------
 
-// What is no file of its own, such as a pipe of that name, is not waited for.
+// Only regular files are opened: a pipe of that name would block.
 static bool is_file(const char *path) {
   struct stat found;
   return stat(path, &found) == 0 && S_ISREG(found.st_mode);
@@ -295,9 +295,9 @@ static void find_call(Dwarf_Die *unit, Dwarf_Die *inlined,
   if (file != NULL) place->file = file;
 }
 
-// The scopes around the address, innermost first. Those that dwarf_getscopes
-// finds go on, outside of an inlined function, with where that was defined;
-// dwarf_getscopes_die goes on with where it is. Free them.
+// The scopes around the address, innermost first. Outside of an inlined
+// function, dwarf_getscopes continues with the place where that was defined;
+// dwarf_getscopes_die continues with the place where it is inlined. Free them.
 static int find_scopes(Dwarf_Die *unit, Dwarf_Addr address,
                        Dwarf_Die **out_scopes) {
   Dwarf_Die *innermost = NULL;

@@ -23,12 +23,11 @@ bool symbols_are_read(void);
 symbols *symbols_open(void);
 void symbols_close(symbols *table);
 
-// What stands before the return address |address|, which is one of |module|'s
-// own, as its symbols have it: the number of places written to |out|, innermost
-// first; 0 if nothing is known. A place without a file has the module for one,
-// and so have all of the system's own libraries, below /lib and /usr/lib;
-// a line of 0 and a function of "" are not known. The texts live as long as
-// |table|.
+// The call before the return address |address| of |module|, in the module's own
+// addresses: the number of places written to |out|, innermost first; 0 if
+// nothing is known. A place without a file has the module's path, and so have
+// all of the system's own libraries, below /lib and /usr/lib; a line of 0 and a
+// function of "" are not known. The texts live as long as |table|.
 size_t symbols_find(symbols *table, const char *module, uint64_t address,
                     tarn_trace_frame out[SYMBOLS_MOST]);
 

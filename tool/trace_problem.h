@@ -1,11 +1,9 @@
 // trace_problem.h - the history of a program as a planning problem.
 //
-// Each block of the trace is a buffer, needed from its birth to its death;
-// what is older than the trace, or never freed in it, is needed up to that end.
-// A refused request is no buffer: how long it would have been kept is unknown.
-// Whoever
-// asks whether a plan would have served it has it counted for the moment at
-// which it was asked for.
+// Each block of the trace is a buffer, needed from its birth to its death, or
+// to the ends of the trace if it is older or never freed. A refused request is
+// no buffer: how long it would have been kept is unknown. To ask whether a plan
+// would have served it, count it for the event at which it was requested.
 //
 //       events        0   1   2   3
 //       steps       0 │ 1 │ 2 │ 3 │ 4        step k: after k events
@@ -20,7 +18,7 @@
 
 #include <tarn/tarn.h>
 
-// What an arena of the library aligns to.
+// The alignment of an arena of the library.
 #define TRACE_PROBLEM_ALIGNMENT 256
 
 typedef struct trace_problem {

@@ -1,5 +1,5 @@
-// What the scripts of the view draw, as JSON: heights are computed here, so
-// that no address of 64 bits has to pass through a script's numbers.
+// The data of the view's scripts, as JSON. Heights are computed here, so that
+// no address of 64 bits passes through a script's numbers.
 #include "view_data.h"
 
 #include <inttypes.h>

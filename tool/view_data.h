@@ -12,8 +12,8 @@ typedef struct view_pool {
   const char *name;            // NULL: the recorded one
   const tarn_addr *addresses;  // of each block; 0: it has none
   const uint64_t *reserved;    // bytes held of the device before the first
-                               // event and after each; NULL: what the segments
-                               // of the trace tell
+                               // event and after each; NULL: as the segments of
+                               // the trace say
 } view_pool;
 
 typedef struct view_data {

@@ -1,6 +1,6 @@
-// Holders of blocks: each frame that owns one, and each tag of one without a
-// stack, becomes a holder, in the order in which the blocks were born. Those
-// who asked for what was refused follow.
+// Holders of blocks: each frame that owns a block, and each tag of a block
+// without a stack, in the order in which the blocks were born. The holders of
+// refused requests follow.
 #include "view_holders.h"
 
 #include <stdlib.h>

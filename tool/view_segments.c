@@ -69,8 +69,7 @@ static void hold(history *h, view_segment item) {
   if (item.size > 0) insert(&h->held, find(&h->held, item.address), item);
 }
 
-// Replaces held[index] by what of it stands outside of |range|; what stands
-// within is over.
+// Replaces held[index] by its parts outside of |range|; the part within ends.
 static void cut(history *h, size_t index, const view_segment *range) {
   view_segment whole = h->held.items[index];
   view_segment left = whole, within = whole, right = whole;
@@ -93,7 +92,8 @@ static void cut(history *h, size_t index, const view_segment *range) {
   append(&h->over, within);
 }
 
-// What of |range| is not held goes to |out|, as born and died with it.
+// Adds the parts of |range| that are not held to |out|, with the birth and
+// death of |range|.
 static void collect_gaps(const history *h, const view_segment *range,
                          list *out) {
   uint64_t at = range->address;

@@ -21,9 +21,9 @@ typedef struct view_segments {
   size_t count;
 } view_segments;
 
-// The segments of |trace|; none where it knows of none. What is given back
-// without having been taken was there from the beginning, as was what is there
-// at the end without having been taken. Free it with view_segments_deinit.
+// The segments of |trace|, if it has any. A segment that is given back without
+// having been taken was there from the beginning, as was one that is there at
+// the end without having been taken. Free it with view_segments_deinit.
 //
 // Cost: n log n in the events of segments, more where many are cut.
 view_segments view_segments_make(const tarn_trace *trace);

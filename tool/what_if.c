@@ -1,7 +1,7 @@
 // Dry replays, for the memory that they would have held.
 //
 // `tarn replay` runs the same requests, but times each of them. Nothing is
-// timed here, so that somebody who waits for an answer has it at once: a few
+// timed here, so that a user who waits for the answer has it at once: a few
 // workers take one strategy after the other, each with blocks of its own. One
 // of them makes the plan.
 #include "what_if.h"
@@ -34,7 +34,7 @@ typedef struct trial {
   char error[ERROR_SIZE];  // why a strategy could not be had
 } trial;
 
-// What one replay came to.
+// The result of one replay.
 typedef struct outcome {
   uint64_t reserved;
   uint64_t refused;  // requests
@@ -268,7 +268,7 @@ static void leave_untried(const tool_verb *verb, const tarn_trace *trace,
            trace->name, format_bytes(needed, out->needed_bytes));
 }
 
-// About what a plan takes: each block is fitted in among those that live.
+// About the time of a plan: each block is fitted in among the live ones.
 static uint64_t work_of_plan(const tarn_trace *trace) {
   uint64_t live = 0, work = trace->baseline_count;
   for (size_t i = 0; i < trace->event_count; i++) {

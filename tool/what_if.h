@@ -22,10 +22,10 @@ typedef struct what_if_row {
 typedef struct what_if {
   what_if_row *rows;
   size_t count;
-  // Most that was needed at once: what was alive, and at a refused request
-  // that counts that one too.
+  // The most bytes needed at once: the live ones, and at a refused request also
+  // its own.
   uint64_t needed_bytes;
-  bool untried;  // too much was needed for strategies to be tried
+  bool untried;  // the need was too large to try strategies
   bool asked;    // for a capacity
 } what_if;
 
@@ -48,14 +48,15 @@ typedef struct what_if_question {
   const options_list *pools;
   uint64_t capacity;  // 0: none was asked for
   bool with_plan;     // the last row is to be that of a plan
-  bool with_refused;  // what was refused is to be served, too
+  bool with_refused;  // refused requests have to be served, too
 } what_if_question;
 
 // Replays the trace once through each of the pools in a dry pool on the device:
-// no memory is asked for, streams count as one. With |with_refused|, a request
-// that the recorded allocator refused is asked for too, and given back at once:
-// who ran out of memory wants to know whether another would have served it. One
-// of more than WHAT_IF_MOST, such as malloc(-1), was never meant to be.
+// no memory is allocated, and streams count as one. With |with_refused|, a
+// request that the recorded allocator refused is made too, and freed at once: a
+// user who ran out of memory wants to know whether another allocator would have
+// served it. One of more than WHAT_IF_MOST, such as malloc(-1), was never meant
+// to be served.
 //
 // What holds more than the capacity is replayed again with that as its limit,
 // and fits if every request is then served; |reserved_bytes| is of the run that
@@ -65,8 +66,8 @@ typedef struct what_if_question {
 //
 // The row "plan" is the memory needed if all requests were known beforehand:
 // the height of a plan as of trace_problem.h, made at once and not searched for
-// long. It is left out, after a message, if that would take
-// longer than all else.
+// long. It is left out, after a message, if that would take longer than all
+// else.
 //
 // Nothing is tried, after a message, if more than WHAT_IF_MOST was needed.
 //

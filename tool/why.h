@@ -64,7 +64,7 @@ typedef struct why_answer {
   named_sums tags;
   holes space;
   why_oom *oom;
-  size_t oom_count;  // those that were looked into
+  size_t oom_count;  // the examined ones
   size_t oom_total;
   what_if strategies;
   bool has_diff;
@@ -72,9 +72,9 @@ typedef struct why_answer {
   char *root;  // folder of the caller's own code
 } why_answer;
 
-// The frames of |o| and |list| against those of another trace, not cut. Frames
-// are the same if they have the same name; of the others those of the same
-// file and function are matched in the order of their lines, since lines move.
+// The frames of |o| and |list| against those of another trace, all of them.
+// Frames are the same if they have the same name; other frames of the same file
+// and function are matched in the order of their lines, since lines move.
 why_diff why_diff_make(const tarn_trace *trace, const holder_list *list,
                        const tarn_trace *other, const holder_list *other_list);
 // Keeps the first |top| changes, 0 for all; the rest become one at the end.
@@ -82,9 +82,9 @@ void why_diff_cut(why_diff *diff, size_t top);
 
 void why_diff_deinit(why_diff *diff);
 
-// Answers for |trace| at |at|: who holds what lives then, what came and went,
-// the holes, and the refused requests. |depth|: as of sums_by_module. Neither
-// strategies nor a difference. Borrows |trace| and |o|.
+// Answers for |trace| at |at|: the holders of live memory, the blocks that came
+// and went, the holes, and the refused requests. |depth|: as for
+// sums_by_module. Neither strategies nor a difference. Borrows |trace| and |o|.
 why_answer why_ask(const tarn_trace *trace, owners *o, moment at, size_t depth);
 
 // Cuts all lists to |top| rows, 0 for all.

@@ -131,7 +131,7 @@ static int compare_changes(const void *a, const void *b) {
   return strcmp(x->frame, y->frame);
 }
 
-// Without those that were married into another row.
+// Without the rows that were matched with another row.
 static void drop_empty(differ *d) {
   size_t kept = 0;
   for (size_t i = 0; i < d->count; i++) {

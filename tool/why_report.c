@@ -83,8 +83,8 @@ static const holder *first_of(const holder_list *list, bool own_only) {
   return NULL;
 }
 
-// "; most is held by ...". What is older than the trace or has no stack is
-// said first if it is more, since no line can be named for it.
+// "; most is held by ...". Memory that is older than the trace or has no stack
+// is reported first if it is more, since no line can be named for it.
 static void say_most(const reporter *r, const holder_list *list) {
   char bytes[FORMAT_SIZE];
   const holder *top = list->count > 0 ? &list->items[0] : NULL;
@@ -385,8 +385,8 @@ static void write_root(const reporter *r) {
   if (*r->answer->root) say(r, "Files are below %s.\n", r->answer->root);
 }
 
-// What was recorded of blocks that are older than the trace: a stack at their
-// birth, or only one at their death. Their tags are in the table of holders.
+// The recorded stacks of blocks that are older than the trace: at their birth,
+// or only at their death. Their tags are in the table of holders.
 static void write_baseline(const reporter *r) {
   const why_answer *a = r->answer;
   bool born = false;
