@@ -61,9 +61,9 @@ static tarn_status set_capacity(tarn__budget *budget, tarn__array *array,
 tarn_status tarn__array_make(tarn__budget *budget, tarn__array *array,
                              size_t count) {
   if (count == 0) return TARN_OK;
-  tarn_status status = set_capacity(budget, array, count);
-  if (status == TARN_OK) array->count = count;
-  return status;
+  TARN__TRY(set_capacity(budget, array, count));
+  array->count = count;
+  return TARN_OK;
 }
 
 tarn_status tarn__array_reserve(tarn__budget *budget, tarn__array *array,
@@ -75,6 +75,14 @@ tarn_status tarn__array_reserve(tarn__budget *budget, tarn__array *array,
   if (!tarn_size_mul(array->capacity, 2, &doubled)) return refuse(budget);
   if (doubled < LEAST_CAPACITY) doubled = LEAST_CAPACITY;
   return set_capacity(budget, array, needed < doubled ? doubled : needed);
+}
+
+tarn_status tarn__array_append(tarn__budget *budget, tarn__array *array,
+                               const void *items, size_t count) {
+  void *to = NULL;
+  TARN__TRY(tarn__array_grow(budget, array, count, &to));
+  if (count > 0) memcpy(to, items, count * array->item_size);
+  return TARN_OK;
 }
 
 tarn_status tarn__array_fit(tarn__budget *budget, tarn__array *array) {

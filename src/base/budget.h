@@ -1,8 +1,8 @@
 // budget.h - memory with a cap, and the arrays that grow within it.
 //
-// Whoever reads a file that may be hostile asks for memory through one budget,
-// so that no length written in the file can make it ask for more than a
-// constant times what the file itself weighs.
+// A reader of a file that may be hostile allocates through one budget, so that
+// no length in the file can make it allocate more than a constant times the
+// size of the file.
 #ifndef TARN_BASE_BUDGET_H_
 #define TARN_BASE_BUDGET_H_
 
@@ -65,6 +65,13 @@ TARN_MUST_CHECK static inline tarn_status tarn__array_grow(tarn__budget *budget,
   array->count += count;
   return TARN_OK;
 }
+
+// Appends copies of |count| items; |items| may be NULL where |count| is 0.
+//
+// TARN_E_NOMEM  as tarn__array_reserve.
+TARN_MUST_CHECK tarn_status tarn__array_append(tarn__budget *budget,
+                                               tarn__array *array,
+                                               const void *items, size_t count);
 
 // Gives back all but what the items need, so that capacity is count; an
 // array without items keeps no memory.

@@ -68,7 +68,7 @@ static double double_of(uint64_t bits) {
 }
 
 // Rounds to nearest, ties to even: a carry out of the mantissa is right in the
-// exponent. What is left of a NaN stays one by its highest bit.
+// exponent. A NaN stays a NaN by its highest bit.
 static inline uint16_t narrow(double value, const layout *to) {
   uint64_t bits = bits_of(value);
   uint16_t sign = (uint16_t)(bits >> 63 << 15);
@@ -225,7 +225,7 @@ static void add_wide(family kin, wide *sum, const wide *more, size_t count) {
   }
 }
 
-// One block; what is added is first rounded to |to|, as a copy would be.
+// One block; addends are first rounded to |to|, as a copy would be.
 static void add_block(tarn_dtype to, unsigned char *dst, tarn_dtype from,
                       const unsigned char *src, size_t count) {
   unsigned char rounded[BLOCK * sizeof(uint64_t)];

@@ -3,7 +3,9 @@
 #include "base/hostmem.h"
 
 #include <stdalign.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,6 +112,16 @@ void *tarn__host_resize(void *ptr, size_t old_count, size_t new_count,
   return moved;
 }
 
+void *tarn__host_grow(void *ptr, size_t *count, size_t wanted, size_t first,
+                      size_t size) {
+  size_t grown = *count != 0 ? *count : first;
+  while (grown < wanted)
+    grown *= 2;
+  void *moved = tarn__host_resize(ptr, *count, grown, size);
+  if (moved != NULL) *count = grown;
+  return moved;
+}
+
 void tarn__host_free(void *ptr, size_t size) {
   if (ptr == NULL) return;
   if (size == 0) size = 1;
@@ -130,4 +142,16 @@ char *tarn__host_text(const char *text) {
 
 void tarn__host_free_text(char *text) {
   if (text != NULL) tarn__host_free(text, strlen(text) + 1);
+}
+
+char *tarn__host_format(const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  size_t size = (size_t)vsnprintf(NULL, 0, format, args) + 1;
+  va_end(args);
+  char *text = tarn__host_alloc(size);
+  va_start(args, format);
+  if (text != NULL) vsnprintf(text, size, format, args);
+  va_end(args);
+  return text;
 }

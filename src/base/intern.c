@@ -91,8 +91,7 @@ static tarn_status widen(tarn__intern *set, tarn__budget *budget) {
   if ((set->spans.count + 1) * 2 <= set->slots.count) return TARN_OK;
   size_t count = set->slots.count == 0 ? LEAST_SLOTS : set->slots.count * 2;
   tarn__array wider = TARN__ARRAY_OF(uint32_t);
-  tarn_status status = tarn__array_grow(budget, &wider, count, &unused);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_grow(budget, &wider, count, &unused));
   tarn__array_free(budget, &set->slots);
   set->slots = wider;
   fill_slots(set);
@@ -101,39 +100,27 @@ static tarn_status widen(tarn__intern *set, tarn__budget *budget) {
 
 static tarn_status append(tarn__intern *set, tarn__budget *budget,
                           uint32_t hash, const void *bytes, size_t size) {
-  void *copy = NULL;
-  void *span = NULL;
   if (size > UINT32_MAX || set->spans.count >= UINT32_MAX - 1) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "%s: a name of %zu bytes behind %zu others", budget->name,
                       size, set->spans.count);
   }
-  size_t first = set->bytes.count;
-  tarn_status status = tarn__array_reserve(budget, &set->spans, 1);
-  if (status == TARN_OK) {
-    status = tarn__array_grow(budget, &set->bytes, size, &copy);
-  }
-  if (status == TARN_OK) {
-    status = tarn__array_grow(budget, &set->spans, 1, &span);
-  }
-  if (status != TARN_OK) return status;
-  if (size > 0) memcpy(copy, bytes, size);
-  *(tarn__string *)span =
-      (tarn__string){.first = first, .size = (uint32_t)size, .hash = hash};
-  return TARN_OK;
+  const tarn__string span = {
+      .first = set->bytes.count, .size = (uint32_t)size, .hash = hash};
+  TARN__TRY(tarn__array_reserve(budget, &set->spans, 1));
+  TARN__TRY(tarn__array_append(budget, &set->bytes, bytes, size));
+  return tarn__array_append(budget, &set->spans, &span, 1);
 }
 
 tarn_status tarn__intern_put(tarn__intern *set, tarn__budget *budget,
                              const void *bytes, size_t size,
                              uint32_t *out_number) {
   *out_number = 0;
-  tarn_status status = widen(set, budget);
-  if (status != TARN_OK) return status;
+  TARN__TRY(widen(set, budget));
   uint32_t hash = (uint32_t)tarn__hash(set->seed, bytes, size);
   uint32_t *slot = find_slot(set, hash, bytes, size);
   if (*slot == 0) {
-    status = append(set, budget, hash, bytes, size);
-    if (status != TARN_OK) return status;
+    TARN__TRY(append(set, budget, hash, bytes, size));
     *slot = (uint32_t)set->spans.count;
   }
   *out_number = *slot - 1;

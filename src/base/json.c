@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "base/lines.h"
+
 enum expect {
   VALUE,
   FIRST_ITEM,
@@ -80,41 +82,26 @@ static size_t utf8_size(const unsigned char *at, size_t left) {
   return 0;
 }
 
-static int hex_digit(unsigned char byte) {
-  if (byte >= '0' && byte <= '9') return byte - '0';
-  if (byte >= 'a' && byte <= 'f') return byte - 'a' + 10;
-  if (byte >= 'A' && byte <= 'F') return byte - 'A' + 10;
-  return -1;
-}
-
 // The four digits at |at|; false if they are not all there.
 static bool read_hex4(const unsigned char *at, size_t left,
-                      uint32_t *out_unit) {
-  uint32_t unit = 0;
-  if (left < 4) return false;
-  for (size_t i = 0; i < 4; i++) {
-    int digit = hex_digit(at[i]);
-    if (digit < 0) return false;
-    unit = unit << 4 | (uint32_t)digit;
-  }
-  *out_unit = unit;
-  return true;
+                      uint64_t *out_unit) {
+  return left >= 4 && tarn__text_digits((const char *)at, 4, 16, out_unit);
 }
 
 // The size of the \u escape that begins at |at|, a pair being one, and what it
 // means; 0 if it is none.
 static size_t read_unicode(const unsigned char *at, size_t left,
                            uint32_t *out_point) {
-  uint32_t high = 0;
-  uint32_t low = 0;
+  uint64_t high = 0;
+  uint64_t low = 0;
   if (!read_hex4(at + 2, left - 2, &high)) return 0;
-  *out_point = high;
+  *out_point = (uint32_t)high;
   if (high < 0xd800 || high > 0xdfff) return 6;
   if (high > 0xdbff || left < 12 || at[6] != '\\' || at[7] != 'u' ||
       !read_hex4(at + 8, left - 8, &low) || low < 0xdc00 || low > 0xdfff) {
     return 0;
   }
-  *out_point = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+  *out_point = (uint32_t)(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00));
   return 12;
 }
 
@@ -179,19 +166,14 @@ static bool pass_digits(tarn__json *json) {
   return true;
 }
 
-// The integer in |token->text| from its first digit on; false if it is beyond
-// 64 bits.
+// The integer in |token->text|, without its sign; false if it is beyond 64
+// bits.
 static bool find_magnitude(tarn__json_token *token) {
-  uint64_t magnitude = 0;
-  for (size_t i = token->negative; i < token->size; i++) {
-    uint64_t digit = (uint64_t)(token->text[i] - '0');
-    if (__builtin_mul_overflow(magnitude, 10, &magnitude) ||
-        __builtin_add_overflow(magnitude, digit, &magnitude)) {
-      return false;
-    }
+  if (!tarn__text_decimal(token->text + token->negative,
+                          token->size - token->negative, &token->magnitude)) {
+    return false;
   }
-  token->magnitude = magnitude;
-  return !token->negative || magnitude <= UINT64_C(1) << 63;
+  return !token->negative || token->magnitude <= UINT64_C(1) << 63;
 }
 
 static bool pass_integer(tarn__json *json) {
@@ -244,7 +226,7 @@ static bool read_word(tarn__json *json, tarn__json_token *token,
   return true;
 }
 
-// What comes after a value that has ended just now.
+// Sets what may come after a value that has just ended.
 static void leave_value(tarn__json *json) {
   json->expect = json->depth == 0 ? NOTHING : AFTER_VALUE;
 }

@@ -6,10 +6,10 @@
 //   while (tarn__json_next(&json, &token)) { ... token.kind ... }
 //   if (json.wrong != NULL) ... json.wrong at byte json.at ...
 //
-// What it takes is RFC 8259 to the letter, in UTF-8 that is checked, nested at
-// most TARN__JSON_DEPTH deep, one value and then nothing but white space. No
-// comments, no commas at the end, no byte order mark. Whether a key may stand
-// twice in an object is its caller's business.
+// It accepts RFC 8259 to the letter, in UTF-8 that is checked, nested at most
+// TARN__JSON_DEPTH deep: one value and then nothing but white space. No
+// comments, no commas at the end, no byte order mark. Its caller decides
+// whether a key may stand twice in an object.
 //
 // It allocates nothing and copies nothing: texts are spans of the bytes, which
 // must live as long as the tokens. It does not set the last error either: only

@@ -49,8 +49,8 @@ static int digit_of(char byte) {
   return 16;
 }
 
-static bool read_digits(const char *text, size_t size, uint64_t base,
-                        uint64_t *out_number) {
+bool tarn__text_digits(const char *text, size_t size, uint64_t base,
+                       uint64_t *out_number) {
   uint64_t number = 0;
   for (size_t i = 0; i < size; i++) {
     uint64_t digit = (uint64_t)digit_of(text[i]);
@@ -64,14 +64,14 @@ static bool read_digits(const char *text, size_t size, uint64_t base,
 }
 
 bool tarn__text_decimal(const char *text, size_t size, uint64_t *out_number) {
-  return read_digits(text, size, 10, out_number);
+  return tarn__text_digits(text, size, 10, out_number);
 }
 
 bool tarn__text_address(const char *text, size_t size, uint64_t *out_address) {
   *out_address = 0;
   if (tarn__text_is(text, size, "(nil)")) return true;
   size_t prefix = size > 2 && text[0] == '0' && text[1] == 'x' ? 2 : 0;
-  return read_digits(text + prefix, size - prefix, 16, out_address);
+  return tarn__text_digits(text + prefix, size - prefix, 16, out_address);
 }
 
 bool tarn__text_is(const char *text, size_t size, const char *literal) {

@@ -25,6 +25,11 @@ void tarn__lines_init(tarn__lines *lines, const void *bytes, size_t size);
 TARN_MUST_CHECK bool tarn__lines_next(tarn__lines *lines, const char **out_text,
                                       size_t *out_size);
 
+// A number to |base|, at most 16, of digits only, at least one; false if it is
+// not that, or beyond 64 bits.
+TARN_MUST_CHECK bool tarn__text_digits(const char *text, size_t size,
+                                       uint64_t base, uint64_t *out_number);
+
 // A number of digits only, at least one; false if it is not that, or beyond 64
 // bits.
 TARN_MUST_CHECK bool tarn__text_decimal(const char *text, size_t size,

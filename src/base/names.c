@@ -5,18 +5,13 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/intern.h"
 #include "base/status.h"
 
 enum { FIRST_CAPACITY = 8 };
 
-// FNV-1a, then a finaliser, since the slots take the low bits.
 static uint64_t hash_of(const char *name) {
-  uint64_t hash = 0xcbf29ce484222325u;
-  for (; *name; name++)
-    hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
-  hash ^= hash >> 32;
-  hash *= 0xd6e8feb86659fd93u;
-  return hash ^ (hash >> 32);
+  return tarn__hash(0, name, strlen(name));
 }
 
 static size_t slot_count(const tarn__names *names) {

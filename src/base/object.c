@@ -44,8 +44,7 @@ tarn_status tarn__object_open(const char *what, const char *path,
   if (path == NULL || *path == '\0') {
     return tarn__fail(TARN_E_INVALID, "%s: no path", what);
   }
-  tarn_status status = resolve(what, path, resolved, sizeof resolved);
-  if (status != TARN_OK) return status;
+  TARN__TRY(resolve(what, path, resolved, sizeof resolved));
   char *kept = tarn__host_text(resolved);
   if (kept == NULL) return TARN_E_NOMEM;
   void *handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL);

@@ -17,7 +17,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
 
 size_t tarn__os_page(void) {
@@ -79,10 +78,12 @@ void tarn__os_discard(void *ptr, size_t size) {
 }
 
 void tarn__os_unmap(void *ptr, size_t size) {
+  int reason = errno;
   if (munmap(ptr, size) != 0) {
     tarn__log(TARN_LOG_ERROR, "os: munmap of %zu bytes at %p: %s", size, ptr,
               strerror(errno));
   }
+  errno = reason;
 }
 
 bool tarn__os_is_mapped(const void *ptr) {
@@ -94,20 +95,13 @@ bool tarn__os_is_mapped(const void *ptr) {
 
 // --- addresses and memory apart --------------------------------------------
 
-static int protection_of(tarn__os_access access) {
-  switch (access) {
-    case TARN__OS_READ:
-      return PROT_READ;
-    case TARN__OS_READ_WRITE:
-      return PROT_READ | PROT_WRITE;
-    case TARN__OS_NONE:
-      break;
-  }
-  return PROT_NONE;
-}
-
 bool tarn__os_protect(void *ptr, size_t size, tarn__os_access access) {
-  return mprotect(ptr, size, protection_of(access)) == 0;
+  static const int protections[] = {
+      [TARN__OS_NONE] = PROT_NONE,
+      [TARN__OS_READ] = PROT_READ,
+      [TARN__OS_READ_WRITE] = PROT_READ | PROT_WRITE,
+  };
+  return mprotect(ptr, size, protections[access]) == 0;
 }
 
 static bool reserve_at(void *ptr, size_t size, int flags) {
@@ -145,16 +139,14 @@ bool tarn__os_map_file(void *ptr, size_t size, int fd) {
   if (spare == MAP_FAILED) return false;
   bool mapped =
       mmap(ptr, size, PROT_NONE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
-  int reason = errno;
   tarn__os_unmap(spare, page);
-  errno = reason;
   return mapped;
 }
 
 // --- files in memory -------------------------------------------------------
 
-// Neither size nor seals can change: nobody can cut off what others map.
-// (The kernel may add one of its own, against executing.)
+// Neither size nor seals can change: no process can cut off pages that others
+// map. (The kernel may add a seal of its own, against executing.)
 static const int SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 static const int FOREIGN_SEALS = F_SEAL_WRITE | F_SEAL_FUTURE_WRITE;
 
@@ -275,8 +267,8 @@ static void sleep_until(uint64_t ns) {
     continue;
 }
 
-// A sandbox may forbid meanwhile what worked. Then time has to do: a store is
-// never that long on its way out of a processor.
+// A sandbox may forbid later what worked before. Then time has to suffice: a
+// store never takes that long to leave a processor.
 void tarn__os_fence_threads(void) {
   if (membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
   if (allow_fences() && membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED)) return;
@@ -320,81 +312,4 @@ static void count_fork(void) {
 // At load, so that no fork can come before it.
 __attribute__((constructor)) static void watch_forks(void) {
   pthread_atfork(NULL, NULL, count_fork);
-}
-
-// --- files -----------------------------------------------------------------
-
-static tarn_status io_error(const char *path) {
-  return tarn__fail(TARN_E_IO, "%s: %s", path, strerror(errno));
-}
-
-// Reads up to |size| bytes; returns how many came, or -1 with errno.
-static ssize_t read_fully(int fd, unsigned char *bytes, size_t size) {
-  size_t got = 0;
-  while (got < size) {
-    ssize_t n = read(fd, bytes + got, size - got);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return -1;
-    if (n == 0) break;
-    got += (size_t)n;
-  }
-  return (ssize_t)got;
-}
-
-static tarn_status read_open_file(int fd, const char *path, size_t most,
-                                  unsigned char **out_bytes, size_t *out_size) {
-  struct stat info;
-  if (fstat(fd, &info) != 0) return io_error(path);
-  if (!S_ISREG(info.st_mode)) {
-    return tarn__fail(TARN_E_IO,
-                      "%s: not a regular file; save what a pipe gives to one",
-                      path);
-  }
-  size_t size = (size_t)info.st_size;
-  if (size > most) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s: %zu bytes; files of at most %zu are read", path,
-                      size, most);
-  }
-  unsigned char *bytes = tarn__host_alloc(size);
-  if (bytes == NULL) {
-    return tarn__fail(TARN_E_NOMEM, "%s: no memory for its %zu bytes", path,
-                      size);
-  }
-  ssize_t got = read_fully(fd, bytes, size);
-  if (got < 0) {
-    tarn_status status = io_error(path);
-    tarn__host_free(bytes, size);
-    return status;
-  }
-  if ((size_t)got < size) {
-    unsigned char *fitted = tarn__host_resize(bytes, size, (size_t)got, 1);
-    if (fitted == NULL) {
-      tarn__host_free(bytes, size);
-      return TARN_E_NOMEM;
-    }
-    bytes = fitted;
-  }
-  *out_bytes = bytes;
-  *out_size = (size_t)got;
-  return TARN_OK;
-}
-
-tarn_status tarn__os_read_file(const char *path, size_t most,
-                               unsigned char **out_bytes, size_t *out_size) {
-  *out_bytes = NULL;
-  *out_size = 0;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return io_error(path);
-  tarn_status status = read_open_file(fd, path, most, out_bytes, out_size);
-  close(fd);
-  return status;
-}
-
-bool tarn__os_append_file(const char *path, const void *bytes, size_t size) {
-  int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK;
-  int fd = open(path, flags, 0600);
-  if (fd < 0) return false;
-  bool written = write(fd, bytes, size) == (ssize_t)size;
-  return close(fd) == 0 && written;
 }

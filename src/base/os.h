@@ -16,7 +16,7 @@
 size_t tarn__os_page(void);
 
 // |size| bytes of private, zero, anonymous memory, not yet resident; NULL if
-// the kernel refuses. Give it back with the same size.
+// the kernel refuses. tarn__os_unmap takes the same size, and keeps errno.
 void *tarn__os_map(size_t size);
 void tarn__os_unmap(void *ptr, size_t size);
 
@@ -47,18 +47,19 @@ typedef enum tarn__os_access {
   TARN__OS_READ_WRITE,
 } tarn__os_access;
 
-// What the program may do with mapped or reserved pages. Reserved ones become
-// memory by it: zero, private, and without a mapping of their own beside a
-// neighbour that may do the same.
+// The access to mapped or reserved pages. Reserved ones become memory
+// by it: zero, private, and without a mapping of their own beside a neighbour
+// with the same access.
 TARN_MUST_CHECK bool tarn__os_protect(void *ptr, size_t size,
                                       tarn__os_access access);
 
 // Drops what is mapped in the range; its addresses stay reserved.
 TARN_MUST_CHECK bool tarn__os_vacate(void *ptr, size_t size);
 
-// Takes the bytes of private pages to addresses of their own, which are
-// returned, with their access; tarn__os_unmap gives them back. What is left at
-// |ptr| is as tarn__os_protect of reserved pages made it. Linux 5.7 or newer.
+// Moves the bytes of private pages to addresses of their own, which are
+// returned, with their access; tarn__os_unmap gives them back. The pages left
+// at |ptr| are as tarn__os_protect of reserved pages made them. Linux 5.7 or
+// newer.
 TARN_MUST_CHECK void *tarn__os_move_out(void *ptr, size_t size);
 
 // Takes the bytes at |from|, whose addresses are given back, to the reserved
@@ -114,6 +115,20 @@ void tarn__os_memory(size_t *out_total, size_t *out_available);
 void tarn__os_memory_of(const char *root, size_t *out_total,
                         size_t *out_available);
 
+// A file of the kernel, line by line; lines beyond the buffer are left out. The
+// descriptor is closed by the caller.
+typedef struct tarn__os_lines {
+  int fd;
+  size_t begin, end;
+  char bytes[8192];
+} tarn__os_lines;
+
+TARN_MUST_CHECK bool tarn__os_lines_open(tarn__os_lines *lines,
+                                         const char *name);
+
+// The next line, without its newline, until the next call; NULL at the end.
+char *tarn__os_lines_next(tarn__os_lines *lines);
+
 // Nanoseconds of a clock that only goes forward.
 uint64_t tarn__os_now_ns(void);
 
@@ -145,12 +160,25 @@ static inline uint32_t tarn__os_generation(void) {
   return atomic_load_explicit(&tarn__os_forks, memory_order_relaxed);
 }
 
-// What takes a lock around forks says so at load, in this order, because the
-// handlers that lock run in reverse: who may hold a lock while taking another
-// comes first at a fork, and leaves come last.
+// A lock that is held across forks is registered at load, in this order,
+// because the handlers that lock run in reverse: a lock under which others are
+// taken is locked first at a fork, and leaves are locked last.
 #define TARN__WATCH_FORKS_LAST __attribute__((constructor(201)))
 #define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(202)))
 #define TARN__WATCH_FORKS_FIRST __attribute__((constructor(203)))
+
+// Has |mutex|, the only one of its file, locked around each fork, so that a
+// child finds it free. |order|: LAST, BETWEEN or FIRST.
+#define TARN__LOCK_AROUND_FORKS(order, mutex)                                 \
+  static void lock_around_fork(void) {                                        \
+    pthread_mutex_lock(mutex);                                                \
+  }                                                                           \
+  static void unlock_around_fork(void) {                                      \
+    pthread_mutex_unlock(mutex);                                              \
+  }                                                                           \
+  TARN__WATCH_FORKS_##order static void watch_forks(void) {                   \
+    pthread_atfork(lock_around_fork, unlock_around_fork, unlock_around_fork); \
+  }
 
 // Reads the whole regular file at |path| into memory from tarn__host_alloc, if
 // it has at most |most| bytes; SIZE_MAX: whatever it has.

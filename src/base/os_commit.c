@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/os_pages.h"
+#include "base/status.h"
 
 // What headers older than the kernel do not have.
 #ifndef MADV_POPULATE_WRITE
@@ -31,10 +32,6 @@ enum {
   FAILURES_ENOUGH = 8,  // one after the other: there are no huge pages
 };
 
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
-}
-
 typedef struct filler {
   int fd;
   size_t end;  // of the part
@@ -45,9 +42,9 @@ typedef struct filler {
   unsigned failures;  // of collapses, one after the other
 } filler;
 
-// Where the kernel has run out, it would end some process, which may be any: so
-// it is asked before. Others who take memory at the same time are met on the
-// way, as the window moves.
+// A kernel without memory would kill a process, which may be any: so it is
+// asked before. Other processes that take memory at the same time are noticed
+// as the window moves.
 static bool is_available(size_t size) {
   size_t total = 0;
   size_t available = 0;
@@ -62,7 +59,7 @@ static bool is_available(size_t size) {
 bool tarn__os_allocate_file(int fd, size_t offset, size_t size) {
   size_t most = TARN__OS_HUGE;
   for (size_t done = 0; done < size;) {
-    size_t piece = smaller(size - done, most);
+    size_t piece = tarn__lesser(size - done, most);
     int reason = posix_fallocate(fd, (off_t)(offset + done), (off_t)piece);
     if (reason == EINTR) {
       if (most > tarn__os_page()) most /= 2;
@@ -106,7 +103,7 @@ static bool fill_unit(filler *f, size_t offset, unsigned char *at) {
   if (!populate(at)) return false;
   bool huge = collapse(f, at);
   if (!tarn__os_allocate_file(f->fd, offset, TARN__OS_HUGE)) return false;
-  if (huge) f->huge += smaller(f->end - offset, TARN__OS_HUGE);
+  if (huge) f->huge += tarn__lesser(f->end - offset, TARN__OS_HUGE);
   return true;
 }
 
@@ -128,23 +125,21 @@ static bool fill_window(filler *f, size_t offset, size_t size) {
 
 static bool fill_windows(filler *f, size_t begin, size_t end) {
   for (size_t at = begin; at < end;) {
-    size_t size = smaller(end - at, f->window_size);
+    size_t size = tarn__lesser(end - at, f->window_size);
     if (!fill_window(f, at, size)) return false;
     at += size;
   }
   return true;
 }
 
-// Commits the units from |begin| to |end|, through a window mapped meanwhile.
+// Commits the units from |begin| to |end|, through a temporary window.
 static bool fill_units(filler *f, size_t begin, size_t end) {
   if (begin >= end) return true;
-  f->window_size = smaller(end - begin, WINDOW_UNITS * TARN__OS_HUGE);
+  f->window_size = tarn__lesser(end - begin, WINDOW_UNITS * TARN__OS_HUGE);
   f->window = tarn__os_reserve_aligned(f->window_size, TARN__OS_HUGE);
   if (f->window == NULL) return false;
   bool filled = fill_windows(f, begin, end);
-  int reason = errno;
   tarn__os_unmap(f->window, f->window_size);
-  errno = reason;
   return filled;
 }
 
@@ -159,10 +154,10 @@ static size_t round_up(size_t offset) {
 }
 
 static bool fill(filler *f, size_t begin) {
-  size_t head_end = smaller(round_up(begin), f->end);
-  size_t body_end = smaller(round_up(f->end), round_down(f->file_end));
+  size_t head_end = tarn__lesser(round_up(begin), f->end);
+  size_t body_end = tarn__lesser(round_up(f->end), round_down(f->file_end));
   if (!is_available(f->end - begin)) return false;
-  if (!tarn__os_allows_file(smaller(round_up(f->end), f->file_end))) {
+  if (!tarn__os_allows_file(tarn__lesser(round_up(f->end), f->file_end))) {
     return false;
   }
   if (!tarn__os_allocate_file(f->fd, begin, head_end - begin)) return false;
@@ -201,8 +196,6 @@ void *tarn__os_map_shared(int fd, size_t size) {
   size_t align = size >= TARN__OS_HUGE ? TARN__OS_HUGE : tarn__os_page();
   void *ptr = tarn__os_reserve_aligned(size, align);
   if (ptr == NULL || tarn__os_put_file(ptr, size, fd)) return ptr;
-  int reason = errno;
   tarn__os_unmap(ptr, size);
-  errno = reason;
   return NULL;
 }

@@ -11,6 +11,7 @@
 // Limits, use and the group itself change, and are read at each call. A file
 // that is missing or malformed limits nothing.
 #include <ctype.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -32,19 +33,17 @@ static bool join(path *out, const char *a, const char *b) {
   return length >= 0 && (size_t)length < sizeof out->text;
 }
 
-// A file, line by line; lines beyond the buffer are left out.
-typedef struct reader {
-  int fd;
-  size_t begin, end;
-  char bytes[8192];
-} reader;
+typedef tarn__os_lines reader;
+
+bool tarn__os_lines_open(reader *r, const char *name) {
+  r->begin = r->end = 0;
+  r->fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  return r->fd >= 0;
+}
 
 static bool open_file(reader *r, const char *folder, const char *name) {
   path whole;
-  r->begin = r->end = 0;
-  if (!join(&whole, folder, name)) return false;
-  r->fd = open(whole.text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  return r->fd >= 0;
+  return join(&whole, folder, name) && tarn__os_lines_open(r, whole.text);
 }
 
 // Behind what has not been handed out yet; false at the end of the file, and
@@ -53,13 +52,15 @@ static bool read_more(reader *r) {
   memmove(r->bytes, r->bytes + r->begin, r->end - r->begin);
   r->end -= r->begin;
   r->begin = 0;
-  ssize_t got = read(r->fd, r->bytes + r->end, sizeof r->bytes - r->end);
+  ssize_t got = 0;
+  do {
+    got = read(r->fd, r->bytes + r->end, sizeof r->bytes - r->end);
+  } while (got < 0 && errno == EINTR);
   if (got > 0) r->end += (size_t)got;
   return got > 0;
 }
 
-// The next line, without its newline, until the next call; NULL at the end.
-static char *next_line(reader *r) {
+char *tarn__os_lines_next(reader *r) {
   for (bool too_long = false;;) {
     char *line = r->bytes + r->begin;
     size_t left = r->end - r->begin;
@@ -92,7 +93,7 @@ static bool read_number(const char *folder, const char *name,
                         size_t *out_number) {
   reader r;
   if (!open_file(&r, folder, name)) return false;
-  const char *line = next_line(&r);
+  const char *line = tarn__os_lines_next(&r);
   bool is_number = line != NULL && parse_number(line, out_number);
   close(r.fd);
   return is_number;
@@ -109,7 +110,7 @@ static void read_entries(const char *folder, const char *name,
   reader r;
   size_t found = 0;
   if (!open_file(&r, folder, name)) return;
-  for (char *line; found < count && (line = next_line(&r)) != NULL;) {
+  for (char *line; found < count && (line = tarn__os_lines_next(&r)) != NULL;) {
     const char *key = strsep(&line, " ");
     if (line == NULL) continue;
     for (size_t i = 0; i < count; i++) {
@@ -169,7 +170,7 @@ static void read_groups(const char *root, groups *out) {
   for (size_t i = 0; i < VERSIONS; i++)
     out->of[i].text[0] = '\0';
   if (!open_file(&r, root, "/proc/self/cgroup")) return;
-  for (char *line; (line = next_line(&r)) != NULL;) {
+  for (char *line; (line = tarn__os_lines_next(&r)) != NULL;) {
     strsep(&line, ":");
     const char *list = strsep(&line, ":");
     if (line == NULL || *line != '/') continue;
@@ -256,7 +257,7 @@ static void read_mounts(const char *root, mounts *out) {
   *out = (mounts){0};
   read_groups(root, &g);
   if (!open_file(&r, root, "/proc/self/mountinfo")) return;
-  for (char *line; (line = next_line(&r)) != NULL;)
+  for (char *line; (line = tarn__os_lines_next(&r)) != NULL;)
     take_mount(line, &g, out);
   close(r.fd);
 }

@@ -1,7 +1,7 @@
 // Sockets that have a name in a folder, and the folder's lock.
 //
 // The kernel ends a listening socket and a lock with the process; only the name
-// stays, behind which nobody listens then.
+// stays, without a listener.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -40,19 +40,14 @@ static span pages_of(span s) {
   return (span){s.begin & ~(page - 1), (s.end + page - 1) & ~(page - 1)};
 }
 
-static bool touch_page(uint64_t address) {
-  void *page = (void *)(uintptr_t)address;
-  while (madvise(page, tarn__os_page(), MADV_POPULATE_READ) != 0) {
-    if (errno != EINTR && errno != EAGAIN) return false;
-  }
-  return true;
-}
-
 // One page of each unit, so that huge pages are mapped where possible.
 static bool touch(span pages) {
   for (uint64_t at = pages.begin; at < pages.end;
        at = (at / TARN__OS_HUGE + 1) * TARN__OS_HUGE) {
-    if (!touch_page(at)) return false;
+    void *page = (void *)(uintptr_t)at;
+    while (madvise(page, tarn__os_page(), MADV_POPULATE_READ) != 0) {
+      if (errno != EINTR && errno != EAGAIN) return false;
+    }
   }
   return true;
 }
@@ -123,38 +118,7 @@ bool tarn__os_look_at_pages(const void *ptr, size_t size, tarn__os_pages *out) {
 
 // --- before ----------------------------------------------------------------
 
-// A file by lines of which only the beginnings matter.
-typedef struct line_reader {
-  int fd;
-  size_t used;  // bytes in |buffer|
-  size_t at;    // of them, read so far
-  char buffer[4096];
-} line_reader;
-
-static bool refill(line_reader *in) {
-  ssize_t got = 0;
-  do {
-    got = read(in->fd, in->buffer, sizeof in->buffer);
-  } while (got < 0 && errno == EINTR);
-  in->used = got > 0 ? (size_t)got : 0;
-  in->at = 0;
-  return got > 0;
-}
-
-// The next line, cut at |room|; false at the end.
-static bool next_line(line_reader *in, char *out, size_t room) {
-  size_t length = 0;
-  for (;;) {
-    if (in->at == in->used && !refill(in)) return false;
-    char c = in->buffer[in->at++];
-    if (c == '\n') break;
-    if (length + 1 < room) out[length++] = c;
-  }
-  out[length] = '\0';
-  return true;
-}
-
-// What has been read of the mappings that meet |range|.
+// The part read so far of the mappings that meet |range|.
 typedef struct tally {
   span range;
   uint64_t seen;     // bytes of it in mappings
@@ -197,10 +161,9 @@ static void add_huge(tally *t, const char *line) {
   }
 }
 
-static void tally_mappings(line_reader *in, tally *t) {
-  char line[128];
+static void tally_mappings(tarn__os_lines *in, tally *t) {
   span mapping;
-  while (next_line(in, line, sizeof line)) {
+  for (const char *line; (line = tarn__os_lines_next(in)) != NULL;) {
     if (is_mapping(line, &mapping)) {
       begin_mapping(t, mapping);
     } else if (t->inside) {
@@ -212,10 +175,10 @@ static void tally_mappings(line_reader *in, tally *t) {
 
 bool tarn__os_look_at_mappings(const void *ptr, size_t size,
                                tarn__os_pages *out) {
-  line_reader in = {.fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC)};
+  tarn__os_lines in;
   tally t = {.range = {(uintptr_t)ptr, (uintptr_t)ptr + size}};
   *out = (tarn__os_pages){0};
-  if (in.fd < 0) return false;
+  if (!tarn__os_lines_open(&in, "/proc/self/smaps")) return false;
   tally_mappings(&in, &t);
   close(in.fd);
   return size != 0 && t.seen == size && answer(t.range, t.huge, out);

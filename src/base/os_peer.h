@@ -161,6 +161,9 @@ bool tarn__os_is_open(int fd);
 // Closes all that are not -1, and makes them so.
 void tarn__os_close_all(int *fds, size_t count);
 
+// Makes both as tarn__os_above_standard does; false: both are closed and -1.
+TARN_MUST_CHECK bool tarn__os_pair_above_standard(int pair[2]);
+
 // An array of |count| descriptors of -1; NULL if out of memory. Freed by
 // tarn__host_free_array.
 int *tarn__os_no_descriptors(size_t count);

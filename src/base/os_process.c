@@ -78,14 +78,12 @@ int tarn__os_open_named(const tarn__os_file_name *name) {
 bool tarn__os_lease(int *out_watch, int *out_hold) {
   int ends[2];
   *out_watch = *out_hold = -1;
-  if (pipe2(ends, O_CLOEXEC) != 0) return false;
-  *out_watch = tarn__os_above_standard(ends[0]);
-  *out_hold = tarn__os_above_standard(ends[1]);
-  if (*out_watch >= 0 && *out_hold >= 0) return true;
-  if (*out_watch >= 0) tarn__os_close(*out_watch);
-  if (*out_hold >= 0) tarn__os_close(*out_hold);
-  *out_watch = *out_hold = -1;
-  return false;
+  if (pipe2(ends, O_CLOEXEC) != 0 || !tarn__os_pair_above_standard(ends)) {
+    return false;
+  }
+  *out_watch = ends[0];
+  *out_hold = ends[1];
+  return true;
 }
 
 bool tarn__os_lease_ended(int watch, uint64_t ns) {

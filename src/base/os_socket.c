@@ -41,6 +41,14 @@ void tarn__os_close_all(int *fds, size_t count) {
   }
 }
 
+bool tarn__os_pair_above_standard(int pair[2]) {
+  pair[0] = tarn__os_above_standard(pair[0]);
+  pair[1] = tarn__os_above_standard(pair[1]);
+  if (pair[0] >= 0 && pair[1] >= 0) return true;
+  tarn__os_close_all(pair, 2);
+  return false;
+}
+
 int *tarn__os_no_descriptors(size_t count) {
   int *fds = tarn__host_array(count, sizeof *fds);
   for (size_t i = 0; fds != NULL && i < count; i++)
@@ -61,12 +69,9 @@ bool tarn__os_inbox(int *out_receive, int *out_send) {
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
     return false;
   }
-  pair[0] = tarn__os_above_standard(pair[0]);
-  pair[1] = tarn__os_above_standard(pair[1]);
-  if (pair[0] < 0 || pair[1] < 0 || !ask_for_senders(pair[0])) {
-    for (int end = 0; end < 2; end++) {
-      if (pair[end] >= 0) tarn__os_close(pair[end]);
-    }
+  if (!tarn__os_pair_above_standard(pair)) return false;
+  if (!ask_for_senders(pair[0])) {
+    tarn__os_close_all(pair, 2);
     return false;
   }
   *out_receive = pair[0];

@@ -63,8 +63,7 @@ static tarn_status check_reference(const tarn_reference *table) {
                       table->offsets[0]);
   }
   for (size_t i = 0; i < table->count; i++) {
-    tarn_status status = check_chunk(table, i);
-    if (status != TARN_OK) return status;
+    TARN__TRY(check_chunk(table, i));
   }
   return TARN_OK;
 }
@@ -157,34 +156,27 @@ static tarn_status check_array(const char *which, tarn_addr address,
 }
 
 static tarn_status check_extents(tarn_rows *rows) {
-  tarn_status status = check_stride("table", rows->width, rows->table_dtype,
-                                    &rows->table_stride);
-  if (status != TARN_OK) return status;
-  status = check_stride("dense", rows->width, rows->dense_dtype,
-                        &rows->dense_stride);
-  if (status != TARN_OK) return status;
-  status = check_table(rows);
-  if (status != TARN_OK) return status;
-  status = check_array("dense rows", rows->dense, rows->index_count,
-                       rows->dense_stride, tarn__rows_dense_bytes(rows));
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_stride("table", rows->width, rows->table_dtype,
+                         &rows->table_stride));
+  TARN__TRY(check_stride("dense", rows->width, rows->dense_dtype,
+                         &rows->dense_stride));
+  TARN__TRY(check_table(rows));
+  TARN__TRY(check_array("dense rows", rows->dense, rows->index_count,
+                        rows->dense_stride, tarn__rows_dense_bytes(rows)));
   size_t index = tarn_dtype_size(rows->index_dtype);
   return check_array("indices", rows->indices, rows->index_count, index, index);
 }
 
 static tarn_status check(tarn_rows *rows) {
-  tarn_status status = check_dtypes(rows);
-  if (status == TARN_OK) status = check_reference(&rows->table);
-  if (status == TARN_OK) status = check_extents(rows);
-  return status;
+  TARN__TRY(check_dtypes(rows));
+  TARN__TRY(check_reference(&rows->table));
+  return check_extents(rows);
 }
 
 tarn_status tarn__rows_check(const tarn_rows *given, tarn_rows *out) {
-  tarn_status status =
-      tarn__take_struct("rows", given, FIRST_SIZE, out, sizeof *out);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__take_struct("rows", given, FIRST_SIZE, out, sizeof *out));
   out->struct_size = sizeof *out;
-  status = check(out);
+  tarn_status status = check(out);
   if (status != TARN_OK) memset(out, 0, sizeof *out);
   return status;
 }

@@ -121,10 +121,7 @@ STREAM(stream_avx2, AVX2, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
 MOVER(gather_avx2, AVX2, stream_avx2(p.dense, p.table, plan->dense_bytes))
 MOVER(scatter_avx2, AVX2, stream_avx2(p.table, p.dense, plan->table_bytes))
 
-static bool can_stream(void) {
-  return true;
-}
-
+// NULL: this machine has no writes past the caches.
 static tarn__rows_mover *streamer_of(tarn__rows_action action) {
   bool wide = __builtin_cpu_supports("avx2");
   if (action == TARN__ROWS_GATHER) return wide ? gather_avx2 : gather_sse2;
@@ -137,12 +134,9 @@ void tarn__rows_settle(void) {
 
 #else
 
-static bool can_stream(void) {
-  return false;
-}
-
 static tarn__rows_mover *streamer_of(tarn__rows_action action) {
-  return action == TARN__ROWS_GATHER ? gather : scatter;
+  (void)action;
+  return NULL;
 }
 
 void tarn__rows_settle(void) {}
@@ -164,7 +158,7 @@ static bool is_much(const tarn__rows_plan *plan) {
 // Of chunks of the table, each is looked at row by row.
 static bool is_streamed(const tarn__rows_plan *plan) {
   const tarn_rows *rows = plan->rows;
-  if (!can_stream() || !is_much(plan)) return false;
+  if (!is_much(plan)) return false;
   if (plan->action == TARN__ROWS_GATHER) {
     return are_lines(rows->dense, rows->dense_stride, plan->dense_bytes);
   }
@@ -173,9 +167,9 @@ static bool is_streamed(const tarn__rows_plan *plan) {
 
 static void choose_copy(tarn__rows_plan *plan) {
   bool gathers = plan->action == TARN__ROWS_GATHER;
-  if (is_streamed(plan)) {
-    plan->move = streamer_of(plan->action);
-    plan->streams = true;
+  plan->move = is_streamed(plan) ? streamer_of(plan->action) : NULL;
+  plan->streams = plan->move != NULL;
+  if (plan->streams) {
     plan->fetch_table = gathers;
   } else {
     plan->move = gathers ? gather : scatter;
@@ -232,15 +226,12 @@ static tarn__rows_mover *adder_of(tarn_dtype dtype) {
 }
 
 static tarn__rows_mover *converter_of(tarn__rows_action action) {
-  switch (action) {
-    case TARN__ROWS_GATHER:
-      return gather_other;
-    case TARN__ROWS_SCATTER:
-      return scatter_other;
-    case TARN__ROWS_SCATTER_ADD:
-      break;
-  }
-  return add_other;
+  static tarn__rows_mover *const converters[] = {
+      [TARN__ROWS_GATHER] = gather_other,
+      [TARN__ROWS_SCATTER] = scatter_other,
+      [TARN__ROWS_SCATTER_ADD] = add_other,
+  };
+  return converters[action];
 }
 
 // Measured. Writes past the caches share a queue with the prefetches.

@@ -28,7 +28,7 @@ typedef struct tarn__rows_plan {
   size_t dense_bytes;
   tarn__rows_mover *move;
   bool streams;      // it writes past the caches
-  bool fetch_table;  // what is to be fetched before it is moved
+  bool fetch_table;  // bytes to fetch before they are moved
   bool fetch_dense;
   size_t ahead;  // so many rows before
 } tarn__rows_plan;

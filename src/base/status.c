@@ -29,32 +29,21 @@ const char *tarn_version(void) {
                       TARN_VERSION_PATCH);
 }
 
+#define NAMED(status) \
+  { status, #status }
+
 const char *tarn_status_name(tarn_status status) {
-  switch (status) {
-    case TARN_OK:
-      return "TARN_OK";
-    case TARN_FULL:
-      return "TARN_FULL";
-    case TARN_PENDING:
-      return "TARN_PENDING";
-    case TARN_E_INVALID:
-      return "TARN_E_INVALID";
-    case TARN_E_STATE:
-      return "TARN_E_STATE";
-    case TARN_E_UNSUPPORTED:
-      return "TARN_E_UNSUPPORTED";
-    case TARN_E_DEVICE:
-      return "TARN_E_DEVICE";
-    case TARN_E_PEER_LOST:
-      return "TARN_E_PEER_LOST";
-    case TARN_E_TIMEOUT:
-      return "TARN_E_TIMEOUT";
-    case TARN_E_CORRUPT:
-      return "TARN_E_CORRUPT";
-    case TARN_E_NOMEM:
-      return "TARN_E_NOMEM";
-    case TARN_E_IO:
-      return "TARN_E_IO";
+  static const struct {
+    tarn_status status;
+    const char *name;
+  } names[] = {
+      NAMED(TARN_OK),        NAMED(TARN_FULL),        NAMED(TARN_PENDING),
+      NAMED(TARN_E_INVALID), NAMED(TARN_E_STATE),     NAMED(TARN_E_UNSUPPORTED),
+      NAMED(TARN_E_DEVICE),  NAMED(TARN_E_PEER_LOST), NAMED(TARN_E_TIMEOUT),
+      NAMED(TARN_E_CORRUPT), NAMED(TARN_E_NOMEM),     NAMED(TARN_E_IO),
+  };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    if (names[i].status == status) return names[i].name;
   }
   return "TARN_?";
 }

@@ -4,6 +4,8 @@
 // one expression. Its callers pass the status on and write nothing:
 //
 //   if (size == 0) return tarn__fail(TARN_E_INVALID, "pool: size is 0");
+//   ...
+//   TARN__TRY(check_size(size));
 #ifndef TARN_BASE_STATUS_H_
 #define TARN_BASE_STATUS_H_
 
@@ -70,6 +72,14 @@ TARN_MUST_CHECK tarn_status tarn__take_struct(const char *what,
 TARN_MUST_CHECK tarn_status tarn__clear_struct(const char *what, void *out,
                                                size_t first, size_t own,
                                                size_t *out_size);
+
+// Returns from the function with the status of |call|, unless it is TARN_OK.
+// For functions that have nothing to undo at that point.
+#define TARN__TRY(call)                   \
+  do {                                    \
+    tarn_status tried_ = (call);          \
+    if (tried_ != TARN_OK) return tried_; \
+  } while (0)
 
 // Keeps the first failure of several calls in |*first|.
 static inline void tarn__keep_first(tarn_status *first, tarn_status status) {

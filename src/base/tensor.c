@@ -70,8 +70,7 @@ tarn_status tarn_shape_size(tarn_shape shape, tarn_dtype dtype, int64_t batch,
     return tarn__fail(TARN_E_INVALID, "shape: %d is no dtype", (int)dtype);
   }
   size_t count = 0;
-  tarn_status status = tarn_shape_count(shape, batch, &count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_shape_count(shape, batch, &count));
   if (!tarn_size_mul(count, dtypes[dtype].size, out_size)) {
     return tarn__fail(TARN_E_INVALID, "shape: %zu elements of %s overflow",
                       count, dtypes[dtype].name);
