@@ -201,29 +201,27 @@ void tarn__area_freeze(tarn__comm_area *area) {
 }
 
 tarn_status tarn__area_fail(const tarn__comm_area *area) {
+  static const char *const losses[] = {
+      [TARN__WHOLE] = "has ended",
+      [TARN__ENDED] = "has ended",
+      [TARN__LEFT] = "has left the communicator",
+      [TARN__ABSENT] = "ended or gave up before it joined",
+  };
   uint64_t note = atomic_load(&area->head->broken);
   size_t rank = (note >> RANK_SHIFT) & 0xffff;
-  switch ((tarn__comm_breakage)(note & 0xff)) {
-    case TARN__LEFT:
-      return tarn__fail(TARN_E_PEER_LOST,
-                        "comm: rank %zu has left the communicator", rank);
-    case TARN__ABSENT:
-      return tarn__fail(TARN_E_PEER_LOST,
-                        "comm: rank %zu ended or gave up before it joined",
-                        rank);
-    case TARN__LATE:
-      return tarn__fail(TARN_E_TIMEOUT,
-                        "comm: rank %zu did not arrive within %" PRIu64 " ms",
-                        rank, note >> MS_SHIFT);
-    case TARN__GARBLED:
-      return tarn__fail(
-          TARN_E_CORRUPT,
-          "comm: the data of rank %zu in the shared memory is damaged", rank);
-    case TARN__ENDED:
-    case TARN__WHOLE:
-      break;
+  unsigned why = note & 0xff;
+  if (why == TARN__LATE) {
+    return tarn__fail(TARN_E_TIMEOUT,
+                      "comm: rank %zu did not arrive within %" PRIu64 " ms",
+                      rank, note >> MS_SHIFT);
   }
-  return tarn__fail(TARN_E_PEER_LOST, "comm: rank %zu has ended", rank);
+  if (why == TARN__GARBLED) {
+    return tarn__fail(
+        TARN_E_CORRUPT,
+        "comm: the data of rank %zu in the shared memory is damaged", rank);
+  }
+  return tarn__fail(TARN_E_PEER_LOST, "comm: rank %zu %s", rank,
+                    losses[why < TARN__LATE ? why : TARN__ENDED]);
 }
 
 // --- coming and going ------------------------------------------------------

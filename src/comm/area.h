@@ -30,7 +30,7 @@ typedef enum tarn__comm_breakage {
   TARN__LEFT,     // it has left the communicator
   TARN__ABSENT,   // it has ended, or given up, before it had come
   TARN__LATE,     // it has not come in time
-  TARN__GARBLED,  // what stands in its slot is no message
+  TARN__GARBLED,  // its slot holds no message
 } tarn__comm_breakage;
 
 typedef struct tarn__comm_member {
@@ -43,7 +43,7 @@ typedef struct tarn__comm_member {
 
 typedef struct tarn__comm_area_head {
   _Alignas(64) atomic_uint futex;     // the last round in which all arrived
-  atomic_uint sleepers;               // who may sleep on it
+  atomic_uint sleepers;               // threads that may sleep on it
   _Alignas(64) atomic_ullong count;   // arrivals of all ranks
   _Alignas(64) atomic_ullong broken;  // a note; 0: whole
   uint64_t slot;                      // bytes of a slot

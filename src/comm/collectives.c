@@ -13,8 +13,7 @@
 #include "comm/comm.h"
 
 tarn_status tarn_comm_barrier(tarn_comm *comm) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_state(comm));
   return tarn__comm_exchange_headers(comm, TARN__BARRIER, TARN_OK);
 }
 
@@ -36,9 +35,8 @@ static tarn_status check_broadcast(const tarn_comm *comm, size_t root,
 
 tarn_status tarn_comm_broadcast(tarn_comm *comm, size_t root, void *data,
                                 size_t size) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
-  status = check_broadcast(comm, root, data, size);
+  TARN__TRY(tarn__comm_state(comm));
+  tarn_status status = check_broadcast(comm, root, data, size);
   bool fits = size != 0 && size <= TARN__ON_HEADER && status == TARN_OK;
   if (fits && comm->rank == root) memcpy(comm->own.bytes, data, size);
   comm->own.root = root;
@@ -73,16 +71,14 @@ static tarn_status check_allgather(const tarn_comm *comm, const void *data,
 
 static void copy_off_headers(const tarn_comm *comm, size_t size,
                              unsigned char *out) {
-  for (size_t rank = 0; rank < comm->size; rank++) {
+  for (size_t rank = 0; rank < comm->size; rank++)
     memcpy(out + rank * size, comm->headers[rank].bytes, size);
-  }
 }
 
 tarn_status tarn_comm_allgather(tarn_comm *comm, const void *data, size_t size,
                                 void *out) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
-  status = check_allgather(comm, data, size, out);
+  TARN__TRY(tarn__comm_state(comm));
+  tarn_status status = check_allgather(comm, data, size, out);
   bool fits = size != 0 && size <= TARN__ON_HEADER && status == TARN_OK;
   if (fits) memcpy(comm->own.bytes, data, size);
   comm->own.size = size;
@@ -154,19 +150,14 @@ static tarn_status compare_sizes(const tarn_comm *comm, const size_t *sent,
 
 static tarn_status agree_on_sizes(tarn_comm *comm, half out, half in,
                                   size_t *room) {
-  tarn_status status = exchange_sizes(comm, out.sizes, room);
-  if (status != TARN_OK) return status;
-  status = compare_sizes(comm, room, in.sizes);
+  TARN__TRY(exchange_sizes(comm, out.sizes, room));
+  tarn_status status = compare_sizes(comm, room, in.sizes);
   return tarn__comm_exchange_headers(comm, TARN__ALLTOALLV, status);
 }
 
-static tarn_status check_sides(const tarn_comm *comm, half out, half in) {
-  tarn_status status = check_side(comm, out);
-  return status == TARN_OK ? check_side(comm, in) : status;
-}
-
 static tarn_status prepare_exchange(tarn_comm *comm, half out, half in) {
-  tarn_status status = check_sides(comm, out, in);
+  tarn_status status = check_side(comm, out);
+  if (status == TARN_OK) status = check_side(comm, in);
   size_t *room = tarn__host_array(3 * comm->size, sizeof *room);
   if (room == NULL) status = TARN_E_NOMEM;
   status = tarn__comm_exchange_headers(comm, TARN__ALLTOALLV, status);
@@ -183,11 +174,9 @@ tarn_status tarn_comm_alltoallv(tarn_comm *comm, const void *send,
                                 const size_t *send_offsets, void *receive,
                                 const size_t *receive_sizes,
                                 const size_t *receive_offsets) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
-  status = prepare_exchange(comm, (half){send, send_sizes, send_offsets},
-                            (half){receive, receive_sizes, receive_offsets});
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_state(comm));
+  TARN__TRY(prepare_exchange(comm, (half){send, send_sizes, send_offsets},
+                             (half){receive, receive_sizes, receive_offsets}));
   return tarn__comm_note(
       comm, comm->ops.alltoallv(comm->self, send, send_sizes, send_offsets,
                                 receive, receive_sizes, receive_offsets));
@@ -217,12 +206,10 @@ tarn_status tarn_comm_share(tarn_comm *comm, int fd, int *out_fds) {
   for (size_t rank = 0; comm != NULL && rank < comm->size; rank++) {
     if (out_fds != NULL) out_fds[rank] = -1;
   }
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_state(comm));
   assert(comm != NULL);
-  status = check_share(comm, fd, out_fds);
-  status = tarn__comm_exchange_headers(comm, TARN__SHARE, status);
-  if (status != TARN_OK) return status;
+  tarn_status status = check_share(comm, fd, out_fds);
+  TARN__TRY(tarn__comm_exchange_headers(comm, TARN__SHARE, status));
   assert(out_fds != NULL);
   status = tarn__comm_note(comm, comm->ops.share(comm->self, fd, out_fds));
   if (comm->broken.status != TARN_OK) return status;
@@ -255,8 +242,7 @@ static size_t find_other(const tarn_comm *comm, size_t size) {
 
 static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
   tarn__comm_half_text texts[2];
-  tarn_status status = tarn__comm_hear_both(comm, rank, what, texts);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_hear_both(comm, rank, what, texts));
   return tarn__fail(TARN_E_INVALID,
                     "ranks differ: rank 0 has %s, rank %zu has %s", texts[0],
                     rank, texts[1]);
@@ -264,20 +250,17 @@ static tarn_status tell_other(tarn_comm *comm, size_t rank, const char *what) {
 
 tarn_status tarn_comm_same(tarn_comm *comm, const void *data, size_t size,
                            const char *what) {
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
-  status = check_same(data, size, what);
+  TARN__TRY(tarn__comm_state(comm));
+  tarn_status status = check_same(data, size, what);
   if (status == TARN_OK && size != 0) memcpy(comm->own.bytes, data, size);
   comm->own.size = size;
-  status = tarn__comm_exchange_headers(comm, TARN__SAME, status);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_exchange_headers(comm, TARN__SAME, status));
   size_t other = find_other(comm, size);
   return other == comm->size ? TARN_OK : tell_other(comm, other, what);
 }
 
 tarn_status tarn_comm_agree(tarn_comm *comm, tarn_status status) {
-  tarn_status own = tarn__comm_state(comm);
-  if (own != TARN_OK) return own;
+  TARN__TRY(tarn__comm_state(comm));
   return tarn__comm_exchange_headers(comm, TARN__AGREE, status);
 }
 
@@ -328,11 +311,11 @@ static tarn_status make_group(tarn_comm *comm, const size_t *ranks, size_t size,
                               tarn_comm **out_group) {
   const tarn_comm_ops *ops = NULL;
   void *self = NULL;
-  tarn_status status = tarn__comm_note(
-      comm, comm->ops.split(comm->self, ranks, size, &ops, &self));
-  if (status != TARN_OK) return status;
-  status = tarn_comm_create(ops, self, tarn__comm_index_of(ranks, comm->rank),
-                            size, comm->timeout_ms, out_group);
+  TARN__TRY(tarn__comm_note(
+      comm, comm->ops.split(comm->self, ranks, size, &ops, &self)));
+  tarn_status status =
+      tarn_comm_create(ops, self, tarn__comm_index_of(ranks, comm->rank), size,
+                       comm->timeout_ms, out_group);
   if (status != TARN_OK) ops->destroy(self);
   return status;
 }
@@ -357,8 +340,8 @@ tarn_status tarn_comm_split(tarn_comm *comm, int64_t color, int64_t key,
                             tarn_comm **out_comm) {
   tarn_comm *group = NULL;
   if (out_comm != NULL) *out_comm = NULL;
-  tarn_status status = tarn__comm_state(comm);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_state(comm));
+  tarn_status status = TARN_OK;
   size_t *ranks = tarn__host_array(comm->size, sizeof *ranks);
   if (ranks == NULL) status = TARN_E_NOMEM;
   if (out_comm == NULL) {

@@ -40,8 +40,7 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
                       "tarn_comm_create: rank %zu is not below size %zu", rank,
                       size);
   }
-  tarn_status status = check_ops(ops, &known);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_ops(ops, &known));
   tarn_comm *comm = tarn__host_alloc(sizeof *comm);
   if (comm == NULL) return TARN_E_NOMEM;
   comm->headers = tarn__host_array(size, sizeof *comm->headers);
@@ -59,12 +58,6 @@ tarn_status tarn_comm_create(const tarn_comm_ops *ops, void *self, size_t rank,
   return TARN_OK;
 }
 
-static void drop(tarn_comm *comm) {
-  comm->ops.destroy(comm->self);
-  tarn__host_free_array(comm->headers, comm->size, sizeof *comm->headers);
-  tarn__host_free(comm, sizeof *comm);
-}
-
 tarn_status tarn_comm_destroy(tarn_comm *comm) {
   if (comm == NULL) return TARN_OK;
   if (comm->held != 0) {
@@ -72,7 +65,9 @@ tarn_status tarn_comm_destroy(tarn_comm *comm) {
                       "tarn_comm_destroy: %zu whole memories still use it",
                       comm->held);
   }
-  drop(comm);
+  comm->ops.destroy(comm->self);
+  tarn__host_free_array(comm->headers, comm->size, sizeof *comm->headers);
+  tarn__host_free(comm, sizeof *comm);
   return TARN_OK;
 }
 
@@ -152,10 +147,9 @@ tarn_status tarn__comm_options(const tarn_comm_options *given, uint32_t flags,
                                tarn_comm_options *out) {
   *out = (tarn_comm_options){.struct_size = sizeof *out};
   if (given != NULL) {
-    tarn_status status = tarn__take_struct(
-        "comm options", given, TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
-        out, sizeof *out);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__take_struct("comm options", given,
+                                TARN__SIZE_UP_TO(tarn_comm_options, timeout_ms),
+                                out, sizeof *out));
   }
   if ((out->flags & ~flags) != 0) {
     return tarn__fail(TARN_E_INVALID, "comm options: invalid flags 0x%x",

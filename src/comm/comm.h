@@ -93,8 +93,6 @@ tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
 // The index of |rank|, which is one of them, in |ranks|.
 size_t tarn__comm_index_of(const size_t *ranks, size_t rank);
 
-const char *tarn__collective_name(uint32_t call);
-
 // Reads |given|, which may be NULL: |out->timeout_ms| is set.
 //
 // TARN_E_INVALID  a field, or TARN_COMM_TIMEOUT_MS, is wrong; or there are

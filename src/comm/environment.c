@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "base/status.h"
@@ -18,11 +17,13 @@
 
 #define VARIABLE "TARN_COMM"
 
+enum { DIGITS_OF_TOKEN = 2 * TARN__TOKEN };
+
 typedef struct place {
   size_t rank;
   size_t size;
   int fd;
-  unsigned char token[TARN__TOKEN];
+  char token[DIGITS_OF_TOKEN];
 } place;
 
 static const char DIGITS[] = "0123456789abcdef";
@@ -41,18 +42,18 @@ static char *write_number(char *at, size_t value) {
   return at;
 }
 
-static char *write_token(char *at, const unsigned char *token) {
+static void write_token(const tarn__comm_area *area, char *out) {
   for (size_t i = 0; i < TARN__TOKEN; i++) {
-    *at++ = DIGITS[token[i] >> 4];
-    *at++ = DIGITS[token[i] & 15];
+    *out++ = DIGITS[area->head->token[i] >> 4];
+    *out++ = DIGITS[area->head->token[i] & 15];
   }
-  return at;
 }
 
 // Runs in a child of a process with threads too: calls no function of the C
 // library that may not be called there.
-static void write_place(const place *it, char *out_variable) {
-  const size_t numbers[] = {it->rank, it->size, (size_t)it->fd};
+static void write_place(const tarn_rendezvous *rendezvous, size_t rank,
+                        char *out_variable) {
+  const size_t numbers[] = {rank, rendezvous->size, (size_t)rendezvous->fd};
   char *at = out_variable;
   memcpy(at, VARIABLE "=", sizeof VARIABLE);
   at += sizeof VARIABLE;
@@ -60,7 +61,8 @@ static void write_place(const place *it, char *out_variable) {
     at = write_number(at, numbers[i]);
     *at++ = ':';
   }
-  *write_token(at, it->token) = '\0';
+  write_token(&rendezvous->area, at);
+  at[DIGITS_OF_TOKEN] = '\0';
 }
 
 // --- reading ---------------------------------------------------------------
@@ -77,19 +79,6 @@ static bool read_number(const char **io_text, size_t *out_value) {
   return true;
 }
 
-static bool read_token(const char *text, unsigned char *out_token) {
-  size_t digits = strspn(text, DIGITS);
-  if (digits != (size_t)2 * TARN__TOKEN || text[digits] != '\0') {
-    return false;
-  }
-  for (size_t i = 0; i < TARN__TOKEN; i++) {
-    size_t high = (size_t)(strchr(DIGITS, text[2 * i]) - DIGITS);
-    size_t low = (size_t)(strchr(DIGITS, text[2 * i + 1]) - DIGITS);
-    out_token[i] = (unsigned char)(high << 4 | low);
-  }
-  return true;
-}
-
 static bool read_place(const char *text, place *out) {
   size_t fd = 0;
   *out = (place){0};
@@ -97,9 +86,14 @@ static bool read_place(const char *text, place *out) {
       !read_number(&text, &fd)) {
     return false;
   }
+  if (strspn(text, DIGITS) != DIGITS_OF_TOKEN ||
+      text[DIGITS_OF_TOKEN] != '\0') {
+    return false;
+  }
   out->fd = (int)fd;
+  memcpy(out->token, text, DIGITS_OF_TOKEN);
   return out->size != 0 && out->size <= TARN_COMM_MOST_RANKS &&
-         out->rank < out->size && read_token(text, out->token);
+         out->rank < out->size;
 }
 
 // --- a place of a launcher -------------------------------------------------
@@ -120,56 +114,47 @@ static tarn_status is_of_the_parent(const place *it) {
       it->rank, it->size);
 }
 
-// Fills |ends| with the descriptors that the memory names, if they are inboxes.
-static tarn_status find_ends(const tarn__comm_area *area, size_t rank,
-                             int *sends, int *receives) {
-  for (size_t i = 0; i < area->ranks; i++) {
-    sends[i] = area->members[i].send;
-    receives[i] = i == rank ? area->members[i].receive : -1;
-    if (!tarn__os_is_inbox(sends[i])) {
+// Takes in the descriptors that the memory names, if they are inboxes.
+static tarn_status find_inboxes(tarn_rendezvous *rendezvous, size_t rank) {
+  const tarn__comm_member *members = rendezvous->area.members;
+  rendezvous->receives[rank] = members[rank].receive;
+  for (size_t i = 0; i < rendezvous->size; i++) {
+    rendezvous->sends[i] = members[i].send;
+    if (!tarn__os_is_inbox(rendezvous->sends[i])) {
       return not_inherited("the inbox of another rank");
     }
   }
-  if (tarn__os_is_inbox(receives[rank])) return TARN_OK;
+  if (tarn__os_is_inbox(rendezvous->receives[rank])) return TARN_OK;
   return not_inherited("the inbox of this rank");
 }
 
-static tarn_status join_area(const place *it, tarn__comm_area area,
-                             uint64_t timeout_ms, bool *out_taken,
-                             tarn_comm **out_comm) {
-  int *sends = tarn__host_array(2 * it->size, sizeof *sends);
-  if (sends == NULL) return TARN_E_NOMEM;
-  tarn__comm_ends ends = {sends, sends + it->size};
-  tarn_status status = find_ends(&area, it->rank, sends, ends.receives);
-  if (status == TARN_OK) {
-    for (size_t i = 0; i < it->size; i++)
-      tarn__os_close_on_exec(sends[i]);
-    tarn__os_close_on_exec(ends.receives[it->rank]);
-    status = tarn__join(area, ends, it->rank, timeout_ms, out_taken, out_comm);
-  }
-  tarn__host_free_array(sends, 2 * it->size, sizeof *sends);
-  return status;
+static tarn_status join_mapped(const place *it, tarn_rendezvous *rendezvous,
+                               uint64_t timeout_ms, tarn_comm **out_comm) {
+  char token[DIGITS_OF_TOKEN];
+  write_token(&rendezvous->area, token);
+  if (memcmp(token, it->token, sizeof token) != 0) return is_of_the_parent(it);
+  TARN__TRY(find_inboxes(rendezvous, it->rank));
+  for (size_t i = 0; i < it->size; i++)
+    tarn__os_close_on_exec(rendezvous->sends[i]);
+  tarn__os_close_on_exec(rendezvous->receives[it->rank]);
+  return tarn__join(rendezvous, it->rank, timeout_ms, out_comm);
 }
 
 static tarn_status join_named(const char *text, uint64_t timeout_ms,
                               bool *out_taken, tarn_comm **out_comm) {
   place it;
-  tarn__comm_area area;
+  tarn_rendezvous rendezvous;
   if (!read_place(text, &it)) {
     return tarn__fail(TARN_E_INVALID,
                       VARIABLE " is '%s', which does not name a place", text);
   }
   if (!tarn__area_is_behind(it.fd, it.size)) return is_of_the_parent(&it);
-  tarn_status status = tarn__area_map(it.fd, it.size, &area);
-  if (status != TARN_OK) return status;
-  bool same = memcmp(area.head->token, it.token, TARN__TOKEN) == 0;
-  status = same ? join_area(&it, area, timeout_ms, out_taken, out_comm)
-                : is_of_the_parent(&it);
-  if (*out_taken) {
-    tarn__os_close(it.fd);
-  } else {
-    tarn__area_unmap(&area);
-  }
+  tarn__rendezvous_init(&rendezvous, it.size);
+  rendezvous.fd = it.fd;
+  TARN__TRY(tarn__area_map(it.fd, it.size, &rendezvous.area));
+  tarn_status status = join_mapped(&it, &rendezvous, timeout_ms, out_comm);
+  *out_taken = rendezvous.area.head == NULL;
+  tarn__area_unmap(&rendezvous.area);
   return status;
 }
 
@@ -203,11 +188,8 @@ static tarn_status check_launchers(void) {
 // A rendezvous of one.
 static tarn_status join_alone(uint64_t timeout_ms, tarn_comm **out_comm) {
   tarn_rendezvous *rendezvous = NULL;
-  tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = timeout_ms};
-  tarn_status status = tarn_rendezvous_create(1, &rendezvous);
-  if (status != TARN_OK) return status;
-  status = tarn_comm_join(rendezvous, 0, &options, out_comm);
+  TARN__TRY(tarn_rendezvous_create(1, &rendezvous));
+  tarn_status status = tarn__join(rendezvous, 0, timeout_ms, out_comm);
   tarn_rendezvous_destroy(rendezvous);
   return status;
 }
@@ -244,8 +226,7 @@ tarn_status tarn_comm_from_environment(const tarn_comm_options *options,
     return tarn__fail(TARN_E_INVALID, "tarn_comm_from_environment: NULL");
   }
   *out_comm = NULL;
-  tarn_status status = tarn__comm_options(options, TARN_COMM_ALONE, &known);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_options(options, TARN_COMM_ALONE, &known));
   return (known.flags & TARN_COMM_ALONE) != 0
              ? join_alone(known.timeout_ms, out_comm)
              : take_place_once(known.timeout_ms, out_comm);
@@ -263,18 +244,15 @@ static bool let_inherit(const tarn_rendezvous *rendezvous, size_t rank) {
 
 tarn_status tarn_rendezvous_hand_over(tarn_rendezvous *rendezvous, size_t rank,
                                       char *out_variable, size_t out_size) {
-  tarn_status status =
-      tarn__rendezvous_check("tarn_rendezvous_hand_over", rendezvous, rank);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__rendezvous_check("tarn_rendezvous_hand_over", rendezvous, rank));
   if (out_variable == NULL || out_size < TARN_RENDEZVOUS_VARIABLE) {
     return tarn__fail(
         TARN_E_INVALID,
         "tarn_rendezvous_hand_over: out_size is %zu, less than %d",
         out_variable == NULL ? 0 : out_size, TARN_RENDEZVOUS_VARIABLE);
   }
-  place it = {.rank = rank, .size = rendezvous->size, .fd = rendezvous->fd};
-  memcpy(it.token, rendezvous->area.head->token, sizeof it.token);
-  write_place(&it, out_variable);
+  write_place(rendezvous, rank, out_variable);
   if (let_inherit(rendezvous, rank)) return TARN_OK;
   memset(out_variable, 0, out_size);
   return tarn__fail(TARN_E_IO, "tarn_rendezvous_hand_over: %s",

@@ -29,7 +29,7 @@
 #include "tarn/comm.h"
 
 enum {
-  TARN__GROUP_VERSION = 1,  // of what stands here
+  TARN__GROUP_VERSION = 2,  // of what stands here
   TARN__JOB = TARN_COMM_MOST_JOB + 1,
 };
 
@@ -50,18 +50,19 @@ typedef struct tarn__comm_hello {
   char job[TARN__JOB];
 } tarn__comm_hello;
 
+// The messages with descriptors, each with one, before TARN__GO.
+#define TARN__THINGS(ranks) ((ranks) + 2)
+
 typedef enum tarn__comm_answer_kind {
-  TARN__WELCOME = 1,
+  TARN__WELCOME = 1,  // of the rank |number|
   TARN__REFUSED,
-  TARN__MEMORY,  // with the descriptor of the area
-  TARN__INBOX,   // with the receiving end of its inbox
-  TARN__WAY,     // with a sending end, into the inbox of |rank|
+  TARN__PASSED,  // with descriptor |number| of tarn__rendezvous_descriptor
   TARN__GO,      // all have been sent theirs
 } tarn__comm_answer_kind;
 
 typedef struct tarn__comm_answer {
   uint32_t kind;
-  uint32_t rank;
+  uint32_t number;
   int32_t status;               // why it is refused
   char text[TARN__ERROR_TEXT];  // and its words
 } tarn__comm_answer;

@@ -6,7 +6,7 @@
 #include "base/status.h"
 #include "comm/comm.h"
 
-const char *tarn__collective_name(uint32_t call) {
+static const char *collective_name(uint32_t call) {
   static const char *const names[] = {
       [TARN__BARRIER] = "tarn_comm_barrier",
       [TARN__BROADCAST] = "tarn_comm_broadcast",
@@ -30,9 +30,8 @@ tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
     char *text = out_texts[i];
     size_t root = i == 0 ? 0 : rank;
     if (comm->rank == root) snprintf(text, sizeof *out_texts, "%s", own);
-    tarn_status status = tarn__comm_note(
-        comm, comm->ops.broadcast(comm->self, root, text, sizeof *out_texts));
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__comm_note(
+        comm, comm->ops.broadcast(comm->self, root, text, sizeof *out_texts)));
     text[sizeof *out_texts - 1] = '\0';
   }
   return TARN_OK;
@@ -41,12 +40,11 @@ tarn_status tarn__comm_hear_both(tarn_comm *comm, size_t rank, const char *own,
 static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
   tarn__comm_half_text own;
   tarn__comm_half_text texts[2];
-  snprintf(own, sizeof own, "%s", tarn__collective_name(call));
+  snprintf(own, sizeof own, "%s", collective_name(call));
   if (comm->caller != NULL) {
     comm->caller->say(comm->caller->subject, own, sizeof own);
   }
-  tarn_status status = tarn__comm_hear_both(comm, rank, own, texts);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_hear_both(comm, rank, own, texts));
   return tarn__fail(TARN_E_INVALID, "comm: rank 0 calls %s, rank %zu %s",
                     texts[0], rank, texts[1]);
 }
@@ -54,20 +52,16 @@ static tarn_status tell_calls(tarn_comm *comm, size_t rank, uint32_t call) {
 static tarn_status tell_difference(tarn_comm *comm, size_t rank) {
   const tarn__comm_header *first = &comm->headers[0];
   const tarn__comm_header *other = &comm->headers[rank];
-  const char *name = tarn__collective_name(first->call);
   if (first->call != other->call || first->caller != other->caller) {
     return tell_calls(comm, rank, comm->headers[comm->rank].call);
   }
-  if (first->root != other->root) {
-    return tarn__fail(TARN_E_INVALID,
-                      "%s: the root is %" PRIu64 " at rank 0, %" PRIu64
-                      " at rank %zu",
-                      name, first->root, other->root, rank);
-  }
+  bool roots = first->root != other->root;
   return tarn__fail(TARN_E_INVALID,
-                    "%s: the size is %" PRIu64 " at rank 0, %" PRIu64
+                    "%s: the %s is %" PRIu64 " at rank 0, %" PRIu64
                     " at rank %zu",
-                    name, first->size, other->size, rank);
+                    collective_name(first->call), roots ? "root" : "size",
+                    roots ? first->root : first->size,
+                    roots ? other->root : other->size, rank);
 }
 
 static bool differ(const tarn__comm_header *a, const tarn__comm_header *b) {
@@ -93,15 +87,13 @@ static size_t find_failed(const tarn_comm *comm) {
 
 static tarn_status tell_failure(tarn_comm *comm, size_t rank, char *text) {
   tarn_status failure = (tarn_status)comm->headers[rank].status;
-  tarn_status status = tarn__comm_note(
-      comm, comm->ops.broadcast(comm->self, rank, text, TARN__ERROR_TEXT));
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__comm_note(
+      comm, comm->ops.broadcast(comm->self, rank, text, TARN__ERROR_TEXT)));
   text[TARN__ERROR_TEXT - 1] = '\0';
   return tarn__fail(failure, "rank %zu: %s", rank, text);
 }
 
-// --- the header exchange
-// -----------------------------------------------------------
+// --- the header exchange ---------------------------------------------------
 
 static tarn_status decide(tarn_comm *comm, char *text) {
   size_t different = find_different(comm);

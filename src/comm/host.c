@@ -9,17 +9,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "comm/group.h"
 #include "comm/rendezvous.h"
 
 enum {
-  SILENT = 64,  // joiners that may yet have to say who they are
+  SILENT = 64,  // joiners that have not introduced themselves yet
+  MOST_JOINERS = TARN_COMM_MOST_RANKS + SILENT,
   MOST_NAMED = 8,
 };
-_Static_assert(1 + TARN_COMM_MOST_RANKS + SILENT <= TARN__OS_MOST_AWAITED,
+_Static_assert(1 + MOST_JOINERS <= TARN__OS_MOST_AWAITED,
                "the host waits for all at once");
 
 static const size_t NO_RANK = SIZE_MAX;
@@ -32,37 +32,11 @@ typedef struct host {
   size_t strangers;  // of other jobs, that were sent away
   size_t room;       // for joiners
   size_t joiners;
-  size_t *ranks;  // of each joiner
-  int *fds;       // of the listener, then of each joiner
-  bool *ready;    // alike
+  size_t ranks[MOST_JOINERS];    // of each joiner
+  size_t numbers[MOST_JOINERS];  // of the next message to each
+  int fds[1 + MOST_JOINERS];     // of the listener, then of each joiner
+  bool ready[1 + MOST_JOINERS];  // alike
 } host;
-
-// --- beginning and end -----------------------------------------------------
-
-static tarn_status init(host *it, const tarn__comm_group *group,
-                        tarn__comm_listener *listener, tarn__comm_wait *wait) {
-  *it = (host){.group = group,
-               .listener = listener,
-               .wait = wait,
-               .come = 1,
-               .room = group->size + SILENT};
-  it->ranks = tarn__host_array(it->room, sizeof *it->ranks);
-  it->fds = tarn__host_array(1 + it->room, sizeof *it->fds);
-  it->ready = tarn__host_array(1 + it->room, sizeof *it->ready);
-  if (it->ranks == NULL || it->fds == NULL || it->ready == NULL) {
-    return TARN_E_NOMEM;
-  }
-  it->fds[0] = listener->listener;
-  return TARN_OK;
-}
-
-static void deinit(host *it) {
-  for (size_t i = 0; i < it->joiners; i++)
-    tarn__os_close(it->fds[1 + i]);
-  tarn__host_free_array(it->ranks, it->room, sizeof *it->ranks);
-  tarn__host_free_array(it->fds, 1 + it->room, sizeof *it->fds);
-  tarn__host_free_array(it->ready, 1 + it->room, sizeof *it->ready);
-}
 
 // --- answers ---------------------------------------------------------------
 
@@ -70,11 +44,6 @@ static void deinit(host *it) {
 static void say(int fd, const tarn__comm_answer *out) {
   bool sent = tarn__os_put(fd, out, sizeof *out, -1);
   (void)sent;
-}
-
-static void answer(int fd, tarn__comm_answer_kind kind, size_t rank) {
-  tarn__comm_answer out = {.kind = kind, .rank = (uint32_t)rank};
-  say(fd, &out);
 }
 
 // With the last error for a text.
@@ -149,7 +118,9 @@ static void welcome(host *it, size_t joiner, const tarn__comm_hello *hello) {
   it->wait->end = tarn__lesser(it->wait->end, theirs.end);
   it->ranks[joiner] = hello->rank;
   it->come++;
-  answer(it->fds[1 + joiner], TARN__WELCOME, it->group->rank);
+  tarn__comm_answer out = {.kind = TARN__WELCOME,
+                           .number = (uint32_t)it->group->rank};
+  say(it->fds[1 + joiner], &out);
 }
 
 static tarn_status admit(host *it, size_t joiner,
@@ -162,11 +133,8 @@ static tarn_status admit(host *it, size_t joiner,
     return TARN_OK;
   }
   status = check_rank(it, hello);
-  if (status == TARN_OK) {
-    welcome(it, joiner, hello);
-  } else {
-    refuse(it->fds[1 + joiner], status);
-  }
+  if (status == TARN_OK) welcome(it, joiner, hello);
+  if (status != TARN_OK) refuse(it->fds[1 + joiner], status);
   return status;
 }
 
@@ -197,11 +165,10 @@ static tarn_status hear(host *it, size_t joiner) {
 
 // From the last on, whose place may be taken by none that is yet to be heard.
 static tarn_status hear_all(host *it) {
-  tarn_status status = TARN_OK;
-  for (size_t i = it->joiners; i-- > 0 && status == TARN_OK;) {
-    if (it->ready[1 + i]) status = hear(it, i);
+  for (size_t i = it->joiners; i-- > 0;) {
+    if (it->ready[1 + i]) TARN__TRY(hear(it, i));
   }
-  return status;
+  return TARN_OK;
 }
 
 // If there are too many connections, drops one that has not said hello; that
@@ -263,124 +230,94 @@ static tarn_status tell_missing(const host *it) {
 }
 
 static tarn_status gather(host *it) {
-  tarn_status status = TARN_OK;
-  while (status == TARN_OK && it->come < it->group->size) {
+  while (it->come < it->group->size) {
     uint64_t left = tarn__wait_left(it->wait);
     tarn__os_await_any(it->fds, 1 + it->joiners,
                        tarn__lesser(left, it->wait->slice), it->ready);
-    status = hear_all(it);
-    if (status == TARN_OK) status = let_in(it);
-    if (status == TARN_OK && left == 0 && it->come < it->group->size) {
-      status = tell_missing(it);
-    }
+    TARN__TRY(hear_all(it));
+    TARN__TRY(let_in(it));
+    if (left == 0 && it->come < it->group->size) return tell_missing(it);
   }
-  return status == TARN_OK ? TARN_OK : give_up(it, status);
+  return TARN_OK;
 }
 
 // --- what they get ---------------------------------------------------------
 
-// Fills message |number| for |rank|, and returns its descriptor, or -1.
-static int message_of(const tarn_rendezvous *rendezvous, size_t rank,
-                      size_t number, tarn__comm_answer *out) {
-  *out = (tarn__comm_answer){.kind = TARN__WAY};
-  if (number >= 2 && number < rendezvous->size + 2) {
-    out->rank = (uint32_t)(number - 2);
-    return rendezvous->sends[number - 2];
-  }
-  if (number >= 2) {
-    out->kind = TARN__GO;
-    return -1;
-  }
-  out->kind = number == 0 ? TARN__MEMORY : TARN__INBOX;
-  return number == 0 ? rendezvous->fd : rendezvous->receives[rank];
-}
-
-static bool is_full(int reason) {
-  return reason == EAGAIN || reason == ETOOMANYREFS || reason == ENOBUFS ||
-         reason == ENOMEM;
-}
-
-// Sends the messages before |end| that the joiner accepts now. A joiner that
-// has ended counts as served.
-static bool send_some(const tarn_rendezvous *rendezvous, int fd, size_t rank,
-                      size_t end, size_t *io_number) {
-  while (*io_number < end) {
-    tarn__comm_answer out;
-    int passed = message_of(rendezvous, rank, *io_number, &out);
+// Sends the messages before |end| that joiner |i| accepts now; false if it
+// accepts no more. A joiner that has ended counts as served.
+static bool send_some(host *it, tarn_rendezvous *rendezvous, size_t i,
+                      size_t end) {
+  size_t *number = &it->numbers[i];
+  while (*number < end) {
+    const int *passed =
+        tarn__rendezvous_descriptor(rendezvous, it->ranks[i], *number);
+    tarn__comm_answer out = {.kind = passed != NULL ? TARN__PASSED : TARN__GO,
+                             .number = (uint32_t)*number};
     bool sent =
-        tarn__os_put(fd, &out, offsetof(tarn__comm_answer, text), passed);
-    if (!sent && is_full(errno)) return false;
-    *io_number = sent ? *io_number + 1 : SIZE_MAX;
+        tarn__os_put(it->fds[1 + i], &out, offsetof(tarn__comm_answer, text),
+                     passed != NULL ? *passed : -1);
+    if (!sent && tarn__inbox_is_full(errno)) return false;
+    *number = sent ? *number + 1 : SIZE_MAX;
   }
   return true;
 }
 
-static bool send_some_to_all(host *it, const tarn_rendezvous *rendezvous,
-                             size_t end, size_t *numbers) {
+static bool send_some_to_all(host *it, tarn_rendezvous *rendezvous,
+                             size_t end) {
   bool all = true;
   for (size_t i = 0; i < it->joiners; i++) {
-    size_t rank = it->ranks[i];
-    if (rank == NO_RANK) continue;
-    if (!send_some(rendezvous, it->fds[1 + i], rank, end, &numbers[i]))
+    if (it->ranks[i] != NO_RANK && !send_some(it, rendezvous, i, end))
       all = false;
   }
   return all;
 }
 
 // A joiner that accepts nothing until the deadline is then missed by all.
-static void send_to_all(host *it, const tarn_rendezvous *rendezvous, size_t end,
-                        tarn__comm_wait *wait, size_t *numbers) {
+static void send_to_all(host *it, tarn_rendezvous *rendezvous, size_t end,
+                        tarn__comm_wait *wait) {
   static const uint64_t full_ns = 200000;
-  while (!send_some_to_all(it, rendezvous, end, numbers) &&
-         tarn__wait_left(wait) != 0)
+  while (!send_some_to_all(it, rendezvous, end) && tarn__wait_left(wait) != 0)
     tarn__os_await_any(NULL, 0, full_ns, NULL);
 }
 
 // While this process has a joiner's receiving end, that one's end tells
 // nothing.
-static void hand_out(host *it, tarn_rendezvous *rendezvous, size_t *numbers) {
+static void hand_out(host *it, tarn_rendezvous *rendezvous) {
+  size_t things = TARN__THINGS(rendezvous->size);
   tarn__comm_wait wait = tarn__wait_begin(it->group->timeout_ms);
-  send_to_all(it, rendezvous, rendezvous->size + 2, &wait, numbers);
+  send_to_all(it, rendezvous, things, &wait);
   for (size_t rank = 0; rank < rendezvous->size; rank++) {
     if (rank != it->group->rank)
       tarn__os_close_all(&rendezvous->receives[rank], 1);
   }
-  send_to_all(it, rendezvous, rendezvous->size + 3, &wait, numbers);
+  send_to_all(it, rendezvous, things + 1, &wait);
 }
 
-// --- the rendezvous
-// -----------------------------------------------------------
-
-static tarn_status join(const tarn__comm_group *group,
-                        tarn_rendezvous *rendezvous, tarn_comm **out_comm) {
-  tarn_comm_options options = {.struct_size = sizeof options,
-                               .timeout_ms = group->timeout_ms};
-  return tarn_comm_join(rendezvous, group->rank, &options, out_comm);
-}
+// --- the rendezvous --------------------------------------------------------
 
 static tarn_status meet(host *it, tarn_rendezvous *rendezvous,
                         tarn_comm **out_comm) {
-  size_t *numbers = tarn__host_array(it->room, sizeof *numbers);
-  tarn_status status = numbers == NULL ? TARN_E_NOMEM : gather(it);
+  tarn_status status = gather(it);
   tarn__listener_remove(it->listener);
-  if (status == TARN_OK) {
-    hand_out(it, rendezvous, numbers);
-    status = join(it->group, rendezvous, out_comm);
-  }
-  tarn__host_free_array(numbers, it->room, sizeof *numbers);
-  return status;
+  if (status != TARN_OK) return give_up(it, status);
+  hand_out(it, rendezvous);
+  return tarn__join(rendezvous, it->group->rank, it->group->timeout_ms,
+                    out_comm);
 }
 
 tarn_status tarn__host(const tarn__comm_group *group,
                        tarn__comm_listener *listener, tarn__comm_wait *wait,
                        tarn_comm **out_comm) {
   tarn_rendezvous *rendezvous = NULL;
-  host it;
-  tarn_status status = init(&it, group, listener, wait);
-  if (status == TARN_OK)
-    status = tarn_rendezvous_create(group->size, &rendezvous);
-  if (status == TARN_OK) status = meet(&it, rendezvous, out_comm);
+  host it = {.group = group,
+             .listener = listener,
+             .wait = wait,
+             .come = 1,
+             .room = group->size + SILENT,
+             .fds = {listener->listener}};
+  TARN__TRY(tarn_rendezvous_create(group->size, &rendezvous));
+  tarn_status status = meet(&it, rendezvous, out_comm);
   tarn_rendezvous_destroy(rendezvous);
-  deinit(&it);
+  tarn__os_close_all(it.fds + 1, it.joiners);
   return status;
 }

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "comm/group.h"
@@ -22,31 +21,12 @@ typedef struct joiner {
   const tarn__comm_group *group;
   tarn__comm_wait *wait;
   int fd;
-  size_t host;    // its rank; NO_RANK: it has not said welcome
-  int memory;     // the area; -1: not yet
-  int *sends;     // ends of inboxes, likewise
-  int *receives;  // in one array with them
-  size_t things;  // that have come
+  size_t host;  // its rank; NO_RANK: it has not said welcome
+  tarn_rendezvous rendezvous;
+  size_t things;  // descriptors that have come for it
   bool goes;      // all have theirs
   bool again;     // to begin anew
 } joiner;
-
-static tarn_status init(joiner *it, const tarn__comm_group *group, int fd,
-                        tarn__comm_wait *wait) {
-  *it = (joiner){
-      .group = group, .wait = wait, .fd = fd, .host = NO_RANK, .memory = -1};
-  it->sends = tarn__os_no_descriptors(2 * group->size);
-  if (it->sends == NULL) return TARN_E_NOMEM;
-  it->receives = it->sends + group->size;
-  return TARN_OK;
-}
-
-static void deinit(joiner *it) {
-  tarn__os_close_all(&it->fd, 1);
-  tarn__os_close_all(&it->memory, 1);
-  if (it->sends != NULL) tarn__os_close_all(it->sends, 2 * it->group->size);
-  tarn__host_free_array(it->sends, 2 * it->group->size, sizeof *it->sends);
-}
 
 // --- what comes ------------------------------------------------------------
 
@@ -66,32 +46,16 @@ static tarn_status refused(const tarn__comm_answer *answer) {
   return tarn__fail_text(status < 0 ? status : TARN_E_INVALID, text);
 }
 
-// Where a thing of this kind goes; NULL if there is none.
-static int *place_of(joiner *it, const tarn__comm_answer *answer) {
-  switch ((tarn__comm_answer_kind)answer->kind) {
-    case TARN__MEMORY:
-      return &it->memory;
-    case TARN__INBOX:
-      return &it->receives[it->group->rank];
-    case TARN__WAY:
-      return answer->rank < it->group->size ? &it->sends[answer->rank] : NULL;
-    case TARN__WELCOME:
-    case TARN__REFUSED:
-    case TARN__GO:
-      break;
-  }
-  return NULL;
-}
-
 static tarn_status keep(joiner *it, const tarn__comm_answer *answer, int fd) {
-  int *place = place_of(it, answer);
+  int *place = tarn__rendezvous_descriptor(&it->rendezvous, it->group->rank,
+                                           answer->number);
   if (fd < 0) {
     return tarn__fail(
         TARN_E_IO, "tarn_comm_meet: rank %zu cannot receive a descriptor: %s",
         it->group->rank, strerror(EMFILE));
   }
-  if (place == NULL || *place >= 0 ||
-      (answer->kind != TARN__MEMORY && !tarn__os_is_inbox(fd))) {
+  if (answer->kind != TARN__PASSED || place == NULL || *place >= 0 ||
+      (place != &it->rendezvous.fd && !tarn__os_is_inbox(fd))) {
     tarn__os_close(fd);
     return tarn__fail(
         TARN_E_CORRUPT,
@@ -104,19 +68,16 @@ static tarn_status keep(joiner *it, const tarn__comm_answer *answer, int fd) {
   return TARN_OK;
 }
 
-static bool has_all(const joiner *it) {
-  return it->things == it->group->size + 2;
-}
-
 static tarn_status read_answer(joiner *it, const tarn__comm_answer *answer,
                                const tarn__os_message *message) {
   bool whole = message->size == sizeof *answer && message->fd < 0;
   if (whole && answer->kind == TARN__REFUSED) return refused(answer);
   if (whole && answer->kind == TARN__WELCOME) {
-    it->host = answer->rank;
+    it->host = answer->number;
     return TARN_OK;
   }
-  it->goes = answer->kind == TARN__GO && message->fd < 0 && has_all(it);
+  it->goes = answer->kind == TARN__GO && message->fd < 0 &&
+             it->things == TARN__THINGS(it->group->size);
   return it->goes ? TARN_OK : keep(it, answer, message->fd);
 }
 
@@ -153,8 +114,7 @@ static tarn_status receive(joiner *it) {
     uint64_t left = tarn__wait_left(it->wait);
     bool over = left == 0 && tarn__os_now_ns() - it->wait->end >= GRACE_NS;
     if (take(it, &answer, &message)) {
-      tarn_status status = read_answer(it, &answer, &message);
-      if (status != TARN_OK) return status;
+      TARN__TRY(read_answer(it, &answer, &message));
     } else if (errno != EAGAIN) {
       return lose(it);
     } else if (over) {
@@ -179,36 +139,29 @@ static tarn_status say_hello(joiner *it) {
   return tarn__os_put(it->fd, &out, sizeof out, -1) ? TARN_OK : lose(it);
 }
 
-// The descriptors then belong to the communicator.
-static tarn_status join(joiner *it, tarn_comm **out_comm) {
-  tarn__comm_area area;
-  bool taken = false;
-  size_t size = it->group->size;
-  tarn_status status = tarn__area_map(it->memory, size, &area);
-  if (status != TARN_OK) return status;
-  tarn__comm_ends ends = {it->sends, it->receives};
-  status = tarn__join(area, ends, it->group->rank, it->group->timeout_ms,
-                      &taken, out_comm);
-  if (!taken) tarn__area_unmap(&area);
-  for (size_t i = 0; taken && i < size; i++)
-    it->sends[i] = -1;
-  return status;
+static tarn_status go_through(joiner *it, tarn_comm **out_comm) {
+  const tarn__comm_group *group = it->group;
+  TARN__TRY(say_hello(it));
+  TARN__TRY(receive(it));
+  tarn__os_close_all(&it->fd, 1);
+  TARN__TRY(
+      tarn__area_map(it->rendezvous.fd, group->size, &it->rendezvous.area));
+  return tarn__join(&it->rendezvous, group->rank, group->timeout_ms, out_comm);
 }
 
 tarn_status tarn__joiner(const tarn__comm_group *group,
                          tarn__comm_listener *listener, int fd,
                          tarn__comm_wait *wait, bool *out_again,
                          tarn_comm **out_comm) {
-  joiner it;
-  tarn_status status = init(&it, group, fd, wait);
-  if (status == TARN_OK) status = say_hello(&it);
-  if (status == TARN_OK) status = receive(&it);
-  if (status == TARN_E_PEER_LOST && !it.again) tarn__listener_sweep(listener);
-  if (status == TARN_OK) {
-    tarn__os_close_all(&it.fd, 1);
-    status = join(&it, out_comm);
+  joiner it = {.group = group, .wait = wait, .fd = fd, .host = NO_RANK};
+  tarn__rendezvous_init(&it.rendezvous, group->size);
+  tarn_status status = go_through(&it, out_comm);
+  // The host was lost, not a rank that joins.
+  if (status == TARN_E_PEER_LOST && it.fd >= 0 && !it.again) {
+    tarn__listener_sweep(listener);
   }
   *out_again = it.again;
-  deinit(&it);
+  tarn__os_close_all(&it.fd, 1);
+  tarn__rendezvous_deinit(&it.rendezvous);
   return status;
 }

@@ -61,8 +61,7 @@ tarn_status tarn__listener_find(const char *path,
                                 tarn__comm_listener *out_listener) {
   char folder[TARN__OS_MOST_PATH + 1];
   *out_listener = (tarn__comm_listener){.folder.fd = -1, .listener = -1};
-  tarn_status status = check_path(path);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_path(path));
   const char *slash = strrchr(path, '/');
   out_listener->path = path;
   out_listener->name = slash == NULL ? path : slash + 1;
@@ -71,7 +70,7 @@ tarn_status tarn__listener_find(const char *path,
     return tarn__fail(TARN_E_IO, "tarn_comm_meet: the folder '%s': %s", folder,
                       strerror(errno));
   }
-  status = check_folder(&out_listener->folder, folder);
+  tarn_status status = check_folder(&out_listener->folder, folder);
   if (status != TARN_OK) tarn__listener_close(out_listener);
   return status;
 }
@@ -89,23 +88,19 @@ static tarn_status refuse_kind(const tarn__comm_listener *listener) {
                     listener->path);
 }
 
-static tarn_status listen_there(tarn__comm_listener *listener, size_t ranks,
-                                tarn__comm_entry *out_entry) {
+static tarn_status listen_there(tarn__comm_listener *listener, size_t ranks) {
   listener->listener = tarn__os_listen(listener->path, ranks);
-  *out_entry = TARN__AS_HOST;
   if (listener->listener >= 0) {
     (void)tarn__os_folder_look(&listener->folder, listener->name,
                                &listener->inode);
     return TARN_OK;
   }
-  *out_entry = TARN__LATER;
   if (errno == EADDRINUSE) return TARN_OK;
   return tarn__fail(TARN_E_IO, "tarn_comm_meet: cannot listen at '%s': %s",
                     listener->path, strerror(errno));
 }
 
-static tarn_status replace(tarn__comm_listener *listener, size_t ranks,
-                           tarn__comm_entry *out_entry) {
+static tarn_status replace(tarn__comm_listener *listener, size_t ranks) {
   if (!tarn__os_folder_remove(&listener->folder, listener->name) &&
       errno != ENOENT) {
     return tarn__fail(
@@ -113,11 +108,11 @@ static tarn_status replace(tarn__comm_listener *listener, size_t ranks,
         "tarn_comm_meet: the stale socket '%s' cannot be removed: %s",
         listener->path, strerror(errno));
   }
-  return listen_there(listener, ranks, out_entry);
+  return listen_there(listener, ranks);
 }
 
 static tarn_status connect_there(tarn__comm_listener *listener, size_t ranks,
-                                 tarn__comm_entry *out_entry, int *out_fd) {
+                                 int *out_fd) {
   int fd = tarn__os_connect(listener->path);
   if (fd >= 0 && !tarn__os_is_of_user(fd)) {
     tarn__os_close(fd);
@@ -126,23 +121,22 @@ static tarn_status connect_there(tarn__comm_listener *listener, size_t ranks,
                       listener->path);
   }
   *out_fd = fd;
-  *out_entry = fd >= 0 ? TARN__AS_JOINER : TARN__LATER;
   if (fd >= 0 || errno == EAGAIN || errno == ENOENT) return TARN_OK;
-  if (errno == ECONNREFUSED) return replace(listener, ranks, out_entry);
+  if (errno == ECONNREFUSED) return replace(listener, ranks);
   if (errno == EPROTOTYPE) return refuse_kind(listener);
   return tarn__fail(TARN_E_IO, "tarn_comm_meet: the socket at '%s': %s",
                     listener->path, strerror(errno));
 }
 
 static tarn_status enter(tarn__comm_listener *listener, size_t ranks,
-                         tarn__comm_entry *out_entry, int *out_fd) {
+                         int *out_fd) {
   uint64_t inode = 0;
   switch (tarn__os_folder_look(&listener->folder, listener->name, &inode)) {
     case TARN__OS_NOTHING:
-      return listen_there(listener, ranks, out_entry);
+      return listen_there(listener, ranks);
     case TARN__OS_SOCKET:
       listener->inode = inode;
-      return connect_there(listener, ranks, out_entry, out_fd);
+      return connect_there(listener, ranks, out_fd);
     case TARN__OS_OTHER:
       break;
   }
@@ -150,8 +144,7 @@ static tarn_status enter(tarn__comm_listener *listener, size_t ranks,
 }
 
 tarn_status tarn__listener_try(tarn__comm_listener *listener, size_t ranks,
-                               tarn__comm_entry *out_entry, int *out_fd) {
-  *out_entry = TARN__LATER;
+                               int *out_fd) {
   *out_fd = -1;
   if (!tarn__os_folder_lock(&listener->folder)) {
     if (errno == EWOULDBLOCK || errno == EINTR) return TARN_OK;
@@ -159,19 +152,25 @@ tarn_status tarn__listener_try(tarn__comm_listener *listener, size_t ranks,
                       "tarn_comm_meet: the folder of '%s' cannot be locked: %s",
                       listener->path, strerror(errno));
   }
-  tarn_status status = enter(listener, ranks, out_entry, out_fd);
+  tarn_status status = enter(listener, ranks, out_fd);
   tarn__os_folder_unlock(&listener->folder);
   return status;
 }
 
 // --- taking it away --------------------------------------------------------
 
-void tarn__listener_remove(tarn__comm_listener *listener) {
+// Whether the socket is there at which this process listens, or to which it has
+// connected, and not another one.
+static bool is_there(const tarn__comm_listener *listener) {
   uint64_t inode = 0;
+  return tarn__os_folder_look(&listener->folder, listener->name, &inode) ==
+             TARN__OS_SOCKET &&
+         inode == listener->inode;
+}
+
+void tarn__listener_remove(tarn__comm_listener *listener) {
   if (listener->listener < 0) return;
-  if (tarn__os_folder_look(&listener->folder, listener->name, &inode) ==
-          TARN__OS_SOCKET &&
-      inode == listener->inode) {
+  if (is_there(listener)) {
     (void)tarn__os_folder_remove(&listener->folder, listener->name);
   }
   tarn__os_stop_listening(listener->listener);
@@ -182,12 +181,9 @@ void tarn__listener_remove(tarn__comm_listener *listener) {
 // be ending: there, connections are made, or wait to be. Another's socket is
 // left alone.
 static bool sweep(const tarn__comm_listener *listener) {
-  uint64_t inode = 0;
   bool listens = false;
   if (!tarn__os_folder_lock(&listener->folder)) return true;
-  if (tarn__os_folder_look(&listener->folder, listener->name, &inode) ==
-          TARN__OS_SOCKET &&
-      inode == listener->inode) {
+  if (is_there(listener)) {
     int fd = tarn__os_connect(listener->path);
     listens = fd >= 0 || errno == EAGAIN;
     if (fd < 0 && errno == ECONNREFUSED) {

@@ -26,21 +26,14 @@ TARN_MUST_CHECK tarn_status
 tarn__listener_find(const char *path, tarn__comm_listener *out_listener);
 void tarn__listener_close(tarn__comm_listener *listener);
 
-typedef enum tarn__comm_entry {
-  TARN__AS_HOST,    // this process listens now
-  TARN__AS_JOINER,  // it is connected
-  TARN__LATER,      // somebody is at the listener: it is to be tried again
-} tarn__comm_entry;
-
-// Listens or connects, without waiting. |*out_fd|: of a joiner, otherwise -1.
+// Listens (|listener->listener|) or connects (|*out_fd|), without waiting.
+// Where both are -1, somebody is at the listener, and it is to be tried again.
 //
 // TARN_E_INVALID  the path is not a socket of this kind, or belongs to another
 //                 user.
 // TARN_E_IO       the system refused.
 TARN_MUST_CHECK tarn_status tarn__listener_try(tarn__comm_listener *listener,
-                                               size_t ranks,
-                                               tarn__comm_entry *out_entry,
-                                               int *out_fd);
+                                               size_t ranks, int *out_fd);
 
 // Removes the socket and stops listening. Connections that were not accepted
 // are ended.

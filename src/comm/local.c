@@ -10,8 +10,6 @@
 // descriptors, are touched.
 #include "comm/local.h"
 
-#include <string.h>
-
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
@@ -19,60 +17,42 @@
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status fill(tarn__comm_local *local, const size_t *places) {
-  local->places = tarn__host_array(local->size, sizeof *local->places);
-  local->watched = tarn__host_array(local->size, sizeof *local->watched);
-  local->transfers = tarn__host_array(local->size, sizeof *local->transfers);
-  if (local->places == NULL || local->watched == NULL ||
-      local->transfers == NULL) {
-    return TARN_E_NOMEM;
-  }
-  for (size_t rank = 0; rank < local->size; rank++) {
-    local->places[rank] = places == NULL ? rank : places[rank];
-  }
-  return tarn__mailbox_init(local->sockets, local->area.head->token,
-                            local->places, local->size, &local->mailbox);
-}
-
-void tarn__local_forget(tarn__comm_local *local) {
-  tarn__mailbox_deinit(local->sockets, &local->mailbox);
-  if (local->sockets != NULL) tarn__sockets_unref(local->sockets);
-  tarn__host_free_array(local->transfers, local->size,
-                        sizeof *local->transfers);
-  tarn__host_free_array(local->watched, local->size, sizeof *local->watched);
-  tarn__host_free_array(local->places, local->size, sizeof *local->places);
-  tarn__host_free(local, sizeof *local);
-}
-
-tarn_status tarn__local_create(tarn__comm_area area,
-                               tarn__comm_sockets *sockets, size_t rank,
-                               const size_t *places, uint64_t timeout_ms,
+tarn_status tarn__local_create(tarn__comm_area area, size_t rank,
+                               uint64_t timeout_ms, tarn__comm_local *parent,
+                               const size_t *ranks,
                                tarn__comm_local **out_local) {
   tarn__comm_local *local = tarn__host_alloc(sizeof *local);
-  *out_local = NULL;
+  *out_local = local;
   if (local == NULL) return TARN_E_NOMEM;
-  *local = (tarn__comm_local){
-      .area = area,
-      .sockets = sockets,
-      .rank = rank,
-      .size = area.ranks,
-      .timeout_ms = timeout_ms,
-      .generation = tarn__os_generation(),
-  };
-  tarn_status status = fill(local, places);
-  if (status == TARN_OK) {
-    *out_local = local;
-    return TARN_OK;
+  local->area = area;
+  local->rank = rank;
+  local->size = area.ranks;
+  local->timeout_ms = timeout_ms;
+  for (size_t i = 0; i < local->size; i++)
+    local->places[i] = parent == NULL ? i : parent->places[ranks[i]];
+  if (parent != NULL) {
+    local->sockets = parent->sockets;
+    atomic_fetch_add(&local->sockets->users, 1);
+  } else if (tarn__sockets_create(local->size, &local->sockets) != TARN_OK) {
+    tarn__host_free(local, sizeof *local);
+    *out_local = NULL;
+    return TARN_E_NOMEM;
   }
-  local->sockets = NULL;
-  tarn__local_forget(local);
-  return status;
+  tarn__mailbox_open(local);
+  return TARN_OK;
+}
+
+void tarn__local_forget(void *self) {
+  tarn__comm_local *local = self;
+  tarn__mailbox_close(local);
+  tarn__sockets_unref(local->sockets);
+  tarn__host_free(local, sizeof *local);
 }
 
 void tarn__local_destroy(void *self) {
   tarn__comm_local *local = self;
   tarn__comm_area area = local->area;
-  if (local->generation == tarn__os_generation()) {
+  if (local->sockets->generation == tarn__os_generation()) {
     tarn__area_leave(&area, local->rank);
   }
   tarn__local_forget(local);
@@ -179,8 +159,7 @@ static size_t find_missing(tarn__comm_local *local) {
   for (size_t rank = local->size; rank-- > 0;) {
     bool here = tarn__area_has_arrived(&local->area, rank, local->round);
     if (!here) first = rank;
-    local->watched[rank] =
-        here ? -1 : tarn__sockets_end_sign(local->sockets, local->places[rank]);
+    tarn__local_watch(local, rank, !here);
   }
   return first;
 }
@@ -205,8 +184,8 @@ static tarn_status wait_for_all(tarn__comm_local *local) {
 }
 
 tarn_status tarn__local_round(tarn__comm_local *local) {
-  if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
-  if (!tarn__area_arrive(&local->area, local->rank, local->round + 1)) {
+  if (tarn__area_is_broken(&local->area) ||
+      !tarn__area_arrive(&local->area, local->rank, local->round + 1)) {
     return tarn__local_state(local);
   }
   local->round++;

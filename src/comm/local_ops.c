@@ -10,59 +10,42 @@
 //   slots of rank 1:   |      |      |      |      |
 #include <string.h>
 
+#include "base/status.h"
 #include "comm/local.h"
 
 // --- broadcast and allgather -----------------------------------------------
 
-static size_t part_of(size_t size, size_t done, size_t most) {
-  return size - done < most ? size - done : most;
-}
-
-static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
-  tarn__comm_local *local = self;
-  unsigned char *bytes = data;
+// Passes |size| bytes of each of the ranks |first| to |end| - 1 on to all other
+// ranks, which store those of rank r at |out| + (r - |first|) * |size|.
+static tarn_status spread(tarn__comm_local *local, size_t first, size_t end,
+                          const void *own, size_t size, unsigned char *out) {
   size_t part = 0;
+  bool writes = first <= local->rank && local->rank < end;
   for (size_t done = 0; done < size; done += part) {
-    part = part_of(size, done, local->area.slot);
-    if (local->rank == root) {
-      memcpy(tarn__local_slot(local), bytes + done, part);
+    part = tarn__lesser(size - done, local->area.slot);
+    if (writes) {
+      memcpy(tarn__local_slot(local), (const unsigned char *)own + done, part);
     }
-    tarn_status status = tarn__local_round(local);
-    if (status != TARN_OK) return status;
-    if (local->rank != root) {
-      memcpy(bytes + done, tarn__local_slot_of(local, root), part);
+    TARN__TRY(tarn__local_round(local));
+    for (size_t rank = first; rank < end; rank++) {
+      if (rank == local->rank) continue;
+      memcpy(out + (rank - first) * size + done,
+             tarn__local_slot_of(local, rank), part);
     }
   }
   return TARN_OK;
 }
 
-// This rank's own bytes, if they are not there already.
-static void keep_own(const tarn__comm_local *local, const void *data,
-                     size_t size, unsigned char *out) {
-  unsigned char *own = out + local->rank * size;
-  if (own != data) memcpy(own, data, size);
-}
-
-static void read_parts(const tarn__comm_local *local, unsigned char *out,
-                       size_t size, size_t done, size_t part) {
-  for (size_t rank = 0; rank < local->size; rank++) {
-    if (rank == local->rank) continue;
-    memcpy(out + rank * size + done, tarn__local_slot_of(local, rank), part);
-  }
+static tarn_status broadcast(void *self, size_t root, void *data, size_t size) {
+  return spread(self, root, root + 1, data, size, data);
 }
 
 static tarn_status allgather(void *self, const void *data, size_t size,
                              void *out) {
   tarn__comm_local *local = self;
-  size_t part = 0;
-  for (size_t done = 0; done < size; done += part) {
-    part = part_of(size, done, local->area.slot);
-    memcpy(tarn__local_slot(local), (const unsigned char *)data + done, part);
-    tarn_status status = tarn__local_round(local);
-    if (status != TARN_OK) return status;
-    read_parts(local, out, size, done, part);
-  }
-  if (size != 0) keep_own(local, data, size, out);
+  unsigned char *own = (unsigned char *)out + local->rank * size;
+  TARN__TRY(spread(local, 0, local->size, data, size, out));
+  if (size != 0 && own != data) memcpy(own, data, size);
   return TARN_OK;
 }
 
@@ -178,23 +161,21 @@ static void take_window(tarn__comm_local *local, mark window, void *receive,
   }
 }
 
-tarn_status tarn__local_alltoallv(void *self, const void *send,
-                                  const size_t *send_sizes,
-                                  const size_t *send_offsets, void *receive,
-                                  const size_t *receive_sizes,
-                                  const size_t *receive_offsets) {
+static tarn_status alltoallv(void *self, const void *send,
+                             const size_t *send_sizes,
+                             const size_t *send_offsets, void *receive,
+                             const size_t *receive_sizes,
+                             const size_t *receive_offsets) {
   tarn__comm_local *local = self;
   const agreed sizes = {send_sizes, receive_sizes};
   mark ends[TARN_COMM_MOST_RANKS] = {0};
   mark longest = 0;
   tell_marks(local, send_sizes);
-  tarn_status status = tarn__local_round(local);
-  if (status == TARN_OK) status = read_all_marks(local, &sizes, ends, &longest);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__local_round(local));
+  TARN__TRY(read_all_marks(local, &sizes, ends, &longest));
   for (mark window = 0; window < longest; window += local->area.slot) {
     put_window(local, window, send, send_sizes, send_offsets);
-    status = tarn__local_round(local);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__local_round(local));
     take_window(local, window, receive, receive_sizes, receive_offsets, ends);
   }
   size_t own = send_sizes[local->rank];
@@ -211,10 +192,7 @@ static tarn_status check(void *self) {
   tarn__comm_local *local = self;
   if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
   for (size_t rank = 0; rank < local->size; rank++) {
-    local->watched[rank] =
-        rank == local->rank
-            ? -1
-            : tarn__sockets_end_sign(local->sockets, local->places[rank]);
+    tarn__local_watch(local, rank, rank != local->rank);
   }
   tarn__local_look(local, TARN__ENDED);
   return tarn__local_state(local);
@@ -233,7 +211,7 @@ const tarn_comm_ops tarn__local_ops = {
     .destroy = tarn__local_destroy,
     .broadcast = broadcast,
     .allgather = allgather,
-    .alltoallv = tarn__local_alltoallv,
+    .alltoallv = alltoallv,
     .split = split,
     .share = tarn__local_share,
     .check = check,

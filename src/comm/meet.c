@@ -31,14 +31,14 @@ static tarn_status tell_late(const tarn__comm_group *group) {
 static tarn_status go_in(const tarn__comm_group *group,
                          tarn__comm_listener *listener, tarn__comm_wait *wait,
                          bool *out_again, tarn_comm **out_comm) {
-  tarn__comm_entry entry = TARN__LATER;
   int fd = -1;
-  tarn_status status = tarn__listener_try(listener, group->size, &entry, &fd);
-  *out_again = status == TARN_OK && entry == TARN__LATER;
-  if (status != TARN_OK || entry == TARN__LATER) return status;
-  if (entry == TARN__AS_HOST)
+  TARN__TRY(tarn__listener_try(listener, group->size, &fd));
+  if (listener->listener >= 0)
     return tarn__host(group, listener, wait, out_comm);
-  return tarn__joiner(group, listener, fd, wait, out_again, out_comm);
+  if (fd >= 0)
+    return tarn__joiner(group, listener, fd, wait, out_again, out_comm);
+  *out_again = true;
+  return TARN_OK;
 }
 
 static tarn_status meet(const tarn__comm_group *group,
@@ -58,9 +58,8 @@ static tarn_status meet(const tarn__comm_group *group,
 static tarn_status meet_at(const tarn__comm_group *group,
                            tarn_comm **out_comm) {
   tarn__comm_listener listener;
-  tarn_status status = tarn__listener_find(group->path, &listener);
-  if (status != TARN_OK) return status;
-  status = meet(group, &listener, out_comm);
+  TARN__TRY(tarn__listener_find(group->path, &listener));
+  tarn_status status = meet(group, &listener, out_comm);
   tarn__listener_close(&listener);
   return status;
 }
@@ -90,17 +89,15 @@ tarn_status tarn_comm_meet(const char *path, size_t rank, size_t size,
   if (path == NULL || out_comm == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_meet: NULL");
   }
-  tarn_status status = check_place("tarn_comm_meet", rank, size);
-  if (status != TARN_OK) return status;
-  status = tarn__comm_options(options, 0, &known);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_place("tarn_comm_meet", rank, size));
+  TARN__TRY(tarn__comm_options(options, 0, &known));
   const tarn__comm_group group = {.path = path,
                                   .job = known.job == NULL ? "" : known.job,
                                   .rank = rank,
                                   .size = size,
                                   .timeout_ms = known.timeout_ms};
-  status = check_job(group.job);
-  return status == TARN_OK ? meet_at(&group, out_comm) : status;
+  TARN__TRY(check_job(group.job));
+  return meet_at(&group, out_comm);
 }
 
 // === by an allgather =======================================================
@@ -196,12 +193,12 @@ static tarn_status check_status(const record *told, size_t own) {
 }
 
 static tarn_status check_all(const record *all, size_t rank, size_t size) {
-  tarn_status status = check_status(&all[rank], rank);
-  for (size_t i = 0; status == TARN_OK && i < size; i++)
-    status = check_record(all, i, size);
-  for (size_t i = 0; status == TARN_OK && i < size; i++)
-    status = check_status(&all[i], rank);
-  return status;
+  TARN__TRY(check_status(&all[rank], rank));
+  for (size_t i = 0; i < size; i++)
+    TARN__TRY(check_record(all, i, size));
+  for (size_t i = 0; i < size; i++)
+    TARN__TRY(check_status(&all[i], rank));
+  return TARN_OK;
 }
 
 // --- the call --------------------------------------------------------------
@@ -256,14 +253,13 @@ tarn_status tarn_comm_meet_by(tarn_comm_gather *function, void *context,
   if (function == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL");
   }
-  tarn_status status = check_place("tarn_comm_meet_by", rank, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_place("tarn_comm_meet_by", rank, size));
   record own = {
       .version = VERSION, .rank = (uint32_t)rank, .size = (uint32_t)size};
   tarn__os_machine(own.machine, sizeof own.machine);
-  status = out_comm == NULL
-               ? tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL")
-               : tarn__comm_options(options, 0, &known);
+  tarn_status status =
+      out_comm == NULL ? tarn__fail(TARN_E_INVALID, "tarn_comm_meet_by: NULL")
+                       : tarn__comm_options(options, 0, &known);
   if (status == TARN_OK && rank == 0) status = make_place(&own);
   own.status = status;
   tarn__failure before = {0};

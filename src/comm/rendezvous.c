@@ -23,18 +23,24 @@
 
 // --- beginning and end -----------------------------------------------------
 
-static tarn_status allocate(size_t size, tarn_rendezvous **out) {
-  tarn_rendezvous *rendezvous = tarn__host_alloc(sizeof *rendezvous);
-  if (rendezvous == NULL) return TARN_E_NOMEM;
-  int *ends = tarn__os_no_descriptors(2 * size);
-  if (ends == NULL) {
-    tarn__host_free(rendezvous, sizeof *rendezvous);
-    return TARN_E_NOMEM;
-  }
-  *rendezvous = (tarn_rendezvous){
-      .size = size, .fd = -1, .receives = ends, .sends = ends + size};
-  *out = rendezvous;
-  return TARN_OK;
+void tarn__rendezvous_init(tarn_rendezvous *rendezvous, size_t size) {
+  *rendezvous = (tarn_rendezvous){.size = size, .fd = -1};
+  for (size_t rank = 0; rank < size; rank++)
+    rendezvous->receives[rank] = rendezvous->sends[rank] = -1;
+}
+
+void tarn__rendezvous_deinit(tarn_rendezvous *rendezvous) {
+  tarn__os_close_all(rendezvous->receives, rendezvous->size);
+  tarn__os_close_all(rendezvous->sends, rendezvous->size);
+  tarn__os_close_all(&rendezvous->fd, 1);
+  tarn__area_unmap(&rendezvous->area);
+}
+
+int *tarn__rendezvous_descriptor(tarn_rendezvous *rendezvous, size_t rank,
+                                 size_t number) {
+  if (number == 0) return &rendezvous->fd;
+  if (number == 1) return &rendezvous->receives[rank];
+  return number - 2 < rendezvous->size ? &rendezvous->sends[number - 2] : NULL;
 }
 
 static tarn_status make_inboxes(tarn_rendezvous *rendezvous) {
@@ -54,7 +60,6 @@ static tarn_status make_inboxes(tarn_rendezvous *rendezvous) {
 
 tarn_status tarn_rendezvous_create(size_t size,
                                    tarn_rendezvous **out_rendezvous) {
-  tarn_rendezvous *rendezvous = NULL;
   if (out_rendezvous == NULL) {
     return tarn__fail(TARN_E_INVALID, "tarn_rendezvous_create: NULL");
   }
@@ -64,9 +69,11 @@ tarn_status tarn_rendezvous_create(size_t size,
                       "tarn_rendezvous_create: size is %zu, not 1 to %d", size,
                       TARN_COMM_MOST_RANKS);
   }
-  tarn_status status = allocate(size, &rendezvous);
-  if (status != TARN_OK) return status;
-  status = tarn__area_create(size, &rendezvous->fd, &rendezvous->area);
+  tarn_rendezvous *rendezvous = tarn__host_alloc(sizeof *rendezvous);
+  if (rendezvous == NULL) return TARN_E_NOMEM;
+  tarn__rendezvous_init(rendezvous, size);
+  tarn_status status =
+      tarn__area_create(size, &rendezvous->fd, &rendezvous->area);
   if (status == TARN_OK) status = make_inboxes(rendezvous);
   if (status != TARN_OK) {
     tarn_rendezvous_destroy(rendezvous);
@@ -78,46 +85,34 @@ tarn_status tarn_rendezvous_create(size_t size,
 
 void tarn_rendezvous_destroy(tarn_rendezvous *rendezvous) {
   if (rendezvous == NULL) return;
-  tarn__os_close_all(rendezvous->receives, 2 * rendezvous->size);
-  tarn__os_close_all(&rendezvous->fd, 1);
-  tarn__area_unmap(&rendezvous->area);
-  tarn__host_free_array(rendezvous->receives, 2 * rendezvous->size,
-                        sizeof *rendezvous->receives);
+  tarn__rendezvous_deinit(rendezvous);
   tarn__host_free(rendezvous, sizeof *rendezvous);
 }
 
 // --- joining ---------------------------------------------------------------
 
 // Allocates everything first, so that no rank waits for one that lacks memory.
-static tarn_status prepare(tarn__comm_area area, size_t rank,
+static tarn_status prepare(const tarn__comm_area *area, size_t rank,
                            uint64_t timeout_ms, tarn__comm_local **out_local,
                            tarn_comm **out_comm) {
-  tarn__comm_sockets *sockets = NULL;
-  tarn_status status = tarn__sockets_create(area.ranks, &sockets);
-  if (status != TARN_OK) return status;
-  status = tarn__local_create(area, sockets, rank, NULL, timeout_ms, out_local);
-  if (status != TARN_OK) {
-    tarn__sockets_unref(sockets);
-    return status;
-  }
-  status = tarn_comm_create(&tarn__local_ops, *out_local, rank, area.ranks,
-                            timeout_ms, out_comm);
-  if (status == TARN_OK) return TARN_OK;
-  tarn__local_forget(*out_local);
+  TARN__TRY(tarn__local_create(*area, rank, timeout_ms, NULL, NULL, out_local));
+  tarn_status status = tarn_comm_create(&tarn__local_ops, *out_local, rank,
+                                        area->ranks, timeout_ms, out_comm);
+  if (status != TARN_OK) tarn__local_forget(*out_local);
   return status;
 }
 
 // While somebody else has a rank's receiving end, its end tells nothing.
-static void take_ends(tarn__comm_sockets *sockets, tarn__comm_ends ends,
-                      size_t rank) {
-  sockets->inbox = ends.receives[rank];
+static void hand_over(tarn_rendezvous *rendezvous, size_t rank,
+                      tarn__comm_sockets *sockets) {
+  sockets->inbox = rendezvous->receives[rank];
+  rendezvous->receives[rank] = -1;
   for (size_t i = 0; i < sockets->size; i++) {
-    sockets->sends[i] = ends.sends[i];
-    if (i != rank && ends.receives[i] >= 0) {
-      tarn__os_close(ends.receives[i]);
-    }
-    ends.receives[i] = -1;
+    sockets->sends[i] = rendezvous->sends[i];
+    rendezvous->sends[i] = -1;
   }
+  rendezvous->area = (tarn__comm_area){0};
+  tarn__rendezvous_deinit(rendezvous);
 }
 
 // --- who is who ------------------------------------------------------------
@@ -147,7 +142,8 @@ static tarn_status know(tarn__comm_local *local, size_t rank,
                         const tarn__comm_message *entry) {
   tarn_status status = check_process(rank, entry);
   if (status == TARN_OK) {
-    tarn__sockets_set_process(local->sockets, rank, entry->fd, entry->pid);
+    local->sockets->processes[rank] = entry->fd;
+    local->sockets->pids[rank] = entry->pid;
   } else if (entry->fd >= 0) {
     tarn__os_close(entry->fd);
   }
@@ -159,8 +155,7 @@ static tarn_status know_all(tarn__comm_local *local) {
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_message entry;
     if (rank == local->rank) continue;
-    if (!tarn__mailbox_take(local->sockets, &local->mailbox, rank, &entry))
-      continue;
+    if (!tarn__mailbox_take(local, rank, &entry)) continue;
     tarn_status known = know(local, rank, &entry);
     if (known != TARN_OK) status = known;
   }
@@ -170,12 +165,7 @@ static tarn_status know_all(tarn__comm_local *local) {
 static tarn_status introduce(tarn__comm_local *local) {
   int own = tarn__os_this_process();
   int reason = errno;
-  for (size_t rank = 0; rank < local->size; rank++) {
-    bool other = rank != local->rank;
-    local->transfers[rank] =
-        (tarn__comm_transfer){.send = other, .await = other};
-  }
-  tarn_status status = tarn__local_pass(local, own, TARN__ABSENT);
+  tarn_status status = tarn__local_pass_all(local, own, TARN__ABSENT);
   if (own >= 0) tarn__os_close(own);
   if (status == TARN_OK) status = know_all(local);
   if (status != TARN_OK || own >= 0) return status;
@@ -191,34 +181,25 @@ static tarn_status meet_all(tarn__comm_local *local, tarn_comm *comm) {
   return tarn_comm_agree(comm, status);
 }
 
-// Instead of leaving a place that was never had.
-static void forget(void *self) {
-  tarn__local_forget(self);
-}
-
-tarn_status tarn__join(tarn__comm_area area, tarn__comm_ends ends, size_t rank,
-                       uint64_t timeout_ms, bool *out_taken,
-                       tarn_comm **out_comm) {
+tarn_status tarn__join(tarn_rendezvous *rendezvous, size_t rank,
+                       uint64_t timeout_ms, tarn_comm **out_comm) {
   tarn__comm_local *local = NULL;
   tarn_comm *comm = NULL;
-  *out_taken = false;
-  tarn_status status = prepare(area, rank, timeout_ms, &local, &comm);
-  if (status != TARN_OK) return status;
-  if (!tarn__area_take(&area, rank)) {
-    comm->ops.destroy = forget;
+  TARN__TRY(prepare(&rendezvous->area, rank, timeout_ms, &local, &comm));
+  if (!tarn__area_take(&rendezvous->area, rank)) {
+    comm->ops.destroy = tarn__local_forget;  // it has no place to leave
     (void)tarn_comm_destroy(comm);
     return tarn__fail(TARN_E_STATE, "comm: the place of rank %zu is taken",
                       rank);
   }
-  *out_taken = true;
-  take_ends(local->sockets, ends, rank);
-  status = meet_all(local, comm);
-  if (status != TARN_OK) {
+  hand_over(rendezvous, rank, local->sockets);
+  tarn_status status = meet_all(local, comm);
+  if (status == TARN_OK) {
+    *out_comm = comm;
+  } else {
     (void)tarn_comm_destroy(comm);
-    return status;
   }
-  *out_comm = comm;
-  return TARN_OK;
+  return status;
 }
 
 // --- places ----------------------------------------------------------------
@@ -238,28 +219,13 @@ tarn_status tarn__rendezvous_check(const char *what,
   return TARN_OK;
 }
 
-// The area and the sending ends now belong to the communicator.
-static void let_go(tarn_rendezvous *rendezvous) {
-  for (size_t i = 0; i < rendezvous->size; i++)
-    rendezvous->sends[i] = -1;
-  rendezvous->area = (tarn__comm_area){0};
-  tarn__os_close_all(&rendezvous->fd, 1);
-}
-
 tarn_status tarn_comm_join(tarn_rendezvous *rendezvous, size_t rank,
                            const tarn_comm_options *options,
                            tarn_comm **out_comm) {
   tarn_comm_options known;
-  bool taken = false;
   if (out_comm == NULL) return tarn__fail(TARN_E_INVALID, "comm: NULL");
   *out_comm = NULL;
-  tarn_status status =
-      tarn__rendezvous_check("tarn_comm_join", rendezvous, rank);
-  if (status == TARN_OK) status = tarn__comm_options(options, 0, &known);
-  if (status != TARN_OK) return status;
-  tarn__comm_ends ends = {rendezvous->sends, rendezvous->receives};
-  status = tarn__join(rendezvous->area, ends, rank, known.timeout_ms, &taken,
-                      out_comm);
-  if (taken) let_go(rendezvous);
-  return status;
+  TARN__TRY(tarn__rendezvous_check("tarn_comm_join", rendezvous, rank));
+  TARN__TRY(tarn__comm_options(options, 0, &known));
+  return tarn__join(rendezvous, rank, known.timeout_ms, out_comm);
 }

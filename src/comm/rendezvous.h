@@ -7,11 +7,24 @@
 
 struct tarn_rendezvous {
   size_t size;
-  tarn__comm_area area;  // head NULL: this process has joined
+  tarn__comm_area area;  // head NULL: none, or this process has joined
   int fd;                // of the area
-  int *receives;         // receiving ends of inboxes; -1: none, or taken
-  int *sends;            // sending ends, in the same array
+  // Of each rank's inbox: the receiving end, and the sending one. -1: none, or
+  // taken.
+  int receives[TARN_COMM_MOST_RANKS];
+  int sends[TARN_COMM_MOST_RANKS];
 };
+
+// A rendezvous of |size| ranks without a descriptor. Deinit closes and unmaps
+// what was put in since.
+void tarn__rendezvous_init(tarn_rendezvous *rendezvous, size_t size);
+void tarn__rendezvous_deinit(tarn_rendezvous *rendezvous);
+
+// Descriptor |number| of those that a process needs to join as |rank|: that of
+// the area, the receiving end of its inbox, then the sending ends of all ranks.
+// NULL: there are no more.
+int *tarn__rendezvous_descriptor(tarn_rendezvous *rendezvous, size_t rank,
+                                 size_t number);
 
 // Checks the arguments of |call|, a public function.
 //
@@ -20,20 +33,13 @@ struct tarn_rendezvous {
 TARN_MUST_CHECK tarn_status tarn__rendezvous_check(
     const char *call, const tarn_rendezvous *rendezvous, size_t rank);
 
-// Both ends of the inboxes that a process has, for each rank; -1: none.
-typedef struct tarn__comm_ends {
-  const int *sends;
-  int *receives;
-} tarn__comm_ends;
-
-// Joins |area| as rank |rank|, and meets the other ranks.
+// Joins as rank |rank|, and meets the other ranks.
 //
-// |*out_taken|: the area and the sending ends now belong to the communicator,
-// even if the call fails, and the receiving ends of other ranks are closed. If
-// false, nothing has changed.
-TARN_MUST_CHECK tarn_status tarn__join(tarn__comm_area area,
-                                       tarn__comm_ends ends, size_t rank,
-                                       uint64_t timeout_ms, bool *out_taken,
+// If |rendezvous->area| is gone when it returns, the area, the sending ends and
+// the inbox of |rank| belong to the communicator, even if the call has failed,
+// and all other descriptors are closed. If not, nothing has changed.
+TARN_MUST_CHECK tarn_status tarn__join(tarn_rendezvous *rendezvous, size_t rank,
+                                       uint64_t timeout_ms,
                                        tarn_comm **out_comm);
 
 #endif  // TARN_COMM_RENDEZVOUS_H_

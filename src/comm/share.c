@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/os.h"
 #include "base/os_peer.h"
 #include "base/status.h"
@@ -27,9 +26,7 @@ static bool send_some(tarn__comm_local *local, int fd) {
   for (size_t rank = 0; rank < local->size; rank++) {
     tarn__comm_transfer *transfer = &local->transfers[rank];
     if (!transfer->send) continue;
-    transfer->send =
-        !tarn__sockets_send(local->sockets, local->places[rank],
-                            local->area.head->token, local->rank, fd);
+    transfer->send = !tarn__mailbox_send(local, rank, fd);
     if (transfer->send && errno == ETOOMANYREFS) return false;
     if (transfer->send) all = false;
   }
@@ -43,15 +40,9 @@ static size_t collect(tarn__comm_local *local) {
   tarn__sockets_receive(local->sockets);
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_transfer *transfer = &local->transfers[rank];
-    if (transfer->await) {
-      transfer->await =
-          !tarn__mailbox_has(local->sockets, &local->mailbox, rank);
-    }
+    if (transfer->await) transfer->await = !tarn__mailbox_has(local, rank);
     if (transfer->await) first = rank;
-    local->watched[rank] =
-        transfer->await
-            ? tarn__sockets_end_sign(local->sockets, local->places[rank])
-            : -1;
+    tarn__local_watch(local, rank, transfer->await);
   }
   return first;
 }
@@ -64,12 +55,12 @@ static size_t find_full(const tarn__comm_local *local) {
   return rank;
 }
 
-static tarn_status pass(tarn__comm_local *local, int fd,
-                        tarn__comm_breakage gone) {
+static tarn_status pass_on(tarn__comm_local *local, int fd,
+                           tarn__comm_breakage gone) {
   tarn__comm_wait wait = tarn__wait_begin(local->timeout_ms);
   uint64_t full_ns = FULL_NS;
   for (;;) {
-    uint64_t left = tarn__wait_left(&wait);  // before it is seen who has come
+    uint64_t left = tarn__wait_left(&wait);  // before the arrivals are read
     bool sent = send_some(local, fd);
     size_t missing = collect(local);
     if (sent && missing == local->size) return TARN_OK;
@@ -85,13 +76,22 @@ static tarn_status pass(tarn__comm_local *local, int fd,
   }
 }
 
-tarn_status tarn__local_pass(tarn__comm_local *local, int fd,
-                             tarn__comm_breakage gone) {
-  tarn_status status = pass(local, fd, gone);
-  for (size_t rank = 0; rank < local->size; rank++) {
-    local->transfers[rank] = (tarn__comm_transfer){0};
-  }
+// Sends |fd|, or -1, to the ranks of |transfers|, and waits for their messages.
+static tarn_status pass(tarn__comm_local *local, int fd,
+                        tarn__comm_breakage gone) {
+  tarn_status status = pass_on(local, fd, gone);
+  memset(local->transfers, 0, sizeof local->transfers);
   return status;
+}
+
+tarn_status tarn__local_pass_all(tarn__comm_local *local, int fd,
+                                 tarn__comm_breakage gone) {
+  for (size_t rank = 0; rank < local->size; rank++) {
+    bool other = rank != local->rank;
+    local->transfers[rank] =
+        (tarn__comm_transfer){.send = other, .await = other};
+  }
+  return pass(local, fd, gone);
 }
 
 // --- one descriptor to all -------------------------------------------------
@@ -109,8 +109,7 @@ static bool take_all(tarn__comm_local *local, int *out_fds,
   for (size_t rank = local->size; rank-- > 0;) {
     tarn__comm_message entry;
     out_fds[rank] = -1;
-    if (!tarn__mailbox_take(local->sockets, &local->mailbox, rank, &entry))
-      continue;
+    if (!tarn__mailbox_take(local, rank, &entry)) continue;
     out_fds[rank] = entry.fd;
     if (entry.cut) all = false;
     if (entry.cut) *out_missing = rank;
@@ -121,12 +120,7 @@ static bool take_all(tarn__comm_local *local, int *out_fds,
 tarn_status tarn__local_share(void *self, int fd, int *out_fds) {
   tarn__comm_local *local = self;
   size_t missing = 0;
-  for (size_t rank = 0; rank < local->size; rank++) {
-    bool other = rank != local->rank;
-    local->transfers[rank] =
-        (tarn__comm_transfer){.send = other, .await = other};
-  }
-  tarn_status status = tarn__local_pass(local, fd, TARN__ENDED);
+  tarn_status status = tarn__local_pass_all(local, fd, TARN__ENDED);
   bool all = take_all(local, out_fds, &missing);
   if (status == TARN_OK && !all) status = no_room_for(missing);
   if (status != TARN_OK) tarn__os_close_all(out_fds, local->size);
@@ -143,7 +137,7 @@ static tarn_status lead(tarn__comm_local *local, const size_t *ranks,
   tarn_status status = tarn__area_create(size, &fd, out_area);
   for (size_t i = 1; i < size; i++)
     local->transfers[ranks[i]].send = true;
-  tarn_status passed = tarn__local_pass(local, fd, TARN__ENDED);
+  tarn_status passed = pass(local, fd, TARN__ENDED);
   if (fd >= 0) tarn__os_close(fd);
   if (status == TARN_OK && passed != TARN_OK) tarn__area_unmap(out_area);
   return passed != TARN_OK ? passed : status;
@@ -153,10 +147,8 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
                           tarn__comm_area *out_area) {
   tarn__comm_message entry;
   local->transfers[leader].await = true;
-  tarn_status status = tarn__local_pass(local, -1, TARN__ENDED);
-  if (status != TARN_OK) return status;
-  if (!tarn__mailbox_take(local->sockets, &local->mailbox, leader, &entry) ||
-      entry.cut) {
+  TARN__TRY(pass(local, -1, TARN__ENDED));
+  if (!tarn__mailbox_take(local, leader, &entry) || entry.cut) {
     return no_room_for(leader);
   }
   // The leader has failed, and reports it when all ranks agree.
@@ -164,25 +156,8 @@ static tarn_status follow(tarn__comm_local *local, size_t leader, size_t size,
     return tarn__fail(
         TARN_E_IO, "comm: rank %zu could not create the shared memory", leader);
   }
-  status = tarn__area_map(entry.fd, size, out_area);
+  tarn_status status = tarn__area_map(entry.fd, size, out_area);
   tarn__os_close(entry.fd);
-  return status;
-}
-
-// The places of a group's ranks in the sockets.
-static tarn_status join_group(tarn__comm_local *local, tarn__comm_area area,
-                              const size_t *ranks, size_t size,
-                              tarn__comm_local **out_local) {
-  size_t *places = tarn__host_array(size, sizeof *places);
-  if (places == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < size; i++)
-    places[i] = local->places[ranks[i]];
-  tarn__comm_sockets *sockets = tarn__sockets_ref(local->sockets);
-  tarn_status status =
-      tarn__local_create(area, sockets, tarn__comm_index_of(ranks, local->rank),
-                         places, local->timeout_ms, out_local);
-  if (status != TARN_OK) tarn__sockets_unref(sockets);
-  tarn__host_free_array(places, size, sizeof *places);
   return status;
 }
 
@@ -192,15 +167,12 @@ tarn_status tarn__local_split(void *self, const size_t *ranks, size_t size,
   tarn__comm_local *group = NULL;
   tarn__comm_area area = {0};
   *out_self = NULL;
-  tarn_status status = local->rank == ranks[0]
-                           ? lead(local, ranks, size, &area)
-                           : follow(local, ranks[0], size, &area);
-  if (status != TARN_OK) return status;
-  status = join_group(local, area, ranks, size, &group);
-  if (status != TARN_OK) {
-    tarn__area_unmap(&area);
-    return status;
-  }
+  TARN__TRY(local->rank == ranks[0] ? lead(local, ranks, size, &area)
+                                    : follow(local, ranks[0], size, &area));
+  tarn_status status =
+      tarn__local_create(area, tarn__comm_index_of(ranks, local->rank),
+                         local->timeout_ms, local, ranks, &group);
+  if (status != TARN_OK) tarn__area_unmap(&area);
   *out_self = group;
-  return TARN_OK;
+  return status;
 }
