@@ -10,7 +10,6 @@ struct tarn_trace_builder {
   tarn__budget budget;
   tarn__trace_history history;
   char *name;
-  uint64_t lost;
 };
 
 tarn_status tarn_trace_builder_create(const char *name,
@@ -43,22 +42,8 @@ void tarn_trace_builder_destroy(tarn_trace_builder *builder) {
 
 // --- names -----------------------------------------------------------------
 
-static tarn_status put_text(tarn__trace_stacks *stacks, const char *text,
-                            uint32_t *out_text) {
-  const char *known = text == NULL ? "" : text;
-  return tarn__stacks_text(stacks, known, strlen(known), out_text);
-}
-
-static tarn_status put_frame(tarn__trace_stacks *stacks,
-                             const tarn_trace_frame *frame,
-                             uint32_t *out_frame) {
-  tarn__trace_frame numbers = {.line = frame->line};
-  tarn_status status = put_text(stacks, frame->file, &numbers.file);
-  if (status == TARN_OK) {
-    status = put_text(stacks, frame->function, &numbers.function);
-  }
-  return status == TARN_OK ? tarn__stacks_frame(stacks, numbers, out_frame)
-                           : status;
+static const char *known(const char *text) {
+  return text != NULL ? text : "";
 }
 
 tarn_status tarn_trace_builder_stack(tarn_trace_builder *builder,
@@ -71,8 +56,11 @@ tarn_status tarn_trace_builder_stack(tarn_trace_builder *builder,
     return tarn__fail(TARN_E_INVALID, "%s: frames is NULL", builder->name);
   }
   tarn_status status = tarn__array_make(&builder->budget, &numbers, count);
-  for (size_t i = 0; status == TARN_OK && i < count; i++)
-    status = put_frame(stacks, &frames[i], (uint32_t *)numbers.items + i);
+  for (size_t i = 0; status == TARN_OK && i < count; i++) {
+    status = tarn__stacks_frame_of(stacks, known(frames[i].file),
+                                   known(frames[i].function), frames[i].line,
+                                   (uint32_t *)numbers.items + i);
+  }
   if (status == TARN_OK) {
     status = tarn__stacks_stack(stacks, numbers.items, count, out_stack);
   }
@@ -106,8 +94,7 @@ static tarn_status check_names(const tarn_trace_builder *builder,
 
 tarn_status tarn_trace_builder_event(tarn_trace_builder *builder,
                                      const tarn_trace_event *event) {
-  tarn_status status = check_names(builder, event->stack, event->tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_names(builder, event->stack, event->tag));
   if (event->kind < TARN_TRACE_ALLOC || event->kind > TARN_TRACE_SNAPSHOT) {
     return tarn__fail(TARN_E_INVALID, "%s: %d is not a kind of event",
                       builder->name, (int)event->kind);
@@ -118,15 +105,13 @@ tarn_status tarn_trace_builder_event(tarn_trace_builder *builder,
 
 tarn_status tarn_trace_builder_old(tarn_trace_builder *builder,
                                    const tarn_trace_block *block) {
-  tarn_status status = check_names(builder, block->stack, block->tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_names(builder, block->stack, block->tag));
   return tarn__history_old(&builder->history, block);
 }
 
 tarn_status tarn_trace_builder_held(tarn_trace_builder *builder,
                                     const tarn_trace_block *block) {
-  tarn_status status = check_names(builder, block->stack, block->tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_names(builder, block->stack, block->tag));
   return tarn__history_held(&builder->history, block);
 }
 
@@ -144,14 +129,13 @@ tarn_status tarn_trace_builder_segment(tarn_trace_builder *builder,
 }
 
 void tarn_trace_builder_lost(tarn_trace_builder *builder, uint64_t events) {
-  builder->lost += events;
+  builder->history.trace.lost_count += events;
 }
 
 tarn_status tarn_trace_builder_finish(tarn_trace_builder *builder,
                                       tarn_trace **out_trace) {
   tarn_status status =
-      tarn__history_finish(&builder->history, "built", out_trace);
-  if (status == TARN_OK) (*out_trace)->lost_count = builder->lost;
+      tarn__history_finish(&builder->history, TARN_OK, "built", out_trace);
   tarn_trace_builder_destroy(builder);
   return status;
 }

@@ -20,22 +20,13 @@ typedef struct owner {
 
 // --- the baseline to the front ---------------------------------------------
 
-static size_t count_baseline(const tarn__trace_history *history) {
-  const tarn_trace_block *blocks = history->blocks.items;
-  size_t count = 0;
-  for (size_t i = 0; i < history->blocks.count; i++) {
-    if (blocks[i].born == TARN_TRACE_BASELINE) count++;
-  }
-  return count;
-}
-
 // Copies blocks to |sorted|, the baseline first, each part in its old order;
 // |moved| tells where each went.
-static void partition(const tarn__trace_history *history, size_t baseline_count,
+static void partition(const tarn__trace_history *history,
                       tarn_trace_block *sorted, uint32_t *moved) {
   const tarn_trace_block *blocks = history->blocks.items;
   uint32_t old = 0;
-  uint32_t young = (uint32_t)baseline_count;
+  uint32_t young = (uint32_t)history->trace.baseline_count;
   for (size_t i = 0; i < history->blocks.count; i++) {
     uint32_t to = blocks[i].born == TARN_TRACE_BASELINE ? old++ : young++;
     sorted[to] = blocks[i];
@@ -51,8 +42,7 @@ static void renumber(tarn__trace_history *history, const uint32_t *moved) {
   }
 }
 
-static tarn_status sort_blocks(tarn__trace_history *history,
-                               size_t *out_baseline) {
+static tarn_status sort_blocks(tarn__trace_history *history) {
   size_t count = history->blocks.count;
   tarn__array sorted = TARN__ARRAY_OF(tarn_trace_block);
   tarn__array moved = TARN__ARRAY_OF(uint32_t);
@@ -61,8 +51,7 @@ static tarn_status sort_blocks(tarn__trace_history *history,
     status = tarn__array_make(history->budget, &moved, count);
   }
   if (status == TARN_OK) {
-    *out_baseline = count_baseline(history);
-    partition(history, *out_baseline, sorted.items, moved.items);
+    partition(history, sorted.items, moved.items);
     renumber(history, moved.items);
     tarn__array unsorted = history->blocks;
     history->blocks = sorted;
@@ -92,20 +81,9 @@ static tarn_status fit(tarn__trace_history *history) {
                                  &history->stacks.stacks.bytes,
                                  &history->tags.bytes};
   for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++) {
-    tarn_status status = tarn__array_fit(history->budget, arrays[i]);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__array_fit(history->budget, arrays[i]));
   }
   return TARN_OK;
-}
-
-static void copy_sums(const tarn__trace_history *history, tarn_trace *trace) {
-  trace->request_count = history->request_count;
-  trace->baseline_bytes = history->baseline_bytes;
-  trace->live_peak_bytes = history->live_peak_bytes;
-  trace->live_peak_event = history->live_peak_event;
-  trace->ignored_bytes = history->ignored_bytes;
-  trace->ignored_count = history->ignored_count;
-  trace->unknown_count = history->unknown_count;
 }
 
 static void take_arrays(tarn__trace_history *history, owner *made) {
@@ -126,9 +104,8 @@ static tarn_status make_frames(tarn__trace_history *history, owner *made) {
   const tarn__trace_frame *from = history->stacks.frames.bytes.items;
   const tarn__string *texts = history->stacks.texts.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_frame);
-  tarn_status status = tarn__array_make(history->budget, &shown,
-                                        history->stacks.frames.spans.count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_make(history->budget, &shown,
+                             history->stacks.frames.spans.count));
   tarn_trace_frame *frames = shown.items;
   for (size_t i = 0; i < shown.count; i++) {
     frames[i].file = made->texts + texts[from[i].file].first;
@@ -143,9 +120,8 @@ static tarn_status make_stacks(tarn__trace_history *history,
                                tarn_trace *trace) {
   const tarn__string *spans = history->stacks.stacks.spans.items;
   tarn__array shown = TARN__ARRAY_OF(tarn_trace_stack);
-  tarn_status status = tarn__array_make(history->budget, &shown,
-                                        history->stacks.stacks.spans.count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_make(history->budget, &shown,
+                             history->stacks.stacks.spans.count));
   tarn_trace_stack *stacks = shown.items;
   for (size_t i = 0; i < shown.count; i++) {
     stacks[i].first = (uint32_t)(spans[i].first / sizeof(uint32_t));
@@ -159,9 +135,7 @@ static tarn_status make_tags(tarn__trace_history *history, owner *made) {
   const tarn__string *spans = history->tags.spans.items;
   size_t count = history->tags.spans.count;
   tarn__array shown = TARN__ARRAY_OF(const char *);
-  tarn_status status =
-      tarn__array_make(history->budget, &shown, count == 0 ? 1 : count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_make(history->budget, &shown, count == 0 ? 1 : count));
   const char **tags = shown.items;
   tags[TARN_TRACE_NO_TAG] = "";
   for (size_t i = 1; i < count; i++)
@@ -177,34 +151,39 @@ static tarn_status fill(tarn__trace_history *history, owner *made) {
   made->name = tarn__host_text(history->name);
   if (made->name == NULL) return TARN_E_NOMEM;
   trace->name = made->name;
-  tarn_status status = sort_blocks(history, &trace->baseline_count);
-  if (status == TARN_OK) status = fit(history);
-  if (status != TARN_OK) return status;
-  copy_sums(history, trace);
+  TARN__TRY(sort_blocks(history));
+  TARN__TRY(fit(history));
   take_arrays(history, made);
-  status = make_frames(history, made);
-  if (status == TARN_OK) status = make_stacks(history, trace);
-  return status == TARN_OK ? make_tags(history, made) : status;
+  TARN__TRY(make_frames(history, made));
+  TARN__TRY(make_stacks(history, trace));
+  return make_tags(history, made);
+}
+
+static tarn_status make(tarn__trace_history *history, const char *format,
+                        tarn_trace **out_trace) {
+  TARN__TRY(tarn__budget_charge(history->budget,
+                                sizeof(owner) + strlen(history->name) + 1));
+  owner *made = tarn__host_alloc(sizeof *made);
+  if (made == NULL) return TARN_E_NOMEM;
+  made->trace = history->trace;
+  made->trace.struct_size = sizeof made->trace;
+  made->trace.format = format;
+  tarn_status status = fill(history, made);
+  if (status == TARN_OK) {
+    *out_trace = &made->trace;
+  } else {
+    tarn_trace_destroy(&made->trace);
+  }
+  return status;
 }
 
 tarn_status tarn__history_finish(tarn__trace_history *history,
-                                 const char *format, tarn_trace **out_trace) {
+                                 tarn_status status, const char *format,
+                                 tarn_trace **out_trace) {
   *out_trace = NULL;
-  tarn_status status = tarn__budget_charge(
-      history->budget, sizeof(owner) + strlen(history->name) + 1);
-  if (status != TARN_OK) return status;
-  owner *made = tarn__host_alloc(sizeof *made);
-  if (made == NULL) return TARN_E_NOMEM;
-  made->trace.struct_size = sizeof made->trace;
-  made->trace.format = format;
-  made->trace.device_count = 1;
-  status = fill(history, made);
-  if (status != TARN_OK) {
-    tarn_trace_destroy(&made->trace);
-    return status;
-  }
-  *out_trace = &made->trace;
-  return TARN_OK;
+  if (status == TARN_OK) status = make(history, format, out_trace);
+  tarn__history_deinit(history);
+  return status;
 }
 
 // The arrays are const in the public struct.

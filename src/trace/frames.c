@@ -8,6 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/status.h"
+
 enum { SEEN = 2, UNMARKED = 0 };
 
 enum { FILENAME, LINE, NAME, FRAME_KEYS };
@@ -63,15 +65,11 @@ static tarn_status text_number(tarn__trace_frames *frames,
   void *fresh = NULL;
   uint32_t place = 0;
   tarn__budget *budget = frames->pickle->budget;
-  tarn_status status = tarn__intern_put(&frames->places, budget, &field.at,
-                                        sizeof field.at, &place);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__intern_put(&frames->places, budget, &field.at,
+                             sizeof field.at, &place));
   if (place == frames->texts.count) {
-    status = read_text(frames, field, out_text);
-    if (status == TARN_OK) {
-      status = tarn__array_grow(budget, &frames->texts, 1, &fresh);
-    }
-    if (status != TARN_OK) return status;
+    TARN__TRY(read_text(frames, field, out_text));
+    TARN__TRY(tarn__array_grow(budget, &frames->texts, 1, &fresh));
     *(uint32_t *)fresh = *out_text;
   }
   *out_text = ((const uint32_t *)frames->texts.items)[place];
@@ -85,15 +83,10 @@ static tarn_status read_frame(tarn__trace_frames *frames,
                               uint32_t *out_frame) {
   tarn__trace_field fields[FRAME_KEYS];
   tarn__trace_frame frame = {0};
-  tarn_status status =
-      tarn__record_read(frames->pickle, dict, frame_keys, FRAME_KEYS, fields);
-  if (status == TARN_OK) {
-    status = text_number(frames, fields[FILENAME].value, &frame.file);
-  }
-  if (status == TARN_OK) {
-    status = text_number(frames, fields[NAME].value, &frame.function);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__record_read(frames->pickle, dict, frame_keys, FRAME_KEYS, fields));
+  TARN__TRY(text_number(frames, fields[FILENAME].value, &frame.file));
+  TARN__TRY(text_number(frames, fields[NAME].value, &frame.function));
   uint64_t line = fields[LINE].number;  // -1, say, is an unknown one
   frame.line = line > UINT32_MAX ? 0 : (uint32_t)line;
   return tarn__stacks_frame(&frames->history->stacks, frame, out_frame);
@@ -107,8 +100,7 @@ static tarn_status frame_number(tarn__trace_frames *frames,
     *out_frame = mark - SEEN;
     if (mark >= SEEN) return TARN_OK;
   }
-  tarn_status status = read_frame(frames, dict, out_frame);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_frame(frames, dict, out_frame));
   tarn__pickle_container(frames->pickle, dict)->mark = *out_frame + SEEN;
   return TARN_OK;
 }
@@ -130,10 +122,8 @@ static tarn_status tag_number(tarn__trace_frames *frames, uint32_t text,
   tarn__trace_history *history = frames->history;
   *out_tag = TARN_TRACE_NO_TAG;
   if (text >= frames->tags.count) {
-    tarn_status status =
-        tarn__array_grow(frames->pickle->budget, &frames->tags,
-                         (size_t)text + 1 - frames->tags.count, &unused);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__array_grow(frames->pickle->budget, &frames->tags,
+                               (size_t)text + 1 - frames->tags.count, &unused));
   }
   uint32_t *known = (uint32_t *)frames->tags.items + text;
   tarn_status status = TARN_OK;
@@ -168,34 +158,30 @@ static tarn_status take_tag(tarn__trace_frames *frames, uint32_t *out_tag) {
 static tarn_status read_list(tarn__trace_frames *frames,
                              tarn__trace_pickle_value list) {
   tarn__trace_pickle_value dict;
+  tarn__trace_pickle_walk walk;
   void *number = NULL;
-  tarn_status status = tarn__record_enter(frames->pickle, list, TARN__LIST);
+  tarn__budget *budget = frames->pickle->budget;
+  TARN__TRY(tarn__record_enter(frames->pickle, list, TARN__LIST, &walk));
   frames->numbers.count = 0;
-  tarn__trace_pickle_walk walk = tarn__pickle_walk(frames->pickle, list);
-  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
-    status =
-        tarn__array_grow(frames->pickle->budget, &frames->numbers, 1, &number);
-    if (status == TARN_OK) status = frame_number(frames, dict, number);
+  while (tarn__walk_next(&walk, &dict)) {
+    TARN__TRY(tarn__array_grow(budget, &frames->numbers, 1, &number));
+    TARN__TRY(frame_number(frames, dict, number));
   }
-  return status;
+  return TARN_OK;
 }
 
 static tarn_status read_stack(tarn__trace_frames *frames,
                               tarn__trace_pickle_value list,
                               tarn__trace_frames_text *out_dressed) {
   void *fresh = NULL;
-  tarn_status status = read_list(frames, list);
-  if (status == TARN_OK) status = take_tag(frames, &out_dressed->tag);
-  if (status == TARN_OK) {
-    status = tarn__stacks_stack(&frames->history->stacks, frames->numbers.items,
-                                frames->numbers.count, &out_dressed->stack);
-  }
-  if (status == TARN_OK) {
-    status =
-        tarn__array_grow(frames->pickle->budget, &frames->lists, 1, &fresh);
-  }
-  if (status == TARN_OK) *(tarn__trace_frames_text *)fresh = *out_dressed;
-  return status;
+  TARN__TRY(read_list(frames, list));
+  TARN__TRY(take_tag(frames, &out_dressed->tag));
+  TARN__TRY(tarn__stacks_stack(&frames->history->stacks, frames->numbers.items,
+                               frames->numbers.count, &out_dressed->stack));
+  TARN__TRY(
+      tarn__array_grow(frames->pickle->budget, &frames->lists, 1, &fresh));
+  *(tarn__trace_frames_text *)fresh = *out_dressed;
+  return TARN_OK;
 }
 
 tarn_status tarn__frames_stack(tarn__trace_frames *frames,
@@ -211,8 +197,7 @@ tarn_status tarn__frames_stack(tarn__trace_frames *frames,
     *out_dressed = lists[container->mark - SEEN];
     return TARN_OK;
   }
-  tarn_status status = read_stack(frames, list, out_dressed);
-  if (status == TARN_OK)
-    container->mark = (uint32_t)frames->lists.count - 1 + SEEN;
-  return status;
+  TARN__TRY(read_stack(frames, list, out_dressed));
+  container->mark = (uint32_t)frames->lists.count - 1 + SEEN;
+  return TARN_OK;
 }

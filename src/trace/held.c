@@ -9,6 +9,7 @@
 #include "trace/writers.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
@@ -23,46 +24,24 @@ typedef struct place {
 
 typedef struct maker {
   const tarn_trace *trace;
-  const uint64_t *addresses;
   place *order;  // living blocks
   size_t count;
   place *own;  // the trace's segments
   tarn__trace_held held;
 } maker;
 
-// --- sorting ---------------------------------------------------------------
-
-static bool is_before(const place *a, const place *b) {
-  if (a->address != b->address) return a->address < b->address;
-  return a->index < b->index;
-}
-
-// Lets the item at |at| sink to its place in the heap of |count|.
-static void sink_down(place *items, size_t count, size_t at) {
-  place item = items[at];
-  for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
-    if (child + 1 < count && is_before(&items[child], &items[child + 1]))
-      child++;
-    if (!is_before(&item, &items[child])) break;
-    items[at] = items[child];
-    at = child;
-  }
-  items[at] = item;
-}
-
-// Heap sort: it takes no memory, and no input makes it slow.
-static void sort(place *items, size_t count) {
-  for (size_t i = count / 2; i-- > 0;)
-    sink_down(items, count, i);
-  for (size_t last = count; last-- > 1;) {
-    place largest = items[0];
-    items[0] = items[last];
-    items[last] = largest;
-    sink_down(items, last, 0);
-  }
-}
-
 // --- the two lists ---------------------------------------------------------
+
+static int by_address(const void *one, const void *other) {
+  const place *a = one;
+  const place *b = other;
+  if (a->address != b->address) return a->address < b->address ? -1 : 1;
+  return (a->index > b->index) - (a->index < b->index);
+}
+
+static void sort(place *items, size_t count) {
+  if (count != 0) qsort(items, count, sizeof *items, by_address);
+}
 
 static bool is_alive(const tarn_trace_block *block) {
   return block->died == TARN_TRACE_NEVER;
@@ -72,7 +51,7 @@ static void list_blocks(maker *m) {
   size_t at = 0;
   for (uint32_t i = 0; i < m->trace->block_count; i++) {
     if (!is_alive(&m->trace->blocks[i])) continue;
-    m->order[at++] = (place){.address = m->addresses[i], .index = i};
+    m->order[at++] = (place){.address = m->held.addresses[i], .index = i};
   }
   sort(m->order, m->count);
 }
@@ -196,7 +175,7 @@ static tarn_status make_room(maker *m) {
 
 tarn_status tarn__held_make(const tarn_trace *trace, const uint64_t *addresses,
                             tarn__trace_held *out_held) {
-  maker m = {.trace = trace, .addresses = addresses};
+  maker m = {.trace = trace, .held = {.trace = trace, .addresses = addresses}};
   tarn_status status = make_room(&m);
   if (status == TARN_OK) {
     list_blocks(&m);
@@ -219,15 +198,14 @@ void tarn__held_free(tarn__trace_held *held) {
   *held = (tarn__trace_held){0};
 }
 
-uint64_t tarn__held_bytes(const tarn__trace_held *held, const tarn_trace *trace,
-                          const uint64_t *addresses,
+uint64_t tarn__held_bytes(const tarn__trace_held *held,
                           const tarn__trace_held_segment *segment,
                           size_t index) {
   const uint32_t *blocks = held->blocks + segment->first;
-  uint64_t address = addresses[blocks[index]];
+  uint64_t address = held->addresses[blocks[index]];
   uint64_t end = index + 1 < segment->count
-                     ? addresses[blocks[index + 1]]
+                     ? held->addresses[blocks[index + 1]]
                      : segment->shown.address + segment->shown.size;
-  uint64_t bytes = rounded(address, trace->blocks[blocks[index]].size);
+  uint64_t bytes = rounded(address, held->trace->blocks[blocks[index]].size);
   return bytes < end - address ? bytes : end - address;
 }

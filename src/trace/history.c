@@ -12,8 +12,8 @@
 // A free must have the size of its block, and each address is held once.
 //
 // Sums. A block of the baseline is found late, but has lived at every moment
-// before: it raises the peak so far by its size, at any event. So
-// the peak's event is known at each step without a second pass.
+// before: it raises the peak so far by its size, at any event. So the peak's
+// event is known at each step without a second pass.
 //
 // Invariants: at most one living block per address; blocks are in order of
 // discovery until finish, which moves the baseline to the front; no sum of
@@ -39,16 +39,16 @@ typedef struct place {
 
 void tarn__history_init(tarn__trace_history *history, tarn__budget *budget,
                         const char *name) {
-  *history =
-      (tarn__trace_history){.budget = budget,
-                            .name = name,
-                            .unit = "byte",
-                            .seed = tarn__hash_seed(),
-                            .events = TARN__ARRAY_OF(tarn_trace_event),
-                            .blocks = TARN__ARRAY_OF(tarn_trace_block),
-                            .segments = TARN__ARRAY_OF(tarn_trace_segment),
-                            .places = TARN__ARRAY_OF(place),
-                            .live_peak_event = TARN_TRACE_BASELINE};
+  *history = (tarn__trace_history){
+      .budget = budget,
+      .name = name,
+      .unit = "byte",
+      .seed = tarn__hash_seed(),
+      .events = TARN__ARRAY_OF(tarn_trace_event),
+      .blocks = TARN__ARRAY_OF(tarn_trace_block),
+      .segments = TARN__ARRAY_OF(tarn_trace_segment),
+      .places = TARN__ARRAY_OF(place),
+      .trace = {.live_peak_event = TARN_TRACE_BASELINE, .device_count = 1}};
   tarn__intern_init(&history->tags);
   tarn__stacks_init(&history->stacks, budget);
 }
@@ -112,9 +112,7 @@ static tarn_status rehash(tarn__trace_history *history, size_t count) {
   void *unused = NULL;
   tarn__array old = history->places;
   tarn__array wider = TARN__ARRAY_OF(place);
-  tarn_status status =
-      tarn__array_grow(history->budget, &wider, count, &unused);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_grow(history->budget, &wider, count, &unused));
   history->places = wider;
   const place *places = old.items;
   for (size_t i = 0; i < old.count; i++) {
@@ -133,8 +131,7 @@ static tarn_status open_place(tarn__trace_history *history, uint64_t address,
   size_t count = history->places.count;
   *out_place = NULL;
   if ((history->place_count + 1) * 2 > count) {
-    tarn_status status = rehash(history, count == 0 ? LEAST_PLACES : count * 2);
-    if (status != TARN_OK) return status;
+    TARN__TRY(rehash(history, count == 0 ? LEAST_PLACES : count * 2));
   }
   *out_place = find_place(history, address);
   return TARN_OK;
@@ -154,28 +151,21 @@ static tarn_status add_size(const tarn__trace_history *history,
 
 static tarn_status count_old(tarn__trace_history *history,
                              const tarn_trace_block *block) {
-  tarn_status status = add_size(history, block, &history->live_peak_bytes);
-  if (status != TARN_OK) return status;
+  TARN__TRY(add_size(history, block, &history->trace.live_peak_bytes));
   history->live_bytes += block->size;  // both are at most the peak
-  history->baseline_bytes += block->size;
+  history->trace.baseline_bytes += block->size;
+  history->trace.baseline_count++;
   return TARN_OK;
 }
 
 static tarn_status count_born(tarn__trace_history *history,
                               const tarn_trace_block *block) {
-  tarn_status status = add_size(history, block, &history->live_bytes);
-  if (status != TARN_OK) return status;
-  if (history->live_bytes > history->live_peak_bytes) {
-    history->live_peak_bytes = history->live_bytes;
-    history->live_peak_event = block->born;
+  TARN__TRY(add_size(history, block, &history->live_bytes));
+  if (history->live_bytes > history->trace.live_peak_bytes) {
+    history->trace.live_peak_bytes = history->live_bytes;
+    history->trace.live_peak_event = block->born;
   }
   return TARN_OK;
-}
-
-static tarn_status count_ignored(tarn__trace_history *history,
-                                 const tarn_trace_block *block) {
-  history->ignored_count++;
-  return add_size(history, block, &history->ignored_bytes);
 }
 
 // --- blocks and events -----------------------------------------------------
@@ -189,16 +179,10 @@ static tarn_status append_block(tarn__trace_history *history,
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: more than 2^32 blocks",
                       history->name);
   }
-  tarn_status status =
-      tarn__array_reserve(history->budget, &history->blocks, 1);
-  if (status == TARN_OK) {
-    status = block->born == TARN_TRACE_BASELINE ? count_old(history, block)
-                                                : count_born(history, block);
-  }
-  if (status == TARN_OK) {
-    status = tarn__array_grow(history->budget, &history->blocks, 1, &fresh);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_reserve(history->budget, &history->blocks, 1));
+  TARN__TRY(block->born == TARN_TRACE_BASELINE ? count_old(history, block)
+                                               : count_born(history, block));
+  TARN__TRY(tarn__array_grow(history->budget, &history->blocks, 1, &fresh));
   *(tarn_trace_block *)fresh = *block;
   *out_index = (uint32_t)index;
   return TARN_OK;
@@ -218,8 +202,7 @@ static tarn_status check_extent(const tarn__trace_history *history,
 static tarn_status settle_block(tarn__trace_history *history, place *at,
                                 const tarn_trace_block *block,
                                 uint32_t *out_index) {
-  tarn_status status = append_block(history, block, out_index);
-  if (status != TARN_OK) return status;
+  TARN__TRY(append_block(history, block, out_index));
   if (at->block == 0) history->place_count++;
   *at = (place){.address = block->address,
                 .block = *out_index + 1,
@@ -241,14 +224,11 @@ static tarn_status expect_event(tarn__trace_history *history) {
 static tarn_status append_event(tarn__trace_history *history,
                                 const tarn_trace_event *event) {
   void *fresh = NULL;
-  tarn_status status = expect_event(history);
-  if (status == TARN_OK) {
-    status = tarn__array_grow(history->budget, &history->events, 1, &fresh);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(expect_event(history));
+  TARN__TRY(tarn__array_grow(history->budget, &history->events, 1, &fresh));
   *(tarn_trace_event *)fresh = *event;
   if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE) {
-    history->request_count++;
+    history->trace.request_count++;
   }
   return TARN_OK;
 }
@@ -259,99 +239,82 @@ static void end_block(tarn__trace_history *history, uint32_t block) {
   history->live_bytes -= block_at(history, block)->size;
 }
 
-static tarn_status find_born(tarn__trace_history *history, place *at,
-                             const tarn_trace_event *event,
-                             uint32_t *out_block) {
-  if (at->lives) {
-    return corrupt(history, event->address,
-                   "an alloc of %llu bytes where a block of %llu lives",
-                   (unsigned long long)event->size,
-                   (unsigned long long)block_at(history, at->block - 1)->size);
-  }
+// The block that |event| shows first, born at |born|.
+static tarn_status begin_block(tarn__trace_history *history, place *at,
+                               const tarn_trace_event *event, uint32_t born,
+                               uint32_t *out_block) {
+  bool old = born == TARN_TRACE_BASELINE;
   tarn_trace_block block = {.size = event->size,
                             .address = event->address,
                             .stream = event->stream,
-                            .born = (uint32_t)history->events.count,
+                            .born = born,
                             .died = TARN_TRACE_NEVER,
-                            .stack = event->stack,
+                            .stack = old ? TARN_TRACE_NO_STACK : event->stack,
                             .tag = event->tag};
   return settle_block(history, at, &block, out_block);
 }
 
-// Checks that a free has the size of its alloc.
-static tarn_status check_free(const tarn__trace_history *history,
-                              const place *at, const tarn_trace_event *event) {
-  uint64_t size = block_at(history, at->block - 1)->size;
+static tarn_status find_born(tarn__trace_history *history, place *at,
+                             const tarn_trace_event *event,
+                             uint32_t *out_block) {
+  if (!at->lives) {
+    return begin_block(history, at, event, (uint32_t)history->events.count,
+                       out_block);
+  }
+  return corrupt(history, event->address,
+                 "an alloc of %llu bytes where a block of %llu lives",
+                 (unsigned long long)event->size,
+                 (unsigned long long)block_at(history, at->block - 1)->size);
+}
+
+// The block of a free: a living one of the same size, or a new one of the
+// baseline.
+static tarn_status find_freed(tarn__trace_history *history, place *at,
+                              const tarn_trace_event *event,
+                              uint32_t *out_block) {
+  if (at->block == 0) {
+    return begin_block(history, at, event, TARN_TRACE_BASELINE, out_block);
+  }
+  *out_block = at->block - 1;
   if (!at->lives) {
     return corrupt(history, event->address, "a free of a block freed before");
   }
+  uint64_t size = block_at(history, *out_block)->size;
   if (event->size == size) return TARN_OK;
   return corrupt(history, event->address,
                  "a free of %llu bytes of a block of %llu",
                  (unsigned long long)event->size, (unsigned long long)size);
 }
 
-// The block of a free: a living one, or a new one of the baseline.
-static tarn_status find_freed(tarn__trace_history *history, place *at,
-                              const tarn_trace_event *event,
-                              uint32_t *out_block) {
-  if (at->block != 0) {
-    *out_block = at->block - 1;
-    return check_free(history, at, event);
-  }
-  tarn_trace_block block = {.size = event->size,
-                            .address = event->address,
-                            .stream = event->stream,
-                            .born = TARN_TRACE_BASELINE,
-                            .died = TARN_TRACE_NEVER,
-                            .stack = TARN_TRACE_NO_STACK,
-                            .tag = event->tag};
-  return settle_block(history, at, &block, out_block);
-}
-
-static tarn_status find_block(tarn__trace_history *history, place *at,
-                              const tarn_trace_event *event,
-                              uint32_t *out_block) {
-  tarn_status status = check_extent(history, event->address, event->size);
-  if (status != TARN_OK) return status;
-  return event->kind == TARN_TRACE_ALLOC
-             ? find_born(history, at, event, out_block)
-             : find_freed(history, at, event, out_block);
-}
-
-static bool lacks_size(const tarn__trace_history *history,
-                       const tarn_trace_event *event) {
-  return history->frees_without_size && event->size == 0 &&
-         event->kind != TARN_TRACE_ALLOC;
-}
-
 // Adds |event|, which concerns a block.
 static tarn_status add_to_block(tarn__trace_history *history,
                                 tarn_trace_event *event) {
   place *at = NULL;
-  tarn_status status = open_place(history, event->address, &at);
-  if (status != TARN_OK) return status;
-  if (lacks_size(history, event)) {
+  TARN__TRY(open_place(history, event->address, &at));
+  if (history->frees_without_size && event->size == 0 &&
+      event->kind != TARN_TRACE_ALLOC) {
     if (!at->lives) {
-      history->unknown_count++;
+      history->trace.unknown_count++;
       return TARN_OK;
     }
     event->size = block_at(history, at->block - 1)->size;
   }
-  status = find_block(history, at, event, &event->block);
-  if (status == TARN_OK) status = append_event(history, event);
-  if (status == TARN_OK && event->kind == TARN_TRACE_FREE) {
+  TARN__TRY(check_extent(history, event->address, event->size));
+  TARN__TRY(event->kind == TARN_TRACE_ALLOC
+                ? find_born(history, at, event, &event->block)
+                : find_freed(history, at, event, &event->block));
+  TARN__TRY(append_event(history, event));
+  if (event->kind == TARN_TRACE_FREE) {
     end_block(history, event->block);
     at->lives = false;
   }
-  return status;
+  return TARN_OK;
 }
 
 tarn_status tarn__history_event(tarn__trace_history *history,
                                 const tarn_trace_event *event) {
   tarn_trace_event found = *event;
-  tarn_status status = expect_event(history);
-  if (status != TARN_OK) return status;
+  TARN__TRY(expect_event(history));
   found.block = TARN_TRACE_NO_BLOCK;
   if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE ||
       event->kind == TARN_TRACE_FREE_REQUESTED) {
@@ -375,9 +338,8 @@ static tarn_status settle_old(tarn__trace_history *history, place *at,
 tarn_status tarn__history_old(tarn__trace_history *history,
                               const tarn_trace_block *block) {
   place *at = NULL;
-  tarn_status status = check_extent(history, block->address, block->size);
-  if (status == TARN_OK) status = open_place(history, block->address, &at);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_extent(history, block->address, block->size));
+  TARN__TRY(open_place(history, block->address, &at));
   if (at->block != 0) {
     return corrupt(history, block->address, "a second block of the baseline");
   }
@@ -387,28 +349,27 @@ tarn_status tarn__history_old(tarn__trace_history *history,
 tarn_status tarn__history_held(tarn__trace_history *history,
                                const tarn_trace_block *block) {
   place *at = NULL;
-  tarn_status status = check_extent(history, block->address, block->size);
-  if (status == TARN_OK) status = open_place(history, block->address, &at);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_extent(history, block->address, block->size));
+  TARN__TRY(open_place(history, block->address, &at));
   if (at->met) {
     return corrupt(history, block->address, "a second active block");
   }
   if (at->block == 0) {
-    status = settle_old(history, at, block);
+    TARN__TRY(settle_old(history, at, block));
   } else if (!at->lives) {
-    status = count_ignored(history, block);
+    history->trace.ignored_count++;
+    TARN__TRY(add_size(history, block, &history->trace.ignored_bytes));
   }
-  if (status == TARN_OK) at->met = true;
-  return status;
+  at->met = true;
+  return TARN_OK;
 }
 
 tarn_status tarn__history_segment(tarn__trace_history *history,
                                   const tarn_trace_segment *segment) {
   void *fresh = NULL;
-  tarn_status status =
-      tarn__array_grow(history->budget, &history->segments, 1, &fresh);
-  if (status == TARN_OK) *(tarn_trace_segment *)fresh = *segment;
-  return status;
+  TARN__TRY(tarn__array_grow(history->budget, &history->segments, 1, &fresh));
+  *(tarn_trace_segment *)fresh = *segment;
+  return TARN_OK;
 }
 
 tarn_status tarn__history_tag(tarn__trace_history *history, const char *name,
@@ -416,12 +377,10 @@ tarn_status tarn__history_tag(tarn__trace_history *history, const char *name,
   tarn__trace_stacks *stacks = &history->stacks;
   *out_tag = TARN_TRACE_NO_TAG;
   if (history->tags.spans.count == 0) {
-    tarn_status status =
-        tarn__intern_put(&history->tags, history->budget, "", 1, out_tag);
-    if (status != TARN_OK) return status;
+    TARN__TRY(
+        tarn__intern_put(&history->tags, history->budget, "", 1, out_tag));
   }
-  tarn_status status = tarn__stacks_zero_ended(stacks, name, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__stacks_zero_ended(stacks, name, size));
   return tarn__intern_put(&history->tags, history->budget,
                           stacks->scratch.items, size + 1, out_tag);
 }
@@ -434,8 +393,7 @@ tarn_status tarn__history_birth(tarn__trace_history *history, uint64_t size,
                             .born = (uint32_t)history->events.count,
                             .died = TARN_TRACE_NEVER,
                             .stack = stack};
-  tarn_status status = append_block(history, &block, out_block);
-  if (status != TARN_OK) return status;
+  TARN__TRY(append_block(history, &block, out_block));
   event.block = *out_block;
   return append_event(history, &event);
 }
@@ -445,7 +403,7 @@ tarn_status tarn__history_death(tarn__trace_history *history, uint32_t block) {
                             .block = block,
                             .size = block_at(history, block)->size,
                             .stack = block_at(history, block)->stack};
-  tarn_status status = append_event(history, &event);
-  if (status == TARN_OK) end_block(history, block);
-  return status;
+  TARN__TRY(append_event(history, &event));
+  end_block(history, block);
+  return TARN_OK;
 }

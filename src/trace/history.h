@@ -48,17 +48,18 @@ TARN_MUST_CHECK tarn_status tarn__stacks_frame(tarn__trace_stacks *stacks,
                                                tarn__trace_frame frame,
                                                uint32_t *out_frame);
 
+// The number of a frame, by its texts, which end with a zero byte.
+TARN_MUST_CHECK tarn_status tarn__stacks_frame_of(tarn__trace_stacks *stacks,
+                                                  const char *file,
+                                                  const char *function,
+                                                  uint32_t line,
+                                                  uint32_t *out_frame);
+
 // The number of a stack, innermost frame first; TARN_TRACE_NO_STACK for one
 // without frames.
 TARN_MUST_CHECK tarn_status tarn__stacks_stack(tarn__trace_stacks *stacks,
                                                const uint32_t *frames,
                                                size_t count,
-                                               uint32_t *out_stack);
-
-// The stack of one frame, for histories that only know a name.
-TARN_MUST_CHECK tarn_status tarn__stacks_named(tarn__trace_stacks *stacks,
-                                               const char *file,
-                                               const char *function,
                                                uint32_t *out_stack);
 
 // --- History --------------------------------------------------------------
@@ -77,16 +78,10 @@ typedef struct tarn__trace_history {
   tarn__intern tags;     // each with its zero byte; number 0 is ""
   size_t place_count;
 
-  // Sums, updated with each block, so that an overflow can name the block's
-  // byte. See the trace's fields of these names.
-  size_t request_count;
+  // The sums, updated with each block, so that an overflow can name the block's
+  // byte, and what a reader knows of the file: its device, what it lost.
+  tarn_trace trace;
   uint64_t live_bytes;  // of all blocks alive now
-  uint64_t baseline_bytes;
-  uint64_t live_peak_bytes;
-  uint32_t live_peak_event;
-  uint64_t ignored_bytes;
-  size_t ignored_count;
-  size_t unknown_count;
 
   // Set by readers of formats whose frees have no size: FREE and FREE_REQUESTED
   // of size 0 get the size of the live block at their address. Without such a
@@ -94,7 +89,8 @@ typedef struct tarn__trace_history {
   bool frees_without_size;
 } tarn__trace_history;
 
-// Call deinit also after failures and after finish.
+// |name| must live as long as the history. Call deinit also after failures;
+// after finish it does nothing.
 void tarn__history_init(tarn__trace_history *history, tarn__budget *budget,
                         const char *name);
 void tarn__history_deinit(tarn__trace_history *history);
@@ -151,11 +147,13 @@ TARN_MUST_CHECK tarn_status tarn__history_death(tarn__trace_history *history,
 
 // --- the end --------------------------------------------------------------
 
-// Makes the trace, which owns all that it points to. |history| must still be
-// deinitialised. |format| is a literal.
+// Makes the trace, which owns all that it points to, unless |status|, that of
+// the reading, is a failure; returns that or the first failure of its own, with
+// |*out_trace| NULL. |history| is deinitialised. |format| is a literal.
 //
 // TARN_E_NOMEM  the budget or the host allocator refused.
 TARN_MUST_CHECK tarn_status tarn__history_finish(tarn__trace_history *history,
+                                                 tarn_status status,
                                                  const char *format,
                                                  tarn_trace **out_trace);
 

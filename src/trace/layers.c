@@ -11,23 +11,27 @@ enum {
   LINEAR_WORKSPACE = 1 << 20,  // what PyTorch gives cuBLASLt for one call
 };
 
-size_t tarn__elements(size_t a, size_t b, size_t c, size_t d) {
-  size_t product = 0;
-  bool fits = tarn_size_mul(a, b, &product) &&
-              tarn_size_mul(product, c, &product) &&
-              tarn_size_mul(product, d, &product);
-  return fits ? product : 0;
-}
-
 static size_t floats(size_t count) {
   return tarn__elements(count, F32, 1, 1);
 }
 
-tarn__trace_tape_tensor tarn__layer_map(tarn__trace_tape *tape,
-                                        const char *name,
-                                        tarn__trace_tape_tensor x) {
-  tarn__trace_tape_op op = {.inputs = {x}, .output = floats(x.count)};
-  return tarn__tape_op(tape, name, x.count, &op);
+tarn__trace_tape_tensor tarn__layer_binary(
+    tarn__trace_tape *tape, tarn__trace_layer kind, const char *name,
+    tarn__trace_tape_tensor a, tarn__trace_tape_tensor b, size_t count) {
+  tarn__trace_tape_op op = {
+      .inputs = {a, b},
+      .saves_inputs = kind == TARN__LAYER_GELU || kind == TARN__LAYER_PRODUCT,
+      .saves_output = kind == TARN__LAYER_SOFTMAX || kind == TARN__LAYER_RELU,
+      .passes_gradient = kind == TARN__LAYER_ADD};
+  return tarn__tape_op(tape, name, count, &op);
+}
+
+tarn__trace_tape_tensor tarn__layer_unary(tarn__trace_tape *tape,
+                                          tarn__trace_layer kind,
+                                          const char *name,
+                                          tarn__trace_tape_tensor x) {
+  tarn__trace_tape_tensor none = {0};
+  return tarn__layer_binary(tape, kind, name, x, none, x.count);
 }
 
 tarn__trace_tape_tensor tarn__layer_linear(tarn__trace_tape *tape,
@@ -37,53 +41,16 @@ tarn__trace_tape_tensor tarn__layer_linear(tarn__trace_tape *tape,
   size_t count = tarn__elements(x.count / from, to, 1, 1);
   tarn__trace_tape_op op = {
       .inputs = {x},
-      .output = floats(count),
       .params = {floats(to), floats(tarn__elements(from, to, 1, 1))},
       .workspace = LINEAR_WORKSPACE,
       .saves_inputs = true};
   return tarn__tape_op(tape, name, count, &op);
 }
 
-tarn__trace_tape_tensor tarn__layer_product(tarn__trace_tape *tape,
-                                            const char *name,
-                                            tarn__trace_tape_tensor a,
-                                            tarn__trace_tape_tensor b,
-                                            size_t count) {
-  tarn__trace_tape_op op = {
-      .inputs = {a, b}, .output = floats(count), .saves_inputs = true};
-  return tarn__tape_op(tape, name, count, &op);
-}
-
-tarn__trace_tape_tensor tarn__layer_add(tarn__trace_tape *tape,
-                                        const char *name,
-                                        tarn__trace_tape_tensor a,
-                                        tarn__trace_tape_tensor b) {
-  tarn__trace_tape_op op = {
-      .inputs = {a, b}, .output = floats(a.count), .passes_gradient = true};
-  return tarn__tape_op(tape, name, a.count, &op);
-}
-
-tarn__trace_tape_tensor tarn__layer_gelu(tarn__trace_tape *tape,
-                                         const char *name,
-                                         tarn__trace_tape_tensor x) {
-  tarn__trace_tape_op op = {
-      .inputs = {x}, .output = floats(x.count), .saves_inputs = true};
-  return tarn__tape_op(tape, name, x.count, &op);
-}
-
-tarn__trace_tape_tensor tarn__layer_softmax(tarn__trace_tape *tape,
-                                            const char *name,
-                                            tarn__trace_tape_tensor x) {
-  tarn__trace_tape_op op = {
-      .inputs = {x}, .output = floats(x.count), .saves_output = true};
-  return tarn__tape_op(tape, name, x.count, &op);
-}
-
 tarn__trace_tape_tensor tarn__layer_dropout(tarn__trace_tape *tape,
                                             const char *name,
                                             tarn__trace_tape_tensor x) {
   tarn__trace_tape_op op = {.inputs = {x},
-                            .output = floats(x.count),
                             .kept = {tarn__elements(x.count, MASK, 1, 1)}};
   return tarn__tape_op(tape, name, x.count, &op);
 }
@@ -91,23 +58,12 @@ tarn__trace_tape_tensor tarn__layer_dropout(tarn__trace_tape *tape,
 tarn__trace_tape_tensor tarn__layer_norm(tarn__trace_tape *tape,
                                          const char *name,
                                          tarn__trace_tape_tensor x,
-                                         size_t width) {
-  size_t rows = x.count / width;
+                                         size_t groups, size_t width) {
   tarn__trace_tape_op op = {.inputs = {x},
-                            .output = floats(x.count),
-                            .kept = {floats(rows), floats(rows)},
+                            .kept = {floats(groups), floats(groups)},
                             .params = {floats(width), floats(width)},
                             .saves_inputs = true};
   return tarn__tape_op(tape, name, x.count, &op);
-}
-
-tarn__trace_tape_tensor tarn__layer_gather(tarn__trace_tape *tape,
-                                           const char *name,
-                                           tarn__trace_tape_tensor a,
-                                           tarn__trace_tape_tensor b,
-                                           size_t count) {
-  tarn__trace_tape_op op = {.inputs = {a, b}, .output = floats(count)};
-  return tarn__tape_op(tape, name, count, &op);
 }
 
 tarn__trace_tape_tensor tarn__layer_loss(tarn__trace_tape *tape,
@@ -115,11 +71,9 @@ tarn__trace_tape_tensor tarn__layer_loss(tarn__trace_tape *tape,
                                          tarn__trace_tape_tensor logits,
                                          tarn__trace_tape_tensor labels) {
   tarn__trace_tape_tensor logs =
-      tarn__layer_softmax(tape, "log_softmax", logits);
-  tarn__trace_tape_op op = {.inputs = {logs, labels},
-                            .output = floats(1),
-                            .kept = {floats(1)},
-                            .saves_inputs = true};
+      tarn__layer_unary(tape, TARN__LAYER_SOFTMAX, "log_softmax", logits);
+  tarn__trace_tape_op op = {
+      .inputs = {logs, labels}, .kept = {floats(1)}, .saves_inputs = true};
   return tarn__tape_op(tape, name, 1, &op);
 }
 
@@ -143,7 +97,6 @@ tarn__trace_image tarn__layer_conv(tarn__trace_tape *tape, const char *name,
                          .side = (x.side + stride - 1) / stride};
   size_t weights = tarn__elements(channels, x.channels, kernel, kernel);
   tarn__trace_tape_op op = {.inputs = {x.tensor},
-                            .output = floats(pixels(&y)),
                             .params = {floats(weights)},
                             .workspace = columns(&x, kernel, y.side),
                             .saves_inputs = true};
@@ -151,43 +104,13 @@ tarn__trace_image tarn__layer_conv(tarn__trace_tape *tape, const char *name,
   return y;
 }
 
-tarn__trace_image tarn__layer_batch_norm(tarn__trace_tape *tape,
-                                         const char *name,
-                                         tarn__trace_image x) {
-  size_t statistics = floats(x.channels);
-  tarn__trace_tape_op op = {.inputs = {x.tensor},
-                            .output = floats(pixels(&x)),
-                            .kept = {statistics, statistics},
-                            .params = {statistics, statistics},
-                            .saves_inputs = true};
-  x.tensor = tarn__tape_op(tape, name, pixels(&x), &op);
-  return x;
-}
-
-tarn__trace_image tarn__layer_relu(tarn__trace_tape *tape, const char *name,
-                                   tarn__trace_image x) {
-  tarn__trace_tape_op op = {
-      .inputs = {x.tensor}, .output = floats(pixels(&x)), .saves_output = true};
-  x.tensor = tarn__tape_op(tape, name, pixels(&x), &op);
-  return x;
-}
-
 tarn__trace_image tarn__layer_max_pool(tarn__trace_tape *tape, const char *name,
                                        tarn__trace_image x, size_t stride) {
   tarn__trace_image y = x;
   y.side = (x.side + stride - 1) / stride;
   tarn__trace_tape_op op = {.inputs = {x.tensor},
-                            .output = floats(pixels(&y)),
                             .kept = {tarn__elements(pixels(&y), INDEX, 1, 1)},
                             .saves_inputs = true};
   y.tensor = tarn__tape_op(tape, name, pixels(&y), &op);
   return y;
-}
-
-tarn__trace_tape_tensor tarn__layer_mean_pool(tarn__trace_tape *tape,
-                                              const char *name,
-                                              tarn__trace_image x) {
-  size_t count = tarn__elements(x.batch, x.channels, 1, 1);
-  tarn__trace_tape_op op = {.inputs = {x.tensor}, .output = floats(count)};
-  return tarn__tape_op(tape, name, count, &op);
 }

@@ -1,10 +1,9 @@
 // log.h - Tarn's own format of traces, and how a record is written in it.
 //
-// It serves two masters: the recorder, which writes it from many threads into a
-// mapped file while the program runs and may be killed, and tarn_trace_write,
-// which writes it at leisure. So a file is whole at every moment, and nothing
-// in it is ever changed but the ends of pages. docs/trace-format.md says the
-// same to those who write a reader of their own.
+// Two writers use it: the recorder, from many threads, into a mapped file,
+// while the program runs and may be killed; and tarn_trace_write, all at once.
+// So a file is complete at every moment, and only the ends of pages change.
+// docs/trace-format.md describes it for authors of other readers.
 //
 //   page 0    header
 //   page 1    | magic thread used | bases | record record record ... |
@@ -95,11 +94,13 @@ typedef enum tarn__trace_log_kind {
   TARN__LOG_FREE = 2,
   TARN__LOG_OOM = 8,
   // A range that the program mapped: a birth as ALLOC is, but UNMAP may end any
-  // part of it, or parts of several; what is left are blocks of their own.
+  // part of it, or parts of several; the remaining parts are blocks of their
+  // own.
   TARN__LOG_MAP = 10,
   TARN__LOG_UNMAP = 11,
+  // From here on without an order.
   TARN__LOG_OLD = 12,      // a block that lived before the first event
-  TARN__LOG_SEGMENT = 13,  // what the allocator held of the device at the end
+  TARN__LOG_SEGMENT = 13,  // device memory that the allocator held at the end
   TARN__LOG_DEFINE = 14,   // a definition
 } tarn__trace_log_kind;
 
@@ -140,6 +141,7 @@ typedef enum tarn__trace_log_definition {
 enum {
   TARN__LOG_MOST_TEXT = 2048,  // bytes; writers cut what is longer
   TARN__LOG_MOST_FRAMES = 256,
+  TARN__LOG_MOST_NUMBER = 10,    // bytes of a number
   TARN__LOG_MOST_EVENT = 96,     // bytes that each event fits in
   TARN__LOG_MOST_DEVICES = 256,  // their numbers are below
 };
@@ -173,7 +175,8 @@ typedef struct tarn__trace_log_event {
   uint64_t device;
 } tarn__trace_log_event;
 
-// Where a writer stands in its page: what the next event differs from.
+// The position of a writer in its page: the values from which the next event is
+// a difference.
 typedef struct tarn__trace_log_writer {
   tarn__trace_log_page *page;
   uint32_t used;
@@ -208,6 +211,17 @@ static inline void tarn__log_publish(tarn__trace_log_writer *writer,
   writer->used = (uint32_t)(end - writer->page->records);
   atomic_store_explicit(&writer->page->used, writer->used,
                         memory_order_release);
+}
+
+// Begins a definition of |number| and returns where the rest of it goes. The
+// page has room for two bytes, the number and the rest.
+static inline unsigned char *tarn__log_put_definition(
+    tarn__trace_log_writer *writer, tarn__trace_log_definition which,
+    uint64_t number) {
+  unsigned char *at = writer->page->records + writer->used;
+  *at++ = TARN__LOG_DEFINE;
+  *at++ = (unsigned char)which;
+  return tarn__log_put_number(at, number);
 }
 
 static inline int tarn__log_has_size(tarn__trace_log_kind kind) {

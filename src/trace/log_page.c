@@ -25,28 +25,11 @@ tarn_status tarn__log_corrupt(const tarn__trace_input *input,
 
 // --- pages -----------------------------------------------------------------
 
-size_t tarn__log_page_count(const tarn__trace_input *input) {
-  if (input->size <= TARN__LOG_PAGE) return 0;
-  return (input->size - 1) / TARN__LOG_PAGE;
-}
-
-static tarn_status check_page(const tarn__trace_input *input,
-                              const unsigned char *begin,
-                              const tarn__trace_log_page *page, uint32_t used) {
-  uint32_t magic = atomic_load_explicit(&page->magic, memory_order_relaxed);
-  if (magic != TARN__LOG_PAGE_MAGIC) {
-    return tarn__log_corrupt(input, begin, "0x%08x where a page begins", magic);
-  }
-  if (used <= sizeof page->records) return TARN_OK;
-  return tarn__log_corrupt(input, begin + offsetof(tarn__trace_log_page, used),
-                           "a page with %u bytes of records", used);
-}
-
 tarn_status tarn__log_open_page(const tarn__trace_input *input, size_t index,
                                 tarn__trace_log_cursor *out_cursor,
                                 bool *out_cut) {
   tarn__trace_log_page page;  // only its head is copied
-  size_t offset = (index + 1) * TARN__LOG_PAGE;
+  size_t offset = index * TARN__LOG_PAGE;
   const unsigned char *begin = input->bytes + offset;
   *out_cursor = (tarn__trace_log_cursor){.at = begin, .end = begin};
   if (input->size - offset < PAGE_HEAD) {
@@ -54,17 +37,22 @@ tarn_status tarn__log_open_page(const tarn__trace_input *input, size_t index,
     return TARN_OK;
   }
   memcpy(&page, begin, PAGE_HEAD);
-  if (atomic_load_explicit(&page.magic, memory_order_relaxed) == 0) {
-    return TARN_OK;
-  }
   size_t there = input->size - offset - PAGE_HEAD;
+  uint32_t magic = atomic_load_explicit(&page.magic, memory_order_relaxed);
   uint32_t used = atomic_load_explicit(&page.used, memory_order_relaxed);
-  tarn_status status = check_page(input, begin, &page, used);
-  if (status != TARN_OK) return status;
+  if (magic == 0) return TARN_OK;
+  if (magic != TARN__LOG_PAGE_MAGIC) {
+    return tarn__log_corrupt(input, begin, "0x%08x where a page begins", magic);
+  }
+  if (used > sizeof page.records) {
+    return tarn__log_corrupt(input,
+                             begin + offsetof(tarn__trace_log_page, used),
+                             "a page with %u bytes of records", used);
+  }
   if (used > there) *out_cut = true;
   *out_cursor = (tarn__trace_log_cursor){
       .at = begin + PAGE_HEAD,
-      .end = begin + PAGE_HEAD + (used < there ? used : there),
+      .end = begin + PAGE_HEAD + tarn__lesser(used, there),
       .number = page.number,
       .time_us = page.time_us,
       .address = page.address,
@@ -92,152 +80,149 @@ uint64_t tarn__log_take_slow(tarn__trace_log_bytes *bytes) {
 
 // --- records ---------------------------------------------------------------
 
-static tarn_status take_event(const tarn__trace_input *input,
-                              const tarn__trace_log_cursor *cursor,
-                              unsigned flags, tarn__trace_log_bytes *bytes,
-                              tarn__trace_log_record *record) {
-  tarn__trace_log_event *event = &record->event;
-  uint64_t step = tarn__log_take(bytes);
-  event->number = cursor->number + step;
-  event->time_us = cursor->time_us;
-  if ((flags & TARN__LOG_HAS_TIME) != 0) {
-    event->time_us += tarn__log_unzigzag(tarn__log_take(bytes));
-  }
-  event->address = cursor->address + tarn__log_unzigzag(tarn__log_take(bytes));
-  if (tarn__log_has_size(event->kind)) event->size = tarn__log_take(bytes);
-  if ((flags & TARN__LOG_HAS_STACK) != 0) event->stack = tarn__log_take(bytes);
-  if ((flags & TARN__LOG_HAS_TAG) != 0) event->tag = tarn__log_take(bytes);
-  if ((flags & TARN__LOG_HAS_PLACE) != 0) {
-    event->stream = tarn__log_take(bytes);
-    event->device = tarn__log_take(bytes);
-  }
-  if (event->number < step) {
-    return tarn__log_corrupt(input, record->begin,
-                             "an event's number is beyond 64 bits");
-  }
-  if (event->device < TARN__LOG_MOST_DEVICES) return TARN_OK;
-  return tarn__log_corrupt(input, record->begin, "device %llu is beyond %d",
-                           (unsigned long long)event->device,
-                           TARN__LOG_MOST_DEVICES - 1);
+// A record that is being read.
+typedef struct taking {
+  const tarn__trace_input *input;
+  tarn__trace_log_record *record;
+  tarn__trace_log_bytes bytes;
+} taking;
+
+static uint64_t take(taking *t) {
+  return tarn__log_take(&t->bytes);
 }
 
-static tarn_status take_text(const tarn__trace_input *input,
-                             tarn__trace_log_bytes *bytes,
-                             const tarn__trace_log_record *record) {
-  uint64_t size = tarn__log_take(bytes);
-  if (size > TARN__LOG_MOST_TEXT) {
-    return tarn__log_corrupt(input, record->begin, "a text of %llu bytes",
-                             (unsigned long long)size);
-  }
-  if (size > (size_t)(bytes->end - bytes->at)) {
-    bytes->cut = true;
-    return TARN_OK;
-  }
-  if (memchr(bytes->at, '\0', size) != NULL) {
-    return tarn__log_corrupt(input, record->begin,
-                             "a text with a zero byte in it");
-  }
-  bytes->at += size;
-  return TARN_OK;
-}
-
-static tarn_status take_stack(const tarn__trace_input *input,
-                              tarn__trace_log_bytes *bytes,
-                              const tarn__trace_log_record *record) {
-  uint64_t count = tarn__log_take(bytes);
-  if (count > TARN__LOG_MOST_FRAMES) {
-    return tarn__log_corrupt(input, record->begin, "a stack of %llu frames",
-                             (unsigned long long)count);
-  }
-  for (uint64_t i = 0; i < count; i++)
-    (void)tarn__log_take(bytes);
-  return TARN_OK;
-}
-
-static tarn_status take_frame(const tarn__trace_input *input,
-                              tarn__trace_log_bytes *bytes,
-                              const tarn__trace_log_record *record) {
-  (void)tarn__log_take(bytes);
-  (void)tarn__log_take(bytes);
-  uint64_t line = tarn__log_take(bytes);
-  if (line <= UINT32_MAX) return TARN_OK;
-  return tarn__log_corrupt(input, record->begin, "line %llu is beyond 32 bits",
-                           (unsigned long long)line);
-}
-
-static tarn_status check_below(const tarn__trace_input *input,
-                               const tarn__trace_log_record *record,
-                               const char *what, uint64_t end) {
-  if (record->number < end) return TARN_OK;
-  return tarn__log_corrupt(input, record->begin, "%s %llu is beyond %llu", what,
-                           (unsigned long long)record->number,
+static tarn_status check_below(const taking *t, const char *what,
+                               uint64_t number, uint64_t end) {
+  if (number < end) return TARN_OK;
+  return tarn__log_corrupt(t->input, t->record->begin, "%s %llu is beyond %llu",
+                           what, (unsigned long long)number,
                            (unsigned long long)(end - 1));
 }
 
-static tarn_status take_module(const tarn__trace_input *input,
-                               tarn__trace_log_bytes *bytes,
-                               const tarn__trace_log_record *record) {
+static tarn_status take_event(taking *t, const tarn__trace_log_cursor *cursor,
+                              unsigned flags) {
+  tarn__trace_log_event *event = &t->record->event;
+  uint64_t step = take(t);
+  event->number = cursor->number + step;
+  event->time_us = cursor->time_us;
+  if ((flags & TARN__LOG_HAS_TIME) != 0) {
+    event->time_us += tarn__log_unzigzag(take(t));
+  }
+  event->address = cursor->address + tarn__log_unzigzag(take(t));
+  if (tarn__log_has_size(event->kind)) event->size = take(t);
+  if ((flags & TARN__LOG_HAS_STACK) != 0) event->stack = take(t);
+  if ((flags & TARN__LOG_HAS_TAG) != 0) event->tag = take(t);
+  if ((flags & TARN__LOG_HAS_PLACE) != 0) {
+    event->stream = take(t);
+    event->device = take(t);
+  }
+  if (event->number < step) {
+    return tarn__log_corrupt(t->input, t->record->begin,
+                             "an event's number is beyond 64 bits");
+  }
+  return check_below(t, "device", event->device, TARN__LOG_MOST_DEVICES);
+}
+
+static tarn_status take_text(taking *t) {
+  uint64_t size = take(t);
+  if (size > TARN__LOG_MOST_TEXT) {
+    return tarn__log_corrupt(t->input, t->record->begin, "a text of %llu bytes",
+                             (unsigned long long)size);
+  }
+  if (size > (size_t)(t->bytes.end - t->bytes.at)) {
+    t->bytes.cut = true;
+    return TARN_OK;
+  }
+  if (memchr(t->bytes.at, '\0', size) != NULL) {
+    return tarn__log_corrupt(t->input, t->record->begin,
+                             "a text with a zero byte in it");
+  }
+  t->bytes.at += size;
+  return TARN_OK;
+}
+
+static tarn_status take_stack(taking *t) {
+  uint64_t count = take(t);
+  if (count > TARN__LOG_MOST_FRAMES) {
+    return tarn__log_corrupt(t->input, t->record->begin,
+                             "a stack of %llu frames",
+                             (unsigned long long)count);
+  }
+  for (uint64_t i = 0; i < count; i++)
+    (void)take(t);
+  return TARN_OK;
+}
+
+static tarn_status take_frame(taking *t) {
+  (void)take(t);
+  (void)take(t);
+  uint64_t line = take(t);
+  if (line <= UINT32_MAX) return TARN_OK;
+  return tarn__log_corrupt(t->input, t->record->begin,
+                           "line %llu is beyond 32 bits",
+                           (unsigned long long)line);
+}
+
+static tarn_status take_module(taking *t) {
   size_t end = 0;
-  (void)tarn__log_take(bytes);
-  uint64_t first = tarn__log_take(bytes);
-  uint64_t size = tarn__log_take(bytes);
-  (void)tarn__log_take(bytes);
-  (void)tarn__log_take(bytes);
+  (void)take(t);
+  uint64_t first = take(t);
+  uint64_t size = take(t);
+  (void)take(t);
+  (void)take(t);
   if (tarn_size_add(first, size, &end)) return TARN_OK;
-  return tarn__log_corrupt(input, record->begin,
+  return tarn__log_corrupt(t->input, t->record->begin,
                            "a module of %llu bytes at address 0x%llx",
                            (unsigned long long)size, (unsigned long long)first);
 }
 
-static tarn_status take_definition(const tarn__trace_input *input,
-                                   tarn__trace_log_bytes *bytes,
-                                   tarn__trace_log_record *record) {
+static tarn_status take_definition(taking *t) {
+  tarn__trace_log_record *record = t->record;
+  tarn__trace_log_bytes *bytes = &t->bytes;
   if (bytes->at == bytes->end) {
     bytes->cut = true;
     return TARN_OK;
   }
   unsigned char which = *bytes->at++;
   record->definition = which;
-  record->number = tarn__log_take(bytes);
+  record->number = take(t);
   record->body = bytes->at;
   switch (which) {
     case TARN__LOG_TEXT:
-      return take_text(input, bytes, record);
+      return take_text(t);
     case TARN__LOG_FRAME:
-      return take_frame(input, bytes, record);
+      return take_frame(t);
     case TARN__LOG_STACK:
     case TARN__LOG_RAW_STACK:
-      return take_stack(input, bytes, record);
+      return take_stack(t);
     case TARN__LOG_MODULE:
-      return take_module(input, bytes, record);
+      return take_module(t);
     case TARN__LOG_DEVICE:
-      (void)tarn__log_take(bytes);
-      return check_below(input, record, "device", TARN__LOG_MOST_DEVICES);
+      (void)take(t);
+      return check_below(t, "device", record->number, TARN__LOG_MOST_DEVICES);
     case TARN__LOG_TAG:
       return TARN_OK;
     case TARN__LOG_THREAD:
-      return check_below(input, record, "thread", UINT64_C(1) << 32);
+      return check_below(t, "thread", record->number, UINT64_C(1) << 32);
     default:
-      return tarn__log_corrupt(input, record->begin,
+      return tarn__log_corrupt(t->input, record->begin,
                                "%u is not a kind of definition", which);
   }
 }
 
-static tarn_status take_record(const tarn__trace_input *input,
-                               const tarn__trace_log_cursor *cursor,
-                               tarn__trace_log_bytes *bytes,
-                               tarn__trace_log_record *record) {
-  unsigned first = *bytes->at++;
+static tarn_status take_record(taking *t,
+                               const tarn__trace_log_cursor *cursor) {
+  unsigned first = *t->bytes.at++;
   unsigned kind = first & TARN__LOG_KIND_MASK;
-  record->event.kind = kind;
+  t->record->event.kind = kind;
   if (kind == TARN__LOG_DEFINE && first == kind) {
-    return take_definition(input, bytes, record);
+    return take_definition(t);
   }
   if (kind >= TARN__LOG_ALLOC && kind < TARN__LOG_DEFINE) {
-    return take_event(input, cursor, first, bytes, record);
+    return take_event(t, cursor, first);
   }
-  return tarn__log_corrupt(input, record->begin, "0x%02x where a record begins",
-                           first);
+  return tarn__log_corrupt(t->input, t->record->begin,
+                           "0x%02x where a record begins", first);
 }
 
 static void move(tarn__trace_log_cursor *cursor,
@@ -255,21 +240,23 @@ static void move(tarn__trace_log_cursor *cursor,
 tarn_status tarn__log_next(const tarn__trace_input *input,
                            tarn__trace_log_cursor *cursor,
                            tarn__trace_log_record *out_record, bool *out_cut) {
-  tarn__trace_log_bytes bytes = {.at = cursor->at, .end = cursor->end};
+  taking t = {.input = input,
+              .record = out_record,
+              .bytes = {.at = cursor->at, .end = cursor->end}};
   *out_record =
       (tarn__trace_log_record){.begin = cursor->at, .thread = cursor->thread};
-  tarn_status status = take_record(input, cursor, &bytes, out_record);
-  if (bytes.beyond) {
+  tarn_status status = take_record(&t, cursor);
+  if (t.bytes.beyond) {
     return tarn__log_corrupt(input, out_record->begin,
                              "a record with a number beyond 64 bits");
   }
-  if (bytes.cut) {
+  if (t.bytes.cut) {
     *out_cut = true;
     cursor->at = cursor->end;
     return TARN_OK;
   }
   if (status != TARN_OK) return status;
-  out_record->end = bytes.at;
+  out_record->end = t.bytes.at;
   move(cursor, out_record);
   return TARN_OK;
 }

@@ -1,9 +1,7 @@
 // log_read.h - the parts of the reader of Tarn's own format.
 //
 //   log_page.c     the records of a page
-//   log_define.c   definitions, by number; log_resolve.c: raw stacks
-//   log_merge.c    the events of all pages in order
-//   log_events.c   events to a history
+//   log_names.c    definitions, by number
 //   log_read.c     all of it
 #ifndef TARN_TRACE_LOG_READ_H_
 #define TARN_TRACE_LOG_READ_H_
@@ -62,12 +60,10 @@ __attribute__((format(printf, 3, 4), cold)) tarn_status tarn__log_corrupt(
     const tarn__trace_input *input, const unsigned char *at, const char *format,
     ...);
 
-// The number of pages behind the header, including a cut one.
-size_t tarn__log_page_count(const tarn__trace_input *input);
-
-// Sets |*out_cursor| to the first record of page |index|, counted from 0. A
-// page that was never begun has no records. |*out_cut| is set if the file ends
-// before the page's records do, and is not changed otherwise.
+// Sets |*out_cursor| to the first record of page |index|, which is in the file
+// and not the header, page 0. A page that was never begun has no records.
+// |*out_cut| is set if the file ends before the page's records do, and is not
+// changed otherwise.
 //
 // TARN_E_CORRUPT  not a page, or more bytes used than a page has.
 TARN_MUST_CHECK tarn_status
@@ -85,29 +81,23 @@ TARN_MUST_CHECK tarn_status tarn__log_next(const tarn__trace_input *input,
                                            tarn__trace_log_record *out_record,
                                            bool *out_cut);
 
-// Whether records of |kind| are in the order of events.
-static inline bool tarn__log_is_ordered(tarn__trace_log_kind kind) {
-  return kind < TARN__LOG_OLD;
-}
-
 // --- Definitions ----------------------------------------------------------
 // A definition may come after its first use. So the reader notes all
 // definitions first, and then turns their numbers into the history's.
 
-enum {
-  TARN__LOG_TEXTS,
-  TARN__LOG_TAGS,
-  TARN__LOG_FRAMES,
-  TARN__LOG_STACKS,
-  TARN__LOG_MODULES,
-  TARN__LOG_TABLES,
-};
+// The tables are by the kind of definition; that of stacks has raw ones too.
+// There is none of LOG_DEVICE and LOG_THREAD.
+enum { TARN__LOG_TABLES = TARN__LOG_TAG + 1 };
 
 typedef struct tarn__trace_log_names {
   const tarn__trace_input *input;
   tarn__trace_history *history;
-  tarn__array tables[TARN__LOG_TABLES];  // see log_define.c
+  tarn__array tables[TARN__LOG_TABLES];  // see log_names.c
   size_t pending;                        // the first raw stack without a moment
+  bool has_raw;                          // there are raw stacks
+  tarn__trace_ranges now;   // modules at the present moment, by index
+  tarn__trace_ranges ever;  // all modules
+  size_t next;              // module that has not appeared yet
 } tarn__trace_log_names;
 
 void tarn__log_names_init(tarn__trace_log_names *names,
@@ -138,112 +128,7 @@ uint32_t tarn__log_names_stack(const tarn__trace_log_names *names,
 // The history's number of a tag; TARN_TRACE_NO_TAG if undefined.
 //
 // TARN_E_NOMEM  the budget or the host allocator refused.
-TARN_MUST_CHECK tarn_status tarn__log_names_tag(tarn__trace_log_names *names,
-                                                uint64_t number,
-                                                uint32_t *out_tag);
-
-// --- Tables of definitions by number --------------------------------------
-
-// A definition. |value| and |extra| depend on the table:
-//   texts    the history's tag, or 0; the size of the bytes at |at|. |moment|
-//   is
-//            the history's text + 1, or 0: a long text is read once for all the
-//            frames that name it
-//   frames   the history's frame
-//   stacks   the history's stack; whether it is raw
-//   modules  the history's text of the path
-typedef struct tarn__trace_log_entry {
-  uint64_t number;
-  const unsigned char *at;  // behind the number; a text's bytes
-  uint64_t moment;          // of a stack; of a text, see above
-  uint32_t value;
-  uint32_t extra;
-} tarn__trace_log_entry;
-
-// Sorts by number, then by position in the file. O(n log n), in place.
-void tarn__log_entries_sort(tarn__trace_log_entry *entries, size_t count);
-
-// The entry of |number| in a sorted table; NULL if there is none.
-tarn__trace_log_entry *tarn__log_entry_find(const tarn__array *table,
-                                            uint64_t number);
-
-// Reads numbers from |entry|. The first pass has checked them.
-static inline tarn__trace_log_bytes tarn__log_entry_bytes(
-    const tarn__trace_log_names *names, const tarn__trace_log_entry *entry) {
-  return (tarn__trace_log_bytes){
-      .at = entry->at, .end = names->input->bytes + names->input->size};
-}
-
-// The history's number of TEXT |number|; if undefined, that of "".
-TARN_MUST_CHECK tarn_status tarn__log_names_text(tarn__trace_log_names *names,
-                                                 uint64_t number,
-                                                 uint32_t *out_text);
-
-// Adds all raw stacks to the history. Texts are settled; modules are sorted by
-// number, and each number occurs once.
-//
-// TARN_E_NOMEM  the budget or the host allocator refused.
-TARN_MUST_CHECK tarn_status tarn__log_resolve_raw(tarn__trace_log_names *names);
-
-// --- Events ---------------------------------------------------------------
-
-typedef struct tarn__trace_log_events {
-  const tarn__trace_input *input;
-  tarn__trace_log_names *names;
-  tarn__trace_history *history;
-  tarn__trace_ranges mapped;  // ranges from MAP; the value is the block
-  // Events are missing: a birth where a block lives implies its death.
-  bool lenient;
-} tarn__trace_log_events;
-
-void tarn__log_events_init(tarn__trace_log_events *events,
-                           tarn__trace_log_names *names);
-void tarn__log_events_deinit(tarn__trace_log_events *events);
-
-// Adds the event, old block or segment of |record|.
-//
-// TARN_E_CORRUPT  as tarn__history_event; an unmapping of 0 bytes or beyond the
-//                 address space.
-// TARN_E_NOMEM    the budget or the host allocator refused.
-TARN_MUST_CHECK tarn_status tarn__log_events_add(
-    tarn__trace_log_events *events, const tarn__trace_log_record *record);
-
-// --- Merging pages --------------------------------------------------------
-
-typedef struct tarn__trace_log_merge {
-  const tarn__trace_input *input;
-  tarn__array pages;  // see log_merge.c
-  tarn__array heap;
-  bool gap;         // a number is missing before the last event
-  bool any;         // there was a last event
-  uint64_t number;  // of the last event
-  uint64_t soon;    // the address of a coming event, for prefetching
-} tarn__trace_log_merge;
-
-void tarn__log_merge_init(tarn__trace_log_merge *merge,
-                          const tarn__trace_input *input);
-void tarn__log_merge_deinit(tarn__trace_log_merge *merge);
-
-// Adds a page by a cursor to its first record, unless the page has no events.
-// All its records have been checked before.
-//
-// TARN_E_NOMEM  the budget or the host allocator refused.
-TARN_MUST_CHECK tarn_status tarn__log_merge_add(tarn__trace_log_merge *merge,
-                                                tarn__trace_log_cursor cursor);
-
-// Call it once, between the last page and the first event.
-void tarn__log_merge_begin(tarn__trace_log_merge *merge);
-
-static inline bool tarn__log_merge_is_empty(
-    const tarn__trace_log_merge *merge) {
-  return merge->heap.count == 0;
-}
-
-// The next event. The merge is not empty.
-//
-// Cost: O(log of the pages); less where few pages are open at a time.
-// TARN_E_CORRUPT  the event before has the same number.
-TARN_MUST_CHECK tarn_status tarn__log_merge_next(
-    tarn__trace_log_merge *merge, tarn__trace_log_record *out_record);
+TARN_MUST_CHECK tarn_status tarn__log_names_tag(
+    const tarn__trace_log_names *names, uint64_t number, uint32_t *out_tag);
 
 #endif  // TARN_TRACE_LOG_READ_H_

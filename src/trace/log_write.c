@@ -18,11 +18,6 @@
 #include "trace/log.h"
 #include "trace/writers.h"
 
-enum {
-  DEFINITION_HEAD = 2,
-  MOST_NUMBER = 10,  // bytes
-};
-
 typedef struct writer {
   const tarn_trace *trace;
   tarn__trace_sink *sink;
@@ -49,12 +44,10 @@ static void flush(writer *w) {
 }
 
 // Room for |size| bytes, in a new page if needed.
-static unsigned char *make_room(writer *w, size_t size) {
-  if (tarn__log_room(&w->log) < size) {
-    flush(w);
-    begin_page(w);
-  }
-  return w->page.records + w->log.used;
+static void make_room(writer *w, size_t size) {
+  if (tarn__log_room(&w->log) >= size) return;
+  flush(w);
+  begin_page(w);
 }
 
 static void put_header(writer *w) {
@@ -76,13 +69,22 @@ static void put_header(writer *w) {
 
 // --- definitions -----------------------------------------------------------
 
+// |size|: most bytes of what follows the number.
 static unsigned char *begin_definition(writer *w, size_t size,
                                        tarn__trace_log_definition which,
                                        uint64_t number) {
-  unsigned char *at = make_room(w, DEFINITION_HEAD + MOST_NUMBER + size);
-  *at++ = TARN__LOG_DEFINE;
-  *at++ = (unsigned char)which;
-  return tarn__log_put_number(at, number);
+  make_room(w, 2 + TARN__LOG_MOST_NUMBER + size);
+  return tarn__log_put_definition(&w->log, which, number);
+}
+
+// A definition of numbers.
+static void define(writer *w, tarn__trace_log_definition which, uint64_t number,
+                   const uint64_t *values, size_t count) {
+  unsigned char *at =
+      begin_definition(w, count * TARN__LOG_MOST_NUMBER, which, number);
+  for (size_t i = 0; i < count; i++)
+    at = tarn__log_put_number(at, values[i]);
+  tarn__log_publish(&w->log, at);
 }
 
 // Defines |text|, unless it is defined or empty (number 0), and cuts it at
@@ -92,83 +94,62 @@ static tarn_status put_text(writer *w, const char *text, uint64_t *out_number) {
   size_t known = w->texts.spans.count;
   *out_number = 0;
   if (*text == '\0') return TARN_OK;
-  tarn_status status =
-      tarn__intern_put(&w->texts, &w->budget, &text, sizeof text, &number);
+  TARN__TRY(
+      tarn__intern_put(&w->texts, &w->budget, &text, sizeof text, &number));
   *out_number = (uint64_t)number + 1;
-  if (status != TARN_OK || w->texts.spans.count == known) return status;
+  if (w->texts.spans.count == known) return TARN_OK;
   size_t size = strnlen(text, TARN__LOG_MOST_TEXT);
-  unsigned char *at =
-      begin_definition(w, MOST_NUMBER + size, TARN__LOG_TEXT, *out_number);
+  unsigned char *at = begin_definition(w, TARN__LOG_MOST_NUMBER + size,
+                                       TARN__LOG_TEXT, *out_number);
   at = tarn__log_put_number(at, size);
   memcpy(at, text, size);
   tarn__log_publish(&w->log, at + size);
   return TARN_OK;
 }
 
-static tarn_status put_tags(writer *w) {
-  uint64_t number = 0;
-  tarn_status status = TARN_OK;
-  for (size_t i = 1; status == TARN_OK && i < w->trace->tag_count; i++) {
-    status = put_text(w, w->trace->tags[i], &number);
-    if (status != TARN_OK) return status;
-    tarn__log_publish(&w->log, begin_definition(w, 0, TARN__LOG_TAG, number));
-  }
-  return status;
-}
-
 static tarn_status put_frame(writer *w, size_t index) {
   const tarn_trace_frame *frame = &w->trace->frames[index];
-  uint64_t file = 0;
-  uint64_t function = 0;
-  tarn_status status = put_text(w, frame->file, &file);
-  if (status == TARN_OK) status = put_text(w, frame->function, &function);
-  if (status != TARN_OK) return status;
-  unsigned char *at = begin_definition(w, (size_t)3 * MOST_NUMBER,
-                                       TARN__LOG_FRAME, (uint64_t)index + 1);
-  at = tarn__log_put_number(at, file);
-  at = tarn__log_put_number(at, function);
-  tarn__log_publish(&w->log, tarn__log_put_number(at, frame->line));
+  uint64_t values[] = {0, 0, frame->line};
+  TARN__TRY(put_text(w, frame->file, &values[0]));
+  TARN__TRY(put_text(w, frame->function, &values[1]));
+  define(w, TARN__LOG_FRAME, (uint64_t)index + 1, values, 3);
   return TARN_OK;
 }
 
 static void put_stack(writer *w, size_t index) {
   const tarn_trace_stack *stack = &w->trace->stacks[index];
   const uint32_t *frames = w->trace->frame_indices + stack->first;
-  size_t count = stack->count;
-  if (count > TARN__LOG_MOST_FRAMES) count = TARN__LOG_MOST_FRAMES;
-  unsigned char *at = begin_definition(w, (count + 1) * MOST_NUMBER,
-                                       TARN__LOG_STACK, (uint64_t)index + 1);
-  at = tarn__log_put_number(at, count);
+  uint64_t values[1 + TARN__LOG_MOST_FRAMES];
+  size_t count = tarn__lesser(stack->count, TARN__LOG_MOST_FRAMES);
+  values[0] = count;
   for (size_t i = 0; i < count; i++)
-    at = tarn__log_put_number(at, (uint64_t)frames[i] + 1);
-  tarn__log_publish(&w->log, at);
+    values[1 + i] = (uint64_t)frames[i] + 1;
+  define(w, TARN__LOG_STACK, (uint64_t)index + 1, values, 1 + count);
 }
 
 static tarn_status put_definitions(writer *w) {
-  tarn_status status = put_tags(w);
-  for (size_t i = 0; status == TARN_OK && i < w->trace->frame_count; i++)
-    status = put_frame(w, i);
-  for (size_t i = 0; status == TARN_OK && i < w->trace->stack_count; i++)
+  uint64_t number = 0;
+  for (size_t i = 1; i < w->trace->tag_count; i++) {
+    TARN__TRY(put_text(w, w->trace->tags[i], &number));
+    define(w, TARN__LOG_TAG, number, NULL, 0);
+  }
+  for (size_t i = 0; i < w->trace->frame_count; i++)
+    TARN__TRY(put_frame(w, i));
+  for (size_t i = 0; i < w->trace->stack_count; i++)
     put_stack(w, i);
-  return status;
+  return TARN_OK;
 }
 
 // --- events ----------------------------------------------------------------
-
-// The number of a tag's text, which put_tags has defined.
-static tarn_status tag_number(writer *w, uint32_t tag, uint64_t *out_number) {
-  *out_number = 0;
-  if (tag == TARN_TRACE_NO_TAG) return TARN_OK;
-  return put_text(w, w->trace->tags[tag], out_number);
-}
 
 static tarn_status put(writer *w, tarn__trace_log_event *event, uint32_t stack,
                        uint32_t tag) {
   event->device = w->trace->device;
   if (stack != TARN_TRACE_NO_STACK) event->stack = (uint64_t)stack + 1;
-  tarn_status status = tag_number(w, tag, &event->tag);
-  if (status != TARN_OK) return status;
-  (void)make_room(w, TARN__LOG_MOST_EVENT);
+  if (tag != TARN_TRACE_NO_TAG) {  // its text is defined
+    TARN__TRY(put_text(w, w->trace->tags[tag], &event->tag));
+  }
+  make_room(w, TARN__LOG_MOST_EVENT);
   tarn__log_put_event(&w->log, event);
   return TARN_OK;
 }
@@ -187,12 +168,6 @@ static tarn_status put_old(writer *w, uint32_t index) {
   return put(w, &event, block->stack, block->tag);
 }
 
-static void put_thread(writer *w, uint32_t thread) {
-  if (thread == w->thread) return;
-  w->thread = thread;
-  tarn__log_publish(&w->log, begin_definition(w, 0, TARN__LOG_THREAD, thread));
-}
-
 static tarn_status put_event(writer *w, size_t index) {
   const tarn_trace_event *from = &w->trace->events[index];
   tarn__trace_log_event event = {.kind = (tarn__trace_log_kind)from->kind,
@@ -204,7 +179,10 @@ static tarn_status put_event(writer *w, size_t index) {
   if (from->block != TARN_TRACE_NO_BLOCK) {
     event.address = address_of(w, from->block, from->address);
   }
-  put_thread(w, from->thread);
+  if (from->thread != w->thread) {
+    w->thread = from->thread;
+    define(w, TARN__LOG_THREAD, w->thread, NULL, 0);
+  }
   return put(w, &event, from->stack, from->tag);
 }
 
@@ -238,15 +216,15 @@ static tarn_status write_all(writer *w) {
   const tarn_trace *trace = w->trace;
   put_header(w);
   begin_page(w);
-  tarn_status status = put_definitions(w);
-  for (size_t i = 0; status == TARN_OK && i < trace->baseline_count; i++)
-    status = put_old(w, (uint32_t)i);
-  for (size_t i = 0; status == TARN_OK && i < trace->event_count; i++)
-    status = put_event(w, i);
-  for (size_t i = 0; status == TARN_OK && i < trace->segment_count; i++)
-    status = put_segment(w, &trace->segments[i]);
+  TARN__TRY(put_definitions(w));
+  for (size_t i = 0; i < trace->baseline_count; i++)
+    TARN__TRY(put_old(w, (uint32_t)i));
+  for (size_t i = 0; i < trace->event_count; i++)
+    TARN__TRY(put_event(w, i));
+  for (size_t i = 0; i < trace->segment_count; i++)
+    TARN__TRY(put_segment(w, &trace->segments[i]));
   flush(w);
-  return status;
+  return TARN_OK;
 }
 
 tarn_status tarn__log_write(const tarn_trace *trace, tarn__trace_sink *sink) {

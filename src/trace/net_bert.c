@@ -12,7 +12,7 @@ static tarn__trace_tape_tensor project(tarn__trace_tape *tape, const char *name,
                                        tarn__trace_tape_tensor x) {
   tarn__trace_tape_tensor flat =
       tarn__layer_linear(tape, name, x, HIDDEN, HIDDEN);
-  return tarn__layer_map(tape, split, flat);
+  return tarn__layer_unary(tape, TARN__LAYER_MAP, split, flat);
 }
 
 static tarn__trace_tape_tensor attention(tarn__trace_tape *tape,
@@ -26,16 +26,17 @@ static tarn__trace_tape_tensor attention(tarn__trace_tape *tape,
   tarn__trace_tape_tensor key = project(tape, "key", "key.split_heads", x);
   tarn__trace_tape_tensor value =
       project(tape, "value", "value.split_heads", x);
-  tarn__trace_tape_tensor scores =
-      tarn__layer_product(tape, "scores", query, key, scores_count);
-  scores = tarn__layer_map(tape, "scale", scores);
-  scores = tarn__layer_add(tape, "mask", scores, mask);
+  tarn__trace_tape_tensor scores = tarn__layer_binary(
+      tape, TARN__LAYER_PRODUCT, "scores", query, key, scores_count);
+  scores = tarn__layer_unary(tape, TARN__LAYER_MAP, "scale", scores);
+  scores = tarn__layer_binary(tape, TARN__LAYER_ADD, "mask", scores, mask,
+                              scores.count);
   tarn__trace_tape_tensor weights =
-      tarn__layer_softmax(tape, "softmax", scores);
+      tarn__layer_unary(tape, TARN__LAYER_SOFTMAX, "softmax", scores);
   weights = tarn__layer_dropout(tape, "dropout", weights);
-  tarn__trace_tape_tensor context =
-      tarn__layer_product(tape, "context", weights, value, x.count);
-  return tarn__layer_map(tape, "join_heads", context);
+  tarn__trace_tape_tensor context = tarn__layer_binary(
+      tape, TARN__LAYER_PRODUCT, "context", weights, value, x.count);
+  return tarn__layer_unary(tape, TARN__LAYER_MAP, "join_heads", context);
 }
 
 // Linear, dropout, the way around, norm: the end of either half.
@@ -46,26 +47,25 @@ static tarn__trace_tape_tensor finish_half(tarn__trace_tape *tape,
   tarn__trace_tape_tensor y =
       tarn__layer_linear(tape, "dense", x, width, HIDDEN);
   y = tarn__layer_dropout(tape, "dropout", y);
-  y = tarn__layer_add(tape, "residual", y, around);
-  return tarn__layer_norm(tape, "LayerNorm", y, HIDDEN);
+  y = tarn__layer_binary(tape, TARN__LAYER_ADD, "residual", y, around, y.count);
+  return tarn__layer_norm(tape, "LayerNorm", y, y.count / HIDDEN, HIDDEN);
 }
 
 tarn__trace_tape_tensor tarn__net_bert_layer(tarn__trace_tape *tape,
                                              size_t batch) {
   size_t count = tarn__elements(batch, SEQUENCE, HIDDEN, 1);
   size_t mask_count = tarn__elements(batch, SEQUENCE, 1, 1);
-  tarn__trace_tape_tensor x = tarn__tape_input(
-      tape, "hidden_states", count, tarn__elements(count, sizeof(float), 1, 1));
+  tarn__trace_tape_tensor x =
+      tarn__tape_input(tape, "hidden_states", count, sizeof(float));
   tarn__trace_tape_tensor mask =
-      tarn__tape_input(tape, "attention_mask", mask_count,
-                       tarn__elements(mask_count, sizeof(float), 1, 1));
+      tarn__tape_input(tape, "attention_mask", mask_count, sizeof(float));
   tarn__trace_tape_tensor context = attention(tape, x, mask, batch);
   tarn__tape_scope(tape, "attention.output");
   tarn__trace_tape_tensor middle = finish_half(tape, context, HIDDEN, x);
   tarn__tape_scope(tape, "intermediate");
   tarn__trace_tape_tensor inner =
       tarn__layer_linear(tape, "dense", middle, HIDDEN, INNER);
-  inner = tarn__layer_gelu(tape, "gelu", inner);
+  inner = tarn__layer_unary(tape, TARN__LAYER_GELU, "gelu", inner);
   tarn__tape_scope(tape, "output");
   return finish_half(tape, inner, INNER, middle);
 }

@@ -33,8 +33,8 @@
 
 enum { STACK_SHOWN = 16, TEXT_SHOWN = 64 };
 
-// No thread is 0, which viewers of before August 2025 merge with thread 1. What
-// is the process's, as counters are, has the thread of the stacks.
+// No thread is 0, which viewers from before August 2025 merge with thread 1.
+// Tracks of the process, as counters are, have the thread of the stacks.
 enum { STACKS_THREAD = 1, FIRST_STREAM_THREAD = 2 };
 
 // A text of the trace, known by its address: a trace has each text once.
@@ -66,40 +66,17 @@ typedef struct writer {
 
 // --- JSON ------------------------------------------------------------------
 
-static void put_escaped(tarn__trace_sink *sink, char c) {
-  if (c == '"' || c == '\\') tarn__sink_byte(sink, '\\');
-  if ((unsigned char)c >= 0x20) {
-    tarn__sink_byte(sink, (unsigned char)c);
-  } else {
-    tarn__sink_format(sink, "\\u%04x", (unsigned)(unsigned char)c);
-  }
-}
-
-// Writes |text| up to |end|, escaped for JSON. Bytes that are not UTF-8 become
-// U+FFFD.
-static void put_part(tarn__trace_sink *sink, const char *text,
-                     const char *end) {
-  while (text < end) {
-    size_t length = tarn__utf8_character(text);
-    if (length == 0) tarn__sink_text(sink, TARN__UTF8_UNKNOWN);
-    if (length == 1) put_escaped(sink, *text);
-    if (length > 1) tarn__sink_put(sink, text, length);
-    text += length != 0 ? length : 1;
-  }
-}
-
 static void put_inner(tarn__trace_sink *sink, const char *text) {
-  put_part(sink, text, text + strlen(text));
+  tarn__utf8_put(sink, text, text + strlen(text), true);
 }
 
+// Begins an event; all but the names of threads have a time.
 static void open_event(writer *w, const char *kind, unsigned thread) {
   tarn__sink_text(w->sink, w->is_first ? "\n" : ",\n");
   w->is_first = false;
   tarn__sink_format(w->sink, "{\"ph\":\"%s\",\"pid\":1,\"tid\":%u", kind,
                     thread);
-}
-
-static void put_time(writer *w) {
+  if (*kind == 'M') return;
   tarn__sink_format(w->sink, ",\"ts\":%llu", (unsigned long long)w->now);
 }
 
@@ -127,7 +104,6 @@ static text_record *find_text(writer *w, const char *text) {
 static void open_definition(writer *w, const char *what, uint32_t number) {
   w->has_definitions = true;
   open_event(w, "i", STACKS_THREAD);
-  put_time(w);
   tarn__sink_format(w->sink, ",\"s\":\"t\",\"name\":\"%s %u\",\"args\":{", what,
                     number);
 }
@@ -150,9 +126,9 @@ static void put_text(writer *w, const char *text) {
   const text_record *found = find_text(w, text);
   if (found == NULL) return;
   if (found->number == 0) {
-    put_part(w->sink, text, text + found->length);
+    tarn__utf8_put(w->sink, text, text + found->length, true);
   } else {
-    put_part(w->sink, text, text + TEXT_SHOWN);
+    tarn__utf8_put(w->sink, text, text + TEXT_SHOWN, true);
     tarn__sink_format(w->sink, "... (text %u)", found->number);
   }
 }
@@ -162,14 +138,14 @@ static void put_file(writer *w, const char *text) {
   if (found == NULL) return;
   const char *end = text + found->length;
   if (found->number == 0) {
-    put_part(w->sink, text, end);
+    tarn__utf8_put(w->sink, text, end, true);
     return;
   }
   const char *begin = end - TEXT_SHOWN;
   while (begin < end && ((unsigned char)*begin & 0xc0) == 0x80)
     begin++;
   tarn__sink_format(w->sink, "(text %u) ...", found->number);
-  put_part(w->sink, begin, end);
+  tarn__utf8_put(w->sink, begin, end, true);
 }
 
 // --- names -----------------------------------------------------------------
@@ -249,36 +225,32 @@ static void define_stack(writer *w, uint32_t number) {
 
 // --- the process -----------------------------------------------------------
 
-// The thread that shows |stream|; undefined after a failure.
-static tarn_status thread_of(writer *w, uint64_t stream, unsigned *out_thread) {
+// The thread that shows |stream|.
+static unsigned thread_of(writer *w, uint64_t stream) {
   uint32_t number = 0;
-  tarn_status status = tarn__intern_put(&w->streams, &w->budget, &stream,
-                                        sizeof stream, &number);
-  *out_thread = FIRST_STREAM_THREAD + number;
-  return status;
+  if (w->status == TARN_OK) {
+    w->status = tarn__intern_put(&w->streams, &w->budget, &stream,
+                                 sizeof stream, &number);
+  }
+  return FIRST_STREAM_THREAD + number;
 }
 
-static void put_process(writer *w) {
-  open_event(w, "M", STACKS_THREAD);
-  tarn__sink_text(w->sink, ",\"name\":\"process_name\",\"args\":{\"name\":\"");
-  put_inner(w->sink, w->trace->name);
-  tarn__sink_text(w->sink, "\"}}");
-}
-
-static void put_thread_name(writer *w, unsigned thread) {
+// Begins the name of |what|; the rest of it follows.
+static void open_name(writer *w, const char *what, unsigned thread) {
   open_event(w, "M", thread);
-  tarn__sink_text(w->sink, ",\"name\":\"thread_name\",\"args\":{\"name\":\"");
+  tarn__sink_format(w->sink, ",\"name\":\"%s_name\",\"args\":{\"name\":\"",
+                    what);
 }
 
 static void put_threads(writer *w) {
   const uint64_t *streams = w->streams.bytes.items;
   for (size_t i = 0; i < w->streams.spans.count; i++) {
-    put_thread_name(w, FIRST_STREAM_THREAD + (unsigned)i);
+    open_name(w, "thread", FIRST_STREAM_THREAD + (unsigned)i);
     tarn__sink_format(w->sink, "stream %llu\"}}",
                       (unsigned long long)streams[i]);
   }
   if (!w->has_definitions) return;
-  put_thread_name(w, STACKS_THREAD);
+  open_name(w, "thread", STACKS_THREAD);
   tarn__sink_text(w->sink, "stacks\"}}");
 }
 
@@ -323,14 +295,11 @@ static void put_arguments(writer *w, const tarn_trace_block *block) {
 }
 
 // The birth or death of a block. A death has the block's number and no name.
-static tarn_status put_block(writer *w, uint32_t index, const char *end) {
+static void put_block(writer *w, uint32_t index, const char *end) {
   const tarn_trace_block *block = &w->trace->blocks[index];
-  unsigned thread = 0;
-  tarn_status status = thread_of(w, block->stream, &thread);
-  if (status != TARN_OK) return status;
+  unsigned thread = thread_of(w, block->stream);
   if (*end == 'b') define_block(w, block);
   open_event(w, end, thread);
-  put_time(w);
   tarn__sink_format(w->sink, ",\"cat\":\"block\",\"id\":\"0x%x\"", index);
   if (*end == 'b') {
     tarn__sink_text(w->sink, ",\"name\":\"");
@@ -339,14 +308,12 @@ static tarn_status put_block(writer *w, uint32_t index, const char *end) {
     put_arguments(w, block);
   }
   tarn__sink_byte(w->sink, '}');
-  return w->status;
 }
 
 // --- counters --------------------------------------------------------------
 
 static void put_counter(writer *w, const char *name, uint64_t bytes) {
   open_event(w, "C", STACKS_THREAD);
-  put_time(w);
   tarn__sink_format(w->sink, ",\"name\":\"%s\",\"args\":{\"bytes\":%llu}}",
                     name, (unsigned long long)bytes);
 }
@@ -361,84 +328,68 @@ static void put_reserved(writer *w) {
 
 // The change of reserved bytes by an event: 1, -1 or 0 times its size.
 static int reserving(tarn_trace_kind kind) {
-  switch (kind) {
-    case TARN_TRACE_SEGMENT_ALLOC:
-    case TARN_TRACE_SEGMENT_MAP:
-      return 1;
-    case TARN_TRACE_SEGMENT_FREE:
-    case TARN_TRACE_SEGMENT_UNMAP:
-      return -1;
-    case TARN_TRACE_ALLOC:
-    case TARN_TRACE_FREE:
-    case TARN_TRACE_FREE_REQUESTED:
-    case TARN_TRACE_OOM:
-    case TARN_TRACE_SNAPSHOT:
-      break;
+  if (kind == TARN_TRACE_SEGMENT_ALLOC || kind == TARN_TRACE_SEGMENT_MAP) {
+    return 1;
   }
-  return 0;
+  return kind == TARN_TRACE_SEGMENT_FREE || kind == TARN_TRACE_SEGMENT_UNMAP
+             ? -1
+             : 0;
 }
 
 // Saturates, since segments and events may disagree.
-static uint64_t more(uint64_t sum, uint64_t size) {
-  return size > UINT64_MAX - sum ? UINT64_MAX : sum + size;
-}
-
-static uint64_t less(uint64_t sum, uint64_t size) {
-  return size > sum ? 0 : sum - size;
+static void reserve(writer *w, int way, uint64_t size) {
+  uint64_t sum = w->reserved_bytes;
+  if (way > 0) sum += tarn__lesser(size, UINT64_MAX - sum);
+  if (way < 0) sum -= tarn__lesser(size, sum);
+  w->reserved_bytes = sum;
 }
 
 // The bytes reserved at first, backwards from those at the end.
 static void look_at_trace(writer *w) {
   const tarn_trace *trace = w->trace;
   for (size_t i = 0; i < trace->segment_count; i++)
-    w->reserved_bytes = more(w->reserved_bytes, trace->segments[i].size);
+    reserve(w, 1, trace->segments[i].size);
   w->has_reserved = trace->segment_count != 0;
   for (size_t i = trace->event_count; i-- > 0;) {
     const tarn_trace_event *event = &trace->events[i];
     int way = reserving(event->kind);
-    if (event->time_us != 0) w->has_times = true;
-    if (way != 0) w->has_reserved = true;
-    if (way > 0) w->reserved_bytes = less(w->reserved_bytes, event->size);
-    if (way < 0) w->reserved_bytes = more(w->reserved_bytes, event->size);
+    w->has_times |= event->time_us != 0;
+    w->has_reserved |= way != 0;
+    reserve(w, -way, event->size);
   }
 }
 
 // --- events ----------------------------------------------------------------
 
-static tarn_status put_oom(writer *w, const tarn_trace_event *event) {
-  unsigned thread = 0;
-  tarn_status status = thread_of(w, event->stream, &thread);
-  if (status != TARN_OK) return status;
-  open_event(w, "i", thread);
-  put_time(w);
+static void put_oom(writer *w, const tarn_trace_event *event) {
+  open_event(w, "i", thread_of(w, event->stream));
   tarn__sink_format(w->sink,
                     ",\"s\":\"g\",\"name\":\"out of memory\",\"args\":"
                     "{\"bytes\":%llu}}",
                     (unsigned long long)event->size);
-  return TARN_OK;
 }
 
-static tarn_status put_birth(writer *w, uint32_t block) {
+static void put_birth(writer *w, uint32_t block) {
   w->live_bytes += w->trace->blocks[block].size;
-  return put_block(w, block, "b");
+  put_block(w, block, "b");
 }
 
-static tarn_status put_event(writer *w, const tarn_trace_event *event) {
-  tarn_status status = TARN_OK;
+static void put_death(writer *w, uint32_t block) {
+  w->live_bytes -= w->trace->blocks[block].size;
+  put_block(w, block, "e");
+}
+
+static void put_event(writer *w, const tarn_trace_event *event) {
   int way = reserving(event->kind);
-  if (event->kind == TARN_TRACE_ALLOC) status = put_birth(w, event->block);
-  if (event->kind == TARN_TRACE_FREE) {
-    w->live_bytes -= w->trace->blocks[event->block].size;
-    status = put_block(w, event->block, "e");
-  }
+  if (event->kind == TARN_TRACE_ALLOC) put_birth(w, event->block);
+  if (event->kind == TARN_TRACE_FREE) put_death(w, event->block);
   if (event->kind == TARN_TRACE_ALLOC || event->kind == TARN_TRACE_FREE) {
     put_live(w);
   }
-  if (event->kind == TARN_TRACE_OOM) status = put_oom(w, event);
-  if (way > 0) w->reserved_bytes = more(w->reserved_bytes, event->size);
-  if (way < 0) w->reserved_bytes = less(w->reserved_bytes, event->size);
-  if (way != 0) put_reserved(w);
-  return status;
+  if (event->kind == TARN_TRACE_OOM) put_oom(w, event);
+  if (way == 0) return;
+  reserve(w, way, event->size);
+  put_reserved(w);
 }
 
 static void set_time(writer *w, size_t index) {
@@ -446,37 +397,26 @@ static void set_time(writer *w, size_t index) {
   if (time > w->now) w->now = time;
 }
 
-static tarn_status put_baseline(writer *w) {
-  tarn_status status = TARN_OK;
-  for (uint32_t i = 0; status == TARN_OK && i < w->trace->baseline_count; i++)
-    status = put_birth(w, i);
+// The baseline, the events, and at the end of the trace the ends of blocks that
+// never die.
+static void put_all(writer *w) {
+  const tarn_trace *trace = w->trace;
+  open_name(w, "process", STACKS_THREAD);
+  put_inner(w->sink, trace->name);
+  tarn__sink_text(w->sink, "\"}}");
+  if (trace->event_count != 0) set_time(w, 0);
+  for (uint32_t i = 0; i < trace->baseline_count; i++)
+    put_birth(w, i);
   put_live(w);
   put_reserved(w);
-  return status;
-}
-
-// Ends blocks that never die at the end of the trace.
-static tarn_status put_survivors(writer *w) {
-  tarn_status status = TARN_OK;
-  for (uint32_t i = 0; status == TARN_OK && i < w->trace->block_count; i++) {
-    if (w->trace->blocks[i].died == TARN_TRACE_NEVER) {
-      status = put_block(w, i, "e");
-    }
-  }
-  return status;
-}
-
-static tarn_status put_all(writer *w) {
-  put_process(w);
-  if (w->trace->event_count != 0) set_time(w, 0);
-  tarn_status status = put_baseline(w);
-  for (size_t i = 0; status == TARN_OK && i < w->trace->event_count; i++) {
+  for (size_t i = 0; w->status == TARN_OK && i < trace->event_count; i++) {
     set_time(w, i);
-    status = put_event(w, &w->trace->events[i]);
+    put_event(w, &trace->events[i]);
   }
-  if (status == TARN_OK) status = put_survivors(w);
+  for (uint32_t i = 0; i < trace->block_count; i++) {
+    if (trace->blocks[i].died == TARN_TRACE_NEVER) put_block(w, i, "e");
+  }
   put_threads(w);
-  return status;
 }
 
 tarn_status tarn__perfetto_write(const tarn_trace *trace,
@@ -489,17 +429,16 @@ tarn_status tarn__perfetto_write(const tarn_trace *trace,
               .is_first = true};
   tarn__intern_init(&w.streams);
   tarn__intern_init(&w.places);
-  tarn_status status =
-      tarn__array_make(&w.budget, &w.named, trace->stack_count);
-  if (status == TARN_OK) {
+  w.status = tarn__array_make(&w.budget, &w.named, trace->stack_count);
+  if (w.status == TARN_OK) {
     look_at_trace(&w);
     tarn__sink_text(sink, "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-    status = put_all(&w);
+    put_all(&w);
     tarn__sink_text(sink, "\n]}\n");
   }
   tarn__array_free(&w.budget, &w.named);
   tarn__array_free(&w.budget, &w.texts);
   tarn__intern_deinit(&w.places, &w.budget);
   tarn__intern_deinit(&w.streams, &w.budget);
-  return status;
+  return w.status;
 }

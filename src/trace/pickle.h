@@ -6,8 +6,8 @@
 // the text protocols. So no input can make it do anything but build a tree.
 //
 // The tree is small. A value is 8 bytes: a scalar is the place of its opcode in
-// the file, decoded when it is asked for, and a container is the number of its
-// record. What the file shares through its memo is shared in the tree, which
+// the file, decoded on use, and a container is the number of its record.
+// Objects that the file shares through its memo are shared in the tree, which
 // thus may be a graph with cycles. A walk follows a schema of fixed depth and
 // marks each container, so that it enters each once.
 //
@@ -52,7 +52,8 @@ typedef struct tarn__trace_pickle_container {
   uint32_t mark;   // the walker's: 0 at first
 } tarn__trace_pickle_container;
 
-// What the text at byte |at| was found to be in |table|; |table| NULL: nothing.
+// The index in |table| that the text at byte |at| was found to have; |table|
+// NULL: none.
 typedef struct tarn__trace_pickle_known {
   const void *table;
   uint32_t at;
@@ -116,10 +117,6 @@ const char *tarn__value_type_name(uint32_t type);
 // time.
 enum { TARN__PICKLE_INT_MOST = 9 };
 
-// The bytes in which a TARN__INT is written.
-size_t tarn__pickle_int_size(const tarn__trace_pickle *pickle,
-                             tarn__trace_pickle_value value);
-
 // The number of a TARN__INT: its sign apart, since sizes and addresses use all
 // 64 bits. False if it has more than 64, or is written in more than
 // TARN__PICKLE_INT_MOST bytes, which are not read then.
@@ -169,7 +166,7 @@ static inline bool tarn__walk_next(tarn__trace_pickle_walk *walk,
   return true;
 }
 
-// --- shared by the machine and the values ---------------------------------
+// --- arguments of opcodes -------------------------------------------------
 
 // The argument of the opcode at byte |at| of a file in which it is whole:
 // |*out_size| bytes from byte |*out_from|, lengths not included.

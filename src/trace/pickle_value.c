@@ -4,34 +4,7 @@
 // complete, so decoding it again needs no check.
 #include "trace/pickle.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-#include "base/status.h"
-
-static const char *const type_names[] = {
-    [TARN__ABSENT] = "nothing", [TARN__NONE] = "None",
-    [TARN__BOOL] = "a bool",    [TARN__INT] = "an integer",
-    [TARN__FLOAT] = "a float",  [TARN__TEXT] = "a text",
-    [TARN__BYTES] = "bytes",    [TARN__LIST] = "a list",
-    [TARN__TUPLE] = "a tuple",  [TARN__SET] = "a set",
-    [TARN__DICT] = "a dict",
-};
-
-const char *tarn__value_type_name(uint32_t type) {
-  return type_names[type];
-}
-
-tarn_status tarn__pickle_corrupt(const tarn__trace_pickle *pickle, size_t at,
-                                 const char *format, ...) {
-  char text[320];
-  va_list args;
-  va_start(args, format);
-  vsnprintf(text, sizeof text, format, args);
-  va_end(args);
-  return tarn__fail(TARN_E_CORRUPT, "%s: byte %zu: %s", pickle->name, at, text);
-}
 
 // A little-endian number in two's complement, of at most 9 bytes: a ninth may
 // only extend the sign.
@@ -46,14 +19,6 @@ static bool decode_signed(const unsigned char *bytes, size_t size,
   *out_negative = negative;
   *out_magnitude = negative ? 0 - number : number;
   return true;
-}
-
-size_t tarn__pickle_int_size(const tarn__trace_pickle *pickle,
-                             tarn__trace_pickle_value value) {
-  size_t from = 0;
-  size_t size = 0;
-  tarn__pickle_argument(pickle, value.at, &from, &size);
-  return size;
 }
 
 bool tarn__pickle_int(const tarn__trace_pickle *pickle,

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/status.h"
 #include "trace/workload.h"
 
 enum {
@@ -38,21 +39,20 @@ static uint64_t draw(population *p) {
 }
 
 static tarn_status name_classes(population *p, const char *workload) {
-  tarn_status status = TARN_OK;
-  for (unsigned bit = LOWEST_BIT; bit < CLASSES && status == TARN_OK; bit++) {
+  tarn__trace_stacks *stacks = &p->history->stacks;
+  for (unsigned bit = LOWEST_BIT; bit < CLASSES; bit++) {
     char name[32];
+    uint32_t frame = 0;
     snprintf(name, sizeof name, "2^%u bytes or more", bit);
-    status = tarn__stacks_named(&p->history->stacks, workload, name,
-                                &p->stacks[bit]);
+    TARN__TRY(tarn__stacks_frame_of(stacks, workload, name, 0, &frame));
+    TARN__TRY(tarn__stacks_stack(stacks, &frame, 1, &p->stacks[bit]));
   }
-  return status;
+  return TARN_OK;
 }
 
 static tarn_status birth(population *p, size_t size, unsigned bit) {
   void *fresh = NULL;
-  tarn_status status =
-      tarn__array_grow(p->history->budget, &p->living, 1, &fresh);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_grow(p->history->budget, &p->living, 1, &fresh));
   member *made = fresh;
   made->size = size;
   p->bytes += size;

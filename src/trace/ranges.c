@@ -47,8 +47,7 @@ bool tarn__ranges_find(const tarn__trace_ranges *ranges, uint64_t first,
 
 tarn_status tarn__ranges_put(tarn__trace_ranges *ranges,
                              tarn__trace_range_entry entry) {
-  tarn_status status = tarn__budget_charge(ranges->budget, sizeof(range));
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__budget_charge(ranges->budget, sizeof(range)));
   range *fresh = tarn__host_alloc(sizeof *fresh);
   if (fresh == NULL) {
     ranges->budget->used -= sizeof *fresh;

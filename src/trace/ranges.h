@@ -23,10 +23,6 @@ typedef struct tarn__trace_ranges {
 void tarn__ranges_init(tarn__trace_ranges *ranges, tarn__budget *budget);
 void tarn__ranges_deinit(tarn__trace_ranges *ranges);
 
-static inline bool tarn__ranges_is_empty(const tarn__trace_ranges *ranges) {
-  return ranges->map.root == NULL;
-}
-
 // The lowest range that has an address from |first| to |last|. False: none.
 bool tarn__ranges_find(const tarn__trace_ranges *ranges, uint64_t first,
                        uint64_t last, tarn__trace_range_entry *out_range);

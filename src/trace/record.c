@@ -15,8 +15,10 @@ static bool is_of(tarn__trace_pickle_value value,
 
 tarn_status tarn__record_enter(const tarn__trace_pickle *pickle,
                                tarn__trace_pickle_value container,
-                               tarn__trace_pickle_type type) {
+                               tarn__trace_pickle_type type,
+                               tarn__trace_pickle_walk *out_walk) {
   size_t at = tarn__pickle_at(pickle, container);
+  *out_walk = (tarn__trace_pickle_walk){0};
   if (!is_of(container, type)) {
     return tarn__pickle_corrupt(pickle, at, "%s in place of %s",
                                 tarn__value_type_name(container.type),
@@ -29,26 +31,8 @@ tarn_status tarn__record_enter(const tarn__trace_pickle *pickle,
                                 tarn__value_type_name(container.type));
   }
   entered->mark = 1;
+  *out_walk = tarn__pickle_walk(pickle, container);
   return TARN_OK;
-}
-
-// The index of |key| among |keys|, or |key_count|.
-static size_t find_key(const tarn__trace_pickle *pickle,
-                       tarn__trace_pickle_value key,
-                       const tarn__trace_key *keys, size_t key_count) {
-  return tarn__pickle_find(pickle, key, keys, sizeof *keys, key_count);
-}
-
-static tarn_status refuse_long(const tarn__trace_pickle *pickle,
-                               const tarn__trace_key *key,
-                               tarn__trace_pickle_value value) {
-  size_t size = tarn__pickle_int_size(pickle, value);
-  if (size > TARN__PICKLE_INT_MOST) {
-    return tarn__pickle_corrupt(
-        pickle, value.at, "'%s' is written in %zu bytes", key->name, size);
-  }
-  return tarn__pickle_corrupt(pickle, value.at, "'%s' is beyond 64 bits",
-                              key->name);
 }
 
 static tarn_status read_number(const tarn__trace_pickle *pickle,
@@ -56,13 +40,22 @@ static tarn_status read_number(const tarn__trace_pickle *pickle,
                                tarn__trace_field *field) {
   bool negative = false;
   uint64_t magnitude = 0;
+  size_t from = 0;
+  size_t size = 0;
+  size_t at = field->value.at;
   bool fits = tarn__pickle_int(pickle, field->value, &negative, &magnitude);
   if (fits && !negative) field->number = magnitude;
   if ((fits && !negative) || key->lenient) return TARN_OK;
-  if (!fits) return refuse_long(pickle, key, field->value);
-  return tarn__pickle_corrupt(pickle, field->value.at,
-                              "'%s' is negative: -%llu", key->name,
-                              (unsigned long long)magnitude);
+  if (fits) {
+    return tarn__pickle_corrupt(pickle, at, "'%s' is negative: -%llu",
+                                key->name, (unsigned long long)magnitude);
+  }
+  tarn__pickle_argument(pickle, at, &from, &size);
+  if (size > TARN__PICKLE_INT_MOST) {
+    return tarn__pickle_corrupt(pickle, at, "'%s' is written in %zu bytes",
+                                key->name, size);
+  }
+  return tarn__pickle_corrupt(pickle, at, "'%s' is beyond 64 bits", key->name);
 }
 
 static tarn_status read_field(const tarn__trace_pickle *pickle,
@@ -101,16 +94,14 @@ tarn_status tarn__record_read(const tarn__trace_pickle *pickle,
                               tarn__trace_field *out_fields) {
   tarn__trace_pickle_value key;
   tarn__trace_pickle_value value;
+  tarn__trace_pickle_walk walk;
   for (size_t i = 0; i < key_count; i++)
     out_fields[i] = (tarn__trace_field){0};
-  tarn_status status = tarn__record_enter(pickle, dict, TARN__DICT);
-  if (status != TARN_OK) return status;
-  tarn__trace_pickle_walk walk = tarn__pickle_walk(pickle, dict);
+  TARN__TRY(tarn__record_enter(pickle, dict, TARN__DICT, &walk));
   while (tarn__walk_next(&walk, &key) && tarn__walk_next(&walk, &value)) {
-    size_t i = find_key(pickle, key, keys, key_count);
+    size_t i = tarn__pickle_find(pickle, key, keys, sizeof *keys, key_count);
     if (i == key_count) continue;
-    status = read_field(pickle, value, &keys[i], &out_fields[i]);
-    if (status != TARN_OK) return status;
+    TARN__TRY(read_field(pickle, value, &keys[i], &out_fields[i]));
   }
   return check_required(pickle, dict, keys, key_count, out_fields);
 }

@@ -74,45 +74,24 @@ static tarn_status split(const reader *r, const char *line, size_t size,
                     r->history.name, r->lines.number, count);
 }
 
+static bool is_decimal(const field *from, uint64_t *out_number) {
+  return tarn__text_decimal(from->text, from->size, out_number);
+}
+
+static bool is_address(const field *from, uint64_t *out_address) {
+  return tarn__text_address(from->text, from->size, out_address);
+}
+
 static tarn_status read_header(reader *r) {
   const char *line = NULL;
   size_t size = 0;
   field fields[COLUMNS] = {{0}};
   if (!tarn__lines_next(&r->lines, &line, &size)) return TARN_OK;
-  tarn_status status = split(r, line, size, fields);
-  for (int i = 0; status == TARN_OK && i < COLUMNS; i++) {
+  TARN__TRY(split(r, line, size, fields));
+  for (int i = 0; i < COLUMNS; i++) {
     if (!tarn__text_is(fields[i].text, fields[i].size, columns[i])) {
-      status = wrong_field(r, i, &fields[i], "another column's name");
+      return wrong_field(r, i, &fields[i], "another column's name");
     }
-  }
-  return status;
-}
-
-static tarn_status read_thread(const reader *r, const field *from,
-                               uint32_t *out_thread) {
-  uint64_t thread = 0;
-  if (!tarn__text_decimal(from->text, from->size, &thread) ||
-      thread > UINT32_MAX) {
-    return wrong_field(r, THREAD, from, "no number of a thread");
-  }
-  *out_thread = (uint32_t)thread;
-  return TARN_OK;
-}
-
-static tarn_status read_place(const reader *r, const field *fields,
-                              tarn_trace_event *event) {
-  const field *stream = &fields[STREAM];
-  if (!tarn__text_address(fields[POINTER].text, fields[POINTER].size,
-                          &event->address)) {
-    return wrong_field(r, POINTER, &fields[POINTER], "no address");
-  }
-  if (!tarn__text_decimal(fields[SIZE].text, fields[SIZE].size, &event->size)) {
-    return wrong_field(r, SIZE, &fields[SIZE], "no number of bytes");
-  }
-  // Early versions wrote a stream in decimal; a handle begins with 0x.
-  if (!tarn__text_decimal(stream->text, stream->size, &event->stream) &&
-      !tarn__text_address(stream->text, stream->size, &event->stream)) {
-    return wrong_field(r, STREAM, stream, "no stream");
   }
   return TARN_OK;
 }
@@ -193,16 +172,28 @@ static tarn_status read_kind(const reader *r, const field *from,
 
 static tarn_status read_event(reader *r, const field *fields,
                               tarn_trace_event *event) {
+  uint64_t thread = 0;
   uint64_t clock = 0;
-  tarn_status status = read_thread(r, &fields[THREAD], &event->thread);
-  if (status != TARN_OK) return status;
+  if (!is_decimal(&fields[THREAD], &thread) || thread > UINT32_MAX) {
+    return wrong_field(r, THREAD, &fields[THREAD], "no number of a thread");
+  }
   if (!read_clock(&fields[TIME], &clock)) {
     return wrong_field(r, TIME, &fields[TIME], "no time");
   }
-  status = read_kind(r, &fields[ACTION], &event->kind);
-  if (status == TARN_OK) status = read_place(r, fields, event);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_kind(r, &fields[ACTION], &event->kind));
+  if (!is_address(&fields[POINTER], &event->address)) {
+    return wrong_field(r, POINTER, &fields[POINTER], "no address");
+  }
+  if (!is_decimal(&fields[SIZE], &event->size)) {
+    return wrong_field(r, SIZE, &fields[SIZE], "no number of bytes");
+  }
+  // Early versions wrote a stream in decimal; a handle begins with 0x.
+  if (!is_decimal(&fields[STREAM], &event->stream) &&
+      !is_address(&fields[STREAM], &event->stream)) {
+    return wrong_field(r, STREAM, &fields[STREAM], "no stream");
+  }
   pass_time(r, clock);
+  event->thread = (uint32_t)thread;
   event->time_us = r->now;
   return TARN_OK;
 }
@@ -217,9 +208,9 @@ static bool holds_nothing(const tarn_trace_event *event) {
 static tarn_status read_line(reader *r, const char *line, size_t size) {
   field fields[COLUMNS] = {{0}};
   tarn_trace_event event = {.stack = TARN_TRACE_NO_STACK};
-  tarn_status status = split(r, line, size, fields);
-  if (status == TARN_OK) status = read_event(r, fields, &event);
-  if (status != TARN_OK || holds_nothing(&event)) return status;
+  TARN__TRY(split(r, line, size, fields));
+  TARN__TRY(read_event(r, fields, &event));
+  if (holds_nothing(&event)) return TARN_OK;
   r->history.byte = r->lines.number;
   return tarn__history_event(&r->history, &event);
 }
@@ -227,11 +218,10 @@ static tarn_status read_line(reader *r, const char *line, size_t size) {
 static tarn_status read_lines(reader *r) {
   const char *line = NULL;
   size_t size = 0;
-  tarn_status status = read_header(r);
-  while (status == TARN_OK && tarn__lines_next(&r->lines, &line, &size)) {
-    status = read_line(r, line, size);
-  }
-  return status;
+  TARN__TRY(read_header(r));
+  while (tarn__lines_next(&r->lines, &line, &size))
+    TARN__TRY(read_line(r, line, size));
+  return TARN_OK;
 }
 
 // --- the whole -------------------------------------------------------------
@@ -244,31 +234,16 @@ bool tarn__rmm_sniff(const tarn__trace_input *input) {
          memcmp(lines.bytes + lines.at, begin, sizeof begin - 1) == 0;
 }
 
-static tarn_status check_device(const tarn__trace_input *input) {
-  if (!input->options->choose_device || input->options->device == 0) {
-    return TARN_OK;
-  }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history", input->name,
-                    input->options->device);
-}
-
 tarn_status tarn__rmm_read(const tarn__trace_input *input,
                            tarn_trace **out_trace) {
+  const tarn__trace_tally only = {.events = 1};
   reader r = {0};
-  *out_trace = NULL;
-  tarn_status status = check_device(input);
-  if (status != TARN_OK) return status;
   tarn__lines_init(&r.lines, input->bytes, input->size);
   tarn__history_init(&r.history, input->budget, input->name);
   r.history.unit = "line";
-  status = read_lines(&r);
-  if (status == TARN_OK) {
-    status = tarn__history_finish(&r.history, "rmm-csv", out_trace);
-  }
-  if (status == TARN_OK) {
-    (*out_trace)->device_count = 1;
-    (*out_trace)->unfinished = r.lines.unfinished;
-  }
-  tarn__history_deinit(&r.history);
-  return status;
+  tarn_status status =
+      tarn__trace_choose_device(input, &only, sizeof only, 1, &r.history.trace);
+  if (status == TARN_OK) status = read_lines(&r);
+  r.history.trace.unfinished = r.lines.unfinished;
+  return tarn__history_finish(&r.history, status, "rmm-csv", out_trace);
 }

@@ -78,22 +78,17 @@ static const tarn__trace_key event_keys[EVENT_KEYS] = {
                        .lenient = true},
 };
 
-static const struct action {
-  const char *name;
-  tarn_trace_kind kind;
-  bool placed;  // address and size are required
-} actions[] = {
-    {"alloc", TARN_TRACE_ALLOC, true},
-    {"free_completed", TARN_TRACE_FREE, true},
-    {"free_requested", TARN_TRACE_FREE_REQUESTED, true},
-    {"segment_alloc", TARN_TRACE_SEGMENT_ALLOC, true},
-    {"segment_free", TARN_TRACE_SEGMENT_FREE, true},
-    {"segment_map", TARN_TRACE_SEGMENT_MAP, true},
-    {"segment_unmap", TARN_TRACE_SEGMENT_UNMAP, true},
-    {"oom", TARN_TRACE_OOM, false},
-    {"snapshot", TARN_TRACE_SNAPSHOT, false},
+const char *const tarn__snapshot_actions[TARN__ACTIONS] = {
+    [TARN_TRACE_ALLOC - 1] = "alloc",
+    [TARN_TRACE_FREE - 1] = "free_completed",
+    [TARN_TRACE_FREE_REQUESTED - 1] = "free_requested",
+    [TARN_TRACE_SEGMENT_ALLOC - 1] = "segment_alloc",
+    [TARN_TRACE_SEGMENT_FREE - 1] = "segment_free",
+    [TARN_TRACE_SEGMENT_MAP - 1] = "segment_map",
+    [TARN_TRACE_SEGMENT_UNMAP - 1] = "segment_unmap",
+    [TARN_TRACE_OOM - 1] = "oom",
+    [TARN_TRACE_SNAPSHOT - 1] = "snapshot",
 };
-enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static const char *const active_states[] = {
     "active_allocated", "active_awaiting_free", "active_pending_free"};
@@ -111,8 +106,7 @@ typedef struct reader {
   tarn__trace_frames frames;
   tarn__array segments;             // segment, of all devices
   tarn__trace_pickle_value traces;  // the list, or absent
-  size_t event_counts[MAX_DEVICES];
-  size_t segment_counts[MAX_DEVICES];
+  tarn__trace_tally tallies[MAX_DEVICES];
 } reader;
 
 static tarn_status corrupt(const reader *r, tarn__trace_pickle_value value,
@@ -137,9 +131,8 @@ static tarn_status read_segment(reader *r, tarn__trace_pickle_value dict) {
   tarn__trace_field fields[SEGMENT_KEYS];
   size_t end = 0;
   void *fresh = NULL;
-  tarn_status status =
-      tarn__record_read(&r->pickle, dict, segment_keys, SEGMENT_KEYS, fields);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__record_read(&r->pickle, dict, segment_keys, SEGMENT_KEYS, fields));
   uint64_t device = fields[S_DEVICE].number;
   if (device >= MAX_DEVICES) {
     return corrupt(r, fields[S_DEVICE].value, "'device' is beyond 255");
@@ -148,9 +141,8 @@ static tarn_status read_segment(reader *r, tarn__trace_pickle_value dict) {
     return misplaced(r, dict, "a segment", "beyond the address space",
                      fields[S_ADDRESS].number, fields[S_SIZE].number);
   }
-  status = tarn__array_grow(r->pickle.budget, &r->segments, 1, &fresh);
-  if (status != TARN_OK) return status;
-  r->segment_counts[device]++;
+  TARN__TRY(tarn__array_grow(r->pickle.budget, &r->segments, 1, &fresh));
+  r->tallies[device].segments++;
   *(segment *)fresh = (segment){.shown = {.address = fields[S_ADDRESS].number,
                                           .size = fields[S_SIZE].number,
                                           .stream = fields[S_STREAM].number},
@@ -161,12 +153,11 @@ static tarn_status read_segment(reader *r, tarn__trace_pickle_value dict) {
 
 static tarn_status read_segments(reader *r, tarn__trace_pickle_value list) {
   tarn__trace_pickle_value dict;
-  tarn_status status = tarn__record_enter(&r->pickle, list, TARN__LIST);
-  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
-  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
-    status = read_segment(r, dict);
-  }
-  return status;
+  tarn__trace_pickle_walk walk;
+  TARN__TRY(tarn__record_enter(&r->pickle, list, TARN__LIST, &walk));
+  while (tarn__walk_next(&walk, &dict))
+    TARN__TRY(read_segment(r, dict));
+  return TARN_OK;
 }
 
 // --- devices ---------------------------------------------------------------
@@ -174,116 +165,65 @@ static tarn_status read_segments(reader *r, tarn__trace_pickle_value list) {
 static tarn_status count_events(reader *r) {
   size_t device = 0;
   tarn__trace_pickle_value list;
+  tarn__trace_pickle_walk walk;
+  tarn__trace_pickle_walk events;
   if (r->traces.type == TARN__ABSENT) return TARN_OK;
-  tarn_status status = tarn__record_enter(&r->pickle, r->traces, TARN__LIST);
-  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, r->traces);
-  for (; status == TARN_OK && tarn__walk_next(&walk, &list); device++) {
+  TARN__TRY(tarn__record_enter(&r->pickle, r->traces, TARN__LIST, &walk));
+  for (; tarn__walk_next(&walk, &list); device++) {
     if (device == MAX_DEVICES) {
       return corrupt(r, r->traces, "'device_traces' of more than 256 devices");
     }
-    status = tarn__record_enter(&r->pickle, list, TARN__LIST);
-    if (status != TARN_OK) break;
-    r->event_counts[device] = tarn__pickle_container(&r->pickle, list)->count;
+    TARN__TRY(tarn__record_enter(&r->pickle, list, TARN__LIST, &events));
+    r->tallies[device].events = tarn__pickle_container(&r->pickle, list)->count;
   }
-  return status;
-}
-
-static bool has_history(const reader *r, uint32_t device) {
-  return r->event_counts[device] != 0 || r->segment_counts[device] != 0;
-}
-
-// The device with most events; among those without, the one with most segments.
-static uint32_t busiest_device(const reader *r) {
-  uint32_t best = 0;
-  for (uint32_t i = 1; i < MAX_DEVICES; i++) {
-    if (r->event_counts[i] < r->event_counts[best]) continue;
-    if (r->event_counts[i] > r->event_counts[best] ||
-        r->segment_counts[i] > r->segment_counts[best]) {
-      best = i;
-    }
-  }
-  return best;
-}
-
-static tarn_status choose_device(const reader *r,
-                                 const tarn_trace_options *options,
-                                 uint32_t *out_device) {
-  *out_device = options->device;
-  if (!options->choose_device) {
-    *out_device = busiest_device(r);
-    return TARN_OK;
-  }
-  if (options->device < MAX_DEVICES && has_history(r, options->device)) {
-    return TARN_OK;
-  }
-  return tarn__fail(TARN_E_INVALID, "%s: device %u has no history",
-                    r->pickle.name, options->device);
-}
-
-static uint32_t count_devices(const reader *r) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < MAX_DEVICES; i++)
-    count += has_history(r, i);
-  return count;
+  return TARN_OK;
 }
 
 // --- events ----------------------------------------------------------------
 
-static const struct action *find_action(const reader *r,
-                                        tarn__trace_pickle_value field) {
-  size_t row =
-      tarn__pickle_find(&r->pickle, field, actions, sizeof *actions, ACTIONS);
-  return row < ACTIONS ? &actions[row] : NULL;
-}
-
 static tarn_status read_event(reader *r, tarn__trace_pickle_value dict) {
   tarn__trace_field fields[EVENT_KEYS];
   tarn__trace_frames_text dressed;
-  tarn_status status =
-      tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields);
-  if (status != TARN_OK) return status;
-  const struct action *action = find_action(r, fields[E_ACTION].value);
-  if (action == NULL) return TARN_OK;
-  if (action->placed && !(tarn__field_is_there(&fields[E_ADDRESS]) &&
-                          tarn__field_is_there(&fields[E_SIZE]))) {
+  TARN__TRY(
+      tarn__record_read(&r->pickle, dict, event_keys, EVENT_KEYS, fields));
+  size_t action = tarn__pickle_find(
+      &r->pickle, fields[E_ACTION].value, tarn__snapshot_actions,
+      sizeof *tarn__snapshot_actions, TARN__ACTIONS);
+  if (action == TARN__ACTIONS) return TARN_OK;
+  tarn_trace_kind kind = (tarn_trace_kind)(action + 1);
+  if (kind < TARN_TRACE_OOM && !(tarn__field_is_there(&fields[E_ADDRESS]) &&
+                                 tarn__field_is_there(&fields[E_SIZE]))) {
     return corrupt(r, dict, "an event without 'addr' or 'size'");
   }
-  tarn_trace_event event = {.kind = action->kind,
+  tarn_trace_event event = {.kind = kind,
                             .address = fields[E_ADDRESS].number,
                             .size = fields[E_SIZE].number,
                             .time_us = fields[E_TIME].number,
                             .stream = fields[E_STREAM].number};
-  status = tarn__frames_stack(&r->frames, fields[E_FRAMES].value, &dressed);
-  if (status != TARN_OK) return status;
-  if (event.kind == TARN_TRACE_OOM)
-    event.address = fields[E_DEVICE_FREE].number;
+  TARN__TRY(tarn__frames_stack(&r->frames, fields[E_FRAMES].value, &dressed));
+  if (kind == TARN_TRACE_OOM) event.address = fields[E_DEVICE_FREE].number;
   event.stack = dressed.stack;
   event.tag = dressed.tag;
   r->history.byte = tarn__pickle_at(&r->pickle, dict);
   return tarn__history_event(&r->history, &event);
 }
 
-// Reserves |count| events, but no more than the file's size can hold.
-static tarn_status expect_events(reader *r, size_t count) {
-  enum { EVENT_BYTES = 24 };
-  size_t most = r->pickle.size / EVENT_BYTES;
-  return tarn__array_reserve(r->pickle.budget, &r->history.events,
-                             count < most ? count : most);
-}
-
-static tarn_status read_events(reader *r, uint32_t device) {
+static tarn_status read_events(reader *r) {
+  enum { EVENT_BYTES = 24 };  // that an event takes at least in the file
   tarn__trace_pickle_value list = {0};
   tarn__trace_pickle_value dict;
-  if (r->event_counts[device] == 0) return TARN_OK;
+  size_t count = r->tallies[r->history.trace.device].events;
+  if (count == 0) return TARN_OK;
   tarn__trace_pickle_walk traces = tarn__pickle_walk(&r->pickle, r->traces);
-  for (uint32_t i = 0; i <= device; i++)
+  for (uint32_t i = 0; i <= r->history.trace.device; i++)
     (void)tarn__walk_next(&traces, &list);
+  TARN__TRY(
+      tarn__array_reserve(r->pickle.budget, &r->history.events,
+                          tarn__lesser(count, r->pickle.size / EVENT_BYTES)));
   tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
-  tarn_status status = expect_events(r, r->event_counts[device]);
-  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
-    status = read_event(r, dict);
-  }
-  return status;
+  while (tarn__walk_next(&walk, &dict))
+    TARN__TRY(read_event(r, dict));
+  return TARN_OK;
 }
 
 // --- blocks that the segments hold -----------------------------------------
@@ -303,9 +243,8 @@ static tarn_status read_history(reader *r, tarn__trace_pickle_value list,
   if (list.type == TARN__ABSENT) return TARN_OK;
   tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, list);
   if (!tarn__walk_next(&walk, &dict)) return TARN_OK;
-  tarn_status status =
-      tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__record_read(&r->pickle, dict, history_keys, HISTORY_KEYS, found));
   if (!tarn__field_is_there(&fields[B_ASKED]) &&
       found[H_ASKED].number <= fields[B_SIZE].number) {
     fields[B_ASKED] = found[H_ASKED];
@@ -316,36 +255,28 @@ static tarn_status read_history(reader *r, tarn__trace_pickle_value list,
   return TARN_OK;
 }
 
-// Used for active blocks only: a free block has the requested size of the
-// larger block that it was split off.
-static tarn_status check_asked(const reader *r, tarn__trace_pickle_value dict,
-                               uint64_t asked, const tarn_trace_block *place) {
-  if (asked <= place->size) return TARN_OK;
-  return tarn__pickle_corrupt(
-      &r->pickle, tarn__pickle_at(&r->pickle, dict),
-      "%llu bytes were asked for in a block of %llu at address 0x%llx",
-      (unsigned long long)asked, (unsigned long long)place->size,
-      (unsigned long long)place->address);
-}
-
-// An active block: its requested size and stack.
+// An active block: its requested size and stack. A free block is not checked:
+// it has the requested size of the larger block that it was split off.
 static tarn_status hold_block(reader *r, tarn__trace_pickle_value dict,
                               tarn__trace_field *fields,
                               const tarn_trace_block *place) {
   tarn_trace_block block = *place;
   tarn__trace_frames_text dressed;
-  tarn_status status = read_history(r, fields[B_HISTORY].value, fields);
-  if (status == TARN_OK) {
-    status = check_asked(r, dict, fields[B_ASKED].number, place);
+  size_t at = tarn__pickle_at(&r->pickle, dict);
+  TARN__TRY(read_history(r, fields[B_HISTORY].value, fields));
+  uint64_t asked = fields[B_ASKED].number;
+  if (asked > place->size) {
+    return tarn__pickle_corrupt(
+        &r->pickle, at,
+        "%llu bytes were asked for in a block of %llu at address 0x%llx",
+        (unsigned long long)asked, (unsigned long long)place->size,
+        (unsigned long long)place->address);
   }
-  if (status == TARN_OK) {
-    status = tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &dressed);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__frames_stack(&r->frames, fields[B_FRAMES].value, &dressed));
   block.stack = dressed.stack;
   block.tag = dressed.tag;
-  if (fields[B_ASKED].number != 0) block.size = fields[B_ASKED].number;
-  r->history.byte = tarn__pickle_at(&r->pickle, dict);
+  if (asked != 0) block.size = asked;
+  r->history.byte = at;
   return tarn__history_held(&r->history, &block);
 }
 
@@ -369,16 +300,14 @@ static tarn_status check_place(const reader *r, tarn__trace_pickle_value dict,
 static tarn_status read_block(reader *r, tarn__trace_pickle_value dict,
                               const tarn_trace_segment *in, uint64_t *next) {
   tarn__trace_field fields[BLOCK_KEYS];
-  tarn_status status =
-      tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__record_read(&r->pickle, dict, block_keys, BLOCK_KEYS, fields));
   tarn_trace_block block = {
       .size = fields[B_SIZE].number, .address = *next, .stream = in->stream};
   if (tarn__field_is_there(&fields[B_ADDRESS])) {
     block.address = fields[B_ADDRESS].number;
   }
-  status = check_place(r, dict, in, *next, &block);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_place(r, dict, in, *next, &block));
   *next = block.address + block.size;  // at most the segment's end
   if (!is_active(r, fields[B_STATE].value)) return TARN_OK;
   return hold_block(r, dict, fields, &block);
@@ -386,33 +315,30 @@ static tarn_status read_block(reader *r, tarn__trace_pickle_value dict,
 
 static tarn_status read_blocks(reader *r, const segment *from) {
   tarn__trace_pickle_value dict;
+  tarn__trace_pickle_walk walk;
   uint64_t next = from->shown.address;
-  tarn_status status = tarn__record_enter(&r->pickle, from->blocks, TARN__LIST);
-  tarn__trace_pickle_walk walk = tarn__pickle_walk(&r->pickle, from->blocks);
-  while (status == TARN_OK && tarn__walk_next(&walk, &dict)) {
-    status = read_block(r, dict, &from->shown, &next);
-  }
-  return status;
+  TARN__TRY(tarn__record_enter(&r->pickle, from->blocks, TARN__LIST, &walk));
+  while (tarn__walk_next(&walk, &dict))
+    TARN__TRY(read_block(r, dict, &from->shown, &next));
+  return TARN_OK;
 }
 
-static tarn_status read_held(reader *r, uint32_t device) {
+static tarn_status read_held(reader *r) {
   const segment *segments = r->segments.items;
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < r->segments.count; i++) {
-    if (segments[i].device != device) continue;
-    status = tarn__history_segment(&r->history, &segments[i].shown);
-    if (status == TARN_OK) status = read_blocks(r, &segments[i]);
+  for (size_t i = 0; i < r->segments.count; i++) {
+    if (segments[i].device != r->history.trace.device) continue;
+    TARN__TRY(tarn__history_segment(&r->history, &segments[i].shown));
+    TARN__TRY(read_blocks(r, &segments[i]));
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the whole -------------------------------------------------------------
 
 static tarn_status read_dict(reader *r) {
   tarn__trace_field fields[TOP_KEYS];
-  tarn_status status =
-      tarn__record_read(&r->pickle, r->pickle.root, top_keys, TOP_KEYS, fields);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__record_read(&r->pickle, r->pickle.root, top_keys, TOP_KEYS,
+                              fields));
   r->traces = fields[DEVICE_TRACES].value;
   if (tarn__field_is_there(&fields[SEGMENTS])) {
     return read_segments(r, fields[SEGMENTS].value);
@@ -434,37 +360,26 @@ static tarn_status read_top(reader *r) {
       tarn__value_type_name(r->pickle.root.type));
 }
 
-static tarn_status read_tree(reader *r, const tarn_trace_options *options,
-                             uint32_t *out_device) {
-  tarn_status status = read_top(r);
-  if (status == TARN_OK) status = count_events(r);
-  if (status == TARN_OK) status = choose_device(r, options, out_device);
-  if (status == TARN_OK) status = read_events(r, *out_device);
-  if (status == TARN_OK) status = read_held(r, *out_device);
-  return status;
+static tarn_status read_tree(reader *r, const tarn__trace_input *input) {
+  TARN__TRY(tarn__pickle_load(&r->pickle, input->budget, input->name,
+                              input->bytes, input->size));
+  TARN__TRY(read_top(r));
+  TARN__TRY(count_events(r));
+  TARN__TRY(tarn__trace_choose_device(input, r->tallies, sizeof *r->tallies,
+                                      MAX_DEVICES, &r->history.trace));
+  TARN__TRY(read_events(r));
+  return read_held(r);
 }
 
-tarn_status tarn__snapshot_read(tarn__budget *budget, const char *name,
-                                const void *bytes, size_t size,
-                                const tarn_trace_options *options,
+tarn_status tarn__snapshot_read(const tarn__trace_input *input,
                                 tarn_trace **out_trace) {
-  uint32_t device = 0;
   reader r = {.segments = TARN__ARRAY_OF(segment)};
-  *out_trace = NULL;
-  tarn__history_init(&r.history, budget, name);
-  tarn_status status = tarn__pickle_load(&r.pickle, budget, name, bytes, size);
+  tarn__history_init(&r.history, input->budget, input->name);
   tarn__frames_init(&r.frames, &r.pickle, &r.history);
-  if (status == TARN_OK) status = read_tree(&r, options, &device);
+  tarn_status status = read_tree(&r, input);
   tarn__frames_deinit(&r.frames);
-  tarn__array_free(budget, &r.segments);
+  tarn__array_free(input->budget, &r.segments);
   tarn__pickle_deinit(&r.pickle);
-  if (status == TARN_OK) {
-    status = tarn__history_finish(&r.history, "pytorch-snapshot", out_trace);
-  }
-  if (status == TARN_OK) {
-    (*out_trace)->device = device;
-    (*out_trace)->device_count = count_devices(&r);
-  }
-  tarn__history_deinit(&r.history);
-  return status;
+  return tarn__history_finish(&r.history, status, "pytorch-snapshot",
+                              out_trace);
 }

@@ -36,13 +36,19 @@ static inline bool tarn__field_is_there(const tarn__trace_field *field) {
   return field->value.type != TARN__ABSENT;
 }
 
-// Enters a container, which may occur once in the file's records. A container
-// that was entered before occurs twice or contains itself.
+// Begins the walk over a container, which may occur once in the file's records.
+// A container that was entered before occurs twice or contains itself.
 //
 // TARN_E_CORRUPT  entered before, or not of |type|.
 TARN_MUST_CHECK tarn_status tarn__record_enter(
     const tarn__trace_pickle *pickle, tarn__trace_pickle_value container,
-    tarn__trace_pickle_type type);
+    tarn__trace_pickle_type type, tarn__trace_pickle_walk *out_walk);
+
+// --- Events ---------------------------------------------------------------
+
+// The actions of events, by kind - 1. Those before OOM have address and size.
+enum { TARN__ACTIONS = TARN_TRACE_SNAPSHOT };
+extern const char *const tarn__snapshot_actions[TARN__ACTIONS];
 
 // --- Stacks ---------------------------------------------------------------
 // A snapshot refers to the same lists, dicts and texts many times through the

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/status.h"
+
 void tarn__stacks_init(tarn__trace_stacks *stacks, tarn__budget *budget) {
   stacks->budget = budget;
   stacks->scratch = TARN__ARRAY_OF(char);
@@ -22,9 +24,8 @@ tarn_status tarn__stacks_zero_ended(tarn__trace_stacks *stacks,
                                     const char *text, size_t size) {
   void *copy = NULL;
   stacks->scratch.count = 0;
-  tarn_status status =
-      tarn__array_grow(stacks->budget, &stacks->scratch, size + 1, &copy);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__array_grow(stacks->budget, &stacks->scratch, size + 1, &copy));
   if (size != 0) memcpy(copy, text, size);
   ((char *)copy)[size] = '\0';
   return TARN_OK;
@@ -33,8 +34,7 @@ tarn_status tarn__stacks_zero_ended(tarn__trace_stacks *stacks,
 tarn_status tarn__stacks_text(tarn__trace_stacks *stacks, const char *text,
                               size_t size, uint32_t *out_text) {
   *out_text = 0;
-  tarn_status status = tarn__stacks_zero_ended(stacks, text, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__stacks_zero_ended(stacks, text, size));
   return tarn__intern_put(&stacks->texts, stacks->budget, stacks->scratch.items,
                           size + 1, out_text);
 }
@@ -45,6 +45,16 @@ tarn_status tarn__stacks_frame(tarn__trace_stacks *stacks,
                           out_frame);
 }
 
+tarn_status tarn__stacks_frame_of(tarn__trace_stacks *stacks, const char *file,
+                                  const char *function, uint32_t line,
+                                  uint32_t *out_frame) {
+  tarn__trace_frame frame = {.line = line};
+  TARN__TRY(tarn__stacks_text(stacks, file, strlen(file), &frame.file));
+  TARN__TRY(
+      tarn__stacks_text(stacks, function, strlen(function), &frame.function));
+  return tarn__stacks_frame(stacks, frame, out_frame);
+}
+
 tarn_status tarn__stacks_stack(tarn__trace_stacks *stacks,
                                const uint32_t *frames, size_t count,
                                uint32_t *out_stack) {
@@ -52,20 +62,4 @@ tarn_status tarn__stacks_stack(tarn__trace_stacks *stacks,
   if (count == 0) return TARN_OK;
   return tarn__intern_put(&stacks->stacks, stacks->budget, frames,
                           count * sizeof *frames, out_stack);
-}
-
-tarn_status tarn__stacks_named(tarn__trace_stacks *stacks, const char *file,
-                               const char *function, uint32_t *out_stack) {
-  tarn__trace_frame frame = {0};
-  uint32_t number = 0;
-  *out_stack = TARN_TRACE_NO_STACK;
-  tarn_status status =
-      tarn__stacks_text(stacks, file, strlen(file), &frame.file);
-  if (status == TARN_OK) {
-    status =
-        tarn__stacks_text(stacks, function, strlen(function), &frame.function);
-  }
-  if (status == TARN_OK) status = tarn__stacks_frame(stacks, frame, &number);
-  if (status != TARN_OK) return status;
-  return tarn__stacks_stack(stacks, &number, 1, out_stack);
 }

@@ -18,7 +18,8 @@ typedef struct op_record {
   tarn__trace_tape_op op;
   uint32_t output;  // tensor
   uint32_t frame;
-  uint32_t kept[TARN__OP_EXTRAS];  // storages
+  uint32_t kept[TARN__OP_EXTRAS];       // storages
+  uint32_t gradients[TARN__OP_EXTRAS];  // of parameters: storages
 } op_record;
 
 typedef struct tensor_record {
@@ -29,12 +30,6 @@ typedef struct tensor_record {
   uint32_t gradient;  // storage
   bool is_input;      // of the net, without a gradient
 } tensor_record;
-
-typedef struct parameter_record {
-  size_t size;
-  uint32_t frame;
-  uint32_t gradient;  // storage
-} parameter_record;
 
 typedef struct storage_record {
   uint32_t block;
@@ -75,17 +70,10 @@ static void *append(tarn__trace_tape *tape, tarn__array *array) {
 // --- names -----------------------------------------------------------------
 
 static uint32_t frame_of(tarn__trace_tape *tape, const char *function) {
-  tarn__trace_stacks *stacks = &tape->history->stacks;
-  tarn__trace_frame frame = {0};
   uint32_t number = 0;
   if (tape->status != TARN_OK) return 0;
-  tape->status = tarn__stacks_text(stacks, tape->workload,
-                                   strlen(tape->workload), &frame.file);
-  if (tape->status != TARN_OK) return 0;
-  tape->status =
-      tarn__stacks_text(stacks, function, strlen(function), &frame.function);
-  if (tape->status != TARN_OK) return 0;
-  tape->status = tarn__stacks_frame(stacks, frame, &number);
+  tape->status = tarn__stacks_frame_of(&tape->history->stacks, tape->workload,
+                                       function, 0, &number);
   return number;
 }
 
@@ -112,8 +100,7 @@ void tarn__tape_init(tarn__trace_tape *tape, tarn__trace_history *history,
                              .training = training,
                              .ops = TARN__ARRAY_OF(op_record),
                              .tensors = TARN__ARRAY_OF(tensor_record),
-                             .storages = TARN__ARRAY_OF(storage_record),
-                             .parameters = TARN__ARRAY_OF(parameter_record)};
+                             .storages = TARN__ARRAY_OF(storage_record)};
   for (size_t i = 0; i < TARN__ROLES; i++) {
     tape->role_frames[i] = frame_of(tape, role_names[i]);
   }
@@ -122,7 +109,6 @@ void tarn__tape_init(tarn__trace_tape *tape, tarn__trace_history *history,
 
 void tarn__tape_deinit(tarn__trace_tape *tape) {
   tarn__budget *budget = tape->history->budget;
-  tarn__array_free(budget, &tape->parameters);
   tarn__array_free(budget, &tape->storages);
   tarn__array_free(budget, &tape->tensors);
   tarn__array_free(budget, &tape->ops);
@@ -140,10 +126,18 @@ static tarn__trace_tape_tensor add_tensor(tarn__trace_tape *tape, size_t count,
   return tensor;
 }
 
+size_t tarn__elements(size_t a, size_t b, size_t c, size_t d) {
+  size_t product = 0;
+  bool fits = tarn_size_mul(a, b, &product) &&
+              tarn_size_mul(product, c, &product) &&
+              tarn_size_mul(product, d, &product);
+  return fits ? product : 0;
+}
+
 tarn__trace_tape_tensor tarn__tape_input(tarn__trace_tape *tape,
                                          const char *name, size_t count,
-                                         size_t size) {
-  tensor_record made = {.size = size,
+                                         size_t element) {
+  tensor_record made = {.size = tarn__elements(count, element, 1, 1),
                         .users = 1,  // the program
                         .is_input = true,
                         .frame = scoped_frame(tape, name)};
@@ -154,7 +148,8 @@ tarn__trace_tape_tensor tarn__tape_op(tarn__trace_tape *tape, const char *name,
                                       size_t count,
                                       const tarn__trace_tape_op *op) {
   uint32_t frame = scoped_frame(tape, name);
-  tensor_record made = {.size = op->output, .frame = frame};
+  tensor_record made = {.size = tarn__elements(count, sizeof(float), 1, 1),
+                        .frame = frame};
   op_record *record = append(tape, &tape->ops);
   if (record == NULL) return (tarn__trace_tape_tensor){0};
   record->op = *op;
@@ -216,7 +211,7 @@ static void materialize(tarn__trace_tape *tape, uint32_t id,
 
 static void keep(tarn__trace_tape *tape, op_record *record) {
   for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
-    record->kept[i] = NO_STORAGE;
+    record->kept[i] = record->gradients[i] = NO_STORAGE;
     if (!tape->training) continue;
     record->kept[i] =
         allocate(tape, record->op.kept[i], record->frame, TARN__ROLE_KEPT, 1);
@@ -255,19 +250,6 @@ static void send_gradient(tarn__trace_tape *tape, const op_record *record,
   }
 }
 
-static void make_parameter_gradients(tarn__trace_tape *tape,
-                                     const op_record *record) {
-  for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
-    if (record->op.params[i] == 0) continue;
-    parameter_record made = {.size = record->op.params[i],
-                             .frame = record->frame};
-    made.gradient =
-        allocate(tape, made.size, made.frame, TARN__ROLE_PARAMETER, 1);
-    parameter_record *fresh = append(tape, &tape->parameters);
-    if (fresh != NULL) *fresh = made;
-  }
-}
-
 static void release_saved(tarn__trace_tape *tape, const op_record *record) {
   if (record->op.saves_inputs) release_inputs(tape, &record->op);
   if (record->op.saves_output) {
@@ -277,7 +259,7 @@ static void release_saved(tarn__trace_tape *tape, const op_record *record) {
     release(tape, record->kept[i]);
 }
 
-static void backward(tarn__trace_tape *tape, const op_record *record) {
+static void backward(tarn__trace_tape *tape, op_record *record) {
   if (tensor_at(tape, record->output)->gradient == NO_STORAGE) {
     release_saved(tape, record);  // the result does not depend on it
     return;
@@ -287,7 +269,10 @@ static void backward(tarn__trace_tape *tape, const op_record *record) {
   for (size_t i = 0; i < TARN__OP_INPUTS && tape->status == TARN_OK; i++) {
     send_gradient(tape, record, record->op.inputs[i].id);
   }
-  make_parameter_gradients(tape, record);
+  for (size_t i = 0; i < TARN__OP_EXTRAS; i++) {
+    record->gradients[i] = allocate(tape, record->op.params[i], record->frame,
+                                    TARN__ROLE_PARAMETER, 1);
+  }
   release(tape, workspace);
   release_saved(tape, record);
   release(tape, tensor_at(tape, record->output)->gradient);
@@ -322,17 +307,20 @@ static void run_backward(tarn__trace_tape *tape, uint32_t result) {
 // The optimizer's step: for each parameter a gradient with its decay added.
 // Parameters come in the reverse of the order in which backward met them.
 static void update_parameters(tarn__trace_tape *tape) {
-  const parameter_record *parameters = tape->parameters.items;
-  for (size_t i = tape->parameters.count; i-- > 0;) {
-    release(tape, allocate(tape, parameters[i].size, parameters[i].frame,
-                           TARN__ROLE_UPDATE, 1));
+  for (size_t i = 0; i < tape->ops.count; i++) {
+    const op_record *record = op_at(tape, i);
+    for (size_t k = TARN__OP_EXTRAS; k-- > 0;) {
+      if (record->gradients[k] == NO_STORAGE) continue;
+      release(tape, allocate(tape, record->op.params[k], record->frame,
+                             TARN__ROLE_UPDATE, 1));
+    }
   }
 }
 
 static void drop_parameter_gradients(tarn__trace_tape *tape) {
-  const parameter_record *parameters = tape->parameters.items;
-  for (size_t i = tape->parameters.count; i-- > 0;) {
-    release(tape, parameters[i].gradient);
+  for (size_t i = 0; i < tape->ops.count; i++) {
+    for (size_t k = TARN__OP_EXTRAS; k-- > 0;)
+      release(tape, op_at(tape, i)->gradients[k]);
   }
 }
 

@@ -36,14 +36,22 @@ static const struct reader {
     {tarn__umpire_sniff, tarn__umpire_read},
 };
 
-// An unknown format is read as a snapshot, whose reader reports the error.
-static tarn_status read_input(const tarn__trace_input *input,
+// An unknown format is read as a snapshot, whose reader reports the error. The
+// budget counts |held| bytes of the input.
+static tarn_status read_input(const void *bytes, size_t size, const char *name,
+                              const tarn_trace_options *options, size_t held,
                               tarn_trace **out_trace) {
+  tarn__budget budget = tarn__budget_for(name, size);
+  tarn__trace_input input = {.budget = &budget,
+                             .name = name,
+                             .bytes = bytes,
+                             .size = size,
+                             .options = options};
+  TARN__TRY(tarn__budget_charge(&budget, held));
   for (size_t i = 0; i < sizeof readers / sizeof *readers; i++) {
-    if (readers[i].sniff(input)) return readers[i].read(input, out_trace);
+    if (readers[i].sniff(&input)) return readers[i].read(&input, out_trace);
   }
-  return tarn__snapshot_read(input->budget, input->name, input->bytes,
-                             input->size, input->options, out_trace);
+  return tarn__snapshot_read(&input, out_trace);
 }
 
 tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
@@ -53,18 +61,9 @@ tarn_status tarn_trace_read(const char *path, const tarn_trace_options *options,
   tarn_trace_options whole;
   *out_trace = NULL;
   if (path == NULL) return tarn__fail(TARN_E_INVALID, "trace: path is NULL");
-  tarn_status status = complete(options, &whole);
-  if (status != TARN_OK) return status;
-  status = tarn__os_read_file(path, TARN__PICKLE_MOST, &bytes, &size);
-  if (status != TARN_OK) return status;
-  tarn__budget budget = tarn__budget_for(path, size);
-  status = tarn__budget_charge(&budget, size);
-  tarn__trace_input input = {.budget = &budget,
-                             .name = path,
-                             .bytes = bytes,
-                             .size = size,
-                             .options = &whole};
-  if (status == TARN_OK) status = read_input(&input, out_trace);
+  TARN__TRY(complete(options, &whole));
+  TARN__TRY(tarn__os_read_file(path, TARN__PICKLE_MOST, &bytes, &size));
+  tarn_status status = read_input(bytes, size, path, &whole, size, out_trace);
   tarn__host_free(bytes, size);
   return status;
 }
@@ -78,13 +77,6 @@ tarn_status tarn_trace_read_bytes(const void *bytes, size_t size,
   if (name == NULL || (bytes == NULL && size != 0)) {
     return tarn__fail(TARN_E_INVALID, "trace: bytes or name is NULL");
   }
-  tarn_status status = complete(options, &whole);
-  if (status != TARN_OK) return status;
-  tarn__budget budget = tarn__budget_for(name, size);
-  tarn__trace_input input = {.budget = &budget,
-                             .name = name,
-                             .bytes = bytes,
-                             .size = size,
-                             .options = &whole};
-  return read_input(&input, out_trace);
+  TARN__TRY(complete(options, &whole));
+  return read_input(bytes, size, name, &whole, 0, out_trace);
 }

@@ -63,9 +63,5 @@ tarn_status tarn_trace_make(const char *name, tarn_trace **out_trace) {
   tarn_status status = workload->net != NULL
                            ? run_net(&history, workload)
                            : tarn__random_history(&history, workload->name);
-  if (status == TARN_OK) {
-    status = tarn__history_finish(&history, "workload", out_trace);
-  }
-  tarn__history_deinit(&history);
-  return status;
+  return tarn__history_finish(&history, status, "workload", out_trace);
 }

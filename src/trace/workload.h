@@ -37,10 +37,9 @@ typedef struct tarn__trace_tape_tensor {
   size_t count;
 } tarn__trace_tape_tensor;
 
-// The allocations of an op, in bytes; 0: none.
+// The allocations of an op beside its output, in bytes; 0: none.
 typedef struct tarn__trace_tape_op {
   tarn__trace_tape_tensor inputs[TARN__OP_INPUTS];
-  size_t output;
   size_t kept[TARN__OP_EXTRAS];    // from forward to backward
   size_t params[TARN__OP_EXTRAS];  // gradients of parameters
   size_t workspace;                // during the op, in either direction
@@ -59,7 +58,6 @@ typedef struct tarn__trace_tape {
   tarn__array ops;
   tarn__array tensors;
   tarn__array storages;
-  tarn__array parameters;  // in the order in which backward meets them
 } tarn__trace_tape;
 
 void tarn__tape_init(tarn__trace_tape *tape, tarn__trace_history *history,
@@ -70,13 +68,16 @@ void tarn__tape_deinit(tarn__trace_tape *tape);
 __attribute__((format(printf, 2, 3))) void tarn__tape_scope(
     tarn__trace_tape *tape, const char *scope, ...);
 
-// An input of |count| elements in |size| bytes. It lives from before the first
-// op to after the last.
+// The product of four lengths; 0 on overflow, which ops refuse as a size.
+size_t tarn__elements(size_t a, size_t b, size_t c, size_t d);
+
+// An input of |count| elements of |element| bytes. It lives from before the
+// first op to after the last.
 tarn__trace_tape_tensor tarn__tape_input(tarn__trace_tape *tape,
                                          const char *name, size_t count,
-                                         size_t size);
+                                         size_t element);
 
-// Records an op whose output has |count| elements.
+// Records an op whose output has |count| elements of f32.
 tarn__trace_tape_tensor tarn__tape_op(tarn__trace_tape *tape, const char *name,
                                       size_t count,
                                       const tarn__trace_tape_op *op);
@@ -99,48 +100,39 @@ typedef struct tarn__trace_image {
   size_t side;
 } tarn__trace_image;
 
-// The product of four lengths; 0 on overflow, which ops refuse as a size.
-size_t tarn__elements(size_t a, size_t b, size_t c, size_t d);
+// The kinds of ops that have no parameters.
+typedef enum tarn__trace_layer {
+  TARN__LAYER_MAP,  // saves nothing: a scaling, a mean, a copy of parts
+  TARN__LAYER_ADD,
+  TARN__LAYER_GELU,
+  TARN__LAYER_RELU,
+  TARN__LAYER_SOFTMAX,
+  TARN__LAYER_PRODUCT,  // of batches of matrices
+} tarn__trace_layer;
 
-// An element-wise op that saves nothing.
-tarn__trace_tape_tensor tarn__layer_map(tarn__trace_tape *tape,
-                                        const char *name,
-                                        tarn__trace_tape_tensor x);
+// An op with the shape of |x|.
+tarn__trace_tape_tensor tarn__layer_unary(tarn__trace_tape *tape,
+                                          tarn__trace_layer kind,
+                                          const char *name,
+                                          tarn__trace_tape_tensor x);
+// An op of |a| and |b|, either of which may be no tensor, with |count|
+// elements.
+tarn__trace_tape_tensor tarn__layer_binary(
+    tarn__trace_tape *tape, tarn__trace_layer kind, const char *name,
+    tarn__trace_tape_tensor a, tarn__trace_tape_tensor b, size_t count);
 // x times weight [to, from], plus bias.
 tarn__trace_tape_tensor tarn__layer_linear(tarn__trace_tape *tape,
                                            const char *name,
                                            tarn__trace_tape_tensor x,
                                            size_t from, size_t to);
-// A batched product of |a| and |b| with |count| elements.
-tarn__trace_tape_tensor tarn__layer_product(tarn__trace_tape *tape,
-                                            const char *name,
-                                            tarn__trace_tape_tensor a,
-                                            tarn__trace_tape_tensor b,
-                                            size_t count);
-tarn__trace_tape_tensor tarn__layer_add(tarn__trace_tape *tape,
-                                        const char *name,
-                                        tarn__trace_tape_tensor a,
-                                        tarn__trace_tape_tensor b);
-tarn__trace_tape_tensor tarn__layer_gelu(tarn__trace_tape *tape,
-                                         const char *name,
-                                         tarn__trace_tape_tensor x);
-tarn__trace_tape_tensor tarn__layer_softmax(tarn__trace_tape *tape,
-                                            const char *name,
-                                            tarn__trace_tape_tensor x);
 tarn__trace_tape_tensor tarn__layer_dropout(tarn__trace_tape *tape,
                                             const char *name,
                                             tarn__trace_tape_tensor x);
-// Over rows of |width| elements.
+// Of |groups| of elements, each with its statistics; |width| scales and shifts.
 tarn__trace_tape_tensor tarn__layer_norm(tarn__trace_tape *tape,
                                          const char *name,
                                          tarn__trace_tape_tensor x,
-                                         size_t width);
-// A new tensor from parts of |a| and |b|; either may be no tensor.
-tarn__trace_tape_tensor tarn__layer_gather(tarn__trace_tape *tape,
-                                           const char *name,
-                                           tarn__trace_tape_tensor a,
-                                           tarn__trace_tape_tensor b,
-                                           size_t count);
+                                         size_t groups, size_t width);
 // The mean negative log likelihood of |labels| under |logits|: one number.
 tarn__trace_tape_tensor tarn__layer_loss(tarn__trace_tape *tape,
                                          const char *name,
@@ -154,16 +146,8 @@ tarn__trace_tape_tensor tarn__layer_loss(tarn__trace_tape *tape,
 tarn__trace_image tarn__layer_conv(tarn__trace_tape *tape, const char *name,
                                    tarn__trace_image x, size_t channels,
                                    size_t kernel, size_t stride);
-tarn__trace_image tarn__layer_batch_norm(tarn__trace_tape *tape,
-                                         const char *name, tarn__trace_image x);
-tarn__trace_image tarn__layer_relu(tarn__trace_tape *tape, const char *name,
-                                   tarn__trace_image x);
 tarn__trace_image tarn__layer_max_pool(tarn__trace_tape *tape, const char *name,
                                        tarn__trace_image x, size_t stride);
-// The mean of each channel: [batch, channels].
-tarn__trace_tape_tensor tarn__layer_mean_pool(tarn__trace_tape *tape,
-                                              const char *name,
-                                              tarn__trace_image x);
 
 // --- Nets -----------------------------------------------------------------
 

@@ -36,10 +36,9 @@ tarn_status tarn_trace_write_to(const tarn_trace *trace,
                                 tarn_trace_format format,
                                 tarn_trace_sink_fn *sink, void *context) {
   tarn__trace_sink gathered;
-  tarn_status status = check(trace, format, sink != NULL);
-  if (status == TARN_OK) status = tarn__sink_init(&gathered, sink, context);
-  if (status != TARN_OK) return status;
-  status = formats[format].write(trace, &gathered);
+  TARN__TRY(check(trace, format, sink != NULL));
+  TARN__TRY(tarn__sink_init(&gathered, sink, context));
+  tarn_status status = formats[format].write(trace, &gathered);
   tarn_status handed = tarn__sink_finish(&gathered);
   return status == TARN_OK ? handed : status;
 }
@@ -51,10 +50,9 @@ static tarn_status write_piece(void *context, const void *bytes, size_t size) {
 tarn_status tarn_trace_write(const tarn_trace *trace, tarn_trace_format format,
                              const char *path) {
   tarn__os_new_file file;
-  tarn_status status = check(trace, format, path != NULL);
-  if (status == TARN_OK) status = tarn__os_file_begin(path, &file);
-  if (status != TARN_OK) return status;
-  status = tarn_trace_write_to(trace, format, write_piece, &file);
+  TARN__TRY(check(trace, format, path != NULL));
+  TARN__TRY(tarn__os_file_begin(path, &file));
+  tarn_status status = tarn_trace_write_to(trace, format, write_piece, &file);
   if (status == TARN_OK) return tarn__os_file_commit(&file);
   tarn__os_file_cancel(&file);
   return status;

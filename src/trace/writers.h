@@ -75,53 +75,16 @@ TARN_MUST_CHECK tarn_status tarn__perfetto_write(const tarn_trace *trace,
 
 // --- UTF-8 ----------------------------------------------------------------
 
-// U+FFFD, which replaces each byte that is not part of a character.
-#define TARN__UTF8_UNKNOWN "\xef\xbf\xbd"
+// A byte that is not part of a character becomes U+FFFD: stray ones, those of
+// overlong forms, and halves of surrogate pairs.
 
-// The size of the first character of the zero-ended |text|, 1 to 4 bytes; 0 for
-// a stray byte, an overlong form or half of a surrogate pair.
-size_t tarn__utf8_character(const char *text);
-
-// The size of |text| with each stray byte replaced.
+// The size of |text| as tarn__utf8_put writes it without |escaped|.
 size_t tarn__utf8_size(const char *text);
 
-// --- Pickles --------------------------------------------------------------
-// Writes pickles of protocol 4, opcode by opcode. The caller memoises the
-// values that it needs again and fetches them by number. FRAMEs, which are a
-// hint for readers, are left out.
-
-typedef enum tarn__trace_pickler_opcode {
-  TARN__OP_APPENDS = 'e',
-  TARN__OP_EMPTY_DICT = '}',
-  TARN__OP_EMPTY_LIST = ']',
-  TARN__OP_EMPTY_TUPLE = ')',
-  TARN__OP_FALSE = 0x89,
-  TARN__OP_MARK = '(',
-  TARN__OP_SETITEMS = 'u',
-  TARN__OP_TUPLE2 = 0x86,
-} tarn__trace_pickler_opcode;
-
-typedef struct tarn__trace_pickler {
-  tarn__trace_sink *sink;
-  uint32_t memoised;  // values in the memo, and the number of the next
-} tarn__trace_pickler;
-
-static inline void tarn__pickler_op(tarn__trace_pickler *pickler,
-                                    tarn__trace_pickler_opcode opcode) {
-  tarn__sink_byte(pickler->sink, (unsigned char)opcode);
-}
-
-void tarn__pickler_begin(tarn__trace_pickler *pickler, tarn__trace_sink *sink);
-void tarn__pickler_end(tarn__trace_pickler *pickler);
-
-void tarn__pickler_int(tarn__trace_pickler *pickler, uint64_t number);
-
-// Each byte that is not UTF-8 becomes U+FFFD: Python would refuse the file.
-void tarn__pickler_text(tarn__trace_pickler *pickler, const char *text);
-
-// Memoises the value on top of the stack and returns its number.
-uint32_t tarn__pickler_memoise(tarn__trace_pickler *pickler);
-void tarn__pickler_get(tarn__trace_pickler *pickler, uint32_t number);
+// Writes |text|, which ends with a zero byte, up to |end|; |escaped| as JSON
+// wants it.
+void tarn__utf8_put(tarn__trace_sink *sink, const char *text, const char *end,
+                    bool escaped);
 
 // --- Addresses ------------------------------------------------------------
 // Some formats identify blocks by address. Blocks without an address get one
@@ -134,8 +97,10 @@ enum { TARN__PLACES_UNIT = 512 };  // new addresses are multiples of this
 // Free it with tarn__places_free.
 //
 // Cost: linear in blocks and events; 8 bytes a block, and 4 more during the
-// call. TARN_E_NOMEM        no host memory. TARN_E_UNSUPPORTED  the blocks do
-// not fit into an address space of 64 bits.
+// call.
+//
+// TARN_E_NOMEM        no host memory.
+// TARN_E_UNSUPPORTED  the blocks do not fit into an address space of 64 bits.
 TARN_MUST_CHECK tarn_status tarn__places_make(const tarn_trace *trace,
                                               uint64_t **out_addresses);
 void tarn__places_free(const tarn_trace *trace, uint64_t *addresses);
@@ -159,6 +124,8 @@ typedef struct tarn__trace_held_segment {
 } tarn__trace_held_segment;
 
 typedef struct tarn__trace_held {
+  const tarn_trace *trace;  // as |addresses|, the caller's
+  const uint64_t *addresses;
   tarn__trace_held_segment *segments;  // the trace's in order, then new ones
   size_t segment_count;
   size_t segment_room;
@@ -181,8 +148,7 @@ void tarn__held_free(tarn__trace_held *held);
 
 // The bytes of block |index| in |segment|: its size, rounded up to 512 as by
 // PyTorch if there is room.
-uint64_t tarn__held_bytes(const tarn__trace_held *held, const tarn_trace *trace,
-                          const uint64_t *addresses,
+uint64_t tarn__held_bytes(const tarn__trace_held *held,
                           const tarn__trace_held_segment *segment,
                           size_t index);
 
