@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostmem.h"
-
 enum { TRIES_PER_LOOK = 64 };
 
 typedef struct try {
@@ -32,7 +30,6 @@ struct tarn__plan_beam {
   uint32_t *choices;
   uint64_t nodes;
   uint64_t look;  // at so many nodes whether to stop
-  tarn__plan_memory memory;
 };
 
 // --- memory -----------------------------------------------------------------
@@ -42,44 +39,31 @@ static size_t state_count(const tarn__plan_beam *b) {
 }
 
 // How wide it can be within |most| bytes.
-static uint32_t width_within(const tarn__plan_beam *b, uint32_t width,
-                             size_t most) {
-  size_t states = most / b->type->size(b->in);
+static uint32_t width_within(size_t state_size, uint32_t width, size_t most) {
+  size_t states = most / state_size;
   size_t fit = states == 0 ? 0 : (states - 1) / 2;
   return fit < width ? (uint32_t)fit : width;
 }
 
 tarn_status tarn__plan_beam_create(const tarn__plan_neighbours *near,
                                    tarn__plan_beam_kind kind, uint32_t width,
-                                   size_t most, tarn__plan_beam **out_beam) {
-  *out_beam = NULL;
-  tarn__plan_beam *b = tarn__host_alloc(sizeof *b);
-  if (b == NULL) return TARN_E_NOMEM;
-  tarn__plan_memory *memory = &b->memory;
-  b->in = near->in;
-  b->type =
+                                   size_t most, tarn__plan_memory *memory,
+                                   tarn__plan_beam **out_beam) {
+  const tarn__plan_states_type *type =
       kind == TARN__PLAN_OF_SKYLINES ? &tarn__plan_skylines : &tarn__plan_spots;
-  b->width = width_within(b, width, most);
-  size_t choices = b->type->most_choices;
-  b->tries = tarn__plan_array(memory, b->width * choices, sizeof *b->tries);
+  *out_beam = NULL;
+  width = width_within(type->size(near->in), width, most);
+  if (width == 0) return TARN_FULL;
+  tarn__plan_beam *b = tarn__plan_array(memory, 1, sizeof *b);
+  if (b == NULL) return TARN_E_NOMEM;
+  size_t choices = type->most_choices;
+  *b = (tarn__plan_beam){.in = near->in, .type = type, .width = width};
+  b->tries = tarn__plan_array(memory, width * choices, sizeof *b->tries);
   b->choices = tarn__plan_array(memory, choices, sizeof *b->choices);
-  if (!memory->failed && b->width > 0) {
-    b->states = b->type->make(near, state_count(b));
-  }
-  if (b->states != NULL) {
-    *out_beam = b;
-    return TARN_OK;
-  }
-  tarn_status status = b->width == 0 ? TARN_FULL : TARN_E_NOMEM;
-  tarn__plan_beam_destroy(b);
-  return status;
-}
-
-void tarn__plan_beam_destroy(tarn__plan_beam *b) {
-  if (b == NULL) return;
-  b->type->destroy(b->states);
-  tarn__plan_memory_free(&b->memory);
-  tarn__host_free(b, sizeof *b);
+  b->states = type->make(near, state_count(b), memory);
+  if (b->states == NULL) return TARN_E_NOMEM;
+  *out_beam = b;
+  return TARN_OK;
 }
 
 uint32_t tarn__plan_beam_width(const tarn__plan_beam *b) {

@@ -11,7 +11,6 @@
 // before an item can lie across it. So the fewer steps, the better.
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "plan/beam.h"
 
 // More rivals than that are not tried; and an instance is tight if it leaves no
@@ -23,7 +22,8 @@ typedef struct skyline {
   uint64_t *end;     // by section: of what is down
   uint64_t *limit;   // by section: the capacity, when all of it is down
   uint32_t *rivals;  // by section
-  uint32_t *across;  // by section: what is not down and in the one before too
+  uint32_t *across;  // by section: items that are not placed, and are in the
+                     // section before too
   bool *down;        // by item
   size_t open;       // items that are not down
   uint32_t steps;
@@ -36,7 +36,6 @@ typedef struct skylines {
   uint64_t capacity;
   uint64_t seed;
   skyline *all;
-  tarn__plan_memory memory;
 } skylines;
 
 // --- memory -----------------------------------------------------------------
@@ -51,17 +50,10 @@ static size_t size_of_state(const tarn__plan_instance *in) {
          sizeof(skyline);
 }
 
-static void free_all(void *states) {
-  skylines *all = states;
-  if (all == NULL) return;
-  tarn__plan_memory_free(&all->memory);
-  tarn__host_free(all, sizeof *all);
-}
-
-static void *make_all(const tarn__plan_neighbours *near, size_t count) {
-  skylines *all = tarn__host_alloc(sizeof *all);
+static void *make_all(const tarn__plan_neighbours *near, size_t count,
+                      tarn__plan_memory *memory) {
+  skylines *all = tarn__plan_array(memory, 1, sizeof *all);
   if (all == NULL) return NULL;
-  tarn__plan_memory *memory = &all->memory;
   size_t items = near->in->item_count;
   size_t sections = near->in->section_count;
   size_t each = number_count(near->in);
@@ -81,9 +73,7 @@ static void *make_all(const tarn__plan_neighbours *near, size_t count) {
     s->across = s->rivals + sections;
     s->down = down + i * items;
   }
-  if (!memory->failed) return all;
-  free_all(all);
-  return NULL;
+  return memory->failed ? NULL : all;
 }
 
 static void copy(const skylines *all, const skyline *from, skyline *to) {
@@ -140,11 +130,6 @@ static void span(const skylines *all, skyline *s, uint32_t item, uint32_t by) {
 
 // --- the beginning ----------------------------------------------------------
 
-static bool fits_within(const skylines *all, uint32_t item, uint64_t offset) {
-  uint64_t size = all->in->items[item].size;
-  return offset <= all->capacity && size <= all->capacity - offset;
-}
-
 static bool lay_out(skylines *all, skyline *s) {
   const tarn__plan_instance *in = all->in;
   memset(s->end, 0, in->section_count * sizeof *s->end);
@@ -186,7 +171,7 @@ static void touch(reach *r, const tarn__plan_item *it) {
   if (it->last > r->last) r->last = it->last;
 }
 
-// What lies at |item|'s place must be above all of its sections' ends.
+// An item at |item|'s place must be above all of its sections' ends.
 static bool fill_sections(skylines *all, skyline *s, uint32_t item) {
   TARN__PLAN_EACH_SECTION (all->in, item, piece, t) {
     if (s->at[item] > s->limit[t]) return false;
@@ -211,7 +196,8 @@ static bool lift_neighbours(skylines *all, skyline *s, uint32_t item,
     uint64_t end = s->at[item] + tarn__plan_above(near, item, e);
     if (s->down[other] || s->at[other] >= end) continue;
     uint64_t to = tarn__plan_settle(all->near, other, end);
-    if (!fits_within(all, other, to)) return false;
+    if (!tarn__plan_ends_within(all->in, other, to, all->capacity))
+      return false;
     lift(all, s, other, to);
     touch(changed, &all->in->items[other]);
   }
@@ -230,18 +216,12 @@ static bool have_rivals(const skylines *all, skyline *s, uint32_t item,
   return true;
 }
 
-static void turn_key(skyline *s, uint32_t item) {
-  uint64_t low = tarn__plan_mix(s->at[item] + tarn__plan_mix(item + 1));
-  s->key.low ^= low;
-  s->key.high ^= tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
-}
-
 static bool put_down(skylines *all, skyline *s, uint32_t item) {
   const tarn__plan_item *it = &all->in->items[item];
   reach changed = {it->first, it->last};
   s->down[item] = true;
   s->open--;
-  turn_key(s, item);
+  tarn__plan_key_turn(&s->key, item, s->at[item]);
   s->steps -= count_steps(all, s, it);
   if (!fill_sections(all, s, item)) return false;
   span(all, s, item, UINT32_MAX);
@@ -331,7 +311,6 @@ const tarn__plan_states_type tarn__plan_skylines = {
     .most_choices = MOST_RIVALS,
     .size = size_of_state,
     .make = make_all,
-    .destroy = free_all,
     .begin = begin,
     .choices = list_choices,
     .advance = advance,

@@ -9,17 +9,14 @@
 // offsets are exact.
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "plan/beam.h"
 
 // Choices of a state; the first ones are nearly always the good ones.
 enum { SLACKS = 1024, CHOICES = 6 };
 
-#define IS_DOWN UINT64_MAX
-
 typedef struct spot {
   uint64_t *at;     // by item, where it lies or would
-  uint64_t *least;  // by item; IS_DOWN where it is down
+  uint64_t *least;  // by item; TARN__PLAN_DOWN where it is down
   bool *passed;     // by item: something must lift it
   uint32_t *open;   // items that are not down, by |least|
   size_t open_count;
@@ -50,7 +47,6 @@ typedef struct terrain {
   bool *is_changed;  // by item
   uint32_t first;    // the sections of what changed
   uint32_t last;
-  tarn__plan_memory memory;
 } terrain;
 
 // --- memory -----------------------------------------------------------------
@@ -60,15 +56,7 @@ static size_t size_of_state(const tarn__plan_instance *in) {
          in->section_count * sizeof(uint32_t) + sizeof(spot);
 }
 
-static void free_all(void *states) {
-  terrain *t = states;
-  if (t == NULL) return;
-  tarn__plan_memory_free(&t->memory);
-  tarn__host_free(t, sizeof *t);
-}
-
-static void make_spots(terrain *t, size_t count) {
-  tarn__plan_memory *memory = &t->memory;
+static void make_spots(terrain *t, size_t count, tarn__plan_memory *memory) {
   size_t items = t->in->item_count + 1;
   size_t sections = t->in->section_count + 1;
   t->spots = tarn__plan_array(memory, count, sizeof *t->spots);
@@ -85,10 +73,10 @@ static void make_spots(terrain *t, size_t count) {
   }
 }
 
-static void *make_all(const tarn__plan_neighbours *near, size_t count) {
-  terrain *t = tarn__host_alloc(sizeof *t);
+static void *make_all(const tarn__plan_neighbours *near, size_t count,
+                      tarn__plan_memory *memory) {
+  terrain *t = tarn__plan_array(memory, 1, sizeof *t);
   if (t == NULL) return NULL;
-  tarn__plan_memory *memory = &t->memory;
   const tarn__plan_instance *in = near->in;
   size_t items = in->item_count + 1;
   t->in = in;
@@ -100,10 +88,8 @@ static void *make_all(const tarn__plan_neighbours *near, size_t count) {
   t->changed = tarn__plan_array(memory, items, sizeof *t->changed);
   t->passed = tarn__plan_array(memory, items, sizeof *t->passed);
   t->is_changed = tarn__plan_array(memory, items, sizeof *t->is_changed);
-  make_spots(t, count);
-  if (!memory->failed) return t;
-  free_all(t);
-  return NULL;
+  make_spots(t, count, memory);
+  return memory->failed ? NULL : t;
 }
 
 // --- the beginning ----------------------------------------------------------
@@ -135,7 +121,7 @@ static void weigh(terrain *t, uint32_t ease) {
 }
 
 static uint64_t weight_of(const terrain *t, uint32_t section, uint32_t top) {
-  if (top == 0) top = t->live[section];  // all is down
+  if (top == 0) top = t->live[section];  // all items are placed
   uint64_t slack = top < t->capacity ? t->capacity - top : 0;
   return t->weight[slack * t->per_capacity >> 32];
 }
@@ -153,26 +139,20 @@ static void insert_by_least(const uint64_t *least, uint32_t *items,
 }
 
 static bool ends_within(const terrain *t, uint32_t item, uint64_t offset) {
-  uint64_t size = t->in->items[item].size;
-  return offset <= t->units && size <= t->units - offset;
+  return tarn__plan_ends_within(t->in, item, offset, t->units);
 }
 
 // False: something is too high as it is.
 static bool lay_out(const terrain *t, spot *s) {
-  bool fits = !t->near->fixed_collide;
+  bool fits = tarn__plan_lay_out(t->near, t->units, s->at, s->least);
   s->open_count = 0;
   s->key = (tarn__plan_key){0, 0};
   for (uint32_t i = 0; i < t->in->item_count; i++) {
-    bool fixed = t->in->items[i].fixed;
-    s->at[i] =
-        fixed ? t->in->items[i].offset : tarn__plan_settle(t->near, i, 0);
-    s->least[i] = fixed ? IS_DOWN : s->at[i];
     s->passed[i] = false;
-    if (!fixed) s->open[s->open_count++] = i;
-    if (!ends_within(t, i, s->at[i])) fits = false;
+    if (!t->in->items[i].fixed) s->open[s->open_count++] = i;
   }
   insert_by_least(s->least, s->open, s->open_count);
-  return fits;
+  return fits && !t->near->fixed_collide;
 }
 
 // --- sections ---------------------------------------------------------------
@@ -261,10 +241,8 @@ static void change(terrain *t, uint32_t item) {
 }
 
 static void turn_key(spot *s, uint32_t item) {
-  uint64_t value = s->passed[item] ? UINT64_MAX : s->at[item];
-  uint64_t low = tarn__plan_mix(value + tarn__plan_mix(item + 1));
-  s->key.low ^= low;
-  s->key.high ^= tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
+  tarn__plan_key_turn(&s->key, item,
+                      s->passed[item] ? UINT64_MAX : s->at[item]);
 }
 
 static void pass(terrain *t, spot *s, uint32_t item) {
@@ -277,12 +255,12 @@ static void pass(terrain *t, spot *s, uint32_t item) {
 static bool put_down(terrain *t, spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = t->near;
   turn_key(s, item);
-  s->least[item] = IS_DOWN;
+  s->least[item] = TARN__PLAN_DOWN;
   change(t, item);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     uint64_t end = s->at[item] + tarn__plan_above(near, item, e);
-    if (s->at[other] >= end || s->least[other] == IS_DOWN) {
+    if (s->at[other] >= end || s->least[other] == TARN__PLAN_DOWN) {
       continue;
     }
     turn_key(s, other);
@@ -300,22 +278,23 @@ static bool put_down(terrain *t, spot *s, uint32_t item) {
 // The least end of what may lift |item| and was not passed over itself.
 static uint64_t lift_of(const terrain *t, const spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = t->near;
-  uint64_t best = IS_DOWN - 1;
+  uint64_t best = TARN__PLAN_DOWN - 1;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (s->least[other] == IS_DOWN || s->passed[other]) continue;
+    if (s->least[other] == TARN__PLAN_DOWN || s->passed[other]) continue;
     uint64_t end = s->at[other] + tarn__plan_below(near, e);
     if (end < best) best = end;
   }
   return best;
 }
 
-// What was passed over may be lifted by another that was, when that is lifted.
+// An item that was passed over may be lifted by another such item, when that is
+// lifted.
 static void lift_others(const terrain *t, spot *s, uint32_t item) {
   const tarn__plan_neighbours *near = t->near;
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    if (!s->passed[other] || s->least[other] == IS_DOWN) continue;
+    if (!s->passed[other] || s->least[other] == TARN__PLAN_DOWN) continue;
     uint64_t end = s->least[item] + tarn__plan_above(near, item, e);
     if (end < s->least[other]) s->least[other] = end;
   }
@@ -335,14 +314,14 @@ static bool lift_passed(terrain *t, const spot *from, spot *s) {
   size_t count = 0;
   for (size_t i = 0; i < from->open_count; i++) {
     uint32_t item = from->open[i];
-    if (!s->passed[item] || s->least[item] == IS_DOWN) continue;
+    if (!s->passed[item] || s->least[item] == TARN__PLAN_DOWN) continue;
     t->passed[count++] = item;
     s->least[item] = lift_of(t, s, item);
   }
   for (size_t i = 0; i < count; i++) {
     bring_least(s, t->passed + i, count - i);
     uint32_t item = t->passed[i];
-    if (s->least[item] == IS_DOWN - 1) return false;
+    if (s->least[item] == TARN__PLAN_DOWN - 1) return false;
     s->least[item] = tarn__plan_settle(t->near, item, s->least[item]);
     if (!ends_within(t, item, s->least[item])) return false;
     lift_others(t, s, item);
@@ -353,12 +332,12 @@ static bool lift_passed(terrain *t, const spot *from, spot *s) {
 
 // --- all of it --------------------------------------------------------------
 
-// What is open in |from|, by its least offset in |to|.
+// The items that are not placed in |from|, by their least offsets in |to|.
 static void merge(terrain *t, const spot *from, spot *to) {
   size_t changed = 0;
   for (size_t i = 0; i < t->changed_count; i++) {
     uint32_t item = t->changed[i];
-    if (to->least[item] != IS_DOWN) t->passed[changed++] = item;
+    if (to->least[item] != TARN__PLAN_DOWN) t->passed[changed++] = item;
   }
   insert_by_least(to->least, t->passed, changed);
   size_t next = 0;
@@ -451,7 +430,6 @@ const tarn__plan_states_type tarn__plan_spots = {
     .most_choices = CHOICES,
     .size = size_of_state,
     .make = make_all,
-    .destroy = free_all,
     .begin = begin,
     .choices = list_choices,
     .advance = advance,

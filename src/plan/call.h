@@ -1,5 +1,5 @@
-// call.h - one call of tarn_plan_solve: its limits, what it has found so far,
-// and the progress that it reports.
+// call.h - one call of tarn_plan_solve: its limits, the best plan so far, and
+// the progress that it reports.
 //
 // A call solves many instances: one for each choice of merged pairs and for
 // each arena, relaxed ones for proofs, and parts of a problem that does not
@@ -10,6 +10,7 @@
 #ifndef TARN_PLAN_CALL_H_
 #define TARN_PLAN_CALL_H_
 
+#include "base/status.h"
 #include "plan/instance.h"
 #include "plan/stop.h"
 
@@ -41,6 +42,46 @@ typedef struct tarn__plan_found {
   uint64_t bound;   // units, proved
   uint64_t nodes;
 } tarn__plan_found;
+
+// Whether the lowest plan is asked for, rather than any that fits.
+static inline bool tarn__plan_wants_lowest(const tarn__plan_share *share) {
+  return share->minimise || share->capacity == UINT64_MAX;
+}
+
+// The height at which nothing more is asked for.
+static inline uint64_t tarn__plan_goal(const tarn__plan_share *share,
+                                       const tarn__plan_found *found) {
+  return tarn__plan_wants_lowest(share) ? found->bound : share->capacity;
+}
+
+static inline bool tarn__plan_is_done(const tarn__plan_share *share,
+                                      const tarn__plan_found *found) {
+  return found->height <= tarn__plan_goal(share, found) ||
+         found->bound > share->capacity;
+}
+
+// The greatest height of a plan that is better than the best so far.
+static inline uint64_t tarn__plan_below_best(const tarn__plan_share *share,
+                                             const tarn__plan_found *found) {
+  return tarn__lesser(found->height - 1, share->capacity);
+}
+
+// The nodes that are left up to |end| (0: no limit) after |spent|, at least 1,
+// and no more than |limit| (0: all of them); 0: no limit.
+static inline uint64_t tarn__plan_nodes_left(uint64_t end, uint64_t spent,
+                                             uint64_t limit) {
+  if (end == 0) return limit;
+  uint64_t left = spent < end ? end - spent : 1;
+  return limit == 0 || left < limit ? left : limit;
+}
+
+static inline tarn_plan_answer tarn__plan_answer_of(
+    const tarn__plan_share *share, const tarn__plan_found *found) {
+  if (found->bound > share->capacity) return TARN_PLAN_INFEASIBLE;
+  if (found->height <= found->bound) return TARN_PLAN_OPTIMAL;
+  bool fits = found->height != UINT64_MAX && found->height <= share->capacity;
+  return fits ? TARN_PLAN_FEASIBLE : TARN_PLAN_OUT_OF_TIME;
+}
 
 static inline bool tarn__plan_fits(tarn_plan_answer answer) {
   return answer == TARN_PLAN_OPTIMAL || answer == TARN_PLAN_FEASIBLE;
@@ -101,6 +142,11 @@ TARN_MUST_CHECK tarn_status tarn__plan_make(const tarn_plan_problem *problem,
 // Exchanges two plans of the same problem.
 void tarn__plan_swap(tarn_plan *plan, tarn_plan *other);
 
+// Completes a plan that has offsets and arenas: heights, answer and |bound|.
+// |left_out|: by buffer; NULL: all are in.
+void tarn__plan_complete(const tarn_plan_problem *problem, const bool *left_out,
+                         uint64_t bound, tarn_plan *plan);
+
 // --- a problem or a part of it -----------------------------------------------
 
 typedef struct tarn__plan_fill {
@@ -130,22 +176,16 @@ TARN_MUST_CHECK tarn_status tarn__plan_set_solve(tarn__plan_call *call,
 // the only one. Sets answer, height, lower bound, offsets and arenas; those of
 // buffers that are left out mean nothing.
 //
+// In several arenas the answer is INFEASIBLE if a buffer is larger than each
+// arena that it may lie in, if the buffers bound to an arena do not fit there,
+// or if more is live than all arenas have together. It is OPTIMAL only if all
+// buffers lie in the first arena.
+//
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory, and no plan.
 TARN_MUST_CHECK tarn_status tarn__plan_fill_in(tarn__plan_call *call,
                                                const tarn__plan_fill *fill,
                                                tarn_plan *plan);
-
-// As tarn__plan_fill_in, for several arenas. The answer is INFEASIBLE if a
-// buffer is larger than each arena that it may lie in, if the buffers bound to
-// an arena do not fit there, or if more is live than all arenas have together.
-// It is OPTIMAL only if all buffers lie in the first arena.
-//
-// TARN_E_INVALID  as in tarn__plan_instance_make.
-// TARN_E_NOMEM    no host memory, and no plan.
-TARN_MUST_CHECK tarn_status tarn__plan_arenas_fill(tarn__plan_call *call,
-                                                   const tarn__plan_fill *fill,
-                                                   tarn_plan *plan);
 
 // --- plans from other plans, and reasons -------------------------------------
 

@@ -16,7 +16,7 @@
 // Invariant: the buffers that are not left out are proved to have no plan.
 #include "plan/call.h"
 
-#include "base/hostmem.h"
+#include "base/status.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
 
@@ -29,7 +29,7 @@ typedef struct finding {
   tarn_plan *plan;
   tarn_plan *tried;
   bool *left_out;     // by buffer
-  uint32_t *members;  // who is not, by their beginnings
+  uint32_t *members;  // the others, by their beginnings
   size_t count;
   uint64_t node_limit;
   bool minimal;
@@ -37,19 +37,6 @@ typedef struct finding {
 } finding;
 
 // --- one, and two ------------------------------------------------------------
-
-static bool find_one(finding *f) {
-  uint64_t largest = tarn__plan_largest(f->problem);
-  for (uint32_t i = 0; i < f->problem->count; i++) {
-    const tarn_plan_buffer *b = &f->problem->buffers[i];
-    if (tarn__plan_fits_alone(f->problem, b, largest)) continue;
-    f->members[0] = i;
-    f->count = 1;
-    f->minimal = true;
-    return true;
-  }
-  return false;
-}
 
 static bool is_live(const tarn_plan_buffer *b, uint64_t step) {
   for (size_t i = 0; i <= b->gap_count; i++) {
@@ -88,7 +75,7 @@ static bool collide(const tarn_plan_problem *problem, size_t x, size_t y) {
 }
 
 // The two buffers of two items, in which pairs may be merged, that collide.
-static bool find_buffers(finding *f, const tarn__plan_instance *in,
+static void find_buffers(finding *f, const tarn__plan_instance *in,
                          const uint32_t items[2]) {
   for (uint32_t i = 0; i < in->buffer_count; i++) {
     if (in->item_of[i] != items[0]) continue;
@@ -98,40 +85,21 @@ static bool find_buffers(finding *f, const tarn__plan_instance *in,
       f->members[1] = j;
       f->count = 2;
       f->minimal = true;
-      return true;
+      return;
     }
   }
-  return false;
-}
-
-static tarn_status find_collision(finding *f, const tarn__plan_instance *in) {
-  uint32_t items[2];
-  uint64_t *offsets = tarn__host_array(in->item_count + 1, sizeof *offsets);
-  if (offsets == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < in->item_count; i++)
-    offsets[i] = in->items[i].offset * in->unit;
-  tarn_status status = tarn__plan_overlap_find(in, offsets, items);
-  if (status == TARN_OK && items[0] != TARN__PLAN_NO_ITEM) {
-    (void)find_buffers(f, in, items);
-  }
-  tarn__host_free_array(offsets, in->item_count + 1, sizeof *offsets);
-  return status;
 }
 
 // Among those that are fixed in |arena|.
 static tarn_status find_two(finding *f, size_t arena) {
-  size_t fixed = 0;
-  for (size_t i = 0; i < f->problem->count; i++) {
-    const tarn_plan_buffer *b = &f->problem->buffers[i];
-    bool in =
-        (b->flags & TARN_PLAN_FIXED) != 0 && tarn__plan_may_lie_in(b, arena);
-    f->left_out[i] = !in;
-    fixed += in;
-  }
-  if (fixed < 2) return TARN_OK;
+  uint32_t items[2];
   tarn__plan_instance in;
-  tarn_status status = tarn__plan_pairs_instance(f->problem, f->left_out, &in);
-  if (status == TARN_OK) status = find_collision(f, &in);
+  tarn_status status =
+      tarn__plan_fixed_instance(f->problem, arena, f->left_out, &in);
+  if (status == TARN_OK) status = tarn__plan_fixed_overlap(&in, items);
+  if (status == TARN_OK && items[0] != TARN__PLAN_NO_ITEM) {
+    find_buffers(f, &in, items);
+  }
   tarn__plan_instance_free(&in);
   return status;
 }
@@ -151,34 +119,14 @@ static bool worst_step(const tarn__plan_pairs *pairs, uint64_t room,
   return most > room;
 }
 
-typedef enum order {
-  BY_BEGIN,
-  LARGEST_FIRST,
-} order;
-
-static tarn_status sort_members(finding *f, order which) {
-  tarn__plan_sorted *keys = tarn__host_array(f->count + 1, sizeof *keys);
-  if (keys == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < f->count; i++) {
-    const tarn_plan_buffer *b = &f->problem->buffers[f->members[i]];
-    uint64_t key = which == BY_BEGIN ? UINT64_MAX - b->first : b->size;
-    keys[i] = (tarn__plan_sorted){.major = key, .buffer = f->members[i]};
-  }
-  tarn__plan_sort(keys, f->count);
-  for (size_t i = 0; i < f->count; i++)
-    f->members[i] = keys[i].buffer;
-  tarn__host_free_array(keys, f->count + 1, sizeof *keys);
-  return TARN_OK;
-}
-
 static bool is_plain(const tarn_plan_buffer *b) {
   return tarn__plan_alignment(b) == 1 && b->flags == 0;
 }
 
 // Keeps the largest that are too much together.
 static tarn_status keep_largest(finding *f, uint64_t room) {
-  tarn_status status = sort_members(f, LARGEST_FIRST);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__plan_sort(f->problem, TARN__PLAN_BY_SIZE, f->members, f->count));
   bool plain = tarn__plan_arena_count(f->problem) == 1;
   uint64_t sum = 0;
   size_t kept = 0;
@@ -211,18 +159,16 @@ static tarn_status find_step(finding *f) {
 
 // --- a search ----------------------------------------------------------------
 
-static void set_left_out(finding *f, size_t from, size_t to, bool out) {
+static void set_left_out(const finding *f, size_t from, size_t to, bool out) {
   for (size_t i = from; i < to; i++)
     f->left_out[f->members[i]] = out;
 }
 
-static tarn_status ask(finding *f, tarn_plan_answer *out) {
-  tarn__plan_fill fill = {.problem = f->problem,
-                          .left_out = f->left_out,
-                          .node_limit = f->node_limit};
-  tarn_status status = tarn__plan_fill_in(f->call, &fill, f->tried);
-  *out = status == TARN_OK ? f->tried->info.answer : TARN_PLAN_OUT_OF_TIME;
-  return status;
+// All but the members.
+static void leave_others_out(const finding *f) {
+  for (size_t i = 0; i < f->problem->count; i++)
+    f->left_out[i] = true;
+  set_left_out(f, 0, f->count, false);
 }
 
 static void drop(finding *f, size_t from, size_t to) {
@@ -236,21 +182,20 @@ static tarn_status narrow(finding *f, size_t size) {
   f->minimal = true;
   for (size_t from = 0; from < f->count;) {
     size_t to = from + size < f->count ? from + size : f->count;
-    tarn_plan_answer answer = TARN_PLAN_OUT_OF_TIME;
+    tarn__plan_fill fill = {.problem = f->problem,
+                            .left_out = f->left_out,
+                            .node_limit = f->node_limit};
     if (tarn__plan_call_over(f->call)) {
       f->minimal = false;
       return TARN_OK;
     }
     set_left_out(f, from, to, true);
-    tarn_status status = ask(f, &answer);
-    if (status != TARN_OK || answer != TARN_PLAN_INFEASIBLE) {
-      set_left_out(f, from, to, false);
-    }
-    if (status != TARN_OK) return status;
-    if (answer == TARN_PLAN_INFEASIBLE) {
+    TARN__TRY(tarn__plan_fill_in(f->call, &fill, f->tried));
+    if (f->tried->info.answer == TARN_PLAN_INFEASIBLE) {
       drop(f, from, to);
     } else {
-      f->minimal &= answer != TARN_PLAN_OUT_OF_TIME;
+      set_left_out(f, from, to, false);
+      f->minimal &= f->tried->info.answer != TARN_PLAN_OUT_OF_TIME;
       from = to;
     }
   }
@@ -258,43 +203,43 @@ static tarn_status narrow(finding *f, size_t size) {
 }
 
 static tarn_status narrow_down(finding *f) {
-  for (size_t i = 0; i < f->problem->count; i++)
-    f->left_out[i] = true;
-  set_left_out(f, 0, f->count, false);
-  tarn_status status = sort_members(f, BY_BEGIN);
-  for (size_t size = (f->count + 1) / 2; status == TARN_OK; size /= 2) {
-    status = narrow(f, size);
-    if (size <= 1 || tarn__plan_call_over(f->call)) {
-      f->minimal &= size <= 1;
-      break;
-    }
-  }
-  return status;
+  leave_others_out(f);
+  TARN__TRY(
+      tarn__plan_sort(f->problem, TARN__PLAN_BY_BEGIN, f->members, f->count));
+  size_t size = (f->count + 1) / 2;
+  TARN__TRY(narrow(f, size));
+  for (; size > 1 && !tarn__plan_call_over(f->call); size /= 2)
+    TARN__TRY(narrow(f, size / 2));
+  f->minimal &= size <= 1;
+  return TARN_OK;
 }
 
 // --- the whole ---------------------------------------------------------------
 
 static tarn_status find(finding *f) {
-  tarn_status status = tarn__plan_make(f->problem, &f->tried);
+  TARN__TRY(tarn__plan_make(f->problem, &f->tried));
   size_t room = f->problem->count + 1;
   f->left_out = tarn__plan_array(&f->memory, room, sizeof *f->left_out);
   f->members = tarn__plan_array(&f->memory, room, sizeof *f->members);
-  if (status != TARN_OK || f->memory.failed) return TARN_E_NOMEM;
-  if (find_one(f)) return TARN_OK;
-  for (size_t i = 0; i < f->plan->arena_count; i++) {
-    status = find_two(f, i);
-    if (status != TARN_OK || f->count > 0) return status;
+  if (f->memory.failed) return TARN_E_NOMEM;
+  size_t misfit = tarn__plan_misfit(f->problem, NULL);
+  if (misfit != f->problem->count) {
+    f->members[0] = (uint32_t)misfit;
+    f->count = 1;
+    f->minimal = true;
+    return TARN_OK;
   }
-  status = find_step(f);
-  return status == TARN_OK && !f->minimal ? narrow_down(f) : status;
+  for (size_t i = 0; i < f->plan->arena_count; i++) {
+    TARN__TRY(find_two(f, i));
+    if (f->count > 0) return TARN_OK;
+  }
+  TARN__TRY(find_step(f));
+  return f->minimal ? TARN_OK : narrow_down(f);
 }
 
 static void keep(const finding *f) {
   tarn_plan *plan = f->plan;
-  for (size_t i = 0; i < f->problem->count; i++)
-    f->left_out[i] = true;
-  for (size_t i = 0; i < f->count; i++)
-    f->left_out[f->members[i]] = false;
+  leave_others_out(f);
   for (size_t i = 0; i < f->problem->count; i++) {
     if (!f->left_out[i]) plan->conflict[plan->info.conflict_count++] = i;
   }

@@ -43,7 +43,7 @@ typedef enum csv_column {
 
 #define CSV_ABSENT SIZE_MAX
 
-// What the first line says.
+// The columns of the first line.
 typedef struct csv_header {
   size_t field_count;
   size_t at[CSV_COLUMNS];  // number of the field,
@@ -70,6 +70,17 @@ typedef struct csv_line {
   size_t size;
 } csv_line;
 
+// Arrays by buffer, except for gaps and pairs, which are of all buffers.
+typedef enum csv_array {
+  BUFFER_ARRAY,
+  LINE_ARRAY,    // size_t: byte at which the line begins
+  GAP_ARRAY,     // tarn_plan_gap
+  OFFSET_ARRAY,  // uint64_t: answers
+  ARENA_ARRAY,   // uint32_t: answers
+  PAIR_ARRAY,
+  ARRAYS,
+} csv_array;
+
 struct tarn_plan_table {
   tarn_plan_problem problem;
   unsigned char *bytes;  // of the file
@@ -77,13 +88,8 @@ struct tarn_plan_table {
   csv_header header;
   size_t header_at;  // byte at which that line begins
   tarn__budget budget;
-  tarn__array buffers;  // tarn_plan_buffer
-  tarn__array lines;    // size_t, by buffer: byte at which its line begins
-  tarn__array gaps;     // tarn_plan_gap, of all buffers
-  tarn__array pairs;    // tarn_plan_pair
-  tarn__array offsets;  // uint64_t: answers, by buffer
-  tarn__array arenas;   // uint32_t: answers, by buffer
-  tarn__intern ids;     // with a zero byte behind each; by buffer
+  tarn__array arrays[ARRAYS];
+  tarn__intern ids;  // with a zero byte behind each; by buffer
   bool has_offsets;
   bool has_arenas;
 };
@@ -91,17 +97,20 @@ struct tarn_plan_table {
 // --- the table ---------------------------------------------------------------
 
 static tarn_status make_table(tarn_plan_table **out_table) {
+  static const size_t sizes[ARRAYS] = {
+      [BUFFER_ARRAY] = sizeof(tarn_plan_buffer),
+      [LINE_ARRAY] = sizeof(size_t),
+      [GAP_ARRAY] = sizeof(tarn_plan_gap),
+      [OFFSET_ARRAY] = sizeof(uint64_t),
+      [ARENA_ARRAY] = sizeof(uint32_t),
+      [PAIR_ARRAY] = sizeof(tarn_plan_pair)};
   tarn_plan_table *table = tarn__host_alloc(sizeof *table);
   *out_table = table;
   if (table == NULL) return TARN_E_NOMEM;
   table->problem.struct_size = sizeof table->problem;
   table->budget = tarn__budget_unlimited("plan table");
-  table->buffers = TARN__ARRAY_OF(tarn_plan_buffer);
-  table->lines = TARN__ARRAY_OF(size_t);
-  table->gaps = TARN__ARRAY_OF(tarn_plan_gap);
-  table->pairs = TARN__ARRAY_OF(tarn_plan_pair);
-  table->offsets = TARN__ARRAY_OF(uint64_t);
-  table->arenas = TARN__ARRAY_OF(uint32_t);
+  for (int i = 0; i < ARRAYS; i++)
+    table->arrays[i].item_size = sizes[i];
   tarn__intern_init(&table->ids);
   return TARN_OK;
 }
@@ -109,12 +118,8 @@ static tarn_status make_table(tarn_plan_table **out_table) {
 void tarn_plan_table_destroy(tarn_plan_table *table) {
   if (table == NULL) return;
   tarn__intern_deinit(&table->ids, &table->budget);
-  tarn__array_free(&table->budget, &table->arenas);
-  tarn__array_free(&table->budget, &table->offsets);
-  tarn__array_free(&table->budget, &table->pairs);
-  tarn__array_free(&table->budget, &table->gaps);
-  tarn__array_free(&table->budget, &table->lines);
-  tarn__array_free(&table->budget, &table->buffers);
+  for (int i = 0; i < ARRAYS; i++)
+    tarn__array_free(&table->budget, &table->arrays[i]);
   tarn__host_free(table->bytes, table->size);
   tarn__host_free(table, sizeof *table);
 }
@@ -125,18 +130,25 @@ const tarn_plan_problem *tarn_plan_table_problem(const tarn_plan_table *table) {
 
 const char *tarn_plan_table_id(const tarn_plan_table *table, size_t index) {
   if (index >= table->problem.count) return "";
-  const tarn__string *spans = table->ids.spans.items;
-  const char *bytes = table->ids.bytes.items;
-  assert(spans != NULL && bytes != NULL);
-  return bytes + spans[index].first;
+  return tarn__intern_text(&table->ids, (uint32_t)index);
 }
 
 const uint64_t *tarn_plan_table_offsets(const tarn_plan_table *table) {
-  return table->has_offsets ? table->offsets.items : NULL;
+  return table->has_offsets ? table->arrays[OFFSET_ARRAY].items : NULL;
 }
 
 const uint32_t *tarn_plan_table_arenas(const tarn_plan_table *table) {
-  return table->has_arenas ? table->arenas.items : NULL;
+  return table->has_arenas ? table->arrays[ARENA_ARRAY].items : NULL;
+}
+
+static tarn_status append(tarn_plan_table *table, csv_array which,
+                          const void *item) {
+  tarn__array *array = &table->arrays[which];
+  void *copy = NULL;
+  TARN__TRY(tarn__array_grow(&table->budget, array, 1, &copy));
+  assert(copy != NULL);
+  memcpy(copy, item, array->item_size);
+  return TARN_OK;
 }
 
 // --- lines -------------------------------------------------------------------
@@ -171,20 +183,21 @@ static csv_field trimmed(const csv_line *line, size_t from, size_t upto) {
   return (csv_field){line->text + from, upto - from, from + 1};
 }
 
-// The end of the field that begins at |from|.
-static tarn_status find_end(const csv_line *line, size_t from,
-                            size_t *out_end) {
-  for (*out_end = from; *out_end < line->size; (*out_end)++) {
-    unsigned char byte = (unsigned char)line->text[*out_end];
-    if (byte == ',') return TARN_OK;
+// The field that begins at |*from|, which goes on to the next.
+static tarn_status take_field(const csv_line *line, size_t *from,
+                              csv_field *out) {
+  size_t end = *from;
+  for (; end < line->size && line->text[end] != ','; end++) {
+    unsigned char byte = (unsigned char)line->text[end];
     if (byte == '"') {
-      return fail_at(line, *out_end + 1,
-                     "a quote: fields stand without quotes");
+      return fail_at(line, end + 1, "a quote: fields stand without quotes");
     }
     if (byte < ' ' && byte != '\t') {
-      return fail_at(line, *out_end + 1, "byte 0x%02x is no text", byte);
+      return fail_at(line, end + 1, "byte 0x%02x is no text", byte);
     }
   }
+  *out = trimmed(line, *from, end);
+  *from = end + 1;
   return TARN_OK;
 }
 
@@ -208,14 +221,12 @@ static tarn_status split(const csv_line *line, const csv_header *header,
   for (int i = 0; i < CSV_COLUMNS; i++)
     out_fields[i] = (csv_field){line->text, 0, 1};
   for (size_t from = 0; from <= line->size; field++) {
-    size_t end = from;
-    tarn_status status = find_end(line, from, &end);
-    if (status != TARN_OK) return status;
+    csv_field text;
+    TARN__TRY(take_field(line, &from, &text));
     if (known < header->known_count &&
         header->at[header->order[known]] == field) {
-      out_fields[header->order[known++]] = trimmed(line, from, end);
+      out_fields[header->order[known++]] = text;
     }
-    from = end + 1;
   }
   if (field == header->field_count) return TARN_OK;
   return fail_at(line, 1, "%zu fields, where %zu columns are named", field,
@@ -290,12 +301,9 @@ static tarn_status read_header(const csv_line *line, csv_header *out) {
   for (int i = 0; i < CSV_COLUMNS; i++)
     out->at[i] = CSV_ABSENT;
   for (size_t from = 0; from <= line->size; out->field_count++) {
-    size_t end = from;
-    tarn_status status = find_end(line, from, &end);
-    csv_field field = trimmed(line, from, end);
-    if (status == TARN_OK) status = take_name(line, &field, out);
-    if (status != TARN_OK) return status;
-    from = end + 1;
+    csv_field field;
+    TARN__TRY(take_field(line, &from, &field));
+    TARN__TRY(take_name(line, &field, out));
   }
   return check_needed(line, out);
 }
@@ -315,9 +323,8 @@ static tarn_status read_number(const csv_line *line, const csv_field *from,
 
 static tarn_status read_last(const csv_line *line, const csv_field *from,
                              bool is_in, const char *what, uint64_t *out_last) {
-  tarn_status status = read_number(line, from, what, out_last);
-  if (status != TARN_OK || !is_in) return status;
-  if (++*out_last != 0) return TARN_OK;
+  TARN__TRY(read_number(line, from, what, out_last));
+  if (!is_in || ++*out_last != 0) return TARN_OK;
   return fail_at(line, from->column, "%s '%.*s' has no time step after it",
                  what, shown(from->size), from->text);
 }
@@ -326,11 +333,10 @@ static tarn_status read_gap(const csv_line *line, const csv_field *word,
                             bool last_is_in, tarn_plan_gap *out_gap) {
   const char *minus = memchr(word->text, '-', word->size);
   if (memchr(word->text, '@', word->size) != NULL) {
-    return tarn__fail(TARN_E_UNSUPPORTED,
-                      "%s:%zu:%zu: gap '%.*s' has a window, which Tarn does "
-                      "not support",
-                      line->path, line->number, word->column, shown(word->size),
-                      word->text);
+    (void)fail_at(line, word->column,
+                  "gap '%.*s' has a window, which Tarn does not support",
+                  shown(word->size), word->text);
+    return TARN_E_UNSUPPORTED;
   }
   if (minus == NULL) {
     return fail_at(line, word->column, "gap '%.*s' is not of the form 3-5",
@@ -339,17 +345,14 @@ static tarn_status read_gap(const csv_line *line, const csv_field *word,
   size_t at = (size_t)(minus - word->text);
   csv_field first = {word->text, at, word->column};
   csv_field last = {minus + 1, word->size - at - 1, word->column + at + 1};
-  tarn_status status = read_number(line, &first, "gap's step", &out_gap->first);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_number(line, &first, "gap's step", &out_gap->first));
   return read_last(line, &last, last_is_in, "gap's step", &out_gap->last);
 }
 
 static tarn_status read_alignment(const csv_line *line, const csv_field *from,
                                   uint64_t least, uint64_t *out_alignment) {
   uint64_t own = 0;
-  tarn_status status = TARN_OK;
-  if (from->size > 0) status = read_number(line, from, "alignment", &own);
-  if (status != TARN_OK) return status;
+  if (from->size > 0) TARN__TRY(read_number(line, from, "alignment", &own));
   if (own == 0) own = 1;
   if (least == 0) least = 1;
   if (__builtin_mul_overflow(own / tarn__plan_gcd(own, least), least,
@@ -366,8 +369,7 @@ static tarn_status read_alignment(const csv_line *line, const csv_field *from,
 static tarn_status read_arena(const csv_line *line, const csv_field *from,
                               uint32_t *out_arena) {
   uint64_t arena = 0;
-  tarn_status status = read_number(line, from, "arena", &arena);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_number(line, from, "arena", &arena));
   if (arena >= UINT32_MAX) {
     return fail_at(line, from->column, "arena %" PRIu64 " is beyond 2^32 - 2",
                    arena);
@@ -412,9 +414,8 @@ static tarn_status read_id(reader *r, const csv_field *from,
   void *copy = NULL;
   *out_number = 0;
   r->scratch.count = 0;
-  tarn_status status =
-      tarn__array_grow(&r->table->budget, &r->scratch, from->size + 1, &copy);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__array_grow(&r->table->budget, &r->scratch, from->size + 1, &copy));
   assert(copy != NULL);
   if (from->size > 0) memcpy(copy, from->text, from->size);
   ((char *)copy)[from->size] = '\0';
@@ -432,96 +433,70 @@ static size_t line_number_at(const tarn_plan_table *table, size_t at) {
 
 static tarn_status take_id(reader *r, const csv_field *from) {
   uint32_t number = 0;
-  size_t next = r->table->lines.count;
+  const tarn__array *lines = &r->table->arrays[LINE_ARRAY];
   if (from->size == 0) {
     return fail_at(&r->line, from->column, "id is empty");
   }
   tarn_status status = read_id(r, from, &number);
-  if (status != TARN_OK || number == next) return status;
-  const size_t *lines = r->table->lines.items;
-  assert(lines != NULL);
-  return fail_at(&r->line, from->column, "id '%.*s' is that of line %zu",
-                 shown(from->size), from->text,
-                 line_number_at(r->table, lines[number]));
+  if (status != TARN_OK || number == lines->count) return status;
+  return fail_at(
+      &r->line, from->column, "id '%.*s' is that of line %zu",
+      shown(from->size), from->text,
+      line_number_at(r->table, ((const size_t *)lines->items)[number]));
 }
 
 static tarn_status read_gaps(reader *r, csv_field rest,
                              tarn_plan_buffer *buffer) {
-  tarn__array *gaps = &r->table->gaps;
-  size_t before = gaps->count;
   csv_field word;
-  tarn_status status = TARN_OK;
-  while (status == TARN_OK && next_word(&rest, &word)) {
-    void *gap = NULL;
-    status = tarn__array_grow(&r->table->budget, gaps, 1, &gap);
-    if (status == TARN_OK)
-      status = read_gap(&r->line, &word, r->table->header.last_is_in, gap);
+  while (next_word(&rest, &word)) {
+    tarn_plan_gap gap;
+    TARN__TRY(read_gap(&r->line, &word, r->table->header.last_is_in, &gap));
+    TARN__TRY(append(r->table, GAP_ARRAY, &gap));
+    buffer->gap_count++;
   }
-  buffer->gap_count = gaps->count - before;
-  if (buffer->gap_count > 0) {
-    buffer->gaps = (const tarn_plan_gap *)gaps->items + before;
-  }
-  return status;
+  const tarn_plan_gap *gaps = r->table->arrays[GAP_ARRAY].items;
+  if (buffer->gap_count == 0) return TARN_OK;
+  buffer->gaps = gaps + (r->table->arrays[GAP_ARRAY].count - buffer->gap_count);
+  return TARN_OK;
 }
 
 // --- a line ------------------------------------------------------------------
 
-static tarn_status read_answer(reader *r, const csv_field *fields) {
+// Offset and arena: the plan's, or asked for.
+static tarn_status read_place(reader *r, const csv_field *fields,
+                              tarn_plan_buffer *buffer) {
   tarn_plan_table *table = r->table;
-  void *offset = NULL;
-  void *arena = NULL;
-  tarn_status status =
-      tarn__array_grow(&table->budget, &table->offsets, 1, &offset);
-  if (status == TARN_OK) {
-    status = tarn__array_grow(&table->budget, &table->arenas, 1, &arena);
+  uint64_t offset = 0;
+  uint32_t arena = 0;
+  bool has_offset = fields[CSV_OFFSET].size > 0;
+  bool has_arena = fields[CSV_ARENA].size > 0;
+  if (has_offset) {
+    TARN__TRY(read_number(&r->line, &fields[CSV_OFFSET], "offset", &offset));
   }
-  if (status == TARN_OK && fields[CSV_OFFSET].size > 0) {
-    status = read_number(&r->line, &fields[CSV_OFFSET], "offset", offset);
-  } else {
-    table->has_offsets = false;
+  if (has_arena) TARN__TRY(read_arena(&r->line, &fields[CSV_ARENA], &arena));
+  if (!r->options.offsets_are_answers) {
+    buffer->offset = offset;
+    buffer->arena = arena;
+    if (has_offset) buffer->flags |= TARN_PLAN_FIXED;
+    if (has_arena) buffer->flags |= TARN_PLAN_IN_ARENA;
+    return TARN_OK;
   }
-  if (status == TARN_OK && fields[CSV_ARENA].size > 0) {
-    status = read_arena(&r->line, &fields[CSV_ARENA], arena);
-  } else {
-    table->has_arenas = false;
-  }
-  return status;
-}
-
-static tarn_status read_demand(const reader *r, const csv_field *fields,
-                               tarn_plan_buffer *buffer) {
-  tarn_status status = TARN_OK;
-  if (fields[CSV_OFFSET].size > 0) {
-    buffer->flags |= TARN_PLAN_FIXED;
-    status =
-        read_number(&r->line, &fields[CSV_OFFSET], "offset", &buffer->offset);
-  }
-  if (status == TARN_OK && fields[CSV_ARENA].size > 0) {
-    buffer->flags |= TARN_PLAN_IN_ARENA;
-    status = read_arena(&r->line, &fields[CSV_ARENA], &buffer->arena);
-  }
-  return status;
+  table->has_offsets &= has_offset;
+  table->has_arenas &= has_arena;
+  TARN__TRY(append(table, OFFSET_ARRAY, &offset));
+  return append(table, ARENA_ARRAY, &arena);
 }
 
 static tarn_status read_buffer(reader *r, const csv_field *fields,
                                tarn_plan_buffer *buffer) {
-  tarn_status status =
-      read_number(&r->line, &fields[CSV_LOWER], "lower", &buffer->first);
-  if (status == TARN_OK) {
-    status = read_last(&r->line, &fields[CSV_UPPER],
-                       r->table->header.last_is_in, "upper", &buffer->last);
-  }
-  if (status == TARN_OK) {
-    status = read_number(&r->line, &fields[CSV_SIZE], "size", &buffer->size);
-  }
-  if (status == TARN_OK) {
-    status = read_alignment(&r->line, &fields[CSV_ALIGNMENT],
-                            r->options.alignment, &buffer->alignment);
-  }
-  if (status == TARN_OK) status = read_gaps(r, fields[CSV_GAPS], buffer);
-  if (status != TARN_OK) return status;
-  return r->options.offsets_are_answers ? read_answer(r, fields)
-                                        : read_demand(r, fields, buffer);
+  TARN__TRY(read_number(&r->line, &fields[CSV_LOWER], "lower", &buffer->first));
+  TARN__TRY(read_last(&r->line, &fields[CSV_UPPER], r->table->header.last_is_in,
+                      "upper", &buffer->last));
+  TARN__TRY(read_number(&r->line, &fields[CSV_SIZE], "size", &buffer->size));
+  TARN__TRY(read_alignment(&r->line, &fields[CSV_ALIGNMENT],
+                           r->options.alignment, &buffer->alignment));
+  TARN__TRY(read_gaps(r, fields[CSV_GAPS], buffer));
+  return read_place(r, fields, buffer);
 }
 
 static tarn_status check_buffer(reader *r, const csv_field *fields,
@@ -531,7 +506,7 @@ static tarn_status check_buffer(reader *r, const csv_field *fields,
                                        [TARN__PLAN_PART_GAPS] = CSV_GAPS,
                                        [TARN__PLAN_PART_OFFSET] = CSV_OFFSET};
   tarn__plan_part_of wrong;
-  size_t index = r->table->buffers.count - 1;
+  size_t index = r->table->arrays[BUFFER_ARRAY].count;
   tarn_status status = tarn__plan_check_buffer(buffer, index, &r->sum, &wrong);
   return at_place(r, fields[columns[wrong]].column, status);
 }
@@ -539,21 +514,14 @@ static tarn_status check_buffer(reader *r, const csv_field *fields,
 static tarn_status read_line(reader *r) {
   tarn_plan_table *table = r->table;
   csv_field fields[CSV_COLUMNS];
-  void *buffer = NULL;
-  void *at = NULL;
-  tarn_status status = split(&r->line, &table->header, fields);
-  if (status == TARN_OK) status = take_id(r, &fields[CSV_ID]);
-  if (status == TARN_OK) {
-    status = tarn__array_grow(&table->budget, &table->buffers, 1, &buffer);
-  }
-  if (status == TARN_OK) {
-    status = tarn__array_grow(&table->budget, &table->lines, 1, &at);
-  }
-  if (status != TARN_OK) return status;
-  assert(buffer != NULL && at != NULL);
-  *(size_t *)at = (size_t)(r->line.text - (const char *)table->bytes);
-  status = read_buffer(r, fields, buffer);
-  return status == TARN_OK ? check_buffer(r, fields, buffer) : status;
+  size_t at = (size_t)(r->line.text - (const char *)table->bytes);
+  tarn_plan_buffer buffer = {0};
+  TARN__TRY(split(&r->line, &table->header, fields));
+  TARN__TRY(take_id(r, &fields[CSV_ID]));
+  TARN__TRY(read_buffer(r, fields, &buffer));
+  TARN__TRY(check_buffer(r, fields, &buffer));
+  TARN__TRY(append(table, LINE_ARRAY, &at));
+  return append(table, BUFFER_ARRAY, &buffer);
 }
 
 // --- pairs -------------------------------------------------------------------
@@ -561,42 +529,33 @@ static tarn_status read_line(reader *r) {
 static tarn_status read_pair(reader *r, const csv_field *word, size_t taker) {
   tarn_plan_table *table = r->table;
   uint32_t giver = 0;
-  void *pair = NULL;
-  tarn_status status = read_id(r, word, &giver);
-  if (status != TARN_OK) return status;
-  if (giver >= table->buffers.count) {
+  TARN__TRY(read_id(r, word, &giver));
+  if (giver >= table->problem.count) {
     return fail_at(&r->line, word->column,
                    "in_place_of '%.*s', which is not the id of any line",
                    shown(word->size), word->text);
   }
-  status = tarn__array_grow(&table->budget, &table->pairs, 1, &pair);
-  if (status != TARN_OK) return status;
-  assert(pair != NULL);
-  *(tarn_plan_pair *)pair = (tarn_plan_pair){.giver = giver, .taker = taker};
-  table->problem.pairs = table->pairs.items;
-  table->problem.pair_count = table->pairs.count;
-  return at_place(
-      r, word->column,
-      tarn__plan_check_pair(&table->problem, table->pairs.count - 1));
+  const tarn_plan_pair pair = {.giver = giver, .taker = taker};
+  TARN__TRY(append(table, PAIR_ARRAY, &pair));
+  table->problem.pairs = table->arrays[PAIR_ARRAY].items;
+  size_t index = table->problem.pair_count++;
+  return at_place(r, word->column,
+                  tarn__plan_check_pair(&table->problem, index));
 }
 
 static tarn_status read_pairs(reader *r) {
-  tarn_plan_table *table = r->table;
-  tarn_status status = TARN_OK;
-  if (table->header.at[CSV_IN_PLACE_OF] == CSV_ABSENT) {
-    return TARN_OK;
-  }
+  const csv_header *header = &r->table->header;
+  if (header->at[CSV_IN_PLACE_OF] == CSV_ABSENT) return TARN_OK;
   begin_lines(r);
   bool more = next_line(r);  // the header
-  for (size_t i = 0; status == TARN_OK && more && next_line(r); i++) {
+  for (size_t i = 0; more && next_line(r); i++) {
     csv_field fields[CSV_COLUMNS];
     csv_field word;
-    status = split(&r->line, &table->header, fields);
-    while (status == TARN_OK && next_word(&fields[CSV_IN_PLACE_OF], &word)) {
-      status = read_pair(r, &word, i);
-    }
+    TARN__TRY(split(&r->line, header, fields));
+    while (next_word(&fields[CSV_IN_PLACE_OF], &word))
+      TARN__TRY(read_pair(r, &word, i));
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the whole ---------------------------------------------------------------
@@ -613,7 +572,8 @@ static tarn_status read_first_line(reader *r) {
   return read_header(&r->line, &r->table->header);
 }
 
-// Room for one buffer per line, at once: none is shorter than "a,0,1,1".
+// Makes room for one buffer per line at once: no line is shorter than
+// "a,0,1,1".
 static tarn_status make_room(reader *r) {
   enum { LEAST_LINE = 8 };
   tarn_plan_table *table = r->table;
@@ -627,50 +587,41 @@ static tarn_status make_room(reader *r) {
     at++;
     count++;
   }
-  tarn_status status =
-      tarn__array_reserve(&table->budget, &table->buffers, count);
-  if (status != TARN_OK) return status;
-  return tarn__array_reserve(&table->budget, &table->lines, count);
+  TARN__TRY(
+      tarn__array_reserve(&table->budget, &table->arrays[BUFFER_ARRAY], count));
+  return tarn__array_reserve(&table->budget, &table->arrays[LINE_ARRAY], count);
 }
 
-static tarn_status fit(tarn_plan_table *table) {
-  tarn__array *const arrays[] = {&table->buffers, &table->lines,
-                                 &table->gaps,    &table->pairs,
-                                 &table->offsets, &table->arenas};
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < sizeof arrays / sizeof *arrays;
-       i++) {
-    status = tarn__array_fit(&table->budget, arrays[i]);
-  }
-  return status;
+static tarn_status fit(tarn_plan_table *table, csv_array from, csv_array to) {
+  for (csv_array i = from; i < to; i++)
+    TARN__TRY(tarn__array_fit(&table->budget, &table->arrays[i]));
+  return TARN_OK;
 }
 
 static void hand_out(tarn_plan_table *table) {
-  tarn_plan_buffer *buffers = table->buffers.items;
-  const tarn_plan_gap *gaps = table->gaps.items;
-  for (size_t i = 0; i < table->buffers.count; i++) {
+  tarn_plan_buffer *buffers = table->arrays[BUFFER_ARRAY].items;
+  const tarn_plan_gap *gaps = table->arrays[GAP_ARRAY].items;
+  table->problem.buffers = buffers;
+  table->problem.count = table->arrays[BUFFER_ARRAY].count;
+  for (size_t i = 0; i < table->problem.count; i++) {
     if (buffers[i].gap_count == 0) continue;
     buffers[i].gaps = gaps;
     gaps += buffers[i].gap_count;
   }
-  table->problem.buffers = buffers;
-  table->problem.count = table->buffers.count;
 }
 
 static tarn_status read_all(reader *r) {
   tarn_plan_table *table = r->table;
   table->has_offsets = table->has_arenas = r->options.offsets_are_answers;
-  tarn_status status = read_first_line(r);
-  if (status == TARN_OK) status = make_room(r);
-  while (status == TARN_OK && next_line(r))
-    status = read_line(r);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_first_line(r));
+  TARN__TRY(make_room(r));
+  while (next_line(r))
+    TARN__TRY(read_line(r));
+  TARN__TRY(fit(table, BUFFER_ARRAY, PAIR_ARRAY));
   hand_out(table);
-  status = read_pairs(r);
-  if (status == TARN_OK) status = fit(table);
-  if (status != TARN_OK) return status;
-  hand_out(table);
-  table->problem.pairs = table->pairs.items;
+  TARN__TRY(read_pairs(r));
+  TARN__TRY(fit(table, PAIR_ARRAY, ARRAYS));
+  table->problem.pairs = table->arrays[PAIR_ARRAY].items;
   return TARN_OK;
 }
 
@@ -698,60 +649,55 @@ static tarn_status read_with(reader *r) {
   return status;
 }
 
-static tarn_status begin(reader *r, const char *name,
-                         const tarn_plan_csv_options *options) {
-  *r = (reader){.line.path = name};
-  if (name == NULL) return tarn__fail(TARN_E_INVALID, "plan table: no name");
-  tarn_status status = take_options(options, &r->options);
-  return status == TARN_OK ? make_table(&r->table) : status;
+static tarn_status copy_bytes(tarn_plan_table *table, const void *bytes,
+                              size_t size) {
+  table->bytes = tarn__host_alloc(size);
+  if (table->bytes == NULL) return TARN_E_NOMEM;
+  table->size = size;
+  if (size > 0) memcpy(table->bytes, bytes, size);
+  return TARN_OK;
 }
 
-static tarn_status end(reader *r, tarn_status status,
-                       tarn_plan_table **out_table) {
-  *out_table = status == TARN_OK ? r->table : NULL;
-  if (status != TARN_OK) tarn_plan_table_destroy(r->table);
+// |from_file|: |name| is its path; else there are |size| |bytes|.
+static tarn_status read_table(const char *name, bool from_file,
+                              const void *bytes, size_t size,
+                              const tarn_plan_csv_options *options,
+                              tarn_plan_table **out_table) {
+  reader r = {.line.path = name};
+  *out_table = NULL;
+  if (name == NULL) return tarn__fail(TARN_E_INVALID, "plan table: no name");
+  TARN__TRY(take_options(options, &r.options));
+  TARN__TRY(make_table(&r.table));
+  tarn_status status =
+      from_file ? tarn__os_read_input(name, &r.table->bytes, &r.table->size)
+                : copy_bytes(r.table, bytes, size);
+  if (from_file && strcmp(name, "-") == 0) r.line.path = "standard input";
+  if (status == TARN_OK) status = read_with(&r);
+  if (status == TARN_OK) {
+    *out_table = r.table;
+  } else {
+    tarn_plan_table_destroy(r.table);
+  }
   return status;
 }
 
 tarn_status tarn_plan_table_read(const char *path,
                                  const tarn_plan_csv_options *options,
                                  tarn_plan_table **out_table) {
-  reader r;
   if (out_table == NULL) return tarn__fail(TARN_E_INVALID, "plan table: NULL");
-  tarn_status status = begin(&r, path, options);
-  if (status == TARN_OK) {
-    assert(r.table != NULL);
-    status = tarn__os_read_input(path, &r.table->bytes, &r.table->size);
-  }
-  if (status == TARN_OK) {
-    if (strcmp(path, "-") == 0) r.line.path = "standard input";
-    status = read_with(&r);
-  }
-  return end(&r, status, out_table);
+  return read_table(path, true, NULL, 0, options, out_table);
 }
 
 tarn_status tarn_plan_table_read_bytes(const void *bytes, size_t size,
                                        const char *name,
                                        const tarn_plan_csv_options *options,
                                        tarn_plan_table **out_table) {
-  reader r;
   if (out_table == NULL) return tarn__fail(TARN_E_INVALID, "plan table: NULL");
   *out_table = NULL;
   if (bytes == NULL && size > 0) {
     return tarn__fail(TARN_E_INVALID, "plan table: %zu bytes at NULL", size);
   }
-  tarn_status status = begin(&r, name, options);
-  if (status == TARN_OK) {
-    assert(r.table != NULL);
-    r.table->bytes = tarn__host_alloc(size);
-    if (r.table->bytes == NULL) status = TARN_E_NOMEM;
-  }
-  if (status == TARN_OK) {
-    r.table->size = size;
-    if (size > 0) memcpy(r.table->bytes, bytes, size);
-    status = read_with(&r);
-  }
-  return end(&r, status, out_table);
+  return read_table(name, false, bytes, size, options, out_table);
 }
 
 // --- writing -----------------------------------------------------------------
@@ -767,11 +713,11 @@ typedef struct writer {
   char *bytes;  // GATHERED of them
 } writer;
 
-// What to write into the two columns; NULL: what stands there, if anything.
-typedef struct answers {
-  const char *offset;
-  const char *arena;
-} answers;
+// The columns of the answers. Values are in this order; NULL: the field stays
+// as it is, and no field is added.
+static const csv_column answered[] = {CSV_OFFSET, CSV_ARENA};
+
+enum { ANSWERS = sizeof answered / sizeof *answered };
 
 static void hand_over(writer *w) {
   if (w->status == TARN_OK) {
@@ -805,17 +751,16 @@ static size_t line_size(const tarn_plan_table *table, size_t at) {
 }
 
 // The text for field |field|, or NULL.
-static const char *answer_of(const writer *w, const answers *given,
+static const char *answer_of(const writer *w, const char *const given[ANSWERS],
                              size_t field) {
-  const size_t *at = w->table->header.at;
-  if (field == at[CSV_OFFSET]) return given->offset;
-  if (field == at[CSV_ARENA]) return given->arena;
+  for (int i = 0; i < ANSWERS; i++)
+    if (w->table->header.at[answered[i]] == field) return given[i];
   return NULL;
 }
 
 // Answers for which there is no column stand behind all others.
-static void put_line(writer *w, size_t at, const answers *inside,
-                     const answers *behind) {
+static void put_line(writer *w, size_t at, const char *const inside[ANSWERS],
+                     const char *const behind[ANSWERS]) {
   const char *rest = (const char *)w->table->bytes + at;
   const char *end = rest + line_size(w->table, at);
   const csv_header *header = &w->table->header;
@@ -828,33 +773,29 @@ static void put_line(writer *w, size_t at, const answers *inside,
     if (answer == NULL) put(w, rest, (size_t)(upto - rest));
     rest = comma == NULL ? end : comma + 1;
   }
-  const char *const more[] = {behind->offset, behind->arena};
-  const csv_column of[] = {CSV_OFFSET, CSV_ARENA};
-  for (int i = 0; i < 2; i++) {
-    if (more[i] == NULL || header->at[of[i]] != CSV_ABSENT) continue;
+  for (int i = 0; i < ANSWERS; i++) {
+    if (behind[i] == NULL || header->at[answered[i]] != CSV_ABSENT) continue;
     put_text(w, ",");
-    put_text(w, more[i]);
+    put_text(w, behind[i]);
   }
   put_text(w, "\n");
 }
 
 static void put_all(writer *w, const uint64_t *offsets,
                     const uint32_t *arenas) {
-  const size_t *lines = w->table->lines.items;
-  const answers as_it_was = {0};
-  const answers names = {offsets == NULL ? NULL : "offset",
-                         arenas == NULL ? NULL : "arena"};
-  put_line(w, w->table->header_at, &as_it_was, &names);
+  const size_t *lines = w->table->arrays[LINE_ARRAY].items;
+  const char *const as_it_was[ANSWERS] = {NULL};
+  char offset[NUMBER_SIZE] = "offset";
+  char arena[NUMBER_SIZE] = "arena";
+  const char *const own[ANSWERS] = {offsets == NULL ? NULL : offset,
+                                    arenas == NULL ? NULL : arena};
+  put_line(w, w->table->header_at, as_it_was, own);
   for (size_t i = 0; i < w->table->problem.count && w->status == TARN_OK; i++) {
-    char offset[NUMBER_SIZE] = "";
-    char arena[NUMBER_SIZE] = "";
-    const answers own = {offsets == NULL ? NULL : offset,
-                         arenas == NULL ? NULL : arena};
     if (offsets != NULL) {
       snprintf(offset, sizeof offset, "%" PRIu64, offsets[i]);
     }
     if (arenas != NULL) snprintf(arena, sizeof arena, "%u", arenas[i]);
-    put_line(w, lines[i], &own, &own);
+    put_line(w, lines[i], own, own);
   }
   hand_over(w);
 }

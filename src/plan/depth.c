@@ -1,5 +1,5 @@
-// A depth-first search for a plan within a capacity, in two ways per state: the
-// lowest item is put down where it is, or it is passed over.
+// A depth-first search for a plan within a capacity, with two branches per
+// state: the lowest item is placed where it is, or it is passed over.
 //
 // The proof
 // ---------
@@ -73,7 +73,7 @@
 // part, which is all that T is made of: so it holds for all orders and seeds,
 // for all later runs, and for smaller capacities; not for larger ones, nor
 // where other items are fixed. Keys are sums, so that steps are differences.
-// Two states with the same key by mistake: see depth.h.
+// Two states with the same key by mistake: see failed_table.
 //
 // The order in which equals are tried, the ranks, matters for speed only.
 #include "plan/depth.h"
@@ -81,18 +81,35 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/hostmem.h"
+#include "base/status.h"
 
-enum { STOP_EACH = 16, FIRST_KEYS = 256 };
+enum { STOP_EACH = 16, BUCKET = 4, LEAST_ROOM = 1024 };
 #define NOBODY UINT32_MAX
+
+// A set of states, each known by 128 bits. Two different states have the same
+// bits with a chance of 2^-128 if the bits are as good as random: a search that
+// stores 2^20 states and asks 2^40 times errs with a chance of 2^-68, far below
+// that of a fault of the machine.
+//
+// The table has buckets of four keys, a cache line each. A key is in its bucket
+// or nowhere; in a full bucket of a table that cannot grow it replaces another
+// key, chosen by bits of its own.
+typedef struct failed_table {
+  tarn__plan_memory *memory;
+  tarn__plan_key *keys;  // two zeros: an empty place
+  size_t room;           // a power of two
+  size_t most;
+  size_t count;
+  tarn__plan_key salt;  // of all that were put in since it was last cleared
+} failed_table;
 
 // A part that is being worked on, within the one before.
 typedef struct frame {
   tarn__plan_part part;
   tarn__plan_key key;            // of the state without |chosen|
   tarn__plan_mark start;         // when work on it began
-  tarn__plan_mark mark;          // before |chosen| was put down
-  tarn__plan_parts_mark stacks;  // what is above is to be done above |chosen|
+  tarn__plan_mark mark;          // before |chosen| was placed
+  tarn__plan_parts_mark stacks;  // the entries above belong above |chosen|
   size_t first_key;              // its states so far, in the search's |keys|
   uint32_t chosen;               // the last item of the part, or NOBODY
   bool is_narrow;                // T has more members than are looked for
@@ -102,7 +119,7 @@ typedef struct frame {
 struct tarn__plan_search {
   tarn__plan_state state;
   tarn__plan_parts parts;
-  tarn__plan_failed failed;
+  failed_table failed;
   uint32_t *identical;  // by item
   uint32_t *rivals;     // by section, where they were counted in this look
   uint64_t *count_of;   // by section: the look that they were counted in
@@ -115,14 +132,99 @@ struct tarn__plan_search {
 
   uint64_t last_capacity;
   const tarn__plan_run *run;
-  bool no_memory;
   uint64_t *found;  // by item: its offset
   uint64_t nodes;
   tarn__plan_outcome outcome;
-  tarn__plan_memory memory;
+  tarn__plan_memory *memory;
 };
 
 typedef tarn__plan_search tree;
+
+// --- failed states -----------------------------------------------------------
+
+static size_t bucket_of(const failed_table *f, tarn__plan_key key) {
+  return (size_t)key.low & (f->room - 1) & ~(size_t)(BUCKET - 1);
+}
+
+static bool is_same(tarn__plan_key a, tarn__plan_key b) {
+  return a.low == b.low && a.high == b.high;
+}
+
+static bool is_empty(tarn__plan_key key) {
+  return key.low == 0 && key.high == 0;
+}
+
+static tarn__plan_key salted(const failed_table *f, tarn__plan_key key) {
+  return (tarn__plan_key){key.low + f->salt.low, key.high + f->salt.high};
+}
+
+// Of at most |size| bytes; it begins smaller and grows. A full one replaces old
+// keys.
+static tarn_status make_table(size_t size, tarn__plan_memory *memory,
+                              failed_table *out) {
+  *out =
+      (failed_table){.memory = memory, .room = LEAST_ROOM, .most = LEAST_ROOM};
+  while (out->most <= size / sizeof *out->keys / 2)
+    out->most *= 2;
+  out->keys = tarn__plan_array(memory, out->room, sizeof *out->keys);
+  return tarn__plan_memory_status(memory);
+}
+
+// Cost: O(1).
+static void clear_table(failed_table *failed) {
+  failed->salt.low = tarn__plan_mix(failed->salt.low + 1);
+  failed->salt.high = tarn__plan_mix(failed->salt.high + 2);
+}
+
+static bool has_failed(const failed_table *failed, tarn__plan_key key) {
+  key = salted(failed, key);
+  const tarn__plan_key *bucket = failed->keys + bucket_of(failed, key);
+  for (int i = 0; i < BUCKET; i++) {
+    if (is_same(bucket[i], key)) return true;
+  }
+  return false;
+}
+
+static void put_key(failed_table *f, tarn__plan_key key) {
+  tarn__plan_key *bucket = f->keys + bucket_of(f, key);
+  for (int i = 0; i < BUCKET; i++) {
+    if (is_same(bucket[i], key)) return;
+    if (!is_empty(bucket[i])) continue;
+    bucket[i] = key;
+    f->count++;
+    return;
+  }
+  bucket[key.high % BUCKET] = key;
+}
+
+// Keys of a bucket stay in it, or go to the one as far behind the old end.
+// Without memory the table stays as it is.
+static void grow_table(failed_table *f) {
+  size_t before = f->room;
+  tarn__plan_key *larger =
+      tarn__plan_resize(f->memory, f->keys, 2 * before, sizeof *larger);
+  if (larger == NULL) {
+    f->most = before;
+    return;
+  }
+  f->keys = larger;
+  f->room = 2 * before;
+  f->count = 0;
+  for (size_t i = 0; i < before; i++) {
+    tarn__plan_key key = f->keys[i];
+    f->keys[i] = (tarn__plan_key){0};
+    if (!is_empty(key)) put_key(f, key);
+  }
+}
+
+static void store(failed_table *failed, tarn__plan_key key) {
+  if (failed->room < failed->most && failed->count > failed->room / 2) {
+    grow_table(failed);
+  }
+  key = salted(failed, key);
+  // The sign of an empty place; not to store one state is no mistake.
+  if (!is_empty(key)) put_key(failed, key);
+}
 
 // --- frames ------------------------------------------------------------------
 
@@ -156,7 +258,7 @@ static void close_frame(tree *t, bool fails) {
   bool stores = fails && !f->is_narrow;
   tarn__plan_state_undo(&t->state, f->start);
   for (size_t i = f->first_key; stores && i < t->key_count; i++) {
-    tarn__plan_failed_put(&t->failed, t->keys[i]);
+    store(&t->failed, t->keys[i]);
   }
   t->key_count = f->first_key;
   t->depth--;
@@ -172,7 +274,7 @@ static bool pass_identical(tree *t, uint32_t item, tarn__plan_key *key) {
   return true;
 }
 
-// The item that the last frame put down cannot lie there. False: nor elsewhere.
+// The item that the last frame placed cannot lie there. False: nor elsewhere.
 static bool pass_over(tree *t) {
   frame *f = top(t);
   uint32_t item = f->chosen;
@@ -233,16 +335,10 @@ static bool go_on(tree *t) {
 
 // --- a state -----------------------------------------------------------------
 
-static bool push_key(tree *t, tarn__plan_key key) {
-  if (t->key_count == t->key_room) {
-    tarn__plan_key *larger = tarn__host_resize(
-        t->keys, t->key_room, 2 * t->key_room, sizeof *t->keys);
-    if (larger == NULL) return false;
-    t->keys = larger;
-    t->key_room *= 2;
-  }
-  t->keys[t->key_count++] = key;
-  return true;
+static void push_key(tree *t, tarn__plan_key key) {
+  t->keys = tarn__plan_grow(t->memory, t->keys, &t->key_room, t->key_count + 1,
+                            sizeof *t->keys);
+  if (t->key_count < t->key_room) t->keys[t->key_count++] = key;
 }
 
 static bool is_before(const tree *t, uint32_t a, uint32_t b) {
@@ -320,8 +416,8 @@ static void choose_scarce(tree *t, frame *f) {
 }
 
 static bool look(tree *t, frame *f) {
-  if (tarn__plan_failed_has(&t->failed, f->key)) return false;
-  if (!push_key(t, f->key)) t->no_memory = true;
+  if (has_failed(&t->failed, f->key)) return false;
+  push_key(t, f->key);
   if (!choose(t, f)) return false;
   if (t->run->scarce_first) choose_scarce(t, f);
   return true;
@@ -339,7 +435,7 @@ static bool put_down(tree *t, frame *f) {
   if (effect.cuts) {
     tarn__plan_parts_cut(&t->parts, rest.begin, rest.end, false);
   } else {
-    tarn__plan_parts_push(&t->parts, rest);
+    t->parts.stack[t->parts.count++] = rest;
   }
   return true;
 }
@@ -353,13 +449,9 @@ static bool visit(tree *t) {
 
 // --- a run -------------------------------------------------------------------
 
-static bool out_of_memory(const tree *t) {
-  return t->no_memory || t->state.no_memory || t->parts.no_memory;
-}
-
 static bool may_go_on(const tree *t) {
   const tarn__plan_run *run = t->run;
-  if (out_of_memory(t)) return false;
+  if (t->memory->failed) return false;
   if (run->node_limit != 0 && t->nodes >= run->node_limit) return false;
   return t->nodes % STOP_EACH != 0 || !tarn__plan_stop_now(run->stop, t->nodes);
 }
@@ -369,7 +461,7 @@ static void walk(tree *t) {
   t->depth = 0;
   t->key_count = 0;
   tarn__plan_parts_begin(&t->parts);
-  // Around all of them a frame that has put down nothing.
+  // The outermost frame, which has placed nothing.
   open_frame(t, (tarn__plan_part){0});
   top(t)->stacks = (tarn__plan_parts_mark){0};
   t->outcome = TARN__PLAN_STOPPED;
@@ -388,13 +480,12 @@ tarn_status tarn__plan_search_run(tarn__plan_search *search,
   *out_nodes = 0;
   t->run = run;
   t->nodes = 0;
-  t->no_memory = false;
-  t->parts.no_memory = false;
-  if (run->capacity > t->last_capacity) tarn__plan_failed_clear(&t->failed);
+  t->memory->failed = false;
+  if (run->capacity > t->last_capacity) clear_table(&t->failed);
   t->last_capacity = run->capacity;
   t->outcome = TARN__PLAN_NONE;
   if (tarn__plan_state_begin(&t->state, run->capacity)) walk(t);
-  if (out_of_memory(t)) return TARN_E_NOMEM;
+  if (t->memory->failed) return TARN_E_NOMEM;
   if (t->outcome == TARN__PLAN_FOUND) {
     memcpy(out_offsets, t->found, t->state.in->item_count * sizeof *t->found);
   }
@@ -405,48 +496,26 @@ tarn_status tarn__plan_search_run(tarn__plan_search *search,
 
 // --- the whole ---------------------------------------------------------------
 
-static tarn_status make(tree *t, const tarn__plan_neighbours *near,
-                        size_t table_size) {
-  tarn__plan_memory *memory = &t->memory;
+tarn_status tarn__plan_search_create(const tarn__plan_neighbours *near,
+                                     size_t table_size,
+                                     tarn__plan_memory *memory,
+                                     tarn__plan_search **out_search) {
   size_t items = near->in->item_count + 1;
   size_t sections = near->in->section_count + 1;
+  *out_search = NULL;
+  tree *t = tarn__plan_array(memory, 1, sizeof *t);
+  if (t == NULL) return TARN_E_NOMEM;
+  t->memory = memory;
   t->identical = tarn__plan_array(memory, items, sizeof *t->identical);
   t->frames = tarn__plan_array(memory, items, sizeof *t->frames);
   t->rivals = tarn__plan_array(memory, sections, sizeof *t->rivals);
   t->count_of = tarn__plan_array(memory, sections, sizeof *t->count_of);
   t->found = tarn__plan_array(memory, items, sizeof *t->found);
-  t->keys = tarn__host_array(FIRST_KEYS, sizeof *t->keys);
-  if (t->keys != NULL) t->key_room = FIRST_KEYS;
-  if (memory->failed || t->keys == NULL) return TARN_E_NOMEM;
-  tarn_status status = tarn__plan_state_make(near, &t->state);
-  if (status == TARN_OK) status = tarn__plan_identical(near->in, t->identical);
-  if (status == TARN_OK) status = tarn__plan_parts_make(&t->state, &t->parts);
-  if (status != TARN_OK) return status;
-  return tarn__plan_failed_make(table_size, &t->failed);
-}
-
-tarn_status tarn__plan_search_create(const tarn__plan_neighbours *near,
-                                     size_t table_size,
-                                     tarn__plan_search **out_search) {
-  *out_search = NULL;
-  tree *t = tarn__host_alloc(sizeof *t);
-  if (t == NULL) return TARN_E_NOMEM;
-  tarn_status status = make(t, near, table_size);
-  if (status == TARN_OK) {
-    *out_search = t;
-  } else {
-    tarn__plan_search_destroy(t);
-  }
-  return status;
-}
-
-void tarn__plan_search_destroy(tarn__plan_search *search) {
-  tree *t = search;
-  if (t == NULL) return;
-  tarn__host_free_array(t->keys, t->key_room, sizeof *t->keys);
-  tarn__plan_failed_free(&t->failed);
-  tarn__plan_parts_free(&t->parts);
-  tarn__plan_state_free(&t->state);
-  tarn__plan_memory_free(&t->memory);
-  tarn__host_free(t, sizeof *t);
+  if (memory->failed) return TARN_E_NOMEM;
+  TARN__TRY(tarn__plan_state_make(near, memory, &t->state));
+  TARN__TRY(tarn__plan_identical(near->in, t->identical));
+  TARN__TRY(tarn__plan_parts_make(&t->state, &t->parts));
+  TARN__TRY(make_table(table_size, memory, &t->failed));
+  *out_search = t;
+  return TARN_OK;
 }

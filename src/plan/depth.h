@@ -1,5 +1,5 @@
-// depth.h - the state of the search in depth: what is put down and what follows
-// from it, what is left to do, and which states failed before.
+// depth.h - the state of the search in depth: the placed items and their
+// consequences, and the items that are left.
 #ifndef TARN_PLAN_DEPTH_H_
 #define TARN_PLAN_DEPTH_H_
 
@@ -16,7 +16,6 @@
 //
 // All changes are logged, and undone in the reverse order.
 
-#define TARN__PLAN_DOWN UINT64_MAX    // as a least offset: it is put down
 #define TARN__PLAN_PLACED UINT32_MAX  // as a lifter: it was not passed over
 
 typedef struct tarn__plan_item_change {
@@ -36,7 +35,7 @@ typedef struct tarn__plan_state {
   const tarn__plan_instance *in;
   const tarn__plan_neighbours *near;
   uint64_t capacity;
-  bool no_memory;  // a change was not logged: the state is of no more use
+  tarn__plan_memory *memory;  // once it has failed, the state is of no more use
 
   uint64_t *at;      // by item
   uint64_t *least;   // by item, or TARN__PLAN_DOWN, as for all that is fixed
@@ -45,7 +44,7 @@ typedef struct tarn__plan_state {
   uint64_t *total;     // by section: sizes of what is not down
   uint64_t *floor;     // by section: the least of their least offsets
   uint32_t *holder;    // by section: whose it is
-  uint32_t *crossing;  // by section: what is not down, and began before
+  uint32_t *crossing;  // by section: items that began before and are not down
 
   tarn__plan_item_change *items;
   size_t item_count;
@@ -53,7 +52,6 @@ typedef struct tarn__plan_state {
   tarn__plan_floor_change *floors;
   size_t floor_count;
   size_t floor_room;
-  tarn__plan_memory memory;
 } tarn__plan_state;
 
 typedef struct tarn__plan_mark {
@@ -61,15 +59,12 @@ typedef struct tarn__plan_mark {
   size_t floors;
 } tarn__plan_mark;
 
-// |near| must live as long.
+// |near| and |memory| must live as long.
 //
-// Lifetime:     tarn__plan_state_free, whatever the status.
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_state_make(
-    const tarn__plan_neighbours *near, tarn__plan_state *out_state);
-
-// Frees and zero-fills |state|. A zero-filled one is allowed.
-void tarn__plan_state_free(tarn__plan_state *state);
+TARN_MUST_CHECK tarn_status
+tarn__plan_state_make(const tarn__plan_neighbours *near,
+                      tarn__plan_memory *memory, tarn__plan_state *out_state);
 
 // Begins anew, within |capacity|, with what is fixed. False: there is no plan,
 // by the bounds alone.
@@ -86,7 +81,7 @@ void tarn__plan_state_undo(tarn__plan_state *state, tarn__plan_mark mark);
 // The effect of putting an item down on the rest.
 typedef struct tarn__plan_effect {
   bool cuts;     // a border between sections is crossed by nothing any more
-  bool narrows;  // what is left could be had in more ways than before
+  bool narrows;  // the rest has more possible places than before
 } tarn__plan_effect;
 
 // Puts |item| down where it is, and lifts the items above it. |*key| is
@@ -117,38 +112,6 @@ uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
                                     uint32_t item);
 
-// --- which states failed -----------------------------------------------------
-
-// A set of states, each known by 128 bits. Two different states have the same
-// bits with a chance of 2^-128 if the bits are as good as random: a search that
-// stores 2^20 states and asks 2^40 times errs with a chance of 2^-68, far below
-// that of a fault of the machine.
-typedef struct tarn__plan_failed {
-  tarn__plan_key *keys;  // two zeros: an empty place
-  size_t room;           // a power of two
-  size_t most;
-  size_t count;
-  tarn__plan_key salt;  // of all that were put in since it was last cleared
-} tarn__plan_failed;
-
-// A table of at most |size| bytes; it begins smaller and grows. A full one
-// replaces old keys.
-//
-// Lifetime:     tarn__plan_failed_free.
-// TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_failed_make(size_t size,
-                                                   tarn__plan_failed *out);
-
-// A zero-filled table is allowed.
-void tarn__plan_failed_free(tarn__plan_failed *failed);
-
-// Empties the table. Cost: O(1).
-void tarn__plan_failed_clear(tarn__plan_failed *failed);
-
-bool tarn__plan_failed_has(const tarn__plan_failed *failed, tarn__plan_key key);
-
-void tarn__plan_failed_put(tarn__plan_failed *failed, tarn__plan_key key);
-
 // --- what is left to put down ------------------------------------------------
 
 // The items in parts that share no section. Items are in one array, those of a
@@ -172,7 +135,6 @@ typedef struct tarn__plan_parts {
   const tarn__plan_state *state;
   uint32_t *items;
   uint32_t *ranks;  // by item
-  bool no_memory;   // ranks were not saved: the stack is of no more use
 
   tarn__plan_part *stack;
   size_t count;
@@ -184,7 +146,6 @@ typedef struct tarn__plan_parts {
   uint32_t *part_of;     // by section
   uint32_t *part_count;  // by part
   tarn__plan_rank_key *keys;
-  tarn__plan_memory memory;
 } tarn__plan_parts;
 
 // The heights of the stacks.
@@ -193,15 +154,11 @@ typedef struct tarn__plan_parts_mark {
   size_t saved_count;
 } tarn__plan_parts_mark;
 
-// |state| must live as long.
+// |state| must live as long; its memory is used.
 //
-// Lifetime:     tarn__plan_parts_free, whatever the status.
 // TARN_E_NOMEM  no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
                                                   tarn__plan_parts *out_parts);
-
-// A zero-filled one is allowed.
-void tarn__plan_parts_free(tarn__plan_parts *parts);
 
 // Begins anew, with all items that are not fixed.
 void tarn__plan_parts_begin(tarn__plan_parts *parts);
@@ -210,8 +167,6 @@ void tarn__plan_parts_begin(tarn__plan_parts *parts);
 // there are several, or |always_new|, they are ranked again.
 void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin, uint32_t end,
                           bool always_new);
-
-void tarn__plan_parts_push(tarn__plan_parts *parts, tarn__plan_part part);
 
 // The part on top; ranks its items if it is new.
 tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *parts,

@@ -5,10 +5,6 @@
 //   floor[t] + total[t], and what is fixed above it, are within the capacity.
 // A call that returns false leaves the last ones undone: what follows is undo.
 //
-// The table of failed states has buckets of four keys, a cache line each. A key
-// is in its bucket or nowhere; in a full bucket of a table that cannot grow it
-// replaces another key, chosen by bits of its own.
-//
 // Parts on the stack share no items, and each has one at least; so do those
 // that are worked on, one within the other, each with an item less. So twice as
 // many places as items are enough.
@@ -16,40 +12,36 @@
 
 #include <string.h>
 
-#include "base/hostmem.h"
-
-enum { FIRST_LOG = 1024, BUCKET = 4, LEAST_ROOM = 1024 };
+enum { FIRST_LOG = 1024 };
 
 typedef tarn__plan_parts parts;
 typedef tarn__plan_part part;
 
 // --- logs --------------------------------------------------------------------
 
-// Room for one more in a log of |count|. Without memory the log begins anew;
-// nothing undoes what was lost.
+// A full log grows. Without memory it begins anew; nothing undoes what was
+// lost.
 static void *grow_log(tarn__plan_state *s, void *log, size_t *count,
                       size_t *room, size_t size) {
-  if (*count < *room) return log;
-  void *larger = tarn__host_resize(log, *room, 2 * *room, size);
-  if (larger == NULL) {
-    s->no_memory = true;
-    *count = 0;
-    return log;
-  }
-  *room *= 2;
-  return larger;
+  log = tarn__plan_grow(s->memory, log, room, *count + 1, size);
+  if (s->memory->failed) *count = 0;
+  return log;
 }
 
 static void log_item(tarn__plan_state *s, uint32_t item) {
-  s->items =
-      grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
+  if (s->item_count == s->item_room) {
+    s->items =
+        grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
+  }
   s->items[s->item_count++] = (tarn__plan_item_change){
       item, s->lifter[item], s->at[item], s->least[item]};
 }
 
 static void log_floor(tarn__plan_state *s, uint32_t section) {
-  s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
-                       sizeof *s->floors);
+  if (s->floor_count == s->floor_room) {
+    s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
+                         sizeof *s->floors);
+  }
   s->floors[s->floor_count++] =
       (tarn__plan_floor_change){section, s->holder[section], s->floor[section]};
 }
@@ -71,12 +63,8 @@ void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
 // --- keys --------------------------------------------------------------------
 
 tarn__plan_key tarn__plan_state_key(const tarn__plan_state *s, uint32_t item) {
-  uint64_t kind = 2 * (uint64_t)item;
-  uint64_t value = s->at[item];
-  if (s->lifter[item] != TARN__PLAN_PLACED) kind++;
-  uint64_t low = tarn__plan_mix(value + tarn__plan_mix(kind + 1));
-  uint64_t high = tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15));
-  return (tarn__plan_key){low, high};
+  bool passed = s->lifter[item] != TARN__PLAN_PLACED;
+  return tarn__plan_key_of(2 * (uint64_t)item + passed, s->at[item]);
 }
 
 static void leave_key(const tarn__plan_state *s, uint32_t item,
@@ -168,11 +156,6 @@ static bool count_item(tarn__plan_state *s, uint32_t item, uint64_t by) {
   return cuts;
 }
 
-static bool has_place(const tarn__plan_state *s, uint32_t item) {
-  return s->at[item] <= s->capacity &&
-         s->in->items[item].size <= s->capacity - s->at[item];
-}
-
 // False: it does not fit there.
 static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
                   tarn__plan_key *key) {
@@ -181,7 +164,7 @@ static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
   s->at[item] = s->least[item] = tarn__plan_settle(s->near, item, from);
   s->lifter[item] = TARN__PLAN_PLACED;
   enter_key(s, item, key);
-  return has_place(s, item);
+  return tarn__plan_ends_within(s->in, item, s->at[item], s->capacity);
 }
 
 // An item that was passed over must be lifted by one below its end, of which
@@ -250,8 +233,7 @@ bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
   log_item(s, item);
   s->least[item] = tarn__plan_settle(s->near, item, best);
   s->lifter[item] = lifter;
-  return s->least[item] <= s->capacity &&
-         s->in->items[item].size <= s->capacity - s->least[item] &&
+  return tarn__plan_ends_within(s->in, item, s->least[item], s->capacity) &&
          refresh(s, item);
 }
 
@@ -264,19 +246,6 @@ bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
 }
 
 // --- the beginning -----------------------------------------------------------
-
-static bool begin_items(tarn__plan_state *s) {
-  bool all = true;
-  for (uint32_t i = 0; i < s->in->item_count; i++) {
-    bool fixed = s->in->items[i].fixed;
-    s->at[i] =
-        fixed ? s->in->items[i].offset : tarn__plan_settle(s->near, i, 0);
-    s->least[i] = fixed ? TARN__PLAN_DOWN : s->at[i];
-    s->lifter[i] = TARN__PLAN_PLACED;
-    if (!has_place(s, i)) all = false;
-  }
-  return all;
-}
 
 static bool begin_sections(tarn__plan_state *s) {
   size_t count = s->in->section_count + 1;
@@ -296,21 +265,25 @@ static bool begin_sections(tarn__plan_state *s) {
 
 bool tarn__plan_state_begin(tarn__plan_state *s, uint64_t capacity) {
   s->capacity = capacity;
-  s->no_memory = false;
   s->item_count = 0;
   s->floor_count = 0;
-  bool placed = begin_items(s);
+  memset(s->lifter, 0xff, s->in->item_count * sizeof *s->lifter);
+  bool placed = tarn__plan_lay_out(s->near, capacity, s->at, s->least);
   bool fit = begin_sections(s);
   return placed && fit && !s->near->fixed_collide;
 }
 
 tarn_status tarn__plan_state_make(const tarn__plan_neighbours *near,
+                                  tarn__plan_memory *memory,
                                   tarn__plan_state *s) {
   const tarn__plan_instance *in = near->in;
-  tarn__plan_memory *memory = &s->memory;
   size_t items = in->item_count + 1;
   size_t sections = in->section_count + 1;
-  *s = (tarn__plan_state){.in = in, .near = near};
+  *s = (tarn__plan_state){.in = in,
+                          .near = near,
+                          .memory = memory,
+                          .item_room = FIRST_LOG,
+                          .floor_room = FIRST_LOG};
   s->at = tarn__plan_array(memory, items, sizeof *s->at);
   s->least = tarn__plan_array(memory, items, sizeof *s->least);
   s->lifter = tarn__plan_array(memory, items, sizeof *s->lifter);
@@ -318,105 +291,9 @@ tarn_status tarn__plan_state_make(const tarn__plan_neighbours *near,
   s->floor = tarn__plan_array(memory, sections, sizeof *s->floor);
   s->holder = tarn__plan_array(memory, sections, sizeof *s->holder);
   s->crossing = tarn__plan_array(memory, sections, sizeof *s->crossing);
-  s->items = tarn__host_array(FIRST_LOG, sizeof *s->items);
-  if (s->items != NULL) s->item_room = FIRST_LOG;
-  s->floors = tarn__host_array(FIRST_LOG, sizeof *s->floors);
-  if (s->floors != NULL) s->floor_room = FIRST_LOG;
-  bool made = !memory->failed && s->items != NULL && s->floors != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
-}
-
-void tarn__plan_state_free(tarn__plan_state *s) {
-  tarn__host_free_array(s->items, s->item_room, sizeof *s->items);
-  tarn__host_free_array(s->floors, s->floor_room, sizeof *s->floors);
-  tarn__plan_memory_free(&s->memory);
-  *s = (tarn__plan_state){0};
-}
-
-// --- failed states -----------------------------------------------------------
-
-static size_t bucket_of(const tarn__plan_failed *f, tarn__plan_key key) {
-  return (size_t)key.low & (f->room - 1) & ~(size_t)(BUCKET - 1);
-}
-
-static bool is_same(tarn__plan_key a, tarn__plan_key b) {
-  return a.low == b.low && a.high == b.high;
-}
-
-static bool is_empty(tarn__plan_key key) {
-  return key.low == 0 && key.high == 0;
-}
-
-static tarn__plan_key salted(const tarn__plan_failed *f, tarn__plan_key key) {
-  return (tarn__plan_key){key.low + f->salt.low, key.high + f->salt.high};
-}
-
-tarn_status tarn__plan_failed_make(size_t size, tarn__plan_failed *out) {
-  *out = (tarn__plan_failed){.room = LEAST_ROOM, .most = LEAST_ROOM};
-  while (out->most <= size / sizeof *out->keys / 2)
-    out->most *= 2;
-  out->keys = tarn__host_array(out->room, sizeof *out->keys);
-  if (out->keys != NULL) return TARN_OK;
-  *out = (tarn__plan_failed){0};
-  return TARN_E_NOMEM;
-}
-
-void tarn__plan_failed_free(tarn__plan_failed *failed) {
-  tarn__host_free_array(failed->keys, failed->room, sizeof *failed->keys);
-  *failed = (tarn__plan_failed){0};
-}
-
-void tarn__plan_failed_clear(tarn__plan_failed *failed) {
-  failed->salt.low = tarn__plan_mix(failed->salt.low + 1);
-  failed->salt.high = tarn__plan_mix(failed->salt.high + 2);
-}
-
-bool tarn__plan_failed_has(const tarn__plan_failed *failed,
-                           tarn__plan_key key) {
-  key = salted(failed, key);
-  const tarn__plan_key *bucket = failed->keys + bucket_of(failed, key);
-  for (int i = 0; i < BUCKET; i++) {
-    if (is_same(bucket[i], key)) return true;
-  }
-  return false;
-}
-
-static void put_key(tarn__plan_failed *f, tarn__plan_key key) {
-  tarn__plan_key *bucket = f->keys + bucket_of(f, key);
-  for (int i = 0; i < BUCKET; i++) {
-    if (is_same(bucket[i], key)) return;
-    if (!is_empty(bucket[i])) continue;
-    bucket[i] = key;
-    f->count++;
-    return;
-  }
-  bucket[key.high % BUCKET] = key;
-}
-
-// Without memory the table stays as it is.
-static void grow_table(tarn__plan_failed *f) {
-  tarn__plan_failed larger = *f;
-  larger.room = 2 * f->room;
-  larger.count = 0;
-  larger.keys = tarn__host_array(larger.room, sizeof *larger.keys);
-  if (larger.keys == NULL) {
-    f->most = f->room;
-    return;
-  }
-  for (size_t i = 0; i < f->room; i++) {
-    if (!is_empty(f->keys[i])) put_key(&larger, f->keys[i]);
-  }
-  tarn__host_free_array(f->keys, f->room, sizeof *f->keys);
-  *f = larger;
-}
-
-void tarn__plan_failed_put(tarn__plan_failed *failed, tarn__plan_key key) {
-  if (failed->room < failed->most && failed->count > failed->room / 2) {
-    grow_table(failed);
-  }
-  key = salted(failed, key);
-  // The sign of an empty place; not to store one state is no mistake.
-  if (!is_empty(key)) put_key(failed, key);
+  s->items = tarn__plan_array(memory, FIRST_LOG, sizeof *s->items);
+  s->floors = tarn__plan_array(memory, FIRST_LOG, sizeof *s->floors);
+  return tarn__plan_memory_status(memory);
 }
 
 // --- parts -------------------------------------------------------------------
@@ -424,10 +301,10 @@ void tarn__plan_failed_put(tarn__plan_failed *failed, tarn__plan_key key) {
 tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
                                   tarn__plan_parts *out_parts) {
   parts *p = out_parts;
-  tarn__plan_memory *memory = &p->memory;
+  tarn__plan_memory *memory = state->memory;
   size_t items = state->in->item_count + 1;
   size_t sections = state->in->section_count + 1;
-  *p = (parts){.state = state};
+  *p = (parts){.state = state, .saved_room = items};
   p->items = tarn__plan_array(memory, items, sizeof *p->items);
   p->ranks = tarn__plan_array(memory, items, sizeof *p->ranks);
   p->stack = tarn__plan_array(memory, 2 * items, sizeof *p->stack);
@@ -435,32 +312,18 @@ tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
   p->part_of = tarn__plan_array(memory, sections, sizeof *p->part_of);
   p->part_count = tarn__plan_array(memory, sections, sizeof *p->part_count);
   p->keys = tarn__plan_array(memory, items, sizeof *p->keys);
-  p->saved = tarn__host_array(items, sizeof *p->saved);
-  if (p->saved != NULL) p->saved_room = items;
-  bool made = !memory->failed && p->saved != NULL;
-  return made ? TARN_OK : TARN_E_NOMEM;
+  p->saved = tarn__plan_array(memory, items, sizeof *p->saved);
+  return tarn__plan_memory_status(memory);
 }
 
-void tarn__plan_parts_free(tarn__plan_parts *p) {
-  tarn__host_free_array(p->saved, p->saved_room, sizeof *p->saved);
-  tarn__plan_memory_free(&p->memory);
-  *p = (parts){0};
-}
-
-static bool save_ranks(parts *p, uint32_t begin, uint32_t end) {
-  size_t need = p->saved_count + (end - begin);
-  if (need > p->saved_room) {
-    tarn__plan_saved_rank *larger =
-        tarn__host_resize(p->saved, p->saved_room, 2 * need, sizeof *p->saved);
-    if (larger == NULL) return false;
-    p->saved = larger;
-    p->saved_room = 2 * need;
-  }
+static void save_ranks(parts *p, uint32_t begin, uint32_t end) {
+  p->saved = tarn__plan_grow(p->state->memory, p->saved, &p->saved_room,
+                             p->saved_count + (end - begin), sizeof *p->saved);
+  if (p->state->memory->failed) return;
   for (uint32_t i = begin; i < end; i++) {
     uint32_t item = p->items[i];
     p->saved[p->saved_count++] = (tarn__plan_saved_rank){item, p->ranks[item]};
   }
-  return true;
 }
 
 // --- cutting a part up -------------------------------------------------------
@@ -530,7 +393,7 @@ void tarn__plan_parts_cut(parts *p, uint32_t begin, uint32_t end,
   size_t first = p->count;
   group_items(p, begin, end, count);
   bool is_new = always_new || p->part_count[0] != end;
-  if (is_new && !save_ranks(p, begin, end)) p->no_memory = true;
+  if (is_new) save_ranks(p, begin, end);
   uint32_t at = begin;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t stop = p->part_count[i];
@@ -547,15 +410,10 @@ void tarn__plan_parts_begin(tarn__plan_parts *p) {
   uint32_t count = 0;
   p->count = 0;
   p->saved_count = 0;
-  p->no_memory = false;
   for (uint32_t i = 0; i < s->in->item_count; i++) {
     if (!s->in->items[i].fixed) p->items[count++] = i;
   }
   if (count > 0) tarn__plan_parts_cut(p, 0, count, true);
-}
-
-void tarn__plan_parts_push(tarn__plan_parts *p, tarn__plan_part added) {
-  p->stack[p->count++] = added;
 }
 
 tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *p,

@@ -1,7 +1,7 @@
 // The first plan is made in one pass over time. Then orders of items are tried:
-// each item is put down at the lowest offset that the placed ones allow. No
-// order is best for all problems, so all are tried while they are cheap; the
-// orders that do best on large models come first.
+// each item is placed at the lowest offset that the placed ones allow. No order
+// is best for all problems, so all are tried while they are cheap; the orders
+// that do best on large models come first.
 //
 // One puts long-lived items down before short-lived ones, in classes of lengths
 // that differ by a factor of 16 or so, and within a class in the order of time:
@@ -17,20 +17,22 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/status.h"
 #include "plan/placements.h"
 #include "plan/quick.h"
 #include "plan/sort_keys.h"
 
 enum {
-  // Pieces put down, all ways together, before no further way is tried but the
-  // first ones; and those of a problem that a tree would be too large for.
+  // Placed pieces, over all orders, after which no further order is tried but
+  // the first ones; and the pieces of a problem for which a tree would be too
+  // large.
   MOST_PIECES = 150000,
   MOST_TREE_PIECES = 1 << 21,
   // Ranges looked at, all ways together: lists are short where memory is well
   // packed, but nothing says that it is.
   MOST_LOOKS = 100000000,
   ROUNDS = 8,
-  ITEMS_PER_LOOK = 16,  // items put down before |stop| is looked at
+  ITEMS_PER_LOOK = 16,  // items placed before |stop| is read
 };
 
 static const tarn__plan_sort_key tried[] = {
@@ -51,20 +53,20 @@ typedef struct placing {
   uint64_t *best;   // the caller's offsets and height
   uint64_t *height;
   size_t pieces_left;
+  tarn__plan_memory memory;
 } placing;
 
 // --- one order ---------------------------------------------------------------
 
 static tarn_status put_fixed(placing *p) {
   tarn__plan_placed_clear(&p->placed);
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
+  for (uint32_t i = 0; i < p->in->item_count; i++) {
     const tarn__plan_item *item = &p->in->items[i];
     p->trial[i] = item->offset;
     if (!item->fixed) continue;
-    status = tarn__plan_placed_add(&p->placed, (uint32_t)i, item->offset);
+    TARN__TRY(tarn__plan_placed_add(&p->placed, i, item->offset));
   }
-  return status;
+  return TARN_OK;
 }
 
 // Nothing stops a plan that is made without a clock.
@@ -75,9 +77,9 @@ static bool is_over(const placing *p) {
 
 // In the order of the sort keys, while they end below |limit|.
 static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
-  tarn_status status = put_fixed(p);
   *out_whole = false;
-  for (size_t i = 0; status == TARN_OK && i < p->in->item_count; i++) {
+  TARN__TRY(put_fixed(p));
+  for (size_t i = 0; i < p->in->item_count; i++) {
     uint32_t index = p->keys.order[i].item;
     const tarn__plan_item *item = &p->in->items[index];
     if (i % ITEMS_PER_LOOK == 0 && is_over(p)) return TARN_OK;
@@ -85,10 +87,10 @@ static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
     uint64_t at = tarn__plan_placed_lowest(&p->placed, index);
     if (at + item->size >= limit) return TARN_OK;
     p->trial[index] = at;
-    status = tarn__plan_placed_add(&p->placed, index, at);
+    TARN__TRY(tarn__plan_placed_add(&p->placed, index, at));
   }
-  *out_whole = status == TARN_OK;
-  return status;
+  *out_whole = true;
+  return TARN_OK;
 }
 
 static void keep(placing *p) {
@@ -96,18 +98,17 @@ static void keep(placing *p) {
   if (height >= *p->height) return;
   memcpy(p->best, p->trial, p->in->item_count * sizeof *p->best);
   *p->height = height;
-  // The watcher is told at the next look.
+  // The watcher gets it at the next look.
   if (p->stop != NULL) p->stop->watch_ns = 0;
 }
 
 static tarn_status try_key(placing *p, tarn__plan_sort_key by) {
   bool whole;
   tarn__plan_sort_keys_order(&p->keys, by);
-  tarn_status status = put_all(p, *p->height, &whole);
+  TARN__TRY(put_all(p, *p->height, &whole));
   if (whole) keep(p);
-  size_t pieces = p->in->piece_count;
-  p->pieces_left = p->pieces_left > pieces ? p->pieces_left - pieces : 0;
-  return status;
+  p->pieces_left -= tarn__lesser(p->pieces_left, p->in->piece_count);
+  return TARN_OK;
 }
 
 static bool is_done(const placing *p) {
@@ -115,11 +116,9 @@ static bool is_done(const placing *p) {
 }
 
 // If a plan is near the target, a few items came too late to find room: they
-// are put down first in the next round.
+// are placed first in the next round.
 static tarn_status try_rounds(placing *p) {
-  uint64_t full = UINT64_MAX;
-  tarn_status status = TARN_OK;
-  for (int i = 0; i < ROUNDS && status == TARN_OK && !is_done(p); i++) {
+  for (int i = 0; i < ROUNDS && !is_done(p); i++) {
     bool whole;
     if (i == 0) tarn__plan_sort_keys_order(&p->keys, TARN__PLAN_BEGIN_IN_16);
     for (size_t k = 0; i > 0 && k < p->in->item_count; k++) {
@@ -128,56 +127,55 @@ static tarn_status try_rounds(placing *p) {
       if (end > p->target) ranked->key += 1e6 * i;
     }
     if (i > 0) tarn__plan_sort_keys_sort(&p->keys);
-    status = put_all(p, full, &whole);
+    TARN__TRY(put_all(p, UINT64_MAX, &whole));
     if (!whole) break;
     keep(p);
     uint64_t above = tarn__plan_instance_height(p->in, p->trial) - p->in->bound;
     if (above > p->in->bound / 16) break;
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the whole ---------------------------------------------------------------
 
-static tarn_status try_tree(placing *p) {
-  tarn_status status = tarn__plan_sort_keys_make(p->in, &p->keys);
-  if (status == TARN_OK)
-    status = tarn__plan_placed_make(p->in, false, &p->placed);
-  for (size_t i = 0; i < TRIED && status == TARN_OK && !is_done(p); i++) {
-    if (i >= ALWAYS && p->pieces_left == 0) break;
-    status = try_key(p, tried[i]);
+// Tries the orders of |keys|: the first |always| of them, and the others while
+// |pieces_left| allows.
+static tarn_status try_orders(placing *p, const tarn__plan_sort_key *keys,
+                              size_t count, size_t always, bool in_list) {
+  TARN__TRY(tarn__plan_sort_keys_make(p->in, &p->memory, &p->keys));
+  TARN__TRY(tarn__plan_placed_make(p->in, in_list, &p->memory, &p->placed));
+  for (size_t i = 0; i < count && !is_done(p); i++) {
+    if (i >= always && p->pieces_left == 0) break;
+    TARN__TRY(try_key(p, keys[i]));
   }
-  if (status == TARN_OK) status = try_rounds(p);
-  tarn__plan_placed_free(&p->placed);
-  tarn__plan_sort_keys_free(&p->keys);
-  return status;
+  return TARN_OK;
 }
 
-static tarn_status try_pass(placing *p) {
-  tarn_status status = tarn__plan_one_pass(p->in, p->trial);
-  if (status == TARN_OK) keep(p);
-  return status;
+static tarn_status try_all(placing *p) {
+  p->trial = tarn__plan_array(&p->memory, p->in->item_count, sizeof *p->trial);
+  if (p->trial == NULL) return TARN_E_NOMEM;
+  if (*p->height == UINT64_MAX) {
+    TARN__TRY(tarn__plan_one_pass(p->in, p->trial));
+    keep(p);
+  }
+  if (p->in->piece_count > MOST_TREE_PIECES || is_done(p)) return TARN_OK;
+  TARN__TRY(try_orders(p, tried, TRIED, ALWAYS, false));
+  return try_rounds(p);
 }
 
 tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
                               uint64_t target, tarn__plan_stop *stop,
                               uint64_t *offsets, uint64_t *height) {
-  size_t room = instance->item_count;
   placing p = {.in = instance,
                .target = target,
                .stop = stop,
                .best = offsets,
                .height = height,
                .pieces_left = MOST_PIECES};
-  if (room == 0) *height = 0;
+  if (instance->item_count == 0) *height = 0;
   if (*height <= target) return TARN_OK;
-  p.trial = tarn__host_array(room, sizeof *p.trial);
-  if (p.trial == NULL) return TARN_E_NOMEM;
-  tarn_status status = TARN_OK;
-  if (*height == UINT64_MAX) status = try_pass(&p);
-  bool fits = instance->piece_count <= MOST_TREE_PIECES;
-  if (status == TARN_OK && fits && !is_done(&p)) status = try_tree(&p);
-  tarn__host_free_array(p.trial, room, sizeof *p.trial);
+  tarn_status status = try_all(&p);
+  tarn__plan_memory_free(&p.memory);
   return status;
 }
 
@@ -221,21 +219,15 @@ tarn_status tarn__plan_quick(const tarn__plan_instance *in,
   uint64_t height = in->item_count == 0 ? 0 : UINT64_MAX;
   placing p = {
       .in = in, .target = in->bound, .best = out_offsets, .height = &height};
+  enum { KEYS = sizeof keys / sizeof *keys };
   *out_height = 0;
   if (is_done(&p)) return TARN_OK;
-  p.trial = tarn__host_array(in->item_count, sizeof *p.trial);
-  tarn_status status = p.trial == NULL ? TARN_E_NOMEM : TARN_OK;
-  if (status == TARN_OK) status = tarn__plan_sort_keys_make(in, &p.keys);
+  p.trial = tarn__plan_array(&p.memory, in->item_count, sizeof *p.trial);
+  tarn_status status = tarn__plan_memory_status(&p.memory);
   if (status == TARN_OK) {
-    status = tarn__plan_placed_make(in, suits_list(in), &p.placed);
+    status = try_orders(&p, keys, KEYS, KEYS, suits_list(in));
   }
-  for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-    if (status != TARN_OK || is_done(&p)) break;
-    status = try_key(&p, keys[i]);
-  }
-  tarn__plan_placed_free(&p.placed);
-  tarn__plan_sort_keys_free(&p.keys);
-  tarn__host_free_array(p.trial, in->item_count, sizeof *p.trial);
+  tarn__plan_memory_free(&p.memory);
   if (status == TARN_OK) *out_height = height;
   return status;
 }

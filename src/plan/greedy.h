@@ -1,7 +1,7 @@
 // greedy.h - good plans at once, which are not proved to be the best.
 //
-// Items are put down one by one in an order, each as low as the items allow
-// that are placed already. Several orders are tried, the quickest first.
+// Items are placed one by one in an order, each as low as the placed ones
+// allow. Several orders are tried, the quickest first.
 #ifndef TARN_PLAN_GREEDY_H_
 #define TARN_PLAN_GREEDY_H_
 

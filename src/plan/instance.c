@@ -30,7 +30,8 @@ typedef struct end {
 
 typedef struct making {
   const tarn_plan_problem *problem;
-  const tarn__plan_choice *choice;
+  const bool *left_out;
+  const bool *merged;
   uint32_t *taker_of;  // by buffer: its taker; UINT32_MAX: none
   bool *takes;         // by buffer
   tarn__plan_instance *in;
@@ -41,7 +42,7 @@ typedef struct making {
 // --- items and pieces -------------------------------------------------------
 
 static bool is_in(const making *m, size_t buffer) {
-  return m->choice->left_out == NULL || !m->choice->left_out[buffer];
+  return tarn__plan_is_in(m->left_out, buffer);
 }
 
 static tarn_status join_pairs(making *m) {
@@ -51,7 +52,7 @@ static tarn_status join_pairs(making *m) {
   if (m->memory.failed) return TARN_E_NOMEM;
   memset(m->taker_of, 0xff, count * sizeof *m->taker_of);
   for (size_t i = 0; i < m->problem->pair_count; i++) {
-    if (m->choice->merged == NULL || !m->choice->merged[i]) continue;
+    if (m->merged == NULL || !m->merged[i]) continue;
     const tarn_plan_pair *pair = &m->problem->pairs[i];
     m->taker_of[pair->giver] = (uint32_t)pair->taker;
     m->takes[pair->taker] = true;
@@ -145,15 +146,14 @@ static tarn_status add_item(making *m, size_t buffer) {
 }
 
 static tarn_status add_items(making *m) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < m->problem->count; i++) {
+  for (size_t i = 0; i < m->problem->count; i++) {
     if (!is_in(m, i)) {
       m->in->item_of[i] = TARN__PLAN_NO_ITEM;
     } else if (!m->takes[i]) {
-      status = add_item(m, i);
+      TARN__TRY(add_item(m, i));
     }
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- sections ---------------------------------------------------------------
@@ -263,10 +263,9 @@ static tarn_status sum_up(tarn__plan_instance *in) {
 // --- the whole --------------------------------------------------------------
 
 static tarn_status make(making *m) {
-  tarn_status status = join_pairs(m);
-  if (status == TARN_OK) status = make_room(m);
-  if (status == TARN_OK) status = add_items(m);
-  if (status != TARN_OK) return status;
+  TARN__TRY(join_pairs(m));
+  TARN__TRY(make_room(m));
+  TARN__TRY(add_items(m));
   cut_sections(m);
   span_items(m->in);
   choose_unit(m->in);
@@ -275,12 +274,12 @@ static tarn_status make(making *m) {
 }
 
 tarn_status tarn__plan_instance_make(const tarn_plan_problem *problem,
-                                     const tarn__plan_choice *choice,
+                                     const bool *left_out, const bool *merged,
                                      tarn__plan_instance *out_instance) {
-  static const tarn__plan_choice all = {0};
   *out_instance = (tarn__plan_instance){0};
   making m = {.problem = problem,
-              .choice = choice == NULL ? &all : choice,
+              .left_out = left_out,
+              .merged = merged,
               .in = out_instance};
   tarn_status status = make(&m);
   tarn__plan_memory_free(&m.memory);
@@ -304,11 +303,6 @@ void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
   for (size_t i = count; i-- > 0;)
     out[--begin[*(const uint32_t *)(const void *)(at + i * stride)]] =
         (uint32_t)i;
-}
-
-uint64_t tarn__plan_units(const tarn__plan_instance *instance,
-                          uint64_t capacity) {
-  return capacity == 0 ? UINT64_MAX : capacity / instance->unit;
 }
 
 uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,

@@ -59,30 +59,25 @@ typedef struct tarn__plan_instance {
 
 #define TARN__PLAN_NO_ITEM UINT32_MAX
 
-// The part of a problem that an instance is made of.
-typedef struct tarn__plan_choice {
-  const bool *left_out;  // by buffer; NULL: all are in
-  const bool *merged;    // by pair: its two become one item; NULL: none
-} tarn__plan_choice;
-
+// Makes an instance of the buffers that are not |left_out| (by buffer; NULL:
+// all are in). The two of each |merged| pair (by pair; NULL: none) are one
+// item.
+//
 // |problem| has been checked. Both buffers of merged pairs are in; a buffer is
 // the giver of one merged pair at most, and the taker of one; fixed offsets of
 // merged buffers are equal.
 //
-// Lifetime:       tarn__plan_instance_free. Cost:           O(n log n).
+// Lifetime:       tarn__plan_instance_free.
+// Cost:           O(n log n).
 // TARN_E_INVALID  more than 2^31 pieces; merged alignments whose common
-// multiple is too large: tarn__plan_both_aligned. TARN_E_NOMEM    no host
-// memory.
-TARN_MUST_CHECK tarn_status tarn__plan_instance_make(
-    const tarn_plan_problem *problem, const tarn__plan_choice *choice,
-    tarn__plan_instance *out_instance);
+//                 multiple is too large: tarn__plan_both_aligned.
+// TARN_E_NOMEM    no host memory.
+TARN_MUST_CHECK tarn_status
+tarn__plan_instance_make(const tarn_plan_problem *problem, const bool *left_out,
+                         const bool *merged, tarn__plan_instance *out_instance);
 
 // Frees and zero-fills |instance|. A zero-filled one is allowed.
 void tarn__plan_instance_free(tarn__plan_instance *instance);
-
-// |capacity| bytes in units, rounded down; 0, no limit, becomes UINT64_MAX.
-uint64_t tarn__plan_units(const tarn__plan_instance *instance,
-                          uint64_t capacity);
 
 // The highest end, in units, of items at |offsets|.
 uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,
@@ -103,6 +98,13 @@ void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
 static inline const tarn__plan_piece *tarn__plan_pieces(
     const tarn__plan_instance *instance, const tarn__plan_item *item) {
   return instance->pieces + item->piece;
+}
+
+// Whether item |index| at |offset| ends within |capacity|.
+static inline bool tarn__plan_ends_within(const tarn__plan_instance *instance,
+                                          uint32_t index, uint64_t offset,
+                                          uint64_t capacity) {
+  return offset <= capacity && instance->items[index].size <= capacity - offset;
 }
 
 // Each section |t| of each |piece| of item number |index|. Names that are

@@ -22,7 +22,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/hostmem.h"
+#include "base/status.h"
 #include "plan/neighbours.h"
 #include "plan/placements.h"
 #include "plan/sort_keys.h"
@@ -30,7 +30,7 @@
 enum {
   MOST_PIECES = 1 << 21,
   NODES_PER_LOOK = 16,   // at the clock
-  ITEMS_PER_LOOK = 256,  // while the best plan is put down again
+  ITEMS_PER_LOOK = 256,  // while the best plan is placed again
   FIRST_NODES = 500,     // of a try, besides one for some of the items
   ITEMS_PER_NODE = 8,
   LARGEST_PART = 2,  // of the way to the bound: a half
@@ -45,7 +45,7 @@ enum {
   PROBES = 64,         // sections of an item that are looked at
 };
 
-// What an item costs, and how hard it is to place: products of its size and of
+// The cost of an item, and how hard it is to place: products of its size and of
 // how many others are there with it, or of their roots.
 typedef enum measure {
   SIZE = 0,
@@ -75,7 +75,7 @@ enum { MANNERS = sizeof manners / sizeof *manners };
 
 typedef struct place {
   uint64_t at;
-  double guess;  // what it costs in one section
+  double guess;  // its cost in one section
   double cost;
 } place;
 
@@ -107,7 +107,6 @@ struct tarn__plan_moves {
   uint64_t *height;
   uint64_t nodes;
   bool stopped;
-  tarn__plan_memory memory;
 };
 
 typedef tarn__plan_moves moves;
@@ -149,15 +148,14 @@ static tarn_status take_out(moves *m, uint32_t index) {
 
 // From any state to the best plan, unless it is stopped.
 static tarn_status go_back(moves *m) {
-  tarn_status status = TARN_OK;
-  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
-    if (m->down[i] && m->at[i] != m->best[i]) status = take_out(m, i);
+  for (uint32_t i = 0; i < m->in->item_count; i++) {
+    if (m->down[i] && m->at[i] != m->best[i]) TARN__TRY(take_out(m, i));
   }
-  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+  for (uint32_t i = 0; i < m->in->item_count; i++) {
     if (i % ITEMS_PER_LOOK == 0 && look(m)) break;
-    if (!m->down[i]) status = put(m, i, m->best[i]);
+    if (!m->down[i]) TARN__TRY(put(m, i, m->best[i]));
   }
-  return status;
+  return TARN_OK;
 }
 
 static void keep(moves *m) {
@@ -216,8 +214,9 @@ static bool is_in_way(const moves *m, uint32_t index, uint64_t at,
   return m->at[index] < at + size && end_of(m, index) > at;
 }
 
-// Removes the items from |met| that are not down.
-static size_t keep_down(moves *m, size_t count) {
+// Lists in |met| the items that are down and overlap the sections.
+static size_t meet(moves *m, uint32_t first, uint32_t last) {
+  size_t count = tarn__plan_spans_meet(&m->spans, first, last, m->met);
   size_t kept = 0;
   for (size_t i = 0; i < count; i++) {
     if (m->down[m->met[i]]) m->met[kept++] = m->met[i];
@@ -265,8 +264,7 @@ static size_t guess_places(moves *m, uint32_t index, uint64_t highest,
   if (draw(m, 4) == 0) {
     section = item->first + (uint32_t)draw(m, item->last - item->first);
   }
-  size_t met = keep_down(
-      m, tarn__plan_spans_meet(&m->spans, section, section + 1, m->met));
+  size_t met = meet(m, section, section + 1);
   sort_by_offset(m, met);
   size_t count = 0;
   uint64_t at = 0;
@@ -291,8 +289,7 @@ static bool find_cheapest(moves *m, uint32_t index, uint64_t highest,
   const tarn__plan_item *item = item_at(m, index);
   place places[CANDIDATES];
   size_t count = guess_places(m, index, highest, places);
-  size_t met = keep_down(
-      m, tarn__plan_spans_meet(&m->spans, item->first, item->last, m->met));
+  size_t met = meet(m, item->first, item->last);
   for (size_t p = 0; p < count; p++)
     places[p].cost = 0;
   for (size_t i = 0; i < met; i++) {
@@ -315,19 +312,17 @@ static bool find_cheapest(moves *m, uint32_t index, uint64_t highest,
 // The items in the way of |index| wait.
 static tarn_status clear_way(moves *m, uint32_t index, uint64_t at) {
   const tarn__plan_item *item = item_at(m, index);
-  tarn_status status = TARN_OK;
-  size_t met = keep_down(
-      m, tarn__plan_spans_meet(&m->spans, item->first, item->last, m->met));
-  for (size_t i = 0; i < met && status == TARN_OK; i++) {
+  size_t met = meet(m, item->first, item->last);
+  for (size_t i = 0; i < met; i++) {
     uint32_t other = m->met[i];
     if (!is_in_way(m, other, at, item->size) ||
         !tarn__plan_items_meet(m->in, index, other)) {
       continue;
     }
-    status = take_out(m, other);
+    TARN__TRY(take_out(m, other));
     wait_for(m, other);
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- a try -------------------------------------------------------------------
@@ -366,35 +361,33 @@ static tarn_status place_one(moves *m, uint32_t index, uint64_t limit,
                              bool *out_stuck) {
   const tarn__plan_item *item = item_at(m, index);
   uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
-  tarn_status status = TARN_OK;
   if (at + item->size > limit) {
     m->weight[index]++;
     *out_stuck = !find_cheapest(m, index, limit - item->size, &at);
     if (*out_stuck) return TARN_OK;
-    status = clear_way(m, index, at);
+    TARN__TRY(clear_way(m, index, at));
   }
-  return status == TARN_OK ? put(m, index, at) : status;
+  return put(m, index, at);
 }
 
 // |*out_done|: all lies below |limit|.
 static tarn_status try_below(moves *m, uint64_t limit, bool *out_done) {
-  tarn_status status = TARN_OK;
   uint64_t enough = m->nodes + m->try_nodes;
   bool stuck = false;
   m->waiting_count = 0;
   begin_manner(m);
-  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+  for (uint32_t i = 0; i < m->in->item_count; i++) {
     if (end_of(m, i) <= limit) continue;
-    status = take_out(m, i);
+    TARN__TRY(take_out(m, i));
     wait_for(m, i);
   }
-  while (m->waiting_count > 0 && status == TARN_OK && !stuck) {
+  while (m->waiting_count > 0 && !stuck) {
     if (m->nodes >= enough || is_over(m)) break;
     m->nodes++;
-    status = place_one(m, next_waiting(m), limit, &stuck);
+    TARN__TRY(place_one(m, next_waiting(m), limit, &stuck));
   }
-  *out_done = status == TARN_OK && m->waiting_count == 0 && !stuck;
-  return status;
+  *out_done = m->waiting_count == 0 && !stuck;
+  return TARN_OK;
 }
 
 // --- other plans -------------------------------------------------------------
@@ -416,14 +409,13 @@ static tarn__plan_powers draw_powers(moves *m) {
 // In a random order, while the plan is below |limit|; a complete plan is kept
 // if it is the best.
 static tarn_status make_anew(moves *m, uint64_t limit) {
-  tarn_status status = TARN_OK;
   tarn__plan_sort_keys_mix(&m->keys, draw_powers(m));
   tarn__plan_placed_clear(&m->placed);
   memset(m->down, 0, m->in->item_count * sizeof *m->down);
-  for (uint32_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
-    if (item_at(m, i)->fixed) status = put(m, i, item_at(m, i)->offset);
+  for (uint32_t i = 0; i < m->in->item_count; i++) {
+    if (item_at(m, i)->fixed) TARN__TRY(put(m, i, item_at(m, i)->offset));
   }
-  for (size_t i = 0; i < m->in->item_count && status == TARN_OK; i++) {
+  for (size_t i = 0; i < m->in->item_count; i++) {
     uint32_t index = m->keys.order[i].item;
     const tarn__plan_item *item = item_at(m, index);
     if (item->fixed) continue;
@@ -431,27 +423,26 @@ static tarn_status make_anew(moves *m, uint64_t limit) {
     uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
     if (at + item->size >= limit) return TARN_OK;
     m->nodes++;
-    status = put(m, index, at);
+    TARN__TRY(put(m, index, at));
   }
-  if (status == TARN_OK) keep(m);
-  return status;
+  keep(m);
+  return TARN_OK;
 }
 
 // What lowers the plan is followed by as many again.
 static tarn_status make_many(moves *m) {
-  tarn_status status = TARN_OK;
-  for (int i = 0; i < ORDERS && status == TARN_OK && !m->stopped; i++) {
+  for (int i = 0; i < ORDERS && !m->stopped; i++) {
     uint64_t before = *m->height;
     if (before <= m->run->target) return TARN_OK;
-    status = make_anew(m, before);
+    TARN__TRY(make_anew(m, before));
     if (*m->height < before) i = -1;
   }
-  return status;
+  return TARN_OK;
 }
 
 static tarn_status begin_anew(moves *m) {
-  tarn_status status = make_many(m);
-  if (status != TARN_OK || m->stopped) return status;
+  TARN__TRY(make_many(m));
+  if (m->stopped) return TARN_OK;
   bool best = m->orders++ % 2 == 0;
   return best ? go_back(m) : make_anew(m, UINT64_MAX);
 }
@@ -468,12 +459,6 @@ static tarn_status after_failure(moves *m) {
   return anew ? begin_anew(m) : go_back(m);
 }
 
-static void after_success(moves *m) {
-  keep(m);
-  m->failures = 0;
-  if (m->part > LARGEST_PART) m->part /= 2;
-}
-
 // --- a run -------------------------------------------------------------------
 
 static uint64_t next_limit(const moves *m) {
@@ -486,6 +471,23 @@ static bool is_done(const moves *m) {
   return m->stopped || *m->height <= m->run->target;
 }
 
+static tarn_status lower(moves *m) {
+  if (is_done(m)) return TARN_OK;
+  TARN__TRY(m->orders == 0 ? begin_anew(m) : go_back(m));
+  while (!is_done(m)) {
+    bool done;
+    TARN__TRY(try_below(m, next_limit(m), &done));
+    if (done) {
+      keep(m);
+      m->failures = 0;
+      if (m->part > LARGEST_PART) m->part /= 2;
+    } else if (!m->stopped) {
+      TARN__TRY(after_failure(m));
+    }
+  }
+  return TARN_OK;
+}
+
 tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
                                    const tarn__plan_moves_run *run,
                                    uint64_t *offsets, uint64_t *height,
@@ -495,20 +497,7 @@ tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
   m->height = height;
   m->nodes = 0;
   m->stopped = false;
-  *out_nodes = 0;
-  tarn_status status = TARN_OK;
-  if (*height > run->target)
-    status = m->orders == 0 ? begin_anew(m) : go_back(m);
-  while (status == TARN_OK && !is_done(m)) {
-    bool done;
-    status = try_below(m, next_limit(m), &done);
-    if (status != TARN_OK) break;
-    if (done) {
-      after_success(m);
-    } else if (!m->stopped) {
-      status = after_failure(m);
-    }
-  }
+  tarn_status status = lower(m);
   *out_nodes = m->nodes;
   return status;
 }
@@ -534,8 +523,7 @@ static bool find_equals(moves *m) {
   return equals > count / 2;
 }
 
-static tarn_status make(moves *m) {
-  tarn__plan_memory *memory = &m->memory;
+static tarn_status make(moves *m, tarn__plan_memory *memory) {
   size_t items = m->in->item_count + 1;
   m->at = tarn__plan_array(memory, items, sizeof *m->at);
   m->down = tarn__plan_array(memory, items, sizeof *m->down);
@@ -546,11 +534,9 @@ static tarn_status make(moves *m) {
   m->waiting = tarn__plan_array(memory, items, sizeof *m->waiting);
   m->met = tarn__plan_array(memory, items, sizeof *m->met);
   if (memory->failed) return TARN_E_NOMEM;
-  tarn_status status = tarn__plan_spans_make(m->in, &m->spans);
-  if (status == TARN_OK)
-    status = tarn__plan_placed_make(m->in, false, &m->placed);
-  if (status == TARN_OK) status = tarn__plan_sort_keys_make(m->in, &m->keys);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__plan_spans_make(m->in, memory, &m->spans));
+  TARN__TRY(tarn__plan_placed_make(m->in, false, memory, &m->placed));
+  TARN__TRY(tarn__plan_sort_keys_make(m->in, memory, &m->keys));
   for (uint32_t i = 0; i < m->in->item_count; i++)
     m->busiest[i] = find_busiest(m, item_at(m, i));
   begin_weights(m);
@@ -559,30 +545,18 @@ static tarn_status make(moves *m) {
 }
 
 tarn_status tarn__plan_moves_create(const tarn__plan_instance *instance,
+                                    tarn__plan_memory *memory,
                                     tarn__plan_moves **out_moves) {
   *out_moves = NULL;
   if (instance->piece_count > MOST_PIECES) return TARN_FULL;
-  moves *m = tarn__host_alloc(sizeof *m);
+  moves *m = tarn__plan_array(memory, 1, sizeof *m);
   if (m == NULL) return TARN_E_NOMEM;
   uint64_t nodes = FIRST_NODES + instance->item_count / ITEMS_PER_NODE;
   *m = (moves){.in = instance,
                .part = 2 * LARGEST_PART,
                .try_nodes = nodes,
                .most_nodes = MOST_GROWTH * nodes};
-  tarn_status status = make(m);
-  if (status == TARN_OK) {
-    *out_moves = m;
-  } else {
-    tarn__plan_moves_destroy(m);
-  }
-  return status;
-}
-
-void tarn__plan_moves_destroy(tarn__plan_moves *m) {
-  if (m == NULL) return;
-  tarn__plan_spans_free(&m->spans);
-  tarn__plan_placed_free(&m->placed);
-  tarn__plan_sort_keys_free(&m->keys);
-  tarn__plan_memory_free(&m->memory);
-  tarn__host_free(m, sizeof *m);
+  TARN__TRY(make(m, memory));
+  *out_moves = m;
+  return TARN_OK;
 }

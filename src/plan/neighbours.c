@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/status.h"
 
 typedef struct sweep {
   tarn__plan_neighbours *n;
-  const uint32_t *owner;  // by piece: its item
-  uint32_t *order;        // pieces by their first section
-  uint32_t *active;       // pieces that may not have ended
+  tarn__plan_memory *lists;  // of |n|
+  const uint32_t *owner;     // by piece: its item
+  uint32_t *order;           // pieces by their first section
+  uint32_t *active;          // pieces that may not have ended
   uint32_t
       *fill;  // by item: edges so far; while removing duplicates: where one was
   uint64_t edges;
@@ -124,12 +126,12 @@ static tarn_status make_edges(sweep *s, bool uneven) {
   }
   n->first[n->in->item_count] = sum;
   size_t room = (size_t)sum + 1;
-  n->item = tarn__plan_array(&n->memory, room, sizeof *n->item);
+  n->item = tarn__plan_array(s->lists, room, sizeof *n->item);
   if (uneven) {
-    n->above = tarn__plan_array(&n->memory, room, sizeof *n->above);
-    n->below = tarn__plan_array(&n->memory, room, sizeof *n->below);
+    n->above = tarn__plan_array(s->lists, room, sizeof *n->above);
+    n->below = tarn__plan_array(s->lists, room, sizeof *n->below);
   }
-  return tarn__plan_memory_status(&n->memory);
+  return tarn__plan_memory_status(s->lists);
 }
 
 static tarn_status list_sections(sweep *s, size_t most) {
@@ -147,8 +149,7 @@ static tarn_status list_sections(sweep *s, size_t most) {
   }
   for (size_t t = 0; t <= in->section_count; t++)
     n->begin[t + 1] += n->begin[t];
-  n->present =
-      tarn__plan_array(&n->memory, (size_t)sum + 1, sizeof *n->present);
+  n->present = tarn__plan_array(s->lists, (size_t)sum + 1, sizeof *n->present);
   if (n->present == NULL) return TARN_E_NOMEM;
   for (size_t p = 0; p < in->piece_count; p++) {
     for (uint32_t t = in->pieces[p].first; t < in->pieces[p].last; t++) {
@@ -165,10 +166,10 @@ static tarn_status make_lists(sweep *s, size_t most) {
   s->order = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->order);
   s->active = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->active);
   s->fill = tarn__plan_array(memory, in->item_count + 1, sizeof *s->fill);
-  n->first = tarn__plan_array(&n->memory, in->item_count + 2, sizeof *n->first);
+  n->first = tarn__plan_array(s->lists, in->item_count + 2, sizeof *n->first);
   n->begin =
-      tarn__plan_array(&n->memory, in->section_count + 2, sizeof *n->begin);
-  if (memory->failed || n->memory.failed) return TARN_E_NOMEM;
+      tarn__plan_array(s->lists, in->section_count + 2, sizeof *n->begin);
+  if (memory->failed || s->lists->failed) return TARN_E_NOMEM;
   bool uneven = is_uneven(in);
   s->most_edges = most / (uneven ? 20 : 4);
   if (s->most_edges >= UINT32_MAX) s->most_edges = UINT32_MAX - 1;
@@ -176,8 +177,7 @@ static tarn_status make_lists(sweep *s, size_t most) {
                     in->section_count, n->begin, s->order);
   memset(n->begin, 0, (in->section_count + 2) * sizeof *n->begin);
   if (!sweep_over(s)) return TARN_FULL;
-  tarn_status status = make_edges(s, uneven);
-  if (status != TARN_OK) return status;
+  TARN__TRY(make_edges(s, uneven));
   s->filling = true;
   if (!sweep_over(s)) return TARN_FULL;
   thin_out(s);
@@ -186,33 +186,34 @@ static tarn_status make_lists(sweep *s, size_t most) {
 
 // --- fixed items -------------------------------------------------------------
 
-static int by_from(const void *x, const void *y) {
-  const tarn__plan_blocked *a = x;
-  const tarn__plan_blocked *b = y;
-  return (a->from > b->from) - (a->from < b->from);
+static int by_low(const void *x, const void *y) {
+  const tarn__plan_range *a = x;
+  const tarn__plan_range *b = y;
+  return (a->low > b->low) - (a->low < b->low);
 }
 
 static void find_blocked(tarn__plan_neighbours *n, uint32_t item) {
   const tarn__plan_item *own = &n->in->items[item];
-  tarn__plan_blocked *blocked = n->blocked + n->first[item];
+  tarn__plan_range *blocked = n->blocked + n->first[item];
   uint32_t count = 0;
   for (uint32_t e = n->first[item]; e < n->first[item + 1]; e++) {
     uint32_t other = n->item[e];
     if (!n->in->items[other].fixed) continue;
     uint64_t at = n->in->items[other].offset;
     uint64_t above = tarn__plan_above(n, item, e);
-    tarn__plan_blocked b = {at < above ? 0 : at - above + 1,
-                            at + tarn__plan_below(n, e)};
-    if (own->fixed && b.from <= own->offset && own->offset < b.below) {
+    tarn__plan_range b = {at < above ? 0 : at - above + 1,
+                          at + tarn__plan_below(n, e)};
+    if (own->fixed && b.low <= own->offset && own->offset < b.high) {
       n->fixed_collide = true;
     }
     blocked[count++] = b;
   }
-  qsort(blocked, count, sizeof *blocked, by_from);
+  qsort(blocked, count, sizeof *blocked, by_low);
   n->blocked_count[item] = count;
 }
 
-static tarn_status make_blocked(tarn__plan_neighbours *n) {
+static tarn_status make_blocked(const sweep *s) {
+  tarn__plan_neighbours *n = s->n;
   const tarn__plan_instance *in = n->in;
   n->any_offset = true;
   for (size_t i = 0; i < in->item_count; i++) {
@@ -221,10 +222,10 @@ static tarn_status make_blocked(tarn__plan_neighbours *n) {
   }
   if (!n->any_fixed) return TARN_OK;
   size_t edges = n->first[in->item_count];
-  n->blocked = tarn__plan_array(&n->memory, edges + 1, sizeof *n->blocked);
-  n->blocked_count = tarn__plan_array(&n->memory, in->item_count + 1,
-                                      sizeof *n->blocked_count);
-  if (n->memory.failed) return TARN_E_NOMEM;
+  n->blocked = tarn__plan_array(s->lists, edges + 1, sizeof *n->blocked);
+  n->blocked_count =
+      tarn__plan_array(s->lists, in->item_count + 1, sizeof *n->blocked_count);
+  if (s->lists->failed) return TARN_E_NOMEM;
   for (uint32_t i = 0; i < in->item_count; i++)
     find_blocked(n, i);
   return TARN_OK;
@@ -233,19 +234,14 @@ static tarn_status make_blocked(tarn__plan_neighbours *n) {
 // --- making them -------------------------------------------------------------
 
 tarn_status tarn__plan_neighbours_make(const tarn__plan_instance *instance,
-                                       size_t most,
+                                       size_t most, tarn__plan_memory *memory,
                                        tarn__plan_neighbours *out) {
   *out = (tarn__plan_neighbours){.in = instance};
-  sweep s = {.n = out, .owner = instance->item_of_piece};
+  sweep s = {.n = out, .lists = memory, .owner = instance->item_of_piece};
   tarn_status status = make_lists(&s, most);
-  if (status == TARN_OK) status = make_blocked(out);
+  if (status == TARN_OK) status = make_blocked(&s);
   tarn__plan_memory_free(&s.memory);
   return status;
-}
-
-void tarn__plan_neighbours_free(tarn__plan_neighbours *n) {
-  tarn__plan_memory_free(&n->memory);
-  *n = (tarn__plan_neighbours){0};
 }
 
 // --- offsets -----------------------------------------------------------------
@@ -255,14 +251,21 @@ uint64_t tarn__plan_settle_among(const tarn__plan_neighbours *n, uint32_t item,
   uint64_t alignment = n->in->items[item].alignment;
   from = tarn__plan_align_up(from, alignment);
   if (!n->any_fixed) return from;
-  const tarn__plan_blocked *blocked = n->blocked + n->first[item];
-  for (uint32_t i = 0; i < n->blocked_count[item]; i++) {
-    if (from < blocked[i].from) break;
-    if (from < blocked[i].below) {
-      from = tarn__plan_align_up(blocked[i].below, alignment);
-    }
-  }
+  (void)tarn__plan_lift(n->blocked + n->first[item], 0, n->blocked_count[item],
+                        1, alignment, &from);
   return from;
+}
+
+bool tarn__plan_lay_out(const tarn__plan_neighbours *n, uint64_t capacity,
+                        uint64_t *at, uint64_t *least) {
+  bool all = true;
+  for (uint32_t i = 0; i < n->in->item_count; i++) {
+    bool fixed = n->in->items[i].fixed;
+    at[i] = fixed ? n->in->items[i].offset : tarn__plan_settle(n, i, 0);
+    least[i] = fixed ? TARN__PLAN_DOWN : at[i];
+    all &= tarn__plan_ends_within(n->in, i, at[i], capacity);
+  }
+  return all;
 }
 
 uint64_t tarn__plan_fixed_above(const tarn__plan_neighbours *n,
@@ -390,9 +393,8 @@ static void list_crossings(tarn__plan_spans *s) {
 }
 
 tarn_status tarn__plan_spans_make(const tarn__plan_instance *in,
-                                  tarn__plan_spans *out_spans) {
-  tarn__plan_spans *s = out_spans;
-  tarn__plan_memory *memory = &s->memory;
+                                  tarn__plan_memory *memory,
+                                  tarn__plan_spans *s) {
   *s = (tarn__plan_spans){.in = in};
   choose_stride(s);
   s->begin = tarn__plan_array(memory, in->section_count + 1, sizeof *s->begin);
@@ -407,11 +409,6 @@ tarn_status tarn__plan_spans_make(const tarn__plan_instance *in,
   if (memory->failed) return TARN_E_NOMEM;
   list_crossings(s);
   return TARN_OK;
-}
-
-void tarn__plan_spans_free(tarn__plan_spans *s) {
-  tarn__plan_memory_free(&s->memory);
-  *s = (tarn__plan_spans){0};
 }
 
 size_t tarn__plan_spans_meet(const tarn__plan_spans *s, uint32_t first,

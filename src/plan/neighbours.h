@@ -12,12 +12,6 @@
 
 // --- all of them, listed -----------------------------------------------------
 
-// Offsets [from, below) that an item cannot have.
-typedef struct tarn__plan_blocked {
-  uint64_t from;
-  uint64_t below;
-} tarn__plan_blocked;
-
 typedef struct tarn__plan_neighbours {
   const tarn__plan_instance *in;
   uint32_t *first;  // by item, and one more: where its neighbours begin
@@ -32,26 +26,21 @@ typedef struct tarn__plan_neighbours {
   bool any_offset;    // no item is aligned or fixed
   bool any_fixed;
   bool fixed_collide;  // two fixed items share a byte in a section
-  // By item, in order, beginning where its neighbours do; NULL: nothing is
-  // fixed.
-  tarn__plan_blocked *blocked;
+  // Offsets that an item cannot have: by item, in order, beginning where its
+  // neighbours do; NULL: nothing is fixed.
+  tarn__plan_range *blocked;
   uint32_t *blocked_count;
-  tarn__plan_memory memory;
 } tarn__plan_neighbours;
 
-// |instance| must live as long. Nothing is written to the lists afterwards, so
-// that searches on several threads may share them.
+// |instance| and |memory| must live as long. Nothing is written to the lists
+// afterwards, so that searches on several threads may share them.
 //
-// Lifetime:     tarn__plan_neighbours_free, whatever the status.
 // Cost:         O(n + the size of the lists).
 // TARN_FULL     the lists would have more than |most| bytes.
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status
-tarn__plan_neighbours_make(const tarn__plan_instance *instance, size_t most,
-                           tarn__plan_neighbours *out_neighbours);
-
-// Frees and zero-fills |neighbours|. A zero-filled one is allowed.
-void tarn__plan_neighbours_free(tarn__plan_neighbours *neighbours);
+TARN_MUST_CHECK tarn_status tarn__plan_neighbours_make(
+    const tarn__plan_instance *instance, size_t most, tarn__plan_memory *memory,
+    tarn__plan_neighbours *out_neighbours);
 
 // How far above |item| its neighbour at |edge| must lie, and how far above that
 // neighbour |item| must.
@@ -73,6 +62,15 @@ static inline uint64_t tarn__plan_settle(const tarn__plan_neighbours *n,
                                          uint32_t item, uint64_t from) {
   return n->any_offset ? from : tarn__plan_settle_among(n, item, from);
 }
+
+// As a least offset: the item is down.
+#define TARN__PLAN_DOWN UINT64_MAX
+
+// Fills |at|, by item, with the offsets that items have with nothing but the
+// fixed ones down; and |least| with the same, or TARN__PLAN_DOWN for the fixed.
+// False: some end is beyond |capacity|.
+bool tarn__plan_lay_out(const tarn__plan_neighbours *n, uint64_t capacity,
+                        uint64_t *at, uint64_t *least);
 
 // Sizes of the fixed items in |section|, as far as they lie above |floor|.
 uint64_t tarn__plan_fixed_above(const tarn__plan_neighbours *n,
@@ -107,20 +105,16 @@ typedef struct tarn__plan_spans {
   uint32_t marks;
   uint32_t *mark;    // by mark, and one more: where it begins in |across|
   uint32_t *across;  // items that cross the marks
-  tarn__plan_memory memory;
 } tarn__plan_spans;
 
-// |in| must live as long.
+// |in| and |memory| must live as long.
 //
-// Lifetime:      tarn__plan_spans_free, whatever the status.
 // Cost:          O(n log n) at most; at most 20 bytes for each item and 12 for
 //                each section.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_spans_make(const tarn__plan_instance *in,
+                                                  tarn__plan_memory *memory,
                                                   tarn__plan_spans *out_spans);
-
-// Frees and zero-fills |spans|. A zero-filled one is allowed.
-void tarn__plan_spans_free(tarn__plan_spans *spans);
 
 // Fills |out|, which has room for all items, with those whose first to last
 // sections overlap [first, last), gaps included. Returns their number.

@@ -7,7 +7,6 @@
 //
 // A range's place in |ranges| stays while it is there: an item's range is
 // found again when the item ends.
-#include "base/hostmem.h"
 #include "plan/greedy.h"
 #include "plan/placements.h"
 
@@ -38,7 +37,7 @@ typedef struct passing {
   uint32_t *held;  // by item: its range
   range *ranges;
   uint32_t count;  // of them that were ever in use
-  uint32_t room;
+  size_t room;
   uint32_t unused;
   uint32_t last;  // the highest
   uint64_t top;
@@ -109,13 +108,9 @@ static uint32_t find_free(const passing *p, uint64_t size) {
 
 // Room for the three ranges that one item can make.
 static bool make_room(passing *p) {
-  if (p->room - p->count >= 3) return true;
-  uint32_t room = 2 * p->room + 64;
-  range *grown = tarn__host_resize(p->ranges, p->room, room, sizeof *p->ranges);
-  if (grown == NULL) return false;
-  p->ranges = grown;
-  p->room = room;
-  return true;
+  p->ranges = tarn__plan_grow(&p->memory, p->ranges, &p->room,
+                              (size_t)p->count + 3, sizeof *p->ranges);
+  return !p->memory.failed;
 }
 
 // A used one, beside and above |before|.
@@ -266,6 +261,5 @@ tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
     good = begin_section(&p, section, out_offsets);
   }
   tarn__plan_memory_free(&p.memory);
-  tarn__host_free_array(p.ranges, p.room, sizeof *p.ranges);
   return good ? TARN_OK : TARN_E_NOMEM;
 }

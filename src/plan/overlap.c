@@ -49,22 +49,12 @@ static tarn_status make_sweep(sweep *s) {
   return TARN_OK;
 }
 
-// --- what is live
-// -----------------------------------------------------------------
+// --- what is live ------------------------------------------------------------
 
 // The first entry whose end is above |offset|.
 static size_t find(const sweep *s, uint64_t offset) {
-  size_t low = 0;
-  size_t high = s->count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (s->live[middle].top <= offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  return low;
+  return tarn__plan_first_above(s->live, sizeof *s->live, offsetof(entry, top),
+                                s->count, offset);
 }
 
 static void replace(sweep *s, size_t from, size_t to, const entry *with) {
@@ -166,9 +156,9 @@ tarn_status tarn__plan_overlap_find(const tarn__plan_instance *instance,
   return run(&s);
 }
 
-tarn_status tarn__plan_fixed_collide(const tarn__plan_instance *instance,
-                                     bool *out_collide) {
-  *out_collide = false;
+tarn_status tarn__plan_fixed_overlap(const tarn__plan_instance *instance,
+                                     uint32_t out_items[2]) {
+  out_items[0] = out_items[1] = TARN__PLAN_NO_ITEM;
   size_t fixed = 0;
   for (size_t i = 0; i < instance->item_count; i++) {
     fixed += instance->items[i].fixed;
@@ -182,9 +172,7 @@ tarn_status tarn__plan_fixed_collide(const tarn__plan_instance *instance,
     offsets[i] =
         item->fixed ? item->offset * instance->unit : TARN__PLAN_NOWHERE;
   }
-  uint32_t items[2];
-  tarn_status status = tarn__plan_overlap_find(instance, offsets, items);
-  *out_collide = status == TARN_OK && items[0] != TARN__PLAN_NO_ITEM;
+  tarn_status status = tarn__plan_overlap_find(instance, offsets, out_items);
   tarn__host_free_array(offsets, room, sizeof *offsets);
   return status;
 }

@@ -30,11 +30,11 @@ TARN_MUST_CHECK tarn_status
 tarn__plan_overlap_find(const tarn__plan_instance *instance,
                         const uint64_t *offsets, uint32_t out_items[2]);
 
-// Whether two fixed items share a byte in a section.
+// The same of the fixed items, at their offsets.
 //
 // Cost:         O(n) where no two are fixed, else as above.
 // TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_fixed_collide(
-    const tarn__plan_instance *instance, bool *out_collide);
+TARN_MUST_CHECK tarn_status tarn__plan_fixed_overlap(
+    const tarn__plan_instance *instance, uint32_t out_items[2]);
 
 #endif  // TARN_PLAN_OVERLAP_H_

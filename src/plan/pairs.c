@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostmem.h"
+#include "base/status.h"
 
 // --- whether two can merge ---------------------------------------------------
 
@@ -37,7 +37,7 @@ static tarn__plan_demand meet(tarn__plan_demand a, tarn__plan_demand b) {
 }
 
 static bool is_in(const tarn__plan_pairs *pairs, size_t buffer) {
-  return pairs->left_out == NULL || !pairs->left_out[buffer];
+  return tarn__plan_is_in(pairs->left_out, buffer);
 }
 
 static bool are_apart(const tarn__plan_pairs *pairs,
@@ -63,8 +63,14 @@ static void collect(tarn__plan_pairs *pairs) {
         .step = taker->first,
         .saving = giver->size < taker->size ? giver->size : taker->size,
         .pair = (uint32_t)i,
-        .giver = (uint32_t)pair->giver,
-        .taker = (uint32_t)pair->taker};
+        .buffer = {(uint32_t)pair->giver, (uint32_t)pair->taker}};
+  }
+}
+
+static void clear_seen(const tarn__plan_pairs *pairs, size_t from, size_t to) {
+  for (size_t i = from; i < to; i++) {
+    for (int side = 0; side < TARN__PLAN_SIDES; side++)
+      pairs->seen[side][pairs->mates[i].buffer[side]] = 0;
   }
 }
 
@@ -89,13 +95,12 @@ static void find_parts(tarn__plan_pairs *pairs) {
   for (size_t i = 0; i < pairs->count; i++)
     mates[i].part = (uint32_t)i;
   for (size_t i = 0; i < pairs->count; i++) {
-    join(mates, (uint32_t)i, &pairs->as_giver[mates[i].giver]);
-    join(mates, (uint32_t)i, &pairs->as_taker[mates[i].taker]);
+    for (int side = 0; side < TARN__PLAN_SIDES; side++)
+      join(mates, (uint32_t)i, &pairs->seen[side][mates[i].buffer[side]]);
   }
-  for (size_t i = 0; i < pairs->count; i++) {
+  for (size_t i = 0; i < pairs->count; i++)
     mates[i].part = part_of(mates, (uint32_t)i);
-    pairs->as_giver[mates[i].giver] = pairs->as_taker[mates[i].taker] = 0;
-  }
+  clear_seen(pairs, 0, pairs->count);
 }
 
 static int by_place(const void *x, const void *y) {
@@ -110,29 +115,22 @@ static int by_place(const void *x, const void *y) {
 // Links a mate behind the last one seen of its giver, and of its taker.
 static void link_in(tarn__plan_pairs *pairs, uint32_t mate) {
   tarn__plan_mate *mates = pairs->mates;
-  uint64_t *giver = &pairs->as_giver[mates[mate].giver];
-  uint64_t *taker = &pairs->as_taker[mates[mate].taker];
-  mates[mate].next_of_giver = mates[mate].next_of_taker = mate;
-  if (*giver != 0) {
-    tarn__plan_mate *before = &mates[*giver - 1];
-    mates[mate].next_of_giver = before->next_of_giver;
-    before->next_of_giver = mate;
+  for (int side = 0; side < TARN__PLAN_SIDES; side++) {
+    uint64_t *last = &pairs->seen[side][mates[mate].buffer[side]];
+    mates[mate].next[side] = mate;
+    if (*last != 0) {
+      tarn__plan_mate *before = &mates[*last - 1];
+      mates[mate].next[side] = before->next[side];
+      before->next[side] = mate;
+    }
+    *last = (uint64_t)mate + 1;
   }
-  if (*taker != 0) {
-    tarn__plan_mate *before = &mates[*taker - 1];
-    mates[mate].next_of_taker = before->next_of_taker;
-    before->next_of_taker = mate;
-  }
-  *giver = *taker = (uint64_t)mate + 1;
 }
 
 static void link_rings(tarn__plan_pairs *pairs) {
   for (uint32_t i = 0; i < pairs->count; i++)
     link_in(pairs, i);
-  for (size_t i = 0; i < pairs->count; i++) {
-    pairs->as_giver[pairs->mates[i].giver] = 0;
-    pairs->as_taker[pairs->mates[i].taker] = 0;
-  }
+  clear_seen(pairs, 0, pairs->count);
 }
 
 static void find_meetings(tarn__plan_pairs *pairs) {
@@ -146,14 +144,9 @@ static void find_meetings(tarn__plan_pairs *pairs) {
 
 // --- what is live ------------------------------------------------------------
 
-typedef struct change {
-  uint64_t step;
-  uint64_t size;  // or its negative, modulo 2^64
-} change;
-
 static int by_step(const void *x, const void *y) {
-  const change *a = x;
-  const change *b = y;
+  const tarn__plan_change *a = x;
+  const tarn__plan_change *b = y;
   return (a->step > b->step) - (a->step < b->step);
 }
 
@@ -165,21 +158,26 @@ static size_t count_changes(const tarn__plan_pairs *pairs) {
   return count;
 }
 
-static void list_changes(const tarn__plan_pairs *pairs, change *out) {
+static void list_changes(tarn__plan_pairs *pairs) {
+  tarn__plan_change *changes = pairs->changes;
+  size_t count = 0;
   for (size_t i = 0; i < pairs->problem->count; i++) {
     const tarn_plan_buffer *b = &pairs->problem->buffers[i];
     if (!is_in(pairs, i)) continue;
     for (size_t g = 0; g <= b->gap_count; g++) {
       tarn_plan_gap run = tarn__plan_run_of(b, g);
-      *out++ = (change){run.first, b->size};
-      *out++ = (change){run.last, 0 - b->size};
+      changes[count++] = (tarn__plan_change){run.first, b->size};
+      changes[count++] = (tarn__plan_change){run.last, 0 - b->size};
     }
   }
+  qsort(changes, count, sizeof *changes, by_step);
+  pairs->change_count = count;
 }
 
 // A meeting is one step: its givers end after it.
-static void sum_changes(tarn__plan_pairs *pairs, const change *changes,
-                        size_t count) {
+static void sum_changes(tarn__plan_pairs *pairs) {
+  const tarn__plan_change *changes = pairs->changes;
+  size_t count = pairs->change_count;
   uint64_t live = 0;
   size_t meeting = 0;
   for (size_t i = 0; i < count; i++) {
@@ -197,22 +195,16 @@ static void sum_changes(tarn__plan_pairs *pairs, const change *changes,
   }
 }
 
-static tarn_status sum_live(tarn__plan_pairs *pairs) {
+static void sum_live(tarn__plan_pairs *pairs) {
   const tarn_plan_problem *problem = pairs->problem;
-  size_t count = count_changes(pairs);
-  change *changes = tarn__host_array(count + 1, sizeof *changes);
-  if (changes == NULL) return TARN_E_NOMEM;
-  list_changes(pairs, changes);
-  qsort(changes, count, sizeof *changes, by_step);
-  sum_changes(pairs, changes, count);
-  tarn__host_free_array(changes, count + 1, sizeof *changes);
+  list_changes(pairs);
+  sum_changes(pairs);
   for (size_t i = 0; i < problem->count; i++) {
     const tarn_plan_buffer *b = &problem->buffers[i];
     if ((b->flags & TARN_PLAN_FIXED) == 0 || !is_in(pairs, i)) continue;
     uint64_t end = b->offset + b->size;
     if (pairs->floor < end) pairs->floor = end;
   }
-  return TARN_OK;
 }
 
 // --- the whole ---------------------------------------------------------------
@@ -225,11 +217,13 @@ static tarn_status make_arrays(tarn__plan_pairs *pairs) {
   pairs->meetings = tarn__plan_array(memory, mates, sizeof *pairs->meetings);
   pairs->merged = tarn__plan_array(memory, mates, sizeof *pairs->merged);
   pairs->trail = tarn__plan_array(memory, mates, sizeof *pairs->trail);
-  pairs->gives = tarn__plan_array(memory, buffers, sizeof *pairs->gives);
-  pairs->takes = tarn__plan_array(memory, buffers, sizeof *pairs->takes);
   pairs->chains = tarn__plan_array(memory, buffers, sizeof *pairs->chains);
-  pairs->as_giver = tarn__plan_array(memory, buffers, sizeof *pairs->as_giver);
-  pairs->as_taker = tarn__plan_array(memory, buffers, sizeof *pairs->as_taker);
+  for (int i = 0; i < TARN__PLAN_SIDES; i++) {
+    pairs->merges[i] = tarn__plan_array(memory, buffers, sizeof(bool));
+    pairs->seen[i] = tarn__plan_array(memory, buffers, sizeof(uint64_t));
+  }
+  pairs->changes = tarn__plan_array(memory, count_changes(pairs) + 1,
+                                    sizeof *pairs->changes);
   return tarn__plan_memory_status(memory);
 }
 
@@ -245,10 +239,10 @@ static void merge_fixed(tarn__plan_pairs *pairs) {
   const tarn_plan_buffer *buffers = pairs->problem->buffers;
   for (size_t i = 0; i < pairs->count; i++) {
     const tarn__plan_mate *mate = &pairs->mates[i];
-    uint32_t flags = buffers[mate->giver].flags & buffers[mate->taker].flags;
+    uint32_t flags = buffers[mate->buffer[TARN__PLAN_GIVER]].flags &
+                     buffers[mate->buffer[TARN__PLAN_TAKER]].flags;
     bool both = (flags & TARN_PLAN_FIXED) != 0;
-    if (!both || mate->fate != TARN__PLAN_UNDECIDED) continue;
-    if (!tarn__plan_pairs_merge(pairs, i)) tarn__plan_pairs_part(pairs, i);
+    if (both) (void)tarn__plan_pairs_decide(pairs, i, true);
   }
 }
 
@@ -263,9 +257,9 @@ tarn_status tarn__plan_pairs_make(const tarn_plan_problem *problem,
   link_rings(out_pairs);
   find_meetings(out_pairs);
   begin_chains(out_pairs);
-  tarn_status status = sum_live(out_pairs);
-  if (status == TARN_OK) merge_fixed(out_pairs);
-  return status;
+  sum_live(out_pairs);
+  merge_fixed(out_pairs);
+  return TARN_OK;
 }
 
 void tarn__plan_pairs_free(tarn__plan_pairs *pairs) {
@@ -283,24 +277,26 @@ static void decide(tarn__plan_pairs *pairs, size_t mate, tarn__plan_fate fate) {
 // Keeps the undecided mates apart in the rings of |mate|.
 static void part_rivals(tarn__plan_pairs *pairs, size_t mate) {
   const tarn__plan_mate *mates = pairs->mates;
-  for (size_t i = mates[mate].next_of_giver; i != mate;
-       i = mates[i].next_of_giver) {
-    if (mates[i].fate == TARN__PLAN_UNDECIDED) tarn__plan_pairs_part(pairs, i);
+  for (int side = 0; side < TARN__PLAN_SIDES; side++) {
+    for (size_t i = mates[mate].next[side]; i != mate; i = mates[i].next[side])
+      (void)tarn__plan_pairs_decide(pairs, i, false);
   }
-  for (size_t i = mates[mate].next_of_taker; i != mate;
-       i = mates[i].next_of_taker) {
-    if (mates[i].fate == TARN__PLAN_UNDECIDED) tarn__plan_pairs_part(pairs, i);
-  }
+}
+
+static void set_merged(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
+                       bool merged) {
+  pairs->merged[mate->pair] = merged;
+  for (int side = 0; side < TARN__PLAN_SIDES; side++)
+    pairs->merges[side][mate->buffer[side]] = merged;
 }
 
 // The inner ends keep their values for cut_chain.
 static void join_chains(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
                         tarn__plan_demand demand) {
   tarn__plan_chain *chains = pairs->chains;
-  uint32_t head = chains[mate->giver].head;
-  uint32_t tail = chains[mate->taker].tail;
-  pairs->gives[mate->giver] = pairs->takes[mate->taker] = true;
-  pairs->merged[mate->pair] = true;
+  uint32_t head = chains[mate->buffer[TARN__PLAN_GIVER]].head;
+  uint32_t tail = chains[mate->buffer[TARN__PLAN_TAKER]].tail;
+  set_merged(pairs, mate, true);
   chains[head].tail = tail;
   chains[tail].head = head;
   chains[head].as_head = chains[tail].as_tail = demand;
@@ -308,20 +304,23 @@ static void join_chains(tarn__plan_pairs *pairs, const tarn__plan_mate *mate,
 
 static void cut_chain(tarn__plan_pairs *pairs, const tarn__plan_mate *mate) {
   tarn__plan_chain *chains = pairs->chains;
-  uint32_t head = chains[mate->giver].head;
-  uint32_t tail = chains[mate->taker].tail;
-  pairs->gives[mate->giver] = pairs->takes[mate->taker] = false;
-  pairs->merged[mate->pair] = false;
-  chains[head].tail = mate->giver;
-  chains[tail].head = mate->taker;
-  chains[head].as_head = chains[mate->giver].as_tail;
-  chains[tail].as_tail = chains[mate->taker].as_head;
+  uint32_t giver = mate->buffer[TARN__PLAN_GIVER];
+  uint32_t taker = mate->buffer[TARN__PLAN_TAKER];
+  uint32_t head = chains[giver].head;
+  uint32_t tail = chains[taker].tail;
+  set_merged(pairs, mate, false);
+  chains[head].tail = giver;
+  chains[tail].head = taker;
+  chains[head].as_head = chains[giver].as_tail;
+  chains[tail].as_tail = chains[taker].as_head;
 }
 
-bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate) {
+// False: pairs that are merged already forbid it; nothing has changed.
+static bool merge(tarn__plan_pairs *pairs, size_t mate) {
   const tarn__plan_mate *m = &pairs->mates[mate];
   tarn__plan_demand demand =
-      meet(pairs->chains[m->giver].as_tail, pairs->chains[m->taker].as_head);
+      meet(pairs->chains[m->buffer[TARN__PLAN_GIVER]].as_tail,
+           pairs->chains[m->buffer[TARN__PLAN_TAKER]].as_head);
   if (demand.too_large) pairs->inexact = true;
   if (demand.impossible || demand.too_large) return false;
   decide(pairs, mate, TARN__PLAN_MERGED);
@@ -330,8 +329,12 @@ bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate) {
   return true;
 }
 
-void tarn__plan_pairs_part(tarn__plan_pairs *pairs, size_t mate) {
+bool tarn__plan_pairs_decide(tarn__plan_pairs *pairs, size_t mate,
+                             bool wanted) {
+  if (pairs->mates[mate].fate != TARN__PLAN_UNDECIDED) return false;
+  if (wanted && merge(pairs, mate)) return true;
   decide(pairs, mate, TARN__PLAN_APART);
+  return false;
 }
 
 void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided) {
@@ -344,8 +347,8 @@ void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided) {
 
 // --- what merging saves ------------------------------------------------------
 
-static size_t end_of_part(const tarn__plan_pairs *pairs, size_t from,
-                          size_t end) {
+size_t tarn__plan_part_end(const tarn__plan_pairs *pairs, size_t from,
+                           size_t end) {
   size_t to = from;
   while (to < end && pairs->mates[to].part == pairs->mates[from].part)
     to++;
@@ -361,26 +364,23 @@ static void improve(uint64_t *best, uint64_t saving, uint64_t *sum) {
 
 static uint64_t most_saved(const tarn__plan_pairs *pairs, size_t from,
                            size_t to) {
-  uint64_t by_givers = 0;
-  uint64_t by_takers = 0;
+  uint64_t saved[TARN__PLAN_SIDES] = {0};
   for (size_t i = from; i < to; i++) {
     const tarn__plan_mate *mate = &pairs->mates[i];
     if (mate->fate == TARN__PLAN_APART) continue;
-    improve(&pairs->as_giver[mate->giver], mate->saving, &by_givers);
-    improve(&pairs->as_taker[mate->taker], mate->saving, &by_takers);
+    for (int side = 0; side < TARN__PLAN_SIDES; side++)
+      improve(&pairs->seen[side][mate->buffer[side]], mate->saving,
+              &saved[side]);
   }
-  for (size_t i = from; i < to; i++) {
-    pairs->as_giver[pairs->mates[i].giver] = 0;
-    pairs->as_taker[pairs->mates[i].taker] = 0;
-  }
-  return by_givers < by_takers ? by_givers : by_takers;
+  clear_seen(pairs, from, to);
+  return tarn__lesser(saved[TARN__PLAN_GIVER], saved[TARN__PLAN_TAKER]);
 }
 
 uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
                                  const tarn__plan_meeting *meeting) {
   uint64_t need = meeting->live;
   for (size_t from = meeting->first; from < meeting->last;) {
-    size_t to = end_of_part(pairs, from, meeting->last);
+    size_t to = tarn__plan_part_end(pairs, from, meeting->last);
     need -= most_saved(pairs, from, to);
     from = to;
   }
@@ -396,7 +396,7 @@ uint64_t tarn__plan_pairs_bound(const tarn__plan_pairs *pairs) {
   return bound;
 }
 
-// What the meeting needs if nothing more of it is merged.
+// The bytes that the meeting needs if no more of its pairs are merged.
 static uint64_t needs_now(const tarn__plan_pairs *pairs,
                           const tarn__plan_meeting *meeting) {
   uint64_t need = meeting->live;
@@ -412,12 +412,8 @@ static void match_meeting(tarn__plan_pairs *pairs,
                           const tarn__plan_meeting *meeting, uint64_t enough) {
   uint64_t need = needs_now(pairs, meeting);
   for (size_t i = meeting->first; i < meeting->last; i++) {
-    const tarn__plan_mate *mate = &pairs->mates[i];
-    if (mate->fate != TARN__PLAN_UNDECIDED) continue;
-    if (need > enough && tarn__plan_pairs_merge(pairs, i)) {
-      need -= mate->saving;
-    } else {
-      tarn__plan_pairs_part(pairs, i);
+    if (tarn__plan_pairs_decide(pairs, i, need > enough)) {
+      need -= pairs->mates[i].saving;
     }
   }
 }
@@ -428,16 +424,33 @@ void tarn__plan_pairs_match(tarn__plan_pairs *pairs, uint64_t enough) {
   }
 }
 
-tarn_status tarn__plan_pairs_instance(const tarn_plan_problem *problem,
-                                      const bool *left_out,
+tarn_status tarn__plan_fixed_instance(const tarn_plan_problem *problem,
+                                      size_t arena, bool *left_out,
                                       tarn__plan_instance *out_instance) {
   tarn__plan_pairs pairs;
   *out_instance = (tarn__plan_instance){0};
+  for (size_t i = 0; i < problem->count; i++) {
+    const tarn_plan_buffer *b = &problem->buffers[i];
+    left_out[i] =
+        (b->flags & TARN_PLAN_FIXED) == 0 || !tarn__plan_may_lie_in(b, arena);
+  }
   tarn_status status = tarn__plan_pairs_make(problem, left_out, &pairs);
   if (status == TARN_OK) {
-    tarn__plan_choice choice = {.left_out = left_out, .merged = pairs.merged};
-    status = tarn__plan_instance_make(problem, &choice, out_instance);
+    status =
+        tarn__plan_instance_make(problem, left_out, pairs.merged, out_instance);
   }
+  tarn__plan_pairs_free(&pairs);
+  return status;
+}
+
+tarn_status tarn_plan_lower_bound(const tarn_plan_problem *problem,
+                                  uint64_t *out_bound) {
+  if (out_bound == NULL) return tarn__fail(TARN_E_INVALID, "plan: NULL");
+  *out_bound = 0;
+  TARN__TRY(tarn__plan_problem_check(problem));
+  tarn__plan_pairs pairs;
+  tarn_status status = tarn__plan_pairs_make(problem, NULL, &pairs);
+  if (status == TARN_OK) *out_bound = tarn__plan_pairs_bound(&pairs);
   tarn__plan_pairs_free(&pairs);
   return status;
 }

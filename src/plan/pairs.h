@@ -22,19 +22,24 @@ typedef enum tarn__plan_fate {
   TARN__PLAN_APART,
 } tarn__plan_fate;
 
+// The two buffers of a pair.
+typedef enum tarn__plan_side {
+  TARN__PLAN_GIVER = 0,
+  TARN__PLAN_TAKER,
+  TARN__PLAN_SIDES,
+} tarn__plan_side;
+
 typedef struct tarn__plan_mate {
   uint64_t step;    // in which both are needed
   uint64_t saving;  // bytes: of the smaller
   uint32_t pair;    // of the problem
-  uint32_t giver;
-  uint32_t taker;
-  uint32_t part;           // its number
-  uint32_t next_of_giver;  // mates of one giver, and of one taker, are rings
-  uint32_t next_of_taker;
+  uint32_t buffer[TARN__PLAN_SIDES];
+  uint32_t next[TARN__PLAN_SIDES];  // mates of one giver, or taker, are rings
+  uint32_t part;                    // its number
   tarn__plan_fate fate;
 } tarn__plan_mate;
 
-// What the offset of a chain of merged buffers must be.
+// The conditions on the offset of a chain of merged buffers.
 typedef struct tarn__plan_demand {
   uint64_t alignment;
   uint64_t offset;
@@ -59,6 +64,12 @@ typedef struct tarn__plan_meeting {
   uint32_t last;
 } tarn__plan_meeting;
 
+// A step in which a buffer begins or ends to be needed.
+typedef struct tarn__plan_change {
+  uint64_t step;
+  uint64_t size;  // or its negative, modulo 2^64
+} tarn__plan_change;
+
 typedef struct tarn__plan_pairs {
   const tarn_plan_problem *problem;
   const bool *left_out;    // by buffer; NULL: all are in
@@ -66,14 +77,14 @@ typedef struct tarn__plan_pairs {
   size_t count;            // of mates: pairs that may merge
   tarn__plan_meeting *meetings;
   size_t meeting_count;
+  tarn__plan_change *changes;  // of the buffers that are in, by step
+  size_t change_count;
   uint64_t floor;       // bytes: a height that no merging lowers
   uint64_t floor_step;  // where that much is live, if it is no fixed end
-  bool *gives;          // by buffer: it is merged with a taker
-  bool *takes;          // by buffer: with a giver
-  bool *merged;         // by pair of the problem: as tarn__plan_choice has it
-  tarn__plan_chain *chains;  // by buffer
-  uint64_t *as_giver;        // by buffer, all 0 between calls
-  uint64_t *as_taker;
+  bool *merges[TARN__PLAN_SIDES];  // by buffer: as giver, and as taker
+  bool *merged;  // by pair of the problem: as tarn__plan_instance_make has it
+  tarn__plan_chain *chains;          // by buffer
+  uint64_t *seen[TARN__PLAN_SIDES];  // by buffer, all 0 between calls
   uint32_t *trail;  // mates, in the order in which they were decided
   size_t decided;   // of them
   // A pair could not merge because the common multiple of its alignments is too
@@ -94,12 +105,10 @@ tarn__plan_pairs_make(const tarn_plan_problem *problem, const bool *left_out,
 
 void tarn__plan_pairs_free(tarn__plan_pairs *pairs);
 
-// Merges an undecided mate, and keeps the others of its giver and its taker
-// apart. False: pairs that are merged already forbid it; nothing has changed.
-bool tarn__plan_pairs_merge(tarn__plan_pairs *pairs, size_t mate);
-
-// Keeps an undecided mate apart.
-void tarn__plan_pairs_part(tarn__plan_pairs *pairs, size_t mate);
+// Decides an undecided mate. If it is |wanted|, it is merged, and the others of
+// its giver and its taker are kept apart; else, or where pairs that are merged
+// already forbid it, it is kept apart. True: it was merged now.
+bool tarn__plan_pairs_decide(tarn__plan_pairs *pairs, size_t mate, bool wanted);
 
 // Undoes all decisions after the first |decided|.
 void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided);
@@ -109,6 +118,10 @@ void tarn__plan_pairs_undo(tarn__plan_pairs *pairs, size_t decided);
 // Cost: O(mates).
 uint64_t tarn__plan_pairs_bound(const tarn__plan_pairs *pairs);
 
+// The end of the part that begins with mate |from|, no more than |end|.
+size_t tarn__plan_part_end(const tarn__plan_pairs *pairs, size_t from,
+                           size_t end);
+
 // The bytes that such a plan needs in the meeting's step, at least.
 uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
                                  const tarn__plan_meeting *meeting);
@@ -117,13 +130,14 @@ uint64_t tarn__plan_meeting_need(const tarn__plan_pairs *pairs,
 // |enough| bytes, and keeps all others apart.
 void tarn__plan_pairs_match(tarn__plan_pairs *pairs, uint64_t enough);
 
-// The instance of the buffers that are in, in which fixed pairs merge and no
+// Fills |left_out|, by buffer, so that those are in that are fixed and may lie
+// in |arena|, and makes their instance, in which fixed pairs merge and no
 // others.
 //
 // TARN_E_INVALID  as in tarn__plan_instance_make.
 // TARN_E_NOMEM    no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_pairs_instance(
-    const tarn_plan_problem *problem, const bool *left_out,
-    tarn__plan_instance *out_instance);
+TARN_MUST_CHECK tarn_status
+tarn__plan_fixed_instance(const tarn_plan_problem *problem, size_t arena,
+                          bool *left_out, tarn__plan_instance *out_instance);
 
 #endif  // TARN_PLAN_PAIRS_H_

@@ -19,6 +19,7 @@
 // look good are tried as they are.
 #include <string.h>
 
+#include "base/status.h"
 #include "plan/call.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
@@ -35,7 +36,6 @@ typedef struct relaxed {
   tarn_plan_buffer *buffers;
   bool *left_out;   // by buffer: also if no step would be left
   uint64_t *steps;  // by buffer: in which it is needed still
-  tarn__plan_memory memory;
 } relaxed;
 
 typedef struct level {
@@ -47,6 +47,8 @@ typedef struct level {
 typedef struct choosing {
   tarn__plan_call *call;
   const tarn__plan_fill *set;
+  tarn__plan_share share;   // the wanted bytes
+  tarn__plan_found *found;  // so far, in bytes
   tarn__plan_pairs pairs;
   relaxed less;
   uint64_t *offsets;  // by buffer, bytes: the caller's
@@ -55,20 +57,23 @@ typedef struct choosing {
   bool *merged;       // by pair of the problem: those of the best plan
   level *levels;
   size_t depth;
-  uint64_t height;  // bytes
-  uint64_t bound;   // bytes
-  uint64_t node_end;
-  uint64_t node_limit;  // of one instance
-  uint64_t visits;      // that the round has left
-  bool open;            // something was not proved
-  bool cut;             // by a limit that can grow
+  uint64_t node_end;      // 0: no limit
+  uint64_t node_limit;    // of one instance
+  uint64_t visits;        // that the round has left
+  bool open;              // something was not proved
+  bool cut;               // by a limit that can grow
+  uint32_t mate;          // at which to divide
+  uint32_t colliding[2];  // items of |in|
+  const tarn__plan_instance *in;
+  bool collides;       // fixed items
+  tarn_status status;  // of the first failure
   tarn__plan_memory memory;
 } choosing;
 
 typedef enum verdict {
   CLOSED,
   AGAIN,   // there was a plan, and there may be a lower one
-  DIVIDE,  // at |mate|
+  DIVIDE,  // at a mate
 } verdict;
 
 // --- the relaxed problem -----------------------------------------------------
@@ -92,17 +97,6 @@ typedef enum verdict {
 // buffer that is merged on its other side keeps the step of that; any other
 // buffer that would lose its last step is left out.
 
-static tarn_status make_relaxed(const tarn_plan_problem *problem,
-                                relaxed *out) {
-  size_t room = problem->count + 1;
-  *out = (relaxed){.problem = *problem};
-  out->buffers = tarn__plan_array(&out->memory, room, sizeof *out->buffers);
-  out->left_out = tarn__plan_array(&out->memory, room, sizeof *out->left_out);
-  out->steps = tarn__plan_array(&out->memory, room, sizeof *out->steps);
-  out->problem.buffers = out->buffers;
-  return tarn__plan_memory_status(&out->memory);
-}
-
 static uint64_t steps_of(const tarn_plan_buffer *b) {
   uint64_t steps = b->last - b->first;
   for (size_t i = 0; i < b->gap_count; i++) {
@@ -115,124 +109,89 @@ static void copy_problem(const tarn__plan_pairs *pairs, relaxed *out) {
   const tarn_plan_problem *problem = pairs->problem;
   for (size_t i = 0; i < problem->count; i++) {
     out->buffers[i] = problem->buffers[i];
-    out->left_out[i] = pairs->left_out != NULL && pairs->left_out[i];
+    out->left_out[i] = !tarn__plan_is_in(pairs->left_out, i);
     out->steps[i] = steps_of(&problem->buffers[i]);
   }
 }
 
 // --- one part ----------------------------------------------------------------
 
-typedef enum side {
-  GIVERS = 0,
-  TAKERS,
-} side;
-
-static uint32_t buffer_of(const tarn__plan_mate *mate, side which) {
-  return which == GIVERS ? mate->giver : mate->taker;
-}
-
 static bool can_lose(const tarn__plan_pairs *pairs, const relaxed *out,
-                     uint32_t buffer, side which) {
-  bool merged = which == GIVERS ? pairs->takes[buffer] : pairs->gives[buffer];
-  return merged || out->steps[buffer] > 1;
-}
-
-// The bytes that the step would lose; UINT64_MAX if a buffer cannot lose it.
-static uint64_t loss_of(const tarn__plan_pairs *pairs, const relaxed *out,
-                        size_t from, size_t to, side which) {
-  uint64_t *seen = which == GIVERS ? pairs->as_giver : pairs->as_taker;
-  uint64_t loss = 0;
-  bool possible = true;
-  for (size_t i = from; i < to; i++) {
-    uint32_t buffer = buffer_of(&pairs->mates[i], which);
-    bool open = pairs->mates[i].fate == TARN__PLAN_UNDECIDED;
-    if (!open || seen[buffer] != 0) continue;
-    seen[buffer] = 1;
-    loss += out->buffers[buffer].size;
-    possible &= can_lose(pairs, out, buffer, which);
-  }
-  for (size_t i = from; i < to; i++)
-    seen[buffer_of(&pairs->mates[i], which)] = 0;
-  return possible ? loss : UINT64_MAX;
+                     uint32_t buffer, tarn__plan_side which) {
+  return pairs->merges[!which][buffer] || out->steps[buffer] > 1;
 }
 
 static void lose(const tarn__plan_pairs *pairs, relaxed *out, uint32_t buffer,
-                 side which) {
+                 tarn__plan_side which) {
   if (!can_lose(pairs, out, buffer, which)) {
     out->left_out[buffer] = true;
     return;
   }
   tarn_plan_buffer *b = &out->buffers[buffer];
   out->steps[buffer]--;
-  if (which == GIVERS) {
+  if (which == TARN__PLAN_GIVER) {
     b->last--;
   } else {
     b->first++;
   }
 }
 
-static void relax_part(const tarn__plan_pairs *pairs, relaxed *out, size_t from,
-                       size_t to) {
-  uint64_t givers = loss_of(pairs, out, from, to, GIVERS);
-  uint64_t takers = loss_of(pairs, out, from, to, TAKERS);
-  side which = givers <= takers ? GIVERS : TAKERS;
-  uint64_t *seen = which == GIVERS ? pairs->as_giver : pairs->as_taker;
+// The bytes that the step would lose, or, if |really|, has lost; UINT64_MAX if
+// a buffer cannot lose it.
+static uint64_t relax_side(const tarn__plan_pairs *pairs, relaxed *out,
+                           size_t from, size_t to, tarn__plan_side which,
+                           bool really) {
+  uint64_t *seen = pairs->seen[which];
+  uint64_t loss = 0;
+  bool possible = true;
   for (size_t i = from; i < to; i++) {
-    uint32_t buffer = buffer_of(&pairs->mates[i], which);
+    uint32_t buffer = pairs->mates[i].buffer[which];
     bool open = pairs->mates[i].fate == TARN__PLAN_UNDECIDED;
-    if (open && seen[buffer] == 0) lose(pairs, out, buffer, which);
-    if (open) seen[buffer] = 1;
+    if (!open || seen[buffer] != 0) continue;
+    seen[buffer] = 1;
+    loss += out->buffers[buffer].size;
+    possible &= can_lose(pairs, out, buffer, which);
+    if (really) lose(pairs, out, buffer, which);
   }
   for (size_t i = from; i < to; i++)
-    seen[buffer_of(&pairs->mates[i], which)] = 0;
+    seen[pairs->mates[i].buffer[which]] = 0;
+  return possible ? loss : UINT64_MAX;
 }
 
 static void relax(const tarn__plan_pairs *pairs, relaxed *out) {
   copy_problem(pairs, out);
-  for (size_t from = 0; from < pairs->count;) {
-    size_t to = from;
-    while (to < pairs->count &&
-           pairs->mates[to].part == pairs->mates[from].part) {
-      to++;
-    }
-    relax_part(pairs, out, from, to);
-    from = to;
+  for (size_t from = 0, to; from < pairs->count; from = to) {
+    to = tarn__plan_part_end(pairs, from, pairs->count);
+    uint64_t givers = relax_side(pairs, out, from, to, TARN__PLAN_GIVER, false);
+    uint64_t takers = relax_side(pairs, out, from, to, TARN__PLAN_TAKER, false);
+    tarn__plan_side which =
+        givers <= takers ? TARN__PLAN_GIVER : TARN__PLAN_TAKER;
+    (void)relax_side(pairs, out, from, to, which, true);
   }
 }
 
 // --- how far it is -----------------------------------------------------------
 
-static bool wants_lowest(const choosing *s) {
-  return s->set->minimise || s->set->capacity == 0;
-}
-
-// The greatest height of a plan that is better than the best so far.
-static uint64_t welcome(const choosing *s) {
-  uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
-  return s->height - 1 < capacity ? s->height - 1 : capacity;
-}
-
 static bool is_done(const choosing *s) {
-  uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
-  uint64_t goal = wants_lowest(s) ? s->bound : capacity;
-  return s->height <= goal || s->bound > capacity;
+  return tarn__plan_is_done(&s->share, s->found);
 }
 
 static bool is_over(const choosing *s) {
-  return s->call->nodes >= s->node_end || tarn__plan_call_over(s->call);
+  bool spent = s->node_end != 0 && s->call->nodes >= s->node_end;
+  return s->status != TARN_OK || spent || tarn__plan_call_over(s->call);
 }
 
 static void raise_bound(choosing *s, uint64_t bound) {
-  if (s->bound < bound) s->bound = bound;
-  if (s->set->is_whole && s->call->bound < s->bound) {
-    s->call->bound = s->bound;
+  if (s->found->bound < bound) s->found->bound = bound;
+  if (s->set->is_whole && s->call->bound < s->found->bound) {
+    s->call->bound = s->found->bound;
   }
 }
 
 // |s->tried| is a plan of |in|, whose pairs are merged as they are now.
 static void take(choosing *s, const tarn__plan_instance *in, uint64_t height) {
-  if (height >= s->height) return;
-  s->height = height;
+  if (height >= s->found->height) return;
+  s->found->height = height;
   if (s->set->is_whole && height < s->call->height) s->call->height = height;
   for (size_t i = 0; i < in->buffer_count; i++) {
     uint32_t item = in->item_of[i];
@@ -245,109 +204,100 @@ static void take(choosing *s, const tarn__plan_instance *in, uint64_t height) {
 
 // --- decisions as they are ---------------------------------------------------
 
-static tarn_status make_decided(const choosing *s, tarn__plan_instance *out) {
-  tarn__plan_choice choice = {.left_out = s->set->left_out,
-                              .merged = s->pairs.merged};
-  return tarn__plan_instance_make(s->set->problem, &choice, out);
+// An instance of the pairs that are merged now. False: a failure.
+static bool make_decided(choosing *s, tarn__plan_instance *out) {
+  s->status = tarn__plan_instance_make(s->set->problem, s->set->left_out,
+                                       s->pairs.merged, out);
+  return s->status == TARN_OK;
 }
 
-// All of the share, or no more than |limit| (0: all) for one instance.
-static uint64_t nodes_for(const choosing *s, uint64_t limit) {
-  if (s->node_end == UINT64_MAX) return limit;
-  uint64_t left =
-      s->call->nodes < s->node_end ? s->node_end - s->call->nodes : 1;
-  return limit == 0 || left < limit ? left : limit;
+static tarn__plan_share share_of(const choosing *s,
+                                 const tarn__plan_instance *in, uint64_t limit,
+                                 bool is_plan, bool is_bound) {
+  return (tarn__plan_share){
+      .capacity = tarn__plan_below_best(&s->share, s->found) / in->unit,
+      .minimise = tarn__plan_wants_lowest(&s->share),
+      .node_limit = tarn__plan_nodes_left(s->node_end, s->call->nodes, limit),
+      .is_plan = is_plan && s->set->is_whole,
+      .is_bound = is_bound && s->set->is_whole};
 }
 
 // Looks for a plan of |in| that is welcome, and takes it. |all|: nothing else
 // can merge, so that its bound is that of the set.
-static tarn_status solve_decided(choosing *s, const tarn__plan_instance *in,
-                                 uint64_t limit, bool all,
-                                 tarn__plan_found *found) {
-  tarn__plan_share share = {.capacity = welcome(s) / in->unit,
-                            .minimise = wants_lowest(s),
-                            .node_limit = nodes_for(s, limit),
-                            .is_plan = s->set->is_whole,
-                            .is_bound = all && s->set->is_whole};
-  tarn_status status = tarn__plan_solve(s->call, in, &share, s->tried, found);
-  if (status == TARN_OK && found->height != UINT64_MAX) {
-    take(s, in, found->height * in->unit);
-  }
-  return status;
-}
-
-static tarn_status try_decided(choosing *s, uint64_t limit) {
-  tarn__plan_instance in;
-  tarn_status status = make_decided(s, &in);
-  if (status != TARN_OK) return status;
+static tarn__plan_found solve_decided(choosing *s,
+                                      const tarn__plan_instance *in,
+                                      uint64_t limit, bool all) {
   tarn__plan_found found;
-  status = solve_decided(s, &in, limit, false, &found);
-  tarn__plan_instance_free(&in);
-  return status;
-}
-
-// --- the search --------------------------------------------------------------
-
-// The best plan's pairs once more, with more nodes.
-static tarn_status try_best(choosing *s) {
-  if (s->height == UINT64_MAX) return TARN_OK;
-  size_t decided = s->pairs.decided;
-  for (size_t i = 0; i < s->pairs.count; i++) {
-    const tarn__plan_mate *mate = &s->pairs.mates[i];
-    if (mate->fate != TARN__PLAN_UNDECIDED) continue;
-    if (!s->merged[mate->pair] || !tarn__plan_pairs_merge(&s->pairs, i)) {
-      tarn__plan_pairs_part(&s->pairs, i);
-    }
-  }
-  tarn_status status = try_decided(s, s->node_limit * GROWTH * GROWTH);
-  tarn__plan_pairs_undo(&s->pairs, decided);
-  return status;
-}
-
-// --- a node ------------------------------------------------------------------
-
-static bool first_undecided(const choosing *s, uint32_t *mate) {
-  const tarn__plan_mate *mates = s->pairs.mates;
-  bool found = false;
-  for (size_t i = 0; i < s->pairs.count; i++) {
-    if (mates[i].fate != TARN__PLAN_UNDECIDED) continue;
-    if (!found || mates[i].saving > mates[*mate].saving) *mate = (uint32_t)i;
-    found = true;
+  tarn__plan_share share = share_of(s, in, limit, true, all);
+  s->status = tarn__plan_solve(s->call, in, &share, s->tried, &found);
+  if (s->status == TARN_OK && found.height != UINT64_MAX) {
+    take(s, in, found.height * in->unit);
   }
   return found;
 }
 
-static bool missed_mate(const choosing *s, uint32_t *mate) {
-  for (size_t i = 0; i < s->pairs.count; i++) {
-    const tarn__plan_mate *m = &s->pairs.mates[i];
-    if (m->fate == TARN__PLAN_UNDECIDED &&
-        (s->places[m->giver] == TARN__PLAN_NOWHERE ||
-         s->places[m->taker] == TARN__PLAN_NOWHERE)) {
-      *mate = (uint32_t)i;
-      return true;
-    }
-  }
-  return false;
+static void try_decided(choosing *s, uint64_t limit) {
+  tarn__plan_instance in;
+  if (!make_decided(s, &in)) return;
+  (void)solve_decided(s, &in, limit, false);
+  tarn__plan_instance_free(&in);
 }
 
-// An undecided mate of what collides, at best between the two.
-static bool colliding_mate(const choosing *s, const tarn__plan_instance *in,
-                           const uint32_t items[2], uint32_t *mate) {
-  bool any = false;
+// The best plan's pairs once more, with more nodes.
+static void try_best(choosing *s) {
+  if (s->found->height == UINT64_MAX) return;
+  size_t decided = s->pairs.decided;
   for (size_t i = 0; i < s->pairs.count; i++) {
-    const tarn__plan_mate *m = &s->pairs.mates[i];
-    if (m->fate != TARN__PLAN_UNDECIDED) continue;
-    uint32_t a = in->item_of[m->giver];
-    uint32_t b = in->item_of[m->taker];
-    bool first = a == items[0] || a == items[1];
-    bool second = b == items[0] || b == items[1];
-    if (!first && !second) continue;
-    if (!any || (first && second && a != b)) *mate = (uint32_t)i;
-    if (first && second && a != b) return true;
-    any = true;
+    bool merged = s->merged[s->pairs.mates[i].pair];
+    (void)tarn__plan_pairs_decide(&s->pairs, i, merged);
   }
-  return any;
+  try_decided(s, s->node_limit * GROWTH * GROWTH);
+  tarn__plan_pairs_undo(&s->pairs, decided);
 }
+
+// --- where to divide ---------------------------------------------------------
+
+// Chooses the first of the undecided mates that count most. False: none counts.
+static bool choose_mate(choosing *s,
+                        uint64_t (*count)(const choosing *s, uint32_t giver,
+                                          uint32_t taker)) {
+  uint64_t most = 0;
+  for (uint32_t i = 0; i < s->pairs.count; i++) {
+    const tarn__plan_mate *mate = &s->pairs.mates[i];
+    if (mate->fate != TARN__PLAN_UNDECIDED) continue;
+    uint64_t own = count(s, mate->buffer[TARN__PLAN_GIVER],
+                         mate->buffer[TARN__PLAN_TAKER]);
+    if (own <= most) continue;
+    most = own;
+    s->mate = i;
+  }
+  return most > 0;
+}
+
+static uint64_t count_saving(const choosing *s, uint32_t giver,
+                             uint32_t taker) {
+  const tarn_plan_buffer *buffers = s->set->problem->buffers;
+  return tarn__lesser(buffers[giver].size, buffers[taker].size);
+}
+
+static uint64_t count_missed(const choosing *s, uint32_t giver,
+                             uint32_t taker) {
+  return s->places[giver] == TARN__PLAN_NOWHERE ||
+         s->places[taker] == TARN__PLAN_NOWHERE;
+}
+
+// Of what collides, at best between the two.
+static uint64_t count_colliding(const choosing *s, uint32_t giver,
+                                uint32_t taker) {
+  const uint32_t *items = s->colliding;
+  uint32_t a = s->in->item_of[giver];
+  uint32_t b = s->in->item_of[taker];
+  bool first = a == items[0] || a == items[1];
+  bool second = b == items[0] || b == items[1];
+  return first && second && a != b ? 2 : first || second;
+}
+
+// --- a node ------------------------------------------------------------------
 
 static void place_buffers(choosing *s, const tarn__plan_instance *in) {
   for (size_t i = 0; i < in->buffer_count; i++) {
@@ -360,12 +310,10 @@ static void place_buffers(choosing *s, const tarn__plan_instance *in) {
 // Decides all undecided pairs by the offsets of a relaxed plan.
 static void decide_by_places(choosing *s) {
   for (size_t i = 0; i < s->pairs.count; i++) {
-    const tarn__plan_mate *mate = &s->pairs.mates[i];
-    if (mate->fate != TARN__PLAN_UNDECIDED) continue;
-    bool beside = s->places[mate->giver] != s->places[mate->taker];
-    if (beside || !tarn__plan_pairs_merge(&s->pairs, i)) {
-      tarn__plan_pairs_part(&s->pairs, i);
-    }
+    const uint32_t *of = s->pairs.mates[i].buffer;
+    bool at_one =
+        s->places[of[TARN__PLAN_GIVER]] == s->places[of[TARN__PLAN_TAKER]];
+    (void)tarn__plan_pairs_decide(&s->pairs, i, at_one);
   }
 }
 
@@ -381,98 +329,83 @@ static void place_items(choosing *s, const tarn__plan_instance *in) {
 
 // A relaxed plan that has all buffers is a plan of the problem if nothing
 // collides; if something does, its merged pairs may still be a good choice.
-static tarn_status complete(choosing *s, uint64_t height, uint32_t *mate,
-                            verdict *out) {
+static verdict complete(choosing *s, uint64_t height) {
   size_t decided = s->pairs.decided;
-  uint32_t items[2] = {TARN__PLAN_NO_ITEM, TARN__PLAN_NO_ITEM};
+  verdict what = DIVIDE;
   tarn__plan_instance in;
   decide_by_places(s);
-  tarn_status status = make_decided(s, &in);
-  if (status != TARN_OK) return status;
+  if (!make_decided(s, &in)) return CLOSED;
   place_items(s, &in);
-  status = tarn__plan_overlap_find(&in, s->places, items);
-  if (status == TARN_OK && items[0] == TARN__PLAN_NO_ITEM) {
+  s->in = &in;
+  s->status = tarn__plan_overlap_find(&in, s->places, s->colliding);
+  if (s->status == TARN_OK && s->colliding[0] == TARN__PLAN_NO_ITEM) {
     for (size_t i = 0; i < in.item_count; i++)
       s->tried[i] = s->places[i] / in.unit;
     take(s, &in, height);
-    *out = AGAIN;
-  } else if (status == TARN_OK) {
-    tarn__plan_found found;
-    status = solve_decided(s, &in, s->node_limit / GROWTH, false, &found);
+    what = AGAIN;
+  } else if (s->status == TARN_OK) {
+    (void)solve_decided(s, &in, s->node_limit / GROWTH, false);
   }
   tarn__plan_pairs_undo(&s->pairs, decided);
-  if (status == TARN_OK && *out == DIVIDE &&
-      !colliding_mate(s, &in, items, mate)) {
-    *out = CLOSED;
-  }
+  if (what == DIVIDE && !choose_mate(s, count_colliding)) what = CLOSED;
   tarn__plan_instance_free(&in);
-  return status;
+  return what;
 }
 
-static tarn_status solve_relaxed(choosing *s, tarn__plan_found *found,
-                                 uint64_t *unit) {
+// Returns the unit of |found|.
+static uint64_t solve_relaxed(choosing *s, tarn__plan_found *found) {
   tarn__plan_instance in;
   relax(&s->pairs, &s->less);
-  tarn__plan_choice choice = {.left_out = s->less.left_out,
-                              .merged = s->pairs.merged};
-  tarn_status status = tarn__plan_instance_make(&s->less.problem, &choice, &in);
-  if (status != TARN_OK) return status;
-  tarn__plan_share share = {.capacity = welcome(s) / in.unit,
-                            .minimise = wants_lowest(s),
-                            .node_limit = nodes_for(s, s->node_limit),
-                            .is_bound = s->set->is_whole && s->depth == 0};
+  s->status = tarn__plan_instance_make(&s->less.problem, s->less.left_out,
+                                       s->pairs.merged, &in);
+  if (s->status != TARN_OK) return 1;
+  tarn__plan_share share =
+      share_of(s, &in, s->node_limit, false, s->depth == 0);
   uint64_t before = s->call->nodes;
-  status = tarn__plan_solve(s->call, &in, &share, s->tried, found);
+  s->status = tarn__plan_solve(s->call, &in, &share, s->tried, found);
   if (found->answer == TARN_PLAN_OUT_OF_TIME) {
     s->cut |= s->call->nodes - before >= share.node_limit;
   }
-  *unit = in.unit;
   place_buffers(s, &in);
+  uint64_t unit = in.unit;
   tarn__plan_instance_free(&in);
-  return status;
+  return unit;
 }
 
 // A node that the solver did not settle, with a pair to decide or without.
-static verdict undecided(choosing *s, uint32_t *mate) {
-  if (first_undecided(s, mate)) return DIVIDE;
+static verdict undecided(choosing *s) {
+  if (choose_mate(s, count_saving)) return DIVIDE;
   s->open = true;
   return CLOSED;
 }
 
-static tarn_status visit(choosing *s, uint32_t *mate, verdict *out) {
+static verdict visit(choosing *s) {
   tarn__plan_found found;
-  uint64_t unit = 1;
-  *out = CLOSED;
   s->call->nodes++;
-  if (tarn__plan_pairs_bound(&s->pairs) > welcome(s)) return TARN_OK;
-  tarn_status status = solve_relaxed(s, &found, &unit);
-  if (status != TARN_OK || found.answer == TARN_PLAN_INFEASIBLE) return status;
+  if (tarn__plan_pairs_bound(&s->pairs) >
+      tarn__plan_below_best(&s->share, s->found)) {
+    return CLOSED;
+  }
+  uint64_t unit = solve_relaxed(s, &found);
+  if (s->status != TARN_OK || found.answer == TARN_PLAN_INFEASIBLE) {
+    return CLOSED;
+  }
   if (s->depth == 0) raise_bound(s, found.bound * unit);
-  if (found.answer == TARN_PLAN_OUT_OF_TIME) {
-    *out = undecided(s, mate);
-    return TARN_OK;
-  }
-  *out = DIVIDE;
-  if (missed_mate(s, mate)) return TARN_OK;
-  status = complete(s, found.height * unit, mate, out);
-  bool lowest = found.bound * unit > welcome(s);
-  if (status != TARN_OK || lowest) {
-    *out = CLOSED;
-  } else if (*out == CLOSED) {  // nothing to decide by: cannot be
-    *out = undecided(s, mate);
-  }
-  return status;
+  if (found.answer == TARN_PLAN_OUT_OF_TIME) return undecided(s);
+  if (choose_mate(s, count_missed)) return DIVIDE;
+  verdict what = complete(s, found.height * unit);
+  bool lowest = found.bound * unit > tarn__plan_below_best(&s->share, s->found);
+  if (s->status != TARN_OK || lowest) return CLOSED;
+  // Else there is nothing to decide by, which cannot be.
+  return what == CLOSED ? undecided(s) : what;
 }
 
 // --- the search --------------------------------------------------------------
 
-static void go_down(choosing *s, uint32_t mate) {
+static void go_down(choosing *s) {
   level *l = &s->levels[s->depth++];
-  *l = (level){.decided = s->pairs.decided, .mate = mate};
-  if (!tarn__plan_pairs_merge(&s->pairs, mate)) {
-    l->apart = true;
-    tarn__plan_pairs_part(&s->pairs, mate);
-  }
+  *l = (level){.decided = s->pairs.decided, .mate = s->mate};
+  l->apart = !tarn__plan_pairs_decide(&s->pairs, s->mate, true);
 }
 
 // False: there is no node left.
@@ -482,7 +415,7 @@ static bool go_on(choosing *s) {
     tarn__plan_pairs_undo(&s->pairs, l->decided);
     if (!l->apart) {
       l->apart = true;
-      tarn__plan_pairs_part(&s->pairs, l->mate);
+      (void)tarn__plan_pairs_decide(&s->pairs, l->mate, false);
       return true;
     }
     s->depth--;
@@ -495,103 +428,90 @@ static void go_back(choosing *s) {
   s->depth = 0;
 }
 
-static tarn_status search_once(choosing *s) {
-  tarn_status status = TARN_OK;
+static void search_once(choosing *s) {
   bool more = true;
-  while (more && status == TARN_OK && !is_done(s)) {
-    verdict what = CLOSED;
-    uint32_t mate = 0;
+  while (more && !is_done(s)) {
     if (s->visits == 0 || is_over(s)) {
       s->open = s->cut = true;
       break;
     }
     s->visits--;
-    status = visit(s, &mate, &what);
-    if (what == DIVIDE) go_down(s, mate);
+    verdict what = visit(s);
+    if (what == DIVIDE) go_down(s);
     if (what == CLOSED) more = go_on(s);
   }
   go_back(s);
-  return status;
 }
 
 // All nodes were closed: no plan is lower than the one found.
 static void conclude(choosing *s) {
-  uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
   if (s->pairs.inexact || is_done(s)) return;
-  raise_bound(s, s->height > capacity ? capacity + 1 : s->height);
+  bool fits = s->found->height <= s->share.capacity;
+  raise_bound(s, fits ? s->found->height : s->share.capacity + 1);
 }
 
-static tarn_status search_choices(choosing *s) {
-  tarn_status status = TARN_OK;
-  uint64_t visits = FIRST_VISITS;
-  do {
+static void search_choices(choosing *s) {
+  for (uint64_t visits = FIRST_VISITS; !is_done(s) && !is_over(s);
+       visits *= GROWTH) {
     s->open = s->cut = false;
     s->visits = visits;
-    status = search_once(s);
-    if (status == TARN_OK && !s->open) conclude(s);
-    bool goes_on = status == TARN_OK && s->open && s->cut;
-    if (!goes_on || is_done(s) || is_over(s)) return status;
-    status = try_best(s);
+    search_once(s);
+    if (s->status == TARN_OK && !s->open) conclude(s);
+    if (!s->open || !s->cut || is_done(s) || is_over(s)) return;
+    try_best(s);
     s->node_limit *= GROWTH;
-    visits *= GROWTH;
-  } while (status == TARN_OK && !is_done(s) && !is_over(s));
-  return status;
+  }
 }
 
 // --- what looks good ---------------------------------------------------------
 
 // Merges pairs until at most |enough| bytes are needed, and tries that choice.
-static tarn_status try_match(choosing *s, uint64_t enough) {
+static void try_match(choosing *s, uint64_t enough) {
   size_t decided = s->pairs.decided;
   tarn__plan_pairs_match(&s->pairs, enough);
-  tarn_status status = TARN_OK;
-  if (s->height == UINT64_MAX ||
-      (!is_over(s) && tarn__plan_pairs_bound(&s->pairs) <= welcome(s))) {
-    status = try_decided(s, LOOKS_GOOD * s->node_limit);
+  if (s->found->height == UINT64_MAX ||
+      (!is_over(s) && tarn__plan_pairs_bound(&s->pairs) <=
+                          tarn__plan_below_best(&s->share, s->found))) {
+    try_decided(s, LOOKS_GOOD * s->node_limit);
   }
   tarn__plan_pairs_undo(&s->pairs, decided);
-  return status;
 }
 
 // No pair is left to decide: one instance, whose bound is that of the set.
-static tarn_status solve_alone(choosing *s, bool *collides) {
+static void solve_alone(choosing *s) {
   tarn__plan_instance in;
-  tarn__plan_found found;
-  tarn_status status = make_decided(s, &in);
-  if (status != TARN_OK) return status;
-  uint64_t capacity = welcome(s) / in.unit;
-  status = solve_decided(s, &in, 0, true, &found);
-  if (status == TARN_OK) {
-    *collides = found.answer == TARN_PLAN_INFEASIBLE && found.bound <= capacity;
+  if (!make_decided(s, &in)) return;
+  uint64_t capacity = tarn__plan_below_best(&s->share, s->found) / in.unit;
+  tarn__plan_found found = solve_decided(s, &in, 0, true);
+  if (s->status == TARN_OK) {
+    s->collides =
+        found.answer == TARN_PLAN_INFEASIBLE && found.bound <= capacity;
     raise_bound(s, found.bound * in.unit);
   }
   tarn__plan_instance_free(&in);
-  return status;
 }
 
 // Fixed offsets that collide do so whatever else is merged.
-static tarn_status find_collision(choosing *s, bool *collides) {
+static void find_collision(choosing *s) {
   size_t decided = s->pairs.decided;
-  tarn__plan_pairs_match(&s->pairs, UINT64_MAX);
   tarn__plan_instance in;
-  tarn_status status = make_decided(s, &in);
+  uint32_t items[2];
+  tarn__plan_pairs_match(&s->pairs, UINT64_MAX);
+  bool made = make_decided(s, &in);
   tarn__plan_pairs_undo(&s->pairs, decided);
-  if (status != TARN_OK) return status;
-  status = tarn__plan_fixed_collide(&in, collides);
+  if (!made) return;
+  s->status = tarn__plan_fixed_overlap(&in, items);
+  s->collides = s->status == TARN_OK && items[0] != TARN__PLAN_NO_ITEM;
   tarn__plan_instance_free(&in);
-  return status;
 }
 
-static tarn_status solve_pairs(choosing *s, bool *collides) {
-  tarn_status status = find_collision(s, collides);
-  if (status != TARN_OK || *collides) return status;
-  const uint64_t enough[] = {s->bound, 0, UINT64_MAX};
-  for (size_t i = 0; status == TARN_OK && i < 3 && !is_done(s); i++) {
-    status = try_match(s, enough[i]);
-  }
-  if (status == TARN_OK && !is_done(s) && !is_over(s))
-    status = search_choices(s);
-  return status;
+static void solve_pairs(choosing *s) {
+  find_collision(s);
+  if (s->collides) return;
+  const uint64_t enough[] = {s->found->bound, 0, UINT64_MAX};
+  for (int i = 0; s->status == TARN_OK && i < 3 && !is_done(s); i++)
+    try_match(s, enough[i]);
+  search_choices(s);
 }
 
 // --- the whole ---------------------------------------------------------------
@@ -607,46 +527,50 @@ static tarn_status make_arrays(choosing *s) {
   return tarn__plan_memory_status(&s->memory);
 }
 
-static tarn_status solve(choosing *s, bool *collides) {
-  const tarn_plan_problem *problem = s->set->problem;
-  tarn_status status =
-      tarn__plan_pairs_make(problem, s->set->left_out, &s->pairs);
-  if (status == TARN_OK) status = make_arrays(s);
-  if (status != TARN_OK) return status;
-  raise_bound(s, tarn__plan_pairs_bound(&s->pairs));
-  bool all_decided = s->pairs.decided == s->pairs.count;
-  if (all_decided) return solve_alone(s, collides);
-  status = make_relaxed(problem, &s->less);
-  return status == TARN_OK ? solve_pairs(s, collides) : status;
+static tarn_status make_relaxed(choosing *s) {
+  relaxed *less = &s->less;
+  size_t room = s->set->problem->count + 1;
+  less->problem = *s->set->problem;
+  less->buffers = tarn__plan_array(&s->memory, room, sizeof *less->buffers);
+  less->left_out = tarn__plan_array(&s->memory, room, sizeof *less->left_out);
+  less->steps = tarn__plan_array(&s->memory, room, sizeof *less->steps);
+  less->problem.buffers = less->buffers;
+  return tarn__plan_memory_status(&s->memory);
 }
 
-static tarn_plan_answer answer_of(const choosing *s, bool collides) {
-  uint64_t capacity = s->set->capacity == 0 ? UINT64_MAX : s->set->capacity;
-  if (collides && !s->pairs.inexact) return TARN_PLAN_INFEASIBLE;
-  if (s->bound > capacity) return TARN_PLAN_INFEASIBLE;
-  if (s->height <= s->bound) return TARN_PLAN_OPTIMAL;
-  bool fits = s->height != UINT64_MAX && s->height <= capacity;
-  return fits ? TARN_PLAN_FEASIBLE : TARN_PLAN_OUT_OF_TIME;
+static tarn_status solve(choosing *s) {
+  const tarn_plan_problem *problem = s->set->problem;
+  TARN__TRY(tarn__plan_pairs_make(problem, s->set->left_out, &s->pairs));
+  TARN__TRY(make_arrays(s));
+  raise_bound(s, tarn__plan_pairs_bound(&s->pairs));
+  if (s->pairs.decided == s->pairs.count) {
+    solve_alone(s);
+  } else {
+    TARN__TRY(make_relaxed(s));
+    solve_pairs(s);
+  }
+  return s->status;
 }
 
 tarn_status tarn__plan_set_solve(tarn__plan_call *call,
                                  const tarn__plan_fill *set, uint64_t *offsets,
                                  tarn__plan_found *out) {
-  choosing s = {.call = call,
-                .set = set,
-                .offsets = offsets,
-                .height = UINT64_MAX,
-                .node_limit = FIRST_NODES,
-                .node_end = set->node_limit == 0
-                                ? UINT64_MAX
-                                : call->nodes + set->node_limit};
-  bool collides = false;
-  tarn_status status = solve(&s, &collides);
-  *out = (tarn__plan_found){
-      .answer = answer_of(&s, collides), .height = s.height, .bound = s.bound};
+  choosing s = {
+      .call = call,
+      .set = set,
+      .share = {.capacity = set->capacity == 0 ? UINT64_MAX : set->capacity,
+                .minimise = set->minimise},
+      .found = out,
+      .offsets = offsets,
+      .node_limit = FIRST_NODES,
+      .node_end = set->node_limit == 0 ? 0 : call->nodes + set->node_limit};
+  *out = (tarn__plan_found){.height = UINT64_MAX};
+  tarn_status status = solve(&s);
+  out->answer = s.collides && !s.pairs.inexact
+                    ? TARN_PLAN_INFEASIBLE
+                    : tarn__plan_answer_of(&s.share, out);
   tarn__plan_pairs_free(&s.pairs);
-  tarn__plan_memory_free(&s.less.memory);
   tarn__plan_memory_free(&s.memory);
   // If there is a plan, only a better one is missing.
-  return s.height == UINT64_MAX ? status : TARN_OK;
+  return out->height == UINT64_MAX ? status : TARN_OK;
 }

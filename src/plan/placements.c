@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/hostmem.h"
+#include "base/status.h"
 
 // Levels of a tree over less than 2^32 sections.
 enum { LEVELS = 33 };
@@ -22,55 +22,46 @@ enum { LEVELS = 33 };
 
 // The first range that ends above |at|.
 static uint32_t find_above(const tarn__plan_ranges *set, uint64_t at) {
-  uint32_t low = 0;
-  uint32_t high = set->count;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (set->list[middle].high > at) {
-      high = middle;
-    } else {
-      low = middle + 1;
-    }
-  }
-  return low;
+  return (uint32_t)tarn__plan_first_above(set->list, sizeof *set->list,
+                                          offsetof(tarn__plan_range, high),
+                                          set->count, at);
 }
 
 // |*looked| counts the ranges that were looked at.
 static uint64_t lift(const tarn__plan_ranges *set, uint64_t at, uint64_t size,
                      uint64_t alignment, uint64_t *looked) {
   uint32_t first = find_above(set, at);
-  uint32_t i = first;
-  for (; i < set->count; i++) {
-    const tarn__plan_range *range = &set->list[i];
-    if (range->low >= at + size) break;
-    if (range->high > at) at = tarn__plan_align_up(range->high, alignment);
-  }
+  uint32_t i =
+      tarn__plan_lift(set->list, first, set->count, size, alignment, &at);
   *looked += i - first + 1;
   return at;
 }
 
-static bool make_room(tarn__plan_ranges *set) {
+// For one more range. False: no host memory.
+static bool make_room(tarn__plan_placed *placed, tarn__plan_ranges *set) {
   if (set->count < set->room) return true;
   uint32_t room = set->room == 0 ? 2 : 2 * set->room;
   tarn__plan_range *grown =
-      tarn__host_resize(set->list, set->room, room, sizeof *grown);
+      tarn__plan_resize(placed->memory, set->list, room, sizeof *grown);
+  placed->memory->failed |= grown == NULL;
   if (grown == NULL) return false;
   set->list = grown;
   set->room = room;
   return true;
 }
 
-// |*out_known|: all of it was there before.
-static bool add_range(tarn__plan_ranges *set, uint64_t low, uint64_t high,
-                      bool *out_known) {
+// Returns whether all of it was there before. Without memory it is lost.
+static bool add_range(tarn__plan_placed *placed, tarn__plan_ranges *set,
+                      uint64_t low, uint64_t high) {
   uint32_t first = low == 0 ? 0 : find_above(set, low - 1);
   uint32_t last = first;
   while (last < set->count && set->list[last].low <= high)
     last++;
-  *out_known = last == first + 1 && set->list[first].low <= low &&
-               set->list[first].high >= high;
-  if (*out_known) return true;
-  if (last == first && !make_room(set)) return false;
+  if (last == first + 1 && set->list[first].low <= low &&
+      set->list[first].high >= high) {
+    return true;
+  }
+  if (last == first && !make_room(placed, set)) return false;
   if (last > first) {
     if (set->list[first].low < low) low = set->list[first].low;
     if (set->list[last - 1].high > high) high = set->list[last - 1].high;
@@ -79,7 +70,7 @@ static bool add_range(tarn__plan_ranges *set, uint64_t low, uint64_t high,
           (set->count - last) * sizeof *set->list);
   set->list[first] = (tarn__plan_range){low, high};
   set->count = set->count - (last - first) + 1;
-  return true;
+  return false;
 }
 
 // --- the grain ---------------------------------------------------------------
@@ -114,17 +105,11 @@ static uint64_t lowest_in_list(const tarn__plan_placed *placed,
 static void add_to_list(tarn__plan_placed *placed, uint32_t index,
                         uint64_t offset) {
   const tarn__plan_item *item = &placed->in->items[index];
-  size_t low = 0, high = placed->count++;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (placed->list[middle].range.low <= offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  tarn__plan_lying *at = placed->list + low;
-  memmove(at + 1, at, (placed->count - 1 - low) * sizeof *at);
+  size_t index_at = tarn__plan_first_above(placed->list, sizeof *placed->list,
+                                           offsetof(tarn__plan_lying, range),
+                                           placed->count, offset);
+  tarn__plan_lying *at = placed->list + index_at;
+  memmove(at + 1, at, (placed->count++ - index_at) * sizeof *at);
   *at = (tarn__plan_lying){.range = {offset, offset + item->size},
                            .first = item->first,
                            .last = item->last,
@@ -134,37 +119,18 @@ static void add_to_list(tarn__plan_placed *placed, uint32_t index,
 // --- the tree ----------------------------------------------------------------
 
 tarn_status tarn__plan_placed_make(const tarn__plan_instance *in, bool in_list,
-                                   tarn__plan_placed *out_placed) {
-  size_t leaves = 1;
-  while (leaves < in->section_count)
-    leaves *= 2;
-  *out_placed = (tarn__plan_placed){
-      .in = in, .grain = tarn__plan_grain(in), .leaves = leaves};
+                                   tarn__plan_memory *memory,
+                                   tarn__plan_placed *p) {
+  *p = (tarn__plan_placed){
+      .in = in, .memory = memory, .grain = tarn__plan_grain(in), .leaves = 1};
+  while (p->leaves < in->section_count)
+    p->leaves *= 2;
   if (in_list) {
-    out_placed->list =
-        tarn__host_array(in->item_count + 1, sizeof *out_placed->list);
-    return out_placed->list == NULL ? TARN_E_NOMEM : TARN_OK;
+    p->list = tarn__plan_array(memory, in->item_count + 1, sizeof *p->list);
+  } else {
+    p->nodes = tarn__plan_array(memory, 2 * p->leaves, sizeof *p->nodes);
   }
-  out_placed->nodes = tarn__host_array(2 * leaves, sizeof(tarn__plan_node));
-  return out_placed->nodes == NULL ? TARN_E_NOMEM : TARN_OK;
-}
-
-static void free_ranges(tarn__plan_ranges *set) {
-  tarn__host_free_array(set->list, set->room, sizeof *set->list);
-}
-
-void tarn__plan_placed_free(tarn__plan_placed *placed) {
-  for (size_t i = 0; placed->nodes != NULL && i < 2 * placed->leaves; i++) {
-    free_ranges(&placed->nodes[i].whole);
-    free_ranges(&placed->nodes[i].any);
-  }
-  tarn__host_free_array(placed->nodes, 2 * placed->leaves,
-                        sizeof *placed->nodes);
-  if (placed->list != NULL) {
-    tarn__host_free_array(placed->list, placed->in->item_count + 1,
-                          sizeof *placed->list);
-  }
-  *placed = (tarn__plan_placed){0};
+  return tarn__plan_memory_status(memory);
 }
 
 void tarn__plan_placed_clear(tarn__plan_placed *placed) {
@@ -243,27 +209,19 @@ uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed, uint32_t index) {
 
 // --- putting one down --------------------------------------------------------
 
-// |node| and all above know the range, from the first that knew it.
-static bool tell_above(tarn__plan_placed *placed, tarn__plan_node *node,
-                       uint64_t low, uint64_t high) {
-  bool known = false;
-  for (size_t i = (size_t)(node - placed->nodes); i > 0 && !known; i /= 2) {
-    if (!add_range(&placed->nodes[i].any, low, high, &known)) return false;
-  }
-  return true;
-}
-
-static bool add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
+static void add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
                       uint64_t offset) {
   tarn__plan_node *nodes[2 * LEVELS];
   size_t count = cover(placed, piece, nodes);
   uint64_t high = tarn__plan_align_up(offset + piece->size, placed->grain);
   for (size_t i = 0; i < count; i++) {
+    (void)add_range(placed, &nodes[i]->whole, offset, high);
+    // It and all above know the range, from the first that knew it.
     bool known = false;
-    if (!add_range(&nodes[i]->whole, offset, high, &known)) return false;
-    if (!tell_above(placed, nodes[i], offset, high)) return false;
+    for (size_t at = (size_t)(nodes[i] - placed->nodes); at > 0 && !known;
+         at /= 2)
+      known = add_range(placed, &placed->nodes[at].any, offset, high);
   }
-  return true;
 }
 
 tarn_status tarn__plan_placed_add(tarn__plan_placed *placed, uint32_t index,
@@ -274,10 +232,9 @@ tarn_status tarn__plan_placed_add(tarn__plan_placed *placed, uint32_t index,
   }
   const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
-  for (uint32_t i = 0; i < item->piece_count; i++) {
-    if (!add_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
-  }
-  return TARN_OK;
+  for (uint32_t i = 0; i < item->piece_count; i++)
+    add_piece(placed, &pieces[i], offset);
+  return tarn__plan_memory_status(placed->memory);
 }
 
 // --- taking one out ----------------------------------------------------------
@@ -291,11 +248,12 @@ static bool covers(const tarn__plan_ranges *set, uint64_t low, uint64_t high,
 }
 
 // Cuts [low, high) out of the range that covers it.
-static bool cut_range(tarn__plan_ranges *set, uint64_t low, uint64_t high) {
+static void cut_range(tarn__plan_placed *placed, tarn__plan_ranges *set,
+                      uint64_t low, uint64_t high) {
   uint32_t index;
   bool covered = covers(set, low, high, &index);
-  assert(covered);
-  if (!covered || !make_room(set)) return false;
+  assert(covered || placed->memory->failed);
+  if (!covered || !make_room(placed, set)) return;
   tarn__plan_range *at = &set->list[index];
   tarn__plan_range was = *at;
   tarn__plan_range kept[2];
@@ -305,71 +263,60 @@ static bool cut_range(tarn__plan_ranges *set, uint64_t low, uint64_t high) {
   memmove(at + count, at + 1, (set->count - index - 1) * sizeof *at);
   memcpy(at, kept, count * sizeof *at);
   set->count = set->count - 1 + count;
-  return true;
 }
 
 // Adds what |from| has between |low| and |high|.
-static bool add_part(tarn__plan_ranges *to, const tarn__plan_ranges *from,
-                     uint64_t low, uint64_t high) {
-  bool known;
+static void add_part(tarn__plan_placed *placed, tarn__plan_ranges *to,
+                     const tarn__plan_ranges *from, uint64_t low,
+                     uint64_t high) {
   for (uint32_t i = find_above(from, low);
        i < from->count && from->list[i].low < high; i++) {
     const tarn__plan_range *r = &from->list[i];
-    if (!add_range(to, r->low < low ? low : r->low,
-                   r->high > high ? high : r->high, &known)) {
-      return false;
-    }
+    (void)add_range(placed, to, r->low < low ? low : r->low,
+                    tarn__lesser(r->high, high));
   }
-  return true;
 }
 
 // The node at |index| forgets the range, unless something else of it or below
-// it is there; |*out_kept|: all of it is.
-static bool forget(tarn__plan_placed *placed, size_t index, uint64_t low,
-                   uint64_t high, bool *out_kept) {
+// it is there. True: all of it is.
+static bool keeps(tarn__plan_placed *placed, size_t index, uint64_t low,
+                  uint64_t high) {
   tarn__plan_node *node = &placed->nodes[index];
-  const tarn__plan_ranges *parts[3] = {&node->whole, NULL, NULL};
-  if (index < placed->leaves) {
-    parts[1] = &placed->nodes[2 * index].any;
-    parts[2] = &placed->nodes[2 * index + 1].any;
-  }
+  const tarn__plan_ranges *parts[3] = {&node->whole};
+  int count = 1;
   uint32_t at;
-  *out_kept = false;
-  for (int i = 0; i < 3 && !*out_kept; i++)
-    *out_kept = parts[i] != NULL && covers(parts[i], low, high, &at);
-  if (*out_kept) return true;
-  if (!cut_range(&node->any, low, high)) return false;
-  for (int i = 0; i < 3; i++) {
-    if (parts[i] != NULL && !add_part(&node->any, parts[i], low, high)) {
-      return false;
-    }
+  if (index < placed->leaves) {
+    parts[count++] = &placed->nodes[2 * index].any;
+    parts[count++] = &placed->nodes[2 * index + 1].any;
   }
-  return true;
+  for (int i = 0; i < count; i++)
+    if (covers(parts[i], low, high, &at)) return true;
+  cut_range(placed, &node->any, low, high);
+  for (int i = 0; i < count; i++)
+    add_part(placed, &node->any, parts[i], low, high);
+  return false;
 }
 
 // A node above several of a piece's forgets the range after the last of them.
-static bool remove_piece(tarn__plan_placed *placed,
+static void remove_piece(tarn__plan_placed *placed,
                          const tarn__plan_piece *piece, uint64_t offset) {
   tarn__plan_node *nodes[2 * LEVELS];
   size_t count = cover(placed, piece, nodes);
   uint64_t high = tarn__plan_align_up(offset + piece->size, placed->grain);
   for (size_t i = 0; i < count; i++) {
     bool kept = false;
-    if (!cut_range(&nodes[i]->whole, offset, high)) return false;
+    cut_range(placed, &nodes[i]->whole, offset, high);
     for (size_t at = (size_t)(nodes[i] - placed->nodes); at > 0 && !kept;
-         at /= 2) {
-      if (!forget(placed, at, offset, high, &kept)) return false;
-    }
+         at /= 2)
+      kept = keeps(placed, at, offset, high);
   }
-  return true;
 }
 
 tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed, uint32_t index,
                                      uint64_t offset) {
   const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
-  for (uint32_t i = 0; i < item->piece_count; i++) {
-    if (!remove_piece(placed, &pieces[i], offset)) return TARN_E_NOMEM;
-  }
-  return TARN_OK;
+  for (uint32_t i = 0; i < item->piece_count; i++)
+    remove_piece(placed, &pieces[i], offset);
+  return tarn__plan_memory_status(placed->memory);
 }

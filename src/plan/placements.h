@@ -1,10 +1,10 @@
 // placements.h - the items that are placed, and where the next one fits.
 //
 // In a tree over sections a node stands for a run of them, its children for the
-// halves. Each piece that is put down is written at the few nodes that make up
-// its run, and at those above them. So where a piece fits can be read off a few
-// lists of occupied ranges, in which ranges that touch are one: well packed
-// memory makes short lists.
+// halves. Each placed piece is written at the few nodes that make up its run,
+// and at those above them. So where a piece fits can be read off a few lists of
+// occupied ranges, in which ranges that touch are one: well packed memory makes
+// short lists.
 //
 // In a list sorted by offset the place is found by going through the list from
 // below. That is quicker than the tree for few items, or where most of them are
@@ -13,11 +13,6 @@
 #define TARN_PLAN_PLACEMENTS_H_
 
 #include "plan/instance.h"
-
-typedef struct tarn__plan_range {
-  uint64_t low;  // [low, high), units
-  uint64_t high;
-} tarn__plan_range;
 
 typedef struct tarn__plan_ranges {
   tarn__plan_range *list;  // ascending, apart
@@ -39,6 +34,7 @@ typedef struct tarn__plan_lying {
 
 typedef struct tarn__plan_placed {
   const tarn__plan_instance *in;
+  tarn__plan_memory *memory;
   // The tree; |nodes| is NULL if the items are in a list.
   uint64_t grain;          // tarn__plan_grain
   size_t leaves;           // a power of two
@@ -53,17 +49,14 @@ typedef struct tarn__plan_placed {
 // can use the rest of a grain in which an item ends.
 uint64_t tarn__plan_grain(const tarn__plan_instance *in);
 
-// Nothing is placed yet. |in| must live as long.
+// Nothing is placed yet. |in| and |memory| must live as long.
 //
-// Lifetime:      tarn__plan_placed_free.
 // Cost:          of a tree 128 bytes for each section, and up to twice that; of
 //                a list 32 bytes for each item.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_placed_make(
-    const tarn__plan_instance *in, bool in_list, tarn__plan_placed *out_placed);
-
-// Frees and zero-fills |placed|. A zero-filled one is allowed.
-void tarn__plan_placed_free(tarn__plan_placed *placed);
+    const tarn__plan_instance *in, bool in_list, tarn__plan_memory *memory,
+    tarn__plan_placed *out_placed);
 
 // Takes everything out.
 void tarn__plan_placed_clear(tarn__plan_placed *placed);
@@ -78,8 +71,8 @@ uint64_t tarn__plan_placed_lowest(tarn__plan_placed *placed, uint32_t item);
 // Puts the item down at |offset|, also over others. In a list each item may be
 // placed once.
 //
-// TARN_E_NOMEM  no host memory: the item is placed in part, and all has to be
-//               cleared. Never of a list.
+// TARN_E_NOMEM  no host memory: the item is placed in part, and the tree is of
+//               no more use. Never of a list.
 TARN_MUST_CHECK tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
                                                   uint32_t item,
                                                   uint64_t offset);

@@ -10,7 +10,6 @@
 
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
 #include "plan/overlap.h"
 #include "plan/pairs.h"
@@ -27,6 +26,7 @@ typedef struct holding {
   tarn_plan_problem held;     // with |buffers|
   tarn_plan_buffer *buffers;  // those that are held are fixed
   bool *stays;                // by buffer
+  uint32_t *sorted;           // buffers
   bool *left_out;             // by buffer: not in the arena in question
   uint64_t *offsets;          // by item
   bool *firm;                 // by item
@@ -93,114 +93,77 @@ static tarn_status sift_twice(holding *h, const tarn__plan_instance *in) {
     h->offsets[item] = h->buffers[i].offset;
     h->firm[item] |= is_fixed(h, i);
   }
-  tarn_status status =
-      tarn__plan_overlap_sift(in, h->offsets, h->firm, h->left);
-  if (status != TARN_OK) return status;
-  memcpy(h->firm, h->left, in->item_count);
-  status = tarn__plan_overlap_sift(in, h->offsets, h->firm, h->left);
-  for (size_t i = 0; status == TARN_OK && i < in->buffer_count; i++) {
+  for (int i = 0; i < 2; i++) {
+    TARN__TRY(tarn__plan_overlap_sift(in, h->offsets, h->firm, h->left));
+    memcpy(h->firm, h->left, in->item_count);
+  }
+  for (size_t i = 0; i < in->buffer_count; i++) {
     uint32_t item = in->item_of[i];
     if (item != TARN__PLAN_NO_ITEM && !h->left[item]) h->stays[i] = false;
   }
-  return status;
+  return TARN_OK;
 }
 
 // Pairs with one previous offset are one item.
 static tarn_status sift_arena(holding *h, size_t arena) {
-  for (size_t i = 0; i < h->problem->count; i++) {
-    const tarn_plan_buffer *b = &h->buffers[i];
-    bool in = (b->flags & TARN_PLAN_FIXED) != 0 &&
-              ((b->flags & TARN_PLAN_IN_ARENA) == 0 || b->arena == arena);
-    h->left_out[i] = !in;
-  }
   tarn__plan_instance in;
-  tarn_status status = tarn__plan_pairs_instance(&h->held, h->left_out, &in);
+  tarn_status status =
+      tarn__plan_fixed_instance(&h->held, arena, h->left_out, &in);
   if (status == TARN_OK) status = sift_twice(h, &in);
   tarn__plan_instance_free(&in);
   return status;
 }
 
 static tarn_status sift(holding *h) {
-  tarn_status status = TARN_OK;
   for (size_t i = 0; i < h->problem->count; i++)
     h->stays[i] = can_stay(h, i);
   fix_all(h);
-  size_t arenas = tarn__plan_arena_count(h->problem);
-  for (size_t i = 0; status == TARN_OK && i < arenas; i++) {
-    status = sift_arena(h, i);
-  }
-  return status;
+  for (size_t i = 0; i < tarn__plan_arena_count(h->problem); i++)
+    TARN__TRY(sift_arena(h, i));
+  return TARN_OK;
 }
 
 // --- holding -----------------------------------------------------------------
 
 // Lets half of the buffers go, those of least worth.
 static tarn_status let_half_go(holding *h) {
-  size_t room = h->problem->count + 1;
   size_t count = 0;
-  tarn__plan_sorted *all = tarn__host_array(room, sizeof *all);
-  if (all == NULL) return TARN_E_NOMEM;
   for (uint32_t i = 0; i < h->problem->count; i++) {
-    const tarn_plan_buffer *b = &h->problem->buffers[i];
-    if (!h->stays[i]) continue;
-    all[count++] =
-        (tarn__plan_sorted){.minor = tarn__plan_worth(b), .buffer = i};
+    if (h->stays[i]) h->sorted[count++] = i;
   }
-  tarn__plan_sort(all, count);
+  TARN__TRY(tarn__plan_sort(h->problem, TARN__PLAN_BY_WORTH, h->sorted, count));
   for (size_t i = count / 2; i < count; i++)
-    h->stays[all[i].buffer] = false;
-  tarn__host_free_array(all, room, sizeof *all);
+    h->stays[h->sorted[i]] = false;
   return TARN_OK;
 }
 
 static tarn_status hold(holding *h, bool *held) {
-  tarn_status status = sift(h);
-  *held = false;
-  for (int i = 0; status == TARN_OK && i < TRIES && !*held; i++) {
-    if (i > 0) status = let_half_go(h);
-    if (status != TARN_OK || tarn__plan_call_over(h->call)) break;
+  TARN__TRY(sift(h));
+  for (int i = 0; i < TRIES && !*held; i++) {
+    if (i > 0) TARN__TRY(let_half_go(h));
+    if (tarn__plan_call_over(h->call)) break;
     fix_all(h);
     tarn__plan_fill fill = {.problem = &h->held,
                             .capacity = h->ceiling,
                             .minimise = h->call->options.minimise,
                             .node_limit = TRY_NODES};
-    status = tarn__plan_fill_in(h->call, &fill, h->tried);
-    *held = status == TARN_OK && tarn__plan_fits(h->tried->info.answer) &&
+    TARN__TRY(tarn__plan_fill_in(h->call, &fill, h->tried));
+    *held = tarn__plan_fits(h->tried->info.answer) &&
             (h->ceiling == 0 || h->tried->info.height <= h->ceiling);
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the answer --------------------------------------------------------------
 
-static bool all_in_first(const tarn_plan *plan) {
-  for (size_t i = 0; i < plan->info.count; i++) {
-    if (plan->arenas[i] != 0) return false;
-  }
-  return true;
-}
-
-// Completes a plan that has only offsets and arenas.
-static void judge(tarn_plan *plan, uint64_t height, uint64_t bound) {
-  plan->has_offsets = true;
-  plan->info.height = height;
-  plan->info.lower_bound = bound;
-  bool optimal = height <= bound && all_in_first(plan);
-  plan->info.answer = optimal ? TARN_PLAN_OPTIMAL : TARN_PLAN_FEASIBLE;
-}
-
 static void keep_previous(const tarn__plan_call *call,
-                          const tarn_plan_problem *problem, tarn_plan *plan,
-                          uint64_t height) {
+                          const tarn_plan_problem *problem, tarn_plan *plan) {
+  const uint32_t *arenas = call->options.previous_arenas;
   for (size_t i = 0; i < problem->count; i++) {
-    const uint32_t *arenas = call->options.previous_arenas;
-    uint64_t end = call->options.previous[i] + problem->buffers[i].size;
     plan->offsets[i] = call->options.previous[i];
     plan->arenas[i] = arenas == NULL ? 0 : arenas[i];
-    uint64_t *top = &plan->heights[plan->arenas[i]];
-    if (*top < end) *top = end;
   }
-  judge(plan, height, call->bound);
+  tarn__plan_complete(problem, NULL, call->bound, plan);
 }
 
 static tarn_status fill_afresh(holding *h, uint64_t nodes, tarn_plan *plan) {
@@ -235,8 +198,7 @@ static tarn_status improve(holding *h) {
   bool enough = planned && (!lowest || tarn__plan_call_over(h->call) ||
                             h->plan->info.answer == TARN_PLAN_OPTIMAL);
   if (enough) return TARN_OK;
-  tarn_status status = fill_afresh(h, 0, h->tried);
-  if (status != TARN_OK) return status;
+  TARN__TRY(fill_afresh(h, 0, h->tried));
   bool better = tarn__plan_fits(h->tried->info.answer) &&
                 h->tried->info.height <= h->plan->info.height;
   if (better || !planned) tarn__plan_swap(h->plan, h->tried);
@@ -245,14 +207,13 @@ static tarn_status improve(holding *h) {
 
 static tarn_status hold_or_not(holding *h) {
   bool held = false;
-  tarn_status status = fill_first(h);
-  if (status != TARN_OK) return status;
+  TARN__TRY(fill_first(h));
   if (h->plan->info.answer == TARN_PLAN_INFEASIBLE) return TARN_OK;
   uint64_t bound = h->plan->info.lower_bound;
   bool planned = tarn__plan_fits(h->plan->info.answer);
-  status = hold(h, &held);
+  tarn_status status = hold(h, &held);
   if (held) {
-    judge(h->tried, h->tried->info.height, bound);
+    tarn__plan_complete(h->problem, NULL, bound, h->tried);
     tarn__plan_swap(h->plan, h->tried);
   } else if (status == TARN_OK) {
     status = improve(h);
@@ -277,6 +238,7 @@ static tarn_status make_anew(holding *h) {
   tarn_status status = tarn__plan_make(h->problem, &h->tried);
   h->buffers = tarn__plan_array(memory, room, sizeof *h->buffers);
   h->stays = tarn__plan_array(memory, room, sizeof *h->stays);
+  h->sorted = tarn__plan_array(memory, room, sizeof *h->sorted);
   h->left_out = tarn__plan_array(memory, room, sizeof *h->left_out);
   h->offsets = tarn__plan_array(memory, room, sizeof *h->offsets);
   h->firm = tarn__plan_array(memory, room, sizeof *h->firm);
@@ -284,21 +246,20 @@ static tarn_status make_anew(holding *h) {
   if (status != TARN_OK || memory->failed) return TARN_E_NOMEM;
   h->held = *h->problem;
   h->held.buffers = h->buffers;
-  status = hold_or_not(h);
-  if (status == TARN_OK) count_moved(h);
-  return status;
+  TARN__TRY(hold_or_not(h));
+  count_moved(h);
+  return TARN_OK;
 }
 
 tarn_status tarn__plan_from_previous(tarn__plan_call *call,
                                      const tarn_plan_problem *problem,
                                      tarn_plan *plan) {
   uint64_t height = 0;
-  tarn_status status = tarn_plan_lower_bound(problem, &call->bound);
-  if (status != TARN_OK) return status;
-  status = tarn_plan_verify(problem, call->options.previous,
-                            call->options.previous_arenas, &height);
+  TARN__TRY(tarn_plan_lower_bound(problem, &call->bound));
+  tarn_status status = tarn_plan_verify(problem, call->options.previous,
+                                        call->options.previous_arenas, &height);
   if (status == TARN_OK) {
-    keep_previous(call, problem, plan, height);
+    keep_previous(call, problem, plan);
     return TARN_OK;
   }
   if (status != TARN_E_CORRUPT) return status;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/hostmem.h"
 #include "base/status.h"
 
 // The sum of all sizes, alignments and fixed ends stays below this.
@@ -66,18 +67,14 @@ tarn_status tarn__plan_check_buffer(const tarn_plan_buffer *b, size_t index,
                       index, b->first, b->last);
   }
   *wrong = TARN__PLAN_PART_GAPS;
-  tarn_status status = check_gaps(b, index);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_gaps(b, index));
   *wrong = TARN__PLAN_PART_OFFSET;
-  status = check_offset(b, index);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_offset(b, index));
   *wrong = TARN__PLAN_PART_SIZE;
   bool fixed = (b->flags & TARN_PLAN_FIXED) != 0;
-  status = add_up(b->size, index, sum);
-  if (status == TARN_OK) {
-    status = add_up(tarn__plan_alignment(b) - 1, index, sum);
-  }
-  return status == TARN_OK && fixed ? add_up(b->offset, index, sum) : status;
+  TARN__TRY(add_up(b->size, index, sum));
+  TARN__TRY(add_up(tarn__plan_alignment(b) - 1, index, sum));
+  return add_up(fixed ? b->offset : 0, index, sum);
 }
 
 // The checks that need the problem.
@@ -154,30 +151,85 @@ tarn_status tarn__plan_problem_check(const tarn_plan_problem *problem) {
                          sizeof *problem, &known)) {
     return tarn__fail(TARN_E_INVALID, "plan problem: NULL or struct_size");
   }
-  tarn_status status = check_parts(problem);
+  TARN__TRY(check_parts(problem));
   uint64_t sum = 0;
-  for (size_t i = 0; status == TARN_OK && i < problem->count; i++) {
+  for (size_t i = 0; i < problem->count; i++) {
     tarn__plan_part_of wrong;
-    status = check_arena(problem, i);
-    if (status == TARN_OK) {
-      status = tarn__plan_check_buffer(&problem->buffers[i], i, &sum, &wrong);
-    }
+    TARN__TRY(check_arena(problem, i));
+    TARN__TRY(tarn__plan_check_buffer(&problem->buffers[i], i, &sum, &wrong));
   }
-  for (size_t i = 0; status == TARN_OK && i < problem->pair_count; i++) {
-    status = tarn__plan_check_pair(problem, i);
-  }
-  return status;
+  for (size_t i = 0; i < problem->pair_count; i++)
+    TARN__TRY(tarn__plan_check_pair(problem, i));
+  return TARN_OK;
 }
 
-static int by_rank(const void *x, const void *y) {
-  const tarn__plan_sorted *a = x;
-  const tarn__plan_sorted *b = y;
+static uint64_t largest_capacity(const tarn_plan_problem *problem) {
+  uint64_t largest = 0;
+  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
+    uint64_t capacity = tarn__plan_capacity(problem, i);
+    if (capacity == 0) return 0;
+    if (largest < capacity) largest = capacity;
+  }
+  return largest;
+}
+
+size_t tarn__plan_misfit(const tarn_plan_problem *problem,
+                         const bool *left_out) {
+  uint64_t largest = largest_capacity(problem);
+  size_t i = 0;
+  for (; i < problem->count; i++) {
+    const tarn_plan_buffer *b = &problem->buffers[i];
+    bool bound = (b->flags & TARN_PLAN_IN_ARENA) != 0;
+    bool fixed = (b->flags & TARN_PLAN_FIXED) != 0;
+    uint64_t end = b->size + (fixed ? b->offset : 0);
+    uint64_t capacity =
+        bound ? tarn__plan_capacity(problem, b->arena) : largest;
+    if (tarn__plan_is_in(left_out, i) && capacity != 0 && end > capacity) break;
+  }
+  return i;
+}
+
+// --- orders ------------------------------------------------------------------
+
+typedef struct claim {
+  uint64_t major;
+  double minor;
+  uint32_t buffer;
+} claim;
+
+static claim claim_of(const tarn_plan_buffer *b, uint32_t buffer,
+                      tarn__plan_sort_by by) {
+  switch (by) {
+    case TARN__PLAN_BY_BEGIN:
+      return (claim){UINT64_MAX - b->first, 0, buffer};
+    case TARN__PLAN_BY_SIZE:
+      return (claim){b->size, 0, buffer};
+    case TARN__PLAN_BY_WORTH:
+      return (claim){0, tarn__plan_worth(b), buffer};
+    default:
+      return (claim){b->priority, tarn__plan_worth(b), buffer};
+  }
+}
+
+static int by_claim(const void *x, const void *y) {
+  const claim *a = x;
+  const claim *b = y;
   if (a->major != b->major) return a->major > b->major ? -1 : 1;
   if (a->minor > b->minor) return -1;
   if (a->minor < b->minor) return 1;
   return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 
-void tarn__plan_sort(tarn__plan_sorted *buffers, size_t count) {
-  qsort(buffers, count, sizeof *buffers, by_rank);
+tarn_status tarn__plan_sort(const tarn_plan_problem *problem,
+                            tarn__plan_sort_by by, uint32_t *buffers,
+                            size_t count) {
+  claim *claims = tarn__host_array(count + 1, sizeof *claims);
+  if (claims == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < count; i++)
+    claims[i] = claim_of(&problem->buffers[buffers[i]], buffers[i], by);
+  qsort(claims, count, sizeof *claims, by_claim);
+  for (size_t i = 0; i < count; i++)
+    buffers[i] = claims[i].buffer;
+  tarn__host_free_array(claims, count + 1, sizeof *claims);
+  return TARN_OK;
 }

@@ -14,7 +14,7 @@
 TARN_MUST_CHECK tarn_status
 tarn__plan_problem_check(const tarn_plan_problem *problem);
 
-// What is wrong with a buffer.
+// The part of a buffer that is wrong.
 typedef enum tarn__plan_part_of {
   TARN__PLAN_PART_SIZE = 0,
   TARN__PLAN_PART_STEPS,
@@ -64,6 +64,48 @@ static inline uint64_t tarn__plan_gcd(uint64_t a, uint64_t b) {
   return a;
 }
 
+// The index of the first of |count| items, |stride| bytes apart, whose number
+// |field| bytes into it is above |at|; |count|: there is none. Numbers do not
+// fall from item to item.
+static inline size_t tarn__plan_first_above(const void *items, size_t stride,
+                                            size_t field, size_t count,
+                                            uint64_t at) {
+  size_t low = 0;
+  for (size_t high = count; low < high;) {
+    size_t middle = (low + high) / 2;
+    const char *item = (const char *)items + middle * stride;
+    if (*(const uint64_t *)(const void *)(item + field) > at) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  return low;
+}
+
+// Bytes, or units, from |low| to before |high|.
+typedef struct tarn__plan_range {
+  uint64_t low;
+  uint64_t high;
+} tarn__plan_range;
+
+// Lifts |*at|, which is aligned, until |size| fits there beside |list|, which
+// is ascending, from range |i| on. Returns the first range that it is below.
+static inline uint32_t tarn__plan_lift(const tarn__plan_range *list, uint32_t i,
+                                       uint32_t count, uint64_t size,
+                                       uint64_t alignment, uint64_t *at) {
+  uint64_t lifted = *at;
+  for (; i < count; i++) {
+    const tarn__plan_range *range = &list[i];
+    if (range->low >= lifted + size) break;
+    if (range->high > lifted) {
+      lifted = tarn__plan_align_up(range->high, alignment);
+    }
+  }
+  *at = lifted;
+  return i;
+}
+
 // The least common multiple of two alignments; 0: too large. A multiple that is
 // neither of the two was not in a checked sum: 2^32 of them stay below 2^62.
 static inline uint64_t tarn__plan_both_aligned(uint64_t a, uint64_t b) {
@@ -87,29 +129,15 @@ static inline bool tarn__plan_may_lie_in(const tarn_plan_buffer *buffer,
   return (buffer->flags & TARN_PLAN_IN_ARENA) == 0 || buffer->arena == arena;
 }
 
-// The largest capacity; UINT64_MAX: no limit.
-static inline uint64_t tarn__plan_largest(const tarn_plan_problem *problem) {
-  uint64_t largest = 0;
-  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
-    uint64_t capacity = tarn__plan_capacity(problem, i);
-    if (capacity == 0) return UINT64_MAX;
-    if (largest < capacity) largest = capacity;
-  }
-  return largest;
+// Whether |buffer| is in a part of a problem that leaves some out; NULL: none.
+static inline bool tarn__plan_is_in(const bool *left_out, size_t buffer) {
+  return left_out == NULL || !left_out[buffer];
 }
 
-// Whether the buffer alone would fit into an arena; |largest| is
-// tarn__plan_largest.
-static inline bool tarn__plan_fits_alone(const tarn_plan_problem *problem,
-                                         const tarn_plan_buffer *buffer,
-                                         uint64_t largest) {
-  bool bound = (buffer->flags & TARN_PLAN_IN_ARENA) != 0;
-  bool fixed = (buffer->flags & TARN_PLAN_FIXED) != 0;
-  uint64_t end = buffer->size + (fixed ? buffer->offset : 0);
-  uint64_t capacity =
-      bound ? tarn__plan_capacity(problem, buffer->arena) : largest;
-  return capacity == 0 || end <= capacity;
-}
+// The first buffer that is in and would fit into no arena alone; else the
+// number of buffers.
+size_t tarn__plan_misfit(const tarn_plan_problem *problem,
+                         const bool *left_out);
 
 // The sum of all capacities; UINT64_MAX: no limit.
 static inline uint64_t tarn__plan_room(const tarn_plan_problem *problem) {
@@ -122,20 +150,24 @@ static inline uint64_t tarn__plan_room(const tarn_plan_problem *problem) {
   return room;
 }
 
-// Sorts |count| of them: the largest |major| first, then the largest |minor|,
-// then the lowest index.
-typedef struct tarn__plan_sorted {
-  uint64_t major;
-  double minor;
-  uint32_t buffer;
-} tarn__plan_sorted;
-
-void tarn__plan_sort(tarn__plan_sorted *buffers, size_t count);
-
 // Bytes times time steps.
 static inline double tarn__plan_worth(const tarn_plan_buffer *buffer) {
   return (double)buffer->size * (double)(buffer->last - buffer->first);
 }
+
+typedef enum tarn__plan_sort_by {
+  TARN__PLAN_BY_BEGIN,     // the earliest first
+  TARN__PLAN_BY_SIZE,      // the largest first
+  TARN__PLAN_BY_WORTH,     // the most bytes times steps first
+  TARN__PLAN_BY_PRIORITY,  // the highest first, then by worth
+} tarn__plan_sort_by;
+
+// Sorts |count| numbers of buffers; equals by their numbers.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_sort(const tarn_plan_problem *problem,
+                                            tarn__plan_sort_by by,
+                                            uint32_t *buffers, size_t count);
 
 // --- arithmetic --------------------------------------------------------------
 
@@ -153,6 +185,13 @@ static inline uint64_t tarn__plan_mix(uint64_t x) {
   x *= UINT64_C(0xd6e8feb86659fd93);
   x ^= x >> 32;
   return x;
+}
+
+// The key of |value| of a thing number |kind|.
+static inline tarn__plan_key tarn__plan_key_of(uint64_t kind, uint64_t value) {
+  uint64_t low = tarn__plan_mix(value + tarn__plan_mix(kind + 1));
+  return (tarn__plan_key){low,
+                          tarn__plan_mix(low ^ UINT64_C(0x9e3779b97f4a7c15))};
 }
 
 // The square root of |x|, which is 0 or above 2^-1000 and finite, to the last

@@ -24,14 +24,11 @@ static double disturb(uint64_t seed, uint32_t item, double key) {
   return key * (0.9 + 0.2 * ((double)(chance >> 11) / 9007199254740992.0));
 }
 
-static double pressure_of(const tarn__plan_instance *in,
-                          const tarn__plan_item *item, const uint64_t *totals) {
-  const tarn__plan_piece *pieces = tarn__plan_pieces(in, item);
+static double pressure_of(const tarn__plan_instance *in, uint32_t item,
+                          const uint64_t *totals) {
   uint64_t most = 0;
-  for (uint32_t p = 0; p < item->piece_count; p++) {
-    for (uint32_t t = pieces[p].first; t < pieces[p].last; t++) {
-      if (most < totals[t]) most = totals[t];
-    }
+  TARN__PLAN_EACH_SECTION (in, item, piece, t) {
+    if (most < totals[t]) most = totals[t];
   }
   return (double)most;
 }
@@ -56,7 +53,7 @@ void tarn__plan_rank(const tarn__plan_instance *instance,
     double of[KEYS];
     of[LENGTH] = (double)item->length;
     of[AREA] = (double)item->length * (double)item->size;
-    of[PRESSURE] = pressure_of(instance, item, totals);
+    of[PRESSURE] = pressure_of(instance, items[i], totals);
     keys[i].item = items[i];
     for (int k = 0; k < KEYS; k++) {
       keys[i].by[k] = disturb(run->seed, items[i], of[use[k]]);

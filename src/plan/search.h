@@ -1,6 +1,6 @@
 // search.h - finds a plan within a capacity, or proves that there is none.
 //
-// Two searches go over the states in which some items are put down:
+// Two searches go over the states in which some items are placed:
 //
 //   in depth    one state after another, with bounds, decomposition and a table
 //               of states that are known to fail. It ends with a plan or with
@@ -17,7 +17,7 @@
 #include "plan/neighbours.h"
 #include "plan/stop.h"
 
-// What a run looks at first.
+// The order in which a run tries items.
 typedef enum tarn__plan_order {
   TARN__PLAN_BY_LENGTH = 0,     // time needed, area, pressure
   TARN__PLAN_BY_PRESSURE_AREA,  // pressure, area, time needed
@@ -52,18 +52,15 @@ typedef enum tarn__plan_outcome {
 
 typedef struct tarn__plan_search tarn__plan_search;
 
-// |near| must live as long. The table of failed states has at most |table_size|
-// bytes. It is kept from run to run: a state that fails does so in every order
-// and within every smaller capacity.
+// |near| and |memory|, which the runs use too, must live as long. The table of
+// failed states has at most |table_size| bytes. It is kept from run to run: a
+// state that fails does so in every order and within every smaller capacity.
 //
 // Threads:       one at a time.
 // TARN_E_NOMEM   no host memory.
-TARN_MUST_CHECK tarn_status
-tarn__plan_search_create(const tarn__plan_neighbours *near, size_t table_size,
-                         tarn__plan_search **out_search);
-
-// NULL is allowed.
-void tarn__plan_search_destroy(tarn__plan_search *search);
+TARN_MUST_CHECK tarn_status tarn__plan_search_create(
+    const tarn__plan_neighbours *near, size_t table_size,
+    tarn__plan_memory *memory, tarn__plan_search **out_search);
 
 // Fills |out_offsets|, one per item, in units, if the outcome is FOUND; else
 // leaves them. |*out_nodes|: how many nodes it took.
@@ -83,24 +80,22 @@ TARN_MUST_CHECK tarn_status tarn__plan_search_run(tarn__plan_search *search,
 
 typedef struct tarn__plan_beam tarn__plan_beam;
 
-// What the states of a beam are: beam.h.
+// For the states of a beam see beam.h.
 typedef enum tarn__plan_beam_kind {
   TARN__PLAN_OF_SPOTS = 0,  // for any instance
   TARN__PLAN_OF_SKYLINES,   // for instances that tarn__plan_is_tight
 } tarn__plan_beam_kind;
 
 // For runs of up to |width|, or as much of it as |most| bytes have room for.
-// |near| must live as long.
+// |near| and |memory| must live as long.
 //
 // Threads:       one at a time.
 // TARN_FULL      |most| bytes have no room for a beam of width 1.
 // TARN_E_NOMEM   no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_beam_create(
-    const tarn__plan_neighbours *near, tarn__plan_beam_kind kind,
-    uint32_t width, size_t most, tarn__plan_beam **out_beam);
-
-// NULL is allowed.
-void tarn__plan_beam_destroy(tarn__plan_beam *beam);
+TARN_MUST_CHECK tarn_status
+tarn__plan_beam_create(const tarn__plan_neighbours *near,
+                       tarn__plan_beam_kind kind, uint32_t width, size_t most,
+                       tarn__plan_memory *memory, tarn__plan_beam **out_beam);
 
 // The most that a run's width may be.
 uint32_t tarn__plan_beam_width(const tarn__plan_beam *beam);

@@ -25,7 +25,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "base/hostmem.h"
+#include "base/status.h"
 #include "plan/greedy.h"
 #include "plan/moves.h"
 #include "plan/overlap.h"
@@ -51,12 +51,6 @@ typedef struct trial {
   uint64_t seed;  // 0: members as they are; else disturbed by it
 } trial;
 
-typedef struct outcome {
-  bool found;
-  bool proved_none;
-  uint64_t nodes;  // of all threads
-} outcome;
-
 // Bytes of the lists of neighbours, of one table of failed states, and of the
 // states of one beam.
 #define LISTS_SIZE ((size_t)8 << 20)
@@ -80,36 +74,10 @@ typedef struct worker {
   tarn_status status;
   pthread_t thread;
   bool started;
+  tarn__plan_memory memory;  // of this thread alone
 } worker;
 
-typedef struct portfolio {
-  const tarn__plan_instance *in;
-  tarn__plan_neighbours near;
-  worker *workers;
-  uint32_t count;
-} portfolio;
-
 // --- one try ----------------------------------------------------------------
-
-// After all members have had their turn they come again, disturbed.
-static uint64_t seed_of(const worker *w) {
-  return w->next->seed + w->member / MEMBERS;
-}
-
-static void try_in_depth(worker *w) {
-  static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
-      TARN__PLAN_BY_PRESSURE, TARN__PLAN_BY_PRESSURE_AREA, TARN__PLAN_BY_LENGTH,
-      TARN__PLAN_BY_AREA};
-  uint64_t turn = w->member % MEMBERS;
-  tarn__plan_run run = {.capacity = w->next->capacity,
-                        .node_limit = w->next->node_limit,
-                        .order = orders[turn % TARN__PLAN_ORDERS],
-                        .seed = seed_of(w),
-                        .scarce_first = turn >= TARN__PLAN_ORDERS,
-                        .stop = w->stop};
-  w->status = tarn__plan_search_run(w->search[w->next->which], &run, w->offsets,
-                                    &w->outcome, &w->nodes);
-}
 
 // Where no room is to be left, and there is none to begin with.
 static tarn__plan_beam *beam_for(const worker *w) {
@@ -117,162 +85,56 @@ static tarn__plan_beam *beam_for(const worker *w) {
   return leaves_none && w->skylines != NULL ? w->skylines : w->beam;
 }
 
-static void try_in_breadth(worker *w) {
+static void *work(void *user) {
+  static const tarn__plan_order orders[TARN__PLAN_ORDERS] = {
+      TARN__PLAN_BY_PRESSURE, TARN__PLAN_BY_PRESSURE_AREA, TARN__PLAN_BY_LENGTH,
+      TARN__PLAN_BY_AREA};
   static const struct {
     tarn__plan_order order;
     uint32_t ease;
-  } members[MEMBERS] = {
+  } beams[MEMBERS] = {
       {TARN__PLAN_BY_PRESSURE_AREA, 4},  {TARN__PLAN_BY_LENGTH, 4},
       {TARN__PLAN_BY_PRESSURE, 16},      {TARN__PLAN_BY_AREA, 16},
       {TARN__PLAN_BY_PRESSURE_AREA, 16}, {TARN__PLAN_BY_LENGTH, 16},
       {TARN__PLAN_BY_PRESSURE, 4},       {TARN__PLAN_BY_AREA, 4},
   };
-  uint64_t turn = w->member % MEMBERS;
-  tarn__plan_run run = {.capacity = w->next->capacity,
-                        .width = w->next->width,
-                        .ease = members[turn].ease,
-                        .order = members[turn].order,
-                        .seed = seed_of(w),
-                        .node_limit = w->next->node_limit,
-                        .stop = w->stop};
-  tarn__plan_beam_run(beam_for(w), &run, w->offsets, &w->outcome, &w->nodes);
-}
-
-static void *work(void *user) {
   worker *w = user;
+  uint64_t turn = w->member % MEMBERS;
+  // After all members have had their turn they come again, disturbed.
+  tarn__plan_run run = {.capacity = w->next->capacity,
+                        .node_limit = w->next->node_limit,
+                        .seed = w->next->seed + w->member / MEMBERS,
+                        .stop = w->stop};
   w->status = TARN_OK;
   if (w->next->which == IN_BREADTH) {
-    try_in_breadth(w);
+    run.width = w->next->width;
+    run.order = beams[turn].order;
+    run.ease = beams[turn].ease;
+    tarn__plan_beam_run(beam_for(w), &run, w->offsets, &w->outcome, &w->nodes);
   } else {
-    try_in_depth(w);
+    run.order = orders[turn % TARN__PLAN_ORDERS];
+    run.scarce_first = turn >= TARN__PLAN_ORDERS;
+    w->status = tarn__plan_search_run(w->search[w->next->which], &run,
+                                      w->offsets, &w->outcome, &w->nodes);
   }
   return NULL;
 }
 
-// --- a trial -----------------------------------------------------------------
-
-static void run_all(portfolio *p) {
-  for (uint32_t i = 1; i < p->count; i++) {
-    worker *w = &p->workers[i];
+// Each thread makes one try.
+static void run_all(worker *workers, uint32_t count) {
+  for (uint32_t i = 1; i < count; i++) {
+    worker *w = &workers[i];
     w->started = pthread_create(&w->thread, NULL, work, w) == 0;
   }
-  work(&p->workers[0]);
-  for (uint32_t i = 1; i < p->count; i++) {
-    worker *w = &p->workers[i];
+  work(&workers[0]);
+  for (uint32_t i = 1; i < count; i++) {
+    worker *w = &workers[i];
     if (w->started) {
       pthread_join(w->thread, NULL);
     } else {
       work(w);
     }
   }
-}
-
-static void take_lowest(const portfolio *p, const worker *w, uint64_t *offsets,
-                        uint64_t *height) {
-  uint64_t own = tarn__plan_instance_height(p->in, w->offsets);
-  if (own >= *height) return;
-  memcpy(offsets, w->offsets, p->in->item_count * sizeof *offsets);
-  *height = own;
-}
-
-// Each thread makes one try. |offsets|: the lowest plan that was found.
-static tarn_status try_all(portfolio *p, const trial *next, uint64_t *offsets,
-                           outcome *out) {
-  tarn_status status = TARN_OK;
-  uint64_t height = UINT64_MAX;
-  *out = (outcome){0};
-  for (uint32_t i = 0; i < p->count; i++) {
-    p->workers[i].next = next;
-    p->workers[i].member = next->member + i;
-  }
-  run_all(p);
-  for (uint32_t i = 0; i < p->count; i++) {
-    const worker *w = &p->workers[i];
-    if (status == TARN_OK) status = w->status;
-    out->nodes += w->nodes;
-    if (w->outcome == TARN__PLAN_NONE) out->proved_none = true;
-    if (w->outcome != TARN__PLAN_FOUND) continue;
-    out->found = true;
-    take_lowest(p, w, offsets, &height);
-  }
-  return status;
-}
-
-// --- making them ------------------------------------------------------------
-
-static tarn_status make_worker(portfolio *p, worker *w, tarn__plan_stop *stop) {
-  w->own_stop =
-      (tarn__plan_stop){.deadline_ns = stop->deadline_ns, .asked = stop->asked};
-  w->in = p->in;
-  w->stop = w == p->workers ? stop : &w->own_stop;
-  w->offsets = tarn__host_array(p->in->item_count + 1, sizeof *w->offsets);
-  if (w->offsets == NULL) return TARN_E_NOMEM;
-  tarn_status status = TARN_OK;
-  for (int i = 0; i < IN_BREADTH && status == TARN_OK; i++) {
-    status = tarn__plan_search_create(&p->near, TABLE_SIZE, &w->search[i]);
-  }
-  return status;
-}
-
-// TARN_FULL: the instance is too large to be searched.
-static tarn_status make_portfolio(const tarn__plan_instance *instance,
-                                  uint32_t threads, tarn__plan_stop *stop,
-                                  portfolio *p) {
-  p->in = instance;
-  p->workers = tarn__host_array(threads, sizeof *p->workers);
-  if (p->workers == NULL) return TARN_E_NOMEM;
-  p->count = threads;
-  tarn_status status =
-      tarn__plan_neighbours_make(instance, LISTS_SIZE, &p->near);
-  for (uint32_t i = 0; status == TARN_OK && i < threads; i++) {
-    status = make_worker(p, &p->workers[i], stop);
-  }
-  return status;
-}
-
-static void free_portfolio(portfolio *p) {
-  for (uint32_t i = 0; i < p->count; i++) {
-    worker *w = &p->workers[i];
-    for (int k = 0; k < IN_BREADTH; k++) {
-      tarn__plan_search_destroy(w->search[k]);
-    }
-    tarn__plan_beam_destroy(w->beam);
-    tarn__plan_beam_destroy(w->skylines);
-    tarn__host_free_array(w->offsets, p->in->item_count + 1,
-                          sizeof *w->offsets);
-  }
-  tarn__plan_neighbours_free(&p->near);
-  tarn__host_free_array(p->workers, p->count, sizeof *p->workers);
-}
-
-static tarn_status make_beams(const tarn__plan_neighbours *near, worker *w) {
-  if (w->beam != NULL) return TARN_OK;
-  tarn_status status = tarn__plan_beam_create(near, TARN__PLAN_OF_SPOTS,
-                                              WIDEST_BEAM, BEAM_SIZE, &w->beam);
-  if (status != TARN_OK || !tarn__plan_is_tight(near->in)) return status;
-  return tarn__plan_beam_create(near, TARN__PLAN_OF_SKYLINES, WIDEST_BEAM,
-                                BEAM_SIZE, &w->skylines);
-}
-
-// Of the beams of one worker the narrower one counts for both.
-static uint32_t width_of(const worker *w) {
-  uint32_t width = tarn__plan_beam_width(w->beam);
-  if (w->skylines == NULL) return width;
-  uint32_t other = tarn__plan_beam_width(w->skylines);
-  return other < width ? other : width;
-}
-
-// Makes the beams, which take more memory than all else, when they are first
-// needed. |*out_width|: the greatest width; 0: the instance is too large.
-static tarn_status make_all_beams(portfolio *p, uint32_t *out_width) {
-  tarn_status status = TARN_OK;
-  *out_width = 0;
-  for (uint32_t i = 0; i < p->count && status == TARN_OK; i++) {
-    status = make_beams(&p->near, &p->workers[i]);
-  }
-  if (status == TARN_FULL) return TARN_OK;
-  if (status == TARN_OK) *out_width = width_of(&p->workers[0]);
-  return status;
 }
 
 // --- rounds ------------------------------------------------------------------
@@ -315,10 +177,12 @@ typedef struct solving {
   tarn__plan_share share;
   uint64_t *offsets;
   tarn__plan_found *found;
-  portfolio all;
+  tarn__plan_neighbours near;
+  worker *workers;          // one for each thread
   tarn__plan_moves *moves;  // NULL: not made yet
   tarn__plan_stop stop;
-  uint64_t *tried;  // offsets of a trial
+  tarn_status status;  // of the first failure
+  tarn__plan_memory memory;
 } solving;
 
 // --- how far it is ----------------------------------------------------------
@@ -342,33 +206,80 @@ static void tell_or_stop(solving *s) {
   atomic_store_explicit(&s->call->asked, true, memory_order_relaxed);
 }
 
-static void take(solving *s, const uint64_t *offsets) {
-  uint64_t height = tarn__plan_instance_height(s->in, offsets);
+static void take(solving *s, const uint64_t *offsets, uint64_t height) {
   if (height >= s->found->height) return;
   memcpy(s->offsets, offsets, s->in->item_count * sizeof *offsets);
   s->found->height = height;
   tell_or_stop(s);
 }
 
-// Rather than any that fits.
-static bool wants_lowest(const solving *s) {
-  return s->share.minimise || s->share.capacity == UINT64_MAX;
-}
-
-// The height at which nothing more is asked for.
-static uint64_t goal(const solving *s) {
-  return wants_lowest(s) ? s->found->bound : s->share.capacity;
-}
-
 static bool is_done(const solving *s) {
-  return s->found->height <= goal(s) || s->found->bound > s->share.capacity;
+  return tarn__plan_is_done(&s->share, s->found);
+}
+
+// --- workers -----------------------------------------------------------------
+
+static tarn_status make_worker(solving *s, worker *w) {
+  w->own_stop = (tarn__plan_stop){.deadline_ns = s->stop.deadline_ns,
+                                  .asked = s->stop.asked};
+  w->in = s->in;
+  w->stop = w == s->workers ? &s->stop : &w->own_stop;
+  w->offsets =
+      tarn__plan_array(&w->memory, s->in->item_count + 1, sizeof *w->offsets);
+  for (int i = 0; i < IN_BREADTH; i++) {
+    TARN__TRY(tarn__plan_search_create(&s->near, TABLE_SIZE, &w->memory,
+                                       &w->search[i]));
+  }
+  return TARN_OK;
+}
+
+// TARN_FULL: the instance is too large to be searched.
+static tarn_status make_workers(solving *s) {
+  uint32_t threads = s->call->options.threads;
+  s->workers = tarn__plan_array(&s->memory, threads, sizeof *s->workers);
+  if (s->workers == NULL) return TARN_E_NOMEM;
+  TARN__TRY(
+      tarn__plan_neighbours_make(s->in, LISTS_SIZE, &s->memory, &s->near));
+  for (uint32_t i = 0; i < threads; i++)
+    TARN__TRY(make_worker(s, &s->workers[i]));
+  return TARN_OK;
+}
+
+static tarn_status make_beams(const tarn__plan_neighbours *near, worker *w) {
+  if (w->beam != NULL) return TARN_OK;
+  TARN__TRY(tarn__plan_beam_create(near, TARN__PLAN_OF_SPOTS, WIDEST_BEAM,
+                                   BEAM_SIZE, &w->memory, &w->beam));
+  if (!tarn__plan_is_tight(near->in)) return TARN_OK;
+  return tarn__plan_beam_create(near, TARN__PLAN_OF_SKYLINES, WIDEST_BEAM,
+                                BEAM_SIZE, &w->memory, &w->skylines);
+}
+
+// Of the beams of one worker the narrower one counts for both.
+static uint32_t width_of(const worker *w) {
+  uint32_t width = tarn__plan_beam_width(w->beam);
+  if (w->skylines == NULL) return width;
+  uint32_t other = tarn__plan_beam_width(w->skylines);
+  return other < width ? other : width;
+}
+
+// Makes the beams, which take more memory than all else, when they are first
+// needed. Returns the greatest width; 0: a failure, or the instance is too
+// large.
+static uint32_t make_all_beams(solving *s) {
+  for (uint32_t i = 0; i < s->call->options.threads; i++) {
+    tarn_status status = make_beams(&s->near, &s->workers[i]);
+    if (status == TARN_OK) continue;
+    if (status != TARN_FULL) s->status = status;
+    return 0;
+  }
+  return width_of(&s->workers[0]);
 }
 
 // --- trials ------------------------------------------------------------------
 
-static bool is_over(const solving *s, tarn_status status) {
+static bool is_over(const solving *s) {
   uint64_t limit = s->share.node_limit;
-  return status != TARN_OK || is_done(s) ||
+  return s->status != TARN_OK || is_done(s) ||
          (limit != 0 && s->found->nodes >= limit) ||
          tarn__plan_call_late(s->call);
 }
@@ -386,135 +297,127 @@ static uint64_t nodes_left(const solving *s, uint64_t limit) {
   return left < limit ? left : limit;
 }
 
-static tarn_status take_trial(solving *s, trial next, bool *found) {
-  outcome out;
+// One try of each thread, of which the lowest plan is taken. False: there is
+// none.
+static bool take_trial(solving *s, trial next) {
+  uint64_t lowest = UINT64_MAX;
+  const worker *best = NULL;
+  bool proved_none = false;
+  uint32_t threads = s->call->options.threads;
   next.node_limit = nodes_left(s, next.node_limit);
-  tarn_status status = try_all(&s->all, &next, s->tried, &out);
-  s->found->nodes += out.nodes;
-  if (out.found) take(s, s->tried);
-  if (out.proved_none && s->found->bound <= next.capacity) {
+  for (uint32_t i = 0; i < threads; i++) {
+    s->workers[i].next = &next;
+    s->workers[i].member = next.member + i;
+  }
+  run_all(s->workers, threads);
+  for (const worker *w = s->workers; w < s->workers + threads; w++) {
+    tarn__keep_first(&s->status, w->status);
+    s->found->nodes += w->nodes;
+    if (w->outcome == TARN__PLAN_NONE) proved_none = true;
+    if (w->outcome != TARN__PLAN_FOUND) continue;
+    uint64_t height = tarn__plan_instance_height(s->in, w->offsets);
+    if (height >= lowest) continue;
+    lowest = height;
+    best = w;
+  }
+  if (best != NULL) take(s, best->offsets, lowest);
+  if (proved_none && s->found->bound <= next.capacity) {
     s->found->bound = next.capacity + 1;
   }
-  *found = out.found;
-  return status;
+  return best != NULL;
 }
 
 static uint64_t below_best(const solving *s) {
-  uint64_t below = s->found->height - 1;
-  return below < s->share.capacity ? below : s->share.capacity;
+  return tarn__plan_below_best(&s->share, s->found);
 }
 
 // Items are moved about, |limit| of them or as many as may be.
-static tarn_status move_some(solving *s, uint64_t limit) {
-  tarn_status status = TARN_OK;
-  if (s->moves == NULL) status = tarn__plan_moves_create(s->in, &s->moves);
-  if (status != TARN_OK) return status;
-  uint64_t left = s->share.node_limit == 0
-                      ? UINT64_MAX
-                      : s->share.node_limit - s->found->nodes;
-  tarn__plan_moves_run run = {.target = goal(s),
-                              .node_limit = left < limit ? left : limit,
-                              .stop = &s->stop};
+static void move_some(solving *s, uint64_t limit) {
   uint64_t nodes;
-  status = tarn__plan_moves_lower(s->moves, &run, s->offsets, &s->found->height,
-                                  &nodes);
+  if (s->moves == NULL) {
+    s->status = tarn__plan_moves_create(s->in, &s->memory, &s->moves);
+  }
+  if (s->status != TARN_OK) return;
+  tarn__plan_moves_run run = {.target = tarn__plan_goal(&s->share, s->found),
+                              .node_limit = tarn__plan_nodes_left(
+                                  s->share.node_limit, s->found->nodes, limit),
+                              .stop = &s->stop};
+  s->status = tarn__plan_moves_lower(s->moves, &run, s->offsets,
+                                     &s->found->height, &nodes);
   s->found->nodes += nodes;
   tell_or_stop(s);
-  return status;
 }
 
 // As long as |limit| of them lower the plan.
-static tarn_status move_on(solving *s, uint64_t limit) {
-  tarn_status status = TARN_OK;
+static void move_on(solving *s, uint64_t limit) {
   uint64_t before = UINT64_MAX;
-  while (!is_over(s, status) && s->found->height < before) {
+  while (!is_over(s) && s->found->height < before) {
     before = s->found->height;
-    status = move_some(s, limit);
+    move_some(s, limit);
   }
-  return status;
 }
 
 // One member in depth half-way between the bound and the best plan, again and
 // again: a few short searches come closer than a long one, and soon give a good
 // plan.
-static tarn_status come_down(solving *s) {
+static void come_down(solving *s) {
   trial next = {
       .which = BELOW_BEST,
       .node_limit = FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count};
-  tarn_status status = TARN_OK;
   uint64_t failed = s->found->bound;
-  for (int i = 0; i < QUICK_HALVINGS && !is_over(s, status); i++) {
-    bool found;
+  for (int i = 0; i < QUICK_HALVINGS && !is_over(s); i++) {
     next.capacity = failed + (s->found->height - failed) / 2;
     if (next.capacity == failed) break;
-    status = take_trial(s, next, &found);
-    if (!found) failed = next.capacity;
+    if (!take_trial(s, next)) failed = next.capacity;
   }
-  return status;
 }
 
 // The members below |end| in depth, one after the other.
-static tarn_status search_in_depth(solving *s, trial next, uint64_t end) {
-  tarn_status status = TARN_OK;
-  for (; next.member < end && !is_over(s, status);
+static void search_in_depth(solving *s, trial next, uint64_t end) {
+  for (; next.member < end && !is_over(s);
        next.member += s->call->options.threads) {
-    bool found;
     next.capacity = next.which == AT_BOUND ? s->found->bound : below_best(s);
-    status = take_trial(s, next, &found);
+    (void)take_trial(s, next);
   }
-  return status;
 }
 
 // All members undisturbed, then repeatedly, disturbed, those that look for
 // scarce sections first. The latter find a plan that leaves no room at all soon
 // or never: so most of their runs are short, and no two are alike. If a plan
 // may leave room, they are not worth it.
-static tarn_status search_at_bound(solving *s, int round, uint64_t shortest) {
+static void search_at_bound(solving *s, int round, uint64_t shortest) {
   uint64_t first = UINT64_C(1) << round;
   trial next = {.which = AT_BOUND, .node_limit = shortest * first};
-  tarn_status status = search_in_depth(s, next, TARN__PLAN_ORDERS);
-  if (goal(s) > s->found->bound) return status;
-  for (uint64_t pass = first; pass < 2 * first && !is_over(s, status); pass++) {
+  search_in_depth(s, next, TARN__PLAN_ORDERS);
+  if (tarn__plan_goal(&s->share, s->found) > s->found->bound) return;
+  for (uint64_t pass = first; pass < 2 * first && !is_over(s); pass++) {
     if (pass == first && pass > 1) continue;
     next.member = TARN__PLAN_ORDERS;
     next.node_limit = shortest / 2 * (pass & -pass);
     next.seed = pass - 1;
-    status = search_in_depth(s, next, MEMBERS);
+    search_in_depth(s, next, MEMBERS);
   }
-  return status;
-}
-
-static tarn_status search_below_best(solving *s, uint64_t limit) {
-  trial next = {.which = BELOW_BEST, .node_limit = limit};
-  return search_in_depth(s, next, TARN__PLAN_ORDERS);
 }
 
 // Each member at the bound, and at a height between it and the best plan,
 // nearer to the plan after each failure, and then from the bound on again.
-static tarn_status search_in_breadth(solving *s, trial next) {
+static void search_in_breadth(solving *s, trial next) {
   uint64_t failed = s->found->bound;
-  tarn_status status = TARN_OK;
-  for (uint32_t i = 0; i < MEMBERS && !is_over(s, status);
-       i += s->call->options.threads) {
-    bool found;
-    next.member = i;
+  for (; next.member < MEMBERS && !is_over(s);
+       next.member += s->call->options.threads) {
     next.capacity = s->found->bound;
-    status = take_trial(s, next, &found);
-    if (is_over(s, status) || below_best(s) <= s->found->bound) continue;
+    (void)take_trial(s, next);
+    if (is_over(s) || below_best(s) <= s->found->bound) continue;
     uint64_t gap = below_best(s) - s->found->bound;
     if (below_best(s) < failed + gap / LAST_PART) failed = s->found->bound;
-    uint64_t at = failed + (below_best(s) - failed + 1) / 2;
-    next.capacity = at;
-    status = take_trial(s, next, &found);
-    if (!found) failed = at;
+    next.capacity = failed + (below_best(s) - failed + 1) / 2;
+    if (!take_trial(s, next)) failed = next.capacity;
   }
-  return status;
 }
 
-static tarn_status beam_round(solving *s, int round) {
-  uint32_t widest;
-  tarn_status status = make_all_beams(&s->all, &widest);
-  if (status != TARN_OK || widest == 0) return status;
+static void beam_round(solving *s, int round) {
+  uint32_t widest = make_all_beams(s);
+  if (widest == 0) return;
   int doublings = round - FIRST_BEAMS;
   uint32_t width = NARROWEST << (doublings < WIDEST ? doublings : WIDEST);
   // At the greatest width other seeds give other beams.
@@ -522,7 +425,7 @@ static tarn_status beam_round(solving *s, int round) {
                 .node_limit = UINT64_MAX,
                 .width = width < widest ? width : widest,
                 .seed = width < widest ? 0 : (uint64_t)round};
-  return search_in_breadth(s, next);
+  search_in_breadth(s, next);
 }
 
 // A plan above the capacity is worth searching below. Else, while the best plan
@@ -535,74 +438,54 @@ static bool is_below_worth_it(const solving *s, int round) {
          gap <= s->found->bound / NEAR;
 }
 
-static tarn_status one_round(solving *s, int round) {
+static void one_round(solving *s, int round) {
   uint64_t shortest =
       FIRST_NODES + FIRST_NODES_OF_ITEM * (uint64_t)s->in->item_count;
-  int depth = round < EAGER ? round : EAGER + (round - EAGER) / 2;
-  tarn_status status = search_at_bound(s, depth, shortest);
-  if (!is_over(s, status) && is_below_worth_it(s, round)) {
-    status = search_below_best(s, shortest << round);
+  search_at_bound(s, round < EAGER ? round : EAGER + (round - EAGER) / 2,
+                  shortest);
+  if (!is_over(s) && is_below_worth_it(s, round)) {
+    trial below = {.which = BELOW_BEST, .node_limit = shortest << round};
+    search_in_depth(s, below, TARN__PLAN_ORDERS);
   }
-  bool moves = !is_over(s, status) && round >= FIRST_MOVES;
-  if (moves) status = move_on(s, shortest << round);
-  bool beams = !is_over(s, status) && round >= FIRST_BEAMS;
-  return beams ? beam_round(s, round) : status;
+  if (!is_over(s) && round >= FIRST_MOVES) move_on(s, shortest << round);
+  if (!is_over(s) && round >= FIRST_BEAMS) beam_round(s, round);
 }
 
-static tarn_status search_on(solving *s) {
+static void search_on(solving *s) {
   uint64_t items = s->in->item_count;
-  tarn_status status = TARN_OK;
-  if (wants_lowest(s)) {
-    bool is_small = s->in->item_count <= SMALL;
-    status = is_small ? come_down(s) : move_on(s, FIRST_MOVES_OF_ITEM * items);
+  if (tarn__plan_wants_lowest(&s->share)) {
+    if (items <= SMALL) {
+      come_down(s);
+    } else {
+      move_on(s, FIRST_MOVES_OF_ITEM * items);
+    }
   }
-  for (int round = 0; !is_over(s, status); round++) {
-    status = one_round(s, round < LAST_ROUND ? round : LAST_ROUND);
-  }
-  return status;
+  for (int round = 0; !is_over(s); round++)
+    one_round(s, round < LAST_ROUND ? round : LAST_ROUND);
 }
 
 // --- the whole --------------------------------------------------------------
 
-static tarn_plan_answer answer_of(const solving *s) {
-  const tarn__plan_found *found = s->found;
-  if (found->bound > s->share.capacity) return TARN_PLAN_INFEASIBLE;
-  if (found->height <= found->bound) return TARN_PLAN_OPTIMAL;
-  return found->height <= s->share.capacity ? TARN_PLAN_FEASIBLE
-                                            : TARN_PLAN_OUT_OF_TIME;
-}
-
-static tarn_status search(solving *s) {
-  size_t count = s->in->item_count + 1;
-  s->tried = tarn__host_array(count, sizeof *s->tried);
-  if (s->tried == NULL) return TARN_E_NOMEM;
-  tarn_status status =
-      make_portfolio(s->in, s->call->options.threads, &s->stop, &s->all);
-  if (status == TARN_OK) {
-    status = search_on(s);
-  } else if (status == TARN_FULL) {
+static void search(solving *s) {
+  s->status = make_workers(s);
+  if (s->status == TARN_OK) {
+    search_on(s);
+  } else if (s->status == TARN_FULL) {
     uint64_t most = MOST_MOVES_OF_ITEM * (uint64_t)s->in->item_count;
-    status = move_some(s, is_endless(s) ? most : UINT64_MAX);
+    s->status = TARN_OK;
+    move_some(s, is_endless(s) ? most : UINT64_MAX);
   }
-  free_portfolio(&s->all);
-  tarn__plan_moves_destroy(s->moves);
-  tarn__host_free_array(s->tried, count, sizeof *s->tried);
-  return status == TARN_FULL ? TARN_OK : status;
+  for (uint32_t i = 0; i < s->call->options.threads; i++)
+    if (s->workers != NULL) tarn__plan_memory_free(&s->workers[i].memory);
+  tarn__plan_memory_free(&s->memory);
+  if (s->status == TARN_FULL) s->status = TARN_OK;
 }
 
-static tarn_status find(solving *s) {
-  tarn_status status = tarn__plan_greedy(s->in, goal(s), &s->stop, s->offsets,
-                                         &s->found->height);
+static void find(solving *s) {
+  s->status = tarn__plan_greedy(s->in, tarn__plan_goal(&s->share, s->found),
+                                &s->stop, s->offsets, &s->found->height);
   tell_or_stop(s);
-  return status != TARN_OK || is_done(s) ? status : search(s);
-}
-
-// A limit of 0 is none, so that a spent one is 1.
-static uint64_t nodes_for(const tarn__plan_call *call, uint64_t share) {
-  uint64_t limit = call->options.node_limit;
-  if (limit == 0) return share;
-  uint64_t left = call->nodes < limit ? limit - call->nodes : 1;
-  return share == 0 || left < share ? left : share;
+  if (s->status == TARN_OK && !is_done(s)) search(s);
 }
 
 tarn_status tarn__plan_solve(tarn__plan_call *call,
@@ -614,18 +497,19 @@ tarn_status tarn__plan_solve(tarn__plan_call *call,
                .share = *share,
                .offsets = offsets,
                .found = found};
-  bool collide = false;
-  s.share.node_limit = nodes_for(call, share->node_limit);
+  uint32_t items[2];
+  s.share.node_limit = tarn__plan_nodes_left(call->options.node_limit,
+                                             call->nodes, share->node_limit);
   s.stop = make_stop(&s);
   *found = (tarn__plan_found){.answer = TARN_PLAN_INFEASIBLE,
                               .height = UINT64_MAX,
                               .bound = instance->bound};
-  tarn_status status = tarn__plan_fixed_collide(instance, &collide);
-  if (status != TARN_OK || collide) return status;
+  TARN__TRY(tarn__plan_fixed_overlap(instance, items));
+  if (items[0] != TARN__PLAN_NO_ITEM) return TARN_OK;
   if (instance->item_count == 0) found->height = 0;
-  if (!is_done(&s)) status = find(&s);
-  found->answer = answer_of(&s);
+  if (!is_done(&s)) find(&s);
+  found->answer = tarn__plan_answer_of(&s.share, found);
   call->nodes += found->nodes;
   // If there is a plan, only a better one is missing.
-  return found->height == UINT64_MAX ? status : TARN_OK;
+  return found->height == UINT64_MAX ? s.status : TARN_OK;
 }

@@ -7,8 +7,7 @@
 
 #include "base/hostmem.h"
 
-// --- pressure
-// ------------------------------------------------------------------
+// --- pressure ----------------------------------------------------------------
 
 // The largest of |live| in the sections [first, last), in a tree of maxima that
 // has section s at |sections| + s.
@@ -44,18 +43,13 @@ static tarn_status measure_pressure(tarn__plan_sort_keys *keys) {
 }
 
 tarn_status tarn__plan_sort_keys_make(const tarn__plan_instance *in,
+                                      tarn__plan_memory *memory,
                                       tarn__plan_sort_keys *keys) {
   size_t room = in->item_count + 1;
   *keys = (tarn__plan_sort_keys){.in = in};
-  keys->order = tarn__plan_array(&keys->memory, room, sizeof *keys->order);
-  keys->pressure =
-      tarn__plan_array(&keys->memory, room, sizeof *keys->pressure);
-  return keys->memory.failed ? TARN_E_NOMEM : measure_pressure(keys);
-}
-
-void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys) {
-  tarn__plan_memory_free(&keys->memory);
-  *keys = (tarn__plan_sort_keys){0};
+  keys->order = tarn__plan_array(memory, room, sizeof *keys->order);
+  keys->pressure = tarn__plan_array(memory, room, sizeof *keys->pressure);
+  return memory->failed ? TARN_E_NOMEM : measure_pressure(keys);
 }
 
 // --- keys --------------------------------------------------------------------
@@ -74,19 +68,6 @@ static double class_of(const tarn__plan_item *item, int bits) {
   return times;
 }
 
-// The class is a whole number; what comes earlier adds less than 1.
-static double by_begin(const tarn__plan_instance *in,
-                       const tarn__plan_item *item, int bits) {
-  double all = (double)in->section_count;
-  return class_of(item, bits) - item->first / (all + 1);
-}
-
-static double by_end(const tarn__plan_instance *in, const tarn__plan_item *item,
-                     int bits) {
-  double all = (double)in->section_count;
-  return class_of(item, bits) + item->last / (all + 1);
-}
-
 static double key_of(const tarn__plan_sort_keys *keys, uint32_t index,
                      tarn__plan_sort_key by) {
   const tarn__plan_instance *in = keys->in;
@@ -94,15 +75,19 @@ static double key_of(const tarn__plan_sort_keys *keys, uint32_t index,
   double size = (double)item->size;
   double length = (double)item->length;
   double bound = (double)in->bound;
+  // A class is a whole number; an earlier beginning or a later end adds less
+  // than 1.
+  double early = item->first / ((double)in->section_count + 1);
+  double late = item->last / ((double)in->section_count + 1);
   switch (by) {
     case TARN__PLAN_BEGIN_IN_16:
-      return by_begin(in, item, 4);
+      return class_of(item, 4) - early;
     case TARN__PLAN_END_IN_16:
-      return by_end(in, item, 4);
+      return class_of(item, 4) + late;
     case TARN__PLAN_BEGIN_IN_4:
-      return by_begin(in, item, 2);
+      return class_of(item, 2) - early;
     case TARN__PLAN_END_IN_4:
-      return by_end(in, item, 2);
+      return class_of(item, 2) + late;
     case TARN__PLAN_LONGEST:
       return length;
     case TARN__PLAN_LARGEST:

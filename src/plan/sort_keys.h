@@ -1,4 +1,4 @@
-// sort_keys.h - orders in which items can be put down.
+// sort_keys.h - orders in which items can be placed.
 #ifndef TARN_PLAN_SORT_KEYS_H_
 #define TARN_PLAN_SORT_KEYS_H_
 
@@ -14,7 +14,6 @@ typedef struct tarn__plan_sort_keys {
   const tarn__plan_instance *in;
   tarn__plan_ranked *order;  // the latest
   uint64_t *pressure;  // by item: the most that is live in one of its sections
-  tarn__plan_memory memory;
 } tarn__plan_sort_keys;
 
 // The longest first, in classes; within a class as time goes, or against it.
@@ -31,14 +30,13 @@ typedef enum tarn__plan_sort_key {
   TARN__PLAN_SORT_KEYS,
 } tarn__plan_sort_key;
 
-// Lifetime:      tarn__plan_sort_keys_free.
+// |in| and |memory| must live as long.
+//
 // Cost:          O(n log n); 24 bytes for each item.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_sort_keys_make(
-    const tarn__plan_instance *in, tarn__plan_sort_keys *keys);
-
-// Frees and zero-fills |keys|. A zero-filled one is allowed.
-void tarn__plan_sort_keys_free(tarn__plan_sort_keys *keys);
+    const tarn__plan_instance *in, tarn__plan_memory *memory,
+    tarn__plan_sort_keys *keys);
 
 // Fills |keys->order|.
 void tarn__plan_sort_keys_order(tarn__plan_sort_keys *keys,

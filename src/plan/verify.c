@@ -1,5 +1,5 @@
 // A plan is checked by a sweep over time that shares nothing with the solvers:
-// of this room only the checks of problems are used.
+// of this room only the checks of problems, and memory, are used.
 //
 // Buffers are ranked by arena, then offset. The sweep keeps the ranks of the
 // live buffers; a buffer that begins is compared with its neighbours among
@@ -21,12 +21,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
-#include "plan/live.h"
+#include "plan/memory.h"
 #include "plan/problem.h"
 
-enum { NEIGHBOURS_BELOW = 3, NEIGHBOURS_ABOVE = 2 };
+// The neighbours that are looked at: below, and above.
+static const int looked_at[] = {3, 2};
 
 typedef struct place {
   uint64_t offset;
@@ -41,6 +41,19 @@ typedef struct event {
   bool begins;
 } event;
 
+// A set of small numbers: one bit for each, and above each 64 words a word
+// whose bits tell which of them are not zero, up to a single word:
+//
+//   level 2                 1...
+//   level 1      1...1.1.   ....   ...
+//   level 0   .11.  ....  1...   ....
+//
+// So a neighbour of a number is found with one word of each level: six at most.
+typedef struct set {
+  uint64_t *levels[6];  // the bits first
+  size_t level_count;
+} set;
+
 typedef struct sweep {
   const tarn_plan_problem *problem;
   const uint64_t *offsets;
@@ -48,9 +61,9 @@ typedef struct sweep {
   place *places;           // by rank
   event *events;
   size_t event_count;
-  size_t event_room;
   tarn_plan_pair *pairs;  // in order
-  tarn__plan_live live;   // ranks
+  set live;               // ranks
+  tarn__plan_memory memory;
 } sweep;
 
 // --- each buffer by itself ---------------------------------------------------
@@ -78,6 +91,9 @@ static tarn_status check_arena(const sweep *s, size_t index) {
 static tarn_status check_offset(const sweep *s, size_t index) {
   const tarn_plan_buffer *b = &s->problem->buffers[index];
   uint64_t offset = s->offsets[index];
+  uint32_t arena = arena_of(s, index);
+  uint64_t capacity = tarn__plan_capacity(s->problem, arena);
+  uint64_t end;
   if ((b->flags & TARN_PLAN_FIXED) != 0 && b->offset != offset) {
     return tarn__fail(TARN_E_CORRUPT,
                       "buffer %zu: at offset %" PRIu64
@@ -90,37 +106,27 @@ static tarn_status check_offset(const sweep *s, size_t index) {
                       " is not a multiple of its alignment %" PRIu64,
                       index, offset, b->alignment);
   }
-  return TARN_OK;
-}
-
-static tarn_status check_end(const sweep *s, size_t index) {
-  uint64_t size = s->problem->buffers[index].size;
-  uint64_t offset = s->offsets[index];
-  uint32_t arena = arena_of(s, index);
-  uint64_t capacity = tarn__plan_capacity(s->problem, arena);
-  if (size > UINT64_MAX - offset) {
+  if (__builtin_add_overflow(offset, b->size, &end)) {
     return tarn__fail(TARN_E_CORRUPT,
                       "buffer %zu: its offset %" PRIu64 " and size %" PRIu64
                       " are 2^64 or more",
-                      index, offset, size);
+                      index, offset, b->size);
   }
-  if (capacity != 0 && offset + size > capacity) {
+  if (capacity != 0 && end > capacity) {
     return tarn__fail(TARN_E_CORRUPT,
                       "buffer %zu: at [%" PRIu64 ", %" PRIu64
                       ") in arena %u, which has %" PRIu64 " bytes",
-                      index, offset, offset + size, arena, capacity);
+                      index, offset, end, arena, capacity);
   }
   return TARN_OK;
 }
 
 static tarn_status check_each(const sweep *s) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < s->problem->count; i++) {
-    status = check_arena(s, i);
-    if (status == TARN_OK) status = check_offset(s, i);
-    if (status == TARN_OK) status = check_end(s, i);
+  for (size_t i = 0; i < s->problem->count; i++) {
+    TARN__TRY(check_arena(s, i));
+    TARN__TRY(check_offset(s, i));
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- ranks and pairs ---------------------------------------------------------
@@ -146,7 +152,7 @@ static int by_giver(const void *a, const void *b) {
 
 static tarn_status rank_all(sweep *s) {
   size_t count = s->problem->count;
-  s->places = tarn__host_array(count + 1, sizeof *s->places);
+  s->places = tarn__plan_array(&s->memory, count + 1, sizeof *s->places);
   if (s->places == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < count; i++) {
     s->places[i] = (place){s->offsets[i], arena_of(s, i), (uint32_t)i};
@@ -158,7 +164,7 @@ static tarn_status rank_all(sweep *s) {
 static tarn_status sort_pairs(sweep *s) {
   size_t count = s->problem->pair_count;
   if (count == 0) return TARN_OK;
-  s->pairs = tarn__host_array(count, sizeof *s->pairs);
+  s->pairs = tarn__plan_array(&s->memory, count, sizeof *s->pairs);
   if (s->pairs == NULL) return TARN_E_NOMEM;
   memcpy(s->pairs, s->problem->pairs, count * sizeof *s->pairs);
   qsort(s->pairs, count, sizeof *s->pairs, by_giver);
@@ -169,6 +175,62 @@ static bool is_pair(const sweep *s, uint32_t giver, uint32_t taker) {
   const tarn_plan_pair key = {giver, taker};
   return s->pairs != NULL && bsearch(&key, s->pairs, s->problem->pair_count,
                                      sizeof key, by_giver) != NULL;
+}
+
+// --- what is live ------------------------------------------------------------
+
+// Invariant: bit b of word w of a level is set if and only if word 64 w + b of
+// the level below is not zero. The highest level is one word.
+
+#define NONE UINT32_MAX
+
+// An empty set for the numbers below |count|, which is below 2^32.
+static tarn_status make_set(set *s, size_t count, tarn__plan_memory *memory) {
+  do {
+    count = count / 64 + 1;
+    s->levels[s->level_count++] =
+        tarn__plan_array(memory, count, sizeof(uint64_t));
+  } while (count > 1);
+  return tarn__plan_memory_status(memory);
+}
+
+static void add(set *s, uint32_t number) {
+  for (size_t i = 0; i < s->level_count; i++, number /= 64) {
+    uint64_t *word = &s->levels[i][number / 64];
+    bool was_empty = *word == 0;
+    *word |= UINT64_C(1) << number % 64;
+    if (!was_empty) return;
+  }
+}
+
+static void take_out(set *s, uint32_t number) {
+  for (size_t i = 0; i < s->level_count; i++, number /= 64) {
+    uint64_t *word = &s->levels[i][number / 64];
+    *word &= ~(UINT64_C(1) << number % 64);
+    if (*word != 0) return;
+  }
+}
+
+// The lowest bit that is set in |word|, which is not 0, if the neighbour is
+// above; else the highest.
+static uint32_t nearest(uint64_t word, bool above) {
+  return (uint32_t)(above ? __builtin_ctzll(word) : 63 - __builtin_clzll(word));
+}
+
+// The least member above |number|, or the greatest below it: up to the level at
+// which there is a neighbour, and down along its edge.
+static uint32_t neighbour(const set *s, uint32_t number, bool above) {
+  for (size_t i = 0; i < s->level_count; i++, number /= 64) {
+    uint64_t bit = UINT64_C(1) << number % 64;
+    uint64_t beyond = above ? ~(2 * bit - 1) : bit - 1;
+    uint64_t left = s->levels[i][number / 64] & beyond;
+    if (left == 0) continue;
+    number = number / 64 * 64 + nearest(left, above);
+    while (i-- > 0)
+      number = number * 64 + nearest(s->levels[i][number], above);
+    return number;
+  }
+  return NONE;
 }
 
 // --- the sweep ---------------------------------------------------------------
@@ -191,16 +253,12 @@ static tarn_status make_room(sweep *s) {
       return tarn__fail(TARN_E_NOMEM, "plan: too many gaps");
     }
   }
-  if (!tarn_size_mul(parts, 2, &s->event_room)) {
-    return tarn__fail(TARN_E_NOMEM, "plan: too many gaps");
-  }
-  s->events = tarn__host_array(s->event_room, sizeof *s->events);
-  return s->events == NULL ? TARN_E_NOMEM : TARN_OK;
+  s->events = tarn__plan_array(&s->memory, parts, 2 * sizeof *s->events);
+  return tarn__plan_memory_status(&s->memory);
 }
 
 static tarn_status make_events(sweep *s) {
-  tarn_status status = make_room(s);
-  if (status != TARN_OK) return status;
+  TARN__TRY(make_room(s));
   for (uint32_t rank = 0; rank < s->problem->count; rank++) {
     const tarn_plan_buffer *b = &s->problem->buffers[s->places[rank].buffer];
     for (size_t i = 0; i <= b->gap_count; i++) {
@@ -239,35 +297,28 @@ static tarn_status check_two(const sweep *s, uint64_t step, const place *a,
 }
 
 static tarn_status begin(sweep *s, const event *e) {
-  tarn_status status = TARN_OK;
-  const place *here = &s->places[e->rank];
-  uint32_t at = tarn__plan_live_below(&s->live, e->rank);
-  for (int i = 0; i < NEIGHBOURS_BELOW && status == TARN_OK; i++) {
-    if (at == TARN__PLAN_LIVE_NONE) break;
-    status = check_two(s, e->step, here, &s->places[at]);
-    at = tarn__plan_live_below(&s->live, at);
+  for (int above = 0; above < 2; above++) {
+    uint32_t at = e->rank;
+    for (int i = 0; i < looked_at[above]; i++) {
+      at = neighbour(&s->live, at, above != 0);
+      if (at == NONE) break;
+      TARN__TRY(check_two(s, e->step, &s->places[e->rank], &s->places[at]));
+    }
   }
-  at = tarn__plan_live_above(&s->live, e->rank);
-  for (int i = 0; i < NEIGHBOURS_ABOVE && status == TARN_OK; i++) {
-    if (at == TARN__PLAN_LIVE_NONE) break;
-    status = check_two(s, e->step, here, &s->places[at]);
-    at = tarn__plan_live_above(&s->live, at);
-  }
-  tarn__plan_live_add(&s->live, e->rank);
-  return status;
+  add(&s->live, e->rank);
+  return TARN_OK;
 }
 
 static tarn_status sweep_over(sweep *s) {
-  tarn_status status = tarn__plan_live_make(&s->live, s->problem->count);
-  for (size_t i = 0; status == TARN_OK && i < s->event_count; i++) {
-    const event *e = &s->events[i];
-    if (e->begins) {
-      status = begin(s, e);
+  TARN__TRY(make_set(&s->live, s->problem->count, &s->memory));
+  for (const event *e = s->events; e < s->events + s->event_count; e++) {
+    if (!e->begins) {
+      take_out(&s->live, e->rank);
     } else {
-      tarn__plan_live_remove(&s->live, e->rank);
+      TARN__TRY(begin(s, e));
     }
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the whole ---------------------------------------------------------------
@@ -293,11 +344,13 @@ static tarn_status add_heights(const sweep *s, uint64_t *out_height) {
   return TARN_OK;
 }
 
-static void free_sweep(sweep *s) {
-  tarn__plan_live_free(&s->live);
-  tarn__host_free_array(s->pairs, s->problem->pair_count, sizeof *s->pairs);
-  tarn__host_free_array(s->events, s->event_room, sizeof *s->events);
-  tarn__host_free_array(s->places, s->problem->count + 1, sizeof *s->places);
+static tarn_status check(sweep *s, uint64_t *out_height) {
+  TARN__TRY(check_each(s));
+  TARN__TRY(rank_all(s));
+  TARN__TRY(sort_pairs(s));
+  TARN__TRY(make_events(s));
+  TARN__TRY(sweep_over(s));
+  return add_heights(s, out_height);
 }
 
 tarn_status tarn_plan_verify(const tarn_plan_problem *problem,
@@ -305,19 +358,13 @@ tarn_status tarn_plan_verify(const tarn_plan_problem *problem,
                              uint64_t *out_height) {
   if (out_height == NULL) return tarn__fail(TARN_E_INVALID, "verify: NULL");
   *out_height = 0;
-  tarn_status status = tarn__plan_problem_check(problem);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__plan_problem_check(problem));
   if (offsets == NULL && problem->count > 0) {
     return tarn__fail(TARN_E_INVALID, "verify: %zu offsets at NULL",
                       problem->count);
   }
   sweep s = {.problem = problem, .offsets = offsets, .arenas = arenas};
-  status = check_each(&s);
-  if (status == TARN_OK) status = rank_all(&s);
-  if (status == TARN_OK) status = sort_pairs(&s);
-  if (status == TARN_OK) status = make_events(&s);
-  if (status == TARN_OK) status = sweep_over(&s);
-  if (status == TARN_OK) status = add_heights(&s, out_height);
-  free_sweep(&s);
+  tarn_status status = check(&s, out_height);
+  tarn__plan_memory_free(&s.memory);
   return status;
 }

@@ -1,6 +1,6 @@
-// Layout: the step's spans as a planner's buffers. One across the end of the
-// step is needed from the step's begin on and up to its end, with a gap
-// between.
+// Layout: the spans of the step as buffers of the planner. A span across the
+// end of the step is needed from the beginning of the step and up to its end,
+// with a gap between.
 #include "pool/step_layout.h"
 
 #include "base/hostmem.h"
@@ -62,11 +62,8 @@ static tarn_status plan(layout *l, size_t *out_size) {
     return tarn__fail(TARN_FULL, "layout: %zu spans cannot be addressed",
                       l->count);
   }
-  tarn_status status = tarn__plan_instance_make(&problem, NULL, &l->in);
-  if (status == TARN_OK) {
-    status = tarn__plan_quick(&l->in, l->offsets, &height);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__plan_instance_make(&problem, NULL, NULL, &l->in));
+  TARN__TRY(tarn__plan_quick(&l->in, l->offsets, &height));
   for (size_t i = 0; i < l->count; i++) {
     l->spans[i].offset = (size_t)(l->offsets[l->in.item_of[i]] * l->in.unit);
   }
