@@ -5,11 +5,11 @@
 //   event    {stream, ticket 7}: happened when 7 operations are done, and
 //            failed if one of them has
 //
-// Recording queues nothing: it notes the ticket. Whoever waits takes a copy of
-// the mark, so that a later record, on this stream or another, and even
-// destroying the event, changes nothing for those who wait already. A mark that
-// is kept holds its stream's struct, though the stream may be destroyed; then
-// it is done.
+// Recording queues nothing: it notes the ticket. A waiting thread or operation
+// takes a copy of the mark. So a later record, on this stream or another,
+// changes nothing for it, nor does destroying the event. A mark that is kept
+// holds its stream's struct, though the stream may be destroyed; then it is
+// done.
 #include "base/hostmem.h"
 #include "queue.h"
 

@@ -31,18 +31,20 @@ static void summarize(tarn__range_map_node *node) {
                    larger(room_of(node->left), room_of(node->right)));
 }
 
-static extent *new_extent(void) {
-  return tarn__host_alloc(sizeof(extent));
+static extent *new_extent(const tree *t) {
+  extent *x = tarn__host_alloc(sizeof *x + t->record_size);
+  if (x != NULL && t->record_size != 0) x->record = x + 1;
+  return x;
 }
 
-static void free_extent(extent *x) {
-  tarn__host_free(x, sizeof *x);
+static void free_extent(const tree *t, extent *x) {
+  tarn__host_free(x, sizeof *x + t->record_size);
 }
 
 // Inserts |x| as |r|, or frees it if that is empty.
 static void keep(tree *t, extent *x, run r) {
   if (r.size == 0) {
-    free_extent(x);
+    free_extent(t, x);
     return;
   }
   x->node.start = r.address;
@@ -53,7 +55,7 @@ static void keep(tree *t, extent *x, run r) {
 
 extent *tarn__common_extents_add(tree *t, run r, size_t asked,
                                  uint64_t serial) {
-  extent *x = new_extent();
+  extent *x = new_extent(t);
   if (x == NULL) return NULL;
   x->asked = asked;
   x->serial = serial;
@@ -63,7 +65,7 @@ extent *tarn__common_extents_add(tree *t, run r, size_t asked,
 
 void tarn__common_extents_remove(tree *t, extent *x) {
   tarn__range_map_remove(&t->map, &x->node);
-  free_extent(x);
+  free_extent(t, x);
 }
 
 extent *tarn__common_extents_any(const tree *t) {
@@ -147,11 +149,11 @@ extent *tarn__common_extents_take(tree *t, size_t size, size_t align,
   uint64_t at = 0;
   extent *x = choose(t, (need){size, align}, &at);
   if (x == NULL) return NULL;
-  extent *taken = new_extent();
-  extent *rest = new_extent();
+  extent *taken = new_extent(t);
+  extent *rest = new_extent(t);
   if (taken == NULL || rest == NULL) {
-    free_extent(taken);
-    free_extent(rest);
+    free_extent(t, taken);
+    free_extent(t, rest);
     return NULL;
   }
   uint64_t start = x->node.start;

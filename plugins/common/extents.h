@@ -23,7 +23,7 @@ typedef struct tarn__common_extent {
   size_t asked;     // usable bytes at the address, at most |size|; 0: free, or
                     // taken for something without an address
   uint64_t serial;  // the taker's number; 0: free
-  void *record;     // the taker's own; NULL at first
+  void *record;     // the taker's own; NULL at first, or |record_size| bytes
   size_t room;      // size of the largest free extent of this subtree
 } tarn__common_extent;
 
@@ -31,6 +31,7 @@ typedef struct tarn__common_extent {
 typedef struct tarn__common_extents {
   tarn__range_map map;
   uint64_t cursor;
+  size_t record_size;  // of a record that lives as long as its extent; 0: none
 } tarn__common_extents;
 
 // A run of bytes.

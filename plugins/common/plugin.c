@@ -9,30 +9,27 @@
 
 // --- error texts -----------------------------------------------------------
 
-_Thread_local unsigned tarn__text_wordless;
+static _Thread_local char text[TARN__COMMON_LINE];
 
 C_Status tarn__wordless(C_Status status) {
-  tarn__text_wordless++;
+  text[0] = '\0';
   return status;
 }
 
-tarn_status tarn__text_fail(tarn__common_text *text, tarn_status status,
-                            const char *format, ...) {
+tarn_status tarn__text_fail(tarn_status status, const char *format, ...) {
   va_list args;
   va_start(args, format);
-  vsnprintf(text->line, sizeof text->line, format, args);
+  vsnprintf(text, sizeof text, format, args);
   va_end(args);
-  text->wordless = tarn__text_wordless;
   return status;
 }
 
-void tarn__text_set(tarn__common_text *text, const char *line) {
-  tarn__text_copy(line, text->line, sizeof text->line);
-  text->wordless = tarn__text_wordless;
+void tarn__text_set(const char *line) {
+  tarn__text_copy(line, text, sizeof text);
 }
 
-const char *tarn__text_line(const tarn__common_text *text) {
-  return text->wordless == tarn__text_wordless ? text->line : "";
+const char *tarn__text_line(void) {
+  return text;
 }
 
 void tarn__text_copy(const char *line, char *out, size_t out_size) {

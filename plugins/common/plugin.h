@@ -3,37 +3,50 @@
 #ifndef TARN_PLUGINS_COMMON_PLUGIN_H_
 #define TARN_PLUGINS_COMMON_PLUGIN_H_
 
+#include <pthread.h>
+
+#include "base/os.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 
-// One line. A plug-in has one for each thread, apart from the library's last
-// error:
-//
-//   _Thread_local tarn__common_text tarn__cpu_text;
-typedef struct tarn__common_text {
-  char line[192];
-  unsigned wordless;  // tarn__text_wordless when the line was written
-} tarn__common_text;
+enum { TARN__COMMON_LINE = 192 };  // bytes of a text, with the NUL
 
-// How many calls of this thread have failed without writing a line. A line that
-// is older than the newest of them is not reported.
-extern _Thread_local unsigned tarn__text_wordless;
+// Each thread has one text, apart from the library's last error: the reason of
+// its last failed call. Plug-ins that are built into one library share it, for
+// a host asks the one that has just failed.
 
-// Notes a failure without a line. Returns |status|.
+// Notes a failure without a text. Returns |status|.
 __attribute__((cold)) C_Status tarn__wordless(C_Status status);
 
-// Writes a line, cut to the size of |text|, and returns |status|.
-__attribute__((format(printf, 3, 4), cold)) tarn_status tarn__text_fail(
-    tarn__common_text *text, tarn_status status, const char *format, ...);
+// Writes the text, one line, which may be cut, and returns |status|.
+__attribute__((format(printf, 2, 3), cold)) tarn_status tarn__text_fail(
+    tarn_status status, const char *format, ...);
 
-// Copies |line| to |text|.
-void tarn__text_set(tarn__common_text *text, const char *line);
+// The same, of a line that is not the text itself.
+void tarn__text_set(const char *line);
 
-// The line of the last failure; "" if it wrote none.
-const char *tarn__text_line(const tarn__common_text *text);
+// The text; "" if the last failure wrote none.
+const char *tarn__text_line(void);
 
 // Copies a line to |out|, cut to |out_size| bytes with the NUL.
 void tarn__text_copy(const char *line, char *out, size_t out_size);
+
+// --- locks -----------------------------------------------------------------
+
+// Defines lock_NAME and unlock_NAME of a mutex that is held across forks, so
+// that no child finds it taken by a thread that the child lacks. |order|:
+// FIRST, BETWEEN or LAST (base/os.h).
+#define TARN__COMMON_LOCK(name, order)                             \
+  static pthread_mutex_t name##_lock = PTHREAD_MUTEX_INITIALIZER;  \
+  static void lock_##name(void) {                                  \
+    pthread_mutex_lock(&name##_lock);                              \
+  }                                                                \
+  static void unlock_##name(void) {                                \
+    pthread_mutex_unlock(&name##_lock);                            \
+  }                                                                \
+  TARN__WATCH_FORKS_##order static void watch_forks_##name(void) { \
+    pthread_atfork(lock_##name, unlock_##name, unlock_##name);     \
+  }
 
 // --- InitPlugin ------------------------------------------------------------
 

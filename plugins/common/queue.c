@@ -125,7 +125,7 @@ static void sleep_for(C_Stream stream, uint64_t ticket) {
   pthread_cond_wait(&stream->progress, &stream->lock);
 }
 
-// Runs the first operation, with the lock open meanwhile.
+// Runs the first operation, without the lock.
 static void run_first(C_Stream stream) {
   tarn__common_queue_op *op = take_first(stream);
   stream->running = op;
@@ -138,7 +138,7 @@ static void run_first(C_Stream stream) {
   if (is_done(stream, stream->awaited)) rouse_sleepers(stream);
 }
 
-// Leaves the rest to the worker or, where there is none, to those who wait.
+// Leaves the rest to the worker or, without one, to waiting threads.
 static void hand_on(C_Stream stream) {
   if (stream->first == NULL || stream->running != NULL) return;
   if (stream->has_worker) {
@@ -242,7 +242,7 @@ void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why) {
       C_SUCCESS) {
     return;
   }
-  tarn__text_copy(why, stream->text.line, sizeof stream->text.line);
+  tarn__text_copy(why, stream->why, sizeof stream->why);
   stream->failed_at = read_count(&stream->done) + 1;
   atomic_store_explicit(&stream->failure, failure, memory_order_release);
 }
@@ -250,7 +250,7 @@ void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why) {
 const char *tarn__queue_why(C_Stream stream) {
   bool failed =
       atomic_load_explicit(&stream->failure, memory_order_acquire) != C_SUCCESS;
-  return failed ? stream->text.line : "";
+  return failed ? stream->why : "";
 }
 
 // --- marks -----------------------------------------------------------------
@@ -300,7 +300,7 @@ C_Stream tarn__queue_stream_open(void) {
   return stream;
 }
 
-// Others may still look at the stream meanwhile, through marks that they hold.
+// Other threads may still read the stream, through marks that they hold.
 static void finish(C_Stream stream) {
   lock_stream(stream);
   run_until(stream, read_count(&stream->queued));

@@ -89,7 +89,7 @@ typedef struct tarn__common_queue_op {
   void (*run)(const struct tarn__common_queue_op *op);
   bool brief;  // may be run under the lock when the stream is idle
   tarn__common_queue_mark
-      mark;     // what a wait waits for; dropped when the op has run
+      mark;     // the target of a wait; dropped when the op has run
   void *owned;  // host memory that goes with the op; NULL: none
   size_t owned_size;
   union {
@@ -109,10 +109,10 @@ typedef struct tarn__common_queue_op {
 
 struct C_Stream_st {
   tarn__common_queue_entry entry;
-  atomic_uint holds;          // the handle, and every mark that is kept
-  _Atomic(C_Status) failure;  // the first of its operations; sticks
-  tarn__common_text text;     // why; written before |failure|, never again,
-  uint64_t failed_at;         // as is the ticket of that operation
+  atomic_uint holds;            // the handle, and every mark that is kept
+  _Atomic(C_Status) failure;    // the first of its operations; sticks
+  char why[TARN__COMMON_LINE];  // written before |failure|, never again,
+  uint64_t failed_at;           // as is the ticket of that operation
 
   pthread_mutex_t lock;      // guards all below, but reads of these two
   _Atomic(uint64_t) queued;  // operations so far: the newest ticket
@@ -122,13 +122,20 @@ struct C_Stream_st {
   uint64_t awaited;          // the lowest ticket slept for; UINT64_MAX: none
   tarn__common_queue_op *first;  // operations to run, in order
   tarn__common_queue_op *last;
-  tarn__common_queue_op *running;  // taken from the list by the one who runs it
+  tarn__common_queue_op *running;  // taken from the list, by its thread
   tarn__common_queue_op *spare;    // ops to be used again
   size_t spares;
   pthread_t worker;
   bool has_worker;
   bool closing;
 };
+
+// True if |stream| is one of |device|, of this process.
+static inline bool tarn__queue_is_stream(const struct C_Device_st *device,
+                                         const struct C_Stream_st *stream) {
+  return stream != NULL && tarn__queue_is_at(&stream->entry, device) &&
+         !tarn__queue_is_stale(&stream->entry);
+}
 
 // A stream held once, by its handle; NULL if there is no memory.
 C_Stream tarn__queue_stream_open(void);
@@ -140,8 +147,8 @@ void tarn__queue_stream_close(C_Stream stream);
 void tarn__queue_stream_hold(C_Stream stream);
 void tarn__queue_stream_drop(C_Stream stream);  // NULL is allowed
 
-// Whether all that was queued before the call is done. What it has written can
-// be seen then.
+// Whether all work that was queued before the call has finished. Its writes are
+// visible then.
 static inline bool tarn__queue_is_idle(const struct C_Stream_st *stream) {
   uint64_t queued = atomic_load_explicit(&stream->queued, memory_order_acquire);
   return atomic_load_explicit(&stream->done, memory_order_acquire) >= queued;
@@ -152,9 +159,9 @@ static inline bool tarn__queue_is_idle(const struct C_Stream_st *stream) {
 // still the caller's.
 C_Status tarn__queue_submit(C_Stream stream, const tarn__common_queue_op *op);
 
-// Called by an operation of |stream| that goes wrong while it runs: what is
-// said from now on to callbacks, queries and synchronisations of the stream,
-// and why, one line. The first one stays.
+// Called by an operation of |stream| that fails while it runs: sets the status
+// of later callbacks, queries and synchronisations of the stream, and its
+// reason, one line. The first failure stays.
 void tarn__queue_fail(C_Stream stream, C_Status failure, const char *why);
 
 // Why |stream| failed; "" if it has not.
@@ -169,8 +176,8 @@ bool tarn__queue_mark_reached(tarn__common_queue_mark mark);
 // stream's failure. What fails behind it is not its.
 C_Status tarn__queue_mark_outcome(tarn__common_queue_mark mark);
 
-// Returns when |mark| is reached. The caller runs operations itself when
-// nobody else does.
+// Returns when |mark| is reached. The caller runs operations itself when no
+// other thread does.
 void tarn__queue_mark_help(tarn__common_queue_mark mark);
 
 // The same, but only waits: for an operation of another stream.
@@ -183,20 +190,16 @@ C_Status tarn__queue_create_stream(const tarn__common_queue_home *home,
                                    C_Stream *stream);
 C_Status tarn__queue_destroy_stream(const C_Device device, C_Stream stream);
 C_Status tarn__queue_query_stream(const C_Device device, C_Stream stream);
-C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
-                                  C_Callback callback, void *user_data);
+C_Status tarn__queue_stream_add_callback(const C_Device device, C_Stream stream,
+                                         C_Callback callback, void *user_data);
 C_Status tarn__queue_synchronize_stream(const C_Device device, C_Stream stream);
 
-// |text|, of the calling thread, becomes that of the first stream that failed.
-C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
-                                        tarn__common_text *text);
-bool tarn__queue_is_stream(const struct C_Device_st *device,
-                           const struct C_Stream_st *stream);
+// The thread's text becomes that of the first stream that failed.
+C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home);
 
 // error_text of the extension table: the failure of |stream|, of device |id|,
-// or with NULL the line of |text|, the calling thread's. Takes no lock.
-void tarn__queue_error_text(const tarn__common_text *text, int id,
-                            C_Stream stream, char *out, size_t out_size);
+// or with NULL the text of the calling thread. Takes no lock.
+void tarn__queue_error_text(int id, void *stream, char *out, size_t out_size);
 
 C_Status tarn__queue_create_event(const tarn__common_queue_home *home,
                                   C_Event *event);

@@ -118,9 +118,8 @@ static tarn_status move_split(const job *j, tarn_addr table, tarn_addr dense) {
   unsigned char in_dense[ELEMENT_MAX] = {0};
   size_t table_size = tarn_dtype_size(j->rows->table_dtype);
   size_t dense_size = tarn_dtype_size(j->rows->dense_dtype);
-  tarn_status status = read_bytes(j, table, in_table, table_size);
-  if (status == TARN_OK) status = read_bytes(j, dense, in_dense, dense_size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_bytes(j, table, in_table, table_size));
+  TARN__TRY(read_bytes(j, dense, in_dense, dense_size));
   move_elements(j, in_table, in_dense, 1);
   if (j->action == TARN__ROWS_GATHER) {
     return write_bytes(j, dense, in_dense, dense_size);
@@ -144,8 +143,7 @@ static tarn_status move_row(const job *j, tarn_addr table, tarn_addr dense) {
       move_elements(j, t, d, now);
     } else {
       now = 1;
-      tarn_status status = move_split(j, table, dense);
-      if (status != TARN_OK) return status;
+      TARN__TRY(move_split(j, table, dense));
     }
     table += now * table_size;
     dense += now * dense_size;
@@ -161,10 +159,9 @@ static tarn_status read_indices(const job *j, size_t first, size_t count,
   tarn_dtype dtype = j->rows->index_dtype;
   size_t size = tarn_dtype_size(dtype);
   unsigned char raw[BATCH * sizeof(int64_t)];
-  tarn_status status =
-      read_bytes(j, j->rows->indices + first * size, raw, count * size);
-  if (status == TARN_OK) tarn__convert(TARN_DTYPE_I64, out, dtype, raw, count);
-  return status;
+  TARN__TRY(read_bytes(j, j->rows->indices + first * size, raw, count * size));
+  tarn__convert(TARN_DTYPE_I64, out, dtype, raw, count);
+  return TARN_OK;
 }
 
 // Where the row of |index| is; 0 for one to pass over.
@@ -260,4 +257,13 @@ tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size) {
   }
   *out_size = size;
   return copy;
+}
+
+C_Status tarn__rows_submit(C_Stream stream, tarn__common_queue_op *op,
+                           const tarn_rows *rows) {
+  op->owned = tarn__rows_copy(rows, &op->owned_size);
+  if (op->owned == NULL) return tarn__wordless(C_FAILED);
+  C_Status status = tarn__queue_submit(stream, op);
+  if (status != C_SUCCESS) tarn__host_free(op->owned, op->owned_size);
+  return status;
 }

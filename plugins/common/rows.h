@@ -3,6 +3,7 @@
 #define TARN_PLUGINS_COMMON_ROWS_H_
 
 #include "base/rows.h"
+#include "common/queue.h"
 #include "tarn/base.h"
 
 // Where the bytes at |addr| are: the first |*out_size| of the |size| bytes
@@ -11,9 +12,13 @@ typedef unsigned char *tarn__common_rows_reach(void *context, tarn_addr addr,
                                                size_t size, size_t *out_size);
 
 // A copy of |rows| and of the arrays of its reference in one block of host
-// memory, for a queue. Free it with tarn__host_free and |*out_size|. NULL if
-// there is no memory.
+// memory. Free it with tarn__host_free and |*out_size|. NULL if there is no
+// memory.
 tarn_rows *tarn__rows_copy(const tarn_rows *rows, size_t *out_size);
+
+// Queues |op|, which gets a copy of |rows| as |owned|. C_FAILED: no memory.
+C_Status tarn__rows_submit(C_Stream stream, tarn__common_queue_op *op,
+                           const tarn_rows *rows);
 
 // Whether |rows| has flags that this plug-in does not know, because it is older
 // than the library.

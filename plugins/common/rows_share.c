@@ -93,10 +93,10 @@ static inline verdict admit(tarn__common_rows_share *share,
 // --- sorting ---------------------------------------------------------------
 
 enum {
-  REGION_SIZE = 2 << 20,   // what a processor finds its way in at once
+  REGION_SIZE = 2 << 20,   // the processor keeps track of its pages
   REGIONS_MAX = 1024,      // as many lines as fit a near cache
-  TABLE_LEAST = 32 << 20,  // below, the way is known everywhere
-  ROW_MOST = 512,          // above, finding the way costs little
+  TABLE_LEAST = 32 << 20,  // below, it keeps track of all pages
+  ROW_MOST = 512,          // above, finding a page costs little
   BATCH_MOST = 32 << 10,   // positions: an entry of each fits a near cache
   BATCH_LEAST = 4 << 10,   // below, few rows would share a region
   BATCHES = 32,            // of a share, at least: one is for trying

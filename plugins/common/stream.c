@@ -1,12 +1,6 @@
 // Streams as the table has them; the work is done in queue.c.
 #include "queue.h"
 
-bool tarn__queue_is_stream(const struct C_Device_st *device,
-                           const struct C_Stream_st *stream) {
-  return stream != NULL && tarn__queue_is_at(&stream->entry, device) &&
-         !tarn__queue_is_stale(&stream->entry);
-}
-
 C_Status tarn__queue_create_stream(const tarn__common_queue_home *home,
                                    C_Stream *stream) {
   if (stream == NULL) return tarn__wordless(C_ERROR);
@@ -29,7 +23,7 @@ C_Status tarn__queue_destroy_stream(const C_Device device, C_Stream stream) {
   return C_SUCCESS;
 }
 
-// What has become of it so far.
+// Its outcome so far.
 static C_Status outcome(C_Stream stream) {
   return atomic_load_explicit(&stream->failure, memory_order_acquire);
 }
@@ -50,8 +44,8 @@ static void run_callback(const tarn__common_queue_op *op) {
 
 // Never run inside this call, even on an idle stream: the caller may hold what
 // the callback wants to lock.
-C_Status tarn__queue_add_callback(const C_Device device, C_Stream stream,
-                                  C_Callback callback, void *user_data) {
+C_Status tarn__queue_stream_add_callback(const C_Device device, C_Stream stream,
+                                         C_Callback callback, void *user_data) {
   if (!tarn__queue_is_stream(device, stream) || callback == NULL)
     return tarn__wordless(C_ERROR);
   tarn__common_queue_op op = {
@@ -71,8 +65,7 @@ C_Status tarn__queue_synchronize_stream(const C_Device device,
 // One stream after the other, each held, with no lock held: a callback that is
 // waited for may create and destroy streams itself. Streams that are younger
 // than the call are not waited for.
-C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
-                                        tarn__common_text *text) {
+C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home) {
   if (home == NULL) return tarn__wordless(C_ERROR);
   C_Status status = C_SUCCESS;
   uint64_t newest = tarn__queue_newest();
@@ -84,7 +77,7 @@ C_Status tarn__queue_synchronize_device(const tarn__common_queue_home *home,
     if (serial <= newest) tarn__queue_mark_help(tarn__queue_mark_now(stream));
     if (status == C_SUCCESS) {
       status = outcome(stream);
-      if (status != C_SUCCESS) tarn__text_set(text, tarn__queue_why(stream));
+      if (status != C_SUCCESS) tarn__text_set(tarn__queue_why(stream));
     }
     tarn__queue_stream_drop(stream);
   }
@@ -104,12 +97,11 @@ void tarn__queue_destroy_all(const tarn__common_queue_home *home) {
   tarn__queue_destroy_events(home);
 }
 
-void tarn__queue_error_text(const tarn__common_text *text, int id,
-                            C_Stream stream, char *out, size_t out_size) {
+void tarn__queue_error_text(int id, void *stream, char *out, size_t out_size) {
   struct C_Device_st device = {.id = id};
   const char *line = "";
   if (stream == NULL)
-    line = tarn__text_line(text);
+    line = tarn__text_line();
   else if (tarn__queue_is_stream(&device, stream))
     line = tarn__queue_why(stream);
   tarn__text_copy(line, out, out_size);

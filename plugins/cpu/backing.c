@@ -13,10 +13,8 @@
 //                        ^  `-----------> zeros       not written
 //                        `---- put ------ parked
 //
-// Handles are slots of a table with a number that rises above, so that one
-// that was dropped is not taken for a new one:
-//
-//   handle = use << 32 | slot + 1
+// Handles are numbers that rise, so that one that was dropped is not taken for
+// a new one.
 #include "backing.h"
 
 #include <errno.h>
@@ -24,104 +22,36 @@
 #include "base/hostmem.h"
 #include "base/status.h"
 
-enum { FIRST_CAPACITY = 16 };
-
-typedef struct slot {
-  tarn__cpu_backing *backing;  // NULL: free
-  uint32_t use;
-  uint32_t next_free;  // slot + 1; 0: none
-} slot;
-
-static struct {
-  slot *slots;
-  size_t count;  // slots that were ever in use; those beyond are new
-  size_t capacity;
-  size_t live;
-  uint32_t first_free;  // slot + 1; 0: none
-  uint32_t uses;        // so far
-} handles;
-
-// --- handles ---------------------------------------------------------------
-
-static bool make_room(void) {
-  if (handles.first_free != 0 || handles.count < handles.capacity) return true;
-  size_t wanted = handles.capacity == 0 ? FIRST_CAPACITY : 2 * handles.capacity;
-  if (wanted > UINT32_MAX) return false;
-  slot *grown =
-      tarn__host_resize(handles.slots, handles.capacity, wanted, sizeof *grown);
-  if (grown == NULL) return false;
-  handles.slots = grown;
-  handles.capacity = wanted;
-  return true;
-}
-
-// There is room.
-static uint64_t enter(tarn__cpu_backing *backing) {
-  size_t i = handles.first_free != 0 ? handles.first_free - 1 : handles.count;
-  slot *s = &handles.slots[i];
-  if (i == handles.count) {
-    handles.count++;
-  } else {
-    handles.first_free = s->next_free;
-  }
-  s->backing = backing;
-  s->use = ++handles.uses;
-  handles.live++;
-  return (uint64_t)s->use << 32 | (i + 1);
-}
-
-static slot *slot_of(uint64_t handle) {
-  uint64_t i = (handle & UINT32_MAX) - 1;
-  if (i >= handles.count) return NULL;
-  slot *s = &handles.slots[i];
-  return s->backing != NULL && s->use == handle >> 32 ? s : NULL;
-}
-
-// The table goes with its last handle, so that nothing is held at rest.
-static void free_slots(void) {
-  tarn__host_free_array(handles.slots, handles.capacity, sizeof(slot));
-  handles.slots = NULL;
-  handles.count = handles.capacity = 0;
-  handles.first_free = 0;
-}
-
-static void leave(uint64_t handle) {
-  slot *s = slot_of(handle);
-  s->backing = NULL;
-  s->next_free = handles.first_free;
-  handles.first_free = (uint32_t)handle;
-  if (--handles.live == 0) free_slots();
-}
-
-tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle) {
-  slot *s = slot_of(handle);
-  return s != NULL ? s->backing : NULL;
-}
+static tarn__range_map handles;
+static uint64_t newest;
 
 // --- beginning and end -----------------------------------------------------
 
+tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle) {
+  tarn__range_map_node *node = tarn__range_map_at(&handles, handle);
+  bool found = node != NULL && node->start == handle;
+  return found ? (tarn__cpu_backing *)node : NULL;
+}
+
 tarn__cpu_backing *tarn__cpu_backing_make(size_t size, int fd) {
-  if (!make_room()) return NULL;
   tarn__cpu_backing *backing = tarn__host_alloc(sizeof *backing);
-  if (backing == NULL) {
-    if (handles.live == 0) free_slots();
-    return NULL;
-  }
-  *backing = (tarn__cpu_backing){.size = size, .fd = fd};
-  backing->handle = enter(backing);
+  if (backing == NULL) return NULL;
+  *backing =
+      (tarn__cpu_backing){.node = {.start = ++newest}, .size = size, .fd = fd};
+  tarn__range_map_insert(&handles, &backing->node);
   return backing;
 }
 
 static void free_if_unused(tarn__cpu_backing *backing) {
-  if (backing->handle != 0 || backing->mappings != 0) return;
+  if (backing->node.start != 0 || backing->mappings != 0) return;
   if (backing->fd >= 0) tarn__os_close(backing->fd);
   if (backing->park != NULL) tarn__os_unmap(backing->park, backing->size);
   tarn__host_free(backing, sizeof *backing);
 }
 
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing) {
-  leave(backing->handle);
-  backing->handle = 0;
+  tarn__range_map_remove(&handles, &backing->node);
+  backing->node.start = 0;
   free_if_unused(backing);
 }
 
@@ -131,11 +61,8 @@ void tarn__cpu_backing_lose(tarn__cpu_backing *backing) {
 }
 
 void tarn__cpu_backing_drop_all(void) {
-  for (size_t i = 0; i < handles.count; i++) {
-    if (handles.slots[i].backing != NULL) {
-      tarn__cpu_backing_drop(handles.slots[i].backing);
-    }
-  }
+  while (handles.root != NULL)
+    tarn__cpu_backing_drop((tarn__cpu_backing *)handles.root);
 }
 
 // --- put and take ----------------------------------------------------------
@@ -181,7 +108,7 @@ static bool park(tarn__cpu_backing *backing, void *at, tarn__os_access access) {
 
 bool tarn__cpu_backing_take(tarn__cpu_backing *backing, void *at,
                             tarn__os_access access) {
-  bool keep = backing->fd < 0 && backing->handle != 0 && backing->written;
+  bool keep = backing->fd < 0 && backing->node.start != 0 && backing->written;
   bool taken =
       keep ? park(backing, at, access) : tarn__os_vacate(at, backing->size);
   if (!taken) return false;

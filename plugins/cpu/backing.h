@@ -1,20 +1,21 @@
-// backing.h - memory apart from addresses: what stands behind a range.
+// backing.h - memory apart from addresses, for mapping into ranges.
 //
 //   private     lives in the pages at which it is mapped. While it is mapped
-//               nowhere its bytes are parked at addresses that nobody knows.
+//               nowhere its bytes are parked at addresses of its own.
 //   shareable   a file in memory, mapped wherever it is wanted; all of it is
 //               there from the first, on huge pages if they can be had
 //
-// Not locked: all is guarded by the lock of ranges (range.c), under which
-// every function here is called.
+// Not synchronized: every function is called under the lock of ranges
+// (range.c).
 #ifndef TARN_PLUGINS_CPU_BACKING_H_
 #define TARN_PLUGINS_CPU_BACKING_H_
 
 #include "base/os.h"
+#include "base/range_map.h"
 #include "tarn/base.h"
 
 typedef struct tarn__cpu_backing {
-  uint64_t handle;  // 0: dropped
+  tarn__range_map_node node;  // |start|: its handle; 0: dropped
   size_t size;
   int fd;           // of a shareable one; -1: private
   size_t mappings;  // how often it is mapped now
@@ -32,14 +33,14 @@ tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle);
 // Ends the handle. Mapped memory stays.
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing);
 
-// Puts it at reserved addresses, where nobody can touch it yet. False with
-// errno if the kernel refuses.
+// Maps it at reserved addresses, without access at first. False with errno if
+// the kernel refuses.
 TARN_MUST_CHECK bool tarn__cpu_backing_put(tarn__cpu_backing *backing,
                                            void *at);
 
-// Takes it out; the addresses stay reserved. |access| is what it has there.
-// Gone for good if it was dropped and this was its last mapping. False with
-// errno if the kernel refuses; then all is as before.
+// Unmaps it; the addresses stay reserved. |access|: its access there. The
+// memory ends if it was dropped and this was its last mapping. False with errno
+// if the kernel refuses; then nothing has changed.
 TARN_MUST_CHECK bool tarn__cpu_backing_take(tarn__cpu_backing *backing,
                                             void *at, tarn__os_access access);
 

@@ -1,9 +1,10 @@
-// cpu.h - host memory as a device: what the files of this plug-in share.
+// cpu.h - host memory as a device: the declarations that this plug-in's files
+// share.
 //
-//   plugin.c     the table, the one device, its sizes
+//   plugin.c     the tables, the one device, its sizes
 //   memory.c     allocation, at once and queued
 //   copy.c       copies, at once and queued
-//   extension.c  the table beyond the ABI, texts of failures
+//   extension.c  who may call what is beyond the ABI, and why a call failed
 //   range.c      addresses: ranges and what is mapped in them
 //   backing.c    memory without addresses, and its handles
 //   share.c      memory as callers and other processes have it
@@ -24,9 +25,14 @@
 
 #include "common/plugin.h"
 #include "common/queue.h"
+#include "common/slots.h"
 #include "tarn/base.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
+
+// The functions of the extension: tarn__cpu_ and the name of the slot.
+#define TARN__CPU_DECLARE(name) TARN__COMMON_EXT_DECLARE(tarn__cpu_, name);
+TARN__COMMON_EXT_SLOTS(TARN__CPU_DECLARE)
 
 // There is one device, and its id is 0.
 static inline bool tarn__cpu_is_device(const struct C_Device_st *device) {
@@ -43,13 +49,6 @@ C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size);
 C_Status tarn__cpu_deallocate(const C_Device device, void *ptr, size_t size);
 C_Status tarn__cpu_memory_set(const C_Device device, void *ptr,
                               unsigned char value, size_t size);
-tarn_status tarn__cpu_alignment(int id, size_t *out_align);
-tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
-                                       uint64_t *out_addr);
-tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
-                                     uint64_t *out_addr);
-tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
-                                       size_t size);
 
 // copy.c
 C_Status tarn__cpu_copy(const C_Device device, void *dst, const void *src,
@@ -64,10 +63,6 @@ C_Status tarn__cpu_async_copy_p2p(const C_Device dst_device,
                                   void *dst, const void *src, size_t size);
 
 // extension.c
-
-// The reason of the last failure on this thread.
-extern _Thread_local tarn__common_text tarn__cpu_text;
-#define tarn__cpu_fail(...) tarn__text_fail(&tarn__cpu_text, __VA_ARGS__)
 
 // TARN_E_INVALID unless |id| is the device's.
 TARN_MUST_CHECK tarn_status tarn__cpu_check_id(int id);
@@ -84,15 +79,6 @@ enum { TARN__CPU_GRANULARITY = 64 << 10 };
 
 void tarn__cpu_lock_ranges(void);
 void tarn__cpu_unlock_ranges(void);
-tarn_status tarn__cpu_range_granularity(int id, size_t *out_size);
-tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
-                                    uint64_t *out_addr);
-tarn_status tarn__cpu_range_release(int id, uint64_t addr, size_t size);
-tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
-                                uint64_t memory);
-tarn_status tarn__cpu_range_unmap(int id, uint64_t addr, size_t size);
-tarn_status tarn__cpu_range_set_access(int id, uint64_t addr, size_t size,
-                                       int by, tarn_ext_access access);
 
 // False if |addr| is in no range. Base 0: nothing is mapped there.
 bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base, size_t *out_size);
@@ -100,26 +86,7 @@ bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base, size_t *out_size);
 // Frees all ranges and memory that are left.
 void tarn__cpu_range_forget(void);
 
-// share.c
-tarn_status tarn__cpu_memory_create(int id, size_t size, uint32_t flags,
-                                    uint64_t *out_memory);
-tarn_status tarn__cpu_memory_destroy(int id, uint64_t memory);
-tarn_status tarn__cpu_memory_export(int id, uint64_t memory, int *out_fd);
-tarn_status tarn__cpu_memory_import(int id, int fd, size_t size,
-                                    uint64_t *out_memory);
-
-// pointer.c
-tarn_status tarn__cpu_host_register(int id, void *ptr, size_t size);
-tarn_status tarn__cpu_host_unregister(int id, void *ptr);
-tarn_status tarn__cpu_pointer_query(int id, uint64_t addr,
-                                    tarn_ext_pointer *out);
-
-// Ends all registrations that are left.
+// pointer.c: ends all registrations that are left.
 void tarn__cpu_pointer_forget(void);
-
-// rows.c
-tarn_status tarn__cpu_gather(int id, void *stream, const tarn_rows *rows);
-tarn_status tarn__cpu_scatter(int id, void *stream, const tarn_rows *rows);
-tarn_status tarn__cpu_scatter_add(int id, void *stream, const tarn_rows *rows);
 
 #endif  // TARN_PLUGINS_CPU_CPU_H_

@@ -3,16 +3,17 @@
 // every page, so nothing is gained by locking pages, and the limit on locked
 // memory (often 8 MiB) would only add a way to fail.
 //
-// Large blocks come from the system and go back to it at once, so that freed
-// memory is free for everybody and shows as such in device_memory_stats; the
-// C library would keep them, as its threshold for mapping grows with use. For
-// small blocks a system call, a page fault and a whole page each would cost
-// more than they are worth: they come from the C library. Which of the two is
-// told by the size, which the caller gives back; of an alignment it knows
-// nothing, so both kinds come back alike whatever theirs is.
+// Large blocks are mapped and unmapped one by one, so that freed memory is free
+// for all processes and shows as free in device_memory_stats; the C library
+// would keep them, as its threshold for mapping grows with use. For small
+// blocks a system call, a page fault and a whole page each would cost too much:
+// they come from the C library. The size, which the caller gives back, tells
+// the two apart; the alignment is not known then, so blocks of all alignments
+// are freed alike.
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/status.h"
 #include "cpu.h"
 
 enum {
@@ -59,7 +60,7 @@ C_Status tarn__cpu_allocate(const C_Device device, void **ptr, size_t size) {
   if (!tarn__cpu_is_device(device) || size == 0) return tarn__wordless(C_ERROR);
   *ptr = take(size, BLOCK_ALIGN);
   if (*ptr != NULL) return C_SUCCESS;
-  (void)tarn__cpu_fail(TARN_FULL, "the system has no %zu bytes left", size);
+  (void)tarn__text_fail(TARN_FULL, "the system has no %zu bytes left", size);
   return C_FAILED;
 }
 
@@ -82,17 +83,17 @@ C_Status tarn__cpu_memory_set(const C_Device device, void *ptr,
 
 tarn_status tarn__cpu_alignment(int id, size_t *out_align) {
   *out_align = 0;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status == TARN_OK) *out_align = BLOCK_ALIGN;
-  return status;
+  TARN__TRY(tarn__cpu_check_id(id));
+  *out_align = BLOCK_ALIGN;
+  return TARN_OK;
 }
 
 static tarn_status take_block(size_t size, size_t align, uint64_t *out_addr) {
-  if (size == 0) return tarn__cpu_fail(TARN_E_INVALID, "a block of 0 bytes");
+  if (size == 0) return tarn__text_fail(TARN_E_INVALID, "a block of 0 bytes");
   void *ptr = take(size, align < BLOCK_ALIGN ? BLOCK_ALIGN : align);
   if (ptr == NULL) {
-    return tarn__cpu_fail(TARN_FULL, "no %zu bytes at a multiple of %zu", size,
-                          align);
+    return tarn__text_fail(TARN_FULL, "no %zu bytes at a multiple of %zu", size,
+                           align);
   }
   *out_addr = (uint64_t)(uintptr_t)ptr;
   return TARN_OK;
@@ -101,10 +102,9 @@ static tarn_status take_block(size_t size, size_t align, uint64_t *out_addr) {
 tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
                                        uint64_t *out_addr) {
   *out_addr = 0;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   if (!tarn_is_power_of_two(align)) {
-    return tarn__cpu_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
+    return tarn__text_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
   }
   return take_block(size, align, out_addr);
 }
@@ -113,8 +113,8 @@ tarn_status tarn__cpu_allocate_aligned(int id, size_t size, size_t align,
 tarn_status tarn__cpu_allocate_async(int id, void *stream, size_t size,
                                      uint64_t *out_addr) {
   *out_addr = 0;
-  tarn_status status = tarn__cpu_check_stream(id, stream);
-  return status == TARN_OK ? take_block(size, BLOCK_ALIGN, out_addr) : status;
+  TARN__TRY(tarn__cpu_check_stream(id, stream));
+  return take_block(size, BLOCK_ALIGN, out_addr);
 }
 
 static void run_give(const tarn__common_queue_op *op) {
@@ -123,10 +123,9 @@ static void run_give(const tarn__common_queue_op *op) {
 
 tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
                                        size_t size) {
-  tarn_status status = tarn__cpu_check_stream(id, stream);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_stream(id, stream));
   if (addr == 0 || size == 0) {
-    return tarn__cpu_fail(TARN_E_INVALID, "no block to give back");
+    return tarn__text_fail(TARN_E_INVALID, "no block to give back");
   }
   tarn__common_queue_op op = {
       .run = run_give,
@@ -136,7 +135,7 @@ tarn_status tarn__cpu_deallocate_async(int id, void *stream, uint64_t addr,
   if (stream == NULL) {
     run_give(&op);
   } else if (tarn__queue_submit(stream, &op) != C_SUCCESS) {
-    return tarn__cpu_fail(TARN_E_NOMEM, "no memory to queue a release");
+    return tarn__text_fail(TARN_E_NOMEM, "no memory to queue a release");
   }
   return TARN_OK;
 }

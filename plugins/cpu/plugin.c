@@ -1,4 +1,4 @@
-// The table of the cpu plug-in, its one device, and the device's sizes.
+// The tables of the cpu plug-in, its one device, and the device's sizes.
 #include "common/plugin.h"
 #include "cpu.h"
 
@@ -65,7 +65,7 @@ static C_Status create_event(const C_Device device, C_Event *event) {
 }
 
 static C_Status synchronize_device(const C_Device device) {
-  return tarn__queue_synchronize_device(home_of(device), &tarn__cpu_text);
+  return tarn__queue_synchronize_device(home_of(device));
 }
 
 // --- its sizes -------------------------------------------------------------
@@ -117,7 +117,7 @@ static const C_DeviceInterface table = {
     .create_stream = create_stream,
     .destroy_stream = tarn__queue_destroy_stream,
     .query_stream = tarn__queue_query_stream,
-    .stream_add_callback = tarn__queue_add_callback,
+    .stream_add_callback = tarn__queue_stream_add_callback,
     .create_event = create_event,
     .record_event = tarn__queue_record_event,
     .destroy_event = tarn__queue_destroy_event,
@@ -154,4 +154,16 @@ static const C_DeviceInterface table = {
 
 void InitPlugin(CustomRuntimeParams *params) {
   tarn__common_offer(params, &table, TARN_CPU_TYPE, "host");
+}
+
+#define ENTRY(name) .name = tarn__cpu_##name,
+
+// No TARN_EXT_RETAINS: memory that is given back goes back to the system.
+static const tarn_device_ext ext = {.struct_size = sizeof ext,
+                                    .version = TARN_DEVICE_EXT_VERSION,
+                                    .error_text = tarn__queue_error_text,
+                                    TARN__COMMON_EXT_SLOTS(ENTRY)};
+
+const tarn_device_ext *TarnDeviceExt(void) {
+  return &ext;
 }

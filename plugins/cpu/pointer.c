@@ -1,4 +1,4 @@
-// What an address belongs to, and host memory that the program registers.
+// The owner of an address, and host memory that the program registers.
 //
 // Nothing is pinned by a registration: the one processor that computes here
 // reaches every page as it is, so that locking pages would only add a way to
@@ -6,24 +6,13 @@
 // known.
 #include <inttypes.h>
 
+#include "base/status.h"
 #include "common/extents.h"
 #include "cpu.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tarn__common_extents registered;
 
-static tarn__common_extents registered;  // guarded by |lock|
-
-static void lock_registered(void) {
-  pthread_mutex_lock(&lock);
-}
-
-static void unlock_registered(void) {
-  pthread_mutex_unlock(&lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registered, unlock_registered, unlock_registered);
-}
+TARN__COMMON_LOCK(registered, LAST)  // guards it
 
 // --- registrations ---------------------------------------------------------
 
@@ -39,26 +28,25 @@ static bool is_memory(const void *ptr, size_t size) {
 static tarn_status add(uint64_t begin, size_t size) {
   tarn__common_run run = {begin, size};
   if (tarn__common_extents_in(&registered, run) != NULL) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "of %zu bytes at 0x%" PRIx64
-                          " some are registered already",
-                          size, begin);
+    return tarn__text_fail(TARN_E_INVALID,
+                           "of %zu bytes at 0x%" PRIx64
+                           " some are registered already",
+                           size, begin);
   }
   if (tarn__common_extents_add(&registered, run, size, 1) != NULL) {
     return TARN_OK;
   }
-  return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a registration");
+  return tarn__text_fail(TARN_E_NOMEM, "no memory to note a registration");
 }
 
 tarn_status tarn__cpu_host_register(int id, void *ptr, size_t size) {
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   if (!is_memory(ptr, size)) {
-    return tarn__cpu_fail(TARN_E_INVALID, "no memory is %zu bytes at %p", size,
-                          ptr);
+    return tarn__text_fail(TARN_E_INVALID, "no memory is %zu bytes at %p", size,
+                           ptr);
   }
   lock_registered();
-  status = add((uint64_t)(uintptr_t)ptr, size);
+  tarn_status status = add((uint64_t)(uintptr_t)ptr, size);
   unlock_registered();
   return status;
 }
@@ -71,13 +59,12 @@ static bool remove_at(uint64_t begin) {
 }
 
 tarn_status tarn__cpu_host_unregister(int id, void *ptr) {
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   lock_registered();
   bool removed = remove_at((uint64_t)(uintptr_t)ptr);
   unlock_registered();
   if (removed) return TARN_OK;
-  return tarn__cpu_fail(TARN_E_INVALID, "no registration begins at %p", ptr);
+  return tarn__text_fail(TARN_E_INVALID, "no registration begins at %p", ptr);
 }
 
 void tarn__cpu_pointer_forget(void) {
@@ -102,7 +89,7 @@ static bool query_registered(uint64_t addr, tarn_ext_pointer *out) {
 }
 
 static tarn_status unknown(uint64_t addr, const char *why) {
-  return tarn__cpu_fail(TARN_E_INVALID, "%s at 0x%" PRIx64, why, addr);
+  return tarn__text_fail(TARN_E_INVALID, "%s at 0x%" PRIx64, why, addr);
 }
 
 // Blocks are not remembered, so of those no more is known than that their
@@ -112,8 +99,7 @@ tarn_status tarn__cpu_pointer_query(int id, uint64_t addr,
   *out = (tarn_ext_pointer){.kind = TARN_EXT_KIND_HOST};
   uint64_t base = 0;
   size_t size = 0;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   if (tarn__cpu_range_query(addr, &base, &size)) {
     if (base == 0) return unknown(addr, "nothing is mapped in the range");
     *out = (tarn_ext_pointer){

@@ -1,51 +1,34 @@
 // Addresses: ranges that are reserved, and what is mapped in them.
 //
-//   range    [ granule | granule | granule | granule | ... ]
-//   leaves   [ 0 ]---> [ a ][ a ][ b ][ . ] ...        512 granules each
-//            [ 1 ]---> NULL                            nothing was mapped there
-//
-// Each granule of a mapping points to it, so that an address is found at once;
-// the tables are made where something is mapped, and stay with the range.
+//   ranges     [ reserved                        ]     [ reserved   ]
+//   mappings       [ a       ][ b ]      [ c ]            [ d ]
 //
 // Invariants, whenever the lock is free:
-//   * Ranges do not overlap; their begin, size and mappings are multiples of
-//     the granularity.
-//   * range.mapped is the number of granules that point to something.
-//   * Granules that point to nothing are reserved pages that fault.
+//   * Ranges do not overlap, nor do mappings, each of which lies in one range;
+//     where they begin, and their sizes, are multiples of the granularity.
+//   * Bytes of a range at which nothing is mapped are reserved pages that
+//     fault.
 #include <inttypes.h>
 
 #include "backing.h"
-#include "base/hostmem.h"
 #include "base/os_pages.h"
+#include "base/status.h"
 #include "common/extents.h"
 #include "cpu.h"
 
-enum { LEAF_GRANULES = 512 };
-
 static const size_t GRANULARITY = TARN__CPU_GRANULARITY;
 
+// Its extent has its address and its size.
 typedef struct mapping {
-  uint64_t addr;
-  tarn__cpu_backing *backing;  // has its size
+  tarn__cpu_backing *backing;
   tarn__os_access access;
 } mapping;
 
-typedef struct leaf {
-  mapping *granules[LEAF_GRANULES];
-} leaf;
-
-typedef struct range {
-  uint64_t addr;
-  size_t size;
-  size_t mapped;
-  size_t leaf_count;
-  leaf *leaves[];
-} range;
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// |lock| guards them, backings and handles.
-static tarn__common_extents ranges;  // |record|: a range
+// |lock| guards both, backings and handles.
+static tarn__common_extents ranges;
+static tarn__common_extents mappings = {.record_size = sizeof(mapping)};
 
 void tarn__cpu_lock_ranges(void) {
   pthread_mutex_lock(&lock);
@@ -66,155 +49,79 @@ static void *at(uint64_t addr) {
   return (void *)(uintptr_t)addr;
 }
 
-static size_t size_of(const mapping *m) {
-  return m->backing->size;
-}
-
-// --- granules --------------------------------------------------------------
-
-// The granule's place in its leaf; NULL if there is no leaf.
-static mapping **granule_at(range *r, uint64_t addr) {
-  size_t i = (addr - r->addr) / GRANULARITY;
-  leaf *l = r->leaves[i / LEAF_GRANULES];
-  return l != NULL ? &l->granules[i % LEAF_GRANULES] : NULL;
-}
-
-static mapping *mapping_at(range *r, uint64_t addr) {
-  mapping **granule = granule_at(r, addr);
-  return granule != NULL ? *granule : NULL;
-}
-
-static bool make_leaves(range *r, uint64_t addr, size_t size) {
-  size_t first = (addr - r->addr) / GRANULARITY / LEAF_GRANULES;
-  size_t last = (addr - r->addr + size - 1) / GRANULARITY / LEAF_GRANULES;
-  for (size_t i = first; i <= last; i++) {
-    if (r->leaves[i] == NULL) r->leaves[i] = tarn__host_alloc(sizeof(leaf));
-    if (r->leaves[i] == NULL) return false;
-  }
-  return true;
-}
-
-// Leaves are there. |m| NULL: nothing any more.
-static void point(range *r, uint64_t addr, size_t size, mapping *m) {
-  for (size_t done = 0; done < size; done += GRANULARITY) {
-    *granule_at(r, addr + done) = m;
-  }
-  size_t count = size / GRANULARITY;
-  r->mapped = m != NULL ? r->mapped + count : r->mapped - count;
-}
-
 // --- arguments -------------------------------------------------------------
 
 static tarn_status check_multiples(uint64_t addr, size_t size) {
   if (size != 0 && addr % GRANULARITY == 0 && size % GRANULARITY == 0) {
     return TARN_OK;
   }
-  return tarn__cpu_fail(TARN_E_INVALID,
-                        "%zu bytes at 0x%" PRIx64 ": not multiples of %zu",
-                        size, addr, GRANULARITY);
+  return tarn__text_fail(TARN_E_INVALID,
+                         "%zu bytes at 0x%" PRIx64 ": not multiples of %zu",
+                         size, addr, GRANULARITY);
 }
 
 // The range that all of the bytes are in; NULL with a text if there is none.
-static range *find_range(uint64_t addr, size_t size) {
+static tarn__common_extent *find_range(uint64_t addr, size_t size) {
   if (check_multiples(addr, size) != TARN_OK) return NULL;
-  const tarn__common_extent *found = tarn__common_extents_find(&ranges, addr);
+  tarn__common_extent *found = tarn__common_extents_find(&ranges, addr);
   if (found == NULL || size > found->size - (addr - found->node.start)) {
-    (void)tarn__cpu_fail(TARN_E_INVALID,
-                         "%zu bytes at 0x%" PRIx64 ": not in one range", size,
-                         addr);
+    (void)tarn__text_fail(TARN_E_INVALID,
+                          "%zu bytes at 0x%" PRIx64 ": not in one range", size,
+                          addr);
     return NULL;
   }
-  return found->record;
+  return found;
 }
 
-// The mapping that begins at |addr| and ends by |end|; NULL with a text.
-static mapping *find_whole(range *r, uint64_t addr, uint64_t end) {
-  mapping *m = mapping_at(r, addr);
-  if (m == NULL) {
-    (void)tarn__cpu_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
-                         addr);
-    return NULL;
-  }
-  if (m->addr == addr && size_of(m) <= end - addr) return m;
-  (void)tarn__cpu_fail(TARN_E_INVALID,
-                       "only part of the mapping of %zu bytes at 0x%" PRIx64,
-                       size_of(m), m->addr);
-  return NULL;
-}
-
-// The range of bytes that are whole mappings, one behind the other; NULL with
-// a text.
-static range *find_mapped(uint64_t addr, size_t size) {
-  range *r = find_range(addr, size);
-  if (r == NULL) return NULL;
+// TARN_OK if the bytes are whole mappings, one behind the other, in a range.
+static tarn_status check_mapped(uint64_t addr, size_t size) {
+  if (find_range(addr, size) == NULL) return TARN_E_INVALID;
   for (uint64_t next = addr; next < addr + size;) {
-    const mapping *m = find_whole(r, next, addr + size);
-    if (m == NULL) return NULL;
-    next += size_of(m);
+    const tarn__common_extent *m = tarn__common_extents_find(&mappings, next);
+    if (m == NULL) {
+      return tarn__text_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
+                             next);
+    }
+    if (m->node.start != next || m->size > addr + size - next) {
+      return tarn__text_fail(
+          TARN_E_INVALID, "only part of the mapping of %zu bytes at 0x%" PRIx64,
+          m->size, m->node.start);
+    }
+    next += m->size;
   }
-  return r;
+  return TARN_OK;
+}
+
+// The first mapping of the bytes from |addr| to |end|; NULL: none.
+static tarn__common_extent *next_mapping(uint64_t addr, uint64_t end) {
+  tarn__common_extent *m = tarn__common_extents_from(&mappings, addr);
+  return m != NULL && m->node.start < end ? m : NULL;
 }
 
 // --- ranges ----------------------------------------------------------------
 
 tarn_status tarn__cpu_range_granularity(int id, size_t *out_size) {
   *out_size = 0;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status == TARN_OK) *out_size = GRANULARITY;
-  return status;
-}
-
-static size_t bytes_of_range(size_t leaf_count) {
-  return sizeof(range) + leaf_count * sizeof(leaf *);
-}
-
-static range *make_range(size_t size) {
-  size_t granules = size / GRANULARITY;
-  size_t leaves = (granules + LEAF_GRANULES - 1) / LEAF_GRANULES;
-  range *r = tarn__host_alloc(bytes_of_range(leaves));
-  if (r == NULL) return NULL;
-  r->size = size;
-  r->leaf_count = leaves;
-  return r;
-}
-
-static void free_range(range *r) {
-  for (size_t i = 0; i < r->leaf_count; i++) {
-    tarn__host_free(r->leaves[i], sizeof(leaf));
-  }
-  tarn__host_free(r, bytes_of_range(r->leaf_count));
-}
-
-static tarn_status enter_range(range *r) {
-  tarn__cpu_lock_ranges();
-  tarn__common_extent *added = tarn__common_extents_add(
-      &ranges, (tarn__common_run){r->addr, r->size}, r->size, 1);
-  if (added != NULL) added->record = r;
-  tarn__cpu_unlock_ranges();
-  if (added != NULL) return TARN_OK;
-  return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a range");
+  TARN__TRY(tarn__cpu_check_id(id));
+  *out_size = GRANULARITY;
+  return TARN_OK;
 }
 
 static tarn_status reserve(size_t size, size_t align, uint64_t *out_addr) {
   void *addr = tarn__os_reserve_aligned(size, align);
   if (addr == NULL) {
-    return tarn__cpu_fail(TARN_FULL, "no %zu bytes of addresses are left",
-                          size);
+    return tarn__text_fail(TARN_FULL, "no %zu bytes of addresses are left",
+                           size);
   }
-  range *r = make_range(size);
-  if (r == NULL) {
+  tarn__common_run run = {(uintptr_t)addr, size};
+  tarn__cpu_lock_ranges();
+  bool noted = tarn__common_extents_add(&ranges, run, size, 1) != NULL;
+  tarn__cpu_unlock_ranges();
+  if (!noted) {
     tarn__os_unmap(addr, size);
-    return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a range");
+    return tarn__text_fail(TARN_E_NOMEM, "no memory to note a range");
   }
-  r->addr = (uint64_t)(uintptr_t)addr;
-  uint64_t reserved = r->addr;
-  tarn_status status = enter_range(r);
-  if (status != TARN_OK) {
-    free_range(r);
-    tarn__os_unmap(addr, size);
-    return status;
-  }
-  *out_addr = reserved;
+  *out_addr = run.address;
   return TARN_OK;
 }
 
@@ -228,41 +135,40 @@ static size_t align_of_range(size_t size, size_t asked) {
 tarn_status tarn__cpu_range_reserve(int id, size_t size, size_t align,
                                     uint64_t *out_addr) {
   *out_addr = 0;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
-  status = check_multiples(0, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
+  TARN__TRY(check_multiples(0, size));
   if (align != 0 && !tarn_is_power_of_two(align)) {
-    return tarn__cpu_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
+    return tarn__text_fail(TARN_E_INVALID, "an alignment of %zu bytes", align);
   }
   return reserve(size, align_of_range(size, align), out_addr);
 }
 
 static tarn_status release(uint64_t addr, size_t size) {
-  range *r = find_range(addr, size);
-  if (r == NULL) return TARN_E_INVALID;
-  if (r->addr != addr || r->size != size) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "only part of the range of %zu bytes at 0x%" PRIx64,
-                          r->size, r->addr);
+  tarn__common_extent *range = find_range(addr, size);
+  if (range == NULL) return TARN_E_INVALID;
+  if (range->node.start != addr || range->size != size) {
+    return tarn__text_fail(TARN_E_INVALID,
+                           "only part of the range of %zu bytes at 0x%" PRIx64,
+                           range->size, range->node.start);
   }
-  if (r->mapped != 0) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "%zu bytes are mapped in the range at 0x%" PRIx64,
-                          r->mapped * GRANULARITY, addr);
+  size_t mapped = 0;
+  const tarn__common_extent *m = next_mapping(addr, addr + size);
+  for (; m != NULL; m = next_mapping(m->node.start + m->size, addr + size))
+    mapped += m->size;
+  if (mapped != 0) {
+    return tarn__text_fail(TARN_E_INVALID,
+                           "%zu bytes are mapped in the range at 0x%" PRIx64,
+                           mapped, addr);
   }
-  tarn__common_extents_remove(&ranges,
-                              tarn__common_extents_find(&ranges, addr));
+  tarn__common_extents_remove(&ranges, range);
   tarn__os_unmap(at(addr), size);
-  free_range(r);
   return TARN_OK;
 }
 
 tarn_status tarn__cpu_range_release(int id, uint64_t addr, size_t size) {
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   tarn__cpu_lock_ranges();
-  status = release(addr, size);
+  tarn_status status = release(addr, size);
   tarn__cpu_unlock_ranges();
   return status;
 }
@@ -274,128 +180,108 @@ static tarn_status find_backing(uint64_t memory, size_t size,
   tarn__cpu_backing *backing = tarn__cpu_backing_find(memory);
   *out = backing;
   if (backing == NULL) {
-    return tarn__cpu_fail(TARN_E_INVALID, "0x%" PRIx64 " is no memory", memory);
+    return tarn__text_fail(TARN_E_INVALID, "0x%" PRIx64 " is no memory",
+                           memory);
   }
   if (backing->size != size) {
-    return tarn__cpu_fail(TARN_E_INVALID, "%zu bytes for memory that has %zu",
-                          size, backing->size);
+    return tarn__text_fail(TARN_E_INVALID, "%zu bytes for memory that has %zu",
+                           size, backing->size);
   }
   if (backing->fd < 0 && backing->mappings != 0) {
-    return tarn__cpu_fail(TARN_E_INVALID,
-                          "memory that is not shareable is mapped already");
+    return tarn__text_fail(TARN_E_INVALID,
+                           "memory that is not shareable is mapped already");
   }
   return TARN_OK;
 }
 
-// The range of bytes at which nothing is mapped; NULL with a text.
-static range *find_gap(uint64_t addr, size_t size) {
-  range *r = find_range(addr, size);
-  for (size_t done = 0; r != NULL && done < size; done += GRANULARITY) {
-    const mapping *m = mapping_at(r, addr + done);
-    if (m == NULL) continue;
-    (void)tarn__cpu_fail(TARN_E_INVALID,
-                         "%zu bytes are mapped at 0x%" PRIx64 " already",
-                         size_of(m), m->addr);
-    return NULL;
+static tarn_status put(tarn__common_run run, tarn__cpu_backing *backing) {
+  tarn__common_extent *added =
+      tarn__common_extents_add(&mappings, run, run.size, 1);
+  if (added == NULL) {
+    return tarn__text_fail(TARN_E_NOMEM, "no memory to note a mapping");
   }
-  return r;
-}
-
-static tarn_status put(range *r, uint64_t addr, tarn__cpu_backing *backing) {
-  mapping *m = tarn__host_alloc(sizeof *m);
-  if (m == NULL || !make_leaves(r, addr, backing->size)) {
-    tarn__host_free(m, sizeof *m);
-    return tarn__cpu_fail(TARN_E_NOMEM, "no memory to note a mapping");
+  if (!tarn__cpu_backing_put(backing, at(run.address))) {
+    tarn__common_extents_remove(&mappings, added);
+    return tarn__cpu_refused("a mapping", run.size);
   }
-  if (!tarn__cpu_backing_put(backing, at(addr))) {
-    tarn__host_free(m, sizeof *m);
-    return tarn__cpu_refused("a mapping", backing->size);
-  }
-  *m = (mapping){addr, backing, TARN__OS_NONE};
-  point(r, addr, backing->size, m);
+  *(mapping *)added->record = (mapping){backing, TARN__OS_NONE};
   return TARN_OK;
 }
 
 static tarn_status map(uint64_t addr, size_t size, uint64_t memory) {
   tarn__cpu_backing *backing = NULL;
-  tarn_status status = find_backing(memory, size, &backing);
-  if (status != TARN_OK) return status;
-  range *r = find_gap(addr, size);
-  return r != NULL ? put(r, addr, backing) : TARN_E_INVALID;
+  TARN__TRY(find_backing(memory, size, &backing));
+  if (find_range(addr, size) == NULL) return TARN_E_INVALID;
+  const tarn__common_extent *other = next_mapping(addr, addr + size);
+  if (other != NULL) {
+    return tarn__text_fail(TARN_E_INVALID,
+                           "%zu bytes are mapped at 0x%" PRIx64 " already",
+                           other->size, other->node.start);
+  }
+  return put((tarn__common_run){addr, size}, backing);
 }
 
 tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
                                 uint64_t memory) {
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   tarn__cpu_lock_ranges();
-  status = map(addr, size, memory);
+  tarn_status status = map(addr, size, memory);
   tarn__cpu_unlock_ranges();
   return status;
 }
 
-static tarn_status take(range *r, mapping *m) {
-  size_t size = size_of(m);
-  if (!tarn__cpu_backing_take(m->backing, at(m->addr), m->access)) {
-    return tarn__cpu_refused("taking out a mapping", size);
+// Where the kernel refuses one, those before it are out.
+static tarn_status unmap(uint64_t addr, size_t size) {
+  tarn__common_extent *m = NULL;
+  TARN__TRY(check_mapped(addr, size));
+  while ((m = next_mapping(addr, addr + size)) != NULL) {
+    const mapping *record = m->record;
+    if (!tarn__cpu_backing_take(record->backing, at(m->node.start),
+                                record->access)) {
+      return tarn__cpu_refused("taking out a mapping", m->size);
+    }
+    tarn__common_extents_remove(&mappings, m);
   }
-  point(r, m->addr, size, NULL);
-  tarn__host_free(m, sizeof *m);
   return TARN_OK;
 }
 
-// Where the kernel refuses one, those before it are out.
-static tarn_status unmap(uint64_t addr, size_t size) {
-  range *r = find_mapped(addr, size);
-  tarn_status status = r != NULL ? TARN_OK : TARN_E_INVALID;
-  for (uint64_t next = addr; status == TARN_OK && next < addr + size;) {
-    mapping *m = mapping_at(r, next);
-    next += size_of(m);
-    status = take(r, m);
-  }
-  return status;
-}
-
 tarn_status tarn__cpu_range_unmap(int id, uint64_t addr, size_t size) {
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
   tarn__cpu_lock_ranges();
-  status = unmap(addr, size);
+  tarn_status status = unmap(addr, size);
   tarn__cpu_unlock_ranges();
   return status;
 }
 
 // --- access ----------------------------------------------------------------
 
-static void note_access(range *r, uint64_t addr, size_t size,
-                        tarn__os_access access) {
-  for (uint64_t next = addr; next < addr + size;) {
-    mapping *m = mapping_at(r, next);
-    m->access = access;
-    if (access == TARN__OS_READ_WRITE) m->backing->written = true;
-    next += size_of(m);
+static void note_access(uint64_t addr, uint64_t end, tarn__os_access access) {
+  tarn__common_extent *m = NULL;
+  for (; (m = next_mapping(addr, end)) != NULL; addr += m->size) {
+    mapping *record = m->record;
+    record->access = access;
+    if (access == TARN__OS_READ_WRITE) record->backing->written = true;
   }
 }
 
 // The kernel may have gone part of the way before it refused.
-static void restore_access(range *r, uint64_t addr, size_t size) {
-  for (uint64_t next = addr; next < addr + size;) {
-    mapping *m = mapping_at(r, next);
-    if (!tarn__os_protect(at(next), size_of(m), m->access)) return;
-    next += size_of(m);
+static void restore_access(uint64_t addr, uint64_t end) {
+  tarn__common_extent *m = NULL;
+  for (; (m = next_mapping(addr, end)) != NULL; addr += m->size) {
+    const mapping *record = m->record;
+    if (!tarn__os_protect(at(addr), m->size, record->access)) return;
   }
 }
 
 static tarn_status set_access(uint64_t addr, size_t size,
                               tarn__os_access access) {
-  range *r = find_mapped(addr, size);
-  if (r == NULL) return TARN_E_INVALID;
+  TARN__TRY(check_mapped(addr, size));
   if (!tarn__os_protect(at(addr), size, access)) {
     tarn_status status = tarn__cpu_refused("access to a range", size);
-    restore_access(r, addr, size);
+    restore_access(addr, addr + size);
     return status;
   }
-  note_access(r, addr, size, access);
+  note_access(addr, addr + size, access);
   return TARN_OK;
 }
 
@@ -417,14 +303,13 @@ static bool read_access(tarn_ext_access access, tarn__os_access *out) {
 tarn_status tarn__cpu_range_set_access(int id, uint64_t addr, size_t size,
                                        int by, tarn_ext_access access) {
   tarn__os_access wanted = TARN__OS_NONE;
-  tarn_status status = tarn__cpu_check_id(id);
-  if (status == TARN_OK) status = tarn__cpu_check_id(by);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__cpu_check_id(id));
+  TARN__TRY(tarn__cpu_check_id(by));
   if (!read_access(access, &wanted)) {
-    return tarn__cpu_fail(TARN_E_INVALID, "%d is no access", (int)access);
+    return tarn__text_fail(TARN_E_INVALID, "%d is no access", (int)access);
   }
   tarn__cpu_lock_ranges();
-  status = set_access(addr, size, wanted);
+  tarn_status status = set_access(addr, size, wanted);
   tarn__cpu_unlock_ranges();
   return status;
 }
@@ -433,28 +318,13 @@ tarn_status tarn__cpu_range_set_access(int id, uint64_t addr, size_t size,
 
 bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base,
                            size_t *out_size) {
-  *out_base = 0;
-  *out_size = 0;
   tarn__cpu_lock_ranges();
-  const tarn__common_extent *found = tarn__common_extents_find(&ranges, addr);
-  mapping *m = found != NULL ? mapping_at(found->record, addr) : NULL;
-  if (m != NULL) {
-    *out_base = m->addr;
-    *out_size = size_of(m);
-  }
+  bool in_range = tarn__common_extents_find(&ranges, addr) != NULL;
+  const tarn__common_extent *m = tarn__common_extents_find(&mappings, addr);
+  *out_base = m != NULL ? m->node.start : 0;
+  *out_size = m != NULL ? m->size : 0;
   tarn__cpu_unlock_ranges();
-  return found != NULL;
-}
-
-static void forget_mappings(range *r) {
-  for (size_t done = 0; r->mapped != 0 && done < r->size;) {
-    mapping *m = mapping_at(r, r->addr + done);
-    done += GRANULARITY;
-    if (m == NULL) continue;
-    point(r, m->addr, size_of(m), NULL);
-    tarn__cpu_backing_lose(m->backing);
-    tarn__host_free(m, sizeof *m);
-  }
+  return in_range;
 }
 
 void tarn__cpu_range_forget(void) {
@@ -462,11 +332,13 @@ void tarn__cpu_range_forget(void) {
   tarn__cpu_backing_drop_all();
   tarn__common_extent *any = NULL;
   while ((any = tarn__common_extents_any(&ranges)) != NULL) {
-    range *r = any->record;
-    tarn__os_unmap(at(r->addr), r->size);
-    forget_mappings(r);
-    free_range(r);
+    tarn__os_unmap(at(any->node.start), any->size);
     tarn__common_extents_remove(&ranges, any);
+  }
+  while ((any = tarn__common_extents_any(&mappings)) != NULL) {
+    const mapping *record = any->record;
+    tarn__cpu_backing_lose(record->backing);
+    tarn__common_extents_remove(&mappings, any);
   }
   tarn__cpu_unlock_ranges();
 }

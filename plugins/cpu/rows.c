@@ -3,14 +3,13 @@
 
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/rows.h"
+#include "base/status.h"
 #include "cpu.h"
 
 // The context of a queued call; its rows belong to the operation.
 typedef struct task {
   tarn__rows_action action;
-  const tarn_rows *rows;
   C_Stream stream;
 } task;
 
@@ -19,11 +18,11 @@ _Static_assert(sizeof(task) <= sizeof((tarn__common_queue_op){0}.words),
 
 static void run_task(const tarn__common_queue_op *op) {
   task t;
-  tarn__common_text why;
+  char why[TARN__COMMON_LINE];
   memcpy(&t, op->words, sizeof t);
-  if (tarn__rows_run(t.action, t.rows, NULL, NULL, why.line, sizeof why.line) !=
+  if (tarn__rows_run(t.action, op->owned, NULL, NULL, why, sizeof why) !=
       TARN_OK) {
-    tarn__queue_fail(t.stream, C_ERROR, why.line);
+    tarn__queue_fail(t.stream, C_ERROR, why);
   }
 }
 
@@ -36,37 +35,29 @@ static bool is_brief(const tarn_rows *rows) {
          bytes <= TARN__CPU_BRIEF_SIZE;
 }
 
-static tarn_status no_memory(void) {
-  return tarn__cpu_fail(TARN_E_NOMEM, "no host memory to queue rows");
-}
-
 static tarn_status queue_task(tarn__rows_action action, const tarn_rows *rows,
                               C_Stream stream) {
   tarn__common_queue_op op = {.run = run_task, .brief = is_brief(rows)};
-  tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
-  if (copy == NULL) return no_memory();
-  task t = {action, copy, stream};
+  task t = {action, stream};
   memcpy(op.words, &t, sizeof t);
-  op.owned = copy;
-  if (tarn__queue_submit(stream, &op) == C_SUCCESS) return TARN_OK;
-  tarn__host_free(op.owned, op.owned_size);
-  return no_memory();
+  if (tarn__rows_submit(stream, &op, rows) == C_SUCCESS) return TARN_OK;
+  return tarn__text_fail(TARN_E_NOMEM, "no host memory to queue rows");
 }
 
 static tarn_status move_rows(tarn__rows_action action, int id, C_Stream stream,
                              const tarn_rows *rows) {
-  tarn_status status = tarn__cpu_check_stream(id, stream);
-  if (status != TARN_OK) return status;
-  if (rows == NULL) return tarn__cpu_fail(TARN_E_INVALID, "rows is NULL");
+  TARN__TRY(tarn__cpu_check_stream(id, stream));
+  if (rows == NULL) return tarn__text_fail(TARN_E_INVALID, "rows is NULL");
   if (tarn__rows_are_newer(rows)) {
-    return tarn__cpu_fail(TARN_E_UNSUPPORTED, "unknown flags 0x%x of rows",
-                          (unsigned)rows->flags);
+    return tarn__text_fail(TARN_E_UNSUPPORTED, "unknown flags 0x%x of rows",
+                           (unsigned)rows->flags);
   }
   if (stream != NULL) return queue_task(action, rows, stream);
-  tarn__common_text why;
-  status = tarn__rows_run(action, rows, NULL, NULL, why.line, sizeof why.line);
-  if (status == TARN_OK) return status;
-  return tarn__cpu_fail(status, "%s", why.line);
+  char why[TARN__COMMON_LINE];
+  tarn_status status =
+      tarn__rows_run(action, rows, NULL, NULL, why, sizeof why);
+  if (status != TARN_OK) tarn__text_set(why);
+  return status;
 }
 
 tarn_status tarn__cpu_gather(int id, void *stream, const tarn_rows *rows) {

@@ -5,6 +5,7 @@
 // misuse, and freeing it again is a double free.
 #include <string.h>
 
+#include "base/status.h"
 #include "extension.h"
 
 static const size_t ALIGNMENT = 256;  // of every block
@@ -12,9 +13,9 @@ static const size_t ALIGNMENT = 256;  // of every block
 tarn_status tarn__sim_alignment(int id, size_t *out_align) {
   tarn__sim_device *device = NULL;
   *out_align = 0;
-  tarn_status status = tarn__sim_admit(TARN__SIM_alignment, id, &device);
-  if (status == TARN_OK) *out_align = ALIGNMENT;
-  return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_alignment, id, &device));
+  *out_align = ALIGNMENT;
+  return TARN_OK;
 }
 
 static tarn_status refuse(tarn__sim_call call, const tarn__sim_device *device,
@@ -29,8 +30,7 @@ tarn_status tarn__sim_allocate_aligned(int id, size_t size, size_t align,
   tarn__sim_call call = TARN__SIM_allocate_aligned;
   tarn__sim_device *device = NULL;
   *out_addr = 0;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   if (size == 0) return refuse(call, device, size, "no bytes");
   if (!tarn_is_power_of_two(align)) {
     return refuse(call, device, size, "an alignment that is no power of two");
@@ -57,11 +57,8 @@ tarn_status tarn__sim_allocate_async(int id, void *stream, size_t size,
   tarn__sim_device *device = NULL;
   C_Stream on = NULL;
   *out_addr = 0;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status == TARN_OK) {
-    status = tarn__sim_admit_stream(call, device, stream, &on);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
+  TARN__TRY(tarn__sim_admit_stream(call, device, stream, &on));
   if (size == 0) return refuse(call, device, size, "no bytes");
   *out_addr = take_patiently(device, on, size);
   return *out_addr != 0 ? TARN_OK
@@ -114,11 +111,8 @@ tarn_status tarn__sim_deallocate_async(int id, void *stream, uint64_t addr,
   tarn__sim_call call = TARN__SIM_deallocate_async;
   tarn__sim_device *device = NULL;
   C_Stream on = NULL;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status == TARN_OK) {
-    status = tarn__sim_admit_stream(call, device, stream, &on);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
+  TARN__TRY(tarn__sim_admit_stream(call, device, stream, &on));
   tarn__sim_finding found = mark(device, addr, size);
   if (found.verdict != TARN__SIM_FINE) {
     const void *address = (const void *)(uintptr_t)addr;

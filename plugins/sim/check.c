@@ -1,5 +1,5 @@
-// What is wrong with an address, and the words for it. What a copy of a block
-// that is fine has no need of is kept out of its way, noinline: it is most of
+// Checks of addresses, and their error texts. Code that a copy of a sound block
+// does not need is noinline, to keep it out of the copy's path: it is most of
 // this file, and copies are counted in nanoseconds.
 #include <stdio.h>
 
@@ -139,7 +139,7 @@ static void say_bytes(const tarn__sim_finding *f, size_t bytes,
   say_block(f, what, out);
 }
 
-// What is wrong with mapped bytes: all of them, or those from some byte on.
+// Checks mapped bytes: all of them, or those from some byte on.
 static void say_mapped(const tarn__sim_request *r, const tarn__sim_finding *f,
                        char *out) {
   char from[48] = "";
@@ -195,7 +195,7 @@ C_Status tarn__sim_refuse_free(const tarn__sim_request *request,
 
 // --- the ends of copies ----------------------------------------------------
 
-// What the host has is not known, only that it is none of a device.
+// Host memory is unknown here; it is only known to be outside of all devices.
 static C_Status resolve_host(const tarn__sim_request *r, tarn__sim_piece *out) {
   const unsigned char *bytes = r->address;
   *out = (tarn__sim_piece){(unsigned char *)(uintptr_t)bytes, r->size};

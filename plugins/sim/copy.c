@@ -99,9 +99,9 @@ static C_Status advance(walk *w, size_t size) {
                            &w->piece);
 }
 
-// One end or both are in several pieces. They were all there a moment ago;
-// what another thread unmaps meanwhile is missed here. Two mappings may be of
-// the same bytes, hence memmove.
+// One end or both are in several pieces. All were mapped a moment ago; a piece
+// that another thread unmaps now is missed here. Two mappings may be of the
+// same bytes, hence memmove.
 __attribute__((noinline)) static C_Status move_pieces(const transfer *t,
                                                       const route *r) {
   walk to = walk_along(t->call, TARN__SIM_TO_WRITE, &t->dst, t->size, r->to);
@@ -144,7 +144,7 @@ static void run_transfer(const tarn__common_queue_op *op) {
   C_Status status = check(&t, device, &r);
   if (status == C_SUCCESS) status = move(&t, &r);
   if (status != C_SUCCESS) {
-    tarn__queue_fail(t.stream, status, tarn__sim_text.line);
+    tarn__queue_fail(t.stream, status, tarn__text_line());
   }
 }
 
@@ -167,14 +167,8 @@ static C_Status make_transfer(transfer *t, const tarn__sim_device *device) {
 
 // --- the table: on one device ----------------------------------------------
 
-typedef struct direction {
-  bool to_host;
-  bool from_host;
-} direction;
-
-static const direction H2D = {.from_host = true};
-static const direction D2H = {.to_host = true};
-static const direction D2D = {.to_host = false};
+// One end may be the host's.
+typedef enum direction { H2D, D2H, D2D } direction;
 
 static C_Status copy(tarn__sim_call call, direction way, const C_Device device,
                      C_Stream stream, void *dst, const void *src, size_t size) {
@@ -182,28 +176,13 @@ static C_Status copy(tarn__sim_call call, direction way, const C_Device device,
   C_Status status = tarn__sim_enter(call, device, &sim);
   if (status != C_SUCCESS) return status;
   transfer t = {
-      .dst = {.device = way.to_host ? NULL : sim, .address = dst},
-      .src = {.device = way.from_host ? NULL : sim, .address = src},
+      .dst = {.device = way == D2H ? NULL : sim, .address = dst},
+      .src = {.device = way == H2D ? NULL : sim, .address = src},
       .size = size,
       .stream = stream,
       .call = call,
   };
   return make_transfer(&t, sim);
-}
-
-C_Status tarn__sim_copy_h2d(const C_Device device, void *dst, const void *src,
-                            size_t size) {
-  return copy(TARN__SIM_memory_copy_h2d, H2D, device, NULL, dst, src, size);
-}
-
-C_Status tarn__sim_copy_d2h(const C_Device device, void *dst, const void *src,
-                            size_t size) {
-  return copy(TARN__SIM_memory_copy_d2h, D2H, device, NULL, dst, src, size);
-}
-
-C_Status tarn__sim_copy_d2d(const C_Device device, void *dst, const void *src,
-                            size_t size) {
-  return copy(TARN__SIM_memory_copy_d2d, D2D, device, NULL, dst, src, size);
 }
 
 static C_Status check_stream(tarn__sim_call call, const C_Device device,
@@ -213,31 +192,24 @@ static C_Status check_stream(tarn__sim_call call, const C_Device device,
                           tarn__sim_call_name(call));
 }
 
-static C_Status queue_copy(tarn__sim_call call, direction way,
-                           const C_Device device, C_Stream stream, void *dst,
-                           const void *src, size_t size) {
-  C_Status status = check_stream(call, device, stream);
-  if (status != C_SUCCESS) return status;
-  return copy(call, way, device, stream, dst, src, size);
-}
+#define DEFINE_COPIES(name, way)                                              \
+  C_Status tarn__sim_memory_copy_##name(const C_Device device, void *dst,     \
+                                        const void *src, size_t size) {       \
+    return copy(TARN__SIM_memory_copy_##name, way, device, NULL, dst, src,    \
+                size);                                                        \
+  }                                                                           \
+  C_Status tarn__sim_async_memory_copy_##name(const C_Device device,          \
+                                              C_Stream stream, void *dst,     \
+                                              const void *src, size_t size) { \
+    tarn__sim_call call = TARN__SIM_async_memory_copy_##name;                 \
+    C_Status status = check_stream(call, device, stream);                     \
+    if (status != C_SUCCESS) return status;                                   \
+    return copy(call, way, device, stream, dst, src, size);                   \
+  }
 
-C_Status tarn__sim_async_h2d(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size) {
-  return queue_copy(TARN__SIM_async_memory_copy_h2d, H2D, device, stream, dst,
-                    src, size);
-}
-
-C_Status tarn__sim_async_d2h(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size) {
-  return queue_copy(TARN__SIM_async_memory_copy_d2h, D2H, device, stream, dst,
-                    src, size);
-}
-
-C_Status tarn__sim_async_d2d(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size) {
-  return queue_copy(TARN__SIM_async_memory_copy_d2d, D2D, device, stream, dst,
-                    src, size);
-}
+DEFINE_COPIES(h2d, H2D)
+DEFINE_COPIES(d2h, D2H)
+DEFINE_COPIES(d2d, D2D)
 
 // --- the table: between two ------------------------------------------------
 
@@ -260,16 +232,17 @@ static C_Status copy_p2p(tarn__sim_call call, const C_Device dst_device,
   return make_transfer(&t, from);
 }
 
-C_Status tarn__sim_copy_p2p(const C_Device dst_device,
-                            const C_Device src_device, void *dst,
-                            const void *src, size_t size) {
+C_Status tarn__sim_memory_copy_p2p(const C_Device dst_device,
+                                   const C_Device src_device, void *dst,
+                                   const void *src, size_t size) {
   return copy_p2p(TARN__SIM_memory_copy_p2p, dst_device, src_device, NULL, dst,
                   src, size);
 }
 
-C_Status tarn__sim_async_p2p(const C_Device dst_device,
-                             const C_Device src_device, C_Stream stream,
-                             void *dst, const void *src, size_t size) {
+C_Status tarn__sim_async_memory_copy_p2p(const C_Device dst_device,
+                                         const C_Device src_device,
+                                         C_Stream stream, void *dst,
+                                         const void *src, size_t size) {
   tarn__sim_call call = TARN__SIM_async_memory_copy_p2p;
   C_Status status = check_stream(call, src_device, stream);
   if (status != C_SUCCESS) return status;
@@ -293,8 +266,8 @@ static C_Status fill(const tarn__sim_device *device, tarn__sim_end *end,
   return status;
 }
 
-C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
-                              unsigned char value, size_t size) {
+C_Status tarn__sim_device_memory_set(const C_Device device, void *ptr,
+                                     unsigned char value, size_t size) {
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_device_memory_set, device, &sim);
   if (status != C_SUCCESS) return status;

@@ -1,4 +1,5 @@
-// The devices: what there is between initialize and finalize, and who may call.
+// The devices: their state between initialize and finalize, and checks of
+// callers.
 //
 //   initialize   reads the options; there are devices now, none of them ready
 //   init_device  maps the device's window and mirror: ready
@@ -124,14 +125,14 @@ static C_Status find(tarn__sim_call call, const struct C_Device_st *device,
 
 static C_Status inject(tarn__sim_call call) {
   if (!tarn__sim_faults_inject(call)) return C_SUCCESS;
-  (void)tarn__text_fail(&tarn__sim_text, TARN_OK, "sim: %s fails on purpose",
+  (void)tarn__text_fail(TARN_OK, "sim: %s fails on purpose",
                         tarn__sim_call_name(call));
   return is_exhaustible(call) ? C_FAILED : C_INTERNAL_ERROR;
 }
 
-// What a host may ask of a device that is not ready. PaddlePaddle, whose ABI
-// this is, calls init_device late: before memory, streams and events of the
-// device are used for the first time, and after all of these.
+// The calls that a host may make before a device is ready. PaddlePaddle, the
+// author of this ABI, calls init_device late: before the first use of memory,
+// streams and events of the device, and after all of these.
 static bool comes_early(tarn__sim_call call) {
   switch (call) {
     case TARN__SIM_set_device:

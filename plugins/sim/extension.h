@@ -17,6 +17,11 @@
 #include "sim.h"
 #include "tarn/device_ext.h"
 
+// The functions of the extension: tarn__sim_ and the name of the slot.
+#define TARN__SIM_EXT_DECLARE(name) TARN__COMMON_EXT_DECLARE(tarn__sim_, name);
+TARN__COMMON_EXT_SLOTS(TARN__SIM_EXT_DECLARE)
+TARN__COMMON_EXT_MORE_SLOTS(TARN__SIM_EXT_DECLARE)
+
 // --- range.c ---------------------------------------------------------------
 
 static const size_t TARN__SIM_GRANULE = (size_t)64 << 10;
@@ -58,16 +63,6 @@ tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
 // Takes out whatever there is of |device|, and its memory wherever mapped.
 void tarn__sim_ranges_close(tarn__sim_device *device);
 
-tarn_status tarn__sim_range_granularity(int id, size_t *out_size);
-tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
-                                    uint64_t *out_addr);
-tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size);
-tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
-                                uint64_t memory);
-tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size);
-tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
-                                       int by, tarn_ext_access access);
-
 // --- physical.c ------------------------------------------------------------
 
 // The memory of that handle, NULL if it is none. Caller holds the lock of
@@ -80,19 +75,12 @@ void tarn__sim_physical_settle(tarn__sim_physical *memory);
 // Drops all handles of memory of |device|.
 void tarn__sim_physical_close(const tarn__sim_device *device);
 
-tarn_status tarn__sim_memory_create(int id, size_t size, uint32_t flags,
-                                    uint64_t *out_memory);
-tarn_status tarn__sim_memory_destroy(int id, uint64_t memory);
-tarn_status tarn__sim_memory_export(int id, uint64_t memory, int *out_fd);
-tarn_status tarn__sim_memory_import(int id, int fd, size_t size,
-                                    uint64_t *out_memory);
-
 // --- share.c ---------------------------------------------------------------
 
 // Blocks of fewer bytes stand on pages with others.
 static const size_t TARN__SIM_OWNS_PAGES = (size_t)64 << 10;
 
-// What is known of a shared block. Guarded by the device's lock.
+// The record of a shared block. The device's lock guards it.
 typedef struct tarn__sim_shared {
   int file;       // behind its bytes of the mirror
   bool imported;  // another process has made it
@@ -110,34 +98,13 @@ TARN_MUST_CHECK bool tarn__sim_unshare(tarn__sim_device *device,
 // Closes all files; the mirror itself goes next.
 void tarn__sim_shared_close(tarn__sim_device *device);
 
-tarn_status tarn__sim_allocation_export(int id, uint64_t addr, size_t size,
-                                        void *out_handle);
-tarn_status tarn__sim_allocation_import(int id, const void *handle, size_t size,
-                                        uint64_t *out_addr);
-tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size);
-
-// --- the other functions of the extension ----------------------------------
-
-tarn_status tarn__sim_alignment(int id, size_t *out_align);
-tarn_status tarn__sim_allocate_aligned(int id, size_t size, size_t align,
-                                       uint64_t *out_addr);
-tarn_status tarn__sim_allocate_async(int id, void *stream, size_t size,
-                                     uint64_t *out_addr);
-tarn_status tarn__sim_deallocate_async(int id, void *stream, uint64_t addr,
-                                       size_t size);
-tarn_status tarn__sim_host_register(int id, void *ptr, size_t size);
-tarn_status tarn__sim_host_unregister(int id, void *ptr);
-tarn_status tarn__sim_pointer_query(int id, uint64_t addr,
-                                    tarn_ext_pointer *out);
-tarn_status tarn__sim_gather(int id, void *stream, const tarn_rows *rows);
-tarn_status tarn__sim_scatter(int id, void *stream, const tarn_rows *rows);
-tarn_status tarn__sim_scatter_add(int id, void *stream, const tarn_rows *rows);
+// --- extension.c ------------------------------------------------------------
 
 // Where each of them begins: tarn__sim_enter, in terms of the extension.
 tarn_status tarn__sim_admit(tarn__sim_call call, int id,
                             tarn__sim_device **out);
 
-// What a status of the ABI is in the extension.
+// The extension's status for a status of the ABI.
 tarn_status tarn__sim_answer(C_Status status);
 
 // |device| has no more of |what|, "bytes of memory". Writes the text of the

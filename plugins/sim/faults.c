@@ -10,24 +10,14 @@
 static const char *const names[] = {TARN__SIM_CALL_LIST(CALL_NAME)};
 
 static struct {
-  atomic_bool armed;     // there is an entry: a look before the lock
-  pthread_mutex_t lock;  // guards all below
+  atomic_bool armed;  // there is an entry: read before the lock is taken
   tarn__sim_plan plan;
   uint64_t calls[TARN__SIM_CALLS + 1];  // the last: of any
-} faults = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} faults;
 
-static void lock_faults(void) {
-  pthread_mutex_lock(&faults.lock);
-}
-
-static void unlock_faults(void) {
-  pthread_mutex_unlock(&faults.lock);
-}
-
-// get_device, which needs no device, is counted in a child, too.
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_faults, unlock_faults, unlock_faults);
-}
+// Guards all of |faults| but |armed|. get_device, which needs no device, is
+// counted in a child, too.
+TARN__COMMON_LOCK(faults, LAST)
 
 const char *tarn__sim_call_name(tarn__sim_call call) {
   return names[call];

@@ -81,6 +81,8 @@ static bool add_room(tarn__sim_device *device) {
 
 bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
   device->capacity = capacity;
+  device->mappings.record_size = sizeof(tarn__sim_mapping);
+  device->shared.record_size = sizeof(tarn__sim_shared);
   device->used = 0;
   device->serial = 0;
   device->freed_count = 0;
@@ -130,7 +132,7 @@ static C_Status begin_take(tarn__sim_call call, const C_Device device,
                           ptr == NULL ? "nowhere to put it" : "no bytes");
 }
 
-// What a block of |size| bytes is counted as; 0 if that overflows.
+// The bytes for which a block of |size| counts; 0 if that overflows.
 static size_t counted(size_t size) {
   size_t whole = 0;
   return tarn_size_align_up(size, BLOCK_ALIGN, &whole) ? whole : 0;
@@ -175,7 +177,8 @@ uint64_t tarn__sim_take_block(tarn__sim_device *device, size_t size,
   return address;
 }
 
-C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size) {
+C_Status tarn__sim_device_memory_allocate(const C_Device device, void **ptr,
+                                          size_t size) {
   tarn__sim_device *sim = NULL;
   C_Status status =
       begin_take(TARN__SIM_device_memory_allocate, device, ptr, size, &sim);
@@ -234,14 +237,14 @@ static C_Status take_mapped(tarn__sim_call call, tarn__sim_kind kind,
   return C_SUCCESS;
 }
 
-C_Status tarn__sim_host_allocate(const C_Device device, void **ptr,
-                                 size_t size) {
+C_Status tarn__sim_host_memory_allocate(const C_Device device, void **ptr,
+                                        size_t size) {
   return take_mapped(TARN__SIM_host_memory_allocate, TARN__SIM_HOST, device,
                      ptr, size);
 }
 
-C_Status tarn__sim_unified_allocate(const C_Device device, void **ptr,
-                                    size_t size) {
+C_Status tarn__sim_unified_memory_allocate(const C_Device device, void **ptr,
+                                           size_t size) {
   return take_mapped(TARN__SIM_unified_memory_allocate, TARN__SIM_UNIFIED,
                      device, ptr, size);
 }
@@ -344,27 +347,28 @@ static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,
   return fine ? C_SUCCESS : tarn__sim_refuse_free(&request, &found);
 }
 
-C_Status tarn__sim_deallocate(const C_Device device, void *ptr, size_t size) {
+C_Status tarn__sim_device_memory_deallocate(const C_Device device, void *ptr,
+                                            size_t size) {
   return give_back(TARN__SIM_device_memory_deallocate, TARN__SIM_DEVICE, device,
                    ptr, size);
 }
 
-C_Status tarn__sim_host_deallocate(const C_Device device, void *ptr,
-                                   size_t size) {
+C_Status tarn__sim_host_memory_deallocate(const C_Device device, void *ptr,
+                                          size_t size) {
   return give_back(TARN__SIM_host_memory_deallocate, TARN__SIM_HOST, device,
                    ptr, size);
 }
 
-C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
-                                      size_t size) {
+C_Status tarn__sim_unified_memory_deallocate(const C_Device device, void *ptr,
+                                             size_t size) {
   return give_back(TARN__SIM_unified_memory_deallocate, TARN__SIM_UNIFIED,
                    device, ptr, size);
 }
 
 // --- how much there is -----------------------------------------------------
 
-C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
-                                size_t *available) {
+C_Status tarn__sim_device_memory_stats(const C_Device device, size_t *total,
+                                       size_t *available) {
   tarn__sim_device *sim = NULL;
   if (total == NULL || available == NULL) return tarn__wordless(C_ERROR);
   *total = *available = 0;

@@ -1,5 +1,5 @@
-// What a program or, where it says nothing, the environment asks for. It is
-// settled at initialize, by copy, and open again after finalize.
+// The options that a program or, for those that it leaves out, the environment
+// sets. They are settled at initialize, by copy, and open again after finalize.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,23 +16,13 @@ typedef struct wishes {
 } wishes;
 
 static struct {
-  pthread_mutex_t lock;  // guards all below
   wishes wishes;
   bool settled;  // there are devices, or will be in a moment
-} asked = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} asked;
 
-static void lock_asked(void) {
-  pthread_mutex_lock(&asked.lock);
-}
-
-static void unlock_asked(void) {
-  pthread_mutex_unlock(&asked.lock);
-}
-
-// Taken inside the device registry's lock; inside this one the plan's is taken.
-TARN__WATCH_FORKS_BETWEEN static void watch_forks(void) {
-  pthread_atfork(lock_asked, unlock_asked, unlock_asked);
-}
+// Guards |asked|. Taken inside the device registry's lock; inside this one the
+// plan's is taken.
+TARN__COMMON_LOCK(asked, BETWEEN)
 
 // --- numbers ---------------------------------------------------------------
 
@@ -222,18 +212,17 @@ static tarn_status wish(const tarn_sim_options *given, wishes *out) {
                       given->struct_size);
   }
   memcpy(&o, given, size);
-  tarn_status status = wish_numbers(&o, out);
-  if (status == TARN_OK && o.faults != NULL) status = wish_plan(o.faults, out);
-  if (status == TARN_OK && o.report != NULL) {
-    status = wish_report(o.report, out);
+  TARN__TRY(wish_numbers(&o, out));
+  if (o.faults != NULL) TARN__TRY(wish_plan(o.faults, out));
+  if (o.report != NULL) {
+    TARN__TRY(wish_report(o.report, out));
   }
-  return status;
+  return TARN_OK;
 }
 
 tarn_status tarn_sim_configure(const tarn_sim_options *options) {
   wishes w = {.says_plan = false};
-  tarn_status status = wish(options, &w);
-  if (status != TARN_OK) return status;
+  TARN__TRY(wish(options, &w));
   lock_asked();
   bool settled = asked.settled;
   if (!settled) asked.wishes = w;
@@ -247,8 +236,7 @@ tarn_status tarn_sim_configure(const tarn_sim_options *options) {
 // A plan that comes before the devices is theirs, too.
 tarn_status tarn_sim_faults(const char *plan) {
   wishes w = {.says_plan = false};
-  tarn_status status = wish_plan(plan, &w);
-  if (status != TARN_OK) return status;
+  TARN__TRY(wish_plan(plan, &w));
   lock_asked();
   asked.wishes.options.plan = w.options.plan;
   asked.wishes.says_plan = true;

@@ -5,10 +5,10 @@
 //                                              |
 //                  another process's mirror  [ file ]
 //
-// What can be shared is a file in memory, put over the bytes of the mirror; an
-// import puts the same file over bytes of the importer's. The file never
-// shrinks, and when the memory goes the bytes are private again before anyone
-// else gets them: a copy that comes too late finds other bytes, never none.
+// Shareable memory is a file in memory, mapped over the bytes of the mirror; an
+// import maps the same file over bytes of the importer's. The file never
+// shrinks, and when the memory ends the bytes are made private before they are
+// used again: a copy that comes too late finds other bytes, never none.
 //
 // A handle holds the number of the memory and that of its device, and is a key
 // like an address is.
@@ -166,17 +166,15 @@ tarn_status tarn__sim_memory_create(int id, size_t size, uint32_t flags,
   tarn__sim_device *device = NULL;
   int file = -1;
   *out_memory = 0;
-  tarn_status status = tarn__sim_admit(TARN__SIM_memory_create, id, &device);
-  if (status == TARN_OK) status = check_create(device, size, flags);
-  if (status == TARN_OK && flags != 0) status = make_file(device, size, &file);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_memory_create, id, &device));
+  TARN__TRY(check_create(device, size, flags));
+  if (flags != 0) TARN__TRY(make_file(device, size, &file));
   return make_physical(device, size, file, true, out_memory);
 }
 
 tarn_status tarn__sim_memory_destroy(int id, uint64_t memory) {
   tarn__sim_device *device = NULL;
-  tarn_status status = tarn__sim_admit(TARN__SIM_memory_destroy, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_memory_destroy, id, &device));
   tarn__sim_lock_ranges();
   tarn__common_extent *entry = tarn__common_extents_find(&memories.all, memory);
   if (entry != NULL) drop_locked(entry);
@@ -191,8 +189,7 @@ tarn_status tarn__sim_memory_export(int id, uint64_t memory, int *out_fd) {
   tarn__sim_call call = TARN__SIM_memory_export;
   tarn__sim_device *device = NULL;
   *out_fd = 0;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   tarn__sim_lock_ranges();
   const tarn__sim_physical *found = tarn__sim_physical_find(memory);
   bool shareable = found != NULL && found->file >= 0;
@@ -228,9 +225,8 @@ tarn_status tarn__sim_memory_import(int id, int fd, size_t size,
                                     uint64_t *out_memory) {
   tarn__sim_device *device = NULL;
   *out_memory = 0;
-  tarn_status status = tarn__sim_admit(TARN__SIM_memory_import, id, &device);
-  if (status == TARN_OK) status = check_import(device, fd, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_memory_import, id, &device));
+  TARN__TRY(check_import(device, fd, size));
   int file = tarn__os_duplicate(fd);
   if (file < 0) return tarn__sim_no_resources(device, "file descriptor");
   return make_physical(device, size, file, false, out_memory);

@@ -1,6 +1,8 @@
-// The table of the sim plug-in, its streams and events, and its devices' sizes.
+// The tables of the sim plug-in, its streams and events, and its devices'
+// sizes.
 #include "common/plugin.h"
-#include "sim.h"
+#include "base/status.h"
+#include "extension.h"
 
 #ifndef TARN_SIM_TYPE
 #define TARN_SIM_TYPE "sim"
@@ -13,7 +15,7 @@ static const size_t POOL_GROWTH = (size_t)64 << 20;
 // Those of plugins/common, after the checks of the device and the planned
 // faults.
 
-static C_Status create_stream(const C_Device device, C_Stream *stream) {
+C_Status tarn__sim_create_stream(const C_Device device, C_Stream *stream) {
   tarn__sim_device *sim = NULL;
   if (stream != NULL) *stream = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_create_stream, device, &sim);
@@ -21,7 +23,7 @@ static C_Status create_stream(const C_Device device, C_Stream *stream) {
   return tarn__queue_create_stream(&sim->home, stream);
 }
 
-static C_Status create_event(const C_Device device, C_Event *event) {
+C_Status tarn__sim_create_event(const C_Device device, C_Event *event) {
   tarn__sim_device *sim = NULL;
   if (event != NULL) *event = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_create_event, device, &sim);
@@ -29,179 +31,93 @@ static C_Status create_event(const C_Device device, C_Event *event) {
   return tarn__queue_create_event(&sim->home, event);
 }
 
-static C_Status synchronize_device(const C_Device device) {
+C_Status tarn__sim_synchronize_device(const C_Device device) {
   tarn__sim_device *sim = NULL;
   C_Status status = tarn__sim_enter(TARN__SIM_synchronize_device, device, &sim);
   if (status != C_SUCCESS) return status;
-  return tarn__queue_synchronize_device(&sim->home, &tarn__sim_text);
+  return tarn__queue_synchronize_device(&sim->home);
 }
 
-// For those that need the device only to be there.
-static C_Status pass(tarn__sim_call call, const struct C_Device_st *device) {
-  tarn__sim_device *sim = NULL;
-  return tarn__sim_enter(call, device, &sim);
-}
+// Defines a function that checks the device, then calls that of plugins/common.
+#define DEFINE_CHECKED(name, parameters, arguments)                     \
+  C_Status tarn__sim_##name parameters {                                \
+    tarn__sim_device *sim = NULL;                                       \
+    C_Status status = tarn__sim_enter(TARN__SIM_##name, device, &sim);  \
+    return status == C_SUCCESS ? tarn__queue_##name arguments : status; \
+  }
 
-static C_Status destroy_stream(const C_Device device, C_Stream stream) {
-  C_Status status = pass(TARN__SIM_destroy_stream, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_destroy_stream(device, stream);
-}
-
-static C_Status query_stream(const C_Device device, C_Stream stream) {
-  C_Status status = pass(TARN__SIM_query_stream, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_query_stream(device, stream);
-}
-
-static C_Status add_callback(const C_Device device, C_Stream stream,
-                             C_Callback callback, void *user_data) {
-  C_Status status = pass(TARN__SIM_stream_add_callback, device);
-  return status != C_SUCCESS
-             ? status
-             : tarn__queue_add_callback(device, stream, callback, user_data);
-}
-
-static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
-  C_Status status = pass(TARN__SIM_synchronize_stream, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_synchronize_stream(device, stream);
-}
-
-static C_Status stream_wait_event(const C_Device device, C_Stream stream,
-                                  C_Event event) {
-  C_Status status = pass(TARN__SIM_stream_wait_event, device);
-  return status != C_SUCCESS
-             ? status
-             : tarn__queue_stream_wait_event(device, stream, event);
-}
-
-static C_Status record_event(const C_Device device, C_Stream stream,
-                             C_Event event) {
-  C_Status status = pass(TARN__SIM_record_event, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_record_event(device, stream, event);
-}
-
-static C_Status destroy_event(const C_Device device, C_Event event) {
-  C_Status status = pass(TARN__SIM_destroy_event, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_destroy_event(device, event);
-}
-
-static C_Status query_event(const C_Device device, C_Event event) {
-  C_Status status = pass(TARN__SIM_query_event, device);
-  return status != C_SUCCESS ? status : tarn__queue_query_event(device, event);
-}
-
-static C_Status synchronize_event(const C_Device device, C_Event event) {
-  C_Status status = pass(TARN__SIM_synchronize_event, device);
-  return status != C_SUCCESS ? status
-                             : tarn__queue_synchronize_event(device, event);
-}
+DEFINE_CHECKED(destroy_stream, (const C_Device device, C_Stream stream),
+               (device, stream))
+DEFINE_CHECKED(query_stream, (const C_Device device, C_Stream stream),
+               (device, stream))
+DEFINE_CHECKED(synchronize_stream, (const C_Device device, C_Stream stream),
+               (device, stream))
+DEFINE_CHECKED(stream_add_callback,
+               (const C_Device device, C_Stream stream, C_Callback callback,
+                void *user_data),
+               (device, stream, callback, user_data))
+DEFINE_CHECKED(stream_wait_event,
+               (const C_Device device, C_Stream stream, C_Event event),
+               (device, stream, event))
+DEFINE_CHECKED(record_event,
+               (const C_Device device, C_Stream stream, C_Event event),
+               (device, stream, event))
+DEFINE_CHECKED(destroy_event, (const C_Device device, C_Event event),
+               (device, event))
+DEFINE_CHECKED(query_event, (const C_Device device, C_Event event),
+               (device, event))
+DEFINE_CHECKED(synchronize_event, (const C_Device device, C_Event event),
+               (device, event))
 
 // --- sizes -----------------------------------------------------------------
 
-// Enters and hands out the device's capacity; 0 where that fails.
-static C_Status ask(tarn__sim_call call, const C_Device device, size_t *size) {
+// The capacity divided by |parts|, but no more than |most|; 0 after a failure.
+static C_Status ask(tarn__sim_call call, const C_Device device, size_t parts,
+                    size_t most, size_t *size) {
   tarn__sim_device *sim = NULL;
   if (size == NULL) return tarn__wordless(C_ERROR);
   *size = 0;
   C_Status status = tarn__sim_enter(call, device, &sim);
-  if (status == C_SUCCESS) *size = sim->capacity;
+  if (status == C_SUCCESS) *size = tarn__lesser(sim->capacity / parts, most);
   return status;
 }
 
-// The same, but no more than |most|.
-static C_Status ask_capped(tarn__sim_call call, const C_Device device,
-                           size_t most, size_t *size) {
-  C_Status status = ask(call, device, size);
-  if (status == C_SUCCESS && *size > most) *size = most;
-  return status;
-}
+#define DEFINE_SIZE(name, parts, most)                             \
+  C_Status tarn__sim_##name(const C_Device device, size_t *size) { \
+    return ask(TARN__SIM_##name, device, parts, most, size);       \
+  }
 
-static C_Status min_chunk_size(const C_Device device, size_t *size) {
-  return ask_capped(TARN__SIM_device_min_chunk_size, device, MIN_CHUNK, size);
-}
-
-static C_Status max_chunk_size(const C_Device device, size_t *size) {
-  return ask(TARN__SIM_device_max_chunk_size, device, size);
-}
-
-static C_Status max_alloc_size(const C_Device device, size_t *size) {
-  return ask(TARN__SIM_device_max_alloc_size, device, size);
-}
-
-static C_Status padding_size(const C_Device device, size_t *size) {
-  return ask_capped(TARN__SIM_device_extra_padding_size, device, 0, size);
-}
+DEFINE_SIZE(device_min_chunk_size, 1, MIN_CHUNK)
+DEFINE_SIZE(device_max_chunk_size, 1, SIZE_MAX)
+DEFINE_SIZE(device_max_alloc_size, 1, SIZE_MAX)
+DEFINE_SIZE(device_extra_padding_size, 1, 0)
 
 // Of a small device a part: a pool that takes what is named here should not
 // have taken all of it.
-static C_Status ask_growth(tarn__sim_call call, const C_Device device,
-                           size_t *size) {
-  C_Status status = ask(call, device, size);
-  if (status != C_SUCCESS) return status;
-  *size /= 8;
-  if (*size > POOL_GROWTH) *size = POOL_GROWTH;
-  return C_SUCCESS;
-}
-
-static C_Status init_size(const C_Device device, size_t *size) {
-  return ask_growth(TARN__SIM_device_init_alloc_size, device, size);
-}
-
-static C_Status realloc_size(const C_Device device, size_t *size) {
-  return ask_growth(TARN__SIM_device_realloc_size, device, size);
-}
+DEFINE_SIZE(device_init_alloc_size, 8, POOL_GROWTH)
+DEFINE_SIZE(device_realloc_size, 8, POOL_GROWTH)
 
 // --- the table -------------------------------------------------------------
+
+#define ENTRY(name) .name = tarn__sim_##name,
 
 static const C_DeviceInterface table = {
     .initialize = tarn__sim_initialize,
     .finalize = tarn__sim_finalize,
-    .init_device = tarn__sim_init_device,
-    .set_device = tarn__sim_set_device,
-    .get_device = tarn__sim_get_device,
-    .deinit_device = tarn__sim_deinit_device,
-    .create_stream = create_stream,
-    .destroy_stream = destroy_stream,
-    .query_stream = query_stream,
-    .stream_add_callback = add_callback,
-    .create_event = create_event,
-    .record_event = record_event,
-    .destroy_event = destroy_event,
-    .query_event = query_event,
-    .synchronize_device = synchronize_device,
-    .synchronize_stream = synchronize_stream,
-    .synchronize_event = synchronize_event,
-    .stream_wait_event = stream_wait_event,
-    .device_memory_allocate = tarn__sim_allocate,
-    .device_memory_deallocate = tarn__sim_deallocate,
-    .device_memory_set = tarn__sim_memory_set,
-    .host_memory_allocate = tarn__sim_host_allocate,
-    .host_memory_deallocate = tarn__sim_host_deallocate,
-    .unified_memory_allocate = tarn__sim_unified_allocate,
-    .unified_memory_deallocate = tarn__sim_unified_deallocate,
-    .memory_copy_h2d = tarn__sim_copy_h2d,
-    .memory_copy_d2h = tarn__sim_copy_d2h,
-    .memory_copy_d2d = tarn__sim_copy_d2d,
-    .memory_copy_p2p = tarn__sim_copy_p2p,
-    .async_memory_copy_h2d = tarn__sim_async_h2d,
-    .async_memory_copy_d2h = tarn__sim_async_d2h,
-    .async_memory_copy_d2d = tarn__sim_async_d2d,
-    .async_memory_copy_p2p = tarn__sim_async_p2p,
     .get_device_count = tarn__sim_device_count,
     .get_device_list = tarn__sim_device_list,
-    .device_memory_stats = tarn__sim_memory_stats,
-    .device_min_chunk_size = min_chunk_size,
-    .device_max_chunk_size = max_chunk_size,
-    .device_max_alloc_size = max_alloc_size,
-    .device_extra_padding_size = padding_size,
-    .device_init_alloc_size = init_size,
-    .device_realloc_size = realloc_size,
-};
+    TARN__COMMON_ABI_SLOTS(ENTRY)};
 
 void InitPlugin(CustomRuntimeParams *params) {
   tarn__common_offer(params, &table, TARN_SIM_TYPE, "simulated");
+}
+
+static const tarn_device_ext ext = {.struct_size = sizeof ext,
+                                    .version = TARN_DEVICE_EXT_VERSION,
+                                    .error_text = tarn__queue_error_text,
+                                    TARN__COMMON_EXT_SLOTS(ENTRY)
+                                        TARN__COMMON_EXT_MORE_SLOTS(ENTRY)};
+
+const tarn_device_ext *TarnDeviceExt(void) {
+  return &ext;
 }

@@ -3,6 +3,7 @@
 // A query is never a misuse: an unknown address is only reported as such. A
 // registration does nothing to the memory, which this processor can access
 // anyway; it is kept to report wrong uses.
+#include "base/status.h"
 #include "extension.h"
 
 // --- queries ---------------------------------------------------------------
@@ -72,7 +73,7 @@ tarn_status tarn__sim_pointer_query(int id, uint64_t addr,
   *out = (tarn_ext_pointer){.id = 0};
   tarn_status status = tarn__sim_admit(TARN__SIM_pointer_query, id, &device);
   if (status != TARN_OK || find_anywhere(device, addr, out)) return status;
-  return tarn__text_fail(&tarn__sim_text, TARN_E_INVALID,
+  return tarn__text_fail(TARN_E_INVALID,
                          "sim:%d: nothing is known of address 0x%llx", id,
                          (unsigned long long)addr);
 }
@@ -98,8 +99,8 @@ static const char *check_run(const void *ptr, size_t size) {
   return NULL;
 }
 
-// What is wrong with it; NULL: nothing, and |*out_added| says whether there
-// was host memory to keep it.
+// Its fault; NULL: none, and |*out_added| says whether there was host memory to
+// keep it.
 static const char *add_locked(tarn__sim_device *device, tarn__common_run run,
                               bool *out_added) {
   if (tarn__common_extents_in(&device->registered, run) != NULL ||
@@ -118,8 +119,7 @@ tarn_status tarn__sim_host_register(int id, void *ptr, size_t size) {
   tarn__sim_call call = TARN__SIM_host_register;
   tarn__sim_device *device = NULL;
   bool added = false;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   const char *words = check_run(ptr, size);
   if (words != NULL) return refuse(call, device, ptr, size, words);
   pthread_mutex_lock(&device->lock);
@@ -132,8 +132,7 @@ tarn_status tarn__sim_host_register(int id, void *ptr, size_t size) {
 tarn_status tarn__sim_host_unregister(int id, void *ptr) {
   tarn__sim_call call = TARN__SIM_host_unregister;
   tarn__sim_device *device = NULL;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   pthread_mutex_lock(&device->lock);
   tarn__common_extent *extent =
       tarn__common_extents_find(&device->registered, (uintptr_t)ptr);

@@ -8,7 +8,7 @@
 //
 // One lock guards ranges, mappings and memory of all devices: mappings of one
 // refer to memory of another.
-#include "base/hostmem.h"
+#include "base/status.h"
 #include "extension.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -99,11 +99,9 @@ tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
 tarn_status tarn__sim_range_granularity(int id, size_t *out_size) {
   tarn__sim_device *device = NULL;
   *out_size = 0;
-  tarn_status status =
-      tarn__sim_admit(TARN__SIM_range_granularity, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_range_granularity, id, &device));
   if (tarn__sim_lacks_ranges()) {
-    return tarn__text_fail(&tarn__sim_text, TARN_E_UNSUPPORTED,
+    return tarn__text_fail(TARN_E_UNSUPPORTED,
                            "sim:%d: was asked to have no ranges", id);
   }
   *out_size = TARN__SIM_GRANULE;
@@ -126,9 +124,8 @@ tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
                                     uint64_t *out_addr) {
   tarn__sim_device *device = NULL;
   *out_addr = 0;
-  tarn_status status = tarn__sim_admit(TARN__SIM_range_reserve, id, &device);
-  if (status == TARN_OK) status = check_reserve(device, size, align);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_range_reserve, id, &device));
+  TARN__TRY(check_reserve(device, size, align));
   size_t at_least = align > TARN__SIM_GRANULE ? align : TARN__SIM_GRANULE;
   tarn__sim_lock_ranges();
   const tarn__common_extent *taken =
@@ -166,8 +163,7 @@ static const char *release_locked(tarn__sim_device *device,
 tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size) {
   tarn__sim_device *device = NULL;
   tarn__common_run run = {addr, size};
-  tarn_status status = tarn__sim_admit(TARN__SIM_range_release, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_range_release, id, &device));
   tarn__sim_lock_ranges();
   const char *words = release_locked(device, run);
   tarn__sim_unlock_ranges();
@@ -177,7 +173,7 @@ tarn_status tarn__sim_range_release(int id, uint64_t addr, size_t size) {
 
 // --- mapping ---------------------------------------------------------------
 
-// What is wrong with mapping |memory| there; NULL: nothing.
+// The fault of mapping |memory| there; NULL: none.
 static const char *check_map(const tarn__sim_device *device,
                              tarn__common_run run,
                              const tarn__sim_physical *memory) {
@@ -197,17 +193,11 @@ static const char *check_map(const tarn__sim_device *device,
 static bool map_locked(tarn__sim_device *device, tarn__common_run run,
                        tarn__sim_physical *memory) {
   static uint64_t newest;
-  tarn__sim_mapping *mapping = tarn__host_alloc(sizeof *mapping);
-  if (mapping == NULL) return false;
   tarn__common_extent *extent =
       tarn__common_extents_add(&device->mappings, run, run.size, newest + 1);
-  if (extent == NULL) {
-    tarn__host_free(mapping, sizeof *mapping);
-    return false;
-  }
+  if (extent == NULL) return false;
   newest++;
-  *mapping = (tarn__sim_mapping){.memory = memory};
-  extent->record = mapping;
+  *(tarn__sim_mapping *)extent->record = (tarn__sim_mapping){.memory = memory};
   memory->mappings++;
   return true;
 }
@@ -217,8 +207,7 @@ tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
   tarn__sim_device *device = NULL;
   tarn__common_run run = {addr, size};
   bool mapped = false;
-  tarn_status status = tarn__sim_admit(TARN__SIM_range_map, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_range_map, id, &device));
   tarn__sim_lock_ranges();
   tarn__sim_physical *found = tarn__sim_physical_find(memory);
   const char *words = check_map(device, run, found);
@@ -230,15 +219,14 @@ tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
 
 static void unmap_extent(tarn__sim_device *device,
                          tarn__common_extent *extent) {
-  tarn__sim_mapping *mapping = extent->record;
+  const tarn__sim_mapping *mapping = extent->record;
   tarn__sim_physical *memory = mapping->memory;
   tarn__common_extents_remove(&device->mappings, extent);
-  tarn__host_free(mapping, sizeof *mapping);
   memory->mappings--;
   tarn__sim_physical_settle(memory);
 }
 
-// What is wrong with |run| as a row of whole mappings; NULL: nothing.
+// The fault of |run| as a row of whole mappings; NULL: none.
 static const char *check_whole(const tarn__sim_device *device,
                                tarn__common_run run) {
   uint64_t address = run.address;
@@ -265,8 +253,7 @@ static void unmap_all(tarn__sim_device *device, tarn__common_run run) {
 tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size) {
   tarn__sim_device *device = NULL;
   tarn__common_run run = {addr, size};
-  tarn_status status = tarn__sim_admit(TARN__SIM_range_unmap, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_range_unmap, id, &device));
   tarn__sim_lock_ranges();
   const char *words = check_whole(device, run);
   if (words == NULL) unmap_all(device, run);
@@ -308,11 +295,8 @@ tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
   tarn__sim_device *device = NULL;
   tarn__sim_device *user = NULL;
   tarn__common_run run = {addr, size};
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status == TARN_OK) {
-    status = tarn__sim_answer(tarn__sim_look_up(call, &other, &user));
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
+  TARN__TRY(tarn__sim_answer(tarn__sim_look_up(call, &other, &user)));
   if (!is_access(access)) return refuse(call, device, run, "no such right");
   tarn__sim_lock_ranges();
   const char *words = check_whole(device, run);

@@ -11,26 +11,13 @@
 enum { LINE_SIZE = 256 };
 
 static struct {
-  pthread_mutex_t lock;  // guards all below
   size_t count;
   char newest[LINE_SIZE];
   char path[TARN__SIM_PATH_SIZE];
-} report = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} report;
 
-_Thread_local tarn__common_text tarn__sim_text;
-
-static void lock_report(void) {
-  pthread_mutex_lock(&report.lock);
-}
-
-static void unlock_report(void) {
-  pthread_mutex_unlock(&report.lock);
-}
-
-// The lock is held across a fork: a child may misuse what it inherits, too.
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_report, unlock_report, unlock_report);
-}
+// Guards |report|. A child may misuse what it inherits, too.
+TARN__COMMON_LOCK(report, LAST)
 
 size_t tarn_sim_misuses(char *out, size_t out_size) {
   lock_report();
@@ -74,7 +61,7 @@ C_Status tarn__sim_misuse(const char *format, ...) {
   // va_start. NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized)
   vsnprintf(line, sizeof line, format, args);
   va_end(args);
-  tarn__text_set(&tarn__sim_text, line);
+  tarn__text_set(line);
   add_line(line);
   return C_ERROR;
 }

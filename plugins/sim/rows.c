@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/rows.h"
+#include "base/status.h"
 #include "extension.h"
 
 typedef struct job {
@@ -139,7 +139,7 @@ static tarn_status check(tarn__sim_device *device, tarn__sim_call call,
 // --- doing it --------------------------------------------------------------
 
 static tarn_status run(const job *j) {
-  char text[sizeof tarn__sim_text.line];
+  char text[TARN__COMMON_LINE];
   view v = {.device = j->device,
             .call = j->call,
             .rows = j->rows,
@@ -158,37 +158,27 @@ static tarn_status run(const job *j) {
 static void run_queued(const tarn__common_queue_op *op) {
   job j;
   memcpy(&j, op->words, sizeof j);
+  j.rows = op->owned;
   if (run(&j) != TARN_OK) {
-    tarn__queue_fail(j.stream, C_ERROR, tarn__sim_text.line);
+    tarn__queue_fail(j.stream, C_ERROR, tarn__text_line());
   }
 }
 
-static tarn_status queue(job *j, const tarn_rows *rows) {
+static tarn_status queue(const job *j) {
   tarn__common_queue_op op = {.run = run_queued};
-  tarn_rows *copy = tarn__rows_copy(rows, &op.owned_size);
-  if (copy != NULL) {
-    op.owned = copy;
-    j->rows = copy;
-    memcpy(op.words, j, sizeof *j);
-    if (tarn__queue_submit(j->stream, &op) == C_SUCCESS) return TARN_OK;
-    tarn__host_free(copy, op.owned_size);
-  }
+  memcpy(op.words, j, sizeof *j);
+  if (tarn__rows_submit(j->stream, &op, j->rows) == C_SUCCESS) return TARN_OK;
   return tarn__sim_no_resources(j->device, "host memory");
 }
 
 static tarn_status make(tarn__sim_call call, int id, void *stream,
                         const tarn_rows *rows) {
   job j = {.rows = rows, .call = call};
-  tarn_status status = tarn__sim_admit(call, id, &j.device);
-  if (status == TARN_OK) {
-    status = tarn__sim_admit_stream(call, j.device, stream, &j.stream);
-  }
-  if (status == TARN_OK && tarn__rows_are_newer(rows)) {
-    status = TARN_E_UNSUPPORTED;
-  }
-  if (status == TARN_OK) status = check(j.device, call, rows);
-  if (status != TARN_OK) return status;
-  return j.stream != NULL ? queue(&j, rows) : run(&j);
+  TARN__TRY(tarn__sim_admit(call, id, &j.device));
+  TARN__TRY(tarn__sim_admit_stream(call, j.device, stream, &j.stream));
+  if (tarn__rows_are_newer(rows)) return TARN_E_UNSUPPORTED;
+  TARN__TRY(check(j.device, call, rows));
+  return j.stream != NULL ? queue(&j) : run(&j);
 }
 
 tarn_status tarn__sim_gather(int id, void *stream, const tarn_rows *rows) {

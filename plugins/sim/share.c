@@ -1,20 +1,18 @@
-// Blocks that processes share by handles: what a device without ranges has
-// instead of memory without an address.
+// Blocks that processes share by handles, on a device without ranges.
 //
 //   exporter   mirror [ block | file | block ]    handle: process, descriptor,
 //                                 |                        inode of the file
 //   importer   mirror [ block | block | file ]
 //
-// A block's bytes move into a file in memory when it is exported, for which it
-// must have its pages for itself. The handle says which descriptor of the
-// exporter that file is; who imports it opens the same file through /proc,
-// which the kernel allows to the same user only, and looks whether it is the
-// one that was meant. A handle is a name and keeps nothing: the file goes with
-// its last descriptor and mapping, however processes end.
+// A block's bytes move into a file in memory when it is exported; it must have
+// its pages for itself. The handle names the exporter's descriptor of that
+// file. An importer opens the same file through /proc, which the kernel allows
+// to the same user only, and checks that it is the right one. A handle is a
+// name and keeps nothing: the file goes with its last descriptor and mapping,
+// however processes end.
 #include <errno.h>
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/os_pages.h"
 #include "base/os_peer.h"
 #include "base/status.h"
@@ -56,26 +54,18 @@ bool tarn__sim_is_import(const tarn__sim_device *device, uint64_t address) {
   return shared != NULL && shared->imported;
 }
 
-// |file| is the book's from now on, unless this fails.
+// |device->shared| owns |file| from now on, unless this fails.
 static bool note(tarn__sim_device *device, tarn__common_run run,
                  tarn__sim_shared shared) {
-  tarn__sim_shared *record = tarn__host_alloc(sizeof *record);
-  if (record == NULL) return false;
   tarn__common_extent *entry =
       tarn__common_extents_add(&device->shared, run, run.size, 1);
-  if (entry == NULL) {
-    tarn__host_free(record, sizeof *record);
-    return false;
-  }
-  *record = shared;
-  entry->record = record;
-  return true;
+  if (entry != NULL) *(tarn__sim_shared *)entry->record = shared;
+  return entry != NULL;
 }
 
 static void drop_shared(tarn__sim_device *device, tarn__common_extent *entry) {
-  tarn__sim_shared *shared = entry->record;
+  const tarn__sim_shared *shared = entry->record;
   tarn__os_close(shared->file);
-  tarn__host_free(shared, sizeof *shared);
   tarn__common_extents_remove(&device->shared, entry);
 }
 
@@ -164,16 +154,15 @@ tarn_status tarn__sim_allocation_export(int id, uint64_t addr, size_t size,
   tarn__sim_call call = TARN__SIM_allocation_export;
   tarn__sim_device *device = NULL;
   memset(out_handle, 0, TARN_EXT_HANDLE_SIZE);
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   pthread_mutex_lock(&device->lock);
-  status = export_locked(device, addr, size, out_handle);
+  tarn_status status = export_locked(device, addr, size, out_handle);
   pthread_mutex_unlock(&device->lock);
   if (status == TARN_E_INVALID) {
     return refuse(call, id, addr, size, "no block of that size begins there");
   }
   if (status == TARN_E_UNSUPPORTED) {
-    return tarn__text_fail(&tarn__sim_text, status,
+    return tarn__text_fail(status,
                            "sim:%d: a block of %zu bytes shares its pages: "
                            "from 64 KiB on they do not",
                            id, size);
@@ -205,7 +194,7 @@ static tarn_status open_handle(const tarn__sim_device *device,
   return TARN_E_INVALID;
 }
 
-// |file| is the book's from now on, even if this fails.
+// Takes |file| over, or closes it if this fails.
 static tarn_status put_locked(tarn__sim_device *device, size_t size, int file,
                               uint64_t *out_addr) {
   uint64_t address = tarn__sim_take_import(device, size);
@@ -235,9 +224,8 @@ tarn_status tarn__sim_allocation_import(int id, const void *given, size_t size,
   tarn__sim_device *device = NULL;
   int file = -1;
   *out_addr = 0;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
-  status = open_handle(device, given, size, &file);
+  TARN__TRY(tarn__sim_admit(call, id, &device));
+  tarn_status status = open_handle(device, given, size, &file);
   if (status == TARN_E_INVALID) {
     return refuse(call, id, 0, size,
                   "the handle is none, or names no block of that size that is "
@@ -257,8 +245,7 @@ tarn_status tarn__sim_allocation_import(int id, const void *given, size_t size,
 tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size) {
   tarn__sim_call call = TARN__SIM_allocation_close;
   tarn__sim_device *device = NULL;
-  tarn_status status = tarn__sim_admit(call, id, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__sim_admit(call, id, &device));
   pthread_mutex_lock(&device->lock);
   const tarn__common_extent *block =
       tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], addr);

@@ -1,7 +1,7 @@
-// sim.h - several discrete devices in RAM: what the files of this plug-in
-// share.
+// sim.h - several discrete devices in RAM: the declarations that this plug-in's
+// files share.
 //
-//   plugin.c   the table, streams and events, the devices' sizes
+//   plugin.c   the tables, streams and events, the devices' sizes
 //   devices.c  the devices, from initialize to finalize; who may call
 //   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
@@ -10,8 +10,7 @@
 //   check.c    what is wrong with an address, and the words for it
 //   copy.c     copies, at once and queued
 //
-//   extension.c  the table of what is beyond the ABI; who may call, and why
-//                a call failed
+//   extension.c  who may call what is beyond the ABI, and why a call failed
 //   range.c      addresses without memory, and what is mapped there
 //   physical.c   memory without an address, and other processes'
 //   share.c      blocks of other processes
@@ -19,8 +18,8 @@
 //   pointer.c    queries of addresses, and registered host memory
 //   rows.c       gather and scatter
 //
-// The functions of the table check what they are given. A wrong use answers
-// C_ERROR and stands in the report; what they call relies on the check.
+// The functions of the table check their arguments. A wrong use answers C_ERROR
+// and is in the report; the functions that they call rely on the check.
 //
 // Locks: that of ranges, then a device's; that of the options, then that of the
 // plan of faults. Inside a device's lock nothing is taken, nor inside the
@@ -31,72 +30,13 @@
 
 #include "common/extents.h"
 #include "common/queue.h"
+#include "common/slots.h"
 
 // --- the table's functions, by number --------------------------------------
 
 #define TARN__SIM_CALL_LIST(X) \
-  X(init_device)               \
-  X(set_device)                \
-  X(get_device)                \
-  X(deinit_device)             \
-  X(create_stream)             \
-  X(destroy_stream)            \
-  X(query_stream)              \
-  X(stream_add_callback)       \
-  X(create_event)              \
-  X(record_event)              \
-  X(destroy_event)             \
-  X(query_event)               \
-  X(synchronize_device)        \
-  X(synchronize_stream)        \
-  X(synchronize_event)         \
-  X(stream_wait_event)         \
-  X(device_memory_allocate)    \
-  X(device_memory_deallocate)  \
-  X(device_memory_set)         \
-  X(host_memory_allocate)      \
-  X(host_memory_deallocate)    \
-  X(unified_memory_allocate)   \
-  X(unified_memory_deallocate) \
-  X(memory_copy_h2d)           \
-  X(memory_copy_d2h)           \
-  X(memory_copy_d2d)           \
-  X(memory_copy_p2p)           \
-  X(async_memory_copy_h2d)     \
-  X(async_memory_copy_d2h)     \
-  X(async_memory_copy_d2d)     \
-  X(async_memory_copy_p2p)     \
-  X(device_memory_stats)       \
-  X(device_min_chunk_size)     \
-  X(device_max_chunk_size)     \
-  X(device_max_alloc_size)     \
-  X(device_extra_padding_size) \
-  X(device_init_alloc_size)    \
-  X(device_realloc_size)       \
-  X(alignment)                 \
-  X(allocate_aligned)          \
-  X(range_granularity)         \
-  X(range_reserve)             \
-  X(range_release)             \
-  X(memory_create)             \
-  X(memory_destroy)            \
-  X(range_map)                 \
-  X(range_unmap)               \
-  X(range_set_access)          \
-  X(memory_export)             \
-  X(memory_import)             \
-  X(allocation_export)         \
-  X(allocation_import)         \
-  X(allocation_close)          \
-  X(allocate_async)            \
-  X(deallocate_async)          \
-  X(host_register)             \
-  X(host_unregister)           \
-  X(pointer_query)             \
-  X(gather)                    \
-  X(scatter)                   \
-  X(scatter_add)               \
-  X(default_stream)
+  TARN__COMMON_ABI_SLOTS(X)    \
+  TARN__COMMON_EXT_SLOTS(X) TARN__COMMON_EXT_MORE_SLOTS(X)
 
 #define TARN__SIM_CALL_NUMBER(name) TARN__SIM_##name,
 typedef enum tarn__sim_call {
@@ -104,6 +44,10 @@ typedef enum tarn__sim_call {
 } tarn__sim_call;
 
 const char *tarn__sim_call_name(tarn__sim_call call);
+
+// The functions of the table: tarn__sim_ and the name of the slot.
+#define TARN__SIM_DECLARE(name) TARN__COMMON_ABI_DECLARE(tarn__sim_, name);
+TARN__COMMON_ABI_SLOTS(TARN__SIM_DECLARE)
 
 // --- options.c -------------------------------------------------------------
 
@@ -135,9 +79,9 @@ typedef struct tarn__sim_options {
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
 
-// Fills |*out| with what the program and the environment say, and lets nobody
-// say otherwise from now on. False: a value is bad, the report says which,
-// |*out| holds the defaults and nothing is settled.
+// Fills |*out| with the settings of the program and the environment, and
+// settles them: the program cannot change them from now on. False: a value is
+// bad, the report says which, |*out| holds the defaults and nothing is settled.
 TARN_MUST_CHECK bool tarn__sim_options_settle(tarn__sim_options *out);
 
 // There are no devices any more.
@@ -161,9 +105,6 @@ TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
 // The file that lines are appended to; "": none.
 void tarn__sim_report_to(const char *path);
 
-// Why the last call of this thread that failed did.
-extern _Thread_local tarn__common_text tarn__sim_text;
-
 // Adds a line, which also goes to the log and is the thread's text. Returns
 // C_ERROR.
 __attribute__((format(printf, 1, 2), cold)) C_Status tarn__sim_misuse(
@@ -178,7 +119,7 @@ typedef enum tarn__sim_kind {
   TARN__SIM_KINDS,
 } tarn__sim_kind;
 
-// What is remembered of a block that was given back.
+// The record of a block that was given back.
 typedef struct tarn__sim_freed {
   tarn__common_run run;
   uint64_t serial;
@@ -193,8 +134,8 @@ typedef struct tarn__sim_device {
   // and for ranges. Threads look whose an address is while a device closes.
   _Atomic(unsigned char *) window;
   atomic_size_t window_size;
-  unsigned char *mirror;  // its memory, at the offsets of the first part; known
-                          // to nobody
+  unsigned char *mirror;  // its memory, at the offsets of the first part; no
+                          // caller knows its address
   size_t span;            // bytes of the first part, and of the mirror
   size_t capacity;
 
@@ -231,10 +172,6 @@ static inline unsigned char *tarn__sim_mirror(const tarn__sim_device *device,
 
 C_Status tarn__sim_initialize(void);
 C_Status tarn__sim_finalize(void);
-C_Status tarn__sim_init_device(const C_Device device);
-C_Status tarn__sim_set_device(const C_Device device);
-C_Status tarn__sim_get_device(const C_Device device);
-C_Status tarn__sim_deinit_device(const C_Device device);
 C_Status tarn__sim_device_count(size_t *count);
 C_Status tarn__sim_device_list(size_t *ids);
 
@@ -297,19 +234,6 @@ uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
 void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
                           bool counted);
 
-C_Status tarn__sim_memory_stats(const C_Device device, size_t *total,
-                                size_t *available);
-C_Status tarn__sim_allocate(const C_Device device, void **ptr, size_t size);
-C_Status tarn__sim_deallocate(const C_Device device, void *ptr, size_t size);
-C_Status tarn__sim_host_allocate(const C_Device device, void **ptr,
-                                 size_t size);
-C_Status tarn__sim_host_deallocate(const C_Device device, void *ptr,
-                                   size_t size);
-C_Status tarn__sim_unified_allocate(const C_Device device, void **ptr,
-                                    size_t size);
-C_Status tarn__sim_unified_deallocate(const C_Device device, void *ptr,
-                                      size_t size);
-
 // --- check.c ---------------------------------------------------------------
 
 // How bytes are asked for.
@@ -319,7 +243,7 @@ enum {
   TARN__SIM_PIECE = 1 << 2,     // of mapped ones, the first mapping's will do
 };
 
-// Who asks for what, as the report says it.
+// The caller and its request, as the report writes them.
 typedef struct tarn__sim_request {
   const tarn__sim_device *device;
   tarn__sim_call call;
@@ -343,7 +267,7 @@ typedef enum tarn__sim_verdict {
 typedef struct tarn__sim_finding {
   tarn__sim_verdict verdict;
   tarn__common_extent *extent;  // FINE: the block
-  tarn__sim_freed block;        // else: what is to be said of it
+  tarn__sim_freed block;        // else: the block that the text names
   size_t before;                // bytes that are fine before what is not
 } tarn__sim_finding;
 
@@ -378,28 +302,5 @@ typedef struct tarn__sim_piece {
 C_Status tarn__sim_resolve(const tarn__sim_device *device, tarn__sim_call call,
                            unsigned how, size_t size, tarn__sim_end *end,
                            tarn__sim_piece *out);
-
-// --- copy.c ----------------------------------------------------------------
-
-C_Status tarn__sim_memory_set(const C_Device device, void *ptr,
-                              unsigned char value, size_t size);
-C_Status tarn__sim_copy_h2d(const C_Device device, void *dst, const void *src,
-                            size_t size);
-C_Status tarn__sim_copy_d2h(const C_Device device, void *dst, const void *src,
-                            size_t size);
-C_Status tarn__sim_copy_d2d(const C_Device device, void *dst, const void *src,
-                            size_t size);
-C_Status tarn__sim_copy_p2p(const C_Device dst_device,
-                            const C_Device src_device, void *dst,
-                            const void *src, size_t size);
-C_Status tarn__sim_async_h2d(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size);
-C_Status tarn__sim_async_d2h(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size);
-C_Status tarn__sim_async_d2d(const C_Device device, C_Stream stream, void *dst,
-                             const void *src, size_t size);
-C_Status tarn__sim_async_p2p(const C_Device dst_device,
-                             const C_Device src_device, C_Stream stream,
-                             void *dst, const void *src, size_t size);
 
 #endif  // TARN_PLUGINS_SIM_SIM_H_

@@ -25,11 +25,6 @@ typedef struct note {
   size_t size;  // from base
 } note;
 
-void tarn__aligned_init(tarn__device_aligned *aligned) {
-  tarn_list_init(&aligned->notes);
-  atomic_init(&aligned->count, 0);
-}
-
 void tarn__aligned_free(tarn__device_aligned *aligned) {
   tarn_list *node = NULL;
   tarn_list *spare = NULL;
@@ -43,14 +38,6 @@ void tarn__aligned_free(tarn__device_aligned *aligned) {
 static tarn_place_kind kind_of(const tarn_device *device,
                                tarn_place_kind kind) {
   return device->plugin->is_host ? TARN_PLACE_DEVICE : kind;
-}
-
-static void keep(tarn_device *device, note *n) {
-  tarn__device_aligned *aligned = &device->aligned;
-  pthread_mutex_lock(&device->lock);
-  tarn_list_add(&aligned->notes, &n->node);
-  atomic_fetch_add_explicit(&aligned->count, 1, memory_order_relaxed);
-  pthread_mutex_unlock(&device->lock);
 }
 
 static note *find_locked(tarn_device *device, tarn_place_kind kind,
@@ -69,11 +56,10 @@ static bool has_notes(tarn_device *device) {
   return atomic_load_explicit(&device->aligned.count, memory_order_relaxed) > 0;
 }
 
-bool tarn__aligned_is_noted(tarn_device *device, tarn_place_kind kind,
-                            tarn_addr addr) {
+bool tarn__aligned_is_noted(tarn_device *device, tarn_addr addr) {
   if (!has_notes(device)) return false;
   pthread_mutex_lock(&device->lock);
-  bool found = find_locked(device, kind, addr) != NULL;
+  bool found = find_locked(device, TARN_PLACE_DEVICE, addr) != NULL;
   pthread_mutex_unlock(&device->lock);
   return found;
 }
@@ -98,10 +84,6 @@ bool tarn__aligned_take_note(tarn_device *device, tarn_place_kind kind,
 
 // --- taking ----------------------------------------------------------------
 
-static bool is_aligned(tarn_addr addr, size_t align) {
-  return (addr & (align - 1)) == 0;
-}
-
 // More than is needed, so that somewhere in it there is an aligned address.
 static tarn_status take_larger(tarn_device *device, tarn_place place,
                                size_t size, size_t align, note *n) {
@@ -110,8 +92,7 @@ static tarn_status take_larger(tarn_device *device, tarn_place place,
     return tarn__fail(TARN_FULL, "%s: %zu bytes at a multiple of %zu: too many",
                       device->name, size, align);
   }
-  tarn_status status = tarn__device_take(place, n->size, &n->base);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_take(place, n->size, &n->base));
   if (!tarn_size_align_up((size_t)n->base, align, &addr)) {
     (void)tarn__device_give(place, n->base, n->size);
     return tarn__fail(TARN_E_DEVICE,
@@ -135,34 +116,33 @@ static tarn_status take_and_note(tarn_device *device, tarn_place place,
     return status;
   }
   *out_addr = n->addr;
-  keep(device, n);
+  pthread_mutex_lock(&device->lock);
+  tarn_list_add(&device->aligned.notes, &n->node);
+  atomic_fetch_add_explicit(&device->aligned.count, 1, memory_order_relaxed);
+  pthread_mutex_unlock(&device->lock);
   return TARN_OK;
 }
 
 static tarn_status stand_in(tarn_device *device, tarn_place place, size_t size,
                             size_t align, tarn_addr *out_addr) {
   tarn_addr addr = 0;
-  tarn_status status = tarn__device_take(place, size, &addr);
-  if (status != TARN_OK) return status;
-  if (is_aligned(addr, align)) {
+  TARN__TRY(tarn__device_take(place, size, &addr));
+  if ((addr & (align - 1)) == 0) {
     *out_addr = addr;
     return TARN_OK;
   }
-  status = tarn__device_give(place, addr, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_give(place, addr, size));
   return take_and_note(device, place, size, align, out_addr);
 }
 
 static tarn_status take_natively(tarn_device *device, size_t size, size_t align,
                                  tarn_addr *out_addr) {
   tarn_addr addr = 0;
-  tarn_status status =
-      device->ext->allocate_aligned(device->handle.id, size, align, &addr);
-  status = tarn__extension_result(device, "allocate_aligned", size, status);
-  if (status != TARN_OK) return status;
-  status = tarn__device_accept(device, "allocate_aligned", size, align, addr);
-  if (status == TARN_OK) *out_addr = addr;
-  return status;
+  TARN__TRY(TARN__EXTENSION_CALL(device, allocate_aligned, size,
+                                 (device->handle.id, size, align, &addr)));
+  TARN__TRY(tarn__device_accept(device, "allocate_aligned", size, align, addr));
+  *out_addr = addr;
+  return TARN_OK;
 }
 
 tarn_status tarn__device_take_aligned(tarn_place place, size_t size,
@@ -175,14 +155,13 @@ tarn_status tarn__device_take_aligned(tarn_place place, size_t size,
                       "be a power of two",
                       size, align);
   }
-  tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
   assert(device != NULL);
+  TARN__TRY(tarn__device_enter(device));
   bool own = kind_of(device, place.kind) == TARN_PLACE_DEVICE;
   if (own && device->ext->allocate_aligned != NULL &&
       align > device->info.alignment) {
-    status = take_natively(device, size, align, out_addr);
+    tarn_status status = take_natively(device, size, align, out_addr);
     if (status != TARN_E_UNSUPPORTED) return status;
   }
   return stand_in(device, place, size, align, out_addr);
@@ -190,7 +169,7 @@ tarn_status tarn__device_take_aligned(tarn_place place, size_t size,
 
 tarn_status tarn_device_allocate_aligned(tarn_place place, size_t size,
                                          size_t align, tarn_addr *out_addr) {
-  tarn_status status = tarn__device_take_aligned(place, size, align, out_addr);
-  if (status == TARN_OK) tarn__place_count(place, 1);
-  return status;
+  TARN__TRY(tarn__device_take_aligned(place, size, align, out_addr));
+  tarn__place_count(place, 1);
+  return TARN_OK;
 }

@@ -1,4 +1,5 @@
-// What plug-ins answer, as statuses and as texts.
+// What plug-ins answer, as statuses and as texts, and what is checked before
+// they are asked.
 //
 //   sim:0: memory_copy_h2d of 4096 bytes answered 3 (C_ERROR: bad argument or
 //   wrong use): 1024 bytes beyond the end of a block of 8192 bytes
@@ -10,12 +11,11 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/plugin.h"
 
 // --- the driver's words ----------------------------------------------------
 
 typedef struct words {
-  char text[TARN__TEXT_SIZE];  // ": " and the words; "" if there are none
+  char text[TARN__ERROR_TEXT];  // ": " and the words; "" if there are none
 } words;
 
 // |stream| NULL: about the thread's last failed call. The buffer is cleared
@@ -31,13 +31,17 @@ static const char *ask_words(tarn_device *device, C_Stream stream, words *out) {
   return out->text;
 }
 
-static const char *size_text(size_t size, char *out, size_t out_size) {
-  out[0] = '\0';
-  if (size != 0) snprintf(out, out_size, " of %zu bytes", size);
-  return out;
+// |stream| NULL: the thread's last call failed. |size| 0: none is in the text.
+static tarn_status refuse(tarn_device *device, C_Stream stream,
+                          const char *call, size_t size, tarn_status status,
+                          int answer, const char *meaning) {
+  words driver;
+  char of_size[40] = "";
+  if (size != 0) snprintf(of_size, sizeof of_size, " of %zu bytes", size);
+  return tarn__fail(status, "%s: %s%s answered %d (%s)%s", device->name, call,
+                    of_size, answer, meaning,
+                    ask_words(device, stream, &driver));
 }
-
-enum { SIZE_TEXT = 40 };
 
 // --- functions of the ABI --------------------------------------------------
 
@@ -65,14 +69,8 @@ static tarn_status read_answer(tarn_device *device, C_Stream stream,
     tarn__log(TARN_LOG_WARN, "%s: %s answered C_WARNING", device->name, call);
     return TARN_OK;
   }
-  if (result == TARN__C_UNSUPPORTED) {
-    return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, call);
-  }
-  words driver;
-  char of_size[SIZE_TEXT];
-  return tarn__fail(TARN_E_DEVICE, "%s: %s%s answered %d (%s)%s", device->name,
-                    call, size_text(size, of_size, sizeof of_size), (int)result,
-                    meaning(result), ask_words(device, stream, &driver));
+  return refuse(device, stream, call, size, TARN_E_DEVICE, (int)result,
+                meaning(result));
 }
 
 tarn_status tarn__device_result(tarn_device *device, const char *call,
@@ -94,32 +92,47 @@ tarn_status tarn__stream_result(tarn_stream *stream, const char *call,
 // --- slots of the extension ------------------------------------------------
 
 static bool is_for_slots(tarn_status status) {
-  switch (status) {
-    case TARN_OK:
-    case TARN_FULL:
-    case TARN_E_INVALID:
-    case TARN_E_UNSUPPORTED:
-    case TARN_E_NOMEM:
-    case TARN_E_DEVICE:
-      return true;
-    default:
-      return false;
-  }
+  return status == TARN_FULL || status == TARN_E_INVALID ||
+         status == TARN_E_UNSUPPORTED || status == TARN_E_NOMEM ||
+         status == TARN_E_DEVICE;
 }
 
 tarn_status tarn__extension_result(tarn_device *device, const char *slot,
                                    size_t size, tarn_status answer) {
   if (answer == TARN_OK) return TARN_OK;
-  words driver;
-  char of_size[SIZE_TEXT];
   bool known = is_for_slots(answer);
-  return tarn__fail(known ? answer : TARN_E_DEVICE,
-                    "%s: %s%s answered %d (%s)%s", device->name, slot,
-                    size_text(size, of_size, sizeof of_size), (int)answer,
-                    known ? tarn_status_name(answer) : "no answer of a slot",
-                    ask_words(device, NULL, &driver));
+  return refuse(device, NULL, slot, size, known ? answer : TARN_E_DEVICE,
+                (int)answer,
+                known ? tarn_status_name(answer) : "no answer of a slot");
 }
 
-tarn_status tarn__extension_lacks(const tarn_device *device, const char *what) {
+// --- what is refused --------------------------------------------------------
+
+tarn_status tarn__device_refuse(const tarn_device *device) {
+  if (device == NULL) return tarn__fail(TARN_E_INVALID, "device: NULL");
+  return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
+                    device->name);
+}
+
+tarn_status tarn__extension_check(const tarn_device *device,
+                                  tarn_device_extension ability,
+                                  const char *what) {
+  TARN__TRY(tarn__device_check(device));
+  if ((device->info.extensions & (uint32_t)ability) != 0) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, what);
+}
+
+tarn_status tarn__device_select(tarn_device *device) {
+  return TARN__DEVICE_CALL(device, set_device, 0, (&device->handle));
+}
+
+void tarn__device_count(tarn_device *device, size_t *count, int change) {
+  pthread_mutex_lock(&device->lock);
+  if (change > 0) {
+    ++*count;
+  } else if (*count > 0) {
+    // A caller that gives back too often must not block the close.
+    --*count;
+  }
+  pthread_mutex_unlock(&device->lock);
 }

@@ -3,20 +3,17 @@
 #include <string.h>
 
 #include "device/device.h"
-#include "device/plugin.h"
 
 // |stream| NULL: the calling thread waits. TARN_OK means that the plug-in may
 // be called.
 static tarn_status prepare(tarn_device *device, tarn_stream *stream,
                            bool has_ends) {
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(device));
   if (!has_ends) {
     return tarn__fail(TARN_E_INVALID, "%s: copy: an end is NULL", device->name);
   }
   if (stream != NULL) {
-    status = tarn__stream_check(stream, device);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__stream_check(stream, device));
   }
   return tarn__device_enter(device);
 }
@@ -30,44 +27,28 @@ static tarn_status finish(tarn_device *device, tarn_stream *stream,
 
 // --- on one device ---------------------------------------------------------
 
+typedef C_Status copy_call(const C_Device device, void *to, const void *from,
+                           size_t size);
+typedef C_Status queue_call(const C_Device device, C_Stream stream, void *to,
+                            const void *from, size_t size);
+
 typedef enum direction {
   H2D,
   D2H,
   D2D,
 } direction;
 
-static const char *const names[] = {
-    [H2D] = "memory_copy_h2d",
-    [D2H] = "memory_copy_d2h",
-    [D2D] = "memory_copy_d2d",
+static const struct {
+  tarn__device_table_entry make;
+  size_t queue;
+} copies[] = {
+    [H2D] = {TARN__ABI_ENTRY(memory_copy_h2d),
+             offsetof(C_DeviceInterface, async_memory_copy_h2d)},
+    [D2H] = {TARN__ABI_ENTRY(memory_copy_d2h),
+             offsetof(C_DeviceInterface, async_memory_copy_d2h)},
+    [D2D] = {TARN__ABI_ENTRY(memory_copy_d2d),
+             offsetof(C_DeviceInterface, async_memory_copy_d2d)},
 };
-
-static C_Status make(direction way, tarn_device *device, void *to,
-                     const void *from, size_t size) {
-  const C_DeviceInterface *abi = device->abi;
-  switch (way) {
-    case H2D:
-      return abi->memory_copy_h2d(&device->handle, to, from, size);
-    case D2H:
-      return abi->memory_copy_d2h(&device->handle, to, from, size);
-    default:
-      return abi->memory_copy_d2d(&device->handle, to, from, size);
-  }
-}
-
-static C_Status queue(direction way, tarn_stream *stream, void *to,
-                      const void *from, size_t size) {
-  const C_DeviceInterface *abi = stream->abi;
-  C_Device handle = &stream->device->handle;
-  switch (way) {
-    case H2D:
-      return abi->async_memory_copy_h2d(handle, stream->native, to, from, size);
-    case D2H:
-      return abi->async_memory_copy_d2h(handle, stream->native, to, from, size);
-    default:
-      return abi->async_memory_copy_d2d(handle, stream->native, to, from, size);
-  }
-}
 
 // Not inlined into copy_quickly() below, which must stay short.
 __attribute__((noinline)) static tarn_status copy(direction way,
@@ -77,9 +58,16 @@ __attribute__((noinline)) static tarn_status copy(direction way,
   bool has_ends = size == 0 || (to != NULL && from != NULL);
   tarn_status status = prepare(device, stream, has_ends);
   if (status != TARN_OK || size == 0) return status;
-  C_Status result = stream == NULL ? make(way, device, to, from, size)
-                                   : queue(way, stream, to, from, size);
-  return finish(device, stream, names[way], size, result);
+  C_Status result = C_SUCCESS;
+  C_Device at = &device->handle;
+  if (tarn__stream_queues(stream)) {
+    result = ((queue_call *)tarn__table_at(device->abi, copies[way].queue))(
+        at, stream->native, to, from, size);
+  } else {
+    result = ((copy_call *)tarn__table_at(
+        device->abi, copies[way].make.offset))(at, to, from, size);
+  }
+  return finish(device, stream, copies[way].make.name, size, result);
 }
 
 static inline bool is_apart(const void *a, const void *b, size_t size) {
@@ -133,8 +121,7 @@ tarn_status tarn_device_set(tarn_device *device, tarn_addr addr,
   tarn_status status = prepare(device, stream, size == 0 || addr != 0);
   if (status != TARN_OK || size == 0) return status;
   if (stream != NULL) {
-    status = tarn_stream_synchronize(stream);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_stream_synchronize(stream));
   }
   C_Status result = device->abi->device_memory_set(
       &device->handle, tarn__pointer(addr), value, size);
@@ -149,13 +136,13 @@ static tarn_status copy_within(tarn_device *dst_device, tarn_addr dst,
                                size_t size, tarn_stream *stream) {
   void *to = tarn__pointer(dst);
   const void *from = tarn__pointer(src);
+  C_Device at = &src_device->handle;
   C_Status result =
-      stream == NULL
-          ? src_device->abi->memory_copy_p2p(
-                &dst_device->handle, &src_device->handle, to, from, size)
-          : stream->abi->async_memory_copy_p2p(&dst_device->handle,
-                                               &src_device->handle,
-                                               stream->native, to, from, size);
+      tarn__stream_queues(stream)
+          ? src_device->abi->async_memory_copy_p2p(
+                &dst_device->handle, at, stream->native, to, from, size)
+          : src_device->abi->memory_copy_p2p(&dst_device->handle, at, to, from,
+                                             size);
   return finish(src_device, stream, "memory_copy_p2p", size, result);
 }
 
@@ -165,8 +152,7 @@ static tarn_status copy_across(tarn_device *dst_device, tarn_addr dst,
                                tarn_device *src_device, tarn_addr src,
                                size_t size, tarn_stream *stream) {
   if (stream != NULL) {
-    tarn_status status = tarn_stream_synchronize(stream);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_stream_synchronize(stream));
   }
   if (src_device->info.host_accessible) {
     return tarn_copy_h2d(dst_device, dst, tarn__pointer(src), size, NULL);
@@ -184,10 +170,9 @@ static tarn_status copy_across(tarn_device *dst_device, tarn_addr dst,
 tarn_status tarn_copy_p2p(tarn_device *dst_device, tarn_addr dst,
                           tarn_device *src_device, tarn_addr src, size_t size,
                           tarn_stream *stream) {
-  tarn_status status = tarn__device_check(dst_device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(dst_device));
   bool has_ends = size == 0 || (dst != 0 && src != 0);
-  status = prepare(src_device, stream, has_ends);
+  tarn_status status = prepare(src_device, stream, has_ends);
   if (status != TARN_OK || size == 0) return status;
   return dst_device->plugin == src_device->plugin
              ? copy_within(dst_device, dst, src_device, src, size, stream)

@@ -5,20 +5,6 @@
 #include <string.h>
 
 #include "base/hostmem.h"
-#include "device/plugin.h"
-
-// --- checks ----------------------------------------------------------------
-
-tarn_status tarn__device_refuse(const tarn_device *device) {
-  if (device == NULL) return tarn__fail(TARN_E_INVALID, "device: NULL");
-  return tarn__fail(TARN_E_STATE, "%s was opened by the parent before a fork",
-                    device->name);
-}
-
-tarn_status tarn__device_select(tarn_device *device) {
-  C_Status result = device->abi->set_device(&device->handle);
-  return tarn__device_result(device, "set_device", 0, result);
-}
 
 // --- making ----------------------------------------------------------------
 
@@ -63,98 +49,87 @@ static size_t usable_max_alloc(tarn_device *device, size_t said,
   return available;
 }
 
-// An invalid alignment counts as unknown: 1.
-static size_t ask_alignment(tarn_device *device) {
-  size_t align = 1;
-  if (device->ext->alignment == NULL) return 1;
-  tarn_status status = device->ext->alignment(device->handle.id, &align);
-  if (status == TARN_OK && tarn_is_power_of_two(align)) return align;
-  device->info.extensions &= ~(uint32_t)TARN_EXTENSION_ALIGNMENT;
-  if (status == TARN_E_UNSUPPORTED) return 1;
-  tarn__log(TARN_LOG_WARN, "%s: alignment answered %s, %zu; taken as 1",
-            device->name, tarn_status_name(status), align);
-  return 1;
-}
+typedef tarn_status power_query(int id, size_t *size);
 
-// A device that cannot say in what steps its ranges go has none, whatever its
-// plug-in can do for others.
-static size_t ask_granularity(tarn_device *device) {
-  size_t size = 0;
-  if (device->ext->range_granularity == NULL) return 0;
-  tarn_status status = device->ext->range_granularity(device->handle.id, &size);
+// A power of two that a slot of the extension answers. Without one, or with
+// another number, the device has not |ability|, and the size is |lacking|.
+static size_t ask_power(tarn_device *device, const char *slot,
+                        power_query *query, uint32_t ability, size_t lacking,
+                        const char *taken) {
+  size_t size = lacking;
+  if (query == NULL) return lacking;
+  tarn_status status = query(device->handle.id, &size);
   if (status == TARN_OK && tarn_is_power_of_two(size)) return size;
-  device->info.extensions &=
-      ~(uint32_t)(TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING);
-  if (status == TARN_E_UNSUPPORTED) return 0;
-  tarn__log(TARN_LOG_WARN,
-            "%s: range_granularity answered %s, %zu; taken to have no ranges",
-            device->name, tarn_status_name(status), size);
-  return 0;
+  device->info.extensions &= ~ability;
+  if (status == TARN_E_UNSUPPORTED) return lacking;
+  tarn__log(TARN_LOG_WARN, "%s: %s answered %s, %zu; taken %s", device->name,
+            slot, tarn_status_name(status), size, taken);
+  return lacking;
 }
 
-// What can be allocated at once, of which |available| is free.
+// As ask_size, of a function that a plug-in may lack; |otherwise| if it does.
+static size_t ask_own_size(tarn_device *device, tarn_device_function bit,
+                           size_query *query, size_t otherwise,
+                           size_t fallback) {
+  if (query == NULL) return otherwise;
+  return ask_size(device, tarn_device_function_name(bit), query, fallback);
+}
+
+// The bytes that can be allocated at once, of which |available| are free.
 static size_t ask_most(tarn_device *device, size_t available) {
-  if ((device->info.functions & TARN_FN_MAX_ALLOC) == 0) return available;
-  size_t most = ask_size(device, "device_max_alloc_size",
-                         device->abi->device_max_alloc_size, available);
+  size_t most = ask_own_size(device, TARN_FN_MAX_ALLOC,
+                             device->plugin->own.device_max_alloc_size,
+                             available, available);
   return usable_max_alloc(device, most, available);
 }
 
-// Those that change while the device is open: what can be allocated, and what
-// stands in its place.
+// The values that change while the device is open: the bytes that can be
+// allocated, and the sizes that default to them.
 static void ask_current_sizes(tarn_device *device, size_t available,
                               tarn_device_info *info) {
-  const C_DeviceInterface *abi = device->abi;
-  uint32_t own = info->functions;
+  const C_DeviceInterface *own = &device->plugin->own;
   size_t most = ask_most(device, available);
-  info->max_alloc = info->max_chunk = most;
-  info->init_size = info->realloc_size = most;
-  if ((own & TARN_FN_MAX_CHUNK) != 0) {
-    info->max_chunk = ask_size(device, "device_max_chunk_size",
-                               abi->device_max_chunk_size, 0);
-  }
-  if ((own & TARN_FN_INIT_SIZE) != 0) {
-    info->init_size = ask_size(device, "device_init_alloc_size",
-                               abi->device_init_alloc_size, most);
-  }
-  if ((own & TARN_FN_REALLOC_SIZE) != 0) {
-    info->realloc_size =
-        ask_size(device, "device_realloc_size", abi->device_realloc_size, most);
-  }
+  info->max_alloc = most;
+  info->max_chunk = ask_own_size(device, TARN_FN_MAX_CHUNK,
+                                 own->device_max_chunk_size, most, 0);
+  info->init_size = ask_own_size(device, TARN_FN_INIT_SIZE,
+                                 own->device_init_alloc_size, most, most);
+  info->realloc_size = ask_own_size(device, TARN_FN_REALLOC_SIZE,
+                                    own->device_realloc_size, most, most);
 }
 
 static tarn_status ask_sizes(tarn_device *device) {
-  const C_DeviceInterface *abi = device->abi;
   tarn_device_info *info = &device->info;
   size_t total = 0;
   size_t available = 0;
-  tarn_status status = tarn_device_memory(device, &total, &available);
-  if (status != TARN_OK) return status;
-  size_t said =
-      ask_size(device, "device_min_chunk_size", abi->device_min_chunk_size, 1);
+  TARN__TRY(tarn_device_memory(device, &total, &available));
+  size_t said = ask_size(device, "device_min_chunk_size",
+                         device->abi->device_min_chunk_size, 1);
   info->min_chunk = usable_min_chunk(device, said, total);
   ask_current_sizes(device, available, info);
-  info->alignment = ask_alignment(device);
-  device->granularity = ask_granularity(device);
-  info->padding = ask_size(device, "device_extra_padding_size",
-                           abi->device_extra_padding_size, 0);
+  info->alignment = ask_power(device, "alignment", device->ext->alignment,
+                              TARN_EXTENSION_ALIGNMENT, 1, "as 1");
+  device->granularity = ask_power(
+      device, "range_granularity", device->ext->range_granularity,
+      TARN_EXTENSION_RANGES | TARN_EXTENSION_SHARING, 0, "to have no ranges");
+  info->padding =
+      ask_own_size(device, TARN_FN_PADDING,
+                   device->plugin->own.device_extra_padding_size, 0, 0);
   device->is_open = true;
   return TARN_OK;
 }
 
 static tarn_status start(tarn_device *device) {
-  C_Status result = device->abi->init_device(&device->handle);
-  tarn_status status = tarn__device_result(device, "init_device", 0, result);
-  if (status != TARN_OK) return status;
+  TARN__TRY(TARN__DEVICE_CALL(device, init_device, 0, (&device->handle)));
   device->info.id = device->handle.id;  // it may have been replaced
-  status = tarn__device_enter(device);
+  tarn_status status = tarn__device_enter(device);
   if (status == TARN_OK) status = ask_sizes(device);
   if (status != TARN_OK) (void)device->abi->deinit_device(&device->handle);
   return status;
 }
 
 static char *name_of(const tarn__device_plugin *plugin, size_t ordinal) {
-  char name[TARN__TEXT_SIZE];
+  char name[TARN__ERROR_TEXT];
   snprintf(name, sizeof name, "%s:%zu", plugin->type, ordinal);
   return tarn__host_text(name);
 }
@@ -184,8 +159,9 @@ tarn_status tarn__device_create(tarn__device_plugin *plugin, size_t ordinal,
   device->generation = tarn__os_generation();
   tarn_list_init(&device->node);
   pthread_mutex_init(&device->lock, NULL);
-  tarn__staging_init(&device->staging);
-  tarn__aligned_init(&device->aligned);
+  pthread_mutex_init(&device->staging.lock, NULL);
+  pthread_cond_init(&device->staging.freed, NULL);
+  tarn_list_init(&device->aligned.notes);
 
   device->name = name_of(plugin, ordinal);
   tarn_status status = TARN_E_NOMEM;
@@ -210,23 +186,13 @@ static tarn_status call_attached(tarn_device *device, bool commit) {
     if (a->on_close == NULL) continue;
     tarn_status status = a->on_close(device, a->pointer, commit);
     if (status != TARN_OK && !commit) return status;
-    if (status != TARN_OK && first == TARN_OK) first = status;
+    tarn__keep_first(&first, status);
   }
   return first;
 }
 
-void tarn__device_count(tarn_device *device, size_t *count, int change) {
-  pthread_mutex_lock(&device->lock);
-  if (change > 0) {
-    ++*count;
-  } else if (*count > 0) {  // who gives back too much must not block the close
-    --*count;
-  }
-  pthread_mutex_unlock(&device->lock);
-}
-
 static tarn_status check_unused(tarn_device *device) {
-  char text[TARN__TEXT_SIZE / 2];
+  char text[TARN__ERROR_TEXT / 2];
   char departed[96] = "";
   tarn__departed_end(device);
   size_t at_work = tarn__departed_count(device);
@@ -251,16 +217,15 @@ static tarn_status check_unused(tarn_device *device) {
 }
 
 tarn_status tarn__device_end(tarn_device *device) {
-  // Who objects has said why; whatever the status, nothing has happened.
+  // The attachment that objects has written why; whatever the status, nothing
+  // has happened.
   if (call_attached(device, false) != TARN_OK) return TARN_E_STATE;
-  tarn_status status = check_unused(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_unused(device));
 
-  status = call_attached(device, true);
+  tarn_status status = call_attached(device, true);
   tarn__staging_free(device);
-  C_Status result = device->abi->deinit_device(&device->handle);
-  tarn_status ended = tarn__device_result(device, "deinit_device", 0, result);
-  if (status == TARN_OK) status = ended;
+  tarn__keep_first(
+      &status, TARN__DEVICE_CALL(device, deinit_device, 0, (&device->handle)));
   return status == TARN_E_STATE ? TARN_E_DEVICE : status;
 }
 
@@ -273,7 +238,8 @@ void tarn__device_free(tarn_device *device) {
   // In a child of fork, threads of the parent may count as waiting there, and
   // ending it would wait for them.
   if (device->generation == tarn__os_generation()) {
-    tarn__staging_deinit(&device->staging);
+    pthread_cond_destroy(&device->staging.freed);
+    pthread_mutex_destroy(&device->staging.lock);
   }
   tarn__aligned_free(&device->aligned);
   pthread_mutex_destroy(&device->lock);
@@ -297,8 +263,7 @@ tarn_status tarn_device_query(tarn_device *device, tarn_device_info *out_info) {
   }
   memset(out_info, 0, size);
   out_info->struct_size = size;
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(device));
   tarn_device_info info = device->info;
   size_t total = 0;
   size_t available = 0;
@@ -314,8 +279,7 @@ tarn_status tarn__device_most(tarn_device *device, size_t *out_most) {
   size_t total = 0;
   size_t available = 0;
   *out_most = 0;
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(device));
   bool known = tarn_device_memory(device, &total, &available) == TARN_OK;
   *out_most = known ? ask_most(device, available) : device->info.max_alloc;
   return TARN_OK;
@@ -339,12 +303,10 @@ bool tarn_device_host_accessible(const tarn_device *device) {
 
 static tarn_status ask_memory(tarn_device *device, size_t *out_total,
                               size_t *out_free) {
-  tarn_status status = tarn__device_check(device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
-  C_Status result =
-      device->abi->device_memory_stats(&device->handle, out_total, out_free);
-  return tarn__device_result(device, "device_memory_stats", 0, result);
+  TARN__TRY(tarn__device_check(device));
+  TARN__TRY(tarn__device_enter(device));
+  return TARN__DEVICE_CALL(device, device_memory_stats, 0,
+                           (&device->handle, out_total, out_free));
 }
 
 tarn_status tarn_device_memory(tarn_device *device, size_t *out_total,
@@ -366,39 +328,11 @@ tarn_status tarn__device_room(tarn_device *device, size_t *out_total,
   return status;
 }
 
-static const char *const function_names[] = {
-    "memory_copy_p2p",
-    "async_memory_copy_h2d",
-    "async_memory_copy_d2h",
-    "async_memory_copy_d2d",
-    "async_memory_copy_p2p",
-    "device_memory_set",
-    "host_memory_allocate",
-    "unified_memory_allocate",
-    "device_max_chunk_size",
-    "device_max_alloc_size",
-    "device_extra_padding_size",
-    "device_init_alloc_size",
-    "device_realloc_size",
-    "create_stream",
-    "create_event",
-    "stream_add_callback",
-};
-
-const char *tarn_device_function_name(tarn_device_function bit) {
-  size_t count = sizeof function_names / sizeof function_names[0];
-  for (size_t i = 0; i < count; i++) {
-    if ((unsigned)bit == 1u << i) return function_names[i];
-  }
-  return NULL;
-}
-
 // --- attachments -----------------------------------------------------------
 
 tarn_status tarn_device_attach(tarn_device *device, tarn_device_slot slot,
                                void *pointer, tarn_device_on_close *on_close) {
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(device));
   if ((unsigned)slot >= TARN_SLOT_COUNT || pointer == NULL ||
       on_close == NULL) {
     return tarn__fail(TARN_E_INVALID,

@@ -2,11 +2,11 @@
 //
 // Locks, outermost first: registry, streams, device, stream. The registry's
 // lock guards the plug-ins, the open devices, and every open and close; the
-// streams' lock the lists of all streams; a device's lock its counts and
-// attachments; a stream's lock its failure. The locks of the natives, which
-// guard who stands for which handle, are taken alone. Plug-ins are called under
-// the registry's lock when a device is opened or closed, and otherwise under
-// none.
+// streams' lock the map of all streams; a device's lock its counts and
+// attachments; a stream's lock its failure. The lock of the natives, which
+// guards which object stands for which handle, is taken alone. Plug-ins are
+// called under the registry's lock when a device is opened or closed, and
+// otherwise under none.
 #ifndef TARN_DEVICE_DEVICE_H_
 #define TARN_DEVICE_DEVICE_H_
 
@@ -33,8 +33,6 @@ typedef struct tarn__device_aligned {
   _Atomic size_t count;  // of the notes; written under the lock
 } tarn__device_aligned;
 
-void tarn__aligned_init(tarn__device_aligned *aligned);
-
 // Frees the notes, but not the memory that they describe.
 void tarn__aligned_free(tarn__device_aligned *aligned);
 
@@ -44,9 +42,9 @@ bool tarn__aligned_take_note(tarn_device *device, tarn_place_kind kind,
                              tarn_addr addr, tarn_addr *out_base,
                              size_t *out_size);
 
-// Whether the stand-in handed out |addr|. The note stays.
-bool tarn__aligned_is_noted(tarn_device *device, tarn_place_kind kind,
-                            tarn_addr addr);
+// Whether the stand-in handed out |addr| of the device's own memory. The note
+// stays.
+bool tarn__aligned_is_noted(tarn_device *device, tarn_addr addr);
 
 // --- staging memory --------------------------------------------------------
 // A device's ring of pinned host memory, for copies that cannot go directly: a
@@ -65,10 +63,6 @@ typedef struct tarn__device_staging {
   bool taken[TARN__STAGING_SLOTS];
 } tarn__device_staging;
 
-void tarn__staging_init(tarn__device_staging *staging);
-
-void tarn__staging_deinit(tarn__device_staging *staging);
-
 // Frees the slots; none may be in use.
 void tarn__staging_free(tarn_device *device);
 
@@ -78,10 +72,6 @@ void tarn__staging_free(tarn_device *device);
 TARN_MUST_CHECK tarn_status tarn__staging_acquire(tarn_device *device,
                                                   void **out_slot);
 void tarn__staging_release(tarn_device *device, void *slot);
-
-enum {
-  TARN__TEXT_SIZE = 512,  // of a failure that is kept: the last error's
-};
 
 // Set once, so that readers of |pointer| need no lock.
 typedef struct tarn__device_attached {
@@ -134,6 +124,12 @@ TARN_MUST_CHECK static inline tarn_status tarn__device_check(
   }
   return tarn__not_in_callback();
 }
+
+// TARN_OK if tarn__device_check says so, and the device has |ability|.
+// TARN_E_UNSUPPORTED: it has not; the text names |what|.
+TARN_MUST_CHECK tarn_status tarn__extension_check(const tarn_device *device,
+                                                  tarn_device_extension ability,
+                                                  const char *what);
 
 // NULL: nothing is attached there.
 static inline void *tarn__device_attachment(const tarn_device *device,
@@ -222,30 +218,37 @@ TARN_MUST_CHECK tarn_status tarn__stream_result(tarn_stream *stream,
                                                 const char *call,
                                                 C_Status result);
 
-// What the answer of a slot of the extension means: a status that slots may
+// The meaning of an answer of a slot of the extension: a status that slots may
 // give stands, any other number is TARN_E_DEVICE.
 TARN_MUST_CHECK tarn_status tarn__extension_result(tarn_device *device,
                                                    const char *slot,
                                                    size_t size,
                                                    tarn_status answer);
 
-// TARN_E_UNSUPPORTED: the extension of |device| has no |what|.
-tarn_status tarn__extension_lacks(const tarn_device *device, const char *what);
+// Calls |function| of the plug-in's table, or a slot of its extension, with
+// |arguments|, which stand in parentheses. The status of its answer, as above.
+#define TARN__DEVICE_CALL(device, function, size, arguments) \
+  tarn__device_result(device, #function, size,               \
+                      (device)->abi->function arguments)
+#define TARN__DEVICE_QUEUE(device, function, size, arguments) \
+  tarn__device_queued(device, #function, size,                \
+                      (device)->abi->function arguments)
+#define TARN__EXTENSION_CALL(device, slot, size, arguments) \
+  tarn__extension_result(device, #slot, size, (device)->ext->slot arguments)
 
 // --- streams ---------------------------------------------------------------
 
 struct tarn_stream {
   tarn_device *device;
   const tarn__device_plugin *plugin;  // the device's, for when that is gone
-  const C_DeviceInterface *abi;  // the device's, or abi_sync without a handle
-  C_Stream native;
+  C_Stream native;  // NULL: whatever is put on it is done at once
   uint64_t serial;
   uint32_t generation;
   tarn__device_native known;  // by its handle
   tarn_event *last;           // of an adopted stream: recorded when it departs
 
-  tarn_list node;  // these are guarded by the lock of streams.c
-  tarn__device_link by_serial;
+  tarn__range_map_node by_serial;  // these are guarded by the lock of streams.c
+  tarn_list node;                  // among the departed
   size_t pins;   // how many are about to queue something on it
   size_t holds;  // how many wait for its work
   bool ends;     // its end has begun: other streams need not wait for work
@@ -257,7 +260,7 @@ struct tarn_stream {
   tarn_list calls;       // callbacks that have not come yet
   uint64_t last_call;
   _Atomic(tarn_status) failure;
-  char text[TARN__TEXT_SIZE];
+  char text[TARN__ERROR_TEXT];
 };
 
 // Why |stream| is none of |device|, or none of this process. TARN_E_INVALID,
@@ -294,8 +297,11 @@ TARN_MUST_CHECK static inline tarn_status tarn__stream_check(
   return status != TARN_OK ? status : tarn__stream_failure(stream);
 }
 
-// Whether the driver puts the marks of |event|: else recording it waits.
-bool tarn__event_is_marked_by_driver(const tarn_event *event);
+// Whether work can be queued on |stream|; if not, or for NULL, it is done at
+// once.
+static inline bool tarn__stream_queues(const tarn_stream *stream) {
+  return stream != NULL && stream->native != NULL;
+}
 
 // Whether |event| is known to be reached, or to have failed. Unlike
 // tarn_event_query it never waits: other answers than yes are no.
@@ -305,19 +311,6 @@ bool tarn__event_is_reached(tarn_event *event);
 // as its text. Returns |status|.
 tarn_status tarn__stream_settle(tarn_stream *stream, tarn_status status);
 
-static inline tarn_stream *tarn__stream_of_native(tarn__device_native *native) {
-  return tarn_list_entry(native, tarn_stream, known);
-}
-
-// A stream of |device| without a handle and not yet entered; NULL: no memory.
-tarn_stream *tarn__stream_make(tarn_device *device);
-
-// Enters |stream|, whose handle is set, and returns it; or returns the stream
-// that has the handle already. A handle that is |fresh| from the driver has
-// none.
-TARN_MUST_CHECK tarn_stream *tarn__stream_enter(tarn_stream *stream,
-                                                bool fresh);
-
 // Frees the host memory of a stream that is not entered; in a child of fork
 // also the work that its parent had queued on the host.
 void tarn__stream_free(tarn_stream *stream);
@@ -325,23 +318,6 @@ void tarn__stream_free_after_fork(tarn_stream *stream);
 
 // Calls the callbacks that the driver has not called.
 tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream);
-
-// Ends the last use of an adopted stream. The status is that of its work, if
-// the call had to wait for it.
-tarn_status tarn__stream_depart(tarn_stream *stream);
-
-// tarn__stream_drop, then frees the stream if that was the last hold.
-void tarn__stream_release(tarn_stream *stream, bool over);
-
-// Ends those departed streams of |device| whose work is done.
-void tarn__departed_end(const tarn_device *device);
-
-// Waits for all of them, and ends them.
-tarn_status tarn__departed_synchronize(const tarn_device *device);
-
-// Waits for every stream of |device|; the first failure among them.
-TARN_MUST_CHECK tarn_status
-tarn__streams_synchronize(const tarn_device *device);
 
 // Creates an event of the caller alone: it does not keep the device open, and
 // tarn_event_adopt does not find it. tarn__event_free destroys it.

@@ -77,38 +77,31 @@ static tarn_status wait_on_host(uint64_t serial) {
 }
 
 tarn_status tarn_stream_join(tarn_stream *stream, uint64_t serial) {
-  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
-                                      : tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(stream != NULL ? tarn__stream_check(stream, NULL)
+                           : tarn__not_in_callback());
   if (stream != NULL && stream->serial == serial) return TARN_OK;
   tarn_stream *other = tarn__stream_pin(serial);
   if (has_failed(other)) {
     tarn__stream_unpin(other);
     return wait_on_host(serial);
   }
-  status = other != NULL ? join_living(stream, other)
-                         : join_departed(stream, serial);
+  tarn_status status = other != NULL ? join_living(stream, other)
+                                     : join_departed(stream, serial);
   bool settled = status == TARN_OK || has_failed(stream);
   return settled ? status : wait_on_host(serial);
 }
 
-static tarn_status join_all(void) {
-  tarn_status first = TARN_OK;
-  uint64_t newest = tarn__streams_newest();
-  uint64_t serial = tarn__streams_above(0);
-  while (serial != 0 && serial <= newest) {
-    tarn_status status = tarn_stream_join(NULL, serial);
-    if (first == TARN_OK) first = status;
-    serial = tarn__streams_above(serial);
-  }
-  return first;
+static tarn_status join_on_host(uint64_t serial) {
+  return tarn_stream_join(NULL, serial);
 }
 
 tarn_status tarn__place_synchronize(tarn_place place) {
   tarn_device *device = NULL;
-  if (place.kind != TARN_PLACE_DEVICE) return join_all();
-  tarn_status status = tarn__place_device(place, &device);
-  return status == TARN_OK ? tarn_device_synchronize(device) : status;
+  if (place.kind != TARN_PLACE_DEVICE) {
+    return tarn__streams_each(NULL, join_on_host);
+  }
+  TARN__TRY(tarn__place_device(place, &device));
+  return tarn_device_synchronize(device);
 }
 
 // --- without waiting -------------------------------------------------------
@@ -120,7 +113,7 @@ static bool is_done(tarn_stream *stream) {
   return stream->plugin->own.query_stream != NULL &&
          tarn__stream_check(stream, NULL) == TARN_OK &&
          tarn__device_enter(device) == TARN_OK &&
-         stream->abi->query_stream(&device->handle, stream->native) ==
+         device->abi->query_stream(&device->handle, stream->native) ==
              C_SUCCESS;
 }
 
@@ -155,8 +148,8 @@ static bool can_follow(const tarn_stream *stream, const tarn_device *device) {
 static tarn_status queue_wait(tarn_stream *stream, tarn_stream *other) {
   tarn_event *event = NULL;
   tarn_status status = tarn__event_make(other->device, &event);
-  if (status == TARN_OK && !tarn__event_is_marked_by_driver(event)) {
-    status = TARN_PENDING;
+  if (status == TARN_OK && tarn_event_native(event) == NULL) {
+    status = TARN_PENDING;  // recording it would wait
   }
   if (status == TARN_OK) status = tarn_event_record(event, other);
   if (status == TARN_OK) status = tarn_stream_wait_event(stream, event);
@@ -187,21 +180,20 @@ static tarn_status follow_departed(tarn_stream *stream, uint64_t serial) {
 }
 
 tarn_status tarn__stream_join_at_once(tarn_stream *stream, uint64_t serial) {
-  tarn_status status = stream != NULL ? tarn__stream_check(stream, NULL)
-                                      : tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(stream != NULL ? tarn__stream_check(stream, NULL)
+                           : tarn__not_in_callback());
   if (stream != NULL && stream->serial == serial) return TARN_OK;
   tarn_stream *other = tarn__stream_pin(serial);
-  status = other != NULL ? follow_living(stream, other)
-                         : follow_departed(stream, serial);
+  tarn_status status = other != NULL ? follow_living(stream, other)
+                                     : follow_departed(stream, serial);
   return status == TARN_OK || has_failed(stream) ? status : TARN_PENDING;
 }
 
 // --- by serial only --------------------------------------------------------
 
 // The host does not wait with the stream pinned: its owner could not give it
-// back meanwhile. One that is given back may have recorded its last event, or
-// been waited for, before the wait was queued.
+// back during the wait. A stream that is given back may have recorded its last
+// event, or been waited for, before the wait was queued.
 tarn_status tarn__stream_follow(uint64_t serial, uint64_t first) {
   tarn_stream *stream = tarn__stream_pin(serial);
   if (stream == NULL) return tarn_stream_join(NULL, first);

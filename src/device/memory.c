@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "device/device.h"
-#include "device/plugin.h"
 
 // --- places ----------------------------------------------------------------
 
@@ -42,12 +41,12 @@ tarn_status tarn__place_device(tarn_place place, tarn_device **out_device) {
     return tarn__fail(TARN_E_INVALID, "place: %d is no kind", (int)place.kind);
   }
   if (place.device == NULL && place.kind == TARN_PLACE_HOST) {
-    tarn_status refused = tarn__not_in_callback();
-    return refused != TARN_OK ? refused : tarn__device_host(out_device);
+    TARN__TRY(tarn__not_in_callback());
+    return tarn__device_host(out_device);
   }
-  tarn_status status = tarn__device_check(place.device);
-  if (status == TARN_OK) *out_device = place.device;
-  return status;
+  TARN__TRY(tarn__device_check(place.device));
+  *out_device = place.device;
+  return TARN_OK;
 }
 
 tarn_status tarn__place_attached(tarn_place place, tarn_device_slot slot,
@@ -55,8 +54,7 @@ tarn_status tarn__place_attached(tarn_place place, tarn_device_slot slot,
                                  void **out_pointer) {
   tarn_device *device = NULL;
   *out_pointer = NULL;
-  tarn_status status = tarn__place_device(place, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
   *out_kind = is_plain_host(place) ? TARN_PLACE_HOST : place.kind;
   *out_pointer = tarn__device_attachment(device, slot);
   return TARN_OK;
@@ -67,34 +65,24 @@ tarn_status tarn__place_attached(tarn_place place, tarn_device_slot slot,
 typedef C_Status allocate_call(const C_Device device, void **ptr, size_t size);
 typedef C_Status deallocate_call(const C_Device device, void *ptr, size_t size);
 
-typedef struct memory_calls {
-  const char *allocate_name;
-  allocate_call *allocate;
-  const char *deallocate_name;
-  deallocate_call *deallocate;
-} memory_calls;
+static const struct {
+  tarn__device_table_entry allocate;
+  tarn__device_table_entry deallocate;
+} calls[] = {
+    [TARN_PLACE_HOST] = {TARN__ABI_ENTRY(host_memory_allocate),
+                         TARN__ABI_ENTRY(host_memory_deallocate)},
+    [TARN_PLACE_DEVICE] = {TARN__ABI_ENTRY(device_memory_allocate),
+                           TARN__ABI_ENTRY(device_memory_deallocate)},
+    [TARN_PLACE_UNIFIED] = {TARN__ABI_ENTRY(unified_memory_allocate),
+                            TARN__ABI_ENTRY(unified_memory_deallocate)},
+};
 
-static memory_calls calls_of(const C_DeviceInterface *abi,
-                             tarn_place_kind kind) {
-  switch (kind) {
-    case TARN_PLACE_HOST:
-      return (memory_calls){"host_memory_allocate", abi->host_memory_allocate,
-                            "host_memory_deallocate",
-                            abi->host_memory_deallocate};
-    case TARN_PLACE_UNIFIED:
-      return (memory_calls){
-          "unified_memory_allocate", abi->unified_memory_allocate,
-          "unified_memory_deallocate", abi->unified_memory_deallocate};
-    case TARN_PLACE_DEVICE:
-      break;
-  }
-  return (memory_calls){"device_memory_allocate", abi->device_memory_allocate,
-                        "device_memory_deallocate",
-                        abi->device_memory_deallocate};
+static tarn_status has_none(const tarn_device *device, const char *call) {
+  return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, call);
 }
 
 static tarn_status out_of_memory(tarn_place place, size_t size) {
-  char where[TARN__TEXT_SIZE];
+  char where[TARN__ERROR_TEXT];
   return tarn__fail(TARN_FULL, "%s: out of memory: %zu bytes were refused",
                     tarn_place_text(place, where, sizeof where), size);
 }
@@ -116,42 +104,44 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   *out_addr = 0;
   tarn_device *device = NULL;
   if (size == 0) return tarn__fail(TARN_E_INVALID, "allocate: size is 0");
-  tarn_status status = tarn__place_device(place, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
   assert(device != NULL);
-  status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_enter(device));
 
-  memory_calls calls = calls_of(device->abi, place.kind);
+  tarn__device_table_entry call = calls[place.kind].allocate;
+  allocate_call *allocate =
+      (allocate_call *)tarn__table_at(device->abi, call.offset);
   void *ptr = NULL;
-  C_Status result = calls.allocate(&device->handle, &ptr, size);
+  if (allocate == NULL) return has_none(device, call.name);
+  C_Status result = allocate(&device->handle, &ptr, size);
   // Both are ways in which plug-ins say that there is no memory.
   bool went_well = result == C_SUCCESS || result == C_WARNING;
   bool full = result == C_FAILED || (went_well && ptr == NULL);
   if (full) return out_of_memory(place, size);
-  status = tarn__device_result(device, calls.allocate_name, size, result);
-  if (status == TARN_OK && place.kind == TARN_PLACE_DEVICE) {
-    status = tarn__device_accept(device, calls.allocate_name, size,
-                                 device->info.alignment, tarn__address(ptr));
+  TARN__TRY(tarn__device_result(device, call.name, size, result));
+  if (place.kind == TARN_PLACE_DEVICE) {
+    TARN__TRY(tarn__device_accept(device, call.name, size,
+                                  device->info.alignment, tarn__address(ptr)));
   }
-  if (status == TARN_OK) *out_addr = tarn__address(ptr);
-  return status;
+  *out_addr = tarn__address(ptr);
+  return TARN_OK;
 }
 
 tarn_status tarn__device_give(tarn_place place, tarn_addr addr, size_t size) {
   tarn_device *device = NULL;
   if (addr == 0) return tarn__fail(TARN_E_INVALID, "deallocate: address 0");
-  tarn_status status = tarn__place_device(place, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
   assert(device != NULL);
   (void)tarn__aligned_take_note(device, place.kind, addr, &addr, &size);
   // Even if the device cannot be made current: not to try is a sure leak.
   tarn_status entered = tarn__device_enter(device);
-  memory_calls calls = calls_of(device->abi, place.kind);
-  C_Status result =
-      calls.deallocate(&device->handle, tarn__pointer(addr), size);
-  status = tarn__device_result(device, calls.deallocate_name, size, result);
-  return status != TARN_OK ? status : entered;
+  tarn__device_table_entry call = calls[place.kind].deallocate;
+  deallocate_call *deallocate =
+      (deallocate_call *)tarn__table_at(device->abi, call.offset);
+  if (deallocate == NULL) return has_none(device, call.name);
+  C_Status result = deallocate(&device->handle, tarn__pointer(addr), size);
+  TARN__TRY(tarn__device_result(device, call.name, size, result));
+  return entered;
 }
 
 void tarn__place_count(tarn_place place, int change) {
@@ -163,9 +153,9 @@ void tarn__place_count(tarn_place place, int change) {
 
 tarn_status tarn_device_allocate(tarn_place place, size_t size,
                                  tarn_addr *out_addr) {
-  tarn_status status = tarn__device_take(place, size, out_addr);
-  if (status == TARN_OK) tarn__place_count(place, 1);
-  return status;
+  TARN__TRY(tarn__device_take(place, size, out_addr));
+  tarn__place_count(place, 1);
+  return TARN_OK;
 }
 
 tarn_status tarn_device_deallocate(tarn_place place, tarn_addr addr,
@@ -179,8 +169,7 @@ tarn_status tarn_device_host_view(tarn_place place, tarn_addr addr, size_t size,
                                   void **out_ptr) {
   *out_ptr = NULL;
   tarn_device *device = NULL;
-  tarn_status status = tarn__place_device(place, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
   if (addr == 0 || size > UINT64_MAX - addr) {
     return tarn__fail(TARN_E_INVALID, "host view: %zu bytes at address 0x%llx",
                       size, (unsigned long long)addr);

@@ -1,25 +1,40 @@
-// Which object stands for a driver's handle.
+// Which object stands for a driver's handle. Many maps of a few handles each,
+// so that adopting a stream again takes a step or two. Handles of several
+// devices, or of a stream and an event, may be equal: these are neighbours in a
+// map.
 #include "device/natives.h"
 
-#include "base/intern.h"
+#include <pthread.h>
+
 #include "base/os.h"
 
-tarn__device_natives tarn__native_streams = TARN__NATIVES(tarn__native_streams);
-tarn__device_natives tarn__native_events = TARN__NATIVES(tarn__native_events);
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tarn__range_map natives[1024];  // guarded by |lock|
 
-// The device is not in it: handles of several that are equal are few.
-static uint64_t key_of(const void *handle) {
-  return tarn__hash_fold((uint64_t)(uintptr_t)handle, 0x9e3779b97f4a7c15u);
+static void lock_natives(void) {
+  pthread_mutex_lock(&lock);
+}
+
+static void unlock_natives(void) {
+  pthread_mutex_unlock(&lock);
+}
+
+TARN__WATCH_FORKS_LAST static void watch_forks(void) {
+  pthread_atfork(lock_natives, unlock_natives, unlock_natives);
+}
+
+static tarn__range_map *map_of(uint64_t handle) {
+  return &natives[handle * 0x9e3779b97f4a7c15 >> (64 - 10)];
 }
 
 // The lock is held.
-static tarn__device_native *find(const tarn__device_natives *natives,
-                                 uint64_t key, const tarn_device *device,
-                                 const void *handle) {
-  tarn__device_link *link = tarn__buckets_at(&natives->buckets, key);
-  for (; link != NULL; link = link->next) {
-    tarn__device_native *native = (tarn__device_native *)(void *)link;
-    if (native->handle == handle && native->device == device &&
+static tarn__device_native *find(tarn__device_native_kind kind,
+                                 const tarn_device *device, uint64_t handle) {
+  tarn__range_map_node *node = tarn__range_map_at(map_of(handle), handle);
+  for (; node != NULL && node->start == handle;
+       node = tarn__range_map_previous(node)) {
+    tarn__device_native *native = (tarn__device_native *)node;
+    if (native->device == device && native->kind == kind &&
         native->generation == tarn__os_generation()) {
       return native;
     }
@@ -27,55 +42,39 @@ static tarn__device_native *find(const tarn__device_natives *natives,
   return NULL;
 }
 
-tarn__device_native *tarn__natives_use(tarn__device_natives *natives,
-                                       const tarn_device *device,
-                                       void *handle) {
-  uint64_t key = key_of(handle);
-  pthread_mutex_lock(&natives->lock);
-  tarn__device_native *found = find(natives, key, device, handle);
+tarn__device_native *tarn__native_use(tarn__device_native_kind kind,
+                                      const tarn_device *device, void *handle) {
+  lock_natives();
+  tarn__device_native *found = find(kind, device, (uintptr_t)handle);
   if (found != NULL) found->uses++;
-  pthread_mutex_unlock(&natives->lock);
+  unlock_natives();
   return found;
 }
 
-tarn__device_native *tarn__natives_enter(tarn__device_natives *natives,
-                                         tarn__device_native *native,
-                                         bool fresh) {
+tarn__device_native *tarn__native_enter(tarn__device_native *native,
+                                        void *handle, bool fresh) {
   tarn__device_native *found = NULL;
-  native->link.key = key_of(native->handle);
+  native->node.start = (uintptr_t)handle;
   native->generation = tarn__os_generation();
-  pthread_mutex_lock(&natives->lock);
-  if (!fresh) {
-    found = find(natives, native->link.key, native->device, native->handle);
-  }
+  lock_natives();
+  if (!fresh) found = find(native->kind, native->device, native->node.start);
   if (found == NULL) {
     found = native;
-    if (native->handle != NULL) {
-      tarn__buckets_put(&natives->buckets, &native->link);
+    if (handle != NULL) {
+      tarn__range_map_insert(map_of(native->node.start), &native->node);
     }
   }
   found->uses++;
-  pthread_mutex_unlock(&natives->lock);
+  unlock_natives();
   return found;
 }
 
-bool tarn__natives_leave(tarn__device_natives *natives,
-                         tarn__device_native *native) {
-  pthread_mutex_lock(&natives->lock);
+bool tarn__native_leave(tarn__device_native *native) {
+  lock_natives();
   bool last = --native->uses == 0;
-  if (last && native->handle != NULL) {
-    tarn__buckets_take(&natives->buckets, &native->link);
+  if (last && native->node.start != 0) {
+    tarn__range_map_remove(map_of(native->node.start), &native->node);
   }
-  pthread_mutex_unlock(&natives->lock);
+  unlock_natives();
   return last;
-}
-
-void tarn__natives_lock(void) {
-  pthread_mutex_lock(&tarn__native_streams.lock);
-  pthread_mutex_lock(&tarn__native_events.lock);
-}
-
-void tarn__natives_unlock(void) {
-  pthread_mutex_unlock(&tarn__native_events.lock);
-  pthread_mutex_unlock(&tarn__native_streams.lock);
 }

@@ -1,8 +1,8 @@
 // Taking in a plug-in.
 //
-// What a plug-in does to the table that it is given cannot be trusted: some
-// clear it with their own idea of its size, which may be more than the host's,
-// some clear nothing, some overwrite |size|. So it gets a copy of its own:
+// A plug-in cannot be trusted with the table that it is given: some clear it
+// with their own idea of its size, which may be more than the host's, some
+// clear nothing, some overwrite |size|. So it gets a copy of its own:
 //
 //   | size | 58 slots, filled with a pattern | pattern ... up to 8 KiB |
 //            8                            472
@@ -11,8 +11,6 @@
 // and becomes NULL. Nothing above 472 is ever looked at. Which sizes a
 // plug-in insists on is found by offering the known variants in turn: one that
 // is not content leaves device_type NULL.
-#include "device/plugin.h"
-
 #include <limits.h>
 #include <string.h>
 
@@ -115,18 +113,10 @@ static tarn_status fill(tarn__device_plugin *plugin, const meeting *m,
   memcpy(&plugin->own, &m->table, KNOWN_END);
   plugin->abi = plugin->own;
   plugin->functions = tarn__table_complete(&plugin->abi);
-  plugin->abi_sync = plugin->abi;
-  tarn__table_make_sync(&plugin->abi_sync);
   plugin->type = tarn__host_text(m->params.device_type);
   plugin->origin = tarn__host_text(origin);
   bool complete = plugin->type != NULL && plugin->origin != NULL;
   return complete ? TARN_OK : TARN_E_NOMEM;
-}
-
-// The extension is asked for last: InitPlugin may be what sets it up.
-static tarn_status extend(tarn__device_plugin *plugin,
-                          tarn_device_ext_function *ext, const char *origin) {
-  return tarn__extension_take(ext != NULL ? ext() : NULL, origin, &plugin->ext);
 }
 
 tarn_status tarn__plugin_create(tarn__device_plugin_entry entry,
@@ -141,7 +131,10 @@ tarn_status tarn__plugin_create(tarn__device_plugin_entry entry,
     plugin = tarn__host_alloc(sizeof *plugin);
     status = plugin == NULL ? TARN_E_NOMEM : fill(plugin, m, origin);
   }
-  if (status == TARN_OK) status = extend(plugin, entry.ext, origin);
+  if (status == TARN_OK) {  // the last, since InitPlugin may be what sets it up
+    status = tarn__extension_take(entry.ext != NULL ? entry.ext() : NULL,
+                                  origin, &plugin->ext);
+  }
   tarn__host_free(m, sizeof *m);
   if (status != TARN_OK) {
     tarn__plugin_destroy(plugin);
@@ -210,10 +203,10 @@ static tarn_status ask_ids(tarn__device_plugin *plugin, size_t *room,
                            size_t count) {
   for (size_t i = 0; i < count; i++)
     room[i] = i;
-  C_Status result = count ? plugin->abi.get_device_list(room) : C_SUCCESS;
+  bool asks = count != 0 && plugin->abi.get_device_list != NULL;
+  C_Status result = asks ? plugin->abi.get_device_list(room) : C_SUCCESS;
   if (!went_well(result)) return refused(plugin, "get_device_list", result);
-  tarn_status status = check_ids(plugin, room, count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_ids(plugin, room, count));
   size_t *ids = tarn__host_array(count, sizeof *ids);
   if (ids == NULL) return TARN_E_NOMEM;
   memcpy(ids, room, count * sizeof *ids);
@@ -224,11 +217,10 @@ static tarn_status ask_ids(tarn__device_plugin *plugin, size_t *room,
 
 static tarn_status list_devices(tarn__device_plugin *plugin) {
   size_t count = 0;
-  tarn_status status = count_devices(plugin, &count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(count_devices(plugin, &count));
   size_t *room = tarn__host_array(DEVICES_MAX, sizeof *room);
   if (room == NULL) return TARN_E_NOMEM;
-  status = ask_ids(plugin, room, count);
+  tarn_status status = ask_ids(plugin, room, count);
   tarn__host_free_array(room, DEVICES_MAX, sizeof *room);
   return status;
 }

@@ -1,12 +1,15 @@
 // plugin.h - plug-ins: loading, checking and completing one, at load; and the
 // plug-ins that are linked into the library.
 //
-// After tarn__table_complete no slot below byte 472 that Tarn calls is NULL:
-// each missing function has become a stand-in of the same signature. A stand-in
-// finds Tarn's object by the handle that it is given, since every call passes
-// the handle inside tarn_device.
+// tarn__table_complete replaces a missing function by a stand-in of the same
+// signature. Some functions have none and stay NULL: unified memory, sizes, the
+// list of devices, and what needs the handle of a stream or event. Tarn checks
+// for those before it calls them. A stand-in finds Tarn's object by the handle
+// that it is given, since every call passes the handle inside tarn_device.
 #ifndef TARN_DEVICE_PLUGIN_H_
 #define TARN_DEVICE_PLUGIN_H_
+
+#include <string.h>
 
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
@@ -26,10 +29,9 @@ typedef struct tarn__device_plugin {
   bool is_host;        // the built-in cpu: memory is the host's own, no thread
                        // has a current device
   uint32_t functions;  // tarn_device_function bits of what is its own
-  C_DeviceInterface own;       // checked; functions that it lacks are NULL
-  C_DeviceInterface abi;       // the same with stand-ins, without a NULL
-  C_DeviceInterface abi_sync;  // the same for streams without a handle
-  tarn_device_ext ext;         // checked; slots that it lacks are NULL
+  C_DeviceInterface own;  // checked; functions that it lacks are NULL
+  C_DeviceInterface abi;  // the same with stand-ins
+  tarn_device_ext ext;    // checked; slots that it lacks are NULL
 
   bool initialized;     // guarded by the registry's lock, as all below
   uint32_t generation;  // of the process that initialised it
@@ -63,10 +65,30 @@ TARN_MUST_CHECK tarn_status tarn__plugin_find(
 bool tarn__plugin_find_builtin(const char *type,
                                tarn__device_plugin_entry *out_entry);
 
-// --- the table of functions ------------------------------------------------
-// The answer of a stand-in for a function that cannot be replaced: a number
-// that no plug-in answers by chance.
-#define TARN__C_UNSUPPORTED ((C_Status)0x5461726e)
+// --- the tables ------------------------------------------------------------
+// Either is a struct of pointers to functions, in which a place is an offset.
+
+typedef struct tarn__device_table_entry {
+  size_t offset;
+  const char *name;
+} tarn__device_table_entry;
+
+#define TARN__ABI_ENTRY(function) \
+  { offsetof(C_DeviceInterface, function), #function }
+#define TARN__EXT_ENTRY(slot) \
+  { offsetof(tarn_device_ext, slot), #slot }
+
+// A function of any type. A pointer to it is cast to the function's own type
+// before the call.
+typedef void tarn__device_any_function(void);
+
+// The function of |table| at |offset|; NULL: it has none.
+static inline tarn__device_any_function *tarn__table_at(const void *table,
+                                                        size_t offset) {
+  tarn__device_any_function *function = NULL;
+  memcpy(&function, (const char *)table + offset, sizeof function);
+  return function;
+}
 
 // Refuses a table that lacks a required function or has half of a pair;
 // |origin| is for the error's text.
@@ -75,13 +97,24 @@ bool tarn__plugin_find_builtin(const char *type,
 TARN_MUST_CHECK tarn_status tarn__table_check(const C_DeviceInterface *abi,
                                               const char *origin);
 
-// Replaces every NULL with its stand-in. Returns the tarn_device_function bits
-// of the plug-in's own functions.
-uint32_t tarn__table_complete(C_DeviceInterface *abi);
+// Copies the known slots of |offered| (may be NULL) to |*out| and sets the
+// others to NULL. A table of another version is ignored, with a log message.
+//
+// TARN_E_UNSUPPORTED  part of a set of slots is missing, or the size is not
+//                     that of a table: the text names it.
+TARN_MUST_CHECK tarn_status tarn__extension_take(const tarn_device_ext *offered,
+                                                 const char *origin,
+                                                 tarn_device_ext *out);
 
-// Turns a completed table into the table of streams without a native handle,
-// which are synchronous.
-void tarn__table_make_sync(C_DeviceInterface *abi);
+// The tarn_device_function bits of a table that is not completed, and the
+// tarn_device_extension bits.
+uint32_t tarn__table_bits(const C_DeviceInterface *abi);
+uint32_t tarn__extension_bits(const tarn_device_ext *ext);
+
+// --- stand-ins -------------------------------------------------------------
+// Replaces every NULL that has a stand-in. Returns the tarn_device_function
+// bits of the plug-in's own functions.
+uint32_t tarn__table_complete(C_DeviceInterface *abi);
 
 // Copies between devices that cannot access each other: d2h and h2d through the
 // staging memory of the source, in pieces. |*out_at| is the device that
@@ -90,21 +123,6 @@ C_Status tarn__table_copy_across(const C_Device dst_device,
                                  const C_Device src_device, void *dst,
                                  const void *src, size_t size,
                                  tarn_device **out_at);
-
-// --- the extension table ---------------------------------------------------
-
-// Copies the known slots of |offered| (may be NULL) to |*out| and sets the
-// others to NULL. A table of another version is ignored, with a log message.
-//
-// TARN_E_UNSUPPORTED  part of a set of slots is missing, or the size is not
-// that
-//                     of a table: the text names it.
-TARN_MUST_CHECK tarn_status tarn__extension_take(const tarn_device_ext *offered,
-                                                 const char *origin,
-                                                 tarn_device_ext *out);
-
-// The tarn_device_extension bits of a table.
-uint32_t tarn__extension_bits(const tarn_device_ext *ext);
 
 // --- plug-ins in the library -----------------------------------------------
 

@@ -5,10 +5,9 @@
 //                  |== mapping ==|= mapping =|       map, unmap, set_access
 //   memory           handle 7      handle 9          create, destroy, ...
 //
-// What is mapped where the driver knows best, and nothing is noted here: only
-// arguments are checked, and ranges and handles counted. A range cannot be
-// released while something is mapped in it, so that its count stands for the
-// mappings too.
+// The driver knows the mappings, and nothing is noted here: only arguments are
+// checked, and ranges and handles counted. A range cannot be released while
+// memory is mapped in it, so that its count stands for the mappings too.
 //
 // What gives something back is tried even if the device cannot be made current:
 // not to try is a sure leak.
@@ -19,23 +18,22 @@
 // --- checks ----------------------------------------------------------------
 
 static tarn_status check_ranges(const tarn_device *device) {
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK || device->granularity != 0) return status;
-  return tarn__extension_lacks(device, "address ranges");
+  return tarn__extension_check(device, TARN_EXTENSION_RANGES, "address ranges");
+}
+
+static tarn_status check_sharing(const tarn_device *device) {
+  return tarn__extension_check(device, TARN_EXTENSION_SHARING,
+                               "memory for other processes");
 }
 
 // TARN_OK: the device has ranges, and is the thread's current one.
 static tarn_status enter(tarn_device *device) {
-  tarn_status status = check_ranges(device);
-  return status != TARN_OK ? status : tarn__device_enter(device);
+  TARN__TRY(check_ranges(device));
+  return tarn__device_enter(device);
 }
 
 static tarn_status enter_to_share(tarn_device *device) {
-  tarn_status status = tarn__device_check(device);
-  if (status != TARN_OK) return status;
-  if ((device->info.extensions & TARN_EXTENSION_SHARING) == 0) {
-    return tarn__extension_lacks(device, "memory for other processes");
-  }
+  TARN__TRY(check_sharing(device));
   return tarn__device_enter(device);
 }
 
@@ -74,9 +72,9 @@ static tarn_status check_memory(const tarn_device *device, const char *call,
 
 tarn_status tarn_range_granularity(tarn_device *device, size_t *out_size) {
   *out_size = 0;
-  tarn_status status = enter(device);
-  if (status == TARN_OK) *out_size = device->granularity;
-  return status;
+  TARN__TRY(enter(device));
+  *out_size = device->granularity;
+  return TARN_OK;
 }
 
 // --- addresses -------------------------------------------------------------
@@ -100,9 +98,8 @@ static tarn_status accept_range(tarn_device *device, tarn_addr addr,
 tarn_status tarn__range_reserve(tarn_device *device, size_t size, size_t align,
                                 tarn_addr *out_addr) {
   *out_addr = 0;
-  tarn_status status = enter(device);
-  if (status == TARN_OK) status = check_size(device, "range_reserve", size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(enter(device));
+  TARN__TRY(check_size(device, "range_reserve", size));
   if (align != 0 && !tarn_is_power_of_two(align)) {
     return tarn__fail(TARN_E_INVALID,
                       "%s: range_reserve: %zu is no power of two", device->name,
@@ -111,31 +108,28 @@ tarn_status tarn__range_reserve(tarn_device *device, size_t size, size_t align,
   // Less than the granularity is what every address is a multiple of anyway.
   if (align < device->granularity) align = device->granularity;
   tarn_addr addr = 0;
-  status = device->ext->range_reserve(device->handle.id, size, align, &addr);
-  status = tarn__extension_result(device, "range_reserve", size, status);
-  if (status == TARN_OK) status = accept_range(device, addr, size, align);
-  if (status == TARN_OK) *out_addr = addr;
-  return status;
+  TARN__TRY(TARN__EXTENSION_CALL(device, range_reserve, size,
+                                 (device->handle.id, size, align, &addr)));
+  TARN__TRY(accept_range(device, addr, size, align));
+  *out_addr = addr;
+  return TARN_OK;
 }
 
 tarn_status tarn__range_release(tarn_device *device, tarn_addr addr,
                                 size_t size) {
-  tarn_status status = check_ranges(device);
-  if (status == TARN_OK) {
-    status = check_extent(device, "range_release", addr, size);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_ranges(device));
+  TARN__TRY(check_extent(device, "range_release", addr, size));
   tarn_status entered = tarn__device_enter(device);
-  status = device->ext->range_release(device->handle.id, addr, size);
-  status = tarn__extension_result(device, "range_release", size, status);
+  tarn_status status = TARN__EXTENSION_CALL(device, range_release, size,
+                                            (device->handle.id, addr, size));
   return status != TARN_OK ? status : entered;
 }
 
 tarn_status tarn_range_reserve(tarn_device *device, size_t size, size_t align,
                                tarn_addr *out_addr) {
-  tarn_status status = tarn__range_reserve(device, size, align, out_addr);
-  if (status == TARN_OK) tarn__device_count(device, &device->ranges, 1);
-  return status;
+  TARN__TRY(tarn__range_reserve(device, size, align, out_addr));
+  tarn__device_count(device, &device->ranges, 1);
+  return TARN_OK;
 }
 
 tarn_status tarn_range_release(tarn_device *device, tarn_addr addr,
@@ -152,25 +146,21 @@ static tarn_status check_flags(const tarn_device *device, unsigned flags) {
     return tarn__fail(TARN_E_INVALID, "%s: memory_create: flags 0x%x",
                       device->name, flags);
   }
-  bool shares = (device->info.extensions & TARN_EXTENSION_SHARING) != 0;
-  if (flags == 0 || shares) return TARN_OK;
-  return tarn__extension_lacks(device, "memory for other processes");
+  return flags == 0 ? TARN_OK : check_sharing(device);
 }
 
 tarn_status tarn__memory_create(tarn_device *device, size_t size,
                                 unsigned flags, tarn_memory *out_memory) {
   *out_memory = 0;
-  tarn_status status = enter(device);
-  if (status == TARN_OK) status = check_size(device, "memory_create", size);
-  if (status == TARN_OK) status = check_flags(device, flags);
-  if (status != TARN_OK) return status;
+  TARN__TRY(enter(device));
+  TARN__TRY(check_size(device, "memory_create", size));
+  TARN__TRY(check_flags(device, flags));
   uint32_t ext_flags =
       flags & TARN_MEMORY_SHAREABLE ? TARN_EXT_MEMORY_SHAREABLE : 0;
   tarn_memory memory = 0;
-  status =
-      device->ext->memory_create(device->handle.id, size, ext_flags, &memory);
-  status = tarn__extension_result(device, "memory_create", size, status);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      TARN__EXTENSION_CALL(device, memory_create, size,
+                           (device->handle.id, size, ext_flags, &memory)));
   if (memory == 0) {
     return tarn__fail(TARN_FULL, "%s: out of memory: %zu bytes were refused",
                       device->name, size);
@@ -180,21 +170,19 @@ tarn_status tarn__memory_create(tarn_device *device, size_t size,
 }
 
 tarn_status tarn__memory_destroy(tarn_device *device, tarn_memory memory) {
-  tarn_status status = check_ranges(device);
-  if (status == TARN_OK)
-    status = check_memory(device, "memory_destroy", memory);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_ranges(device));
+  TARN__TRY(check_memory(device, "memory_destroy", memory));
   tarn_status entered = tarn__device_enter(device);
-  status = device->ext->memory_destroy(device->handle.id, memory);
-  status = tarn__extension_result(device, "memory_destroy", 0, status);
+  tarn_status status = TARN__EXTENSION_CALL(device, memory_destroy, 0,
+                                            (device->handle.id, memory));
   return status != TARN_OK ? status : entered;
 }
 
 tarn_status tarn_memory_create(tarn_device *device, size_t size, unsigned flags,
                                tarn_memory *out_memory) {
-  tarn_status status = tarn__memory_create(device, size, flags, out_memory);
-  if (status == TARN_OK) tarn__device_count(device, &device->memories, 1);
-  return status;
+  TARN__TRY(tarn__memory_create(device, size, flags, out_memory));
+  tarn__device_count(device, &device->memories, 1);
+  return TARN_OK;
 }
 
 tarn_status tarn_memory_destroy(tarn_device *device, tarn_memory memory) {
@@ -207,61 +195,49 @@ tarn_status tarn_memory_destroy(tarn_device *device, tarn_memory memory) {
 
 tarn_status tarn_range_map(tarn_device *device, tarn_addr addr, size_t size,
                            tarn_memory memory) {
-  tarn_status status = enter(device);
-  if (status == TARN_OK) status = check_extent(device, "range_map", addr, size);
-  if (status == TARN_OK) status = check_memory(device, "range_map", memory);
-  if (status != TARN_OK) return status;
-  status = device->ext->range_map(device->handle.id, addr, size, memory);
-  return tarn__extension_result(device, "range_map", size, status);
+  TARN__TRY(enter(device));
+  TARN__TRY(check_extent(device, "range_map", addr, size));
+  TARN__TRY(check_memory(device, "range_map", memory));
+  return TARN__EXTENSION_CALL(device, range_map, size,
+                              (device->handle.id, addr, size, memory));
 }
 
 tarn_status tarn_range_unmap(tarn_device *device, tarn_addr addr, size_t size) {
-  tarn_status status = check_ranges(device);
-  if (status == TARN_OK) {
-    status = check_extent(device, "range_unmap", addr, size);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_ranges(device));
+  TARN__TRY(check_extent(device, "range_unmap", addr, size));
   tarn_status entered = tarn__device_enter(device);
-  status = device->ext->range_unmap(device->handle.id, addr, size);
-  status = tarn__extension_result(device, "range_unmap", size, status);
+  tarn_status status = TARN__EXTENSION_CALL(device, range_unmap, size,
+                                            (device->handle.id, addr, size));
   return status != TARN_OK ? status : entered;
 }
 
-static bool translate_right(tarn_rights right, tarn_ext_access *out) {
-  switch (right) {
-    case TARN_RIGHTS_NONE:
-      *out = TARN_EXT_ACCESS_NONE;
-      return true;
-    case TARN_RIGHTS_READ:
-      *out = TARN_EXT_ACCESS_READ;
-      return true;
-    case TARN_RIGHTS_READ_WRITE:
-      *out = TARN_EXT_ACCESS_READ_WRITE;
-      return true;
-  }
-  return false;
+static bool is_right(tarn_rights right) {
+  _Static_assert(
+      (int)TARN_RIGHTS_READ == (int)TARN_EXT_ACCESS_READ &&
+          (int)TARN_RIGHTS_READ_WRITE == (int)TARN_EXT_ACCESS_READ_WRITE,
+      "rights are what slots take");
+  return right == TARN_RIGHTS_NONE || right == TARN_RIGHTS_READ ||
+         right == TARN_RIGHTS_READ_WRITE;
 }
 
 tarn_status tarn_range_set_access(tarn_device *device, tarn_addr addr,
                                   size_t size, tarn_device *by,
                                   tarn_rights right) {
   static const char call[] = "range_set_access";
-  tarn_ext_access access = TARN_EXT_ACCESS_NONE;
-  tarn_status status = tarn__device_check(by);
-  if (status == TARN_OK) status = enter(device);
-  if (status == TARN_OK) status = check_extent(device, call, addr, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_check(by));
+  TARN__TRY(enter(device));
+  TARN__TRY(check_extent(device, call, addr, size));
   if (by->plugin != device->plugin) {
     return tarn__fail(TARN_E_INVALID, "%s: %s: %s is of another type",
                       device->name, call, by->name);
   }
-  if (!translate_right(right, &access)) {
+  if (!is_right(right)) {
     return tarn__fail(TARN_E_INVALID, "%s: %s: %d is no right", device->name,
                       call, (int)right);
   }
-  status = device->ext->range_set_access(device->handle.id, addr, size,
-                                         by->handle.id, access);
-  return tarn__extension_result(device, call, size, status);
+  return TARN__EXTENSION_CALL(
+      device, range_set_access, size,
+      (device->handle.id, addr, size, by->handle.id, (tarn_ext_access)right));
 }
 
 // --- other processes -------------------------------------------------------
@@ -269,13 +245,11 @@ tarn_status tarn_range_set_access(tarn_device *device, tarn_addr addr,
 tarn_status tarn_memory_export(tarn_device *device, tarn_memory memory,
                                int *out_fd) {
   *out_fd = 0;
-  tarn_status status = enter_to_share(device);
-  if (status == TARN_OK) status = check_memory(device, "memory_export", memory);
-  if (status != TARN_OK) return status;
+  TARN__TRY(enter_to_share(device));
+  TARN__TRY(check_memory(device, "memory_export", memory));
   int fd = -1;
-  status = device->ext->memory_export(device->handle.id, memory, &fd);
-  status = tarn__extension_result(device, "memory_export", 0, status);
-  if (status != TARN_OK) return status;
+  TARN__TRY(TARN__EXTENSION_CALL(device, memory_export, 0,
+                                 (device->handle.id, memory, &fd)));
   if (fd < 0) {
     return tarn__fail(TARN_E_DEVICE,
                       "%s: memory_export gave file descriptor %d", device->name,
@@ -288,17 +262,15 @@ tarn_status tarn_memory_export(tarn_device *device, tarn_memory memory,
 tarn_status tarn__memory_import(tarn_device *device, int fd, size_t size,
                                 tarn_memory *out_memory) {
   *out_memory = 0;
-  tarn_status status = enter_to_share(device);
-  if (status == TARN_OK) status = check_size(device, "memory_import", size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(enter_to_share(device));
+  TARN__TRY(check_size(device, "memory_import", size));
   if (fd < 0) {
     return tarn__fail(TARN_E_INVALID, "%s: memory_import: file descriptor %d",
                       device->name, fd);
   }
   tarn_memory memory = 0;
-  status = device->ext->memory_import(device->handle.id, fd, size, &memory);
-  status = tarn__extension_result(device, "memory_import", size, status);
-  if (status != TARN_OK) return status;
+  TARN__TRY(TARN__EXTENSION_CALL(device, memory_import, size,
+                                 (device->handle.id, fd, size, &memory)));
   if (memory == 0) {
     return tarn__fail(TARN_E_DEVICE, "%s: memory_import gave memory 0",
                       device->name);
@@ -309,7 +281,7 @@ tarn_status tarn__memory_import(tarn_device *device, int fd, size_t size,
 
 tarn_status tarn_memory_import(tarn_device *device, int fd, size_t size,
                                tarn_memory *out_memory) {
-  tarn_status status = tarn__memory_import(device, fd, size, out_memory);
-  if (status == TARN_OK) tarn__device_count(device, &device->memories, 1);
-  return status;
+  TARN__TRY(tarn__memory_import(device, fd, size, out_memory));
+  tarn__device_count(device, &device->memories, 1);
+  return TARN_OK;
 }

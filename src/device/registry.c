@@ -4,8 +4,8 @@
 //   plugins   cpu ── sim ── cuda ── ...          never removed
 //   devices   cpu:0 ── cuda:1 ── ...             in order of opening
 //
-// What a parent opened before a fork stays in the child's list until it is
-// closed there, but is not found by name: it is not the child's.
+// A device that a parent opened before a fork stays in the child's list until
+// it is closed there, but is not found by name: it is not the child's.
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +14,18 @@
 #include "base/hostmem.h"
 #include "base/names.h"
 #include "device/device.h"
-#include "device/plugin.h"
 
 enum { PLUGIN_NAME_MAX = 255 };
 
 static struct {
   pthread_mutex_t lock;  // guards all below, every open and every close
   tarn__names plugins;   // of tarn__device_plugin, by type
-  bool ready;
   tarn_list devices;
   _Atomic(tarn_device *) host;  // cpu:0; written under the lock
-} registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} registry = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .devices = {&registry.devices, &registry.devices},
+};
 
 // A plug-in may fork while it is loaded or a device of it is opened, under the
 // lock: then the thread that forks holds it already.
@@ -44,9 +45,9 @@ static tarn_status registry_enter(void) {
                       "loading, registering, listing, opening or closing "
                       "waits for");
   }
-  tarn_status status = tarn__not_in_callback();
-  if (status == TARN_OK) registry_lock();
-  return status;
+  TARN__TRY(tarn__not_in_callback());
+  registry_lock();
+  return TARN_OK;
 }
 
 static void registry_unlock(void) {
@@ -58,24 +59,14 @@ static void registry_unlock(void) {
 
 static void lock_at_fork(void) {
   if (!holds_lock) pthread_mutex_lock(&registry.lock);
-  tarn__streams_lock();
-  tarn__natives_lock();
 }
 
-static void unlock_in_parent(void) {
-  tarn__natives_unlock();
-  tarn__streams_unlock();
-  if (!holds_lock) pthread_mutex_unlock(&registry.lock);
-}
-
-static void unlock_in_child(void) {
-  tarn__natives_unlock();
-  tarn__streams_unlock_in_child();
+static void unlock_after_fork(void) {
   if (!holds_lock) pthread_mutex_unlock(&registry.lock);
 }
 
 TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
-  pthread_atfork(lock_at_fork, unlock_in_parent, unlock_in_child);
+  pthread_atfork(lock_at_fork, unlock_after_fork, unlock_after_fork);
 }
 
 // --- plug-ins --------------------------------------------------------------
@@ -83,8 +74,8 @@ TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
 static tarn_status add_locked(tarn__device_plugin_entry entry,
                               const char *origin, bool is_host) {
   tarn__device_plugin *plugin = NULL;
-  tarn_status status = tarn__plugin_create(entry, origin, &plugin);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(tarn__plugin_create(entry, origin, &plugin));
   plugin->is_host = is_host;
   const tarn__name *taken = tarn__names_find(&registry.plugins, plugin->type);
   if (taken != NULL) {
@@ -112,15 +103,10 @@ enum { BUILTIN_COUNT = sizeof builtins / sizeof builtins[0] };
 // nothing and the host allocator can be set before. After a failure, the next
 // use goes on where this one stopped.
 static tarn_status prepare_locked(void) {
-  if (registry.ready) return TARN_OK;
   while (registry.plugins.count < BUILTIN_COUNT) {
     size_t next = registry.plugins.count;
-    tarn_status status =
-        add_locked(builtins[next].entry, "built-in", next == 0);
-    if (status != TARN_OK) return status;
+    TARN__TRY(add_locked(builtins[next].entry, "built-in", next == 0));
   }
-  tarn_list_init(&registry.devices);
-  registry.ready = true;
   return TARN_OK;
 }
 
@@ -135,9 +121,8 @@ bool tarn__plugin_find_builtin(const char *type,
 }
 
 static tarn_status add(tarn__device_plugin_entry entry, const char *origin) {
-  tarn_status status = registry_enter();
-  if (status != TARN_OK) return status;
-  status = prepare_locked();
+  TARN__TRY(registry_enter());
+  tarn_status status = prepare_locked();
   if (status == TARN_OK) status = add_locked(entry, origin, false);
   registry_unlock();
   return status;
@@ -146,16 +131,14 @@ static tarn_status add(tarn__device_plugin_entry entry, const char *origin) {
 tarn_status tarn_plugin_load(const char *path) {
   tarn__device_plugin_entry entry = {NULL, NULL};
   char *origin = NULL;
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
-  status = tarn__plugin_find(path, &entry, &origin);
-  if (status != TARN_OK) return status;
-  status = add(entry, origin);
+  TARN__TRY(tarn__not_in_callback());
+  TARN__TRY(tarn__plugin_find(path, &entry, &origin));
+  tarn_status status = add(entry, origin);
   tarn__host_free_text(origin);
   return status;
 }
 
-// What can stand in a line of text, and leaves room there for the rest.
+// Names that fit into a line of text, and leave room for the rest.
 static bool is_plugin_name(const char *name) {
   size_t length = name != NULL ? strnlen(name, PLUGIN_NAME_MAX + 1) : 0;
   if (length == 0 || length > PLUGIN_NAME_MAX) return false;
@@ -189,7 +172,7 @@ typedef struct device_name {
 } device_name;
 
 static tarn_status no_such_type(const char *name) {
-  char known[TARN__TEXT_SIZE];
+  char known[TARN__ERROR_TEXT];
   tarn__names_text(&registry.plugins, known, sizeof known);
   return tarn__fail(TARN_E_INVALID,
                     "no device '%s': give type:ordinal, the types are %s", name,
@@ -207,7 +190,7 @@ static bool parse_ordinal(const char *text, size_t *out_ordinal) {
 }
 
 static tarn_status parse_name(const char *name, device_name *out) {
-  char type[TARN__TEXT_SIZE];
+  char type[TARN__ERROR_TEXT];
   const char *colon = strchr(name, ':');
   size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
   out->ordinal = 0;
@@ -223,11 +206,16 @@ static tarn_status parse_name(const char *name, device_name *out) {
   return TARN_OK;
 }
 
-static tarn_device *find_open(device_name name) {
+// The open device of |plugin| with that ordinal; SIZE_MAX: the one that the
+// plug-in calls |id|.
+static tarn_device *find_open(const tarn__device_plugin *plugin, size_t ordinal,
+                              int id) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, &registry.devices) {
     tarn_device *device = tarn_list_entry(node, tarn_device, node);
-    if (device->plugin == name.plugin && device->ordinal == name.ordinal &&
+    bool fits = ordinal != SIZE_MAX ? device->ordinal == ordinal
+                                    : device->handle.id == id;
+    if (fits && device->plugin == plugin &&
         device->generation == tarn__os_generation()) {
       return device;
     }
@@ -236,16 +224,9 @@ static tarn_device *find_open(device_name name) {
 }
 
 tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id) {
-  tarn_device *found = NULL;
-  tarn_list *node = NULL;
   bool held = holds_lock;
   if (!held) registry_lock();
-  tarn_list_for_each (node, &registry.devices) {
-    tarn_device *device = tarn_list_entry(node, tarn_device, node);
-    bool fits = device->plugin == plugin && device->handle.id == id &&
-                device->generation == tarn__os_generation();
-    if (fits) found = device;
-  }
+  tarn_device *found = find_open(plugin, SIZE_MAX, id);
   if (!held) registry_unlock();
   return found;
 }
@@ -254,26 +235,22 @@ tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id) {
 
 static tarn_status open_new_locked(device_name name, tarn_device **out) {
   assert(name.plugin != NULL);
-  tarn_status status = tarn__plugin_initialize(name.plugin);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__plugin_initialize(name.plugin));
   if (name.ordinal >= name.plugin->id_count) {
     return tarn__fail(TARN_E_INVALID, "no device '%s:%zu': %s has %zu",
                       name.plugin->type, name.ordinal, name.plugin->type,
                       name.plugin->id_count);
   }
-  status = tarn__device_create(name.plugin, name.ordinal, out);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__device_create(name.plugin, name.ordinal, out));
   tarn_list_add_tail(&registry.devices, &(*out)->node);
   return TARN_OK;
 }
 
 static tarn_status open_named_locked(const char *text, tarn_device **out) {
   device_name name = {0};
-  tarn_status status = parse_name(text, &name);
-  if (status != TARN_OK) return status;
-  tarn_device *device = find_open(name);
-  if (device == NULL) status = open_new_locked(name, &device);
-  if (status != TARN_OK) return status;
+  TARN__TRY(parse_name(text, &name));
+  tarn_device *device = find_open(name.plugin, name.ordinal, 0);
+  if (device == NULL) TARN__TRY(open_new_locked(name, &device));
   assert(device != NULL);
   device->open_count++;
   *out = device;
@@ -293,19 +270,16 @@ static tarn_status ensure_host_locked(void) {
   tarn_status status = prepare_locked();
   if (status != TARN_OK || known_host() != NULL) return status;
   tarn_device *host = NULL;
-  status = open_named_locked("cpu:0", &host);
-  if (status == TARN_OK) {
-    atomic_store_explicit(&registry.host, host, memory_order_release);
-  }
-  return status;
+  TARN__TRY(open_named_locked("cpu:0", &host));
+  atomic_store_explicit(&registry.host, host, memory_order_release);
+  return TARN_OK;
 }
 
 tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
   *out_device = NULL;
   if (name == NULL) return tarn__fail(TARN_E_INVALID, "device: no name");
-  tarn_status status = registry_enter();
-  if (status != TARN_OK) return status;
-  status = ensure_host_locked();
+  TARN__TRY(registry_enter());
+  tarn_status status = ensure_host_locked();
   if (status == TARN_OK) status = open_named_locked(name, out_device);
   registry_unlock();
   return status;
@@ -314,9 +288,8 @@ tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
 tarn_status tarn__device_host(tarn_device **out_device) {
   *out_device = known_host();
   if (*out_device != NULL) return TARN_OK;
-  tarn_status status = registry_enter();
-  if (status != TARN_OK) return status;
-  status = ensure_host_locked();
+  TARN__TRY(registry_enter());
+  tarn_status status = ensure_host_locked();
   *out_device = known_host();
   registry_unlock();
   return status;
@@ -341,9 +314,8 @@ static tarn_status close_locked(tarn_device *device) {
 
 tarn_status tarn_device_close(tarn_device *device) {
   if (device == NULL) return TARN_OK;
-  tarn_status status = registry_enter();
-  if (status != TARN_OK) return status;
-  status = close_locked(device);
+  TARN__TRY(registry_enter());
+  tarn_status status = close_locked(device);
   registry_unlock();
   return status;
 }
@@ -353,10 +325,9 @@ tarn_status tarn_device_close(tarn_device *device) {
 static tarn_status visit_devices(const tarn__device_plugin *plugin,
                                  tarn_device_visit *visit, void *context) {
   for (size_t i = 0; i < plugin->id_count; i++) {
-    char name[TARN__TEXT_SIZE];
+    char name[TARN__ERROR_TEXT];
     snprintf(name, sizeof name, "%s:%zu", plugin->type, i);
-    tarn_status status = visit(context, name);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit(context, name));
   }
   return TARN_OK;
 }
@@ -365,9 +336,8 @@ static tarn_status visit_devices(const tarn__device_plugin *plugin,
 // never removed, so it stays good without the lock.
 static tarn_status plugin_at(size_t index, tarn__device_plugin **out_plugin) {
   *out_plugin = NULL;
-  tarn_status status = registry_enter();
-  if (status != TARN_OK) return status;
-  status = prepare_locked();
+  TARN__TRY(registry_enter());
+  tarn_status status = prepare_locked();
   if (status == TARN_OK && index < registry.plugins.count) {
     *out_plugin = registry.plugins.entries[index].value;
     status = tarn__plugin_initialize(*out_plugin);
@@ -382,7 +352,6 @@ tarn_status tarn_device_each(tarn_device_visit *visit, void *context) {
     tarn__device_plugin *plugin = NULL;
     tarn_status status = plugin_at(i, &plugin);
     if (status != TARN_OK || plugin == NULL) return status;
-    status = visit_devices(plugin, visit, context);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit_devices(plugin, visit, context));
   }
 }

@@ -6,21 +6,8 @@
 // be made, waiting for one of those there are is still right.
 #include "device/device.h"
 
-#include <string.h>
-
-void tarn__staging_init(tarn__device_staging *staging) {
-  memset(staging, 0, sizeof *staging);
-  pthread_mutex_init(&staging->lock, NULL);
-  pthread_cond_init(&staging->freed, NULL);
-}
-
 static tarn_place place_of(tarn_device *device) {
   return (tarn_place){device, TARN_PLACE_HOST};
-}
-
-void tarn__staging_deinit(tarn__device_staging *staging) {
-  pthread_cond_destroy(&staging->freed);
-  pthread_mutex_destroy(&staging->lock);
 }
 
 void tarn__staging_free(tarn_device *device) {
@@ -50,9 +37,8 @@ static tarn_status take_new(tarn_device *device, void **out_slot) {
     i++;
   if (i == TARN__STAGING_SLOTS) return TARN_FULL;
   tarn_addr addr = 0;
-  tarn_status status =
-      tarn__device_take(place_of(device), TARN__STAGING_SLOT_SIZE, &addr);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__device_take(place_of(device), TARN__STAGING_SLOT_SIZE, &addr));
   staging->slots[i] = tarn__pointer(addr);
   staging->taken[i] = true;
   *out_slot = staging->slots[i];

@@ -95,40 +95,37 @@ static void call_back(callback_call call, tarn_status status) {
   tarn__callbacks_running--;
 }
 
-static callback_call *first_call(tarn_stream *stream) {
-  tarn_list *first = stream->calls.next;
-  return first != &stream->calls ? tarn_list_entry(first, callback_call, node)
-                                 : NULL;
-}
-
 tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream) {
   tarn_status status = TARN_OK;
-  callback_call *call = NULL;
-  while ((call = first_call(stream)) != NULL) {
+  while (!tarn_list_empty(&stream->calls)) {
     status = tarn__fail(TARN_E_DEVICE,
                         "%s: a callback was never called by the driver",
                         stream->device->name);
-    call_back(take_call(call), status);
+    call_back(
+        take_call(tarn_list_entry(stream->calls.next, callback_call, node)),
+        status);
   }
   return status;
 }
 
 static void forget_calls(tarn_stream *stream) {
-  callback_call *call = NULL;
-  while ((call = first_call(stream)) != NULL) {
+  while (!tarn_list_empty(&stream->calls)) {
+    callback_call *call =
+        tarn_list_entry(stream->calls.next, callback_call, node);
     tarn_list_del(&call->node);
     tarn__host_free(call, sizeof *call);
   }
 }
 
-// --- making and ending -----------------------------------------------------
+// --- making ----------------------------------------------------------------
 
 void tarn__stream_free(tarn_stream *stream) {
   pthread_mutex_destroy(&stream->lock);
   tarn__host_free(stream, sizeof *stream);
 }
 
-tarn_stream *tarn__stream_make(tarn_device *device) {
+// A stream of |device| without a handle and not yet entered; NULL: no memory.
+static tarn_stream *make(tarn_device *device) {
   tarn_stream *stream = tarn__host_alloc(sizeof *stream);
   if (stream == NULL) return NULL;
   stream->device = device;
@@ -139,58 +136,118 @@ tarn_stream *tarn__stream_make(tarn_device *device) {
   return stream;
 }
 
-tarn_stream *tarn__stream_enter(tarn_stream *stream, bool fresh) {
+static tarn_stream *of_native(tarn__device_native *native) {
+  return tarn_list_entry(native, tarn_stream, known);
+}
+
+// Enters |stream|, whose handle is set, and returns it; or returns the stream
+// that has the handle already. A handle that is |fresh| from the driver has
+// none.
+static tarn_stream *enter(tarn_stream *stream, bool fresh) {
   tarn_device *device = stream->device;
-  stream->abi =
-      stream->native != NULL ? device->abi : &device->plugin->abi_sync;
   stream->known.device = device;
-  stream->known.handle = stream->native;
+  stream->known.kind = TARN__NATIVE_STREAM;
   tarn__device_count(device, &device->streams, 1);
   tarn__streams_enter(stream);
   tarn__device_native *known =
-      tarn__natives_enter(&tarn__native_streams, &stream->known, fresh);
-  if (known == &stream->known) return stream;
-  tarn__streams_leave(stream);
-  tarn__device_count(device, &device->streams, -1);
-  return tarn__stream_of_native(known);
+      tarn__native_enter(&stream->known, stream->native, fresh);
+  if (known != &stream->known) {
+    tarn__streams_leave(stream);
+    tarn__device_count(device, &device->streams, -1);
+  }
+  return of_native(known);
 }
 
 tarn_status tarn_stream_create(tarn_device *device, tarn_stream **out_stream) {
   *out_stream = NULL;
-  tarn_status status = tarn__device_check(device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
-  tarn_stream *stream = tarn__stream_make(device);
+  TARN__TRY(tarn__device_check(device));
+  TARN__TRY(tarn__device_enter(device));
+  tarn_stream *stream = make(device);
   if (stream == NULL) return TARN_E_NOMEM;
-  C_Status result =
-      device->abi->create_stream(&device->handle, &stream->native);
-  status = tarn__device_queued(device, "create_stream", 0, result);
+  tarn_status status = TARN__DEVICE_QUEUE(device, create_stream, 0,
+                                          (&device->handle, &stream->native));
   if (status != TARN_OK) {
     tarn__stream_free(stream);
     return status;
   }
-  *out_stream = tarn__stream_enter(stream, true);
+  *out_stream = enter(stream, true);
   return TARN_OK;
 }
+
+// --- adopting --------------------------------------------------------------
+
+// The plug-in's handle for the stream that others name by NULL.
+static tarn_status find_default(tarn_device *device, void **out_native) {
+  *out_native = atomic_load(&device->default_stream);
+  if (*out_native != NULL) return TARN_OK;
+  TARN__TRY(tarn__extension_check(device, TARN_EXTENSION_DEFAULT_STREAM,
+                                  "default_stream"));
+  TARN__TRY(tarn__device_enter(device));
+  TARN__TRY(TARN__EXTENSION_CALL(device, default_stream, 0,
+                                 (device->handle.id, out_native)));
+  if (*out_native == NULL) {
+    return tarn__fail(TARN_E_DEVICE, "%s: default_stream gave no stream",
+                      device->name);
+  }
+  atomic_store(&device->default_stream, *out_native);
+  return TARN_OK;
+}
+
+static tarn_status adopt(tarn_device *device, void *native,
+                         tarn_stream **out_stream) {
+  if ((device->info.functions & TARN_FN_STREAMS) == 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED, "%s has no streams to adopt",
+                      device->name);
+  }
+  tarn__departed_end_some(device);
+  tarn_stream *stream = make(device);
+  if (stream == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__event_make(device, &stream->last);
+  if (status == TARN_OK) {
+    stream->native = native;
+    *out_stream = enter(stream, false);
+    if (*out_stream == stream) return TARN_OK;
+  }
+  (void)tarn__event_free(stream->last);
+  tarn__stream_free(stream);
+  return status;
+}
+
+tarn_status tarn_stream_adopt(tarn_device *device, void *native,
+                              tarn_stream **out_stream) {
+  *out_stream = NULL;
+  TARN__TRY(tarn__device_check(device));
+  if (native == NULL) {
+    TARN__TRY(find_default(device, &native));
+  }
+  tarn__device_native *known =
+      tarn__native_use(TARN__NATIVE_STREAM, device, native);
+  if (known == NULL) return adopt(device, native, out_stream);
+  *out_stream = of_native(known);
+  return TARN_OK;
+}
+
+// --- ending ----------------------------------------------------------------
 
 static tarn_status end(tarn_stream *stream) {
   tarn_device *device = stream->device;
   tarn__streams_begin_end(stream);
   tarn_status status = tarn_stream_synchronize(stream);
   tarn__streams_leave(stream);
-  C_Status result =
-      stream->abi->destroy_stream(&device->handle, stream->native);
-  tarn_status ended = tarn__device_result(device, "destroy_stream", 0, result);
-  tarn_status called = tarn__stream_call_the_forgotten(stream);
-  if (ended == TARN_OK) ended = called;
+  if (stream->native != NULL) {
+    tarn__keep_first(&status,
+                     TARN__DEVICE_CALL(device, destroy_stream, 0,
+                                       (&device->handle, stream->native)));
+  }
+  tarn__keep_first(&status, tarn__stream_call_the_forgotten(stream));
   tarn__device_count(device, &device->streams, -1);
   tarn__stream_free(stream);
-  return status != TARN_OK ? status : ended;
+  return status;
 }
 
 void tarn__stream_free_after_fork(tarn_stream *stream) {
   (void)tarn__event_free(stream->last);
-  // Held by a thread that is not here, the list is not to be looked at.
+  // If a thread of the parent holds it, the list must not be read.
   if (pthread_mutex_trylock(&stream->lock) == 0) {
     forget_calls(stream);
     pthread_mutex_unlock(&stream->lock);
@@ -198,8 +255,8 @@ void tarn__stream_free_after_fork(tarn_stream *stream) {
   tarn__stream_free(stream);
 }
 
-// In a child of the process that made it: who pinned it does not run here, and
-// the device may be gone.
+// In a child of the process that made it: the thread that pinned it does not
+// run here, and the device may be gone.
 static void end_after_fork(tarn_stream *stream) {
   struct C_Device_st handle;
   stream->pins = 0;
@@ -207,16 +264,15 @@ static void end_after_fork(tarn_stream *stream) {
   tarn__streams_leave(stream);
   if (stream->last == NULL &&
       tarn__plugin_ends_after_fork(stream->plugin, &handle)) {
-    (void)stream->abi->destroy_stream(&handle, stream->native);
+    (void)stream->plugin->abi.destroy_stream(&handle, stream->native);
   }
   tarn__stream_free_after_fork(stream);
 }
 
 tarn_status tarn_stream_destroy(tarn_stream *stream) {
   if (stream == NULL) return TARN_OK;
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
-  if (!tarn__natives_leave(&tarn__native_streams, &stream->known)) {
+  TARN__TRY(tarn__not_in_callback());
+  if (!tarn__native_leave(&stream->known)) {
     return TARN_OK;
   }
   if (stream->generation != tarn__os_generation()) {
@@ -246,27 +302,28 @@ void *tarn_stream_native(const tarn_stream *stream) {
 // current: queued work may still be running, and the caller is about to reuse
 // its memory.
 tarn_status tarn_stream_synchronize(tarn_stream *stream) {
-  tarn_status status = tarn__stream_belongs(stream, NULL);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__stream_belongs(stream, NULL));
   tarn_device *device = stream->device;
   tarn_status entered = tarn__device_enter(device);
   if (entered != TARN_OK) (void)tarn__stream_settle(stream, entered);
-  C_Status result =
-      stream->abi->synchronize_stream(&device->handle, stream->native);
+  C_Status result = C_SUCCESS;
+  if (stream->native != NULL) {
+    result = device->abi->synchronize_stream(&device->handle, stream->native);
+  }
   if (result != C_SUCCESS) {
-    status = tarn__stream_result(stream, "synchronize_stream", result);
-    (void)tarn__stream_settle(stream, status);
+    (void)tarn__stream_settle(
+        stream, tarn__stream_result(stream, "synchronize_stream", result));
   }
   return tarn__stream_failure(stream);
 }
 
 // 'Failed' and 'warning' mean 'not yet'; any other no is settled by waiting.
 tarn_status tarn_stream_query(tarn_stream *stream) {
-  tarn_status status = tarn__stream_check(stream, NULL);
-  if (status == TARN_OK) status = tarn__device_enter(stream->device);
-  if (status != TARN_OK) return status;
-  C_Status result =
-      stream->abi->query_stream(&stream->device->handle, stream->native);
+  TARN__TRY(tarn__stream_check(stream, NULL));
+  tarn_device *device = stream->device;
+  TARN__TRY(tarn__device_enter(device));
+  if (stream->native == NULL) return TARN_OK;
+  C_Status result = device->abi->query_stream(&device->handle, stream->native);
   if (result == C_SUCCESS) return TARN_OK;
   if (result == C_FAILED || result == C_WARNING) return TARN_PENDING;
   return tarn_stream_synchronize(stream);
@@ -274,23 +331,12 @@ tarn_status tarn_stream_query(tarn_stream *stream) {
 
 // Behind that, those that departed before have nothing to wait for.
 tarn_status tarn_device_synchronize(tarn_device *device) {
-  tarn_status status = tarn__device_check(device);
-  if (status == TARN_OK) status = tarn__device_enter(device);
-  if (status != TARN_OK) return status;
-  C_Status result = device->abi->synchronize_device(&device->handle);
-  status = tarn__device_result(device, "synchronize_device", 0, result);
-  tarn_status departed = tarn__departed_synchronize(device);
-  return status != TARN_OK ? status : departed;
-}
-
-tarn_status tarn__streams_synchronize(const tarn_device *device) {
-  tarn_status first = TARN_OK;
-  tarn_stream *stream = tarn__streams_next(device, NULL);
-  for (; stream != NULL; stream = tarn__streams_next(device, stream)) {
-    tarn_status status = tarn_stream_synchronize(stream);
-    if (first == TARN_OK) first = status;
-  }
-  return first;
+  TARN__TRY(tarn__device_check(device));
+  TARN__TRY(tarn__device_enter(device));
+  tarn_status status =
+      TARN__DEVICE_CALL(device, synchronize_device, 0, (&device->handle));
+  tarn__keep_first(&status, tarn__departed_synchronize(device));
+  return status;
 }
 
 // --- callbacks -------------------------------------------------------------
@@ -312,21 +358,25 @@ static void run_callback(C_Device handle, C_Stream native, void *user_data,
 tarn_status tarn_stream_add_callback(tarn_stream *stream,
                                      tarn_stream_callback *callback,
                                      void *context) {
-  tarn_status status = tarn__stream_check(stream, NULL);
-  if (status == TARN_OK && callback == NULL) {
-    status = tarn__fail(TARN_E_INVALID, "stream: no callback");
+  TARN__TRY(tarn__stream_check(stream, NULL));
+  if (callback == NULL) {
+    return tarn__fail(TARN_E_INVALID, "stream: no callback");
   }
-  if (status == TARN_OK) status = tarn__device_enter(stream->device);
-  if (status != TARN_OK) return status;
+  tarn_device *device = stream->device;
+  TARN__TRY(tarn__device_enter(device));
+  callback_call made = {
+      .stream = stream, .callback = callback, .context = context};
+  if (stream->native == NULL) {
+    call_back(made, TARN_OK);
+    return TARN_OK;
+  }
   callback_call *call = tarn__host_alloc(sizeof *call);
   if (call == NULL) return TARN_E_NOMEM;
-  *call = (callback_call){
-      .stream = stream, .callback = callback, .context = context};
+  *call = made;
   uint64_t number = add_call(call);
-  C_Status result = stream->abi->stream_add_callback(
-      &stream->device->handle, stream->native, run_callback, call);
-  status =
-      tarn__device_queued(stream->device, "stream_add_callback", 0, result);
+  tarn_status status =
+      TARN__DEVICE_QUEUE(device, stream_add_callback, 0,
+                         (&device->handle, stream->native, run_callback, call));
   (void)tarn__stream_settle(stream, status);
   if (status == TARN_OK || withdraw_call(stream, number)) return status;
   return TARN_OK;  // it came; that the driver failed is the stream's

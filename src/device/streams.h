@@ -1,8 +1,7 @@
 // streams.h - all streams of the process, by serial.
 //
 // Other parts of the library refer to a stream only by its serial, which is
-// never reused, and look it up here. The time of a look-up does not depend on
-// the number of streams.
+// never reused, and look it up here: mostly in one step, in O(log n) at worst.
 //
 //   enter ──► living ──leave──► gone
 //                 └──depart──► departed ──its last event is reached──► gone
@@ -39,9 +38,21 @@ TARN_MUST_CHECK bool tarn__stream_unpin_waiting(tarn_stream *stream);
 // on it.
 void tarn__stream_pin_to_hold(tarn_stream *stream);
 
-// Makes |stream|, whose event is recorded, depart. Returns, with a hold on it,
-// when no thread has it pinned.
-void tarn__streams_depart(tarn_stream *stream);
+// Calls |visit| for each stream of |device| (NULL: of any), living or departed,
+// but for those that are created during the call and those of a parent process.
+// Returns the first failure.
+tarn_status tarn__streams_each(const tarn_device *device,
+                               tarn_status (*visit)(uint64_t serial));
+
+// Waits for every stream of |device|; the first failure among them.
+TARN_MUST_CHECK tarn_status
+tarn__streams_synchronize(const tarn_device *device);
+
+// --- departed streams ------------------------------------------------------
+
+// Ends the last use of an adopted stream. The status is that of its work, if
+// the call had to wait for it.
+tarn_status tarn__stream_depart(tarn_stream *stream);
 
 // The departed stream with |serial|, held; NULL if there is none.
 tarn_stream *tarn__departed_hold(uint64_t serial);
@@ -49,37 +60,18 @@ tarn_stream *tarn__departed_hold(uint64_t serial);
 // Holds the departed stream of |device| that was returned here longest ago.
 tarn_stream *tarn__departed_next(const tarn_device *device);
 
-// Holds the one with the lowest serial above |serial| and not above |newest|;
-// NULL if there is none.
-tarn_stream *tarn__departed_above(const tarn_device *device, uint64_t serial,
-                                  uint64_t newest);
+// Releases a hold. |over|: the event of the departed stream is reached. If it
+// is and this was the last hold, the stream is freed.
+void tarn__stream_release(tarn_stream *stream, bool over);
 
 size_t tarn__departed_count(const tarn_device *device);
 
-// Releases a hold. |over|: the event of the departed stream is reached. True if
-// it is reached and this was the last hold: the caller frees the stream.
-bool tarn__stream_drop(tarn_stream *stream, bool over);
+// Ends those departed streams of |device| whose work is done; the second looks
+// at a few only.
+void tarn__departed_end(const tarn_device *device);
+void tarn__departed_end_some(const tarn_device *device);
 
-// Walks the living streams of |device|: unpins |stream| and pins the next one
-// (NULL: the first). NULL at the end.
-tarn_stream *tarn__streams_next(const tarn_device *device, tarn_stream *stream);
-
-// The newest serial. A walk up to it ends even if streams are created
-// meanwhile.
-uint64_t tarn__streams_newest(void);
-
-// Walks the living and the departed streams of all devices: the lowest serial
-// above |serial|; 0 at the end. Streams of a parent process are left out.
-uint64_t tarn__streams_above(uint64_t serial);
-
-// The lock of all this: taken around a fork.
-void tarn__streams_lock(void);
-void tarn__streams_unlock(void);
-
-// The same in a child, where no thread waits for the condition.
-void tarn__streams_unlock_in_child(void);
-
-// The most steps of a look-up. A walk, for tests.
-size_t tarn__streams_most_steps(void);
+// Waits for all of them, and ends them.
+tarn_status tarn__departed_synchronize(const tarn_device *device);
 
 #endif  // TARN_DEVICE_STREAMS_H_
