@@ -1,4 +1,5 @@
-// What a pool counts besides its sums: which of it is on, and its last events.
+// What a pool counts besides its sums: which counters are on, and its last
+// events.
 #include <string.h>
 
 #include "base/status.h"
@@ -16,8 +17,7 @@ static tarn_status account_locked(tarn_pool *pool, uint32_t counters) {
   bool needs_ring =
       (counters & TARN_COUNT_EVENTS) != 0 && pool->events.room == 0;
   if (needs_ring) {
-    tarn_status status = tarn__events_make_room(&pool->events, DEFAULT_EVENTS);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__events_make_room(&pool->events, DEFAULT_EVENTS));
   }
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
     pool->events.since = pool->events.next;
@@ -28,24 +28,22 @@ static tarn_status account_locked(tarn_pool *pool, uint32_t counters) {
 }
 
 tarn_status tarn_pool_account(tarn_pool *pool, uint32_t counters) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if ((counters & ~(uint32_t)ALL_COUNTERS) != 0) {
     return tarn__fail(TARN_E_INVALID, "pool: no counters 0x%x", counters);
   }
   tarn__front_enter(pool);
   if (pool->stats.counters != counters) tarn__step_layout_drop(pool);
-  status = account_locked(pool, counters);
+  tarn_status status = account_locked(pool, counters);
   tarn__front_leave(pool);
   return status;
 }
 
 // Without a ring there is nothing to be written to.
 tarn_status tarn_pool_account_ring(tarn_pool *pool, size_t count) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
-  status = tarn__events_make_room(&pool->events, count);
+  tarn_status status = tarn__events_make_room(&pool->events, count);
   if (count == 0) pool->stats.counters &= ~(uint32_t)TARN_COUNT_EVENTS;
   tarn__front_leave(pool);
   return status;
@@ -56,8 +54,7 @@ tarn_status tarn_pool_events(tarn_pool *pool, uint64_t from,
                              size_t *out_count, uint64_t *out_next) {
   *out_count = 0;
   *out_next = 0;
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if (out == NULL && room != 0) {
     return tarn__fail(TARN_E_INVALID, "pool events: NULL");
   }
@@ -71,11 +68,10 @@ tarn_status tarn_pool_events(tarn_pool *pool, uint64_t from,
 
 tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   size_t size = 0;
-  tarn_status status = tarn__clear_struct(
-      "pool statistics", out_stats, TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
-      sizeof *out_stats, &size);
-  if (status == TARN_OK) status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__clear_struct("pool statistics", out_stats,
+                               TARN__SIZE_UP_TO(tarn_pool_stats, reserved),
+                               sizeof *out_stats, &size));
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   pool->stats.strategy = pool->current->type->table.name;
   tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
@@ -86,8 +82,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
 }
 
 tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   pool->stats.live_peak_bytes = pool->stats.live_bytes;
   pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
@@ -102,24 +97,15 @@ tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
 tarn_status tarn_pool_query_tag(tarn_pool *pool, tarn_tag tag,
                                 tarn_pool_tag_stats *out_stats) {
   size_t size = 0;
-  tarn_status status =
+  TARN__TRY(
       tarn__clear_struct("tag statistics", out_stats,
                          TARN__SIZE_UP_TO(tarn_pool_tag_stats, live_blocks),
-                         sizeof *out_stats, &size);
-  if (status == TARN_OK) status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
-  tarn_pool_tag_stats stats = {.struct_size = size};
+                         sizeof *out_stats, &size));
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
-  if (tag < pool->tag_count) {
-    stats.live_bytes = pool->tags[tag].live_bytes;
-    stats.live_peak_bytes = pool->tags[tag].live_peak_bytes;
-    stats.live_blocks = pool->tags[tag].live_blocks;
-    stats.asleep_blocks = pool->tags[tag].asleep_blocks;
-    stats.asleep_bytes = pool->tags[tag].asleep_bytes;
-    stats.saved_bytes = pool->tags[tag].saved_bytes;
-    stats.charged_bytes = pool->tags[tag].charged_bytes;
-  }
+  tarn_pool_tag_stats stats = tarn__tag_stats_of(pool, tag);
   tarn__front_leave(pool);
+  stats.struct_size = size;
   memcpy(out_stats, &stats, size);
   return TARN_OK;
 }

@@ -29,13 +29,8 @@ static tarn_status check(const tarn_arena *arena) {
 
 // --- making and ending -----------------------------------------------------
 
-static bool is_possible(size_t size, size_t granule) {
-  return tarn_is_power_of_two(granule) && size >= granule && size <= BASE;
-}
-
 static tarn_status start(tarn_arena *arena, size_t size, size_t granule) {
-  tarn_status status = tarn__extents_init(&arena->extents, granule, granule);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__extents_init(&arena->extents, granule, granule));
   if (!tarn__extents_reserve(&arena->extents, 0)) return TARN_E_NOMEM;
   arena->size = size & ~(granule - 1);
   tarn__extents_add(&arena->extents, BASE, arena->size, TARN__EXTENT_OPEN);
@@ -53,7 +48,8 @@ tarn_status tarn_arena_create(const tarn_arena_options *options,
     return tarn__fail(TARN_E_INVALID, "arena options: NULL or struct_size");
   }
   size_t granule = options->granule != 0 ? options->granule : DEFAULT_GRANULE;
-  if (!is_possible(options->size, granule)) {
+  if (!tarn_is_power_of_two(granule) || options->size < granule ||
+      options->size > BASE) {
     return tarn__fail(TARN_E_INVALID,
                       "arena: a range of %zu bytes with a granule of %zu",
                       options->size, granule);
@@ -80,8 +76,7 @@ void tarn_arena_destroy(tarn_arena *arena) {
 
 static tarn_status full(const tarn_arena *arena, size_t size) {
   tarn_arena_stats stats = {.struct_size = sizeof stats};
-  tarn_status status = tarn_arena_query(arena, &stats);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_arena_query(arena, &stats));
   return tarn__fail(TARN_FULL,
                     "arena: %zu bytes do not fit: %zu are free in %zu holes, "
                     "the largest of %zu",
@@ -119,8 +114,7 @@ static tarn_status take(tarn_arena *arena, size_t size, size_t align,
 tarn_status tarn_arena_alloc(tarn_arena *arena, size_t size, size_t align,
                              size_t *out_offset) {
   *out_offset = 0;
-  tarn_status status = check(arena);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(arena));
   size_t granule = arena->extents.granule;
   if (align == 0) align = granule;
   if (size == 0 || !tarn_is_power_of_two(align)) {
@@ -128,15 +122,14 @@ tarn_status tarn_arena_alloc(tarn_arena *arena, size_t size, size_t align,
                       "arena: size %zu or alignment %zu is invalid", size,
                       align);
   }
-  // More than the range is told apart here, before it is rounded up.
+  // A size above the range is refused here, before it is rounded up.
   if (size > arena->size || align > BASE) return full(arena, size);
   return take(arena, size, align > granule ? align : granule, out_offset);
 }
 
 static tarn_status find(tarn_arena *arena, size_t offset,
                         tarn__pool_piece **out_block) {
-  tarn_status status = check(arena);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(arena));
   *out_block = offset < arena->size
                    ? tarn__pieces_find(&arena->blocks, BASE + offset)
                    : NULL;
@@ -147,8 +140,7 @@ static tarn_status find(tarn_arena *arena, size_t offset,
 
 tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
   tarn__pool_piece *block = NULL;
-  tarn_status status = find(arena, offset, &block);
-  if (status != TARN_OK) return status;
+  TARN__TRY(find(arena, offset, &block));
   assert(block != NULL);
   (void)tarn__extents_give(&arena->extents, block->home, 0);
   tarn__pieces_end(&arena->blocks, block);
@@ -157,8 +149,7 @@ tarn_status tarn_arena_free(tarn_arena *arena, size_t offset) {
 
 tarn_status tarn_arena_resize(tarn_arena *arena, size_t offset, size_t size) {
   tarn__pool_piece *block = NULL;
-  tarn_status status = find(arena, offset, &block);
-  if (status != TARN_OK) return status;
+  TARN__TRY(find(arena, offset, &block));
   assert(block != NULL);
   if (size == 0) return tarn__fail(TARN_E_INVALID, "arena: size is 0");
   if (size > arena->size) return full(arena, size);
@@ -173,11 +164,9 @@ tarn_status tarn_arena_resize(tarn_arena *arena, size_t offset, size_t size) {
 
 // --- the range -------------------------------------------------------------
 
-// Taken from what is outside, so that it is one with the last hole: a new
-// segment would stay apart.
+// The new addresses join the last hole: a new segment would stay apart.
 tarn_status tarn_arena_extend(tarn_arena *arena, size_t size) {
-  tarn_status status = check(arena);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(arena));
   size_t granule = arena->extents.granule;
   if (size == 0 || size % granule != 0 || size > BASE - arena->size) {
     return tarn__fail(TARN_E_INVALID,
@@ -201,12 +190,10 @@ static void count(const tarn__pool_extent *e, tarn_arena_stats *stats) {
 tarn_status tarn_arena_query(const tarn_arena *arena,
                              tarn_arena_stats *out_stats) {
   size_t size = 0;
-  tarn_status status =
-      tarn__clear_struct("arena statistics", out_stats,
-                         TARN__SIZE_UP_TO(tarn_arena_stats, largest_hole),
-                         sizeof *out_stats, &size);
-  if (status == TARN_OK) status = check(arena);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__clear_struct("arena statistics", out_stats,
+                               TARN__SIZE_UP_TO(tarn_arena_stats, largest_hole),
+                               sizeof *out_stats, &size));
+  TARN__TRY(check(arena));
   tarn_arena_stats stats = {
       .struct_size = size,
       .size = arena->size,

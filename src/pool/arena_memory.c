@@ -1,11 +1,10 @@
 // The memory of arena_pool: where it comes from, where it moves, and how it is
 // given back.
 //
-// Pages move from holes to where they are needed only where more memory would
-// take what the pool holds beyond its live peak and the slack: moving takes two
-// calls of the system or the driver a page or more, and a program whose steps
-// repeat would pay for it in each of them. Whatever the slack, holes give their
-// pages before a request is refused.
+// Pages move from holes to a request only where new memory would exceed the
+// live peak and the slack: moving a page takes two calls of the system or the
+// driver or more, and a program whose steps repeat would pay for it in each
+// step. Whatever the slack, holes give their pages before a request is refused.
 #include <assert.h>
 
 #include "base/status.h"
@@ -16,7 +15,63 @@
 
 static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
 static const size_t LEAST_SLACK = (size_t)2 << 20;
-enum { SLACK_PARTS = 50 };  // of the live peak one is slack: 2%
+enum { SLACK_PARTS = 50 };  // one part of the live peak is slack: 2%
+
+// --- strips ----------------------------------------------------------------
+//
+// Pages that are taken out of holes, to be mapped where they are needed or to
+// be given back. In transit they count as taken, so that no other request gets
+// them.
+
+typedef struct strip_list {
+  tarn__pool_stripped list[TARN__REGION_BATCH];
+  tarn__pool_extents *zones[TARN__REGION_BATCH];
+  size_t count;
+} strip_list;
+
+// The first one; NULL: there are none.
+static tarn__pool_stripped *first_of(strip_list *strips) {
+  return strips->count > 0 ? &strips->list[0] : NULL;
+}
+
+// Up to |most| bytes out of holes of |zone| behind |*cursor|, which moves on:
+// UINT64_MAX behind the last. |cursor| NULL: only of those that no stream uses.
+// Returns how many.
+static size_t take_strips(strip_list *strips, tarn__pool_extents *zone,
+                          uint64_t *cursor, size_t most) {
+  size_t taken = 0;
+  while (taken < most && strips->count < TARN__REGION_BATCH) {
+    tarn__pool_stripped *slot = &strips->list[strips->count];
+    *slot = (tarn__pool_stripped){.extent = NULL};
+    // With what nodes there are memory can still be given back.
+    (void)!tarn__extents_reserve(zone, 0);
+    slot->extent =
+        cursor == NULL
+            ? tarn__extents_strip(zone, most - taken)
+            : tarn__extents_strip_run(zone, cursor, most - taken, &slot->waits);
+    if (slot->extent == NULL) break;
+    strips->zones[strips->count] = zone;
+    if (strips->count++ > 0) slot[-1].next = slot;
+    taken += slot->extent->size;
+  }
+  return taken;
+}
+
+// Unmapped pages become bare, or lost; pages without an attempt were idle, and
+// are holes again.
+static void settle_strips(const strip_list *strips) {
+  for (size_t i = 0; i < strips->count; i++) {
+    const tarn__pool_stripped *stripped = &strips->list[i];
+    tarn__pool_extents *zone = strips->zones[i];
+    if (stripped->end == TARN__STRIP_KEPT) {
+      (void)tarn__extents_give(zone, stripped->extent, 0);
+    } else {
+      bool lost = stripped->end == TARN__STRIP_LOST;
+      tarn__extents_end_strip(zone, stripped->extent,
+                              lost ? TARN__EXTENT_LOST : TARN__EXTENT_BARE);
+    }
+  }
+}
 
 // --- getting some ----------------------------------------------------------
 
@@ -29,28 +84,24 @@ static tarn_status add_range(tarn__pool_arena *self, tarn__pool_extents *zone,
     return tarn__fail(TARN_FULL, "the size exceeds the address space");
   }
   size_t most = self->range_size > least ? self->range_size : least;
-  tarn_status status =
-      tarn__regions_add(&self->regions, most, least, align, &region);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__regions_add(&self->regions, most, least, align, &region));
   assert(region != NULL);
-  if (!tarn__extents_is_outside(zone, region->base, region->size)) {
-    tarn_addr base = region->base;
-    (void)tarn__regions_remove(&self->regions, region, (tarn__pool_lost){0, 0});
-    return tarn__fail(TARN_E_DEVICE,
-                      "arena_pool: the device reserved addresses from 0x%llx "
-                      "on twice",
-                      (unsigned long long)base);
+  tarn_addr base = region->base;
+  bool outside = tarn__extents_is_outside(zone, base, region->size);
+  if (outside && tarn__extents_reserve(zone, 0)) {
+    tarn__extents_add(zone, base, region->size, TARN__EXTENT_BARE);
+    return TARN_OK;
   }
-  if (!tarn__extents_reserve(zone, 0)) {
-    (void)tarn__regions_remove(&self->regions, region, (tarn__pool_lost){0, 0});
-    return TARN_E_NOMEM;
-  }
-  tarn__extents_add(zone, region->base, region->size, TARN__EXTENT_BARE);
-  return TARN_OK;
+  (void)tarn__regions_remove(&self->regions, region, (tarn__pool_lost){0, 0});
+  if (outside) return TARN_E_NOMEM;
+  return tarn__fail(TARN_E_DEVICE,
+                    "arena_pool: the device reserved addresses from 0x%llx "
+                    "on twice",
+                    (unsigned long long)base);
 }
 
-// The size up to which the pool may grow while holes keep their pages: what is
-// live at most, with this request, and the slack.
+// The size up to which the pool may grow while holes keep their pages: the live
+// peak, with this request, and the slack.
 static size_t bound_of(const tarn__pool_arena *self, size_t wanted) {
   const tarn_pool_stats *stats = &self->base.pool->stats;
   size_t peak = 0;
@@ -68,8 +119,8 @@ static size_t bound_of(const tarn__pool_arena *self, size_t wanted) {
   return limit < bound ? limit : bound;
 }
 
-// All of them or none: pages that come in part from holes leave the holes of
-// the next iteration in another place each time, and moving never ends.
+// All missing pages or none: if a part came from holes, the holes of the next
+// iteration would lie elsewhere, and moving would never end.
 bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
                           size_t lacking) {
   const tarn_pool *pool = self->base.pool;
@@ -83,12 +134,12 @@ bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
 // Unused pages go where they are needed, unless they are to stay in
 // their holes.
 static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
-                       size_t missing, tarn__pool_strips *strips) {
+                       size_t missing, strip_list *strips) {
   size_t spare = self->regions.spare_count * self->regions.page;
   size_t lacking = missing > spare ? missing - spare : 0;
   size_t taken = 0;
   if (need->adds) return;  // |sparing| stands
-  // What a graph was captured with is mapped for as long as it is there.
+  // Memory of a captured graph stays mapped as long as the graph exists.
   if (tarn__front_keeps(self->base.pool)) {
     need->sparing = false;
     return;
@@ -97,22 +148,22 @@ static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
                   tarn__arena_may_grow(self, need->request->size, lacking);
   if (need->sparing) return;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
-    taken += tarn__strips_take_idle(strips, &self->zones[i], lacking - taken);
+    taken += take_strips(strips, &self->zones[i], NULL, lacking - taken);
 }
 
 tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
                             const tarn__pool_extent_plan *plan,
                             tarn__pool_extent **out, uint64_t *out_serial) {
-  tarn__pool_strips strips = {.count = 0};
+  strip_list strips = {.count = 0};
   bool lost = false;
   tarn__pool_extents *zone = need->zone;
   tarn__pool_extent *e =
       tarn__extents_claim(zone, plan, need->size, out_serial);
   strip_idle(self, need, (size_t)(plan->to - plan->from), &strips);
-  tarn_status status = tarn__regions_map(&self->regions, need->request,
-                                         tarn__strips_first(&strips),
-                                         plan->from, plan->to, &lost);
-  tarn__strips_settle(&strips);
+  tarn_status status =
+      tarn__regions_map(&self->regions, need->request, first_of(&strips),
+                        plan->from, plan->to, &lost);
+  settle_strips(&strips);
   if (status == TARN_OK) {
     *out = tarn__extents_keep(zone, e, plan, need->size);
   } else {
@@ -122,13 +173,13 @@ tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
   return status;
 }
 
-// Segments in which the request found no room go back before one more comes, as
-// far as the pool would hold more than its live peak and the slack, and nobody
-// has to wait for it.
+// Segments in which the request found no room are given back before another is
+// added, while the pool would hold more than its live peak and the slack, and
+// if no stream has to be waited for.
 static void make_way(tarn__pool_arena *self, size_t wanted, size_t size) {
   if (tarn__arena_may_grow(self, wanted, size)) return;
   if (tarn__front_keeps(self->base.pool)) return;
-  tarn__settle_done(&self->base);
+  tarn__settle_streams(&self->base, 0, false);
   size_t bound = bound_of(self, wanted);
   size_t target = bound > size ? bound - size : 0;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0; i--) {
@@ -137,29 +188,17 @@ static void make_way(tarn__pool_arena *self, size_t wanted, size_t size) {
   }
 }
 
-// A segment that blocks share grows with its zone. A block that would take more
-// than half of one has a segment of its own size: it fits, and when the block
-// is freed nothing else keeps it.
+// A shared segment grows with its zone. A block that would take more than half
+// of a segment has one of its own size: it fits, and no other block keeps the
+// segment when it is freed.
 static tarn_status add_segment(tarn__pool_arena *self, tarn__pool_extents *zone,
                                size_t size, tarn__pool_request *request) {
-  const tarn__pool_sizes *sizes = &self->base.pool->sizes;
   if (request->no_grow) return tarn__source_refuse_growth(request);
   size_t own = tarn__chunk_growth(zone->taken_bytes, MOST_SHARED);
   if (size > own / 2) own = size;
-  if (sizes->later == 0) make_way(self, request->size, own);
-  tarn__pool_growth growth = {.first = sizes->first,
-                              .later = sizes->later,
-                              .own = own,
-                              .least = size,
-                              .unit = zone->granule};
-  return tarn__segments_add(&self->segments, &self->base, request, zone,
-                            &growth);
-}
-
-tarn_status tarn__arena_add(tarn__pool_arena *self, tarn__pool_extents *zone,
-                            size_t size, tarn__pool_request *request) {
-  if (self->range_size == 0) return add_segment(self, zone, size, request);
-  return add_range(self, zone, size, request->align);
+  if (self->base.pool->sizes.later == 0) make_way(self, request->size, own);
+  return tarn__segments_add(&self->segments, &self->base, request, zone, own,
+                            size);
 }
 
 // --- keeping some ----------------------------------------------------------
@@ -173,32 +212,30 @@ static tarn_status map_hole(tarn__pool_arena *self, size_t size) {
                                 .adds = true};
   tarn__pool_extent *e = NULL;
   uint64_t serial = 0;
-  tarn_status status = tarn__source_check_limit(self->base.pool, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__source_check_limit(self->base.pool, size));
   if (!tarn__arena_prepare(zone, 0)) return TARN_E_NOMEM;
   tarn__pool_extent_plan p = tarn__extents_plan_bare(zone, size);
   if (p.bare == NULL) return add_range(self, zone, size, zone->page);
-  status = tarn__arena_map(self, &need, &p, &e, &serial);
-  if (status == TARN_OK) (void)tarn__extents_give(zone, e, serial);
-  return status;
+  TARN__TRY(tarn__arena_map(self, &need, &p, &e, &serial));
+  (void)tarn__extents_give(zone, e, serial);
+  return TARN_OK;
 }
 
 tarn_status tarn__arena_reserve(tarn__pool_strategy *strategy, size_t size) {
   tarn__pool_arena *self = (tarn__pool_arena *)(void *)strategy;
   const size_t *held = &strategy->pool->stats.reserved_bytes;
-  tarn_status status = TARN_OK;
   if (self->range_size == 0) {
     return tarn__segments_reserve(&self->segments, strategy,
                                   &self->zones[TARN__ARENA_ZONES - 1], size);
   }
-  while (status == TARN_OK && *held < size) {
+  while (*held < size) {
     size_t missing = 0;
     if (!tarn_size_align_up(size - *held, self->regions.page, &missing)) {
       return tarn__fail(TARN_FULL, "the size exceeds the address space");
     }
-    status = map_hole(self, missing);
+    TARN__TRY(map_hole(self, missing));
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- giving it back ----------------------------------------------------
@@ -266,22 +303,15 @@ static size_t surplus(const tarn__pool_arena *self, size_t target,
   size_t held = pool->stats.reserved_bytes;
   size_t page = self->regions.page;
   size_t pages = held > target ? (held - target - 1) / page + 1 : 0;
-  // The last one may be part of what is to be kept.
+  // A part of the last one may be reserved.
   if (pages > 0 && !tarn__front_may_return(&self->base, 0, pages * page, how))
     pages--;
   return pages < TARN__REGION_BATCH ? pages : TARN__REGION_BATCH;
 }
 
-// Out of holes of all, or of those that no stream uses.
-static size_t take_pages(tarn__pool_strips *strips, tarn__pool_extents *zone,
-                         uint64_t *cursor, size_t most, bool unused) {
-  return unused ? tarn__strips_take_idle(strips, zone, most)
-                : tarn__strips_take_any(strips, zone, cursor, most);
-}
-
-// Of what was idle when it began, in batches: spares first, then holes by
-// rising address, those of small blocks before those of large ones. Each page
-// is tried once.
+// Takes pages that were idle at the beginning of the call, in batches: spares
+// first, then holes by rising address, in the zone of small blocks before that
+// of large ones. Each page is tried once.
 static tarn_status trim_pages(tarn__pool_arena *self, size_t target,
                               unsigned how) {
   bool unused = (how & TARN__TRIM_NO_WAIT) != 0;
@@ -290,29 +320,21 @@ static tarn_status trim_pages(tarn__pool_arena *self, size_t target,
   size_t spares = 0;
   size_t taken = 0;
   do {
-    tarn__pool_strips strips = {.count = 0};
+    strip_list strips = {.count = 0};
     size_t batch = surplus(self, target, how);
     size_t there = self->regions.spare_count;
     spares = there < batch ? there : batch;
     size_t most = (batch - spares) * self->regions.page;
     taken = 0;
     for (int i = 0; i < TARN__ARENA_ZONES && taken < most; i++) {
-      taken += take_pages(&strips, &self->zones[i], &cursors[i], most - taken,
-                          unused);
+      taken += take_strips(&strips, &self->zones[i],
+                           unused ? NULL : &cursors[i], most - taken);
     }
-    tarn_status status = tarn__regions_shrink(
-        &self->regions, tarn__strips_first(&strips), spares);
-    tarn__strips_settle(&strips);
-    if (first == TARN_OK) first = status;
+    tarn__keep_first(&first, tarn__regions_shrink(&self->regions,
+                                                  first_of(&strips), spares));
+    settle_strips(&strips);
   } while (taken > 0 || spares > 0);
   return first;
-}
-
-static tarn_status trim_ranges(tarn__pool_arena *self, size_t target,
-                               unsigned how) {
-  tarn_status status = trim_pages(self, target, how);
-  tarn_status dropped = drop_empty_regions(self);
-  return status != TARN_OK ? status : dropped;
 }
 
 tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
@@ -323,8 +345,11 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
   if (drops && self->layout != NULL && pool->stats.reserved_bytes > target) {
     tarn__step_layout_drop(pool);
   }
-  tarn_status first =
-      self->range_size != 0 ? trim_ranges(self, target, how) : TARN_OK;
+  tarn_status first = TARN_OK;
+  if (self->range_size != 0) {
+    first = trim_pages(self, target, how);
+    tarn__keep_first(&first, drop_empty_regions(self));
+  }
   for (int i = 0; i < TARN__ARENA_ZONES; i++) {
     tarn__keep_first(&first, tarn__segments_trim(&self->segments, &self->base,
                                                  &self->zones[i], target, how));
@@ -344,7 +369,7 @@ void tarn__arena_adopt_orphans(tarn__pool_extents *zone) {
 }
 
 bool tarn__arena_prepare(tarn__pool_extents *zone, uint64_t serial) {
-  if (!tarn__extents_knows(zone, serial)) tarn__arena_adopt_orphans(zone);
+  if (tarn__row_bins(zone, serial) == NULL) tarn__arena_adopt_orphans(zone);
   return tarn__extents_reserve(zone, serial);
 }
 
@@ -395,15 +420,17 @@ tarn_status tarn__arena_find(tarn__pool_arena *self,
       need->sparing = need->sparing && !again;
       if (again) continue;
     } else {
-      status = tarn__arena_add(self, zone, need->size, request);
+      status = self->range_size == 0
+                   ? add_segment(self, zone, need->size, request)
+                   : add_range(self, zone, need->size, request->align);
       if (status == TARN_OK) continue;
     }
     if (status != TARN_FULL || !drops_layout(self, request)) return status;
   }
 }
 
-// Where there is no more memory, a block goes into a hole of the zone that is
-// not its own: to split one for good is better than to be refused.
+// Without more memory, a block is put into a hole of the other zone: splitting
+// that hole for good is better than a refusal.
 bool tarn__arena_find_elsewhere(tarn__pool_arena *self,
                                 tarn__pool_arena_need *need,
                                 tarn__pool_extent **out, uint64_t *out_serial) {

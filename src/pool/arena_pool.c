@@ -1,19 +1,19 @@
-// arena_pool: blocks cut out of memory that is kept in one piece as far as can
-// be, and joined again when they are freed.
+// arena_pool: blocks cut from memory that is kept contiguous as far as
+// possible, and joined again when they are freed.
 //
 //   small   [ 4K | 512 | hole | 64K | bare .................... ]  extents of
 //   large   [ 2M | hole       | 9M  | hole | 1M | bare ........ ]  two zones
 //              pages of memory ── move to where they are needed
 //
 // Where the device has ranges (range.h), a zone is a range of reserved
-// addresses, in which memory comes and goes by pages. A request that fits in
-// no hole gets pages mapped where it needs the fewest; they are taken out of
-// other holes before the device is asked for new ones. So holes that are too
-// small to be used cost addresses, not memory. Where it has none, memory comes
-// in segments, which are cut up and joined in the same way.
+// addresses, in which memory is mapped and unmapped by pages. A request that
+// fits in no hole gets pages mapped where it needs the fewest; pages are moved
+// from other holes before new ones are allocated. So holes that are too small
+// cost addresses, not memory. Without ranges, memory is allocated in segments,
+// which are cut and joined in the same way.
 //
-// A hole is the stream's whose work may still be under way in it: it serves
-// that one at once, and another, which then waits, before memory is added.
+// A hole belongs to the stream whose work may still use it. It serves that
+// stream at once, and another stream, which then waits, before memory is added.
 //
 // Cost: a hit is a look into the bins and a cut; a free joins two neighbours at
 //       most. A miss is a few calls of the device.
@@ -36,30 +36,17 @@ static tarn__pool_arena *self_of(tarn__pool_strategy *strategy) {
   return (tarn__pool_arena *)(void *)strategy;  // the base is the first member
 }
 
-// By the size of the extent, which is that of the block, rounded.
-static tarn__pool_extents *zone_of(tarn__pool_arena *self, size_t size) {
-  return &self->zones[size > self->small ? 1 : 0];
-}
-
 // --- beginning and end -----------------------------------------------------
 
 static tarn_status read_options(tarn__pool_arena *self,
                                 tarn__pool_strategy_options *options,
                                 size_t *out_page) {
-  tarn_status status =
-      tarn__options_size(options, "page", DEFAULT_PAGE, out_page);
-  if (status == TARN_OK) {
-    status = tarn__options_size(options, "small", DEFAULT_SMALL, &self->small);
-  }
-  if (status == TARN_OK) {
-    status =
-        tarn__options_size(options, "slack", TARN__ARENA_SLACK, &self->slack);
-  }
-  if (status == TARN_OK) {
-    status =
-        tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__options_size(options, "page", DEFAULT_PAGE, out_page));
+  TARN__TRY(tarn__options_size(options, "small", DEFAULT_SMALL, &self->small));
+  TARN__TRY(
+      tarn__options_size(options, "slack", TARN__ARENA_SLACK, &self->slack));
+  TARN__TRY(
+      tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps));
   if (!tarn_is_power_of_two(*out_page) || *out_page < GRANULE) {
     return tarn__fail(
         TARN_E_INVALID,
@@ -69,18 +56,16 @@ static tarn_status read_options(tarn__pool_arena *self,
   return TARN_OK;
 }
 
-// Twice what the device has, since holes cost addresses only. One that has less
-// than the default page is cut up by its own granularity.
+// Twice the memory of the device, since holes cost addresses only. A device
+// with less memory than the default page is cut by its own granularity.
 static tarn_status adopt_ranges(tarn__pool_arena *self,
                                 const tarn__pool_supply *supply, size_t *page) {
   size_t granularity = 0;
   size_t total = 0;
   size_t available = 0;
-  tarn_status status = tarn_range_granularity(supply->device, &granularity);
-  if (status == TARN_OK) {
-    status = supply->calls->memory(supply, &total, &available);
-  }
-  if (status != TARN_OK || granularity > total) return status;
+  TARN__TRY(tarn_range_granularity(supply->device, &granularity));
+  TARN__TRY(tarn__supply_memory(supply, &total, &available));
+  if (granularity > total) return TARN_OK;
   if (*page < granularity) *page = granularity;
   if (*page > total && *page <= DEFAULT_PAGE) *page = granularity;
   if (*page > total) {
@@ -93,37 +78,28 @@ static tarn_status adopt_ranges(tarn__pool_arena *self,
   return TARN_OK;
 }
 
-static tarn_status adopt_device(tarn__pool_arena *self, size_t *page) {
-  tarn_pool *pool = self->base.pool;
-  const tarn__pool_supply *supply = &pool->supply;
-  tarn_status status = TARN_OK;
-  self->regions.strategy = &self->base;
-  self->regions.supply = supply;
-  self->padding = pool->padding;
-  // What the device names is one size for all: blocks of all sizes share it.
-  if (pool->sizes.first != 0 || pool->sizes.later != 0) self->small = 0;
-  if ((pool->extensions & TARN_EXTENSION_RANGES) != 0) {
-    status = adopt_ranges(self, supply, page);
-  }
-  self->regions.page = *page;
-  return status;
-}
-
 static tarn_status init(tarn__pool_strategy *strategy,
                         tarn__pool_strategy_options *options) {
   tarn__pool_arena *self = self_of(strategy);
-  size_t natural = strategy->pool->natural_align;
-  size_t granule = natural > GRANULE ? natural : GRANULE;
+  const tarn_pool *pool = strategy->pool;
+  size_t granule =
+      pool->natural_align > GRANULE ? pool->natural_align : GRANULE;
   size_t page = 0;
-  for (int i = 0; i < TARN__ARENA_ZONES; i++)
-    tarn_list_init(&self->sleepers[i]);
-  tarn_status status = read_options(self, options, &page);
+  tarn_list_init(&self->sleepers);
+  TARN__TRY(read_options(self, options, &page));
   if (page < granule) page = granule;
-  if (status == TARN_OK) status = adopt_device(self, &page);
-  if (status != TARN_OK) return status;
-  for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++)
-    status = tarn__extents_init(&self->zones[i], granule, page);
-  return status;
+  self->regions.strategy = strategy;
+  self->regions.supply = &pool->supply;
+  self->padding = pool->padding;
+  // The device names one size of segments for all blocks: none counts as small.
+  if (pool->sizes.first != 0 || pool->sizes.later != 0) self->small = 0;
+  if ((pool->extensions & TARN_EXTENSION_RANGES) != 0) {
+    TARN__TRY(adopt_ranges(self, &pool->supply, &page));
+  }
+  self->regions.page = page;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++)
+    TARN__TRY(tarn__extents_init(&self->zones[i], granule, page));
+  return TARN_OK;
 }
 
 static void deinit(tarn__pool_strategy *strategy) {
@@ -157,9 +133,8 @@ static tarn_status take_direct(tarn__pool_arena *self,
                                tarn__pool_request *request,
                                tarn__pool_piece **out_piece) {
   tarn__pool_piece *piece = NULL;
-  tarn_status status =
-      tarn__source_grow(&self->base, request, request->size, &piece);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(tarn__source_grow(&self->base, request, request->size, &piece));
   for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++)
     status = tarn__segments_check_piece(&self->zones[i], piece);
   if (status != TARN_OK) {
@@ -186,16 +161,17 @@ static tarn_status take(tarn__pool_strategy *strategy,
                         tarn__pool_piece **out_piece) {
   tarn__pool_arena *self = self_of(strategy);
   size_t size = 0;
-  tarn_status status = round_size(self, request->size, &size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(round_size(self, request->size, &size));
   if (tarn__front_is_direct(strategy->pool, request->size)) {
     return take_direct(self, request, out_piece);
   }
-  tarn__pool_arena_need need = {zone_of(self, size), size, request,
+  tarn__pool_arena_need need = {.zone = &self->zones[size > self->small],
+                                .size = size,
+                                .request = request,
                                 .sparing = true};
   tarn__pool_extent *e = NULL;
   uint64_t last = 0;
-  status = tarn__arena_find(self, &need, &e, &last);
+  tarn_status status = tarn__arena_find(self, &need, &e, &last);
   if (status == TARN_FULL &&
       tarn__arena_find_elsewhere(self, &need, &e, &last)) {
     status = TARN_OK;
@@ -286,7 +262,7 @@ static tarn_status fit(tarn__pool_arena *self, tarn__pool_extents *zone,
     tarn__pool_extent *tail = NULL;
     uint64_t last = 0;
     tarn_status status = tarn__arena_map(self, &need, &p, &tail, &last);
-    if (status == TARN_OK) tarn__extents_join(zone, e);
+    if (status == TARN_OK) tarn__row_join(zone, e);
     if (status != TARN_FULL || !need.sparing) {
       request->lacks = status == TARN_FULL;
       return status;
@@ -307,25 +283,25 @@ static tarn_status resize(tarn__pool_strategy *strategy,
   tarn__pool_extents *zone = zone_of_piece(self, piece);
   tarn__pool_extent *e = piece->home;
   size_t size = 0;
-  tarn_status status = round_size(self, request->size, &size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(round_size(self, request->size, &size));
   if (size > e->size) tarn__arena_adopt_orphans(zone);
-  status = fit(self, zone, e, size, request);
-  if (status == TARN_OK) piece->size = e->size - self->padding;
-  return status;
+  TARN__TRY(fit(self, zone, e, size, request));
+  piece->size = e->size - self->padding;
+  return TARN_OK;
 }
 
 // --- giving memory back ----------------------------------------------------
 
-// Whether there is memory that can be given back now, since |hole| is one, or
-// addresses, since what was asleep is none.
+// Whether memory can be given back now, because |hole| has become a hole, or
+// addresses, because sleeping memory has ended.
 static bool frees_memory(const tarn__pool_arena *self,
                          const tarn__pool_extent *hole) {
   if (hole == NULL) return true;
   if (self->range_size == 0) return tarn__segments_is_free(hole);
   tarn__pool_extent_run run = tarn__extents_run(hole);
   size_t page = self->regions.page;
-  return (run.from + page - 1) / page < run.to / page;
+  return tarn__align_up(run.first->offset, page) <
+         tarn__align_down(tarn__extent_end(run.last), page);
 }
 
 static tarn_status let_go(tarn__pool_strategy *strategy,
@@ -335,9 +311,146 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
   tarn__pool_extent *hole = NULL;
   tarn_status given =
       open_block(strategy, piece, zone_of_piece(self, piece), &hole);
-  tarn_status status =
-      frees_memory(self, hole) ? tarn__arena_trim(strategy, 0, 0) : TARN_OK;
-  return status != TARN_OK ? status : given;
+  TARN__TRY(frees_memory(self, hole) ? tarn__arena_trim(strategy, 0, 0)
+                                     : TARN_OK);
+  return given;
+}
+
+// --- layouts of steps ------------------------------------------------------
+//
+// A layout is one extent in the zone of large blocks. When it is dropped, it is
+// cut up into its live blocks and holes.
+
+// Two cuts for each piece that may be out, at most.
+static size_t cuts_of(const tarn__pool_step_layout *layout) {
+  return layout->count * 2;
+}
+
+static size_t layout_nodes(const tarn__pool_arena *self, int zone) {
+  bool has_it = self->layout != NULL && zone == TARN__ARENA_ZONES - 1;
+  return has_it ? cuts_of(self->layout) : 0;
+}
+
+static tarn__pool_extents *zone_of_layouts(tarn__pool_arena *self) {
+  return &self->zones[TARN__ARENA_ZONES - 1];
+}
+
+// Idle bytes in holes of all kinds.
+static size_t idle_bytes(const tarn__pool_arena *self) {
+  size_t held = self->base.held;
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    size_t taken = self->zones[i].taken_bytes;
+    held = held > taken ? held - taken : 0;
+  }
+  return held;
+}
+
+static tarn_status no_place(size_t size) {
+  return tarn__fail(TARN_FULL, "arena_pool: no idle memory for a layout of %zu",
+                    size);
+}
+
+// Segments do not join: idle ones are given back before one for the layout is
+// added.
+static void make_way(tarn__pool_arena *self, size_t size) {
+  const tarn_pool *pool = self->base.pool;
+  size_t held = pool->stats.reserved_bytes;
+  size_t target = tarn__front_target(pool, held > size ? held - size : 0);
+  (void)tarn__arena_trim(&self->base, target, 0);
+}
+
+static tarn_status take_for_layout(tarn__pool_arena *self,
+                                   const tarn__pool_request *request,
+                                   tarn__pool_extent **out) {
+  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_request own = *request;
+  uint64_t last = 0;
+  tarn__pool_arena_need need = {zone, request->size, &own, .sparing = false};
+  tarn_status status = TARN_OK;
+  if (!tarn__arena_prepare(zone, request->serial)) return TARN_E_NOMEM;
+  *out = tarn__extents_take(zone, request->size, request->align,
+                            request->serial, &last);
+  if (*out == NULL) {
+    if (self->range_size == 0) make_way(self, request->size);
+    status = tarn__arena_find(self, &need, out, &last);
+  }
+  if (status != TARN_OK) return status;
+  assert(*out != NULL);
+  // Another thread may have installed one during the call of the device.
+  bool fits = last == 0 || last == request->serial;
+  if (fits && self->layout == NULL) return TARN_OK;
+  (void)tarn__extents_give(zone, *out, last);
+  return no_place(request->size);
+}
+
+static tarn_status install_layout(tarn__pool_strategy *strategy,
+                                  const tarn__pool_request *request,
+                                  tarn__pool_step_layout *layout) {
+  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_extents *zone = zone_of_layouts(self);
+  tarn__pool_extent *e = NULL;
+  // A layout replaces the memory that the steps used until now: without as much
+  // idle memory it would be additional memory.
+  size_t idle = idle_bytes(self);
+  if (request->size > idle &&
+      !tarn__arena_may_grow(self, 0, request->size - idle)) {
+    return no_place(request->size);
+  }
+  if (!tarn__extents_set_aside(zone, cuts_of(layout))) return TARN_E_NOMEM;
+  tarn_status status = take_for_layout(self, request, &e);
+  if (status != TARN_OK) {
+    tarn__extents_release_aside(zone, cuts_of(layout));
+    return status;
+  }
+  self->layout = layout;
+  layout->home = e;
+  layout->address = e->offset;
+  return TARN_OK;
+}
+
+// The hole in which the stream of the layout may still be at work. Without bins
+// for it, the host waits for the stream.
+static void open_rest(tarn__pool_arena *self, tarn__pool_extent *e,
+                      uint64_t serial) {
+  tarn__pool_extents *zone = zone_of_layouts(self);
+  if (!tarn__arena_prepare(zone, serial)) {
+    (void)!tarn_stream_join(NULL, serial);
+    serial = 0;
+  }
+  (void)tarn__extents_give(zone, e, serial);
+}
+
+// Cuts the piece out of |e|, the rest of the layout after the previous piece.
+// Returns the rest after it, or NULL.
+static tarn__pool_extent *cut_out(tarn__pool_arena *self, tarn__pool_extent *e,
+                                  tarn__pool_piece *piece, uint64_t serial) {
+  tarn__pool_extents *zone = zone_of_layouts(self);
+  size_t size = piece->size + self->padding;
+  tarn__pool_extent *own = e;
+  if (piece->address > e->offset) {
+    own = tarn__row_cut(zone, e, piece->address);
+    open_rest(self, e, serial);
+  }
+  piece->home = own;
+  piece->zone = TARN__ARENA_ZONES - 1;
+  return size < own->size ? tarn__row_cut(zone, own, own->offset + size) : NULL;
+}
+
+static void drop_layout(tarn__pool_strategy *strategy,
+                        const tarn__pool_step_layout *layout) {
+  tarn__pool_arena *self = self_of(strategy);
+  tarn__pool_extent *rest = layout->home;
+  self->layout = NULL;
+  tarn__extents_release_aside(zone_of_layouts(self), cuts_of(layout));
+  for (size_t i = 0; i < layout->count && rest != NULL; i++) {
+    tarn__pool_piece *piece = layout->pieces[i];
+    if (piece->live) rest = cut_out(self, rest, piece, layout->serial);
+  }
+  if (rest != NULL) open_rest(self, rest, layout->serial);
+}
+
+static size_t granule(const tarn__pool_strategy *strategy) {
+  return ((const tarn__pool_arena *)(const void *)strategy)->zones[0].granule;
 }
 
 // --- idle memory -----------------------------------------------------------
@@ -345,15 +458,8 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
 static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   const tarn__pool_arena *self = self_of(strategy);
   out->idle = self->regions.spare_count * self->regions.page;
-  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
-    for (const tarn__pool_bins *b = self->zones[i].bins; b != NULL;
-         b = b->next) {
-      size_t largest = tarn__bins_largest(b);
-      out->idle += b->bytes;
-      if (largest > out->largest) out->largest = largest;
-      if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
-    }
-  }
+  for (int i = 0; i < TARN__ARENA_ZONES; i++)
+    tarn__extents_survey(&self->zones[i], out);
 }
 
 static void visit_memory(const tarn__pool_strategy *strategy,
@@ -361,9 +467,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
   const tarn__pool_arena *self =
       (const tarn__pool_arena *)(const void *)strategy;
   tarn__regions_visit(&self->regions, visit, context);
-  for (const tarn__pool_segment *s = self->segments.first; s != NULL;
-       s = s->next)
-    visit(context, s->chunk.base, s->chunk.base_size);
+  tarn__segments_visit(&self->segments, visit, context);
 }
 
 static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
@@ -374,20 +478,6 @@ static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
 
 // --- the invariants --------------------------------------------------------
 
-static size_t held_by(const tarn__pool_arena *self) {
-  size_t sum =
-      (self->regions.mapped + self->regions.spare_count) * self->regions.page;
-  for (const tarn__pool_segment *s = self->segments.first; s != NULL;
-       s = s->next)
-    sum += s->chunk.base_size;
-  return sum;
-}
-
-static tarn_status broken(const char *what, size_t is, size_t should_be) {
-  return tarn__fail(TARN_E_CORRUPT, "arena_pool: %s is %zu, should be %zu",
-                    what, is, should_be);
-}
-
 static size_t live_on_layout(const tarn__pool_arena *self) {
   size_t live = 0;
   for (size_t i = 0; i < self->layout->count; i++)
@@ -395,23 +485,32 @@ static size_t live_on_layout(const tarn__pool_arena *self) {
   return live;
 }
 
+static tarn_status broken(const char *what, size_t is, size_t should_be) {
+  return tarn__fail(TARN_E_CORRUPT, "arena_pool: %s is %zu, should be %zu",
+                    what, is, should_be);
+}
+
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const tarn__pool_arena *self = self_of(strategy);
   size_t taken = 0;
+  size_t sleepers[TARN__ARENA_ZONES] = {0};
   *out_idle = 0;  // idle memory is extents here
-  tarn_status status = tarn__regions_check(&self->regions);
-  if (status == TARN_OK) status = tarn__arena_check_sleepers(self);
-  for (int i = 0; i < TARN__ARENA_ZONES && status == TARN_OK; i++) {
-    status = tarn__extents_check(&self->zones[i]);
-    taken += tarn__extents_count_taken(&self->zones[i]);
+  TARN__TRY(tarn__regions_check(&self->regions));
+  TARN__TRY(tarn__arena_check_sleepers(self, sleepers));
+  for (int i = 0; i < TARN__ARENA_ZONES; i++) {
+    const tarn__pool_extents *zone = &self->zones[i];
+    size_t count = 0;
+    size_t nodes = sleepers[i] * TARN__SLEEP_NODES + layout_nodes(self, i);
+    TARN__TRY(tarn__extents_check(zone, &count));
+    if (zone->set_aside != nodes) {
+      return broken("nodes set aside", zone->set_aside, nodes);
+    }
+    taken += count;
   }
-  if (status != TARN_OK) return status;
   size_t should_be = strategy->live - self->direct;
   if (self->layout != NULL) should_be = should_be - live_on_layout(self) + 1;
-  if (taken != should_be) return broken("extents taken", taken, should_be);
-  size_t held = held_by(self);
-  return held == strategy->held ? TARN_OK
-                                : broken("held", strategy->held, held);
+  return taken == should_be ? TARN_OK
+                            : broken("extents taken", taken, should_be);
 }
 
 const tarn__pool_strategy_type tarn__arena_pool = {
@@ -428,9 +527,9 @@ const tarn__pool_strategy_type tarn__arena_pool = {
     .end_wake = tarn__arena_end_wake,
     .trim = tarn__arena_trim,
     .reserve = tarn__arena_reserve,
-    .install_layout = tarn__arena_set_up,
-    .drop_layout = tarn__arena_drop_layout,
-    .granule = tarn__arena_granule,
+    .install_layout = install_layout,
+    .drop_layout = drop_layout,
+    .granule = granule,
     .survey = survey,
     .visit_memory = visit_memory,
     .settle = settle,

@@ -5,14 +5,14 @@
 //   no_pool      at once: a free waits for the stream of the block's last use,
 //                since the device takes memory away
 //
-// no_pool is what a pool is measured against. On a driver that says that it
-// keeps freed memory and hands it out again quickly, it is async_pool: there
-// the driver is the pool. For no stream, and for memory that is not the
-// device's own, both ask the device at once.
+// no_pool is the baseline that pools are measured against. On a driver that
+// says that it keeps freed memory and allocates it again quickly, no_pool is
+// async_pool: the driver is the pool. Without a stream, and for memory that is
+// not the device's own, both call the device at once.
 //
-// Memory that is given back in the order of a stream is the driver's when that
-// stream has come there. A request that finds the device used up waits for
-// such memory, once.
+// Memory that is freed in the order of a stream is the driver's when the stream
+// has reached the free. A request that finds the device full waits for such
+// memory, once.
 #include "device/memory.h"
 #include "pool/front.h"
 
@@ -25,22 +25,14 @@ static direct *self_of(tarn__pool_strategy *strategy) {
   return (direct *)(void *)strategy;  // the base is the first member
 }
 
-static tarn_status init_where(tarn__pool_strategy *strategy, uint32_t wanted) {
+static tarn_status init(tarn__pool_strategy *strategy,
+                        tarn__pool_strategy_options *options) {
+  bool is_async = strategy->type == &tarn__async_pool;
+  uint32_t wanted =
+      TARN_EXTENSION_STREAM_ORDER | (is_async ? 0 : TARN_EXTENSION_RETAINS);
+  (void)options;
   strategy->ordered = (strategy->pool->extensions & wanted) == wanted;
   return TARN_OK;
-}
-
-static tarn_status init_async(tarn__pool_strategy *strategy,
-                              tarn__pool_strategy_options *options) {
-  (void)options;
-  return init_where(strategy, TARN_EXTENSION_STREAM_ORDER);
-}
-
-static tarn_status init_none(tarn__pool_strategy *strategy,
-                             tarn__pool_strategy_options *options) {
-  (void)options;
-  return init_where(strategy,
-                    TARN_EXTENSION_STREAM_ORDER | TARN_EXTENSION_RETAINS);
 }
 
 static void deinit(tarn__pool_strategy *strategy) {
@@ -63,7 +55,7 @@ static tarn_status take(tarn__pool_strategy *strategy,
       tarn__source_grow(strategy, request, request->size, out_piece);
   bool drains = self_of(strategy)->queued && !request->no_wait;
   if (status != TARN_FULL || request->no_grow || !drains) return status;
-  (void)drain(strategy);  // a stream that failed has come to its end too
+  (void)drain(strategy);  // a failed stream has ended, too
   return tarn__source_grow(strategy, request, request->size, out_piece);
 }
 
@@ -97,7 +89,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 
 const tarn__pool_strategy_type tarn__no_pool = {
     .table = {.name = "no_pool", .size = sizeof(direct)},
-    .init = init_none,
+    .init = init,
     .deinit = deinit,
     .take = take,
     .give = give,
@@ -109,7 +101,7 @@ const tarn__pool_strategy_type tarn__no_pool = {
 
 const tarn__pool_strategy_type tarn__async_pool = {
     .table = {.name = "async_pool", .size = sizeof(direct)},
-    .init = init_async,
+    .init = init,
     .deinit = deinit,
     .take = take,
     .give = give,

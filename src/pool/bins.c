@@ -141,8 +141,8 @@ tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
   return of_node(bins->lists[p.row][p.cut].next);
 }
 
-// Larger ones come first, but for those of one bin, which differ by less than a
-// sixteenth.
+// Larger extents are first, except within one bin, whose sizes differ by less
+// than a sixteenth.
 size_t tarn__bins_largest(const tarn__pool_bins *bins) {
   size_t largest = 0;
   const tarn__pool_extent *e = tarn__bins_next(bins, NULL);
@@ -183,9 +183,7 @@ tarn_status tarn__bins_check(const tarn__pool_bins *bins, size_t *out_count) {
     bool marked = (bins->rows >> row & 1) != 0;
     if (marked != (bins->cuts[row] != 0)) return broken(NULL, "a row's bit");
     for (unsigned cut = 0; cut < TARN__BIN_CUTS; cut++) {
-      tarn_status status =
-          check_bin(bins, (place){row, cut}, out_count, &bytes);
-      if (status != TARN_OK) return status;
+      TARN__TRY(check_bin(bins, (place){row, cut}, out_count, &bytes));
     }
   }
   if (bytes != bins->bytes) return broken(NULL, "the bytes of all");

@@ -15,8 +15,8 @@
 
 enum {
   SLAB_NODES = 512,
-  // Of an addition and a take: the parts of the space, of what is left of the
-  // block on both sides, and of what is taken.
+  // Nodes for an addition and a take: for the parts of the space, for the rest
+  // of the block on both sides, and for the taken part.
   ROOM = 5 * TARN__BUDDY_ORDERS,
 };
 
@@ -124,26 +124,26 @@ static void hang(tarn__pool_buddies *buddies, tarn__pool_stream_lists *lists,
   put(buddies, b);
 }
 
-// Out of its list and of the hash; the node is the caller's.
+// Takes it out of its list and of the hash. Its node is unused then, and keeps
+// its fields until it is used again.
 static void unhang(tarn__pool_buddies *buddies, tarn__pool_buddy *b) {
   tarn__pool_buddy **link = bucket_of(buddies, b->address);
   while (*link != b)
     link = &(*link)->chain;
   *link = b->chain;
+  tarn__pool_stream_lists *lists = b->lists;
   tarn_list_del(&b->node);
-  if (tarn_list_empty(&b->lists->blocks[b->order])) {
-    b->lists->orders &= ~(UINT64_C(1) << b->order);
+  tarn_list_add(&buddies->unused, &b->node);
+  buddies->spare++;
+  if (tarn_list_empty(&lists->blocks[b->order])) {
+    lists->orders &= ~(UINT64_C(1) << b->order);
   }
 }
 
-static void drop(tarn__pool_buddies *buddies, tarn__pool_buddy *b) {
-  tarn_list_add(&buddies->unused, &b->node);
-  buddies->spare++;
-}
-
-tarn__pool_buddy *tarn__buddies_at(const tarn__pool_buddies *buddies,
-                                   const tarn__pool_space *space,
-                                   tarn_addr address) {
+// The free block that starts at |address| in |space|, or NULL.
+static inline tarn__pool_buddy *block_at(const tarn__pool_buddies *buddies,
+                                         const tarn__pool_space *space,
+                                         tarn_addr address) {
   tarn__pool_buddy *b = *bucket_of(buddies, address);
   while (b != NULL && (b->address != address || b->space != space))
     b = b->chain;
@@ -172,18 +172,12 @@ static tarn__pool_stream_lists *find_lists(const tarn__pool_buddies *buddies,
   return lists;
 }
 
-// A lists without blocks may become another stream's.
-static tarn__pool_stream_lists *find_empty_lists(
-    const tarn__pool_buddies *buddies) {
+bool tarn__buddies_know(tarn__pool_buddies *buddies, uint64_t serial) {
+  if (find_lists(buddies, serial) != NULL) return true;
+  // A lists without blocks may become another stream's.
   tarn__pool_stream_lists *lists = buddies->streams->next;
   while (lists != NULL && lists->orders != 0)
     lists = lists->next;
-  return lists;
-}
-
-bool tarn__buddies_know(tarn__pool_buddies *buddies, uint64_t serial) {
-  if (find_lists(buddies, serial) != NULL) return true;
-  tarn__pool_stream_lists *lists = find_empty_lists(buddies);
   if (lists == NULL) lists = add_lists(buddies);
   if (lists != NULL) lists->serial = serial;
   return lists != NULL;
@@ -227,19 +221,26 @@ static bool may_join(const tarn__pool_stream_lists *a,
   return a == b || a->serial == 0 || b->serial == 0;
 }
 
+// The buddy of the block of |order| at |offset|, if it is free as a whole; else
+// NULL.
+static inline tarn__pool_buddy *buddy_of(const tarn__pool_buddies *buddies,
+                                         const tarn__pool_space *space,
+                                         size_t offset, unsigned order) {
+  size_t other = offset ^ bytes_of(order);
+  tarn__pool_buddy *b = block_at(buddies, space, space->address + other);
+  return b != NULL && b->order == order ? b : NULL;
+}
+
 // Makes a block free, joined with its buddy, and that with its own, as far as
 // they are free.
 static void release(tarn__pool_buddies *buddies, tarn__pool_stream_lists *lists,
                     tarn__pool_space *space, size_t offset, unsigned order) {
   for (;;) {
-    size_t other = offset ^ bytes_of(order);
-    tarn__pool_buddy *b =
-        tarn__buddies_at(buddies, space, space->address + other);
-    if (b == NULL || b->order != order || !may_join(b->lists, lists)) break;
+    tarn__pool_buddy *b = buddy_of(buddies, space, offset, order);
+    if (b == NULL || !may_join(b->lists, lists)) break;
     if (lists->serial == 0) lists = b->lists;
     unhang(buddies, b);
-    drop(buddies, b);
-    if (other < offset) offset = other;
+    offset &= ~bytes_of(order);
     order++;
   }
   hang(buddies, lists, space, space->address + offset, order);
@@ -277,7 +278,7 @@ static bool fits(const tarn__pool_buddy *b, size_t size, size_t align) {
   return skipped <= bytes_of(b->order) - size;
 }
 
-// In the smallest blocks that have one at the head of their list that fits.
+// Looks at the head of each list, smallest blocks first.
 static tarn__pool_buddy *find_in(const tarn__pool_stream_lists *lists,
                                  size_t size, size_t align) {
   uint64_t orders = lists->orders >> order_above(size) << order_above(size);
@@ -296,7 +297,6 @@ static void empty_lists(tarn__pool_buddies *buddies,
     unsigned order = (unsigned)__builtin_ctzll(lists->orders);
     tarn__pool_buddy *b = node_at(lists->blocks[order].next);
     unhang(buddies, b);
-    drop(buddies, b);
     release(buddies, buddies->streams, b->space,
             (size_t)(b->address - b->space->address), order);
   }
@@ -316,7 +316,7 @@ void tarn__buddies_settle(tarn__pool_buddies *buddies, uint64_t serial) {
   if (lists != NULL) empty_lists(buddies, lists);
 }
 
-// The first lists has what was just found to be no stream's.
+// The first lists have the blocks that were just found unused.
 static tarn__pool_buddy *find_elsewhere(tarn__pool_buddies *buddies,
                                         size_t size, size_t align,
                                         bool own_only) {
@@ -338,7 +338,7 @@ static tarn__pool_buddy *find(tarn__pool_buddies *buddies, size_t size,
   return b != NULL ? b : find_elsewhere(buddies, size, align, own_only);
 }
 
-// What is left on both sides has its buddies within |b|, and they are taken.
+// The rest on both sides has its buddies within |b|, and those are taken.
 static void hang_parts(tarn__pool_buddies *buddies, tarn__pool_buddy b,
                        size_t from, size_t to) {
   while (from < to) {
@@ -358,7 +358,6 @@ tarn_addr tarn__buddies_take(tarn__pool_buddies *buddies, size_t size,
   if (found == NULL) return 0;
   tarn__pool_buddy b = *found;
   unhang(buddies, found);
-  drop(buddies, found);
   size_t begin = (size_t)(b.address - b.space->address);
   size_t from = begin + (size_t)(-b.address & (align - 1));
   hang_parts(buddies, b, begin, from);
@@ -376,8 +375,7 @@ bool tarn__buddies_is_unused(const tarn__pool_buddies *buddies,
                              const tarn__pool_space *space) {
   assert(space->taken == 0);
   for (size_t at = 0; at < space->size;) {
-    const tarn__pool_buddy *b =
-        tarn__buddies_at(buddies, space, space->address + at);
+    const tarn__pool_buddy *b = block_at(buddies, space, space->address + at);
     assert(b != NULL);
     if (b->lists->serial != 0) return false;
     at += bytes_of(b->order);
@@ -385,27 +383,86 @@ bool tarn__buddies_is_unused(const tarn__pool_buddies *buddies,
   return true;
 }
 
-tarn__pool_buddy *tarn__buddies_remove(tarn__pool_buddies *buddies,
-                                       tarn__pool_space *space) {
-  tarn__pool_buddy *removed = NULL;
+void tarn__buddies_remove(tarn__pool_buddies *buddies,
+                          const tarn__pool_space *space,
+                          tarn__pool_waits *waits) {
   assert(space->taken == 0);
   for (size_t at = 0; at < space->size;) {
-    tarn__pool_buddy *b = tarn__buddies_at(buddies, space, space->address + at);
+    tarn__pool_buddy *b = block_at(buddies, space, space->address + at);
     assert(b != NULL);
-    unhang(buddies, b);
-    b->serial = b->lists->serial;
-    b->chain = removed;
-    removed = b;
+    tarn__waits_add(waits, b->lists->serial);
     at += bytes_of(b->order);
+    unhang(buddies, b);
   }
-  return removed;
 }
 
-void tarn__buddies_forget(tarn__pool_buddies *buddies,
-                          tarn__pool_buddy *removed) {
-  while (removed != NULL) {
-    tarn__pool_buddy *next = removed->chain;
-    drop(buddies, removed);
-    removed = next;
+// --- the invariants --------------------------------------------------------
+
+static tarn_status broken(const tarn__pool_buddy *b, const char *what) {
+  return tarn__fail(TARN_E_CORRUPT, "buddies: the block of 2^%u at 0x%llx: %s",
+                    b->order, (unsigned long long)b->address, what);
+}
+
+static tarn_status check_block(const tarn__pool_buddies *buddies,
+                               const tarn__pool_stream_lists *lists,
+                               unsigned order, const tarn__pool_buddy *b) {
+  size_t bytes = bytes_of(order);
+  size_t offset = (size_t)(b->address - b->space->address);
+  const tarn__pool_buddy *other = buddy_of(buddies, b->space, offset, order);
+  if (b->lists != lists || b->order != order) {
+    return broken(b, "it hangs in a list that is not its own");
   }
+  if (bytes < buddies->unit || (offset & (bytes - 1)) != 0 ||
+      offset + bytes > b->space->size) {
+    return broken(b, "it stands where no such block can");
+  }
+  if (block_at(buddies, b->space, b->address) != b) {
+    return broken(b, "it is not in the hash, or not alone there");
+  }
+  if (other != NULL && may_join(other->lists, lists))
+    return broken(b, "its buddy is free too");
+  return TARN_OK;
+}
+
+// Adds its bytes to the sums.
+static tarn_status check_lists(const tarn__pool_buddies *buddies,
+                               const tarn__pool_stream_lists *lists,
+                               size_t *bytes, size_t *blocks) {
+  for (unsigned order = 0; order < TARN__BUDDY_ORDERS; order++) {
+    const tarn_list *head = &lists->blocks[order];
+    bool marked = (lists->orders >> order & 1) != 0;
+    if (marked == tarn_list_empty(head)) {
+      return tarn__fail(TARN_E_CORRUPT, "buddies: the bit of order %u", order);
+    }
+    const tarn_list *node = NULL;
+    tarn_list_for_each (node, head) {
+      TARN__TRY(check_block(buddies, lists, order, node_at(node)));
+      *bytes += bytes_of(order);
+      ++*blocks;
+    }
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__buddies_check(const tarn__pool_buddies *buddies,
+                                size_t *out_free) {
+  size_t blocks = 0;
+  size_t hashed = 0;
+  *out_free = 0;
+  for (const tarn__pool_stream_lists *l = buddies->streams; l != NULL;
+       l = l->next) {
+    TARN__TRY(check_lists(buddies, l, out_free, &blocks));
+  }
+  for (size_t i = 0; i < buddies->bucket_count; i++) {
+    const tarn__pool_buddy *b = buddies->buckets[i];
+    for (; b != NULL; b = b->chain)
+      hashed++;
+  }
+  if (hashed != blocks) {
+    return tarn__fail(TARN_E_CORRUPT, "buddies: %zu are free, %zu in the hash",
+                      blocks, hashed);
+  }
+  if (buddies->spare >= buddies->promised) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT, "buddies: %zu nodes for the %zu promised",
+                    buddies->spare, buddies->promised);
 }

@@ -6,9 +6,9 @@
 //   free    |      16K + 8K     |    16K    | 16K   | 8K|4K|
 //
 // A space is cut into the largest powers of two that fit, in falling order. A
-// free block of 2^n bytes has one buddy, the other half of the 2^(n+1) bytes
-// that both come from; when both are free they are one again. A block that is
-// taken need not be a power of two: the excess stays free.
+// free block of 2^n bytes has one buddy, the other half of their block of
+// 2^(n+1) bytes; when both are free, they merge. A taken block need not be a
+// power of two: the excess stays free.
 //
 // A free block belongs to the stream that may still use it. Blocks of different
 // streams stay apart; unused blocks merge with any.
@@ -19,7 +19,7 @@
 #ifndef TARN_POOL_BUDDIES_H_
 #define TARN_POOL_BUDDIES_H_
 
-#include "tarn/base.h"
+#include "pool/extents.h"
 
 enum { TARN__BUDDY_ORDERS = 64 };
 
@@ -44,15 +44,13 @@ typedef struct tarn__pool_buddy {
   tarn__pool_stream_lists *lists;
   tarn__pool_space *space;
   tarn_addr address;
-  unsigned order;   // 2^order bytes
-  uint64_t serial;  // once it is removed: the lists's
-  struct tarn__pool_buddy
-      *chain;  // in its bucket; once it is removed: the next
+  unsigned order;                  // 2^order bytes
+  struct tarn__pool_buddy *chain;  // in its bucket
 } tarn__pool_buddy;
 
 typedef struct tarn__pool_buddies {
   size_t unit;  // sizes are multiples of it; a power of two
-  tarn__pool_stream_lists *streams;  // the first: of what no stream uses
+  tarn__pool_stream_lists *streams;  // the first: unused blocks
   tarn__pool_buddy **buckets;
   size_t bucket_count;                  // a power of two, or 0
   struct tarn__pool_buddy_slab *slabs;  // nodes never move
@@ -65,53 +63,49 @@ TARN_MUST_CHECK tarn_status tarn__buddies_init(tarn__pool_buddies *buddies,
                                                size_t unit);
 void tarn__buddies_deinit(tarn__pool_buddies *buddies);
 
-// Room for one addition and one take, for the stream with |serial|. False: no
-// host memory. Both rely on it; what gives needs nothing but a lists.
+// Makes room for one addition and one take, for the stream with |serial|.
+// False: no host memory. Both rely on it; a give needs only a lists.
 TARN_MUST_CHECK bool tarn__buddies_reserve(tarn__pool_buddies *buddies,
                                            uint64_t serial);
 
 // Adds a space; no stream uses it.
 void tarn__buddies_add(tarn__pool_buddies *buddies, tarn__pool_space *space);
 
-// Takes |size| bytes, a multiple of the unit, at a multiple of |align| out of
-// what is the stream's with |serial|, or no stream's, or at last, unless
-// |own_only|, any stream's: |*out_serial| is whose it was. 0: nowhere are there
-// as many.
+// Takes |size| bytes, a multiple of the unit, at a multiple of |align|: from
+// the blocks of the stream with |serial|, or from unused ones, or at last,
+// unless |own_only|, from any stream's. |*out_serial|: the stream that used
+// them last. 0: there is no such block.
 tarn_addr tarn__buddies_take(tarn__pool_buddies *buddies, size_t size,
                              size_t align, uint64_t serial, bool own_only,
                              tarn__pool_space **out_space,
                              uint64_t *out_serial);
 
-// Whether the stream with |serial| has a lists, or gets one. False: no host
+// Gives the stream with |serial| a lists, unless it has one. False: no host
 // memory.
 TARN_MUST_CHECK bool tarn__buddies_know(tarn__pool_buddies *buddies,
                                         uint64_t serial);
 
-// Gives back what was taken; the stream has a lists.
+// Gives back taken bytes; the stream has a lists.
 void tarn__buddies_give(tarn__pool_buddies *buddies, tarn__pool_space *space,
                         tarn_addr address, size_t size, uint64_t serial);
 
-// What the stream with |serial| may still use, is no longer used.
+// Marks the blocks of the stream with |serial| as unused.
 void tarn__buddies_settle(tarn__pool_buddies *buddies, uint64_t serial);
 
 // Whether no stream may still use any of a space of which nothing is taken.
 bool tarn__buddies_is_unused(const tarn__pool_buddies *buddies,
                              const tarn__pool_space *space);
 
-// Takes out a space of which nothing is taken. What it consisted of is listed
-// by |chain|, each with its |serial|, until it is forgotten.
-tarn__pool_buddy *tarn__buddies_remove(tarn__pool_buddies *buddies,
-                                       tarn__pool_space *space);
-void tarn__buddies_forget(tarn__pool_buddies *buddies,
-                          tarn__pool_buddy *removed);
+// Removes a space without taken bytes. Adds the streams that may still use it
+// to |waits|.
+void tarn__buddies_remove(tarn__pool_buddies *buddies,
+                          const tarn__pool_space *space,
+                          tarn__pool_waits *waits);
 
-// Checks the invariants in a walk. |*out_free| is what is free in all spaces.
+// Checks the invariants in a walk. |*out_free|: the free bytes of all spaces.
+// The caller compares them with the sizes less the taken bytes: they differ if
+// free blocks overlap.
 TARN_MUST_CHECK tarn_status
 tarn__buddies_check(const tarn__pool_buddies *buddies, size_t *out_free);
-
-// The free block that starts at |address| in |space|, or NULL.
-tarn__pool_buddy *tarn__buddies_at(const tarn__pool_buddies *buddies,
-                                   const tarn__pool_space *space,
-                                   tarn_addr address);
 
 #endif  // TARN_POOL_BUDDIES_H_

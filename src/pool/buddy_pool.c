@@ -4,13 +4,13 @@
 //   chunk of |realloc|  [ free            | block |      free      ]
 //   by itself           [ block of more than |max|                 ]
 //
-// This is what the device plug-in interface describes: a block takes its size
-// and the padding, rounded up to a multiple of the smallest chunk. It is taken
-// out of memory that is had from the device in large chunks: the first of the
-// device's initial size, later ones of its later size, half of that where it
-// is refused, down to what the block needs. Blocks larger than the largest
-// chunk go to the device one by one, and all do if there is no largest chunk;
-// so do those that no chunk has room for at an alignment of more than a chunk.
+// The device plug-in interface describes this: a block takes its size and the
+// padding, rounded up to a multiple of the smallest chunk. It is cut from large
+// allocations of the device, called chunks here: the first of the device's
+// initial size, later ones of its later size, or of half of that if the device
+// refuses, down to the size of the block. Blocks above the largest chunk, or at
+// an alignment for which no chunk has room, are allocations of their own; so
+// are all blocks if there is no largest chunk.
 //
 // Free blocks and how they join: buddies.h. Memory is kept until it is asked
 // back; then chunks of which nothing is out go.
@@ -30,7 +30,7 @@ static const size_t LEAST_UNIT = 64;
 // Without sizes of the device.
 static const size_t MOST_GROWTH = (size_t)32 << 20;
 
-// Where chunks for later are refused, smaller ones are not tried.
+// If a chunk for later blocks is refused, smaller ones are not tried.
 static const size_t LEAST_RESERVED = (size_t)1 << 20;
 
 typedef struct part {
@@ -43,7 +43,7 @@ typedef struct buddy {
   tarn__pool_strategy base;
   size_t max;      // larger blocks are left to the device; 0: all
   size_t first;    // bytes of the first chunk; 0: what suits
-  size_t later;    // and of those after
+  size_t later;    // and of later ones
   size_t padding;  // of each block
   tarn__pool_buddies buddies;
   tarn_list parts;
@@ -74,11 +74,9 @@ static tarn_status read_sizes(buddy *self, tarn__pool_strategy_options *options,
       {"realloc", pool->sizes.later, &self->later},
       {"padding", pool->padding, &self->padding},
   };
-  tarn_status status = TARN_OK;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    status = tarn__options_size(options, sizes[i].key, sizes[i].fallback,
-                                sizes[i].out);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__options_size(options, sizes[i].key, sizes[i].fallback,
+                                 sizes[i].out));
   }
   if (!tarn_is_power_of_two(*out_unit) || *out_unit < natural) {
     return tarn__fail(TARN_E_INVALID,
@@ -94,11 +92,10 @@ static tarn_status init(tarn__pool_strategy *strategy,
   buddy *self = self_of(strategy);
   tarn_list_init(&self->parts);
   size_t unit = 0;
-  tarn_status status = read_sizes(self, options, &unit);
-  // There is no device to leave larger ones to.
+  TARN__TRY(read_sizes(self, options, &unit));
+  // The caller's memory has no device that could allocate larger blocks.
   if (tarn__front_has_own(strategy->pool)) self->max = SIZE_MAX;
-  if (status == TARN_OK) status = tarn__buddies_init(&self->buddies, unit);
-  return status;
+  return tarn__buddies_init(&self->buddies, unit);
 }
 
 static void deinit(tarn__pool_strategy *strategy) {
@@ -113,20 +110,11 @@ static void deinit(tarn__pool_strategy *strategy) {
 
 // --- chunks ----------------------------------------------------------------
 
-// The least power of two that holds |size| bytes.
-static size_t power_above(size_t size) {
-  size_t power = 1;
-  while (power < size)
-    power *= 2;
-  return power;
-}
-
 static tarn_status add(buddy *self, const tarn__pool_request *request,
                        tarn__pool_chunk chunk) {
   part *p = tarn__host_alloc(sizeof *p);
   if (p == NULL || !tarn__buddies_reserve(&self->buddies, request->serial)) {
-    tarn__chunk_begin_give(&self->base, &chunk);
-    (void)tarn__chunk_end_give(&self->base, &chunk, TARN_OK);
+    (void)tarn__chunks_give(&self->base, &chunk);
     tarn__host_free(p, sizeof *p);
     return TARN_E_NOMEM;
   }
@@ -155,28 +143,18 @@ static part *find_idle(const buddy *self, unsigned how) {
   return NULL;
 }
 
-static tarn_status wait_for(const tarn__pool_buddy *removed) {
-  tarn_status first = TARN_OK;
-  for (; removed != NULL; removed = removed->chain) {
-    if (removed->serial == 0) continue;
-    tarn__keep_first(&first, tarn_stream_join(NULL, removed->serial));
-  }
-  return first;
-}
-
 static tarn_status give_back(buddy *self, part *p) {
-  tarn__pool_buddy *removed = tarn__buddies_remove(&self->buddies, &p->space);
+  tarn__buddies_remove(&self->buddies, &p->space, &p->chunk.waits);
   tarn_list_del(&p->node);
-  tarn__chunk_begin_give(&self->base, &p->chunk);
-  tarn_status waited = wait_for(removed);
-  tarn_status status = tarn__chunk_end_give(&self->base, &p->chunk, waited);
-  tarn__buddies_forget(&self->buddies, removed);
+  tarn_status status = tarn__chunks_give(&self->base, &p->chunk);
   tarn__host_free(p, sizeof *p);
   return status;
 }
 
-static tarn_status give_idle(buddy *self, size_t target, unsigned how) {
-  const tarn_pool *pool = self->base.pool;
+static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
+                        unsigned how) {
+  buddy *self = self_of(strategy);
+  const tarn_pool *pool = strategy->pool;
   tarn_status first = TARN_OK;
   part *p = NULL;
   while (tarn__front_surplus(pool, target) != 0 &&
@@ -186,19 +164,14 @@ static tarn_status give_idle(buddy *self, size_t target, unsigned how) {
   return first;
 }
 
-static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
-                        unsigned how) {
-  return give_idle(self_of(strategy), target, how);
-}
-
-// Chunks in which the request found no room make room for a new one, where
-// nobody has to wait for that.
+// Chunks in which the request found no room are given back before a new one is
+// added, if no stream has to be waited for.
 static void make_way(buddy *self, size_t size) {
   const tarn_pool *pool = self->base.pool;
   size_t held = pool->stats.reserved_bytes;
   if (tarn__front_keeps(pool)) return;
   size_t target = tarn__front_target(pool, held > size ? held - size : 0);
-  (void)give_idle(self, target, TARN__TRIM_NO_WAIT);
+  (void)trim(&self->base, target, TARN__TRIM_NO_WAIT);
 }
 
 // A chunk with a block of |least| bytes, a power of two. After TARN_OK it is
@@ -223,15 +196,12 @@ static tarn_status grow(buddy *self, tarn__pool_request *request,
   return add(self, request, tarn__chunk_adopt(&self->base, piece));
 }
 
-// The largest power of two up to |size|, of at least a unit.
-static size_t power_below(const buddy *self, size_t size) {
-  size_t power = self->buddies.unit;
-  while (power <= size / 2)
-    power *= 2;
-  return power;
+// The largest power of two up to |size|.
+static size_t power_below(size_t size) {
+  return (size_t)1 << (63 - __builtin_clzll(size));
 }
 
-// Chunks as large as what is missing, or half of it, and so on.
+// Adds chunks of the missing size, or of half of it, and so on.
 static tarn_status reserve(tarn__pool_strategy *strategy, size_t size) {
   buddy *self = self_of(strategy);
   const size_t *held = &strategy->pool->stats.reserved_bytes;
@@ -242,7 +212,8 @@ static tarn_status reserve(tarn__pool_strategy *strategy, size_t size) {
   }
   while (*held < size) {
     size_t missing = size - *held;
-    size_t chunk = power_below(self, missing < most ? missing : most);
+    size_t chunk = power_below(tarn__lesser(missing, most));
+    if (chunk < self->buddies.unit) chunk = self->buddies.unit;
     tarn__pool_request request = {.size = chunk};
     tarn_status status = grow(self, &request, chunk);
     bool halves = status == TARN_FULL && chunk > LEAST_RESERVED;
@@ -290,7 +261,7 @@ static tarn_status carve(buddy *self, tarn__pool_request *request, size_t size,
   return TARN_OK;
 }
 
-// The source pads what it asks for by itself.
+// The source adds the padding itself.
 static tarn_status ask_for_one(buddy *self, tarn__pool_request *request,
                                size_t size, tarn__pool_piece **out_piece) {
   size_t pads = self->base.pool->padding;
@@ -298,24 +269,25 @@ static tarn_status ask_for_one(buddy *self, tarn__pool_request *request,
   return tarn__source_grow(&self->base, request, usable, out_piece);
 }
 
-// Up to which alignment a chunk comes for a block: what a chunk is at most, if
-// nobody wants larger ones. Beyond that the padding for it would be kept.
+// The largest alignment for which a block is cut from a chunk: the largest size
+// of a chunk, unless larger ones are wanted. Beyond that the padding for the
+// alignment would be kept.
 static size_t most_align(const buddy *self) {
   size_t most = MOST_GROWTH;
   if (self->first > most) most = self->first;
   return self->later > most ? self->later : most;
 }
 
-// The least block of a chunk in which |size| bytes can be had, aligned as asked
-// wherever the block begins. False: none is as large.
+// The least block of a chunk that holds |size| aligned bytes wherever it
+// begins. False: no block is that large.
 static bool find_least(const buddy *self, const tarn__pool_request *request,
                        size_t size, size_t *out_least) {
   size_t unit = self->buddies.unit;
   size_t sum = size;
   bool wide = request->align > unit;
   if (wide && !tarn_size_add(size, request->align - unit, &sum)) return false;
-  *out_least = sum <= SIZE_MAX / 2 ? power_above(sum) : 0;
-  return *out_least != 0;
+  *out_least = 2 * power_below(sum - 1);
+  return sum <= SIZE_MAX / 2;
 }
 
 static tarn_status take(tarn__pool_strategy *strategy,
@@ -323,12 +295,11 @@ static tarn_status take(tarn__pool_strategy *strategy,
                         tarn__pool_piece **out_piece) {
   buddy *self = self_of(strategy);
   size_t size = 0;
-  tarn_status status = size_of(self, request, &size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(size_of(self, request, &size));
   if (size > self->max || request->align > self->max) {
     return ask_for_one(self, request, size, out_piece);
   }
-  status = carve(self, request, size, out_piece);
+  tarn_status status = carve(self, request, size, out_piece);
   if (status != TARN_FULL) return status;
   size_t least = 0;
   if (request->align > most_align(self) ||
@@ -344,21 +315,17 @@ static tarn_status take(tarn__pool_strategy *strategy,
   return status;
 }
 
-// A stream without a lists has to be waited for at once.
-static uint64_t known_serial(buddy *self, uint64_t serial,
-                             tarn_status *out_waited) {
-  *out_waited = TARN_OK;
-  if (tarn__buddies_know(&self->buddies, serial)) return serial;
-  *out_waited = tarn__source_wait(&self->base, serial);
-  return 0;
-}
-
 static tarn_status give(tarn__pool_strategy *strategy,
                         tarn__pool_piece *piece) {
   buddy *self = self_of(strategy);
   if (piece->home == NULL) return tarn__source_shrink(strategy, piece);
   tarn_status status = TARN_OK;
-  uint64_t serial = known_serial(self, piece->freed_on, &status);
+  uint64_t serial = piece->freed_on;
+  // The call must wait for a stream without a lists at once.
+  if (!tarn__buddies_know(&self->buddies, serial)) {
+    status = tarn__source_wait(strategy, serial);
+    serial = 0;
+  }
   tarn_addr address = piece->address;
   size_t size = piece->size + self->padding;
   tarn__pool_space *space = piece->home;
@@ -370,8 +337,8 @@ static tarn_status give(tarn__pool_strategy *strategy,
 static tarn_status let_go(tarn__pool_strategy *strategy,
                           tarn__pool_piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim(strategy, 0, 0);
-  return status != TARN_OK ? status : given;
+  TARN__TRY(trim(strategy, 0, 0));
+  return given;
 }
 
 // --- idle memory -----------------------------------------------------------
@@ -384,7 +351,7 @@ static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   for (const tarn__pool_stream_lists *l = self->buddies.streams; l != NULL;
        l = l->next) {
     if (l->orders == 0) continue;
-    size_t block = (size_t)1 << (63 - __builtin_clzll(l->orders));
+    size_t block = power_below(l->orders);  // bit n: blocks of 2^n bytes
     if (block > out->largest) out->largest = block;
     tarn__waits_add(&out->streams, l->serial);
   }
@@ -409,23 +376,16 @@ static void settle(tarn__pool_strategy *strategy, uint64_t serial) {
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const buddy *self = self_of(strategy);
   size_t is_free = 0;
-  size_t held = 0;
   size_t should_be_free = 0;
   *out_idle = 0;  // idle memory is buddies here
   const tarn_list *node = NULL;
-  tarn_list_for_each (node, &self->parts) {
-    const part *p = part_at(node);
-    held += p->chunk.base_size;
-    should_be_free += p->space.size - p->space.taken;
-  }
-  tarn_status status = tarn__buddies_check(&self->buddies, &is_free);
-  if (status != TARN_OK) return status;
-  if (is_free != should_be_free) {
-    return tarn__fail(TARN_E_CORRUPT,
-                      "buddy_pool: %zu bytes are free, should be %zu", is_free,
-                      should_be_free);
-  }
-  return tarn__strategy_check_held(strategy, held);
+  tarn_list_for_each (node, &self->parts)
+    should_be_free += part_at(node)->space.size - part_at(node)->space.taken;
+  TARN__TRY(tarn__buddies_check(&self->buddies, &is_free));
+  if (is_free == should_be_free) return TARN_OK;
+  return tarn__fail(TARN_E_CORRUPT,
+                    "buddy_pool: %zu bytes are free, should be %zu", is_free,
+                    should_be_free);
 }
 
 const tarn__pool_strategy_type tarn__buddy_pool = {

@@ -12,44 +12,36 @@
 //             taken for is done at once, any other is put off
 //   HELD      a graph uses the memory: no requests
 //
-// In RUNNING and HELD no memory leaves the pool and none moves inside it. A
-// free that is put off leaves its piece live, so that all sums stay right, and
-// linked in |deferred|.
+// In RUNNING and HELD no memory leaves the pool or moves inside it. A deferred
+// free leaves its piece live, so that all sums stay right, and linked in
+// |deferred|.
 #include "pool/capture.h"
 
 #include "base/status.h"
 #include "pool/piece.h"
 
-typedef enum event { BEGIN, END, RELEASE, EVENTS } event;
+typedef enum event { BEGIN, END, RELEASE } event;
 
-static const char *const event_names[EVENTS] = {
-    [BEGIN] = "begin_capture",
-    [END] = "end_capture",
-    [RELEASE] = "release",
+static const struct {
+  const char *name;
+  bool running;  // where it is allowed: in RUNNING only, or in the others only
+  tarn__pool_capture_state next;
+} events[] = {
+    [BEGIN] = {"begin_capture", false, TARN__CAPTURE_RUNNING},
+    [END] = {"end_capture", true, TARN__CAPTURE_HELD},
+    [RELEASE] = {"release", false, TARN__CAPTURE_OPEN},
 };
 
 typedef struct rules {
   const char *name;
-  bool serves;          // requests
-  bool shares;          // memory goes to others, and back
-  bool allows[EVENTS];  // and where it leads
-  tarn__pool_capture_state next[EVENTS];
+  bool serves;  // requests
+  bool shares;  // calls that move memory to other blocks, or give it back
 } rules;
 
-static const rules states[TARN__CAPTURE_STATES] = {
-    [TARN__CAPTURE_OPEN] =
-        {"no capture was begun", true, true,
-         .allows = {[BEGIN] = true, [RELEASE] = true},
-         .next =
-             {[BEGIN] = TARN__CAPTURE_RUNNING, [RELEASE] = TARN__CAPTURE_OPEN}},
-    [TARN__CAPTURE_RUNNING] = {"a capture is under way", true, false,
-                               .allows = {[END] = true},
-                               .next = {[END] = TARN__CAPTURE_HELD}},
-    [TARN__CAPTURE_HELD] =
-        {"a captured graph uses its memory", false, false,
-         .allows = {[BEGIN] = true, [RELEASE] = true},
-         .next =
-             {[BEGIN] = TARN__CAPTURE_RUNNING, [RELEASE] = TARN__CAPTURE_OPEN}},
+static const rules states[] = {
+    [TARN__CAPTURE_OPEN] = {"no capture was begun", true, true},
+    [TARN__CAPTURE_RUNNING] = {"a capture is under way", true, false},
+    [TARN__CAPTURE_HELD] = {"a captured graph uses its memory", false, false},
 };
 
 static tarn_status refuse(const tarn_pool *pool, const char *what) {
@@ -69,8 +61,8 @@ tarn_status tarn__capture_admit_request(const tarn_pool *pool,
   return TARN_OK;
 }
 
-// Whether the block is that stream's, in the capture: nobody else's work is in
-// its memory.
+// Whether the block was taken for that stream in this capture: no other stream
+// has work in its memory.
 static bool is_own(const tarn__pool_piece *piece, uint64_t serial) {
   return piece->captured && piece->taken_on == serial;
 }
@@ -114,10 +106,11 @@ bool tarn__capture_defer_free(tarn_pool *pool, tarn__pool_piece *piece,
   return true;
 }
 
-// Graphs of one pool run one after the other, so that a later capture need not
-// wait for what this one used, whoever it was: the memory goes to the stream
-// that it was taken for, which will ask for it again. What was taken before is
-// ordered as ever, but that there is no stream at hand to be made to wait.
+// Graphs of one pool run one after the other, so a later capture need not wait
+// for memory that an earlier one used: each block's memory goes to the stream
+// that it was taken for, which will request it again. Memory that was taken
+// before the capture is ordered as usual, except that there is no stream that
+// could wait.
 static tarn_status settle(tarn_pool *pool, tarn__pool_piece *piece) {
   uint64_t serial = piece->freed_on;
   uint64_t first = piece->waits_on;
@@ -140,8 +133,8 @@ static tarn_status settle(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn__uses_clear(&piece->uses);
   piece->deferred = false;
   pool->stats.frees++;
-  tarn_status status = tarn__front_give(pool, piece, serial);
-  return status != TARN_OK ? status : ordered;
+  TARN__TRY(tarn__front_give(pool, piece, serial));
+  return ordered;
 }
 
 // The first failure is returned.
@@ -161,22 +154,21 @@ static tarn_status settle_all(tarn_pool *pool) {
 // --- from state to state ---------------------------------------------------
 
 static tarn_status change(tarn_pool *pool, event what) {
-  const rules *now = &states[pool->capture];
-  if (!now->allows[what]) return refuse(pool, event_names[what]);
-  pool->capture = now->next[what];
+  bool running = pool->capture == TARN__CAPTURE_RUNNING;
+  if (running != events[what].running) return refuse(pool, events[what].name);
+  pool->capture = events[what].next;
   return what == BEGIN ? TARN_OK : settle_all(pool);
 }
 
 static tarn_status change_pool(tarn_pool *pool, event what) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if ((pool->flags & TARN_POOL_DEFER) == 0) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "pool: %s needs a pool made with TARN_POOL_DEFER",
-                      event_names[what]);
+                      events[what].name);
   }
   tarn__front_enter(pool);
-  status = change(pool, what);
+  tarn_status status = change(pool, what);
   tarn__front_leave(pool);
   return status;
 }

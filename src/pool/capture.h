@@ -5,8 +5,8 @@
 #include "pool/front.h"
 #include "tarn/capture.h"
 
-// The lock is held in all of these. Those that every request and every free
-// passes ask in line whether there is a capture at all.
+// The caller holds the lock. The calls on the path of every request and free
+// check inline whether there is a capture.
 //
 // Whether the request may be made now. In a capture it is only to get memory
 // that its stream need not wait for. TARN_E_STATE.

@@ -4,8 +4,6 @@
 //   * charged_bytes is the sum over all tags
 //   * when it was counted, it was within the limit together with reserved bytes
 //     and those on their way
-#include <stdio.h>
-
 #include "base/bytes.h"
 #include "base/status.h"
 #include "device/memory.h"
@@ -20,34 +18,29 @@ static tarn_status check(const tarn_pool *pool, tarn_tag tag) {
 }
 
 // Room is made as for a block, which needs no strategy once there is some.
-static tarn_status find_room(tarn_pool *pool, const tarn__pool_request *request,
-                             tarn_tag tag) {
-  tarn__pool_reclaim reclaim;
+static tarn_status find_room(tarn_pool *pool,
+                             const tarn__pool_request *request) {
+  tarn__pool_reclaim reclaim = tarn__reclaim_of(pool, request);
   tarn_status status = tarn__source_check_limit(pool, request->size);
   if (status == TARN_OK) return status;
-  tarn__reclaim_begin(&reclaim, pool, request, tag);
   while (status != TARN_OK && tarn__reclaim_next(&reclaim))
     status = tarn__source_check_limit(pool, request->size);
   return status == TARN_OK ? status : tarn__reclaim_fail(&reclaim);
 }
 
-static void enter(tarn_pool *pool, size_t size, tarn_tag tag) {
-  tarn_pool_stats *stats = &pool->stats;
-  stats->charged_bytes += size;
-  tarn__raise_peak(stats->charged_bytes, &stats->charged_peak_bytes);
-  pool->tags[tag].charged_bytes += size;
-  tarn__front_note_change(pool, TARN_POOL_EVENT_CHARGE, size, tag);
-}
-
-static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request,
-                          tarn_tag tag) {
-  tarn_status status = tarn__front_prepare_tag(pool, tag);
-  if (status == TARN_OK) status = find_room(pool, request, tag);
+static tarn_status charge(tarn_pool *pool, const tarn__pool_request *request) {
+  tarn_status status = tarn__front_prepare_tag(pool, request->tag);
+  if (status == TARN_OK) status = find_room(pool, request);
   if (status != TARN_OK) {
-    tarn__front_count_failure(pool, request, tag, status);
+    tarn__front_count_failure(pool, request, status);
     return status;
   }
-  enter(pool, request->size, tag);
+  tarn_pool_stats *stats = &pool->stats;
+  stats->charged_bytes += request->size;
+  tarn__raise_peak(stats->charged_bytes, &stats->charged_peak_bytes);
+  pool->tags[request->tag].charged_bytes += request->size;
+  tarn__front_note_change(pool, TARN_POOL_EVENT_CHARGE, request->size,
+                          request->tag);
   return TARN_OK;
 }
 
@@ -55,15 +48,14 @@ tarn_status tarn_pool_charge(tarn_pool *pool, size_t size, tarn_tag tag) {
   tarn_status status = check(pool, tag);
   if (status != TARN_OK || size == 0) return status;
   tarn__pool_request request = {
-      .size = size, .align = pool->natural_align, .charge = true};
-  tarn__pool_refusal refusal = {.size = size, .tag = tag, .noted = true};
+      .size = size, .align = pool->natural_align, .tag = tag, .charge = true};
   tarn__front_enter(pool);
-  status = charge(pool, &request, tag);
-  return tarn__take_end(pool, &refusal, status);
+  status = charge(pool, &request);
+  return tarn__take_end(pool, &request, true, status);
 }
 
 static tarn_status discharge(tarn_pool *pool, size_t size, tarn_tag tag) {
-  size_t charged = tag < pool->tag_count ? pool->tags[tag].charged_bytes : 0;
+  size_t charged = tarn__tag_stats_of(pool, tag).charged_bytes;
   if (size > charged) {
     char wanted[TARN__BYTES_TEXT];
     char text[TARN__BYTES_TEXT];

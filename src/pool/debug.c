@@ -1,13 +1,11 @@
-// Debugging of a pool: its options, and what it has found.
+// Debugging of a pool: its options, and its findings.
 #include "pool/debug.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "device/memory.h"
 #include "pool/front.h"
 
 enum {
@@ -20,7 +18,7 @@ static const size_t DEFAULT_QUARANTINE = (size_t)64 << 20;
 
 // --- switching on and off --------------------------------------------------
 
-// |fresh| becomes the pool's if it has none.
+// |fresh| becomes the pool's, unless it has one.
 static tarn__pool_debug *adopt(tarn_pool *pool, tarn__pool_debug *fresh) {
   tarn__pool_debug *debug = tarn__debug_of(pool);
   if (debug != NULL) return debug;
@@ -28,61 +26,48 @@ static tarn__pool_debug *adopt(tarn_pool *pool, tarn__pool_debug *fresh) {
   return fresh;
 }
 
+// |o| NULL: off. What was found in blocks that are out is still reported.
 static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
-  tarn__pool_debug *fresh = tarn__host_alloc(sizeof *fresh);
-  if (fresh == NULL) return TARN_E_NOMEM;
+  tarn__pool_debug *fresh = NULL;
+  if (tarn__debug_of(pool) == NULL) {
+    if (o == NULL) return TARN_OK;
+    fresh = tarn__host_alloc(sizeof *fresh);
+    if (fresh == NULL) return TARN_E_NOMEM;
+  }
   tarn__front_enter(pool);
   tarn__step_layout_drop(pool);
   tarn__pool_debug *debug = adopt(pool, fresh);
-  debug->flags = o->flags != 0 ? o->flags : ALL;
-  debug->found = o->found;
-  debug->context = o->context;
-  bool keeps = (debug->flags & TARN_POOL_DEBUG_QUARANTINE) != 0;
-  size_t bytes =
-      o->quarantine_bytes != 0 ? o->quarantine_bytes : DEFAULT_QUARANTINE;
-  debug->capacity = keeps ? bytes : 0;
+  debug->flags = 0;
+  debug->capacity = 0;
+  if (o != NULL) {
+    debug->flags = o->flags != 0 ? o->flags : ALL;
+    debug->found = o->found;
+    debug->context = o->context;
+  }
+  if ((debug->flags & TARN_POOL_DEBUG_QUARANTINE) != 0) {
+    debug->capacity =
+        o->quarantine_bytes != 0 ? o->quarantine_bytes : DEFAULT_QUARANTINE;
+  }
   tarn_status status = tarn__quarantine_shrink(pool, debug->capacity);
   tarn__front_leave(pool);
-  if (debug != fresh) tarn__debug_destroy(fresh);
+  if (debug != fresh) tarn__host_free(fresh, sizeof *fresh);
   return status;
-}
-
-static tarn_status switch_off(tarn_pool *pool) {
-  tarn_status status = TARN_OK;
-  tarn__front_enter(pool);
-  tarn__pool_debug *debug = tarn__debug_of(pool);
-  if (debug != NULL) {
-    debug->flags = 0;
-    debug->capacity = 0;
-    status = tarn__quarantine_shrink(pool, 0);
-  }
-  tarn__front_leave(pool);
-  return status;
-}
-
-void tarn__debug_destroy(tarn__pool_debug *debug) {
-  tarn__host_free(debug, sizeof *debug);
 }
 
 tarn_status tarn_pool_debug(tarn_pool *pool,
                             const tarn_pool_debug_options *options) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
-  if (options == NULL) return switch_off(pool);
+  TARN__TRY(tarn__front_check_pool(pool));
+  if (options == NULL) return set(pool, NULL);
   if (pool->flags != 0) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "pool: debug: not possible in pools that are dry, for "
                       "captures, or shareable");
   }
-  tarn_pool_debug_options known = {0};
-  size_t size = 0;
-  if (!tarn__struct_size(options->struct_size,
-                         TARN__SIZE_UP_TO(tarn_pool_debug_options, context),
-                         sizeof known, &size)) {
-    return tarn__fail(TARN_E_INVALID, "pool: debug: struct_size is %zu",
-                      options->struct_size);
-  }
-  memcpy(&known, options, size);
+  tarn_pool_debug_options known;
+  TARN__TRY(
+      tarn__take_struct("pool: debug", options,
+                        TARN__SIZE_UP_TO(tarn_pool_debug_options, context),
+                        &known, sizeof known));
   if ((known.flags & ~(uint32_t)ALL) != 0) {
     return tarn__fail(TARN_E_INVALID, "pool: debug: there is no flag 0x%x",
                       known.flags & ~(uint32_t)ALL);
@@ -99,25 +84,29 @@ static tarn_status no_such_word(const char *word) {
                     word);
 }
 
+static const struct {
+  const char *word;
+  uint32_t flags;
+} words[] = {
+    {"all", ALL},
+    {"guards", TARN_POOL_DEBUG_GUARDS},
+    {"poison", TARN_POOL_DEBUG_POISON},
+    {"quarantine", TARN_POOL_DEBUG_QUARANTINE},
+};
+
 static tarn_status read_word(const char *word, tarn_pool_debug_options *out) {
   static const char with_size[] = "quarantine=";
   size_t skip = sizeof with_size - 1;
-  if (strcmp(word, "all") == 0) {
-    out->flags |= ALL;
-  } else if (strcmp(word, "guards") == 0) {
-    out->flags |= TARN_POOL_DEBUG_GUARDS;
-  } else if (strcmp(word, "poison") == 0) {
-    out->flags |= TARN_POOL_DEBUG_POISON;
-  } else if (strcmp(word, "quarantine") == 0) {
-    out->flags |= TARN_POOL_DEBUG_QUARANTINE;
-  } else if (strncmp(word, with_size, skip) == 0) {
-    out->flags |= TARN_POOL_DEBUG_QUARANTINE;
-    if (!tarn__parse_size(word + skip, &out->quarantine_bytes)) {
-      return no_such_word(word);
-    }
-  } else {
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+    if (strcmp(word, words[i].word) != 0) continue;
+    out->flags |= words[i].flags;
+    return TARN_OK;
+  }
+  if (strncmp(word, with_size, skip) != 0 ||
+      !tarn__parse_size(word + skip, &out->quarantine_bytes)) {
     return no_such_word(word);
   }
+  out->flags |= TARN_POOL_DEBUG_QUARANTINE;
   return TARN_OK;
 }
 
@@ -131,31 +120,19 @@ tarn_status tarn__debug_begin(tarn_pool *pool) {
   tarn_pool_debug_options options = {.struct_size = sizeof options};
   char *rest = text;
   for (char *word; (word = strsep(&rest, ",")) != NULL;) {
-    tarn_status status = read_word(word, &options);
-    if (status != TARN_OK) return status;
+    TARN__TRY(read_word(word, &options));
   }
   return set(pool, &options);
 }
 
 // --- checking and reporting ------------------------------------------------
 
-// One walk at a time: each trusts its place in the quarantine.
-static void begin_walk(tarn_pool *pool, tarn__pool_debug *debug) {
+// One at a time: each trusts its place in the quarantine.
+static tarn_status walk(tarn_pool *pool, tarn__pool_debug *debug) {
   while (debug->walking)
     tarn__front_wait(pool);
   debug->walking = true;
-}
-
-static void end_walk(tarn_pool *pool, tarn__pool_debug *debug) {
-  debug->walking = false;
-  pthread_cond_broadcast(&pool->returned);
-}
-
-static tarn_status walk(tarn_pool *pool, tarn__pool_debug *debug) {
-  begin_walk(pool, debug);
-  tarn_status status = tarn__quarantine_walk(pool);
-  tarn_status guards = tarn__guards_walk(pool);
-  if (status == TARN_OK) status = guards;
+  tarn_status status = tarn__debug_walk(pool);
   if (status != TARN_OK) {
     status = tarn__fail(status, "pool: debug: not all blocks could be read");
   }
@@ -163,16 +140,16 @@ static tarn_status walk(tarn_pool *pool, tarn__pool_debug *debug) {
     debug->untold = 0;
     status = tarn__fail_text(TARN_E_CORRUPT, debug->text);
   }
-  end_walk(pool, debug);
+  debug->walking = false;
+  pthread_cond_broadcast(&pool->returned);
   return status;
 }
 
 tarn_status tarn_pool_debug_check(tarn_pool *pool) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   tarn__pool_debug *debug = tarn__debug_of(pool);
-  if (debug != NULL) status = walk(pool, debug);
+  tarn_status status = debug != NULL ? walk(pool, debug) : TARN_OK;
   tarn__front_leave(pool);
   return status;
 }
@@ -180,12 +157,11 @@ tarn_status tarn_pool_debug_check(tarn_pool *pool) {
 tarn_status tarn_pool_debug_report(tarn_pool *pool,
                                    tarn_pool_debug_stats *out_stats) {
   size_t size = 0;
-  tarn_status status =
+  TARN__TRY(
       tarn__clear_struct("pool: debug", out_stats,
                          TARN__SIZE_UP_TO(tarn_pool_debug_stats, stale_writes),
-                         sizeof *out_stats, &size);
-  if (status == TARN_OK) status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+                         sizeof *out_stats, &size));
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn_pool_debug_stats stats = {0};
   tarn__front_enter(pool);
   const tarn__pool_debug *debug = tarn__debug_of(pool);

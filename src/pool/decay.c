@@ -5,17 +5,16 @@
 //                             +----+         follows the peak of a period
 //           |   period   |   period  |
 //
-// Time is cut into periods of |idle_ns|. The need of a period is the most that
-// was live at once in it. While it is as high as before, whatever the pool
-// holds may be what a step took, and stays: a program whose steps repeat, in a
-// period or less, loses nothing. When it falls by more than an eighth, the pool
-// is trimmed to as large a part of what it holds. What could not be given back
-// then, since blocks stood in it, goes at the end of a later period, unless the
-// pool has asked the device since, or needs more: then what it holds is what it
-// needs.
+// Time is cut into periods of |idle_ns|. The need of a period is its peak of
+// live bytes. While the need is as high as before, the pool's idle memory may
+// serve each step, and stays: a program whose steps repeat, within a period,
+// loses nothing. When the need falls by more than an eighth, the pool is
+// trimmed in proportion. Memory that could not be given back then, because of
+// live blocks in it, goes at the end of a later period, unless the pool has
+// called the device since, or needs more: then it needs all that it holds.
 //
-// One thread serves all pools of the process. It is there while one of them
-// decays, and in no child of fork before that asks for it anew.
+// One thread serves all pools of the process. It exists while a pool decays,
+// and in a child of fork only after the child asks for decay anew.
 #include "pool/decay.h"
 
 #include <pthread.h>
@@ -26,7 +25,7 @@
 #include "base/status.h"
 #include "pool/front.h"
 
-enum { PARTS = 8 };  // a need that changes by one at most is the same
+enum { PARTS = 8 };  // a need that changes by at most one part is the same
 
 static struct {
   pthread_mutex_t lock;    // guards all below; taken around a fork; no lock of
@@ -85,7 +84,7 @@ static tarn_pool *pool_at(tarn_list *node) {
   return tarn_list_entry(node, tarn_pool, decay.node);
 }
 
-// The pool whose period ends first; NULL if none decays.
+// The pool whose period ends first; NULL if no pool decays.
 static tarn_pool *find_next(void) {
   tarn_pool *next = NULL;
   tarn_list *node = NULL;
@@ -204,8 +203,7 @@ static void wait_for_stop(void) {
 static tarn_status enter(tarn_pool *pool, uint64_t idle_ns) {
   make_ready();
   wait_for_stop();
-  tarn_status status = start();
-  if (status != TARN_OK) return status;
+  TARN__TRY(start());
   if (pool->decay.idle_ns == 0) {
     tarn_list_add_tail(&housekeeping.pools, &pool->decay.node);
   }
@@ -215,7 +213,7 @@ static tarn_status enter(tarn_pool *pool, uint64_t idle_ns) {
   return TARN_OK;
 }
 
-// The last one takes the thread along.
+// The thread ends with the last pool.
 static void leave(tarn_pool *pool) {
   if (pool->decay.idle_ns != 0) {
     pool->decay.idle_ns = 0;
@@ -236,8 +234,8 @@ void tarn__decay_end(tarn_pool *pool) {
 }
 
 tarn_status tarn_pool_decay(tarn_pool *pool, uint64_t idle_ns) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   pool->decay.high = pool->stats.live_peak_bytes;
   pool->decay.target = SIZE_MAX;

@@ -1,4 +1,4 @@
-// decay.h - idle memory that a pool did not need for a while goes back.
+// decay.h - gives back idle memory that a pool did not need for a while.
 #ifndef TARN_POOL_DECAY_H_
 #define TARN_POOL_DECAY_H_
 
@@ -13,14 +13,14 @@ typedef struct tarn__pool_decay {
 
   // Guarded by the lock of decay.c.
   tarn_list node;    // among the pools that decay
-  uint64_t idle_ns;  // the length of a period; 0: none, it is in no list
-  uint64_t due;      // when this one ends
+  uint64_t idle_ns;  // the length of a period; 0: no decay, and in no list
+  uint64_t due;      // when this period ends
 } tarn__pool_decay;
 
 // The pool is about to end: it decays no more. No lock of the pool is held.
 void tarn__decay_end(tarn_pool *pool);
 
-// What is done at the end of a period.
+// The work at the end of a period.
 void tarn__decay_tend(tarn_pool *pool);
 
 #endif  // TARN_POOL_DECAY_H_

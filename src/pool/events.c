@@ -29,21 +29,16 @@ void tarn__events_deinit(tarn__pool_events *events) {
   events->first = events->next;
 }
 
-static bool round_up(size_t count, size_t *out_room) {
-  size_t room = 1;
-  while (room < count && room <= SIZE_MAX / 2)
-    room *= 2;
-  *out_room = room;
-  return room >= count;
-}
-
 tarn_status tarn__events_make_room(tarn__pool_events *events, size_t count) {
   tarn__pool_events grown = *events;
   if (count == 0) {
     tarn__events_deinit(events);
     return TARN_OK;
   }
-  if (!round_up(count, &grown.room)) {
+  grown.room = 1;
+  while (grown.room < count && grown.room <= SIZE_MAX / 2)
+    grown.room *= 2;
+  if (grown.room < count) {
     return tarn__fail(TARN_E_INVALID, "pool events: %zu are too many", count);
   }
   grown.ring = tarn__host_array(grown.room, sizeof *grown.ring);

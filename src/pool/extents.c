@@ -1,5 +1,12 @@
-// Extents: a row by address, of which those that are free hang in bins or in
-// the list of bare ones.
+// Extents: a row by address. Free ones are also in bins or in the list of bare
+// ones.
+//
+// Invariants (tarn__extents_check walks them):
+//   * extents cover the space without gap or overlap, and link to each other
+//   * none is empty; they begin and end at the granule, bare ones at pages
+//   * free neighbours that could be one are one
+//   * what is open hangs in a bin, what is bare in the list, nothing else does
+//   * what is asleep fills no page
 #include "pool/extents.h"
 
 #include "base/hostmem.h"
@@ -39,11 +46,6 @@ static tarn__pool_extent *take_node(tarn__pool_extents *extents) {
   return tarn__extent_of_node(node);
 }
 
-static void leave_node(tarn__pool_extents *extents, tarn__pool_extent *e) {
-  tarn_list_add(&extents->unused, &e->node);
-  extents->spare++;
-}
-
 tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
                                 uint64_t serial) {
   tarn__pool_bins *bins = extents->bins;
@@ -52,7 +54,7 @@ tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
   return bins;
 }
 
-// Those of a stream whose holes are all gone serve another one.
+// Bins of a stream without holes serve another stream.
 static tarn__pool_bins *find_empty_bins(const tarn__pool_extents *extents) {
   tarn__pool_bins *bins = extents->bins->next;
   // A claim that fails gives holes back to bins that it may have emptied.
@@ -72,10 +74,6 @@ static bool make_bins(tarn__pool_extents *extents, uint64_t serial) {
   }
   tarn__bins_init(bins, serial, extents->granule);
   return true;
-}
-
-bool tarn__extents_knows(const tarn__pool_extents *extents, uint64_t serial) {
-  return tarn__row_bins(extents, serial) != NULL;
 }
 
 static bool have_nodes(tarn__pool_extents *extents, size_t count) {
@@ -136,7 +134,8 @@ void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e) {
   e->size += gone->size;
   e->after = gone->after;
   if (e->after != NULL) e->after->before = e;
-  leave_node(extents, gone);
+  tarn_list_add(&extents->unused, &gone->node);
+  extents->spare++;
 }
 
 static bool can_join(const tarn__pool_extent *a, const tarn__pool_extent *b) {
@@ -147,9 +146,8 @@ static bool can_join(const tarn__pool_extent *a, const tarn__pool_extent *b) {
   return x == y || x == 0 || y == 0;
 }
 
-// |e| hangs nowhere, what stands behind it does.
-static void join_hanging(tarn__pool_extents *extents, tarn__pool_extent *e) {
-  unhang(extents, e->after);
+static inline void join_free(tarn__pool_extents *extents,
+                             tarn__pool_extent *e) {
   if (tarn__extent_serial(e) == 0) e->bins = e->after->bins;
   tarn__row_join(extents, e);
 }
@@ -160,13 +158,14 @@ tarn__pool_extent *tarn__row_settle(tarn__pool_extents *extents,
                                     tarn__pool_bins *bins) {
   e->kind = kind;
   e->bins = kind == TARN__EXTENT_OPEN ? bins : NULL;
-  if (can_join(e, e->after)) join_hanging(extents, e);
+  if (can_join(e, e->after)) {
+    unhang(extents, e->after);
+    join_free(extents, e);
+  }
   if (can_join(e->before, e)) {
-    tarn__pool_extent *front = e->before;
-    unhang(extents, front);
-    if (tarn__extent_serial(front) == 0) front->bins = e->bins;
-    tarn__row_join(extents, front);
-    e = front;
+    e = e->before;
+    unhang(extents, e);
+    join_free(extents, e);
   }
   hang(extents, e);
   return e;
@@ -185,6 +184,14 @@ tarn__pool_extent *tarn__row_carve(tarn__pool_extents *extents,
   e->kind = TARN__EXTENT_TAKEN;
   e->bins = NULL;
   return e;
+}
+
+tarn__pool_extent *tarn__row_end(tarn__pool_extents *extents,
+                                 tarn__pool_extent *e,
+                                 tarn__pool_extent_kind kind,
+                                 tarn__pool_bins *bins) {
+  extents->taken_bytes -= e->size;
+  return tarn__row_settle(extents, e, kind, bins);
 }
 
 // --- beginning and end -----------------------------------------------------
@@ -240,23 +247,26 @@ bool tarn__extents_is_outside(const tarn__pool_extents *extents,
          tarn__extent_end(e) - offset >= size;
 }
 
-tarn__pool_extent *tarn__extents_add(tarn__pool_extents *extents,
-                                     uint64_t offset, size_t size,
-                                     tarn__pool_extent_kind kind) {
+// Makes |size| bytes at |offset|, which are outside, |kind|.
+static tarn__pool_extent *enter(tarn__pool_extents *extents, uint64_t offset,
+                                size_t size, tarn__pool_extent_kind kind,
+                                bool wall) {
   tarn__pool_extent *e = find_outside(extents, offset);
   e = tarn__row_carve(extents, e, offset, offset + size);
-  e->wall = true;
+  e->wall = wall;
   if (e->after != NULL) e->after->wall = true;
   return tarn__row_settle(extents, e, kind, extents->bins);
 }
 
+tarn__pool_extent *tarn__extents_add(tarn__pool_extents *extents,
+                                     uint64_t offset, size_t size,
+                                     tarn__pool_extent_kind kind) {
+  return enter(extents, offset, size, kind, true);
+}
+
 void tarn__extents_lengthen(tarn__pool_extents *extents, uint64_t offset,
                             size_t size) {
-  tarn__pool_extent *e = find_outside(extents, offset);
-  e = tarn__row_carve(extents, e, offset, offset + size);
-  e->wall = false;
-  if (e->after != NULL) e->after->wall = true;
-  tarn__row_settle(extents, e, TARN__EXTENT_OPEN, extents->bins);
+  (void)enter(extents, offset, size, TARN__EXTENT_OPEN, false);
 }
 
 void tarn__extents_remove(tarn__pool_extents *extents,
@@ -307,41 +317,8 @@ tarn__pool_extent *tarn__extents_take_any(tarn__pool_extents *extents,
 tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
                                       tarn__pool_extent *extent,
                                       uint64_t serial) {
-  extents->taken_bytes -= extent->size;
-  return tarn__row_settle(extents, extent, TARN__EXTENT_OPEN,
-                          tarn__row_bins(extents, serial));
-}
-
-static bool grow(tarn__pool_extents *extents, tarn__pool_extent *e, size_t more,
-                 uint64_t serial) {
-  tarn__pool_extent *next = e->after;
-  bool open = next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
-  if (!open || next->size < more) return false;
-  if (tarn__extent_serial(next) != 0 && tarn__extent_serial(next) != serial)
-    return false;
-  (void)tarn__row_carve(extents, next, next->offset, next->offset + more);
-  tarn__row_join(extents, e);
-  extents->taken_bytes += more;
-  return true;
-}
-
-static void shrink(tarn__pool_extents *extents, tarn__pool_extent *e,
-                   size_t size, uint64_t serial) {
-  extents->taken_bytes -= e->size - size;
-  tarn__pool_extent *rest = tarn__row_cut(extents, e, e->offset + size);
-  tarn__row_settle(extents, rest, TARN__EXTENT_OPEN,
-                   tarn__row_bins(extents, serial));
-}
-
-bool tarn__extents_resize(tarn__pool_extents *extents,
-                          tarn__pool_extent *extent, size_t size,
-                          uint64_t serial) {
-  size = tarn__align_up(size, extents->granule);
-  if (size > extent->size) {
-    return grow(extents, extent, size - extent->size, serial);
-  }
-  if (size < extent->size) shrink(extents, extent, size, serial);
-  return true;
+  return tarn__row_end(extents, extent, TARN__EXTENT_OPEN,
+                       tarn__row_bins(extents, serial));
 }
 
 void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
@@ -354,4 +331,62 @@ void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
     unhang(extents, e);
     tarn__row_settle(extents, e, TARN__EXTENT_OPEN, into);
   }
+}
+
+// --- the invariants ---------------------------------------------------------
+
+static tarn_status broken(const tarn__pool_extent *e, const char *what) {
+  return tarn__fail(TARN_E_CORRUPT, "extents: at 0x%llx: %s",
+                    (unsigned long long)e->offset, what);
+}
+
+static tarn_status check_extent(const tarn__pool_extents *extents,
+                                const tarn__pool_extent *e) {
+  size_t unit = e->kind == TARN__EXTENT_BARE ? extents->page : extents->granule;
+  const tarn__pool_extent *next = e->after;
+  if (e->size == 0) return broken(e, "it is empty");
+  if (e->offset % unit != 0 || e->size % unit != 0) {
+    return broken(e, "it does not begin and end at a unit");
+  }
+  if ((e->kind == TARN__EXTENT_OPEN) != (e->bins != NULL)) {
+    return broken(e, "it is open and in no bins, or the other way round");
+  }
+  if (e->kind == TARN__EXTENT_ASLEEP &&
+      tarn__align_up(e->offset, extents->page) <
+          tarn__align_down(tarn__extent_end(e), extents->page)) {
+    return broken(e, "a whole page is asleep");
+  }
+  if (next == NULL) return TARN_OK;
+  if (next->before != e) return broken(e, "its links differ");
+  if (next->offset != e->offset + e->size) return broken(e, "a gap is behind");
+  if (can_join(e, next)) return broken(e, "the next is part of it");
+  return TARN_OK;
+}
+
+tarn_status tarn__extents_check(const tarn__pool_extents *extents,
+                                size_t *out_taken) {
+  size_t taken_bytes = 0;
+  size_t open = 0;
+  size_t bare = 0;
+  *out_taken = 0;
+  const tarn__pool_extent *first = extents->first;
+  if (first->before != NULL || first->offset != 0) {
+    return broken(first, "it is not where the space begins");
+  }
+  for (const tarn__pool_extent *e = first; e != NULL; e = e->after) {
+    TARN__TRY(check_extent(extents, e));
+    taken_bytes += e->kind == TARN__EXTENT_TAKEN ? e->size : 0;
+    *out_taken += e->kind == TARN__EXTENT_TAKEN;
+    open += e->kind == TARN__EXTENT_OPEN;
+    bare += e->kind == TARN__EXTENT_BARE;
+  }
+  for (const tarn__pool_bins *b = extents->bins; b != NULL; b = b->next) {
+    size_t hanging = 0;
+    TARN__TRY(tarn__bins_check(b, &hanging));
+    open -= hanging;
+  }
+  if (taken_bytes != extents->taken_bytes) return broken(first, "taken_bytes");
+  if (open != 0) return broken(first, "an open one hangs nowhere");
+  if (bare != extents->bare_count) return broken(first, "bare_count");
+  return TARN_OK;
 }

@@ -3,22 +3,22 @@
 //
 //   [ outside | taken | open | taken | open | bare          | taken | outside ]
 //
-// An extent is outside (not the owner's), bare (its own addresses, with no
-// memory behind them), open (a hole: memory that nobody uses) or taken (a
-// block). What is lost is the owner's, but nobody knows what is there. What is
-// asleep is a hole without memory, in a page that shares it with a block
-// without memory (extents_sleep.c).
-// Neighbours of one kind, unless they are taken, are one extent, so giving back
-// coalesces at once.
+// An extent is outside (not the owner's), bare (the owner's addresses without
+// memory), open (a hole: unused memory) or taken (a block). A lost extent is
+// the owner's, in an unknown state. A sleeping extent is a hole without memory,
+// in a page that it shares with a sleeping block (extents_memory.c). Neighbours
+// of one kind, other than taken ones, are one extent, so giving back coalesces
+// at once.
 //
-// An open extent remembers which stream may still be at work in it, if any:
-// those of one stream hang in bins of their own (bins.c). Two of different
-// streams stay apart; one that no stream uses joins with any.
+// An open extent remembers the stream that may still use it: extents of one
+// stream have bins of their own (bins.c). Those of different streams stay
+// apart; an unused one joins with any.
 //
-// Addresses come and go by tarn__extents_add and _remove; memory by pages, in
-// two steps, since mapping takes time and others go on meanwhile: claim makes
-// the bytes taken at once, and the owner then maps or gives up; strip takes
-// pages out of holes, and the owner then unmaps and calls _bare.
+// Addresses are added and removed by tarn__extents_add and _remove. Memory is
+// mapped by pages, in two steps, since mapping takes time while other threads
+// go on: claim takes the bytes at once, and the owner then maps them or gives
+// up; strip takes pages out of holes, and the owner then unmaps them and calls
+// tarn__extents_end_strip.
 //
 // Not synchronized: the owner's lock guards it.
 #ifndef TARN_POOL_EXTENTS_H_
@@ -68,10 +68,10 @@ static inline tarn_status tarn__waits_wait(const tarn__pool_waits *waits,
 //   rows   one for each power of two of granules, cut in 16 bins
 //     └► bin ─► extent ─► extent       the newest first
 //
-// A bit a row and a bit a bin say which are not empty. A request looks into
-// its own bin for the closest fit among the first few, then takes the best of
-// the next bin that is not empty: little is wasted. Only where that finds
-// nothing is every extent compared, because more memory would cost more.
+// A bit for each row and each bin says whether it is empty. A request looks
+// into its own bin for the closest fit among the first few, then takes the best
+// of the next bin that is not empty: little is wasted. Only if that finds
+// nothing, every extent is compared, because more memory would cost more.
 //
 // Not synchronized: the owner's lock guards it.
 
@@ -85,7 +85,7 @@ enum {
 // Those of one stream.
 typedef struct tarn__pool_bins {
   struct tarn__pool_bins *next;  // those of another stream
-  uint64_t serial;  // of the stream whose work may still use them; 0: none
+  uint64_t serial;  // of the stream that may still use them; 0: unused
   size_t granule;   // sizes are multiples of it
   size_t bytes;
   uint64_t rows;  // bit per row that has a bin with something in it
@@ -98,13 +98,13 @@ void tarn__bins_init(tarn__pool_bins *bins, uint64_t serial, size_t granule);
 void tarn__bins_hang(tarn__pool_bins *bins, tarn__pool_extent *extent);
 void tarn__bins_unhang(tarn__pool_bins *bins, tarn__pool_extent *extent);
 
-// An extent in which |size| bytes at a multiple of |align| fit; NULL if none
-// does.
+// An extent in which |size| bytes at a multiple of |align| fit; NULL if there
+// is none.
 tarn__pool_extent *tarn__bins_find(const tarn__pool_bins *bins, size_t size,
                                    size_t align);
 
-// The next extent in an order in which larger ones mostly come first; NULL
-// behind the last. |after| NULL: the first.
+// The next extent, mostly in falling order of size; NULL behind the last.
+// |after| NULL: the first.
 tarn__pool_extent *tarn__bins_next(const tarn__pool_bins *bins,
                                    const tarn__pool_extent *after);
 
@@ -132,12 +132,12 @@ struct tarn__pool_extent {
   struct tarn__pool_extent *after;
   union {
     tarn_list node;  // in its bin, or in the list of bare extents
-    void *taker;     // TAKEN: what the owner pleases
+    void *taker;     // TAKEN: for the owner's use
   };
   tarn__pool_bins *bins;  // OPEN: where it hangs; else NULL
   tarn__pool_extent_kind kind;
-  bool wall;  // never one with what is before it: another piece of the device's
-              // memory, or another reserved range, begins here
+  bool wall;  // never joined with its predecessor: another allocation of the
+              // device, or another reserved range, begins here
 };
 
 // Nodes that the end of a claim may need.
@@ -150,13 +150,13 @@ typedef struct tarn__pool_extents {
   tarn_list bare;  // all bare extents, in no order
   size_t bare_count;
   size_t taken_bytes;
-  tarn__pool_bins *bins;  // a list; the first: of what no stream uses
+  tarn__pool_bins *bins;                 // a list; the first: unused ones
   struct tarn__pool_extent_slab *slabs;  // nodes never move
   tarn_list unused;                      // nodes
   size_t spare;                          // how many of them
   size_t promised;                       // and how many for claims that are out
-  size_t set_aside;  // and how many for what sleeps, or is to be
-                     // split
+  size_t set_aside;  // and how many for sleeping blocks and for layouts that
+                     // will be split
 } tarn__pool_extents;
 
 // A space in which everything is outside.
@@ -164,11 +164,8 @@ TARN_MUST_CHECK tarn_status tarn__extents_init(tarn__pool_extents *extents,
                                                size_t granule, size_t page);
 void tarn__extents_deinit(tarn__pool_extents *extents);
 
-// Whether there are bins for the stream with |serial|.
-bool tarn__extents_knows(const tarn__pool_extents *extents, uint64_t serial);
-
-// Room for what the next call needs, and bins for the stream with |serial|.
-// False: no host memory. Each function below relies on it.
+// Makes room for the needs of the next call, and bins for the stream with
+// |serial|. False: no host memory. Each function below relies on it.
 TARN_MUST_CHECK bool tarn__extents_reserve(tarn__pool_extents *extents,
                                            uint64_t serial);
 
@@ -179,15 +176,15 @@ bool tarn__extents_reach(uint64_t offset, uint64_t size);
 bool tarn__extents_is_outside(const tarn__pool_extents *extents,
                               uint64_t offset, uint64_t size);
 
-// Makes |size| bytes at |offset|, which are outside, |kind|: BARE or OPEN. They
-// stay apart from what touches them. Returns them: until they are removed,
-// whatever extent begins at |offset| is this one.
+// Makes |size| outside bytes at |offset| BARE or OPEN, as |kind| says. They are
+// not joined with their neighbours. Returns the extent: until they are removed,
+// an extent that begins at |offset| is this one.
 tarn__pool_extent *tarn__extents_add(tarn__pool_extents *extents,
                                      uint64_t offset, size_t size,
                                      tarn__pool_extent_kind kind);
 
-// Makes |size| bytes at |offset|, which are outside, open and one with what
-// ends there.
+// Makes |size| outside bytes at |offset| open, and joins them with the extent
+// that ends there.
 void tarn__extents_lengthen(tarn__pool_extents *extents, uint64_t offset,
                             size_t size);
 
@@ -197,9 +194,9 @@ void tarn__extents_remove(tarn__pool_extents *extents,
 
 // --- blocks ----------------------------------------------------------------
 
-// Takes |size| bytes at a multiple of |align| out of the holes of the stream
-// with |serial|, or of those that no stream uses. NULL: none is large enough.
-// Sizes are rounded up to the granule. |*out_serial| is whose it was.
+// Takes |size| bytes at a multiple of |align| from the holes of the stream with
+// |serial|, or from unused ones. NULL: no hole is large enough. Sizes are
+// rounded up to the granule. |*out_serial|: the stream that used them last.
 tarn__pool_extent *tarn__extents_take(tarn__pool_extents *extents, size_t size,
                                       size_t align, uint64_t serial,
                                       uint64_t *out_serial);
@@ -215,8 +212,8 @@ tarn__pool_extent *tarn__extents_give(tarn__pool_extents *extents,
                                       tarn__pool_extent *extent,
                                       uint64_t serial);
 
-// Cuts a taken extent at its end, or extends it into what is open behind it.
-// False: there is not enough that belongs to its stream or to none.
+// Cuts a taken extent at its end, or extends it into the open extent behind it.
+// False: not enough of that is unused or the extent's stream's.
 TARN_MUST_CHECK bool tarn__extents_resize(tarn__pool_extents *extents,
                                           tarn__pool_extent *extent,
                                           size_t size, uint64_t serial);
@@ -228,8 +225,7 @@ void tarn__extents_move(tarn__pool_extents *extents, uint64_t serial,
 
 // --- memory ----------------------------------------------------------------
 
-// Where a block that fits in no hole can be had for the least memory that is
-// not there yet.
+// The place where a block that fits in no hole needs the least new memory.
 typedef struct tarn__pool_extent_plan {
   tarn__pool_extent *bare;  // NULL: nowhere, the addresses are used up
   uint64_t offset;          // of the block
@@ -245,52 +241,49 @@ tarn__pool_extent_plan tarn__extents_plan(const tarn__pool_extents *extents,
 tarn__pool_extent_plan tarn__extents_plan_bare(
     const tarn__pool_extents *extents, size_t size);
 
-// The same for what |extent|, a block of that stream, lacks of |size| bytes:
-// the plan is one for a block of its own, right behind it.
+// The same for the bytes that |extent|, a block of that stream, lacks of
+// |size|: the plan is for a block of its own, right behind it.
 tarn__pool_extent_plan tarn__extents_plan_behind(
     const tarn__pool_extents *extents, const tarn__pool_extent *extent,
     size_t size, uint64_t serial);
 
-// Makes |extent| and the block right behind it one.
-void tarn__extents_join(tarn__pool_extents *extents, tarn__pool_extent *extent);
-
-// Takes the block of a plan that was made just now, with all of the pages that
-// it needs: the owner maps those. |*out_serial| is whose holes it is in part
-// made of. One of the next two must follow.
+// Takes the block of a plan that was made under the same hold of the lock, with
+// all pages that it needs: the owner maps those. |*out_serial|: the stream of
+// the holes in it. One of the next two calls must follow.
 tarn__pool_extent *tarn__extents_claim(tarn__pool_extents *extents,
                                        const tarn__pool_extent_plan *plan,
                                        size_t size, uint64_t *out_serial);
 
-// The memory is there: what the block does not need becomes open.
+// The memory is mapped: the rest behind the block becomes open.
 tarn__pool_extent *tarn__extents_keep(tarn__pool_extents *extents,
                                       tarn__pool_extent *extent,
                                       const tarn__pool_extent_plan *plan,
                                       size_t size);
 
-// No memory came: all is as it was, or, with LOST as the |kind| of the pages
-// that were to be mapped, all else.
+// No memory was mapped: restores the state, or, with LOST as the |kind| of the
+// pages that were to be mapped, all the rest of it.
 void tarn__extents_unclaim(tarn__pool_extents *extents,
                            tarn__pool_extent *extent,
                            const tarn__pool_extent_plan *plan, uint64_t serial,
                            tarn__pool_extent_kind kind);
 
-// Takes up to |most| bytes of whole pages out of a hole that no stream uses.
-// NULL: there are none, or no nodes are left.
+// Takes up to |most| bytes of whole pages from an unused hole. NULL: there are
+// none, or no nodes are left.
 tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
                                        size_t most);
 
 // Holes that touch, whosever they are.
 typedef struct tarn__pool_extent_run {
-  uint64_t from;
-  uint64_t to;
+  const tarn__pool_extent *first;
+  const tarn__pool_extent *last;
 } tarn__pool_extent_run;
 
-// The run of which the open |extent| is one.
+// The run that contains the open |extent|.
 tarn__pool_extent_run tarn__extents_run(const tarn__pool_extent *extent);
 
-// Takes up to |most| bytes of whole pages out of the first run that has some
-// behind |*cursor|, which moves behind them. |*out_waits|: whose they were.
-// NULL: there are none, or no nodes are left.
+// Takes up to |most| bytes of whole pages from the first run behind |*cursor|
+// that has some, and moves |*cursor| behind them. |*out_waits|: the streams
+// that used them. NULL: there are none, or no nodes are left.
 tarn__pool_extent *tarn__extents_strip_run(tarn__pool_extents *extents,
                                            uint64_t *cursor, size_t most,
                                            tarn__pool_waits *out_waits);
@@ -305,7 +298,7 @@ void tarn__extents_end_strip(tarn__pool_extents *extents,
 // Nodes that the end of a block's sleep may need; and its beginning.
 enum { TARN__SLEEP_NODES = 4, TARN__LULL_NODES = 2 };
 
-// Sets |count| nodes aside. False: no host memory, none is.
+// Sets |count| nodes aside. False: no host memory, and no node is set aside.
 TARN_MUST_CHECK bool tarn__extents_set_aside(tarn__pool_extents *extents,
                                              size_t count);
 
@@ -315,31 +308,28 @@ static inline void tarn__extents_release_aside(tarn__pool_extents *extents,
   extents->set_aside -= count;
 }
 
-// What is open around the block |extent| in the pages from |from| to |to|
-// falls asleep: those pages are to lose their memory. Adds to |waits| whose it
-// was.
+// Puts the holes around the block |extent| in the pages from |from| to |to| to
+// sleep: those pages will lose their memory. Adds the streams that use them to
+// |waits|.
 void tarn__extents_lull(tarn__pool_extents *extents, tarn__pool_extent *extent,
                         uint64_t from, uint64_t to, tarn__pool_waits *waits);
 
-// What is asleep there is open again: those pages have memory, which no stream
-// uses.
+// Opens the sleeping holes there: those pages have memory again, which is
+// unused.
 void tarn__extents_rouse(tarn__pool_extents *extents, tarn__pool_extent *extent,
                          uint64_t from, uint64_t to);
 
-// Ends a block of which the bytes from |from| to |to| have no memory. The rest
-// becomes open, for the stream with |serial|. The pages in which no block is
-// left become |kind|, BARE or LOST; |*out_size| is what they have.
-void tarn__extents_give_asleep(tarn__pool_extents *extents,
-                               tarn__pool_extent *extent, uint64_t from,
-                               uint64_t to, uint64_t serial,
-                               tarn__pool_extent_kind kind, size_t *out_size);
+// Ends a block whose bytes from |from| to |to| have no memory. The rest becomes
+// open, for the stream with |serial|. Pages without blocks become |kind|, BARE
+// or LOST. Returns the bytes of those pages.
+size_t tarn__extents_give_asleep(tarn__pool_extents *extents,
+                                 tarn__pool_extent *extent, uint64_t from,
+                                 uint64_t to, uint64_t serial,
+                                 tarn__pool_extent_kind kind);
 
-// Checks the invariants in a walk.
+// Checks the invariants in a walk. |*out_taken|: how many extents are taken.
 TARN_MUST_CHECK tarn_status
-tarn__extents_check(const tarn__pool_extents *extents);
-
-// How many extents are taken. A walk.
-size_t tarn__extents_count_taken(const tarn__pool_extents *extents);
+tarn__extents_check(const tarn__pool_extents *extents, size_t *out_taken);
 
 // --- extents row ------------------------------------------------------------
 //
@@ -368,7 +358,7 @@ static inline uint64_t tarn__align_down(uint64_t value, uint64_t unit) {
   return value & ~(unit - 1);
 }
 
-// The bins of the stream with |serial|; NULL: it has none.
+// The bins of the stream with |serial|; NULL if it has none.
 tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
                                 uint64_t serial);
 
@@ -377,14 +367,20 @@ tarn__pool_bins *tarn__row_bins(const tarn__pool_extents *extents,
 tarn__pool_extent *tarn__row_cut(tarn__pool_extents *extents,
                                  tarn__pool_extent *e, uint64_t offset);
 
-// Makes |e| and what stands behind it one. Both hang nowhere.
+// Joins |e| with its successor. Both are in no list.
 void tarn__row_join(tarn__pool_extents *extents, tarn__pool_extent *e);
 
-// Hangs |e|, which is of |kind| from now on, as one with its neighbours.
+// Makes |e| an extent of |kind|, joined with its neighbours, and lists it.
 tarn__pool_extent *tarn__row_settle(tarn__pool_extents *extents,
                                     tarn__pool_extent *e,
                                     tarn__pool_extent_kind kind,
                                     tarn__pool_bins *bins);
+
+// The same for a taken extent, whose bytes no longer count as taken.
+tarn__pool_extent *tarn__row_end(tarn__pool_extents *extents,
+                                 tarn__pool_extent *e,
+                                 tarn__pool_extent_kind kind,
+                                 tarn__pool_bins *bins);
 
 // Takes the bytes from |from| to |to| out of |e|, which hangs: they are taken.
 tarn__pool_extent *tarn__row_carve(tarn__pool_extents *extents,

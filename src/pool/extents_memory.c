@@ -1,8 +1,7 @@
-// Memory behind extents: where it is lacking for a block, and which pages of it
-// holes can do without.
+// Memory of extents: where a block lacks pages, and which pages holes can lose;
+// blocks that change their size, and the holes around blocks without memory.
 #include <assert.h>
 
-#include "base/status.h"
 #include "pool/extents.h"
 
 enum { STRIP_NODES = 2 };  // that taking pages out of holes may need
@@ -15,7 +14,7 @@ static bool is_usable(const tarn__pool_extent *e, uint64_t serial) {
   return tarn__extent_serial(e) == 0 || tarn__extent_serial(e) == serial;
 }
 
-// What a block at |offset| lacks of the bare extent |e|.
+// The pages of the bare extent |e| that a block at |offset| needs.
 static tarn__pool_extent_plan plan_for(const tarn__pool_extents *extents,
                                        tarn__pool_extent *e, uint64_t offset,
                                        size_t size) {
@@ -36,8 +35,8 @@ static bool needs_less(const tarn__pool_extent_plan *a,
   return x != y ? x < y : a->from < b->from;
 }
 
-// The least for a block that begins in what is open before |e|, and for one
-// that ends with what is open behind it.
+// The least new memory for a block that begins in the open extent before |e|,
+// or that ends with the open extent behind it.
 static bool plan_at(const tarn__pool_extents *extents, tarn__pool_extent *e,
                     size_t size, size_t align, uint64_t serial,
                     tarn__pool_extent_plan *out) {
@@ -78,7 +77,7 @@ tarn__pool_extent_plan tarn__extents_plan_bare(
   return (tarn__pool_extent_plan){.bare = NULL};
 }
 
-// What is open or bare right behind |e|; NULL: neither is.
+// The open or bare extent right behind |e|; NULL: there is none.
 static tarn__pool_extent *free_behind(const tarn__pool_extent *e,
                                       tarn__pool_extent_kind kind) {
   tarn__pool_extent *next = e->after;
@@ -101,11 +100,6 @@ tarn__pool_extent_plan tarn__extents_plan_behind(
   if (last == NULL || !is_usable(last, serial)) last = e;
   if (more > tarn__extent_end(last) - offset) return none;
   return plan_for(extents, e, offset, more);
-}
-
-void tarn__extents_join(tarn__pool_extents *extents,
-                        tarn__pool_extent *extent) {
-  tarn__row_join(extents, extent);
 }
 
 // Extends |e| down to |offset|, into the hole before it.
@@ -144,10 +138,21 @@ tarn__pool_extent *tarn__extents_claim(tarn__pool_extents *extents,
   return e;
 }
 
-// The part of a claim that is behind |offset|, or all of it.
-static tarn__pool_extent *part_behind(tarn__pool_extents *extents,
-                                      tarn__pool_extent *e, uint64_t offset) {
-  return offset > e->offset ? tarn__row_cut(extents, e, offset) : e;
+// Opens the parts of the taken |e| outside of the bytes from |from| to |to|, in
+// |bins|. Returns the part that stays taken.
+static tarn__pool_extent *open_around(tarn__pool_extents *extents,
+                                      tarn__pool_extent *e, uint64_t from,
+                                      uint64_t to, tarn__pool_bins *bins) {
+  if (from > e->offset) {
+    tarn__pool_extent *front = e;
+    e = tarn__row_cut(extents, e, from);
+    tarn__row_end(extents, front, TARN__EXTENT_OPEN, bins);
+  }
+  if (to < tarn__extent_end(e)) {
+    tarn__row_end(extents, tarn__row_cut(extents, e, to), TARN__EXTENT_OPEN,
+                  bins);
+  }
+  return e;
 }
 
 tarn__pool_extent *tarn__extents_keep(tarn__pool_extents *extents,
@@ -155,35 +160,41 @@ tarn__pool_extent *tarn__extents_keep(tarn__pool_extents *extents,
                                       const tarn__pool_extent_plan *plan,
                                       size_t size) {
   uint64_t end = plan->offset + tarn__align_up(size, extents->granule);
-  tarn__pool_extent *e = part_behind(extents, extent, plan->offset);
   extents->promised -= TARN__PROMISED;
-  if (e != extent) {
-    extents->taken_bytes -= extent->size;
-    tarn__row_settle(extents, extent, TARN__EXTENT_OPEN, extents->bins);
-  }
-  if (end < tarn__extent_end(e)) {
-    tarn__pool_extent *rest = tarn__row_cut(extents, e, end);
-    extents->taken_bytes -= rest->size;
-    tarn__row_settle(extents, rest, TARN__EXTENT_OPEN, extents->bins);
-  }
-  return e;
+  return open_around(extents, extent, plan->offset, end, extents->bins);
 }
 
 void tarn__extents_unclaim(tarn__pool_extents *extents,
                            tarn__pool_extent *extent,
                            const tarn__pool_extent_plan *plan, uint64_t serial,
                            tarn__pool_extent_kind kind) {
-  tarn__pool_bins *bins = tarn__row_bins(extents, serial);
   extents->promised -= TARN__PROMISED;
-  extents->taken_bytes -= extent->size;
-  tarn__pool_extent *bare = part_behind(extents, extent, plan->from);
-  if (plan->to < tarn__extent_end(bare)) {
-    tarn__row_settle(extents, tarn__row_cut(extents, bare, plan->to),
-                     TARN__EXTENT_OPEN, bins);
+  tarn__pool_extent *bare = open_around(extents, extent, plan->from, plan->to,
+                                        tarn__row_bins(extents, serial));
+  tarn__extents_end_strip(extents, bare, kind);
+}
+
+// --- resizing --------------------------------------------------------------
+
+static bool grow(tarn__pool_extents *extents, tarn__pool_extent *e, size_t more,
+                 uint64_t serial) {
+  const tarn__pool_extent *next = free_behind(e, TARN__EXTENT_OPEN);
+  if (!is_usable(next, serial) || next->size < more) return false;
+  claim_behind(extents, e, next->offset + more, &serial);
+  extents->taken_bytes += more;
+  return true;
+}
+
+bool tarn__extents_resize(tarn__pool_extents *extents,
+                          tarn__pool_extent *extent, size_t size,
+                          uint64_t serial) {
+  size = tarn__align_up(size, extents->granule);
+  if (size > extent->size) {
+    return grow(extents, extent, size - extent->size, serial);
   }
-  if (bare != extent)
-    tarn__row_settle(extents, extent, TARN__EXTENT_OPEN, bins);
-  tarn__row_settle(extents, bare, kind, NULL);
+  (void)open_around(extents, extent, extent->offset, extent->offset + size,
+                    tarn__row_bins(extents, serial));
+  return true;
 }
 
 // --- giving some up --------------------------------------------------------
@@ -224,7 +235,7 @@ tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
   for (tarn__pool_extent *e = NULL; (e = tarn__bins_next(bins, e)) != NULL;) {
     uint64_t from = tarn__align_up(e->offset, page);
     uint64_t to = tarn__align_down(tarn__extent_end(e), page);
-    // Those in later bins are all smaller.
+    // Extents in later bins are all smaller.
     if (e->size < page / 2) return NULL;
     if (from >= to) continue;
     if (to - from > most) from = to - most;
@@ -233,28 +244,25 @@ tarn__pool_extent *tarn__extents_strip(tarn__pool_extents *extents,
   return NULL;
 }
 
-static bool goes_on(const tarn__pool_extent *next) {
-  return next != NULL && next->kind == TARN__EXTENT_OPEN && !next->wall;
-}
-
 tarn__pool_extent_run tarn__extents_run(const tarn__pool_extent *extent) {
-  const tarn__pool_extent *last = extent;
-  while (!extent->wall && extent->before->kind == TARN__EXTENT_OPEN)
-    extent = extent->before;
-  while (goes_on(last->after))
-    last = last->after;
-  return (tarn__pool_extent_run){extent->offset, tarn__extent_end(last)};
+  tarn__pool_extent_run run = {extent, extent};
+  while (!run.first->wall && run.first->before->kind == TARN__EXTENT_OPEN)
+    run.first = run.first->before;
+  const tarn__pool_extent *next = NULL;
+  while ((next = free_behind(run.last, TARN__EXTENT_OPEN)) != NULL)
+    run.last = next;
+  return run;
 }
 
 tarn__pool_extent *tarn__extents_strip_run(tarn__pool_extents *extents,
                                            uint64_t *cursor, size_t most,
                                            tarn__pool_waits *out_waits) {
   *out_waits = (tarn__pool_waits){.count = 0};
-  if (!has_nodes(extents)) return NULL;
-  for (tarn__pool_extent *e = extents->first; e != NULL; e = e->after) {
+  for (tarn__pool_extent *e = has_nodes(extents) ? extents->first : NULL;
+       e != NULL; e = e->after) {
     if (e->kind != TARN__EXTENT_OPEN || tarn__extent_end(e) <= *cursor)
       continue;
-    uint64_t end = tarn__extents_run(e).to;
+    uint64_t end = tarn__extent_end(tarn__extents_run(e).last);
     uint64_t from = e->offset > *cursor ? e->offset : *cursor;
     from = tarn__align_up(from, extents->page);
     uint64_t to = tarn__align_down(end, extents->page);
@@ -275,6 +283,82 @@ tarn__pool_extent *tarn__extents_strip_run(tarn__pool_extents *extents,
 void tarn__extents_end_strip(tarn__pool_extents *extents,
                              tarn__pool_extent *extent,
                              tarn__pool_extent_kind kind) {
-  extents->taken_bytes -= extent->size;
-  tarn__row_settle(extents, extent, kind, NULL);
+  tarn__row_end(extents, extent, kind, NULL);
+}
+
+// --- blocks without memory --------------------------------------------------
+//
+// What becomes of the holes around them.
+//
+//   | S1      | hole | S2     | hole                | a block   |
+//   |  page   |  page     |  page      |  page       |  page     |
+//                without memory         with
+//
+// A sleeping block stays taken. A hole in a page without memory is asleep: it
+// cannot serve a request, but is not bare either, because its part of the page
+// is less than a page. It becomes open when the page has memory again, and bare
+// with the whole page when the last block in it is freed.
+
+// Makes the bytes from |from| to |to| of |e| |kind|.
+static tarn__pool_extent *turn(tarn__pool_extents *extents,
+                               tarn__pool_extent *e, uint64_t from, uint64_t to,
+                               tarn__pool_extent_kind kind) {
+  if (from < e->offset) from = e->offset;
+  if (to > tarn__extent_end(e)) to = tarn__extent_end(e);
+  e = tarn__row_carve(extents, e, from, to);
+  return tarn__row_settle(extents, e, kind, extents->bins);
+}
+
+static bool is_kind(const tarn__pool_extent *e, tarn__pool_extent_kind kind) {
+  return e != NULL && e->kind == kind;
+}
+
+// Makes the extents of kind |old| around |block| |kind|, as far as they are in
+// the pages from |from| to |to|. Adds the streams that may use them to |waits|.
+static void turn_around(tarn__pool_extents *extents,
+                        const tarn__pool_extent *block, uint64_t from,
+                        uint64_t to, tarn__pool_extent_kind old,
+                        tarn__pool_extent_kind kind, tarn__pool_waits *waits) {
+  tarn__pool_extent *e = block->before;
+  while (is_kind(e, old) && tarn__extent_end(e) > from) {
+    tarn__waits_add(waits, tarn__extent_serial(e));
+    e = turn(extents, e, from, to, kind)->before;
+  }
+  e = block->after;
+  while (is_kind(e, old) && e->offset < to) {
+    tarn__waits_add(waits, tarn__extent_serial(e));
+    e = turn(extents, e, from, to, kind)->after;
+  }
+}
+
+void tarn__extents_lull(tarn__pool_extents *extents, tarn__pool_extent *extent,
+                        uint64_t from, uint64_t to, tarn__pool_waits *waits) {
+  turn_around(extents, extent, from, to, TARN__EXTENT_OPEN, TARN__EXTENT_ASLEEP,
+              waits);
+}
+
+void tarn__extents_rouse(tarn__pool_extents *extents, tarn__pool_extent *extent,
+                         uint64_t from, uint64_t to) {
+  tarn__pool_waits none = {.count = 0};
+  turn_around(extents, extent, from, to, TARN__EXTENT_ASLEEP, TARN__EXTENT_OPEN,
+              &none);
+}
+
+size_t tarn__extents_give_asleep(tarn__pool_extents *extents,
+                                 tarn__pool_extent *extent, uint64_t from,
+                                 uint64_t to, uint64_t serial,
+                                 tarn__pool_extent_kind kind) {
+  tarn__pool_extent *e = extent;
+  if (from == to) {
+    (void)tarn__extents_give(extents, e, serial);
+    return 0;
+  }
+  e = open_around(extents, e, from, to, tarn__row_bins(extents, serial));
+  e = tarn__row_end(extents, e, TARN__EXTENT_ASLEEP, NULL);
+  // The whole pages of what is asleep there now.
+  from = tarn__align_up(e->offset, extents->page);
+  to = tarn__align_down(tarn__extent_end(e), extents->page);
+  if (from >= to) return 0;
+  (void)turn(extents, e, from, to, kind);
+  return (size_t)(to - from);
 }

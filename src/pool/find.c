@@ -1,4 +1,5 @@
-// Finding the block of a call, and the error texts where there is none.
+// The checks that begin each public call: the pool, the stream, the block; and
+// the error texts where there is none.
 #include <assert.h>
 
 #include "base/os.h"
@@ -6,7 +7,30 @@
 #include "device/memory.h"
 #include "pool/front.h"
 
-// What is known of the memory at an address, for the end of a message.
+tarn_status tarn__front_check_pool(const tarn_pool *pool) {
+  if (pool == NULL) return tarn__fail(TARN_E_INVALID, "pool: NULL");
+  if (pool->generation != tarn__os_generation()) {
+    return tarn__fail(TARN_E_STATE,
+                      "the pool belongs to the parent process of a fork");
+  }
+  return tarn__not_in_callback();
+}
+
+tarn_status tarn__front_check_call(const tarn_pool *pool,
+                                   const tarn_stream *stream,
+                                   uint64_t *out_serial) {
+  tarn_status status = tarn__front_check_pool(pool);
+  if (status == TARN_OK && stream != NULL) {
+    return tarn__stream_serial_for(stream, pool->supply.device,
+                                   pool->place.kind, out_serial);
+  }
+  *out_serial = 0;
+  return status;
+}
+
+// --- by a block ------------------------------------------------------------
+
+// Describes the memory at an address, for the end of a message.
 typedef struct rumour {
   const char *text;
   const char *tag;
@@ -48,7 +72,8 @@ static tarn_status freed_before(const tarn_pool *pool,
                     (unsigned long long)block->address, known.text, known.tag);
 }
 
-// Whoever is at it has released the lock, and trusts it to stay.
+// A thread that works on the block has released the lock, and relies on the
+// block to stay.
 tarn_status tarn__front_check_rest(const char *what,
                                    const tarn__pool_piece *piece) {
   assert(piece != NULL);
@@ -75,15 +100,18 @@ tarn_status tarn__front_find_block(tarn_pool *pool, const char *what,
   return tarn__front_check_rest(what, piece);
 }
 
+// |inside|: says that no block has the address in it, else that none starts
+// there.
 static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
-                               const tarn__pool_piece *piece) {
+                               bool inside) {
   char place[64];
-  tarn_place_text(pool->place, place, sizeof place);
+  const tarn__pool_piece *piece = tarn__front_at(pool, address);
   tarn_tag tag = piece != NULL ? piece->tag : 0;
+  tarn_place_text(pool->place, place, sizeof place);
   if (piece == NULL && !tarn__freed_find(&pool->freed, address, &tag)) {
-    return tarn__fail(TARN_E_INVALID,
-                      "no block of the pool of %s starts at 0x%llx", place,
-                      (unsigned long long)address);
+    return tarn__fail(TARN_E_INVALID, "no block of the pool of %s %s 0x%llx%s",
+                      place, inside ? "has" : "starts at",
+                      (unsigned long long)address, inside ? " in it" : "");
   }
   return tarn__fail(TARN_E_INVALID,
                     "the block of the pool of %s at 0x%llx was freed before; "
@@ -92,31 +120,29 @@ static tarn_status no_block_at(const tarn_pool *pool, tarn_addr address,
                     tarn_pool_tag_name(tag));
 }
 
-tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
-                                     tarn__pool_piece **out_piece) {
-  *out_piece = tarn__front_at(pool, address);
-  if (*out_piece != NULL && tarn__piece_is_out(*out_piece)) {
-    return TARN_OK;
-  }
-  return no_block_at(pool, address, *out_piece);
-}
-
-// --- by an address inside ---------------------------------------------------
-
-// What starts at the address needs no order, and cannot fail.
+// |*out_piece|: the piece that starts at the address, live or not; NULL: none.
 static bool starts_at(const tarn_pool *pool, tarn_addr address,
                       tarn__pool_piece **out_piece) {
   *out_piece = tarn__front_at(pool, address);
   return *out_piece != NULL && tarn__piece_is_out(*out_piece);
 }
 
+tarn_status tarn__front_find_address(tarn_pool *pool, tarn_addr address,
+                                     tarn__pool_piece **out_piece) {
+  return starts_at(pool, address, out_piece)
+             ? TARN_OK
+             : no_block_at(pool, address, false);
+}
+
+// --- by an address inside ---------------------------------------------------
+
 static bool has(const tarn__pool_piece *piece, tarn_addr address) {
   return piece != NULL && tarn__piece_is_out(piece) &&
          address - piece->address < tarn__debug_usable(piece);
 }
 
-// The piece of the live block and has |address| in it; NULL: there is
-// none.
+// The piece of the live block that has |address| in it; NULL: there is none.
+// A block that starts there needs no order, and finding it cannot fail.
 static tarn_status find_around(tarn_pool *pool, tarn_addr address,
                                tarn__pool_piece **out_piece) {
   tarn__pool_pieces *pieces = &pool->pieces;
@@ -173,26 +199,12 @@ tarn__pool_start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
 tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
                                     const tarn_stream *stream) {
   uint64_t serial = 0;
-  tarn_status status = tarn__front_check_call(pool, stream, &serial);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_call(pool, stream, &serial));
   tarn__biased_lock_enter(&pool->lock);
-  status = no_block_at(pool, address, tarn__front_at(pool, address));
+  tarn_status status = no_block_at(pool, address, false);
   tarn__biased_lock_leave(&pool->lock);
   (void)tarn__whose_explain(pool, address);
   return status;
-}
-
-static tarn_status none_around(const tarn_pool *pool, tarn_addr address) {
-  const tarn__pool_piece *piece = tarn__front_at(pool, address);
-  tarn_tag tag = 0;
-  char place[64];
-  if (piece != NULL || tarn__freed_find(&pool->freed, address, &tag)) {
-    return no_block_at(pool, address, piece);
-  }
-  return tarn__fail(TARN_E_INVALID,
-                    "no block of the pool of %s has 0x%llx in it",
-                    tarn_place_text(pool->place, place, sizeof place),
-                    (unsigned long long)address);
 }
 
 tarn_status tarn_pool_block_of(tarn_pool *pool, tarn_addr address,
@@ -201,12 +213,11 @@ tarn_status tarn_pool_block_of(tarn_pool *pool, tarn_addr address,
   if (out_offset == NULL) out_offset = &unused;
   *out_block = (tarn_block){0};
   *out_offset = 0;
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
-  status = tarn__front_around(pool, address, out_block, out_offset);
+  TARN__TRY(tarn__front_check_pool(pool));
+  tarn_status status = tarn__front_around(pool, address, out_block, out_offset);
   if (status != TARN_OK || out_block->pool != NULL) return status;
   tarn__biased_lock_enter(&pool->lock);
-  status = none_around(pool, address);
+  status = no_block_at(pool, address, true);
   tarn__biased_lock_leave(&pool->lock);
   return status;
 }

@@ -12,7 +12,7 @@
 
 // --- giving back -----------------------------------------------------------
 
-// What is to be freed: a block, or what starts at an address.
+// The block to free: a block itself, or the block that starts at an address.
 typedef struct freed {
   const tarn_block *block;  // NULL: by address
   tarn_addr address;
@@ -23,9 +23,8 @@ static tarn_status find_target(tarn_pool *pool, freed what,
   if (what.block != NULL) {
     return tarn__front_find_block(pool, "free", what.block, out_piece);
   }
-  tarn_status status = tarn__front_find_address(pool, what.address, out_piece);
-  return status == TARN_OK ? tarn__front_check_rest("free", *out_piece)
-                           : status;
+  TARN__TRY(tarn__front_find_address(pool, what.address, out_piece));
+  return tarn__front_check_rest("free", *out_piece);
 }
 
 // Marked, so that another thread that frees it too, by mistake, is refused
@@ -43,15 +42,13 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__pool_piece *piece = NULL;
   tarn_status ordered = TARN_OK;
-  tarn_status status = find_target(pool, what, &piece);
-  if (status != TARN_OK) return status;
+  TARN__TRY(find_target(pool, what, &piece));
   assert(piece != NULL);
   if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
     ordered = tarn__front_follow(pool, stream, first);
-    status = find_target(pool, what, &piece);
-    if (status != TARN_OK) return status;
+    TARN__TRY(find_target(pool, what, &piece));
     if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   }
   // A place on the layout is its stream's.
@@ -59,22 +56,21 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
       serial != first) {
     tarn__step_layout_drop(pool);
   }
-  // The host has seen the end of its own uses, not of those before, nor of
-  // those by other streams.
+  // The host has seen the end of its own uses, not of earlier ones, nor of
+  // those of other streams.
   uint64_t last = serial != 0 ? serial : first;
   if (tarn__uses_any(&piece->uses)) {
     last = serial;
-    status = end_uses(pool, piece, stream, &last);
-    if (ordered == TARN_OK) ordered = status;
+    tarn__keep_first(&ordered, end_uses(pool, piece, stream, &last));
   }
   pool->stats.frees++;
   uint64_t noted = tarn__front_noted(pool, piece);
   if (noted != 0 && pool->cursor.layout == NULL) {
     tarn__recorder_free(&pool->recorder, noted, serial, piece->requested);
   }
-  status = piece->marks == 0 ? tarn__front_give(pool, piece, last)
-                             : tarn__debug_give(pool, piece, last);
-  return status != TARN_OK ? status : ordered;
+  TARN__TRY(piece->marks == 0 ? tarn__front_give(pool, piece, last)
+                              : tarn__debug_give(pool, piece, last));
+  return ordered;
 }
 
 // Whether this is what the learned step expects next.

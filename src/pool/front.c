@@ -1,8 +1,8 @@
 // Making, switching and ending the front of a pool; walking its invariants.
 //
 // A switch publishes the new strategy under the lock. The old one moves to
-// |replaced|, gives its idle memory back, and ends when its last block has
-// come home and no call that released the lock is to come back into it.
+// |replaced| and gives its idle memory back. It ends when its last block has
+// been freed and no call that released the lock is to return into it.
 #include "pool/capture.h"
 
 #include <string.h>
@@ -15,9 +15,9 @@
 
 // --- making and ending -----------------------------------------------------
 
-// Where there are ranges, memory comes by pages, not in large pieces. What a
-// graph was captured with must not go back when it is freed, so that no block
-// of such a pool is asked for by itself.
+// With ranges, memory is mapped by pages, not allocated in large pieces. Memory
+// of a captured graph must stay when it is freed, so no block of such a pool is
+// an allocation of its own.
 static tarn__pool_sizes sizes_of(tarn_place_kind kind,
                                  const tarn_pool_options *options,
                                  const tarn_device_info *info) {
@@ -57,11 +57,10 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
                                 const tarn_pool_options *options) {
   tarn_device *device = NULL;
   tarn_device_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = tarn_device_query(device, &info);
-  bool no_unified = place.kind == TARN_PLACE_UNIFIED &&
-                    (info.functions & TARN_FN_UNIFIED_MEMORY) == 0;
-  if (status == TARN_OK && no_unified) {
+  TARN__TRY(tarn__place_device(place, &device));
+  TARN__TRY(tarn_device_query(device, &info));
+  if (place.kind == TARN_PLACE_UNIFIED &&
+      (info.functions & TARN_FN_UNIFIED_MEMORY) == 0) {
     return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no unified memory",
                       info.name);
   }
@@ -73,16 +72,15 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
     pool->extensions = info.extensions;
   }
   pool->sizes = sizes_of(place.kind, options, &info);
-  if (status != TARN_OK) return status;
+  pool->supply = (tarn__pool_supply){
+      .place = place, .device = device, .own = options->memory};
   if (options->memory.size != 0) {
     pool->extensions = 0;  // they are for memory that the device is asked for
-    tarn__supply_init_own(&pool->supply, place, device, options->memory);
     return TARN_OK;
   }
   if ((options->flags & TARN_POOL_DRY) != 0) {
-    return tarn__supply_init_dry(&pool->supply, place, device, options->limit);
+    return tarn__supply_begin_dry(&pool->supply, options->limit);
   }
-  tarn__supply_init(&pool->supply, place, device);
   bool shares = (options->flags & TARN_POOL_SHAREABLE) != 0;
   return shares ? adopt_sharing(pool, info.name) : TARN_OK;
 }
@@ -109,7 +107,7 @@ static void forget(tarn_pool *pool) {
   tarn__strategy_destroy(pool->current);
   tarn__ordered_deinit(&pool->pieces.order);
   tarn__pieces_deinit(&pool->pieces);
-  tarn__debug_destroy(tarn__debug_of(pool));
+  tarn__host_free(tarn__debug_of(pool), sizeof(tarn__pool_debug));
   tarn__events_deinit(&pool->events);
   tarn__users_deinit(&pool->users);
   tarn__supply_deinit(&pool->supply);
@@ -136,8 +134,8 @@ static tarn_status check_for_captures(const tarn_pool *pool) {
                     type->table.name);
 }
 
-// Has a block cut out of memory of the caller's, so that all of it is the
-// strategy's from the beginning.
+// Cuts a block from the caller's memory, so that all of it is the strategy's
+// from the beginning.
 static tarn_status try_own_memory(tarn_pool *pool) {
   tarn__pool_strategy *strategy = pool->current;
   tarn__pool_request request = {.size = 1, .align = pool->natural_align};
@@ -150,7 +148,7 @@ static tarn_status try_own_memory(tarn_pool *pool) {
   return status;
 }
 
-// A strategy that keeps no memory but its pieces' has none to cut up.
+// A strategy that keeps only the memory of its pieces has nothing to cut up.
 static tarn_status begin_with_own_memory(tarn_pool *pool) {
   const char *name = pool->current->type->table.name;
   const tarn_pool_memory *own = &pool->supply.own;
@@ -178,15 +176,12 @@ static tarn_status start(tarn_pool *pool, tarn_place place,
                          const tarn_pool_options *options) {
   pool->flags = options->flags;
   pool->stats.limit_bytes = options->limit;
-  tarn_status status = tarn__full_shots_begin();
-  if (status == TARN_OK) status = adopt_device(pool, place, options);
-  if (status == TARN_OK) status = create_strategy(pool, options->strategy);
-  if (status == TARN_OK) status = check_for_captures(pool);
-  if (status == TARN_OK && tarn__front_has_own(pool)) {
-    status = begin_with_own_memory(pool);
-  }
-  bool plain = options->flags == 0;
-  return status == TARN_OK && plain ? tarn__debug_begin(pool) : status;
+  TARN__TRY(tarn__full_shots_begin());
+  TARN__TRY(adopt_device(pool, place, options));
+  TARN__TRY(create_strategy(pool, options->strategy));
+  TARN__TRY(check_for_captures(pool));
+  if (tarn__front_has_own(pool)) TARN__TRY(begin_with_own_memory(pool));
+  return options->flags == 0 ? tarn__debug_begin(pool) : TARN_OK;
 }
 
 tarn_status tarn__front_create(tarn_place place,
@@ -229,8 +224,8 @@ static tarn_status end_streams(tarn__pool_strategy *strategy,
   return first;
 }
 
-// Memory of the caller's goes back without a call, but not before streams that
-// may still be at work in it are done.
+// The caller's memory is given back without a call of the device, but not
+// before streams that may still use it have finished.
 static tarn_status leave_own_memory(tarn_pool *pool) {
   tarn__pool_strategy *strategy = pool->current;
   tarn__pool_survey found = {.idle = 0};
@@ -255,8 +250,7 @@ tarn_status tarn__front_destroy(tarn_pool *pool) {
   pool->kept = 0;
   tarn_status status = tarn_pool_trim(pool, 0);
   if (tarn__front_has_own(pool) && pool->generation == tarn__os_generation()) {
-    tarn_status left = leave_own_memory(pool);
-    if (status == TARN_OK) status = left;
+    tarn__keep_first(&status, leave_own_memory(pool));
   }
   forget(pool);
   return status;
@@ -271,11 +265,10 @@ tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__step_layout_drop(pool);
   tarn__recorder_restart(&pool->recorder, 0);
   pool->current = strategy;
-  pool->kept = 0;  // which was the old one's to hold
+  pool->kept = 0;  // the old strategy had to keep it
   tarn__front_note_change(pool, TARN_POOL_EVENT_SWITCH, 0, 0);
   tarn_list_add_tail(&pool->replaced, &old->node);
-  old->inside++;
-  tarn_status status = tarn__front_end_call(pool, old);
+  tarn_status status = tarn__strategy_trim(old, 0, 0);
   tarn__front_leave(pool);
   return status;
 }
@@ -344,8 +337,7 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
     const tarn__pool_piece *piece =
         tarn__pieces_at(&pool->pieces, (uint32_t)id);
     if (piece->base == 0) continue;
-    tarn_status status = check_piece(pool, piece);
-    if (status != TARN_OK) return status;
+    TARN__TRY(check_piece(pool, piece));
     out->used++;
     out->reserved_bytes += piece->base_size;
     out->live_bytes += piece->live ? piece->requested : 0;
@@ -361,19 +353,14 @@ static tarn_status sum_pieces(const tarn_pool *pool, sums *out) {
 static tarn_status check_strategies(tarn_pool *pool, sums *out) {
   size_t live = pool->current->live;
   out->reserved_bytes += pool->current->held;
-  tarn_status status = pool->current->type->check(pool->current, &out->idle);
-  if (status == TARN_OK)
-    status = tarn__step_layout_check(&pool->cursor, &out->idle);
-  if (status != TARN_OK) return status;
+  TARN__TRY(pool->current->type->check(pool->current, &out->idle));
+  TARN__TRY(tarn__step_layout_check(&pool->cursor, &out->idle));
   tarn_list *node = NULL;
   tarn_list_for_each (node, &pool->replaced) {
     tarn__pool_strategy *old = tarn_list_entry(node, tarn__pool_strategy, node);
     size_t idle = 0;
-    status = old->type->check(old, &idle);
-    if (status == TARN_OK) {
-      status = expect("idle pieces of a replaced strategy", idle, 0);
-    }
-    if (status != TARN_OK) return status;
+    TARN__TRY(old->type->check(old, &idle));
+    TARN__TRY(expect("idle pieces of a replaced strategy", idle, 0));
     live += old->live;
     out->reserved_bytes += old->held;
   }
@@ -381,10 +368,10 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
                 out->live_blocks + out->aside);
 }
 
-static tarn__pool_tag_count sum_tags(const tarn_pool *pool) {
-  tarn__pool_tag_count sum = {0};
+static tarn_pool_tag_stats sum_tags(const tarn_pool *pool) {
+  tarn_pool_tag_stats sum = {0};
   for (size_t i = 0; i < pool->tag_count; i++) {
-    const tarn__pool_tag_count *tag = &pool->tags[i];
+    const tarn_pool_tag_stats *tag = &pool->tags[i];
     sum.live_bytes += tag->live_bytes;
     sum.live_blocks += tag->live_blocks;
     sum.charged_bytes += tag->charged_bytes;
@@ -397,7 +384,7 @@ static tarn__pool_tag_count sum_tags(const tarn_pool *pool) {
 
 static tarn_status check_sums(tarn_pool *pool, const sums *s) {
   const tarn_pool_stats *stats = &pool->stats;
-  tarn__pool_tag_count tags = sum_tags(pool);
+  tarn_pool_tag_stats tags = sum_tags(pool);
   size_t told = 0;
   tarn__front_visit_memory(pool, add_size, &told);
   const struct {
@@ -418,19 +405,17 @@ static tarn_status check_sums(tarn_pool *pool, const sums *s) {
       {"pieces in use", pool->pieces.used, s->used},
       {"idle and live pieces", s->idle + s->live_blocks + s->aside, s->used},
   };
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; status == TARN_OK && i < sizeof checks / sizeof *checks;
-       i++)
-    status = expect(checks[i].what, checks[i].is, checks[i].should_be);
-  return status;
+  for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
+    TARN__TRY(expect(checks[i].what, checks[i].is, checks[i].should_be));
+  return TARN_OK;
 }
 
 static tarn_status check_locked(tarn_pool *pool) {
   sums s = {0};
-  tarn_status status = sum_pieces(pool, &s);
-  if (status == TARN_OK) status = check_strategies(pool, &s);
-  if (status == TARN_OK) status = check_sums(pool, &s);
-  if (status != TARN_OK || tarn__ordered_check(&pool->pieces)) return status;
+  TARN__TRY(sum_pieces(pool, &s));
+  TARN__TRY(check_strategies(pool, &s));
+  TARN__TRY(check_sums(pool, &s));
+  if (tarn__ordered_check(&pool->pieces)) return TARN_OK;
   return tarn__fail(TARN_E_CORRUPT,
                     "pool: the pieces are not sorted by address");
 }
@@ -449,8 +434,7 @@ tarn_place tarn_pool_place(const tarn_pool *pool) {
 }
 
 tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if (bytes != 0 && tarn__front_has_own(pool)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "pool: a pool over memory of the caller cannot get a "
@@ -464,10 +448,9 @@ tarn_status tarn_pool_limit(tarn_pool *pool, size_t bytes) {
 }
 
 tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
-  status = tarn__capture_admit_trim(pool);
+  tarn_status status = tarn__capture_admit_trim(pool);
   if (status == TARN_OK) {
     if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
     status = tarn__front_trim(pool, target);

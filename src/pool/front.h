@@ -14,7 +14,7 @@ TARN_MUST_CHECK tarn_status tarn__front_create(tarn_place place,
 // the device's.
 tarn_status tarn__front_destroy(tarn_pool *pool);
 
-// Puts |strategy| in the place of the current one.
+// Makes |strategy| the current one.
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy);
 
 // Walks all that the pool keeps and sums it up anew. Only at rest: no other
@@ -25,13 +25,13 @@ TARN_MUST_CHECK tarn_status tarn__front_check(tarn_pool *pool);
 
 // Shared by the public functions. The lock is held.
 //
-// The piece of a live block, and that no other thread is at;
-// |what| stands before what is said about others.
+// The piece of a live block that no other thread works on; |what| begins the
+// texts about other blocks.
 TARN_MUST_CHECK tarn_status
 tarn__front_find_block(tarn_pool *pool, const char *what,
                        const tarn_block *block, tarn__pool_piece **out_piece);
 
-// The piece of the live block and starts at |address|.
+// The piece of the live block that starts at |address|.
 TARN_MUST_CHECK tarn_status tarn__front_find_address(
     tarn_pool *pool, tarn_addr address, tarn__pool_piece **out_piece);
 
@@ -39,9 +39,9 @@ TARN_MUST_CHECK tarn_status tarn__front_find_address(
 TARN_MUST_CHECK tarn_status
 tarn__front_check_rest(const char *what, const tarn__pool_piece *piece);
 
-// The live block and has |address| in it, and how far inside it is.
-// |out_block->pool| NULL: none. The lock is not held, nor for the
-// next.
+// The live block that contains |address|, and the offset in it.
+// |out_block->pool| NULL: no block. The caller does not hold the lock, neither
+// here nor in the next call.
 //
 // TARN_E_NOMEM  the host has no memory to put the blocks in order.
 TARN_MUST_CHECK tarn_status tarn__front_around(tarn_pool *pool,
@@ -56,29 +56,22 @@ typedef enum tarn__pool_start {
   TARN__START_OUT,
 } tarn__pool_start;
 
-// |remembers|: also of what the index has forgotten, which is a walk.
+// |remembers|: also blocks that the index has forgotten, by a walk.
 tarn__pool_start tarn__front_start_at(tarn_pool *pool, tarn_addr address,
                                       bool remembers);
 
-// Why no block of |pool| at |address| can be freed on |stream|: none starts
-// there. Where one does by now, it is not the one that was meant.
+// Writes why no block of |pool| at |address| can be freed on |stream|: none
+// starts there. A block that starts there by now is not the block that was
+// meant.
 tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
                                     const tarn_stream *stream);
-
-// What tarn_pool_alloc does once all has been checked; the lock is not
-// held.
-TARN_MUST_CHECK tarn_status tarn__front_take(tarn_pool *pool,
-                                             tarn__pool_request *request,
-                                             tarn_tag tag, tarn_stream *stream,
-                                             tarn__pool_piece **out_piece,
-                                             tarn_block *out_block);
 
 // Gives all idle memory back, and if another thread is about to give some back
 // waits for that. False if there was neither: no room can be made.
 bool tarn__front_make_room(tarn_pool *pool);
 
-// Makes |stream|, or at least the host, stand behind the stream |first|. The
-// lock is let go meanwhile.
+// Orders |stream|, or at least the host, behind the stream |first|. Releases
+// the lock.
 TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
@@ -94,16 +87,16 @@ TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
 void tarn__whose_enter(tarn_pool *pool);
 void tarn__whose_forget(tarn_pool *pool);
 
-// Calls |visit| with the first of this process's pools that became known after
-// number |*number|, 0 at first, which becomes its own; |*status| is what came
-// of it. The pool stays meanwhile. False: none.
+// Calls |visit| with the first pool of this process whose number is above
+// |*number|, 0 at first, and sets |*number| to its number; |*status| is the
+// result. The pool stays during the call. False: there is no such pool.
 typedef tarn_status tarn__pool_visit_fn(void *context, tarn_pool *pool);
 bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
                       void *context, tarn_status *status);
 
-// For a call that |pool| has refused since no block of it starts at |address|:
-// adds to the thread's last error which block the address lies in, in this pool
-// or in any. No lock is held. TARN_E_INVALID.
+// For a call that |pool| has refused because no block of it starts at
+// |address|: adds to the thread's last error which block contains the address,
+// in this pool or in any. The caller holds no lock. TARN_E_INVALID.
 //
 // Cost: a walk over all blocks of all pools.
 __attribute__((cold)) tarn_status tarn__whose_explain(tarn_pool *pool,

@@ -26,7 +26,7 @@ void tarn__on_full_deinit(tarn__pool_on_full *on_full, bool waited) {
 
 // --- calling ---------------------------------------------------------------
 
-// NULL: none. Otherwise end must follow.
+// NULL: there is none. Otherwise end must follow.
 static tarn_pool_full_fn *begin(tarn__pool_on_full *on_full, void **out_context,
                                 unsigned *out_which) {
   pthread_mutex_lock(&on_full->lock);
@@ -87,8 +87,7 @@ static void exchange(tarn__pool_on_full *on_full, tarn_pool_full_fn *function,
 
 tarn_status tarn_pool_on_full(tarn_pool *pool, tarn_pool_full_fn *function,
                               void *context) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if (is_inside) {
     return tarn__fail(TARN_E_STATE,
                       "pool: on_full is called from within such a function, "

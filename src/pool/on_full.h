@@ -21,10 +21,11 @@ void tarn__on_full_init(tarn__pool_on_full *on_full);
 // |waited|: threads of this process may have waited there.
 void tarn__on_full_deinit(tarn__pool_on_full *on_full, bool waited);
 
-// Whether the pool has a function, and the thread is in none.
+// Whether the pool has a function, and the thread is not in one.
 bool tarn__on_full_is_set(tarn_pool *pool);
 
-// Calls it, if so. True: the request is to be tried again. No lock is held.
+// Calls it, if so. True: the caller tries the request again. The caller holds
+// no lock.
 bool tarn__on_full_call(tarn_pool *pool, const tarn_pool_need *need);
 
 #endif  // TARN_POOL_ON_FULL_H_

@@ -28,9 +28,9 @@ struct tarn__pool_ordered_leaf {
 
 // --- searching -------------------------------------------------------------
 
-// The leaf with the last first address that is not above |address|, or the
-// first one. There is one. Which half it is in cannot be guessed, so there is
-// no branch.
+// The leaf with the last first address that is not above |address|; 0, the
+// first leaf, if there is none. Which half has it cannot be predicted, so the
+// search has no branch.
 static inline size_t leaf_for(const tarn__pool_ordered *ordered,
                               tarn_addr address) {
   size_t at = 0;
@@ -60,11 +60,11 @@ static inline void fetch_eight(tarn__pool_piece *const *pieces, size_t apart) {
   __builtin_prefetch(pieces + 7 * apart);
 }
 
-// How many of the leaf's are not above |address|, which is not NONE. Each
-// eighth is compared first: none of these waits for another, so that the lines
-// of the cache come together, and those with the pieces meanwhile. Few
-// instructions count: a processor that gets far enough ahead asks for the
-// memory of the next search before it has that of this one.
+// How many addresses of the leaf are not above |address|, which is not NONE.
+// Each eighth is compared first: these loads do not depend on each other, so
+// their cache lines arrive together, and the lines of the pieces at the same
+// time. The number of instructions matters: a processor that gets far enough
+// ahead loads the memory of the next search before that of this one.
 static inline size_t count_up_to(const tarn__pool_ordered_leaf *leaf,
                                  tarn_addr address) {
   fetch_eight(leaf->pieces, ROW);
@@ -80,23 +80,23 @@ static inline bool is_stale(const tarn__pool_ordered_leaf *leaf, size_t index) {
 
 // --- leaves ----------------------------------------------------------------
 
+// Both arrays are one allocation: |firsts|, and behind it |leaves|.
+enum { BOTH = sizeof(tarn_addr) + sizeof(tarn__pool_ordered_leaf *) };
+
 static bool reserve_leaf(tarn__pool_ordered *ordered) {
   size_t count = ordered->leaf_count;
   if (count < ordered->leaf_room) return true;
   size_t room = count != 0 ? count * 2 : FIRST_LEAVES;
-  tarn_addr *firsts = tarn__host_array(room, sizeof *firsts);
+  tarn_addr *firsts = tarn__host_array(room, BOTH);
   if (firsts == NULL) return false;
-  tarn__pool_ordered_leaf **leaves =
-      tarn__host_resize(ordered->leaves, count, room, sizeof *leaves);
-  if (leaves == NULL) {
-    tarn__host_free_array(firsts, room, sizeof *firsts);
-    return false;
-  }
   memset(firsts, 0xff, room * sizeof *firsts);
-  if (count != 0) memcpy(firsts, ordered->firsts, count * sizeof *firsts);
-  tarn__host_free_array(ordered->firsts, count, sizeof *firsts);
+  if (count != 0) {
+    memcpy(firsts, ordered->firsts, count * sizeof *firsts);
+    memcpy(firsts + room, ordered->leaves, count * sizeof *ordered->leaves);
+  }
+  tarn__host_free_array(ordered->firsts, count, BOTH);
   ordered->firsts = firsts;
-  ordered->leaves = leaves;
+  ordered->leaves = (tarn__pool_ordered_leaf **)(void *)(firsts + room);
   ordered->leaf_room = room;
   return true;
 }
@@ -138,7 +138,7 @@ static void shift(tarn__pool_ordered_leaf *leaf, size_t to, size_t from) {
   memmove(&leaf->pieces[to], &leaf->pieces[from], count * sizeof *leaf->pieces);
 }
 
-// Gives the upper half of a full leaf to a new one behind it.
+// Moves the upper half of a full leaf to a new leaf behind it.
 static bool halve(tarn__pool_ordered *ordered, size_t at) {
   enum { HALF = LEAF / 2 };
   tarn__pool_ordered_leaf *lower = ordered->leaves[at];
@@ -154,14 +154,13 @@ static bool halve(tarn__pool_ordered *ordered, size_t at) {
   return true;
 }
 
-// Makes room for |address| in the full leaf at |at|, or beside it. Pieces often
-// come in the order of their addresses: then leaves stay full.
+// Makes room for |address|, whose leaf is full or not there. Pieces often come
+// in the order of their addresses: then leaves stay full.
 static bool split(tarn__pool_ordered *ordered, size_t at, tarn_addr address) {
-  const tarn__pool_ordered_leaf *leaf = ordered->leaves[at];
-  if (address > leaf->addresses[LEAF - 1]) {
-    return add_leaf(ordered, at + 1, address) != NULL;
-  }
-  return halve(ordered, at);
+  if (ordered->leaf_count == 0) return add_leaf(ordered, 0, address) != NULL;
+  bool is_last = address > ordered->leaves[at]->addresses[LEAF - 1];
+  return is_last ? add_leaf(ordered, at + 1, address) != NULL
+                 : halve(ordered, at);
 }
 
 static void drop(tarn__pool_ordered *ordered, size_t at, size_t index) {
@@ -190,25 +189,16 @@ static void put(tarn__pool_ordered *ordered, size_t at, size_t index,
   ordered->firsts[at] = leaf->addresses[0];
 }
 
-// A leaf that has room for |address|. False: the host has no memory.
-static bool make_leaf(tarn__pool_ordered *ordered, tarn_addr address,
-                      size_t *out_at) {
-  *out_at = 0;
-  if (ordered->leaf_count == 0) return add_leaf(ordered, 0, address) != NULL;
-  *out_at = leaf_for(ordered, address);
-  if (ordered->leaves[*out_at]->count < LEAF) return true;
-  if (!split(ordered, *out_at, address)) return false;
-  *out_at = leaf_for(ordered, address);
-  return true;
-}
-
-// What stood at its address before is gone.
+// What stood at its address before is gone. False: the host has no memory.
 static bool insert(tarn__pool_ordered *ordered, tarn__pool_piece *piece) {
-  size_t at = 0;
-  if (!make_leaf(ordered, piece->address, &at)) return false;
+  tarn_addr address = piece->address;
+  size_t at = leaf_for(ordered, address);
+  bool has_room = at < ordered->leaf_count && ordered->leaves[at]->count < LEAF;
+  if (!has_room && !split(ordered, at, address)) return false;
+  at = leaf_for(ordered, address);
   tarn__pool_ordered_leaf *leaf = ordered->leaves[at];
-  size_t index = count_up_to(leaf, piece->address);
-  if (index > 0 && leaf->addresses[index - 1] == piece->address) {
+  size_t index = count_up_to(leaf, address);
+  if (index > 0 && leaf->addresses[index - 1] == address) {
     leaf->pieces[index - 1] = piece;
   } else {
     put(ordered, at, index, piece);
@@ -217,48 +207,36 @@ static bool insert(tarn__pool_ordered *ordered, tarn__pool_piece *piece) {
   return true;
 }
 
-// Pieces of a layout are not in the index, and overlap.
-static bool learn(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  bool is_new = piece->address != 0 && piece->address != NONE &&
-                !piece->ordered &&
-                tarn__pieces_find(pieces, piece->address) == piece;
-  return !is_new || insert(&pieces->order, piece);
-}
-
-static bool learn_all(tarn__pool_pieces *pieces) {
-  for (size_t id = 0; id < tarn__pieces_count(pieces); id++) {
-    if (!learn(pieces, tarn__pieces_at(pieces, (uint32_t)id))) return false;
+// Puts the pieces with these ids, or with all below |count|, in order. Pieces
+// of a layout are not in the index, and overlap.
+static bool learn(tarn__pool_pieces *pieces, const uint32_t *ids,
+                  size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    uint32_t id = ids != NULL ? ids[i] : (uint32_t)i;
+    tarn__pool_piece *piece = tarn__pieces_at(pieces, id);
+    bool is_new = piece->address != 0 && piece->address != NONE &&
+                  !piece->ordered &&
+                  tarn__pieces_find(pieces, piece->address) == piece;
+    if (is_new && !insert(&pieces->order, piece)) return false;
   }
   return true;
-}
-
-static bool learn_fresh(tarn__pool_pieces *pieces) {
-  const tarn__pool_ordered *ordered = &pieces->order;
-  for (size_t i = 0; i < ordered->fresh_count; i++) {
-    if (!learn(pieces, tarn__pieces_at(pieces, ordered->fresh[i]))) {
-      return false;
-    }
-  }
-  return true;
-}
-
-static void forget_leaf(const tarn__pool_ordered_leaf *leaf) {
-  for (size_t i = 0; i < leaf->count; i++) {
-    if (!is_stale(leaf, i)) leaf->pieces[i]->ordered = false;
-  }
 }
 
 static void forget_all(tarn__pool_ordered *ordered) {
   for (size_t at = ordered->leaf_count; at-- > 0;) {
-    forget_leaf(ordered->leaves[at]);
+    const tarn__pool_ordered_leaf *leaf = ordered->leaves[at];
+    for (size_t i = 0; i < leaf->count; i++) {
+      if (!is_stale(leaf, i)) leaf->pieces[i]->ordered = false;
+    }
     remove_leaf(ordered, at);
   }
   ordered->entries = 0;
   ordered->complete = false;
 }
 
-// As many as there are may come before it is too small. Without host memory all
-// are walked through again.
+// Makes room for |wanted| notes, one for each piece: too little when the number
+// of pieces doubles before the next look-up. That one, and one after a lack of
+// host memory, walks through all pieces.
 static void make_room(tarn__pool_ordered *ordered, size_t wanted) {
   size_t room = ordered->fresh_room != 0 ? ordered->fresh_room : FIRST_FRESH;
   while (room < wanted)
@@ -275,7 +253,9 @@ bool tarn__ordered_catch_up(tarn__pool_pieces *pieces) {
   tarn__pool_ordered *ordered = &pieces->order;
   if (ordered->entries / 2 > pieces->used + LEAF) forget_all(ordered);
   if (ordered->fresh_count == ordered->fresh_room) ordered->complete = false;
-  bool learned = ordered->complete ? learn_fresh(pieces) : learn_all(pieces);
+  bool learned = ordered->complete
+                     ? learn(pieces, ordered->fresh, ordered->fresh_count)
+                     : learn(pieces, NULL, tarn__pieces_count(pieces));
   if (!learned) return false;
   ordered->fresh_count = 0;
   make_room(ordered, pieces->used);
@@ -301,56 +281,40 @@ tarn__pool_piece *tarn__ordered_find(tarn__pool_ordered *ordered,
 
 // --- the invariants --------------------------------------------------------
 
-// Adds what it has to the sums.
-static bool check_leaf(const tarn__pool_ordered *ordered, size_t at,
-                       tarn_addr *last, size_t *entries, size_t *good) {
-  const tarn__pool_ordered_leaf *leaf = ordered->leaves[at];
-  if (leaf->count == 0 || leaf->count > LEAF) return false;
-  if (ordered->firsts[at] != leaf->addresses[0]) return false;
-  for (size_t i = 0; i < LEAF; i++) {
-    tarn_addr address = leaf->addresses[i];
-    if (i >= leaf->count && address != NONE) return false;
-    if (i >= leaf->count) continue;
-    if (address <= *last || address == NONE) return false;
-    *last = address;
-    *good += is_stale(leaf, i) ? 0 : 1;
-  }
-  *entries += leaf->count;
-  return true;
-}
-
 bool tarn__ordered_check(const tarn__pool_pieces *pieces) {
   const tarn__pool_ordered *ordered = &pieces->order;
   size_t entries = 0;
   size_t good = 0;
-  size_t said = 0;
   tarn_addr last = 0;
-  for (size_t at = ordered->leaf_count; at < ordered->leaf_room; at++) {
-    if (ordered->firsts[at] != NONE) return false;
-  }
-  for (size_t at = 0; at < ordered->leaf_count; at++) {
-    if (!check_leaf(ordered, at, &last, &entries, &good)) return false;
+  for (size_t at = 0; at < ordered->leaf_room; at++) {
+    bool used = at < ordered->leaf_count;
+    const tarn__pool_ordered_leaf *leaf = used ? ordered->leaves[at] : NULL;
+    if (ordered->firsts[at] != (used ? leaf->addresses[0] : NONE)) return false;
+    for (size_t i = 0; used && i < LEAF; i++) {
+      bool filled = i < leaf->count || i == 0;
+      if (filled != (leaf->addresses[i] != NONE)) return false;
+      if (!filled) continue;
+      if (leaf->addresses[i] <= last) return false;
+      last = leaf->addresses[i];
+      good += is_stale(leaf, i) ? 0 : 1;
+      entries++;
+    }
   }
   for (size_t id = 0; id < tarn__pieces_count(pieces); id++) {
     const tarn__pool_piece *piece = tarn__pieces_at(pieces, (uint32_t)id);
     bool in_index = piece->address != 0 &&
                     tarn__pieces_find(pieces, piece->address) == piece;
-    if (piece->ordered && !in_index) return false;
-    if (in_index && !piece->ordered && tarn__ordered_is_current(ordered)) {
-      return false;
-    }
-    said += piece->ordered ? 1 : 0;
+    bool missing = in_index && tarn__ordered_is_current(ordered);
+    if (piece->ordered ? !in_index : missing) return false;
+    good -= piece->ordered ? 1 : 0;
   }
-  return entries == ordered->entries && good == said;
+  return entries == ordered->entries && good == 0;
 }
 
 void tarn__ordered_deinit(tarn__pool_ordered *ordered) {
   while (ordered->leaf_count > 0)
     remove_leaf(ordered, ordered->leaf_count - 1);
-  tarn__host_free_array(ordered->leaves, ordered->leaf_room,
-                        sizeof *ordered->leaves);
-  tarn__host_free_array(ordered->firsts, ordered->leaf_room,
-                        sizeof *ordered->firsts);
+  tarn__host_free_array(ordered->firsts, ordered->leaf_room, BOTH);
   tarn__host_free_array(ordered->fresh, ordered->fresh_room,
                         sizeof *ordered->fresh);
   *ordered = (tarn__pool_ordered){.fresh = NULL};

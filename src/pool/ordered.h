@@ -27,7 +27,7 @@ typedef struct tarn__pool_ordered {
   uint32_t *fresh;
   size_t fresh_room;   // 0: nothing is noted
   size_t fresh_count;  // as many as there is room for: some may be missing
-  bool complete;       // but for what is noted
+  bool complete;       // except for noted pieces
   tarn_addr *firsts;   // behind the last one UINT64_MAX
   tarn__pool_ordered_leaf **leaves;
   size_t leaf_count;
@@ -35,7 +35,7 @@ typedef struct tarn__pool_ordered {
   size_t entries;    // in all leaves
 } tarn__pool_ordered;
 
-// Notes that the piece with |id| has come.
+// Notes that the piece with |id| is new.
 static inline void tarn__ordered_note(tarn__pool_ordered *ordered,
                                       uint32_t id) {
   if (ordered->fresh_count < ordered->fresh_room) {
@@ -55,13 +55,13 @@ static inline bool tarn__ordered_is_current(const tarn__pool_ordered *ordered) {
 // False: the host has no memory; nothing is lost.
 TARN_MUST_CHECK bool tarn__ordered_catch_up(struct tarn__pool_pieces *pieces);
 
-// The last piece that starts at |address| or below, of those in order; NULL if
-// there is none.
+// The last sorted piece that starts at |address| or below; NULL if there is
+// none.
 struct tarn__pool_piece *tarn__ordered_find(tarn__pool_ordered *ordered,
                                             tarn_addr address);
 
-// Whether all of it agrees, and each piece in use is in order that has come
-// before the last question.
+// Whether all parts agree, and each piece in use that is older than the last
+// look-up is sorted.
 bool tarn__ordered_check(const struct tarn__pool_pieces *pieces);
 
 void tarn__ordered_deinit(tarn__pool_ordered *ordered);

@@ -6,11 +6,11 @@
 //          ▲      shelf of the host ─► piece
 //          └────── home of each of its pieces, wherever they are
 //
-// A request takes from the shelf of its own stream, then from the host's (no
-// one need wait), then from any other (its stream waits for that one). Only if
-// the class has no idle piece at all is the device asked. Idle pieces are kept
-// until trimmed, so the worst case is a row of sizes that never come again:
-// each then holds memory that nothing else can use.
+// A request takes from the shelf of its own stream, then from the host's, which
+// needs no wait, then from any other, behind whose stream its own waits. Only a
+// class without an idle piece calls the device. Idle pieces are kept until a
+// trim, so the worst case is a series of sizes that are never requested again:
+// each then holds memory that no other size can use.
 //
 // Cost: a hash and a pop; shelves of a class are as many as there are streams
 // with idle pieces of that size.
@@ -22,13 +22,109 @@
 #include "device/memory.h"
 #include "pool/page_unit.h"
 
-enum {
-  DEFAULT_PAGE = 4096,
-};
+enum { DEFAULT_PAGE = 4096, FIRST_CLASSES = 64 };
 
+// The base is the first member.
 static tarn__pool_page_unit *self_of(tarn__pool_strategy *strategy) {
-  return (
-      tarn__pool_page_unit *)(void *)strategy;  // the base is the first member
+  return (tarn__pool_page_unit *)(void *)strategy;
+}
+
+// --- classes ---------------------------------------------------------------
+
+// NULL: it was asked of the device by itself.
+static tarn__pool_size_class *class_at(const tarn__pool_piece *piece) {
+  const tarn__pool_extent *e = piece->home;
+  return tarn__page_unit_is_stocked(piece) ? e->taker : piece->home;
+}
+
+// Where the class stands in the table, or would stand.
+static inline tarn__pool_size_class **slot_of(const tarn__pool_page_unit *self,
+                                              size_t size, size_t align) {
+  uint64_t product = (size ^ (align << 7)) * 0x9e3779b97f4a7c15u;
+  size_t mask = self->class_slots - 1;
+  for (size_t at = (size_t)(product >> 32) & mask;; at = (at + 1) & mask) {
+    tarn__pool_size_class **slot = &self->classes[at];
+    if (*slot == NULL) return slot;
+    if ((*slot)->size == size && (*slot)->align == align) return slot;
+  }
+}
+
+static void free_class(tarn__pool_size_class *c) {
+  if (c == NULL) return;
+  tarn__host_free_array(c->shelves, c->shelf_count, sizeof(tarn__pool_shelf));
+  tarn__host_free(c, sizeof *c);
+}
+
+// With a first shelf, for the pieces of the first stream that frees into it.
+static tarn__pool_size_class *make_class(size_t size, size_t align) {
+  tarn__pool_size_class *c = tarn__host_alloc(sizeof *c);
+  if (c == NULL) return NULL;
+  *c = (tarn__pool_size_class){.size = size, .align = align, .shelf_count = 1};
+  c->shelves = tarn__host_array(1, sizeof(tarn__pool_shelf));
+  if (c->shelves != NULL) return c;
+  free_class(c);
+  return NULL;
+}
+
+// A table of those classes of which there are pieces, with room for as many
+// again. The others are gone.
+static tarn_status rebuild(tarn__pool_page_unit *self, size_t used) {
+  tarn__pool_page_unit rebuilt = *self;
+  rebuilt.class_count = used;
+  rebuilt.class_slots = FIRST_CLASSES;
+  while (rebuilt.class_slots < used * 4)
+    rebuilt.class_slots *= 2;
+  rebuilt.classes =
+      tarn__host_array(rebuilt.class_slots, sizeof(tarn__pool_size_class *));
+  if (rebuilt.classes == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    tarn__pool_size_class *c = self->classes[i];
+    if (c != NULL && c->pieces > 0) {
+      *slot_of(&rebuilt, c->size, c->align) = c;
+    } else {
+      free_class(c);
+    }
+  }
+  tarn__host_free_array(self->classes, self->class_slots,
+                        sizeof(tarn__pool_size_class *));
+  // Other fields are read without the lock, in calls of the device.
+  self->classes = rebuilt.classes;
+  self->class_count = rebuilt.class_count;
+  self->class_slots = rebuilt.class_slots;
+  return TARN_OK;
+}
+
+static size_t count_used(const tarn__pool_page_unit *self) {
+  size_t used = 0;
+  for (size_t i = 0; i < self->class_slots; i++)
+    used += self->classes[i] != NULL && self->classes[i]->pieces > 0;
+  return used;
+}
+
+// After a trim a class without pieces takes no host memory. Without host memory
+// for a smaller table the present one stays.
+static void drop_unused(tarn__pool_page_unit *self) {
+  size_t used = count_used(self);
+  if (used != self->class_count) (void)rebuild(self, used);
+}
+
+static tarn_status add_class(tarn__pool_page_unit *self, size_t size,
+                             size_t align, tarn__pool_size_class **out) {
+  if (self->class_count * 2 >= self->class_slots) {
+    TARN__TRY(rebuild(self, count_used(self)));
+  }
+  *out = make_class(size, align);
+  if (*out == NULL) return TARN_E_NOMEM;
+  *slot_of(self, size, align) = *out;
+  self->class_count++;
+  return TARN_OK;
+}
+
+// The class of |size| and |align|, added if it is new. TARN_E_NOMEM.
+static inline tarn_status class_of(tarn__pool_page_unit *self, size_t size,
+                                   size_t align, tarn__pool_size_class **out) {
+  *out = self->class_slots != 0 ? *slot_of(self, size, align) : NULL;
+  return *out != NULL ? TARN_OK : add_class(self, size, align, out);
 }
 
 // --- shelves ---------------------------------------------------------------
@@ -75,7 +171,8 @@ static tarn__pool_shelf *shelf_of(tarn__pool_size_class *c, uint64_t serial) {
   return empty;
 }
 
-// The work of a stream that is gone is done: what it used last is the host's.
+// A stream that was destroyed has finished: its pieces move to the host's
+// shelf.
 static void move_to_host(tarn__pool_size_class *c, tarn__pool_shelf *from) {
   tarn__pool_shelf *host = from;
   for (size_t i = 0; i < c->shelf_count; i++) {
@@ -111,31 +208,33 @@ static bool add_shelves(tarn__pool_size_class *c) {
   return true;
 }
 
-// A shelf for |serial|, be it by clearing or adding some; NULL if there is no
-// host memory.
-static tarn__pool_shelf *make_shelf(tarn__pool_size_class *c, uint64_t serial) {
-  clear_shelves_of_the_gone(c);
+// A shelf for |serial|, after clearing or adding shelves if needed; NULL if
+// there is no host memory.
+static tarn__pool_shelf *reach_shelf(tarn__pool_size_class *c,
+                                     uint64_t serial) {
   tarn__pool_shelf *s = shelf_of(c, serial);
-  if (s != NULL || !add_shelves(c)) return s;
-  return shelf_of(c, serial);
+  if (s != NULL) return s;
+  clear_shelves_of_the_gone(c);
+  s = shelf_of(c, serial);
+  return s == NULL && add_shelves(c) ? shelf_of(c, serial) : s;
 }
 
 // --- pieces of the stock ---------------------------------------------------
 
-// For what is kept no more: it goes back to the device, or to the stock, whose
-// segment goes when nothing of it is out.
+// For pieces that are no longer kept: they go back to the device, or to the
+// stock, whose segment is given back when it is empty.
 static tarn_status let_go(tarn__pool_strategy *strategy,
                           tarn__pool_piece *piece) {
   tarn__pool_page_unit *self = self_of(strategy);
   if (!tarn__page_unit_is_stocked(piece))
     return tarn__source_shrink(strategy, piece);
   tarn__pool_extent *hole = NULL;
-  tarn__page_unit_class_at(piece)->pieces--;
+  class_at(piece)->pieces--;
   tarn_status given = tarn__page_unit_join(self, piece, &hole);
-  tarn_status status = tarn__segments_is_free(hole)
-                           ? tarn__page_unit_trim_stock(self, 0, 0)
-                           : TARN_OK;
-  return status != TARN_OK ? status : given;
+  TARN__TRY(tarn__segments_is_free(hole)
+                ? tarn__page_unit_trim_stock(self, 0, 0)
+                : TARN_OK);
+  return given;
 }
 
 // --- the strategy ----------------------------------------------------------
@@ -143,9 +242,7 @@ static tarn_status let_go(tarn__pool_strategy *strategy,
 static tarn_status init(tarn__pool_strategy *strategy,
                         tarn__pool_strategy_options *options) {
   tarn__pool_page_unit *self = self_of(strategy);
-  tarn_status status =
-      tarn__options_size(options, "page", DEFAULT_PAGE, &self->page);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__options_size(options, "page", DEFAULT_PAGE, &self->page));
   if (!tarn_is_power_of_two(self->page)) {
     return tarn__fail(TARN_E_INVALID,
                       "page_unit_pool: page=%zu is not a power of two",
@@ -157,14 +254,14 @@ static tarn_status init(tarn__pool_strategy *strategy,
 static void deinit(tarn__pool_strategy *strategy) {
   tarn__pool_page_unit *self = self_of(strategy);
   for (size_t i = 0; i < self->class_slots; i++)
-    tarn__page_unit_free_class(self->classes[i]);
+    free_class(self->classes[i]);
   tarn__host_free_array(self->classes, self->class_slots,
                         sizeof(tarn__pool_size_class *));
   tarn__stock_deinit(&self->stock);
 }
 
-// What the pool is to keep serves before the device is asked; where that has no
-// room and the device none, what is on the shelves is joined as above.
+// The stock, which the pool reserves, serves before the device is called. If
+// neither has room, pieces on the shelves are joined as above.
 static tarn_status take_memory(tarn__pool_page_unit *self,
                                tarn__pool_request *request,
                                const tarn__pool_size_class *c,
@@ -193,8 +290,7 @@ static tarn_status make_piece(tarn__pool_page_unit *self,
   size_t usable = c->size - self->base.pool->padding;
   tarn__pool_extent *e = NULL;
   uint64_t last = 0;
-  tarn_status status = take_memory(self, request, c, out_piece, &e, &last);
-  if (status != TARN_OK) return status;
+  TARN__TRY(take_memory(self, request, c, out_piece, &e, &last));
   if (e == NULL) {
     assert(*out_piece != NULL);
     (*out_piece)->home = c;
@@ -202,7 +298,7 @@ static tarn_status make_piece(tarn__pool_page_unit *self,
   }
   *out_piece = tarn__source_carve(&self->base, e->offset, usable);
   if (*out_piece == NULL) {
-    (void)tarn__stock_give(&self->stock, e, last);
+    (void)tarn__extents_give(&self->stock.zone, e, last);
     return TARN_E_NOMEM;
   }
   e->taker = c;
@@ -228,34 +324,26 @@ static tarn_status take(tarn__pool_strategy *strategy,
     return tarn__source_grow(strategy, request, request->size, out_piece);
   }
   tarn__pool_size_class *c = NULL;
-  tarn_status status =
-      tarn__page_unit_class_of(self, rounded, request->align, &c);
-  if (status != TARN_OK) return status;
+  TARN__TRY(class_of(self, rounded, request->align, &c));
   *out_piece = find_idle(c, request->serial, request->own_only);
   if (*out_piece != NULL) return TARN_OK;
-  c->pieces++;  // now, since a trim meanwhile must not take the class away
-  status = make_piece(self, request, c, out_piece);
+  c->pieces++;  // now, so that a trim during the call cannot remove the class
+  tarn_status status = make_piece(self, request, c, out_piece);
   if (status != TARN_OK) c->pieces--;
   return status;
-}
-
-static tarn__pool_shelf *reach_shelf(tarn__pool_size_class *c,
-                                     uint64_t serial) {
-  tarn__pool_shelf *s = shelf_of(c, serial);
-  return s != NULL ? s : make_shelf(c, serial);
 }
 
 static bool expect(tarn__pool_strategy *strategy, tarn__pool_piece *piece,
                    uint64_t serial) {
   (void)strategy;
-  return reach_shelf(tarn__page_unit_class_at(piece), serial) != NULL;
+  return reach_shelf(class_at(piece), serial) != NULL;
 }
 
-// Only a shelf for a stream that is new to the class can fail; then the memory
-// goes back to the stock, or to the device.
+// Only making a shelf for a stream that is new to the class can fail; then the
+// memory goes back to the stock, or to the device.
 static tarn_status give(tarn__pool_strategy *strategy,
                         tarn__pool_piece *piece) {
-  tarn__pool_size_class *c = tarn__page_unit_class_at(piece);
+  tarn__pool_size_class *c = class_at(piece);
   if (c == NULL) return tarn__source_shrink(strategy, piece);
   tarn__pool_shelf *s = reach_shelf(c, piece->freed_on);
   if (s != NULL) {
@@ -269,7 +357,7 @@ static tarn_status give(tarn__pool_strategy *strategy,
              : tarn__source_shrink(strategy, piece);
 }
 
-// Idle pieces that are to be given back.
+// Idle pieces to give back.
 typedef struct collection {
   tarn__pool_piece *all;
   size_t size;
@@ -277,7 +365,7 @@ typedef struct collection {
   unsigned how;   // TARN__TRIM_... bits
 } collection;
 
-// Those of the stock are not the device's one by one.
+// Pieces of the stock are not allocations of the device.
 static void collect_shelf(tarn__pool_size_class *c, tarn__pool_piece **link,
                           collection *out) {
   while (*link != NULL && out->size < out->enough) {
@@ -306,8 +394,8 @@ static void collect_class(tarn__pool_size_class *c, collection *out) {
   }
 }
 
-// Out of every shelf, from the largest power of two down: so little is given
-// back beyond what is asked for, with few calls.
+// From every shelf, from the largest power of two down: that gives back little
+// beyond the wanted bytes, with few calls.
 static void collect(tarn__pool_page_unit *self, collection *out) {
   size_t most = SIZE_MAX;
   while (most > 0 && out->size < out->enough) {
@@ -330,7 +418,7 @@ static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
                           : TARN_OK;
   collection idle = {.enough = *held > target ? *held - target : 0, .how = how};
   collect(self, &idle);
-  tarn__page_unit_drop_unused(self);
+  drop_unused(self);
   tarn_status status = tarn__source_shrink(strategy, idle.all);
   return first != TARN_OK ? first : status;
 }
@@ -339,17 +427,11 @@ static tarn_status reserve(tarn__pool_strategy *strategy, size_t size) {
   return tarn__stock_reserve(&self_of(strategy)->stock, strategy, size);
 }
 
-// Holes of the stock that are of several streams do not join, and of what is on
-// the shelves requests that must not wait take none that is another stream's.
+// Holes of the stock with different streams do not join, and requests that must
+// not wait cannot take another stream's piece from a shelf.
 static void survey(tarn__pool_strategy *strategy, tarn__pool_survey *out) {
   const tarn__pool_page_unit *self = self_of(strategy);
-  for (const tarn__pool_bins *b = self->stock.zone.bins; b != NULL;
-       b = b->next) {
-    size_t largest = tarn__bins_largest(b);
-    out->idle += b->bytes;
-    if (largest > out->largest) out->largest = largest;
-    if (b->bytes != 0) tarn__waits_add(&out->streams, b->serial);
-  }
+  tarn__extents_survey(&self->stock.zone, out);
   for (size_t i = 0; i < self->class_slots; i++) {
     const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
@@ -377,8 +459,7 @@ static tarn_status check_idle(const tarn__pool_page_unit *self,
                               const tarn__pool_shelf *s,
                               const tarn__pool_piece *piece) {
   bool right = !piece->live && piece->zone == TARN__PAGE_UNIT_ON_SHELF &&
-               piece->owner == &self->base &&
-               tarn__page_unit_class_at(piece) == c &&
+               piece->owner == &self->base && class_at(piece) == c &&
                c->size % self->page == 0 &&
                piece->size == c->size - self->base.pool->padding &&
                piece->freed_on == s->serial;
@@ -390,18 +471,14 @@ static tarn_status check_idle(const tarn__pool_page_unit *self,
 
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   const tarn__pool_page_unit *self = self_of(strategy);
-  size_t held = 0;
   *out_idle = 0;
-  tarn_status status = tarn__stock_check(&self->stock, &held);
-  if (status == TARN_OK) status = tarn__strategy_check_held(strategy, held);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__stock_check(&self->stock));
   for (size_t i = 0; i < self->class_slots; i++) {
     const tarn__pool_size_class *c = self->classes[i];
     for (size_t j = 0; c != NULL && j < c->shelf_count; j++) {
       const tarn__pool_shelf *s = &c->shelves[j];
       for (const tarn__pool_piece *p = s->first; p != NULL; p = p->next) {
-        status = check_idle(self, c, s, p);
-        if (status != TARN_OK) return status;
+        TARN__TRY(check_idle(self, c, s, p));
         ++*out_idle;
       }
     }
@@ -413,7 +490,7 @@ static void visit_memory(const tarn__pool_strategy *strategy,
                          tarn__pool_memory_fn *visit, void *context) {
   const tarn__pool_page_unit *self =
       (const tarn__pool_page_unit *)(const void *)strategy;
-  tarn__stock_visit(&self->stock, visit, context);
+  tarn__segments_visit(&self->stock.segments, visit, context);
 }
 
 const tarn__pool_strategy_type tarn__page_unit_pool = {

@@ -5,20 +5,17 @@
 //                │ marked as leaving
 //   segment  [ hole | hole | out | hole ]      joined, cut anew, or given back
 //
-// A piece that leaves needs room on the host for what its stream may still use;
-// where there is none the stream is waited for, and the lock released: then the
-// walk over the classes begins anew.
+// A piece that leaves needs room on the host to note its stream. Without host
+// memory the call waits for the stream, and releases the lock: then the walk
+// over the classes begins anew.
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/page_unit.h"
 
-// Gives the bytes of |piece|, which is on no shelf, back to the stock, where
-// there is room on the host for what |serial| may still use. Returns the hole.
-static tarn__pool_extent *join_stock(tarn__pool_page_unit *self,
-                                     tarn__pool_piece *piece, uint64_t serial) {
-  tarn__pool_extent *e = piece->home;
-  tarn__source_join(&self->base, piece);
-  return tarn__stock_give(&self->stock, e, serial);
+// Makes room on the host to take back bytes that the stream with |serial| may
+// still use. False: no host memory.
+static bool expect(tarn__pool_page_unit *self, uint64_t serial) {
+  return serial == 0 || tarn__extents_reserve(&self->stock.zone, serial);
 }
 
 tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
@@ -26,11 +23,13 @@ tarn_status tarn__page_unit_join(tarn__pool_page_unit *self,
                                  tarn__pool_extent **out_hole) {
   uint64_t serial = piece->freed_on;
   tarn_status status = TARN_OK;
-  if (!tarn__stock_expect(&self->stock, serial)) {
+  if (!expect(self, serial)) {
     status = tarn__source_wait(&self->base, serial);
     serial = 0;
   }
-  *out_hole = join_stock(self, piece, serial);
+  tarn__pool_extent *e = piece->home;
+  tarn__source_join(&self->base, piece);
+  *out_hole = tarn__extents_give(&self->stock.zone, e, serial);
   return status;
 }
 
@@ -41,7 +40,7 @@ static tarn__pool_piece *piece_at(const tarn__pool_page_unit *self,
              : NULL;
 }
 
-// Marks the pieces of the segment that begins with |e| if none of it is out.
+// Marks the pieces of the segment that begins with |e|, if it has no block.
 // Returns its bytes, or 0.
 static size_t mark_segment(const tarn__pool_page_unit *self,
                            const tarn__pool_extent *e) {
@@ -62,7 +61,7 @@ static size_t mark_segment(const tarn__pool_page_unit *self,
   return size;
 }
 
-// What is on a shelf and comes from the stock.
+// The pieces on shelves that were cut from the stock.
 static void mark_all(tarn__pool_page_unit *self, uint8_t mark) {
   for (size_t i = 0; i < self->class_slots; i++) {
     const tarn__pool_size_class *c = self->classes[i];
@@ -73,71 +72,41 @@ static void mark_all(tarn__pool_page_unit *self, uint8_t mark) {
   }
 }
 
-// False: a piece is still there that is to leave, for want of host memory.
-static bool clear_shelf(tarn__pool_page_unit *self, tarn__pool_size_class *c,
-                        tarn__pool_shelf *s) {
-  tarn__pool_piece **link = &s->first;
-  bool cleared = true;
-  while (*link != NULL) {
-    tarn__pool_piece *piece = *link;
-    bool leaves = piece->zone == TARN__PAGE_UNIT_LEAVING;
-    if (leaves && tarn__stock_expect(&self->stock, piece->freed_on)) {
+// Takes the marked pieces of |c| off their shelves. Without host memory for a
+// piece it stays, or, if |waits|, the call waits for its stream, and the walk
+// ends: the classes may have changed during the wait. True: the walk ended so.
+static bool clear_class(tarn__pool_page_unit *self, tarn__pool_size_class *c,
+                        bool waits, tarn_status *first) {
+  tarn__pool_extent *hole = NULL;
+  for (size_t i = 0; c != NULL && i < c->shelf_count; i++) {
+    tarn__pool_piece **link = &c->shelves[i].first;
+    while (*link != NULL) {
+      tarn__pool_piece *piece = *link;
+      bool leaves = piece->zone == TARN__PAGE_UNIT_LEAVING;
+      bool known = leaves && expect(self, piece->freed_on);
+      if (leaves && !known && !waits) piece->zone = TARN__PAGE_UNIT_ON_SHELF;
+      if (piece->zone != TARN__PAGE_UNIT_LEAVING) {
+        link = &piece->next;
+        continue;
+      }
       *link = piece->next;
       piece->next = NULL;
       c->pieces--;
-      (void)join_stock(self, piece, piece->freed_on);
-    } else {
-      cleared = cleared && !leaves;
-      link = &piece->next;
+      tarn__keep_first(first, tarn__page_unit_join(self, piece, &hole));
+      if (!known) return true;
     }
   }
-  return cleared;
+  return false;
 }
 
-// A piece that is to leave, taken off its shelf.
-static tarn__pool_piece *pop_leaving(tarn__pool_size_class *c) {
-  for (size_t i = 0; c != NULL && i < c->shelf_count; i++) {
-    tarn__pool_piece **link = &c->shelves[i].first;
-    while (*link != NULL && (*link)->zone != TARN__PAGE_UNIT_LEAVING)
-      link = &(*link)->next;
-    tarn__pool_piece *piece = *link;
-    if (piece == NULL) continue;
-    *link = piece->next;
-    piece->next = NULL;
-    piece->zone = TARN__PAGE_UNIT_OUT;
-    c->pieces--;
-    return piece;
-  }
-  return NULL;
-}
-
-// The rest, once those that need no host memory are gone. While a stream is
-// waited for the classes may change.
-static tarn_status wait_and_clear(tarn__pool_page_unit *self) {
+// All marked pieces; unless |waits|, those that need a wait stay.
+static tarn_status clear_shelves(tarn__pool_page_unit *self, bool waits) {
   tarn_status first = TARN_OK;
-  tarn__pool_extent *hole = NULL;
-  for (size_t i = 0; i < self->class_slots;) {
-    tarn__pool_piece *piece = pop_leaving(self->classes[i]);
-    tarn__keep_first(&first, piece != NULL
-                                 ? tarn__page_unit_join(self, piece, &hole)
-                                 : TARN_OK);
-    i = piece != NULL ? 0 : i + 1;
+  for (size_t i = 0; i < self->class_slots; i++) {
+    while (clear_class(self, self->classes[i], waits, &first))
+      i = 0;
   }
   return first;
-}
-
-// Of all pieces that are marked; unless |waits|, those stay that would need it.
-static tarn_status clear_shelves(tarn__pool_page_unit *self, bool waits) {
-  bool cleared = true;
-  for (size_t i = 0; i < self->class_slots; i++) {
-    tarn__pool_size_class *c = self->classes[i];
-    for (size_t j = 0; c != NULL && j < c->shelf_count; j++)
-      cleared = clear_shelf(self, c, &c->shelves[j]) && cleared;
-  }
-  tarn_status status = cleared || !waits ? TARN_OK : wait_and_clear(self);
-  if (!cleared && !waits) mark_all(self, TARN__PAGE_UNIT_ON_SHELF);
-  tarn__page_unit_drop_unused(self);
-  return status;
 }
 
 // Segments of which no piece is out lose their pieces, until |enough| bytes can
@@ -160,13 +129,14 @@ tarn_status tarn__page_unit_trim_stock(tarn__pool_page_unit *self,
   size_t held = self->base.pool->stats.reserved_bytes;
   if (held <= target) return TARN_OK;
   tarn_status vacated = vacate(self, held - target, !unused);
-  tarn_status status = tarn__stock_trim(&self->stock, &self->base, target, how);
-  return status != TARN_OK ? status : vacated;
+  TARN__TRY(tarn__segments_trim(&self->stock.segments, &self->base,
+                                &self->stock.zone, target, how));
+  return vacated;
 }
 
-// |size| bytes of the stock. Where neither the device nor idle segments have
-// room, what is on the shelves is joined: that it is of one size each would
-// keep the request from memory that nobody uses.
+// |size| bytes of the stock. If neither the device nor idle segments have room,
+// pieces on the shelves are joined: otherwise their fixed sizes would keep the
+// request from unused memory.
 tarn_status tarn__page_unit_take_stock(tarn__pool_page_unit *self,
                                        tarn__pool_request *request, size_t size,
                                        tarn__pool_extent **out,

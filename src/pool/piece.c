@@ -42,8 +42,7 @@ static size_t next_of(const tarn__pool_pieces *pieces, size_t at) {
   return (at + 1) & (pieces->index_size - 1);
 }
 
-static const tarn__pool_piece *piece_in(const tarn__pool_pieces *pieces,
-                                        size_t at) {
+static tarn__pool_piece *piece_in(const tarn__pool_pieces *pieces, size_t at) {
   return tarn__pieces_at(pieces, pieces->index[at] - 1);
 }
 
@@ -74,12 +73,11 @@ static bool index_at(const tarn__pool_pieces *pieces, tarn_addr address,
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address) {
   size_t at = 0;
-  if (!index_at(pieces, address, &at)) return NULL;
-  return tarn__pieces_at(pieces, pieces->index[at] - 1);
+  return index_at(pieces, address, &at) ? piece_in(pieces, at) : NULL;
 }
 
-// Closes the gap at |hole|: whoever stands behind it and could have stood in
-// it moves up, so that no search ends too early.
+// Closes the gap at |hole|: an entry behind it that could have been there moves
+// up, so that no search ends too early.
 static void close_gap(tarn__pool_pieces *pieces, size_t hole) {
   size_t mask = pieces->index_size - 1;
   for (size_t at = next_of(pieces, hole); pieces->index[at] != 0;
@@ -99,7 +97,7 @@ static bool grow_index(tarn__pool_pieces *pieces) {
   if (grown.index == NULL) return false;
   for (size_t at = 0; at < pieces->index_size; at++) {
     if (pieces->index[at] == 0) continue;
-    put_in(&grown, tarn__pieces_at(pieces, pieces->index[at] - 1));
+    put_in(&grown, piece_in(pieces, at));
   }
   tarn__host_free_array(pieces->index, pieces->index_size,
                         sizeof *pieces->index);
@@ -109,19 +107,13 @@ static bool grow_index(tarn__pool_pieces *pieces) {
 
 // --- taking and leaving ----------------------------------------------------
 
-static bool grow_directory(tarn__pool_pieces *pieces) {
-  size_t capacity = pieces->slab_capacity ? pieces->slab_capacity * 2 : 8;
-  tarn__pool_piece **slabs = tarn__host_resize(
-      pieces->slabs, pieces->slab_capacity, capacity, sizeof *slabs);
-  if (slabs == NULL) return false;
-  pieces->slabs = slabs;
-  pieces->slab_capacity = capacity;
-  return true;
-}
-
 static bool add_slab(tarn__pool_pieces *pieces) {
-  if (pieces->slab_count == pieces->slab_capacity && !grow_directory(pieces)) {
-    return false;
+  if (pieces->slab_count == pieces->slab_capacity) {
+    tarn__pool_piece **slabs =
+        tarn__host_grow(pieces->slabs, &pieces->slab_capacity,
+                        pieces->slab_count + 1, 8, sizeof *slabs);
+    if (slabs == NULL) return false;
+    pieces->slabs = slabs;
   }
   tarn__pool_piece *slab = tarn__host_array(TARN__SLAB, sizeof *slab);
   if (slab == NULL) return false;
@@ -159,8 +151,7 @@ void tarn__pieces_hide(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
   piece->ordered = false;
 }
 
-static inline void put_aside(tarn__pool_pieces *pieces,
-                             tarn__pool_piece *piece) {
+void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
   *piece = (tarn__pool_piece){
       .id = piece->id,
       .generation = piece->generation,
@@ -171,13 +162,9 @@ static inline void put_aside(tarn__pool_pieces *pieces,
   pieces->used--;
 }
 
-void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  put_aside(pieces, piece);
-}
-
 void tarn__pieces_end(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
   take_out(pieces, piece);
-  put_aside(pieces, piece);
+  tarn__pieces_leave(pieces, piece);
 }
 
 // --- the streams that use a block -------------------------------------------
@@ -226,7 +213,7 @@ static void drop_gone(more_uses *more) {
   more->count = kept;
 }
 
-// Streams are few: more room than for those that live is never needed.
+// Streams are few: the table needs room for live ones only.
 static bool grow(tarn__pool_uses *uses) {
   enum { FIRST_ROOM = 6 };
   size_t room = uses->more != NULL ? uses->more->room * 2 : FIRST_ROOM;
@@ -262,11 +249,9 @@ bool tarn__uses_add(tarn__pool_uses *uses, uint64_t serial) {
 
 // --- pointers of the caller's -----------------------------------------------
 
-enum { FIRST_ROOM = 64 };
-
 struct tarn__pool_user {
   void *pointer;
-  uint32_t generation;  // of the block; 0: there was none
+  uint32_t generation;  // of the block; 0: there was no block
 };
 
 void tarn__users_deinit(tarn__pool_users *users) {
@@ -276,14 +261,10 @@ void tarn__users_deinit(tarn__pool_users *users) {
 
 bool tarn__users_reserve(tarn__pool_users *users, uint32_t id) {
   if (id < users->room) return true;
-  size_t room = users->room != 0 ? users->room : FIRST_ROOM;
-  while (room <= id)
-    room *= 2;
-  struct tarn__pool_user *grown =
-      tarn__host_resize(users->by_id, users->room, room, sizeof *users->by_id);
+  struct tarn__pool_user *grown = tarn__host_grow(
+      users->by_id, &users->room, (size_t)id + 1, 64, sizeof *users->by_id);
   if (grown == NULL) return false;
   users->by_id = grown;
-  users->room = room;
   return true;
 }
 

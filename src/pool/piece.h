@@ -1,9 +1,8 @@
 // piece.h - what a pool knows of its memory: out of band, by id and address.
 //
-// A piece is a part of device memory that a strategy hands out as one
-// block. It stays while its memory does, through many blocks; its id is then
-// used again, and the generation goes on counting, so that an old block is
-// never taken for a new one.
+// A piece is a part of device memory that a strategy hands out as one block. It
+// lives as long as its memory, through many blocks. Then its id is used again,
+// with the next generation, so that an old block is never taken for a new one.
 //
 //   slabs  [ ptr ][ ptr ] ...          id = slab * SLAB + place in it
 //            │
@@ -26,7 +25,7 @@ typedef struct tarn__pool_piece tarn__pool_piece;
 // Part of every piece, and nearly always empty: one stream is remembered in
 // place, more of them on the host's heap.
 typedef struct tarn__pool_uses {
-  uint64_t first;                     // serial; 0: there are none
+  uint64_t first;                     // serial; 0: no stream
   struct tarn__pool_more_uses *more;  // NULL: there are no more
 } tarn__pool_uses;
 
@@ -42,11 +41,11 @@ uint64_t tarn__uses_at(const tarn__pool_uses *uses, size_t index);
 
 void tarn__uses_clear(tarn__pool_uses *uses);
 
-// Puts |stream|, whose serial is |*serial|, behind what the streams of |piece|
-// have queued by now. For the host, 0, that is the order of one of them, which
-// then waits for the others: |*serial| says which; 0 still: nobody's, all of
-// that is done. The lock is released meanwhile; |piece| is marked by the
-// caller, so that it stays.
+// Orders |stream|, whose serial is |*serial|, behind the work that the streams
+// of |piece| have queued until now. For the host, 0, one of these streams waits
+// for the others, and |*serial| is set to its serial; 0 still: all of that work
+// has finished. Releases the lock; the caller has marked |piece|, so that it
+// stays.
 TARN_MUST_CHECK tarn_status tarn__uses_settle(tarn_pool *pool,
                                               tarn__pool_piece *piece,
                                               tarn_stream *stream,
@@ -54,10 +53,9 @@ TARN_MUST_CHECK tarn_status tarn__uses_settle(tarn_pool *pool,
 
 typedef struct tarn__pool_strategy tarn__pool_strategy;
 
-// What a hit reads and writes stands in the first half of two lines of the
-// cache.
+// A piece takes two cache lines; a hit reads and writes only the first.
 struct tarn__pool_piece {
-  tarn_addr address;  // what a block gets
+  tarn_addr address;  // the usable bytes of a block
   size_t size;        // bytes from there on, as the strategy asked for
   uint32_t id;
   uint32_t generation;
@@ -72,12 +70,12 @@ struct tarn__pool_piece {
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
   uint64_t waits_on;  // serial of the stream in whose order its last use
-                      // is over, or the memory came; 0: none
+                      // has ended, or the memory was allocated; 0: none
   uint64_t freed_on;  // while it is idle: serial of the stream of its
-                      // last use; 0: none
+                      // last use; 0: no stream
   tarn__pool_strategy *owner;
 
-  tarn_addr base;    // what the device gave, at or below |address|; 0:
+  tarn_addr base;    // the allocation, at or below |address|; 0:
                      // unused
   size_t base_size;  // 0: memory of its owner, which accounts for it
   void *home;        // the owner's own: where the piece belongs
@@ -94,7 +92,7 @@ struct tarn__pool_piece {
                                        // is out sleeps; else NULL
 };
 
-// Whether it is a block's, to be freed.
+// Whether it belongs to a live block whose free is not deferred.
 static inline bool tarn__piece_is_out(const tarn__pool_piece *piece) {
   return piece->live && !piece->deferred;
 }
@@ -178,16 +176,16 @@ void *tarn__users_get(const tarn__pool_users *users, uint32_t id,
 //
 // What stood at addresses that the index has forgotten.
 //
-// A block that was cut out of something larger is joined with its neighbours
-// when it is freed, and one that the device gave may go back to it: then
-// nothing starts at its address any more. Whoever frees it a second time by
-// address is still to hear what it was.
+// A block that was cut from a larger extent is joined with its neighbours when
+// it is freed, and one that is an allocation may go back to the device: then
+// nothing starts at its address any more. A second free by address still names
+// the block.
 //
 //   | 0x7f..000 gradients | 0x7f..a00 cache | ... |   the oldest is overwritten
 //                                            ▲ next
 //
-// Writing costs two stores; only an address that is not found is looked for
-// here. Addresses and tags are apart, since they are of different sizes.
+// A write costs two stores; reads happen only for unknown addresses. Addresses
+// and tags are separate arrays because their sizes differ.
 //
 // Guarded by the pool's lock.
 

@@ -1,5 +1,5 @@
-// Which pools belong to which place: each device carries one for each kind of
-// place, which all share, and a list of those that were made for somebody.
+// Which pools belong to which place: each device has one shared pool for each
+// kind of place, and a list of the pools that programs created.
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -16,21 +16,27 @@ static const uint32_t FLAGS =
 
 typedef struct fronts {
   pthread_mutex_t lock;  // guards the making of each, and |own|
-  // Each is set once, and ends with the device: who finds it needs no lock.
+  // Each is set once, and ends with the device: a reader needs no lock.
   _Atomic(tarn_pool *) by_kind[KINDS];
-  tarn_list own;  // pools of one's own
+  tarn_list own;  // created pools
 } fronts;
 
 // --- the device's end ------------------------------------------------------
 
-static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
-  char out[384];
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+enum { OUT_TEXT = 384 };
+
+// Whether something keeps the pool from ending; |out| says what.
+static bool is_used(tarn_pool *pool, char out[OUT_TEXT]) {
   tarn__front_enter(pool);
-  bool used = tarn__front_describe_out(pool, out, sizeof out);
+  bool used = tarn__front_describe_out(pool, out, OUT_TEXT);
   tarn__front_leave(pool);
-  if (!used) return TARN_OK;
+  return used;
+}
+
+static tarn_status object_if_used(tarn_device *device, tarn_pool *pool) {
+  char out[OUT_TEXT];
+  TARN__TRY(tarn__front_check_pool(pool));
+  if (!is_used(pool, out)) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "%s: cannot close: %s",
                     tarn_device_name(device), out);
 }
@@ -50,8 +56,8 @@ static tarn_status object_if_owned(tarn_device *device, fronts *all) {
                     count == 1 ? "is" : "are");
 }
 
-// In a child of fork, pools of one's own stay in a list that is gone, for
-// whoever has them to destroy: nothing looks at the list there.
+// In a child of fork, created pools are in a list that no code reads any more;
+// their owners destroy them.
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
   fronts *all = pointer;
   tarn_status first = commit ? TARN_OK : object_if_owned(device, all);
@@ -90,7 +96,7 @@ static tarn_status fronts_of(tarn_device *device, fronts **out) {
   return TARN_OK;
 }
 
-// All places of cpu:0 are one.
+// All places of cpu:0 are one place.
 static tarn_place canonical(tarn_place place) {
   return tarn_place_equal(place, TARN_HOST) ? TARN_HOST : place;
 }
@@ -99,7 +105,7 @@ static tarn_pool *shared_of(const fronts *all, tarn_place_kind kind) {
   return atomic_load_explicit(&all->by_kind[kind], memory_order_acquire);
 }
 
-// Unless another thread has made it meanwhile.
+// Unless another thread has just made it.
 static tarn_status make_shared(fronts *all, tarn_place place,
                                tarn_pool **out_pool) {
   tarn_status status = TARN_OK;
@@ -119,9 +125,8 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
   *out_pool = NULL;
   tarn_device *device = NULL;
   fronts *all = NULL;
-  tarn_status status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = fronts_of(device, &all);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__place_device(place, &device));
+  TARN__TRY(fronts_of(device, &all));
   place = canonical(place);
   *out_pool = shared_of(all, place.kind);
   return *out_pool != NULL ? TARN_OK : make_shared(all, place, out_pool);
@@ -132,7 +137,7 @@ tarn_status tarn_pool_of(tarn_place place, tarn_pool **out_pool) {
 typedef struct grounds {
   fronts *all;  // NULL: the place has no pools
   tarn_place_kind kind;
-  tarn_pool *shared;  // by all; NULL: none
+  tarn_pool *shared;  // by all; NULL: no pool yet
 } grounds;
 
 static inline tarn_status pools_at(tarn_place place, grounds *out) {
@@ -147,9 +152,9 @@ static inline tarn_status pools_at(tarn_place place, grounds *out) {
 typedef struct search {
   tarn_addr address;
   tarn_status status;
-  tarn_block *block;  // that has the address in it; its pool NULL: none
+  tarn_block *block;  // that contains the address; its pool NULL: no block
   size_t *offset;
-  bool remembers;          // also of what was freed
+  bool remembers;          // also of freed blocks
   tarn_pool *starts;       // where a block starts there, or did
   tarn__pool_start known;  // which of the two
 } search;
@@ -157,8 +162,9 @@ typedef struct search {
 // True: the search is over.
 typedef bool look(tarn_pool *pool, search *s);
 
-// Addresses of a dry pool may be those of another, and have no memory. Memory
-// of the caller's may be a block of another pool, which is what the place has.
+// Addresses of a dry pool may be another's as well, and have no memory. The
+// caller's memory may be a block of another pool, which is the pool that the
+// place has.
 static bool may_have(const tarn_pool *pool, tarn_place_kind kind) {
   return pool->place.kind == kind && pool->supply.dry == NULL &&
          !tarn__front_has_own(pool);
@@ -194,7 +200,7 @@ static tarn_status none_around(tarn_place place, tarn_addr address) {
       tarn_place_text(place, text, sizeof text), (unsigned long long)address);
 }
 
-// The one that all share first: it needs no lock, and has most blocks.
+// The shared pool first: it needs no lock, and has most blocks.
 tarn_status tarn_block_of(tarn_place place, tarn_addr address,
                           tarn_block *out_block, size_t *out_offset) {
   grounds where;
@@ -213,7 +219,7 @@ tarn_status tarn_block_of(tarn_place place, tarn_addr address,
   return none_around(place, address);
 }
 
-// The first is good enough to say that there is none.
+// The first pool's error text says that there is no block.
 static bool look_for_start(tarn_pool *pool, search *s) {
   tarn__pool_start known = tarn__front_start_at(pool, s->address, s->remembers);
   if (s->starts == NULL || known > s->known) {
@@ -246,14 +252,13 @@ static tarn_status refuse_free(const grounds *where, tarn_place place,
   return status;
 }
 
-// A pool ends only when no block of it is out, so that the one that has it may
+// A pool ends only when it has no live block, so the pool of a live block may
 // be used without the lock.
 tarn_status tarn_free(tarn_place place, tarn_addr address,
                       tarn_stream *stream) {
   grounds where;
   search s = {.address = address};
-  tarn_status status = pools_at(place, &where);
-  if (status != TARN_OK) return status;
+  TARN__TRY(pools_at(place, &where));
   if (where.shared == NULL || !look_for_start(where.shared, &s)) {
     look_in_own(&where, look_for_start, &s);
   }
@@ -266,8 +271,7 @@ tarn_status tarn_free(tarn_place place, tarn_addr address,
 
 tarn_status tarn_pool_set_strategy(tarn_pool *pool, const char *strategy) {
   tarn__pool_strategy *fresh = NULL;
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   if ((pool->flags & (TARN_POOL_DEFER | TARN_POOL_SHAREABLE)) != 0 ||
       tarn__front_has_own(pool)) {
     return tarn__fail(
@@ -276,8 +280,8 @@ tarn_status tarn_pool_set_strategy(tarn_pool *pool, const char *strategy) {
         "TARN_POOL_SHAREABLE, or over memory of the caller, cannot change");
   }
   if (strategy == NULL) strategy = tarn__strategy_default();
-  status = tarn__strategy_create(pool, strategy, &fresh);
-  return status != TARN_OK ? status : tarn__front_switch(pool, fresh);
+  TARN__TRY(tarn__strategy_create(pool, strategy, &fresh));
+  return tarn__front_switch(pool, fresh);
 }
 
 // --- pools of one's own ----------------------------------------------------
@@ -297,7 +301,8 @@ static tarn_status check_memory(const tarn_pool_options *options) {
                     options->limit, options->flags);
 }
 
-// What such a pool does is one thing, which nothing else goes with.
+// A shareable pool takes no other flag, no strategy and no memory of the
+// caller.
 static tarn_status check_sharing(const tarn_pool_options *options) {
   if ((options->flags & TARN_POOL_SHAREABLE) == 0) return TARN_OK;
   if (options->flags == TARN_POOL_SHAREABLE && options->strategy == NULL &&
@@ -312,7 +317,7 @@ static tarn_status check_sharing(const tarn_pool_options *options) {
                     options->memory.size);
 }
 
-// All fields of what the caller knows of, the others 0.
+// All fields that the caller's version has; the others are 0.
 static tarn_status read_options(const tarn_pool_options *given,
                                 tarn_pool_options *out) {
   size_t size = 0;
@@ -329,8 +334,8 @@ static tarn_status read_options(const tarn_pool_options *given,
     return tarn__fail(TARN_E_INVALID, "pool options: unknown flags in 0x%x",
                       out->flags);
   }
-  tarn_status status = check_sharing(out);
-  return status == TARN_OK ? check_memory(out) : status;
+  TARN__TRY(check_sharing(out));
+  return check_memory(out);
 }
 
 tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,
@@ -340,12 +345,10 @@ tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,
   tarn_pool *pool = NULL;
   tarn_pool_options known;
   *out_pool = NULL;
-  tarn_status status = read_options(options, &known);
-  if (status == TARN_OK) status = tarn__place_device(place, &device);
-  if (status == TARN_OK) status = fronts_of(device, &all);
-  if (status != TARN_OK) return status;
-  status = tarn__front_create(canonical(place), &known, &pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_options(options, &known));
+  TARN__TRY(tarn__place_device(place, &device));
+  TARN__TRY(fronts_of(device, &all));
+  TARN__TRY(tarn__front_create(canonical(place), &known, &pool));
   pool->own = true;
   pthread_mutex_lock(&all->lock);
   tarn_list_add_tail(&all->own, &pool->own_node);
@@ -356,7 +359,7 @@ tarn_status tarn_pool_create(tarn_place place, const tarn_pool_options *options,
 
 static tarn_status check_end(tarn_pool *pool) {
   char place[64];
-  char out[384];
+  char out[OUT_TEXT];
   tarn_place_text(pool->place, place, sizeof place);
   if (!pool->own) {
     return tarn__fail(TARN_E_STATE, "the pool of %s ends with its device",
@@ -364,26 +367,23 @@ static tarn_status check_end(tarn_pool *pool) {
   }
   tarn__front_enter(pool);
   bool captures = pool->capture == TARN__CAPTURE_RUNNING;
-  bool used = tarn__front_describe_out(pool, out, sizeof out);
   tarn__front_leave(pool);
   if (captures) {
     return tarn__fail(TARN_E_STATE,
                       "a pool of %s cannot end: a capture is under way", place);
   }
-  if (!used) return TARN_OK;
+  if (!is_used(pool, out)) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "a pool of %s cannot end: %s", place, out);
 }
 
 tarn_status tarn_pool_destroy(tarn_pool *pool) {
   if (pool == NULL) return TARN_OK;
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
   if (pool->generation != tarn__os_generation()) {
     if (pool->own) (void)tarn__front_destroy(pool);
     return TARN_OK;
   }
-  status = check_end(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_end(pool));
   fronts *all = tarn_device_attached(pool->supply.device, TARN_SLOT_POOL);
   pthread_mutex_lock(&all->lock);
   tarn_list_del(&pool->own_node);

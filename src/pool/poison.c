@@ -1,8 +1,8 @@
 // Bytes of blocks, through the host or through the device.
 //
-// AddressSanitizer is there when the program is built with it, whatever the
-// library was built with: its functions are looked for by name. Valgrind is
-// told by instructions that do nothing elsewhere.
+// AddressSanitizer is present if the program is built with it, whether the
+// library is or not: its functions are looked up by name. Valgrind is told by
+// instructions that have no effect elsewhere.
 #include "pool/debug.h"
 
 #include <string.h>
@@ -36,38 +36,24 @@ static unsigned char *view(tarn_place place, tarn_addr address, size_t size) {
 
 // --- telling the tools -----------------------------------------------------
 
-static void asan_show(const void *ptr, size_t size) {
-  if (__asan_unpoison_memory_region != NULL) {
+static void tell_asan(const void *ptr, size_t size, bool hidden) {
+  if (hidden && __asan_poison_memory_region != NULL) {
+    __asan_poison_memory_region(ptr, size);
+  }
+  if (!hidden && __asan_unpoison_memory_region != NULL) {
     __asan_unpoison_memory_region(ptr, size);
   }
 }
 
-void tarn__poison_hide(tarn_place place, tarn_addr address, size_t size) {
+void tarn__poison_mark(tarn_place place, tarn_addr address, size_t size,
+                       tarn__pool_bytes as) {
   const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
   if (ptr == NULL) return;
-  if (__asan_poison_memory_region != NULL) {
-    __asan_poison_memory_region(ptr, size);
-  }
+  tell_asan(ptr, size, as == TARN__BYTES_HIDDEN);
 #ifdef HAVE_MEMCHECK
-  (void)VALGRIND_MAKE_MEM_NOACCESS(ptr, size);
-#endif
-}
-
-void tarn__poison_show_fresh(tarn_place place, tarn_addr address, size_t size) {
-  const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
-  if (ptr == NULL) return;
-  asan_show(ptr, size);
-#ifdef HAVE_MEMCHECK
-  (void)VALGRIND_MAKE_MEM_UNDEFINED(ptr, size);
-#endif
-}
-
-void tarn__poison_show(tarn_place place, tarn_addr address, size_t size) {
-  const unsigned char *ptr = size != 0 ? view(place, address, size) : NULL;
-  if (ptr == NULL) return;
-  asan_show(ptr, size);
-#ifdef HAVE_MEMCHECK
-  (void)VALGRIND_MAKE_MEM_DEFINED(ptr, size);
+  if (as == TARN__BYTES_HIDDEN) (void)VALGRIND_MAKE_MEM_NOACCESS(ptr, size);
+  if (as == TARN__BYTES_FRESH) (void)VALGRIND_MAKE_MEM_UNDEFINED(ptr, size);
+  if (as == TARN__BYTES_KNOWN) (void)VALGRIND_MAKE_MEM_DEFINED(ptr, size);
 #endif
 }
 
@@ -82,12 +68,11 @@ tarn_status tarn__poison_fill(tarn_place place, tarn_addr address, size_t size,
     memset(bytes, value, size);
     return TARN_OK;
   }
-  tarn_status status = tarn__place_device(place, &device);
-  return status == TARN_OK ? tarn_device_set(device, address, value, size, NULL)
-                           : status;
+  TARN__TRY(tarn__place_device(place, &device));
+  return tarn_device_set(device, address, value, size, NULL);
 }
 
-// That all bytes are as the one before them is found out at memcmp's speed.
+// If all bytes are equal, one memcmp of each with the one before it shows that.
 static size_t first_other(const unsigned char *bytes, size_t size,
                           unsigned char value) {
   if (bytes[0] == value && memcmp(bytes, bytes + 1, size - 1) == 0) return size;
@@ -133,8 +118,6 @@ tarn_status tarn__poison_compare(tarn_place place, tarn_addr address,
     if (*out_offset < size) *out_byte = bytes[*out_offset];
     return TARN_OK;
   }
-  tarn_status status = tarn__place_device(place, &device);
-  return status == TARN_OK
-             ? compare_copy(device, address, size, value, out_offset, out_byte)
-             : status;
+  TARN__TRY(tarn__place_device(place, &device));
+  return compare_copy(device, address, size, value, out_offset, out_byte);
 }

@@ -41,37 +41,20 @@ static bool survey(tarn_pool *pool, tarn__pool_survey *out) {
   return true;
 }
 
-// --- what streams used last ------------------------------------------------
-
-// Marks the memory of finished streams as unused; if |waits|, of all streams,
-// after waiting for them. Frees of other threads meanwhile may be behind newer
-// work of the same stream: then the strategy is only asked again. False: it
-// makes no difference.
-static bool settle(tarn__pool_reclaim *reclaim, bool waits) {
-  tarn_pool *pool = reclaim->pool;
-  tarn__pool_strategy *strategy = pool->current;
-  tarn__pool_survey found;
-  if (strategy->type->settle == NULL || !survey(pool, &found)) return false;
-  if (found.streams.count == 0 || found.idle < reclaim->request->size) {
-    return false;
-  }
-  bool settled = tarn__settle_streams(strategy, &found.streams, waits);
-  if (strategy != pool->current) tarn__front_retire(pool, strategy);
-  return settled;
-}
-
 // --- the steps -------------------------------------------------------------
 
+// False, and the strategy is not asked again, if that made no difference.
 static bool settle_finished(tarn__pool_reclaim *reclaim) {
-  return settle(reclaim, false);
+  return tarn__settle_streams(reclaim->pool->current, reclaim->request->size,
+                              false);
 }
 
 static bool end_quarantine(tarn__pool_reclaim *reclaim) {
   return tarn__debug_flush(reclaim->pool);
 }
 
-// Of what the pool is to keep a block may have its own size in another form;
-// charged memory is not the pool's.
+// Of the reserved memory, as much as the block needs may be given back, and
+// allocated again in another form; charged memory is not the pool's.
 static size_t target_of(const tarn__pool_reclaim *reclaim) {
   const tarn__pool_request *request = reclaim->request;
   size_t kept = reclaim->pool->kept;
@@ -93,12 +76,12 @@ static bool wait_for_returns(tarn__pool_reclaim *reclaim) {
   size_t before = pool->returning;
   if (before == 0) return false;
   tarn__front_wait(pool);
-  // Who owned the lock has only come to hold it, and was told nothing.
+  // The previous owner has only taken the lock, and was not notified.
   if (pool->returning >= before) tarn__front_wait(pool);
   return true;
 }
 
-// Each once: the list may change meanwhile, so it is turned.
+// Each strategy once: the list may change during it, so it is rotated.
 static bool trim_replaced(tarn__pool_reclaim *reclaim) {
   tarn_pool *pool = reclaim->pool;
   uint64_t frees = pool->stats.device_frees;
@@ -111,16 +94,14 @@ static bool trim_replaced(tarn__pool_reclaim *reclaim) {
         tarn_list_entry(pool->replaced.next, tarn__pool_strategy, node);
     tarn_list_del(&old->node);
     tarn_list_add_tail(&pool->replaced, &old->node);
-    old->inside++;
-    (void)old->type->trim(old, 0, tarn__trim_for(reclaim->request));
-    old->inside--;
-    tarn__front_retire(pool, old);
+    (void)tarn__strategy_trim(old, 0, tarn__trim_for(reclaim->request));
   }
   return pool->stats.device_frees != frees;
 }
 
 static bool wait_for_streams(tarn__pool_reclaim *reclaim) {
-  return settle(reclaim, true);
+  return tarn__settle_streams(reclaim->pool->current, reclaim->request->size,
+                              true);
 }
 
 static bool call_program(tarn__pool_reclaim *reclaim) {
@@ -135,7 +116,7 @@ static bool call_program(tarn__pool_reclaim *reclaim) {
       .struct_size = sizeof need,
       .size = reclaim->request->size,
       .align = reclaim->request->align,
-      .tag = reclaim->tag,
+      .tag = reclaim->request->tag,
       .attempt = reclaim->rounds,
       .reserved_bytes = stats->reserved_bytes,
       .live_bytes = stats->live_bytes,
@@ -158,21 +139,21 @@ static bool call_program(tarn__pool_reclaim *reclaim) {
 
 bool tarn__front_make_room(tarn_pool *pool) {
   const tarn__pool_request any = {.size = SIZE_MAX};
-  tarn__pool_reclaim reclaim = {.pool = pool, .request = &any};
+  tarn__pool_reclaim reclaim = tarn__reclaim_of(pool, &any);
   return end_quarantine(&reclaim) || trim_idle(&reclaim) ||
          wait_for_returns(&reclaim);
 }
 
 typedef struct step {
   bool (*run)(tarn__pool_reclaim *reclaim);
-  bool waits;  // the host waits for streams
-  bool
-      returns;  // memory goes back to the device: helps only requests that grow
-  bool asks;    // the program
+  bool waits;    // the host waits for streams
+  bool returns;  // memory goes back to the device: helps only requests that
+                 // need new memory
+  bool asks;     // the program
 } step;
 
-// What streams may still be at work in trim_idle and trim_replaced leave alone
-// for who must not wait.
+// For requests that must not wait, trim_idle and trim_replaced leave memory
+// alone that streams may still use.
 static const step steps[] = {
     {.run = settle_finished},
     {.run = end_quarantine, .waits = true},
@@ -191,21 +172,15 @@ static bool is_allowed(const step *r, const tarn__pool_request *request) {
 
 // --- reclaiming ------------------------------------------------------------
 
-void tarn__reclaim_begin(tarn__pool_reclaim *reclaim, tarn_pool *pool,
-                         const tarn__pool_request *request, tarn_tag tag) {
-  *reclaim = (tarn__pool_reclaim){
-      .pool = pool, .request = request, .tag = tag, .rounds = 1};
-}
-
-// Idle memory would not be enough, even if all of it came free: only the
-// program can help. And in a capture nothing may be waited for, nor given back.
+// All idle memory together would not be enough: only the program can help. In a
+// capture, memory may neither be waited for nor given back.
 static bool is_hopeless(const tarn__pool_reclaim *reclaim) {
   const tarn_pool *pool = reclaim->pool;
   return tarn__front_keeps(pool) || reclaim->request->beyond ||
          reclaim->request->size > tarn__front_limit(pool);
 }
 
-// Another round, if the last one has helped.
+// Begins another round, if the last one has helped.
 static bool begin_round(tarn__pool_reclaim *reclaim) {
   if (!reclaim->helped || reclaim->rounds == ROUNDS) return false;
   reclaim->helped = false;
@@ -259,8 +234,8 @@ static void describe_request(const tarn__pool_reclaim *reclaim, char *out,
                 : tarn__bytes_text(request->size, size),
            aligned ? " aligned to " : "",
            aligned ? tarn__bytes_text(request->align, align) : "",
-           reclaim->tag != 0 ? " for " : "",
-           reclaim->tag != 0 ? tarn_pool_tag_name(reclaim->tag) : "");
+           request->tag != 0 ? " for " : "",
+           request->tag != 0 ? tarn_pool_tag_name(request->tag) : "");
 }
 
 static size_t percent_fragmented(const tarn__pool_survey *found) {
@@ -299,7 +274,7 @@ static void describe_idle(tarn_pool *pool, char *out, size_t out_size) {
   }
 }
 
-// What is held, how much of that is live, and how much idle.
+// The held bytes, and how many of them are live and idle.
 static void describe_held(const tarn__pool_reclaim *reclaim, char *out,
                           size_t out_size) {
   const tarn_pool_stats *stats = &reclaim->pool->stats;
@@ -322,7 +297,7 @@ static void describe_held(const tarn__pool_reclaim *reclaim, char *out,
            live, idle);
 }
 
-// What is wanted and why not stand first, since a text may be cut at its end.
+// The request and the reason come first, since a text may be cut at its end.
 tarn_status tarn__reclaim_fail(const tarn__pool_reclaim *reclaim) {
   tarn_pool *pool = reclaim->pool;
   char place[64];

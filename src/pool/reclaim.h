@@ -1,7 +1,7 @@
 // reclaim.h - the steps before a request is refused, and the error text.
 //
 //   status = ask the strategy;
-//   tarn__reclaim_begin(&reclaim, pool, request, tag);
+//   tarn__pool_reclaim reclaim = tarn__reclaim_of(pool, request);
 //   while (status == TARN_FULL && tarn__reclaim_next(&reclaim))
 //     status = ask the strategy;
 //   return status == TARN_FULL ? tarn__reclaim_fail(&reclaim) : status;
@@ -18,7 +18,6 @@ enum { TARN__REASON_SIZE = 224 };
 typedef struct tarn__pool_reclaim {
   tarn_pool *pool;
   const tarn__pool_request *request;
-  tarn_tag tag;
   size_t step;                     // the next
   unsigned rounds;                 // that have begun
   bool helped;                     // a step of this round has made room
@@ -26,12 +25,14 @@ typedef struct tarn__pool_reclaim {
   char reason[TARN__REASON_SIZE];  // why the strategy refused last
 } tarn__pool_reclaim;
 
-void tarn__reclaim_begin(tarn__pool_reclaim *reclaim, tarn_pool *pool,
-                         const tarn__pool_request *request, tarn_tag tag);
+static inline tarn__pool_reclaim tarn__reclaim_of(
+    tarn_pool *pool, const tarn__pool_request *request) {
+  return (tarn__pool_reclaim){.pool = pool, .request = request, .rounds = 1};
+}
 
-// Goes up until a step has made room, and the strategy is to be asked again.
-// False: none to be made. The pool's lock is held, and released
-// meanwhile.
+// Takes steps until one has made room; then the caller asks the strategy again.
+// False: no step can make room. The caller holds the pool's lock; the call
+// releases it.
 TARN_MUST_CHECK bool tarn__reclaim_next(tarn__pool_reclaim *reclaim);
 
 // Writes the thread's last error; returns TARN_FULL. The lock is held.
@@ -46,10 +47,10 @@ tarn_status tarn__reclaim_fail(const tarn__pool_reclaim *reclaim);
 //   the device  |== others' ==|===== live =====|-- idle --|-- free ---|
 //                                              |-------- room --------|
 //
-// It is a filter, not a reservation: what passes may still be refused, because
-// another thread was quicker or because idle memory is in pieces. What is
-// refused could not have been served: idle memory counts as free, since it can
-// be moved or given back.
+// It is a filter, not a reservation: a request that passes may still be
+// refused, because another thread was faster or because idle memory is in
+// pieces. A request that does not pass could not have been served: idle memory
+// counts as free, since it can be moved or given back.
 
 // Bytes of live blocks that are not asleep.
 static inline size_t tarn__room_awake(const tarn_pool *pool) {
@@ -64,7 +65,7 @@ static inline size_t tarn__room_held(const tarn_pool *pool) {
   return pool->stats.reserved_bytes + pool->pending;
 }
 
-// Those of them that no live block has.
+// The bytes without a live block.
 static inline size_t tarn__room_idle(const tarn_pool *pool) {
   size_t held = tarn__room_held(pool);
   size_t awake = tarn__room_awake(pool);
@@ -75,9 +76,9 @@ static inline size_t tarn__room_idle(const tarn_pool *pool) {
 TARN_MUST_CHECK tarn_status tarn__room_check_growth(tarn_pool *pool,
                                                     size_t size);
 
-// Checks that |size| bytes for blocks can be had. The lock is held; it is let
-// go while the device is asked what it has free, which happens only where the
-// pool has to grow.
+// Checks that there is room for |size| bytes of blocks. The caller holds the
+// lock; it is released for the query of the device's free memory, which happens
+// only when the pool has to grow.
 //
 // TARN_FULL  the limit forbids it, or idle and free memory together are less:
 //            only the program can help.
@@ -89,8 +90,8 @@ TARN_MUST_CHECK static inline tarn_status tarn__room_check(tarn_pool *pool,
                                        : tarn__room_check_growth(pool, size);
 }
 
-// Whether |request| could be served if all blocks of the pool were freed. The
-// lock is let go meanwhile.
+// Whether |request| could be served if all blocks of the pool were freed.
+// Releases the lock.
 bool tarn__room_can_fit(tarn_pool *pool, const tarn__pool_request *request);
 
 // TARN_FULL: there is no room to |do_what| with |size| bytes. The last error

@@ -1,11 +1,10 @@
 // The recorder: a ring of events, and a guess at their period.
 //
-// A guess is made where the last GRAM events have been seen before, in that
-// order: then the distance is the period, perhaps. It is dropped at the first
-// event that is not as one period ago, and believed once it has held for a
-// whole period and for as many events as the evidence asks. A layer that
-// repeats inside of a step is a period too, for a while; what comes after the
-// last layer ends it.
+// When the last GRAM events have been seen before, in that order, the distance
+// is a candidate for the period. It is dropped at the first event that differs
+// from the event one period ago, and accepted once it has held for a whole
+// period and for the required number of events. A layer that repeats inside of
+// a step is a period too, for a while; the event after the last layer ends it.
 #include "pool/recorder.h"
 
 #include "base/hostmem.h"
@@ -59,8 +58,8 @@ void tarn__recorder_restart(tarn__pool_recorder *r, uint64_t evidence) {
   if (r->evidence > MOST_ROOM) r->evidence = MOST_ROOM;
 }
 
-// What is noted in |r| goes over, if there is anything. What is not any more is
-// as if it had not been heard.
+// Moves the notes of |r|, if there are any. Events without notes count as
+// unseen.
 static void take_over(tarn__pool_recorder *grown,
                       const tarn__pool_recorder *r) {
   if (r->room == 0) return;
@@ -88,14 +87,14 @@ static bool set_room(tarn__pool_recorder *r, size_t room) {
   return true;
 }
 
-// Whoever never repeats gets the memory back.
+// A program that never repeats gets the memory back.
 static void rest(tarn__pool_recorder *r) {
   drop_room(r);
   r->rest = (uint64_t)MOST_ROOM * ROOMS_RESTED;
   tarn__recorder_restart(r, r->evidence);
 }
 
-// Whether an event is to be noted now. Without host memory none is.
+// Whether to note events now. Without host memory none are noted.
 static bool is_listening(tarn__pool_recorder *r) {
   if (r->rest > 0) {
     r->rest--;
@@ -116,7 +115,7 @@ static bool is_listening(tarn__pool_recorder *r) {
 static uint64_t find_end(const tarn__pool_recorder *r) {
   uint64_t begin = r->count - r->period;
   uint64_t end = begin;
-  size_t live = 0;  // may pass below 0, and come back
+  size_t live = 0;  // may fall below 0 in between
   size_t least = 0;
   for (uint64_t at = begin; at < r->count; at++) {
     const tarn__pool_note *note = note_at(r, at);
@@ -181,7 +180,7 @@ void tarn__recorder_free(tarn__pool_recorder *r, uint64_t taken,
   uint64_t back = r->count + 1 - taken;
   bool known = taken > r->first && back <= UINT32_MAX;
   tarn__pool_note n = {.serial = serial, .size = size};
-  // One that was taken before anything was heard comes once.
+  // A block from before the recording has only one event.
   n.back = known ? (uint32_t)back : UINT32_MAX;
   n.key = known ? mix(mix(2, back), serial) : mix(3, r->count);
   note(r, &n);

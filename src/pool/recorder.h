@@ -1,4 +1,4 @@
-// recorder.h - what a pool was asked for lately, and whether it comes again.
+// recorder.h - the recent requests of a pool, and whether they repeat.
 //
 // A program that trains a net asks for the same blocks in the same order in
 // each of its steps. The recorder keeps the last requests and frees, and finds
@@ -38,19 +38,20 @@ typedef struct tarn__pool_recorder {
   size_t room;             // of both: a power of two
   uint64_t first;          // the first event that counts
   uint64_t count;          // events so far, those before |first| included
-  uint64_t gram;           // of the last ones
-  uint64_t period;         // the present guess; 0: none
+  uint64_t gram;           // of the last events
+  uint64_t period;         // the present candidate; 0: none
   uint64_t matched;        // events in a row for which it has held
   uint64_t evidence;       // for how many it has to hold
-  uint64_t due;   // when |count| is this, the last |period| events are one
-                  // step, and what is live at both its ends is least; 0:
-                  // there is no period yet
+  // At this |count|, the last |period| events are one step, with the fewest
+  // live bytes at both its ends; 0: there is no period yet.
+  uint64_t due;
   uint64_t rest;  // events that are let pass: nothing was found for long
 } tarn__pool_recorder;
 
 void tarn__recorder_deinit(tarn__pool_recorder *recorder);
 
-// Forgets what it has heard. |evidence| for a next period: 0: the least.
+// Forgets all events. |evidence|: the number of events that the next period
+// needs; 0: the least.
 void tarn__recorder_restart(tarn__pool_recorder *recorder, uint64_t evidence);
 
 // Notes a request; returns the number by which tarn__recorder_free knows it.
@@ -64,7 +65,7 @@ void tarn__recorder_free(tarn__pool_recorder *recorder, uint64_t taken,
 // The block whose request had the number |taken| is no part of a step.
 void tarn__recorder_exclude(tarn__pool_recorder *recorder, uint64_t taken);
 
-// Whether the events up to now end a step that comes again now.
+// Whether the events up to now end a step that repeats.
 static inline bool tarn__recorder_is_due(const tarn__pool_recorder *recorder) {
   return recorder->due != 0 && recorder->due == recorder->count;
 }

@@ -16,8 +16,8 @@ static tarn_status reserve(tarn__pool_regions *regions,
   if (align < regions->page) align = regions->page;
   region->size = size;
   tarn__source_begin_ask(regions->strategy, 0, 0);
-  tarn_status status = regions->supply->calls->reserve(regions->supply, size,
-                                                       align, &region->base);
+  tarn_status status =
+      tarn__supply_reserve(regions->supply, size, align, &region->base);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
 }
@@ -25,8 +25,8 @@ static tarn_status reserve(tarn__pool_regions *regions,
 static tarn_status release(tarn__pool_regions *regions,
                            const tarn__pool_region *region) {
   tarn__source_begin_ask(regions->strategy, 0, 0);
-  tarn_status status = regions->supply->calls->release(
-      regions->supply, region->base, region->size);
+  tarn_status status =
+      tarn__supply_release(regions->supply, region->base, region->size);
   tarn__source_end_ask(regions->strategy, 0);
   return status;
 }
@@ -72,7 +72,7 @@ static void unmap_lost(const tarn__pool_regions *regions,
   if (lost.from >= lost.to) return;
   tarn__source_begin_ask(regions->strategy, 0, 0);
   for (uint64_t at = lost.from; at < lost.to; at += regions->page)
-    (void)supply->calls->unmap(supply, at, regions->page);
+    (void)tarn__supply_unmap(supply, at, regions->page);
   tarn__source_end_ask(regions->strategy, 0);
 }
 
@@ -103,18 +103,15 @@ void tarn__regions_deinit(tarn__pool_regions *regions) {
 
 // --- handles ---------------------------------------------------------------
 
-// Room for |more| spares beside those that there are or may come of others.
+// Makes room for |more| spares, besides the present ones and those that other
+// calls may add.
 static bool reserve_spares(tarn__pool_regions *regions, size_t more) {
   size_t need = regions->spare_count + regions->promised + more;
-  size_t room = regions->spare_room != 0 ? regions->spare_room : 16;
   if (need <= regions->spare_room) return true;
-  while (room < need)
-    room *= 2;
-  tarn_memory *spares = tarn__host_resize(regions->spares, regions->spare_room,
-                                          room, sizeof *spares);
+  tarn_memory *spares = tarn__host_grow(regions->spares, &regions->spare_room,
+                                        need, 16, sizeof *spares);
   if (spares == NULL) return false;
   regions->spares = spares;
-  regions->spare_room = room;
   return true;
 }
 
@@ -124,8 +121,8 @@ bool tarn__regions_has(const tarn__pool_regions *regions, uint64_t addr) {
 
 // --- moving memory ---------------------------------------------------------
 
-// Handles on their way, while the lock is released. What is still to be
-// unmapped stands behind those that can be used, and moves up to them.
+// Handles in transit, while the lock is released. Those that still have to be
+// unmapped stand behind the usable ones, and move up to them.
 typedef struct transit {
   tarn_memory *handles;
   size_t room;
@@ -134,7 +131,7 @@ typedef struct transit {
   size_t created;  // and anew
   size_t mapped;   // the first so many are mapped
   size_t gone;     // pages whose addresses are lost
-  bool lost;       // so are those that were to be mapped
+  bool lost;       // so are the handles that were to be mapped
 } transit;
 
 static size_t pages_in(const tarn__pool_regions *regions,
@@ -150,7 +147,7 @@ static size_t pages_of(const tarn__pool_regions *regions,
   return count;
 }
 
-// Room on the host for all that may come of it.
+// Makes room on the host for every outcome.
 static tarn_status prepare(tarn__pool_regions *regions, transit *t,
                            size_t room) {
   *t = (transit){.room = room};
@@ -181,19 +178,17 @@ static tarn_status destroy(const tarn__pool_regions *regions,
                            const tarn_memory *handles, size_t count) {
   tarn_status first = TARN_OK;
   for (size_t i = 0; i < count; i++) {
-    tarn__keep_first(
-        &first, regions->supply->calls->destroy(regions->supply, handles[i]));
+    tarn__keep_first(&first, tarn__supply_destroy(regions->supply, handles[i]));
   }
   return first;
 }
 
-// Those at |at| join the ones that can be used, or are no more.
+// The handles at |at| join the usable ones, or are dropped.
 static tarn_status unmap(const tarn__pool_regions *regions,
                          tarn__pool_stripped *stripped, transit *t, size_t at) {
   const tarn__pool_extent *e = stripped->extent;
   size_t count = pages_in(regions, stripped);
-  tarn_status status =
-      regions->supply->calls->unmap(regions->supply, e->offset, e->size);
+  tarn_status status = tarn__supply_unmap(regions->supply, e->offset, e->size);
   if (status == TARN_OK) {
     stripped->end = TARN__STRIP_UNMAPPED;
     memmove(&t->handles[t->count], &t->handles[at], count * sizeof *t->handles);
@@ -226,14 +221,7 @@ static void note_pages(const tarn__pool_regions *regions,
                           count * regions->page, 0);
 }
 
-static void note_stripped(const tarn__pool_regions *regions,
-                          const tarn__pool_stripped *stripped) {
-  for (; stripped != NULL; stripped = stripped->next)
-    note_pages(regions, TARN_POOL_EVENT_UNMAP, stripped->extent->offset,
-               pages_in(regions, stripped));
-}
-
-// The rest is spare, instead of those that were.
+// The rest becomes spare, in place of the former spares.
 static void note_mapped(const tarn__pool_regions *regions, const transit *t,
                         uint64_t from) {
   size_t rest = t->count - t->mapped;
@@ -245,12 +233,13 @@ static void note_mapped(const tarn__pool_regions *regions, const transit *t,
   }
 }
 
-// There is no memory of ours any more.
+// Removes the handles of the pages, and writes their events.
 static void forget_stripped(tarn__pool_regions *regions,
                             const tarn__pool_stripped *stripped) {
   for (; stripped != NULL; stripped = stripped->next) {
     uint64_t first = stripped->extent->offset / regions->page;
     size_t count = pages_in(regions, stripped);
+    note_pages(regions, TARN_POOL_EVENT_UNMAP, stripped->extent->offset, count);
     tarn__pages_clear(&regions->pages, first, first + count);
     regions->mapped -= count;
   }
@@ -259,9 +248,8 @@ static void forget_stripped(tarn__pool_regions *regions,
 static tarn_status create_missing(const tarn__pool_regions *regions, transit *t,
                                   size_t wanted) {
   while (t->count < wanted) {
-    tarn_status status = regions->supply->calls->create(
-        regions->supply, regions->page, &t->handles[t->count]);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__supply_create(regions->supply, regions->page,
+                                  &t->handles[t->count]));
     t->count++;
     t->created++;
   }
@@ -272,23 +260,21 @@ static tarn_status map_all(const tarn__pool_regions *regions, transit *t,
                            uint64_t from, size_t wanted) {
   size_t page = regions->page;
   for (size_t i = 0; i < wanted; i++) {
-    tarn_status status = regions->supply->calls->map(
-        regions->supply, from + i * page, page, t->handles[i]);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__supply_map(regions->supply, from + i * page, page,
+                               t->handles[i]));
     t->mapped++;
   }
-  return regions->supply->calls->set_access(regions->supply, from,
-                                            wanted * page);
+  return tarn__supply_set_access(regions->supply, from, wanted * page);
 }
 
-// Takes out what was mapped before it failed.
+// Unmaps the pages that were mapped before the failure.
 static void undo_map(const tarn__pool_regions *regions, transit *t,
                      uint64_t from) {
   size_t mapped = t->mapped;
   t->mapped = 0;
   if (mapped == 0) return;
-  tarn_status status = regions->supply->calls->unmap(regions->supply, from,
-                                                     mapped * regions->page);
+  tarn_status status =
+      tarn__supply_unmap(regions->supply, from, mapped * regions->page);
   if (status == TARN_OK) return;
   (void)destroy(regions, t->handles, mapped);
   memmove(t->handles, &t->handles[mapped],
@@ -308,7 +294,7 @@ static tarn_status ask_device(const tarn__pool_regions *regions,
   return status;
 }
 
-// What is mapped gets its place, all else is spare.
+// Mapped handles get their places; the others become spare.
 static void deliver(tarn__pool_regions *regions, transit *t, uint64_t from) {
   uint64_t first = from / regions->page;
   size_t i = 0;
@@ -335,10 +321,9 @@ tarn_status tarn__regions_map(tarn__pool_regions *regions,
   transit t = {.count = 0};
   *out_lost = false;
   if (more > 0) {
-    tarn_status allowed = request->no_grow ? tarn__source_refuse_growth(request)
-                                           : tarn__source_check_limit(
-                                                 regions->strategy->pool, more);
-    if (allowed != TARN_OK) return allowed;
+    TARN__TRY(request->no_grow
+                  ? tarn__source_refuse_growth(request)
+                  : tarn__source_check_limit(regions->strategy->pool, more));
   }
   uint64_t first = from / regions->page;
   if (!tarn__pages_prepare(&regions->pages, first, first + wanted)) {
@@ -355,7 +340,6 @@ tarn_status tarn__regions_map(tarn__pool_regions *regions,
   status = ask_device(regions, stripped, &t, from, wanted);
   tarn__source_end_ask(regions->strategy, more);
   *out_lost = t.lost;
-  note_stripped(regions, stripped);
   forget_stripped(regions, stripped);
   deliver(regions, &t, from);
   tarn__pages_end(&regions->pages, first, first + wanted);
@@ -364,9 +348,9 @@ tarn_status tarn__regions_map(tarn__pool_regions *regions,
 
 // --- giving memory back ----------------------------------------------------
 
-// Of what stands at |handles| the handle goes first: memory that nobody is to
-// keep need not be put elsewhere while it is unmapped, for which there may be
-// no addresses.
+// Gives back the handles at |handles| before their mappings are removed: memory
+// that is not kept need not be mapped elsewhere in between, for which there may
+// be no addresses.
 static tarn_status end_stripped(const tarn__pool_regions *regions,
                                 tarn__pool_stripped *stripped,
                                 const tarn_memory *handles) {
@@ -375,7 +359,7 @@ static tarn_status end_stripped(const tarn__pool_regions *regions,
   tarn_status waited = tarn__waits_wait(&stripped->waits, supply->place);
   tarn_status destroyed =
       destroy(regions, handles, pages_in(regions, stripped));
-  tarn_status status = supply->calls->unmap(supply, e->offset, e->size);
+  tarn_status status = tarn__supply_unmap(supply, e->offset, e->size);
   stripped->end = status == TARN_OK ? TARN__STRIP_UNMAPPED : TARN__STRIP_LOST;
   if (status == TARN_OK) status = destroyed;
   return status != TARN_OK ? status : waited;
@@ -401,13 +385,11 @@ tarn_status tarn__regions_shrink(tarn__pool_regions *regions,
   collect(regions, stripped, &t, spares);
   size_t size = (t.count + stripped_count) * regions->page;
   if (size == 0) return TARN_OK;
-
-  note_stripped(regions, stripped);
+  forget_stripped(regions, stripped);
   note_pages(regions, TARN_POOL_EVENT_UNMAP, 0, t.count);
   tarn__source_begin_return(regions->strategy, size, size / regions->page);
   tarn_status status = end_all(regions, stripped, &t);
   tarn__source_end_return(regions->strategy, size);
-  forget_stripped(regions, stripped);
   return status;
 }
 

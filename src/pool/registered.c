@@ -17,10 +17,10 @@
 #include "pool/front.h"
 #include "pool/segments.h"
 
-// A chunk as the strategy sees it, and what it was cut from.
+// A chunk as the strategy sees it, and the memory that it was cut from.
 typedef struct held_chunk {
   tarn_chunk seen;         // the first member
-  tarn__pool_chunk chunk;  // what the device gave for it alone
+  tarn__pool_chunk chunk;  // its own allocation
   tarn__pool_extent
       *extent;  // its part of the stock; NULL: it is no part of that
   tarn_list node;
@@ -40,7 +40,7 @@ typedef struct call {
   tarn__pool_request *request;  // within take; else NULL
   bool *spoke;                  // within take: it has written an error text
   bool locked;                  // the pool's lock is held: not within init
-  size_t target;                // of trim: what the pool may hold after it
+  size_t target;  // of trim: the bytes that the pool may hold afterwards
 } call;
 
 static const tarn_strategy *table_of(const registered *self) {
@@ -74,24 +74,21 @@ static tarn_status grow_alone(registered *self, tarn__pool_request *request,
                               held_chunk *held) {
   tarn__pool_piece *piece = NULL;
   request->whole = true;
-  tarn_status status =
-      tarn__source_grow(&self->base, request, request->size, &piece);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__source_grow(&self->base, request, request->size, &piece));
   held->chunk = tarn__chunk_adopt(&self->base, piece);
   held->seen.address = held->chunk.address;
   held->seen.size = held->chunk.size;
   return TARN_OK;
 }
 
-// Memory that comes back to the stock here is unused: its stream was waited
-// for.
+// Memory that goes back to the stock here is unused: the call has waited for
+// its stream.
 static tarn_status grow_from_stock(registered *self,
                                    tarn__pool_request *request,
                                    held_chunk *held) {
   uint64_t serial = 0;
-  tarn_status status = tarn__stock_take(&self->stock, &self->base, request,
-                                        request->size, &held->extent, &serial);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__stock_take(&self->stock, &self->base, request, request->size,
+                             &held->extent, &serial));
   held->seen.address = held->extent->offset;
   held->seen.size = held->extent->size;
   return TARN_OK;
@@ -132,10 +129,9 @@ static tarn_status wait_for(uint64_t serial) {
   return serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
 }
 
-static tarn_status give_alone(registered *self, const held_chunk *held) {
-  tarn__chunk_begin_give(&self->base, &held->chunk);
-  tarn_status waited = wait_for(held->seen.stream);
-  return tarn__chunk_end_give(&self->base, &held->chunk, waited);
+static tarn_status give_alone(registered *self, held_chunk *held) {
+  tarn__waits_add(&held->chunk.waits, held->seen.stream);
+  return tarn__chunks_give(&self->base, &held->chunk);
 }
 
 static tarn_status give_to_stock(const call *c, const held_chunk *held) {
@@ -143,10 +139,11 @@ static tarn_status give_to_stock(const call *c, const held_chunk *held) {
   tarn__source_begin_ask(&c->self->base, 0, 0);
   tarn_status waited = wait_for(held->seen.stream);
   tarn__source_end_ask(&c->self->base, 0);
-  (void)tarn__stock_give(stock, held->extent, 0);
+  (void)tarn__extents_give(&stock->zone, held->extent, 0);
   c->self->base.pool->joins++;
-  tarn_status given = tarn__stock_trim(stock, &c->self->base, c->target, 0);
-  return given != TARN_OK ? given : waited;
+  TARN__TRY(tarn__segments_trim(&stock->segments, &c->self->base, &stock->zone,
+                                c->target, 0));
+  return waited;
 }
 
 static tarn_status shrink(const tarn_source *source, tarn_chunk *chunk) {
@@ -263,8 +260,8 @@ static tarn_status check_suballocation(const registered *self,
       request->size, request->align, fits ? ", where a block stands" : "");
 }
 
-// What the strategy is asked for has the padding in it, rounded up as the
-// device wants it.
+// The strategy's request includes the padding, rounded up as the device wants
+// it.
 static tarn_status request_of(const registered *self,
                               const tarn__pool_request *request,
                               tarn_request *out) {
@@ -305,12 +302,11 @@ static tarn_status take(tarn__pool_strategy *strategy,
   }
   call c = call_for(strategy, request, true);
   tarn_request seen;
-  tarn_status status = request_of(self, request, &seen);
-  if (status != TARN_OK) return status;
+  TARN__TRY(request_of(self, request, &seen));
   tarn_suballocation s = {0};
   bool spoke = false;
   c.spoke = &spoke;
-  status = table_of(self)->take(self->state, &c.source, &seen, &s);
+  tarn_status status = table_of(self)->take(self->state, &c.source, &seen, &s);
   if (status == TARN_FULL && !spoke) {
     return tarn__fail(status, "%s: has no room", strategy->type->table.name);
   }
@@ -366,10 +362,8 @@ static tarn_status resize(tarn__pool_strategy *strategy,
   call c = call_for(strategy, NULL, true);
   tarn_request seen;
   tarn_suballocation s = suballocation_of(piece, request->serial);
-  tarn_status status = request_of(self, request, &seen);
-  if (status != TARN_OK) return status;
-  status = table_of(self)->resize(self->state, &c.source, &seen, &s);
-  if (status != TARN_OK) return status;
+  TARN__TRY(request_of(self, request, &seen));
+  TARN__TRY(table_of(self)->resize(self->state, &c.source, &seen, &s));
   if (!is_resized(piece, &seen, &s)) {
     return tarn__fail(TARN_E_CORRUPT,
                       "%s: resized %zu bytes at 0x%llx to %zu at 0x%llx for "
@@ -383,9 +377,8 @@ static tarn_status resize(tarn__pool_strategy *strategy,
   return TARN_OK;
 }
 
-// Returns all chunks of a replaced strategy that is no longer needed, also
-// those that it has lost track of. |inside|: this many calls are the caller's
-// own.
+// Returns all chunks of a replaced strategy that is no longer needed, including
+// those that it has lost. |inside|: the number of the caller's own calls.
 static tarn_status sweep(registered *self, size_t inside) {
   const tarn__pool_strategy *base = &self->base;
   tarn_status first = TARN_OK;
@@ -411,7 +404,8 @@ static tarn_status trim_for(registered *self, size_t target, size_t inside) {
   return trimmed != TARN_OK ? trimmed : status;
 }
 
-// What the program's function gives back may have to be waited for.
+// The caller may have to wait for memory that the program's function gives
+// back.
 static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
                         unsigned how) {
   if ((how & TARN__TRIM_NO_WAIT) != 0) return TARN_OK;
@@ -421,8 +415,8 @@ static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
 static tarn_status let_go(tarn__pool_strategy *strategy,
                           tarn__pool_piece *piece) {
   tarn_status given = give(strategy, piece);
-  tarn_status status = trim_for(self_of(strategy), 0, 0);
-  return status != TARN_OK ? status : given;
+  TARN__TRY(trim_for(self_of(strategy), 0, 0));
+  return given;
 }
 
 static void visit_memory(const tarn__pool_strategy *strategy,
@@ -434,36 +428,27 @@ static void visit_memory(const tarn__pool_strategy *strategy,
     if (held->extent != NULL) continue;
     visit(context, held->chunk.base, held->chunk.base_size);
   }
-  tarn__stock_visit(&self->stock, visit, context);
+  tarn__segments_visit(&self->stock.segments, visit, context);
 }
 
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
   registered *self = self_of(strategy);
-  size_t held = 0;
   *out_idle = 0;  // idle memory is chunks here
-  tarn_status status = tarn__stock_check(&self->stock, &held);
-  if (status != TARN_OK) return status;
-  const tarn_list *node = NULL;
-  tarn_list_for_each (node, &self->chunks)
-    held += held_at(node)->chunk.base_size;
-  status = tarn__strategy_check_held(strategy, held);
-  if (status != TARN_OK || table_of(self)->check == NULL) return status;
+  TARN__TRY(tarn__stock_check(&self->stock));
+  if (table_of(self)->check == NULL) return TARN_OK;
   call c = call_for(strategy, NULL, true);
   return table_of(self)->check(self->state, &c.source);
 }
 
-void tarn__registered_fill(tarn__pool_strategy_type *type) {
-  type->init = init;
-  type->deinit = deinit;
-  type->take = take;
-  type->give = give;
-  type->let_go = let_go;
-  type->resize = resize;
-  type->trim = trim;
-  type->visit_memory = visit_memory;
-  type->check = check;
-}
-
-size_t tarn__registered_size(void) {
-  return sizeof(registered);
-}
+const tarn__pool_strategy_type tarn__registered_pool = {
+    .table = {.size = sizeof(registered)},
+    .init = init,
+    .deinit = deinit,
+    .take = take,
+    .give = give,
+    .let_go = let_go,
+    .resize = resize,
+    .trim = trim,
+    .visit_memory = visit_memory,
+    .check = check,
+};

@@ -1,5 +1,5 @@
 // Strategies by name: those of the room, and those that programs and shared
-// objects have registered.
+// objects have registered; and their options, "name:key=value,key=value".
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/names.h"
 #include "base/object.h"
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
-#include "pool/options.h"
 #include "pool/strategy.h"
 
 enum { NAMES_MAX = 255 };
@@ -25,12 +25,6 @@ enum { TYPE_COUNT = sizeof types / sizeof types[0] };
 
 enum { NAME_MAX_BYTES = 63 };
 
-typedef struct registered {
-  tarn__pool_strategy_type type;
-  char name[NAME_MAX_BYTES + 1];
-  struct registered *next;
-} registered;
-
 static const tarn__pool_strategy_type *find_builtin(const char *name) {
   for (size_t i = 0; i < TYPE_COUNT; i++) {
     if (strcmp(types[i]->table.name, name) == 0) return types[i];
@@ -41,44 +35,27 @@ static const tarn__pool_strategy_type *find_builtin(const char *name) {
 // --- the list --------------------------------------------------------------
 
 static struct {
-  pthread_mutex_t lock;  // guards |first| and every |next|; taken around a fork
-  registered *first;     // never removed
+  pthread_mutex_t lock;  // guards |names|; taken around a fork
+  tarn__names names;     // of tarn__pool_strategy_type; never removed
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lock_registry(void) {
-  pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void) {
-  pthread_mutex_unlock(&registry.lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
-
-// Where the entry of that name hangs, or would hang.
-static registered **link_of(const char *name) {
-  registered **link = &registry.first;
-  while (*link != NULL && strcmp((*link)->name, name) != 0)
-    link = &(*link)->next;
-  return link;
-}
+TARN__LOCK_AROUND_FORKS(LAST, &registry.lock)
 
 static const tarn__pool_strategy_type *find_registered(const char *name) {
-  lock_registry();
-  const registered *found = *link_of(name);
-  unlock_registry();
-  return found != NULL ? &found->type : NULL;
+  pthread_mutex_lock(&registry.lock);
+  const tarn__name *found = tarn__names_find(&registry.names, name);
+  const tarn__pool_strategy_type *type = found != NULL ? found->value : NULL;
+  pthread_mutex_unlock(&registry.lock);
+  return type;
 }
 
+// A name's text never moves, so it outlives the lock.
 static const char *registered_name(size_t index) {
-  lock_registry();
-  const registered *r = registry.first;
-  for (; index > 0 && r != NULL; index--)
-    r = r->next;
-  unlock_registry();
-  return r != NULL ? r->name : NULL;
+  pthread_mutex_lock(&registry.lock);
+  const char *name =
+      index < registry.names.count ? registry.names.entries[index].name : NULL;
+  pthread_mutex_unlock(&registry.lock);
+  return name;
 }
 
 // --- registering -----------------------------------------------------------
@@ -107,33 +84,31 @@ static tarn_status check_table(const tarn_strategy *table) {
                     table->name, missing);
 }
 
-static tarn_status make(tarn_strategy table, registered **out) {
-  registered *r = tarn__host_alloc(sizeof *r);
-  *out = r;
-  if (r == NULL) return TARN_E_NOMEM;
-  snprintf(r->name, sizeof r->name, "%s", table.name);
-  table.name = r->name;
-  r->type.table = table;
-  tarn__registered_fill(&r->type);
-  if (tarn_size_add(tarn__registered_size(), table.size, &r->type.table.size)) {
-    return TARN_OK;
+// The table's name becomes the registry's copy. The lock is held.
+static tarn_status enter(tarn__pool_strategy_type *type) {
+  const char *name = type->table.name;
+  if (find_builtin(name) != NULL ||
+      tarn__names_find(&registry.names, name) != NULL) {
+    return tarn__fail(TARN_E_STATE, "a strategy '%s' exists already", name);
   }
-  return tarn__fail(TARN_E_INVALID, "strategy %s: its state is too large",
-                    table.name);
+  TARN__TRY(tarn__names_add(&registry.names, name, type));
+  type->table.name = tarn__names_find(&registry.names, name)->name;
+  return TARN_OK;
 }
 
-static tarn_status enter(registered *r) {
-  tarn_status status = TARN_OK;
-  lock_registry();
-  registered **link = link_of(r->name);
-  if (*link != NULL || find_builtin(r->name) != NULL) {
-    status =
-        tarn__fail(TARN_E_STATE, "a strategy '%s' exists already", r->name);
-  } else {
-    *link = r;
+static tarn_status make(const tarn_strategy *table,
+                        tarn__pool_strategy_type **out) {
+  size_t size = 0;
+  if (!tarn_size_add(tarn__registered_pool.table.size, table->size, &size)) {
+    return tarn__fail(TARN_E_INVALID, "strategy %s: its state is too large",
+                      table->name);
   }
-  unlock_registry();
-  return status;
+  *out = tarn__host_alloc(sizeof **out);
+  if (*out == NULL) return TARN_E_NOMEM;
+  **out = tarn__registered_pool;
+  (*out)->table = *table;
+  (*out)->table.size = size;
+  return TARN_OK;
 }
 
 tarn_status tarn_pool_register(const tarn_strategy *strategy) {
@@ -146,23 +121,23 @@ tarn_status tarn_pool_register(const tarn_strategy *strategy) {
     return tarn__fail(TARN_E_INVALID, "strategy: NULL or struct_size");
   }
   memcpy(&table, strategy, size);
-  tarn_status status = check_table(&table);
-  if (status != TARN_OK) return status;
-  registered *r = NULL;
-  status = make(table, &r);
-  if (status == TARN_OK) status = enter(r);
-  if (status != TARN_OK) tarn__host_free(r, sizeof *r);
+  TARN__TRY(check_table(&table));
+  tarn__pool_strategy_type *type = NULL;
+  TARN__TRY(make(&table, &type));
+  assert(type != NULL);
+  pthread_mutex_lock(&registry.lock);
+  tarn_status status = enter(type);
+  pthread_mutex_unlock(&registry.lock);
+  if (status != TARN_OK) tarn__host_free(type, sizeof *type);
   return status;
 }
 
 tarn_status tarn_pool_load(const char *path) {
   void *handle = NULL;
   char *found = NULL;
-  tarn_status status = tarn__not_in_callback();
-  if (status == TARN_OK) {
-    status = tarn__object_open("strategy", path, &handle, &found);
-  }
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(tarn__not_in_callback());
+  TARN__TRY(tarn__object_open("strategy", path, &handle, &found));
   tarn_pool_strategy_function *function = NULL;
   void *symbol = tarn__object_symbol(handle, "TarnPoolStrategy");
   memcpy(&function, &symbol, sizeof symbol);
@@ -209,19 +184,70 @@ static tarn_status no_such_strategy(const char *name) {
                     known);
 }
 
+// --- options ---------------------------------------------------------------
+
+static tarn_status add_option(tarn__pool_strategy_options *options,
+                              char *text) {
+  char *equals = strchr(text, '=');
+  if (equals == NULL || equals == text) {
+    return tarn__fail(TARN_E_INVALID, "%s: '%s' is not key=value",
+                      options->strategy, text);
+  }
+  if (options->count == TARN__OPTIONS) {
+    return tarn__fail(TARN_E_INVALID, "%s: more than %d options",
+                      options->strategy, TARN__OPTIONS);
+  }
+  *equals = '\0';
+  for (size_t i = 0; i < options->count; i++) {
+    if (strcmp(options->list[i].key, text) != 0) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: '%s' is given twice",
+                      options->strategy, text);
+  }
+  options->list[options->count++] =
+      (tarn__pool_option){.key = text, .value = equals + 1};
+  return TARN_OK;
+}
+
+static tarn_status parse_options(tarn__pool_strategy_options *options,
+                                 const char *text) {
+  *options = (tarn__pool_strategy_options){0};
+  if (strlen(text) > TARN__OPTIONS_TEXT) {
+    return tarn__fail(TARN_E_INVALID, "pool: a name over %d bytes",
+                      TARN__OPTIONS_TEXT);
+  }
+  memcpy(options->text, text, strlen(text) + 1);
+  options->strategy = options->text;
+  char *colon = strchr(options->text, ':');
+  if (colon == NULL) return TARN_OK;
+  *colon = '\0';
+  char *rest = colon + 1;
+  for (char *part; (part = strsep(&rest, ",")) != NULL;) {
+    TARN__TRY(add_option(options, part));
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_used(const tarn__pool_strategy_options *options) {
+  for (size_t i = 0; i < options->count; i++) {
+    if (options->list[i].used) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: it has no option '%s'",
+                      options->strategy, options->list[i].key);
+  }
+  return TARN_OK;
+}
+
 // --- making one ------------------------------------------------------------
 
 tarn_status tarn__strategy_create(tarn_pool *pool, const char *text,
                                   tarn__pool_strategy **out) {
   *out = NULL;
   tarn__pool_strategy_options options;
-  tarn_status status = tarn__options_parse(&options, text);
-  if (status != TARN_OK) return status;
+  TARN__TRY(parse_options(&options, text));
   assert(options.strategy != NULL);
   const tarn__pool_strategy_type *type = find_type(options.strategy);
   if (type == NULL) return no_such_strategy(options.strategy);
-  status = tarn__strategy_make(pool, type, &options, out);
-  if (status == TARN_OK) status = tarn__options_check_used(&options);
+  tarn_status status = tarn__strategy_make(pool, type, &options, out);
+  if (status == TARN_OK) status = check_used(&options);
   if (status != TARN_OK) {
     tarn__strategy_destroy(*out);
     *out = NULL;

@@ -3,10 +3,9 @@
 //   held  [ live | idle ...........]
 //         |──── kept ────|              trimming stops here
 //
-// The strategy is told beforehand what is to be kept, so that it gives back
-// nothing of it while it asks for the rest. One call at a time: a failure puts
-// back what was kept before, and that must not be what another is about to
-// keep.
+// The strategy learns the reserved size beforehand, so that it gives back none
+// of it while it asks for the rest. One call at a time: after a failure the
+// former size is restored, and must not be another call's new one.
 #include "base/status.h"
 #include "pool/capture.h"
 #include "pool/reclaim.h"
@@ -19,7 +18,7 @@ static tarn_status refuse(const tarn_pool *pool) {
                     pool->current->type->table.name);
 }
 
-// More than there can be is refused before the device is asked for any of it.
+// A size above all there can be is refused before the device is called.
 static tarn_status take(tarn_pool *pool, tarn__pool_strategy *strategy,
                         size_t bytes) {
   size_t awake = tarn__room_awake(pool);
@@ -40,8 +39,8 @@ static tarn_status take(tarn_pool *pool, tarn__pool_strategy *strategy,
   return status;
 }
 
-// What came goes back. A strategy that was exchanged gives all back. It may be
-// exchanged also while this goes on: the new one keeps nothing.
+// Gives the new memory back. A strategy that was exchanged gives all back. It
+// may also be exchanged during the call: the new one keeps nothing.
 static void undo(tarn_pool *pool, tarn__pool_strategy *strategy, size_t kept,
                  size_t reserved) {
   if (strategy == pool->current) {
@@ -50,8 +49,7 @@ static void undo(tarn_pool *pool, tarn__pool_strategy *strategy, size_t kept,
     (void)tarn__front_trim(pool, reserved);
     if (strategy == pool->current) pool->kept = kept;
   } else {
-    strategy->inside++;
-    (void)tarn__front_end_call(pool, strategy);
+    (void)tarn__strategy_trim(strategy, 0, 0);
   }
 }
 
@@ -60,8 +58,8 @@ static tarn_status reserve(tarn_pool *pool, size_t bytes) {
   const tarn__pool_sizes *sizes = &pool->sizes;
   size_t kept = pool->kept;
   size_t reserved = pool->stats.reserved_bytes;
-  tarn_status status = tarn__capture_admit_trim(pool);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(tarn__capture_admit_trim(pool));
   bool can = strategy->type->reserve != NULL && sizes->largest != 0;
   if (bytes != 0 && !can) return refuse(pool);
   pool->kept = bytes;
@@ -78,13 +76,12 @@ static tarn_status reserve(tarn_pool *pool, size_t bytes) {
 }
 
 tarn_status tarn_pool_reserve(tarn_pool *pool, size_t bytes) {
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   while (pool->reserving)
     tarn__front_wait(pool);
   pool->reserving = true;
-  status = reserve(pool, bytes);
+  tarn_status status = reserve(pool, bytes);
   pool->reserving = false;
   pthread_cond_broadcast(&pool->returned);
   tarn__front_leave(pool);

@@ -2,9 +2,9 @@
 //
 //   check ─► order behind what the block waits for ─► strategy ─► count
 //
-// The strategy may released the lock to ask the device. The piece is marked
-// meanwhile, so that another thread that frees or resizes the same block, by
-// mistake, is refused.
+// The strategy may release the lock to call the device. The piece is marked
+// during it, so that a thread that frees or resizes the same block, by mistake,
+// is refused.
 #include "base/status.h"
 #include "pool/capture.h"
 #include "pool/front.h"
@@ -18,7 +18,7 @@ static void recount(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
   tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
   tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   if (piece->counted) {
-    tarn__pool_tag_count *tag = &pool->tags[piece->tag];
+    tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
     tag->live_bytes = tag->live_bytes - before + size;
     tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
   }
@@ -48,30 +48,25 @@ static bool can_resize(const tarn_pool *pool,
   return owner->type->resize != NULL && owner == pool->current;
 }
 
-// One that was replaced, be it while the device was asked, gets no more memory,
-// and all that it has idle goes back: what a block of it has it keeps.
+// A strategy that was replaced, even during the call of the device, gets no
+// more memory, and gives all its idle memory back; its blocks keep theirs.
 static tarn_status ask_strategy(tarn_pool *pool, tarn__pool_request *request,
                                 tarn__pool_piece *piece) {
   tarn__pool_strategy *owner = piece->owner;
-  tarn_status status = TARN_OK;
-  if (can_resize(pool, owner)) status = check_room(pool, request, piece);
-  if (status != TARN_OK) return status;
+  if (can_resize(pool, owner)) TARN__TRY(check_room(pool, request, piece));
   if (!can_resize(pool, owner)) {
     return request->size <= piece->size ? TARN_OK
                                         : no_room(piece, request->size);
   }
-  status = owner->type->resize(owner, request, piece);
-  if (owner != pool->current) {  // now; what is idle came of this call
-    owner->inside++;
-    (void)owner->type->trim(owner, 0, 0);
-    owner->inside--;
-  }
+  tarn_status status = owner->type->resize(owner, request, piece);
+  // It may have been replaced by now; its idle memory came from this call.
+  if (owner != pool->current) (void)tarn__strategy_trim(owner, 0, 0);
   return status;
 }
 
-// Whose work what is cut off may still see: as with a free, so that streams
-// that use the block are waited for. What is added is the stream's at once,
-// which for the host only nobody's memory is.
+// Sets |*serial| to the stream that may still use the bytes that are cut off:
+// as with a free, the call waits for streams that use the block. Added bytes
+// are the stream's at once; for the host only unused memory is.
 static tarn_status order(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
                          tarn_stream *stream, uint64_t *serial) {
   if (size > piece->size) return TARN_OK;
@@ -82,7 +77,7 @@ static tarn_status order(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
   return TARN_OK;
 }
 
-// What a block has it keeps: it lacks the rest.
+// A block keeps its bytes: it lacks the rest.
 static tarn__pool_full_shot *picture_of(tarn_pool *pool,
                                         const tarn__pool_piece *piece,
                                         size_t size, uint64_t serial) {
@@ -105,8 +100,7 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__pool_piece *piece,
     return tarn__fail(TARN_E_INVALID, "resize: %zu bytes overflow", size);
   }
   if (first != 0 && serial != 0 && serial != first) {
-    tarn_status status = tarn__front_follow(pool, stream, first);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__front_follow(pool, stream, first));
     piece->waits_on = serial;
   }
   bool grows = in_all > piece->size;
@@ -123,8 +117,8 @@ static tarn_status resize_piece(tarn_pool *pool, tarn__pool_piece *piece,
   }
   if (status != TARN_OK) return status;
   if (!grows) pool->cuts++;
-  // What it grew into may be behind work of that stream, which whoever gets the
-  // memory next on another has to wait for.
+  // The added bytes may be behind work of that stream, which a later user on
+  // another stream has to wait for.
   if (grows && serial != 0) piece->waits_on = serial;
   recount(pool, piece, size, serial);
   return TARN_OK;
@@ -140,23 +134,19 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  uint64_t serial,
                                  tarn__pool_full_shot **out_shot) {
   tarn__pool_piece *piece = NULL;
-  tarn_status status = tarn__front_find_block(pool, "resize", block, &piece);
-  if (status == TARN_OK) {
-    status = tarn__capture_admit_resize(pool, piece, serial);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_find_block(pool, "resize", block, &piece));
+  TARN__TRY(tarn__capture_admit_resize(pool, piece, serial));
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
   if (tarn__step_layout_has(pool->cursor.layout, piece))
     tarn__step_layout_drop(pool);
   piece->resizing = true;
-  if (piece->marks == 0) {
-    status = resize_piece(pool, piece, size, 0, stream, serial, out_shot);
-  } else {
-    tarn__pool_debug_resizing resizing = tarn__debug_before_resize(pool, piece);
-    status = resize_piece(pool, piece, size, resizing.guard, stream, serial,
-                          out_shot);
-    tarn__debug_after_resize(pool, piece, &resizing, serial);
-  }
+  size_t usable = tarn__debug_usable(piece);
+  bool dressed = piece->marks != 0;
+  if (dressed) tarn__debug_before_resize(pool, piece);
+  tarn_status status =
+      resize_piece(pool, piece, size, tarn__debug_guard(piece->marks), stream,
+                   serial, out_shot);
+  if (dressed) tarn__debug_after_resize(pool, piece, usable, serial);
   piece->resizing = false;
   if (status == TARN_OK) block->size = tarn__debug_usable(piece);
   return status;
@@ -167,12 +157,11 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   uint64_t serial = 0;
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "resize: NULL");
   tarn_pool *pool = block->pool;
-  tarn_status status = tarn__front_check_call(pool, stream, &serial);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_call(pool, stream, &serial));
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
   tarn__pool_full_shot *shot = NULL;
   tarn__front_enter(pool);
-  status = resize_locked(pool, block, size, stream, serial, &shot);
+  tarn_status status = resize_locked(pool, block, size, stream, serial, &shot);
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);
   return status != TARN_E_INVALID ? status

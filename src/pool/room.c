@@ -1,9 +1,9 @@
-// Room: what the limit and the device leave a pool.
+// Room: the bytes that the limit and the device leave for a pool.
 //
-// To ask the device takes a call of the driver or of the system, so a pool that
-// grows by little asks rarely: each answer grants a small part of what was free
-// as credit, within which the pool grows unasked. A request for more than the
-// credit is always compared with what is free now.
+// A query of the device is a call of the driver or of the system, so a pool
+// that grows by little asks rarely: each answer grants a small part of the free
+// memory as credit, within which the pool grows without a query. A request
+// above the credit is always compared with the memory that is free now.
 #include "pool/reclaim.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "base/status.h"
 
 enum {
-  CREDIT_PARTS = 64,  // of what is free, one is credit
+  CREDIT_PARTS = 64,  // one part of the free memory is credit
   ASKED_AGAIN = 4,    // what changes under every answer is taken as unknown
 };
 
@@ -32,61 +32,51 @@ typedef struct memory {
   size_t free;
 } memory;
 
-// The limit of a dry pool is all that it has, and is checked by itself. Memory
-// that another process has exported is there already, however little is free;
-// what the device has for other blocks of such a pool it says when it is asked.
+// A dry pool has its limit and no more, which is checked elsewhere. Memory that
+// another process has exported exists already, however little is free. For
+// other blocks of such a pool the device reports its memory when it is asked.
 static bool is_unbounded(const tarn_pool *pool) {
   bool dry = (pool->flags & TARN_POOL_DRY) != 0;
   return (dry && pool->stats.limit_bytes != 0) ||
          (pool->flags & TARN_POOL_SHAREABLE) != 0;
 }
 
-// A moment between which and now nothing has gone to the device or come of it.
-typedef struct moment {
-  uint64_t frees;
-  uint64_t allocs;
-  size_t pending;
-} moment;
-
-static moment moment_of(const tarn_pool *pool) {
-  const tarn_pool_stats *stats = &pool->stats;
-  return (moment){stats->device_frees, stats->device_allocs, pool->pending};
-}
-
-static bool is_now(const tarn_pool *pool, moment m) {
-  return pool->stats.device_frees == m.frees &&
-         pool->stats.device_allocs == m.allocs && pool->pending == m.pending;
+// Counts up with all that goes to the device or comes of it.
+static uint64_t calls_so_far(const tarn_pool *pool) {
+  return pool->stats.device_frees + pool->stats.device_allocs;
 }
 
 static tarn_status ask_once(tarn_pool *pool, memory *out) {
   const tarn__pool_supply *supply = &pool->supply;
   tarn__front_leave(pool);
-  tarn_status status = supply->calls->memory(supply, &out->total, &out->free);
+  tarn_status status = tarn__supply_memory(supply, &out->total, &out->free);
   tarn__front_enter(pool);
   return status;
 }
 
-// As of now. What the pool gave back after the device had answered would be
+// The free memory now. Memory that the pool gave back after the answer would be
 // neither in the answer nor with the pool: then the device is asked again.
 static memory ask_device(tarn_pool *pool) {
   memory m = {.total = 0};
   if (is_unbounded(pool)) return m;
   for (int i = 0; i < ASKED_AGAIN; i++) {
-    moment before = moment_of(pool);
+    uint64_t calls = calls_so_far(pool);
+    size_t pending = pool->pending;
     if (ask_once(pool, &m) != TARN_OK) break;
-    if (is_now(pool, before)) return m;
+    if (calls_so_far(pool) == calls && pool->pending == pending) return m;
   }
   return (memory){.total = 0};
 }
 
-// Where the pool asks nobody, what it is told is all that there is.
+// Such pools are not queried: the limit, or the caller's memory, is all there
+// is.
 static bool is_final(const tarn_pool *pool) {
   return (pool->flags & TARN_POOL_DRY) != 0 || tarn__front_has_own(pool);
 }
 
-// Whether |m.free| means that no more can be had. A driver that frees in the
-// order of streams may keep memory and count it as used, and one that never
-// reports any free memory does not know.
+// Whether |m.free| bounds allocations. A driver that frees in the order of
+// streams may keep memory and count it as used, and one that never reports any
+// free memory does not know.
 static bool is_exact(const tarn_pool *pool, memory m) {
   return is_final(pool) || (!pool->current->ordered && m.free != 0);
 }

@@ -1,4 +1,4 @@
-// segments.h - memory of a device that has no ranges: pieces of it that a
+// segments.h - memory of a device without ranges: large allocations that a
 // strategy cuts up.
 #ifndef TARN_POOL_SEGMENTS_H_
 #define TARN_POOL_SEGMENTS_H_
@@ -8,14 +8,15 @@
 
 // --- chunk ------------------------------------------------------------------
 //
-// Memory of the device that a strategy holds to cut it up, or to
-// hand it on.
+// Memory of the device that a strategy holds to cut it up, or to hand it on.
 
 typedef struct tarn__pool_chunk {
-  tarn_addr base;  // what the device gave
+  struct tarn__pool_chunk *next;  // in a list of its holder's
+  tarn_addr base;                 // what the device gave
   size_t base_size;
-  tarn_addr address;  // what can be used of it
+  tarn_addr address;  // its usable bytes
   size_t size;
+  tarn__pool_waits waits;  // streams to wait for before it is given back
 } tarn__pool_chunk;
 
 // How much is asked for.
@@ -25,7 +26,7 @@ typedef struct tarn__pool_growth {
   size_t own;
   size_t least;  // with which the request can be served
   size_t unit;   // the address is a multiple of it; sizes above |least| are too
-  bool halves;   // what is refused is asked for by half, and so on; else the
+  bool halves;   // a refused size is halved, and so on; else the
                  // least is asked for
 } tarn__pool_growth;
 
@@ -34,8 +35,8 @@ typedef struct tarn__pool_growth {
 // power of two.
 size_t tarn__chunk_growth(size_t held, size_t most);
 
-// A piece to be cut up: as much as is wanted, or less, if the device or the
-// limit refuses that. The lock is released meanwhile.
+// A piece to cut up: of the wanted size, or less if the device or the limit
+// refuses that. Releases the lock.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__chunk_grow(tarn__pool_strategy *strategy,
@@ -47,56 +48,44 @@ TARN_MUST_CHECK tarn_status tarn__chunk_grow(tarn__pool_strategy *strategy,
 tarn__pool_chunk tarn__chunk_adopt(tarn__pool_strategy *strategy,
                                    tarn__pool_piece *piece);
 
-// Gives it back in two steps. From the first on the lock is released, for
-// waiting until no stream uses it; the second takes the lock again. The chunk
-// is gone in any case; the first failure is returned, |waited| before the
-// device's.
-void tarn__chunk_begin_give(tarn__pool_strategy *strategy,
-                            const tarn__pool_chunk *chunk);
-tarn_status tarn__chunk_end_give(tarn__pool_strategy *strategy,
-                                 const tarn__pool_chunk *chunk,
-                                 tarn_status waited);
-
-typedef struct tarn__pool_segment {
-  struct tarn__pool_segment *next;
-  tarn__pool_chunk chunk;
-  const tarn__pool_extents *zone;
-  tarn__pool_extent *start;  // of the zone: what begins where the segment does
-  tarn__pool_waits waits;    // while it is given back
-} tarn__pool_segment;
+// Gives the chunks of a list back, each when its streams have finished with it.
+// Releases the lock. The chunks are gone in any case; returns the first
+// failure.
+tarn_status tarn__chunks_give(tarn__pool_strategy *strategy,
+                              const tarn__pool_chunk *chunks);
 
 typedef struct tarn__pool_segments {
-  tarn__pool_segment *first;
+  tarn__pool_chunk *first;  // each the first member of a segment
 } tarn__pool_segments;
 
-// A segment as |growth| says, all of it open in |zone|, whose granule is the
-// unit. The lock is released meanwhile.
+// Adds a segment of |own| bytes, or of the size that the device names, all of
+// it open in |zone|; if that is refused, of |least| bytes. Releases the lock.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__segments_add(tarn__pool_segments *segments,
                                                tarn__pool_strategy *strategy,
                                                tarn__pool_request *request,
                                                tarn__pool_extents *zone,
-                                               const tarn__pool_growth *growth);
+                                               size_t own, size_t least);
 
-// Segments with nothing in them, until the pool holds |size| bytes. The lock is
-// let go meanwhile. After a failure what came is there.
+// Adds empty segments until the pool holds |size| bytes. Releases the lock.
+// After a failure the segments that were added stay.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__segments_reserve(
     tarn__pool_segments *segments, tarn__pool_strategy *strategy,
     tarn__pool_extents *zone, size_t size);
 
-// A device that gives out what it has given already must not be believed: two
-// blocks would have the same bytes.
+// An allocation that overlaps an earlier one is refused: two blocks would have
+// the same bytes.
 //
 // TARN_E_DEVICE  some of |piece| is in |zone| already.
 TARN_MUST_CHECK tarn_status tarn__segments_check_piece(
     const tarn__pool_extents *zone, const tarn__pool_piece *piece);
 
-// Gives segments of |zone| back of which nothing is taken, until the pool holds
-// at most |target| bytes: as few bytes as possible beyond, and none of what it
-// is to keep. |how|: TARN__TRIM_... bits. The lock is released meanwhile.
+// Gives empty segments of |zone| back until the pool holds at most |target|
+// bytes: as few bytes as possible beyond, and none that the pool reserves.
+// |how|: TARN__TRIM_... bits. Releases the lock.
 tarn_status tarn__segments_trim(tarn__pool_segments *segments,
                                 tarn__pool_strategy *strategy,
                                 tarn__pool_extents *zone, size_t target,
@@ -105,24 +94,32 @@ tarn_status tarn__segments_trim(tarn__pool_segments *segments,
 // Whether nothing is taken of the segment that |hole| is in.
 bool tarn__segments_is_free(const tarn__pool_extent *hole);
 
+// Adds the holes of |zone| to a survey.
+void tarn__extents_survey(const tarn__pool_extents *zone,
+                          tarn__pool_survey *out);
+
+// Tells of each segment.
+void tarn__segments_visit(const tarn__pool_segments *segments,
+                          tarn__pool_memory_fn *visit, void *context);
+
 // Frees the host memory.
 void tarn__segments_deinit(tarn__pool_segments *segments);
 
 // --- stock ------------------------------------------------------------------
 //
-// Memory in the sizes that a device names, for strategies that take
-// it in other sizes.
+// Memory in the sizes that a device names, for strategies that take it in other
+// sizes.
 //
 //   segments of the device   [ init            ] [ realloc ] [ realloc ]
 //   what a strategy takes    [ 4K | 64K | open ] [ 8K | .. ] [ open    ]
 //
-// Where a plug-in says how much a pool is to ask for, strategies that ask for
-// memory block by block are served out of segments of those sizes. And what a
-// pool is to keep (tarn_pool_reserve) is a segment, too, whatever sizes come
-// out of it.
+// Where a plug-in names the sizes of pool allocations, strategies that ask for
+// memory block by block are served from segments of those sizes. Memory that
+// the pool reserves (tarn_pool_reserve) is a segment, too, for blocks of any
+// size.
 
 typedef struct tarn__pool_stock {
-  bool serves;  // the device names sizes: all memory comes from here
+  bool serves;  // the device names sizes: all memory is in these segments
   bool open;    // it may have segments; else all below is empty
   tarn__pool_extents zone;
   tarn__pool_segments segments;
@@ -132,8 +129,8 @@ TARN_MUST_CHECK tarn_status tarn__stock_init(tarn__pool_stock *stock,
                                              const tarn_pool *pool);
 void tarn__stock_deinit(tarn__pool_stock *stock);
 
-// |size| bytes, aligned as |request| asks. The lock is released meanwhile.
-// |*out_serial| is whose they were.
+// Takes |size| bytes, aligned as |request| asks. Releases the lock.
+// |*out_serial|: the stream that used them last.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__stock_take(tarn__pool_stock *stock,
@@ -143,42 +140,21 @@ TARN_MUST_CHECK tarn_status tarn__stock_take(tarn__pool_stock *stock,
                                              tarn__pool_extent **out,
                                              uint64_t *out_serial);
 
-// The same out of what is there; the lock is kept. NULL: there is no room.
+// The same from the segments that are there; the lock is kept. NULL: there is
+// no room.
 tarn__pool_extent *tarn__stock_find(tarn__pool_stock *stock,
                                     const tarn__pool_request *request,
                                     size_t size, uint64_t *out_serial);
 
-// Room on the host to take back what the stream with |serial| may still use.
-// False: none.
-TARN_MUST_CHECK bool tarn__stock_expect(tarn__pool_stock *stock,
-                                        uint64_t serial);
-
-// Takes bytes back; the stream with |serial| may still use them: there is room
-// for that, or it is 0, or whose they were just now. Returns what they are part
-// of now.
-tarn__pool_extent *tarn__stock_give(tarn__pool_stock *stock,
-                                    tarn__pool_extent *extent, uint64_t serial);
-
-// Gives segments of which nothing is taken back to the device, as
-// tarn__segments_trim does.
-tarn_status tarn__stock_trim(tarn__pool_stock *stock,
-                             tarn__pool_strategy *strategy, size_t target,
-                             unsigned how);
-
-// Adds segments until the pool holds |size| bytes. the lock is released
-// meanwhile. After a failure what came is there.
+// Adds segments until the pool holds |size| bytes. Releases the lock. After a
+// failure the segments that were added stay.
 //
 // TARN_FULL  the limit or the device is used up.
 TARN_MUST_CHECK tarn_status tarn__stock_reserve(tarn__pool_stock *stock,
                                                 tarn__pool_strategy *strategy,
                                                 size_t size);
 
-// Tells of each segment.
-void tarn__stock_visit(const tarn__pool_stock *stock,
-                       tarn__pool_memory_fn *visit, void *context);
-
-// Walks all; |*out_held| is what the device has given.
-TARN_MUST_CHECK tarn_status tarn__stock_check(const tarn__pool_stock *stock,
-                                              size_t *out_held);
+// Walks all.
+TARN_MUST_CHECK tarn_status tarn__stock_check(const tarn__pool_stock *stock);
 
 #endif  // TARN_POOL_SEGMENTS_H_

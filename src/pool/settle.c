@@ -1,22 +1,13 @@
 // Settling: streams are queried or waited for without the lock. Memory that
-// they used last is unused then, unless frees have added more of it meanwhile.
+// they used last is unused then, unless frees have added to it since.
 #include "pool/strategy.h"
 
 #include "device/memory.h"
 #include "pool/front.h"
 
-// A moment in which nothing more was added to what streams used last.
-typedef struct moment {
-  uint64_t frees;
-  uint64_t cuts;
-} moment;
-
-static moment moment_of(const tarn_pool *pool) {
-  return (moment){pool->stats.frees, pool->cuts};
-}
-
-static bool is_now(const tarn_pool *pool, moment m) {
-  return pool->stats.frees == m.frees && pool->cuts == m.cuts;
+// Counts up with all that is added to what streams used last.
+static uint64_t added_so_far(const tarn_pool *pool) {
+  return pool->stats.frees + pool->cuts;
 }
 
 static bool is_done(uint64_t serial, bool waits) {
@@ -34,25 +25,29 @@ static tarn__pool_waits done_among(const tarn__pool_waits *streams,
   return done;
 }
 
-bool tarn__settle_streams(tarn__pool_strategy *strategy,
-                          const tarn__pool_waits *streams, bool waits) {
+static bool settle(tarn__pool_strategy *strategy,
+                   const tarn__pool_waits *streams, bool waits) {
   const tarn_pool *pool = strategy->pool;
-  moment before = moment_of(pool);
+  uint64_t before = added_so_far(pool);
   tarn__source_begin_ask(strategy, 0, 0);
   tarn__pool_waits done = done_among(streams, waits);
   tarn__source_end_ask(strategy, 0);
-  bool unchanged = is_now(pool, before);
+  bool unchanged = added_so_far(pool) == before;
   for (size_t i = 0; unchanged && i < done.count; i++)
     strategy->type->settle(strategy, done.serials[i]);
   return done.count > 0 || !unchanged;
 }
 
-bool tarn__settle_done(tarn__pool_strategy *strategy) {
+bool tarn__settle_streams(tarn__pool_strategy *strategy, size_t least,
+                          bool waits) {
+  tarn_pool *pool = strategy->pool;
   tarn__pool_survey found = {.idle = 0};
   if (strategy->type->survey == NULL || strategy->type->settle == NULL) {
     return false;
   }
   strategy->type->survey(strategy, &found);
-  return found.streams.count != 0 &&
-         tarn__settle_streams(strategy, &found.streams, false);
+  if (found.streams.count == 0 || found.idle < least) return false;
+  bool settled = settle(strategy, &found.streams, waits);
+  if (strategy != pool->current) tarn__front_retire(pool, strategy);
+  return settled;
 }

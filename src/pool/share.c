@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "device/memory.h"
 #include "pool/front.h"
+#include "pool/take.h"
 
 typedef struct object {
   tarn_list node;
@@ -30,10 +31,10 @@ typedef struct sharer {
 } sharer;
 
 // A request for memory that is there already.
-typedef struct import {
+typedef struct importing {
   tarn__pool_request request;  // the first member; |imports| is set
   int fd;
-} import;
+} importing;
 
 static sharer *self_of(tarn__pool_strategy *strategy) {
   return (sharer *)(void *)strategy;  // the base is the first member
@@ -76,18 +77,16 @@ static void deinit(tarn__pool_strategy *strategy) {
 // All without the lock.
 
 static tarn_status put_in_place(tarn_device *device, const object *o) {
-  tarn_status status = tarn_range_map(device, o->address, o->size, o->memory);
-  if (status != TARN_OK) return status;
-  status = tarn_range_set_access(device, o->address, o->size, device,
-                                 TARN_RIGHTS_READ_WRITE);
+  TARN__TRY(tarn_range_map(device, o->address, o->size, o->memory));
+  tarn_status status = tarn_range_set_access(device, o->address, o->size,
+                                             device, TARN_RIGHTS_READ_WRITE);
   if (status != TARN_OK) (void)tarn_range_unmap(device, o->address, o->size);
   return status;
 }
 
 static tarn_status map(tarn_device *device, size_t align, object *o) {
-  tarn_status status = tarn__range_reserve(device, o->size, align, &o->address);
-  if (status != TARN_OK) return status;
-  status = put_in_place(device, o);
+  TARN__TRY(tarn__range_reserve(device, o->size, align, &o->address));
+  tarn_status status = put_in_place(device, o);
   if (status != TARN_OK) {
     (void)tarn__range_release(device, o->address, o->size);
   }
@@ -100,7 +99,7 @@ static tarn_status get_memory(tarn_device *device,
     return tarn__memory_create(device, o->size, TARN_MEMORY_SHAREABLE,
                                &o->memory);
   }
-  int fd = ((const import *)(const void *)request)->fd;
+  int fd = ((const importing *)(const void *)request)->fd;
   tarn_status status = tarn__memory_import(device, fd, o->size, &o->memory);
   if (status == TARN_OK) return status;
   return tarn__fail(status, "import of descriptor %d as %zu bytes: %s", fd,
@@ -109,16 +108,15 @@ static tarn_status get_memory(tarn_device *device,
 
 static tarn_status make(tarn_device *device, const tarn__pool_request *request,
                         object *o) {
-  tarn_status status = get_memory(device, request, o);
-  if (status != TARN_OK) return status;
-  status = map(device, request->align, o);
+  TARN__TRY(get_memory(device, request, o));
+  tarn_status status = map(device, request->align, o);
   if (status != TARN_OK) (void)tarn__memory_destroy(device, o->memory);
   return status;
 }
 
-// Gives the addresses back. A driver that fails to unmap may have done it or
-// not: when it is asked once more it says that nothing is mapped there, or does
-// it. False: that is still to come.
+// Gives the addresses back. A driver that failed to unmap may have unmapped or
+// not: the next call either succeeds or reports that nothing is mapped there.
+// False: the addresses may still be mapped, and stay reserved.
 static bool clear(tarn_device *device, const object *o, tarn_status *out) {
   *out = tarn_range_unmap(device, o->address, o->size);
   if (*out != TARN_OK && *out != TARN_E_INVALID) return false;
@@ -182,14 +180,13 @@ static tarn_status take(tarn__pool_strategy *strategy,
     return tarn__fail(TARN_E_INVALID, "shareable: %zu bytes overflow",
                       request->size);
   }
-  tarn_status status = tarn__source_check_limit(strategy->pool, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__source_check_limit(strategy->pool, size));
   object *o = tarn__host_alloc(sizeof *o);
   if (o == NULL) return TARN_E_NOMEM;
   o->size = size;
   request->asked = true;
   tarn__source_begin_ask(strategy, size, 1);
-  status = make(device_of(self), request, o);
+  tarn_status status = make(device_of(self), request, o);
   tarn__source_end_ask(strategy, size);
   if (status == TARN_OK) return enter(self, o, out_piece);
   tarn__host_free(o, sizeof *o);
@@ -204,8 +201,8 @@ static tarn_status give(tarn__pool_strategy *strategy,
   return drop(self_of(strategy), o, last);
 }
 
-// Each that is lost now is tried once. It is out of the list meanwhile, since
-// another thread may be here as well.
+// Each lost one is tried once. It is taken out of the list for that, since
+// another thread may do the same.
 static tarn_status trim(tarn__pool_strategy *strategy, size_t target,
                         unsigned how) {
   sharer *self = self_of(strategy);
@@ -244,13 +241,9 @@ static void visit_memory(const tarn__pool_strategy *strategy,
 }
 
 static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
-  const sharer *self = self_of(strategy);
-  size_t held = 0;
-  const tarn_list *node = NULL;
+  (void)strategy;
   *out_idle = 0;
-  tarn_list_for_each (node, &self->objects)
-    held += object_at(node)->size;
-  return tarn__strategy_check_held(strategy, held);
+  return TARN_OK;
 }
 
 const tarn__pool_strategy_type tarn__share_pool = {
@@ -282,8 +275,8 @@ static object *object_of(const tarn__pool_piece *piece) {
   return piece != NULL && piece->live ? piece->home : NULL;
 }
 
-// The block stays while it is marked as |resizing|, for which nobody but other
-// exports may be the reason.
+// The block cannot be freed while it is marked as |resizing|. Only exports may
+// have marked it.
 static tarn_status begin_export(tarn_pool *pool, const tarn_block *block,
                                 tarn__pool_piece **out_piece) {
   tarn__pool_piece *piece = tarn__pieces_at(&pool->pieces, block->id);
@@ -307,10 +300,9 @@ tarn_status tarn_pool_export(const tarn_block *block, int *out_fd) {
   *out_fd = 0;
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "export: NULL");
   tarn_pool *pool = block->pool;
-  tarn_status status = check_pool(pool, "tarn_pool_export");
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_pool(pool, "tarn_pool_export"));
   tarn__front_enter(pool);
-  status = begin_export(pool, block, &piece);
+  tarn_status status = begin_export(pool, block, &piece);
   if (status == TARN_OK) {
     tarn_memory memory = object_of(piece)->memory;
     tarn__front_leave(pool);
@@ -324,16 +316,18 @@ tarn_status tarn_pool_export(const tarn_block *block, int *out_fd) {
 
 tarn_status tarn_pool_import(tarn_pool *pool, int fd, size_t size,
                              tarn_block *out_block) {
-  tarn__pool_piece *piece = NULL;
   *out_block = (tarn_block){0};
-  tarn_status status = check_pool(pool, "tarn_pool_import");
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_pool(pool, "tarn_pool_import"));
   if (fd < 0 || size == 0) {
     return tarn__fail(TARN_E_INVALID,
                       "pool: import of descriptor %d as %zu "
                       "bytes",
                       fd, size);
   }
-import wanted = {.request = {.size = size, .align = pool->natural_align, .imports = true }, .fd = fd };
-  return tarn__front_take(pool, &wanted.request, 0, NULL, &piece, out_block);
+  importing wanted = {
+      .request = {.size = size, .align = pool->natural_align, .imports = true},
+      .fd = fd};
+  tarn__pool_note what = {.size = size};
+  tarn__front_enter(pool);
+  return tarn__take_found(pool, &wanted.request, &what, NULL, out_block);
 }

@@ -3,17 +3,17 @@
 //   sleep   check all ─► strategy: save, give back ─► count
 //   wake    check and mark all ─► strategies: get, restore ─► keep or undo
 //
-// Blocks fall asleep in the present strategy only, and awake in any: another
-// may have taken its place meanwhile. Those that are being woken are marked as
-// |resizing|, from before the first strategy is asked until the last has ended:
-// so they are the same blocks all the time, all or none of which awake.
+// Blocks fall asleep in the present strategy only, and wake in any: another
+// strategy may have replaced it. Blocks that are being woken are marked as
+// |resizing| from before the first strategy is called until after the last one.
+// So the set stays the same, and all of it wakes or none of it.
 #include "tarn/sleep.h"
 
 #include "base/status.h"
 #include "pool/reclaim.h"
 #include "pool/take.h"
 
-enum { ATTEMPTS = 4 };  // to get memory for those that are to be woken
+enum { ATTEMPTS = 4 };  // to get memory for the blocks to wake
 
 // --- checking --------------------------------------------------------------
 
@@ -68,8 +68,7 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
   const tarn__pool_piece *piece = NULL;
   if (pool->current->type->sleep == NULL) return refuse_strategy(pool->current);
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
-    tarn_status status = tarn__front_check_rest("sleep", piece);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__front_check_rest("sleep", piece));
     if (piece->marks != 0) return refuse_dressed(piece);
     if (piece->base_size != 0) return refuse_direct(piece);
     if (piece->sleeper == NULL && piece->owner != pool->current) {
@@ -82,22 +81,20 @@ static tarn_status check_blocks(const tarn_pool *pool, tarn_tag tag) {
 // --- falling asleep --------------------------------------------------------
 
 static tarn_status sleep_locked(tarn_pool *pool, tarn_tag tag, bool saves) {
-  tarn_status status = check_blocks(pool, tag);
+  TARN__TRY(check_blocks(pool, tag));
   // Blocks of tags that are not counted sleep too, and that is counted.
-  if (status == TARN_OK) status = tarn__front_prepare_tag(pool, tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_prepare_tag(pool, tag));
   tarn__pool_strategy *strategy = pool->current;
   bool asleep = false;
   strategy->inside++;
-  status = strategy->type->sleep(strategy, tag, saves, &asleep);
+  tarn_status status = strategy->type->sleep(strategy, tag, saves, &asleep);
   (void)tarn__front_end_call(pool, strategy);
   return status;
 }
 
 tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
                             tarn_sleep_mode mode) {
-  tarn_status status = check_tag(pool, "sleep", tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_tag(pool, "sleep", tag));
   if (mode != TARN_SLEEP_DROP && mode != TARN_SLEEP_SAVE) {
     return tarn__fail(TARN_E_INVALID, "sleep: there is no mode %d", (int)mode);
   }
@@ -107,27 +104,26 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
                       "captures, shareable, or over memory of the caller");
   }
   tarn__front_enter(pool);
-  status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);
+  tarn_status status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);
   tarn__front_leave(pool);
   return status;
 }
 
 // --- waking ----------------------------------------------------------------
 
-// None is marked if another thread is at one of them.
+// No block is marked if another thread works on one of them.
 static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
   tarn__pool_piece *piece = NULL;
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
-    tarn_status status = tarn__front_check_rest("wake", piece);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__front_check_rest("wake", piece));
   }
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++)
     piece->resizing = piece->sleeper != NULL;
   return TARN_OK;
 }
 
-// The strategies of the blocks that are marked, one after the other by where
-// they are: the list of them changes while the lock is released.
+// The strategies of the marked blocks, by their address: the list of strategies
+// may change while the lock is released.
 static tarn__pool_strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
                                        uintptr_t behind) {
   tarn__pool_strategy *next = NULL;
@@ -153,12 +149,11 @@ static tarn_status wake_in(tarn_pool *pool, tarn__pool_strategy *strategy,
 }
 
 static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
-  bool known = tag < pool->tag_count;
-  size_t size = known ? pool->tags[tag].asleep_bytes : 0;
+  size_t size = tarn__tag_stats_of(pool, tag).asleep_bytes;
   tarn_status status = tarn__room_check(pool, size);
   if (status == TARN_FULL) return tarn__room_lacks(pool, "wake", size);
-  if (status == TARN_OK) status = mark_sleepers(pool, tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(status);
+  TARN__TRY(mark_sleepers(pool, tag));
   tarn__pool_strategy *owner = NULL;
   for (uintptr_t at = 0;
        status == TARN_OK && (owner = next_owner(pool, tag, at)) != NULL;
@@ -175,12 +170,11 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
 }
 
 tarn_status tarn_pool_wake(tarn_pool *pool, tarn_tag tag) {
-  tarn_status status = check_tag(pool, "wake", tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_tag(pool, "wake", tag));
   tarn__front_enter(pool);
-  status = wake_locked(pool, tag);
+  tarn_status status = wake_locked(pool, tag);
   // After a failure all of them sleep again.
-  size_t lacking = tag < pool->tag_count ? pool->tags[tag].asleep_bytes : 0;
-  tarn__pool_refusal refusal = {.size = lacking, .tag = tag};
-  return tarn__take_end(pool, &refusal, status);
+  tarn__pool_request lacking = {
+      .size = tarn__tag_stats_of(pool, tag).asleep_bytes, .tag = tag};
+  return tarn__take_end(pool, &lacking, false, status);
 }

@@ -9,7 +9,7 @@
 
 // --- picture ----------------------------------------------------------------
 //
-// What a pool holds, as of one moment, and the trace made of it.
+// The state of a pool at one moment, and the trace made of it.
 //
 //   lock │ take: live blocks, memory of the device, last events │
 //   unlock
@@ -20,26 +20,20 @@
 
 // A request that was refused just now.
 typedef struct tarn__pool_refusal {
-  size_t size;  // as asked for; of blocks that grow or wake what they lack
+  size_t size;  // the requested bytes; of blocks that grow or wake, the missing
+                // ones
   uint64_t serial;
   tarn_tag tag;
-  bool noted;  // where events are on, one tells of it
+  bool noted;  // where events are recorded, one reports it
 } tarn__pool_refusal;
-
-typedef struct tarn__pool_picture_block {
-  tarn_addr address;
-  size_t size;  // as asked for
-  uint64_t serial;
-  tarn_tag tag;
-} tarn__pool_picture_block;
 
 // In the taker's struct.
 typedef struct tarn__pool_picture {
-  char name[96];     // of the trace
-  char device[64];   // the name of the pool's
-  uint64_t time_ns;  // 0: the pool's events have no times
-  uint32_t thread;   // that has taken it
-  tarn__pool_picture_block *blocks;
+  char name[96];             // of the trace
+  char device[64];           // the name of the pool's
+  uint64_t time_ns;          // 0: the pool's events have no times
+  uint32_t thread;           // that has taken it
+  tarn_trace_block *blocks;  // with the tags of the pool
   size_t block_count;
   tarn_trace_segment *segments;
   size_t segment_count;
@@ -50,9 +44,9 @@ typedef struct tarn__pool_picture {
   tarn__pool_refusal refusal;
 } tarn__pool_picture;
 
-// Copies; the pool's lock is held, and stays so. |refusal|: what has just been
-// refused; NULL: nothing. Free it with tarn__picture_deinit whatever the
-// status.
+// Copies the state. The caller holds the pool's lock. |refusal|: the request
+// that has just been refused; NULL: none. Free it with tarn__picture_deinit
+// whatever the status.
 //
 // Memory that is on its way to or from the device at this moment may be missing
 // or still be there.
@@ -62,22 +56,18 @@ TARN_MUST_CHECK tarn_status
 tarn__picture_take(tarn_pool *pool, const tarn__pool_refusal *refusal,
                    tarn__pool_picture *out);
 
-// Makes the trace, once; no lock is held. Events of pages that stand nowhere
-// get their places.
-TARN_MUST_CHECK tarn_status tarn__picture_trace(tarn__pool_picture *picture,
-                                                tarn_trace **out_trace);
-
 void tarn__picture_deinit(tarn__pool_picture *picture);
 
-// Whether snapshots can be written in that format and to such a path, which
-// |numbered| has to have a %n: several pools are not to have one file.
+// Checks the format and the path of snapshots. A |numbered| path needs a %n, so
+// that each pool has a file of its own.
 //
 // TARN_E_INVALID.
 TARN_MUST_CHECK tarn_status tarn__snapshot_check(tarn_trace_format format,
                                                  const char *path,
                                                  bool numbered);
 
-// Writes what |picture| shows; format and path were checked. No lock is held.
+// Writes what |picture| shows, once; format and path were checked. No lock is
+// held.
 TARN_MUST_CHECK tarn_status tarn__snapshot_write_picture(
     tarn__pool_picture *picture, tarn_trace_format format, const char *path);
 
@@ -96,14 +86,14 @@ typedef struct tarn__pool_full_shots {
 // A picture on its way into a file.
 typedef struct tarn__pool_full_shot tarn__pool_full_shot;
 
-// For the first pool that is made: what the environment says.
+// Reads the environment when the first pool is made.
 //
 // TARN_E_INVALID  TARN_SNAPSHOT_ON_FULL is no path as there can be.
 TARN_MUST_CHECK tarn_status tarn__full_shots_begin(void);
 
-// Copies what |pool| holds now that something was refused with TARN_FULL. NULL:
-// no snapshot is wanted of it, or not yet again, or it failed, which the log
-// was told. The lock is held; the last error stays as it is.
+// Copies the state of |pool| after a refusal with TARN_FULL. NULL: no snapshot
+// is wanted, or it is too soon for another, or it failed, which goes to the
+// log. The caller holds the lock; the last error is kept.
 __attribute__((cold)) tarn__pool_full_shot *tarn__full_shot_take(
     tarn_pool *pool, const tarn__pool_refusal *refusal);
 
@@ -111,7 +101,7 @@ __attribute__((cold)) tarn__pool_full_shot *tarn__full_shot_take(
 // as it is.
 __attribute__((cold)) void tarn__full_shot_write(tarn__pool_full_shot *shot);
 
-// Nanoseconds from one shot of a pool to the next, for tests to change.
+// The least nanoseconds between two snapshots of a pool; tests change it.
 extern uint64_t tarn__full_shot_period_ns;
 
 #endif  // TARN_POOL_SNAPSHOT_H_

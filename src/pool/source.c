@@ -1,8 +1,8 @@
 // The source: where strategies get memory of the device, and give it back.
 //
-// the lock is released for the device's sake: its calls take microseconds to
-// milliseconds, and other threads have hits to serve meanwhile. What is asked
-// for is charged first, so that a limit holds whatever comes back when.
+// The lock is released for each call of the device, which takes microseconds to
+// milliseconds while other threads have hits to serve. A request is charged
+// before the call, so that the limit holds in any order of arrival.
 #include <assert.h>
 
 #include "base/bytes.h"
@@ -40,17 +40,17 @@ static bool is_aligned(tarn_addr addr, size_t align) {
   return (addr & (align - 1)) == 0;
 }
 
-// The stream in whose order memory is taken; 0: in none.
+// The stream in whose order memory is allocated; 0: no stream.
 static uint64_t order_of(const tarn__pool_piece *piece, uint64_t serial) {
   return piece->owner->ordered ? serial : 0;
 }
 
-// One call of the device, charged to the pool while it lasts.
+// One call of the device. Its bytes are charged to the pool during the call.
 static tarn_status ask_device(tarn_pool *pool, size_t size, uint64_t serial,
                               tarn__pool_piece *piece) {
   tarn__source_begin_ask(piece->owner, size, 1);
-  tarn_status status = pool->supply.calls->take(
-      &pool->supply, order_of(piece, serial), size, &piece->base);
+  tarn_status status = tarn__supply_take(&pool->supply, order_of(piece, serial),
+                                         size, &piece->base);
   tarn__source_end_ask(piece->owner, size);
   piece->base_size = size;
   return status;
@@ -63,8 +63,8 @@ static tarn_status return_unfit(tarn_pool *pool, uint64_t serial,
   piece->base = 0;
   pool->stats.device_frees++;
   tarn__source_begin_ask(piece->owner, size, 0);
-  tarn_status status = pool->supply.calls->give(
-      &pool->supply, order_of(piece, serial), base, size);
+  tarn_status status =
+      tarn__supply_give(&pool->supply, order_of(piece, serial), base, size);
   tarn__source_end_ask(piece->owner, size);
   return status;
 }
@@ -80,25 +80,21 @@ static tarn_status take_with_room(tarn_pool *pool, size_t size,
   return ask_device(pool, enough, request->serial, piece);
 }
 
-// As it comes, from a device that has always aligned so far.
+// With the device's own alignment, as long as that has always sufficed.
 static tarn_status take_aligned(tarn_pool *pool, size_t size,
                                 const tarn__pool_request *request,
                                 tarn__pool_piece *piece) {
   size_t align = request->align;
-  tarn_status status = TARN_OK;
-  if (align > pool->aligns) {
-    status = take_with_room(pool, size, request, piece);
-  } else {
-    status = ask_device(pool, size, request->serial, piece);
-    if (status == TARN_OK && !is_aligned(piece->base, align)) {
+  bool fits = false;
+  if (align <= pool->aligns) {
+    TARN__TRY(ask_device(pool, size, request->serial, piece));
+    fits = is_aligned(piece->base, align);
+    if (!fits) {
       pool->aligns = align / 2;  // so much for its promise
-      status = return_unfit(pool, request->serial, piece);
-      if (status == TARN_OK) {
-        status = take_with_room(pool, size, request, piece);
-      }
+      TARN__TRY(return_unfit(pool, request->serial, piece));
     }
   }
-  if (status != TARN_OK) return status;
+  if (!fits) TARN__TRY(take_with_room(pool, size, request, piece));
   piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
   if (tarn__pieces_find(&pool->pieces, piece->address) == NULL) return TARN_OK;
   unsigned long long address = piece->address;
@@ -198,21 +194,14 @@ static bool round_up(const tarn_pool *pool, size_t size, size_t padding,
          tarn_size_align_up(*out_size, pool->sizes.chunk, out_size);
 }
 
-tarn_status tarn__strategy_check_held(const tarn__pool_strategy *strategy,
-                                      size_t held) {
-  if (held == strategy->held) return TARN_OK;
-  return tarn__fail(TARN_E_CORRUPT, "%s: holds %zu bytes, says %zu",
-                    strategy->type->table.name, held, strategy->held);
-}
-
 // --- memory of the caller's ------------------------------------------------
 
 tarn_status tarn__source_refuse_own(void) {
   return tarn__fail(TARN_FULL, "the caller's memory has no room");
 }
 
-// Nobody is asked, so that the lock is kept and no other thread finds nothing
-// meanwhile.
+// The device is not called, so the lock is kept, and no other thread finds the
+// memory missing.
 tarn_status tarn__source_adopt(tarn__pool_strategy *strategy, size_t unit,
                                tarn__pool_piece **out_piece) {
   tarn_pool *pool = strategy->pool;
@@ -266,8 +255,8 @@ tarn_status tarn__source_grow(tarn__pool_strategy *strategy,
   return TARN_OK;
 }
 
-// Uncounts all of them at once: a pool that is full waits for what is on
-// its way to the device.
+// Uncounts all of them at once: a full pool waits for memory that is being
+// given back to the device.
 static size_t take_off(tarn_pool *pool, tarn__pool_piece *pieces,
                        size_t *out_count) {
   size_t size = 0;
@@ -292,12 +281,11 @@ static tarn_status give_one(const tarn_pool *pool,
   const tarn__pool_supply *supply = &pool->supply;
   uint64_t serial = piece->freed_on;
   if (piece->owner->ordered) {
-    return supply->calls->give(supply, serial, piece->base, piece->base_size);
+    return tarn__supply_give(supply, serial, piece->base, piece->base_size);
   }
   tarn_status waited = serial != 0 ? tarn_stream_join(NULL, serial) : TARN_OK;
-  tarn_status given =
-      supply->calls->give(supply, 0, piece->base, piece->base_size);
-  return given != TARN_OK ? given : waited;
+  TARN__TRY(tarn__supply_give(supply, 0, piece->base, piece->base_size));
+  return waited;
 }
 
 static tarn_status give_all(const tarn_pool *pool,

@@ -19,29 +19,18 @@
 #include "pool/supply.h"
 #include "tarn/pool.h"
 
-typedef struct tarn__pool_tag_count {
-  size_t live_bytes;
-  size_t live_peak_bytes;
-  size_t live_blocks;
-  size_t asleep_blocks;
-  size_t asleep_bytes;
-  size_t saved_bytes;
-  size_t charged_bytes;
-} tarn__pool_tag_count;
-
 // Whether a graph is captured with a pool's memory, or uses it (capture.c).
 typedef enum tarn__pool_capture_state {
   TARN__CAPTURE_OPEN,
   TARN__CAPTURE_RUNNING,
   TARN__CAPTURE_HELD,
-  TARN__CAPTURE_STATES,
 } tarn__pool_capture_state;
 
-// What the device's plug-in wants of pools, as tarn_device_info says. Of memory
-// that is not the device's own nothing is wanted.
+// What the plug-in asks of pools, as in tarn_device_info. It asks nothing for
+// memory that is not the device's own.
 typedef struct tarn__pool_sizes {
-  size_t chunk;    // all that the device is asked for is a multiple of it
-  size_t most;     // blocks that take more are asked of the device one by one
+  size_t chunk;    // each allocation of the device is a multiple of it
+  size_t most;     // larger blocks are allocated from the device one by one
   size_t largest;  // that takes no more: without the padding
   size_t first;    // of the first memory that is to be cut up, and of what is
   size_t later;    // asked for after that; 0: the strategy decides
@@ -51,15 +40,15 @@ struct tarn_pool {
   tarn_place place;
   tarn__pool_supply supply;
   uint32_t flags;      // TARN_POOL_...
-  bool own;            // somebody's own; else the place's, which all share
+  bool own;            // created by a program; else the place's, shared
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // unused bytes at the end of each block
   tarn__pool_sizes sizes;
-  uint32_t extensions;  // what the device has beyond the ABI for memory of the
-                        // place's kind: its own, which the host's is too
-  tarn_list known;      // guarded by the registry of whose.c
+  uint32_t extensions;    // the device's extensions for memory of the
+                          // place's kind: its own, which the host's is too
+  tarn_list known;        // guarded by the registry of whose.c
   uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
   _Atomic(tarn__pool_debug *) debug;
@@ -70,23 +59,23 @@ struct tarn_pool {
   tarn_list replaced;  // strategies with blocks still out, or calls inside
   tarn__pool_pieces pieces;
   tarn__pool_recorder recorder;
-  size_t aligns;     // to what the device has aligned all that it gave so far
+  size_t aligns;     // the alignment of all allocations so far
   size_t pending;    // bytes that are on their way from or to the device
-  size_t credit;     // bytes to grow by before the device is asked what it has
+  size_t credit;     // bytes to grow by before the free memory is queried again
   size_t returning;  // pieces that are on their way to the device
-  pthread_cond_t returned;  // one of them has arrived, or a thread is done for
+  pthread_cond_t returned;  // one of them has arrived, or a thread has finished
                             // which others wait
   tarn_pool_stats stats;
   tarn__pool_events events;
   tarn__pool_capture_state capture;
   tarn__pool_piece
-      *deferred;  // linked by |next|: their frees take effect later
-  tarn__pool_tag_count *tags;  // by tag
+      *deferred;              // linked by |next|: their frees take effect later
+  tarn_pool_tag_stats *tags;  // by tag
   size_t tag_count;
   uint64_t cuts;   // blocks that were resized without growing: like frees, they
                    // add to what a stream used last
-  uint64_t joins;  // pieces that have gone back to a stock (stock.c): that is
-                   // room, too, and no call of the device
+  uint64_t joins;  // pieces that have gone back to a stock (segments.h): that
+                   // is room, too, and no call of the device
   tarn__pool_decay decay;
   tarn__pool_on_full on_full;  // has a lock of its own
   tarn__pool_full_shots full_shots;
@@ -108,13 +97,13 @@ static inline size_t tarn__front_surplus(const tarn_pool *pool, size_t target) {
   return held > target && !tarn__front_has_own(pool) ? held - target : 0;
 }
 
-// Whether the device wants a block of |size| bytes to be asked for by itself,
-// and to come back when it is freed.
+// Whether the device asks that a block of |size| bytes is an allocation of its
+// own, which is given back when the block is freed.
 static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
   return size > pool->sizes.largest;
 }
 
-// Takes the lock, with the statistics up to date, and lets go of it.
+// Takes the lock, with up-to-date statistics, and releases it.
 static inline void tarn__front_enter(tarn_pool *pool) {
   tarn__biased_lock_enter(&pool->lock);
   if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
@@ -126,8 +115,8 @@ static inline void tarn__front_leave(tarn_pool *pool) {
   tarn__biased_lock_leave(&pool->lock);
 }
 
-// Waits, from inside, until something has come back to the device, or until
-// nothing is told: look again.
+// Waits, holding the lock on both ends, until memory has been given back to the
+// device or the caller is told to look again.
 static inline void tarn__front_wait(tarn_pool *pool) {
   tarn__biased_lock_wait(&pool->lock, &pool->returned);
   tarn__step_cursor_settle(pool);
@@ -141,8 +130,8 @@ static inline tarn__owner_slot *tarn__front_try(tarn_pool *pool) {
   return usable ? tarn__biased_lock_try(&pool->lock) : NULL;
 }
 
-// Whether the pool gives no memory back and moves none, for a graph's sake. The
-// lock is held.
+// Whether a captured graph keeps the pool from giving back or moving memory.
+// The caller holds the lock.
 static inline bool tarn__front_keeps(const tarn_pool *pool) {
   return pool->capture != TARN__CAPTURE_OPEN;
 }
@@ -153,7 +142,7 @@ static inline uint64_t tarn__front_noted(const tarn_pool *pool,
   return (pool->flags & TARN_POOL_DEFER) == 0 ? piece->noted : 0;
 }
 
-// What the limit leaves the pool for memory of its own; SIZE_MAX: no limit.
+// What the limit leaves for the pool's own memory; SIZE_MAX: no limit.
 static inline size_t tarn__front_limit(const tarn_pool *pool) {
   const tarn_pool_stats *stats = &pool->stats;
   if (stats->limit_bytes == 0) return SIZE_MAX;
@@ -161,9 +150,9 @@ static inline size_t tarn__front_limit(const tarn_pool *pool) {
   return stats->limit_bytes - stats->charged_bytes;
 }
 
-// Whether |size| bytes of |strategy| may go back when |parting| bytes more are
-// about to: that leaves the pool what it is to keep, or need not. What a
-// strategy has that was replaced is no part of it.
+// Whether |size| bytes of |strategy| may be given back in addition to |parting|
+// bytes that are about to be: the pool then still holds what it reserves, or
+// need not. Memory of a replaced strategy does not count.
 static inline bool tarn__front_may_return(const tarn__pool_strategy *strategy,
                                           size_t parting, size_t size,
                                           unsigned how) {
@@ -173,13 +162,13 @@ static inline bool tarn__front_may_return(const tarn__pool_strategy *strategy,
   return kept == 0 || pool->stats.reserved_bytes >= kept + parting + size;
 }
 
-// |target|, or what the pool is to keep if that is more.
+// |target|, or the reserved size if that is larger.
 static inline size_t tarn__front_target(const tarn_pool *pool, size_t target) {
   return pool->kept > target ? pool->kept : target;
 }
 
-// NULL: the pool has never debugged. Any thread may ask; what it points to the
-// lock guards.
+// NULL: the pool has never debugged. Any thread may read the pointer; the lock
+// guards the object.
 static inline tarn__pool_debug *tarn__debug_of(const tarn_pool *pool) {
   return atomic_load_explicit(&pool->debug, memory_order_relaxed);
 }

@@ -19,14 +19,10 @@
 
 tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
   if (tag < pool->tag_count) return TARN_OK;
-  size_t count = pool->tag_count ? pool->tag_count : 8;
-  while (count <= tag)
-    count *= 2;
-  tarn__pool_tag_count *tags =
-      tarn__host_resize(pool->tags, pool->tag_count, count, sizeof *tags);
+  tarn_pool_tag_stats *tags = tarn__host_grow(pool->tags, &pool->tag_count,
+                                              (size_t)tag + 1, 8, sizeof *tags);
   if (tags == NULL) return TARN_E_NOMEM;
   pool->tags = tags;
-  pool->tag_count = count;
   return TARN_OK;
 }
 
@@ -35,7 +31,7 @@ tarn_status tarn__front_prepare_tag(tarn_pool *pool, tarn_tag tag) {
 void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
                               size_t bytes, size_t saved) {
   if (blocks == 0) return;
-  tarn__pool_tag_count *count = &pool->tags[tag];
+  tarn_pool_tag_stats *count = &pool->tags[tag];
   count->asleep_blocks += blocks;
   count->asleep_bytes += bytes;
   count->saved_bytes += saved;
@@ -68,14 +64,14 @@ void tarn__front_note_block(tarn_pool *pool, tarn_pool_event_kind kind,
 }
 
 void tarn__front_count_failure(tarn_pool *pool,
-                               const tarn__pool_request *request, tarn_tag tag,
+                               const tarn__pool_request *request,
                                tarn_status why) {
   pool->stats.failures++;
   if (!tarn__front_counts(pool, TARN_COUNT_EVENTS)) return;
   tarn_pool_event *event = note(pool, TARN_POOL_EVENT_FAIL);
   event->size = request->size - request->guard;
   event->stream = request->serial;
-  event->tag = tag;
+  event->tag = request->tag;
   event->status = why;
 }
 
@@ -115,15 +111,15 @@ static bool holds_any(const tarn_pool *pool, size_t tag) {
   return pool->tags[tag].live_blocks != 0 || pool->tags[tag].charged_bytes != 0;
 }
 
-// Whether |a| comes before |b|: more bytes first, of as many the older tag.
+// Whether |a| sorts before |b|: more bytes first, then the older tag.
 static bool holds_more(const tarn_pool *pool, size_t a, size_t b) {
   size_t x = bytes_held(pool, a);
   size_t y = bytes_held(pool, b);
   return x != y ? x > y : a < b;
 }
 
-// The next tag with blocks or charges behind |*tag|, SIZE_MAX being before all.
-// False: none.
+// The next tag after |*tag| with blocks or charges; SIZE_MAX is before all.
+// False: there is none.
 static bool next_holder(const tarn_pool *pool, size_t *tag) {
   size_t next = SIZE_MAX;
   for (size_t i = 0; i < pool->tag_count; i++) {
@@ -139,7 +135,7 @@ static bool next_holder(const tarn_pool *pool, size_t *tag) {
 // 100 bytes charged)". The figures of the only one are those of the pool.
 static int describe_holder(const tarn_pool *pool, size_t tag, bool only,
                            char *out, size_t out_size) {
-  const tarn__pool_tag_count *count = &pool->tags[tag];
+  const tarn_pool_tag_stats *count = &pool->tags[tag];
   char held[TARN__BYTES_TEXT];
   char text[TARN__BYTES_TEXT];
   char charged[TARN__CHARGES_SIZE] = "";

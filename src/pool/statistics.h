@@ -1,5 +1,5 @@
-// statistics.h - what a pool counts: sums, tags, events. The lock is held in
-// all of these.
+// statistics.h - what a pool counts: sums, tags, events. The caller holds the
+// lock.
 #ifndef TARN_POOL_STATISTICS_H_
 #define TARN_POOL_STATISTICS_H_
 
@@ -27,7 +27,7 @@ static inline void tarn__front_count_live(tarn_pool *pool,
   }
   tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   if (piece->counted) {
-    tarn__pool_tag_count *tag = &pool->tags[piece->tag];
+    tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
     tag->live_bytes += piece->requested;
     tag->live_blocks++;
     tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
@@ -41,10 +41,16 @@ static inline void tarn__front_count_dead(tarn_pool *pool,
   stats->live_bytes -= piece->requested;
   stats->live_blocks--;
   if (!piece->counted) return;
-  tarn__pool_tag_count *tag = &pool->tags[piece->tag];
+  tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
   piece->counted = false;
+}
+
+// The counts of |tag|; all 0 if it has none.
+static inline tarn_pool_tag_stats tarn__tag_stats_of(const tarn_pool *pool,
+                                                     tarn_tag tag) {
+  return tag < pool->tag_count ? pool->tags[tag] : (tarn_pool_tag_stats){0};
 }
 
 // Makes room for the counts of |tag|, before anything is taken or sleeps under
@@ -52,8 +58,8 @@ static inline void tarn__front_count_dead(tarn_pool *pool,
 TARN_MUST_CHECK tarn_status tarn__front_prepare_tag(tarn_pool *pool,
                                                     tarn_tag tag);
 
-// Counts |blocks| of |tag| that fall asleep, for which the device got |bytes|
-// back, with |saved| on the host now; and what is awake again, or freed.
+// Counts |blocks| of |tag| that fall asleep: |bytes| went back to the device,
+// and the host now holds |saved|. Counts blocks that wake or are freed.
 void tarn__front_count_asleep(tarn_pool *pool, tarn_tag tag, size_t blocks,
                               size_t bytes, size_t saved);
 void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
@@ -61,7 +67,7 @@ void tarn__front_count_awake(tarn_pool *pool, tarn_tag tag, size_t blocks,
 
 // Counts a request that failed, which is an event.
 void tarn__front_count_failure(tarn_pool *pool,
-                               const tarn__pool_request *request, tarn_tag tag,
+                               const tarn__pool_request *request,
                                tarn_status why);
 
 // Events: the first only where they are on.
@@ -76,8 +82,8 @@ void tarn__front_note_change(tarn_pool *pool, tarn_pool_event_kind kind,
 // Whether tarn_pool_tag has given |tag|; 0 is always known.
 bool tarn__tag_is_known(tarn_tag tag);
 
-// One line about the live blocks and what is charged, into |out|: of
-// the |most| tags that hold most.
+// Writes one line about live and charged bytes to |out|: of the |most| tags
+// that hold most.
 void tarn__front_top_holders(const tarn_pool *pool, size_t most, char *out,
                              size_t out_size);
 

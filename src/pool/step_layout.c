@@ -20,7 +20,7 @@ typedef struct draft {
   tarn__pool_lifetime *spans;
   size_t room;      // of them
   size_t count;     // of them
-  size_t requests;  // of the step, those included that are not laid out
+  size_t requests;  // of the step, including events that are not laid out
   size_t size;      // of all, laid out
   size_t align;
 } draft;
@@ -29,7 +29,7 @@ static bool is_request(const tarn__pool_note *note) {
   return note->back == 0;
 }
 
-// Whoever outvotes all others together comes out; else anybody.
+// The stream with more votes than all others together; without one, any stream.
 static uint64_t vote(const draft *d) {
   uint64_t serial = 0;
   size_t votes = 0;
@@ -87,7 +87,7 @@ static void add_frees(draft *d) {
   }
 }
 
-// What is not freed within a step stays the strategy's.
+// A block that is not freed within a step stays with the strategy.
 static void drop_open_spans(draft *d) {
   size_t count = 0;
   for (size_t i = 0; i < d->count; i++) {
@@ -106,11 +106,10 @@ static tarn_status make_draft(draft *d, const tarn_pool *pool, size_t granule) {
   d->spans = tarn__host_array(d->room, sizeof *d->spans);
   if (d->span_of == NULL || d->spans == NULL) return TARN_E_NOMEM;
   d->serial = vote(d);
-  tarn_status status = add_requests(d, pool, granule);
-  if (status != TARN_OK) return status;
+  TARN__TRY(add_requests(d, pool, granule));
   add_frees(d);
   drop_open_spans(d);
-  // Those that are not would count as misses in each step.
+  // The others would count as misses in each step.
   size_t others = d->requests - d->count;
   bool worth_it = d->count > 0 && d->count <= pool->current->steps &&
                   others <= d->count / 2;
@@ -134,37 +133,35 @@ void tarn__step_layout_forget(tarn__pool_step_layout *layout) {
   tarn__host_free(layout, sizeof *layout);
 }
 
-static tarn__pool_step_layout *make_layout(const draft *d,
-                                           tarn__pool_strategy *owner) {
+// Ends a layout whose pieces, some of which may be missing, were never in use.
+static void discard_layout(tarn_pool *pool, tarn__pool_step_layout *layout) {
+  for (size_t i = 0; i < layout->count && layout->pieces != NULL; i++) {
+    if (layout->pieces[i] == NULL) break;
+    tarn__pieces_leave(&pool->pieces, layout->pieces[i]);
+  }
+  tarn__step_layout_forget(layout);
+}
+
+// With pieces in the order of the draft's spans. NULL: no host memory.
+static tarn__pool_step_layout *make_layout(const draft *d, tarn_pool *pool) {
   tarn__pool_step_layout *layout = tarn__host_alloc(sizeof *layout);
   if (layout == NULL) return NULL;
-  *layout = (tarn__pool_step_layout){
-      .owner = owner, .serial = d->serial, .size = d->size};
-  layout->count = d->count;
-  layout->event_count = d->count * 2;
+  *layout = (tarn__pool_step_layout){.owner = pool->current,
+                                     .serial = d->serial,
+                                     .size = d->size,
+                                     .count = d->count,
+                                     .event_count = d->count * 2};
   layout->pieces = tarn__host_array(layout->count, sizeof(tarn__pool_piece *));
   layout->events =
       tarn__host_array(layout->event_count + 1, sizeof *layout->events);
-  if (layout->pieces != NULL && layout->events != NULL) return layout;
-  tarn__step_layout_forget(layout);
-  return NULL;
-}
-
-static void leave_pieces(tarn_pool *pool, const tarn__pool_step_layout *layout,
-                         size_t count) {
-  while (count-- > 0)
-    tarn__pieces_leave(&pool->pieces, layout->pieces[count]);
-}
-
-// In the order of the draft's spans.
-static bool take_pieces(tarn_pool *pool, tarn__pool_step_layout *layout) {
-  for (size_t i = 0; i < layout->count; i++) {
+  bool made = layout->pieces != NULL && layout->events != NULL;
+  for (size_t i = 0; made && i < layout->count; i++) {
     layout->pieces[i] = tarn__pieces_take(&pool->pieces);
-    if (layout->pieces[i] != NULL) continue;
-    leave_pieces(pool, layout, i);
-    return false;
+    made = layout->pieces[i] != NULL;
   }
-  return true;
+  if (made) return layout;
+  discard_layout(pool, layout);
+  return NULL;
 }
 
 static void place_piece(const tarn_pool *pool, tarn__pool_step_layout *layout,
@@ -241,20 +238,14 @@ static tarn_status find_place(tarn_pool *pool, const draft *d,
 
 static tarn_status install(tarn_pool *pool, draft *d) {
   tarn__pool_strategy *owner = pool->current;
-  tarn_status status = make_draft(d, pool, owner->type->granule(owner));
-  if (status != TARN_OK) return status;
-  tarn__pool_step_layout *layout = make_layout(d, owner);
+  TARN__TRY(make_draft(d, pool, owner->type->granule(owner)));
+  tarn__pool_step_layout *layout = make_layout(d, pool);
   if (layout == NULL) return TARN_E_NOMEM;
-  if (!take_pieces(pool, layout)) {
-    tarn__step_layout_forget(layout);
-    return TARN_E_NOMEM;
-  }
-  status = find_place(pool, d, layout);
+  tarn_status status = find_place(pool, d, layout);
   if (status == TARN_OK) {
     dress(pool, d, layout);
   } else {
-    leave_pieces(pool, layout, layout->count);
-    tarn__step_layout_forget(layout);
+    discard_layout(pool, layout);
   }
   return status;
 }
@@ -262,7 +253,7 @@ static tarn_status install(tarn_pool *pool, draft *d) {
 void tarn__step_layout_install(tarn_pool *pool) {
   tarn__pool_recorder *recorder = &pool->recorder;
   draft d = {.recorder = recorder, .period = recorder->period, .align = 1};
-  recorder->due = 0;  // for whoever comes while the lock is released
+  recorder->due = 0;  // for threads that enter while the lock is released
   uint64_t evidence = recorder->evidence;
   bool stands = install(pool, &d) == TARN_OK;
   tarn__recorder_restart(recorder, stands ? evidence : evidence * 2);
@@ -271,7 +262,7 @@ void tarn__step_layout_install(tarn_pool *pool) {
 
 void tarn__step_layout_drop(tarn_pool *pool) {
   tarn__pool_step_layout *layout = pool->cursor.layout;
-  // Of one that is due, or is just being set up, nothing comes then.
+  // A layout that is due, or is being installed, is not installed then.
   tarn__recorder_restart(&pool->recorder, 0);
   if (layout == NULL) return;
   tarn__step_cursor_settle(pool);
@@ -306,19 +297,8 @@ static size_t count_below(const tarn__pool_step_layout *layout,
   return low;
 }
 
-tarn__pool_piece *tarn__step_layout_find(const tarn__pool_step_layout *layout,
-                                         tarn_addr address) {
-  size_t low = count_below(layout, address);
-  tarn__pool_piece *found = NULL;
-  for (; low < layout->count && layout->pieces[low]->address == address;
-       low++) {
-    if (found == NULL || layout->pieces[low]->live) found = layout->pieces[low];
-  }
-  return found;
-}
-
-// Of the pieces that begin below some are out at other times of the step, so
-// that they may have to be passed over.
+// Some of the pieces that begin below are live at other times of the step, so
+// they may have to be skipped.
 tarn__pool_piece *tarn__step_layout_around(const tarn__pool_step_layout *layout,
                                            tarn_addr address) {
   if (address - layout->address >= layout->size) return NULL;
@@ -367,14 +347,91 @@ tarn_status tarn__step_layout_check(const tarn__pool_step_cursor *cursor,
   tarn_addr end = 0;
   if (layout == NULL) return TARN_OK;
   for (size_t i = 0; i < layout->count; i++) {
-    tarn_status status = check_place(cursor, layout->pieces[i], &end);
-    if (status != TARN_OK) return status;
+    TARN__TRY(check_place(cursor, layout->pieces[i], &end));
     *idle += layout->pieces[i]->live ? 0 : 1;
   }
   return TARN_OK;
 }
 
-// Requests that come unexpectedly in one step, beside half of what is expected.
+// --- the cursor ------------------------------------------------------------
+//
+// The event that is expected next, and the statistics of the events that were
+// served. A request or a free that comes as expected changes nothing but its
+// piece and the place in the step. What it does to the pool's sums follows from
+// that place, and is worked out when the sums are read.
+
+const tarn__pool_step_event tarn__never_comes = {
+    .serial = UINT64_MAX,
+};
+
+static void run(tarn_pool *pool, const tarn__pool_step_event *from,
+                const tarn__pool_step_event *to) {
+  tarn_pool_stats *stats = &pool->stats;
+  bool counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  for (; from < to; from++) {
+    if (!tarn__step_is_free(from)) {
+      from->piece->counted = counted;
+      tarn__front_count_live(pool, from->piece, false);
+      stats->allocs++;
+      stats->hits++;
+    } else {
+      tarn__front_count_dead(pool, from->piece);
+      from->piece->owner->live--;
+      stats->frees++;
+    }
+  }
+}
+
+// Of whole steps only the first can raise a peak.
+void tarn__step_cursor_settle(tarn_pool *pool) {
+  tarn__pool_step_cursor *cursor = &pool->cursor;
+  const tarn__pool_step_layout *layout = cursor->layout;
+  if (layout == NULL) return;
+  const tarn__pool_step_event *begin = layout->events;
+  const tarn__pool_step_event *end = begin + layout->event_count;
+  if (cursor->turns > 0) {
+    run(pool, cursor->settled, end);
+    cursor->settled = begin;
+    cursor->turns--;
+  }
+  if (cursor->turns > 0) {
+    run(pool, begin, end);
+    uint64_t more = (cursor->turns - 1) * layout->count;
+    pool->stats.allocs += more;
+    pool->stats.hits += more;
+    pool->stats.frees += more;
+    cursor->turns = 0;
+  }
+  run(pool, cursor->settled, cursor->at);
+  cursor->settled = cursor->at;
+}
+
+bool tarn__step_cursor_turn(tarn__pool_step_cursor *cursor) {
+  tarn__pool_step_layout *layout = cursor->layout;
+  if (layout == NULL || cursor->at != layout->events + layout->event_count) {
+    return false;
+  }
+  cursor->at = layout->events;
+  cursor->turns++;
+  cursor->missed = 0;
+  layout->rounds++;
+  return true;
+}
+
+void tarn__step_cursor_skip(tarn__pool_step_cursor *cursor) {
+  if (cursor->layout == NULL) return;
+  for (;;) {
+    if (tarn__step_cursor_turn(cursor)) {  // nothing is left to count
+      cursor->settled = cursor->at;
+      cursor->turns = 0;
+    }
+    bool early = tarn__step_is_free(cursor->at) && !cursor->at->piece->live;
+    if (!early) return;
+    cursor->settled = ++cursor->at;
+  }
+}
+
+// Unexpected requests in one step, in addition to half of the expected ones.
 enum { MISSES = 64 };
 
 // Steps after which a layout has been worth it.
@@ -392,7 +449,12 @@ void tarn__step_cursor_miss(tarn_pool *pool) {
 
 tarn__pool_piece *tarn__front_at(const tarn_pool *pool, tarn_addr address) {
   const tarn__pool_step_layout *layout = pool->cursor.layout;
-  tarn__pool_piece *piece = tarn__pieces_find(&pool->pieces, address);
-  if (piece != NULL || layout == NULL) return piece;
-  return tarn__step_layout_find(layout, address);
+  tarn__pool_piece *found = tarn__pieces_find(&pool->pieces, address);
+  if (found != NULL || layout == NULL) return found;
+  for (size_t i = count_below(layout, address); i < layout->count; i++) {
+    tarn__pool_piece *piece = layout->pieces[i];
+    if (piece->address != address) break;
+    if (found == NULL || piece->live) found = piece;
+  }
+  return found;
 }

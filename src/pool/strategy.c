@@ -2,6 +2,9 @@
 // back, and ended once it was replaced and nothing needs it.
 #include "pool/strategy.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/state.h"
@@ -38,8 +41,8 @@ static bool is_needed(const tarn_pool *pool,
          strategy->inside != 0;
 }
 
-// A call that came to nothing after the switch may have left memory there.
-// What the device does not take back then is no more the pool's.
+// A call that failed after the switch may have left memory there. Memory that
+// the device does not take back is no longer the pool's.
 void tarn__front_retire(tarn_pool *pool, tarn__pool_strategy *strategy) {
   if (is_needed(pool, strategy)) return;
   strategy->inside++;
@@ -60,16 +63,52 @@ tarn_status tarn__front_end_call(tarn_pool *pool,
   return status;
 }
 
+// --- options ---------------------------------------------------------------
+
+static size_t unit_of(const char *suffix) {
+  if (strcmp(suffix, "") == 0) return 1;
+  if (strcmp(suffix, "K") == 0) return (size_t)1 << 10;
+  if (strcmp(suffix, "M") == 0) return (size_t)1 << 20;
+  if (strcmp(suffix, "G") == 0) return (size_t)1 << 30;
+  return 0;
+}
+
+bool tarn__parse_size(const char *text, size_t *out_value) {
+  size_t digits = strspn(text, "0123456789");
+  size_t unit = unit_of(text + digits);
+  if (digits == 0 || digits > 19 || unit == 0) return false;
+  return tarn_size_mul(strtoull(text, NULL, 10), unit, out_value);
+}
+
+tarn_status tarn__options_size(tarn__pool_strategy_options *options,
+                               const char *key, size_t fallback,
+                               size_t *out_value) {
+  *out_value = fallback;
+  for (size_t i = 0; i < options->count; i++) {
+    tarn__pool_option *o = &options->list[i];
+    if (strcmp(o->key, key) != 0) continue;
+    o->used = true;
+    if (tarn__parse_size(o->value, out_value)) continue;
+    return tarn__fail(TARN_E_INVALID, "%s: %s=%s is not a number of bytes",
+                      options->strategy, key, o->value);
+  }
+  return TARN_OK;
+}
+
 // --- trimming --------------------------------------------------------------
 
-tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how) {
-  if (tarn__front_keeps(pool)) return TARN_OK;
-  tarn__pool_strategy *strategy = pool->current;
+tarn_status tarn__strategy_trim(tarn__pool_strategy *strategy, size_t target,
+                                unsigned how) {
   strategy->inside++;
   tarn_status status = strategy->type->trim(strategy, target, how);
   strategy->inside--;
-  tarn__front_retire(pool, strategy);
+  tarn__front_retire(strategy->pool, strategy);
   return status;
+}
+
+tarn_status tarn__front_trim_as(tarn_pool *pool, size_t target, unsigned how) {
+  if (tarn__front_keeps(pool)) return TARN_OK;
+  return tarn__strategy_trim(pool->current, target, how);
 }
 
 tarn_status tarn__front_trim(tarn_pool *pool, size_t target) {
@@ -95,7 +134,8 @@ tarn_status tarn__front_send_home(tarn_pool *pool, tarn__pool_piece *piece) {
   tarn_status status = owner == pool->current
                            ? owner->type->give(owner, piece)
                            : owner->type->let_go(owner, piece);
-  // It may have been the last block of one that was replaced, be it meanwhile.
+  // It may have been the last block of a strategy that was replaced, even
+  // during this call.
   if (owner != pool->current) tarn__front_retire(pool, owner);
   return status;
 }
@@ -121,8 +161,8 @@ static void visit_strategy(const tarn__pool_strategy *strategy,
   strategy->type->visit_memory(strategy, visit, context);
 }
 
-// One that is not in the index is on its way: a thread without the lock is at
-// it, and its memory may be another's by now.
+// A block that is not in the index is being worked on by a thread without the
+// lock, and its memory may already be another's.
 static bool has_memory(const tarn_pool *pool, const tarn__pool_piece *piece) {
   return piece->base_size != 0 &&
          tarn__pieces_find(&pool->pieces, piece->address) == piece;

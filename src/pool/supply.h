@@ -5,9 +5,9 @@
 //                                                  ├► memory of the caller's
 //                                                  └► a made-up address space
 //
-// Statistics are kept in front of it, so that nothing there knows which of them
-// it is, but the source: memory of the caller's is not asked for, it is there
-// (tarn__source_adopt). Every call is made with the pool's lock let go.
+// Statistics are kept above the supply, so that only the source knows which
+// kind it is: the caller's memory is adopted (tarn__source_adopt), not
+// allocated. Every call is made without the pool's lock.
 #ifndef TARN_POOL_SUPPLY_H_
 #define TARN_POOL_SUPPLY_H_
 
@@ -15,64 +15,58 @@
 #include "tarn/pool.h"
 #include "tarn/range.h"
 
-typedef struct tarn__pool_supply tarn__pool_supply;
-
-// As the functions of device/memory.h and tarn/range.h of these names.
-typedef struct tarn__pool_supply_calls {
-  // What can be had at once; what there is in all and free now. 0 in all, or
-  // SIZE_MAX free: unknown.
-  tarn_status (*most)(const tarn__pool_supply *supply, size_t *out_most);
-  tarn_status (*memory)(const tarn__pool_supply *supply, size_t *out_total,
-                        size_t *out_free);
-
-  // In the order of the stream with |serial|; 0: at once.
-  tarn_status (*take)(const tarn__pool_supply *supply, uint64_t serial,
-                      size_t size, tarn_addr *out_addr);
-  tarn_status (*give)(const tarn__pool_supply *supply, uint64_t serial,
-                      tarn_addr addr, size_t size);
-
-  // Addresses, memory, and the one behind the other.
-  tarn_status (*reserve)(const tarn__pool_supply *supply, size_t size,
-                         size_t align, tarn_addr *out_addr);
-  tarn_status (*release)(const tarn__pool_supply *supply, tarn_addr addr,
-                         size_t size);
-  tarn_status (*create)(const tarn__pool_supply *supply, size_t size,
-                        tarn_memory *out_memory);
-  tarn_status (*destroy)(const tarn__pool_supply *supply, tarn_memory memory);
-  tarn_status (*map)(const tarn__pool_supply *supply, tarn_addr addr,
-                     size_t size, tarn_memory memory);
-  tarn_status (*unmap)(const tarn__pool_supply *supply, tarn_addr addr,
-                       size_t size);
-  tarn_status (*set_access)(const tarn__pool_supply *supply, tarn_addr addr,
-                            size_t size);
-} tarn__pool_supply_calls;
-
 // In the pool's struct.
-struct tarn__pool_supply {
-  const tarn__pool_supply_calls *calls;
+typedef struct tarn__pool_supply {
   tarn_place place;
-  tarn_device *device;
+  tarn_device *device;         // of that place
   struct tarn__pool_dry *dry;  // of a dry run; else NULL
   tarn_pool_memory own;        // of the caller's; else all 0
-};
+} tarn__pool_supply;
 
-// The memory of |place|, which is one of |device|.
-void tarn__supply_init(tarn__pool_supply *supply, tarn_place place,
-                       tarn_device *device);
+// Makes it a dry run: addresses without memory, as if the device had |total|
+// bytes; 0: 1 TiB, or what the device has if that is more.
+TARN_MUST_CHECK tarn_status tarn__supply_begin_dry(tarn__pool_supply *supply,
+                                                   size_t total);
 
-// |memory| of the caller's, at |place|. Only |memory| and |give| of the calls
-// are there: it is cut up, and never grows.
-void tarn__supply_init_own(tarn__pool_supply *supply, tarn_place place,
-                           tarn_device *device, tarn_pool_memory memory);
-
-// Addresses without memory, as if |device| had |total| bytes; 0: 1 TiB, or what
-// the device has if that is more.
-TARN_MUST_CHECK tarn_status tarn__supply_init_dry(tarn__pool_supply *supply,
-                                                  tarn_place place,
-                                                  tarn_device *device,
-                                                  size_t total);
-
-// Frees what a dry run has on the host. Of a zero-filled supply as well.
+// Frees the host memory of a dry run. A zero-filled supply is allowed.
 void tarn__supply_deinit(tarn__pool_supply *supply);
+
+// All below are as the functions of device/memory.h and tarn/range.h of these
+// names. Of memory of the caller's only |memory| and |give| are called: it is
+// cut up, and never grows.
+//
+// What can be had at once; what there is in all and free now. 0 in all, or
+// SIZE_MAX free: unknown.
+TARN_MUST_CHECK tarn_status tarn__supply_most(const tarn__pool_supply *supply,
+                                              size_t *out_most);
+TARN_MUST_CHECK tarn_status tarn__supply_memory(const tarn__pool_supply *supply,
+                                                size_t *out_total,
+                                                size_t *out_free);
+
+// In the order of the stream with |serial|; 0: at once.
+TARN_MUST_CHECK tarn_status tarn__supply_take(const tarn__pool_supply *supply,
+                                              uint64_t serial, size_t size,
+                                              tarn_addr *out_addr);
+tarn_status tarn__supply_give(const tarn__pool_supply *supply, uint64_t serial,
+                              tarn_addr addr, size_t size);
+
+// Addresses, memory, and mappings of memory at addresses.
+TARN_MUST_CHECK tarn_status
+tarn__supply_reserve(const tarn__pool_supply *supply, size_t size, size_t align,
+                     tarn_addr *out_addr);
+tarn_status tarn__supply_release(const tarn__pool_supply *supply,
+                                 tarn_addr addr, size_t size);
+TARN_MUST_CHECK tarn_status tarn__supply_create(const tarn__pool_supply *supply,
+                                                size_t size,
+                                                tarn_memory *out_memory);
+tarn_status tarn__supply_destroy(const tarn__pool_supply *supply,
+                                 tarn_memory memory);
+TARN_MUST_CHECK tarn_status tarn__supply_map(const tarn__pool_supply *supply,
+                                             tarn_addr addr, size_t size,
+                                             tarn_memory memory);
+tarn_status tarn__supply_unmap(const tarn__pool_supply *supply, tarn_addr addr,
+                               size_t size);
+TARN_MUST_CHECK tarn_status tarn__supply_set_access(
+    const tarn__pool_supply *supply, tarn_addr addr, size_t size);
 
 #endif  // TARN_POOL_SUPPLY_H_

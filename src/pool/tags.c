@@ -15,20 +15,10 @@ enum { TAGS_MAX = 65535 };
 static struct {
   pthread_mutex_t lock;  // guards |names|; taken around a fork
   tarn__names names;     // the n-th of them is tag n + 1
-  atomic_uint count;     // of them, to be read without the lock
+  atomic_uint count;     // their number, which may be read without the lock
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lock_registry(void) {
-  pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void) {
-  pthread_mutex_unlock(&registry.lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
+TARN__LOCK_AROUND_FORKS(LAST, &registry.lock)
 
 bool tarn__tag_is_known(tarn_tag tag) {
   return tag <= atomic_load_explicit(&registry.count, memory_order_acquire);
@@ -41,8 +31,7 @@ static tarn_status intern(const char *name, tarn_tag *out_tag) {
       return tarn__fail(TARN_E_INVALID, "tag '%s': there are %d already", name,
                         TAGS_MAX);
     }
-    tarn_status status = tarn__names_add(&registry.names, name, NULL);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__names_add(&registry.names, name, NULL));
     entry = tarn__names_find(&registry.names, name);
     atomic_store_explicit(&registry.count, (unsigned)registry.names.count,
                           memory_order_release);
@@ -56,19 +45,19 @@ tarn_status tarn_pool_tag(const char *name, tarn_tag *out_tag) {
   if (name == NULL || *name == '\0') {
     return tarn__fail(TARN_E_INVALID, "tag: an empty name");
   }
-  lock_registry();
+  pthread_mutex_lock(&registry.lock);
   tarn_status status = intern(name, out_tag);
-  unlock_registry();
+  pthread_mutex_unlock(&registry.lock);
   return status;
 }
 
 // A name's text never moves and is never freed, so it outlives the lock.
 const char *tarn_pool_tag_name(tarn_tag tag) {
   const char *name = "untagged";
-  lock_registry();
+  pthread_mutex_lock(&registry.lock);
   if (tag != 0 && tag <= registry.names.count) {
     name = registry.names.entries[tag - 1].name;
   }
-  unlock_registry();
+  pthread_mutex_unlock(&registry.lock);
   return name;
 }

@@ -13,7 +13,7 @@
 #include "device/memory.h"
 #include "pool/front.h"
 
-// Where one stream cannot be made to wait, the host does.
+// Where a stream cannot wait for another, the host waits.
 static tarn_status put_behind(tarn_stream *stream, uint64_t serial,
                               uint64_t other) {
   if (stream == NULL) return tarn__stream_follow(serial, other);
@@ -21,8 +21,8 @@ static tarn_status put_behind(tarn_stream *stream, uint64_t serial,
   return status == TARN_OK ? TARN_OK : tarn_stream_join(NULL, other);
 }
 
-// Streams that are idle are left alone: to ask takes less than to wait, and
-// they are not held up for what comes after. The first failure is returned.
+// Idle streams are skipped: a query costs less than a wait, and does not delay
+// later work. Returns the first failure.
 static tarn_status settle(const tarn__pool_piece *piece, tarn_stream *stream,
                           uint64_t *serial, uint64_t *out_crossings) {
   tarn_status first = TARN_OK;
@@ -73,18 +73,17 @@ tarn_status tarn_block_use_on(const tarn_block *block, tarn_stream *stream) {
   uint64_t serial = 0;
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "use_on: NULL");
   tarn_pool *pool = block->pool;
-  tarn_status status = tarn__front_check_call(pool, stream, &serial);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_call(pool, stream, &serial));
   tarn__front_enter(pool);
-  status = use_locked(pool, block, serial);
+  tarn_status status = use_locked(pool, block, serial);
   tarn__front_leave(pool);
   return status;
 }
 
 // A block that was taken for one stream and is freed on another may never have
 // been used on the first, where the wait for its last user is queued. Then the
-// other has to stand behind the first, or the host waits for that one. The
-// lock is let go meanwhile.
+// other stream is ordered behind the first, or the host waits for the first.
+// Releases the lock.
 tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
                                uint64_t first) {
   tarn__front_leave(pool);

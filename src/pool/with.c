@@ -6,9 +6,8 @@
 //   all there ─► count them       one is not ─► all go back
 //
 // A piece in hand has left its owner and is not counted yet: its owner counts
-// it as out, so that a strategy that is exchanged meanwhile outlives it, and
-// nothing else tells of it. So a call that fails has nothing to take back but
-// memory.
+// it as live, so that the owner outlives it if the strategy is exchanged, and
+// no statistics include it. So a call that fails has only memory to give back.
 #include <assert.h>
 #include <string.h>
 
@@ -33,7 +32,6 @@ typedef struct hand {
   tarn__pool_request request;
   tarn__pool_piece *piece;  // NULL: none
   bool crossed;             // its stream was put behind another
-  bool counted;             // under its tag
   uint32_t dress;           // of a pool that debugs
   tarn_status dressed;
 } hand;
@@ -45,7 +43,9 @@ typedef struct batch {
   bool alone;  // a request by itself: a step may be dropped for it, and that it
                // was refused is an event
   bool debugs;
-  bool too_much;  // all together is more than there can be
+  tarn__pool_request all;  // the first request, with the sums of all
+  bool may_lay_out;        // a step: that may wait, and takes memory
+  bool too_much;           // all together is more than there can be
 } batch;
 
 // --- the requests ----------------------------------------------------------
@@ -83,9 +83,8 @@ static bool has(const hand *h, uint32_t flag) {
 
 static tarn_status check(const tarn_pool *pool, hand *h) {
   const tarn_alloc_options *o = &h->options;
-  tarn_status status = tarn__front_check_call(pool, o->stream, &h->what.serial);
-  if (status == TARN_OK) status = tarn__take_check(o->size, o->align, o->tag);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_call(pool, o->stream, &h->what.serial));
+  TARN__TRY(tarn__take_check(o->size, o->align, o->tag));
   if (has(h, TARN_ALLOC_NO_WAIT) && has(h, TARN_ALLOC_ZERO) &&
       !fills_at_once(pool, o->stream)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
@@ -107,6 +106,7 @@ static void fill_request(const batch *b, hand *h) {
       .size = o->size,
       .align = o->align > natural ? o->align : natural,
       .serial = h->what.serial,
+      .tag = o->tag,
       .no_wait = no_wait,
       .no_grow = has(h, TARN_ALLOC_NO_GROW),
       .no_callback = has(h, TARN_ALLOC_NO_CALLBACK),
@@ -139,8 +139,8 @@ static void set_user(tarn_pool *pool, const hand *h, const tarn_block *block) {
   tarn__users_set(&pool->users, block->id, block->generation, h->options.user);
 }
 
-// What is expected next, but for frees that came early. Behind its last event a
-// step begins anew. Nothing moves: a call that fails leaves the step where it
+// The next expected event, skipping early frees. After its last event a step
+// begins anew. The cursor does not move: a call that fails leaves it where it
 // was.
 static const tarn__pool_step_event *next_of(
     const tarn__pool_step_cursor *cursor) {
@@ -167,61 +167,47 @@ static bool follow(batch *b, tarn_block *out_blocks) {
   return true;
 }
 
-// Laying one out may wait, and takes memory.
-static bool may_lay_out(const batch *b) {
-  for (size_t i = 0; i < b->count; i++) {
-    const tarn__pool_request *request = &b->hands[i].request;
-    if (request->no_wait || request->no_grow) return false;
-  }
-  return !b->debugs;
-}
-
 // A step may begin just here.
 static bool begin_step(batch *b, tarn_block *out_blocks) {
   tarn_pool *pool = b->pool;
-  if (!may_lay_out(b) || !tarn__recorder_is_due(&pool->recorder)) return false;
+  if (!b->may_lay_out || !tarn__recorder_is_due(&pool->recorder)) return false;
   tarn__step_layout_install(pool);
   return follow(b, out_blocks);
 }
 
 // --- in hand ---------------------------------------------------------------
 
-// Streams are asked whether they are done, without the lock; not in a
-// capture, where what they used is the graph's.
+// Streams are queried without the lock; not in a capture, where memory that
+// they used is the graph's.
 static bool settle_done(tarn_pool *pool) {
-  tarn__pool_strategy *strategy = pool->current;
-  if (tarn__front_keeps(pool)) return false;
-  bool settled = tarn__settle_done(strategy);
-  if (strategy != pool->current) tarn__front_retire(pool, strategy);
-  return settled;
+  return !tarn__front_keeps(pool) &&
+         tarn__settle_streams(pool->current, 0, false);
 }
 
-// What is idle, or turns out to be, and is no part of a step.
+// Idle memory, found as such or after queries, that is no part of a step.
 static tarn_status find_idle(tarn_pool *pool, hand *h) {
   tarn__pool_request *request = &h->request;
-  tarn_tag tag = h->what.tag;
   bool keeps_layout = request->keeps_layout;
   request->no_grow = request->keeps_layout = true;
-  tarn_status status =
-      tarn__take_try(pool, request, tag, h->counted, &h->piece);
+  tarn_status status = tarn__take_try(pool, request, &h->piece);
   if (status == TARN_FULL && settle_done(pool)) {
-    status = tarn__take_try(pool, request, tag, h->counted, &h->piece);
+    status = tarn__take_try(pool, request, &h->piece);
   }
   request->no_grow = false;
   request->keeps_layout = keeps_layout;
   return status;
 }
 
-// Who takes no other stream's memory takes first what is idle: else the pool
-// would grow beside it.
+// A request that takes no other stream's memory first takes idle memory:
+// otherwise the pool would grow beside it.
 static tarn_status find(tarn_pool *pool, hand *h) {
-  const tarn__pool_request *request = &h->request;
-  h->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
+  tarn__pool_request *request = &h->request;
+  request->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
   if (request->no_wait && request->own_only && !request->no_grow) {
     tarn_status status = find_idle(pool, h);
     if (status != TARN_FULL) return status;
   }
-  return tarn__take_find(pool, &h->request, h->what.tag, h->counted, &h->piece);
+  return tarn__take_find(pool, request, &h->piece);
 }
 
 static void hand_back(tarn_pool *pool, hand *h) {
@@ -243,16 +229,15 @@ static tarn_status join(tarn_pool *pool, hand *h, uint64_t last) {
 }
 
 // A piece for the block, which its stream may use. If the host would have to
-// wait for that, another one.
+// wait for that, another piece.
 static tarn_status take(tarn_pool *pool, hand *h) {
   for (;;) {
-    tarn_status status = find(pool, h);
-    if (status != TARN_OK) return status;
+    TARN__TRY(find(pool, h));
     h->piece->owner->live++;
     h->piece->requested = h->request.size - h->request.guard;
     uint64_t last = h->piece->freed_on;
     if (last == 0 || last == h->request.serial) return TARN_OK;
-    status = join(pool, h, last);
+    tarn_status status = join(pool, h, last);
     h->crossed = status == TARN_OK;
     if (status == TARN_OK) return status;
     hand_back(pool, h);
@@ -265,14 +250,11 @@ static tarn_status take(tarn_pool *pool, hand *h) {
 static tarn_status clear(const tarn_pool *pool, const hand *h) {
   if ((pool->flags & TARN_POOL_DRY) != 0) return TARN_OK;
   tarn_stream *stream = h->options.stream;
-  tarn_status status =
-      stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK;
-  return status == TARN_OK ? tarn__poison_fill(pool->place, h->piece->address,
-                                               h->options.size, 0)
-                           : status;
+  TARN__TRY(stream != NULL ? tarn_stream_synchronize(stream) : TARN_OK);
+  return tarn__poison_fill(pool->place, h->piece->address, h->options.size, 0);
 }
 
-// What stands in the block at first. The lock is released meanwhile.
+// The initial contents of the block. Releases the lock.
 static tarn_status fill(tarn_pool *pool, hand *h) {
   tarn_status status = TARN_OK;
   if (h->dress == 0 && !h->request.zero) return status;
@@ -291,7 +273,7 @@ static tarn_status fill(tarn_pool *pool, hand *h) {
 static void enter(tarn_pool *pool, hand *h, tarn_block *out_block) {
   tarn__pool_piece *piece = h->piece;
   piece->owner->live--;  // it is counted as any other now
-  tarn__take_enter(pool, &h->request, h->what.tag, h->counted, piece);
+  tarn__take_enter(pool, &h->request, piece);
   if (h->crossed) pool->stats.stream_crossings++;
   if (h->dress != 0) tarn__debug_mark(pool, piece, h->dress, h->dressed);
   tarn__front_describe(pool, piece, out_block);
@@ -308,12 +290,21 @@ static tarn_status prepare_user(tarn_pool *pool, const hand *h) {
 
 // --- all or none -----------------------------------------------------------
 
-static size_t sum_of(const batch *b) {
-  size_t sum = 0;
+static void add_up(batch *b) {
+  b->all = b->hands[0].request;
+  b->all.size = b->all.guard = 0;
+  b->may_lay_out = !b->debugs;
   for (size_t i = 0; i < b->count; i++) {
-    if (!tarn_size_add(sum, b->hands[i].request.size, &sum)) return SIZE_MAX;
+    const tarn__pool_request *request = &b->hands[i].request;
+    if (!tarn_size_add(b->all.size, request->size, &b->all.size)) {
+      b->all.size = SIZE_MAX;  // more than there can be
+    }
+    b->all.guard += request->guard;
+    b->all.no_grow = b->all.no_grow && request->no_grow;
+    b->all.no_wait = b->all.no_wait || request->no_wait;
+    b->all.no_callback = b->all.no_callback || request->no_callback;
+    b->may_lay_out = b->may_lay_out && !request->no_wait && !request->no_grow;
   }
-  return sum;
 }
 
 // Whether |size| bytes can be had beside the live blocks.
@@ -326,37 +317,28 @@ static tarn_status check_room(tarn_pool *pool, size_t size) {
                               : tarn__room_check(pool, size);
 }
 
-// More than there can be in all is refused before any of it is taken, if the
-// program makes no room.
+// A request for more than there can be in all is refused before any of it is
+// taken, unless the program makes room.
 static tarn_status check_sum(batch *b) {
   tarn_pool *pool = b->pool;
-  tarn__pool_reclaim reclaim;
-  tarn__pool_request all = b->hands[0].request;
-  all.size = sum_of(b);
-  for (size_t i = 1; i < b->count; i++) {
-    const tarn__pool_request *request = &b->hands[i].request;
-    all.no_grow = all.no_grow && request->no_grow;
-    all.no_wait = all.no_wait || request->no_wait;
-    all.no_callback = all.no_callback || request->no_callback;
-  }
-  tarn_status status = check_room(pool, all.size);
+  tarn_status status = check_room(pool, b->all.size);
   if (status != TARN_FULL) return status;
-  all.beyond = true;
-  tarn__reclaim_begin(&reclaim, pool, &all, b->hands[0].what.tag);
+  b->all.beyond = true;
+  tarn__pool_reclaim reclaim = tarn__reclaim_of(pool, &b->all);
   while (status == TARN_FULL && tarn__reclaim_next(&reclaim))
-    status = check_room(pool, all.size);
+    status = check_room(pool, b->all.size);
   b->too_much = status == TARN_FULL;
   return b->too_much ? tarn__reclaim_fail(&reclaim) : status;
 }
 
-// Of |count| blocks, which of them was not to be had.
+// Names the block, of |count|, that could not be allocated.
 static tarn_status say_which(const batch *b, size_t i, tarn_status status) {
   if (b->alone) return status;
   return tarn__fail(status, "block %zu of %zu: %s", i + 1, b->count,
                     tarn_last_error());
 }
 
-// Until all are there; |*out_at| is the first that is not.
+// Continues until all are there; |*out_at| is the first missing one.
 static tarn_status take_all(batch *b, size_t *out_at) {
   tarn_status status = TARN_OK;
   for (*out_at = 0; *out_at < b->count; ++*out_at) {
@@ -369,15 +351,8 @@ static tarn_status take_all(batch *b, size_t *out_at) {
   return status;
 }
 
-// How new memory goes back: without waiting if one request must not wait.
-static unsigned trim_of(const batch *b) {
-  unsigned how = 0;
-  for (size_t i = 0; i < b->count; i++)
-    how |= tarn__trim_for(&b->hands[i].request);
-  return how;
-}
-
-// All goes back, and what the device gave for it. Returns |why|.
+// All goes back, and what the device gave for it: without waiting if one
+// request must not wait. Returns |why|.
 static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
   tarn_pool *pool = b->pool;
   tarn__failure failure = tarn__failure_of(why);
@@ -385,35 +360,22 @@ static tarn_status undo(batch *b, size_t reserved, tarn_status why) {
     hand_back(pool, &b->hands[i]);
   size_t target = tarn__front_target(pool, reserved);
   if (!b->alone && pool->stats.reserved_bytes > target) {
-    (void)tarn__front_trim_as(pool, target, trim_of(b));
+    (void)tarn__front_trim_as(pool, target, tarn__trim_for(&b->all));
   }
   return tarn__failure_tell(&failure);
-}
-
-// Of all blocks, without what a pool that debugs adds.
-static size_t asked_of(const batch *b) {
-  size_t sum = sum_of(b);
-  for (size_t i = 0; i < b->count && sum != SIZE_MAX; i++)
-    sum -= b->hands[i].request.guard;
-  return sum;
 }
 
 // Called with the lock, which is released.
 static tarn_status refuse(batch *b, size_t at, tarn_status why) {
   tarn_pool *pool = b->pool;
-  const hand *h = &b->hands[at < b->count ? at : 0];
-  tarn__pool_refusal refusal = {.size = h->options.size,
-                                .serial = h->what.serial,
-                                .tag = h->what.tag,
-                                .noted = b->alone};
-  if (b->too_much) refusal.size = asked_of(b);
+  const tarn__pool_request *request = &b->hands[at < b->count ? at : 0].request;
   if (b->alone) {
-    if (h->request.asked) pool->stats.misses++;
-    tarn__front_count_failure(pool, &h->request, h->what.tag, why);
+    if (request->asked) pool->stats.misses++;
+    tarn__front_count_failure(pool, request, why);
   } else {
     pool->stats.failures++;
   }
-  return tarn__take_end(pool, &refusal, why);
+  return tarn__take_end(pool, b->too_much ? &b->all : request, b->alone, why);
 }
 
 static tarn_status serve(batch *b, tarn_block *out_blocks) {
@@ -425,6 +387,7 @@ static tarn_status serve(batch *b, tarn_block *out_blocks) {
     tarn__front_leave(pool);
     return TARN_OK;
   }
+  add_up(b);
   size_t reserved = pool->stats.reserved_bytes;
   tarn_status status = b->alone ? TARN_OK : check_sum(b);
   if (status == TARN_OK && begin_step(b, out_blocks)) {
@@ -467,11 +430,10 @@ static tarn_status prepare(batch *b, const tarn_alloc_options *options) {
   return TARN_OK;
 }
 
-// Only once all is known to be right: a guard is asked for under the lock.
+// Only after all checks: guards are allocated under the lock.
 static tarn_status run(batch *b, const tarn_alloc_options *options,
                        tarn_block *out_blocks) {
-  tarn_status status = prepare(b, options);
-  if (status != TARN_OK) return status;
+  TARN__TRY(prepare(b, options));
   b->debugs = tarn__debug_of(b->pool) != NULL;
   for (size_t i = 0; i < b->count; i++)
     fill_request(b, &b->hands[i]);
@@ -480,8 +442,8 @@ static tarn_status run(batch *b, const tarn_alloc_options *options,
 
 // --- the public functions --------------------------------------------------
 
-static tarn_status take_with(tarn_pool *pool, const tarn_alloc_options *options,
-                             tarn_block *out_block) {
+tarn_status tarn__take_with(tarn_pool *pool, const tarn_alloc_options *options,
+                            tarn_block *out_block) {
   hand one = {.piece = NULL};
   batch b = {.pool = pool, .hands = &one, .count = 1, .alone = true};
   *out_block = (tarn_block){0};
@@ -508,29 +470,13 @@ tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "user: NULL");
   tarn_pool *pool = block->pool;
   tarn__pool_piece *piece = NULL;
-  tarn_status status = tarn__front_check_pool(pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__front_check_pool(pool));
   tarn__biased_lock_enter(&pool->lock);
-  status = tarn__front_find_block(pool, "user", block, &piece);
+  tarn_status status = tarn__front_find_block(pool, "user", block, &piece);
   if (status == TARN_OK) {
     *out_user = tarn__users_get(&pool->users, block->id, block->generation);
   }
   tarn__biased_lock_leave(&pool->lock);
   if (status != TARN_E_INVALID) return status;
   return tarn__whose_explain(pool, block->address);
-}
-
-// Requests with flags or a user pointer, and wrong ones, go to take_with.
-tarn_status tarn_pool_alloc_with(tarn_pool *pool,
-                                 const tarn_alloc_options *options,
-                                 tarn_block *out_block) {
-  const tarn_alloc_options *o = options;
-  bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
-               o->user == NULL;
-  if (!plain) return take_with(pool, options, out_block);
-  return tarn__take_at_once(pool, o->size, o->align, o->stream, o->tag,
-                            out_block)
-             ? TARN_OK
-             : tarn__take_any(pool, o->size, o->align, o->stream, o->tag,
-                              out_block);
 }
