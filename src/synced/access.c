@@ -1,4 +1,5 @@
-// Accesses: a short way for valid bytes, and the transfer for all others.
+// Accesses, and copies ahead of them: a short way for valid bytes, and the
+// transfer for all others.
 //
 // The short way is for a range that is exactly a span, without open writers and
 // uses: there is nothing to cut, plan or wait for, and a thread that uses the
@@ -10,30 +11,23 @@
 #include <assert.h>
 
 #include "base/status.h"
-#include "synced/transfer.h"
-#include "synced/work.h"
+#include "synced/protect.h"
+#include "synced/sides.h"
 
 // --- beginning, the short way ------------------------------------------------
 
-static bool is_same(tarn_place a, tarn_place b) {
-  return a.device == b.device && a.kind == b.kind;
-}
-
 static __attribute__((noinline)) uint32_t search(tarn__synced_core *core,
                                                  tarn_place place) {
-  uint32_t side = 0;
-  while (side < core->side_count &&
-         !is_same(core->sides[side].end.place, place))
-    side++;
-  if (side == core->side_count) return TARN__NO_SIDE;
+  uint32_t side = tarn__side_at(core, place);
+  if (side == TARN__NO_SIDE) return TARN__NO_SIDE;
   core->last_place = place;
   core->last_side = side;
   return side;
 }
 
 static inline uint32_t side_at_once(tarn__synced_core *core, tarn_place place) {
-  return is_same(core->last_place, place) ? core->last_side
-                                          : search(core, place);
+  return tarn__route_is_same(core->last_place, place) ? core->last_side
+                                                      : search(core, place);
 }
 
 // The span that is exactly the range, if it is the first or most recent one.
@@ -51,9 +45,10 @@ static inline bool is_free(const tarn__synced_span *span, bool reads) {
 }
 
 // Enters the access into |span|, which is its range and has no conflict.
-static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
-                         uint32_t side, const tarn__synced_request *request,
+static inline void enter(tarn__synced_span *span, uint32_t side,
+                         const tarn__synced_request *request,
                          tarn_access *access) {
+  tarn_synced *buffer = request->buffer;
   tarn__synced_core *core = buffer->core;
   tarn__synced_side *at = &core->sides[side];
   if (request->mode == TARN_READ) {
@@ -73,10 +68,9 @@ static inline void enter(tarn_synced *buffer, tarn__synced_span *span,
   buffer->accesses++;
 }
 
-static inline bool begin_at_once(tarn_synced *buffer,
-                                 const tarn__synced_request *request,
+static inline bool begin_at_once(const tarn__synced_request *request,
                                  tarn_access *access) {
-  tarn__synced_core *core = buffer->core;
+  tarn__synced_core *core = request->buffer->core;
   uint32_t side = side_at_once(core, request->place);
   tarn__synced_span *span = span_at(core, request->start, request->end);
   if (core->slow || side == TARN__NO_SIDE || span == NULL) return false;
@@ -84,17 +78,16 @@ static inline bool begin_at_once(tarn_synced *buffer,
   bool may = !at->busy && !at->outside &&
              is_free(span, request->mode == TARN_READ) &&
              (span->valid & tarn__side_bit(side)) != 0;
-  if (may) enter(buffer, span, side, request, access);
+  if (may) enter(span, side, request, access);
   return may;
 }
 
 // Only if this thread owns the lock; so the buffer is not from before a fork.
-static inline bool try_short_begin(tarn_synced *buffer,
-                                   const tarn__synced_request *request,
+static inline bool try_short_begin(const tarn__synced_request *request,
                                    tarn_access *access) {
-  tarn__owner_slot *slot = tarn__biased_lock_try(&buffer->core->lock);
+  tarn__owner_slot *slot = tarn__biased_lock_try(&request->buffer->core->lock);
   if (slot == NULL) return false;
-  bool begun = begin_at_once(buffer, request, access);
+  bool begun = begin_at_once(request, access);
   tarn__biased_lock_leave_owned(slot);
   return begun;
 }
@@ -130,10 +123,9 @@ static bool is_at_hand(const tarn__synced_span *span, uint32_t side,
 }
 
 // The middle way, for rows of a table: needs a cut only. With the lock.
-static bool begin_in_part(tarn_synced *buffer,
-                          const tarn__synced_request *request,
+static bool begin_in_part(const tarn__synced_request *request,
                           tarn_access *access) {
-  tarn__synced_core *core = buffer->core;
+  tarn__synced_core *core = request->buffer->core;
   uint32_t from = TARN__NO_SIDE;
   uint32_t side = side_at_once(core, request->place);
   if (core->slow || side == TARN__NO_SIDE) return false;
@@ -147,56 +139,11 @@ static bool begin_in_part(tarn_synced *buffer,
   if (!may) return false;
   tarn__synced_span *span =
       tarn__spans_cut(&core->spans, request->start, request->end);
-  enter(buffer, span, side, request, access);
+  enter(span, side, request, access);
   if (from != TARN__NO_SIDE) {
     tarn__core_counts(core, from, side)->discarded += access->size;
   }
   return true;
-}
-
-// An access of 0 bytes touches nothing, but is open like others.
-static tarn_status open_empty(tarn_synced *buffer,
-                              const tarn__synced_request *request,
-                              tarn_access *access) {
-  tarn__synced_core *core = buffer->core;
-  tarn__core_enter(core);
-  tarn_status status = tarn__core_admit(core);
-  if (status == TARN_OK) status = tarn__place_check(request->place);
-  if (status == TARN_OK) {
-    access->buffer = buffer;
-    access->offset = request->start;
-    access->mode = request->mode & ~TARN_ACCESS_WAIT;
-    access->side = TARN__NO_SIDE;
-    tarn_list_add_tail(&core->accesses, &access->node);
-    buffer->accesses++;
-  }
-  tarn__core_leave(core);
-  return status;
-}
-
-tarn_status tarn__access_open(tarn_synced *buffer,
-                              const tarn__synced_request *request,
-                              tarn_access *access) {
-  tarn__synced_transfer transfer;
-  if (request->start == request->end)
-    return open_empty(buffer, request, access);
-  tarn__synced_core *core = buffer->core;
-  tarn__core_enter(core);
-  bool waits = (request->mode & TARN_ACCESS_WAIT) != 0;
-  if (!waits && (begin_at_once(buffer, request, access) ||
-                 begin_in_part(buffer, request, access))) {
-    tarn__core_leave(core);
-    return TARN_OK;
-  }
-  tarn__transfer_init(&transfer, core, request, access);
-  tarn_status status = tarn__transfer_run(&transfer);
-  if (status == TARN_OK) {
-    access->buffer = buffer;
-    buffer->accesses++;
-  }
-  tarn__core_leave(core);
-  tarn__transfer_deinit(&transfer);
-  return status;
 }
 
 // The general part of tarn_synced_begin.
@@ -204,18 +151,22 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
     tarn_synced *buffer, size_t offset, size_t size, tarn_place place,
     uint32_t mode, tarn_stream *stream, tarn_access *out_access) {
   tarn__synced_request request = {
-      .place = place, .mode = mode, .stream = stream};
+      .place = place, .mode = mode, .stream = stream, .buffer = buffer};
   if (out_access == NULL)
     return tarn__fail(TARN_E_INVALID, "synced: out_access is NULL");
   *out_access = (tarn_access){.address = 0};
-  tarn_status status = check_mode(mode);
-  if (status == TARN_OK) {
-    status =
-        tarn__synced_range(buffer, offset, size, &request.start, &request.end);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_mode(mode));
+  TARN__TRY(
+      tarn__synced_range(buffer, offset, size, &request.start, &request.end));
   assert(buffer != NULL);
-  return tarn__access_open(buffer, &request, out_access);
+  tarn__core_enter(buffer->core);
+  bool may = (mode & TARN_ACCESS_WAIT) == 0 && request.start < request.end;
+  if (may && (begin_at_once(&request, out_access) ||
+              begin_in_part(&request, out_access))) {
+    tarn__core_leave(buffer->core);
+    return TARN_OK;
+  }
+  return tarn__transfer_run(buffer->core, &request, out_access);
 }
 
 static inline bool is_plain(uint32_t mode) {
@@ -232,15 +183,25 @@ tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
     tarn__synced_request request = {.start = buffer->offset + offset,
                                     .place = place,
                                     .mode = mode,
-                                    .stream = stream};
+                                    .stream = stream,
+                                    .buffer = buffer};
     request.end = request.start + (size == TARN_ALL ? most : size);
     bool fits = size <= most || size == TARN_ALL;
-    if (fits && try_short_begin(buffer, &request, out_access)) return TARN_OK;
+    if (fits && try_short_begin(&request, out_access)) return TARN_OK;
   }
   return begin_at_length(buffer, offset, size, place, mode, stream, out_access);
 }
 
 // --- ending, the short way ---------------------------------------------------
+
+// Removes an access from the list, after the spans. With the lock.
+static inline void unlink_access(tarn__synced_core *core, tarn_access *access) {
+  access->node.prev->next = access->node.next;
+  access->node.next->prev = access->node.prev;
+  access->buffer->accesses--;
+  if (access->side != TARN__NO_SIDE) core->sides[access->side].accesses--;
+  access->buffer = NULL;
+}
 
 static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
   tarn__synced_span *span =
@@ -264,7 +225,7 @@ static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
   if (core->spans.map.count > 1) {
     tarn__spans_join(&core->spans, span->node.start, span->end);
   }
-  tarn__access_unlink(core, access);
+  unlink_access(core, access);
   return true;
 }
 
@@ -277,6 +238,145 @@ static inline bool try_short_end(tarn_access *access) {
   return ended;
 }
 
+// --- ending, at length -------------------------------------------------------
+//
+// An end needs no memory: its range is pinned, so nothing has to be cut, and if
+// there is no node for a use the host waits for the stream.
+
+// How an access ends.
+typedef struct ending {
+  tarn__synced_core *core;
+  tarn_access *access;
+  bool commits;                    // a write that has happened
+  tarn__synced_position position;  // where its stream stood
+  bool unfounded;                  // bytes that it read were void
+  size_t lost;
+} ending;
+
+// A discarding write does not depend on earlier work. A write that reads does:
+// if a stream that still writes there fails, its bytes are void.
+static bool is_settled(const tarn__synced_use *use, void *context) {
+  const ending *end = context;
+  if (use->side != end->access->side) return false;
+  return end->access->mode == TARN_WRITE_DISCARD || !use->writes ||
+         tarn__timeline_is_over(use->timeline, use->number);
+}
+
+static void commit_write(ending *end, tarn__synced_span *span) {
+  tarn__span_forget(&end->core->spans, span, is_settled, end);
+  tarn__span_set(end->core, span, tarn__side_bit(end->access->side), true);
+}
+
+// Bytes that were read are void if a stream that wrote them has failed
+// meanwhile.
+static bool is_founded(const ending *end, const tarn__synced_span *span) {
+  return end->access->mode == TARN_WRITE_DISCARD ||
+         (span->valid & tarn__side_bit(end->access->side)) != 0;
+}
+
+static void take_write_back(ending *end, tarn__synced_span *span) {
+  bool was_lost = tarn__span_is_lost(span);
+  uint64_t left = span->valid & ~tarn__side_bit(end->access->side);
+  tarn__span_set(end->core, span, left, span->written);
+  if (was_lost || !tarn__span_is_lost(span)) return;
+  end->lost += span->end - span->node.start;
+  tarn__core_note_loss(end->core, TARN__LOSS_CANCELLED, end->access->side,
+                       span->node.start, span->end);
+}
+
+static void leave_use(const ending *end, tarn__synced_span *span, bool writes) {
+  if (end->position.timeline == NULL) return;
+  tarn__span_use(&end->core->spans, span,
+                 (tarn__synced_use){.timeline = end->position.timeline,
+                                    .number = end->position.number,
+                                    .side = end->access->side,
+                                    .writes = writes});
+}
+
+static void end_in_span(ending *end, tarn__synced_span *span) {
+  bool writes = end->access->mode != TARN_READ;
+  if (writes && end->commits) commit_write(end, span);
+  if (writes && !end->commits) take_write_back(end, span);
+  leave_use(end, span, writes);
+}
+
+// A write is committed as a whole or not at all; a read gets the failure.
+static void end_in_spans(ending *end) {
+  tarn__synced_spans *spans = &end->core->spans;
+  size_t start = end->access->offset;
+  size_t stop = start + end->access->size;
+  bool reads = end->access->mode == TARN_READ;
+  if (end->commits || reads) {
+    tarn__spans_each (span, spans, start, stop) {
+      if (!is_founded(end, span)) end->unfounded = true;
+    }
+  }
+  if (end->unfounded) end->commits = false;
+  tarn__spans_each (span, spans, start, stop)
+    end_in_span(end, span);
+  tarn__spans_leave(spans, start, stop, !reads);
+}
+
+// Makes a point in the stream and reserves nodes for a use in each span. If
+// that fails, the host waits for the stream and there is no use.
+static tarn_status take_position(ending *end) {
+  tarn_stream *stream = end->access->stream;
+  if (stream == NULL) return TARN_OK;
+  tarn__synced_core *core = end->core;
+  tarn_status status = tarn__work_point(core, stream, &end->position);
+  if (end->position.timeline == NULL) return status;
+  size_t start = end->access->offset;
+  status =
+      tarn__spans_reserve(&core->spans, start, start + end->access->size, 1);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__work_release(end->position);
+  end->position.timeline = NULL;
+  return tarn__work_wait(core, stream);
+}
+
+static tarn_status tell_failure(const ending *end, const char *why) {
+  char text[TARN__CORE_TEXT];
+  tarn__core_text(end->core, text);
+  if (end->access->mode == TARN_READ) {
+    return tarn__fail(TARN_E_DEVICE, "%s: the stream of an access failed: %s",
+                      text, why);
+  }
+  return tarn__fail(TARN_E_DEVICE,
+                    "%s: a write was cancelled, %zu bytes are lost: %s", text,
+                    end->lost, why);
+}
+
+// With the lock, which is left for the point.
+static tarn_status close_access(ending *end) {
+  tarn__failure failure = tarn__failure_of(take_position(end));
+  bool failed = failure.status != TARN_OK;
+  if (failed) end->commits = false;
+  end_in_spans(end);
+  tarn__work_release(end->position);
+  if (failed) return tell_failure(end, failure.text);
+  if (!end->unfounded) return TARN_OK;
+  return tell_failure(end, "the stream that brought its bytes failed");
+}
+
+// Ends an open access; a write is committed or cancelled. |out_lost| may be
+// NULL. Errors as of tarn_synced_end. Without the lock.
+static __attribute__((noinline)) tarn_status close_general(tarn_access *access,
+                                                           bool commits,
+                                                           size_t *out_lost) {
+  TARN__TRY(tarn__synced_check(access->buffer));
+  tarn_status status = TARN_OK;
+  tarn__synced_core *core = access->buffer->core;
+  ending end = {.core = core, .access = access, .commits = commits};
+  tarn__core_enter(core);
+  tarn__protect_tighten(core);
+  if (access->side != TARN__NO_SIDE) status = close_access(&end);
+  unlink_access(core, access);
+  tarn__core_wake(core);
+  tarn__core_leave(core);
+  if (out_lost != NULL) *out_lost = end.lost;
+  return status;
+}
+
 static tarn_status check_open(const tarn_access *access) {
   bool is_open = access != NULL && access->buffer != NULL;
   return is_open ? TARN_OK
@@ -284,16 +384,64 @@ static tarn_status check_open(const tarn_access *access) {
 }
 
 tarn_status tarn_synced_end(tarn_access *access) {
-  tarn_status status = check_open(access);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_open(access));
   bool is_short = access->stream == NULL && tarn__callbacks_running == 0;
   if (is_short && try_short_end(access)) return TARN_OK;
-  return tarn__access_close(access, true, NULL);
+  return close_general(access, true, NULL);
 }
 
 tarn_status tarn_synced_cancel(tarn_access *access, size_t *out_lost) {
   if (out_lost != NULL) *out_lost = 0;
-  tarn_status status = check_open(access);
-  return status == TARN_OK ? tarn__access_close(access, false, out_lost)
-                           : status;
+  TARN__TRY(check_open(access));
+  return close_general(access, false, out_lost);
+}
+
+// --- copies ahead of an access -----------------------------------------------
+
+tarn_status tarn__core_fetch_runs(tarn__synced_core *core,
+                                  tarn__synced_run *io_run, uint32_t side,
+                                  tarn__synced_span_test *test,
+                                  tarn_place place) {
+  while (tarn__core_find_run(core, io_run->end, side, test, io_run)) {
+    tarn__synced_request request = {.start = io_run->start,
+                                    .end = io_run->end,
+                                    .place = place,
+                                    .mode = TARN_READ};
+    tarn_status status = tarn__transfer_run(core, &request, NULL);
+    tarn__core_enter(core);
+    TARN__TRY(status);
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_event(const tarn_stream *stream,
+                               const tarn_event *event) {
+  if (event == NULL || stream != NULL) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "synced: an event needs a stream, which is NULL");
+}
+
+tarn_status tarn_synced_prefetch(tarn_synced *buffer, size_t offset,
+                                 size_t size, tarn_place place,
+                                 tarn_stream *stream, tarn_event *event) {
+  tarn__synced_request request = {
+      .place = place, .mode = TARN_READ, .stream = stream};
+  TARN__TRY(
+      tarn__synced_range(buffer, offset, size, &request.start, &request.end));
+  TARN__TRY(check_event(stream, event));
+  tarn__core_enter(buffer->core);
+  TARN__TRY(tarn__transfer_run(buffer->core, &request, NULL));
+  return event != NULL ? tarn_event_record(event, stream) : TARN_OK;
+}
+
+tarn_status tarn_synced_push(tarn_synced *buffer, size_t offset, size_t size,
+                             tarn_stream *stream, tarn_event *event) {
+  tarn_place place;
+  TARN__TRY(tarn__synced_device(buffer, &place));
+  return tarn_synced_prefetch(buffer, offset, size, place, stream, event);
+}
+
+tarn_status tarn_synced_pull(tarn_synced *buffer, size_t offset, size_t size,
+                             tarn_stream *stream, tarn_event *event) {
+  return tarn_synced_prefetch(buffer, offset, size, TARN_HOST, stream, event);
 }

@@ -37,7 +37,7 @@ static pair sides_of(const tarn__synced_core *core) {
 // Where the bytes of a written span are now. While they are still being written
 // at the one place and copied to the other, they are said to be at one only.
 static uint64_t whereabouts(const tarn__synced_span *span, pair sides) {
-  uint64_t newest = tarn__span_newest(span);
+  uint64_t newest = span->valid;
   uint64_t landed = newest & ~tarn__span_pending(span);
   if (landed != 0 || sides.cpu == sides.gpu) return landed | newest * !landed;
   return (newest & sides.gpu) != 0 ? sides.gpu : newest;
@@ -54,12 +54,10 @@ static tarn_synced_state name_state(uint64_t where, pair sides) {
 // With the lock. A place counts if it has all that was written.
 static tarn_synced_state head_of(const tarn__synced_core *core, size_t start,
                                  size_t end) {
-  if (start == end) return TARN_UNINITIALIZED;
   pair sides = sides_of(core);
   uint64_t where = UINT64_MAX;
   bool written = false;
-  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->node.start < end; span = span->next) {
+  tarn__spans_each (span, &core->spans, start, end) {
     if (!span->written) continue;
     written = true;
     where &= whereabouts(span, sides);
@@ -92,25 +90,19 @@ const char *tarn_synced_state_name(tarn_synced_state state) {
 
 // --- data --------------------------------------------------------------------
 
-static bool is_unwritten(const tarn__synced_core *core, size_t start,
-                         size_t end) {
-  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->node.start < end; span = span->next) {
-    if (span->written) return false;
-  }
-  return true;
-}
-
 // Makes the zeros that |access| reads contents, if there is nothing else in its
-// range. They are valid at its place, and nobody writes while it is open.
+// range. They are valid at its place, and no other access writes while it is
+// open.
 static void adopt_zeros(const tarn_access *access) {
   tarn__synced_core *core = access->buffer->core;
   size_t end = access->offset + access->size;
+  bool unwritten = true;
   tarn__core_enter(core);
-  if (access->size > 0 && is_unwritten(core, access->offset, end)) {
-    tarn__synced_span *span = tarn__spans_find(&core->spans, access->offset);
-    for (; span != NULL && span->node.start < end; span = span->next)
-      tarn__span_set(core, span, span->valid, true);
+  tarn__spans_each (span, &core->spans, access->offset, end) {
+    if (span->written) unwritten = false;
+  }
+  tarn__spans_each (span, &core->spans, access->offset, end) {
+    if (unwritten) tarn__span_set(core, span, span->valid, true);
   }
   tarn__core_leave(core);
 }
@@ -128,14 +120,11 @@ static tarn_status visit(tarn_synced *buffer, tarn_place place, uint32_t mode,
                          tarn__synced_end *out_data) {
   tarn_access access;
   *out_data = (tarn__synced_end){.address = 0};
-  tarn_status status =
-      tarn_synced_begin(buffer, 0, TARN_ALL, place, mode, NULL, &access);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_synced_begin(buffer, 0, TARN_ALL, place, mode, NULL, &access));
   tarn__synced_end data = {.address = access.address,
                            .pointer = access.pointer};
   if (mode == TARN_READ) adopt_zeros(&access);
-  status = tarn_synced_end(&access);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_synced_end(&access));
   *out_data = data;
   bool at_host = tarn_place_equal(tarn__route_place(place), TARN_HOST);
   if (at_host && mode != TARN_READ) keep_writable(buffer);
@@ -154,12 +143,10 @@ static tarn_status visit_gpu(tarn_synced *buffer, uint32_t mode,
                              tarn_addr *out_data) {
   if (out_data == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
   *out_data = 0;
-  tarn_status status = tarn__synced_check(buffer);
-  if (status != TARN_OK) return status;
-  tarn_device *device = buffer->core->device;
-  if (device == NULL) return tarn__core_no_device(buffer->core);
+  tarn_place place;
   tarn__synced_end data;
-  status = visit(buffer, tarn_place_on(device), mode, &data);
+  TARN__TRY(tarn__synced_device(buffer, &place));
+  tarn_status status = visit(buffer, place, mode, &data);
   *out_data = data.address;
   return status;
 }
@@ -195,18 +182,15 @@ tarn_status tarn_synced_set_cpu_data(tarn_synced *buffer, void *data) {
 }
 
 tarn_status tarn_synced_set_gpu_data(tarn_synced *buffer, tarn_addr data) {
-  tarn_status status = tarn__synced_check(buffer);
-  if (status != TARN_OK) return status;
-  tarn_device *device = buffer->core->device;
-  if (device == NULL) return tarn__core_no_device(buffer->core);
-  return tarn_synced_wrap(buffer, tarn_place_on(device), data, &set_options);
+  tarn_place place;
+  TARN__TRY(tarn__synced_device(buffer, &place));
+  return tarn_synced_wrap(buffer, place, data, &set_options);
 }
 
 // --- push --------------------------------------------------------------------
 
 // Where the host and the device are one place, SYNCED is as good.
-static tarn_status check_head(tarn_synced *buffer) {
-  tarn_place device = tarn_place_on(buffer->core->device);
+static tarn_status check_head(tarn_synced *buffer, tarn_place device) {
   tarn_synced_state head = tarn_synced_head(buffer);
   bool one_place = tarn_place_equal(tarn__route_place(device), TARN_HOST);
   if (head == TARN_HEAD_AT_CPU) return TARN_OK;
@@ -219,15 +203,11 @@ static tarn_status check_head(tarn_synced *buffer) {
 
 tarn_status tarn_synced_async_gpu_push(tarn_synced *buffer,
                                        tarn_stream *stream) {
-  tarn_status status = tarn__synced_check(buffer);
-  if (status != TARN_OK) return status;
-  tarn_device *device = buffer->core->device;
-  if (device == NULL) return tarn__core_no_device(buffer->core);
-  if (stream == NULL || tarn_stream_device(stream) != device) {
+  tarn_place place;
+  TARN__TRY(tarn__synced_device(buffer, &place));
+  if (stream == NULL || tarn_stream_device(stream) != place.device) {
     return tarn__fail(TARN_E_INVALID, "synced: no stream of the device");
   }
-  status = check_head(buffer);
-  if (status != TARN_OK) return status;
-  return tarn_synced_prefetch(buffer, 0, TARN_ALL, tarn_place_on(device),
-                              stream, NULL);
+  TARN__TRY(check_head(buffer, place));
+  return tarn_synced_prefetch(buffer, 0, TARN_ALL, place, stream, NULL);
 }

@@ -10,8 +10,10 @@
 #include "base/status.h"
 #include "synced/transfer.h"
 
-static bool is_for(const tarn__synced_wait *wait, size_t carrier) {
-  return (wait->carriers & (1u << carrier)) != 0;
+// Whether the carrier must wait.
+static bool is_due(const tarn__synced_wait *wait, size_t carrier) {
+  return wait->status == TARN_PENDING &&
+         (wait->carriers & (1u << carrier)) != 0;
 }
 
 // --- waits -------------------------------------------------------------------
@@ -29,13 +31,12 @@ static tarn_status outcome(const tarn__synced_wait *wait) {
 }
 
 static tarn_status ask(tarn__synced_transfer *transfer) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < transfer->wait_count && status == TARN_OK; i++) {
+  for (size_t i = 0; i < transfer->wait_count; i++) {
     tarn__synced_wait *wait = &transfer->waits[i];
     wait->status = tarn__point_query(wait->point);
-    status = outcome(wait);
+    TARN__TRY(outcome(wait));
   }
-  return status;
+  return TARN_OK;
 }
 
 void tarn__transfer_tell_stall(const tarn__synced_transfer *transfer,
@@ -57,14 +58,13 @@ static void stall(tarn__synced_transfer *transfer, tarn__synced_wait *wait) {
 }
 
 static tarn_status wait_on_host(tarn__synced_transfer *transfer) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < transfer->wait_count && status == TARN_OK; i++) {
+  for (size_t i = 0; i < transfer->wait_count; i++) {
     tarn__synced_wait *wait = &transfer->waits[i];
-    if (wait->status != TARN_PENDING || !is_for(wait, TARN__BY_HOST)) continue;
+    if (!is_due(wait, TARN__BY_HOST)) continue;
     stall(transfer, wait);
-    status = outcome(wait);
+    TARN__TRY(outcome(wait));
   }
-  return status;
+  return TARN_OK;
 }
 
 // Notes in the wait if the point's stream is the one that failed.
@@ -76,34 +76,27 @@ static tarn_status join(tarn__synced_wait *wait, tarn_stream *stream) {
   return own == TARN_E_DEVICE ? TARN_PENDING : status;
 }
 
-static tarn_status join_all(tarn__synced_transfer *transfer, size_t carrier) {
-  tarn_status status = TARN_OK;
-  tarn_stream *stream = transfer->carriers[carrier].stream;
-  for (size_t i = 0; i < transfer->wait_count && status == TARN_OK; i++) {
-    tarn__synced_wait *wait = &transfer->waits[i];
-    bool needed = wait->status == TARN_PENDING && is_for(wait, carrier);
-    if (needed) status = join(wait, stream);
+// The stream of the carrier waits; a copy stream is found first.
+static tarn_status wait_on_stream(tarn__synced_transfer *transfer,
+                                  size_t number) {
+  tarn__synced_carrier *carrier = &transfer->carriers[number];
+  if (number >= TARN__FIRST_COPY_STREAM) {
+    TARN__TRY(tarn__copy_streams_copy_stream(carrier->device, carrier->way,
+                                             &carrier->stream));
   }
-  return status;
-}
-
-static tarn_status find_copy_stream(tarn__synced_carrier *carrier) {
-  return tarn__copy_streams_copy_stream(carrier->device, carrier->way,
-                                        &carrier->stream);
+  for (size_t i = 0; i < transfer->wait_count && carrier->stream != NULL; i++) {
+    tarn__synced_wait *wait = &transfer->waits[i];
+    if (is_due(wait, number)) TARN__TRY(join(wait, carrier->stream));
+  }
+  return TARN_OK;
 }
 
 static tarn_status wait_for_others(tarn__synced_transfer *transfer) {
-  tarn_status status = ask(transfer);
-  if (status == TARN_OK) status = wait_on_host(transfer);
-  for (size_t i = TARN__BY_STREAM;
-       i < transfer->carrier_count && status == TARN_OK; i++) {
-    tarn__synced_carrier *carrier = &transfer->carriers[i];
-    if (i >= TARN__FIRST_COPY_STREAM) status = find_copy_stream(carrier);
-    if (status == TARN_OK && carrier->stream != NULL) {
-      status = join_all(transfer, i);
-    }
-  }
-  return status;
+  TARN__TRY(ask(transfer));
+  TARN__TRY(wait_on_host(transfer));
+  for (size_t i = TARN__BY_STREAM; i < transfer->carrier_count; i++)
+    TARN__TRY(wait_on_stream(transfer, i));
+  return TARN_OK;
 }
 
 // --- copies ------------------------------------------------------------------
@@ -139,10 +132,9 @@ static tarn_status make(tarn__synced_transfer *transfer,
 }
 
 static tarn_status make_all(tarn__synced_transfer *transfer) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < transfer->run_count && status == TARN_OK; i++)
-    status = make(transfer, &transfer->runs[i]);
-  return status;
+  for (size_t i = 0; i < transfer->run_count; i++)
+    TARN__TRY(make(transfer, &transfer->runs[i]));
+  return TARN_OK;
 }
 
 // --- points behind the copies ------------------------------------------------
@@ -185,14 +177,12 @@ static tarn_status point(tarn__synced_transfer *transfer, size_t number) {
 // Also after a failure: queued copies are under way.
 static tarn_status point_all(tarn__synced_transfer *transfer) {
   tarn_status first = TARN_OK;
-  for (size_t i = TARN__BY_STREAM; i < transfer->carrier_count; i++) {
-    tarn_status status = point(transfer, i);
-    if (first == TARN_OK) first = status;
-  }
+  for (size_t i = TARN__BY_STREAM; i < transfer->carrier_count; i++)
+    tarn__keep_first(&first, point(transfer, i));
   return first;
 }
 
-static void release_copy_streams(tarn__synced_transfer *transfer) {
+static void release_copy_streams(const tarn__synced_transfer *transfer) {
   for (size_t i = TARN__FIRST_COPY_STREAM; i < transfer->carrier_count; i++)
     tarn__copy_streams_release_copy_stream(transfer->carriers[i].stream);
 }

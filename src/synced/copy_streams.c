@@ -1,12 +1,13 @@
 // Copy streams and spare events of a device.
 //
-//   copy streams   in ── stream, users       current: for the next transfer
-//              out ─ stream, users
-//   retired    stream, users ── ...      failed, but still in use
-//   spare      event, event, ...           of reached or forgotten points
+//   streams   in, users ── out, users ── in, users, failed
+//   spare     event, event, ...       of reached or forgotten points
 //
 // Invariants:
-//   * a retired copy stream has users; the last of them destroys it
+//   * each way has one stream at most that is not known to have failed: the
+//     next transfer takes it
+//   * a stream that is known to have failed has users; the last of them
+//     destroys it
 //   * a spare event belongs to no point
 //   * without users and events in use, nothing here keeps the device open after
 //     it was asked to close
@@ -22,17 +23,18 @@
 enum { MOST_SPARE = 256 };
 
 typedef struct copy_stream {
-  struct copy_stream *next;  // retired too
+  struct copy_stream *next;
   tarn_stream *stream;
+  tarn__synced_copy_stream way;
+  bool failed;  // as far as known
   size_t users;
 } copy_stream;
 
 struct tarn__synced_copy_streams {
   uint32_t generation;  // of forks
 
-  pthread_mutex_t streams_lock;  // guards the next two
-  copy_stream *current[TARN__COPY_STREAM_COUNT];
-  copy_stream *retired;
+  pthread_mutex_t streams_lock;  // guards the next
+  copy_stream *streams;
 
   pthread_mutex_t events_lock;  // guards all below
   tarn__synced_event *spare[MOST_SPARE];
@@ -49,13 +51,9 @@ static void destroy_copy_stream(copy_stream *ended) {
 }
 
 static void drop_copy_streams(tarn__synced_copy_streams *copy_streams) {
-  for (int way = 0; way < TARN__COPY_STREAM_COUNT; way++) {
-    destroy_copy_stream(copy_streams->current[way]);
-    copy_streams->current[way] = NULL;
-  }
-  while (copy_streams->retired != NULL) {
-    copy_stream *ended = copy_streams->retired;
-    copy_streams->retired = ended->next;
+  while (copy_streams->streams != NULL) {
+    copy_stream *ended = copy_streams->streams;
+    copy_streams->streams = ended->next;
     destroy_copy_stream(ended);
   }
 }
@@ -71,11 +69,10 @@ static void drop_events(tarn__synced_copy_streams *copy_streams) {
 }
 
 static bool is_used(const tarn__synced_copy_streams *copy_streams) {
-  for (int way = 0; way < TARN__COPY_STREAM_COUNT; way++) {
-    const copy_stream *current = copy_streams->current[way];
-    if (current != NULL && current->users > 0) return true;
-  }
-  return copy_streams->retired != NULL;
+  const copy_stream *known = copy_streams->streams;
+  while (known != NULL && known->users == 0)
+    known = known->next;
+  return known != NULL;
 }
 
 typedef struct closing {
@@ -97,8 +94,7 @@ static tarn_status tell_buffers(const tarn_device *device, bool commit) {
 // another reason, they are created again at next use.
 static tarn_status ask(tarn_device *device,
                        tarn__synced_copy_streams *copy_streams) {
-  tarn_status status = tell_buffers(device, false);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tell_buffers(device, false));
   pthread_mutex_lock(&copy_streams->streams_lock);
   bool used = is_used(copy_streams);
   if (!used) drop_copy_streams(copy_streams);
@@ -166,15 +162,25 @@ tarn_status tarn__copy_streams_of(
   return *out_copy_streams != NULL ? TARN_OK : attach(device, out_copy_streams);
 }
 
-// --- copy streams
-// --------------------------------------------------------------
+// --- copy streams -----------------------------------------------------------
 
-static bool has_failed(tarn_stream *stream) {
-  tarn_status status = tarn_stream_query(stream);
-  return status != TARN_OK && status != TARN_PENDING;
+// The stream for the next transfer, unless it has failed. A failed stream is
+// marked.
+static copy_stream *find_sound(const tarn__synced_copy_streams *copy_streams,
+                               tarn__synced_copy_stream way) {
+  copy_stream *known = copy_streams->streams;
+  while (known != NULL && (known->way != way || known->failed))
+    known = known->next;
+  if (known == NULL) return NULL;
+  tarn_status status = tarn_stream_query(known->stream);
+  known->failed = status != TARN_OK && status != TARN_PENDING;
+  return known->failed ? NULL : known;
 }
 
-static tarn_status create_copy_stream(tarn_device *device, copy_stream **out) {
+static tarn_status create_copy_stream(tarn__synced_copy_streams *copy_streams,
+                                      tarn_device *device,
+                                      tarn__synced_copy_stream way,
+                                      copy_stream **out) {
   copy_stream *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
   tarn_status status = tarn_stream_create(device, &made->stream);
@@ -182,20 +188,21 @@ static tarn_status create_copy_stream(tarn_device *device, copy_stream **out) {
     tarn__host_free(made, sizeof *made);
     return status;
   }
+  made->way = way;
+  made->next = copy_streams->streams;
+  copy_streams->streams = made;
   *out = made;
   return TARN_OK;
 }
 
-// Removes a failed stream; returns it if it has no users.
-static copy_stream *retire(tarn__synced_copy_streams *copy_streams,
-                           copy_stream **current) {
-  copy_stream *failed = *current;
-  if (failed == NULL || !has_failed(failed->stream)) return NULL;
-  *current = NULL;
-  if (failed->users == 0) return failed;
-  failed->next = copy_streams->retired;
-  copy_streams->retired = failed;
-  return NULL;
+// Removes a failed stream without users and returns it; NULL: there is none.
+static copy_stream *take_ended(tarn__synced_copy_streams *copy_streams) {
+  copy_stream **link = &copy_streams->streams;
+  while (*link != NULL && (!(*link)->failed || (*link)->users > 0))
+    link = &(*link)->next;
+  copy_stream *ended = *link;
+  if (ended != NULL) *link = ended->next;
+  return ended;
 }
 
 tarn_status tarn__copy_streams_copy_stream(tarn_device *device,
@@ -203,42 +210,21 @@ tarn_status tarn__copy_streams_copy_stream(tarn_device *device,
                                            tarn_stream **out_stream) {
   tarn__synced_copy_streams *copy_streams = NULL;
   *out_stream = NULL;
-  tarn_status status = tarn__copy_streams_of(device, &copy_streams);
-  if (status != TARN_OK) return status;
-  copy_stream **current = &copy_streams->current[way];
+  TARN__TRY(tarn__copy_streams_of(device, &copy_streams));
   pthread_mutex_lock(&copy_streams->streams_lock);
-  copy_stream *ended = retire(copy_streams, current);
-  if (*current == NULL) status = create_copy_stream(device, current);
+  tarn_status status = TARN_OK;
+  copy_stream *current = find_sound(copy_streams, way);
+  copy_stream *ended = take_ended(copy_streams);
+  if (current == NULL) {
+    status = create_copy_stream(copy_streams, device, way, &current);
+  }
   if (status == TARN_OK) {
-    (*current)->users++;
-    *out_stream = (*current)->stream;
+    current->users++;
+    *out_stream = current->stream;
   }
   pthread_mutex_unlock(&copy_streams->streams_lock);
   destroy_copy_stream(ended);
   return status;
-}
-
-static bool release_current(tarn__synced_copy_streams *copy_streams,
-                            const tarn_stream *stream) {
-  for (int way = 0; way < TARN__COPY_STREAM_COUNT; way++) {
-    copy_stream *current = copy_streams->current[way];
-    if (current == NULL || current->stream != stream) continue;
-    current->users--;
-    return true;
-  }
-  return false;
-}
-
-// Removes and returns the stream if it has no users left.
-static copy_stream *release_retired(tarn__synced_copy_streams *copy_streams,
-                                    const tarn_stream *stream) {
-  copy_stream **link = &copy_streams->retired;
-  while (*link != NULL && (*link)->stream != stream)
-    link = &(*link)->next;
-  copy_stream *found = *link;
-  if (found == NULL || --found->users > 0) return NULL;
-  *link = found->next;
-  return found;
 }
 
 void tarn__copy_streams_release_copy_stream(tarn_stream *stream) {
@@ -247,11 +233,12 @@ void tarn__copy_streams_release_copy_stream(tarn_stream *stream) {
   tarn__synced_copy_streams *copy_streams =
       tarn_device_attached(device, TARN_SLOT_SYNCED);
   if (copy_streams == NULL) return;  // a parent's, before a fork
-  copy_stream *ended = NULL;
   pthread_mutex_lock(&copy_streams->streams_lock);
-  if (!release_current(copy_streams, stream)) {
-    ended = release_retired(copy_streams, stream);
-  }
+  copy_stream *known = copy_streams->streams;
+  while (known->stream != stream)
+    known = known->next;
+  known->users--;
+  copy_stream *ended = take_ended(copy_streams);
   pthread_mutex_unlock(&copy_streams->streams_lock);
   destroy_copy_stream(ended);
 }
@@ -264,29 +251,30 @@ static tarn_status make_event(tarn_device *device,
   if (event == NULL) return TARN_E_NOMEM;
   event->device = device;
   tarn_status status = tarn_event_create(device, &event->event);
-  if (status == TARN_OK) {
-    *out_event = event;
-  } else {
+  if (status != TARN_OK) {
     tarn__host_free(event, sizeof *event);
+    return status;
   }
-  return status;
+  *out_event = event;
+  return TARN_OK;
 }
 
 tarn_status tarn__copy_streams_take_event(tarn_device *device,
                                           tarn__synced_event **out_event) {
   tarn__synced_copy_streams *copy_streams = NULL;
   *out_event = NULL;
-  tarn_status status = tarn__copy_streams_of(device, &copy_streams);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__copy_streams_of(device, &copy_streams));
   pthread_mutex_lock(&copy_streams->events_lock);
   if (copy_streams->spare_count > 0) {
     *out_event = copy_streams->spare[--copy_streams->spare_count];
   }
   pthread_mutex_unlock(&copy_streams->events_lock);
-  return *out_event != NULL ? TARN_OK : make_event(device, out_event);
+  if (*out_event == NULL) TARN__TRY(make_event(device, out_event));
+  atomic_init(&(*out_event)->count, 1);
+  return TARN_OK;
 }
 
-// A parent's device may be gone by now, so it is the event that is asked. Who
+// A parent's device may be gone by now, so the event is asked. A process that
 // never forked need not ask.
 static bool is_of_a_parent(tarn_event *event) {
   return tarn__os_generation() != 0 && tarn_event_query(event) == TARN_E_STATE;
@@ -302,7 +290,7 @@ static bool keep(tarn__synced_copy_streams *copy_streams,
 }
 
 void tarn__copy_streams_give_event(tarn__synced_event *event) {
-  if (event == NULL) return;
+  if (event == NULL || atomic_fetch_sub(&event->count, 1) > 1) return;
   tarn__synced_copy_streams *copy_streams = NULL;
   if (!is_of_a_parent(event->event)) {
     copy_streams = tarn_device_attached(event->device, TARN_SLOT_SYNCED);

@@ -26,7 +26,6 @@ typedef struct tarn__synced_event {
 typedef enum tarn__synced_copy_stream {
   TARN__COPY_STREAM_IN,   // towards the device
   TARN__COPY_STREAM_OUT,  // away from it
-  TARN__COPY_STREAM_COUNT,
 } tarn__synced_copy_stream;
 
 // The copy streams of |device|.
@@ -43,12 +42,12 @@ TARN_MUST_CHECK tarn_status tarn__copy_streams_copy_stream(
 // release of a failed stream waits for its queued work.
 void tarn__copy_streams_release_copy_stream(tarn_stream *copy_stream);
 
-// Takes an event of |device|, a spare one if there is one.
+// Takes an event of |device|, a spare one if there is one, with one reference.
 TARN_MUST_CHECK tarn_status tarn__copy_streams_take_event(
     tarn_device *device, tarn__synced_event **out_event);
 
-// Gives an event back; NULL is allowed. Cannot fail. In a child of fork it only
-// frees.
+// Releases a reference of an event, which becomes spare with the last one; NULL
+// is allowed. Cannot fail. In a child of fork it only frees.
 void tarn__copy_streams_give_event(tarn__synced_event *event);
 
 #endif  // TARN_SYNCED_COPY_STREAMS_H_

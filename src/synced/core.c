@@ -28,8 +28,7 @@ tarn_status tarn__synced_check(const tarn_synced *buffer) {
 tarn_status tarn__synced_range(const tarn_synced *buffer, size_t offset,
                                size_t size, size_t *out_start,
                                size_t *out_end) {
-  tarn_status status = tarn__synced_check(buffer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__synced_check(buffer));
   bool fits = offset <= buffer->size;
   size_t most = fits ? buffer->size - offset : 0;
   if (size == TARN_ALL) size = most;
@@ -52,10 +51,15 @@ tarn_status tarn__core_admit(tarn__synced_core *core) {
                     tarn__core_text(core, text), core->suspended);
 }
 
-tarn_status tarn__core_no_device(const tarn__synced_core *core) {
+tarn_status tarn__synced_device(const tarn_synced *buffer,
+                                tarn_place *out_place) {
   char text[TARN__CORE_TEXT];
+  TARN__TRY(tarn__synced_check(buffer));
+  tarn_device *device = buffer->core->device;
+  *out_place = tarn_place_on(device);
+  if (device != NULL) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "%s has no device: its options named none",
-                    tarn__core_text(core, text));
+                    tarn__core_text(buffer->core, text));
 }
 
 char *tarn__core_text(const tarn__synced_core *core, char *out) {
@@ -87,8 +91,8 @@ static bool continues(const tarn__synced_core *core,
   return last->cause == cause && last->side == side && last->end == start;
 }
 
-// Without memory, or with too many losses at once, the trace is not told and
-// texts do not give the reason.
+// Without memory, or with too many losses at once, the trace does not get the
+// loss, and texts do not give the reason.
 void tarn__core_note_loss(tarn__synced_core *core,
                           tarn__synced_loss_cause cause, uint32_t side,
                           size_t start, size_t end) {
@@ -145,7 +149,7 @@ tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
 
 // --- the lock ----------------------------------------------------------------
 
-// Takes the losses that the trace was not told yet. With the lock.
+// Takes the losses that the trace has not got yet. With the lock.
 static size_t take_losses(tarn__synced_core *core, tarn_synced_event *events) {
   size_t count = 0;
   for (; core->losses_told < core->loss_count; core->losses_told++) {
@@ -208,8 +212,8 @@ void tarn__span_set(tarn__synced_core *core, tarn__synced_span *span,
 }
 
 void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end) {
-  tarn__synced_span *span = tarn__spans_cut(&core->spans, start, end);
-  for (; span != NULL && span->node.start < end; span = span->next)
+  tarn__spans_cut(&core->spans, start, end);
+  tarn__spans_each (span, &core->spans, start, end)
     tarn__span_set(core, span, 0, true);
   tarn__core_note_loss(core, TARN__LOSS_INVALIDATED, TARN__HOST_SIDE, start,
                        end);
@@ -218,20 +222,11 @@ void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end) {
 
 // --- open accesses -----------------------------------------------------------
 
-static bool meets(const tarn_access *access, uint32_t side, size_t start,
-                  size_t end) {
-  bool there = side == TARN__NO_SIDE || access->side == side;
-  return there && tarn__access_meets(access, start, end);
-}
-
 // Whether there are readers or writers, with an access or without.
 static bool is_entered(const tarn__synced_core *core, size_t start,
                        size_t end) {
-  if (start == end) return false;
-  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  while (span != NULL && span->node.start < end) {
+  tarn__spans_each (span, &core->spans, start, end) {
     if (span->writer != NULL || span->readers > 0) return true;
-    span = span->next;
   }
   return false;
 }
@@ -243,13 +238,10 @@ const tarn_access *tarn__access_in(const tarn__synced_core *core, uint32_t side,
   if (!is_entered(core, start, end)) return NULL;
   tarn_list_for_each (node, &core->accesses) {
     const tarn_access *access = tarn_list_entry(node, tarn_access, node);
-    if (meets(access, side, start, end)) return access;
+    bool there = side == TARN__NO_SIDE || access->side == side;
+    if (there && tarn__access_meets(access, start, end)) return access;
   }
   return NULL;
-}
-
-static const char *purpose(uint32_t mode) {
-  return mode == TARN_READ ? "reading" : "writing";
 }
 
 tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
@@ -262,7 +254,8 @@ tarn_status tarn__access_is_in_the_way(const tarn__synced_core *core,
   }
   return tarn__fail(TARN_E_STATE,
                     "%s is open for %s at %s (bytes %zu to %zu): %s",
-                    tarn__core_text(core, text), purpose(access->mode), place,
+                    tarn__core_text(core, text),
+                    access->mode == TARN_READ ? "reading" : "writing", place,
                     access->offset, access->offset + access->size, what);
 }
 
@@ -283,12 +276,6 @@ static bool pass_a_close(void) {
          tarn_device_close(host) == TARN_OK;
 }
 
-// The close with number |asks| is over. If the device is still there, the close
-// was refused.
-static void note_refusal(tarn__synced_core *core, uint64_t asks) {
-  if (core->device_asks == asks) core->device_closing = false;
-}
-
 tarn_device *tarn__core_hold_device(tarn__synced_core *core) {
   bool over = true;
   tarn__core_enter(core);
@@ -297,7 +284,8 @@ tarn_device *tarn__core_hold_device(tarn__synced_core *core) {
     tarn__core_leave(core);
     over = pass_a_close();
     tarn__core_enter(core);
-    if (over) note_refusal(core, asks);
+    // That close is over. If the device is still there, it was refused.
+    if (over && core->device_asks == asks) core->device_closing = false;
   }
   tarn_device *device = over ? core->device : NULL;
   if (device != NULL) core->device_users++;
@@ -317,8 +305,7 @@ static const char *verify_side(const tarn__synced_core *core, uint32_t side) {
   size_t fresh = 0;
   bool used = false;
   uint64_t bit = tarn__side_bit(side);
-  for (const tarn__synced_span *span = core->spans.first; span != NULL;
-       span = span->next) {
+  tarn__spans_each (span, &core->spans, 0, core->size) {
     if ((span->valid & bit) == 0) continue;
     used = true;
     if (span->written) fresh += span->end - span->node.start;
@@ -331,8 +318,7 @@ static const char *verify_side(const tarn__synced_core *core, uint32_t side) {
 const char *tarn__core_verify(const tarn__synced_core *core) {
   size_t live = 0;
   const char *wrong = tarn__spans_check(&core->spans);
-  for (const tarn__synced_span *span = core->spans.first; span != NULL;
-       span = span->next) {
+  tarn__spans_each (span, &core->spans, 0, core->size) {
     if (newest(span->valid, span->written) != 0)
       live += span->end - span->node.start;
     if (core->side_count < TARN__MOST_SIDES &&

@@ -90,7 +90,7 @@ struct tarn__synced_core {
   size_t loose_end;       // called again; see protect.h
   uint64_t device_asks;   // how often a close of |device| has asked
   uint32_t device_users;  // threads that use it without the lock
-  bool device_closing;    // no thread may begin to use it: see closing.c
+  bool device_closing;    // no thread may begin to use it: see work.c
   bool slow;              // accesses must not take the short way
   const char *suspended;  // why the buffer is suspended; NULL: it is not
   size_t handles;         // buffers and views that are not destroyed
@@ -104,7 +104,8 @@ struct tarn__synced_core {
   uint32_t last_side;     // the answer when it was last asked for a place ...
   tarn_place last_place;  // ... as the program named it
   size_t live;            // written bytes that are not lost
-  tarn__synced_counts *counts;  // side_room x side_room: from * side_room + to
+  tarn__synced_counts *counts;  // of pairs: see tarn__core_counts
+  uint32_t count_room;          // pairs among so many sides
   tarn__synced_loss
       *losses;           // the newest, a ring of TARN__MOST_LOSSES; NULL: none
   uint64_t loss_count;   // so far
@@ -143,8 +144,11 @@ TARN_MUST_CHECK tarn_status tarn__synced_range(const tarn_synced *buffer,
 // TARN_E_STATE  the buffer is suspended.
 TARN_MUST_CHECK tarn_status tarn__core_admit(tarn__synced_core *core);
 
-// TARN_E_STATE: the options named no device.
-TARN_MUST_CHECK tarn_status tarn__core_no_device(const tarn__synced_core *core);
+// As tarn__synced_check, and the place of the device of the options.
+//
+// TARN_E_STATE  also if the options named no device.
+TARN_MUST_CHECK tarn_status tarn__synced_device(const tarn_synced *buffer,
+                                                tarn_place *out_place);
 
 // "buffer 7 ('weights')" into |out|, for texts.
 enum { TARN__CORE_TEXT = 96 };
@@ -172,9 +176,8 @@ static inline void tarn__core_wake(tarn__synced_core *core) {
   if (core->sleepers > 0) pthread_cond_broadcast(&core->changed);
 }
 
-// --- validity
-// ------------------------------------------------------------------ All with
-// the lock.
+// --- validity ----------------------------------------------------------------
+// All with the lock.
 
 static inline uint64_t tarn__side_bit(uint32_t side) {
   return (uint64_t)1 << side;
@@ -203,10 +206,13 @@ void tarn__core_drop(tarn__synced_core *core, size_t start, size_t end);
 TARN_MUST_CHECK tarn_status tarn__core_tell_loss(const tarn__synced_core *core,
                                                  const tarn__synced_span *span);
 
+// Pairs come in the order of the later side of both, so that they stay where
+// they are when sides are added:  0,0  0,1  1,1  1,0  0,2  1,2  2,2  2,1 ...
 static inline tarn__synced_counts *tarn__core_counts(tarn__synced_core *core,
                                                      uint32_t from,
                                                      uint32_t to) {
-  return &core->counts[(size_t)from * core->side_room + to];
+  size_t later = from > to ? from : to;
+  return &core->counts[later * later + later + from - to];
 }
 
 // --- open accesses -----------------------------------------------------------
@@ -241,17 +247,14 @@ tarn__access_check_none(const tarn__synced_core *core, uint32_t side,
 tarn_device *tarn__core_hold_device(tarn__synced_core *core);
 void tarn__core_release_device(tarn__synced_core *core);
 
-// Whether |place| was on a device that has closed.
-static inline bool tarn__core_is_nowhere(tarn_place place) {
-  return place.device == NULL && place.kind != TARN_PLACE_HOST;
-}
+// The place of sides of a device that has closed. No program can name it.
+static const tarn_place tarn__nowhere = {NULL, TARN_PLACE_DEVICE};
 
 tarn__synced_on_close tarn__core_on_close;
 
-// --- all buffers, the oldest first
-// -------------------------------------------- One lock, taken when a buffer is
-// made or destroyed and for each step along the list, never by an access.
-// Nothing is called or locked while it is held.
+// --- all buffers, the oldest first -------------------------------------------
+// One lock, taken when a buffer is made or destroyed and for each step along
+// the list, never by an access. Nothing is called or locked while it is held.
 
 // A number that is unique in this process.
 uint64_t tarn__registry_number(void);

@@ -7,9 +7,8 @@
 // The locks of both are never held together: uses are listed with one lock and
 // entered with the other. The buffers may overlap in any way, so each byte of
 // the buffer waits for all uses.
-#include <string.h>
-
-#include "base/hostmem.h"
+#include "base/budget.h"
+#include "base/status.h"
 #include "synced/sides.h"
 #include "synced/work.h"
 
@@ -24,181 +23,127 @@ typedef struct item {
   bool writes;
 } item;
 
-enum { ROOM_HERE = 16 };
+typedef struct list {
+  tarn__budget budget;
+  tarn__array items;
+} list;
 
-typedef struct items {
-  item *first;  // |here|, or memory where that is not enough
-  size_t count;
-  size_t room;
-  item here[ROOM_HERE];
-} items;
-
-static void items_init(items *all) {
-  all->first = all->here;
-  all->count = 0;
-  all->room = ROOM_HERE;
-}
-
-static void items_deinit(items *all) {
-  for (size_t i = 0; i < all->count; i++)
-    tarn__event_release(all->first[i].event);
-  if (all->first == all->here) return;
-  tarn__host_free_array(all->first, all->room, sizeof *all->first);
+// The items, to walk; |*out_end| is behind the last.
+static item *items_of(const list *all, item **out_end) {
+  item *first = all->items.items;
+  *out_end = first != NULL ? first + all->items.count : NULL;
+  return first;
 }
 
 // --- with the former's lock ------------------------------------------------
 
-static bool leave_here(items *all) {
-  item *moved = tarn__host_array(2 * all->room, sizeof *moved);
-  if (moved == NULL) return false;
-  memcpy(moved, all->here, sizeof all->here);
-  all->first = moved;
-  all->room *= 2;
-  return true;
-}
-
-static bool make_room(items *all) {
-  if (all->count < all->room) return true;
-  if (all->first == all->here) return leave_here(all);
-  size_t room = 2 * all->room;
-  item *grown = tarn__host_resize(all->first, all->room, room, sizeof *grown);
-  if (grown == NULL) return false;
-  all->first = grown;
-  all->room = room;
-  return true;
-}
-
-static item *find(const items *all, const item *wanted) {
-  for (size_t i = 0; i < all->count; i++) {
-    item *known = &all->first[i];
-    if (known->timeline == wanted->timeline &&
-        known->writes == wanted->writes &&
-        tarn_place_equal(known->place, wanted->place))
-      return known;
-  }
-  return NULL;
-}
-
 // The last point of a timeline counts.
-static bool add_use(items *all, const tarn__synced_core *former,
-                    const tarn__synced_use *use) {
-  if (tarn__timeline_is_over(use->timeline, use->number)) return true;
-  item added = {.place = former->sides[use->side].end.place,
-                .timeline = use->timeline,
-                .number = use->number,
-                .writes = use->writes};
-  item *known = find(all, &added);
-  if (known != NULL) {
-    if (known->number < added.number) known->number = added.number;
-    return true;
+static tarn_status add_use(list *all, const tarn__synced_core *former,
+                           const tarn__synced_use *use) {
+  item *end = NULL;
+  void *added = NULL;
+  tarn_place place = former->sides[use->side].end.place;
+  for (item *known = items_of(all, &end); known < end; known++) {
+    if (known->timeline != use->timeline || known->writes != use->writes ||
+        !tarn_place_equal(known->place, place))
+      continue;
+    if (known->number < use->number) known->number = use->number;
+    return TARN_OK;
   }
-  if (!make_room(all)) return false;
-  all->first[all->count++] = added;
-  return true;
+  TARN__TRY(tarn__array_grow(&all->budget, &all->items, 1, &added));
+  *(item *)added = (item){.place = place,
+                          .timeline = use->timeline,
+                          .number = use->number,
+                          .writes = use->writes};
+  return TARN_OK;
 }
 
-static bool add_uses(items *all, const tarn__synced_core *former) {
-  for (const tarn__synced_span *s = former->spans.first; s != NULL;
-       s = s->next) {
-    for (const tarn__synced_use *use = s->uses; use != NULL; use = use->next) {
-      if (use->timeline != NULL && !add_use(all, former, use)) return false;
+static tarn_status add_uses(list *all, const tarn__synced_core *former) {
+  tarn__spans_each (span, &former->spans, 0, former->size) {
+    for (const tarn__synced_use *use = span->uses; use != NULL;
+         use = use->next) {
+      bool over = use->timeline == NULL ||
+                  tarn__timeline_is_over(use->timeline, use->number);
+      if (!over) TARN__TRY(add_use(all, former, use));
     }
   }
-  return true;
+  return TARN_OK;
 }
 
 // A copy by a thread of the library has no point yet.
-static tarn_status list(tarn__synced_core *former, items *out) {
+static tarn_status list_uses(tarn__synced_core *former, list *out) {
+  item *end = NULL;
   tarn__core_enter(former);
   tarn__core_settle(former);
-  while (former->size > 0 && tarn__core_is_copying(former, 0, former->size))
+  while (tarn__core_is_copying(former, 0, former->size))
     tarn__core_sleep(former);
-  bool listed = add_uses(out, former);
-  if (!listed) out->count = 0;
-  for (size_t i = 0; i < out->count; i++) {
-    item *at = &out->first[i];
+  tarn_status status = add_uses(out, former);
+  for (item *at = items_of(out, &end); at < end; at++) {
     at->event = tarn__timeline_share(at->timeline, at->number);
     at->timeline = NULL;
   }
   tarn__core_leave(former);
-  return listed ? TARN_OK : TARN_E_NOMEM;
+  return status;
 }
 
 // --- with the buffer's -----------------------------------------------------
 
-// A closed device has no place and no work.
-static tarn_status find_sides(tarn__synced_core *core, items *all) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < all->count && status == TARN_OK; i++)
-    status = tarn__side_of(core, all->first[i].place, &all->first[i].side);
-  return status;
-}
-
 // One timeline for all items with the same event.
-static tarn_status adopt(tarn__synced_core *core, items *all, item *wanted) {
-  for (item *known = all->first; known < wanted; known++) {
+static tarn_status adopt(tarn__synced_core *core, item *first, item *wanted) {
+  for (item *known = first; known < wanted; known++) {
     if (known->timeline->points->event != wanted->event) continue;
     wanted->timeline = known->timeline;
     tarn__timeline_hold(known->timeline);
     return TARN_OK;
   }
-  tarn_status status =
-      tarn__timeline_adopt(&core->timelines, wanted->event, &wanted->timeline);
-  if (status == TARN_OK) wanted->event = NULL;
-  return status;
+  TARN__TRY(
+      tarn__timeline_adopt(&core->timelines, wanted->event, &wanted->timeline));
+  wanted->event = NULL;
+  return TARN_OK;
 }
 
-static tarn_status adopt_all(tarn__synced_core *core, items *all) {
-  tarn_status status = TARN_OK;
-  for (size_t i = 0; i < all->count && status == TARN_OK; i++)
-    status = adopt(core, all, &all->first[i]);
-  return status;
-}
-
-static void enter_uses(tarn__synced_core *core, const items *all) {
-  for (tarn__synced_span *span = core->spans.first; span != NULL;
-       span = span->next) {
-    for (size_t i = 0; i < all->count; i++) {
-      const item *at = &all->first[i];
+// A closed device has no place and no work. With the lock.
+static tarn_status take_over(tarn__synced_core *core, list *all) {
+  item *end = NULL;
+  item *first = items_of(all, &end);
+  for (item *at = first; at < end; at++)
+    TARN__TRY(tarn__side_of(core, at->place, &at->side));
+  TARN__TRY(tarn__spans_reserve(&core->spans, 0, core->size, all->items.count));
+  for (item *at = first; at < end; at++)
+    TARN__TRY(adopt(core, first, at));
+  tarn__spans_each (span, &core->spans, 0, core->size) {
+    for (const item *at = first; at < end; at++)
       tarn__span_use(&core->spans, span,
                      (tarn__synced_use){.timeline = at->timeline,
                                         .number = 1,
                                         .side = at->side,
                                         .writes = at->writes});
-    }
   }
+  return TARN_OK;
 }
 
-static void release_timelines(const items *all) {
-  for (size_t i = 0; i < all->count; i++) {
-    if (all->first[i].timeline != NULL)
-      tarn__timeline_release(all->first[i].timeline);
-  }
-}
-
-static tarn_status take_over(tarn__synced_core *core, items *all) {
+static void list_deinit(tarn__synced_core *core, list *all) {
+  item *end = NULL;
   tarn__core_enter(core);
-  tarn_status status = find_sides(core, all);
-  if (status == TARN_OK) {
-    status = tarn__spans_reserve(&core->spans, 0, core->size, all->count);
+  for (const item *at = items_of(all, &end); at < end; at++) {
+    if (at->timeline != NULL) tarn__timeline_release(at->timeline);
+    tarn__copy_streams_give_event(at->event);
   }
-  if (status == TARN_OK) status = adopt_all(core, all);
-  if (status == TARN_OK) enter_uses(core, all);
-  release_timelines(all);
   tarn__core_leave(core);
-  return status;
+  tarn__array_free(&all->budget, &all->items);
 }
 
 tarn_status tarn_synced_follow(tarn_synced *buffer, tarn_synced *former) {
-  items all;
-  tarn_status status = tarn__synced_check(buffer);
-  if (status == TARN_OK) status = tarn__synced_check(former);
-  if (status != TARN_OK || buffer->core == former->core) return status;
-  items_init(&all);
-  status = list(former->core, &all);
-  if (status == TARN_OK && all.count > 0 && buffer->core->size > 0) {
+  list all = {tarn__budget_unlimited("synced"), TARN__ARRAY_OF(item)};
+  TARN__TRY(tarn__synced_check(buffer));
+  TARN__TRY(tarn__synced_check(former));
+  if (buffer->core == former->core) return TARN_OK;
+  tarn_status status = list_uses(former->core, &all);
+  if (status == TARN_OK && all.items.count > 0 && buffer->core->size > 0) {
+    tarn__core_enter(buffer->core);
     status = take_over(buffer->core, &all);
+    tarn__core_leave(buffer->core);
   }
-  items_deinit(&all);
+  list_deinit(buffer->core, &all);
   return status;
 }

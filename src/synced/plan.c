@@ -9,43 +9,6 @@
 #include "base/status.h"
 #include "synced/transfer.h"
 
-// The results of a plan are set by tarn__transfer_plan.
-void tarn__transfer_init(tarn__synced_transfer *transfer,
-                         tarn__synced_core *core,
-                         const tarn__synced_request *request,
-                         tarn_access *access) {
-  uint32_t mode = request->mode & ~TARN_ACCESS_WAIT;
-  transfer->core = core;
-  transfer->request = *request;
-  transfer->access = access;
-  transfer->reads = mode != TARN_WRITE_DISCARD;
-  transfer->writes = mode != TARN_READ;
-  transfer->side = TARN__NO_SIDE;
-  transfer->number = 0;
-  transfer->marked = false;
-  transfer->worthless = false;
-  transfer->again = false;
-  transfer->slept_ns = 0;
-  transfer->runs = transfer->few_runs;
-  transfer->run_room = TARN__FEW;
-  transfer->waits = transfer->few_waits;
-  transfer->wait_room = TARN__FEW;
-}
-
-void tarn__transfer_deinit(tarn__synced_transfer *transfer) {
-  assert(!transfer->marked);
-  if (transfer->slept_ns > 0)
-    tarn__transfer_tell_stall(transfer, transfer->slept_ns);
-  if (transfer->runs != transfer->few_runs) {
-    tarn__host_free_array(transfer->runs, transfer->run_room,
-                          sizeof *transfer->runs);
-  }
-  if (transfer->waits != transfer->few_waits) {
-    tarn__host_free_array(transfer->waits, transfer->wait_room,
-                          sizeof *transfer->waits);
-  }
-}
-
 // --- arrays that begin on the stack ------------------------------------------
 
 // Grows the full array |items|, which began as |few|.
@@ -217,8 +180,7 @@ static tarn_status look_at_uses(tarn__synced_transfer *transfer,
     if (tarn__timeline_is_over(use->timeline, use->number)) continue;
     if (lack->some && use->side == lack->from) writers++;
     if (is_of_stream(transfer, lack, use)) continue;
-    tarn_status status = add_wait(transfer, use, lack->carrier);
-    if (status != TARN_OK) return status;
+    TARN__TRY(add_wait(transfer, use, lack->carrier));
   }
   if (transfer->most_writers < writers) transfer->most_writers = writers;
   return TARN_OK;
@@ -284,8 +246,7 @@ static tarn_status look_at(tarn__synced_transfer *transfer,
     return tarn__core_tell_loss(transfer->core, span);
   }
   missing lack = missing_in(transfer, span);
-  tarn_status status = look_at_uses(transfer, span, &lack);
-  if (status != TARN_OK) return status;
+  TARN__TRY(look_at_uses(transfer, span, &lack));
   if (lack.some) return add_missing(transfer, &lack, start, end);
   transfer->valid_bytes += end - start;
   return TARN_OK;
@@ -328,12 +289,9 @@ tarn_status tarn__transfer_plan(tarn__synced_transfer *transfer) {
   const tarn__synced_request *request = &transfer->request;
   assert(!transfer->marked && request->start < request->end);
   begin_anew(transfer);
-  const tarn__synced_span *span =
-      tarn__spans_find(&transfer->core->spans, request->start);
-  while (span != NULL && span->node.start < request->end) {
-    tarn_status status = look_at(transfer, span);
-    if (status != TARN_OK) return status;
-    span = span->next;
+  tarn__spans_each (span, &transfer->core->spans, request->start,
+                    request->end) {
+    TARN__TRY(look_at(transfer, span));
   }
   (void)end_of(transfer, transfer->side);
   hold_points(transfer);

@@ -19,6 +19,10 @@ TARN_MUST_CHECK tarn_status tarn__place_check(tarn_place place);
 // host, pinned or not.
 tarn_place tarn__route_place(tarn_place place);
 
+static inline bool tarn__route_is_same(tarn_place a, tarn_place b) {
+  return a.device == b.device && a.kind == b.kind;
+}
+
 // The cost of a copy, to compare: within a device, between devices that reach
 // each other, from or to the host, through the host.
 unsigned tarn__route_price(tarn_place from, tarn_place to);

@@ -29,7 +29,7 @@ static void add_use(tarn__synced_spans *spans, tarn__synced_span *span,
   *use = value;
   use->next = span->uses;
   span->uses = use;
-  if (use->timeline != NULL) tarn__timeline_add_use(use->timeline);
+  if (use->timeline != NULL) tarn__timeline_hold(use->timeline);
 }
 
 // Removes the use that |at| points to.
@@ -38,7 +38,7 @@ static void remove_use(tarn__synced_spans *spans, tarn__synced_use **at) {
   tarn__synced_timeline *timeline = use->timeline;
   *at = use->next;
   tarn__spares_put(&spans->spare_uses, use);
-  if (timeline != NULL) tarn__timeline_remove_use(timeline);
+  if (timeline != NULL) tarn__timeline_release(timeline);
 }
 
 static void remove_uses(tarn__synced_spans *spans, tarn__synced_span *span) {
@@ -46,29 +46,42 @@ static void remove_uses(tarn__synced_spans *spans, tarn__synced_span *span) {
     remove_use(spans, &span->uses);
 }
 
-// Lowers |*io_least| to the spare nodes that a reservation left.
-static void note_left(size_t *io_least, size_t spare, size_t wanted) {
-  size_t left = spare > wanted ? spare - wanted : 0;
-  if (left < *io_least) *io_least = left;
+static bool is_same_work(const tarn__synced_use *a, const tarn__synced_use *b) {
+  return a->timeline == b->timeline && a->side == b->side &&
+         a->writes == b->writes &&
+         (a->timeline != NULL || a->number == b->number);
+}
+
+// The first use from |use| on that is the same work; NULL: none.
+static tarn__synced_use *find_same(tarn__synced_use *use,
+                                   const tarn__synced_use *wanted) {
+  while (use != NULL && !is_same_work(use, wanted))
+    use = use->next;
+  return use;
+}
+
+// Notes the spare nodes that a reservation has left.
+static inline void note_left(tarn__synced_spares *spares, size_t wanted) {
+  size_t left = spares->count > wanted ? spares->count - wanted : 0;
+  if (left < spares->idle) spares->idle = left;
 }
 
 // Frees the nodes that no reservation has wanted, beyond SPARES.
-static void free_idle(tarn__synced_spares *spares, size_t idle, size_t size) {
-  if (idle > SPARES)
-    tarn__spares_trim(spares, spares->count - (idle - SPARES), size);
+static void free_idle(tarn__synced_spares *spares, size_t size) {
+  if (spares->idle > SPARES)
+    tarn__spares_trim(spares, spares->count - (spares->idle - SPARES), size);
+  spares->idle = SIZE_MAX;
 }
 
 static void count_reservation(tarn__synced_spans *spans, size_t wanted_spans,
                               size_t wanted_uses) {
-  note_left(&spans->idle_spans, spans->spare_spans.count, wanted_spans);
-  note_left(&spans->idle_uses, spans->spare_uses.count, wanted_uses);
+  note_left(&spans->spare_spans, wanted_spans);
+  note_left(&spans->spare_uses, wanted_uses);
   size_t period = PERIOD + spans->map.count + spans->spare_spans.count;
   if (++spans->reservations < period) return;
-  free_idle(&spans->spare_spans, spans->idle_spans, sizeof(tarn__synced_span));
-  free_idle(&spans->spare_uses, spans->idle_uses, sizeof(tarn__synced_use));
+  free_idle(&spans->spare_spans, sizeof(tarn__synced_span));
+  free_idle(&spans->spare_uses, sizeof(tarn__synced_use));
   spans->reservations = 0;
-  spans->idle_spans = SIZE_MAX;
-  spans->idle_uses = SIZE_MAX;
 }
 
 static void free_surplus(tarn__synced_spans *spans) {
@@ -91,7 +104,7 @@ static void remove_span(tarn__synced_spans *spans, tarn__synced_span *span) {
 
 void tarn__spans_init(tarn__synced_spans *spans, size_t size) {
   *spans = (tarn__synced_spans){
-      .size = size, .idle_spans = SIZE_MAX, .idle_uses = SIZE_MAX};
+      .size = size, .spare_spans.idle = SIZE_MAX, .spare_uses.idle = SIZE_MAX};
   if (size == 0) return;
   spans->whole.end = size;
   spans->first = &spans->whole;
@@ -230,24 +243,15 @@ tarn__synced_span *tarn__spans_cut(tarn__synced_spans *spans, size_t start,
 
 // --- joins -----------------------------------------------------------------
 
-static bool has_use(const tarn__synced_span *span,
-                    const tarn__synced_use *wanted) {
-  const tarn__synced_use *use = span->uses;
-  while (use != NULL &&
-         !(use->timeline == wanted->timeline && use->number == wanted->number &&
-           use->side == wanted->side && use->writes == wanted->writes))
-    use = use->next;
-  return use != NULL;
-}
-
 // A span has no use twice, so equal counts and inclusion mean equal sets.
 static bool have_same_uses(const tarn__synced_span *a,
                            const tarn__synced_span *b) {
   if (count_uses(a) != count_uses(b)) return false;
-  const tarn__synced_use *use = a->uses;
-  while (use != NULL && has_use(b, use))
-    use = use->next;
-  return use == NULL;
+  for (const tarn__synced_use *use = a->uses; use != NULL; use = use->next) {
+    const tarn__synced_use *same = find_same(b->uses, use);
+    if (same == NULL || same->number != use->number) return false;
+  }
+  return true;
 }
 
 static bool are_alike(const tarn__synced_span *a, const tarn__synced_span *b) {
@@ -272,19 +276,28 @@ void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end) {
   free_surplus(spans);
 }
 
-// --- uses ------------------------------------------------------------------
-
-static bool is_same_work(const tarn__synced_use *a, const tarn__synced_use *b) {
-  return a->timeline == b->timeline && a->side == b->side &&
-         a->writes == b->writes &&
-         (a->timeline != NULL || a->number == b->number);
+void tarn__spans_leave(tarn__synced_spans *spans, size_t start, size_t end,
+                       bool writes) {
+  tarn__synced_span *first = tarn__spans_find(spans, start);
+  tarn__synced_span *last = first;
+  assert(first->node.start == start);
+  tarn__spans_each (span, spans, start, end) {
+    last = span;
+    if (writes) {
+      span->writer = NULL;
+    } else {
+      span->readers--;
+    }
+  }
+  tarn__span_unpin(first, last);
+  tarn__spans_join(spans, start, end);
 }
+
+// --- uses ------------------------------------------------------------------
 
 void tarn__span_use(tarn__synced_spans *spans, tarn__synced_span *span,
                     tarn__synced_use use) {
-  tarn__synced_use *known = span->uses;
-  while (known != NULL && !is_same_work(known, &use))
-    known = known->next;
+  tarn__synced_use *known = find_same(span->uses, &use);
   if (known == NULL) {
     add_use(spans, span, use);
   } else if (known->number < use.number) {
@@ -310,23 +323,11 @@ static bool is_in_use(const tarn__synced_span *span) {
   return span->readers > 0 || span->writer != NULL;
 }
 
-static bool is_twice(const tarn__synced_use *use) {
-  const tarn__synced_use *later = use->next;
-  while (later != NULL &&
-         !(later->timeline == use->timeline && later->side == use->side &&
-           later->writes == use->writes &&
-           (use->timeline != NULL || later->number == use->number)))
-    later = later->next;
-  return later != NULL;
-}
-
 static const char *check_uses(const tarn__synced_span *span) {
   for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
-    if (is_twice(use)) return "a use is there twice";
+    if (find_same(use->next, use) != NULL) return "a use is there twice";
     if (use->timeline != NULL && use->number > use->timeline->issued)
       return "a use has a position that its timeline has not";
-    if (use->timeline != NULL && use->timeline->uses == 0)
-      return "a timeline does not know of a use";
   }
   return NULL;
 }

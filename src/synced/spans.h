@@ -66,9 +66,7 @@ typedef struct tarn__synced_spans {
                               // hint: tarn__spans_find sets it, const or not
   tarn__synced_spares spare_spans;
   tarn__synced_spares spare_uses;
-  size_t idle_spans;  // spare ones that no reservation has wanted ...
-  size_t idle_uses;
-  size_t reservations;  // ... of so many
+  size_t reservations;  // in this period: see spans.c
 } tarn__synced_spans;
 
 // The span of a node, which is its first member. NULL: none.
@@ -85,6 +83,14 @@ void tarn__spans_deinit(tarn__synced_spans *spans);
 // The span of |offset|, which is below the size.
 tarn__synced_span *tarn__spans_find(const tarn__synced_spans *spans,
                                     size_t offset);
+
+// Each span that overlaps from..to, in order; none if it is empty. Where the
+// range is not cut, the first and the last span exceed it. The body must not
+// remove spans.
+#define tarn__spans_each(span, spans, from, to)                      \
+  for (tarn__synced_span * (span) =                                  \
+           (from) < (to) ? tarn__spans_find((spans), (from)) : NULL; \
+       (span) != NULL && (span)->node.start < (to); (span) = (span)->next)
 
 // Reserves nodes for cuts at |start| and |end| and for |uses| new uses in each
 // span between them, until the lock is left. start <= end <= size. Allocates
@@ -119,6 +125,11 @@ static inline void tarn__span_unpin(tarn__synced_span *first,
 // Joins equal neighbours, from the span that ends at |start| to the span that
 // begins at |end|: same fields, same uses in any order, no pin between them.
 void tarn__spans_join(tarn__synced_spans *spans, size_t start, size_t end);
+
+// Removes the writer, or a reader, and the pin from a range that was entered,
+// and joins its spans.
+void tarn__spans_leave(tarn__synced_spans *spans, size_t start, size_t end,
+                       bool writes);
 
 // Adds a use, with a reserved node. A use of the same timeline, side and
 // |writes| takes the later number instead; without a timeline, an equal use

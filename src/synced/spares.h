@@ -11,6 +11,7 @@
 typedef struct tarn__synced_spares {
   void **first;
   size_t count;
+  size_t idle;  // that no reservation of spans has wanted, for spans.c
 } tarn__synced_spares;
 
 static inline void tarn__spares_put(tarn__synced_spares *spares, void *node) {

@@ -1,11 +1,11 @@
-// Creating and destroying buffers and views.
+// Creating and destroying buffers and views, and their state at a place.
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "synced/access.h"
-#include "synced/outside.h"
 #include "synced/protect.h"
+#include "synced/sides.h"
 
 static const uint32_t ALL_FLAGS = TARN_SYNCED_PROTECT | TARN_SYNCED_NO_PROTECT;
 
@@ -54,8 +54,8 @@ static tarn_status read_options(const tarn_synced_options *given,
   }
   memcpy(out, given, size);
   out->struct_size = sizeof *out;
-  tarn_status status = check_options(out);
-  return status == TARN_OK ? greet(out->device) : status;
+  TARN__TRY(check_options(out));
+  return greet(out->device);
 }
 
 // --- the core ----------------------------------------------------------------
@@ -77,10 +77,11 @@ static void settle(tarn__synced_core *core, size_t size,
   pthread_cond_init(&core->changed, NULL);
   tarn_list_init(&core->accesses);
   tarn__spans_init(&core->spans, size);
-  tarn__timelines_init(&core->timelines);
 }
 
 static void free_core(tarn__synced_core *core) {
+  tarn__spans_deinit(&core->spans);
+  tarn__timelines_deinit(&core->timelines);
   tarn__sides_deinit(core);
   tarn__host_free_text(core->name);
   tarn__host_free_array(core->losses,
@@ -124,12 +125,11 @@ tarn_status tarn_synced_create(size_t size, const tarn_synced_options *options,
   tarn__synced_core *core = NULL;
   if (out_buffer == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
   *out_buffer = NULL;
-  tarn_status status = tarn__not_in_callback();
-  if (status == TARN_OK) status = read_options(options, &known);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
+  TARN__TRY(read_options(options, &known));
   tarn_synced *made = create_handle(NULL, 0, size);
   if (made == NULL) return TARN_E_NOMEM;
-  status = create_core(size, &known, &core);
+  tarn_status status = create_core(size, &known, &core);
   if (status != TARN_OK) {
     tarn__host_free(made, sizeof *made);
     return status;
@@ -147,8 +147,7 @@ tarn_status tarn_synced_view(tarn_synced *buffer, size_t offset, size_t size,
   size_t end = 0;
   if (out_view == NULL) return tarn__fail(TARN_E_INVALID, "synced: NULL");
   *out_view = NULL;
-  tarn_status status = tarn__synced_range(buffer, offset, size, &start, &end);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__synced_range(buffer, offset, size, &start, &end));
   tarn_synced *made = create_handle(buffer->core, start, end - start);
   if (made == NULL) return TARN_E_NOMEM;
   tarn__core_enter(buffer->core);
@@ -175,7 +174,7 @@ static const tarn_access *open_access_of(const tarn_synced *buffer) {
 }
 
 // Releases a handle; |*out_last|: it was the last. If not, another thread may
-// release the last handle as soon as the lock is left, so no event is told
+// release the last handle as soon as the lock is free, so there is no event
 // then.
 static tarn_status let_go(tarn_synced *buffer, bool *out_last) {
   tarn__synced_core *core = buffer->core;
@@ -203,28 +202,18 @@ static void give_back(tarn__synced_core *core, tarn__failure *first) {
 
 // No other thread knows the buffer now. Without host memory for the wait,
 // streams are not waited for.
-static tarn_status rest(tarn__synced_core *core) {
+static tarn_status end_last(tarn__synced_core *core) {
+  tarn__registry_remove(core);
   tarn__core_enter(core);
-  tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
+  tarn_status rested = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
   tarn__core_leave(core);
-  return status;
-}
-
-static void end_core(tarn__synced_core *core) {
-  tarn__spans_deinit(&core->spans);
-  tarn__timelines_deinit(&core->timelines);
+  tarn__failure first = tarn__failure_of(rested);
+  tarn__outside_sync_back(core, &first);
+  give_back(core, &first);
+  tarn__synced_tell_all(core, TARN_SYNCED_DESTROYED, TARN_HOST);
   pthread_cond_destroy(&core->changed);
   tarn__biased_lock_deinit(&core->lock);
   free_core(core);
-}
-
-static tarn_status end_last(tarn__synced_core *core) {
-  tarn__registry_remove(core);
-  tarn__failure first = tarn__failure_of(rest(core));
-  tarn__failure_note(&first, tarn__outside_sync_back(core));
-  give_back(core, &first);
-  tarn__synced_tell_all(core, TARN_SYNCED_DESTROYED, TARN_HOST);
-  end_core(core);
   return tarn__failure_tell(&first);
 }
 
@@ -233,24 +222,98 @@ static tarn_status end_last(tarn__synced_core *core) {
 static void end_after_fork(tarn__synced_core *core) {
   if (--core->handles > 0) return;
   tarn__registry_remove(core);
-  tarn__spans_deinit(&core->spans);
-  tarn__timelines_deinit(&core->timelines);
   free_core(core);
 }
 
 tarn_status tarn_synced_destroy(tarn_synced *buffer) {
   if (buffer == NULL) return TARN_OK;
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
+  tarn_status status = TARN_OK;
   tarn__synced_core *core = buffer->core;
   bool last = false;
   if (core->generation != tarn__os_generation()) {
     end_after_fork(core);
   } else {
-    status = let_go(buffer, &last);
-    if (status != TARN_OK) return status;
+    TARN__TRY(let_go(buffer, &last));
     if (last) status = end_last(core);
   }
   tarn__host_free(buffer, sizeof *buffer);
   return status;
+}
+
+// --- the state at a place ----------------------------------------------------
+
+static void add_span(tarn_synced_info *info, const tarn__synced_span *span,
+                     uint64_t bit, size_t size) {
+  if (!span->written) info->unwritten += size;
+  if (tarn__span_is_lost(span)) info->lost += size;
+  if ((span->valid & bit) == 0) return;
+  info->valid += size;
+  if ((tarn__span_pending(span) & bit) != 0) info->pending += size;
+}
+
+static void add_spans(tarn_synced_info *info, const tarn__synced_core *core,
+                      uint64_t bit, tarn__synced_run range) {
+  size_t at = range.start;
+  tarn__spans_each (span, &core->spans, range.start, range.end) {
+    size_t end = tarn__lesser(span->end, range.end);
+    add_span(info, span, bit, end - at);
+    at = end;
+  }
+}
+
+static void add_accesses(tarn_synced_info *info, const tarn__synced_core *core,
+                         tarn__synced_run range) {
+  const tarn_list *node = NULL;
+  if (tarn__access_in(core, TARN__NO_SIDE, range.start, range.end) == NULL) {
+    return;
+  }
+  tarn_list_for_each (node, &core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (!tarn__access_meets(access, range.start, range.end)) continue;
+    if ((access->mode & TARN_READ_WRITE) == TARN_READ) {
+      info->readers++;
+    } else {
+      info->writers++;
+    }
+  }
+}
+
+static void add_memory(tarn_synced_info *info, const tarn__synced_core *core,
+                       const tarn__synced_side *side) {
+  if (!tarn__side_has_memory(side)) return;
+  info->memory = core->size;
+  info->borrowed = side->outside && side->deleter == NULL;
+}
+
+// With the lock.
+static tarn_synced_info describe(const tarn__synced_core *core,
+                                 tarn_place place, tarn__synced_run range) {
+  tarn_synced_info info = {.range_count = core->spans.map.count};
+  uint32_t side = tarn__side_find(core, place);
+  uint64_t bit = side != TARN__NO_SIDE ? tarn__side_bit(side) : 0;
+  if (side != TARN__NO_SIDE) add_memory(&info, core, &core->sides[side]);
+  add_spans(&info, core, bit, range);
+  add_accesses(&info, core, range);
+  return info;
+}
+
+tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
+                              tarn_place place, tarn_synced_info *out_info) {
+  size_t known = 0;
+  tarn__synced_run range;
+  TARN__TRY(tarn__clear_struct("synced: information", out_info,
+                               TARN__SIZE_UP_TO(tarn_synced_info, own_accesses),
+                               sizeof *out_info, &known));
+  TARN__TRY(tarn__synced_range(buffer, offset, size, &range.start, &range.end));
+  TARN__TRY(tarn__place_check(place));
+  tarn__synced_core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__core_settle(core);
+  tarn_synced_info info = describe(core, place, range);
+  info.own_accesses = buffer->accesses;
+  tarn__core_leave(core);
+  info.struct_size = known;
+  memcpy(out_info, &info, known);
+  return TARN_OK;
 }

@@ -17,36 +17,6 @@
 // The most spare nodes.
 enum { SPARE_TIMELINES = 8, SPARE_POINTS = 16 };
 
-void tarn__timelines_init(tarn__synced_timelines *timelines) {
-  *timelines = (tarn__synced_timelines){.first = NULL};
-}
-
-// --- events ----------------------------------------------------------------
-
-void tarn__event_release(tarn__synced_event *event) {
-  if (event == NULL || atomic_fetch_sub(&event->count, 1) > 1) return;
-  tarn__copy_streams_give_event(event);
-}
-
-// Records an event behind the work queued on |stream|.
-static tarn_status raise_event(tarn_stream *stream,
-                               tarn__synced_event **out_event) {
-  tarn__synced_event *event = NULL;
-  *out_event = NULL;
-  tarn_status status =
-      tarn__copy_streams_take_event(tarn_stream_device(stream), &event);
-  if (status != TARN_OK) return status;
-  event->serial = tarn_stream_serial(stream);
-  atomic_init(&event->count, 1);
-  status = tarn_event_record(event->event, stream);
-  if (status == TARN_OK) {
-    *out_event = event;
-  } else {
-    tarn__event_release(event);
-  }
-  return status;
-}
-
 // --- points -----------------------------------------------------------------
 
 // Takes a spare node, or a new one; NULL: no host memory.
@@ -62,7 +32,7 @@ static void give_node(tarn__synced_spares *spares, void *node, size_t most,
 }
 
 static void free_point(tarn__synced_point *point) {
-  tarn__event_release(point->event);
+  tarn__copy_streams_give_event(point->event);
   give_node(&point->timeline->list->spare_points, point, SPARE_POINTS,
             sizeof *point);
 }
@@ -114,11 +84,11 @@ void tarn__timelines_deinit(tarn__synced_timelines *timelines) {
   tarn__spares_trim(&timelines->spare_timelines, 0,
                     sizeof(tarn__synced_timeline));
   tarn__spares_trim(&timelines->spare_points, 0, sizeof(tarn__synced_point));
-  tarn__timelines_init(timelines);
 }
 
-static void go_if_unused(tarn__synced_timeline *timeline) {
-  if (timeline->uses > 0 || timeline->holds > 0) return;
+void tarn__timeline_release(tarn__synced_timeline *timeline) {
+  assert(timeline->holds > 0);
+  if (--timeline->holds > 0) return;
   assert(!timeline->busy);
   tarn__synced_timeline **at = &timeline->list->first;
   while (*at != timeline)
@@ -160,26 +130,6 @@ tarn_status tarn__timeline_of(tarn__synced_timelines *timelines,
   return timeline != NULL ? TARN_OK : TARN_E_NOMEM;
 }
 
-void tarn__timeline_hold(tarn__synced_timeline *timeline) {
-  timeline->holds++;
-}
-
-void tarn__timeline_release(tarn__synced_timeline *timeline) {
-  assert(timeline->holds > 0);
-  timeline->holds--;
-  go_if_unused(timeline);
-}
-
-void tarn__timeline_add_use(tarn__synced_timeline *timeline) {
-  timeline->uses++;
-}
-
-void tarn__timeline_remove_use(tarn__synced_timeline *timeline) {
-  assert(timeline->uses > 0);
-  timeline->uses--;
-  go_if_unused(timeline);
-}
-
 // --- making points ---------------------------------------------------------
 
 tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
@@ -196,12 +146,16 @@ tarn_status tarn__timeline_begin_point(tarn__synced_timeline *timeline,
 
 // A stream without a handle has done its work when it was queued.
 tarn_status tarn__point_record(tarn__synced_point *point, tarn_stream *stream) {
-  if (tarn_stream_native(stream) != NULL) {
-    return raise_event(stream, &point->event);
+  if (tarn_stream_native(stream) == NULL) {
+    TARN__TRY(tarn_stream_synchronize(stream));
+  } else {
+    TARN__TRY(tarn__copy_streams_take_event(tarn_stream_device(stream),
+                                            &point->event));
+    point->event->serial = tarn_stream_serial(stream);
+    TARN__TRY(tarn_event_record(point->event->event, stream));
   }
-  tarn_status status = tarn_stream_synchronize(stream);
-  point->reached = status == TARN_OK;
-  return status;
+  point->made = true;
+  return TARN_OK;
 }
 
 static void append(tarn__synced_timeline *timeline, tarn__synced_point *point) {
@@ -217,14 +171,13 @@ uint64_t tarn__timeline_end_point(tarn__synced_timeline *timeline,
                                   tarn__synced_point *point) {
   assert(timeline->busy);
   timeline->busy = false;
-  bool recorded = point->event != NULL || point->reached;
-  if (!recorded || timeline->failed) {
+  if (!point->made || timeline->failed) {
     free_point(point);
     return 0;
   }
   point->number = ++timeline->issued;
   append(timeline, point);
-  if (point->reached) {
+  if (point->event == NULL) {
     timeline->done = timeline->issued;
     drop_points_that_are_over(timeline);
   }
@@ -314,21 +267,21 @@ tarn__synced_event *tarn__timeline_share(tarn__synced_timeline *timeline,
 tarn_status tarn__timeline_adopt(tarn__synced_timelines *timelines,
                                  tarn__synced_event *event,
                                  tarn__synced_timeline **out_timeline) {
-  tarn__synced_point *point =
-      take_node(&timelines->spare_points, sizeof(tarn__synced_point));
+  tarn__synced_point *point = NULL;
   tarn__synced_timeline *timeline =
-      point != NULL ? add(timelines, event->device, event->serial) : NULL;
-  *out_timeline = timeline;
-  if (timeline == NULL) {
-    if (point != NULL)
-      give_node(&timelines->spare_points, point, SPARE_POINTS, sizeof *point);
-    return TARN_E_NOMEM;
-  }
-  timeline->foreign = true;
+      add(timelines, event->device, event->serial);
+  *out_timeline = NULL;
+  if (timeline == NULL) return TARN_E_NOMEM;
   timeline->holds = 1;
-  timeline->issued = 1;
-  *point =
-      (tarn__synced_point){.timeline = timeline, .event = event, .number = 1};
-  append(timeline, point);
+  timeline->foreign = true;
+  tarn_status status = tarn__timeline_begin_point(timeline, &point);
+  if (status != TARN_OK) {
+    tarn__timeline_release(timeline);
+    return status;
+  }
+  point->event = event;
+  point->made = true;
+  tarn__timeline_end_point(timeline, point);
+  *out_timeline = timeline;
   return TARN_OK;
 }

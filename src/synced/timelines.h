@@ -12,9 +12,9 @@
 // failed timeline is over: the thread that finds the failure waits for the
 // stream first. Its writes behind |done| are void.
 //
-// Lifetime: a timeline and its points live while it has uses (|uses|) or holds
-//           (|holds|). A thread that removes uses or releases a point must hold
-//           the timeline to look at it afterwards.
+// Lifetime: a timeline and its points live while it has holds: by threads, by
+//           held points, and by uses in spans. A thread that removes uses or
+//           releases a point must hold the timeline to look at it afterwards.
 // Threads:  all fields with the lock of the buffer; |serial|, |device| and the
 //           timeline of a point never change. The functions that call the
 //           device, tarn__point_..., are called without the lock, by a thread
@@ -29,12 +29,13 @@
 typedef struct tarn__synced_point {
   struct tarn__synced_point *next;  // a later position
   tarn__synced_timeline *timeline;
-  tarn__synced_event *event;  // NULL: not recorded, or reached when it was
-  bool reached;               // needs no event
+  tarn__synced_event *event;  // NULL: it was reached when it was made
+  bool made;                  // the event is recorded, or needless
   uint64_t number;            // 0: none yet
   uint32_t holds;             // threads that wait for it now
 } tarn__synced_point;
 
+// Zero-filled: none.
 typedef struct tarn__synced_timelines {
   tarn__synced_timeline *first;
   tarn__synced_spares spare_timelines;
@@ -54,14 +55,11 @@ struct tarn__synced_timeline {
   tarn__synced_point *points;  // not known to be reached, oldest first; the
                                // last one is |issued|, unless that is reached
   size_t point_count;
-  size_t uses;
-  size_t holds;  // one for each held point among them
+  size_t holds;  // one for each use and each held point among them
 };
 
 // Of one timeline; more points are dropped, the oldest first.
 enum { TARN__MOST_POINTS = 64 };
-
-void tarn__timelines_init(tarn__synced_timelines *timelines);
 
 // Frees the spare nodes and, in a child of fork, the timelines. Elsewhere there
 // are none left: the spans have been freed, and no thread holds a timeline.
@@ -75,14 +73,12 @@ tarn__timeline_of(tarn__synced_timelines *timelines, tarn_stream *stream,
                   tarn__synced_timeline **out_timeline);
 
 // Takes a hold.
-void tarn__timeline_hold(tarn__synced_timeline *timeline);
+static inline void tarn__timeline_hold(tarn__synced_timeline *timeline) {
+  timeline->holds++;
+}
 
-// Releases a hold. A timeline without uses and holds is freed.
+// Releases a hold. A timeline without holds is freed.
 void tarn__timeline_release(tarn__synced_timeline *timeline);
-
-// Counts the uses; for spans.c only.
-void tarn__timeline_add_use(tarn__synced_timeline *timeline);
-void tarn__timeline_remove_use(tarn__synced_timeline *timeline);
 
 // Whether the work up to |number| is known to be over: done or failed.
 static inline bool tarn__timeline_is_over(const tarn__synced_timeline *timeline,
@@ -111,15 +107,15 @@ TARN_MUST_CHECK tarn_status tarn__timeline_begin_point(
 
 // Without the lock: records an event on |stream|, the timeline's stream.
 //
-// TARN_E_DEVICE  the stream has failed, or there is no event. The point has no
-//                event.
+// TARN_E_DEVICE  the stream has failed, or there is no event. The point is not
+//                made.
 TARN_MUST_CHECK tarn_status tarn__point_record(tarn__synced_point *point,
                                                tarn_stream *stream);
 
-// With the lock: returns the number of the point. 0: it was not recorded, or
-// the timeline has failed meanwhile; the point is freed, and the caller must
-// wait for the work with tarn_stream_synchronize, which waits for failed
-// streams too.
+// With the lock: returns the number of the point. 0: it was not made, or the
+// timeline has failed meanwhile; the point is freed, and the caller must wait
+// for the work with tarn_stream_synchronize, which waits for failed streams
+// too.
 //
 // Beyond TARN__MOST_POINTS the oldest point without holds is dropped: a wait
 // for it is a wait for the next.
@@ -168,8 +164,5 @@ tarn__synced_event *tarn__timeline_share(tarn__synced_timeline *timeline,
 TARN_MUST_CHECK tarn_status tarn__timeline_adopt(
     tarn__synced_timelines *timelines, tarn__synced_event *event,
     tarn__synced_timeline **out_timeline);
-
-// Releases an event; NULL is allowed.
-void tarn__event_release(tarn__synced_event *event);
 
 #endif  // TARN_SYNCED_TIMELINES_H_

@@ -114,8 +114,7 @@ tarn_status tarn_synced_trace(tarn_synced_trace_fn *function, void *context) {
                       "synced: the trace function cannot be replaced from "
                       "within itself");
   }
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
   exchange((listener){function, context});
   return TARN_OK;
 }

@@ -1,118 +1,73 @@
-// Counts of copies of one buffer, or of all.
+// Counts of copies of one buffer, or of all, and the list of buffers.
 //
-// The counts are first copied into a table of pairs of places, with the lock of
-// one buffer at a time, so that the visiting function may call the library.
-//
-//   places   host   sim:0  sim:1             room 4
-//   counts   [h,h]  [h,0]  [h,1]  -          row: from, column: to
-//            [0,h]  [0,0]  [0,1]  -
-//            ...
+// Both are first copied into a report, with the lock of one buffer at a time,
+// so that the visiting function may call the library.
 #include "synced/core.h"
 
 #include <string.h>
 
+#include "base/budget.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 
-// --- the table -------------------------------------------------------------
+typedef struct report {
+  tarn__budget budget;
+  tarn__array items;
+} report;
 
-typedef struct table {
-  tarn_place *places;           // |room| of them
-  tarn__synced_counts *counts;  // room x room
-  size_t count;                 // of places
-  size_t room;
-} table;
-
-enum { FIRST_ROOM = 4 };
-
-// NULL is allowed.
-static void table_deinit(table *t) {
-  tarn__host_free_array(t->places, t->room, sizeof *t->places);
-  tarn__host_free_array(t->counts, t->room * t->room, sizeof *t->counts);
+static report report_of(tarn__array empty) {
+  return (report){tarn__budget_unlimited("synced"), empty};
 }
 
-static tarn__synced_counts *at(const table *t, size_t from, size_t to) {
-  return &t->counts[from * t->room + to];
-}
+// --- counts ------------------------------------------------------------------
 
-// The same places and counts, with more room.
-static tarn_status copy_table(const table *t, size_t room, table *out) {
-  size_t pairs = 0;
-  *out = (table){.count = t->count, .room = room};
-  if (!tarn_size_mul(room, room, &pairs)) pairs = SIZE_MAX;  // is refused
-  out->places = tarn__host_array(room, sizeof *out->places);
-  out->counts = tarn__host_array(pairs, sizeof *out->counts);
-  if (out->places == NULL || out->counts == NULL) {
-    table_deinit(out);
-    return TARN_E_NOMEM;
+// The entry of a pair of places, which is added if it is new.
+static tarn_status entry_of(report *r, tarn_place from, tarn_place to,
+                            tarn_traffic **out_entry) {
+  tarn_traffic *entries = r->items.items;
+  for (size_t i = 0; i < r->items.count; i++) {
+    *out_entry = &entries[i];
+    if (tarn_place_equal(entries[i].from, from) &&
+        tarn_place_equal(entries[i].to, to))
+      return TARN_OK;
   }
-  for (size_t i = 0; i < t->count; i++) {
-    out->places[i] = t->places[i];
-    for (size_t j = 0; j < t->count; j++)
-      *at(out, i, j) = *at(t, i, j);
-  }
+  void *added = NULL;
+  TARN__TRY(tarn__array_grow(&r->budget, &r->items, 1, &added));
+  *out_entry = added;
+  **out_entry =
+      (tarn_traffic){.struct_size = sizeof **out_entry, .from = from, .to = to};
   return TARN_OK;
 }
 
-static tarn_status table_grow(table *t) {
-  table grown;
-  size_t room = t->room == 0 ? FIRST_ROOM : 2 * t->room;
-  tarn_status status = copy_table(t, room, &grown);
-  if (status != TARN_OK) return status;
-  table_deinit(t);
-  *t = grown;
-  return TARN_OK;
+static bool is_zero(const tarn__synced_counts *c) {
+  return (c->copies | c->moved | c->valid | c->discarded | c->outside |
+          c->stalls | c->stalled_ns) == 0;
 }
 
-// The index of |place|, which is added if it is new.
-static tarn_status index_of(table *t, tarn_place place, size_t *out_index) {
-  size_t i = 0;
-  while (i < t->count && !tarn_place_equal(t->places[i], place))
-    i++;
-  *out_index = i;
-  if (i < t->count) return TARN_OK;
-  tarn_status status = t->count < t->room ? TARN_OK : table_grow(t);
-  if (status != TARN_OK) return status;
-  t->places[t->count++] = place;
-  return TARN_OK;
-}
-
-// --- gathering -------------------------------------------------------------
-
-static void add(tarn__synced_counts *sum, const tarn__synced_counts *more) {
-  sum->copies += more->copies;
-  sum->moved += more->moved;
-  sum->valid += more->valid;
-  sum->discarded += more->discarded;
-  sum->outside += more->outside;
-  sum->stalls += more->stalls;
-  sum->stalled_ns += more->stalled_ns;
-}
-
-// The indices of the sides of |core| in the table.
-static tarn_status index_sides(table *t, const tarn__synced_core *core,
-                               size_t *out) {
-  for (uint32_t side = 0; side < core->side_count; side++) {
-    tarn_status status = index_of(t, core->sides[side].end.place, &out[side]);
-    if (status != TARN_OK) return status;
-  }
-  return TARN_OK;
-}
-
-static tarn_status gather_locked(table *t, tarn__synced_core *core) {
-  size_t where[TARN__MOST_SIDES];
-  tarn_status status = index_sides(t, core, where);
-  if (status != TARN_OK) return status;
-  for (uint32_t from = 0; from < core->side_count; from++) {
-    for (uint32_t to = 0; to < core->side_count; to++)
-      add(at(t, where[from], where[to]), tarn__core_counts(core, from, to));
-  }
+static tarn_status gather_pair(report *r, tarn__synced_core *core,
+                               uint32_t from, uint32_t to) {
+  const tarn__synced_counts *counts = tarn__core_counts(core, from, to);
+  tarn_traffic *entry = NULL;
+  if (is_zero(counts)) return TARN_OK;
+  TARN__TRY(entry_of(r, core->sides[from].end.place, core->sides[to].end.place,
+                     &entry));
+  entry->copies += counts->copies;
+  entry->bytes_moved += counts->moved;
+  entry->bytes_valid += counts->valid;
+  entry->bytes_discarded += counts->discarded;
+  entry->bytes_outside += counts->outside;
+  entry->stalls += counts->stalls;
+  entry->stalled_ns += counts->stalled_ns;
   return TARN_OK;
 }
 
 static tarn_status gather(void *context, tarn__synced_core *core) {
+  tarn_status status = TARN_OK;
   tarn__biased_lock_enter(&core->lock);
-  tarn_status status = gather_locked(context, core);
+  for (uint32_t from = 0; from < core->side_count; from++) {
+    for (uint32_t to = 0; to < core->side_count && status == TARN_OK; to++)
+      status = gather_pair(context, core, from, to);
+  }
   tarn__biased_lock_leave(&core->lock);
   return status;
 }
@@ -120,49 +75,11 @@ static tarn_status gather(void *context, tarn__synced_core *core) {
 static tarn_status reset(void *context, tarn__synced_core *core) {
   (void)context;
   tarn__biased_lock_enter(&core->lock);
-  size_t pairs = (size_t)core->side_room * core->side_room;
+  size_t pairs = (size_t)core->count_room * core->count_room;
   memset(core->counts, 0, pairs * sizeof *core->counts);
   tarn__biased_lock_leave(&core->lock);
   return TARN_OK;
 }
-
-// --- showing ---------------------------------------------------------------
-
-static bool is_zero(const tarn__synced_counts *c) {
-  return (c->copies | c->moved | c->valid | c->discarded | c->outside |
-          c->stalls | c->stalled_ns) == 0;
-}
-
-static tarn_traffic describe(const table *t, size_t from, size_t to) {
-  const tarn__synced_counts *counts = at(t, from, to);
-  return (tarn_traffic){
-      .struct_size = sizeof(tarn_traffic),
-      .from = t->places[from],
-      .to = t->places[to],
-      .copies = counts->copies,
-      .bytes_moved = counts->moved,
-      .bytes_valid = counts->valid,
-      .bytes_discarded = counts->discarded,
-      .bytes_outside = counts->outside,
-      .stalls = counts->stalls,
-      .stalled_ns = counts->stalled_ns,
-  };
-}
-
-static tarn_status show(const table *t, tarn_traffic_visit *visit,
-                        void *context) {
-  for (size_t from = 0; from < t->count; from++) {
-    for (size_t to = 0; to < t->count; to++) {
-      if (is_zero(at(t, from, to))) continue;
-      tarn_traffic traffic = describe(t, from, to);
-      tarn_status status = visit(context, &traffic);
-      if (status != TARN_OK) return status;
-    }
-  }
-  return TARN_OK;
-}
-
-// --- the calls -------------------------------------------------------------
 
 // For that buffer, or with NULL for all.
 static tarn_status each(tarn_synced *buffer, tarn__synced_registry_visit *visit,
@@ -177,19 +94,88 @@ static tarn_status check(const tarn_synced *buffer) {
 
 tarn_status tarn_synced_traffic(tarn_synced *buffer, tarn_traffic_visit *visit,
                                 void *context) {
-  table t = {.count = 0};
-  tarn_status status = check(buffer);
-  if (status != TARN_OK) return status;
+  report r = report_of(TARN__ARRAY_OF(tarn_traffic));
+  TARN__TRY(check(buffer));
   if (visit == NULL) {
     return tarn__fail(TARN_E_INVALID, "synced traffic: no function");
   }
-  status = each(buffer, gather, &t);
-  if (status == TARN_OK) status = show(&t, visit, context);
-  table_deinit(&t);
+  tarn_status status = each(buffer, gather, &r);
+  const tarn_traffic *entries = r.items.items;
+  for (size_t i = 0; i < r.items.count && status == TARN_OK; i++)
+    status = visit(context, &entries[i]);
+  tarn__array_free(&r.budget, &r.items);
   return status;
 }
 
 tarn_status tarn_synced_traffic_reset(tarn_synced *buffer) {
-  tarn_status status = check(buffer);
-  return status != TARN_OK ? status : each(buffer, reset, NULL);
+  TARN__TRY(check(buffer));
+  return each(buffer, reset, NULL);
+}
+
+// --- the list of buffers -----------------------------------------------------
+
+static void add_memory(const tarn__synced_core *core, tarn_synced_open *out) {
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    const tarn__synced_side *side = &core->sides[i];
+    if (side->outside) out->borrowed += core->size;
+    if (side->block.pool != NULL) out->memory += core->size;
+  }
+}
+
+static void add_accesses(const tarn__synced_core *core, tarn_synced_open *out) {
+  const tarn_list *node = NULL;
+  tarn_list_for_each (node, &core->accesses)
+    out->accesses++;
+  if (out->accesses == 0) return;
+  const tarn_access *oldest =
+      tarn_list_entry(core->accesses.next, tarn_access, node);
+  bool somewhere = oldest->side != TARN__NO_SIDE;  // not of 0 bytes
+  out->place = somewhere ? core->sides[oldest->side].end.place : TARN_HOST;
+  out->mode = oldest->mode;
+  out->access_offset = oldest->offset;
+  out->access_size = oldest->size;
+}
+
+static void describe(tarn__synced_core *core, tarn_synced_open *out) {
+  *out = (tarn_synced_open){
+      .struct_size = sizeof *out, .id = core->id, .size = core->size};
+  tarn__biased_lock_enter(&core->lock);
+  out->handles = core->handles;
+  add_memory(core, out);
+  add_accesses(core, out);
+  tarn__biased_lock_leave(&core->lock);
+}
+
+typedef struct listed {
+  tarn_synced_open open;
+  char *name;  // a copy
+} listed;
+
+static tarn_status add(void *context, tarn__synced_core *core) {
+  report *r = context;
+  void *added = NULL;
+  TARN__TRY(tarn__array_grow(&r->budget, &r->items, 1, &added));
+  listed *at = added;
+  at->name = tarn__host_text(core->name != NULL ? core->name : "");
+  if (at->name == NULL) return TARN_E_NOMEM;
+  describe(core, &at->open);
+  at->open.name = at->name;
+  return TARN_OK;
+}
+
+tarn_status tarn_synced_each_open(tarn_synced_open_visit *visit,
+                                  void *context) {
+  report r = report_of(TARN__ARRAY_OF(listed));
+  TARN__TRY(tarn__not_in_callback());
+  if (visit == NULL) {
+    return tarn__fail(TARN_E_INVALID, "synced each open: no function");
+  }
+  tarn_status status = tarn__registry_each(add, &r);
+  const listed *all = r.items.items;
+  for (size_t i = 0; i < r.items.count && status == TARN_OK; i++)
+    status = visit(context, &all[i].open);
+  for (size_t i = 0; i < r.items.count; i++)
+    tarn__host_free_text(all[i].name);
+  tarn__array_free(&r.budget, &r.items);
+  return status;
 }

@@ -11,8 +11,8 @@
 
 #include <assert.h>
 
+#include "base/hostmem.h"
 #include "base/status.h"
-#include "synced/outside.h"
 
 // --- runs beside spans -------------------------------------------------------
 
@@ -91,9 +91,7 @@ static void enter(tarn__synced_transfer *transfer) {
   tarn__synced_span *first =
       tarn__spans_cut(&core->spans, request->start, request->end);
   tarn__synced_span *last = first;
-  assert(first != NULL);
-  for (tarn__synced_span *span = first;
-       span != NULL && span->node.start < request->end; span = span->next) {
+  tarn__spans_each (span, &core->spans, request->start, request->end) {
     enter_span(transfer, span, run_of(transfer, span, &at));
     last = span;
   }
@@ -102,38 +100,16 @@ static void enter(tarn__synced_transfer *transfer) {
 
 // --- taking back -------------------------------------------------------------
 
-static void take_span_back(const tarn__synced_transfer *transfer,
-                           tarn__synced_span *span) {
-  if (transfer->writes) {
-    span->writer = NULL;
-  } else {
-    span->readers--;
-  }
-}
-
-static void close_access(const tarn__synced_transfer *transfer) {
-  tarn_access *access = transfer->access;
-  if (access == NULL) return;
-  tarn_list_del(&access->node);
-  *access = (tarn_access){.address = 0};
-}
-
 // Removes the access, as if it had never been open.
 static void take_back(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
-  const tarn__synced_request *request = &transfer->request;
-  tarn__synced_span *first = tarn__spans_find(&core->spans, request->start);
-  tarn__synced_span *last = first;
-  assert(first->node.start == request->start);
-  for (tarn__synced_span *span = first;
-       span != NULL && span->node.start < request->end; span = span->next) {
-    take_span_back(transfer, span);
-    last = span;
+  if (transfer->access != NULL) {
+    tarn_list_del(&transfer->access->node);
+    *transfer->access = (tarn_access){.address = 0};
   }
-  tarn__span_unpin(first, last);
   core->sides[transfer->side].accesses--;
-  close_access(transfer);
-  tarn__spans_join(&core->spans, request->start, request->end);
+  tarn__spans_leave(&core->spans, transfer->request.start,
+                    transfer->request.end, transfer->writes);
 }
 
 // --- committing --------------------------------------------------------------
@@ -173,10 +149,8 @@ static void commit_run(tarn__synced_transfer *transfer, tarn__synced_span *span,
 static void commit_spans(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
   size_t at = 0;
-  tarn__synced_span *span =
-      tarn__spans_find(&core->spans, transfer->request.start);
-  for (; span != NULL && span->node.start < transfer->request.end;
-       span = span->next) {
+  tarn__spans_each (span, &core->spans, transfer->request.start,
+                    transfer->request.end) {
     const tarn__synced_load *run = run_of(transfer, span, &at);
     tarn__work_prune(core, span);
     if (run != NULL) commit_run(transfer, span, run);
@@ -222,10 +196,8 @@ static void count_spared(const tarn__synced_transfer *transfer) {
 // Counts bytes that would be copied without WRITE_DISCARD.
 static void count_discarded(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
-  tarn__synced_span *span =
-      tarn__spans_find(&core->spans, transfer->request.start);
-  for (; span != NULL && span->node.start < transfer->request.end;
-       span = span->next) {
+  tarn__spans_each (span, &core->spans, transfer->request.start,
+                    transfer->request.end) {
     bool stale = span->written && span->valid != 0 &&
                  (span->valid & tarn__side_bit(transfer->side)) == 0;
     if (!stale) continue;
@@ -288,6 +260,8 @@ static tarn_status commit(tarn__synced_transfer *transfer,
   if (tarn__transfer_has_work(transfer)) commit_spans(transfer);
   release_positions(transfer);
   if (stays) {
+    transfer->access->buffer = transfer->request.buffer;
+    transfer->access->buffer->accesses++;
     tarn__spans_join(&transfer->core->spans, transfer->request.start,
                      transfer->request.end);
   } else {
@@ -299,12 +273,15 @@ static tarn_status commit(tarn__synced_transfer *transfer,
 
 // --- from the beginning to the end -------------------------------------------
 
-// Whether outside memory prevents the plan.
+// Whether outside memory prevents the plan: copies are made only into memory
+// that may be written and is the library's or to be filled.
 static bool must_move(const tarn__synced_transfer *transfer) {
   const tarn__synced_side *side = &transfer->core->sides[transfer->side];
   if (!side->outside) return false;
-  if (transfer->run_count > 0 && !tarn__side_is_open(side)) return true;
-  return transfer->writes && !tarn__side_is_writable(side);
+  bool constant = (side->wrap & TARN_WRAP_READ_ONLY) != 0;
+  bool fills = side->deleter != NULL || (side->wrap & TARN_WRAP_FILL) != 0;
+  return (transfer->run_count > 0 && (constant || !fills)) ||
+         (transfer->writes && constant);
 }
 
 // Nodes for a span: the source, the target, and the inherited writers.
@@ -364,21 +341,19 @@ static void count_sleep(const tarn__synced_transfer *transfer) {
 // Plans and enters. TARN_PENDING: begin again.
 static tarn_status prepare(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
-  tarn_status status = tarn__core_admit(core);
-  if (status != TARN_OK) return status;
-  status = tarn__side_of(core, transfer->request.place, &transfer->side);
-  if (status == TARN_OK) status = tarn__core_admit(core);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__core_admit(core));
+  TARN__TRY(tarn__side_of(core, transfer->request.place, &transfer->side));
+  TARN__TRY(tarn__core_admit(core));
   bool busy = core->sides[transfer->side].busy;
-  status = busy ? TARN_PENDING : tarn__transfer_plan(transfer);
+  tarn_status status = busy ? TARN_PENDING : tarn__transfer_plan(transfer);
   if (status == TARN_PENDING) sleep_for_others(transfer);
   return status == TARN_OK ? provide(transfer) : status;
 }
 
 static tarn_status try(tarn__synced_transfer *transfer) {
   tarn__synced_core *core = transfer->core;
-  tarn_status status = prepare(transfer);
-  if (status != TARN_OK) return status;
+  tarn_status status = TARN_OK;
+  TARN__TRY(prepare(transfer));
   enter(transfer);
   if (tarn__transfer_has_work(transfer)) {
     tarn__core_leave(core);
@@ -388,10 +363,75 @@ static tarn_status try(tarn__synced_transfer *transfer) {
   return commit(transfer, status);
 }
 
-tarn_status tarn__transfer_run(tarn__synced_transfer *transfer) {
+// The results of a plan are set by tarn__transfer_plan.
+static void transfer_init(tarn__synced_transfer *transfer,
+                          tarn__synced_core *core,
+                          const tarn__synced_request *request,
+                          tarn_access *access) {
+  uint32_t mode = request->mode & ~TARN_ACCESS_WAIT;
+  transfer->core = core;
+  transfer->request = *request;
+  transfer->access = access;
+  transfer->reads = mode != TARN_WRITE_DISCARD;
+  transfer->writes = mode != TARN_READ;
+  transfer->side = TARN__NO_SIDE;
+  transfer->number = 0;
+  transfer->marked = false;
+  transfer->worthless = false;
+  transfer->again = false;
+  transfer->slept_ns = 0;
+  transfer->runs = transfer->few_runs;
+  transfer->run_room = TARN__FEW;
+  transfer->waits = transfer->few_waits;
+  transfer->wait_room = TARN__FEW;
+}
+
+// Also tells the trace how long the transfer slept. Without the lock.
+static void transfer_deinit(tarn__synced_transfer *transfer) {
+  assert(!transfer->marked);
+  if (transfer->slept_ns > 0)
+    tarn__transfer_tell_stall(transfer, transfer->slept_ns);
+  if (transfer->runs != transfer->few_runs) {
+    tarn__host_free_array(transfer->runs, transfer->run_room,
+                          sizeof *transfer->runs);
+  }
+  if (transfer->waits != transfer->few_waits) {
+    tarn__host_free_array(transfer->waits, transfer->wait_room,
+                          sizeof *transfer->waits);
+  }
+}
+
+// An access of 0 bytes touches nothing, but is open like others.
+static tarn_status open_empty(tarn__synced_core *core,
+                              const tarn__synced_request *request,
+                              tarn_access *access) {
+  TARN__TRY(tarn__core_admit(core));
+  TARN__TRY(tarn__place_check(request->place));
+  if (access == NULL) return TARN_OK;
+  access->buffer = request->buffer;
+  access->offset = request->start;
+  access->mode = request->mode & ~TARN_ACCESS_WAIT;
+  access->side = TARN__NO_SIDE;
+  tarn_list_add_tail(&core->accesses, &access->node);
+  access->buffer->accesses++;
+  return TARN_OK;
+}
+
+tarn_status tarn__transfer_run(tarn__synced_core *core,
+                               const tarn__synced_request *request,
+                               tarn_access *access) {
+  tarn__synced_transfer transfer;
+  if (request->start == request->end) {
+    tarn_status opened = open_empty(core, request, access);
+    tarn__core_leave(core);
+    return opened;
+  }
+  transfer_init(&transfer, core, request, access);
   tarn_status status = TARN_PENDING;
   while (status == TARN_PENDING)
-    status = try(transfer);
-  count_sleep(transfer);
+    status = try(&transfer);
+  count_sleep(&transfer);
+  tarn__core_leave(core);
+  transfer_deinit(&transfer);
   return status;
 }

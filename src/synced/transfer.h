@@ -1,8 +1,7 @@
 // transfer.h - the copies and waits that make an access possible.
 //
 //   plan    missing bytes and their sources (runs), streams to wait for
-//   (waits),
-//           and carriers; changes nothing
+//           (waits), and carriers; changes nothing
 //   enter   the access, and the runs as uses, into the spans
 //   carry   waits, zeros, copies, points: without the lock
 //   commit  uses become points in timelines, bytes become valid
@@ -67,7 +66,7 @@ typedef struct tarn__synced_transfer {
   size_t moved_bytes;   // to be copied
   size_t most_writers;  // streams that write a source, at most, in one span
   bool marked;          // points of waits are held
-  bool worthless;       // a stream to wait for has failed meanwhile
+  bool worthless;       // a stream to wait for has failed since
   bool again;           // a copy stream has failed once already
   uint64_t slept_ns;    // for other threads
   tarn__synced_load *runs;
@@ -86,21 +85,6 @@ typedef struct tarn__synced_transfer {
   tarn__synced_carrier carriers[TARN__MOST_CARRIERS];
   tarn__synced_end ends[TARN__MOST_SIDES];
 } tarn__synced_transfer;
-
-void tarn__transfer_init(tarn__synced_transfer *transfer,
-                         tarn__synced_core *core,
-                         const tarn__synced_request *request,
-                         tarn_access *access);
-
-// Frees the transfer, and tells the trace how long it slept. Without the lock.
-void tarn__transfer_deinit(tarn__synced_transfer *transfer);
-
-// Runs the transfer, with all waits and retries. With the lock, which is left
-// meanwhile. After TARN_OK the access is open; for a prefetch the bytes are
-// valid at the side.
-TARN_MUST_CHECK tarn_status tarn__transfer_run(tarn__synced_transfer *transfer);
-
-// --- its parts ---------------------------------------------------------------
 
 // With the lock. TARN_PENDING: a conflict that ends by itself: sleep and plan
 // again.

@@ -1,4 +1,12 @@
-// The work of streams on a buffer: points, waits, and failed streams.
+// The work of streams on a buffer: points, waits, failed streams, and devices
+// that are about to close.
+//
+// A failure is found when a point is settled, and the timeline is swept at
+// once: with the lock held, no use is of a failed timeline.
+//
+// A buffer with memory at a device keeps it open. A buffer that had memory
+// there may still have events of its streams, which would keep it open too, and
+// sides of it.
 #include "synced/work.h"
 
 #include "base/status.h"
@@ -39,13 +47,11 @@ static void sweep_span(tarn__synced_core *core, tarn__synced_span *span,
   }
 }
 
-void tarn__work_sweep(tarn__synced_core *core,
-                      tarn__synced_timeline *timeline) {
-  tarn__timeline_hold(timeline);
-  for (tarn__synced_span *span = core->spans.first; span != NULL;
-       span = span->next)
+// Removes a failed timeline, which the caller holds, from all spans. Its writes
+// that are not known to be done make the bytes invalid there.
+static void sweep(tarn__synced_core *core, tarn__synced_timeline *timeline) {
+  tarn__spans_each (span, &core->spans, 0, core->size)
     sweep_span(core, span, timeline);
-  tarn__timeline_release(timeline);
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
@@ -54,26 +60,30 @@ void tarn__work_settle(tarn__synced_core *core, tarn__synced_point *point,
   tarn__synced_timeline *timeline = point->timeline;
   tarn__timeline_hold(timeline);
   tarn__timeline_release_point(timeline, point, status);
-  if (timeline->failed && timeline->uses > 0) tarn__work_sweep(core, timeline);
+  if (timeline->failed) sweep(core, timeline);
   tarn__timeline_release(timeline);
 }
 
-// Holds the last point of a timeline of |stream| that is not over; NULL: none.
-static tarn__synced_point *hold_point_of(const tarn__synced_core *core,
-                                         const tarn_stream *stream) {
+// Holds the last point of a timeline of |device| (NULL: of the stream |serial|)
+// that is not over, which stands for all its points; NULL: none.
+static tarn__synced_point *hold_last_point(const tarn__synced_core *core,
+                                           const tarn_device *device,
+                                           uint64_t serial) {
   tarn__synced_point *point = NULL;
   tarn__synced_timeline *timeline = core->timelines.first;
   for (; timeline != NULL && point == NULL; timeline = timeline->next) {
-    if (timeline->serial != tarn_stream_serial(stream)) continue;
-    point = tarn__timeline_hold_point(timeline, timeline->issued);
+    bool meant = device != NULL ? timeline->device == device
+                                : timeline->serial == serial;
+    if (meant) point = tarn__timeline_hold_point(timeline, timeline->issued);
   }
   return point;
 }
 
 // A stream may have several timelines: its own, and those of followed buffers.
 static void fail_stream(tarn__synced_core *core, const tarn_stream *stream) {
+  uint64_t serial = tarn_stream_serial(stream);
   tarn__synced_point *point = NULL;
-  while ((point = hold_point_of(core, stream)) != NULL)
+  while ((point = hold_last_point(core, NULL, serial)) != NULL)
     tarn__work_settle(core, point, TARN_E_DEVICE);
 }
 
@@ -86,37 +96,35 @@ static tarn_status record(tarn__synced_core *core,
   tarn__synced_point *point = NULL;
   while (timeline->busy)
     tarn__core_sleep(core);
-  tarn_status status = tarn__timeline_begin_point(timeline, &point);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__timeline_begin_point(timeline, &point));
   tarn__core_leave(core);
-  status = tarn__point_record(point, stream);
+  tarn_status status = tarn__point_record(point, stream);
   tarn__core_enter(core);
   *out_number = tarn__timeline_end_point(timeline, point);
   tarn__core_wake(core);
   return status;
 }
 
-tarn_status tarn__work_ask(tarn__synced_core *core,
-                           tarn__synced_timeline *timeline) {
-  tarn__synced_point *point =
-      tarn__timeline_hold_point(timeline, timeline->done + 1);
-  if (point == NULL) return TARN_PENDING;
+// Looks at a held point without the lock, and settles it.
+static tarn_status look(tarn__synced_core *core, tarn__synced_point *point,
+                        tarn_status how(tarn__synced_point *)) {
   tarn__core_leave(core);
-  tarn_status status = tarn__point_query(point);
+  tarn_status status = how(point);
   tarn__core_enter(core);
   tarn__work_settle(core, point, status);
   return status;
 }
 
-// If no thread ever waits for a stream, as with a gradient that one stream uses
-// again and again, points would pile up: beyond a few the oldest is queried.
-// The caller holds the timeline.
-static void look_back(tarn__synced_core *core,
-                      tarn__synced_timeline *timeline) {
-  enum { FEW_POINTS = 2 };
+// Queries the oldest points beyond |most|, until one is not reached. The caller
+// holds the timeline.
+static void ask(tarn__synced_core *core, tarn__synced_timeline *timeline,
+                size_t most) {
+  tarn__synced_point *point = NULL;
   tarn_status status = TARN_OK;
-  while (status == TARN_OK && timeline->point_count > FEW_POINTS)
-    status = tarn__work_ask(core, timeline);
+  while (status == TARN_OK && timeline->point_count > most &&
+         (point = tarn__timeline_hold_point(timeline, timeline->done + 1)) !=
+             NULL)
+    status = look(core, point, tarn__point_query);
 }
 
 tarn_status tarn__work_wait(tarn__synced_core *core, tarn_stream *stream) {
@@ -127,14 +135,17 @@ tarn_status tarn__work_wait(tarn__synced_core *core, tarn_stream *stream) {
   return status;
 }
 
+// If no thread ever waits for a stream, as with a gradient that one stream uses
+// again and again, points would pile up: all but a few are queried.
 tarn_status tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
                              tarn__synced_position *out_position) {
+  enum { FEW_POINTS = 2 };
   tarn__synced_timeline *timeline = NULL;
   uint64_t number = 0;
   *out_position = (tarn__synced_position){.timeline = NULL};
   tarn_status status = tarn__timeline_of(&core->timelines, stream, &timeline);
   if (status != TARN_OK) return tarn__work_wait(core, stream);
-  look_back(core, timeline);
+  ask(core, timeline, FEW_POINTS);
   (void)record(core, timeline, stream, &number);
   if (number == 0) status = tarn__work_wait(core, stream);
   if (number != 0 && !tarn__timeline_is_over(timeline, number)) {
@@ -146,14 +157,12 @@ tarn_status tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
   return status;
 }
 
-// --- reached uses
-// --------------------------------------------------------------
+// --- uses --------------------------------------------------------------------
 
-// Uses of a failed stream are left to the sweep, which needs to know their
-// writes.
 static bool is_reached(const tarn__synced_use *use, void *context) {
   (void)context;
-  return use->timeline != NULL && use->number <= use->timeline->done;
+  return use->timeline != NULL &&
+         tarn__timeline_is_over(use->timeline, use->number);
 }
 
 void tarn__work_prune(tarn__synced_core *core, tarn__synced_span *span) {
@@ -162,34 +171,31 @@ void tarn__work_prune(tarn__synced_core *core, tarn__synced_span *span) {
   }
 }
 
+bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,
+                           size_t end) {
+  tarn__spans_each (span, &core->spans, start, end) {
+    for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
+      if (use->timeline == NULL) return true;
+  }
+  return false;
+}
+
 // --- waiting for all uses ----------------------------------------------------
 
-static bool is_over(const tarn__synced_use *use, void *context) {
-  (void)context;
-  return use->timeline != NULL &&
-         tarn__timeline_is_over(use->timeline, use->number);
-}
-
-static const tarn__synced_use *use_of(const tarn__synced_span *span,
-                                      uint32_t side) {
-  const tarn__synced_use *use = span->uses;
-  while (use != NULL && use->side != side && side != TARN__NO_SIDE)
-    use = use->next;
-  return use;
-}
-
-// Removes uses in the range that are over; returns one that is not, or NULL.
+// Removes uses in the range that are over; returns one of the side's memory
+// (TARN__NO_SIDE: of any side) that is not, or NULL.
 static const tarn__synced_use *find_use(tarn__synced_core *core, uint32_t side,
                                         size_t start, size_t end) {
-  const tarn__synced_use *use = NULL;
-  if (start == end) return NULL;
-  tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  while (span != NULL && span->node.start < end && use == NULL) {
-    tarn__span_forget(&core->spans, span, is_over, NULL);
-    use = use_of(span, side);
-    span = span->next;
+  tarn__spans_each (span, &core->spans, start, end) {
+    tarn__work_prune(core, span);
+    for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next)
+      if (side == TARN__NO_SIDE || use->side == side) return use;
   }
-  return use;
+  return NULL;
+}
+
+bool tarn__core_is_in_use(tarn__synced_core *core, uint32_t side) {
+  return find_use(core, side, 0, core->size) != NULL;
 }
 
 static tarn_status wait_for(tarn__synced_core *core,
@@ -200,39 +206,27 @@ static tarn_status wait_for(tarn__synced_core *core,
   }
   tarn__synced_point *point =
       tarn__timeline_hold_point(use->timeline, use->number);
-  if (point == NULL) return TARN_OK;
-  tarn__core_leave(core);
-  tarn_status status = tarn__point_wait(point);
-  tarn__core_enter(core);
-  tarn__work_settle(core, point, status);
+  tarn_status status = look(core, point, tarn__point_wait);
   return status == TARN_E_DEVICE ? TARN_OK : status;
 }
 
 tarn_status tarn__side_rest(tarn__synced_core *core, uint32_t side,
                             size_t start, size_t end) {
+  const tarn__synced_use *use = NULL;
   tarn_status status = TARN_OK;
-  for (;;) {
-    const tarn__synced_use *use = find_use(core, side, start, end);
-    if (use == NULL || status != TARN_OK) break;
+  while (status == TARN_OK && (use = find_use(core, side, start, end)) != NULL)
     status = wait_for(core, use);
-  }
-  if (start < end) tarn__spans_join(&core->spans, start, end);
+  tarn__spans_join(&core->spans, start, end);
   return status;
 }
 
 // --- querying streams --------------------------------------------------------
 
-static void ask(tarn__synced_core *core, tarn__synced_timeline *timeline) {
-  tarn_status status = TARN_OK;
-  while (status == TARN_OK)
-    status = tarn__work_ask(core, timeline);
-}
-
 void tarn__core_settle(tarn__synced_core *core) {
   tarn__synced_timeline *timeline = core->timelines.first;
   if (timeline != NULL) tarn__timeline_hold(timeline);
   while (timeline != NULL) {
-    ask(core, timeline);
+    ask(core, timeline, 0);
     tarn__synced_timeline *next = timeline->next;
     if (next != NULL) tarn__timeline_hold(next);
     tarn__timeline_release(timeline);
@@ -241,17 +235,6 @@ void tarn__core_settle(tarn__synced_core *core) {
 }
 
 // --- spans -------------------------------------------------------------------
-
-uint64_t tarn__span_newest(const tarn__synced_span *span) {
-  uint64_t valid = span->valid;
-  for (const tarn__synced_use *use = span->uses; use != NULL; use = use->next) {
-    if (!use->writes || use->timeline == NULL) continue;
-    if (tarn__timeline_is_void(use->timeline, use->number)) {
-      valid &= ~tarn__side_bit(use->side);
-    }
-  }
-  return valid;
-}
 
 uint64_t tarn__span_pending(const tarn__synced_span *span) {
   uint64_t pending = 0;
@@ -267,9 +250,8 @@ uint64_t tarn__span_pending(const tarn__synced_span *span) {
 
 // An open write may be cancelled: its side does not count as a copy.
 static uint64_t committed(const tarn__synced_span *span) {
-  uint64_t newest = tarn__span_newest(span);
   bool open = span->writer != NULL;
-  return open ? newest & ~tarn__side_bit(span->writer->side) : newest;
+  return open ? span->valid & ~tarn__side_bit(span->writer->side) : span->valid;
 }
 
 bool tarn__span_is_only_at(const tarn__synced_span *span, uint32_t side) {
@@ -277,55 +259,111 @@ bool tarn__span_is_only_at(const tarn__synced_span *span, uint32_t side) {
 }
 
 bool tarn__span_is_missing_at(const tarn__synced_span *span, uint32_t side) {
-  uint64_t newest = tarn__span_newest(span);
-  bool lost = span->written && newest == 0;
-  return !lost && (newest & tarn__side_bit(side)) == 0;
-}
-
-// --- uses --------------------------------------------------------------------
-
-bool tarn__core_is_in_use(const tarn__synced_core *core, uint32_t side) {
-  const tarn__synced_span *span = core->spans.first;
-  for (; span != NULL; span = span->next) {
-    for (const tarn__synced_use *use = span->uses; use != NULL;
-         use = use->next) {
-      if (use->side == side) return true;
-    }
-  }
-  return false;
-}
-
-bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,
-                           size_t end) {
-  if (start == end) return false;
-  const tarn__synced_span *span = tarn__spans_find(&core->spans, start);
-  for (; span != NULL && span->node.start < end; span = span->next) {
-    for (const tarn__synced_use *use = span->uses; use != NULL;
-         use = use->next) {
-      if (use->timeline == NULL) return true;
-    }
-  }
-  return false;
+  return !tarn__span_is_lost(span) && (span->valid & tarn__side_bit(side)) == 0;
 }
 
 // --- runs --------------------------------------------------------------------
-
-static size_t end_of_run(const tarn__synced_span *span, uint32_t side,
-                         tarn__synced_span_test *test) {
-  while (span->next != NULL && test(span->next, side))
-    span = span->next;
-  return span->end;
-}
 
 bool tarn__core_find_run(const tarn__synced_core *core, size_t from,
                          uint32_t side, tarn__synced_span_test *test,
                          tarn__synced_run *out_run) {
   *out_run = (tarn__synced_run){0, 0};
-  if (from >= core->size) return false;
-  const tarn__synced_span *span = tarn__spans_find(&core->spans, from);
-  while (span != NULL && !test(span, side))
-    span = span->next;
-  if (span == NULL) return false;
-  *out_run = (tarn__synced_run){span->node.start, end_of_run(span, side, test)};
-  return true;
+  tarn__spans_each (span, &core->spans, from, core->size) {
+    bool found = out_run->end > 0;
+    if (!test(span, side)) {
+      if (found) break;
+      continue;
+    }
+    if (!found) out_run->start = span->node.start;
+    out_run->end = span->end;
+  }
+  return out_run->end > 0;
+}
+
+// --- a device that is about to close -----------------------------------------
+
+// Pinned memory of the host belongs to the device as well.
+static bool has_memory_at(const tarn__synced_side *side,
+                          const tarn_device *device) {
+  if (side->end.address == 0) return false;
+  if (side->end.place.device == device) return true;
+  return side->block.pool != NULL &&
+         tarn_pool_place(side->block.pool).device == device;
+}
+
+static const tarn__synced_side *side_at(const tarn__synced_core *core,
+                                        const tarn_device *device) {
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    if (has_memory_at(&core->sides[i], device)) return &core->sides[i];
+  }
+  return NULL;
+}
+
+// From here on no thread begins to use it, until that close is over.
+static bool is_used(tarn__synced_core *core, const tarn_device *device) {
+  if (core->device != device) return false;
+  if (core->device_users > 0) return true;
+  core->device_closing = true;
+  core->device_asks++;
+  return false;
+}
+
+static tarn_status object(const tarn__synced_core *core,
+                          const tarn_device *device, bool used) {
+  char text[TARN__CORE_TEXT];
+  if (used) {
+    return tarn__fail(TARN_E_STATE, "%s: cannot close: %s is using it",
+                      tarn_device_name(device), tarn__core_text(core, text));
+  }
+  return tarn__fail(TARN_E_STATE, "%s: cannot close: %s has %zu bytes there",
+                    tarn_device_name(device), tarn__core_text(core, text),
+                    core->size);
+}
+
+// The caller holds the lock, which is released for each query. Pending work
+// keeps the device open by its event. The lock is released without telling the
+// trace of losses, which the next call on the buffer does: the trace function
+// must not be called with the locks that are held here.
+static void let_go(tarn__synced_core *core, const tarn_device *device) {
+  tarn_status status = TARN_OK;
+  while (status == TARN_OK || status == TARN_E_DEVICE) {
+    tarn__synced_point *point = hold_last_point(core, device, 0);
+    if (point == NULL) return;
+    tarn__biased_lock_leave(&core->lock);
+    status = tarn__point_query(point);
+    tarn__biased_lock_enter(&core->lock);
+    tarn__work_settle(core, point, status);
+  }
+}
+
+static tarn_status ask_to_close(tarn__synced_core *core,
+                                const tarn_device *device) {
+  tarn__biased_lock_enter(&core->lock);
+  const tarn__synced_side *side = side_at(core, device);
+  if (side == NULL) let_go(core, device);
+  bool used = side == NULL && is_used(core, device);
+  tarn__biased_lock_leave(&core->lock);
+  bool agrees = side == NULL && !used;
+  return agrees ? TARN_OK : object(core, device, used);
+}
+
+static void forget(tarn__synced_core *core, const tarn_device *device) {
+  if (core->device == device) core->device = NULL;
+  if (core->last_place.device == device) {
+    core->last_place = TARN_HOST;
+    core->last_side = TARN__HOST_SIDE;
+  }
+  for (uint32_t i = 0; i < core->side_count; i++) {
+    tarn_place *place = &core->sides[i].end.place;
+    if (place->device == device) *place = tarn__nowhere;
+  }
+}
+
+tarn_status tarn__core_on_close(tarn__synced_core *core,
+                                const tarn_device *device, bool commit) {
+  if (!commit) return ask_to_close(core, device);
+  tarn__biased_lock_enter(&core->lock);
+  forget(core, device);
+  tarn__biased_lock_leave(&core->lock);
+  return TARN_OK;
 }

@@ -21,15 +21,6 @@ TARN_MUST_CHECK tarn_status
 tarn__work_point(tarn__synced_core *core, tarn_stream *stream,
                  tarn__synced_position *out_position);
 
-// Queries the oldest point of |timeline| that is not known to be reached. The
-// caller holds the timeline. Leaves the lock.
-//
-// TARN_OK        it is reached; the next one may be, too.
-// TARN_PENDING   it is not reached, or there is none.
-// TARN_E_DEVICE  the stream has failed; its timeline was swept.
-TARN_MUST_CHECK tarn_status tarn__work_ask(tarn__synced_core *core,
-                                           tarn__synced_timeline *timeline);
-
 // The host waits for |stream|. Leaves the lock.
 //
 // TARN_E_DEVICE  as above.
@@ -39,10 +30,6 @@ TARN_MUST_CHECK tarn_status tarn__work_wait(tarn__synced_core *core,
 static inline void tarn__work_release(tarn__synced_position position) {
   if (position.timeline != NULL) tarn__timeline_release(position.timeline);
 }
-
-// Removes a failed timeline from all spans. Its writes that are not known to be
-// done make the bytes invalid there.
-void tarn__work_sweep(tarn__synced_core *core, tarn__synced_timeline *timeline);
 
 // Releases a held point with the result of a query or wait, and sweeps its
 // timeline if that has failed.
@@ -64,20 +51,16 @@ TARN_MUST_CHECK tarn_status tarn__side_rest(tarn__synced_core *core,
 
 // --- looking, without waiting ------------------------------------------------
 // A bit of |valid| says that a side has the newest bytes or will have them.
-// Copies under way are uses. Bytes that a failed stream was to write are void,
-// even before they leave |valid|.
+// Copies under way are uses.
 
 // Queries all streams that use the buffer, without waiting. Leaves the lock.
 void tarn__core_settle(tarn__synced_core *core);
 
-// The sides that have the newest bytes, or will have them.
-uint64_t tarn__span_newest(const tarn__synced_span *span);
-
 // The sides with writes under way.
 uint64_t tarn__span_pending(const tarn__synced_span *span);
 
-// Whether the side's memory has a use.
-bool tarn__core_is_in_use(const tarn__synced_core *core, uint32_t side);
+// Whether the side's memory has a use that is not known to be over.
+bool tarn__core_is_in_use(tarn__synced_core *core, uint32_t side);
 
 // Whether a thread copies into the range now, and will commit.
 bool tarn__core_is_copying(const tarn__synced_core *core, size_t start,

@@ -1,17 +1,23 @@
-// Outside memory: wrapping, syncing back, and release.
+// Replacing the memory of a place: wrapping and evicting; and discarding bytes,
+// and suspending buffers.
+//
+// Before memory is detached, steps that release the lock are repeated until
+// none is needed; then the lock is held until the memory is detached.
+//
+//   rest: streams ──► sync back ──► save only copies ──► detach
+//        ▲──────── a step was needed: look again ──┘
+//
+// Invalidating waits for threads that copy, since they would commit afterwards.
+// It does not wait for streams.
 //
 // Invariants:
 //   * Released memory is detached and has no uses, and the lock is not held: so
 //     its deleter is called once.
 //   * TARN_WRAP_SYNC_BACK implies TARN_WRAP_FILL.
-#include "synced/outside.h"
-
-#include <stdio.h>
-
 #include "base/status.h"
 #include "synced/access.h"
 #include "synced/protect.h"
-#include "synced/work.h"
+#include "synced/sides.h"
 
 // --- syncing back ------------------------------------------------------------
 
@@ -20,61 +26,65 @@ static bool is_to_have_back(const tarn__synced_side *side) {
          (side->wrap & TARN_WRAP_SYNC_BACK) != 0;
 }
 
-bool tarn__outside_wants_back(const tarn__synced_core *core, uint32_t side) {
-  tarn__synced_run run;
-  return is_to_have_back(&core->sides[side]) &&
-         tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run);
-}
-
-// The rest removes void bytes of failed streams, which must not be copied.
-tarn_status tarn__outside_give_back(tarn__synced_core *core, uint32_t side) {
-  tarn_place place = core->sides[side].end.place;
-  tarn_status status = tarn__side_rest(core, TARN__NO_SIDE, 0, core->size);
-  if (status != TARN_OK) return status;
-  return tarn__core_fetch_runs(core, side, tarn__span_is_missing_at, place);
-}
-
-// Writes the text of the first failure.
-static void note_failure(const tarn__synced_core *core, tarn__synced_run run,
-                         tarn_place place, char *text, size_t size) {
-  char where[TARN__SIDE_TEXT];
-  char buffer[TARN__CORE_TEXT];
-  if (text[0] != '\0') return;
-  snprintf(text, size, "%s: bytes %zu to %zu were not synced back to %s: %s",
-           tarn__core_text(core, buffer), run.start, run.end,
-           tarn_place_text(place, where, sizeof where), tarn_last_error());
-}
-
 // Copies as much as possible: this is the last copy.
-static tarn_status sync_back(tarn__synced_core *core, uint32_t side, char *text,
-                             size_t size) {
+static void sync_back(tarn__synced_core *core, uint32_t side,
+                      tarn__failure *first) {
+  char where[TARN__SIDE_TEXT];
+  char text[TARN__CORE_TEXT];
   tarn__synced_run run = {0, 0};
-  tarn_status first = TARN_OK;
+  tarn_status status = TARN_OK;
   tarn_place place = core->sides[side].end.place;
-  while (tarn__core_find_run(core, run.end, side, tarn__span_is_missing_at,
-                             &run)) {
-    tarn__synced_request request = {
-        .start = run.start, .end = run.end, .place = place, .mode = TARN_READ};
-    tarn__core_leave(core);
-    tarn_status status = tarn__fetch(core, &request, NULL, NULL);
-    if (status != TARN_OK) note_failure(core, run, place, text, size);
-    tarn__core_enter(core);
-    if (first == TARN_OK) first = status;
+  while ((status = tarn__core_fetch_runs(
+              core, &run, side, tarn__span_is_missing_at, place)) != TARN_OK) {
+    status = tarn__fail(
+        status, "%s: bytes %zu to %zu were not synced back to %s: %s",
+        tarn__core_text(core, text), run.start, run.end,
+        tarn_place_text(place, where, sizeof where), tarn_last_error());
+    tarn__failure_note(first, status);
   }
-  return first;
 }
 
-tarn_status tarn__outside_sync_back(tarn__synced_core *core) {
-  char text[384] = "";
-  tarn_status first = TARN_OK;
+void tarn__outside_sync_back(tarn__synced_core *core, tarn__failure *first) {
   tarn__core_enter(core);
   for (uint32_t i = 0; i < core->side_count; i++) {
-    if (!is_to_have_back(&core->sides[i])) continue;
-    tarn_status status = sync_back(core, i, text, sizeof text);
-    if (first == TARN_OK) first = status;
+    if (is_to_have_back(&core->sides[i])) sync_back(core, i, first);
   }
   tarn__core_leave(core);
-  return first == TARN_OK ? TARN_OK : tarn__fail_text(first, text);
+}
+
+// --- memory that is to go ----------------------------------------------------
+//
+// TARN_PENDING: a step was made, and the lock was left: look again.
+
+// Waits for threads that use the memory, and refuses open accesses (|at|
+// TARN__NO_SIDE: at any side). |busy|: a thread is at work that ends by itself.
+static tarn_status await_threads(tarn__synced_core *core, uint32_t side,
+                                 bool busy, uint32_t at, const char *what) {
+  if (!busy) TARN__TRY(tarn__access_check_none(core, at, 0, core->size, what));
+  // Accesses that are not in the list are of a thread that fetches.
+  if (!busy && core->sides[side].accesses == 0) return TARN_OK;
+  tarn__core_sleep(core);
+  return TARN_PENDING;
+}
+
+// Waits for streams; copies the newest bytes into memory that is to have them.
+// All streams rest for that: void bytes of failed streams must not be copied.
+static tarn_status settle_memory(tarn__synced_core *core, uint32_t side) {
+  tarn__synced_run run = {0, 0};
+  tarn_place place = core->sides[side].end.place;
+  if (tarn__core_is_in_use(core, side)) {
+    TARN__TRY(tarn__side_rest(core, side, 0, core->size));
+    return TARN_PENDING;
+  }
+  if (!is_to_have_back(&core->sides[side]) ||
+      !tarn__core_find_run(core, 0, side, tarn__span_is_missing_at, &run)) {
+    return TARN_OK;
+  }
+  TARN__TRY(tarn__side_rest(core, TARN__NO_SIDE, 0, core->size));
+  run.end = 0;
+  TARN__TRY(
+      tarn__core_fetch_runs(core, &run, side, tarn__span_is_missing_at, place));
+  return TARN_PENDING;
 }
 
 // --- the place of an address -------------------------------------------------
@@ -223,8 +233,7 @@ static tarn_status read_options(const tarn_wrap_options *given,
 }
 
 static tarn_status check_whole(const tarn_synced *buffer, tarn_addr address) {
-  tarn_status status = tarn__synced_check(buffer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__synced_check(buffer));
   char text[TARN__CORE_TEXT];
   tarn__core_text(buffer->core, text);
   if (address == 0) {
@@ -249,10 +258,8 @@ static tarn_status pointer_to(tarn_place place, tarn_addr address, size_t size,
 }
 
 // Memory with ignored contents must not replace an only copy.
-static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
-                                uint32_t flags) {
+static tarn_status check_copies(const tarn__synced_core *core, uint32_t side) {
   tarn__synced_run run;
-  if ((flags & TARN_WRAP_EMPTY) == 0) return TARN_OK;
   if (!tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run)) {
     return TARN_OK;
   }
@@ -265,65 +272,39 @@ static tarn_status check_copies(const tarn__synced_core *core, uint32_t side,
                     tarn__side_text(core, side, place));
 }
 
-// Does one step that is needed before the memory can be replaced; |*out_ready|:
-// none is needed. With the lock, which is left meanwhile.
-static tarn_status prepare(tarn__synced_core *core, uint32_t side,
-                           uint32_t flags, bool *out_ready) {
-  *out_ready = false;
-  if ((flags & TARN_WRAP_EMPTY) == 0) {
-    tarn_status admitted = tarn__core_admit(core);
-    if (admitted != TARN_OK) return admitted;
-  }
-  if (core->sides[side].busy || tarn__core_is_copying(core, 0, core->size)) {
-    tarn__core_sleep(core);
-    return TARN_OK;
-  }
-  tarn_status status = tarn__access_check_none(
-      core, TARN__NO_SIDE, 0, core->size, "it cannot be wrapped");
-  if (status != TARN_OK) return status;
-  if (core->sides[side].accesses > 0) {  // a thread that fetches, with none
-    tarn__core_sleep(core);
-    return TARN_OK;
-  }
-  status = check_copies(core, side, flags);
-  if (status != TARN_OK) return status;
-  if (tarn__core_is_in_use(core, side)) {
-    return tarn__side_rest(core, side, 0, core->size);
-  }
-  if (tarn__outside_wants_back(core, side)) {
-    return tarn__outside_give_back(core, side);
-  }
-  *out_ready = true;
-  return TARN_OK;
-}
-
 static void take_contents(tarn__synced_core *core, uint32_t side) {
-  for (tarn__synced_span *span = core->spans.first; span != NULL;
-       span = span->next)
+  tarn__spans_each (span, &core->spans, 0, core->size)
     tarn__span_set(core, span, tarn__side_bit(side), true);
   tarn__spans_join(&core->spans, 0, core->size);
 }
 
-// Cannot fail.
-static tarn__synced_side exchange(tarn__synced_core *core, uint32_t side,
-                                  const tarn__synced_side *memory) {
-  tarn__synced_side former = tarn__side_detach(core, side);
+static tarn_status try_wrap(tarn__synced_core *core, uint32_t side,
+                            const tarn__synced_side *memory,
+                            tarn__synced_side *out_former) {
+  bool empty = (memory->wrap & TARN_WRAP_EMPTY) != 0;
+  if (!empty) TARN__TRY(tarn__core_admit(core));
+  bool busy =
+      core->sides[side].busy || tarn__core_is_copying(core, 0, core->size);
+  TARN__TRY(
+      await_threads(core, side, busy, TARN__NO_SIDE, "it cannot be wrapped"));
+  if (empty) TARN__TRY(check_copies(core, side));
+  TARN__TRY(settle_memory(core, side));
+  *out_former = tarn__side_detach(core, side);
   tarn__side_attach(core, side, memory);
-  if ((memory->wrap & TARN_WRAP_EMPTY) == 0) take_contents(core, side);
+  if (!empty) take_contents(core, side);
   tarn__core_wake(core);
-  return former;
+  return TARN_OK;
 }
 
 static tarn_status wrap(tarn__synced_core *core, tarn_place place,
                         const tarn__synced_side *memory,
                         tarn__synced_side *out_former) {
   uint32_t side = TARN__NO_SIDE;
-  bool ready = false;
   tarn__protect_tighten(core);
-  tarn_status status = tarn__side_of(core, place, &side);
-  while (status == TARN_OK && !ready)
-    status = prepare(core, side, memory->wrap, &ready);
-  if (status == TARN_OK) *out_former = exchange(core, side, memory);
+  TARN__TRY(tarn__side_of(core, place, &side));
+  tarn_status status = TARN_PENDING;
+  while (status == TARN_PENDING)
+    status = try_wrap(core, side, memory, out_former);
   return status;
 }
 
@@ -342,23 +323,159 @@ tarn_status tarn_synced_wrap(tarn_synced *buffer, tarn_place place,
                              const tarn_wrap_options *options) {
   tarn_wrap_options read;
   tarn__synced_side former = {.busy = false};
-  tarn_status status = check_whole(buffer, address);
-  if (status == TARN_OK) status = tarn__place_check(place);
-  if (status == TARN_OK) status = read_options(options, &read);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_whole(buffer, address));
+  TARN__TRY(tarn__place_check(place));
+  TARN__TRY(read_options(options, &read));
   tarn__synced_core *core = buffer->core;
   tarn__synced_side memory = memory_of(&read);
   place = tarn__route_place(place);
-  status = check_whose(core, place, address);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_whose(core, place, address));
   memory.end.address = address;
-  status = pointer_to(place, address, core->size, &memory.end.pointer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(pointer_to(place, address, core->size, &memory.end.pointer));
   tarn__core_enter(core);
-  status = wrap(core, place, &memory, &former);
+  tarn_status status = wrap(core, place, &memory, &former);
   tarn__core_leave(core);
   if (status != TARN_OK) return status;
   tarn__side_let_go(core, &former);
   tarn__synced_tell_all(core, TARN_SYNCED_WRAPPED, place);
+  return TARN_OK;
+}
+
+// --- evict -------------------------------------------------------------------
+
+// The place that saves only copies of |side|: the host; for the host the device
+// of the options.
+static tarn_status refuge(const tarn__synced_core *core, uint32_t side,
+                          tarn_place *out_place) {
+  *out_place = TARN_HOST;
+  if (side != TARN__HOST_SIDE) return TARN_OK;
+  bool none = core->device == NULL ||
+              tarn_place_equal(tarn__route_place(tarn_place_on(core->device)),
+                               TARN_HOST);
+  if (!none) {
+    *out_place = tarn_place_on(core->device);
+    return TARN_OK;
+  }
+  char text[TARN__CORE_TEXT];
+  return tarn__fail(TARN_E_STATE,
+                    "%s: the host has the only copy, and the options named no "
+                    "device to copy it to",
+                    tarn__core_text(core, text));
+}
+
+// A suspended buffer has no valid bytes, so evicting it copies nothing.
+static tarn_status try_evict(tarn__synced_core *core, uint32_t side,
+                             tarn__synced_side *out_memory) {
+  tarn_place place;
+  tarn__synced_run run;
+  TARN__TRY(await_threads(core, side, core->sides[side].busy, side,
+                          "it cannot be evicted"));
+  bool saves = tarn__core_find_run(core, 0, side, tarn__span_is_only_at, &run);
+  if (saves) TARN__TRY(refuge(core, side, &place));
+  TARN__TRY(settle_memory(core, side));
+  if (saves) {
+    run = (tarn__synced_run){0, 0};
+    TARN__TRY(
+        tarn__core_fetch_runs(core, &run, side, tarn__span_is_only_at, place));
+    return TARN_PENDING;
+  }
+  *out_memory = tarn__side_detach(core, side);
+  tarn__core_wake(core);
+  return TARN_OK;
+}
+
+static tarn_status evict(tarn__synced_core *core, uint32_t side,
+                         tarn__synced_side *out_memory) {
+  tarn_status status = TARN_PENDING;
+  while (status == TARN_PENDING &&
+         (tarn__side_has_memory(&core->sides[side]) || core->sides[side].busy))
+    status = try_evict(core, side, out_memory);
+  return status == TARN_PENDING ? TARN_OK : status;
+}
+
+tarn_status tarn_synced_evict(tarn_synced *buffer, tarn_place place) {
+  TARN__TRY(tarn__synced_check(buffer));
+  TARN__TRY(tarn__place_check(place));
+  tarn_status status = TARN_OK;
+  tarn__synced_side memory = {.busy = false};
+  tarn__synced_core *core = buffer->core;
+  tarn__core_enter(core);
+  tarn__protect_tighten(core);
+  uint32_t side = tarn__side_find(core, place);
+  if (side != TARN__NO_SIDE) status = evict(core, side, &memory);
+  tarn__core_leave(core);
+  if (status == TARN_OK) tarn__side_let_go(core, &memory);
+  return status;
+}
+
+// --- invalidate --------------------------------------------------------------
+
+static tarn_status invalidate(tarn__synced_core *core, size_t start,
+                              size_t end) {
+  TARN__TRY(tarn__core_admit(core));
+  while (tarn__core_is_copying(core, start, end)) {
+    tarn__core_sleep(core);
+    TARN__TRY(tarn__core_admit(core));
+  }
+  TARN__TRY(tarn__access_check_none(core, TARN__NO_SIDE, start, end,
+                                    "its bytes cannot be invalidated"));
+  TARN__TRY(tarn__spans_reserve(&core->spans, start, end, 0));
+  tarn__core_drop(core, start, end);
+  return TARN_OK;
+}
+
+tarn_status tarn_synced_invalidate(tarn_synced *buffer, size_t offset,
+                                   size_t size) {
+  size_t start = 0;
+  size_t end = 0;
+  tarn_status status = tarn__synced_range(buffer, offset, size, &start, &end);
+  if (status != TARN_OK || start == end) return status;
+  tarn__synced_core *core = buffer->core;
+  tarn__core_enter(core);
+  status = invalidate(core, start, end);
+  tarn__core_leave(core);
+  return status;
+}
+
+// --- suspend -----------------------------------------------------------------
+
+// Whether a thread copies now, without an access.
+static bool is_fetching(const tarn__synced_core *core) {
+  bool found = false;
+  for (uint32_t i = 0; i < core->side_count && !found; i++)
+    found = core->sides[i].accesses > 0 || core->sides[i].busy;
+  return found;
+}
+
+static tarn_status suspend(tarn__synced_core *core, const char *why) {
+  static const char what[] = "it cannot be suspended";
+  for (;;) {
+    TARN__TRY(
+        tarn__access_check_none(core, TARN__NO_SIDE, 0, core->size, what));
+    if (!is_fetching(core)) break;
+    tarn__core_sleep(core);
+  }
+  if (core->suspended == NULL && core->size > 0) {
+    tarn__core_drop(core, 0, core->size);
+  }
+  core->suspended = why != NULL ? why : "";
+  core->slow = true;
+  return TARN_OK;
+}
+
+tarn_status tarn_synced_suspend(tarn_synced *buffer, const char *why) {
+  TARN__TRY(tarn__synced_check(buffer));
+  tarn__core_enter(buffer->core);
+  tarn_status status = suspend(buffer->core, why);
+  tarn__core_leave(buffer->core);
+  return status;
+}
+
+tarn_status tarn_synced_resume(tarn_synced *buffer) {
+  TARN__TRY(tarn__synced_check(buffer));
+  tarn__core_enter(buffer->core);
+  buffer->core->suspended = NULL;
+  buffer->core->slow = buffer->core->protect;
+  tarn__core_leave(buffer->core);
   return TARN_OK;
 }
