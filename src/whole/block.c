@@ -18,9 +18,7 @@ static tarn_status refuse_too_much(const tarn_whole *whole, size_t size) {
   size_t total = 0;
   size_t available = 0;
   if (is_of_device(whole)) {
-    tarn_status status =
-        tarn_device_memory(whole->place.device, &total, &available);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_device_memory(whole->place.device, &total, &available));
   } else {
     tarn__os_memory(&total, &available);
   }
@@ -38,9 +36,7 @@ static tarn_status clear(const tarn_whole *whole, size_t size) {
   if (is_of_device(whole)) {
     return tarn_device_set(whole->place.device, address, 0, size, NULL);
   }
-  tarn_status status =
-      tarn_device_host_view(whole->place, address, size, &bytes);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_device_host_view(whole->place, address, size, &bytes));
   tarn__os_collapse(bytes, size);
   memset(bytes, 0, size);
   return TARN_OK;
@@ -50,22 +46,15 @@ static tarn_status make(tarn_whole *whole) {
   size_t size = tarn__whole_part_size(whole, whole->rank);
   size_t align = size < TARN__OS_HUGE ? 0 : TARN__OS_HUGE;
   if (size == 0) return TARN_OK;
-  tarn_status status = refuse_too_much(whole, size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(refuse_too_much(whole, size));
   tarn_alloc_options options = {.struct_size = sizeof options,
                                 .size = size,
                                 .align = align,
                                 .tag = whole->tag};
-  status = tarn_pool_alloc_with(whole->pool, &options, &whole->block);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_pool_alloc_with(whole->pool, &options, &whole->block));
   whole->charged = size;
   whole->parts[whole->rank] = whole->block.address;
   return clear(whole, size);
-}
-
-static tarn_status leave(tarn_whole *whole) {
-  (void)whole;
-  return TARN_OK;
 }
 
 static tarn_status end(tarn_whole *whole) {
@@ -76,9 +65,4 @@ static tarn_status end(tarn_whole *whole) {
   return status;
 }
 
-static void forget(tarn_whole *whole) {
-  (void)whole;
-}
-
-const tarn__whole_backing tarn__backing_block = {
-    .make = make, .leave = leave, .end = end, .forget = forget};
+const tarn__whole_backing tarn__backing_block = {.make = make, .end = end};

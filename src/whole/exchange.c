@@ -16,40 +16,32 @@
 
 // --- what is kept ----------------------------------------------------------
 
-static void free_kept(tarn__whole_exchange *kept, size_t ranks) {
-  tarn__sorted_end(&kept->sorted);
-  for (size_t i = 0; i < 2; i++)
-    tarn__host_free_array(kept->positions[i], TARN__LIST, sizeof(int32_t));
-  tarn__host_free_array(kept->words, ranks, sizeof *kept->words);
-  tarn__host_free_array(kept->shares, ranks, sizeof *kept->shares);
-  tarn__host_free(kept, sizeof *kept);
-}
-
-static tarn_status fill_kept(tarn__whole_exchange *kept,
-                             const tarn_whole *whole) {
-  tarn_status status =
-      tarn__sorted_begin(&kept->sorted, whole->rank, whole->ranks);
-  for (size_t i = 0; i < 2; i++)
-    kept->positions[i] = tarn__host_array(TARN__LIST, sizeof(int32_t));
-  kept->words = tarn__host_array(whole->ranks, sizeof *kept->words);
-  kept->shares = tarn__host_array(whole->ranks, sizeof *kept->shares);
-  bool all = status == TARN_OK && kept->positions[0] != NULL &&
-             kept->positions[1] != NULL && kept->words != NULL &&
-             kept->shares != NULL;
-  return all ? TARN_OK : TARN_E_NOMEM;
+// Six arrays of ranks + 1 numbers, or of pairs of 32 bits.
+static size_t kept_size(const tarn_whole *whole) {
+  return sizeof(tarn__whole_exchange) + 6 * (whole->ranks + 1) * sizeof(size_t);
 }
 
 static tarn_status keep(tarn_whole *whole) {
+  size_t each = whole->ranks + 1;
   if (whole->exchange != NULL) return TARN_OK;
-  tarn__whole_exchange *kept = tarn__host_alloc(sizeof *kept);
+  tarn__whole_exchange *kept = tarn__host_alloc(kept_size(whole));
   if (kept == NULL) return TARN_E_NOMEM;
-  tarn_status status = fill_kept(kept, whole);
-  if (status == TARN_OK) {
-    whole->exchange = kept;
-  } else {
-    free_kept(kept, whole->ranks);
-  }
-  return status;
+  size_t *numbers = kept->numbers;
+  kept->shares = numbers;
+  kept->words = (tarn__whole_word *)(numbers + each);
+  kept->sorted =
+      (tarn__whole_sorted){.rank = whole->rank,
+                           .ranks = whole->ranks,
+                           .firsts = numbers + 2 * each,
+                           .next = numbers + 3 * each,
+                           .ends = numbers + 4 * each,
+                           .buckets = (uint32_t *)(numbers + 5 * each),
+                           .regions = kept->regions,
+                           .homes = kept->homes,
+                           .indices = kept->indices,
+                           .entries = kept->entries};
+  whole->exchange = kept;
+  return TARN_OK;
 }
 
 void tarn__exchange_end(tarn_whole *whole, bool after_fork) {
@@ -60,7 +52,7 @@ void tarn__exchange_end(tarn_whole *whole, bool after_fork) {
   } else {
     tarn__staging_drop(&kept->staging);
   }
-  free_kept(kept, whole->ranks);
+  tarn__host_free(kept, kept_size(whole));
   whole->exchange = NULL;
 }
 
@@ -70,59 +62,41 @@ static tarn_status look(tarn_whole *whole,
                         const tarn__whole_rows_order *order) {
   tarn_rows rows = order->rows;
   rows.table_count = order->table.rows;
-  tarn_status status = keep(whole);
-  if (status == TARN_OK && order->stream != NULL) {
-    status = tarn_stream_synchronize(order->stream);
+  TARN__TRY(keep(whole));
+  if (order->stream != NULL) {
+    TARN__TRY(tarn_stream_synchronize(order->stream));
   }
-  if (status != TARN_OK) return status;
   return tarn__rows_check_indices(order->place, &rows,
                                   whole->exchange->sorted.indices, TARN__PIECE);
 }
 
-// The values that must be the same at all ranks, without padding.
-typedef struct likeness {
-  uint64_t table_dtype;
-  uint64_t dense_dtype;
-  uint64_t rows;
-  uint64_t width;
-  uint64_t stride;
-  uint64_t offset;
-} likeness;
-
-_Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
-
+// Compares what must be the same at all ranks, in words.
 static tarn_status compare(const tarn_whole *whole,
                            const tarn__whole_rows_order *order,
                            const tarn__whole_subject *subject) {
   char call[128];
-  char words[256];
+  char mine[192] = "";
+  char words[sizeof call + sizeof mine + 2];
   const tarn__whole_tensor *table = &order->table;
-  const likeness mine = {.table_dtype = (uint64_t)table->dtype,
-                         .dense_dtype = (uint64_t)order->rows.dense_dtype,
-                         .rows = table->rows,
-                         .width = table->width,
-                         .stride = table->stride,
-                         .offset = table->offset};
-  tarn__whole_say(subject, call, sizeof call);
-  snprintf(words, sizeof words,
-           "%s: %zu rows of %zu x %s with a stride of %zu and an offset of %zu "
+  snprintf(mine, sizeof mine,
+           "%zu rows of %zu x %s with a stride of %zu and an offset of %zu "
            "bytes, and dense rows of %s",
-           call, table->rows, table->width, tarn_dtype_name(table->dtype),
+           table->rows, table->width, tarn_dtype_name(table->dtype),
            table->stride, table->offset,
            tarn_dtype_name(order->rows.dense_dtype));
-  return tarn_comm_same(whole->comm, &mine, sizeof mine, words);
+  tarn__whole_say(subject, call, sizeof call);
+  snprintf(words, sizeof words, "%s: %s", call, mine);
+  return tarn_comm_same(whole->comm, mine, sizeof mine, words);
 }
 
 // --- together --------------------------------------------------------------
 
 static tarn_status run(tarn_whole *whole, const tarn__whole_rows_order *order,
                        const tarn__whole_subject *subject, tarn_status status) {
-  status = tarn_comm_agree(whole->comm, status);
-  if (status == TARN_OK) status = compare(whole, order, subject);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_comm_agree(whole->comm, status));
+  TARN__TRY(compare(whole, order, subject));
   if (whole->exchange->staging.size == 0) {
-    status = tarn__staging_make(&whole->exchange->staging, whole->comm);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__staging_make(whole, &whole->exchange->staging));
   }
   tarn__sorted_look_at(&whole->exchange->sorted, &order->table);
   return tarn__exchange_go(whole, order);

@@ -6,7 +6,6 @@
 //
 //   staging of a rank   | wants | lists | rows |   even rounds
 //                       | wants | lists | rows |   odd rounds
-//                       | rows of its own |
 //
 //   wants   for each owner: a part of the list
 //   lists   row numbers, counted from the owner's first row
@@ -20,7 +19,8 @@
 //
 // A rank moves its own rows itself, a share of them in each round, so that
 // ranks stay in step. The share is bounded: otherwise the others would take the
-// rank for one that has stopped.
+// rank for one that has stopped. Where the host cannot touch both ends of them,
+// the rank asks itself for its own rows like for any others.
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
@@ -32,8 +32,7 @@ enum {
   TARN__LIST = 8 << 10,         // rows that a rank asks for in a round, at most
   TARN__ROWS_ROOM = 256 << 10,  // bytes of them, at most
   TARN__OWN_TIMES = 16,         // own rows for each row asked for, at most
-  TARN__OWN_ROOM = 64 << 10,    // bytes of own rows that pass through the
-                                // staging at a time, or one row
+  TARN__REGIONS = 1024,         // of a table, by which owners are looked up
 };
 
 // --- exchange_sort.c -------------------------------------------------------
@@ -48,8 +47,9 @@ typedef struct tarn__whole_sorted {
   bool narrow;        // no rank has more rows than 32 bits can count
   unsigned shift;     // row r is in region r >> shift
   size_t *firsts;     // ranks + 1: the first row of each
-  uint32_t *regions;  // the bucket of its rows
-  uint32_t *buckets;  // of each half of a piece
+  uint32_t *regions;  // TARN__REGIONS + 1: the bucket of its rows; the last:
+                      // of indices out of range
+  uint32_t *buckets;  // ranks + 1 of each half of a piece
   int64_t *indices;   // room for a piece
   uint32_t *homes;    // the bucket of each; room for a piece
   uint64_t *entries;  // a piece
@@ -67,13 +67,6 @@ static inline uint64_t tarn__entry_row(uint64_t entry) {
 static inline uint32_t tarn__entry_position(uint64_t entry) {
   return (uint32_t)(entry & (TARN__PIECE - 1));
 }
-
-// Allocates the arrays. Free them with tarn__sorted_end, also on failure.
-//
-// TARN_E_NOMEM
-TARN_MUST_CHECK tarn_status tarn__sorted_begin(tarn__whole_sorted *sorted,
-                                               size_t rank, size_t ranks);
-void tarn__sorted_end(tarn__whole_sorted *sorted);
 
 // Prepares for the indices of |table|.
 void tarn__sorted_look_at(tarn__whole_sorted *sorted,
@@ -107,12 +100,12 @@ typedef struct tarn__whole_staging {
   unsigned char **bases;  // of each rank's; NULL: not mapped
 } tarn__whole_staging;
 
-// Creates the staging, together with all ranks. Nothing is left of it on
-// failure.
+// Creates the staging of |whole|, together with all ranks. Nothing is left of
+// it on failure.
 //
 // TARN_FULL, TARN_E_IO  a rank has no memory, or no file descriptors left.
-TARN_MUST_CHECK tarn_status tarn__staging_make(tarn__whole_staging *staging,
-                                               tarn_comm *comm);
+TARN_MUST_CHECK tarn_status tarn__staging_make(tarn_whole *whole,
+                                               tarn__whole_staging *staging);
 void tarn__staging_drop(tarn__whole_staging *staging);
 
 // In a child of fork, which keeps the mappings.
@@ -121,25 +114,26 @@ void tarn__staging_forget(tarn__whole_staging *staging);
 tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
                                     size_t rank, size_t round);
 
-// The room through which rows of |rank|'s own pass.
-unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
-                                 size_t rank);
-
 // --- kept between calls ----------------------------------------------------
 
-// What a rank tells the others at an exchange of headers.
+// The state that a rank reports to all others in each round.
 typedef struct tarn__whole_word {
   uint32_t failed;  // it cannot go on
   uint32_t asks;    // it wants rows in this round, or may in a later one
 } tarn__whole_word;
 
 typedef struct tarn__whole_exchange {
-  tarn__whole_sorted sorted;
+  tarn__whole_sorted sorted;  // whose arrays are below
   tarn__whole_staging staging;
-  int32_t *positions[2];    // TARN__LIST: in their piece, of what was asked for
-                            // in even and odd rounds
-  tarn__whole_word *words;  // of each rank
-  size_t *shares;           // of each rank: scratch of one draw
+  tarn__whole_word *words;           // of each rank
+  size_t *shares;                    // of each rank: scratch of one draw
+  int32_t positions[2][TARN__LIST];  // in their piece, of what was asked for in
+                                     // even and odd rounds
+  uint32_t regions[TARN__REGIONS + 1];
+  uint32_t homes[TARN__PIECE];
+  int64_t indices[TARN__PIECE];
+  uint64_t entries[TARN__PIECE];
+  size_t numbers[];  // room for what is of each rank
 } tarn__whole_exchange;
 
 // --- exchange_move.c -------------------------------------------------------
@@ -151,6 +145,7 @@ typedef struct tarn__whole_pass {
   tarn__whole_exchange *kept;
   const tarn__whole_rows_order *order;
   bool takes_part;   // this rank asks
+  bool asks_itself;  // for its own rows
   size_t element;    // the first
   size_t width;      // elements of a row
   tarn_dtype dtype;  // of rows in the staging
@@ -162,11 +157,13 @@ typedef struct tarn__whole_pass {
 } tarn__whole_pass;
 
 // Moves |count| rows of this rank's part to (gather) or from |staged|.
-// |numbers| have 32 bits if no rank needs more, otherwise 64.
+// |numbers| are those of |rank|, and have 32 bits if no rank needs more,
+// otherwise 64. Those of this rank itself may be out of range (gather).
 //
-// TARN_E_CORRUPT  a number is out of range; no row was moved.
+// TARN_E_CORRUPT  a number of another rank is out of range; no row was moved.
 TARN_MUST_CHECK tarn_status tarn__pass_owned(const tarn__whole_pass *p,
-                                             const void *numbers, size_t count,
+                                             size_t rank, const void *numbers,
+                                             size_t count,
                                              unsigned char *staged);
 
 // Moves |count| dense rows from (scatter) or to (gather) |staged|; their
@@ -175,9 +172,8 @@ TARN_MUST_CHECK tarn_status tarn__pass_dense(
     const tarn__whole_pass *p, tarn__rows_action action, size_t piece,
     const int32_t *positions, size_t count, unsigned char *staged);
 
-// Moves the next |count| sorted rows of this rank's part.
-TARN_MUST_CHECK tarn_status tarn__pass_own(const tarn__whole_pass *p,
-                                           size_t count);
+// Moves the next |count| sorted rows of this rank's part, by the host.
+void tarn__pass_own(const tarn__whole_pass *p, size_t count);
 
 // --- exchange_round.c ------------------------------------------------------
 

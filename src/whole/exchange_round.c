@@ -36,24 +36,38 @@ static size_t left_of(const tarn__whole_pass *p, size_t rank) {
   return p->kept->sorted.ends[rank] - p->kept->sorted.next[rank];
 }
 
-static size_t left_of_others(const tarn__whole_pass *p) {
+// Rows that a rank may ask for in a round.
+static size_t most_asked(const tarn__whole_pass *p) {
+  return tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+}
+
+// Whether rows of |rank| go through lists.
+static bool is_asked(const tarn__whole_pass *p, size_t rank) {
+  return rank != p->whole->rank || p->asks_itself;
+}
+
+static size_t left_to_ask(const tarn__whole_pass *p) {
   size_t left = 0;
   for (size_t r = 0; r < p->whole->ranks; r++)
-    if (r != p->whole->rank) left += left_of(p, r);
+    if (is_asked(p, r)) left += left_of(p, r);
   return left;
+}
+
+// The rows left that go through no list.
+static size_t left_to_move(const tarn__whole_pass *p) {
+  return p->asks_itself ? 0 : left_of(p, p->whole->rank);
 }
 
 // Sorts the next piece if nothing is left of the one before.
 static tarn_status fill_up(tarn__whole_pass *p) {
   tarn__whole_sorted *sorted = &p->kept->sorted;
   const tarn_rows *rows = &p->order->rows;
-  size_t left = left_of_others(p) + left_of(p, p->whole->rank);
+  size_t left = left_to_ask(p) + left_to_move(p);
   size_t count = tarn__lesser(rows->index_count - p->begun, TARN__PIECE);
   if (left > 0 || count == 0) return TARN_OK;
   const void *indices = NULL;
-  tarn_status status = tarn__rows_view_indices(
-      p->order->place, rows, p->begun, count, sorted->indices, &indices);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__rows_view_indices(p->order->place, rows, p->begun, count,
+                                    sorted->indices, &indices));
   tarn__sorted_take(sorted, indices, count, gathers(p));
   p->piece = p->begun;
   p->begun += count;
@@ -66,12 +80,12 @@ static void divide(const tarn__whole_pass *p, size_t count, size_t left) {
   size_t *shares = p->kept->shares;
   size_t given = 0;
   for (size_t r = 0; r < p->whole->ranks; r++) {
-    bool other = r != p->whole->rank && left > 0;
-    shares[r] = other ? left_of(p, r) * count / left : 0;
+    bool asked = is_asked(p, r) && left > 0;
+    shares[r] = asked ? left_of(p, r) * count / left : 0;
     given += shares[r];
   }
   for (size_t r = 0; given < count; r++) {
-    if (r == p->whole->rank || shares[r] == left_of(p, r)) continue;
+    if (!is_asked(p, r) || shares[r] == left_of(p, r)) continue;
     shares[r]++;
     given++;
   }
@@ -91,33 +105,33 @@ static void write_list(const tarn__whole_sorted *sorted, size_t rank, size_t at,
     wide[at + k] = (int64_t)(tarn__entry_row(entries[k]) - first);
   for (size_t k = 0; k < count; k++)
     positions[at + k] = (int32_t)tarn__entry_position(entries[k]);
-}
-
-// Appends the rows wanted of |rank| to the |*at| rows wanted already.
-static void want(const tarn__whole_pass *p, const tarn__whole_half *half,
-                 int32_t *positions, size_t rank, size_t *at) {
-  tarn__whole_sorted *sorted = &p->kept->sorted;
-  size_t count = p->kept->shares[rank];
-  half->wants[rank] = (tarn__whole_want){(uint32_t)*at, (uint32_t)count};
-  write_list(sorted, rank, *at, count, half->list, positions);
-  sorted->next[rank] += count;
-  *at += count;
+  if (rank != sorted->rank) return;
+  for (size_t k = 0; k < count; k++) {  // indices out of range
+    if (sorted->next[rank] + k < sorted->bad) continue;
+    if (sorted->narrow) narrow[at + k] = -1;
+    if (!sorted->narrow) wide[at + k] = -1;
+  }
 }
 
 static void want_all(tarn__whole_pass *p, size_t round) {
   size_t at = 0;
+  tarn__whole_sorted *sorted = &p->kept->sorted;
   tarn__whole_half half =
       tarn__staging_half(&p->kept->staging, p->whole->rank, round);
-  for (size_t r = 0; r < p->whole->ranks; r++)
-    want(p, &half, p->kept->positions[round % 2], r, &at);
+  for (size_t r = 0; r < p->whole->ranks; r++) {
+    size_t count = p->kept->shares[r];
+    half.wants[r] = (tarn__whole_want){(uint32_t)at, (uint32_t)count};
+    write_list(sorted, r, at, count, half.list, p->kept->positions[round % 2]);
+    sorted->next[r] += count;
+    at += count;
+  }
   p->pieces[round % 2] = p->piece;
   p->counts[round % 2] = at;
 }
 
-// The rounds that it takes to ask for |left| rows of others, and to move |own|
-// ones.
+// The rounds that it takes to ask for |left| rows, and to move |own| others.
 static size_t rounds_for(const tarn__whole_pass *p, size_t left, size_t own) {
-  size_t most = tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+  size_t most = most_asked(p);
   size_t asking = divide_up(left, most);
   size_t moving = divide_up(own, most * TARN__OWN_TIMES);
   size_t rounds = asking > moving ? asking : moving;
@@ -127,17 +141,14 @@ static size_t rounds_for(const tarn__whole_pass *p, size_t left, size_t own) {
 // Rows that are asked for at a time are about as many each time, and so are
 // those of this rank's own.
 static tarn_status ask(tarn__whole_pass *p, size_t round) {
-  tarn_status status = p->takes_part ? fill_up(p) : TARN_OK;
-  if (status != TARN_OK) return status;
-  size_t left = left_of_others(p);
-  size_t own = left_of(p, p->whole->rank);
+  TARN__TRY(p->takes_part ? fill_up(p) : TARN_OK);
+  size_t left = left_to_ask(p);
+  size_t own = left_to_move(p);
   size_t rounds = rounds_for(p, left, own);
   divide(p, divide_up(left, rounds), left);
   want_all(p, round);
-  status = tarn__pass_own(p, divide_up(own, rounds));
-  if (status != TARN_OK || gathers(p) || p->counts[round % 2] == 0) {
-    return status;
-  }
+  if (own > 0) tarn__pass_own(p, divide_up(own, rounds));
+  if (gathers(p) || p->counts[round % 2] == 0) return TARN_OK;
   return tarn__pass_dense(
       p, TARN__ROWS_GATHER, p->piece, p->kept->positions[round % 2],
       p->counts[round % 2],
@@ -145,9 +156,9 @@ static tarn_status ask(tarn__whole_pass *p, size_t round) {
 }
 
 static bool may_ask(const tarn__whole_pass *p, size_t round) {
-  return p->takes_part && (p->counts[round % 2] > 0 || left_of_others(p) > 0 ||
-                           left_of(p, p->whole->rank) > 0 ||
-                           p->begun < p->order->rows.index_count);
+  return p->takes_part &&
+         (p->counts[round % 2] > 0 || left_to_ask(p) > 0 ||
+          left_to_move(p) > 0 || p->begun < p->order->rows.index_count);
 }
 
 // --- serving ---------------------------------------------------------------
@@ -156,7 +167,7 @@ static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
                               size_t round) {
   tarn__whole_half half = tarn__staging_half(&p->kept->staging, rank, round);
   tarn__whole_want wanted = half.wants[p->whole->rank];
-  size_t most = tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
+  size_t most = most_asked(p);
   if (wanted.count == 0) return TARN_OK;
   if (wanted.first > most || wanted.count > most - wanted.first) {
     return tarn__fail(TARN_E_CORRUPT,
@@ -166,20 +177,19 @@ static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
                       most);
   }
   size_t width = p->kept->sorted.narrow ? sizeof(int32_t) : sizeof(int64_t);
-  return tarn__pass_owned(p, (unsigned char *)half.list + wanted.first * width,
-                          wanted.count,
-                          half.rows + wanted.first * p->row_bytes);
+  return tarn__pass_owned(
+      p, rank, (unsigned char *)half.list + wanted.first * width, wanted.count,
+      half.rows + wanted.first * p->row_bytes);
 }
 
 // Ranks begin with different ones.
 static tarn_status serve(const tarn__whole_pass *p, size_t round) {
-  tarn_status status = TARN_OK;
   size_t ranks = p->whole->ranks;
-  for (size_t i = 1; status == TARN_OK && i < ranks; i++) {
+  for (size_t i = p->asks_itself ? 0 : 1; i < ranks; i++) {
     size_t rank = (p->whole->rank + i) % ranks;
-    if (p->kept->words[rank].asks != 0) status = serve_rank(p, rank, round);
+    if (p->kept->words[rank].asks != 0) TARN__TRY(serve_rank(p, rank, round));
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- placing ---------------------------------------------------------------
@@ -205,9 +215,7 @@ static tarn_status meet(const tarn__whole_pass *p, size_t round,
                           .asks = may_ask(p, round)};
   tarn__whole_word *words = p->kept->words;
   *out = LAST;
-  tarn_status met =
-      tarn_comm_allgather(p->whole->comm, &own, sizeof own, words);
-  if (met != TARN_OK) return met;
+  TARN__TRY(tarn_comm_allgather(p->whole->comm, &own, sizeof own, words));
   for (size_t r = 0; r < p->whole->ranks; r++) {
     if (words[r].asks != 0 && *out == LAST) *out = GO_ON;
     if (words[r].failed != 0) *out = STOP;
@@ -215,13 +223,12 @@ static tarn_status meet(const tarn__whole_pass *p, size_t round,
   return TARN_OK;
 }
 
-// The text of a failure must outlive the header exchange at which it is told.
+// The text of a failure must outlive the header exchange that reports it.
 static tarn_status go_through(tarn__whole_pass *p) {
   verdict what = GO_ON;
   tarn_status status = ask(p, 0);
   for (size_t round = 0; what == GO_ON; round++) {
-    tarn_status met = meet(p, round, status, &what);
-    if (met != TARN_OK) return met;
+    TARN__TRY(meet(p, round, status, &what));
     if (what == STOP) break;
     if (round > 0) status = place(p, round - 1);
     if (what == LAST) break;
@@ -243,15 +250,14 @@ static void start(tarn__whole_pass *p) {
 
 // Sums have an order: that of the ranks, one after the other.
 static tarn_status go_by_rank(tarn__whole_pass *p) {
-  tarn_status status = TARN_OK;
   bool one_by_one = p->order->action == TARN__ROWS_SCATTER_ADD;
   size_t turns = one_by_one ? p->whole->ranks : 1;
-  for (size_t turn = 0; status == TARN_OK && turn < turns; turn++) {
+  for (size_t turn = 0; turn < turns; turn++) {
     p->takes_part = !one_by_one || turn == p->whole->rank;
     start(p);
-    status = go_through(p);
+    TARN__TRY(go_through(p));
   }
-  return status;
+  return TARN_OK;
 }
 
 // The dtype of staged rows: the smaller one, but for sums that of the dense
@@ -265,18 +271,20 @@ static tarn_dtype staged_dtype(const tarn__whole_rows_order *order) {
 
 tarn_status tarn__exchange_go(tarn_whole *whole,
                               const tarn__whole_rows_order *order) {
-  tarn_status status = TARN_OK;
   size_t width = order->table.width;
-  tarn__whole_pass p = {.whole = whole,
-                        .kept = whole->exchange,
-                        .order = order,
-                        .dtype = staged_dtype(order)};
+  tarn__whole_pass p = {
+      .whole = whole,
+      .kept = whole->exchange,
+      .order = order,
+      .asks_itself = !tarn__rows_are_touchable(whole->place) ||
+                     !tarn__rows_are_touchable(order->place),
+      .dtype = staged_dtype(order)};
   size_t span = TARN__ROWS_ROOM / tarn_dtype_size(p.dtype);
-  while (status == TARN_OK && p.element < width) {
+  while (p.element < width) {
     p.width = tarn__lesser(width - p.element, span);
     p.row_bytes = p.width * tarn_dtype_size(p.dtype);
-    status = go_by_rank(&p);
+    TARN__TRY(go_by_rank(&p));
     p.element += p.width;
   }
-  return status;
+  return TARN_OK;
 }

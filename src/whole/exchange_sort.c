@@ -13,54 +13,21 @@
 // address as well gained nothing on huge pages.
 #include <string.h>
 
-#include "base/hostmem.h"
 #include "base/status.h"
 #include "whole/exchange.h"
-
-enum { REGIONS = 1024 };  // of a table; one more stands for what is no row
 
 // A region that has rows of several ranks.
 static const uint32_t MIXED = UINT32_MAX;
 
-// --- room ------------------------------------------------------------------
-
 static size_t bucket_count(const tarn__whole_sorted *s) {
   return s->ranks + 1;
-}
-
-tarn_status tarn__sorted_begin(tarn__whole_sorted *s, size_t rank,
-                               size_t ranks) {
-  *s = (tarn__whole_sorted){.rank = rank, .ranks = ranks};
-  s->firsts = tarn__host_array(ranks + 1, sizeof *s->firsts);
-  s->regions = tarn__host_array(REGIONS + 1, sizeof *s->regions);
-  s->buckets = tarn__host_array(2 * bucket_count(s), sizeof *s->buckets);
-  s->indices = tarn__host_array(TARN__PIECE, sizeof *s->indices);
-  s->homes = tarn__host_array(TARN__PIECE, sizeof *s->homes);
-  s->entries = tarn__host_array(TARN__PIECE, sizeof *s->entries);
-  s->next = tarn__host_array(ranks, sizeof *s->next);
-  s->ends = tarn__host_array(ranks, sizeof *s->ends);
-  bool all = s->firsts != NULL && s->regions != NULL && s->buckets != NULL &&
-             s->indices != NULL && s->homes != NULL && s->entries != NULL &&
-             s->next != NULL && s->ends != NULL;
-  return all ? TARN_OK : TARN_E_NOMEM;
-}
-
-void tarn__sorted_end(tarn__whole_sorted *s) {
-  tarn__host_free_array(s->firsts, s->ranks + 1, sizeof *s->firsts);
-  tarn__host_free_array(s->regions, REGIONS + 1, sizeof *s->regions);
-  tarn__host_free_array(s->buckets, 2 * bucket_count(s), sizeof *s->buckets);
-  tarn__host_free_array(s->indices, TARN__PIECE, sizeof *s->indices);
-  tarn__host_free_array(s->homes, TARN__PIECE, sizeof *s->homes);
-  tarn__host_free_array(s->entries, TARN__PIECE, sizeof *s->entries);
-  tarn__host_free_array(s->next, s->ranks, sizeof *s->next);
-  tarn__host_free_array(s->ends, s->ranks, sizeof *s->ends);
 }
 
 // --- the table -------------------------------------------------------------
 
 static unsigned shift_of(size_t rows) {
   unsigned shift = 0;
-  while (rows > 0 && (rows - 1) >> shift >= REGIONS)
+  while (rows > 0 && (rows - 1) >> shift >= TARN__REGIONS)
     shift++;
   return shift;
 }
@@ -88,7 +55,7 @@ static void look_at_regions(tarn__whole_sorted *s) {
     bool mixed = bucket != bucket_of_row(s, last);
     s->regions[first >> s->shift] = mixed ? MIXED : (uint32_t)bucket;
   }
-  s->regions[REGIONS] = (uint32_t)bucket_of_bad(s);
+  s->regions[TARN__REGIONS] = (uint32_t)bucket_of_bad(s);
 }
 
 static bool is_narrow(const tarn__whole_sorted *s) {
@@ -120,7 +87,7 @@ static inline int64_t index_at(const void *indices, size_t i) {
 }
 
 static inline uint32_t home_of(const tarn__whole_sorted *s, size_t row) {
-  size_t region = row < s->table_rows ? row >> s->shift : REGIONS;
+  size_t region = row < s->table_rows ? row >> s->shift : TARN__REGIONS;
   uint32_t bucket = s->regions[region];
   return bucket != MIXED ? bucket : (uint32_t)bucket_of_row(s, row);
 }

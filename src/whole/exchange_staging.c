@@ -1,11 +1,9 @@
 // Memory that ranks share to hand rows over: a sealed file in memory of each,
 // mapped by all.
-#include <errno.h>
 #include <string.h>
 
 #include "base/hostmem.h"
 #include "base/os_pages.h"
-#include "base/os_peer.h"
 #include "base/status.h"
 #include "whole/exchange.h"
 
@@ -27,7 +25,7 @@ static size_t half_size(size_t ranks) {
 
 // A huge page, or several, where the kernel gives them.
 static size_t whole_size(size_t ranks) {
-  size_t size = 2 * half_size(ranks) + TARN__ROWS_ROOM;
+  size_t size = 2 * half_size(ranks);
   return (size + TARN__OS_HUGE - 1) & ~(TARN__OS_HUGE - 1);
 }
 
@@ -43,38 +41,26 @@ tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
   };
 }
 
-unsigned char *tarn__staging_own(const tarn__whole_staging *staging,
-                                 size_t rank) {
-  return staging->bases[rank] + 2 * half_size(staging->ranks);
-}
-
 // --- making ----------------------------------------------------------------
-
-static tarn_status refused(const char *what, size_t size) {
-  int reason = errno;
-  bool full = reason == ENOMEM || reason == ENOSPC;
-  return tarn__fail(full ? TARN_FULL : TARN_E_IO,
-                    "whole rows: %s of %zu bytes: %s", what, size,
-                    strerror(reason));
-}
 
 static tarn_status map(tarn__whole_staging *staging, size_t rank, int fd) {
   staging->bases[rank] = tarn__os_map_shared(fd, staging->size);
   if (staging->bases[rank] != NULL) return TARN_OK;
-  return refused("addresses", staging->size);
+  return tarn__whole_no("whole rows: addresses", staging->size);
 }
 
-static tarn_status make_own(tarn__whole_staging *staging, size_t rank,
-                            int *out_fd) {
+static tarn_status make_own(tarn_whole *whole, tarn__whole_staging *staging) {
   size_t huge = 0;
   staging->bases = tarn__host_array(staging->ranks, sizeof *staging->bases);
   if (staging->bases == NULL) return TARN_E_NOMEM;
-  *out_fd = tarn__os_memory_file(FILE_NAME, staging->size);
-  if (*out_fd < 0) return refused("a file in memory", staging->size);
-  if (!tarn__os_commit_file(*out_fd, 0, staging->size, &huge)) {
-    return refused("memory", staging->size);
+  whole->fd = tarn__os_memory_file(FILE_NAME, staging->size);
+  if (whole->fd < 0) {
+    return tarn__whole_no("whole rows: a file in memory", staging->size);
   }
-  return map(staging, rank, *out_fd);
+  if (!tarn__os_commit_file(whole->fd, 0, staging->size, &huge)) {
+    return tarn__whole_no("whole rows: memory", staging->size);
+  }
+  return map(staging, whole->rank, whole->fd);
 }
 
 static tarn_status take_in(tarn__whole_staging *staging, size_t rank, int fd) {
@@ -87,38 +73,25 @@ static tarn_status take_in(tarn__whole_staging *staging, size_t rank, int fd) {
                     rank, staging->size);
 }
 
-static tarn_status take_in_all(tarn__whole_staging *staging, size_t rank,
-                               int *fds) {
-  tarn_status status = TARN_OK;
-  for (size_t r = 0; status == TARN_OK && r < staging->ranks; r++)
-    if (r != rank) status = take_in(staging, r, fds[r]);
-  tarn__os_close_all(fds, staging->ranks);
-  return status;
+static tarn_status take_in_all(const tarn_whole *whole,
+                               tarn__whole_staging *staging) {
+  for (size_t r = 0; r < staging->ranks; r++)
+    if (r != whole->rank) TARN__TRY(take_in(staging, r, whole->fds[r]));
+  return TARN_OK;
 }
 
-static tarn_status meet(tarn__whole_staging *staging, tarn_comm *comm, int fd,
-                        int *fds) {
-  tarn_status status = tarn_comm_share(comm, fd, fds);
-  if (status != TARN_OK) return status;
-  return tarn_comm_agree(comm, take_in_all(staging, tarn_comm_rank(comm), fds));
+static tarn_status make(tarn_whole *whole, tarn__whole_staging *staging) {
+  TARN__TRY(tarn_comm_agree(whole->comm, make_own(whole, staging)));
+  TARN__TRY(tarn_comm_share(whole->comm, whole->fd, whole->fds));
+  return tarn_comm_agree(whole->comm, take_in_all(whole, staging));
 }
 
-static tarn_status make(tarn__whole_staging *staging, tarn_comm *comm) {
-  int fd = -1;
-  int *fds = tarn__host_array(staging->ranks, sizeof *fds);
-  tarn_status status =
-      fds != NULL ? make_own(staging, tarn_comm_rank(comm), &fd) : TARN_E_NOMEM;
-  status = tarn_comm_agree(comm, status);
-  if (status == TARN_OK && fds != NULL) status = meet(staging, comm, fd, fds);
-  tarn__os_close_all(&fd, 1);
-  tarn__host_free_array(fds, staging->ranks, sizeof *fds);
-  return status;
-}
-
-tarn_status tarn__staging_make(tarn__whole_staging *staging, tarn_comm *comm) {
-  staging->ranks = tarn_comm_size(comm);
+tarn_status tarn__staging_make(tarn_whole *whole,
+                               tarn__whole_staging *staging) {
+  staging->ranks = whole->ranks;
   staging->size = whole_size(staging->ranks);
-  tarn_status status = make(staging, comm);
+  tarn_status status = make(whole, staging);
+  tarn__whole_close_all(whole);
   if (status != TARN_OK) tarn__staging_drop(staging);
   return status;
 }

@@ -47,14 +47,10 @@ static tarn_status make(tarn_whole *whole) {
   tarn_addr *own = &whole->parts[whole->rank];
   tarn_status status = make_arrays(whole);
   if (status != TARN_OK || size == 0) return status;
-  status = tarn__whole_charge(whole, size);
-  if (status == TARN_OK) {
-    status = tarn_device_allocate(whole->place, size, own);
-  }
-  if (status == TARN_OK) {
-    status = tarn_device_set(whole->place.device, *own, 0, size, NULL);
-  }
-  return status == TARN_OK ? export(whole, size) : status;
+  TARN__TRY(tarn__whole_charge(whole, size));
+  TARN__TRY(tarn_device_allocate(whole->place, size, own));
+  TARN__TRY(tarn_device_set(whole->place.device, *own, 0, size, NULL));
+  return export(whole, size);
 }
 
 // --- those of the others ---------------------------------------------------
@@ -69,10 +65,9 @@ static tarn_status take_in(tarn_whole *whole, size_t rank) {
 }
 
 static tarn_status meet(tarn_whole *whole) {
-  tarn_status status = TARN_OK;
-  for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++)
-    status = take_in(whole, r);
-  return status;
+  for (size_t r = 0; r < whole->ranks; r++)
+    TARN__TRY(take_in(whole, r));
+  return TARN_OK;
 }
 
 // --- the end ---------------------------------------------------------------
@@ -132,10 +127,9 @@ static void forget(tarn_whole *whole) {
 }
 
 static tarn_status end(tarn_whole *whole) {
-  tarn__failure first = tarn__failure_of(give_back(whole));
-  tarn__failure_note(&first, tarn__whole_discharge(whole));
+  tarn_status status = give_back(whole);
   forget(whole);
-  return tarn__failure_tell(&first);
+  return status;
 }
 
 const tarn__whole_backing tarn__backing_handles = {

@@ -8,9 +8,7 @@
 //
 // A unit (os_pages.h) is committed by the rank that owns its first byte, and
 // that rank is charged for it.
-#include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "base/os_pages.h"
 #include "base/status.h"
@@ -20,13 +18,6 @@
 static const char FILE_NAME[] = "tarn-whole";
 
 // --- the file --------------------------------------------------------------
-
-static tarn_status refused(const char *what, size_t size) {
-  int reason = errno;
-  bool full = reason == ENOMEM || reason == ENOSPC;
-  return tarn__fail(full ? TARN_FULL : TARN_E_IO, "whole: %s of %zu bytes: %s",
-                    what, size, strerror(reason));
-}
 
 // The bytes of the file that rank |rank| commits.
 static size_t made_by(const tarn_whole *whole, size_t rank) {
@@ -43,7 +34,7 @@ static tarn_status make(tarn_whole *whole) {
   if (status != TARN_OK || whole->rank != 0) return status;
   whole->fd = tarn__os_memory_file(FILE_NAME, whole->mapping_size);
   if (whole->fd >= 0) return TARN_OK;
-  return refused("a file in memory", whole->mapping_size);
+  return tarn__whole_no("whole: a file in memory", whole->mapping_size);
 }
 
 // --- mapping ---------------------------------------------------------------
@@ -66,25 +57,17 @@ static tarn_status commit(const tarn_whole *whole, int fd) {
       tarn__partition_cut(whole->offsets[whole->rank], TARN__OS_HUGE);
   if (size == 0) return TARN_OK;
   if (tarn__os_commit_file(fd, begin, size, &huge)) return TARN_OK;
-  return refused("memory", size);
-}
-
-static void set_addresses(tarn_whole *whole) {
-  whole->base = (tarn_addr)(uintptr_t)whole->mapping;
-  for (size_t r = 0; r < whole->ranks; r++) {
-    if (tarn__whole_part_size(whole, r) > 0)
-      whole->parts[r] = whole->base + whole->offsets[r];
-  }
+  return tarn__whole_no("whole: memory", size);
 }
 
 static tarn_status meet(tarn_whole *whole) {
   int fd = -1;
   if (whole->size == 0) return TARN_OK;
-  tarn_status status = find_file(whole, &fd);
-  if (status != TARN_OK) return status;
+  TARN__TRY(find_file(whole, &fd));
   whole->mapping = tarn__os_map_shared(fd, whole->mapping_size);
-  if (whole->mapping == NULL) return refused("addresses", whole->mapping_size);
-  set_addresses(whole);
+  if (whole->mapping == NULL)
+    return tarn__whole_no("whole: addresses", whole->mapping_size);
+  whole->base = (tarn_addr)(uintptr_t)whole->mapping;
   return commit(whole, fd);
 }
 
@@ -114,18 +97,6 @@ static tarn_status leave(tarn_whole *whole) {
   return status;
 }
 
-static tarn_status end(tarn_whole *whole) {
-  return tarn__whole_discharge(whole);
-}
-
 // A child of fork keeps the mapping, as it keeps all memory of devices.
-static void forget(tarn_whole *whole) {
-  whole->mapping = NULL;
-}
-
-const tarn__whole_backing tarn__backing_hostfile = {.make = make,
-                                                    .meet = meet,
-                                                    .settle = settle,
-                                                    .leave = leave,
-                                                    .end = end,
-                                                    .forget = forget};
+const tarn__whole_backing tarn__backing_hostfile = {
+    .make = make, .meet = meet, .settle = settle, .leave = leave};

@@ -17,18 +17,7 @@ const char *tarn_whole_type_name(tarn_whole_type type) {
   return NULL;
 }
 
-// --- the struct ------------------------------------------------------------
-
-static tarn_status take_options(const tarn_whole_options *given,
-                                tarn_whole_options *out) {
-  tarn_status status = tarn__take_struct(
-      "whole options", given, TARN__SIZE_UP_TO(tarn_whole_options, name), out,
-      sizeof *out);
-  if (status != TARN_OK) return status;
-  out->struct_size = sizeof *out;
-  if (out->granularity == 0) out->granularity = 1;
-  return TARN_OK;
-}
+// --- numbers and places ----------------------------------------------------
 
 static tarn_status check_numbers(const tarn_whole_options *options) {
   if (tarn_whole_type_name(options->type) == NULL) {
@@ -43,13 +32,13 @@ static tarn_status check_numbers(const tarn_whole_options *options) {
 }
 
 static tarn_status check_place(tarn_place place) {
-  bool possible = place.kind == TARN_PLACE_HOST ||
-                  (place.kind == TARN_PLACE_DEVICE && place.device != NULL);
-  if (possible) return TARN_OK;
-  if (place.kind == TARN_PLACE_DEVICE) {
+  if (place.kind == TARN_PLACE_DEVICE && place.device == NULL) {
     return tarn__fail(
         TARN_E_INVALID,
         "whole options: the place is on a device, but names none");
+  }
+  if (place.kind == TARN_PLACE_DEVICE || place.kind == TARN_PLACE_HOST) {
+    return TARN_OK;
   }
   return tarn__fail(TARN_E_INVALID,
                     "whole options: place kind %d is neither HOST nor DEVICE",
@@ -88,22 +77,18 @@ static tarn_status check_device(const tarn_device_info *info,
   if (!order->on_device) {
     return check_extension(info, order, TARN_EXTENSION_REGISTER);
   }
-  tarn_status status = check_extension(info, order, TARN_EXTENSION_RANGES);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_extension(info, order, TARN_EXTENSION_RANGES));
   return check_extension(info, order, TARN_EXTENSION_SHARING);
 }
 
 static void say_kind(const char *device_type, tarn__whole_order *order) {
-  const tarn_place place = order->options.place;
   const char *type = tarn_whole_type_name(order->options.type);
   if (order->on_device) {
     snprintf(order->kind, sizeof order->kind, "%s on %s%s", type, device_type,
              order->by_handles ? " by handles" : "");
-  } else if (place.device != NULL) {
-    snprintf(order->kind, sizeof order->kind, "%s on the host for %s", type,
-             device_type);
   } else {
-    snprintf(order->kind, sizeof order->kind, "%s on the host", type);
+    snprintf(order->kind, sizeof order->kind, "%s on the host%s%s", type,
+             order->options.place.device != NULL ? " for " : "", device_type);
   }
 }
 
@@ -114,8 +99,7 @@ static tarn_status read_device(tarn__whole_order *order) {
     say_kind("", order);
     return TARN_OK;
   }
-  tarn_status status = tarn_device_query(device, &info);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_device_query(device, &info));
   order->by_handles = goes_by_handles(&info, order);
   say_kind(info.type, order);
   return check_device(&info, order);
@@ -131,8 +115,7 @@ static tarn_status read_pieces(size_t ranks, tarn__whole_order *order) {
   order->piece = 1;
   if (order->by_handles) return TARN_OK;
   if (order->on_device) {
-    tarn_status status = tarn_range_granularity(options->place.device, &least);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_range_granularity(options->place.device, &least));
   }
   order->piece = tarn__partition_piece(options->size, ranks, least);
   if (tarn_size_align_up(options->size, order->piece, &rounded)) return TARN_OK;
@@ -145,67 +128,41 @@ static tarn_status read_pieces(size_t ranks, tarn__whole_order *order) {
 tarn_status tarn__order_read(const tarn__whole_request *wish, size_t ranks,
                              tarn__whole_order *out) {
   *out = (tarn__whole_order){.dtype = wish->dtype, .width = wish->width};
-  tarn_status status = take_options(wish->options, &out->options);
-  if (status == TARN_OK) status = check_numbers(&out->options);
-  if (status == TARN_OK) status = check_place(out->options.place);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__take_struct("whole options", wish->options,
+                              TARN__SIZE_UP_TO(tarn_whole_options, name),
+                              &out->options, sizeof out->options));
+  if (out->options.granularity == 0) out->options.granularity = 1;
+  TARN__TRY(check_numbers(&out->options));
+  TARN__TRY(check_place(out->options.place));
   out->on_device = out->options.place.kind == TARN_PLACE_DEVICE;
   out->mapped = out->options.type != TARN_WHOLE_DISTRIBUTED;
-  status = read_device(out);
-  return status == TARN_OK ? read_pieces(ranks, out) : status;
+  TARN__TRY(read_device(out));
+  return read_pieces(ranks, out);
 }
 
 // --- the same at all ranks -------------------------------------------------
 
-// The compared values, without padding.
-typedef struct likeness {
-  size_t size;
-  size_t granularity;
-  size_t piece;
-  size_t dtype;
-  size_t width;
-  char kind[sizeof(((tarn__whole_order *)NULL)->kind)];
-} likeness;
-
-_Static_assert(sizeof(likeness) <= TARN_COMM_MOST_SAME, "it can be compared");
-
-static void say_pieces(const tarn__whole_order *order, char *out,
-                       size_t out_size) {
-  out[0] = '\0';
-  if (!order->mapped || order->by_handles) return;
-  snprintf(out, out_size, ", pieces of %zu", order->piece);
-}
-
-static void say(const tarn__whole_order *order, char *out, size_t out_size) {
+// The words contain all values that must be the same.
+tarn_status tarn__order_compare(tarn_comm *comm,
+                                const tarn__whole_order *order) {
   size_t size = order->options.size;
   size_t granularity = order->options.granularity;
   const char *dtype = tarn_dtype_name(order->dtype);
-  char pieces[40];
-  say_pieces(order, pieces, sizeof pieces);
+  char pieces[40] = "";
+  char words[256] = "";
+  if (order->mapped && !order->by_handles) {
+    snprintf(pieces, sizeof pieces, ", pieces of %zu", order->piece);
+  }
   if (order->dtype == TARN_DTYPE_NONE) {
-    snprintf(out, out_size,
+    snprintf(words, sizeof words,
              "whole memory that is %s, %zu bytes in blocks of %zu%s",
              order->kind, size, granularity, pieces);
   } else if (order->width == 0) {
-    snprintf(out, out_size, "a vector that is %s, %zu x %s%s", order->kind,
-             size / granularity, dtype, pieces);
+    snprintf(words, sizeof words, "a vector that is %s, %zu x %s%s",
+             order->kind, size / granularity, dtype, pieces);
   } else {
-    snprintf(out, out_size, "a table that is %s, %zu rows of %zu x %s%s",
+    snprintf(words, sizeof words, "a table that is %s, %zu rows of %zu x %s%s",
              order->kind, size / granularity, order->width, dtype, pieces);
   }
-}
-
-tarn_status tarn__order_compare(tarn_comm *comm,
-                                const tarn__whole_order *order) {
-  char words[192];
-  likeness mine;
-  memset(&mine, 0, sizeof mine);
-  mine.size = order->options.size;
-  mine.granularity = order->options.granularity;
-  mine.piece = order->piece;
-  mine.dtype = (size_t)order->dtype;
-  mine.width = order->width;
-  snprintf(mine.kind, sizeof mine.kind, "%s", order->kind);
-  say(order, words, sizeof words);
-  return tarn_comm_same(comm, &mine, sizeof mine, words);
+  return tarn_comm_same(comm, words, sizeof words, words);
 }

@@ -31,13 +31,6 @@ tarn_status tarn_whole_partition(size_t blocks, size_t ranks,
 
 // --- offsets ---------------------------------------------------------------
 
-static tarn_status refuse_sum(size_t ranks, size_t size, size_t granularity) {
-  return tarn__fail(TARN_E_INVALID,
-                    "whole: the partition over %zu ranks has more blocks than "
-                    "the %zu of %zu bytes each",
-                    ranks, size / granularity, granularity);
-}
-
 tarn_status tarn__partition_offsets(const size_t *counts, size_t ranks,
                                     size_t size, size_t granularity,
                                     size_t *out_offsets) {
@@ -46,7 +39,11 @@ tarn_status tarn__partition_offsets(const size_t *counts, size_t ranks,
   for (size_t r = 0; r < ranks; r++) {
     size_t bytes = 0;
     if (!tarn_size_mul(counts[r], granularity, &bytes) || bytes > size - end) {
-      return refuse_sum(ranks, size, granularity);
+      return tarn__fail(
+          TARN_E_INVALID,
+          "whole: the partition over %zu ranks has more blocks than the %zu of "
+          "%zu bytes each",
+          ranks, size / granularity, granularity);
     }
     end += bytes;
     out_offsets[r + 1] = end;

@@ -35,37 +35,28 @@ tarn_status tarn__whole_check_rank(const tarn_whole *whole, size_t rank) {
                     whole->ranks);
 }
 
-static tarn_whole_part part_of(const tarn_whole *whole, size_t rank) {
-  return (tarn_whole_part){.address = whole->parts[rank],
-                           .size = tarn__whole_part_size(whole, rank),
-                           .offset = whole->offsets[rank]};
-}
-
-tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
-  if (out != NULL) *out = (tarn_whole_part){.address = 0};
-  tarn_status status = check(whole, out);
-  if (status != TARN_OK) return status;
-  assert(out != NULL);
-  *out = part_of(whole, whole->rank);
-  return TARN_OK;
-}
-
 tarn_status tarn_whole_of_rank(tarn_whole *whole, size_t rank,
                                tarn_whole_part *out) {
   if (out != NULL) *out = (tarn_whole_part){.address = 0};
-  tarn_status status = check(whole, out);
-  if (status == TARN_OK) status = tarn__whole_check_rank(whole, rank);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(whole, out));
+  TARN__TRY(tarn__whole_check_rank(whole, rank));
   assert(out != NULL);
-  *out = part_of(whole, rank);
+  *out = (tarn_whole_part){.address = whole->parts[rank],
+                           .size = tarn__whole_part_size(whole, rank),
+                           .offset = whole->offsets[rank]};
   if (is_mapped(whole) || rank == whole->rank) return TARN_OK;
   return lacks(whole, "addresses of other ranks' parts");
 }
 
+tarn_status tarn_whole_local(tarn_whole *whole, tarn_whole_part *out) {
+  if (out != NULL) *out = (tarn_whole_part){.address = 0};
+  TARN__TRY(check(whole, out));
+  return tarn_whole_of_rank(whole, whole->rank, out);
+}
+
 tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
   if (out_address != NULL) *out_address = 0;
-  tarn_status status = check(whole, out_address);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(whole, out_address));
   bool has = whole->type == TARN_WHOLE_CONTINUOUS ||
              (is_mapped(whole) && !whole->on_device);
   if (!has) return lacks(whole, "global address");
@@ -77,8 +68,7 @@ tarn_status tarn_whole_global(tarn_whole *whole, tarn_addr *out_address) {
 tarn_status tarn_whole_reference(tarn_whole *whole,
                                  tarn_reference *out_reference) {
   if (out_reference != NULL) *out_reference = (tarn_reference){.count = 0};
-  tarn_status status = check(whole, out_reference);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(whole, out_reference));
   if (!is_mapped(whole)) return lacks(whole, "reference");
   assert(out_reference != NULL);
   *out_reference = whole->reference;
@@ -88,8 +78,7 @@ tarn_status tarn_whole_reference(tarn_whole *whole,
 tarn_status tarn_whole_owner(tarn_whole *whole, size_t offset,
                              size_t *out_rank) {
   if (out_rank != NULL) *out_rank = 0;
-  tarn_status status = check(whole, out_rank);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(whole, out_rank));
   if (offset >= whole->size) {
     return tarn__fail(TARN_E_INVALID,
                       "whole: offset %zu is not below the size, %zu", offset,
@@ -120,32 +109,29 @@ static void look_at_pages(const tarn_whole *whole, tarn_whole_info *info) {
   info->numa_node = tarn__os_node_of(bytes);
 }
 
-static void describe(const tarn_whole *whole, tarn_whole_info *info) {
-  info->type = whole->type;
-  info->place = whole->place;
-  info->size = whole->size;
-  info->granularity = whole->granularity;
-  info->rank = whole->rank;
-  info->ranks = whole->ranks;
-  info->piece_granularity = whole->segments != NULL ? whole->piece : 0;
-  info->charged = whole->charged;
-  look_at_pages(whole, info);
-}
-
 tarn_status tarn_whole_query(tarn_whole *whole, tarn_whole_info *out_info) {
   size_t size = 0;
-  tarn_whole_info info = {.struct_size = 0};
   if (out_info == NULL) return tarn__fail(TARN_E_INVALID, "whole info: NULL");
   if (!tarn__struct_size(out_info->struct_size,
                          TARN__SIZE_UP_TO(tarn_whole_info, charged),
-                         sizeof info, &size)) {
+                         sizeof *out_info, &size)) {
     return tarn__fail(TARN_E_INVALID, "whole info: struct_size is %zu",
                       out_info->struct_size);
   }
   memset(out_info, 0, size);
-  tarn_status status = tarn__whole_check(whole);
-  if (status == TARN_OK) describe(whole, &info);
-  memcpy(out_info, &info, size);
   out_info->struct_size = size;
-  return status;
+  TARN__TRY(tarn__whole_check(whole));
+  tarn_whole_info info = {
+      .struct_size = size,
+      .type = whole->type,
+      .place = whole->place,
+      .size = whole->size,
+      .granularity = whole->granularity,
+      .rank = whole->rank,
+      .ranks = whole->ranks,
+      .piece_granularity = whole->segments != NULL ? whole->piece : 0,
+      .charged = whole->charged};
+  look_at_pages(whole, &info);
+  memcpy(out_info, &info, size);
+  return TARN_OK;
 }

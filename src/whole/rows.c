@@ -77,20 +77,15 @@ static tarn_status read_order(tarn__rows_action action,
                               tarn__whole_rows_order *out) {
   tarn_whole_rows taken;
   *out = (tarn__whole_rows_order){.action = action, .stream = stream};
-  tarn_status status = tarn__tensor_check(table, &out->table);
-  if (status == TARN_OK) {
-    status = tarn__take_struct("whole rows", given,
-                               TARN__SIZE_UP_TO(tarn_whole_rows, threads),
-                               &taken, sizeof taken);
-  }
-  if (status == TARN_OK) status = check_place(taken.place);
-  if (status == TARN_OK) status = check_add(action, table->dtype);
-  if (status == TARN_OK) {
-    out->place = taken.place;
-    status = check_stream(table->whole, taken.place, stream);
-  }
-  if (status == TARN_OK) status = check_dense(&out->table, &taken, &out->rows);
-  return status;
+  TARN__TRY(tarn__tensor_check(table, &out->table));
+  TARN__TRY(tarn__take_struct("whole rows", given,
+                              TARN__SIZE_UP_TO(tarn_whole_rows, threads),
+                              &taken, sizeof taken));
+  TARN__TRY(check_place(taken.place));
+  TARN__TRY(check_add(action, table->dtype));
+  out->place = taken.place;
+  TARN__TRY(check_stream(table->whole, taken.place, stream));
+  return check_dense(&out->table, &taken, &out->rows);
 }
 
 // --- mapped types ----------------------------------------------------------
@@ -136,9 +131,8 @@ static tarn_status run(tarn__rows_action action, const tarn_whole_tensor *table,
   tarn__whole_rows_order order;
   tarn__whole_subject subject;
   if (table == NULL) return tarn__fail(TARN_E_INVALID, "whole rows: NULL");
-  tarn_status status = tarn__whole_check(table->whole);
-  if (status != TARN_OK) return status;
-  status = read_order(action, table, rows, stream, &order);
+  TARN__TRY(tarn__whole_check(table->whole));
+  tarn_status status = read_order(action, table, rows, stream, &order);
   if (!is_alone(action, table->whole)) {
     return tarn__exchange_run(table->whole, &order, status);
   }

@@ -1,5 +1,5 @@
-// rows.h - rows of whole memory by index: what a call asks for, and rows
-// between two places whose devices may differ.
+// rows.h - rows of whole memory by index: the arguments of a call, and copies
+// of rows between two places whose devices may differ.
 //
 //   rows.c              the public calls: arguments, and mapped types
 //   rows_carry.c        rows between two places
@@ -7,6 +7,7 @@
 //   exchange_sort.c     indices by the rank that owns their row
 //   exchange_staging.c  shared memory through which rows pass
 //   exchange_round.c    asking, serving, placing
+//   exchange_move.c     rows of one rank: its part, staging and dense rows
 #ifndef TARN_WHOLE_ROWS_H_
 #define TARN_WHOLE_ROWS_H_
 
@@ -15,7 +16,7 @@
 
 // --- rows.c ----------------------------------------------------------------
 
-// What a call asks for, checked except for its indices.
+// The arguments of a call, checked except for its indices.
 typedef struct tarn__whole_rows_order {
   tarn__rows_action action;
   tarn__whole_tensor table;

@@ -38,11 +38,8 @@ static size_t segment_size(const tarn_whole *whole, size_t rank) {
 }
 
 static tarn_status make_plan(tarn_whole *whole) {
-  size_t ranges = is_chunked(whole) ? whole->ranks : 1;
   whole->segments = tarn__host_array(whole->ranks, sizeof *whole->segments);
-  whole->ranges = tarn__host_array(ranges, sizeof *whole->ranges);
-  whole->range_count = whole->ranges != NULL ? ranges : 0;
-  if (whole->segments == NULL || whole->ranges == NULL) return TARN_E_NOMEM;
+  if (whole->segments == NULL) return TARN_E_NOMEM;
   for (size_t r = 0; r < whole->ranks; r++)
     whole->segments[r].size = segment_size(whole, r);
   return TARN_OK;
@@ -51,32 +48,23 @@ static tarn_status make_plan(tarn_whole *whole) {
 // --- addresses -------------------------------------------------------------
 
 static tarn_status reserve(const tarn_whole *whole, size_t size,
-                           tarn__whole_addresses *out) {
+                           tarn_addr *out_address) {
   if (size == 0) return TARN_OK;
-  tarn_status status = tarn_range_reserve(whole->place.device, size,
-                                          whole->piece, &out->address);
-  if (status == TARN_OK) out->size = size;
-  return status;
-}
-
-static tarn_status reserve_chunks(tarn_whole *whole) {
-  tarn_status status = TARN_OK;
-  for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++) {
-    tarn__whole_segment *segment = &whole->segments[r];
-    status = reserve(whole, segment->size, &whole->ranges[r]);
-    segment->address = whole->parts[r] = whole->ranges[r].address;
-  }
-  return status;
+  return tarn_range_reserve(whole->place.device, size, whole->piece,
+                            out_address);
 }
 
 static tarn_status reserve_all(tarn_whole *whole) {
-  tarn_status status = reserve(whole, cut(whole, whole->ranks), whole->ranges);
-  if (status != TARN_OK || whole->size == 0) return status;
-  whole->base = whole->ranges[0].address;
+  if (!is_chunked(whole))
+    TARN__TRY(reserve(whole, cut(whole, whole->ranks), &whole->base));
   for (size_t r = 0; r < whole->ranks; r++) {
-    whole->segments[r].address = whole->base + cut(whole, r);
-    if (tarn__whole_part_size(whole, r) > 0)
-      whole->parts[r] = whole->base + whole->offsets[r];
+    tarn__whole_segment *segment = &whole->segments[r];
+    if (is_chunked(whole)) {
+      TARN__TRY(reserve(whole, segment->size, &segment->address));
+      whole->parts[r] = segment->address;
+    } else {
+      segment->address = whole->base + cut(whole, r);
+    }
   }
   return TARN_OK;
 }
@@ -84,9 +72,8 @@ static tarn_status reserve_all(tarn_whole *whole) {
 // --- this rank's own -------------------------------------------------------
 
 static tarn_status map(tarn_device *device, tarn__whole_segment *segment) {
-  tarn_status status =
-      tarn_range_map(device, segment->address, segment->size, segment->memory);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn_range_map(device, segment->address, segment->size, segment->memory));
   segment->mapped = true;
   return tarn_range_set_access(device, segment->address, segment->size, device,
                                TARN_RIGHTS_READ_WRITE);
@@ -101,30 +88,27 @@ static tarn_status clear(tarn_device *device,
 static tarn_status export(tarn_whole *whole, const tarn__whole_segment *own) {
   int fd = -1;
   if (whole->ranks == 1) return TARN_OK;
-  tarn_status status =
-      tarn_memory_export(whole->place.device, own->memory, &fd);
-  if (status == TARN_OK) whole->fd = fd;
-  return status;
+  TARN__TRY(tarn_memory_export(whole->place.device, own->memory, &fd));
+  whole->fd = fd;
+  return TARN_OK;
 }
 
 static tarn_status make_own(tarn_whole *whole) {
   tarn_device *device = whole->place.device;
   tarn__whole_segment *own = &whole->segments[whole->rank];
   if (own->size == 0) return TARN_OK;
-  tarn_status status = tarn__whole_charge(whole, own->size);
-  if (status != TARN_OK) return status;
-  status = tarn_memory_create(device, own->size, TARN_MEMORY_SHAREABLE,
-                              &own->memory);
-  if (status == TARN_OK) status = map(device, own);
-  if (status == TARN_OK) status = clear(device, own);
-  return status == TARN_OK ? export(whole, own) : status;
+  TARN__TRY(tarn__whole_charge(whole, own->size));
+  TARN__TRY(tarn_memory_create(device, own->size, TARN_MEMORY_SHAREABLE,
+                               &own->memory));
+  TARN__TRY(map(device, own));
+  TARN__TRY(clear(device, own));
+  return export(whole, own);
 }
 
 static tarn_status make(tarn_whole *whole) {
-  tarn_status status = make_plan(whole);
-  if (status != TARN_OK) return status;
-  status = is_chunked(whole) ? reserve_chunks(whole) : reserve_all(whole);
-  return status == TARN_OK ? make_own(whole) : status;
+  TARN__TRY(make_plan(whole));
+  TARN__TRY(reserve_all(whole));
+  return make_own(whole);
 }
 
 // --- those of the others ---------------------------------------------------
@@ -133,16 +117,15 @@ static tarn_status take_in(tarn_whole *whole, size_t rank) {
   tarn_device *device = whole->place.device;
   tarn__whole_segment *segment = &whole->segments[rank];
   if (rank == whole->rank || segment->size == 0) return TARN_OK;
-  tarn_status status = tarn_memory_import(device, whole->fds[rank],
-                                          segment->size, &segment->memory);
-  return status == TARN_OK ? map(device, segment) : status;
+  TARN__TRY(tarn_memory_import(device, whole->fds[rank], segment->size,
+                               &segment->memory));
+  return map(device, segment);
 }
 
 static tarn_status meet(tarn_whole *whole) {
-  tarn_status status = TARN_OK;
-  for (size_t r = 0; status == TARN_OK && r < whole->ranks; r++)
-    status = take_in(whole, r);
-  return status;
+  for (size_t r = 0; r < whole->ranks; r++)
+    TARN__TRY(take_in(whole, r));
+  return TARN_OK;
 }
 
 // --- the end ---------------------------------------------------------------
@@ -171,31 +154,27 @@ static tarn_status leave(tarn_whole *whole) {
   return tarn__failure_tell(&first);
 }
 
-static void release_ranges(tarn_whole *whole, tarn__failure *first) {
-  for (size_t i = 0; i < whole->range_count; i++) {
-    const tarn__whole_addresses *range = &whole->ranges[i];
-    if (range->size == 0) continue;
-    tarn__failure_note(first, tarn_range_release(whole->place.device,
-                                                 range->address, range->size));
-  }
+static void release(const tarn_whole *whole, tarn_addr address, size_t size,
+                    tarn__failure *first) {
+  if (address == 0) return;
+  tarn__failure_note(first,
+                     tarn_range_release(whole->place.device, address, size));
 }
 
 static void forget(tarn_whole *whole) {
-  tarn__host_free_array(whole->ranges, whole->range_count,
-                        sizeof *whole->ranges);
   tarn__host_free_array(whole->segments, whole->ranks, sizeof *whole->segments);
-  whole->ranges = NULL;
-  whole->range_count = 0;
   whole->segments = NULL;
 }
 
 static tarn_status end(tarn_whole *whole) {
   tarn__failure first = {.status = TARN_OK};
-  if (whole->segments != NULL) {
-    drop(whole->place.device, &whole->segments[whole->rank], &first);
+  if (whole->segments == NULL) return TARN_OK;
+  drop(whole->place.device, &whole->segments[whole->rank], &first);
+  for (size_t r = 0; is_chunked(whole) && r < whole->ranks; r++) {
+    const tarn__whole_segment *segment = &whole->segments[r];
+    release(whole, segment->address, segment->size, &first);
   }
-  release_ranges(whole, &first);
-  tarn__failure_note(&first, tarn__whole_discharge(whole));
+  release(whole, whole->base, cut(whole, whole->ranks), &first);
   forget(whole);
   return tarn__failure_tell(&first);
 }

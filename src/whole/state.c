@@ -3,10 +3,13 @@
 //
 // A device counts the whole memories on it and cannot be closed before the
 // count is 0, even if no rank has a byte there.
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/hostmem.h"
+#include "base/os_peer.h"
 #include "base/status.h"
 #include "tarn/account.h"
 #include "whole/whole.h"
@@ -22,6 +25,18 @@ tarn_status tarn__whole_check(const tarn_whole *whole) {
   return tarn__not_in_callback();
 }
 
+tarn_status tarn__whole_no(const char *what, size_t size) {
+  int reason = errno;
+  bool full = reason == ENOMEM || reason == ENOSPC;
+  return tarn__fail(full ? TARN_FULL : TARN_E_IO, "%s of %zu bytes: %s", what,
+                    size, strerror(reason));
+}
+
+void tarn__whole_close_all(tarn_whole *whole) {
+  tarn__os_close_all(&whole->fd, 1);
+  tarn__os_close_all(whole->fds, whole->ranks);
+}
+
 // --- calls in words --------------------------------------------------------
 
 tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
@@ -29,7 +44,7 @@ tarn__whole_subject tarn__whole_subject_of(tarn__whole_call call,
   return (tarn__whole_subject){call, whole->serial, whole->name};
 }
 
-static const char *call_name(tarn__whole_call call) {
+void tarn__whole_say(const void *subject, char *out, size_t out_size) {
   static const char *const calls[] = {
       [TARN__WHOLE_GATHER] = "tarn_whole_gather",
       [TARN__WHOLE_SCATTER] = "tarn_whole_scatter",
@@ -38,10 +53,6 @@ static const char *call_name(tarn__whole_call call) {
       [TARN__WHOLE_TABLE_CREATE] = "tarn_whole_table_create",
       [TARN__WHOLE_DESTROY] = "tarn_whole_destroy",
   };
-  return calls[call];
-}
-
-void tarn__whole_say(const void *subject, char *out, size_t out_size) {
   const tarn__whole_subject *s = subject;
   char number[32] = "";
   char name[64] = "";
@@ -51,7 +62,7 @@ void tarn__whole_say(const void *subject, char *out, size_t out_size) {
   }
   if (s->name[0] != '\0') snprintf(name, sizeof name, " '%.47s'", s->name);
   bool either = number[0] != '\0' || name[0] != '\0';
-  snprintf(out, out_size, "%s%s%s%s", call_name(s->call), either ? " of" : "",
+  snprintf(out, out_size, "%s%s%s%s", calls[s->call], either ? " of" : "",
            number, name);
 }
 
@@ -76,62 +87,49 @@ tarn_status tarn__whole_say_call(const tarn__whole_subject *subject,
 
 tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes) {
   if (bytes == 0) return TARN_OK;
-  tarn_status status = tarn_pool_charge(whole->pool, bytes, whole->tag);
-  if (status == TARN_OK) whole->charged = bytes;
-  return status;
-}
-
-tarn_status tarn__whole_discharge(tarn_whole *whole) {
-  size_t bytes = whole->charged;
-  whole->charged = 0;
-  if (bytes == 0) return TARN_OK;
-  return tarn_pool_discharge(whole->pool, bytes, whole->tag);
+  TARN__TRY(tarn_pool_charge(whole->pool, bytes, whole->tag));
+  whole->charged = bytes;
+  return TARN_OK;
 }
 
 // --- the device ------------------------------------------------------------
 
-typedef struct device_ref {
-  atomic_size_t wholes;
-} device_ref;
-
 static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
-  device_ref *attached = pointer;
+  atomic_size_t *count = pointer;
   if (commit) {
-    tarn__host_free(attached, sizeof *attached);
+    tarn__host_free(count, sizeof *count);
     return TARN_OK;
   }
-  size_t wholes = atomic_load(&attached->wholes);
+  size_t wholes = atomic_load(count);
   if (wholes == 0) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
                     "%s: cannot close: %zu whole memories are on it",
                     tarn_device_name(device), wholes);
 }
 
-static tarn_status attach(tarn_device *device, device_ref **out) {
-  device_ref *made = tarn__host_alloc(sizeof *made);
+static tarn_status attach(tarn_device *device) {
+  atomic_size_t *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
   tarn_status status =
       tarn_device_attach(device, TARN_SLOT_WHOLE, made, on_close);
-  if (status == TARN_OK) {
-    *out = made;
-    return TARN_OK;
-  }
+  if (status == TARN_OK) return TARN_OK;
   tarn__host_free(made, sizeof *made);
-  *out = tarn_device_attached(device, TARN_SLOT_WHOLE);
-  return *out != NULL ? TARN_OK : status;  // another thread was quicker
+  // Another thread may have been quicker.
+  bool attached = tarn_device_attached(device, TARN_SLOT_WHOLE) != NULL;
+  return attached ? TARN_OK : status;
 }
 
 tarn_status tarn__whole_ref_device(tarn_device *device) {
   if (device == NULL) return TARN_OK;
-  tarn_status status = TARN_OK;
-  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
-  if (found == NULL) status = attach(device, &found);
-  if (status == TARN_OK) atomic_fetch_add(&found->wholes, 1);
-  return status;
+  if (tarn_device_attached(device, TARN_SLOT_WHOLE) == NULL)
+    TARN__TRY(attach(device));
+  atomic_size_t *count = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  atomic_fetch_add(count, 1);
+  return TARN_OK;
 }
 
 void tarn__whole_unref_device(tarn_device *device) {
   if (device == NULL) return;
-  device_ref *found = tarn_device_attached(device, TARN_SLOT_WHOLE);
-  if (found != NULL) atomic_fetch_sub(&found->wholes, 1);
+  atomic_size_t *count = tarn_device_attached(device, TARN_SLOT_WHOLE);
+  if (count != NULL) atomic_fetch_sub(count, 1);
 }

@@ -99,17 +99,17 @@ static tarn_status check_owners(const tarn__whole_tensor *tensor) {
 
 static tarn_status check_tensor(const tarn_whole_tensor *tensor,
                                 tarn__whole_tensor *out) {
-  tarn_status status = check_form(tensor);
-  if (status == TARN_OK) status = check_extent(tensor, out);
-  return status == TARN_OK ? check_owners(out) : status;
+  TARN__TRY(check_form(tensor));
+  TARN__TRY(check_extent(tensor, out));
+  return check_owners(out);
 }
 
 tarn_status tarn__tensor_check(const tarn_whole_tensor *tensor,
                                tarn__whole_tensor *out) {
   memset(out, 0, sizeof *out);
   if (tensor == NULL) return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
-  tarn_status status = tarn__whole_check(tensor->whole);
-  return status == TARN_OK ? check_tensor(tensor, out) : status;
+  TARN__TRY(tarn__whole_check(tensor->whole));
+  return check_tensor(tensor, out);
 }
 
 // --- making ----------------------------------------------------------------
@@ -129,6 +129,17 @@ static tarn_status check_blocks(const tarn_whole_tensor *tensor) {
                     tensor->width, tarn_dtype_name(tensor->dtype), block);
 }
 
+tarn_whole_tensor tarn__tensor_of(tarn_whole *whole, tarn_dtype dtype,
+                                  size_t rows, size_t width) {
+  size_t length = width > 0 ? width : 1;
+  return (tarn_whole_tensor){.whole = whole,
+                             .dtype = dtype,
+                             .dims = width > 0 ? 2 : 1,
+                             .rows = rows,
+                             .width = length,
+                             .stride = length};
+}
+
 tarn_status tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype,
                                    size_t rows, size_t width,
                                    tarn_whole_tensor *out_tensor) {
@@ -136,20 +147,13 @@ tarn_status tarn_whole_tensor_make(tarn_whole *whole, tarn_dtype dtype,
   if (out_tensor == NULL)
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   memset(out_tensor, 0, sizeof *out_tensor);
-  tarn_status status = tarn__whole_check(whole);
-  if (status != TARN_OK) return status;
-  size_t length = width > 0 ? width : 1;
-  tarn_whole_tensor made = {.whole = whole,
-                            .dtype = dtype,
-                            .dims = width > 0 ? 2 : 1,
-                            .rows = rows,
-                            .width = length,
-                            .stride = length};
-  status = check_form(&made);
-  if (status == TARN_OK) status = check_blocks(&made);
-  if (status == TARN_OK) status = check_tensor(&made, &measured);
-  if (status == TARN_OK) *out_tensor = made;
-  return status;
+  TARN__TRY(tarn__whole_check(whole));
+  tarn_whole_tensor made = tarn__tensor_of(whole, dtype, rows, width);
+  TARN__TRY(check_form(&made));
+  TARN__TRY(check_blocks(&made));
+  TARN__TRY(check_tensor(&made, &measured));
+  *out_tensor = made;
+  return TARN_OK;
 }
 
 // Sets |*end| where it is that of the tensor.
@@ -171,20 +175,15 @@ tarn_status tarn_whole_tensor_sub(const tarn_whole_tensor *tensor,
   if (out_tensor == NULL)
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   tarn_whole_tensor made = {.whole = NULL};
-  tarn_status status = tarn__tensor_check(tensor, &measured);
-  if (status == TARN_OK) {
-    made = *tensor;
-    status = check_ends("rows", row_begin, made.rows, &row_end);
-  }
-  if (status == TARN_OK) {
-    status = check_ends("columns", column_begin, made.width, &column_end);
-  }
-  if (status == TARN_OK && column_begin == column_end) {
-    status = tarn__fail(TARN_E_INVALID,
-                        "whole tensor: the range of columns is empty");
-  }
+  if (tensor != NULL) made = *tensor;
   memset(out_tensor, 0, sizeof *out_tensor);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__tensor_check(tensor != NULL ? &made : NULL, &measured));
+  TARN__TRY(check_ends("rows", row_begin, made.rows, &row_end));
+  TARN__TRY(check_ends("columns", column_begin, made.width, &column_end));
+  if (column_begin == column_end) {
+    return tarn__fail(TARN_E_INVALID,
+                      "whole tensor: the range of columns is empty");
+  }
   made.rows = row_end - row_begin;
   made.width = column_end - column_begin;
   made.offset += row_begin * made.stride + column_begin;
@@ -218,13 +217,10 @@ tarn_status tarn_whole_tensor_rows(const tarn_whole_tensor *tensor, size_t rank,
   }
   *out_first = 0;
   *out_count = 0;
-  tarn_status status = tarn__tensor_check(tensor, &measured);
-  if (status != TARN_OK) return status;
-  status = tarn__whole_check_rank(measured.whole, rank);
-  if (status == TARN_OK) {
-    tarn__tensor_rows(&measured, rank, out_first, out_count);
-  }
-  return status;
+  TARN__TRY(tarn__tensor_check(tensor, &measured));
+  TARN__TRY(tarn__whole_check_rank(measured.whole, rank));
+  tarn__tensor_rows(&measured, rank, out_first, out_count);
+  return TARN_OK;
 }
 
 tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
@@ -236,8 +232,7 @@ tarn_status tarn_whole_tensor_local(const tarn_whole_tensor *tensor,
     return tarn__fail(TARN_E_INVALID, "whole tensor: NULL");
   }
   *out_address = 0;
-  tarn_status status = tarn__tensor_check(tensor, &measured);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__tensor_check(tensor, &measured));
   const tarn_whole *whole = measured.whole;
   assert(whole != NULL);
   tarn__tensor_rows(&measured, whole->rank, &first, &count);

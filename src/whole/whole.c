@@ -27,6 +27,7 @@
 #include "base/os_peer.h"
 #include "base/status.h"
 #include "comm/comm.h"
+#include "tarn/account.h"
 
 // --- host memory and what is held ------------------------------------------
 
@@ -34,26 +35,6 @@ static const tarn__whole_backing *backing_of(const tarn__whole_order *order) {
   if (!order->mapped) return &tarn__backing_block;
   if (order->by_handles) return &tarn__backing_handles;
   return order->on_device ? &tarn__backing_segments : &tarn__backing_hostfile;
-}
-
-static void take_order(tarn_whole *whole, const tarn__whole_order *order) {
-  whole->type = order->options.type;
-  whole->place = order->options.place;
-  whole->on_device = order->on_device;
-  whole->size = order->options.size;
-  if (order->options.name != NULL) {
-    snprintf(whole->name, sizeof whole->name, "%s", order->options.name);
-  }
-  whole->granularity = order->options.granularity;
-  whole->piece = order->piece;
-  whole->backing = backing_of(order);
-}
-
-static void free_arrays(tarn_whole *whole) {
-  tarn__host_free_array(whole->offsets, whole->ranks + 1,
-                        sizeof *whole->offsets);
-  tarn__host_free_array(whole->parts, whole->ranks, sizeof *whole->parts);
-  tarn__host_free_array(whole->fds, whole->ranks, sizeof *whole->fds);
 }
 
 static tarn_status make_arrays(tarn_whole *whole) {
@@ -66,26 +47,23 @@ static tarn_status make_arrays(tarn_whole *whole) {
   return TARN_OK;
 }
 
-static tarn_status find_pool(tarn_whole *whole, const char *name) {
-  tarn_status status = tarn_device_open("cpu:0", &whole->host);
-  if (status == TARN_OK) status = tarn_pool_of(whole->place, &whole->pool);
-  if (status != TARN_OK) return status;
+static tarn_status fill(tarn_whole *whole, const char *name) {
+  TARN__TRY(make_arrays(whole));
+  TARN__TRY(tarn_device_open("cpu:0", &whole->host));
+  TARN__TRY(tarn_pool_of(whole->place, &whole->pool));
   bool named = name != NULL && name[0] != '\0';
-  return tarn_pool_tag(named ? name : "whole", &whole->tag);
-}
-
-static tarn_status fill(tarn_whole *whole, const tarn__whole_order *order) {
-  tarn_status status = make_arrays(whole);
-  if (status == TARN_OK) status = find_pool(whole, order->options.name);
-  if (status != TARN_OK) return status;
-  status = tarn__whole_ref_device(whole->place.device);
-  whole->has_ref = status == TARN_OK;
-  return status;
+  TARN__TRY(tarn_pool_tag(named ? name : "whole", &whole->tag));
+  TARN__TRY(tarn__whole_ref_device(whole->place.device));
+  whole->has_ref = true;
+  return TARN_OK;
 }
 
 // Also called in a child of fork: touches nothing of a device.
 static void free_whole(tarn_whole *whole) {
-  free_arrays(whole);
+  tarn__host_free_array(whole->offsets, whole->ranks + 1,
+                        sizeof *whole->offsets);
+  tarn__host_free_array(whole->parts, whole->ranks, sizeof *whole->parts);
+  tarn__host_free_array(whole->fds, whole->ranks, sizeof *whole->fds);
   tarn__comm_release(whole->comm);
   tarn__host_free(whole, sizeof *whole);
 }
@@ -102,18 +80,25 @@ static tarn_status begin(tarn_comm *comm, const tarn__whole_order *order,
   tarn_whole *made = tarn__host_alloc(sizeof *made);
   if (made == NULL) return TARN_E_NOMEM;
   tarn__comm_hold(comm);
-  made->generation = tarn__os_generation();
-  made->comm = comm;
-  made->rank = tarn_comm_rank(comm);
-  made->ranks = tarn_comm_size(comm);
-  made->fd = made->lease = -1;
-  take_order(made, order);
-  tarn_status status = fill(made, order);
-  if (status == TARN_OK) {
-    *out_whole = made;
-  } else {
-    release(made);
+  *made = (tarn_whole){.generation = tarn__os_generation(),
+                       .type = order->options.type,
+                       .comm = comm,
+                       .rank = tarn_comm_rank(comm),
+                       .ranks = tarn_comm_size(comm),
+                       .place = order->options.place,
+                       .size = order->options.size,
+                       .granularity = order->options.granularity,
+                       .piece = order->piece,
+                       .backing = backing_of(order),
+                       .on_device = order->on_device,
+                       .lease = -1,
+                       .fd = -1};
+  if (order->options.name != NULL) {
+    snprintf(made->name, sizeof made->name, "%s", order->options.name);
   }
+  tarn_status status = fill(made, order->options.name);
+  if (status != TARN_OK) release(made);
+  if (status == TARN_OK) *out_whole = made;
   return status;
 }
 
@@ -121,8 +106,8 @@ static tarn_status prepare(tarn_comm *comm, const tarn__whole_request *wish,
                            tarn__whole_order *out_order,
                            tarn_whole **out_made) {
   if (wish->refused != TARN_OK) return wish->refused;
-  tarn_status status = tarn__order_read(wish, tarn_comm_size(comm), out_order);
-  return status == TARN_OK ? begin(comm, out_order, out_made) : status;
+  TARN__TRY(tarn__order_read(wish, tarn_comm_size(comm), out_order));
+  return begin(comm, out_order, out_made);
 }
 
 // --- the partition ---------------------------------------------------------
@@ -167,65 +152,72 @@ static tarn_status read_counts(tarn_whole *whole, const size_t *partition) {
 // --- together --------------------------------------------------------------
 
 static tarn_status make(tarn_whole *whole, const size_t *partition) {
-  tarn_status status = read_counts(whole, partition);
-  return status == TARN_OK ? whole->backing->make(whole) : status;
-}
-
-static void close_all(tarn_whole *whole) {
-  tarn__os_close_all(&whole->fd, 1);
-  tarn__os_close_all(whole->fds, whole->ranks);
+  TARN__TRY(read_counts(whole, partition));
+  return whole->backing->make(whole);
 }
 
 static tarn_status send_around(tarn_whole *whole) {
-  tarn_status status = TARN_OK;
   if (whole->ranks == 1) return TARN_OK;
   if (whole->handles != NULL) {
-    status = tarn_comm_allgather(whole->comm, &whole->handles[whole->rank],
-                                 sizeof *whole->handles, whole->handles);
+    TARN__TRY(tarn_comm_allgather(whole->comm, &whole->handles[whole->rank],
+                                  sizeof *whole->handles, whole->handles));
   }
-  if (status != TARN_OK) return status;
   return tarn_comm_share(whole->comm, whole->fd, whole->fds);
 }
 
 static tarn_status meet(tarn_whole *whole) {
   if (whole->backing->meet == NULL) return TARN_OK;
-  tarn_status status = send_around(whole);
-  if (status != TARN_OK) return status;
-  status = tarn_comm_agree(whole->comm, whole->backing->meet(whole));
-  close_all(whole);
+  TARN__TRY(send_around(whole));
+  tarn_status status =
+      tarn_comm_agree(whole->comm, whole->backing->meet(whole));
+  tarn__whole_close_all(whole);
   return status;
 }
 
-static tarn_status settle(tarn_whole *whole) {
+static tarn_status assemble(tarn_whole *whole, const size_t *partition) {
+  TARN__TRY(send_counts(whole, partition));
+  TARN__TRY(tarn_comm_agree(whole->comm, make(whole, partition)));
+  TARN__TRY(meet(whole));
   if (whole->backing->settle == NULL) return TARN_OK;
   return tarn_comm_agree(whole->comm, whole->backing->settle(whole));
-}
-
-static tarn_status assemble(tarn_whole *whole, const size_t *partition) {
-  tarn_status status = send_counts(whole, partition);
-  if (status != TARN_OK) return status;
-  status = tarn_comm_agree(whole->comm, make(whole, partition));
-  if (status == TARN_OK) status = meet(whole);
-  return status == TARN_OK ? settle(whole) : status;
 }
 
 // All of it as chunks, where it is mapped.
 static void refer(tarn_whole *whole) {
   if (whole->type == TARN_WHOLE_DISTRIBUTED) return;
   bool chunked = whole->type == TARN_WHOLE_CHUNKED;
+  for (size_t r = 0; whole->base != 0 && r < whole->ranks; r++) {
+    if (tarn__whole_part_size(whole, r) > 0)
+      whole->parts[r] = whole->base + whole->offsets[r];
+  }
   whole->ends[1] = whole->size;
   whole->reference =
       chunked ? (tarn_reference){whole->parts, whole->offsets, whole->ranks}
               : (tarn_reference){&whole->base, whole->ends, 1};
 }
 
-static tarn_status give_up(tarn_whole *whole, tarn_status status) {
-  tarn__failure failure = tarn__failure_of(status);
-  close_all(whole);
-  (void)whole->backing->leave(whole);
-  (void)whole->backing->end(whole);
+static tarn_status leave(tarn_whole *whole) {
+  return whole->backing->leave != NULL ? whole->backing->leave(whole) : TARN_OK;
+}
+
+// Returns the first failure, which may be one from before.
+static tarn_status end(tarn_whole *whole, tarn__failure *first) {
+  if (whole->backing->end != NULL) {
+    tarn__failure_note(first, whole->backing->end(whole));
+  }
+  if (whole->charged != 0) {
+    tarn__failure_note(
+        first, tarn_pool_discharge(whole->pool, whole->charged, whole->tag));
+  }
   release(whole);
-  return tarn__failure_tell(&failure);
+  return tarn__failure_tell(first);
+}
+
+static tarn_status give_up(tarn_whole *whole, tarn_status status) {
+  tarn__failure first = tarn__failure_of(status);
+  tarn__whole_close_all(whole);
+  tarn__failure_note(&first, leave(whole));
+  return end(whole, &first);
 }
 
 static tarn_status create(tarn_comm *comm, const tarn__whole_request *wish,
@@ -250,10 +242,9 @@ tarn_status tarn__whole_create(tarn_comm *comm, const tarn__whole_request *wish,
   tarn__whole_subject subject = {.call = wish->call, .name = ""};
   tarn__comm_caller caller = tarn__whole_caller(&subject);
   if (comm == NULL) return tarn__fail(TARN_E_INVALID, "whole: NULL");
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
   tarn__comm_call_for(comm, &caller);
-  status = create(comm, wish, &subject, out_whole);
+  tarn_status status = create(comm, wish, &subject, out_whole);
   tarn__comm_call_for(comm, NULL);
   return status;
 }
@@ -295,16 +286,6 @@ static tarn_status measure_table(const tarn_whole_table_options *table,
                     width_of(table), tarn_dtype_name(table->dtype));
 }
 
-static tarn_whole_tensor tensor_of(tarn_whole *whole,
-                                   const tarn_whole_table_options *table) {
-  return (tarn_whole_tensor){.whole = whole,
-                             .dtype = table->dtype,
-                             .dims = table->width > 0 ? 2 : 1,
-                             .rows = table->rows,
-                             .width = width_of(table),
-                             .stride = width_of(table)};
-}
-
 tarn_status tarn_whole_table_create(tarn_comm *comm,
                                     const tarn_whole_table_options *options,
                                     tarn_whole_tensor *out_tensor) {
@@ -328,11 +309,11 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
                                     .options = &bytes,
                                     .dtype = table.dtype,
                                     .width = table.width};
-  status = tarn__whole_create(comm, &wish, &whole);
-  if (status == TARN_OK && out_tensor != NULL) {
-    *out_tensor = tensor_of(whole, &table);
+  TARN__TRY(tarn__whole_create(comm, &wish, &whole));
+  if (out_tensor != NULL) {
+    *out_tensor = tarn__tensor_of(whole, table.dtype, table.rows, table.width);
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- the end ---------------------------------------------------------------
@@ -342,33 +323,30 @@ tarn_status tarn_whole_table_create(tarn_comm *comm,
 static tarn_status take_apart(tarn_whole *whole, tarn_status met) {
   tarn__failure first = tarn__failure_of(met);
   tarn__exchange_end(whole, false);
-  tarn__failure_note(&first, whole->backing->leave(whole));
+  tarn__failure_note(&first, leave(whole));
   if (met == TARN_OK && whole->backing->meet != NULL) {
     tarn_status left = tarn_comm_barrier(whole->comm);
     whole->all_left = left == TARN_OK;
     tarn__failure_note(&first, left);
   }
-  tarn__failure_note(&first, whole->backing->end(whole));
-  release(whole);
-  return tarn__failure_tell(&first);
+  return end(whole, &first);
 }
 
 tarn_status tarn_whole_destroy(tarn_whole *whole) {
   if (whole == NULL) return TARN_OK;
   if (whole->generation != tarn__os_generation()) {
     tarn__exchange_end(whole, true);
-    whole->backing->forget(whole);
+    if (whole->backing->forget != NULL) whole->backing->forget(whole);
     free_whole(whole);
     return TARN_OK;
   }
-  tarn_status status = tarn__not_in_callback();
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__not_in_callback());
   tarn_comm *comm = whole->comm;
   tarn__whole_subject subject =
       tarn__whole_subject_of(TARN__WHOLE_DESTROY, whole);
   tarn__comm_caller caller = tarn__whole_caller(&subject);
   tarn__comm_call_for(comm, &caller);
-  status = tarn_comm_barrier(comm);
+  tarn_status status = tarn_comm_barrier(comm);
   bool undone = status != TARN_OK && tarn__comm_state(comm) == TARN_OK;
   if (!undone) status = take_apart(whole, status);
   tarn__comm_call_for(comm, NULL);

@@ -38,12 +38,6 @@ typedef struct tarn__whole_segment {
   bool mapped;
 } tarn__whole_segment;
 
-// A reserved range of addresses. |size| 0: none.
-typedef struct tarn__whole_addresses {
-  tarn_addr address;
-  size_t size;
-} tarn__whole_addresses;
-
 // How memory of one type and location is created. Each step is local, and ranks
 // agree after it. If a step failed at one rank, all ranks call |leave| and
 // |end|, which undo what was done, and may be called again.
@@ -58,12 +52,13 @@ typedef struct tarn__whole_backing {
   tarn_status (*meet)(tarn_whole *whole);
   // Called when every byte has memory at all ranks. NULL: nothing to do.
   tarn_status (*settle)(tarn_whole *whole);
-  // Unmaps or closes the parts of the others.
+  // Unmaps or closes the parts of the others. NULL: nothing to do.
   tarn_status (*leave)(tarn_whole *whole);
-  // Frees this rank's part.
+  // Frees this rank's part, which is discharged after that. NULL: nothing to
+  // do.
   tarn_status (*end)(tarn_whole *whole);
   // In a child of fork: frees host memory, and closes descriptors that keep the
-  // parts of others allocated.
+  // parts of others allocated. NULL: nothing to do.
   void (*forget)(tarn_whole *whole);
 } tarn__whole_backing;
 
@@ -109,12 +104,10 @@ struct tarn_whole {
   int lease;        // handles.c: ends when no rank has this rank's part open;
                     // -1: none
   int fd;           // for the others, until they have it; -1: none
-  int *fds;         // ranks: of the others, meanwhile; -1: none
+  int *fds;         // ranks: of the others, during the call; -1: none
 
   // segments.c
   tarn__whole_segment *segments;  // what each rank has made
-  tarn__whole_addresses *ranges;  // that they are mapped in
-  size_t range_count;
 
   // handles.c
   tarn_device_handle *handles;  // of what each rank has made; NULL: none go
@@ -128,7 +121,7 @@ struct tarn_whole {
   // block.c
   tarn_block block;  // pool NULL: none
 
-  // What the files that exchange rows keep between calls, until
+  // The state that the files for exchanging rows keep between calls, until
   // tarn__exchange_end. Changed in collectives only.
   struct tarn__whole_exchange *exchange;  // NULL: none yet
 };
@@ -142,6 +135,15 @@ struct tarn_whole {
 // TARN_E_INVALID  NULL.
 // TARN_E_STATE    the parent's, or called from a callback of a stream.
 TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
+
+// Fails because the system refused |what|, of |size| bytes; errno tells why.
+//
+// TARN_FULL  there is no memory.
+// TARN_E_IO  any other reason.
+tarn_status tarn__whole_no(const char *what, size_t size);
+
+// Closes |whole->fd| and |whole->fds|.
+void tarn__whole_close_all(tarn_whole *whole);
 
 // The collective that the program calls.
 typedef enum tarn__whole_call {
@@ -179,7 +181,6 @@ tarn__comm_caller tarn__whole_caller(const tarn__whole_subject *subject);
 //
 // TARN_FULL  beyond the pool's limit.
 TARN_MUST_CHECK tarn_status tarn__whole_charge(tarn_whole *whole, size_t bytes);
-tarn_status tarn__whole_discharge(tarn_whole *whole);
 
 // Bytes that rank |rank| owns.
 static inline size_t tarn__whole_part_size(const tarn_whole *whole,
@@ -187,7 +188,7 @@ static inline size_t tarn__whole_part_size(const tarn_whole *whole,
   return whole->offsets[rank + 1] - whole->offsets[rank];
 }
 
-// What a rank asks for. A rank with wrong arguments takes part all the same:
+// The request of a rank. A rank with wrong arguments takes part nevertheless:
 // otherwise the others would wait for it.
 typedef struct tarn__whole_request {
   tarn_status refused;  // with the last error; TARN_OK: |options| can be read
@@ -294,6 +295,10 @@ typedef struct tarn__whole_tensor {
   size_t stride;     // bytes from one row to the next
   size_t offset;     // bytes before row 0
 } tarn__whole_tensor;
+
+// All |rows| rows of |width| elements, or a vector if |width| is 0; unchecked.
+tarn_whole_tensor tarn__tensor_of(tarn_whole *whole, tarn_dtype dtype,
+                                  size_t rows, size_t width);
 
 // Checks |tensor|, whose fields the caller may have changed: its rows must be
 // within the whole memory, and none may have two owners.
