@@ -10,8 +10,7 @@ int64_t tarn_model_batch(const tarn_model *model) {
 }
 
 tarn_status tarn_model_set_batch(tarn_model *model, int64_t batch) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (batch >= 0 && batch <= model->max_batch) {
     model->batch = batch;
     return TARN_OK;
@@ -25,13 +24,10 @@ tarn_status tarn_model_set_batch(tarn_model *model, int64_t batch) {
 
 // Sizes of all tensors at |batch|; with |commit| false only whether they fit.
 static tarn_status size_tensors(tarn_model *model, int64_t batch, bool commit) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));) {
     size_t size = 0;
-    tarn_status status = tarn__tensor_bytes(tensor, batch, &size);
-    if (status != TARN_OK) return status;
-    if (commit) tensor->max_size = size;
+    TARN__TRY(tarn__tensor_bytes(&t->shown, batch, &size));
+    if (commit) t->shown.max_size = size;
   }
   return TARN_OK;
 }
@@ -51,32 +47,15 @@ static void restore_slots(tarn__model_slots *slots) {
   }
 }
 
-static tarn_status plan_anew(tarn_model *model, tarn__model_slots **out_slots) {
-  const tarn__model_slots *old = model->slots;
+// Plans for the new largest batch. On failure the model keeps its present plan.
+static tarn_status exchange_plan(tarn_model *model) {
   tarn__model_slots *slots = NULL;
-  *out_slots = NULL;
-  tarn_status status = tarn__slots_find(model, old->options.mode, &slots);
-  if (status != TARN_OK) return status;
-  assert(slots != NULL);
-  slots->options = old->options;
-  slots->solver = old->solver;
-  slots->options.solver = &slots->solver;
-  status = tarn__slots_plan(model, slots);
+  tarn_status status = tarn__slots_plan(model, &model->slots->options, &slots);
   if (status == TARN_OK && model->placed != NULL) {
     status = tarn__placed_begin(model, slots);
   }
   if (status != TARN_OK) {
     tarn__slots_destroy(slots);
-    return status;
-  }
-  *out_slots = slots;
-  return TARN_OK;
-}
-
-static tarn_status exchange_plan(tarn_model *model) {
-  tarn__model_slots *slots = NULL;
-  tarn_status status = plan_anew(model, &slots);
-  if (status != TARN_OK) {
     restore_slots(model->slots);
     return status;
   }
@@ -86,19 +65,18 @@ static tarn_status exchange_plan(tarn_model *model) {
 }
 
 tarn_status tarn_model_set_max_batch(tarn_model *model, int64_t batch) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (batch < 1) {
     return tarn__fail(TARN_E_INVALID, "%s: a largest batch of %lld",
                       model->name, (long long)batch);
   }
-  status = size_tensors(model, batch, false);
-  if (status != TARN_OK) return status;
-  if (model->placed != NULL) status = tarn__placed_check_idle(model, false);
-  if (status != TARN_OK) return status;
+  TARN__TRY(size_tensors(model, batch, false));
+  if (model->placed != NULL) {
+    TARN__TRY(tarn__placed_check_idle(model, false));
+  }
   int64_t previous = model->max_batch;
   set_max(model, batch);
-  if (model->slots != NULL) status = exchange_plan(model);
+  tarn_status status = model->slots == NULL ? TARN_OK : exchange_plan(model);
   if (status != TARN_OK) {
     set_max(model, previous);
     return status;

@@ -5,26 +5,31 @@
 //   push 2 ─► extra: a buffer of its own, from the pool
 //
 // A popped entry keeps its place in |stack|, so that the next round reuses the
-// memory of extra entries. Extra entries are tensors too: see listed.c. As the
-// plan's buffers, theirs are suspended, except from the push to the end of the
-// step's backward pass.
+// memory of extra entries. As the plan's buffers, theirs are suspended, except
+// from the push to the end of the step's backward pass.
+//
+// Extra entries are also tensors in the lists of their model. The first push at
+// a place of the stack adds a tensor, named after the step and the place:
+// "fc1.cache2". It lives as long as the model and shows the entry that was
+// pushed there last. While the model is not placed, its data is NULL. If a
+// cache is described for the place later, the tensor keeps its name and its
+// data stays NULL.
 #include <assert.h>
 
+#include "base/hostmem.h"
 #include "base/status.h"
 #include "model/placed.h"
-#include "model/slots.h"
 
 const char tarn__not_its_turn[] =
     "its lifetime in the plan has not begun or is over";
 const char tarn__gone[] = "its model has given its memory back";
 
 typedef struct entry {
-  tarn_dtype dtype;
-  size_t count;
-  bool bits;
-  size_t size;          // of an extra entry's buffer
-  tarn_synced *buffer;  // described: the tensor's; else the entry's own
-  bool active;          // an extra entry that is not suspended
+  tarn__model_tensor *tensor;  // NULL: nothing was pushed here yet
+  size_t count;                // of elements
+  size_t size;                 // of an extra entry's buffer
+  tarn_synced *buffer;         // described: the tensor's; else the entry's own
+  bool active;                 // an extra entry that is not suspended
 } entry;
 
 static tarn_status check(const tarn_step *step, tarn_pass pass,
@@ -33,8 +38,7 @@ static tarn_status check(const tarn_step *step, tarn_pass pass,
   *out_buffer = NULL;
   if (step == NULL) return tarn__fail(TARN_E_INVALID, "cache: no step");
   const tarn_model *model = step->model;
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   bool now = model->placed != NULL &&
              model->slots->options.mode == TARN_TRAIN &&
              model->placed->now == tarn__time_of(model, step->index, pass);
@@ -58,34 +62,59 @@ static tarn_status size_of(tarn_dtype dtype, size_t count, bool bits,
                     tarn_dtype_name(dtype), bits ? ", as bits" : "");
 }
 
+// Checks that |is|, whose tensor is known, is what the caller says.
 static tarn_status check_same(const tarn_step *step, const entry *is,
                               tarn_dtype dtype, size_t count, bool bits) {
-  if (is->dtype == dtype && is->count == count && is->bits == bits) {
+  const tarn_tensor *tensor = &is->tensor->shown;
+  if (tensor->dtype == dtype && is->count == count && tensor->bits == bits) {
     return TARN_OK;
   }
   return tarn__fail(
       TARN_E_INVALID, "step '%s': a cache of %zu %s%s, where %zu %s%s stand",
       step->name, count, tarn_dtype_name(dtype), bits ? " bits" : "", is->count,
-      tarn_dtype_name(is->dtype), is->bits ? " bits" : "");
+      tarn_dtype_name(tensor->dtype), tensor->bits ? " bits" : "");
 }
 
-// --- pushing ---------------------------------------------------------------
+// --- extra entries ---------------------------------------------------------
 
-static entry described(const tarn__model_tensor *tensor) {
-  return (entry){.dtype = tensor->shown.dtype,
-                 .count = tarn_tensor_count(&tensor->shown),
-                 .bits = tensor->shown.bits,
-                 .buffer = tensor->shown.data};
+// "<step>.cache<place>", if need be with a number behind it.
+static char *free_name(const tarn_step *step, size_t place) {
+  char *name = tarn__host_format("%s.cache%zu", step->name, place);
+  for (size_t attempt = 1;
+       name != NULL && tarn__names_find(&step->model->names, name) != NULL;
+       attempt++) {
+    tarn__host_free_text(name);
+    name = tarn__host_format("%s.cache%zu.%zu", step->name, place, attempt);
+  }
+  return name;
+}
+
+static tarn_status make_tensor(tarn_step *step, tarn_dtype dtype, size_t count,
+                               bool bits, tarn__model_tensor **out_tensor) {
+  if (count > INT64_MAX) {
+    return tarn__fail(TARN_E_INVALID, "step '%s': a cache of %zu elements",
+                      step->name, count);
+  }
+  const tarn_shape shape = {&(int64_t){(int64_t)count}, 1};
+  tarn_tensor *tensor = NULL;
+  char *name = free_name(step, step->depth);
+  if (name == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__tensor_add(step->model, TARN_CACHE, name, dtype,
+                                        shape, bits, NULL, &tensor);
+  tarn__host_free_text(name);
+  if (status != TARN_OK) return status;
+  *out_tensor = tarn__tensor_own(tensor);
+  (*out_tensor)->beyond = true;
+  return TARN_OK;
 }
 
 static tarn_status make_extra(tarn_step *step, size_t size,
                               tarn_synced **out_buffer) {
   const tarn_synced_options options =
       tarn__slots_buffer_options(step->model->slots, step->name);
-  tarn_status status = tarn_synced_create(size, &options, out_buffer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_synced_create(size, &options, out_buffer));
   // A new buffer has no contents, as a reused one, and no zeros.
-  status = tarn_synced_invalidate(*out_buffer, 0, TARN_ALL);
+  tarn_status status = tarn_synced_invalidate(*out_buffer, 0, TARN_ALL);
   if (status == TARN_OK) return TARN_OK;
   tarn_synced_destroy(*out_buffer);
   return status;
@@ -97,9 +126,8 @@ static tarn_status take_extra(tarn_step *step, entry *left, size_t size) {
     return tarn_synced_resume(left->buffer);
   }
   tarn_synced *fresh = NULL;
-  tarn_status status = make_extra(step, size, &fresh);
-  if (status != TARN_OK) return status;
-  status = tarn_synced_destroy(left->buffer);
+  TARN__TRY(make_extra(step, size, &fresh));
+  tarn_status status = tarn_synced_destroy(left->buffer);
   if (status == TARN_E_STATE) {
     tarn_synced_destroy(fresh);
     return status;
@@ -108,6 +136,8 @@ static tarn_status take_extra(tarn_step *step, entry *left, size_t size) {
   left->size = size;
   return TARN_OK;
 }
+
+// --- pushing ---------------------------------------------------------------
 
 static entry *entry_at(const tarn_step *step, size_t index) {
   return (entry *)step->stack.items + index;
@@ -120,48 +150,48 @@ static tarn_status make_room(tarn_step *step) {
   return tarn__array_grow(&step->model->budget, &step->stack, 1, &at);
 }
 
-static void count_extra(tarn_model *model, size_t size) {
-  model->extra_pushes++;
-  model->extra_bytes += size;
+static tarn_status push_extra(tarn_step *step, entry *place, tarn_dtype dtype,
+                              size_t count, bool bits) {
+  size_t size = 0;
+  TARN__TRY(size_of(dtype, count, bits, &size));
+  if (place->tensor == NULL) {
+    TARN__TRY(make_tensor(step, dtype, count, bits, &place->tensor));
+  }
+  TARN__TRY(take_extra(step, place, size));
+  place->count = count;
+  place->active = true;
+  tarn__model_tensor *tensor = place->tensor;
+  tensor->dims[0] = (int64_t)count;
+  tensor->shown.dtype = dtype;
+  tensor->shown.bits = bits;
+  tensor->shown.max_size = size;
+  tensor->shown.data = place->buffer;
+  step->model->extra_pushes++;
+  step->model->extra_bytes += size;
+  return TARN_OK;
 }
 
-static tarn_status push_extra(tarn_step *step, entry *place, entry wanted) {
-  size_t size = 0;
-  tarn_status status = size_of(wanted.dtype, wanted.count, wanted.bits, &size);
-  if (status == TARN_OK) {
-    status = tarn__listed_make(step, step->depth, wanted.dtype, wanted.count,
-                               wanted.bits);
-  }
-  if (status == TARN_OK) status = take_extra(step, place, size);
-  if (status != TARN_OK) return status;
-  tarn__listed_show(step, step->depth, wanted.dtype, wanted.count, wanted.bits,
-                    place->buffer);
-  wanted.buffer = place->buffer;
-  wanted.size = size;
-  wanted.active = true;
-  *place = wanted;
-  count_extra(step->model, size);
+static tarn_status push_described(const tarn_step *step, entry *place,
+                                  tarn_dtype dtype, size_t count, bool bits) {
+  tarn__model_tensor *tensor =
+      ((tarn__model_tensor **)step->caches.items)[step->depth];
+  const entry known = {.tensor = tensor,
+                       .count = tarn_tensor_count(&tensor->shown),
+                       .buffer = tensor->shown.data};
+  TARN__TRY(check_same(step, &known, dtype, count, bits));
+  *place = known;
   return TARN_OK;
 }
 
 tarn_status tarn_step_push(tarn_step *step, tarn_dtype dtype, size_t count,
                            bool bits, tarn_synced **out_buffer) {
-  tarn_status status = check(step, TARN_FORWARD, out_buffer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(step, TARN_FORWARD, out_buffer));
   assert(step != NULL);
-  status = make_room(step);
-  if (status != TARN_OK) return status;
+  TARN__TRY(make_room(step));
   entry *place = entry_at(step, step->depth);
-  if (step->depth < step->caches.count) {
-    tarn__model_tensor **caches = step->caches.items;
-    entry known = described(caches[step->depth]);
-    status = check_same(step, &known, dtype, count, bits);
-    if (status == TARN_OK) *place = known;
-  } else {
-    entry wanted = {.dtype = dtype, .count = count, .bits = bits};
-    status = push_extra(step, place, wanted);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(step->depth < step->caches.count
+                ? push_described(step, place, dtype, count, bits)
+                : push_extra(step, place, dtype, count, bits));
   step->depth++;
   *out_buffer = place->buffer;
   return TARN_OK;
@@ -171,16 +201,14 @@ tarn_status tarn_step_push(tarn_step *step, tarn_dtype dtype, size_t count,
 
 tarn_status tarn_step_pop(tarn_step *step, tarn_dtype dtype, size_t count,
                           bool bits, tarn_synced **out_buffer) {
-  tarn_status status = check(step, TARN_BACKWARD, out_buffer);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(step, TARN_BACKWARD, out_buffer));
   assert(step != NULL);
   if (step->depth == 0) {
     return tarn__fail(TARN_E_STATE, "step '%s': its cache is empty",
                       step->name);
   }
   const entry *top = entry_at(step, step->depth - 1);
-  status = check_same(step, top, dtype, count, bits);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_same(step, top, dtype, count, bits));
   step->depth--;
   *out_buffer = top->buffer;
   return TARN_OK;
@@ -214,46 +242,41 @@ static entry *extras_of(const tarn_step *step, size_t *out_count) {
   return entry_at(step, described);
 }
 
-static tarn_status check_step_idle(const tarn_step *step) {
-  size_t count = 0;
-  const entry *extras = extras_of(step, &count);
-  for (size_t i = 0; i < count; i++) {
-    tarn_status status = tarn__model_check_buffer(
-        extras[i].active ? extras[i].buffer : NULL, step->name, false);
-    if (status != TARN_OK) return status;
+typedef tarn_status visit_entry(const tarn_step *step, entry *extra);
+
+// Calls |visit| for each active extra entry of the steps that are over.
+static tarn_status visit_over(const tarn_model *model, uint64_t time,
+                              visit_entry *visit) {
+  reach over = find_over(model, time);
+  for (size_t i = over.first; i < over.end; i++) {
+    const tarn_step *step = tarn__step_at(model, i);
+    size_t count = 0;
+    entry *extras = extras_of(step, &count);
+    for (size_t k = 0; k < count; k++) {
+      if (!extras[k].active) continue;
+      TARN__TRY(visit(step, &extras[k]));
+    }
   }
   return TARN_OK;
+}
+
+static tarn_status check_extra(const tarn_step *step, entry *extra) {
+  return tarn__model_check_buffer(extra->buffer, step->name, false);
 }
 
 tarn_status tarn__caches_check_idle(const tarn_model *model, uint64_t time) {
-  reach over = find_over(model, time);
-  for (size_t i = over.first; i < over.end; i++) {
-    tarn_status status = check_step_idle(tarn__step_at(model, i));
-    if (status != TARN_OK) return status;
-  }
-  return TARN_OK;
+  return visit_over(model, time, check_extra);
 }
 
-static tarn_status suspend_extras(const tarn_step *step, const char *why) {
-  size_t count = 0;
-  entry *extras = extras_of(step, &count);
-  for (size_t i = 0; i < count; i++) {
-    if (!extras[i].active) continue;
-    tarn_status status = tarn_synced_suspend(extras[i].buffer, why);
-    if (status != TARN_OK) return status;
-    extras[i].active = false;
-  }
+static tarn_status suspend_extra(const tarn_step *step, entry *extra) {
+  (void)step;
+  TARN__TRY(tarn_synced_suspend(extra->buffer, tarn__not_its_turn));
+  extra->active = false;
   return TARN_OK;
 }
 
 tarn_status tarn__caches_end(tarn_model *model, uint64_t time) {
-  reach over = find_over(model, time);
-  for (size_t i = over.first; i < over.end; i++) {
-    tarn_status status =
-        suspend_extras(tarn__step_at(model, i), tarn__not_its_turn);
-    if (status != TARN_OK) return status;
-  }
-  return TARN_OK;
+  return visit_over(model, time, suspend_extra);
 }
 
 // --- the end of a round, and of the place ----------------------------------
@@ -276,21 +299,18 @@ static tarn_status free_extras(tarn_step *step) {
   tarn_status first = TARN_OK;
   size_t count = 0;
   entry *extras = extras_of(step, &count);
-  tarn__listed_hide(step);
   for (size_t i = 0; i < count; i++) {
-    tarn_status status = end_extra(extras[i].buffer);
-    if (first == TARN_OK) first = status;
+    if (extras[i].tensor != NULL) extras[i].tensor->shown.data = NULL;
+    tarn__keep_first(&first, end_extra(extras[i].buffer));
+    extras[i] = (entry){.tensor = extras[i].tensor};
   }
   step->depth = 0;
-  tarn__array_free(&step->model->budget, &step->stack);
   return first;
 }
 
 tarn_status tarn__caches_free(tarn_model *model) {
   tarn_status first = TARN_OK;
-  for (size_t i = 0; i < model->steps.count; i++) {
-    tarn_status status = free_extras(tarn__step_at(model, i));
-    if (first == TARN_OK) first = status;
-  }
+  for (size_t i = 0; i < model->steps.count; i++)
+    tarn__keep_first(&first, free_extras(tarn__step_at(model, i)));
   return first;
 }

@@ -38,26 +38,16 @@ static tarn_status check(tarn_list *list, const char *name) {
 
 // --- attaching -------------------------------------------------------------
 
-static void fill(tarn_tensor *tensor, tarn_tensor_kind kind, char *name) {
+// Gives |tensor| its name, and adds it to |list|.
+static tarn_status enter(tarn_list *list, const char *name,
+                         tarn_tensor_kind kind, tarn_tensor *tensor) {
+  tensor->name = tarn__host_text(name);
+  if (tensor->name == NULL) return TARN_E_NOMEM;
   tensor->kind = kind;
-  tensor->name = name;
-  tarn_list_init(&tensor->node);
   tarn_list_init(&tensor->among);
   tarn_list_init(&tensor->states);
-}
-
-static tarn__model_tensor *make(const char *name) {
-  char *text = tarn__host_text(name);
-  if (text == NULL) return NULL;
-  tarn__model_tensor *tensor = tarn__host_alloc(sizeof *tensor);
-  if (tensor == NULL) {
-    tarn__host_free_text(text);
-    return NULL;
-  }
-  tensor->name_length = strlen(name);
-  tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
-  fill(&tensor->shown, TARN_PARAM, text);
-  return tensor;
+  tarn_list_add_tail(list, &tensor->node);
+  return TARN_OK;
 }
 
 static tarn_status check_new(tarn_list *list, const char *name) {
@@ -69,13 +59,13 @@ static tarn_status check_new(tarn_list *list, const char *name) {
 
 static tarn_status attach_own(tarn_list *list, const char *name,
                               tarn_tensor **out_tensor) {
-  tarn_status status = check_new(list, name);
-  if (status != TARN_OK) return status;
-  tarn__model_tensor *tensor = make(name);
+  TARN__TRY(check_new(list, name));
+  tarn__model_tensor *tensor = tarn__tensor_make(0);
   if (tensor == NULL) return TARN_E_NOMEM;
   *out_tensor = &tensor->shown;
-  tarn_list_add_tail(list, &tensor->shown.node);
-  return TARN_OK;
+  tarn_status status = enter(list, name, TARN_PARAM, &tensor->shown);
+  if (status != TARN_OK) tarn__tensor_free(tensor);
+  return status;
 }
 
 static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
@@ -94,8 +84,7 @@ static tarn_status refuse_list(const tarn_model *model, tarn_tensor_kind kind) {
 static tarn_status attach_to_model(tarn_model *model, tarn_tensor_kind kind,
                                    const char *name, size_t size, size_t diff,
                                    tarn_tensor **out_tensor) {
-  tarn_status status = tarn__model_check_open(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check_open(model));
   if (kind != TARN_PARAM) return refuse_list(model, kind);
   if (size != diff) {
     return tarn__fail(TARN_E_INVALID,
@@ -118,18 +107,14 @@ tarn_status tarn_awnn_attach(tarn_list *list, const char *name,
                              tarn_synced *data, tarn_synced *diff) {
   tarn_tensor_kind kind = TARN_KIND_ALL;
   tarn_tensor *tensor = NULL;
-  tarn_status status = check(list, name);
-  if (status == TARN_OK) status = check_buffers(name, data, diff);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(list, name));
+  TARN__TRY(check_buffers(name, data, diff));
   size_t size = tarn_synced_size(data);
+  size_t other = diff != NULL ? tarn_synced_size(diff) : size;
   tarn_model *model = tarn__model_of_list(list, &kind);
-  if (model == NULL) {
-    status = attach_own(list, name, &tensor);
-  } else {
-    size_t other = diff != NULL ? tarn_synced_size(diff) : size;
-    status = attach_to_model(model, kind, name, size, other, &tensor);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(model == NULL
+                ? attach_own(list, name, &tensor)
+                : attach_to_model(model, kind, name, size, other, &tensor));
   assert(tensor != NULL);
   tensor->max_size = size;
   tensor->data = data;
@@ -155,23 +140,17 @@ tarn_tensor *tarn_awnn_get(tarn_list *list, const char *name) {
 static tarn_status check_all_idle(tarn_list *list) {
   tarn_list *node = NULL;
   tarn_list_for_each (node, list) {
-    const tarn_tensor *tensor = tensor_at(node);
-    tarn_status status =
-        tarn__model_check_buffer(tensor->data, tensor->name, true);
-    if (status == TARN_OK)
-      status = tarn__model_check_buffer(tensor->diff, tensor->name, true);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__tensor_check_idle(tensor_at(node), true));
   }
   return TARN_OK;
 }
 
 static tarn_status free_tensor(tarn_tensor *tensor) {
-  tarn_status status = tarn_synced_destroy(tensor->data);
-  tarn_status other = tarn_synced_destroy(tensor->diff);
+  tarn_status status = tarn__tensor_end_buffers(tensor);
   tarn_list_del(&tensor->node);
   tarn__host_free_text((char *)(uintptr_t)tensor->name);
-  tarn__host_free(tensor, sizeof(tarn__model_tensor));
-  return status != TARN_OK ? status : other;
+  tarn__tensor_free(tarn__tensor_own(tensor));
+  return status;
 }
 
 // |caches|: whether the list must have caches; else parameters.
@@ -199,15 +178,12 @@ static tarn_status check_own(const tarn_list *list) {
 }
 
 tarn_status tarn_awnn_free(tarn_list *list) {
-  tarn_status status = check_own(list);
-  if (status == TARN_OK) status = check_content(list, false);
-  if (status == TARN_OK) status = check_all_idle(list);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_own(list));
+  TARN__TRY(check_content(list, false));
+  TARN__TRY(check_all_idle(list));
   tarn_status first = TARN_OK;
-  while (!tarn_list_empty(list)) {
-    status = free_tensor(tensor_at(list->next));
-    if (first == TARN_OK) first = status;
-  }
+  while (!tarn_list_empty(list))
+    tarn__keep_first(&first, free_tensor(tensor_at(list->next)));
   return first;
 }
 
@@ -240,23 +216,16 @@ static tarn_status refuse_model(const tarn_model *model, const char *instead) {
 
 tarn_status tarn_awnn_attach_cache(tarn_list *list, const char *name) {
   tarn_tensor_kind kind = TARN_KIND_ALL;
-  tarn_status status = check(list, name);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check(list, name));
   const tarn_model *model = tarn__model_of_list(list, &kind);
   if (model != NULL) return refuse_model(model, "tarn_step_caches");
-  status = check_new(list, name);
-  if (status != TARN_OK) return status;
-  char *text = tarn__host_text(name);
-  if (text == NULL) return TARN_E_NOMEM;
+  TARN__TRY(check_new(list, name));
   tarn_awnn_cache *cache = tarn__host_alloc(sizeof *cache);
-  if (cache == NULL) {
-    tarn__host_free_text(text);
-    return TARN_E_NOMEM;
-  }
-  fill(&cache->tensor, TARN_CACHE, text);
-  cache->name = text;
-  tarn_list_add_tail(list, &cache->tensor.node);
-  return TARN_OK;
+  if (cache == NULL) return TARN_E_NOMEM;
+  tarn_status status = enter(list, name, TARN_CACHE, &cache->tensor);
+  cache->name = cache->tensor.name;
+  if (status != TARN_OK) tarn__host_free(cache, sizeof *cache);
+  return status;
 }
 
 tarn_awnn_cache *tarn_awnn_get_cache(tarn_list *list, const char *name) {
@@ -277,11 +246,9 @@ static tarn_status make_room(tarn_awnn_cache *cache) {
   enum { FIRST_ROOM = 4 };
   if (cache->count < cache->room) return TARN_OK;
   size_t room = cache->room == 0 ? FIRST_ROOM : cache->room * 2;
-  tarn_synced **all = tarn__host_array(room, sizeof(tarn_synced *));
+  tarn_synced **all =
+      tarn__host_resize(cache->all_tensors, cache->room, room, sizeof *all);
   if (all == NULL) return TARN_E_NOMEM;
-  for (size_t i = 0; i < cache->count; i++)
-    all[i] = cache->all_tensors[i];
-  tarn__host_free_array(cache->all_tensors, cache->room, sizeof(tarn_synced *));
   cache->all_tensors = all;
   cache->room = room;
   return TARN_OK;
@@ -299,9 +266,9 @@ tarn_status tarn_awnn_push(tarn_awnn_cache *cache, tarn_synced *tensor) {
   if (cache == NULL || tensor == NULL) {
     return tarn__fail(TARN_E_INVALID, "cache: NULL");
   }
-  tarn_status status = make_room(cache);
-  if (status == TARN_OK) cache->all_tensors[cache->count++] = tensor;
-  return status;
+  TARN__TRY(make_room(cache));
+  cache->all_tensors[cache->count++] = tensor;
+  return TARN_OK;
 }
 
 static const char *name_of(const tarn_awnn_cache *cache) {
@@ -322,15 +289,12 @@ tarn_synced *tarn_awnn_pop(tarn_awnn_cache *cache) {
 tarn_status tarn_awnn_cache_free_all(tarn_awnn_cache *cache) {
   if (cache == NULL) return TARN_OK;
   for (size_t i = 0; i < cache->count; i++) {
-    tarn_status status =
-        tarn__model_check_buffer(cache->all_tensors[i], name_of(cache), true);
-    if (status != TARN_OK) return status;
+    TARN__TRY(
+        tarn__model_check_buffer(cache->all_tensors[i], name_of(cache), true));
   }
   tarn_status first = TARN_OK;
-  for (size_t i = 0; i < cache->count; i++) {
-    tarn_status status = tarn_synced_destroy(cache->all_tensors[i]);
-    if (first == TARN_OK) first = status;
-  }
+  for (size_t i = 0; i < cache->count; i++)
+    tarn__keep_first(&first, tarn_synced_destroy(cache->all_tensors[i]));
   make_empty(cache);
   return first;
 }
@@ -343,9 +307,8 @@ static void free_cache(tarn_awnn_cache *cache) {
 }
 
 tarn_status tarn_awnn_free_caches(tarn_list *list) {
-  tarn_status status = check_own(list);
-  if (status == TARN_OK) status = check_content(list, true);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_own(list));
+  TARN__TRY(check_content(list, true));
   while (!tarn_list_empty(list))
     free_cache(cache_of(tensor_at(list->next)));
   return TARN_OK;

@@ -1,4 +1,4 @@
-// DLPack's types and places, and exported tensors.
+// DLPack's types and places, exported tensors, and checks of others' tensors.
 //
 // An exported tensor is one block, which its deleter frees:
 //
@@ -130,8 +130,7 @@ tarn_status tarn_dlpack_from_place(tarn_place place,
     *out_device = (tarn_dlpack_device){TARN_DLPACK_CPU, 0};
     return TARN_OK;
   }
-  tarn_status status = tarn_device_query(place.device, &info);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_device_query(place.device, &info));
   if (strcmp(info.type, "cuda") == 0) {
     *out_device = on_cuda(place, info.name);
     return TARN_OK;
@@ -143,15 +142,18 @@ tarn_status tarn_dlpack_from_place(tarn_place place,
   return TARN_OK;
 }
 
-static tarn_status on(const char *type, int32_t id, tarn_place_kind kind,
-                      char out_name[32], tarn_place_kind *out_kind) {
-  snprintf(out_name, 32, "%s:%" PRId32, type, id);
-  *out_kind = kind;
-  return TARN_OK;
-}
-
 tarn_status tarn_dlpack_to_place(tarn_dlpack_device device, char out_name[32],
                                  tarn_place_kind *out_kind) {
+  static const struct {
+    const char *name;
+    int32_t type;
+    tarn_place_kind kind;
+  } types[] = {
+      {"cpu", TARN_DLPACK_CPU, TARN_PLACE_HOST},
+      {"cuda", TARN_DLPACK_CUDA, TARN_PLACE_DEVICE},
+      {"cuda", TARN_DLPACK_CUDA_HOST, TARN_PLACE_HOST},
+      {"cuda", TARN_DLPACK_CUDA_MANAGED, TARN_PLACE_UNIFIED},
+  };
   if (out_name == NULL || out_kind == NULL) return refuse_null();
   out_name[0] = '\0';
   *out_kind = TARN_PLACE_HOST;
@@ -160,45 +162,43 @@ tarn_status tarn_dlpack_to_place(tarn_dlpack_device device, char out_name[32],
                       "dlpack: device %" PRId32 " of type %" PRId32, device.id,
                       device.type);
   }
-  switch (device.type) {
-    case TARN_DLPACK_CPU:
-      return on("cpu", 0, TARN_PLACE_HOST, out_name, out_kind);
-    case TARN_DLPACK_CUDA:
-      return on("cuda", device.id, TARN_PLACE_DEVICE, out_name, out_kind);
-    case TARN_DLPACK_CUDA_HOST:
-      return on("cuda", device.id, TARN_PLACE_HOST, out_name, out_kind);
-    case TARN_DLPACK_CUDA_MANAGED:
-      return on("cuda", device.id, TARN_PLACE_UNIFIED, out_name, out_kind);
-    default:
-      return tarn__fail(TARN_E_UNSUPPORTED,
-                        "dlpack: no place for devices of type %" PRId32,
-                        device.type);
+  for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    if (types[i].type != device.type) continue;
+    snprintf(out_name, 32, "%s:%" PRId32, types[i].name,
+             device.type == TARN_DLPACK_CPU ? 0 : device.id);
+    *out_kind = types[i].kind;
+    return TARN_OK;
   }
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "dlpack: no place for devices of type %" PRId32,
+                    device.type);
 }
 
 // --- export ------------------------------------------------------------------
 
 // The data of a deleter, behind either struct.
 typedef struct keeper {
+  void *block;
   size_t size;  // of the block
   tarn_dlpack_release_fn *release;
   void *owner;
 } keeper;
 
-static void let_go(void *block, const keeper *kept) {
+static void let_go(const keeper *kept) {
   keeper copy = *kept;
-  tarn__host_free(block, copy.size);
+  tarn__host_free(copy.block, copy.size);
   if (copy.release != NULL) copy.release(copy.owner);
 }
 
 static void delete_managed(tarn_dlpack_managed *self) {
-  if (self != NULL) let_go(self, self->context);
+  if (self != NULL) let_go(self->context);
 }
 
 static void delete_versioned(tarn_dlpack_versioned *self) {
-  if (self != NULL) let_go(self, self->context);
+  if (self != NULL) let_go(self->context);
 }
 
+// Refuses -1 too, which Tarn's own shapes may have.
 static tarn_status check_lengths(tarn_shape shape) {
   if (shape.rank > TARN_DLPACK_MAX_NDIM) {
     return tarn__fail(TARN_E_INVALID, "dlpack: %zu dimensions; at most %d",
@@ -250,29 +250,24 @@ static tarn_status describe(const tarn_dlpack_source *source,
                             tarn_dlpack_tensor *out) {
   size_t size = 0;
   *out = (tarn_dlpack_tensor){.ndim = (int32_t)source->shape.rank};
-  tarn_status status = tarn_dlpack_from_dtype(source->dtype, &out->dtype);
-  if (status == TARN_OK) {
-    status = tarn_shape_size(source->shape, source->dtype, 0, &size);
-  }
-  if (status == TARN_OK) {
-    status = tarn_dlpack_from_place(source->place, &out->device);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_dlpack_from_dtype(source->dtype, &out->dtype));
+  TARN__TRY(tarn_shape_size(source->shape, source->dtype, 0, &size));
+  TARN__TRY(tarn_dlpack_from_place(source->place, &out->device));
   return find_data(source, out->device, size, &out->data);
 }
 
 // Makes a block of |head| bytes for the struct, the lengths, and the strides of
 // a compact tensor. Their products were checked for overflow, except with a
 // length of 0, where strides have no meaning.
-static void *make_block(const tarn_dlpack_source *source, size_t head,
-                        tarn_dlpack_tensor *tensor, keeper **out_keeper) {
+static keeper *make_block(const tarn_dlpack_source *source, size_t head,
+                          tarn_dlpack_tensor *tensor) {
   size_t rank = source->shape.rank;
   size_t size = head + sizeof(keeper) + 2 * rank * sizeof(int64_t);
   char *block = tarn__host_alloc(size);
   if (block == NULL) return NULL;
-  *out_keeper = (keeper *)(void *)(block + head);
-  **out_keeper = (keeper){size, source->release, source->owner};
-  tensor->shape = (int64_t *)(void *)(*out_keeper + 1);
+  keeper *kept = (keeper *)(void *)(block + head);
+  *kept = (keeper){block, size, source->release, source->owner};
+  tensor->shape = (int64_t *)(void *)(kept + 1);
   tensor->strides = tensor->shape + rank;
   uint64_t stride = 1;
   for (size_t i = rank; i-- > 0;) {
@@ -280,36 +275,33 @@ static void *make_block(const tarn_dlpack_source *source, size_t head,
     tensor->strides[i] = (int64_t)stride;
     if (tensor->shape[i] > 0) stride *= (uint64_t)tensor->shape[i];
   }
-  return block;
+  return kept;
 }
 
 // Checks |source| and makes the block of its tensor.
 static tarn_status make_tensor(const tarn_dlpack_source *source, bool has_flags,
                                size_t head, tarn_dlpack_tensor *out_tensor,
-                               keeper **out_keeper, void **out_block) {
+                               keeper **out_keeper) {
   tarn_dlpack_source own;
-  tarn_status status = copy_source(source, &own);
-  if (status == TARN_OK && !has_flags && own.flags != 0) {
-    status = tarn__fail(TARN_E_UNSUPPORTED,
-                        "dlpack: a tensor without a version has no flags");
+  TARN__TRY(copy_source(source, &own));
+  if (!has_flags && own.flags != 0) {
+    return tarn__fail(TARN_E_UNSUPPORTED,
+                      "dlpack: a tensor without a version has no flags");
   }
-  if (status == TARN_OK) status = describe(&own, out_tensor);
-  if (status != TARN_OK) return status;
-  *out_block = make_block(&own, head, out_tensor, out_keeper);
-  return *out_block == NULL ? TARN_E_NOMEM : TARN_OK;
+  TARN__TRY(describe(&own, out_tensor));
+  *out_keeper = make_block(&own, head, out_tensor);
+  return *out_keeper == NULL ? TARN_E_NOMEM : TARN_OK;
 }
 
 tarn_status tarn_dlpack_export(const tarn_dlpack_source *source,
                                tarn_dlpack_managed **out_managed) {
   tarn_dlpack_tensor tensor;
   keeper *kept = NULL;
-  void *block = NULL;
   if (out_managed == NULL) return refuse_null();
   *out_managed = NULL;
-  tarn_status status =
-      make_tensor(source, false, sizeof **out_managed, &tensor, &kept, &block);
-  if (status != TARN_OK) return status;
-  *out_managed = block;
+  TARN__TRY(make_tensor(source, false, sizeof **out_managed, &tensor, &kept));
+  assert(kept != NULL);
+  *out_managed = kept->block;
   **out_managed = (tarn_dlpack_managed){tensor, kept, delete_managed};
   return TARN_OK;
 }
@@ -318,13 +310,11 @@ tarn_status tarn_dlpack_export_versioned(const tarn_dlpack_source *source,
                                          tarn_dlpack_versioned **out_managed) {
   tarn_dlpack_tensor tensor;
   keeper *kept = NULL;
-  void *block = NULL;
   if (out_managed == NULL) return refuse_null();
   *out_managed = NULL;
-  tarn_status status =
-      make_tensor(source, true, sizeof **out_managed, &tensor, &kept, &block);
-  if (status != TARN_OK) return status;
-  *out_managed = block;
+  TARN__TRY(make_tensor(source, true, sizeof **out_managed, &tensor, &kept));
+  assert(kept != NULL);
+  *out_managed = kept->block;
   **out_managed =
       (tarn_dlpack_versioned){.version = {TARN_DLPACK_MAJOR, TARN_DLPACK_MINOR},
                               .context = kept,
@@ -332,4 +322,109 @@ tarn_status tarn_dlpack_export_versioned(const tarn_dlpack_source *source,
                               .flags = source->flags,
                               .tensor = tensor};
   return TARN_OK;
+}
+
+// --- checks ------------------------------------------------------------------
+// Only the tensor's arrays are read. That they have |ndim| lengths cannot be
+// checked; the bound on |ndim| limits the damage of a wrong one.
+
+static tarn_status check_ndim(const tarn_dlpack_tensor *tensor) {
+  if (tensor->ndim < 0 || tensor->ndim > TARN_DLPACK_MAX_NDIM) {
+    return tarn__fail(TARN_E_INVALID,
+                      "dlpack: ndim is %" PRId32 ", not from 0 to %d",
+                      tensor->ndim, TARN_DLPACK_MAX_NDIM);
+  }
+  if (tensor->ndim > 0 && tensor->shape == NULL) {
+    return tarn__fail(TARN_E_INVALID,
+                      "dlpack: ndim is %" PRId32 ", but shape is NULL",
+                      tensor->ndim);
+  }
+  return TARN_OK;
+}
+
+// The stride of a dimension of one element has no meaning. The product was
+// checked for overflow.
+static tarn_status check_strides(const tarn_dlpack_tensor *tensor,
+                                 size_t size) {
+  uint64_t stride = 1;
+  if (tensor->strides == NULL || size == 0) return TARN_OK;
+  for (int32_t i = tensor->ndim; i-- > 0;) {
+    if (tensor->shape[i] != 1 && (uint64_t)tensor->strides[i] != stride) {
+      return tarn__fail(TARN_E_UNSUPPORTED,
+                        "dlpack: not compact: the stride of dimension %" PRId32
+                        " is %" PRId64 ", not %" PRIu64,
+                        i, tensor->strides[i], stride);
+    }
+    stride *= (uint64_t)tensor->shape[i];
+  }
+  return TARN_OK;
+}
+
+static tarn_status check_address(const tarn_dlpack_tensor *tensor, size_t size,
+                                 tarn_addr *out_address) {
+  uint64_t first = 0;
+  uint64_t end = 0;
+  *out_address = 0;
+  if (size == 0) return TARN_OK;
+  if (tensor->data == NULL) {
+    return tarn__fail(TARN_E_INVALID, "dlpack: %zu bytes at NULL", size);
+  }
+  if (__builtin_add_overflow((uintptr_t)tensor->data, tensor->byte_offset,
+                             &first) ||
+      __builtin_add_overflow(first, size, &end)) {
+    return tarn__fail(TARN_E_INVALID,
+                      "dlpack: %zu bytes at %p + %" PRIu64
+                      " are more than there are addresses",
+                      size, tensor->data, tensor->byte_offset);
+  }
+  *out_address = first;
+  return TARN_OK;
+}
+
+static tarn_status check_tensor(const tarn_dlpack_tensor *tensor,
+                                uint64_t flags, tarn_dlpack_view *out_view) {
+  char name[32];
+  tarn_place_kind kind = TARN_PLACE_HOST;
+  tarn_dlpack_view view = {
+      .device = tensor->device,
+      .flags = flags & (TARN_DLPACK_READ_ONLY | TARN_DLPACK_COPIED)};
+  TARN__TRY(check_ndim(tensor));
+  view.shape.rank = (size_t)tensor->ndim;
+  if (tensor->ndim > 0) view.shape.dims = tensor->shape;
+  TARN__TRY(check_lengths(view.shape));
+  TARN__TRY(tarn_dlpack_to_place(tensor->device, name, &kind));
+  TARN__TRY(tarn_dlpack_to_dtype(tensor->dtype, &view.dtype));
+  TARN__TRY(tarn_shape_size(view.shape, view.dtype, 0, &view.size));
+  TARN__TRY(check_strides(tensor, view.size));
+  TARN__TRY(check_address(tensor, view.size, &view.address));
+  *out_view = view;
+  return TARN_OK;
+}
+
+tarn_status tarn_dlpack_check(const tarn_dlpack_managed *managed,
+                              tarn_dlpack_view *out_view) {
+  if (out_view != NULL) *out_view = (tarn_dlpack_view){0};
+  if (managed == NULL || out_view == NULL) return refuse_null();
+  return check_tensor(&managed->tensor, 0, out_view);
+}
+
+tarn_status tarn_dlpack_check_versioned(const tarn_dlpack_versioned *managed,
+                                        tarn_dlpack_view *out_view) {
+  if (out_view != NULL) *out_view = (tarn_dlpack_view){0};
+  if (managed == NULL || out_view == NULL) return refuse_null();
+  if (managed->version.major != TARN_DLPACK_MAJOR) {
+    return tarn__fail(
+        TARN_E_UNSUPPORTED,
+        "dlpack: version %" PRIu32 ".%" PRIu32 "; that of %d.x is read",
+        managed->version.major, managed->version.minor, TARN_DLPACK_MAJOR);
+  }
+  return check_tensor(&managed->tensor, managed->flags, out_view);
+}
+
+void tarn_dlpack_release(tarn_dlpack_managed *managed) {
+  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
+}
+
+void tarn_dlpack_release_versioned(tarn_dlpack_versioned *managed) {
+  if (managed != NULL && managed->deleter != NULL) managed->deleter(managed);
 }

@@ -23,12 +23,8 @@ typedef struct walk {
 // --- which parts are planned -----------------------------------------------
 
 static void clear_slots(tarn_model *model) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &model->among) {
-    tarn_tensor *shown = tarn_list_entry(node, tarn_tensor, among);
-    tarn__model_tensor *tensor = (tarn__model_tensor *)(void *)shown;
-    tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
-  }
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));)
+    t->slots[TARN_DATA] = t->slots[TARN_DIFF] = TARN__NO_SLOT;
 }
 
 static bool is_planned(const walk *w, const tarn__model_tensor *tensor,
@@ -49,20 +45,15 @@ static bool is_foreign(const walk *w, const tarn__model_tensor *tensor,
 
 static tarn_status begin_slot(walk *w, tarn__model_tensor *tensor,
                               tarn_part part) {
-  void *at = NULL;
-  tarn_status status =
-      tarn__array_grow(w->slots->budget, &w->slots->slots, 1, &at);
-  if (status != TARN_OK) return status;
-  tensor->slots[part] = w->slots->slots.count - 1;
-  *(tarn__model_slot *)at = (tarn__model_slot){.tensor = tensor,
-                                               .part = part,
-                                               .size = tensor->shown.max_size,
-                                               .first = w->time,
-                                               .last = w->time};
-  if (tarn_size_add(w->slots->naive, tensor->shown.max_size,
-                    &w->slots->naive)) {
-    return TARN_OK;
-  }
+  tarn__model_slots *slots = w->slots;
+  const tarn__model_slot slot = {.tensor = tensor,
+                                 .part = part,
+                                 .size = tensor->shown.max_size,
+                                 .first = w->time,
+                                 .last = w->time};
+  tensor->slots[part] = slots->slots.count;
+  TARN__TRY(tarn__array_append(slots->budget, &slots->slots, &slot, 1));
+  if (tarn_size_add(slots->naive, slot.size, &slots->naive)) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
                     "%s: the sum of its tensors' sizes overflows",
                     w->model->name);
@@ -104,8 +95,7 @@ static tarn_status visit_pass(walk *w, visit_use *visit) {
   for (size_t i = 0; i < w->step->uses.count; i++) {
     const tarn__model_step_use *use = &uses[i];
     if (use->pass != w->pass || is_foreign(w, use->tensor, use->part)) continue;
-    tarn_status status = visit(w, use);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit(w, use));
   }
   return TARN_OK;
 }
@@ -115,8 +105,7 @@ static tarn_status visit_all(walk *w, visit_use *visit) {
   uint64_t end = w->mode == TARN_TRAIN ? 2 * (uint64_t)steps : steps;
   for (w->time = 0; w->time < end; w->time++) {
     w->step = tarn__step_of_time(w->model, w->time, &w->pass);
-    tarn_status status = visit_pass(w, visit);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit_pass(w, visit));
   }
   return TARN_OK;
 }
@@ -131,8 +120,7 @@ static tarn_status announce(walk *w, const tarn__model_step_use *use) {
 static tarn_status live(walk *w, const tarn__model_step_use *use) {
   if (use->kind == TARN__READS) return read_part(w, use->tensor, use->part);
   if (use->kind == TARN__REPLACES) {
-    tarn_status status = read_part(w, use->giver, use->giver_part);
-    if (status != TARN_OK) return status;
+    TARN__TRY(read_part(w, use->giver, use->giver_part));
   }
   return write_part(w, use->tensor, use->part);
 }
@@ -154,18 +142,12 @@ static tarn_status pair(walk *w, const tarn__model_step_use *use) {
   bool fits = giver != taker && giver->last == w->time &&
               taker->first == w->time && giver->first < w->time;
   if (!fits) return TARN_OK;
-  void *at = NULL;
-  tarn_status status =
-      tarn__array_grow(w->slots->budget, &w->slots->pairs, 1, &at);
-  if (status == TARN_OK) *(tarn_plan_pair *)at = found;
-  return status;
+  return tarn__array_append(w->slots->budget, &w->slots->pairs, &found, 1);
 }
 
 static tarn_status find(walk *w) {
-  tarn_status status = visit_all(w, announce);
-  if (status != TARN_OK) return status;
-  status = visit_all(w, live);
-  if (status != TARN_OK) return status;
+  TARN__TRY(visit_all(w, announce));
+  TARN__TRY(visit_all(w, live));
   return visit_all(w, pair);
 }
 
@@ -181,7 +163,6 @@ tarn_status tarn__slots_find(tarn_model *model, tarn_model_mode mode,
   clear_slots(model);
   walk w = {.model = model, .mode = mode, .slots = slots};
   tarn_status status = find(&w);
-  if (status == TARN_OK) status = tarn__slots_find_bound(model, slots);
   if (status != TARN_OK) {
     clear_slots(model);
     tarn__slots_destroy(slots);

@@ -40,8 +40,7 @@ tarn_status tarn_model_create(const tarn_model_options *options,
   if (out_model == NULL) return tarn__fail(TARN_E_INVALID, "model: no output");
   *out_model = NULL;
   tarn_model_options wanted;
-  tarn_status status = read_options(options, &wanted);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_options(options, &wanted));
   tarn_model *model = tarn__host_alloc(sizeof *model);
   if (model == NULL) return TARN_E_NOMEM;
   model->name = tarn__host_text(wanted.name);
@@ -54,17 +53,16 @@ tarn_status tarn_model_create(const tarn_model_options *options,
   model->budget = tarn__budget_unlimited("model");
   model->steps = TARN__ARRAY_OF(tarn_step *);
   init_lists(model);
-  tarn__model_enlist(model);
+  tarn__model_enlist(NULL, &model->all);
   *out_model = model;
   return TARN_OK;
 }
 
 static void free_tensors(tarn_model *model) {
-  tarn_list *node = NULL;
-  tarn_list *spare = NULL;
-  tarn_list_for_each_safe (node, spare, &model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    tarn__tensor_free((tarn__model_tensor *)(void *)tensor);
+  tarn__model_tensor *next = tarn__tensor_next(model, NULL);
+  for (tarn__model_tensor *tensor = next; tensor != NULL; tensor = next) {
+    next = tarn__tensor_next(model, tensor);
+    tarn__tensor_free(tensor);
   }
 }
 
@@ -83,9 +81,11 @@ static void free_model(tarn_model *model) {
 
 tarn_status tarn_model_destroy(tarn_model *model) {
   if (model == NULL) return TARN_OK;
-  tarn_status status = tarn__placed_check_end(model);
-  if (status != TARN_OK) return status;
-  status = tarn__placed_end(model);
+  // In a child of fork open accesses do not count.
+  if (model->generation == tarn__os_generation()) {
+    TARN__TRY(tarn__placed_check_idle(model, true));
+  }
+  tarn_status status = tarn__placed_end(model);
   free_model(model);
   return status;
 }
@@ -134,33 +134,22 @@ tarn_tensor *tarn_model_param(tarn_model *model, const char *name) {
   return tarn_model_get(model, TARN_PARAM, name);
 }
 
-static bool begins_with(const tarn__model_tensor *tensor, const char *prefix,
-                        size_t length) {
-  return tensor->name_length >= length &&
-         memcmp(tensor->shown.name, prefix, length) == 0;
-}
-
 tarn_status tarn_model_each(tarn_model *model, tarn_tensor_kind kind,
                             const char *prefix, tarn_tensor_visit *visit,
                             void *context) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   bool is_kind = kind == TARN_KIND_ALL || tarn_tensor_kind_name(kind) != NULL;
   if (visit == NULL || !is_kind) {
     return tarn__fail(TARN_E_INVALID, "%s: each: kind %d, or no function",
                       model->name, (int)kind);
   }
-  size_t length = prefix == NULL ? 0 : strlen(prefix);
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    bool fits =
-        (kind == TARN_KIND_ALL || tensor->kind == kind) &&
-        (length == 0 ||
-         begins_with((tarn__model_tensor *)(void *)tensor, prefix, length));
+  if (prefix == NULL) prefix = "";
+  size_t length = strlen(prefix);
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));) {
+    bool fits = (kind == TARN_KIND_ALL || t->shown.kind == kind) &&
+                strncmp(t->shown.name, prefix, length) == 0;
     if (!fits) continue;
-    status = visit(context, tensor);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit(context, &t->shown));
   }
   return TARN_OK;
 }

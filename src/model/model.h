@@ -11,16 +11,15 @@
 #include "base/names.h"
 #include "tarn/model_run.h"
 
-// A part that is not planned, or not in this mode.
+// A part that is not planned, at all or in this mode.
 #define TARN__NO_SLOT SIZE_MAX
 
 typedef struct tarn__model_tensor {
-  tarn_tensor shown;   // first: what programs see
-  size_t name_length;  // for prefixes
-  size_t slots[2];     // of data and diff; TARN__NO_SLOT: none
-  bool beyond;         // a cache that no step describes: see listed.c
-  size_t made[2];      // while a place is made: the index in place.c's lists
-  int64_t dims[];      // of |shown.shape|
+  tarn_tensor shown;  // first: what programs see
+  size_t slots[2];    // of data and diff; TARN__NO_SLOT: none
+  bool beyond;        // a cache that no step describes: see caches.c
+  size_t made[2];     // while a place is made: the index in its |made|
+  int64_t dims[];     // of |shown.shape|
 } tarn__model_tensor;
 
 typedef enum tarn__model_use_kind {
@@ -47,7 +46,6 @@ struct tarn_step {
   tarn__array caches;  // tarn__model_tensor *, in order
   tarn__array stack;   // of pushed entries: see caches.c
   size_t depth;        // entries not popped
-  tarn__array listed;  // tarn__model_tensor *, by place in |stack|: listed.c
 };
 
 typedef struct tarn__model_slots tarn__model_slots;
@@ -84,16 +82,35 @@ TARN_MUST_CHECK tarn_status tarn__model_check_buffer(tarn_synced *buffer,
                                                      const char *name,
                                                      bool own_only);
 
-// Adds |model| to the list of all models, and removes it.
-void tarn__model_enlist(tarn_model *model);
-void tarn__model_delist(tarn_model *model);
+// The same of both parts of |tensor|.
+TARN_MUST_CHECK tarn_status tarn__tensor_check_idle(const tarn_tensor *tensor,
+                                                    bool own_only);
 
-// Adds a parameter to the model's list of parameters.
-void tarn__model_enlist_param(tarn_model *model, tarn_tensor *param);
+// TARN_E_STATE  |tensor| has no buffer for its data.
+TARN_MUST_CHECK tarn_status
+tarn__tensor_check_placed(const tarn_tensor *tensor);
+
+// Checks what tarn_model_save and tarn_model_load are called with; |what| is
+// the call's name in texts.
+//
+// TARN_E_INVALID  no path, or flags that are not |known|.
+// TARN_E_STATE    as tarn__model_check.
+TARN_MUST_CHECK tarn_status tarn__model_check_file(const tarn_model *model,
+                                                   const char *what,
+                                                   const char *path,
+                                                   uint32_t flags,
+                                                   uint32_t known);
+
+// Adds |node| to a list that the lock of the list of all models guards: to
+// |list|, a model's parameters, or with NULL to the list of all models itself.
+void tarn__model_enlist(tarn_list *list, tarn_list *node);
+
+// Removes |model| from the list of all models.
+void tarn__model_delist(tarn_model *model);
 
 // The model that has |list|, and the list's kind; NULL if no model has it.
 //
-// Cost: O(models); for an empty list of no model O(parameters of all models).
+// Cost: O(models); for an empty list O(parameters of all models).
 tarn_model *tarn__model_of_list(const tarn_list *list,
                                 tarn_tensor_kind *out_kind);
 
@@ -104,9 +121,29 @@ static inline tarn__model_tensor *tarn__tensor_root(tarn_tensor *tensor) {
   return (tarn__model_tensor *)(void *)(named_twice ? tensor->of : tensor);
 }
 
+static inline tarn__model_tensor *tarn__tensor_own(const tarn_tensor *tensor) {
+  return (tarn__model_tensor *)(uintptr_t)tensor;
+}
+
+// The tensor of |model| behind |tensor|, or with NULL the first; NULL: none.
+static inline tarn__model_tensor *tarn__tensor_next(
+    const tarn_model *model, const tarn__model_tensor *tensor) {
+  const tarn_list *at = tensor == NULL ? &model->among : &tensor->shown.among;
+  if (at->next == &model->among) return NULL;
+  return tarn__tensor_own(tarn_list_entry(at->next, tarn_tensor, among));
+}
+
 // Whether tensors of this kind have a diff.
 static inline bool tarn__tensor_has_diff(const tarn_tensor *tensor) {
   return tensor->kind != TARN_CACHE && tensor->kind != TARN_STATE;
+}
+
+// Whether files keep it: parameters, tied ones once, and with |states| also
+// states.
+static inline bool tarn__tensor_is_stored(const tarn_tensor *tensor,
+                                          bool states) {
+  if (tensor->kind == TARN_STATE) return states;
+  return tensor->kind == TARN_PARAM && tensor->of == NULL;
 }
 
 // Bytes at |batch|.
@@ -122,6 +159,14 @@ TARN_MUST_CHECK tarn_status tarn__tensor_add(tarn_model *model,
                                              tarn_shape shape, bool bits,
                                              tarn_tensor *of,
                                              tarn_tensor **out_tensor);
+
+// A tensor without name, kind and buffers, with room for |rank| dimensions,
+// which have been read somewhere, so that their size cannot overflow. Freed by
+// tarn__tensor_free. NULL if out of memory.
+tarn__model_tensor *tarn__tensor_make(size_t rank);
+
+// Frees both buffers of |tensor|.
+tarn_status tarn__tensor_end_buffers(tarn_tensor *tensor);
 void tarn__tensor_free(tarn__model_tensor *tensor);
 
 void tarn__step_free(tarn_step *step);
@@ -139,13 +184,5 @@ static inline tarn_synced *tarn__tensor_buffer(const tarn_tensor *tensor,
 static inline const char *tarn__part_name(tarn_part part) {
   return part == TARN_DATA ? "data" : "diff";
 }
-
-// --- DLPack ---------------------------------------------------------------
-
-// Checks that |tensor| belongs to a model and that |part| has a buffer.
-//
-// TARN_E_INVALID, TARN_E_STATE  as tarn_tensor_to_dlpack.
-TARN_MUST_CHECK tarn_status tarn__exchange_check(const tarn_tensor *tensor,
-                                                 tarn_part part);
 
 #endif  // TARN_MODEL_MODEL_H_

@@ -3,126 +3,159 @@
 // Everything is made aside first, and given to the model when nothing can fail
 // any more. Buffers of parameters and states stay when a model is released; all
 // others are made anew each time.
+//
+// The order in which slots end, and which slots have bytes in common, are found
+// once, when a model is placed, so that entering a step only looks up.
+#include <stdlib.h>
 
 #include "base/hostmem.h"
 #include "base/os.h"
 #include "base/status.h"
 #include "model/placed.h"
-#include "model/slots.h"
 
 // --- what has to be made ---------------------------------------------------
 
-typedef struct plan_of_parts {
-  tarn_model *model;
-  const tarn__model_slots *slots;
-  tarn__model_placement *made;  // NULL: count only
-  size_t count;                 // of |made|, which end with the place
-  tarn__model_placement *kept;  // which stay
-  size_t kept_count;
-} plan_of_parts;
-
-static tarn__model_tensor *own(tarn_tensor *tensor) {
-  return (tarn__model_tensor *)(void *)tensor;
+static bool stays(const tarn__model_tensor *tensor) {
+  return tensor->shown.kind == TARN_PARAM || tensor->shown.kind == TARN_STATE;
 }
 
-static void note(plan_of_parts *p, bool stays, tarn__model_tensor *tensor,
+// Whether a part without a slot lacks a buffer.
+static bool is_missing(const tarn__model_slots *slots,
+                       const tarn__model_tensor *tensor, tarn_part part) {
+  bool trains = slots->options.mode == TARN_TRAIN;
+  bool is_data = part == TARN_DATA;
+  switch (tensor->shown.kind) {
+    case TARN_OUTPUT:
+      return is_data && tensor->slots[TARN_DATA] == TARN__NO_SLOT;
+    case TARN_INPUT:
+      return is_data ||
+             tarn__tensor_own(tensor->shown.of)->slots[part] != TARN__NO_SLOT;
+    case TARN_PARAM:
+      return (is_data || trains) &&
+             tarn__tensor_buffer(&tensor->shown, part) == NULL;
+    case TARN_STATE:
+      return is_data && trains && tensor->shown.data == NULL;
+    default:
+      return false;
+  }
+}
+
+static void note(tarn__model_placed *placed, tarn__model_tensor *tensor,
                  tarn_part part) {
-  tarn__model_placement made = {.tensor = tensor, .part = part};
-  size_t *count = stays ? &p->kept_count : &p->count;
-  tarn__model_placement *list = stays ? p->kept : p->made;
-  if (list != NULL) list[*count] = made;
-  tensor->made[part] = *count;
-  ++*count;
+  tensor->made[part] = placed->made_count;
+  placed->made[placed->made_count++] =
+      (tarn__model_placement){.tensor = tensor, .part = part};
 }
 
-static bool trains(const plan_of_parts *p) {
-  return p->slots->options.mode == TARN_TRAIN;
-}
-
-static void note_output(plan_of_parts *p, tarn__model_tensor *tensor) {
-  bool is_fed = tensor->slots[TARN_DATA] == TARN__NO_SLOT;
-  if (is_fed) note(p, false, tensor, TARN_DATA);
-}
-
-static void note_input(plan_of_parts *p, tarn__model_tensor *tensor) {
-  note(p, false, tensor, TARN_DATA);
-  bool has_diff = own(tensor->shown.of)->slots[TARN_DIFF] != TARN__NO_SLOT;
-  if (has_diff) note(p, false, tensor, TARN_DIFF);
-}
-
-static void note_kept(plan_of_parts *p, tarn__model_tensor *tensor) {
-  bool is_state = tensor->shown.kind == TARN_STATE;
-  bool wants_data = !is_state || trains(p);
-  if (wants_data && tensor->shown.data == NULL) {
-    note(p, true, tensor, TARN_DATA);
-  }
-  if (!is_state && trains(p) && tensor->shown.diff == NULL) {
-    note(p, true, tensor, TARN_DIFF);
-  }
-}
-
-// Slots come first, so that a slot's number is that of its buffer. Parameters
-// and outputs come before their other names, since they were added before.
-static void note_parts(plan_of_parts *p) {
-  p->count = p->kept_count = 0;
-  for (size_t i = 0; i < p->slots->slots.count; i++) {
-    const tarn__model_slot *slot = tarn__slot_at(p->slots, i);
-    note(p, false, slot->tensor, slot->part);
-  }
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &p->model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    if (tensor->kind == TARN_OUTPUT) note_output(p, own(tensor));
-    if (tensor->kind == TARN_INPUT) note_input(p, own(tensor));
-    if (tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE) {
-      note_kept(p, own(tensor));
+static void note_missing(const tarn_model *model, tarn__model_placed *placed,
+                         bool of_staying) {
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));) {
+    for (tarn_part part = TARN_DATA; part <= TARN_DIFF; part++) {
+      if (stays(t) == of_staying && is_missing(placed->slots, t, part)) {
+        note(placed, t, part);
+      }
     }
   }
+}
+
+// Slots come first, so that a slot's number is that of its buffer, and what
+// stays comes last. Parameters and outputs come before their other names, since
+// they were added before. |*out_temporary| is the number of those that do not
+// stay.
+static tarn_status note_parts(const tarn_model *model,
+                              tarn__model_placed *placed,
+                              size_t *out_temporary) {
+  size_t slots = placed->slots->slots.count;
+  placed->made_room = slots + 2 * model->names.count;
+  placed->made = tarn__host_array(placed->made_room, sizeof *placed->made);
+  if (placed->made == NULL) return TARN_E_NOMEM;
+  for (size_t i = 0; i < slots; i++) {
+    const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
+    note(placed, slot->tensor, slot->part);
+  }
+  note_missing(model, placed, false);
+  *out_temporary = placed->made_count;
+  note_missing(model, placed, true);
+  return TARN_OK;
 }
 
 // --- making it -------------------------------------------------------------
 
 // The buffer of a root: new, or kept from an earlier place.
-static tarn_synced *root_buffer(const plan_of_parts *p,
+static tarn_synced *root_buffer(const tarn__model_placed *placed,
                                 const tarn__model_tensor *root,
                                 tarn_part part) {
-  size_t at = root->made[part];
-  if (root->shown.kind == TARN_OUTPUT) return p->made[at].buffer;
-  tarn_synced *there = tarn__tensor_buffer(&root->shown, part);
-  return there != NULL ? there : p->kept[at].buffer;
+  tarn_synced *kept =
+      stays(root) ? tarn__tensor_buffer(&root->shown, part) : NULL;
+  return kept != NULL ? kept : placed->made[root->made[part]].buffer;
 }
 
-static tarn_status make_buffer(const plan_of_parts *p,
+static tarn_status make_buffer(const tarn__model_placed *placed,
                                tarn__model_placement *made) {
   tarn_tensor *tensor = &made->tensor->shown;
   tarn__model_tensor *root = tarn__tensor_root(tensor);
   if (root != made->tensor) {
-    return tarn_synced_view(root_buffer(p, root, made->part), 0, TARN_ALL,
+    return tarn_synced_view(root_buffer(placed, root, made->part), 0, TARN_ALL,
                             &made->buffer);
   }
   const tarn_synced_options options =
-      tarn__slots_buffer_options(p->slots, tensor->name);
+      tarn__slots_buffer_options(placed->slots, tensor->name);
   return tarn_synced_create(tensor->max_size, &options, &made->buffer);
 }
 
-static tarn_status make_buffers(const plan_of_parts *p,
-                                tarn__model_placement *list, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    tarn_status status = make_buffer(p, &list[i]);
-    if (status != TARN_OK) return status;
+static tarn_status make_buffers(tarn__model_placed *placed) {
+  for (size_t i = 0; i < placed->made_count; i++) {
+    TARN__TRY(make_buffer(placed, &placed->made[i]));
   }
   return TARN_OK;
 }
 
-// Frees views first, which were made last.
-static tarn_status destroy_buffers(tarn__model_placement *list, size_t count) {
-  tarn_status first = TARN_OK;
-  for (size_t i = count; i-- > 0;) {
-    tarn_status status = tarn_synced_destroy(list[i].buffer);
-    if (first == TARN_OK) first = status;
-    list[i].buffer = NULL;
+// --- slots that share bytes ------------------------------------------------
+
+static int compare_endings(const void *a, const void *b) {
+  const tarn__model_ending *x = a;
+  const tarn__model_ending *y = b;
+  if (x->last != y->last) return x->last < y->last ? -1 : 1;
+  return x->slot < y->slot ? -1 : x->slot > y->slot;
+}
+
+static bool meet(const tarn__model_slot *a, const tarn__model_slot *b) {
+  return a->offset < b->offset + b->size && b->offset < a->offset + a->size;
+}
+
+// Compares all slots with each other: a net has a few hundred, and this happens
+// once.
+static tarn_status find_predecessors(tarn__model_placed *placed) {
+  const tarn__model_slots *slots = placed->slots;
+  size_t count = slots->slots.count;
+  for (size_t i = 0; i < count; i++) {
+    for (size_t j = 0; j < count; j++) {
+      if (j == i || !meet(tarn__slot_at(slots, i), tarn__slot_at(slots, j))) {
+        continue;
+      }
+      TARN__TRY(
+          tarn__array_append(slots->budget, &placed->predecessors, &j, 1));
+    }
+    placed->predecessor_starts[i + 1] = placed->predecessors.count;
   }
-  return first;
+  return TARN_OK;
+}
+
+static tarn_status find_order(tarn__model_placed *placed) {
+  size_t count = placed->slots->slots.count;
+  placed->by_last = tarn__host_array(count, sizeof *placed->by_last);
+  placed->active = tarn__host_array(count, sizeof *placed->active);
+  placed->predecessor_starts = tarn__host_array(count + 1, sizeof(size_t));
+  if (placed->by_last == NULL || placed->active == NULL ||
+      placed->predecessor_starts == NULL) {
+    return TARN_E_NOMEM;
+  }
+  for (size_t i = 0; i < count; i++) {
+    placed->by_last[i] =
+        (tarn__model_ending){tarn__slot_at(placed->slots, i)->last, i};
+  }
+  qsort(placed->by_last, count, sizeof *placed->by_last, compare_endings);
+  return find_predecessors(placed);
 }
 
 // --- blocks ----------------------------------------------------------------
@@ -130,8 +163,7 @@ static tarn_status destroy_buffers(tarn__model_placement *list, size_t count) {
 static tarn_status take_block(const tarn__model_slots *slots, tarn_place place,
                               tarn_block *out_block) {
   tarn_pool *pool = NULL;
-  tarn_status status = tarn_pool_of(place, &pool);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_pool_of(place, &pool));
   return tarn_pool_alloc(pool, slots->planned, slots->options.align, NULL,
                          out_block);
 }
@@ -147,21 +179,9 @@ static bool has_compute(const tarn__model_slots *slots) {
 static tarn_status take_blocks(tarn__model_placed *placed) {
   const tarn__model_slots *slots = placed->slots;
   if (slots->planned == 0) return TARN_OK;
-  tarn_status status =
-      take_block(slots, slots->options.home, &placed->blocks[0]);
-  if (status != TARN_OK || !has_compute(slots)) return status;
+  TARN__TRY(take_block(slots, slots->options.home, &placed->blocks[0]));
+  if (!has_compute(slots)) return TARN_OK;
   return take_block(slots, slots->options.compute, &placed->blocks[1]);
-}
-
-static tarn_status give_blocks(tarn__model_placed *placed) {
-  tarn_status first = TARN_OK;
-  for (size_t i = 0; i < 2; i++) {
-    if (placed->blocks[i].pool == NULL) continue;
-    tarn_status status = tarn_pool_free(&placed->blocks[i], NULL);
-    if (first == TARN_OK) first = status;
-    placed->blocks[i] = (tarn_block){0};
-  }
-  return first;
 }
 
 static tarn_status wrap_slot(const tarn__model_placed *placed, size_t index) {
@@ -172,109 +192,58 @@ static tarn_status wrap_slot(const tarn__model_placed *placed, size_t index) {
   for (size_t i = 0; i < 2; i++) {
     const tarn_block *block = &placed->blocks[i];
     if (block->pool == NULL) continue;
-    tarn_status status = tarn_synced_wrap(
-        placed->made[index].buffer, tarn_pool_place(block->pool),
-        block->address + slot->offset, &options);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_synced_wrap(placed->made[index].buffer,
+                               tarn_pool_place(block->pool),
+                               block->address + slot->offset, &options));
   }
   return TARN_OK;
 }
 
 static tarn_status wrap_slots(tarn__model_placed *placed) {
   for (size_t i = 0; i < placed->slots->slots.count; i++) {
-    tarn_status status = wrap_slot(placed, i);
-    if (status != TARN_OK) return status;
-    status = tarn_synced_suspend(placed->made[i].buffer, tarn__not_its_turn);
-    if (status != TARN_OK) return status;
+    TARN__TRY(wrap_slot(placed, i));
+    TARN__TRY(tarn_synced_suspend(placed->made[i].buffer, tarn__not_its_turn));
   }
   return TARN_OK;
 }
 
 // --- together --------------------------------------------------------------
 
-// A view that outlives the model must not access freed memory. The buffer is
-// suspended first, so that nothing is copied out of it.
-static tarn_status let_go_of(const tarn__model_placed *placed, size_t slot) {
-  tarn_synced *buffer = placed->made[slot].buffer;
-  tarn_status first = tarn_synced_suspend(buffer, tarn__gone);
-  for (size_t k = 0; k < 2; k++) {
-    if (placed->blocks[k].pool == NULL) continue;
-    tarn_status status =
-        tarn_synced_evict(buffer, tarn_pool_place(placed->blocks[k].pool));
-    if (first == TARN_OK) first = status;
-  }
-  return first;
-}
-
-// Waits for all streams, for a buffer that could not wait for its own.
-static tarn_status wait_for_devices(const tarn__model_placed *placed) {
-  const tarn_place places[] = {placed->slots->options.home,
-                               placed->slots->options.compute};
+// Frees views first, which were made last, and buffers before their blocks.
+static tarn_status free_placed(tarn__model_placed *placed) {
+  size_t slots = placed->slots->slots.count;
   tarn_status first = TARN_OK;
+  for (size_t i = placed->made_count; i-- > 0;)
+    tarn__keep_first(&first, tarn_synced_destroy(placed->made[i].buffer));
   for (size_t i = 0; i < 2; i++) {
-    if (places[i].device == NULL) continue;
-    tarn_status status = tarn_device_synchronize(places[i].device);
-    if (first == TARN_OK) first = status;
+    if (placed->blocks[i].pool == NULL) continue;
+    tarn__keep_first(&first, tarn_pool_free(&placed->blocks[i], NULL));
   }
-  return first;
-}
-
-static tarn_status let_go(const tarn__model_placed *placed) {
-  tarn_status first = TARN_OK;
-  for (size_t i = 0; i < placed->slots->slots.count; i++) {
-    tarn_status status = let_go_of(placed, i);
-    if (first == TARN_OK) first = status;
-  }
-  return first == TARN_OK ? TARN_OK : wait_for_devices(placed);
-}
-
-// Frees the host's arrays only.
-static void free_arrays(tarn__model_placed *placed) {
-  tarn__host_free_array(placed->made, placed->made_count, sizeof *placed->made);
-  tarn__placed_free_order(placed);
+  tarn__host_free_array(placed->made, placed->made_room, sizeof *placed->made);
+  tarn__array_free(placed->slots->budget, &placed->predecessors);
+  tarn__host_free_array(placed->predecessor_starts, slots + 1, sizeof(size_t));
+  tarn__host_free_array(placed->active, slots, sizeof *placed->active);
+  tarn__host_free_array(placed->by_last, slots, sizeof *placed->by_last);
   tarn__host_free(placed, sizeof *placed);
-}
-
-// Frees buffers before their blocks.
-static tarn_status free_placed(tarn__model_placed *placed, bool whole) {
-  tarn_status first = whole ? let_go(placed) : TARN_OK;
-  if (placed->made != NULL) {
-    tarn_status status = destroy_buffers(placed->made, placed->made_count);
-    if (first == TARN_OK) first = status;
-  }
-  tarn_status status = give_blocks(placed);
-  if (first == TARN_OK) first = status;
-  free_arrays(placed);
   return first;
 }
 
-static tarn_status make_lists(plan_of_parts *p, tarn__model_placed *placed) {
-  note_parts(p);
-  placed->made_count = p->count;
-  placed->made = tarn__host_array(p->count, sizeof *p->made);
-  if (placed->made == NULL) return TARN_E_NOMEM;
-  p->kept = tarn__host_array(p->kept_count, sizeof *p->kept);
-  if (p->kept == NULL) return TARN_E_NOMEM;
-  p->made = placed->made;
-  note_parts(p);
-  return TARN_OK;
+static tarn_status make(const tarn_model *model, tarn__model_placed *placed,
+                        size_t *out_temporary) {
+  TARN__TRY(note_parts(model, placed, out_temporary));
+  TARN__TRY(find_order(placed));
+  TARN__TRY(take_blocks(placed));
+  TARN__TRY(make_buffers(placed));
+  return wrap_slots(placed);
 }
 
-static tarn_status make(plan_of_parts *p, tarn__model_placed *placed) {
-  tarn_status status = make_lists(p, placed);
-  if (status == TARN_OK) status = tarn__placed_order(placed);
-  if (status == TARN_OK) status = take_blocks(placed);
-  if (status == TARN_OK) status = make_buffers(p, p->kept, p->kept_count);
-  if (status == TARN_OK) status = make_buffers(p, p->made, p->count);
-  if (status == TARN_OK) status = wrap_slots(placed);
-  return status;
-}
-
-static void publish(const tarn__model_placement *list, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    tarn_tensor *tensor = &list[i].tensor->shown;
-    if (list[i].part == TARN_DATA) tensor->data = list[i].buffer;
-    if (list[i].part == TARN_DIFF) tensor->diff = list[i].buffer;
+// Gives the model's tensors their buffers; with |show| false NULL.
+static void publish(const tarn__model_placed *placed, bool show) {
+  for (size_t i = 0; i < placed->made_count; i++) {
+    const tarn__model_placement *made = &placed->made[i];
+    tarn_tensor *tensor = &made->tensor->shown;
+    *(made->part == TARN_DATA ? &tensor->data : &tensor->diff) =
+        show ? made->buffer : NULL;
   }
 }
 
@@ -287,108 +256,94 @@ static void give_former_place_back(tarn_model *model) {
 
 tarn_status tarn__placed_begin(tarn_model *model,
                                const tarn__model_slots *slots) {
+  size_t temporary = 0;
   tarn__model_placed *placed = tarn__host_alloc(sizeof *placed);
   if (placed == NULL) return TARN_E_NOMEM;
   placed->slots = slots;
   placed->now = TARN__NO_TIME;
-  plan_of_parts p = {.model = model, .slots = slots};
-  tarn_status status = make(&p, placed);
+  placed->predecessors = TARN__ARRAY_OF(size_t);
+  tarn_status status = make(model, placed, &temporary);
   if (status != TARN_OK) {
-    if (p.kept != NULL) destroy_buffers(p.kept, p.kept_count);
-    free_placed(placed, false);
-  } else {
-    give_former_place_back(model);
-    publish(p.kept, p.kept_count);
-    publish(placed->made, placed->made_count);
-    model->placed = placed;
+    free_placed(placed);
+    return status;
   }
-  tarn__host_free_array(p.kept, p.kept_count, sizeof *p.kept);
-  return status;
+  give_former_place_back(model);
+  publish(placed, true);
+  placed->made_count = temporary;
+  model->placed = placed;
+  return TARN_OK;
 }
 
-static void hide(const tarn__model_placed *placed) {
-  for (size_t i = 0; i < placed->made_count; i++) {
-    tarn_tensor *tensor = &placed->made[i].tensor->shown;
-    if (placed->made[i].part == TARN_DATA) tensor->data = NULL;
-    if (placed->made[i].part == TARN_DIFF) tensor->diff = NULL;
+// --- ending ----------------------------------------------------------------
+
+// A view that outlives the model must not access freed memory. The buffer is
+// suspended first, so that nothing is copied out of it.
+static tarn_status let_go_of(const tarn__model_placed *placed, size_t slot) {
+  tarn_synced *buffer = placed->made[slot].buffer;
+  tarn_status first = tarn_synced_suspend(buffer, tarn__gone);
+  for (size_t k = 0; k < 2; k++) {
+    tarn_pool *pool = placed->blocks[k].pool;
+    if (pool == NULL) continue;
+    tarn__keep_first(&first, tarn_synced_evict(buffer, tarn_pool_place(pool)));
   }
+  return first;
+}
+
+// Waits for all streams, for a buffer that could not wait for its own.
+static tarn_status wait_for_devices(const tarn__model_placed *placed) {
+  const tarn_model_plan_options *options = &placed->slots->options;
+  tarn_device *const devices[] = {options->home.device,
+                                  options->compute.device};
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < 2; i++) {
+    if (devices[i] == NULL) continue;
+    tarn__keep_first(&first, tarn_device_synchronize(devices[i]));
+  }
+  return first;
+}
+
+static tarn_status let_go(const tarn__model_placed *placed) {
+  tarn_status first = TARN_OK;
+  for (size_t i = 0; i < placed->slots->slots.count; i++)
+    tarn__keep_first(&first, let_go_of(placed, i));
+  return first == TARN_OK ? TARN_OK : wait_for_devices(placed);
 }
 
 tarn_status tarn__placed_release(tarn_model *model) {
   tarn__model_placed *placed = model->placed;
   if (placed == NULL) return TARN_OK;
   tarn_status first = tarn__caches_free(model);
-  hide(placed);
+  publish(placed, false);
   model->placed = NULL;
-  tarn_status status = free_placed(placed, true);
-  return first != TARN_OK ? first : status;
+  if (model->generation == tarn__os_generation()) {
+    tarn__keep_first(&first, let_go(placed));
+  } else {  // blocks and streams are the parent's
+    placed->blocks[0] = placed->blocks[1] = (tarn_block){0};
+  }
+  tarn__keep_first(&first, free_placed(placed));
+  return first;
 }
-
-// --- ending ----------------------------------------------------------------
 
 // Bytes that end with the place must not be in use. A parameter's bytes live as
 // long as a view.
 tarn_status tarn__placed_check_idle(tarn_model *model, bool all) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &model->among) {
-    const tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    bool stays = tensor->kind == TARN_PARAM || tensor->kind == TARN_STATE;
-    if (stays && !all) continue;
-    tarn_status status =
-        tarn__model_check_buffer(tensor->data, tensor->name, stays);
-    if (status == TARN_OK) {
-      status = tarn__model_check_buffer(tensor->diff, tensor->name, stays);
-    }
-    if (status != TARN_OK) return status;
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));) {
+    if (stays(t) && !all) continue;
+    TARN__TRY(tarn__tensor_check_idle(&t->shown, stays(t)));
   }
   if (model->placed == NULL) return TARN_OK;
   return tarn__caches_check_idle(model, TARN__NO_TIME);
 }
 
-static tarn_status end_kept(tarn_model *model) {
-  tarn_status first = TARN_OK;
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    tarn_status status = tarn_synced_destroy(tensor->data);
-    if (first == TARN_OK) first = status;
-    status = tarn_synced_destroy(tensor->diff);
-    if (first == TARN_OK) first = status;
-    tensor->data = tensor->diff = NULL;
-  }
+tarn_status tarn__placed_end(tarn_model *model) {
+  tarn_status first = tarn__placed_release(model);
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(model, t));)
+    tarn__keep_first(&first, tarn__tensor_end_buffers(&t->shown));
   return first;
 }
 
-// In a child of fork: blocks and streams are the parent's.
-static tarn_status forget_all(tarn_model *model) {
-  tarn__model_placed *placed = model->placed;
-  tarn_status first = tarn__caches_free(model);
-  if (placed != NULL) {
-    hide(placed);
-    model->placed = NULL;
-    tarn_status status = destroy_buffers(placed->made, placed->made_count);
-    if (first == TARN_OK) first = status;
-    free_arrays(placed);
-  }
-  tarn_status status = end_kept(model);
-  return first != TARN_OK ? first : status;
-}
-
-tarn_status tarn__placed_check_end(tarn_model *model) {
-  if (model->generation != tarn__os_generation()) return TARN_OK;
-  return tarn__placed_check_idle(model, true);
-}
-
-tarn_status tarn__placed_end(tarn_model *model) {
-  if (model->generation != tarn__os_generation()) return forget_all(model);
-  tarn_status first = tarn__placed_release(model);
-  tarn_status status = end_kept(model);
-  return first != TARN_OK ? first : status;
-}
-
 tarn_status tarn_model_place(tarn_model *model) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (model->slots == NULL || model->placed != NULL) {
     return tarn__fail(
         TARN_E_STATE, "%s: %s", model->name,
@@ -400,6 +355,6 @@ tarn_status tarn_model_place(tarn_model *model) {
 tarn_status tarn_model_release(tarn_model *model) {
   tarn_status status = tarn__model_check(model);
   if (status != TARN_OK || model->placed == NULL) return status;
-  status = tarn__placed_check_idle(model, false);
-  return status == TARN_OK ? tarn__placed_release(model) : status;
+  TARN__TRY(tarn__placed_check_idle(model, false));
+  return tarn__placed_release(model);
 }

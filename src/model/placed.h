@@ -22,21 +22,28 @@ typedef struct tarn__model_placement {
 // Before the first round, and between rounds.
 #define TARN__NO_TIME UINT64_MAX
 
+// A slot, to be sorted by its last time.
+typedef struct tarn__model_ending {
+  uint64_t last;
+  size_t slot;
+} tarn__model_ending;
+
 struct tarn__model_placed {
   const tarn__model_slots *slots;
   tarn_block blocks[2];         // at home and at compute; pool NULL: none
-  tarn__model_placement *made;  // |made_count|: slots by number, fed outputs,
-                                // inputs
+  tarn__model_placement *made;  // |made_count| of |made_room|: slots by number,
+                                // fed outputs, inputs
   size_t made_count;
+  size_t made_room;
   uint64_t now;
-  bool *active;          // by slot: resumed
-  size_t *by_last;       // slots, in order of their last time
-  size_t next_to_begin;  // the first slot that begins after |now|
-  size_t next_to_end;    // in |by_last|
+  bool *active;                 // by slot: resumed
+  tarn__model_ending *by_last;  // slots, in order of their last time
+  size_t next_to_begin;         // the first slot that begins after |now|
+  size_t next_to_end;           // in |by_last|
   // Slot i shares bytes with predecessors[predecessor_starts[i] ..
   // predecessor_starts[i + 1]), in no order.
   size_t *predecessor_starts;
-  size_t *predecessors;
+  tarn__array predecessors;  // size_t
 };
 
 // The reasons of suspended buffers: outside the lifetime, and after the model
@@ -56,17 +63,13 @@ TARN_MUST_CHECK tarn_status tarn__placed_begin(tarn_model *model,
 TARN_MUST_CHECK tarn_status tarn__placed_check_idle(tarn_model *model,
                                                     bool all);
 
-// Frees blocks, planned buffers and fed outputs. None of them is in use.
+// Frees blocks, planned buffers and fed outputs, which are not in use; in a
+// child of fork only their memory of the host.
 //
 // TARN_E_DEVICE  done, but a device could not free some memory.
 tarn_status tarn__placed_release(tarn_model *model);
 
-// Whether a model may end: as tarn__placed_check_idle with |all|. In a child of
-// fork open accesses do not count.
-TARN_MUST_CHECK tarn_status tarn__placed_check_end(tarn_model *model);
-
-// Frees parameters, diffs and states too; in a child of fork only their memory
-// of the host.
+// As tarn__placed_release; frees parameters, diffs and states too.
 //
 // TARN_E_DEVICE  done, but a device could not free some memory.
 tarn_status tarn__placed_end(tarn_model *model);
@@ -87,26 +90,5 @@ void tarn__caches_empty(tarn_model *model);
 
 // Frees the stacks and extra buffers.
 tarn_status tarn__caches_free(tarn_model *model);
-
-// --- listed.c: extra caches as tensors ------------------------------------
-
-// Makes the tensor of |place| of |step|'s stack, unless it exists.
-//
-// TARN_E_INVALID  more elements than a shape can have.
-TARN_MUST_CHECK tarn_status tarn__listed_make(tarn_step *step, size_t place,
-                                              tarn_dtype dtype, size_t count,
-                                              bool bits);
-
-// Shows a pushed entry in the tensor of its place. tarn__listed_hide empties
-// all these tensors before the buffers end.
-void tarn__listed_show(const tarn_step *step, size_t place, tarn_dtype dtype,
-                       size_t count, bool bits, tarn_synced *buffer);
-void tarn__listed_hide(const tarn_step *step);
-
-// --- predecessors.c: slots that share bytes -------------------------------
-
-// Fills |by_last|, |predecessor_starts| and |predecessors|.
-TARN_MUST_CHECK tarn_status tarn__placed_order(tarn__model_placed *placed);
-void tarn__placed_free_order(tarn__model_placed *placed);
 
 #endif  // TARN_MODEL_PLACED_H_

@@ -24,75 +24,76 @@ static tarn_plan_buffer buffer_of(const tarn__model_slots *slots,
                             .alignment = slots->options.align};
 }
 
-// The solver's problem. Its arrays live as long as |*out_buffers|.
+// Makes the buffers of |*out_problem|.
 static tarn_status make_problem(const tarn__model_slots *slots,
-                                tarn_plan_buffer **out_buffers,
                                 tarn_plan_problem *out_problem) {
   size_t count = slots->slots.count;
-  *out_buffers = NULL;
-  *out_problem = (tarn_plan_problem){.struct_size = sizeof *out_problem};
-  if (count == 0) return TARN_OK;
+  *out_problem = (tarn_plan_problem){.struct_size = sizeof *out_problem,
+                                     .count = count,
+                                     .pairs = slots->pairs.items,
+                                     .pair_count = slots->pairs.count};
   tarn_plan_buffer *buffers = tarn__host_array(count, sizeof *buffers);
   if (buffers == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < count; i++)
     buffers[i] = buffer_of(slots, i);
   out_problem->buffers = buffers;
-  out_problem->count = count;
-  out_problem->pairs = slots->pairs.items;
-  out_problem->pair_count = slots->pairs.count;
-  *out_buffers = buffers;
   return TARN_OK;
+}
+
+static void free_problem(const tarn_plan_problem *problem) {
+  tarn__host_free_array((void *)(uintptr_t)problem->buffers, problem->count,
+                        sizeof *problem->buffers);
 }
 
 // --- what is needed when ---------------------------------------------------
 
-// By time: the bytes needed, with both slots of each pair counted, and the
-// bytes that pairs can save, by their takers and by their givers. By slot: the
-// most that it can save as taker and as giver.
+// The bytes needed at a time, with both slots of each pair counted, and the
+// bytes that pairs can save there, by their takers and by their givers.
 typedef struct demand {
-  size_t *change;  // of the needed bytes
-  size_t *by_takers;
-  size_t *by_givers;
-  size_t *as_taker;
-  size_t *as_giver;
+  size_t change;  // of the needed bytes
+  size_t by_takers;
+  size_t by_givers;
 } demand;
 
-static size_t smaller(size_t a, size_t b) {
-  return a < b ? a : b;
+// The most that a slot can save as taker and as giver of a pair.
+typedef struct saving {
+  size_t as_taker;
+  size_t as_giver;
+} saving;
+
+static void raise_to(size_t *most, size_t size) {
+  if (size > *most) *most = size;
 }
 
-static void note_saving(size_t *most, size_t saving) {
-  if (saving > *most) *most = saving;
-}
-
-static void add_pairs(const tarn__model_slots *slots, demand *w) {
+static void add_pairs(const tarn__model_slots *slots, saving *savings) {
   const tarn_plan_pair *pairs = slots->pairs.items;
   for (size_t i = 0; i < slots->pairs.count; i++) {
-    size_t saving = smaller(tarn__slot_at(slots, pairs[i].giver)->size,
-                            tarn__slot_at(slots, pairs[i].taker)->size);
-    note_saving(&w->as_taker[pairs[i].taker], saving);
-    note_saving(&w->as_giver[pairs[i].giver], saving);
+    size_t size = tarn__lesser(tarn__slot_at(slots, pairs[i].giver)->size,
+                               tarn__slot_at(slots, pairs[i].taker)->size);
+    raise_to(&savings[pairs[i].taker].as_taker, size);
+    raise_to(&savings[pairs[i].giver].as_giver, size);
   }
 }
 
-static void add_slots(const tarn__model_slots *slots, demand *w) {
+static void add_slots(const tarn__model_slots *slots, const saving *savings,
+                      demand *times) {
   for (size_t i = 0; i < slots->slots.count; i++) {
     const tarn__model_slot *slot = tarn__slot_at(slots, i);
-    w->change[slot->first] += slot->size;
-    w->change[slot->last + 1] -= slot->size;  // modulo: sums stay above 0
-    w->by_takers[slot->first] += w->as_taker[i];
-    w->by_givers[slot->last] += w->as_giver[i];
+    times[slot->first].change += slot->size;
+    times[slot->last + 1].change -= slot->size;  // modulo: sums stay above 0
+    times[slot->first].by_takers += savings[i].as_taker;
+    times[slot->last].by_givers += savings[i].as_giver;
   }
 }
 
 // The time at which most bytes are needed, with pairs sharing.
-static uint64_t find_peak(const demand *w, size_t times) {
+static uint64_t find_peak(const demand *times, size_t count) {
   size_t live = 0;
   size_t most = 0;
   uint64_t peak = 0;
-  for (size_t t = 0; t < times; t++) {
-    live += w->change[t];
-    size_t needed = live - smaller(w->by_takers[t], w->by_givers[t]);
+  for (size_t t = 0; t < count; t++) {
+    live += times[t].change;
+    size_t needed = live - tarn__lesser(times[t].by_takers, times[t].by_givers);
     if (needed > most) {
       most = needed;
       peak = t;
@@ -102,49 +103,43 @@ static uint64_t find_peak(const demand *w, size_t times) {
 }
 
 static tarn_status set_peak(const tarn_model *model, tarn__model_slots *slots) {
-  size_t times = 2 * model->steps.count + 1;
-  size_t count = 3 * times + 2 * slots->slots.count;
-  size_t *all = tarn__host_array(count, sizeof *all);
-  if (all == NULL) return TARN_E_NOMEM;
-  demand w = {.change = all,
-              .by_takers = all + times,
-              .by_givers = all + 2 * times,
-              .as_taker = all + 3 * times,
-              .as_giver = all + 3 * times + slots->slots.count};
-  add_pairs(slots, &w);
-  add_slots(slots, &w);
-  slots->peak = find_peak(&w, times);
-  tarn__host_free_array(all, count, sizeof *all);
-  return TARN_OK;
+  size_t count = 2 * model->steps.count + 1;
+  demand *times = tarn__host_array(count, sizeof *times);
+  saving *savings = tarn__host_array(slots->slots.count, sizeof *savings);
+  bool has_both = times != NULL && savings != NULL;
+  if (has_both) {
+    add_pairs(slots, savings);
+    add_slots(slots, savings, times);
+    slots->peak = find_peak(times, count);
+  }
+  tarn__host_free_array(savings, slots->slots.count, sizeof *savings);
+  tarn__host_free_array(times, count, sizeof *times);
+  return has_both ? TARN_OK : TARN_E_NOMEM;
 }
 
-tarn_status tarn__slots_find_bound(const tarn_model *model,
-                                   tarn__model_slots *slots) {
-  tarn_plan_buffer *buffers = NULL;
+static tarn_status set_bound(tarn__model_slots *slots) {
   tarn_plan_problem problem;
-  tarn_status status = set_peak(model, slots);
-  if (status != TARN_OK) return status;
-  status = make_problem(slots, &buffers, &problem);
-  if (status != TARN_OK) return status;
   uint64_t bound = 0;
-  status = tarn_plan_lower_bound(&problem, &bound);
+  if (slots->slots.count == 0) return TARN_OK;
+  TARN__TRY(make_problem(slots, &problem));
+  tarn_status status = tarn_plan_lower_bound(&problem, &bound);
   slots->bound = (size_t)bound;
-  tarn__host_free_array(buffers, problem.count, sizeof *buffers);
+  free_problem(&problem);
+  return status;
+}
+
+tarn_status tarn__slots_estimate(tarn_model *model, tarn_model_mode mode,
+                                 tarn__model_slots **out_slots) {
+  TARN__TRY(tarn__slots_find(model, mode, out_slots));
+  tarn_status status = set_peak(model, *out_slots);
+  if (status == TARN_OK) status = set_bound(*out_slots);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__slots_destroy(*out_slots);
+  *out_slots = NULL;
   return status;
 }
 
 // --- the plan --------------------------------------------------------------
-
-static bool is_in_place(const tarn__model_slots *slots, size_t giver,
-                        size_t taker) {
-  const tarn_plan_pair *pairs = slots->pairs.items;
-  for (size_t i = 0; i < slots->pairs.count; i++) {
-    if (pairs[i].giver != giver || pairs[i].taker != taker) continue;
-    return tarn__slot_at(slots, giver)->offset ==
-           tarn__slot_at(slots, taker)->offset;
-  }
-  return false;
-}
 
 static void take_offsets(tarn__model_slots *slots, const uint64_t *offsets) {
   for (size_t i = 0; i < slots->slots.count; i++)
@@ -175,13 +170,11 @@ static tarn_status take_plan(tarn_model *model, tarn__model_slots *slots,
                              const tarn_plan_problem *problem,
                              const tarn_plan *plan) {
   tarn_plan_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_plan_query(plan, &info);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_plan_query(plan, &info));
   const uint64_t *offsets = tarn_plan_offsets(plan);
   if (offsets == NULL) return refuse(model, slots, info.answer);
   uint64_t height = 0;
-  status = tarn_plan_verify(problem, offsets, NULL, &height);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_plan_verify(problem, offsets, NULL, &height));
   slots->planned = (size_t)height;
   slots->answer = info.answer;
   if (info.lower_bound > slots->bound) slots->bound = (size_t)info.lower_bound;
@@ -197,22 +190,53 @@ static tarn_status solve(tarn_model *model, tarn__model_slots *slots,
     problem->arena_count = 1;
   }
   tarn_plan *plan = NULL;
-  tarn_status status = tarn_plan_solve(problem, &slots->solver, &plan);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_plan_solve(problem, &slots->solver, &plan));
   assert(plan != NULL);
-  status = take_plan(model, slots, problem, plan);
+  tarn_status status = take_plan(model, slots, problem, plan);
   tarn_plan_destroy(plan);
   return status;
 }
 
-tarn_status tarn__slots_plan(tarn_model *model, tarn__model_slots *slots) {
-  if (slots->slots.count == 0) return TARN_OK;
-  tarn_plan_buffer *buffers = NULL;
+static tarn_status place_slots(tarn_model *model, tarn__model_slots *slots) {
   tarn_plan_problem problem;
-  tarn_status status = make_problem(slots, &buffers, &problem);
-  if (status != TARN_OK) return status;
-  status = solve(model, slots, &problem);
-  tarn__host_free_array(buffers, slots->slots.count, sizeof *buffers);
+  if (slots->slots.count == 0) return TARN_OK;
+  TARN__TRY(make_problem(slots, &problem));
+  tarn_status status = solve(model, slots, &problem);
+  free_problem(&problem);
+  return status;
+}
+
+static void take_options(tarn__model_slots *slots,
+                         const tarn_model_plan_options *options) {
+  slots->options = *options;
+  slots->solver =
+      options->solver != NULL
+          ? *options->solver
+          : (tarn_plan_options){.struct_size = sizeof(tarn_plan_options),
+                                .node_limit = DEFAULT_NODES,
+                                .minimise = true};
+  slots->options.solver = &slots->solver;
+}
+
+// The caller's pointers are not valid after the call.
+static void drop_pointers(tarn_plan_options *solver) {
+  solver->previous = NULL;
+  solver->previous_arenas = NULL;
+  solver->progress = NULL;
+  solver->user = NULL;
+}
+
+tarn_status tarn__slots_plan(tarn_model *model,
+                             const tarn_model_plan_options *options,
+                             tarn__model_slots **out_slots) {
+  TARN__TRY(tarn__slots_estimate(model, options->mode, out_slots));
+  tarn__model_slots *slots = *out_slots;
+  take_options(slots, options);
+  tarn_status status = place_slots(model, slots);
+  drop_pointers(&slots->solver);
+  if (status == TARN_OK) return TARN_OK;
+  tarn__slots_destroy(slots);
+  *out_slots = NULL;
   return status;
 }
 
@@ -253,44 +277,13 @@ static tarn_status read_options(const tarn_model *model,
                     model->name, given->align);
 }
 
-static void keep_options(tarn__model_slots *slots,
-                         const tarn_model_plan_options *options) {
-  slots->options = *options;
-  slots->solver =
-      options->solver != NULL
-          ? *options->solver
-          : (tarn_plan_options){.struct_size = sizeof(tarn_plan_options),
-                                .node_limit = DEFAULT_NODES,
-                                .minimise = true};
-  slots->options.solver = &slots->solver;
-}
-
-// The caller's pointers are not valid after the call.
-static void drop_pointers(tarn_plan_options *solver) {
-  solver->previous = NULL;
-  solver->previous_arenas = NULL;
-  solver->progress = NULL;
-  solver->user = NULL;
-}
-
 tarn_status tarn_model_plan(tarn_model *model,
                             const tarn_model_plan_options *options) {
-  tarn_status status = tarn__model_check_open(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check_open(model));
   tarn_model_plan_options wanted;
-  status = read_options(model, options, &wanted);
-  if (status != TARN_OK) return status;
+  TARN__TRY(read_options(model, options, &wanted));
   tarn__model_slots *slots = NULL;
-  status = tarn__slots_find(model, wanted.mode, &slots);
-  if (status != TARN_OK) return status;
-  assert(slots != NULL);
-  keep_options(slots, &wanted);
-  status = tarn__slots_plan(model, slots);
-  if (status != TARN_OK) {
-    tarn__slots_destroy(slots);
-    return status;
-  }
-  drop_pointers(&slots->solver);
+  TARN__TRY(tarn__slots_plan(model, &wanted, &slots));
   model->slots = slots;
   return TARN_OK;
 }
@@ -318,16 +311,21 @@ bool tarn_model_is_in_place(tarn_model *model, tarn_tensor *giver,
                             tarn_part giver_part, tarn_tensor *taker,
                             tarn_part taker_part) {
   if (tarn__model_check(model) != TARN_OK || model->slots == NULL) return false;
+  const tarn__model_slots *slots = model->slots;
   size_t from = slot_of(model, giver, giver_part);
   size_t to = slot_of(model, taker, taker_part);
-  return from != TARN__NO_SLOT && to != TARN__NO_SLOT &&
-         is_in_place(model->slots, from, to);
+  const tarn_plan_pair *pairs = slots->pairs.items;
+  for (size_t i = 0; i < slots->pairs.count; i++) {
+    if (pairs[i].giver != from || pairs[i].taker != to) continue;
+    return tarn__slot_at(slots, from)->offset ==
+           tarn__slot_at(slots, to)->offset;
+  }
+  return false;
 }
 
 tarn_status tarn_model_each_slot(tarn_model *model,
                                  tarn_model_slot_visit *visit, void *context) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (visit == NULL) return tarn__fail(TARN_E_INVALID, "slots: no function");
   if (model->slots == NULL) {
     return tarn__fail(TARN_E_STATE, "%s: it is not planned", model->name);
@@ -341,8 +339,7 @@ tarn_status tarn_model_each_slot(tarn_model *model,
                              .offset = slot->offset,
                              .first = slot->first,
                              .last = slot->last};
-    status = visit(context, &shown);
-    if (status != TARN_OK) return status;
+    TARN__TRY(visit(context, &shown));
   }
   return TARN_OK;
 }

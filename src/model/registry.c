@@ -31,9 +31,9 @@ TARN__WATCH_FORKS_LAST static void watch_forks(void) {
   pthread_atfork(lock_registry, unlock_registry, unlock_registry);
 }
 
-void tarn__model_enlist(tarn_model *model) {
+void tarn__model_enlist(tarn_list *list, tarn_list *node) {
   lock_registry();
-  tarn_list_add_tail(&registry.models, &model->all);
+  tarn_list_add_tail(list != NULL ? list : &registry.models, node);
   unlock_registry();
 }
 
@@ -43,53 +43,36 @@ void tarn__model_delist(tarn_model *model) {
   unlock_registry();
 }
 
-void tarn__model_enlist_param(tarn_model *model, tarn_tensor *param) {
-  lock_registry();
-  tarn_list_add_tail(&model->kinds[TARN_PARAM], &param->node);
-  unlock_registry();
-}
-
+// A list with tensors tells its model itself: of lists of states only an empty
+// one is looked for.
 static bool has(const tarn_model *model, const tarn_list *list,
                 tarn_tensor_kind *out_kind) {
+  const tarn_list *params = &model->kinds[TARN_PARAM];
   for (int kind = 0; kind <= TARN_CACHE; kind++) {
     *out_kind = (tarn_tensor_kind)kind;
     if (list == &model->kinds[kind]) return true;
   }
   *out_kind = TARN_KIND_ALL;
-  return list == &model->among;
-}
-
-static bool has_states(const tarn_model *model, const tarn_list *list,
-                       tarn_tensor_kind *out_kind) {
-  const tarn_list *params = &model->kinds[TARN_PARAM];
+  if (list == &model->among) return true;
   *out_kind = TARN_STATE;
-  for (tarn_list *node = params->next; node != params; node = node->next) {
+  for (tarn_list *node = params->next; node != params && tarn_list_empty(list);
+       node = node->next) {
     if (list == &tarn_list_entry(node, tarn_tensor, node)->states) return true;
   }
   return false;
 }
 
-typedef bool has_list(const tarn_model *model, const tarn_list *list,
-                      tarn_tensor_kind *out_kind);
-
-static tarn_model *find(has_list *is_its, const tarn_list *list,
-                        tarn_tensor_kind *out_kind) {
+tarn_model *tarn__model_of_list(const tarn_list *list,
+                                tarn_tensor_kind *out_kind) {
   tarn_model *found = NULL;
   lock_registry();
   const tarn_list *node = registry.models.next;
   for (; node != &registry.models && found == NULL; node = node->next) {
     tarn_model *model = tarn_list_entry(node, tarn_model, all);
-    if (is_its(model, list, out_kind)) found = model;
+    if (has(model, list, out_kind)) found = model;
   }
   unlock_registry();
-  return found;
-}
-
-tarn_model *tarn__model_of_list(const tarn_list *list,
-                                tarn_tensor_kind *out_kind) {
-  tarn_model *found = find(has, list, out_kind);
-  if (found != NULL) return found;
-  if (tarn_list_empty(list)) return find(has_states, list, out_kind);
+  if (found != NULL || tarn_list_empty(list)) return found;
   const tarn_tensor *first = tarn_list_entry(list->next, tarn_tensor, node);
   *out_kind = first->kind;
   return first->model;
@@ -106,8 +89,7 @@ tarn_status tarn__model_check(const tarn_model *model) {
 }
 
 tarn_status tarn__model_check_open(const tarn_model *model) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (model->slots == NULL) return TARN_OK;
   return tarn__fail(TARN_E_STATE,
                     "%s: it is planned; forget the plan before more is added",
@@ -118,10 +100,31 @@ tarn_status tarn__model_check_buffer(tarn_synced *buffer, const char *name,
                                      bool own_only) {
   if (buffer == NULL) return TARN_OK;
   tarn_synced_info info = {.struct_size = sizeof info};
-  tarn_status status = tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_synced_query(buffer, 0, TARN_ALL, TARN_HOST, &info));
   size_t open = info.own_accesses;
   if (!own_only) open += info.readers + info.writers;
   if (open == 0) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "'%s': an access to it is open", name);
+}
+
+tarn_status tarn__tensor_check_idle(const tarn_tensor *tensor, bool own_only) {
+  TARN__TRY(tarn__model_check_buffer(tensor->data, tensor->name, own_only));
+  return tarn__model_check_buffer(tensor->diff, tensor->name, own_only);
+}
+
+tarn_status tarn__tensor_check_placed(const tarn_tensor *tensor) {
+  if (tensor->data != NULL) return TARN_OK;
+  return tarn__fail(TARN_E_STATE, "%s: %s '%.80s' was never placed",
+                    tensor->model->name, tarn_tensor_kind_name(tensor->kind),
+                    tensor->name);
+}
+
+tarn_status tarn__model_check_file(const tarn_model *model, const char *what,
+                                   const char *path, uint32_t flags,
+                                   uint32_t known) {
+  TARN__TRY(tarn__model_check(model));
+  if (path == NULL) return tarn__fail(TARN_E_INVALID, "%s: no path", what);
+  if ((flags & ~known) == 0) return TARN_OK;
+  return tarn__fail(TARN_E_INVALID, "%s: %s: flags 0x%x", model->name, what,
+                    (unsigned)flags);
 }

@@ -17,8 +17,7 @@
 static tarn_status check_step(const tarn_step *step, tarn_pass pass) {
   if (step == NULL) return tarn__fail(TARN_E_INVALID, "enter: no step");
   const tarn_model *model = step->model;
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check(model));
   if (pass != TARN_FORWARD && pass != TARN_BACKWARD) {
     return tarn__fail(TARN_E_INVALID, "step '%s': no pass %d", step->name,
                       (int)pass);
@@ -55,13 +54,12 @@ static bool ends(const tarn__model_placed *placed, const change *c,
 static tarn_status find_ended(const tarn__model_placed *placed, change *c) {
   size_t count = placed->slots->slots.count;
   for (c->end_to = placed->next_to_end; c->end_to < count; c->end_to++) {
-    size_t slot = placed->by_last[c->end_to];
+    size_t slot = placed->by_last[c->end_to].slot;
     if (!ends(placed, c, slot)) break;
     if (!placed->active[slot]) continue;
     const tarn__model_placement *made = &placed->made[slot];
-    tarn_status status =
-        tarn__model_check_buffer(made->buffer, made->tensor->shown.name, false);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn__model_check_buffer(made->buffer, made->tensor->shown.name,
+                                       false));
   }
   return TARN_OK;
 }
@@ -75,10 +73,10 @@ static tarn_status follow(const tarn__model_placed *placed, size_t slot,
 
 static tarn_status follow_predecessors(const tarn__model_placed *placed,
                                        size_t slot) {
+  const size_t *predecessors = placed->predecessors.items;
   for (size_t i = placed->predecessor_starts[slot];
        i < placed->predecessor_starts[slot + 1]; i++) {
-    tarn_status status = follow(placed, slot, placed->predecessors[i]);
-    if (status != TARN_OK) return status;
+    TARN__TRY(follow(placed, slot, predecessors[i]));
   }
   return TARN_OK;
 }
@@ -93,8 +91,7 @@ static tarn_status follow_all(const tarn__model_placed *placed,
     const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > c->time) break;
     if (slot->last < c->time) continue;
-    tarn_status status = follow_predecessors(placed, i);
-    if (status != TARN_OK) return status;
+    TARN__TRY(follow_predecessors(placed, i));
   }
   return TARN_OK;
 }
@@ -102,12 +99,12 @@ static tarn_status follow_all(const tarn__model_placed *placed,
 // A slot that took the place of |slot|, and was used beside it, follows it.
 static tarn_status hand_over(const tarn__model_placed *placed, const change *c,
                              size_t slot) {
+  const size_t *takers = placed->predecessors.items;
   for (size_t i = placed->predecessor_starts[slot];
        i < placed->predecessor_starts[slot + 1]; i++) {
-    size_t taker = placed->predecessors[i];
+    size_t taker = takers[i];
     if (!placed->active[taker] || ends(placed, c, taker)) continue;
-    tarn_status status = follow(placed, taker, slot);
-    if (status != TARN_OK) return status;
+    TARN__TRY(follow(placed, taker, slot));
   }
   return TARN_OK;
 }
@@ -116,10 +113,9 @@ static tarn_status hand_all_over(const tarn__model_placed *placed,
                                  const change *c) {
   if (c->ends_all) return TARN_OK;
   for (size_t i = placed->next_to_end; i < c->end_to; i++) {
-    size_t slot = placed->by_last[i];
+    size_t slot = placed->by_last[i].slot;
     if (!placed->active[slot]) continue;
-    tarn_status status = hand_over(placed, c, slot);
-    if (status != TARN_OK) return status;
+    TARN__TRY(hand_over(placed, c, slot));
   }
   return TARN_OK;
 }
@@ -128,11 +124,10 @@ static tarn_status look_ahead(tarn_model *model, change *c) {
   const tarn__model_placed *placed = model->placed;
   uint64_t time = c->ends_all ? TARN__NO_TIME : c->time;
   c->begin_at = c->ends_all ? 0 : placed->next_to_begin;
-  tarn_status status = find_ended(placed, c);
-  if (status == TARN_OK) status = tarn__caches_check_idle(model, time);
-  if (status == TARN_OK) status = hand_all_over(placed, c);
-  if (status == TARN_OK) status = follow_all(placed, c);
-  return status;
+  TARN__TRY(find_ended(placed, c));
+  TARN__TRY(tarn__caches_check_idle(model, time));
+  TARN__TRY(hand_all_over(placed, c));
+  return follow_all(placed, c);
 }
 
 // --- changing --------------------------------------------------------------
@@ -141,11 +136,10 @@ static tarn_status look_ahead(tarn_model *model, change *c) {
 
 static tarn_status end_slots(tarn__model_placed *placed, const change *c) {
   for (; placed->next_to_end < c->end_to; placed->next_to_end++) {
-    size_t slot = placed->by_last[placed->next_to_end];
+    size_t slot = placed->by_last[placed->next_to_end].slot;
     if (!placed->active[slot]) continue;
-    tarn_status status =
-        tarn_synced_suspend(placed->made[slot].buffer, tarn__not_its_turn);
-    if (status != TARN_OK) return status;
+    TARN__TRY(
+        tarn_synced_suspend(placed->made[slot].buffer, tarn__not_its_turn));
     placed->active[slot] = false;
   }
   return TARN_OK;
@@ -158,8 +152,7 @@ static tarn_status begin_slots(tarn__model_placed *placed, uint64_t time) {
     const tarn__model_slot *slot = tarn__slot_at(placed->slots, i);
     if (slot->first > time) break;
     if (slot->last < time) continue;
-    tarn_status status = tarn_synced_resume(placed->made[i].buffer);
-    if (status != TARN_OK) return status;
+    TARN__TRY(tarn_synced_resume(placed->made[i].buffer));
     placed->active[i] = true;
   }
   return TARN_OK;
@@ -174,24 +167,22 @@ static void end_round(tarn_model *model) {
 
 static tarn_status make(tarn_model *model, change c) {
   tarn__model_placed *placed = model->placed;
-  tarn_status status = look_ahead(model, &c);
-  if (status == TARN_OK) status = end_slots(placed, &c);
-  if (status == TARN_OK) {
-    status = tarn__caches_end(model, c.ends_all ? TARN__NO_TIME : c.time);
-  }
-  if (status != TARN_OK) return status;
+  TARN__TRY(look_ahead(model, &c));
+  TARN__TRY(end_slots(placed, &c));
+  TARN__TRY(tarn__caches_end(model, c.ends_all ? TARN__NO_TIME : c.time));
   if (c.ends_all) end_round(model);
   if (c.time == TARN__NO_TIME) return TARN_OK;
-  status = begin_slots(placed, c.time);
-  if (status == TARN_OK) placed->now = c.time;
-  return status;
+  TARN__TRY(begin_slots(placed, c.time));
+  placed->now = c.time;
+  return TARN_OK;
 }
 
 // --- the calls -------------------------------------------------------------
 
-static tarn_status move_to(tarn_model *model, const tarn_step *step,
-                           tarn_pass pass) {
+tarn_status tarn_model_enter(tarn_step *step, tarn_pass pass) {
+  TARN__TRY(check_step(step, pass));
   assert(step != NULL);
+  tarn_model *model = step->model;
   uint64_t now = model->placed->now;
   uint64_t time = tarn__time_of(model, step->index, pass);
   bool begins = time == 0;
@@ -203,13 +194,6 @@ static tarn_status move_to(tarn_model *model, const tarn_step *step,
                       pass == TARN_FORWARD ? "forward" : "backward");
   }
   return make(model, (change){.time = time, .ends_all = begins});
-}
-
-tarn_status tarn_model_enter(tarn_step *step, tarn_pass pass) {
-  tarn_status status = check_step(step, pass);
-  if (status != TARN_OK) return status;
-  assert(step != NULL);
-  return move_to(step->model, step, pass);
 }
 
 tarn_status tarn_model_leave(tarn_model *model) {

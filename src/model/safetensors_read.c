@@ -10,18 +10,312 @@
 // The JSON is read from a copy: a hostile writer may change a mapped file at
 // any moment, and checked bytes must not change. The tensors' bytes are not
 // read.
+//
+// Invariant: draft i has number i among the names.
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/status.h"
 #include "model/safetensors.h"
 
-typedef tarn__model_safetensors_draft draft;
-typedef tarn__model_safetensors_reader reader;
+enum {
+  HAS_DTYPE = 1,
+  HAS_SHAPE = 2,
+  HAS_OFFSETS = 4,
+  HAS_ALL = 7,
+};
 
-#define fail_at tarn__safetensors_fail_at
+// A tensor as the header describes it.
+typedef struct draft {
+  size_t begin;  // data_offsets
+  size_t end;
+  size_t first_dim;  // of |rank| among the file's
+  uint32_t rank;
+  uint32_t index;         // of the tensor in the header
+  uint32_t at;            // byte of the header at which its name begins
+  uint32_t dtype_number;  // among the file's own
+  const tarn__model_safetensors_dtype *dtype;  // NULL: unknown to Tarn
+} draft;
+
+typedef struct reader {
+  tarn_safetensors *file;  // receives texts, lengths, metadata
+  size_t header_size;
+  size_t room;  // bytes behind the header
+  tarn__json json;
+  tarn__array drafts;   // draft
+  tarn__array scratch;  // char: a text with its zero byte
+  bool has_metadata;
+} reader;
+
+// Fails with TARN_E_CORRUPT and the text "name: header byte N: ...".
+__attribute__((format(printf, 3, 4), cold)) static tarn_status fail_at(
+    const reader *r, size_t at, const char *format, ...) {
+  char text[400];
+  va_list args;
+  va_start(args, format);
+  vsnprintf(text, sizeof text, format, args);
+  va_end(args);
+  return tarn__fail(TARN_E_CORRUPT, "%s: header byte %zu: %s", r->file->name,
+                    at, text);
+}
+
+// The length of a text in an error, for "%.*s".
+static int shown(size_t size) {
+  enum { MOST = 80 };
+  return size < MOST ? (int)size : MOST;
+}
+
+// --- tokens ------------------------------------------------------------------
+
+static tarn_status check_json(const reader *r) {
+  if (r->json.wrong == NULL) return TARN_OK;
+  return fail_at(r, r->json.at, "%s", r->json.wrong);
+}
+
+// The next token, which must be there.
+static tarn_status next(reader *r, tarn__json_token *token) {
+  return tarn__json_next(&r->json, token) ? TARN_OK : check_json(r);
+}
+
+static tarn_status expect(reader *r, tarn__json_kind kind, const char *what,
+                          tarn__json_token *token) {
+  TARN__TRY(next(r, token));
+  if (token->kind == kind) return TARN_OK;
+  return fail_at(r, token->at, "%s expected", what);
+}
+
+// Makes |scratch| the unescaped text, with a zero byte.
+static tarn_status unescape(reader *r, const tarn__json_token *token) {
+  void *text = NULL;
+  r->scratch.count = 0;
+  TARN__TRY(
+      tarn__array_grow(&r->file->budget, &r->scratch, token->size + 1, &text));
+  assert(text != NULL);
+  size_t size = tarn__json_unescape(token, text);
+  if (memchr(text, 0, size) != NULL) {
+    return fail_at(r, token->at, "\"%.*s\" has a character 0 in it",
+                   shown(token->size), token->text);
+  }
+  ((char *)text)[size] = '\0';
+  r->scratch.count = size + 1;
+  return TARN_OK;
+}
+
+static tarn_status put_scratch(reader *r, tarn__intern *set,
+                               uint32_t *out_number) {
+  return tarn__intern_put(set, &r->file->budget, r->scratch.items,
+                          r->scratch.count, out_number);
+}
+
+// Puts a text that must be new into |set|.
+static tarn_status put_new(reader *r, tarn__intern *set,
+                           const tarn__json_token *token, const char *what,
+                           uint32_t *out_number) {
+  size_t before = set->spans.count;
+  TARN__TRY(unescape(r, token));
+  TARN__TRY(put_scratch(r, set, out_number));
+  if (*out_number == before) return TARN_OK;
+  return fail_at(r, token->at, "%s \"%.*s\" occurs twice", what,
+                 shown(token->size), token->text);
+}
+
+// A number from 0 to |most|.
+static tarn_status take_number(reader *r, const tarn__json_token *token,
+                               uint64_t most, const char *what,
+                               uint64_t *out_number) {
+  *out_number = 0;
+  if (token->kind != TARN__JSON_NUMBER) {
+    return fail_at(r, token->at, "%s: a number expected", what);
+  }
+  if (!token->whole || token->negative || token->magnitude > most) {
+    return fail_at(r, token->at,
+                   "%s: %.*s is not a whole number from 0 to %" PRIu64, what,
+                   shown(token->size), token->text, most);
+  }
+  *out_number = token->magnitude;
+  return TARN_OK;
+}
+
+// --- metadata ----------------------------------------------------------------
+
+static tarn_status read_texts(reader *r) {
+  tarn_safetensors *file = r->file;
+  tarn__json_token token;
+  uint32_t number = 0;
+  TARN__TRY(next(r, &token));
+  while (token.kind != TARN__JSON_OBJECT_END) {
+    TARN__TRY(put_new(r, &file->keys, &token, "metadata", &number));
+    TARN__TRY(expect(r, TARN__JSON_TEXT, "a text of metadata", &token));
+    TARN__TRY(unescape(r, &token));
+    TARN__TRY(put_scratch(r, &file->texts, &number));
+    TARN__TRY(tarn__array_append(&file->budget, &file->values, &number, 1));
+    TARN__TRY(next(r, &token));
+  }
+  return TARN_OK;
+}
+
+// Some writers write null for no metadata.
+static tarn_status read_metadata(reader *r, const tarn__json_token *key) {
+  tarn__json_token token;
+  if (r->has_metadata) {
+    return fail_at(r, key->at,
+                   "\"" TARN__SAFETENSORS_METADATA "\" occurs twice");
+  }
+  r->has_metadata = true;
+  TARN__TRY(next(r, &token));
+  if (token.kind == TARN__JSON_NULL) return TARN_OK;
+  if (token.kind == TARN__JSON_OBJECT) return read_texts(r);
+  return fail_at(r, token.at, "an object of metadata expected");
+}
+
+// --- a tensor ----------------------------------------------------------------
+
+static tarn_status read_dtype(reader *r, draft *d) {
+  tarn__json_token token;
+  TARN__TRY(expect(r, TARN__JSON_TEXT, "the name of a dtype", &token));
+  TARN__TRY(unescape(r, &token));
+  d->dtype = tarn__safetensors_dtype_find(r->scratch.items);
+  if (d->dtype != NULL) return TARN_OK;
+  return put_scratch(r, &r->file->dtypes, &d->dtype_number);
+}
+
+static tarn_status read_shape(reader *r, draft *d) {
+  tarn__array *dims = &r->file->dims;
+  tarn__json_token token;
+  uint64_t length = 0;
+  d->first_dim = dims->count;
+  TARN__TRY(expect(r, TARN__JSON_ARRAY, "a list of lengths", &token));
+  TARN__TRY(next(r, &token));
+  while (token.kind != TARN__JSON_ARRAY_END) {
+    TARN__TRY(take_number(r, &token, INT64_MAX, "shape", &length));
+    int64_t dim = (int64_t)length;
+    TARN__TRY(tarn__array_append(&r->file->budget, dims, &dim, 1));
+    TARN__TRY(next(r, &token));
+  }
+  d->rank = (uint32_t)(dims->count - d->first_dim);
+  return TARN_OK;
+}
+
+static tarn_status read_offset(reader *r, size_t *out_offset) {
+  tarn__json_token token;
+  uint64_t offset = 0;
+  TARN__TRY(next(r, &token));
+  TARN__TRY(take_number(r, &token, SIZE_MAX, "data_offsets", &offset));
+  *out_offset = (size_t)offset;
+  return TARN_OK;
+}
+
+static tarn_status read_offsets(reader *r, draft *d) {
+  tarn__json_token first;
+  tarn__json_token token;
+  TARN__TRY(expect(r, TARN__JSON_ARRAY, "a list of two offsets", &first));
+  TARN__TRY(read_offset(r, &d->begin));
+  TARN__TRY(read_offset(r, &d->end));
+  TARN__TRY(expect(r, TARN__JSON_ARRAY_END,
+                   "data_offsets are two: the end of the list", &token));
+  if (d->begin > d->end) {
+    return fail_at(r, first.at, "data_offsets [%zu, %zu] end before they begin",
+                   d->begin, d->end);
+  }
+  if (d->end > r->room) {
+    return fail_at(r, first.at,
+                   "data_offsets [%zu, %zu] end beyond the %zu bytes of data",
+                   d->begin, d->end, r->room);
+  }
+  return TARN_OK;
+}
+
+static tarn_status read_field(reader *r, const tarn__json_token *key, draft *d,
+                              unsigned *seen) {
+  static const struct {
+    const char *key;
+    unsigned bit;
+    tarn_status (*read)(reader *r, draft *d);
+  } fields[] = {{"dtype", HAS_DTYPE, read_dtype},
+                {"shape", HAS_SHAPE, read_shape},
+                {"data_offsets", HAS_OFFSETS, read_offsets}};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    if (!tarn__json_is(key, fields[i].key)) continue;
+    if ((*seen & fields[i].bit) != 0) {
+      return fail_at(r, key->at, "\"%.*s\" occurs twice", shown(key->size),
+                     key->text);
+    }
+    *seen |= fields[i].bit;
+    return fields[i].read(r, d);
+  }
+  return tarn__json_skip(&r->json, key) ? TARN_OK : check_json(r);
+}
+
+// Checks the size against dtype and shape.
+static tarn_status check_size(const reader *r, const draft *d) {
+  const int64_t *dims = r->file->dims.items;
+  tarn_shape shape = {d->rank > 0 ? dims + d->first_dim : NULL, d->rank};
+  size_t count = 0;
+  size_t bits = 0;
+  const char *text = d->dtype == NULL ? "" : d->dtype->text;
+  if (tarn_shape_count(shape, 0, &count) != TARN_OK ||
+      (d->dtype != NULL && !tarn_size_mul(count, d->dtype->bits, &bits))) {
+    return fail_at(r, d->at, "the lengths of its shape and %s overflow",
+                   d->dtype == NULL ? "1 byte" : text);
+  }
+  if (d->dtype == NULL) return TARN_OK;
+  if (bits % 8 != 0) {
+    return fail_at(r, d->at,
+                   "%zu elements of %s are not a whole number of bytes", count,
+                   text);
+  }
+  if (bits / 8 == d->end - d->begin) return TARN_OK;
+  return fail_at(r, d->at,
+                 "data_offsets [%zu, %zu] are %zu bytes, but %zu elements of "
+                 "%s have %zu",
+                 d->begin, d->end, d->end - d->begin, count, text, bits / 8);
+}
+
+static tarn_status read_fields(reader *r, const tarn__json_token *name,
+                               draft *d) {
+  unsigned seen = 0;
+  tarn__json_token token;
+  TARN__TRY(
+      expect(r, TARN__JSON_OBJECT, "an object that tells of a tensor", &token));
+  TARN__TRY(next(r, &token));
+  while (token.kind != TARN__JSON_OBJECT_END) {
+    TARN__TRY(read_field(r, &token, d, &seen));
+    TARN__TRY(next(r, &token));
+  }
+  if (seen == HAS_ALL) return check_size(r, d);
+  return fail_at(r, name->at, "tensor \"%.*s\" has no %s", shown(name->size),
+                 name->text,
+                 (seen & HAS_DTYPE) == 0   ? "dtype"
+                 : (seen & HAS_SHAPE) == 0 ? "shape"
+                                           : "data_offsets");
+}
+
+static tarn_status read_tensor(reader *r, const tarn__json_token *name) {
+  draft d = {.at = (uint32_t)name->at};
+  TARN__TRY(put_new(r, &r->file->names, name, "tensor", &d.index));
+  TARN__TRY(read_fields(r, name, &d));
+  return tarn__array_append(&r->file->budget, &r->drafts, &d, 1);
+}
+
+// Makes a draft of each tensor. Each lies within |room| and has as many bytes
+// as its dtype and shape need.
+static tarn_status read_header(reader *r) {
+  tarn__json_token token;
+  TARN__TRY(next(r, &token));
+  TARN__TRY(next(r, &token));
+  while (token.kind != TARN__JSON_OBJECT_END) {
+    TARN__TRY(tarn__json_is(&token, TARN__SAFETENSORS_METADATA)
+                  ? read_metadata(r, &token)
+                  : read_tensor(r, &token));
+    TARN__TRY(next(r, &token));
+  }
+  (void)!tarn__json_next(&r->json, &token);
+  return check_json(r);
+}
 
 // --- tensors -----------------------------------------------------------------
 
@@ -53,14 +347,13 @@ static void make_tensor(const reader *r, const draft *d,
 static tarn_status make_tensors(reader *r) {
   tarn_safetensors *file = r->file;
   const draft *drafts = r->drafts.items;
-  tarn_status status =
-      tarn__array_make(&file->budget, &file->tensors, r->drafts.count);
+  TARN__TRY(tarn__array_make(&file->budget, &file->tensors, r->drafts.count));
   tarn_safetensor *tensors = file->tensors.items;
-  for (size_t i = 0; status == TARN_OK && i < r->drafts.count; i++) {
+  for (size_t i = 0; i < r->drafts.count; i++) {
     assert(tensors != NULL && drafts != NULL);
     make_tensor(r, &drafts[i], &tensors[i]);
   }
-  return status;
+  return TARN_OK;
 }
 
 // --- what covers the room ----------------------------------------------------
@@ -151,20 +444,17 @@ static tarn_status read_all(reader *r, const unsigned char *header) {
     return fail_at(r, 0, "'{' expected");
   }
   tarn__json_init(&r->json, header, r->header_size);
-  tarn_status status = tarn__safetensors_header(r);
-  if (status == TARN_OK) status = make_tensors(r);
-  return status == TARN_OK ? check_cover(r) : status;
+  TARN__TRY(read_header(r));
+  TARN__TRY(make_tensors(r));
+  return check_cover(r);
 }
 
 static tarn_status read_copy(reader *r) {
   tarn__budget *budget = &r->file->budget;
   tarn__array copy = TARN__ARRAY_OF(unsigned char);
   *budget = tarn__budget_for(r->file->name, r->header_size);
-  tarn_status status = tarn__array_make(budget, &copy, r->header_size);
-  if (status == TARN_OK && r->header_size > 0) {
-    memcpy(copy.items, r->file->bytes + TARN__SAFETENSORS_LENGTH,
-           r->header_size);
-  }
+  tarn_status status = tarn__array_append(
+      budget, &copy, r->file->bytes + TARN__SAFETENSORS_LENGTH, r->header_size);
   if (status == TARN_OK) status = read_all(r, copy.items);
   tarn__array_free(budget, &copy);
   return status;

@@ -9,7 +9,7 @@
 
 #include "base/hostmem.h"
 #include "base/status.h"
-#include "model/stored.h"
+#include "model/slots.h"
 #include "tarn/model_file.h"
 
 typedef struct item {
@@ -27,13 +27,6 @@ typedef struct saving {
   tarn_safetensors_writer *writer;
 } saving;
 
-tarn_status tarn__stored_check(const tarn_tensor *tensor) {
-  if (tensor->data != NULL) return TARN_OK;
-  return tarn__fail(TARN_E_STATE, "%s: %s '%.80s' was never placed",
-                    tensor->model->name, tarn_tensor_kind_name(tensor->kind),
-                    tensor->name);
-}
-
 // --- where to read it ------------------------------------------------------
 
 static tarn_status look(const item *it, tarn_place place,
@@ -43,20 +36,18 @@ static tarn_status look(const item *it, tarn_place place,
 }
 
 // The place with memory and most of the bytes; else the host.
-static tarn_status find_place(const saving *s, item *it) {
+static tarn_status find_place(const saving *s, item *it,
+                              const tarn_synced_info *host) {
   const tarn__model_slots *slots = s->model->slots;
-  tarn_synced_info host;
-  tarn_status status = look(it, TARN_HOST, &host);
   it->place = TARN_HOST;
-  it->is_guest = host.memory == 0;
-  if (status != TARN_OK || slots == NULL) return status;
+  it->is_guest = host->memory == 0;
+  if (slots == NULL) return TARN_OK;
   const tarn_place others[] = {slots->options.home, slots->options.compute};
-  size_t most = host.valid;
+  size_t most = host->valid;
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
     tarn_synced_info info;
     if (others[i].device == NULL) continue;
-    status = look(it, others[i], &info);
-    if (status != TARN_OK) return status;
+    TARN__TRY(look(it, others[i], &info));
     if (info.memory == 0 || info.valid <= most) continue;
     most = info.valid;
     it->place = others[i];
@@ -65,21 +56,14 @@ static tarn_status find_place(const saving *s, item *it) {
   return TARN_OK;
 }
 
-static tarn_status is_unwritten(const item *it, bool *out_unwritten) {
-  tarn_synced_info info;
-  tarn_status status = look(it, TARN_HOST, &info);
-  *out_unwritten =
-      info.unwritten == tarn_synced_size(it->tensor->data) && info.writers == 0;
-  return status;
-}
-
 static tarn_status open_item(const saving *s, item *it) {
-  bool unwritten = false;
-  tarn_status status = tarn__stored_check(it->tensor);
-  if (status == TARN_OK) status = is_unwritten(it, &unwritten);
-  if (status != TARN_OK || unwritten) return status;
-  status = find_place(s, it);
-  if (status != TARN_OK) return status;
+  tarn_synced_info host;
+  TARN__TRY(tarn__tensor_check_placed(it->tensor));
+  TARN__TRY(look(it, TARN_HOST, &host));
+  bool was_written =
+      host.writers != 0 || host.unwritten != tarn_synced_size(it->tensor->data);
+  if (!was_written) return TARN_OK;
+  TARN__TRY(find_place(s, it, &host));
   return tarn_synced_begin(it->tensor->data, 0, TARN_ALL, it->place, TARN_READ,
                            NULL, &it->access);
 }
@@ -103,19 +87,15 @@ static tarn_status fill(void *context, size_t offset, void *out, size_t size) {
 static tarn_status add_item(saving *s, tarn_tensor *tensor) {
   item *it = &s->items[s->count++];
   it->tensor = tensor;
-  tarn_status status = open_item(s, it);
-  if (status != TARN_OK) return status;
+  TARN__TRY(open_item(s, it));
   return tarn_safetensors_add_filled(s->writer, tensor->name, tensor->dtype,
                                      tensor->shape, fill, it);
 }
 
 static tarn_status add_items(saving *s) {
-  tarn_list *node = NULL;
-  tarn_list_for_each (node, &s->model->among) {
-    tarn_tensor *tensor = tarn_list_entry(node, tarn_tensor, among);
-    if (!tarn__is_stored(tensor, s->states)) continue;
-    tarn_status status = add_item(s, tensor);
-    if (status != TARN_OK) return status;
+  for (tarn__model_tensor *t = NULL; (t = tarn__tensor_next(s->model, t));) {
+    if (!tarn__tensor_is_stored(&t->shown, s->states)) continue;
+    TARN__TRY(add_item(s, &t->shown));
   }
   return TARN_OK;
 }
@@ -130,38 +110,23 @@ static void close_item(item *it) {
 }
 
 static tarn_status save(saving *s, const char *path) {
-  tarn_status status = tarn_safetensors_writer_create(&s->writer);
-  if (status == TARN_OK) status = add_items(s);
-  if (status == TARN_OK) status = tarn_safetensors_write(s->writer, path);
-  return status;
-}
-
-static tarn_status check(const tarn_model *model, const char *path,
-                         uint32_t flags) {
-  tarn_status status = tarn__model_check(model);
-  if (status != TARN_OK) return status;
-  if (path == NULL) return tarn__fail(TARN_E_INVALID, "save: no path");
-  if ((flags & ~TARN_FILE_STATES) == 0) return TARN_OK;
-  return tarn__fail(TARN_E_INVALID, "%s: save: flags 0x%x", model->name,
-                    (unsigned)flags);
-}
-
-static tarn_status finish(saving *s, tarn_status status, size_t room) {
-  tarn__failure failure = tarn__failure_of(status);
-  for (size_t i = s->count; i-- > 0;)
-    close_item(&s->items[i]);
-  tarn_safetensors_writer_destroy(s->writer);
-  tarn__host_free_array(s->items, room, sizeof *s->items);
-  return tarn__failure_tell(&failure);
+  TARN__TRY(tarn_safetensors_writer_create(&s->writer));
+  TARN__TRY(add_items(s));
+  return tarn_safetensors_write(s->writer, path);
 }
 
 tarn_status tarn_model_save(tarn_model *model, const char *path,
                             uint32_t flags) {
-  tarn_status status = check(model, path, flags);
-  if (status != TARN_OK) return status;
+  TARN__TRY(
+      tarn__model_check_file(model, "save", path, flags, TARN_FILE_STATES));
   saving s = {.model = model, .states = (flags & TARN_FILE_STATES) != 0};
-  size_t room = tarn__stored_count(model, s.states);
+  size_t room = model->names.count;
   s.items = tarn__host_array(room, sizeof *s.items);
   if (s.items == NULL) return TARN_E_NOMEM;
-  return finish(&s, save(&s, path), room);
+  tarn__failure failure = tarn__failure_of(save(&s, path));
+  for (size_t i = s.count; i-- > 0;)
+    close_item(&s.items[i]);
+  tarn_safetensors_writer_destroy(s.writer);
+  tarn__host_free_array(s.items, room, sizeof *s.items);
+  return tarn__failure_tell(&failure);
 }

@@ -67,23 +67,28 @@ static inline tarn_synced_options tarn__slots_buffer_options(
                                .align = slots->options.align};
 }
 
-// Finds all slots and pairs of |model| for |mode|, without offsets, and naive,
-// bound and peak. Writes slot numbers into the tensors.
+// Finds all slots and pairs of |model| for |mode|, without offsets, and
+// |naive|. Writes slot numbers into the tensors.
 //
 // TARN_E_INVALID  a step reads a part that no earlier step has written.
 TARN_MUST_CHECK tarn_status tarn__slots_find(tarn_model *model,
                                              tarn_model_mode mode,
                                              tarn__model_slots **out_slots);
 
-// Finds |bound| and |peak|.
-TARN_MUST_CHECK tarn_status tarn__slots_find_bound(const tarn_model *model,
-                                                   tarn__model_slots *slots);
-
-// Finds offsets by |options|.
+// As tarn__slots_find; finds |bound| and |peak| too.
 //
-// TARN_FULL  as tarn_model_plan.
-TARN_MUST_CHECK tarn_status tarn__slots_plan(tarn_model *model,
-                                             tarn__model_slots *slots);
+// TARN_E_INVALID  as tarn__slots_find.
+TARN_MUST_CHECK tarn_status tarn__slots_estimate(tarn_model *model,
+                                                 tarn_model_mode mode,
+                                                 tarn__model_slots **out_slots);
+
+// As tarn__slots_estimate; finds offsets by |options| too. Keeps no pointer of
+// |options| but its places.
+//
+// TARN_E_INVALID, TARN_FULL  as tarn_model_plan.
+TARN_MUST_CHECK tarn_status
+tarn__slots_plan(tarn_model *model, const tarn_model_plan_options *options,
+                 tarn__model_slots **out_slots);
 
 // NULL is allowed.
 void tarn__slots_destroy(tarn__model_slots *slots);

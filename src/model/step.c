@@ -1,17 +1,7 @@
 // Steps: their names, and their uses of parts of tensors.
-#include <string.h>
-
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "model/model.h"
-
-static tarn_status append(tarn_model *model, tarn_step *step) {
-  void *at = NULL;
-  tarn_status status = tarn__array_grow(&model->budget, &model->steps, 1, &at);
-  if (status != TARN_OK) return status;
-  memcpy(at, &step, sizeof(tarn_step *));
-  return TARN_OK;
-}
 
 static tarn_status check_name(const tarn_model *model, const char *name) {
   if (name == NULL || *name == '\0') {
@@ -26,18 +16,15 @@ tarn_status tarn_model_step(tarn_model *model, const char *name,
                             tarn_step **out_step) {
   if (out_step == NULL) return tarn__fail(TARN_E_INVALID, "step: no output");
   *out_step = NULL;
-  tarn_status status = tarn__model_check_open(model);
-  if (status != TARN_OK) return status;
-  status = check_name(model, name);
-  if (status != TARN_OK) return status;
-  status = tarn__array_reserve(&model->budget, &model->steps, 1);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check_open(model));
+  TARN__TRY(check_name(model, name));
+  TARN__TRY(tarn__array_reserve(&model->budget, &model->steps, 1));
   tarn_step *step = tarn__host_alloc(sizeof *step);
   if (step == NULL) return TARN_E_NOMEM;
-  status = tarn__names_add(&model->step_names, name, step);
+  tarn_status status = tarn__names_add(&model->step_names, name, step);
+  step->index = model->steps.count;
   if (status == TARN_OK) {
-    step->index = model->steps.count;
-    status = append(model, step);  // there is room for it
+    status = tarn__array_append(&model->budget, &model->steps, &step, 1);
   }
   if (status != TARN_OK) {
     tarn__host_free(step, sizeof *step);
@@ -56,14 +43,12 @@ void tarn__step_free(tarn_step *step) {
   tarn__array_free(budget, &step->uses);
   tarn__array_free(budget, &step->caches);
   tarn__array_free(budget, &step->stack);
-  tarn__array_free(budget, &step->listed);
   tarn__host_free(step, sizeof *step);
 }
 
 tarn_step *tarn_model_find_step(tarn_model *model, const char *name) {
   if (tarn__model_check(model) != TARN_OK) return NULL;
-  tarn__name *found =
-      name == NULL ? NULL : tarn__names_find(&model->step_names, name);
+  tarn__name *found = tarn__names_find(&model->step_names, name);
   if (found != NULL) return found->value;
   tarn__fail(TARN_E_INVALID, "%s: no step '%s'", model->name,
              name == NULL ? "" : name);
@@ -95,8 +80,7 @@ tarn_model *tarn_step_model(const tarn_step *step) {
 
 static tarn_status check_step(const tarn_step *step, tarn_pass pass) {
   if (step == NULL) return tarn__fail(TARN_E_INVALID, "step: NULL");
-  tarn_status status = tarn__model_check_open(step->model);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__model_check_open(step->model));
   if (pass == TARN_FORWARD || pass == TARN_BACKWARD) return TARN_OK;
   return tarn__fail(TARN_E_INVALID, "step '%s': no pass %d", step->name,
                     (int)pass);
@@ -123,21 +107,14 @@ static tarn_status check_part(const tarn_step *step, const tarn_tensor *tensor,
 }
 
 static tarn_status add_use(tarn_step *step, tarn__model_step_use use) {
-  void *at = NULL;
-  tarn_status status =
-      tarn__array_grow(&step->model->budget, &step->uses, 1, &at);
-  if (status != TARN_OK) return status;
-  *(tarn__model_step_use *)at = use;
-  return TARN_OK;
+  return tarn__array_append(&step->model->budget, &step->uses, &use, 1);
 }
 
 static tarn_status use_part(tarn_step *step, tarn__model_use_kind kind,
                             tarn_pass pass, tarn_tensor *tensor,
                             tarn_part part) {
-  tarn_status status = check_step(step, pass);
-  if (status != TARN_OK) return status;
-  status = check_part(step, tensor, part);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_step(step, pass));
+  TARN__TRY(check_part(step, tensor, part));
   return add_use(step,
                  (tarn__model_step_use){.kind = kind,
                                         .pass = pass,
@@ -158,12 +135,9 @@ tarn_status tarn_step_writes(tarn_step *step, tarn_pass pass,
 tarn_status tarn_step_replaces(tarn_step *step, tarn_pass pass,
                                tarn_tensor *giver, tarn_part giver_part,
                                tarn_tensor *taker, tarn_part taker_part) {
-  tarn_status status = check_step(step, pass);
-  if (status != TARN_OK) return status;
-  status = check_part(step, giver, giver_part);
-  if (status != TARN_OK) return status;
-  status = check_part(step, taker, taker_part);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_step(step, pass));
+  TARN__TRY(check_part(step, giver, giver_part));
+  TARN__TRY(check_part(step, taker, taker_part));
   return add_use(step,
                  (tarn__model_step_use){.kind = TARN__REPLACES,
                                         .pass = pass,
@@ -176,13 +150,10 @@ tarn_status tarn_step_replaces(tarn_step *step, tarn_pass pass,
 // --- caches ----------------------------------------------------------------
 
 static tarn_status note_cache(tarn_step *step, tarn_tensor *tensor) {
-  void *at = NULL;  // there is room, as for the two uses
-  tarn_status status =
-      tarn__array_grow(&step->model->budget, &step->caches, 1, &at);
-  if (status != TARN_OK) return status;
-  memcpy(at, &tensor, sizeof tensor);
-  status = tarn_step_writes(step, TARN_FORWARD, tensor, TARN_DATA);
-  if (status != TARN_OK) return status;
+  // There is room, as for the two uses.
+  TARN__TRY(
+      tarn__array_append(&step->model->budget, &step->caches, &tensor, 1));
+  TARN__TRY(tarn_step_writes(step, TARN_FORWARD, tensor, TARN_DATA));
   return tarn_step_reads(step, TARN_BACKWARD, tensor, TARN_DATA);
 }
 
@@ -191,8 +162,7 @@ tarn_status tarn_step_caches(tarn_step *step, const char *name,
                              tarn_tensor **out_tensor) {
   if (out_tensor == NULL) return tarn__fail(TARN_E_INVALID, "cache: no output");
   *out_tensor = NULL;
-  tarn_status status = check_step(step, TARN_FORWARD);
-  if (status != TARN_OK) return status;
+  TARN__TRY(check_step(step, TARN_FORWARD));
   if (bits && dtype != TARN_DTYPE_BOOL) {
     return tarn__fail(TARN_E_INVALID,
                       "step '%s': a mask of bits of type %s, "
@@ -200,12 +170,9 @@ tarn_status tarn_step_caches(tarn_step *step, const char *name,
                       step->name, tarn_dtype_name(dtype));
   }
   tarn__budget *budget = &step->model->budget;
-  status = tarn__array_reserve(budget, &step->caches, 1);
-  if (status != TARN_OK) return status;
-  status = tarn__array_reserve(budget, &step->uses, 2);
-  if (status != TARN_OK) return status;
-  status = tarn__tensor_add(step->model, TARN_CACHE, name, dtype, shape, bits,
-                            NULL, out_tensor);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn__array_reserve(budget, &step->caches, 1));
+  TARN__TRY(tarn__array_reserve(budget, &step->uses, 2));
+  TARN__TRY(tarn__tensor_add(step->model, TARN_CACHE, name, dtype, shape, bits,
+                             NULL, out_tensor));
   return note_cache(step, *out_tensor);
 }

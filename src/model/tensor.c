@@ -21,8 +21,7 @@ static tarn_status bytes_of(tarn_shape shape, tarn_dtype dtype, bool bits,
   if (!bits) return tarn_shape_size(shape, dtype, batch, out_size);
   size_t count = 0;
   *out_size = 0;
-  tarn_status status = tarn_shape_count(shape, batch, &count);
-  if (status != TARN_OK) return status;
+  TARN__TRY(tarn_shape_count(shape, batch, &count));
   *out_size = count / 8 + (count % 8 != 0);
   return TARN_OK;
 }
@@ -74,8 +73,7 @@ static tarn_status check_name(const tarn_model *model, const char *name) {
 static tarn_status check_shape(const tarn_model *model, const char *name,
                                tarn_tensor_kind kind, tarn_dtype dtype,
                                tarn_shape shape, bool bits, size_t *out_size) {
-  tarn_status status = bytes_of(shape, dtype, bits, model->max_batch, out_size);
-  if (status != TARN_OK) return status;
+  TARN__TRY(bytes_of(shape, dtype, bits, model->max_batch, out_size));
   bool may = kind == TARN_OUTPUT || kind == TARN_INPUT || kind == TARN_CACHE;
   if (may || !has_batch(shape)) return TARN_OK;
   return tarn__fail(TARN_E_INVALID,
@@ -84,30 +82,22 @@ static tarn_status check_shape(const tarn_model *model, const char *name,
                     model->name, name, tarn_tensor_kind_name(kind));
 }
 
-static tarn__model_tensor *make(const char *name, tarn_dtype dtype,
-                                tarn_shape shape, size_t *out_size) {
-  size_t dims = 0;
-  if (!tarn_size_mul(shape.rank, sizeof(int64_t), &dims) ||
-      !tarn_size_add(dims, sizeof(tarn__model_tensor), out_size)) {
-    tarn__fail(TARN_E_INVALID, "'%s': %zu dimensions", name, shape.rank);
-    return NULL;
-  }
-  tarn__model_tensor *tensor = tarn__host_alloc(*out_size);
+tarn__model_tensor *tarn__tensor_make(size_t rank) {
+  tarn__model_tensor *tensor =
+      tarn__host_alloc(sizeof *tensor + rank * sizeof *tensor->dims);
   if (tensor == NULL) return NULL;
-  if (shape.rank != 0) memcpy(tensor->dims, shape.dims, dims);
-  tensor->name_length = strlen(name);
   tensor->slots[TARN_DATA] = tensor->slots[TARN_DIFF] = TARN__NO_SLOT;
-  tensor->shown.dtype = dtype;
-  tensor->shown.shape = (tarn_shape){tensor->dims, shape.rank};
+  tensor->shown.shape = (tarn_shape){tensor->dims, rank};
+  tarn_list_init(&tensor->shown.states);
   return tensor;
 }
 
 static void enlist(tarn_model *model, tarn_tensor *tensor) {
+  tarn_list *list = tensor->kind == TARN_STATE ? &tensor->of->states
+                                               : &model->kinds[tensor->kind];
   if (tensor->kind == TARN_PARAM) {
-    tarn__model_enlist_param(model, tensor);
+    tarn__model_enlist(list, &tensor->node);
   } else {
-    tarn_list *list = tensor->kind == TARN_STATE ? &tensor->of->states
-                                                 : &model->kinds[tensor->kind];
     tarn_list_add_tail(list, &tensor->node);
   }
   tarn_list_add_tail(&model->among, &tensor->among);
@@ -119,29 +109,36 @@ tarn_status tarn__tensor_add(tarn_model *model, tarn_tensor_kind kind,
                              tarn_shape shape, bool bits, tarn_tensor *of,
                              tarn_tensor **out_tensor) {
   size_t bytes = 0;
-  tarn_status status = check_name(model, name);
-  if (status != TARN_OK) return status;
-  status = check_shape(model, name, kind, dtype, shape, bits, &bytes);
-  if (status != TARN_OK) return status;
-  size_t size = 0;
-  tarn__model_tensor *made = make(name, dtype, shape, &size);
-  if (made == NULL) return size == 0 ? TARN_E_INVALID : TARN_E_NOMEM;
-  status = tarn__names_add(&model->names, name, made);
+  TARN__TRY(check_name(model, name));
+  TARN__TRY(check_shape(model, name, kind, dtype, shape, bits, &bytes));
+  tarn__model_tensor *made = tarn__tensor_make(shape.rank);
+  if (made == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__names_add(&model->names, name, made);
   if (status != TARN_OK) {
-    tarn__host_free(made, size);
+    tarn__tensor_free(made);
     return status;
+  }
+  if (shape.rank != 0) {
+    memcpy(made->dims, shape.dims, shape.rank * sizeof *shape.dims);
   }
   tarn_tensor *tensor = &made->shown;
   tensor->model = model;
   tensor->kind = kind;
+  tensor->dtype = dtype;
   tensor->name = tarn__names_find(&model->names, name)->name;
   tensor->max_size = bytes;
   tensor->bits = bits;
   tensor->of = of;
-  tarn_list_init(&tensor->states);
   enlist(model, tensor);
   *out_tensor = tensor;
   return TARN_OK;
+}
+
+tarn_status tarn__tensor_end_buffers(tarn_tensor *tensor) {
+  tarn_status first = tarn_synced_destroy(tensor->data);
+  tarn__keep_first(&first, tarn_synced_destroy(tensor->diff));
+  tensor->data = tensor->diff = NULL;
+  return first;
 }
 
 void tarn__tensor_free(tarn__model_tensor *tensor) {
@@ -172,8 +169,7 @@ static tarn_status check_other(const tarn_model *model, const tarn_tensor *of,
 tarn_status tarn_model_add(tarn_model *model, tarn_tensor_kind kind,
                            const char *name, tarn_dtype dtype, tarn_shape shape,
                            tarn_tensor **out_tensor) {
-  tarn_status status = begin(model, name, out_tensor);
-  if (status != TARN_OK) return status;
+  TARN__TRY(begin(model, name, out_tensor));
   if (kind != TARN_PARAM && kind != TARN_OUTPUT) {
     const char *text = tarn_tensor_kind_name(kind);
     return tarn__fail(TARN_E_INVALID,
@@ -188,60 +184,34 @@ tarn_status tarn_model_add(tarn_model *model, tarn_tensor_kind kind,
 tarn_status tarn_model_add_input(tarn_model *model, const char *name,
                                  tarn_tensor *output,
                                  tarn_tensor **out_tensor) {
-  tarn_status status = begin(model, name, out_tensor);
-  if (status != TARN_OK) return status;
-  status = check_other(model, output, TARN_OUTPUT);
-  if (status != TARN_OK) return status;
+  TARN__TRY(begin(model, name, out_tensor));
+  TARN__TRY(check_other(model, output, TARN_OUTPUT));
   return tarn__tensor_add(model, TARN_INPUT, name, output->dtype, output->shape,
                           false, output, out_tensor);
 }
 
 tarn_status tarn_model_tie(tarn_model *model, const char *name,
                            tarn_tensor *param, tarn_tensor **out_tensor) {
-  tarn_status status = begin(model, name, out_tensor);
-  if (status != TARN_OK) return status;
-  status = check_other(model, param, TARN_PARAM);
-  if (status != TARN_OK) return status;
+  TARN__TRY(begin(model, name, out_tensor));
+  TARN__TRY(check_other(model, param, TARN_PARAM));
   return tarn__tensor_add(model, TARN_PARAM, name, param->dtype, param->shape,
                           false, &tarn__tensor_root(param)->shown, out_tensor);
-}
-
-// "<param>.<name>". Free it with its size.
-static char *state_name(const tarn_tensor *param, const char *name,
-                        size_t *out_size) {
-  size_t length = 0;
-  *out_size = 0;
-  if (!tarn_size_add(strlen(param->name), strlen(name), &length) ||
-      !tarn_size_add(length, 2, out_size)) {
-    tarn__fail(TARN_E_NOMEM, "'%s': the name is too long", param->name);
-    return NULL;
-  }
-  char *text = tarn__host_alloc(*out_size);
-  if (text == NULL) return NULL;
-  size_t front = strlen(param->name);
-  memcpy(text, param->name, front);
-  text[front] = '.';
-  memcpy(text + front + 1, name, strlen(name) + 1);
-  return text;
 }
 
 tarn_status tarn_model_add_state(tarn_model *model, tarn_tensor *param,
                                  const char *name, tarn_dtype dtype,
                                  tarn_tensor **out_tensor) {
-  tarn_status status = begin(model, name, out_tensor);
-  if (status != TARN_OK) return status;
-  status = check_other(model, param, TARN_PARAM);
-  if (status != TARN_OK) return status;
+  TARN__TRY(begin(model, name, out_tensor));
+  TARN__TRY(check_other(model, param, TARN_PARAM));
   if (name == NULL || *name == '\0') {
     return tarn__fail(TARN_E_INVALID, "'%s': a state without a name",
                       param->name);
   }
   tarn_tensor *root = &tarn__tensor_root(param)->shown;
-  size_t size = 0;
-  char *text = state_name(root, name, &size);
+  char *text = tarn__host_format("%s.%s", root->name, name);
   if (text == NULL) return TARN_E_NOMEM;
-  status = tarn__tensor_add(model, TARN_STATE, text, dtype, root->shape, false,
-                            root, out_tensor);
-  tarn__host_free(text, size);
+  tarn_status status = tarn__tensor_add(model, TARN_STATE, text, dtype,
+                                        root->shape, false, root, out_tensor);
+  tarn__host_free_text(text);
   return status;
 }
