@@ -10,8 +10,7 @@
 #include <stdatomic.h>
 
 #include "record/file.h"
-#include "record/plugins.h"
-#include "record/process.h"
+#include "record/modules.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
@@ -38,16 +37,11 @@ typedef struct thread_state {
 
 static __thread thread_state me;
 __thread unsigned events_inside;
-static _Atomic uint64_t numbers = 1;
-
-uint64_t events_number(void) {
-  return atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
-}
 
 static tarn__trace_log_event complete(const happening *what) {
   return (tarn__trace_log_event){
       .kind = what->kind,
-      .number = what->number != 0 ? what->number : events_number(),
+      .number = what->number != 0 ? what->number : file_number(),
       .time_us = file_time_us(),
       .address = (uintptr_t)what->address,
       .size = what->size,
@@ -65,7 +59,7 @@ static void put(slot *mine, tarn__trace_log_event *event) {
     file_lose();
     return;
   }
-  if (event->number < mine->writer.number) event->number = events_number();
+  if (event->number < mine->writer.number) event->number = file_number();
   tarn__log_put_event(&mine->writer, event);
 }
 
@@ -120,7 +114,7 @@ static void write_down(const happening *what) {
     file_lose();
     return;
   }
-  if (what->device != 0) plugins_define(mine, what->device);
+  if (what->define != NULL) what->define(mine, what->device);
   uint64_t stack = is_birth(what->kind) ? stacks_number(mine) : 0;
   tarn__trace_log_event event = complete(what);
   event.stack = stack;
@@ -140,6 +134,14 @@ static void write_late(void) {
   }
 }
 
+void events_forget(void) {
+  file_forget();
+  slots_forget();
+  stacks_forget();
+  modules_forget();
+  atomic_store(&me.head, atomic_load(&me.tail));
+}
+
 void events_note(const happening *what) {
   if (me.busy) {
     leave_waiting(what);
@@ -147,7 +149,7 @@ void events_note(const happening *what) {
   }
   int saved = errno;
   me.busy = 1;
-  if (__builtin_expect(file_is_inherited(), 0)) process_forget();
+  if (__builtin_expect(file_is_inherited(), 0)) events_forget();
   write_down(what);
   me.busy = 0;
   write_late();
@@ -159,8 +161,4 @@ void events_finish(void) {
   if (!file_is_inherited()) file_finish();
   me.busy = 0;
   write_late();
-}
-
-void events_forget(void) {
-  atomic_store(&me.head, atomic_load(&me.tail));
 }

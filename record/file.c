@@ -51,6 +51,14 @@ static struct {
   char path[PATH_MAX + 32];
 } file = {.next = 1};  // the header is page 0
 
+settings record_settings = {.threshold = SIZE_MAX};
+
+static _Atomic uint64_t numbers = 1;
+
+uint64_t file_number(void) {
+  return atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
+}
+
 // 0 in the child of a fork, in which the kernel empties the page that it is in.
 static unsigned char always = 1;
 static volatile unsigned char *is_own = &always;
@@ -314,8 +322,8 @@ void file_forget(void) {
   *is_own = 1;
 }
 
-// Cuts off what no thread has. What is behind it stays mapped and is never
-// touched: pages that are asked for from now on are mapped anew.
+// Cuts off the pages that no thread has. The rest stays mapped and is never
+// touched: later pages are mapped anew.
 static void cut(void) {
   uint64_t ready = atomic_load(&file.ready);
   uint64_t pages = atomic_fetch_add(&file.next, OVER);

@@ -18,6 +18,9 @@ tarn__trace_log_page *file_page(void);
 // Microseconds since the process was begun.
 uint64_t file_time_us(void);
 
+// A number for an event, which may be written later, if at all.
+uint64_t file_number(void);
+
 // One more event that could not be written.
 void file_lose(void);
 

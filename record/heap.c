@@ -1,7 +1,7 @@
 // The functions of the heap, as the program sees them.
 //
-// A free is told by the bytes that can be used at its address: the reader
-// passes over those that were not recorded when they were born.
+// A free is recorded if the usable bytes at its address reach the threshold:
+// the reader passes over frees of blocks whose birth was not recorded.
 #include <errno.h>
 #include <malloc.h>
 #include <stdint.h>
@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "record/events.h"
+#include "record/file.h"
 #include "record/real.h"
 #include "record/settings.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
-// What an allocator calls of these by itself is not the program's.
+// Calls that an allocator makes by itself are not the program's.
 static inline bool is_wanted(size_t size) {
   return settings_wants(size) && events_inside == 0;
 }
@@ -133,7 +134,7 @@ static void *move_from_early(void *address, size_t size) {
 // The old block's end is written once it is sure, with a number from before.
 static void *reallocate(void *address, size_t size) {
   void *moved;
-  uint64_t number = was_wanted(address) ? events_number() : 0;
+  uint64_t number = was_wanted(address) ? file_number() : 0;
   INSIDE(moved, realloc(address, size));
   if (moved == NULL && size != 0) return born(NULL, size);
   if (number != 0) {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "record/events.h"
+#include "record/file.h"
 #include "record/real.h"
 #include "record/settings.h"
 #include "record/stacks.h"
@@ -39,7 +40,7 @@ static void note_map(const void *address, size_t size) {
 static uint64_t number_of_end(const void *caller) {
   return is_recording(caller) &&
                  atomic_load_explicit(&has_maps, memory_order_relaxed)
-             ? events_number()
+             ? file_number()
              : 0;
 }
 
@@ -102,7 +103,7 @@ EXPORT void *mremap(void *address, size_t old_size, size_t size, int flags,
   void *mapped = real()->mremap(address, old_size, size, flags, wanted);
   if (mapped == MAP_FAILED) return mapped;
   note_unmap(number, address, old_size);
-  if (wanted != NULL && number != 0) note_unmap(events_number(), mapped, size);
+  if (wanted != NULL && number != 0) note_unmap(file_number(), mapped, size);
   if (settings_wants(size) && is_recording(CALLER)) note_map(mapped, size);
   return mapped;
 }

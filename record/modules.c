@@ -15,11 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/events.h"
 #include "record/file.h"
 #include "record/real.h"
 
-enum { KNOWN_MOST = 4096, NUMBER_MOST = 10 };
+enum { KNOWN_MOST = 4096 };
 
 typedef struct module {
   uint64_t begin;
@@ -47,12 +46,11 @@ static _Atomic uint64_t texts;
 
 uint64_t modules_text(slot *mine, const char *text) {
   size_t length = strnlen(text, TARN__LOG_MOST_TEXT);
-  if (!slots_have_room(mine, length + (size_t)3 * NUMBER_MOST, NULL)) return 0;
+  if (!slots_have_room(mine, length + (size_t)3 * TARN__LOG_MOST_NUMBER, NULL))
+    return 0;
   uint64_t number = 1 + atomic_fetch_add(&texts, 1);
-  unsigned char *at = mine->writer.page->records + mine->writer.used;
-  *at++ = TARN__LOG_DEFINE;
-  *at++ = TARN__LOG_TEXT;
-  at = tarn__log_put_number(at, number);
+  unsigned char *at =
+      tarn__log_put_definition(&mine->writer, TARN__LOG_TEXT, number);
   at = tarn__log_put_number(at, length);
   memcpy(at, text, length);
   tarn__log_publish(&mine->writer, at + length);
@@ -61,16 +59,14 @@ uint64_t modules_text(slot *mine, const char *text) {
 
 static void define(slot *mine, const module *m, const char *name) {
   uint64_t path = modules_text(mine, name);
-  if (!slots_have_room(mine, (size_t)8 * NUMBER_MOST, NULL)) return;
-  unsigned char *at = mine->writer.page->records + mine->writer.used;
-  *at++ = TARN__LOG_DEFINE;
-  *at++ = TARN__LOG_MODULE;
-  at = tarn__log_put_number(at, ++modules.number);
+  if (!slots_have_room(mine, (size_t)8 * TARN__LOG_MOST_NUMBER, NULL)) return;
+  unsigned char *at = tarn__log_put_definition(&mine->writer, TARN__LOG_MODULE,
+                                               ++modules.number);
   at = tarn__log_put_number(at, path);
   at = tarn__log_put_number(at, m->begin);
   at = tarn__log_put_number(at, m->bytes);
   at = tarn__log_put_number(at, m->bias);
-  at = tarn__log_put_number(at, events_number());
+  at = tarn__log_put_number(at, file_number());
   tarn__log_publish(&mine->writer, at);
 }
 
@@ -141,7 +137,7 @@ static int see(struct dl_phdr_info *info, size_t size, void *context) {
   return 0;
 }
 
-// What was not seen may come again, at another place or at this one.
+// A module that was not seen may appear again, at another place or at this one.
 static void drop_unseen(void) {
   size_t kept = 0;
   for (size_t i = 0; i < modules.count; i++) {

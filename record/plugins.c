@@ -1,11 +1,13 @@
-// Device plug-ins: their functions have no context by which one could tell
-// whose they are, so each plug-in has a set of wrappers of its own.
+// Memory of devices: what plug-ins of the ABI allocate.
 //
-// dlsym: what it does depends on who calls it (RTLD_NEXT), which the C library
-// reads from the return address. So the one here is a stub that only chooses a
-// function and jumps there, with the stack as it was.
-#include "record/plugins.h"
-
+// A program that asks dlsym for "InitPlugin" gets a function of the recorder,
+// which calls the plug-in's and then puts its own in front of the functions of
+// the table that allocate. Those have no context by which one could tell whose
+// they are, so each plug-in has a set of wrappers of its own.
+//
+// dlsym: its result depends on its caller (RTLD_NEXT), which the C library
+// reads from the return address. So the dlsym here is a stub that only chooses
+// a function and jumps there, with the stack unchanged.
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -37,7 +39,7 @@ typedef struct plugin {
 
 static plugin plugins[PLUGINS];
 
-// A device of the trace: number |index| + 1. What it is stands there once it is
+// A device of the trace: number |index| + 1. Its properties are set once it is
 // KNOWN.
 static struct {
   const plugin *from;
@@ -77,9 +79,9 @@ static uint32_t device_number(const plugin *p, const C_Device device,
   return 0;
 }
 
-void plugins_define(slot *mine, uint32_t number) {
+// Defines device |number| in the page of |mine|, unless the file has it.
+static void define(slot *mine, uint32_t number) {
   static const char *const suffixes[MEMORIES] = {"", "/host", "/unified"};
-  enum { NUMBER_MOST = 10 };
   char name[TYPE_SIZE + 32];
   size_t index = number - 1;
   unsigned now = 1 + file_generation();
@@ -87,11 +89,9 @@ void plugins_define(slot *mine, uint32_t number) {
   snprintf(name, sizeof name, "%s:%d%s", devices[index].from->type,
            devices[index].id, suffixes[devices[index].kind]);
   uint64_t text = modules_text(mine, name);
-  if (!slots_have_room(mine, (size_t)4 * NUMBER_MOST, NULL)) return;
-  unsigned char *at = mine->writer.page->records + mine->writer.used;
-  *at++ = TARN__LOG_DEFINE;
-  *at++ = TARN__LOG_DEVICE;
-  at = tarn__log_put_number(at, number);
+  if (!slots_have_room(mine, (size_t)4 * TARN__LOG_MOST_NUMBER, NULL)) return;
+  unsigned char *at =
+      tarn__log_put_definition(&mine->writer, TARN__LOG_DEVICE, number);
   at = tarn__log_put_number(at, text);
   tarn__log_publish(&mine->writer, at);
 }
@@ -103,6 +103,7 @@ void plugins_define(slot *mine, uint32_t number) {
 static void note(const plugin *p, const C_Device device, memory kind,
                  happening what) {
   what.device = device_number(p, device, kind);
+  what.define = define;
   if (what.device != 0) events_note(&what);
 }
 
@@ -124,7 +125,7 @@ static C_Status give(const plugin *p, memory kind, const C_Device device,
                      void *ptr, size_t size) {
   bool counts = record_settings.threshold != SIZE_MAX && ptr != NULL &&
                 (size == 0 || settings_wants(size));
-  uint64_t number = counts ? events_number() : 0;
+  uint64_t number = counts ? file_number() : 0;
   C_Status status = p->give[kind](device, ptr, size);
   if (counts && status == C_SUCCESS) {
     note(p, device, kind,
@@ -228,7 +229,8 @@ static init_plugin *wrapper_of(init_plugin *theirs) {
   return NULL;
 }
 
-// In place of dlsym, with a handle of a library: then it is all one who calls.
+// In place of dlsym, with a handle of a library: then the caller does not
+// matter.
 static void *find_plugin(void *handle, const char *name) {
   void *found = real()->dlsym(handle, name);
   if (found == NULL) return NULL;
@@ -238,7 +240,7 @@ static void *find_plugin(void *handle, const char *name) {
 
 typedef void *find_function(void *handle, const char *name);
 
-// What the stub jumps to.
+// The target of the stub.
 find_function *record_dlsym_choose(void *handle, const char *name);
 find_function *record_dlsym_choose(void *handle, const char *name) {
   find_function *theirs = real()->dlsym;

@@ -13,14 +13,10 @@
 
 #include "record/events.h"
 #include "record/file.h"
-#include "record/modules.h"
-#include "record/process.h"
 #include "record/real.h"
 #include "record/settings.h"
 #include "record/slots.h"
 #include "record/stacks.h"
-
-settings record_settings = {.threshold = SIZE_MAX};
 
 // ---------------------------------------------------------------------------
 // Settings
@@ -64,19 +60,11 @@ static void read_settings(void) {
 // From begin to end
 // ---------------------------------------------------------------------------
 
-void process_forget(void) {
-  file_forget();
-  slots_forget();
-  stacks_forget();
-  modules_forget();
-  events_forget();
-}
-
 // Nothing is recorded before the last line.
 __attribute__((constructor)) static void begin(void) {
   if (real()->dlsym == NULL || !read_out()) return;
   read_settings();
-  if (!file_begin()) (void)pthread_atfork(NULL, NULL, process_forget);
+  if (!file_begin()) (void)pthread_atfork(NULL, NULL, events_forget);
   slots_begin();
   stacks_begin();
   record_settings.threshold =

@@ -130,7 +130,7 @@ static uint64_t hash_of(void *const *addresses, int count) {
 
 static const uint64_t number_mask = (UINT64_C(1) << NUMBER_BITS) - 1;
 
-// Sets |*out_new| if nobody has defined the number yet. 0: the table is full.
+// Sets |*out_new| if the number is not defined yet. 0: the table is full.
 static uint64_t intern(uint64_t hash, bool *out_new) {
   uint64_t key = hash & ~number_mask;
   uint64_t number = 0;
@@ -155,14 +155,11 @@ static uint64_t intern(uint64_t hash, bool *out_new) {
 
 static void define(slot *mine, uint64_t number, void *const *addresses,
                    int count) {
-  enum { NUMBER_MOST = 10 };
   uint64_t before = 0;
-  size_t most = (size_t)(count + 3) * NUMBER_MOST;
+  size_t most = (size_t)(count + 3) * TARN__LOG_MOST_NUMBER;
   if (!slots_have_room(mine, most, NULL)) return;
-  unsigned char *at = mine->writer.page->records + mine->writer.used;
-  *at++ = TARN__LOG_DEFINE;
-  *at++ = TARN__LOG_RAW_STACK;
-  at = tarn__log_put_number(at, number);
+  unsigned char *at =
+      tarn__log_put_definition(&mine->writer, TARN__LOG_RAW_STACK, number);
   at = tarn__log_put_number(at, (uint64_t)count);
   for (int i = 0; i < count; i++) {
     at = tarn__log_put_number(
