@@ -17,4 +17,9 @@ typedef struct bench_figure {
 void bench_figure_write(sheet *s, const bench_figure *figure,
                         const char *device, double value, const char *failed);
 
+// Begins a report, which names the machine that its figures are from: the
+// processor, how many of it are online, the kernel, and a warning if this
+// program was not built to be fast.
+sheet *bench_sheet_begin(options_output output);
+
 #endif  // TARN_BENCH_FIGURE_H_

@@ -1,5 +1,5 @@
-// The machine and the build, in one line.
-#include "machine.h"
+// The machine and the build, in one line, as the heading of a report.
+#include "figure.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { LINE_SIZE = 256, MODEL_SIZE = 96 };
+enum { MACHINE_SIZE = 256, LINE_SIZE = 256, MODEL_SIZE = 96 };
 
 #if !defined(__OPTIMIZE__)
 #define BUILD ", NOT OPTIMISED"
@@ -43,14 +43,20 @@ static const char *version_of(char *release) {
   return release;
 }
 
-char *machine_describe(char *out) {
+// "Intel(R) Xeon(R) Processor, 2 cores, Linux 6.1.0".
+static const char *describe(void) {
+  static char text[MACHINE_SIZE];
   struct utsname system = {0};
   char model[MODEL_SIZE];
   (void)uname(&system);
   snprintf(model, sizeof model, "%.64s", system.machine);
   read_model(model);
   long cores = sysconf(_SC_NPROCESSORS_ONLN);
-  snprintf(out, MACHINE_SIZE, "%s, %ld core%s, %.32s %.64s" BUILD, model, cores,
+  snprintf(text, sizeof text, "%s, %ld core%s, %.32s %.64s" BUILD, model, cores,
            cores == 1 ? "" : "s", system.sysname, version_of(system.release));
-  return out;
+  return text;
+}
+
+sheet *bench_sheet_begin(options_output output) {
+  return sheet_begin(output, describe());
 }

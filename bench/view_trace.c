@@ -1,11 +1,10 @@
-// A made history: every class of sizes has slots of its own, the lowest free
-// one is taken, and slots come out of segments of the device. So no two blocks
-// ever overlap, and there are holes.
+// A synthetic history: every class of sizes has slots of its own, the lowest
+// free one is taken, and slots are cut from segments of the device. So no two
+// blocks overlap, and there are holes.
 #include "view_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
   CLASSES = 12,

@@ -49,7 +49,8 @@ typedef struct conform_target {
   size_t total;               // its memory
   size_t min_chunk;           // at least 1, whatever it answers
 
-  conform_outcome outcome;  // of the check
+  size_t with;              // of the check that runs
+  conform_outcome outcome;  // likewise
 
   check_block blocks[CHECK_BLOCKS_MAX];  // to be given back after it
   size_t block_count;
@@ -70,6 +71,7 @@ typedef struct conform_check {
   const char *name;  // "memory.one_byte"
   bool (*run)(conform_target *t);
   const char *code;                   // the lines that show it
+  size_t with;                        // which case, if checks share |run|
   uint16_t needs[CHECK_NEEDS_MAX];    // functions: NEED(...); 0: no more
   uint16_t extends[CHECK_NEEDS_MAX];  // slots of the extension: SLOT(...)
   check_stage stage;
@@ -100,7 +102,7 @@ const conform_check *conform_at(size_t index);
 size_t conform_accepted(void);
 size_t conform_initialized(void);
 
-// Runs one; what came of it is in |t->outcome|.
+// Runs one check; |t->outcome| has its outcome.
 void conform_check_run(conform_target *t, const conform_check *check);
 
 // --- target.c --------------------------------------------------------------
@@ -131,26 +133,29 @@ void conform_target_end(conform_target *t);
 // a plug-in has none.
 const char *conform_function_name(size_t offset);
 const char *conform_stand_in(size_t offset);
-bool conform_has(const C_DeviceInterface *abi, size_t offset);
 const char *conform_slot_name(size_t offset);
-bool conform_extends(const tarn_device_ext *ext, size_t offset);
+
+// Whether |table|, of either kind, has what stands at |offset|.
+bool conform_has(const void *table, size_t offset);
 
 // "C_FAILED", or "status 17" for an unknown one.
 const char *conform_status(C_Status status);
 
 // --- outcome.c --------------------------------------------------------------
 
-// Each returns false. The text of a quirk ends with what Tarn does about it.
-bool conform_fail(conform_target *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-bool conform_quirk(conform_target *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-bool conform_skip(conform_target *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+// Sets the outcome. True for a note, something worth telling of a check that
+// passes; else false. The text of a quirk ends with what Tarn does about it.
+bool conform_say(conform_target *t, conform_result result, conform_level level,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
 
-// Something worth telling of a check that passes. True.
-bool conform_note(conform_target *t, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+#define conform_fail(t, ...) \
+  conform_say((t), CONFORM_FAIL, CONFORM_FAULT, __VA_ARGS__)
+#define conform_quirk(t, ...) \
+  conform_say((t), CONFORM_PASS, CONFORM_QUIRK, __VA_ARGS__)
+#define conform_skip(t, ...) \
+  conform_say((t), CONFORM_SKIP, CONFORM_NONE, __VA_ARGS__)
+#define conform_note(t, ...) \
+  conform_say((t), CONFORM_PASS, CONFORM_NOTE, __VA_ARGS__)
 
 #define EXPECT(t, condition, ...)                            \
   do {                                                       \
@@ -176,6 +181,9 @@ bool conform_went_well(conform_target *t, const char *function, C_Status got);
 // if the slot were missing. Skips the check in that case.
 bool conform_can(conform_target *t, const char *slot, tarn_status got);
 
+// Fails unless |what|, which makes no sense, is answered TARN_E_INVALID.
+bool conform_was_refused(conform_target *t, const char *what, tarn_status got);
+
 // Calls a slot of the extension, which must answer TARN_OK.
 bool conform_was_ok(conform_target *t, const char *slot, tarn_status got);
 #define EXTENSION(t, slot, ...)                          \
@@ -184,20 +192,27 @@ bool conform_was_ok(conform_target *t, const char *slot, tarn_status got);
     if (!conform_was_ok((t), #slot, got_)) return false; \
   } while (0)
 
-// --- resources.c
-// -----------------------------------------------------------------
+// --- resources.c -----------------------------------------------------------
 
 #define KIB(count) ((size_t)(count) << 10)
 #define MIB(count) ((size_t)(count) << 20)
 #define GIB(count) ((size_t)(count) << 30)
 
+static inline uint64_t check_address(const void *pointer) {
+  return (uint64_t)(uintptr_t)pointer;
+}
+
+static inline void *check_pointer(uint64_t address) {
+  return (void *)(uintptr_t)address;
+}
+
 static inline unsigned char *check_at(void *block, size_t offset) {
   return (unsigned char *)block + offset;
 }
 
-// Makes |device| the calling thread's current one. The status of set_device,
-// C_SUCCESS if the plug-in has no set_device.
-C_Status check_enter(const conform_target *t, struct C_Device_st *device);
+// Makes |device| the calling thread's current one, if the plug-in has
+// set_device, which must go well.
+bool check_enter(conform_target *t, struct C_Device_st *device);
 
 // |size| bytes of the device that is tested, or of |device|.
 bool check_take(conform_target *t, size_t size, void **out);
@@ -225,8 +240,8 @@ bool check_tidy(conform_target *t);
 // Bytes that differ from place to place and from seed to seed.
 void check_fill(unsigned char *bytes, size_t size, unsigned seed);
 
-// Fails unless |got| is |expected|: says the first byte that is not, and where
-// it stands (|offset| more).
+// Fails unless |got| is |expected|: names the first byte that differs, and its
+// offset.
 bool check_same(conform_target *t, const char *what, const unsigned char *got,
                 const unsigned char *expected, size_t size);
 
@@ -243,6 +258,9 @@ bool check_write(conform_target *t, void *dst, size_t size, unsigned seed);
 bool check_verify(conform_target *t, const char *what, const void *src,
                   size_t size, unsigned seed);
 
+// Takes a block, writes all of it, reads it back, and gives it back.
+bool check_use(conform_target *t, const char *what, size_t size, unsigned seed);
+
 // Whether a block of |size| bytes can be had at all; skips if not.
 bool check_has_room(conform_target *t, size_t size);
 
@@ -253,6 +271,27 @@ bool check_keeps_account(conform_target *t, bool *out);
 
 // Waits for a stream.
 bool check_wait(conform_target *t, C_Stream stream);
+
+// Copies on a stream: bytes -> block -> back.
+typedef struct check_work {
+  C_Stream stream;
+  void *block;
+  unsigned char *bytes;
+  unsigned char *back;
+  size_t size;
+} check_work;
+
+// Makes all but the stream, and fills |bytes|.
+bool check_make_work(conform_target *t, size_t size, unsigned seed,
+                     check_work *w);
+
+// Queues |times| copies to the block; the copy back; both.
+bool check_queue_put(conform_target *t, const check_work *w, int times);
+bool check_queue_get(conform_target *t, const check_work *w);
+bool check_queue(conform_target *t, const check_work *w, int times);
+
+// Whether what came back are the bytes.
+bool check_came_back(conform_target *t, const check_work *w, const char *what);
 
 // Sizes that are easily got wrong, up to 1 MiB and a byte; 0 ends them.
 extern const size_t check_lengths[];

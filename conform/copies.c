@@ -3,48 +3,6 @@
 
 #include "route.h"
 
-static bool h2d_lengths(conform_target *t) {
-  return route_check_lengths(t, &(route){.kind = ROUTE_H2D});
-}
-
-static bool d2h_lengths(conform_target *t) {
-  return route_check_lengths(t, &(route){.kind = ROUTE_D2H});
-}
-
-static bool d2d_lengths(conform_target *t) {
-  return route_check_lengths(t, &(route){.kind = ROUTE_D2D});
-}
-
-static bool h2d_offsets(conform_target *t) {
-  return route_check_offsets(t, &(route){.kind = ROUTE_H2D});
-}
-
-static bool d2h_offsets(conform_target *t) {
-  return route_check_offsets(t, &(route){.kind = ROUTE_D2H});
-}
-
-static bool d2d_offsets(conform_target *t) {
-  return route_check_offsets(t, &(route){.kind = ROUTE_D2D});
-}
-
-static bool large(conform_target *t, route_kind kind) {
-  route r = {.kind = kind};
-  route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
-  return check_has_room(t, 2 * span.room) && route_check(t, &r, span);
-}
-
-static bool h2d_large(conform_target *t) {
-  return large(t, ROUTE_H2D);
-}
-
-static bool d2h_large(conform_target *t) {
-  return large(t, ROUTE_D2H);
-}
-
-static bool d2d_large(conform_target *t) {
-  return large(t, ROUTE_D2D);
-}
-
 // Halves of one block do not overlap, so that is a copy like any other.
 static bool d2d_within(conform_target *t) {
   enum { HALF = 5001 };
@@ -81,7 +39,7 @@ static bool high_offsets(conform_target *t) {
          check_give(t, block);
 }
 
-// What the host changes after the call must not get into the copy any more.
+// Changes by the host after the call must not reach the copy.
 static bool h2d_is_done(conform_target *t) {
   size_t size = MIB(4);
   void *block = NULL;
@@ -128,6 +86,8 @@ static bool p2p_same_device(conform_target *t) {
 
 #define COPY(kind, dst, src, size) \
   "table->memory_copy_" kind "(&d, " dst ", " src ", " size ");\n"
+#define CASE(what, function, route) \
+  .name = "copies." what, .run = (function), .with = (route)
 #define LENGTHS(kind, dst, src)                                 \
   "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" COPY( \
       kind, dst, src,                                           \
@@ -141,27 +101,21 @@ static bool p2p_same_device(conform_target *t) {
   "// the same bytes in both; those around are as before\n"
 
 static const conform_check checks[] = {
-    {.name = "copies.h2d_odd_lengths",
-     .run = h2d_lengths,
+    {CASE("h2d_odd_lengths", route_run_lengths, ROUTE_H2D),
      .code = LENGTHS("h2d", "block", "bytes")},
-    {.name = "copies.d2h_odd_lengths",
-     .run = d2h_lengths,
+    {CASE("d2h_odd_lengths", route_run_lengths, ROUTE_D2H),
      .code = LENGTHS("d2h", "bytes", "block")},
-    {.name = "copies.d2d_odd_lengths",
-     .run = d2d_lengths,
+    {CASE("d2d_odd_lengths", route_run_lengths, ROUTE_D2D),
      .code = LENGTHS("d2d", "block", "other")},
-    {.name = "copies.h2d_at_offsets",
-     .run = h2d_offsets,
+    {CASE("h2d_at_offsets", route_run_offsets, ROUTE_H2D),
      .code = OFFSETS("h2d")},
-    {.name = "copies.d2h_at_offsets",
-     .run = d2h_offsets,
+    {CASE("d2h_at_offsets", route_run_offsets, ROUTE_D2H),
      .code = OFFSETS("d2h")},
-    {.name = "copies.d2d_at_offsets",
-     .run = d2d_offsets,
+    {CASE("d2d_at_offsets", route_run_offsets, ROUTE_D2D),
      .code = OFFSETS("d2d")},
-    {.name = "copies.h2d_large", .run = h2d_large, .code = LARGE("h2d")},
-    {.name = "copies.d2h_large", .run = d2h_large, .code = LARGE("d2h")},
-    {.name = "copies.d2d_large", .run = d2d_large, .code = LARGE("d2d")},
+    {CASE("h2d_large", route_run_large, ROUTE_H2D), .code = LARGE("h2d")},
+    {CASE("d2h_large", route_run_large, ROUTE_D2H), .code = LARGE("d2h")},
+    {CASE("d2d_large", route_run_large, ROUTE_D2D), .code = LARGE("d2d")},
     {.name = "copies.d2d_within_a_block",
      .run = d2d_within,
      .code = COPY("d2d", "block + 5001", "block",

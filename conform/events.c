@@ -9,45 +9,28 @@ enum { EVENTS = 32, REPEATS = 8 };
 
 static const uint64_t PATIENCE_NS = UINT64_C(5) * 1000 * 1000 * 1000;
 
-// A stream with work of some milliseconds: bytes -> block -> back.
+// Work of some milliseconds on a stream, and an event.
 typedef struct work {
-  C_Stream stream;
+  check_work on;
   C_Event event;
-  void *block;
-  unsigned char *bytes;
-  unsigned char *back;
-  size_t size;
 } work;
 
 static bool make_work(conform_target *t, unsigned seed, work *w) {
-  w->size = MIB(4);
-  if (!check_stream(t, &w->stream) || !check_event(t, &w->event) ||
-      !check_take(t, w->size, &w->block) ||
-      !check_buffer(t, w->size, &w->bytes) ||
-      !check_buffer(t, w->size, &w->back)) {
-    return false;
-  }
-  check_fill(w->bytes, w->size, seed);
-  return true;
+  return check_stream(t, &w->on.stream) && check_event(t, &w->event) &&
+         check_make_work(t, MIB(4), seed, &w->on);
 }
 
 static bool queue_work(conform_target *t, const work *w) {
-  for (int i = 0; i < REPEATS; i++) {
-    CALL(t, async_memory_copy_h2d, &t->device, w->stream, w->block, w->bytes,
-         w->size);
-  }
-  CALL(t, async_memory_copy_d2h, &t->device, w->stream, w->back, w->block,
-       w->size);
-  return true;
+  return check_queue(t, &w->on, REPEATS);
 }
 
 static bool record(conform_target *t, const work *w) {
-  CALL(t, record_event, &t->device, w->stream, w->event);
+  CALL(t, record_event, &t->device, w->on.stream, w->event);
   return true;
 }
 
 static bool is_done(conform_target *t, const work *w, const char *what) {
-  return check_same(t, what, w->back, w->bytes, w->size);
+  return check_came_back(t, &w->on, what);
 }
 
 // ---------------------------------------------------------------------------
@@ -96,8 +79,8 @@ static bool unrecorded_synchronize(conform_target *t) {
 static bool unrecorded_wait(conform_target *t) {
   work w;
   if (!make_work(t, 81, &w)) return false;
-  CALL(t, stream_wait_event, &t->device, w.stream, w.event);
-  return queue_work(t, &w) && check_wait(t, w.stream) &&
+  CALL(t, stream_wait_event, &t->device, w.on.stream, w.event);
+  return queue_work(t, &w) && check_wait(t, w.on.stream) &&
          is_done(t, &w,
                  "work behind the wait for an event that was never "
                  "recorded");
@@ -109,9 +92,8 @@ static bool unrecorded_wait(conform_target *t) {
 
 static bool synchronize(conform_target *t) {
   work w;
-  if (!make_work(t, 82, &w) || !queue_work(t, &w) || !record(t, &w)) {
+  if (!make_work(t, 82, &w) || !queue_work(t, &w) || !record(t, &w))
     return false;
-  }
   CALL(t, synchronize_event, &t->device, w.event);
   return is_done(t, &w,
                  "what was queued before the event, after "
@@ -121,7 +103,7 @@ static bool synchronize(conform_target *t) {
 static bool query_after(conform_target *t) {
   work w;
   if (!make_work(t, 83, &w) || !queue_work(t, &w) || !record(t, &w) ||
-      !check_wait(t, w.stream)) {
+      !check_wait(t, w.on.stream)) {
     return false;
   }
   C_Status got = t->abi->query_event(&t->device, w.event);
@@ -173,7 +155,7 @@ static bool used_again(conform_target *t) {
   work w;
   if (!make_work(t, 86, &w)) return false;
   for (unsigned i = 0; i < 4; i++) {
-    check_fill(w.bytes, w.size, 86 + i);
+    check_fill(w.on.bytes, w.on.size, 86 + i);
     if (!queue_work(t, &w) || !record(t, &w)) return false;
     CALL(t, synchronize_event, &t->device, w.event);
     if (!is_done(t, &w, "an event that is used again and again")) return false;
@@ -188,8 +170,8 @@ static bool across(conform_target *t, bool destroy_early) {
   C_Stream other = NULL;
   unsigned char *seen = NULL;
   if (!make_work(t, 87, &w) || !check_stream(t, &other) ||
-      !check_buffer(t, w.size, &seen) ||
-      !check_write(t, w.block, w.size, 999) || !queue_work(t, &w) ||
+      !check_buffer(t, w.on.size, &seen) ||
+      !check_write(t, w.on.block, w.on.size, 999) || !queue_work(t, &w) ||
       !record(t, &w)) {
     return false;
   }
@@ -198,11 +180,12 @@ static bool across(conform_target *t, bool destroy_early) {
     check_forget_event(t, w.event);
     CALL(t, destroy_event, &t->device, w.event);
   }
-  CALL(t, async_memory_copy_d2h, &t->device, other, seen, w.block, w.size);
+  CALL(t, async_memory_copy_d2h, &t->device, other, seen, w.on.block,
+       w.on.size);
   return check_wait(t, other) &&
          check_same(t, "what a stream sees that waited for an event of another",
-                    seen, w.bytes, w.size) &&
-         check_wait(t, w.stream);
+                    seen, w.on.bytes, w.on.size) &&
+         check_wait(t, w.on.stream);
 }
 
 static bool wait_across(conform_target *t) {
@@ -216,8 +199,8 @@ static bool destroy_while_awaited(conform_target *t) {
 static bool wait_on_own_stream(conform_target *t) {
   work w;
   if (!make_work(t, 88, &w) || !record(t, &w)) return false;
-  CALL(t, stream_wait_event, &t->device, w.stream, w.event);
-  return queue_work(t, &w) && check_wait(t, w.stream) &&
+  CALL(t, stream_wait_event, &t->device, w.on.stream, w.event);
+  return queue_work(t, &w) && check_wait(t, w.on.stream) &&
          is_done(t, &w, "work behind the wait for an event of the same stream");
 }
 
@@ -257,6 +240,9 @@ static bool ping_pong(conform_target *t) {
 #define RECORD "table->record_event(&d, s, e);\n"
 #define SAME "assert(memcmp(back, bytes, 4 << 20) == 0);\n"
 
+#define WORKING(what, function) \
+  .name = "events." what, .run = (function), .needs = {WORKS}
+
 static const conform_check checks[] = {
     {.name = "events.create_and_destroy",
      .run = create,
@@ -286,9 +272,7 @@ static const conform_check checks[] = {
      .code = "table->create_event(&d, &e);\n"
              "table->stream_wait_event(&d, s, e);\n" WORK
              "table->synchronize_stream(&d, s);\n" SAME},
-    {.name = "events.synchronize",
-     .run = synchronize,
-     .needs = {WORKS},
+    {WORKING("synchronize", synchronize),
      .code = WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
     {.name = "events.query_after",
      .run = query_after,
@@ -300,13 +284,9 @@ static const conform_check checks[] = {
      .needs = {WORKS, NEED(query_event)},
      .code = WORK RECORD "while (table->query_event(&d, e) != C_SUCCESS)\n"
                          "  ;  // within 5 s\n" SAME},
-    {.name = "events.record_twice",
-     .run = record_twice,
-     .needs = {WORKS},
+    {WORKING("record_twice", record_twice),
      .code = RECORD WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
-    {.name = "events.use_again",
-     .run = used_again,
-     .needs = {WORKS},
+    {WORKING("use_again", used_again),
      .code = "// four times, with other bytes each time:\n" WORK RECORD
              "table->synchronize_event(&d, e);\n" SAME},
     {.name = "events.wait_across_streams",

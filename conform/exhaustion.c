@@ -1,5 +1,4 @@
 // More than there is: refused as what it is, and nothing lost by it.
-#include <string.h>
 
 #include "check.h"
 
@@ -27,10 +26,7 @@ static bool is_refused(conform_target *t, size_t size, bool absurd) {
 }
 
 static bool works(conform_target *t) {
-  void *block = NULL;
-  return check_take(t, 70001, &block) && check_write(t, block, 70001, 51) &&
-         check_verify(t, "a block, after a refusal", block, 70001, 51) &&
-         check_give(t, block);
+  return check_use(t, "a block, after a refusal", 70001, 51);
 }
 
 // A host that overcommits promises more than it has; a device that keeps
@@ -83,7 +79,7 @@ static bool many_refusals(conform_target *t) {
 // Until it is full
 // ---------------------------------------------------------------------------
 
-// Takes pieces until none is left. They are given back after the check.
+// Takes pieces until the device is full. They are given back after the check.
 static bool fill(conform_target *t, size_t piece) {
   while (t->block_count < CHECK_BLOCKS_MAX) {
     void *block = NULL;

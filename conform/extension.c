@@ -6,14 +6,6 @@
 #include "base/os.h"
 #include "check.h"
 
-static uint64_t address_of(const void *ptr) {
-  return (uint64_t)(uintptr_t)ptr;
-}
-
-static void *pointer_to(uint64_t address) {
-  return (void *)(uintptr_t)address;
-}
-
 static bool table(conform_target *t) {
   if (t->entry.ext == NULL) {
     return conform_skip(t, "there is no extension (TarnDeviceExt)");
@@ -45,7 +37,7 @@ static bool alignment(conform_target *t) {
                align);
   for (size_t i = 0; check_lengths[i] != 0; i++) {
     if (!check_take(t, check_lengths[i], &block)) return false;
-    EXPECT(t, address_of(block) % align == 0,
+    EXPECT(t, check_address(block) % align == 0,
            "a block of %zu bytes is at %p, but alignment says %zu",
            check_lengths[i], block, align);
   }
@@ -61,11 +53,11 @@ static bool allocate_aligned(conform_target *t) {
     EXPECT(t, address != 0 && address % align == 0,
            "allocate_aligned to %zu gave 0x%llx", align,
            (unsigned long long)address);
-    if (!check_write(t, pointer_to(address), SIZE, k) ||
-        !check_verify(t, "an aligned block", pointer_to(address), SIZE, k)) {
+    if (!check_write(t, check_pointer(address), SIZE, k) ||
+        !check_verify(t, "an aligned block", check_pointer(address), SIZE, k)) {
       return false;
     }
-    CALL(t, device_memory_deallocate, &t->device, pointer_to(address), SIZE);
+    CALL(t, device_memory_deallocate, &t->device, check_pointer(address), SIZE);
   }
   return true;
 }
@@ -74,10 +66,7 @@ static bool aligned_refusals(conform_target *t) {
   uint64_t address = 1;
   tarn_status got = t->ext->allocate_aligned(t->device.id, 4096, 3, &address);
   if (!conform_can(t, "allocate_aligned", got)) return false;
-  EXPECT(t, got == TARN_E_INVALID,
-         "an alignment of 3 is answered %s, not "
-         "TARN_E_INVALID",
-         tarn_status_name(got));
+  if (!conform_was_refused(t, "an alignment of 3", got)) return false;
   EXPECT(t, address == 0, "the address is 0x%llx after a refusal, not 0",
          (unsigned long long)address);
   got = t->ext->allocate_aligned(t->device.id, SIZE_MAX / 4, 4096, &address);
@@ -96,10 +85,10 @@ static bool async_cycle(conform_target *t, C_Stream stream, size_t size,
   uint64_t address = 0;
   EXTENSION(t, allocate_async, t->device.id, stream, size, &address);
   EXPECT(t, address != 0, "allocate_async of %zu bytes gave 0", size);
-  CALL(t, async_memory_copy_h2d, &t->device, stream, pointer_to(address), bytes,
-       size);
-  CALL(t, async_memory_copy_d2h, &t->device, stream, back, pointer_to(address),
-       size);
+  CALL(t, async_memory_copy_h2d, &t->device, stream, check_pointer(address),
+       bytes, size);
+  CALL(t, async_memory_copy_d2h, &t->device, stream, back,
+       check_pointer(address), size);
   EXTENSION(t, deallocate_async, t->device.id, stream, address, size);
   return true;
 }
@@ -130,9 +119,9 @@ static bool async_without_stream(conform_target *t) {
   enum { SIZE = 4099 };
   uint64_t address = 0;
   EXTENSION(t, allocate_async, t->device.id, NULL, SIZE, &address);
-  if (!check_write(t, pointer_to(address), SIZE, 102) ||
+  if (!check_write(t, check_pointer(address), SIZE, 102) ||
       !check_verify(t, "a block of allocate_async without a stream",
-                    pointer_to(address), SIZE, 102)) {
+                    check_pointer(address), SIZE, 102)) {
     return false;
   }
   EXTENSION(t, deallocate_async, t->device.id, NULL, address, SIZE);
@@ -146,7 +135,7 @@ static bool async_then_deallocate(conform_target *t) {
   if (!check_stream(t, &stream)) return false;
   EXTENSION(t, allocate_async, t->device.id, stream, SIZE, &address);
   if (!check_wait(t, stream)) return false;
-  CALL(t, device_memory_deallocate, &t->device, pointer_to(address), SIZE);
+  CALL(t, device_memory_deallocate, &t->device, check_pointer(address), SIZE);
   return true;
 }
 
@@ -183,12 +172,12 @@ static bool registered_copies(conform_target *t) {
 static bool query(conform_target *t, const void *block, size_t offset,
                   size_t size) {
   tarn_ext_pointer found = {.id = -1};
-  uint64_t address = address_of(block) + offset;
+  uint64_t address = check_address(block) + offset;
   EXTENSION(t, pointer_query, t->device.id, address, &found);
   EXPECT(t, found.id == t->device.id,
          "pointer_query of memory of device %d says device %d", t->device.id,
          found.id);
-  EXPECT(t, found.base == 0 || found.base == address_of(block),
+  EXPECT(t, found.base == 0 || found.base == check_address(block),
          "pointer_query of %p + %zu says that it begins at 0x%llx", block,
          offset, (unsigned long long)found.base);
   EXPECT(t, found.size == 0 || found.size >= size,

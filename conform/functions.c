@@ -76,14 +76,10 @@ const char *conform_stand_in(size_t offset) {
   return i < FUNCTIONS ? functions[i].stand_in : "nothing";
 }
 
-static bool is_set(const void *table, size_t offset) {
+bool conform_has(const void *table, size_t offset) {
   void *function = NULL;
   memcpy(&function, (const char *)table + offset, sizeof function);
   return function != NULL;
-}
-
-bool conform_has(const C_DeviceInterface *abi, size_t offset) {
-  return is_set(abi, offset);
 }
 
 static const struct {
@@ -105,10 +101,6 @@ const char *conform_slot_name(size_t offset) {
     if (slots[i].offset == offset) return slots[i].name;
   }
   return "a slot";
-}
-
-bool conform_extends(const tarn_device_ext *ext, size_t offset) {
-  return is_set(ext, offset);
 }
 
 const char *conform_status(C_Status status) {

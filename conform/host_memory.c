@@ -13,15 +13,17 @@ typedef struct pair {
   C_Status (*give)(const C_Device device, void *ptr, size_t size);
 } pair;
 
-static pair pinned(const conform_target *t) {
-  return (pair){"host_memory_allocate", "host_memory_deallocate",
-                t->abi->host_memory_allocate, t->abi->host_memory_deallocate};
-}
+// The memory that the check is about.
+enum { PINNED, UNIFIED };
 
-static pair unified(const conform_target *t) {
-  return (pair){"unified_memory_allocate", "unified_memory_deallocate",
-                t->abi->unified_memory_allocate,
-                t->abi->unified_memory_deallocate};
+static pair pair_of(const conform_target *t) {
+  const C_DeviceInterface *abi = t->abi;
+  if (t->with == UNIFIED) {
+    return (pair){"unified_memory_allocate", "unified_memory_deallocate",
+                  abi->unified_memory_allocate, abi->unified_memory_deallocate};
+  }
+  return (pair){"host_memory_allocate", "host_memory_deallocate",
+                abi->host_memory_allocate, abi->host_memory_deallocate};
 }
 
 static bool take(conform_target *t, const pair *p, size_t size, void **out) {
@@ -38,7 +40,8 @@ static bool give(conform_target *t, const pair *p, void *ptr, size_t size) {
 }
 
 // The host writes and reads it as its own.
-static bool check_sizes(conform_target *t, pair p) {
+static bool check_sizes(conform_target *t) {
+  pair p = pair_of(t);
   void *block = NULL;
   for (size_t i = 0; check_lengths[i] != 0; i++) {
     size_t size = check_lengths[i];
@@ -52,7 +55,8 @@ static bool check_sizes(conform_target *t, pair p) {
   return true;
 }
 
-static bool check_alignment(conform_target *t, pair p) {
+static bool check_alignment(conform_target *t) {
+  pair p = pair_of(t);
   void *block = NULL;
   for (size_t i = 0; check_lengths[i] != 0; i++) {
     if (!take(t, &p, check_lengths[i], &block)) return false;
@@ -65,7 +69,8 @@ static bool check_alignment(conform_target *t, pair p) {
   return true;
 }
 
-static bool check_contents(conform_target *t, pair p) {
+static bool check_contents(conform_target *t) {
+  pair p = pair_of(t);
   enum { SIZE = 5003 };
   void *blocks[BLOCKS];
   for (unsigned i = 0; i < BLOCKS; i++) {
@@ -82,7 +87,8 @@ static bool check_contents(conform_target *t, pair p) {
 }
 
 // Asking for the impossible must be refused as what it is.
-static bool check_refusal(conform_target *t, pair p) {
+static bool check_refusal(conform_target *t) {
+  pair p = pair_of(t);
   void *block = NULL;
   C_Status got = p.take(&t->device, &block, SIZE_MAX / 2);
   EXPECT(t, got == C_FAILED || got == C_ERROR || block == NULL,
@@ -92,42 +98,10 @@ static bool check_refusal(conform_target *t, pair p) {
   return give(t, &p, block, 4096);
 }
 
-static bool pinned_sizes(conform_target *t) {
-  return check_sizes(t, pinned(t));
-}
-
-static bool pinned_alignment(conform_target *t) {
-  return check_alignment(t, pinned(t));
-}
-
-static bool pinned_contents(conform_target *t) {
-  return check_contents(t, pinned(t));
-}
-
-static bool pinned_refusal(conform_target *t) {
-  return check_refusal(t, pinned(t));
-}
-
-static bool unified_sizes(conform_target *t) {
-  return check_sizes(t, unified(t));
-}
-
-static bool unified_alignment(conform_target *t) {
-  return check_alignment(t, unified(t));
-}
-
-static bool unified_contents(conform_target *t) {
-  return check_contents(t, unified(t));
-}
-
-static bool unified_refusal(conform_target *t) {
-  return check_refusal(t, unified(t));
-}
-
 // What pinned memory is for.
 static bool pinned_copies(conform_target *t) {
   enum { SIZE = 70001 };
-  pair p = pinned(t);
+  pair p = pair_of(t);
   void *from = NULL;
   void *to = NULL;
   void *block = NULL;
@@ -143,10 +117,10 @@ static bool pinned_copies(conform_target *t) {
          give(t, &p, from, SIZE) && give(t, &p, to, SIZE);
 }
 
-// What the host writes the device sees, and the other way round.
+// The device sees the host's writes, and the other way round.
 static bool unified_both_sides(conform_target *t) {
   enum { SIZE = 70001 };
-  pair p = unified(t);
+  pair p = pair_of(t);
   void *shared = NULL;
   void *block = NULL;
   if (!take(t, &p, SIZE, &shared) || !check_take(t, SIZE, &block)) return false;
@@ -166,76 +140,62 @@ static bool unified_both_sides(conform_target *t) {
          give(t, &p, shared, SIZE);
 }
 
-#define PINNED \
-  { NEED(host_memory_allocate) }
-#define UNIFIED \
-  { NEED(unified_memory_allocate) }
 #define TAKE(kind, size) \
   "table->" kind "_memory_allocate(&d, &block, " size ");  // C_SUCCESS\n"
 #define GIVE(kind, size) \
   "table->" kind "_memory_deallocate(&d, block, " size ");  // C_SUCCESS\n"
-#define SIZES(kind)                                             \
-  "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" TAKE( \
-      kind, "size") "memset(block, 7, size);\n" GIVE(kind, "size")
-#define ALIGNMENT(kind) \
-  TAKE(kind, "size") "assert((uintptr_t)block % 16 == 0);\n"
-#define CONTENTS(kind) \
-  TAKE(kind, "5003") "// 16 times; each holds what the host wrote to it\n"
-#define REFUSAL(kind)                                                        \
-  "C_Status got =\n"                                                         \
-  "    table->" kind                                                         \
-  "_memory_allocate(&d, &block, SIZE_MAX / 2);\n"                            \
-  "assert(got == C_FAILED || got == C_ERROR || block == NULL);\n" TAKE(kind, \
-                                                                       "4096")
+#define BOTH(kind, memory, check, function)          \
+  .name = #kind "_memory." check, .run = (function), \
+  .needs = {NEED(kind##_memory_allocate)}, .with = (memory)
+#define SIZES(kind, memory)                                                   \
+  {                                                                           \
+    BOTH(kind, memory, "odd_sizes", check_sizes),                             \
+        .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" TAKE( \
+            #kind, "size") "memset(block, 7, size);\n" GIVE(#kind, "size")    \
+  }
+#define ALIGNMENT(kind, memory)                                             \
+  {                                                                         \
+    BOTH(kind, memory, "alignment_of_16", check_alignment),                 \
+        .code = TAKE(#kind, "size") "assert((uintptr_t)block % 16 == 0);\n" \
+  }
+#define CONTENTS(kind, memory)                                                 \
+  {                                                                            \
+    BOTH(kind, memory, "contents_are_kept", check_contents),                   \
+        .code =                                                                \
+            TAKE(#kind,                                                        \
+                 "5003") "// 16 times; each holds what the host wrote to it\n" \
+  }
+#define REFUSAL(kind, memory)                                       \
+  {                                                                 \
+    BOTH(kind, memory, "refuses_too_much", check_refusal),          \
+        .code =                                                     \
+            "C_Status got =\n"                                      \
+            "    table->" #kind                                     \
+            "_memory_allocate(&d, &block, SIZE_MAX / 2);\n"         \
+            "assert(got == C_FAILED || got == C_ERROR || block == " \
+            "NULL);\n" TAKE(#kind, "4096")                          \
+  }
 
 static const conform_check checks[] = {
-    {.name = "host_memory.odd_sizes",
-     .run = pinned_sizes,
-     .needs = PINNED,
-     .code = SIZES("host")},
-    {.name = "host_memory.alignment_of_16",
-     .run = pinned_alignment,
-     .needs = PINNED,
-     .code = ALIGNMENT("host")},
-    {.name = "host_memory.contents_are_kept",
-     .run = pinned_contents,
-     .needs = PINNED,
-     .code = CONTENTS("host")},
-    {.name = "host_memory.copies",
-     .run = pinned_copies,
-     .needs = PINNED,
+    SIZES(host, PINNED),
+    ALIGNMENT(host, PINNED),
+    CONTENTS(host, PINNED),
+    {BOTH(host, PINNED, "copies", pinned_copies),
      .code = "table->host_memory_allocate(&d, &pinned, 70001);\n"
              "table->memory_copy_h2d(&d, block, pinned, 70001);\n"
              "table->memory_copy_d2h(&d, other_pinned, block, 70001);\n"
              "assert(memcmp(pinned, other_pinned, 70001) == 0);\n"},
-    {.name = "host_memory.refuses_too_much",
-     .run = pinned_refusal,
-     .needs = PINNED,
-     .code = REFUSAL("host")},
-    {.name = "unified_memory.odd_sizes",
-     .run = unified_sizes,
-     .needs = UNIFIED,
-     .code = SIZES("unified")},
-    {.name = "unified_memory.alignment_of_16",
-     .run = unified_alignment,
-     .needs = UNIFIED,
-     .code = ALIGNMENT("unified")},
-    {.name = "unified_memory.contents_are_kept",
-     .run = unified_contents,
-     .needs = UNIFIED,
-     .code = CONTENTS("unified")},
-    {.name = "unified_memory.both_sides_see_it",
-     .run = unified_both_sides,
-     .needs = UNIFIED,
+    REFUSAL(host, PINNED),
+    SIZES(unified, UNIFIED),
+    ALIGNMENT(unified, UNIFIED),
+    CONTENTS(unified, UNIFIED),
+    {BOTH(unified, UNIFIED, "both_sides_see_it", unified_both_sides),
      .code =
          "memcpy(unified, bytes, 70001);  // the host writes\n"
          "table->memory_copy_d2d(&d, block, unified, 70001);\n"
          "table->memory_copy_d2h(&d, back, block, 70001);\n"
          "assert(memcmp(back, bytes, 70001) == 0);  // and the other way\n"},
-    {.name = "unified_memory.refuses_too_much",
-     .run = unified_refusal,
-     .needs = UNIFIED,
-     .code = REFUSAL("unified")},
+    REFUSAL(unified, UNIFIED),
 };
 
 const conform_subject conform_host_memory = CONFORM_SUBJECT(checks);

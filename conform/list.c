@@ -67,7 +67,7 @@ static bool has_slots(conform_target *t, const conform_check *check) {
     if (t->entry.ext == NULL) {
       return conform_skip(t, "there is no extension (TarnDeviceExt)");
     }
-    if (conform_extends(t->ext, offset)) continue;
+    if (conform_has(t->ext, offset)) continue;
     return conform_skip(t, "%s is not in its extension",
                         conform_slot_name(offset));
   }
@@ -82,12 +82,13 @@ static bool is_applicable(conform_target *t, const conform_check *check) {
 
 static bool is_current(conform_target *t, const conform_check *check) {
   if (check->stage != CHECK_READY) return true;
-  return conform_went_well(t, "set_device", check_enter(t, &t->device));
+  return check_enter(t, &t->device);
 }
 
 void conform_check_run(conform_target *t, const conform_check *check) {
   memset(&t->outcome, 0, sizeof t->outcome);
   t->outcome.result = CONFORM_PASS;
+  t->with = check->with;
   bool passed =
       is_applicable(t, check) && is_current(t, check) && check->run(t);
   if (t->outcome.result != CONFORM_FAIL && !check_tidy(t)) passed = false;

@@ -1,10 +1,9 @@
 // What InitPlugin does with the table that it is offered.
 //
-// Hosts of four layouts are about: their tables have 1128, 1040, 1032 and 912
-// bytes. A plug-in may decline a layout, by leaving device_type NULL; one that
-// it accepts it fills within the bounds that it is told. So that what it
-// writes can be told from what it leaves alone, it is given more room than it
-// is told of, filled with a pattern:
+// Hosts of four layouts exist: their tables have 1128, 1040, 1032 and 912
+// bytes. A plug-in may decline a layout, by leaving device_type NULL; it fills
+// an accepted one within the given bounds. To see which bytes it writes, it
+// gets more room than it is told, filled with a pattern:
 //
 //   | size | slots of the layout | pattern ... up to 4 KiB |
 #include <string.h>
@@ -43,6 +42,11 @@ static void make_offer(conform_target *t, offer *o, size_t params_size,
   t->entry.init(params_of(o));
 }
 
+// Sizes of the parameters and of the table.
+static const size_t layouts[][2] = {
+    {96, 1128}, {96, 1040}, {96, 1032}, {88, 912}};
+enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
+
 static bool is_accepted(offer *o) {
   return params_of(o)->device_type != NULL;
 }
@@ -58,9 +62,10 @@ static bool is_kept(conform_target *t, const char *what,
   return true;
 }
 
-static bool check_layout(conform_target *t, size_t params_size,
-                         size_t table_size) {
+static bool check_layout(conform_target *t) {
   offer o;
+  size_t table_size = layouts[t->with][1];
+  size_t params_size = layouts[t->with][0];
   make_offer(t, &o, params_size, table_size);
   if (!is_kept(t, "a table", o.table, table_size) ||
       !is_kept(t, "parameters", o.params, params_size)) {
@@ -74,27 +79,6 @@ static bool check_layout(conform_target *t, size_t params_size,
 static bool accepted(conform_target *t) {
   return t->plugin != NULL;
 }
-
-static bool layout_1128(conform_target *t) {
-  return check_layout(t, 96, 1128);
-}
-
-static bool layout_1040(conform_target *t) {
-  return check_layout(t, 96, 1040);
-}
-
-static bool layout_1032(conform_target *t) {
-  return check_layout(t, 96, 1032);
-}
-
-static bool layout_912(conform_target *t) {
-  return check_layout(t, 88, 912);
-}
-
-// Sizes of the parameters and of the table.
-static const size_t layouts[][2] = {
-    {96, 1128}, {96, 1040}, {96, 1032}, {88, 912}};
-enum { LAYOUT_COUNT = sizeof layouts / sizeof layouts[0] };
 
 // Offers the layouts in turn until one is accepted.
 static bool offer_any(conform_target *t, offer *o) {
@@ -206,78 +190,52 @@ static bool other_hosts(conform_target *t) {
   "params->interface = table;\n"                      \
   "InitPlugin(params);\n"
 
+#define LAYOUT(index, params, table)                                         \
+  {                                                                          \
+    .name = "loading.table_of_" #table "_bytes", .run = check_layout,        \
+    .with = (index), .stage = CHECK_LOADED,                                  \
+    .code = OFFER(params, table) "// the bytes from (char *)table + " #table \
+                                 " on, and from params + " #params           \
+                                 " on, are\n"                                \
+                                 "// as they were, whether or not "          \
+                                 "device_type is set\n"                      \
+  }
+
+#define LOADED(what, function) \
+  .name = "loading." what, .run = (function), .stage = CHECK_LOADED
+
 static const conform_check checks[] = {
-    {.name = "loading.accepted",
-     .run = accepted,
-     .stage = CHECK_LOADED,
+    {LOADED("accepted", accepted),
      .code = OFFER(
          96, 1040) "// device_type and the required functions are set; of "
                    "streams, events,\n"
                    "// pinned and unified memory there is all or nothing\n"},
-    {.name = "loading.table_of_1128_bytes",
-     .run = layout_1128,
-     .stage = CHECK_LOADED,
-     .code = OFFER(
-         96, 1128) "// the bytes from (char *)table + 1128 on, and from params "
-                   "+ 96 on, are\n"
-                   "// as they were, whether or not device_type is set\n"},
-    {.name = "loading.table_of_1040_bytes",
-     .run = layout_1040,
-     .stage = CHECK_LOADED,
-     .code = OFFER(
-         96, 1040) "// the bytes from (char *)table + 1040 on, and from params "
-                   "+ 96 on, are\n"
-                   "// as they were, whether or not device_type is set\n"},
-    {.name = "loading.table_of_1032_bytes",
-     .run = layout_1032,
-     .stage = CHECK_LOADED,
-     .code = OFFER(
-         96, 1032) "// the bytes from (char *)table + 1032 on, and from params "
-                   "+ 96 on, are\n"
-                   "// as they were, whether or not device_type is set\n"},
-    {.name = "loading.table_of_912_bytes",
-     .run = layout_912,
-     .stage = CHECK_LOADED,
-     .code =
-         OFFER(88, 912) "// the bytes from (char *)table + 912 on, and from "
-                        "params + 88 on, are\n"
-                        "// as they were, whether or not device_type is set\n"},
-    {.name = "loading.size_kept",
-     .run = size_kept,
-     .stage = CHECK_LOADED,
+    LAYOUT(0, 96, 1128),
+    LAYOUT(1, 96, 1040),
+    LAYOUT(2, 96, 1032),
+    LAYOUT(3, 88, 912),
+    {LOADED("size_kept", size_kept),
      .code = OFFER(
          96,
          1128) "assert(table->size == 1128 && params->interface == table);\n"},
-    {.name = "loading.nothing_beyond_472",
-     .run = beyond_472,
-     .stage = CHECK_LOADED,
+    {LOADED("nothing_beyond_472", beyond_472),
      .code = OFFER(
          96, 1128) "// which of the pointers from (char *)table + 472 on are "
                    "set?\n"},
-    {.name = "loading.reserved_slots",
-     .run = reserved_null,
-     .stage = CHECK_LOADED,
+    {LOADED("reserved_slots", reserved_null),
      .code = OFFER(96, 1040) "assert(table->reserved_dev_api[0] == NULL);  // "
                              "and all the others\n"},
-    {.name = "loading.version",
-     .run = version,
-     .stage = CHECK_LOADED,
+    {LOADED("version", version),
      .code = OFFER(96, 1040) "assert(params->version.major == 0 && "
                              "params->version.minor == 1 &&\n"
                              "       params->version.patch == 1);\n"},
-    {.name = "loading.device_type",
-     .run = device_type,
-     .stage = CHECK_LOADED,
+    {LOADED("device_type", device_type),
      .code = OFFER(96, 1040) "// in tables of other sizes, too: "
                              "params->device_type is the same name\n"},
-    {.name = "loading.repeated",
-     .run = repeated,
-     .stage = CHECK_LOADED,
+    {LOADED("repeated", repeated),
      .code = OFFER(96, 1040) "// once more with a second table: both hold the "
                              "same functions\n"},
-    {.name = "loading.other_hosts",
-     .run = other_hosts,
-     .stage = CHECK_LOADED,
+    {LOADED("other_hosts", other_hosts),
      .code = OFFER(
          96, 1040) "// set_device, get_device, streams and events are there\n"},
 };

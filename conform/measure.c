@@ -27,6 +27,12 @@ static double median(uint64_t *ns, size_t count) {
   return (double)ns[middle];
 }
 
+// Whether one more run belongs to a row whose runs began at |begin|.
+static bool goes_on(size_t count, uint64_t begin) {
+  return count < RUNS_MAX &&
+         (count < RUNS_MIN || tarn__os_now_ns() - begin < BUDGET_NS);
+}
+
 // A copy within a device or between two may return before it is made: it
 // counts until the device is at rest, where the plug-in can say so.
 static bool copy_to_the_end(conform_target *t, const route *r, void *dst,
@@ -45,8 +51,7 @@ static bool time_copies(conform_target *t, const route *r, void *dst,
   size_t count = 0;
   if (!route_copy(t, r, dst, src, size)) return false;
   uint64_t begin = tarn__os_now_ns();
-  while (count < RUNS_MAX &&
-         (count < RUNS_MIN || tarn__os_now_ns() - begin < BUDGET_NS)) {
+  while (goes_on(count, begin)) {
     uint64_t from = tarn__os_now_ns();
     if (!copy_to_the_end(t, r, dst, src, size)) return false;
     ns[count++] = tarn__os_now_ns() - from;
@@ -62,8 +67,7 @@ static bool take_end(conform_target *t, struct C_Device_st *device, size_t size,
   memset(bytes, 1, size);
   *out = bytes;
   if (device == NULL) return true;
-  if (!conform_went_well(t, "set_device", check_enter(t, device)) ||
-      !check_take_of(t, device, size, out)) {
+  if (!check_enter(t, device) || !check_take_of(t, device, size, out)) {
     return false;
   }
   CALL(t, memory_copy_h2d, device, *out, bytes, size);
@@ -79,8 +83,8 @@ static bool measure_copy(conform_target *t, const char *kind, const route *r,
   memcpy(row.kind, kind, sizeof row.kind);
   if (!take_end(t, r->kind == ROUTE_D2H ? NULL : r->to, size, &dst) ||
       !take_end(t, r->kind == ROUTE_H2D ? NULL : r->from, size, &src) ||
-      !conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
-      !time_copies(t, r, dst, src, size, &ns) || !check_tidy(t)) {
+      !check_enter(t, &t->device) || !time_copies(t, r, dst, src, size, &ns) ||
+      !check_tidy(t)) {
     return false;
   }
   row.gbs = (double)size / ns;
@@ -134,8 +138,7 @@ static bool measure_allocation(conform_target *t, size_t size,
   uint64_t give[RUNS_MAX];
   size_t count = 0;
   uint64_t begin = tarn__os_now_ns();
-  while (count < RUNS_MAX &&
-         (count < RUNS_MIN || tarn__os_now_ns() - begin < BUDGET_NS)) {
+  while (goes_on(count, begin)) {
     if (!time_one(t, size, &take[count], &give[count])) return false;
     count++;
   }
@@ -146,8 +149,7 @@ static bool measure_allocation(conform_target *t, size_t size,
 }
 
 bool conform_measure(conform_target *t, const measure_sink *sink) {
-  if (!conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
-      !measure_copies(t, sink)) {
+  if (!check_enter(t, &t->device) || !measure_copies(t, sink)) {
     return false;
   }
   for (size_t i = 0; i < COUNT(block_sizes); i++) {

@@ -10,11 +10,8 @@ enum { BLOCKS = 64, CYCLES = 1000 };
 // Sizes
 // ---------------------------------------------------------------------------
 
-// Takes |size| bytes, writes all of them, reads them back.
 static bool take_and_use(conform_target *t, size_t size) {
-  void *block = NULL;
-  return check_take(t, size, &block) && check_write(t, block, size, 3) &&
-         check_verify(t, "a block", block, size, 3) && check_give(t, block);
+  return check_use(t, "a block", size, 3);
 }
 
 static bool one_byte(conform_target *t) {
@@ -68,18 +65,11 @@ static bool use_ends(conform_target *t, void *block, size_t size) {
                       PIECE, seed);
 }
 
-static bool large(conform_target *t, size_t size) {
+static bool large(conform_target *t) {
+  size_t size = t->with;
   void *block = NULL;
   return check_has_room(t, size) && check_take(t, size, &block) &&
          use_ends(t, block, size) && check_give(t, block);
-}
-
-static bool above_2_gib(conform_target *t) {
-  return large(t, GIB(2) + 8197);
-}
-
-static bool above_4_gib(conform_target *t) {
-  return large(t, GIB(4) + 8197);
 }
 
 // ---------------------------------------------------------------------------
@@ -284,6 +274,20 @@ static bool set_within(conform_target *t) {
   ");\n"                                                                  \
   "table->memory_copy_d2h(&d, back, block, 8192);\n"
 
+#define ABOVE(gib)                                                         \
+  {                                                                        \
+    .name = "memory.allocate_above_" #gib "_gib", .run = large,            \
+    .with = GIB(gib) + 8197,                                               \
+    .code = TAKE("(" #gib                                                  \
+                 "ull << 30) + 8197") "char *end = (char *)block + (" #gib \
+                                      "ull << 30);\n"                      \
+                                      "table->memory_copy_h2d(&d, end, "   \
+                                      "bytes, 4097);  // reads back\n"     \
+  }
+
+#define SETS(what, function) \
+  .name = "memory." what, .run = (function), .needs = {NEED(device_memory_set)}
+
 static const conform_check checks[] = {
     {.name = "memory.allocate_one_byte",
      .run = one_byte,
@@ -303,18 +307,8 @@ static const conform_check checks[] = {
              "// C_SUCCESS, C_WARNING, C_FAILED or C_ERROR\n"
              "if (got == C_SUCCESS && block != NULL)\n"
              "  table->device_memory_deallocate(&d, block, 0);\n"},
-    {.name = "memory.allocate_above_2_gib",
-     .run = above_2_gib,
-     .code = TAKE("(2ull << 30) + 8197") "char *end = (char *)block + (2ull << "
-                                         "30);\n"
-                                         "table->memory_copy_h2d(&d, end, "
-                                         "bytes, 4097);  // reads back\n"},
-    {.name = "memory.allocate_above_4_gib",
-     .run = above_4_gib,
-     .code = TAKE("(4ull << 30) + 8197") "char *end = (char *)block + (4ull << "
-                                         "30);\n"
-                                         "table->memory_copy_h2d(&d, end, "
-                                         "bytes, 4097);  // reads back\n"},
+    ABOVE(2),
+    ABOVE(4),
     {.name = "memory.alignment_of_16",
      .run = alignment_16,
      .code = TAKE("size") "assert((uintptr_t)block % 16 == 0);\n"},
@@ -354,18 +348,12 @@ static const conform_check checks[] = {
              "  table->device_memory_allocate(&d, &block, size);\n"
              "  table->device_memory_deallocate(&d, block, size);\n"
              "}\n"},
-    {.name = "memory.set_values",
-     .run = set_values,
-     .needs = {NEED(device_memory_set)},
+    {SETS("set_values", set_values),
      .code = SET("0", "value",
                  "4097") "// 4097 times value: 0, 1, 0x7f, 0x80, 0xff\n"},
-    {.name = "memory.set_odd_lengths",
-     .run = set_lengths,
-     .needs = {NEED(device_memory_set)},
+    {SETS("set_odd_lengths", set_lengths),
      .code = SET("0", "0x41", "size") "// size times 0x41\n"},
-    {.name = "memory.set_leaves_the_rest",
-     .run = set_within,
-     .needs = {NEED(device_memory_set)},
+    {SETS("set_leaves_the_rest", set_within),
      .code = SET("1001", "0xc3",
                  "4099") "// bytes [1001, 5100) are 0xc3, the others as before"
                          "\n"},

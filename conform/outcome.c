@@ -1,47 +1,18 @@
-// What came of a check.
+// The outcome of a check.
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "check.h"
 
-__attribute__((format(printf, 4, 0))) static void set_outcome(
-    conform_target *t, conform_result result, conform_level level,
-    const char *format, va_list arguments) {
+bool conform_say(conform_target *t, conform_result result, conform_level level,
+                 const char *format, ...) {
+  va_list arguments;
   t->outcome.result = result;
   t->outcome.level = level;
+  va_start(arguments, format);
   vsnprintf(t->outcome.detail, sizeof t->outcome.detail, format, arguments);
-}
-
-bool conform_fail(conform_target *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  set_outcome(t, CONFORM_FAIL, CONFORM_FAULT, format, arguments);
   va_end(arguments);
-  return false;
-}
-
-bool conform_quirk(conform_target *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  set_outcome(t, CONFORM_PASS, CONFORM_QUIRK, format, arguments);
-  va_end(arguments);
-  return false;
-}
-
-bool conform_skip(conform_target *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  set_outcome(t, CONFORM_SKIP, CONFORM_NONE, format, arguments);
-  va_end(arguments);
-  return false;
-}
-
-bool conform_note(conform_target *t, const char *format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  set_outcome(t, CONFORM_PASS, CONFORM_NOTE, format, arguments);
-  va_end(arguments);
-  return true;
+  return level == CONFORM_NOTE;
 }
 
 bool conform_went_well(conform_target *t, const char *function, C_Status got) {
@@ -54,6 +25,12 @@ bool conform_can(conform_target *t, const char *slot, tarn_status got) {
   if (got != TARN_E_UNSUPPORTED) return true;
   return conform_skip(t, "%s answered TARN_E_UNSUPPORTED: this device cannot",
                       slot);
+}
+
+bool conform_was_refused(conform_target *t, const char *what, tarn_status got) {
+  EXPECT(t, got == TARN_E_INVALID, "%s is answered %s, not TARN_E_INVALID",
+         what, tarn_status_name(got));
+  return true;
 }
 
 bool conform_was_ok(conform_target *t, const char *slot, tarn_status got) {

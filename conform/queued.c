@@ -3,36 +3,6 @@
 
 #include "route.h"
 
-static bool on_stream(conform_target *t, route_kind kind,
-                      bool (*check)(conform_target *, const route *)) {
-  route r = {.kind = kind};
-  return check_stream(t, &r.stream) && check(t, &r);
-}
-
-static bool h2d_lengths(conform_target *t) {
-  return on_stream(t, ROUTE_H2D, route_check_lengths);
-}
-
-static bool d2h_lengths(conform_target *t) {
-  return on_stream(t, ROUTE_D2H, route_check_lengths);
-}
-
-static bool d2d_lengths(conform_target *t) {
-  return on_stream(t, ROUTE_D2D, route_check_lengths);
-}
-
-static bool h2d_offsets(conform_target *t) {
-  return on_stream(t, ROUTE_H2D, route_check_offsets);
-}
-
-static bool d2h_offsets(conform_target *t) {
-  return on_stream(t, ROUTE_D2H, route_check_offsets);
-}
-
-static bool d2d_offsets(conform_target *t) {
-  return on_stream(t, ROUTE_D2D, route_check_offsets);
-}
-
 // ---------------------------------------------------------------------------
 // Order
 // ---------------------------------------------------------------------------
@@ -100,37 +70,33 @@ static bool overwrites(conform_target *t) {
                     size * COUNT);
 }
 
-static bool two_streams(conform_target *t) {
-  size_t size = KIB(64) + 3;
-  C_Stream a = NULL;
-  C_Stream b = NULL;
-  unsigned char *from_a = NULL;
-  unsigned char *from_b = NULL;
-  return check_stream(t, &a) && check_stream(t, &b) &&
-         chain(t, a, size, 73, &from_a) && chain(t, b, size, 74, &from_b) &&
-         check_wait(t, a) &&
-         check_is_filled(t, "the first of two streams, waited for", from_a,
-                         size, 73) &&
-         check_wait(t, b) &&
-         check_is_filled(t, "the second of two streams, waited for", from_b,
-                         size, 74);
+static bool ends_well(conform_target *t, C_Stream stream, const char *what,
+                      const unsigned char *back, size_t size, unsigned seed) {
+  return check_wait(t, stream) && check_is_filled(t, what, back, size, seed);
 }
 
-// What one stream has not been waited for must not be needed by another.
-static bool second_first(conform_target *t) {
+// Work of one stream that was not waited for must not be needed by another.
+static bool two_streams(conform_target *t) {
   size_t size = KIB(64) + 3;
+  bool second_first = t->with != 0;
   C_Stream a = NULL;
   C_Stream b = NULL;
   unsigned char *from_a = NULL;
   unsigned char *from_b = NULL;
-  return check_stream(t, &a) && check_stream(t, &b) &&
-         chain(t, a, size, 75, &from_a) && chain(t, b, size, 76, &from_b) &&
-         check_wait(t, b) &&
-         check_is_filled(t, "the second of two streams, waited for first",
-                         from_b, size, 76) &&
-         check_wait(t, a) &&
-         check_is_filled(t, "the first of two streams, waited for last", from_a,
-                         size, 75);
+  if (!check_stream(t, &a) || !check_stream(t, &b) ||
+      !chain(t, a, size, 73, &from_a) || !chain(t, b, size, 74, &from_b)) {
+    return false;
+  }
+  if (second_first) {
+    return ends_well(t, b, "the second of two streams, waited for first",
+                     from_b, size, 74) &&
+           ends_well(t, a, "the first of two streams, waited for last", from_a,
+                     size, 73);
+  }
+  return ends_well(t, a, "the first of two streams, waited for", from_a, size,
+                   73) &&
+         ends_well(t, b, "the second of two streams, waited for", from_b, size,
+                   74);
 }
 
 // Far more than any queue of a fixed length holds.
@@ -163,14 +129,24 @@ static bool long_queue(conform_target *t) {
 #define QUEUE(kind, dst, src, size) \
   "table->async_memory_copy_" kind "(&d, s, " dst ", " src ", " size ");\n"
 #define SYNC "table->synchronize_stream(&d, s);\n"
-#define LENGTHS(kind)                                            \
-  "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" QUEUE( \
-      kind, "dst", "src", "size") SYNC                           \
-      "// dst holds size bytes of src; those behind are as before\n"
-#define OFFSETS(kind)                                                    \
-  QUEUE(kind, "dst + 1001", "src + 17", "999")                           \
-  SYNC "// bytes [1001, 2000) of dst are [17, 1016) of src; the others " \
-       "are as before\n"
+#define LENGTHS(kind, route)                                               \
+  {                                                                        \
+    .name = "queued." #kind "_odd_lengths", .run = route_run_lengths,      \
+    .with = (route) | ROUTE_QUEUED,                                        \
+    .needs = {STREAMS, NEED(async_memory_copy_##kind)},                    \
+    .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" QUEUE( \
+        #kind, "dst", "src", "size") SYNC                                  \
+        "// dst holds size bytes of src; those behind are as before\n"     \
+  }
+#define OFFSETS(kind, route)                                              \
+  {                                                                       \
+    .name = "queued." #kind "_at_offsets", .run = route_run_offsets,      \
+    .with = (route) | ROUTE_QUEUED,                                       \
+    .needs = {STREAMS, NEED(async_memory_copy_##kind)},                   \
+    .code = QUEUE(#kind, "dst + 1001", "src + 17", "999") SYNC            \
+        "// bytes [1001, 2000) of dst are [17, 1016) of src; the others " \
+        "are as before\n"                                                 \
+  }
 #define CHAIN_CODE                                                       \
   QUEUE("h2d", "block[0]", "bytes", "size")                              \
   "for (int i = 1; i < 32; i++)\n"                                       \
@@ -178,30 +154,12 @@ static bool long_queue(conform_target *t) {
   "\n" QUEUE("d2h", "back", "block[31]", "size")
 
 static const conform_check checks[] = {
-    {.name = "queued.h2d_odd_lengths",
-     .run = h2d_lengths,
-     .needs = {STREAMS, NEED(async_memory_copy_h2d)},
-     .code = LENGTHS("h2d")},
-    {.name = "queued.d2h_odd_lengths",
-     .run = d2h_lengths,
-     .needs = {STREAMS, NEED(async_memory_copy_d2h)},
-     .code = LENGTHS("d2h")},
-    {.name = "queued.d2d_odd_lengths",
-     .run = d2d_lengths,
-     .needs = {STREAMS, NEED(async_memory_copy_d2d)},
-     .code = LENGTHS("d2d")},
-    {.name = "queued.h2d_at_offsets",
-     .run = h2d_offsets,
-     .needs = {STREAMS, NEED(async_memory_copy_h2d)},
-     .code = OFFSETS("h2d")},
-    {.name = "queued.d2h_at_offsets",
-     .run = d2h_offsets,
-     .needs = {STREAMS, NEED(async_memory_copy_d2h)},
-     .code = OFFSETS("d2h")},
-    {.name = "queued.d2d_at_offsets",
-     .run = d2d_offsets,
-     .needs = {STREAMS, NEED(async_memory_copy_d2d)},
-     .code = OFFSETS("d2d")},
+    LENGTHS(h2d, ROUTE_H2D),
+    LENGTHS(d2h, ROUTE_D2H),
+    LENGTHS(d2d, ROUTE_D2D),
+    OFFSETS(h2d, ROUTE_H2D),
+    OFFSETS(d2h, ROUTE_D2H),
+    OFFSETS(d2d, ROUTE_D2D),
     {.name = "queued.run_in_order",
      .run = one_stream,
      .needs = ALL,
@@ -219,7 +177,8 @@ static const conform_check checks[] = {
      .code = "// on two streams at once, s and r:\n" CHAIN_CODE SYNC
              "assert(memcmp(back, bytes, size) == 0);\n"},
     {.name = "queued.streams_wait_for_none_else",
-     .run = second_first,
+     .run = two_streams,
+     .with = 1,
      .needs = ALL,
      .code = "// on two streams at once, s and r:\n" CHAIN_CODE
              "table->synchronize_stream(&d, r);  // the later one first\n" SYNC

@@ -1,6 +1,5 @@
 // Addresses and memory apart from each other, and memory of other processes.
 #include <fcntl.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -13,10 +12,6 @@ typedef struct space {
 } space;
 
 enum { GRANULES = 4 };
-
-static void *pointer_to(uint64_t address) {
-  return (void *)(uintptr_t)address;
-}
 
 static bool open_space(conform_target *t, space *s) {
   *s = (space){0};
@@ -63,15 +58,27 @@ static bool drop(conform_target *t, uint64_t memory) {
   return true;
 }
 
+// A range with new memory at granule |index|; the end of both.
+static bool open_mapped(conform_target *t, space *s, uint32_t flags,
+                        size_t index, uint64_t *out_memory) {
+  return open_space(t, s) && make(t, s, flags, out_memory) &&
+         map(t, s, index, *out_memory);
+}
+
+static bool close_mapped(conform_target *t, const space *s, size_t index,
+                         uint64_t memory) {
+  return unmap(t, s, index, 1) && drop(t, memory) && close_space(t, s);
+}
+
 static bool write_at(conform_target *t, const space *s, size_t index,
                      unsigned seed) {
-  return check_write(t, pointer_to(s->address + index * s->granule), 4099,
+  return check_write(t, check_pointer(s->address + index * s->granule), 4099,
                      seed);
 }
 
 static bool verify_at(conform_target *t, const space *s, size_t index,
                       const char *what, unsigned seed) {
-  return check_verify(t, what, pointer_to(s->address + index * s->granule),
+  return check_verify(t, what, check_pointer(s->address + index * s->granule),
                       4099, seed);
 }
 
@@ -102,21 +109,16 @@ static bool reserve(conform_target *t) {
   return close_space(t, &s);
 }
 
-static bool refused(conform_target *t, const char *what, tarn_status got) {
-  EXPECT(t, got == TARN_E_INVALID, "%s is answered %s, not TARN_E_INVALID",
-         what, tarn_status_name(got));
-  return true;
-}
-
 static bool reserve_refuses(conform_target *t) {
   size_t granule = 0;
   uint64_t address = 1;
   EXTENSION(t, range_granularity, t->device.id, &granule);
   tarn_status got =
       t->ext->range_reserve(t->device.id, granule + 1, 0, &address);
-  return refused(t, "range_reserve of a granule and a byte", got) &&
-         refused(t, "range_reserve of 0 bytes",
-                 t->ext->range_reserve(t->device.id, 0, 0, &address));
+  return conform_was_refused(t, "range_reserve of a granule and a byte", got) &&
+         conform_was_refused(
+             t, "range_reserve of 0 bytes",
+             t->ext->range_reserve(t->device.id, 0, 0, &address));
 }
 
 static bool copy_across(conform_target *t) {
@@ -127,7 +129,7 @@ static bool copy_across(conform_target *t) {
       !map(t, &s, 1, memory[1])) {
     return false;
   }
-  void *middle = pointer_to(s.address + s.granule - 2001);
+  void *middle = check_pointer(s.address + s.granule - 2001);
   return check_write(t, middle, 5003, 111) &&
          check_verify(t, "bytes across two mappings", middle, 5003, 111) &&
          unmap(t, &s, 0, 2) && drop(t, memory[0]) && drop(t, memory[1]) &&
@@ -138,18 +140,17 @@ static bool copy_across(conform_target *t) {
 static bool unmap_keeps(conform_target *t) {
   space s;
   uint64_t memory = 0;
-  return open_space(t, &s) && make(t, &s, 0, &memory) &&
-         map(t, &s, 0, memory) && write_at(t, &s, 0, 112) &&
+  return open_mapped(t, &s, 0, 0, &memory) && write_at(t, &s, 0, 112) &&
          unmap(t, &s, 0, 1) && map(t, &s, 2, memory) &&
          verify_at(t, &s, 2, "memory that was mapped elsewhere before", 112) &&
-         unmap(t, &s, 2, 1) && drop(t, memory) && close_space(t, &s);
+         close_mapped(t, &s, 2, memory);
 }
 
 static bool mapping_outlives_handle(conform_target *t) {
   space s;
   uint64_t memory = 0;
-  return open_space(t, &s) && make(t, &s, 0, &memory) &&
-         map(t, &s, 1, memory) && drop(t, memory) && write_at(t, &s, 1, 113) &&
+  return open_mapped(t, &s, 0, 1, &memory) && drop(t, memory) &&
+         write_at(t, &s, 1, 113) &&
          verify_at(t, &s, 1, "mapped memory whose handle is gone", 113) &&
          unmap(t, &s, 1, 1) && close_space(t, &s);
 }
@@ -162,15 +163,19 @@ static bool map_refuses(conform_target *t) {
       !make(t, &s, 0, &memory[1]) || !map(t, &s, 0, memory[0])) {
     return false;
   }
-  return refused(t, "range_map where something is mapped",
-                 t->ext->range_map(id, s.address, s.granule, memory[1])) &&
-         refused(t, "range_map of memory that is mapped and not shareable",
-                 t->ext->range_map(id, s.address + s.granule, s.granule,
-                                   memory[0])) &&
-         refused(t, "range_release of a range in which something is mapped",
-                 t->ext->range_release(id, s.address, s.size)) &&
-         refused(t, "range_release of half a range",
-                 t->ext->range_release(id, s.address, s.size / 2)) &&
+  return conform_was_refused(
+             t, "range_map where something is mapped",
+             t->ext->range_map(id, s.address, s.granule, memory[1])) &&
+         conform_was_refused(
+             t, "range_map of memory that is mapped and not shareable",
+             t->ext->range_map(id, s.address + s.granule, s.granule,
+                               memory[0])) &&
+         conform_was_refused(
+             t, "range_release of a range in which something is mapped",
+             t->ext->range_release(id, s.address, s.size)) &&
+         conform_was_refused(
+             t, "range_release of half a range",
+             t->ext->range_release(id, s.address, s.size / 2)) &&
          unmap(t, &s, 0, 1) && drop(t, memory[0]) && drop(t, memory[1]) &&
          close_space(t, &s);
 }
@@ -178,27 +183,24 @@ static bool map_refuses(conform_target *t) {
 static bool map_twice(conform_target *t) {
   space s;
   uint64_t memory = 0;
-  return open_space(t, &s) && make(t, &s, TARN_EXT_MEMORY_SHAREABLE, &memory) &&
-         map(t, &s, 0, memory) && map(t, &s, 3, memory) &&
-         write_at(t, &s, 0, 114) &&
+  return open_mapped(t, &s, TARN_EXT_MEMORY_SHAREABLE, 0, &memory) &&
+         map(t, &s, 3, memory) && write_at(t, &s, 0, 114) &&
          verify_at(t, &s, 3, "shareable memory, at its second address", 114) &&
-         unmap(t, &s, 0, 1) && unmap(t, &s, 3, 1) && drop(t, memory) &&
-         close_space(t, &s);
+         unmap(t, &s, 0, 1) && close_mapped(t, &s, 3, memory);
 }
 
 static bool copy_to_block(conform_target *t) {
   space s;
   uint64_t memory = 0;
   void *block = NULL;
-  if (!open_space(t, &s) || !make(t, &s, 0, &memory) ||
-      !map(t, &s, 0, memory) || !write_at(t, &s, 0, 115) ||
+  if (!open_mapped(t, &s, 0, 0, &memory) || !write_at(t, &s, 0, 115) ||
       !check_take(t, 4099, &block)) {
     return false;
   }
-  CALL(t, memory_copy_d2d, &t->device, block, pointer_to(s.address), 4099);
+  CALL(t, memory_copy_d2d, &t->device, block, check_pointer(s.address), 4099);
   return check_verify(t, "a block that was copied from a range", block, 4099,
                       115) &&
-         unmap(t, &s, 0, 1) && drop(t, memory) && close_space(t, &s);
+         close_mapped(t, &s, 0, memory);
 }
 
 // ---------------------------------------------------------------------------
@@ -239,11 +241,12 @@ static bool import_refuses(conform_target *t) {
   tarn_status got =
       t->ext->memory_import(t->device.id, fd, 2 * s.granule, &imported);
   close(fd);
-  if (!refused(t, "memory_import of twice the size", got)) return false;
+  if (!conform_was_refused(t, "memory_import of twice the size", got))
+    return false;
   fd = open("/dev/null", O_RDWR | O_CLOEXEC);
   got = t->ext->memory_import(t->device.id, fd, s.granule, &imported);
   close(fd);
-  if (!refused(t, "memory_import of /dev/null", got)) return false;
+  if (!conform_was_refused(t, "memory_import of /dev/null", got)) return false;
   EXPECT(t, imported == 0, "the handle is %llu after a refusal, not 0",
          (unsigned long long)imported);
   return drop(t, memory) && close_space(t, &s);
@@ -256,7 +259,8 @@ static bool export_refuses(conform_target *t) {
   if (!open_space(t, &s) || !make(t, &s, 0, &memory)) return false;
   tarn_status got = t->ext->memory_export(t->device.id, memory, &fd);
   return conform_can(t, "memory_export", got) &&
-         refused(t, "memory_export of memory that is not shareable", got) &&
+         conform_was_refused(t, "memory_export of memory that is not shareable",
+                             got) &&
          drop(t, memory) && close_space(t, &s);
 }
 
@@ -271,57 +275,42 @@ static bool export_refuses(conform_target *t) {
   ", granule, d.id,\n"              \
   "                      TARN_EXT_ACCESS_READ_WRITE);\n"
 #define UNMAP(at) "ext->range_unmap(d.id, " at ", granule);\n"
-#define RANGES \
-  { SLOT(range_map) }
 #define SHARES \
   { SLOT(range_map), SLOT(memory_export) }
 
+#define RANGES(what, function) \
+  .name = "ranges." what, .run = (function), .extends = {SLOT(range_map)}
+
 static const conform_check checks[] = {
-    {.name = "ranges.granularity",
-     .run = granularity,
-     .extends = RANGES,
+    {RANGES("granularity", granularity),
      .code = "ext->range_granularity(d.id, &granule);\n"
              "assert(granule != 0 && (granule & (granule - 1)) == 0);\n"},
-    {.name = "ranges.reserve",
-     .run = reserve,
-     .extends = RANGES,
+    {RANGES("reserve", reserve),
      .code = RESERVE "ext->range_reserve(d.id, 4 * granule, 16 * granule, &r);"
                      "\n"
                      "assert(r % (16 * granule) == 0);\n"},
-    {.name = "ranges.reserve_refuses",
-     .run = reserve_refuses,
-     .extends = RANGES,
+    {RANGES("reserve_refuses", reserve_refuses),
      .code = "assert(ext->range_reserve(d.id, granule + 1, 0, &range) ==\n"
              "       TARN_E_INVALID);\n"},
-    {.name = "ranges.copy_across_mappings",
-     .run = copy_across,
-     .extends = RANGES,
+    {RANGES("copy_across_mappings", copy_across),
      .code = RESERVE CREATE("0")
          MAP("range") "// and another one behind it\n"
                       "char *at = (char *)range + granule - 2001;\n"
                       "table->memory_copy_h2d(&d, at, bytes, 5003);  // reads "
                       "back\n"},
-    {.name = "ranges.copy_to_a_block",
-     .run = copy_to_block,
-     .extends = RANGES,
+    {RANGES("copy_to_a_block", copy_to_block),
      .code = CREATE("0") MAP(
          "range") "table->memory_copy_d2d(&d, block, (void *)range, 4099);\n"},
-    {.name = "ranges.unmap_keeps_contents",
-     .run = unmap_keeps,
-     .extends = RANGES,
+    {RANGES("unmap_keeps_contents", unmap_keeps),
      .code = CREATE("0")
          MAP("range") "table->memory_copy_h2d(&d, (void *)range, bytes, "
                       "4099);\n" UNMAP("range") MAP(
                           "range + 2 * granule") "// the bytes are there\n"},
-    {.name = "ranges.mapping_outlives_handle",
-     .run = mapping_outlives_handle,
-     .extends = RANGES,
+    {RANGES("mapping_outlives_handle", mapping_outlives_handle),
      .code = CREATE("0") MAP(
          "range") "ext->memory_destroy(d.id, memory);\n"
                   "table->memory_copy_h2d(&d, (void *)range, bytes, 4099);\n"},
-    {.name = "ranges.map_refuses",
-     .run = map_refuses,
-     .extends = RANGES,
+    {RANGES("map_refuses", map_refuses),
      .code = CREATE("0")
          MAP("range") "// memory that is not shareable, again:\n"
                       "assert(ext->range_map(d.id, range + granule, granule, "
@@ -329,9 +318,7 @@ static const conform_check checks[] = {
                       "       TARN_E_INVALID);\n"
                       "assert(ext->range_release(d.id, range, 4 * granule) ==\n"
                       "       TARN_E_INVALID);\n"},
-    {.name = "ranges.map_shareable_twice",
-     .run = map_twice,
-     .extends = RANGES,
+    {RANGES("map_shareable_twice", map_twice),
      .code = CREATE("TARN_EXT_MEMORY_SHAREABLE") MAP("range")
          MAP("range + 3 * granule") "// both addresses show the same bytes\n"},
     {.name = "sharing.export_and_import",

@@ -1,5 +1,6 @@
-// What checks are written with: blocks, buffers, streams and events that are
-// given back by themselves, and bytes that can be told apart.
+// The tools of checks: blocks, buffers, streams and events that are given back
+// after the check, bytes that differ, and work on streams.
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,8 +14,9 @@ const size_t check_lengths[] = {1,    2,    3,    5,    7,     15,         16,
 // Blocks
 // ---------------------------------------------------------------------------
 
-C_Status check_enter(const conform_target *t, struct C_Device_st *device) {
-  return t->abi->set_device != NULL ? t->abi->set_device(device) : C_SUCCESS;
+bool check_enter(conform_target *t, struct C_Device_st *device) {
+  if (t->abi->set_device != NULL) CALL(t, set_device, device);
+  return true;
 }
 
 bool check_take_of(conform_target *t, struct C_Device_st *device, size_t size,
@@ -76,7 +78,7 @@ bool check_has_room(conform_target *t, size_t size) {
     return conform_skip(t, "wants %zu MiB; %zu MiB are free", size >> 20,
                         available >> 20);
   }
-  // What it answers is the matter of a check of its own.
+  // Its answer has a check of its own.
   if (t->abi->device_max_alloc_size == NULL ||
       t->abi->device_max_alloc_size(&t->device, &most) > C_WARNING ||
       most == 0) {
@@ -172,7 +174,7 @@ static bool tidy_handles(conform_target *t) {
   return true;
 }
 
-// Streams first: what is queued may use blocks and buffers.
+// Streams first: queued work may use blocks and buffers.
 bool check_tidy(conform_target *t) {
   if (!tidy_handles(t)) return false;
   while (t->block_count > 0) {
@@ -248,4 +250,49 @@ bool check_verify(conform_target *t, const char *what, const void *src,
               check_is_filled(t, what, bytes, size, seed);
   free(bytes);
   return same;
+}
+
+bool check_use(conform_target *t, const char *what, size_t size,
+               unsigned seed) {
+  void *block = NULL;
+  return check_take(t, size, &block) && check_write(t, block, size, seed) &&
+         check_verify(t, what, block, size, seed) && check_give(t, block);
+}
+
+// ---------------------------------------------------------------------------
+// Work
+// ---------------------------------------------------------------------------
+
+bool check_make_work(conform_target *t, size_t size, unsigned seed,
+                     check_work *w) {
+  w->size = size;
+  if (!check_take(t, size, &w->block) || !check_buffer(t, size, &w->bytes) ||
+      !check_buffer(t, size, &w->back)) {
+    return false;
+  }
+  assert(w->bytes != NULL);
+  check_fill(w->bytes, size, seed);
+  return true;
+}
+
+bool check_queue_put(conform_target *t, const check_work *w, int times) {
+  for (int i = 0; i < times; i++) {
+    CALL(t, async_memory_copy_h2d, &t->device, w->stream, w->block, w->bytes,
+         w->size);
+  }
+  return true;
+}
+
+bool check_queue_get(conform_target *t, const check_work *w) {
+  CALL(t, async_memory_copy_d2h, &t->device, w->stream, w->back, w->block,
+       w->size);
+  return true;
+}
+
+bool check_queue(conform_target *t, const check_work *w, int times) {
+  return check_queue_put(t, w, times) && check_queue_get(t, w);
+}
+
+bool check_came_back(conform_target *t, const check_work *w, const char *what) {
+  return check_same(t, what, w->back, w->bytes, w->size);
 }

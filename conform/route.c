@@ -82,15 +82,14 @@ static bool make_end(conform_target *t, const route *r, bool destination,
   *out = bytes + 1;
   if (is_host_end(r, destination)) return true;
   struct C_Device_st *device = destination ? to_of(t, r) : from_of(t, r);
-  if (!conform_went_well(t, "set_device", check_enter(t, device)) ||
-      !check_take_of(t, device, room, out)) {
+  if (!check_enter(t, device) || !check_take_of(t, device, room, out)) {
     return false;
   }
   CALL(t, memory_copy_h2d, device, *out, bytes + 1, room);
   return true;
 }
 
-// What the destination holds now, wherever it is.
+// The present bytes of the destination, wherever it is.
 static bool read_end(conform_target *t, const route *r, void *dst, size_t room,
                      unsigned char *out) {
   if (is_host_end(r, true)) {
@@ -100,6 +99,15 @@ static bool read_end(conform_target *t, const route *r, void *dst, size_t room,
   CALL(t, memory_copy_d2h, to_of(t, r), out, dst, room);
   return true;
 }
+
+// A copy of |size| bytes from |src_at| to |dst_at|, within |room| bytes at
+// either end.
+typedef struct route_span {
+  size_t dst_at;
+  size_t src_at;
+  size_t size;
+  size_t room;
+} route_span;
 
 typedef struct ends {
   void *dst;
@@ -116,7 +124,7 @@ static bool make_ends(conform_target *t, const route *r, size_t room,
          check_buffer(t, room, &out->got) &&
          make_end(t, r, true, room, DST_SEED, &out->dst) &&
          make_end(t, r, false, room, SRC_SEED, &out->src) &&
-         conform_went_well(t, "set_device", check_enter(t, &t->device));
+         check_enter(t, &t->device);
 }
 
 // The bytes that the destination should hold, made on the host.
@@ -137,6 +145,7 @@ static bool refill(conform_target *t, const route *r, const ends *e,
   return true;
 }
 
+// Copies, waits for the stream, and compares all of the destination.
 static bool check_on(conform_target *t, const route *r, const ends *e,
                      route_span span) {
   char what[CONFORM_DETAIL_SIZE / 2];
@@ -153,38 +162,58 @@ static bool check_on(conform_target *t, const route *r, const ends *e,
   return check_same(t, what, e->got, e->expected, span.room);
 }
 
-// Looks where the first difference must be: around what was copied.
-bool route_check(conform_target *t, const route *r, route_span span) {
-  ends e;
-  return make_ends(t, r, span.room, &e) && check_on(t, r, &e, span);
+// ---------------------------------------------------------------------------
+// Checks
+// ---------------------------------------------------------------------------
+
+// The route that the check is run with.
+static bool open_route(conform_target *t, route *r) {
+  *r = (route){.kind = t->with & 7};
+  if (r->kind == ROUTE_P2P) {
+    bool back = (t->with & ROUTE_FROM_OTHER) != 0;
+    r->to = back ? &t->device : &t->other;
+    r->from = back ? &t->other : &t->device;
+  }
+  return (t->with & ROUTE_QUEUED) == 0 || check_stream(t, &r->stream);
 }
 
-bool route_check_lengths(conform_target *t, const route *r) {
+bool route_run_large(conform_target *t) {
+  route r;
+  ends e;
+  route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
+  size_t blocks = t->with == ROUTE_P2P ? 1 : 2;  // on the tested device
+  return open_route(t, &r) && check_has_room(t, blocks * span.room) &&
+         make_ends(t, &r, span.room, &e) && check_on(t, &r, &e, span);
+}
+
+bool route_run_lengths(conform_target *t) {
+  route r;
   ends small;
   ends large;
   enum { SMALL = 8192 };
-  if (!make_ends(t, r, SMALL, &small) ||
-      !make_ends(t, r, MIB(1) + 64, &large)) {
+  if (!open_route(t, &r) || !make_ends(t, &r, SMALL, &small) ||
+      !make_ends(t, &r, MIB(1) + 64, &large)) {
     return false;
   }
   for (size_t i = 0; check_lengths[i] != 0; i++) {
     size_t size = check_lengths[i];
     bool fits = size <= SMALL;
     route_span span = {0, 0, size, fits ? SMALL : MIB(1) + 64};
-    if (!check_on(t, r, fits ? &small : &large, span)) return false;
+    if (!check_on(t, &r, fits ? &small : &large, span)) return false;
   }
   return true;
 }
 
-bool route_check_offsets(conform_target *t, const route *r) {
+bool route_run_offsets(conform_target *t) {
+  route r;
   static const route_span spans[] = {
       {1, 0, 100, 8192},     {0, 1, 100, 8192},      {7, 3, 1, 8192},
       {1001, 17, 999, 8192}, {4095, 4096, 2, 8192},  {4096, 0, 4096, 8192},
       {8191, 8191, 1, 8192}, {513, 2047, 4097, 8192}};
   ends e;
-  if (!make_ends(t, r, 8192, &e)) return false;
+  if (!open_route(t, &r) || !make_ends(t, &r, 8192, &e)) return false;
   for (size_t i = 0; i < sizeof spans / sizeof spans[0]; i++) {
-    if (!check_on(t, r, &e, spans[i])) return false;
+    if (!check_on(t, &r, &e, spans[i])) return false;
   }
   return true;
 }

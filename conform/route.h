@@ -30,20 +30,15 @@ C_Status route_call(conform_target *t, const route *r, void *dst,
 bool route_copy(conform_target *t, const route *r, void *dst, const void *src,
                 size_t size);
 
-// What is copied: |size| bytes from |src_at| to |dst_at|, within |room| bytes
-// at either end.
-typedef struct route_span {
-  size_t dst_at;
-  size_t src_at;
-  size_t size;
-  size_t room;
-} route_span;
-
-// Copies it, waits for the stream, and looks at all of the destination.
-bool route_check(conform_target *t, const route *r, route_span span);
-
-// The same for all check_lengths, and for a number of offsets.
-bool route_check_lengths(conform_target *t, const route *r);
-bool route_check_offsets(conform_target *t, const route *r);
+// Checks: copies of all check_lengths, copies at a number of offsets, and a
+// large one. Each copy is waited for, and all of the destination compared.
+//
+// |with| is a kind of route, and flags: queued on a stream; p2p from the other
+// device to the tested one. Without the latter p2p goes from the tested device,
+// to which the streams of a check belong.
+enum { ROUTE_QUEUED = 8, ROUTE_FROM_OTHER = 16 };
+bool route_run_lengths(conform_target *t);
+bool route_run_offsets(conform_target *t);
+bool route_run_large(conform_target *t);
 
 #endif  // TARN_CONFORM_ROUTE_H_

@@ -17,10 +17,6 @@ typedef struct scene {
   int64_t indices[INDICES];
 } scene;
 
-static tarn_addr address_of(const void *ptr) {
-  return (tarn_addr)(uintptr_t)ptr;
-}
-
 static void fill_scene(scene *s) {
   for (size_t i = 0; i < TABLE_ROWS * (size_t)WIDTH; i++)
     (&s->table[0][0])[i] = (float)(i % 1009);
@@ -44,7 +40,7 @@ static bool place_table(conform_target *t, scene *s) {
         !check_put(t, blocks[i], (char *)s->table + s->offsets[i], size)) {
       return false;
     }
-    s->chunks[i] = address_of(blocks[i]);
+    s->chunks[i] = check_address(blocks[i]);
   }
   return true;
 }
@@ -63,10 +59,10 @@ static bool place(conform_target *t, scene *s) {
                         .table_stride = sizeof s->table[0],
                         .table_count = TABLE_ROWS,
                         .width = WIDTH,
-                        .dense = address_of(s->device_dense),
+                        .dense = check_address(s->device_dense),
                         .dense_dtype = TARN_DTYPE_F32,
                         .dense_stride = sizeof s->dense[0],
-                        .indices = address_of(indices),
+                        .indices = check_address(indices),
                         .index_dtype = TARN_DTYPE_I64,
                         .index_count = INDICES};
   return true;
@@ -178,7 +174,7 @@ static bool gather_int32(conform_target *t) {
   for (size_t i = 0; i < INDICES; i++)
     narrow[i] = (int32_t)s.indices[i];
   if (!check_put(t, indices, narrow, sizeof narrow)) return false;
-  s.rows.indices = address_of(indices);
+  s.rows.indices = check_address(indices);
   s.rows.index_dtype = TARN_DTYPE_I32;
   EXTENSION(t, gather, t->device.id, NULL, &s.rows);
   model_gather(&s);
@@ -229,15 +225,14 @@ static bool skip_bad(conform_target *t) {
 #define ROWS \
   "// a table of 97 rows of 33 floats in two chunks, 50 indices of 64 bits\n"
 
+#define GATHERS(what, function) \
+  .name = "rows." what, .run = (function), .extends = {SLOT(gather)}
+
 static const conform_check checks[] = {
-    {.name = "rows.gather",
-     .run = gather,
-     .extends = {SLOT(gather)},
-     .code = ROWS "ext->gather(d.id, NULL, &rows);\n"
-                  "// dense[i] is table[indices[i]]\n"},
-    {.name = "rows.gather_by_32_bit_indices",
-     .run = gather_int32,
-     .extends = {SLOT(gather)},
+    {GATHERS("gather", gather), .code =
+                                    ROWS "ext->gather(d.id, NULL, &rows);\n"
+                                         "// dense[i] is table[indices[i]]\n"},
+    {GATHERS("gather_by_32_bit_indices", gather_int32),
      .code = "rows.index_dtype = TARN_DTYPE_I32;\n"
              "ext->gather(d.id, NULL, &rows);\n"
              "// dense[i] is table[indices[i]]\n"},
@@ -248,9 +243,7 @@ static const conform_check checks[] = {
      .code = ROWS "ext->gather(d.id, s, &rows);\n"
                   "table->synchronize_stream(&d, s);\n"
                   "// dense[i] is table[indices[i]]\n"},
-    {.name = "rows.gather_nothing",
-     .run = nothing,
-     .extends = {SLOT(gather)},
+    {GATHERS("gather_nothing", nothing),
      .code = "rows.index_count = 0;\n"
              "assert(ext->gather(d.id, NULL, &rows) == TARN_OK);\n"},
     {.name = "rows.scatter",
@@ -264,14 +257,10 @@ static const conform_check checks[] = {
      .code = ROWS "// each of which comes several times\n"
                   "ext->scatter_add(d.id, NULL, &rows);\n"
                   "// table[indices[i]] has grown by dense[i], each time\n"},
-    {.name = "rows.bad_index_is_refused",
-     .run = bad_index,
-     .extends = {SLOT(gather)},
+    {GATHERS("bad_index_is_refused", bad_index),
      .code = "indices[25] = 97;  // of 97 rows; or -1, INT64_MAX, INT64_MIN\n"
              "assert(ext->gather(d.id, NULL, &rows) == TARN_E_INVALID);\n"},
-    {.name = "rows.bad_index_is_skipped",
-     .run = skip_bad,
-     .extends = {SLOT(gather)},
+    {GATHERS("bad_index_is_skipped", skip_bad),
      .code = "indices[3] = 97;  // of 97 rows\n"
              "rows.flags = TARN_ROWS_SKIP_BAD;\n"
              "ext->gather(d.id, NULL, &rows);  // dense[3] is zero\n"},

@@ -108,7 +108,7 @@ static bool observe(conform_target *t, bool rises, observation *o) {
          check_tidy(t);
 }
 
-// Fails, unless it may be others who hide the movement.
+// Fails, unless other processes may hide the movement.
 static bool not_seen(conform_target *t, const observation *o,
                      const char *what) {
   bool keeps_account = false;
@@ -161,7 +161,28 @@ static bool min_chunk(conform_target *t) {
   return true;
 }
 
-static bool is_plausible(conform_target *t, const char *name, size_t size) {
+// Asks the function that the check is run with, without which Tarn can do.
+static bool ask_size(conform_target *t, size_t *out) {
+  C_Status (*function)(const C_Device device, size_t *size);
+  memcpy(&function, (const char *)t->abi + t->with, sizeof function);
+  *out = 0;
+  C_Status got = function(&t->device, out);
+  EXPECT_QUIRK(t, got == C_SUCCESS || got == C_WARNING,
+               "%s answered %s, not C_SUCCESS; to Tarn it is as if there were "
+               "no such function",
+               conform_function_name(t->with), conform_status(got));
+  return true;
+}
+
+static bool plausible_size(conform_target *t) {
+  size_t size = 0;
+  const char *name = conform_function_name(t->with);
+  if (!ask_size(t, &size)) return false;
+  if (size == 0 && t->with == NEED(device_max_chunk_size))
+    return conform_note(t, "0: hosts ask for each block apart");
+  EXPECT_QUIRK(t, size != 0 || t->with != NEED(device_max_alloc_size),
+               "device_max_alloc_size is 0; Tarn takes the memory that is "
+               "free");
   EXPECT(t, size >= t->min_chunk,
          "%s is %zu, less than device_min_chunk_size, %zu", name, size,
          t->min_chunk);
@@ -170,56 +191,17 @@ static bool is_plausible(conform_target *t, const char *name, size_t size) {
   return true;
 }
 
-// Asks for a size, without which Tarn can do.
-#define ASK_SIZE(t, function, size)                               \
-  do {                                                            \
-    C_Status got_ = (t)->abi->function(&(t)->device, (size));     \
-    EXPECT_QUIRK((t), got_ == C_SUCCESS || got_ == C_WARNING,     \
-                 #function                                        \
-                 " answered %s, not C_SUCCESS; to Tarn it is as " \
-                 "if there were no such function",                \
-                 conform_status(got_));                           \
-  } while (0)
-
-static bool max_chunk(conform_target *t) {
-  size_t size = 0;
-  ASK_SIZE(t, device_max_chunk_size, &size);
-  if (size == 0) return conform_note(t, "0: hosts ask for each block apart");
-  return is_plausible(t, "device_max_chunk_size", size);
-}
-
-static bool max_alloc(conform_target *t) {
-  size_t size = 0;
-  ASK_SIZE(t, device_max_alloc_size, &size);
-  EXPECT_QUIRK(t, size != 0,
-               "device_max_alloc_size is 0; Tarn takes the memory that is "
-               "free");
-  return is_plausible(t, "device_max_alloc_size", size);
-}
-
-static bool init_alloc(conform_target *t) {
-  size_t size = 0;
-  ASK_SIZE(t, device_init_alloc_size, &size);
-  return is_plausible(t, "device_init_alloc_size", size);
-}
-
-static bool realloc_size(conform_target *t) {
-  size_t size = 0;
-  ASK_SIZE(t, device_realloc_size, &size);
-  return is_plausible(t, "device_realloc_size", size);
-}
-
 // A pool asks for as much at once when it begins.
 static bool init_alloc_works(conform_target *t) {
   size_t size = 0;
   void *block = NULL;
-  ASK_SIZE(t, device_init_alloc_size, &size);
+  if (!ask_size(t, &size)) return false;
   return size == 0 || (check_has_room(t, size) && check_take(t, size, &block));
 }
 
 static bool padding(conform_target *t) {
   size_t size = 0;
-  ASK_SIZE(t, device_extra_padding_size, &size);
+  if (!ask_size(t, &size)) return false;
   EXPECT(t, size <= PADDING_MAX,
          "device_extra_padding_size is %zu: every block would be longer by it",
          size);
@@ -227,6 +209,15 @@ static bool padding(conform_target *t) {
 }
 
 #define STATS "table->device_memory_stats(&d, &total, &free);\n"
+
+#define PLAUSIBLE(what, function)                                         \
+  {                                                                       \
+    .name = "sizes." what, .run = plausible_size, .with = NEED(function), \
+    .needs = {NEED(function)},                                            \
+    .code = "table->" #function                                           \
+            "(&d, &size);\n"                                              \
+            "assert(min_chunk <= size && size <= total);\n"               \
+  }
 
 static const conform_check checks[] = {
     {.name = "statistics.total",
@@ -259,34 +250,20 @@ static const conform_check checks[] = {
      .code = "size_t size = 0;\n"
              "table->device_min_chunk_size(&d, &size);\n"
              "assert(size != 0 && (size & (size - 1)) == 0);\n"},
-    {.name = "sizes.max_chunk",
-     .run = max_chunk,
-     .needs = {NEED(device_max_chunk_size)},
-     .code = "table->device_max_chunk_size(&d, &size);\n"
-             "assert(min_chunk <= size && size <= total);\n"},
-    {.name = "sizes.max_alloc",
-     .run = max_alloc,
-     .needs = {NEED(device_max_alloc_size)},
-     .code = "table->device_max_alloc_size(&d, &size);\n"
-             "assert(min_chunk <= size && size <= total);\n"},
-    {.name = "sizes.init_alloc",
-     .run = init_alloc,
-     .needs = {NEED(device_init_alloc_size)},
-     .code = "table->device_init_alloc_size(&d, &size);\n"
-             "assert(min_chunk <= size && size <= total);\n"},
+    PLAUSIBLE("max_chunk", device_max_chunk_size),
+    PLAUSIBLE("max_alloc", device_max_alloc_size),
+    PLAUSIBLE("init_alloc", device_init_alloc_size),
     {.name = "sizes.init_alloc_works",
      .run = init_alloc_works,
+     .with = NEED(device_init_alloc_size),
      .needs = {NEED(device_init_alloc_size)},
      .code = "table->device_init_alloc_size(&d, &size);\n"
              "C_Status got = table->device_memory_allocate(&d, &block, size);\n"
              "assert(got == C_SUCCESS && block != NULL);\n"},
-    {.name = "sizes.realloc",
-     .run = realloc_size,
-     .needs = {NEED(device_realloc_size)},
-     .code = "table->device_realloc_size(&d, &size);\n"
-             "assert(min_chunk <= size && size <= total);\n"},
+    PLAUSIBLE("realloc", device_realloc_size),
     {.name = "sizes.padding",
      .run = padding,
+     .with = NEED(device_extra_padding_size),
      .needs = {NEED(device_extra_padding_size)},
      .code = "table->device_extra_padding_size(&d, &size);\n"
              "assert(size <= 1 << 20);\n"},

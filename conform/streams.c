@@ -66,29 +66,16 @@ static bool query_idle(conform_target *t) {
 static bool default_stream(conform_target *t) {
   void *first = NULL;
   void *second = NULL;
-  void *block = NULL;
-  unsigned char *bytes = NULL;
+  check_work w;
   EXTENSION(t, default_stream, t->device.id, &first);
   EXPECT(t, first != NULL, "default_stream gave no stream");
   EXTENSION(t, default_stream, t->device.id, &second);
   EXPECT(t, first == second, "default_stream gave %p, then %p", first, second);
-  if (!check_take(t, MIB(1), &block) || !check_buffer(t, MIB(1), &bytes)) {
-    return false;
-  }
-  check_fill(bytes, MIB(1), 60);
-  CALL(t, async_memory_copy_h2d, &t->device, first, block, bytes, MIB(1));
-  return check_wait(t, first) &&
-         check_verify(t, "what was queued on the default stream", block, MIB(1),
-                      60);
-}
-
-// Work of some milliseconds, so that there is something to wait for.
-static bool queue_work(conform_target *t, C_Stream stream, void *dst,
-                       const void *src, size_t size, int times) {
-  for (int i = 0; i < times; i++) {
-    CALL(t, async_memory_copy_h2d, &t->device, stream, dst, src, size);
-  }
-  return true;
+  w.stream = first;
+  return check_make_work(t, MIB(1), 60, &w) && check_queue_put(t, &w, 1) &&
+         check_wait(t, first) &&
+         check_verify(t, "what was queued on the default stream", w.block,
+                      w.size, 60);
 }
 
 static void pause_ms(long ms) {
@@ -110,64 +97,41 @@ static bool query_until_done(conform_target *t, C_Stream stream) {
   return true;
 }
 
+// Work of some milliseconds, so that there is something to wait for.
+static bool make_work(conform_target *t, size_t size, unsigned seed,
+                      check_work *w) {
+  return check_stream(t, &w->stream) && check_make_work(t, size, seed, w);
+}
+
 static bool query_says_when(conform_target *t) {
-  size_t size = MIB(4);
-  C_Stream stream = NULL;
-  void *block = NULL;
-  unsigned char *bytes = NULL;
-  unsigned char *back = NULL;
-  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
-      !check_buffer(t, size, &bytes) || !check_buffer(t, size, &back)) {
-    return false;
-  }
-  check_fill(bytes, size, 61);
-  if (!queue_work(t, stream, block, bytes, size, 8)) return false;
-  CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
-  return query_until_done(t, stream) &&
-         check_same(t, "what was copied when query_stream said yes", back,
-                    bytes, size);
+  check_work w;
+  return make_work(t, MIB(4), 61, &w) && check_queue(t, &w, 8) &&
+         query_until_done(t, w.stream) &&
+         check_came_back(t, &w, "what was copied when query_stream said yes");
 }
 
 static bool destroy_with_work(conform_target *t) {
-  size_t size = MIB(4);
-  C_Stream stream = NULL;
-  void *block = NULL;
-  unsigned char *bytes = NULL;
-  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
-      !check_buffer(t, size, &bytes)) {
-    return false;
-  }
-  check_fill(bytes, size, 62);
-  if (!queue_work(t, stream, block, bytes, size, 8)) return false;
-  check_forget_stream(t, stream);
-  CALL(t, destroy_stream, &t->device, stream);
+  check_work w;
+  if (!make_work(t, MIB(4), 62, &w) || !check_queue_put(t, &w, 8)) return false;
+  check_forget_stream(t, w.stream);
+  CALL(t, destroy_stream, &t->device, w.stream);
   CALL(t, synchronize_device, &t->device);
-  return check_verify(t, "what was queued when its stream was destroyed", block,
-                      size, 62);
+  return check_verify(t, "what was queued when its stream was destroyed",
+                      w.block, w.size, 62);
 }
 
 static bool synchronize_device(conform_target *t) {
   enum { COUNT = 4 };
-  size_t size = MIB(2);
-  C_Stream streams[COUNT];
-  void *blocks[COUNT];
-  unsigned char *bytes = NULL;
-  unsigned char *back[COUNT];
-  if (!check_buffer(t, size, &bytes)) return false;
-  check_fill(bytes, size, 63);
+  check_work works[COUNT];
   for (size_t i = 0; i < COUNT; i++) {
-    if (!check_stream(t, &streams[i]) || !check_take(t, size, &blocks[i]) ||
-        !check_buffer(t, size, &back[i]) ||
-        !queue_work(t, streams[i], blocks[i], bytes, size, 4)) {
+    if (!make_work(t, MIB(2), 63, &works[i]) || !check_queue(t, &works[i], 4)) {
       return false;
     }
-    CALL(t, async_memory_copy_d2h, &t->device, streams[i], back[i], blocks[i],
-         size);
   }
   CALL(t, synchronize_device, &t->device);
   for (size_t i = 0; i < COUNT; i++) {
-    if (!check_same(t, "one of 4 streams after synchronize_device", back[i],
-                    bytes, size)) {
+    if (!check_came_back(t, &works[i],
+                         "one of 4 streams after synchronize_device")) {
       return false;
     }
   }
@@ -210,12 +174,16 @@ static bool await_call(conform_target *t, called *c) {
   return true;
 }
 
+// Adds a callback, and waits until it has been called.
+static bool call_back(conform_target *t, C_Stream stream, called *c) {
+  CALL(t, stream_add_callback, &t->device, stream, note_call, c);
+  return check_wait(t, stream) && await_call(t, c);
+}
+
 static bool callback_once(conform_target *t) {
   called c = {.times = 0};
   C_Stream stream = NULL;
-  if (!check_stream(t, &stream)) return false;
-  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
+  if (!check_stream(t, &stream) || !call_back(t, stream, &c)) return false;
   pause_ms(10);
   EXPECT(t, atomic_load(&c.times) == 1, "the callback was called %d times",
          atomic_load(&c.times));
@@ -225,9 +193,7 @@ static bool callback_once(conform_target *t) {
 static bool callback_status(conform_target *t) {
   called c = {.times = 0};
   C_Stream stream = NULL;
-  if (!check_stream(t, &stream)) return false;
-  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
+  if (!check_stream(t, &stream) || !call_back(t, stream, &c)) return false;
   int status = atomic_load(&c.status);
   EXPECT(t, status != -1, "the callback was given NULL for its status");
   EXPECT(t, status == C_SUCCESS, "the callback was told %s, though all is well",
@@ -236,21 +202,11 @@ static bool callback_status(conform_target *t) {
 }
 
 static bool callback_after_work(conform_target *t) {
-  size_t size = MIB(4);
-  C_Stream stream = NULL;
-  void *block = NULL;
-  unsigned char *bytes = NULL;
-  unsigned char *back = NULL;
-  if (!check_stream(t, &stream) || !check_take(t, size, &block) ||
-      !check_buffer(t, size, &bytes) || !check_buffer(t, size, &back)) {
-    return false;
-  }
-  memset(bytes, 0xee, size);
-  called c = {.watched = back + size - 1};
-  if (!queue_work(t, stream, block, bytes, size, 4)) return false;
-  CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, size);
-  CALL(t, stream_add_callback, &t->device, stream, note_call, &c);
-  if (!check_wait(t, stream) || !await_call(t, &c)) return false;
+  check_work w;
+  if (!make_work(t, MIB(4), 0, &w)) return false;
+  memset(w.bytes, 0xee, w.size);
+  called c = {.watched = w.back + w.size - 1};
+  if (!check_queue(t, &w, 4) || !call_back(t, w.stream, &c)) return false;
   EXPECT(t, atomic_load(&c.seen) == 0xee,
          "the callback saw byte 0x%02x and not yet the copy before it, 0xee",
          (unsigned)atomic_load(&c.seen));
@@ -284,29 +240,24 @@ static bool callback_order(conform_target *t) {
 #define SYNC "table->synchronize_stream(&d, s);\n"
 #define CALLBACK "table->stream_add_callback(&d, s, count_calls, &data);\n"
 
+#define MAKES_STREAM(what, function) \
+  .name = "streams." what, .run = (function), .needs = {NEED(create_stream)}
+
 static const conform_check checks[] = {
-    {.name = "streams.create_and_destroy",
-     .run = create,
-     .needs = {NEED(create_stream)},
+    {MAKES_STREAM("create_and_destroy", create),
      .code = "C_Stream s = NULL;\n"
              "assert(table->create_stream(&d, &s) == C_SUCCESS);\n"
              "assert(table->destroy_stream(&d, s) == C_SUCCESS);\n"},
-    {.name = "streams.are_distinct",
-     .run = distinct,
-     .needs = {NEED(create_stream)},
+    {MAKES_STREAM("are_distinct", distinct),
      .code = "for (int i = 0; i < 32; i++)\n"
              "  table->create_stream(&d, &streams[i]);\n"
              "// no two are the same handle\n"},
-    {.name = "streams.create_many_times",
-     .run = many_cycles,
-     .needs = {NEED(create_stream)},
+    {MAKES_STREAM("create_many_times", many_cycles),
      .code = "for (int i = 0; i < 200; i++) {\n"
              "  table->create_stream(&d, &s);\n"
              "  table->destroy_stream(&d, s);\n"
              "}\n"},
-    {.name = "streams.synchronize_idle",
-     .run = synchronize_idle,
-     .needs = {NEED(create_stream)},
+    {MAKES_STREAM("synchronize_idle", synchronize_idle),
      .code = STREAM SYNC SYNC},
     {.name = "streams.query_idle",
      .run = query_idle,

@@ -4,7 +4,6 @@
 // plug-in of a type that is built in can be tested, and so that what is called
 // is the plug-in's own table, without a stand-in.
 #include <stdio.h>
-#include <string.h>
 
 #include "base/hostmem.h"
 #include "check.h"

@@ -30,9 +30,8 @@ static void *work(void *context) {
   conform_target *t = &m->target;
   t->outcome.result = CONFORM_PASS;
   pthread_barrier_wait(&m->crew->start);
-  bool passed =
-      conform_went_well(t, "set_device", check_enter(t, &t->device)) &&
-      m->crew->work(t, m->number, m->crew->shared);
+  bool passed = check_enter(t, &t->device) &&
+                m->crew->work(t, m->number, m->crew->shared);
   if (passed) (void)check_tidy(t);
   return NULL;
 }
@@ -168,21 +167,13 @@ static bool free_elsewhere(conform_target *t) {
 
 // To the device and back on |stream|, which may be shared with others.
 static bool round_trip(conform_target *t, C_Stream stream, unsigned seed) {
-  enum { SIZE = 60001 };
-  void *block = NULL;
-  unsigned char *bytes = NULL;
-  unsigned char *back = NULL;
-  if (!check_take(t, SIZE, &block) || !check_buffer(t, SIZE, &bytes) ||
-      !check_buffer(t, SIZE, &back)) {
-    return false;
-  }
+  check_work w = {.stream = stream};
+  if (!check_make_work(t, 60001, seed, &w)) return false;
   for (unsigned i = 0; i < 30; i++) {
-    check_fill(bytes, SIZE, seed + i);
-    CALL(t, async_memory_copy_h2d, &t->device, stream, block, bytes, SIZE);
-    CALL(t, async_memory_copy_d2h, &t->device, stream, back, block, SIZE);
-    if (!check_wait(t, stream) ||
-        !check_same(t, "to the device and back, with 4 threads at work", back,
-                    bytes, SIZE)) {
+    check_fill(w.bytes, w.size, seed + i);
+    if (!check_queue(t, &w, 1) || !check_wait(t, stream) ||
+        !check_came_back(t, &w,
+                         "to the device and back, with 4 threads at work")) {
       return false;
     }
   }
@@ -225,7 +216,7 @@ static bool create_streams(conform_target *t) {
 }
 
 typedef struct handover {
-  C_Stream stream;
+  check_work work;
   C_Event event;
 } handover;
 
@@ -233,27 +224,19 @@ static bool wait_work(conform_target *t, unsigned number, void *shared) {
   const handover *h = shared;
   (void)number;
   CALL(t, synchronize_event, &t->device, h->event);
-  CALL(t, synchronize_stream, &t->device, h->stream);
+  CALL(t, synchronize_stream, &t->device, h->work.stream);
   return true;
 }
 
 static bool wait_elsewhere(conform_target *t) {
-  size_t size = MIB(4);
-  handover h = {NULL, NULL};
-  void *block = NULL;
-  unsigned char *bytes = NULL;
-  unsigned char *back = NULL;
-  if (!check_stream(t, &h.stream) || !check_event(t, &h.event) ||
-      !check_take(t, size, &block) || !check_buffer(t, size, &bytes) ||
-      !check_buffer(t, size, &back)) {
+  handover h;
+  if (!check_stream(t, &h.work.stream) || !check_event(t, &h.event) ||
+      !check_make_work(t, MIB(4), 95, &h.work) || !check_queue(t, &h.work, 1)) {
     return false;
   }
-  check_fill(bytes, size, 95);
-  CALL(t, async_memory_copy_h2d, &t->device, h.stream, block, bytes, size);
-  CALL(t, async_memory_copy_d2h, &t->device, h.stream, back, block, size);
-  CALL(t, record_event, &t->device, h.stream, h.event);
+  CALL(t, record_event, &t->device, h.work.stream, h.event);
   return run_crew(t, wait_work, &h) &&
-         check_same(t, "what other threads have waited for", back, bytes, size);
+         check_came_back(t, &h.work, "what other threads have waited for");
 }
 
 #define THREADS_DO "// on 4 threads at once, each after set_device(&d):\n"

@@ -4,53 +4,12 @@
 
 #include "route.h"
 
-// The streams of a check belong to the tested device, from which the p2p copies
-// are made here.
-static route forth(conform_target *t) {
-  return (route){.kind = ROUTE_P2P, .to = &t->other, .from = &t->device};
-}
-
-static route back(conform_target *t) {
-  return (route){.kind = ROUTE_P2P, .to = &t->device, .from = &t->other};
-}
-
-static bool p2p_lengths(conform_target *t) {
-  route r = forth(t);
-  return route_check_lengths(t, &r);
-}
-
-static bool p2p_offsets(conform_target *t) {
-  route r = forth(t);
-  return route_check_offsets(t, &r);
-}
-
-static bool p2p_back(conform_target *t) {
-  route r = back(t);
-  return route_check_offsets(t, &r);
-}
-
-static bool p2p_large(conform_target *t) {
-  route r = forth(t);
-  route_span span = {3, 5, MIB(16) + 1, MIB(16) + 64};
-  return check_has_room(t, span.room) && route_check(t, &r, span);
-}
-
-static bool async_lengths(conform_target *t) {
-  route r = forth(t);
-  return check_stream(t, &r.stream) && route_check_lengths(t, &r);
-}
-
-static bool async_offsets(conform_target *t) {
-  route r = forth(t);
-  return check_stream(t, &r.stream) && route_check_offsets(t, &r);
-}
-
 static bool write_on(conform_target *t, struct C_Device_st *device, void *dst,
                      size_t size, unsigned seed) {
   unsigned char *bytes = NULL;
   if (!check_buffer(t, size, &bytes)) return false;
   check_fill(bytes, size, seed);
-  if (!conform_went_well(t, "set_device", check_enter(t, device))) return false;
+  if (!check_enter(t, device)) return false;
   CALL(t, memory_copy_h2d, device, dst, bytes, size);
   return true;
 }
@@ -60,7 +19,7 @@ static bool verify_on(conform_target *t, struct C_Device_st *device,
                       unsigned seed) {
   unsigned char *bytes = NULL;
   if (!check_buffer(t, size, &bytes)) return false;
-  if (!conform_went_well(t, "set_device", check_enter(t, device))) return false;
+  if (!check_enter(t, device)) return false;
   CALL(t, memory_copy_d2h, device, bytes, src, size);
   return check_is_filled(t, what, bytes, size, seed);
 }
@@ -71,8 +30,7 @@ static bool separate(conform_target *t) {
   void *here[COUNT];
   void *there[COUNT];
   for (unsigned i = 0; i < COUNT; i++) {
-    if (!check_take(t, SIZE, &here[i]) ||
-        !conform_went_well(t, "set_device", check_enter(t, &t->other)) ||
+    if (!check_take(t, SIZE, &here[i]) || !check_enter(t, &t->other) ||
         !check_take_of(t, &t->other, SIZE, &there[i]) ||
         !write_on(t, &t->device, here[i], SIZE, i) ||
         !write_on(t, &t->other, there[i], SIZE, 100 + i)) {
@@ -99,7 +57,7 @@ static bool deinit_one(conform_target *t) {
     return false;
   }
   CALL(t, deinit_device, &t->other);
-  if (!conform_went_well(t, "set_device", check_enter(t, &t->device)) ||
+  if (!check_enter(t, &t->device) ||
       !check_verify(t, "a block when another device was deinitialised", block,
                     SIZE, 91)) {
     return false;
@@ -116,7 +74,7 @@ static bool streams_on_both(conform_target *t) {
   unsigned char *bytes = NULL;
   unsigned char *seen = NULL;
   if (!check_buffer(t, size, &bytes) || !check_buffer(t, size, &seen) ||
-      !conform_went_well(t, "set_device", check_enter(t, &t->other)) ||
+      !check_enter(t, &t->other) ||
       !check_take_of(t, &t->other, size, &block)) {
     return false;
   }
@@ -152,7 +110,7 @@ static void *visit_device(void *context) {
   return NULL;
 }
 
-// What a device says is free when it is the current one.
+// The free memory that a device reports while it is current.
 static bool free_on(conform_target *t, struct C_Device_st *device,
                     size_t *out) {
   size_t all = 0;
@@ -165,10 +123,10 @@ static bool fell(size_t before, size_t after, size_t size) {
   return before > after && before - after >= size;
 }
 
-// Whether memory of the one device can be had and used while the other is
-// current, and counts where it was asked for. Other processes may take memory
-// meanwhile, and two devices may have one memory: only where the other's fell
-// by the block, and the own did not, it came from the wrong one.
+// Whether memory of one device can be allocated and used while the other is
+// current, and counts on its own device. Other processes may take memory during
+// the check, and two devices may share memory: the block came from the wrong
+// device only if the other's free memory fell by the block and its own did not.
 static bool goes_by_argument(conform_target *t) {
   enum { SIZE = 1 << 20 };
   size_t own[2] = {0};
@@ -234,6 +192,10 @@ static bool current_per_thread(conform_target *t) {
   "// bytes [1001, 2000) of dst are [17, 1016) of src; the others are as " \
   "before\n"
 
+#define P2P_CHECK(what, function, flags)                                       \
+  .name = "two_devices." what, .run = (function), .with = ROUTE_P2P | (flags), \
+  .two = true
+
 static const conform_check checks[] = {
     {.name = "two_devices.separate_memory",
      .run = separate,
@@ -271,40 +233,29 @@ static const conform_check checks[] = {
              "// on the first again:\n"
              "table->get_device(&current);\n"
              "assert(current.id == d.id);\n"},
-    {.name = "two_devices.p2p_odd_lengths",
-     .run = p2p_lengths,
-     .two = true,
+    {P2P_CHECK("p2p_odd_lengths", route_run_lengths, 0),
      .needs = {NEED(memory_copy_p2p)},
      .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" P2P(
-         "dst", "src", "size") "// dst holds size bytes of src; those behind "
-                               "are as before\n"},
-    {.name = "two_devices.p2p_at_offsets",
-     .run = p2p_offsets,
-     .two = true,
+         "dst", "src", "size") "// dst holds size bytes of "
+                               "src; those behind are as "
+                               "before\n"},
+    {P2P_CHECK("p2p_at_offsets", route_run_offsets, 0),
      .needs = {NEED(memory_copy_p2p)},
      .code = P2P("dst + 1001", "src + 17", "999") AROUND},
-    {.name = "two_devices.p2p_the_other_way",
-     .run = p2p_back,
-     .two = true,
+    {P2P_CHECK("p2p_the_other_way", route_run_offsets, ROUTE_FROM_OTHER),
      .needs = {NEED(memory_copy_p2p)},
      .code = "table->memory_copy_p2p(&d, &other, dst + 1001, src + 17, "
              "999);\n" AROUND},
-    {.name = "two_devices.p2p_large",
-     .run = p2p_large,
-     .two = true,
+    {P2P_CHECK("p2p_large", route_run_large, 0),
      .needs = {NEED(memory_copy_p2p)},
      .code = P2P("dst + 3", "src + 5", "(16 << 20) + 1") "// the same bytes in "
                                                          "both\n"},
-    {.name = "two_devices.queued_p2p_odd_lengths",
-     .run = async_lengths,
-     .two = true,
+    {P2P_CHECK("queued_p2p_odd_lengths", route_run_lengths, ROUTE_QUEUED),
      .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
      .code = "// s: a stream of d\n" QUEUE("dst", "src", "size") "// dst holds "
                                                                  "size bytes "
                                                                  "of src\n"},
-    {.name = "two_devices.queued_p2p_at_offsets",
-     .run = async_offsets,
-     .two = true,
+    {P2P_CHECK("queued_p2p_at_offsets", route_run_offsets, ROUTE_QUEUED),
      .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
      .code =
          "// s: a stream of d\n" QUEUE("dst + 1001", "src + 17", "999") AROUND},

@@ -51,8 +51,8 @@ static void refuse_long(const tool_verb *verb, const struct option *known,
   }
 }
 
-// getopt leaves 0 in optopt for a long option that it does not know, and for
-// one that takes no value what stands for it in |known|.
+// For a long option, getopt sets optopt to 0 if it is unknown, and to its |val|
+// from |known| if it takes no value but has one.
 static bool is_long(const char *word, const struct option *known) {
   char names[NAMES_SIZE];
   const struct option *last = NULL;
@@ -164,8 +164,8 @@ static bool take_value(const line *l, const options_entry *e,
 }
 
 static bool take_word(const line *l, const char *word) {
-  if (l->spec->word != NULL) {
-    l->spec->word(l->command, word);
+  if (l->spec->words != NULL) {
+    options_list_add(l->spec->words, word, strlen(word));
     return true;
   }
   tool_misuse(l->spec->verb, "'%s' is unexpected", word);
@@ -217,6 +217,7 @@ tool_exit options_run(const options_spec *spec, void *command, int argc,
   make_known(&l);
   tool_exit status = act(&l, parse(&l, argc, argv));
   if (spec->end != NULL) spec->end(command);
+  if (spec->words != NULL) options_list_free(spec->words);
   for (const options_entry *e = spec->entries; e->name != NULL; e++) {
     if (is_list(e->kind)) options_list_free(e->out);
   }

@@ -80,8 +80,7 @@ typedef struct options_entry {
 typedef struct options_spec {
   const tool_verb *verb;
   const options_entry *entries;
-  // Takes a word that is no option; NULL: there must be none.
-  void (*word)(void *command, const char *word);
+  options_list *words;  // that are no options; NULL: there must be none
   // The first word is a program, and all behind it is the program's.
   bool has_program;
   // Does the work, when the whole command line was accepted.
@@ -92,7 +91,7 @@ typedef struct options_spec {
 } options_spec;
 
 // Reads the command line into |command| and runs it; or writes the verb's help,
-// or says what is wrong. Frees the lists of the entries.
+// or says what is wrong. Frees the words and the lists of the entries.
 tool_exit options_run(const options_spec *spec, void *command, int argc,
                       char **argv);
 

@@ -174,6 +174,11 @@ char *tool_text(const char *text) {
   return memcpy(tool_array(size, 1), text, size);
 }
 
+const char *tool_base_name(const char *path) {
+  const char *slash = strrchr(path, '/');
+  return slash != NULL ? slash + 1 : path;
+}
+
 // ---------------------------------------------------------------------------
 // Numbers
 // ---------------------------------------------------------------------------

@@ -67,6 +67,9 @@ char *tool_join(tool_name_fn *name_of, char *out, size_t out_size);
 void *tool_array(size_t count, size_t size);
 char *tool_text(const char *text);
 
+// |path| without its folders; within |path|.
+const char *tool_base_name(const char *path);
+
 // For qsort and bsearch: the smaller first.
 int tool_compare_uint64(const void *a, const void *b);
 

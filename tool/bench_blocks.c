@@ -4,7 +4,7 @@
 
 #include "bench.h"
 #include "bench/blocks_bench.h"
-#include "bench/machine.h"
+#include "bench/figure.h"
 #include "kit/options.h"
 #include "kit/sheet.h"
 
@@ -50,8 +50,7 @@ static void report(const command *c) {
       {"place waits", "place_waits_ns"},
       {"pool waits", "pool_waits_ns"},
   };
-  char machine[MACHINE_SIZE];
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t row = 0; row < c->rows; row++) {
     sheet_uint(s, "blocks", "blocks", c->blocks[row], SHEET_COUNT);

@@ -1,14 +1,14 @@
 // tarn bench counters: the cost of counting for an alloc and a free. Each pool
 // runs in a process of its own.
 //
-// Nothing is written to stdout before all is done, as in bench_pool.c.
+// Nothing is written to stdout before the end, as in bench_pool.c.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
 #include "bench/counters_bench.h"
-#include "bench/machine.h"
+#include "bench/figure.h"
 #include "bench_each.h"
 #include "kit/sheet.h"
 
@@ -117,8 +117,7 @@ static void write_row(sheet *s, const char *pool,
 }
 
 static void report(const command *c) {
-  char machine[MACHINE_SIZE];
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t i = 0; i < c->pools.count; i++) {
     sheet_group(s, c->pools.items[i]);
@@ -133,12 +132,8 @@ static tool_exit measure_all(command *c) {
   c->results = tool_array(c->pools.count, sizeof *c->results);
   tool_exit status = bench_each(&c->pools, measure_pool, c);
   report(c);
-  return status;
-}
-
-static void deinit(void *context) {
-  command *c = context;
   free(c->results);
+  return status;
 }
 
 static tool_exit work(void *context) {
@@ -157,8 +152,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       OPTION_OUTPUT(&c.output),
       {0},
   };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .run = work, .end = deinit};
+  options_spec spec = {.verb = verb, .entries = entries, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "bench.h"
-#include "bench/machine.h"
+#include "bench/figure.h"
 #include "bench/model_lookup.h"
 #include "bench/model_nets.h"
 #include "kit/json.h"
@@ -142,8 +142,7 @@ static void write_lookup(json *out, double ns) {
 }
 
 static void tell(const command *c) {
-  char machine[MACHINE_SIZE];
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "nets");
   for (size_t i = 0; i < c->count; i++)
     write_row(s, &c->rows[i]);
@@ -157,11 +156,6 @@ static void tell(const command *c) {
 // ---------------------------------------------------------------------------
 // The command line
 // ---------------------------------------------------------------------------
-
-static void take_net(void *context, const char *word) {
-  command *c = context;
-  options_list_add(&c->nets, word, strlen(word));
-}
 
 static const char *net_name(size_t index) {
   const model_net *net = model_net_at(index);
@@ -192,10 +186,8 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {0},
   };
   options_spec spec = {
-      .verb = verb, .entries = entries, .word = take_net, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.nets);
-  return status;
+      .verb = verb, .entries = entries, .words = &c.nets, .run = work};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb bench_of_models = {

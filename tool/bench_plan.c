@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "bench.h"
-#include "bench/machine.h"
 #include "bench_plan_report.h"
 #include "kit/options.h"
 
@@ -41,7 +40,7 @@ typedef struct command {
   const tool_verb *verb;
   plan_bench bench;
   bool has_parts;
-  bool too_much;
+  options_list folders;
   uint64_t seconds;
   options_output output;
   tool_progress progress;
@@ -75,24 +74,19 @@ static bool choose_parts(void *context, const char *list) {
   }
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  if (c->bench.folder != NULL) c->too_much = true;
-  c->bench.folder = word;
-}
-
 static bool wants_files(const command *c) {
   return c->bench.parts[PLAN_BENCH_FIT] || c->bench.parts[PLAN_BENCH_EARLY] ||
          c->bench.parts[PLAN_BENCH_LOW];
 }
 
 static tool_exit check(command *c) {
+  if (c->folders.count > 0) c->bench.folder = c->folders.items[0];
   for (size_t i = 0; !c->has_parts && i < PLAN_BENCH_PARTS; i++) {
     c->bench.parts[i] = i >= PLAN_BENCH_WIDE || c->bench.folder != NULL;
   }
-  if (c->too_much) {
+  if (c->folders.count > 1) {
     return tool_misuse(c->verb, "'%s' is unexpected: one folder is enough",
-                       c->bench.folder);
+                       c->folders.items[1]);
   }
   if (wants_files(c) && c->bench.folder == NULL) {
     return tool_misuse(c->verb, "fit, early and low want a folder");
@@ -114,9 +108,8 @@ static void step(void *context, size_t total, const char *what) {
 }
 
 static tool_exit tell(const command *c, const plan_bench_result *result) {
-  char machine[MACHINE_SIZE];
   if (result->why[0] != '\0') return tool_fail(c->verb, "%s", result->why);
-  bench_plan_report(result, machine_describe(machine), c->output);
+  bench_plan_report(result, c->output);
   if (result->failed == 0) return TOOL_DONE;
   return tool_fail(c->verb, "%zu of %zu rows failed", result->failed,
                    result->count);
@@ -137,7 +130,7 @@ static tool_exit work(void *context) {
   command *c = context;
   tool_exit status = check(c);
   if (status != TOOL_DONE) return status;
-  // Looked for here, where a failure is not taken for one of its plans.
+  // Checked here, so that a failure is not taken for a failure of its plans.
   if (c->bench.peer != NULL && access(c->bench.peer, X_OK) != 0) {
     return tool_fail(c->verb, "%s: cannot be run", c->bench.peer);
   }
@@ -155,7 +148,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {0},
   };
   options_spec spec = {
-      .verb = verb, .entries = entries, .word = take_word, .run = work};
+      .verb = verb, .entries = entries, .words = &c.folders, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -1,9 +1,11 @@
-// The rows of `tarn bench plan`, and what they come to: two tables for people,
-// the rows for spreadsheets, one object for programs.
+// The rows of `tarn bench plan`, and their sums: two tables for people, the
+// rows for spreadsheets, one object for programs.
 #include "bench_plan_report.h"
 
 #include <math.h>
 #include <stdio.h>
+
+#include "bench/figure.h"
 
 static const unsigned not_json = SHEET_PEOPLE | SHEET_CSV;
 
@@ -69,9 +71,8 @@ static void write_row(sheet *s, const plan_bench_row *row) {
 // ---------------------------------------------------------------------------
 
 // A sum that was not measured is left out for people.
-void bench_plan_report(const plan_bench_result *result, const char *machine,
-                       options_output output) {
-  sheet *s = sheet_begin(output, machine);
+void bench_plan_report(const plan_bench_result *result, options_output output) {
+  sheet *s = bench_sheet_begin(output);
   sheet_list(s, "results");
   for (size_t i = 0; i < result->count; i++)
     write_row(s, &result->rows[i]);

@@ -5,7 +5,6 @@
 #include "bench/plan_bench.h"
 #include "kit/options.h"
 
-void bench_plan_report(const plan_bench_result *result, const char *machine,
-                       options_output output);
+void bench_plan_report(const plan_bench_result *result, options_output output);
 
 #endif  // TARN_TOOL_BENCH_PLAN_REPORT_H_

@@ -1,14 +1,13 @@
 // tarn bench pool: workloads through allocators, each in a process of its own.
 //
-// Nothing is written to stdout before all is done: a reader of JSON gets one
-// whole document or none.
+// Nothing is written to stdout before the end: a reader of JSON gets one
+// complete document or none.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench.h"
-#include "bench/machine.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
@@ -301,7 +300,6 @@ static tool_exit measure_where(command *c, tool_progress *progress,
 }
 
 static tool_exit measure_all(command *c) {
-  char machine[MACHINE_SIZE];
   tool_progress progress;
   tool_exit status;
   c->watch = stopwatch_start();
@@ -311,8 +309,7 @@ static tool_exit measure_all(command *c) {
   status = measure_where(c, &progress, false);
   if (measure_where(c, &progress, true) != TOOL_DONE) status = TOOL_NO;
   tool_progress_end(&progress);
-  bench_pool_report_write(c->reports, c->report_count,
-                          machine_describe(machine), c->output);
+  bench_pool_report_write(c->reports, c->report_count, c->output);
   return status;
 }
 
@@ -337,9 +334,10 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? measure_all(c) : status;
 }
 
-// jemalloc keeps more in each thread than the C library has room for in what
-// is loaded late, unless it is told so when the process starts. Where that
-// cannot be done, jemalloc's rows say that it cannot be loaded.
+// jemalloc keeps more data for each thread than the C library has room for in
+// libraries that are loaded late, unless a setting at the start of the process
+// changes that. Where it cannot be set, jemalloc's rows say that it cannot be
+// loaded.
 static void restart_with_room(int argc, char **argv) {
   static const char tunables[] = "GLIBC_TUNABLES";
   char self[PATH_SIZE];

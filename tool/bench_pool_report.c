@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "bench/figure.h"
 #include "kit/sheet.h"
 #include "report.h"
 
@@ -20,10 +21,10 @@ static double over_free_list(const bench_pool_report *r, size_t index) {
   return NAN;
 }
 
-// What the row |name| takes in the pass |which| over what this row takes. Where
-// that is less than steady passes vary, which after the touching is taken off
-// can be 0 or below, it is that variation: the figure is one of "at least". NaN
-// if there is no such row.
+// The time of the row |name| in the pass |which| over the time of this row. If
+// that is less than the variation of steady passes, which can make it 0 or
+// negative after the touching is subtracted, the variation is used: the figure
+// is then "at least". NaN if there is no such row.
 static double over_this(const bench_pool_report *r, size_t index,
                         const char *name, int which) {
   const pool_bench_result *own = &r->results[index];
@@ -117,8 +118,8 @@ static void write_workload(sheet *s, const bench_pool_report *r) {
 }
 
 void bench_pool_report_write(const bench_pool_report *reports, size_t count,
-                             const char *machine, options_output output) {
-  sheet *s = sheet_begin(output, machine);
+                             options_output output) {
+  sheet *s = bench_sheet_begin(output);
   sheet_list(s, "workloads");
   for (size_t i = 0; i < count; i++)
     write_workload(s, &reports[i]);

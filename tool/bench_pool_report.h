@@ -18,6 +18,6 @@ typedef struct bench_pool_report {
 
 // Writes all of them to stdout. JSON: one object.
 void bench_pool_report_write(const bench_pool_report *reports, size_t count,
-                             const char *machine, options_output output);
+                             options_output output);
 
 #endif  // TARN_TOOL_BENCH_POOL_REPORT_H_

@@ -1,12 +1,12 @@
 // tarn bench record: what the recorder costs the program that it records.
 //
-// Nothing is written to stdout before all is done, as in bench_pool.c.
+// Nothing is written to stdout before the end, as in bench_pool.c.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
-#include "bench/machine.h"
+#include "bench/figure.h"
 #include "bench/record_bench.h"
 #include "kit/options.h"
 #include "launch.h"
@@ -70,11 +70,10 @@ static void step(void *context, const char *what) {
 }
 
 static tool_exit report(const command *c, const record_bench_result *result) {
-  char machine[MACHINE_SIZE];
   tool_exit status = TOOL_DONE;
   if (result->failed[0] != '\0')
     status = tool_fail(c->verb, "%s", result->failed);
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t i = 0; i < RECORD_BENCH_FIGURES; i++) {
     double value = result->values[i];

@@ -11,7 +11,6 @@
 #include "bench.h"
 #include "bench/browser.h"
 #include "bench/figure.h"
-#include "bench/machine.h"
 #include "bench/view_trace.h"
 #include "kit/json.h"
 #include "kit/options.h"
@@ -178,8 +177,7 @@ static tool_exit measure_somewhere(command *c) {
 // ---------------------------------------------------------------------------
 
 static void tell(const command *c) {
-  char machine[MACHINE_SIZE];
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   json *out = sheet_json(s);
   if (out != NULL) {
     json_key_uint(out, "events", c->events);

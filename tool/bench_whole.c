@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "bench.h"
-#include "bench/machine.h"
 #include "bench_each.h"
 #include "bench_whole_report.h"
 #include "kit/format.h"
@@ -273,12 +272,10 @@ static char *find_mpi(void) {
 }
 
 static tool_exit measure_all(command *c) {
-  char machine[MACHINE_SIZE];
   c->mpi = find_mpi();
   c->outcomes = tool_array(c->devices.count, sizeof *c->outcomes);
   tool_exit status = bench_each(&c->devices, measure_device, c);
-  bench_whole_report_write(c->outcomes, c->devices.count,
-                           machine_describe(machine), c->output);
+  bench_whole_report_write(c->outcomes, c->devices.count, c->output);
   return status;
 }
 

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "bench/figure.h"
 #include "kit/format.h"
 #include "kit/json.h"
 #include "kit/sheet.h"
@@ -104,8 +105,8 @@ static void write_head(sheet *s, const bench_whole_outcome *o) {
 }
 
 void bench_whole_report_write(const bench_whole_outcome *outcomes, size_t count,
-                              const char *machine, options_output output) {
-  sheet *s = sheet_begin(output, machine);
+                              options_output output) {
+  sheet *s = bench_sheet_begin(output);
   json *out = sheet_json(s);
   if (out != NULL) {
     json_key_uint(out, "ranks", outcomes[0].bench.ranks);

@@ -11,9 +11,9 @@ typedef struct bench_whole_outcome {
   whole_result result;
 } bench_whole_outcome;
 
-// Writes all of them to stdout, with |machine|: figures, how tables came to be
-// and goals as three tables; CSV has the figures only, JSON is one object.
+// Writes all of them to stdout: figures, how tables came to be and goals as
+// three tables; CSV has the figures only, JSON is one object.
 void bench_whole_report_write(const bench_whole_outcome *outcomes, size_t count,
-                              const char *machine, options_output output);
+                              options_output output);
 
 #endif  // TARN_TOOL_BENCH_WHOLE_REPORT_H_

@@ -1,6 +1,6 @@
 // tarn bench why: a large snapshot, read and asked about.
 #include "bench.h"
-#include "bench/machine.h"
+#include "bench/figure.h"
 #include "bench/why_bench.h"
 #include "kit/options.h"
 
@@ -34,8 +34,7 @@ typedef struct command {
 } command;
 
 static void report(const command *c, const why_bench_result *result) {
-  char machine[MACHINE_SIZE];
-  sheet *s = sheet_begin(c->output, machine_describe(machine));
+  sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (why_bench_row i = 0; i < WHY_BENCH_ROWS; i++)
     bench_figure_write(s, why_bench_figure_at(i), NULL, result->values[i],

@@ -90,11 +90,6 @@ static bool take_only(void *context, const char *text) {
   return false;
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  options_list_add(&c->words, word, strlen(word));
-}
-
 // ---------------------------------------------------------------------------
 // Which checks
 // ---------------------------------------------------------------------------
@@ -185,8 +180,8 @@ static bool is_type(const char *type, const char *name, size_t length) {
   return strncmp(type, name, length) == 0 && type[length] == '\0';
 }
 
-// The type that --device names must be the one that is tested. That of a file
-// is asked for; where it has none, the checks tell why.
+// --device must name the tested type. A file is asked for its type; if it has
+// none, the checks say why.
 static tool_exit check_type(const command *c, const char *name, size_t length) {
   char type[CONFORM_TYPE_SIZE];
   char why[CONFORM_DETAIL_SIZE];
@@ -317,7 +312,6 @@ static tool_exit work(void *context) {
 static void deinit(void *context) {
   command *c = context;
   conform_findings_destroy(c->found);
-  options_list_free(&c->words);
   options_list_free(&c->only);
   free(c->wanted);
   free(c->path);
@@ -340,7 +334,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_word,
+                       .words = &c.words,
                        .run = work,
                        .end = deinit};
   return options_run(&spec, &c, argc, argv);

@@ -29,8 +29,7 @@ static const char help[] =
 
 typedef struct command {
   const tool_verb *verb;
-  const char *words[3];
-  size_t word_count;
+  options_list words;  // the trace, and the file
   const char *to;
   bool force;
   tarn_trace_options trace_options;
@@ -81,21 +80,14 @@ static tool_exit find_format(const command *c, const char *path,
   return options_unknown(c->verb, "format", c->to, format_name);
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  if (c->word_count < sizeof c->words / sizeof *c->words) {
-    c->words[c->word_count++] = word;
-  }
-}
-
 static tool_exit check_words(const command *c) {
-  if (c->word_count == 0) {
+  if (c->words.count == 0) {
     return tool_misuse(c->verb, "which trace? A file, or a workload as '%s'",
                        tarn_trace_workload(0));
   }
-  if (c->word_count == 1) return tool_misuse(c->verb, "into which file?");
-  if (c->word_count == 2) return TOOL_DONE;
-  return tool_misuse(c->verb, "'%s' is unexpected", c->words[2]);
+  if (c->words.count == 1) return tool_misuse(c->verb, "into which file?");
+  if (c->words.count == 2) return TOOL_DONE;
+  return tool_misuse(c->verb, "'%s' is unexpected", c->words.items[2]);
 }
 
 enum { LARGE = 100 };  // times the trace
@@ -109,12 +101,12 @@ static tarn_status count_piece(void *context, const void *bytes, size_t size) {
   return TARN_OK;
 }
 
-// JSON repeats what a trace says in a byte or two. Who gets far more than there
-// was is told before the disk is filled.
+// JSON repeats what a trace says in a byte or two. The user is warned of a file
+// that is far larger than the trace before it fills the disk.
 static void say_if_large(const command *c, const tarn_trace *trace) {
   struct stat file;
   size_t left = 0;
-  if (c->words[0][0] == '@' || stat(c->words[0], &file) != 0 ||
+  if (c->words.items[0][0] == '@' || stat(c->words.items[0], &file) != 0 ||
       !tarn_size_mul((size_t)file.st_size, LARGE, &left)) {
     return;
   }
@@ -123,7 +115,7 @@ static void say_if_large(const command *c, const tarn_trace *trace) {
     return;
   }
   tool_say(c->verb, "%s will have more than %d times as much as %s",
-           c->words[1], LARGE, c->words[0]);
+           c->words.items[1], LARGE, c->words.items[0]);
 }
 
 typedef struct output {
@@ -141,7 +133,7 @@ static tarn_status put_piece(void *context, const void *bytes, size_t size) {
 // What stdout leads to is not replaced: there may be something in it.
 static tool_exit write_trace(const command *c, const tarn_trace *trace,
                              tarn_trace_format format) {
-  const char *path = c->words[1];
+  const char *path = c->words.items[1];
   output out = {.file = tool_out()};
   tarn_status status = outfile_is_stdout(path)
                            ? tarn_trace_write_to(trace, format, put_piece, &out)
@@ -154,7 +146,7 @@ static tool_exit write_trace(const command *c, const tarn_trace *trace,
 static tool_exit convert(const command *c, tarn_trace_format format) {
   tarn_trace *trace = NULL;
   tool_exit status =
-      load_trace(c->verb, c->words[0], &c->trace_options, &trace);
+      load_trace(c->verb, c->words.items[0], &c->trace_options, &trace);
   if (status != TOOL_DONE) return status;
   if (format == TARN_TRACE_FORMAT_PERFETTO) say_if_large(c, trace);
   status = write_trace(c, trace, format);
@@ -166,14 +158,14 @@ static tool_exit work(void *context) {
   command *c = context;
   tarn_trace_format format = 0;
   tool_exit status = check_words(c);
-  if (status == TOOL_DONE) status = find_format(c, c->words[1], &format);
+  if (status == TOOL_DONE) status = find_format(c, c->words.items[1], &format);
   if (status == TOOL_DONE) {
-    status = load_check(c->verb, c->words[0], &c->trace_options);
+    status = load_check(c->verb, c->words.items[0], &c->trace_options);
   }
   if (status != TOOL_DONE) return status;
   outfile_rules rules = {
-      .verb = c->verb, .input = c->words[0], .force = c->force};
-  if (!outfile_try(&rules, OUTFILE_TRACE, c->words[1])) return TOOL_NO;
+      .verb = c->verb, .input = c->words.items[0], .force = c->force};
+  if (!outfile_try(&rules, OUTFILE_TRACE, c->words.items[1])) return TOOL_NO;
   return convert(c, format);
 }
 
@@ -189,7 +181,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {0},
   };
   options_spec spec = {
-      .verb = verb, .entries = entries, .word = take_word, .run = work};
+      .verb = verb, .entries = entries, .words = &c.words, .run = work};
   return options_run(&spec, &c, argc, argv);
 }
 

@@ -38,7 +38,7 @@ typedef struct command {
   const char *out;
 } command;
 
-// What the library takes for a device type.
+// Whether the library accepts |name| as a device type.
 static bool is_type(const char *name) {
   static const char letters[] =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -139,11 +139,6 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  options_list_add(&c->words, word, strlen(word));
-}
-
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   command c = {.verb = verb};
   const options_entry entries[] = {
@@ -151,10 +146,8 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {0},
   };
   options_spec spec = {
-      .verb = verb, .entries = entries, .word = take_word, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.words);
-  return status;
+      .verb = verb, .entries = entries, .words = &c.words, .run = work};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_new_plugin = {

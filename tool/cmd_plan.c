@@ -3,7 +3,7 @@
 //   options ─► places to write to ─► table or trace ─► solve, or take the
 //   offsets of the file ─► check ─► write the plan, draw it ─► report
 //
-// Nothing is written before all is known.
+// Nothing is written before the answer is complete.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -136,11 +136,6 @@ static bool parse_output(void *context, const char *text) {
   if (c->output == OUTPUT_TABLE || c->output == OUTPUT_JSON) return true;
   tool_misuse(c->verb, "the answer is told as table or json, not %s", text);
   return false;
-}
-
-static void take_input(void *context, const char *name) {
-  command *c = context;
-  options_list_add(&c->inputs, name, strlen(name));
 }
 
 // ---------------------------------------------------------------------------
@@ -296,7 +291,7 @@ static double question_seconds(const command *c) {
   return seconds < longest ? seconds : longest;
 }
 
-// Questions have to be answered within the limit, too.
+// The questions count towards the limit, too.
 static double search_seconds(const command *c) {
   if (plan_capacity(&c->answer) == 0) return c->time_limit_s;
   int questions = PLAN_SHORTAGE_QUESTIONS + c->input.kind->questions;
@@ -377,7 +372,8 @@ static void verify(command *c) {
                                                            : TARN_PLAN_FEASIBLE;
 }
 
-// What was not found in time to fit may fit in a plan that was made to be low.
+// Buffers for which no fitting plan was found in time may fit in the lowest
+// plan.
 static void find_shortage(command *c) {
   plan_answer *answer = &c->answer;
   uint64_t capacity = plan_capacity(answer);
@@ -412,7 +408,7 @@ static tool_exit find_answer(command *c) {
 // Telling
 // ---------------------------------------------------------------------------
 
-// What was not written is no plan's place; what is wrong is not written.
+// A path is named only if the plan was written; a wrong plan is not written.
 static bool write_files(command *c) {
   plan_answer *answer = &c->answer;
   bool written = true;
@@ -463,7 +459,6 @@ static void deinit(void *context) {
   plan_previous_deinit(&c->previous);
   free(c->capacities);
   plan_input_deinit(&c->input);
-  options_list_free(&c->inputs);
   options_list_free(&c->arenas);
 }
 
@@ -491,7 +486,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_input,
+                       .words = &c.inputs,
                        .run = work,
                        .end = deinit};
   return options_run(&spec, &c, argc, argv);

@@ -57,7 +57,7 @@ typedef struct command {
   const tool_verb *verb;
   options_list program;
   size_t threshold;
-  const char *out;  // as it was asked for, or NULL
+  const char *out;  // as the options say, or NULL
   bool no_stacks;
   bool no_symbols;
   bool finish_only;
@@ -270,11 +270,6 @@ static tool_exit work(void *context) {
   return (tool_exit)end.status;
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  options_list_add(&c->program, word, strlen(word));
-}
-
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   command c = {.verb = verb, .threshold = THRESHOLD};
   const options_entry entries[] = {
@@ -287,13 +282,12 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_word,
+                       .words = &c.program,
                        .has_program = true,
                        .run = work};
   tool_exit status = options_run(&spec, &c, argc, argv);
   symbols_close(c.symbols);
   options_list_free(&c.before);
-  options_list_free(&c.program);
   free(c.most);
   free(c.library);
   free(c.absolute);

@@ -3,8 +3,8 @@
 //   options ─► pools, device, traces, room for pictures are there? ─► replay
 //   each trace through each pool ─► pictures ─► report
 //
-// Nothing is written to stdout before all is done: a reader of JSON gets one
-// whole document or none.
+// Nothing is written to stdout before the end: a reader of JSON gets one
+// complete document or none.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,11 +97,6 @@ typedef struct command {
 // ---------------------------------------------------------------------------
 // Options
 // ---------------------------------------------------------------------------
-
-static void take_trace(void *context, const char *name) {
-  command *c = context;
-  options_list_add(&c->traces, name, strlen(name));
-}
 
 static void set_defaults(command *c) {
   if (c->pools.count == 0) {
@@ -276,7 +271,7 @@ static void tell_pictures(const command *c, FILE *out) {
   }
 }
 
-// What was measured is told even if it cannot be drawn.
+// The results are reported even if they cannot be drawn.
 static tool_exit replay_and_tell(command *c) {
   if (!replay_all(c)) return TOOL_NO;
   make_reports(c);
@@ -314,7 +309,6 @@ static void deinit(void *context) {
   free(c->reports);
   free(c->results);
   free(c->loaded);
-  options_list_free(&c->traces);
   options_list_free(&c->pictures);
 }
 
@@ -338,7 +332,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_trace,
+                       .words = &c.traces,
                        .run = work,
                        .end = deinit};
   return options_run(&spec, &c, argc, argv);

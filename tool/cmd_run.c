@@ -79,11 +79,6 @@ static bool parse_grace(void *context, const char *text) {
                               GRACE_MOST_S, &c->grace_s);
 }
 
-static void take_word(void *context, const char *word) {
-  command *c = context;
-  options_list_add(&c->program, word, strlen(word));
-}
-
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   command c = {.verb = verb, .grace_s = GRACE_S};
   const options_entry entries[] = {
@@ -95,12 +90,10 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_word,
+                       .words = &c.program,
                        .has_program = true,
                        .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.program);
-  return status;
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_run = {

@@ -1,9 +1,9 @@
-// tarn view: a trace as one page to look at: who holds the memory, when, where.
+// tarn view: a trace as one page: the holders of memory, their time and their
+// place.
 //
 // The room for the page is tried before the trace is read.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "kit/format.h"
 #include "kit/options.h"
@@ -50,11 +50,6 @@ typedef struct command {
   tarn_trace_options trace_options;
 } command;
 
-static void take_trace(void *context, const char *name) {
-  command *c = context;
-  options_list_add(&c->traces, name, strlen(name));
-}
-
 static tool_exit check(const command *c) {
   if (c->traces.count == 0) return tool_misuse(c->verb, "which trace?");
   if (c->traces.count > 1) {
@@ -66,7 +61,7 @@ static tool_exit check(const command *c) {
   return load_check(c->verb, c->traces.items[0], &c->trace_options);
 }
 
-// One line: where the page is, and what it opens with.
+// One line: the path of the page, and the event at which it opens.
 static void tell(const char *path, const tarn_trace *trace, FILE *out) {
   char events[FORMAT_SIZE], blocks[FORMAT_SIZE], bytes[FORMAT_SIZE];
   char event[FORMAT_SIZE];
@@ -123,10 +118,8 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
       {0},
   };
   options_spec spec = {
-      .verb = verb, .entries = entries, .word = take_trace, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  options_list_free(&c.traces);
-  return status;
+      .verb = verb, .entries = entries, .words = &c.traces, .run = work};
+  return options_run(&spec, &c, argc, argv);
 }
 
 const tool_verb verb_view = {

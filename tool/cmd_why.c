@@ -1,10 +1,10 @@
-// tarn why: who holds the memory of a trace at its peak, and why there was no
-// more.
+// tarn why: the holders of a trace's memory at its peak, and the reasons of
+// refusals.
 //
 //   options ─► traces, pools are there? ─► the answer ─► dry replays ─► the
 //   other trace's peak ─► cut ─► report
 //
-// Nothing is written to stdout before all is known.
+// Nothing is written to stdout before the answer is complete.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,11 +108,6 @@ static bool parse_output(void *context, const char *text) {
   if (c->output != OUTPUT_CSV) return true;
   tool_misuse(c->verb, "the answer is more than one table: -o json, not csv");
   return false;
-}
-
-static void take_trace(void *context, const char *name) {
-  command *c = context;
-  options_list_add(&c->traces, name, strlen(name));
 }
 
 // ---------------------------------------------------------------------------
@@ -270,7 +265,6 @@ static void deinit(void *context) {
   tarn_trace_destroy(c->other);
   tarn_trace_destroy(c->trace);
   if (c->device != NULL) (void)tarn_device_close(c->device);
-  options_list_free(&c->traces);
 }
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
@@ -290,7 +284,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   };
   options_spec spec = {.verb = verb,
                        .entries = entries,
-                       .word = take_trace,
+                       .words = &c.traces,
                        .run = work,
                        .end = deinit};
   return options_run(&spec, &c, argc, argv);

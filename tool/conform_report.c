@@ -20,13 +20,9 @@ static const char *level_name(const conform_outcome *outcome) {
   return names[outcome->level];
 }
 
-// What the ABI does not allow comes with the lines that show it.
+// A quirk or a fault comes with the lines of C that show it.
 static bool is_shown(const conform_outcome *outcome) {
   return outcome->level >= CONFORM_QUIRK;
-}
-
-static size_t tally(const conform_report *r, conform_result result) {
-  return conform_tally(r->found, result);
 }
 
 // ---------------------------------------------------------------------------
@@ -113,19 +109,16 @@ static void write_checks(const conform_report *r) {
   }
 }
 
-static size_t tally_level(const conform_report *r, conform_level level) {
-  return conform_tally_level(r->found, level);
-}
-
 static void write_summary(const conform_report *r) {
-  size_t quirks = tally_level(r, CONFORM_QUIRK);
-  size_t notes = tally_level(r, CONFORM_NOTE);
+  size_t quirks = conform_tally_level(r->found, CONFORM_QUIRK);
+  size_t notes = conform_tally_level(r->found, CONFORM_NOTE);
   fprintf(tool_out(),
           "\n%zu passed, %zu failed, %zu skipped in %.1f s; %zu quirk%s, %zu "
           "note%s\n",
-          tally(r, CONFORM_PASS), tally(r, CONFORM_FAIL),
-          tally(r, CONFORM_SKIP), r->seconds, quirks, quirks == 1 ? "" : "s",
-          notes, notes == 1 ? "" : "s");
+          conform_tally(r->found, CONFORM_PASS),
+          conform_tally(r->found, CONFORM_FAIL),
+          conform_tally(r->found, CONFORM_SKIP), r->seconds, quirks,
+          quirks == 1 ? "" : "s", notes, notes == 1 ? "" : "s");
 }
 
 // ---------------------------------------------------------------------------
@@ -234,11 +227,11 @@ static void write_json(const conform_report *r) {
   json_key_text(out, "plugin", r->plugin);
   add_checks(s, r->found);
   out = sheet_json(s);
-  json_key_uint(out, "passed", tally(r, CONFORM_PASS));
-  json_key_uint(out, "failed", tally(r, CONFORM_FAIL));
-  json_key_uint(out, "skipped", tally(r, CONFORM_SKIP));
-  json_key_uint(out, "quirks", tally_level(r, CONFORM_QUIRK));
-  json_key_uint(out, "notes", tally_level(r, CONFORM_NOTE));
+  json_key_uint(out, "passed", conform_tally(r->found, CONFORM_PASS));
+  json_key_uint(out, "failed", conform_tally(r->found, CONFORM_FAIL));
+  json_key_uint(out, "skipped", conform_tally(r->found, CONFORM_SKIP));
+  json_key_uint(out, "quirks", conform_tally_level(r->found, CONFORM_QUIRK));
+  json_key_uint(out, "notes", conform_tally_level(r->found, CONFORM_NOTE));
   add_figures(s, r->found);
   sheet_end(s);
 }
@@ -312,9 +305,9 @@ static void write_case(const conform_findings *found, size_t index) {
 }
 
 static void write_junit(const conform_report *r) {
-  size_t failed = tally(r, CONFORM_FAIL);
-  size_t skipped = tally(r, CONFORM_SKIP);
-  size_t all = tally(r, CONFORM_PASS) + failed + skipped;
+  size_t failed = conform_tally(r->found, CONFORM_FAIL);
+  size_t skipped = conform_tally(r->found, CONFORM_SKIP);
+  size_t all = conform_tally(r->found, CONFORM_PASS) + failed + skipped;
   fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", tool_out());
   fputs("<testsuite", tool_out());
   write_attribute("name", r->device);

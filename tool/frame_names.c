@@ -123,7 +123,7 @@ static char *tag_name(const char *tag) {
   return tool_text(text);
 }
 
-// The name of a row that is no frame; NULL for those that are.
+// The name of a row that is not a frame; NULL for frames.
 static char *name_of_kind(const tarn_trace *trace, const holder *h) {
   switch (h->kind) {
     case HOLDER_TAG:
@@ -176,8 +176,7 @@ char *frame_names_short(const tarn_trace *trace, const holder *h,
 // ---------------------------------------------------------------------------
 
 static size_t folder_length(const char *file) {
-  const char *slash = strrchr(file, '/');
-  return slash ? (size_t)(slash - file) + 1 : 0;
+  return (size_t)(tool_base_name(file) - file);
 }
 
 // How much of |root|, up to a '/', |file| shares.
@@ -261,8 +260,8 @@ static char *module_of_python(const char *file, const char *root) {
   return name;
 }
 
-// The scope of a function of C++, or NULL: what stands in front of its last
-// "::" outside of brackets.
+// The scope of a function of C++: the text before its last "::" outside of
+// brackets; NULL if it has none.
 static char *module_of_scope(const char *function) {
   size_t length = length_without_arguments(function), end = 0;
   size_t depth = 0;

@@ -31,14 +31,9 @@ bool outfile_is_stdout(const char *path) {
          is_one(&file, &standard) && !is_nowhere(&file);
 }
 
-static const char *name_in_folder(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
-}
-
 static bool stat_folder(const char *path, struct stat *out) {
   char *folder = tool_text(path);
-  folder[name_in_folder(path) - path] = '\0';
+  folder[tool_base_name(path) - path] = '\0';
   bool found = stat(folder[0] != '\0' ? folder : ".", out) == 0;
   free(folder);
   return found;
@@ -49,12 +44,12 @@ bool outfile_is_same(const char *path, const char *other) {
   bool is_there = stat(path, &a) == 0;
   if (is_there != (stat(other, &b) == 0)) return false;
   if (is_there) return is_one(&a, &b);
-  return strcmp(name_in_folder(path), name_in_folder(other)) == 0 &&
+  return strcmp(tool_base_name(path), tool_base_name(other)) == 0 &&
          stat_folder(path, &a) && stat_folder(other, &b) && is_one(&a, &b);
 }
 
-// What is not replaced, but written to: also what has no name any more, as
-// stdout may have none.
+// Targets that are written to in place, not replaced: also files without a
+// name, as stdout may be.
 static bool is_special(const char *path) {
   struct stat found;
   return stat(path, &found) == 0 &&
@@ -74,7 +69,7 @@ static char *resolve(const char *path) {
   return is_link ? NULL : tool_text(path);
 }
 
-// The rights of the file that is there, or those of a new one.
+// The rights of the existing file, or of a new one.
 static mode_t mode_for(const char *path) {
   struct stat found;
   if (stat(path, &found) == 0) return found.st_mode & 0777;
@@ -198,8 +193,7 @@ static bool try_beside(const char *path) {
   return fd >= 0;
 }
 
-// Not opened for a try: who waits at the other end of a pipe would take it for
-// the end.
+// A pipe is not opened for a try: its reader would take the close for the end.
 static bool try_special(const char *path) {
   struct stat found;
   bool is_folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);

@@ -51,11 +51,6 @@ static bool is_absurd(const char *name) {
   return strnlen(name, LONGEST) == LONGEST;
 }
 
-static const char *base_name(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash ? slash + 1 : path;
-}
-
 static bool is_unknown(const char *file) {
   return *file == '\0' || strcmp(file, "??") == 0;
 }
@@ -99,7 +94,7 @@ static bool is_of_system(const char *file) {
                                       "libstdc++", "libgcc_s.", "libtarn",
                                       "libpython", "python3.",  NULL};
   return starts_with_any(file, folders) ||
-         starts_with_any(base_name(file), files);
+         starts_with_any(tool_base_name(file), files);
 }
 
 // ---------------------------------------------------------------------------
@@ -196,7 +191,7 @@ static bool is_plumbing(const tarn_trace_frame *frame) {
                                       NULL};
   return starts_with_any(frame->function, functions) ||
          is_absurd(frame->file) ||
-         starts_with_any(base_name(frame->file), files) ||
+         starts_with_any(tool_base_name(frame->file), files) ||
          (is_unknown(frame->file) && *frame->function == '\0');
 }
 

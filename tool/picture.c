@@ -22,12 +22,6 @@ static void write_cell(const char *text, FILE *out) {
 // Above the drawings
 // ---------------------------------------------------------------------------
 
-// A page is passed on: the folders of one machine are not told.
-static const char *title_of(const report *r) {
-  const char *slash = strrchr(r->trace->name, '/');
-  return slash ? slash + 1 : r->trace->name;
-}
-
 static void write_sentences(const report *r, FILE *out) {
   char text[REPORT_TEXT_SIZE];
   for (size_t i = 0; i < r->result_count; i++) {
@@ -146,7 +140,8 @@ static bool write_page(const tool_verb *verb, const report *r,
                               .pool_count = r->result_count,
                               .by_size = true},
                      .verb = "replay",
-                     .title = title_of(r),
+                     // A page is passed on: it names no folders.
+                     .title = tool_base_name(r->trace->name),
                      .about = "where each pool put it",
                      .figures = write_above,
                      .context = r};
@@ -165,8 +160,7 @@ static bool is_harmless(char c) {
 }
 
 char *picture_file_name(const char *trace, char *out) {
-  const char *slash = strrchr(trace, '/');
-  const char *name = slash ? slash + 1 : trace;
+  const char *name = tool_base_name(trace);
   size_t length = 0;
   if (*name == '@') name++;
   while (*name == '.')

@@ -1,5 +1,5 @@
-// Boxes, from the ground up: gaps first, then what is merged, then one box
-// after the other, and the names of those that have room for them on top.
+// Boxes, from the ground up: gaps first, then merged buffers, then one box
+// after the other, and on top the names of those that have room for them.
 #include "plan_boxes.h"
 
 #include <inttypes.h>
@@ -89,16 +89,11 @@ static box whole_box(const drawing *d, size_t index) {
   return box_of(d, index, b->first, b->last);
 }
 
-// Calls |draw| for each stretch of a lifetime that is needed.
-static void each_piece(drawing *d, size_t index,
-                       void (*draw)(drawing *d, size_t index, box piece)) {
+// Piece |i| of the lifetime, between the gaps |i| - 1 and |i|.
+static box piece_of(const drawing *d, size_t index, size_t i) {
   const tarn_plan_buffer *b = buffer_of(d, index);
-  uint64_t first = b->first;
-  for (size_t i = 0; i < b->gap_count; i++) {
-    draw(d, index, box_of(d, index, first, b->gaps[i].first));
-    first = b->gaps[i].last;
-  }
-  draw(d, index, box_of(d, index, first, b->last));
+  return box_of(d, index, i > 0 ? b->gaps[i - 1].last : b->first,
+                i < b->gap_count ? b->gaps[i].first : b->last);
 }
 
 // ---------------------------------------------------------------------------
@@ -116,7 +111,7 @@ static int compare_areas(const void *a, const void *b) {
   return (x < y) - (x > y);
 }
 
-// The area of the last one that is drawn by itself; more than 0.
+// The area of the smallest buffer that has a box of its own; more than 0.
 static double least_area(const drawing *d, size_t count) {
   double *areas = tool_array(count, sizeof *areas);
   for (size_t i = 0; i < count; i++)
@@ -172,17 +167,13 @@ static void put(grid *g, box b, unsigned char colour) {
     memset(cell(g, y, x0), colour, (size_t)(x1 - x0));
 }
 
-// What of it is above |lowest|, in pixels from the top.
+// Puts the part above |lowest|, in pixels from the top.
 static void put_buffer(const drawing *d, grid *g, size_t index, int class,
                        double lowest) {
-  const tarn_plan_buffer *b = buffer_of(d, index);
-  uint64_t first = b->first;
-  for (size_t i = 0; i <= b->gap_count; i++) {
-    uint64_t last = i < b->gap_count ? b->gaps[i].first : b->last;
-    box piece = box_of(d, index, first, last);
+  for (size_t i = 0; i <= buffer_of(d, index)->gap_count; i++) {
+    box piece = piece_of(d, index, i);
     if (piece.y + piece.height > lowest) piece.height = lowest - piece.y;
     if (piece.height > 0) put(g, piece, (unsigned char)(class + 1));
-    if (i < b->gap_count) first = b->gaps[i].last;
   }
 }
 
@@ -249,7 +240,7 @@ static void write_merged(const drawing *d, const picture_panel *panel) {
   free(g.cells);
 }
 
-// Over all boxes: what of them is above the capacity.
+// Over all boxes: their parts above the capacity.
 static void write_excess(const drawing *d, const picture_panel *panel) {
   if (!plan_picture_exceeds(panel)) return;
   grid g = make_grid(panel);
@@ -314,7 +305,8 @@ static void write_singles(drawing *d, int class) {
     if (!d->is_single[i]) continue;
     if (plan_picture_class(d->picture, buffer_of(d, i)->size) != class)
       continue;
-    each_piece(d, i, write_piece);
+    for (size_t k = 0; k <= buffer_of(d, i)->gap_count; k++)
+      write_piece(d, i, piece_of(d, i, k));
   }
   fputs("</g>\n", d->out);
 }
@@ -349,17 +341,12 @@ static void write_name(drawing *d, size_t index, box b) {
 
 // The longest piece has it.
 static void write_names(drawing *d, size_t index) {
-  const tarn_plan_buffer *b = buffer_of(d, index);
-  uint64_t first = b->first, best_first = b->first, best_last = b->first;
-  for (size_t i = 0; i <= b->gap_count; i++) {
-    uint64_t last = i < b->gap_count ? b->gaps[i].first : b->last;
-    if (last - first > best_last - best_first) {
-      best_first = first;
-      best_last = last;
-    }
-    if (i < b->gap_count) first = b->gaps[i].last;
+  box longest = piece_of(d, index, 0);
+  for (size_t i = 1; i <= buffer_of(d, index)->gap_count; i++) {
+    box piece = piece_of(d, index, i);
+    if (piece.width > longest.width) longest = piece;
   }
-  write_name(d, index, box_of(d, index, best_first, best_last));
+  write_name(d, index, longest);
 }
 
 // ---------------------------------------------------------------------------

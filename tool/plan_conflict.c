@@ -1,16 +1,19 @@
-// What does not fit, told: what could lie elsewhere; then a conflict, the
-// buffers by name, what they need in which step, and what there is.
+// The report of buffers that do not fit: those that could lie elsewhere; then a
+// conflict, the buffers by name, what they need in which step, and what there
+// is.
 //
-// What they need is the lower bound of a problem of these buffers alone; the
-// step is found by a sweep over their beginnings and ends.
+// Their need is the lower bound of a problem of these buffers alone; the step
+// is found by a sweep over their beginnings and ends.
 #include "plan_conflict.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kit/format.h"
 #include "kit/sheet.h"
 #include "plan_changes.h"
+#include "plan_fit.h"
 
 enum { ROWS = 20 };  // more buffers than that tell a person nothing
 
@@ -39,50 +42,17 @@ static plan_pressure most_live(const plan_answer *answer) {
 // The problem of these buffers alone
 // ---------------------------------------------------------------------------
 
-// Where |buffer| stands in the conflict, which ascends; its count: nowhere.
-static size_t place_of(const plan_answer *answer, size_t buffer) {
-  size_t low = 0, high = answer->info.conflict_count;
-  while (low < high) {
-    size_t middle = low + (high - low) / 2;
-    if (answer->conflict[middle] < buffer) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  bool found =
-      low < answer->info.conflict_count && answer->conflict[low] == buffer;
-  return found ? low : answer->info.conflict_count;
-}
-
-static size_t take_pairs(const plan_answer *answer, tarn_plan_pair *out) {
-  size_t count = 0;
-  for (size_t i = 0; i < answer->problem.pair_count; i++) {
-    const tarn_plan_pair *pair = &answer->problem.pairs[i];
-    tarn_plan_pair taken = {place_of(answer, pair->giver),
-                            place_of(answer, pair->taker)};
-    bool in = taken.giver < answer->info.conflict_count &&
-              taken.taker < answer->info.conflict_count;
-    if (in) out[count++] = taken;
-  }
-  return count;
-}
-
 static uint64_t bound_of(const plan_answer *answer) {
-  size_t count = answer->info.conflict_count;
-  tarn_plan_buffer *buffers = tool_array(count, sizeof *buffers);
-  tarn_plan_pair *pairs = tool_array(answer->problem.pair_count, sizeof *pairs);
-  tarn_plan_problem problem = answer->problem;
+  size_t count = answer->problem.count;
+  bool *left_out = tool_array(count, sizeof *left_out);
   uint64_t bound = 0;
-  for (size_t i = 0; i < count; i++)
-    buffers[i] = answer->problem.buffers[answer->conflict[i]];
-  problem.buffers = buffers;
-  problem.count = count;
-  problem.pairs = pairs;
-  problem.pair_count = take_pairs(answer, pairs);
-  if (tarn_plan_lower_bound(&problem, &bound) != TARN_OK) bound = 0;
-  free(pairs);
-  free(buffers);
+  memset(left_out, true, count * sizeof *left_out);
+  for (size_t i = 0; i < answer->info.conflict_count; i++)
+    left_out[answer->conflict[i]] = false;
+  plan_part part = plan_part_make(&answer->problem, left_out);
+  if (tarn_plan_lower_bound(&part.problem, &bound) != TARN_OK) bound = 0;
+  plan_part_deinit(&part);
+  free(left_out);
   return bound;
 }
 
@@ -211,7 +181,7 @@ static uint64_t largest_arena(const plan_answer *answer, size_t index) {
   return largest;
 }
 
-// One buffer that is larger than each arena, though not than all together.
+// A buffer that is larger than each arena, though not than all together.
 static bool write_too_large(const plan_answer *answer, FILE *out) {
   char needed[FORMAT_SIZE], there[FORMAT_SIZE];
   if (answer->info.conflict_count != 1) return false;

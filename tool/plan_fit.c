@@ -1,8 +1,8 @@
-// What must move, and what must shrink.
+// The buffers that must move, and the factor by which sizes must shrink.
 //
-// What is left without what is moved needs no more than the capacity at any
-// moment, but may have no plan: then it is tried again for a little less, and
-// at last what stands out above the capacity in some plan is moved as well.
+// The buffers that are not moved need no more than the capacity at any moment,
+// but may have no plan: then it is tried again for a little less, and at last
+// the buffers that end above the capacity in some plan are moved as well.
 #include "plan_fit.h"
 
 #include <stdlib.h>
@@ -43,55 +43,49 @@ uint64_t plan_fit_capacity(const tarn_plan_problem *problem) {
 // Plans of what is left
 // ---------------------------------------------------------------------------
 
-// What is left of a problem, and whose buffers its are.
-typedef struct rest {
-  tarn_plan_problem problem;
-  tarn_plan_buffer *buffers;
-  tarn_plan_pair *pairs;
-  size_t *whose;
-} rest;
-
-// Buffers have new numbers. A buffer that was taken out neither gives nor takes
-// a place.
-static void take_pairs(const fitting *f, rest *r) {
-  size_t *number = tool_array(f->problem->count + 1, sizeof *number);
-  for (size_t i = 0; i < r->problem.count; i++)
-    number[r->whose[i]] = i;
-  r->pairs = tool_array(f->problem->pair_count + 1, sizeof *r->pairs);
-  r->problem.pairs = r->pairs;
-  r->problem.pair_count = 0;
-  for (size_t i = 0; i < f->problem->pair_count; i++) {
-    tarn_plan_pair pair = f->problem->pairs[i];
-    if (f->moved[pair.giver] || f->moved[pair.taker]) continue;
-    r->pairs[r->problem.pair_count++] =
-        (tarn_plan_pair){number[pair.giver], number[pair.taker]};
+static void take_pairs(const tarn_plan_problem *problem, plan_part *part) {
+  size_t *number = tool_array(problem->count + 1, sizeof *number);
+  for (size_t i = 0; i < problem->count; i++)
+    number[i] = SIZE_MAX;
+  for (size_t i = 0; i < part->problem.count; i++)
+    number[part->whose[i]] = i;
+  part->pairs = tool_array(problem->pair_count + 1, sizeof *part->pairs);
+  part->problem.pairs = part->pairs;
+  part->problem.pair_count = 0;
+  for (size_t i = 0; i < problem->pair_count; i++) {
+    tarn_plan_pair pair = {number[problem->pairs[i].giver],
+                           number[problem->pairs[i].taker]};
+    if (pair.giver == SIZE_MAX || pair.taker == SIZE_MAX) continue;
+    part->pairs[part->problem.pair_count++] = pair;
   }
   free(number);
 }
 
-static rest make_rest(const fitting *f, bool limited) {
-  rest r = {.problem = *f->problem};
-  r.buffers = tool_array(f->problem->count + 1, sizeof *r.buffers);
-  r.whose = tool_array(f->problem->count + 1, sizeof *r.whose);
-  r.problem.buffers = r.buffers;
-  r.problem.count = 0;
-  if (!limited) {
-    r.problem.arena_count = 0;
-    r.problem.capacities = NULL;
+plan_part plan_part_make(const tarn_plan_problem *problem,
+                         const bool *left_out) {
+  plan_part part = {.problem = *problem};
+  part.buffers = tool_array(problem->count + 1, sizeof *part.buffers);
+  part.whose = tool_array(problem->count + 1, sizeof *part.whose);
+  part.problem.buffers = part.buffers;
+  part.problem.count = 0;
+  for (size_t i = 0; i < problem->count; i++) {
+    if (left_out[i]) continue;
+    part.whose[part.problem.count] = i;
+    part.buffers[part.problem.count++] = problem->buffers[i];
   }
-  for (size_t i = 0; i < f->problem->count; i++) {
-    if (f->moved[i]) continue;
-    r.whose[r.problem.count] = i;
-    r.buffers[r.problem.count++] = f->problem->buffers[i];
-  }
-  take_pairs(f, &r);
-  return r;
+  take_pairs(problem, &part);
+  return part;
 }
 
-static void free_rest(const rest *r) {
-  free(r->buffers);
-  free(r->pairs);
-  free(r->whose);
+void plan_part_deinit(plan_part *part) {
+  free(part->buffers);
+  free(part->pairs);
+  free(part->whose);
+}
+
+static void ignore_capacities(tarn_plan_problem *problem) {
+  problem->arena_count = 0;
+  problem->capacities = NULL;
 }
 
 // A plan that was checked, and its height; NULL: no plan.
@@ -123,8 +117,7 @@ uint64_t *plan_fit_unlimited(const tarn_plan_problem *problem, double seconds,
     buffers[i].flags &= ~(uint32_t)TARN_PLAN_IN_ARENA;
   }
   unlimited.buffers = buffers;
-  unlimited.arena_count = 0;
-  unlimited.capacities = NULL;
+  ignore_capacities(&unlimited);
   *out_height = 0;
   tarn_plan *plan = solve(&unlimited, seconds, out_height);
   if (plan != NULL) {
@@ -137,30 +130,31 @@ uint64_t *plan_fit_unlimited(const tarn_plan_problem *problem, double seconds,
 }
 
 static bool has_plan(const fitting *f, uint64_t *out_height) {
-  rest r = make_rest(f, true);
-  tarn_plan *plan = solve(&r.problem, f->seconds, out_height);
+  plan_part part = plan_part_make(f->problem, f->moved);
+  tarn_plan *plan = solve(&part.problem, f->seconds, out_height);
   bool found = plan != NULL;
   tarn_plan_destroy(plan);
-  free_rest(&r);
+  plan_part_deinit(&part);
   return found;
 }
 
 // Takes out what stands out above the capacity in a plan that knows none.
 static bool cut_top(fitting *f, uint64_t *out_height) {
-  rest r = make_rest(f, false);
-  tarn_plan *plan = solve(&r.problem, f->seconds, out_height);
+  plan_part part = plan_part_make(f->problem, f->moved);
+  ignore_capacities(&part.problem);
+  tarn_plan *plan = solve(&part.problem, f->seconds, out_height);
   bool found = plan != NULL;
   *out_height = 0;
-  for (size_t i = 0; found && i < r.problem.count; i++) {
-    uint64_t end = tarn_plan_offsets(plan)[i] + r.buffers[i].size;
+  for (size_t i = 0; found && i < part.problem.count; i++) {
+    uint64_t end = tarn_plan_offsets(plan)[i] + part.buffers[i].size;
     if (end > f->capacity) {
-      f->moved[r.whose[i]] = true;
+      f->moved[part.whose[i]] = true;
     } else if (end > *out_height) {
       *out_height = end;
     }
   }
   tarn_plan_destroy(plan);
-  free_rest(&r);
+  plan_part_deinit(&part);
   return found;
 }
 
@@ -255,16 +249,15 @@ static bool fits_at(const tarn_plan_problem *problem, const bool *kept,
 static uint64_t kept_at_once(const tarn_plan_problem *problem,
                              const bool *kept) {
   uint64_t bound = 0;
-  rest r;
-  fitting f = {.problem = problem};
   if (kept == NULL) return 0;
-  f.moved = tool_array(problem->count + 1, sizeof *f.moved);
+  bool *left_out = tool_array(problem->count + 1, sizeof *left_out);
   for (size_t i = 0; i < problem->count; i++)
-    f.moved[i] = !kept[i];
-  r = make_rest(&f, false);
-  if (tarn_plan_lower_bound(&r.problem, &bound) != TARN_OK) bound = 0;
-  free_rest(&r);
-  free(f.moved);
+    left_out[i] = !kept[i];
+  plan_part part = plan_part_make(problem, left_out);
+  ignore_capacities(&part.problem);
+  if (tarn_plan_lower_bound(&part.problem, &bound) != TARN_OK) bound = 0;
+  plan_part_deinit(&part);
+  free(left_out);
   return bound;
 }
 

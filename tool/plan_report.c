@@ -1,10 +1,9 @@
-// The answer, told: one sentence first, then the figures, then what was
-// written where.
+// The report of an answer: one sentence first, then the figures, then the paths
+// of the written files.
 #include "plan_report.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "kit/format.h"
 #include "kit/text.h"
@@ -14,6 +13,10 @@ enum { LABEL_WIDTH = 13 };
 
 uint64_t plan_capacity(const plan_answer *answer) {
   return plan_fit_capacity(&answer->problem);
+}
+
+static bool has_plan(const plan_answer *answer) {
+  return answer->offsets != NULL && answer->checked != PLAN_WRONG;
 }
 
 static double ratio_of(const plan_answer *answer) {
@@ -64,7 +67,7 @@ static bool is_too_large(const plan_answer *answer) {
          !answer->has_previous && isinf(answer->time_limit_s);
 }
 
-// How the search ended, where that is not by a proof.
+// How the search ended without a proof.
 static void write_end(const plan_answer *answer, FILE *out) {
   char nodes[FORMAT_SIZE];
   const tarn_plan_info *info = &answer->info;
@@ -94,8 +97,8 @@ static void write_how_low(const plan_answer *answer, FILE *out) {
   if (!answer->is_enough) write_end(answer, out);
 }
 
-// Of several arenas the first is to be used most, and no height says how well
-// that was done.
+// With several arenas the first should be used most, and no height says how
+// well that was done.
 static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
   char height[FORMAT_SIZE];
   fprintf(out, "All have a place: %s in %zu arenas.",
@@ -203,14 +206,13 @@ static void write_file(const plan_answer *answer, FILE *out) {
 }
 
 static void write_height(const plan_answer *answer, FILE *out) {
-  if (answer->offsets == NULL || answer->checked == PLAN_WRONG) return;
+  if (!has_plan(answer)) return;
   write_bytes("height", answer->info.height, out);
 }
 
 static void write_ratio(const plan_answer *answer, FILE *out) {
   char text[FORMAT_SIZE];
-  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
-  if (!is_plan || answer->info.lower_bound == 0) return;
+  if (!has_plan(answer) || answer->info.lower_bound == 0) return;
   label("ratio", out);
   fprintf(out, "%s, %s\n", format_fixed(text, ratio_of(answer), 4),
           tarn_plan_answer_name(answer->info.answer));
@@ -254,13 +256,12 @@ static void write_moved(const plan_answer *answer, FILE *out) {
 }
 
 static void write_places(const plan_answer *answer, FILE *out) {
-  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
-  if (is_plan && answer->checked == PLAN_GOOD) {
+  if (has_plan(answer) && answer->checked == PLAN_GOOD) {
     label("verified", out);
     fputs("yes: no two buffers share a byte while both are needed\n", out);
   }
   if (answer->out_path != NULL) write_name("plan", answer->out_path, out);
-  if (is_plan && answer->out_path == NULL && answer->plan != NULL) {
+  if (has_plan(answer) && answer->out_path == NULL && answer->plan != NULL) {
     write_name("plan", "not written: --out FILE.csv says where to", out);
   }
   if (answer->svg_path != NULL) write_name("picture", answer->svg_path, out);
@@ -286,13 +287,12 @@ void plan_write_report(const plan_answer *answer, FILE *out) {
 // ---------------------------------------------------------------------------
 
 static void json_answer(json *w, const plan_answer *answer) {
-  bool is_plan = answer->offsets != NULL && answer->checked != PLAN_WRONG;
   const char *status = answer->checked == PLAN_WRONG
                            ? "wrong"
                            : tarn_plan_answer_name(answer->info.answer);
   json_key_text(w, "file", answer->input->path);
   json_key_uint(w, "buffers", answer->problem.count);
-  json_key_uint_if(w, "height", is_plan, answer->info.height);
+  json_key_uint_if(w, "height", has_plan(answer), answer->info.height);
   json_key_uint(w, "lower_bound", answer->info.lower_bound);
   json_key_text(w, "status", status);
   json_key_double(w, "seconds", answer->info.seconds);
@@ -324,7 +324,7 @@ static void json_arenas(json *w, const plan_answer *answer) {
   json_end_array(w);
 }
 
-// Where it does not fit. What a trace can say of it stands further behind.
+// If it does not fit. The keys of a trace stand further behind.
 static void json_shortage(json *w, const plan_answer *answer) {
   const plan_shortage *s = &answer->shortage;
   bool short_of = answer->offsets == NULL && s->excess > 0;

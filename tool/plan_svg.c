@@ -48,12 +48,6 @@ static void write_area(const canvas *c, const char *class, int x, int y,
           class, x, y, width, height);
 }
 
-// Without its folders, as in other pictures.
-static const char *title_of(const plan_answer *answer) {
-  const char *slash = strrchr(answer->input->path, '/');
-  return slash != NULL ? slash + 1 : answer->input->path;
-}
-
 // ---------------------------------------------------------------------------
 // Headings
 // ---------------------------------------------------------------------------
@@ -100,7 +94,7 @@ static void describe_shortage(const canvas *c, char *out, size_t size) {
 static void write_headings(const canvas *c) {
   char text[256];
   const plan_answer *answer = c->picture->answer;
-  write_text(c, "h", PICTURE_LEFT, 34, title_of(answer));
+  write_text(c, "h", PICTURE_LEFT, 34, tool_base_name(answer->input->path));
   if (is_short(c)) {
     describe_shortage(c, text, sizeof text);
     write_text(c, "d w", PICTURE_LEFT, 58, text);
@@ -239,7 +233,7 @@ static void write_profile(const canvas *c, const uint64_t *needed,
   fprintf(c->out, "H%dV%dz\"/>\n", PICTURE_RIGHT, p->bottom);
 }
 
-// What of the profile is above the capacity.
+// The part of the profile above the capacity.
 static void write_needed_excess(const canvas *c, const uint64_t *needed,
                                 uint64_t most) {
   const plan_picture *p = c->picture;
@@ -312,7 +306,7 @@ static void write_classes(const canvas *c, const plan_boxes *boxes, int y) {
   if (is_short(c)) write_swatch(c, "over", x, y, "above the capacity");
 }
 
-// What the picture does not show.
+// A note about what the picture leaves out.
 static void write_note(const canvas *c, const plan_boxes *boxes, int y) {
   char text[256] = "", count[FORMAT_SIZE];
   if (boxes->merged > 0) {
@@ -338,7 +332,7 @@ static void write_begin(const canvas *c) {
           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" "
           "role=\"img\" data-generator=\"tarn plan\">\n<title>",
           PICTURE_WIDTH, c->picture->height);
-  plan_boxes_text(title_of(answer), c->out);
+  plan_boxes_text(tool_base_name(answer->input->path), c->out);
   fprintf(c->out, "</title>\n<style>\n%s</style>\n", embedded_plan_svg_css);
   fputs(
       "<pattern id=\"stripes\" width=\"6\" height=\"6\" "

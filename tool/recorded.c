@@ -28,13 +28,8 @@ static char *compose(const char *format, ...) {
   return length >= 0 ? text : tool_array(SIZE_MAX, 1);
 }
 
-static const char *last_part(const char *path) {
-  const char *slash = strrchr(path, '/');
-  return slash != NULL ? slash + 1 : path;
-}
-
 char *recorded_name(const char *program) {
-  const char *base = last_part(program);
+  const char *base = tool_base_name(program);
   char *name = compose("%s.tarn", base);
   for (unsigned i = 2; access(name, F_OK) == 0; i++) {
     free(name);
@@ -44,7 +39,7 @@ char *recorded_name(const char *program) {
 }
 
 static char *folder_of(const char *path) {
-  const char *base = last_part(path);
+  const char *base = tool_base_name(path);
   if (base == path) return tool_text(".");
   return compose("%.*s", (int)(base - path), path);
 }
@@ -62,7 +57,7 @@ char *recorded_absolute(const tool_verb *verb, const char *path) {
   char *real = realpath(folder, NULL);
   free(folder);
   if (real != NULL && can_be_made(path)) {
-    char *absolute = compose("%s/%s", real, last_part(path));
+    char *absolute = compose("%s/%s", real, tool_base_name(path));
     free(real);
     return absolute;
   }
@@ -103,7 +98,7 @@ static bool is_about(const char *line, const char *absolute) {
          path[length] == '\n';
 }
 
-// Whether the process has the file mapped. What cannot be seen is not so.
+// Whether the process has the file mapped; false if that cannot be seen.
 static bool has_mapped(const char *process, const char *absolute) {
   char *path =
       compose("/proc/%.*s/maps", (int)strspn(process, "0123456789"), process);
@@ -154,7 +149,7 @@ static bool is_running(const char *process) {
 
 bool recorded_is_unwritten(const char *file, const char *path) {
   struct stat found;
-  const char *process = number_of(last_part(file), last_part(path));
+  const char *process = number_of(tool_base_name(file), tool_base_name(path));
   return stat(file, &found) == 0 && found.st_size == 0 &&
          (process == NULL || !is_running(process));
 }
@@ -173,7 +168,7 @@ void recorded_children(const char *path, options_list *out_paths) {
   DIR *entries = opendir(folder);
   free(folder);
   if (entries == NULL) return;
-  const char *base = last_part(path);
+  const char *base = tool_base_name(path);
   const struct dirent *entry;
   while ((entry = readdir(entries)) != NULL) {
     if (number_of(entry->d_name, base) == NULL) continue;
@@ -198,7 +193,7 @@ static bool offset_of(const tarn_trace_frame *frame, uint64_t *out_offset) {
   return *end == '\0' && errno == 0;
 }
 
-// What has no name keeps its offset.
+// A frame without a name keeps its offset.
 static size_t name_frame(void *context, const tarn_trace_frame *frame,
                          tarn_trace_frame out[RENAME_MOST]) {
   uint64_t offset = 0;

@@ -2,7 +2,6 @@
 #include "rename.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include <tarn/trace_build.h>
 

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "kit/requests.h"
@@ -70,7 +69,7 @@ static bool touch(runner *r, uint32_t index, uint64_t *out_ticks) {
   return status == TARN_OK;
 }
 
-// What is timed touches none of the replayer's own memory but the stack: first
+// The timed code touches none of the replayer's own memory but the stack: first
 // touches of its arrays would be counted as the pool's.
 static void request_alloc(runner *r, uint32_t index, size_t size) {
   tarn_block block = {0};
@@ -151,7 +150,7 @@ static tarn_pool_stats query(const runner *r) {
   return stats;
 }
 
-// What no request was timed for has no figure.
+// A figure without a timed request is missing.
 static void sum_up_frees(const runner *r, replay_iteration *out) {
   out->free_ms = NAN;
   if (r->free_count == 0) return;
@@ -213,7 +212,8 @@ static void note_address(runner *r, uint32_t index) {
   r->result->history.addresses[index] = r->blocks[index].address;
 }
 
-// What was refused while timed is refused here too, and counted there.
+// A request that was refused while timed is refused here too, and counted
+// there.
 static void record_event(runner *r, const tarn_trace_event *event) {
   if (event->block == TARN_TRACE_NO_BLOCK) return;
   if (event->kind == TARN_TRACE_ALLOC && take(r, event->block)) {

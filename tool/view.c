@@ -2,7 +2,6 @@
 #include "view.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "embedded.h"
 #include "page.h"
@@ -81,7 +80,7 @@ static bool has_addresses(const tarn_trace *trace) {
   return trace->block_count == 0;
 }
 
-// Those of a dry run: no memory is asked for. Free |out_result| in any case.
+// The figures of a dry run, without memory. Free |out_result| in any case.
 static tool_exit place(const tool_verb *verb, const tarn_trace *trace,
                        replay_result *out_result) {
   replay_options options = {
@@ -138,20 +137,16 @@ static tool_exit write_recorded(const tool_verb *verb, view_page *v,
   return status;
 }
 
-// A page is passed on: the folders of one machine are not told.
-static const char *title_of(const tarn_trace *trace) {
-  const char *slash = strrchr(trace->name, '/');
-  return slash != NULL ? slash + 1 : trace->name;
-}
-
 tool_exit view_write(const tool_verb *verb, const tarn_trace *trace,
                      const view_options *options) {
-  view_page v = {.data = {.trace = trace,
-                          .libraries = options->libraries,
-                          .pool_count = 1},
-                 .verb = "view",
-                 .title = options->title ? options->title : title_of(trace),
-                 .about = "who holds the memory"};
+  view_page v = {
+      .data = {.trace = trace,
+               .libraries = options->libraries,
+               .pool_count = 1},
+      .verb = "view",
+      // A page is passed on: it names no folders.
+      .title = options->title ? options->title : tool_base_name(trace->name),
+      .about = "who holds the memory"};
   return has_addresses(trace) ? write_recorded(verb, &v, options->path)
                               : write_placed(verb, &v, options->path);
 }
