@@ -13,7 +13,7 @@
 #include "base/os.h"
 #include "base/os_pages.h"
 #include "base/os_peer.h"
-#include "comm/sockets.h"
+#include "comm/local.h"
 #include "support/ranks.h"
 #include "support/run.h"
 
@@ -269,54 +269,48 @@ typedef struct forged {
   uint32_t brings;
 } forged;
 
-static const unsigned char TOKEN[TARN__TOKEN] = "sixteen bytes..";
-
-static forged message_of(uint32_t from) {
-  forged message = {.from = from};
-  memcpy(message.token, TOKEN, sizeof TOKEN);
-  return message;
-}
-
+// Rank 1, whose messages to rank 0 come back to it.
 TEST(forged_messages_are_dropped) {
-  static const size_t places[] = {0, 1};
-  tarn__comm_sockets *sockets = NULL;
-  tarn__comm_mailbox mailbox;
+  int fd = -1;
+  tarn__comm_area area;
+  tarn__comm_local *local = NULL;
   tarn__comm_message entry;
   size_t before = ranks_descriptors();
-  assert_ok(tarn__sockets_create(2, &sockets));
+  assert_ok(tarn__area_create(2, &fd, &area));
+  tarn__os_close(fd);
+  assert_ok(tarn__local_create(area, 1, 1000, NULL, NULL, &local));
+  tarn__comm_sockets *sockets = local->sockets;
   ck_assert(tarn__os_inbox(&sockets->inbox, &sockets->sends[0]));
-  assert_ok(tarn__mailbox_init(sockets, TOKEN, places, 2, &mailbox));
   size_t open = ranks_descriptors();
-  forged message = message_of(2);  // no such rank
+  forged message = {.from = 2};  // no such rank
+  memcpy(message.token, area.head->token, sizeof message.token);
   ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message, 1));
-  message = message_of(1);  // another token
-  message.token[15] ^= 1;
-  ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message, 1));
-  message = message_of(1);  // too short
+  message.from = 1;  // too short
   ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message - 1, 1));
+  message.token[15] ^= 1;  // another token
+  ck_assert(tarn__os_put(sockets->sends[0], &message, sizeof message, 1));
   ck_assert(tarn__os_put(sockets->sends[0], "x", 1, 1));
   tarn__sockets_receive(sockets);
   for (size_t rank = 0; rank < 2; rank++)
-    ck_assert(!tarn__mailbox_has(sockets, &mailbox, rank));
+    ck_assert(!tarn__mailbox_has(local, rank));
   ck_assert_uint_eq(ranks_descriptors(), open);
   // The first of two stays.
-  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 1));
-  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 1));
+  ck_assert(tarn__mailbox_send(local, 0, 1));
+  ck_assert(tarn__mailbox_send(local, 0, 1));
   tarn__sockets_receive(sockets);
   ck_assert_uint_eq(ranks_descriptors(), open + 1);
-  ck_assert(tarn__mailbox_take(sockets, &mailbox, 1, &entry));
-  ck_assert(!tarn__mailbox_has(sockets, &mailbox, 1));
+  ck_assert(tarn__mailbox_take(local, 1, &entry));
+  ck_assert(!tarn__mailbox_has(local, 1));
   tarn__os_close(entry.fd);
   // What cannot be passed is missed.
-  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 1, 9999));
+  ck_assert(tarn__mailbox_send(local, 0, 9999));
   tarn__sockets_receive(sockets);
-  ck_assert(tarn__mailbox_take(sockets, &mailbox, 1, &entry));
+  ck_assert(tarn__mailbox_take(local, 1, &entry));
   ck_assert(entry.cut && entry.fd == -1);
-  // What nobody has asked for is closed with the mailbox.
-  ck_assert(tarn__sockets_send(sockets, 0, TOKEN, 0, 1));
+  // A message that is not taken is closed with the mailbox.
+  ck_assert(tarn__mailbox_send(local, 0, 1));
   tarn__sockets_receive(sockets);
-  tarn__mailbox_deinit(sockets, &mailbox);
-  tarn__sockets_unref(sockets);
+  tarn__local_destroy(local);
   ck_assert_uint_eq(ranks_descriptors(), before);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/status.h"
 #include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
@@ -40,6 +41,19 @@ static void see_all_told(const board *told, size_t size, tarn_status expected,
   }
 }
 
+// What the others of |size| ranks are told when the victim is killed.
+static void see_death(size_t size, ranks_body *body, uint64_t timeout_ms,
+                      double when) {
+  board *told = ranks_shared(sizeof *told);
+  told->when = when;
+  ranks_run(&(ranks_plan){.size = size,
+                          .body = body,
+                          .context = told,
+                          .timeout_ms = timeout_ms,
+                          .killed = 1 << VICTIM});
+  see_all_told(told, size, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+}
+
 // --- death -----------------------------------------------------------------
 
 static void die_in_barrier(tarn_comm *comm, void *context) {
@@ -64,13 +78,7 @@ static const size_t SIZES[] = {2, 3, 4, 7, 16};
 enum { SIZE_COUNT = sizeof SIZES / sizeof *SIZES };
 
 TEST_LOOP(a_death_is_told_to_all, SIZE_COUNT) {
-  board *told = ranks_shared(sizeof *told);
-  size_t size = SIZES[_i];
-  ranks_run(&(ranks_plan){.size = size,
-                          .body = die_in_barrier,
-                          .context = told,
-                          .killed = 1 << VICTIM});
-  see_all_told(told, size, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  see_death(SIZES[_i], die_in_barrier, 0, 0);
 }
 
 static void die_while_others_work(tarn_comm *comm, void *context) {
@@ -82,12 +90,7 @@ static void die_while_others_work(tarn_comm *comm, void *context) {
 }
 
 TEST(a_check_finds_a_death) {
-  board *told = ranks_shared(sizeof *told);
-  ranks_run(&(ranks_plan){.size = 3,
-                          .body = die_while_others_work,
-                          .context = told,
-                          .killed = 1 << VICTIM});
-  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  see_death(3, die_while_others_work, 0, 0);
 }
 
 // A child of the victim holds its descriptors on: only its process tells.
@@ -106,12 +109,7 @@ static void die_with_a_child(tarn_comm *comm, void *context) {
 }
 
 TEST(a_death_shows_though_a_child_lives) {
-  board *told = ranks_shared(sizeof *told);
-  ranks_run(&(ranks_plan){.size = 2,
-                          .body = die_with_a_child,
-                          .context = told,
-                          .killed = 1 << VICTIM});
-  see_all_told(told, 2, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  see_death(2, die_with_a_child, 0, 0);
 }
 
 // It becomes another program, which knows of nothing, and lives on.
@@ -127,13 +125,7 @@ static void become_another(tarn_comm *comm, void *context) {
 }
 
 TEST(a_rank_that_becomes_another_program_is_lost) {
-  board *told = ranks_shared(sizeof *told);
-  ranks_run(&(ranks_plan){.size = 3,
-                          .body = become_another,
-                          .context = told,
-                          .timeout_ms = 20000,
-                          .killed = 1 << VICTIM});
-  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  see_death(3, become_another, 20000, 0);
 }
 
 // --- before it has come ----------------------------------------------------
@@ -177,13 +169,7 @@ TEST(a_stopped_rank_is_late) {
 }
 
 TEST(no_deadline_is_too_long) {
-  board *told = ranks_shared(sizeof *told);
-  ranks_run(&(ranks_plan){.size = 3,
-                          .body = die_in_barrier,
-                          .context = told,
-                          .timeout_ms = UINT64_MAX,
-                          .killed = 1 << VICTIM});
-  see_all_told(told, 3, TARN_E_PEER_LOST, "comm: rank 1 has ended");
+  see_death(3, die_in_barrier, UINT64_MAX, 0);
 }
 
 // --- leaving ---------------------------------------------------------------
@@ -229,31 +215,30 @@ TEST(what_is_over_is_over) {
 
 // --- anywhere --------------------------------------------------------------
 
-// All collectives, over and over, until one fails.
-static tarn_status go_around(tarn_comm *comm) {
+static tarn_status call_all(tarn_comm *comm) {
   static unsigned char bytes[4 * 70000];
   const size_t sizes[4] = {900, 900, 900, 900};
   const size_t at[4] = {0, 900, 1800, 2700};
   int fds[4];
   tarn_comm *group = NULL;
-  for (;;) {
-    tarn_status status = tarn_comm_barrier(comm);
-    if (status == TARN_OK) status = tarn_comm_broadcast(comm, 0, bytes, 70000);
-    if (status == TARN_OK) {
-      status = tarn_comm_allgather(comm, bytes, 70000, bytes);
-    }
-    if (status == TARN_OK) {
-      status =
-          tarn_comm_alltoallv(comm, bytes, sizes, at, bytes + 70000, sizes, at);
-    }
-    if (status == TARN_OK) status = tarn_comm_share(comm, 0, fds);
-    for (size_t r = 0; status == TARN_OK && r < tarn_comm_size(comm); r++) {
-      if (fds[r] >= 0) close(fds[r]);
-    }
-    if (status == TARN_OK) status = tarn_comm_split(comm, 0, 0, &group);
-    if (status != TARN_OK) return status;
-    assert_ok(tarn_comm_destroy(group));
+  TARN__TRY(tarn_comm_barrier(comm));
+  TARN__TRY(tarn_comm_broadcast(comm, 0, bytes, 70000));
+  TARN__TRY(tarn_comm_allgather(comm, bytes, 70000, bytes));
+  TARN__TRY(
+      tarn_comm_alltoallv(comm, bytes, sizes, at, bytes + 70000, sizes, at));
+  TARN__TRY(tarn_comm_share(comm, 0, fds));
+  for (size_t r = 0; r < tarn_comm_size(comm); r++) {
+    if (fds[r] >= 0) close(fds[r]);
   }
+  TARN__TRY(tarn_comm_split(comm, 0, 0, &group));
+  assert_ok(tarn_comm_destroy(group));
+  return TARN_OK;
+}
+
+// All collectives, over and over, until one fails.
+static tarn_status go_around(tarn_comm *comm) {
+  for (;;)
+    TARN__TRY(call_all(comm));
 }
 
 static void be_killed_anywhere(tarn_comm *comm, void *context) {
@@ -267,15 +252,8 @@ static void be_killed_anywhere(tarn_comm *comm, void *context) {
 }
 
 TEST(a_death_anywhere_is_told) {
-  for (int run = 0; run < EFFORT(60, 10); run++) {
-    board *told = ranks_shared(sizeof *told);
-    told->when = 1000 + 397 * run % 4000;
-    ranks_run(&(ranks_plan){.size = 4,
-                            .body = be_killed_anywhere,
-                            .context = told,
-                            .killed = 1 << VICTIM});
-    see_all_told(told, 4, TARN_E_PEER_LOST, "comm: rank 1 has ended");
-  }
+  for (int run = 0; run < EFFORT(60, 10); run++)
+    see_death(4, be_killed_anywhere, 0, 1000 + 397 * run % 4000);
 }
 
 // --- all the same ----------------------------------------------------------

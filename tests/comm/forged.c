@@ -363,8 +363,8 @@ static tarn_status tell_lie(void *self, const void *send, const size_t *sizes,
   tarn__comm_local *local = self;
   if (told->with_data && !honest_once) {
     honest_once = true;
-    return tarn__local_alltoallv(self, send, sizes, offsets, receive,
-                                 receive_sizes, receive_offsets);
+    return tarn__local_ops.alltoallv(self, send, sizes, offsets, receive,
+                                     receive_sizes, receive_offsets);
   }
   if (told->of != LIAR) {
     uint64_t own[TALKERS + 1] = {16, 0, 8, 16};  // for 2, then for 0

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -81,15 +80,12 @@ TEST(the_longest_path_will_do) {
 enum { MANY = 32, FEW_UNDER_WAY = 120 };
 
 static void have_few_under_way(void *unused) {
-  struct rlimit now;
   (void)unused;
   if (getuid() == 0) {
     require(become_nobody());
     require(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
   }
-  require(getrlimit(RLIMIT_NOFILE, &now) == 0);
-  now.rlim_cur = FEW_UNDER_WAY;
-  require(setrlimit(RLIMIT_NOFILE, &now) == 0);
+  ranks_limit_descriptors(FEW_UNDER_WAY);
 }
 
 TEST(few_descriptors_may_be_under_way) {

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,23 +31,30 @@ static tarn_status meet_alone_at(const char *path) {
 // --- paths -----------------------------------------------------------------
 
 TEST(a_path_has_a_length_and_a_name) {
+  static const struct {
+    const char *end;  // behind the folder, or all of it
+    bool alone;
+    tarn_status status;
+    const char *text;
+  } paths[] = {
+      {"", true, TARN_E_INVALID, "the path has 0 bytes, not 1 to 107"},
+      {"/", true, TARN_E_INVALID, "is the path of a folder"},
+      {"/", false, TARN_E_INVALID, "is the path of a folder"},
+      {"/.", false, TARN_E_INVALID, "is not a socket of ranks"},
+      {"/none/ranks", false, TARN_E_IO, "/none': No such file or directory"},
+  };
   char path[256];
+  for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    snprintf(path, sizeof path, "%s%s", paths[i].alone ? "" : group_folder(),
+             paths[i].end);
+    assert_status(meet_alone_at(path), paths[i].status);
+    assert_error_says(paths[i].text);
+  }
   memset(path, 'x', sizeof path);
   path[0] = '/';
   path[108] = '\0';
   assert_status(meet_alone_at(path), TARN_E_INVALID);
   assert_error_says("the path has 108 bytes, not 1 to 107");
-  assert_status(meet_alone_at(""), TARN_E_INVALID);
-  assert_status(meet_alone_at("/"), TARN_E_INVALID);
-  snprintf(path, sizeof path, "%s/", group_folder());
-  assert_status(meet_alone_at(path), TARN_E_INVALID);
-  assert_error_says("is the path of a folder");
-  snprintf(path, sizeof path, "%s/.", group_folder());
-  assert_status(meet_alone_at(path), TARN_E_INVALID);
-  assert_error_says("is not a socket of ranks");
-  snprintf(path, sizeof path, "%s/none/ranks", group_folder());
-  assert_status(meet_alone_at(path), TARN_E_IO);
-  assert_error_says("/none': No such file or directory");
   assert_ok(meet_alone_at(group_path()));
   group_see_empty();
 }
@@ -153,18 +159,35 @@ static pid_t start(size_t word, size_t rank, size_t size, const char *job,
   return group_start(&joiner);
 }
 
-TEST(two_of_one_number_are_told_to_all) {
+// Rank 0, and the rank that has told its end at |word|, meet.
+static void await_both(pid_t host, pid_t joiner, size_t word) {
+  group_await(host);
+  group_await(joiner);
+  assert_told(0, TARN_OK, "");
+  assert_told(word, TARN_OK, "");
+}
+
+// The third of three comes late, as rank |rank| of |size|: all are told |text|.
+static void come_third(size_t rank, size_t size, const char *text) {
   pid_t children[3];
   children[0] = start(0, 0, 3, NULL, 0);
   group_await_host(NULL);
   children[1] = start(1, 1, 3, NULL, 0);
   usleep(200000);
-  children[2] = start(2, 1, 3, NULL, 0);
+  children[2] = start(2, rank, size, NULL, 0);
   for (size_t i = 0; i < 3; i++)
     group_await(children[i]);
   for (size_t i = 0; i < 3; i++)
-    assert_told(i, TARN_E_INVALID, "two processes claim to be rank 1");
+    assert_told(i, TARN_E_INVALID, text);
   group_see_empty();
+}
+
+TEST(two_of_one_number_are_told_to_all) {
+  come_third(1, 3, "two processes claim to be rank 1");
+}
+
+TEST(two_sizes_are_told_to_all) {
+  come_third(2, 5, "size is 3 at rank 0, but 5 at rank 2");
 }
 
 TEST(two_hosts_of_one_number_are_told) {
@@ -174,20 +197,6 @@ TEST(two_hosts_of_one_number_are_told) {
   group_await(other);
   for (size_t i = 0; i < 2; i++)
     assert_told(i, TARN_E_INVALID, "two processes claim to be rank 0");
-  group_see_empty();
-}
-
-TEST(two_sizes_are_told_to_all) {
-  pid_t children[3];
-  children[0] = start(0, 0, 3, NULL, 0);
-  group_await_host(NULL);
-  children[1] = start(1, 1, 3, NULL, 0);
-  usleep(200000);
-  children[2] = start(2, 2, 5, NULL, 0);
-  for (size_t i = 0; i < 3; i++)
-    group_await(children[i]);
-  for (size_t i = 0; i < 3; i++)
-    assert_told(i, TARN_E_INVALID, "size is 3 at rank 0, but 5 at rank 2");
   group_see_empty();
 }
 
@@ -201,10 +210,7 @@ TEST(another_job_is_sent_away) {
   assert_told(1, TARN_E_STATE, "ranks of another job meet at '");
   assert_told(2, TARN_E_STATE, "ranks of another job meet at '");
   pid_t joiner = start(3, 1, 2, "ours", 0);
-  group_await(host);
-  group_await(joiner);
-  assert_told(0, TARN_OK, "");
-  assert_told(3, TARN_OK, "");
+  await_both(host, joiner, 3);
   group_see_empty();
 }
 
@@ -258,10 +264,7 @@ TEST(another_user_is_not_let_in) {
   ck_assert_int_eq(end_of_nobody(), 0);
   ck_assert_int_eq(chmod(group_folder(), 0700), 0);
   pid_t joiner = start(1, 1, 2, NULL, 0);
-  group_await(host);
-  group_await(joiner);
-  assert_told(0, TARN_OK, "");
-  assert_told(1, TARN_OK, "");
+  await_both(host, joiner, 1);
   group_see_empty();
 }
 
@@ -282,10 +285,7 @@ TEST(who_says_nothing_is_in_nobodys_way) {
     if (i % 3 == 1) (void)send(fds[i], "nonsense", 8, MSG_NOSIGNAL);
   }
   pid_t joiner = start(1, 1, 2, NULL, 0);
-  group_await(host);
-  group_await(joiner);
-  assert_told(0, TARN_OK, "");
-  assert_told(1, TARN_OK, "");
+  await_both(host, joiner, 1);
   for (int i = 0; i < SILENT; i++)
     close(fds[i]);
   group_see_empty();
@@ -336,7 +336,7 @@ TEST(every_allocation_may_fail) {
   size_t before = ranks_descriptors();
   char path[128];
   snprintf(path, sizeof path, "%s", group_path());
-  ck_assert_uint_gt(faults_sweep(meet_and_leave, path), 10);
+  ck_assert_uint_gt(faults_sweep(meet_and_leave, path), 5);
   ck_assert_uint_eq(ranks_descriptors(), before);
   group_see_empty();
 }
@@ -346,19 +346,6 @@ typedef struct shortage {
   int fds;        // descriptors that are to be had; -1: all
 } shortage;
 
-static void leave_descriptors(int count) {
-  struct rlimit now;
-  int most = 0;
-  int unused = 0;
-  while (unused < count || fcntl(most, F_GETFD) >= 0) {
-    if (fcntl(most, F_GETFD) < 0) unused++;
-    most++;
-  }
-  MUST(getrlimit(RLIMIT_NOFILE, &now) == 0);
-  now.rlim_cur = (rlim_t)most;
-  MUST(setrlimit(RLIMIT_NOFILE, &now) == 0);
-}
-
 // One of three ranks has too little; the other two are told, or wait in vain.
 static _Noreturn void be_poor(size_t rank, shortage lack) {
   tarn_comm *comm = NULL;
@@ -366,17 +353,15 @@ static _Noreturn void be_poor(size_t rank, shortage lack) {
                                .timeout_ms = SHORT_MS};
   int64_t own = 0;
   int64_t all[3];
-  struct rlimit now;
   child_begin(60);
-  MUST(getrlimit(RLIMIT_NOFILE, &now) == 0);
   size_t before = ranks_descriptors();
   size_t held = tarn_host_memory();
   if (rank != 0) group_await_host(NULL);
-  if (lack.fds >= 0) leave_descriptors(lack.fds);
+  if (lack.fds >= 0) ranks_leave_descriptors((size_t)lack.fds);
   if (lack.memory != 0) faults_arm(lack.memory, FAULTS_ONCE);
   tarn_status status = tarn_comm_meet(path_shown(), rank, 3, &options, &comm);
   bool struck = faults_disarm();
-  MUST(setrlimit(RLIMIT_NOFILE, &now) == 0);
+  ranks_lift_limit();
   group_words()[0].status = status;
   MUST((comm != NULL) == (status == TARN_OK));
   if (status == TARN_OK)

@@ -100,16 +100,15 @@ TEST(a_driver_that_does_not_align_has_failed) {
   tarn_device *device = open_fake();
   tarn_place place = tarn_place_on(device);
   fake_ext.misalign = 512;
-  assert_status(tarn_device_allocate_aligned(place, 100, 8192, &addr),
-                TARN_E_DEVICE);
-  assert_error_says("fake:0: allocate_aligned of 100 bytes gave address");
+  assert_fails(tarn_device_allocate_aligned(place, 100, 8192, &addr),
+               TARN_E_DEVICE,
+               "fake:0: allocate_aligned of 100 bytes gave address");
   assert_error_says("no multiple of 8192");
   ck_assert_uint_eq(addr, 0);
   fake_ext.misalign = 0;
   fake_ext.empty = FAKE_SLOT(allocate_aligned);
-  assert_status(tarn_device_allocate_aligned(place, 100, 8192, &addr),
-                TARN_FULL);
-  assert_error_says("fake:0: out of memory: 100 bytes were refused");
+  assert_fails(tarn_device_allocate_aligned(place, 100, 8192, &addr), TARN_FULL,
+               "fake:0: out of memory: 100 bytes were refused");
 }
 
 TEST(a_broken_promise_has_failed) {
@@ -117,15 +116,15 @@ TEST(a_broken_promise_has_failed) {
   fake_ext.there = true;
   fake.misalign = 8;
   tarn_device *device = open_fake();
-  assert_status(tarn_device_allocate(tarn_place_on(device), 100, &addr),
-                TARN_E_DEVICE);
-  assert_error_says("device_memory_allocate of 100 bytes gave address");
+  assert_fails(tarn_device_allocate(tarn_place_on(device), 100, &addr),
+               TARN_E_DEVICE,
+               "device_memory_allocate of 100 bytes gave address");
   assert_error_says("no multiple of 256");
   ck_assert_uint_eq(addr, 0);
   fake_ext.misalign = 8;
   tarn_stream *stream = stream_on(device);
-  assert_status(tarn_device_allocate_on(stream, 100, &addr), TARN_E_DEVICE);
-  assert_error_says("allocate_async of 100 bytes gave address");
+  assert_fails(tarn_device_allocate_on(stream, 100, &addr), TARN_E_DEVICE,
+               "allocate_async of 100 bytes gave address");
   ck_assert_uint_eq(addr, 0);
   end_failed_stream(stream);
 }
@@ -169,8 +168,7 @@ TEST(aligned_memory_is_counted) {
   tarn_device *device = open_fake();
   tarn_place place = tarn_place_on(device);
   assert_ok(tarn_device_allocate_aligned(place, 100, 4096, &addr));
-  assert_status(tarn_device_close(device), TARN_E_STATE);
-  assert_error_says("1 allocations");
+  assert_fails(tarn_device_close(device), TARN_E_STATE, "1 allocations");
   // What pools take is not.
   assert_ok(tarn__device_take_aligned(place, 100, 4096, &pools));
   assert_ok(tarn_device_deallocate(place, addr, 100));

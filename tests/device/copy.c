@@ -176,8 +176,8 @@ TEST(across_plugins_the_end_that_fails_is_named) {
   tarn_addr from = take(source, 64);
   tarn_addr to = take(target, 64);
   tarn_status status = tarn_copy_p2p(target, to + 224, source, from, 64, NULL);
-  assert_status(status, TARN_E_DEVICE);
-  assert_error_says("sim:0: a copy through the host of 64 bytes answered");
+  assert_fails(status, TARN_E_DEVICE,
+               "sim:0: a copy through the host of 64 bytes answered");
   assert_error_says("beyond the end of a block");
   give(source, from, 64);
   give(target, to, 64);
@@ -247,8 +247,8 @@ TEST(a_stream_of_another_device_is_refused) {
   tarn_device *cpu = open_device("cpu:0");
   char bytes[8] = {0};
   tarn_stream *stream = stream_on(cpu);
-  assert_status(tarn_copy_h2d(device, 4096, bytes, 8, stream), TARN_E_INVALID);
-  assert_error_says("a stream of cpu:0 is none of fake:0");
+  assert_fails(tarn_copy_h2d(device, 4096, bytes, 8, stream), TARN_E_INVALID,
+               "a stream of cpu:0 is none of fake:0");
   assert_ok(tarn_stream_synchronize(stream));
 }
 
@@ -257,8 +257,8 @@ TEST(a_failing_copy_names_the_call_and_the_answer) {
   tarn_device *device = open_device("fake:0");
   char bytes[8] = {0};
   tarn_addr addr = take(device, 8);
-  assert_status(tarn_copy_h2d(device, addr, bytes, 8, NULL), TARN_E_DEVICE);
-  assert_error_says("fake:0: memory_copy_h2d of 8 bytes answered 3 (C_ERROR");
+  assert_fails(tarn_copy_h2d(device, addr, bytes, 8, NULL), TARN_E_DEVICE,
+               "fake:0: memory_copy_h2d of 8 bytes answered 3 (C_ERROR");
   fake.copy_answer = C_WARNING;  // done, with something to say
   assert_ok(tarn_copy_h2d(device, addr, bytes, 8, NULL));
   give(device, addr, 8);

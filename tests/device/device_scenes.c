@@ -8,6 +8,7 @@
 
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
+#include "support/mix.h"
 #include "support/run.h"
 #include "tarn/device.h"
 #include "tarn/range.h"
@@ -42,7 +43,7 @@ typedef struct stage {
 } stage;
 
 // What may come back where something was made to fail, and |other|.
-static bool passes(tarn_status status, tarn_status other) {
+static bool expect_or(tarn_status status, tarn_status other) {
   bool planned = status == TARN_OK || status == TARN_FULL ||
                  status == TARN_PENDING || status == TARN_E_DEVICE ||
                  status == TARN_E_NOMEM || status == other;
@@ -53,11 +54,7 @@ static bool passes(tarn_status status, tarn_status other) {
 }
 
 static bool expect(tarn_status status) {
-  return passes(status, TARN_OK);
-}
-
-static bool expect_or(tarn_status status, tarn_status other) {
-  return passes(status, other);
+  return expect_or(status, TARN_OK);
 }
 
 // --- memory ----------------------------------------------------------------
@@ -75,8 +72,7 @@ static void take_block(stage *s, size_t i) {
 
 static void give_block(stage *s, size_t i) {
   if (s->blocks[i] == 0) return;
-  (void)expect(
-      CALL(tarn_device_deallocate)(place_of(s, i), s->blocks[i], SIZE));
+  expect(CALL(tarn_device_deallocate)(place_of(s, i), s->blocks[i], SIZE));
   s->blocks[i] = 0;
 }
 
@@ -92,7 +88,7 @@ static void use_kinds(stage *s) {
     bool seen = expect_or(CALL(tarn_device_host_view)(place, addr, SIZE, &view),
                           TARN_E_UNSUPPORTED);
     require(seen == (view != NULL));
-    (void)expect(CALL(tarn_device_deallocate)(place, addr, SIZE));
+    expect(CALL(tarn_device_deallocate)(place, addr, SIZE));
   }
 }
 
@@ -104,7 +100,7 @@ static void use_aligned(stage *s) {
     bool taken = expect(
         CALL(tarn_device_allocate_aligned)(place, SIZE, aligns[i], &addr));
     require(taken == (addr != 0) && addr % aligns[i] == 0);
-    if (taken) (void)expect(CALL(tarn_device_deallocate)(place, addr, SIZE));
+    if (taken) expect(CALL(tarn_device_deallocate)(place, addr, SIZE));
   }
 }
 
@@ -118,9 +114,9 @@ static void use_order(stage *s, bool aligned) {
   require(taken == (addr != 0));
   if (!taken) return;
   tarn_status status = CALL(tarn_device_deallocate_on)(stream, addr, SIZE);
-  (void)expect(status);
+  expect(status);
   if (status != TARN_E_NOMEM) return;
-  (void)expect(CALL(tarn_device_deallocate)(place_of(s, 0), addr, SIZE));
+  expect(CALL(tarn_device_deallocate)(place_of(s, 0), addr, SIZE));
 }
 
 static void use_order_as_it_comes(stage *s) {
@@ -148,8 +144,8 @@ static void use_handle(stage *s, tarn_addr addr) {
                 TARN_E_UNSUPPORTED);
   require(imported == (again != 0));
   if (can && !imported) return;
-  (void)expect_or(CALL(tarn_device_import_close)(device, again, SHARED),
-                  TARN_E_UNSUPPORTED);
+  expect_or(CALL(tarn_device_import_close)(device, again, SHARED),
+            TARN_E_UNSUPPORTED);
 }
 
 static void use_handles(stage *s) {
@@ -157,14 +153,14 @@ static void use_handles(stage *s) {
   tarn_addr addr = 0;
   if (!expect(CALL(tarn_device_allocate)(place, SHARED, &addr))) return;
   use_handle(s, addr);
-  (void)expect(CALL(tarn_device_deallocate)(place, addr, SHARED));
+  expect(CALL(tarn_device_deallocate)(place, addr, SHARED));
 }
 
 static void use_registration(stage *s) {
   tarn_device *device = s->device;
   if (expect_or(CALL(tarn_device_host_register)(device, s->bytes, SIZE),
                 TARN_E_UNSUPPORTED)) {
-    (void)expect(CALL(tarn_device_host_unregister)(device, s->bytes));
+    expect(CALL(tarn_device_host_unregister)(device, s->bytes));
   } else {
     (void)CALL(tarn_device_host_unregister)(device, NULL);
   }
@@ -175,7 +171,7 @@ static void use_pointer(stage *s) {
   tarn_status status = CALL(tarn_device_pointer_query)(
       s->device, s->blocks[0] != 0 ? s->blocks[0] : 4096, &info);
   require(status == TARN_OK || info.base == 0);
-  if (status != TARN_E_INVALID) (void)expect_or(status, TARN_E_UNSUPPORTED);
+  if (status != TARN_E_INVALID) expect_or(status, TARN_E_UNSUPPORTED);
 }
 
 // --- copies ----------------------------------------------------------------
@@ -196,11 +192,9 @@ static void copy(stage *s, bool queued) {
   tarn_stream *stream = stream_of(s, queued);
   tarn_device *device = s->device;
   if (!has_blocks(s)) return;
-  (void)expect(CALL(tarn_copy_h2d)(device, s->blocks[0], in, SIZE, stream));
-  (void)expect(
-      CALL(tarn_copy_d2d)(device, s->blocks[1], s->blocks[0], SIZE, stream));
-  (void)expect(
-      CALL(tarn_copy_d2h)(device, s->bytes, s->blocks[1], SIZE, stream));
+  expect(CALL(tarn_copy_h2d)(device, s->blocks[0], in, SIZE, stream));
+  expect(CALL(tarn_copy_d2d)(device, s->blocks[1], s->blocks[0], SIZE, stream));
+  expect(CALL(tarn_copy_d2h)(device, s->bytes, s->blocks[1], SIZE, stream));
 }
 
 static void copy_now(stage *s) {
@@ -214,9 +208,8 @@ static void copy_queued(stage *s) {
 static void copy_between(stage *s) {
   if (!has_blocks(s)) return;
   for (int queued = 0; queued < 2; queued++) {
-    (void)expect(CALL(tarn_copy_p2p)(s->other, s->blocks[BLOCKS - 1], s->device,
-                                     s->blocks[0], SIZE,
-                                     stream_of(s, queued != 0)));
+    expect(CALL(tarn_copy_p2p)(s->other, s->blocks[BLOCKS - 1], s->device,
+                               s->blocks[0], SIZE, stream_of(s, queued != 0)));
   }
 }
 
@@ -224,8 +217,8 @@ static void set(stage *s) {
   take_block(s, 0);
   if (s->blocks[0] == 0) return;
   for (int queued = 0; queued < 2; queued++) {
-    (void)expect(CALL(tarn_device_set)(s->device, s->blocks[0], 1, SIZE,
-                                       stream_of(s, queued != 0)));
+    expect(CALL(tarn_device_set)(s->device, s->blocks[0], 1, SIZE,
+                                 stream_of(s, queued != 0)));
   }
 }
 
@@ -250,7 +243,7 @@ static void make_event(stage *s, size_t i) {
 }
 
 static void remake_stream(stage *s) {
-  (void)expect(CALL(tarn_stream_destroy)(s->streams[1]));
+  expect(CALL(tarn_stream_destroy)(s->streams[1]));
   s->streams[1] = NULL;
   make_stream(s, 1);
 }
@@ -261,8 +254,8 @@ static void adopt(stage *s) {
   tarn_event *event = s->events[0];
   if (expect_or(CALL(tarn_stream_adopt)(s->device, NULL, &stream),
                 TARN_E_UNSUPPORTED)) {
-    (void)expect(CALL(tarn_stream_query)(stream));
-    (void)expect(CALL(tarn_stream_destroy)(stream));
+    expect(CALL(tarn_stream_query)(stream));
+    expect(CALL(tarn_stream_destroy)(stream));
   }
   if (event == NULL) return;
   require(CALL(tarn_event_device)(event) == s->device);
@@ -270,12 +263,12 @@ static void adopt(stage *s) {
   if (expect_or(CALL(tarn_event_adopt)(s->device, native, &event),
                 TARN_E_INVALID)) {
     require(event == s->events[0]);
-    (void)expect(CALL(tarn_event_destroy)(event));
+    expect(CALL(tarn_event_destroy)(event));
   }
 }
 
 static void remake_event(stage *s) {
-  (void)expect(CALL(tarn_event_destroy)(s->events[1]));
+  expect(CALL(tarn_event_destroy)(s->events[1]));
   s->events[1] = NULL;
   make_event(s, 1);
 }
@@ -290,30 +283,29 @@ static void add_callback(stage *s) {
 static void record(stage *s) {
   for (size_t i = 0; i < EVENTS; i++) {
     if (s->events[i] == NULL || s->streams[i] == NULL) continue;
-    (void)expect(CALL(tarn_event_record)(s->events[i], s->streams[i]));
+    expect(CALL(tarn_event_record)(s->events[i], s->streams[i]));
   }
 }
 
 static void wait_in_streams(stage *s) {
   if (s->events[0] == NULL || s->streams[1] == NULL) return;
-  (void)expect(CALL(tarn_stream_wait_event)(s->streams[1], s->events[0]));
+  expect(CALL(tarn_stream_wait_event)(s->streams[1], s->events[0]));
 }
 
 static void join(stage *s) {
   if (s->streams[0] == NULL || s->streams[1] == NULL) return;
   uint64_t serial = CALL(tarn_stream_serial)(s->streams[0]);
-  (void)expect(CALL(tarn_stream_join)(s->streams[1], serial));
-  (void)expect(CALL(tarn_stream_join)(NULL, serial));
+  expect(CALL(tarn_stream_join)(s->streams[1], serial));
+  expect(CALL(tarn_stream_join)(NULL, serial));
 }
 
 static void query(stage *s) {
   for (size_t i = 0; i < EVENTS; i++) {
-    if (s->events[i] != NULL)
-      (void)expect(CALL(tarn_event_query)(s->events[i]));
+    if (s->events[i] != NULL) expect(CALL(tarn_event_query)(s->events[i]));
   }
   for (size_t i = 0; i < STREAMS; i++) {
     if (s->streams[i] == NULL) continue;
-    (void)expect(CALL(tarn_stream_query)(s->streams[i]));
+    expect(CALL(tarn_stream_query)(s->streams[i]));
     (void)CALL(tarn_stream_native)(s->streams[i]);
     require(CALL(tarn_stream_device)(s->streams[i]) == s->device);
   }
@@ -322,16 +314,16 @@ static void query(stage *s) {
 static void wait(stage *s) {
   for (size_t i = 0; i < EVENTS; i++) {
     if (s->events[i] == NULL) continue;
-    (void)expect(CALL(tarn_event_synchronize)(s->events[i]));
+    expect(CALL(tarn_event_synchronize)(s->events[i]));
   }
   for (size_t i = 0; i < STREAMS; i++) {
     if (s->streams[i] == NULL) continue;
-    (void)expect(CALL(tarn_stream_synchronize)(s->streams[i]));
+    expect(CALL(tarn_stream_synchronize)(s->streams[i]));
   }
 }
 
 static void wait_for_device(stage *s) {
-  (void)expect(CALL(tarn_device_synchronize)(s->device));
+  expect(CALL(tarn_device_synchronize)(s->device));
 }
 
 // --- devices ---------------------------------------------------------------
@@ -344,20 +336,19 @@ static tarn_status ignore_name(void *context, const char *name) {
 
 static void list(stage *s) {
   (void)s;
-  (void)expect(CALL(tarn_device_each)(ignore_name, NULL));
+  expect(CALL(tarn_device_each)(ignore_name, NULL));
 }
 
 // It is there already, unless nobody plays on it.
 static void register_fake(stage *s) {
   (void)s;
-  (void)expect_or(
-      CALL(tarn_plugin_register)(fake_init, fake_extension, "a scene"),
-      TARN_E_STATE);
+  expect_or(CALL(tarn_plugin_register)(fake_init, fake_extension, "a scene"),
+            TARN_E_STATE);
 }
 
 static void load(stage *s) {
   if (s->place->plugin == NULL) return;
-  (void)expect_or(CALL(tarn_plugin_load)(s->place->plugin), TARN_E_STATE);
+  expect_or(CALL(tarn_plugin_load)(s->place->plugin), TARN_E_STATE);
 }
 
 static void open_again(stage *s) {
@@ -365,7 +356,7 @@ static void open_again(stage *s) {
   bool opened =
       expect(CALL(tarn_device_open)(CALL(tarn_device_name)(s->device), &again));
   require(opened == (again == s->device));
-  if (opened) (void)expect(CALL(tarn_device_close)(again));
+  if (opened) expect(CALL(tarn_device_close)(again));
 }
 
 static void ask(stage *s) {
@@ -373,10 +364,10 @@ static void ask(stage *s) {
   size_t total = 0;
   size_t available = 0;
   tarn_place place = tarn_place_on(s->device);
-  (void)expect(CALL(tarn_device_memory)(s->device, &total, &available));
+  expect(CALL(tarn_device_memory)(s->device, &total, &available));
   require(available <= total);
   s->info.struct_size = sizeof s->info;
-  (void)expect(CALL(tarn_device_query)(s->device, &s->info));
+  expect(CALL(tarn_device_query)(s->device, &s->info));
   require(CALL(tarn_place_equal)(place, place));
   require(*CALL(tarn_place_text)(place, text, sizeof text) != '\0');
   require(CALL(tarn_device_function_name)(TARN_FN_STREAMS) != NULL);
@@ -397,7 +388,7 @@ static tarn_status on_close(tarn_device *device, void *pointer, bool commit) {
 
 static void attach(stage *s) {
   static char thing;
-  (void)expect_or(
+  expect_or(
       CALL(tarn_device_attach)(s->device, TARN_SLOT_USER, &thing, on_close),
       TARN_E_STATE);
   require(CALL(tarn_device_attached)(s->device, TARN_SLOT_USER) == &thing);
@@ -408,9 +399,9 @@ static void attach(stage *s) {
 static void map(stage *s, tarn_addr range, size_t size, tarn_memory memory) {
   tarn_device *device = s->device;
   if (!expect(CALL(tarn_range_map)(device, range, size, memory))) return;
-  (void)expect(CALL(tarn_range_set_access)(device, range, size, device,
-                                           TARN_RIGHTS_READ_WRITE));
-  (void)expect(CALL(tarn_range_unmap)(device, range, size));
+  expect(CALL(tarn_range_set_access)(device, range, size, device,
+                                     TARN_RIGHTS_READ_WRITE));
+  expect(CALL(tarn_range_unmap)(device, range, size));
 }
 
 static void share(stage *s, size_t size, tarn_memory memory) {
@@ -420,7 +411,7 @@ static void share(stage *s, size_t size, tarn_memory memory) {
   bool imported = expect(CALL(tarn_memory_import)(s->device, fd, size, &again));
   require(imported == (again != 0));
   require(close(fd) == 0);
-  if (imported) (void)expect(CALL(tarn_memory_destroy)(s->device, again));
+  if (imported) expect(CALL(tarn_memory_destroy)(s->device, again));
 }
 
 static void use_ranges(stage *s) {
@@ -440,8 +431,8 @@ static void use_ranges(stage *s) {
   require(created == (memory != 0));
   if (reserved && created) map(s, range, size, memory);
   if (created && shares) share(s, size, memory);
-  if (created) (void)expect(CALL(tarn_memory_destroy)(device, memory));
-  if (reserved) (void)expect(CALL(tarn_range_release)(device, range, size));
+  if (created) expect(CALL(tarn_memory_destroy)(device, memory));
+  if (reserved) expect(CALL(tarn_range_release)(device, range, size));
 }
 
 // --- rows ------------------------------------------------------------------
@@ -471,11 +462,11 @@ static void use_rows(stage *s, bool queued) {
                                   sizeof indices, stream))) {
     return;
   }
-  (void)expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
-  (void)expect(CALL(tarn_rows_scatter)(s->device, &rows, stream));
-  (void)expect(CALL(tarn_rows_scatter_add)(s->device, &rows, stream));
+  expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
+  expect(CALL(tarn_rows_scatter)(s->device, &rows, stream));
+  expect(CALL(tarn_rows_scatter_add)(s->device, &rows, stream));
   rows.dense_dtype = TARN_DTYPE_F16;  // through the host
-  (void)expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
+  expect(CALL(tarn_rows_gather)(s->device, &rows, stream));
 }
 
 static void rows_now(stage *s) {
@@ -504,14 +495,14 @@ static bool set_up(stage *s, const scene_place *place) {
 // Streams first: what is queued uses all else.
 static void clear_stage(stage *s) {
   for (size_t i = 0; i < STREAMS; i++)
-    (void)expect(CALL(tarn_stream_destroy)(s->streams[i]));
+    expect(CALL(tarn_stream_destroy)(s->streams[i]));
   for (size_t i = 0; i < EVENTS; i++)
-    (void)expect(CALL(tarn_event_destroy)(s->events[i]));
+    expect(CALL(tarn_event_destroy)(s->events[i]));
   require(s->called == s->queued);
   for (size_t i = 0; i < BLOCKS; i++)
     give_block(s, i);
-  (void)expect(CALL(tarn_device_close)(s->other));
-  (void)expect(CALL(tarn_device_close)(s->device));
+  expect(CALL(tarn_device_close)(s->other));
+  expect(CALL(tarn_device_close)(s->device));
 }
 
 typedef void step(stage *s);
@@ -570,48 +561,28 @@ void scene_play(size_t scene, const scene_place *place) {
 
 // --- by chance -------------------------------------------------------------
 
-// SplitMix64.
 static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
+  *state = mix(*state, 1);
+  return *state;
+}
+
+// A step of any scene but the first.
+static step *draw_step(uint64_t *state) {
+  step *drawn = NULL;
+  while (drawn == NULL) {
+    size_t scene = 1 + draw(state) % (scene_count() - 1);
+    drawn = scenes[scene].steps[draw(state) % STEPS_MAX];
+  }
+  return drawn;
 }
 
 void scene_play_random(uint64_t seed, size_t steps, const scene_place *place) {
-  static step *const all[] = {
-      open_again,
-      ask,
-      attach,
-      use_kinds,
-      use_aligned,
-      use_order_as_it_comes,
-      use_order_aligned,
-      use_registration,
-      use_pointer,
-      use_handles,
-      copy_now,
-      copy_queued,
-      copy_between,
-      set,
-      add_callback,
-      record,
-      wait_in_streams,
-      join,
-      query,
-      wait,
-      wait_for_device,
-      remake_stream,
-      remake_event,
-      adopt,
-      use_ranges,
-      rows_now,
-      rows_queued,
-  };
   stage s;
   bool is_set = set_up(&s, place);
   if (is_set && draw(&seed) % 4 != 0) make_queues(&s);
-  for (size_t i = 0; is_set && i < steps; i++)
-    all[draw(&seed) % (sizeof all / sizeof all[0])](&s);
+  for (size_t i = 0; is_set && i < steps; i++) {
+    step *drawn = draw_step(&seed);
+    drawn(&s);
+  }
   clear_stage(&s);
 }

@@ -76,8 +76,8 @@ TEST_LOOP(what_is_no_size_is_refused, NO_SIZES) {
   tarn_device_ext table = whole_table();
   tarn_device_ext out;
   table.struct_size = no_sizes[_i];
-  assert_status(tarn__extension_take(&table, "x", &out), TARN_E_UNSUPPORTED);
-  assert_error_says("x: its extension says that it has");
+  assert_fails(tarn__extension_take(&table, "x", &out), TARN_E_UNSUPPORTED,
+               "x: its extension says that it has");
   ck_assert(out.alignment == NULL);
 }
 
@@ -119,8 +119,8 @@ TEST_LOOP(half_of_a_set_is_refused, HALVES) {
   tarn_device_ext out;
   fake_ext.missing = halves[_i].missing;
   tarn_device_ext table = whole_table();
-  assert_status(tarn__extension_take(&table, "x", &out), TARN_E_UNSUPPORTED);
-  assert_error_says(halves[_i].has);
+  assert_fails(tarn__extension_take(&table, "x", &out), TARN_E_UNSUPPORTED,
+               halves[_i].has);
   assert_error_says(halves[_i].lacks);
   ck_assert_uint_eq(tarn__extension_bits(&out), 0);
 }
@@ -210,9 +210,8 @@ TEST(one_device_may_say_that_it_cannot) {
   fake_ext.refusing = FAKE_SLOT(range_granularity);
   fake_ext.answer = TARN_E_UNSUPPORTED;
   tarn_device *device = open_fake();
-  assert_status(tarn_memory_create(device, 65536, 0, &memory),
-                TARN_E_UNSUPPORTED);
-  assert_error_says("fake:0: has no address ranges");
+  assert_fails(tarn_memory_create(device, 65536, 0, &memory),
+               TARN_E_UNSUPPORTED, "fake:0: has no address ranges");
   ck_assert_uint_eq(memory, 0);
 }
 
@@ -338,13 +337,12 @@ TEST(a_streams_failure_has_its_own_words) {
   tarn_device *device = open_fake();
   tarn_stream *stream = stream_on(device);
   fake.sync_answer = C_INTERNAL_ERROR;
-  assert_status(tarn_stream_synchronize(stream), TARN_E_DEVICE);
-  assert_error_says(
-      "synchronize_stream answered 4 (C_INTERNAL_ERROR): index 7 "
-      "at position 3");
+  assert_fails(tarn_stream_synchronize(stream), TARN_E_DEVICE,
+               "synchronize_stream answered 4 (C_INTERNAL_ERROR): index 7 "
+               "at position 3");
   fake.sync_answer = C_SUCCESS;
   fake_ext.stream_text = "later words";
-  assert_status(tarn_stream_query(stream), TARN_E_DEVICE);
-  assert_error_says("index 7 at position 3");
+  assert_fails(tarn_stream_query(stream), TARN_E_DEVICE,
+               "index 7 at position 3");
   end_failed_stream(stream);
 }

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/slots.h"
 #include "hostile_recipe.h"
 #include "tarn/device_abi.h"
 
@@ -324,56 +325,16 @@ DEFINE_SIZE(device_realloc_size, 1 << 20)
 
 // --- the table -------------------------------------------------------------
 
-#define FUNCTIONS(X)           \
-  X(initialize)                \
-  X(finalize)                  \
-  X(init_device)               \
-  X(set_device)                \
-  X(get_device)                \
-  X(deinit_device)             \
-  X(create_stream)             \
-  X(destroy_stream)            \
-  X(query_stream)              \
-  X(stream_add_callback)       \
-  X(create_event)              \
-  X(record_event)              \
-  X(destroy_event)             \
-  X(query_event)               \
-  X(synchronize_device)        \
-  X(synchronize_stream)        \
-  X(synchronize_event)         \
-  X(stream_wait_event)         \
-  X(device_memory_allocate)    \
-  X(device_memory_deallocate)  \
-  X(device_memory_set)         \
-  X(host_memory_allocate)      \
-  X(host_memory_deallocate)    \
-  X(unified_memory_allocate)   \
-  X(unified_memory_deallocate) \
-  X(memory_copy_h2d)           \
-  X(memory_copy_d2h)           \
-  X(memory_copy_d2d)           \
-  X(memory_copy_p2p)           \
-  X(async_memory_copy_h2d)     \
-  X(async_memory_copy_d2h)     \
-  X(async_memory_copy_d2d)     \
-  X(async_memory_copy_p2p)     \
-  X(get_device_count)          \
-  X(get_device_list)           \
-  X(device_memory_stats)       \
-  X(device_min_chunk_size)     \
-  X(device_max_chunk_size)     \
-  X(device_max_alloc_size)     \
-  X(device_extra_padding_size) \
-  X(device_init_alloc_size)    \
-  X(device_realloc_size)
-
 #define FILL(function)                                       \
   if (!hostile_given(hostile_joined("without.", #function))) \
     table->function = function;
 
 static void fill(C_DeviceInterface *table) {
-  FUNCTIONS(FILL)
+  FILL(initialize)
+  FILL(finalize)
+  FILL(get_device_count)
+  FILL(get_device_list)
+  TARN__COMMON_ABI_SLOTS(FILL)
 }
 
 enum { KNOWN_END = offsetof(C_DeviceInterface, beyond) };

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/slots.h"
 #include "hostile_recipe.h"
 #include "tarn/device_ext.h"
 
@@ -291,37 +292,9 @@ static tarn_status scatter_add(int id, void *stream, const tarn_rows *rows) {
 
 // --- the table -------------------------------------------------------------
 
-#define RANGE_SLOTS(X) \
-  X(range_granularity) \
-  X(range_reserve)     \
-  X(range_release)     \
-  X(memory_create)     \
-  X(memory_destroy)    \
-  X(range_map)         \
-  X(range_unmap)       \
-  X(range_set_access)
-
-#define OTHER_SLOTS(X) \
-  X(alignment)         \
-  X(allocate_aligned)  \
-  X(memory_export)     \
-  X(memory_import)     \
-  X(allocate_async)    \
-  X(deallocate_async)  \
-  X(host_register)     \
-  X(host_unregister)   \
-  X(pointer_query)     \
-  X(error_text)        \
-  X(gather)            \
-  X(scatter)           \
-  X(scatter_add)       \
-  X(allocation_export) \
-  X(allocation_import) \
-  X(allocation_close)  \
-  X(default_stream)
-
 #define FILL(slot) \
   if (!hostile_given(hostile_joined("ext.without.", #slot))) ext.slot = slot;
+#define CLEAR(slot) ext.slot = NULL;
 
 const tarn_device_ext *TarnDeviceExt(void) {
   static tarn_device_ext ext;
@@ -331,9 +304,11 @@ const tarn_device_ext *TarnDeviceExt(void) {
   ext.version =
       (uint32_t)hostile_number("ext.version", TARN_DEVICE_EXT_VERSION);
   ext.flags = (uint32_t)hostile_number("ext.flags", 0);
-  OTHER_SLOTS(FILL)
-  if (!hostile_given("ext.without.ranges")) {
-    RANGE_SLOTS(FILL)
+  FILL(error_text)
+  TARN__COMMON_EXT_SLOTS(FILL)
+  TARN__COMMON_EXT_MORE_SLOTS(FILL)
+  if (hostile_given("ext.without.ranges")) {
+    TARN__COMMON_RANGE_SLOTS(CLEAR)
   }
   return &ext;
 }

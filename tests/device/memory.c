@@ -125,8 +125,8 @@ TEST(a_driver_that_breaks_fails_the_stream) {
   fake_ext.refusing = FAKE_SLOT(allocate_async);
   fake_ext.answer = TARN_E_DEVICE;
   assert_status(tarn_device_allocate_on(stream, 64, &addr), TARN_E_DEVICE);
-  assert_status(tarn_stream_query(stream), TARN_E_DEVICE);
-  assert_error_says("allocate_async of 64 bytes answered -4");
+  assert_fails(tarn_stream_query(stream), TARN_E_DEVICE,
+               "allocate_async of 64 bytes answered -4");
   end_failed_stream(stream);
 }
 
@@ -137,8 +137,7 @@ TEST(registered_memory_keeps_a_device_open) {
   fake_ext.there = true;
   tarn_device *device = open_fake();
   assert_ok(tarn_device_host_register(device, bytes, sizeof bytes));
-  assert_status(tarn_device_close(device), TARN_E_STATE);
-  assert_error_says("1 registrations");
+  assert_fails(tarn_device_close(device), TARN_E_STATE, "1 registrations");
   fake_ext.refusing = ~UINT64_C(0);
   fake_ext.answer = TARN_E_INVALID;
   assert_status(tarn_device_host_register(device, bytes, 8), TARN_E_INVALID);
@@ -166,13 +165,11 @@ TEST(without_slots_nothing_stands_in) {
   static char bytes[64];
   tarn_pointer_info info = {.size = 1};
   tarn_device *device = open_fake();
-  assert_status(tarn_device_host_register(device, bytes, 64),
-                TARN_E_UNSUPPORTED);
-  assert_error_says("fake:0: has no host_register");
+  assert_fails(tarn_device_host_register(device, bytes, 64), TARN_E_UNSUPPORTED,
+               "fake:0: has no host_register");
   assert_status(tarn_device_host_unregister(device, bytes), TARN_E_UNSUPPORTED);
-  assert_status(tarn_device_pointer_query(device, 1, &info),
-                TARN_E_UNSUPPORTED);
-  assert_error_says("fake:0: has no pointer_query");
+  assert_fails(tarn_device_pointer_query(device, 1, &info), TARN_E_UNSUPPORTED,
+               "fake:0: has no pointer_query");
   ck_assert_uint_eq(info.size, 0);
 }
 
@@ -215,8 +212,8 @@ TEST_LOOP(impossible_answers_are_the_drivers_failure, 3) {
   fake_ext.there = true;
   tarn_device *device = open_fake();
   fake_ext.pointer = impossible[_i];
-  assert_status(tarn_device_pointer_query(device, 4100, &info), TARN_E_DEVICE);
-  assert_error_says("pointer_query of 0x1004 answered kind");
+  assert_fails(tarn_device_pointer_query(device, 4100, &info), TARN_E_DEVICE,
+               "pointer_query of 0x1004 answered kind");
   ck_assert_uint_eq(info.base + info.size, 0);
 }
 

@@ -84,8 +84,7 @@ enum { NEEDED_COUNT = sizeof needed / sizeof needed[0] };
 TEST_LOOP(a_missing_function_is_refused_by_name, NEEDED_COUNT) {
   size_t held = tarn_host_memory();
   fake.missing = needed[_i].bit;
-  assert_status(add(), TARN_E_UNSUPPORTED);
-  assert_error_says(needed[_i].name);
+  assert_fails(add(), TARN_E_UNSUPPORTED, needed[_i].name);
   assert_error_says("fake.so");
   // It can be mended and tried again: nothing of it has stayed.
   fake.missing = 0;
@@ -106,20 +105,17 @@ enum { BAD_TYPES = sizeof bad_types / sizeof bad_types[0] };
 
 TEST_LOOP(a_bad_type_is_refused, BAD_TYPES) {
   fake.type = bad_types[_i];
-  assert_status(add(), TARN_E_UNSUPPORTED);
-  assert_error_says("device type");
+  assert_fails(add(), TARN_E_UNSUPPORTED, "device type");
 }
 
 TEST(one_that_no_offer_contents_is_refused) {
   fake.wants_table = 77;
-  assert_status(add(), TARN_E_UNSUPPORTED);
-  assert_error_says("whatever size");
+  assert_fails(add(), TARN_E_UNSUPPORTED, "whatever size");
 }
 
 TEST(a_type_is_taken_once) {
   assert_ok(add());
-  assert_status(add(), TARN_E_STATE);
-  assert_error_says("'fake' is there already");
+  assert_fails(add(), TARN_E_STATE, "'fake' is there already");
   fake.type = "cpu";
   assert_status(add(), TARN_E_STATE);
 }
@@ -170,10 +166,9 @@ TEST(a_file_name_stands_in_the_configured_directory) {
 TEST(other_paths_are_refused) {
   assert_status(tarn_plugin_load(NULL), TARN_E_INVALID);
   assert_status(tarn_plugin_load(""), TARN_E_INVALID);
-  assert_status(tarn_plugin_load("./twin.so"), TARN_E_INVALID);
-  assert_error_says("./twin.so");
-  assert_status(tarn_plugin_load("/nowhere/twin.so"), TARN_E_IO);
-  assert_error_says("/nowhere/twin.so");
+  assert_fails(tarn_plugin_load("./twin.so"), TARN_E_INVALID, "./twin.so");
+  assert_fails(tarn_plugin_load("/nowhere/twin.so"), TARN_E_IO,
+               "/nowhere/twin.so");
 }
 
 TEST(what_is_no_plugin_is_refused) {
@@ -182,9 +177,8 @@ TEST(what_is_no_plugin_is_refused) {
   ck_assert_int_ge(fd, 0);
   ck_assert_int_eq(write(fd, "not an object", 13), 13);
   close(fd);
-  assert_status(tarn_plugin_load(path), TARN_E_IO);
-  assert_error_says(path);
+  assert_fails(tarn_plugin_load(path), TARN_E_IO, path);
   unlink(path);
-  assert_status(tarn_plugin_load(TARN_NO_PLUGIN), TARN_E_UNSUPPORTED);
-  assert_error_says("no InitPlugin");
+  assert_fails(tarn_plugin_load(TARN_NO_PLUGIN), TARN_E_UNSUPPORTED,
+               "no InitPlugin");
 }

@@ -125,9 +125,8 @@ TEST(names_that_are_none) {
                                "tab\there", "\x7f", longest};
   size_t held = tarn_host_memory();
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-    assert_status(tarn_plugin_register(fake_init, NULL, wrong[i]),
-                  TARN_E_INVALID);
-    assert_error_says("name");
+    assert_fails(tarn_plugin_register(fake_init, NULL, wrong[i]),
+                 TARN_E_INVALID, "name");
   }
   ck_assert_uint_eq(tarn_host_memory(), held);
   longest[255] = '\0';
@@ -137,8 +136,7 @@ TEST(names_that_are_none) {
 }
 
 TEST(no_init_is_refused) {
-  assert_status(tarn_plugin_register(NULL, NULL, mine), TARN_E_INVALID);
-  assert_error_says(mine);
+  assert_fails(tarn_plugin_register(NULL, NULL, mine), TARN_E_INVALID, mine);
   assert_status(tarn_plugin_register(NULL, fake_extension, mine),
                 TARN_E_INVALID);
 }
@@ -146,9 +144,8 @@ TEST(no_init_is_refused) {
 static void assert_taken(const char *type, const char *by) {
   size_t held = tarn_host_memory();
   fake.type = type;
-  assert_status(tarn_plugin_register(fake_init, fake_extension, "the late one"),
-                TARN_E_STATE);
-  assert_error_says("the late one");
+  assert_fails(tarn_plugin_register(fake_init, fake_extension, "the late one"),
+               TARN_E_STATE, "the late one");
   assert_error_says(type);
   assert_error_says(by);
   ck_assert_uint_eq(tarn_host_memory(), held);
@@ -172,8 +169,8 @@ TEST(a_type_that_is_there) {
 TEST(one_that_is_loaded_finds_its_type_taken) {
   fake.type = "twin";
   assert_ok(tarn_plugin_register(fake_init, NULL, mine));
-  assert_status(tarn_plugin_load(TARN_TWIN_PLUGIN), TARN_E_STATE);
-  assert_error_says(TARN_TWIN_PLUGIN);
+  assert_fails(tarn_plugin_load(TARN_TWIN_PLUGIN), TARN_E_STATE,
+               TARN_TWIN_PLUGIN);
   assert_error_says(mine);
 }
 
@@ -182,9 +179,8 @@ static void assert_mendable(const char *says) {
   tarn_device *cpu = open_device("cpu:0");
   size_t held = tarn_host_memory();
   tarn_device *device = NULL;
-  assert_status(tarn_plugin_register(fake_init, fake_extension, mine),
-                TARN_E_UNSUPPORTED);
-  assert_error_says(mine);
+  assert_fails(tarn_plugin_register(fake_init, fake_extension, mine),
+               TARN_E_UNSUPPORTED, mine);
   assert_error_says(says);
   ck_assert_uint_eq(tarn_host_memory(), held);
   assert_status(tarn_device_open("fake:0", &device), TARN_E_INVALID);

@@ -147,8 +147,8 @@ TEST_LOOP(a_bad_index_moves_nothing, 2 * ROWS_ACTIONS) {
   s.indices[19990] = 10;
   s.indices[19991] = -1;
   rows_stage_upload_indices(&s);
-  assert_status(rows_stage_run(&s, a, NULL), TARN_E_INVALID);
-  assert_error_says("index 10 at position 19990 is not in 0..9");
+  assert_fails(rows_stage_run(&s, a, NULL), TARN_E_INVALID,
+               "index 10 at position 19990 is not in 0..9");
   assert_error_says(a == ROWS_GATHER ? ":0: gather: " : ":0: scatter");
   rows_stage_expect(&s);
   rows_stage_tear_down(&s);
@@ -161,8 +161,8 @@ TEST_LOOP(a_bad_index_is_told_everywhere, EVERYWHERE) {
   rows_stage_set_up(&s, device, &plain);
   s.indices[7] = 1 << 20;
   rows_stage_upload_indices(&s);
-  assert_status(tarn_rows_gather(device, &s.rows, NULL), TARN_E_INVALID);
-  assert_error_says("index 1048576 at position 7 is not in 0..9");
+  assert_fails(tarn_rows_gather(device, &s.rows, NULL), TARN_E_INVALID,
+               "index 1048576 at position 7 is not in 0..9");
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
 }
@@ -176,8 +176,8 @@ TEST_LOOP(a_row_in_two_chunks_is_refused, EVERYWHERE) {
   s.offsets[1] -= 4;  // the last element of row 4 is said to be elsewhere
   s.indices[19999] = 4;
   rows_stage_upload_indices(&s);
-  assert_status(tarn_rows_scatter(device, &s.rows, NULL), TARN_E_INVALID);
-  assert_error_says("row 4 of the table spans two chunks");
+  assert_fails(tarn_rows_scatter(device, &s.rows, NULL), TARN_E_INVALID,
+               "row 4 of the table spans two chunks");
   s.offsets[1] += 4;
   rows_stage_tear_down(&s);
   assert_ok(tarn_device_close(device));
@@ -195,11 +195,11 @@ TEST(impossible_rows_are_refused) {
   assert_status(tarn_rows_gather(NULL, &s.rows, NULL), TARN_E_INVALID);
   assert_status(tarn_rows_gather(device, &s.rows, strange), TARN_E_INVALID);
   s.rows.table_dtype = TARN_DTYPE_I32;
-  assert_status(tarn_rows_scatter(device, &s.rows, NULL), TARN_E_INVALID);
-  assert_error_says("no conversion");
+  assert_fails(tarn_rows_scatter(device, &s.rows, NULL), TARN_E_INVALID,
+               "no conversion");
   s.rows.table_dtype = s.rows.dense_dtype = TARN_DTYPE_BOOL;
-  assert_status(tarn_rows_scatter_add(device, &s.rows, NULL), TARN_E_INVALID);
-  assert_error_says("elements of bool cannot be added");
+  assert_fails(tarn_rows_scatter_add(device, &s.rows, NULL), TARN_E_INVALID,
+               "elements of bool cannot be added");
   s.rows.flags = 4;
   assert_status(tarn_rows_gather(device, &s.rows, NULL), TARN_E_INVALID);
   rows_stage_tear_down(&s);
@@ -249,8 +249,8 @@ TEST(refusals_of_the_slots) {
   assert_ok(tarn_stream_create(device, &stream));
   fake_ext.refusing = FAKE_SLOT(gather);
   fake_ext.answer = TARN_E_INVALID;
-  assert_status(tarn_rows_gather(device, &s.rows, stream), TARN_E_INVALID);
-  assert_error_says(
+  assert_fails(
+      tarn_rows_gather(device, &s.rows, stream), TARN_E_INVALID,
       "fake:0: gather answered -1 (TARN_E_INVALID): index 7 at position 3");
   fake_ext.answer = TARN_E_NOMEM;
   assert_status(tarn_rows_gather(device, &s.rows, stream), TARN_E_NOMEM);

@@ -16,8 +16,7 @@ from pathlib import Path
 
 # The largest knot that a room may have; 1, no knot, where a room is not named.
 LIMITS = {
-    "src/device": 10, "src/model": 2, "src/plan": 6, "src/trace": 2,
-    "plugins/common": 2, "plugins/cpu": 6, "plugins/sim": 10, "record": 7,
+    "src/device": 7, "src/model": 2, "plugins/sim": 7,
     "kit": 2, "bench": 4, "tool": 2,
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'",

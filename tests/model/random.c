@@ -370,10 +370,14 @@ static void run_seed(unsigned long seed) {
   sg_close();
 }
 
-START_TEST(bytes_are_as_they_were_written) {
+static int seeds(void) {
+  const char *more = getenv("TARN_MODEL_SEEDS");
+  return SEEDS + (more == NULL ? 0 : atoi(more));
+}
+
+TEST_LOOP(bytes_are_as_they_were_written, seeds()) {
   run_seed((unsigned long)_i);
 }
-END_TEST
 
 // In one process, so that it is seen that the walk was not past everything.
 static bool run_in_child(unsigned long seed, bool tell) {
@@ -407,20 +411,9 @@ static int run_by_hand(unsigned long first, unsigned long count) {
   return failed == 0 ? 0 : 1;
 }
 
-static Suite *suite(void) {
-  const char *more = getenv("TARN_MODEL_SEEDS");
-  int seeds = SEEDS + (more == NULL ? 0 : atoi(more));
-  Suite *s = suite_create("model_random");
-  TCase *tc = tcase_create("random");
-  tcase_set_timeout(tc, 120);
-  tcase_add_loop_test(tc, bytes_are_as_they_were_written, 0, seeds);
-  suite_add_tcase(s, tc);
-  return s;
-}
-
 int main(int argc, char **argv) {
   if (argc == 3) {
     return run_by_hand(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10));
   }
-  return run_suite(suite());
+  return run_tests();
 }

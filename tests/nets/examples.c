@@ -70,7 +70,9 @@ static void assert_planned(const tool_output *o) {
             number(o, "planned_mib") + number(o, "params_mib"));
 }
 
-START_TEST(four_steps_make_the_loss_smaller) {
+SECONDS(600);
+
+TEST_LOOP(four_steps_make_the_loss_smaller, 2) {
   for (size_t device = 0; device < 2; device++) {
     tool_output o = small((size_t)_i, devices[device]);
     assert_trained(&o);
@@ -82,7 +84,6 @@ START_TEST(four_steps_make_the_loss_smaller) {
     tool_output_free(&o);
   }
 }
-END_TEST
 
 // The value at |key|, up to what ends it.
 static size_t value_size(const char *value) {
@@ -98,7 +99,7 @@ static void assert_same(const tool_output *a, const tool_output *b,
                 a->out, b->out);
 }
 
-START_TEST(losses_are_the_same_on_each_device) {
+TEST_LOOP(losses_are_the_same_on_each_device, 2) {
   tool_output host = small((size_t)_i, "cpu:0");
   tool_output sim = small((size_t)_i, "sim:0");
   assert_line(&host);
@@ -111,7 +112,6 @@ START_TEST(losses_are_the_same_on_each_device) {
   tool_output_free(&sim);
   tool_output_free(&host);
 }
-END_TEST
 
 static void assert_learned(tool_output o) {
   assert_trained(&o);
@@ -119,18 +119,16 @@ static void assert_learned(tool_output o) {
   tool_output_free(&o);
 }
 
-START_TEST(mlp_learns_waves) {
+TEST(mlp_learns_waves) {
   assert_learned(run_mlp("--batch", "64", "--hidden", "256,256", "--steps",
                          "100", "-o", "json"));
 }
-END_TEST
 
-START_TEST(resnet_learns_waves) {
+TEST_LOOP(resnet_learns_waves, EFFORT(1, 0)) {
   assert_learned(run_resnet("--batch", "16", "--steps", "80", "-o", "json"));
 }
-END_TEST
 
-START_TEST(one_step_is_not_steady) {
+TEST(one_step_is_not_steady) {
   tool_output o =
       run_mlp("--batch", "4", "--hidden", "8", "--steps", "1", "-o", "json");
   assert_line(&o);
@@ -139,11 +137,10 @@ START_TEST(one_step_is_not_steady) {
   ck_assert(json_is(o.out, "left_bytes", "0"));
   tool_output_free(&o);
 }
-END_TEST
 
 // --- inference -------------------------------------------------------------
 
-START_TEST(inference_changes_nothing) {
+TEST_LOOP(inference_changes_nothing, 2) {
   tool_output o = _i == 0 ? run_mlp(MLP, "--infer")
                           : run_resnet(RESNET, "--infer", "--device", "sim:0");
   tool_output trained = small((size_t)_i, "cpu:0");
@@ -157,9 +154,8 @@ START_TEST(inference_changes_nothing) {
   tool_output_free(&trained);
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(parameters_are_saved_and_loaded) {
+TEST_LOOP(parameters_are_saved_and_loaded, 2) {
   tool_files_begin();
   tool_output saved = run_mlp(MLP, "--save", tool_file("mlp.safetensors"));
   tool_output loaded =
@@ -178,7 +174,6 @@ START_TEST(parameters_are_saved_and_loaded) {
   tool_output_free(&o);
   tool_files_end();
 }
-END_TEST
 
 // --- dry runs --------------------------------------------------------------
 
@@ -207,7 +202,7 @@ static void assert_figures(tool_output o, double params, double naive,
   tool_output_free(&o);
 }
 
-START_TEST(a_dry_run_takes_nothing_and_tells_the_plan) {
+TEST(a_dry_run_takes_nothing_and_tells_the_plan) {
   assert_figures(run_mlp("--dry-run", "-o", "json"), 76.4, 32.0, 12.0);
   assert_figures(run_mlp("--dry-run", "-o", "json", "--infer"), 76.4, 16.0,
                  8.0);
@@ -216,9 +211,8 @@ START_TEST(a_dry_run_takes_nothing_and_tells_the_plan) {
       run_resnet("--dry-run", "-o", "json", "--infer", "--device", "sim:0"),
       0.67, 162.0, 24.0);
 }
-END_TEST
 
-START_TEST(a_dry_run_is_for_people_too) {
+TEST(a_dry_run_is_for_people_too) {
   tool_output o = run_resnet("--dry-run");
   assert_done(&o);
   assert_contains(o.out, "naive 324.07, planned 68.00, bound 68.00");
@@ -230,7 +224,6 @@ START_TEST(a_dry_run_is_for_people_too) {
   assert_contains(o.out, "it does not fit");
   tool_output_free(&o);
 }
-END_TEST
 
 static size_t count_of(const char *text, const char *part) {
   size_t count = 0;
@@ -241,7 +234,7 @@ static size_t count_of(const char *text, const char *part) {
   return count;
 }
 
-START_TEST(a_picture_has_a_box_for_each_part) {
+TEST(a_picture_has_a_box_for_each_part) {
   tool_files_begin();
   tool_output o =
       run_mlp("--dry-run", "--hidden", "8,8", "--svg", tool_file("plan.svg"));
@@ -256,15 +249,14 @@ START_TEST(a_picture_has_a_box_for_each_part) {
   assert_contains(svg, "relu1.out diff, 8192 bytes at ");
   assert_contains(svg, ">up: offsets to 0.03 MiB; right: 6 steps forward and");
   free(svg);
-  assert_fails(run_mlp("--dry-run", "-o", "json", "--svg", "/no/such/folder/x"),
+  assert_exits(run_mlp("--dry-run", "-o", "json", "--svg", "/no/such/folder/x"),
                1, "/no/such/folder/x: No such file");
   tool_files_end();
 }
-END_TEST
 
 // --- wrong -----------------------------------------------------------------
 
-START_TEST(wrong_options_are_refused) {
+TEST(wrong_options_are_refused) {
   static const char *const wrong[][2] = {
       {"--batch", "0"},
       {"--batch", "-1"},
@@ -294,9 +286,8 @@ START_TEST(wrong_options_are_refused) {
   assert_misuse(run_mlp("--batch"), "a value is wanted by '--batch'");
   assert_misuse(run_resnet("--hidden", "8,8"), "--hidden");
 }
-END_TEST
 
-START_TEST(help_tells_the_options) {
+TEST(help_tells_the_options) {
   tool_output o = run_mlp("--help");
   assert_done(&o);
   assert_contains(o.out, "--hidden A,B   widths of the hidden layers (4096");
@@ -306,40 +297,15 @@ START_TEST(help_tells_the_options) {
   ck_assert_ptr_null(strstr(o.out, "--hidden"));
   tool_output_free(&o);
 }
-END_TEST
 
-START_TEST(no_such_device_and_no_room_are_told) {
-  assert_fails(run_mlp("--device", "nothing:0"), 1, "nothing");
+TEST(no_such_device_and_no_room_are_told) {
+  assert_exits(run_mlp("--device", "nothing:0"), 1, "nothing");
   ck_assert_int_eq(setenv("TARN_SIM_CAPACITY", "2097152", 1), 0);
   tool_output o = run_resnet(RESNET, "--device", "sim:0");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "no room");
   tool_output_free(&o);
-}
-END_TEST
-
-static TCase *looped(Suite *suite, const char *name) {
-  TCase *tests = tcase_create(name);
-  tcase_set_timeout(tests, 600);
-  suite_add_tcase(suite, tests);
-  return tests;
-}
-
-int main(void) {
-  Suite *suite = suite_create("nets_examples");
-  TCase *both = looped(suite, "both nets");
-  tcase_add_loop_test(both, four_steps_make_the_loss_smaller, 0, 2);
-  tcase_add_loop_test(both, losses_are_the_same_on_each_device, 0, 2);
-  tcase_add_loop_test(both, inference_changes_nothing, 0, 2);
-  tcase_add_loop_test(both, parameters_are_saved_and_loaded, 0, 2);
-  ADD_CASE(suite, "training", mlp_learns_waves, one_step_is_not_steady);
-  if (EFFORT(true, false)) ADD_CASE(suite, "long", resnet_learns_waves);
-  ADD_CASE(suite, "dry runs", a_dry_run_takes_nothing_and_tells_the_plan,
-           a_dry_run_is_for_people_too, a_picture_has_a_box_for_each_part);
-  ADD_CASE(suite, "wrong", wrong_options_are_refused, help_tells_the_options,
-           no_such_device_and_no_room_are_told);
-  return run_suite(suite);
 }
 
 #else

@@ -27,12 +27,7 @@ typedef struct bed {
 
 static void open_bed(bed *b, tarn__plan_beam_kind kind, uint32_t width) {
   assert_ok(tarn__plan_beam_create(&b->f.near, kind, width, 8 * MOST_BYTES,
-                                   &b->beam));
-}
-
-static void close_bed(bed *b) {
-  tarn__plan_beam_destroy(b->beam);
-  close_field(&b->f);
+                                   &b->f.memory, &b->beam));
 }
 
 static tarn__plan_outcome run_bed(bed *b, tarn__plan_run run,
@@ -51,11 +46,11 @@ static tarn__plan_outcome try_scene(const model_scene *scene,
   uint64_t units[MODEL_MOST] = {0};
   open_field(&scene->problem, NULL, &b.f);
   open_bed(&b, kind, 64);
-  run_bed(&b, run_of(tarn__plan_units(&b.f.in, capacity), 64), units);
+  run_bed(&b, run_of(capacity / b.f.in.unit, 64), units);
   for (size_t i = 0; i < b.f.in.buffer_count; i++) {
     offsets[i] = units[b.f.in.item_of[i]] * b.f.in.unit;
   }
-  close_bed(&b);
+  close_field(&b.f);
   return b.outcome;
 }
 
@@ -121,10 +116,9 @@ TEST_LOOP(merged_pairs_are_one, KINDS) {
                                .count = 3,
                                .pairs = &pair,
                                .pair_count = 1};
-  tarn__plan_choice choice = {.merged = &merged};
   uint64_t offsets[3] = {9, 9, 9};
   bed b;
-  open_field(&problem, &choice, &b.f);
+  open_field(&problem, &merged, &b.f);
   ck_assert_uint_eq(b.f.in.item_count, 2);
   open_bed(&b, kind, 4);
   tarn__plan_run run = run_of(8 / b.f.in.unit, 4);
@@ -132,7 +126,7 @@ TEST_LOOP(merged_pairs_are_one, KINDS) {
   ck_assert_uint_eq(tarn__plan_instance_height(&b.f.in, offsets),
                     8 / b.f.in.unit);
   ck_assert_uint_gt(b.nodes, 0);
-  close_bed(&b);
+  close_field(&b.f);
 }
 
 // --- a larger one ------------------------------------------------------------
@@ -196,7 +190,7 @@ TEST_LOOP(large_sizes_lie_exactly, KINDS) {
     offsets[i] *= b.f.in.unit;
   assert_ok(tarn_plan_verify(&many_problem, offsets, NULL, &height));
   ck_assert_uint_le(height, run.capacity * b.f.in.unit);
-  close_bed(&b);
+  close_field(&b.f);
 }
 
 TEST_LOOP(the_same_again, KINDS) {
@@ -219,7 +213,7 @@ TEST_LOOP(the_same_again, KINDS) {
   }
   ck_assert_uint_eq(nodes[0], nodes[1]);
   ck_assert_mem_eq(offsets[0], offsets[1], sizeof offsets[0]);
-  close_bed(&b);
+  close_field(&b.f);
 }
 
 TEST_LOOP(limits_are_kept, KINDS) {
@@ -246,23 +240,23 @@ TEST_LOOP(limits_are_kept, KINDS) {
     ck_assert_uint_eq(offsets[0], 77);
     ck_assert_uint_le(b.nodes, limits[i].most_nodes);
   }
-  close_bed(&b);
+  close_field(&b.f);
 }
 
 TEST_LOOP(too_large_is_said, KINDS) {
   tarn__plan_beam_kind kind = (tarn__plan_beam_kind)_i;
   bed b;
   open_many(&b.f, kind);
-  assert_status(tarn__plan_beam_create(&b.f.near, kind, 8, 1000, &b.beam),
-                TARN_FULL);
+  assert_status(
+      tarn__plan_beam_create(&b.f.near, kind, 8, 1000, &b.f.memory, &b.beam),
+      TARN_FULL);
   ck_assert_ptr_null(b.beam);
   // As wide as there is room for.
-  assert_ok(
-      tarn__plan_beam_create(&b.f.near, kind, 1000000, MOST_BYTES, &b.beam));
+  assert_ok(tarn__plan_beam_create(&b.f.near, kind, 1000000, MOST_BYTES,
+                                   &b.f.memory, &b.beam));
   ck_assert_uint_gt(tarn__plan_beam_width(b.beam), 10);
   ck_assert_uint_lt(tarn__plan_beam_width(b.beam), 1000);
-  close_bed(&b);
-  tarn__plan_beam_destroy(NULL);
+  close_field(&b.f);
 }
 
 TEST(tight_is_what_leaves_no_room) {
@@ -282,7 +276,7 @@ TEST(tight_is_what_leaves_no_room) {
     tarn__plan_instance in;
     buffers[1].size = seconds[i].size;
     buffers[1].flags = seconds[i].has_offset ? TARN_PLAN_FIXED : 0;
-    assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+    assert_ok(tarn__plan_instance_make(&problem, NULL, NULL, &in));
     ck_assert_int_eq(tarn__plan_is_tight(&in), seconds[i].tight);
     tarn__plan_instance_free(&in);
   }
@@ -296,12 +290,13 @@ typedef struct scarce {
 // A run needs no memory.
 static void make_once(void *context) {
   const scarce *s = context;
+  tarn__plan_memory memory = {0};
   tarn__plan_beam *beam;
-  tarn_status status =
-      tarn__plan_beam_create(&s->f.near, s->kind, 2, MOST_BYTES, &beam);
+  tarn_status status = tarn__plan_beam_create(&s->f.near, s->kind, 2,
+                                              MOST_BYTES, &memory, &beam);
   ck_assert_int_eq(beam != NULL, status == TARN_OK);
   if (status != TARN_OK) assert_status(status, TARN_E_NOMEM);
-  tarn__plan_beam_destroy(beam);
+  tarn__plan_memory_free(&memory);
 }
 
 TEST_LOOP(without_memory, KINDS) {

@@ -25,6 +25,7 @@ typedef struct scene {
   bool merged[MOST];
   tarn_plan_problem problem;
   tarn__plan_instance in;
+  tarn__plan_memory memory;
 } scene;
 
 static uint64_t below(scene *s, uint64_t limit) {
@@ -95,9 +96,13 @@ static void make_scene(scene *s, uint64_t seed) {
        i++) {
     if (below(s, 5) == 0) fix(s, i);
   }
-  tarn__plan_choice choice = {.merged = s->merged};
   assert_ok(tarn__plan_problem_check(&s->problem));
-  assert_ok(tarn__plan_instance_make(&s->problem, &choice, &s->in));
+  assert_ok(tarn__plan_instance_make(&s->problem, NULL, s->merged, &s->in));
+}
+
+static void close_scene(scene *s) {
+  tarn__plan_memory_free(&s->memory);
+  tarn__plan_instance_free(&s->in);
 }
 
 // Whether two items lie in each other's way.
@@ -153,7 +158,7 @@ static uint64_t lowest_of_all(const tarn__plan_instance *in, uint64_t *offsets,
 static void place_in_turn(scene *s) {
   tarn__plan_placed placed;
   uint64_t offsets[MOST];
-  assert_ok(tarn__plan_placed_make(&s->in, false, &placed));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &s->memory, &placed));
   for (int round = 0; round < 2; round++) {
     for (uint32_t i = 0; i < s->in.item_count; i++) {
       uint64_t at = tarn__plan_placed_lowest(&placed, i);
@@ -163,7 +168,6 @@ static void place_in_turn(scene *s) {
     }
     tarn__plan_placed_clear(&placed);
   }
-  tarn__plan_placed_free(&placed);
 }
 
 TEST(an_item_is_put_where_none_lies) {
@@ -171,7 +175,7 @@ TEST(an_item_is_put_where_none_lies) {
     scene s;
     make_scene(&s, seed);
     place_in_turn(&s);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -190,8 +194,8 @@ static void take_out_some(scene *s) {
   tarn__plan_placed all;
   tarn__plan_placed kept;
   uint64_t offsets[MOST];
-  assert_ok(tarn__plan_placed_make(&s->in, false, &all));
-  assert_ok(tarn__plan_placed_make(&s->in, false, &kept));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &s->memory, &all));
+  assert_ok(tarn__plan_placed_make(&s->in, false, &s->memory, &kept));
   for (uint32_t i = 0; i < s->in.item_count; i++) {
     offsets[i] = lowest_of_all(&s->in, offsets, i, below(s, 2) * below(s, 9));
     assert_ok(tarn__plan_placed_add(&all, i, offsets[i]));
@@ -206,8 +210,6 @@ static void take_out_some(scene *s) {
     require_same(&all.nodes[i].whole, &kept.nodes[i].whole);
     require_same(&all.nodes[i].any, &kept.nodes[i].any);
   }
-  tarn__plan_placed_free(&all);
-  tarn__plan_placed_free(&kept);
 }
 
 TEST(what_was_taken_out_leaves_nothing) {
@@ -215,7 +217,7 @@ TEST(what_was_taken_out_leaves_nothing) {
     scene s;
     make_scene(&s, seed);
     take_out_some(&s);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -241,11 +243,10 @@ TEST(spans_know_what_overlaps) {
     scene s;
     tarn__plan_spans spans;
     make_scene(&s, seed);
-    assert_ok(tarn__plan_spans_make(&s.in, &spans));
+    assert_ok(tarn__plan_spans_make(&s.in, &s.memory, &spans));
     for (int i = 0; i < 8; i++)
       check_spans(&s, &spans);
-    tarn__plan_spans_free(&spans);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -254,13 +255,14 @@ TEST(aligned_items_lie_in_one_range) {
   tarn_plan_buffer buffers[100];
   tarn_plan_problem problem = {
       .struct_size = sizeof problem, .buffers = buffers, .count = 100};
+  tarn__plan_memory memory = {0};
   tarn__plan_instance in;
   tarn__plan_placed placed;
   for (size_t i = 0; i < 100; i++) {
     buffers[i] = (tarn_plan_buffer){.last = 1, .size = 1, .alignment = 64};
   }
-  assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
-  assert_ok(tarn__plan_placed_make(&in, false, &placed));
+  assert_ok(tarn__plan_instance_make(&problem, NULL, NULL, &in));
+  assert_ok(tarn__plan_placed_make(&in, false, &memory, &placed));
   ck_assert_uint_eq(placed.grain, 64);
   for (uint32_t i = 0; i < 100; i++) {
     uint64_t at = tarn__plan_placed_lowest(&placed, i);
@@ -268,16 +270,8 @@ TEST(aligned_items_lie_in_one_range) {
     assert_ok(tarn__plan_placed_add(&placed, i, at));
   }
   ck_assert_uint_eq(placed.nodes[1].any.count, 1);
-  tarn__plan_placed_free(&placed);
+  tarn__plan_memory_free(&memory);
   tarn__plan_instance_free(&in);
-}
-
-TEST(nothing_to_free_is_allowed) {
-  tarn__plan_placed placed = {0};
-  tarn__plan_sort_keys ways = {0};
-  tarn__plan_placed_free(&placed);
-  tarn__plan_sort_keys_free(&ways);
-  ck_assert_ptr_null(placed.nodes);
 }
 
 // --- ways --------------------------------------------------------------------
@@ -340,13 +334,12 @@ TEST(orders_are_what_they_are_called) {
     scene s;
     tarn__plan_sort_keys ways;
     make_scene(&s, seed);
-    assert_ok(tarn__plan_sort_keys_make(&s.in, &ways));
+    assert_ok(tarn__plan_sort_keys_make(&s.in, &s.memory, &ways));
     for (int way = 0; way < TARN__PLAN_SORT_KEYS; way++) {
       tarn__plan_sort_keys_order(&ways, (tarn__plan_sort_key)way);
       check_order(&ways, (tarn__plan_sort_key)way);
     }
-    tarn__plan_sort_keys_free(&ways);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -364,7 +357,7 @@ TEST(each_plan_is_one) {
     check_plan(&s.in, offsets);
     require(height == tarn__plan_instance_height(&s.in, offsets));
     require(height >= s.in.bound);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -375,7 +368,7 @@ TEST(one_pass_makes_a_plan) {
     make_scene(&s, seed);
     assert_ok(tarn__plan_one_pass(&s.in, offsets));
     check_plan(&s.in, offsets);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -399,7 +392,7 @@ TEST(a_plan_that_is_there_only_gets_better) {
     if (height == first) {
       require(memcmp(before, offsets, s.in.item_count * sizeof *offsets) == 0);
     }
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 
@@ -409,7 +402,7 @@ TEST(no_items_have_no_height) {
   uint64_t height = UINT64_MAX;
   atomic_bool asked;
   tarn__plan_stop stop = never(&asked);
-  assert_ok(tarn__plan_instance_make(&problem, NULL, &in));
+  assert_ok(tarn__plan_instance_make(&problem, NULL, NULL, &in));
   assert_ok(tarn__plan_greedy(&in, 0, &stop, NULL, &height));
   ck_assert_uint_eq(height, 0);
   tarn__plan_instance_free(&in);
@@ -420,15 +413,17 @@ TEST(no_items_have_no_height) {
 static tarn_status move_on(const tarn__plan_instance *in, uint64_t limit,
                            uint64_t *offsets, uint64_t *height,
                            uint64_t *nodes) {
+  tarn__plan_memory memory = {0};
   tarn__plan_moves *moves;
   atomic_bool asked;
   tarn__plan_stop stop = never(&asked);
   tarn__plan_moves_run run = {
       .target = in->bound, .node_limit = limit, .stop = &stop};
-  tarn_status status = tarn__plan_moves_create(in, &moves);
-  if (status != TARN_OK) return status;
-  status = tarn__plan_moves_lower(moves, &run, offsets, height, nodes);
-  tarn__plan_moves_destroy(moves);
+  tarn_status status = tarn__plan_moves_create(in, &memory, &moves);
+  if (status == TARN_OK) {
+    status = tarn__plan_moves_lower(moves, &run, offsets, height, nodes);
+  }
+  tarn__plan_memory_free(&memory);
   return status;
 }
 
@@ -455,7 +450,7 @@ TEST(moves_only_lower_a_plan) {
     assert_ok(move_on(&s.in, limit, again, &height[1], &nodes[1]));
     require(height[0] == height[1] && nodes[0] == nodes[1]);
     require(memcmp(offsets, again, s.in.item_count * sizeof *again) == 0);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
   ck_assert_uint_gt(lower, SCENES / 4);
 }
@@ -504,7 +499,7 @@ TEST(too_little_memory_is_said) {
     ck_assert_uint_gt(faults_sweep(plan_small, &s), 0);
     ck_assert_uint_gt(faults_sweep(pass_small, &s), 0);
     ck_assert_uint_gt(faults_sweep(move_small, &s), 0);
-    tarn__plan_instance_free(&s.in);
+    close_scene(&s);
   }
 }
 

@@ -26,7 +26,7 @@ static void make_large(large *l, const char *name) {
                                .buffers = l->model.buffers,
                                .count = l->model.count};
   assert_ok(tarn__plan_problem_check(&problem));
-  assert_ok(tarn__plan_instance_make(&problem, NULL, &l->in));
+  assert_ok(tarn__plan_instance_make(&problem, NULL, NULL, &l->in));
   l->offsets = calloc(l->in.item_count, sizeof *l->offsets);
   ck_assert_ptr_nonnull(l->offsets);
 }

@@ -67,6 +67,9 @@ void model_show(const model_scene *scene);
 // shares in place, each put as low as it goes.
 uint64_t model_least(const model_scene *scene, uint32_t mask);
 
+// The same of all, where all pairs share in place.
+uint64_t model_least_merged(const model_scene *scene);
+
 // The same by all offsets below |limit|, for very small problems; UINT64_MAX:
 // none is below.
 uint64_t model_least_of_all(const model_scene *scene, uint64_t limit);

@@ -224,6 +224,14 @@ uint64_t model_least(const model_scene *scene, uint32_t mask) {
   return try_all(scene, mask, UINT64_MAX, 0);
 }
 
+uint64_t model_least_merged(const model_scene *scene) {
+  trial t = {.scene = scene,
+             .mask = (1u << scene->problem.count) - 1,
+             .best = UINT64_MAX};
+  try_choice(&t, (1u << scene->problem.pair_count) - 1);
+  return t.best;
+}
+
 // --- arenas ------------------------------------------------------------------
 
 static bool may_be_in(const tarn_plan_buffer *b, size_t arena) {

@@ -143,7 +143,6 @@ TEST(sums_stay_below_2_to_the_63) {
 TEST(alignments_of_merged_ones_stay_small) {
   const tarn_plan_pair in_place = {.giver = 0, .taker = 1};
   const bool merged = true;
-  const tarn__plan_choice choice = {.merged = &merged};
   tarn_plan_buffer two[] = {
       {.first = 0, .last = 2, .size = 1, .alignment = UINT64_C(1) << 61},
       {.first = 1, .last = 3, .size = 1, .alignment = 3}};
@@ -152,13 +151,15 @@ TEST(alignments_of_merged_ones_stay_small) {
   whole.pair_count = 1;
   tarn__plan_instance in;
   assert_ok(tarn__plan_problem_check(&whole));
-  assert_status(tarn__plan_instance_make(&whole, &choice, &in), TARN_E_INVALID);
+  assert_status(tarn__plan_instance_make(&whole, NULL, &merged, &in),
+                TARN_E_INVALID);
   two[0].alignment = (UINT64_C(1) << 31) - 1;
   two[1].alignment = (UINT64_C(1) << 31);
-  assert_status(tarn__plan_instance_make(&whole, &choice, &in), TARN_E_INVALID);
+  assert_status(tarn__plan_instance_make(&whole, NULL, &merged, &in),
+                TARN_E_INVALID);
   assert_error_says("buffer 1");
   two[0].alignment = UINT64_C(1) << 61;
-  assert_ok(tarn__plan_instance_make(&whole, &choice, &in));
+  assert_ok(tarn__plan_instance_make(&whole, NULL, &merged, &in));
   ck_assert_uint_eq(in.items[0].alignment, UINT64_C(1) << 61);
   tarn__plan_instance_free(&in);
 }

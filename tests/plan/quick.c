@@ -62,7 +62,8 @@ static void fix_some(making *m) {
 
 static tarn_status plan(making *m, uint64_t *out_height) {
   uint64_t offsets[MOST];
-  tarn_status status = tarn__plan_instance_make(&m->problem, NULL, &m->in);
+  tarn_status status =
+      tarn__plan_instance_make(&m->problem, NULL, NULL, &m->in);
   if (status == TARN_OK) {
     status = tarn__plan_quick(&m->in, offsets, out_height);
   }
@@ -125,20 +126,20 @@ TEST(nothing_needs_nothing) {
 TEST(lists_and_trees_agree) {
   static making m;
   for (int round = 0; round < 50; round++) {
+    tarn__plan_memory memory = {0};
     tarn__plan_placed list;
     tarn__plan_placed tree;
     fill(&m, 1 + random_below(100), 1 + random_below(100));
-    require(tarn__plan_instance_make(&m.problem, NULL, &m.in) == TARN_OK);
-    require(tarn__plan_placed_make(&m.in, true, &list) == TARN_OK);
-    require(tarn__plan_placed_make(&m.in, false, &tree) == TARN_OK);
+    require(tarn__plan_instance_make(&m.problem, NULL, NULL, &m.in) == TARN_OK);
+    require(tarn__plan_placed_make(&m.in, true, &memory, &list) == TARN_OK);
+    require(tarn__plan_placed_make(&m.in, false, &memory, &tree) == TARN_OK);
     for (uint32_t i = 0; i < m.in.item_count; i++) {
       uint64_t at = tarn__plan_placed_lowest(&tree, i);
       require(tarn__plan_placed_lowest(&list, i) == at);
       require(tarn__plan_placed_add(&tree, i, at) == TARN_OK);
       require(tarn__plan_placed_add(&list, i, at) == TARN_OK);
     }
-    tarn__plan_placed_free(&tree);
-    tarn__plan_placed_free(&list);
+    tarn__plan_memory_free(&memory);
     tarn__plan_instance_free(&m.in);
   }
 }

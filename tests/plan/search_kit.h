@@ -35,17 +35,25 @@ enum { LISTS = 8 << 20 };  // bytes of the lists of neighbours
 typedef struct field {
   tarn__plan_instance in;
   tarn__plan_neighbours near;
+  tarn__plan_memory memory;  // of |near| and what searches it
 } field;
 
 static inline void open_field(const tarn_plan_problem *problem,
-                              const tarn__plan_choice *choice, field *f) {
+                              const bool *merged, field *f) {
   assert_ok(tarn__plan_problem_check(problem));
-  assert_ok(tarn__plan_instance_make(problem, choice, &f->in));
-  assert_ok(tarn__plan_neighbours_make(&f->in, LISTS, &f->near));
+  assert_ok(tarn__plan_instance_make(problem, NULL, merged, &f->in));
+  f->memory = (tarn__plan_memory){0};
+  assert_ok(tarn__plan_neighbours_make(&f->in, LISTS, &f->memory, &f->near));
+}
+
+static inline tarn__plan_search *search_of(field *f) {
+  tarn__plan_search *search;
+  assert_ok(tarn__plan_search_create(&f->near, TABLE, &f->memory, &search));
+  return search;
 }
 
 static inline void close_field(field *f) {
-  tarn__plan_neighbours_free(&f->near);
+  tarn__plan_memory_free(&f->memory);
   tarn__plan_instance_free(&f->in);
 }
 

@@ -41,7 +41,7 @@ TEST(the_same_runs_give_the_same_answers) {
   answer got[2];
   make_large(&l, 150, 40, 200);
   for (int i = 0; i < 2; i++)
-    assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search[i]));
+    search[i] = search_of(&l.f);
   for (uint64_t percent = 12; percent-- > 0;) {
     tarn__plan_run run = {
         .capacity = spread(&l, percent),
@@ -57,8 +57,6 @@ TEST(the_same_runs_give_the_same_answers) {
       require_plan(&l, got[0].units, run.capacity);
     }
   }
-  for (int i = 0; i < 2; i++)
-    tarn__plan_search_destroy(search[i]);
   close_field(&l.f);
 }
 
@@ -70,17 +68,15 @@ static void require_untouched(const answer *got) {
 
 TEST(it_stops_at_the_limit_of_nodes) {
   large l;
-  tarn__plan_search *search;
   answer got;
   make_large(&l, 200, 60, 300);
-  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
+  tarn__plan_search *search = search_of(&l.f);
   for (uint64_t limit = 1; limit < 40; limit += 7) {
     tarn__plan_run run = {.capacity = l.f.in.bound, .node_limit = limit};
     assert_ok(run_with(search, run, &got));
     require_untouched(&got);
     ck_assert_uint_eq(got.nodes, limit);
   }
-  tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
 
@@ -92,7 +88,6 @@ static bool say_stop(void *user, uint64_t nodes) {
 
 TEST(it_stops_when_it_is_told_to) {
   large l;
-  tarn__plan_search *search;
   answer got;
   uint64_t seen_nodes = 1;
   atomic_bool asked = true;
@@ -103,7 +98,7 @@ TEST(it_stops_when_it_is_told_to) {
                               .watch = say_stop,
                               .user = &seen_nodes}};
   make_large(&l, 200, 60, 300);
-  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
+  tarn__plan_search *search = search_of(&l.f);
   for (size_t i = 0; i < 3; i++) {
     atomic_store(&asked, i == 0);
     tarn__plan_run run = {.capacity = l.f.in.bound, .stop = &stops[i]};
@@ -113,7 +108,6 @@ TEST(it_stops_when_it_is_told_to) {
   }
   ck_assert_uint_eq(seen_nodes, 0);
   ck_assert(atomic_load(&asked));
-  tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
 
@@ -121,34 +115,31 @@ TEST(what_is_too_large_is_not_searched) {
   large l;
   tarn__plan_neighbours near;
   make_large(&l, 300, 4, 900);
-  assert_status(tarn__plan_neighbours_make(&l.f.in, 4096, &near), TARN_FULL);
-  tarn__plan_neighbours_free(&near);
+  assert_status(tarn__plan_neighbours_make(&l.f.in, 4096, &l.f.memory, &near),
+                TARN_FULL);
   close_field(&l.f);
 }
 
 TEST(nothing_is_a_plan_too) {
   large l;
-  tarn__plan_search *search;
   answer got;
   make_large(&l, 0, 1, 1);
-  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
+  tarn__plan_search *search = search_of(&l.f);
   assert_ok(run_with(search, (tarn__plan_run){.capacity = 0}, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
-  tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
 
 // Sizes that together are just below 2^63, without a limit and within one.
 TEST(sizes_may_be_as_large_as_they_can) {
   large l = {.count = 3};
-  tarn__plan_search *search;
   answer got;
   for (size_t i = 0; i < 3; i++) {
     l.buffers[i] = (tarn_plan_buffer){
         .first = i, .last = i + 2, .size = (UINT64_C(1) << 61) + i};
   }
   open_large(&l);
-  assert_ok(tarn__plan_search_create(&l.f.near, TABLE, &search));
+  tarn__plan_search *search = search_of(&l.f);
   tarn__plan_run run = {.capacity = UINT64_MAX};
   assert_ok(run_with(search, run, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_FOUND);
@@ -159,14 +150,13 @@ TEST(sizes_may_be_as_large_as_they_can) {
   run.capacity = l.f.in.bound - 1;
   assert_ok(run_with(search, run, &got));
   ck_assert_int_eq(got.outcome, TARN__PLAN_NONE);
-  tarn__plan_search_destroy(search);
   close_field(&l.f);
 }
 
 // --- without memory ----------------------------------------------------------
 
 typedef struct scene {
-  const large *l;
+  large *l;
   tarn__plan_run run;
   answer expected;
   size_t recovered;
@@ -174,16 +164,16 @@ typedef struct scene {
 
 static void search_once(void *context) {
   scene *s = context;
+  tarn__plan_memory memory = {0};
   tarn__plan_search *search;
   static answer got;
-  tarn_status status = tarn__plan_search_create(&s->l->f.near, TABLE, &search);
-  if (status != TARN_OK) {
-    require(status == TARN_E_NOMEM && search == NULL);
-    return;
-  }
-  status = run_with(search, s->run, &got);
-  if (status != TARN_OK) {
-    require(status == TARN_E_NOMEM && got.outcome == TARN__PLAN_STOPPED);
+  tarn_status status =
+      tarn__plan_search_create(&s->l->f.near, TABLE, &memory, &search);
+  bool made = status == TARN_OK;
+  if (made) status = run_with(search, s->run, &got);
+  require(status == TARN_OK || status == TARN_E_NOMEM);
+  if (made && status != TARN_OK) {
+    require(got.outcome == TARN__PLAN_STOPPED);
     status = run_with(search, s->run, &got);
     if (status == TARN_OK) s->recovered++;
   }
@@ -191,14 +181,11 @@ static void search_once(void *context) {
   if (status == TARN_OK && s->run.node_limit == 0) {
     require(got.outcome == s->expected.outcome);
   }
-  tarn__plan_search_destroy(search);
+  tarn__plan_memory_free(&memory);
 }
 
 static size_t sweep(scene *s) {
-  tarn__plan_search *search;
-  assert_ok(tarn__plan_search_create(&s->l->f.near, TABLE, &search));
-  assert_ok(run_with(search, s->run, &s->expected));
-  tarn__plan_search_destroy(search);
+  assert_ok(run_with(search_of(&s->l->f), s->run, &s->expected));
   return faults_sweep(search_once, s);
 }
 
@@ -213,10 +200,12 @@ TEST(it_can_be_used_after_memory_was_short) {
 
 static void list_neighbours(void *context) {
   const large *l = context;
+  tarn__plan_memory memory = {0};
   tarn__plan_neighbours near;
-  tarn_status status = tarn__plan_neighbours_make(&l->f.in, LISTS, &near);
+  tarn_status status =
+      tarn__plan_neighbours_make(&l->f.in, LISTS, &memory, &near);
   require(status == TARN_OK || status == TARN_E_NOMEM);
-  tarn__plan_neighbours_free(&near);
+  tarn__plan_memory_free(&memory);
 }
 
 TEST(neighbours_of_fixed_items_need_memory_too) {
@@ -266,7 +255,7 @@ static uint64_t nodes_for(const large *l, tarn__plan_search *search) {
   uint64_t nodes = 0;
   for (uint64_t i = 0; nodes < 60000; i++) {
     answer got;
-    tarn__plan_run run = {.capacity = tarn__plan_units(&l->f.in, 1048576),
+    tarn__plan_run run = {.capacity = 1048576 / l->f.in.unit,
                           .node_limit = UINT64_C(1000) << i / 4,
                           .order = orders[i % 4]};
     assert_ok(run_with(search, run, &got));
@@ -283,14 +272,11 @@ TEST(hard_ones_take_few_nodes) {
   uint64_t sum = 0;
   for (const char *name = "ABCDEFGHIJK"; *name != 0; name++) {
     large l;
-    tarn__plan_search *search;
     if (!read_file(&l, *name)) {
       note_skipped("hard_ones_take_few_nodes", "no planner data");
       return;
     }
-    assert_ok(tarn__plan_search_create(&l.f.near, (size_t)8 << 20, &search));
-    uint64_t nodes = nodes_for(&l, search);
-    tarn__plan_search_destroy(search);
+    uint64_t nodes = nodes_for(&l, search_of(&l.f));
     close_field(&l.f);
     ck_assert_msg(nodes <= 60000, "%c was not found", *name);
     sum += nodes;

@@ -162,9 +162,8 @@ static void require_same(const large *l, tarn__plan_search *search,
 }
 
 // With an empty table, and with what the first runs stored.
-static void compare(const large *l) {
-  tarn__plan_search *search;
-  require(tarn__plan_search_create(&l->f.near, TABLE, &search) == TARN_OK);
+static void compare(large *l) {
+  tarn__plan_search *search = search_of(&l->f);
   for (uint64_t capacity = 9; capacity >= 8; capacity--) {
     tarn__plan_run run = {.capacity = capacity / l->f.in.unit};
     bool fits;
@@ -172,7 +171,6 @@ static void compare(const large *l) {
     for (int i = 0; i < 3; i++)
       require_same(l, search, run, fits);
   }
-  tarn__plan_search_destroy(search);
 }
 
 static void compare_many(size_t count, uint64_t steps, kind k) {

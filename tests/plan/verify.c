@@ -2,23 +2,13 @@
 // found and named, and on thousands of plans, spoiled ones among them, the
 // sweep agrees with comparing each buffer with each other.
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "plan/live.h"
+#include "kit.h"
 #include "plan_model.h"
 #include "support/faults.h"
-#include "support/run.h"
 
 #define TOP UINT64_MAX
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
-static tarn_plan_problem problem_of(const tarn_plan_buffer *buffers,
-                                    size_t count) {
-  return (tarn_plan_problem){.struct_size = sizeof(tarn_plan_problem),
-                             .buffers = buffers,
-                             .count = count};
-}
 
 static void assert_good(const tarn_plan_problem *problem,
                         const uint64_t *offsets, const uint32_t *arenas,
@@ -207,40 +197,43 @@ TEST(too_little_memory_is_an_error) {
   ck_assert_uint_gt(faults_sweep(verify_some, NULL), 4);
 }
 
-// --- the set of what is live -------------------------------------------------
+// --- many of which few are live ----------------------------------------------
 
-TEST(neighbours_are_those_of_a_plain_set) {
-  enum { STEPS = 4000 };
-  static const size_t counts[] = {0, 1, 2, 63, 64, 65, 4096, 4097, 9000};
+static bool live_together(const tarn_plan_buffer *a,
+                          const tarn_plan_buffer *b) {
+  return a->first < b->last && b->first < a->last;
+}
+
+// One on the other, and one that is too large by some of them.
+TEST(neighbours_are_found_however_far) {
+  enum { MOST = 9000, STEPS = 4000, TRIES = 60 };
+  static const size_t counts[] = {1, 2, 63, 64, 65, 4096, 4097, MOST};
+  static tarn_plan_buffer buffers[MOST];
+  static uint64_t offsets[MOST];
   for (size_t c = 0; c < COUNT(counts); c++) {
     size_t count = counts[c];
-    bool *plain = calloc(count + 1, sizeof *plain);
     uint64_t state = count;
-    tarn__plan_live live;
-    assert_ok(tarn__plan_live_make(&live, count));
-    for (int i = 0; i < STEPS && count > 0; i++) {
-      uint32_t number = (uint32_t)model_random(&state, count);
-      plain[number] = model_random(&state, 2) == 0;
-      if (plain[number]) {
-        tarn__plan_live_add(&live, number);
-      } else {
-        tarn__plan_live_remove(&live, number);
-      }
-      uint32_t at = (uint32_t)model_random(&state, count);
-      size_t above = at + 1;
-      while (above < count && !plain[above])
-        above++;
-      size_t below = at;
-      while (below > 0 && !plain[below - 1])
-        below--;
-      require(tarn__plan_live_above(&live, at) ==
-              (above < count ? above : TARN__PLAN_LIVE_NONE));
-      require(tarn__plan_live_below(&live, at) ==
-              (below > 0 ? below - 1 : TARN__PLAN_LIVE_NONE));
+    uint64_t height;
+    const tarn_plan_problem problem = problem_of(buffers, count);
+    for (size_t i = 0; i < count; i++) {
+      uint64_t first = model_random(&state, STEPS);
+      offsets[i] = i;
+      buffers[i] =
+          (tarn_plan_buffer){.first = first,
+                             .last = first + 1 + model_random(&state, 5),
+                             .size = 1};
     }
-    tarn__plan_live_free(&live);
-    tarn__plan_live_free(&live);
-    free(plain);
+    for (int i = 0; i < TRIES; i++) {
+      size_t large = model_random(&state, count);
+      size_t end = large + 1 + model_random(&state, count - large);
+      bool good = true;
+      for (size_t k = large + 1; k < end && good; k++)
+        good = !live_together(&buffers[large], &buffers[k]);
+      buffers[large].size = end - large;
+      require(tarn_plan_verify(&problem, offsets, NULL, &height) ==
+              (good ? TARN_OK : TARN_E_CORRUPT));
+      buffers[large].size = 1;
+    }
   }
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }

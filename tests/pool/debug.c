@@ -31,11 +31,6 @@ static bool all_are(tarn_addr address, size_t size, unsigned char byte) {
   return true;
 }
 
-static const char *const strategies[] = {"page_unit_pool", "no_pool",
-                                         "async_pool", "buddy_pool:init=1M",
-                                         "arena_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-
 static struct {
   size_t count;
   tarn_pool *pool;
@@ -88,8 +83,8 @@ static void assert_rest(tarn_pool *pool) {
 
 // --- guards ----------------------------------------------------------------
 
-TEST_LOOP(a_guarded_block_is_as_large_as_was_asked_for, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_GUARDS);
+TEST_LOOP(a_guarded_block_is_as_large_as_was_asked_for, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), TARN_POOL_DEBUG_GUARDS);
   static const size_t sizes[] = {1, 7, 64, 100, 4096, 70000, 3 * (size_t)MIB};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     tarn_block block = take(pool, sizes[i]);
@@ -105,8 +100,8 @@ TEST_LOOP(a_guarded_block_is_as_large_as_was_asked_for, STRATEGIES) {
   assert_rest(pool);
 }
 
-TEST_LOOP(an_overrun_is_told_by_the_free, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_GUARDS);
+TEST_LOOP(an_overrun_is_told_by_the_free, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), TARN_POOL_DEBUG_GUARDS);
   uint64_t before = report_of(pool).overruns;
   tarn_block block = take_tagged(pool, 1000, tag_of("weights"));
   write_at(block.address + 1003, 0x41);
@@ -167,8 +162,8 @@ TEST(fresh_and_freed_blocks_are_filled) {
 
 // --- quarantine ------------------------------------------------------------
 
-TEST_LOOP(a_freed_block_is_not_used_again_while_it_is_aside, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+TEST_LOOP(a_freed_block_is_not_used_again_while_it_is_aside, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), TARN_POOL_DEBUG_QUARANTINE);
   tarn_block block = take_tagged(pool, 5000, tag_of("old"));
   give(block);
   ck_assert_uint_eq(report_of(pool).quarantine_blocks, 1);
@@ -190,8 +185,8 @@ TEST_LOOP(a_freed_block_is_not_used_again_while_it_is_aside, STRATEGIES) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-TEST_LOOP(a_write_after_free_is_found_when_it_leaves, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+TEST_LOOP(a_write_after_free_is_found_when_it_leaves, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), TARN_POOL_DEBUG_QUARANTINE);
   uint64_t before = report_of(pool).stale_writes;
   tarn_block block = take_tagged(pool, 5000, tag_of("gradients"));
   give(block);
@@ -252,8 +247,8 @@ TEST(what_is_larger_than_the_quarantine_goes_home_at_once) {
   assert_rest(pool);
 }
 
-TEST_LOOP(the_quarantine_is_emptied_before_a_request_fails, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], TARN_POOL_DEBUG_QUARANTINE);
+TEST_LOOP(the_quarantine_is_emptied_before_a_request_fails, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), TARN_POOL_DEBUG_QUARANTINE);
   assert_ok(tarn_pool_trim(pool, 0));
   assert_ok(tarn_pool_limit(pool, 2 * (size_t)MIB));
   tarn_block block = take(pool, MIB);
@@ -268,8 +263,8 @@ TEST_LOOP(the_quarantine_is_emptied_before_a_request_fails, STRATEGIES) {
   assert_rest(pool);
 }
 
-TEST_LOOP(a_switch_of_strategy_empties_it, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], 0);
+TEST_LOOP(a_switch_of_strategy_empties_it, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), 0);
   tarn_block aside = take(pool, 5000);
   tarn_block stays = take(pool, 5000);
   give(aside);
@@ -400,8 +395,8 @@ TEST(each_finding_is_logged) {
 
 // --- resizing --------------------------------------------------------------
 
-TEST_LOOP(a_guard_moves_with_the_end, STRATEGIES) {
-  tarn_pool *pool = debugging(strategies[_i], 0);
+TEST_LOOP(a_guard_moves_with_the_end, ALL_STRATEGIES) {
+  tarn_pool *pool = debugging(any_strategy(_i), 0);
   tarn_block block = take(pool, 3000);
   memset(bytes_of(block), 0x22, block.size);
   assert_ok(tarn_pool_resize(&block, 1000, NULL));

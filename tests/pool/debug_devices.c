@@ -11,10 +11,6 @@
 #include "support/threads.h"
 #include "tarn/sim.h"
 
-static const char *const strategies[] = {
-    "page_unit_pool", "no_pool", "async_pool", "buddy_pool", "arena_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-
 static const tarn_pool_debug_options everything = {.struct_size = 0};
 
 static tarn_device *open_sim(uint64_t latency_ns) {
@@ -53,8 +49,8 @@ static void close_sim(tarn_device *device, tarn_stream *stream) {
 TEST(fresh_bytes_are_there_for_the_stream) {
   tarn_device *device = open_sim(0);
   tarn_stream *stream = stream_of(device);
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(device, strategies[s]);
+  for (int s = 0; s < ALL_STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, any_strategy(s));
     unsigned char bytes[3000];
     tarn_block block = take_on(pool, sizeof bytes, stream);
     assert_ok(
@@ -74,14 +70,14 @@ TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
   tarn_device *device = open_sim(2000000);
   tarn_stream *stream = stream_of(device);
   static const unsigned char bytes[600];
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(device, strategies[s]);
+  for (int s = 0; s < ALL_STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, any_strategy(s));
     tarn_block block = take_on(pool, 590, stream);
     assert_ok(tarn_copy_h2d(device, block.address, bytes, 600, stream));
     assert_status(tarn_pool_free(&block, stream), TARN_E_CORRUPT);
     assert_error_says("sim:0");
     assert_error_says("offset 590");
-    ck_assert_uint_eq(report_of(pool).overruns, s + 1);
+    ck_assert_uint_eq(report_of(pool).overruns, 1u + (unsigned)s);
     assert_ok(tarn__front_check(pool));
   }
   close_sim(device, stream);
@@ -90,8 +86,8 @@ TEST(an_overrun_on_a_stream_is_seen_by_the_free) {
 TEST(a_write_after_free_from_a_stream_is_found) {
   tarn_device *device = open_sim(0);
   tarn_stream *stream = stream_of(device);
-  for (size_t s = 0; s < STRATEGIES; s++) {
-    tarn_pool *pool = debugging(device, strategies[s]);
+  for (int s = 0; s < ALL_STRATEGIES; s++) {
+    tarn_pool *pool = debugging(device, any_strategy(s));
     tarn_block block = take_on(pool, (size_t)700 * KIB, stream);
     give_on(block, stream);
     assert_ok(tarn_copy_h2d(device, block.address + (size_t)600 * KIB + 1, "x",
@@ -101,7 +97,7 @@ TEST(a_write_after_free_from_a_stream_is_found) {
     assert_error_says("offset 614401,");
     assert_error_says("0x78");
     assert_ok(tarn_pool_debug_check(pool));
-    ck_assert_uint_eq(report_of(pool).stale_writes, s + 1);
+    ck_assert_uint_eq(report_of(pool).stale_writes, 1u + (unsigned)s);
   }
   close_sim(device, stream);
 }

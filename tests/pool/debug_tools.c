@@ -56,7 +56,7 @@ TEST(asan_cannot_be_had) {
 
 #ifdef TARN_VICTIM_PLAIN
 static bool has_valgrind(void) {
-  tool_output o = tool_run("valgrind", "--version");
+  tool_output o = tool_line("valgrind --version");
   bool there = o.status == 0;
   tool_output_free(&o);
   if (!there) {

@@ -19,7 +19,8 @@ static const uint64_t BASE = UINT64_C(0x7f0000000000);
 static tarn__pool_extents extents;
 
 static void check(void) {
-  assert_ok(tarn__extents_check(&extents));
+  size_t taken = 0;
+  assert_ok(tarn__extents_check(&extents, &taken));
 }
 
 static void check_and_deinit(void *unused) {
@@ -71,6 +72,17 @@ static tarn__pool_extent *grow(size_t size, size_t align, uint64_t serial) {
   if (p.bare == NULL) return NULL;
   tarn__pool_extent *e = tarn__extents_claim(&extents, &p, size, &last);
   return tarn__extents_keep(&extents, e, &p, size);
+}
+
+static tarn__pool_extent *strip(size_t most) {
+  require(tarn__extents_reserve(&extents, 0));
+  return tarn__extents_strip(&extents, most);
+}
+
+static tarn__pool_extent *strip_run(uint64_t *cursor, size_t most,
+                                    tarn__pool_waits *waits) {
+  require(tarn__extents_reserve(&extents, 0));
+  return tarn__extents_strip_run(&extents, cursor, most, waits);
 }
 
 // So many pages from BASE on are open.
@@ -279,8 +291,7 @@ TEST(a_plan_ends_with_a_hole_if_that_is_less) {
   tarn__pool_extent *b = take(PAGE);
   tarn__pool_extent *c = take(2 * PAGE);
   give(b);
-  require(tarn__extents_reserve(&extents, 0));
-  tarn__pool_extent *page = tarn__extents_strip(&extents, PAGE);
+  tarn__pool_extent *page = strip(PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
   tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
@@ -315,16 +326,14 @@ TEST(only_whole_open_pages_are_stripped) {
   tarn__pool_extent *a = take(GRANULE);
   tarn__pool_extent *b = take(3 * PAGE - 2 * GRANULE);
   tarn__pool_extent *c = take(GRANULE);
-  require(tarn__extents_reserve(&extents, 0));
-  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
+  ck_assert_ptr_null(strip(PAGE));
   give(b);
-  require(tarn__extents_reserve(&extents, 0));
-  tarn__pool_extent *page = tarn__extents_strip(&extents, 5 * PAGE);
+  tarn__pool_extent *page = strip(5 * PAGE);
   ck_assert_uint_eq(page->offset, BASE + PAGE);
   ck_assert_uint_eq(page->size, PAGE);
   tarn__extents_end_strip(&extents, page, TARN__EXTENT_BARE);
   ck_assert_uint_eq(extents.bare_count, 2);
-  ck_assert_ptr_null(tarn__extents_strip(&extents, PAGE));
+  ck_assert_ptr_null(strip(PAGE));
   give(a);
   give(c);
 }
@@ -339,13 +348,11 @@ TEST(a_run_is_stripped_whoever_has_its_holes) {
   give_of(a, 7);
   tarn__pool_extent *hole = give_of(b, 8);
   tarn__pool_extent_run run = tarn__extents_run(hole);
-  ck_assert_uint_eq(run.from, BASE + GRANULE);
-  ck_assert_uint_eq(run.to, BASE + 3 * PAGE);
+  ck_assert_uint_eq(run.first->offset, BASE + GRANULE);
+  ck_assert_uint_eq(tarn__extent_end(run.last), BASE + 3 * PAGE);
   tarn__pool_waits waits;
   uint64_t cursor = 0;
-  require(tarn__extents_reserve(&extents, 0));
-  tarn__pool_extent *e =
-      tarn__extents_strip_run(&extents, &cursor, PAGE, &waits);
+  tarn__pool_extent *e = strip_run(&cursor, PAGE, &waits);
   ck_assert_uint_eq(e->offset, BASE + PAGE);
   ck_assert_uint_eq(e->size, PAGE);
   ck_assert_uint_eq(cursor, BASE + 2 * PAGE);
@@ -353,13 +360,12 @@ TEST(a_run_is_stripped_whoever_has_its_holes) {
   tarn__extents_end_strip(&extents, e, TARN__EXTENT_LOST);
   check();
   // Behind the cursor there is one more, of one stream only.
-  require(tarn__extents_reserve(&extents, 0));
-  e = tarn__extents_strip_run(&extents, &cursor, 5 * PAGE, &waits);
+  e = strip_run(&cursor, 5 * PAGE, &waits);
   ck_assert_uint_eq(e->offset, BASE + 2 * PAGE);
   ck_assert_uint_eq(waits.count, 1);
   ck_assert_uint_eq(waits.serials[0], 8);
   tarn__extents_end_strip(&extents, e, TARN__EXTENT_BARE);
-  ck_assert_ptr_null(tarn__extents_strip_run(&extents, &cursor, PAGE, &waits));
+  ck_assert_ptr_null(strip_run(&cursor, PAGE, &waits));
   ck_assert_uint_eq(cursor, UINT64_MAX);
   // What is lost is nobody's plan.
   tarn__pool_extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
@@ -515,10 +521,8 @@ static void strip_some(model *m) {
   uint64_t behind = cursor;
   bool of_any = rand() % 2 != 0;
   tarn__pool_waits waits = {.count = 0};
-  require(tarn__extents_reserve(&extents, 0));
   tarn__pool_extent *e =
-      of_any ? tarn__extents_strip_run(&extents, &cursor, most, &waits)
-             : tarn__extents_strip(&extents, most);
+      of_any ? strip_run(&cursor, most, &waits) : strip(most);
   if (e == NULL) return;
   require(e->size <= most && e->size % PAGE == 0);
   require(!of_any || (e->offset >= behind && e->offset + e->size == cursor));
@@ -550,27 +554,15 @@ static void step(model *m) {
   if (what == 31 && rand() % 4 == 0) finish_stream(m);
 }
 
-static void run_seed(unsigned seed, uint64_t streams) {
-  model m = {.most_streams = streams};
-  srand(seed);
+TEST_LOOP(at_random_with_one_stream_or_several, 8) {
+  model m = {.most_streams = _i % 2 == 0 ? 1 : STREAMS};
+  srand(1 + (unsigned)_i / 2);
   begin();
   for (int i = 0; i < 20000; i++) {
     step(&m);
-    if (i % 64 == 0) require(tarn__extents_check(&extents) == TARN_OK);
+    if (i % 64 == 0) check();
   }
   while (m.count > 0)
     give_any(&m);
   ck_assert_uint_eq(extents.taken_bytes, 0);
-  forget(&extents);
-  check_and_deinit(NULL);
-}
-
-TEST(one_stream) {
-  for (unsigned seed = 1; seed <= 4; seed++)
-    run_seed(seed, 1);
-}
-
-TEST(several_streams) {
-  for (unsigned seed = 1; seed <= 4; seed++)
-    run_seed(seed, STREAMS);
 }

@@ -4,13 +4,7 @@
 
 #include "kit.h"
 
-// Of each kind: kept in an index, cut out of pages, cut by halves, gone to the
-// device.
-static const char *const strategies[] = {"arena_pool", "buddy_pool:init=1M",
-                                         "page_unit_pool", "no_pool",
-                                         "async_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-
+// |address| is refused and the error contains |says|; nothing changes.
 static void assert_freed(tarn_pool *pool, tarn_addr address, const char *says) {
   tarn_pool_stats before = stats_of(pool);
   tarn_block found;
@@ -29,8 +23,8 @@ static void assert_freed(tarn_pool *pool, tarn_addr address, const char *says) {
   assert_ok(tarn__front_check(pool));
 }
 
-TEST_LOOP(a_second_free_by_address_names_the_tag, STRATEGIES) {
-  tarn_pool *pool = host_pool(strategies[_i]);
+TEST_LOOP(a_second_free_by_address_names_the_tag, ALL_STRATEGIES) {
+  tarn_pool *pool = host_pool(any_strategy(_i));
   tarn_block before = take(pool, 4096);
   tarn_block block = take_tagged(pool, 4096, tag_of("gradients"));
   tarn_block behind = take(pool, 4096);

@@ -34,7 +34,7 @@ static tarn_pool *pool_over(tarn_place place, const char *strategy,
 
 // Memory of the host's, with a byte of its own at each place.
 enum { SLAB = 1 * MIB };
-static unsigned char slab[SLAB];
+static _Alignas(4096) unsigned char slab[SLAB];
 
 static unsigned char mark_of(size_t index) {
   return (unsigned char)(index * 31 + 7);
@@ -157,7 +157,7 @@ TEST(what_is_said_when_it_is_full) {
   assert_error_says("pool of host: no room for 200.00 KiB");
   assert_error_says("the caller's memory has no room");
   assert_error_says("1.00 MiB (1048576 bytes) reserved");
-  assert_error_says("(126464 bytes) idle in one hole");
+  assert_error_says("(126976 bytes) idle in one hole");
   assert_error_says("weights");
   tarn_block rest = take(pool, 60 * KIBIBYTE);
   tarn_block last = take(pool, 60 * KIBIBYTE);

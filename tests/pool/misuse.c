@@ -3,10 +3,6 @@
 #include "kit.h"
 #include "support/strategy.h"
 
-static const char *const strategies[] = {"page_unit_pool", "no_pool",
-                                         "arena_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-
 // |block| is refused, and the text contains |says|.
 static void assert_refused(tarn_block block, const char *says) {
   tarn_pool_stats before = stats_of(block.pool);
@@ -34,8 +30,8 @@ static void assert_none_at(tarn_pool *pool, tarn_addr address,
 
 // --- twice -----------------------------------------------------------------
 
-TEST_LOOP(a_second_free_names_the_tag, STRATEGIES) {
-  tarn_pool *pool = host_pool(strategies[_i]);
+TEST_LOOP(a_second_free_names_the_tag, ALL_STRATEGIES) {
+  tarn_pool *pool = host_pool(any_strategy(_i));
   tarn_block block = take_tagged(pool, 100, tag_of("gradients"));
   give(block);
   assert_refused(block, "freed before");
@@ -114,8 +110,8 @@ static void assert_inside(tarn_block block, size_t offset) {
   assert_ok(tarn__front_check(block.pool));
 }
 
-TEST_LOOP(addresses_inside_a_block_are_refused, STRATEGIES) {
-  tarn_pool *pool = host_pool(strategies[_i]);
+TEST_LOOP(addresses_inside_a_block_are_refused, ALL_STRATEGIES) {
+  tarn_pool *pool = host_pool(any_strategy(_i));
   tarn_block block = take(pool, 10000);
   assert_inside(block, 1);
   assert_inside(block, 256);

@@ -254,8 +254,7 @@ static void *wait_for_streams(void *unused) {
   atomic_store(&waiter_id, gettid());
   tarn_pool *pool = host();
   tarn__pool_request request = {.size = 1, .align = 1};
-  tarn__pool_reclaim reclaim;
-  tarn__reclaim_begin(&reclaim, pool, &request, 0);
+  tarn__pool_reclaim reclaim = tarn__reclaim_of(pool, &request);
   reclaim.step = STEP_OF_STREAMS;
   tarn__front_enter(pool);
   expect(tarn__reclaim_next(&reclaim));

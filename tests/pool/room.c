@@ -138,10 +138,8 @@ TEST_LOOP(what_is_unknown_forbids_nothing, STRATEGIES) {
 
 // --- what moves while the device is asked ----------------------------------
 
-// A supply whose answer is late: something has been done when it comes.
+// When the device's answer comes something else has been done.
 static struct {
-  tarn__pool_supply_calls calls;
-  const tarn__pool_supply_calls *real;
   tarn_pool *pool;
   tarn_status (*act)(tarn_pool *pool);  // once, by another thread
 } late;
@@ -152,30 +150,17 @@ static void *act(void *context) {
   return NULL;
 }
 
-static tarn_status answer_late(const tarn__pool_supply *supply,
-                               size_t *out_total, size_t *out_free) {
-  tarn_status status = late.real->memory(supply, out_total, out_free);
-  if (late.act != NULL) {
-    pthread_t thread;
-    require(pthread_create(&thread, NULL, act, NULL) == 0);
-    pthread_join(thread, NULL);
-    late.act = NULL;
-  }
-  return status;
+static void answer_late(void) {
+  pthread_t thread;
+  fake.answered = NULL;
+  require(pthread_create(&thread, NULL, act, NULL) == 0);
+  pthread_join(thread, NULL);
 }
 
 static void be_late(tarn_pool *pool, tarn_status (*do_what)(tarn_pool *pool)) {
-  late.real = pool->supply.calls;
   late.pool = pool;
   late.act = do_what;
-  late.calls = *late.real;
-  late.calls.memory = answer_late;
-  pool->supply.calls = &late.calls;
-}
-
-static void end_late(void) {
-  require(late.act == NULL);
-  late.pool->supply.calls = late.real;
+  fake.answered = answer_late;
 }
 
 static tarn_status trim_all(tarn_pool *pool) {
@@ -188,21 +173,21 @@ static tarn_status replace(tarn_pool *pool) {
 
 // What is given back meanwhile is not in the answer, and not idle any more.
 TEST_LOOP(what_goes_back_while_the_device_is_asked_is_counted, EXACT) {
-  arena_place p = open_arena("sim:0", strategies[_i]);
+  arena_place p = open_arena("fake:0", strategies[_i]);
   give(take(p.pool, (size_t)30 * MIB));
   be_late(p.pool, trim_all);
   give(take(p.pool, (size_t)50 * MIB));
-  end_late();
+  ck_assert(fake.answered == NULL);
 }
 
 // A block does not grow in a strategy that was replaced meanwhile.
 TEST(who_is_replaced_while_the_device_is_asked_gets_nothing) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_arena("fake:0", "arena_pool");
   tarn_block block = take(p.pool, (size_t)4 * MIB);
   size_t before = stats_of(p.pool).reserved_bytes;
   be_late(p.pool, replace);
   assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
-  end_late();
+  ck_assert(fake.answered == NULL);
   ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, before);
   ck_assert_uint_eq(stats_of(p.pool).reserved_peak_bytes, before);
   ck_assert_uint_eq(block.size, (size_t)4 * MIB);
@@ -380,7 +365,7 @@ TEST(the_host_has_blocks_at_large_alignments) {
 
 // --- pages -----------------------------------------------------------------
 
-static void prepare(tarn__pool_pages *pages, uint64_t from, uint64_t to) {
+static void prepare(tarn__range_map *pages, uint64_t from, uint64_t to) {
   require(tarn__pages_prepare(pages, from, to));
 }
 
@@ -388,7 +373,7 @@ TEST(pages_stand_in_leaves) {
   static const uint64_t far = UINT64_C(1) << 44;
   const size_t leaf = TARN__LEAF_PAGES;
   size_t rest = tarn_host_memory();
-  tarn__pool_pages pages = {.leaves = NULL};
+  tarn__range_map pages = {.root = NULL};
   prepare(&pages, far + 10, far + 20);
   for (uint64_t i = far + 10; i < far + 20; i++)
     tarn__pages_set(&pages, i, i - far);
@@ -427,7 +412,7 @@ TEST(pages_stand_in_leaves) {
 }
 
 static void fill_pages(void *context) {
-  tarn__pool_pages pages = {.leaves = NULL};
+  tarn__range_map pages = {.root = NULL};
   (void)context;
   if (!tarn__pages_prepare(&pages, 2000, 2001)) return;
   tarn__pages_set(&pages, 2000, 5);

@@ -102,16 +102,12 @@ TEST_LOOP(events_that_are_switched_on_before_a_layout_are_kept, ARENA_DEVICES) {
 
 // --- while the device is asked for a layout ---------------------------------
 
-static const tarn__pool_supply_calls *real_calls;
 static void (*meanwhile)(void);  // once, in the device's next call
 
-static tarn_status take_from_device(const tarn__pool_supply *supply,
-                                    uint64_t serial, size_t size,
-                                    tarn_addr *out_addr) {
+static void do_meanwhile(void) {
   void (*now)(void) = meanwhile;
   meanwhile = NULL;
   if (now != NULL) now();
-  return real_calls->take(supply, serial, size, out_addr);
 }
 
 // The pool may hold as much as it once needed, so that no layout is dropped for
@@ -127,18 +123,14 @@ static void raise_peak(void) {
 
 // What is done then is done by this thread: the lock is nobody's.
 static void learn_and_meanwhile(void (*what)(void)) {
-  static tarn__pool_supply_calls calls;
   open_on("fake:0");
   raise_peak();
   learn_until_due();
-  real_calls = at.pool->supply.calls;
-  calls = *real_calls;
-  calls.take = take_from_device;
-  at.pool->supply.calls = &calls;
+  fake.allocating = do_meanwhile;
   meanwhile = what;
   tarn_block first = take_tagged(at.pool, size_of(0), tag);
   ck_assert(meanwhile == NULL);
-  at.pool->supply.calls = real_calls;
+  fake.allocating = NULL;
   give(first);
 }
 
@@ -286,13 +278,6 @@ static bool note_need(tarn_pool *pool, const tarn_pool_need *need,
   return false;
 }
 
-static tarn_status give_to_device(const tarn__pool_supply *supply,
-                                  uint64_t serial, tarn_addr addr,
-                                  size_t size) {
-  wait_in_the_device();
-  return real_calls->give(supply, serial, addr, size);
-}
-
 static void *give_first(void *unused) {
   (void)unused;
   (void)!tarn_pool_free(&out[0], NULL);
@@ -308,7 +293,6 @@ static void *release_late(void *unused) {
 }
 
 TEST(an_owner_waits_before_the_program_is_asked) {
-  static tarn__pool_supply_calls calls;
   pthread_t late;
   sem_init(&other.asks, 0, 0);
   sem_init(&other.may_go_on, 0, 0);
@@ -317,10 +301,7 @@ TEST(an_owner_waits_before_the_program_is_asked) {
   out[0] = take(at.pool, 100000);
   assert_ok(tarn_pool_limit(at.pool, stats_of(at.pool).reserved_bytes));
   assert_ok(tarn_pool_on_full(at.pool, note_need, NULL));
-  real_calls = at.pool->supply.calls;
-  calls = *real_calls;
-  calls.give = give_to_device;
-  at.pool->supply.calls = &calls;
+  fake.freeing = wait_in_the_device;
   pthread_create(&other.thread, NULL, give_first, NULL);
   sem_wait(&other.asks);
   for (int i = 0; i < 4096; i++)
@@ -330,7 +311,7 @@ TEST(an_owner_waits_before_the_program_is_asked) {
   tarn_status status = tarn_pool_alloc(at.pool, 100000, 0, NULL, &block);
   pthread_join(late, NULL);
   pthread_join(other.thread, NULL);
-  at.pool->supply.calls = real_calls;
+  fake.freeing = NULL;
   assert_ok(status);
   ck_assert_int_eq(atomic_load(&asked), 0);
   give(block);

@@ -4,8 +4,6 @@
 #include "snapshot_kit.h"
 #include "support/faults.h"
 
-static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
-
 // Two tagged blocks and a freed one in a pool of the host.
 static tarn_pool *pool;
 static tarn_block kept[2];

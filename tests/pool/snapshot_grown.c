@@ -3,8 +3,6 @@
 #include "snapshot_kit.h"
 #include "tarn/device.h"
 
-static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
-
 static tarn_device *device;
 static tarn_pool *pool;
 static tarn_tag weights;

@@ -10,6 +10,7 @@
 #include "tarn/account.h"
 #include "tarn/snapshot.h"
 
+static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
 static char folder[200];
 
 static inline void make_folder(void) {
@@ -80,6 +81,15 @@ static inline const tarn_trace_event *refusal_in(const tarn_trace *trace) {
     if (trace->events[i].kind == TARN_TRACE_OOM) found = &trace->events[i];
   }
   return found;
+}
+
+// The bytes of that request.
+static inline size_t refused_in(const char *name) {
+  tarn_trace *trace = read_snapshot(name);
+  const tarn_trace_event *refused = refusal_in(trace);
+  size_t size = refused != NULL ? refused->size : 0;
+  tarn_trace_destroy(trace);
+  return size;
 }
 
 // --- the log ---------------------------------------------------------------

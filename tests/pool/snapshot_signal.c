@@ -9,8 +9,8 @@
 #include "snapshot_kit.h"
 #include "support/child.h"
 #include "support/faults.h"
+#include "support/threads.h"
 
-static const tarn_trace_format TARN = TARN_TRACE_FORMAT_TARN;
 static const uint64_t MS = 1000000;
 
 // --- waiting ---------------------------------------------------------------
@@ -238,7 +238,7 @@ TEST(signals_while_threads_allocate) {
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   want(SIGUSR1, "%n");
   for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, churn, NULL), 0);
+    threads[i] = start_thread(churn, NULL);
   for (int i = 0; i < SIGNALS; i++) {
     char name[16];
     snprintf(name, sizeof name, "%d", i);
@@ -274,7 +274,7 @@ TEST(threads_may_begin_and_end_it_at_once) {
   snprintf(path, sizeof path, "%s", path_of("%n"));
   ck_assert(signal(SIGUSR1, handle) == SIG_DFL);
   for (size_t i = 0; i < THREADS; i++)
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, exchange, path), 0);
+    threads[i] = start_thread(exchange, path);
   for (int i = 0; i < 100; i++)
     raise(SIGUSR1);
   for (size_t i = 0; i < THREADS; i++)
@@ -284,29 +284,27 @@ TEST(threads_may_begin_and_end_it_at_once) {
 
 // --- forks -----------------------------------------------------------------
 
-static void in_child(void) {
+static void ask_for(int signal) {
   tarn_pool *own = NULL;
-  raise(SIGUSR1);  // which does nothing, and does not end the child
   MUST(tarn_pool_of(TARN_HOST, &own) == TARN_OK);
-  MUST(tarn_pool_snapshot_on_signal(SIGUSR2, TARN, path_of("child-%n")) ==
+  MUST(tarn_pool_snapshot_on_signal(signal, TARN, path_of("child-%n")) ==
        TARN_OK);
-  MUST(action_of(SIGUSR1).sa_handler == SIG_DFL);
-  raise(SIGUSR2);
+  MUST((action_of(SIGUSR1).sa_handler == SIG_DFL) == (signal != SIGUSR1));
+  raise(signal);
   while (count_files() == 0)
     nap();
+}
+
+static void in_child(void) {
+  raise(SIGUSR1);  // which does nothing, and does not end the child
+  ask_for(SIGUSR2);
   MUST(tarn_pool_snapshot_on_signal(0, TARN, NULL) == TARN_OK);
   MUST(action_of(SIGUSR2).sa_handler == SIG_DFL);
   MUST(count_files() == 1);  // the parent's pools are not the child's
 }
 
 static void ask_again(void) {
-  tarn_pool *own = NULL;
-  MUST(tarn_pool_of(TARN_HOST, &own) == TARN_OK);
-  MUST(tarn_pool_snapshot_on_signal(SIGUSR1, TARN, path_of("child-%n")) ==
-       TARN_OK);
-  raise(SIGUSR1);
-  while (count_files() == 0)
-    nap();
+  ask_for(SIGUSR1);
 }
 
 static void just_end_it(void) {

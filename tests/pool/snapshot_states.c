@@ -11,6 +11,7 @@
 
 TEST_LOOP(debugging_changes_nothing, 2) {
   program p;
+  tarn_block block;
   name_tags();
   tarn_pool *pool = host_pool(_i == 0 ? "arena_pool" : "page_unit_pool");
   tarn_pool_debug_options all = {.struct_size = sizeof all,
@@ -25,11 +26,13 @@ TEST_LOOP(debugging_changes_nothing, 2) {
     check_all(pool, 0);
   }
   assert_ok(tarn_pool_limit(pool, stats_of(pool).reserved_bytes));
-  refuse(pool, (size_t)1 << 40, 0, TARN_FULL);
+  assert_status(alloc_tagged(pool, (size_t)1 << 40, 0, NULL, tags[3], &block),
+                TARN_FULL);
   tarn_trace *trace = trace_of(pool);
   const tarn_trace_event *refused = &trace->events[trace->event_count - 2];
   ck_assert_int_eq(refused->kind, TARN_TRACE_OOM);
   ck_assert_uint_eq(refused->size, (size_t)1 << 40);  // without its guard
+  ck_assert_str_eq(trace->tags[refused->tag], tarn_pool_tag_name(tags[3]));
   tarn_trace_destroy(trace);
   end_program(&p);
   assert_ok(tarn__front_check(pool));
@@ -66,8 +69,8 @@ static void add_spare(tarn_pool *pool) {
   tarn__pool_regions *regions = &self->regions;
   size_t count = regions->spare_count;
   ck_assert_uint_gt(regions->spare_room, count);
-  assert_ok(regions->supply->calls->create(regions->supply, regions->page,
-                                           &regions->spares[count]));
+  assert_ok(tarn__supply_create(regions->supply, regions->page,
+                                &regions->spares[count]));
   tarn__front_enter(pool);
   regions->spare_count++;
   tarn__source_charge(&self->base, regions->page);
@@ -163,22 +166,6 @@ TEST_LOOP(captures_and_dry_pools_are_told_as_any, 2 * DEVICES) {
   assert_ok(tarn_device_close(device));
 }
 
-TEST(refusals_are_out_of_memory) {
-  tarn_pool *pool = host_pool("page_unit_pool");
-  name_tags();
-  assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
-  assert_ok(tarn_pool_limit(pool, 4096));
-  tarn_block block;
-  assert_status(alloc_tagged(pool, 5000, 0, NULL, tags[3], &block), TARN_FULL);
-  tarn_trace *trace = trace_of(pool);
-  ck_assert_uint_eq(trace->event_count, 2);
-  ck_assert_int_eq(trace->events[0].kind, TARN_TRACE_OOM);
-  ck_assert_uint_eq(trace->events[0].size, 5000);
-  ck_assert_str_eq(trace->tags[trace->events[0].tag],
-                   tarn_pool_tag_name(tags[3]));
-  tarn_trace_destroy(trace);
-}
-
 static size_t count_kind(const tarn_trace *trace, tarn_trace_kind kind) {
   size_t count = 0;
   for (size_t i = 0; i < trace->event_count; i++)
@@ -191,12 +178,8 @@ static size_t count_kind(const tarn_trace *trace, tarn_trace_kind kind) {
 TEST_LOOP(pages_that_move_are_told, DEVICES) {
   scene s;
   tarn_block blocks[8];
-  tarn_pool_options tight = {.struct_size = sizeof tight,
-                             .strategy = "arena_pool:slack=0"};
-  name_tags();
-  assert_ok(tarn_device_open(devices[_i], &s.device));
-  assert_ok(tarn_stream_create(s.device, &s.stream));
-  assert_ok(tarn_pool_create(tarn_place_on(s.device), &tight, &s.pool));
+  open_arena_scene(&s, _i);
+  assert_ok(tarn_pool_set_strategy(s.pool, "arena_pool:slack=0"));
   assert_ok(tarn_pool_account(s.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   for (size_t i = 0; i < 8; i++)
     blocks[i] = take_tagged(s.pool, (size_t)4 * MIB, tags[1]);

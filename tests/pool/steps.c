@@ -46,9 +46,13 @@ static const tarn__pool_step_layout *layout(void) {
   return at.pool->cursor.layout;
 }
 
-static void learn(void) {
+static void play_many(void) {
   for (size_t i = 0; i < STEPS_TO_LEARN; i++)
     play_step();
+}
+
+static void learn(void) {
+  play_many();
   ck_assert_msg(layout() != NULL, "%s, %s: %s", at.name,
                 stream != NULL ? "on a stream" : "by the host",
                 tarn_last_error());
@@ -297,7 +301,8 @@ TEST_LOOP(resizing_strikes_the_layout, CASES) {
 }
 
 // What is idle on the layout serves others before a request is refused.
-static void run_limit(void) {
+TEST_LOOP(a_limit_strikes_the_layout, 2) {
+  open_on(_i == 0 ? "cpu:0" : "sim:0", _i != 0);
   learn();
   size_t reserved = stats_of(at.pool).reserved_bytes;
   assert_ok(tarn_pool_limit(at.pool, reserved));
@@ -308,14 +313,6 @@ static void run_limit(void) {
   give_on(large, stream);
   give_one(1);
   assert_ok(tarn_pool_limit(at.pool, 0));
-}
-
-TEST(a_limit_strikes_the_layout) {
-  open_on("cpu:0", false);
-  run_limit();
-  close_arena(&at);
-  open_on("sim:0", true);
-  run_limit();
 }
 
 TEST_LOOP(another_stream_strikes_the_layout, CASES) {
@@ -365,14 +362,12 @@ TEST(tags_are_part_of_a_step) {
 
 TEST(steps_zero_learns_none) {
   open_on("cpu:0", false);
-  assert_ok(use_strategy(at.place, "arena_pool:steps=0"));
-  for (size_t i = 0; i < STEPS_TO_LEARN; i++)
-    play_step();
-  ck_assert_ptr_null(layout());
-  assert_ok(use_strategy(at.place, "arena_pool:steps=39"));
-  for (size_t i = 0; i < STEPS_TO_LEARN; i++)
-    play_step();
-  ck_assert_ptr_null(layout());
+  for (int i = 0; i < 2; i++) {
+    assert_ok(use_strategy(
+        at.place, i == 0 ? "arena_pool:steps=0" : "arena_pool:steps=39"));
+    play_many();
+    ck_assert_ptr_null(layout());
+  }
   assert_ok(use_strategy(at.place, "arena_pool:steps=40"));
   learn();
 }

@@ -31,10 +31,8 @@ TEST(page_unit_pool_gives_the_largest_back_first) {
 }
 
 TEST(what_is_out_stays) {
-  static const char *const strategies[] = {
-      "page_unit_pool", "arena_pool", "buddy_pool", "no_pool", "async_pool"};
-  for (size_t i = 0; i < sizeof strategies / sizeof *strategies; i++) {
-    tarn_pool *pool = host_pool(strategies[i]);
+  for (int i = 0; i < ALL_STRATEGIES; i++) {
+    tarn_pool *pool = host_pool(any_strategy(i));
     tarn_block kept = take(pool, 100 * PAGE);
     memset(bytes_of(kept), 0x5a, kept.size);
     give(take(pool, 100 * PAGE));

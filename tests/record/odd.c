@@ -10,40 +10,29 @@
 enum { LARGE = 100000 };  // as record_odd.c has it
 
 // The trace with |suffix| has that many events, and lost none.
-static tarn_trace *recorded_whole(const char *suffix, size_t events) {
-  tarn_trace *trace = recorded(suffix);
+static void recorded_whole(const char *suffix, size_t events) {
+  recorded(suffix);
   ck_assert_uint_eq(trace->lost_count, 0);
   ck_assert_uint_eq(trace->request_count, events);
-  return trace;
-}
-
-static const char *dot(const char *pid) {
-  static char suffix[32];
-  snprintf(suffix, sizeof suffix, ".%ld", strtol(pid, NULL, 10));
-  return suffix;
 }
 
 TEST(addresses_are_few) {
-  tool_output o = record("", "few_addresses", NULL);
-  tarn_trace_destroy(recorded_whole("", 200004));
-  tool_output_free(&o);
+  record("", "few_addresses", NULL);
+  recorded_whole("", 200004);
 }
 
 TEST(a_fork_that_tells_nobody) {
-  tool_output o = record("", "raw_fork", NULL);
-  tarn_trace *trace = recorded_whole("", 2003);
-  ck_assert_uint_eq(record_count(trace, LARGE + 1, false), 0);
-  ck_assert_uint_eq(record_count(trace, LARGE + 2, false), 1);
-  tarn_trace_destroy(trace);
-  trace = recorded_whole(dot(o.out), 2001);
-  ck_assert_uint_eq(record_count(trace, LARGE + 1, false), 1);
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
+  record("", "raw_fork", NULL);
+  recorded_whole("", 2003);
+  ck_assert_uint_eq(record_count(LARGE + 1, false), 0);
+  ck_assert_uint_eq(record_count(LARGE + 2, false), 1);
+  recorded_whole(record_of(ran.out), 2001);
+  ck_assert_uint_eq(record_count(LARGE + 1, false), 1);
 }
 
 TEST(a_fork_while_the_loader_is_locked) {
-  tool_output o = record("", "fork_in_a_lock", NULL);
-  tarn_trace *trace = recorded_whole(dot(o.out), 1);
+  record("", "fork_in_a_lock", NULL);
+  recorded_whole(record_of(ran.out), 1);
   uint32_t number = trace->blocks[0].stack;
   ck_assert_uint_ne(number, TARN_TRACE_NO_STACK);
   const tarn_trace_stack *stack = &trace->stacks[number];
@@ -52,31 +41,25 @@ TEST(a_fork_while_the_loader_is_locked) {
     uint32_t frame = trace->frame_indices[stack->first + i];
     ck_assert_str_eq(trace->frames[frame].file, TARN_RECORD_VICTIM);
   }
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
 }
 
 TEST(a_thread_of_16_kib) {
-  tool_output o = record("", "small_stack", NULL);
-  tarn_trace_destroy(recorded_whole("", 6));
-  tool_output_free(&o);
+  record("", "small_stack", NULL);
+  recorded_whole("", 6);
 }
 
 TEST(all_threads_begin_at_once) {
-  tool_output o = record("", "begin_at_once", NULL);
-  tarn_trace_destroy(recorded_whole("", 32000));
-  tool_output_free(&o);
+  record("", "begin_at_once", NULL);
+  recorded_whole("", 32000);
 }
 
 TEST(what_libraries_do_at_the_end) {
-  tool_output o = record("", "late", NULL);
-  tarn_trace *trace = recorded_whole("", 10002);
-  ck_assert_uint_eq(record_count(trace, RECORD_LATE_BYTES, true), 5000);
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
+  record("", "late", NULL);
+  recorded_whole("", 10002);
+  ck_assert_uint_eq(record_count(RECORD_LATE_BYTES, true), 5000);
 }
 
-FIXTURE(tool_files_begin, tool_files_end);
+FIXTURE(tool_files_begin, record_end);
 
 int main(void) {
   if (record_cannot()) return record_skip();

@@ -15,16 +15,9 @@ enum { LARGE = 100000 };  // as record_victim.c has it
 
 // The trace with |suffix| has one block of LARGE + |index| that stays.
 static void assert_keeps(const char *suffix, uint64_t index) {
-  tarn_trace *trace = recorded(suffix);
-  ck_assert_uint_eq(record_count(trace, LARGE + index, false), 1);
+  recorded(suffix);
+  ck_assert_uint_eq(record_count(LARGE + index, false), 1);
   ck_assert_uint_eq(trace->lost_count, 0);
-  tarn_trace_destroy(trace);
-}
-
-static const char *dot(const char *pid) {
-  static char suffix[32];
-  snprintf(suffix, sizeof suffix, ".%ld", strtol(pid, NULL, 10));
-  return suffix;
 }
 
 static off_t size_of(const char *path) {
@@ -36,67 +29,58 @@ static off_t size_of(const char *path) {
 // --- several processes -----------------------------------------------------
 
 TEST(a_child_has_a_file_of_its_own) {
-  tool_output o = record("", "fork", NULL);
+  record("", "fork", NULL);
   assert_keeps("", 0);
   assert_keeps("", 2);
-  assert_keeps(dot(o.out), 1);
-  tarn_trace *trace = recorded(dot(o.out));
+  assert_keeps(record_of(ran.out), 1);
+  recorded(record_of(ran.out));
   ck_assert_uint_eq(trace->block_count, 1);
   ck_assert_uint_eq(trace->unknown_count, 1);  // freed: the parent's
   ck_assert_uint_ne(trace->blocks[0].stack, TARN_TRACE_NO_STACK);
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
 }
 
 TEST(children_of_many_threads) {
-  tool_output o = record("", "fork_many", NULL);
-  tarn_trace *trace = recorded("");
-  ck_assert_uint_eq(record_live_bytes(trace), 0);
+  record("", "fork_many", NULL);
+  recorded("");
+  ck_assert_uint_eq(record_live_bytes(), 0);
   ck_assert_uint_eq(trace->lost_count, 0);
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
 }
 
 // The process is the same, so its number is in the second name; which it is
 // that program's to say: the first that has something to write has the first.
 TEST(a_program_that_becomes_another) {
-  tool_output o = record("", "exec", NULL);
+  record("", "exec", NULL);
   assert_keeps("", 0);
   char command[560];
   snprintf(command, sizeof command, "cd '%s' && mv trace.* trace.second",
            tool_file("."));
   ck_assert_int_eq(system(command), 0);
-  tarn_trace *trace = recorded(".second");
-  ck_assert_uint_eq(record_count(trace, LARGE + 3, false), 1);
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
+  recorded(".second");
+  ck_assert_uint_eq(record_count(LARGE + 3, false), 1);
 }
 
 TEST(programs_that_are_started) {
-  tool_output o = record("", "spawn", NULL);
-  const char *second = strchr(o.out, ' ');
+  record("", "spawn", NULL);
+  const char *second = strchr(ran.out, ' ');
   ck_assert_ptr_nonnull(second);
   assert_keeps("", 0);
   assert_keeps("", 1);
-  assert_keeps(dot(o.out), 3);
-  assert_keeps(dot(second), 3);
-  tool_output_free(&o);
+  assert_keeps(record_of(ran.out), 3);
+  assert_keeps(record_of(second), 3);
 }
 
 // Of another process than TARN_RECORD_PID, the first file is not.
 TEST(whose_the_first_file_is) {
-  tool_output o = record("TARN_RECORD_PID=1", "leave_one", NULL);
+  record("TARN_RECORD_PID=1", "leave_one", NULL);
   ck_assert_int_ne(access(record_path(""), F_OK), 0);
-  tool_output_free(&o);
 }
 
 // A file that is there already stays as it is.
 TEST(nobody_elses_file) {
   FILE *file = fopen(record_path(""), "w");
   ck_assert(file != NULL && fputs("mine", file) >= 0 && fclose(file) == 0);
-  tool_output o = record("", "leave_one", NULL);
+  record("", "leave_one", NULL);
   ck_assert_int_eq(size_of(record_path("")), 4);
-  tool_output_free(&o);
 }
 
 // --- being killed ----------------------------------------------------------
@@ -128,11 +112,10 @@ TEST(killed_at_any_time) {
   for (uint64_t wanted = 1; wanted < 20000; wanted = wanted * 3 + 1) {
     uint64_t said = kill_after(wanted);
     ck_assert_uint_ge(said, wanted);
-    tarn_trace *trace = recorded("");
+    recorded("");
     ck_assert_uint_ge(trace->request_count, said);
     ck_assert_uint_le(trace->request_count, said + 1);
     ck_assert_uint_eq(trace->lost_count, 0);
-    tarn_trace_destroy(trace);
     ck_assert_int_eq(unlink(record_path("")), 0);
   }
 }
@@ -141,17 +124,15 @@ TEST(killed_at_any_time) {
 
 // It goes on to its end, and the trace says how much it has not.
 static void assert_lost(size_t requests) {
-  tarn_trace *trace = recorded("");
+  recorded("");
   ck_assert_uint_gt(trace->lost_count, 0);
   ck_assert_uint_eq(trace->request_count + trace->lost_count, requests);
-  tarn_trace_destroy(trace);
 }
 
 TEST(files_may_not_grow) {
-  tool_output o = record("", "limited", NULL);
+  record("", "limited", NULL);
   ck_assert_int_le(size_of(record_path("")), 128 << 10);
   assert_lost(400000);
-  tool_output_free(&o);
 }
 
 TEST(a_full_disk) {
@@ -163,33 +144,29 @@ TEST(a_full_disk) {
     return;
   }
   snprintf(out, sizeof out, "TARN_RECORD_OUT=%s/trace", folder);
-  tool_output o = record(out, "churn", "200000");
+  record(out, "churn", "200000");
   snprintf(out, sizeof out, "cp '%s/trace' '%s'", folder, record_path(""));
   int copied = system(out);
   ck_assert_int_eq(umount(folder), 0);
   ck_assert_int_eq(copied, 0);
   assert_lost(400000);
-  tool_output_free(&o);
 }
 
 TEST(a_folder_that_is_not_there) {
-  tool_output o = record("TARN_RECORD_OUT=/no/such/folder", "churn", "10");
-  tool_output_free(&o);
+  record("TARN_RECORD_OUT=/no/such/folder", "churn", "10");
 }
 
 // --- what programs do ------------------------------------------------------
 
 TEST(all_descriptors_are_closed) {
-  tool_output o = record("", "no_descriptors", NULL);
-  tarn_trace *trace = recorded("");
+  record("", "no_descriptors", NULL);
+  recorded("");
   ck_assert_uint_eq(trace->request_count, 200000);
   ck_assert_uint_eq(trace->lost_count, 0);
   ck_assert_int_gt(size_of(record_path("")), 256 << 10);  // it has grown
-  tarn_trace_destroy(trace);
-  tool_output_free(&o);
 }
 
-FIXTURE(tool_files_begin, tool_files_end);
+FIXTURE(tool_files_begin, record_end);
 
 int main(void) {
   return record_cannot() ? record_skip() : run_tests();

@@ -9,6 +9,17 @@
 
 #include "support/run.h"
 
+tool_output ran;
+tarn_trace *trace;
+
+void record_end(void) {
+  tarn_trace_destroy(trace);
+  trace = NULL;
+  tool_output_free(&ran);
+  ran = (tool_output){0};
+  tool_files_end();
+}
+
 bool record_cannot(void) {
   return *TARN_SANITIZE != '\0';
 }
@@ -35,31 +46,36 @@ static const char *out_setting(void) {
 
 static const char preload[] = "LD_PRELOAD=" TARN_RECORDER;
 
-tool_output record(const char *setting, const char *mode,
-                   const char *argument) {
+void record(const char *setting, const char *mode, const char *argument) {
   const char *setting_or_none = *setting != '\0' ? setting : "NONE=";
-  tool_output o = tool_run(preload, out_setting(), setting_or_none,
-                           TARN_RECORD_VICTIM, mode, argument);
-  ck_assert_msg(o.status == 0, "%s: status %d: %s", mode, o.status, o.err);
-  ck_assert_str_eq(o.err, "");
-  return o;
+  tool_output_free(&ran);
+  ran = tool_run(preload, out_setting(), setting_or_none, TARN_RECORD_VICTIM,
+                 mode, argument);
+  ck_assert_msg(ran.status == 0, "%s: status %d: %s", mode, ran.status,
+                ran.err);
+  ck_assert_str_eq(ran.err, "");
 }
 
-tarn_trace *recorded(const char *suffix) {
-  return recorded_device(suffix, 0);
+const char *record_of(const char *pid) {
+  static char suffix[32];
+  snprintf(suffix, sizeof suffix, ".%ld", strtol(pid, NULL, 10));
+  return suffix;
 }
 
-tarn_trace *recorded_device(const char *suffix, uint32_t device) {
-  tarn_trace *trace = NULL;
+void recorded(const char *suffix) {
+  recorded_device(suffix, 0);
+}
+
+void recorded_device(const char *suffix, uint32_t device) {
   tarn_trace_options options = {.struct_size = sizeof options,
                                 .choose_device = device != 0,
                                 .device = device};
+  tarn_trace_destroy(trace);
   assert_ok(tarn_trace_read(record_path(suffix), &options, &trace));
   ck_assert_str_eq(trace->format, "tarn");
-  return trace;
 }
 
-uint64_t record_live_bytes(const tarn_trace *trace) {
+uint64_t record_live_bytes(void) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < trace->block_count; i++) {
     if (trace->blocks[i].died == TARN_TRACE_NEVER)
@@ -68,7 +84,7 @@ uint64_t record_live_bytes(const tarn_trace *trace) {
   return bytes;
 }
 
-size_t record_count(const tarn_trace *trace, uint64_t size, bool freed) {
+size_t record_count(uint64_t size, bool freed) {
   size_t count = 0;
   for (size_t i = 0; i < trace->block_count; i++) {
     const tarn_trace_block *b = &trace->blocks[i];

@@ -89,31 +89,30 @@ TEST(bad_fields_are_named_and_change_nothing) {
   options.capacity = 3 * SIM_MIB;
   assert_ok(tarn_sim_configure(&options));
   options.capacity = 4095;
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("capacity 4095: not a size from 4K to 1T");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "capacity 4095: not a size from 4K to 1T");
   options.capacity = ((size_t)1 << 40) + 1;
   assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
   options.capacity = 0;
   options.devices = 65;
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("devices 65: not a number from 1 to 64");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "devices 65: not a number from 1 to 64");
   options.devices = 0;
   options.latency_ns = 60000000001;
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("latency_ns 60000000001: not");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "latency_ns 60000000001: not");
   options.latency_ns = 0;
   options.faults = "memory_copy_h2@1";
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("faults \"memory_copy_h2@1\": not");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "faults \"memory_copy_h2@1\": not");
   options.faults = NULL;
   memset(path, 'x', sizeof path - 1);
   options.report = path;
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("report: a path of 1999 bytes");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "report: a path of 1999 bytes");
   options.report = NULL;
   options.struct_size = sizeof options.struct_size;
-  assert_status(tarn_sim_configure(&options), TARN_E_INVALID);
-  assert_error_says("struct_size 8");
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID, "struct_size 8");
   ck_assert_uint_eq(sim_misuses(), 0);
   tarn_device *sim = sim_open("sim:0");
   ck_assert_uint_eq(sim_free_memory(sim), 3 * SIM_MIB);
@@ -122,8 +121,7 @@ TEST(bad_fields_are_named_and_change_nothing) {
 
 TEST(the_first_device_settles_it) {
   assert_ok(tarn_device_close(sim_open("sim:0")));
-  assert_status(tarn_sim_configure(&options), TARN_E_STATE);
-  assert_error_says("already");
+  assert_fails(tarn_sim_configure(&options), TARN_E_STATE, "already");
   assert_status(tarn_sim_configure(NULL), TARN_E_STATE);
   int status = 0;
   pid_t child = fork();
@@ -156,8 +154,8 @@ TEST(a_plan_is_replaced_in_use) {
   ck_assert(!allocates(sim));
   assert_ok(tarn_sim_faults("device_memory_allocate@2"));  // from 0 again
   ck_assert(allocates(sim));
-  assert_status(tarn_sim_faults("no_such_call@1"), TARN_E_INVALID);
-  assert_error_says("\"no_such_call@1\"");
+  assert_fails(tarn_sim_faults("no_such_call@1"), TARN_E_INVALID,
+               "\"no_such_call@1\"");
   ck_assert(!allocates(sim));  // the other one is still there
   assert_ok(tarn_sim_faults("*@1+"));
   ck_assert(!allocates(sim));

@@ -26,14 +26,14 @@ static inline void ext_init(uint64_t latency_ns) {
   CustomRuntimeParams params = {.size = sizeof params, .interface = &table};
   InitPlugin(&params);
   ext = TarnDeviceExt();
-  ck_assert_int_eq(table.initialize(), C_SUCCESS);
-  ck_assert_int_eq(table.init_device(&ids[0]), C_SUCCESS);
-  ck_assert_int_eq(table.init_device(&ids[1]), C_SUCCESS);
+  assert_done(table.initialize());
+  assert_done(table.init_device(&ids[0]));
+  assert_done(table.init_device(&ids[1]));
 }
 
 // |misuses|: so many lines were expected.
 static inline void ext_finalize(size_t misuses) {
-  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+  assert_done(table.finalize());
   ck_assert_uint_eq(tarn_host_memory(), 0);
   ck_assert_uint_eq(sim_misuses(), misuses);
 }
@@ -57,11 +57,11 @@ static inline void assert_text_says(void *stream, const char *part) {
                 part);
 }
 
-// |expression| is refused with |status|, and one line more says |words|.
-#define assert_refused(expression, status, words)         \
+// |expression| is refused as a wrong use, and one line more says |words|.
+#define assert_refused(expression, words)                 \
   do {                                                    \
     size_t misuses_before = sim_misuses();                \
-    assert_status(expression, status);                    \
+    assert_status(expression, TARN_E_INVALID);            \
     ck_assert_uint_eq(sim_misuses(), misuses_before + 1); \
     assert_reported(words);                               \
     assert_text_says(NULL, words);                        \
@@ -69,7 +69,7 @@ static inline void assert_text_says(void *stream, const char *part) {
 
 static inline C_Stream ext_stream(int id) {
   C_Stream stream = NULL;
-  ck_assert_int_eq(table.create_stream(&ids[id], &stream), C_SUCCESS);
+  assert_done(table.create_stream(&ids[id], &stream));
   return stream;
 }
 

@@ -12,6 +12,10 @@
 #include "tarn/device_abi.h"
 #include "tarn/sim.h"
 
+// |expression| is the C_Status |expected|.
+#define assert_c(expression, expected) ck_assert_int_eq(expression, expected)
+#define assert_done(expression) assert_c(expression, C_SUCCESS)
+
 enum { SIM_MIB = 1 << 20 };
 
 // Before the first device is opened; each test runs in a process of its own.

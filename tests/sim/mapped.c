@@ -18,23 +18,22 @@ TEST(holes_are_out_of_bounds) {
   uint64_t range = ext_reserve(0, 3 * GRANULE);
   ext_map(0, range, GRANULE, ext_create(0, GRANULE, 0));
   ext_map(0, range + 2 * GRANULE, GRANULE, ext_create(0, GRANULE, 0));
-  ck_assert_int_eq(set_byte(0, range + GRANULE), C_ERROR);
+  assert_c(set_byte(0, range + GRANULE), C_ERROR);
   assert_reported(": out of bounds: nothing is mapped there");
-  ck_assert_int_eq(table.memory_copy_h2d(
-                       &ids[0], ext_pointer(range + GRANULE - 24), bytes, 64),
-                   C_ERROR);
+  assert_c(table.memory_copy_h2d(&ids[0], ext_pointer(range + GRANULE - 24),
+                                 bytes, 64),
+           C_ERROR);
   assert_reported("out of bounds: nothing is mapped there from byte 24 on");
-  ck_assert_int_eq(table.memory_copy_d2h(&ids[0], ext_pointer(range),
-                                         ext_pointer(range + 64), 4),
-                   C_ERROR);
+  assert_c(table.memory_copy_d2h(&ids[0], ext_pointer(range),
+                                 ext_pointer(range + 64), 4),
+           C_ERROR);
   assert_reported("wrong direction: an address of sim:0 where one of the host");
-  ck_assert_int_eq(table.memory_copy_d2d(&ids[0], ext_pointer(range + 8),
-                                         ext_pointer(range), 16),
-                   C_ERROR);
+  assert_c(table.memory_copy_d2d(&ids[0], ext_pointer(range + 8),
+                                 ext_pointer(range), 16),
+           C_ERROR);
   assert_reported("its ends overlap");
-  ck_assert_int_eq(
-      table.device_memory_deallocate(&ids[0], ext_pointer(range), GRANULE),
-      C_ERROR);
+  assert_c(table.device_memory_deallocate(&ids[0], ext_pointer(range), GRANULE),
+           C_ERROR);
   assert_reported("foreign pointer");
   ext_finalize(5);
 }
@@ -212,7 +211,7 @@ TEST(copies_across_mappings_agree_with_an_array) {
   check_model(&models[1]);
   ck_assert_uint_eq(ext_free_memory(0), CAPACITY);
   ck_assert_uint_eq(ext_free_memory(1), CAPACITY);
-  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+  assert_done(table.finalize());
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
@@ -246,12 +245,11 @@ TEST(a_queued_copy_outlives_its_mapping) {
   uint64_t memory = ext_create(0, GRANULE, 0);
   ext_map(0, range, GRANULE, memory);
   for (int i = 0; i < 2; i++) {
-    ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], stream,
-                                                 ext_pointer(range), bytes, 64),
-                     C_SUCCESS);
+    assert_done(table.async_memory_copy_h2d(&ids[0], stream, ext_pointer(range),
+                                            bytes, 64));
   }
   assert_ok(ext->range_unmap(0, range, GRANULE));
-  ck_assert_int_eq(table.synchronize_stream(&ids[0], stream), C_ERROR);
+  assert_c(table.synchronize_stream(&ids[0], stream), C_ERROR);
   assert_reported("async_memory_copy_h2d of 64 bytes at");
   assert_reported("out of bounds: nothing is mapped there");
   assert_text_says(stream, "nothing is mapped there");
@@ -259,15 +257,14 @@ TEST(a_queued_copy_outlives_its_mapping) {
   // Other memory at the same address is not what was meant.
   ext_map(0, range, GRANULE, memory);
   for (int i = 0; i < 2; i++) {
-    ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], other,
-                                                 ext_pointer(range), bytes, 64),
-                     C_SUCCESS);
+    assert_done(table.async_memory_copy_h2d(&ids[0], other, ext_pointer(range),
+                                            bytes, 64));
   }
   assert_ok(ext->range_unmap(0, range, GRANULE));
   ext_map(0, range, GRANULE, memory);
-  ck_assert_int_eq(table.synchronize_stream(&ids[0], other), C_ERROR);
+  assert_c(table.synchronize_stream(&ids[0], other), C_ERROR);
   assert_text_says(other, "use after unmap");
-  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+  assert_done(table.finalize());
 }
 
 // --- threads ---------------------------------------------------------------
@@ -340,8 +337,8 @@ TEST(closing_leaves_no_mapping_and_no_file) {
   map_a_lot();
   ext_finalize(0);
   size_t before = count_lines("/proc/self/maps");
-  ck_assert_int_eq(table.initialize(), C_SUCCESS);
-  ck_assert_int_eq(table.init_device(&ids[0]), C_SUCCESS);
+  assert_done(table.initialize());
+  assert_done(table.init_device(&ids[0]));
   size_t open = count_lines("/proc/self/maps");
   map_a_lot();
   ck_assert_uint_gt(count_lines("/proc/self/maps"), open);

@@ -81,26 +81,25 @@ static struct C_Device_st ids[2] = {{0}, {1}};
 
 static void init_two(void) {
   fill_table();
-  ck_assert_int_eq(table.initialize(), C_SUCCESS);
-  ck_assert_int_eq(table.init_device(&ids[0]), C_SUCCESS);
-  ck_assert_int_eq(table.init_device(&ids[1]), C_SUCCESS);
+  assert_done(table.initialize());
+  assert_done(table.init_device(&ids[0]));
+  assert_done(table.init_device(&ids[1]));
 }
 
 static void finalize(void) {
-  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+  assert_done(table.finalize());
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
-#define assert_refused(expression, words)  \
-  do {                                     \
-    ck_assert_int_eq(expression, C_ERROR); \
-    assert_reported(words);                \
+#define assert_refused(expression, words) \
+  do {                                    \
+    assert_c(expression, C_ERROR);        \
+    assert_reported(words);               \
   } while (0)
 
 static void *table_take(size_t size) {
   void *ptr = NULL;
-  ck_assert_int_eq(table.device_memory_allocate(&ids[0], &ptr, size),
-                   C_SUCCESS);
+  assert_done(table.device_memory_allocate(&ids[0], &ptr, size));
   return ptr;
 }
 
@@ -118,7 +117,7 @@ TEST(wrong_frees) {
   assert_refused(give(&ids[1], a, 4096),
                  ": foreign pointer: an address of sim:0");
   assert_refused(give(&ids[0], NULL, 1), "foreign pointer");
-  ck_assert_int_eq(give(&ids[0], a, 4096), C_SUCCESS);
+  assert_done(give(&ids[0], a, 4096));
   assert_refused(give(&ids[0], a, 4096),
                  "sim:0: device_memory_deallocate of 4096 bytes at 0x");
   assert_reported(
@@ -131,17 +130,14 @@ TEST(wrong_frees_of_host_memory) {
   void *pinned = NULL;
   void *unified = NULL;
   init_two();
-  ck_assert_int_eq(table.host_memory_allocate(&ids[0], &pinned, 100),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.unified_memory_allocate(&ids[0], &unified, 100),
-                   C_SUCCESS);
+  assert_done(table.host_memory_allocate(&ids[0], &pinned, 100));
+  assert_done(table.unified_memory_allocate(&ids[0], &unified, 100));
   assert_refused(table.host_memory_deallocate(&ids[0], pinned, 99),
                  "host_memory_deallocate of 99 bytes");
   assert_reported("size mismatch");
   assert_refused(table.host_memory_deallocate(&ids[0], unified, 100),
                  "foreign pointer: an address of the host");
-  ck_assert_int_eq(table.host_memory_deallocate(&ids[0], pinned, 100),
-                   C_SUCCESS);
+  assert_done(table.host_memory_deallocate(&ids[0], pinned, 100));
   assert_refused(table.host_memory_deallocate(&ids[0], pinned, 100),
                  "double free");
   assert_refused(table.memory_copy_h2d(&ids[0], (char *)unified + 99, bytes, 2),
@@ -187,21 +183,18 @@ TEST(a_queued_copy_outlives_its_block) {
   C_Status told = C_SUCCESS;
   char *a = table_take(64);
   char *b = table_take(64);
-  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
-  ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], stream, b, bytes, 64),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], stream, a, bytes, 64),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.stream_add_callback(&ids[0], stream, nothing, &told),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.device_memory_deallocate(&ids[0], a, 64), C_SUCCESS);
-  ck_assert_int_eq(table.synchronize_stream(&ids[0], stream), C_ERROR);
+  assert_done(table.create_stream(&ids[0], &stream));
+  assert_done(table.async_memory_copy_h2d(&ids[0], stream, b, bytes, 64));
+  assert_done(table.async_memory_copy_h2d(&ids[0], stream, a, bytes, 64));
+  assert_done(table.stream_add_callback(&ids[0], stream, nothing, &told));
+  assert_done(table.device_memory_deallocate(&ids[0], a, 64));
+  assert_c(table.synchronize_stream(&ids[0], stream), C_ERROR);
   assert_reported("async_memory_copy_h2d of 64 bytes at");
   assert_reported("use after free");
-  ck_assert_int_eq(told, C_ERROR);
-  ck_assert_int_eq(table.query_stream(&ids[0], stream), C_ERROR);
-  ck_assert_int_eq(table.synchronize_device(&ids[0]), C_ERROR);
-  ck_assert_int_eq(table.synchronize_device(&ids[1]), C_SUCCESS);
+  assert_c(told, C_ERROR);
+  assert_c(table.query_stream(&ids[0], stream), C_ERROR);
+  assert_c(table.synchronize_device(&ids[0]), C_ERROR);
+  assert_done(table.synchronize_device(&ids[1]));
   finalize();
 }
 
@@ -225,21 +218,19 @@ TEST(events_around_a_failure) {
   C_Event before = NULL;
   C_Event behind = NULL;
   char *a = table_take(64);
-  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
-  ck_assert_int_eq(table.create_event(&ids[0], &before), C_SUCCESS);
-  ck_assert_int_eq(table.create_event(&ids[0], &behind), C_SUCCESS);
-  ck_assert_int_eq(table.stream_add_callback(&ids[0], stream, hold_up, NULL),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.record_event(&ids[0], stream, before), C_SUCCESS);
-  ck_assert_int_eq(table.async_memory_copy_h2d(&ids[0], stream, a, bytes, 64),
-                   C_SUCCESS);
-  ck_assert_int_eq(table.record_event(&ids[0], stream, behind), C_SUCCESS);
-  ck_assert_int_eq(table.device_memory_deallocate(&ids[0], a, 64), C_SUCCESS);
+  assert_done(table.create_stream(&ids[0], &stream));
+  assert_done(table.create_event(&ids[0], &before));
+  assert_done(table.create_event(&ids[0], &behind));
+  assert_done(table.stream_add_callback(&ids[0], stream, hold_up, NULL));
+  assert_done(table.record_event(&ids[0], stream, before));
+  assert_done(table.async_memory_copy_h2d(&ids[0], stream, a, bytes, 64));
+  assert_done(table.record_event(&ids[0], stream, behind));
+  assert_done(table.device_memory_deallocate(&ids[0], a, 64));
   atomic_store(&may_run, true);
-  ck_assert_int_eq(table.synchronize_event(&ids[0], behind), C_ERROR);
-  ck_assert_int_eq(table.query_event(&ids[0], behind), C_ERROR);
-  ck_assert_int_eq(table.synchronize_event(&ids[0], before), C_SUCCESS);
-  ck_assert_int_eq(table.query_event(&ids[0], before), C_SUCCESS);
+  assert_c(table.synchronize_event(&ids[0], behind), C_ERROR);
+  assert_c(table.query_event(&ids[0], behind), C_ERROR);
+  assert_done(table.synchronize_event(&ids[0], before));
+  assert_done(table.query_event(&ids[0], before));
   finalize();
 }
 
@@ -253,18 +244,18 @@ TEST(events_around_a_brief_failure) {
   C_Stream stream = NULL;
   C_Event before = NULL;
   C_Event behind = NULL;
-  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
-  ck_assert_int_eq(table.create_event(&ids[0], &before), C_SUCCESS);
-  ck_assert_int_eq(table.create_event(&ids[0], &behind), C_SUCCESS);
-  ck_assert_int_eq(table.record_event(&ids[0], stream, before), C_SUCCESS);
+  assert_done(table.create_stream(&ids[0], &stream));
+  assert_done(table.create_event(&ids[0], &before));
+  assert_done(table.create_event(&ids[0], &behind));
+  assert_done(table.record_event(&ids[0], stream, before));
   tarn__common_queue_op op = {
       .run = go_wrong, .brief = true, .call = {.stream = stream}};
-  ck_assert_int_eq(tarn__queue_submit(stream, &op), C_SUCCESS);
-  ck_assert_int_eq(table.record_event(&ids[0], stream, behind), C_SUCCESS);
-  ck_assert_int_eq(table.query_event(&ids[0], before), C_SUCCESS);
-  ck_assert_int_eq(table.query_event(&ids[0], behind), C_ERROR);
-  ck_assert_int_eq(table.synchronize_event(&ids[0], behind), C_ERROR);
-  ck_assert_int_eq(table.query_stream(&ids[0], stream), C_ERROR);
+  assert_done(tarn__queue_submit(stream, &op));
+  assert_done(table.record_event(&ids[0], stream, behind));
+  assert_done(table.query_event(&ids[0], before));
+  assert_c(table.query_event(&ids[0], behind), C_ERROR);
+  assert_c(table.synchronize_event(&ids[0], behind), C_ERROR);
+  assert_c(table.query_stream(&ids[0], stream), C_ERROR);
   finalize();
 }
 
@@ -286,10 +277,10 @@ TEST(bad_arguments) {
   assert_refused(table.memory_copy_d2d(&ids[0], a, a + 1, 8), "ends overlap");
   assert_refused(table.async_memory_copy_h2d(&ids[0], NULL, a, bytes, 1),
                  "no stream of this device");
-  ck_assert_int_eq(table.device_min_chunk_size(&ids[0], NULL), C_ERROR);
-  ck_assert_int_eq(table.device_memory_stats(&ids[0], &size, NULL), C_ERROR);
-  ck_assert_int_eq(table.get_device_count(NULL), C_ERROR);
-  ck_assert_int_eq(table.deinit_device(&ids[0]), C_SUCCESS);
+  assert_c(table.device_min_chunk_size(&ids[0], NULL), C_ERROR);
+  assert_c(table.device_memory_stats(&ids[0], &size, NULL), C_ERROR);
+  assert_c(table.get_device_count(NULL), C_ERROR);
+  assert_done(table.deinit_device(&ids[0]));
   ptr = bytes;
   assert_refused(table.device_memory_allocate(&ids[0], &ptr, 64),
                  "sim:0: device_memory_allocate before init_device");
@@ -305,26 +296,25 @@ TEST(what_may_be_asked_before_init_device) {
   size_t available = 0;
   size_t size = 0;
   fill_table();
-  ck_assert_int_eq(table.initialize(), C_SUCCESS);
-  ck_assert_int_eq(table.set_device(&ids[1]), C_SUCCESS);
-  ck_assert_int_eq(table.get_device(&current), C_SUCCESS);
+  assert_done(table.initialize());
+  assert_done(table.set_device(&ids[1]));
+  assert_done(table.get_device(&current));
   ck_assert_int_eq(current.id, 1);
-  ck_assert_int_eq(table.synchronize_device(&ids[1]), C_SUCCESS);
-  ck_assert_int_eq(table.device_memory_stats(&ids[1], &total, &available),
-                   C_SUCCESS);
+  assert_done(table.synchronize_device(&ids[1]));
+  assert_done(table.device_memory_stats(&ids[1], &total, &available));
   ck_assert_uint_gt(total, 0);
   ck_assert_uint_eq(available, total);
-  ck_assert_int_eq(table.device_min_chunk_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_min_chunk_size(&ids[1], &size));
   ck_assert_uint_eq(size, 256);
-  ck_assert_int_eq(table.device_max_chunk_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_max_chunk_size(&ids[1], &size));
   ck_assert_uint_eq(size, total);
-  ck_assert_int_eq(table.device_max_alloc_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_max_alloc_size(&ids[1], &size));
   ck_assert_uint_eq(size, total);
-  ck_assert_int_eq(table.device_init_alloc_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_init_alloc_size(&ids[1], &size));
   ck_assert_uint_gt(size, 0);
-  ck_assert_int_eq(table.device_realloc_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_realloc_size(&ids[1], &size));
   ck_assert_uint_gt(size, 0);
-  ck_assert_int_eq(table.device_extra_padding_size(&ids[1], &size), C_SUCCESS);
+  assert_done(table.device_extra_padding_size(&ids[1], &size));
   ck_assert_uint_eq(size, 0);
   ck_assert_uint_eq(sim_misuses(), 0);
   finalize();
@@ -336,15 +326,15 @@ TEST(streams_of_another_device) {
   C_Stream stream = NULL;
   C_Event event = NULL;
   init_two();
-  ck_assert_int_eq(table.create_stream(&ids[0], &stream), C_SUCCESS);
-  ck_assert_int_eq(table.create_event(&ids[1], &event), C_SUCCESS);
-  ck_assert_int_eq(table.query_stream(&ids[1], stream), C_ERROR);
-  ck_assert_int_eq(table.synchronize_stream(&ids[1], stream), C_ERROR);
-  ck_assert_int_eq(table.destroy_stream(&ids[1], stream), C_ERROR);
-  ck_assert_int_eq(table.record_event(&ids[0], stream, event), C_ERROR);
-  ck_assert_int_eq(table.query_event(&ids[0], event), C_ERROR);
-  ck_assert_int_eq(table.stream_wait_event(&ids[0], stream, event), C_SUCCESS);
-  ck_assert_int_eq(table.destroy_event(&ids[0], event), C_ERROR);
+  assert_done(table.create_stream(&ids[0], &stream));
+  assert_done(table.create_event(&ids[1], &event));
+  assert_c(table.query_stream(&ids[1], stream), C_ERROR);
+  assert_c(table.synchronize_stream(&ids[1], stream), C_ERROR);
+  assert_c(table.destroy_stream(&ids[1], stream), C_ERROR);
+  assert_c(table.record_event(&ids[0], stream, event), C_ERROR);
+  assert_c(table.query_event(&ids[0], event), C_ERROR);
+  assert_done(table.stream_wait_event(&ids[0], stream, event));
+  assert_c(table.destroy_event(&ids[0], event), C_ERROR);
   finalize();  // ends both
 }
 

@@ -79,8 +79,8 @@ TEST(the_nth_call_fails) {
     tarn_status wanted = i == 3 ? TARN_E_DEVICE : TARN_OK;
     assert_status(tarn_copy_h2d(sim, a, bytes, 64, NULL), wanted);
   }
-  assert_status(tarn_copy_d2h(sim, bytes, a, 64, NULL), TARN_E_DEVICE);
-  assert_error_says("C_INTERNAL_ERROR");
+  assert_fails(tarn_copy_d2h(sim, bytes, a, 64, NULL), TARN_E_DEVICE,
+               "C_INTERNAL_ERROR");
   assert_ok(tarn_copy_d2h(sim, bytes, a, 64, NULL));
   for (int i = 0; i < 3; i++) {
     tarn_addr none = 1;
@@ -214,13 +214,12 @@ TEST(the_shared_object_is_a_plugin) {
   init(&params);
   ck_assert_str_eq(params.device_type, "sim");
   tarn_device *built_in = sim_open("sim:1");
-  ck_assert_int_eq(other.initialize(), C_SUCCESS);
-  ck_assert_int_eq(other.init_device(&device), C_SUCCESS);
-  ck_assert_int_eq(other.device_memory_allocate(&device, &ptr, 4096),
-                   C_SUCCESS);
-  ck_assert_int_eq(other.memory_copy_h2d(&device, ptr, "text", 5), C_SUCCESS);
+  assert_done(other.initialize());
+  assert_done(other.init_device(&device));
+  assert_done(other.device_memory_allocate(&device, &ptr, 4096));
+  assert_done(other.memory_copy_h2d(&device, ptr, "text", 5));
   ck_assert_uint_eq(sim_free_memory(built_in), (size_t)8 << 30);
-  ck_assert_int_eq(other.finalize(), C_SUCCESS);
+  assert_done(other.finalize());
   assert_ok(tarn_device_close(built_in));
 }
 
@@ -243,10 +242,9 @@ static void use_table(void *context) {
                                         4096);
     }
     if (blocks[0] != NULL) {
-      ck_assert_int_eq(table.device_memory_deallocate(&first, blocks[0], 4096),
-                       C_SUCCESS);
+      assert_done(table.device_memory_deallocate(&first, blocks[0], 4096));
     }
-    ck_assert_int_eq(table.deinit_device(&first), C_SUCCESS);
+    assert_done(table.deinit_device(&first));
   }
 }
 
@@ -255,9 +253,9 @@ TEST(every_host_fault_is_survived) {
   table = (C_DeviceInterface){.size = sizeof table};
   CustomRuntimeParams params = {.size = sizeof params, .interface = &table};
   InitPlugin(&params);
-  ck_assert_int_eq(table.initialize(), C_SUCCESS);
+  assert_done(table.initialize());
   ck_assert_uint_ge(faults_sweep(use_table, NULL), 10);
-  ck_assert_int_eq(table.finalize(), C_SUCCESS);
+  assert_done(table.finalize());
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/slots.h"
 #include "support/fake_plugin.h"
 
 fake_ext_habits fake_ext = {.alignment = 256, .granularity = 64 << 10};
@@ -352,35 +353,13 @@ static tarn_status scatter_add(int id, void *stream, const tarn_rows *rows) {
 
 // --- the table -------------------------------------------------------------
 
+#define ENTRY(name) .name = name,
+
 static const tarn_device_ext complete = {
     .struct_size = sizeof complete,
     .version = TARN_DEVICE_EXT_VERSION,
-    .alignment = alignment,
-    .allocate_aligned = allocate_aligned,
-    .range_granularity = range_granularity,
-    .range_reserve = range_reserve,
-    .range_release = range_release,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .range_map = range_map,
-    .range_unmap = range_unmap,
-    .range_set_access = range_set_access,
-    .memory_export = memory_export,
-    .memory_import = memory_import,
-    .allocate_async = allocate_async,
-    .deallocate_async = deallocate_async,
-    .host_register = host_register,
-    .host_unregister = host_unregister,
-    .pointer_query = pointer_query,
     .error_text = error_text,
-    .gather = gather,
-    .scatter = scatter,
-    .scatter_add = scatter_add,
-    .allocation_export = allocation_export,
-    .allocation_import = allocation_import,
-    .allocation_close = allocation_close,
-    .default_stream = default_stream,
-};
+    TARN__COMMON_EXT_SLOTS(ENTRY) TARN__COMMON_EXT_MORE_SLOTS(ENTRY)};
 
 static tarn_device_ext offered;
 

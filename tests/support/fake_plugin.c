@@ -388,6 +388,7 @@ bool fake_give(void *ptr, size_t size) {
 
 // A fault here still frees: else every fault would be a leak by design.
 static C_Status deallocate(const C_Device device, void *ptr, size_t size) {
+  if (fake.freeing != NULL) fake.freeing();
   pthread_mutex_lock(&lock);
   bool fails = enter(device);
   C_Status status = deallocate_locked(ptr, size);
@@ -440,6 +441,7 @@ static C_Status memory_stats(const C_Device device, size_t *total,
   pthread_mutex_lock(&lock);
   *available = fake.capacity - (fake.boasts ? 0 : fake_seen.live_bytes);
   pthread_mutex_unlock(&lock);
+  if (fake.answered != NULL) fake.answered();
   return C_SUCCESS;
 }
 

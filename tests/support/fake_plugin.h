@@ -37,6 +37,8 @@ typedef struct fake_habits {
   bool boasts;          // says that all of its capacity is free
   bool strikes;         // every call may fail through faults_strike
   void (*allocating)(void);  // called before memory is given; NULL: nothing is
+  void (*freeing)(void);     // the same before memory is taken back
+  void (*answered)(void);    // the same once it knows what memory there is
   C_Status size_answer;      // of the size queries but min_chunk
   C_Status sync_answer;      // of synchronize_stream
   C_Status copy_answer;      // of copies, which are made all the same

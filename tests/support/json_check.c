@@ -232,6 +232,25 @@ bool json_is(const char *text, const char *path, const char *value) {
   return length == strlen(value) && strncmp(found, value, length) == 0;
 }
 
+bool json_is_text(const char *text, const char *path, const char *value) {
+  char quoted[256];
+  snprintf(quoted, sizeof quoted, "\"%s\"", value);
+  return json_is(text, path, quoted);
+}
+
+const char *json_path(const char *list, size_t row, const char *key) {
+  static char paths[4][64];
+  static size_t next;
+  char *path = paths[next++ % 4];
+  snprintf(path, sizeof paths[0], "%s.%zu%s%s", list, row, *key ? "." : "",
+           key);
+  return path;
+}
+
+const char *json_row(size_t row, const char *key) {
+  return json_path("results", row, key);
+}
+
 // ---------------------------------------------------------------------------
 // Bytes
 // ---------------------------------------------------------------------------

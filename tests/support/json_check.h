@@ -30,4 +30,14 @@ char *json_keys(const char *text, const char *path, char *out, size_t out_size);
 // Whether the value there is written exactly as |value| ("\"cpu:0\"", "true").
 bool json_is(const char *text, const char *path, const char *value);
 
+// Whether it is the text |value|, which needs no escapes.
+bool json_is_text(const char *text, const char *path, const char *value);
+
+// The path of |key| of the |row|-th object of |list|; of the object itself for
+// "". The text stays for three more calls.
+const char *json_path(const char *list, size_t row, const char *key);
+
+// The same of the list "results".
+const char *json_row(size_t row, const char *key);
+
 #endif  // TARN_TESTS_SUPPORT_JSON_CHECK_H_

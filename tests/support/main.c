@@ -1,6 +1,6 @@
 // The main function of test programs that define none.
 #include "support/run.h"
 
-int main(void) {
-  return run_tests();
+int main(int argc, char **argv) {
+  return run_part(argc > 1 ? argv[1] : NULL);
 }

@@ -1,6 +1,7 @@
 #include "support/ranks.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,6 +15,27 @@
 #include "support/run.h"
 
 enum { MOST = TARN_COMM_MOST_RANKS, LIMIT_S = 200 };
+
+void ranks_limit_descriptors(size_t most) {
+  struct rlimit now;
+  require(getrlimit(RLIMIT_NOFILE, &now) == 0);
+  now.rlim_cur = most < now.rlim_max ? most : now.rlim_max;
+  require(setrlimit(RLIMIT_NOFILE, &now) == 0);
+}
+
+void ranks_leave_descriptors(size_t count) {
+  size_t most = 0;
+  size_t unused = 0;
+  while (unused < count || fcntl((int)most, F_GETFD) >= 0) {
+    if (fcntl((int)most, F_GETFD) < 0) unused++;
+    most++;
+  }
+  ranks_limit_descriptors(most);
+}
+
+void ranks_lift_limit(void) {
+  ranks_limit_descriptors(SIZE_MAX);
+}
 
 size_t ranks_descriptors(void) {
   DIR *folder = opendir("/proc/self/fd");
@@ -79,19 +101,11 @@ static void play(const ranks_plan *plan, tarn_rendezvous *meeting,
   if (!plan->keeps) assert_ok(tarn_comm_destroy(comm));
 }
 
-// A test may have left too few descriptors to count them.
-static void lift_limit(void) {
-  struct rlimit now;
-  ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &now), 0);
-  now.rlim_cur = now.rlim_max;
-  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &now), 0);
-}
-
 static _Noreturn void be_rank(const ranks_plan *plan, tarn_rendezvous *meeting,
                               size_t rank, size_t held, size_t descriptors) {
   alarm(LIMIT_S);
   play(plan, meeting, rank);
-  lift_limit();
+  ranks_lift_limit();  // or there may be too few to count them
   ck_assert_uint_eq(tarn_host_memory(), held);
   ck_assert_uint_eq(ranks_descriptors(), descriptors);
   _exit(0);

@@ -52,6 +52,12 @@ void ranks_stop(void);
 // Descriptors that this process has open.
 size_t ranks_descriptors(void);
 
+// From now on this process has descriptors below |most| only; or |count| more
+// than now; or as many as the system allows.
+void ranks_limit_descriptors(size_t most);
+void ranks_leave_descriptors(size_t count);
+void ranks_lift_limit(void);
+
 // Zero bytes that all ranks that are forked later share with this process.
 void *ranks_shared(size_t size);
 

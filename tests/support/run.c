@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-// Fit for sanitizers, and machines with other work.
-enum { CASE_SECONDS = 300 };
+int test_seconds = 300;
 
-int run_suite(Suite *suite) {
+static int run_suite(Suite *suite) {
   SRunner *runner = srunner_create(suite);
   srunner_run_all(runner, CK_NORMAL);
   int failed = srunner_ntests_failed(runner);
@@ -18,12 +18,14 @@ int run_suite(Suite *suite) {
 static struct {
   test_entry *first;
   test_entry *last;
+  const char *part;
   SFun set_up;
   SFun tear_down;
 } program;
 
 void test_add(test_entry *entry, const TTest *test, int first, int end) {
-  *entry = (test_entry){.test = test, .first = first, .end = end};
+  *entry = (test_entry){
+      .test = test, .first = first, .end = end, .part = program.part};
   if (program.last != NULL) {
     program.last->next = entry;
   } else {
@@ -35,6 +37,10 @@ void test_add(test_entry *entry, const TTest *test, int first, int end) {
 void test_fixture(SFun set_up, SFun tear_down) {
   program.set_up = set_up;
   program.tear_down = tear_down;
+}
+
+void test_part(const char *part) {
+  program.part = part;
 }
 
 static struct {
@@ -63,7 +69,16 @@ static void undo_all(void) {
     undone[to_undo].undo(undone[to_undo].context);
 }
 
+static bool is_of(const test_entry *entry, const char *part) {
+  if (part == NULL || entry->part == NULL) return part == entry->part;
+  return strcmp(part, entry->part) == 0;
+}
+
 int run_tests(void) {
+  return run_part(NULL);
+}
+
+int run_part(const char *part) {
   static const char *const defaults[] = {"TARN_POOL", "TARN_POOL_DEBUG",
                                          "TARN_SNAPSHOT_ON_FULL",
                                          "TARN_SYNCED_PROTECT"};
@@ -71,13 +86,18 @@ int run_tests(void) {
     unsetenv(defaults[i]);
   Suite *suite = suite_create(program_invocation_short_name);
   TCase *tcase = tcase_create("all");
-  tcase_set_timeout(tcase, CASE_SECONDS);
+  tcase_set_timeout(tcase, test_seconds);
   tcase_add_checked_fixture(tcase, program.set_up, program.tear_down);
   tcase_add_checked_fixture(tcase, NULL, undo_all);
-  for (const test_entry *e = program.first; e != NULL; e = e->next)
+  bool any = part == NULL;
+  for (const test_entry *e = program.first; e != NULL; e = e->next) {
+    if (!is_of(e, part)) continue;
+    any = true;
     tcase_add_loop_test(tcase, e->test, e->first, e->end);
+  }
   suite_add_tcase(suite, tcase);
-  return run_suite(suite);
+  int status = run_suite(suite);
+  return any ? status : EXIT_FAILURE;
 }
 
 int skip_program(const char *what, const char *why) {
@@ -88,21 +108,4 @@ int skip_program(const char *what, const char *why) {
 void note_skipped(const char *what, const char *why) {
   printf("SKIPPED: %s: %s\n", what, why);
   fflush(stdout);
-}
-
-void add_case(Suite *suite, const char *name, const TTest *const *tests,
-              size_t count) {
-  TCase *tcase = tcase_create(name);
-  tcase_set_timeout(tcase, CASE_SECONDS);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_test(tcase, tests[i]);
-  suite_add_tcase(suite, tcase);
-}
-
-void add_looped_case(Suite *suite, const char *name, const TTest *test,
-                     int first, int end) {
-  TCase *tcase = tcase_create(name);
-  tcase_set_timeout(tcase, CASE_SECONDS);
-  tcase_add_loop_test(tcase, test, first, end);
-  suite_add_tcase(suite, tcase);
 }

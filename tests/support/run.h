@@ -37,6 +37,22 @@
   }                                                            \
   struct fixture_ends
 
+// The tests behind it run only where the program has the argument |part|, and
+// those before it where it has none. At most once in a program.
+#define PART(part)                                          \
+  __attribute__((constructor)) static void part_add(void) { \
+    test_part(part);                                        \
+  }                                                         \
+  struct part_ends
+
+// Each test of the program may take |seconds|, not the usual 300, which are fit
+// for sanitizers and machines with other work.
+#define SECONDS(seconds)                                       \
+  __attribute__((constructor)) static void seconds_add(void) { \
+    test_seconds = seconds;                                    \
+  }                                                            \
+  struct seconds_ends
+
 // At the end of the test, after its last line and before |tear_down|, calls
 // |undo| with |context|; the newest first. What opens something calls this to
 // have it closed, so that a test need not.
@@ -51,18 +67,22 @@ void forget(const void *context);
 // removed first.
 int run_tests(void);
 
-// What TEST and FIXTURE expand to.
+// The same with the tests of |part| only, which must have one; NULL: with those
+// of none.
+int run_part(const char *part);
+
+// The macros above expand to these.
 typedef struct test_entry {
   const TTest *test;
   int first;
   int end;
+  const char *part;  // NULL: none
   struct test_entry *next;
 } test_entry;
 void test_add(test_entry *entry, const TTest *test, int first, int end);
 void test_fixture(SFun set_up, SFun tear_down);
-
-// Runs |suite| and frees it; returns main's exit status.
-int run_suite(Suite *suite);
+void test_part(const char *part);
+extern int test_seconds;
 
 // Exit status of a program that CTest is to report as skipped, after a line
 // that names what was skipped and why.
@@ -70,20 +90,6 @@ int skip_program(const char *what, const char *why);
 
 // The same from within a test case, which then passes: Check has no skip.
 void note_skipped(const char *what, const char *why);
-
-// Adds |count| tests to a case named |name| of |suite|, with a timeout fit
-// for sanitizers.
-void add_case(Suite *suite, const char *name, const TTest *const *tests,
-              size_t count);
-
-// Adds a case of one test, which is called with _i from |first| to |end| - 1.
-void add_looped_case(Suite *suite, const char *name, const TTest *test,
-                     int first, int end);
-
-#define ADD_CASE(suite, name, ...)                      \
-  add_case(                                             \
-      suite, name, (const TTest *const[]){__VA_ARGS__}, \
-      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
 
 // For conditions that hold very often: Check's own asserts write a mark to a
 // file each time that they are passed.
@@ -109,5 +115,12 @@ void add_looped_case(Suite *suite, const char *name, const TTest *test,
   ck_assert_msg(strstr(tarn_last_error(), (part)) != NULL,                  \
                 "the last error '%s' does not say '%s'", tarn_last_error(), \
                 (part))
+
+// |expression| fails as |expected|, and the last error contains |part|.
+#define assert_fails(expression, expected, part) \
+  do {                                           \
+    assert_status(expression, expected);         \
+    assert_error_says(part);                     \
+  } while (0)
 
 #endif  // TARN_TESTS_SUPPORT_RUN_H_

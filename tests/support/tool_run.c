@@ -116,6 +116,17 @@ tool_output tool_run_program(const char *path, int out_fd,
   return output;
 }
 
+tool_output tool_run_line(const char *path, const char *line) {
+  enum { MOST = 32 };
+  const char *argv[MOST + 1] = {"tarn"};
+  char *rest = tool_keep(strdup(line));
+  for (size_t i = 1; rest != NULL; i++) {
+    ck_assert_uint_lt(i, MOST);
+    argv[i] = strsep(&rest, " ");
+  }
+  return tool_run_program(path, -1, argv);
+}
+
 void tool_output_free(tool_output *output) {
   free(output->out);
   free(output->err);

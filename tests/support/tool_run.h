@@ -1,7 +1,7 @@
 // tool_run.h - runs the built tool, TARN_TOOL, as a child and keeps what it
 // wrote.
 //
-//   tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
+//   tool_output o = tool_line("replay @bert-layer -o json");
 //   ck_assert_int_eq(o.status, 0);
 //   ... o.out, o.err ...
 //
@@ -26,12 +26,16 @@ enum { TOOL_CLOSED = -2 };
 #define tool_run_to(out_fd, ...) \
   tool_run_list(out_fd, (const char *const[]){"tarn", __VA_ARGS__, NULL})
 
+// The same with the words of |line|, which single blanks separate.
+#define tool_line(line) tool_run_line(TARN_TOOL, line)
+
 #define tool_run_list(out_fd, ...) \
   tool_run_program(TARN_TOOL, out_fd, __VA_ARGS__)
 
 // The same of another program.
 tool_output tool_run_program(const char *path, int out_fd,
                              const char *const *argv);
+tool_output tool_run_line(const char *path, const char *line);
 void tool_output_free(tool_output *output);
 
 // Keeps |text|, which is returned, until the process of the test ends.

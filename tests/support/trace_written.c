@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/faults.h"
 #include "support/run.h"
 
 tarn_status written_sink(void *context, const void *bytes, size_t size) {
@@ -36,6 +37,22 @@ tarn_trace *written_again(const tarn_trace *trace, tarn_trace_format format) {
   assert_ok(tarn_trace_read_bytes(w.bytes, w.size, "again", NULL, &again));
   written_free(&w);
   return again;
+}
+
+tarn_status read_exactly(const char *name, const void *bytes, size_t size,
+                         const tarn_trace_options *options,
+                         tarn_trace **out_trace) {
+  char *own = malloc(size);
+  require(own != NULL || size == 0);
+  if (size != 0) memcpy(own, bytes, size);
+  faults_peak_reset();
+  size_t before = faults_peak();
+  tarn_status status =
+      tarn_trace_read_bytes(own, size, name, options, out_trace);
+  require(faults_peak() - before <= 64 * size + (1 << 20));
+  require((status == TARN_OK) == (*out_trace != NULL));
+  free(own);
+  return status;
 }
 
 // --- side by side ----------------------------------------------------------

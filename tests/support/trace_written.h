@@ -24,6 +24,13 @@ void written_free(written *w);
 // |trace| written in |format| and read again.
 tarn_trace *written_again(const tarn_trace *trace, tarn_trace_format format);
 
+// Reads bytes that stand in memory of just |size| bytes, so that a sanitizer
+// sees a read beyond them. Requires that the reading keeps within the memory
+// that the header promises, and makes a trace only if it succeeds.
+tarn_status read_exactly(const char *name, const void *bytes, size_t size,
+                         const tarn_trace_options *options,
+                         tarn_trace **out_trace);
+
 // Events, blocks, stacks, tags and sums are the same, by what they say and not
 // by how they are numbered. With |places| addresses are too.
 void assert_same_trace(const tarn_trace *a, const tarn_trace *b, bool places);

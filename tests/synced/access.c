@@ -9,24 +9,28 @@ static tarn_device *sim1;
 static tarn_place at0;
 static tarn_place at1;
 
-static void open_devices(void) {
+static tarn_synced *x;
+
+static void set_up(void) {
   sim0 = sim_open("sim:0");
   sim1 = sim_open("sim:1");
   at0 = tarn_place_on(sim0);
   at1 = tarn_place_on(sim1);
+  x = new_buffer(SIZE);
 }
 
-static void close_devices(void) {
+static void tear_down(void) {
+  assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_device_close(sim0));
   assert_ok(tarn_device_close(sim1));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
+FIXTURE(set_up, tear_down);
+
 // --- modes -------------------------------------------------------------------
 
 TEST(bytes_come_where_they_are_read) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   expect_at(x, 0, SIZE, at0, 7);
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
@@ -37,13 +41,9 @@ TEST(bytes_come_where_they_are_read) {
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
   expect_at(x, 0, SIZE, TARN_HOST, 8);
   assert_moved(x, at0, TARN_HOST, 1, SIZE);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(discarding_copies_nothing) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   write_at(x, 100, 50, at0, NULL, 8);
   assert_moved(x, TARN_HOST, at0, 0, 0);
@@ -52,13 +52,9 @@ TEST(discarding_copies_nothing) {
   expect_at(x, 100, 50, TARN_HOST, 8);
   expect_at(x, 150, SIZE - 150, TARN_HOST, 7);
   assert_moved(x, at0, TARN_HOST, 1, 50);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(read_write_keeps_what_was_there) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
   unsigned char byte = 9;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
@@ -69,13 +65,9 @@ TEST(read_write_keeps_what_was_there) {
   expect_at(x, 0, 5000, TARN_HOST, 7);
   expect_at(x, 5000, 1, TARN_HOST, 9);
   expect_at(x, 5001, SIZE - 5001, TARN_HOST, 7);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(what_nobody_wrote_is_zero) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   expect_at(x, 10, 20, at0, 0);
   write_at(x, 3, 4, TARN_HOST, NULL, 1);
   expect_at(x, 0, 3, at0, 0);
@@ -84,26 +76,18 @@ TEST(what_nobody_wrote_is_zero) {
   expect_at(x, 7, SIZE - 7, at1, 0);
   assert_moved(x, TARN_HOST, at0, 1, 4);
   assert_moved(x, at0, at1, 0, 0);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(directly_between_devices) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, at0, NULL, 3);
   expect_at(x, 0, SIZE, at1, 3);
   assert_moved(x, at0, at1, 1, SIZE);
   ck_assert_uint_eq(x->core->sides[TARN__HOST_SIDE].end.address, 0);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 // --- ranges ------------------------------------------------------------------
 
 TEST(only_what_is_missing_and_neighbours_at_once) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   expect_at(x, 0, SIZE, at0, 1);
   for (size_t i = 0; i < 10; i++)
@@ -119,26 +103,18 @@ TEST(only_what_is_missing_and_neighbours_at_once) {
   expect_at(x, 1000, 70, at0, 2);
   expect_at(x, 5001, 3, at0, 3);
   ck_assert_uint_eq(x->core->spans.map.count, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(bytes_outside_of_the_range_are_counted) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   write_at(x, 0, 4000, TARN_HOST, NULL, 1);
   expect_at(x, 1000, 500, at0, 1);
   ck_assert_uint_eq(counts_of(x, TARN_HOST, at0).outside, 3500);
   expect_at(x, 0, 4000, at0, 1);
   ck_assert_uint_eq(counts_of(x, TARN_HOST, at0).outside, 3500);
   ck_assert_uint_eq(counts_of(x, at0, at0).valid, 500);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(a_range_of_nothing) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_synced *empty = new_buffer(0);
   tarn_access access;
   tarn_access other;
@@ -161,15 +137,11 @@ TEST(a_range_of_nothing) {
   assert_ok(tarn_synced_prefetch(empty, 0, TARN_ALL, at0, NULL, NULL));
   verify(empty);
   assert_ok(tarn_synced_destroy(empty));
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 // Often enough for the lock to be this thread's own.
 TEST(the_short_way_and_the_middle_one) {
   enum { TIMES = 200, ROW = 50 };
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   expect_at(x, 0, SIZE, at0, 0);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -194,15 +166,11 @@ TEST(the_short_way_and_the_middle_one) {
     expect_at(x, i * ROW + ROW / 2, ROW / 2, TARN_HOST, 2);
   }
   assert_moved(x, at0, TARN_HOST, TIMES, TIMES * ROW / 2);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 // --- conflicts ---------------------------------------------------------------
 
 TEST(many_readers_or_one_writer) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   tarn_access b;
   tarn_access c;
@@ -227,13 +195,9 @@ TEST(many_readers_or_one_writer) {
   assert_status(tarn_synced_end(&c), TARN_E_INVALID);
   verify(x);
   ck_assert_uint_eq(x->core->spans.map.count, 4);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(who_reads_side_by_side_stays_apart) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access parts[10];
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   for (size_t i = 0; i < 10; i++)
@@ -244,16 +208,11 @@ TEST(who_reads_side_by_side_stays_apart) {
     assert_ok(tarn_synced_end(&parts[(i * 7) % 10]));
   verify(x);
   ck_assert_uint_eq(x->core->spans.map.count, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
-// --- cancel and losses
-// ---------------------------------------------------------
+// --- cancel and losses ------------------------------------------------------
 
 TEST(cancelled_with_a_copy_elsewhere) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
   size_t lost = 99;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -262,13 +221,9 @@ TEST(cancelled_with_a_copy_elsewhere) {
   ck_assert_uint_eq(lost, 0);
   expect_at(x, 0, SIZE, TARN_HOST, 1);
   expect_at(x, 0, SIZE, at0, 1);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(cancelled_with_the_only_copy) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access access;
   size_t lost = 0;
   write_at(x, 0, 100, at0, NULL, 1);
@@ -286,16 +241,11 @@ TEST(cancelled_with_the_only_copy) {
   assert_status(tarn_synced_prefetch(x, 60, 1, at1, NULL, NULL), TARN_E_STATE);
   write_at(x, 50, 50, TARN_HOST, NULL, 4);
   expect_at(x, 50, 50, at1, 4);
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
-// --- what is refused
-// -----------------------------------------------------------
+// --- what is refused --------------------------------------------------------
 
 TEST(ranges_that_do_not_fit) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   static const size_t wrong[][2] = {
       {SIZE, 1}, {SIZE + 1, 0}, {SIZE + 1, TARN_ALL},
@@ -308,13 +258,9 @@ TEST(ranges_that_do_not_fit) {
     ck_assert_ptr_null(a.buffer);
     ck_assert_uint_eq(a.size, 0);
   }
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(arguments_that_are_none) {
-  open_devices();
-  tarn_synced *x = new_buffer(SIZE);
   tarn_access a;
   tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
   tarn_place odd = {sim0, (tarn_place_kind)7};
@@ -333,12 +279,10 @@ TEST(arguments_that_are_none) {
   assert_status(tarn_synced_push(x, 0, 1, NULL, NULL), TARN_E_STATE);
   ck_assert_uint_eq(tarn_synced_size(NULL), 0);
   assert_ok(tarn_synced_destroy(NULL));
-  assert_ok(tarn_synced_destroy(x));
-  close_devices();
 }
 
 TEST(options_that_are_none) {
-  tarn_synced *x = NULL;
+  tarn_synced *none = NULL;
   tarn_synced_options wrong[] = {
       {.struct_size = 8},
       {.struct_size = sizeof *wrong, .align = 3},
@@ -347,13 +291,12 @@ TEST(options_that_are_none) {
       {.struct_size = sizeof *wrong, .tag = 4711},
   };
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_status(tarn_synced_create(1, &wrong[i], &x), TARN_E_INVALID);
-    ck_assert_ptr_null(x);
+    assert_status(tarn_synced_create(1, &wrong[i], &none), TARN_E_INVALID);
+    ck_assert_ptr_null(none);
   }
 }
 
 TEST(memory_as_the_options_say) {
-  open_devices();
   tarn_tag tag = 0;
   tarn_pool *pool = NULL;
   tarn_pool_tag_stats stats = {.struct_size = sizeof stats};
@@ -364,25 +307,25 @@ TEST(memory_as_the_options_say) {
                                  .align = 65536,
                                  .tag = tag,
                                  .flags = TARN_SYNCED_NO_PROTECT};
-  tarn_synced *x = NULL;
+  tarn_synced *weights = NULL;
   tarn_access a;
-  assert_ok(tarn_synced_create(SIZE, &options, &x));
-  assert_ok(tarn_synced_begin(x, 0, 1, at1, TARN_READ, NULL, &a));
+  assert_ok(tarn_synced_create(SIZE, &options, &weights));
+  assert_ok(tarn_synced_begin(weights, 0, 1, at1, TARN_READ, NULL, &a));
   ck_assert_uint_eq(a.address % 65536, 0);
   assert_ok(tarn_synced_end(&a));
-  assert_ok(tarn_synced_push(x, 0, TARN_ALL, NULL, NULL));
+  assert_ok(tarn_synced_push(weights, 0, TARN_ALL, NULL, NULL));
   assert_ok(tarn_pool_of(at0, &pool));
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, SIZE);
-  assert_ok(tarn_synced_pull(x, 0, TARN_ALL, NULL, NULL));
+  assert_ok(tarn_synced_pull(weights, 0, TARN_ALL, NULL, NULL));
   assert_ok(tarn_pool_of((tarn_place){sim0, TARN_PLACE_HOST}, &pool));
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, SIZE);
-  assert_status(tarn_synced_begin(x, 0, SIZE + 1, at0, TARN_READ, NULL, &a),
-                TARN_E_INVALID);
+  assert_status(
+      tarn_synced_begin(weights, 0, SIZE + 1, at0, TARN_READ, NULL, &a),
+      TARN_E_INVALID);
   assert_error_says("('weights')");
-  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_synced_destroy(weights));
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, 0);
-  close_devices();
 }

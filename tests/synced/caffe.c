@@ -15,7 +15,6 @@ TEST(null_is_an_error_and_no_abort) {
   assert_status(tarn_synced_mutable_gpu_data(x, NULL), TARN_E_INVALID);
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
-  close_x();
 }
 
 TEST(no_buffer_is_an_error) {
@@ -53,7 +52,6 @@ TEST(without_a_device_there_is_no_gpu) {
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
   assert_ok(tarn_stream_destroy(of_gpu));
-  close_x();
 }
 
 TEST(a_stream_of_another_device_cannot_push) {
@@ -64,7 +62,6 @@ TEST(a_stream_of_another_device_cannot_push) {
   assert_head(x, TARN_HEAD_AT_CPU);
   ck_assert_uint_eq(all_copies(), 0);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 TEST(a_view_of_a_part_cannot_be_set) {
@@ -78,7 +75,6 @@ TEST(a_view_of_a_part_cannot_be_set) {
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_ok(tarn_synced_destroy(all));
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 // A call that would need what an open access has changes nothing.
@@ -103,7 +99,6 @@ TEST(an_open_access_is_in_the_way) {
   assert_ok(tarn_synced_end(&access));
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
-  close_x();
 }
 
 TEST(names_of_states) {
@@ -130,5 +125,4 @@ TEST(no_bytes_at_all) {
   assert_ok(tarn_synced_set_cpu_data(x, outside_host));
   assert_head(x, TARN_UNINITIALIZED);
   ck_assert_uint_eq(all_copies(), 0);
-  close_x();
 }

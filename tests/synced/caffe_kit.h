@@ -35,26 +35,39 @@ static inline tarn_synced *view_of(tarn_synced *buffer, size_t offset,
   return view;
 }
 
-static inline void open_devices(void) {
-  assert_ok(tarn_device_open("sim:0", &gpu));
-  assert_ok(tarn_device_open("sim:1", &other));
-}
-
-static inline void open_x(void) {
-  open_devices();
-  x = buffer_on(gpu, SIZE);
-}
-
 // Devices refuse to close while anybody has memory there.
-static inline void close_devices(void) {
+static inline void end_devices(void) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   assert_ok(tarn_device_close(other));
   assert_ok(tarn_device_close(gpu));
 }
 
-static inline void close_x(void) {
+static inline void end_x(void *context) {
+  (void)context;
   assert_ok(tarn_synced_destroy(x));
-  close_devices();
+  end_devices();
+}
+
+// Until close_devices, or close_x, or the end of the test.
+static inline void open_devices(void) {
+  assert_ok(tarn_device_open("sim:0", &gpu));
+  assert_ok(tarn_device_open("sim:1", &other));
+  after_test(end_x, &gpu);
+}
+
+static inline void close_devices(void) {
+  forget(&gpu);
+  end_devices();
+}
+
+static inline void close_x(void) {
+  forget(&gpu);
+  end_x(NULL);
+}
+
+static inline void open_x(void) {
+  open_devices();
+  x = buffer_on(gpu, SIZE);
 }
 
 enum { CAPACITY = 4 << 20, LARGE = 1 << 20 };

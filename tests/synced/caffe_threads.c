@@ -149,7 +149,6 @@ TEST_LOOP(evictions_lose_nothing, 2) {
   assert_parts();
   for (size_t i = 0; i < WRITERS; i++)
     assert_ok(tarn_stream_destroy(streams[i]));
-  close_x();
 }
 
 static void *wrap_and_unwrap(void *context) {
@@ -178,7 +177,6 @@ TEST(borrowed_memory_comes_and_goes) {
   start(&threads[WRITERS + 1], ask, NULL);
   join(threads, WRITERS + 2);
   assert_parts();
-  close_x();
 }
 
 static void *prefetch_slowly(void *context) {
@@ -218,7 +216,6 @@ TEST_LOOP(a_copy_under_way_is_not_committed_later, 2) {
     join(&thread, 1);
     assert_range(x, 0, SIZE, tarn_place_on(gpu), 2);
   }
-  close_x();
 }
 
 static void *call_const(void *context) {
@@ -243,5 +240,4 @@ TEST(const_calls_of_many_threads) {
   join(threads, 4);
   assert_head(x, TARN_SYNCED);
   ck_assert_uint_le(all_copies(), 1);
-  close_x();
 }

@@ -26,8 +26,7 @@ static tarn__synced_event *take_event(tarn_device *device) {
   return event;
 }
 
-// --- the copy streams
-// -----------------------------------------------------------
+// --- the copy streams -------------------------------------------------------
 
 TEST(one_for_each_device) {
   tarn_device *a = sim_open("sim:0");
@@ -62,8 +61,7 @@ TEST(of_no_device) {
   tarn__copy_streams_give_event(NULL);
 }
 
-// --- copy streams
-// --------------------------------------------------------------
+// --- copy streams -----------------------------------------------------------
 
 TEST(one_copy_stream_for_each_way) {
   tarn_device *device = sim_open("sim:0");

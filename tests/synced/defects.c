@@ -23,7 +23,6 @@ TEST(parts_that_differ_are_elsewhere) {
   assert_head(high, TARN_SYNCED);
   assert_ok(tarn_synced_destroy(low));
   assert_ok(tarn_synced_destroy(high));
-  close_x();
 }
 
 TEST(a_third_place_is_elsewhere) {
@@ -37,7 +36,6 @@ TEST(a_third_place_is_elsewhere) {
   assert_head(x, TARN_HEAD_AT_CPU);  // there, too
   assert_pattern(host, 0, SIZE, 5);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 TEST(lost_bytes_are_elsewhere) {
@@ -48,7 +46,6 @@ TEST(lost_bytes_are_elsewhere) {
   assert_head(x, TARN_HEAD_ELSEWHERE);
   assert_status(tarn_synced_cpu_data(x, &host), TARN_E_STATE);
   ck_assert_ptr_null(host);
-  close_x();
 }
 
 TEST(calls_of_a_view_are_about_its_range) {
@@ -68,7 +65,6 @@ TEST(calls_of_a_view_are_about_its_range) {
   assert_ok(tarn_synced_destroy(view));
   assert_range(x, 1000, 500, tarn_place_on(gpu), 9);
   assert_range(x, 0, 1000, tarn_place_on(gpu), INSIDE);
-  close_x();
 }
 
 // cpu:0 is the host: nothing is ever copied, and who has written for the one
@@ -109,8 +105,7 @@ TEST(cpu_0_as_the_device) {
   close_devices();
 }
 
-// --- on a thread that must not wait
-// ---------------------------------------------
+// --- on a thread that must not wait -----------------------------------------
 
 typedef struct asked {
   tarn_status statuses[10];
@@ -151,7 +146,6 @@ TEST(a_stream_s_callback_is_refused) {
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_range(x, 0, SIZE, TARN_HOST, INSIDE);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 // --- Caffe's defects ------------------------------------------------
@@ -175,7 +169,6 @@ TEST(synced_is_said_when_the_copy_has_landed) {
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).pending, 0);
   ck_assert_uint_eq(h2d().copies, 1);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 // Written by a stream and pulled behind that: nothing has landed, so the two
@@ -223,7 +216,6 @@ TEST(a_write_does_not_overtake_the_push) {
   assert_on(gpu, device, 0, SIZE, INSIDE);
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 // "no async pull".
@@ -245,7 +237,6 @@ TEST(there_is_an_asynchronous_pull) {
   ck_assert_uint_eq(d2h().copies, 1);
   assert_ok(tarn_event_destroy(event));
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 // Caffe's to_cpu() copies into the memory of set_cpu_data.
@@ -263,7 +254,6 @@ TEST(a_read_fills_the_memory_that_was_set) {
   ck_assert(info_at(TARN_HOST).borrowed);
   ck_assert_uint_eq(d2h().copies, 1);
   assert_head(x, TARN_SYNCED);
-  close_x();
 }
 
 // And to_gpu() into that of set_gpu_data.
@@ -300,7 +290,6 @@ TEST(a_read_does_not_overwrite_the_callers_memory) {
   assert_pattern(host, 0, SIZE, 8);
   assert_pattern(outside_host, 0, SIZE, OUTSIDE);
   ck_assert(!info_at(TARN_HOST).borrowed);
-  close_x();
 }
 
 // The same on the device's side.
@@ -328,7 +317,6 @@ TEST(who_writes_all_copies_nothing) {
   ck_assert_uint_eq(all_copies(), 0);
   ck_assert_uint_eq(d2h().bytes_discarded, SIZE);
   assert_head(x, TARN_HEAD_AT_CPU);
-  close_x();
 }
 
 // "any failure aborts the process": here it is a status, and the buffer still
@@ -345,7 +333,6 @@ TEST(a_failing_copy_is_a_status) {
   assert_ok(tarn_synced_gpu_data(x, &device));
   assert_on(gpu, device, 0, SIZE, INSIDE);
   assert_head(x, TARN_SYNCED);
-  close_x();
 }
 
 TEST(no_room_is_a_status) {
@@ -360,7 +347,6 @@ TEST(no_room_is_a_status) {
   give_room(taken);
   assert_ok(tarn_synced_gpu_data(x, &device));
   assert_head(x, TARN_SYNCED);
-  close_x();
 }
 
 // A copy that was queued and fails: the host's bytes are still the newest.
@@ -379,5 +365,4 @@ TEST(a_push_that_fails_loses_nothing) {
   assert_on(gpu, device, 0, SIZE, INSIDE);
   assert_head(x, TARN_SYNCED);
   (void)tarn_stream_destroy(stream);
-  close_x();
 }

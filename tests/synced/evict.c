@@ -31,7 +31,6 @@ TEST(an_only_copy_goes_to_the_host) {
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);  // it may come back
-  close_x();
 }
 
 TEST(the_host_s_goes_to_the_device) {
@@ -44,7 +43,6 @@ TEST(the_host_s_goes_to_the_device) {
   ck_assert_uint_eq(h2d().bytes_moved, SIZE);
   assert_head(x, TARN_HEAD_AT_GPU);
   assert_range(x, 0, SIZE, TARN_HOST, 1);
-  close_x();
 }
 
 // However it is pinned, the host is one place.
@@ -54,7 +52,6 @@ TEST(the_host_by_another_name) {
   assert_ok(tarn_synced_evict(x, (tarn_place){other, TARN_PLACE_HOST}));
   ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
   assert_head(x, TARN_HEAD_AT_GPU);
-  close_x();
 }
 
 TEST(only_what_is_nowhere_else_is_copied) {
@@ -68,7 +65,6 @@ TEST(only_what_is_nowhere_else_is_copied) {
   ck_assert_uint_eq(all_moved(), SIZE - 2000);
   assert_range(x, 2000, 1000, tarn_place_on(other), 1);
   assert_range(x, 0, SIZE, TARN_HOST, 1);
-  close_x();
 }
 
 TEST(stale_and_unwritten_bytes_are_not_copied) {
@@ -81,7 +77,6 @@ TEST(stale_and_unwritten_bytes_are_not_copied) {
   assert_range(x, 0, 10, TARN_HOST, 0);
   assert_range(x, 10, 10, TARN_HOST, 2);
   ck_assert_uint_eq(live_on(gpu), 0);
-  close_x();
 }
 
 TEST(where_there_is_nothing) {
@@ -95,7 +90,6 @@ TEST(where_there_is_nothing) {
   assert_status(tarn_synced_evict(NULL, TARN_HOST), TARN_E_INVALID);
   assert_status(tarn_synced_evict(x, (tarn_place){NULL, TARN_PLACE_DEVICE}),
                 TARN_E_INVALID);
-  close_x();
 }
 
 TEST(not_while_an_access_is_open_there) {
@@ -114,7 +108,6 @@ TEST(not_while_an_access_is_open_there) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
   assert_ok(tarn_synced_end(&access));
-  close_x();
 }
 
 // What is being written elsewhere may be cancelled: it is no other copy.
@@ -132,7 +125,6 @@ TEST(not_what_a_write_elsewhere_may_fall_back_on) {
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
-  close_x();
 }
 
 TEST_LOOP(the_host_s_only_copy_without_a_device, 2) {
@@ -161,7 +153,6 @@ TEST(of_the_whole_buffer_through_a_view) {
   ck_assert_uint_eq(d2h().bytes_moved, SIZE);
   assert_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 TEST(work_that_is_queued_is_waited_for) {
@@ -181,7 +172,6 @@ TEST(work_that_is_queued_is_waited_for) {
   assert_range(x, 0, SIZE, TARN_HOST, 3);
   ck_assert_uint_eq(live_on(gpu), 0);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 TEST(a_copy_that_fails_changes_nothing) {
@@ -195,7 +185,6 @@ TEST(a_copy_that_fails_changes_nothing) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
   assert_range(x, 0, SIZE, TARN_HOST, 1);
-  close_x();
 }
 
 TEST(no_room_for_the_copy_changes_nothing) {
@@ -213,7 +202,6 @@ TEST(no_room_for_the_copy_changes_nothing) {
   give_room(taken);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_head(x, TARN_HEAD_AT_GPU);
-  close_x();
 }
 
 // A stream that failed has lost what it was to write. That is not the
@@ -236,7 +224,6 @@ TEST(after_a_stream_has_failed) {
   ck_assert_uint_eq(info_at(TARN_HOST).lost, HALF);
   assert_range(x, HALF, HALF, TARN_HOST, 1);
   (void)tarn_stream_destroy(stream);
-  close_x();
 }
 
 // What stands there is worthless: it goes without a copy, and only work that is
@@ -260,7 +247,6 @@ TEST(a_suspended_buffer_is_evicted_too) {
       TARN_E_STATE);
   assert_ok(tarn_synced_resume(x));
   write_range(x, 0, SIZE, TARN_HOST, 1);
-  close_x();
 }
 
 // Otherwise there would be contents that cannot be copied: neither to evict
@@ -277,7 +263,6 @@ TEST(a_suspended_buffer_gets_no_contents) {
   assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &empty));
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_ok(tarn_synced_resume(x));
-  close_x();
 }
 
 // Refused before anything is copied.
@@ -321,7 +306,6 @@ TEST(invalidated_bytes_cannot_be_read) {
     ck_assert_uint_eq(info_of(x, 0, SIZE, place).lost, 50);
     ck_assert_uint_eq(info_of(x, 0, SIZE, place).valid, SIZE - 50);
   }
-  close_x();
 }
 
 TEST(written_again_they_are_good) {
@@ -332,7 +316,6 @@ TEST(written_again_they_are_good) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 3);
   assert_range(x, 0, SIZE, TARN_HOST, 3);
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 0);
-  close_x();
 }
 
 TEST(they_are_not_copied_any_more) {
@@ -343,7 +326,6 @@ TEST(they_are_not_copied_any_more) {
   ck_assert_uint_eq(all_copies(), 0);
   write_range(x, 0, SIZE, TARN_HOST, 2);
   ck_assert_uint_eq(all_copies(), 0);
-  close_x();
 }
 
 TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
@@ -360,7 +342,6 @@ TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
   assert_ok(tarn_synced_end(&access));
   assert_ok(tarn_synced_invalidate(x, 100, 100));
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 201);
-  close_x();
 }
 
 // Bytes that are on their way when they become worthless do not come back.
@@ -382,7 +363,6 @@ TEST(a_copy_that_lands_later_does_not_count) {
   write_range(x, 0, HALF, tarn_place_on(gpu), 2);
   assert_range(x, 0, HALF, TARN_HOST, 2);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 TEST(nothing_is_invalidated_by_nothing) {
@@ -393,5 +373,4 @@ TEST(nothing_is_invalidated_by_nothing) {
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 0);
   ck_assert_uint_eq(info_at(TARN_HOST).range_count, 1);
   assert_status(tarn_synced_invalidate(NULL, 0, 0), TARN_E_INVALID);
-  close_x();
 }

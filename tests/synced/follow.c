@@ -28,6 +28,17 @@ static tarn_synced *create(size_t size) {
   return made;
 }
 
+static void tear_down(void *context) {
+  (void)context;
+  assert_ok(tarn_synced_destroy(first));
+  assert_ok(tarn_synced_destroy(second));
+  assert_ok(tarn_stream_destroy(stream));
+  assert_ok(tarn_stream_destroy(other));
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), memory, SIZE));
+  assert_ok(tarn_device_close(device));
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
 static void set_up(const char *name) {
   assert_ok(tarn_device_open(name, &device));
   assert_ok(tarn_device_allocate(tarn_place_on(device), SIZE, &memory));
@@ -37,16 +48,7 @@ static void set_up(const char *name) {
   second = create(SIZE);
   ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
   ck_assert_int_eq(sem_init(&held, 0, 0), 0);
-}
-
-static void tear_down(void) {
-  assert_ok(tarn_synced_destroy(first));
-  assert_ok(tarn_synced_destroy(second));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_stream_destroy(other));
-  assert_ok(tarn_device_deallocate(tarn_place_on(device), memory, SIZE));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+  after_test(tear_down, NULL);
 }
 
 static void wait_for_semaphore(void *context, tarn_status status) {
@@ -108,7 +110,6 @@ TEST_LOOP(the_next_one_waits_for_the_work_of_the_one_before, NAMES) {
   go_on();
   assert_ok(tarn_stream_synchronize(stream));
   assert_ok(tarn_stream_query(other));
-  tear_down();
 }
 
 TEST_LOOP(the_host_waits_as_well, NAMES) {
@@ -120,7 +121,6 @@ TEST_LOOP(the_host_waits_as_well, NAMES) {
   assert_ok(tarn_stream_query(stream));
   assert_ok(tarn_stream_query(other));
   ck_assert_uint_eq(timelines_of(second), 0);
-  tear_down();
 }
 
 TEST_LOOP(who_only_reads_does_not_wait_for_readers, NAMES) {
@@ -136,7 +136,6 @@ TEST_LOOP(who_only_reads_does_not_wait_for_readers, NAMES) {
   assert_status(tarn_stream_query(other), TARN_PENDING);
   go_on();
   assert_ok(tarn_stream_synchronize(other));
-  tear_down();
 }
 
 TEST_LOOP(all_streams_are_taken_over_and_each_once, NAMES) {
@@ -167,7 +166,6 @@ TEST_LOOP(all_streams_are_taken_over_and_each_once, NAMES) {
   assert_ok(tarn_stream_query(stream));
   assert_ok(tarn_stream_query(other));
   assert_ok(tarn_stream_destroy(third));
-  tear_down();
 }
 
 // --- nothing to wait for ---------------------------------------------------
@@ -181,7 +179,6 @@ TEST_LOOP(where_none_is_at_work_nothing_is_taken_over, NAMES) {
   assert_ok(tarn_synced_follow(second, first));
   ck_assert(!faults_disarm());
   ck_assert_uint_eq(timelines_of(second), 0);
-  tear_down();
 }
 
 TEST(a_buffer_that_follows_itself_waits_anyway) {
@@ -192,7 +189,6 @@ TEST(a_buffer_that_follows_itself_waits_anyway) {
   assert_ok(tarn_synced_destroy(view));
   assert_status(tarn_synced_follow(NULL, first), TARN_E_INVALID);
   assert_status(tarn_synced_follow(first, NULL), TARN_E_INVALID);
-  tear_down();
 }
 
 TEST(a_buffer_of_no_bytes_waits_for_nothing) {
@@ -205,7 +201,6 @@ TEST(a_buffer_of_no_bytes_waits_for_nothing) {
   ck_assert_uint_eq(timelines_of(empty), 0);
   go_on();
   assert_ok(tarn_synced_destroy(empty));
-  tear_down();
 }
 
 TEST(a_place_that_it_never_had_is_entered) {
@@ -224,7 +219,6 @@ TEST(a_place_that_it_never_had_is_entered) {
   use(late, TARN_WRITE_DISCARD, NULL);
   ck_assert_uint_eq(timelines_of(late), 0);
   assert_ok(tarn_synced_destroy(late));
-  tear_down();
 }
 
 // --- what can go wrong -----------------------------------------------------
@@ -244,7 +238,6 @@ TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
                               &access));
   assert_ok(tarn_synced_end(&access));
   ck_assert_uint_eq(timelines_of(second), 0);
-  tear_down();
 }
 
 static void follow_without_memory(void *context) {
@@ -257,7 +250,6 @@ static void follow_without_memory(void *context) {
   tarn__spans_deinit(&core->spans);
   tarn__spans_init(&core->spans, SIZE);
   tarn__timelines_deinit(&core->timelines);
-  tarn__timelines_init(&core->timelines);
 }
 
 TEST(without_memory_nothing_changes) {
@@ -266,7 +258,6 @@ TEST(without_memory_nothing_changes) {
   use(first, TARN_WRITE_DISCARD, stream);
   ck_assert_uint_gt(faults_sweep(follow_without_memory, NULL), 5);
   go_on();
-  tear_down();
 }
 
 int main(void) {

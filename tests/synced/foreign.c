@@ -10,6 +10,12 @@
 #include "tarn/range.h"
 #include "wrap_kit.h"
 
+// Memory of all kinds stays behind, so the devices stay open.
+static void open_for_good(void) {
+  open_x();
+  forget(&gpu);
+}
+
 static tarn_addr address_on(tarn_place place, size_t size) {
   tarn_addr address = 0;
   assert_ok(tarn_device_allocate(place, size, &address));
@@ -75,7 +81,7 @@ static void assert_untouched(const void *host, uint64_t copies) {
 TEST_LOOP(memory_of_others_is_refused, WRONG) {
   const wrong_memory *of = &wrong[_i];
   void *host = NULL;
-  open_x();
+  open_for_good();
   tarn_addr address = of->take();
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   fill_pattern(host, 0, SIZE, 1);
@@ -89,7 +95,7 @@ TEST_LOOP(memory_of_others_is_refused, WRONG) {
 }
 
 TEST(device_memory_is_none_of_the_hosts) {
-  open_x();
+  open_for_good();
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_addr address = address_on(tarn_place_on(other), SIZE);
   for (int i = 0; i < 2; i++) {
@@ -105,7 +111,7 @@ TEST(device_memory_is_none_of_the_hosts) {
 
 TEST(unified_places_want_what_both_can_touch) {
   tarn_place unified;
-  open_x();
+  open_for_good();
   unified = (tarn_place){gpu, TARN_PLACE_UNIFIED};
   assert_status(
       try_wrap(unified, address_on(tarn_place_on(gpu), SIZE), 0, NULL),
@@ -153,7 +159,6 @@ TEST_LOOP(blocks_of_pools, STRATEGIES) {
   for (size_t i = 0; i < BLOCKS; i++)
     assert_ok(tarn_pool_free(&blocks[i], NULL));
   assert_ok(tarn_pool_destroy(pool));
-  close_x();
 }
 
 static size_t granularity(void) {
@@ -172,7 +177,7 @@ TEST(mapped_memory) {
   tarn_memory memories[3];
   tarn_addr range = 0;
   int descriptor = -1;
-  open_x();
+  open_for_good();
   size_t unit = granularity();
   assert_ok(tarn_range_reserve(gpu, 3 * unit, 0, &range));
   for (size_t i = 0; i < 2; i++) {
@@ -195,7 +200,7 @@ TEST(mapped_memory) {
 }
 
 TEST(unified_and_pinned_memory) {
-  open_x();
+  open_for_good();
   assert_taken(address_on((tarn_place){gpu, TARN_PLACE_UNIFIED}, SIZE));
   assert_ok(tarn_device_host_register(gpu, outside, SIZE));
   assert_ok(tarn_synced_set_cpu_data(x, outside));
@@ -209,7 +214,6 @@ TEST(no_bytes_are_anybodys) {
   open_devices();
   x = buffer_on(gpu, 0);
   assert_ok(tarn_synced_set_gpu_data(x, address_of(outside)));
-  close_x();
 }
 
 // Where the device cannot answer, or is the host's, nothing is refused.
@@ -234,7 +238,7 @@ TEST_LOOP(devices_that_cannot_tell, DOCUMENT_DEVICES) {
 
 // A driver that fails instead of an answer.
 TEST(a_query_that_fails) {
-  open_x();
+  open_for_good();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_addr address = address_on(tarn_place_on(gpu), SIZE);
   assert_ok(tarn_sim_faults("pointer_query@1"));
@@ -399,7 +403,7 @@ static void assert_same(const sight *was) {
 TEST_LOOP(a_failed_copy_to_the_host, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
-  open_x();
+  open_for_good();
   if (_i > 0) assert_ok(tarn_synced_set_cpu_data(x, outside));
   tarn_addr address = device_memory(3);
   assert_ok(tarn_synced_set_gpu_data(x, address));
@@ -420,7 +424,7 @@ TEST_LOOP(a_failed_copy_to_the_host, 2) {
 TEST_LOOP(a_failed_copy_to_the_device, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
-  open_x();
+  open_for_good();
   tarn_addr address = device_memory(3);
   if (_i > 0) assert_ok(tarn_synced_set_gpu_data(x, address));
   fill_pattern(outside, 0, SIZE, 4);

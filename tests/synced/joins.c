@@ -9,7 +9,7 @@ static tarn_stream *stream;
 static tarn_synced *x;
 
 // Valid at both places.
-static void open_x(void) {
+static void set_up(void) {
   gpu = sim_open("sim:0");
   assert_ok(tarn_stream_create(gpu, &stream));
   x = new_buffer(SIZE);
@@ -17,12 +17,14 @@ static void open_x(void) {
   expect_at(x, 0, SIZE, tarn_place_on(gpu), 1);
 }
 
-static void close_x(void) {
+static void tear_down(void) {
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_close(gpu));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
+
+FIXTURE(set_up, tear_down);
 
 static size_t count_spans(void) {
   verify(x);
@@ -47,33 +49,27 @@ static void use_rows(uint32_t mode, tarn_stream *on) {
 }
 
 TEST(rows_that_a_stream_wrote) {
-  open_x();
   use_rows(TARN_READ_WRITE, stream);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
   use_all(TARN_HOST, TARN_READ, NULL);
   ck_assert_uint_eq(count_spans(), 1);
   ck_assert_ptr_null(x->core->spans.first->uses);
-  close_x();
 }
 
 TEST(rows_that_a_stream_copied) {
-  open_x();
   use_rows(TARN_READ_WRITE, NULL);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
   use_all(TARN_HOST, TARN_READ, stream);
   use_all(TARN_HOST, TARN_READ, NULL);
   use_all(TARN_HOST, TARN_READ, NULL);
   ck_assert_uint_eq(count_spans(), 1);
-  close_x();
 }
 
 TEST(rows_that_a_stream_read) {
-  open_x();
   use_rows(TARN_READ, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
   ck_assert_uint_eq(count_spans(), 1);
   ck_assert_ptr_null(x->core->spans.first->uses);
-  close_x();
 }
 
 // Whoever cut a buffer into many runs once does not pay for them later.
@@ -98,9 +94,7 @@ TEST(memory_goes_with_the_rows) {
 
 // The short way is for bytes without work under way.
 TEST(a_stream_that_is_done_is_in_nobody_s_way) {
-  open_x();
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
   ck_assert_ptr_null(x->core->spans.first->uses);
-  close_x();
 }

@@ -176,7 +176,6 @@ TEST(synced_back_when_evicted) {
   assert_pattern(outside, 0, SIZE, 1);
   ck_assert_int_eq(mine.calls, 1);
   assert_head(x, TARN_HEAD_AT_GPU);
-  close_x();
 }
 
 TEST(synced_back_when_another_takes_its_place) {
@@ -186,7 +185,6 @@ TEST(synced_back_when_another_takes_its_place) {
   wrap_host(outside_too, 0, NULL);
   assert_pattern(outside, 0, SIZE, 1);
   ck_assert_int_eq(mine.calls, 1);
-  close_x();
 }
 
 // Bytes that are lost have no newest value: the rest goes back.
@@ -251,5 +249,4 @@ TEST(a_copy_back_that_fails_keeps_it_there) {
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   ck_assert_int_eq(mine.calls, 1);
   assert_pattern(outside, 0, SIZE, 1);
-  close_x();
 }

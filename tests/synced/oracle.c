@@ -37,7 +37,6 @@ static sg_config config_of(unsigned long seed) {
 }
 
 static void run_seed(unsigned long seed, unsigned long operations) {
-  size_t host = tarn_host_memory();
   sg_config config = config_of(seed);
   sm_now_at.seed = seed;
   sg_seed(seed);
@@ -52,10 +51,11 @@ static void run_seed(unsigned long seed, unsigned long operations) {
   tarn_pool *pool = NULL;
   sm_status(tarn_pool_of(TARN_HOST, &pool), TARN_OK);
   sm_status(tarn_pool_trim(pool, 0), TARN_OK);
-  (void)host;
 }
 
-START_TEST(random_operations_are_as_the_model_says) {
+SECONDS(600);
+
+TEST_LOOP(random_operations_are_as_the_model_says, SEEDS) {
   run_seed((unsigned long)_i, OPERATIONS);
   // The run was not a walk past everything.
   for (int i = 0; i < SP_KINDS; i++) {
@@ -66,16 +66,6 @@ START_TEST(random_operations_are_as_the_model_says) {
   ck_assert_uint_gt(sp_seen.refused[SP_BEGIN], OPERATIONS / 100);
   ck_assert_uint_gt(sp_seen.done[SP_CANCEL], OPERATIONS / 200);
   ck_assert_uint_gt(sp_failures, OPERATIONS / 4000);
-}
-END_TEST
-
-static Suite *suite(void) {
-  Suite *s = suite_create("synced_oracle");
-  TCase *tc = tcase_create("oracle");
-  tcase_set_timeout(tc, 600);
-  tcase_add_loop_test(tc, random_operations_are_as_the_model_says, 0, SEEDS);
-  suite_add_tcase(s, tc);
-  return s;
 }
 
 // ---------------------------------------------------------------------------
@@ -138,5 +128,5 @@ int main(int argc, char **argv) {
     return run_by_hand(strtoul(argv[1], NULL, 10), strtoul(argv[2], NULL, 10),
                        strtoul(argv[3], NULL, 10));
   }
-  return run_suite(suite());
+  return run_tests();
 }

@@ -20,7 +20,6 @@ TEST(a_fresh_buffer) {
     ck_assert_uint_eq(info.writers, 0);
     ck_assert_uint_eq(info.range_count, 1);
   }
-  close_x();
 }
 
 TEST(ranges_are_counted_byte_by_byte) {
@@ -42,7 +41,6 @@ TEST(ranges_are_counted_byte_by_byte) {
   ck_assert_uint_eq(info_of(x, 0, 99, TARN_HOST).valid, 0);
   ck_assert_uint_eq(info_of(x, 0, 101, TARN_HOST).valid, 1);
   ck_assert_uint_eq(info_of(x, 299, 1, TARN_HOST).valid, 0);
-  close_x();
 }
 
 TEST(zeros_that_were_shown_are_valid_and_unwritten) {
@@ -51,7 +49,6 @@ TEST(zeros_that_were_shown_are_valid_and_unwritten) {
   tarn_synced_info info = info_at(TARN_HOST);
   ck_assert_uint_eq(info.valid, 100);
   ck_assert_uint_eq(info.unwritten, SIZE);
-  close_x();
 }
 
 TEST(a_view_tells_of_its_range) {
@@ -63,7 +60,6 @@ TEST(a_view_tells_of_its_range) {
   ck_assert_uint_eq(info.unwritten, 50);
   ck_assert_uint_eq(info.memory, SIZE);  // the buffer's
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 TEST(open_accesses_of_the_range) {
@@ -97,7 +93,6 @@ TEST(open_accesses_of_the_range) {
   assert_ok(tarn_synced_end(&e));
   info = info_at(TARN_HOST);
   ck_assert_uint_eq(info.readers + info.writers, 0);
-  close_x();
 }
 
 TEST(pending_until_it_has_landed) {
@@ -118,7 +113,6 @@ TEST(pending_until_it_has_landed) {
   ck_assert_uint_eq(info.valid, HALF);
   ck_assert_uint_eq(info.pending, 0);
   assert_ok(tarn_stream_destroy(stream));
-  close_x();
 }
 
 TEST(after_eviction_and_invalidation) {
@@ -131,7 +125,6 @@ TEST(after_eviction_and_invalidation) {
   ck_assert_uint_eq(info.valid, 0);
   ck_assert_uint_eq(info.lost, HALF);
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).valid, HALF);
-  close_x();
 }
 
 TEST(borrowed_is_without_a_deleter) {
@@ -141,7 +134,6 @@ TEST(borrowed_is_without_a_deleter) {
   ck_assert(info_at(TARN_HOST).borrowed);
   ck_assert_uint_eq(info_at(TARN_HOST).memory, SIZE);
   ck_assert(!info_at(tarn_place_on(gpu)).borrowed);
-  close_x();
 }
 
 TEST(wrong_queries) {
@@ -166,7 +158,6 @@ TEST(wrong_queries) {
   assert_ok(tarn_synced_query(x, 0, TARN_ALL, TARN_HOST, &later.info));
   ck_assert_uint_eq(later.info.struct_size, sizeof info);
   ck_assert_uint_eq(later.info.unwritten, SIZE);
-  close_x();
 }
 
 // --- all buffers -----------------------------------------------------------
@@ -259,7 +250,6 @@ TEST(an_open_access_of_no_bytes) {
   ck_assert_uint_eq(of.all[0].access_size, 0);
   ck_assert_uint_eq(info_at(TARN_HOST).own_accesses, 1);
   assert_ok(tarn_synced_end(&access));
-  close_x();
 }
 
 TEST(accesses_of_ones_own) {
@@ -276,7 +266,6 @@ TEST(accesses_of_ones_own) {
   ck_assert_uint_eq(info_at(TARN_HOST).own_accesses, 1);
   assert_ok(tarn_synced_end(&mine));
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 TEST(many_in_the_order_of_their_making) {

@@ -54,19 +54,25 @@ static void close_devices(void) {
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
+static void tear_down(void *buffer) {
+  assert_ok(tarn_synced_destroy(buffer));
+  close_devices();
+}
+
+static tarn_synced *buffer_for_test(void) {
+  tarn_synced *buffer = new_buffer(SIZE);
+  after_test(tear_down, buffer);
+  return buffer;
+}
+
 static tarn_synced *set_up(uint64_t latency_ns) {
   open_devices(latency_ns);
-  return new_buffer(SIZE);
+  return buffer_for_test();
 }
 
 static tarn_synced *set_up_lazily(void) {
   open_lazy_devices();
-  return new_buffer(SIZE);
-}
-
-static void tear_down(tarn_synced *buffer) {
-  assert_ok(tarn_synced_destroy(buffer));
-  close_devices();
+  return buffer_for_test();
 }
 
 // Uses of the buffer's memory that are not known to be over.
@@ -113,7 +119,6 @@ TEST(prefetch_does_not_wait) {
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
   ck_assert_uint_eq(count_uses(x), 0);
   assert_ok(tarn_event_destroy(event));
-  tear_down(x);
 }
 
 TEST(the_host_waits_for_its_data) {
@@ -127,7 +132,6 @@ TEST(the_host_waits_for_its_data) {
   assert_ok(tarn_synced_end(&a));
   assert_moved(x, at0, TARN_HOST, 1, SIZE);
   ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
-  tear_down(x);
 }
 
 TEST(push_and_pull) {
@@ -135,6 +139,7 @@ TEST(push_and_pull) {
   tarn_synced_options options = {.struct_size = sizeof options, .device = sim0};
   tarn_synced *x = NULL;
   assert_ok(tarn_synced_create(SIZE, &options, &x));
+  after_test(tear_down, x);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
   assert_ok(tarn_synced_push(x, 0, 100, on0, NULL));
   assert_ok(tarn_synced_push(x, 100, TARN_ALL, NULL, NULL));
@@ -148,7 +153,6 @@ TEST(push_and_pull) {
   assert_ok(tarn_event_create(sim0, &event));
   assert_status(tarn_synced_pull(x, 0, TARN_ALL, NULL, event), TARN_E_INVALID);
   assert_ok(tarn_event_destroy(event));
-  tear_down(x);
 }
 
 // --- one stream after another ------------------------------------------------
@@ -170,9 +174,7 @@ TEST(another_stream_waits_for_a_write) {
   assert_ok(tarn_stream_synchronize(other0));
   assert_filled(bytes, SIZE, 3);
   assert_moved(x, at0, at0, 0, 0);
-  assert_ok(tarn_synced_destroy(x));
   free(bytes);
-  close_devices();
 }
 
 TEST(a_host_write_waits_for_device_reads) {
@@ -195,7 +197,6 @@ TEST(a_host_write_waits_for_device_reads) {
   // But a write there waits.
   expect_at(x, 0, SIZE, at0, 3);
   assert_filled(pattern[0], SIZE, 2);
-  tear_down(x);
 }
 
 TEST(a_chain_over_devices_and_streams) {
@@ -221,7 +222,6 @@ TEST(a_chain_over_devices_and_streams) {
   expect_at(x, 10, SIZE - 10, TARN_HOST, 1);
   assert_moved(x, at0, at1, 1, SIZE);
   assert_moved(x, at1, at0, 1, 100);
-  tear_down(x);
 }
 
 // The stream is of neither end's device: a copy stream carries it.
@@ -238,7 +238,6 @@ TEST(a_stream_that_cannot_carry) {
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on1, NULL));
   assert_ok(tarn_stream_synchronize(on1));
   expect_at(x, 0, SIZE, at0, 1);
-  tear_down(x);
 }
 
 // --- cancel and failures -----------------------------------------------------
@@ -255,7 +254,6 @@ TEST(cancelled_work_is_waited_for) {
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   hold_end(&held);
   expect_at(x, 0, SIZE, at0, 1);
-  tear_down(x);
 }
 
 TEST(a_copy_that_fails_later) {
@@ -269,7 +267,6 @@ TEST(a_copy_that_fails_later) {
   verify(x);
   expect_at(x, 0, SIZE, at0, 1);
   expect_at(x, 0, SIZE, TARN_HOST, 1);
-  tear_down(x);
 }
 
 // The stream fails at what was to write the range, so the access does too.
@@ -293,7 +290,6 @@ TEST(a_write_on_a_stream_that_failed) {
   ck_assert_ptr_null(a.buffer);
   verify(x);
   expect_at(x, 0, SIZE, at0, 1);
-  tear_down(x);
 }
 
 TEST(the_only_copy_on_a_stream_that_failed) {
@@ -307,7 +303,6 @@ TEST(the_only_copy_on_a_stream_that_failed) {
   assert_status(tarn_synced_begin(x, 0, 11, TARN_HOST, TARN_READ, NULL, &a),
                 TARN_E_STATE);
   assert_error_says("bytes 10 to 30 are lost");
-  tear_down(x);
 }
 
 // --- failures that are found late --------------------------------------------
@@ -357,7 +352,6 @@ TEST(a_copy_of_what_failed_is_void) {
   assert_all_lost(x);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 4);
   expect_at(x, 0, SIZE, at0, 4);
-  tear_down(x);
 }
 
 TEST(a_write_upon_what_failed_is_cancelled) {
@@ -370,7 +364,6 @@ TEST(a_write_upon_what_failed_is_cancelled) {
   assert_status(tarn_synced_end(&a), TARN_E_DEVICE);
   assert_error_says("a write was cancelled");
   assert_all_lost(x);
-  tear_down(x);
 }
 
 TEST(a_write_upon_what_fails_later_is_void) {
@@ -390,7 +383,6 @@ TEST(a_write_upon_what_fails_later_is_void) {
   assert_ok(tarn_synced_end(&a));
   hold_end(&held);
   expect_at(x, 0, SIZE, TARN_HOST, 5);
-  tear_down(x);
 }
 
 TEST(another_copy_is_taken_where_one_failed) {
@@ -401,5 +393,4 @@ TEST(another_copy_is_taken_where_one_failed) {
   fail_now(x, on0);
   expect_at(x, 0, SIZE, at0, 6);
   assert_moved(x, TARN_HOST, at0, 2, 2 * SIZE);
-  tear_down(x);
 }

@@ -25,15 +25,8 @@ static inline tarn_stream *stream_of(tarn_device *of) {
   return made;
 }
 
-static inline void set_up(const char *name) {
-  assert_ok(tarn_device_open(name, &device));
-  stream = stream_of(device);
-  other = stream_of(device);
-  tarn__timelines_init(&timelines);
-  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
-}
-
-static inline void tear_down(void) {
+static inline void tear_down(void *context) {
+  (void)context;
   ck_assert_ptr_null(timelines.first);
   tarn__timelines_deinit(&timelines);
   assert_ok(tarn_stream_destroy(stream));
@@ -41,6 +34,15 @@ static inline void tear_down(void) {
   assert_ok(tarn_device_close(device));
   ck_assert_int_eq(sem_destroy(&held), 0);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+}
+
+static inline void set_up(const char *name) {
+  assert_ok(tarn_device_open(name, &device));
+  stream = stream_of(device);
+  other = stream_of(device);
+  timelines = (tarn__synced_timelines){.first = NULL};
+  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
+  after_test(tear_down, NULL);
 }
 
 static inline void wait_for_semaphore(void *context, tarn_status status) {

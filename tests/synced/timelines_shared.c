@@ -13,7 +13,7 @@ TEST_LOOP(another_buffer_waits_for_the_same_event, NAMES) {
   set_up(names[_i]);
   tarn__synced_timelines others;
   tarn__synced_timeline *adopted = NULL;
-  tarn__timelines_init(&others);
+  others = (tarn__synced_timelines){.first = NULL};
   tarn__synced_timeline *timeline = timeline_of(stream);
   hold_up();
   uint64_t number = point(timeline, stream);
@@ -39,7 +39,6 @@ TEST_LOOP(another_buffer_waits_for_the_same_event, NAMES) {
   tarn__timeline_release(adopted);
   ck_assert_ptr_null(others.first);
   tarn__timelines_deinit(&others);  // spare ones
-  tear_down();
 }
 
 static void adopt_without_memory(void *context) {
@@ -50,7 +49,7 @@ static void adopt_without_memory(void *context) {
     tarn__timeline_release(adopted);
   } else {
     require(adopted == NULL);
-    tarn__event_release(event);
+    tarn__copy_streams_give_event(event);
   }
   tarn__timelines_deinit(&timelines);  // spare ones
 }
@@ -64,9 +63,8 @@ TEST(without_memory_a_event_stays_the_callers) {
   tarn__timelines_deinit(&timelines);
   ck_assert_uint_gt(faults_sweep(adopt_without_memory, event), 3);
   ck_assert_uint_eq(atomic_load(&event->count), 1);
-  tarn__event_release(event);
-  tarn__event_release(NULL);
-  tear_down();
+  tarn__copy_streams_give_event(event);
+  tarn__copy_streams_give_event(NULL);
 }
 
 // --- forks -----------------------------------------------------------------
@@ -87,7 +85,6 @@ TEST_LOOP(in_a_child_it_only_frees, NAMES) {
   ck_assert_int_eq(ended, 0);
   assert_ok(wait_for(timeline, 1));
   tarn__timeline_release(timeline);
-  tear_down();
 }
 
 // --- threads ---------------------------------------------------------------
@@ -160,7 +157,6 @@ TEST_LOOP(threads_point_and_wait, NAMES) {
   for (size_t i = 0; i < THREADS; i++)
     ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
   ck_assert_uint_gt(shared.waits, 0);
-  tear_down();
 }
 
 int main(void) {

@@ -11,7 +11,6 @@ TEST(a_view_sees_what_the_whole_wrote) {
   assert_range(view, 0, TARN_ALL, tarn_place_on(gpu), 1);
   ck_assert_uint_eq(h2d().bytes_moved, 500);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 // What a sibling has written is newer than what stands at another place.
@@ -32,7 +31,6 @@ TEST(siblings_see_each_other) {
   assert_range(x, 0, 400, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_destroy(low));
   assert_ok(tarn_synced_destroy(high));
-  close_x();
 }
 
 // The state of one view does not wipe those of its sibling (Kokkos #2563): each
@@ -52,7 +50,6 @@ TEST(a_sibling_s_sync_does_not_wipe_mine) {
   ck_assert_uint_eq(h2d().bytes_moved, SIZE);
   assert_ok(tarn_synced_destroy(low));
   assert_ok(tarn_synced_destroy(high));
-  close_x();
 }
 
 // One way for each order in which three handles can end.
@@ -90,7 +87,6 @@ TEST(a_view_of_a_view) {
   ck_assert_ptr_null(refused);
   assert_ok(tarn_synced_destroy(outer));
   assert_ok(tarn_synced_destroy(inner));
-  close_x();
 }
 
 TEST(accesses_of_siblings_meet) {
@@ -112,7 +108,6 @@ TEST(accesses_of_siblings_meet) {
   assert_ok(tarn_synced_end(&theirs));
   assert_ok(tarn_synced_destroy(low));
   assert_ok(tarn_synced_destroy(high));
-  close_x();
 }
 
 TEST(an_open_access_holds_its_own_view_only) {
@@ -158,7 +153,6 @@ TEST(ranges_beyond) {
   assert_status(tarn_synced_view(x, 0, 1, NULL), TARN_E_INVALID);
   assert_head(x, TARN_UNINITIALIZED);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 TEST(views_without_bytes) {
@@ -177,7 +171,6 @@ TEST(views_without_bytes) {
   ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
   assert_ok(tarn_synced_destroy(none));
   assert_ok(tarn_synced_destroy(at_end));
-  close_x();
 }
 
 TEST(all_means_up_to_the_views_end) {
@@ -188,7 +181,6 @@ TEST(all_means_up_to_the_views_end) {
   ck_assert_uint_eq(info.unwritten, SIZE - 30);
   assert_range(x, 120, 30, TARN_HOST, 1);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 // The counts are the whole buffer's.
@@ -201,5 +193,4 @@ TEST(traffic_is_of_the_whole) {
   ck_assert_uint_eq(of_view.bytes_moved, 10);
   ck_assert_uint_eq(h2d().bytes_moved, 10);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }

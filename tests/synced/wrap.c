@@ -69,7 +69,6 @@ TEST(empty_counts_for_nothing) {
   assert_pattern(outside, 0, HALF, 1);
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
-  close_x();
 }
 
 TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
@@ -80,7 +79,6 @@ TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
   assert_range(x, 0, HALF, TARN_HOST, 0);
   assert_pattern(outside, 0, HALF, 0);
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
-  close_x();
 }
 
 TEST(empty_must_not_lose_bytes) {
@@ -114,7 +112,6 @@ TEST(copies_are_not_made_into_borrowed_memory) {
   assert_range(x, HALF, HALF, TARN_HOST, OUTSIDE);
   assert_range(x, HALF, HALF, tarn_place_on(gpu), OUTSIDE);
   assert_pattern(outside, 0, SIZE, OUTSIDE);
-  close_x();
 }
 
 TEST(borrowed_memory_of_a_device_is_left_too) {
@@ -139,7 +136,6 @@ TEST(what_is_valid_may_be_read_where_it_is) {
   write_range(x, 0, HALF, TARN_HOST, 3);  // a write needs no copy either
   ck_assert(info_at(TARN_HOST).borrowed);
   assert_pattern(outside, 0, HALF, 3);
-  close_x();
 }
 
 TEST(an_open_access_keeps_it_there) {
@@ -154,7 +150,6 @@ TEST(an_open_access_keeps_it_there) {
   assert_pattern(open.pointer, HALF, HALF, OUTSIDE);
   assert_ok(tarn_synced_end(&open));
   assert_range(x, 0, 1, TARN_HOST, 1);
-  close_x();
 }
 
 TEST_LOOP(filled_where_it_is_asked_for, 2) {
@@ -214,7 +209,6 @@ TEST(who_waits_moves_when_others_have_ended) {
   assert_ok(status);
   ck_assert(!info_at(TARN_HOST).borrowed);
   assert_range(x, 0, HALF, TARN_HOST, 1);
-  close_x();
 }
 
 // What is being written elsewhere may be cancelled: it moves too.
@@ -230,7 +224,6 @@ TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
   assert_ok(tarn_synced_cancel(&access, &lost));
   ck_assert_uint_eq(lost, 0);
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
-  close_x();
 }
 
 TEST(what_is_elsewhere_too_does_not_move) {
@@ -244,7 +237,6 @@ TEST(what_is_elsewhere_too_does_not_move) {
   ck_assert_uint_eq(between(x, TARN_HOST, TARN_HOST).bytes_moved, HALF);
   assert_range(x, 0, SIZE - 1, TARN_HOST, OUTSIDE);
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
-  close_x();
 }
 
 TEST(read_only_is_not_filled_either) {
@@ -294,7 +286,6 @@ TEST(wrong_arguments) {
   assert_head(x, TARN_UNINITIALIZED);
   ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
   assert_ok(tarn_synced_destroy(view));
-  close_x();
 }
 
 TEST_LOOP(not_while_an_access_is_open, 2) {

@@ -34,12 +34,6 @@ static bool is_at(const char *json, int row, const char *key,
   return json_is(json, path, value);
 }
 
-static void assert_keys(const char *json, const char *path,
-                        const char *expected) {
-  char keys[256];
-  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
-}
-
 TEST(json_has_the_published_keys) {
   tool_output o =
       tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
@@ -71,7 +65,7 @@ TEST(a_strategy_is_loaded) {
   assert_done(&o);
   ck_assert(is_at(o.out, 0, "name", "\"power_pool:least=4K\""));
   ck_assert(is_at(o.out, 0, "failed", "null"));
-  o = tool_run("bench", "pool", "--strategy", "/nowhere.so");
+  o = tool_line("bench pool --strategy /nowhere.so");
   ck_assert_int_eq(o.status, 1);
 }
 
@@ -119,10 +113,9 @@ TEST(figures_agree) {
 }
 
 TEST(rows_as_they_were_asked_for) {
-  tool_output o = tool_run("bench", "pool", "--workload", "all", "--pool",
-                           "page_unit_pool:page=65536,no_pool", "--passes", "1",
-                           "--threads", "1", "--touched", "no", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done(
+      "bench pool --workload all --pool page_unit_pool:page=65536,no_pool "
+      "--passes 1 --threads 1 --touched no -o json");
   ck_assert_uint_eq(json_size(o.out, "workloads"), 5);
   ck_assert(json_is(o.out, "workloads.3.name", "\"@kv-decode\""));
   ck_assert_uint_eq(json_size(o.out, "workloads.4.results"), 2);
@@ -198,8 +191,8 @@ TEST(rows_by_default) {
       "\"free_list\"",      "\"glibc\"",      "\"mimalloc\"",
       "\"jemalloc\"",       "\"tcmalloc\"",   "\"no_pool\"",
       "\"page_unit_pool\"", "\"buddy_pool\"", "\"arena_pool\""};
-  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
-                           "--passes", "1", "-o", "json");
+  tool_output o =
+      tool_line("bench pool --workload @bert-layer --passes 1 -o json");
   ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
   ck_assert_uint_eq(json_size(o.out, "workloads"), 4);
   ck_assert_uint_eq(json_size(o.out, "workloads.0.results"), 9);
@@ -217,10 +210,9 @@ TEST(rows_by_default) {
 }
 
 TEST(another_device) {
-  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
-                           "--device", "sim:0", "--pool", "glibc,no_pool",
-                           "--passes", "1", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done(
+      "bench pool --workload @bert-layer --device sim:0 --pool glibc,no_pool "
+      "--passes 1 -o json");
   ck_assert(is_at(o.out, 1, "failed", "null"));
   ck_assert_double_gt(figure(o.out, 1, "pair_ns"), 0);
   ck_assert(json_is(o.out, "workloads.3.results.1.failed", "null"));
@@ -229,14 +221,12 @@ TEST(another_device) {
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench --help");
   assert_contains(o.out, "usage: tarn bench blocks ");
   assert_contains(o.out, "\n       tarn bench counters ");
   assert_contains(o.out, "\n       tarn bench device ");
   assert_contains(o.out, "\n       tarn bench pool ");
-  o = tool_run("bench", "pool", "-h");
-  assert_done(&o);
+  o = tool_done("bench pool -h");
   assert_contains(o.out, "usage: tarn bench pool ");
 }
 
@@ -245,41 +235,35 @@ TEST(wrong_names) {
       tool_run("bench"),
       "There are: blocks, counters, device, model, plan, pool, record, "
       "synced, view, whole, why\n");
-  assert_misuse(tool_run("bench", "pol"), "did you mean 'pool'?");
-  assert_misuse(tool_run("bench", "--passes", "1"), "no benchmark is named");
-  assert_misuse(tool_run("bench", "pool", "@bert-layer"), "is unexpected");
-  assert_misuse(tool_run("bench", "pool", "--workload", "bert-layer"),
-                "did you mean '@bert-layer'?");
-  assert_misuse(tool_run("bench", "pool", "--workload", "all,@random"),
-                "'all' stands for every workload: it is named alone");
-  assert_misuse(tool_run("bench", "pool", "--workload", "@random,all"),
-                "it is named alone");
-  assert_misuse(tool_run("bench", "pool", "--workload", "@random,@random"),
-                "workload '@random' is named twice");
-  assert_misuse(tool_run("bench", "pool", "--pool", "no_pool,glibc,no_pool"),
-                "pool 'no_pool' is named twice");
-  assert_misuse(tool_run("bench", "pool", "--pool", "gilbc"),
-                "did you mean 'glibc'?");
-  assert_misuse(tool_run("bench", "pool", "--pool", "glibc:page=1"),
-                "no pool is named 'glibc:page=1'");
-  assert_misuse(tool_run("bench", "pool", "--pool", "page_unit_pool:page=3"),
-                "page=3 is not a power of two");
+  assert_misused("bench pol", "did you mean 'pool'?");
+  assert_misused("bench --passes 1", "no benchmark is named");
+  assert_misused("bench pool @bert-layer", "is unexpected");
+  assert_misused("bench pool --workload bert-layer",
+                 "did you mean '@bert-layer'?");
+  assert_misused("bench pool --workload all,@random",
+                 "'all' stands for every workload: it is named alone");
+  assert_misused("bench pool --workload @random,all", "it is named alone");
+  assert_misused("bench pool --workload @random,@random",
+                 "workload '@random' is named twice");
+  assert_misused("bench pool --pool no_pool,glibc,no_pool",
+                 "pool 'no_pool' is named twice");
+  assert_misused("bench pool --pool gilbc", "did you mean 'glibc'?");
+  assert_misused("bench pool --pool glibc:page=1",
+                 "no pool is named 'glibc:page=1'");
+  assert_misused("bench pool --pool page_unit_pool:page=3",
+                 "page=3 is not a power of two");
 }
 
 TEST(wrong_values) {
-  assert_misuse(tool_run("bench", "pool", "--passes", "0"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "pool", "--passes", "many"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "pool", "--threads", "3"),
-                "--threads wants 1, 2 or 1,2, not '3'");
-  assert_misuse(tool_run("bench", "pool", "--touched", "maybe"),
-                "--touched wants yes, no or both, not 'maybe'");
-  assert_misuse(tool_run("bench", "pool", "--device", "abacus:0"), "abacus");
-  assert_misuse(tool_run("bench", "pool", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("bench", "pool", "--thred", "2"),
-                "no option is named '--thred'");
+  assert_misused("bench pool --passes 0", "--passes wants a whole number");
+  assert_misused("bench pool --passes many", "--passes wants a whole number");
+  assert_misused("bench pool --threads 3",
+                 "--threads wants 1, 2 or 1,2, not '3'");
+  assert_misused("bench pool --touched maybe",
+                 "--touched wants yes, no or both, not 'maybe'");
+  assert_misused("bench pool --device abacus:0", "abacus");
+  assert_misused("bench pool -o xml", "'xml' is not a format");
+  assert_misused("bench pool --thred 2", "no option is named '--thred'");
 }
 
 // --- the process of a row --------------------------------------------------

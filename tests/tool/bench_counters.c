@@ -10,38 +10,29 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-// The path of |key| of the |row|-th result, until the next call.
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
 // --- figures ---------------------------------------------------------------
 
 static void assert_row(const char *json, size_t row, const char *pool) {
   char text[128];
-  ck_assert_str_eq(json_keys(json, at(row, ""), text, sizeof text),
-                   "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,"
-                   "failed");
-  ck_assert(json_is(json, at(row, "pool"), pool));
+  assert_keys(json, json_row(row, ""),
+              "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,"
+              "failed");
+  ck_assert(json_is(json, json_row(row, "pool"), pool));
   snprintf(text, sizeof text, "\"%s\"",
            counters_bench_row_at(row % COUNTERS_BENCH_ROWS).name);
-  ck_assert(json_is(json, at(row, "name"), text));
-  ck_assert(json_is(json, at(row, "failed"), "null"));
-  ck_assert_double_gt(json_number(json, at(row, "ns")), 0);
-  ck_assert_double_gt(json_number(json, at(row, "by_address_ns")), 0);
-  ck_assert(!isnan(json_number(json, at(row, "more_ns"))));
-  ck_assert(!isnan(json_number(json, at(row, "by_address_more_ns"))));
+  ck_assert(json_is(json, json_row(row, "name"), text));
+  ck_assert(json_is(json, json_row(row, "failed"), "null"));
+  ck_assert_double_gt(json_number(json, json_row(row, "ns")), 0);
+  ck_assert_double_gt(json_number(json, json_row(row, "by_address_ns")), 0);
+  ck_assert(!isnan(json_number(json, json_row(row, "more_ns"))));
+  ck_assert(!isnan(json_number(json, json_row(row, "by_address_more_ns"))));
 }
 
 TEST(json_has_the_published_keys) {
-  char keys[64];
-  tool_output o = tool_run("bench", "counters", "--passes", "3", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench counters --passes 3 -o json");
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results,machine");
+  assert_keys(o.out, "", "results,machine");
   enum { RESULTS = 2 * COUNTERS_BENCH_ROWS };
   ck_assert_uint_eq(json_size(o.out, "results"), RESULTS);
   for (size_t i = 0; i < COUNTERS_BENCH_ROWS; i++) {
@@ -49,8 +40,8 @@ TEST(json_has_the_published_keys) {
     assert_row(o.out, i + COUNTERS_BENCH_ROWS, "\"arena_pool:steps=0\"");
   }
   // The default is no more than itself.
-  ck_assert_double_eq(json_number(o.out, at(0, "more_ns")), 0);
-  ck_assert_double_eq(json_number(o.out, at(0, "by_address_more_ns")), 0);
+  ck_assert_double_eq(json_number(o.out, json_row(0, "more_ns")), 0);
+  ck_assert_double_eq(json_number(o.out, json_row(0, "by_address_more_ns")), 0);
 }
 
 TEST(which_pools_and_where) {
@@ -63,62 +54,50 @@ TEST(which_pools_and_where) {
 }
 
 TEST(tables) {
-  tool_output o = tool_run("bench", "counters", "--passes", "1");
-  assert_done(&o);
+  tool_output o = tool_done("bench counters --passes 1");
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\npage_unit_pool\n\ncounting ");
   assert_contains(o.out, "\nevents_times ");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
-               "-o", "csv");
-  assert_done(&o);
+  o = tool_done("bench counters --pool arena_pool --passes 1 -o csv");
   assert_contains(o.out,
                   "pool,name,ns,more_ns,by_address_ns,by_address_more_ns,what,"
                   "failed,machine");
   assert_contains(o.out, "\narena_pool,nothing,");
-  o = tool_run("bench", "counters", "--pool", "arena_pool", "--passes", "1",
-               "-o", "md");
-  assert_done(&o);
+  o = tool_done("bench counters --pool arena_pool --passes 1 -o md");
   assert_contains(o.out, "\n### arena_pool\n\n| counting ");
 }
 
 // A device that has no room for a block stays as rows without figures.
 TEST(what_cannot_be_measured_stays) {
   setenv("TARN_SIM_FAULTS", "device_memory_allocate@1+", 1);
-  tool_output o = tool_run("bench", "counters", "--pool", "page_unit_pool",
-                           "--device", "sim:0", "--passes", "1", "-o", "json");
+  tool_output o = tool_line(
+      "bench counters --pool page_unit_pool --device sim:0 --passes 1 -o json");
   unsetenv("TARN_SIM_FAULTS");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "page_unit_pool: ");
   ck_assert(json_valid(o.out));
-  ck_assert(json_is(o.out, at(0, "ns"), "null"));
-  ck_assert(!json_is(o.out, at(0, "failed"), "null"));
+  ck_assert(json_is(o.out, json_row(0, "ns"), "null"));
+  ck_assert(!json_is(o.out, json_row(0, "failed"), "null"));
 }
 
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "counters", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench counters --help");
   assert_contains(o.out, "usage: tarn bench counters ");
 }
 
 TEST(wrong_names_and_values) {
-  assert_misuse(tool_run("bench", "counters", "--pool", "abacus"), "'abacus'");
-  assert_misuse(tool_run("bench", "counters", "--pool", "glibc"), "'glibc'");
-  assert_misuse(tool_run("bench", "counters", "--pool", "arena_pool:x=1"),
-                "option 'x'");
-  assert_misuse(
-      tool_run("bench", "counters", "--pool", "arena_pool,arena_pool"),
-      "named twice");
-  assert_misuse(tool_run("bench", "counters", "--device", "abacus"), "abacus");
-  assert_misuse(tool_run("bench", "counters", "arena_pool"),
-                "'arena_pool' is unexpected");
-  assert_misuse(tool_run("bench", "counters", "--passes", "0"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "counters", "--passes", "100002"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "counters", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("bench", "counter"), "counters");
+  assert_misused("bench counters --pool abacus", "'abacus'");
+  assert_misused("bench counters --pool glibc", "'glibc'");
+  assert_misused("bench counters --pool arena_pool:x=1", "option 'x'");
+  assert_misused("bench counters --pool arena_pool,arena_pool", "named twice");
+  assert_misused("bench counters --device abacus", "abacus");
+  assert_misused("bench counters arena_pool", "'arena_pool' is unexpected");
+  assert_misused("bench counters --passes 0", "--passes wants a whole number");
+  assert_misused("bench counters --passes 100002",
+                 "--passes wants a whole number");
+  assert_misused("bench counters -o xml", "'xml' is not a format");
+  assert_misused("bench counter", "counters");
 }

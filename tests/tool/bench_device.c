@@ -12,23 +12,12 @@
 
 // --- rows ------------------------------------------------------------------
 
-// The path of |key| of the |row|-th result, until the next call.
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
 // The row of that figure of that device; there must be one.
 static size_t row_of(const char *json, const char *device, const char *name) {
-  char quoted_device[64];
-  char quoted_name[64];
-  snprintf(quoted_device, sizeof quoted_device, "\"%s\"", device);
-  snprintf(quoted_name, sizeof quoted_name, "\"%s\"", name);
   size_t count = json_size(json, "results");
   for (size_t i = 0; i < count; i++) {
-    if (json_is(json, at(i, "device"), quoted_device) &&
-        json_is(json, at(i, "name"), quoted_name)) {
+    if (json_is_text(json, json_row(i, "device"), device) &&
+        json_is_text(json, json_row(i, "name"), name)) {
       return i;
     }
   }
@@ -37,11 +26,9 @@ static size_t row_of(const char *json, const char *device, const char *name) {
 }
 
 static bool has_row(const char *json, const char *name) {
-  char quoted[64];
-  snprintf(quoted, sizeof quoted, "\"%s\"", name);
   size_t count = json_size(json, "results");
   for (size_t i = 0; i < count; i++) {
-    if (json_is(json, at(i, "name"), quoted)) return true;
+    if (json_is_text(json, json_row(i, "name"), name)) return true;
   }
   return false;
 }
@@ -49,24 +36,22 @@ static bool has_row(const char *json, const char *name) {
 static void assert_goal(const char *json, const char *device, const char *name,
                         const char *unit, const char *goal) {
   size_t row = row_of(json, device, name);
-  char quoted[64];
-  snprintf(quoted, sizeof quoted, "\"%s\"", unit);
-  ck_assert_msg(json_is(json, at(row, "unit"), quoted), "unit of %s", name);
-  ck_assert_msg(json_is(json, at(row, "goal"), goal), "goal of %s", name);
+  ck_assert_msg(json_is_text(json, json_row(row, "unit"), unit), "unit of %s",
+                name);
+  ck_assert_msg(json_is(json, json_row(row, "goal"), goal), "goal of %s", name);
 }
 
 // --- figures ---------------------------------------------------------------
 
-static void assert_keys(const char *json) {
-  char keys[256];
-  ck_assert_str_eq(json_keys(json, "", keys, sizeof keys), "results,machine");
+static void assert_rows(const char *json) {
+  assert_keys(json, "", "results,machine");
   // The two that need a second device are sim's alone.
   size_t count = json_size(json, "results");
   ck_assert_uint_eq(count, 2 * DEVICE_BENCH_FIGURES - 2);
   for (size_t i = 0; i < count; i++) {
-    ck_assert_str_eq(json_keys(json, at(i, ""), keys, sizeof keys),
-                     "device,name,value,unit,goal,met,failed");
-    ck_assert(json_is(json, at(i, "failed"), "null"));
+    assert_keys(json, json_row(i, ""),
+                "device,name,value,unit,goal,met,failed");
+    ck_assert(json_is(json, json_row(i, "failed"), "null"));
   }
 }
 
@@ -91,31 +76,30 @@ static void assert_goals(const char *json) {
 
 // Only the cost beyond a copy can come out as nothing.
 static void assert_value(const char *json, size_t row) {
-  double value = json_number(json, at(row, "value"));
+  double value = json_number(json, json_row(row, "value"));
   ck_assert(!isnan(value));
-  if (!json_is(json, at(row, "name"), "\"queued_4k\"")) {
+  if (!json_is(json, json_row(row, "name"), "\"queued_4k\"")) {
     ck_assert_double_gt(value, 0);
   }
 }
 
 static void assert_met(const char *json, size_t row) {
-  double value = json_number(json, at(row, "value"));
-  double goal = json_number(json, at(row, "goal"));
-  bool is_rate = json_is(json, at(row, "name"), "\"copy_64m\"");
+  double value = json_number(json, json_row(row, "value"));
+  double goal = json_number(json, json_row(row, "goal"));
+  bool is_rate = json_is(json, json_row(row, "name"), "\"copy_64m\"");
   const char *met = "null";
   if (!isnan(goal)) {
     met = (is_rate ? value >= goal : value <= goal) ? "true" : "false";
   }
-  ck_assert_msg(json_is(json, at(row, "met"), met), "row %zu", row);
+  ck_assert_msg(json_is(json, json_row(row, "met"), met), "row %zu", row);
 }
 
 // One run serves all three: it takes a second or two.
 TEST(keys_goals_and_values) {
-  tool_output o = tool_run("bench", "device", "--passes", "1", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench device --passes 1 -o json");
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  assert_keys(o.out);
+  assert_rows(o.out);
   assert_goals(o.out);
   size_t count = json_size(o.out, "results");
   for (size_t i = 0; i < count; i++) {
@@ -125,9 +109,8 @@ TEST(keys_goals_and_values) {
 }
 
 TEST(which_devices) {
-  tool_output o = tool_run("bench", "device", "--device", "sim:1", "--device",
-                           "cpu", "--passes", "1", "-o", "json");
-  assert_done(&o);
+  tool_output o =
+      tool_done("bench device --device sim:1 --device cpu --passes 1 -o json");
   ck_assert(json_is(o.out, "results.0.device", "\"sim:1\""));
   // sim:1 is the last of its type, and cpu:0 the only one.
   ck_assert(!has_row(o.out, "p2p_4k"));
@@ -144,21 +127,20 @@ TEST(what_cannot_be_measured_stays) {
   assert_contains(o.err, "small:0: copy_64m: ");
   ck_assert(json_valid(o.out));
   size_t row = row_of(o.out, "small:0", "copy_64m");
-  ck_assert(json_is(o.out, at(row, "value"), "null"));
-  ck_assert(json_is(o.out, at(row, "met"), "null"));
-  ck_assert(!json_is(o.out, at(row, "failed"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "value"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "met"), "null"));
+  ck_assert(!json_is(o.out, json_row(row, "failed"), "null"));
   row = row_of(o.out, "small:0", "copy_4k");
-  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
   assert_value(o.out, row);
   row = row_of(o.out, "small:0", "queued_4k");  // it has no streams
-  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
 }
 
 // What was not measured has not missed its goal either.
 TEST(no_value_misses_no_goal) {
   setenv("TARN_SIM_FAULTS", "memory_copy_d2d@1+", 1);
-  tool_output o = tool_run("bench", "device", "--device", "sim:0", "--passes",
-                           "1", "-o", "csv");
+  tool_output o = tool_line("bench device --device sim:0 --passes 1 -o csv");
   unsetenv("TARN_SIM_FAULTS");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.out, "\nsim:0,d2d_4k,,us,<= 0.3,,");
@@ -177,7 +159,7 @@ static tool_output measure_faulty(const char *fault, const char *format) {
 TEST(queued_where_nothing_queues) {
   tool_output o = measure_faulty("queues_no_copies", "json");
   size_t row = row_of(o.out, "faulty:0", "queued_4k");
-  ck_assert(json_is(o.out, at(row, "failed"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
 }
 
 // What waits for the hold to end is no figure.
@@ -185,13 +167,12 @@ TEST(queued_where_queues_are_short) {
   tool_output o = measure_faulty("queue_is_short", "json");
   ck_assert_int_eq(o.status, 1);
   size_t row = row_of(o.out, "faulty:0", "queued_4k");
-  ck_assert(json_is(o.out, at(row, "value"), "null"));
+  ck_assert(json_is(o.out, json_row(row, "value"), "null"));
   assert_contains(o.out, "copies cannot be queued");
 }
 
 TEST(tables) {
-  tool_output o = tool_run("bench", "device", "--passes", "1");
-  assert_done(&o);
+  tool_output o = tool_done("bench device --passes 1");
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\ncpu:0\n\nfigure ");
   assert_contains(o.out, "\nsim:0\n\nfigure ");
@@ -199,42 +180,32 @@ TEST(tables) {
   assert_contains(o.out, "  <= 1.1  ");
   assert_contains(o.out, "  >= 0.95 ");
   ck_assert_ptr_null(strstr(o.out, "failed"));
-  o = tool_run("bench", "device", "--device", "sim:0", "--passes", "1", "-o",
-               "csv");
-  assert_done(&o);
+  o = tool_done("bench device --device sim:0 --passes 1 -o csv");
   assert_contains(o.out, "device,name,value,unit,goal,met,what,failed,machine");
   assert_contains(o.out, "\nsim:0,copy_4k,");
   assert_contains(o.out, "\nsim:0,memory_64m,");
-  o = tool_run("bench", "device", "--device", "cpu:0", "--passes", "1", "-o",
-               "md");
-  assert_done(&o);
+  o = tool_done("bench device --device cpu:0 --passes 1 -o md");
   assert_contains(o.out, "\n### cpu:0\n\n| figure ");
 }
 
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "device", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench device --help");
   assert_contains(o.out, "usage: tarn bench device ");
 }
 
 TEST(wrong_names_and_values) {
-  assert_misuse(tool_run("bench", "device", "--device", "cpu:7"), "cpu:7");
-  assert_misuse(tool_run("bench", "device", "--device", "abacus"), "abacus");
-  assert_misuse(
-      tool_run("bench", "device", "--device", "sim:0", "--device", "sim:0"),
-      "device 'sim:0' is named twice");
-  assert_misuse(tool_run("bench", "device", "cpu:0"), "'cpu:0' is unexpected");
-  assert_misuse(tool_run("bench", "device", "--passes", "0"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "device", "--passes", "1002"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "device", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("bench", "device", "--pool", "glibc"),
-                "no option is named '--pool'");
-  tool_output o = tool_run("bench", "device", "--plugin", "/nowhere.so");
+  assert_misused("bench device --device cpu:7", "cpu:7");
+  assert_misused("bench device --device abacus", "abacus");
+  assert_misused("bench device --device sim:0 --device sim:0",
+                 "device 'sim:0' is named twice");
+  assert_misused("bench device cpu:0", "'cpu:0' is unexpected");
+  assert_misused("bench device --passes 0", "--passes wants a whole number");
+  assert_misused("bench device --passes 1002", "--passes wants a whole number");
+  assert_misused("bench device -o xml", "'xml' is not a format");
+  assert_misused("bench device --pool glibc", "no option is named '--pool'");
+  tool_output o = tool_line("bench device --plugin /nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
 }

@@ -16,19 +16,6 @@ enum { NETS = 5 };
 // Rows stand net by net, training first.
 static const char *const modes[] = {"train", "infer"};
 
-// The path of |key| of the |row|-th net, until the next call.
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "nets.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
-static bool is_text(const char *json, const char *path, const char *text) {
-  char quoted[64];
-  snprintf(quoted, sizeof quoted, "\"%s\"", text);
-  return json_is(json, path, quoted);
-}
-
 // --- figures ---------------------------------------------------------------
 
 static void assert_near(double is, double by_hand) {
@@ -38,45 +25,41 @@ static void assert_near(double is, double by_hand) {
 
 static void assert_row(const char *json, size_t row, const char *name,
                        size_t mode) {
-  char keys[128];
   const model_net *net = model_net_find(name);
   ck_assert_ptr_nonnull(net);
-  ck_assert_str_eq(json_keys(json, at(row, ""), keys, sizeof keys),
-                   "net,mode,params_mib,naive_mib,planned_mib,bound_mib");
-  ck_assert(is_text(json, at(row, "net"), name));
-  ck_assert(is_text(json, at(row, "mode"), modes[mode]));
-  double bound = json_number(json, at(row, "bound_mib"));
-  double planned = json_number(json, at(row, "planned_mib"));
-  assert_near(json_number(json, at(row, "params_mib")), net->params);
-  assert_near(json_number(json, at(row, "naive_mib")), net->naive[mode]);
+  assert_keys(json, json_path("nets", row, ""),
+              "net,mode,params_mib,naive_mib,planned_mib,bound_mib");
+  ck_assert(json_is_text(json, json_path("nets", row, "net"), name));
+  ck_assert(json_is_text(json, json_path("nets", row, "mode"), modes[mode]));
+  double bound = json_number(json, json_path("nets", row, "bound_mib"));
+  double planned = json_number(json, json_path("nets", row, "planned_mib"));
+  assert_near(json_number(json, json_path("nets", row, "params_mib")),
+              net->params);
+  assert_near(json_number(json, json_path("nets", row, "naive_mib")),
+              net->naive[mode]);
   assert_near(bound, net->bound[mode]);
   ck_assert_double_ge(planned, bound);
   ck_assert_double_le(planned, 1.05 * bound);
 }
 
 TEST(json_has_the_published_keys) {
-  char keys[64];
-  tool_output o = tool_run("bench", "model", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench model -o json");
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys),
-                   "nets,lookup,machine");
+  assert_keys(o.out, "", "nets,lookup,machine");
   ck_assert_uint_eq(json_size(o.out, "nets"), 2 * NETS);
   for (size_t i = 0; i < NETS; i++) {
     assert_row(o.out, 2 * i, model_net_at(i)->name, 0);
     assert_row(o.out, 2 * i + 1, model_net_at(i)->name, 1);
   }
-  ck_assert_str_eq(json_keys(o.out, "lookup", keys, sizeof keys),
-                   "names,ns,goal");
+  assert_keys(o.out, "lookup", "names,ns,goal");
   ck_assert(json_is(o.out, "lookup.names", "1600"));
   ck_assert(json_is(o.out, "lookup.goal", "100"));
   ck_assert_double_gt(json_number(o.out, "lookup.ns"), 0);
 }
 
 TEST(nets_by_name) {
-  tool_output o = tool_run("bench", "model", "bert-layer", "mlp", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench model bert-layer mlp -o json");
   ck_assert_uint_eq(json_size(o.out, "nets"), 4);
   assert_row(o.out, 0, "mlp", 0);  // in the order of the table
   assert_row(o.out, 1, "mlp", 1);
@@ -85,24 +68,21 @@ TEST(nets_by_name) {
 }
 
 TEST(tables) {
-  tool_output o = tool_run("bench", "model", "mlp");
-  assert_done(&o);
+  tool_output o = tool_done("bench model mlp");
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\n\nnet ");
   assert_contains(o.out, "\nmlp  train ");
   assert_contains(o.out, "\nmlp  infer ");
   assert_contains(o.out, "\nlook-up by name at 1600 names: ");
   ck_assert_ptr_null(strstr(o.out, "resnet"));
-  o = tool_run("bench", "model", "mlp", "-o", "csv");
-  assert_done(&o);
+  o = tool_done("bench model mlp -o csv");
   ck_assert_ptr_eq(
       strstr(o.out,
              "net,mode,params_mib,naive_mib,planned_mib,bound_mib,"
              "planned_over_bound,naive_by_hand_mib,bound_by_hand_mib,"
              "answer,machine\nmlp,train,"),
       o.out);
-  o = tool_run("bench", "model", "mlp-16", "-o", "md");
-  assert_done(&o);
+  o = tool_done("bench model mlp-16 -o md");
   assert_contains(o.out, "\n| net    | mode  | params MiB |");
   assert_contains(o.out, "\n| mlp-16 | infer |");
 }
@@ -110,28 +90,22 @@ TEST(tables) {
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "model", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench model --help");
   assert_contains(o.out, "usage: tarn bench model ");
   for (size_t i = 0; i < NETS; i++)
     assert_contains(o.out, model_net_at(i)->name);
-  o = tool_run("bench", "--help");
-  assert_done(&o);
+  o = tool_done("bench --help");
   assert_contains(o.out, "\n       tarn bench model ");
   assert_contains(o.out, "\n  model  ");
 }
 
 TEST(wrong_names_and_values) {
-  assert_misuse(tool_run("bench", "model", "resnet-41"),
-                "no net is named 'resnet-41'");
-  assert_misuse(tool_run("bench", "model", "mlp", "rseunet", "-o", "json"),
-                "there are: mlp, mlp-16, resnet-14, resnet-50, bert-layer");
-  assert_misuse(tool_run("bench", "model", "mlp", "mlp"),
-                "net 'mlp' is named twice");
-  assert_misuse(tool_run("bench", "model", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("bench", "model", "--batch", "3"),
-                "no option is named '--batch'");
+  assert_misused("bench model resnet-41", "no net is named 'resnet-41'");
+  assert_misused("bench model mlp rseunet -o json",
+                 "there are: mlp, mlp-16, resnet-14, resnet-50, bert-layer");
+  assert_misused("bench model mlp mlp", "net 'mlp' is named twice");
+  assert_misused("bench model -o xml", "'xml' is not a format");
+  assert_misused("bench model --batch 3", "no option is named '--batch'");
 }
 
 // --- parts -----------------------------------------------------------------

@@ -58,35 +58,26 @@ static void end_files(void) {
   tool_files_end();
 }
 
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
 static bool row_is(const char *json, size_t row, const char *key,
                    const char *value) {
-  return json_is(json, at(row, key), value);
+  return json_is(json, json_row(row, key), value);
 }
 
 TEST(json_has_the_published_keys) {
-  char text[300];
   make_files();
   tool_output o = tool_run("bench", "plan", folder, "--part", "fit,early,low",
                            "--seconds", "5", "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
-  ck_assert_str_eq(json_keys(o.out, "", text, sizeof text),
-                   "results,sums,machine");
+  assert_keys(o.out, "", "results,sums,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), 6);
-  ck_assert_str_eq(
-      json_keys(o.out, at(0, ""), text, sizeof text),
+  assert_keys(
+      o.out, json_row(0, ""),
       "part,name,buffers,lower_bound,wanted,height,over_bound,status,proved,"
       "nodes,all_seconds,peak_bytes,peer_peak_bytes,peer_failed,failed,"
       "seconds,limit,met,peer_seconds");
   ck_assert_uint_eq(json_size(o.out, "sums"), PLAN_BENCH_SUMS);
-  ck_assert_str_eq(json_keys(o.out, "sums.0", text, sizeof text),
-                   "name,value,unit,goal,met");
+  assert_keys(o.out, "sums.0", "name,value,unit,goal,met");
   end_files();
 }
 
@@ -106,7 +97,7 @@ TEST(capacities_are_in_names_or_the_bound) {
   ck_assert(row_is(o.out, 2, "status", "\"optimal\""));
   ck_assert(row_is(o.out, 3, "proved", "12"));
   ck_assert(row_is(o.out, 0, "peer_seconds", "null"));
-  ck_assert_double_gt(json_number(o.out, at(0, "peak_bytes")), 0);
+  ck_assert_double_gt(json_number(o.out, json_row(0, "peak_bytes")), 0);
   end_files();
 }
 
@@ -126,8 +117,8 @@ TEST(a_peer_is_run_beside) {
                            peer, "-o", "json");
   assert_done(&o);
   ck_assert(row_is(o.out, 0, "peer_failed", "null"));
-  ck_assert_double_ge(json_number(o.out, at(0, "peer_seconds")), 0);
-  ck_assert_double_gt(json_number(o.out, at(0, "peer_peak_bytes")), 0);
+  ck_assert_double_ge(json_number(o.out, json_row(0, "peer_seconds")), 0);
+  ck_assert_double_gt(json_number(o.out, json_row(0, "peer_peak_bytes")), 0);
   ck_assert(
       row_is(o.out, 1, "peer_failed", "\"no plan: it ended with status 1\""));
   end_files();
@@ -188,7 +179,7 @@ TEST(what_cannot_be_read_fails) {
 }
 
 TEST(no_folder_no_files) {
-  tool_output o = tool_run("bench", "plan", "/nowhere");
+  tool_output o = tool_line("bench plan /nowhere");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere: No such file");
   ck_assert_str_eq(o.out, "");
@@ -203,23 +194,19 @@ TEST(no_folder_no_files) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere: No such file");
   end_files();
-  o = tool_run("bench", "plan", "/proc/self/task");
+  o = tool_line("bench plan /proc/self/task");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "there is no *.csv in it");
 }
 
 TEST(help_and_wrong_use) {
-  tool_output o = tool_run("bench", "plan", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench plan --help");
   assert_contains(o.out, "usage: tarn bench plan ");
-  assert_misuse(tool_run("bench", "plan", "--part", "fit"), "want a folder");
-  assert_misuse(tool_run("bench", "plan", "--part", "fit,slow", "."), "'slow'");
-  assert_misuse(tool_run("bench", "plan", "--peer", "x"), "--peer is for");
-  assert_misuse(tool_run("bench", "plan", "--seconds", "0"),
-                "--seconds wants a whole number");
-  assert_misuse(tool_run("bench", "plan", "--rounds", "101"),
-                "--rounds wants a whole number");
-  assert_misuse(tool_run("bench", "plan", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("bench", "plan", "a", "b"), "'b' is unexpected");
+  assert_misused("bench plan --part fit", "want a folder");
+  assert_misused("bench plan --part fit,slow .", "'slow'");
+  assert_misused("bench plan --peer x", "--peer is for");
+  assert_misused("bench plan --seconds 0", "--seconds wants a whole number");
+  assert_misused("bench plan --rounds 101", "--rounds wants a whole number");
+  assert_misused("bench plan -o xml", "'xml' is not a format");
+  assert_misused("bench plan a b", "'b' is unexpected");
 }

@@ -32,39 +32,27 @@ static const wanted all[] = {
 };
 enum { ALL = sizeof all / sizeof all[0] };
 
-// The path of |key| of the |row|-th result, until the next call.
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
-static bool is_text(const char *json, const char *path, const char *text) {
-  char quoted[96];
-  snprintf(quoted, sizeof quoted, "\"%s\"", text);
-  return json_is(json, path, quoted);
-}
-
 static void assert_row(const char *json, size_t row, const wanted *w) {
-  char keys[64];
-  ck_assert_str_eq(json_keys(json, at(row, ""), keys, sizeof keys),
-                   "name,device,value,unit,goal,met");
-  ck_assert_msg(is_text(json, at(row, "name"), w->name), "row %zu", row);
-  ck_assert_msg(is_text(json, at(row, "device"), w->device), "row %zu", row);
-  ck_assert_msg(is_text(json, at(row, "unit"), w->unit), "row %zu", row);
-  ck_assert_msg(json_is(json, at(row, "goal"), w->goal), "row %zu", row);
-  ck_assert_msg(!isnan(json_number(json, at(row, "value"))), "row %zu", row);
+  assert_keys(json, json_row(row, ""), "name,device,value,unit,goal,met");
+  ck_assert_msg(json_is_text(json, json_row(row, "name"), w->name), "row %zu",
+                row);
+  ck_assert_msg(json_is_text(json, json_row(row, "device"), w->device),
+                "row %zu", row);
+  ck_assert_msg(json_is_text(json, json_row(row, "unit"), w->unit), "row %zu",
+                row);
+  ck_assert_msg(json_is(json, json_row(row, "goal"), w->goal), "row %zu", row);
+  ck_assert_msg(!isnan(json_number(json, json_row(row, "value"))), "row %zu",
+                row);
 }
 
 // --- figures ---------------------------------------------------------------
 
 TEST(names_keys_and_goals) {
-  char keys[64];
   tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), "results,machine");
+  assert_keys(o.out, "", "results,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
   for (size_t i = 0; i < ALL; i++)
     assert_row(o.out, i, &all[i]);
@@ -72,20 +60,18 @@ TEST(names_keys_and_goals) {
 
 // Counts are the same on every machine.
 TEST(nothing_is_copied_in_vain) {
-  tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
-                           "1", "--images", "2", "--rows", "300", "-o", "json");
-  assert_done(&o);
-  ck_assert(json_is(o.out, at(1, "value"), "4"));
-  ck_assert(json_is(o.out, at(2, "value"), "0"));
-  ck_assert(json_is(o.out, at(4, "value"), "0"));
+  tool_output o = tool_done(
+      "bench synced --device sim:0 --passes 1 --images 2 --rows 300 -o json");
+  ck_assert(json_is(o.out, json_row(1, "value"), "4"));
+  ck_assert(json_is(o.out, json_row(2, "value"), "0"));
+  ck_assert(json_is(o.out, json_row(4, "value"), "0"));
 }
 
 // One row is one run; there is none adjacent, and nothing to shuffle.
 TEST(one_row) {
-  tool_output o = tool_run("bench", "synced", "--device", "sim:0", "--passes",
-                           "1", "--images", "1", "--rows", "1", "-o", "json");
-  assert_done(&o);
-  ck_assert(json_is(o.out, at(4, "value"), "0"));
+  tool_output o = tool_done(
+      "bench synced --device sim:0 --passes 1 --images 1 --rows 1 -o json");
+  ck_assert(json_is(o.out, json_row(4, "value"), "0"));
 }
 
 TEST(which_devices) {
@@ -93,8 +79,9 @@ TEST(which_devices) {
                            "cpu", SMALL, "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES + 1);
-  ck_assert(is_text(o.out, at(0, "device"), "sim:1"));
-  ck_assert(is_text(o.out, at(SYNCED_BENCH_FIGURES, "device"), "cpu:0"));
+  ck_assert(json_is_text(o.out, json_row(0, "device"), "sim:1"));
+  ck_assert(
+      json_is_text(o.out, json_row(SYNCED_BENCH_FIGURES, "device"), "cpu:0"));
 }
 
 // The small plug-in has no streams and no pinned memory.
@@ -103,7 +90,7 @@ TEST(on_a_plugin) {
                            "--device", "small:0", SMALL, "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES);
-  ck_assert(json_is(o.out, at(1, "value"), "4"));
+  ck_assert(json_is(o.out, json_row(1, "value"), "4"));
 }
 
 TEST(what_cannot_be_measured_stays) {
@@ -113,8 +100,8 @@ TEST(what_cannot_be_measured_stays) {
   assert_contains(o.err, "sim:0: scattered_extra_bytes: ");
   ck_assert(json_valid(o.out));
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
-  ck_assert(json_is(o.out, at(5, "value"), "null"));
-  ck_assert(!json_is(o.out, at(0, "value"), "null"));
+  ck_assert(json_is(o.out, json_row(5, "value"), "null"));
+  ck_assert(!json_is(o.out, json_row(0, "value"), "null"));
   o = tool_run("bench", "synced", "--device", "sim:0", SMALL, "-o", "csv");
   unsetenv("TARN_SIM_FAULTS");
   ck_assert_int_eq(o.status, 1);
@@ -142,28 +129,22 @@ TEST(tables) {
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "synced", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench synced --help");
   assert_contains(o.out, "usage: tarn bench synced ");
-  o = tool_run("bench", "--help");
+  o = tool_line("bench --help");
   assert_contains(o.out, "\n       tarn bench synced ");
 }
 
 TEST(wrong_names_and_values) {
-  assert_misuse(tool_run("bench", "synced", "--device", "cpu:7"), "cpu:7");
-  assert_misuse(
-      tool_run("bench", "synced", "--device", "sim:0", "--device", "sim:0"),
-      "device 'sim:0' is named twice");
-  assert_misuse(tool_run("bench", "synced", "cpu:0"), "'cpu:0' is unexpected");
-  assert_misuse(tool_run("bench", "synced", "--passes", "1002"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "synced", "--images", "0"),
-                "--images wants a whole number");
-  assert_misuse(tool_run("bench", "synced", "--rows", "100001"),
-                "--rows wants a whole number");
-  assert_misuse(tool_run("bench", "synced", "-o", "xml"),
-                "'xml' is not a format");
-  tool_output o = tool_run("bench", "synced", "--plugin", "/nowhere.so");
+  assert_misused("bench synced --device cpu:7", "cpu:7");
+  assert_misused("bench synced --device sim:0 --device sim:0",
+                 "device 'sim:0' is named twice");
+  assert_misused("bench synced cpu:0", "'cpu:0' is unexpected");
+  assert_misused("bench synced --passes 1002", "--passes wants a whole number");
+  assert_misused("bench synced --images 0", "--images wants a whole number");
+  assert_misused("bench synced --rows 100001", "--rows wants a whole number");
+  assert_misused("bench synced -o xml", "'xml' is not a format");
+  tool_output o = tool_line("bench synced --plugin /nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
 }

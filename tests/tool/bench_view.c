@@ -18,7 +18,7 @@ FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(without_a_browser) {
   setenv("TARN_CHROMIUM", "/nowhere/chromium", 1);
-  tool_output o = tool_run("bench", "view", "-o", "json");
+  tool_output o = tool_line("bench view -o json");
   unsetenv("TARN_CHROMIUM");
   ck_assert_int_eq(o.status, 0);
   assert_contains(o.err, "SKIPPED: there is no Chromium");
@@ -34,7 +34,7 @@ TEST(without_a_browser) {
 
 TEST(with_a_browser_that_is_none) {
   setenv("TARN_CHROMIUM", "/bin/true", 1);
-  tool_output o = tool_run("bench", "view", "--events", "1000");
+  tool_output o = tool_line("bench view --events 1000");
   unsetenv("TARN_CHROMIUM");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/bin/true: no page within");
@@ -53,23 +53,21 @@ TEST(reads_what_the_page_measured) {
   fclose(out);
   ck_assert_int_eq(chmod(program, 0755), 0);
   setenv("TARN_CHROMIUM", program, 1);
-  tool_output o = tool_run("bench", "view", "--events", "1000", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench view --events 1000 -o json");
   assert_is(o.out, "results.1.value", "null");
   assert_is(o.out, "results.2.value", "100.5");
   assert_is(o.out, "results.2.met", "true");
   assert_is(o.out, "results.3.value", "20");
   assert_is(o.out, "results.3.met", "false");
-  o = tool_run("bench", "view", "--events", "1000", "-o", "csv");
+  o = tool_line("bench view --events 1000 -o csv");
   unsetenv("TARN_CHROMIUM");
   assert_contains(o.out, "name,value,unit,goal,met,what,machine\n");
   assert_contains(o.out, "\npan,20,/s,>= 30,NO,");
 }
 
 TEST(wrong_use) {
-  assert_misuse(tool_run("bench", "view", "--events", "10"), "--events");
-  assert_misuse(tool_run("bench", "view", "-o", "yaml"), "yaml");
-  tool_output o = tool_run("bench", "view", "--help");
-  assert_done(&o);
+  assert_misused("bench view --events 10", "--events");
+  assert_misused("bench view -o yaml", "yaml");
+  tool_output o = tool_done("bench view --help");
   assert_contains(o.out, "usage: tarn bench view ");
 }

@@ -20,22 +20,9 @@ static const char *const types[] = {"continuous", "chunked", "distributed"};
 
 // --- rows ------------------------------------------------------------------
 
-// The path of |key| of the |row|-th in |list|, until the next call.
-static const char *at(const char *list, size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "%s.%zu%s%s", list, row, *key ? "." : "", key);
-  return path;
-}
-
-static bool is_text(const char *json, const char *path, const char *text) {
-  char quoted[96];
-  snprintf(quoted, sizeof quoted, "\"%s\"", text);
-  return json_is(json, path, quoted);
-}
-
 static bool has(const char *json, size_t row, const char *key,
                 const char *text) {
-  return is_text(json, at("results", row, key), text);
+  return json_is_text(json, json_row(row, key), text);
 }
 
 // How many results have these; NULL: any.
@@ -53,16 +40,15 @@ static size_t count(const char *json, const char *device, const char *type,
 
 // Every result has its keys and a figure.
 static void assert_results(const char *json) {
-  char keys[128];
   size_t all = json_size(json, "results");
   for (size_t i = 0; i < all; i++) {
-    ck_assert_str_eq(json_keys(json, at("results", i, ""), keys, sizeof keys),
-                     "device,type,location,op,row_bytes,indices,gbs,"
-                     "over_memcpy,over_mpi,alone_gbs,failed");
-    ck_assert_msg(json_is(json, at("results", i, "failed"), "null"),
-                  "result %zu", i);
-    ck_assert_double_gt(json_number(json, at("results", i, "gbs")), 0);
-    ck_assert_double_gt(json_number(json, at("results", i, "over_memcpy")), 0);
+    assert_keys(json, json_row(i, ""),
+                "device,type,location,op,row_bytes,indices,gbs,"
+                "over_memcpy,over_mpi,alone_gbs,failed");
+    ck_assert_msg(json_is(json, json_row(i, "failed"), "null"), "result %zu",
+                  i);
+    ck_assert_double_gt(json_number(json, json_row(i, "gbs")), 0);
+    ck_assert_double_gt(json_number(json, json_row(i, "over_memcpy")), 0);
   }
 }
 
@@ -81,13 +67,12 @@ static void assert_kind(const char *json, const char *device, const char *type,
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(six_types_on_two_devices) {
-  char keys[128];
   tool_output o = tool_run("bench", "whole", "-n", "2", QUICK, "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys),
-                   "ranks,memcpy_gbs,results,tables,goals,skipped,machine");
+  assert_keys(o.out, "",
+              "ranks,memcpy_gbs,results,tables,goals,skipped,machine");
   ck_assert(json_is(o.out, "ranks", "2"));
   ck_assert_double_gt(json_number(o.out, "memcpy_gbs"), 0);
   assert_results(o.out);
@@ -100,25 +85,24 @@ TEST(six_types_on_two_devices) {
 }
 
 TEST(tables_and_goals) {
-  char keys[128];
   tool_output o =
       tool_run("bench", "whole", "--device", "cpu", QUICK, "-o", "json");
   assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "tables"), WHOLE_KINDS);
-  ck_assert_str_eq(json_keys(o.out, "tables.0", keys, sizeof keys),
-                   "device,type,location,table_bytes,page_size,huge_bytes,"
-                   "ready_bytes,ready_ms,touch_ms,ready_over_touch,failed");
+  assert_keys(o.out, "tables.0",
+              "device,type,location,table_bytes,page_size,huge_bytes,"
+              "ready_bytes,ready_ms,touch_ms,ready_over_touch,failed");
   ck_assert(json_is(o.out, "tables.0.table_bytes", "1048576"));
   ck_assert_double_gt(json_number(o.out, "tables.0.ready_over_touch"), 0);
   // Of each mapped kind: three and the table; of each other: two and that.
   ck_assert_uint_eq(json_size(o.out, "goals"), 4 * 4 + 2 * 3);
-  ck_assert(is_text(o.out, "goals.0.name", "gather_over_memcpy"));
+  ck_assert(json_is_text(o.out, "goals.0.name", "gather_over_memcpy"));
   ck_assert(json_is(o.out, "goals.0.goal", "0.42"));
-  ck_assert(is_text(o.out, "goals.1.name", "gather_over_mpi_window"));
+  ck_assert(json_is_text(o.out, "goals.1.name", "gather_over_mpi_window"));
   ck_assert(json_is(o.out, "goals.1.value", "null"));
   ck_assert(json_is(o.out, "goals.1.met", "null"));
-  ck_assert(is_text(o.out, "skipped.0.what", "mpi"));
-  ck_assert(is_text(o.out, "skipped.0.why", "not asked for"));
+  ck_assert(json_is_text(o.out, "skipped.0.what", "mpi"));
+  ck_assert(json_is_text(o.out, "skipped.0.why", "not asked for"));
 }
 
 // A process alone, and parts of a table that are not the same.
@@ -136,9 +120,9 @@ TEST(other_numbers_of_ranks) {
 }
 
 TEST(rows_of_several_sizes_and_zipf) {
-  tool_output o =
-      tool_run("bench", "whole", "--device", "sim", "--size", "1M", "--batch",
-               "8K", "--passes", "2", "--rows", "4,4K", "--zipf", "-o", "json");
+  tool_output o = tool_line(
+      "bench whole --device sim --size 1M --batch 8K --passes 2 --rows 4,4K "
+      "--zipf -o json");
   size_t zipf = 0;
   size_t large = 0;
   size_t all = json_size(o.out, "results");
@@ -147,7 +131,7 @@ TEST(rows_of_several_sizes_and_zipf) {
   ck_assert_uint_eq(count(o.out, "sim", NULL, NULL, "gather"), 24);
   for (size_t i = 0; i < all; i++) {
     zipf += has(o.out, i, "indices", "zipf");
-    large += json_is(o.out, at("results", i, "row_bytes"), "4096");
+    large += json_is(o.out, json_row(i, "row_bytes"), "4096");
   }
   ck_assert_uint_eq(zipf, 12);  // of two sizes, of each kind
   ck_assert_uint_eq(large, 24);
@@ -230,8 +214,8 @@ TEST(the_same_by_mpi) {
   assert_done(&o);
   bool runs = json_size(o.out, "skipped") == 0;
   if (!built_with_mpi()) {
-    ck_assert(
-        is_text(o.out, "skipped.0.why", "not there when this tool was built"));
+    ck_assert(json_is_text(o.out, "skipped.0.why",
+                           "not there when this tool was built"));
   }
   ck_assert_uint_eq(count(o.out, "cpu", NULL, NULL, "mpi_window"),
                     runs ? 4 : 0);
@@ -252,7 +236,7 @@ TEST(mpi_that_does_not_run) {
     unsetenv("TARN_BENCH_MPI");
     assert_done(&o);
     ck_assert_uint_eq(json_size(o.out, "skipped"), 1);
-    ck_assert(is_text(o.out, "skipped.0.device", "cpu"));
+    ck_assert(json_is_text(o.out, "skipped.0.device", "cpu"));
     ck_assert_uint_eq(count(o.out, NULL, NULL, NULL, "mpi_window"), 0);
     ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
   }
@@ -310,34 +294,27 @@ TEST(mpi_that_lies) {
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
-  tool_output o = tool_run("bench", "whole", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench whole --help");
   assert_contains(o.out, "usage: tarn bench whole ");
-  o = tool_run("bench", "--help");
+  o = tool_line("bench --help");
   assert_contains(o.out, "\n       tarn bench whole ");
 }
 
 TEST(wrong_names_and_values) {
-  assert_misuse(tool_run("bench", "whole", "--device", "cpu:7"), "cpu:7");
-  assert_misuse(tool_run("bench", "whole", "--device", "sim,sim"),
-                "device 'sim' is named twice");
-  assert_misuse(tool_run("bench", "whole", "cpu"), "'cpu' is unexpected");
-  assert_misuse(tool_run("bench", "whole", "-n", "0"),
-                "--ranks wants a whole number");
-  assert_misuse(tool_run("bench", "whole", "-n", "65"),
-                "--ranks wants a whole number");
-  assert_misuse(tool_run("bench", "whole", "--passes", "102"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "whole", "--rows", "64,96"),
-                "powers of two from 4 to 65536, not '96'");
-  assert_misuse(tool_run("bench", "whole", "--rows", "2"), "not '2'");
-  assert_misuse(tool_run("bench", "whole", "--rows", "64,1K,64"),
-                "rows of 64 bytes are named twice");
-  assert_misuse(tool_run("bench", "whole", "--rows", "128K"), "not '128K'");
-  assert_misuse(
-      tool_run("bench", "whole", "--rows", "4,8,16,32,64,128,256,512,1024"),
-      "up to 8 powers of two");
-  assert_misuse(tool_run("bench", "whole", "--size", "much"), "--size");
-  assert_misuse(tool_run("bench", "whole", "-o", "xml"),
-                "'xml' is not a format");
+  assert_misused("bench whole --device cpu:7", "cpu:7");
+  assert_misused("bench whole --device sim,sim", "device 'sim' is named twice");
+  assert_misused("bench whole cpu", "'cpu' is unexpected");
+  assert_misused("bench whole -n 0", "--ranks wants a whole number");
+  assert_misused("bench whole -n 65", "--ranks wants a whole number");
+  assert_misused("bench whole --passes 102", "--passes wants a whole number");
+  assert_misused("bench whole --rows 64,96",
+                 "powers of two from 4 to 65536, not '96'");
+  assert_misused("bench whole --rows 2", "not '2'");
+  assert_misused("bench whole --rows 64,1K,64",
+                 "rows of 64 bytes are named twice");
+  assert_misused("bench whole --rows 128K", "not '128K'");
+  assert_misused("bench whole --rows 4,8,16,32,64,128,256,512,1024",
+                 "up to 8 powers of two");
+  assert_misused("bench whole --size much", "--size");
+  assert_misused("bench whole -o xml", "'xml' is not a format");
 }

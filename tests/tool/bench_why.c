@@ -11,12 +11,6 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-static const char *at(size_t row, const char *key) {
-  static char path[64];
-  snprintf(path, sizeof path, "results.%zu%s%s", row, *key ? "." : "", key);
-  return path;
-}
-
 static unsigned char *read_whole(const char *path, size_t *out_size) {
   FILE *in = fopen(path, "rb");
   ck_assert_ptr_nonnull(in);
@@ -32,26 +26,25 @@ static unsigned char *read_whole(const char *path, size_t *out_size) {
 
 TEST(json_has_the_published_keys) {
   char text[128];
-  tool_output o = tool_run("bench", "why", "--opcodes", "20000", "--passes",
-                           "2", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("bench why --opcodes 20000 --passes 2 -o json");
   ck_assert(json_valid(o.out));
-  ck_assert_str_eq(json_keys(o.out, "", text, sizeof text), "results,machine");
+  assert_keys(o.out, "", "results,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), WHY_BENCH_ROWS);
   for (size_t i = 0; i < WHY_BENCH_ROWS; i++) {
     const bench_figure *figure = why_bench_figure_at((why_bench_row)i);
     snprintf(text, sizeof text, "\"%s\"", figure->name);
-    ck_assert(json_is(o.out, at(i, "name"), text));
-    ck_assert_str_eq(json_keys(o.out, at(i, ""), text, sizeof text),
-                     "name,value,unit,goal,met");
-    ck_assert_double_ge(json_number(o.out, at(i, "value")), 0);
-    ck_assert(isnan(figure->goal) == json_is(o.out, at(i, "goal"), "null"));
+    ck_assert(json_is(o.out, json_row(i, "name"), text));
+    assert_keys(o.out, json_row(i, ""), "name,value,unit,goal,met");
+    ck_assert_double_ge(json_number(o.out, json_row(i, "value")), 0);
+    ck_assert(isnan(figure->goal) ==
+              json_is(o.out, json_row(i, "goal"), "null"));
   }
-  double opcodes = json_number(o.out, at(WHY_BENCH_OPCODES, "value"));
+  double opcodes = json_number(o.out, json_row(WHY_BENCH_OPCODES, "value"));
   ck_assert_double_gt(opcodes, 15000);
   ck_assert_double_lt(opcodes, 60000);
-  ck_assert_double_eq(json_number(o.out, at(WHY_BENCH_WHY_WALL, "goal")), 1);
-  ck_assert_double_eq(json_number(o.out, at(WHY_BENCH_WHY_PEAK, "goal")),
+  ck_assert_double_eq(json_number(o.out, json_row(WHY_BENCH_WHY_WALL, "goal")),
+                      1);
+  ck_assert_double_eq(json_number(o.out, json_row(WHY_BENCH_WHY_PEAK, "goal")),
                       400e6);
 }
 
@@ -95,41 +88,33 @@ TEST(tables_and_a_file_that_stays) {
   assert_contains(o.out, "\nread_cpu ");
   assert_contains(o.out, "<= 400000000");
   ck_assert_int_eq(access(path, R_OK), 0);
-  o = tool_run("bench", "why", "--opcodes", "5000", "--passes", "1", "-o",
-               "csv");
-  assert_done(&o);
+  o = tool_done("bench why --opcodes 5000 --passes 1 -o csv");
   ck_assert_int_eq(strncmp(o.out, "name,value,unit,goal,met,what", 29), 0);
-  o = tool_run("bench", "why", "--opcodes", "5000", "--passes", "1", "-o",
-               "md");
-  assert_done(&o);
+  o = tool_done("bench why --opcodes 5000 --passes 1 -o md");
   assert_contains(o.out, "\n| figure ");
   tool_files_end();
 }
 
 TEST(no_place_for_it) {
-  tool_output o = tool_run("bench", "why", "--opcodes", "5000", "--keep",
-                           "/nowhere/x", "-o", "json");
+  tool_output o =
+      tool_line("bench why --opcodes 5000 --keep /nowhere/x -o json");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "making the snapshot: /nowhere/x: cannot make it");
   ck_assert(json_valid(o.out));
-  ck_assert(json_is(o.out, at(WHY_BENCH_WHY_WALL, "value"), "null"));
+  ck_assert(json_is(o.out, json_row(WHY_BENCH_WHY_WALL, "value"), "null"));
   setenv("TMPDIR", "/nowhere", 1);
-  o = tool_run("bench", "why", "--opcodes", "5000");
+  o = tool_line("bench why --opcodes 5000");
   unsetenv("TMPDIR");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "No such file");
 }
 
 TEST(help_and_wrong_use) {
-  tool_output o = tool_run("bench", "why", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("bench why --help");
   assert_contains(o.out, "usage: tarn bench why ");
-  assert_misuse(tool_run("bench", "why", "--opcodes", "999"),
-                "--opcodes wants a whole number");
-  assert_misuse(tool_run("bench", "why", "--passes", "0"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "why", "--passes", "102"),
-                "--passes wants a whole number");
-  assert_misuse(tool_run("bench", "why", "-o", "xml"), "'xml' is not a format");
-  assert_misuse(tool_run("bench", "why", "file"), "'file' is unexpected");
+  assert_misused("bench why --opcodes 999", "--opcodes wants a whole number");
+  assert_misused("bench why --passes 0", "--passes wants a whole number");
+  assert_misused("bench why --passes 102", "--passes wants a whole number");
+  assert_misused("bench why -o xml", "'xml' is not a format");
+  assert_misused("bench why file", "'file' is unexpected");
 }

@@ -223,15 +223,15 @@ TEST(junit_tells_levels) {
 }
 
 TEST(list) {
-  tool_output o = tool_run("conform", "--list");
+  tool_output o = tool_line("conform --list");
   ck_assert_int_eq(o.status, 0);
   ck_assert_uint_ge(count_of(o.out, "\n"), 75);
   assert_contains(o.out, "\nmemory.allocate_odd_sizes\n");
 }
 
 TEST(in_process) {
-  tool_output o = tool_run("conform", "sim", "--in-process", "--only",
-                           "memory,devices,loading.version", "-o", "json");
+  tool_output o = tool_line(
+      "conform sim --in-process --only memory,devices,loading.version -o json");
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   assert_result(o.out, "memory.set_values", "pass");
   assert_result(o.out, "devices.finalize", "pass");
@@ -252,12 +252,12 @@ TEST(device_of_a_plugin) {
 }
 
 TEST(nothing_to_test) {
-  assert_no(tool_run("conform", "nope"), "no device type is named 'nope'");
-  assert_no(tool_run("conform", "./nope.so"), "./nope.so: ");
-  assert_no(tool_run("conform", "nope.so"), "TARN_PLUGIN_DIR");
+  assert_no(tool_line("conform nope"), "no device type is named 'nope'");
+  assert_no(tool_line("conform ./nope.so"), "./nope.so: ");
+  assert_no(tool_line("conform nope.so"), "TARN_PLUGIN_DIR");
   assert_no(tool_run("conform", TARN_TOOL), "");
   assert_no(tool_run("conform", TARN_NO_PLUGIN), "it has no InitPlugin");
-  assert_no(tool_run("conform", "cpu:1"), "cpu has no device 1");
+  assert_no(tool_line("conform cpu:1"), "cpu has no device 1");
   assert_no(tool_run("conform", "x", "--plugin", TARN_NO_PLUGIN),
             "it has no InitPlugin");
 }
@@ -272,17 +272,16 @@ TEST(type_has_its_time) {
 
 TEST(wrong_use) {
   assert_misuse(tool_run("conform"), "which device");
-  assert_misuse(tool_run("conform", "cpu", "sim"), "at a time");
-  assert_misuse(tool_run("conform", "cpu", "-o", "csv"), "not a format");
-  assert_misuse(tool_run("conform", "cpu", "--timeout", "0"), "--timeout");
-  assert_misuse(tool_run("conform", "cpu:x"), "whole number");
-  assert_misuse(tool_run("conform", "cpu", "--device", "-1"), "whole number");
-  assert_misuse(tool_run("conform", "cpu", "--only", "memory.set_value"),
-                "did you mean 'memory.set_values'?");
-  assert_misuse(tool_run("conform", "cpu", "--only", ","), "names no check");
-  assert_misuse(tool_run("conform", "sim", "--device", "cpu:1"),
-                "the tested plug-in is sim");
+  assert_misused("conform cpu sim", "at a time");
+  assert_misused("conform cpu -o csv", "not a format");
+  assert_misused("conform cpu --timeout 0", "--timeout");
+  assert_misused("conform cpu:x", "whole number");
+  assert_misused("conform cpu --device -1", "whole number");
+  assert_misused("conform cpu --only memory.set_value",
+                 "did you mean 'memory.set_values'?");
+  assert_misused("conform cpu --only ,", "names no check");
+  assert_misused("conform sim --device cpu:1", "the tested plug-in is sim");
   assert_misuse(tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "sim:1"),
                 "the tested plug-in is faulty");
-  assert_misuse(tool_run("conform", "cpu", "--only", "mem"), "no check");
+  assert_misused("conform cpu --only mem", "no check");
 }

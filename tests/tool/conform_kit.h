@@ -70,19 +70,4 @@ static inline void assert_result(const char *json, const char *name,
                 result, text);
 }
 
-static inline void add_fixture_case(Suite *suite, const char *name,
-                                    const TTest *const *tests, size_t count) {
-  TCase *tcase = tcase_create(name);
-  tcase_set_timeout(tcase, 240);
-  tcase_add_checked_fixture(tcase, set_up, tear_down);
-  for (size_t i = 0; i < count; i++)
-    tcase_add_test(tcase, tests[i]);
-  suite_add_tcase(suite, tcase);
-}
-
-#define ADD(suite, name, ...)                           \
-  add_fixture_case(                                     \
-      suite, name, (const TTest *const[]){__VA_ARGS__}, \
-      sizeof((const TTest *const[]){__VA_ARGS__}) / sizeof(const TTest *))
-
 #endif  // TARN_TESTS_TOOL_CONFORM_KIT_H_

@@ -76,7 +76,7 @@ TEST(formats_follow_each_other) {
   assert_done(&o);
   o = tool_run("convert", to, path_of(from, "3.tarn"));
   assert_done(&o);
-  tool_output first = tool_run("replay", "@kv-decode", "-o", "csv");
+  tool_output first = tool_line("replay @kv-decode -o csv");
   tool_output last = tool_run("replay", from, "-o", "csv");
   assert_done(&first);
   assert_done(&last);
@@ -118,7 +118,7 @@ TEST(what_cannot_be_read_or_written) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "a.json: No such file");
   if (access("/dev/full", W_OK) == 0) {
-    o = tool_run("convert", "@bert-layer", "/dev/full", "--to", "tarn");
+    o = tool_line("convert @bert-layer /dev/full --to tarn");
     ck_assert_int_eq(o.status, 1);
     assert_contains(o.err, "/dev/full: cannot write to it: No space");
   }
@@ -161,26 +161,21 @@ TEST(much_out_of_little_is_said) {
 }
 
 TEST(help) {
-  tool_output o = tool_run("convert", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("convert --help");
   assert_contains(o.out, "usage: tarn convert ");
 }
 
 TEST(wrong_use) {
   assert_misuse(tool_run("convert"), "which trace?");
-  assert_misuse(tool_run("convert", "@bert-layer"), "into which file?");
-  assert_misuse(tool_run("convert", "@bert-layer", "a.json", "b", "c"),
-                "'b' is unexpected");
-  assert_misuse(tool_run("convert", "@bert-layer", "a.txt"),
-                "'a.txt' has no ending that tells a format");
-  assert_misuse(tool_run("convert", "@bert-layer", ".json"), "has no ending");
-  assert_misuse(tool_run("convert", "@bert-layer", "a", "--to", "tar"),
-                "tarn, pytorch, perfetto");
-  assert_misuse(tool_run("convert", "@bert", "a.json"), "'@bert'");
-  assert_misuse(
-      tool_run("convert", "@bert-layer", "a.json", "--trace-device", "0"),
-      "--trace-device is for recorded traces");
-  assert_misuse(tool_run("convert", "x", "a.json", "--trace-device", "y"),
-                "--trace-device wants");
-  assert_misuse(tool_run("convert", "x", "a.json", "--from", "y"), "--from");
+  assert_misused("convert @bert-layer", "into which file?");
+  assert_misused("convert @bert-layer a.json b c", "'b' is unexpected");
+  assert_misused("convert @bert-layer a.txt",
+                 "'a.txt' has no ending that tells a format");
+  assert_misused("convert @bert-layer .json", "has no ending");
+  assert_misused("convert @bert-layer a --to tar", "tarn, pytorch, perfetto");
+  assert_misused("convert @bert a.json", "'@bert'");
+  assert_misused("convert @bert-layer a.json --trace-device 0",
+                 "--trace-device is for recorded traces");
+  assert_misused("convert x a.json --trace-device y", "--trace-device wants");
+  assert_misused("convert x a.json --from y", "--from");
 }

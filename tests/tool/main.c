@@ -28,7 +28,9 @@ static void assert_help(tool_output o, const char *first_line) {
                 o.out);
 }
 
-START_TEST(help_names_the_verbs) {
+FIXTURE(tool_files_begin, tool_files_end);
+
+TEST(help_names_the_verbs) {
   tool_output o = tool_run("--help");
   assert_done(o);
   assert_contains(o.out, "\n  devices ");
@@ -36,34 +38,30 @@ START_TEST(help_names_the_verbs) {
   assert_help(tool_run("help"), "tarn - ");
   assert_help(tool_run("-h"), "tarn - ");
 }
-END_TEST
 
-START_TEST(each_verb_has_help) {
+TEST(each_verb_has_help) {
   assert_help(tool_run("help", "replay"), "usage: tarn replay ");
   assert_help(tool_run("replay", "--help"), "usage: tarn replay ");
   assert_help(tool_run("replay", "@x", "-h"), "usage: tarn replay ");
   assert_help(tool_run("help", "devices"), "usage: tarn devices ");
   assert_help(tool_run("devices", "--help"), "usage: tarn devices ");
 }
-END_TEST
 
-START_TEST(version) {
+TEST(version) {
   char expected[64];
   snprintf(expected, sizeof expected, "tarn %s\n", tarn_version());
   assert_help(tool_run("--version"), expected);
   assert_help(tool_run("-V"), expected);
 }
-END_TEST
 
 // --- wrong use -------------------------------------------------------------
 
-START_TEST(no_verb) {
+TEST(no_verb) {
   assert_misuse(tool_run_list(-1, (const char *const[]){"tarn", NULL}),
                 "usage: tarn VERB");
 }
-END_TEST
 
-START_TEST(unknown_verb) {
+TEST(unknown_verb) {
   assert_misuse(tool_run("repaly"), "did you mean 'replay'?");
   assert_misuse(tool_run("help", "device"), "did you mean 'devices'?");
   assert_misuse(tool_run("xyzzy"), "no verb is named 'xyzzy'\n");
@@ -71,9 +69,8 @@ START_TEST(unknown_verb) {
   assert_misuse(tool_run("--nothing"), "no option is named '--nothing'");
   assert_misuse(tool_run("help", "replay", "devices"), "one verb at a time");
 }
-END_TEST
 
-START_TEST(wrong_options) {
+TEST(wrong_options) {
   assert_misuse(tool_run("devices", "--nothing"),
                 "tarn devices: no option is named '--nothing'\n"
                 "Try 'tarn devices --help'.");
@@ -82,10 +79,9 @@ START_TEST(wrong_options) {
   assert_misuse(tool_run("devices", "-o", "xml"), "'xml' is not a format");
   assert_misuse(tool_run("devices", "cpu:0"), "'cpu:0' is unexpected");
 }
-END_TEST
 
 // The cases of getopt's one answer.
-START_TEST(options_that_are_almost_right) {
+TEST(options_that_are_almost_right) {
   assert_misuse(tool_run("replay", "@bert-layer", "--touch=1"),
                 "tarn replay: '--touch' takes no value\n");
   assert_misuse(tool_run("replay", "--to=1"), "'--touch' takes no value\n");
@@ -99,10 +95,9 @@ START_TEST(options_that_are_almost_right) {
   assert_misuse(tool_run("replay", "--html=t", "-th"),
                 "no option is named '-t'\n");
 }
-END_TEST
 
 // What stands behind a word is an option all the same.
-START_TEST(posix_changes_nothing) {
+TEST(posix_changes_nothing) {
   setenv("POSIXLY_CORRECT", "1", 1);
   tool_output o =
       tool_run("replay", "@bert-layer", "--pool", "no_pool", "-o", "json");
@@ -112,7 +107,6 @@ START_TEST(posix_changes_nothing) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "--list: No such file");
 }
-END_TEST
 
 // --- devices ---------------------------------------------------------------
 
@@ -126,7 +120,7 @@ static void assert_device(const char *json, const char *path) {
   ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), DEVICE_KEYS);
 }
 
-START_TEST(devices_as_json) {
+TEST(devices_as_json) {
   tool_output o = tool_run("devices", "-o", "json");
   assert_done(o);
   ck_assert(json_valid(o.out));
@@ -142,9 +136,8 @@ START_TEST(devices_as_json) {
                         json_size(o.out, "devices.0.stand_ins"),
                     16);
 }
-END_TEST
 
-START_TEST(devices_for_people) {
+TEST(devices_for_people) {
   tool_output o = tool_run("devices");
   assert_done(o);
   assert_contains(o.out, "device ");
@@ -155,9 +148,8 @@ START_TEST(devices_for_people) {
   assert_done(o);
   assert_contains(o.out, "\n  stand-ins  memory_copy_p2p");
 }
-END_TEST
 
-START_TEST(devices_for_spreadsheets) {
+TEST(devices_for_spreadsheets) {
   tool_output o = tool_run("devices", "-o", "csv");
   assert_done(o);
   assert_contains(o.out, "device,total_bytes,");
@@ -167,15 +159,13 @@ START_TEST(devices_for_spreadsheets) {
   assert_done(o);
   assert_contains(o.out, "| device |");
 }
-END_TEST
 
-START_TEST(missing_plugin) {
+TEST(missing_plugin) {
   tool_output o = tool_run("devices", "--plugin", "./nowhere.so");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "./nowhere.so: No such file");
 }
-END_TEST
 
 // Which of the devices is called |quoted|; others may be built in.
 static size_t find_device(const char *json, const char *quoted) {
@@ -195,7 +185,7 @@ static const char *of_device(size_t index, const char *key) {
 }
 
 // A path that is not absolute is meant from the current directory.
-START_TEST(plugin_by_relative_path) {
+TEST(plugin_by_relative_path) {
   char *folder = strdup(TARN_SMALL_PLUGIN);
   char *slash = strrchr(folder, '/');
   char relative[256];
@@ -216,9 +206,8 @@ START_TEST(plugin_by_relative_path) {
   ck_assert_uint_eq(json_size(o.out, of_device(small, ".extensions")), 0);
   free(folder);
 }
-END_TEST
 
-START_TEST(what_is_beyond_the_abi) {
+TEST(what_is_beyond_the_abi) {
   tool_output o =
       tool_run("devices", "--plugin", TARN_WIDE_PLUGIN, "-o", "json");
   assert_done(o);
@@ -232,68 +221,12 @@ START_TEST(what_is_beyond_the_abi) {
   assert_done(o);
   assert_contains(o.out, "\n  extensions alignment retains\n");
 }
-END_TEST
-
-// --- plug-ins that write to stdout -----------------------------------------
-
-enum { MOST_WORDS = 16 };
-
-#define NOISY_DEVICE "--plugin", TARN_NOISY_PLUGIN, "--device", "small:0"
-
-// All verbs that load foreign code, with a result that can be checked.
-static const char *const noisy[][MOST_WORDS] = {
-    {"tarn", "devices", "--plugin", TARN_NOISY_PLUGIN, "-o", "json"},
-    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "-o", "json"},
-    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "--in-process",
-     "-o", "json"},
-    {"tarn", "conform", "small:0", "--plugin", TARN_NOISY_PLUGIN, "--only",
-     "loading", "-o", "json"},
-    {"tarn", "replay", "@random", NOISY_DEVICE, "--dry", "-o", "json"},
-    {"tarn", "replay", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
-     "power_pool", "-o", "json"},
-    {"tarn", "why", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
-     "power_pool", "-o", "json"},
-    {"tarn", "bench", "device", NOISY_DEVICE, "--passes", "1", "-o", "json"},
-    {"tarn", "bench", "synced", NOISY_DEVICE, "--images", "1", "--rows", "1",
-     "--passes", "1", "-o", "json"},
-    {"tarn", "bench", "counters", "--strategy", TARN_NOISY_POOL, "--pool",
-     "power_pool", "--passes", "1", "-o", "json"},
-    {"tarn", "bench", "pool", "--strategy", TARN_NOISY_POOL, "--workload",
-     "@bert-layer", "--pool", "power_pool", "--threads", "1", "--passes", "1",
-     "-o", "json"},
-};
-
-START_TEST(foreign_output_goes_to_stderr) {
-  tool_output o = tool_run_list(-1, noisy[_i]);
-  ck_assert_msg(json_valid(o.out), "%s: not JSON: %.300s", noisy[_i][1], o.out);
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_msg(o.status == 0, "%s: exit %d: %.2000s", noisy[_i][1], o.status,
-                o.err);
-  assert_contains(o.err, "printed noise: loaded");
-  assert_contains(o.err, "written noise\n");
-}
-END_TEST
-
-// A page may go to stdout by name, which a strategy does not get into.
-START_TEST(foreign_output_and_a_page) {
-  static const char script[] =
-      "\"$0\" replay @bert-layer --dry --strategy \"$1\" --pool power_pool "
-      "--html /dev/stdout | cat";
-  tool_output o =
-      tool_run_program("/bin/sh", -1,
-                       (const char *const[]){"sh", "-c", script, TARN_TOOL,
-                                             TARN_NOISY_POOL, NULL});
-  assert_contains(o.out, "</html>");
-  ck_assert_ptr_null(strstr(o.out, "noise"));
-  assert_contains(o.err, "printed noise: unloaded");
-}
-END_TEST
 
 // --- links that lead to no name --------------------------------------------
 
 // A page is moved to its place, which must not be that of a link: as root, that
 // would be /dev/stdout itself, where stdout has no name.
-START_TEST(links_stay) {
+TEST(links_stay) {
   char link[512], target[512];
   struct stat found;
   snprintf(link, sizeof link, "%s", tool_file("link"));
@@ -311,7 +244,6 @@ START_TEST(links_stay) {
   assert_contains(o.err, "link: No such file or directory");
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
 }
-END_TEST
 
 // --- output that does not arrive ------------------------------------------
 
@@ -319,6 +251,8 @@ static void assert_lost(tool_output o) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "could not be written");
 }
+
+enum { MOST_WORDS = 16 };
 
 static const char *const verbs[][MOST_WORDS] = {
     {"tarn", "--help"},
@@ -351,7 +285,7 @@ static const char *const verbs[][MOST_WORDS] = {
 };
 
 // A file that is opened must not take the place of a stdout that is closed.
-START_TEST(closed_output) {
+TEST_LOOP(closed_output, sizeof verbs / sizeof *verbs) {
   tool_output o = tool_run_list(TOOL_CLOSED, verbs[_i]);
   ck_assert_msg(o.status == 1, "%s %s: exit %d: %s", verbs[_i][1], verbs[_i][2],
                 o.status, o.err);
@@ -360,9 +294,8 @@ START_TEST(closed_output) {
                     strstr(o.err, "/dev/stdout: ") != NULL,
                 "%s", o.err);
 }
-END_TEST
 
-START_TEST(full_disk) {
+TEST_LOOP(full_disk, sizeof verbs / sizeof *verbs) {
   int full = open("/dev/full", O_WRONLY);
   ck_assert_int_ge(full, 0);
   tool_output o = tool_run_list(full, verbs[_i]);
@@ -371,10 +304,9 @@ START_TEST(full_disk) {
   ck_assert_msg(strstr(o.err, "No space left on device") != NULL, "%s", o.err);
   close(full);
 }
-END_TEST
 
 // In a shell, since what Check writes in this process is limited, too.
-START_TEST(limit_on_files) {
+TEST(limit_on_files) {
   int file = open(tool_file("result"), O_WRONLY | O_CREAT, 0600);
   ck_assert_int_ge(file, 0);
   tool_output o = tool_run_program(
@@ -385,47 +317,64 @@ START_TEST(limit_on_files) {
   assert_contains(o.err, "could not be written to stdout: File too large");
   close(file);
 }
-END_TEST
 
-START_TEST(closed_pipe) {
+TEST(closed_pipe) {
   int ends[2];
   ck_assert_int_eq(pipe(ends), 0);
   close(ends[0]);
   assert_lost(tool_run_to(ends[1], "devices"));
   close(ends[1]);
 }
-END_TEST
 
-// All verbs that load foreign code take some seconds.
-static void add_foreign(Suite *suite) {
-  TCase *foreign = tcase_create("foreign");
-  tcase_set_timeout(foreign, 120);
-  tcase_add_loop_test(foreign, foreign_output_goes_to_stderr, 0,
-                      sizeof noisy / sizeof *noisy);
-  tcase_add_test(foreign, foreign_output_and_a_page);
-  suite_add_tcase(suite, foreign);
+// --- foreign code that writes to stdout, which takes some seconds -----------
+
+PART("foreign");
+
+#define NOISY_DEVICE "--plugin", TARN_NOISY_PLUGIN, "--device", "small:0"
+
+// All verbs that load foreign code, with a result that can be checked.
+static const char *const noisy[][MOST_WORDS] = {
+    {"tarn", "devices", "--plugin", TARN_NOISY_PLUGIN, "-o", "json"},
+    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "-o", "json"},
+    {"tarn", "conform", TARN_NOISY_PLUGIN, "--only", "memory", "--in-process",
+     "-o", "json"},
+    {"tarn", "conform", "small:0", "--plugin", TARN_NOISY_PLUGIN, "--only",
+     "loading", "-o", "json"},
+    {"tarn", "replay", "@random", NOISY_DEVICE, "--dry", "-o", "json"},
+    {"tarn", "replay", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "-o", "json"},
+    {"tarn", "why", "@bert-layer", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "-o", "json"},
+    {"tarn", "bench", "device", NOISY_DEVICE, "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "synced", NOISY_DEVICE, "--images", "1", "--rows", "1",
+     "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "counters", "--strategy", TARN_NOISY_POOL, "--pool",
+     "power_pool", "--passes", "1", "-o", "json"},
+    {"tarn", "bench", "pool", "--strategy", TARN_NOISY_POOL, "--workload",
+     "@bert-layer", "--pool", "power_pool", "--threads", "1", "--passes", "1",
+     "-o", "json"},
+};
+
+TEST_LOOP(foreign_output_goes_to_stderr, sizeof noisy / sizeof *noisy) {
+  tool_output o = tool_run_list(-1, noisy[_i]);
+  ck_assert_msg(json_valid(o.out), "%s: not JSON: %.300s", noisy[_i][1], o.out);
+  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  ck_assert_msg(o.status == 0, "%s: exit %d: %.2000s", noisy[_i][1], o.status,
+                o.err);
+  assert_contains(o.err, "printed noise: loaded");
+  assert_contains(o.err, "written noise\n");
 }
 
-int main(int argc, char **argv) {
-  Suite *suite = suite_create("tool_main");
-  if (argc > 1 && strcmp(argv[1], "foreign") == 0) {
-    add_foreign(suite);
-    return run_suite(suite);
-  }
-  ADD_CASE(suite, "help", help_names_the_verbs, each_verb_has_help, version);
-  ADD_CASE(suite, "misuse", no_verb, unknown_verb, wrong_options,
-           options_that_are_almost_right, posix_changes_nothing);
-  ADD_CASE(suite, "devices", devices_as_json, devices_for_people,
-           devices_for_spreadsheets, missing_plugin, plugin_by_relative_path,
-           what_is_beyond_the_abi);
-  TCase *output = tcase_create("output");
-  tcase_set_timeout(output, 120);
-  tcase_add_checked_fixture(output, tool_files_begin, tool_files_end);
-  tcase_add_test(output, links_stay);
-  tcase_add_loop_test(output, closed_output, 0, sizeof verbs / sizeof *verbs);
-  tcase_add_loop_test(output, full_disk, 0, sizeof verbs / sizeof *verbs);
-  tcase_add_test(output, limit_on_files);
-  tcase_add_test(output, closed_pipe);
-  suite_add_tcase(suite, output);
-  return run_suite(suite);
+// A page may go to stdout by name, which a strategy does not get into.
+TEST(foreign_output_and_a_page) {
+  static const char script[] =
+      "\"$0\" replay @bert-layer --dry --strategy \"$1\" --pool power_pool "
+      "--html /dev/stdout | cat";
+  tool_output o =
+      tool_run_program("/bin/sh", -1,
+                       (const char *const[]){"sh", "-c", script, TARN_TOOL,
+                                             TARN_NOISY_POOL, NULL});
+  assert_contains(o.out, "</html>");
+  ck_assert_ptr_null(strstr(o.out, "noise"));
+  assert_contains(o.err, "printed noise: unloaded");
 }

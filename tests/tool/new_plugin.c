@@ -75,15 +75,14 @@ TEST(new_plugin_overwrites_nothing) {
   assert_no(tool_run("new-plugin", "x", "--out", path), "stays as it is");
   char *text = tool_read_file(path);
   ck_assert_str_eq(text, "mine");
-  assert_no(tool_run("new-plugin", "x", "--out", "/nowhere/x.c"),
-            "/nowhere/x.c: ");
+  assert_no(tool_line("new-plugin x --out /nowhere/x.c"), "/nowhere/x.c: ");
 }
 
 TEST(new_plugin_writes_beside) {
   char here[512];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   ck_assert_int_eq(chdir(tool_file("")), 0);
-  tool_output o = tool_run("new-plugin", "npu");
+  tool_output o = tool_line("new-plugin npu");
   ck_assert_int_eq(o.status, 0);
   ck_assert_str_eq(o.out,
                    "cc -shared -fPIC $(pkg-config --cflags tarn) npu_plugin.c "
@@ -97,14 +96,13 @@ TEST(new_plugin_writes_beside) {
 
 TEST(new_plugin_wrong_use) {
   assert_misuse(tool_run("new-plugin"), "called?");
-  assert_misuse(tool_run("new-plugin", "a", "b"), "at a time");
-  assert_misuse(tool_run("new-plugin", "a/b"), "no device type");
-  assert_misuse(tool_run("new-plugin", "1a"), "no device type");
+  assert_misused("new-plugin a b", "at a time");
+  assert_misused("new-plugin a/b", "no device type");
+  assert_misused("new-plugin 1a", "no device type");
   assert_misuse(tool_run("new-plugin", ""), "no device type");
-  assert_misuse(tool_run("new-plugin", "a", "-o", "json"), "-o");
-  assert_misuse(
-      tool_run("new-plugin",
-               "a123456789012345678901234567890123456789012345678901234567890"
-               "123"),
+  assert_misused("new-plugin a -o json", "-o");
+  assert_misused(
+      "new-plugin "
+      "a123456789012345678901234567890123456789012345678901234567890123",
       "no device type");
 }

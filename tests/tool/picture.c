@@ -272,7 +272,7 @@ TEST(pictures_that_cannot_be_written) {
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "Is a directory");
   ck_assert_str_eq(o.out, "");
-  o = tool_run("replay", "@bert-layer", "@bert-layer", "--html", "/dev/null");
+  o = tool_line("replay @bert-layer @bert-layer --html /dev/null");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "several traces need a folder");
   ck_assert_str_eq(o.out, "");
@@ -288,7 +288,7 @@ static void assert_told_all_the_same(tool_output o, const char *part) {
 // A disk that is full comes too late to measure nothing.
 TEST(a_full_disk_keeps_the_report) {
   assert_told_all_the_same(
-      tool_run("replay", "@bert-layer", "-o", "json", "--html", "/dev/full"),
+      tool_line("replay @bert-layer -o json --html /dev/full"),
       "/dev/full: No space left");
 }
 

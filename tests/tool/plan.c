@@ -26,13 +26,12 @@ TEST(the_answer_comes_first) {
 }
 
 TEST(json_is_one_line_of_known_keys) {
-  char keys[512];
   const char *path = plan_file("three.csv", THREE);
   tool_output o = tool_run("plan", path, "-o", "json");
   assert_done(&o);
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
-  ck_assert_str_eq(json_keys(o.out, "", keys, sizeof keys), all_keys);
+  assert_keys(o.out, "", all_keys);
   ck_assert_double_eq(json_number(o.out, "buffers"), 3);
   ck_assert_double_eq(json_number(o.out, "height"), 5120);
   ck_assert_double_eq(json_number(o.out, "lower_bound"), 5120);
@@ -62,8 +61,7 @@ TEST(the_standard_input_is_a_table) {
   const char *path = plan_file("three.csv", THREE);
   int in = open(path, O_RDONLY);
   ck_assert_int_eq(dup2(in, STDIN_FILENO), STDIN_FILENO);
-  tool_output o = tool_run("plan", "-", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("plan - -o json");
   ck_assert_double_eq(json_number(o.out, "height"), 5120);
   ck_assert(json_is(o.out, "file", "\"-\""));
   close(in);
@@ -78,8 +76,7 @@ TEST(content_tells_a_table) {
 }
 
 TEST(workloads_are_planned) {
-  tool_output o = tool_run("plan", "@bert-layer", "--verify", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("plan @bert-layer --verify -o json");
   ck_assert(json_is(o.out, "status", "\"optimal\""));
   ck_assert(json_is(o.out, "verified", "true"));
 }

@@ -8,33 +8,30 @@
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(help) {
-  tool_output o = tool_run("plan", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("plan --help");
   assert_contains(o.out, "usage: tarn plan FILE.csv|TRACE|@WORKLOAD");
 }
 
 TEST(words) {
   assert_misuse(tool_run("plan"), "which file?");
-  assert_misuse(tool_run("plan", "a.csv", "b.csv"), "'b.csv' is unexpected");
-  assert_misuse(tool_run("plan", "@bert"), "'@bert'");
-  assert_misuse(tool_run("plan", "a.csv", "--capasity", "1"), "'--capasity'");
-  assert_misuse(tool_run("plan", "a.csv", "--capacity"), "needs a value");
+  assert_misused("plan a.csv b.csv", "'b.csv' is unexpected");
+  assert_misused("plan @bert", "'@bert'");
+  assert_misused("plan a.csv --capasity 1", "'--capasity'");
+  assert_misused("plan a.csv --capacity", "needs a value");
 }
 
 TEST(values) {
-  assert_misuse(tool_run("plan", "a.csv", "--capacity", "0"), "--capacity 0");
-  assert_misuse(tool_run("plan", "a.csv", "--capacity", "-1"), "--capacity -1");
-  assert_misuse(tool_run("plan", "a.csv", "--capacity", "1Z"), "--capacity 1Z");
-  assert_misuse(tool_run("plan", "a.csv", "--align", "x"), "--align x");
-  assert_misuse(tool_run("plan", "a.csv", "--arena", "x"), "--arena");
-  assert_misuse(tool_run("plan", "a.csv", "--threads", "0"), "--threads wants");
-  assert_misuse(tool_run("plan", "a.csv", "--threads", "1025"), "1024");
-  assert_misuse(tool_run("plan", "a.csv", "--nodes", "0"), "--nodes wants");
-  assert_misuse(tool_run("plan", "a.csv", "--trace-device", "x"),
-                "--trace-device wants");
-  assert_misuse(tool_run("plan", "a.csv", "-o", "xml"),
-                "'xml' is not a format");
-  assert_misuse(tool_run("plan", "a.csv", "-o", "md"), "as table or json");
+  assert_misused("plan a.csv --capacity 0", "--capacity 0");
+  assert_misused("plan a.csv --capacity -1", "--capacity -1");
+  assert_misused("plan a.csv --capacity 1Z", "--capacity 1Z");
+  assert_misused("plan a.csv --align x", "--align x");
+  assert_misused("plan a.csv --arena x", "--arena");
+  assert_misused("plan a.csv --threads 0", "--threads wants");
+  assert_misused("plan a.csv --threads 1025", "1024");
+  assert_misused("plan a.csv --nodes 0", "--nodes wants");
+  assert_misused("plan a.csv --trace-device x", "--trace-device wants");
+  assert_misused("plan a.csv -o xml", "'xml' is not a format");
+  assert_misused("plan a.csv -o md", "as table or json");
 }
 
 static const char *const times[] = {"0",   "-1",   "x",          "1x", "inf",
@@ -46,34 +43,27 @@ TEST_LOOP(time_limits, sizeof times / sizeof *times) {
 }
 
 TEST(what_does_not_go_together) {
-  assert_misuse(tool_run("plan", "a.csv", "--capacity", "1", "--arena", "1"),
-                "with --arena each has its own");
-  assert_misuse(tool_run("plan", "a.csv", "--out", "-", "-o", "json"),
-                "both want stdout");
-  assert_misuse(tool_run("plan", "a.csv", "--out", "/dev/stdout", "-ojson"),
-                "--out /dev/stdout and -o json both want stdout");
-  assert_misuse(tool_run("plan", "a.csv", "--svg", "/dev/stdout", "-ojson"),
-                "--svg /dev/stdout and -o json both want stdout");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--out", "b.csv"),
-                "--check makes no plan");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--previous", "b.csv"),
-                "--check makes no plan");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--minimise"),
-                "--check solves nothing");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--time-limit", "1"),
-                "--check solves nothing");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--nodes", "1"),
-                "--check solves nothing");
-  assert_misuse(tool_run("plan", "a.csv", "--check", "--threads", "1"),
-                "--check solves nothing");
+  assert_misused("plan a.csv --capacity 1 --arena 1",
+                 "with --arena each has its own");
+  assert_misused("plan a.csv --out - -o json", "both want stdout");
+  assert_misused("plan a.csv --out /dev/stdout -ojson",
+                 "--out /dev/stdout and -o json both want stdout");
+  assert_misused("plan a.csv --svg /dev/stdout -ojson",
+                 "--svg /dev/stdout and -o json both want stdout");
+  assert_misused("plan a.csv --check --out b.csv", "--check makes no plan");
+  assert_misused("plan a.csv --check --previous b.csv",
+                 "--check makes no plan");
+  assert_misused("plan a.csv --check --minimise", "--check solves nothing");
+  assert_misused("plan a.csv --check --time-limit 1", "--check solves nothing");
+  assert_misused("plan a.csv --check --nodes 1", "--check solves nothing");
+  assert_misused("plan a.csv --check --threads 1", "--check solves nothing");
 }
 
 TEST(options_of_traces) {
   const char *path = plan_file("three.csv", THREE);
   assert_misuse(tool_run("plan", path, "--pool", "no_pool"), "is no trace");
   assert_misuse(tool_run("plan", path, "--trace-device", "0"), "is no trace");
-  assert_misuse(tool_run("plan", "@bert-layer", "--pool", "no_pol"),
-                "'no_pool'");
+  assert_misused("plan @bert-layer --pool no_pol", "'no_pool'");
 }
 
 // --- files -----------------------------------------------------------------
@@ -105,8 +95,8 @@ TEST_LOOP(errors_have_line_and_column, sizeof damages / sizeof *damages) {
 }
 
 TEST(what_is_not_there) {
-  assert_no(tool_run("plan", "/nowhere/a.csv"), "/nowhere/a.csv");
-  assert_no(tool_run("plan", "/nowhere/a"), "/nowhere/a");
+  assert_no(tool_line("plan /nowhere/a.csv"), "/nowhere/a.csv");
+  assert_no(tool_line("plan /nowhere/a"), "/nowhere/a");
 }
 
 TEST(neither_table_nor_trace) {

@@ -176,9 +176,7 @@ TEST(a_plan_of_a_trace_can_be_checked) {
 }
 
 TEST(workloads_are_planned) {
-  tool_output o =
-      tool_run("plan", "@bert-layer", "-o", "json", "--nodes", "1000");
-  assert_done(&o);
+  tool_output o = tool_done("plan @bert-layer -o json --nodes 1000");
   assert_value(o.out, "file", "\"@bert-layer\"");
   ck_assert_double_ge(json_number(o.out, "height"),
                       json_number(o.out, "lower_bound"));
@@ -211,13 +209,10 @@ TEST(an_empty_trace_needs_nothing) {
 }
 
 TEST(wrong_use) {
-  assert_misuse(tool_run("plan", "@nothing"), "no workload is named");
-  assert_misuse(tool_run("plan", "@bert-layer", "--pool", "arena"),
-                "no pool is named 'arena'");
-  assert_misuse(tool_run("plan", "@bert-layer", "--pool", "no_pool,no_pool"),
-                "named twice");
-  assert_misuse(tool_run("plan", "@bert-layer", "--trace-device", "0"),
-                "--trace-device is for recorded traces");
-  assert_misuse(tool_run("plan", "@bert-layer", "--check"),
-                "it has no plan to check");
+  assert_misused("plan @nothing", "no workload is named");
+  assert_misused("plan @bert-layer --pool arena", "no pool is named 'arena'");
+  assert_misused("plan @bert-layer --pool no_pool,no_pool", "named twice");
+  assert_misused("plan @bert-layer --trace-device 0",
+                 "--trace-device is for recorded traces");
+  assert_misused("plan @bert-layer --check", "it has no plan to check");
 }

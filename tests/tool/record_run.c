@@ -162,18 +162,18 @@ TEST(static_program_is_said) {
 
 TEST(wrong_use) {
   assert_misuse(tool_run("record"), "which program");
-  assert_misuse(tool_run("record", "--"), "which program");
-  assert_misuse(tool_run("record", "--threshold", "0", "true"), "--threshold");
-  assert_misuse(tool_run("record", "--threshold", "x", "true"), "--threshold");
-  assert_misuse(tool_run("record", "--nothing", "true"), "--nothing");
-  assert_misuse(tool_run("record", "-o", "x", "true"), "'-o'");
+  assert_misused("record --", "which program");
+  assert_misused("record --threshold 0 true", "--threshold");
+  assert_misused("record --threshold x true", "--threshold");
+  assert_misused("record --nothing true", "--nothing");
+  assert_misused("record -o x true", "'-o'");
 }
 
 TEST(nothing_else_is_finished) {
-  assert_ended(tool_run("record", "--finish"), 2, "which files");
+  assert_ended(tool_line("record --finish"), 2, "which files");
   assert_ended(tool_run("record", "--finish", "--out", out, "x"), 2,
                "--finish");
-  assert_ended(tool_run("record", "--finish", "/no/such/file"), 1, "No such");
+  assert_ended(tool_line("record --finish /no/such/file"), 1, "No such");
   FILE *file = fopen(out, "w");
   ck_assert_ptr_nonnull(file);
   fputs(

@@ -52,17 +52,10 @@ static double result_at(const char *json, int pool, const char *key) {
   return number_at(json, path);
 }
 
-static void assert_keys(const char *json, const char *path,
-                        const char *expected) {
-  char keys[256];
-  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
-}
-
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(json_has_the_published_keys) {
-  tool_output o = tool_run("replay", "@bert-layer", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("replay @bert-layer -o json");
   ck_assert(json_valid(o.out));
   ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
   assert_keys(o.out, "", "trace,events,live_peak_bytes,results");
@@ -110,8 +103,7 @@ static void assert_result(const char *json, int pool, double allocs) {
 TEST(figures_agree_with_the_trace) {
   tarn_trace *trace;
   assert_ok(tarn_trace_make("@bert-layer", &trace));
-  tool_output o = tool_run("replay", "@bert-layer", "-o", "json", "--touch");
-  assert_done(&o);
+  tool_output o = tool_done("replay @bert-layer -o json --touch");
   ck_assert_double_eq(json_number(o.out, "events"),
                       (double)trace->request_count);
   ck_assert_double_eq(json_number(o.out, "live_peak_bytes"),
@@ -134,10 +126,9 @@ TEST(every_workload_replays) {
 }
 
 TEST(several_traces_are_an_array) {
-  tool_output o = tool_run("replay", "@bert-layer", "@bert-layer", "-o", "json",
-                           "--iterations", "3", "--pool",
-                           "page_unit_pool:page=65536,no_pool");
-  assert_done(&o);
+  tool_output o = tool_done(
+      "replay @bert-layer @bert-layer -o json --iterations 3 --pool "
+      "page_unit_pool:page=65536,no_pool");
   ck_assert(json_valid(o.out));
   ck_assert_uint_eq(json_size(o.out, ""), 2);
   ck_assert_uint_eq(json_size(o.out, "1.results.0.iterations"), 3);
@@ -146,8 +137,7 @@ TEST(several_traces_are_an_array) {
 }
 
 TEST(table_for_people) {
-  tool_output o = tool_run("replay", "@bert-layer");
-  assert_done(&o);
+  tool_output o = tool_done("replay @bert-layer");
   assert_contains(o.out, "@bert-layer on cpu:0\n192 requests, live peak ");
   assert_contains(o.out, "\npage_unit_pool ");
   assert_contains(o.out, "100.0%");
@@ -237,8 +227,7 @@ TEST(a_dry_run_is_true) {
 }
 
 TEST(a_dry_table_compares_no_times) {
-  tool_output o = tool_run("replay", "@bert-layer", "--dry");
-  assert_done(&o);
+  tool_output o = tool_done("replay @bert-layer --dry");
   assert_contains(o.out, "@bert-layer on cpu:0 (dry)\n");
   ck_assert_ptr_null(strstr(o.out, " than no_pool"));
 }
@@ -262,17 +251,14 @@ static size_t count_lines(const char *text) {
 }
 
 TEST(csv_has_a_row_per_iteration) {
-  tool_output o =
-      tool_run("replay", "@bert-layer", "-o", "csv", "--iterations", "4");
-  assert_done(&o);
+  tool_output o = tool_done("replay @bert-layer -o csv --iterations 4");
   assert_contains(o.out, "trace,pool,device,iteration,alloc_ms,");
   assert_contains(o.out, "\n@bert-layer,page_unit_pool,cpu:0,4,");
   ck_assert_uint_eq(count_lines(o.out), 1 + 3 * 4);
 }
 
 TEST(list_names_workloads_and_pools) {
-  tool_output o = tool_run("replay", "--list");
-  assert_done(&o);
+  tool_output o = tool_done("replay --list");
   assert_contains(o.out, "\n  @bert-layer\n");
   assert_contains(o.out, "\n  page_unit_pool\n");
 }
@@ -285,9 +271,9 @@ TEST(a_strategy_is_loaded) {
                "power_pool:least=4K,no_pool", "-o", "csv");
   assert_done(&o);
   assert_contains(o.out, "\n@bert-layer,power_pool:least=4K,cpu:0,2,");
-  assert_fails(tool_run("replay", "@bert-layer", "--strategy", "./nothing.so"),
-               1, "./nothing.so: No such file");
-  assert_fails(tool_run("replay", "--strategy", TARN_SMALL_PLUGIN, "--list"), 1,
+  assert_exits(tool_line("replay @bert-layer --strategy ./nothing.so"), 1,
+               "./nothing.so: No such file");
+  assert_exits(tool_run("replay", "--strategy", TARN_SMALL_PLUGIN, "--list"), 1,
                "it has no TarnPoolStrategy");
 }
 

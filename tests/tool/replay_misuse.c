@@ -6,55 +6,53 @@
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(wrong_names) {
-  assert_fails(tool_run("replay"), 2, "which trace?");
-  assert_fails(tool_run("replay", "@bert"), 2, "did you mean '@bert-layer'?");
-  assert_fails(tool_run("replay", "@x"), 2, "there are: @bert-layer, ");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "page_unit_pol"), 2,
+  assert_exits(tool_run("replay"), 2, "which trace?");
+  assert_exits(tool_line("replay @bert"), 2, "did you mean '@bert-layer'?");
+  assert_exits(tool_line("replay @x"), 2, "there are: @bert-layer, ");
+  assert_exits(tool_line("replay @bert-layer --pool page_unit_pol"), 2,
                "did you mean 'page_unit_pool'?");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,"), 2,
+  assert_exits(tool_line("replay @bert-layer --pool no_pool,"), 2,
                "no pool is named ''");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool,no_pool"),
-               2, "pool 'no_pool' is named twice");
-  assert_fails(tool_run("replay", "@bert-layer", "--pool", "no_pool:x=1"), 2,
+  assert_exits(tool_line("replay @bert-layer --pool no_pool,no_pool"), 2,
+               "pool 'no_pool' is named twice");
+  assert_exits(tool_line("replay @bert-layer --pool no_pool:x=1"), 2,
                "tarn replay: ");
-  assert_fails(tool_run("replay", "@bert-layer", "--device", "abacus:0"), 2,
-               "cpu");
+  assert_exits(tool_line("replay @bert-layer --device abacus:0"), 2, "cpu");
 }
 
 TEST(wrong_numbers) {
   static const char *const wrong[] = {
       "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_fails(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
+    assert_exits(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
                  "--iterations wants a whole number");
   }
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "x"), 2,
+  assert_exits(tool_line("replay @bert-layer --trace-device x"), 2,
                "--trace-device wants a whole number from 0 to 4294967295");
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "-1"), 2,
+  assert_exits(tool_line("replay @bert-layer --trace-device -1"), 2,
                "--trace-device wants a whole number");
-  assert_fails(tool_run("replay", "@bert-layer", "--trace-device", "0"), 2,
+  assert_exits(tool_line("replay @bert-layer --trace-device 0"), 2,
                "--trace-device is for recorded traces: @bert-layer has none");
   static const char *const no_bytes[] = {
       "0",   "-1",  "",      "G",   "1X",   "1GB",  "18446744073709551616",
       "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
   for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
-    assert_fails(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
+    assert_exits(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
                  "is not a number of bytes");
   }
-  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--touch"), 2,
+  assert_exits(tool_line("replay @bert-layer --dry --touch"), 2,
                "--dry has no memory for --touch");
-  assert_fails(tool_run("replay", "@bert-layer", "--dry", "--pool",
-                        "page_unit_pool:page=7"),
-               2, "page=7 is not a power of two");
-  assert_fails(
-      tool_run("replay", "@bert-layer", "--html", "/dev/stdout", "-ocsv"), 2,
-      "--html /dev/stdout and -o both want stdout");
-  assert_fails(tool_run("replay", "@bert-layer", "-o", "yaml"), 2,
+  assert_exits(
+      tool_line("replay @bert-layer --dry --pool page_unit_pool:page=7"), 2,
+      "page=7 is not a power of two");
+  assert_exits(tool_line("replay @bert-layer --html /dev/stdout -ocsv"), 2,
+               "--html /dev/stdout and -o both want stdout");
+  assert_exits(tool_line("replay @bert-layer -o yaml"), 2,
                "'yaml' is not a format");
 }
 
 TEST(missing_file) {
-  assert_fails(tool_run("replay", tool_file("nowhere.pickle")), 1,
+  assert_exits(tool_run("replay", tool_file("nowhere.pickle")), 1,
                "nowhere.pickle");
 }
 
@@ -67,8 +65,8 @@ TEST(truncated_snapshot) {
   w.size /= 2;
   const char *path = tool_file("cut.pickle");
   pickle_save(&w, path);
-  assert_fails(tool_run("replay", path), 1, "cut.pickle: byte ");
+  assert_exits(tool_run("replay", path), 1, "cut.pickle: byte ");
   // One bad trace among good ones: no half a document.
-  assert_fails(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
+  assert_exits(tool_run("replay", "@bert-layer", path, "-o", "json"), 1,
                "cut.pickle: byte ");
 }

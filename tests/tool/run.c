@@ -49,11 +49,9 @@ TEST(timeout_is_told) {
 }
 
 TEST(words_behind_the_program_are_its_own) {
-  tool_output o = tool_run("run", "-n", "1", "echo", "-l", "--", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("run -n 1 echo -l -- --help");
   ck_assert_str_eq(o.out, "-l -- --help\n");
-  o = tool_run("run", "--ranks", "1", "--", "echo", "-n");
-  assert_done(&o);
+  o = tool_done("run --ranks 1 -- echo -n");
   ck_assert_str_eq(o.out, "");
 }
 
@@ -65,7 +63,7 @@ TEST(stdin_is_rank_0s) {
   rewind(in);
   int kept = dup(STDIN_FILENO);
   dup2(fileno(in), STDIN_FILENO);
-  tool_output o = tool_run("run", "-n", "3", "-l", "cat");
+  tool_output o = tool_line("run -n 3 -l cat");
   dup2(kept, STDIN_FILENO);
   close(kept);
   fclose(in);
@@ -218,40 +216,37 @@ TEST(many_that_are_left_are_counted) {
 // --- what is refused -------------------------------------------------------
 
 TEST(missing_program_is_127) {
-  tool_output o = tool_run("run", "-n", "3", "tarn-no-such-program");
+  tool_output o = tool_line("run -n 3 tarn-no-such-program");
   ck_assert_int_eq(o.status, 127);
   ck_assert_str_eq(
       o.err, "tarn run: tarn-no-such-program: No such file or directory\n");
 }
 
 TEST(what_cannot_be_run_is_126) {
-  assert_fails(tool_run("run", "-n", "3", "/dev/null"), 126,
+  assert_exits(tool_line("run -n 3 /dev/null"), 126,
                "tarn run: /dev/null: Permission denied\n");
 }
 
 TEST(wrong_use) {
-  assert_misuse(tool_run("run", "true"), "how many ranks? -n N\n");
-  assert_misuse(tool_run("run", "-n"), "option '-n' needs a value");
-  assert_misuse(tool_run("run", "-n", "0", "true"),
-                "--ranks wants a whole number from 1 to 256, not '0'");
-  assert_misuse(tool_run("run", "-n", "257", "true"), "not '257'");
-  assert_misuse(tool_run("run", "-n", "two", "true"), "not 'two'");
-  assert_misuse(tool_run("run", "-n", "2"), "which program");
-  assert_misuse(tool_run("run", "-n", "2", "--"), "which program");
-  assert_misuse(tool_run("run", "-n2", "--grace", "-1", "true"),
-                "--grace, unless none, wants a whole number from 0 to 1000000");
-  assert_misuse(tool_run("run", "-n2", "--timeout", "0", "true"),
-                "--timeout wants a whole number from 1 to ");
-  assert_misuse(tool_run("run", "-n2", "--nothing", "true"),
-                "no option is named '--nothing'");
-  assert_misuse(tool_run("run", "-n2", "-x", "true"),
-                "no option is named '-x'");
-  assert_misuse(tool_run("run", "-n2", "-o", "json", "true"),
-                "no option is named '-o'");
+  assert_misused("run true", "how many ranks? -n N\n");
+  assert_misused("run -n", "option '-n' needs a value");
+  assert_misused("run -n 0 true",
+                 "--ranks wants a whole number from 1 to 256, not '0'");
+  assert_misused("run -n 257 true", "not '257'");
+  assert_misused("run -n two true", "not 'two'");
+  assert_misused("run -n 2", "which program");
+  assert_misused("run -n 2 --", "which program");
+  assert_misused(
+      "run -n2 --grace -1 true",
+      "--grace, unless none, wants a whole number from 0 to 1000000");
+  assert_misused("run -n2 --timeout 0 true",
+                 "--timeout wants a whole number from 1 to ");
+  assert_misused("run -n2 --nothing true", "no option is named '--nothing'");
+  assert_misused("run -n2 -x true", "no option is named '-x'");
+  assert_misused("run -n2 -o json true", "no option is named '-o'");
 }
 
 TEST(help_is_there) {
-  tool_output o = tool_run("run", "--help");
-  assert_done(&o);
+  tool_output o = tool_done("run --help");
   assert_contains(o.out, "usage: tarn run -n N ");
 }

@@ -64,8 +64,7 @@ TEST(data_are_complete) {
       "events,baseline,born,died,stack,size,time,frames,stacks,kind,block,"
       "holder,holders,refused,tag,tags,peak_bytes,peak_event,unit,"
       "by_size,pools");
-  ck_assert_str_eq(json_keys(data, "pools.0", keys, sizeof keys),
-                   "name,height,ranges,at,segments");
+  assert_keys(data, "pools.0", "name,height,ranges,at,segments");
   ck_assert(json_is(data, "pools.0.name", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
   ck_assert_double_gt(json_number(data, "pools.0.height"), MIB);
@@ -203,16 +202,13 @@ TEST(titles_are_inert) {
 
 TEST(wrong_use) {
   assert_misuse(tool_run("view"), "which trace?");
-  assert_misuse(tool_run("view", "@bert-layer"), "--html FILE");
-  assert_misuse(tool_run("view", "a", "b", "--html", "c"), "one trace");
-  assert_misuse(tool_run("view", "@bert-lair", "--html", "c"), "@bert-layer");
-  assert_misuse(
-      tool_run("view", "@bert-layer", "--trace-device", "0", "--html", "c"),
-      "--trace-device");
-  assert_misuse(tool_run("view", "x", "--trace-device", "y", "--html", "c"),
-                "--trace-device");
-  tool_output o = tool_run("view", "--help");
-  assert_done(&o);
+  assert_misused("view @bert-layer", "--html FILE");
+  assert_misused("view a b --html c", "one trace");
+  assert_misused("view @bert-lair --html c", "@bert-layer");
+  assert_misused("view @bert-layer --trace-device 0 --html c",
+                 "--trace-device");
+  assert_misused("view x --trace-device y --html c", "--trace-device");
+  tool_output o = tool_done("view --help");
   assert_contains(o.out, "usage: tarn view ");
 }
 
@@ -223,11 +219,10 @@ static void assert_failed(tool_output o, const char *part) {
 
 TEST(what_cannot_be_done) {
   const char *path = tool_file("out.html");
-  assert_failed(tool_run("view", "@bert-layer", "--html", "/nowhere/x.html"),
+  assert_failed(tool_line("view @bert-layer --html /nowhere/x.html"),
                 "/nowhere/x.html: No such file");
-  assert_failed(tool_run("view", "@bert-layer", "--html", "/"),
-                "Is a directory");
-  assert_failed(tool_run("view", "@bert-layer", "--html", "/dev/full"),
+  assert_failed(tool_line("view @bert-layer --html /"), "Is a directory");
+  assert_failed(tool_line("view @bert-layer --html /dev/full"),
                 "No space left");
   assert_failed(tool_run("view", "/nowhere.pickle", "--html", path),
                 "/nowhere.pickle");

@@ -26,12 +26,6 @@ static void assert_value(const char *json, const char *path,
                 at ? at : "nowhere", expected);
 }
 
-static void assert_keys(const char *json, const char *path,
-                        const char *expected) {
-  char keys[512];
-  ck_assert_str_eq(json_keys(json, path, keys, sizeof keys), expected);
-}
-
 // ---------------------------------------------------------------------------
 // A small training step that runs out of memory
 // ---------------------------------------------------------------------------
@@ -321,9 +315,9 @@ TEST(other_moments) {
   o = tool_run("why", step_path, "--at", "end", "-o", "json");
   assert_done(&o);
   assert_number(o.out, "at.event", 5);
-  assert_fails(tool_run("why", step_path, "--at", "6"), 1,
+  assert_exits(tool_run("why", step_path, "--at", "6"), 1,
                "step.tarn: no event 6: it has 6");
-  assert_fails(tool_run("why", "@bert-layer", "--at", "oom"), 1,
+  assert_exits(tool_line("why @bert-layer --at oom"), 1,
                "@bert-layer: no request was refused in it");
 }
 
@@ -361,15 +355,14 @@ TEST(two_traces_differ) {
   o = tool_run("why", step_path, "--diff", step_path, "--pool", "none");
   assert_done(&o);
   assert_contains(o.out, "That is as much as the peak of ");
-  assert_fails(tool_run("why", step_path, "--diff", "/nowhere"), 1,
+  assert_exits(tool_run("why", step_path, "--diff", "/nowhere"), 1,
                "/nowhere: ");
 }
 
 TEST(top_cuts_and_adds_up) {
   char path[64];
   double sum = 0;
-  tool_output o = tool_run("why", "@resnet50-b8", "--top", "3", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_done("why @resnet50-b8 --top 3 -o json");
   ck_assert_uint_eq(json_size(o.out, "holders"), 4);
   assert_value(o.out, "holders.3.kind", "\"others\"");
   for (int i = 0; i < 4; i++) {
@@ -377,8 +370,7 @@ TEST(top_cuts_and_adds_up) {
     sum += json_number(o.out, path);
   }
   ck_assert_double_eq(sum, json_number(o.out, "peak_bytes"));
-  o = tool_run("why", "@resnet50-b8", "--top", "0", "-o", "json");
-  assert_done(&o);
+  o = tool_done("why @resnet50-b8 --top 0 -o json");
   ck_assert_uint_gt(json_size(o.out, "holders"), 11);
 }
 
@@ -397,27 +389,21 @@ TEST(every_workload_is_answered) {
 
 TEST(wrong_use) {
   assert_misuse(tool_run("why"), "which trace?");
-  assert_misuse(tool_run("why", "a", "b"), "one trace at a time; --diff b");
-  assert_misuse(tool_run("why", "@nothing"), "no workload is named");
-  assert_misuse(tool_run("why", "@bert-layer", "--diff", "@x"),
-                "no workload is named");
-  assert_misuse(tool_run("why", "@bert-layer", "-o", "csv"), "not csv");
-  assert_misuse(tool_run("why", "@bert-layer", "-o", "xml"), "is not a format");
-  assert_misuse(tool_run("why", "@bert-layer", "--at", "noon"), "--at");
-  assert_misuse(tool_run("why", "@bert-layer", "--top", "-1"), "--top");
-  assert_misuse(tool_run("why", "@bert-layer", "--module-depth", "x"),
-                "--module-depth");
-  assert_misuse(tool_run("why", "@bert-layer", "--capacity", "0"),
-                "--capacity");
-  assert_misuse(tool_run("why", "@bert-layer", "--pool", "arena"),
-                "no pool is named 'arena'");
-  assert_misuse(tool_run("why", "@bert-layer", "--pool", "no_pool,no_pool"),
-                "named twice");
-  assert_misuse(tool_run("why", "@bert-layer", "--pool", "arena_pool:x=1"),
-                "arena_pool");
-  assert_misuse(tool_run("why", "@bert-layer", "--trace-device", "0"),
-                "--trace-device is for recorded traces");
-  assert_misuse(tool_run("why", "x", "--trace-device", "y"), "--trace-device");
+  assert_misused("why a b", "one trace at a time; --diff b");
+  assert_misused("why @nothing", "no workload is named");
+  assert_misused("why @bert-layer --diff @x", "no workload is named");
+  assert_misused("why @bert-layer -o csv", "not csv");
+  assert_misused("why @bert-layer -o xml", "is not a format");
+  assert_misused("why @bert-layer --at noon", "--at");
+  assert_misused("why @bert-layer --top -1", "--top");
+  assert_misused("why @bert-layer --module-depth x", "--module-depth");
+  assert_misused("why @bert-layer --capacity 0", "--capacity");
+  assert_misused("why @bert-layer --pool arena", "no pool is named 'arena'");
+  assert_misused("why @bert-layer --pool no_pool,no_pool", "named twice");
+  assert_misused("why @bert-layer --pool arena_pool:x=1", "arena_pool");
+  assert_misused("why @bert-layer --trace-device 0",
+                 "--trace-device is for recorded traces");
+  assert_misused("why x --trace-device y", "--trace-device");
 }
 
 TEST(strategies_can_be_loaded) {
@@ -425,6 +411,6 @@ TEST(strategies_can_be_loaded) {
                            "--pool", "power_pool:least=4K", "-o", "json");
   assert_done(&o);
   assert_value(o.out, "what_if.0.strategy", "\"power_pool:least=4K\"");
-  assert_fails(tool_run("why", "@bert-layer", "--strategy", "./nothing.so"), 1,
+  assert_exits(tool_line("why @bert-layer --strategy ./nothing.so"), 1,
                "./nothing.so: No such file");
 }

@@ -82,9 +82,12 @@ static double sum_of(const char *json, const char *list) {
   "/home/lin/cs336/assignment2-systems/scripts/" \
   "../cs336_systems/nsys_profile.py:"
 
+FIXTURE(tool_files_begin, tool_files_end);
+SECONDS(880);
+
 // Gradients, the optimizer's states and its temporaries: what a person finds
 // who looks at the peak of a training step.
-START_TEST(a_real_training_step) {
+TEST(a_real_training_step) {
   const char *path = data_file("torch-gpt-medium-128-training.pickle");
   if (path == NULL) return;
   tool_output o = tool_run("why", path, "-o", "json");
@@ -112,10 +115,9 @@ START_TEST(a_real_training_step) {
   ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"),
                       7235174400.0);
 }
-END_TEST
 
 // The matrix of attention's softmax, three times.
-START_TEST(a_real_inference) {
+TEST(a_real_inference) {
   const char *path = data_file("torch-gpt-medium-512-inference.pickle");
   if (path == NULL) return;
   tool_output o = tool_run("why", path, "-o", "json");
@@ -135,10 +137,9 @@ START_TEST(a_real_inference) {
                   "softmax: 64.12 MiB in 2 blocks (3.4%).\n");
   assert_contains(o.out, "model.py:432 scaled_dot_product_attention\n");
 }
-END_TEST
 
 // What was written as a trace of Tarn's own says the same.
-START_TEST(formats_agree) {
+TEST(formats_agree) {
   const char *path = data_file("torch-gpt-medium-512-inference.pickle");
   if (path == NULL) return;
   tarn_trace *trace = NULL;
@@ -158,13 +159,12 @@ START_TEST(formats_agree) {
   size_t length = (size_t)(strstr(mine, "\"fragmentation\"") - mine);
   ck_assert_int_eq(strncmp(mine, theirs, length), 0);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Out of memory, as PyTorch writes it down
 // ---------------------------------------------------------------------------
 
-START_TEST(a_snapshot_out_of_memory) {
+TEST(a_snapshot_out_of_memory) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 0x200000, 0x400000);
@@ -191,7 +191,6 @@ START_TEST(a_snapshot_out_of_memory) {
   ck_assert_double_eq(json_number(o.out, "holes"), 2);
   ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"), 0x600000);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Names that mean harm
@@ -216,7 +215,7 @@ static void assert_harmless(const char *text) {
   ck_assert_ptr_null(strstr(text, turn_around));
 }
 
-START_TEST(hostile_names_are_neutral) {
+TEST(hostile_names_are_neutral) {
   char path[512];
   write_evil(path, sizeof path);
   tool_output o = tool_run("why", path, "--pool", "none");
@@ -235,13 +234,12 @@ START_TEST(hostile_names_are_neutral) {
   ck_assert(json_valid(o.out));
   assert_harmless(o.out);
 }
-END_TEST
 
 // ---------------------------------------------------------------------------
 // Hardly anything, and far too much
 // ---------------------------------------------------------------------------
 
-START_TEST(a_trace_of_nothing) {
+TEST(a_trace_of_nothing) {
   begin();
   const char *path = write_built("nothing.tarn");
   tool_output o = tool_run("why", path);
@@ -258,10 +256,9 @@ START_TEST(a_trace_of_nothing) {
   assert_value(o.out, "at.event", "null");
   ck_assert_uint_eq(json_size(o.out, "holders"), 0);
 }
-END_TEST
 
 // The peak is before the first event, of which there is none.
-START_TEST(a_snapshot_without_history) {
+TEST(a_snapshot_without_history) {
   w = (pickle_writer){0};
   pickle_snapshot(&w, 4);
   pickle_open_segment(&w, 0x200000, 0x200000);
@@ -280,9 +277,8 @@ START_TEST(a_snapshot_without_history) {
                   "the largest 1.99 MiB: 0% fragmented.\n");
   assert_contains(o.err, "_record_memory_history()");
 }
-END_TEST
 
-START_TEST(bad_files_are_named) {
+TEST(bad_files_are_named) {
   tool_output o = tool_run("why", "/nowhere/x.pickle");
   ck_assert_int_eq(o.status, 1);
   ck_assert_str_eq(o.out, "");
@@ -296,10 +292,11 @@ START_TEST(bad_files_are_named) {
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "bad.pickle: ");
 }
-END_TEST
+
+PART("slow");
 
 // Every list is as long as the trace: nothing may be quadratic.
-START_TEST(a_million_distinct_frames) {
+TEST(a_million_distinct_frames) {
   enum { FRAMES = EFFORT(1000000, 100000) };
   char file[64];
   begin();
@@ -317,23 +314,4 @@ START_TEST(a_million_distinct_frames) {
   o = tool_run("why", path, "--top", "0", "--pool", "none");
   assert_done(&o);
   assert_contains(o.out, EFFORT("f999999.py:1000000 f", "f99999.py:100000 f"));
-}
-END_TEST
-
-int main(int argc, char **argv) {
-  const TTest *const all[] = {
-      a_real_training_step,       a_real_inference,          formats_agree,
-      a_snapshot_out_of_memory,   hostile_names_are_neutral, a_trace_of_nothing,
-      a_snapshot_without_history, bad_files_are_named,
-  };
-  bool slow = argc > 1 && strcmp(argv[1], "slow") == 0;
-  Suite *suite = suite_create("tool_why_traces");
-  TCase *files = tcase_create("files");
-  tcase_add_checked_fixture(files, tool_files_begin, tool_files_end);
-  tcase_set_timeout(files, slow ? 880 : 240);
-  for (size_t i = 0; i < COUNT(all) && !slow; i++)
-    tcase_add_test(files, all[i]);
-  if (slow) tcase_add_test(files, a_million_distinct_frames);
-  suite_add_tcase(suite, files);
-  return run_suite(suite);
 }

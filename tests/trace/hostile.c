@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include "support/faults.h"
+#include "support/mix.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
-#include "tarn/trace.h"
+#include "support/trace_written.h"
 
 static pickle_writer w;
 
@@ -55,12 +56,7 @@ static void small_snapshot(int protocol) {
 
 static tarn_status read_and_drop(const void *bytes, size_t size) {
   tarn_trace *trace = NULL;
-  faults_peak_reset();
-  size_t before = tarn_host_memory();
-  tarn_status status =
-      tarn_trace_read_bytes(bytes, size, "hostile", NULL, &trace);
-  ck_assert_uint_le(faults_peak() - before, 64 * size + (1 << 20));
-  ck_assert((status == TARN_OK) == (trace != NULL));
+  tarn_status status = read_exactly("hostile", bytes, size, NULL, &trace);
   tarn_trace_destroy(trace);
   return status;
 }
@@ -78,21 +74,8 @@ TEST_RANGE(cut_at_every_byte_is_corrupt, 2, 6) {
   small_snapshot(_i);
   ck_assert_int_eq(read_and_drop(w.bytes, w.size), TARN_OK);
   for (size_t size = 0; size < w.size; size++) {
-    // A copy of its own, so that a sanitizer sees a read beyond the cut.
-    unsigned char *cut = malloc(size + 1);
-    ck_assert_ptr_nonnull(cut);
-    memcpy(cut, w.bytes, size);
-    unsigned char *exact = realloc(cut, size == 0 ? 1 : size);
-    assert_status(read_and_drop(exact, size), TARN_E_CORRUPT);
-    free(exact);
+    assert_status(read_and_drop(w.bytes, size), TARN_E_CORRUPT);
   }
-}
-
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
 }
 
 TEST_LOOP(mutations_never_do_harm, 4) {
@@ -105,7 +88,7 @@ TEST_LOOP(mutations_never_do_harm, 4) {
   for (int round = 0; round < ROUNDS; round++) {
     memcpy(mutant, w.bytes, w.size);
     for (int change = round % 4; change >= 0; change--) {
-      uint64_t random = next_random(&state);
+      uint64_t random = state = mix(state, 0);
       size_t at = (size_t)(random >> 16) % w.size;
       if (random & 1) mutant[at] ^= (unsigned char)(1u << (random >> 1 & 7));
       if (!(random & 1)) mutant[at] = (unsigned char)(random >> 8);

@@ -46,13 +46,4 @@ static inline void assert_refused_at(size_t byte, const char *text) {
   assert_error_says(want);
 }
 
-// A case of |suite| in which each test begins and ends with nothing.
-static inline TCase *add_made_case(Suite *suite) {
-  TCase *all = tcase_create("all");
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 60);
-  suite_add_tcase(suite, all);
-  return all;
-}
-
 #endif  // TARN_TESTS_TRACE_KIT_H_

@@ -3,12 +3,12 @@
 // that comes of it, costs in proportion to the file. What is counted is work,
 // not time: the bytes that are copied, compared, searched and hashed, and the
 // memory that is asked for. A file of twice the size costs twice as much.
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/intern.h"
+#include "growing.h"
 #include "support/log_file.h"
 #include "support/pickle_writer.h"
 #include "support/run.h"
@@ -291,53 +291,28 @@ static file shortest_events(size_t count) {
   return (file){w.bytes, w.size};
 }
 
-typedef struct lines {
-  char *text;
-  size_t size;
-  size_t room;
-} lines;
-
-__attribute__((format(printf, 2, 3))) static void line(lines *l,
-                                                       const char *format,
-                                                       ...) {
-  char *made = NULL;
-  va_list args;
-  va_start(args, format);
-  int size = vasprintf(&made, format, args);
-  va_end(args);
-  require(size >= 0);
-  if (l->room - l->size < (size_t)size) {
-    l->room = 2 * (l->room + (size_t)size);
-    l->text = realloc(l->text, l->room);
-  }
-  require(l->text != NULL);
-  memcpy(l->text + l->size, made, (size_t)size);
-  l->size += (size_t)size;
-  free(made);
-}
-
-static file lined(const lines *l) {
-  return (file){(unsigned char *)l->text, l->size};
+static file lined(const growing *l) {
+  return (file){(unsigned char *)l->bytes, l->size};
 }
 
 static file rmm_of_one_address(size_t count) {
-  lines l = {0};
-  line(&l, "Thread,Time,Action,Pointer,Size,Stream\n");
+  growing l = {0};
+  grow(&l, "Thread,Time,Action,Pointer,Size,Stream\n");
   for (size_t i = 0; i < count / 8; i++)
-    line(&l, "1,00:00:00.1,%s,0x1000,1,0x0\n", i % 2 ? "free" : "allocate");
+    grow(&l, "1,00:00:00.1,%s,0x1000,1,0x0\n", i % 2 ? "free" : "allocate");
   return lined(&l);
 }
 
 // One allocator with a long name, whose requests have none.
 static file umpire_of_one_name(size_t count) {
-  lines l = {0};
+  growing l = {0};
   char *name = long_text(count);
-  line(&l,
+  grow(&l,
        "{\"name\":\"make_allocator\",\"string_args\":{\"allocator_ref\":"
        "\"0x1\"},\"tags\":{\"allocator_name\":\"\\u0041%s\"}}\n",
        name);
   for (size_t i = 0; i < count / 8; i++) {
-    line(&l,
+    grow(&l,
          "{\"name\":\"allocate\",\"numeric_args\":{\"size\":8},\"string_args\":"
          "{\"allocator_ref\":\"0x1\",\"pointer\":\"0x%zx\"}}\n",
          (i + 1) << 12);
@@ -349,32 +324,32 @@ static file umpire_of_one_name(size_t count) {
 // One buffer with a long id, in whose place all others may stand, which write
 // it out: that is the only way to name it.
 static file plan_of_gaps(size_t count) {
-  lines l = {0};
-  line(&l, "id,lower,upper,size,gaps,in_place_of\n");
-  line(&l, "a,0,%zu,1,", 4 * count + 4);
+  growing l = {0};
+  grow(&l, "id,lower,upper,size,gaps,in_place_of\n");
+  grow(&l, "a,0,%zu,1,", 4 * count + 4);
   for (size_t i = 1; i < count; i++)
-    line(&l, "%zu-%zu ", 4 * i, 4 * i + 1);
-  line(&l, ",\n");
+    grow(&l, "%zu-%zu ", 4 * i, 4 * i + 1);
+  grow(&l, ",\n");
   for (size_t i = 0; i < count; i++)
-    line(&l, "%zu,%zu,%zu,1,,a\n", i, 4 * count + 3, 4 * count + 9);
+    grow(&l, "%zu,%zu,%zu,1,,a\n", i, 4 * count + 3, 4 * count + 9);
   return lined(&l);
 }
 
 static file tensors_of_one_kind(size_t count) {
-  lines l = {0};
+  growing l = {0};
   char *text = long_text(count);
   uint64_t length = 0;
-  line(&l, "%.8s", "12345678");
-  line(&l, "{\"__metadata__\":{\"%s\":\"%s\"}", text, text);
+  grow(&l, "%.8s", "12345678");
+  grow(&l, "{\"__metadata__\":{\"%s\":\"%s\"}", text, text);
   for (size_t i = 0; i < count / 8; i++) {
-    line(&l,
+    grow(&l,
          ",\"%zu\":{\"dtype\":\"F32\",\"shape\":[0,1,1],"
          "\"data_offsets\":[0,0]}",
          i);
   }
-  line(&l, "}");
+  grow(&l, "}");
   length = l.size - sizeof length;
-  memcpy(l.text, &length, sizeof length);
+  memcpy(l.bytes, &length, sizeof length);
   free(text);
   return lined(&l);
 }

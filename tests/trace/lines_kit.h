@@ -3,15 +3,14 @@
 #ifndef TARN_TESTS_TRACE_LINES_KIT_H_
 #define TARN_TESTS_TRACE_LINES_KIT_H_
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "growing.h"
 #include "support/effort.h"
 #include "support/faults.h"
 #include "support/run.h"
-#include "tarn/trace.h"
+#include "support/trace_written.h"
 
 static tarn_trace *trace;
 
@@ -24,29 +23,11 @@ static inline void end(void) {
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
-// A case of |suite| in which each test begins and ends with nothing.
-static inline TCase *add_lines_case(Suite *suite, const char *name) {
-  TCase *all = tcase_create(name);
-  tcase_add_checked_fixture(all, begin, end);
-  tcase_set_timeout(all, 120);
-  suite_add_tcase(suite, all);
-  return all;
-}
-
-// Reads |size| bytes, which stand in memory of just that size, so that a
-// sanitizer sees a read beyond them.
 static inline tarn_status read_bytes_of(const void *bytes, size_t size,
                                         const tarn_trace_options *options) {
-  char *own = malloc(size);
-  require(own != NULL || size == 0);
-  if (size != 0) memcpy(own, bytes, size);
   tarn_trace_destroy(trace);
   trace = NULL;
-  tarn_status status =
-      tarn_trace_read_bytes(own, size, "made", options, &trace);
-  free(own);
-  require((status == TARN_OK) == (trace != NULL));
-  return status;
+  return read_exactly("made", bytes, size, options, &trace);
 }
 
 static inline tarn_status read_text(const char *text) {
@@ -75,33 +56,9 @@ static inline void assert_event(size_t index, tarn_trace_kind kind,
   ck_assert_uint_eq(event->stack, TARN_TRACE_NO_STACK);
 }
 
-// A text that grows.
-typedef struct growing {
-  char *bytes;
-  size_t size;
-  size_t capacity;
-} growing;
-
-__attribute__((format(printf, 2, 3))) static inline void add_line(
-    growing *to, const char *format, ...) {
-  va_list args;
-  if (to->capacity - to->size < 1024) {
-    to->capacity = to->capacity * 2 + 4096;
-    to->bytes = realloc(to->bytes, to->capacity);
-    require(to->bytes != NULL);
-  }
-  va_start(args, format);
-  to->size += (size_t)vsnprintf(to->bytes + to->size, 1000, format, args);
-  va_end(args);
-  to->bytes[to->size++] = '\n';
-}
-
-// Any bytes: a status, and within the memory that the header promises.
+// Any bytes.
 static inline tarn_status read_any(const void *bytes, size_t size) {
-  faults_peak_reset();
-  size_t before = faults_peak();
   tarn_status status = read_bytes_of(bytes, size, NULL);
-  require(faults_peak() - before <= 64 * size + (1 << 20));
   require(status == TARN_OK || status == TARN_E_CORRUPT);
   return status;
 }

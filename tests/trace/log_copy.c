@@ -5,37 +5,17 @@
 #include <unistd.h>
 
 #include "support/faults.h"
+#include "support/mix.h"
 #include "support/run.h"
-#include "tarn/trace_build.h"
-#include "tarn/trace_write.h"
+#include "support/trace_written.h"
 #include "trace/log.h"
 
 #ifndef TARN_SHARED_DATA
 #define TARN_SHARED_DATA "../shared/data"
 #endif
 
-typedef struct bytes {
-  unsigned char *items;
-  size_t size;
-  size_t capacity;
-} bytes;
-
-static tarn_status gather(void *context, const void *from, size_t size) {
-  bytes *all = context;
-  if (all->size + size > all->capacity) {
-    all->capacity = 2 * (all->size + size);
-    all->items = realloc(all->items, all->capacity);
-    ck_assert_ptr_nonnull(all->items);
-  }
-  memcpy(all->items + all->size, from, size);
-  all->size += size;
-  return TARN_OK;
-}
-
-static bytes write_trace(const tarn_trace *trace) {
-  bytes all = {0};
-  assert_ok(tarn_trace_write_to(trace, TARN_TRACE_FORMAT_TARN, gather, &all));
-  return all;
+static written write_trace(const tarn_trace *trace) {
+  return written_make(trace, TARN_TRACE_FORMAT_TARN);
 }
 
 // --- equal -----------------------------------------------------------------
@@ -117,12 +97,9 @@ static void assert_sums_equal(const tarn_trace *a, const tarn_trace *b) {
 // the device that was read.
 static void assert_survives(tarn_trace *trace) {
   tarn_trace *copy = NULL;
-  bytes all = write_trace(trace);
+  written all = write_trace(trace);
   ck_assert_uint_eq(all.size % TARN__LOG_PAGE, 0);
-  faults_peak_reset();
-  size_t before = tarn_host_memory();
-  assert_ok(tarn_trace_read_bytes(all.items, all.size, "copy", NULL, &copy));
-  ck_assert_uint_le(faults_peak() - before, 64 * all.size + (1 << 20));
+  assert_ok(read_exactly("copy", all.bytes, all.size, NULL, &copy));
   printf("%s: %zu events, %zu bytes, %.1f bytes an event\n", trace->name,
          trace->event_count, all.size,
          (double)all.size / (double)trace->event_count);
@@ -135,7 +112,7 @@ static void assert_survives(tarn_trace *trace) {
   assert_sums_equal(trace, copy);
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
-  free(all.items);
+  written_free(&all);
   ck_assert_uint_eq(tarn_host_memory(), 0);
 }
 
@@ -163,13 +140,6 @@ TEST_LOOP(real_snapshots_survive, 2) {
   assert_survives(trace);
 }
 
-static uint64_t next_random(uint64_t *state) {
-  *state ^= *state << 13;
-  *state ^= *state >> 7;
-  *state ^= *state << 17;
-  return *state;
-}
-
 enum { SLOTS = 64, NAMES = 40 };
 
 typedef struct maker {
@@ -181,7 +151,8 @@ typedef struct maker {
 } maker;
 
 static uint64_t draw(maker *m, uint64_t end) {
-  return next_random(&m->random) % end;
+  m->random = mix(m->random, 0);
+  return m->random % end;
 }
 
 // Unused names among them, in an order of their own.
@@ -300,16 +271,13 @@ TEST(an_empty_trace_survives) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_create("", &builder));
   assert_ok(tarn_trace_builder_finish(builder, &trace));
-  bytes all = write_trace(trace);
+  written all = write_trace(trace);
   ck_assert_uint_eq(all.size, TARN__LOG_PAGE);
-  free(all.items);
-  tarn_trace *copy = NULL;
-  all = write_trace(trace);
-  assert_ok(tarn_trace_read_bytes(all.items, all.size, "", NULL, &copy));
+  written_free(&all);
+  tarn_trace *copy = written_again(trace, TARN_TRACE_FORMAT_TARN);
   ck_assert_uint_eq(copy->event_count, 0);
   ck_assert_uint_eq(copy->tag_count, 1);
   ck_assert_uint_eq(copy->live_peak_event, TARN_TRACE_BASELINE);
-  free(all.items);
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
 }
@@ -330,13 +298,11 @@ TEST(what_is_too_long_is_cut) {
   assert_ok(tarn_trace_builder_create(text, &builder));
   assert_ok(tarn_trace_builder_stack(builder, frames, FRAMES, &stack));
   assert_ok(tarn_trace_builder_finish(builder, &trace));
-  bytes all = write_trace(trace);
-  assert_ok(tarn_trace_read_bytes(all.items, all.size, "", NULL, &copy));
+  copy = written_again(trace, TARN_TRACE_FORMAT_TARN);
   ck_assert_uint_eq(copy->frame_count, FRAMES);
   ck_assert_uint_eq(strlen(copy->frames[0].file), TARN__LOG_MOST_TEXT);
   ck_assert_uint_eq(copy->stacks[0].count, TARN__LOG_MOST_FRAMES);
   ck_assert_uint_eq(copy->frames[copy->frame_indices[255]].line, 255);
-  free(all.items);
   tarn_trace_destroy(copy);
   tarn_trace_destroy(trace);
 }
@@ -362,17 +328,17 @@ TEST(a_sink_that_refuses_ends_the_writing) {
 
 static void copy_scenario(void *context) {
   tarn_trace *copy = NULL;
-  bytes all = {0};
+  written all = {0};
   tarn_status status =
-      tarn_trace_write_to(context, TARN_TRACE_FORMAT_TARN, gather, &all);
+      tarn_trace_write_to(context, TARN_TRACE_FORMAT_TARN, written_sink, &all);
   ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
   if (status == TARN_OK) {
-    status = tarn_trace_read_bytes(all.items, all.size, "swept", NULL, &copy);
+    status = tarn_trace_read_bytes(all.bytes, all.size, "swept", NULL, &copy);
     ck_assert(status == TARN_OK || status == TARN_E_NOMEM);
     ck_assert((status == TARN_OK) == (copy != NULL));
   }
   tarn_trace_destroy(copy);
-  free(all.items);
+  written_free(&all);
 }
 
 TEST(every_failing_allocation_is_survived) {

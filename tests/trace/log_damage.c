@@ -5,42 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/faults.h"
-#include "support/log_file.h"
-#include "support/run.h"
-#include "tarn/trace.h"
+#include "log_kit.h"
+#include "support/mix.h"
+#include "support/trace_written.h"
 
-static log_file file;
-
-static void begin(void) {
-  log_begin(&file);
-}
-
-static void end(void) {
-  log_free(&file);
-  ck_assert_uint_eq(tarn_host_memory(), 0);
-}
-
-// Of a copy of exactly |size| bytes, so that a sanitizer sees a read beyond.
-static tarn_status read_exact(const void *bytes, size_t size,
-                              tarn_trace **out_trace) {
-  unsigned char *exact = malloc(size == 0 ? 1 : size);
-  ck_assert_ptr_nonnull(exact);
-  memcpy(exact, bytes, size);
-  faults_peak_reset();
-  size_t before = tarn_host_memory();
-  tarn_status status =
-      tarn_trace_read_bytes(exact, size, "damaged", NULL, out_trace);
-  ck_assert_uint_le(faults_peak() - before, 64 * size + (1 << 20));
-  ck_assert((status == TARN_OK) == (*out_trace != NULL));
-  free(exact);
-  return status;
+// The first |size| bytes of the file.
+static tarn_status read_first(size_t size, tarn_trace **out_trace) {
+  return read_exactly("damaged", file.bytes, size, NULL, out_trace);
 }
 
 static void assert_refused(size_t byte, const char *text) {
   char want[320];
-  tarn_trace *trace = NULL;
-  assert_status(read_exact(file.bytes, file.size, &trace), TARN_E_CORRUPT);
+  assert_status(read_first(file.size, &trace), TARN_E_CORRUPT);
   snprintf(want, sizeof want, "damaged: byte %zu: %s", byte, text);
   assert_error_says(want);
 }
@@ -130,12 +106,12 @@ TEST_LOOP(what_is_wrong_is_told_with_its_byte,
 }
 
 TEST(a_number_may_have_64_bits) {
-  tarn_trace *trace = NULL;
   tarn__trace_log_page *page = log_page(&file, 1);
   page->number = UINT64_MAX - 1;
   log_raw(&file, "\x01\x01\x02\x01", 4);
-  assert_ok(read_exact(file.bytes, file.size, &trace));
+  assert_ok(read_first(file.size, &trace));
   tarn_trace_destroy(trace);
+  trace = NULL;
   size_t byte = log_at(&file);
   log_raw(&file, "\x01\x01\x02\x01", 4);
   assert_refused(byte, "an event's number is beyond 64 bits");
@@ -181,11 +157,10 @@ TEST_LOOP(a_wrong_page_is_told, 2) {
 }
 
 TEST(a_wrong_header_is_told) {
-  tarn_trace *trace = NULL;
   log_header(&file)->page_bytes = 8192;
   assert_refused(12, "pages of 8192 bytes");
   log_header(&file)->version = 2;
-  assert_status(read_exact(file.bytes, file.size, &trace), TARN_E_UNSUPPORTED);
+  assert_status(read_first(file.size, &trace), TARN_E_UNSUPPORTED);
   assert_error_says("damaged: byte 8: version 2; this reads version 1");
   file.size = sizeof(tarn__trace_log_header) - 1;
   assert_refused(file.size, "the file ends within its header");
@@ -209,13 +184,13 @@ TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
   log_page(&file, 1);
   for (uint64_t i = 0; i < 900; i++)
     log_event(&file, TARN__LOG_ALLOC, i, i * 4096, 1000);
-  assert_ok(read_exact(file.bytes, file.size, &whole));
+  assert_ok(read_first(file.size, &whole));
   ck_assert_uint_eq(whole->event_count, 900);
   ck_assert_uint_eq(file.size, 3 * TARN__LOG_PAGE);
   for (size_t size = 0; size < file.size;
        size += size % TARN__LOG_PAGE < 200 ? 1 : 13) {
     tarn_trace *part = NULL;
-    tarn_status status = read_exact(file.bytes, size, &part);
+    tarn_status status = read_first(size, &part);
     if (size < sizeof(tarn__trace_log_header)) {
       require(status == TARN_E_CORRUPT);
       continue;
@@ -233,41 +208,37 @@ TEST(a_file_cut_anywhere_is_read_as_far_as_it_goes) {
 
 // As a killed writer of another kind might leave it.
 TEST(a_page_that_ends_within_a_record_is_unfinished) {
-  tarn_trace *trace = NULL;
   tarn__trace_log_page *page = log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
   log_text(&file, 1, "a text that is long");
   page->used -= 5;
   log_page(&file, 2);
   log_event(&file, TARN__LOG_ALLOC, 2, 2, 1);
-  assert_ok(read_exact(file.bytes, file.size, &trace));
+  assert_ok(read_first(file.size, &trace));
   ck_assert_int_eq(trace->unfinished, true);
   ck_assert_uint_eq(trace->event_count, 2);
-  tarn_trace_destroy(trace);
 }
 
 TEST(pages_that_were_never_begun_are_passed_over) {
-  tarn_trace *trace = NULL;
   log_page(&file, 1)->magic = 0;
   log_page(&file, 1);
   log_event(&file, TARN__LOG_ALLOC, 1, 1, 1);
   tarn__trace_log_page *page = log_page(&file, 1);
   memset(page, 0xff, sizeof *page);
   page->magic = 0;
-  assert_ok(read_exact(file.bytes, file.size, &trace));
+  assert_ok(read_first(file.size, &trace));
   ck_assert_int_eq(trace->unfinished, false);
   ck_assert_uint_eq(trace->event_count, 1);
-  tarn_trace_destroy(trace);
 }
 
 // --- anything --------------------------------------------------------------
 
 static bool read_and_drop(void) {
-  tarn_trace *trace = NULL;
-  tarn_status status = read_exact(file.bytes, file.size, &trace);
+  tarn_status status = read_first(file.size, &trace);
   require(status == TARN_OK || status == TARN_E_CORRUPT ||
           status == TARN_E_UNSUPPORTED);
   tarn_trace_destroy(trace);
+  trace = NULL;
   return status == TARN_OK;
 }
 
@@ -317,9 +288,7 @@ TEST_LOOP(many_changes_at_once_never_do_harm, 4) {
   memcpy(kept, file.bytes, file.size);
   for (int round = 0; round < ROUNDS; round++) {
     for (int change = round % 6; change >= 0; change--) {
-      state ^= state << 13;
-      state ^= state >> 7;
-      state ^= state << 17;
+      state = mix(state, 0);
       size_t page = (state >> 40) % 2 + 1;
       size_t at = page * TARN__LOG_PAGE + (size_t)(state >> 16) % 160;
       file.bytes[at] = (unsigned char)(state >> 8);

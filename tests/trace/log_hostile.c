@@ -11,36 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "log_kit.h"
 #include "support/effort.h"
-#include "support/faults.h"
-#include "support/log_file.h"
-#include "support/run.h"
-#include "tarn/trace.h"
-
-static log_file file;
-
-static void begin(void) {
-  log_begin(&file);
-}
-
-static void end(void) {
-  log_free(&file);
-  ck_assert_uint_eq(tarn_host_memory(), 0);
-}
+#include "support/trace_written.h"
 
 // What costs more than n log n would take minutes; this takes below a second,
 // and some seconds under a sanitizer.
-static tarn_trace *read_soon(void) {
+static void read_soon(void) {
   enum { SECONDS = 20 };
-  tarn_trace *trace = NULL;
   clock_t before = clock();
-  faults_peak_reset();
-  size_t held = tarn_host_memory();
-  assert_ok(
-      tarn_trace_read_bytes(file.bytes, file.size, "hostile", NULL, &trace));
-  ck_assert_uint_le(faults_peak() - held, 64 * file.size + (1 << 20));
+  assert_ok(read_exactly("hostile", file.bytes, file.size, NULL, &trace));
   ck_assert_int_lt(clock() - before, SECONDS * CLOCKS_PER_SEC);
-  return trace;
 }
 
 // Every page has an event for each turn: the merge changes pages each time.
@@ -54,11 +35,10 @@ TEST_LOOP(events_that_alternate_between_all_pages_are_merged,
       log_event(&file, TARN__LOG_ALLOC, number, (number + 1) * 64, 64);
     }
   }
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->event_count, PAGES * EVENTS);
   for (size_t i = 0; i < trace->event_count; i++)
     require(trace->events[i].address == (i + 1) * 64);
-  tarn_trace_destroy(trace);
 }
 
 // Mappings one behind the other, each cut in the middle: a list, not a tree,
@@ -73,12 +53,11 @@ TEST_LOOP(mappings_in_order_do_not_make_a_list, THREADS_ARE_WATCHED ? 0 : 1) {
               4096);
   }
   log_event(&file, TARN__LOG_UNMAP, (uint64_t)2 * MAPPINGS, 0, UINT64_MAX);
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->event_count, 6 * MAPPINGS);
   ck_assert_uint_eq(trace->request_count, 6 * MAPPINGS);
   for (size_t i = 0; i < trace->block_count; i++)
     require(trace->blocks[i].died != TARN_TRACE_NEVER);
-  tarn_trace_destroy(trace);
 }
 
 // All modules at one place, each stack at a moment of its own.
@@ -101,11 +80,10 @@ TEST_LOOP(modules_over_modules_do_not_multiply, THREADS_ARE_WATCHED ? 0 : 1) {
                                            .size = 1,
                                            .stack = i + 1});
   }
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->event_count, STACKS);
   ck_assert_uint_eq(trace->stacks[trace->events[STACKS - 1].stack].count,
                     FRAMES);
-  tarn_trace_destroy(trace);
 }
 
 // Definitions whose numbers come in falling order, with holes.
@@ -121,11 +99,10 @@ TEST_LOOP(numbers_in_any_order_are_sorted, THREADS_ARE_WATCHED ? 0 : 1) {
                                            .size = 1,
                                            .tag = (i + 1) * 3});
   }
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->tag_count, 2);
   for (size_t i = 0; i < TEXTS; i++)
     require(trace->events[i].tag == 1);
-  tarn_trace_destroy(trace);
 }
 
 TEST_LOOP(a_million_frames_are_as_many, THREADS_ARE_WATCHED ? 0 : 1) {
@@ -137,10 +114,9 @@ TEST_LOOP(a_million_frames_are_as_many, THREADS_ARE_WATCHED ? 0 : 1) {
     log_text(&file, i, text);
     LOG_DEFINE(&file, TARN__LOG_FRAME, i, 1, i, i);
   }
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->frame_count, FRAMES);
   ck_assert_str_eq(trace->frames[FRAMES - 1].function, "f1000000");
-  tarn_trace_destroy(trace);
 }
 
 // The shortest records there are: what they come to is bounded by their bytes.
@@ -154,9 +130,8 @@ TEST_LOOP(the_shortest_events_fit_in_the_memory, THREADS_ARE_WATCHED ? 0 : 1) {
     for (size_t i = 0; i < sizeof at->records / 4; i++, number++)
       log_raw(&file, "\x01\x01\x02\x01", 4);
   }
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->event_count, number);
-  tarn_trace_destroy(trace);
 }
 
 TEST_LOOP(a_file_of_zeros_behind_its_header_is_empty,
@@ -164,9 +139,8 @@ TEST_LOOP(a_file_of_zeros_behind_its_header_is_empty,
   enum { PAGES = 5000 };
   for (int page = 0; page < PAGES; page++)
     log_page(&file, 1)->magic = 0;
-  tarn_trace *trace = read_soon();
+  read_soon();
   ck_assert_uint_eq(trace->event_count, 0);
-  tarn_trace_destroy(trace);
 }
 
 // --- a file that grows -----------------------------------------------------
@@ -215,7 +189,6 @@ static void *grow(void *context) {
 // Each event is the one that was written; none is missing but at the end,
 // where a page may have been read before its last events came.
 static size_t read_grown(const char *path) {
-  tarn_trace *trace = NULL;
   assert_ok(tarn_trace_read(path, NULL, &trace));
   ck_assert_int_eq(trace->unfinished, false);
   for (size_t i = 0; i < trace->event_count; i++) {
@@ -228,6 +201,7 @@ static size_t read_grown(const char *path) {
   }
   size_t count = trace->event_count;
   tarn_trace_destroy(trace);
+  trace = NULL;
   return count;
 }
 

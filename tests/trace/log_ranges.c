@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "log_kit.h"
+#include "support/mix.h"
 
 // --- raw stacks ------------------------------------------------------------
 
@@ -138,9 +139,7 @@ TEST_LOOP(random_mappings_leave_what_a_model_says, 4) {
   size_t count = 0;
   log_page(&file, 1);
   for (uint64_t i = 0; i < EVENTS; i++) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
+    state = mix(state, i);
     size_t first = (size_t)(state % PAGES);
     size_t size = (size_t)(state >> 32) % 16 + 1;
     bool is_map = (state >> 48 & 1) != 0;

@@ -11,6 +11,7 @@
 
 static tarn__budget budget;
 static tarn__trace_pickle pickle;
+static pickle_writer w;
 
 static tarn_status load(const void *bytes, size_t size) {
   budget = tarn__budget_for("made", size);
@@ -20,6 +21,15 @@ static tarn_status load(const void *bytes, size_t size) {
 static void unload(void) {
   tarn__pickle_deinit(&pickle);
   ck_assert_uint_eq(budget.used, 0);
+  pickle_free(&w);
+}
+
+// A pickle of the value that |bytes| make.
+static void load_value(int protocol, const void *bytes, size_t size) {
+  pickle_begin(&w, protocol);
+  pickle_raw(&w, bytes, size);
+  pickle_end(&w);
+  assert_ok(load(w.bytes, w.size));
 }
 
 static void assert_refused(const void *bytes, size_t size, const char *text) {
@@ -67,20 +77,15 @@ TEST_LOOP(integers_have_their_values,
           (int)(sizeof(integers) / sizeof *(integers))) {
   for (int protocol = 2; protocol <= 5; protocol++) {
     const struct integer *want = &integers[_i];
-    pickle_writer w = {0};
     bool negative = !want->negative;
     uint64_t magnitude = 0;
-    pickle_begin(&w, protocol);
-    pickle_raw(&w, want->bytes, want->size);
-    pickle_end(&w);
-    assert_ok(load(w.bytes, w.size));
+    load_value(protocol, want->bytes, want->size);
     ck_assert_uint_eq(pickle.root.type, TARN__INT);
     ck_assert_uint_eq(tarn__pickle_at(&pickle, pickle.root), 2);
     ck_assert(tarn__pickle_int(&pickle, pickle.root, &negative, &magnitude));
     ck_assert_msg(negative == want->negative && magnitude == want->magnitude,
                   "%s", want->name);
     unload();
-    pickle_free(&w);
   }
 }
 
@@ -124,13 +129,9 @@ static const struct scalar {
 TEST_LOOP(scalars_have_their_types,
           (int)(sizeof(scalars) / sizeof *(scalars))) {
   const struct scalar *want = &scalars[_i];
-  pickle_writer w = {0};
   const char *text = NULL;
   size_t size = 0;
-  pickle_begin(&w, 5);
-  pickle_raw(&w, want->bytes, want->size);
-  pickle_end(&w);
-  assert_ok(load(w.bytes, w.size));
+  load_value(5, want->bytes, want->size);
   ck_assert_uint_eq(pickle.root.type, want->type);
   if (want->text != NULL) {
     tarn__pickle_text(&pickle, pickle.root, &text, &size);
@@ -138,7 +139,6 @@ TEST_LOOP(scalars_have_their_types,
     ck_assert_mem_eq(text, want->text, size);
   }
   unload();
-  pickle_free(&w);
 }
 
 // --- containers, stack and memo --------------------------------------------
@@ -192,15 +192,10 @@ TEST_LOOP(containers_hold_their_values,
           (int)(sizeof(containers) / sizeof *(containers))) {
   const struct container *want = &containers[_i];
   for (int protocol = 2; protocol <= 5; protocol++) {
-    pickle_writer w = {0};
-    pickle_begin(&w, protocol);
-    pickle_raw(&w, want->bytes, want->size);
-    pickle_end(&w);
-    assert_ok(load(w.bytes, w.size));
+    load_value(protocol, want->bytes, want->size);
     ck_assert_uint_eq(pickle.root.type, want->type);
     ck_assert_msg(count_of(pickle.root) == want->count, "%s", want->name);
     unload();
-    pickle_free(&w);
   }
 }
 
@@ -339,7 +334,6 @@ TEST_LOOP(damage_is_told_with_its_byte,
 
 TEST(nesting_is_not_depth_of_the_stack) {
   enum { DEPTH = 1000000 };
-  pickle_writer w = {0};
   pickle_begin(&w, 4);
   for (int i = 0; i < DEPTH; i++)
     pickle_op(&w, ']');
@@ -350,13 +344,11 @@ TEST(nesting_is_not_depth_of_the_stack) {
   ck_assert_uint_eq(pickle.containers.count, DEPTH);
   ck_assert_uint_eq(count_of(pickle.root), 1);
   unload();
-  pickle_free(&w);
 }
 
 TEST_LOOP(memory_stays_within_the_budget, 4) {
   static const char dense[] = "](N}";
   enum { SIZE = 3 << 20 };
-  pickle_writer w = {0};
   pickle_begin(&w, 4);
   for (int i = 0; i < SIZE; i++)
     pickle_op(&w, dense[_i]);
@@ -365,7 +357,6 @@ TEST_LOOP(memory_stays_within_the_budget, 4) {
   ck_assert(status == TARN_E_CORRUPT || status == TARN_E_NOMEM);
   ck_assert_uint_le(faults_peak(), 64 * w.size + (1 << 20));
   unload();
-  pickle_free(&w);
 }
 
 TEST(a_budget_refuses_with_its_own_words) {

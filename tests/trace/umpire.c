@@ -104,22 +104,12 @@ TEST(an_early_log_is_read) {
 
 // Two processes may call two allocators by one address.
 TEST(processes_have_their_own_allocators) {
-  assert_ok(read_text(OLD("1", "01", "allocate") ", \"payload\": { " OF(
-      "0x20", "8") " }, \"result\": { \"memory_ptr\": \"0x100\" } "
-                   "}\n" OLD("2", "02", "allocate") ", \"payload\": "
-                                                    "{ " OF("0x20", "8") " }, "
-                                                                         "\"res"
-                                                                         "ult\""
-                                                                         ": { "
-                                                                         "\"mem"
-                                                                         "ory_"
-                                                                         "ptr\""
-                                                                         ": "
-                                                                         "\"0x1"
-                                                                         "00\" "
-                                                                         "} "
-                                                                         "}"
-                                                                         "\n"));
+#define OF_PROCESS(uid)      \
+  OLD(uid, "01", "allocate") \
+  ", \"payload\": { " OF("0x20", "8") " }, " \
+  "\"result\": { \"memory_ptr\": \"0x100\" } }\n"
+  assert_ok(read_text(OF_PROCESS("1") OF_PROCESS("2")));
+#undef OF_PROCESS
   ck_assert_uint_eq(trace->device_count, 2);
   ck_assert_uint_eq(trace->event_count, 1);
 }
@@ -367,11 +357,11 @@ TEST(memory_may_run_out) {
 static growing dense_log(size_t lines, bool many) {
   growing log = {0};
   for (size_t i = 1; i <= lines; i++) {
-    add_line(&log,
-             "{\"name\":\"allocate\",\"payload\":{\"size\":1,"
-             "\"allocator_ref\":\"%zx\",\"memory_ptr\":\"%zx\","
-             "\"name\":\"\\t%zx\"}}",
-             many ? i : 1, i, i);
+    grow(&log,
+         "{\"name\":\"allocate\",\"payload\":{\"size\":1,"
+         "\"allocator_ref\":\"%zx\",\"memory_ptr\":\"%zx\","
+         "\"name\":\"\\t%zx\"}}\n",
+         many ? i : 1, i, i);
   }
   return log;
 }
@@ -400,12 +390,12 @@ TEST(a_long_log_is_read) {
         0x10000 + slot * 4096 + (i / 2 < LIVE ? i % 2 * 2048 : 0);
     for (unsigned of = 1; of <= 2; of++) {
       if (of == 2 && i >= REQUESTS / 2) break;
-      add_line(
-          &log,
-          "{\"category\":\"operation\",\"name\":\"%s\",\"numeric_args\":{"
-          "\"size\":%u},\"string_args\":{\"allocator_ref\":\"0x%x\","
-          "\"pointer\":\"0x%x\"},\"tags\":{},\"timestamp\":1700000000%u000}",
-          freed ? "deallocate" : "allocate", 1 + slot, of, address, 100000 + i);
+      grow(&log,
+           "{\"category\":\"operation\",\"name\":\"%s\",\"numeric_args\":{"
+           "\"size\":%u},\"string_args\":{\"allocator_ref\":\"0x%x\","
+           "\"pointer\":\"0x%x\"},\"tags\":{},\"timestamp\":1700000000%u000}\n",
+           freed ? "deallocate" : "allocate", 1 + slot, of, address,
+           100000 + i);
     }
   }
   assert_ok(read_bytes_of(log.bytes, log.size, NULL));
@@ -416,8 +406,6 @@ TEST(a_long_log_is_read) {
   ck_assert_uint_eq(trace->live_peak_bytes, (uint64_t)LIVE * (LIVE + 1));
   ck_assert_uint_eq(trace->unknown_count, 0);
 }
-
-#define COUNT(table) ((int)(sizeof(table) / sizeof *(table)))
 
 int main(void) {
   faults_install();

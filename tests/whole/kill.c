@@ -71,7 +71,7 @@ static void report(const scene *it, const cast *who, const tally *sum) {
   fflush(stdout);
 }
 
-START_TEST(killed_at_each_step) {
+TEST_LOOP(killed_at_each_step, (int)scene_count) {
   const scene *it = &scenes[_i];
   bool is_own_world = own_world_enter(WORLD);
   if (!is_own_world) note_skipped(it->name, "no look at names: not permitted");
@@ -82,7 +82,6 @@ START_TEST(killed_at_each_step) {
   }
   if (is_own_world) ck_assert_uint_eq(own_world_names(), 0);
 }
-END_TEST
 
 // All of them are only there if the whole suite has run.
 static int see_total(void) {
@@ -93,6 +92,8 @@ static int see_total(void) {
   return stride == 1 && total->points < FEWEST ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+SECONDS(600);
+
 int main(int argc, char **argv) {
   if (!tracer_works()) {
     return skip_program("whole_kill", "processes cannot be traced here");
@@ -102,11 +103,6 @@ int main(int argc, char **argv) {
   total = mmap(NULL, sizeof *total, PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (total == MAP_FAILED) return EXIT_FAILURE;
-  Suite *suite = suite_create("whole: kill");
-  TCase *tests = tcase_create("each step");
-  tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, killed_at_each_step, 0, (int)scene_count);
-  suite_add_tcase(suite, tests);
-  int status = run_suite(suite);
+  int status = run_tests();
   return status == EXIT_SUCCESS ? see_total() : status;
 }

@@ -79,10 +79,9 @@ GROUND_TEST(no_descriptors, 3, lack_descriptors)
 
 #ifdef TARN_TESTS_ASAN
 
-START_TEST(no_addresses) {
+TEST_LOOP(no_addresses, 3) {
   note_skipped("whole limits: addresses", "the sanitizer has them all");
 }
-END_TEST
 
 #else
 
@@ -107,12 +106,11 @@ static void lack_addresses(void) {
   close_ground(place);
 }
 
-START_TEST(no_addresses) {
+TEST_LOOP(no_addresses, 3) {
   static const size_t mapped_by_the_system[] = {0, 1, 4};
   where = &grounds[mapped_by_the_system[_i]];
   run_ranks(2, where->text, lack_addresses);
 }
-END_TEST
 
 #endif
 
@@ -264,7 +262,9 @@ static void have_a_large_one(void) {
   MUST_BE(tarn_whole_destroy(whole), TARN_OK);
 }
 
-START_TEST(more_than_4_gib) {
+PART("large");
+
+TEST(more_than_4_gib) {
   size_t total = 0;
   size_t available = 0;
   tarn__os_memory(&total, &available);
@@ -273,22 +273,4 @@ START_TEST(more_than_4_gib) {
     return;
   }
   run_ranks(2, "5 GiB", have_a_large_one);
-}
-END_TEST
-
-int main(int argc, char **argv) {
-  Suite *suite = suite_create("whole: limits");
-  if (argc > 1 && strcmp(argv[1], "large") == 0) {
-    ADD_CASE(suite, "large", more_than_4_gib);
-    return run_suite(suite);
-  }
-  add_looped_case(suite, "descriptors", no_descriptors, 0, GROUNDS);
-  add_looped_case(suite, "addresses", no_addresses, 0, 3);
-  add_looped_case(suite, "too much", more_than_the_machine_has, 0, GROUNDS);
-  ADD_CASE(suite, "devices", unable_devices);
-  add_looped_case(suite, "communicators", ranks_that_cannot_pass_descriptors, 0,
-                  GROUNDS);
-  add_looped_case(suite, "pages", pages_of_large_ones, 0, GROUNDS);
-  ADD_CASE(suite, "arguments", nulls_and_old_structs);
-  return run_suite(suite);
 }

@@ -355,11 +355,13 @@ static void read_a_hostile_list(void) {
   scene c = put_up(TARN_HOST, TARN_WHOLE_DISTRIBUTED);
   play(&c, GATHER);
   tarn__whole_pass pass = serve_as(&c, GATHER, &order);
-  MUST_BE(tarn__pass_owned(&pass, list, 2, staged[0]), TARN_E_CORRUPT);
+  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 2, staged[0]),
+          TARN_E_CORRUPT);
   MUST_SAY("row 40 of the 40");
   list[1] = -1;
-  MUST_BE(tarn__pass_owned(&pass, list, 2, staged[0]), TARN_E_CORRUPT);
-  MUST_BE(tarn__pass_owned(&pass, list, 1, staged[0]), TARN_OK);
+  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 2, staged[0]),
+          TARN_E_CORRUPT);
+  MUST_BE(tarn__pass_owned(&pass, 1 - my.rank, list, 1, staged[0]), TARN_OK);
   must_be_equal(staged[0], c.model, WIDTH * sizeof(float));
   strike_scene(&c);
 }
@@ -388,8 +390,8 @@ static void read_a_flickering_list(void) {
   MUST(pthread_create(&other, NULL, flicker, NULL) == 0);
   for (size_t i = 0; i < TIMES; i++) {
     tarn__whole_pass pass = serve_as(&c, i % 2 == 0 ? GATHER : SCATTER, &order);
-    tarn_status status =
-        tarn__pass_owned(&pass, flickering, HOSTILE, (unsigned char *)staged);
+    tarn_status status = tarn__pass_owned(&pass, 1 - my.rank, flickering,
+                                          HOSTILE, (unsigned char *)staged);
     MUST(status == TARN_OK || status == TARN_E_CORRUPT);
   }
   atomic_store(&is_over, true);

@@ -58,7 +58,7 @@ static void add(const strike_end *end, uint64_t ms) {
 }
 
 // Steps that lie all over the scene, which is as long as it was unstruck.
-START_TEST(stopped_at_a_step) {
+TEST_LOOP(stopped_at_a_step, (int)scene_count) {
   const scene *it = &scenes[_i];
   uint64_t ms = 0;
   bool is_own_world = own_world_enter(WORLD);
@@ -71,7 +71,6 @@ START_TEST(stopped_at_a_step) {
   }
   if (is_own_world) ck_assert_uint_eq(own_world_names(), 0);
 }
-END_TEST
 
 static int see_total(bool all) {
   printf(
@@ -80,6 +79,8 @@ static int see_total(bool all) {
       total->points, total->told, total->worst, total->worst_s * 1e3);
   return all && total->points < FEWEST ? EXIT_FAILURE : EXIT_SUCCESS;
 }
+
+SECONDS(600);
 
 int main(int argc, char **argv) {
   if (!tracer_works()) {
@@ -90,11 +91,6 @@ int main(int argc, char **argv) {
   total = mmap(NULL, sizeof *total, PROT_READ | PROT_WRITE,
                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (total == MAP_FAILED) return EXIT_FAILURE;
-  Suite *suite = suite_create("whole: stop");
-  TCase *tests = tcase_create("steps");
-  tcase_set_timeout(tests, 600);
-  tcase_add_loop_test(tests, stopped_at_a_step, 0, (int)scene_count);
-  suite_add_tcase(suite, tests);
-  int status = run_suite(suite);
+  int status = run_tests();
   return status == EXIT_SUCCESS ? see_total(all) : status;
 }
