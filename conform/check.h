@@ -79,6 +79,8 @@ typedef struct conform_check {
   bool last;  // the plug-in is of no use afterwards
 } conform_check;
 
+// How an entry begins: its name, its function, and what else it has.
+#define CHECK(name_, ...) .name = (name_), .run = __VA_ARGS__
 #define NEED(function) offsetof(C_DeviceInterface, function)
 #define SLOT(function) offsetof(tarn_device_ext, function)
 

@@ -86,8 +86,6 @@ static bool p2p_same_device(conform_target *t) {
 
 #define COPY(kind, dst, src, size) \
   "table->memory_copy_" kind "(&d, " dst ", " src ", " size ");\n"
-#define CASE(what, function, route) \
-  .name = "copies." what, .run = (function), .with = (route)
 #define LENGTHS(kind, dst, src)                                 \
   "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" COPY( \
       kind, dst, src,                                           \
@@ -101,27 +99,28 @@ static bool p2p_same_device(conform_target *t) {
   "// the same bytes in both; those around are as before\n"
 
 static const conform_check checks[] = {
-    {CASE("h2d_odd_lengths", route_run_lengths, ROUTE_H2D),
+    {CHECK("copies.h2d_odd_lengths", route_run_lengths, .with = ROUTE_H2D),
      .code = LENGTHS("h2d", "block", "bytes")},
-    {CASE("d2h_odd_lengths", route_run_lengths, ROUTE_D2H),
+    {CHECK("copies.d2h_odd_lengths", route_run_lengths, .with = ROUTE_D2H),
      .code = LENGTHS("d2h", "bytes", "block")},
-    {CASE("d2d_odd_lengths", route_run_lengths, ROUTE_D2D),
+    {CHECK("copies.d2d_odd_lengths", route_run_lengths, .with = ROUTE_D2D),
      .code = LENGTHS("d2d", "block", "other")},
-    {CASE("h2d_at_offsets", route_run_offsets, ROUTE_H2D),
+    {CHECK("copies.h2d_at_offsets", route_run_offsets, .with = ROUTE_H2D),
      .code = OFFSETS("h2d")},
-    {CASE("d2h_at_offsets", route_run_offsets, ROUTE_D2H),
+    {CHECK("copies.d2h_at_offsets", route_run_offsets, .with = ROUTE_D2H),
      .code = OFFSETS("d2h")},
-    {CASE("d2d_at_offsets", route_run_offsets, ROUTE_D2D),
+    {CHECK("copies.d2d_at_offsets", route_run_offsets, .with = ROUTE_D2D),
      .code = OFFSETS("d2d")},
-    {CASE("h2d_large", route_run_large, ROUTE_H2D), .code = LARGE("h2d")},
-    {CASE("d2h_large", route_run_large, ROUTE_D2H), .code = LARGE("d2h")},
-    {CASE("d2d_large", route_run_large, ROUTE_D2D), .code = LARGE("d2d")},
-    {.name = "copies.d2d_within_a_block",
-     .run = d2d_within,
+    {CHECK("copies.h2d_large", route_run_large, .with = ROUTE_H2D),
+     .code = LARGE("h2d")},
+    {CHECK("copies.d2h_large", route_run_large, .with = ROUTE_D2H),
+     .code = LARGE("d2h")},
+    {CHECK("copies.d2d_large", route_run_large, .with = ROUTE_D2D),
+     .code = LARGE("d2d")},
+    {CHECK("copies.d2d_within_a_block", d2d_within),
      .code = COPY("d2d", "block + 5001", "block",
                   "5001") "// both halves hold the bytes of the first\n"},
-    {.name = "copies.above_4_gib",
-     .run = high_offsets,
+    {CHECK("copies.above_4_gib", high_offsets),
      .code = "table->device_memory_allocate(&d, &block, (4ull << 30) + "
              "(1 << 20));\n"
              "char *far = (char *)block + (4ull << 30) + 4099;\n" COPY(
@@ -129,8 +128,7 @@ static const conform_check checks[] = {
                  COPY("d2d", "(char *)block + (2ull << 30)", "far", "4097")
                      COPY("d2h", "back", "(char *)block + (2ull << 30)",
                           "4097") "assert(memcmp(back, bytes, 4097) == 0);\n"},
-    {.name = "copies.h2d_is_done_on_return",
-     .run = h2d_is_done,
+    {CHECK("copies.h2d_is_done_on_return", h2d_is_done),
      .code = COPY(
          "h2d", "block", "bytes",
          "4 << 20") "memset(bytes, 0, 4 << 20);\n" COPY("d2h", "back", "block",
@@ -138,15 +136,13 @@ static const conform_check checks[] = {
                                                                    "holds what "
                                                                    "bytes held "
                                                                    "before\n"},
-    {.name = "copies.the_last_one_counts",
-     .run = h2d_h2d,
+    {CHECK("copies.the_last_one_counts", h2d_h2d),
      .code = "for (int i = 0; i < 16; i++)\n"
              "  table->memory_copy_h2d(&d, block, bytes[i], 9001);\n" COPY(
                  "d2h", "back", "block",
                  "9001") "assert(memcmp(back, bytes[15], 9001) == 0);\n"},
-    {.name = "copies.p2p_on_one_device",
-     .run = p2p_same_device,
-     .needs = {NEED(memory_copy_p2p)},
+    {CHECK("copies.p2p_on_one_device", p2p_same_device,
+           .needs = {NEED(memory_copy_p2p)}),
      .code = "C_Status got = table->memory_copy_p2p(&d, &d, to, from, 4097);\n"
              "// C_SUCCESS and the bytes, or an error and none of them\n"},
 };

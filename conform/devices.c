@@ -147,86 +147,70 @@ static bool finalize(conform_target *t) {
 }
 
 static const conform_check checks[] = {
-    {.name = "devices.initialize",
-     .run = initialize,
+    {CHECK("devices.initialize", initialize),
      .code = "assert(table->initialize() == C_SUCCESS);\n"
              "table->get_device_count(&count), table->get_device_list(ids);\n"
              "struct C_Device_st d = {.id = (int)ids[0]};\n"
              "assert(table->init_device(&d) == C_SUCCESS);\n"},
-    {.name = "devices.count",
-     .run = count,
+    {CHECK("devices.count", count),
      .code = "size_t count = 0;\n"
              "assert(table->get_device_count(&count) == C_SUCCESS);\n"
              "assert(count > 0);  // and the same when asked again\n"},
-    {.name = "devices.list_distinct",
-     .run = list_distinct,
-     .needs = {NEED(get_device_list)},
+    {CHECK("devices.list_distinct", list_distinct,
+           .needs = {NEED(get_device_list)}),
      .code = "size_t ids[count];\n"
              "assert(table->get_device_list(ids) == C_SUCCESS);\n"
              "assert(ids[0] != ids[1]);  // and so on\n"},
-    {.name = "devices.list_bounds",
-     .run = list_bounds,
-     .needs = {NEED(get_device_list)},
+    {CHECK("devices.list_bounds", list_bounds,
+           .needs = {NEED(get_device_list)}),
      .code =
          "size_t ids[4097];\n"
          "memset(ids, 0x5a, sizeof ids);\n"
          "table->get_device_list(ids);  // writes count of them, no more\n"},
-    {.name = "devices.init_twice",
-     .run = init_twice,
-     .needs = {NEED(init_device)},
+    {CHECK("devices.init_twice", init_twice, .needs = {NEED(init_device)}),
      .code = "table->init_device(&d);\n"
              "assert(table->init_device(&d) == C_SUCCESS);\n"
              "table->device_memory_allocate(&d, &block, 4097);  // as usual\n"},
-    {.name = "devices.init_keeps_memory",
-     .run = init_keeps_memory,
-     .needs = {NEED(init_device)},
+    {CHECK("devices.init_keeps_memory", init_keeps_memory,
+           .needs = {NEED(init_device)}),
      .code = "table->device_memory_allocate(&d, &block, 1001);\n"
              "table->memory_copy_h2d(&d, block, bytes, 1001);\n"
              "table->init_device(&d);\n"
              "table->memory_copy_d2h(&d, back, block, 1001);  // the bytes\n"},
-    {.name = "devices.deinit_and_init",
-     .run = deinit_init,
-     .needs = {NEED(deinit_device)},
+    {CHECK("devices.deinit_and_init", deinit_init,
+           .needs = {NEED(deinit_device)}),
      .code = "table->deinit_device(&d);\n"
              "table->init_device(&d), table->set_device(&d);\n"
              "table->device_memory_allocate(&d, &block, 4097);  // as usual\n"},
-    {.name = "devices.set_and_get",
-     .run = set_get,
-     .needs = {NEED(set_device), NEED(get_device)},
+    {CHECK("devices.set_and_get", set_get,
+           .needs = {NEED(set_device), NEED(get_device)}),
      .code = "table->set_device(&d);\n"
              "struct C_Device_st current;\n"
              "table->get_device(&current);\n"
              "assert(current.id == d.id);\n"},
-    {.name = "devices.set_changes_it",
-     .run = set_changes,
-     .two = true,
-     .needs = {NEED(set_device), NEED(get_device)},
+    {CHECK("devices.set_changes_it", set_changes, .two = true,
+           .needs = {NEED(set_device), NEED(get_device)}),
      .code = "table->set_device(&other), table->get_device(&current);\n"
              "assert(current.id == other.id);\n"
              "table->set_device(&d), table->get_device(&current);\n"
              "assert(current.id == d.id);\n"},
-    {.name = "devices.synchronize_idle",
-     .run = synchronize,
-     .needs = {NEED(synchronize_device)},
+    {CHECK("devices.synchronize_idle", synchronize,
+           .needs = {NEED(synchronize_device)}),
      .code = "assert(table->synchronize_device(&d) == C_SUCCESS);\n"
              "assert(table->synchronize_device(&d) == C_SUCCESS);\n"},
-    {.name = "devices.wrong_id_is_not_current",
-     .run = wrong_id_current,
-     .needs = {NEED(set_device), NEED(get_device)},
+    {CHECK("devices.wrong_id_is_not_current", wrong_id_current,
+           .needs = {NEED(set_device), NEED(get_device)}),
      .code = "struct C_Device_st wrong = {.id = 1 << 20};\n"
              "assert(table->set_device(&wrong) == C_ERROR);\n"
              "table->get_device(&current);  // still the one from before\n"},
-    {.name = "devices.wrong_id_has_no_memory",
-     .run = wrong_id_memory,
+    {CHECK("devices.wrong_id_has_no_memory", wrong_id_memory),
      .code =
          "struct C_Device_st wrong = {.id = 1 << 20};\n"
          "void *block = NULL;\n"
          "C_Status got = table->device_memory_allocate(&wrong, &block, 256);"
          "\n"
          "assert(got == C_ERROR && block == NULL);\n"},
-    {.name = "devices.finalize",
-     .run = finalize,
-     .last = true,
+    {CHECK("devices.finalize", finalize, .last = true),
      .code = "assert(table->deinit_device(&d) == C_SUCCESS);\n"
              "assert(table->finalize() == C_SUCCESS);\n"},
 };

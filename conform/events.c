@@ -240,81 +240,65 @@ static bool ping_pong(conform_target *t) {
 #define RECORD "table->record_event(&d, s, e);\n"
 #define SAME "assert(memcmp(back, bytes, 4 << 20) == 0);\n"
 
-#define WORKING(what, function) \
-  .name = "events." what, .run = (function), .needs = {WORKS}
-
 static const conform_check checks[] = {
-    {.name = "events.create_and_destroy",
-     .run = create,
-     .needs = {MAKES},
+    {CHECK("events.create_and_destroy", create, .needs = {MAKES}),
      .code = "C_Event e = NULL;\n"
              "assert(table->create_event(&d, &e) == C_SUCCESS);\n"
              "assert(table->destroy_event(&d, e) == C_SUCCESS);\n"},
-    {.name = "events.are_distinct",
-     .run = distinct,
-     .needs = {MAKES},
+    {CHECK("events.are_distinct", distinct, .needs = {MAKES}),
      .code = "for (int i = 0; i < 32; i++)\n"
              "  table->create_event(&d, &events[i]);\n"
              "// no two are the same handle\n"},
-    {.name = "events.query_unrecorded",
-     .run = unrecorded_query,
-     .needs = {MAKES, NEED(query_event)},
+    {CHECK("events.query_unrecorded", unrecorded_query,
+           .needs = {MAKES, NEED(query_event)}),
      .code = "table->create_event(&d, &e);\n"
              "assert(table->query_event(&d, e) == C_SUCCESS);\n"},
-    {.name = "events.synchronize_unrecorded",
-     .run = unrecorded_synchronize,
-     .needs = {MAKES},
+    {CHECK("events.synchronize_unrecorded", unrecorded_synchronize,
+           .needs = {MAKES}),
      .code = "table->create_event(&d, &e);\n"
              "assert(table->synchronize_event(&d, e) == C_SUCCESS);\n"},
-    {.name = "events.wait_for_unrecorded",
-     .run = unrecorded_wait,
-     .needs = {WORKS, NEED(stream_wait_event)},
+    {CHECK("events.wait_for_unrecorded", unrecorded_wait,
+           .needs = {WORKS, NEED(stream_wait_event)}),
      .code = "table->create_event(&d, &e);\n"
              "table->stream_wait_event(&d, s, e);\n" WORK
              "table->synchronize_stream(&d, s);\n" SAME},
-    {WORKING("synchronize", synchronize),
+    {CHECK("events.synchronize", synchronize, .needs = {WORKS}),
      .code = WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
-    {.name = "events.query_after",
-     .run = query_after,
-     .needs = {WORKS, NEED(query_event)},
+    {CHECK("events.query_after", query_after,
+           .needs = {WORKS, NEED(query_event)}),
      .code = WORK RECORD "table->synchronize_stream(&d, s);\n"
                          "assert(table->query_event(&d, e) == C_SUCCESS);\n"},
-    {.name = "events.query_says_when_done",
-     .run = query_says_when,
-     .needs = {WORKS, NEED(query_event)},
+    {CHECK("events.query_says_when_done", query_says_when,
+           .needs = {WORKS, NEED(query_event)}),
      .code = WORK RECORD "while (table->query_event(&d, e) != C_SUCCESS)\n"
                          "  ;  // within 5 s\n" SAME},
-    {WORKING("record_twice", record_twice),
+    {CHECK("events.record_twice", record_twice, .needs = {WORKS}),
      .code = RECORD WORK RECORD "table->synchronize_event(&d, e);\n" SAME},
-    {WORKING("use_again", used_again),
+    {CHECK("events.use_again", used_again, .needs = {WORKS}),
      .code = "// four times, with other bytes each time:\n" WORK RECORD
              "table->synchronize_event(&d, e);\n" SAME},
-    {.name = "events.wait_across_streams",
-     .run = wait_across,
-     .needs = {WORKS, NEED(stream_wait_event)},
+    {CHECK("events.wait_across_streams", wait_across,
+           .needs = {WORKS, NEED(stream_wait_event)}),
      .code = WORK RECORD
      "table->stream_wait_event(&d, r, e);  // r: another stream\n"
      "table->async_memory_copy_d2h(&d, r, seen, block, 4 << 20);\n"
      "table->synchronize_stream(&d, r);\n"
      "assert(memcmp(seen, bytes, 4 << 20) == 0);\n"},
-    {.name = "events.destroy_while_awaited",
-     .run = destroy_while_awaited,
-     .needs = {WORKS, NEED(stream_wait_event)},
+    {CHECK("events.destroy_while_awaited", destroy_while_awaited,
+           .needs = {WORKS, NEED(stream_wait_event)}),
      .code = WORK RECORD
      "table->stream_wait_event(&d, r, e);  // r: another stream\n"
      "table->destroy_event(&d, e);\n"
      "table->async_memory_copy_d2h(&d, r, seen, block, 4 << 20);\n"
      "table->synchronize_stream(&d, r);\n"
      "assert(memcmp(seen, bytes, 4 << 20) == 0);\n"},
-    {.name = "events.wait_on_the_same_stream",
-     .run = wait_on_own_stream,
-     .needs = {WORKS, NEED(stream_wait_event)},
+    {CHECK("events.wait_on_the_same_stream", wait_on_own_stream,
+           .needs = {WORKS, NEED(stream_wait_event)}),
      .code = RECORD "table->stream_wait_event(&d, s, e);\n" WORK
                     "table->synchronize_stream(&d, s);\n" SAME},
-    {.name = "events.streams_in_turn",
-     .run = ping_pong,
-     .needs = {MAKES, NEED(create_stream), NEED(async_memory_copy_d2d),
-               NEED(stream_wait_event)},
+    {CHECK("events.streams_in_turn", ping_pong,
+           .needs = {MAKES, NEED(create_stream), NEED(async_memory_copy_d2d),
+                     NEED(stream_wait_event)}),
      .code = "for (int i = 0; i < 32; i++) {  // s: two streams\n"
              "  table->async_memory_copy_d2d(&d, s[i % 2], block[i + 1], "
              "block[i], 4097);\n"

@@ -167,30 +167,24 @@ static bool all_comes_back(conform_target *t) {
   "  n++;\n"
 
 static const conform_check checks[] = {
-    {.name = "exhaustion.more_than_total",
-     .run = more_than_total,
+    {CHECK("exhaustion.more_than_total", more_than_total),
      .code = REFUSE("2 * total + 4096") "// and others work as before\n"},
-    {.name = "exhaustion.absurd_sizes",
-     .run = absurd,
+    {CHECK("exhaustion.absurd_sizes", absurd),
      .code = "// size: SIZE_MAX, SIZE_MAX - 255, SIZE_MAX / 2 + 1 ...; C_ERROR "
              "will do too\n" REFUSE("size")},
-    {.name = "exhaustion.many_refusals",
-     .run = many_refusals,
+    {CHECK("exhaustion.many_refusals", many_refusals),
      .code = "for (int i = 0; i < 100; i++)\n"
              "  table->device_memory_allocate(&d, &block, SIZE_MAX / 4);\n"
              "// device_memory_stats names as much free memory as before\n"},
-    {.name = "exhaustion.until_full",
-     .run = until_full,
+    {CHECK("exhaustion.until_full", until_full),
      .code = FILL
      "// ends with C_FAILED or NULL, not before half of what was free\n"},
-    {.name = "exhaustion.room_of_one_given_back",
-     .run = one_given_back,
+    {CHECK("exhaustion.room_of_one_given_back", one_given_back),
      .code = FILL
      "table->device_memory_deallocate(&d, block[n / 2], total / 128);\n"
      "table->device_memory_allocate(&d, &block[n / 2], total / 128);\n"
      "assert(block[n / 2] != NULL);\n"},
-    {.name = "exhaustion.all_comes_back",
-     .run = all_comes_back,
+    {CHECK("exhaustion.all_comes_back", all_comes_back),
      .code = FILL "// all are given back; then as many can be taken again\n"},
 };
 

@@ -286,36 +286,28 @@ static bool text_bounds(conform_target *t) {
   }
 
 static const conform_check checks[] = {
-    {.name = "extension.table",
-     .run = table,
-     .stage = CHECK_LOADED,
+    {CHECK("extension.table", table, .stage = CHECK_LOADED),
      .code = EXT "assert(ext == TarnDeviceExt());\n"
                  "assert(ext->version == TARN_DEVICE_EXT_VERSION);\n"},
-    {.name = "extension.alignment",
-     .run = alignment,
-     .extends = {SLOT(alignment)},
+    {CHECK("extension.alignment", alignment, .extends = {SLOT(alignment)}),
      .code = EXT "ext->alignment(d.id, &align);  // a power of two\n"
                  "table->device_memory_allocate(&d, &block, size);\n"
                  "assert((uintptr_t)block % align == 0);\n"},
-    {.name = "extension.allocate_aligned",
-     .run = allocate_aligned,
-     .extends = {SLOT(allocate_aligned)},
+    {CHECK("extension.allocate_aligned", allocate_aligned,
+           .extends = {SLOT(allocate_aligned)}),
      .code = "// align: 1, 2, 4 ... 2 MiB\n"
              "ext->allocate_aligned(d.id, 5003, align, &address);\n"
              "assert(address != 0 && address % align == 0);\n"
              "table->device_memory_deallocate(&d, (void *)address, 5003);\n"},
-    {.name = "extension.allocate_aligned_refuses",
-     .run = aligned_refusals,
-     .extends = {SLOT(allocate_aligned)},
+    {CHECK("extension.allocate_aligned_refuses", aligned_refusals,
+           .extends = {SLOT(allocate_aligned)}),
      .code = "assert(ext->allocate_aligned(d.id, 4096, 3, &address) ==\n"
              "       TARN_E_INVALID && address == 0);\n"
              "assert(ext->allocate_aligned(d.id, SIZE_MAX / 4, 4096, &address) "
              "==\n"
              "       TARN_FULL);\n"},
-    {.name = "extension.stream_order",
-     .run = stream_order,
-     .needs = ORDER,
-     .extends = {SLOT(allocate_async)},
+    {CHECK("extension.stream_order", stream_order, .needs = ORDER,
+           .extends = {SLOT(allocate_async)}),
      .code = "ext->allocate_async(d.id, s, size, &address);  // 32 times\n"
              "table->async_memory_copy_h2d(&d, s, (void *)address, bytes, size)"
              ";\n"
@@ -323,58 +315,49 @@ static const conform_check checks[] = {
              "\n"
              "ext->deallocate_async(d.id, s, address, size);\n"
              "table->synchronize_stream(&d, s);  // back holds the bytes\n"},
-    {.name = "extension.stream_order_without_stream",
-     .run = async_without_stream,
-     .extends = {SLOT(allocate_async)},
+    {CHECK("extension.stream_order_without_stream", async_without_stream,
+           .extends = {SLOT(allocate_async)}),
      .code = "ext->allocate_async(d.id, NULL, 4099, &address);\n"
              "table->memory_copy_h2d(&d, (void *)address, bytes, 4099);\n"
              "ext->deallocate_async(d.id, NULL, address, 4099);\n"},
-    {.name = "extension.stream_order_given_back_at_once",
-     .run = async_then_deallocate,
-     .needs = {NEED(create_stream)},
-     .extends = {SLOT(allocate_async)},
+    {CHECK("extension.stream_order_given_back_at_once", async_then_deallocate,
+           .needs = {NEED(create_stream)}, .extends = {SLOT(allocate_async)}),
      .code = "ext->allocate_async(d.id, s, 4099, &address);\n"
              "table->synchronize_stream(&d, s);\n"
              "table->device_memory_deallocate(&d, (void *)address, 4099);\n"},
-    {.name = "extension.host_register",
-     .run = registered_copies,
-     .extends = {SLOT(host_register)},
+    {CHECK("extension.host_register", registered_copies,
+           .extends = {SLOT(host_register)}),
      .code = "ext->host_register(d.id, pages, size);\n"
              "table->memory_copy_h2d(&d, block, pages, size);\n"
              "table->memory_copy_d2h(&d, pages, block, size);\n"
              "ext->host_unregister(d.id, pages);  // and once more\n"},
-    {.name = "extension.pointer_query",
-     .run = pointer_query,
-     .extends = {SLOT(pointer_query)},
+    {CHECK("extension.pointer_query", pointer_query,
+           .extends = {SLOT(pointer_query)}),
      .code = "table->device_memory_allocate(&d, &block, 100003);\n"
              "ext->pointer_query(d.id, (uintptr_t)block + 1, &found);\n"
              "assert(found.id == d.id);\n"
              "assert(found.base == 0 || found.base == (uintptr_t)block);\n"
              "assert(found.size == 0 || found.size >= 100003);\n"},
-    {.name = "extension.pointer_query_refuses",
-     .run = pointer_unknown,
-     .extends = {SLOT(pointer_query)},
+    {CHECK("extension.pointer_query_refuses", pointer_unknown,
+           .extends = {SLOT(pointer_query)}),
      .code = "assert(ext->pointer_query(d.id, 64, &found) == TARN_E_INVALID);\n"
              "assert(found.base == 0 && found.size == 0);\n"},
-    {.name = "extension.error_text",
-     .run = text_after_failure,
-     .extends = {SLOT(pointer_query), SLOT(error_text)},
+    {CHECK("extension.error_text", text_after_failure,
+           .extends = {SLOT(pointer_query), SLOT(error_text)}),
      .code =
          "ext->pointer_query(d.id, 64, &found);  // TARN_E_INVALID\n"
          "ext->error_text(d.id, NULL, text, 512);\n"
          "assert(memchr(text, '\\0', 512) != NULL && strchr(text, '\\n') == "
          "NULL);\n"},
-    {.name = "extension.error_text_is_of_the_last_call",
-     .run = text_of_the_last,
-     .extends = {SLOT(pointer_query), SLOT(error_text)},
+    {CHECK("extension.error_text_is_of_the_last_call", text_of_the_last,
+           .extends = {SLOT(pointer_query), SLOT(error_text)}),
      .code = "ext->pointer_query(d.id, 64, &found);  // TARN_E_INVALID\n"
              "ext->error_text(d.id, NULL, first, 512);\n"
              "table->device_memory_allocate(&d, &block, SIZE_MAX / 4);\n"
              "ext->error_text(d.id, NULL, second, 512);\n"
              "assert(second[0] == '\\0' || strcmp(first, second) != 0);\n"},
-    {.name = "extension.error_text_bounds",
-     .run = text_bounds,
-     .extends = {SLOT(error_text)},
+    {CHECK("extension.error_text_bounds", text_bounds,
+           .extends = {SLOT(error_text)}),
      .code = "ext->error_text(d.id, NULL, text, 8);\n"
              "// a NUL within 8 bytes, and nothing written behind them\n"},
 };

@@ -66,16 +66,14 @@ static bool import_refuses(conform_target *t) {
   "table->device_memory_allocate(&d, &block, 65536);\n" \
   "ext->allocation_export(d.id, (uintptr_t)block, 65536, handle);\n"
 
-#define HANDLES(what, function)               \
-  .name = "handles." what, .run = (function), \
-  .extends = {SLOT(allocation_export)}
-
 static const conform_check checks[] = {
-    {HANDLES("export_and_import", share),
+    {CHECK("handles.export_and_import", share,
+           .extends = {SLOT(allocation_export)}),
      .code = EXPORT "ext->allocation_import(d.id, handle, 65536, &address);\n"
                     "// both addresses show the same bytes\n"
                     "ext->allocation_close(d.id, address, 65536);\n"},
-    {HANDLES("import_refuses", import_refuses),
+    {CHECK("handles.import_refuses", import_refuses,
+           .extends = {SLOT(allocation_export)}),
      .code = EXPORT
      "assert(ext->allocation_import(d.id, handle, 131072, &address) ==\n"
      "       TARN_E_INVALID);\n"

@@ -144,9 +144,9 @@ static bool unified_both_sides(conform_target *t) {
   "table->" kind "_memory_allocate(&d, &block, " size ");  // C_SUCCESS\n"
 #define GIVE(kind, size) \
   "table->" kind "_memory_deallocate(&d, block, " size ");  // C_SUCCESS\n"
-#define BOTH(kind, memory, check, function)          \
-  .name = #kind "_memory." check, .run = (function), \
-  .needs = {NEED(kind##_memory_allocate)}, .with = (memory)
+#define BOTH(kind, memory, check, function) \
+  CHECK(#kind "_memory." check, function,   \
+        .needs = {NEED(kind##_memory_allocate)}, .with = (memory))
 #define SIZES(kind, memory)                                                   \
   {                                                                           \
     BOTH(kind, memory, "odd_sizes", check_sizes),                             \

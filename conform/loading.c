@@ -190,22 +190,20 @@ static bool other_hosts(conform_target *t) {
   "params->interface = table;\n"                      \
   "InitPlugin(params);\n"
 
-#define LAYOUT(index, params, table)                                         \
-  {                                                                          \
-    .name = "loading.table_of_" #table "_bytes", .run = check_layout,        \
-    .with = (index), .stage = CHECK_LOADED,                                  \
-    .code = OFFER(params, table) "// the bytes from (char *)table + " #table \
-                                 " on, and from params + " #params           \
-                                 " on, are\n"                                \
-                                 "// as they were, whether or not "          \
-                                 "device_type is set\n"                      \
+#define LAYOUT(index, params, table)                                          \
+  {                                                                           \
+    CHECK("loading.table_of_" #table "_bytes", check_layout, .with = (index), \
+          .stage = CHECK_LOADED),                                             \
+        .code =                                                               \
+            OFFER(params, table) "// the bytes from (char *)table + " #table  \
+                                 " on, and from params + " #params            \
+                                 " on, are\n"                                 \
+                                 "// as they were, whether or not "           \
+                                 "device_type is set\n"                       \
   }
 
-#define LOADED(what, function) \
-  .name = "loading." what, .run = (function), .stage = CHECK_LOADED
-
 static const conform_check checks[] = {
-    {LOADED("accepted", accepted),
+    {CHECK("loading.accepted", accepted, .stage = CHECK_LOADED),
      .code = OFFER(
          96, 1040) "// device_type and the required functions are set; of "
                    "streams, events,\n"
@@ -214,28 +212,28 @@ static const conform_check checks[] = {
     LAYOUT(1, 96, 1040),
     LAYOUT(2, 96, 1032),
     LAYOUT(3, 88, 912),
-    {LOADED("size_kept", size_kept),
+    {CHECK("loading.size_kept", size_kept, .stage = CHECK_LOADED),
      .code = OFFER(
          96,
          1128) "assert(table->size == 1128 && params->interface == table);\n"},
-    {LOADED("nothing_beyond_472", beyond_472),
+    {CHECK("loading.nothing_beyond_472", beyond_472, .stage = CHECK_LOADED),
      .code = OFFER(
          96, 1128) "// which of the pointers from (char *)table + 472 on are "
                    "set?\n"},
-    {LOADED("reserved_slots", reserved_null),
+    {CHECK("loading.reserved_slots", reserved_null, .stage = CHECK_LOADED),
      .code = OFFER(96, 1040) "assert(table->reserved_dev_api[0] == NULL);  // "
                              "and all the others\n"},
-    {LOADED("version", version),
+    {CHECK("loading.version", version, .stage = CHECK_LOADED),
      .code = OFFER(96, 1040) "assert(params->version.major == 0 && "
                              "params->version.minor == 1 &&\n"
                              "       params->version.patch == 1);\n"},
-    {LOADED("device_type", device_type),
+    {CHECK("loading.device_type", device_type, .stage = CHECK_LOADED),
      .code = OFFER(96, 1040) "// in tables of other sizes, too: "
                              "params->device_type is the same name\n"},
-    {LOADED("repeated", repeated),
+    {CHECK("loading.repeated", repeated, .stage = CHECK_LOADED),
      .code = OFFER(96, 1040) "// once more with a second table: both hold the "
                              "same functions\n"},
-    {LOADED("other_hosts", other_hosts),
+    {CHECK("loading.other_hosts", other_hosts, .stage = CHECK_LOADED),
      .code = OFFER(
          96, 1040) "// set_device, get_device, streams and events are there\n"},
 };

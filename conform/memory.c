@@ -274,34 +274,27 @@ static bool set_within(conform_target *t) {
   ");\n"                                                                  \
   "table->memory_copy_d2h(&d, back, block, 8192);\n"
 
-#define ABOVE(gib)                                                         \
-  {                                                                        \
-    .name = "memory.allocate_above_" #gib "_gib", .run = large,            \
-    .with = GIB(gib) + 8197,                                               \
-    .code = TAKE("(" #gib                                                  \
-                 "ull << 30) + 8197") "char *end = (char *)block + (" #gib \
-                                      "ull << 30);\n"                      \
-                                      "table->memory_copy_h2d(&d, end, "   \
-                                      "bytes, 4097);  // reads back\n"     \
+#define ABOVE(gib)                                                             \
+  {                                                                            \
+    CHECK("memory.allocate_above_" #gib "_gib", large,                         \
+          .with = GIB(gib) + 8197),                                            \
+        .code = TAKE("(" #gib                                                  \
+                     "ull << 30) + 8197") "char *end = (char *)block + (" #gib \
+                                          "ull << 30);\n"                      \
+                                          "table->memory_copy_h2d(&d, end, "   \
+                                          "bytes, 4097);  // reads back\n"     \
   }
 
-#define SETS(what, function) \
-  .name = "memory." what, .run = (function), .needs = {NEED(device_memory_set)}
-
 static const conform_check checks[] = {
-    {.name = "memory.allocate_one_byte",
-     .run = one_byte,
+    {CHECK("memory.allocate_one_byte", one_byte),
      .code = TAKE("1") ROUND_TRIP("1")},
-    {.name = "memory.allocate_odd_sizes",
-     .run = odd_sizes,
+    {CHECK("memory.allocate_odd_sizes", odd_sizes),
      .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" TAKE(
          "size") ROUND_TRIP("size")},
-    {.name = "memory.allocate_around_a_page",
-     .run = page_edges,
+    {CHECK("memory.allocate_around_a_page", page_edges),
      .code = "// size: a page less 1, a page, a page and 1\n" TAKE("size")
          ROUND_TRIP("size")},
-    {.name = "memory.allocate_zero_bytes",
-     .run = zero,
+    {CHECK("memory.allocate_zero_bytes", zero),
      .code = "void *block = NULL;\n"
              "C_Status got = table->device_memory_allocate(&d, &block, 0);\n"
              "// C_SUCCESS, C_WARNING, C_FAILED or C_ERROR\n"
@@ -309,51 +302,46 @@ static const conform_check checks[] = {
              "  table->device_memory_deallocate(&d, block, 0);\n"},
     ABOVE(2),
     ABOVE(4),
-    {.name = "memory.alignment_of_16",
-     .run = alignment_16,
+    {CHECK("memory.alignment_of_16", alignment_16),
      .code = TAKE("size") "assert((uintptr_t)block % 16 == 0);\n"},
-    {.name = "memory.alignment_of_min_chunk",
-     .run = alignment_min_chunk,
+    {CHECK("memory.alignment_of_min_chunk", alignment_min_chunk),
      .code = "table->device_min_chunk_size(&d, &min_chunk);\n" TAKE(
          "size") "assert((uintptr_t)block % min_chunk == 0);\n"},
-    {.name = "memory.blocks_are_distinct",
-     .run = distinct,
+    {CHECK("memory.blocks_are_distinct", distinct),
      .code = "for (int i = 0; i < 64; i++)\n"
              "  table->device_memory_allocate(&d, &block[i], 1000 + i * 97);\n"
              "// no two of them overlap\n"},
-    {.name = "memory.contents_are_kept",
-     .run = contents,
+    {CHECK("memory.contents_are_kept", contents),
      .code = "for (int i = 0; i < 64; i++)  // blocks of 1000 + i * 97 bytes\n"
              "  table->memory_copy_h2d(&d, block[i], bytes[i], size[i]);\n"
              "for (int i = 0; i < 64; i++)\n"
              "  table->memory_copy_d2h(&d, back[i], block[i], size[i]);\n"
              "// each holds its own bytes\n"},
-    {.name = "memory.contents_outlive_neighbours",
-     .run = neighbours,
+    {CHECK("memory.contents_outlive_neighbours", neighbours),
      .code = "// of 64 blocks with bytes in them, every second is given back,\n"
              "table->device_memory_deallocate(&d, block[1], size[1]);\n"
              "// taken again and written to: the others hold their bytes\n"
              "table->device_memory_allocate(&d, &block[1], size[1]);\n"},
-    {.name = "memory.free_then_allocate",
-     .run = free_then_allocate,
+    {CHECK("memory.free_then_allocate", free_then_allocate),
      .code = "for (int i = 0; i < 1000; i++) {\n"
              "  size_t size = (i % 7 + 1) * 3001;\n"
              "  table->device_memory_allocate(&d, &block, size);\n"
              "  table->device_memory_deallocate(&d, block, size);\n"
              "}\n"},
-    {.name = "memory.nothing_leaks",
-     .run = nothing_leaks,
+    {CHECK("memory.nothing_leaks", nothing_leaks),
      .code = "// size: 256 MiB, or a quarter of all\n"
              "for (size_t i = 0; i <= total / size + 1; i++) {\n"
              "  table->device_memory_allocate(&d, &block, size);\n"
              "  table->device_memory_deallocate(&d, block, size);\n"
              "}\n"},
-    {SETS("set_values", set_values),
+    {CHECK("memory.set_values", set_values, .needs = {NEED(device_memory_set)}),
      .code = SET("0", "value",
                  "4097") "// 4097 times value: 0, 1, 0x7f, 0x80, 0xff\n"},
-    {SETS("set_odd_lengths", set_lengths),
+    {CHECK("memory.set_odd_lengths", set_lengths,
+           .needs = {NEED(device_memory_set)}),
      .code = SET("0", "0x41", "size") "// size times 0x41\n"},
-    {SETS("set_leaves_the_rest", set_within),
+    {CHECK("memory.set_leaves_the_rest", set_within,
+           .needs = {NEED(device_memory_set)}),
      .code = SET("1001", "0xc3",
                  "4099") "// bytes [1001, 5100) are 0xc3, the others as before"
                          "\n"},

@@ -129,21 +129,21 @@ static bool long_queue(conform_target *t) {
 #define QUEUE(kind, dst, src, size) \
   "table->async_memory_copy_" kind "(&d, s, " dst ", " src ", " size ");\n"
 #define SYNC "table->synchronize_stream(&d, s);\n"
-#define LENGTHS(kind, route)                                               \
-  {                                                                        \
-    .name = "queued." #kind "_odd_lengths", .run = route_run_lengths,      \
-    .with = (route) | ROUTE_QUEUED,                                        \
-    .needs = {STREAMS, NEED(async_memory_copy_##kind)},                    \
-    .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" QUEUE( \
-        #kind, "dst", "src", "size") SYNC                                  \
-        "// dst holds size bytes of src; those behind are as before\n"     \
+#define LENGTHS(kind, route)                                                   \
+  {                                                                            \
+    CHECK("queued." #kind "_odd_lengths", route_run_lengths,                   \
+          .with = (route) | ROUTE_QUEUED,                                      \
+          .needs = {STREAMS, NEED(async_memory_copy_##kind)}),                 \
+        .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" QUEUE( \
+            #kind, "dst", "src", "size") SYNC                                  \
+        "// dst holds size bytes of src; those behind are as before\n"         \
   }
 #define OFFSETS(kind, route)                                              \
   {                                                                       \
-    .name = "queued." #kind "_at_offsets", .run = route_run_offsets,      \
-    .with = (route) | ROUTE_QUEUED,                                       \
-    .needs = {STREAMS, NEED(async_memory_copy_##kind)},                   \
-    .code = QUEUE(#kind, "dst + 1001", "src + 17", "999") SYNC            \
+    CHECK("queued." #kind "_at_offsets", route_run_offsets,               \
+          .with = (route) | ROUTE_QUEUED,                                 \
+          .needs = {STREAMS, NEED(async_memory_copy_##kind)}),            \
+        .code = QUEUE(#kind, "dst + 1001", "src + 17", "999") SYNC        \
         "// bytes [1001, 2000) of dst are [17, 1016) of src; the others " \
         "are as before\n"                                                 \
   }
@@ -160,32 +160,23 @@ static const conform_check checks[] = {
     OFFSETS(h2d, ROUTE_H2D),
     OFFSETS(d2h, ROUTE_D2H),
     OFFSETS(d2d, ROUTE_D2D),
-    {.name = "queued.run_in_order",
-     .run = one_stream,
-     .needs = ALL,
+    {CHECK("queued.run_in_order", one_stream, .needs = ALL),
      .code = CHAIN_CODE SYNC "assert(memcmp(back, bytes, size) == 0);\n"},
-    {.name = "queued.overwrite_in_order",
-     .run = overwrites,
-     .needs = ALL,
+    {CHECK("queued.overwrite_in_order", overwrites, .needs = ALL),
      .code = "for (int i = 0; i < 16; i++) {\n"
              "  table->async_memory_copy_h2d(&d, s, block, bytes[i], size);\n"
              "  table->async_memory_copy_d2h(&d, s, back[i], block, size);\n"
              "}\n" SYNC "// each of back holds its own bytes\n"},
-    {.name = "queued.two_streams",
-     .run = two_streams,
-     .needs = ALL,
+    {CHECK("queued.two_streams", two_streams, .needs = ALL),
      .code = "// on two streams at once, s and r:\n" CHAIN_CODE SYNC
              "assert(memcmp(back, bytes, size) == 0);\n"},
-    {.name = "queued.streams_wait_for_none_else",
-     .run = two_streams,
-     .with = 1,
-     .needs = ALL,
+    {CHECK("queued.streams_wait_for_none_else", two_streams, .with = 1,
+           .needs = ALL),
      .code = "// on two streams at once, s and r:\n" CHAIN_CODE
              "table->synchronize_stream(&d, r);  // the later one first\n" SYNC
              "assert(memcmp(back, bytes, size) == 0);\n"},
-    {.name = "queued.five_thousand",
-     .run = long_queue,
-     .needs = {STREAMS, NEED(async_memory_copy_h2d)},
+    {CHECK("queued.five_thousand", long_queue,
+           .needs = {STREAMS, NEED(async_memory_copy_h2d)}),
      .code =
          "for (int i = 0; i < 5000; i++)\n"
          "  table->async_memory_copy_h2d(&d, s, block, bytes[i], 64);\n" SYNC

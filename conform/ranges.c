@@ -278,39 +278,41 @@ static bool export_refuses(conform_target *t) {
 #define SHARES \
   { SLOT(range_map), SLOT(memory_export) }
 
-#define RANGES(what, function) \
-  .name = "ranges." what, .run = (function), .extends = {SLOT(range_map)}
-
 static const conform_check checks[] = {
-    {RANGES("granularity", granularity),
+    {CHECK("ranges.granularity", granularity, .extends = {SLOT(range_map)}),
      .code = "ext->range_granularity(d.id, &granule);\n"
              "assert(granule != 0 && (granule & (granule - 1)) == 0);\n"},
-    {RANGES("reserve", reserve),
+    {CHECK("ranges.reserve", reserve, .extends = {SLOT(range_map)}),
      .code = RESERVE "ext->range_reserve(d.id, 4 * granule, 16 * granule, &r);"
                      "\n"
                      "assert(r % (16 * granule) == 0);\n"},
-    {RANGES("reserve_refuses", reserve_refuses),
+    {CHECK("ranges.reserve_refuses", reserve_refuses,
+           .extends = {SLOT(range_map)}),
      .code = "assert(ext->range_reserve(d.id, granule + 1, 0, &range) ==\n"
              "       TARN_E_INVALID);\n"},
-    {RANGES("copy_across_mappings", copy_across),
+    {CHECK("ranges.copy_across_mappings", copy_across,
+           .extends = {SLOT(range_map)}),
      .code = RESERVE CREATE("0")
          MAP("range") "// and another one behind it\n"
                       "char *at = (char *)range + granule - 2001;\n"
                       "table->memory_copy_h2d(&d, at, bytes, 5003);  // reads "
                       "back\n"},
-    {RANGES("copy_to_a_block", copy_to_block),
+    {CHECK("ranges.copy_to_a_block", copy_to_block,
+           .extends = {SLOT(range_map)}),
      .code = CREATE("0") MAP(
          "range") "table->memory_copy_d2d(&d, block, (void *)range, 4099);\n"},
-    {RANGES("unmap_keeps_contents", unmap_keeps),
+    {CHECK("ranges.unmap_keeps_contents", unmap_keeps,
+           .extends = {SLOT(range_map)}),
      .code = CREATE("0")
          MAP("range") "table->memory_copy_h2d(&d, (void *)range, bytes, "
                       "4099);\n" UNMAP("range") MAP(
                           "range + 2 * granule") "// the bytes are there\n"},
-    {RANGES("mapping_outlives_handle", mapping_outlives_handle),
+    {CHECK("ranges.mapping_outlives_handle", mapping_outlives_handle,
+           .extends = {SLOT(range_map)}),
      .code = CREATE("0") MAP(
          "range") "ext->memory_destroy(d.id, memory);\n"
                   "table->memory_copy_h2d(&d, (void *)range, bytes, 4099);\n"},
-    {RANGES("map_refuses", map_refuses),
+    {CHECK("ranges.map_refuses", map_refuses, .extends = {SLOT(range_map)}),
      .code = CREATE("0")
          MAP("range") "// memory that is not shareable, again:\n"
                       "assert(ext->range_map(d.id, range + granule, granule, "
@@ -318,29 +320,24 @@ static const conform_check checks[] = {
                       "       TARN_E_INVALID);\n"
                       "assert(ext->range_release(d.id, range, 4 * granule) ==\n"
                       "       TARN_E_INVALID);\n"},
-    {RANGES("map_shareable_twice", map_twice),
+    {CHECK("ranges.map_shareable_twice", map_twice,
+           .extends = {SLOT(range_map)}),
      .code = CREATE("TARN_EXT_MEMORY_SHAREABLE") MAP("range")
          MAP("range + 3 * granule") "// both addresses show the same bytes\n"},
-    {.name = "sharing.export_and_import",
-     .run = share,
-     .extends = SHARES,
+    {CHECK("sharing.export_and_import", share, .extends = SHARES),
      .code = CREATE(
          "TARN_EXT_MEMORY_SHAREABLE") "ext->memory_export(d.id, memory, &fd);\n"
                                       "ext->memory_import(d.id, fd, granule, "
                                       "&imported);\n"
                                       "// mapped side by side, both show the "
                                       "same bytes\n"},
-    {.name = "sharing.import_refuses",
-     .run = import_refuses,
-     .extends = SHARES,
+    {CHECK("sharing.import_refuses", import_refuses, .extends = SHARES),
      .code = "assert(ext->memory_import(d.id, fd, 2 * granule, &imported) ==\n"
              "       TARN_E_INVALID);\n"
              "assert(ext->memory_import(d.id, open(\"/dev/null\", O_RDWR), "
              "granule,\n"
              "                          &imported) == TARN_E_INVALID);\n"},
-    {.name = "sharing.export_refuses",
-     .run = export_refuses,
-     .extends = SHARES,
+    {CHECK("sharing.export_refuses", export_refuses, .extends = SHARES),
      .code = CREATE("0") "assert(ext->memory_export(d.id, memory, &fd) ==\n"
                          "       TARN_E_INVALID);\n"},
 };

@@ -225,42 +225,34 @@ static bool skip_bad(conform_target *t) {
 #define ROWS \
   "// a table of 97 rows of 33 floats in two chunks, 50 indices of 64 bits\n"
 
-#define GATHERS(what, function) \
-  .name = "rows." what, .run = (function), .extends = {SLOT(gather)}
-
 static const conform_check checks[] = {
-    {GATHERS("gather", gather), .code =
-                                    ROWS "ext->gather(d.id, NULL, &rows);\n"
-                                         "// dense[i] is table[indices[i]]\n"},
-    {GATHERS("gather_by_32_bit_indices", gather_int32),
+    {CHECK("rows.gather", gather, .extends = {SLOT(gather)}),
+     .code = ROWS "ext->gather(d.id, NULL, &rows);\n"
+                  "// dense[i] is table[indices[i]]\n"},
+    {CHECK("rows.gather_by_32_bit_indices", gather_int32,
+           .extends = {SLOT(gather)}),
      .code = "rows.index_dtype = TARN_DTYPE_I32;\n"
              "ext->gather(d.id, NULL, &rows);\n"
              "// dense[i] is table[indices[i]]\n"},
-    {.name = "rows.gather_on_a_stream",
-     .run = gather_on_stream,
-     .needs = {NEED(create_stream)},
-     .extends = {SLOT(gather)},
+    {CHECK("rows.gather_on_a_stream", gather_on_stream,
+           .needs = {NEED(create_stream)}, .extends = {SLOT(gather)}),
      .code = ROWS "ext->gather(d.id, s, &rows);\n"
                   "table->synchronize_stream(&d, s);\n"
                   "// dense[i] is table[indices[i]]\n"},
-    {GATHERS("gather_nothing", nothing),
+    {CHECK("rows.gather_nothing", nothing, .extends = {SLOT(gather)}),
      .code = "rows.index_count = 0;\n"
              "assert(ext->gather(d.id, NULL, &rows) == TARN_OK);\n"},
-    {.name = "rows.scatter",
-     .run = scatter,
-     .extends = {SLOT(scatter)},
+    {CHECK("rows.scatter", scatter, .extends = {SLOT(scatter)}),
      .code = ROWS "ext->scatter(d.id, NULL, &rows);\n"
                   "// table[indices[i]] is dense[i], the others as before\n"},
-    {.name = "rows.scatter_add",
-     .run = scatter_add,
-     .extends = {SLOT(scatter_add)},
+    {CHECK("rows.scatter_add", scatter_add, .extends = {SLOT(scatter_add)}),
      .code = ROWS "// each of which comes several times\n"
                   "ext->scatter_add(d.id, NULL, &rows);\n"
                   "// table[indices[i]] has grown by dense[i], each time\n"},
-    {GATHERS("bad_index_is_refused", bad_index),
+    {CHECK("rows.bad_index_is_refused", bad_index, .extends = {SLOT(gather)}),
      .code = "indices[25] = 97;  // of 97 rows; or -1, INT64_MAX, INT64_MIN\n"
              "assert(ext->gather(d.id, NULL, &rows) == TARN_E_INVALID);\n"},
-    {GATHERS("bad_index_is_skipped", skip_bad),
+    {CHECK("rows.bad_index_is_skipped", skip_bad, .extends = {SLOT(gather)}),
      .code = "indices[3] = 97;  // of 97 rows\n"
              "rows.flags = TARN_ROWS_SKIP_BAD;\n"
              "ext->gather(d.id, NULL, &rows);  // dense[3] is zero\n"},

@@ -210,61 +210,51 @@ static bool padding(conform_target *t) {
 
 #define STATS "table->device_memory_stats(&d, &total, &free);\n"
 
-#define PLAUSIBLE(what, function)                                         \
-  {                                                                       \
-    .name = "sizes." what, .run = plausible_size, .with = NEED(function), \
-    .needs = {NEED(function)},                                            \
-    .code = "table->" #function                                           \
-            "(&d, &size);\n"                                              \
-            "assert(min_chunk <= size && size <= total);\n"               \
+#define PLAUSIBLE(what, function)                                \
+  {                                                              \
+    CHECK("sizes." what, plausible_size, .with = NEED(function), \
+          .needs = {NEED(function)}),                            \
+        .code = "table->" #function                              \
+                "(&d, &size);\n"                                 \
+                "assert(min_chunk <= size && size <= total);\n"  \
   }
 
 static const conform_check checks[] = {
-    {.name = "statistics.total",
-     .run = total,
-     .code = STATS "assert(total > 0);\n"},
-    {.name = "statistics.free_within_total",
-     .run = free_within_total,
+    {CHECK("statistics.total", total), .code = STATS "assert(total > 0);\n"},
+    {CHECK("statistics.free_within_total", free_within_total),
      .code = STATS "assert(0 < free && free <= total);\n"},
-    {.name = "statistics.total_constant",
-     .run = total_constant,
+    {CHECK("statistics.total_constant", total_constant),
      .code = STATS "table->device_memory_allocate(&d, &block, 1 << 20);\n"
                    "table->device_memory_stats(&d, &now, &free);\n"
                    "assert(now == total);\n"},
-    {.name = "statistics.free_falls",
-     .run = free_falls,
+    {CHECK("statistics.free_falls", free_falls),
      .code = STATS "table->device_memory_allocate(&d, &block, size);\n"
                    "table->memory_copy_h2d(&d, block, bytes, size);\n"
                    "table->device_memory_stats(&d, &total, &now);\n"
                    "assert(now <= free - size / 2);\n"},
-    {.name = "statistics.free_rises",
-     .run = free_rises,
+    {CHECK("statistics.free_rises", free_rises),
      .code = "table->device_memory_allocate(&d, &block, size);\n"
              "table->memory_copy_h2d(&d, block, bytes, size);\n" STATS
              "table->device_memory_deallocate(&d, block, size);\n"
              "table->device_memory_stats(&d, &total, &now);\n"
              "assert(now >= free + size / 2);  // within 1.5 s, in one of 2 "
              "attempts\n"},
-    {.name = "sizes.min_chunk",
-     .run = min_chunk,
+    {CHECK("sizes.min_chunk", min_chunk),
      .code = "size_t size = 0;\n"
              "table->device_min_chunk_size(&d, &size);\n"
              "assert(size != 0 && (size & (size - 1)) == 0);\n"},
     PLAUSIBLE("max_chunk", device_max_chunk_size),
     PLAUSIBLE("max_alloc", device_max_alloc_size),
     PLAUSIBLE("init_alloc", device_init_alloc_size),
-    {.name = "sizes.init_alloc_works",
-     .run = init_alloc_works,
-     .with = NEED(device_init_alloc_size),
-     .needs = {NEED(device_init_alloc_size)},
+    {CHECK("sizes.init_alloc_works", init_alloc_works,
+           .with = NEED(device_init_alloc_size),
+           .needs = {NEED(device_init_alloc_size)}),
      .code = "table->device_init_alloc_size(&d, &size);\n"
              "C_Status got = table->device_memory_allocate(&d, &block, size);\n"
              "assert(got == C_SUCCESS && block != NULL);\n"},
     PLAUSIBLE("realloc", device_realloc_size),
-    {.name = "sizes.padding",
-     .run = padding,
-     .with = NEED(device_extra_padding_size),
-     .needs = {NEED(device_extra_padding_size)},
+    {CHECK("sizes.padding", padding, .with = NEED(device_extra_padding_size),
+           .needs = {NEED(device_extra_padding_size)}),
      .code = "table->device_extra_padding_size(&d, &size);\n"
              "assert(size <= 1 << 20);\n"},
 };

@@ -240,83 +240,74 @@ static bool callback_order(conform_target *t) {
 #define SYNC "table->synchronize_stream(&d, s);\n"
 #define CALLBACK "table->stream_add_callback(&d, s, count_calls, &data);\n"
 
-#define MAKES_STREAM(what, function) \
-  .name = "streams." what, .run = (function), .needs = {NEED(create_stream)}
-
 static const conform_check checks[] = {
-    {MAKES_STREAM("create_and_destroy", create),
+    {CHECK("streams.create_and_destroy", create,
+           .needs = {NEED(create_stream)}),
      .code = "C_Stream s = NULL;\n"
              "assert(table->create_stream(&d, &s) == C_SUCCESS);\n"
              "assert(table->destroy_stream(&d, s) == C_SUCCESS);\n"},
-    {MAKES_STREAM("are_distinct", distinct),
+    {CHECK("streams.are_distinct", distinct, .needs = {NEED(create_stream)}),
      .code = "for (int i = 0; i < 32; i++)\n"
              "  table->create_stream(&d, &streams[i]);\n"
              "// no two are the same handle\n"},
-    {MAKES_STREAM("create_many_times", many_cycles),
+    {CHECK("streams.create_many_times", many_cycles,
+           .needs = {NEED(create_stream)}),
      .code = "for (int i = 0; i < 200; i++) {\n"
              "  table->create_stream(&d, &s);\n"
              "  table->destroy_stream(&d, s);\n"
              "}\n"},
-    {MAKES_STREAM("synchronize_idle", synchronize_idle),
+    {CHECK("streams.synchronize_idle", synchronize_idle,
+           .needs = {NEED(create_stream)}),
      .code = STREAM SYNC SYNC},
-    {.name = "streams.query_idle",
-     .run = query_idle,
-     .needs = {NEED(create_stream), NEED(query_stream)},
+    {CHECK("streams.query_idle", query_idle,
+           .needs = {NEED(create_stream), NEED(query_stream)}),
      .code = STREAM SYNC "assert(table->query_stream(&d, s) == C_SUCCESS);\n"},
-    {.name = "streams.default_stream",
-     .run = default_stream,
-     .needs = {NEED(async_memory_copy_h2d)},
-     .extends = {SLOT(default_stream)},
+    {CHECK("streams.default_stream", default_stream,
+           .needs = {NEED(async_memory_copy_h2d)},
+           .extends = {SLOT(default_stream)}),
      .code = "ext->default_stream(d.id, &s);\n"
              "ext->default_stream(d.id, &again);\n"
              "assert(s != NULL && again == s);\n"
              "table->async_memory_copy_h2d(&d, s, block, bytes, 1 << 20);\n"
              "table->synchronize_stream(&d, s);\n"
              "// block holds the bytes\n"},
-    {.name = "streams.query_says_when_done",
-     .run = query_says_when,
-     .needs = {NEED(create_stream), NEED(query_stream),
-               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+    {CHECK("streams.query_says_when_done", query_says_when,
+           .needs = {NEED(create_stream), NEED(query_stream),
+                     NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)}),
      .code = WORK "table->async_memory_copy_d2h(&d, s, back, block, 4 << 20);\n"
                   "while (table->query_stream(&d, s) != C_SUCCESS)\n"
                   "  ;  // within 5 s\n"
                   "assert(memcmp(back, bytes, 4 << 20) == 0);\n"},
-    {.name = "streams.destroy_with_work",
-     .run = destroy_with_work,
-     .needs = {NEED(create_stream), NEED(synchronize_device),
-               NEED(async_memory_copy_h2d)},
+    {CHECK("streams.destroy_with_work", destroy_with_work,
+           .needs = {NEED(create_stream), NEED(synchronize_device),
+                     NEED(async_memory_copy_h2d)}),
      .code = WORK
      "table->destroy_stream(&d, s);\n"
      "table->synchronize_device(&d);\n"
      "// block holds the bytes: what is queued is done all the same\n"},
-    {.name = "streams.synchronize_device",
-     .run = synchronize_device,
-     .needs = {NEED(create_stream), NEED(synchronize_device),
-               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+    {CHECK("streams.synchronize_device", synchronize_device,
+           .needs = {NEED(create_stream), NEED(synchronize_device),
+                     NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)}),
      .code = "// on each of 4 streams:\n"
              "table->async_memory_copy_h2d(&d, s, block, bytes, 2 << 20);\n"
              "table->async_memory_copy_d2h(&d, s, back, block, 2 << 20);\n"
              "// then\n"
              "table->synchronize_device(&d);\n"
              "assert(memcmp(back, bytes, 2 << 20) == 0);\n"},
-    {.name = "streams.callback_is_called_once",
-     .run = callback_once,
-     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+    {CHECK("streams.callback_is_called_once", callback_once,
+           .needs = {NEED(create_stream), NEED(stream_add_callback)}),
      .code = CALLBACK SYNC "// within 5 s it was called once, with &data\n"},
-    {.name = "streams.callback_is_told_the_status",
-     .run = callback_status,
-     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+    {CHECK("streams.callback_is_told_the_status", callback_status,
+           .needs = {NEED(create_stream), NEED(stream_add_callback)}),
      .code = CALLBACK SYNC "// it was given a status that is C_SUCCESS\n"},
-    {.name = "streams.callback_runs_behind_work",
-     .run = callback_after_work,
-     .needs = {NEED(create_stream), NEED(stream_add_callback),
-               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+    {CHECK("streams.callback_runs_behind_work", callback_after_work,
+           .needs = {NEED(create_stream), NEED(stream_add_callback),
+                     NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)}),
      .code = "table->async_memory_copy_h2d(&d, s, block, bytes, 4 << 20);\n"
              "table->async_memory_copy_d2h(&d, s, back, block, 4 << "
              "20);\n" CALLBACK "// when it is called, back holds the bytes\n"},
-    {.name = "streams.callbacks_in_order",
-     .run = callback_order,
-     .needs = {NEED(create_stream), NEED(stream_add_callback)},
+    {CHECK("streams.callbacks_in_order", callback_order,
+           .needs = {NEED(create_stream), NEED(stream_add_callback)}),
      .code = "for (int i = 0; i < 16; i++)\n"
              "  table->stream_add_callback(&d, s, note_turn, &data[i]);\n" SYNC
              "// they were called in this order\n"},

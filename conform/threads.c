@@ -242,8 +242,7 @@ static bool wait_elsewhere(conform_target *t) {
 #define THREADS_DO "// on 4 threads at once, each after set_device(&d):\n"
 
 static const conform_check checks[] = {
-    {.name = "threads.allocate",
-     .run = allocate,
+    {CHECK("threads.allocate", allocate),
      .code = THREADS_DO
      "for (int i = 0; i < 200; i++) {\n"
      "  table->device_memory_allocate(&d, &block, 500 + i * 31);\n"
@@ -251,40 +250,35 @@ static const conform_check checks[] = {
      "  table->memory_copy_d2h(&d, back, block, 500);  // the same bytes\n"
      "  table->device_memory_deallocate(&d, block, 500 + i * 31);\n"
      "}\n"},
-    {.name = "threads.free_elsewhere",
-     .run = free_elsewhere,
+    {CHECK("threads.free_elsewhere", free_elsewhere),
      .code = "// on one thread:\n"
              "table->device_memory_allocate(&d, &block, 4099);\n"
              "// on another:\n"
              "table->device_memory_deallocate(&d, block, 4099);\n"},
-    {.name = "threads.copies",
-     .run = copies,
+    {CHECK("threads.copies", copies),
      .code = THREADS_DO
      "for (int i = 0; i < 50; i++) {\n"
      "  table->memory_copy_h2d(&d, a, bytes, 100003);\n"
      "  table->memory_copy_d2d(&d, b, a, 100003);\n"
      "  table->memory_copy_d2h(&d, back, b, 100003);  // the same bytes\n"
      "}\n"},
-    {.name = "threads.create_streams",
-     .run = create_streams,
-     .needs = {NEED(create_stream)},
+    {CHECK("threads.create_streams", create_streams,
+           .needs = {NEED(create_stream)}),
      .code = THREADS_DO "for (int i = 0; i < 50; i++) {\n"
                         "  table->create_stream(&d, &s);\n"
                         "  table->destroy_stream(&d, s);\n"
                         "}\n"},
-    {.name = "threads.a_stream_each",
-     .run = streams,
-     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
-               NEED(async_memory_copy_d2h)},
+    {CHECK("threads.a_stream_each", streams,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
+                     NEED(async_memory_copy_d2h)}),
      .code = THREADS_DO
      "table->async_memory_copy_h2d(&d, s, block, bytes, 60001);\n"
      "table->async_memory_copy_d2h(&d, s, back, block, 60001);\n"
      "table->synchronize_stream(&d, s);\n"
      "assert(memcmp(back, bytes, 60001) == 0);\n"},
-    {.name = "threads.one_stream_for_all",
-     .run = shared_stream,
-     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
-               NEED(async_memory_copy_d2h)},
+    {CHECK("threads.one_stream_for_all", shared_stream,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
+                     NEED(async_memory_copy_d2h)}),
      .code = THREADS_DO "// s is the same for all, block is not\n"
                         "table->async_memory_copy_h2d(&d, s, block, bytes, "
                         "60001);\n"
@@ -292,10 +286,9 @@ static const conform_check checks[] = {
                         "60001);\n"
                         "table->synchronize_stream(&d, s);\n"
                         "assert(memcmp(back, bytes, 60001) == 0);\n"},
-    {.name = "threads.wait_elsewhere",
-     .run = wait_elsewhere,
-     .needs = {NEED(create_stream), NEED(create_event),
-               NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)},
+    {CHECK("threads.wait_elsewhere", wait_elsewhere,
+           .needs = {NEED(create_stream), NEED(create_event),
+                     NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)}),
      .code = "table->async_memory_copy_h2d(&d, s, block, bytes, 4 << 20);\n"
              "table->async_memory_copy_d2h(&d, s, back, block, 4 << 20);\n"
              "table->record_event(&d, s, e);\n" THREADS_DO

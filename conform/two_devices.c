@@ -192,71 +192,62 @@ static bool current_per_thread(conform_target *t) {
   "// bytes [1001, 2000) of dst are [17, 1016) of src; the others are as " \
   "before\n"
 
-#define P2P_CHECK(what, function, flags)                                       \
-  .name = "two_devices." what, .run = (function), .with = ROUTE_P2P | (flags), \
-  .two = true
-
 static const conform_check checks[] = {
-    {.name = "two_devices.separate_memory",
-     .run = separate,
-     .two = true,
+    {CHECK("two_devices.separate_memory", separate, .two = true),
      .code = "table->device_memory_allocate(&d, &here, 10007);\n"
              "table->device_memory_allocate(&other, &there, 10007);\n"
              "table->memory_copy_h2d(&d, here, bytes, 10007);\n"
              "table->memory_copy_h2d(&other, there, others, 10007);\n"
              "// each holds its own bytes\n"},
-    {.name = "two_devices.deinit_one",
-     .run = deinit_one,
-     .two = true,
-     .needs = {NEED(deinit_device)},
+    {CHECK("two_devices.deinit_one", deinit_one, .two = true,
+           .needs = {NEED(deinit_device)}),
      .code = "table->device_memory_allocate(&d, &block, 4099);\n"
              "table->memory_copy_h2d(&d, block, bytes, 4099);\n"
              "table->deinit_device(&other);\n"
              "table->memory_copy_d2h(&d, back, block, 4099);  // the bytes\n"},
-    {.name = "two_devices.streams_on_both",
-     .run = streams_on_both,
-     .two = true,
-     .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
-               NEED(async_memory_copy_d2h)},
+    {CHECK("two_devices.streams_on_both", streams_on_both, .two = true,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_h2d),
+                     NEED(async_memory_copy_d2h)}),
      .code = "table->set_device(&other), table->create_stream(&other, &s);\n"
              "table->async_memory_copy_h2d(&other, s, block, bytes, size);\n"
              "table->async_memory_copy_d2h(&other, s, back, block, size);\n"
              "table->synchronize_stream(&other, s);\n"
              "assert(memcmp(back, bytes, size) == 0);\n"},
-    {.name = "two_devices.current_per_thread",
-     .run = current_per_thread,
-     .two = true,
-     .needs = {NEED(set_device), NEED(get_device)},
+    {CHECK("two_devices.current_per_thread", current_per_thread, .two = true,
+           .needs = {NEED(set_device), NEED(get_device)}),
      .code = "table->set_device(&d);\n"
              "// on another thread:\n"
              "table->set_device(&other);\n"
              "// on the first again:\n"
              "table->get_device(&current);\n"
              "assert(current.id == d.id);\n"},
-    {P2P_CHECK("p2p_odd_lengths", route_run_lengths, 0),
-     .needs = {NEED(memory_copy_p2p)},
+    {CHECK("two_devices.p2p_odd_lengths", route_run_lengths, .two = true,
+           .with = ROUTE_P2P, .needs = {NEED(memory_copy_p2p)}),
      .code = "// size: 1, 2, 3, 5, 7, 15 ... 4097, 65537, 1048577\n" P2P(
          "dst", "src", "size") "// dst holds size bytes of "
                                "src; those behind are as "
                                "before\n"},
-    {P2P_CHECK("p2p_at_offsets", route_run_offsets, 0),
-     .needs = {NEED(memory_copy_p2p)},
+    {CHECK("two_devices.p2p_at_offsets", route_run_offsets, .two = true,
+           .with = ROUTE_P2P, .needs = {NEED(memory_copy_p2p)}),
      .code = P2P("dst + 1001", "src + 17", "999") AROUND},
-    {P2P_CHECK("p2p_the_other_way", route_run_offsets, ROUTE_FROM_OTHER),
-     .needs = {NEED(memory_copy_p2p)},
+    {CHECK("two_devices.p2p_the_other_way", route_run_offsets, .two = true,
+           .with = ROUTE_P2P | ROUTE_FROM_OTHER,
+           .needs = {NEED(memory_copy_p2p)}),
      .code = "table->memory_copy_p2p(&d, &other, dst + 1001, src + 17, "
              "999);\n" AROUND},
-    {P2P_CHECK("p2p_large", route_run_large, 0),
-     .needs = {NEED(memory_copy_p2p)},
+    {CHECK("two_devices.p2p_large", route_run_large, .two = true,
+           .with = ROUTE_P2P, .needs = {NEED(memory_copy_p2p)}),
      .code = P2P("dst + 3", "src + 5", "(16 << 20) + 1") "// the same bytes in "
                                                          "both\n"},
-    {P2P_CHECK("queued_p2p_odd_lengths", route_run_lengths, ROUTE_QUEUED),
-     .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
+    {CHECK("two_devices.queued_p2p_odd_lengths", route_run_lengths, .two = true,
+           .with = ROUTE_P2P | ROUTE_QUEUED,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)}),
      .code = "// s: a stream of d\n" QUEUE("dst", "src", "size") "// dst holds "
                                                                  "size bytes "
                                                                  "of src\n"},
-    {P2P_CHECK("queued_p2p_at_offsets", route_run_offsets, ROUTE_QUEUED),
-     .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)},
+    {CHECK("two_devices.queued_p2p_at_offsets", route_run_offsets, .two = true,
+           .with = ROUTE_P2P | ROUTE_QUEUED,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_p2p)}),
      .code =
          "// s: a stream of d\n" QUEUE("dst + 1001", "src + 17", "999") AROUND},
 };
