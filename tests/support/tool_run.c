@@ -51,6 +51,14 @@ char *tool_read_file(const char *path) {
   return text;
 }
 
+const char *tool_write_file(const char *path, const char *text) {
+  FILE *out = fopen(path, "w");
+  ck_assert_ptr_nonnull(out);
+  ck_assert_int_ge(fputs(text, out), 0);
+  ck_assert_int_eq(fclose(out), 0);
+  return path;
+}
+
 void tool_files_begin(void) {
   const char *tmp = getenv("TMPDIR");
   snprintf(folder, sizeof folder, "%s/tarn-test-XXXXXX", tmp ? tmp : "/tmp");

@@ -44,6 +44,9 @@ char *tool_keep(char *text);
 // The whole file at |path| as a text, or NULL.
 char *tool_read_file(const char *path);
 
+// Writes |text| into the file at |path|, which is returned.
+const char *tool_write_file(const char *path, const char *text);
+
 // A path in a folder of this test's own, which tool_files_end removes.
 void tool_files_begin(void);
 void tool_files_end(void);

@@ -36,11 +36,9 @@ static bool is_at(const char *json, int row, const char *key,
 
 TEST(json_has_the_published_keys) {
   tool_output o =
-      tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+      tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--threads", "1", "--touched", "no", "-o", "json");
-  assert_done(&o);
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_json_line(o.out);
   assert_keys(o.out, "", "workloads,machine");
   assert_keys(o.out, "workloads.0", "name,threads,touched,results");
   ck_assert(json_is(o.out, "workloads.0.name", "\"@bert-layer\""));
@@ -59,14 +57,12 @@ TEST(json_has_the_published_keys) {
 
 TEST(a_strategy_is_loaded) {
   tool_output o =
-      tool_run("bench", "pool", "--workload", "@bert-layer", "--strategy",
+      tool_did("bench", "pool", "--workload", "@bert-layer", "--strategy",
                TARN_POWER_POOL, "--pool", "power_pool:least=4K", "--passes",
                "3", "--threads", "1", "-o", "json");
-  assert_done(&o);
   ck_assert(is_at(o.out, 0, "name", "\"power_pool:least=4K\""));
   ck_assert(is_at(o.out, 0, "failed", "null"));
-  o = tool_line("bench pool --strategy /nowhere.so");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_ended(1, tool_line("bench pool --strategy /nowhere.so"));
 }
 
 static void assert_row(const char *json, int row, const char *quoted_name) {
@@ -89,10 +85,9 @@ static void assert_row(const char *json, int row, const char *quoted_name) {
 }
 
 TEST(figures_agree) {
-  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
+  tool_output o = tool_did("bench", "pool", "--workload", "@bert-layer",
                            "--pool", FOUR, "--threads", "1", "--touched", "no",
                            "--passes", "3", "-o", "json");
-  assert_done(&o);
   assert_row(o.out, 0, "\"free_list\"");
   assert_row(o.out, 1, "\"glibc\"");
   assert_row(o.out, 2, "\"no_pool\"");
@@ -126,10 +121,9 @@ TEST(rows_as_they_were_asked_for) {
 }
 
 TEST(table_for_people) {
-  tool_output o = tool_run(
+  tool_output o = tool_did(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1");
-  assert_done(&o);
   char *end = strchr(o.out, '\n');
   ck_assert_ptr_nonnull(end);
   *end = '\0';
@@ -140,25 +134,22 @@ TEST(table_for_people) {
   assert_contains(end + 1, "\nfree_list ");
   assert_contains(end + 1, "\npage_unit_pool ");
   ck_assert_ptr_null(strstr(end + 1, "failed"));
-  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--touched", "no", "--passes", "1");
-  assert_done(&o);
   assert_contains(o.out, "\n@bert-layer, 1 thread, untouched\n");
   assert_contains(o.out, "\n@bert-layer, 2 threads, untouched\n");
   ck_assert_ptr_null(strstr(o.out, "failed"));
 }
 
 TEST(tables_for_programs) {
-  tool_output o = tool_run(
+  tool_output o = tool_did(
       "bench", "pool", "--workload", "@bert-layer,@resnet50-b8", "--pool", FOUR,
       "--touched", "no", "--threads", "1", "--passes", "1", "-o", "csv");
-  assert_done(&o);
   assert_contains(o.out, "workload,threads,touched,name,alloc_ns_median,");
   assert_contains(o.out, "\n@bert-layer,1,false,free_list,");
   assert_contains(o.out, "\n@resnet50-b8,1,false,page_unit_pool,");
-  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+  o = tool_did("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
                "--passes", "1", "-o", "md");
-  assert_done(&o);
   assert_contains(o.out, "\n### @bert-layer, 1 thread, untouched\n");
   assert_contains(o.out, "\n### @bert-layer, 2 threads, touched\n");
   assert_contains(o.out, "\n| pool ");
@@ -167,10 +158,9 @@ TEST(tables_for_programs) {
 // A default strategy that does not exist: Tarn's rows cannot begin.
 TEST(a_row_that_fails_stays) {
   setenv("TARN_POOL", "no_such_pool", 1);
-  tool_output o = tool_run("bench", "pool", "--workload", "@bert-layer",
-                           "--pool", FOUR, "--threads", "1", "--touched", "no",
-                           "--passes", "1", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "bench", "pool", "--workload", "@bert-layer",
+                             "--pool", FOUR, "--threads", "1", "--touched",
+                             "no", "--passes", "1", "-o", "json");
   assert_contains(o.err, "@bert-layer: no_pool: no strategy 'no_such_pool'");
   ck_assert(json_valid(o.out));
   ck_assert(is_at(o.out, 1, "failed", "null"));
@@ -179,9 +169,8 @@ TEST(a_row_that_fails_stays) {
   ck_assert(is_at(o.out, 2, "pair_ns", "null"));
   ck_assert(is_at(o.out, 2, "iteration_ms.2", "null"));
   ck_assert(is_at(o.out, 2, "over_free_list", "null"));
-  o = tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
-               "--threads", "1", "--touched", "no", "--passes", "1");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "bench", "pool", "--workload", "@bert-layer", "--pool",
+                 FOUR, "--threads", "1", "--touched", "no", "--passes", "1");
   assert_contains(o.out, "  failed\n");
 }
 

@@ -75,7 +75,7 @@ static void assert_goals(const char *json) {
 }
 
 // Only the cost beyond a copy can come out as nothing.
-static void assert_value(const char *json, size_t row) {
+static void assert_has_value(const char *json, size_t row) {
   double value = json_number(json, json_row(row, "value"));
   ck_assert(!isnan(value));
   if (!json_is(json, json_row(row, "name"), "\"queued_4k\"")) {
@@ -97,13 +97,12 @@ static void assert_met(const char *json, size_t row) {
 // One run serves all three: it takes a second or two.
 TEST(keys_goals_and_values) {
   tool_output o = tool_done("bench device --passes 1 -o json");
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_json_line(o.out);
   assert_rows(o.out);
   assert_goals(o.out);
   size_t count = json_size(o.out, "results");
   for (size_t i = 0; i < count; i++) {
-    assert_value(o.out, i);
+    assert_has_value(o.out, i);
     assert_met(o.out, i);
   }
 }
@@ -121,9 +120,8 @@ TEST(which_devices) {
 // The small plug-in has 64 MiB, which is less than two large buffers.
 TEST(what_cannot_be_measured_stays) {
   tool_output o =
-      tool_run("bench", "device", "--plugin", TARN_SMALL_PLUGIN, "--device",
-               "small:0", "--passes", "1", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+      tool_exits(1, "bench", "device", "--plugin", TARN_SMALL_PLUGIN,
+                 "--device", "small:0", "--passes", "1", "-o", "json");
   assert_contains(o.err, "small:0: copy_64m: ");
   ck_assert(json_valid(o.out));
   size_t row = row_of(o.out, "small:0", "copy_64m");
@@ -132,7 +130,7 @@ TEST(what_cannot_be_measured_stays) {
   ck_assert(!json_is(o.out, json_row(row, "failed"), "null"));
   row = row_of(o.out, "small:0", "copy_4k");
   ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
-  assert_value(o.out, row);
+  assert_has_value(o.out, row);
   row = row_of(o.out, "small:0", "queued_4k");  // it has no streams
   ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
 }
@@ -205,8 +203,7 @@ TEST(wrong_names_and_values) {
   assert_misused("bench device --passes 1002", "--passes wants a whole number");
   assert_misused("bench device -o xml", "'xml' is not a format");
   assert_misused("bench device --pool glibc", "no option is named '--pool'");
-  tool_output o = tool_line("bench device --plugin /nowhere.so");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_ended(1, tool_line("bench device --plugin /nowhere.so"));
   ck_assert_str_eq(o.out, "");
 }
 

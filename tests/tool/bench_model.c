@@ -44,8 +44,7 @@ static void assert_row(const char *json, size_t row, const char *name,
 
 TEST(json_has_the_published_keys) {
   tool_output o = tool_done("bench model -o json");
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_json_line(o.out);
   assert_keys(o.out, "", "nets,lookup,machine");
   ck_assert_uint_eq(json_size(o.out, "nets"), 2 * NETS);
   for (size_t i = 0; i < NETS; i++) {

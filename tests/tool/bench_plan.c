@@ -17,10 +17,7 @@ static char peer[600];
 static void write_file(const char *name, const char *text) {
   char path[700];
   snprintf(path, sizeof path, "%s/%s", folder, name);
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs(text, out);
-  fclose(out);
+  tool_write_file(path, text);
 }
 
 // Two files: one that says its capacity, and one that has a hole in its lowest
@@ -58,16 +55,16 @@ static void end_files(void) {
   tool_files_end();
 }
 
+FIXTURE(make_files, end_files);
+
 static bool row_is(const char *json, size_t row, const char *key,
                    const char *value) {
   return json_is(json, json_row(row, key), value);
 }
 
 TEST(json_has_the_published_keys) {
-  make_files();
-  tool_output o = tool_run("bench", "plan", folder, "--part", "fit,early,low",
+  tool_output o = tool_did("bench", "plan", folder, "--part", "fit,early,low",
                            "--seconds", "5", "-o", "json");
-  assert_done(&o);
   ck_assert(json_valid(o.out));
   assert_keys(o.out, "", "results,sums,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), 6);
@@ -78,14 +75,11 @@ TEST(json_has_the_published_keys) {
       "seconds,limit,met,peer_seconds");
   ck_assert_uint_eq(json_size(o.out, "sums"), PLAN_BENCH_SUMS);
   assert_keys(o.out, "sums.0", "name,value,unit,goal,met");
-  end_files();
 }
 
 TEST(capacities_are_in_names_or_the_bound) {
-  make_files();
   tool_output o =
-      tool_run("bench", "plan", folder, "--part", "fit,low", "-o", "json");
-  assert_done(&o);
+      tool_did("bench", "plan", folder, "--part", "fit,low", "-o", "json");
   ck_assert(row_is(o.out, 0, "name", "\"a.12.csv\""));
   ck_assert(row_is(o.out, 0, "part", "\"fit\""));
   ck_assert(row_is(o.out, 0, "wanted", "12"));
@@ -98,7 +92,6 @@ TEST(capacities_are_in_names_or_the_bound) {
   ck_assert(row_is(o.out, 3, "proved", "12"));
   ck_assert(row_is(o.out, 0, "peer_seconds", "null"));
   ck_assert_double_gt(json_number(o.out, json_row(0, "peak_bytes")), 0);
-  end_files();
 }
 
 // It answers with the plan of a.12.csv for whatever it is asked.
@@ -111,21 +104,17 @@ static const char answering[] =
     "b3,0,9,4,4\\nb4,9,21,4,4\\nb5,0,21,4,%s\\n' \"${WRONG:-0}\" >\"$out\"\n";
 
 TEST(a_peer_is_run_beside) {
-  make_files();
   make_peer(answering);
-  tool_output o = tool_run("bench", "plan", folder, "--part", "fit", "--peer",
+  tool_output o = tool_did("bench", "plan", folder, "--part", "fit", "--peer",
                            peer, "-o", "json");
-  assert_done(&o);
   ck_assert(row_is(o.out, 0, "peer_failed", "null"));
   ck_assert_double_ge(json_number(o.out, json_row(0, "peer_seconds")), 0);
   ck_assert_double_gt(json_number(o.out, json_row(0, "peer_peak_bytes")), 0);
   ck_assert(
       row_is(o.out, 1, "peer_failed", "\"no plan: it ended with status 1\""));
-  end_files();
 }
 
 TEST(a_peer_that_is_wrong) {
-  make_files();
   make_peer(answering);
   setenv("WRONG", "2", 1);
   tool_output o = tool_run("bench", "plan", folder, "--part", "fit", "--peer",
@@ -134,8 +123,7 @@ TEST(a_peer_that_is_wrong) {
   assert_done(&o);
   assert_contains(o.out, "a wrong plan: buffer ");
   make_peer("for word; do :; done; cp \"${1#--input=}\" \"${word#*=}\"");
-  o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
-  assert_done(&o);
+  o = tool_did("bench", "plan", folder, "--part", "fit", "--peer", peer);
   assert_contains(o.out, "a wrong plan: its buffers are others");
   make_peer("kill -9 $$");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
@@ -143,60 +131,44 @@ TEST(a_peer_that_is_wrong) {
   make_peer("exit 0");
   o = tool_run("bench", "plan", folder, "--part", "fit", "--peer", peer);
   assert_contains(o.out, "its plan: ");
-  end_files();
 }
 
 TEST(tables) {
-  make_files();
-  tool_output o = tool_run("bench", "plan", folder, "--part", "fit");
-  assert_done(&o);
+  tool_output o = tool_did("bench", "plan", folder, "--part", "fit");
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\nfit   a.12.csv ");
   assert_contains(o.out, "\nfitted ");
   ck_assert_ptr_null(strstr(o.out, "peer_over"));
-  o = tool_run("bench", "plan", folder, "--part", "low", "-o", "csv");
-  assert_done(&o);
+  o = tool_did("bench", "plan", folder, "--part", "low", "-o", "csv");
   ck_assert_int_eq(strncmp(o.out, "part,name,buffers,lower_bound,", 30), 0);
-  o = tool_run("bench", "plan", folder, "--part", "low", "-o", "md");
-  assert_done(&o);
+  o = tool_did("bench", "plan", folder, "--part", "low", "-o", "md");
   assert_contains(o.out, "\n| part ");
-  end_files();
 }
 
 TEST(what_cannot_be_read_fails) {
-  make_files();
   write_file("bad.csv", "id,lower,upper,size\nx,3,2,5\n");
   tool_output o =
-      tool_run("bench", "plan", folder, "--part", "low", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+      tool_exits(1, "bench", "plan", folder, "--part", "low", "-o", "json");
   assert_contains(o.err, "1 of 3 rows failed");
   ck_assert(row_is(o.out, 1, "name", "\"bad.csv\""));
   ck_assert(row_is(o.out, 1, "seconds", "null"));
   ck_assert(row_is(o.out, 1, "met", "false"));
   ck_assert(!row_is(o.out, 1, "failed", "null"));
   ck_assert(row_is(o.out, 2, "failed", "null"));
-  end_files();
 }
 
 TEST(no_folder_no_files) {
-  tool_output o = tool_line("bench plan /nowhere");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "/nowhere: No such file");
-  ck_assert_str_eq(o.out, "");
-  make_files();
+  assert_exits(tool_line("bench plan /nowhere"), 1, "/nowhere: No such file");
   write_file("peer", "");
-  o = tool_run("bench", "plan", folder, "--peer", peer);
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "cannot be run");
+  assert_ended(tool_run("bench", "plan", folder, "--peer", peer), 1,
+               "cannot be run");
   setenv("TMPDIR", "/nowhere", 1);
-  o = tool_run("bench", "plan", folder, "--part", "fit");
+  tool_output o = tool_run("bench", "plan", folder, "--part", "fit");
   unsetenv("TMPDIR");
   ck_assert_int_eq(o.status, 1);
   assert_contains(o.err, "/nowhere: No such file");
-  end_files();
-  o = tool_line("bench plan /proc/self/task");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "there is no *.csv in it");
+  assert_ended(tool_line("bench plan /proc/self/task"), 1,
+               "there is no *.csv in it");
 }
 
 TEST(help_and_wrong_use) {

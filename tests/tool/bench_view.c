@@ -9,11 +9,6 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-static void assert_is(const char *json, const char *path, const char *value) {
-  ck_assert_msg(json_is(json, path, value), "%s is not %s in %s", path, value,
-                json);
-}
-
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(without_a_browser) {
@@ -24,12 +19,12 @@ TEST(without_a_browser) {
   assert_contains(o.err, "SKIPPED: there is no Chromium");
   ck_assert(json_valid(o.out));
   ck_assert_double_eq(json_number(o.out, "events"), 100000);
-  assert_is(o.out, "results.0.name", "\"file_size\"");
-  assert_is(o.out, "results.0.met", "true");
+  assert_value(o.out, "results.0.name", "\"file_size\"");
+  assert_value(o.out, "results.0.met", "true");
   ck_assert_double_gt(json_number(o.out, "results.0.value"), 1);
   ck_assert_double_le(json_number(o.out, "results.0.value"), 12);
-  assert_is(o.out, "results.1.value", "null");
-  assert_is(o.out, "results.1.met", "null");
+  assert_value(o.out, "results.1.value", "null");
+  assert_value(o.out, "results.1.met", "null");
 }
 
 TEST(with_a_browser_that_is_none) {
@@ -43,22 +38,18 @@ TEST(with_a_browser_that_is_none) {
 
 // A program that gives out a page that was measured.
 TEST(reads_what_the_page_measured) {
-  const char *program = tool_file("browser");
-  FILE *out = fopen(program, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs(
+  const char *program = tool_write_file(
+      tool_file("browser"),
       "#!/bin/sh\necho '<pre id=\"measured\">{\"drawn_ms\":100.5,\"pan\":"
-      "{\"frames_per_second\":20},\"first_paint_ms\":null}</pre>'\n",
-      out);
-  fclose(out);
+      "{\"frames_per_second\":20},\"first_paint_ms\":null}</pre>'\n");
   ck_assert_int_eq(chmod(program, 0755), 0);
   setenv("TARN_CHROMIUM", program, 1);
   tool_output o = tool_done("bench view --events 1000 -o json");
-  assert_is(o.out, "results.1.value", "null");
-  assert_is(o.out, "results.2.value", "100.5");
-  assert_is(o.out, "results.2.met", "true");
-  assert_is(o.out, "results.3.value", "20");
-  assert_is(o.out, "results.3.met", "false");
+  assert_value(o.out, "results.1.value", "null");
+  assert_value(o.out, "results.2.value", "100.5");
+  assert_value(o.out, "results.2.met", "true");
+  assert_value(o.out, "results.3.value", "20");
+  assert_value(o.out, "results.3.met", "false");
   o = tool_line("bench view --events 1000 -o csv");
   unsetenv("TARN_CHROMIUM");
   assert_contains(o.out, "name,value,unit,goal,met,what,machine\n");

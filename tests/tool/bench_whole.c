@@ -67,10 +67,8 @@ static void assert_kind(const char *json, const char *device, const char *type,
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(six_types_on_two_devices) {
-  tool_output o = tool_run("bench", "whole", "-n", "2", QUICK, "-o", "json");
-  assert_done(&o);
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  tool_output o = tool_did("bench", "whole", "-n", "2", QUICK, "-o", "json");
+  assert_json_line(o.out);
   assert_keys(o.out, "",
               "ranks,memcpy_gbs,results,tables,goals,skipped,machine");
   ck_assert(json_is(o.out, "ranks", "2"));
@@ -86,8 +84,7 @@ TEST(six_types_on_two_devices) {
 
 TEST(tables_and_goals) {
   tool_output o =
-      tool_run("bench", "whole", "--device", "cpu", QUICK, "-o", "json");
-  assert_done(&o);
+      tool_did("bench", "whole", "--device", "cpu", QUICK, "-o", "json");
   ck_assert_uint_eq(json_size(o.out, "tables"), WHOLE_KINDS);
   assert_keys(o.out, "tables.0",
               "device,type,location,table_bytes,page_size,huge_bytes,"
@@ -109,9 +106,8 @@ TEST(tables_and_goals) {
 TEST(other_numbers_of_ranks) {
   static const char *const numbers[] = {"1", "3"};
   for (size_t i = 0; i < 2; i++) {
-    tool_output o = tool_run("bench", "whole", "--ranks", numbers[i],
+    tool_output o = tool_did("bench", "whole", "--ranks", numbers[i],
                              "--device", "cpu", QUICK, "-o", "json");
-    assert_done(&o);
     ck_assert(json_is(o.out, "ranks", numbers[i]));
     assert_results(o.out);
     ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
@@ -138,21 +134,18 @@ TEST(rows_of_several_sizes_and_zipf) {
 }
 
 TEST(tables_for_people) {
-  tool_output o = tool_run("bench", "whole", "--device", "cpu", QUICK);
-  assert_done(&o);
+  tool_output o = tool_did("bench", "whole", "--device", "cpu", QUICK);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\ncpu: 2 ranks, tables of 1.00 MiB, batches of 32.0");
   assert_contains(o.out, "; Open MPI skipped: not asked for\n");
   assert_contains(o.out, "\ndevice  type ");
   assert_contains(o.out, "\ngoal ");
-  o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "csv");
-  assert_done(&o);
+  o = tool_did("bench", "whole", "--device", "sim", QUICK, "-o", "csv");
   assert_contains(o.out,
                   "device,type,location,op,row_bytes,indices,gbs,over_memcpy,"
                   "over_mpi,failed,ranks,table_bytes,machine\n");
   assert_contains(o.out, "\nsim,chunked,host,gather,64,uniform,");
-  o = tool_run("bench", "whole", "--device", "sim", QUICK, "-o", "md");
-  assert_done(&o);
+  o = tool_did("bench", "whole", "--device", "sim", QUICK, "-o", "md");
   assert_contains(o.out, "\n| device ");
   ck_assert_ptr_null(strstr(o.out, "| goal"));  // they are for cpu
 }
@@ -161,9 +154,8 @@ TEST(tables_for_people) {
 
 // It cannot map what another process has made, which is no failure.
 TEST(a_device_that_lacks_types) {
-  tool_output o = tool_run("bench", "whole", "--plugin", TARN_SMALL_PLUGIN,
+  tool_output o = tool_did("bench", "whole", "--plugin", TARN_SMALL_PLUGIN,
                            "--device", "small:0", QUICK, "-o", "json");
-  assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "tables"), WHOLE_KINDS);
   ck_assert(!json_is(o.out, "tables.0.failed", "null"));
   ck_assert(json_is(o.out, "tables.0.ready_ms", "null"));
@@ -184,9 +176,9 @@ TEST(a_device_that_fails) {
 TEST(more_than_there_is) {
   static const char *const sizes[] = {"--size", "--batch"};
   for (size_t i = 0; i < 2; i++) {
-    tool_output o = tool_run("bench", "whole", "--device", "cpu,sim", QUICK,
-                             sizes[i], "9223372036854775807", "-o", "json");
-    ck_assert_int_eq(o.status, 1);
+    tool_output o =
+        tool_exits(1, "bench", "whole", "--device", "cpu,sim", QUICK, sizes[i],
+                   "9223372036854775807", "-o", "json");
     assert_contains(o.err, "tarn bench whole: cpu: a table of ");
     assert_contains(o.err, "tarn bench whole: sim: a table of ");
     ck_assert(json_valid(o.out));
@@ -210,8 +202,7 @@ static bool built_with_mpi(void) {
 // It may still lack the room or the right to run: then it says so.
 TEST(the_same_by_mpi) {
   tool_output o =
-      tool_run("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
-  assert_done(&o);
+      tool_did("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
   bool runs = json_size(o.out, "skipped") == 0;
   if (!built_with_mpi()) {
     ck_assert(json_is_text(o.out, "skipped.0.why",

@@ -49,13 +49,13 @@ TEST(json_has_the_published_keys) {
 }
 
 TEST(the_same_snapshot_each_time) {
-  char path[2][512];
+  const char *path[2];
   unsigned char *bytes[2];
   size_t size[2];
   tarn_trace *trace = NULL;
   tool_files_begin();
   for (int i = 0; i < 2; i++) {
-    snprintf(path[i], sizeof path[i], "%s", tool_file(i == 0 ? "a" : "b"));
+    path[i] = tool_file(i == 0 ? "a" : "b");
     assert_ok(why_trace_write(100000, path[i]));
     bytes[i] = read_whole(path[i], &size[i]);
   }
@@ -78,12 +78,10 @@ TEST(the_same_snapshot_each_time) {
 }
 
 TEST(tables_and_a_file_that_stays) {
-  char path[512];
   tool_files_begin();
-  snprintf(path, sizeof path, "%s", tool_file("kept.pickle"));
-  tool_output o = tool_run("bench", "why", "--opcodes", "5000", "--passes", "1",
+  const char *path = tool_file("kept.pickle");
+  tool_output o = tool_did("bench", "why", "--opcodes", "5000", "--passes", "1",
                            "--keep", path);
-  assert_done(&o);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\nread_cpu ");
   assert_contains(o.out, "<= 400000000");
@@ -96,9 +94,8 @@ TEST(tables_and_a_file_that_stays) {
 }
 
 TEST(no_place_for_it) {
-  tool_output o =
-      tool_line("bench why --opcodes 5000 --keep /nowhere/x -o json");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_ended(
+      1, tool_line("bench why --opcodes 5000 --keep /nowhere/x -o json"));
   assert_contains(o.err, "making the snapshot: /nowhere/x: cannot make it");
   ck_assert(json_valid(o.out));
   ck_assert(json_is(o.out, json_row(WHY_BENCH_WHY_WALL, "value"), "null"));

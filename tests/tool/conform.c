@@ -1,12 +1,6 @@
 // `tarn conform`: what it writes, and that what is in order passes.
 #include "conform_kit.h"
 
-static void assert_no(tool_output o, const char *part) {
-  ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-}
-
 // --- what is in order ------------------------------------------------------
 
 static void assert_names_distinct(const char *json) {
@@ -33,8 +27,7 @@ static void assert_passed(const char *what, const tool_output *o) {
 
 static void assert_checked(const tool_output *o, const char *device) {
   char keys[256];
-  ck_assert(json_valid(o->out));
-  ck_assert_ptr_eq(strchr(o->out, '\n'), o->out + strlen(o->out) - 1);
+  assert_json_line(o->out);
   ck_assert_str_eq(json_keys(o->out, "", keys, sizeof keys),
                    "device,plugin,checks,passed,failed,skipped,quirks,notes,"
                    "copies,allocations");
@@ -100,8 +93,7 @@ TEST(faulty_conforms_without_a_fault) {
 // takes any id for its one device, and is told so.
 TEST(small_is_told_of_stand_ins) {
   tool_output o =
-      tool_run("conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+      tool_exits(0, "conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
   ck_assert(json_is(o.out, "failed", "0"));
   ck_assert(json_is(o.out, "quirks", "2"));
   ck_assert_uint_eq(json_size(o.out, "copies"), 0);
@@ -130,8 +122,8 @@ TEST(unable_is_not_wrong) {
 
 TEST(table_shows_the_code) {
   setenv("TARN_FAULT", "set_too_long", 1);
-  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o =
+      tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   assert_contains(o.out, "faulty:0 (/");
   assert_contains(o.out, "\nFAIL  memory.set_leaves_the_rest ");
   assert_contains(o.out, "byte 5100 of 8192 is 0xc3, not 0x");
@@ -145,21 +137,21 @@ TEST(table_shows_the_code) {
 
 TEST(table_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
-  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o =
+      tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   assert_contains(o.out, "\nquirk memory.alignment_of_min_chunk ");
   assert_contains(o.out, "; Tarn promises no alignment that it does not make");
   assert_contains(o.out,
                   "        assert((uintptr_t)block % min_chunk == 0);\n");
   assert_contains(o.out, " 0 failed, ");
   assert_contains(o.out, "; 1 quirk, 0 notes\n");
-  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
+                 "--strict");
   assert_contains(o.out, "\nFAIL  memory.alignment_of_min_chunk ");
   assert_contains(o.out, " 1 failed, ");
   setenv("TARN_FAULT", "slots_beyond", 1);
-  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "loading", "--strict");
-  ck_assert_int_eq(o.status, 0);
+  o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only", "loading",
+                 "--strict");
   assert_contains(o.out, "\nnote  loading.nothing_beyond_472 ");
 }
 
@@ -189,9 +181,8 @@ static void assert_xml(const char *text) {
 
 TEST(junit) {
   setenv("TARN_FAULT", "set_too_long", 1);
-  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only",
-                           "memory,extension.alignment", "-o", "junit");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only",
+                             "memory,extension.alignment", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out,
                   "<testsuite name=\"faulty:0\" tests=\"17\" "
@@ -208,23 +199,20 @@ TEST(junit) {
 
 TEST(junit_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
-  tool_output o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory",
-                           "-o", "junit");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only",
+                             "memory", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"0\" ");
   assert_contains(o.out, "\n    <system-out>quirk: a block of ");
-  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--only", "memory", "--strict",
-               "-o", "junit");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
+                 "--strict", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"1\" ");
   assert_contains(o.out, " type=\"quirk\">");
 }
 
 TEST(list) {
-  tool_output o = tool_line("conform --list");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, tool_line("conform --list"));
   ck_assert_uint_ge(count_of(o.out, "\n"), 75);
   assert_contains(o.out, "\nmemory.allocate_odd_sizes\n");
 }
@@ -245,29 +233,28 @@ TEST(device_of_a_plugin) {
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   ck_assert(is_at(o.out, "device", "faulty:1"));
   ck_assert(json_is(o.out, "failed", "0"));
-  o = tool_run("conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1", "--only",
-               "devices.count", "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+  o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1",
+                 "--only", "devices.count", "-o", "json");
   ck_assert(is_at(o.out, "device", "faulty:1"));
 }
 
 TEST(nothing_to_test) {
-  assert_no(tool_line("conform nope"), "no device type is named 'nope'");
-  assert_no(tool_line("conform ./nope.so"), "./nope.so: ");
-  assert_no(tool_line("conform nope.so"), "TARN_PLUGIN_DIR");
-  assert_no(tool_run("conform", TARN_TOOL), "");
-  assert_no(tool_run("conform", TARN_NO_PLUGIN), "it has no InitPlugin");
-  assert_no(tool_line("conform cpu:1"), "cpu has no device 1");
-  assert_no(tool_run("conform", "x", "--plugin", TARN_NO_PLUGIN),
-            "it has no InitPlugin");
+  assert_exits(tool_line("conform nope"), 1, "no device type is named 'nope'");
+  assert_exits(tool_line("conform ./nope.so"), 1, "./nope.so: ");
+  assert_exits(tool_line("conform nope.so"), 1, "TARN_PLUGIN_DIR");
+  ck_assert_str_eq(tool_exits(1, "conform", TARN_TOOL).out, "");
+  assert_exits(tool_run("conform", TARN_NO_PLUGIN), 1, "it has no InitPlugin");
+  assert_exits(tool_line("conform cpu:1"), 1, "cpu has no device 1");
+  assert_exits(tool_run("conform", "x", "--plugin", TARN_NO_PLUGIN), 1,
+               "it has no InitPlugin");
 }
 
 // A plug-in that does not return when its type is asked for.
 TEST(type_has_its_time) {
   setenv("TARN_FAULT", "load_hangs", 1);
-  assert_no(tool_run("conform", "x", "--plugin", TARN_FAULTY_PLUGIN,
-                     "--timeout", "1"),
-            "did not return within 1 s");
+  assert_exits(tool_run("conform", "x", "--plugin", TARN_FAULTY_PLUGIN,
+                        "--timeout", "1"),
+               1, "did not return within 1 s");
 }
 
 TEST(wrong_use) {

@@ -11,12 +11,6 @@
 #include "support/tool_assert.h"
 #include "tarn/trace.h"
 
-// A path that outlives the next one.
-static const char *path_of(char *path, const char *name) {
-  snprintf(path, 512, "%s", tool_file(name));
-  return path;
-}
-
 static const struct ending {
   const char *file;
   const char *format;  // as tarn_trace_read tells it; NULL: JSON
@@ -46,40 +40,31 @@ static void assert_is(const char *path, const char *format) {
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST_LOOP(endings_tell_the_format, sizeof endings / sizeof *endings) {
-  char path[512];
-  path_of(path, endings[_i].file);
-  tool_output o = tool_run("convert", "@bert-layer", path);
-  assert_done(&o);
+  const char *path = tool_file(endings[_i].file);
+  tool_output o = tool_did("convert", "@bert-layer", path);
   ck_assert_str_eq(o.out, "");
   assert_is(path, endings[_i].format);
 }
 
 TEST(to_goes_before_the_ending) {
-  char path[512];
-  path_of(path, "a.json");
-  tool_output o = tool_run("convert", "@bert-layer", path, "--to", "pytorch");
-  assert_done(&o);
+  const char *path = tool_file("a.json");
+  tool_did("convert", "@bert-layer", path, "--to", "pytorch");
   assert_is(path, "pytorch-snapshot");
-  o = tool_run("convert", "--to", "perfetto", "@bert-layer",
-               path_of(path, "no ending"));
-  assert_done(&o);
+  path = tool_file("no ending");
+  tool_did("convert", "--to", "perfetto", "@bert-layer", path);
   assert_is(path, NULL);
 }
 
 // Whatever it goes through, the replay of it is the same.
 TEST(formats_follow_each_other) {
-  char from[512];
-  char to[512];
-  tool_output o = tool_run("convert", "@kv-decode", path_of(from, "1.tarn"));
-  assert_done(&o);
-  o = tool_run("convert", from, path_of(to, "2.pickle"));
-  assert_done(&o);
-  o = tool_run("convert", to, path_of(from, "3.tarn"));
-  assert_done(&o);
-  tool_output first = tool_line("replay @kv-decode -o csv");
-  tool_output last = tool_run("replay", from, "-o", "csv");
-  assert_done(&first);
-  assert_done(&last);
+  static const char *const names[] = {"1.tarn", "2.pickle", "3.tarn"};
+  const char *from = "@kv-decode";
+  for (size_t i = 0; i < 3; i++) {
+    tool_did("convert", from, tool_file(names[i]));
+    from = tool_file(names[i]);
+  }
+  tool_output first = tool_done("replay @kv-decode -o csv");
+  tool_output last = tool_did("replay", from, "-o", "csv");
   ck_assert_ptr_nonnull(strchr(first.out, '\n'));
   ck_assert_uint_gt(strlen(first.out), 100);
   ck_assert_uint_gt(strlen(last.out), 100);
@@ -95,32 +80,25 @@ static void put_snapshot(const char *path) {
 }
 
 TEST(which_device) {
-  char from[512];
-  char to[512];
-  put_snapshot(path_of(from, "in.pickle"));
-  tool_output o =
-      tool_run("convert", from, path_of(to, "out.json"), "--trace-device", "0");
-  assert_done(&o);
-  o = tool_run("convert", from, to, "--trace-device", "1", "--force");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "device 1 has no history");
+  const char *from = tool_file("in.pickle"), *to = tool_file("out.json");
+  put_snapshot(from);
+  tool_did("convert", from, to, "--trace-device", "0");
+  assert_ended(tool_run("convert", from, to, "--trace-device", "1", "--force"),
+               1, "device 1 has no history");
 }
 
 // --- what cannot be done ---------------------------------------------------
 
 TEST(what_cannot_be_read_or_written) {
-  char path[512];
-  tool_output o = tool_run("convert", "no such file", path_of(path, "a.json"));
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "tarn convert: no such file: ");
+  const char *path = tool_file("a.json");
+  assert_ended(tool_run("convert", "no such file", path), 1,
+               "tarn convert: no such file: ");
   ck_assert_int_ne(access(path, F_OK), 0);
-  o = tool_run("convert", "@bert-layer", path_of(path, "no/a.json"));
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "a.json: No such file");
+  assert_ended(tool_run("convert", "@bert-layer", tool_file("no/a.json")), 1,
+               "a.json: No such file");
   if (access("/dev/full", W_OK) == 0) {
-    o = tool_line("convert @bert-layer /dev/full --to tarn");
-    ck_assert_int_eq(o.status, 1);
-    assert_contains(o.err, "/dev/full: cannot write to it: No space");
+    assert_ended(tool_line("convert @bert-layer /dev/full --to tarn"), 1,
+                 "/dev/full: cannot write to it: No space");
   }
 }
 
@@ -150,14 +128,11 @@ static void put_bomb(const char *path) {
 }
 
 TEST(much_out_of_little_is_said) {
-  char from[512];
-  char to[512];
-  put_bomb(path_of(from, "bomb.tarn"));
-  tool_output o = tool_run("convert", from, path_of(to, "bomb.json"));
-  ck_assert_int_eq(o.status, 0);
-  assert_contains(o.err, "bomb.json will have more than 100 times as much as ");
-  o = tool_run("convert", from, path_of(to, "bomb.pickle"));
-  assert_done(&o);
+  const char *from = tool_file("bomb.tarn");
+  put_bomb(from);
+  assert_ended(tool_run("convert", from, tool_file("bomb.json")), 0,
+               "bomb.json will have more than 100 times as much as ");
+  tool_did("convert", from, tool_file("bomb.pickle"));
 }
 
 TEST(help) {

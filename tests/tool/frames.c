@@ -145,13 +145,8 @@ TEST(copy_of_a_workload_fails) {
 TEST(what_has_no_symbols_has_no_names) {
   tarn_trace_frame places[SYMBOLS_MOST];
   tool_files_begin();
-  char text[512], pipe[512];
-  snprintf(text, sizeof text, "%s", tool_file("text"));
-  snprintf(pipe, sizeof pipe, "%s", tool_file("pipe"));
-  FILE *out = fopen(text, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs("\177ELF and no more", out);
-  fclose(out);
+  const char *pipe = tool_file("pipe");
+  const char *text = tool_write_file(tool_file("text"), "\177ELF and no more");
   ck_assert_int_eq(mkfifo(pipe, 0600), 0);
   symbols *table = symbols_open();
   const char *const paths[] = {"", "/", "/nowhere", text, pipe, text};

@@ -12,18 +12,10 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-// Runs `tarn ...`, which is to be done without a word on stderr.
-#define assert_done(output)                                             \
-  do {                                                                  \
-    ck_assert_msg((output).status == 0, "exit %d: %s", (output).status, \
-                  (output).err);                                        \
-    ck_assert_str_eq((output).err, "");                                 \
-  } while (0)
-
 // --- help ------------------------------------------------------------------
 
 static void assert_help(tool_output o, const char *first_line) {
-  assert_done(o);
+  assert_done(&o);
   ck_assert_msg(strncmp(o.out, first_line, strlen(first_line)) == 0, "%s",
                 o.out);
 }
@@ -31,8 +23,7 @@ static void assert_help(tool_output o, const char *first_line) {
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(help_names_the_verbs) {
-  tool_output o = tool_run("--help");
-  assert_done(o);
+  tool_output o = tool_did("--help");
   assert_contains(o.out, "\n  devices ");
   assert_contains(o.out, "\n  replay ");
   assert_help(tool_run("help"), "tarn - ");
@@ -100,12 +91,9 @@ TEST(options_that_are_almost_right) {
 TEST(posix_changes_nothing) {
   setenv("POSIXLY_CORRECT", "1", 1);
   tool_output o =
-      tool_run("replay", "@bert-layer", "--pool", "no_pool", "-o", "json");
-  assert_done(o);
+      tool_did("replay", "@bert-layer", "--pool", "no_pool", "-o", "json");
   ck_assert_uint_eq(json_size(o.out, "results"), 1);
-  o = tool_run("replay", "--", "--list");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "--list: No such file");
+  assert_ended(tool_run("replay", "--", "--list"), 1, "--list: No such file");
 }
 
 // --- devices ---------------------------------------------------------------
@@ -121,10 +109,8 @@ static void assert_device(const char *json, const char *path) {
 }
 
 TEST(devices_as_json) {
-  tool_output o = tool_run("devices", "-o", "json");
-  assert_done(o);
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  tool_output o = tool_did("devices", "-o", "json");
+  assert_json_line(o.out);
   assert_device(o.out, "devices.0");
   ck_assert(json_is(o.out, "devices.0.device", "\"cpu:0\""));
   ck_assert(json_is(o.out, "devices.0.type", "\"cpu\""));
@@ -138,33 +124,27 @@ TEST(devices_as_json) {
 }
 
 TEST(devices_for_people) {
-  tool_output o = tool_run("devices");
-  assert_done(o);
+  tool_output o = tool_did("devices");
   assert_contains(o.out, "device ");
   assert_contains(o.out, "\ncpu:0 ");
   assert_contains(o.out,
                   "cpu:0 (built-in): all optional functions are its own");
-  o = tool_run("devices", "--plugin", TARN_SMALL_PLUGIN);
-  assert_done(o);
+  o = tool_did("devices", "--plugin", TARN_SMALL_PLUGIN);
   assert_contains(o.out, "\n  stand-ins  memory_copy_p2p");
 }
 
 TEST(devices_for_spreadsheets) {
-  tool_output o = tool_run("devices", "-o", "csv");
-  assert_done(o);
+  tool_output o = tool_did("devices", "-o", "csv");
   assert_contains(o.out, "device,total_bytes,");
   assert_contains(o.out, ",stand_ins,extensions\n");
   assert_contains(o.out, "\ncpu:0,");
-  o = tool_run("devices", "--output", "md");
-  assert_done(o);
+  o = tool_did("devices", "--output", "md");
   assert_contains(o.out, "| device |");
 }
 
 TEST(missing_plugin) {
-  tool_output o = tool_run("devices", "--plugin", "./nowhere.so");
-  ck_assert_int_eq(o.status, 1);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, "./nowhere.so: No such file");
+  assert_exits(tool_run("devices", "--plugin", "./nowhere.so"), 1,
+               "./nowhere.so: No such file");
 }
 
 // Which of the devices is called |quoted|; others may be built in.
@@ -192,8 +172,7 @@ TEST(plugin_by_relative_path) {
   *slash = '\0';
   ck_assert_int_eq(chdir(folder), 0);
   snprintf(relative, sizeof relative, "./%s", slash + 1);
-  tool_output o = tool_run("devices", "--plugin", relative, "-o", "json");
-  assert_done(o);
+  tool_output o = tool_did("devices", "--plugin", relative, "-o", "json");
   ck_assert(json_valid(o.out));
   size_t small = find_device(o.out, "\"small:0\"");
   assert_device(o.out, of_device(small, ""));
@@ -209,16 +188,14 @@ TEST(plugin_by_relative_path) {
 
 TEST(what_is_beyond_the_abi) {
   tool_output o =
-      tool_run("devices", "--plugin", TARN_WIDE_PLUGIN, "-o", "json");
-  assert_done(o);
+      tool_did("devices", "--plugin", TARN_WIDE_PLUGIN, "-o", "json");
   ck_assert(json_valid(o.out));
   size_t wide = find_device(o.out, "\"wide:0\"");
   ck_assert_double_eq(json_number(o.out, of_device(wide, ".alignment")), 256);
   ck_assert_uint_eq(json_size(o.out, of_device(wide, ".extensions")), 2);
   ck_assert(json_is(o.out, of_device(wide, ".extensions.0"), "\"alignment\""));
   ck_assert(json_is(o.out, of_device(wide, ".extensions.1"), "\"retains\""));
-  o = tool_run("devices", "--plugin", TARN_WIDE_PLUGIN);
-  assert_done(o);
+  o = tool_did("devices", "--plugin", TARN_WIDE_PLUGIN);
   assert_contains(o.out, "\n  extensions alignment retains\n");
 }
 
@@ -227,21 +204,17 @@ TEST(what_is_beyond_the_abi) {
 // A page is moved to its place, which must not be that of a link: as root, that
 // would be /dev/stdout itself, where stdout has no name.
 TEST(links_stay) {
-  char link[512], target[512];
   struct stat found;
-  snprintf(link, sizeof link, "%s", tool_file("link"));
-  snprintf(target, sizeof target, "%s", tool_file("nowhere"));
+  const char *link = tool_file("link");
   ck_assert_int_eq(symlink("/proc/self/fd/1", link), 0);
-  tool_output o = tool_run("view", "@bert-layer", "--html", link);
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "view", "@bert-layer", "--html", link);
   assert_contains(o.err, "link: 192 events");
   assert_contains(o.out, "</html>");
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
   ck_assert_int_eq(unlink(link), 0);
-  ck_assert_int_eq(symlink(target, link), 0);
-  o = tool_run("view", "@bert-layer", "--html", link);
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "link: No such file or directory");
+  ck_assert_int_eq(symlink(tool_file("nowhere"), link), 0);
+  assert_ended(tool_run("view", "@bert-layer", "--html", link), 1,
+               "link: No such file or directory");
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
 }
 

@@ -9,12 +9,6 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-static void assert_no(tool_output o, const char *part) {
-  ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-}
-
 // Under the address sanitizer, the allocator of a plug-in that uses the C
 // library's would end the process where it should refuse.
 static void set_up(void) {
@@ -46,12 +40,9 @@ static void compile(const char *source, const char *object) {
 FIXTURE(set_up, tear_down);
 
 TEST(new_plugin_conforms) {
-  char source[512];
-  char object[512];
-  snprintf(source, sizeof source, "%s", tool_file("my-npu.2_plugin.c"));
-  snprintf(object, sizeof object, "%s", tool_file("libmy.so"));
-  tool_output o = tool_run("new-plugin", "my-npu.2", "--out", source);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  const char *source = tool_file("my-npu.2_plugin.c");
+  const char *object = tool_file("libmy.so");
+  tool_output o = tool_exits(0, "new-plugin", "my-npu.2", "--out", source);
   assert_contains(o.out, "cc -shared -fPIC $(pkg-config --cflags tarn) /");
   assert_contains(o.out, "\ntarn conform ./libmy-npu.2.so\n");
   if (!has_compiler()) {
@@ -67,23 +58,19 @@ TEST(new_plugin_conforms) {
 }
 
 TEST(new_plugin_overwrites_nothing) {
-  const char *path = tool_file("x.c");
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs("mine", out);
-  fclose(out);
-  assert_no(tool_run("new-plugin", "x", "--out", path), "stays as it is");
+  const char *path = tool_write_file(tool_file("x.c"), "mine");
+  assert_exits(tool_run("new-plugin", "x", "--out", path), 1, "stays as it is");
   char *text = tool_read_file(path);
   ck_assert_str_eq(text, "mine");
-  assert_no(tool_line("new-plugin x --out /nowhere/x.c"), "/nowhere/x.c: ");
+  assert_exits(tool_line("new-plugin x --out /nowhere/x.c"), 1,
+               "/nowhere/x.c: ");
 }
 
 TEST(new_plugin_writes_beside) {
   char here[512];
   ck_assert_ptr_nonnull(getcwd(here, sizeof here));
   ck_assert_int_eq(chdir(tool_file("")), 0);
-  tool_output o = tool_line("new-plugin npu");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, tool_line("new-plugin npu"));
   ck_assert_str_eq(o.out,
                    "cc -shared -fPIC $(pkg-config --cflags tarn) npu_plugin.c "
                    "-o libnpu.so\ntarn conform ./libnpu.so\n");

@@ -35,15 +35,8 @@ static const verb_case verbs[] = {
 
 enum { VERBS = sizeof verbs / sizeof *verbs };
 
-static char in[512];
-static char out[512];
-
-static void write_text(const char *path, const char *text) {
-  FILE *file = fopen(path, "w");
-  ck_assert_ptr_nonnull(file);
-  fputs(text, file);
-  ck_assert_int_eq(fclose(file), 0);
-}
+static const char *in;
+static const char *out;
 
 static void write_trace(const char *path) {
   pickle_writer w = {0};
@@ -56,10 +49,10 @@ static void write_trace(const char *path) {
 }
 
 static void write_input(const verb_case *verb) {
-  snprintf(in, sizeof in, "%s", tool_file("in"));
-  snprintf(out, sizeof out, "%s", tool_file("out"));
+  in = tool_file("in");
+  out = tool_file("out");
   if (verb->reads_table) {
-    write_text(in, TABLE);
+    tool_write_file(in, TABLE);
   } else {
     write_trace(in);
   }
@@ -83,14 +76,8 @@ static tool_output run_verb(const verb_case *verb, bool force) {
 }
 
 static void assert_refused(tool_output o, const char *part) {
-  ck_assert_msg(o.status == 1, "exit %d: %s", o.status, o.err);
-  ck_assert_str_eq(o.out, "");
+  assert_exits(o, 1, part);
   assert_contains(o.err, out);
-  assert_contains(o.err, part);
-}
-
-static void assert_written(tool_output o) {
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
 }
 
 static void assert_text(const char *path, const char *text) {
@@ -114,7 +101,7 @@ TEST_LOOP(an_input_is_never_overwritten, VERBS) {
   for (int by_link = 0; by_link < 3; by_link++) {
     write_input(verb);
     struct stat before = stat_of(in);
-    if (by_link == 0) snprintf(out, sizeof out, "%s", in);
+    if (by_link == 0) out = in;
     if (by_link == 1) ck_assert_int_eq(link(in, out), 0);
     if (by_link == 2) ck_assert_int_eq(symlink(in, out), 0);
     assert_refused(run_verb(verb, false), "reads it");
@@ -132,11 +119,11 @@ TEST_LOOP(another_kind_wants_force, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
   for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-    write_text(out, others[i]);
+    tool_write_file(out, others[i]);
     assert_refused(run_verb(verb, false), "--force");
     assert_text(out, others[i]);
   }
-  assert_written(run_verb(verb, true));
+  tool_ended(0, run_verb(verb, true));
   ck_assert_int_ne(stat_of(out).st_size, (int)strlen(TABLE));
 }
 
@@ -147,7 +134,7 @@ TEST_LOOP(another_trace_wants_force, VERBS) {
   struct stat before = stat_of(out);
   assert_refused(run_verb(verb, false), "--force");
   ck_assert_uint_eq(stat_of(out).st_ino, before.st_ino);
-  assert_written(run_verb(verb, true));
+  tool_ended(0, run_verb(verb, true));
   ck_assert_uint_ne(stat_of(out).st_ino, before.st_ino);
 }
 
@@ -156,12 +143,12 @@ TEST_LOOP(another_trace_wants_force, VERBS) {
 TEST_LOOP(its_own_is_replaced, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
-  assert_written(run_verb(verb, false));
+  tool_ended(0, run_verb(verb, false));
   if (verb->keeps_its_own) {
     assert_refused(run_verb(verb, false), "--force");
-    assert_written(run_verb(verb, true));
+    tool_ended(0, run_verb(verb, true));
   } else {
-    assert_written(run_verb(verb, false));
+    tool_ended(0, run_verb(verb, false));
   }
 }
 
@@ -169,8 +156,8 @@ TEST_LOOP(its_own_is_replaced, VERBS) {
 TEST_LOOP(an_empty_file_is_filled, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);
-  write_text(out, "");
-  assert_written(run_verb(verb, false));
+  tool_write_file(out, "");
+  tool_ended(0, run_verb(verb, false));
   ck_assert_int_gt(stat_of(out).st_size, 0);
 }
 
@@ -218,17 +205,16 @@ static void assert_same_file(const char *found, size_t found_size,
 // already: what is written stands behind that, and alone.
 TEST_RANGE(stdout_is_written_to, 5, VERBS) {
   const verb_case *verb = &verbs[_i];
-  char before[512];
+  const char *before = tool_file("before");
   size_t expected_size, size;
   write_input(verb);
-  snprintf(before, sizeof before, "%s", tool_file("before"));
-  assert_written(run_verb(verb, false));
+  tool_ended(0, run_verb(verb, false));
   char *expected = bytes_of(out, &expected_size);
-  write_text(before, BEFORE);
+  tool_write_file(before, BEFORE);
   struct stat there = stat_of(before);
   for (int by_name = 0; by_name < 2; by_name++) {
     ck_assert_int_eq(truncate(before, strlen(BEFORE)), 0);
-    snprintf(out, sizeof out, "%s", by_name ? before : "/dev/stdout");
+    out = by_name ? before : "/dev/stdout";
     int fd = open(before, O_WRONLY | O_APPEND);
     tool_output o = run_verb_to(fd, verb, false);
     ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
@@ -250,7 +236,7 @@ TEST(the_answer_goes_to_stderr_then) {
   } answers[] = {{1, "reserved peak"}, {2, "are enough"}, {4, "are enough"}};
   for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
     write_input(&verbs[answers[i].verb]);
-    snprintf(out, sizeof out, "/dev/stdout");
+    out = "/dev/stdout";
     tool_output o = run_verb(&verbs[answers[i].verb], false);
     ck_assert_int_eq(o.status, 0);
     assert_contains(o.err, answers[i].answer);
@@ -272,29 +258,27 @@ TEST(nowhere_is_not_stdout) {
 
 TEST(pages_of_both_verbs_replace_each_other) {
   write_input(&verbs[0]);
-  assert_written(run_verb(&verbs[0], false));
-  assert_written(run_verb(&verbs[1], false));
-  assert_written(run_verb(&verbs[0], false));
+  tool_ended(0, run_verb(&verbs[0], false));
+  tool_ended(0, run_verb(&verbs[1], false));
+  tool_ended(0, run_verb(&verbs[0], false));
 }
 
 TEST(each_page_of_a_folder) {
-  char folder[512], trace[512];
-  snprintf(folder, sizeof folder, "%s", tool_file("pages"));
-  snprintf(trace, sizeof trace, "%s", tool_file("b.pickle"));
+  const char *folder = tool_file("pages"), *trace = tool_file("b.pickle");
   ck_assert_int_eq(mkdir(folder, 0777), 0);
-  snprintf(out, sizeof out, "%s", tool_file("pages/b.html"));
+  out = tool_file("pages/b.html");
   write_trace(trace);
-  write_text(out, "a letter\n");
+  tool_write_file(out, "a letter\n");
   assert_refused(tool_run("replay", "@bert-layer", trace, "--html", folder),
                  "--force");
   ck_assert_int_ne(access(tool_file("pages/bert-layer.html"), F_OK), 0);
-  assert_written(
-      tool_run("replay", "@bert-layer", trace, "--html", folder, "--force"));
+  tool_ended(
+      0, tool_run("replay", "@bert-layer", trace, "--html", folder, "--force"));
 }
 
 TEST(a_previous_plan_is_an_input) {
   write_input(&verbs[2]);
-  assert_written(run_verb(&verbs[2], false));
+  tool_ended(0, run_verb(&verbs[2], false));
   assert_refused(
       tool_run("plan", in, "--previous", out, "--out", out, "--force"),
       "reads it");
@@ -310,7 +294,7 @@ TEST(two_outputs_are_two_files) {
   assert_misuse(tool_run("plan", in, "--out", out, "--svg", out), same);
   assert_misuse(tool_run("plan", in, "--out", out, "--svg", other), same);
   ck_assert_int_ne(access(out, F_OK), 0);
-  write_text(out, "");
+  tool_write_file(out, "");
   snprintf(other, sizeof other, "%s", tool_file("other"));
   ck_assert_int_eq(link(out, other), 0);
   assert_misuse(tool_run("plan", in, "--out", out, "--svg", other), same);
@@ -321,23 +305,22 @@ TEST(two_outputs_are_two_files) {
 TEST(standard_input_is_an_input) {
   write_input(&verbs[2]);
   ck_assert_ptr_nonnull(freopen(in, "r", stdin));
-  snprintf(out, sizeof out, "%s", in);
+  out = in;
   assert_refused(tool_run("plan", "-", "--out", out, "--force"), "reads it");
   assert_text(in, TABLE);
 }
 
 TEST(bench_keeps_what_is_no_page) {
   write_input(&verbs[0]);
-  write_text(out, "a letter\n");
-  tool_output o = tool_run("bench", "view", "--events", "1000", "--html", out);
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "is not a page");
+  tool_write_file(out, "a letter\n");
+  assert_ended(tool_run("bench", "view", "--events", "1000", "--html", out), 1,
+               "is not a page");
   assert_text(out, "a letter\n");
 }
 
 TEST(new_plugin_keeps_what_is_there) {
   write_input(&verbs[0]);
-  write_text(out, "");
+  tool_write_file(out, "");
   assert_refused(tool_run("new-plugin", "nemo", "--out", out),
                  "is there already");
 }

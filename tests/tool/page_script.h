@@ -78,6 +78,25 @@ static inline char *data_of(const char *page) {
   return data;
 }
 
+// What stands at |path| in base64.
+static inline void assert_uints(const char *data, const char *path,
+                                size_t count, const uint32_t *expected) {
+  uint32_t found[16] = {0};
+  size_t size = json_decode(data, path, found, sizeof found);
+  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_msg(found[i] == expected[i], "%s[%zu] is %u", path, i, found[i]);
+}
+
+static inline void assert_doubles(const char *data, const char *path,
+                                  size_t count, const double *expected) {
+  double found[16] = {0};
+  size_t size = json_decode(data, path, found, sizeof found);
+  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
+  for (size_t i = 0; i < count; i++)
+    ck_assert_msg(found[i] == expected[i], "%s[%zu] is %g", path, i, found[i]);
+}
+
 enum { PAGE_SECONDS = 100 };
 
 // |page| as a file, with the script |use| after its own.

@@ -10,21 +10,16 @@
 #include <unistd.h>
 
 #include "page_script.h"
+#include "snapshot_kit.h"
 #include "support/json_check.h"
-#include "support/pickle_writer.h"
 #include "support/run.h"
-#include "support/tool_run.h"
+#include "support/tool_assert.h"
 
 #define HOSTILE "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
 
-static void assert_contains(const char *text, const char *part) {
-  ck_assert_msg(strstr(text, part) != NULL, "'%s' is missing", part);
-}
-
 static char *draw(const char *name) {
   const char *path = tool_file("out.html");
-  tool_output o = tool_run("replay", name, "--html", path);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_output o = tool_exits(0, "replay", name, "--html", path);
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out, "\npicture  ");
   assert_contains(o.out, path);
@@ -66,34 +61,12 @@ TEST(data_are_complete) {
   ck_assert_uint_eq(json_size(data, "pools.1.ranges.0"), 3);
 }
 
-static void pickle_entry(pickle_writer *w, const char *key, uint64_t value) {
-  pickle_text(w, key);
-  pickle_int(w, value);
-}
-
 // --- snapshots made by hand ------------------------------------------------
-
-static pickle_writer w;
-
-static void begin_snapshot(void) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_middle(&w);
-}
-
-static void begin_event(const char *action, uint64_t address, uint64_t size) {
-  pickle_open_dict(&w);
-  pickle_text(&w, "action");
-  pickle_text(&w, action);
-  pickle_entry(&w, "addr", address);
-  pickle_entry(&w, "size", size);
-  pickle_entry(&w, "stream", 0);
-}
 
 static void timed_event(const char *action, uint64_t address, uint64_t size,
                         uint64_t time_us) {
   begin_event(action, address, size);
-  pickle_entry(&w, "time_us", time_us);
+  snapshot_entry("time_us", time_us);
   pickle_close_dict(&w);
 }
 
@@ -106,13 +79,6 @@ static void framed_event(const char *file, const char *function) {
   pickle_close_dict(&w);
 }
 
-static const char *write_snapshot(const char *name) {
-  pickle_finish(&w);
-  const char *path = tool_file(name);
-  pickle_save(&w, path);
-  return path;
-}
-
 static const char *write_hostile(const char *name) {
   begin_snapshot();
   framed_event(HOSTILE ".py", HOSTILE "\"'&");
@@ -120,24 +86,6 @@ static const char *write_hostile(const char *name) {
 }
 
 // --- what is drawn ---------------------------------------------------------
-
-static void assert_doubles(const char *data, const char *path, size_t count,
-                           const double *expected) {
-  double found[16];
-  size_t size = json_decode(data, path, found, sizeof found);
-  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
-  for (size_t i = 0; i < count; i++)
-    ck_assert_double_eq(found[i], expected[i]);
-}
-
-static void assert_uints(const char *data, const char *path, size_t count,
-                         const uint32_t *expected) {
-  uint32_t found[16];
-  size_t size = json_decode(data, path, found, sizeof found);
-  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
-  for (size_t i = 0; i < count; i++)
-    ck_assert_uint_eq(found[i], expected[i]);
-}
 
 // A block of 1 MiB from before, which dies; one of 2 MiB that stays. no_pool
 // holds of the device what is alive.
@@ -236,9 +184,8 @@ static size_t count_files(const char *folder) {
 TEST(several_traces_make_a_folder) {
   const char *folder = tool_file("pictures");
   const char *hostile = write_hostile("a b;c.pickle");
-  tool_output o = tool_run("replay", "@bert-layer", hostile, "@bert-layer",
-                           "--html", folder);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_exits(0, "replay", "@bert-layer", hostile, "@bert-layer", "--html",
+             folder);
   assert_picture(folder, "bert-layer.html", "@bert-layer");
   assert_picture(folder, "a-b-c.html", "a b;c.pickle");
   assert_picture(folder, "2-bert-layer.html", "@bert-layer");
@@ -253,8 +200,7 @@ TEST(no_picture_replaces_another) {
   const char *first = write_hostile("d1/a.pickle");
   const char *second = write_hostile("d2/a.pickle");
   const char *third = write_hostile("2-a.pickle");
-  tool_output o = tool_run("replay", first, second, third, "--html", folder);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_exits(0, "replay", first, second, third, "--html", folder);
   assert_picture(folder, "a.html", "a.pickle");
   assert_picture(folder, "2-a.html", "a.pickle");
   assert_picture(folder, "2-2-a.html", "2-a.pickle");
@@ -263,19 +209,13 @@ TEST(no_picture_replaces_another) {
 
 // Nothing is measured if the picture has no place.
 TEST(pictures_that_cannot_be_written) {
-  tool_output o = tool_run("replay", "@bert-layer", "--html",
-                           tool_file("no/such/folder.html"));
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "folder.html: No such file");
-  ck_assert_str_eq(o.out, "");
-  o = tool_run("replay", "@bert-layer", "--html", tool_file("."));
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "Is a directory");
-  ck_assert_str_eq(o.out, "");
-  o = tool_line("replay @bert-layer @bert-layer --html /dev/null");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "several traces need a folder");
-  ck_assert_str_eq(o.out, "");
+  assert_exits(tool_run("replay", "@bert-layer", "--html",
+                        tool_file("no/such/folder.html")),
+               1, "folder.html: No such file");
+  assert_exits(tool_run("replay", "@bert-layer", "--html", tool_file(".")), 1,
+               "Is a directory");
+  assert_exits(tool_line("replay @bert-layer @bert-layer --html /dev/null"), 1,
+               "several traces need a folder");
 }
 
 static void assert_told_all_the_same(tool_output o, const char *part) {
@@ -296,13 +236,6 @@ TEST(a_full_disk_keeps_the_report) {
   "<!DOCTYPE html>\n<html>\n" \
   "<meta name=\"generator\" content=\"tarn replay\">\nold"
 
-static void write_old(const char *path) {
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs(OLD, out);
-  fclose(out);
-}
-
 static void assert_old(const char *path) {
   char *text = tool_read_file(path);
   ck_assert_str_eq(text, OLD);
@@ -313,7 +246,7 @@ TEST(a_failure_keeps_the_old_page) {
   ck_assert_int_eq(mkdir(tool_file("old"), 0777), 0);
   const char *folder = tool_file("old");
   const char *path = tool_file("old/page.html");
-  write_old(path);
+  tool_write_file(path, OLD);
   signal(SIGXFSZ, SIG_IGN);
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
   assert_told_all_the_same(
@@ -328,11 +261,10 @@ TEST(a_page_takes_the_place_of_the_old_one) {
   struct stat found;
   const char *path = tool_file("out.html");
   const char *link = tool_file("link.html");
-  write_old(path);
+  tool_write_file(path, OLD);
   ck_assert_int_eq(chmod(path, 0640), 0);
   ck_assert_int_eq(symlink(path, link), 0);
-  tool_output o = tool_run("replay", "@bert-layer", "--html", link);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_exits(0, "replay", "@bert-layer", "--html", link);
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
   ck_assert(stat(path, &found) == 0 && found.st_size > 10000);
   ck_assert_int_eq(found.st_mode & 0777, 0640);

@@ -21,12 +21,7 @@
 
 // A file with |text| in it.
 static inline const char *plan_file(const char *name, const char *text) {
-  const char *path = tool_file(name);
-  FILE *out = fopen(path, "w");
-  ck_assert_ptr_nonnull(out);
-  fputs(text, out);
-  ck_assert_int_eq(fclose(out), 0);
-  return path;
+  return tool_write_file(tool_file(name), text);
 }
 
 // Writes a table of |count| buffers that overlap at random, always the same;

@@ -69,12 +69,6 @@ TEST(options_of_traces) {
 // --- files -----------------------------------------------------------------
 
 // It could not be done, and says why.
-static void assert_no(tool_output o, const char *part) {
-  ck_assert_int_eq(o.status, 1);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, part);
-}
-
 static const struct damage {
   const char *text;
   const char *says;
@@ -91,37 +85,37 @@ static const struct damage {
 
 TEST_LOOP(errors_have_line_and_column, sizeof damages / sizeof *damages) {
   const char *path = plan_file("damaged.csv", damages[_i].text);
-  assert_no(tool_run("plan", path), damages[_i].says);
+  assert_exits(tool_run("plan", path), 1, damages[_i].says);
 }
 
 TEST(what_is_not_there) {
-  assert_no(tool_line("plan /nowhere/a.csv"), "/nowhere/a.csv");
-  assert_no(tool_line("plan /nowhere/a"), "/nowhere/a");
+  assert_exits(tool_line("plan /nowhere/a.csv"), 1, "/nowhere/a.csv");
+  assert_exits(tool_line("plan /nowhere/a"), 1, "/nowhere/a");
 }
 
 TEST(neither_table_nor_trace) {
   const char *path = plan_file("text", "Dear reader,\n");
-  tool_output o = tool_run("plan", path);
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", path);
   ck_assert_str_ne(o.err, "");
 }
 
 // The file is not read first: it need not even be there.
 TEST_LOOP(places_are_tried_first, 2) {
   static const char *const options[] = {"--out", "--svg"};
-  assert_no(tool_run("plan", "/nowhere/a.csv", options[_i], "/nowhere/b"),
-            "/nowhere/b: No such file or directory");
+  assert_exits(tool_run("plan", "/nowhere/a.csv", options[_i], "/nowhere/b"), 1,
+               "/nowhere/b: No such file or directory");
   const char *path = plan_file("three.csv", THREE);
   const char *folder = tool_file("folder");
   ck_assert_int_eq(mkdir(folder, 0777), 0);
-  assert_no(tool_run("plan", path, options[_i], folder), "Is a directory");
+  assert_exits(tool_run("plan", path, options[_i], folder), 1,
+               "Is a directory");
 }
 
 // Nobody will ever write to it.
 TEST(a_pipe_is_no_file) {
   const char *pipe = tool_file("pipe.csv");
   ck_assert_int_eq(mkfifo(pipe, 0600), 0);
-  assert_no(tool_run("plan", pipe), "not a regular file");
+  assert_exits(tool_run("plan", pipe), 1, "not a regular file");
 }
 
 // Numbers of buffers, and not their names, would send the reader to the wrong
@@ -129,17 +123,16 @@ TEST(a_pipe_is_no_file) {
 TEST(arenas_that_are_not_there) {
   const char *path = plan_file(
       "arenas.csv", "id,lower,upper,size,arena\na,0,3,8,0\nb,0,3,8,2\n");
-  assert_no(tool_run("plan", path),
-            "'b' has to lie in arena 2, counted from 0, and there is 1");
-  assert_no(tool_run("plan", path, "--arena", "8", "--arena", "any"),
-            "'b' has to lie in arena 2, counted from 0, and there are 2");
+  assert_exits(tool_run("plan", path), 1,
+               "'b' has to lie in arena 2, counted from 0, and there is 1");
+  assert_exits(tool_run("plan", path, "--arena", "8", "--arena", "any"), 1,
+               "'b' has to lie in arena 2, counted from 0, and there are 2");
 }
 
 // A full disk, and a reader that is gone, are found at the end.
 TEST(what_cannot_be_written) {
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_run("plan", path, "--svg", "/dev/full");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", path, "--svg", "/dev/full");
   assert_contains(o.err, "/dev/full: ");
   assert_contains(o.out, "(5120 bytes) are enough");
   ck_assert_ptr_null(strstr(o.out, "picture"));
@@ -150,8 +143,7 @@ TEST(names_are_neutralised) {
   const char *path = plan_file("hostile.csv",
                                "id,lower,upper,size\n\xc2\x9b"
                                "a,0,3,1024\nb,0,3,8\n");
-  tool_output o = tool_run("plan", path, "--capacity", "1K");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", path, "--capacity", "1K");
   assert_contains(o.out, "?a");
   ck_assert_ptr_null(strstr(o.out, "\xc2\x9b"));
 }

@@ -117,8 +117,7 @@ static char *draw_list(const char *table, const char *const *more) {
   int count = 5;
   while (*more != NULL)
     argv[count++] = *more++;
-  tool_output o = tool_run_list(-1, argv);
-  assert_done(&o);
+  tool_output o = tool_as_done(tool_run_list(-1, argv));
   assert_contains(o.out, svg);
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
@@ -146,8 +145,7 @@ TEST(each_buffer_is_a_box) {
 // stands above 4, and so does as much of what is needed at once.
 TEST(what_does_not_fit_is_red) {
   const char *path = plan_file("three.csv", THREE), *out = tool_file("out.svg");
-  tool_output o = tool_run("plan", path, "--capacity", "4K", "--svg", out);
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", path, "--capacity", "4K", "--svg", out);
   ck_assert_str_eq(o.err, "");
   char *svg = tool_read_file(out);
   ck_assert_ptr_nonnull(svg);

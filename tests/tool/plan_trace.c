@@ -10,17 +10,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static char path[300];
-
-// Writes what |builder| has to a file of the test's folder; its path.
-static const char *write_built(const char *name) {
-  tarn_trace *trace = finish();
-  snprintf(path, sizeof path, "%s", tool_file(name));
-  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, path));
-  tarn_trace_destroy(trace);
-  return path;
-}
-
 static uint32_t stack_named(const char *function) {
   return stack_at("/home/me/net.py", 7, function);
 }
@@ -40,23 +29,10 @@ static const char *write_step(void) {
   return write_built("step.tarn");
 }
 
-static void assert_number(const char *json, const char *at, double expected) {
-  ck_assert_msg(json_number(json, at) == expected, "%s is %.17g, not %.17g", at,
-                json_number(json, at), expected);
-}
-
-static void assert_value(const char *json, const char *at,
-                         const char *expected) {
-  const char *found = json_at(json, at);
-  ck_assert_msg(json_is(json, at, expected), "%s is %.60s, not %s", at,
-                found ? found : "nowhere", expected);
-}
-
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(a_trace_is_planned) {
-  tool_output o = tool_run("plan", write_step(), "-o", "json", "--verify");
-  assert_done(&o);
+  tool_output o = tool_did("plan", write_step(), "-o", "json", "--verify");
   ck_assert(json_valid(o.out));
   assert_number(o.out, "buffers", 4);
   assert_number(o.out, "height", (double)(136 * MIB));
@@ -77,8 +53,7 @@ TEST(a_trace_is_planned) {
 // Too much at two moments: what lives at both is enough.
 TEST(what_must_move_is_named) {
   tool_output o =
-      tool_run("plan", write_step(), "--capacity", "120M", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+      tool_exits(1, "plan", write_step(), "--capacity", "120M", "-o", "json");
   ck_assert_str_eq(o.err, "");
   ck_assert(json_valid(o.out));
   assert_value(o.out, "status", "\"infeasible\"");
@@ -96,8 +71,7 @@ TEST(what_must_move_is_named) {
 }
 
 TEST(what_must_move_is_told) {
-  tool_output o = tool_run("plan", write_step(), "--capacity", "120M");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", write_step(), "--capacity", "120M");
   static const char first[] =
       "16.00 MiB too much at event 1; moving this one suffices.\n";
   ck_assert_int_eq(strncmp(o.out, first, strlen(first)), 0);
@@ -115,9 +89,8 @@ TEST(what_must_move_is_told) {
 
 // What is older than the trace has no event, and may have to go too.
 TEST(old_blocks_can_be_named) {
-  tool_output o = tool_run("plan", write_step(), "--capacity", "60M", "-o",
-                           "json", "--pool", "none");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "plan", write_step(), "--capacity", "60M", "-o",
+                             "json", "--pool", "none");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
   assert_value(o.out, "must_move.0.frame", "\"(before the trace began)\"");
   assert_value(o.out, "must_move.0.born", "null");
@@ -127,8 +100,7 @@ TEST(old_blocks_can_be_named) {
 
 TEST(what_fits_need_not_move) {
   tool_output o =
-      tool_run("plan", write_step(), "--capacity", "136M", "-o", "json");
-  assert_done(&o);
+      tool_did("plan", write_step(), "--capacity", "136M", "-o", "json");
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
   assert_value(o.out, "scale", "null");
 }
@@ -141,37 +113,31 @@ TEST(refused_requests_do_not_count) {
   event(TARN_TRACE_OOM, 0, 50 * MIB, stack_named("attention"));
   event(TARN_TRACE_OOM, 0, UINT64_MAX, stack_named("mistake"));
   const char *refused = write_built("refused.tarn");
-  tool_output o = tool_run("plan", refused, "-o", "json", "--pool", "no_pool");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o =
+      tool_exits(0, "plan", refused, "-o", "json", "--pool", "no_pool");
   assert_number(o.out, "height", (double)(100 * MIB));
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(100 * MIB));
   assert_contains(o.err,
                   "refused.tarn: 2 requests, of up to 15.99 EiB, that found no "
                   "memory are no part of the plan; tarn why tells of them\n");
-  o = tool_run("plan", refused, "--capacity", "120M", "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+  o = tool_exits(0, "plan", refused, "--capacity", "120M", "-o", "json");
 }
 
 TEST(sizes_are_whole_units) {
   begin();
   alloc(MIB, 1000, TARN_TRACE_NO_STACK);
   const char *odd = write_built("odd.tarn");
-  tool_output o = tool_run("plan", odd, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("plan", odd, "-o", "json");
   assert_number(o.out, "height", 1024);
-  o = tool_run("plan", odd, "-o", "json", "--align", "1");
-  assert_done(&o);
+  o = tool_did("plan", odd, "-o", "json", "--align", "1");
   assert_number(o.out, "height", 1000);
 }
 
 // The table that is written is a plan of the blocks.
 TEST(a_plan_of_a_trace_can_be_checked) {
-  char plan[300];
-  snprintf(plan, sizeof plan, "%s", tool_file("plan.csv"));
-  tool_output o = tool_run("plan", write_step(), "--out", plan);
-  assert_done(&o);
-  o = tool_run("plan", plan, "--check", "-o", "json");
-  assert_done(&o);
+  const char *plan = tool_file("plan.csv");
+  tool_did("plan", write_step(), "--out", plan);
+  tool_output o = tool_did("plan", plan, "--check", "-o", "json");
   assert_number(o.out, "height", (double)(136 * MIB));
 }
 
@@ -187,23 +153,21 @@ TEST(more_than_twenty_are_cut) {
   begin();
   for (uint64_t i = 1; i <= 40; i++)
     alloc(i * MIB, MIB, TARN_TRACE_NO_STACK);
-  tool_output o = tool_run("plan", write_built("many.tarn"), "--capacity",
-                           "10M", "--pool", "none");
-  ck_assert_int_eq(o.status, 1);
+  const char *path = write_built("many.tarn");
+  tool_output o =
+      tool_exits(1, "plan", path, "--capacity", "10M", "--pool", "none");
   assert_contains(o.out, "30.00 MiB too much at event 39; moving these 30 ");
   assert_contains(o.out, "they take 30.00 MiB;");
   assert_contains(o.out, "and 10 smaller ones; -o json names all\n");
   assert_contains(o.out, "These 11 buffers cannot lie together:");
-  o = tool_run("plan", path, "--capacity", "25M", "--pool", "none");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "plan", path, "--capacity", "25M", "--pool", "none");
   ck_assert_ptr_null(strstr(o.out, "cannot lie together"));
 }
 
 TEST(an_empty_trace_needs_nothing) {
   begin();
-  tool_output o = tool_run("plan", write_built("empty.tarn"), "-o", "json",
-                           "--capacity", "1K");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "plan", write_built("empty.tarn"), "-o", "json",
+                             "--capacity", "1K");
   assert_number(o.out, "height", 0);
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
 }

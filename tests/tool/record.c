@@ -22,8 +22,7 @@ static bool ends_with(const char *text, const char *end) {
 // --- what it leaves --------------------------------------------------------
 
 TEST(records_what_is_large) {
-  tool_output o = record("small", "keep");
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_output o = tool_ended(0, record("small", "keep"));
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err, "x.tarn: 1 event, live peak 1.00 MiB, file of ");
   assert_contains(o.err, "tarn record: next: tarn why ");
@@ -49,10 +48,8 @@ TEST(threshold_says_what_is_large) {
 }
 
 TEST(file_can_be_replayed) {
-  tool_output o = record("keep", "small", "inlined");
-  ck_assert_int_eq(o.status, 0);
-  o = tool_run("replay", out, "-o", "csv");
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_output o = tool_ended(0, record("keep", "small", "inlined"));
+  o = tool_exits(0, "replay", out, "-o", "csv");
   assert_contains(o.out, "x.tarn,arena_pool");
 }
 
@@ -60,9 +57,8 @@ TEST(file_can_be_replayed) {
 
 #ifdef TARN_HAS_LIBDW
 static uint32_t keep_line(void) {
-  tool_output o =
-      tool_run("record", "--out", tool_file("line.tarn"), TARN_PROGRAM, "line");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "record", "--out", tool_file("line.tarn"),
+                             TARN_PROGRAM, "line");
   uint32_t line = (uint32_t)strtoul(o.out, NULL, 10);
   ck_assert_uint_gt(line, 0);
   return line;
@@ -105,8 +101,7 @@ static const char turn[] = {(char)0xe2, (char)0x80, (char)0xae, '\0'};
 TEST(hostile_names_stay_in_the_file) {
   char name[32];
   snprintf(name, sizeof name, "evil_%seman", turn);
-  tool_output o = record("hostile");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, record("hostile"));
   ck_assert_ptr_null(strstr(o.err, turn));
   tarn_trace *trace = read_out();
   ck_assert_str_eq(frame_of(trace, 3 * MIB, 0)->function, name);
@@ -141,8 +136,7 @@ TEST(no_stacks_records_none) {
 }
 
 TEST(hostile_program_is_neutralised) {
-  char evil[512];
-  snprintf(evil, sizeof evil, "%s", tool_file("evil\033[31m"));
+  const char *evil = tool_file("evil\033[31m");
   ck_assert_int_eq(symlink(TARN_PROGRAM, evil), 0);
   tool_output o = tool_run("record", "--out", out, evil, "kill");
   ck_assert_int_eq(o.status, 137);
@@ -153,8 +147,7 @@ TEST(hostile_program_is_neutralised) {
 // --- children --------------------------------------------------------------
 
 TEST(children_have_files_of_their_own) {
-  tool_output o = record("inlined", "child");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, record("inlined", "child"));
   const char *child = strstr(o.err, "x.tarn.");
   ck_assert_ptr_nonnull(child);
   char path[1024];
@@ -168,9 +161,7 @@ TEST(children_have_files_of_their_own) {
 }
 
 TEST(only_file_takes_the_name) {
-  tool_output o = record("child");
-  ck_assert_int_eq(o.status, 0);
-  assert_contains(o.err, "x.tarn: 1 event");
+  assert_ended(record("child"), 0, "x.tarn: 1 event");
   tarn_trace *trace = read_out();
   ck_assert_uint_eq(trace->live_peak_bytes, MIB);
   tarn_trace_destroy(trace);
@@ -217,8 +208,7 @@ TEST(running_child_keeps_its_file) {
   int ends[2], saved = dup(STDIN_FILENO);
   ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
   dup2(ends[0], STDIN_FILENO);
-  tool_output o = record("inlined", "orphan");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, record("inlined", "orphan"));
   assert_contains(o.err, "its process still runs");
   assert_contains(o.err, "x.tarn: 1 event");
   const char *number = strstr(o.err, "x.tarn.");
@@ -248,10 +238,9 @@ static uint64_t peak_of(const char *path) {
 // host has most events.
 TEST(devices_have_files_of_their_own) {
   char path[600];
-  tool_output o =
-      tool_run("record", "--out", out, TARN_VICTIM, "plugin", TARN_TWIN_PLUGIN);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
-  assert_contains(o.err, "x.tarn.device-2: 2 events, live peak 97.65 KiB");
+  assert_ended(
+      tool_run("record", "--out", out, TARN_VICTIM, "plugin", TARN_TWIN_PLUGIN),
+      0, "x.tarn.device-2: 2 events, live peak 97.65 KiB");
   snprintf(path, sizeof path, "%s.device-2", out);
   ck_assert_uint_eq(peak_of(path), 100002);
   snprintf(path, sizeof path, "%s.device-1", out);

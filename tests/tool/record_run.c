@@ -12,19 +12,15 @@
 // --- how it ends -----------------------------------------------------------
 
 TEST(status_is_the_programs) {
-  tool_output o = record("keep", "exit7");
-  ck_assert_int_eq(o.status, 7);
-  assert_contains(o.err, "1 event");
-  o = tool_run("record", "--out", tool_file("y.tarn"), "sh", "-c",
-               "kill -TERM $$");
-  ck_assert_int_eq(o.status, 128 + SIGTERM);
-  assert_contains(o.err, "ended by signal 15 (Terminated)");
+  assert_ended(record("keep", "exit7"), 7, "1 event");
+  assert_ended(tool_run("record", "--out", tool_file("y.tarn"), "sh", "-c",
+                        "kill -TERM $$"),
+               128 + SIGTERM, "ended by signal 15 (Terminated)");
 }
 
 TEST(words_behind_the_program_are_its_own) {
-  tool_output o =
-      tool_run("record", "--out", out, "echo", "--out", "-x", "--", "--help");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "record", "--out", out, "echo", "--out", "-x",
+                             "--", "--help");
   ck_assert_str_eq(o.out, "--out -x -- --help\n");
 }
 
@@ -105,9 +101,8 @@ TEST(what_cannot_be_run_is_126) {
 
 TEST(missing_library_is_said) {
   setenv("TARN_RECORD_LIBRARY", "/nowhere/libtarn-record.so", 1);
-  tool_output o = record("keep");
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, "TARN_RECORD_LIBRARY: /nowhere/libtarn-record.so: ");
+  assert_ended(record("keep"), 1,
+               "TARN_RECORD_LIBRARY: /nowhere/libtarn-record.so: ");
   ck_assert(!is_there(out));
 }
 
@@ -124,10 +119,7 @@ TEST(library_with_a_blank_is_refused) {
 }
 
 TEST(file_is_not_overwritten) {
-  FILE *mine = fopen(out, "w");
-  ck_assert_ptr_nonnull(mine);
-  fputs("mine", mine);
-  fclose(mine);
+  tool_write_file(out, "mine");
   assert_ended(record("keep"), 1, "is there already and stays as it is");
   char *text = tool_read_file(out);
   ck_assert_str_eq(text, "mine");
@@ -135,7 +127,7 @@ TEST(file_is_not_overwritten) {
 }
 
 TEST(file_that_cannot_be_made_is_refused) {
-  snprintf(out, sizeof out, "/nowhere/x.tarn");
+  out = "/nowhere/x.tarn";
   assert_ended(record("keep"), 1, "/nowhere/x.tarn: No such file or directory");
 }
 
@@ -174,13 +166,9 @@ TEST(nothing_else_is_finished) {
   assert_ended(tool_run("record", "--finish", "--out", out, "x"), 2,
                "--finish");
   assert_ended(tool_line("record --finish /no/such/file"), 1, "No such");
-  FILE *file = fopen(out, "w");
-  ck_assert_ptr_nonnull(file);
-  fputs(
-      "Thread,Time,Action,Pointer,Size,Stream\n"
-      "1,10:00:00:000001,allocate,0x1000,256,0\n",
-      file);
-  ck_assert_int_eq(fclose(file), 0);
+  tool_write_file(out,
+                  "Thread,Time,Action,Pointer,Size,Stream\n"
+                  "1,10:00:00:000001,allocate,0x1000,256,0\n");
   struct stat before, after;
   ck_assert_int_eq(stat(out, &before), 0);
   assert_ended(tool_run("record", "--finish", out), 1, "was not recorded");
@@ -241,14 +229,13 @@ static bool make_full(const char *folder) {
 }
 
 TEST(full_file_system_is_said) {
-  char folder[512];
-  snprintf(folder, sizeof folder, "%s", tool_file("full"));
+  const char *folder = tool_file("full");
   ck_assert_int_eq(mkdir(folder, 0700), 0);
   if (!make_full(folder)) {
     note_skipped("a full file system", "mounting one takes root");
     return;
   }
-  snprintf(out, sizeof out, "%.500s/x.tarn", folder);
+  out = tool_file("full/x.tarn");
   assert_unwritten(record("keep", "exit7"),
                    "x.tarn could not be written: No space left on device");
   ck_assert_int_eq(umount(folder), 0);

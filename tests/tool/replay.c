@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snapshot_kit.h"
 #include "support/json_check.h"
-#include "support/pickle_writer.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
 #include "tarn/pool.h"
@@ -14,21 +14,6 @@
 #define NOBODY_HAS (UINT64_C(1) << 60)  // bytes: every device refuses
 
 // --- snapshots made by hand ------------------------------------------------
-
-static pickle_writer w;
-
-static void begin_snapshot(void) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_middle(&w);
-}
-
-static const char *write_snapshot(const char *name) {
-  const char *path = tool_file(name);
-  pickle_finish(&w);
-  pickle_save(&w, path);
-  return path;
-}
 
 // --- figures ---------------------------------------------------------------
 
@@ -56,8 +41,7 @@ FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(json_has_the_published_keys) {
   tool_output o = tool_done("replay @bert-layer -o json");
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  assert_json_line(o.out);
   assert_keys(o.out, "", "trace,events,live_peak_bytes,results");
   assert_keys(o.out, "results.1",
               "pool,device,iterations,reserved_peak_bytes,reserved_over_live,"
@@ -118,9 +102,8 @@ TEST(figures_agree_with_the_trace) {
 
 TEST(every_workload_replays) {
   for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
-    tool_output o = tool_run("replay", tarn_trace_workload(i), "-o", "json",
+    tool_output o = tool_did("replay", tarn_trace_workload(i), "-o", "json",
                              "--pool", "page_unit_pool");
-    assert_done(&o);
     ck_assert_double_eq(iteration_at(o.out, 0, 1, "misses"), 0);
   }
 }
@@ -148,30 +131,22 @@ TEST(table_for_people) {
 // The 55 GB of a large machine, on none: what is held is what a device would
 // have had to give.
 TEST(a_dry_run_holds_nothing) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_open_segment(&w, 0x10000, (uint64_t)64 << 30);
-  pickle_block(&w, 0x10000, (uint64_t)40 << 30, (uint64_t)40 << 30,
-               "active_allocated");
-  pickle_close_segment(&w);
-  pickle_middle(&w);
+  begin_snapshot_of_block(0x10000, (uint64_t)64 << 30, (uint64_t)40 << 30,
+                          (uint64_t)40 << 30);
   for (uint64_t i = 0; i < 3; i++) {
     uint64_t address = 0x10000 + ((40 + i * 5) << 30);
     pickle_event(&w, "alloc", address, (uint64_t)5 << 30);
   }
-  char path[512];
-  snprintf(path, sizeof path, "%s", write_snapshot("large.pickle"));
-  tool_output o = tool_run("replay", path, "--dry", "-o", "json", "--pool",
+  const char *path = write_snapshot("large.pickle");
+  tool_output o = tool_did("replay", path, "--dry", "-o", "json", "--pool",
                            "page_unit_pool,arena_pool,no_pool");
-  assert_done(&o);
   ck_assert(json_is(o.out, "results.0.device", "\"cpu:0 (dry)\""));
   for (int i = 0; i < 3; i++) {
     ck_assert_double_eq(result_at(o.out, i, "failed"), 0);
     ck_assert_double_eq(result_at(o.out, i, "reserved_peak_bytes"),
                         (double)((uint64_t)55 << 30));
   }
-  o = tool_run("replay", path, "--dry", "--limit", "54G", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "replay", path, "--dry", "--limit", "54G", "-o", "json");
   assert_contains(o.err,
                   "would exceed the limit of 54.00 GiB (57982058496 bytes)");
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);  // iterations
@@ -192,12 +167,9 @@ static void assert_refused_by_all(tool_output *o) {
 
 // A small file can ask for more than any machine has.
 TEST(what_no_machine_has_is_refused_at_once) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_middle(&w);
+  begin_snapshot();
   pickle_event(&w, "alloc", 0x10000, UINT64_C(1) << 45);
-  char path[512];
-  snprintf(path, sizeof path, "%s", write_snapshot("hostile.pickle"));
+  const char *path = write_snapshot("hostile.pickle");
   static const char *const pools =
       "arena_pool,page_unit_pool,no_pool,buddy_pool,async_pool";
   tool_output o = tool_run("replay", path, "-o", "json", "--pool", pools);
@@ -236,9 +208,8 @@ TEST(a_dry_table_compares_no_times) {
 TEST(the_limit_holds) {
   for (int i = 0; i < 3; i++) {
     static const char *const more[] = {"--dry", "--touch", "--iterations=2"};
-    tool_output o = tool_run("replay", "@bert-layer", "--limit", "60M",
+    tool_output o = tool_did("replay", "@bert-layer", "--limit", "60M",
                              "--pool", "page_unit_pool", "-o", "json", more[i]);
-    assert_done(&o);
     ck_assert_double_le(result_at(o.out, 0, "reserved_peak_bytes"), 60 << 20);
   }
 }
@@ -264,12 +235,10 @@ TEST(list_names_workloads_and_pools) {
 }
 
 TEST(a_strategy_is_loaded) {
-  tool_output o = tool_run("replay", "--strategy", TARN_POWER_POOL, "--list");
-  assert_done(&o);
+  tool_output o = tool_did("replay", "--strategy", TARN_POWER_POOL, "--list");
   assert_contains(o.out, "\n  power_pool\n");
-  o = tool_run("replay", "@bert-layer", "--strategy", TARN_POWER_POOL, "--pool",
+  o = tool_did("replay", "@bert-layer", "--strategy", TARN_POWER_POOL, "--pool",
                "power_pool:least=4K,no_pool", "-o", "csv");
-  assert_done(&o);
   assert_contains(o.out, "\n@bert-layer,power_pool:least=4K,cpu:0,2,");
   assert_exits(tool_line("replay @bert-layer --strategy ./nothing.so"), 1,
                "./nothing.so: No such file");
@@ -286,9 +255,8 @@ TEST(iterations_start_alike) {
   pickle_event(&w, "free_completed", 0x1000, 5000);
   pickle_event(&w, "alloc", 0x2000, 5000);
   pickle_event(&w, "alloc", 0x3000, 1);
-  tool_output o = tool_run("replay", write_snapshot("a.pickle"), "-o", "json",
+  tool_output o = tool_did("replay", write_snapshot("a.pickle"), "-o", "json",
                            "--iterations", "3", "--pool", "page_unit_pool");
-  assert_done(&o);
   ck_assert_double_eq(json_number(o.out, "events"), 3);
   ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 5001);
   for (int i = 0; i < 3; i++) {
@@ -306,8 +274,7 @@ TEST(refused_requests_are_counted) {
   pickle_event(&w, "free_completed", 0x2000, NOBODY_HAS);
   pickle_event(&w, "free_completed", 0x1000, 4096);
   tool_output o =
-      tool_run("replay", write_snapshot("big.pickle"), "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+      tool_exits(1, "replay", write_snapshot("big.pickle"), "-o", "json");
   ck_assert(json_valid(o.out));
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);
   ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
@@ -319,13 +286,11 @@ TEST(a_trace_of_nothing) {
   begin_snapshot();
   pickle_event(&w, "snapshot", 0, 0);
   const char *path = write_snapshot("empty.pickle");
-  tool_output o = tool_run("replay", path, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("replay", path, "-o", "json");
   ck_assert(json_valid(o.out));
   ck_assert_double_eq(json_number(o.out, "events"), 0);
   ck_assert(json_is(o.out, "results.0.reserved_over_live", "null"));
-  o = tool_run("replay", path);
-  assert_done(&o);
+  o = tool_did("replay", path);
   assert_contains(o.out, "\nno_pool ");
 }
 
@@ -334,27 +299,20 @@ TEST(no_alloc_no_figures) {
   begin_snapshot();
   pickle_event(&w, "free_completed", 0x1000, 4096);
   const char *path = write_snapshot("frees.pickle");
-  tool_output o = tool_run("replay", path, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("replay", path, "-o", "json");
   ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ms", "null"));
   ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_median", "null"));
   ck_assert(json_is(o.out, "results.0.iterations.1.alloc_ns_p99", "null"));
   ck_assert_double_ge(iteration_at(o.out, 0, 1, "free_ms"), 0);
-  o = tool_run("replay", path, "--pool", "no_pool");
-  assert_done(&o);
+  o = tool_did("replay", path, "--pool", "no_pool");
   assert_contains(o.out, "\nno_pool       -       -  ");
 }
 
 // Blocks that are alive, and nothing of how they came to be.
 TEST(no_history_is_told) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_open_segment(&w, 0x10000, 1 << 20);
-  pickle_block(&w, 0x10000, 4096, 4096, "active_allocated");
-  pickle_close_segment(&w);
-  pickle_middle(&w);
-  tool_output o = tool_run("replay", write_snapshot("no.pickle"), "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+  begin_snapshot_of_block(0x10000, 1 << 20, 4096, 4096);
+  tool_output o =
+      tool_exits(0, "replay", write_snapshot("no.pickle"), "-o", "json");
   assert_contains(o.err,
                   "no.pickle: no events recorded; call "
                   "torch.cuda.memory._record_memory_history() first\n");
@@ -366,19 +324,12 @@ TEST(no_history_is_told) {
 
 // The events saw this one freed: what stands there now came after them.
 TEST(what_came_after_the_events_is_told) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_open_segment(&w, 0x10000, 1 << 20);
-  pickle_block(&w, 0x10000, 4096, 4096, "active_allocated");
-  pickle_close_segment(&w);
-  pickle_middle(&w);
+  begin_snapshot_of_block(0x10000, 1 << 20, 4096, 4096);
   pickle_event(&w, "alloc", 0x10000, 4096);
   pickle_event(&w, "free_completed", 0x10000, 4096);
-  tool_output o = tool_run("replay", write_snapshot("late.pickle"));
-  ck_assert_int_eq(o.status, 0);
-  assert_contains(o.err,
-                  "late.pickle: 4.00 KiB in 1 block left out: alive at "
-                  "the end, but born after the last event\n");
+  assert_ended(tool_run("replay", write_snapshot("late.pickle")), 0,
+               "late.pickle: 4.00 KiB in 1 block left out: alive at "
+               "the end, but born after the last event\n");
 }
 
 // Device 0 has three requests, device 1 has one.
@@ -395,14 +346,12 @@ static const char *write_two_devices(void) {
 
 TEST(one_of_several_devices) {
   const char *path = write_two_devices();
-  tool_output o = tool_run("replay", path, "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "replay", path, "-o", "json");
   assert_contains(o.err,
                   "two.pickle: 2 devices have a history; this is device "
                   "0 (--trace-device chooses another)");
   ck_assert_double_eq(json_number(o.out, "events"), 3);
-  o = tool_run("replay", path, "-o", "json", "--trace-device", "1");
-  assert_done(&o);
+  o = tool_did("replay", path, "-o", "json", "--trace-device", "1");
   ck_assert_double_eq(json_number(o.out, "events"), 1);
   ck_assert_double_eq(json_number(o.out, "live_peak_bytes"), 1 << 20);
 }
@@ -414,8 +363,7 @@ TEST(hostile_names_are_neutral) {
   pickle_event(&w, "alloc", 0x1000, 4096);
   const char *path = write_snapshot("a\x1b[2J\xc2\x9b\xe2\x80\xae\x9b.pickle");
   for (size_t i = 0; i < 4; i++) {
-    tool_output o = tool_run("replay", path, "-o", formats[i]);
-    assert_done(&o);
+    tool_output o = tool_did("replay", path, "-o", formats[i]);
     assert_contains(
         o.out, i == 1 ? "[2J\\u009b\\u202e\\ufffd.pickle" : "a?[2J???.pickle");
     ck_assert_ptr_null(strchr(o.out, 0x1b));
@@ -425,8 +373,7 @@ TEST(hostile_names_are_neutral) {
 
 static long peak_kib(const char *option) {
   tool_output o =
-      tool_run("replay", "@bert-layer", "--pool", "no_pool", option);
-  assert_done(&o);
+      tool_did("replay", "@bert-layer", "--pool", "no_pool", option);
   long peak = o.peak_kib;
   return peak;
 }
@@ -439,10 +386,9 @@ TEST(touching_writes_to_each_page) {
 // The host cannot write to this device's memory: touching goes through the
 // device, for which Tarn stands in.
 TEST(another_device) {
-  tool_output o = tool_run("replay", "@bert-layer", "--plugin",
+  tool_output o = tool_did("replay", "@bert-layer", "--plugin",
                            TARN_SMALL_PLUGIN, "--device", "small:0", "--touch",
                            "--pool", "no_pool", "-o", "json");
-  assert_done(&o);
   ck_assert(json_is(o.out, "results.0.device", "\"small:0\""));
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 0);
 }
@@ -460,10 +406,9 @@ TEST(a_device_without_ranges) {
               {"@kv-decode", 1.35, 2.0},
               {"@random", 1.75, 3.2}};
   for (size_t i = 0; i < sizeof held / sizeof *held; i++) {
-    tool_output o = tool_run("replay", held[i].trace, "--plugin",
+    tool_output o = tool_did("replay", held[i].trace, "--plugin",
                              TARN_PLAIN_PLUGIN, "--device", "plain:0", "--pool",
                              "arena_pool,buddy_pool", "-o", "json");
-    assert_done(&o);
     ck_assert_double_le(result_at(o.out, 0, "reserved_over_live"),
                         held[i].arena);
     ck_assert_double_le(result_at(o.out, 1, "reserved_over_live"),
@@ -473,9 +418,8 @@ TEST(a_device_without_ranges) {
 
 // 64 MiB do not hold what page_unit_pool keeps of 32 images.
 TEST(a_device_too_small) {
-  tool_output o = tool_run("replay", "@resnet50-b32", "--plugin",
-                           TARN_SMALL_PLUGIN, "--device", "small:0");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "replay", "@resnet50-b32", "--plugin",
+                             TARN_SMALL_PLUGIN, "--device", "small:0");
   assert_contains(o.err, "requests failed, the first: ");
   assert_contains(o.out, "  failed\n");
 }
@@ -483,10 +427,9 @@ TEST(a_device_too_small) {
 // Of 64 MiB free, 57.6 may be held when pages are touched. page_unit_pool would
 // hold 84: it has to give idle memory back on the way.
 TEST(touching_leaves_room) {
-  tool_output o = tool_run("replay", "@bert-layer", "--plugin",
+  tool_output o = tool_did("replay", "@bert-layer", "--plugin",
                            TARN_SMALL_PLUGIN, "--device", "small:0", "--touch",
                            "--pool", "page_unit_pool", "-o", "json");
-  assert_done(&o);
   double held = result_at(o.out, 0, "reserved_peak_bytes");
   ck_assert_double_gt(held, 0.7 * (64 << 20));
   ck_assert_double_le(held, 0.9 * (64 << 20) + 1);

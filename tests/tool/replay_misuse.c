@@ -6,49 +6,45 @@
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(wrong_names) {
-  assert_exits(tool_run("replay"), 2, "which trace?");
-  assert_exits(tool_line("replay @bert"), 2, "did you mean '@bert-layer'?");
-  assert_exits(tool_line("replay @x"), 2, "there are: @bert-layer, ");
-  assert_exits(tool_line("replay @bert-layer --pool page_unit_pol"), 2,
-               "did you mean 'page_unit_pool'?");
-  assert_exits(tool_line("replay @bert-layer --pool no_pool,"), 2,
-               "no pool is named ''");
-  assert_exits(tool_line("replay @bert-layer --pool no_pool,no_pool"), 2,
-               "pool 'no_pool' is named twice");
-  assert_exits(tool_line("replay @bert-layer --pool no_pool:x=1"), 2,
-               "tarn replay: ");
-  assert_exits(tool_line("replay @bert-layer --device abacus:0"), 2, "cpu");
+  assert_misuse(tool_run("replay"), "which trace?");
+  assert_misused("replay @bert", "did you mean '@bert-layer'?");
+  assert_misused("replay @x", "there are: @bert-layer, ");
+  assert_misused("replay @bert-layer --pool page_unit_pol",
+                 "did you mean 'page_unit_pool'?");
+  assert_misused("replay @bert-layer --pool no_pool,", "no pool is named ''");
+  assert_misused("replay @bert-layer --pool no_pool,no_pool",
+                 "pool 'no_pool' is named twice");
+  assert_misused("replay @bert-layer --pool no_pool:x=1", "tarn replay: ");
+  assert_misused("replay @bert-layer --device abacus:0", "cpu");
 }
 
 TEST(wrong_numbers) {
   static const char *const wrong[] = {
       "0", "-1", "", "2x", " 2", "1e3", "99999999999999999999"};
   for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-    assert_exits(tool_run("replay", "@bert-layer", "--iterations", wrong[i]), 2,
-                 "--iterations wants a whole number");
+    assert_misuse(tool_run("replay", "@bert-layer", "--iterations", wrong[i]),
+                  "--iterations wants a whole number");
   }
-  assert_exits(tool_line("replay @bert-layer --trace-device x"), 2,
-               "--trace-device wants a whole number from 0 to 4294967295");
-  assert_exits(tool_line("replay @bert-layer --trace-device -1"), 2,
-               "--trace-device wants a whole number");
-  assert_exits(tool_line("replay @bert-layer --trace-device 0"), 2,
-               "--trace-device is for recorded traces: @bert-layer has none");
+  assert_misused("replay @bert-layer --trace-device x",
+                 "--trace-device wants a whole number from 0 to 4294967295");
+  assert_misused("replay @bert-layer --trace-device -1",
+                 "--trace-device wants a whole number");
+  assert_misused("replay @bert-layer --trace-device 0",
+                 "--trace-device is for recorded traces: @bert-layer has none");
   static const char *const no_bytes[] = {
       "0",   "-1",  "",      "G",   "1X",   "1GB",  "18446744073709551616",
       "1.5", "1.G", "1.5.G", ".5G", "0.0K", "1,5G", "99999999T"};
   for (size_t i = 0; i < sizeof no_bytes / sizeof no_bytes[0]; i++) {
-    assert_exits(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]), 2,
-                 "is not a number of bytes");
+    assert_misuse(tool_run("replay", "@bert-layer", "--limit", no_bytes[i]),
+                  "is not a number of bytes");
   }
-  assert_exits(tool_line("replay @bert-layer --dry --touch"), 2,
-               "--dry has no memory for --touch");
-  assert_exits(
-      tool_line("replay @bert-layer --dry --pool page_unit_pool:page=7"), 2,
-      "page=7 is not a power of two");
-  assert_exits(tool_line("replay @bert-layer --html /dev/stdout -ocsv"), 2,
-               "--html /dev/stdout and -o both want stdout");
-  assert_exits(tool_line("replay @bert-layer -o yaml"), 2,
-               "'yaml' is not a format");
+  assert_misused("replay @bert-layer --dry --touch",
+                 "--dry has no memory for --touch");
+  assert_misused("replay @bert-layer --dry --pool page_unit_pool:page=7",
+                 "page=7 is not a power of two");
+  assert_misused("replay @bert-layer --html /dev/stdout -ocsv",
+                 "--html /dev/stdout and -o both want stdout");
+  assert_misused("replay @bert-layer -o yaml", "'yaml' is not a format");
 }
 
 TEST(missing_file) {

@@ -9,8 +9,8 @@
 static void check_numbers(size_t count) {
   char number[32], line[64];
   snprintf(number, sizeof number, "%zu", count);
-  tool_output o = run_script("echo =$TARN_RANK/$TARN_SIZE", "-n", number);
-  assert_done(&o);
+  tool_output o =
+      tool_as_done(run_script("echo =$TARN_RANK/$TARN_SIZE", "-n", number));
   ck_assert_uint_eq(count_of(o.out, "\n"), count);
   for (size_t i = 0; i < count; i++) {
     snprintf(line, sizeof line, "=%zu/%zu\n", i, count);
@@ -40,11 +40,10 @@ TEST(number_of_an_outer_run_is_replaced) {
 
 TEST(timeout_is_told) {
   setenv("TARN_COMM_TIMEOUT_MS", "77", 1);
-  tool_output o = run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2");
-  assert_done(&o);
+  tool_output o = tool_as_done(run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2"));
   ck_assert_str_eq(o.out, "77\n77\n");
-  o = run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2", "--timeout", "1500");
-  assert_done(&o);
+  o = tool_as_done(
+      run_script("echo $TARN_COMM_TIMEOUT_MS", "-n2", "--timeout", "1500"));
   ck_assert_str_eq(o.out, "1500\n1500\n");
 }
 
@@ -75,8 +74,8 @@ TEST(stdin_is_rank_0s) {
 // way to each inbox, and its own.
 TEST(no_descriptor_leaks) {
   ck_assert_int_eq(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
-  tool_output o = run_script("ls -l /proc/$$/fd", "-n", "3", "-l");
-  assert_done(&o);
+  tool_output o =
+      tool_as_done(run_script("ls -l /proc/$$/fd", "-n", "3", "-l"));
   for (int i = 0; i < 3; i++) {
     const char *const marks[] = {"[0] ", "[1] ", "[2] "};
     ck_assert_uint_gt(count_of(o.out, marks[i]), 3);
@@ -168,8 +167,7 @@ TEST(first_failure_counts) {
   const char *script =
       FAIL_WHEN_READY("2", "5") "trap 'exit 6' TERM; " SAY_READY;
   setenv("READY", tool_file(""), 1);
-  tool_output o = run_script(script, "-n", "3", "--grace", "0");
-  ck_assert_int_eq(o.status, 5);
+  tool_output o = tool_ended(5, run_script(script, "-n", "3", "--grace", "0"));
   ck_assert_str_eq(o.err,
                    "tarn run: rank 0 ended with exit status 5\n"
                    "tarn run: ranks 1, 2 still run: SIGTERM\n");
@@ -182,16 +180,15 @@ TEST(sigpipe_ends_a_rank) {
 
 TEST(others_may_end_by_themselves) {
   const char *script = "test $TARN_RANK != 0 || exit 3; sleep 0.3; echo done";
-  tool_output o = run_script(script, "-n", "3");
-  ck_assert_int_eq(o.status, 3);
+  tool_output o = tool_ended(3, run_script(script, "-n", "3"));
   ck_assert_str_eq(o.out, "done\ndone\n");
   ck_assert_ptr_null(strstr(o.err, "still run"));
 }
 
 TEST(grace_of_none_is_for_ever) {
   const char *script = "test $TARN_RANK != 0 || exit 3; sleep 0.3; echo done";
-  tool_output o = run_script(script, "-n", "2", "--grace", "none");
-  ck_assert_int_eq(o.status, 3);
+  tool_output o =
+      tool_ended(3, run_script(script, "-n", "2", "--grace", "none"));
   ck_assert_str_eq(o.out, "done\n");
   ck_assert_str_eq(o.err, "tarn run: rank 0 ended with exit status 3\n");
 }
@@ -199,8 +196,7 @@ TEST(grace_of_none_is_for_ever) {
 TEST(stubborn_are_killed) {
   const char *script = FAIL_WHEN_READY("1", "4") "trap '' TERM; " SAY_READY;
   setenv("READY", tool_file(""), 1);
-  tool_output o = run_script(script, "-n", "2", "--grace", "0");
-  ck_assert_int_eq(o.status, 4);
+  tool_output o = tool_ended(4, run_script(script, "-n", "2", "--grace", "0"));
   ck_assert_str_eq(o.err,
                    "tarn run: rank 0 ended with exit status 4\n"
                    "tarn run: rank 1 still runs: SIGTERM\n"
@@ -216,8 +212,7 @@ TEST(many_that_are_left_are_counted) {
 // --- what is refused -------------------------------------------------------
 
 TEST(missing_program_is_127) {
-  tool_output o = tool_line("run -n 3 tarn-no-such-program");
-  ck_assert_int_eq(o.status, 127);
+  tool_output o = tool_ended(127, tool_line("run -n 3 tarn-no-such-program"));
   ck_assert_str_eq(
       o.err, "tarn run: tarn-no-such-program: No such file or directory\n");
 }

@@ -21,11 +21,6 @@
 // `tarn run -n N ... sh -c SCRIPT`, and what it says.
 #define run_script(script, ...) tool_run("run", __VA_ARGS__, "sh", "-c", script)
 
-static inline void assert_ended(tool_output o, int status, const char *says) {
-  ck_assert_msg(o.status == status, "exit %d: %s", o.status, o.err);
-  assert_contains(o.err, says);
-}
-
 // By memchr, since of strstr, memmem and their kin the address sanitizer looks
 // at all the rest of |text| each time.
 static inline size_t count_of(const char *text, const char *part) {

@@ -77,8 +77,7 @@ static void check_long(size_t size, bool has_newline) {
   char script[128];
   snprintf(script, sizeof script, "head -c %zu /dev/zero | tr '\\0' x%s", size,
            has_newline ? "; echo" : "");
-  tool_output o = run_script(script, "-n", "2", "-l");
-  assert_done(&o);
+  tool_output o = tool_as_done(run_script(script, "-n", "2", "-l"));
   size_t pieces = size / LINE + (size % LINE != 0 || size == 0);
   if (has_newline && size % LINE == 0) pieces++;
   ck_assert_uint_eq(count_of(o.out, "\n"), 2 * pieces);
@@ -100,8 +99,7 @@ TEST(much_from_many) {
   const char *script =
       "head -c 200000 /dev/zero | tr '\\0' '\\n'; "
       "head -c 50000 /dev/zero | tr '\\0' '\\n' >&2";
-  tool_output o = run_script(script, "-n", "7", "-l");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_ended(0, run_script(script, "-n", "7", "-l"));
   ck_assert_uint_eq(count_of(o.out, "\n"), 1400000);
   ck_assert_uint_eq(count_of(o.err, "\n"), 350000);
   ck_assert_uint_eq(count_of(o.out, "[6] \n"), 200000);
@@ -186,8 +184,8 @@ TEST(reader_that_sleeps_over_a_failure) {
 // What a rank leaves running does not keep the launcher, nor lose what was
 // written.
 TEST(what_a_rank_leaves_behind) {
-  tool_output o = run_script("sleep 1000 & echo $!", "-n", "1", "-l");
-  assert_done(&o);
+  tool_output o =
+      tool_as_done(run_script("sleep 1000 & echo $!", "-n", "1", "-l"));
   ck_assert_ptr_eq(strstr(o.out, "[0] "), o.out);
   pid_t left = (pid_t)atol(o.out + 4);
   ck_assert_int_gt(left, 1);

@@ -7,8 +7,7 @@
 static void check_example(size_t count) {
   char number[32], line[96];
   snprintf(number, sizeof number, "%zu", count);
-  tool_output o = tool_run("run", "-n", number, TARN_RANKS);
-  assert_done(&o);
+  tool_output o = tool_did("run", "-n", number, TARN_RANKS);
   size_t sum = (count - 1) * count * (2 * count - 1) / 6;
   for (size_t i = 0; i < count; i++) {
     snprintf(line, sizeof line, "rank %zu of %zu: %zu is the sum", i, count,
@@ -28,15 +27,13 @@ TEST(example_of_any_size) {
 // Places pass through what becomes the program in the end.
 TEST(shell_in_between) {
   const char *script = "exec " TARN_RANKS;
-  tool_output o = run_script(script, "-n", "3", "-l");
-  assert_done(&o);
+  tool_output o = tool_as_done(run_script(script, "-n", "3", "-l"));
   assert_contains(o.out, "[2] rank 2 of 3: 5 is the sum of the squares");
 }
 
 TEST(run_within_a_rank) {
   tool_output o =
-      tool_run("run", "-n", "2", TARN_TOOL, "run", "-n", "3", TARN_RANKS);
-  assert_done(&o);
+      tool_did("run", "-n", "2", TARN_TOOL, "run", "-n", "3", TARN_RANKS);
   ck_assert_uint_eq(count_of(o.out, " of 3: 5 is the sum"), 6);
 }
 
@@ -71,9 +68,8 @@ TEST(rank_that_never_joins) {
 
 // Others give it up when their time is over; it is ended in the end.
 TEST(stopped_rank) {
-  tool_output o = tool_run("run", "-n", "3", "--timeout", "300", "--grace", "1",
-                           TARN_VICTIM, "1", "stop");
-  ck_assert_int_eq(o.status, 3);
+  tool_output o = tool_exits(3, "run", "-n", "3", "--timeout", "300", "--grace",
+                             "1", TARN_VICTIM, "1", "stop");
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGTERM\n");
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGKILL\n");
 }

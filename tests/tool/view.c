@@ -26,8 +26,7 @@ TEST(page_stands_alone) {
 static void assert_line(const char *trace, const char *line) {
   char expected[600];
   const char *path = tool_file("out.html");
-  tool_output o = tool_run("view", trace, "--html", path);
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "view", trace, "--html", path);
   snprintf(expected, sizeof expected, "%s: %s\n", path, line);
   ck_assert_str_eq(o.out, expected);
 }
@@ -48,8 +47,7 @@ TEST(one_line_says_what_was_written) {
               "event");
   const char *standard = tool_file("stdout");  // as /dev/stdout is one
   ck_assert_int_eq(symlink("/proc/self/fd/1", standard), 0);
-  tool_output o = tool_run("view", "@bert-layer", "--html", standard);
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "view", "@bert-layer", "--html", standard);
   ck_assert_int_eq(strncmp(o.out, "<!DOCTYPE html>", 15), 0);
   ck_assert_str_eq(o.out + strlen(o.out) - 8, "</html>\n");
   assert_contains(o.err, "stdout: 192 events");
@@ -68,24 +66,6 @@ TEST(data_are_complete) {
   ck_assert(json_is(data, "pools.0.name", "\"arena_pool\""));
   ck_assert(json_is(data, "tag", "null"));
   ck_assert_double_gt(json_number(data, "pools.0.height"), MIB);
-}
-
-static void assert_uints(const char *data, const char *path, size_t count,
-                         const uint32_t *expected) {
-  uint32_t found[16] = {0};
-  size_t size = json_decode(data, path, found, sizeof found);
-  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
-  for (size_t i = 0; i < count; i++)
-    ck_assert_msg(found[i] == expected[i], "%s[%zu] is %u", path, i, found[i]);
-}
-
-static void assert_doubles(const char *data, const char *path, size_t count,
-                           const double *expected) {
-  double found[16] = {0};
-  size_t size = json_decode(data, path, found, sizeof found);
-  ck_assert_msg(size == count * sizeof *found, "%s has %zu bytes", path, size);
-  for (size_t i = 0; i < count; i++)
-    ck_assert_msg(found[i] == expected[i], "%s[%zu] is %g", path, i, found[i]);
 }
 
 // The baseline's block has no segment; a gap above the segment is folded away.
@@ -135,9 +115,8 @@ TEST(segments_come_and_go) {
 TEST(libraries_own_nothing) {
   const char *trace = write_known();
   const char *path = tool_file("out.html");
-  tool_output o = tool_run("view", trace, "--html", path, "--libraries",
-                           "*/model.py,*/optim.py");
-  assert_done(&o);
+  tool_did("view", trace, "--html", path, "--libraries",
+           "*/model.py,*/optim.py");
   char *page = tool_read_file(path);
   char *data = data_of(page);
   assert_uints(data, "holder", 4, (uint32_t[]){0, 2, 2, 3});
@@ -147,14 +126,11 @@ TEST(empty_traces_have_a_page) {
   begin_snapshot();
   const char *path = write_snapshot("empty.pickle");
   const char *page = tool_file("out.html");
-  tool_output o = tool_run("view", path, "--html", page);
-  ck_assert_int_eq(o.status, 0);
-  assert_contains(o.err, "no events recorded");
+  assert_ended(tool_run("view", path, "--html", page), 0, "no events recorded");
   char *text = tool_read_file(page);
   char *data = data_of(text);
   ck_assert_double_eq(json_number(data, "peak_bytes"), 0);
   ck_assert_double_eq(json_number(data, "peak_event"), -1);
-  free((char *)path);
 }
 
 // --- hostile ---------------------------------------------------------------
@@ -190,9 +166,8 @@ TEST(names_turn_nothing_around) {
 
 TEST(titles_are_inert) {
   const char *path = tool_file("out.html");
-  tool_output o = tool_run("view", "@bert-layer", "--html", path, "--title",
-                           "<img src=x>&\"\x1b[2J");
-  assert_done(&o);
+  tool_did("view", "@bert-layer", "--html", path, "--title",
+           "<img src=x>&\"\x1b[2J");
   char *page = tool_read_file(path);
   assert_contains(page, "<h1>&lt;img src=x&gt;&amp;&quot;?[2J</h1>");
   ck_assert_uint_eq(count_of(page, "<img"), 0);
@@ -212,19 +187,14 @@ TEST(wrong_use) {
   assert_contains(o.out, "usage: tarn view ");
 }
 
-static void assert_failed(tool_output o, const char *part) {
-  ck_assert_int_eq(o.status, 1);
-  assert_contains(o.err, part);
-}
-
 TEST(what_cannot_be_done) {
   const char *path = tool_file("out.html");
-  assert_failed(tool_line("view @bert-layer --html /nowhere/x.html"),
-                "/nowhere/x.html: No such file");
-  assert_failed(tool_line("view @bert-layer --html /"), "Is a directory");
-  assert_failed(tool_line("view @bert-layer --html /dev/full"),
-                "No space left");
-  assert_failed(tool_run("view", "/nowhere.pickle", "--html", path),
-                "/nowhere.pickle");
+  assert_ended(tool_line("view @bert-layer --html /nowhere/x.html"), 1,
+               "/nowhere/x.html: No such file");
+  assert_ended(tool_line("view @bert-layer --html /"), 1, "Is a directory");
+  assert_ended(tool_line("view @bert-layer --html /dev/full"), 1,
+               "No space left");
+  assert_ended(tool_run("view", "/nowhere.pickle", "--html", path), 1,
+               "/nowhere.pickle");
   ck_assert_int_ne(access(path, F_OK), 0);
 }

@@ -17,39 +17,35 @@ static void assert_says(const char *json, const char *path, const char *text) {
   free(found);
 }
 
-static void assert_is(const char *json, const char *path, const char *value) {
-  ck_assert_msg(json_is(json, path, value), "%s is not %s in %s", path, value,
-                json);
-}
-
 static void assert_keys_work(const char *json) {
   assert_says(json, "opens", "\"After event 6, 60 us: out of memory\"");
   assert_says(json, "peak", "\"After event 2, 20 us: the peak\"");
-  assert_is(json, "home", "\"Before the first event\"");
+  assert_value(json, "home", "\"Before the first event\"");
   assert_says(json, "next", "\"After event 0, ");
   assert_says(json, "next_facts", "alive1.00 MiB");
-  assert_is(json, "slider", "\"1\"");
+  assert_value(json, "slider", "\"1\"");
   assert_says(json, "end", "\"After event 6, ");
-  assert_is(json, "refused",
-            "\"32.00 MiB were asked for: the red boxes are as high.\"");
+  assert_value(json, "refused",
+               "\"32.00 MiB were asked for: the red boxes are as high.\"");
   assert_says(json, "again", ": the peak\"");
   static const char *const yes[] = {
       "zoomed", "panned",      "restored", "cleared", "hidden",  "shown",
       "help",   "found_drawn", "same",     "by_time", "by_event"};
   for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
-    assert_is(json, yes[i], "true");
+    assert_value(json, yes[i], "true");
   assert_says(json, "block", "\"Block 1size4.00 MiB");
   assert_says(json, "block", "forward  /app/model.py:7");
   assert_says(json, "no_block", "Click a box");
 }
 
 static void assert_found(const char *json) {
-  assert_is(json, "found",
-            "\"1 frame, 1 block: 2.00 MiB at the moment, 2.00 MiB at most\"");
-  assert_is(json, "nothing", "\"\"");
-  assert_is(json, "chosen",
-            "\"1 block: 4.00 MiB at the moment, 4.00 MiB at most\"");
-  assert_is(json, "focus", "\"true\"");
+  assert_value(
+      json, "found",
+      "\"1 frame, 1 block: 2.00 MiB at the moment, 2.00 MiB at most\"");
+  assert_value(json, "nothing", "\"\"");
+  assert_value(json, "chosen",
+               "\"1 block: 4.00 MiB at the moment, 4.00 MiB at most\"");
+  assert_value(json, "focus", "\"true\"");
 }
 
 static void assert_table(const char *json) {
@@ -57,17 +53,17 @@ static void assert_table(const char *json) {
   assert_says(json, "answer", "while 3.00 MiB were alive. 16.00 MiB were held");
   assert_says(json, "answer", "Held by optim.py:7 step 2.00 MiB, 66.7 %");
   assert_says(json, "answer", "The peak was 7.00 MiB, after event 2, 20 us.");
-  assert_is(json, "rows.0.0", "\"/app/model.py:7 forward\"");
-  assert_is(json, "rows.0.1", "\"4.00 MiB\"");
-  assert_is(json, "rows.0.2", "\"57.1 %\"");
-  assert_is(json, "rows.1.0", "\"/app/optim.py:7 step\"");
-  assert_is(json, "rows.2.0", "\"baseline\"");
-  assert_is(json, "rows.2.1", "\"1.00 MiB\"");
+  assert_value(json, "rows.0.0", "\"/app/model.py:7 forward\"");
+  assert_value(json, "rows.0.1", "\"4.00 MiB\"");
+  assert_value(json, "rows.0.2", "\"57.1 %\"");
+  assert_value(json, "rows.1.0", "\"/app/optim.py:7 step\"");
+  assert_value(json, "rows.2.0", "\"baseline\"");
+  assert_value(json, "rows.2.1", "\"1.00 MiB\"");
   ck_assert_uint_eq(json_size(json, "rows"), 4);
-  assert_is(json, "rows.3.1", "\"0 B\"");
-  assert_is(json, "rows.3.5", "\"1.00 MiB\"");
-  assert_is(json, "sums.1", "\"7.00 MiB\"");
-  assert_is(json, "sums.6", "\"8.00 MiB\"");
+  assert_value(json, "rows.3.1", "\"0 B\"");
+  assert_value(json, "rows.3.5", "\"1.00 MiB\"");
+  assert_value(json, "sums.1", "\"7.00 MiB\"");
+  assert_value(json, "sums.6", "\"8.00 MiB\"");
   // 4 and 2 MiB within 16: holes of 4 and 6 MiB.
   assert_says(json, "facts", "held of the device16.00 MiB");
   assert_says(json, "facts", "free within10.00 MiB in 2 holes");
@@ -92,9 +88,8 @@ static void assert_bytes(const char *json, size_t moment, int fact,
 static void assert_moment(const char *json, const char *trace, size_t event) {
   char number[16];
   snprintf(number, sizeof number, "%zu", event);
-  tool_output o =
-      tool_run("why", trace, "--pool", "none", "-o", "json", "--at", number);
-  ck_assert_msg(o.status == 0, "exit %d: %s", o.status, o.err);
+  tool_output o = tool_exits(0, "why", trace, "--pool", "none", "-o", "json",
+                             "--at", number);
   assert_bytes(json, event, 0, o.out, "at.live_bytes");
   assert_bytes(json, event, 2, o.out, "reserved_bytes");
   assert_bytes(json, event, 3, o.out, "free_bytes");
@@ -122,8 +117,8 @@ TEST(page_says_what_why_says) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     assert_says(json, "moments.2.3", " in 1 hole\"");
     assert_says(json, "home_facts", "held of the device0 B");
-    assert_is(json, "dragged", "true");
-    assert_is(json, "let_go", "true");
+    assert_value(json, "dragged", "true");
+    assert_value(json, "let_go", "true");
     assert_says(json, "brushed", "events ");
   }
 }
@@ -226,7 +221,7 @@ TEST(page_works_in_a_browser) {
     assert_table(json);
     assert_keys_work(json);
     assert_found(json);
-    assert_is(json, "hacked", "false");
+    assert_value(json, "hacked", "false");
     assert_says(json, "rows.3.0", "\\u003c/script\\u003e");
     ck_assert_double_eq(json_number(json, "images"), 0);
     ck_assert_double_eq(json_number(json, "links"), 0);
@@ -242,6 +237,6 @@ TEST(small_pages_work_in_a_browser) {
   if (json != NULL) {
     ck_assert_msg(json_size(json, "errors") == 0, "%s", json);
     assert_says(json, "answer", "Held by without a stack 4.00 MiB, 100.0 %");
-    assert_is(json, "end", "\"After event 0: the peak\"");
+    assert_value(json, "end", "\"After event 0: the peak\"");
   }
 }

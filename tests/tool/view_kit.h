@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "snapshot_kit.h"
 #include "support/json_check.h"
-#include "support/pickle_writer.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
 #include "support/tool_run.h"
@@ -20,8 +20,7 @@
 
 static inline char *view(const char *name) {
   const char *path = tool_file("out.html");
-  tool_output o = tool_run("view", name, "--html", path);
-  assert_done(&o);
+  tool_output o = tool_did("view", name, "--html", path);
   ck_assert_int_eq(strncmp(o.out, path, strlen(path)), 0);
   ck_assert_uint_eq(strcspn(o.out, "\n") + 1, strlen(o.out));
   char *page = tool_read_file(path);
@@ -31,30 +30,13 @@ static inline char *view(const char *name) {
 
 // --- snapshots made by hand ------------------------------------------------
 
-static pickle_writer w;
-static uint64_t time_us;
-
-static inline void begin_snapshot(void) {
-  w = (pickle_writer){0};
-  time_us = 1000;
-  pickle_snapshot(&w, 4);
-  pickle_middle(&w);
-}
-
-static inline void entry(const char *key, uint64_t value) {
-  pickle_text(&w, key);
-  pickle_int(&w, value);
-}
+// Of the next event.
+static uint64_t time_us = 1000;
 
 static inline void event_by(const char *action, uint64_t address, uint64_t size,
                             const char *file, const char *function) {
-  pickle_open_dict(&w);
-  pickle_text(&w, "action");
-  pickle_text(&w, action);
-  entry("addr", address);
-  entry("size", size);
-  entry("stream", 0);
-  entry("time_us", time_us);
+  begin_event(action, address, size);
+  snapshot_entry("time_us", time_us);
   time_us += 10;
   pickle_text(&w, "frames");
   pickle_open_list(&w);
@@ -62,13 +44,6 @@ static inline void event_by(const char *action, uint64_t address, uint64_t size,
   if (file != NULL) pickle_frame(&w, "/app/main.py", 3, "main");
   pickle_close_list(&w);
   pickle_close_dict(&w);
-}
-
-static inline const char *write_snapshot(const char *name) {
-  pickle_finish(&w);
-  const char *path = tool_file(name);
-  pickle_save(&w, path);
-  return path;
 }
 
 // 1 MiB from before; 4 and 2 MiB come, the 4 go: the peak is after event 2.

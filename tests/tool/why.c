@@ -13,19 +13,6 @@
 
 #define MIB (UINT64_C(1) << 20)
 
-static void assert_number(const char *json, const char *path, double expected) {
-  double value = json_number(json, path);
-  ck_assert_msg(value == expected, "%s is %.17g, not %.17g", path, value,
-                expected);
-}
-
-static void assert_value(const char *json, const char *path,
-                         const char *expected) {
-  const char *at = json_at(json, path);
-  ck_assert_msg(json_is(json, path, expected), "%s is %.60s, not %s", path,
-                at ? at : "nowhere", expected);
-}
-
 // ---------------------------------------------------------------------------
 // A small training step that runs out of memory
 // ---------------------------------------------------------------------------
@@ -72,19 +59,12 @@ static void build_step(void) {
   segment(256 * MIB, 184 * MIB);
 }
 
-static char step_path[512];
-
-static const char *write_built(const char *name) {
-  tarn_trace *trace = finish();
-  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, tool_file(name)));
-  tarn_trace_destroy(trace);
-  return tool_file(name);
-}
+static const char *step_path;
 
 static const char *write_step(void) {
   begin();
   build_step();
-  snprintf(step_path, sizeof step_path, "%s", write_built("step.tarn"));
+  step_path = write_built("step.tarn");
   return step_path;
 }
 
@@ -141,15 +121,13 @@ static const char golden[] =
 FIXTURE(tool_files_begin, tool_files_end);
 
 TEST(the_answer_comes_first) {
-  tool_output o = tool_run("why", write_step(), "--pool", "none");
-  assert_done(&o);
+  tool_output o = tool_did("why", write_step(), "--pool", "none");
   ck_assert_str_eq(o.out, golden);
 }
 
 TEST(markdown_has_headings) {
   tool_output o =
-      tool_run("why", write_step(), "--pool", "no_pool", "-o", "md");
-  assert_done(&o);
+      tool_did("why", write_step(), "--pool", "no_pool", "-o", "md");
   assert_contains(o.out, "### Who holds it at the peak\n\n| ");
   assert_contains(o.out, "| net/model.py:12 forward ");
   assert_contains(o.out,
@@ -160,10 +138,8 @@ TEST(markdown_has_headings) {
 
 // Order and names of what the reader of JSON may rely on.
 TEST(json_has_the_published_keys) {
-  tool_output o = tool_run("why", write_step(), "-o", "json");
-  assert_done(&o);
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  tool_output o = tool_did("why", write_step(), "-o", "json");
+  assert_json_line(o.out);
   assert_keys(o.out, "",
               "trace,peak_bytes,peak_event,holders,fragmentation,what_if,"
               "events,at,reserved_bytes,free_bytes,largest_hole_bytes,holes,"
@@ -178,8 +154,7 @@ TEST(json_has_the_published_keys) {
 }
 
 TEST(json_has_the_figures) {
-  tool_output o = tool_run("why", write_step(), "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("why", write_step(), "-o", "json");
   assert_number(o.out, "peak_bytes", (double)(128 * MIB));
   assert_number(o.out, "peak_event", 4);
   assert_value(o.out, "holders.0.frame", "\"(before the trace began)\"");
@@ -214,21 +189,17 @@ TEST(json_has_the_figures) {
 // 128 MiB are alive when 40 more are refused by an allocator that holds 184.
 TEST(capacity_is_answered) {
   tool_output o =
-      tool_run("why", write_step(), "--capacity", "224M", "-o", "json");
-  assert_done(&o);
+      tool_did("why", write_step(), "--capacity", "224M", "-o", "json");
   assert_value(o.out, "what_if.0.fits", "true");
-  o = tool_run("why", step_path, "--capacity", "184M", "-o", "json", "--pool",
+  o = tool_did("why", step_path, "--capacity", "184M", "-o", "json", "--pool",
                "arena_pool");
-  assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "false");
   assert_value(o.out, "what_if.1.fits", "true");
   assert_number(o.out, "what_if.1.reserved_bytes", (double)(168 * MIB));
   assert_value(o.out, "what_if.2.fits", "true");
-  o = tool_run("why", step_path, "--capacity", "167M", "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "why", step_path, "--capacity", "167M", "-o", "json");
   assert_value(o.out, "what_if.5.fits", "false");
-  o = tool_run("why", step_path, "--capacity", "167M");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "why", step_path, "--capacity", "167M");
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out,
                   "No allocator could have fitted it into 167.00 MiB: 168.00 "
@@ -242,13 +213,11 @@ TEST(what_nobody_has_does_not_count) {
   alloc(MIB, 100, TARN_TRACE_NO_STACK);
   event_at(TARN_TRACE_OOM, 1, 0, UINT64_MAX, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
-  tool_output o = tool_run("why", path, "-o", "json", "--pool", "no_pool");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "why", path, "-o", "json", "--pool", "no_pool");
   ck_assert_str_eq(o.err, "");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 2);
   assert_value(o.out, "oom_count", "1");
-  o = tool_run("why", path, "--capacity", "1G");
-  ck_assert_int_eq(o.status, 0);
+  o = tool_exits(0, "why", path, "--capacity", "1G");
   assert_contains(o.out, "15.99 EiB");
 }
 
@@ -257,14 +226,12 @@ TEST(what_nobody_has_is_not_tried) {
   begin();
   alloc(MIB, UINT64_C(1) << 50, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
-  tool_output o = tool_run("why", path, "-o", "json");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "why", path, "-o", "json");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
   assert_contains(o.err,
                   "mistake.tarn: 1.00 PiB were needed at once: too much "
                   "to try other allocators\n");
-  o = tool_run("why", path, "--capacity", "1G");
-  ck_assert_int_eq(o.status, 1);
+  o = tool_exits(1, "why", path, "--capacity", "1G");
   assert_contains(o.out, "No allocator could have fitted it into 1.00 GiB: ");
 }
 
@@ -274,8 +241,7 @@ TEST(a_plan_is_left_out_where_it_takes_long) {
   for (uint64_t i = 1; i <= 4100; i++)
     event(TARN_TRACE_ALLOC, i * MIB, 1000, TARN_TRACE_NO_STACK);
   const char *path = write_built("many.tarn");
-  tool_output o = tool_run("why", path, "-o", "json", "--pool", "no_pool");
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "why", path, "-o", "json", "--pool", "no_pool");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 1);
   assert_contains(o.err, "many.tarn: too large to be planned at once");
 }
@@ -290,30 +256,25 @@ TEST(a_squeeze_is_tried) {
   }
   const char *path = write_built("growing.tarn");
   tool_output o =
-      tool_run("why", path, "--pool", "page_unit_pool", "-o", "json");
-  assert_done(&o);
+      tool_did("why", path, "--pool", "page_unit_pool", "-o", "json");
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(136 * MIB));
-  o = tool_run("why", path, "--pool", "page_unit_pool", "-o", "json",
+  o = tool_did("why", path, "--pool", "page_unit_pool", "-o", "json",
                "--capacity", "20M");
-  assert_done(&o);
   assert_value(o.out, "what_if.0.fits", "true");
   ck_assert_double_le(json_number(o.out, "what_if.0.reserved_bytes"),
                       (double)(20 * MIB));
 }
 
 TEST(other_moments) {
-  tool_output o = tool_run("why", write_step(), "--at", "0", "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("why", write_step(), "--at", "0", "-o", "json");
   assert_number(o.out, "peak_event", 4);
   assert_number(o.out, "at.event", 0);
   assert_number(o.out, "at.live_bytes", (double)(96 * MIB));
-  o = tool_run("why", step_path, "--at", "oom", "--pool", "none");
-  assert_done(&o);
+  o = tool_did("why", step_path, "--at", "oom", "--pool", "none");
   assert_contains(o.out,
                   "\n128.00 MiB (134217728 bytes) alive at event 5 of 6 "
                   "(0.750 s after the first); ");
-  o = tool_run("why", step_path, "--at", "end", "-o", "json");
-  assert_done(&o);
+  o = tool_did("why", step_path, "--at", "end", "-o", "json");
   assert_number(o.out, "at.event", 5);
   assert_exits(tool_run("why", step_path, "--at", "6"), 1,
                "step.tarn: no event 6: it has 6");
@@ -322,13 +283,11 @@ TEST(other_moments) {
 }
 
 TEST(libraries_can_be_named) {
-  tool_output o = tool_run("why", write_step(), "-o", "json", "--pool", "none",
+  tool_output o = tool_did("why", write_step(), "-o", "json", "--pool", "none",
                            "--libraries", "*/net/*");
-  assert_done(&o);
   assert_value(o.out, "holders.0.frame", "\"/home/me/run/train.py:30 step\"");
-  o = tool_run("why", step_path, "-o", "json", "--pool", "none", "--libraries",
+  o = tool_did("why", step_path, "-o", "json", "--pool", "none", "--libraries",
                "none", "--top", "1");
-  assert_done(&o);
   assert_value(o.out, "holders.0.frame",
                "\"/venv/lib/python3.12/site-packages/torch/f.py:114 linear\"");
 }
@@ -338,22 +297,19 @@ TEST(two_traces_differ) {
   alloc(MIB, 10, stack_at("/home/me/run/net/model.py", 9, "forward"));
   char other[512];
   snprintf(other, sizeof other, "%s", write_built("other.tarn"));
-  tool_output o = tool_run("why", write_step(), "--diff", other, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("why", write_step(), "--diff", other, "-o", "json");
   assert_keys(o.out, "diff", "other,other_peak_bytes,frames");
   assert_number(o.out, "diff.other_peak_bytes", 10);
   assert_value(o.out, "diff.frames.1.frame",
                "\"/home/me/run/net/model.py:12 forward\"");
   assert_number(o.out, "diff.frames.1.other_bytes", 10);
   assert_number(o.out, "diff.frames.1.bytes", (double)(48 * MIB));
-  o = tool_run("why", step_path, "--diff", other, "--pool", "none");
-  assert_done(&o);
+  o = tool_did("why", step_path, "--diff", other, "--pool", "none");
   assert_contains(o.out,
                   "That is 127.99 MiB (134217718 bytes) more than the "
                   "peak of ");
   assert_contains(o.out, "+47.99 MiB  48.00 MiB");
-  o = tool_run("why", step_path, "--diff", step_path, "--pool", "none");
-  assert_done(&o);
+  o = tool_did("why", step_path, "--diff", step_path, "--pool", "none");
   assert_contains(o.out, "That is as much as the peak of ");
   assert_exits(tool_run("why", step_path, "--diff", "/nowhere"), 1,
                "/nowhere: ");
@@ -376,8 +332,7 @@ TEST(top_cuts_and_adds_up) {
 
 TEST(every_workload_is_answered) {
   for (size_t i = 0; tarn_trace_workload(i) != NULL; i++) {
-    tool_output o = tool_run("why", tarn_trace_workload(i), "-o", "json");
-    assert_done(&o);
+    tool_output o = tool_did("why", tarn_trace_workload(i), "-o", "json");
     ck_assert(json_valid(o.out));
     assert_value(o.out, "fragmentation", "null");
     ck_assert_uint_eq(json_size(o.out, "what_if"), 5);
@@ -407,9 +362,8 @@ TEST(wrong_use) {
 }
 
 TEST(strategies_can_be_loaded) {
-  tool_output o = tool_run("why", "@bert-layer", "--strategy", TARN_POWER_POOL,
+  tool_output o = tool_did("why", "@bert-layer", "--strategy", TARN_POWER_POOL,
                            "--pool", "power_pool:least=4K", "-o", "json");
-  assert_done(&o);
   assert_value(o.out, "what_if.0.strategy", "\"power_pool:least=4K\"");
   assert_exits(tool_line("why @bert-layer --strategy ./nothing.so"), 1,
                "./nothing.so: No such file");

@@ -7,7 +7,9 @@
 
 #include "kit/options.h"
 #include "support/run.h"
+#include "support/tool_run.h"
 #include "tarn/trace_build.h"
+#include "tarn/trace_write.h"
 
 static tarn_trace_builder *builder;
 static const options_list no_patterns;
@@ -20,6 +22,14 @@ static inline tarn_trace *finish(void) {
   tarn_trace *trace = NULL;
   assert_ok(tarn_trace_builder_finish(builder, &trace));
   return trace;
+}
+
+// Writes what |builder| has to a file of the test's folder; its path.
+static inline const char *write_built(const char *name) {
+  tarn_trace *trace = finish();
+  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, tool_file(name)));
+  tarn_trace_destroy(trace);
+  return tool_file(name);
 }
 
 static inline void event(tarn_trace_kind kind, uint64_t address, uint64_t size,

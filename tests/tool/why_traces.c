@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "snapshot_kit.h"
 #include "support/effort.h"
 #include "support/json_check.h"
-#include "support/pickle_writer.h"
 #include "support/tool_assert.h"
 #include "tarn/trace_write.h"
 #include "why_kit.h"
@@ -16,29 +16,6 @@
 #ifndef TARN_SHARED_DATA
 #define TARN_SHARED_DATA "../shared/data"
 #endif
-
-static pickle_writer w;
-
-static const char *write_snapshot(const char *name) {
-  pickle_finish(&w);
-  const char *path = tool_file(name);
-  pickle_save(&w, path);
-  return path;
-}
-
-static const char *write_built(const char *name) {
-  tarn_trace *trace = finish();
-  assert_ok(tarn_trace_write(trace, TARN_TRACE_FORMAT_TARN, tool_file(name)));
-  tarn_trace_destroy(trace);
-  return tool_file(name);
-}
-
-static void assert_value(const char *json, const char *path,
-                         const char *expected) {
-  const char *at = json_at(json, path);
-  ck_assert_msg(json_is(json, path, expected), "%s is %.90s, not %s", path,
-                at ? at : "nowhere", expected);
-}
 
 // ---------------------------------------------------------------------------
 // Real snapshots
@@ -90,8 +67,7 @@ SECONDS(880);
 TEST(a_real_training_step) {
   const char *path = data_file("torch-gpt-medium-128-training.pickle");
   if (path == NULL) return;
-  tool_output o = tool_run("why", path, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("why", path, "-o", "json");
   ck_assert_double_eq(json_number(o.out, "peak_bytes"), 7013335044.0);
   ck_assert_double_eq(json_number(o.out, "peak_event"), 9966);
   ck_assert_double_eq(json_number(o.out, "baseline_bytes"), 5095321600.0);
@@ -120,16 +96,14 @@ TEST(a_real_training_step) {
 TEST(a_real_inference) {
   const char *path = data_file("torch-gpt-medium-512-inference.pickle");
   if (path == NULL) return;
-  tool_output o = tool_run("why", path, "-o", "json");
-  assert_done(&o);
+  tool_output o = tool_did("why", path, "-o", "json");
   ck_assert_double_eq(json_number(o.out, "peak_bytes"), 1949343744.0);
   assert_holder(o.out, "holders", 1, NET "nn_utils.py:7 softmax", 67239936, 2);
   assert_holder(o.out, "holders", 2, NET "nn_utils.py:6 softmax", 67108864, 1);
   assert_holder(o.out, "holders", 3,
                 NET "model.py:430 scaled_dot_product_attention", 33554432, 1);
   ck_assert_double_eq(sum_of(o.out, "holders"), 1949343744.0);
-  o = tool_run("why", path, "--pool", "none");
-  assert_done(&o);
+  o = tool_did("why", path, "--pool", "none");
   assert_contains(o.out,
                   "Peak 1.81 GiB (1949343744 bytes) at event 315 of 4,998 ");
   assert_contains(o.out,
@@ -165,18 +139,12 @@ TEST(formats_agree) {
 // ---------------------------------------------------------------------------
 
 TEST(a_snapshot_out_of_memory) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_open_segment(&w, 0x200000, 0x400000);
-  pickle_block(&w, 0x200000, 0x100000, 0xfff00, "active_allocated");
-  pickle_close_segment(&w);
-  pickle_middle(&w);
+  begin_snapshot_of_block(0x200000, 0x400000, 0x100000, 0xfff00);
   pickle_event(&w, "alloc", 0x300000, 0x100000);
   pickle_event(&w, "segment_free", 0x800000, 0x200000);
   pickle_event(&w, "oom", 0, 0x500000);
   tool_output o =
-      tool_run("why", write_snapshot("oom.pickle"), "--pool", "none");
-  assert_done(&o);
+      tool_did("why", write_snapshot("oom.pickle"), "--pool", "none");
   assert_contains(o.out,
                   "Out of memory at event 2 of 3: 5.00 MiB (5242880 bytes) "
                   "more were asked for while 1.99 MiB were alive; ");
@@ -185,8 +153,7 @@ TEST(a_snapshot_out_of_memory) {
                   "the largest 2.00 MiB: less than was asked for, and the "
                   "device or a limit gave no more.\n");
   // Before that segment was given back there was more.
-  o = tool_run("why", tool_file("oom.pickle"), "--at", "0", "-o", "json");
-  assert_done(&o);
+  o = tool_did("why", tool_file("oom.pickle"), "--at", "0", "-o", "json");
   ck_assert_double_eq(json_number(o.out, "reserved_bytes"), 0x600000);
   ck_assert_double_eq(json_number(o.out, "holes"), 2);
   ck_assert_double_eq(json_number(o.out, "what_if.0.reserved_bytes"), 0x600000);
@@ -201,12 +168,12 @@ TEST(a_snapshot_out_of_memory) {
 // U+202E turns around what follows.
 static const char turn_around[] = {'\xe2', '\x80', '\xae', '\0'};
 
-static void write_evil(char *out_path, size_t size) {
+static const char *write_evil(void) {
   begin();
   char name[64];
   snprintf(name, sizeof name, "\033[31mred%s\\|`f`", turn_around);
   alloc(4096, 100, stack_at(EVIL_FILE, 1, name));
-  snprintf(out_path, size, "%s", write_built("evil.tarn"));
+  return write_built("evil.tarn");
 }
 
 static void assert_harmless(const char *text) {
@@ -216,21 +183,17 @@ static void assert_harmless(const char *text) {
 }
 
 TEST(hostile_names_are_neutral) {
-  char path[512];
-  write_evil(path, sizeof path);
-  tool_output o = tool_run("why", path, "--pool", "none");
-  assert_done(&o);
+  const char *path = write_evil();
+  tool_output o = tool_did("why", path, "--pool", "none");
   assert_harmless(o.out);
   assert_contains(o.out, "?]0;owned?|`x`<script>.py:1 ?[31mred?\\|`f`");
-  o = tool_run("why", path, "--pool", "none", "-o", "md");
-  assert_done(&o);
+  o = tool_did("why", path, "--pool", "none", "-o", "md");
   assert_harmless(o.out);
   assert_contains(o.out,
                   "| ?]0;owned?\\|\\`x\\`\\<script>.py:1 "
                   "?[31mred?\\\\\\|\\`f\\` ");
   assert_contains(o.out, "most is held by ?\\]0;owned?\\|\\`x\\`\\<script\\>");
-  o = tool_run("why", path, "--pool", "none", "-o", "json");
-  assert_done(&o);
+  o = tool_did("why", path, "--pool", "none", "-o", "json");
   ck_assert(json_valid(o.out));
   assert_harmless(o.out);
 }
@@ -242,15 +205,13 @@ TEST(hostile_names_are_neutral) {
 TEST(a_trace_of_nothing) {
   begin();
   const char *path = write_built("nothing.tarn");
-  tool_output o = tool_run("why", path);
-  ck_assert_int_eq(o.status, 0);
+  tool_output o = tool_exits(0, "why", path);
   assert_contains(o.out,
                   "Nothing was ever alive in this trace: its peak is 0 "
                   "bytes.\n");
   assert_contains(o.err, "no events recorded");
-  o = tool_run("why", path, "-o", "json", "--diff", "@bert-layer", "--at",
-               "end", "--capacity", "1");
-  ck_assert_int_eq(o.status, 0);
+  o = tool_exits(0, "why", path, "-o", "json", "--diff", "@bert-layer", "--at",
+                 "end", "--capacity", "1");
   ck_assert(json_valid(o.out));
   assert_value(o.out, "peak_event", "null");
   assert_value(o.out, "at.event", "null");
@@ -259,15 +220,9 @@ TEST(a_trace_of_nothing) {
 
 // The peak is before the first event, of which there is none.
 TEST(a_snapshot_without_history) {
-  w = (pickle_writer){0};
-  pickle_snapshot(&w, 4);
-  pickle_open_segment(&w, 0x200000, 0x200000);
-  pickle_block(&w, 0x200000, 0x1000, 0x1000, "active_allocated");
-  pickle_close_segment(&w);
-  pickle_middle(&w);
+  begin_snapshot_of_block(0x200000, 0x200000, 0x1000, 0x1000);
   tool_output o =
-      tool_run("why", write_snapshot("still.pickle"), "--pool", "none");
-  ck_assert_int_eq(o.status, 0);
+      tool_exits(0, "why", write_snapshot("still.pickle"), "--pool", "none");
   assert_contains(o.out,
                   "Peak 4.00 KiB (4096 bytes) before the first event; "
                   "4.00 KiB of it (100.0%) was there before the trace "
@@ -279,18 +234,10 @@ TEST(a_snapshot_without_history) {
 }
 
 TEST(bad_files_are_named) {
-  tool_output o = tool_run("why", "/nowhere/x.pickle");
-  ck_assert_int_eq(o.status, 1);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, "tarn why: /nowhere/x.pickle: ");
-  FILE *out = fopen(tool_file("bad.pickle"), "wb");
-  ck_assert_ptr_nonnull(out);
-  ck_assert_int_ge(fputs("\x80\x04}q", out), 0);
-  ck_assert_int_eq(fclose(out), 0);
-  o = tool_run("why", tool_file("bad.pickle"), "-o", "json");
-  ck_assert_int_eq(o.status, 1);
-  ck_assert_str_eq(o.out, "");
-  assert_contains(o.err, "bad.pickle: ");
+  assert_exits(tool_run("why", "/nowhere/x.pickle"), 1,
+               "tarn why: /nowhere/x.pickle: ");
+  const char *bad = tool_write_file(tool_file("bad.pickle"), "\x80\x04}q");
+  assert_exits(tool_run("why", bad, "-o", "json"), 1, "bad.pickle: ");
 }
 
 PART("slow");
@@ -305,13 +252,10 @@ TEST(a_million_distinct_frames) {
     alloc(UINT64_C(1) << 20 | (uint64_t)i << 21, 512 + i % 7,
           stack_at(file, i + 1, "f"));
   }
-  char path[512];
-  snprintf(path, sizeof path, "%s", write_built("million.tarn"));
+  const char *path = write_built("million.tarn");
   tool_output o =
-      tool_run("why", path, "--diff", path, "-o", "md", "--pool", "none");
-  assert_done(&o);
+      tool_did("why", path, "--diff", path, "-o", "md", "--pool", "none");
   assert_contains(o.out, EFFORT("(999,990 others)", "(99,990 others)"));
-  o = tool_run("why", path, "--top", "0", "--pool", "none");
-  assert_done(&o);
+  o = tool_did("why", path, "--top", "0", "--pool", "none");
   assert_contains(o.out, EFFORT("f999999.py:1000000 f", "f99999.py:100000 f"));
 }
