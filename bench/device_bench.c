@@ -159,17 +159,10 @@ static bool measure_figure(const figure *f, probe *p, double *out, char *why) {
 // The process
 // ---------------------------------------------------------------------------
 
-// What travels back: the figures, or why there are none.
-typedef struct answer {
-  device_bench_result result;
-  char why[PROBE_TEXT_SIZE];
-} answer;
-
-static bool open_device(const device_bench *bench, probe *p, answer *a) {
+static bool open_device(const device_bench *bench, probe *p, bench_figures *f) {
   *p = (probe){.watch = bench->watch, .passes = bench->passes};
-  if (!probe_open(p, bench->device, a->why)) return false;
-  snprintf(a->result.device, sizeof a->result.device, "%s",
-           tarn_device_name(p->device));
+  if (!probe_open(p, bench->device, f->why)) return false;
+  snprintf(f->device, sizeof f->device, "%s", tarn_device_name(p->device));
   return true;
 }
 
@@ -179,12 +172,11 @@ static bool can(const probe *p, const figure *f) {
   return f->reading != READ_ADOPT || tarn_stream_native(p->stream) != NULL;
 }
 
-static void measure_all(void *context, void *out_result) {
-  answer *a = out_result;
+void device_bench_measure(void *bench, void *out_figures) {
+  bench_figures *r = out_figures;
   probe p;
-  if (!open_device(context, &p, a)) return;
+  if (!open_device(bench, &p, r)) return;
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
-    device_bench_result *r = &a->result;
     r->values[i] = NAN;
     r->is_there[i] = can(&p, &figures[i]);
     if (!r->is_there[i]) continue;
@@ -194,28 +186,7 @@ static void measure_all(void *context, void *out_result) {
   probe_close(&p);
 }
 
-static void only_open(void *context, void *out_result) {
+void device_bench_open(void *bench, void *out_figures) {
   probe p;
-  if (open_device(context, &p, out_result)) probe_close(&p);
-}
-
-static bool run(const device_bench *bench, child_work *work,
-                device_bench_result *out, char *why) {
-  answer a;
-  device_bench what = *bench;
-  bool ended = child_run(work, &what, (child_limits){0}, &a, sizeof a, why);
-  *out = a.result;
-  if (!ended) return false;
-  snprintf(why, CHILD_TEXT_SIZE, "%s", a.why);
-  return *why == '\0';
-}
-
-bool device_bench_run(const device_bench *bench, device_bench_result *out,
-                      char *why) {
-  return run(bench, measure_all, out, why);
-}
-
-bool device_bench_try(const device_bench *bench, char *why) {
-  device_bench_result none;
-  return run(bench, only_open, &none, why);
+  if (open_device(bench, &p, out_figures)) probe_close(&p);
 }

@@ -7,10 +7,9 @@
 #define TARN_BENCH_DEVICE_BENCH_H_
 
 #include "figure.h"
-#include "kit/child.h"
 #include "probe.h"
 
-enum { DEVICE_BENCH_FIGURES = 19, DEVICE_BENCH_NAME_SIZE = 64 };
+enum { DEVICE_BENCH_FIGURES = 19 };
 
 typedef struct device_bench {
   const char *device;  // as tarn_device_open takes it
@@ -22,20 +21,11 @@ typedef struct device_bench {
 // device of that name, "cpu:0".
 bench_figure device_bench_figure_of(size_t index, const char *device);
 
-typedef struct device_bench_result {
-  char device[DEVICE_BENCH_NAME_SIZE];  // "cpu:0"
-  double values[DEVICE_BENCH_FIGURES];  // NaN: there is none
-  bool is_there[DEVICE_BENCH_FIGURES];  // the device can do that at all
-  char failed[DEVICE_BENCH_FIGURES][PROBE_TEXT_SIZE];  // why not; "": it did
-} device_bench_result;
+// For bench_figures_run, with a device_bench.
+child_work device_bench_measure;
 
-// Measures in a process of its own. False if there are no figures at all:
-// |why|, CHILD_TEXT_SIZE bytes, says what became of it.
-bool device_bench_run(const device_bench *bench, device_bench_result *out,
-                      char *why);
-
-// Whether there is such a device; asked in a process of its own, as a device
-// that is open here could not be opened in the child. False: |why| as above.
-bool device_bench_try(const device_bench *bench, char *why);
+// Asks only whether there is such a device; in a process of its own, as a
+// device that is open here could not be opened in the child.
+child_work device_bench_open;
 
 #endif  // TARN_BENCH_DEVICE_BENCH_H_

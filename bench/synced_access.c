@@ -153,7 +153,7 @@ static bool count_traced(tarn_synced *x, seen *order, double *out, char *why) {
 
 static bool check_order(const seen *order, char *why) {
   if (strcmp(order->order, wanted_order) == 0) return true;
-  snprintf(why, SYNCED_TEXT_SIZE, "copied %.100s, not %s",
+  snprintf(why, BENCH_TEXT_SIZE, "copied %.100s, not %s",
            order->order[0] != '\0' ? order->order : "nothing", wanted_order);
   return false;
 }

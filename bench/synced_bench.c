@@ -40,8 +40,9 @@ static const figure figures[] = {
 _Static_assert(sizeof figures / sizeof figures[0] == SYNCED_BENCH_FIGURES,
                "every figure has its place in a result");
 
-const bench_figure *synced_bench_figure_at(size_t index) {
-  return &figures[index].shown;
+bench_figure synced_bench_figure_of(size_t index, const char *device) {
+  (void)device;
+  return figures[index].shown;
 }
 
 // ---------------------------------------------------------------------------
@@ -49,7 +50,7 @@ const bench_figure *synced_bench_figure_at(size_t index) {
 // ---------------------------------------------------------------------------
 
 bool synced_refused(char *why) {
-  snprintf(why, SYNCED_TEXT_SIZE, "%s", tarn_last_error());
+  snprintf(why, BENCH_TEXT_SIZE, "%s", tarn_last_error());
   return false;
 }
 
@@ -96,19 +97,13 @@ void synced_pair_give(synced_pair *pair) {
 // The process
 // ---------------------------------------------------------------------------
 
-// What travels back: the figures, or why there are none.
-typedef struct answer {
-  synced_bench_result result;
-  char why[SYNCED_TEXT_SIZE];
-} answer;
-
-static bool open_device(const synced_bench *bench, synced_scene *s, answer *a) {
+static bool open_device(const synced_bench *bench, synced_scene *s,
+                        bench_figures *f) {
   *s = (synced_scene){.bench = bench};
   if (tarn_device_open(bench->device, &s->device) != TARN_OK)
-    return synced_refused(a->why);
+    return synced_refused(f->why);
   s->place = tarn_place_on(s->device);
-  snprintf(a->result.device, sizeof a->result.device, "%s",
-           tarn_device_name(s->device));
+  snprintf(f->device, sizeof f->device, "%s", tarn_device_name(s->device));
   return true;
 }
 
@@ -117,12 +112,11 @@ static bool makes_sense(const synced_scene *s, size_t index) {
   return index == 0 || !tarn_place_equal(s->place, TARN_HOST);
 }
 
-static void measure_all(void *context, void *out_result) {
-  answer *a = out_result;
+void synced_bench_measure(void *bench, void *out_figures) {
+  bench_figures *r = out_figures;
   synced_scene s;
-  if (!open_device(context, &s, a)) return;
+  if (!open_device(bench, &s, r)) return;
   for (size_t i = 0; i < SYNCED_BENCH_FIGURES; i++) {
-    synced_bench_result *r = &a->result;
     r->values[i] = NAN;
     r->is_there[i] = makes_sense(&s, i);
     if (!r->is_there[i]) continue;
@@ -132,28 +126,7 @@ static void measure_all(void *context, void *out_result) {
   (void)tarn_device_close(s.device);
 }
 
-static void only_open(void *context, void *out_result) {
+void synced_bench_open(void *bench, void *out_figures) {
   synced_scene s;
-  if (open_device(context, &s, out_result)) (void)tarn_device_close(s.device);
-}
-
-static bool run(const synced_bench *bench, child_work *work,
-                synced_bench_result *out, char *why) {
-  answer a;
-  synced_bench what = *bench;
-  bool ended = child_run(work, &what, (child_limits){0}, &a, sizeof a, why);
-  *out = a.result;
-  if (!ended) return false;
-  snprintf(why, CHILD_TEXT_SIZE, "%s", a.why);
-  return *why == '\0';
-}
-
-bool synced_bench_run(const synced_bench *bench, synced_bench_result *out,
-                      char *why) {
-  return run(bench, measure_all, out, why);
-}
-
-bool synced_bench_try(const synced_bench *bench, char *why) {
-  synced_bench_result none;
-  return run(bench, only_open, &none, why);
+  if (open_device(bench, &s, out_figures)) (void)tarn_device_close(s.device);
 }

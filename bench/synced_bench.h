@@ -6,14 +6,9 @@
 #define TARN_BENCH_SYNCED_BENCH_H_
 
 #include "figure.h"
-#include "kit/child.h"
 #include "tarn/tarn.h"
 
-enum {
-  SYNCED_BENCH_FIGURES = 6,
-  SYNCED_NAME_SIZE = 64,
-  SYNCED_TEXT_SIZE = 192
-};
+enum { SYNCED_BENCH_FIGURES = 6 };
 
 typedef struct synced_bench {
   const char *device;  // as tarn_device_open takes it
@@ -22,23 +17,11 @@ typedef struct synced_bench {
   size_t rows;         // that are written
 } synced_bench;
 
-// |index| is below SYNCED_BENCH_FIGURES.
-const bench_figure *synced_bench_figure_at(size_t index);
+// |index| is below SYNCED_BENCH_FIGURES; all devices have the same goals.
+bench_figure synced_bench_figure_of(size_t index, const char *device);
 
-typedef struct synced_bench_result {
-  char device[SYNCED_NAME_SIZE];        // "sim:0"
-  double values[SYNCED_BENCH_FIGURES];  // NaN: there is none
-  bool is_there[SYNCED_BENCH_FIGURES];  // it makes sense on that device
-  char failed[SYNCED_BENCH_FIGURES][SYNCED_TEXT_SIZE];  // why not; "": it did
-} synced_bench_result;
-
-// Measures in a process of its own. False if there are no figures at all:
-// |why|, CHILD_TEXT_SIZE bytes, says what became of it.
-bool synced_bench_run(const synced_bench *bench, synced_bench_result *out,
-                      char *why);
-
-// Whether there is such a device; asked in a process of its own, as in
-// device_bench.h. False: |why| as above.
-bool synced_bench_try(const synced_bench *bench, char *why);
+// For bench_figures_run, with a synced_bench; as in device_bench.h.
+child_work synced_bench_measure;
+child_work synced_bench_open;
 
 #endif  // TARN_BENCH_SYNCED_BENCH_H_

@@ -1,7 +1,7 @@
 // synced_figures.h - how each figure of synced_bench.h is measured.
 //
 // Each function makes its buffers, measures and ends them. False: |why|,
-// SYNCED_TEXT_SIZE bytes, says why there is no value.
+// BENCH_TEXT_SIZE bytes, says why there is no value.
 #ifndef TARN_BENCH_SYNCED_FIGURES_H_
 #define TARN_BENCH_SYNCED_FIGURES_H_
 

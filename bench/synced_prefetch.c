@@ -173,7 +173,7 @@ static loop loop_on(const synced_scene *s) {
 // ---------------------------------------------------------------------------
 
 static bool say(char *why, const char *what) {
-  snprintf(why, SYNCED_TEXT_SIZE, "%s", what);
+  snprintf(why, BENCH_TEXT_SIZE, "%s", what);
   return false;
 }
 

@@ -147,11 +147,11 @@ static bool check(const rows *r, const synced_moved *moved,
   uint64_t runs = count_runs(r);
   uint64_t copies = moved->copies_in + moved->copies_out;
   if (memcmp(read, r->wanted, r->size) != 0) {
-    snprintf(why, SYNCED_TEXT_SIZE, "what was read is not what was written");
+    snprintf(why, BENCH_TEXT_SIZE, "what was read is not what was written");
     return false;
   }
   if (copies == runs) return true;
-  snprintf(why, SYNCED_TEXT_SIZE, "%llu copies for %llu runs of rows",
+  snprintf(why, BENCH_TEXT_SIZE, "%llu copies for %llu runs of rows",
            (unsigned long long)copies, (unsigned long long)runs);
   return false;
 }

@@ -86,8 +86,8 @@ typedef enum outcome {
 enum { FIRST = 256, ENTRIES_MOST = 30 };
 
 typedef struct line {
-  const options_spec *spec;
-  void *command;
+  const tool_verb *verb;
+  char *command;
   struct option known[ENTRIES_MOST + 2];
   char brief[ENTRIES_MOST];
 } line;
@@ -98,8 +98,8 @@ static void make_known(line *l) {
   size_t used = 0;
   int count = 0;
   used += (size_t)snprintf(l->brief, sizeof l->brief, "%c:h",
-                           l->spec->has_program ? '+' : '-');
-  for (const options_entry *e = l->spec->entries; e->name != NULL; e++) {
+                           l->verb->has_program ? '+' : '-');
+  for (const options_entry *e = l->verb->entries; e->name != NULL; e++) {
     assert(count < ENTRIES_MOST && used + 2 < sizeof l->brief);
     int argument = e->kind == OPTIONS_FLAG ? no_argument : required_argument;
     l->known[count] = (struct option){e->name, argument, NULL, FIRST + count};
@@ -113,7 +113,7 @@ static void make_known(line *l) {
 }
 
 static const options_entry *entry_of(const line *l, int option) {
-  const options_entry *e = l->spec->entries;
+  const options_entry *e = l->verb->entries;
   if (option >= FIRST) return &e[option - FIRST];
   while (e->letter != option)
     e++;
@@ -131,44 +131,49 @@ static bool take_trace_device(const tool_verb *verb, const char *name,
 
 static bool take_value(const line *l, const options_entry *e,
                        const char *text) {
-  const tool_verb *verb = l->spec->verb;
+  const tool_verb *verb = l->verb;
+  void *out = l->command + e->offset;
   char name[64];
   snprintf(name, sizeof name, "--%s", e->name);
   switch (e->kind) {
     case OPTIONS_FLAG:
-      return *(bool *)e->out = true;
+      return *(bool *)out = true;
     case OPTIONS_TEXT:
-      *(const char **)e->out = text;
+      *(const char **)out = text;
       return true;
     case OPTIONS_LIST:
-      options_list_add(e->out, text, strlen(text));
+      options_list_add(out, text, strlen(text));
       return true;
     case OPTIONS_NAMES:
-      options_names_split(text, e->out);
+      options_names_split(text, out);
       return true;
     case OPTIONS_POOLS:
-      options_pools_split(text, e->out);
+      options_pools_split(text, out);
       return true;
     case OPTIONS_NUMBER:
-      return options_number_parse(verb, name, text, e->least, e->most, e->out);
+      return options_number_parse(verb, name, text, e->least, e->most, out);
     case OPTIONS_BYTES:
-      return options_bytes_parse(verb, name, text, e->out);
+      return options_bytes_parse(verb, name, text, out);
     case OPTIONS_OUTPUT:
-      return options_output_parse(verb, text, e->out);
+      return options_output_parse(verb, text, out);
     case OPTIONS_TRACE_DEVICE:
-      return take_trace_device(verb, name, text, e->out);
+      return take_trace_device(verb, name, text, out);
     case OPTIONS_CALL:
       return e->call(l->command, text);
   }
   return false;
 }
 
+static options_list *list_at(const line *l, size_t offset) {
+  return (options_list *)(void *)(l->command + offset);
+}
+
 static bool take_word(const line *l, const char *word) {
-  if (l->spec->words != NULL) {
-    options_list_add(l->spec->words, word, strlen(word));
+  if (l->verb->words != 0) {
+    options_list_add(list_at(l, l->verb->words), word, strlen(word));
     return true;
   }
-  tool_misuse(l->spec->verb, "'%s' is unexpected", word);
+  tool_misuse(l->verb, "'%s' is unexpected", word);
   return false;
 }
 
@@ -177,10 +182,10 @@ static bool take_option(const line *l, int option, char **argv) {
     case WORD:
       return take_word(l, optarg);
     case NO_VALUE:
-      tool_misuse(l->spec->verb, "option '%s' needs a value", argv[optind - 1]);
+      tool_misuse(l->verb, "option '%s' needs a value", argv[optind - 1]);
       return false;
     case WRONG:
-      refuse(l->spec->verb, l->known, argv[optind - 1]);
+      refuse(l->verb, l->known, argv[optind - 1]);
       return false;
     default:
       return take_value(l, entry_of(l, option), optarg);
@@ -202,8 +207,8 @@ static outcome parse(const line *l, int argc, char **argv) {
 
 static tool_exit act(const line *l, outcome found) {
   if (found == OUTCOME_MISUSE) return TOOL_MISUSE;
-  if (found == OUTCOME_RUN) return l->spec->run(l->command);
-  fputs(l->spec->verb->help, tool_out());
+  if (found == OUTCOME_RUN) return l->verb->work(l->command);
+  fputs(l->verb->help, tool_out());
   return TOOL_DONE;
 }
 
@@ -211,17 +216,23 @@ static bool is_list(options_kind kind) {
   return kind == OPTIONS_LIST || kind == OPTIONS_NAMES || kind == OPTIONS_POOLS;
 }
 
-tool_exit options_run(const options_spec *spec, void *command, int argc,
-                      char **argv) {
-  line l = {.spec = spec, .command = command};
+tool_exit options_run(const tool_verb *verb, int argc, char **argv) {
+  line l = {.verb = verb, .command = tool_array(1, verb->size)};
+  if (verb->defaults != NULL) memcpy(l.command, verb->defaults, verb->size);
+  memcpy(l.command, &verb, sizeof verb);
   make_known(&l);
   tool_exit status = act(&l, parse(&l, argc, argv));
-  if (spec->end != NULL) spec->end(command);
-  if (spec->words != NULL) options_list_free(spec->words);
-  for (const options_entry *e = spec->entries; e->name != NULL; e++) {
-    if (is_list(e->kind)) options_list_free(e->out);
+  if (verb->end != NULL) verb->end(l.command);
+  if (verb->words != 0) options_list_free(list_at(&l, verb->words));
+  for (const options_entry *e = verb->entries; e->name != NULL; e++) {
+    if (is_list(e->kind)) options_list_free(list_at(&l, e->offset));
   }
+  free(l.command);
   return status;
+}
+
+tool_exit options_verb_run(const tool_verb *verb, int argc, char **argv) {
+  return (verb->run != NULL ? verb->run : options_run)(verb, argc, argv);
 }
 
 // ---------------------------------------------------------------------------
@@ -364,22 +375,22 @@ static tool_exit load_object(const tool_verb *verb, const char *path,
                            : tool_fail(verb, "%s", tarn_last_error());
 }
 
+static tool_exit load_all(const tool_verb *verb, const options_list *paths,
+                          tarn_status (*load)(const char *path)) {
+  tool_exit status = TOOL_DONE;
+  for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++)
+    status = load_object(verb, paths->items[i], load);
+  return status;
+}
+
 tool_exit options_plugins_load(const tool_verb *verb,
                                const options_list *paths) {
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++) {
-    status = load_object(verb, paths->items[i], tarn_plugin_load);
-  }
-  return status;
+  return load_all(verb, paths, tarn_plugin_load);
 }
 
 tool_exit options_strategies_load(const tool_verb *verb,
                                   const options_list *paths) {
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; i < paths->count && status == TOOL_DONE; i++) {
-    status = load_object(verb, paths->items[i], tarn_pool_load);
-  }
-  return status;
+  return load_all(verb, paths, tarn_pool_load);
 }
 
 // ---------------------------------------------------------------------------

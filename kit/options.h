@@ -37,37 +37,41 @@ typedef enum options_kind {
   OPTIONS_CALL,          // what |call| makes of it
 } options_kind;
 
-// A long option, and where its value goes.
+// A long option, and where in the struct of the command line its value goes.
 typedef struct options_entry {
   const char *name;  // without "--"; NULL ends the list
   char letter;       // a short option that says the same; 0: none
   options_kind kind;
-  void *out;
+  size_t offset;
   uint64_t least, most;  // of a number
   // False after a message on wrong use.
   bool (*call)(void *command, const char *text);
 } options_entry;
 
-#define OPTION_OF(name_, letter_, kind_, out_) \
-  { .name = (name_), .letter = (letter_), .kind = (kind_), .out = (out_) }
-#define OPTION_FLAG_OR(name, letter, out) \
-  OPTION_OF(name, letter, OPTIONS_FLAG, out)
-#define OPTION_FLAG(name, out) OPTION_OF(name, 0, OPTIONS_FLAG, out)
-#define OPTION_TEXT(name, out) OPTION_OF(name, 0, OPTIONS_TEXT, out)
-#define OPTION_LIST(name, out) OPTION_OF(name, 0, OPTIONS_LIST, out)
-#define OPTION_NAMES(name, out) OPTION_OF(name, 0, OPTIONS_NAMES, out)
-#define OPTION_POOLS(name, out) OPTION_OF(name, 0, OPTIONS_POOLS, out)
-#define OPTION_BYTES(name, out) OPTION_OF(name, 0, OPTIONS_BYTES, out)
-#define OPTION_OUTPUT(out) OPTION_OF("output", 'o', OPTIONS_OUTPUT, out)
-#define OPTION_TRACE_DEVICE(out) \
-  OPTION_OF("trace-device", 0, OPTIONS_TRACE_DEVICE, out)
-#define OPTION_NUMBER_OR(name_, letter_, out_, least_, most_)     \
-  {                                                               \
-    .name = (name_), .letter = (letter_), .kind = OPTIONS_NUMBER, \
-    .out = (out_), .least = (least_), .most = (most_)             \
+// |at| is a member of the struct |command|.
+#define OPTION_OF(name_, letter_, kind_, at)               \
+  {                                                        \
+    .name = (name_), .letter = (letter_), .kind = (kind_), \
+    .offset = offsetof(command, at)                        \
   }
-#define OPTION_NUMBER(name, out, least, most) \
-  OPTION_NUMBER_OR(name, 0, out, least, most)
+#define OPTION_FLAG_OR(name, letter, at) \
+  OPTION_OF(name, letter, OPTIONS_FLAG, at)
+#define OPTION_FLAG(name, at) OPTION_OF(name, 0, OPTIONS_FLAG, at)
+#define OPTION_TEXT(name, at) OPTION_OF(name, 0, OPTIONS_TEXT, at)
+#define OPTION_LIST(name, at) OPTION_OF(name, 0, OPTIONS_LIST, at)
+#define OPTION_NAMES(name, at) OPTION_OF(name, 0, OPTIONS_NAMES, at)
+#define OPTION_POOLS(name, at) OPTION_OF(name, 0, OPTIONS_POOLS, at)
+#define OPTION_BYTES(name, at) OPTION_OF(name, 0, OPTIONS_BYTES, at)
+#define OPTION_OUTPUT(at) OPTION_OF("output", 'o', OPTIONS_OUTPUT, at)
+#define OPTION_TRACE_DEVICE(at) \
+  OPTION_OF("trace-device", 0, OPTIONS_TRACE_DEVICE, at)
+#define OPTION_NUMBER_OR(name_, letter_, at, least_, most_)             \
+  {                                                                     \
+    .name = (name_), .letter = (letter_), .kind = OPTIONS_NUMBER,       \
+    .offset = offsetof(command, at), .least = (least_), .most = (most_) \
+  }
+#define OPTION_NUMBER(name, at, least, most) \
+  OPTION_NUMBER_OR(name, 0, at, least, most)
 #define OPTION_CALL_OR(name_, letter_, call_)                   \
   {                                                             \
     .name = (name_), .letter = (letter_), .kind = OPTIONS_CALL, \
@@ -75,25 +79,19 @@ typedef struct options_entry {
   }
 #define OPTION_CALL(name, call) OPTION_CALL_OR(name, 0, call)
 
-// A command line: its options and words, and the function that does the work.
-// Every command line has --help and -h.
-typedef struct options_spec {
-  const tool_verb *verb;
-  const options_entry *entries;
-  options_list *words;  // that are no options; NULL: there must be none
-  // The first word is a program, and all behind it is the program's.
-  bool has_program;
-  // Does the work, when the whole command line was accepted.
-  tool_exit (*run)(void *command);
-  // Frees the rest of |command|, after success and failure; NULL: nothing to
-  // do.
-  void (*end)(void *command);
-} options_spec;
+// What a verb says of a struct |command| with defaults.
+#define OPTIONS_COMMAND(...)                              \
+  .size = sizeof(command), .defaults = &(const command) { \
+    __VA_ARGS__                                           \
+  }
 
-// Reads the command line into |command| and runs it; or writes the verb's help,
-// or says what is wrong. Frees the words and the lists of the entries.
-tool_exit options_run(const options_spec *spec, void *command, int argc,
-                      char **argv);
+// Reads the command line into a struct of |verb|->size bytes and does the work;
+// or writes the verb's help, or says what is wrong. Every command line has
+// --help and -h. Frees the words and the lists of the entries.
+tool_exit options_run(const tool_verb *verb, int argc, char **argv);
+
+// What |verb| does with its command line.
+tool_exit options_verb_run(const tool_verb *verb, int argc, char **argv);
 
 // Each returns false after a message on wrong use.
 

@@ -18,8 +18,24 @@ typedef struct tool_verb {
   const char *name;
   const char *summary;  // its line in `tarn --help`
   const char *help;     // what `tarn VERB --help` prints
-  // |argv|[0] is the verb's name.
+  // |argv|[0] is the verb's name. NULL: options_run (options.h), for which the
+  // rest is.
   tool_exit (*run)(const struct tool_verb *verb, int argc, char **argv);
+
+  const struct options_entry *entries;
+  // The struct that the command line is read into; its first member points to
+  // the verb.
+  size_t size;
+  const void *defaults;  // such a struct; NULL: all zero
+  size_t words;          // where in it the list of the words that are no
+                         // options is; 0: there must be none
+  bool has_program;      // the first word is a program, and all behind it is
+                         // the program's
+  // Does the work, when the whole command line was accepted.
+  tool_exit (*work)(void *command);
+  // Frees the rest of |command|, after success and failure; NULL: nothing to
+  // do.
+  void (*end)(void *command);
 } tool_verb;
 
 // "tarn VERB: text" on stderr; |verb| NULL: "tarn: text". The text, parts of

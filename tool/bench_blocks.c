@@ -109,21 +109,18 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .passes = PASSES};
-  const options_entry entries[] = {
-      OPTION_CALL("blocks", add_row),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_CALL("blocks", add_row),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MOST),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_blocks = {
     .name = "bench blocks",
     .summary = "what finding a block by an address inside takes",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.passes = PASSES),
+    .work = work,
 };

@@ -2,8 +2,6 @@
 // runs in a process of its own.
 //
 // Nothing is written to stdout before the end, as in bench_pool.c.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "bench.h"
@@ -47,7 +45,6 @@ typedef struct command {
   options_output output;
 
   stopwatch watch;
-  counters_bench_result *results;  // of each pool
 } command;
 
 // ---------------------------------------------------------------------------
@@ -88,10 +85,10 @@ static tool_exit prepare(command *c) {
 // The work
 // ---------------------------------------------------------------------------
 
-static tool_exit measure_pool(void *context, size_t index) {
-  command *c = context;
+static tool_exit measure_pool(void *context, size_t index, void *out_result) {
+  const command *c = context;
   counters_bench bench = what_to_measure(c, index);
-  counters_bench_result *result = &c->results[index];
+  counters_bench_result *result = out_result;
   *result = counters_bench_run(&bench);
   if (result->failed[0] == '\0') return TOOL_DONE;
   return tool_fail(c->verb, "%s: %s", bench.pool, result->failed);
@@ -116,49 +113,42 @@ static void write_row(sheet *s, const char *pool,
   sheet_row_end(s);
 }
 
-static void report(const command *c) {
+static void report(const void *context, const void *results) {
+  const command *c = context;
   sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t i = 0; i < c->pools.count; i++) {
+    const counters_bench_result *r = (const counters_bench_result *)results + i;
     sheet_group(s, c->pools.items[i]);
     for (size_t row = 0; row < COUNTERS_BENCH_ROWS; row++)
-      write_row(s, c->pools.items[i], &c->results[i], row);
+      write_row(s, c->pools.items[i], r, row);
   }
   sheet_end(s);
-}
-
-static tool_exit measure_all(command *c) {
-  c->watch = stopwatch_start();
-  c->results = tool_array(c->pools.count, sizeof *c->results);
-  tool_exit status = bench_each(&c->pools, measure_pool, c);
-  report(c);
-  free(c->results);
-  return status;
 }
 
 static tool_exit work(void *context) {
   command *c = context;
   tool_exit status = prepare(c);
-  return status == TOOL_DONE ? measure_all(c) : status;
+  if (status != TOOL_DONE) return status;
+  c->watch = stopwatch_start();
+  return bench_each(&c->pools, sizeof(counters_bench_result), measure_pool,
+                    report, c);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .device = "cpu:0", .passes = PASSES};
-  const options_entry entries[] = {
-      OPTION_POOLS("pool", &c.pools),
-      OPTION_TEXT("device", &c.device),
-      OPTION_LIST("strategy", &c.strategies),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_POOLS("pool", pools),
+    OPTION_TEXT("device", device),
+    OPTION_LIST("strategy", strategies),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MOST),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_counters = {
     .name = "bench counters",
     .summary = "what counting takes of an alloc and a free",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.device = "cpu:0", .passes = PASSES),
+    .work = work,
 };

@@ -2,9 +2,6 @@
 // in a process of its own.
 //
 // Nothing is written to stdout before the end, as in bench_pool.c.
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "bench.h"
 #include "bench/device_bench.h"
 #include "bench/figure.h"
@@ -50,7 +47,6 @@ typedef struct command {
   options_output output;
 
   stopwatch watch;
-  device_bench_result *results;  // of each device
 } command;
 
 // ---------------------------------------------------------------------------
@@ -65,42 +61,29 @@ static device_bench what_to_measure(const command *c, size_t index) {
 
 static bool try_device(const void *context, size_t index,
                        char why[CHILD_TEXT_SIZE]) {
+  bench_figures none;
   device_bench bench = what_to_measure(context, index);
-  return device_bench_try(&bench, why);
+  return bench_figures_run(device_bench_open, &bench, &none, why);
 }
 
 // ---------------------------------------------------------------------------
 // The work
 // ---------------------------------------------------------------------------
 
-static tool_exit check_figures(const command *c,
-                               const device_bench_result *result) {
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
-    if (result->failed[i][0] == '\0') continue;
-    status = tool_fail(c->verb, "%s: %s: %s", result->device,
-                       device_bench_figure_of(i, result->device).name,
-                       result->failed[i]);
-  }
-  return status;
+static tool_exit measure_device(void *context, size_t index, void *result) {
+  const command *c = context;
+  device_bench bench = what_to_measure(c, index);
+  return bench_device_measure(c->verb, bench.device, device_bench_measure,
+                              &bench, device_bench_figure_of, result);
 }
 
 // A device without figures stays in the report, with no rows.
-static tool_exit measure_device(void *context, size_t index) {
-  command *c = context;
-  char why[CHILD_TEXT_SIZE];
-  device_bench bench = what_to_measure(c, index);
-  device_bench_result *result = &c->results[index];
-  if (device_bench_run(&bench, result, why)) return check_figures(c, result);
-  snprintf(result->device, sizeof result->device, "%s", bench.device);
-  return tool_fail(c->verb, "%s: %s", bench.device, why);
-}
-
-static void report(const command *c) {
+static void report(const void *context, const void *results) {
+  const command *c = context;
   sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t i = 0; i < c->devices.count; i++) {
-    const device_bench_result *r = &c->results[i];
+    const bench_figures *r = (const bench_figures *)results + i;
     sheet_group(s, r->device);
     for (size_t k = 0; k < DEVICE_BENCH_FIGURES; k++) {
       bench_figure figure = device_bench_figure_of(k, r->device);
@@ -114,38 +97,29 @@ static void report(const command *c) {
   sheet_end(s);
 }
 
-static tool_exit measure_all(command *c) {
-  c->watch = stopwatch_start();
-  c->results = tool_array(c->devices.count, sizeof *c->results);
-  tool_exit status = bench_each(&c->devices, measure_device, c);
-  report(c);
-  free(c->results);
-  return status;
-}
-
 static tool_exit work(void *context) {
   command *c = context;
   tool_exit status =
       bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
-  return status == TOOL_DONE ? measure_all(c) : status;
+  if (status != TOOL_DONE) return status;
+  c->watch = stopwatch_start();
+  return bench_each(&c->devices, sizeof(bench_figures), measure_device, report,
+                    c);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_LIST("device", &c.devices),
-      OPTION_LIST("plugin", &c.plugins),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MAX),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_LIST("device", devices),
+    OPTION_LIST("plugin", plugins),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_devices = {
     .name = "bench device",
     .summary = "what copies, streams and events of devices take, over memcpy",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .work = work,
 };

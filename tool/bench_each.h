@@ -3,7 +3,7 @@
 #ifndef TARN_TOOL_BENCH_EACH_H_
 #define TARN_TOOL_BENCH_EACH_H_
 
-#include "kit/child.h"
+#include "bench/figure.h"
 #include "kit/options.h"
 
 // Whether the thing at |index| can be measured; if not, why.
@@ -17,12 +17,24 @@ tool_exit bench_devices_prepare(const tool_verb *verb, options_list *devices,
                                 const options_list *plugins,
                                 bench_try_fn *try_device, const void *command);
 
-// Measures the thing at |index|; TOOL_NO after a message.
-typedef tool_exit bench_measure_fn(void *command, size_t index);
+// Measures |device| by |work| on |bench|. TOOL_NO after a message for each
+// figure that failed, and for a device without figures, whose name is all that
+// |out| has then.
+typedef bench_figure bench_figure_fn(size_t index, const char *device);
+tool_exit bench_device_measure(const tool_verb *verb, const char *device,
+                               child_work *work, void *bench,
+                               bench_figure_fn *figure_of, bench_figures *out);
+
+// Measures the thing at |index| into |result|; TOOL_NO after a message.
+typedef tool_exit bench_measure_fn(void *command, size_t index, void *result);
+// Tells of all |results|.
+typedef void bench_report_fn(const void *command, const void *results);
 
 // Measures each of |names|, in order and with a bar, whatever becomes of the
-// others. TOOL_NO if one could not be.
-tool_exit bench_each(const options_list *names, bench_measure_fn *measure,
+// others, into a result of |size| bytes, and reports. TOOL_NO if one could not
+// be measured.
+tool_exit bench_each(const options_list *names, size_t size,
+                     bench_measure_fn *measure, bench_report_fn *report,
                      void *command);
 
 #endif  // TARN_TOOL_BENCH_EACH_H_

@@ -179,20 +179,17 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .words = &c.nets, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_models = {
     .name = "bench model",
     .summary = "what planning saves of the memory of nets",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .words = offsetof(command, nets),
+    .work = work,
 };

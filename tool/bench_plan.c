@@ -137,24 +137,21 @@ static tool_exit work(void *context) {
   return measure(c);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .bench = {.rounds = 1}, .seconds = 60};
-  const options_entry entries[] = {
-      OPTION_TEXT("peer", &c.bench.peer),
-      OPTION_CALL("part", choose_parts),
-      OPTION_NUMBER("seconds", &c.seconds, 1, 3600),
-      OPTION_NUMBER("rounds", &c.bench.rounds, 1, 100),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .words = &c.folders, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_TEXT("peer", bench.peer),
+    OPTION_CALL("part", choose_parts),
+    OPTION_NUMBER("seconds", seconds, 1, 3600),
+    OPTION_NUMBER("rounds", bench.rounds, 1, 100),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_plans = {
     .name = "bench plan",
     .summary = "how quickly plans are found, and how low they are",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.bench = {.rounds = 1}, .seconds = 60),
+    .words = offsetof(command, folders),
+    .work = work,
 };

@@ -358,26 +358,28 @@ static void restart_with_room(int argc, char **argv) {
 
 static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   restart_with_room(argc, argv);
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_POOLS("workload", &c.workloads),
-      OPTION_POOLS("pool", &c.pools),
-      OPTION_CALL("threads", take_threads),
-      OPTION_CALL("touched", take_touched),
-      OPTION_TEXT("device", &c.device),
-      OPTION_LIST("strategy", &c.strategies),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MAX),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .run = work, .end = deinit};
-  return options_run(&spec, &c, argc, argv);
+  return options_run(verb, argc, argv);
 }
+
+static const options_entry entries[] = {
+    OPTION_POOLS("workload", workloads),
+    OPTION_POOLS("pool", pools),
+    OPTION_CALL("threads", take_threads),
+    OPTION_CALL("touched", take_touched),
+    OPTION_TEXT("device", device),
+    OPTION_LIST("strategy", strategies),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_pools = {
     .name = "bench pool",
     .summary = "what an alloc and a free take, over a bare free list",
     .help = help,
     .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .work = work,
+    .end = deinit,
 };

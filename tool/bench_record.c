@@ -108,23 +108,20 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .allocations = ALLOCATIONS, .passes = PASSES};
-  const options_entry entries[] = {
-      OPTION_NUMBER("allocations", &c.allocations, ALLOCATIONS_LEAST,
-                    ALLOCATIONS_MOST),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MOST),
-      OPTION_CALL("work", take_work),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_NUMBER("allocations", allocations, ALLOCATIONS_LEAST,
+                  ALLOCATIONS_MOST),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MOST),
+    OPTION_CALL("work", take_work),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_recorder = {
     .name = "bench record",
     .summary = "what recording costs a program",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.allocations = ALLOCATIONS, .passes = PASSES),
+    .work = work,
 };

@@ -1,8 +1,5 @@
 // tarn bench synced: what synced buffers cost, and what they do not copy, each
 // device in a process of its own.
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "bench.h"
 #include "bench/figure.h"
 #include "bench/synced_bench.h"
@@ -43,8 +40,6 @@ typedef struct command {
   uint64_t images;
   uint64_t rows;
   options_output output;
-
-  synced_bench_result *results;  // of each device
 } command;
 
 // ---------------------------------------------------------------------------
@@ -60,80 +55,61 @@ static synced_bench what_to_measure(const command *c, size_t index) {
 
 static bool try_device(const void *context, size_t index,
                        char why[CHILD_TEXT_SIZE]) {
+  bench_figures none;
   synced_bench bench = what_to_measure(context, index);
-  return synced_bench_try(&bench, why);
+  return bench_figures_run(synced_bench_open, &bench, &none, why);
 }
 
 // ---------------------------------------------------------------------------
 // The work
 // ---------------------------------------------------------------------------
 
-static tool_exit check_figures(const command *c,
-                               const synced_bench_result *result) {
-  tool_exit status = TOOL_DONE;
-  for (size_t i = 0; i < SYNCED_BENCH_FIGURES; i++) {
-    if (result->failed[i][0] == '\0') continue;
-    status = tool_fail(c->verb, "%s: %s: %s", result->device,
-                       synced_bench_figure_at(i)->name, result->failed[i]);
-  }
-  return status;
-}
-
-static tool_exit measure_device(void *context, size_t index) {
-  command *c = context;
-  char why[CHILD_TEXT_SIZE];
+static tool_exit measure_device(void *context, size_t index, void *result) {
+  const command *c = context;
   synced_bench bench = what_to_measure(c, index);
-  synced_bench_result *result = &c->results[index];
-  if (synced_bench_run(&bench, result, why)) return check_figures(c, result);
-  return tool_fail(c->verb, "%s: %s", bench.device, why);
+  return bench_device_measure(c->verb, bench.device, synced_bench_measure,
+                              &bench, synced_bench_figure_of, result);
 }
 
-static void report(const command *c) {
+static void report(const void *context, const void *results) {
+  const command *c = context;
   sheet *s = bench_sheet_begin(c->output);
   sheet_list(s, "results");
   for (size_t i = 0; i < c->devices.count * SYNCED_BENCH_FIGURES; i++) {
-    const synced_bench_result *r = &c->results[i / SYNCED_BENCH_FIGURES];
+    const bench_figures *r =
+        (const bench_figures *)results + i / SYNCED_BENCH_FIGURES;
     size_t k = i % SYNCED_BENCH_FIGURES;
+    bench_figure figure = synced_bench_figure_of(k, r->device);
     if (!r->is_there[k]) continue;
-    bench_figure_write(s, synced_bench_figure_at(k), r->device, r->values[k],
-                       NULL);
+    bench_figure_write(s, &figure, r->device, r->values[k], NULL);
   }
   sheet_end(s);
-}
-
-static tool_exit measure_all(command *c) {
-  c->results = tool_array(c->devices.count, sizeof *c->results);
-  tool_exit status = bench_each(&c->devices, measure_device, c);
-  report(c);
-  free(c->results);
-  return status;
 }
 
 static tool_exit work(void *context) {
   command *c = context;
   tool_exit status =
       bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
-  return status == TOOL_DONE ? measure_all(c) : status;
+  if (status != TOOL_DONE) return status;
+  return bench_each(&c->devices, sizeof(bench_figures), measure_device, report,
+                    c);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .images = 128, .rows = 1000};
-  const options_entry entries[] = {
-      OPTION_LIST("device", &c.devices),
-      OPTION_LIST("plugin", &c.plugins),
-      OPTION_NUMBER("images", &c.images, 1, IMAGES_MAX),
-      OPTION_NUMBER("rows", &c.rows, 1, ROWS_MAX),
-      OPTION_NUMBER("passes", &c.passes, 1, PASSES_MAX),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_LIST("device", devices),
+    OPTION_LIST("plugin", plugins),
+    OPTION_NUMBER("images", images, 1, IMAGES_MAX),
+    OPTION_NUMBER("rows", rows, 1, ROWS_MAX),
+    OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_synced = {
     .name = "bench synced",
     .summary = "what synced buffers cost, and what they do not copy",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.images = 128, .rows = 1000),
+    .work = work,
 };

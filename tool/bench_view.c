@@ -202,22 +202,19 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .events = EVENTS};
-  const options_entry entries[] = {
-      OPTION_NUMBER("events", &c.events, 1000, 1000000),
-      OPTION_FLAG("force", &c.force),
-      OPTION_TEXT("html", &c.html),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_NUMBER("events", events, 1000, 1000000),
+    OPTION_FLAG("force", force),
+    OPTION_TEXT("html", html),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_views = {
     .name = "bench view",
     .summary = "how fast a page of tarn view appears and moves",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.events = EVENTS),
+    .work = work,
 };

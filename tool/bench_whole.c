@@ -70,8 +70,7 @@ typedef struct command {
   bool no_mpi;
   options_output output;
 
-  char *mpi;                      // the program; NULL: not found
-  bench_whole_outcome *outcomes;  // of each device
+  char *mpi;  // the program; NULL: not found
 } command;
 
 // ---------------------------------------------------------------------------
@@ -252,9 +251,9 @@ static tool_exit tell(const command *c, const bench_whole_outcome *o) {
   return status;
 }
 
-static tool_exit measure_device(void *context, size_t index) {
-  command *c = context;
-  bench_whole_outcome *o = &c->outcomes[index];
+static tool_exit measure_device(void *context, size_t index, void *outcome) {
+  const command *c = context;
+  bench_whole_outcome *o = outcome;
   char why[CHILD_TEXT_SIZE];
   o->bench = what_to_measure(c, index);
   if (!there_is_room(c, &o->bench)) return TOOL_NO;
@@ -271,17 +270,13 @@ static char *find_mpi(void) {
   return is_named ? tool_text(named) : launch_find(MPI_PROGRAM);
 }
 
-static tool_exit measure_all(command *c) {
-  c->mpi = find_mpi();
-  c->outcomes = tool_array(c->devices.count, sizeof *c->outcomes);
-  tool_exit status = bench_each(&c->devices, measure_device, c);
-  bench_whole_report_write(c->outcomes, c->devices.count, c->output);
-  return status;
+static void report(const void *context, const void *outcomes) {
+  const command *c = context;
+  bench_whole_report_write(outcomes, c->devices.count, c->output);
 }
 
 static void deinit(void *context) {
   command *c = context;
-  free(c->outcomes);
   free(c->mpi);
 }
 
@@ -290,32 +285,32 @@ static tool_exit work(void *context) {
   if (c->devices.count == 0) options_pools_split("cpu,sim", &c->devices);
   tool_exit status =
       bench_devices_prepare(c->verb, &c->devices, &c->plugins, try_device, c);
-  return status == TOOL_DONE ? measure_all(c) : status;
+  if (status != TOOL_DONE) return status;
+  c->mpi = find_mpi();
+  return bench_each(&c->devices, sizeof(bench_whole_outcome), measure_device,
+                    report, c);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .ranks = 2, .passes = PASSES};
-  const options_entry entries[] = {
-      OPTION_NUMBER_OR("ranks", 'n', &c.ranks, 1, WHOLE_RANKS_MOST),
-      OPTION_POOLS("device", &c.devices),
-      OPTION_LIST("plugin", &c.plugins),
-      OPTION_BYTES("size", &c.size),
-      OPTION_CALL("rows", add_row_sizes),
-      OPTION_BYTES("batch", &c.batch),
-      OPTION_NUMBER("passes", &c.passes, 1, WHOLE_PASSES_MOST),
-      OPTION_FLAG("zipf", &c.zipf),
-      OPTION_FLAG("no-mpi", &c.no_mpi),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .run = work, .end = deinit};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_NUMBER_OR("ranks", 'n', ranks, 1, WHOLE_RANKS_MOST),
+    OPTION_POOLS("device", devices),
+    OPTION_LIST("plugin", plugins),
+    OPTION_BYTES("size", size),
+    OPTION_CALL("rows", add_row_sizes),
+    OPTION_BYTES("batch", batch),
+    OPTION_NUMBER("passes", passes, 1, WHOLE_PASSES_MOST),
+    OPTION_FLAG("zipf", zipf),
+    OPTION_FLAG("no-mpi", no_mpi),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_wholes = {
     .name = "bench whole",
     .summary = "rows of one memory over several processes, over memcpy",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.ranks = 2, .passes = PASSES),
+    .work = work,
+    .end = deinit,
 };

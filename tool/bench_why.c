@@ -56,22 +56,19 @@ static tool_exit work(void *context) {
   return tool_fail(c->verb, "%s", result.failed);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .opcodes = WHY_TRACE_OPCODES, .passes = 5};
-  const options_entry entries[] = {
-      OPTION_NUMBER("opcodes", &c.opcodes, 1000, 1000000000),
-      OPTION_NUMBER("passes", &c.passes, 1, 101),
-      OPTION_TEXT("keep", &c.keep),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_NUMBER("opcodes", opcodes, 1000, 1000000000),
+    OPTION_NUMBER("passes", passes, 1, 101),
+    OPTION_TEXT("keep", keep),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb bench_of_why = {
     .name = "bench why",
     .summary = "a large snapshot, read and asked about",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.opcodes = WHY_TRACE_OPCODES, .passes = 5),
+    .work = work,
 };

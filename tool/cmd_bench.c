@@ -72,7 +72,7 @@ static tool_exit run(const tool_verb *verb, int argc, char **argv) {
   }
   for (size_t i = 0; i < SUBJECTS; i++) {
     if (strcmp(subject_name(i), argv[1]) != 0) continue;
-    return subjects[i]->run(subjects[i], argc - 1, argv + 1);
+    return options_verb_run(subjects[i], argc - 1, argv + 1);
   }
   return options_unknown(verb, "benchmark", argv[1], subject_name);
 }

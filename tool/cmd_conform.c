@@ -318,31 +318,26 @@ static void deinit(void *context) {
   free(c->type);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_TEXT("device", &c.device),
-      OPTION_FLAG("in-process", &c.in_process),
-      OPTION_FLAG("list", &c.lists),
-      OPTION_FLAG("no-measure", &c.no_measure),
-      OPTION_CALL("only", take_only),
-      OPTION_CALL_OR("output", 'o', parse_output),
-      OPTION_LIST("plugin", &c.plugins),
-      OPTION_FLAG("strict", &c.strict),
-      OPTION_NUMBER("timeout", &c.timeout_s, 1, TIMEOUT_MAX_S),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.words,
-                       .run = work,
-                       .end = deinit};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_TEXT("device", device),
+    OPTION_FLAG("in-process", in_process),
+    OPTION_FLAG("list", lists),
+    OPTION_FLAG("no-measure", no_measure),
+    OPTION_CALL("only", take_only),
+    OPTION_CALL_OR("output", 'o', parse_output),
+    OPTION_LIST("plugin", plugins),
+    OPTION_FLAG("strict", strict),
+    OPTION_NUMBER("timeout", timeout_s, 1, TIMEOUT_MAX_S),
+    {0},
+};
 
 const tool_verb verb_conform = {
     .name = "conform",
     .summary = "does a device plug-in keep to the ABI, and how fast is it?",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .words = offsetof(command, words),
+    .work = work,
+    .end = deinit,
 };

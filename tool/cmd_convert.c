@@ -169,25 +169,20 @@ static tool_exit work(void *context) {
   return convert(c, format);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {
-      .verb = verb,
-      .trace_options = {.struct_size = sizeof(tarn_trace_options)},
-  };
-  const options_entry entries[] = {
-      OPTION_FLAG("force", &c.force),
-      OPTION_TEXT("to", &c.to),
-      OPTION_TRACE_DEVICE(&c.trace_options),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .words = &c.words, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_FLAG("force", force),
+    OPTION_TEXT("to", to),
+    OPTION_TRACE_DEVICE(trace_options),
+    {0},
+};
 
 const tool_verb verb_convert = {
     .name = "convert",
     .summary = "a trace into a file that other tools read",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.trace_options = {.struct_size =
+                                          sizeof(tarn_trace_options)}),
+    .words = offsetof(command, words),
+    .work = work,
 };

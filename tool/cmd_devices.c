@@ -253,21 +253,17 @@ static tool_exit work(void *context) {
   return status == TOOL_DONE ? list(c->verb, c->output) : status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_OUTPUT(&c.output),
-      OPTION_LIST("plugin", &c.plugins),
-      {0},
-  };
-  options_spec spec = {.verb = verb, .entries = entries, .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  return status;
-}
+static const options_entry entries[] = {
+    OPTION_OUTPUT(output),
+    OPTION_LIST("plugin", plugins),
+    {0},
+};
 
 const tool_verb verb_devices = {
     .name = "devices",
     .summary = "what there is: memory, sizes, own functions and stand-ins",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .work = work,
 };

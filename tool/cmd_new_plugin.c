@@ -139,20 +139,17 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_TEXT("out", &c.out),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .words = &c.words, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_TEXT("out", out),
+    {0},
+};
 
 const tool_verb verb_new_plugin = {
     .name = "new-plugin",
     .summary = "writes a device plug-in to start from",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .words = offsetof(command, words),
+    .work = work,
 };

@@ -64,8 +64,6 @@ static const char help[] =
     "Exit status: 0 there is a plan; 1 there is none within the capacity, or\n"
     "the file is wrong; 2 if the command line is wrong.\n";
 
-static const double default_seconds = 1;
-
 enum { MOST_THREADS = 1024 };
 
 typedef struct command {
@@ -462,39 +460,34 @@ static void deinit(void *context) {
   options_list_free(&c->arenas);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .time_limit_s = default_seconds};
-  const options_entry entries[] = {
-      OPTION_BYTES("capacity", &c.capacity),
-      OPTION_FLAG("minimise", &c.minimise),
-      OPTION_FLAG("minimize", &c.minimise),
-      OPTION_CALL("arena", parse_arena),
-      OPTION_BYTES("align", &c.load.alignment),
-      OPTION_TEXT("previous", &c.previous_path),
-      OPTION_CALL("time-limit", parse_seconds),
-      OPTION_NUMBER("nodes", &c.nodes, 1, UINT64_MAX),
-      OPTION_NUMBER("threads", &c.threads, 1, MOST_THREADS),
-      OPTION_TEXT("out", &c.out_path),
-      OPTION_FLAG("force", &c.force),
-      OPTION_TEXT("svg", &c.svg_path),
-      OPTION_FLAG("verify", &c.verify),
-      OPTION_FLAG("check", &c.check),
-      OPTION_POOLS("pool", &c.load.pools),
-      OPTION_TRACE_DEVICE(&c.load.trace),
-      OPTION_CALL_OR("output", 'o', parse_output),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.inputs,
-                       .run = work,
-                       .end = deinit};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_BYTES("capacity", capacity),
+    OPTION_FLAG("minimise", minimise),
+    OPTION_FLAG("minimize", minimise),
+    OPTION_CALL("arena", parse_arena),
+    OPTION_BYTES("align", load.alignment),
+    OPTION_TEXT("previous", previous_path),
+    OPTION_CALL("time-limit", parse_seconds),
+    OPTION_NUMBER("nodes", nodes, 1, UINT64_MAX),
+    OPTION_NUMBER("threads", threads, 1, MOST_THREADS),
+    OPTION_TEXT("out", out_path),
+    OPTION_FLAG("force", force),
+    OPTION_TEXT("svg", svg_path),
+    OPTION_FLAG("verify", verify),
+    OPTION_FLAG("check", check),
+    OPTION_POOLS("pool", load.pools),
+    OPTION_TRACE_DEVICE(load.trace),
+    OPTION_CALL_OR("output", 'o', parse_output),
+    {0},
+};
 
 const tool_verb verb_plan = {
     .name = "plan",
     .summary = "offsets for buffers whose lifetimes are known, ahead of time",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.time_limit_s = 1),
+    .words = offsetof(command, inputs),
+    .work = work,
+    .end = deinit,
 };

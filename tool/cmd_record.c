@@ -270,34 +270,30 @@ static tool_exit work(void *context) {
   return (tool_exit)end.status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .threshold = THRESHOLD};
-  const options_entry entries[] = {
-      OPTION_FLAG("finish", &c.finish_only),
-      OPTION_FLAG("no-stacks", &c.no_stacks),
-      OPTION_FLAG("no-symbols", &c.no_symbols),
-      OPTION_TEXT("out", &c.out),
-      OPTION_BYTES("threshold", &c.threshold),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.program,
-                       .has_program = true,
-                       .run = work};
-  tool_exit status = options_run(&spec, &c, argc, argv);
-  symbols_close(c.symbols);
-  options_list_free(&c.before);
-  free(c.most);
-  free(c.library);
-  free(c.absolute);
-  free(c.path);
-  return status;
+static void deinit(void *context) {
+  command *c = context;
+  symbols_close(c->symbols);
+  options_list_free(&c->before);
+  free(c->most);
+  free(c->library);
+  free(c->absolute);
+  free(c->path);
 }
+
+static const options_entry entries[] = {
+    OPTION_FLAG("finish", finish_only),    OPTION_FLAG("no-stacks", no_stacks),
+    OPTION_FLAG("no-symbols", no_symbols), OPTION_TEXT("out", out),
+    OPTION_BYTES("threshold", threshold),  {0},
+};
 
 const tool_verb verb_record = {
     .name = "record",
     .summary = "runs a program and records its allocations",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.threshold = THRESHOLD),
+    .words = offsetof(command, program),
+    .has_program = true,
+    .work = work,
+    .end = deinit,
 };

@@ -312,35 +312,30 @@ static void deinit(void *context) {
   options_list_free(&c->pictures);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb};
-  const options_entry entries[] = {
-      OPTION_POOLS("pool", &c.pools),
-      OPTION_TEXT("device", &c.device_name),
-      OPTION_NUMBER("iterations", &c.iterations, 1, ITERATIONS_MAX),
-      OPTION_FLAG("touch", &c.touch),
-      OPTION_FLAG("dry", &c.dry),
-      OPTION_BYTES("limit", &c.limit),
-      OPTION_TRACE_DEVICE(&c.trace_options),
-      OPTION_LIST("plugin", &c.plugins),
-      OPTION_LIST("strategy", &c.strategies),
-      OPTION_TEXT("html", &c.html),
-      OPTION_FLAG("force", &c.force),
-      OPTION_FLAG("list", &c.list),
-      OPTION_OUTPUT(&c.output),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.traces,
-                       .run = work,
-                       .end = deinit};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_POOLS("pool", pools),
+    OPTION_TEXT("device", device_name),
+    OPTION_NUMBER("iterations", iterations, 1, ITERATIONS_MAX),
+    OPTION_FLAG("touch", touch),
+    OPTION_FLAG("dry", dry),
+    OPTION_BYTES("limit", limit),
+    OPTION_TRACE_DEVICE(trace_options),
+    OPTION_LIST("plugin", plugins),
+    OPTION_LIST("strategy", strategies),
+    OPTION_TEXT("html", html),
+    OPTION_FLAG("force", force),
+    OPTION_FLAG("list", list),
+    OPTION_OUTPUT(output),
+    {0},
+};
 
 const tool_verb verb_replay = {
     .name = "replay",
     .summary = "traces through pools: time, hits, memory held; a picture",
     .help = help,
-    .run = run,
+    .entries = entries,
+    .size = sizeof(command),
+    .words = offsetof(command, traces),
+    .work = work,
+    .end = deinit,
 };

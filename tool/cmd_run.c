@@ -79,26 +79,21 @@ static bool parse_grace(void *context, const char *text) {
                               GRACE_MOST_S, &c->grace_s);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .grace_s = GRACE_S};
-  const options_entry entries[] = {
-      OPTION_CALL("grace", parse_grace),
-      OPTION_FLAG_OR("label", 'l', &c.labelled),
-      OPTION_NUMBER_OR("ranks", 'n', &c.count, 1, TARN_COMM_MOST_RANKS),
-      OPTION_NUMBER("timeout", &c.timeout_ms, 1, TIMEOUT_MOST_MS),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.program,
-                       .has_program = true,
-                       .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_CALL("grace", parse_grace),
+    OPTION_FLAG_OR("label", 'l', labelled),
+    OPTION_NUMBER_OR("ranks", 'n', count, 1, TARN_COMM_MOST_RANKS),
+    OPTION_NUMBER("timeout", timeout_ms, 1, TIMEOUT_MOST_MS),
+    {0},
+};
 
 const tool_verb verb_run = {
     .name = "run",
     .summary = "runs a program as the ranks of one job on this machine",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.grace_s = GRACE_S),
+    .words = offsetof(command, program),
+    .has_program = true,
+    .work = work,
 };

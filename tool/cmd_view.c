@@ -89,6 +89,7 @@ static void tell(const char *path, const tarn_trace *trace, FILE *out) {
 static tool_exit work(void *context) {
   command *c = context;
   tarn_trace *trace = NULL;
+  c->options.libraries = &c->libraries;
   tool_exit status = check(c);
   if (status != TOOL_DONE) return status;
   outfile_rules rules = {
@@ -105,26 +106,19 @@ static tool_exit work(void *context) {
   return status;
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb,
-               .trace_options = {.struct_size = sizeof c.trace_options}};
-  c.options.libraries = &c.libraries;
-  const options_entry entries[] = {
-      OPTION_TEXT("html", &c.options.path),
-      OPTION_FLAG("force", &c.force),
-      OPTION_TEXT("title", &c.options.title),
-      OPTION_NAMES("libraries", &c.libraries),
-      OPTION_TRACE_DEVICE(&c.trace_options),
-      {0},
-  };
-  options_spec spec = {
-      .verb = verb, .entries = entries, .words = &c.traces, .run = work};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_TEXT("html", options.path),   OPTION_FLAG("force", force),
+    OPTION_TEXT("title", options.title), OPTION_NAMES("libraries", libraries),
+    OPTION_TRACE_DEVICE(trace_options),  {0},
+};
 
 const tool_verb verb_view = {
     .name = "view",
     .summary = "a trace as one page: who holds the memory, when, where",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.trace_options = {.struct_size =
+                                          sizeof(tarn_trace_options)}),
+    .words = offsetof(command, traces),
+    .work = work,
 };

@@ -267,32 +267,27 @@ static void deinit(void *context) {
   if (c->device != NULL) (void)tarn_device_close(c->device);
 }
 
-static tool_exit run(const tool_verb *verb, int argc, char **argv) {
-  command c = {.verb = verb, .top = TOP};
-  const options_entry entries[] = {
-      OPTION_NUMBER("top", &c.top, 0, UINT32_MAX),
-      OPTION_CALL("at", parse_at),
-      OPTION_TEXT("diff", &c.other_name),
-      OPTION_BYTES("capacity", &c.capacity),
-      OPTION_POOLS("pool", &c.pools),
-      OPTION_NAMES("libraries", &c.libraries),
-      OPTION_NUMBER("module-depth", &c.depth, 0, UINT32_MAX),
-      OPTION_TRACE_DEVICE(&c.trace_options),
-      OPTION_LIST("strategy", &c.strategies),
-      OPTION_CALL_OR("output", 'o', parse_output),
-      {0},
-  };
-  options_spec spec = {.verb = verb,
-                       .entries = entries,
-                       .words = &c.traces,
-                       .run = work,
-                       .end = deinit};
-  return options_run(&spec, &c, argc, argv);
-}
+static const options_entry entries[] = {
+    OPTION_NUMBER("top", top, 0, UINT32_MAX),
+    OPTION_CALL("at", parse_at),
+    OPTION_TEXT("diff", other_name),
+    OPTION_BYTES("capacity", capacity),
+    OPTION_POOLS("pool", pools),
+    OPTION_NAMES("libraries", libraries),
+    OPTION_NUMBER("module-depth", depth, 0, UINT32_MAX),
+    OPTION_TRACE_DEVICE(trace_options),
+    OPTION_LIST("strategy", strategies),
+    OPTION_CALL_OR("output", 'o', parse_output),
+    {0},
+};
 
 const tool_verb verb_why = {
     .name = "why",
     .summary = "who holds the memory of a trace, and why there was no more",
     .help = help,
-    .run = run,
+    .entries = entries,
+    OPTIONS_COMMAND(.top = TOP),
+    .words = offsetof(command, traces),
+    .work = work,
+    .end = deinit,
 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kit/options.h"
 #include "verbs.h"
 
 static const tool_verb *const verbs[] = {
@@ -88,7 +89,7 @@ static tool_exit run(int argc, char **argv) {
   if (word[0] == '-') return tool_misuse(NULL, "no option is named '%s'", word);
   const tool_verb *verb = find_verb(word);
   if (verb == NULL) return unknown_verb(word);
-  return verb->run(verb, argc - 1, argv + 1);
+  return options_verb_run(verb, argc - 1, argv + 1);
 }
 
 // The next file that is opened would take the number of a closed standard

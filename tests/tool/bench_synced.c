@@ -48,10 +48,8 @@ static void assert_row(const char *json, size_t row, const wanted *w) {
 // --- figures ---------------------------------------------------------------
 
 TEST(names_keys_and_goals) {
-  tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
-  assert_done(&o);
-  ck_assert(json_valid(o.out));
-  ck_assert_ptr_eq(strchr(o.out, '\n'), o.out + strlen(o.out) - 1);
+  tool_output o = tool_did("bench", "synced", SMALL, "-o", "json");
+  assert_json_line(o.out);
   assert_keys(o.out, "", "results,machine");
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
   for (size_t i = 0; i < ALL; i++)
@@ -75,9 +73,8 @@ TEST(one_row) {
 }
 
 TEST(which_devices) {
-  tool_output o = tool_run("bench", "synced", "--device", "sim:1", "--device",
+  tool_output o = tool_did("bench", "synced", "--device", "sim:1", "--device",
                            "cpu", SMALL, "-o", "json");
-  assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES + 1);
   ck_assert(json_is_text(o.out, json_row(0, "device"), "sim:1"));
   ck_assert(
@@ -86,17 +83,15 @@ TEST(which_devices) {
 
 // The small plug-in has no streams and no pinned memory.
 TEST(on_a_plugin) {
-  tool_output o = tool_run("bench", "synced", "--plugin", TARN_SMALL_PLUGIN,
+  tool_output o = tool_did("bench", "synced", "--plugin", TARN_SMALL_PLUGIN,
                            "--device", "small:0", SMALL, "-o", "json");
-  assert_done(&o);
   ck_assert_uint_eq(json_size(o.out, "results"), SYNCED_BENCH_FIGURES);
   ck_assert(json_is(o.out, json_row(1, "value"), "4"));
 }
 
 TEST(what_cannot_be_measured_stays) {
   setenv("TARN_SIM_FAULTS", "memory_copy_h2d@1+", 1);
-  tool_output o = tool_run("bench", "synced", SMALL, "-o", "json");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_exits(1, "bench", "synced", SMALL, "-o", "json");
   assert_contains(o.err, "sim:0: scattered_extra_bytes: ");
   ck_assert(json_valid(o.out));
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);
@@ -109,8 +104,7 @@ TEST(what_cannot_be_measured_stays) {
 }
 
 TEST(tables) {
-  tool_output o = tool_run("bench", "synced", SMALL);
-  assert_done(&o);
+  tool_output o = tool_did("bench", "synced", SMALL);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\n\nfigure ");
   assert_contains(o.out, "\ndocument_copies ");
@@ -120,8 +114,7 @@ TEST(tables) {
   assert_done(&o);
   assert_contains(o.out, "name,device,value,unit,goal,met,what,machine\n");
   assert_contains(o.out, "\nprefetch_d2h_bytes,sim:0,0,bytes,<= 0,yes,");
-  o = tool_run("bench", "synced", "--device", "cpu:0", SMALL, "-o", "md");
-  assert_done(&o);
+  o = tool_did("bench", "synced", "--device", "cpu:0", SMALL, "-o", "md");
   assert_contains(o.out, "\n| figure ");
   ck_assert_ptr_null(strstr(o.out, "document_copies"));
 }
@@ -144,19 +137,18 @@ TEST(wrong_names_and_values) {
   assert_misused("bench synced --images 0", "--images wants a whole number");
   assert_misused("bench synced --rows 100001", "--rows wants a whole number");
   assert_misused("bench synced -o xml", "'xml' is not a format");
-  tool_output o = tool_line("bench synced --plugin /nowhere.so");
-  ck_assert_int_eq(o.status, 1);
+  tool_output o = tool_ended(1, tool_line("bench synced --plugin /nowhere.so"));
   ck_assert_str_eq(o.out, "");
 }
 
 // --- parts -----------------------------------------------------------------
 
 TEST(goals_are_met_or_not) {
-  const bench_figure *most = synced_bench_figure_at(0);
-  ck_assert(sheet_is_met(1.8, most->bound, most->goal));
-  ck_assert(!sheet_is_met(1.81, most->bound, most->goal));
-  const bench_figure *exact = synced_bench_figure_at(1);
-  ck_assert(sheet_is_met(4, exact->bound, exact->goal));
-  ck_assert(!sheet_is_met(3, exact->bound, exact->goal));
-  ck_assert(!sheet_is_met(5, exact->bound, exact->goal));
+  bench_figure most = synced_bench_figure_of(0, "sim:1");
+  ck_assert(sheet_is_met(1.8, most.bound, most.goal));
+  ck_assert(!sheet_is_met(1.81, most.bound, most.goal));
+  bench_figure exact = synced_bench_figure_of(1, "sim:1");
+  ck_assert(sheet_is_met(4, exact.bound, exact.goal));
+  ck_assert(!sheet_is_met(3, exact.bound, exact.goal));
+  ck_assert(!sheet_is_met(5, exact.bound, exact.goal));
 }
