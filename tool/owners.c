@@ -55,7 +55,7 @@ static bool is_unknown(const char *file) {
   return *file == '\0' || strcmp(file, "??") == 0;
 }
 
-// "<stdin>" and cells of notebooks are code that somebody typed.
+// "<stdin>" and cells of notebooks are code that a user typed.
 static bool is_python(const char *file) {
   static const char *const typed[] = {"<stdin>", "<string>", "<ipython-input",
                                       NULL};

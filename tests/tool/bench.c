@@ -15,7 +15,7 @@
 #include "support/tool_assert.h"
 
 #define FOUR "free_list,glibc,no_pool,page_unit_pool"  // are always there
-#define NOBODY_HAS ((size_t)1 << 60)  // bytes: every allocator refuses
+#define TOO_MANY ((size_t)1 << 60)  // bytes: every allocator refuses
 
 // --- figures ---------------------------------------------------------------
 
@@ -401,7 +401,7 @@ TEST(what_a_row_holds) {
 TEST(a_request_is_refused) {
   static const char *const names[] = {"free_list", "no_pool", "page_unit_pool"};
   request_list list = requests_make(&small);
-  list.items[1].size = NOBODY_HAS;
+  list.items[1].size = TOO_MANY;
   for (size_t i = 0; i < 3; i++) {
     pool_bench_result result = run_small(&list, names[i]);
     ck_assert_str_ne(result.failed, "");

@@ -2,8 +2,8 @@
 // without it, it is in order. To see that `tarn conform` finds each.
 //
 // Two devices of 1 GiB in the C library's memory. What is queued on a stream
-// runs when somebody waits for it or asks, so that whoever does not wait sees
-// that nothing has happened yet.
+// runs when a caller waits for it or asks, so that a caller that does not wait
+// sees that nothing has happened yet.
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>

@@ -138,8 +138,8 @@ TEST_LOOP(another_trace_wants_force, VERBS) {
   ck_assert_uint_ne(stat_of(out).st_ino, before.st_ino);
 }
 
-// What the verb made before is made again; a trace might be somebody's only
-// recording.
+// What the verb made before is made again; a trace might be the only
+// recording of its user.
 TEST_LOOP(its_own_is_replaced, VERBS) {
   const verb_case *verb = &verbs[_i];
   write_input(verb);

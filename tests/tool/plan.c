@@ -253,8 +253,8 @@ TEST(time_limits_end_the_search) {
                       json_number(o.out, "lower_bound"));
 }
 
-// There is enough of all arenas together, which helps nobody. That nothing is
-// found to be moved is not for want of time.
+// There is enough of all arenas together, which helps no buffer. That
+// nothing is found to be moved is not for want of time.
 TEST(larger_than_each_arena) {
   const char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
   tool_output o = tool_exits(1, "plan", path, "--arena", "1K", "--arena", "1K");

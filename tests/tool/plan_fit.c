@@ -21,7 +21,7 @@ static tarn_plan_problem problem_of(const tarn_plan_buffer *buffers,
 }
 
 // ---------------------------------------------------------------------------
-// Who goes where too much is needed
+// Which go where too much is needed
 // ---------------------------------------------------------------------------
 
 static uint64_t peak_without(const tarn_plan_problem *problem,
@@ -171,7 +171,8 @@ TEST(what_cannot_fit_moves) {
   plan_moves_deinit(&moves);
 }
 
-// Who has gone gives no place and takes none, and the others have new numbers.
+// A buffer that has gone gives no place and takes none, and the others have
+// new numbers.
 static void assert_left(const tarn_plan_buffer *buffers, size_t count,
                         tarn_plan_pair pair, size_t moved) {
   const uint64_t capacity = 250;

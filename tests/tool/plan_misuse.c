@@ -111,7 +111,7 @@ TEST_LOOP(places_are_tried_first, 2) {
                "Is a directory");
 }
 
-// Nobody will ever write to it.
+// A pipe without a writer.
 TEST(a_pipe_is_no_file) {
   const char *pipe = tool_file("pipe.csv");
   ck_assert_int_eq(mkfifo(pipe, 0600), 0);

@@ -186,8 +186,8 @@ static void limit_files(rlim_t bytes) {
   ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
-// The program runs as ever, its status is the tool's, and nobody says that
-// there was nothing to record.
+// The program runs as ever, its status is the tool's, and no message says
+// that there was nothing to record.
 static void assert_unwritten(tool_output o, const char *why) {
   limit_files(RLIM_INFINITY);
   ck_assert_msg(o.status == 7, "exit %d: %s", o.status, o.err);

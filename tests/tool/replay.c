@@ -11,7 +11,7 @@
 #include "tarn/pool.h"
 #include "tarn/trace.h"
 
-#define NOBODY_HAS (UINT64_C(1) << 60)  // bytes: every device refuses
+#define TOO_MANY (UINT64_C(1) << 60)  // bytes: every device refuses
 
 // --- snapshots made by hand ------------------------------------------------
 
@@ -270,8 +270,8 @@ TEST(iterations_start_alike) {
 TEST(refused_requests_are_counted) {
   begin_snapshot();
   pickle_event(&w, "alloc", 0x1000, 4096);
-  pickle_event(&w, "alloc", 0x2000, NOBODY_HAS);
-  pickle_event(&w, "free_completed", 0x2000, NOBODY_HAS);
+  pickle_event(&w, "alloc", 0x2000, TOO_MANY);
+  pickle_event(&w, "free_completed", 0x2000, TOO_MANY);
   pickle_event(&w, "free_completed", 0x1000, 4096);
   tool_output o =
       tool_exits(1, "replay", write_snapshot("big.pickle"), "-o", "json");

@@ -107,7 +107,7 @@ TEST(much_from_many) {
 
 // --- where it goes ---------------------------------------------------------
 
-// A rank whose lines nobody takes is told as it would be without the launcher.
+// A rank whose lines no reader takes is told so as without the launcher.
 TEST(reader_that_leaves) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
   await_lines(&l, 1);
@@ -159,7 +159,7 @@ static void assert_obeys(const launcher *l) {
   close(l->out);
 }
 
-// The launcher obeys while nobody reads: its first signal goes to the ranks,
+// The launcher obeys without a reader: its first signal goes to the ranks,
 // and a second one, once they have ended, ends it.
 TEST(reader_that_sleeps) {
   launcher l = launch_script(NULL, "exec yes", "-n", "2", "-l");
@@ -171,7 +171,7 @@ static void join_outputs(void) {
   dup2(STDOUT_FILENO, STDERR_FILENO);
 }
 
-// Also when it says itself how they ended, where nobody reads.
+// Also when it says itself how they ended, without a reader.
 TEST(reader_that_sleeps_over_a_failure) {
   launcher l = launch_script(join_outputs, "exec yes", "-n", "2", "-l");
   await_full(l.out);

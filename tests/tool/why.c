@@ -208,7 +208,7 @@ TEST(capacity_is_answered) {
 
 // A request that no machine can serve, as malloc(-1), is told of, and does not
 // keep the others from being tried.
-TEST(what_nobody_has_does_not_count) {
+TEST(what_no_machine_has_does_not_count) {
   begin();
   alloc(MIB, 100, TARN_TRACE_NO_STACK);
   event_at(TARN_TRACE_OOM, 1, 0, UINT64_MAX, TARN_TRACE_NO_STACK);
@@ -222,7 +222,7 @@ TEST(what_nobody_has_does_not_count) {
 }
 
 // Sizes that are mistakes are not tried for hours.
-TEST(what_nobody_has_is_not_tried) {
+TEST(what_no_machine_has_is_not_tried) {
   begin();
   alloc(MIB, UINT64_C(1) << 50, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");

@@ -51,7 +51,7 @@ TEST(own_python_owns) {
                "/home/me/run/model.py:39 forward");
 }
 
-// Typed code is somebody's own; a folder named python beside a lib is no
+// Typed code is the user's own; a folder named python beside a lib is no
 // library.
 TEST(unusual_places_are_own) {
   static const tarn_trace_frame typed[] = {{"<stdin>", "<module>", 1}};
@@ -272,7 +272,7 @@ TEST(the_root_is_common) {
   tarn_trace_destroy(trace);
 }
 
-// A name of a megabyte is nobody's code, and is not written out.
+// A name of a megabyte is no code of a user, and is not written out.
 TEST(names_are_cut) {
   enum { LONG = 1 << 20 };
   char *file = calloc(LONG + 1, 1);

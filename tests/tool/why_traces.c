@@ -63,7 +63,7 @@ FIXTURE(tool_files_begin, tool_files_end);
 SECONDS(880);
 
 // Gradients, the optimizer's states and its temporaries: what a person finds
-// who looks at the peak of a training step.
+// at the peak of a training step.
 TEST(a_real_training_step) {
   const char *path = data_file("torch-gpt-medium-128-training.pickle");
   if (path == NULL) return;
