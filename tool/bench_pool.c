@@ -95,26 +95,26 @@ typedef struct command {
 // Options
 // ---------------------------------------------------------------------------
 
+// |words|: for the first of the two, for the second, and for both.
+static bool take_either(const char *text, const char *const words[3],
+                        bool *first, bool *second) {
+  *first = strcmp(text, words[1]) != 0;
+  *second = strcmp(text, words[0]) != 0;
+  return !*first || !*second || strcmp(text, words[2]) == 0;
+}
+
 static bool take_threads(void *context, const char *text) {
   command *c = context;
-  c->one_thread = strcmp(text, "2") != 0;
-  c->two_threads = strcmp(text, "1") != 0;
-  if (strcmp(text, "1") == 0 || strcmp(text, "2") == 0 ||
-      strcmp(text, "1,2") == 0) {
-    return true;
-  }
+  static const char *const words[] = {"1", "2", "1,2"};
+  if (take_either(text, words, &c->one_thread, &c->two_threads)) return true;
   tool_misuse(c->verb, "--threads wants 1, 2 or 1,2, not '%s'", text);
   return false;
 }
 
 static bool take_touched(void *context, const char *text) {
   command *c = context;
-  c->touched = strcmp(text, "no") != 0;
-  c->untouched = strcmp(text, "yes") != 0;
-  if (strcmp(text, "no") == 0 || strcmp(text, "yes") == 0 ||
-      strcmp(text, "both") == 0) {
-    return true;
-  }
+  static const char *const words[] = {"no", "yes", "both"};
+  if (take_either(text, words, &c->untouched, &c->touched)) return true;
   tool_misuse(c->verb, "--touched wants yes, no or both, not '%s'", text);
   return false;
 }

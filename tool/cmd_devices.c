@@ -26,7 +26,7 @@ static const char help[] =
     "none. Exit status: 1 if a plug-in cannot be loaded or a device cannot be "
     "opened.\n";
 
-enum { FUNCTION_BITS = 32, NAMES_SIZE = 1024 };
+enum { NAMES_SIZE = 1024 };
 
 // One device; the texts of |info| live as long as it is open.
 typedef struct found {
@@ -87,34 +87,15 @@ static void close_all(survey *s) {
 // Telling
 // ---------------------------------------------------------------------------
 
-// The name of function |bit| if it is (|own|) or is not (!|own|) the
-// plug-in's; NULL otherwise.
-static const char *function_name(const found *item, int bit, bool own) {
-  uint32_t mask = UINT32_C(1) << bit;
-  if (((item->info.functions & mask) != 0) != own) return NULL;
-  return tarn_device_function_name((tarn_device_function)mask);
-}
-
-static const char *join_functions(const found *item, bool own, char *out) {
+// The names of the functions, or of the extensions, whose bits are set.
+static const char *join(uint32_t bits, bool are_extensions,
+                        char out[NAMES_SIZE]) {
   out[0] = '\0';
-  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
-    const char *name = function_name(item, bit, own);
-    if (name != NULL) tool_append(out, NAMES_SIZE, " ", name);
-  }
-  return out;
-}
-
-// The name of extension |bit| if the device has it; NULL otherwise.
-static const char *extension_name(const found *item, int bit) {
-  uint32_t mask = UINT32_C(1) << bit;
-  if ((item->info.extensions & mask) == 0) return NULL;
-  return tarn_device_extension_name((tarn_device_extension)mask);
-}
-
-static const char *join_extensions(const found *item, char *out) {
-  out[0] = '\0';
-  for (int bit = 0; bit < FUNCTION_BITS; bit++) {
-    const char *name = extension_name(item, bit);
+  for (uint32_t left = bits; left != 0; left &= left - 1) {
+    uint32_t bit = left & (~left + 1);  // the lowest
+    const char *name =
+        are_extensions ? tarn_device_extension_name((tarn_device_extension)bit)
+                       : tarn_device_function_name((tarn_device_function)bit);
     if (name != NULL) tool_append(out, NAMES_SIZE, " ", name);
   }
   return out;
@@ -142,14 +123,17 @@ static void write_sizes(sheet *s, const found *item) {
 // The plain table has these below, where there is room.
 static void write_names(sheet *s, const found *item, bool plain) {
   char names[NAMES_SIZE];
+  const tarn_device_info *info = &item->info;
   if (plain) return;
   sheet_only(s, SHEET_PEOPLE | SHEET_CSV);
-  sheet_text(s, "plug-in", "plugin", item->info.plugin);
+  sheet_text(s, "plug-in", "plugin", info->plugin);
   sheet_only(s, SHEET_ALL);
   sheet_words(s, "own functions", "functions",
-              join_functions(item, true, names));
-  sheet_words(s, "stand-ins", "stand_ins", join_functions(item, false, names));
-  sheet_words(s, "extensions", "extensions", join_extensions(item, names));
+              join(info->functions, false, names));
+  sheet_words(s, "stand-ins", "stand_ins",
+              join(~info->functions, false, names));
+  sheet_words(s, "extensions", "extensions",
+              join(info->extensions, true, names));
 }
 
 static void write_row(sheet *s, const found *item, options_output output) {
@@ -190,7 +174,7 @@ static void write_wrapped(const char *title, const char *words) {
 
 static void write_extensions(const found *item) {
   char names[NAMES_SIZE];
-  join_extensions(item, names);
+  join(item->info.extensions, true, names);
   if (*names != '\0') write_wrapped("extensions", names);
 }
 
@@ -198,8 +182,8 @@ static void write_extensions(const found *item) {
 static void write_functions(const found *item) {
   char own[NAMES_SIZE];
   char stand_ins[NAMES_SIZE];
-  join_functions(item, true, own);
-  join_functions(item, false, stand_ins);
+  join(item->info.functions, false, own);
+  join(~item->info.functions, false, stand_ins);
   fputc('\n', tool_out());
   text_write(item->info.name, tool_out());
   fputs(" (", tool_out());

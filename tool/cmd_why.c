@@ -114,30 +114,10 @@ static bool parse_output(void *context, const char *text) {
 // Is all there that was named?
 // ---------------------------------------------------------------------------
 
-static void choose_pools(command *c) {
-  if (c->pools.count == 0) {
-    options_pools_split(WHAT_IF_POOLS, &c->pools);
-  }
-  if (c->pools.count == 1 && strcmp(c->pools.items[0], "none") == 0) {
-    options_list_free(&c->pools);
-  }
-}
-
-static tarn_status try_pool(const void *context, const char *pool) {
-  const command *c = context;
-  return options_pool_try_dry(tarn_place_on(c->device), pool, 0);
-}
-
 static tool_exit check_pools(command *c) {
   tool_exit status = options_strategies_load(c->verb, &c->strategies);
   if (status != TOOL_DONE) return status;
-  choose_pools(c);
-  status = options_once(c->verb, "pool", &c->pools);
-  if (status != TOOL_DONE || c->pools.count == 0) return status;
-  if (tarn_device_open("cpu:0", &c->device) != TARN_OK) {
-    return tool_fail(c->verb, "%s", tarn_last_error());
-  }
-  return options_pools_check(c->verb, &c->pools, try_pool, c);
+  return what_if_pools_check(c->verb, &c->pools, &c->device);
 }
 
 static tool_exit check_names(const command *c) {
@@ -215,21 +195,6 @@ static void compare(command *c) {
   owners_destroy(others);
 }
 
-static void tell(command *c) {
-  switch (c->output) {
-    case OUTPUT_JSON:
-      why_write_json(&c->answer);
-      return;
-    case OUTPUT_MARKDOWN:
-      why_write_report(&c->answer, OUTPUT_MARKDOWN);
-      return;
-    case OUTPUT_CSV:
-    case OUTPUT_TABLE:
-      why_write_report(&c->answer, OUTPUT_TABLE);
-      return;
-  }
-}
-
 static tool_exit answer(command *c) {
   moment at = 0;
   tool_exit status = find_moment(c, &at);
@@ -246,7 +211,11 @@ static tool_exit answer(command *c) {
   if (!what_if_run(c->verb, &question, &c->answer.strategies)) return TOOL_NO;
   if (c->other != NULL) compare(c);
   why_cut(&c->answer, c->top);
-  tell(c);
+  if (c->output == OUTPUT_JSON) {
+    why_write_json(&c->answer);
+  } else {
+    why_write_report(&c->answer, c->output);
+  }
   return what_if_any_fits(&c->answer.strategies) ? TOOL_DONE : TOOL_NO;
 }
 

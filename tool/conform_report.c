@@ -322,15 +322,10 @@ static void write_junit(const conform_report *r) {
 }
 
 void conform_report_write(const conform_report *report, conform_output output) {
-  switch (output) {
-    case CONFORM_TABLE:
-      write_table(report);
-      return;
-    case CONFORM_JSON:
-      write_json(report);
-      return;
-    case CONFORM_JUNIT:
-      write_junit(report);
-      return;
-  }
+  static void (*const writers[])(const conform_report *r) = {
+      [CONFORM_TABLE] = write_table,
+      [CONFORM_JSON] = write_json,
+      [CONFORM_JUNIT] = write_junit,
+  };
+  writers[output](report);
 }

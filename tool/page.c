@@ -11,30 +11,16 @@
 // Texts and marks
 // ---------------------------------------------------------------------------
 
-static const char *entity_of(char c) {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    case '\'':
-      return "&#39;";
-    default:
-      return NULL;
-  }
-}
-
 void page_text(const char *text, FILE *out) {
+  static const char marks[] = "&<>\"'";
+  static const char *const entities[] = {"&amp;", "&lt;", "&gt;", "&quot;",
+                                         "&#39;"};
   char *harmless = tool_text(text);
   text_neutralise(harmless, "");
   for (const char *at = harmless; *at; at++) {
-    const char *entity = entity_of(*at);
-    if (entity != NULL) {
-      fputs(entity, out);
+    const char *mark = strchr(marks, *at);
+    if (mark != NULL) {
+      fputs(entities[mark - marks], out);
     } else {
       fputc(*at, out);
     }

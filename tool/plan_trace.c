@@ -91,29 +91,6 @@ static const plan_input_kind trace_kind = {.id = id_of,
                                            .tell_json = plan_trace_tell_json,
                                            .destroy = destroy};
 
-static void choose_pools(plan_trace *t, const options_list *named) {
-  for (size_t i = 0; i < named->count; i++)
-    options_list_add(&t->pools, named->items[i], strlen(named->items[i]));
-  if (t->pools.count == 0) options_pools_split(WHAT_IF_POOLS, &t->pools);
-  if (t->pools.count == 1 && strcmp(t->pools.items[0], "none") == 0) {
-    options_list_free(&t->pools);
-  }
-}
-
-static tarn_status try_pool(const void *context, const char *pool) {
-  const plan_trace *t = context;
-  return options_pool_try_dry(tarn_place_on(t->device), pool, 0);
-}
-
-static tool_exit check_pools(plan_trace *t) {
-  tool_exit status = options_once(t->verb, "pool", &t->pools);
-  if (status != TOOL_DONE || t->pools.count == 0) return status;
-  if (tarn_device_open("cpu:0", &t->device) != TARN_OK) {
-    return tool_fail(t->verb, "%s", tarn_last_error());
-  }
-  return options_pools_check(t->verb, &t->pools, try_pool, t);
-}
-
 static void say_refused(const plan_trace *t) {
   char count_text[FORMAT_SIZE], bytes[FORMAT_SIZE];
   uint64_t count = 0, largest = 0;
@@ -140,8 +117,11 @@ static tool_exit load(const plan_input_options *options, plan_input *out) {
     return tool_misuse(out->verb, "%s is a trace: it has no plan to check",
                        out->path);
   }
-  choose_pools(t, &options->pools);
-  status = check_pools(t);
+  for (size_t i = 0; i < options->pools.count; i++) {
+    const char *pool = options->pools.items[i];
+    options_list_add(&t->pools, pool, strlen(pool));
+  }
+  status = what_if_pools_check(t->verb, &t->pools, &t->device);
   if (status != TOOL_DONE) return status;
   status = load_trace(out->verb, out->path, &options->trace, &t->trace);
   if (status != TOOL_DONE) return status;

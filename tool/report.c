@@ -55,14 +55,9 @@ static const replay_result *yardstick(const report *r) {
 }
 
 static const char *iteration_name(const replay_result *result) {
-  switch (result->iteration_count) {
-    case 1:
-      return "first iteration";
-    case 2:
-      return "second iteration";
-    default:
-      return "steady iterations";
-  }
+  return result->iteration_count == 1   ? "first iteration"
+         : result->iteration_count == 2 ? "second iteration"
+                                        : "steady iterations";
 }
 
 bool report_compare(const report *r, const replay_result *result, char *out,

@@ -244,7 +244,7 @@ function onKey(event) {
 // ---------------------------------------------------------------------------
 
 const EDGE = 6;  // so near to an edge of the brush one takes hold of it
-const CLICK = 3; // who moves less than that has clicked
+const CLICK = 3; // a shorter way of the mouse is a click
 const drag = {what: null, x: 0, y: 0, from: null, moved: false};
 
 const offsetOf = (canvas, event) => {
@@ -374,14 +374,18 @@ function onMapWheel(event) {
 // The beginning
 // ---------------------------------------------------------------------------
 
-function listenTo(id, handlers) {
+// |before| runs before each handler.
+function listenTo(target, handlers, before = () => {}) {
   for (const [name, handler] of Object.entries(handlers)) {
-    byId(id).addEventListener(name, handler, {passive: name !== 'wheel'});
+    target.addEventListener(name, event => {
+      before();
+      handler(event);
+    }, {passive: name !== 'wheel'});
   }
 }
 
 function listenToMap(p) {
-  const over = {
+  listenTo(p.over, {
     focus: () => {},  // its keys are for this map
     pointerdown: event => begin('map', p.over, event),
     pointermove: onMapMove,
@@ -390,20 +394,13 @@ function listenToMap(p) {
     pointerleave: hideTip,
     wheel: onMapWheel,
     dblclick: showAll,
-  };
-  for (const [name, handler] of Object.entries(over)) {
-    p.over.addEventListener(name, event => {
-      panel = p;
-      handler(event);
-    }, {passive: name !== 'wheel'});
-  }
+  }, () => { panel = p; });
 }
 
 function listenToDrawings() {
-  listenTo('timeline-over', {
-    pointerdown: event => begin(
-        partOfBrush(offsetOf(byId('timeline-over'), event).x),
-        byId('timeline-over'), event),
+  const over = byId('timeline-over');
+  listenTo(over, {
+    pointerdown: event => begin(partOfBrush(offsetOf(over, event).x), over, event),
     pointermove: onTimelineMove,
     pointerup: onTimelineUp,
     pointercancel: endDrag,
@@ -416,16 +413,17 @@ function listenToDrawings() {
 function listen() {
   document.addEventListener('keydown', onKey);
   listenToDrawings();
-  listenTo('search', {input: updateFound});
-  listenTo('axis', {click: toggleAxis});
-  listenTo('base', {click: toggleBase});
-  listenTo('in', {click: () => zoomTime(0.7)});
-  listenTo('out', {click: () => zoomTime(1 / 0.7)});
-  listenTo('reset', {click: showAll});
-  listenTo('help-open', {click: openHelp});
-  listenTo('moment-holders', {click: onHolderClick});
-  listenTo('holders', {click: event => { onHolderClick(event); onSort(event); }});
-  listenTo('more', {click: () => { table.rows = ROWS_MOST; redraw('table'); }});
+  const onClick = (id, act) => byId(id).addEventListener('click', act);
+  byId('search').addEventListener('input', updateFound);
+  onClick('axis', toggleAxis);
+  onClick('base', toggleBase);
+  onClick('in', () => zoomTime(0.7));
+  onClick('out', () => zoomTime(1 / 0.7));
+  onClick('reset', showAll);
+  onClick('help-open', openHelp);
+  onClick('moment-holders', onHolderClick);
+  onClick('holders', event => { onHolderClick(event); onSort(event); });
+  onClick('more', () => { table.rows = ROWS_MOST; redraw('table'); });
   for (const button of document.querySelectorAll('button[data-key]')) {
     button.addEventListener('click', event => KEYS[button.dataset.key](event));
   }

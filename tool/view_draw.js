@@ -15,12 +15,17 @@ function style(name) {
 const FONT = '12px system-ui, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", ' +
     'sans-serif';
 
-// The context of an empty canvas as large as it is shown, in CSS pixels.
-function prepare(canvas) {
-  const scale = deviceScale();
+// Makes a canvas as large as it is shown; setting a size empties it.
+function fitCanvas(canvas, scale) {
   const width = canvas.clientWidth, height = canvas.clientHeight;
   if (canvas.width !== width * scale) canvas.width = width * scale;
   if (canvas.height !== height * scale) canvas.height = height * scale;
+  return {width, height};
+}
+
+// The context of an empty canvas as large as it is shown, in CSS pixels.
+function prepare(canvas) {
+  const scale = deviceScale(), {width, height} = fitCanvas(canvas, scale);
   const context = canvas.getContext('2d');
   context.setTransform(scale, 0, 0, scale, 0, 0);
   context.clearRect(0, 0, width, height);
@@ -504,13 +509,8 @@ function drawRequestOfMap(context) {
 
 function drawMap() {
   mapScale();
-  const {canvas} = panel;
-  const scale = deviceScale();
-  if (canvas.width !== canvas.clientWidth * scale ||
-      canvas.height !== canvas.clientHeight * scale) {
-    canvas.width = canvas.clientWidth * scale;
-    canvas.height = canvas.clientHeight * scale;
-  }
+  const {canvas} = panel, scale = deviceScale();
+  fitCanvas(canvas, scale);
   const image = drawRaster(panel.map.plot * scale, panel.map.high * scale);
   canvas.getContext('2d').putImageData(image, MARGIN.left * scale, 0);
 }

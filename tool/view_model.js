@@ -227,7 +227,7 @@ const root = findRoot();
 
 const BANDS_MOST = 7, BANDS_OF_PEAK = 3;
 
-// Those who hold most at the peak, and those who hold most at another time; in
+// The holders of most at the peak, and those of most at another time; in
 // the order of the peak.
 function bandHolders() {
   const byPeak = holders.filter(h => h.index !== 0 && h.blocks > 0)

@@ -32,7 +32,7 @@ function makeMap(p, index) {
 }
 
 // ---------------------------------------------------------------------------
-// The answer: the peak and who holds it
+// The answer: the peak and its holders
 // ---------------------------------------------------------------------------
 
 function writeDescription() {
@@ -58,7 +58,7 @@ function swatch(band) {
 
 const lower = text => text.replace(/^./, c => c.toLowerCase());
 
-// "Held by A 5 MiB, 50 %, B ...": those who hold most at a moment.
+// "Held by A 5 MiB, 50 %, B ...": the holders of most at a moment.
 function writeFirstHolders(answer, m) {
   sumMoment(m);
   const first = holders.filter(h => h.now > 0)
@@ -164,13 +164,18 @@ function writeFacts(m) {
   byId('moment-facts').replaceChildren(...list.children);
 }
 
-function barOf(h, most) {
-  const item = element('li');
-  const button = element('button', undefined, 'bar-row');
+// Chooses the holder, and shows whether it is chosen.
+function holderButton(h, look) {
+  const button = element('button', undefined, look);
   button.type = 'button';
   button.dataset.holder = h.index;
   button.setAttribute('aria-pressed', view.chosen.includes(h.index));
   button.title = h.text;
+  return button;
+}
+
+function barOf(h, most) {
+  const item = element('li'), button = holderButton(h, 'bar-row');
   const bar = element('span', undefined, 'bar-line');
   const filled = swatch(h.band);
   filled.style.width = `${Math.max(100 * h.now / most, 0.5)}%`;
@@ -323,12 +328,7 @@ function sortedHolders() {
 
 function nameCell(h) {
   const cell = element('th');
-  cell.scope = 'row';
-  const button = element('button', undefined, 'frame');
-  button.type = 'button';
-  button.dataset.holder = h.index;
-  button.setAttribute('aria-pressed', view.chosen.includes(h.index));
-  button.title = h.text;
+  const button = holderButton(h, 'frame');
   const {folder, file, name} =
       h.isFrame ? splitFrame(h.text) : {folder: '', file: '', name: h.text};
   button.append(swatch(h.band), element('span', folder.slice(folder === '' ? 0 : root.length),
@@ -338,30 +338,28 @@ function nameCell(h) {
   return cell;
 }
 
-function holderRow(h) {
+// |name| is the head of the row.
+function rowOf(name, texts) {
   const row = element('tr');
-  row.append(nameCell(h));
-  for (const text of [bytesText(h.peak), percentText(h.peak, live[peak]),
-                      bytesText(h.now), countText(h.nowBlocks),
-                      bytesText(h.most), bytesText(h.total),
-                      countText(h.blocks)]) {
-    row.append(element('td', text));
-  }
+  name.scope = 'row';
+  row.append(name, ...texts.map(text => element('td', text)));
   return row;
+}
+
+function holderRow(h) {
+  return rowOf(nameCell(h), [
+    bytesText(h.peak), percentText(h.peak, live[peak]), bytesText(h.now),
+    countText(h.nowBlocks), bytesText(h.most), bytesText(h.total),
+    countText(h.blocks)]);
 }
 
 function writeSums(used) {
   const sum = key => used.reduce((all, h) => all + h[key], 0);
-  const row = element('tr');
-  const name = element('th', plural(used.length, 'holder'));
-  name.scope = 'row';
-  row.append(name);
-  for (const text of [bytesText(sum('peak')), '100.0 %', bytesText(sum('now')),
-                      countText(sum('nowBlocks')), '', bytesText(sum('total')),
-                      countText(sum('blocks'))]) {
-    row.append(element('td', text));
-  }
-  byId('holders').tFoot.replaceChildren(row);
+  byId('holders').tFoot.replaceChildren(
+      rowOf(element('th', plural(used.length, 'holder')), [
+        bytesText(sum('peak')), '100.0 %', bytesText(sum('now')),
+        countText(sum('nowBlocks')), '', bytesText(sum('total')),
+        countText(sum('blocks'))]));
 }
 
 function writeSortMarks() {

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "kit/format.h"
@@ -316,6 +317,24 @@ bool what_if_run(const tool_verb *verb, const what_if_question *q,
   if (c.error[0] == '\0') return true;
   tool_say(verb, "%s: %s", q->trace->name, c.error);
   return false;
+}
+
+static tarn_status try_pool(const void *device, const char *pool) {
+  tarn_device *const *opened = device;
+  return options_pool_try_dry(tarn_place_on(*opened), pool, 0);
+}
+
+tool_exit what_if_pools_check(const tool_verb *verb, options_list *pools,
+                              tarn_device **out_device) {
+  static const char usual[] = "no_pool,page_unit_pool,buddy_pool,arena_pool";
+  if (pools->count == 0) options_pools_split(usual, pools);
+  if (pools->count == 1 && strcmp(pools->items[0], "none") == 0)
+    options_list_free(pools);
+  tool_exit status = options_once(verb, "pool", pools);
+  if (status != TOOL_DONE || pools->count == 0) return status;
+  if (tarn_device_open("cpu:0", out_device) != TARN_OK)
+    return tool_fail(verb, "%s", tarn_last_error());
+  return options_pools_check(verb, pools, try_pool, out_device);
 }
 
 bool what_if_any_fits(const what_if *w) {

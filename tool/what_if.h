@@ -34,12 +34,16 @@ typedef struct what_if {
 // does not keep its reader waiting for hours.
 #define WHAT_IF_MOST (UINT64_C(4) << 40)
 
-// The pools that are tried without --pool.
-#define WHAT_IF_POOLS "no_pool,page_unit_pool,buddy_pool,arena_pool"
-
 // A plan is made of no more than that: the sum, over all allocations, of the
 // blocks of the trace that lived then. Some 10 million take a second.
 #define WHAT_IF_PLAN_MOST UINT64_C(8000000)
+
+// Makes |pools|, those of --pool, the usual ones if they are none, and none if
+// they are "none"; opens the device of dry replays, which the caller closes, if
+// any are left, and tries each. TOOL_DONE, or TOOL_MISUSE or TOOL_NO after a
+// message.
+tool_exit what_if_pools_check(const tool_verb *verb, options_list *pools,
+                              tarn_device **out_device);
 
 // What to try, all of it borrowed.
 typedef struct what_if_question {

@@ -1,6 +1,6 @@
 // The answer for people: first what they asked for, then what explains it.
 //
-//   out of memory?  peak, and who holds most   (sentences)
+//   out of memory?  peak, and its largest holder   (sentences)
 //   holders ─► difference ─► older than the trace ─► what if ─► modules ─►
 //   sizes ─► tags ─► came and went ─► holes    (tables)
 //
@@ -381,10 +381,6 @@ static void write_holes(const reporter *r) {
   say(r, ": %.0f%% fragmented.\n", 100 * h->fragmentation);
 }
 
-static void write_root(const reporter *r) {
-  if (*r->answer->root) say(r, "Files are below %s.\n", r->answer->root);
-}
-
 // The recorded stacks of blocks that are older than the trace: at their birth,
 // or only at their death. Their tags are in the table of holders.
 static void write_baseline(const reporter *r) {
@@ -402,29 +398,16 @@ static void write_baseline(const reporter *r) {
                &a->baseline_holders, NULL);
 }
 
-static void write_churn(const reporter *r) {
-  const holder_list *churn = &r->answer->churn;
-  write_frames(r,
-               r->answer->at_peak
-                   ? "What came and went without counting at the peak"
-                   : "What came and went without counting at that event",
-               churn, NULL);
-}
-
-static void write_sentences(const reporter *r) {
-  say_ooms(r);
-  say_peak(r);
-  say_moment(r);
-  say_diff(r);
-  say_fits(r);
-}
-
 void why_write_report(const why_answer *a, options_output output) {
   reporter r = {.answer = a, .output = output};
-  write_sentences(&r);
+  say_ooms(&r);
+  say_peak(&r);
+  say_moment(&r);
+  say_diff(&r);
+  say_fits(&r);
   write_frames(&r, a->at_peak ? "Who holds it at the peak" : "Who holds it",
                &a->holders, a->owners);
-  write_root(&r);
+  if (*a->root != '\0') say(&r, "Files are below %s.\n", a->root);
   write_diff(&r);
   write_baseline(&r);
   write_what_if(&r);
@@ -435,6 +418,9 @@ void why_write_report(const why_answer *a, options_output output) {
   if (a->trace->tag_count > 1) {
     write_sums(&r, "By tag", "tag", &a->tags, a->live.bytes);
   }
-  write_churn(&r);
+  write_frames(&r,
+               a->at_peak ? "What came and went without counting at the peak"
+                          : "What came and went without counting at that event",
+               &a->churn, NULL);
   write_holes(&r);
 }
