@@ -14,6 +14,8 @@ typedef struct synced_scene {
   tarn_place place;  // its own memory
 } synced_scene;
 
+// --- synced_scene.c ----------------------------------------------------------
+
 // Puts the library's last error into |why|; false, for convenience.
 bool synced_refused(char *why);
 

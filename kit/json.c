@@ -195,21 +195,13 @@ void json_key_null(json *writer, const char *name) {
 void json_key_uint_if(json *writer, const char *name, bool is_known,
                       uint64_t value) {
   json_key(writer, name);
-  if (is_known) {
-    json_uint(writer, value);
-  } else {
-    json_double(writer, NAN);
-  }
+  is_known ? json_uint(writer, value) : json_double(writer, NAN);
 }
 
 void json_key_bool_if(json *writer, const char *name, bool is_known,
                       bool value) {
   json_key(writer, name);
-  if (is_known) {
-    json_bool(writer, value);
-  } else {
-    json_double(writer, NAN);
-  }
+  is_known ? json_bool(writer, value) : json_double(writer, NAN);
 }
 
 void json_key_array(json *writer, const char *name) {

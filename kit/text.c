@@ -1,10 +1,7 @@
 // Separates characters that a terminal shows from those that it obeys.
 #include "text.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-#include "tool.h"
 
 static bool is_between(uint32_t c, uint32_t low, uint32_t high) {
   return c >= low && c <= high;
@@ -73,8 +70,14 @@ void text_neutralise(char *text, const char *keep) {
 }
 
 void text_write(const char *text, FILE *out) {
-  char *copy = tool_text(text);
-  text_neutralise(copy, "");
-  fputs(copy, out);
-  free(copy);
+  uint32_t code = 0;
+  while (*text != '\0') {
+    size_t length = text_character(text, &code);
+    if (length > 0 && is_shown(code, "")) {
+      fwrite(text, 1, length, out);
+    } else {
+      fputc('?', out);
+    }
+    text += length > 0 ? length : 1;
+  }
 }

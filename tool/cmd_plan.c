@@ -291,7 +291,7 @@ static double question_seconds(const command *c) {
 
 // The questions count towards the limit, too.
 static double search_seconds(const command *c) {
-  if (plan_capacity(&c->answer) == 0) return c->time_limit_s;
+  if (plan_fit_capacity(&c->answer.problem) == 0) return c->time_limit_s;
   int questions = PLAN_SHORTAGE_QUESTIONS + c->input.kind->questions;
   return c->time_limit_s - questions * question_seconds(c);
 }
@@ -325,7 +325,7 @@ static tool_exit solve(command *c) {
   answer->question_seconds = question_seconds(c);
   if (answer->info.cancelled) answer->question_seconds *= 0.05;  // no waiting
   answer->node_limit = c->nodes;
-  answer->is_enough = plan_capacity(answer) > 0 && !c->minimise;
+  answer->is_enough = plan_fit_capacity(&answer->problem) > 0 && !c->minimise;
   if (c->answer.problem.arena_count > 1) {
     answer->arenas = tarn_plan_arenas(c->plan);
   }
@@ -374,7 +374,7 @@ static void verify(command *c) {
 // plan.
 static void find_shortage(command *c) {
   plan_answer *answer = &c->answer;
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   if (answer->offsets != NULL || capacity == 0) return;
   plan_shortage *s = &answer->shortage;
   *s = plan_shortage_find(&answer->problem, answer->question_seconds);

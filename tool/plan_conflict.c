@@ -107,7 +107,8 @@ static void write_needed(const plan_answer *answer, FILE *out) {
   const plan_shortage *s = &answer->shortage;
   char needed[FORMAT_SIZE], room[FORMAT_SIZE];
   if (s->excess == 0) return;
-  format_bytes_apart(needed, s->needed, room, plan_capacity(answer));
+  format_bytes_apart(needed, s->needed, room,
+                     plan_fit_capacity(&answer->problem));
   fprintf(out, "%s are needed at once%s; the capacity is %s: that is proved.\n",
           needed, s->has_step ? "" : " at least", room);
 }
@@ -117,7 +118,7 @@ static void write_moves(const plan_answer *answer, FILE *out) {
   const plan_input *input = answer->input;
   char bytes[FORMAT_SIZE], height[FORMAT_SIZE], room[FORMAT_SIZE];
   char more[FORMAT_SIZE];
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   size_t shown = moves->count < ROWS ? moves->count : ROWS;
   if (!moves->known) {
     fprintf(out,
@@ -143,7 +144,7 @@ static void write_moves(const plan_answer *answer, FILE *out) {
 }
 
 static void write_shortage(const plan_answer *answer, FILE *out) {
-  if (plan_capacity(answer) == 0) return;
+  if (plan_fit_capacity(&answer->problem) == 0) return;
   write_moves(answer, out);
   write_needed(answer, out);
   fputc('\n', out);
@@ -161,8 +162,9 @@ static void write_too_much(const plan_answer *answer,
   format_bytes_apart(needed, pressure->bytes, there, capacity);
   fprintf(out, "%s %s", one ? "It needs" : "They need", needed);
   if (pressure->has_step && !one) {
-    fprintf(out, " together%s",
-            plan_step_text(answer, pressure->step, where, sizeof where));
+    fprintf(
+        out, " together%s",
+        plan_input_step(answer->input, pressure->step, where, sizeof where));
   } else if (!one) {
     fputs(" at least", out);
   }
@@ -196,7 +198,7 @@ static bool write_too_large(const plan_answer *answer, FILE *out) {
 
 static void write_reason(const plan_answer *answer, FILE *out) {
   plan_pressure pressure = plan_conflict_pressure(answer);
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   char needed[FORMAT_SIZE];
   if (write_too_large(answer, out)) return;
   if (capacity > 0 && pressure.bytes > capacity) {

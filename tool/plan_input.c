@@ -8,6 +8,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "kit/format.h"
 #include "load.h"
 #include "outfile.h"
 
@@ -94,6 +95,19 @@ void plan_input_deinit(plan_input *input) {
 
 const char *plan_input_id(const plan_input *input, size_t index) {
   return input->kind->id(input, index);
+}
+
+char *plan_input_step(const plan_input *input, uint64_t step, char *out,
+                      size_t size) {
+  char number[FORMAT_SIZE];
+  if (!input->kind->counts_events) {
+    snprintf(out, size, " in step %s", format_count(number, step));
+  } else if (step == 0) {
+    snprintf(out, size, " before the first event");
+  } else {
+    snprintf(out, size, " at event %s", format_count(number, step - 1));
+  }
+  return out;
 }
 
 // ---------------------------------------------------------------------------

@@ -76,6 +76,10 @@ void plan_input_deinit(plan_input *input);
 // As of the kind.
 const char *plan_input_id(const plan_input *input, size_t index);
 
+// " at event 9,966", " in step 7": |step| as the input counts, into |out|.
+char *plan_input_step(const plan_input *input, uint64_t step, char *out,
+                      size_t size);
+
 // Writes ids, lifetimes, sizes and offsets, and |arenas| unless it is NULL, as
 // tarn_plan_table_read reads them. False after a message.
 bool plan_input_write(const plan_input *input, const uint64_t *offsets,

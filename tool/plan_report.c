@@ -11,10 +11,6 @@
 
 enum { LABEL_WIDTH = 13 };
 
-uint64_t plan_capacity(const plan_answer *answer) {
-  return plan_fit_capacity(&answer->problem);
-}
-
 static bool has_plan(const plan_answer *answer) {
   return answer->offsets != NULL && answer->checked != PLAN_WRONG;
 }
@@ -40,19 +36,6 @@ static uint64_t height_of(const plan_answer *answer, size_t arena) {
     if (in && end > height) height = end;
   }
   return height;
-}
-
-char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
-                     size_t size) {
-  char number[FORMAT_SIZE];
-  if (!answer->input->kind->counts_events) {
-    snprintf(out, size, " in step %s", format_count(number, step));
-  } else if (step == 0) {
-    snprintf(out, size, " before the first event");
-  } else {
-    snprintf(out, size, " at event %s", format_count(number, step - 1));
-  }
-  return out;
 }
 
 // ---------------------------------------------------------------------------
@@ -109,7 +92,8 @@ static void write_arenas_sentence(const plan_answer *answer, FILE *out) {
 
 static void write_plan_sentence(const plan_answer *answer, FILE *out) {
   char height[FORMAT_SIZE], capacity[FORMAT_SIZE], near[FORMAT_SIZE];
-  uint64_t room = plan_capacity(answer), bytes = answer->info.height;
+  uint64_t room = plan_fit_capacity(&answer->problem),
+           bytes = answer->info.height;
   if (answer->problem.count == 0) {
     fputs("There are no buffers: 0 bytes are enough.", out);
     return;
@@ -145,13 +129,13 @@ static void write_no_plan_sentence(const plan_answer *answer, FILE *out) {
   char room[FORMAT_SIZE] = "what there is", excess[FORMAT_SIZE];
   char where[FORMAT_SIZE];
   const plan_shortage *s = &answer->shortage;
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   if (capacity > 0) format_bytes_exact(room, capacity);
   bool infeasible = answer->info.answer == TARN_PLAN_INFEASIBLE;
   if (infeasible && s->excess > 0) {
     fprintf(out, "%s too much", format_bytes(excess, s->excess));
     if (s->has_step)
-      fputs(plan_step_text(answer, s->step, where, sizeof where), out);
+      fputs(plan_input_step(answer->input, s->step, where, sizeof where), out);
   } else if (infeasible) {
     fprintf(out, "It does not fit into %s: that is proved", room);
   } else {
@@ -205,11 +189,6 @@ static void write_file(const plan_answer *answer, FILE *out) {
           answer->problem.count == 1 ? "" : "s");
 }
 
-static void write_height(const plan_answer *answer, FILE *out) {
-  if (!has_plan(answer)) return;
-  write_bytes("height", answer->info.height, out);
-}
-
 static void write_ratio(const plan_answer *answer, FILE *out) {
   char text[FORMAT_SIZE];
   if (!has_plan(answer) || answer->info.lower_bound == 0) return;
@@ -231,7 +210,7 @@ static void write_arena(const plan_answer *answer, size_t arena, FILE *out) {
 }
 
 static void write_room(const plan_answer *answer, FILE *out) {
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   if (capacity > 0) write_bytes("capacity", capacity, out);
   if (answer->problem.arena_count < 2 || answer->offsets == NULL) return;
   for (size_t i = 0; i < answer->problem.arena_count; i++)
@@ -271,7 +250,7 @@ void plan_write_report(const plan_answer *answer, FILE *out) {
   write_sentence(answer, out);
   if (answer->offsets == NULL) plan_conflict_write(answer, out);
   write_file(answer, out);
-  write_height(answer, out);
+  if (has_plan(answer)) write_bytes("height", answer->info.height, out);
   write_bytes("lower bound", answer->info.lower_bound, out);
   write_ratio(answer, out);
   write_room(answer, out);
@@ -300,7 +279,7 @@ static void json_answer(json *w, const plan_answer *answer) {
 }
 
 static void json_checks(json *w, const plan_answer *answer) {
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   json_key_uint_if(w, "capacity", capacity > 0, capacity);
   json_key_bool(w, "cancelled", answer->info.cancelled);
   json_key_bool_if(w, "verified", answer->checked != PLAN_UNCHECKED,

@@ -34,13 +34,6 @@ typedef struct plan_answer {
   const char *svg_path;
 } plan_answer;
 
-// The capacity of all arenas together; 0: no limit.
-uint64_t plan_capacity(const plan_answer *answer);
-
-// " at event 9,966", " in step 7": |step| as the input counts, into |out|.
-char *plan_step_text(const plan_answer *answer, uint64_t step, char *out,
-                     size_t size);
-
 // For people, the answer first.
 void plan_write_report(const plan_answer *answer, FILE *out);
 

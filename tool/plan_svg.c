@@ -84,7 +84,7 @@ static void describe_shortage(const canvas *c, char *out, size_t size) {
   char room[FORMAT_SIZE], excess[FORMAT_SIZE], where[FORMAT_SIZE] = "";
   uint64_t bytes = s->excess > 0 ? s->excess : panel->used - panel->capacity;
   if (s->excess > 0 && s->has_step) {
-    plan_step_text(answer, s->step, where, sizeof where);
+    plan_input_step(answer->input, s->step, where, sizeof where);
   }
   snprintf(out, size, "It does not fit into %s: %s too much%s, in red",
            format_bytes(room, panel->capacity), format_bytes(excess, bytes),
@@ -388,7 +388,7 @@ static plan_answer without_capacity(const plan_answer *answer,
 
 bool plan_svg_write(const tool_verb *verb, const plan_answer *answer,
                     const char *path) {
-  uint64_t capacity = plan_capacity(answer);
+  uint64_t capacity = plan_fit_capacity(&answer->problem);
   plan_answer drawn = *answer;
   plan_picture picture;
   if (drawn.offsets == NULL) drawn = without_capacity(answer, &capacity);

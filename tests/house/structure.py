@@ -17,7 +17,6 @@ from pathlib import Path
 # The largest knot that a room may have; 1, no knot, where a room is not named.
 LIMITS = {
     "src/device": 7, "src/model": 2, "plugins/sim": 7,
-    "kit": 2, "bench": 4, "tool": 2,
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'",
                      re.S)
