@@ -69,7 +69,8 @@ static const figure figures[] = {
      device_p2p},
 };
 
-_Static_assert(sizeof figures / sizeof figures[0] == DEVICE_BENCH_FIGURES,
+_Static_assert(sizeof figures / sizeof figures[0] == DEVICE_BENCH_FIGURES &&
+                   (int)DEVICE_BENCH_FIGURES <= (int)BENCH_FIGURES_MOST,
                "every figure has its place in a result");
 
 // ---------------------------------------------------------------------------

@@ -37,7 +37,8 @@ static const figure figures[] = {
      synced_rows_time},
 };
 
-_Static_assert(sizeof figures / sizeof figures[0] == SYNCED_BENCH_FIGURES,
+_Static_assert(sizeof figures / sizeof figures[0] == SYNCED_BENCH_FIGURES &&
+                   (int)SYNCED_BENCH_FIGURES <= (int)BENCH_FIGURES_MOST,
                "every figure has its place in a result");
 
 bench_figure synced_bench_figure_of(size_t index, const char *device) {

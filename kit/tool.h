@@ -18,8 +18,8 @@ typedef struct tool_verb {
   const char *name;
   const char *summary;  // its line in `tarn --help`
   const char *help;     // what `tarn VERB --help` prints
-  // |argv|[0] is the verb's name. NULL: options_run (options.h), for which the
-  // rest is.
+  // |argv|[0] is the verb's name. NULL: options_run (options.h) reads the
+  // command line by the table below.
   tool_exit (*run)(const struct tool_verb *verb, int argc, char **argv);
 
   const struct options_entry *entries;

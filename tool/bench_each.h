@@ -17,17 +17,20 @@ tool_exit bench_devices_prepare(const tool_verb *verb, options_list *devices,
                                 const options_list *plugins,
                                 bench_try_fn *try_device, const void *command);
 
+// The figure at |index|, with its goal for |device|.
+typedef bench_figure bench_figure_fn(size_t index, const char *device);
+
 // Measures |device| by |work| on |bench|. TOOL_NO after a message for each
 // figure that failed, and for a device without figures, whose name is all that
 // |out| has then.
-typedef bench_figure bench_figure_fn(size_t index, const char *device);
 tool_exit bench_device_measure(const tool_verb *verb, const char *device,
                                child_work *work, void *bench,
                                bench_figure_fn *figure_of, bench_figures *out);
 
 // Measures the thing at |index| into |result|; TOOL_NO after a message.
 typedef tool_exit bench_measure_fn(void *command, size_t index, void *result);
-// Tells of all |results|.
+
+// Writes the report of all |results|.
 typedef void bench_report_fn(const void *command, const void *results);
 
 // Measures each of |names|, in order and with a bar, whatever becomes of the

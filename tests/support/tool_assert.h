@@ -35,7 +35,7 @@ static inline tool_output tool_ended(int status, tool_output o) {
 }
 
 // What tool_run(...) writes, which ends with |status|.
-#define tool_exits(status, ...) tool_ended(status, tool_run(__VA_ARGS__))
+#define tool_ends(status, ...) tool_ended(status, tool_run(__VA_ARGS__))
 
 // The keys of the object at |path|, joined by commas.
 static inline void assert_keys(const char *json, const char *path,
@@ -50,7 +50,7 @@ static inline void assert_json_line(const char *text) {
   ck_assert_ptr_eq(strchr(text, '\n'), text + strlen(text) - 1);
 }
 
-// What stands at |path| begins as |expected|, a value as JSON writes it.
+// The value at |path| is |expected|, as JSON writes it.
 static inline void assert_value(const char *json, const char *path,
                                 const char *expected) {
   const char *at = json_at(json, path);

@@ -158,9 +158,9 @@ TEST(tables_for_programs) {
 // A default strategy that does not exist: Tarn's rows cannot begin.
 TEST(a_row_that_fails_stays) {
   setenv("TARN_POOL", "no_such_pool", 1);
-  tool_output o = tool_exits(1, "bench", "pool", "--workload", "@bert-layer",
-                             "--pool", FOUR, "--threads", "1", "--touched",
-                             "no", "--passes", "1", "-o", "json");
+  tool_output o = tool_ends(1, "bench", "pool", "--workload", "@bert-layer",
+                            "--pool", FOUR, "--threads", "1", "--touched", "no",
+                            "--passes", "1", "-o", "json");
   assert_contains(o.err, "@bert-layer: no_pool: no strategy 'no_such_pool'");
   ck_assert(json_valid(o.out));
   ck_assert(is_at(o.out, 1, "failed", "null"));
@@ -169,8 +169,8 @@ TEST(a_row_that_fails_stays) {
   ck_assert(is_at(o.out, 2, "pair_ns", "null"));
   ck_assert(is_at(o.out, 2, "iteration_ms.2", "null"));
   ck_assert(is_at(o.out, 2, "over_free_list", "null"));
-  o = tool_exits(1, "bench", "pool", "--workload", "@bert-layer", "--pool",
-                 FOUR, "--threads", "1", "--touched", "no", "--passes", "1");
+  o = tool_ends(1, "bench", "pool", "--workload", "@bert-layer", "--pool", FOUR,
+                "--threads", "1", "--touched", "no", "--passes", "1");
   assert_contains(o.out, "  failed\n");
 }
 

@@ -148,7 +148,7 @@ TEST(tables) {
 TEST(what_cannot_be_read_fails) {
   write_file("bad.csv", "id,lower,upper,size\nx,3,2,5\n");
   tool_output o =
-      tool_exits(1, "bench", "plan", folder, "--part", "low", "-o", "json");
+      tool_ends(1, "bench", "plan", folder, "--part", "low", "-o", "json");
   assert_contains(o.err, "1 of 3 rows failed");
   ck_assert(row_is(o.out, 1, "name", "\"bad.csv\""));
   ck_assert(row_is(o.out, 1, "seconds", "null"));

@@ -91,7 +91,7 @@ TEST(on_a_plugin) {
 
 TEST(what_cannot_be_measured_stays) {
   setenv("TARN_SIM_FAULTS", "memory_copy_h2d@1+", 1);
-  tool_output o = tool_exits(1, "bench", "synced", SMALL, "-o", "json");
+  tool_output o = tool_ends(1, "bench", "synced", SMALL, "-o", "json");
   assert_contains(o.err, "sim:0: scattered_extra_bytes: ");
   ck_assert(json_valid(o.out));
   ck_assert_uint_eq(json_size(o.out, "results"), ALL);

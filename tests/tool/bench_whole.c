@@ -176,9 +176,8 @@ TEST(a_device_that_fails) {
 TEST(more_than_there_is) {
   static const char *const sizes[] = {"--size", "--batch"};
   for (size_t i = 0; i < 2; i++) {
-    tool_output o =
-        tool_exits(1, "bench", "whole", "--device", "cpu,sim", QUICK, sizes[i],
-                   "9223372036854775807", "-o", "json");
+    tool_output o = tool_ends(1, "bench", "whole", "--device", "cpu,sim", QUICK,
+                              sizes[i], "9223372036854775807", "-o", "json");
     assert_contains(o.err, "tarn bench whole: cpu: a table of ");
     assert_contains(o.err, "tarn bench whole: sim: a table of ");
     ck_assert(json_valid(o.out));

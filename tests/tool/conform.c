@@ -93,7 +93,7 @@ TEST(faulty_conforms_without_a_fault) {
 // takes any id for its one device, and is told so.
 TEST(small_is_told_of_stand_ins) {
   tool_output o =
-      tool_exits(0, "conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
+      tool_ends(0, "conform", TARN_SMALL_PLUGIN, "--no-measure", "-o", "json");
   ck_assert(json_is(o.out, "failed", "0"));
   ck_assert(json_is(o.out, "quirks", "2"));
   ck_assert_uint_eq(json_size(o.out, "copies"), 0);
@@ -123,7 +123,7 @@ TEST(unable_is_not_wrong) {
 TEST(table_shows_the_code) {
   setenv("TARN_FAULT", "set_too_long", 1);
   tool_output o =
-      tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
+      tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   assert_contains(o.out, "faulty:0 (/");
   assert_contains(o.out, "\nFAIL  memory.set_leaves_the_rest ");
   assert_contains(o.out, "byte 5100 of 8192 is 0xc3, not 0x");
@@ -138,20 +138,20 @@ TEST(table_shows_the_code) {
 TEST(table_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
   tool_output o =
-      tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
+      tool_ends(0, "conform", TARN_FAULTY_PLUGIN, "--only", "memory");
   assert_contains(o.out, "\nquirk memory.alignment_of_min_chunk ");
   assert_contains(o.out, "; Tarn promises no alignment that it does not make");
   assert_contains(o.out,
                   "        assert((uintptr_t)block % min_chunk == 0);\n");
   assert_contains(o.out, " 0 failed, ");
   assert_contains(o.out, "; 1 quirk, 0 notes\n");
-  o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
-                 "--strict");
+  o = tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
+                "--strict");
   assert_contains(o.out, "\nFAIL  memory.alignment_of_min_chunk ");
   assert_contains(o.out, " 1 failed, ");
   setenv("TARN_FAULT", "slots_beyond", 1);
-  o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only", "loading",
-                 "--strict");
+  o = tool_ends(0, "conform", TARN_FAULTY_PLUGIN, "--only", "loading",
+                "--strict");
   assert_contains(o.out, "\nnote  loading.nothing_beyond_472 ");
 }
 
@@ -181,8 +181,8 @@ static void assert_xml(const char *text) {
 
 TEST(junit) {
   setenv("TARN_FAULT", "set_too_long", 1);
-  tool_output o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only",
-                             "memory,extension.alignment", "-o", "junit");
+  tool_output o = tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "--only",
+                            "memory,extension.alignment", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out,
                   "<testsuite name=\"faulty:0\" tests=\"17\" "
@@ -199,13 +199,13 @@ TEST(junit) {
 
 TEST(junit_tells_levels) {
   setenv("TARN_FAULT", "aligned_to_16", 1);
-  tool_output o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--only",
-                             "memory", "-o", "junit");
+  tool_output o = tool_ends(0, "conform", TARN_FAULTY_PLUGIN, "--only",
+                            "memory", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"0\" ");
   assert_contains(o.out, "\n    <system-out>quirk: a block of ");
-  o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
-                 "--strict", "-o", "junit");
+  o = tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "--only", "memory",
+                "--strict", "-o", "junit");
   assert_xml(o.out);
   assert_contains(o.out, " failures=\"1\" ");
   assert_contains(o.out, " type=\"quirk\">");
@@ -233,8 +233,8 @@ TEST(device_of_a_plugin) {
   ck_assert_msg(o.status == 0, "exit %d: %s%s", o.status, o.err, o.out);
   ck_assert(is_at(o.out, "device", "faulty:1"));
   ck_assert(json_is(o.out, "failed", "0"));
-  o = tool_exits(0, "conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1",
-                 "--only", "devices.count", "-o", "json");
+  o = tool_ends(0, "conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1",
+                "--only", "devices.count", "-o", "json");
   ck_assert(is_at(o.out, "device", "faulty:1"));
 }
 
@@ -242,7 +242,7 @@ TEST(nothing_to_test) {
   assert_exits(tool_line("conform nope"), 1, "no device type is named 'nope'");
   assert_exits(tool_line("conform ./nope.so"), 1, "./nope.so: ");
   assert_exits(tool_line("conform nope.so"), 1, "TARN_PLUGIN_DIR");
-  ck_assert_str_eq(tool_exits(1, "conform", TARN_TOOL).out, "");
+  ck_assert_str_eq(tool_ends(1, "conform", TARN_TOOL).out, "");
   assert_exits(tool_run("conform", TARN_NO_PLUGIN), 1, "it has no InitPlugin");
   assert_exits(tool_line("conform cpu:1"), 1, "cpu has no device 1");
   assert_exits(tool_run("conform", "x", "--plugin", TARN_NO_PLUGIN), 1,

@@ -153,8 +153,8 @@ TEST_LOOP(each_fault_is_found, FAULTS) {
 // A child that has died takes no other check with it.
 TEST(goes_on_after_a_crash) {
   setenv("TARN_FAULT", "d2d_dies", 1);
-  tool_output o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "--no-measure",
-                             "-o", "json");
+  tool_output o =
+      tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "--no-measure", "-o", "json");
   assert_result(o.out, "copies.d2d_odd_lengths", "fail");
   assert_result(o.out, "copies.d2d_large", "fail");
   assert_result(o.out, "copies.h2d_odd_lengths", "pass");
@@ -164,14 +164,14 @@ TEST(goes_on_after_a_crash) {
 
 TEST(what_is_not_loaded_is_not_checked) {
   setenv("TARN_FAULT", "no_type", 1);
-  tool_output o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "-o", "json");
+  tool_output o = tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "-o", "json");
   ck_assert(json_is(o.out, "failed", "1"));
   ck_assert(json_is(o.out, "passed", "0"));
   assert_result(o.out, "loading.accepted", "fail");
   assert_result(o.out, "copies.d2d_odd_lengths", "skip");
   assert_contains(o.out, "\"detail\":\"not loaded\"");
   setenv("TARN_FAULT", "initialize_dies", 1);
-  o = tool_exits(1, "conform", TARN_FAULTY_PLUGIN, "-o", "json");
+  o = tool_ends(1, "conform", TARN_FAULTY_PLUGIN, "-o", "json");
   ck_assert(json_is(o.out, "failed", "1"));
   assert_result(o.out, "loading.version", "pass");
   assert_contains(o.out, "\"detail\":\"not initialised\"");

@@ -42,7 +42,7 @@ FIXTURE(set_up, tear_down);
 TEST(new_plugin_conforms) {
   const char *source = tool_file("my-npu.2_plugin.c");
   const char *object = tool_file("libmy.so");
-  tool_output o = tool_exits(0, "new-plugin", "my-npu.2", "--out", source);
+  tool_output o = tool_ends(0, "new-plugin", "my-npu.2", "--out", source);
   assert_contains(o.out, "cc -shared -fPIC $(pkg-config --cflags tarn) /");
   assert_contains(o.out, "\ntarn conform ./libmy-npu.2.so\n");
   if (!has_compiler()) {

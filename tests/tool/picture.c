@@ -19,7 +19,7 @@
 
 static char *draw(const char *name) {
   const char *path = tool_file("out.html");
-  tool_output o = tool_exits(0, "replay", name, "--html", path);
+  tool_output o = tool_ends(0, "replay", name, "--html", path);
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out, "\npicture  ");
   assert_contains(o.out, path);
@@ -184,8 +184,8 @@ static size_t count_files(const char *folder) {
 TEST(several_traces_make_a_folder) {
   const char *folder = tool_file("pictures");
   const char *hostile = write_hostile("a b;c.pickle");
-  tool_exits(0, "replay", "@bert-layer", hostile, "@bert-layer", "--html",
-             folder);
+  tool_ends(0, "replay", "@bert-layer", hostile, "@bert-layer", "--html",
+            folder);
   assert_picture(folder, "bert-layer.html", "@bert-layer");
   assert_picture(folder, "a-b-c.html", "a b;c.pickle");
   assert_picture(folder, "2-bert-layer.html", "@bert-layer");
@@ -200,7 +200,7 @@ TEST(no_picture_replaces_another) {
   const char *first = write_hostile("d1/a.pickle");
   const char *second = write_hostile("d2/a.pickle");
   const char *third = write_hostile("2-a.pickle");
-  tool_exits(0, "replay", first, second, third, "--html", folder);
+  tool_ends(0, "replay", first, second, third, "--html", folder);
   assert_picture(folder, "a.html", "a.pickle");
   assert_picture(folder, "2-a.html", "a.pickle");
   assert_picture(folder, "2-2-a.html", "2-a.pickle");
@@ -264,7 +264,7 @@ TEST(a_page_takes_the_place_of_the_old_one) {
   tool_write_file(path, OLD);
   ck_assert_int_eq(chmod(path, 0640), 0);
   ck_assert_int_eq(symlink(path, link), 0);
-  tool_exits(0, "replay", "@bert-layer", "--html", link);
+  tool_ends(0, "replay", "@bert-layer", "--html", link);
   ck_assert(lstat(link, &found) == 0 && S_ISLNK(found.st_mode));
   ck_assert(stat(path, &found) == 0 && found.st_size > 10000);
   ck_assert_int_eq(found.st_mode & 0777, 0640);

@@ -99,7 +99,7 @@ TEST(columns_stay_as_they_were) {
 
 TEST(a_plan_on_stdout_stands_there_alone) {
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_exits(0, "plan", path, "--out", "-");
+  tool_output o = tool_ends(0, "plan", path, "--out", "-");
   ck_assert_int_eq(
       strncmp(o.out, "id,lower,upper,size,offset\na,0,3,1024,", 38), 0);
   assert_contains(o.err, "5.00 KiB (5120 bytes) are enough");
@@ -120,8 +120,8 @@ TEST(it_does_not_fit) {
   const char *path = plan_file("three.csv", THREE);
   const char *out = plan_file("out.csv", before);
   const char *svg = tool_file("out.svg");
-  tool_output o = tool_exits(1, "plan", path, "--capacity", "5119", "--out",
-                             out, "--svg", svg, "--verify");
+  tool_output o = tool_ends(1, "plan", path, "--capacity", "5119", "--out", out,
+                            "--svg", svg, "--verify");
   ck_assert_int_eq(
       strncmp(o.out, "1 B too much in step 1; moving this one suffices.\n", 50),
       0);
@@ -150,7 +150,7 @@ TEST(figures_are_told_apart) {
   const char *path = plan_file("close.csv",
                                "id,lower,upper,size\n"
                                "a,0,3,6442450945\nb,3,5,4096\n");
-  tool_output o = tool_exits(1, "plan", path, "--capacity", "6G");
+  tool_output o = tool_ends(1, "plan", path, "--capacity", "6G");
   assert_contains(o.out, "1 B too much in step 0; moving this one suffices.");
   assert_contains(o.out,
                   "It needs 6442450945 bytes; the capacity is "
@@ -164,7 +164,7 @@ TEST(what_cannot_be_arranged_is_drawn) {
                                "a,0,2,4,0\nb,1,4,4,\nc,3,6,4,4\nd,1,2,2,4\n"
                                "e,3,4,2,2\n");
   const char *svg = tool_file("out.svg");
-  tool_output o = tool_exits(1, "plan", path, "--capacity", "10", "--svg", svg);
+  tool_output o = tool_ends(1, "plan", path, "--capacity", "10", "--svg", svg);
   assert_contains(o.out, "; moving ");
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
@@ -176,8 +176,8 @@ TEST(arenas_that_are_too_small_are_drawn_as_one) {
                                "id,lower,upper,size,arena\n"
                                "a,0,3,1024,1\nb,0,5,4096,\n");
   const char *svg = tool_file("out.svg");
-  tool_output o = tool_exits(1, "plan", path, "--arena", "1K", "--arena", "2K",
-                             "--svg", svg);
+  tool_output o = tool_ends(1, "plan", path, "--arena", "1K", "--arena", "2K",
+                            "--svg", svg);
   assert_contains(o.out, "2.00 KiB too much in step 0; moving ");
   char *text = tool_read_file(svg);
   ck_assert_ptr_nonnull(text);
@@ -187,7 +187,7 @@ TEST(arenas_that_are_too_small_are_drawn_as_one) {
 TEST(json_names_what_does_not_fit) {
   const char *path = plan_file("three.csv", THREE);
   tool_output o =
-      tool_exits(1, "plan", path, "--capacity", "5119", "-o", "json");
+      tool_ends(1, "plan", path, "--capacity", "5119", "-o", "json");
   ck_assert(json_is(o.out, "status", "\"infeasible\""));
   ck_assert(json_is(o.out, "height", "null"));
   ck_assert_double_eq(json_number(o.out, "capacity"), 5119);
@@ -205,7 +205,7 @@ TEST(json_names_what_does_not_fit) {
 
 TEST(one_buffer_alone_is_too_large) {
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_exits(1, "plan", path, "--capacity", "2K");
+  tool_output o = tool_ends(1, "plan", path, "--capacity", "2K");
   assert_contains(o.out, "This buffer alone does not fit:");
   assert_contains(o.out, "\nb       4,096   1..5");
   assert_contains(o.out, "3.00 KiB too much in step 1; moving this one ");
@@ -226,7 +226,7 @@ TEST_LOOP(minimise_goes_on_below_the_capacity, 2) {
 TEST(offsets_are_aligned) {
   const char *path =
       plan_file("odd.csv", "id,lower,upper,size\na,0,2,100\nb,0,2,100\n");
-  tool_output o = tool_exits(0, "plan", path, "--align", "1K", "--out", "-");
+  tool_output o = tool_ends(0, "plan", path, "--align", "1K", "--out", "-");
   assert_contains(o.out, ",0\n");
   assert_contains(o.out, ",1024\n");
   assert_contains(o.err, "1.09 KiB (1124 bytes) are enough");
@@ -257,7 +257,7 @@ TEST(time_limits_end_the_search) {
 // nothing is found to be moved is not for want of time.
 TEST(larger_than_each_arena) {
   const char *path = plan_file("one.csv", "id,lower,upper,size\na,0,3,1500\n");
-  tool_output o = tool_exits(1, "plan", path, "--arena", "1K", "--arena", "1K");
+  tool_output o = tool_ends(1, "plan", path, "--arena", "1K", "--arena", "1K");
   assert_contains(o.out,
                   "(1500 bytes) in one piece; the largest arena for it "
                   "has 1.00 KiB (1024 bytes).");
@@ -283,7 +283,7 @@ TEST(how_far_from_the_best) {
 TEST(what_has_shrunk_stays) {
   const char *old = plan_file("old.csv", OLD_PLAN);
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_exits(0, "plan", path, "--previous", old, "--out", "-");
+  tool_output o = tool_ends(0, "plan", path, "--previous", old, "--out", "-");
   assert_contains(o.out, "a,0,3,1024,0\nb,1,5,4096,2048\nc,3,6,1024,512\n");
   assert_contains(o.err, "moved        0 of 3 buffers");
 }
@@ -300,8 +300,7 @@ TEST(new_ones_find_their_place) {
   const char *path = plan_file("three.csv", THREE);
   const char *fewer =
       plan_file("fewer.csv", "id,lower,upper,size,offset\na,0,3,1024,4096\n");
-  tool_output o =
-      tool_exits(0, "plan", path, "--previous", fewer, "--out", "-");
+  tool_output o = tool_ends(0, "plan", path, "--previous", fewer, "--out", "-");
   assert_contains(o.out, "a,0,3,1024,4096\n");
   assert_contains(o.err, "moved        0 of 3 buffers");
 }
@@ -359,10 +358,10 @@ TEST(a_wrong_plan_is_told) {
                                "id,lower,upper,size,offset\n"
                                "a,0,3,1024,0\nb,1,5,4096,1023\n");
   const char *svg = tool_file("out.svg");
-  tool_output o = tool_exits(1, "plan", "--check", path);
+  tool_output o = tool_ends(1, "plan", "--check", path);
   assert_contains(o.out, "The offsets are no plan: ");
   ck_assert_ptr_null(strstr(o.out, "height"));
-  o = tool_exits(1, "plan", "--check", path, "--svg", svg, "-o", "json");
+  o = tool_ends(1, "plan", "--check", path, "--svg", svg, "-o", "json");
   assert_contains(o.err, "out.svg: not drawn: the offsets are no plan\n");
   ck_assert(json_is(o.out, "status", "\"wrong\""));
   ck_assert(json_is(o.out, "verified", "false"));
@@ -372,13 +371,13 @@ TEST(a_wrong_plan_is_told) {
 
 TEST(a_plan_beyond_the_capacity) {
   const char *path = plan_file("old.csv", OLD_PLAN);
-  tool_output o = tool_exits(1, "plan", "--check", path, "--capacity", "6143");
+  tool_output o = tool_ends(1, "plan", "--check", path, "--capacity", "6143");
   assert_contains(o.out, "The offsets are no plan: ");
 }
 
 TEST(there_is_nothing_to_check) {
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_exits(1, "plan", "--check", path);
+  tool_output o = tool_ends(1, "plan", "--check", path);
   ck_assert_str_eq(o.out, "");
   assert_contains(o.err,
                   "nothing to check: not all of its lines have an "
@@ -390,7 +389,7 @@ TEST(fixed_offsets_are_kept) {
   const char *path = plan_file("fixed.csv",
                                "id,lower,upper,size,offset\n"
                                "a,0,3,1024,7168\nb,1,5,4096,\n");
-  tool_output o = tool_exits(0, "plan", path, "--out", "-");
+  tool_output o = tool_ends(0, "plan", path, "--out", "-");
   assert_contains(o.out, "a,0,3,1024,7168\n");
   assert_contains(o.err, "8.00 KiB (8192 bytes) are enough. No plan is lower.");
 }

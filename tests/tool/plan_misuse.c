@@ -95,7 +95,7 @@ TEST(what_is_not_there) {
 
 TEST(neither_table_nor_trace) {
   const char *path = plan_file("text", "Dear reader,\n");
-  tool_output o = tool_exits(1, "plan", path);
+  tool_output o = tool_ends(1, "plan", path);
   ck_assert_str_ne(o.err, "");
 }
 
@@ -132,7 +132,7 @@ TEST(arenas_that_are_not_there) {
 // A full disk, and a reader that is gone, are found at the end.
 TEST(what_cannot_be_written) {
   const char *path = plan_file("three.csv", THREE);
-  tool_output o = tool_exits(1, "plan", path, "--svg", "/dev/full");
+  tool_output o = tool_ends(1, "plan", path, "--svg", "/dev/full");
   assert_contains(o.err, "/dev/full: ");
   assert_contains(o.out, "(5120 bytes) are enough");
   ck_assert_ptr_null(strstr(o.out, "picture"));
@@ -143,7 +143,7 @@ TEST(names_are_neutralised) {
   const char *path = plan_file("hostile.csv",
                                "id,lower,upper,size\n\xc2\x9b"
                                "a,0,3,1024\nb,0,3,8\n");
-  tool_output o = tool_exits(1, "plan", path, "--capacity", "1K");
+  tool_output o = tool_ends(1, "plan", path, "--capacity", "1K");
   assert_contains(o.out, "?a");
   ck_assert_ptr_null(strstr(o.out, "\xc2\x9b"));
 }

@@ -53,7 +53,7 @@ TEST(a_trace_is_planned) {
 // Too much at two moments: what lives at both is enough.
 TEST(what_must_move_is_named) {
   tool_output o =
-      tool_exits(1, "plan", write_step(), "--capacity", "120M", "-o", "json");
+      tool_ends(1, "plan", write_step(), "--capacity", "120M", "-o", "json");
   ck_assert_str_eq(o.err, "");
   ck_assert(json_valid(o.out));
   assert_value(o.out, "status", "\"infeasible\"");
@@ -71,7 +71,7 @@ TEST(what_must_move_is_named) {
 }
 
 TEST(what_must_move_is_told) {
-  tool_output o = tool_exits(1, "plan", write_step(), "--capacity", "120M");
+  tool_output o = tool_ends(1, "plan", write_step(), "--capacity", "120M");
   static const char first[] =
       "16.00 MiB too much at event 1; moving this one suffices.\n";
   ck_assert_int_eq(strncmp(o.out, first, strlen(first)), 0);
@@ -89,8 +89,8 @@ TEST(what_must_move_is_told) {
 
 // What is older than the trace has no event, and may have to go too.
 TEST(old_blocks_can_be_named) {
-  tool_output o = tool_exits(1, "plan", write_step(), "--capacity", "60M", "-o",
-                             "json", "--pool", "none");
+  tool_output o = tool_ends(1, "plan", write_step(), "--capacity", "60M", "-o",
+                            "json", "--pool", "none");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
   assert_value(o.out, "must_move.0.frame", "\"(before the trace began)\"");
   assert_value(o.out, "must_move.0.born", "null");
@@ -114,13 +114,13 @@ TEST(refused_requests_do_not_count) {
   event(TARN_TRACE_OOM, 0, UINT64_MAX, stack_named("mistake"));
   const char *refused = write_built("refused.tarn");
   tool_output o =
-      tool_exits(0, "plan", refused, "-o", "json", "--pool", "no_pool");
+      tool_ends(0, "plan", refused, "-o", "json", "--pool", "no_pool");
   assert_number(o.out, "height", (double)(100 * MIB));
   assert_number(o.out, "what_if.0.reserved_bytes", (double)(100 * MIB));
   assert_contains(o.err,
                   "refused.tarn: 2 requests, of up to 15.99 EiB, that found no "
                   "memory are no part of the plan; tarn why tells of them\n");
-  o = tool_exits(0, "plan", refused, "--capacity", "120M", "-o", "json");
+  o = tool_ends(0, "plan", refused, "--capacity", "120M", "-o", "json");
 }
 
 TEST(sizes_are_whole_units) {
@@ -155,19 +155,19 @@ TEST(more_than_twenty_are_cut) {
     alloc(i * MIB, MIB, TARN_TRACE_NO_STACK);
   const char *path = write_built("many.tarn");
   tool_output o =
-      tool_exits(1, "plan", path, "--capacity", "10M", "--pool", "none");
+      tool_ends(1, "plan", path, "--capacity", "10M", "--pool", "none");
   assert_contains(o.out, "30.00 MiB too much at event 39; moving these 30 ");
   assert_contains(o.out, "they take 30.00 MiB;");
   assert_contains(o.out, "and 10 smaller ones; -o json names all\n");
   assert_contains(o.out, "These 11 buffers cannot lie together:");
-  o = tool_exits(1, "plan", path, "--capacity", "25M", "--pool", "none");
+  o = tool_ends(1, "plan", path, "--capacity", "25M", "--pool", "none");
   ck_assert_ptr_null(strstr(o.out, "cannot lie together"));
 }
 
 TEST(an_empty_trace_needs_nothing) {
   begin();
-  tool_output o = tool_exits(0, "plan", write_built("empty.tarn"), "-o", "json",
-                             "--capacity", "1K");
+  tool_output o = tool_ends(0, "plan", write_built("empty.tarn"), "-o", "json",
+                            "--capacity", "1K");
   assert_number(o.out, "height", 0);
   ck_assert_uint_eq(json_size(o.out, "must_move"), 0);
 }

@@ -49,7 +49,7 @@ TEST(threshold_says_what_is_large) {
 
 TEST(file_can_be_replayed) {
   tool_output o = tool_ended(0, record("keep", "small", "inlined"));
-  o = tool_exits(0, "replay", out, "-o", "csv");
+  o = tool_ends(0, "replay", out, "-o", "csv");
   assert_contains(o.out, "x.tarn,arena_pool");
 }
 
@@ -57,8 +57,8 @@ TEST(file_can_be_replayed) {
 
 #ifdef TARN_HAS_LIBDW
 static uint32_t keep_line(void) {
-  tool_output o = tool_exits(0, "record", "--out", tool_file("line.tarn"),
-                             TARN_PROGRAM, "line");
+  tool_output o = tool_ends(0, "record", "--out", tool_file("line.tarn"),
+                            TARN_PROGRAM, "line");
   uint32_t line = (uint32_t)strtoul(o.out, NULL, 10);
   ck_assert_uint_gt(line, 0);
   return line;

@@ -19,8 +19,8 @@ TEST(status_is_the_programs) {
 }
 
 TEST(words_behind_the_program_are_its_own) {
-  tool_output o = tool_exits(0, "record", "--out", out, "echo", "--out", "-x",
-                             "--", "--help");
+  tool_output o = tool_ends(0, "record", "--out", out, "echo", "--out", "-x",
+                            "--", "--help");
   ck_assert_str_eq(o.out, "--out -x -- --help\n");
 }
 

@@ -146,7 +146,7 @@ TEST(a_dry_run_holds_nothing) {
     ck_assert_double_eq(result_at(o.out, i, "reserved_peak_bytes"),
                         (double)((uint64_t)55 << 30));
   }
-  o = tool_exits(1, "replay", path, "--dry", "--limit", "54G", "-o", "json");
+  o = tool_ends(1, "replay", path, "--dry", "--limit", "54G", "-o", "json");
   assert_contains(o.err,
                   "would exceed the limit of 54.00 GiB (57982058496 bytes)");
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);  // iterations
@@ -274,7 +274,7 @@ TEST(refused_requests_are_counted) {
   pickle_event(&w, "free_completed", 0x2000, TOO_MANY);
   pickle_event(&w, "free_completed", 0x1000, 4096);
   tool_output o =
-      tool_exits(1, "replay", write_snapshot("big.pickle"), "-o", "json");
+      tool_ends(1, "replay", write_snapshot("big.pickle"), "-o", "json");
   ck_assert(json_valid(o.out));
   ck_assert_double_eq(result_at(o.out, 0, "failed"), 2);
   ck_assert_double_eq(result_at(o.out, 1, "failed"), 2);
@@ -312,7 +312,7 @@ TEST(no_alloc_no_figures) {
 TEST(no_history_is_told) {
   begin_snapshot_of_block(0x10000, 1 << 20, 4096, 4096);
   tool_output o =
-      tool_exits(0, "replay", write_snapshot("no.pickle"), "-o", "json");
+      tool_ends(0, "replay", write_snapshot("no.pickle"), "-o", "json");
   assert_contains(o.err,
                   "no.pickle: no events recorded; call "
                   "torch.cuda.memory._record_memory_history() first\n");
@@ -346,7 +346,7 @@ static const char *write_two_devices(void) {
 
 TEST(one_of_several_devices) {
   const char *path = write_two_devices();
-  tool_output o = tool_exits(0, "replay", path, "-o", "json");
+  tool_output o = tool_ends(0, "replay", path, "-o", "json");
   assert_contains(o.err,
                   "two.pickle: 2 devices have a history; this is device "
                   "0 (--trace-device chooses another)");
@@ -418,8 +418,8 @@ TEST(a_device_without_ranges) {
 
 // 64 MiB do not hold what page_unit_pool keeps of 32 images.
 TEST(a_device_too_small) {
-  tool_output o = tool_exits(1, "replay", "@resnet50-b32", "--plugin",
-                             TARN_SMALL_PLUGIN, "--device", "small:0");
+  tool_output o = tool_ends(1, "replay", "@resnet50-b32", "--plugin",
+                            TARN_SMALL_PLUGIN, "--device", "small:0");
   assert_contains(o.err, "requests failed, the first: ");
   assert_contains(o.out, "  failed\n");
 }

@@ -68,8 +68,8 @@ TEST(rank_that_never_joins) {
 
 // Others give it up when their time is over; it is ended in the end.
 TEST(stopped_rank) {
-  tool_output o = tool_exits(3, "run", "-n", "3", "--timeout", "300", "--grace",
-                             "1", TARN_VICTIM, "1", "stop");
+  tool_output o = tool_ends(3, "run", "-n", "3", "--timeout", "300", "--grace",
+                            "1", TARN_VICTIM, "1", "stop");
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGTERM\n");
   assert_contains(o.err, "tarn run: rank 1 still runs: SIGKILL\n");
 }

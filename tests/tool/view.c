@@ -26,7 +26,7 @@ TEST(page_stands_alone) {
 static void assert_line(const char *trace, const char *line) {
   char expected[600];
   const char *path = tool_file("out.html");
-  tool_output o = tool_exits(0, "view", trace, "--html", path);
+  tool_output o = tool_ends(0, "view", trace, "--html", path);
   snprintf(expected, sizeof expected, "%s: %s\n", path, line);
   ck_assert_str_eq(o.out, expected);
 }
@@ -47,7 +47,7 @@ TEST(one_line_says_what_was_written) {
               "event");
   const char *standard = tool_file("stdout");  // as /dev/stdout is one
   ck_assert_int_eq(symlink("/proc/self/fd/1", standard), 0);
-  tool_output o = tool_exits(0, "view", "@bert-layer", "--html", standard);
+  tool_output o = tool_ends(0, "view", "@bert-layer", "--html", standard);
   ck_assert_int_eq(strncmp(o.out, "<!DOCTYPE html>", 15), 0);
   ck_assert_str_eq(o.out + strlen(o.out) - 8, "</html>\n");
   assert_contains(o.err, "stdout: 192 events");

@@ -88,8 +88,8 @@ static void assert_bytes(const char *json, size_t moment, int fact,
 static void assert_moment(const char *json, const char *trace, size_t event) {
   char number[16];
   snprintf(number, sizeof number, "%zu", event);
-  tool_output o = tool_exits(0, "why", trace, "--pool", "none", "-o", "json",
-                             "--at", number);
+  tool_output o = tool_ends(0, "why", trace, "--pool", "none", "-o", "json",
+                            "--at", number);
   assert_bytes(json, event, 0, o.out, "at.live_bytes");
   assert_bytes(json, event, 2, o.out, "reserved_bytes");
   assert_bytes(json, event, 3, o.out, "free_bytes");

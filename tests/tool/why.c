@@ -197,9 +197,9 @@ TEST(capacity_is_answered) {
   assert_value(o.out, "what_if.1.fits", "true");
   assert_number(o.out, "what_if.1.reserved_bytes", (double)(168 * MIB));
   assert_value(o.out, "what_if.2.fits", "true");
-  o = tool_exits(1, "why", step_path, "--capacity", "167M", "-o", "json");
+  o = tool_ends(1, "why", step_path, "--capacity", "167M", "-o", "json");
   assert_value(o.out, "what_if.5.fits", "false");
-  o = tool_exits(1, "why", step_path, "--capacity", "167M");
+  o = tool_ends(1, "why", step_path, "--capacity", "167M");
   ck_assert_str_eq(o.err, "");
   assert_contains(o.out,
                   "No allocator could have fitted it into 167.00 MiB: 168.00 "
@@ -213,11 +213,11 @@ TEST(what_no_machine_has_does_not_count) {
   alloc(MIB, 100, TARN_TRACE_NO_STACK);
   event_at(TARN_TRACE_OOM, 1, 0, UINT64_MAX, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
-  tool_output o = tool_exits(0, "why", path, "-o", "json", "--pool", "no_pool");
+  tool_output o = tool_ends(0, "why", path, "-o", "json", "--pool", "no_pool");
   ck_assert_str_eq(o.err, "");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 2);
   assert_value(o.out, "oom_count", "1");
-  o = tool_exits(0, "why", path, "--capacity", "1G");
+  o = tool_ends(0, "why", path, "--capacity", "1G");
   assert_contains(o.out, "15.99 EiB");
 }
 
@@ -226,12 +226,12 @@ TEST(what_no_machine_has_is_not_tried) {
   begin();
   alloc(MIB, UINT64_C(1) << 50, TARN_TRACE_NO_STACK);
   const char *path = write_built("mistake.tarn");
-  tool_output o = tool_exits(0, "why", path, "-o", "json");
+  tool_output o = tool_ends(0, "why", path, "-o", "json");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 0);
   assert_contains(o.err,
                   "mistake.tarn: 1.00 PiB were needed at once: too much "
                   "to try other allocators\n");
-  o = tool_exits(1, "why", path, "--capacity", "1G");
+  o = tool_ends(1, "why", path, "--capacity", "1G");
   assert_contains(o.out, "No allocator could have fitted it into 1.00 GiB: ");
 }
 
@@ -241,7 +241,7 @@ TEST(a_plan_is_left_out_where_it_takes_long) {
   for (uint64_t i = 1; i <= 4100; i++)
     event(TARN_TRACE_ALLOC, i * MIB, 1000, TARN_TRACE_NO_STACK);
   const char *path = write_built("many.tarn");
-  tool_output o = tool_exits(0, "why", path, "-o", "json", "--pool", "no_pool");
+  tool_output o = tool_ends(0, "why", path, "-o", "json", "--pool", "no_pool");
   ck_assert_uint_eq(json_size(o.out, "what_if"), 1);
   assert_contains(o.err, "many.tarn: too large to be planned at once");
 }

@@ -205,13 +205,13 @@ TEST(hostile_names_are_neutral) {
 TEST(a_trace_of_nothing) {
   begin();
   const char *path = write_built("nothing.tarn");
-  tool_output o = tool_exits(0, "why", path);
+  tool_output o = tool_ends(0, "why", path);
   assert_contains(o.out,
                   "Nothing was ever alive in this trace: its peak is 0 "
                   "bytes.\n");
   assert_contains(o.err, "no events recorded");
-  o = tool_exits(0, "why", path, "-o", "json", "--diff", "@bert-layer", "--at",
-                 "end", "--capacity", "1");
+  o = tool_ends(0, "why", path, "-o", "json", "--diff", "@bert-layer", "--at",
+                "end", "--capacity", "1");
   ck_assert(json_valid(o.out));
   assert_value(o.out, "peak_event", "null");
   assert_value(o.out, "at.event", "null");
@@ -222,7 +222,7 @@ TEST(a_trace_of_nothing) {
 TEST(a_snapshot_without_history) {
   begin_snapshot_of_block(0x200000, 0x200000, 0x1000, 0x1000);
   tool_output o =
-      tool_exits(0, "why", write_snapshot("still.pickle"), "--pool", "none");
+      tool_ends(0, "why", write_snapshot("still.pickle"), "--pool", "none");
   assert_contains(o.out,
                   "Peak 4.00 KiB (4096 bytes) before the first event; "
                   "4.00 KiB of it (100.0%) was there before the trace "
