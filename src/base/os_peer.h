@@ -48,12 +48,12 @@ bool tarn__os_lease_ended(int watch, uint64_t ns);
 
 // --- sockets ---------------------------------------------------------------
 
-// An inbox: messages put in at |*out_send| come out at |*out_receive|, with the
-// sender's process and user as the kernel reports them.
-TARN_MUST_CHECK bool tarn__os_inbox(int *out_receive, int *out_send);
+// A mailbox: messages put in at |*out_send| come out at |*out_receive|, with
+// the sender's process and user as the kernel reports them.
+TARN_MUST_CHECK bool tarn__os_mailbox(int *out_receive, int *out_send);
 
-// Whether |fd| is an end of an inbox.
-bool tarn__os_is_inbox(int fd);
+// Whether |fd| is an end of a mailbox.
+bool tarn__os_is_mailbox(int fd);
 
 // Puts |size| bytes in, with the descriptor |passed|; -1: none. Never waits:
 // EAGAIN or ETOOMANYREFS if the system holds too much already, EPIPE if the
@@ -111,7 +111,7 @@ bool tarn__os_folder_remove(const tarn__os_folder *folder, const char *name);
 
 enum { TARN__OS_MOST_PATH = 107 };  // bytes of a socket's path, without the NUL
 
-// A listening socket at |path| with a backlog of |most|. Like an inbox, it
+// A listening socket at |path| with a backlog of |most|. Like a mailbox, it
 // keeps message boundaries and carries descriptors, in both directions. A
 // failure leaves nothing new at |path|. -1 with EADDRINUSE: |path| exists.
 TARN_MUST_CHECK int tarn__os_listen(const char *path, size_t most);
@@ -178,7 +178,7 @@ TARN_MUST_CHECK int tarn__os_this_process(void);
 // process.
 bool tarn__os_is_process(int fd, int64_t pid);
 
-// The first of |count| descriptors whose process has ended, or, of an inbox,
+// The first of |count| descriptors whose process has ended, or, of a mailbox,
 // whose receiving end is closed; |count| if there is none. -1 is skipped.
 size_t tarn__os_find_ended(const int *fds, size_t count);
 

@@ -1,4 +1,4 @@
-// Inboxes: socket pairs that keep messages apart and carry descriptors.
+// Mailboxes: socket pairs that keep messages apart and carry descriptors.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -56,14 +56,14 @@ int *tarn__os_no_descriptors(size_t count) {
   return fds;
 }
 
-// --- inboxes ---------------------------------------------------------------
+// --- mailboxes -------------------------------------------------------------
 
 static bool ask_for_senders(int receive) {
   int on = 1;
   return setsockopt(receive, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0;
 }
 
-bool tarn__os_inbox(int *out_receive, int *out_send) {
+bool tarn__os_mailbox(int *out_receive, int *out_send) {
   int pair[2] = {-1, -1};
   *out_receive = *out_send = -1;
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
@@ -86,7 +86,7 @@ static bool has_option(int fd, int option, int expected) {
          value == expected;
 }
 
-bool tarn__os_is_inbox(int fd) {
+bool tarn__os_is_mailbox(int fd) {
   return has_option(fd, SO_DOMAIN, AF_UNIX) &&
          has_option(fd, SO_TYPE, SOCK_SEQPACKET);
 }

@@ -37,7 +37,7 @@ typedef struct tarn__comm_member {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
   atomic_uint taken;                 // somebody is this rank
   atomic_uint left;                  // and has gone
-  int32_t receive;  // ends of its inbox: numbers at the process
+  int32_t receive;  // ends of its mailbox: numbers at the process
   int32_t send;     // that made the rendezvous; else -1
 } tarn__comm_member;
 

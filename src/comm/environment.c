@@ -114,18 +114,18 @@ static tarn_status is_of_the_parent(const place *it) {
       it->rank, it->size);
 }
 
-// Takes in the descriptors that the memory names, if they are inboxes.
-static tarn_status find_inboxes(tarn_rendezvous *rendezvous, size_t rank) {
+// Takes in the descriptors that the memory names, if they are mailboxes.
+static tarn_status find_mailboxes(tarn_rendezvous *rendezvous, size_t rank) {
   const tarn__comm_member *members = rendezvous->area.members;
   rendezvous->receives[rank] = members[rank].receive;
   for (size_t i = 0; i < rendezvous->size; i++) {
     rendezvous->sends[i] = members[i].send;
-    if (!tarn__os_is_inbox(rendezvous->sends[i])) {
-      return not_inherited("the inbox of another rank");
+    if (!tarn__os_is_mailbox(rendezvous->sends[i])) {
+      return not_inherited("the mailbox of another rank");
     }
   }
-  if (tarn__os_is_inbox(rendezvous->receives[rank])) return TARN_OK;
-  return not_inherited("the inbox of this rank");
+  if (tarn__os_is_mailbox(rendezvous->receives[rank])) return TARN_OK;
+  return not_inherited("the mailbox of this rank");
 }
 
 static tarn_status join_mapped(const place *it, tarn_rendezvous *rendezvous,
@@ -133,7 +133,7 @@ static tarn_status join_mapped(const place *it, tarn_rendezvous *rendezvous,
   char token[DIGITS_OF_TOKEN];
   write_token(&rendezvous->area, token);
   if (memcmp(token, it->token, sizeof token) != 0) return is_of_the_parent(it);
-  TARN__TRY(find_inboxes(rendezvous, it->rank));
+  TARN__TRY(find_mailboxes(rendezvous, it->rank));
   for (size_t i = 0; i < it->size; i++)
     tarn__os_close_on_exec(rendezvous->sends[i]);
   tarn__os_close_on_exec(rendezvous->receives[it->rank]);

@@ -11,7 +11,7 @@
 //   hello: rank, size, job  ───────────►
 //                           ◄─────────── welcome: the host's rank
 //                                        ... all have come: removes the path
-//                           ◄─────────── memory, its inbox, all sockets
+//                           ◄─────────── memory, its mailbox, all sockets
 //                           ◄─────────── go: all have theirs
 //   joins                                joins
 //

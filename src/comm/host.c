@@ -256,7 +256,7 @@ static bool send_some(host *it, tarn_rendezvous *rendezvous, size_t i,
     bool sent =
         tarn__os_put(it->fds[1 + i], &out, offsetof(tarn__comm_answer, text),
                      passed != NULL ? *passed : -1);
-    if (!sent && tarn__inbox_is_full(errno)) return false;
+    if (!sent && tarn__mailbox_is_full(errno)) return false;
     *number = sent ? *number + 1 : SIZE_MAX;
   }
   return true;

@@ -55,7 +55,7 @@ static tarn_status keep(joiner *it, const tarn__comm_answer *answer, int fd) {
         it->group->rank, strerror(EMFILE));
   }
   if (answer->kind != TARN__PASSED || place == NULL || *place >= 0 ||
-      (place != &it->rendezvous.fd && !tarn__os_is_inbox(fd))) {
+      (place != &it->rendezvous.fd && !tarn__os_is_mailbox(fd))) {
     tarn__os_close(fd);
     return tarn__fail(
         TARN_E_CORRUPT,

@@ -104,7 +104,7 @@ tarn_status tarn__local_state(const tarn__comm_local *local) {
                                             : TARN_OK;
 }
 
-// A rank that still runs without an inbox has become another program.
+// A rank that still runs without a mailbox has become another program.
 static size_t find_ended(tarn__comm_local *local) {
   size_t found = tarn__os_find_ended(local->watched, local->size);
   if (found < local->size) return found;

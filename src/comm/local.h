@@ -1,5 +1,5 @@
 // local.h - ranks of one machine: rounds through their shared memory, messages
-// through their inboxes.
+// through their mailboxes.
 #ifndef TARN_COMM_LOCAL_H_
 #define TARN_COMM_LOCAL_H_
 
@@ -9,21 +9,21 @@
 #include "comm/area.h"
 #include "tarn/comm.h"
 
-// The sockets of a process: its inbox, and those into the inboxes of the ranks
-// that met at one rendezvous. The communicators of the process that come from
-// that rendezvous share them.
+// The sockets of a process: its mailbox, and those into the mailboxes of the
+// ranks that met at one rendezvous. The communicators of the process that come
+// from that rendezvous share them.
 typedef struct tarn__comm_sockets {
   atomic_size_t users;
   size_t size;          // places of the rendezvous
   uint32_t generation;  // of forks
-  int inbox;            // this process's
+  int mailbox;          // this process's
   // Of each place:
-  int sends[TARN_COMM_MOST_RANKS];      // into its inbox; also into this
+  int sends[TARN_COMM_MOST_RANKS];      // into its mailbox; also into this
                                         // process's own, so that it never ends
   int processes[TARN_COMM_MOST_RANKS];  // -1: not known
   int64_t pids[TARN_COMM_MOST_RANKS];   // 0: not known
   pthread_mutex_t lock;  // guards |locals|, their messages, and which thread
-                         // takes messages out of |inbox|; a leaf
+                         // takes messages out of |mailbox|; a leaf
   tarn_list locals;      // the communicators
 } tarn__comm_sockets;
 
@@ -143,8 +143,8 @@ void tarn__mailbox_close(tarn__comm_local *local);
 TARN_MUST_CHECK bool tarn__mailbox_send(tarn__comm_local *local, size_t rank,
                                         int fd);
 
-// Whether an inbox, or all the descriptors under way, leave no room now.
-bool tarn__inbox_is_full(int reason);
+// Whether a mailbox, or all the descriptors under way, leave no room now.
+bool tarn__mailbox_is_full(int reason);
 
 // Moves received messages into the mailboxes.
 void tarn__sockets_receive(tarn__comm_sockets *sockets);
@@ -156,8 +156,8 @@ bool tarn__mailbox_has(tarn__comm_local *local, size_t rank);
 TARN_MUST_CHECK bool tarn__mailbox_take(tarn__comm_local *local, size_t rank,
                                         tarn__comm_message *out_message);
 
-// Watches for the end of |rank|, if |watches|: of its process, or of its inbox
-// as long as the process is not known.
+// Watches for the end of |rank|, if |watches|: of its process, or of its
+// mailbox as long as the process is not known.
 static inline void tarn__local_watch(tarn__comm_local *local, size_t rank,
                                      bool watches) {
   const tarn__comm_sockets *sockets = local->sockets;
@@ -170,7 +170,7 @@ static inline void tarn__local_watch(tarn__comm_local *local, size_t rank,
 // Sends |fd|, or -1, to all other ranks, and waits for their messages, which
 // are then in the mailbox.
 //
-// |gone|: the reason to record if a rank's process, or its inbox, ends.
+// |gone|: the reason to record if a rank's process, or its mailbox, ends.
 TARN_MUST_CHECK tarn_status tarn__local_pass_all(tarn__comm_local *local,
                                                  int fd,
                                                  tarn__comm_breakage gone);

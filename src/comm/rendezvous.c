@@ -1,14 +1,14 @@
-// A rendezvous: an inbox for each rank, and the memory that the ranks will
+// A rendezvous: a mailbox for each rank, and the memory that the ranks will
 // share. It is made before the processes are, so that they inherit it.
 //
-// Nothing has a name. A process that holds the receiving end of an inbox can
+// Nothing has a name. A process that holds the receiving end of a mailbox can
 // read it: so a process that joins closes those of the other ranks, and a
 // program gets only its own. The end of a rank's process then closes its
-// inbox, which tells the others.
+// mailbox, which tells the others.
 //
 // To join, a rank marks its place as taken, sends a descriptor of its process
 // to all others, and waits for theirs. Until one has come, the end of that
-// rank's inbox says that it will not.
+// rank's mailbox says that it will not.
 #include "comm/rendezvous.h"
 
 #include <errno.h>
@@ -43,11 +43,11 @@ int *tarn__rendezvous_descriptor(tarn_rendezvous *rendezvous, size_t rank,
   return number - 2 < rendezvous->size ? &rendezvous->sends[number - 2] : NULL;
 }
 
-static tarn_status make_inboxes(tarn_rendezvous *rendezvous) {
+static tarn_status make_mailboxes(tarn_rendezvous *rendezvous) {
   for (size_t rank = 0; rank < rendezvous->size; rank++) {
     tarn__comm_member *member = &rendezvous->area.members[rank];
-    if (!tarn__os_inbox(&rendezvous->receives[rank],
-                        &rendezvous->sends[rank])) {
+    if (!tarn__os_mailbox(&rendezvous->receives[rank],
+                          &rendezvous->sends[rank])) {
       return tarn__fail(TARN_E_IO,
                         "tarn_rendezvous_create: no sockets for rank %zu: %s",
                         rank, strerror(errno));
@@ -74,7 +74,7 @@ tarn_status tarn_rendezvous_create(size_t size,
   tarn__rendezvous_init(rendezvous, size);
   tarn_status status =
       tarn__area_create(size, &rendezvous->fd, &rendezvous->area);
-  if (status == TARN_OK) status = make_inboxes(rendezvous);
+  if (status == TARN_OK) status = make_mailboxes(rendezvous);
   if (status != TARN_OK) {
     tarn_rendezvous_destroy(rendezvous);
     return status;
@@ -105,7 +105,7 @@ static tarn_status prepare(const tarn__comm_area *area, size_t rank,
 // While somebody else has a rank's receiving end, its end tells nothing.
 static void hand_over(tarn_rendezvous *rendezvous, size_t rank,
                       tarn__comm_sockets *sockets) {
-  sockets->inbox = rendezvous->receives[rank];
+  sockets->mailbox = rendezvous->receives[rank];
   rendezvous->receives[rank] = -1;
   for (size_t i = 0; i < sockets->size; i++) {
     sockets->sends[i] = rendezvous->sends[i];

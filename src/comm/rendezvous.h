@@ -9,8 +9,8 @@ struct tarn_rendezvous {
   size_t size;
   tarn__comm_area area;  // head NULL: none, or this process has joined
   int fd;                // of the area
-  // Of each rank's inbox: the receiving end, and the sending one. -1: none, or
-  // taken.
+  // Of each rank's mailbox: the receiving end, and the sending one. -1: none,
+  // or taken.
   int receives[TARN_COMM_MOST_RANKS];
   int sends[TARN_COMM_MOST_RANKS];
 };
@@ -21,8 +21,8 @@ void tarn__rendezvous_init(tarn_rendezvous *rendezvous, size_t size);
 void tarn__rendezvous_deinit(tarn_rendezvous *rendezvous);
 
 // Descriptor |number| of those that a process needs to join as |rank|: that of
-// the area, the receiving end of its inbox, then the sending ends of all ranks.
-// NULL: there are no more.
+// the area, the receiving end of its mailbox, then the sending ends of all
+// ranks. NULL: there are no more.
 int *tarn__rendezvous_descriptor(tarn_rendezvous *rendezvous, size_t rank,
                                  size_t number);
 
@@ -36,8 +36,8 @@ TARN_MUST_CHECK tarn_status tarn__rendezvous_check(
 // Joins as rank |rank|, and meets the other ranks.
 //
 // If |rendezvous->area| is gone when it returns, the area, the sending ends and
-// the inbox of |rank| belong to the communicator, even if the call has failed,
-// and all other descriptors are closed. If not, nothing has changed.
+// the mailbox of |rank| belong to the communicator, even if the call has
+// failed, and all other descriptors are closed. If not, nothing has changed.
 TARN_MUST_CHECK tarn_status tarn__join(tarn_rendezvous *rendezvous, size_t rank,
                                        uint64_t timeout_ms,
                                        tarn_comm **out_comm);

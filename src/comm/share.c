@@ -2,7 +2,7 @@
 // one.
 //
 // A rank sends its messages and receives those of the others in one loop.
-// Otherwise two ranks with full inboxes could wait for each other.
+// Otherwise two ranks with full mailboxes could wait for each other.
 #include <errno.h>
 #include <string.h>
 
@@ -14,10 +14,10 @@
 
 // --- messages out and in ---------------------------------------------------
 
-// Until a full inbox is tried again; twice that the next time, up to a slice.
+// Until a full mailbox is tried again; twice that the next time, up to a slice.
 static const uint64_t FULL_NS = 200000;
 
-// Whether all that was to be sent is. An inbox may be full and the next one
+// Whether all that was to be sent is. A mailbox may be full and the next one
 // not; but where the user has too many descriptors under way, there is no room
 // in any, and 256 ranks that tried all would let none of them run to take some
 // out.
@@ -70,7 +70,7 @@ static tarn_status pass_on(tarn__comm_local *local, int fd,
     }
     if (tarn__area_is_broken(&local->area)) return tarn__local_state(local);
     uint64_t most = tarn__lesser(left, wait.slice);
-    tarn__os_await(local->sockets->inbox,
+    tarn__os_await(local->sockets->mailbox,
                    sent ? most : tarn__lesser(most, full_ns));
     full_ns = tarn__lesser(2 * full_ns, wait.slice);
   }

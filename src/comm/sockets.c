@@ -29,7 +29,7 @@ tarn_status tarn__sockets_create(size_t size,
   sockets->users = 1;
   sockets->size = size;
   sockets->generation = tarn__os_generation();
-  sockets->inbox = -1;
+  sockets->mailbox = -1;
   for (size_t place = 0; place < size; place++)
     sockets->sends[place] = sockets->processes[place] = -1;
   tarn_list_init(&sockets->locals);
@@ -39,7 +39,7 @@ tarn_status tarn__sockets_create(size_t size,
 
 void tarn__sockets_unref(tarn__comm_sockets *sockets) {
   if (atomic_fetch_sub(&sockets->users, 1) != 1) return;
-  tarn__os_close_all(&sockets->inbox, 1);
+  tarn__os_close_all(&sockets->mailbox, 1);
   tarn__os_close_all(sockets->sends, sockets->size);
   tarn__os_close_all(sockets->processes, sockets->size);
   // In a child another thread may have held it, which it does not have.
@@ -88,7 +88,7 @@ bool tarn__mailbox_take(tarn__comm_local *local, size_t rank,
 
 // --- messages --------------------------------------------------------------
 
-bool tarn__inbox_is_full(int reason) {
+bool tarn__mailbox_is_full(int reason) {
   return reason == EAGAIN || reason == ETOOMANYREFS || reason == ENOBUFS ||
          reason == ENOMEM;
 }
@@ -104,8 +104,9 @@ bool tarn__mailbox_send(tarn__comm_local *local, size_t rank, int fd) {
   message out = {.from = (uint32_t)local->rank, .brings = fd >= 0};
   memcpy(out.token, local->area.head->token, sizeof out.token);
   if (tarn__os_put(to, &out, sizeof out, fd)) return true;
-  if (tarn__inbox_is_full(errno) || is_gone(errno)) return is_gone(errno);
-  return tarn__os_put(to, &out, sizeof out, -1) || !tarn__inbox_is_full(errno);
+  if (tarn__mailbox_is_full(errno) || is_gone(errno)) return is_gone(errno);
+  return tarn__os_put(to, &out, sizeof out, -1) ||
+         !tarn__mailbox_is_full(errno);
 }
 
 static tarn__comm_local *local_of(const tarn__comm_sockets *sockets,
@@ -148,7 +149,7 @@ void tarn__sockets_receive(tarn__comm_sockets *sockets) {
   message in;
   tarn__os_message envelope;
   pthread_mutex_lock(&sockets->lock);
-  while (tarn__os_take(sockets->inbox, &in, sizeof in, &envelope))
+  while (tarn__os_take(sockets->mailbox, &in, sizeof in, &envelope))
     deliver(sockets, &in, &envelope);
   pthread_mutex_unlock(&sockets->lock);
 }

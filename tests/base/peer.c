@@ -1,4 +1,4 @@
-// What processes of one machine need of the system: inboxes, descriptors of
+// What processes of one machine need of the system: mailboxes, descriptors of
 // processes, words to sleep on. And sockets, against messages that are none.
 #include <errno.h>
 #include <fcntl.h>
@@ -17,52 +17,51 @@
 #include "support/ranks.h"
 #include "support/run.h"
 
-// --- inboxes ---------------------------------------------------------------
+// --- mailboxes -------------------------------------------------------------
 
-typedef struct inbox {
+typedef struct mailbox {
   int receive;
   int send;
-} inbox;
+} mailbox;
 
-static inbox new_inbox(void) {
-  inbox mailbox;
-  ck_assert(tarn__os_inbox(&mailbox.receive, &mailbox.send));
-  return mailbox;
+static mailbox new_mailbox(void) {
+  mailbox m;
+  ck_assert(tarn__os_mailbox(&m.receive, &m.send));
+  return m;
 }
 
-static void close_inbox(inbox mailbox) {
-  tarn__os_close(mailbox.receive);
-  tarn__os_close(mailbox.send);
+static void close_mailbox(mailbox m) {
+  tarn__os_close(m.receive);
+  tarn__os_close(m.send);
 }
 
 TEST(messages_stay_apart) {
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   tarn__os_message message;
   char bytes[8] = "";
-  ck_assert(tarn__os_is_inbox(mailbox.receive) &&
-            tarn__os_is_inbox(mailbox.send));
-  ck_assert(!tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
-  ck_assert(tarn__os_put(mailbox.send, "one", 4, -1));
-  ck_assert(tarn__os_put(mailbox.send, "three", 6, -1));
-  ck_assert(tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
+  ck_assert(tarn__os_is_mailbox(m.receive) && tarn__os_is_mailbox(m.send));
+  ck_assert(!tarn__os_take(m.receive, bytes, sizeof bytes, &message));
+  ck_assert(tarn__os_put(m.send, "one", 4, -1));
+  ck_assert(tarn__os_put(m.send, "three", 6, -1));
+  ck_assert(tarn__os_take(m.receive, bytes, sizeof bytes, &message));
   ck_assert_str_eq(bytes, "one");
   ck_assert_uint_eq(message.size, 4);
   ck_assert_int_eq(message.fd, -1);
   ck_assert_int_eq(message.pid, getpid());
   ck_assert_uint_eq(message.uid, getuid());
-  ck_assert(tarn__os_take(mailbox.receive, bytes, sizeof bytes, &message));
+  ck_assert(tarn__os_take(m.receive, bytes, sizeof bytes, &message));
   ck_assert_str_eq(bytes, "three");
-  close_inbox(mailbox);
+  close_mailbox(m);
 }
 
-TEST(what_is_no_inbox_is_told) {
+TEST(what_is_no_mailbox_is_told) {
   int ends[2];
   int stream[2];
   ck_assert_int_eq(pipe(ends), 0);
   ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, stream), 0);
-  ck_assert(!tarn__os_is_inbox(ends[0]));
-  ck_assert(!tarn__os_is_inbox(stream[0]));
-  ck_assert(!tarn__os_is_inbox(-1));
+  ck_assert(!tarn__os_is_mailbox(ends[0]));
+  ck_assert(!tarn__os_is_mailbox(stream[0]));
+  ck_assert(!tarn__os_is_mailbox(-1));
   for (int i = 0; i < 2; i++) {
     close(ends[i]);
     close(stream[i]);
@@ -70,22 +69,22 @@ TEST(what_is_no_inbox_is_told) {
 }
 
 TEST(descriptors_are_passed_and_closed_on_exec) {
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   tarn__os_message message;
   char byte = 0;
   size_t before = ranks_descriptors();
-  ck_assert(tarn__os_put(mailbox.send, "x", 1, mailbox.send));
-  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert(tarn__os_put(m.send, "x", 1, m.send));
+  ck_assert(tarn__os_take(m.receive, &byte, 1, &message));
   ck_assert_int_ge(message.fd, 0);
   ck_assert_int_eq(fcntl(message.fd, F_GETFD), FD_CLOEXEC);
   ck_assert_uint_eq(ranks_descriptors(), before + 1);
   tarn__os_close(message.fd);
   // One that does not fit brings nothing, nor does one without room for it.
-  ck_assert(tarn__os_put(mailbox.send, "xyz", 3, mailbox.send));
-  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert(tarn__os_put(m.send, "xyz", 3, m.send));
+  ck_assert(tarn__os_take(m.receive, &byte, 1, &message));
   ck_assert_int_eq(message.fd, -1);
   ck_assert_uint_eq(ranks_descriptors(), before);
-  close_inbox(mailbox);
+  close_mailbox(m);
 }
 
 static void put_two(int send) {
@@ -107,48 +106,48 @@ static void put_two(int send) {
 }
 
 TEST(two_descriptors_are_none) {
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   tarn__os_message message;
   char byte = 0;
   size_t before = ranks_descriptors();
-  put_two(mailbox.send);
-  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  put_two(m.send);
+  ck_assert(tarn__os_take(m.receive, &byte, 1, &message));
   ck_assert_int_eq(message.fd, -1);
   ck_assert_uint_eq(ranks_descriptors(), before);
-  close_inbox(mailbox);
+  close_mailbox(m);
 }
 
-TEST(a_full_inbox_and_a_closed_one_say_so) {
-  inbox mailbox = new_inbox();
+TEST(a_full_mailbox_and_a_closed_one_say_so) {
+  mailbox m = new_mailbox();
   size_t sent = 0;
-  while (tarn__os_put(mailbox.send, "x", 1, -1))
+  while (tarn__os_put(m.send, "x", 1, -1))
     require(sent++ < 1000000);
   ck_assert_int_eq(errno, EAGAIN);
   ck_assert_uint_gt(sent, 10);
-  int sign = mailbox.send;
+  int sign = m.send;
   ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 1);
-  tarn__os_close(mailbox.receive);
+  tarn__os_close(m.receive);
   ck_assert_uint_eq(tarn__os_find_ended(&sign, 1), 0);
-  ck_assert(!tarn__os_put(mailbox.send, "x", 1, -1));
-  tarn__os_close(mailbox.send);
+  ck_assert(!tarn__os_put(m.send, "x", 1, -1));
+  tarn__os_close(m.send);
 }
 
 // What a program prints would otherwise stand in the memory of others.
 TEST(nothing_is_one_of_the_first_three) {
   close(0);
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   char byte = 0;
   tarn__os_message message;
-  int fds[] = {mailbox.receive,
-               mailbox.send,
+  int fds[] = {m.receive,
+               m.send,
                tarn__os_shared_file("test", 4096),
                tarn__os_memory_file("test", 4096),
-               tarn__os_duplicate(mailbox.send),
+               tarn__os_duplicate(m.send),
                tarn__os_this_process(),
                -1};
   enum { MADE = sizeof fds / sizeof *fds };
-  ck_assert(tarn__os_put(mailbox.send, "x", 1, mailbox.send));
-  ck_assert(tarn__os_take(mailbox.receive, &byte, 1, &message));
+  ck_assert(tarn__os_put(m.send, "x", 1, m.send));
+  ck_assert(tarn__os_take(m.receive, &byte, 1, &message));
   fds[MADE - 1] = message.fd;
   for (size_t i = 0; i < MADE; i++) {
     ck_assert_int_gt(fds[i], 2);
@@ -162,25 +161,25 @@ TEST(nothing_is_one_of_the_first_three) {
 
 TEST(the_end_of_a_process_shows) {
   int ends[2];
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   ck_assert_int_eq(pipe(ends), 0);
   pid_t child = fork();
   if (child == 0) {
     char byte = 0;
     int own = tarn__os_this_process();
-    ck_assert(tarn__os_put(mailbox.send, "x", 1, own));
+    ck_assert(tarn__os_put(m.send, "x", 1, own));
     close(ends[1]);
     ck_assert_int_eq(read(ends[0], &byte, 1), 0);
     _exit(0);
   }
   tarn__os_message message = {.fd = -1};
   char byte = 0;
-  while (!tarn__os_take(mailbox.receive, &byte, 1, &message))
-    tarn__os_await(mailbox.receive, 1000000000);
+  while (!tarn__os_take(m.receive, &byte, 1, &message))
+    tarn__os_await(m.receive, 1000000000);
   ck_assert_int_eq(message.pid, child);
   ck_assert(tarn__os_is_process(message.fd, child));
   ck_assert(!tarn__os_is_process(message.fd, getpid()));
-  ck_assert(!tarn__os_is_process(mailbox.send, child));
+  ck_assert(!tarn__os_is_process(m.send, child));
   int signs[200];
   for (int i = 0; i < 200; i++)
     signs[i] = -1;
@@ -193,7 +192,7 @@ TEST(the_end_of_a_process_shows) {
   ck_assert(tarn__os_is_process(message.fd, child));
   tarn__os_close(message.fd);
   close(ends[0]);
-  close_inbox(mailbox);
+  close_mailbox(m);
 }
 
 // --- shared memory and words -----------------------------------------------
@@ -242,23 +241,23 @@ TEST(random_bytes_differ) {
 // A look at many must not need as many numbers as there are.
 TEST(ends_show_where_few_descriptors_are_allowed) {
   int signs[40];
-  inbox mailbox = new_inbox();
+  mailbox m = new_mailbox();
   int own = tarn__os_this_process();
   struct rlimit before;
   ck_assert_int_ge(own, 0);
   for (int i = 0; i < 40; i++)
-    signs[i] = i == 39 ? mailbox.send : own;
+    signs[i] = i == 39 ? m.send : own;
   ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
   struct rlimit few = {.rlim_cur = 10, .rlim_max = before.rlim_max};
   ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
   size_t alive = tarn__os_find_ended(signs, 40);
-  tarn__os_close(mailbox.receive);
+  tarn__os_close(m.receive);
   size_t ended = tarn__os_find_ended(signs, 40);
   ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
   ck_assert_uint_eq(alive, 40);
   ck_assert_uint_eq(ended, 39);
   tarn__os_close(own);
-  tarn__os_close(mailbox.send);
+  tarn__os_close(m.send);
 }
 
 // --- messages that are none -------------------------------------------------
@@ -280,7 +279,7 @@ TEST(forged_messages_are_dropped) {
   tarn__os_close(fd);
   assert_ok(tarn__local_create(area, 1, 1000, NULL, NULL, &local));
   tarn__comm_sockets *sockets = local->sockets;
-  ck_assert(tarn__os_inbox(&sockets->inbox, &sockets->sends[0]));
+  ck_assert(tarn__os_mailbox(&sockets->mailbox, &sockets->sends[0]));
   size_t open = ranks_descriptors();
   forged message = {.from = 2};  // no such rank
   memcpy(message.token, area.head->token, sizeof message.token);

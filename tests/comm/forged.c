@@ -1,5 +1,5 @@
 // Messages that are no messages of a rank's. Whoever has inherited a way into
-// an inbox can put anything in: what does not know the token is dropped, with
+// a mailbox can put anything in: what does not know the token is dropped, with
 // what it brings; what does, and lies, makes joining fail at all ranks, and
 // never crashes or leaks.
 #include <errno.h>
@@ -30,15 +30,15 @@ typedef struct message {
   uint32_t brings;
 } message;
 
-// The way into the inbox of rank 0, and a message that rank 1 would write.
+// The way into the mailbox of rank 0, and a message that rank 1 would write.
 typedef struct way {
-  int inbox;
+  int mailbox;
   message honest;
 } way;
 
 // --- putting things in -----------------------------------------------------
 
-static void put(int inbox, const void *bytes, size_t size, const int *fds,
+static void put(int mailbox, const void *bytes, size_t size, const int *fds,
                 size_t count) {
   union {
     struct cmsghdr header;
@@ -55,16 +55,16 @@ static void put(int inbox, const void *bytes, size_t size, const int *fds,
     head->cmsg_len = CMSG_LEN(count * sizeof(int));
     memcpy(CMSG_DATA(head), fds, count * sizeof(int));
   }
-  require(sendmsg(inbox, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+  require(sendmsg(mailbox, &packet, MSG_DONTWAIT | MSG_NOSIGNAL) ==
           (ssize_t)size);
 }
 
 static void put_message(const way *to, message sent) {
-  put(to->inbox, &sent, sizeof sent, NULL, 0);
+  put(to->mailbox, &sent, sizeof sent, NULL, 0);
 }
 
 static void put_with(const way *to, message sent, int fd) {
-  put(to->inbox, &sent, sizeof sent, &fd, 1);
+  put(to->mailbox, &sent, sizeof sent, &fd, 1);
   close(fd);
 }
 
@@ -83,23 +83,23 @@ static int process_of(pid_t pid) {
 // --- what is dropped -------------------------------------------------------
 
 static void put_nothing(const way *to) {
-  put(to->inbox, "", 0, NULL, 0);
+  put(to->mailbox, "", 0, NULL, 0);
 }
 
 static void put_nothing_with_memory(const way *to) {
   int fd = some_memory();
-  put(to->inbox, "", 0, &fd, 1);
+  put(to->mailbox, "", 0, &fd, 1);
   close(fd);
 }
 
 static void put_little(const way *to) {
-  put(to->inbox, &to->honest, 5, NULL, 0);
+  put(to->mailbox, &to->honest, 5, NULL, 0);
 }
 
 static void put_too_much(const way *to) {
   char bytes[4000] = {0};
   memcpy(bytes, &to->honest, sizeof to->honest);
-  put(to->inbox, bytes, sizeof bytes, NULL, 0);
+  put(to->mailbox, bytes, sizeof bytes, NULL, 0);
 }
 
 static void put_wrong_token(const way *to) {
@@ -125,7 +125,7 @@ static void put_of_itself(const way *to) {
 
 static void put_many(const way *to) {
   char bytes[64] = {0};
-  while (send(to->inbox, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
+  while (send(to->mailbox, bytes, sizeof bytes, MSG_DONTWAIT) > 0)
     continue;
   require(errno == EAGAIN);
 }
@@ -136,7 +136,7 @@ static void put_four_descriptors(const way *to) {
   memset(sent.token, 0, sizeof sent.token);
   for (int i = 0; i < 4; i++)
     fds[i] = some_memory();
-  put(to->inbox, &sent, sizeof sent, fds, 4);
+  put(to->mailbox, &sent, sizeof sent, fds, 4);
   for (int i = 0; i < 4; i++)
     close(fds[i]);
 }
@@ -173,13 +173,13 @@ static void put_file_for_process(const way *to) {
   put_with(to, to->honest, open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
 
-static void put_inbox_for_process(const way *to) {
-  put_with(to, to->honest, dup(to->inbox));
+static void put_mailbox_for_process(const way *to) {
+  put_with(to, to->honest, dup(to->mailbox));
 }
 
 static void put_two_processes(const way *to) {
   int fds[2] = {process_of(getpid()), process_of(getpid())};
-  put(to->inbox, &to->honest, sizeof to->honest, fds, 2);
+  put(to->mailbox, &to->honest, sizeof to->honest, fds, 2);
   close(fds[0]);
   close(fds[1]);
 }
@@ -202,19 +202,19 @@ static const forgery forgeries[] = {
     {"a wrong token", put_wrong_token, false},
     {"no such rank", put_no_rank, false},
     {"its own number", put_of_itself, false},
-    {"an inbox full of zeros", put_many, false},
+    {"a mailbox full of zeros", put_many, false},
     {"four descriptors", put_four_descriptors, false},
     {"a message of another user", put_as_nobody, false},
     {"no process", put_no_process, true},
     {"memory for a process", put_memory_for_process, true},
     {"a file for a process", put_file_for_process, true},
-    {"an inbox for a process", put_inbox_for_process, true},
+    {"a mailbox for a process", put_mailbox_for_process, true},
     {"two processes", put_two_processes, true},
     {"the process of another", put_another_process, true},
 };
 enum { FORGERIES = sizeof forgeries / sizeof *forgeries };
 
-// --- ranks that find it in their inbox -------------------------------------
+// --- ranks that find it in their mailbox -----------------------------------
 
 typedef struct outcome {
   tarn_status status;
@@ -228,8 +228,8 @@ static void look_for_way(tarn_rendezvous *meeting, way *out) {
   assert_ok(tarn_rendezvous_hand_over(meeting, 0, variable, sizeof variable));
   require(sscanf(variable, "TARN_COMM=0:2:%d:", &fd) == 1);
   assert_ok(tarn__area_map(fd, RANKS, &area));
-  *out =
-      (way){.inbox = area.members[0].send, .honest = {.from = 1, .brings = 1}};
+  *out = (way){.mailbox = area.members[0].send,
+               .honest = {.from = 1, .brings = 1}};
   memcpy(out->honest.token, area.head->token, TARN__TOKEN);
   tarn__area_unmap(&area);
 }
@@ -295,7 +295,7 @@ TEST_LOOP(a_forged_message, FORGERIES) {
 // A child of rank 1 knows all that rank 1 does, but is another process.
 static void forge_as_child(tarn_comm *comm) {
   const tarn__comm_local *local = comm->self;
-  way to = {.inbox = local->sockets->sends[0],
+  way to = {.mailbox = local->sockets->sends[0],
             .honest = {.from = 1, .brings = 1}};
   int end = 0;
   memcpy(to.honest.token, local->area.head->token, TARN__TOKEN);

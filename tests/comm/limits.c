@@ -41,7 +41,7 @@ TEST(a_rendezvous_needs_descriptors) {
 }
 
 // As many come free while a rank joins as it needs: those of the memory and of
-// the others' inboxes.
+// the others' mailboxes.
 static void join_with_none(size_t rank, void *context) {
   (void)context;
   if (rank == POOR) ranks_leave_descriptors(0);

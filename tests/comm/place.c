@@ -81,7 +81,7 @@ static int be_program(void) {
     if (ranks[i] != i) return 3;
   }
   if (tarn_comm_from_environment(NULL, &again) != TARN_E_STATE) return 4;
-  // The standard ones, an inbox, the ways into all, the others' processes.
+  // The standard ones, a mailbox, the ways into all, the others' processes.
   if (ranks_descriptors() != 3 + 1 + size + (size - 1)) return 5;
   if (tarn_comm_destroy(comm) != TARN_OK) return 6;
   if (ranks_descriptors() != 3) return 7;

@@ -335,7 +335,7 @@ static void be_attacked(tarn_comm *comm, void *context) {
 
 // --- the attackers ---------------------------------------------------------
 
-// Memory, inboxes, processes; not what the test was started with.
+// Memory, mailboxes, processes; not what the test was started with.
 static bool is_of_ranks(const char *link) {
   return strncmp(link, "/memfd:", 7) == 0 || strncmp(link, "socket:", 7) == 0 ||
          strncmp(link, "anon_inode:[pidfd]", 18) == 0 ||

@@ -1,4 +1,4 @@
-// Several communicators of a process, each with a thread: they share an inbox,
+// Several communicators of a process, each with a thread: they share a mailbox,
 // and whoever looks into it takes out what is another's.
 #include <pthread.h>
 #include <string.h>

@@ -71,7 +71,7 @@ TEST(stdin_is_rank_0s) {
 }
 
 // Of what the launcher holds, a rank gets its place and no more: the area, a
-// way to each inbox, and its own.
+// way to each mailbox, and its own.
 TEST(no_descriptor_leaks) {
   ck_assert_int_eq(close_range(3, ~0U, CLOSE_RANGE_CLOEXEC), 0);
   tool_output o =
