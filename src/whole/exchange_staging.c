@@ -46,7 +46,7 @@ tarn__whole_half tarn__staging_half(const tarn__whole_staging *staging,
 static tarn_status map(tarn__whole_staging *staging, size_t rank, int fd) {
   staging->bases[rank] = tarn__os_map_shared(fd, staging->size);
   if (staging->bases[rank] != NULL) return TARN_OK;
-  return tarn__whole_no("whole rows: addresses", staging->size);
+  return tarn__whole_refuse("whole rows: addresses", staging->size);
 }
 
 static tarn_status make_own(tarn_whole *whole, tarn__whole_staging *staging) {
@@ -55,10 +55,10 @@ static tarn_status make_own(tarn_whole *whole, tarn__whole_staging *staging) {
   if (staging->bases == NULL) return TARN_E_NOMEM;
   whole->fd = tarn__os_memory_file(FILE_NAME, staging->size);
   if (whole->fd < 0) {
-    return tarn__whole_no("whole rows: a file in memory", staging->size);
+    return tarn__whole_refuse("whole rows: a file in memory", staging->size);
   }
   if (!tarn__os_commit_file(whole->fd, 0, staging->size, &huge)) {
-    return tarn__whole_no("whole rows: memory", staging->size);
+    return tarn__whole_refuse("whole rows: memory", staging->size);
   }
   return map(staging, whole->rank, whole->fd);
 }

@@ -34,7 +34,7 @@ static tarn_status make(tarn_whole *whole) {
   if (status != TARN_OK || whole->rank != 0) return status;
   whole->fd = tarn__os_memory_file(FILE_NAME, whole->mapping_size);
   if (whole->fd >= 0) return TARN_OK;
-  return tarn__whole_no("whole: a file in memory", whole->mapping_size);
+  return tarn__whole_refuse("whole: a file in memory", whole->mapping_size);
 }
 
 // --- mapping ---------------------------------------------------------------
@@ -57,7 +57,7 @@ static tarn_status commit(const tarn_whole *whole, int fd) {
       tarn__partition_cut(whole->offsets[whole->rank], TARN__OS_HUGE);
   if (size == 0) return TARN_OK;
   if (tarn__os_commit_file(fd, begin, size, &huge)) return TARN_OK;
-  return tarn__whole_no("whole: memory", size);
+  return tarn__whole_refuse("whole: memory", size);
 }
 
 static tarn_status meet(tarn_whole *whole) {
@@ -66,7 +66,7 @@ static tarn_status meet(tarn_whole *whole) {
   TARN__TRY(find_file(whole, &fd));
   whole->mapping = tarn__os_map_shared(fd, whole->mapping_size);
   if (whole->mapping == NULL)
-    return tarn__whole_no("whole: addresses", whole->mapping_size);
+    return tarn__whole_refuse("whole: addresses", whole->mapping_size);
   whole->base = (tarn_addr)(uintptr_t)whole->mapping;
   return commit(whole, fd);
 }

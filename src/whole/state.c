@@ -25,7 +25,7 @@ tarn_status tarn__whole_check(const tarn_whole *whole) {
   return tarn__not_in_callback();
 }
 
-tarn_status tarn__whole_no(const char *what, size_t size) {
+tarn_status tarn__whole_refuse(const char *what, size_t size) {
   int reason = errno;
   bool full = reason == ENOMEM || reason == ENOSPC;
   return tarn__fail(full ? TARN_FULL : TARN_E_IO, "%s of %zu bytes: %s", what,

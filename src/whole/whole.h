@@ -140,7 +140,7 @@ TARN_MUST_CHECK tarn_status tarn__whole_check(const tarn_whole *whole);
 //
 // TARN_FULL  there is no memory.
 // TARN_E_IO  any other reason.
-tarn_status tarn__whole_no(const char *what, size_t size);
+tarn_status tarn__whole_refuse(const char *what, size_t size);
 
 // Closes |whole->fd| and |whole->fds|.
 void tarn__whole_close_all(tarn_whole *whole);
