@@ -140,7 +140,7 @@ static void wake(tarn__comm_area *area) {
 // The last rank to arrive wakes the others. No other rank can have done so for
 // a later round, since this rank has to arrive in it first. If a rank died
 // before it was counted, no rank wakes the others any more.
-static void ring_if_last(tarn__comm_area *area, uint64_t round) {
+static void complete_if_last(tarn__comm_area *area, uint64_t round) {
   uint64_t count = atomic_fetch_add(&area->head->count, 1) + 1;
   if (count != round * area->ranks) return;
   atomic_store(&area->head->futex, (unsigned)round);
@@ -153,7 +153,7 @@ bool tarn__area_arrive(tarn__comm_area *area, size_t rank, uint64_t round) {
                                       before + 2)) {
     return false;
   }
-  ring_if_last(area, round);
+  complete_if_last(area, round);
   return true;
 }
 
@@ -168,7 +168,7 @@ void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns) {
   tarn__comm_area_head *head = area->head;
   atomic_fetch_add(&head->sleepers, 1);
   unsigned futex = atomic_load(&head->futex);
-  if (!tarn__area_has_rung(area, round) && !tarn__area_is_broken(area)) {
+  if (!tarn__area_has_completed(area, round) && !tarn__area_is_broken(area)) {
     tarn__os_sleep_on(&head->futex, futex, ns);
   }
   atomic_fetch_sub(&head->sleepers, 1);

@@ -99,9 +99,9 @@ static inline bool tarn__area_has_arrived(const tarn__comm_area *area,
   return (int32_t)((arrived & ~1u) - 2 * (uint32_t)round) >= 0;
 }
 
-// Whether all have, as far as the futex tells: cheap, and seldom late.
-static inline bool tarn__area_has_rung(const tarn__comm_area *area,
-                                       uint64_t round) {
+// Whether all have, as far as the futex word tells: cheap, and seldom late.
+static inline bool tarn__area_has_completed(const tarn__comm_area *area,
+                                            uint64_t round) {
   uint32_t futex =
       atomic_load_explicit(&area->head->futex, memory_order_acquire);
   return (int32_t)(2 * (futex - (uint32_t)round)) >= 0;
@@ -110,7 +110,8 @@ static inline bool tarn__area_has_rung(const tarn__comm_area *area,
 // Whether all have.
 bool tarn__area_all_arrived(const tarn__comm_area *area, uint64_t round);
 
-// Sleeps until the futex rings, for at most |ns|; |round| has not yet rung.
+// Sleeps until the futex word changes, for at most |ns|; returns at once if
+// |round| is complete.
 void tarn__area_sleep(tarn__comm_area *area, uint64_t round, uint64_t ns);
 
 // Breaks it, unless it is broken already, and wakes all. |ms|: how long a rank

@@ -147,10 +147,10 @@ static tarn_status settle(tarn__comm_local *local) {
 // this is faster than a busy wait without yielding, or sleeping at once.
 static bool watch(const tarn__comm_local *local) {
   for (int look = 0; look < LOOKS; look++) {
-    if (tarn__area_has_rung(&local->area, local->round)) return true;
+    if (tarn__area_has_completed(&local->area, local->round)) return true;
     tarn__os_yield();
   }
-  return tarn__area_has_rung(&local->area, local->round);
+  return tarn__area_has_completed(&local->area, local->round);
 }
 
 // The first rank that is missing; |size| if none is. Each has its sign set.

@@ -41,7 +41,7 @@ static const offer offers[] = {
 enum { OFFER_COUNT = sizeof offers / sizeof offers[0] };
 
 // Room for a table and parameters of any variant, and more.
-typedef struct meeting {
+typedef struct introduction {
   union {
     C_DeviceInterface table;
     unsigned char table_bytes[TABLE_ROOM];
@@ -50,9 +50,9 @@ typedef struct meeting {
     CustomRuntimeParams params;
     unsigned char params_bytes[PARAMS_ROOM];
   };
-} meeting;
+} introduction;
 
-static void meet(meeting *m, tarn_plugin_init *init, offer o) {
+static void call_init(introduction *m, tarn_plugin_init *init, offer o) {
   memset(m->table_bytes, PATTERN, sizeof m->table_bytes);
   memset(m->params_bytes, 0, sizeof m->params_bytes);
   m->table.size = o.table_size;
@@ -81,10 +81,10 @@ static bool is_type_name(const char *type) {
                 "0123456789_-.") == length;
 }
 
-static tarn_status introduce(meeting *m, tarn_plugin_init *init,
+static tarn_status introduce(introduction *m, tarn_plugin_init *init,
                              const char *origin) {
   for (size_t i = 0; i < OFFER_COUNT; i++) {
-    meet(m, init, offers[i]);
+    call_init(m, init, offers[i]);
     if (m->params.device_type != NULL) break;
   }
   if (m->params.device_type == NULL) {
@@ -108,7 +108,7 @@ static tarn_status introduce(meeting *m, tarn_plugin_init *init,
   return tarn__table_check(&m->table, origin);
 }
 
-static tarn_status fill(tarn__device_plugin *plugin, const meeting *m,
+static tarn_status fill(tarn__device_plugin *plugin, const introduction *m,
                         const char *origin) {
   memcpy(&plugin->own, &m->table, KNOWN_END);
   plugin->abi = plugin->own;
@@ -123,7 +123,7 @@ tarn_status tarn__plugin_create(tarn__device_plugin_entry entry,
                                 const char *origin,
                                 tarn__device_plugin **out_plugin) {
   *out_plugin = NULL;
-  meeting *m = tarn__host_alloc(sizeof *m);
+  introduction *m = tarn__host_alloc(sizeof *m);
   if (m == NULL) return TARN_E_NOMEM;
   tarn__device_plugin *plugin = NULL;
   tarn_status status = introduce(m, entry.init, origin);

@@ -38,10 +38,10 @@ TEST(the_last_to_arrive_rings) {
   for (uint64_t round = 1; round < 4; round++) {
     ck_assert(tarn__area_arrive(&views[2], 2, round));
     ck_assert(tarn__area_arrive(&views[0], 0, round));
-    ck_assert(!tarn__area_has_rung(&views[1], round));
+    ck_assert(!tarn__area_has_completed(&views[1], round));
     ck_assert(!tarn__area_all_arrived(&views[1], round));
     ck_assert(tarn__area_arrive(&views[1], 1, round));
-    ck_assert(tarn__area_has_rung(&views[0], round));
+    ck_assert(tarn__area_has_completed(&views[0], round));
     ck_assert(tarn__area_all_arrived(&views[2], round));
   }
   tear_down();
@@ -71,7 +71,7 @@ TEST(nobody_arrives_after_a_freeze) {
     ck_assert(tarn__area_has_arrived(&views[1], 0, 2));
     ck_assert(!tarn__area_has_arrived(&views[0], 1, 2));
     ck_assert(!tarn__area_all_arrived(&views[0], 2));
-    ck_assert(!tarn__area_has_rung(&views[0], 2));
+    ck_assert(!tarn__area_has_completed(&views[0], 2));
     tarn__area_freeze(&views[1]);
   }
   tear_down();
