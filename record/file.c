@@ -41,7 +41,7 @@ static struct {
   _Atomic size_t count;  // of windows; 0: no file yet
   _Atomic uint64_t next;
   _Atomic uint64_t ready;
-  _Atomic bool busy;  // somebody makes the file, or lets it grow
+  _Atomic bool busy;  // a thread makes the file or enlarges it
   _Atomic bool failed;
   bool is_ending;  // pages are had one by one
   dev_t device;    // of the file, to know it again

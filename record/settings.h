@@ -19,8 +19,8 @@
 enum { SETTINGS_THRESHOLD = 65536, SETTINGS_FRAMES = 64 };
 
 typedef struct settings {
-  // Of the smallest allocation that counts; SIZE_MAX: nothing is recorded,
-  // which is so until the recorder has begun.
+  // Of the smallest allocation that counts; SIZE_MAX: nothing is recorded, as
+  // before the recorder has begun.
   size_t threshold;
   bool stacks;
   int frames;

@@ -70,7 +70,7 @@ typedef enum tarn_pool_event_kind {
 typedef struct tarn_pool_event {
   uint64_t number;
   uint64_t time_ns;    // of a monotonic clock; 0: not recorded
-  tarn_addr address;   // of the block or the device's memory; 0: none, as of
+  tarn_addr address;   // of the block or the device's memory; 0: none, as for
                        // pages that are not mapped
   size_t size;         // bytes; of blocks as requested
   size_t size_before;  // RESIZE; else 0

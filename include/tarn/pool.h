@@ -212,9 +212,8 @@ TARN_API tarn_place tarn_pool_place(const tarn_pool *pool);
 // may lie inside a block of another pool, so tarn_block_of and tarn_free skip
 // these pools: use the functions that name the pool.
 //
-// Lifetime: the memory belongs to the caller, who keeps it and does not touch
-// it
-//           until tarn_pool_destroy has returned. tarn_pool_destroy waits for
+// Lifetime: the memory belongs to the caller, which keeps it and does not touch
+//           it until tarn_pool_destroy has returned. That call waits for
 //           streams that may still use it and leaves the bytes as they are. Two
 //           pools over the same bytes hand them out twice; this is not checked.
 typedef struct tarn_pool_memory {
@@ -311,17 +310,17 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
 // TARN_E_DEVICE   freed, but the device refused to take back its memory, or a
 //                 stream that had to be waited for failed.
 // TARN_E_CORRUPT  freed, but something was written behind it (pools that
-// debug).
+//                 debug).
 TARN_API tarn_status tarn_pool_free(const tarn_block *block,
                                     tarn_stream *stream);
 
-// tarn_pool_free for callers who keep only the pool and the address of the
+// tarn_pool_free for programs that keep only the pool and the address of the
 // block's start. A second free is detected until the address is handed out
 // again.
 TARN_API tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                             tarn_stream *stream);
 
-// tarn_pool_free for callers who keep only the place and the address, as with
+// tarn_pool_free for programs that keep only the place and the address, as with
 // free() of C. The block belongs to the place's shared pool or to one of
 // tarn_pool_create, but not to a dry pool, whose addresses are not the place's,
 // nor to one over memory of the caller. |address| is the start of a block; for
@@ -583,7 +582,7 @@ typedef struct tarn_pool_tag_stats {
   size_t live_peak_bytes;
   size_t live_blocks;
   size_t asleep_blocks;  // of them, asleep
-  size_t asleep_bytes;   // as of the pool
+  size_t asleep_bytes;   // as in tarn_pool_stats
   size_t saved_bytes;
   size_t charged_bytes;
 } tarn_pool_tag_stats;

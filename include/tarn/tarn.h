@@ -1,5 +1,5 @@
-// tarn.h - all of Tarn for those who use it. Plug-ins want device_abi.h and
-// device_ext.h.
+// tarn.h - all of Tarn for programs that use it. Plug-ins include device_abi.h
+// and device_ext.h.
 #ifndef TARN_TARN_H_
 #define TARN_TARN_H_
 

@@ -267,7 +267,7 @@ typedef struct tarn_whole_table_options {
 // TARN_E_INVALID  the dtype is unknown, the size of the table overflows, or
 //                 dtype, rows or width differ between ranks. The text has the
 //                 values.
-// All other errors as of tarn_whole_create.
+// All other errors as for tarn_whole_create.
 TARN_API TARN_MUST_CHECK tarn_status tarn_whole_table_create(
     tarn_comm *comm, const tarn_whole_table_options *options,
     tarn_whole_tensor *out_tensor);

@@ -185,7 +185,7 @@ void tarn__queue_mark_await(tarn__common_queue_mark mark);
 
 // --- stream.c and event.c: functions for the table -------------------------
 
-// |home| NULL: the device is none of the plug-in's, C_ERROR.
+// |home| NULL, which means that the plug-in has no such device: C_ERROR.
 C_Status tarn__queue_create_stream(const tarn__common_queue_home *home,
                                    C_Stream *stream);
 C_Status tarn__queue_destroy_stream(const C_Device device, C_Stream stream);

@@ -4,7 +4,7 @@
 //   plugin.c     the tables, the one device, its sizes
 //   memory.c     allocation, at once and queued
 //   copy.c       copies, at once and queued
-//   extension.c  who may call what is beyond the ABI, and why a call failed
+//   extension.c  checks of calls beyond the ABI, and the texts of their errors
 //   range.c      addresses: ranges and what is mapped in them
 //   backing.c    memory without addresses, and its handles
 //   share.c      memory as callers and other processes have it

@@ -85,7 +85,7 @@ static void finalize_locked(void) {
   tarn__sim_options_unsettle();
 }
 
-// --- who may call ----------------------------------------------------------
+// --- checks of callers -----------------------------------------------------
 
 static bool is_exhaustible(tarn__sim_call call) {
   switch (call) {

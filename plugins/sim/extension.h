@@ -65,7 +65,7 @@ void tarn__sim_ranges_close(tarn__sim_device *device);
 
 // --- physical.c ------------------------------------------------------------
 
-// The memory of that handle, NULL if it is none. Caller holds the lock of
+// The memory of that handle, NULL if there is none. Caller holds the lock of
 // ranges, as for the others.
 tarn__sim_physical *tarn__sim_physical_find(uint64_t memory);
 

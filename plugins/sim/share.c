@@ -173,7 +173,8 @@ tarn_status tarn__sim_allocation_export(int id, uint64_t addr, size_t size,
 
 // --- import ----------------------------------------------------------------
 
-// Opens what |given| names. TARN_E_INVALID: it is none, or names nothing.
+// Opens the block that |given| names. TARN_E_INVALID: it is not a handle, or
+// names no block.
 static tarn_status open_handle(const tarn__sim_device *device,
                                const void *given, size_t size, int *out_file) {
   handle h;

@@ -2,7 +2,7 @@
 // files share.
 //
 //   plugin.c   the tables, streams and events, the devices' sizes
-//   devices.c  the devices, from initialize to finalize; who may call
+//   devices.c  the devices, from initialize to finalize; checks of callers
 //   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
 //   report.c   the report of misuse
@@ -10,7 +10,7 @@
 //   check.c    what is wrong with an address, and the words for it
 //   copy.c     copies, at once and queued
 //
-//   extension.c  who may call what is beyond the ABI, and why a call failed
+//   extension.c  checks of calls beyond the ABI, and the texts of their errors
 //   range.c      addresses without memory, and what is mapped there
 //   physical.c   memory without an address, and other processes'
 //   share.c      blocks of other processes
@@ -95,8 +95,8 @@ void tarn__sim_faults_set(const tarn__sim_plan *plan);
 // Counts one call; true if it is to fail.
 bool tarn__sim_faults_inject(tarn__sim_call call);
 
-// Parses a plan into |*out|: false if |text| is none. NULL and "" are one
-// without entries.
+// Parses a plan into |*out|: false if |text| is not a plan. NULL and "" are
+// plans without entries.
 TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
                                             tarn__sim_plan *out);
 

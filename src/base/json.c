@@ -59,8 +59,8 @@ static void skip_space(tarn__json *json) {
 // --- texts -----------------------------------------------------------------
 
 // How many bytes the character has that begins at |at| with a byte above 127;
-// 0 if it is none that UTF-8 allows: too long for what it is, a half of a
-// surrogate pair, or beyond U+10FFFF.
+// 0 if UTF-8 does not allow it: it is longer than needed, half of a surrogate
+// pair, or beyond U+10FFFF.
 static size_t utf8_size(const unsigned char *at, size_t left) {
   static const struct form {
     unsigned char first, last;  // first byte
@@ -88,8 +88,8 @@ static bool read_hex4(const unsigned char *at, size_t left,
   return left >= 4 && tarn__text_digits((const char *)at, 4, 16, out_unit);
 }
 
-// The size of the \u escape that begins at |at|, a pair being one, and what it
-// means; 0 if it is none.
+// The size of the \u escape, or of the pair of them, that begins at |at|, and
+// its character; 0 if it is not valid.
 static size_t read_unicode(const unsigned char *at, size_t left,
                            uint32_t *out_point) {
   uint64_t high = 0;

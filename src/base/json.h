@@ -25,7 +25,7 @@
 enum { TARN__JSON_DEPTH = 64 };
 
 typedef enum tarn__json_kind {
-  TARN__JSON_NONE = 0,  // so that a token that is all zero is none
+  TARN__JSON_NONE = 0,  // a zero-filled token
   TARN__JSON_OBJECT,    // begins; its keys and values follow
   TARN__JSON_OBJECT_END,
   TARN__JSON_ARRAY,

@@ -82,7 +82,7 @@ TARN_MUST_CHECK int tarn__os_memory_file(const char *name, size_t size);
 // Whether |fd| is such a file, of that name and size, to be read and written.
 bool tarn__os_is_memory_file(int fd, const char *name, size_t size);
 
-// The size of such a file; 0: |fd| is none of that name.
+// The size of such a file; 0: |fd| is no such file of that name.
 size_t tarn__os_memory_file_size(int fd, const char *name);
 
 // Another descriptor of the same file. Neither is ever one of the first three.
@@ -97,8 +97,8 @@ TARN_MUST_CHECK bool tarn__os_map_file(void *ptr, size_t size, int fd);
 
 // Replace mapped pages, which stay readable and writable: by the first |size|
 // bytes of the file, shared with other mappings of it, or by private zero
-// memory as of tarn__os_map_sparse. Accesses meanwhile see the old or the new
-// bytes.
+// memory like that of tarn__os_map_sparse. Accesses meanwhile see the old or
+// the new bytes.
 TARN_MUST_CHECK bool tarn__os_put_file(void *ptr, size_t size, int fd);
 TARN_MUST_CHECK bool tarn__os_put_sparse(void *ptr, size_t size);
 

@@ -139,7 +139,7 @@ tarn_status tarn__os_view_file(const char *path,
   *out_bytes = NULL;
   *out_size = 0;
   TARN__TRY(open_regular(path, "", &fd, &size));
-  // An empty mapping is none to the kernel.
+  // The kernel refuses an empty mapping.
   if (size > 0) bytes = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
   tarn_status status = bytes == MAP_FAILED ? io_error(path) : TARN_OK;
   close(fd);

@@ -24,7 +24,8 @@ _Static_assert(TARN__OS_MOST_PATH + 1 ==
 // --- folders ---------------------------------------------------------------
 
 // File systems of networks, by the numbers of the kernel and, where it does not
-// know them, of their makers. What a virtual machine has of its host is none.
+// know them, of their makers. A file system that a virtual machine has of its
+// host does not count.
 static bool is_of_network(int fd) {
   static const uint32_t types[] = {
       0x00006969,  // NFS

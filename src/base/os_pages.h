@@ -8,7 +8,7 @@
 //              unit         unit         unit        unit
 //   file    |------------|------------|------------|------|
 //   parts   | first    | second           | third         |
-//   who     | first      | second     | third             |
+//   commits | first      | second     | third             |
 //
 // A unit, 2 MiB at a multiple of that, can become one huge page. The process
 // whose part has its first byte commits all of it. The rest of a file behind

@@ -4,8 +4,8 @@
 //
 // Like os.h: no locks, no state. Where the kernel refuses, calls answer false
 // or -1 with errno set, and nothing has changed. Descriptors that are made here
-// are closed on exec and are none of the first three, which a launcher gives a
-// meaning of their own.
+// are closed on exec and are never one of the first three, to which a launcher
+// gives a meaning of their own.
 #ifndef TARN_BASE_OS_PEER_H_
 #define TARN_BASE_OS_PEER_H_
 

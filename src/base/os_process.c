@@ -20,7 +20,7 @@ int tarn__os_this_process(void) {
 }
 
 // What the kernel tells of a descriptor is text, of about 100 bytes here; of a
-// process that is nobody's child any more, the number is -1.
+// process that has ended and was waited for, the number is -1.
 bool tarn__os_is_process(int fd, int64_t pid) {
   char path[64];
   char text[512];

@@ -35,8 +35,8 @@ typedef enum tarn__comm_breakage {
 
 typedef struct tarn__comm_member {
   _Alignas(64) atomic_uint arrived;  // rounds, times two; odd: frozen
-  atomic_uint taken;                 // somebody is this rank
-  atomic_uint left;                  // and has gone
+  atomic_uint taken;                 // a process is this rank
+  atomic_uint left;                  // and that process has left
   int32_t receive;  // ends of its mailbox: numbers at the process
   int32_t send;     // that made the rendezvous; else -1
 } tarn__comm_member;

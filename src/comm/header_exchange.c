@@ -76,7 +76,7 @@ static size_t find_different(const tarn_comm *comm) {
   return rank;
 }
 
-// --- who cannot ------------------------------------------------------------
+// --- ranks that failed -----------------------------------------------------
 
 static size_t find_failed(const tarn_comm *comm) {
   size_t rank = 0;

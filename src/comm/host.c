@@ -69,7 +69,7 @@ static tarn_status give_up(host *it, tarn_status status) {
   return status;
 }
 
-// --- who comes -------------------------------------------------------------
+// --- ranks that join -------------------------------------------------------
 
 static bool has_come(const host *it, size_t rank) {
   if (rank == it->group->rank) return true;
@@ -148,7 +148,7 @@ static tarn_status lose(host *it, size_t joiner) {
       rank);
 }
 
-// A joiner that speaks twice is none of ours.
+// A joiner of ours sends one message; one that sends two is refused.
 static tarn_status hear(host *it, size_t joiner) {
   tarn__comm_hello hello;
   tarn__os_message message;
@@ -199,7 +199,7 @@ static tarn_status let_in(host *it) {
   }
 }
 
-// --- who does not ----------------------------------------------------------
+// --- ranks that are missing ------------------------------------------------
 
 static void list_missing(const host *it, char *out, size_t room) {
   size_t named = 0;

@@ -27,7 +27,7 @@ tarn__listener_find(const char *path, tarn__comm_listener *out_listener);
 void tarn__listener_close(tarn__comm_listener *listener);
 
 // Listens (|listener->listener|) or connects (|*out_fd|), without waiting.
-// Where both are -1, somebody is at the listener, and it is to be tried again.
+// Where both are -1, another process works on the listener: try again.
 //
 // TARN_E_INVALID  the path is not a socket of this kind, or belongs to another
 //                 user.

@@ -102,7 +102,8 @@ static tarn_status prepare(const tarn__comm_area *area, size_t rank,
   return status;
 }
 
-// While somebody else has a rank's receiving end, its end tells nothing.
+// All else is closed: while another process holds a rank's receiving end, the
+// end of that rank goes unnoticed.
 static void hand_over(tarn_rendezvous *rendezvous, size_t rank,
                       tarn__comm_sockets *sockets) {
   sockets->mailbox = rendezvous->receives[rank];
@@ -115,7 +116,7 @@ static void hand_over(tarn_rendezvous *rendezvous, size_t rank,
   tarn__rendezvous_deinit(rendezvous);
 }
 
-// --- who is who ------------------------------------------------------------
+// --- the process behind a rank ---------------------------------------------
 
 static tarn_status check_process(size_t rank, const tarn__comm_message *entry) {
   if (entry->fd < 0 && !entry->cut) {

@@ -23,8 +23,8 @@ static size_t ask_size(tarn_device *device, const char *call, size_query *query,
   return fallback;
 }
 
-// Allocations are rounded to it, so it must be a power of two, and one that
-// leaves room for any: more than the device's |total| is none.
+// Allocations are rounded to it, so it must be a power of two, and no larger
+// than the device's |total|.
 static size_t usable_min_chunk(tarn_device *device, size_t said, size_t total) {
   size_t usable = 1;
   size_t most = total != 0 ? total : SIZE_MAX / 2;

@@ -263,8 +263,8 @@ struct tarn_stream {
   char text[TARN__ERROR_TEXT];
 };
 
-// Why |stream| is none of |device|, or none of this process. TARN_E_INVALID,
-// TARN_E_STATE.
+// Fails because |stream| belongs to another device (TARN_E_INVALID) or was made
+// by the parent process (TARN_E_STATE).
 __attribute__((cold)) TARN_MUST_CHECK tarn_status
 tarn__stream_refuse(const tarn_stream *stream, const tarn_device *device);
 

@@ -359,7 +359,7 @@ tarn_status tarn__arena_trim(tarn__pool_strategy *strategy, size_t target,
 
 // --- finding room ----------------------------------------------------------
 
-// Holes of streams that are gone are anybody's.
+// Any stream may use the holes of a stream that is gone.
 void tarn__arena_adopt_orphans(tarn__pool_extents *zone) {
   for (tarn__pool_bins *b = zone->bins->next; b != NULL; b = b->next) {
     if (b->bytes != 0 && tarn__stream_is_gone(b->serial)) {

@@ -7,7 +7,7 @@
 #include "base/status.h"
 #include "pool/front.h"
 
-static const uint32_t NOBODY = UINT32_MAX;
+static const uint32_t NONE = UINT32_MAX;
 static const size_t MOST_ALIGN = (size_t)1 << 21;
 
 // --- the draft: what of the step can be laid out ---------------------------
@@ -51,11 +51,11 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
                                 size_t granule) {
   for (size_t i = 0; i < d->period; i++) {
     const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
-    d->span_of[i] = NOBODY;
+    d->span_of[i] = NONE;
     d->requests += is_request(note) ? 1 : 0;
     if (!fits(d, note) || tarn__front_is_direct(pool, note->size)) continue;
     tarn__pool_lifetime *span = &d->spans[d->count];
-    *span = (tarn__pool_lifetime){.from = (uint32_t)i, .to = NOBODY};
+    *span = (tarn__pool_lifetime){.from = (uint32_t)i, .to = NONE};
     span->align = note->align > granule ? note->align : granule;
     if (!tarn_size_add(note->size, pool->padding, &span->size) ||
         !tarn_size_align_up(span->size, granule, &span->size)) {
@@ -70,7 +70,7 @@ static tarn_status add_requests(draft *d, const tarn_pool *pool,
 // The span of the request that event |i|, a free, belongs to.
 static uint32_t span_of_free(const draft *d, size_t i,
                              const tarn__pool_note *note) {
-  if (note->back >= d->period) return NOBODY;
+  if (note->back >= d->period) return NONE;
   size_t from = i >= note->back ? i - note->back : i + d->period - note->back;
   return d->span_of[from];
 }
@@ -81,7 +81,7 @@ static void add_frees(draft *d) {
     if (is_request(note)) continue;
     uint32_t span = span_of_free(d, i, note);
     bool own = note->serial == d->serial || note->serial == 0;
-    if (span == NOBODY || !own) continue;
+    if (span == NONE || !own) continue;
     d->spans[span].to = (uint32_t)i;
     d->span_of[i] = span;
   }
@@ -92,8 +92,8 @@ static void drop_open_spans(draft *d) {
   size_t count = 0;
   for (size_t i = 0; i < d->count; i++) {
     tarn__pool_lifetime span = d->spans[i];
-    d->span_of[span.from] = NOBODY;
-    if (span.to == NOBODY) continue;
+    d->span_of[span.from] = NONE;
+    if (span.to == NONE) continue;
     d->span_of[span.from] = d->span_of[span.to] = (uint32_t)count;
     d->spans[count++] = span;
   }
@@ -179,7 +179,7 @@ static void place_piece(const tarn_pool *pool, tarn__pool_step_layout *layout,
 static void write_events(const draft *d, tarn__pool_step_layout *layout) {
   tarn__pool_step_event *event = layout->events;
   for (size_t i = 0; i < d->period; i++) {
-    if (d->span_of[i] == NOBODY) continue;
+    if (d->span_of[i] == NONE) continue;
     const tarn__pool_note *note = tarn__recorder_note(d->recorder, i);
     bool request = is_request(note);
     *event++ = (tarn__pool_step_event){

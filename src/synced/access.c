@@ -359,7 +359,7 @@ static tarn_status close_access(ending *end) {
 }
 
 // Ends an open access; a write is committed or cancelled. |out_lost| may be
-// NULL. Errors as of tarn_synced_end. Without the lock.
+// NULL. Errors as for tarn_synced_end. Without the lock.
 static __attribute__((noinline)) tarn_status close_general(tarn_access *access,
                                                            bool commits,
                                                            size_t *out_lost) {

@@ -18,7 +18,7 @@ typedef struct tarn__synced_request {
 // bytes of a read valid at the place, like tarn_synced_prefetch. With the lock,
 // which is released.
 //
-// Errors as of tarn_synced_begin.
+// Errors as for tarn_synced_begin.
 TARN_MUST_CHECK tarn_status
 tarn__transfer_run(tarn__synced_core *core, const tarn__synced_request *request,
                    tarn_access *access);
@@ -40,8 +40,8 @@ static inline void tarn__access_fill(tarn_access *access,
 // |place|. Other threads may make new ones. The caller holds the lock, which is
 // released.
 //
-// Errors as of tarn_synced_begin, of |*io_run|; those before it are valid there
-// then.
+// Errors as for tarn_synced_begin. |*io_run| is then the run that failed; the
+// runs before it are valid at the place.
 TARN_MUST_CHECK tarn_status tarn__core_fetch_runs(tarn__synced_core *core,
                                                   tarn__synced_run *io_run,
                                                   uint32_t side,

@@ -85,8 +85,8 @@ TARN_MUST_CHECK tarn_status tarn__log_next(const tarn__trace_input *input,
 // A definition may come after its first use. So the reader notes all
 // definitions first, and then turns their numbers into the history's.
 
-// The tables are by the kind of definition; that of stacks has raw ones too.
-// There is none of LOG_DEVICE and LOG_THREAD.
+// A table for each kind of definition, without LOG_DEVICE and LOG_THREAD; that
+// of stacks has raw ones too.
 enum { TARN__LOG_TABLES = TARN__LOG_TAG + 1 };
 
 typedef struct tarn__trace_log_names {

@@ -129,8 +129,8 @@ void tarn__pickle_text(const tarn__trace_pickle *pickle,
                        tarn__trace_pickle_value value, const char **out_bytes,
                        size_t *out_size);
 
-// The row of |table|, of |rows| rows of |row_size| bytes which each begin with
-// a const char *, whose text |value| is; |rows| if it is none of them. A
+// The row of |table| whose text is |value|; |rows| if there is none. The table
+// has |rows| rows of |row_size| bytes, each with a const char * at its begin. A
 // pickler writes a text once and refers to it, so the last rows found are
 // remembered by their texts' places.
 size_t tarn__pickle_find(const tarn__trace_pickle *pickle,

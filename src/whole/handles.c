@@ -100,7 +100,7 @@ static bool is_free(const tarn_whole *whole) {
                               ms < UINT64_MAX / NS ? ms * NS : UINT64_MAX);
 }
 
-// Where somebody still has it open, it stays, and with it the device.
+// While another process has it open, the memory and the device stay.
 static tarn_status give_back(tarn_whole *whole) {
   size_t size = allocation_size(whole, whole->rank);
   tarn_addr address = whole->parts[whole->rank];

@@ -45,7 +45,7 @@ typedef struct tarn__whole_carriage {
 //
 // TARN_E_INVALID  an index is out of range, as tarn_rows says.
 // TARN_FULL       no memory for a block.
-// All other errors as of tarn_rows_gather and of copies.
+// All other errors as for tarn_rows_gather and for copies.
 TARN_MUST_CHECK tarn_status
 tarn__rows_carry(const tarn__whole_carriage *carriage, tarn_stream *stream);
 

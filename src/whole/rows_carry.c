@@ -21,7 +21,7 @@ enum {
   ALIGNMENT = 64,
 };
 
-// --- who reaches what ------------------------------------------------------
+// --- which memory a device or the host reaches -----------------------------
 
 bool tarn__rows_are_touchable(tarn_place place) {
   return place.kind != TARN_PLACE_DEVICE || tarn_place_equal(place, TARN_HOST);

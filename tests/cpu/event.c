@@ -77,8 +77,8 @@ TEST(test_one_stream_waits_for_another) {
   assert_done(cpu.destroy_stream(CPU, b));
 }
 
-// Nobody ever waits for b itself: its worker must come by its own.
-TEST(test_waiting_for_a_stream_that_nobody_synchronizes) {
+// No thread waits for b itself: its worker must start without that.
+TEST(test_waiting_for_a_stream_that_is_not_synchronized) {
   static char from[1 << 20];
   static char between[1 << 20];
   static char to[1 << 20];

@@ -1,6 +1,6 @@
-// Who runs a stream of the cpu plug-in: its worker, or a caller. The linker
-// puts the function below in front of pthread_create (--wrap), so that threads
-// can be counted, held back and refused.
+// Which thread runs a stream of the cpu plug-in: its worker, or a caller. The
+// linker puts the function below in front of pthread_create (--wrap), so that
+// threads can be counted, held back and refused.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 // --- callers that help -----------------------------------------------------
 
 typedef struct trace {
-  pthread_t on;  // who ran the newest callback
+  pthread_t on;  // the thread that ran the newest callback
   int count;
 } trace;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the documents say of the code is so: each verb has a manual page, the
+# The documents agree with the code: each verb has a manual page, the
 # program in README.md is examples/hello.c, the version is one and has its
 # place in CHANGELOG.md, no link leads nowhere, each picture is shown, and what
 # a queued copy asks of memory is said in bold.

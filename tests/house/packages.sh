@@ -25,9 +25,9 @@ for name; do :; done
 grep -qx "$name" "$work/installed" && echo installed
 END
 # As apt does: a name that another package mentions has an entry without a
-# candidate, also in `apt-cache show`, which exits with 0. It says more than a
-# pipe holds, for who does not read all of it, and in the language of the user
-# unless it is told otherwise.
+# candidate, also in `apt-cache show`, which exits with 0. It prints more than
+# a pipe holds, for a reader that does not read all of it, and in the language of
+# the user unless it is told otherwise.
 command_is apt-cache <<'END'
 [ "$1" = policy ] || exit 0
 if [ $# = 1 ]; then

@@ -1,4 +1,4 @@
-// Several arenas: who comes into which.
+// Several arenas: which buffer comes into which.
 #include "kit.h"
 #include "support/faults.h"
 

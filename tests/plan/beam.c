@@ -306,7 +306,7 @@ TEST_LOOP(without_memory, KINDS) {
   close_field(&s.f);
 }
 
-// --- who uses which --------------------------------------------------------
+// --- which search uses which beam ------------------------------------------
 
 // A perfect packing that takes 89,290 nodes, with beams of skylines where no
 // room is to be left. With beams of spots alone there is none within a million.

@@ -1,4 +1,4 @@
-// Why there is no plan: who is named.
+// Why there is no plan: which buffers are named.
 #include "kit.h"
 #include "support/faults.h"
 

@@ -1,5 +1,5 @@
-// Plans of large models that are made at once: how close they come, and who can
-// stop that.
+// Plans of large models that are made at once: how close they come, and how a
+// program stops the search.
 #include <stdlib.h>
 #include <string.h>
 

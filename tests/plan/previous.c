@@ -147,7 +147,7 @@ static bool stop(const tarn_plan_progress *progress, void *user) {
   return false;
 }
 
-// Who holds what leaves no room has a plan to fall back on.
+// A program that holds buffers which leave no room still gets a plan.
 TEST(to_hold_costs_no_plan) {
   const uint64_t capacity = 8;
   const uint64_t previous[] = {1, 6};

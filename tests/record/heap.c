@@ -46,7 +46,7 @@ TEST(only_what_is_large) {
   ck_assert_uint_eq(record_count(LARGE + 10, true), 1);
 }
 
-// A file for one that has nothing to say is none.
+// A process that records nothing makes no file.
 TEST(nothing_to_say) {
   record("TARN_RECORD_THRESHOLD=99999999999999999999", "churn", "0");
   ck_assert_int_ne(access(record_path(""), F_OK), 0);

@@ -77,7 +77,7 @@ static void *hold_the_loaders_lock(void *context) {
   return context;
 }
 
-// Nobody will ever open the lock in the child.
+// No thread will ever release the lock in the child.
 static int fork_in_a_lock(void) {
   pthread_t thread;
   churn(1);

@@ -94,7 +94,8 @@ enum { THREADS = 6, ROUNDS = 20000, PLACES = 64 };
 
 static _Atomic(size_t *) places[PLACES];
 
-// Each block begins with its size; who finds one in its place frees it.
+// Each block begins with its size; the thread that finds one in its place frees
+// it.
 static void *exchange(void *context) {
   uint64_t random = (uintptr_t)context * 2654435761U + 1;
   for (int i = 0; i < ROUNDS; i++) {
@@ -317,8 +318,8 @@ static int places_of_calls(void) {
   return 0;
 }
 
-// What is next after this program is the recorder; what is next after that is
-// nobody's business.
+// What is next after this program is the recorder; what is next after that
+// does not matter.
 static int look_up(void) {
   Dl_info info;
   void *next = dlsym(RTLD_NEXT, "malloc");

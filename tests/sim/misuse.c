@@ -320,8 +320,8 @@ TEST(what_may_be_asked_before_init_device) {
   finalize();
 }
 
-// Streams and events of one device are none of another; an event may be waited
-// for on another.
+// A stream or event of one device is refused by another; only a wait for an
+// event may be on another.
 TEST(streams_of_another_device) {
   C_Stream stream = NULL;
   C_Event event = NULL;

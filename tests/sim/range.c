@@ -174,7 +174,8 @@ TEST(shareable_memory_is_at_two_addresses) {
   ext_finalize(0);
 }
 
-// What was shared is nobody's, and zero, for whoever gets the bytes next.
+// Memory that was shared belongs to no process any more, and its bytes are zero
+// when they are given out again.
 TEST(memory_that_went_leaves_nothing) {
   ext_init(0);
   for (uint32_t flags = 0; flags < 2; flags++) {

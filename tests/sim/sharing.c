@@ -320,7 +320,7 @@ TEST(wrong_files_are_refused) {
                  "is memory of 65536 bytes");
   assert_refused(ext->memory_import(0, fd, GRANULE + 1, &memory),
                  "not a multiple of 64 KiB");
-  // Nobody can make it shorter than its mappings.
+  // No process can make it shorter than its mappings.
   ck_assert_int_ne(ftruncate(fd, 0), 0);
   close(fd);
   ext_finalize(7);

@@ -165,7 +165,7 @@ TEST(events_become_blocks) {
   assert_ok(put(TARN_TRACE_OOM, 0, 1000));
   assert_ok(put(TARN_TRACE_FREE, 4096, 100));
   assert_ok(put(TARN_TRACE_FREE, 512, 7));  // reveals one
-  assert_ok(put(TARN_TRACE_FREE, 600, 0));  // who knows
+  assert_ok(put(TARN_TRACE_FREE, 600, 0));  // of an unknown block
   assert_ok(put(TARN_TRACE_FREE_REQUESTED, 600, 0));
   assert_ok(put(TARN_TRACE_ALLOC, 4096, 50));
   tarn_trace_builder_lost(builder, 3);

@@ -231,7 +231,7 @@ TEST(a_long_line_is_not_read) {
   ck_assert_int_eq(read_and_drop_soon(w.bytes, w.size), TARN_OK);
 }
 
-// Events that are none take no memory before they are refused.
+// Values that are not events take no memory before they are refused.
 TEST(a_list_of_nothing_is_corrupt) {
   enum { COUNT = 4 << 20 };
   pickle_snapshot(&w, 4);

@@ -160,7 +160,7 @@ static void wait_for_reads(grower *g, size_t page) {
     sched_yield();
 }
 
-// Two pages by turns, as of two threads.
+// Two pages by turns, as two threads write them.
 static void *grow(void *context) {
   grower *g = context;
   tarn__trace_log_writer writers[2] = {{0}};

@@ -158,7 +158,7 @@ TEST_LOOP(a_file_is_made_and_replaced, FORMATS) {
   assert_ok(tarn_trace_write(trace, formats[_i], path));
   assert_whole(path, formats[_i]);
   ck_assert_int_eq(stat(path, &before), 0);
-  // Who has the old one open goes on reading it.
+  // A reader that has the old file open goes on reading it.
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   ck_assert_int_ge(fd, 0);
   assert_ok(tarn_trace_write(trace, formats[_i], path));
