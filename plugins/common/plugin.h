@@ -31,23 +31,6 @@ const char *tarn__text_line(void);
 // Copies a line to |out|, cut to |out_size| bytes with the NUL.
 void tarn__text_copy(const char *line, char *out, size_t out_size);
 
-// --- locks -----------------------------------------------------------------
-
-// Defines lock_NAME and unlock_NAME of a mutex that is held across forks, so
-// that no child finds it taken by a thread that the child lacks. |order|:
-// FIRST, BETWEEN or LAST (base/os.h).
-#define TARN__COMMON_LOCK(name, order)                             \
-  static pthread_mutex_t name##_lock = PTHREAD_MUTEX_INITIALIZER;  \
-  static void lock_##name(void) {                                  \
-    pthread_mutex_lock(&name##_lock);                              \
-  }                                                                \
-  static void unlock_##name(void) {                                \
-    pthread_mutex_unlock(&name##_lock);                            \
-  }                                                                \
-  TARN__WATCH_FORKS_##order static void watch_forks_##name(void) { \
-    pthread_atfork(lock_##name, unlock_##name, unlock_##name);     \
-  }
-
 // --- InitPlugin ------------------------------------------------------------
 
 // Fills |params| and the host's table from |table|, as version 0.1.1 of the

@@ -23,28 +23,16 @@ static struct {
                                      &registry.lists[TARN__QUEUE_EVENT]}},
 };
 
-static void lock_registry(void) {
-  pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void) {
-  pthread_mutex_unlock(&registry.lock);
-}
-
 // --- forks -----------------------------------------------------------------
 
 static void begin_child(void) {
   for (int kind = 0; kind < TARN__QUEUE_KINDS; kind++) {
     tarn_list_init(&registry.lists[kind]);
   }
-  unlock_registry();
+  pthread_mutex_unlock(&registry.lock);
 }
 
-// The lock is held across a fork, so that no child finds it taken by a thread
-// that it does not have.
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, begin_child);
-}
+TARN__LOCK_AROUND_FORKS(LAST, registry, &registry.lock, begin_child)
 
 // --- entries ---------------------------------------------------------------
 

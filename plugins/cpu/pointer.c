@@ -12,7 +12,8 @@
 
 static tarn__common_extents registered;
 
-TARN__COMMON_LOCK(registered, LAST)  // guards it
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards it
+TARN__LOCK_AROUND_FORKS(LAST, registered, &lock, unlock_registered)
 
 // --- registrations ---------------------------------------------------------
 

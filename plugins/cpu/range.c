@@ -30,19 +30,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tarn__common_extents ranges;
 static tarn__common_extents mappings = {.record_size = sizeof(mapping)};
 
+TARN__LOCK_AROUND_FORKS(LAST, ranges, &lock, unlock_ranges)
+
 void tarn__cpu_lock_ranges(void) {
-  pthread_mutex_lock(&lock);
+  lock_ranges();
 }
 
 void tarn__cpu_unlock_ranges(void) {
-  pthread_mutex_unlock(&lock);
-}
-
-// Held across a fork, so that no child finds it taken, or the tables half
-// changed.
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(tarn__cpu_lock_ranges, tarn__cpu_unlock_ranges,
-                 tarn__cpu_unlock_ranges);
+  unlock_ranges();
 }
 
 static void *at(uint64_t addr) {

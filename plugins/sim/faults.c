@@ -17,7 +17,8 @@ static struct {
 
 // Guards all of |faults| but |armed|. get_device, which needs no device, is
 // counted in a child, too.
-TARN__COMMON_LOCK(faults, LAST)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+TARN__LOCK_AROUND_FORKS(LAST, faults, &lock, unlock_faults)
 
 const char *tarn__sim_call_name(tarn__sim_call call) {
   return names[call];

@@ -22,7 +22,8 @@ static struct {
 
 // Guards |asked|. Taken inside the device registry's lock; inside this one the
 // plan's is taken.
-TARN__COMMON_LOCK(asked, BETWEEN)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+TARN__LOCK_AROUND_FORKS(BETWEEN, asked, &lock, unlock_asked)
 
 // --- numbers ---------------------------------------------------------------
 

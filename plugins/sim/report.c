@@ -17,7 +17,8 @@ static struct {
 } report;
 
 // Guards |report|. A child may misuse what it inherits, too.
-TARN__COMMON_LOCK(report, LAST)
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+TARN__LOCK_AROUND_FORKS(LAST, report, &lock, unlock_report)
 
 size_t tarn_sim_misuses(char *out, size_t out_size) {
   lock_report();

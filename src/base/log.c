@@ -13,17 +13,7 @@ static struct {
   tarn_log_level level;
 } sink = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void lock_sink(void) {
-  pthread_mutex_lock(&sink.lock);
-}
-
-static void unlock_sink(void) {
-  pthread_mutex_unlock(&sink.lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_sink, unlock_sink, unlock_sink);
-}
+TARN__LOCK_AROUND_FORKS(LAST, sink, &sink.lock, unlock_sink)
 
 void tarn_log_set(tarn_log_fn *log, void *context, tarn_log_level level) {
   lock_sink();

@@ -167,17 +167,19 @@ static inline uint32_t tarn__os_generation(void) {
 #define TARN__WATCH_FORKS_BETWEEN __attribute__((constructor(202)))
 #define TARN__WATCH_FORKS_FIRST __attribute__((constructor(203)))
 
-// Has |mutex|, the only one of its file, locked around each fork, so that a
-// child finds it free. |order|: LAST, BETWEEN or FIRST.
-#define TARN__LOCK_AROUND_FORKS(order, mutex)                                 \
-  static void lock_around_fork(void) {                                        \
-    pthread_mutex_lock(mutex);                                                \
-  }                                                                           \
-  static void unlock_around_fork(void) {                                      \
-    pthread_mutex_unlock(mutex);                                              \
-  }                                                                           \
-  TARN__WATCH_FORKS_##order static void watch_forks(void) {                   \
-    pthread_atfork(lock_around_fork, unlock_around_fork, unlock_around_fork); \
+// Defines lock_NAME and unlock_NAME of |mutex|, which is held across forks, so
+// that no child finds it locked by a thread that the child lacks. |order|:
+// LAST, BETWEEN or FIRST. |in_child| unlocks it in the child: unlock_NAME, or a
+// function that first resets what the child must not inherit.
+#define TARN__LOCK_AROUND_FORKS(order, name, mutex, in_child) \
+  static void lock_##name(void) {                             \
+    pthread_mutex_lock(mutex);                                \
+  }                                                           \
+  static void unlock_##name(void) {                           \
+    pthread_mutex_unlock(mutex);                              \
+  }                                                           \
+  TARN__WATCH_FORKS_##order static void watch_forks(void) {   \
+    pthread_atfork(lock_##name, unlock_##name, in_child);     \
   }
 
 // Reads the whole regular file at |path| into memory from tarn__host_alloc, if

@@ -11,17 +11,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tarn__range_map natives[1024];  // guarded by |lock|
 
-static void lock_natives(void) {
-  pthread_mutex_lock(&lock);
-}
-
-static void unlock_natives(void) {
-  pthread_mutex_unlock(&lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_natives, unlock_natives, unlock_natives);
-}
+TARN__LOCK_AROUND_FORKS(LAST, natives, &lock, unlock_natives)
 
 static tarn__range_map *map_of(uint64_t handle) {
   return &natives[handle * 0x9e3779b97f4a7c15 >> (64 - 10)];

@@ -33,23 +33,13 @@ static struct {
     .departed = {&streams.departed, &streams.departed},
 };
 
-static void lock_streams(void) {
-  pthread_mutex_lock(&streams.lock);
-}
-
-static void unlock_streams(void) {
-  pthread_mutex_unlock(&streams.lock);
-}
-
 // No thread of a child waits for the condition.
 static void unlock_in_child(void) {
   streams.unpinned = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-  unlock_streams();
+  pthread_mutex_unlock(&streams.lock);
 }
 
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_streams, unlock_streams, unlock_in_child);
-}
+TARN__LOCK_AROUND_FORKS(LAST, streams, &streams.lock, unlock_in_child)
 
 static tarn_stream *of_serial(tarn__range_map_node *node) {
   return tarn_list_entry(node, tarn_stream, by_serial);

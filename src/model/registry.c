@@ -19,17 +19,7 @@ static struct {
   tarn_list models;
 } registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.models, &registry.models}};
 
-static void lock_registry(void) {
-  pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void) {
-  pthread_mutex_unlock(&registry.lock);
-}
-
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, unlock_registry);
-}
+TARN__LOCK_AROUND_FORKS(LAST, registry, &registry.lock, unlock_registry)
 
 void tarn__model_enlist(tarn_list *list, tarn_list *node) {
   lock_registry();

@@ -173,25 +173,16 @@ static void stop(void) {
 
 // --- forks -----------------------------------------------------------------
 
-static void lock_housekeeping(void) {
-  pthread_mutex_lock(&housekeeping.lock);
-}
-
-static void unlock_housekeeping(void) {
-  pthread_mutex_unlock(&housekeeping.lock);
-}
-
 // The thread and the pools are the parent's.
 static void forget_housekeeping(void) {
   housekeeping.ready = false;
   housekeeping.running = housekeeping.stopping = false;
   housekeeping.busy = NULL;
-  unlock_housekeeping();
+  pthread_mutex_unlock(&housekeeping.lock);
 }
 
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_housekeeping, unlock_housekeeping, forget_housekeeping);
-}
+TARN__LOCK_AROUND_FORKS(LAST, housekeeping, &housekeeping.lock,
+                        forget_housekeeping)
 
 // --- pools -----------------------------------------------------------------
 

@@ -39,22 +39,22 @@ static struct {
   tarn__names names;     // of tarn__pool_strategy_type; never removed
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-TARN__LOCK_AROUND_FORKS(LAST, &registry.lock)
+TARN__LOCK_AROUND_FORKS(LAST, registry, &registry.lock, unlock_registry)
 
 static const tarn__pool_strategy_type *find_registered(const char *name) {
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   const tarn__name *found = tarn__names_find(&registry.names, name);
   const tarn__pool_strategy_type *type = found != NULL ? found->value : NULL;
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return type;
 }
 
 // A name's text never moves, so it outlives the lock.
 static const char *registered_name(size_t index) {
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   const char *name =
       index < registry.names.count ? registry.names.entries[index].name : NULL;
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return name;
 }
 
@@ -125,9 +125,9 @@ tarn_status tarn_pool_register(const tarn_strategy *strategy) {
   tarn__pool_strategy_type *type = NULL;
   TARN__TRY(make(&table, &type));
   assert(type != NULL);
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_status status = enter(type);
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   if (status != TARN_OK) tarn__host_free(type, sizeof *type);
   return status;
 }

@@ -18,7 +18,7 @@ static struct {
   atomic_uint count;     // their number, which may be read without the lock
 } registry = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-TARN__LOCK_AROUND_FORKS(LAST, &registry.lock)
+TARN__LOCK_AROUND_FORKS(LAST, registry, &registry.lock, unlock_registry)
 
 bool tarn__tag_is_known(tarn_tag tag) {
   return tag <= atomic_load_explicit(&registry.count, memory_order_acquire);
@@ -45,19 +45,19 @@ tarn_status tarn_pool_tag(const char *name, tarn_tag *out_tag) {
   if (name == NULL || *name == '\0') {
     return tarn__fail(TARN_E_INVALID, "tag: an empty name");
   }
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_status status = intern(name, out_tag);
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return status;
 }
 
 // A name's text never moves and is never freed, so it outlives the lock.
 const char *tarn_pool_tag_name(tarn_tag tag) {
   const char *name = "untagged";
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   if (tag != 0 && tag <= registry.names.count) {
     name = registry.names.entries[tag - 1].name;
   }
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return name;
 }

@@ -16,19 +16,19 @@ static struct {
   uint64_t count;        // of all that ever existed
 } registry = {PTHREAD_MUTEX_INITIALIZER, {&registry.pools, &registry.pools}, 0};
 
-TARN__LOCK_AROUND_FORKS(BETWEEN, &registry.lock)
+TARN__LOCK_AROUND_FORKS(BETWEEN, registry, &registry.lock, unlock_registry)
 
 void tarn__whose_enter(tarn_pool *pool) {
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   pool->known_number = ++registry.count;
   tarn_list_add_tail(&registry.pools, &pool->known);
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
 }
 
 void tarn__whose_forget(tarn_pool *pool) {
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_list_del(&pool->known);
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
 }
 
 // A parent's pools may be locked by threads that are not here.
@@ -40,7 +40,7 @@ bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
                       void *context, tarn_status *status) {
   bool found = false;
   const tarn_list *node = NULL;
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_list_for_each (node, &registry.pools) {
     tarn_pool *pool = tarn_list_entry(node, tarn_pool, known);
     if (pool->known_number <= *number || !is_ours(pool)) continue;
@@ -49,7 +49,7 @@ bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
     found = true;
     break;
   }
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
   return found;
 }
 
@@ -99,13 +99,13 @@ static bool explain_by(tarn_pool *pool, tarn_addr address) {
 
 static void explain_by_others(const tarn_pool *pool, tarn_addr address) {
   const tarn_list *node = NULL;
-  pthread_mutex_lock(&registry.lock);
+  lock_registry();
   tarn_list_for_each (node, &registry.pools) {
     tarn_pool *other = tarn_list_entry(node, tarn_pool, known);
     bool asks = other != pool && is_ours(other);
     if (asks && explain_by(other, address)) break;
   }
-  pthread_mutex_unlock(&registry.lock);
+  unlock_registry();
 }
 
 tarn_status tarn__whose_explain(tarn_pool *pool, tarn_addr address) {

@@ -20,23 +20,13 @@ static struct {
               PTHREAD_COND_INITIALIZER,
               {&registry.buffers, &registry.buffers}};
 
-static void lock_registry(void) {
-  pthread_mutex_lock(&registry.lock);
-}
-
-static void unlock_registry(void) {
-  pthread_mutex_unlock(&registry.lock);
-}
-
 // The child has no waiting threads.
 static void unlock_in_child(void) {
   registry.seen = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
-  unlock_registry();
+  pthread_mutex_unlock(&registry.lock);
 }
 
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_registry, unlock_registry, unlock_in_child);
-}
+TARN__LOCK_AROUND_FORKS(LAST, registry, &registry.lock, unlock_in_child)
 
 uint64_t tarn__registry_number(void) {
   static atomic_uint_fast64_t last;

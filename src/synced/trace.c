@@ -34,26 +34,16 @@ static _Thread_local unsigned counted_as;
 
 // --- forks -----------------------------------------------------------------
 
-static void lock_trace(void) {
-  pthread_mutex_lock(&trace.lock);
-}
-
-static void unlock_trace(void) {
-  pthread_mutex_unlock(&trace.lock);
-}
-
 // The child has only the thread that forked, maybe from within the function.
 static void unlock_in_child(void) {
   trace.idle = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
   trace.exchanging = false;
   trace.running[0] = trace.running[1] = 0;
   if (is_inside) trace.running[counted_as] = 1;
-  unlock_trace();
+  pthread_mutex_unlock(&trace.lock);
 }
 
-TARN__WATCH_FORKS_LAST static void watch_forks(void) {
-  pthread_atfork(lock_trace, unlock_trace, unlock_in_child);
-}
+TARN__LOCK_AROUND_FORKS(LAST, trace, &trace.lock, unlock_in_child)
 
 // --- calling ---------------------------------------------------------------
 
