@@ -37,7 +37,8 @@ enum {
 // events are switched off. A change makes arena_pool learn its steps anew.
 //
 // Cost:           O(1); switching events on for the first time allocates the
-// ring. TARN_E_INVALID  an unknown bit. Nothing has changed.
+//                 ring.
+// TARN_E_INVALID  an unknown bit. Nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account(tarn_pool *pool,
                                                        uint32_t counters);
 
@@ -45,7 +46,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account(tarn_pool *pool,
 // default. The newest events stay. 0 frees the ring and switches events off.
 //
 // Cost:           64 bytes of host memory for each event; kept events are
-// copied. TARN_E_INVALID  too many. Nothing has changed.
+//                 copied.
+// TARN_E_INVALID  too many. Nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_account_ring(tarn_pool *pool,
                                                             size_t count);
 
@@ -113,8 +115,7 @@ tarn_pool_events(tarn_pool *pool, uint64_t from, tarn_pool_event *out,
 // then the program's function is called (tarn_pool_on_full).
 //
 // Lifetime:       until tarn_pool_discharge, before which neither the pool can
-// be
-//                 destroyed nor its device closed.
+//                 be destroyed nor its device closed.
 // Cost:           O(1), if there is room.
 // TARN_FULL       the limit leaves no room, with the text of tarn_pool_alloc.
 // TARN_E_INVALID  a tag that tarn_pool_tag has not returned.

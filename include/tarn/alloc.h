@@ -73,18 +73,16 @@ typedef struct tarn_alloc_options {
 // Lifetime:           as tarn_pool_alloc. |options| is read during the call;
 //                     |user| is never dereferenced.
 // Cost:               as tarn_pool_alloc. ZERO: a wait for the stream and a
-// write
-//                     of |size| bytes. |user|: 16 bytes of host memory for each
-//                     block that is live at once, kept until the pool ends;
-//                     other pools pay nothing.
+//                     write of |size| bytes. |user|: 16 bytes of host memory
+//                     for each block that is live at once, kept until the pool
+//                     ends; other pools pay nothing.
 // TARN_FULL           as tarn_pool_alloc, within what the flags allow; the text
 //                     names the flag.
 // TARN_E_INVALID      as tarn_pool_alloc; a tag that tarn_pool_tag has not
 //                     returned; an unknown flag, which the text shows;
 //                     |options| NULL, or struct_size too small.
 // TARN_E_UNSUPPORTED  NO_WAIT with ZERO, except in dry pools and for blocks
-// with
-//                     |stream| NULL in memory that the host can access.
+//                     with |stream| NULL in memory that the host can access.
 // TARN_E_STATE        as tarn_pool_alloc; ZERO during a capture, since a graph
 //                     would not clear the block again.
 // TARN_E_DEVICE       as tarn_pool_alloc; or clearing failed, and the block was
@@ -137,8 +135,7 @@ tarn_pool_alloc_many(tarn_pool *pool, const tarn_alloc_options *options,
 // TARN_E_INVALID  freed before, or not a block of its pool; with the text of
 //                 tarn_pool_free.
 // TARN_E_STATE    another thread is resizing or freeing it, or putting it to
-// sleep
-//                 or waking it.
+//                 sleep or waking it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
                                                      void **out_user);
 
@@ -175,8 +172,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_user(const tarn_block *block,
 //                     or a device on which each block is allocated by itself. 0
 //                     is TARN_OK for all of them.
 // TARN_E_STATE        from tarn_pool_begin_capture until tarn_pool_end_graphs;
-// or
-//                     another thread changed the strategy meanwhile, and
+//                     or another thread changed the strategy meanwhile, and
 //                     nothing is reserved.
 // TARN_E_DEVICE       the driver failed, see tarn_last_error(); otherwise as
 //                     TARN_FULL.

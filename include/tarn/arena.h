@@ -53,7 +53,8 @@ TARN_API void tarn_arena_destroy(tarn_arena *arena);
 // aligned.
 //
 // Cost:           a search of a few bins; in the worst case a walk over all
-// holes. TARN_FULL       no hole is large enough: the text names the largest.
+//                 holes.
+// TARN_FULL       no hole is large enough: the text names the largest.
 // TARN_E_INVALID  size 0, or |align| is not a power of two.
 TARN_API TARN_MUST_CHECK tarn_status tarn_arena_alloc(tarn_arena *arena,
                                                       size_t size, size_t align,

@@ -18,8 +18,7 @@
 //     memory of the device, but never memory of another stream, for which it
 //     would have to wait.
 //   * A block allocated in the capture and freed on its own stream is available
-//   to
-//     that stream at once.
+//     to that stream at once.
 //   * Any other free, and the free of a block that other streams use
 //     (tarn_block_use_on), is deferred: it waits for nothing, calls no driver,
 //     and takes effect at the end. Until then the block counts as live; a
@@ -49,8 +48,7 @@ extern "C" {
 //
 // TARN_E_STATE        a capture is under way.
 // TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_DEFER; also of the
-// two
-//                     functions below.
+//                     two functions below.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
 
 // Ends the capture and performs the deferred frees. The host may wait for a
@@ -59,8 +57,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_begin_capture(tarn_pool *pool);
 //
 // TARN_E_STATE   no capture is under way.
 // TARN_E_NOMEM   ended, but some frees stay deferred until
-// tarn_pool_end_graphs. TARN_E_DEVICE  ended, but a stream that had to be
-// waited for failed.
+//                tarn_pool_end_graphs.
+// TARN_E_DEVICE  ended, but a stream that had to be waited for failed.
 TARN_API tarn_status tarn_pool_end_capture(tarn_pool *pool);
 
 // Releases the memory of the captured graphs, which are destroyed and whose

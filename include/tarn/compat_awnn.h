@@ -116,8 +116,7 @@ typedef tarn_awnn_cache lcache_t;
 // Cost:           O(caches of the list + models).
 // TARN_E_INVALID  NULL or an empty name.
 // TARN_E_STATE    the name is taken, or |list| is a model's, whose caches
-// belong
-//                 to steps: use tarn_step_caches.
+//                 belong to steps: use tarn_step_caches.
 // TARN_E_NOMEM    no host memory.
 TARN_API tarn_status tarn_awnn_attach_cache(tarn_list *list, const char *name);
 

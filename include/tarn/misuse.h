@@ -83,17 +83,14 @@ typedef struct tarn_pool_debug_options {
 // calls are returned by tarn_pool_debug_check.
 //
 // Lifetime:           |context| is the caller's, until the next call or the end
-// of
-//                     the pool.
+//                     of the pool.
 // Cost:               requests and frees wait for the block's stream and write
-// or
-//                     read all of its bytes, and no steps are learned. Pools
+//                     or read all of its bytes, and no steps are learned. Pools
 //                     that do not debug pay nothing.
 // TARN_E_INVALID      an unknown flag: nothing has changed.
 // TARN_E_UNSUPPORTED  a pool with a flag of tarn_pool_create.
 // TARN_E_DEVICE       done, but the device refused to take back memory that
-// left
-//                     the quarantine.
+//                     left the quarantine.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_debug(tarn_pool *pool, const tarn_pool_debug_options *options);
 

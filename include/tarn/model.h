@@ -83,8 +83,7 @@ tarn_model_create(const tarn_model_options *options, tarn_model **out_model);
 // planned part is refused from then on.
 //
 // TARN_E_STATE   an access to one of its tensors is open (accesses through
-// views
-//                of parameters do not count): nothing has changed.
+//                views of parameters do not count): nothing has changed.
 // TARN_E_DEVICE  done, but a device could not free some of its memory.
 TARN_API tarn_status tarn_model_destroy(tarn_model *model);
 

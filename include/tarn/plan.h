@@ -111,7 +111,8 @@ typedef struct tarn_plan_problem {
 //
 // Cost:           O(n log n).
 // TARN_E_INVALID  the problem is wrong; the text names the buffer and the
-// value. TARN_E_NOMEM    no host memory.
+//                 value.
+// TARN_E_NOMEM    no host memory.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_plan_lower_bound(const tarn_plan_problem *problem, uint64_t *out_bound);
 

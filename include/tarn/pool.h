@@ -233,16 +233,13 @@ typedef struct tarn_pool_options {
 // it. |options| NULL: all fields 0.
 //
 // Lifetime:           until tarn_pool_destroy, before which the device cannot
-// be
-//                     closed.
+//                     be closed.
 // TARN_E_INVALID      no such strategy, option, flag or place; a wrong
-// environment
-//                     variable; |memory| with a size or an address of 0, beyond
-//                     the last address, too small for a block, with a |limit|,
-//                     or with TARN_POOL_DRY.
+//                     environment variable; |memory| with a size or an address
+//                     of 0, beyond the last address, too small for a block,
+//                     with a |limit|, or with TARN_POOL_DRY.
 // TARN_E_UNSUPPORTED  the device has no memory of that kind, or the strategy
-// does
-//                     not support a flag or |memory|.
+//                     does not support a flag or |memory|.
 // TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
     tarn_place place, const tarn_pool_options *options, tarn_pool **out_pool);
@@ -253,9 +250,8 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_create(
 // (TARN_OK).
 //
 // TARN_E_STATE   blocks are live or bytes are charged (the text names their
-// tags),
-//                a capture is under way, or the pool is a place's shared pool.
-//                Nothing has changed.
+//                tags), a capture is under way, or the pool is a place's shared
+//                pool. Nothing has changed.
 // TARN_E_DEVICE  destroyed, but the device refused to take back some memory.
 TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 
@@ -271,20 +267,17 @@ TARN_API tarn_status tarn_pool_destroy(tarn_pool *pool);
 //
 // Lifetime:       free it with tarn_pool_free before the device closes.
 // Cost:           O(1); device calls when the pool grows or moves pages (now
-// and
-//                 then also a query of the free memory); an event when the
+//                 and then also a query of the free memory); an event when the
 //                 memory comes from another stream.
 // TARN_FULL       no room, and none could be made: free memory, or ask for
-// less.
-//                 The text contains the reason of the strategy or the device,
-//                 the idle bytes, the largest hole, and the tags that hold
-//                 most. A request that exceeds the limit less charges, or the
-//                 free memory of the device plus the idle memory of the pool,
-//                 is refused at once: nothing is reserved, mapped or given back
-//                 for it.
+//                 less. The text contains the reason of the strategy or the
+//                 device, the idle bytes, the largest hole, and the tags that
+//                 hold most. A request that exceeds the limit less charges, or
+//                 the free memory of the device plus the idle memory of the
+//                 pool, is refused at once: nothing is reserved, mapped or
+//                 given back for it.
 // TARN_E_INVALID  size 0, a wrong alignment, a rounded size that overflows, or
-// a
-//                 stream of another device.
+//                 a stream of another device.
 // TARN_E_STATE    a captured graph uses the pool (tarn/capture.h).
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
@@ -297,16 +290,13 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_alloc(tarn_pool *pool,
 // stream.
 //
 // Cost:           O(1) without waiting, unless the strategy returns the memory
-// to
-//                 the device at once.
+//                 to the device at once.
 // TARN_E_INVALID  the block was freed before, or does not belong to the pool:
-// the
-//                 text names the tag of the memory at that address, in any
+//                 the text names the tag of the memory at that address, in any
 //                 pool. Or a stream of another device.
 // TARN_E_STATE    another thread is resizing or freeing the block, or putting
-// it to
-//                 sleep or waking it. Nothing has changed, as after the one
-//                 before.
+//                 it to sleep or waking it. Nothing has changed, as after the
+//                 one before.
 // TARN_E_DEVICE   freed, but the device refused to take back its memory, or a
 //                 stream that had to be waited for failed.
 // TARN_E_CORRUPT  freed, but something was written behind it (pools that
@@ -348,11 +338,9 @@ TARN_API tarn_status tarn_free(tarn_place place, tarn_addr address,
 // same when it shrinks a block.
 //
 // Cost:           O(streams named so far); at the free, an event for each
-// stream
-//                 with unfinished work.
+//                 stream with unfinished work.
 // TARN_E_INVALID  the block was freed before, or does not belong to its pool;
-// or a
-//                 stream of another device.
+//                 or a stream of another device.
 // TARN_E_STATE    another thread is resizing or freeing it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
                                                        tarn_stream *stream);
@@ -374,8 +362,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_use_on(const tarn_block *block,
 // TARN_E_INVALID  size 0, or it overflows; no block, or a stream of another
 //                 device, as in tarn_pool_free.
 // TARN_E_STATE    another thread is resizing or freeing the block; it is
-// asleep; in
-//                 a capture it belongs to another stream; or as
+//                 asleep; in a capture it belongs to another stream; or as
 //                 tarn_pool_alloc.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
@@ -403,8 +390,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_resize(tarn_block *block,
 //                 in O(log of the blocks): a program that never asks pays
 //                 nothing. The text of a failure needs no further search.
 // TARN_E_INVALID  no such place, or no block there contains |address|; both
-// outputs
-//                 are 0.
+//                 outputs are 0.
 // TARN_E_NOMEM    the host has no memory to sort the blocks; call again.
 TARN_API TARN_MUST_CHECK tarn_status tarn_block_of(tarn_place place,
                                                    tarn_addr address,
@@ -414,11 +400,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_block_of(tarn_place place,
 // The same among the blocks of one pool of any kind.
 //
 // Cost:           O(log of its blocks), and as above; for the start of a block
-// also
-//                 O(1) where blocks were allocated since the last call.
+//                 also O(1) where blocks were allocated since the last call.
 // TARN_E_INVALID  no block of |pool| contains |address|; if a block started
-// there
-//                 before, the text names its tag.
+//                 there before, the text names its tag.
 // TARN_E_NOMEM    as above.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_block_of(tarn_pool *pool,
                                                         tarn_addr address,
@@ -448,8 +432,7 @@ TARN_API const char *tarn_pool_tag_name(tarn_tag tag);
 // size only prevents growth.
 //
 // TARN_E_UNSUPPORTED  a limit other than 0 for a pool over memory of the
-// caller,
-//                     which never grows.
+//                     caller, which never grows.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_limit(tarn_pool *pool,
                                                      size_t bytes);
 
@@ -476,8 +459,7 @@ TARN_API tarn_status tarn_pool_trim(tarn_pool *pool, size_t target);
 // new period; a call with 0 waits until the thread is done with the pool.
 //
 // Lifetime:      until the pool ends. A child of fork has no such thread until
-// it
-//                calls this for a pool of its own.
+//                it calls this for a pool of its own.
 // TARN_E_NOMEM   the system has no thread for it: nothing decays.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_decay(tarn_pool *pool,
                                                      uint64_t idle_ns);

@@ -41,10 +41,9 @@
 //           copies and a pass on the host. It never allocates memory of the
 //           size of the table or of the dense rows.
 // Errors:   TARN_E_INVALID  a dtype, stride, reference or flag is invalid, or
-// an
-//                           index is out of range: the text has its value and
-//                           position. With a stream, a device may find a bad
-//                           index later and fail the stream instead
+//                           an index is out of range: the text has its value
+//                           and position. With a stream, a device may find a
+//                           bad index later and fail the stream instead
 //                           (TARN_E_DEVICE, same text). The rows written are
 //                           then undefined; if the library copies, none are.
 //           TARN_E_NOMEM, TARN_E_DEVICE, TARN_E_STATE  as for copies.

@@ -61,9 +61,9 @@ typedef struct tarn_safetensor {
 // accepted with the size that its offsets give.
 //
 // Lifetime: tensors, names and texts live until tarn_safetensors_close. The
-// file
-//           must not be cut before: touching a missing page ends the program
-//           (SIGBUS). Replace the file instead, as tarn_safetensors_write does.
+//           file must not be cut before: touching a missing page ends the
+//           program (SIGBUS). Replace the file instead, as
+//           tarn_safetensors_write does.
 // Cost:     O(header); host memory of at most 64 times the header's size +
 //           1 MiB, none of it for the tensors' bytes.
 // TARN_E_CORRUPT  the text is "path: header byte N: error"; without a byte if

@@ -56,16 +56,16 @@ extern "C" {
 // freed; while it is open the memory stays. It is closed on exec.
 //
 // Threads:            several may export one block at once. A thread that frees
-// or
-//                     resizes it meanwhile, or names a stream for it, gets
+//                     or resizes it meanwhile, or names a stream for it, gets
 //                     TARN_E_STATE.
 // TARN_FULL           the process has no descriptor left. |*out_fd| is 0 after
 //                     each failure, and not to be closed.
 // TARN_E_INVALID      no block, or freed before: the text names the memory
-// there. TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_SHAREABLE.
+//                     there.
+// TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_SHAREABLE.
 // TARN_E_STATE        another thread is freeing the block; or as
-// tarn_pool_alloc. TARN_E_DEVICE       the driver failed; see
-// tarn_last_error().
+//                     for tarn_pool_alloc.
+// TARN_E_DEVICE       the driver failed; see tarn_last_error().
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_export(const tarn_block *block,
                                                       int *out_fd);
 
@@ -74,13 +74,11 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_export(const tarn_block *block,
 // both are rounded up in the same way. The block can be exported again.
 //
 // Lifetime:           free the block with tarn_pool_free. |fd| stays the
-// caller's
-//                     and may be closed at once.
+//                     caller's and may be closed at once.
 // TARN_FULL           the limit, addresses or descriptors are used up.
 // TARN_E_INVALID      |fd| is negative, not open, not memory of such a device,
-// or of
-//                     another size: the text names it and, if the driver tells,
-//                     both sizes. Or |size| is 0 or too large.
+//                     or of another size: the text names it and, if the driver
+//                     tells, both sizes. Or |size| is 0 or too large.
 // TARN_E_UNSUPPORTED  the pool was made without TARN_POOL_SHAREABLE.
 // Others as tarn_pool_alloc.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_import(tarn_pool *pool, int fd,

@@ -43,22 +43,21 @@ typedef enum tarn_sleep_mode {
 // Threads:            a thread that frees, resizes or wakes one of the blocks
 //                     meanwhile gets TARN_E_STATE.
 // Cost:               a walk over all blocks, device calls for each 64 pages
-// and
-//                     each run of pages, and the copies.
+//                     and each run of pages, and the copies.
 // TARN_OK             also where nothing was awake.
 // TARN_E_UNSUPPORTED  not supported by the strategy or the device; a block
-// belongs
-//                     to a replaced strategy, was allocated while the pool
-//                     debugged, or exceeds the device's largest chunk; or a
-//                     pool with a flag, or over memory of the caller. The text
-//                     says which. Nothing has changed, as after the next three.
+//                     belongs to a replaced strategy, was allocated while the
+//                     pool debugged, or exceeds the device's largest chunk; or
+//                     a pool with a flag, or over memory of the caller. The
+//                     text says which. Nothing has changed, as after the next
+//                     three.
 // TARN_E_NOMEM        the host has no memory for the saved contents.
 // TARN_E_INVALID      a tag that tarn_pool_tag has not returned, or a wrong
-// mode. TARN_E_STATE        another thread is working on one of the blocks.
+//                     mode.
+// TARN_E_STATE        another thread is working on one of the blocks.
 // TARN_E_DEVICE       waiting or copying failed, and nothing has changed; or
-// the
-//                     device refused to take back memory, and the blocks are
-//                     asleep, as tarn_pool_query_tag says.
+//                     the device refused to take back memory, and the blocks
+//                     are asleep, as tarn_pool_query_tag says.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_sleep(tarn_pool *pool,
                                                      tarn_tag tag,
                                                      tarn_sleep_mode mode);
@@ -72,8 +71,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_sleep(tarn_pool *pool,
 // Cost:           as tarn_pool_sleep.
 // TARN_OK         also where nothing was asleep.
 // TARN_FULL       the limit or the device is used up: free blocks or put others
-// to
-//                 sleep, and try again.
+//                 to sleep, and try again.
 // TARN_E_INVALID  a tag that tarn_pool_tag has not returned.
 // TARN_E_STATE    another thread is working on one of the blocks.
 // TARN_E_DEVICE   the driver failed; see tarn_last_error().

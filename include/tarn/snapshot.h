@@ -10,9 +10,9 @@
 //   ... the program runs out of memory ...
 //   $ tarn why full-4711-0.tarn
 //
-// Errors: besides what each function lists: TARN_E_NOMEM if the host has no
-// memory,
-//         and TARN_E_STATE from a stream's callback. Then nothing has changed.
+// Errors: besides those of each function: TARN_E_NOMEM if the host has no
+//         memory, and TARN_E_STATE from a stream's callback. Then nothing has
+//         changed.
 #ifndef TARN_SNAPSHOT_H_
 #define TARN_SNAPSHOT_H_
 
@@ -47,8 +47,7 @@ extern "C" {
 // Lifetime: destroy it with tarn_trace_destroy; it does not refer to the pool.
 // Threads:  others wait for the pool while its blocks and events are copied.
 // Cost:     linear in blocks, held memory and events. With 100,000 blocks on a
-// busy
-//           machine, others waited for 40 to 130 ms.
+//           busy machine, others waited for 40 to 130 ms.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_trace(tarn_pool *pool,
                                                      tarn_trace **out_trace);
 
@@ -59,7 +58,7 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_pool_trace(tarn_pool *pool,
 //
 // TARN_E_IO       the file cannot be written; the text says why.
 // TARN_E_INVALID  |path| is NULL or empty, or contains another %; no such
-// format.
+//                 format.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_snapshot(tarn_pool *pool, tarn_trace_format format, const char *path);
 
@@ -81,8 +80,7 @@ tarn_pool_snapshot_all(tarn_trace_format format, const char *path);
 // function.
 //
 // TARN_E_INVALID  no such signal, one that cannot be caught, or one that
-// reports a
-//                 fault, such as SIGSEGV; or as above.
+//                 reports a fault, such as SIGSEGV; or as above.
 // TARN_E_STATE    another signal is set already.
 // TARN_E_NOMEM    also if the system has no thread for it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_pool_snapshot_on_signal(

@@ -28,13 +28,11 @@
 // need not be linked with the library.
 //
 // Threads:  all functions except init and deinit are called with the pool's
-// lock
-//           held, so a strategy needs no lock. The source's functions release
-//           the lock while they call the device: what a strategy has read
-//           before such a call may have changed after it.
+//           lock held, so a strategy needs no lock. The source's functions
+//           release the lock while they call the device: what a strategy has
+//           read before such a call may have changed after it.
 // Streams:  a stream is identified by its serial; 0 is the host. The front
-// orders
-//           the next user of memory behind the last one.
+//           orders the next user of memory behind the last one.
 #ifndef TARN_STRATEGY_H_
 #define TARN_STRATEGY_H_
 
@@ -160,8 +158,7 @@ typedef struct tarn_strategy {
 //
 // TARN_E_STATE    a strategy of that name exists.
 // TARN_E_INVALID  a missing function, a wrong name, or an unknown struct_size:
-// the
-//                 text says which.
+//                 the text says which.
 TARN_API TARN_MUST_CHECK tarn_status
 tarn_pool_register(const tarn_strategy *strategy);
 

@@ -382,9 +382,8 @@ typedef struct tarn_wrap_options {
 //           tarn_synced_evict, the case above, or the end of the buffer and all
 //           of its views.
 // TARN_E_STATE    an access is open in the buffer; or TARN_WRAP_EMPTY would
-// lose
-//                 bytes; or the buffer is suspended and TARN_WRAP_EMPTY is not
-//                 set.
+//                 lose bytes; or the buffer is suspended and TARN_WRAP_EMPTY is
+//                 not set.
 // TARN_E_INVALID  |address| is 0, |buffer| is a view of a part, the flags are
 //                 contradictory, or the memory does not belong to |place|: the
 //                 text says where it belongs.

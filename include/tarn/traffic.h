@@ -2,6 +2,7 @@
 // trace of their events, and a list of open buffers.
 //
 //   static tarn_status print(void *context, const tarn_traffic *t) {
+//     (void)context;
 //     printf("%llu copies, %llu bytes\n", (unsigned long long)t->copies,
 //            (unsigned long long)t->bytes_moved);
 //     return TARN_OK;
