@@ -115,8 +115,9 @@ void *tarn__host_resize(void *ptr, size_t old_count, size_t new_count,
 void *tarn__host_grow(void *ptr, size_t *count, size_t wanted, size_t first,
                       size_t size) {
   size_t grown = *count != 0 ? *count : first;
-  while (grown < wanted)
-    grown *= 2;
+  while (grown < wanted) {
+    if (!tarn_size_mul(grown, 2, &grown)) grown = wanted;
+  }
   void *moved = tarn__host_resize(ptr, *count, grown, size);
   if (moved != NULL) *count = grown;
   return moved;

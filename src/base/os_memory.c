@@ -33,22 +33,20 @@ static bool join(path *out, const char *a, const char *b) {
   return length >= 0 && (size_t)length < sizeof out->text;
 }
 
-typedef tarn__os_lines reader;
-
-bool tarn__os_lines_open(reader *r, const char *name) {
+bool tarn__os_lines_open(tarn__os_lines *r, const char *name) {
   r->begin = r->end = 0;
   r->fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   return r->fd >= 0;
 }
 
-static bool open_file(reader *r, const char *folder, const char *name) {
+static bool open_file(tarn__os_lines *r, const char *folder, const char *name) {
   path whole;
   return join(&whole, folder, name) && tarn__os_lines_open(r, whole.text);
 }
 
 // Behind what has not been handed out yet; false at the end of the file, and
 // where the buffer is full.
-static bool read_more(reader *r) {
+static bool read_more(tarn__os_lines *r) {
   memmove(r->bytes, r->bytes + r->begin, r->end - r->begin);
   r->end -= r->begin;
   r->begin = 0;
@@ -60,7 +58,7 @@ static bool read_more(reader *r) {
   return got > 0;
 }
 
-char *tarn__os_lines_next(reader *r) {
+char *tarn__os_lines_next(tarn__os_lines *r) {
   for (bool too_long = false;;) {
     char *line = r->bytes + r->begin;
     size_t left = r->end - r->begin;
@@ -91,7 +89,7 @@ static bool parse_number(const char *text, size_t *out_number) {
 
 static bool read_number(const char *folder, const char *name,
                         size_t *out_number) {
-  reader r;
+  tarn__os_lines r;
   if (!open_file(&r, folder, name)) return false;
   const char *line = tarn__os_lines_next(&r);
   bool is_number = line != NULL && parse_number(line, out_number);
@@ -107,7 +105,7 @@ typedef struct entry {
 
 static void read_entries(const char *folder, const char *name,
                          const entry *entries, size_t count) {
-  reader r;
+  tarn__os_lines r;
   size_t found = 0;
   if (!open_file(&r, folder, name)) return;
   for (char *line; found < count && (line = tarn__os_lines_next(&r)) != NULL;) {
@@ -166,7 +164,7 @@ typedef struct groups {
 
 // Lines of ID:CONTROLLERS:GROUP.
 static void read_groups(const char *root, groups *out) {
-  reader r;
+  tarn__os_lines r;
   for (size_t i = 0; i < VERSIONS; i++)
     out->of[i].text[0] = '\0';
   if (!open_file(&r, root, "/proc/self/cgroup")) return;
@@ -252,7 +250,7 @@ static void take_mount(char *line, const groups *g, mounts *io) {
 }
 
 static void read_mounts(const char *root, mounts *out) {
-  reader r;
+  tarn__os_lines r;
   groups g;
   *out = (mounts){0};
   read_groups(root, &g);

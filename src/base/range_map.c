@@ -99,7 +99,7 @@ const char *tarn__range_map_check(const map *m) {
   size_t count = 0;
   if (m->root != NULL && m->root->parent != NULL)
     return "the root has a parent";
-  for (const node *n = tarn__range_map_first(m); n != NULL; count++) {
+  for (const node *n = tarn__range_map_behind(m, NULL); n != NULL; count++) {
     if (last != NULL && last->start >= n->start) return "ranges out of order";
     if (!is_child(n->left, n) || !is_child(n->right, n))
       return "the tree is no heap, or torn";

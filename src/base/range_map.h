@@ -56,15 +56,6 @@ static inline tarn__range_map_node *tarn__range_map_at(
   return found;
 }
 
-// The first range; NULL: none.
-static inline tarn__range_map_node *tarn__range_map_first(
-    const tarn__range_map *map) {
-  tarn__range_map_node *node = map->root;
-  while (node != NULL && node->left != NULL)
-    node = node->left;
-  return node;
-}
-
 // The next range; NULL: none.
 static inline tarn__range_map_node *tarn__range_map_next(
     const tarn__range_map_node *node) {
@@ -98,7 +89,11 @@ static inline tarn__range_map_node *tarn__range_map_previous(
 // The range behind |node|; behind NULL: the first. NULL: none.
 static inline tarn__range_map_node *tarn__range_map_behind(
     const tarn__range_map *map, const tarn__range_map_node *node) {
-  return node != NULL ? tarn__range_map_next(node) : tarn__range_map_first(map);
+  if (node != NULL) return tarn__range_map_next(node);
+  tarn__range_map_node *first = map->root;
+  while (first != NULL && first->left != NULL)
+    first = first->left;
+  return first;
 }
 
 // Inserts |node|, whose |start| is set, between neighbours; NULL: it becomes

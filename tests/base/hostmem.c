@@ -91,6 +91,9 @@ TEST(resizing_keeps_what_fits_and_zeroes_the_rest) {
   ck_assert_int_eq(numbers[0], 1);
   ck_assert_uint_eq(tarn_host_memory(), sizeof *numbers);
   ck_assert_ptr_null(tarn__host_resize(numbers, 1, SIZE_MAX, 8));
+  size_t count = 1;
+  ck_assert_ptr_null(tarn__host_grow(numbers, &count, SIZE_MAX, 1, 8));
+  ck_assert_uint_eq(count, 1);
   tarn__host_free_array(numbers, 1, sizeof *numbers);
   tarn__host_free(NULL, 5);
   tarn__host_free_text(NULL);
