@@ -265,35 +265,32 @@ static bool is_usable(const tarn_synced *buffer, const tarn_dlpack_view *view) {
          view->address % tarn_dtype_size(view->dtype) == 0;
 }
 
+// |source|: at most one of its members is not NULL.
 static tarn_status import(tarn_tensor *tensor, tarn_part part,
-                          const tarn_dlpack_view *view,
                           const imported *source) {
+  tarn_dlpack_view view;
+  tarn_place place;
+  TARN__TRY(check_part(tensor, part));
+  TARN__TRY(source->versioned != NULL
+                ? tarn_dlpack_check_versioned(source->versioned, &view)
+                : tarn_dlpack_check(source->plain, &view));
   tarn__model_tensor *root = tarn__tensor_root(tensor);
   tarn_synced *buffer = tarn__tensor_buffer(&root->shown, part);
-  tarn_place place;
-  TARN__TRY(check_dtype(tensor, view));
-  TARN__TRY(check_shape(tensor, view));
+  TARN__TRY(check_dtype(tensor, &view));
+  TARN__TRY(check_shape(tensor, &view));
   TARN__TRY(check_kind(root, part));
-  TARN__TRY(find_place(tensor->model, view->device, &place));
-  if (is_usable(buffer, view)) return wrap(buffer, place, view, source);
-  return copy(buffer, place, view, source);
+  TARN__TRY(find_place(tensor->model, view.device, &place));
+  if (is_usable(buffer, &view)) return wrap(buffer, place, &view, source);
+  return copy(buffer, place, &view, source);
 }
 
 tarn_status tarn_tensor_from_dlpack(tarn_tensor *tensor, tarn_part part,
                                     tarn_dlpack_managed *managed) {
-  tarn_dlpack_view view;
-  const imported source = {.plain = managed};
-  TARN__TRY(check_part(tensor, part));
-  TARN__TRY(tarn_dlpack_check(managed, &view));
-  return import(tensor, part, &view, &source);
+  return import(tensor, part, &(imported){.plain = managed});
 }
 
 tarn_status tarn_tensor_from_dlpack_versioned(tarn_tensor *tensor,
                                               tarn_part part,
                                               tarn_dlpack_versioned *managed) {
-  tarn_dlpack_view view;
-  const imported source = {.versioned = managed};
-  TARN__TRY(check_part(tensor, part));
-  TARN__TRY(tarn_dlpack_check_versioned(managed, &view));
-  return import(tensor, part, &view, &source);
+  return import(tensor, part, &(imported){.versioned = managed});
 }

@@ -24,25 +24,26 @@ static tarn_plan_buffer buffer_of(const tarn__model_slots *slots,
                             .alignment = slots->options.align};
 }
 
-// Makes the buffers of |*out_problem|.
-static tarn_status make_problem(const tarn__model_slots *slots,
-                                tarn_plan_problem *out_problem) {
+typedef tarn_status use_problem(tarn_model *model, tarn__model_slots *slots,
+                                tarn_plan_problem *problem);
+
+// Calls |use| with the problem, unless there are no slots.
+static tarn_status with_problem(tarn_model *model, tarn__model_slots *slots,
+                                use_problem *use) {
   size_t count = slots->slots.count;
-  *out_problem = (tarn_plan_problem){.struct_size = sizeof *out_problem,
-                                     .count = count,
-                                     .pairs = slots->pairs.items,
-                                     .pair_count = slots->pairs.count};
+  if (count == 0) return TARN_OK;
   tarn_plan_buffer *buffers = tarn__host_array(count, sizeof *buffers);
   if (buffers == NULL) return TARN_E_NOMEM;
   for (size_t i = 0; i < count; i++)
     buffers[i] = buffer_of(slots, i);
-  out_problem->buffers = buffers;
-  return TARN_OK;
-}
-
-static void free_problem(const tarn_plan_problem *problem) {
-  tarn__host_free_array((void *)(uintptr_t)problem->buffers, problem->count,
-                        sizeof *problem->buffers);
+  tarn_plan_problem problem = {.struct_size = sizeof problem,
+                               .buffers = buffers,
+                               .count = count,
+                               .pairs = slots->pairs.items,
+                               .pair_count = slots->pairs.count};
+  tarn_status status = use(model, slots, &problem);
+  tarn__host_free_array(buffers, count, sizeof *buffers);
+  return status;
 }
 
 // --- what is needed when ---------------------------------------------------
@@ -117,14 +118,12 @@ static tarn_status set_peak(const tarn_model *model, tarn__model_slots *slots) {
   return has_both ? TARN_OK : TARN_E_NOMEM;
 }
 
-static tarn_status set_bound(tarn__model_slots *slots) {
-  tarn_plan_problem problem;
+static tarn_status set_bound(tarn_model *model, tarn__model_slots *slots,
+                             tarn_plan_problem *problem) {
+  (void)model;
   uint64_t bound = 0;
-  if (slots->slots.count == 0) return TARN_OK;
-  TARN__TRY(make_problem(slots, &problem));
-  tarn_status status = tarn_plan_lower_bound(&problem, &bound);
+  tarn_status status = tarn_plan_lower_bound(problem, &bound);
   slots->bound = (size_t)bound;
-  free_problem(&problem);
   return status;
 }
 
@@ -132,7 +131,7 @@ tarn_status tarn__slots_estimate(tarn_model *model, tarn_model_mode mode,
                                  tarn__model_slots **out_slots) {
   TARN__TRY(tarn__slots_find(model, mode, out_slots));
   tarn_status status = set_peak(model, *out_slots);
-  if (status == TARN_OK) status = set_bound(*out_slots);
+  if (status == TARN_OK) status = with_problem(model, *out_slots, set_bound);
   if (status == TARN_OK) return TARN_OK;
   tarn__slots_destroy(*out_slots);
   *out_slots = NULL;
@@ -197,15 +196,6 @@ static tarn_status solve(tarn_model *model, tarn__model_slots *slots,
   return status;
 }
 
-static tarn_status place_slots(tarn_model *model, tarn__model_slots *slots) {
-  tarn_plan_problem problem;
-  if (slots->slots.count == 0) return TARN_OK;
-  TARN__TRY(make_problem(slots, &problem));
-  tarn_status status = solve(model, slots, &problem);
-  free_problem(&problem);
-  return status;
-}
-
 static void take_options(tarn__model_slots *slots,
                          const tarn_model_plan_options *options) {
   slots->options = *options;
@@ -232,7 +222,7 @@ tarn_status tarn__slots_plan(tarn_model *model,
   TARN__TRY(tarn__slots_estimate(model, options->mode, out_slots));
   tarn__model_slots *slots = *out_slots;
   take_options(slots, options);
-  tarn_status status = place_slots(model, slots);
+  tarn_status status = with_problem(model, slots, solve);
   drop_pointers(&slots->solver);
   if (status == TARN_OK) return TARN_OK;
   tarn__slots_destroy(slots);

@@ -68,7 +68,16 @@ tarn_model *tarn__model_of_list(const tarn_list *list,
   return first->model;
 }
 
-// --- checks ------------------------------------------------------
+// --- checks ----------------------------------------------------------------
+
+static const char *const kind_names[TARN_KIND_ALL] = {
+    [TARN_PARAM] = "param", [TARN_OUTPUT] = "output", [TARN_INPUT] = "input",
+    [TARN_CACHE] = "cache", [TARN_STATE] = "state",
+};
+
+const char *tarn_tensor_kind_name(tarn_tensor_kind kind) {
+  return (unsigned)kind < TARN_KIND_ALL ? kind_names[kind] : NULL;
+}
 
 tarn_status tarn__model_check(const tarn_model *model) {
   if (model == NULL) return tarn__fail(TARN_E_INVALID, "model: NULL");

@@ -5,15 +5,6 @@
 #include "base/status.h"
 #include "model/model.h"
 
-static const char *const kind_names[TARN_KIND_ALL] = {
-    [TARN_PARAM] = "param", [TARN_OUTPUT] = "output", [TARN_INPUT] = "input",
-    [TARN_CACHE] = "cache", [TARN_STATE] = "state",
-};
-
-const char *tarn_tensor_kind_name(tarn_tensor_kind kind) {
-  return (unsigned)kind < TARN_KIND_ALL ? kind_names[kind] : NULL;
-}
-
 // --- sizes -----------------------------------------------------------------
 
 static tarn_status bytes_of(tarn_shape shape, tarn_dtype dtype, bool bits,
