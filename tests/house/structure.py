@@ -16,7 +16,7 @@ from pathlib import Path
 
 # The largest knot that a room may have; 1, no knot, where a room is not named.
 LIMITS = {
-    "src/device": 7, "src/model": 2, "plugins/sim": 7,
+    "src/device": 7, "plugins/sim": 7,
 }
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'",
                      re.S)
