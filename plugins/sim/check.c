@@ -245,7 +245,7 @@ __attribute__((noinline)) static C_Status resolve_mapped(
   return f.verdict == TARN__SIM_FINE ? C_SUCCESS : refuse_finding(r, &f, false);
 }
 
-// A range of another device is as good as one's own, where it lets one in.
+// A range of another device counts like the device's own where it may be used.
 static C_Status resolve_device(const tarn__sim_request *r, tarn__sim_end *end,
                                tarn__sim_piece *out) {
   uint64_t address = (uintptr_t)r->address;

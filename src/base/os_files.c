@@ -5,7 +5,7 @@
 //
 // A new file is whole or not there: it is written beside its place, then
 // renamed. A link stays one: the place is that of what it leads to. A rename
-// would put the file where the link was, be that /dev/stdout.
+// would put the file where the link was, also where that is /dev/stdout.
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>

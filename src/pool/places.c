@@ -284,7 +284,7 @@ tarn_status tarn_pool_set_strategy(tarn_pool *pool, const char *strategy) {
   return tarn__front_switch(pool, fresh);
 }
 
-// --- pools of one's own ----------------------------------------------------
+// --- pools that programs create --------------------------------------------
 
 // Memory of the caller's is all that there is, so that nothing can limit it.
 static tarn_status check_memory(const tarn_pool_options *options) {

@@ -35,7 +35,7 @@ TARN_MUST_CHECK bool tarn__protect_round(const tarn__synced_core *core,
 TARN_MUST_CHECK tarn_status tarn__protect_begin(const tarn__synced_core *core,
                                                 tarn__synced_side *io_memory);
 
-// The twin: permits all accesses again, before the pool gets the memory.
+// The counterpart: permits all accesses again, before the pool gets the memory.
 // Without the lock. In a child of fork it only frees.
 void tarn__protect_end(const tarn__synced_core *core,
                        const tarn__synced_side *memory);
