@@ -1,5 +1,5 @@
-// What plug-ins answer, as statuses and as texts, and what is checked before
-// they are asked.
+// What plug-ins answer, as statuses and as texts, and what every call to one
+// needs: checks before it, the current device, and counts of what is out.
 //
 //   sim:0: memory_copy_h2d of 4096 bytes answered 3 (C_ERROR: bad argument or
 //   wrong use): 1024 bytes beyond the end of a block of 8192 bytes
@@ -121,6 +121,9 @@ tarn_status tarn__extension_check(const tarn_device *device,
   if ((device->info.extensions & (uint32_t)ability) != 0) return TARN_OK;
   return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, what);
 }
+
+// --- around calls -----------------------------------------------------------
+// Here and not in device.c, which calls the files that need them.
 
 tarn_status tarn__device_select(tarn_device *device) {
   return TARN__DEVICE_CALL(device, set_device, 0, (&device->handle));
