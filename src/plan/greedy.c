@@ -20,7 +20,6 @@
 #include "base/status.h"
 #include "plan/placements.h"
 #include "plan/quick.h"
-#include "plan/sort_keys.h"
 
 enum {
   // Placed pieces, over all orders, after which no further order is tried but
@@ -43,95 +42,53 @@ static const tarn__plan_sort_key tried[] = {
 
 enum { ALWAYS = 3, TRIED = sizeof tried / sizeof *tried };
 
-typedef struct placing {
+typedef struct trial {
   const tarn__plan_instance *in;
   uint64_t target;
-  tarn__plan_stop *stop;
-  tarn__plan_sort_keys keys;
-  tarn__plan_placed placed;
-  uint64_t *trial;  // offsets by item
-  uint64_t *best;   // the caller's offsets and height
-  uint64_t *height;
+  tarn__plan_placing plan;
   size_t pieces_left;
   tarn__plan_memory memory;
-} placing;
+} trial;
 
 // --- one order ---------------------------------------------------------------
 
-static tarn_status put_fixed(placing *p) {
-  tarn__plan_placed_clear(&p->placed);
-  for (uint32_t i = 0; i < p->in->item_count; i++) {
-    const tarn__plan_item *item = &p->in->items[i];
-    p->trial[i] = item->offset;
-    if (!item->fixed) continue;
-    TARN__TRY(tarn__plan_placed_add(&p->placed, i, item->offset));
-  }
-  return TARN_OK;
-}
-
 // Nothing stops a plan that is made without a clock.
-static bool is_over(const placing *p) {
+static bool is_late(const tarn__plan_placing *p) {
   return p->stop != NULL &&
          (p->placed.looked > MOST_LOOKS || tarn__plan_stop_now(p->stop, 0));
 }
 
-// In the order of the sort keys, while they end below |limit|.
-static tarn_status put_all(placing *p, uint64_t limit, bool *out_whole) {
-  *out_whole = false;
-  TARN__TRY(put_fixed(p));
-  for (size_t i = 0; i < p->in->item_count; i++) {
-    uint32_t index = p->keys.order[i].item;
-    const tarn__plan_item *item = &p->in->items[index];
-    if (i % ITEMS_PER_LOOK == 0 && is_over(p)) return TARN_OK;
-    if (item->fixed) continue;
-    uint64_t at = tarn__plan_placed_lowest(&p->placed, index);
-    if (at + item->size >= limit) return TARN_OK;
-    p->trial[index] = at;
-    TARN__TRY(tarn__plan_placed_add(&p->placed, index, at));
-  }
-  *out_whole = true;
-  return TARN_OK;
+static bool is_over(void *user) {
+  const tarn__plan_placing *p = user;
+  return p->nodes % ITEMS_PER_LOOK == 0 && is_late(p);
 }
 
-static void keep(placing *p) {
-  uint64_t height = tarn__plan_instance_height(p->in, p->trial);
-  if (height >= *p->height) return;
-  memcpy(p->best, p->trial, p->in->item_count * sizeof *p->best);
-  *p->height = height;
-  // The watcher gets it at the next look.
-  if (p->stop != NULL) p->stop->watch_ns = 0;
+static tarn_status try_key(trial *t, tarn__plan_sort_key by) {
+  tarn__plan_sort_keys_order(&t->plan.keys, by);
+  t->plan.nodes = 0;
+  t->pieces_left -= tarn__lesser(t->pieces_left, t->in->piece_count);
+  return tarn__plan_place_all(&t->plan, *t->plan.height);
 }
 
-static tarn_status try_key(placing *p, tarn__plan_sort_key by) {
-  bool whole;
-  tarn__plan_sort_keys_order(&p->keys, by);
-  TARN__TRY(put_all(p, *p->height, &whole));
-  if (whole) keep(p);
-  p->pieces_left -= tarn__lesser(p->pieces_left, p->in->piece_count);
-  return TARN_OK;
-}
-
-static bool is_done(const placing *p) {
-  return *p->height <= p->target || is_over(p);
+static bool is_done(const trial *t) {
+  return *t->plan.height <= t->target || is_late(&t->plan);
 }
 
 // If a plan is near the target, a few items came too late to find room: they
 // are placed first in the next round.
-static tarn_status try_rounds(placing *p) {
-  for (int i = 0; i < ROUNDS && !is_done(p); i++) {
-    bool whole;
-    if (i == 0) tarn__plan_sort_keys_order(&p->keys, TARN__PLAN_BEGIN_IN_16);
-    for (size_t k = 0; i > 0 && k < p->in->item_count; k++) {
-      tarn__plan_ranked *ranked = &p->keys.order[k];
-      uint64_t end = p->trial[ranked->item] + p->in->items[ranked->item].size;
-      if (end > p->target) ranked->key += 1e6 * i;
+static tarn_status try_rounds(trial *t) {
+  tarn__plan_sort_keys *keys = &t->plan.keys;
+  for (int i = 0; i < ROUNDS && !is_done(t); i++) {
+    if (i == 0) tarn__plan_sort_keys_order(keys, TARN__PLAN_BEGIN_IN_16);
+    for (size_t k = 0; i > 0 && k < t->in->item_count; k++) {
+      uint32_t item = keys->order[k].item;
+      uint64_t end = t->plan.placed.at[item] + t->in->items[item].size;
+      if (end > t->target) keys->order[k].key += 1e6 * i;
     }
-    if (i > 0) tarn__plan_sort_keys_sort(&p->keys);
-    TARN__TRY(put_all(p, UINT64_MAX, &whole));
-    if (!whole) break;
-    keep(p);
-    uint64_t above = tarn__plan_instance_height(p->in, p->trial) - p->in->bound;
-    if (above > p->in->bound / 16) break;
+    if (i > 0) tarn__plan_sort_keys_sort(keys);
+    t->plan.nodes = 0;
+    TARN__TRY(tarn__plan_place_all(&t->plan, UINT64_MAX));
+    if (t->plan.made - t->in->bound > t->in->bound / 16) break;
   }
   return TARN_OK;
 }
@@ -140,42 +97,40 @@ static tarn_status try_rounds(placing *p) {
 
 // Tries the orders of |keys|: the first |always| of them, and the others while
 // |pieces_left| allows.
-static tarn_status try_orders(placing *p, const tarn__plan_sort_key *keys,
+static tarn_status try_orders(trial *t, const tarn__plan_sort_key *keys,
                               size_t count, size_t always, bool in_list) {
-  TARN__TRY(tarn__plan_sort_keys_make(p->in, &p->memory, &p->keys));
-  TARN__TRY(tarn__plan_placed_make(p->in, in_list, &p->memory, &p->placed));
-  for (size_t i = 0; i < count && !is_done(p); i++) {
-    if (i >= always && p->pieces_left == 0) break;
-    TARN__TRY(try_key(p, keys[i]));
+  t->plan.is_over = is_over;
+  t->plan.user = &t->plan;
+  TARN__TRY(tarn__plan_placing_make(t->in, in_list, &t->memory, &t->plan));
+  for (size_t i = 0; i < count && !is_done(t); i++) {
+    if (i >= always && t->pieces_left == 0) break;
+    TARN__TRY(try_key(t, keys[i]));
   }
   return TARN_OK;
 }
 
-static tarn_status try_all(placing *p) {
-  p->trial = tarn__plan_array(&p->memory, p->in->item_count, sizeof *p->trial);
-  if (p->trial == NULL) return TARN_E_NOMEM;
+static tarn_status try_all(trial *t) {
+  tarn__plan_placing *p = &t->plan;
   if (*p->height == UINT64_MAX) {
-    TARN__TRY(tarn__plan_one_pass(p->in, p->trial));
-    keep(p);
+    TARN__TRY(tarn__plan_one_pass(t->in, p->best));
+    *p->height = tarn__plan_instance_height(t->in, p->best);
   }
-  if (p->in->piece_count > MOST_TREE_PIECES || is_done(p)) return TARN_OK;
-  TARN__TRY(try_orders(p, tried, TRIED, ALWAYS, false));
-  return try_rounds(p);
+  if (t->in->piece_count > MOST_TREE_PIECES || is_done(t)) return TARN_OK;
+  TARN__TRY(try_orders(t, tried, TRIED, ALWAYS, false));
+  return try_rounds(t);
 }
 
 tarn_status tarn__plan_greedy(const tarn__plan_instance *instance,
                               uint64_t target, tarn__plan_stop *stop,
                               uint64_t *offsets, uint64_t *height) {
-  placing p = {.in = instance,
-               .target = target,
-               .stop = stop,
-               .best = offsets,
-               .height = height,
-               .pieces_left = MOST_PIECES};
+  trial t = {.in = instance,
+             .target = target,
+             .plan = {.stop = stop, .best = offsets, .height = height},
+             .pieces_left = MOST_PIECES};
   if (instance->item_count == 0) *height = 0;
   if (*height <= target) return TARN_OK;
-  tarn_status status = try_all(&p);
-  tarn__plan_memory_free(&p.memory);
+  tarn_status status = try_all(&t);
+  tarn__plan_memory_free(&t.memory);
   return status;
 }
 
@@ -217,17 +172,14 @@ tarn_status tarn__plan_quick(const tarn__plan_instance *in,
       TARN__PLAN_LARGEST, TARN__PLAN_BEGIN_IN_16, TARN__PLAN_WIDEST,
       TARN__PLAN_LONGEST};
   uint64_t height = in->item_count == 0 ? 0 : UINT64_MAX;
-  placing p = {
-      .in = in, .target = in->bound, .best = out_offsets, .height = &height};
+  trial t = {.in = in,
+             .target = in->bound,
+             .plan = {.best = out_offsets, .height = &height}};
   enum { KEYS = sizeof keys / sizeof *keys };
   *out_height = 0;
-  if (is_done(&p)) return TARN_OK;
-  p.trial = tarn__plan_array(&p.memory, in->item_count, sizeof *p.trial);
-  tarn_status status = tarn__plan_memory_status(&p.memory);
-  if (status == TARN_OK) {
-    status = try_orders(&p, keys, KEYS, KEYS, suits_list(in));
-  }
-  tarn__plan_memory_free(&p.memory);
+  if (is_done(&t)) return TARN_OK;
+  tarn_status status = try_orders(&t, keys, KEYS, KEYS, suits_list(in));
+  tarn__plan_memory_free(&t.memory);
   if (status == TARN_OK) *out_height = height;
   return status;
 }

@@ -59,6 +59,9 @@ typedef struct tarn__plan_instance {
 
 #define TARN__PLAN_NO_ITEM UINT32_MAX
 
+// As an item's offset: it lies nowhere.
+#define TARN__PLAN_NOWHERE UINT64_MAX
+
 // Makes an instance of the buffers that are not |left_out| (by buffer; NULL:
 // all are in). The two of each |merged| pair (by pair; NULL: none) are one
 // item.

@@ -14,9 +14,6 @@
 // orders: which of many items of one size come first can decide. A new plan
 // that is no lower than the best is abandoned, except the last, with which the
 // next try begins.
-//
-// Invariant, between calls: |placed| holds the items in |down|, at the offsets
-// |at|.
 #include "plan/moves.h"
 
 #include <math.h>
@@ -25,7 +22,6 @@
 #include "base/status.h"
 #include "plan/neighbours.h"
 #include "plan/placements.h"
-#include "plan/sort_keys.h"
 
 enum {
   MOST_PIECES = 1 << 21,
@@ -82,10 +78,7 @@ typedef struct place {
 struct tarn__plan_moves {
   const tarn__plan_instance *in;
   tarn__plan_spans spans;
-  tarn__plan_placed placed;
-  tarn__plan_sort_keys keys;
-  uint64_t *at;       // by item: where it lies, if it is down
-  bool *down;         // by item
+  tarn__plan_placing plan;
   bool has_equals;    // most have the size of another
   uint32_t *busiest;  // by item: a section of it in which much is live
   double *weight;     // by item: 1, and 1 more each time that it found no room
@@ -103,9 +96,6 @@ struct tarn__plan_moves {
   uint64_t most_nodes;  // ... at which they become no longer
   // Of the run.
   const tarn__plan_moves_run *run;
-  uint64_t *best;  // the caller's
-  uint64_t *height;
-  uint64_t nodes;
   bool stopped;
 };
 
@@ -120,13 +110,15 @@ static uint64_t draw(moves *m, uint64_t below) {
 // --- limits ------------------------------------------------------------------
 
 static bool look(moves *m) {
-  if (!m->stopped) m->stopped = tarn__plan_stop_now(m->run->stop, m->nodes);
+  if (!m->stopped)
+    m->stopped = tarn__plan_stop_now(m->plan.stop, m->plan.nodes);
   return m->stopped;
 }
 
-static bool is_over(moves *m) {
-  if (m->nodes >= m->run->node_limit) m->stopped = true;
-  return m->nodes % NODES_PER_LOOK == 0 ? look(m) : m->stopped;
+static bool is_over(void *user) {
+  moves *m = user;
+  if (m->plan.nodes >= m->run->node_limit) m->stopped = true;
+  return m->plan.nodes % NODES_PER_LOOK == 0 ? look(m) : m->stopped;
 }
 
 // --- up and down -------------------------------------------------------------
@@ -135,35 +127,23 @@ static const tarn__plan_item *item_at(const moves *m, uint32_t index) {
   return &m->in->items[index];
 }
 
-static tarn_status put(moves *m, uint32_t index, uint64_t at) {
-  m->at[index] = at;
-  m->down[index] = true;
-  return tarn__plan_placed_add(&m->placed, index, at);
-}
-
-static tarn_status take_out(moves *m, uint32_t index) {
-  m->down[index] = false;
-  return tarn__plan_placed_remove(&m->placed, index, m->at[index]);
+static bool is_down(const moves *m, uint32_t index) {
+  return m->plan.placed.at[index] != TARN__PLAN_NOWHERE;
 }
 
 // From any state to the best plan, unless it is stopped.
 static tarn_status go_back(moves *m) {
   for (uint32_t i = 0; i < m->in->item_count; i++) {
-    if (m->down[i] && m->at[i] != m->best[i]) TARN__TRY(take_out(m, i));
+    if (is_down(m, i) && m->plan.placed.at[i] != m->plan.best[i]) {
+      TARN__TRY(tarn__plan_placed_remove(&m->plan.placed, i));
+    }
   }
   for (uint32_t i = 0; i < m->in->item_count; i++) {
     if (i % ITEMS_PER_LOOK == 0 && look(m)) break;
-    if (!m->down[i]) TARN__TRY(put(m, i, m->best[i]));
+    if (is_down(m, i)) continue;
+    TARN__TRY(tarn__plan_placed_add(&m->plan.placed, i, m->plan.best[i]));
   }
   return TARN_OK;
-}
-
-static void keep(moves *m) {
-  uint64_t height = tarn__plan_instance_height(m->in, m->at);
-  if (height >= *m->height) return;
-  memcpy(m->best, m->at, m->in->item_count * sizeof *m->best);
-  *m->height = height;
-  m->run->stop->watch_ns = 0;  // report at the next look
 }
 
 // --- what waits --------------------------------------------------------------
@@ -206,12 +186,12 @@ static double cost_of(const moves *m, uint32_t index) {
 }
 
 static uint64_t end_of(const moves *m, uint32_t index) {
-  return m->at[index] + item_at(m, index)->size;
+  return m->plan.placed.at[index] + item_at(m, index)->size;
 }
 
 static bool is_in_way(const moves *m, uint32_t index, uint64_t at,
                       uint64_t size) {
-  return m->at[index] < at + size && end_of(m, index) > at;
+  return m->plan.placed.at[index] < at + size && end_of(m, index) > at;
 }
 
 // Lists in |met| the items that are down and overlap the sections.
@@ -219,7 +199,7 @@ static size_t meet(moves *m, uint32_t first, uint32_t last) {
   size_t count = tarn__plan_spans_meet(&m->spans, first, last, m->met);
   size_t kept = 0;
   for (size_t i = 0; i < count; i++) {
-    if (m->down[m->met[i]]) m->met[kept++] = m->met[i];
+    if (is_down(m, m->met[i])) m->met[kept++] = m->met[i];
   }
   return kept;
 }
@@ -227,11 +207,12 @@ static size_t meet(moves *m, uint32_t first, uint32_t last) {
 // By shell sort: they are few.
 static void sort_by_offset(moves *m, size_t count) {
   static const size_t gaps[] = {701, 301, 132, 57, 23, 10, 4, 1};
+  const uint64_t *at = m->plan.placed.at;
   for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
     for (size_t i = gaps[g]; i < count; i++) {
       uint32_t moved = m->met[i];
       size_t to = i;
-      for (; to >= gaps[g] && m->at[m->met[to - gaps[g]]] > m->at[moved];
+      for (; to >= gaps[g] && at[m->met[to - gaps[g]]] > at[moved];
            to -= gaps[g])
         m->met[to] = m->met[to - gaps[g]];
       m->met[to] = moved;
@@ -272,7 +253,8 @@ static size_t guess_places(moves *m, uint32_t index, uint64_t highest,
     double cost = 0;
     while (below < met && end_of(m, m->met[below]) <= at)
       below++;
-    for (size_t k = below; k < met && m->at[m->met[k]] < at + item->size; k++)
+    for (size_t k = below;
+         k < met && m->plan.placed.at[m->met[k]] < at + item->size; k++)
       cost += cost_of(m, m->met[k]);
     double blur = 0.9 + 0.2 * (double)draw(m, 1024) / 1024;
     count = add_place(places, count, (place){.at = at, .guess = cost * blur});
@@ -319,7 +301,7 @@ static tarn_status clear_way(moves *m, uint32_t index, uint64_t at) {
         !tarn__plan_items_meet(m->in, index, other)) {
       continue;
     }
-    TARN__TRY(take_out(m, other));
+    TARN__TRY(tarn__plan_placed_remove(&m->plan.placed, other));
     wait_for(m, other);
   }
   return TARN_OK;
@@ -360,30 +342,30 @@ static void begin_weights(moves *m) {
 static tarn_status place_one(moves *m, uint32_t index, uint64_t limit,
                              bool *out_stuck) {
   const tarn__plan_item *item = item_at(m, index);
-  uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
+  uint64_t at = tarn__plan_placed_lowest(&m->plan.placed, index);
   if (at + item->size > limit) {
     m->weight[index]++;
     *out_stuck = !find_cheapest(m, index, limit - item->size, &at);
     if (*out_stuck) return TARN_OK;
     TARN__TRY(clear_way(m, index, at));
   }
-  return put(m, index, at);
+  return tarn__plan_placed_add(&m->plan.placed, index, at);
 }
 
 // |*out_done|: all lies below |limit|.
 static tarn_status try_below(moves *m, uint64_t limit, bool *out_done) {
-  uint64_t enough = m->nodes + m->try_nodes;
+  uint64_t enough = m->plan.nodes + m->try_nodes;
   bool stuck = false;
   m->waiting_count = 0;
   begin_manner(m);
   for (uint32_t i = 0; i < m->in->item_count; i++) {
     if (end_of(m, i) <= limit) continue;
-    TARN__TRY(take_out(m, i));
+    TARN__TRY(tarn__plan_placed_remove(&m->plan.placed, i));
     wait_for(m, i);
   }
   while (m->waiting_count > 0 && !stuck) {
-    if (m->nodes >= enough || is_over(m)) break;
-    m->nodes++;
+    if (m->plan.nodes >= enough || is_over(m)) break;
+    m->plan.nodes++;
     TARN__TRY(place_one(m, next_waiting(m), limit, &stuck));
   }
   *out_done = m->waiting_count == 0 && !stuck;
@@ -409,33 +391,17 @@ static tarn__plan_powers draw_powers(moves *m) {
 // In a random order, while the plan is below |limit|; a complete plan is kept
 // if it is the best.
 static tarn_status make_anew(moves *m, uint64_t limit) {
-  tarn__plan_sort_keys_mix(&m->keys, draw_powers(m));
-  tarn__plan_placed_clear(&m->placed);
-  memset(m->down, 0, m->in->item_count * sizeof *m->down);
-  for (uint32_t i = 0; i < m->in->item_count; i++) {
-    if (item_at(m, i)->fixed) TARN__TRY(put(m, i, item_at(m, i)->offset));
-  }
-  for (size_t i = 0; i < m->in->item_count; i++) {
-    uint32_t index = m->keys.order[i].item;
-    const tarn__plan_item *item = item_at(m, index);
-    if (item->fixed) continue;
-    if (is_over(m)) return TARN_OK;
-    uint64_t at = tarn__plan_placed_lowest(&m->placed, index);
-    if (at + item->size >= limit) return TARN_OK;
-    m->nodes++;
-    TARN__TRY(put(m, index, at));
-  }
-  keep(m);
-  return TARN_OK;
+  tarn__plan_sort_keys_mix(&m->plan.keys, draw_powers(m));
+  return tarn__plan_place_all(&m->plan, limit);
 }
 
 // What lowers the plan is followed by as many again.
 static tarn_status make_many(moves *m) {
   for (int i = 0; i < ORDERS && !m->stopped; i++) {
-    uint64_t before = *m->height;
+    uint64_t before = *m->plan.height;
     if (before <= m->run->target) return TARN_OK;
     TARN__TRY(make_anew(m, before));
-    if (*m->height < before) i = -1;
+    if (*m->plan.height < before) i = -1;
   }
   return TARN_OK;
 }
@@ -462,13 +428,13 @@ static tarn_status after_failure(moves *m) {
 // --- a run -------------------------------------------------------------------
 
 static uint64_t next_limit(const moves *m) {
-  uint64_t way = *m->height - m->in->bound;
-  uint64_t limit = *m->height - (way / m->part > 0 ? way / m->part : 1);
+  uint64_t way = *m->plan.height - m->in->bound;
+  uint64_t limit = *m->plan.height - (way / m->part > 0 ? way / m->part : 1);
   return limit < m->run->target ? m->run->target : limit;
 }
 
 static bool is_done(const moves *m) {
-  return m->stopped || *m->height <= m->run->target;
+  return m->stopped || *m->plan.height <= m->run->target;
 }
 
 static tarn_status lower(moves *m) {
@@ -478,7 +444,7 @@ static tarn_status lower(moves *m) {
     bool done;
     TARN__TRY(try_below(m, next_limit(m), &done));
     if (done) {
-      keep(m);
+      tarn__plan_keep_lower(&m->plan);
       m->failures = 0;
       if (m->part > LARGEST_PART) m->part /= 2;
     } else if (!m->stopped) {
@@ -493,12 +459,13 @@ tarn_status tarn__plan_moves_lower(tarn__plan_moves *m,
                                    uint64_t *offsets, uint64_t *height,
                                    uint64_t *out_nodes) {
   m->run = run;
-  m->best = offsets;
-  m->height = height;
-  m->nodes = 0;
+  m->plan.stop = run->stop;
+  m->plan.best = offsets;
+  m->plan.height = height;
+  m->plan.nodes = 0;
   m->stopped = false;
   tarn_status status = lower(m);
-  *out_nodes = m->nodes;
+  *out_nodes = m->plan.nodes;
   return status;
 }
 
@@ -517,16 +484,14 @@ static uint32_t find_busiest(const moves *m, const tarn__plan_item *item) {
 static bool find_equals(moves *m) {
   size_t count = m->in->item_count;
   size_t equals = 0;
-  tarn__plan_sort_keys_order(&m->keys, TARN__PLAN_LARGEST);
+  tarn__plan_sort_keys_order(&m->plan.keys, TARN__PLAN_LARGEST);
   for (size_t i = 1; i < count; i++)
-    equals += m->keys.order[i].key == m->keys.order[i - 1].key;
+    equals += m->plan.keys.order[i].key == m->plan.keys.order[i - 1].key;
   return equals > count / 2;
 }
 
 static tarn_status make(moves *m, tarn__plan_memory *memory) {
   size_t items = m->in->item_count + 1;
-  m->at = tarn__plan_array(memory, items, sizeof *m->at);
-  m->down = tarn__plan_array(memory, items, sizeof *m->down);
   m->busiest = tarn__plan_array(memory, items, sizeof *m->busiest);
   m->weight = tarn__plan_array(memory, items, sizeof *m->weight);
   m->cost = tarn__plan_array(memory, items, sizeof *m->cost);
@@ -535,8 +500,9 @@ static tarn_status make(moves *m, tarn__plan_memory *memory) {
   m->met = tarn__plan_array(memory, items, sizeof *m->met);
   if (memory->failed) return TARN_E_NOMEM;
   TARN__TRY(tarn__plan_spans_make(m->in, memory, &m->spans));
-  TARN__TRY(tarn__plan_placed_make(m->in, false, memory, &m->placed));
-  TARN__TRY(tarn__plan_sort_keys_make(m->in, memory, &m->keys));
+  m->plan.is_over = is_over;
+  m->plan.user = m;
+  TARN__TRY(tarn__plan_placing_make(m->in, false, memory, &m->plan));
   for (uint32_t i = 0; i < m->in->item_count; i++)
     m->busiest[i] = find_busiest(m, item_at(m, i));
   begin_weights(m);

@@ -7,8 +7,6 @@
 
 #include "plan/instance.h"
 
-#define TARN__PLAN_NOWHERE UINT64_MAX
-
 // Chooses items that may stay: of two items that share a byte the one of
 // smaller area goes. |offsets|, one per item, in bytes; an item at
 // TARN__PLAN_NOWHERE takes no part. Items in |firm| (NULL: none) never go.

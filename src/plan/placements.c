@@ -125,6 +125,7 @@ tarn_status tarn__plan_placed_make(const tarn__plan_instance *in, bool in_list,
       .in = in, .memory = memory, .grain = tarn__plan_grain(in), .leaves = 1};
   while (p->leaves < in->section_count)
     p->leaves *= 2;
+  p->at = tarn__plan_array(memory, in->item_count + 1, sizeof *p->at);
   if (in_list) {
     p->list = tarn__plan_array(memory, in->item_count + 1, sizeof *p->list);
   } else {
@@ -226,6 +227,7 @@ static void add_piece(tarn__plan_placed *placed, const tarn__plan_piece *piece,
 
 tarn_status tarn__plan_placed_add(tarn__plan_placed *placed, uint32_t index,
                                   uint64_t offset) {
+  placed->at[index] = offset;
   if (placed->nodes == NULL) {
     add_to_list(placed, index, offset);
     return TARN_OK;
@@ -312,11 +314,58 @@ static void remove_piece(tarn__plan_placed *placed,
   }
 }
 
-tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed, uint32_t index,
-                                     uint64_t offset) {
+tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed,
+                                     uint32_t index) {
   const tarn__plan_item *item = &placed->in->items[index];
   const tarn__plan_piece *pieces = tarn__plan_pieces(placed->in, item);
   for (uint32_t i = 0; i < item->piece_count; i++)
-    remove_piece(placed, &pieces[i], offset);
+    remove_piece(placed, &pieces[i], placed->at[index]);
+  placed->at[index] = TARN__PLAN_NOWHERE;
   return tarn__plan_memory_status(placed->memory);
+}
+
+// --- a whole plan ------------------------------------------------------------
+
+static tarn_status place_fixed(tarn__plan_placed *placed) {
+  const tarn__plan_instance *in = placed->in;
+  tarn__plan_placed_clear(placed);
+  memset(placed->at, 0xff, in->item_count * sizeof *placed->at);
+  for (uint32_t i = 0; i < in->item_count; i++) {
+    if (!in->items[i].fixed) continue;
+    TARN__TRY(tarn__plan_placed_add(placed, i, in->items[i].offset));
+  }
+  return TARN_OK;
+}
+
+tarn_status tarn__plan_place_all(tarn__plan_placing *p, uint64_t limit) {
+  const tarn__plan_instance *in = p->placed.in;
+  p->made = UINT64_MAX;
+  TARN__TRY(place_fixed(&p->placed));
+  for (size_t i = 0; i < in->item_count; i++) {
+    uint32_t index = p->keys.order[i].item;
+    if (in->items[index].fixed) continue;
+    if (p->is_over(p->user)) return TARN_OK;
+    uint64_t at = tarn__plan_placed_lowest(&p->placed, index);
+    if (at + in->items[index].size >= limit) return TARN_OK;
+    p->nodes++;
+    TARN__TRY(tarn__plan_placed_add(&p->placed, index, at));
+  }
+  tarn__plan_keep_lower(p);
+  return TARN_OK;
+}
+
+void tarn__plan_keep_lower(tarn__plan_placing *p) {
+  const tarn__plan_instance *in = p->placed.in;
+  p->made = tarn__plan_instance_height(in, p->placed.at);
+  if (p->made >= *p->height) return;
+  memcpy(p->best, p->placed.at, in->item_count * sizeof *p->best);
+  *p->height = p->made;
+  if (p->stop != NULL) p->stop->watch_ns = 0;
+}
+
+tarn_status tarn__plan_placing_make(const tarn__plan_instance *in, bool in_list,
+                                    tarn__plan_memory *memory,
+                                    tarn__plan_placing *p) {
+  TARN__TRY(tarn__plan_sort_keys_make(in, memory, &p->keys));
+  return tarn__plan_placed_make(in, in_list, memory, &p->placed);
 }

@@ -12,7 +12,8 @@
 #ifndef TARN_PLAN_PLACEMENTS_H_
 #define TARN_PLAN_PLACEMENTS_H_
 
-#include "plan/instance.h"
+#include "plan/sort_keys.h"
+#include "plan/stop.h"
 
 typedef struct tarn__plan_ranges {
   tarn__plan_range *list;  // ascending, apart
@@ -35,6 +36,7 @@ typedef struct tarn__plan_lying {
 typedef struct tarn__plan_placed {
   const tarn__plan_instance *in;
   tarn__plan_memory *memory;
+  uint64_t *at;  // by item: where it lies; TARN__PLAN_NOWHERE: not placed
   // The tree; |nodes| is NULL if the items are in a list.
   uint64_t grain;          // tarn__plan_grain
   size_t leaves;           // a power of two
@@ -77,13 +79,46 @@ TARN_MUST_CHECK tarn_status tarn__plan_placed_add(tarn__plan_placed *placed,
                                                   uint32_t item,
                                                   uint64_t offset);
 
-// Takes an item out of a tree, which lies at |offset| and over no other.
+// Takes an item out of a tree, in which it lies over no other.
 //
 // Cost:         as of tarn__plan_placed_add, and the ranges of the lists
 //               between the item's ends.
 // TARN_E_NOMEM  as there.
 TARN_MUST_CHECK tarn_status tarn__plan_placed_remove(tarn__plan_placed *placed,
-                                                     uint32_t item,
-                                                     uint64_t offset);
+                                                     uint32_t item);
+
+// --- a whole plan ------------------------------------------------------------
+
+// A plan that is made in an order, and the best one so far.
+typedef struct tarn__plan_placing {
+  tarn__plan_placed placed;
+  tarn__plan_sort_keys keys;  // the order
+  uint64_t nodes;             // counts what is placed, but is not fixed
+  uint64_t made;              // height of the latest plan; UINT64_MAX: given up
+  uint64_t *best;             // offsets by item
+  uint64_t *height;           // of the best
+  tarn__plan_stop *stop;      // NULL: nothing stops it
+  bool (*is_over)(void *user);
+  void *user;
+} tarn__plan_placing;
+
+// Makes |placed| and |keys|.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status
+tarn__plan_placing_make(const tarn__plan_instance *in, bool in_list,
+                        tarn__plan_memory *memory, tarn__plan_placing *placing);
+
+// Places the fixed items, and then the others in order, each as low as it fits,
+// while they end below |limit| and it is not over. A plan of all items is kept
+// if it is the best.
+//
+// TARN_E_NOMEM  as of tarn__plan_placed_add.
+TARN_MUST_CHECK tarn_status tarn__plan_place_all(tarn__plan_placing *placing,
+                                                 uint64_t limit);
+
+// The items, which are all placed, become the best plan if they are lower. The
+// watcher gets it at the next look.
+void tarn__plan_keep_lower(tarn__plan_placing *placing);
 
 #endif  // TARN_PLAN_PLACEMENTS_H_

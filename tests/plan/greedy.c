@@ -202,7 +202,7 @@ static void take_out_some(scene *s) {
   }
   for (uint32_t i = 0; i < s->in.item_count; i++) {
     tarn_status status = below(s, 2) == 0
-                             ? tarn__plan_placed_remove(&all, i, offsets[i])
+                             ? tarn__plan_placed_remove(&all, i)
                              : tarn__plan_placed_add(&kept, i, offsets[i]);
     assert_ok(status);
   }
