@@ -15,14 +15,11 @@
 enum { SLACKS = 1024, CHOICES = 6 };
 
 typedef struct spot {
-  uint64_t *at;     // by item, where it lies or would
-  uint64_t *least;  // by item; TARN__PLAN_DOWN where it is down
-  bool *passed;     // by item: something must lift it
-  uint32_t *open;   // items that are not down, by |least|
-  size_t open_count;
-  uint32_t *top;   // by section, coarse: where what is there ends at least
-  uint64_t guide;  // the less, the more room there is
-  tarn__plan_key key;
+  tarn__plan_head head;  // |at|: where it lies or would
+  uint64_t *least;       // by item; TARN__PLAN_DOWN where it is down
+  uint32_t *open;        // items that are not down, by |least|
+  uint32_t *top;  // by section, coarse: where what is there ends at least
+  bool *passed;   // by item: something must lift it
 } spot;
 
 // What all spots of a beam have in common.
@@ -39,42 +36,27 @@ typedef struct terrain {
   uint64_t weight[1025];  // of a section, by its slack in those
   uint32_t *ranks;        // by item
   tarn__plan_rank_key *rank_keys;
-  spot *spots;
   // Scratch of a step.
   uint32_t *changed;  // items
   size_t changed_count;
   uint32_t *passed;  // items
   bool *is_changed;  // by item
-  uint32_t first;    // the sections of what changed
-  uint32_t last;
+  tarn__plan_reach reach;
 } terrain;
 
 // --- memory -----------------------------------------------------------------
 
-static size_t size_of_state(const tarn__plan_instance *in) {
-  return in->item_count * (2 * sizeof(uint64_t) + sizeof(uint32_t) + 1) +
-         in->section_count * sizeof(uint32_t) + sizeof(spot);
+static void set_arrays(const tarn__plan_instance *in, void *state) {
+  spot *s = state;
+  s->head.at = (uint64_t *)(s + 1);
+  s->least = s->head.at + in->item_count;
+  s->open = (uint32_t *)(s->least + in->item_count);
+  s->top = s->open + in->item_count;
+  s->passed = (bool *)(s->top + in->section_count);
 }
 
-static void make_spots(terrain *t, size_t count, tarn__plan_memory *memory) {
-  size_t items = t->in->item_count + 1;
-  size_t sections = t->in->section_count + 1;
-  t->spots = tarn__plan_array(memory, count, sizeof *t->spots);
-  uint64_t *at = tarn__plan_array(memory, count * 2 * items, sizeof *at);
-  bool *passed = tarn__plan_array(memory, count * items, sizeof *passed);
-  uint32_t *open = tarn__plan_array(memory, count * items, sizeof *open);
-  uint32_t *top = tarn__plan_array(memory, count * sections, sizeof *top);
-  for (size_t i = 0; i < count && !memory->failed; i++) {
-    t->spots[i] = (spot){.at = at + i * 2 * items,
-                         .least = at + (i * 2 + 1) * items,
-                         .passed = passed + i * items,
-                         .open = open + i * items,
-                         .top = top + i * sections};
-  }
-}
-
-static void *make_all(const tarn__plan_neighbours *near, size_t count,
-                      tarn__plan_memory *memory) {
+static void *make_common(const tarn__plan_neighbours *near,
+                         tarn__plan_memory *memory) {
   terrain *t = tarn__plan_array(memory, 1, sizeof *t);
   if (t == NULL) return NULL;
   const tarn__plan_instance *in = near->in;
@@ -88,8 +70,7 @@ static void *make_all(const tarn__plan_neighbours *near, size_t count,
   t->changed = tarn__plan_array(memory, items, sizeof *t->changed);
   t->passed = tarn__plan_array(memory, items, sizeof *t->passed);
   t->is_changed = tarn__plan_array(memory, items, sizeof *t->is_changed);
-  make_spots(t, count, memory);
-  return memory->failed ? NULL : t;
+  return t;
 }
 
 // --- the beginning ----------------------------------------------------------
@@ -138,30 +119,20 @@ static void insert_by_least(const uint64_t *least, uint32_t *items,
   }
 }
 
-static bool ends_within(const terrain *t, uint32_t item, uint64_t offset) {
-  return tarn__plan_ends_within(t->in, item, offset, t->units);
-}
-
 // False: something is too high as it is.
 static bool lay_out(const terrain *t, spot *s) {
-  bool fits = tarn__plan_lay_out(t->near, t->units, s->at, s->least);
-  s->open_count = 0;
-  s->key = (tarn__plan_key){0, 0};
+  bool fits = tarn__plan_lay_out(t->near, t->units, s->head.at, s->least);
+  s->head.open_count = 0;
+  s->head.key = (tarn__plan_key){0, 0};
   for (uint32_t i = 0; i < t->in->item_count; i++) {
     s->passed[i] = false;
-    if (!t->in->items[i].fixed) s->open[s->open_count++] = i;
+    if (!t->in->items[i].fixed) s->open[s->head.open_count++] = i;
   }
-  insert_by_least(s->least, s->open, s->open_count);
+  insert_by_least(s->least, s->open, s->head.open_count);
   return fits && !t->near->fixed_collide;
 }
 
 // --- sections ---------------------------------------------------------------
-
-static void touch(terrain *t, uint32_t item) {
-  const tarn__plan_item *it = &t->in->items[item];
-  if (it->first < t->first) t->first = it->first;
-  if (it->last > t->last) t->last = it->last;
-}
 
 static void stack(const terrain *t, uint32_t item, uint32_t least,
                   uint32_t *restrict top) {
@@ -171,8 +142,8 @@ static void stack(const terrain *t, uint32_t item, uint32_t least,
     uint32_t first = in->pieces[p].first;
     uint32_t last = in->pieces[p].last;
     uint32_t size = t->size[p];
-    if (first < t->first) first = t->first;
-    if (last > t->last) last = t->last;
+    if (first < t->reach.first) first = t->reach.first;
+    if (last > t->reach.last) last = t->reach.last;
     for (uint32_t s = first; s < last; s++) {
       int32_t end = (int32_t)top[s];
       end = end < (int32_t)least ? (int32_t)least : end;
@@ -183,66 +154,55 @@ static void stack(const terrain *t, uint32_t item, uint32_t least,
 
 // Finds the ends of the sections of what changed. False: one is too high.
 static bool stack_all(terrain *t, spot *s) {
-  uint64_t guide = s->guide;
-  for (uint32_t i = t->first; i < t->last; i++) {
+  uint64_t guide = s->head.guide;
+  for (uint32_t i = t->reach.first; i < t->reach.last; i++) {
     guide -= weight_of(t, i, s->top[i]);
     s->top[i] = 0;
   }
-  for (size_t k = 0; k < s->open_count; k++) {
+  for (size_t k = 0; k < s->head.open_count; k++) {
     uint32_t item = s->open[k];
     const tarn__plan_item *it = &t->in->items[item];
-    if (it->last <= t->first || it->first >= t->last) continue;
+    if (it->last <= t->reach.first || it->first >= t->reach.last) continue;
     stack(t, item, (uint32_t)(s->least[item] >> t->shift), s->top);
   }
-  for (uint32_t i = t->first; i < t->last; i++) {
+  for (uint32_t i = t->reach.first; i < t->reach.last; i++) {
     if (s->top[i] > t->capacity) return false;
     guide += weight_of(t, i, s->top[i]);
   }
-  s->guide = guide;
+  s->head.guide = guide;
   return true;
 }
 
-static bool begin(void *states, const tarn__plan_run *run) {
-  terrain *t = states;
-  spot *s = &t->spots[0];
+static bool begin(void *common, const tarn__plan_run *run, void *state) {
+  terrain *t = common;
+  spot *s = state;
   t->units = run->capacity;
   if (!lay_out(t, s)) return false;
   count_coarsely(t, run->capacity);
   weigh(t, run->ease);
-  s->guide = 0;
+  s->head.guide = 0;
   memset(s->top, 0, t->in->section_count * sizeof *s->top);
   for (uint32_t i = 0; i < t->in->section_count; i++) {
-    s->guide += weight_of(t, i, 0);
+    s->head.guide += weight_of(t, i, 0);
   }
-  t->first = 0;
-  t->last = (uint32_t)t->in->section_count;
-  tarn__plan_rank(t->in, run, t->in->live, s->open, s->open_count, t->rank_keys,
-                  t->ranks);
+  t->reach = (tarn__plan_reach){0, (uint32_t)t->in->section_count};
+  tarn__plan_rank(t->in, run, t->in->live, s->open, s->head.open_count,
+                  t->rank_keys, t->ranks);
   return stack_all(t, s);
 }
 
 // --- putting one down -------------------------------------------------------
 
-static void copy(const terrain *t, const spot *from, spot *to) {
-  const tarn__plan_instance *in = t->in;
-  memcpy(to->at, from->at, in->item_count * sizeof *to->at);
-  memcpy(to->least, from->least, in->item_count * sizeof *to->least);
-  memcpy(to->passed, from->passed, in->item_count * sizeof *to->passed);
-  memcpy(to->top, from->top, in->section_count * sizeof *to->top);
-  to->guide = from->guide;
-  to->key = from->key;
-}
-
 static void change(terrain *t, uint32_t item) {
-  touch(t, item);
+  tarn__plan_touch(&t->reach, &t->in->items[item]);
   if (t->is_changed[item]) return;
   t->is_changed[item] = true;
   t->changed[t->changed_count++] = item;
 }
 
 static void turn_key(spot *s, uint32_t item) {
-  tarn__plan_key_turn(&s->key, item,
-                      s->passed[item] ? UINT64_MAX : s->at[item]);
+  tarn__plan_key_turn(&s->head.key, item,
+                      s->passed[item] ? UINT64_MAX : s->head.at[item]);
 }
 
 static void pass(terrain *t, spot *s, uint32_t item) {
@@ -259,15 +219,17 @@ static bool put_down(terrain *t, spot *s, uint32_t item) {
   change(t, item);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
-    uint64_t end = s->at[item] + tarn__plan_above(near, item, e);
-    if (s->at[other] >= end || s->least[other] == TARN__PLAN_DOWN) {
+    uint64_t end = s->head.at[item] + tarn__plan_above(near, item, e);
+    if (s->head.at[other] >= end || s->least[other] == TARN__PLAN_DOWN) {
       continue;
     }
     turn_key(s, other);
     s->passed[other] = false;
-    s->at[other] = s->least[other] = tarn__plan_settle(t->near, other, end);
+    s->head.at[other] = s->least[other] =
+        tarn__plan_settle(t->near, other, end);
     turn_key(s, other);
-    if (!ends_within(t, other, s->at[other])) return false;
+    if (!tarn__plan_ends_within(t->in, other, s->head.at[other], t->units))
+      return false;
     change(t, other);
   }
   return true;
@@ -282,7 +244,7 @@ static uint64_t lift_of(const terrain *t, const spot *s, uint32_t item) {
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
     uint32_t other = near->item[e];
     if (s->least[other] == TARN__PLAN_DOWN || s->passed[other]) continue;
-    uint64_t end = s->at[other] + tarn__plan_below(near, e);
+    uint64_t end = s->head.at[other] + tarn__plan_below(near, e);
     if (end < best) best = end;
   }
   return best;
@@ -312,7 +274,7 @@ static void bring_least(const spot *s, uint32_t *items, size_t count) {
 
 static bool lift_passed(terrain *t, const spot *from, spot *s) {
   size_t count = 0;
-  for (size_t i = 0; i < from->open_count; i++) {
+  for (size_t i = 0; i < from->head.open_count; i++) {
     uint32_t item = from->open[i];
     if (!s->passed[item] || s->least[item] == TARN__PLAN_DOWN) continue;
     t->passed[count++] = item;
@@ -323,7 +285,8 @@ static bool lift_passed(terrain *t, const spot *from, spot *s) {
     uint32_t item = t->passed[i];
     if (s->least[item] == TARN__PLAN_DOWN - 1) return false;
     s->least[item] = tarn__plan_settle(t->near, item, s->least[item]);
-    if (!ends_within(t, item, s->least[item])) return false;
+    if (!tarn__plan_ends_within(t->in, item, s->least[item], t->units))
+      return false;
     lift_others(t, s, item);
     if (s->least[item] != from->least[item]) change(t, item);
   }
@@ -342,7 +305,7 @@ static void merge(terrain *t, const spot *from, spot *to) {
   insert_by_least(to->least, t->passed, changed);
   size_t next = 0;
   size_t filled = 0;
-  for (size_t i = 0; i < from->open_count; i++) {
+  for (size_t i = 0; i < from->head.open_count; i++) {
     uint32_t item = from->open[i];
     if (t->is_changed[item]) continue;
     uint64_t least = to->least[item];
@@ -353,7 +316,7 @@ static void merge(terrain *t, const spot *from, spot *to) {
   }
   while (next < changed)
     to->open[filled++] = t->passed[next++];
-  to->open_count = filled;
+  to->head.open_count = filled;
 }
 
 static bool follow(terrain *t, const spot *from, const uint32_t *choices,
@@ -366,18 +329,15 @@ static bool follow(terrain *t, const spot *from, const uint32_t *choices,
   return stack_all(t, to);
 }
 
-static bool advance(void *states, size_t from, const uint32_t *choices,
-                    size_t chosen, size_t to, tarn__plan_standing *out) {
-  terrain *t = states;
-  copy(t, &t->spots[from], &t->spots[to]);
+static bool advance(void *common, const void *from, const uint32_t *choices,
+                    size_t chosen, void *state) {
+  terrain *t = common;
   t->changed_count = 0;
-  t->first = UINT32_MAX;
-  t->last = 0;
-  bool holds = follow(t, &t->spots[from], choices, chosen, &t->spots[to]);
+  t->reach = (tarn__plan_reach){UINT32_MAX, 0};
+  bool holds = follow(t, from, choices, chosen, state);
   for (size_t i = 0; i < t->changed_count; i++) {
     t->is_changed[t->changed[i]] = false;
   }
-  *out = (tarn__plan_standing){t->spots[to].guide, t->spots[to].key};
   return holds;
 }
 
@@ -385,23 +345,24 @@ static bool advance(void *states, size_t from, const uint32_t *choices,
 
 static bool comes_before(const spot *s, const uint32_t *ranks, uint32_t a,
                          uint32_t b) {
-  if (s->at[a] != s->at[b]) return s->at[a] < s->at[b];
+  if (s->head.at[a] != s->head.at[b]) return s->head.at[a] < s->head.at[b];
   return ranks[a] < ranks[b];
 }
 
-static size_t list_choices(void *states, size_t from, uint32_t *choices) {
-  const terrain *t = states;
-  const spot *s = &t->spots[from];
+static size_t list_choices(const void *common, const void *state,
+                           uint32_t *choices) {
+  const terrain *t = common;
+  const spot *s = state;
   uint64_t least_end = UINT64_MAX;
   size_t count = 0;
-  for (size_t i = 0; i < s->open_count; i++) {
+  for (size_t i = 0; i < s->head.open_count; i++) {
     uint32_t item = s->open[i];
     if (s->least[item] >= least_end) break;
     if (s->passed[item]) continue;
-    uint64_t end = s->at[item] + t->in->items[item].size;
+    uint64_t end = s->head.at[item] + t->in->items[item].size;
     if (end < least_end) least_end = end;
   }
-  for (size_t i = 0; i < s->open_count; i++) {
+  for (size_t i = 0; i < s->head.open_count; i++) {
     uint32_t item = s->open[i];
     if (s->least[item] >= least_end) break;
     if (s->passed[item]) continue;
@@ -421,17 +382,14 @@ static size_t list_choices(void *states, size_t from, uint32_t *choices) {
 
 // --- the whole --------------------------------------------------------------
 
-static const uint64_t *plan_of(void *states, size_t at) {
-  const terrain *t = states;
-  return t->spots[at].open_count == 0 ? t->spots[at].at : NULL;
-}
-
 const tarn__plan_states_type tarn__plan_spots = {
     .most_choices = CHOICES,
-    .size = size_of_state,
-    .make = make_all,
+    .size = sizeof(spot),
+    .item_size = 2 * sizeof(uint64_t) + sizeof(uint32_t) + sizeof(bool),
+    .section_size = sizeof(uint32_t),
+    .make = make_common,
+    .set_arrays = set_arrays,
     .begin = begin,
     .choices = list_choices,
     .advance = advance,
-    .plan = plan_of,
 };

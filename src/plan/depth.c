@@ -146,10 +146,6 @@ static size_t bucket_of(const failed_table *f, tarn__plan_key key) {
   return (size_t)key.low & (f->room - 1) & ~(size_t)(BUCKET - 1);
 }
 
-static bool is_same(tarn__plan_key a, tarn__plan_key b) {
-  return a.low == b.low && a.high == b.high;
-}
-
 static bool is_empty(tarn__plan_key key) {
   return key.low == 0 && key.high == 0;
 }
@@ -180,7 +176,7 @@ static bool has_failed(const failed_table *failed, tarn__plan_key key) {
   key = salted(failed, key);
   const tarn__plan_key *bucket = failed->keys + bucket_of(failed, key);
   for (int i = 0; i < BUCKET; i++) {
-    if (is_same(bucket[i], key)) return true;
+    if (tarn__plan_key_same(bucket[i], key)) return true;
   }
   return false;
 }
@@ -188,7 +184,7 @@ static bool has_failed(const failed_table *failed, tarn__plan_key key) {
 static void put_key(failed_table *f, tarn__plan_key key) {
   tarn__plan_key *bucket = f->keys + bucket_of(f, key);
   for (int i = 0; i < BUCKET; i++) {
-    if (is_same(bucket[i], key)) return;
+    if (tarn__plan_key_same(bucket[i], key)) return;
     if (!is_empty(bucket[i])) continue;
     bucket[i] = key;
     f->count++;

@@ -177,6 +177,10 @@ typedef struct tarn__plan_key {
   uint64_t high;
 } tarn__plan_key;
 
+static inline bool tarn__plan_key_same(tarn__plan_key a, tarn__plan_key b) {
+  return a.low == b.low && a.high == b.high;
+}
+
 // A hash: each of the 64 bits depends on all bits of |x|.
 static inline uint64_t tarn__plan_mix(uint64_t x) {
   x ^= x >> 32;
