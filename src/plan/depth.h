@@ -108,10 +108,6 @@ bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
 uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
                                  uint32_t section, uint32_t enough);
 
-// The summand of |item| in the key of a state.
-tarn__plan_key tarn__plan_state_key(const tarn__plan_state *state,
-                                    uint32_t item);
-
 // --- what is left to put down ------------------------------------------------
 
 // The items in parts that share no section. Items are in one array, those of a

@@ -23,25 +23,22 @@ typedef tarn__plan_part part;
 // lost.
 static void *grow_log(tarn__plan_state *s, void *log, size_t *count,
                       size_t *room, size_t size) {
-  log = tarn__plan_grow(s->memory, log, room, *count + 1, size);
+  if (*count < *room) return log;
+  log = tarn__plan_double(s->memory, log, room, *count + 1, size);
   if (s->memory->failed) *count = 0;
   return log;
 }
 
 static void log_item(tarn__plan_state *s, uint32_t item) {
-  if (s->item_count == s->item_room) {
-    s->items =
-        grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
-  }
+  s->items =
+      grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
   s->items[s->item_count++] = (tarn__plan_item_change){
       item, s->lifter[item], s->at[item], s->least[item]};
 }
 
 static void log_floor(tarn__plan_state *s, uint32_t section) {
-  if (s->floor_count == s->floor_room) {
-    s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
-                         sizeof *s->floors);
-  }
+  s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
+                       sizeof *s->floors);
   s->floors[s->floor_count++] =
       (tarn__plan_floor_change){section, s->holder[section], s->floor[section]};
 }
@@ -62,23 +59,13 @@ void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
 
 // --- keys --------------------------------------------------------------------
 
-tarn__plan_key tarn__plan_state_key(const tarn__plan_state *s, uint32_t item) {
-  bool passed = s->lifter[item] != TARN__PLAN_PLACED;
-  return tarn__plan_key_of(2 * (uint64_t)item + passed, s->at[item]);
-}
-
-static void leave_key(const tarn__plan_state *s, uint32_t item,
+// Counts |item| into the key, or out of it; |by|: 1 or -1.
+static void count_key(const tarn__plan_state *s, uint32_t item, uint64_t by,
                       tarn__plan_key *key) {
-  tarn__plan_key own = tarn__plan_state_key(s, item);
-  key->low -= own.low;
-  key->high -= own.high;
-}
-
-static void enter_key(const tarn__plan_state *s, uint32_t item,
-                      tarn__plan_key *key) {
-  tarn__plan_key own = tarn__plan_state_key(s, item);
-  key->low += own.low;
-  key->high += own.high;
+  tarn__plan_key own = tarn__plan_key_of(
+      2 * (uint64_t)item + (s->lifter[item] != TARN__PLAN_PLACED), s->at[item]);
+  key->low += by * own.low;
+  key->high += by * own.high;
 }
 
 // --- floors ------------------------------------------------------------------
@@ -160,10 +147,10 @@ static bool count_item(tarn__plan_state *s, uint32_t item, uint64_t by) {
 static bool raise(tarn__plan_state *s, uint32_t item, uint64_t from,
                   tarn__plan_key *key) {
   log_item(s, item);
-  leave_key(s, item, key);
+  count_key(s, item, UINT64_MAX, key);
   s->at[item] = s->least[item] = tarn__plan_settle(s->near, item, from);
   s->lifter[item] = TARN__PLAN_PLACED;
-  enter_key(s, item, key);
+  count_key(s, item, 1, key);
   return tarn__plan_ends_within(s->in, item, s->at[item], s->capacity);
 }
 
@@ -186,7 +173,7 @@ bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
   size_t first = s->item_count;
   *out_effect = (tarn__plan_effect){0};
   log_item(s, item);
-  leave_key(s, item, key);
+  count_key(s, item, UINT64_MAX, key);
   s->least[item] = TARN__PLAN_DOWN;
   out_effect->cuts = count_item(s, item, UINT64_MAX);
   for (uint32_t e = near->first[item]; e < near->first[item + 1]; e++) {
@@ -239,9 +226,9 @@ bool tarn__plan_state_lift(tarn__plan_state *s, uint32_t item) {
 
 bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
                            tarn__plan_key *key) {
-  leave_key(s, item, key);
+  count_key(s, item, UINT64_MAX, key);
   bool lifts = tarn__plan_state_lift(s, item);
-  if (lifts) enter_key(s, item, key);
+  if (lifts) count_key(s, item, 1, key);
   return lifts;
 }
 
@@ -330,11 +317,8 @@ static void save_ranks(parts *p, uint32_t begin, uint32_t end) {
 
 static tarn__plan_key key_of(const parts *p, uint32_t begin, uint32_t end) {
   tarn__plan_key sum = {0};
-  for (uint32_t i = begin; i < end; i++) {
-    tarn__plan_key own = tarn__plan_state_key(p->state, p->items[i]);
-    sum.low += own.low;
-    sum.high += own.high;
-  }
+  for (uint32_t i = begin; i < end; i++)
+    count_key(p->state, p->items[i], 1, &sum);
   return sum;
 }
 
