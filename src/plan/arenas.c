@@ -16,7 +16,6 @@
 // Invariant: the buffers of an arena that was filled fit there.
 #include "plan/call.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -241,14 +240,12 @@ static void choose(filling *f, size_t arena) {
   for (int must = 1; must >= 0; must--) {
     for (size_t i = 0; i < f->problem->count; i++) {
       uint32_t buffer = f->order[i];
-      uint32_t flags = f->problem->buffers[buffer].flags;
-      bool bound = (flags & TARN_PLAN_IN_ARENA) != 0;
-      if (bound != (must != 0) || !is_taken(f, buffer) ||
+      if (is_bound(f, buffer) != (must != 0) || !is_taken(f, buffer) ||
           f->arenas[buffer] != NO_ARENA ||
           !tarn__plan_may_lie_in(&f->problem->buffers[buffer], arena)) {
         continue;
       }
-      put(f, buffer, arena, capacity, bound);
+      put(f, buffer, arena, capacity, must != 0);
     }
   }
 }
@@ -302,9 +299,7 @@ static uint32_t least_beside(const filling *f, size_t buffer, size_t arena) {
         !live_together(f, i, buffer)) {
       continue;
     }
-    if (least == NO_ARENA || f->rank[i] > f->rank[least]) {
-      least = i;
-    }
+    if (least == NO_ARENA || f->rank[i] > f->rank[least]) least = i;
   }
   return least;
 }
@@ -362,12 +357,6 @@ static bool lose_some(filling *f, size_t arena, int round, bool has_plan) {
 
 // --- putting back ------------------------------------------------------------
 
-static int by_offset(const void *x, const void *y) {
-  const tarn__plan_range *a = x;
-  const tarn__plan_range *b = y;
-  return (a->low > b->low) - (a->low < b->low);
-}
-
 static void put_back(filling *f, uint32_t buffer, size_t arena) {
   const tarn_plan_buffer *b = &f->problem->buffers[buffer];
   uint32_t count = 0;
@@ -376,7 +365,7 @@ static void put_back(filling *f, uint32_t buffer, size_t arena) {
     if (f->arenas[i] != arena || !live_together(f, i, buffer)) continue;
     f->blocks[count++] = (tarn__plan_range){f->plan->offsets[i], end_of(f, i)};
   }
-  qsort(f->blocks, count, sizeof *f->blocks, by_offset);
+  tarn__plan_ranges_sort(f->blocks, count);
   (void)tarn__plan_lift(f->blocks, 0, count, b->size, tarn__plan_alignment(b),
                         &at);
   if (at + b->size > tarn__plan_capacity(f->problem, arena)) return;
@@ -426,9 +415,7 @@ static tarn_status settle(filling *f, size_t arena, bool *settled) {
 
 static bool anyone_left(const filling *f) {
   for (size_t i = 0; i < f->problem->count; i++) {
-    if (is_taken(f, i) && f->arenas[i] == NO_ARENA) {
-      return true;
-    }
+    if (is_taken(f, i) && f->arenas[i] == NO_ARENA) return true;
   }
   return false;
 }

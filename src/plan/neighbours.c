@@ -186,12 +186,6 @@ static tarn_status make_lists(sweep *s, size_t most) {
 
 // --- fixed items -------------------------------------------------------------
 
-static int by_low(const void *x, const void *y) {
-  const tarn__plan_range *a = x;
-  const tarn__plan_range *b = y;
-  return (a->low > b->low) - (a->low < b->low);
-}
-
 static void find_blocked(tarn__plan_neighbours *n, uint32_t item) {
   const tarn__plan_item *own = &n->in->items[item];
   tarn__plan_range *blocked = n->blocked + n->first[item];
@@ -208,7 +202,7 @@ static void find_blocked(tarn__plan_neighbours *n, uint32_t item) {
     }
     blocked[count++] = b;
   }
-  qsort(blocked, count, sizeof *blocked, by_low);
+  tarn__plan_ranges_sort(blocked, count);
   n->blocked_count[item] = count;
 }
 
@@ -293,25 +287,17 @@ typedef struct candidate {
   const tarn__plan_piece *pieces;
 } candidate;
 
-static int by_number(uint64_t a, uint64_t b) {
-  return (a > b) - (a < b);
-}
-
-static int by_piece(const tarn__plan_piece *a, const tarn__plan_piece *b) {
-  if (a->first != b->first) return by_number(a->first, b->first);
-  if (a->last != b->last) return by_number(a->last, b->last);
-  return by_number(a->size, b->size);
-}
-
+// In any order, as long as identical ones are beside each other.
 static int by_nature(const void *x, const void *y) {
   const candidate *a = x;
   const candidate *b = y;
-  int order = by_number(a->item->piece_count, b->item->piece_count);
-  if (order == 0) order = by_number(a->item->alignment, b->item->alignment);
-  for (uint32_t p = 0; order == 0 && p < a->item->piece_count; p++) {
-    order = by_piece(&a->pieces[p], &b->pieces[p]);
+  if (a->item->piece_count != b->item->piece_count) {
+    return a->item->piece_count < b->item->piece_count ? -1 : 1;
   }
-  return order;
+  if (a->item->alignment != b->item->alignment) {
+    return a->item->alignment < b->item->alignment ? -1 : 1;
+  }
+  return memcmp(a->pieces, b->pieces, a->item->piece_count * sizeof *a->pieces);
 }
 
 static int by_nature_and_index(const void *x, const void *y) {

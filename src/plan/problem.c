@@ -233,3 +233,15 @@ tarn_status tarn__plan_sort(const tarn_plan_problem *problem,
   tarn__host_free_array(claims, count + 1, sizeof *claims);
   return TARN_OK;
 }
+
+// --- ranges ------------------------------------------------------------------
+
+static int by_low(const void *x, const void *y) {
+  const tarn__plan_range *a = x;
+  const tarn__plan_range *b = y;
+  return (a->low > b->low) - (a->low < b->low);
+}
+
+void tarn__plan_ranges_sort(tarn__plan_range *ranges, size_t count) {
+  qsort(ranges, count, sizeof *ranges, by_low);
+}

@@ -89,6 +89,9 @@ typedef struct tarn__plan_range {
   uint64_t high;
 } tarn__plan_range;
 
+// By where they begin.
+void tarn__plan_ranges_sort(tarn__plan_range *ranges, size_t count);
+
 // Lifts |*at|, which is aligned, until |size| fits there beside |list|, which
 // is ascending, from range |i| on. Returns the first range that it is below.
 static inline uint32_t tarn__plan_lift(const tarn__plan_range *list, uint32_t i,
