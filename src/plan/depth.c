@@ -106,19 +106,17 @@ typedef struct failed_table {
 // A part that is being worked on, within the one before.
 typedef struct frame {
   tarn__plan_part part;
-  tarn__plan_key key;            // of the state without |chosen|
-  tarn__plan_mark start;         // when work on it began
-  tarn__plan_mark mark;          // before |chosen| was placed
-  tarn__plan_parts_mark stacks;  // the entries above belong above |chosen|
-  size_t first_key;              // its states so far, in the search's |keys|
-  uint32_t chosen;               // the last item of the part, or NOBODY
-  bool is_narrow;                // T has more members than are looked for
-  bool narrows;                  // so is what lies above |chosen|
+  tarn__plan_key key;     // of the state without |chosen|
+  tarn__plan_mark start;  // when work on it began
+  tarn__plan_mark mark;   // before |chosen| was placed
+  size_t first_key;       // its states so far, in the search's |keys|
+  uint32_t chosen;        // the last item of the part, or NOBODY
+  bool is_narrow;         // T has more members than are looked for
+  bool narrows;           // so is what lies above |chosen|
 } frame;
 
 struct tarn__plan_search {
   tarn__plan_state state;
-  tarn__plan_parts parts;
   failed_table failed;
   uint32_t *identical;  // by item
   uint32_t *rivals;     // by section, where they were counted in this look
@@ -234,8 +232,7 @@ static void open_frame(tree *t, tarn__plan_part part) {
   bool is_narrow = below != NULL && (below->is_narrow || below->narrows);
   t->frames[t->depth++] = (frame){.part = part,
                                   .key = part.key,
-                                  .start = tarn__plan_state_mark(&t->state),
-                                  .stacks = tarn__plan_parts_mark_of(&t->parts),
+                                  .start = t->state.count,
                                   .first_key = t->key_count,
                                   .chosen = NOBODY,
                                   .is_narrow = is_narrow};
@@ -246,7 +243,6 @@ static void take_up(tree *t, const frame *f) {
   if (f->chosen == NOBODY) return;
   tarn__plan_state_take_up(&t->state, f->chosen);
   tarn__plan_state_undo(&t->state, f->mark);
-  tarn__plan_parts_undo(&t->parts, f->stacks);
 }
 
 static void close_frame(tree *t, bool fails) {
@@ -306,7 +302,7 @@ static bool fail(tree *t) {
 
 // Nothing could lift an item that is alone.
 static bool is_solved(tree *t, tarn__plan_part part) {
-  uint32_t item = t->parts.items[part.begin];
+  uint32_t item = t->state.left[part.begin];
   t->found[item] = t->state.at[item];
   return t->state.lifter[item] == TARN__PLAN_PLACED;
 }
@@ -314,8 +310,8 @@ static bool is_solved(tree *t, tarn__plan_part part) {
 static bool go_on(tree *t) {
   for (;;) {
     frame *f = top(t);
-    if (t->parts.count > f->stacks.count) {
-      tarn__plan_part part = tarn__plan_parts_pop(&t->parts, t->run);
+    if (t->state.count.parts > f->start.parts) {
+      tarn__plan_part part = tarn__plan_state_pop(&t->state, t->run);
       if (part.end - part.begin == 1) {
         if (is_solved(t, part)) continue;
         return retry(t);
@@ -341,14 +337,14 @@ static bool is_before(const tree *t, uint32_t a, uint32_t b) {
   if (b == NOBODY) return true;
   uint64_t at_a = t->state.at[a];
   uint64_t at_b = t->state.at[b];
-  return at_a < at_b || (at_a == at_b && t->parts.ranks[a] < t->parts.ranks[b]);
+  return at_a < at_b || (at_a == at_b && t->state.ranks[a] < t->state.ranks[b]);
 }
 
 // Moves the lowest item that was not passed over to the end of the part, and
 // lifts the others as high as they must be. False: there is none, or one cannot
 // be lifted.
 static bool choose(tree *t, frame *f) {
-  uint32_t *items = t->parts.items;
+  uint32_t *items = t->state.left;
   uint32_t best = NOBODY;
   uint32_t best_at = 0;
   for (uint32_t i = f->part.begin; i < f->part.end; i++) {
@@ -390,7 +386,7 @@ static uint32_t fewest_rivals(tree *t, uint32_t item, uint32_t enough) {
 // Chooses, of the items as low as |chosen|, one with a section in which the
 // fewest could be lowest: one of them must be, and a wrong choice fails sooner.
 static void choose_scarce(tree *t, frame *f) {
-  uint32_t *items = t->parts.items;
+  uint32_t *items = t->state.left;
   uint32_t last = f->part.end - 1;
   uint64_t at = t->state.at[f->chosen];
   t->looks++;
@@ -422,16 +418,16 @@ static bool look(tree *t, frame *f) {
 static bool put_down(tree *t, frame *f) {
   tarn__plan_effect effect;
   tarn__plan_part rest = {f->key, f->part.begin, f->part.end - 1, false};
-  f->mark = tarn__plan_state_mark(&t->state);
+  f->mark = t->state.count;
   t->found[f->chosen] = t->state.at[f->chosen];
   if (!tarn__plan_state_put_down(&t->state, f->chosen, &rest.key, &effect)) {
     return false;
   }
   f->narrows = effect.narrows;
   if (effect.cuts) {
-    tarn__plan_parts_cut(&t->parts, rest.begin, rest.end, false);
+    tarn__plan_state_cut(&t->state, rest.begin, rest.end, false);
   } else {
-    t->parts.stack[t->parts.count++] = rest;
+    t->state.parts[t->state.count.parts++] = rest;
   }
   return true;
 }
@@ -456,10 +452,9 @@ static void walk(tree *t) {
   memcpy(t->found, t->state.at, t->state.in->item_count * sizeof *t->found);
   t->depth = 0;
   t->key_count = 0;
-  tarn__plan_parts_begin(&t->parts);
   // The outermost frame, which has placed nothing.
   open_frame(t, (tarn__plan_part){0});
-  top(t)->stacks = (tarn__plan_parts_mark){0};
+  top(t)->start = (tarn__plan_mark){0};
   t->outcome = TARN__PLAN_STOPPED;
   bool more = go_on(t);
   while (more && may_go_on(t))
@@ -510,7 +505,6 @@ tarn_status tarn__plan_search_create(const tarn__plan_neighbours *near,
   if (memory->failed) return TARN_E_NOMEM;
   TARN__TRY(tarn__plan_state_make(near, memory, &t->state));
   TARN__TRY(tarn__plan_identical(near->in, t->identical));
-  TARN__TRY(tarn__plan_parts_make(&t->state, &t->parts));
   TARN__TRY(make_table(table_size, memory, &t->failed));
   *out_search = t;
   return TARN_OK;

@@ -5,8 +5,6 @@
 
 #include "plan/search.h"
 
-// --- what is put down --------------------------------------------------------
-
 // Each free item that is not down has an offset, the least that the items below
 // it allow that are down, and a least offset, which every plan within the
 // capacity gives it. The two differ for items that were passed over: something
@@ -31,6 +29,32 @@ typedef struct tarn__plan_floor_change {
   uint64_t floor;
 } tarn__plan_floor_change;
 
+typedef struct tarn__plan_saved_rank {
+  uint32_t item;
+  uint32_t rank;
+} tarn__plan_saved_rank;
+
+// The items that are left to put down, in parts that share no section. Items
+// are in one array, those of a part beside each other. Where no item crosses a
+// border between sections any more, a part falls into several: they are
+// stacked, the smallest on top, and the items of each are ranked again by the
+// pressure within it. A part is a set: work on it may change the order of its
+// items.
+typedef struct tarn__plan_part {
+  tarn__plan_key key;
+  uint32_t begin;  // in items
+  uint32_t end;
+  bool is_new;  // cut off from others: its items are to be ranked
+} tarn__plan_part;
+
+// The heights of the logs and of the stack.
+typedef struct tarn__plan_mark {
+  size_t items;
+  size_t floors;
+  size_t saved;
+  size_t parts;
+} tarn__plan_mark;
+
 typedef struct tarn__plan_state {
   const tarn__plan_instance *in;
   const tarn__plan_neighbours *near;
@@ -40,24 +64,30 @@ typedef struct tarn__plan_state {
   uint64_t *at;      // by item
   uint64_t *least;   // by item, or TARN__PLAN_DOWN, as for all that is fixed
   uint32_t *lifter;  // by item: the edge to what gives its least
+  uint32_t *ranks;   // by item
 
   uint64_t *total;     // by section: sizes of what is not down
   uint64_t *floor;     // by section: the least of their least offsets
   uint32_t *holder;    // by section: whose it is
   uint32_t *crossing;  // by section: items that began before and are not down
 
+  uint32_t *left;  // items, part by part
+  tarn__plan_part *parts;
+
+  tarn__plan_mark count;
   tarn__plan_item_change *items;
-  size_t item_count;
   size_t item_room;
   tarn__plan_floor_change *floors;
-  size_t floor_count;
   size_t floor_room;
-} tarn__plan_state;
+  tarn__plan_saved_rank *saved;  // of items that were ranked again
+  size_t saved_room;
 
-typedef struct tarn__plan_mark {
-  size_t items;
-  size_t floors;
-} tarn__plan_mark;
+  // While a part is cut up.
+  uint32_t *moved;       // items
+  uint32_t *part_of;     // by section
+  uint32_t *part_count;  // by part
+  tarn__plan_rank_key *keys;
+} tarn__plan_state;
 
 // |near| and |memory| must live as long.
 //
@@ -66,16 +96,12 @@ TARN_MUST_CHECK tarn_status
 tarn__plan_state_make(const tarn__plan_neighbours *near,
                       tarn__plan_memory *memory, tarn__plan_state *out_state);
 
-// Begins anew, within |capacity|, with what is fixed. False: there is no plan,
-// by the bounds alone.
+// Begins anew, within |capacity|, with what is fixed; all else is left. False:
+// there is no plan, by the bounds alone.
 bool tarn__plan_state_begin(tarn__plan_state *state, uint64_t capacity);
 
-static inline tarn__plan_mark tarn__plan_state_mark(
-    const tarn__plan_state *state) {
-  return (tarn__plan_mark){state->item_count, state->floor_count};
-}
-
-// Undoes all changes since |mark|, except putting items down.
+// Undoes all changes since the state's count was |mark|, except putting items
+// down and popping parts.
 void tarn__plan_state_undo(tarn__plan_state *state, tarn__plan_mark mark);
 
 // The effect of putting an item down on the rest.
@@ -108,72 +134,13 @@ bool tarn__plan_state_lift(tarn__plan_state *state, uint32_t item);
 uint32_t tarn__plan_state_rivals(const tarn__plan_state *state,
                                  uint32_t section, uint32_t enough);
 
-// --- what is left to put down ------------------------------------------------
-
-// The items in parts that share no section. Items are in one array, those of a
-// part beside each other. Where no item crosses a border between sections any
-// more, a part falls into several: they are stacked, the smallest on top, and
-// the items of each are ranked again by the pressure within it. A part is a
-// set: work on it may change the order of its items.
-typedef struct tarn__plan_part {
-  tarn__plan_key key;
-  uint32_t begin;  // in items
-  uint32_t end;
-  bool is_new;  // cut off from others: its items are to be ranked
-} tarn__plan_part;
-
-typedef struct tarn__plan_saved_rank {
-  uint32_t item;
-  uint32_t rank;
-} tarn__plan_saved_rank;
-
-typedef struct tarn__plan_parts {
-  const tarn__plan_state *state;
-  uint32_t *items;
-  uint32_t *ranks;  // by item
-
-  tarn__plan_part *stack;
-  size_t count;
-  tarn__plan_saved_rank *saved;  // of items that were ranked again
-  size_t saved_count;
-  size_t saved_room;
-
-  uint32_t *moved;       // items, while they are
-  uint32_t *part_of;     // by section
-  uint32_t *part_count;  // by part
-  tarn__plan_rank_key *keys;
-} tarn__plan_parts;
-
-// The heights of the stacks.
-typedef struct tarn__plan_parts_mark {
-  size_t count;
-  size_t saved_count;
-} tarn__plan_parts_mark;
-
-// |state| must live as long; its memory is used.
-//
-// TARN_E_NOMEM  no host memory.
-TARN_MUST_CHECK tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
-                                                  tarn__plan_parts *out_parts);
-
-// Begins anew, with all items that are not fixed.
-void tarn__plan_parts_begin(tarn__plan_parts *parts);
-
 // Stacks the items in [begin, end), in as many parts as they fall into; if
 // there are several, or |always_new|, they are ranked again.
-void tarn__plan_parts_cut(tarn__plan_parts *parts, uint32_t begin, uint32_t end,
+void tarn__plan_state_cut(tarn__plan_state *state, uint32_t begin, uint32_t end,
                           bool always_new);
 
 // The part on top; ranks its items if it is new.
-tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *parts,
+tarn__plan_part tarn__plan_state_pop(tarn__plan_state *state,
                                      const tarn__plan_run *run);
-
-static inline tarn__plan_parts_mark tarn__plan_parts_mark_of(
-    const tarn__plan_parts *parts) {
-  return (tarn__plan_parts_mark){parts->count, parts->saved_count};
-}
-
-// Unstacks what was stacked since, and restores the ranks of items.
-void tarn__plan_parts_undo(tarn__plan_parts *parts, tarn__plan_parts_mark mark);
 
 #endif  // TARN_PLAN_DEPTH_H_

@@ -14,7 +14,6 @@
 
 enum { FIRST_LOG = 1024 };
 
-typedef tarn__plan_parts parts;
 typedef tarn__plan_part part;
 
 // --- logs --------------------------------------------------------------------
@@ -31,30 +30,35 @@ static void *grow_log(tarn__plan_state *s, void *log, size_t *count,
 
 static void log_item(tarn__plan_state *s, uint32_t item) {
   s->items =
-      grow_log(s, s->items, &s->item_count, &s->item_room, sizeof *s->items);
-  s->items[s->item_count++] = (tarn__plan_item_change){
+      grow_log(s, s->items, &s->count.items, &s->item_room, sizeof *s->items);
+  s->items[s->count.items++] = (tarn__plan_item_change){
       item, s->lifter[item], s->at[item], s->least[item]};
 }
 
 static void log_floor(tarn__plan_state *s, uint32_t section) {
-  s->floors = grow_log(s, s->floors, &s->floor_count, &s->floor_room,
+  s->floors = grow_log(s, s->floors, &s->count.floors, &s->floor_room,
                        sizeof *s->floors);
-  s->floors[s->floor_count++] =
+  s->floors[s->count.floors++] =
       (tarn__plan_floor_change){section, s->holder[section], s->floor[section]};
 }
 
 void tarn__plan_state_undo(tarn__plan_state *s, tarn__plan_mark mark) {
-  while (s->item_count > mark.items) {
-    const tarn__plan_item_change *was = &s->items[--s->item_count];
+  while (s->count.items > mark.items) {
+    const tarn__plan_item_change *was = &s->items[--s->count.items];
     s->at[was->item] = was->at;
     s->least[was->item] = was->least;
     s->lifter[was->item] = was->lifter;
   }
-  while (s->floor_count > mark.floors) {
-    const tarn__plan_floor_change *was = &s->floors[--s->floor_count];
+  while (s->count.floors > mark.floors) {
+    const tarn__plan_floor_change *was = &s->floors[--s->count.floors];
     s->floor[was->section] = was->floor;
     s->holder[was->section] = was->holder;
   }
+  while (s->count.saved > mark.saved) {
+    const tarn__plan_saved_rank *was = &s->saved[--s->count.saved];
+    s->ranks[was->item] = was->rank;
+  }
+  s->count.parts = mark.parts;
 }
 
 // --- keys --------------------------------------------------------------------
@@ -170,7 +174,7 @@ bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
                                tarn__plan_key *key,
                                tarn__plan_effect *out_effect) {
   const tarn__plan_neighbours *near = s->near;
-  size_t first = s->item_count;
+  size_t first = s->count.items;
   *out_effect = (tarn__plan_effect){0};
   log_item(s, item);
   count_key(s, item, UINT64_MAX, key);
@@ -183,7 +187,7 @@ bool tarn__plan_state_put_down(tarn__plan_state *s, uint32_t item,
     if (!can_be_lifted(s, item, e, &out_effect->narrows)) return false;
     if (!raise(s, other, top, key)) return false;
   }
-  for (size_t i = first; i < s->item_count; i++) {
+  for (size_t i = first; i < s->count.items; i++) {
     if (!refresh(s, s->items[i].item)) return false;
   }
   return true;
@@ -232,16 +236,116 @@ bool tarn__plan_state_pass(tarn__plan_state *s, uint32_t item,
   return lifts;
 }
 
+// --- cutting a part up -------------------------------------------------------
+
+static void save_ranks(tarn__plan_state *s, uint32_t begin, uint32_t end) {
+  s->saved = tarn__plan_grow(s->memory, s->saved, &s->saved_room,
+                             s->count.saved + (end - begin), sizeof *s->saved);
+  if (s->memory->failed) return;
+  for (uint32_t i = begin; i < end; i++) {
+    uint32_t item = s->left[i];
+    s->saved[s->count.saved++] = (tarn__plan_saved_rank){item, s->ranks[item]};
+  }
+}
+
+static tarn__plan_key key_of(const tarn__plan_state *s, uint32_t begin,
+                             uint32_t end) {
+  tarn__plan_key sum = {0};
+  for (uint32_t i = begin; i < end; i++)
+    count_key(s, s->left[i], 1, &sum);
+  return sum;
+}
+
+// Numbers sections by where nothing crosses; counts items by part.
+static uint32_t number_parts(tarn__plan_state *s, uint32_t begin,
+                             uint32_t end) {
+  const tarn__plan_item *items = s->in->items;
+  uint32_t first = UINT32_MAX;
+  uint32_t last = 0;
+  for (uint32_t i = begin; i < end; i++) {
+    const tarn__plan_item *item = &items[s->left[i]];
+    if (first > item->first) first = item->first;
+    if (last < item->last) last = item->last;
+  }
+  uint32_t count = 0;
+  for (uint32_t t = first; t < last; t++) {
+    if (t == first || s->crossing[t] == 0) s->part_count[count++] = 0;
+    s->part_of[t] = count - 1;
+  }
+  for (uint32_t i = begin; i < end; i++) {
+    s->part_count[s->part_of[items[s->left[i]].first]]++;
+  }
+  return count;
+}
+
+// Moves items of one part beside each other; counts become ends.
+static void group_items(tarn__plan_state *s, uint32_t begin, uint32_t end,
+                        uint32_t count) {
+  const tarn__plan_item *items = s->in->items;
+  uint32_t at = begin;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t size = s->part_count[i];
+    s->part_count[i] = at;
+    at += size;
+  }
+  memcpy(s->moved, s->left + begin, (end - begin) * sizeof *s->moved);
+  for (uint32_t i = 0; i < end - begin; i++) {
+    uint32_t item = s->moved[i];
+    s->left[s->part_count[s->part_of[items[item].first]]++] = item;
+  }
+}
+
+// Above |first| smaller ones are nearer to the top.
+static void stack_by_size(tarn__plan_state *s, size_t first, part added) {
+  size_t to = s->count.parts++;
+  uint32_t size = added.end - added.begin;
+  while (to > first && s->parts[to - 1].end - s->parts[to - 1].begin <= size) {
+    s->parts[to] = s->parts[to - 1];
+    to--;
+  }
+  s->parts[to] = added;
+}
+
+void tarn__plan_state_cut(tarn__plan_state *s, uint32_t begin, uint32_t end,
+                          bool always_new) {
+  uint32_t count = number_parts(s, begin, end);
+  size_t first = s->count.parts;
+  group_items(s, begin, end, count);
+  bool is_new = always_new || s->part_count[0] != end;
+  if (is_new) save_ranks(s, begin, end);
+  uint32_t at = begin;
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t stop = s->part_count[i];
+    if (stop == at) continue;
+    stack_by_size(s, first, (part){key_of(s, at, stop), at, stop, is_new});
+    at = stop;
+  }
+}
+
+tarn__plan_part tarn__plan_state_pop(tarn__plan_state *s,
+                                     const tarn__plan_run *run) {
+  part top = s->parts[--s->count.parts];
+  if (top.is_new && top.end - top.begin > 1) {
+    tarn__plan_rank(s->in, run, s->total, s->left + top.begin,
+                    top.end - top.begin, s->keys, s->ranks);
+  }
+  return top;
+}
+
 // --- the beginning -----------------------------------------------------------
 
 static bool begin_sections(tarn__plan_state *s) {
   size_t count = s->in->section_count + 1;
+  uint32_t left = 0;
   memset(s->total, 0, count * sizeof *s->total);
   memset(s->floor, 0, count * sizeof *s->floor);
   memset(s->crossing, 0, count * sizeof *s->crossing);
   for (uint32_t i = 0; i < s->in->item_count; i++) {
-    if (!s->in->items[i].fixed) (void)count_item(s, i, 1);
+    if (s->in->items[i].fixed) continue;
+    (void)count_item(s, i, 1);
+    s->left[left++] = i;
   }
+  if (left > 0) tarn__plan_state_cut(s, 0, left, true);
   bool all = true;
   for (uint32_t t = 0; t < s->in->section_count; t++) {
     find_floor(s, t);
@@ -252,8 +356,7 @@ static bool begin_sections(tarn__plan_state *s) {
 
 bool tarn__plan_state_begin(tarn__plan_state *s, uint64_t capacity) {
   s->capacity = capacity;
-  s->item_count = 0;
-  s->floor_count = 0;
+  s->count = (tarn__plan_mark){0};
   memset(s->lifter, 0xff, s->in->item_count * sizeof *s->lifter);
   bool placed = tarn__plan_lay_out(s->near, capacity, s->at, s->least);
   bool fit = begin_sections(s);
@@ -270,7 +373,8 @@ tarn_status tarn__plan_state_make(const tarn__plan_neighbours *near,
                           .near = near,
                           .memory = memory,
                           .item_room = FIRST_LOG,
-                          .floor_room = FIRST_LOG};
+                          .floor_room = FIRST_LOG,
+                          .saved_room = items};
   s->at = tarn__plan_array(memory, items, sizeof *s->at);
   s->least = tarn__plan_array(memory, items, sizeof *s->least);
   s->lifter = tarn__plan_array(memory, items, sizeof *s->lifter);
@@ -278,142 +382,15 @@ tarn_status tarn__plan_state_make(const tarn__plan_neighbours *near,
   s->floor = tarn__plan_array(memory, sections, sizeof *s->floor);
   s->holder = tarn__plan_array(memory, sections, sizeof *s->holder);
   s->crossing = tarn__plan_array(memory, sections, sizeof *s->crossing);
+  s->ranks = tarn__plan_array(memory, items, sizeof *s->ranks);
+  s->left = tarn__plan_array(memory, items, sizeof *s->left);
+  s->parts = tarn__plan_array(memory, 2 * items, sizeof *s->parts);
+  s->moved = tarn__plan_array(memory, items, sizeof *s->moved);
+  s->part_of = tarn__plan_array(memory, sections, sizeof *s->part_of);
+  s->part_count = tarn__plan_array(memory, sections, sizeof *s->part_count);
+  s->keys = tarn__plan_array(memory, items, sizeof *s->keys);
+  s->saved = tarn__plan_array(memory, items, sizeof *s->saved);
   s->items = tarn__plan_array(memory, FIRST_LOG, sizeof *s->items);
   s->floors = tarn__plan_array(memory, FIRST_LOG, sizeof *s->floors);
   return tarn__plan_memory_status(memory);
-}
-
-// --- parts -------------------------------------------------------------------
-
-tarn_status tarn__plan_parts_make(const tarn__plan_state *state,
-                                  tarn__plan_parts *out_parts) {
-  parts *p = out_parts;
-  tarn__plan_memory *memory = state->memory;
-  size_t items = state->in->item_count + 1;
-  size_t sections = state->in->section_count + 1;
-  *p = (parts){.state = state, .saved_room = items};
-  p->items = tarn__plan_array(memory, items, sizeof *p->items);
-  p->ranks = tarn__plan_array(memory, items, sizeof *p->ranks);
-  p->stack = tarn__plan_array(memory, 2 * items, sizeof *p->stack);
-  p->moved = tarn__plan_array(memory, items, sizeof *p->moved);
-  p->part_of = tarn__plan_array(memory, sections, sizeof *p->part_of);
-  p->part_count = tarn__plan_array(memory, sections, sizeof *p->part_count);
-  p->keys = tarn__plan_array(memory, items, sizeof *p->keys);
-  p->saved = tarn__plan_array(memory, items, sizeof *p->saved);
-  return tarn__plan_memory_status(memory);
-}
-
-static void save_ranks(parts *p, uint32_t begin, uint32_t end) {
-  p->saved = tarn__plan_grow(p->state->memory, p->saved, &p->saved_room,
-                             p->saved_count + (end - begin), sizeof *p->saved);
-  if (p->state->memory->failed) return;
-  for (uint32_t i = begin; i < end; i++) {
-    uint32_t item = p->items[i];
-    p->saved[p->saved_count++] = (tarn__plan_saved_rank){item, p->ranks[item]};
-  }
-}
-
-// --- cutting a part up -------------------------------------------------------
-
-static tarn__plan_key key_of(const parts *p, uint32_t begin, uint32_t end) {
-  tarn__plan_key sum = {0};
-  for (uint32_t i = begin; i < end; i++)
-    count_key(p->state, p->items[i], 1, &sum);
-  return sum;
-}
-
-// Numbers sections by where nothing crosses; counts items by part.
-static uint32_t number_parts(parts *p, uint32_t begin, uint32_t end) {
-  const tarn__plan_item *items = p->state->in->items;
-  uint32_t first = UINT32_MAX;
-  uint32_t last = 0;
-  for (uint32_t i = begin; i < end; i++) {
-    const tarn__plan_item *item = &items[p->items[i]];
-    if (first > item->first) first = item->first;
-    if (last < item->last) last = item->last;
-  }
-  uint32_t count = 0;
-  for (uint32_t t = first; t < last; t++) {
-    if (t == first || p->state->crossing[t] == 0) p->part_count[count++] = 0;
-    p->part_of[t] = count - 1;
-  }
-  for (uint32_t i = begin; i < end; i++) {
-    p->part_count[p->part_of[items[p->items[i]].first]]++;
-  }
-  return count;
-}
-
-// Moves items of one part beside each other; counts become ends.
-static void group_items(parts *p, uint32_t begin, uint32_t end,
-                        uint32_t count) {
-  const tarn__plan_item *items = p->state->in->items;
-  uint32_t at = begin;
-  for (uint32_t i = 0; i < count; i++) {
-    uint32_t size = p->part_count[i];
-    p->part_count[i] = at;
-    at += size;
-  }
-  memcpy(p->moved, p->items + begin, (end - begin) * sizeof *p->moved);
-  for (uint32_t i = 0; i < end - begin; i++) {
-    uint32_t item = p->moved[i];
-    p->items[p->part_count[p->part_of[items[item].first]]++] = item;
-  }
-}
-
-// Above |first| smaller ones are nearer to the top.
-static void stack_by_size(parts *p, size_t first, part added) {
-  size_t to = p->count++;
-  uint32_t size = added.end - added.begin;
-  while (to > first && p->stack[to - 1].end - p->stack[to - 1].begin <= size) {
-    p->stack[to] = p->stack[to - 1];
-    to--;
-  }
-  p->stack[to] = added;
-}
-
-void tarn__plan_parts_cut(parts *p, uint32_t begin, uint32_t end,
-                          bool always_new) {
-  uint32_t count = number_parts(p, begin, end);
-  size_t first = p->count;
-  group_items(p, begin, end, count);
-  bool is_new = always_new || p->part_count[0] != end;
-  if (is_new) save_ranks(p, begin, end);
-  uint32_t at = begin;
-  for (uint32_t i = 0; i < count; i++) {
-    uint32_t stop = p->part_count[i];
-    if (stop == at) continue;
-    stack_by_size(p, first, (part){key_of(p, at, stop), at, stop, is_new});
-    at = stop;
-  }
-}
-
-// --- the stack ---------------------------------------------------------------
-
-void tarn__plan_parts_begin(tarn__plan_parts *p) {
-  const tarn__plan_state *s = p->state;
-  uint32_t count = 0;
-  p->count = 0;
-  p->saved_count = 0;
-  for (uint32_t i = 0; i < s->in->item_count; i++) {
-    if (!s->in->items[i].fixed) p->items[count++] = i;
-  }
-  if (count > 0) tarn__plan_parts_cut(p, 0, count, true);
-}
-
-tarn__plan_part tarn__plan_parts_pop(tarn__plan_parts *p,
-                                     const tarn__plan_run *run) {
-  part top = p->stack[--p->count];
-  if (top.is_new && top.end - top.begin > 1) {
-    tarn__plan_rank(p->state->in, run, p->state->total, p->items + top.begin,
-                    top.end - top.begin, p->keys, p->ranks);
-  }
-  return top;
-}
-
-void tarn__plan_parts_undo(tarn__plan_parts *p, tarn__plan_parts_mark mark) {
-  p->count = mark.count;
-  while (p->saved_count > mark.saved_count) {
-    const tarn__plan_saved_rank *was = &p->saved[--p->saved_count];
-    p->ranks[was->item] = was->rank;
-  }
 }
