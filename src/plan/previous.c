@@ -137,17 +137,25 @@ static tarn_status let_half_go(holding *h) {
   return TARN_OK;
 }
 
+// |problem|: with what is held, or as it is.
+static tarn_status fill(holding *h, const tarn_plan_problem *problem,
+                        uint64_t nodes, tarn_plan *plan) {
+  bool is_whole = problem == h->problem;
+  tarn__plan_fill fill = {.problem = problem,
+                          .capacity = is_whole ? 0 : h->ceiling,
+                          .minimise = h->call->options.minimise,
+                          .is_whole = is_whole,
+                          .node_limit = nodes};
+  return tarn__plan_fill_in(h->call, &fill, plan);
+}
+
 static tarn_status hold(holding *h, bool *held) {
   TARN__TRY(sift(h));
   for (int i = 0; i < TRIES && !*held; i++) {
     if (i > 0) TARN__TRY(let_half_go(h));
     if (tarn__plan_call_over(h->call)) break;
     fix_all(h);
-    tarn__plan_fill fill = {.problem = &h->held,
-                            .capacity = h->ceiling,
-                            .minimise = h->call->options.minimise,
-                            .node_limit = TRY_NODES};
-    TARN__TRY(tarn__plan_fill_in(h->call, &fill, h->tried));
+    TARN__TRY(fill(h, &h->held, TRY_NODES, h->tried));
     *held = tarn__plan_fits(h->tried->info.answer) &&
             (h->ceiling == 0 || h->tried->info.height <= h->ceiling);
   }
@@ -166,27 +174,12 @@ static void keep_previous(const tarn__plan_call *call,
   tarn__plan_complete(problem, NULL, call->bound, plan);
 }
 
-static tarn_status fill_afresh(holding *h, uint64_t nodes, tarn_plan *plan) {
-  tarn__plan_fill fill = {.problem = h->problem,
-                          .minimise = h->call->options.minimise,
-                          .is_whole = true,
-                          .node_limit = nodes};
-  return tarn__plan_fill_in(h->call, &fill, plan);
-}
-
-static bool has_limits(const tarn_plan_problem *problem) {
-  for (size_t i = 0; i < tarn__plan_arena_count(problem); i++) {
-    if (tarn__plan_capacity(problem, i) == 0) return false;
-  }
-  return true;
-}
-
 // A plan to fall back on. With limits one that is found at once will do, since
 // the tries to keep offsets may take all of the time; without limits its height
 // is the ceiling, so it gets some nodes.
 static tarn_status fill_first(holding *h) {
-  bool limited = has_limits(h->problem);
-  tarn_status status = fill_afresh(h, limited ? 1 : TRY_NODES, h->plan);
+  bool limited = tarn__plan_room(h->problem) != UINT64_MAX;
+  tarn_status status = fill(h, h->problem, limited ? 1 : TRY_NODES, h->plan);
   if (!limited) h->ceiling = h->plan->info.height;
   return status;
 }
@@ -198,7 +191,7 @@ static tarn_status improve(holding *h) {
   bool enough = planned && (!lowest || tarn__plan_call_over(h->call) ||
                             h->plan->info.answer == TARN_PLAN_OPTIMAL);
   if (enough) return TARN_OK;
-  TARN__TRY(fill_afresh(h, 0, h->tried));
+  TARN__TRY(fill(h, h->problem, 0, h->tried));
   bool better = tarn__plan_fits(h->tried->info.answer) &&
                 h->tried->info.height <= h->plan->info.height;
   if (better || !planned) tarn__plan_swap(h->plan, h->tried);
