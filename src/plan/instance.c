@@ -292,10 +292,14 @@ void tarn__plan_instance_free(tarn__plan_instance *in) {
   *in = (tarn__plan_instance){0};
 }
 
-void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
-                       size_t buckets, uint32_t *begin, uint32_t *out) {
+tarn_status tarn__plan_bucket(tarn__plan_memory *memory, const uint32_t *keys,
+                              size_t stride, size_t count, size_t buckets,
+                              uint32_t **out_begin, uint32_t **out_sorted) {
   const char *at = (const char *)keys;
+  uint32_t *begin = tarn__plan_array(memory, buckets + 1, sizeof *begin);
+  uint32_t *out = tarn__plan_array(memory, count + 1, sizeof *out);
   uint32_t sum = 0;
+  if (memory->failed) return TARN_E_NOMEM;
   for (size_t i = 0; i < count; i++)
     begin[*(const uint32_t *)(const void *)(at + i * stride)]++;
   for (size_t i = 0; i <= buckets; i++)
@@ -303,6 +307,9 @@ void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
   for (size_t i = count; i-- > 0;)
     out[--begin[*(const uint32_t *)(const void *)(at + i * stride)]] =
         (uint32_t)i;
+  *out_begin = begin;
+  *out_sorted = out;
+  return TARN_OK;
 }
 
 uint64_t tarn__plan_instance_height(const tarn__plan_instance *instance,

@@ -92,11 +92,14 @@ bool tarn__plan_items_meet(const tarn__plan_instance *instance, uint32_t a,
                            uint32_t b);
 
 // Sorts the numbers below |count| by their keys, which are below |buckets| and
-// |stride| bytes apart: number i with key k is in |out| from |begin[k]| to
-// before |begin[k + 1]|; equal keys keep their order. |begin| has
-// |buckets| + 1 elements, all 0.
-void tarn__plan_bucket(const uint32_t *keys, size_t stride, size_t count,
-                       size_t buckets, uint32_t *begin, uint32_t *out);
+// |stride| bytes apart: number i with key k is in |*out_sorted| from
+// |(*out_begin)[k]| to before |(*out_begin)[k + 1]|; equal keys keep their
+// order. Both arrays are of |memory|.
+//
+// TARN_E_NOMEM  no host memory.
+TARN_MUST_CHECK tarn_status tarn__plan_bucket(
+    tarn__plan_memory *memory, const uint32_t *keys, size_t stride,
+    size_t count, size_t buckets, uint32_t **out_begin, uint32_t **out_sorted);
 
 static inline const tarn__plan_piece *tarn__plan_pieces(
     const tarn__plan_instance *instance, const tarn__plan_item *item) {

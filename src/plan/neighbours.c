@@ -163,7 +163,7 @@ static tarn_status make_lists(sweep *s, size_t most) {
   tarn__plan_neighbours *n = s->n;
   const tarn__plan_instance *in = n->in;
   tarn__plan_memory *memory = &s->memory;
-  s->order = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->order);
+  uint32_t *begin;
   s->active = tarn__plan_array(memory, in->piece_count + 1, sizeof *s->active);
   s->fill = tarn__plan_array(memory, in->item_count + 1, sizeof *s->fill);
   n->first = tarn__plan_array(s->lists, in->item_count + 2, sizeof *n->first);
@@ -173,9 +173,9 @@ static tarn_status make_lists(sweep *s, size_t most) {
   bool uneven = is_uneven(in);
   s->most_edges = most / (uneven ? 20 : 4);
   if (s->most_edges >= UINT32_MAX) s->most_edges = UINT32_MAX - 1;
-  tarn__plan_bucket(&in->pieces->first, sizeof *in->pieces, in->piece_count,
-                    in->section_count, n->begin, s->order);
-  memset(n->begin, 0, (in->section_count + 2) * sizeof *n->begin);
+  TARN__TRY(tarn__plan_bucket(memory, &in->pieces->first, sizeof *in->pieces,
+                              in->piece_count, in->section_count, &begin,
+                              &s->order));
   if (!sweep_over(s)) return TARN_FULL;
   TARN__TRY(make_edges(s, uneven));
   s->filling = true;
@@ -383,12 +383,10 @@ tarn_status tarn__plan_spans_make(const tarn__plan_instance *in,
                                   tarn__plan_spans *s) {
   *s = (tarn__plan_spans){.in = in};
   choose_stride(s);
-  s->begin = tarn__plan_array(memory, in->section_count + 1, sizeof *s->begin);
-  s->items = tarn__plan_array(memory, in->item_count + 1, sizeof *s->items);
   s->mark = tarn__plan_array(memory, (size_t)s->marks + 1, sizeof *s->mark);
-  if (memory->failed) return TARN_E_NOMEM;
-  tarn__plan_bucket(&in->items->first, sizeof *in->items, in->item_count,
-                    in->section_count, s->begin, s->items);
+  TARN__TRY(tarn__plan_bucket(memory, &in->items->first, sizeof *in->items,
+                              in->item_count, in->section_count, &s->begin,
+                              &s->items));
   count_crossings(s);
   s->across = tarn__plan_array(memory, (size_t)s->mark[s->marks] + 1,
                                sizeof *s->across);

@@ -7,6 +7,7 @@
 //
 // A range's place in |ranges| stays while it is there: an item's range is
 // found again when the item ends.
+#include "base/status.h"
 #include "plan/greedy.h"
 #include "plan/placements.h"
 
@@ -230,22 +231,16 @@ static void lie_above_fixed(passing *p, uint64_t *offsets) {
 }
 
 // Items in the order of the sections that they begin in, and end before.
-static bool sort_items(passing *p) {
+static tarn_status sort_items(passing *p) {
   const tarn__plan_instance *in = p->in;
   tarn__plan_memory *memory = &p->memory;
-  size_t sections = in->section_count + 2;
-  size_t items = in->item_count + 1;
-  p->begin = tarn__plan_array(memory, sections, sizeof *p->begin);
-  p->end = tarn__plan_array(memory, sections, sizeof *p->end);
-  p->begins = tarn__plan_array(memory, items, sizeof *p->begins);
-  p->ends = tarn__plan_array(memory, items, sizeof *p->ends);
-  p->held = tarn__plan_array(memory, items, sizeof *p->held);
-  if (memory->failed) return false;
-  tarn__plan_bucket(&in->items->first, sizeof *in->items, in->item_count,
-                    sections - 1, p->begin, p->begins);
-  tarn__plan_bucket(&in->items->last, sizeof *in->items, in->item_count,
-                    sections - 1, p->end, p->ends);
-  return true;
+  p->held = tarn__plan_array(memory, in->item_count + 1, sizeof *p->held);
+  TARN__TRY(tarn__plan_bucket(memory, &in->items->first, sizeof *in->items,
+                              in->item_count, in->section_count + 1, &p->begin,
+                              &p->begins));
+  return tarn__plan_bucket(memory, &in->items->last, sizeof *in->items,
+                           in->item_count, in->section_count + 1, &p->end,
+                           &p->ends);
 }
 
 tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
@@ -255,7 +250,7 @@ tarn_status tarn__plan_one_pass(const tarn__plan_instance *in,
   for (int i = 0; i < BINS; i++)
     p.bins[i] = NONE;
   lie_above_fixed(&p, out_offsets);
-  bool good = sort_items(&p);
+  bool good = sort_items(&p) == TARN_OK;
   for (size_t section = 0; good && section < in->section_count; section++) {
     end_section(&p, section);
     good = begin_section(&p, section, out_offsets);

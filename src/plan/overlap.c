@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/hostmem.h"
+#include "base/status.h"
 
 typedef struct entry {
   uint64_t offset;
@@ -33,20 +34,14 @@ typedef struct sweep {
 
 static tarn_status make_sweep(sweep *s) {
   const tarn__plan_instance *in = s->in;
-  tarn__plan_memory *memory = &s->memory;
-  size_t pieces = in->piece_count + 1;
-  size_t sections = in->section_count + 2;
-  uint32_t *first = tarn__plan_array(memory, sections, sizeof *first);
-  uint32_t *last = tarn__plan_array(memory, sections, sizeof *last);
-  s->by_first = tarn__plan_array(memory, pieces, sizeof *s->by_first);
-  s->by_last = tarn__plan_array(memory, pieces, sizeof *s->by_last);
-  s->live = tarn__plan_array(memory, pieces, sizeof *s->live);
-  if (memory->failed) return TARN_E_NOMEM;
-  tarn__plan_bucket(&in->pieces->first, sizeof *in->pieces, in->piece_count,
-                    sections - 1, first, s->by_first);
-  tarn__plan_bucket(&in->pieces->last, sizeof *in->pieces, in->piece_count,
-                    sections - 1, last, s->by_last);
-  return TARN_OK;
+  size_t pieces = in->piece_count;
+  uint32_t *begin;
+  s->live = tarn__plan_array(&s->memory, pieces + 1, sizeof *s->live);
+  TARN__TRY(tarn__plan_bucket(&s->memory, &in->pieces->first,
+                              sizeof *in->pieces, pieces, in->section_count + 1,
+                              &begin, &s->by_first));
+  return tarn__plan_bucket(&s->memory, &in->pieces->last, sizeof *in->pieces,
+                           pieces, in->section_count + 1, &begin, &s->by_last);
 }
 
 // --- what is live ------------------------------------------------------------
