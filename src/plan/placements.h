@@ -53,8 +53,8 @@ uint64_t tarn__plan_grain(const tarn__plan_instance *in);
 
 // Nothing is placed yet. |in| and |memory| must live as long.
 //
-// Cost:          of a tree 128 bytes for each section, and up to twice that; of
-//                a list 32 bytes for each item.
+// Cost:          8 bytes for each item; of a tree 128 bytes for each section,
+//                and up to twice that; of a list 32 bytes for each item.
 // TARN_E_NOMEM   no host memory.
 TARN_MUST_CHECK tarn_status tarn__plan_placed_make(
     const tarn__plan_instance *in, bool in_list, tarn__plan_memory *memory,
