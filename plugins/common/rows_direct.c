@@ -143,13 +143,7 @@ static tarn_status say(const tarn_rows *rows,
 tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
                               char *text, size_t text_size) {
   tarn__common_rows_share shares[MOST_THREADS];
-  tarn__rows_plan plan = {
-      .action = action,
-      .rows = rows,
-      .table_bytes = tarn__rows_table_bytes(rows),
-      .dense_bytes = tarn__rows_dense_bytes(rows),
-  };
-  tarn__rows_choose(&plan);
+  tarn__rows_plan plan = tarn__rows_choose(action, rows);
   uint32_t count = shares_of(&plan);
   cut(&plan, shares, count);
   on_threads(work, shares, sizeof shares[0], count);

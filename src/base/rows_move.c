@@ -241,18 +241,23 @@ static size_t ahead_of(const tarn__rows_plan *plan) {
   return gathers && plan->table_bytes <= SHORT ? TARN__ROWS_AHEAD : FEW;
 }
 
-void tarn__rows_choose(tarn__rows_plan *plan) {
-  const tarn_rows *rows = plan->rows;
-  plan->ahead = ahead_of(plan);
-  plan->fetch_table = true;
-  plan->fetch_dense = plan->action != TARN__ROWS_GATHER;
-  if (plan->table_bytes == 0) {
-    plan->move = move_nothing;
+tarn__rows_plan tarn__rows_choose(tarn__rows_action action,
+                                  const tarn_rows *rows) {
+  tarn__rows_plan plan = {.action = action,
+                          .rows = rows,
+                          .table_bytes = tarn__rows_table_bytes(rows),
+                          .dense_bytes = tarn__rows_dense_bytes(rows),
+                          .fetch_table = true,
+                          .fetch_dense = action != TARN__ROWS_GATHER};
+  plan.ahead = ahead_of(&plan);
+  if (plan.table_bytes == 0) {
+    plan.move = move_nothing;
   } else if (rows->table_dtype != rows->dense_dtype) {
-    plan->move = converter_of(plan->action);
-  } else if (plan->action == TARN__ROWS_SCATTER_ADD) {
-    plan->move = adder_of(rows->table_dtype);
+    plan.move = converter_of(action);
+  } else if (action == TARN__ROWS_SCATTER_ADD) {
+    plan.move = adder_of(rows->table_dtype);
   } else {
-    choose_copy(plan);
+    choose_copy(&plan);
   }
+  return plan;
 }

@@ -33,8 +33,9 @@ typedef struct tarn__rows_plan {
   size_t ahead;  // so many rows before
 } tarn__rows_plan;
 
-// Sets the last five of |plan|, which are zero, for the fastest mover there is.
-void tarn__rows_choose(tarn__rows_plan *plan);
+// The plan for |rows|, with the fastest mover there is.
+tarn__rows_plan tarn__rows_choose(tarn__rows_action action,
+                                  const tarn_rows *rows);
 
 // Makes rows that this thread has written past the caches visible to others.
 void tarn__rows_settle(void);

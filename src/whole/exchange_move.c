@@ -128,11 +128,7 @@ static void move(const tarn__whole_pass *p, tarn__rows_action action,
   rows.table_offset = r->table.base;
   // Else it is the staging that is written, which is read next.
   if (action == TARN__ROWS_SCATTER || own) rows.flags = TARN_ROWS_PAST_CACHES;
-  tarn__rows_plan plan = {.action = action,
-                          .rows = &rows,
-                          .table_bytes = tarn__rows_table_bytes(&rows),
-                          .dense_bytes = tarn__rows_dense_bytes(&rows)};
-  tarn__rows_choose(&plan);
+  tarn__rows_plan plan = tarn__rows_choose(action, &rows);
   for (size_t k = 0; k < r->count; k += WINDOW) {
     size_t left = r->count - k;
     pairers[r->kind](r, k, tarn__lesser(left, WINDOW + TARN__ROWS_AHEAD),
