@@ -9,10 +9,8 @@
 // keep their order: each share reads all positions.
 #include "common/rows_direct.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
 
 #include "base/status.h"
 
@@ -44,7 +42,8 @@ static void cut(const tarn__rows_plan *plan, tarn__common_rows_share *shares,
   size_t all = plan->rows->index_count;
   for (uint32_t i = 0; i < count; i++) {
     tarn__common_rows_share *share = &shares[i];
-    *share = (tarn__common_rows_share){.plan = plan, .end = all, .of = 1};
+    *share = (tarn__common_rows_share){
+        .plan = plan, .end = all, .of = 1, .fault = {0, SIZE_MAX}};
     if (gathers) {
       share->first = all / count * i + (i < all % count ? i : all % count);
       share->end = share->first + all / count + (i < all % count);
@@ -114,32 +113,6 @@ static void work(void *share) {
   tarn__rows_share_run(share);
 }
 
-// The one at the lowest position.
-static tarn__common_rows_fault first_fault(
-    const tarn__common_rows_share *shares, uint32_t count) {
-  tarn__common_rows_fault first = {.kind = TARN__ROWS_FINE,
-                                   .position = SIZE_MAX};
-  for (uint32_t i = 0; i < count; i++) {
-    const tarn__common_rows_fault *fault = &shares[i].fault;
-    if (fault->kind == TARN__ROWS_FINE) continue;
-    if (fault->position < first.position) first = *fault;
-  }
-  return first;
-}
-
-static tarn_status say(const tarn_rows *rows,
-                       const tarn__common_rows_fault *fault, char *text,
-                       size_t text_size) {
-  if (fault->kind == TARN__ROWS_FINE) return TARN_OK;
-  if (fault->kind == TARN__ROWS_BAD_INDEX) {
-    tarn__rows_say_bad(rows, fault->index, fault->position, text, text_size);
-  } else {
-    snprintf(text, text_size, "row %" PRId64 " of the table spans two chunks",
-             fault->index);
-  }
-  return TARN_E_INVALID;
-}
-
 tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
                               char *text, size_t text_size) {
   tarn__common_rows_share shares[MOST_THREADS];
@@ -147,6 +120,11 @@ tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
   uint32_t count = shares_of(&plan);
   cut(&plan, shares, count);
   on_threads(work, shares, sizeof shares[0], count);
-  tarn__common_rows_fault fault = first_fault(shares, count);
-  return say(rows, &fault, text, text_size);
+  tarn__common_rows_fault first = shares[0].fault;
+  for (uint32_t i = 1; i < count; i++) {
+    if (shares[i].fault.position < first.position) first = shares[i].fault;
+  }
+  if (first.position == SIZE_MAX) return TARN_OK;
+  tarn__rows_say_bad(rows, first.index, first.position, text, text_size);
+  return TARN_E_INVALID;
 }

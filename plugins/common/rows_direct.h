@@ -13,17 +13,10 @@
 #include "base/rows_move.h"
 #include "tarn/base.h"
 
-typedef enum tarn__common_rows_fault_kind {
-  TARN__ROWS_FINE,
-  TARN__ROWS_BAD_INDEX,
-  TARN__ROWS_IN_TWO,  // the row lies in two chunks
-} tarn__common_rows_fault_kind;
-
-// The first fault, if any.
+// The first index that is out of range, or whose row lies in two chunks.
 typedef struct tarn__common_rows_fault {
-  tarn__common_rows_fault_kind kind;
   int64_t index;
-  size_t position;
+  size_t position;  // SIZE_MAX: there is none
 } tarn__common_rows_fault;
 
 // The share of one thread: its rows of the positions from |first| to |end|.

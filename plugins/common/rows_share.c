@@ -40,30 +40,12 @@ typedef enum verdict {
   STOP,   // |fault| is set
 } verdict;
 
-static inline int64_t index_at(const tarn_rows *rows, size_t position) {
-  const unsigned char *indices = (unsigned char *)(uintptr_t)rows->indices;
-  int32_t narrow = 0;
-  int64_t wide = 0;
-  if (rows->index_dtype == TARN_DTYPE_I64) {
-    memcpy(&wide, indices + position * sizeof wide, sizeof wide);
-    return wide;
-  }
-  memcpy(&narrow, indices + position * sizeof narrow, sizeof narrow);
-  return narrow;
-}
-
 // Rows are dealt out by the upper bits of a product, so that neighbouring rows,
 // which may all be in demand, are in different shares.
 static inline bool is_of(const tarn__common_rows_share *share, size_t row) {
   if (share->of == 1) return true;
   uint64_t mixed = ((uint64_t)row * UINT64_C(0x9e3779b97f4a7c15)) >> 32;
   return (mixed * share->of) >> 32 == share->number;
-}
-
-static void stop(tarn__common_rows_share *share,
-                 tarn__common_rows_fault_kind kind, int64_t index,
-                 size_t position) {
-  share->fault = (tarn__common_rows_fault){kind, index, position};
 }
 
 // What to do with an index that is out of range.
@@ -73,7 +55,7 @@ static verdict judge(tarn__common_rows_share *share, int64_t index,
   if ((plan->rows->flags & TARN_ROWS_SKIP_BAD) != 0) {
     return plan->action == TARN__ROWS_GATHER ? CLEAR : PASS;
   }
-  stop(share, TARN__ROWS_BAD_INDEX, index, position);
+  share->fault = (tarn__common_rows_fault){index, position};
   return STOP;
 }
 
@@ -82,7 +64,8 @@ static verdict judge(tarn__common_rows_share *share, int64_t index,
 static inline verdict admit(tarn__common_rows_share *share,
                             const tarn_rows *rows, size_t position,
                             size_t *out) {
-  int64_t index = index_at(rows, position);
+  int64_t index = tarn__rows_index_at(
+      rows->index_dtype, (const void *)(uintptr_t)rows->indices, position);
   *out = (size_t)index;
   if (!tarn__rows_has(rows, index)) {
     return judge(share, index, position);
@@ -258,7 +241,7 @@ static inline unsigned char *place(tarn__common_rows_share *share,
                                    const tarn_rows *rows, size_t bytes,
                                    size_t row, size_t position) {
   tarn_addr at = tarn__rows_place(rows, row, bytes);
-  if (at == 0) stop(share, TARN__ROWS_IN_TWO, (int64_t)row, position);
+  if (at == 0) share->fault = (tarn__common_rows_fault){(int64_t)row, position};
   return (unsigned char *)(uintptr_t)at;
 }
 

@@ -185,7 +185,10 @@ tarn_status tarn__rows_check(const tarn_rows *given, tarn_rows *out) {
 
 void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
                         char *out, size_t out_size) {
-  if (rows->table_count == 0) {
+  if (tarn__rows_has(rows, index)) {
+    snprintf(out, out_size, "row %" PRId64 " of the table spans two chunks",
+             index);
+  } else if (rows->table_count == 0) {
     snprintf(out, out_size,
              "index %" PRId64 " at position %zu: the table has no rows", index,
              position);

@@ -2,6 +2,8 @@
 #ifndef TARN_BASE_ROWS_H_
 #define TARN_BASE_ROWS_H_
 
+#include <string.h>
+
 #include "tarn/base.h"
 
 // The operation (tarn_rows in base.h).
@@ -30,7 +32,22 @@ static inline bool tarn__rows_has(const tarn_rows *rows, int64_t index) {
   return index >= 0 && (uint64_t)index < rows->table_count;
 }
 
-// "index 7 at position 3 is not in 0..4"
+// The index at |position| of |indices|, of any alignment, which are of |dtype|.
+static inline int64_t tarn__rows_index_at(tarn_dtype dtype, const void *indices,
+                                          size_t position) {
+  const unsigned char *bytes = indices;
+  int32_t narrow = 0;
+  int64_t wide = 0;
+  if (dtype == TARN_DTYPE_I64) {
+    memcpy(&wide, bytes + position * sizeof wide, sizeof wide);
+    return wide;
+  }
+  memcpy(&narrow, bytes + position * sizeof narrow, sizeof narrow);
+  return narrow;
+}
+
+// "index 7 at position 3 is not in 0..4"; of an index that is, "row 4 of the
+// table spans two chunks"
 void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
                         char *out, size_t out_size);
 

@@ -140,6 +140,10 @@ static void move(const tarn__whole_pass *p, tarn__rows_action action,
 
 // --- by devices ------------------------------------------------------------
 
+static tarn_dtype number_dtype(const run *r) {
+  return r->kind == NARROW ? TARN_DTYPE_I32 : TARN_DTYPE_I64;
+}
+
 // Rows of the staging to or from those of |r->table|, at |place|, that a list
 // of numbers names.
 static tarn_status carry(const tarn__whole_pass *p, tarn__rows_action action,
@@ -156,7 +160,7 @@ static tarn_status carry(const tarn__whole_pass *p, tarn__rows_action action,
   rows->table = (tarn_reference){&r->table.base, ends, 1};
   rows->table_count = r->limit;
   rows->indices = address_of(r->numbers);
-  rows->index_dtype = r->kind == NARROW ? TARN_DTYPE_I32 : TARN_DTYPE_I64;
+  rows->index_dtype = number_dtype(r);
   rows->flags = action == TARN__ROWS_GATHER ? TARN_ROWS_SKIP_BAD : 0;
   return tarn__rows_carry(&carriage, NULL);
 }
@@ -173,10 +177,8 @@ static tarn_status go_between(const tarn__whole_pass *p,
 
 // Numbers that others have written.
 static tarn_status check_list(const run *r) {
-  const int32_t *narrow = r->numbers;
-  const int64_t *wide = r->numbers;
   for (size_t i = 0; i < r->count; i++) {
-    int64_t row = r->kind == NARROW ? narrow[i] : wide[i];
+    int64_t row = tarn__rows_index_at(number_dtype(r), r->numbers, i);
     if ((uint64_t)row < r->limit) continue;
     return tarn__fail(
         TARN_E_CORRUPT,

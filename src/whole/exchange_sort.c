@@ -79,11 +79,8 @@ void tarn__sorted_look_at(tarn__whole_sorted *s,
 
 // --- sorting ---------------------------------------------------------------
 
-static inline int64_t index_at(const void *indices, size_t i) {
-  int64_t index;
-  memcpy(&index, (const unsigned char *)indices + i * sizeof index,
-         sizeof index);
-  return index;
+static inline size_t row_at(const void *indices, size_t i) {
+  return (size_t)tarn__rows_index_at(TARN_DTYPE_I64, indices, i);
 }
 
 static inline uint32_t home_of(const tarn__whole_sorted *s, size_t row) {
@@ -96,7 +93,7 @@ static inline uint32_t home_of(const tarn__whole_sorted *s, size_t row) {
 // two halves of the indices are counted at a time, each in buckets of its own.
 static inline void count_one(const tarn__whole_sorted *s, const void *indices,
                              size_t i, uint32_t *buckets) {
-  uint32_t bucket = home_of(s, (size_t)index_at(indices, i));
+  uint32_t bucket = home_of(s, row_at(indices, i));
   s->homes[i] = bucket;
   buckets[bucket]++;
 }
@@ -128,7 +125,7 @@ static void begin_buckets(tarn__whole_sorted *s) {
 
 static inline void put_one(const tarn__whole_sorted *s, const void *indices,
                            size_t i, uint32_t *buckets) {
-  uint64_t row = (uint64_t)index_at(indices, i);
+  uint64_t row = row_at(indices, i);
   s->entries[buckets[s->homes[i]]++] = row << TARN__PIECE_BITS | i;
 }
 

@@ -110,11 +110,8 @@ static tarn_status copy(tarn_place to, tarn_addr target, tarn_place from,
 static void widen(int64_t *room, size_t count) {
   const unsigned char *narrow =
       (const unsigned char *)room + count * sizeof(int32_t);
-  for (size_t i = 0; i < count; i++) {
-    int32_t value;
-    memcpy(&value, narrow + i * sizeof value, sizeof value);
-    room[i] = value;
-  }
+  for (size_t i = 0; i < count; i++)
+    room[i] = tarn__rows_index_at(TARN_DTYPE_I32, narrow, i);
 }
 
 tarn_status tarn__rows_view_indices(tarn_place place, const tarn_rows *rows,
@@ -148,9 +145,7 @@ static tarn_status refuse(const tarn_rows *rows, int64_t index,
 static tarn_status check_some(const tarn_rows *rows, const void *indices,
                               size_t first, size_t count) {
   for (size_t i = 0; i < count; i++) {
-    int64_t index;
-    memcpy(&index, (const unsigned char *)indices + i * sizeof index,
-           sizeof index);
+    int64_t index = tarn__rows_index_at(TARN_DTYPE_I64, indices, i);
     if (!tarn__rows_has(rows, index)) return refuse(rows, index, first + i);
   }
   return TARN_OK;
