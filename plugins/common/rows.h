@@ -36,8 +36,8 @@ static inline bool tarn__rows_are_newer(const tarn_rows *rows) {
 // Memory:   without |reach|, a quarter of a MiB for each thread where rows are
 //           many and small; it does without if there is none.
 // TARN_E_INVALID  an index is out of range, an address is not reached, a row
-//                 lies in two chunks, or bool is to be added. Rows that come
-//                 before the bad one, in batches, have been moved.
+//                 lies in two chunks, or bool is to be added. Rows may have
+//                 been moved.
 TARN_MUST_CHECK tarn_status tarn__rows_run(tarn__rows_action action,
                                            const tarn_rows *rows,
                                            tarn__common_rows_reach *reach,

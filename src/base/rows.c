@@ -198,7 +198,3 @@ void tarn__rows_say_bad(const tarn_rows *rows, int64_t index, size_t position,
              position, rows->table_count - 1);
   }
 }
-
-tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index) {
-  return tarn__rows_place(rows, index, tarn__rows_table_bytes(rows));
-}

@@ -77,7 +77,4 @@ static inline tarn_addr tarn__rows_place(const tarn_rows *rows, size_t index,
   return fits ? table->chunks[i] + (offset - table->offsets[i]) : 0;
 }
 
-// The same without |bytes|.
-tarn_addr tarn__rows_locate(const tarn_rows *rows, size_t index);
-
 #endif  // TARN_BASE_ROWS_H_
