@@ -56,62 +56,43 @@ static void cut(const tarn__rows_plan *plan, tarn__common_rows_share *shares,
 
 // --- threads of one call ---------------------------------------------------
 
-typedef struct helper {
-  void (*work)(void *thing);
-  void *thing;
-  pthread_t thread;
-  bool started;
-} helper;
-
-static void *help(void *user) {
-  helper *h = user;
-  h->work(h->thing);
+static void *help(void *share) {
+  tarn__rows_share_run(share);
   return NULL;
 }
 
-// Signals are blocked in them: the program's handlers run on its own threads.
-static void start(helper *helpers, size_t count) {
+// Creates a thread for each share but the first, and sets |started| where the
+// system gives one. Signals are blocked in them: the program's handlers run on
+// its own threads.
+static void start(tarn__common_rows_share *shares, uint32_t count,
+                  pthread_t *threads, bool *started) {
   sigset_t all;
   sigset_t before;
+  if (count < 2) return;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  for (size_t i = 0; i < count; i++) {
-    helper *h = &helpers[i];
-    h->started = pthread_create(&h->thread, NULL, help, h) == 0;
-  }
+  for (uint32_t i = 1; i < count; i++)
+    started[i] = pthread_create(&threads[i], NULL, help, &shares[i]) == 0;
   pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-static void finish(helper *helpers, size_t count) {
-  for (size_t i = 0; i < count; i++) {
-    if (helpers[i].started) {
-      pthread_join(helpers[i].thread, NULL);
+// Does the first share, and those without a thread, in this thread. Returns
+// when all are done.
+static void run_all(tarn__common_rows_share *shares, uint32_t count) {
+  pthread_t threads[MOST_THREADS];
+  bool started[MOST_THREADS];
+  start(shares, count, threads, started);
+  tarn__rows_share_run(&shares[0]);
+  for (uint32_t i = 1; i < count; i++) {
+    if (started[i]) {
+      pthread_join(threads[i], NULL);
     } else {
-      helpers[i].work(helpers[i].thing);
+      tarn__rows_share_run(&shares[i]);
     }
   }
 }
 
-// Calls |work| with each of |count| things of |size| bytes at |things|, the
-// first in this thread, the others in new ones, and returns when all are done.
-// If the system gives no thread, this one does the rest.
-static void on_threads(void (*work)(void *thing), void *things, size_t size,
-                       size_t count) {
-  helper helpers[MOST_THREADS - 1];
-  unsigned char *thing = things;
-  for (size_t i = 1; i < count; i++) {
-    helpers[i - 1] = (helper){.work = work, .thing = thing + i * size};
-  }
-  start(helpers, count - 1);
-  work(things);
-  finish(helpers, count - 1);
-}
-
 // --- the call --------------------------------------------------------------
-
-static void work(void *share) {
-  tarn__rows_share_run(share);
-}
 
 tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
                               char *text, size_t text_size) {
@@ -119,7 +100,7 @@ tarn_status tarn__rows_direct(tarn__rows_action action, const tarn_rows *rows,
   tarn__rows_plan plan = tarn__rows_choose(action, rows);
   uint32_t count = shares_of(&plan);
   cut(&plan, shares, count);
-  on_threads(work, shares, sizeof shares[0], count);
+  run_all(shares, count);
   tarn__common_rows_fault first = shares[0].fault;
   for (uint32_t i = 1; i < count; i++) {
     if (shares[i].fault.position < first.position) first = shares[i].fault;
