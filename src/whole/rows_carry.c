@@ -10,6 +10,7 @@
 // indices are checked before the first row moves.
 #include <string.h>
 
+#include "base/hostmem.h"
 #include "base/status.h"
 #include "tarn/rows.h"
 #include "whole/rows.h"
@@ -17,7 +18,6 @@
 enum {
   BLOCK_ROWS = 1 << 20,   // bytes of dense rows that go at a time, or one row
   BLOCK_INDICES = 32768,  // of them at most
-  CHECKED = 2048,         // indices that are looked at at a time
   ALIGNMENT = 64,
 };
 
@@ -244,16 +244,26 @@ static tarn_status take_block(ferry *f) {
   return tarn_pool_alloc(pool, size, ALIGNMENT, NULL, &f->block);
 }
 
+// As many at a time as cross: a copy from a device takes long.
+static tarn_status check_indices(const tarn__whole_carriage *c) {
+  size_t most = tarn__lesser(c->rows.index_count, BLOCK_INDICES);
+  if ((c->rows.flags & TARN_ROWS_SKIP_BAD) != 0) return TARN_OK;
+  int64_t *room = tarn__host_array(most, sizeof *room);
+  if (room == NULL) return TARN_E_NOMEM;
+  tarn_status status = tarn__rows_check_indices(c->dense, &c->rows, room, most);
+  tarn__host_free_array(room, most, sizeof *room);
+  return status;
+}
+
 // By the device of the table, or the host.
 static tarn_status ferry_across(const tarn__whole_carriage *c) {
-  int64_t room[CHECKED];
   bool touchable = tarn__rows_are_touchable(c->table);
   ferry f = {.carriage = c,
              .device = touchable ? c->host : c->table.device,
              .place = touchable ? TARN_HOST : c->table,
              .dense_bytes = tarn__rows_dense_bytes(&c->rows),
              .index_bytes = tarn_dtype_size(c->rows.index_dtype)};
-  TARN__TRY(tarn__rows_check_indices(c->dense, &c->rows, room, CHECKED));
+  TARN__TRY(check_indices(c));
   TARN__TRY(take_block(&f));
   tarn_status status = cross_all(&f);
   tarn__keep_first(&status, tarn_pool_free(&f.block, NULL));
