@@ -20,7 +20,7 @@
 // A rank moves its own rows itself, a share of them in each round, so that
 // ranks stay in step. The share is bounded: otherwise the others would take the
 // rank for one that has stopped. Where the host cannot touch both ends of them,
-// the rank asks itself for its own rows like for any others.
+// they pass through the half that the rank is about to ask with.
 #ifndef TARN_WHOLE_EXCHANGE_H_
 #define TARN_WHOLE_EXCHANGE_H_
 
@@ -145,7 +145,6 @@ typedef struct tarn__whole_pass {
   tarn__whole_exchange *kept;
   const tarn__whole_rows_order *order;
   bool takes_part;   // this rank asks
-  bool asks_itself;  // for its own rows
   size_t element;    // the first
   size_t width;      // elements of a row
   tarn_dtype dtype;  // of rows in the staging

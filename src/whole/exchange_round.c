@@ -41,28 +41,18 @@ static size_t most_asked(const tarn__whole_pass *p) {
   return tarn__lesser(TARN__ROWS_ROOM / p->row_bytes, TARN__LIST);
 }
 
-// Whether rows of |rank| go through lists.
-static bool is_asked(const tarn__whole_pass *p, size_t rank) {
-  return rank != p->whole->rank || p->asks_itself;
-}
-
 static size_t left_to_ask(const tarn__whole_pass *p) {
   size_t left = 0;
   for (size_t r = 0; r < p->whole->ranks; r++)
-    if (is_asked(p, r)) left += left_of(p, r);
+    if (r != p->whole->rank) left += left_of(p, r);
   return left;
-}
-
-// The rows left that go through no list.
-static size_t left_to_move(const tarn__whole_pass *p) {
-  return p->asks_itself ? 0 : left_of(p, p->whole->rank);
 }
 
 // Sorts the next piece if nothing is left of the one before.
 static tarn_status fill_up(tarn__whole_pass *p) {
   tarn__whole_sorted *sorted = &p->kept->sorted;
   const tarn_rows *rows = &p->order->rows;
-  size_t left = left_to_ask(p) + left_to_move(p);
+  size_t left = left_to_ask(p) + left_of(p, p->whole->rank);
   size_t count = tarn__lesser(rows->index_count - p->begun, TARN__PIECE);
   if (left > 0 || count == 0) return TARN_OK;
   const void *indices = NULL;
@@ -80,20 +70,19 @@ static void divide(const tarn__whole_pass *p, size_t count, size_t left) {
   size_t *shares = p->kept->shares;
   size_t given = 0;
   for (size_t r = 0; r < p->whole->ranks; r++) {
-    bool asked = is_asked(p, r) && left > 0;
+    bool asked = r != p->whole->rank && left > 0;
     shares[r] = asked ? left_of(p, r) * count / left : 0;
     given += shares[r];
   }
   for (size_t r = 0; given < count; r++) {
-    if (!is_asked(p, r) || shares[r] == left_of(p, r)) continue;
+    if (r == p->whole->rank || shares[r] == left_of(p, r)) continue;
     shares[r]++;
     given++;
   }
 }
 
-// Writes rows of |rank|'s, from its first on, into the list, and where they
-// come from.
-static void write_list(const tarn__whole_sorted *sorted, size_t rank, size_t at,
+// Writes the next rows of |rank|'s into the list, and where they come from.
+static void write_list(tarn__whole_sorted *sorted, size_t rank, size_t at,
                        size_t count, void *list, int32_t *positions) {
   const uint64_t *entries = sorted->entries + sorted->next[rank];
   uint64_t first = sorted->firsts[rank];
@@ -105,12 +94,12 @@ static void write_list(const tarn__whole_sorted *sorted, size_t rank, size_t at,
     wide[at + k] = (int64_t)(tarn__entry_row(entries[k]) - first);
   for (size_t k = 0; k < count; k++)
     positions[at + k] = (int32_t)tarn__entry_position(entries[k]);
-  if (rank != sorted->rank) return;
-  for (size_t k = 0; k < count; k++) {  // indices out of range
+  for (size_t k = 0; rank == sorted->rank && k < count; k++) {
     if (sorted->next[rank] + k < sorted->bad) continue;
-    if (sorted->narrow) narrow[at + k] = -1;
+    if (sorted->narrow) narrow[at + k] = -1;  // an index out of range
     if (!sorted->narrow) wide[at + k] = -1;
   }
+  sorted->next[rank] += count;
 }
 
 static void want_all(tarn__whole_pass *p, size_t round) {
@@ -122,10 +111,8 @@ static void want_all(tarn__whole_pass *p, size_t round) {
     size_t count = p->kept->shares[r];
     half.wants[r] = (tarn__whole_want){(uint32_t)at, (uint32_t)count};
     write_list(sorted, r, at, count, half.list, p->kept->positions[round % 2]);
-    sorted->next[r] += count;
     at += count;
   }
-  p->pieces[round % 2] = p->piece;
   p->counts[round % 2] = at;
 }
 
@@ -138,27 +125,58 @@ static size_t rounds_for(const tarn__whole_pass *p, size_t left, size_t own) {
   return rounds > 0 ? rounds : 1;
 }
 
+// Moves |count| dense rows to (gather) or from the half of |round|.
+static tarn_status pass_half(const tarn__whole_pass *p,
+                             tarn__rows_action action, size_t round,
+                             size_t count) {
+  if (count == 0) return TARN_OK;
+  return tarn__pass_dense(
+      p, action, p->pieces[round % 2], p->kept->positions[round % 2], count,
+      tarn__staging_half(&p->kept->staging, p->whole->rank, round).rows);
+}
+
+// Moves the next |count| rows of this rank's part. Where the host cannot touch
+// both ends, they pass through the half of |round|, which is free.
+static tarn_status move_own(const tarn__whole_pass *p, size_t round,
+                            size_t count) {
+  size_t rank = p->whole->rank;
+  int32_t *positions = p->kept->positions[round % 2];
+  tarn__whole_half half = tarn__staging_half(&p->kept->staging, rank, round);
+  if (tarn__rows_are_touchable(p->whole->place) &&
+      tarn__rows_are_touchable(p->order->place)) {
+    tarn__pass_own(p, count);
+    return TARN_OK;
+  }
+  for (size_t now = 0; count > 0; count -= now) {
+    now = tarn__lesser(count, most_asked(p));
+    write_list(&p->kept->sorted, rank, 0, now, half.list, positions);
+    if (!gathers(p)) TARN__TRY(pass_half(p, TARN__ROWS_GATHER, round, now));
+    TARN__TRY(tarn__pass_owned(p, rank, half.list, now, half.rows));
+    if (gathers(p)) TARN__TRY(pass_half(p, TARN__ROWS_SCATTER, round, now));
+  }
+  return TARN_OK;
+}
+
 // Rows that are asked for at a time are about as many each time, and so are
 // those of this rank's own.
 static tarn_status ask(tarn__whole_pass *p, size_t round) {
   TARN__TRY(p->takes_part ? fill_up(p) : TARN_OK);
+  p->pieces[round % 2] = p->piece;
   size_t left = left_to_ask(p);
-  size_t own = left_to_move(p);
+  size_t own = left_of(p, p->whole->rank);
   size_t rounds = rounds_for(p, left, own);
+  TARN__TRY(move_own(p, round, divide_up(own, rounds)));
   divide(p, divide_up(left, rounds), left);
   want_all(p, round);
-  if (own > 0) tarn__pass_own(p, divide_up(own, rounds));
-  if (gathers(p) || p->counts[round % 2] == 0) return TARN_OK;
-  return tarn__pass_dense(
-      p, TARN__ROWS_GATHER, p->piece, p->kept->positions[round % 2],
-      p->counts[round % 2],
-      tarn__staging_half(&p->kept->staging, p->whole->rank, round).rows);
+  return gathers(p)
+             ? TARN_OK
+             : pass_half(p, TARN__ROWS_GATHER, round, p->counts[round % 2]);
 }
 
 static bool may_ask(const tarn__whole_pass *p, size_t round) {
-  return p->takes_part &&
-         (p->counts[round % 2] > 0 || left_to_ask(p) > 0 ||
-          left_to_move(p) > 0 || p->begun < p->order->rows.index_count);
+  return p->takes_part && (p->counts[round % 2] > 0 || left_to_ask(p) > 0 ||
+                           left_of(p, p->whole->rank) > 0 ||
+                           p->begun < p->order->rows.index_count);
 }
 
 // --- serving ---------------------------------------------------------------
@@ -185,22 +203,11 @@ static tarn_status serve_rank(const tarn__whole_pass *p, size_t rank,
 // Ranks begin with different ones.
 static tarn_status serve(const tarn__whole_pass *p, size_t round) {
   size_t ranks = p->whole->ranks;
-  for (size_t i = p->asks_itself ? 0 : 1; i < ranks; i++) {
+  for (size_t i = 1; i < ranks; i++) {
     size_t rank = (p->whole->rank + i) % ranks;
     if (p->kept->words[rank].asks != 0) TARN__TRY(serve_rank(p, rank, round));
   }
   return TARN_OK;
-}
-
-// --- placing ---------------------------------------------------------------
-
-static tarn_status place(const tarn__whole_pass *p, size_t round) {
-  size_t count = p->counts[round % 2];
-  if (!gathers(p) || count == 0) return TARN_OK;
-  tarn__whole_half half =
-      tarn__staging_half(&p->kept->staging, p->whole->rank, round);
-  return tarn__pass_dense(p, TARN__ROWS_SCATTER, p->pieces[round % 2],
-                          p->kept->positions[round % 2], count, half.rows);
 }
 
 // --- a pass ----------------------------------------------------------------
@@ -230,7 +237,10 @@ static tarn_status go_through(tarn__whole_pass *p) {
   for (size_t round = 0; what == GO_ON; round++) {
     TARN__TRY(meet(p, round, status, &what));
     if (what == STOP) break;
-    if (round > 0) status = place(p, round - 1);
+    if (round > 0 && gathers(p)) {
+      status = pass_half(p, TARN__ROWS_SCATTER, round - 1,
+                         p->counts[(round - 1) % 2]);
+    }
     if (what == LAST) break;
     if (status == TARN_OK) status = ask(p, round + 1);
     if (status == TARN_OK) status = serve(p, round);
@@ -272,13 +282,10 @@ static tarn_dtype staged_dtype(const tarn__whole_rows_order *order) {
 tarn_status tarn__exchange_go(tarn_whole *whole,
                               const tarn__whole_rows_order *order) {
   size_t width = order->table.width;
-  tarn__whole_pass p = {
-      .whole = whole,
-      .kept = whole->exchange,
-      .order = order,
-      .asks_itself = !tarn__rows_are_touchable(whole->place) ||
-                     !tarn__rows_are_touchable(order->place),
-      .dtype = staged_dtype(order)};
+  tarn__whole_pass p = {.whole = whole,
+                        .kept = whole->exchange,
+                        .order = order,
+                        .dtype = staged_dtype(order)};
   size_t span = TARN__ROWS_ROOM / tarn_dtype_size(p.dtype);
   while (p.element < width) {
     p.width = tarn__lesser(width - p.element, span);
