@@ -4,7 +4,6 @@
 #include "common/rows.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,15 +20,6 @@ typedef struct job {
   size_t text_size;
 } job;
 
-__attribute__((format(printf, 2, 3), cold)) static tarn_status refuse(
-    const job *j, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  vsnprintf(j->text, j->text_size, format, args);
-  va_end(args);
-  return TARN_E_INVALID;
-}
-
 // --- memory in pieces ------------------------------------------------------
 
 // At least one of |size| bytes at |at|; NULL: none is reached.
@@ -39,8 +29,8 @@ static unsigned char *reach_some(const job *j, tarn_addr at, size_t size,
   unsigned char *bytes = j->reach(j->context, at, size, out_size);
   *out_size = tarn__lesser(*out_size, size);
   if (bytes == NULL) {
-    (void)refuse(j, "the device does not reach %zu bytes at 0x%" PRIx64, size,
-                 at);
+    snprintf(j->text, j->text_size,
+             "the device does not reach %zu bytes at 0x%" PRIx64, size, at);
   }
   return bytes;
 }
@@ -88,8 +78,9 @@ tarn_status tarn__rows_run(tarn__rows_action action, const tarn_rows *rows,
   if (text_size != 0) text[0] = '\0';
   if (action == TARN__ROWS_SCATTER_ADD &&
       !tarn__convert_can_add(rows->table_dtype)) {
-    return refuse(&j, "elements of %s cannot be added",
-                  tarn_dtype_name(rows->table_dtype));
+    snprintf(text, text_size, "elements of %s cannot be added",
+             tarn_dtype_name(rows->table_dtype));
+    return TARN_E_INVALID;
   }
   return reach != NULL ? run_in_pieces(&j, action, rows)
                        : tarn__rows_direct(action, rows, text, text_size);
