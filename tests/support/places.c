@@ -1,10 +1,13 @@
 #include "support/places.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
+#include "tarn/sim.h"
 
 const char *const test_devices[] = {"cpu:0", "sim:0", "plain:0", "fake:0"};
 
@@ -33,6 +36,7 @@ void add_device(const char *name) {
 
 static void check_fake(void *seen) {
   const fake_ledger *ledger = seen;
+  if (ledger->open_devices != 0) return;  // the last one is to be closed yet
   ck_assert_uint_eq(ledger->live_blocks, 0);
   ck_assert_uint_eq(ledger->wrong_size, 0);
   if ((fake.missing & FAKE_MISSES(set_device)) == 0)
@@ -56,6 +60,63 @@ tarn_device *open_device(const char *name) {
 void close_device(tarn_device *device) {
   forget(device);
   close_opened(device);
+}
+
+bool device_has(tarn_device *device, unsigned needs) {
+  unsigned has = 0;
+  if ((tarn_device_functions(device) & TARN_FN_STREAMS) != 0)
+    has |= TEST_NEEDS_STREAMS;
+  if ((tarn_device_extensions(device) & TARN_EXTENSION_RANGES) != 0)
+    has |= TEST_NEEDS_RANGES;
+  if (!tarn_device_host_accessible(device)) has |= TEST_NEEDS_DISCRETE;
+  return (needs & ~has) == 0;
+}
+
+tarn_device *open_device_with(int i, unsigned needs) {
+  tarn_device *device = open_device(test_devices[i]);
+  if (device_has(device, needs)) return device;
+  close_device(device);
+  return NULL;
+}
+
+// --- capacity --------------------------------------------------------------
+
+static void shrink_sim(size_t capacity) {
+  tarn_sim_options options = {.struct_size = sizeof options,
+                              .capacity = capacity};
+  tarn_status status = tarn_sim_configure(&options);
+  ck_assert(status == TARN_OK || status == TARN_E_STATE);  // it was open before
+}
+
+static void shrink_plain(size_t capacity) {
+  char text[32];
+  snprintf(text, sizeof text, "%zu", capacity);
+  ck_assert_int_eq(setenv("PLAIN_CAPACITY", text, 1), 0);
+}
+
+static void shrink_fake(size_t capacity) {
+  fake.capacity = capacity;
+}
+
+static const struct {
+  const char *device;
+  void (*shrink)(size_t capacity);
+} ways[] = {
+    {"sim:0", shrink_sim}, {"plain:0", shrink_plain}, {"fake:0", shrink_fake}};
+
+tarn_device *open_small_device(int i, size_t capacity) {
+  enum { WAYS = sizeof ways / sizeof *ways };
+  size_t way = 0;
+  while (way < WAYS && strcmp(ways[way].device, test_devices[i]) != 0)
+    way++;
+  if (way == WAYS) return NULL;
+  ways[way].shrink(capacity);
+  tarn_device *device = open_device(test_devices[i]);
+  size_t total = 0;
+  size_t available = 0;
+  assert_ok(tarn_device_memory(device, &total, &available));
+  ck_assert_uint_eq(total, capacity);
+  return device;
 }
 
 tarn_place open_place(int i) {

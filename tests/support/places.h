@@ -40,7 +40,25 @@ void add_device(const char *name);
 tarn_device *open_device(const char *name);
 void close_device(tarn_device *device);
 
-// The same for test_places[i].
+// What a test may need of a device.
+enum {
+  TEST_NEEDS_STREAMS = 1 << 0,   // streams of its own: not each is synchronous
+  TEST_NEEDS_RANGES = 1 << 1,    // range.h
+  TEST_NEEDS_DISCRETE = 1 << 2,  // memory that the host cannot touch
+};
+
+// Asks the device itself.
+bool device_has(tarn_device *device, unsigned needs);
+
+// Opens test_devices[i]. NULL if it lacks one of |needs|: there the test ends,
+// and counts as passed.
+tarn_device *open_device_with(int i, unsigned needs);
+
+// Opens test_devices[i] with |capacity| bytes in all, of which each process can
+// have one only. NULL if the device has no way to be small.
+tarn_device *open_small_device(int i, size_t capacity);
+
+// The same for test_places[i] as open_device.
 tarn_place open_place(int i);
 
 #endif  // TARN_TESTS_SUPPORT_PLACES_H_
