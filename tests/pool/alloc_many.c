@@ -21,11 +21,12 @@ static void describe(tarn_alloc_options options[COUNT], size_t wrong) {
   }
 }
 
-TEST_LOOP(all_of_them_come, ALL_STRATEGIES) {
+TEST_LOOP(all_of_them_come, ALL_STRATEGIES *TEST_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
   int tensor = 0;
-  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
+  const char *strategy = any_strategy(_i % ALL_STRATEGIES);
+  arena_place at = open_arena_at(64 * MIB, _i / ALL_STRATEGIES, 0, strategy);
   tags[1] = tag_of("weights");
   describe(options, COUNT);
   options[3].user = &tensor;
@@ -127,10 +128,10 @@ static void assert_as_before(tarn_pool *pool, tarn_pool_stats before,
 
 // For every block that cannot be had: by its alignment, by a device that is
 // full, and at a limit.
-TEST_LOOP(a_failed_call_leaves_no_trace, ALL_STRATEGIES *ARENA_DEVICES) {
+TEST_LOOP(a_failed_call_leaves_no_trace, ALL_STRATEGIES *TEST_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, arena_devices[_i / ALL_STRATEGIES],
+  arena_place at = open_arena_at(64 * MIB, _i / ALL_STRATEGIES, 0,
                                  any_strategy(_i % ALL_STRATEGIES));
   tags[1] = tag_of("weights");
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
@@ -153,10 +154,14 @@ TEST_LOOP(a_failed_call_leaves_no_trace, ALL_STRATEGIES *ARENA_DEVICES) {
   give(kept);
 }
 
-TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing, ALL_STRATEGIES) {
+TEST_LOOP(more_than_there_can_be_asks_the_device_for_nothing,
+          ALL_STRATEGIES *TEST_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
+  const char *strategy = any_strategy(_i % ALL_STRATEGIES);
+  arena_place at =
+      open_arena_at(64 * MIB, _i / ALL_STRATEGIES, NEEDS_CAPACITY, strategy);
+  if (at.pool == NULL) return;
   describe(options, COUNT);
   assert_ok(tarn_pool_limit(at.pool, COUNT * SIZE - 1));
   assert_status(tarn_pool_alloc_many(at.pool, options, COUNT, blocks),
@@ -220,10 +225,10 @@ TEST_LOOP(no_step_begins_where_one_of_them_must_not_wait_or_grow, 2) {
   ck_assert_ptr_null(pool->cursor.layout);
 }
 
-TEST_LOOP(a_failed_call_leaves_steps_alone, ARENA_DEVICES) {
+TEST_LOOP(a_failed_call_leaves_steps_alone, TEST_DEVICES) {
   tarn_alloc_options options[COUNT];
   tarn_block blocks[COUNT];
-  arena_place at = open_arena_of(64 * MIB, arena_devices[_i], "arena_pool");
+  arena_place at = open_arena_at(64 * MIB, _i, 0, "arena_pool");
   play_steps(at.pool, 400, false);
   const tarn__pool_step_layout *layout = at.pool->cursor.layout;
   const tarn__pool_step_event *next = at.pool->cursor.at;
@@ -246,8 +251,9 @@ TEST_LOOP(a_failed_call_leaves_steps_alone, ARENA_DEVICES) {
 
 // --- streams, debugging ------------------------------------------------------
 
-TEST_LOOP(each_has_its_stream, ALL_STRATEGIES) {
-  arena_place at = open_arena_of(64 * MIB, "sim:0", any_strategy(_i));
+TEST_LOOP(each_has_its_stream, ALL_STRATEGIES *TEST_DEVICES) {
+  const char *strategy = any_strategy(_i % ALL_STRATEGIES);
+  arena_place at = open_arena_at(64 * MIB, _i / ALL_STRATEGIES, 0, strategy);
   tarn_stream *a = stream_on(&at);
   tarn_stream *b = stream_on(&at);
   tarn_block blocks[2];
@@ -256,7 +262,7 @@ TEST_LOOP(each_has_its_stream, ALL_STRATEGIES) {
   give_on(take_on(at.pool, SIZE, b), b);
   assert_ok(tarn_pool_alloc_many(at.pool, options, 2, blocks));
   ck_assert_uint_eq(stats_of(at.pool).stream_crossings,
-                    keeps_idle(any_strategy(_i)) ? 1 : 0);
+                    keeps_idle(strategy) ? 1 : 0);
   give_on(blocks[0], a);
   give_on(blocks[1], b);
 }

@@ -238,7 +238,7 @@ TEST_LOOP(calls_may_fail_on_ranges, 2) {
 // Nobody knows whether they are: they are in nobody's way then, and off the
 // statistics.
 TEST(pages_that_cannot_be_unmapped_are_given_up) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=0");
+  arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));
   assert_ok(tarn_pool_reset_peaks(p.pool));  // or more would be asked for
   // A page of it is to move, and does not.
@@ -266,7 +266,7 @@ TEST(pages_that_cannot_be_unmapped_are_given_up) {
 
 // |plan| makes one request fail; nothing comes of it.
 static void check_failed_growth(const char *plan, tarn_status expected) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool:page=2M");
   tarn_block kept = take(p.pool, SIM_PAGE / 2);
   assert_ok(tarn_sim_faults(plan));
   refuse(p.pool, 5 * SIM_PAGE, 0, expected);
@@ -286,7 +286,7 @@ TEST(a_growth_that_fails_half_way_is_undone) {
 }
 
 TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+  arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool:page=2M");
   tarn_block kept = take(p.pool, SIM_PAGE / 2);
   assert_ok(tarn_sim_faults("range_map@3,range_unmap@1"));
   refuse(p.pool, 5 * SIM_PAGE, 0, TARN_E_DEVICE);
@@ -301,8 +301,10 @@ TEST(what_can_neither_be_mapped_nor_unmapped_is_unmapped_later) {
   abandon(&p);
 }
 
-TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+TEST_LOOP(a_full_device_is_full_and_its_idle_pages_are_found, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES | NEEDS_CAPACITY,
+                                  "arena_pool:page=2M");
+  if (p.pool == NULL) return;
   tarn_stream *a = stream_on(&p);
   tarn_block kept = take_on(p.pool, ARENA_CAPACITY / 2, a);
   refuse(p.pool, ARENA_CAPACITY, 0, TARN_FULL);
@@ -316,26 +318,23 @@ TEST(a_full_device_is_full_and_its_idle_pages_are_found) {
 }
 
 // A device that is closed gives all back, be there host memory or not.
-TEST(closing_needs_no_host_memory) {
+TEST_RANGE(closing_needs_no_host_memory, 1, TEST_DEVICES) {
   faults_install();
-  for (int i = 1; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "arena_pool");
-    tarn_stream *a = stream_on(&p);
-    tarn_stream *keeper = NULL;
-    tarn_device *same = p.device;
-    for (int k = 0; k < 20; k++) {
-      tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
-      tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
-      give_on(block, k % 2 ? a : NULL);
-      give_on(large, a);
-    }
-    assert_ok(tarn_stream_create(same, &keeper));
-    faults_arm(1, FAULTS_FROM_NOW);
-    assert_ok(tarn_pool_trim(p.pool, 0));
-    (void)faults_disarm();
-    ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
-    end_stream(a);
-    assert_ok(tarn_stream_destroy(keeper));
-    close_arena(&p);
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
+  tarn_stream *a = stream_on(&p);
+  tarn_stream *keeper = NULL;
+  tarn_device *same = p.device;
+  for (int k = 0; k < 20; k++) {
+    tarn_block block = take_on(p.pool, 3000, k % 2 ? a : NULL);
+    tarn_block large = take_on(p.pool, MIB, k % 2 ? a : NULL);
+    give_on(block, k % 2 ? a : NULL);
+    give_on(large, a);
   }
+  assert_ok(tarn_stream_create(same, &keeper));
+  faults_arm(1, FAULTS_FROM_NOW);
+  assert_ok(tarn_pool_trim(p.pool, 0));
+  (void)faults_disarm();
+  ck_assert_uint_eq(stats_of(p.pool).reserved_bytes, 0);
+  end_stream(a);
+  assert_ok(tarn_stream_destroy(keeper));
 }

@@ -254,9 +254,9 @@ static void walk(void) {
   require(stats.reserved_bytes >= stats.live_bytes);
 }
 
-static void run_seed(const char *name, uint64_t seed, int operations) {
+static void run_seed(int device, uint64_t seed, int operations) {
   m.state = seed * 0x9e3779b97f4a7c15u;
-  m.at = open_arena(name, "arena_pool");
+  m.at = open_arena_with(device, 0, "arena_pool");
   for (int i = 1; i < STREAMS; i++)
     m.streams[i] = stream_on(&m.at);
   for (int i = 1; i <= operations; i++) {
@@ -281,26 +281,6 @@ static void run_seed(const char *name, uint64_t seed, int operations) {
   walk();
 }
 
-TEST(cpu_seed_1) {
-  run_seed("cpu:0", 1, OPERATIONS);
-}
-
-TEST(cpu_seed_2) {
-  run_seed("cpu:0", 2, OPERATIONS);
-}
-
-TEST(sim_seed_3) {
-  run_seed("sim:0", 3, OPERATIONS);
-}
-
-TEST(sim_seed_4) {
-  run_seed("sim:0", 4, OPERATIONS);
-}
-
-TEST(fake_seed_5) {
-  run_seed("fake:0", 5, OPERATIONS / 2);
-}
-
-TEST(fake_seed_6) {
-  run_seed("fake:0", 6, OPERATIONS / 2);
+TEST_LOOP(what_is_out_is_its_own, 2 * TEST_DEVICES) {
+  run_seed(_i / 2, (uint64_t)_i + 1, (int)effort_on(_i / 2, OPERATIONS));
 }

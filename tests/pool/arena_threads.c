@@ -7,11 +7,12 @@
 #include "support/strategy.h"
 #include "support/threads.h"
 
-enum { WORKERS = 4, ROUNDS = 2500, SLOTS = 24, MARK = 8, LEAST = 16 };
+enum { WORKERS = 4, SLOTS = 24, MARK = 8, LEAST = 16 };
 
 static atomic_int full;
 static atomic_bool trading;
 static arena_place at;
+static size_t rounds;
 
 typedef struct item {
   tarn_block block;
@@ -85,7 +86,7 @@ static void *trade(void *number) {
   uint64_t state = (uintptr_t)number * 0x9e3779b97f4a7c15u;
   tarn_stream *stream = NULL;
   expect(tarn_stream_create(at.device, &stream) == TARN_OK);
-  for (int i = 0; i < ROUNDS; i++) {
+  for (size_t i = 0; i < rounds; i++) {
     tarn_stream *on = i % 3 ? stream : NULL;
     item mine = make(&state, on);
     item theirs = exchange(next_random(&state) % SLOTS, mine);
@@ -113,10 +114,11 @@ static void *disturb(void *unused) {
   return NULL;
 }
 
-TEST_LOOP(blocks_change_hands, 4) {
+TEST_LOOP(blocks_change_hands, 2 * TEST_DEVICES) {
   bool disturbed = _i % 2 != 0;
   pthread_t disturber;
-  at = open_arena(arena_devices[_i / 2], "arena_pool");
+  at = open_arena_with(_i / 2, 0, "arena_pool");
+  rounds = effort_on(_i / 2, 2500);
   atomic_store(&trading, true);
   if (disturbed) pthread_create(&disturber, NULL, disturb, NULL);
   run_threads(trade, WORKERS);
@@ -128,7 +130,7 @@ TEST_LOOP(blocks_change_hands, 4) {
   tarn_pool_stats stats = stats_of(at.pool);
   ck_assert_uint_eq(stats.allocs, stats.frees);
   ck_assert_uint_eq(stats.failures, (unsigned)atomic_load(&full));
-  ck_assert_uint_eq(stats.allocs + stats.failures, (uint64_t)WORKERS * ROUNDS);
+  ck_assert_uint_eq(stats.allocs + stats.failures, (uint64_t)WORKERS * rounds);
 }
 
 // --- a block that two threads are at ---------------------------------------
@@ -171,15 +173,15 @@ static void replace_shared(void) {
   pthread_mutex_unlock(&shared.lock);
 }
 
-TEST(a_block_that_others_resize_is_freed_once) {
+TEST_LOOP(a_block_that_others_resize_is_freed_once, TEST_DEVICES) {
   enum { ROUNDS_OF_IT = 500 };
   pthread_t threads[2];
-  at = open_arena("sim:0", "arena_pool:page=2M");
+  at = open_arena_with(_i, 0, "arena_pool:page=2M");
   shared.block = take(at.pool, SIM_PAGE);
   atomic_store(&trading, true);
   for (int i = 0; i < 2; i++)
     pthread_create(&threads[i], NULL, resize_it, NULL);
-  for (int i = 0; i < ROUNDS_OF_IT; i++) {
+  for (size_t i = 0; i < effort_on(_i, ROUNDS_OF_IT); i++) {
     replace_shared();
     if (i % 16 == 0) assert_ok(use_strategy(at.place, "arena_pool:page=2M"));
   }
@@ -204,16 +206,18 @@ static void *ask_for_too_much(void *unused) {
 
 // Pages that were made before the device was full are counted nowhere once
 // the strategy has been replaced, unless it gives them back as it ends.
-TEST(a_request_that_fails_leaves_nothing_in_a_replaced_strategy) {
+TEST_LOOP(a_request_that_fails_leaves_nothing_in_a_replaced_strategy,
+          TEST_DEVICES) {
   enum { SWITCHES = 300 };
   pthread_t threads[2];
-  at = open_arena("sim:0", "arena_pool");
+  at = open_arena_with(_i, NEEDS_CAPACITY, "arena_pool");
+  if (at.pool == NULL) return;
   atomic_store(&trading, true);
   for (int i = 0; i < 2; i++)
     pthread_create(&threads[i], NULL, ask_for_too_much, NULL);
   while (stats_of(at.pool).failures == 0)
     continue;
-  for (int i = 0; i < SWITCHES; i++)
+  for (size_t i = 0; i < effort_on(_i, SWITCHES); i++)
     assert_ok(use_strategy(at.place, "arena_pool"));
   atomic_store(&trading, false);
   for (int i = 0; i < 2; i++)

@@ -79,7 +79,7 @@ TEST(a_stream_that_is_gone_has_nothing_to_queue) {
 
 TEST(a_stream_of_another_device_is_waited_for) {
   open_async("async_pool");
-  tarn_device *other = device_at("fake:1");
+  tarn_device *other = open_device("fake:1");
   tarn_stream *theirs = stream_of(other);
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "async_pool"));
@@ -204,14 +204,12 @@ TEST(other_places_are_asked_at_once) {
 
 // --- on every device -------------------------------------------------------
 
-static const char *const everywhere[] = {"cpu:0", "sim:0", "fake:0"};
-
-TEST_LOOP(contents_are_kept_on_every_device, 3) {
+TEST_LOOP(contents_are_kept_on_every_device, TEST_DEVICES) {
   enum { ROUNDS = 100, BLOCKS = 8, BYTES = 3000 };
   unsigned char in[BYTES];
   unsigned char out[BLOCKS][BYTES];
   fake_ext.there = true;
-  open_on(everywhere[_i], "async_pool");
+  open_on(test_devices[_i], "async_pool");
   for (int round = 0; round < ROUNDS; round++) {
     tarn_stream *stream = round % 2 ? a : b;
     memset(in, round, BYTES);

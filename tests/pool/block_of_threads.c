@@ -9,9 +9,10 @@
 #include "support/threads.h"
 #include "tarn/range.h"
 
-enum { WORKERS = 8, ROUNDS = EFFORT(20000, 4000), HELD = 24, OWN = 2 };
+enum { WORKERS = 8, HELD = 24, OWN = 2 };
 
 static atomic_bool working;
+static size_t rounds;
 static atomic_int ended;  // pools that came and went
 
 typedef struct scene {
@@ -49,7 +50,7 @@ static bool take_some(tarn_pool *pool, size_t size, tarn_block *out) {
 static void *work(void *context) {
   const worker *self = context;
   tarn_block blocks[HELD] = {{0}};
-  for (uint64_t i = 0; i < ROUNDS; i++) {
+  for (uint64_t i = 0; i < rounds; i++) {
     uint64_t random = mix(self->seed, i);
     tarn_block *block = &blocks[random % HELD];
     if (block->pool == NULL) {
@@ -100,21 +101,20 @@ static void *disturb(void *context) {
 
 // --- frees of what is no block ---------------------------------------------
 
-enum { WRONG_FREES = EFFORT(20000, 4000) };
-
 static void *free_wrongly(void *context) {
   const scene *at = context;
-  for (size_t i = 0; i < WRONG_FREES; i++)
+  for (size_t i = 0; i < rounds; i++)
     expect(tarn_free(at->place, 16, NULL) == TARN_E_INVALID);
   atomic_store(&working, false);
   return NULL;
 }
 
 // The pool that says what is wrong may be one that another thread ends.
-TEST(a_wrong_free_is_refused_while_pools_end) {
+TEST_LOOP(a_wrong_free_is_refused_while_pools_end, TEST_DEVICES) {
   pthread_t thread;
-  tarn_device *device = device_at("sim:0");
+  tarn_device *device = open_device(test_devices[_i]);
   scene at = {.place = tarn_place_on(device)};
+  rounds = effort_on(_i, EFFORT(20000, 4000));
   atomic_store(&working, true);
   ck_assert_int_eq(pthread_create(&thread, NULL, free_wrongly, &at), 0);
   while (atomic_load(&working))
@@ -145,12 +145,13 @@ static size_t largest_range(tarn_device *device) {
 
 // --- the test --------------------------------------------------------------
 
-static void run_scene(scene *at) {
+static void run_scene(scene *at, int device) {
   pthread_t threads[WORKERS];
   pthread_t disturber;
   worker workers[WORKERS];
   atomic_store(&working, true);
   atomic_store(&ended, 0);
+  rounds = effort_on(device, EFFORT(20000, 4000));
   ck_assert_int_eq(pthread_create(&disturber, NULL, disturb, at), 0);
   for (size_t i = 0; i < WORKERS; i++) {
     workers[i] = (worker){.at = at, .seed = i + 1};
@@ -169,16 +170,13 @@ static void assert_at_rest(tarn_pool *pool) {
   assert_ok(tarn__front_check(pool));
 }
 
-static const char *const devices[] = {"cpu:0", "sim:0"};
-
-TEST_LOOP(blocks_are_found_while_pools_come_and_go,
-          sizeof devices / sizeof *devices) {
-  tarn_device *device = device_at(devices[_i]);
+TEST_LOOP(blocks_are_found_while_pools_come_and_go, TEST_DEVICES) {
+  tarn_device *device = open_device(test_devices[_i]);
   scene at = {.place = tarn_place_on(device)};
   at.pools[0] = pool_at(at.place);
   for (size_t i = 1; i <= OWN; i++)
     assert_ok(tarn_pool_create(at.place, NULL, &at.pools[i]));
-  run_scene(&at);
+  run_scene(&at, _i);
   for (size_t i = 0; i <= OWN; i++)
     assert_at_rest(at.pools[i]);
   for (size_t i = 1; i <= OWN; i++)
@@ -187,14 +185,16 @@ TEST_LOOP(blocks_are_found_while_pools_come_and_go,
 
 // Strategies that were replaced keep addresses while blocks of theirs are out,
 // and no longer.
-TEST(no_addresses_are_lost) {
-  tarn_device *device = device_at("sim:0");
+TEST_LOOP(no_addresses_are_lost, TEST_DEVICES) {
+  tarn_device *device =
+      open_device_with(_i, TEST_NEEDS_RANGES | TEST_NEEDS_DISCRETE);
+  if (device == NULL) return;
   size_t largest = largest_range(device);
   scene at = {.place = tarn_place_on(device)};
   at.pools[0] = pool_at(at.place);
   for (size_t i = 1; i <= OWN; i++)
     assert_ok(tarn_pool_create(at.place, NULL, &at.pools[i]));
-  run_scene(&at);
+  run_scene(&at, _i);
   for (size_t i = 0; i <= OWN; i++)
     assert_ok(tarn_pool_set_strategy(at.pools[i], "no_pool"));
   ck_assert_uint_eq(largest_range(device), largest);
@@ -204,10 +204,12 @@ TEST(no_addresses_are_lost) {
 
 // On the first eight exchanges each strategy has all the addresses that it
 // wants; then the device has none left, until the blocks are freed.
-TEST(addresses_come_back_with_the_last_block) {
+TEST_LOOP(addresses_come_back_with_the_last_block, TEST_DEVICES) {
   enum { MOST = 64 };
   tarn_block blocks[MOST];
-  tarn_device *device = device_at("sim:0");
+  tarn_device *device =
+      open_device_with(_i, TEST_NEEDS_RANGES | TEST_NEEDS_DISCRETE);
+  if (device == NULL) return;
   size_t largest = largest_range(device);
   tarn_pool *pool = pool_at(tarn_place_on(device));
   size_t count = 0;

@@ -43,7 +43,7 @@ static void start_streams(void) {
 
 // The watch sees what it is to see.
 TEST(without_a_capture_streams_are_joined) {
-  open_with("sim:0", "page_unit_pool", 0);
+  open_watched("page_unit_pool");
   tarn_block first = take_on(pool, MIB, a);
   give_on(first, a);
   stop_streams();
@@ -82,7 +82,7 @@ enum { PLAYED = 200 };
 
 TEST_LOOP(nothing_is_waited_for, STRATEGIES) {
   static tarn_addr addresses[PLAYED];
-  open_with("sim:0", strategies[_i], 0);
+  open_watched(strategies[_i]);
   stop_streams();
   begin();
   play(addresses, PLAYED);
@@ -110,9 +110,9 @@ static void number(tarn_addr *addresses, size_t count) {
   require(known < count);  // some came again
 }
 
-TEST_LOOP(the_same_capture_has_the_same_addresses, STRATEGIES) {
+TEST_LOOP(the_same_capture_has_the_same_addresses, CASES) {
   static tarn_addr addresses[3][PLAYED];
-  open_with("sim:0", strategies[_i], 0);
+  open_case(_i);
   for (int j = 0; j < 3; j++) {
     begin();
     play(addresses[j], PLAYED);
@@ -127,21 +127,21 @@ TEST_LOOP(the_same_capture_has_the_same_addresses, STRATEGIES) {
 }
 
 // Two pools without memory have one history, too.
-TEST(a_dry_capture_has_the_very_same) {
+TEST_LOOP(a_dry_capture_has_the_very_same, CASES) {
   static tarn_addr addresses[2][PLAYED];
-  for (int i = 0; i < 2 * STRATEGIES; i++) {
-    open_with("sim:0", strategies[i / 2], TARN_POOL_DRY);
+  for (int i = 0; i < 2; i++) {
+    open_at(open_arena_with(_i / STRATEGIES, 0, "page_unit_pool"),
+            strategies[_i % STRATEGIES], TARN_POOL_DRY);
     begin();
-    play(addresses[i % 2], PLAYED);
+    play(addresses[i], PLAYED);
     end();
     close_all();
-    if (i % 2 == 0) continue;
-    ck_assert_mem_eq(addresses[0], addresses[1], sizeof addresses[0]);
   }
+  ck_assert_mem_eq(addresses[0], addresses[1], sizeof addresses[0]);
 }
 
-TEST_LOOP(a_stream_has_its_own_memory_again_at_once, STRATEGIES) {
-  open_with("sim:0", strategies[_i], 0);
+TEST_LOOP(a_stream_has_its_own_memory_again_at_once, CASES) {
+  open_case(_i);
   begin();
   tarn_block first = take_on(pool, MIB, a);
   give_on(first, a);
@@ -160,8 +160,8 @@ TEST_LOOP(a_stream_has_its_own_memory_again_at_once, STRATEGIES) {
 }
 
 // Nobody gets the block while the capture lasts; its memory serves the next.
-TEST_LOOP(another_stream_s_free_is_put_off, STRATEGIES) {
-  open_with("sim:0", strategies[_i], 0);
+TEST_LOOP(another_stream_s_free_is_put_off, CASES) {
+  open_case(_i);
   begin();
   tarn_block block = take_on(pool, MIB, a);
   give_on(block, b);
@@ -196,7 +196,7 @@ TEST_LOOP(another_stream_s_free_is_put_off, STRATEGIES) {
 
 // Their work is really queued: it is ordered as ever, when the capture is over.
 TEST(blocks_from_before_are_put_off) {
-  open_with("fake:0", "page_unit_pool", 0);
+  open_at(open_arena("fake:0", "page_unit_pool"), "page_unit_pool", 0);
   tarn_block crossed = take_on(pool, 4096, a);
   give_on(crossed, a);
   crossed = take_on(pool, 4096, b);  // behind a
@@ -239,9 +239,9 @@ static void check_that_others_get(const tarn_addr *addresses, size_t count) {
   assert_ok(tarn_pool_trim(p.pool, 0));
 }
 
-TEST_LOOP(no_address_reaches_others, STRATEGIES) {
+TEST_LOOP(no_address_reaches_others, CASES) {
   static tarn_addr addresses[PLAYED];
-  open_with("sim:0", strategies[_i], 0);
+  open_case(_i);
   begin();
   play(addresses, PLAYED);
   check_that_others_get(addresses, PLAYED);
@@ -255,8 +255,10 @@ TEST_LOOP(no_address_reaches_others, STRATEGIES) {
 }
 
 // A pool at its limit takes no page from under what was captured.
-TEST(no_page_moves) {
-  open_with("sim:0", "arena_pool:page=2M,slack=0", 0);
+TEST_LOOP(no_page_moves, TEST_DEVICES) {
+  arena_place at = open_arena_with(_i, TEST_NEEDS_RANGES, "page_unit_pool");
+  if (at.pool == NULL) return;
+  open_at(at, "arena_pool:page=2M,slack=0", 0);
   assert_ok(tarn_pool_limit(pool, (size_t)8 * MIB));
   for (int i = 0; i < 2; i++) {
     tarn_stream *stream = i == 0 ? a : NULL;  // NULL: a hole of nobody's
@@ -277,8 +279,8 @@ TEST(no_page_moves) {
   }
 }
 
-TEST_LOOP(what_is_left_over_is_freed_behind_it, STRATEGIES) {
-  open_with("sim:0", strategies[_i], 0);
+TEST_LOOP(what_is_left_over_is_freed_behind_it, CASES) {
+  open_case(_i);
   begin();
   tarn_block result = take_on(pool, MIB, a);
   tarn_block other = take_on(pool, MIB, a);
@@ -294,7 +296,7 @@ TEST_LOOP(what_is_left_over_is_freed_behind_it, STRATEGIES) {
 }
 
 TEST(a_block_is_resized_by_its_stream) {
-  open_with("sim:0", "arena_pool", 0);
+  open_watched("arena_pool");
   tarn_block before = take_on(pool, MIB, a);
   begin();
   tarn_block block = take_on(pool, MIB, a);

@@ -1,5 +1,4 @@
-// capture_kit.h - a pool that graphs are captured with, and two
-// streams.
+// capture_kit.h - a pool that graphs are captured with, and two streams.
 #ifndef TARN_TESTS_POOL_CAPTURE_KIT_H_
 #define TARN_TESTS_POOL_CAPTURE_KIT_H_
 
@@ -14,12 +13,29 @@ static tarn_pool *pool;
 static tarn_stream *a;
 static tarn_stream *b;
 
-static inline void open_with(const char *device, const char *strategy,
-                             uint32_t flags) {
-  p = open_arena(device, "page_unit_pool");
+// At |at|, a pool of |strategy| that defers.
+static inline void open_at(arena_place at, const char *strategy,
+                           uint32_t flags) {
+  p = at;
   a = stream_on(&p);
   b = stream_on(&p);
   pool = own_pool_with(p.place, strategy, 0, TARN_POOL_DEFER | flags);
+}
+
+static inline void open_with(int device, const char *strategy) {
+  open_at(open_arena_with(device, 0, "page_unit_pool"), strategy, 0);
+}
+
+// Case |i| of each strategy on each device.
+enum { CASES = STRATEGIES * TEST_DEVICES };
+
+static inline void open_case(int i) {
+  open_with(i / STRATEGIES, strategies[i % STRATEGIES]);
+}
+
+// Where calls can be made to fail.
+static inline void open_watched(const char *strategy) {
+  open_at(open_faulty(ARENA_CAPACITY, "page_unit_pool"), strategy, 0);
 }
 
 // Before the end of the test.

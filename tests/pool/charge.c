@@ -165,13 +165,15 @@ TEST(a_pool_with_charges_cannot_end) {
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
 }
 
-TEST(a_device_with_charges_cannot_close) {
-  tarn_device *device = device_at("sim:0");
+TEST_LOOP(a_device_with_charges_cannot_close, TEST_DEVICES) {
+  tarn_device *device = open_device_with(_i, TEST_NEEDS_DISCRETE);
+  if (device == NULL) return;
   tarn_pool *pool = pool_at(tarn_place_on(device));
   tarn_tag tag = tag_of("table");
   assert_ok(tarn_pool_charge(pool, 4096, tag));
   assert_status(tarn_device_close(device), TARN_E_STATE);
-  assert_error_says("sim:0: cannot close");
+  assert_error_says(test_devices[_i]);
+  assert_error_says(": cannot close");
   assert_error_says("4.00 KiB (4096 bytes) charged besides: table (0)");
   assert_ok(tarn_pool_discharge(pool, 4096, tag));
 }

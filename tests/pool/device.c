@@ -4,32 +4,6 @@
 #include "support/faults.h"
 #include "support/strategy.h"
 
-// When the last one has been closed, nothing may be left.
-static void check_and_close(void *device) {
-  assert_ok(tarn_device_close(device));
-  if (fake_seen.open_devices != 0) return;
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.live_bytes, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
-}
-
-// Until the end of the test, or close_device.
-static tarn_device *open_device(const char *name) {
-  static bool added;
-  tarn_device *device = NULL;
-  if (!added) fake_add();
-  added = true;
-  assert_ok(tarn_device_open(name, &device));
-  after_test(check_and_close, device);
-  return device;
-}
-
-static void close_device(tarn_device *device) {
-  forget(device);
-  check_and_close(device);
-}
-
 static tarn_pool *open_pool(const char *strategy) {
   tarn_device *device = open_device("fake:0");
   assert_ok(use_strategy(tarn_place_on(device), strategy));

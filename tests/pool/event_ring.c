@@ -186,7 +186,7 @@ TEST(wrong_use_is_refused) {
   assert_status(tarn_pool_events(pool, 0, NULL, 1, &count, &next),
                 TARN_E_INVALID);
   ck_assert_uint_eq(count, 0);
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, call_in_callback, pool));
   assert_ok(tarn_stream_synchronize(stream));

@@ -84,7 +84,7 @@ TEST(failures_say_why) {
 }
 
 TEST(streams_and_switches_are_written) {
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_stream *stream = stream_of(cpu);
   tarn_pool *pool = events_on("page_unit_pool", 0);
   tarn_block block = take_on(pool, 100, stream);
@@ -120,7 +120,7 @@ TEST(a_crossing_that_fails_leaves_no_block) {
   tarn_stream *a = NULL;
   tarn_stream *b = NULL;
   fake_add();
-  tarn_device *device = device_at("fake:0");
+  tarn_device *device = open_device("fake:0");
   assert_ok(tarn_stream_create(device, &a));
   assert_ok(tarn_stream_create(device, &b));
   tarn_pool *pool = pool_at(tarn_place_on(device));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "pool/front.h"
+#include "support/places.h"
 #include "support/run.h"
 #include "support/strategy.h"
 #include "support/tagged.h"
@@ -44,6 +45,11 @@ static inline bool keeps_idle(const char *strategy) {
          strcmp(strategy, "no_pool") != 0;
 }
 
+// How much of |all| a test of many steps does on test_devices[i].
+static inline size_t effort_on(int i, size_t all) {
+  return i < LIBRARY_DEVICES ? all : all / 4;
+}
+
 static inline tarn_pool *pool_at(tarn_place place) {
   tarn_pool *pool = NULL;
   assert_ok(tarn_pool_of(place, &pool));
@@ -80,18 +86,6 @@ static inline void end_own(tarn_pool *pool) {
 static inline tarn_pool *host_pool(const char *strategy) {
   assert_ok(use_strategy(TARN_HOST, strategy));
   return pool_at(TARN_HOST);
-}
-
-static inline void close_opened(void *device) {
-  assert_ok(tarn_device_close(device));
-}
-
-// Until the end of the test.
-static inline tarn_device *device_at(const char *name) {
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open(name, &device));
-  after_test(close_opened, device);
-  return device;
 }
 
 static inline void destroy_stream(void *stream) {

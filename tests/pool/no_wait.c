@@ -25,8 +25,12 @@ typedef struct busy {
   bool freed;
 } busy;
 
-static void open_held(busy *h, const char *strategy) {
-  h->at = open_arena_of(16 * MIB, "sim:0", strategy);
+// On the devices whose streams run by themselves.
+enum { HELD = LIBRARY_DEVICES };
+
+static void open_held(busy *h, int i) {
+  const char *strategy = any_strategy(i / HELD);
+  h->at = open_arena_at(16 * MIB, i % HELD, 0, strategy);
   h->a = stream_on(&h->at);
   h->b = stream_on(&h->at);
   h->first = take_on(h->at.pool, SIZE, h->a);
@@ -41,9 +45,9 @@ static void close_held(busy *h) {
   if (!h->freed) give_on(h->first, h->a);
 }
 
-TEST_LOOP(the_host_gets_other_memory, own_strategies()) {
+TEST_LOOP(the_host_gets_other_memory, HELD *own_strategies()) {
   busy h;
-  open_held(&h, any_strategy(_i));
+  open_held(&h, _i);
   tarn_block own = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
   ck_assert(own.address >= h.first.address + SIZE ||
             own.address + SIZE <= h.first.address);
@@ -53,10 +57,10 @@ TEST_LOOP(the_host_gets_other_memory, own_strategies()) {
   close_held(&h);
 }
 
-TEST_LOOP(a_stream_is_put_behind_the_other, own_strategies()) {
+TEST_LOOP(a_stream_is_put_behind_the_other, HELD *own_strategies()) {
   busy h;
-  open_held(&h, any_strategy(_i));
-  bool same = keeps_idle(any_strategy(_i));
+  open_held(&h, _i);
+  bool same = keeps_idle(any_strategy(_i / HELD));
   tarn_block block = take_with(h.at.pool, SIZE, h.b, TARN_ALLOC_NO_WAIT);
   if (same) ck_assert_uint_eq(block.address, h.first.address);
   ck_assert_uint_eq(stats_of(h.at.pool).stream_crossings, same ? 1 : 0);
@@ -66,9 +70,9 @@ TEST_LOOP(a_stream_is_put_behind_the_other, own_strategies()) {
   close_held(&h);
 }
 
-TEST_LOOP(at_the_limit_it_is_full, own_strategies()) {
+TEST_LOOP(at_the_limit_it_is_full, HELD *own_strategies()) {
   busy h;
-  open_held(&h, any_strategy(_i));
+  open_held(&h, _i);
   size_t reserved = stats_of(h.at.pool).reserved_bytes;
   tarn_pool_stats before;
   assert_ok(tarn_pool_limit(h.at.pool, reserved + 1));
@@ -87,14 +91,14 @@ TEST_LOOP(at_the_limit_it_is_full, own_strategies()) {
 }
 
 // It turns out to be done: the pool does not grow beside it.
-TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, own_strategies()) {
+TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, HELD *own_strategies()) {
   busy h;
-  open_held(&h, any_strategy(_i));
+  open_held(&h, _i);
   hold_end(&h.hold);
   assert_ok(tarn_stream_synchronize(h.a));
   uint64_t asked = stats_of(h.at.pool).device_allocs;
   tarn_block block = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
-  if (keeps_idle(any_strategy(_i))) {
+  if (keeps_idle(any_strategy(_i / HELD))) {
     ck_assert_uint_eq(block.address, h.first.address);
     ck_assert_uint_eq(stats_of(h.at.pool).device_allocs, asked);
   }
@@ -103,9 +107,9 @@ TEST_LOOP(memory_of_a_stream_that_is_done_is_nobodys, own_strategies()) {
 }
 
 // What no stream uses may go back to make room, also while one is held up.
-TEST_LOOP(idle_memory_of_the_host_makes_room, own_strategies()) {
+TEST_LOOP(idle_memory_of_the_host_makes_room, HELD *own_strategies()) {
   busy h;
-  open_held(&h, any_strategy(_i));
+  open_held(&h, _i);
   tarn_block small[4];
   // Holes that touch are one.
   tarn_block between = take_with(h.at.pool, SIZE, NULL, TARN_ALLOC_NO_WAIT);
@@ -122,8 +126,9 @@ TEST_LOOP(idle_memory_of_the_host_makes_room, own_strategies()) {
 
 // Memory on its way back to the driver in the order of a stream that is held
 // up is not waited for.
-TEST(what_is_queued_to_go_back_is_not_waited_for) {
-  arena_place at = open_arena_of(MIB, "sim:0", "async_pool");
+TEST_LOOP(what_is_queued_to_go_back_is_not_waited_for, HELD) {
+  arena_place at = open_arena_at(MIB, _i, NEEDS_CAPACITY, "async_pool");
+  if (at.pool == NULL) return;
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, 3 * SIZE, a);
   static hold held;
@@ -201,9 +206,9 @@ TEST_LOOP(without_ranges_nobody_waits_either, 2 * own_strategies()) {
 
 // --- strategies of programs -------------------------------------------------
 
-TEST(a_strategys_own_choice_may_be_refused) {
+TEST_LOOP(a_strategys_own_choice_may_be_refused, HELD) {
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
-  arena_place at = open_arena_of(16 * MIB, "sim:0", "power_pool");
+  arena_place at = open_arena_at(16 * MIB, _i, 0, "power_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, SIZE, a);
   static hold held;
@@ -232,12 +237,12 @@ static tarn_status take_and_wait(void *self, const tarn_source *source,
              : status;
 }
 
-TEST(a_strategy_that_waits_is_not_let) {
+TEST_LOOP(a_strategy_that_waits_is_not_let, HELD) {
   tarn_strategy waits = *TarnPoolStrategy();
   waits.name = "waits_pool";
   waits.take = take_and_wait;
   assert_ok(tarn_pool_register(&waits));
-  arena_place at = open_arena_of(16 * MIB, "sim:0", "waits_pool");
+  arena_place at = open_arena_at(16 * MIB, _i, 0, "waits_pool");
   tarn_stream *a = stream_on(&at);
   tarn_block first = take_on(at.pool, SIZE, a);
   static hold held;
@@ -252,8 +257,10 @@ TEST(a_strategy_that_waits_is_not_let) {
 
 // --- with ZERO ---------------------------------------------------------------
 
-TEST(clearing_at_once_takes_the_host) {
-  arena_place at = open_arena_of(16 * MIB, "sim:0", "arena_pool");
+TEST_LOOP(clearing_at_once_takes_the_host, TEST_DEVICES) {
+  arena_place at =
+      open_arena_at(16 * MIB, _i, TEST_NEEDS_DISCRETE, "arena_pool");
+  if (at.pool == NULL) return;
   tarn_stream *a = stream_on(&at);
   const uint32_t both = TARN_ALLOC_NO_WAIT | TARN_ALLOC_ZERO;
   tarn_pool_stats before = stats_of(at.pool);

@@ -196,12 +196,10 @@ static bool give_others_back(tarn_pool *pool, const tarn_pool_need *need,
   return true;
 }
 
-TEST(memory_that_comes_free_elsewhere_is_another_try) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)64 * MIB};
+TEST_LOOP(memory_that_comes_free_elsewhere_is_another_try, TEST_DEVICES) {
   tarn_addr others = 0;
-  assert_ok(tarn_sim_configure(&options));
-  tarn_device *device = device_at("sim:0");
+  tarn_device *device = open_small_device(_i, (size_t)64 * MIB);
+  if (device == NULL) return;
   tarn_place place = tarn_place_on(device);
   assert_ok(tarn_device_allocate(place, (size_t)60 * MIB, &others));
   tarn_pool *pool = pool_at(place);

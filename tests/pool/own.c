@@ -41,8 +41,8 @@ static void use(tarn_pool *pool) {
   ck_assert_uint_eq(stats_of(pool).reserved_peak_bytes, 0);
 }
 
-TEST_LOOP(it_is_a_pool_like_any_other, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "page_unit_pool");
+TEST_LOOP(it_is_a_pool_like_any_other, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   for (int j = 0; j < ALL_STRATEGIES; j++) {
     assert_ok(use_strategy(p.place, any_strategy(j)));
     tarn_pool *pool = own_pool_with(p.place, any_strategy(j), 0, 0);
@@ -58,8 +58,8 @@ TEST_LOOP(it_is_a_pool_like_any_other, ARENA_DEVICES) {
 }
 
 // What one frees the other does not get, nor can it free what is not its own.
-TEST(pools_of_a_place_are_apart) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(pools_of_a_place_are_apart, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   tarn_pool *pools[2] = {own_pool_with(p.place, NULL, 0, 0),
                          own_pool_with(p.place, NULL, 0, 0)};
   ck_assert_str_eq(stats_of(pools[0]).strategy, "arena_pool");
@@ -129,15 +129,16 @@ TEST(a_kind_that_the_device_lacks_is_refused) {
   refuse_options(unified, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
 }
 
-TEST(blocks_that_are_out_keep_it) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(blocks_that_are_out_keep_it, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   tarn_pool *pool = own_pool_with(p.place, "arena_pool", 0, 0);
   tarn_block block = take_tagged(pool, 5000, tag_of("activations"));
   tarn_block plain = take(pool, 300);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   assert_error_says("2 blocks of 5.17 KiB (5300 bytes) are out");
   assert_error_says("4.88 KiB (5000 bytes) activations");
-  assert_error_says("sim:0");
+  char place[32];
+  assert_error_says(tarn_place_text(p.place, place, sizeof place));
   give(block);
   assert_status(tarn_pool_destroy(pool), TARN_E_STATE);
   assert_error_says("1 blocks of 300 bytes are out: untagged (1)");
@@ -152,8 +153,8 @@ TEST(the_pool_of_a_place_is_nobody_s) {
 }
 
 TEST(a_device_with_such_a_pool_stays_open) {
-  for (int i = 1; i < ARENA_DEVICES; i++) {  // cpu:0 stays open in any case
-    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
+  for (int i = 1; i < TEST_DEVICES; i++) {  // cpu:0 stays open in any case
+    arena_place p = open_arena_with(i, 0, "page_unit_pool");
     tarn_pool *pool = own_pool_with(p.place, "arena_pool", 0, 0);
     tarn_block block = take(pool, MIB);
     assert_status(tarn_device_close(p.device), TARN_E_STATE);
@@ -185,7 +186,7 @@ TEST(its_end_waits_for_streams) {
 }
 
 TEST(it_ends_even_if_the_driver_objects) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+  arena_place p = open_faulty(ARENA_CAPACITY, "page_unit_pool");
   tarn_pool *pool = own_pool_with(p.place, "page_unit_pool", 0, 0);
   give(take(pool, MIB));
   assert_ok(tarn_sim_faults("device_memory_deallocate@1"));
@@ -211,8 +212,8 @@ static void create_and_use(void *context) {
 
 TEST(nothing_is_lost_without_host_memory) {
   faults_install();
-  for (int i = 1; i < ARENA_DEVICES; i++) {
-    arena_place p = open_arena(arena_devices[i], "page_unit_pool");
+  for (int i = 1; i < TEST_DEVICES; i++) {
+    arena_place p = open_arena_with(i, 0, "page_unit_pool");
     ck_assert_uint_gt(faults_sweep(create_and_use, &p), 5);
     close_arena(&p);
   }
@@ -224,8 +225,8 @@ static void end_in_callback(void *context, tarn_status status) {
   if (tarn_pool_destroy(pool) != TARN_E_STATE) abort();
 }
 
-TEST(a_callback_cannot_end_it) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(a_callback_cannot_end_it, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   tarn_pool *pool = own_pool_with(p.place, NULL, 0, 0);
   tarn_stream *stream = stream_on(&p);
   assert_ok(tarn_stream_add_callback(stream, end_in_callback, pool));
@@ -265,8 +266,8 @@ TEST(a_child_frees_host_memory_only) {
 
 // --- exchanging ------------------------------------------------------------
 
-TEST(its_strategy_is_set) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(its_strategy_is_set, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   tarn_pool *pool = own_pool_with(p.place, "page_unit_pool", 0, 0);
   tarn_block block = take(pool, MIB);
   give(take(pool, (size_t)2 * MIB));
@@ -306,8 +307,8 @@ static void *make_and_end(void *context) {
   return NULL;
 }
 
-TEST(threads_make_and_end_them) {
-  arena_place p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(threads_make_and_end_them, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "page_unit_pool");
   run_threads_on(make_and_end, MAKERS, &p);
   ck_assert_int_eq(atomic_load(&wrong), 0);
 }

@@ -183,8 +183,10 @@ TEST(surveys_say_what_is_idle) {
 }
 
 // The largest is not the first that is looked at, and spare pages count.
-TEST(a_survey_of_many_holes_on_ranges) {
-  arena_place at = open_arena("sim:0", "arena_pool:page=2M,small=0");
+TEST_LOOP(a_survey_of_many_holes_on_ranges, TEST_DEVICES) {
+  arena_place at =
+      open_arena_with(_i, TEST_NEEDS_RANGES, "arena_pool:page=2M,small=0");
+  if (at.pool == NULL) return;
   enum { BLOCKS = 40 };
   tarn_block blocks[BLOCKS];
   for (size_t i = 0; i < BLOCKS; i++)

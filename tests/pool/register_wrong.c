@@ -206,7 +206,7 @@ TEST(replaced_while_it_grows) {
   sem_init(&gate, 0, 0);
   assert_ok(tarn_pool_register(&slow));
   tarn_pool *pool = host_pool("slow_pool");
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, pass_gate, &gate));
   gated = tarn_stream_serial(stream);

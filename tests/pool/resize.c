@@ -45,8 +45,8 @@ static void stay(tarn_block *block, size_t size, tarn_stream *stream,
 
 // --- holes -----------------------------------------------------------------
 
-TEST_LOOP(a_block_grows_into_the_hole_behind_it, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(a_block_grows_into_the_hole_behind_it, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_block a = take(p.pool, 100 * KIBIBYTE);
   tarn_block b = take(p.pool, 100 * KIBIBYTE);
   tarn_block c = take(p.pool, 100 * KIBIBYTE);
@@ -70,8 +70,8 @@ TEST_LOOP(a_block_grows_into_the_hole_behind_it, ARENA_DEVICES) {
   give(c);
 }
 
-TEST_LOOP(a_block_that_shrinks_leaves_a_hole, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(a_block_that_shrinks_leaves_a_hole, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_block a = take(p.pool, 300 * KIBIBYTE);
   fill(&p, a.address, a.size, 1, NULL);
   uint64_t misses = stats_of(p.pool).misses;
@@ -89,8 +89,8 @@ TEST_LOOP(a_block_that_shrinks_leaves_a_hole, ARENA_DEVICES) {
 }
 
 // It stays among those that it was taken among.
-TEST_LOOP(a_block_may_become_small_or_large, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(a_block_may_become_small_or_large, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_block small = take(p.pool, 1000);
   tarn_block large = take(p.pool, 500 * KIBIBYTE);
   resize_to(&small, 200 * KIBIBYTE, NULL);
@@ -101,8 +101,8 @@ TEST_LOOP(a_block_may_become_small_or_large, ARENA_DEVICES) {
   give(large);
 }
 
-TEST_LOOP(what_it_has_is_accounted, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(what_it_has_is_accounted, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_tag tag = tag_of("cache");
   tarn_block block = take_tagged(p.pool, 1000, tag);
   tarn_block copy = block;
@@ -141,8 +141,9 @@ TEST(padding_stays_behind_it) {
 
 // --- bare addresses --------------------------------------------------------
 
-TEST(memory_is_mapped_behind_a_block) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+TEST_LOOP(memory_is_mapped_behind_a_block, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES, "arena_pool:page=2M");
+  if (p.pool == NULL) return;
   tarn_block a = take(p.pool, MIB);
   fill(&p, a.address, a.size, 1, NULL);
   resize_to(&a, 9 * (size_t)MIB + 1, NULL);
@@ -161,8 +162,9 @@ TEST(memory_is_mapped_behind_a_block) {
 }
 
 // What is behind: bare, bare and a hole, a block.
-TEST(a_hole_behind_bare_pages_is_used) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+TEST_LOOP(a_hole_behind_bare_pages_is_used, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES, "arena_pool:page=2M");
+  if (p.pool == NULL) return;
   tarn_block a = take(p.pool, SIM_PAGE);
   tarn_block b = take(p.pool, SIM_PAGE);
   tarn_block c = take(p.pool, 2 * SIM_PAGE);
@@ -181,8 +183,9 @@ TEST(a_hole_behind_bare_pages_is_used) {
   give(d);
 }
 
-TEST(a_limit_holds_for_what_is_added) {
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M");
+TEST_LOOP(a_limit_holds_for_what_is_added, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES, "arena_pool:page=2M");
+  if (p.pool == NULL) return;
   tarn_block a = take(p.pool, SIM_PAGE);
   assert_ok(tarn_pool_limit(p.pool, 3 * SIM_PAGE));
   assert_status(tarn_pool_resize(&a, 4 * SIM_PAGE, NULL), TARN_FULL);
@@ -194,9 +197,11 @@ TEST(a_limit_holds_for_what_is_added) {
 }
 
 // Its last block grows by what the holes before it have.
-TEST(pages_of_holes_serve_when_the_device_has_no_more) {
+TEST_LOOP(pages_of_holes_serve_when_the_device_has_no_more, TEST_DEVICES) {
   enum { ALL = 32 };
-  arena_place p = open_arena("sim:0", "arena_pool:page=2M,slack=1G");
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES | NEEDS_CAPACITY,
+                                  "arena_pool:page=2M,slack=1G");
+  if (p.pool == NULL) return;
   tarn_block blocks[ALL];
   take_many(p.pool, SIM_PAGE, blocks, ALL);
   assert_status(tarn_pool_resize(&blocks[ALL - 1], 2 * SIM_PAGE, NULL),
@@ -213,8 +218,8 @@ TEST(pages_of_holes_serve_when_the_device_has_no_more) {
 
 // --- streams ---------------------------------------------------------------
 
-TEST_LOOP(a_hole_of_another_stream_is_not_taken, ARENA_DEVICES) {
-  arena_place p = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(a_hole_of_another_stream_is_not_taken, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_stream *one = stream_on(&p);
   tarn_stream *two = stream_on(&p);
   tarn_block a = take_on(p.pool, 100 * KIBIBYTE, one);
@@ -451,8 +456,9 @@ TEST(what_is_no_block_is_refused) {
   give(block);
 }
 
-TEST(a_block_of_another_device_s_pool_is_refused) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+TEST_LOOP(a_block_of_another_device_s_pool_is_refused, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_DISCRETE, "arena_pool");
+  if (p.pool == NULL) return;
   tarn_pool *host = host_pool("arena_pool");
   tarn_block block = take(p.pool, 1000);
   tarn_block wrong = block;

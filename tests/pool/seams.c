@@ -65,9 +65,8 @@ static void learn_until_due(void) {
 
 // --- counters --------------------------------------------------------------
 
-TEST_LOOP(tags_that_are_switched_on_before_a_layout_are_counted,
-          ARENA_DEVICES) {
-  open_on(arena_devices[_i]);
+TEST_LOOP(tags_that_are_switched_on_before_a_layout_are_counted, TEST_DEVICES) {
+  open_on(test_devices[_i]);
   assert_ok(tarn_pool_account(at.pool, 0));
   learn_until_due();
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT));
@@ -91,8 +90,8 @@ static size_t count_events(void) {
   return of_blocks;
 }
 
-TEST_LOOP(events_that_are_switched_on_before_a_layout_are_kept, ARENA_DEVICES) {
-  open_on(arena_devices[_i]);
+TEST_LOOP(events_that_are_switched_on_before_a_layout_are_kept, TEST_DEVICES) {
+  open_on(test_devices[_i]);
   learn_until_due();
   assert_ok(tarn_pool_account(at.pool, TARN_COUNT_DEFAULT | TARN_COUNT_EVENTS));
   play_step();
@@ -223,8 +222,8 @@ TEST_LOOP(others_trim_and_switch_while_a_layout_is_set_up, 2) {
 // --- a device that is full -------------------------------------------------
 
 // The layout has a hole that would do, and no memory to give back.
-TEST_LOOP(a_full_device_strikes_the_layout, ARENA_DEVICES) {
-  open_on(arena_devices[_i]);
+TEST_LOOP(a_full_device_strikes_the_layout, TEST_DEVICES) {
+  open_on(test_devices[_i]);
   learn();
   for (size_t i = 0; i < 10; i++)
     play_step();
@@ -253,8 +252,8 @@ TEST(a_device_without_more_strikes_the_layout) {
 
 // --- texts -----------------------------------------------------------------
 
-TEST_LOOP(what_was_freed_on_layout_is_told_once, ARENA_DEVICES) {
-  open_on(arena_devices[_i]);
+TEST_LOOP(what_was_freed_on_layout_is_told_once, TEST_DEVICES) {
+  open_on(test_devices[_i]);
   learn();
   take_all();
   give(out[BLOCKS - 1]);

@@ -14,8 +14,9 @@
 
 // --- blocks ----------------------------------------------------------------
 
-TEST_LOOP(a_block_is_an_object_of_its_own, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(a_block_is_an_object_of_its_own, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block a = take(pool, 1);
   tarn_block b = take(pool, STEP + 1);
@@ -38,8 +39,9 @@ TEST_LOOP(a_block_is_an_object_of_its_own, SHARE_DEVICES) {
   give(a);
 }
 
-TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(blocks_are_aligned_as_asked, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   for (size_t align = 1; align <= 4 * (size_t)MIB; align *= 4) {
     tarn_block block;
@@ -58,8 +60,9 @@ TEST_LOOP(blocks_are_aligned_as_asked, SHARE_DEVICES) {
 
 // --- sharing ---------------------------------------------------------------
 
-TEST_LOOP(an_imported_block_has_the_same_bytes, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(an_imported_block_has_the_same_bytes, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_pool *other = shareable_at(p.place, 0);
   tarn_block block = take(pool, 3 * STEP - 5);
@@ -90,8 +93,9 @@ TEST_LOOP(an_imported_block_has_the_same_bytes, SHARE_DEVICES) {
   give(import);
 }
 
-TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(an_import_is_exported_again, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block blocks[4] = {take(pool, STEP)};
   for (size_t i = 1; i < 4; i++) {
@@ -108,8 +112,9 @@ TEST_LOOP(an_import_is_exported_again, SHARE_DEVICES) {
 }
 
 // The descriptor alone keeps the memory.
-TEST_LOOP(a_descriptor_outlives_the_block_and_the_pool, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(a_descriptor_outlives_the_block_and_the_pool, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, STEP);
   put_byte(p.device, block, 5, 55);
@@ -150,15 +155,15 @@ TEST(nothing_else_goes_with_it) {
   assert_error_says("100000");
 }
 
-TEST(a_device_that_cannot_is_refused) {
-  arena_place p = open_arena("fake:0", "page_unit_pool");
-  refuse_options(p.place, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
-  assert_error_says("fake:0");
-  assert_error_says("cannot be shared with other processes");
-  close_arena(&p);
-  p = open_arena("sim:0", "page_unit_pool");
+TEST_LOOP(a_device_that_cannot_is_refused, TEST_DEVICES) {
+  arena_place p = open_arena_with(_i, TEST_NEEDS_DISCRETE, "page_unit_pool");
+  if (p.pool == NULL) return;
   tarn_place pinned = {.kind = TARN_PLACE_HOST, .device = p.device};
   refuse_options(pinned, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
+  if (serves(p.device, true, NEEDS_SHARING)) return;
+  refuse_options(p.place, (tarn_pool_options){0}, TARN_E_UNSUPPORTED);
+  assert_error_says(p.name);
+  assert_error_says("cannot be shared with other processes");
 }
 
 static void refuse_import(tarn_pool *pool, int fd, size_t size,
@@ -205,7 +210,7 @@ TEST(what_is_no_descriptor_of_memory_is_refused) {
 
 // Each refuses what is the other's.
 TEST(memory_of_another_type_of_device_is_refused) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool");  // it reports
   tarn_pool *pools[2] = {shareable_at(p.place, 0), shareable_at(TARN_HOST, 0)};
   size_t misuses = tarn_sim_misuses(NULL, 0);
   for (int i = 0; i < 2; i++) {
@@ -320,8 +325,10 @@ TEST(limits_and_counters_hold) {
 }
 
 // Memory that is there takes none of what is free.
-TEST(an_import_needs_no_room_on_the_device) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+TEST_LOOP(an_import_needs_no_room_on_the_device, TEST_DEVICES) {
+  arena_place p =
+      open_arena_with(_i, NEEDS_SHARING | NEEDS_CAPACITY, "arena_pool");
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, ARENA_CAPACITY / 8 * 5);
   tarn_block import = {0};
@@ -336,8 +343,9 @@ TEST(an_import_needs_no_room_on_the_device) {
 }
 
 // What another stream has queued is done before the memory goes.
-TEST_LOOP(a_free_waits_for_streams, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(a_free_waits_for_streams, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_stream *a = stream_on(&p);
   tarn_stream *b = stream_on(&p);
@@ -453,9 +461,10 @@ static void play_scene(void *context) {
   play(context);
 }
 
-TEST_LOOP(nothing_is_lost_without_host_memory, SHARE_DEVICES) {
+TEST_LOOP(nothing_is_lost_without_host_memory, TEST_DEVICES) {
   faults_install();
-  scene s = {.p = open_arena(share_devices[_i], "arena_pool")};
+  scene s = {.p = open_sharing(_i)};
+  if (s.p.pool == NULL) return;
   play(&s);
   ck_assert_uint_eq(s.errors, 0);
   ck_assert_uint_gt(faults_sweep(play_scene, &s), 5);
@@ -464,7 +473,7 @@ TEST_LOOP(nothing_is_lost_without_host_memory, SHARE_DEVICES) {
 // The memory goes back all the same, but for what the call that failed was to
 // give back. Where all fail from then on, nothing hangs, and the device closes.
 static bool play_with(const char *faults, bool onwards) {
-  scene s = {.p = open_arena("sim:0", "arena_pool")};
+  scene s = {.p = open_faulty(ARENA_CAPACITY, "arena_pool")};
   assert_ok(tarn_sim_faults(faults));
   play(&s);
   assert_ok(tarn_sim_faults(""));
@@ -481,7 +490,7 @@ TEST_LOOP(a_device_that_fails_loses_little, 2) {
 }
 
 TEST(what_was_not_unmapped_is_unmapped_by_a_trim) {
-  arena_place p = open_arena("sim:0", "arena_pool");
+  arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool");
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, STEP);
   tarn_block other = take(pool, STEP);

@@ -1,15 +1,16 @@
-// share_kit.h - shareable pools at the devices that can, and what is
-// in their blocks.
+// share_kit.h - shareable pools at the devices that can, and what is in their
+// blocks.
 #ifndef TARN_TESTS_POOL_SHARE_KIT_H_
 #define TARN_TESTS_POOL_SHARE_KIT_H_
 
 #include "arena_kit.h"
 #include "tarn/share.h"
 
-static const char *const share_devices[] = {"cpu:0", "sim:0"};
-enum { SHARE_DEVICES = 2 };
+static const size_t STEP = (size_t)64 << 10;  // the granularity of all
 
-static const size_t STEP = (size_t)64 << 10;  // the granularity of both
+static inline arena_place open_sharing(int i) {
+  return open_arena_with(i, NEEDS_SHARING, "arena_pool");
+}
 
 static inline tarn_pool *shareable_at(tarn_place place, size_t limit) {
   return own_pool_with(place, NULL, limit, TARN_POOL_SHAREABLE);

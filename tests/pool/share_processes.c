@@ -107,9 +107,10 @@ static guest enter_as_guest(const char *name) {
   tarn_sim_options sim = {.struct_size = sizeof sim,
                           .capacity = ARENA_CAPACITY};
   MUST(tarn_sim_configure(&sim) == TARN_OK);
+  add_device(name);
   MUST(tarn_device_open(name, &g.device) == TARN_OK);
-  bool host = strcmp(name, "cpu:0") == 0;
-  tarn_place place = host ? TARN_HOST : tarn_place_on(g.device);
+  if (!serves(g.device, true, NEEDS_SHARING)) _exit(0);
+  tarn_place place = tarn_place_on(g.device);
   MUST(tarn_pool_create(place, &options, &g.pool) == TARN_OK);
   return g;
 }
@@ -169,9 +170,10 @@ static void read_and_write(int line, const char *device) {
 }
 
 TEST_LOOP(both_see_what_the_other_writes,
-          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
-  other o = begin_other(read_and_write, share_devices[_i]);
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+          THREADS_ARE_WATCHED ? 0 : TEST_DEVICES) {
+  other o = begin_other(read_and_write, test_devices[_i]);
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, SIZE);
   put_byte(p.device, block, 0, 1);
@@ -215,9 +217,10 @@ static void cut_up(int line, const char *device) {
 }
 
 TEST_LOOP(an_imported_block_can_be_cut_up,
-          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
-  other o = begin_other(cut_up, share_devices[_i]);
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+          THREADS_ARE_WATCHED ? 0 : TEST_DEVICES) {
+  other o = begin_other(cut_up, test_devices[_i]);
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, SIZE);
   letter l;
@@ -241,9 +244,10 @@ static void import_and_wait(int line, const char *device) {
 }
 
 TEST_LOOP(one_that_is_killed_leaves_the_block,
-          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
-  other o = begin_other(import_and_wait, share_devices[_i]);
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+          THREADS_ARE_WATCHED ? 0 : TEST_DEVICES) {
+  other o = begin_other(import_and_wait, test_devices[_i]);
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_block block = take(pool, SIZE);
   send_block(o.line, 0, block, SIZE);
@@ -267,9 +271,10 @@ static void export_and_die(int line, const char *device) {
 }
 
 TEST_LOOP(what_the_dead_have_exported_stays,
-          THREADS_ARE_WATCHED ? 0 : SHARE_DEVICES) {
-  other o = begin_other(export_and_die, share_devices[_i]);
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+          THREADS_ARE_WATCHED ? 0 : TEST_DEVICES) {
+  other o = begin_other(export_and_die, test_devices[_i]);
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   letter l;
   int fd = -1;
@@ -420,8 +425,9 @@ static void *let_go_later(void *context) {
 }
 
 // The memory is there until the stream has done what is queued.
-TEST_LOOP(a_free_waits_for_what_is_queued, SHARE_DEVICES) {
-  arena_place p = open_arena(share_devices[_i], "arena_pool");
+TEST_LOOP(a_free_waits_for_what_is_queued, TEST_DEVICES) {
+  arena_place p = open_sharing(_i);
+  if (p.pool == NULL) return;
   tarn_pool *pool = shareable_at(p.place, 0);
   tarn_stream *stream = stream_on(&p);
   pthread_t helper;

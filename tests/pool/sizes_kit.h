@@ -8,22 +8,8 @@
 
 static tarn_device *device;
 
-static inline void check_and_close(void *unused) {
-  (void)unused;
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-}
-
-// Until the end of the test.
-static inline void open_device(const char *name) {
-  fake_add();
-  assert_ok(tarn_device_open(name, &device));
-  after_test(check_and_close, device);
-}
-
 static inline void open_fake(void) {
-  open_device("fake:0");
+  device = open_device("fake:0");
 }
 
 static inline tarn_pool *device_pool(const char *strategy) {

@@ -2,16 +2,13 @@
 // often it asks what there is.
 #include "sizes_kit.h"
 
-static const char *const without_sizes[] = {"fake:0", "cpu:0", "sim:0"};
-enum { DEVICES_WITHOUT_SIZES = 3 };
-
 // --- without sizes ---------------------------------------------------------
 
 TEST_LOOP(without_sizes_little_is_taken_for_little,
-          DEVICES_WITHOUT_SIZES *ALL_STRATEGIES) {
-  const char *strategy = any_strategy(_i / DEVICES_WITHOUT_SIZES);
+          TEST_DEVICES *ALL_STRATEGIES) {
+  const char *strategy = any_strategy(_i / TEST_DEVICES);
   name_nothing();
-  open_device(without_sizes[_i % DEVICES_WITHOUT_SIZES]);
+  device = open_device(test_devices[_i % TEST_DEVICES]);
   tarn_pool *pool = device_pool(strategy);
   tarn_block block = take(pool, 1000);
   ck_assert_msg(reserved(pool) <= 2 * MIB, "%s: %zu", strategy, reserved(pool));

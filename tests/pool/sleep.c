@@ -26,12 +26,14 @@ typedef struct scene {
   tarn_tag other;
 } scene;
 
-static scene open_scene(int device) {
-  scene s = {.p = open_arena(sleep_devices[device], "arena_pool:small=4K")};
-  s.page = page_on(s.p.device);
-  s.tag = tag_of("weights");
-  s.other = tag_of("activations");
-  return s;
+// False: not on that device.
+static bool open_scene(scene *s, int i, unsigned needs) {
+  s->p = open_arena_with(i, TEST_NEEDS_RANGES | needs, "arena_pool:small=4K");
+  if (s->p.pool == NULL) return false;
+  s->page = page_on(s->p.device);
+  s->tag = tag_of("weights");
+  s->other = tag_of("activations");
+  return true;
 }
 
 // Something went to sleep: the statistics say so, and all else is as it was.
@@ -83,7 +85,7 @@ static void check_many(scene *s, tarn_sleep_mode mode) {
   size_t saved = stats_of(s->p.pool).saved_bytes;
   ck_assert_uint_le(saved, released);
   ck_assert_uint_eq(saved != 0, mode == TARN_SLEEP_SAVE);
-  if (strcmp(s->p.name, "sim:0") == 0) {
+  if (device_has(s->p.device, TEST_NEEDS_DISCRETE)) {
     ck_assert_uint_eq(available_on(s->p.device), available + released);
   } else {
     tarn_block large = blocks[MANY - 1];
@@ -103,20 +105,23 @@ static void check_many(scene *s, tarn_sleep_mode mode) {
   ck_assert_uint_lt(tarn_host_memory(), host + 64 * KIBIBYTE);
 }
 
-TEST_LOOP(what_was_saved_comes_back, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(what_was_saved_comes_back, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   check_many(&s, TARN_SLEEP_SAVE);
   check_many(&s, TARN_SLEEP_SAVE);
 }
 
-TEST_LOOP(what_was_dropped_has_memory_again, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(what_was_dropped_has_memory_again, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   check_many(&s, TARN_SLEEP_DROP);
 }
 
 // | a a a a | a b b . | : of a all but what shares a page with b goes.
-TEST_LOOP(pages_shared_with_others_stay, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(pages_shared_with_others_stay, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, s.page + s.page / 4, s.tag);
   tarn_block b = take_tagged(s.p.pool, s.page / 2, s.other);
   ck_assert_uint_eq(b.address, a.address + a.size);
@@ -142,8 +147,9 @@ TEST_LOOP(pages_shared_with_others_stay, SLEEP_DEVICES) {
 }
 
 // | a . b b b c | : all of one tag; the hole goes with them, and returns.
-TEST_LOOP(holes_in_their_pages_sleep_too, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(holes_in_their_pages_sleep_too, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   size_t quarter = s.page / 4;
   tarn_block a = take_tagged(s.p.pool, quarter, s.tag);
   tarn_block hole = take_tagged(s.p.pool, quarter, s.tag);
@@ -174,8 +180,9 @@ TEST_LOOP(holes_in_their_pages_sleep_too, SLEEP_DEVICES) {
   give(c);
 }
 
-TEST_LOOP(a_sleeping_block_can_be_freed, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(a_sleeping_block_can_be_freed, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
   tarn_block b = take_tagged(s.p.pool, s.page * 3 / 2, s.tag);
   tarn_block c = take_tagged(s.p.pool, s.page, s.tag);
@@ -207,8 +214,9 @@ TEST_LOOP(a_sleeping_block_can_be_freed, SLEEP_DEVICES) {
   ck_assert_uint_lt(tarn_host_memory(), host + s.page);
 }
 
-TEST_LOOP(a_second_sleep_finds_those_that_are_awake, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(a_second_sleep_finds_those_that_are_awake, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   ck_assert_uint_eq(put_to_sleep(&s, TARN_SLEEP_SAVE), 0);
   wake(&s);
   tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
@@ -226,8 +234,9 @@ TEST_LOOP(a_second_sleep_finds_those_that_are_awake, SLEEP_DEVICES) {
   give(b);
 }
 
-TEST_LOOP(two_tags_sleep_apart, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(two_tags_sleep_apart, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
   tarn_block b = take_tagged(s.p.pool, s.page * 5 / 4, s.other);
   tarn_block c = take_tagged(s.p.pool, s.page * 5 / 4, s.tag);
@@ -251,8 +260,9 @@ TEST_LOOP(two_tags_sleep_apart, SLEEP_DEVICES) {
 
 // --- errors ----------------------------------------------------------------
 
-TEST(what_is_wrong_is_refused) {
-  scene s = open_scene(0);
+TEST_LOOP(what_is_wrong_is_refused, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
   tarn_pool_stats before = stats_of(s.p.pool);
   assert_status(tarn_pool_sleep(NULL, s.tag, TARN_SLEEP_SAVE), TARN_E_INVALID);
@@ -291,15 +301,16 @@ static void check_unsupported(arena_place p, const char *why) {
   close_arena(&p);
 }
 
-TEST(others_say_what_is_missing) {
-  static const char *const strategies[] = {"page_unit_pool", "no_pool",
-                                           "buddy_pool", "async_pool"};
-  for (size_t i = 0; i < 4; i++) {
-    for (int k = 0; k < SLEEP_DEVICES; k++)
-      check_unsupported(open_arena(sleep_devices[k], strategies[i]),
-                        strategies[i]);
+TEST_LOOP(others_say_what_is_missing, ALL_STRATEGIES *TEST_DEVICES) {
+  const char *strategy = any_strategy(_i % ALL_STRATEGIES);
+  arena_place p = open_arena_with(_i / ALL_STRATEGIES, 0, strategy);
+  char without[32];
+  snprintf(without, sizeof without, "%s has none", p.name);
+  if (strcmp(strategy, "arena_pool") != 0) {
+    check_unsupported(p, strategy);
+  } else if (!device_has(p.device, TEST_NEEDS_RANGES)) {
+    check_unsupported(p, without);
   }
-  check_unsupported(open_arena("fake:0", "arena_pool"), "fake:0 has none");
 }
 
 TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
@@ -316,8 +327,9 @@ TEST(blocks_that_were_taken_while_the_pool_debugged_cannot) {
   assert_ok(tarn_pool_debug(pool, NULL));
 }
 
-TEST(blocks_of_a_replaced_strategy_cannot) {
-  scene s = open_scene(0);
+TEST_LOOP(blocks_of_a_replaced_strategy_cannot, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
   assert_ok(use_strategy(s.p.place, "arena_pool"));
   tarn_block b = take_tagged(s.p.pool, s.page, s.tag);
@@ -332,8 +344,9 @@ TEST(blocks_of_a_replaced_strategy_cannot) {
 
 // --- the pool around them --------------------------------------------------
 
-TEST_LOOP(without_room_they_sleep_on, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(without_room_they_sleep_on, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, 4 * s.page, s.tag);
   tarn_block b = take_tagged(s.p.pool, 3000, s.tag);
   fill(s.p.device, a, 1);
@@ -358,8 +371,9 @@ TEST_LOOP(without_room_they_sleep_on, SLEEP_DEVICES) {
   give(b);
 }
 
-TEST(a_full_device_lets_them_sleep_on) {
-  scene s = open_scene(1);
+TEST_LOOP(a_full_device_lets_them_sleep_on, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, NEEDS_CAPACITY)) return;
   tarn_block a = take_tagged(s.p.pool, ARENA_CAPACITY / 2, s.tag);
   fill(s.p.device, a, 1);
   (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
@@ -376,8 +390,9 @@ TEST(a_full_device_lets_them_sleep_on) {
 
 // Another strategy has taken the place of the one in which they sleep, and
 // others of the tag sleep in that: all or none awake.
-TEST_LOOP(they_wake_after_a_switch, SLEEP_DEVICES) {
-  scene s = open_scene(_i);
+TEST_LOOP(they_wake_after_a_switch, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   tarn_block a = take_tagged(s.p.pool, 2 * s.page, s.tag);
   tarn_block dead = take_tagged(s.p.pool, 2 * s.page, s.tag);
   fill(s.p.device, a, 1);
@@ -404,8 +419,9 @@ TEST_LOOP(they_wake_after_a_switch, SLEEP_DEVICES) {
 }
 
 // What sleeps is live, but no room for holes: | x . . | z |, then y.
-TEST(others_hold_no_more_while_they_sleep) {
-  scene s = open_scene(1);
+TEST_LOOP(others_hold_no_more_while_they_sleep, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, 0)) return;
   assert_ok(use_strategy(s.p.place, "arena_pool:slack=0"));
   tarn_block a = take_tagged(s.p.pool, 16 * s.page, s.tag);
   (void)put_to_sleep(&s, TARN_SLEEP_DROP);
@@ -419,8 +435,9 @@ TEST(others_hold_no_more_while_they_sleep) {
   give(a);
 }
 
-TEST(a_device_does_not_close_on_them) {
-  scene s = open_scene(1);
+TEST_LOOP(a_device_does_not_close_on_them, TEST_DEVICES) {
+  scene s;
+  if (!open_scene(&s, _i, TEST_NEEDS_DISCRETE)) return;
   tarn_block a = take_tagged(s.p.pool, s.page, s.tag);
   (void)put_to_sleep(&s, TARN_SLEEP_SAVE);
   assert_ok(tarn_pool_trim(s.p.pool, 0));

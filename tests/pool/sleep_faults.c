@@ -186,12 +186,14 @@ static void drop_all(void) {
     drop(any(BLOCKS));
 }
 
-static void play_any(const char *name, const char *strategy, size_t page) {
+static void play_any(int device, const char *strategy, size_t page) {
   enum { ROUNDS = EFFORT(6, 3), STEPS = 200, SUSPENDED_A_ROUND = 18 };
   suspended = 0;
   for (unsigned round = 0; round < ROUNDS; round++) {
     memset(&run, 0, sizeof run);
-    run.p = open_arena_of((size_t)256 * MIB, name, strategy);
+    run.p =
+        open_arena_at((size_t)256 * MIB, device, TEST_NEEDS_RANGES, strategy);
+    if (run.p.pool == NULL) return;
     name_tags();
     state = round;
     for (unsigned n = 0; n < STEPS; n++) {
@@ -210,12 +212,12 @@ static void play_any(const char *name, const char *strategy, size_t page) {
   ck_assert_uint_gt(suspended, (size_t)ROUNDS * SUSPENDED_A_ROUND);
 }
 
-TEST(any_order_will_do_on_the_host) {
-  play_any("cpu:0", "arena_pool:page=64K,small=4K", 64 * KIBIBYTE);
+TEST_LOOP(any_order_will_do_with_small_pages, LIBRARY_DEVICES) {
+  play_any(_i, "arena_pool:page=64K,small=4K", 64 * KIBIBYTE);
 }
 
-TEST(any_order_will_do_on_a_device) {
-  play_any("sim:0", "arena_pool:small=4K,slack=0", (size_t)2 * MIB);
+TEST_LOOP(any_order_will_do_with_large_pages, LIBRARY_DEVICES) {
+  play_any(_i, "arena_pool:small=4K,slack=0", (size_t)2 * MIB);
 }
 
 // --- faults ----------------------------------------------------------------
@@ -254,9 +256,9 @@ static void recover(void) {
   check_contents();
 }
 
-static void open_sim(void) {
+static void open_run(void) {
   memset(&run, 0, sizeof run);
-  run.p = open_arena("sim:0", "arena_pool");
+  run.p = open_faulty(ARENA_CAPACITY, "arena_pool");
   name_tags();
   take_all();
   fill_all();
@@ -264,7 +266,7 @@ static void open_sim(void) {
 }
 
 static bool play_with(const char *faults, bool onwards) {
-  open_sim();
+  open_run();
   assert_ok(tarn_sim_faults(faults));
   sleep_and_wake();
   assert_ok(tarn_sim_faults(NULL));
@@ -293,7 +295,7 @@ TEST(host_memory_may_fail) {
     size_t n = 1;
     bool struck = true;
     for (; struck; n += STEP) {
-      open_sim();
+      open_run();
       faults_arm(n, mode == 0 ? FAULTS_ONCE : FAULTS_FROM_NOW);
       sleep_and_wake();
       struck = faults_disarm();
@@ -310,7 +312,7 @@ TEST(host_memory_may_fail) {
 // Too much for the host: nothing has changed.
 TEST(too_much_to_save_is_refused) {
   faults_install();
-  open_sim();
+  open_run();
   tarn_pool_stats before = stats_of(run.p.pool);
   size_t host = tarn_host_memory();
   faults_arm(1, FAULTS_FROM_NOW);
@@ -326,7 +328,7 @@ TEST(too_much_to_save_is_refused) {
 
 // What could not be unmapped is, before it is mapped again.
 TEST(what_could_not_be_unmapped_can_be_woken) {
-  open_sim();
+  open_run();
   assert_ok(tarn_sim_faults("range_unmap@1+"));
   assert_status(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE),
                 TARN_E_DEVICE);
@@ -341,14 +343,15 @@ TEST(what_could_not_be_unmapped_can_be_woken) {
 }
 
 // Nothing was counted by tag when they were taken; what sleeps is.
-TEST(blocks_that_no_tag_counts_sleep_too) {
+TEST_LOOP(blocks_that_no_tag_counts_sleep_too, TEST_DEVICES) {
   tarn_tag last = 0;
   for (int i = 0; i < 40; i++) {
     char name[32];
     snprintf(name, sizeof name, "uncounted-%d", i);
     last = tag_of(name);
   }
-  arena_place p = open_arena("sim:0", "arena_pool:small=4K");
+  arena_place p = open_arena_with(_i, TEST_NEEDS_RANGES, "arena_pool:small=4K");
+  if (p.pool == NULL) return;
   assert_ok(tarn_pool_account(p.pool, 0));
   tarn_block block = take_tagged(p.pool, (size_t)8 * MIB, last);
   assert_ok(tarn_pool_sleep(p.pool, last, TARN_SLEEP_SAVE));

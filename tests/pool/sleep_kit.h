@@ -4,9 +4,6 @@
 
 #include "arena_kit.h"
 
-static const char *const sleep_devices[] = {"cpu:0", "sim:0"};
-enum { SLEEP_DEVICES = 2 };
-
 static inline size_t page_on(tarn_device *device) {
   size_t page = 0;
   assert_ok(tarn_range_granularity(device, &page));

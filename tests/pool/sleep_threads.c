@@ -13,11 +13,14 @@ static struct {
   tarn_tag tags[3];
 } run;
 
-static void open_run(const char *name) {
+// False: not on that device.
+static bool open_run(int device) {
   static const char *const names[] = {"weights", "cache", "activations"};
-  run.p = open_arena_of((size_t)256 * MIB, name, "arena_pool:small=4K");
+  run.p = open_arena_at((size_t)256 * MIB, device, TEST_NEEDS_RANGES,
+                        "arena_pool:small=4K");
   for (int i = 0; i < 3; i++)
     run.tags[i] = tag_of(names[i]);
+  return run.p.pool != NULL;
 }
 
 // --- streams ---------------------------------------------------------------
@@ -33,8 +36,8 @@ static void work(void *context, tarn_status status) {
 }
 
 // | a hole b |, and a stream is at work in the hole.
-TEST_LOOP(streams_at_work_in_their_pages_are_waited_for, SLEEP_DEVICES) {
-  open_run(sleep_devices[_i]);
+TEST_LOOP(streams_at_work_in_their_pages_are_waited_for, TEST_DEVICES) {
+  if (!open_run(_i)) return;
   size_t page = page_on(run.p.device);
   tarn_pool *pool = run.p.pool;
   tarn_stream *stream = stream_on(&run.p);
@@ -57,8 +60,8 @@ TEST_LOOP(streams_at_work_in_their_pages_are_waited_for, SLEEP_DEVICES) {
 
 // The block was used by one stream and taken for another behind it, where
 // nothing was queued.
-TEST_LOOP(streams_that_had_the_memory_before_are_waited_for, SLEEP_DEVICES) {
-  open_run(sleep_devices[_i]);
+TEST_LOOP(streams_that_had_the_memory_before_are_waited_for, TEST_DEVICES) {
+  if (!open_run(_i)) return;
   size_t page = page_on(run.p.device);
   tarn_pool *pool = run.p.pool;
   tarn_stream *one = stream_on(&run.p);
@@ -133,12 +136,12 @@ static void *free_prey(void *context) {
   return NULL;
 }
 
-static void play_together(const char *name) {
+static void play_together(int device) {
   static void *(*const roles[])(void *) = {use_others, sleep_and_rise,
                                            sleep_and_rise, free_prey};
   enum { ROLES = sizeof roles / sizeof roles[0] };
   worker workers[ROLES] = {{.number = 0}};
-  open_run(name);
+  if (!open_run(device)) return;
   shared = run.p.pool;
   tarn_block kept = take_tagged(shared, 700 * KIBIBYTE, run.tags[0]);
   fill(run.p.device, kept, 1);
@@ -160,15 +163,14 @@ static void play_together(const char *name) {
   close_arena(&run.p);
 }
 
-TEST(threads_go_on_meanwhile) {
-  play_together("cpu:0");
-  play_together("sim:0");
+TEST_LOOP(threads_go_on_meanwhile, TEST_DEVICES) {
+  play_together(_i);
 }
 
 // Both sleep and wake the same tag: one after the other, or the second is told.
-TEST(two_may_wake_the_same) {
+TEST_LOOP(two_may_wake_the_same, TEST_DEVICES) {
   worker workers[WORKERS] = {{.number = 0}};
-  open_run("cpu:0");
+  if (!open_run(_i)) return;
   shared = run.p.pool;
   tarn_block kept = take_tagged(shared, (size_t)3 * MIB, run.tags[0]);
   fill(run.p.device, kept, 1);
@@ -186,8 +188,8 @@ TEST(two_may_wake_the_same) {
 
 // --- forks -----------------------------------------------------------------
 
-TEST(a_child_cannot_wake_its_parent_s) {
-  open_run("sim:0");
+TEST_LOOP(a_child_cannot_wake_its_parent_s, TEST_DEVICES) {
+  if (!open_run(_i)) return;
   tarn_block block = take_tagged(run.p.pool, SIM_PAGE, run.tags[0]);
   fill(run.p.device, block, 1);
   assert_ok(tarn_pool_sleep(run.p.pool, run.tags[0], TARN_SLEEP_SAVE));

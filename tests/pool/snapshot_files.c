@@ -135,23 +135,24 @@ TEST(what_cannot_be_written_is_said) {
 
 // --- all pools -------------------------------------------------------------
 
-TEST(each_pool_gets_a_file) {
-  tarn_device *sim = NULL;
+TEST_LOOP(each_pool_gets_a_file, TEST_DEVICES) {
+  tarn_device *device = open_device_with(_i, TEST_NEEDS_DISCRETE);
+  if (device == NULL) return;
+  char name[32];
+  snprintf(name, sizeof name, "1-%s", test_devices[_i]);
   tarn_pool *own = NULL;
-  assert_ok(tarn_device_open("sim:0", &sim));
-  assert_ok(tarn_pool_create(tarn_place_on(sim), NULL, &own));
+  assert_ok(tarn_pool_create(tarn_place_on(device), NULL, &own));
   tarn_block block = take(own, 12345);
   assert_ok(tarn_pool_snapshot_all(TARN, path_of("%n-%d")));
   ck_assert_uint_eq(count_files(), 2);
   tarn_trace *first = read_snapshot("0-cpu:0");
-  tarn_trace *second = read_snapshot("1-sim:0");
+  tarn_trace *second = read_snapshot(name);
   ck_assert_uint_eq(live_bytes_in(first), stats_of(pool).live_bytes);
   ck_assert_uint_eq(live_bytes_in(second), 12345);
   tarn_trace_destroy(first);
   tarn_trace_destroy(second);
   give(block);
   assert_ok(tarn_pool_destroy(own));
-  assert_ok(tarn_device_close(sim));
   assert_ok(tarn_pool_snapshot_all(TARN, path_of("%n-after")));
   ck_assert_uint_eq(count_files(), 3);
 }
@@ -164,16 +165,20 @@ TEST(all_pools_are_not_to_have_one_file) {
 }
 
 // The first failure is told, and what can be written is.
-TEST(the_others_are_written_all_the_same) {
+TEST_LOOP(the_others_are_written_all_the_same, TEST_DEVICES) {
+  const char *name = test_devices[_i];
+  tarn_device *device = open_device_with(_i, TEST_NEEDS_DISCRETE);
+  if (device == NULL) return;
+  char file[32];
+  snprintf(file, sizeof file, "%s/1", name);
   tarn_pool *own = NULL;
-  tarn_device *sim = device_at("sim:0");
-  assert_ok(tarn_pool_create(tarn_place_on(sim), NULL, &own));
-  ck_assert_int_eq(mkdir(path_of("sim:0"), 0700), 0);
+  assert_ok(tarn_pool_create(tarn_place_on(device), NULL, &own));
+  ck_assert_int_eq(mkdir(path_of(name), 0700), 0);
   assert_status(tarn_pool_snapshot_all(TARN, path_of("%d/%n")), TARN_E_IO);
   assert_error_says("cpu:0/0");
-  ck_assert(is_there("sim:0/1"));
-  ck_assert_int_eq(unlink(path_of("sim:0/1")), 0);
-  ck_assert_int_eq(rmdir(path_of("sim:0")), 0);
+  ck_assert(is_there(file));
+  ck_assert_int_eq(unlink(path_of(file)), 0);
+  ck_assert_int_eq(rmdir(path_of(name)), 0);
   assert_ok(tarn_pool_destroy(own));
 }
 

@@ -1,20 +1,18 @@
 // Snapshots of pools that have no memory for blocks that are to grow or to
 // wake.
 #include "snapshot_kit.h"
-#include "tarn/device.h"
 
-static tarn_device *device;
 static tarn_pool *pool;
 static tarn_tag weights;
 
-// An arena of ranges, which can grow up to |limit|.
-static void open_pool(bool events) {
-  assert_ok(tarn_device_open("sim:0", &device));
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = "arena_pool"};
-  assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
+// An arena of ranges, which can grow up to |limit|. False: the device has none.
+static bool open_pool(int i, bool events) {
+  tarn_device *device = open_device_with(i, TEST_NEEDS_RANGES);
+  if (device == NULL) return false;
+  pool = own_pool_with(tarn_place_on(device), "arena_pool", 0, 0);
   uint32_t more = events ? TARN_COUNT_EVENTS : 0;
   assert_ok(tarn_pool_account(pool, TARN_COUNT_DEFAULT | more));
+  return true;
 }
 
 static void install(void) {
@@ -26,9 +24,6 @@ static void install(void) {
 }
 
 static void tear_down(void) {
-  assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(told.count, 0);
   remove_folder();
 }
@@ -45,8 +40,8 @@ static void check_refusal(size_t least, size_t most, size_t live) {
   tarn_trace_destroy(trace);
 }
 
-TEST_LOOP(a_block_that_cannot_grow, 2) {
-  open_pool(_i == 1);
+TEST_LOOP(a_block_that_cannot_grow, 2 * TEST_DEVICES) {
+  if (!open_pool(_i / 2, _i % 2 == 1)) return;
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   assert_ok(tarn_pool_limit(pool, (size_t)12 * MIB));
   assert_status(tarn_pool_resize(&block, (size_t)20 * MIB, NULL), TARN_FULL);
@@ -56,8 +51,8 @@ TEST_LOOP(a_block_that_cannot_grow, 2) {
 }
 
 // There is memory, and it is not where it would have to be.
-TEST(a_place_that_is_taken_is_no_want_of_memory) {
-  open_pool(false);
+TEST_LOOP(a_place_that_is_taken_is_no_want_of_memory, TEST_DEVICES) {
+  if (!open_pool(_i, false)) return;
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   tarn_block behind = take_tagged(pool, (size_t)8 * MIB, weights);
   tarn_block *first = block.address < behind.address ? &block : &behind;
@@ -67,8 +62,8 @@ TEST(a_place_that_is_taken_is_no_want_of_memory) {
   give(behind);
 }
 
-TEST_LOOP(blocks_that_cannot_wake, 2) {
-  open_pool(_i == 1);
+TEST_LOOP(blocks_that_cannot_wake, 2 * TEST_DEVICES) {
+  if (!open_pool(_i / 2, _i % 2 == 1)) return;
   tarn_block block = take_tagged(pool, (size_t)8 * MIB, weights);
   assert_ok(tarn_pool_sleep(pool, weights, TARN_SLEEP_DROP));
   size_t asleep = stats_of(pool).asleep_bytes;

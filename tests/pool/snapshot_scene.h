@@ -10,9 +10,6 @@
 
 enum { BLOCKS = 48, STEPS = 600 };
 
-static const char *const devices[] = {"cpu:0", "sim:0"};
-enum { DEVICES = sizeof devices / sizeof *devices };
-
 // --- a program -------------------------------------------------------------
 
 typedef struct program {
@@ -67,7 +64,7 @@ typedef struct scene {
 } scene;
 
 static inline const char *strategy_at(int index) {
-  return tarn_pool_strategy_name((size_t)index / DEVICES);
+  return tarn_pool_strategy_name((size_t)index / TEST_DEVICES);
 }
 
 static inline void close_scene(void *context) {
@@ -75,7 +72,6 @@ static inline void close_scene(void *context) {
   assert_ok(tarn__front_check(s->pool));
   assert_ok(tarn_pool_destroy(s->pool));
   assert_ok(tarn_stream_destroy(s->stream));
-  assert_ok(tarn_device_close(s->device));
 }
 
 // Whether that strategy can be had on that device; then until the end of the
@@ -85,7 +81,7 @@ static inline bool open_scene(scene *s, int index) {
   name_tags();
   assert_ok(tarn_pool_register(TarnPoolStrategy()));
   require(strategy_at(index) != NULL);
-  assert_ok(tarn_device_open(devices[index % DEVICES], &s->device));
+  s->device = open_device(test_devices[index % TEST_DEVICES]);
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategy_at(index)};
   tarn_status status =
@@ -98,10 +94,9 @@ static inline bool open_scene(scene *s, int index) {
     return true;
   }
   assert_status(status, TARN_E_UNSUPPORTED);
-  assert_ok(tarn_device_close(s->device));
   return false;
 }
 
-enum { STRATEGIES = 6, SCENES = STRATEGIES * DEVICES };
+enum { STRATEGIES = 6, SCENES = STRATEGIES * TEST_DEVICES };
 
 #endif  // TARN_TESTS_POOL_SNAPSHOT_SCENE_H_

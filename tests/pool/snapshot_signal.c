@@ -186,7 +186,7 @@ static void call_all(void *context, tarn_status status) {
 }
 
 TEST(not_from_a_callback) {
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_stream *stream = stream_of(cpu);
   assert_ok(tarn_stream_add_callback(stream, call_all, NULL));
   assert_ok(tarn_stream_synchronize(stream));

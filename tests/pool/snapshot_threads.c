@@ -7,28 +7,17 @@
 #include "tarn/account.h"
 #include "tarn/snapshot.h"
 
-enum { THREADS = 4, SLOTS = 24, SNAPSHOTS = 60, PER_ROUND = 50, NAMES = 4 };
+enum { THREADS = 4, SLOTS = 24, SNAPSHOTS = 40, PER_ROUND = 50, NAMES = 4 };
 
-static tarn_device *device;
 static tarn_pool *pool;
 static tarn_tag names[NAMES];
 static atomic_bool over;
 
-static void install(void) {
-  over = false;
+static void open_pool(int device) {
   for (size_t i = 0; i < NAMES; i++)
     names[i] = tag_of((const char *[]){"a", "b", "c", "d"}[i]);
-  assert_ok(tarn_device_open("sim:0", &device));
-  tarn_pool_options options = {.struct_size = sizeof options,
-                               .strategy = "arena_pool"};
-  assert_ok(tarn_pool_create(tarn_place_on(device), &options, &pool));
-}
-
-static void tear_down(void) {
-  assert_ok(tarn__front_check(pool));
-  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
-  assert_ok(tarn_pool_destroy(pool));
-  assert_ok(tarn_device_close(device));
+  tarn_place place = tarn_place_on(open_device(test_devices[device]));
+  pool = own_pool_with(place, "arena_pool", 0, 0);
 }
 
 // --- the program -----------------------------------------------------------
@@ -147,9 +136,10 @@ static void check_trace(const tarn_trace *trace) {
   ck_assert_uint_le(out, (size_t)THREADS * SLOTS);
 }
 
-TEST_LOOP(each_is_as_of_one_moment, 2) {
+TEST_LOOP(each_is_as_of_one_moment, 2 * TEST_DEVICES) {
   static worker workers[THREADS + 1];
-  all_is_kept = _i == 0;
+  all_is_kept = _i % 2 == 0;
+  open_pool(_i / 2);
   memset(workers, 0, sizeof workers);
   if (all_is_kept) {
     assert_ok(tarn_pool_account_ring(pool, (size_t)1 << 12));
@@ -161,7 +151,7 @@ TEST_LOOP(each_is_as_of_one_moment, 2) {
                                     i < THREADS ? work : meddle, &workers[i]),
                      0);
   }
-  for (int i = 0; i < SNAPSHOTS; i++) {
+  for (size_t i = 0; i < effort_on(_i / 2, SNAPSHOTS); i++) {
     tarn_trace *trace = NULL;
     assert_ok(tarn_pool_trace(pool, &trace));
     check_trace(trace);
@@ -170,6 +160,5 @@ TEST_LOOP(each_is_as_of_one_moment, 2) {
   over = true;
   for (size_t i = 0; i <= THREADS; i++)
     ck_assert_int_eq(pthread_join(workers[i].thread, NULL), 0);
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
 }
-
-FIXTURE(install, tear_down);

@@ -66,10 +66,10 @@ static void open_on(const char *device, bool with_stream) {
 }
 
 // Every case by the host and on a stream, on each device.
-enum { CASES = 2 * ARENA_DEVICES };
+enum { CASES = 2 * TEST_DEVICES };
 
 static void open_case(int number) {
-  open_on(arena_devices[number / 2], number % 2 != 0);
+  open_on(test_devices[number / 2], number % 2 != 0);
 }
 
 TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
@@ -301,8 +301,9 @@ TEST_LOOP(resizing_strikes_the_layout, CASES) {
 }
 
 // What is idle on the layout serves others before a request is refused.
-TEST_LOOP(a_limit_strikes_the_layout, 2) {
-  open_on(_i == 0 ? "cpu:0" : "sim:0", _i != 0);
+TEST_LOOP(a_limit_strikes_the_layout, CASES) {
+  open_case(_i);
+  if (!device_has(at.device, TEST_NEEDS_RANGES)) return;
   learn();
   size_t reserved = stats_of(at.pool).reserved_bytes;
   assert_ok(tarn_pool_limit(at.pool, reserved));
@@ -330,8 +331,8 @@ TEST_LOOP(another_stream_strikes_the_layout, CASES) {
 }
 
 // Two streams by turns: the one with most requests is laid out.
-TEST(requests_of_other_streams_are_left_alone) {
-  open_on("sim:0", true);
+TEST_LOOP(requests_of_other_streams_are_left_alone, TEST_DEVICES) {
+  open_on(test_devices[_i], true);
   tarn_stream *other = stream_on(&at);
   for (size_t i = 0; i < STEPS_TO_LEARN; i++) {
     tarn_block copy = take_on(at.pool, 4096, other);

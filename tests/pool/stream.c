@@ -369,7 +369,7 @@ TEST(a_callback_cannot_use_a_pool) {
 TEST(a_block_may_be_used_on_a_stream_of_another_device) {
   static char out[8];
   open_fake("page_unit_pool");
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_stream *other = stream_of(cpu);
   tarn_place place = {device, TARN_PLACE_HOST};
   assert_ok(use_strategy(place, "page_unit_pool"));

@@ -22,20 +22,14 @@ static inline void check_and_close(void *unused) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   for (int i = 0; i < STREAMS; i++)
     assert_ok(tarn_stream_destroy(streams[i]));
-  assert_ok(tarn_device_close(device));
-  ck_assert_uint_eq(fake_seen.live_blocks, 0);
-  ck_assert_uint_eq(fake_seen.live_bytes, 0);
-  ck_assert_uint_eq(fake_seen.wrong_size, 0);
-  ck_assert_uint_eq(fake_seen.wrong_device, 0);
+  close_device(device);
   ck_assert_uint_eq(fake_seen.events, 0);
   ck_assert_uint_eq(fake_seen.streams, 0);
-  ck_assert_uint_eq(fake_ext_seen.wrong, 0);
 }
 
 // Until the end of the test.
 static inline void open_on(const char *name, const char *strategy) {
-  fake_add();
-  assert_ok(tarn_device_open(name, &device));
+  device = open_device(name);
   assert_ok(use_strategy(tarn_place_on(device), strategy));
   pool = pool_at(tarn_place_on(device));
   for (int i = 0; i < STREAMS; i++)

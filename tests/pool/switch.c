@@ -215,7 +215,7 @@ TEST(strategies_have_names) {
 }
 
 TEST(a_place_has_one_pool) {
-  tarn_device *cpu = device_at("cpu:0");
+  tarn_device *cpu = open_device("cpu:0");
   tarn_pool *pool = pool_at(TARN_HOST);
   ck_assert_ptr_eq(pool_at(TARN_HOST), pool);
   ck_assert_ptr_eq(pool_at(tarn_place_on(cpu)), pool);

@@ -455,7 +455,7 @@ TEST(a_driver_that_fails_keeps_no_block) {
   forget(device);
   for (int i = 0; i < STREAMS; i++)
     (void)tarn_stream_destroy(streams[i]);  // some have failed
-  (void)tarn_device_close(device);
+  close_device(device);
 }
 
 // --- forks -----------------------------------------------------------------

@@ -1,5 +1,5 @@
-// Blocks that several streams use, on sim and cpu with streams that are held
-// up, and among threads.
+// Blocks that several streams use, on devices whose streams run by themselves
+// and are held up, and among threads.
 #include <pthread.h>
 #include <semaphore.h>
 
@@ -15,21 +15,19 @@ static void wait_at_gate(void *gate, tarn_status status) {
   }
 }
 
-static const char *const devices[] = {"cpu:0", "sim:0"};
-
 // The second stream is held up with the block in use, which is freed on the
 // first, or by the host, and taken for the first again.
-TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 4) {
+TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 2 * LIBRARY_DEVICES) {
   enum { LARGE = 1 << 20 };
   static unsigned char old[LARGE];
   static unsigned char new[LARGE];
   static unsigned char seen[LARGE];
-  bool by_host = _i / 2 == 1;
+  bool by_host = _i / LIBRARY_DEVICES == 1;
   sem_t gate;
   sem_init(&gate, 0, 0);
   memset(old, 0x11, LARGE);
   memset(new, 0x22, LARGE);
-  open_on(devices[_i % 2], "arena_pool");
+  open_on(test_devices[_i % LIBRARY_DEVICES], "arena_pool");
   tarn_block block = take_on(pool, LARGE, streams[0]);
   assert_ok(tarn_copy_h2d(device, block.address, old, LARGE, streams[0]));
   assert_ok(tarn_stream_join(streams[1], tarn_stream_serial(streams[0])));

@@ -12,8 +12,9 @@ static const size_t SIZE = (size_t)256 * KIB;
 // --- blocks that other processes can have ----------------------------------
 
 // Each block of such a pool is new memory.
-TEST_LOOP(what_must_not_grow_is_no_block_to_share, 2) {
-  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(what_must_not_grow_is_no_block_to_share, TEST_DEVICES) {
+  arena_place at = open_arena_with(_i, NEEDS_SHARING, "arena_pool");
+  if (at.pool == NULL) return;
   tarn_pool *pool = own_pool_with(at.place, NULL, 0, TARN_POOL_SHAREABLE);
   refuse_with(pool, SIZE, NULL, TARN_ALLOC_NO_GROW, TARN_FULL);
   assert_error_says("TARN_ALLOC_NO_GROW");
@@ -22,8 +23,9 @@ TEST_LOOP(what_must_not_grow_is_no_block_to_share, 2) {
   ck_assert_uint_eq(stats_of(pool).device_allocs, 1);
 }
 
-TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
-  arena_place at = open_arena(arena_devices[_i], "arena_pool");
+TEST_LOOP(blocks_to_share_have_the_other_options, TEST_DEVICES) {
+  arena_place at = open_arena_with(_i, NEEDS_SHARING, "arena_pool");
+  if (at.pool == NULL) return;
   tarn_pool *pool = own_pool_with(at.place, NULL, 0, TARN_POOL_SHAREABLE);
   tarn_alloc_options options[2] = {options_for(SIZE, NULL, TARN_ALLOC_ZERO),
                                    options_for(SIZE, NULL, TARN_ALLOC_NO_WAIT)};
@@ -58,9 +60,9 @@ TEST_LOOP(blocks_to_share_have_the_other_options, 2) {
 
 // What the stream uses in the capture is at work when the graph is launched,
 // however idle the stream is now.
-TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * ARENA_DEVICES) {
+TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * TEST_DEVICES) {
   static const char *const strategies[] = {"page_unit_pool", "arena_pool"};
-  arena_place at = open_arena(arena_devices[_i / 2], "arena_pool");
+  arena_place at = open_arena_with(_i / 2, 0, "arena_pool");
   tarn_pool *pool =
       own_pool_with(at.place, strategies[_i % 2], 0, TARN_POOL_DEFER);
   tarn_stream *a = stream_on(&at);
@@ -81,8 +83,9 @@ TEST_LOOP(in_a_capture_no_stream_counts_as_done, 2 * ARENA_DEVICES) {
 
 // One of the call must not wait, so that giving back what came for another does
 // not either.
-TEST_LOOP(what_goes_back_waits_for_nobody, ALL_STRATEGIES) {
-  arena_place at = open_arena_of(16 * MIB, "sim:0", any_strategy(_i));
+TEST_LOOP(what_goes_back_waits_for_nobody, ALL_STRATEGIES *LIBRARY_DEVICES) {
+  const char *strategy = any_strategy(_i % ALL_STRATEGIES);
+  arena_place at = open_arena_at(16 * MIB, _i / ALL_STRATEGIES, 0, strategy);
   tarn_stream *a = stream_on(&at);
   tarn_block busy = take_on(at.pool, MIB, a);
   tarn_alloc_options options[2] = {
@@ -92,7 +95,7 @@ TEST_LOOP(what_goes_back_waits_for_nobody, ALL_STRATEGIES) {
   tarn_block blocks[2];
   static hold held;
   hold_begin(&held, a);
-  bool keeps = keeps_idle(any_strategy(_i));
+  bool keeps = keeps_idle(strategy);
   if (keeps) give_on(busy, a);
   size_t reserved = stats_of(at.pool).reserved_bytes;
   assert_ok(tarn_pool_limit(at.pool, reserved + 6 * MIB));

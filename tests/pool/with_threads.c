@@ -13,6 +13,7 @@ enum { THREADS = 4, BATCH = 4 };
 
 static arena_place at;
 static atomic_bool done;
+static size_t rounds;
 
 static uint32_t next_of(uint32_t *state) {
   *state = *state * 1664525u + 1013904223u;
@@ -41,7 +42,6 @@ static void take_several(uint32_t *seed, tarn_stream *stream) {
 static void *work(void *context) {
   uint32_t seed = (uint32_t)(uintptr_t)context;
   tarn_stream *stream = NULL;
-  size_t rounds = EFFORT(2000, 300);
   require(tarn_stream_create(at.device, &stream) == TARN_OK);
   for (size_t i = 0; i < rounds; i++)
     take_several(&seed, stream);
@@ -63,9 +63,10 @@ static void *disturb(void *context) {
   return NULL;
 }
 
-TEST_LOOP(threads_take_several_at_once, KEEPING) {
+TEST_LOOP(threads_take_several_at_once, KEEPING *TEST_DEVICES) {
   pthread_t other;
-  at = open_arena_of(64 * MIB, "sim:0", keeping[_i]);
+  at = open_arena_at(64 * MIB, _i / KEEPING, 0, keeping[_i % KEEPING]);
+  rounds = effort_on(_i / KEEPING, EFFORT(2000, 300));
   assert_ok(tarn_pool_limit(at.pool, 2 * MIB));
   ck_assert_int_eq(pthread_create(&other, NULL, disturb, NULL), 0);
   run_threads(work, THREADS);
