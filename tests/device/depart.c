@@ -266,14 +266,14 @@ static void *follow(void *context) {
   return NULL;
 }
 
-TEST(giving_back_does_not_wait_for_what_others_wait_for) {
+TEST_LOOP(giving_back_does_not_wait_for_what_others_wait_for, LIBRARY_DEVICES) {
   hold held;
   pthread_t thread;
   tarn_device *device = open_fake();
-  tarn_device *sim = open_device("sim:0");
+  tarn_device *other = open_device(test_devices[_i]);
   C_Stream native = native_stream(device);
   tarn_stream *stream = adopt(device, native);
-  tarn_stream *first = stream_on(sim);
+  tarn_stream *first = stream_on(other);
   hold_begin(&held, first);
   behind b = {tarn_stream_serial(stream), tarn_stream_serial(first), TARN_OK};
   ck_assert_int_eq(pthread_create(&thread, NULL, follow, &b), 0);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/places.h"
 #include "support/run.h"
 #include "tarn/device.h"
 #include "tarn/pool.h"
@@ -315,8 +316,10 @@ TEST(copies_between_its_devices) {
 
 TEST(copies_to_other_plugins) {
   names own = load();
-  cross_both_ways(own.items[0], "cpu:0");
-  cross_both_ways(own.items[0], "sim:0");
+  for (int i = 0; i < TEST_DEVICES; i++) {
+    add_device(test_devices[i]);
+    cross_both_ways(own.items[0], test_devices[i]);
+  }
 }
 
 // --- a pool on it ----------------------------------------------------------
