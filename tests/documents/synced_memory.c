@@ -17,14 +17,14 @@ static void open_on(int i) {
   x = buffer_on(gpu, SIZE);
 }
 
-static void close_device(void) {
+static void close_gpu(void) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
   assert_ok(tarn_device_close(gpu));
 }
 
 static void close_on(void) {
   assert_ok(tarn_synced_destroy(x));
-  close_device();
+  close_gpu();
 }
 
 // What the document calls |state|, as it is on this device.
@@ -84,7 +84,7 @@ TEST_LOOP(memory_is_allocated_on_demand, DOCUMENT_DEVICES) {
   assert_on(gpu, device, 0, SIZE, 0);
   assert_ok(tarn_synced_destroy(x));
   ck_assert_uint_eq(own_blocks(), 0);  // "if (cpu_ptr_ && own_cpu_data_)"
-  close_device();
+  close_gpu();
 }
 
 // The other side first.
@@ -286,7 +286,7 @@ TEST_LOOP(each_cell, DOCUMENT_DEVICES *CELLS) {
   assert_both_sides_read(&of);
   assert_ok(tarn_synced_destroy(x));
   close_outside();
-  close_device();
+  close_gpu();
 }
 
 TEST(the_table_has_each_cell_once) {
@@ -336,7 +336,7 @@ TEST_LOOP(set_cpu_data_points_to_outside_memory, DOCUMENT_DEVICES) {
   ck_assert(info_at(TARN_HOST).borrowed);
   assert_ok(tarn_synced_destroy(x));
   close_outside();  // "由外部负责释放": outside frees it, and it is as it was
-  close_device();
+  close_gpu();
 }
 
 // "set_gpu_data": "gpu_ptr_ = data; head_ = HEAD_AT_GPU; own_gpu_data_ =
@@ -354,7 +354,7 @@ TEST_LOOP(set_gpu_data_points_to_outside_memory, DOCUMENT_DEVICES) {
   ck_assert_uint_eq(device, outside_device);
   assert_ok(tarn_synced_destroy(x));
   close_outside();
-  close_device();
+  close_gpu();
 }
 
 // "caffe_gpu_memcpy(size_, gpu_ptr_, cpu_ptr_)", where cpu_ptr_ is what was
@@ -374,7 +374,7 @@ TEST_LOOP(a_copy_goes_into_the_memory_that_was_set, DOCUMENT_DEVICES) {
   assert_head(x, TARN_SYNCED);
   assert_ok(tarn_synced_destroy(x));
   assert_pattern(outside_host, 0, SIZE, 8);
-  close_device();
+  close_gpu();
 }
 
 TEST_LOOP(a_copy_goes_into_the_device_memory_that_was_set, DOCUMENT_DEVICES) {
@@ -392,7 +392,7 @@ TEST_LOOP(a_copy_goes_into_the_device_memory_that_was_set, DOCUMENT_DEVICES) {
   assert_ok(tarn_synced_destroy(x));
   put_on(gpu, outside_device, 0, SIZE, OUTSIDE);
   close_outside();
-  close_device();
+  close_gpu();
 }
 
 // "CHECK(data)".
@@ -516,5 +516,5 @@ TEST_LOOP(the_push, DOCUMENT_DEVICES) {
   assert_on(gpu, device, 0, SIZE, INSIDE);
   assert_ok(tarn_synced_destroy(x));
   assert_ok(tarn_stream_destroy(stream));
-  close_device();
+  close_gpu();
 }

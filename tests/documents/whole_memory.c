@@ -9,13 +9,9 @@
 
 enum { GPUS = 4, BLOCKS = 15, BLOCK = 24 };
 
-static int which;  // of document_devices; set before ranks are forked
+static int which;  // of test_devices; set before ranks are forked
 
 static tarn_device *gpu;
-
-static bool is_plain(void) {
-  return which == DOCUMENT_DEVICES - 1;
-}
 
 // --- locations -------------------------------------------------------------
 
@@ -34,7 +30,7 @@ static bool is_mapped(tarn_whole_type type) {
 
 // What this device has no way to do, and why.
 static const char *reason_against(tarn_whole_type type, location at) {
-  if (!is_plain() || !is_mapped(type)) return NULL;
+  if (device_has(gpu, TEST_NEEDS_RANGES) || !is_mapped(type)) return NULL;
   if (at == ON_HOST) return "needs the extension 'host_register'";
   return type == TARN_WHOLE_CHUNKED
              ? "needs the extension 'ranges' or 'handles'"
@@ -188,7 +184,7 @@ static void try_all_six(void) {
 
 TEST_LOOP(six_types, DOCUMENT_DEVICES) {
   which = _i;
-  run_ranks(GPUS, document_devices[which], try_all_six);
+  run_ranks(GPUS, test_devices[which], try_all_six);
 }
 
 // --- tensors ---------------------------------------------------------------
@@ -236,7 +232,7 @@ static void make_tensors(void) {
 TEST_LOOP(tensors, DOCUMENT_DEVICES) {
   which = _i;
   for (size_t ranks = 1; ranks <= MOST_RANKS; ranks++)
-    run_ranks(ranks, document_devices[which], make_tensors);
+    run_ranks(ranks, test_devices[which], make_tensors);
 }
 
 // --- mapped and distributed ------------------------------------------------
@@ -292,5 +288,5 @@ static void take_rows_of_all(void) {
 
 TEST_LOOP(mapped_and_distributed, DOCUMENT_DEVICES) {
   which = _i;
-  run_ranks(GPUS, document_devices[which], take_rows_of_all);
+  run_ranks(GPUS, test_devices[which], take_rows_of_all);
 }
