@@ -14,6 +14,7 @@
 #include "bench/touch.h"
 #include "kit/child.h"
 #include "kit/memory.h"
+#include "support/places.h"
 #include "support/run.h"
 
 static const char *const foreign[] = {"mimalloc", "jemalloc", "tcmalloc"};
@@ -283,28 +284,25 @@ TEST(touched_blocks_are_held) {
     ck_assert(isfinite(r.iteration_ms[POOL_BENCH_FIRST]));
     ck_assert_double_gt(r.reserved_over_live, 0.9);
   }
-  pool_bench_result r = run("page_unit_pool", "sim:0", 2, true);
-  ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
+  for (int i = 0; i < LIBRARY_DEVICES; i++) {
+    pool_bench_result r = run("page_unit_pool", test_devices[i], 2, true);
+    ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
+  }
 }
 
-TEST(one_byte_of_each_page) {
-  tarn_device *device = NULL;
+TEST_LOOP(one_byte_of_each_page, TEST_DEVICES) {
   tarn_addr at = 0;
   unsigned char byte[2] = {0};
-  static const char *const names[] = {"cpu:0", "sim:0"};
-  for (size_t i = 0; i < 2; i++) {
-    assert_ok(tarn_device_open(names[i], &device));
-    assert_ok(tarn_device_allocate(tarn_place_on(device), 8192, &at));
-    bool plain = touch_is_plain(device, at, 8192);
-    ck_assert(plain == (i == 0));
-    assert_ok(tarn_device_set(device, at, 7, 8192, NULL));
-    ck_assert(touch_pages(device, plain, at, 8192));
-    assert_ok(tarn_copy_d2h(device, byte, at + 4096, 2, NULL));
-    ck_assert_uint_eq(byte[0], 1);
-    ck_assert_uint_eq(byte[1], 7);
-    assert_ok(tarn_device_deallocate(tarn_place_on(device), at, 8192));
-    assert_ok(tarn_device_close(device));
-  }
+  tarn_device *device = open_device(test_devices[_i]);
+  assert_ok(tarn_device_allocate(tarn_place_on(device), 8192, &at));
+  bool plain = touch_is_plain(device, at, 8192);
+  ck_assert(plain != device_has(device, TEST_NEEDS_DISCRETE));
+  assert_ok(tarn_device_set(device, at, 7, 8192, NULL));
+  ck_assert(touch_pages(device, plain, at, 8192));
+  assert_ok(tarn_copy_d2h(device, byte, at + 4096, 2, NULL));
+  ck_assert_uint_eq(byte[0], 1);
+  ck_assert_uint_eq(byte[1], 7);
+  assert_ok(tarn_device_deallocate(tarn_place_on(device), at, 8192));
 }
 
 // --- limits ----------------------------------------------------------------
