@@ -1,6 +1,6 @@
 // A program that follows PaddlePaddle's document "Memory APIs", function by
-// function, through the public headers alone: on the host, on a simulated
-// accelerator, and on a plug-in with the document's 22 functions and nothing
+// function, through the public headers alone, on each device of
+// support/document.h: one of them has the document's 22 functions and nothing
 // else. Above each assertion stand the document's words that it checks. What
 // the document says of a function that is not implemented is checked with a
 // plug-in that lacks it.

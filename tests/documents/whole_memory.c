@@ -1,9 +1,7 @@
 // WholeGraph's document on whole memory, line by line: its lines stand before
-// what they are tested by. Four ranks, as in its figure, each a process with a
-// device of its own kind: the host, a simulated accelerator, and a plug-in with
-// the 22 functions of PaddlePaddle's document and nothing else. The last has
-// neither address ranges nor handles: it has what needs no mapping, and the
-// types on the host.
+// what they are tested by. Four ranks, as in its figure, each a process, on
+// each device of support/document.h. Those that have neither address ranges nor
+// handles have what needs no mapping, and the types on the host.
 #include "support/document.h"
 #include "whole/kit.h"
 
