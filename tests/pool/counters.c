@@ -129,14 +129,11 @@ TEST(peaks_are_as_exact_as_asked_for) {
 
 // --- all of them -----------------------------------------------------------
 
-static const char *const strategies[] = {"page_unit_pool", "arena_pool",
-                                         "buddy_pool", "no_pool"};
-
-TEST_LOOP(sums_stay_right_however_it_is_switched, 8) {
+TEST_LOOP(sums_stay_right_however_it_is_switched, 2 * ALL_STRATEGIES) {
   enum { SLOTS = 40, STEPS = 4000, TAGS = 5 };
   static tarn_block blocks[SLOTS];
   uint64_t state = 88172645463325252u + (uint64_t)_i;
-  tarn_pool *pool = host_pool(strategies[_i % 4]);
+  tarn_pool *pool = host_pool(any_strategy(_i % ALL_STRATEGIES));
   tarn_tag tags[TAGS] = {0};
   char name[] = "tag a";
   for (int i = 1; i < TAGS; i++, name[4]++)

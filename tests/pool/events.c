@@ -176,10 +176,6 @@ static void sum_up(size_t count, size_t *out_live, size_t *out_held) {
   }
 }
 
-static const char *const strategies[] = {"page_unit_pool", "arena_pool",
-                                         "buddy_pool", "no_pool"};
-enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-
 static void assert_sums(tarn_pool *pool) {
   size_t live = 0;
   size_t held = 0;
@@ -191,7 +187,7 @@ static void assert_sums(tarn_pool *pool) {
 
 // What is written adds up to what the pool says, on ranges and on segments,
 // over switches, resizes, limits and trims.
-TEST_LOOP(events_add_up, 6) {
+TEST_LOOP(events_add_up, 2 * TEST_DEVICES) {
   enum {
     SLOTS = 32,
     STEPS = 2000,
@@ -201,9 +197,7 @@ TEST_LOOP(events_add_up, 6) {
   };
   static tarn_block blocks[SLOTS];
   uint64_t state = 88172645463325252u + (uint64_t)_i;
-  tarn_device *device = NULL;
-  fake_add();
-  assert_ok(tarn_device_open(_i % 2 == 0 ? "cpu:0" : "fake:0", &device));
+  tarn_device *device = open_device(test_devices[_i / 2]);
   tarn_place place = tarn_place_on(device);
   tarn_pool *pool = pool_at(place);
   assert_ok(tarn_pool_account(pool, TARN_COUNT_EVENTS));
@@ -213,7 +207,8 @@ TEST_LOOP(events_add_up, 6) {
     size_t slot = next_random(&state) % SLOTS;
     size_t size = 1 + next_random(&state) % LARGEST;
     if (i % 200 == 0) {
-      require(use_strategy(place, strategies[i / 200 % STRATEGIES]) == TARN_OK);
+      const char *strategy = any_strategy(i / 200 % ALL_STRATEGIES);
+      require(use_strategy(place, strategy) == TARN_OK);
     }
     if (i % 97 == 0) require(tarn_pool_trim(pool, KEPT) == TARN_OK);
     if (blocks[slot].address == 0) {
@@ -234,5 +229,4 @@ TEST_LOOP(events_add_up, 6) {
   assert_ok(tarn_pool_trim(pool, 0));
   assert_sums(pool);
   assert_ok(tarn__front_check(pool));
-  assert_ok(tarn_device_close(device));
 }

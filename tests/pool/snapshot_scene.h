@@ -64,7 +64,7 @@ typedef struct scene {
 } scene;
 
 static inline const char *strategy_at(int index) {
-  return tarn_pool_strategy_name((size_t)index / TEST_DEVICES);
+  return any_strategy(index / TEST_DEVICES);
 }
 
 static inline void close_scene(void *context) {
@@ -79,8 +79,6 @@ static inline void close_scene(void *context) {
 static inline bool open_scene(scene *s, int index) {
   *s = (scene){NULL, NULL, NULL};
   name_tags();
-  assert_ok(tarn_pool_register(TarnPoolStrategy()));
-  require(strategy_at(index) != NULL);
   s->device = open_device(test_devices[index % TEST_DEVICES]);
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategy_at(index)};
@@ -97,6 +95,6 @@ static inline bool open_scene(scene *s, int index) {
   return false;
 }
 
-enum { STRATEGIES = 6, SCENES = STRATEGIES * TEST_DEVICES };
+#define SCENES (ALL_STRATEGIES * TEST_DEVICES)
 
 #endif  // TARN_TESTS_POOL_SNAPSHOT_SCENE_H_
