@@ -1,36 +1,34 @@
 // Accesses of one thread without streams: modes, ranges, conflicts, what is
 // lost, and what is refused.
 #include "kit.h"
+#include "support/on_devices.h"
 
 enum { SIZE = 10000 };
 
-static tarn_device *sim0;
-static tarn_device *sim1;
+// Two devices of one plug-in.
 static tarn_place at0;
 static tarn_place at1;
 
 static tarn_synced *x;
 
-static void set_up(void) {
-  sim0 = sim_open("sim:0");
-  sim1 = sim_open("sim:1");
-  at0 = tarn_place_on(sim0);
-  at1 = tarn_place_on(sim1);
-  x = new_buffer(SIZE);
-}
-
-static void tear_down(void) {
+static void tear_down(void *context) {
+  (void)context;
   assert_ok(tarn_synced_destroy(x));
-  assert_ok(tarn_device_close(sim0));
-  assert_ok(tarn_device_close(sim1));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
-FIXTURE(set_up, tear_down);
+static void set_up(tarn_device *device) {
+  at0 = tarn_place_on(device);
+  at1 = tarn_place_on(open_second(device));
+  x = new_buffer(SIZE);
+  after_test(tear_down, NULL);
+}
+
+#define TEST_ACCESS(name) TEST_SET_ON(name, TEST_NEEDS_DISCRETE, set_up)
 
 // --- modes -------------------------------------------------------------------
 
-TEST(bytes_come_where_they_are_read) {
+TEST_ACCESS(bytes_come_where_they_are_read) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   expect_at(x, 0, SIZE, at0, 7);
   assert_moved(x, TARN_HOST, at0, 1, SIZE);
@@ -43,7 +41,7 @@ TEST(bytes_come_where_they_are_read) {
   assert_moved(x, at0, TARN_HOST, 1, SIZE);
 }
 
-TEST(discarding_copies_nothing) {
+TEST_ACCESS(discarding_copies_nothing) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   write_at(x, 100, 50, at0, NULL, 8);
   assert_moved(x, TARN_HOST, at0, 0, 0);
@@ -54,20 +52,20 @@ TEST(discarding_copies_nothing) {
   assert_moved(x, at0, TARN_HOST, 1, 50);
 }
 
-TEST(read_write_keeps_what_was_there) {
+TEST_ACCESS(read_write_keeps_what_was_there) {
   tarn_access access;
   unsigned char byte = 9;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 7);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ_WRITE, NULL, &access));
-  assert_ok(tarn_copy_h2d(sim0, access.address + 5000, &byte, 1, NULL));
+  assert_ok(tarn_copy_h2d(device, access.address + 5000, &byte, 1, NULL));
   assert_ok(tarn_synced_end(&access));
   expect_at(x, 0, 5000, TARN_HOST, 7);
   expect_at(x, 5000, 1, TARN_HOST, 9);
   expect_at(x, 5001, SIZE - 5001, TARN_HOST, 7);
 }
 
-TEST(what_nobody_wrote_is_zero) {
+TEST_ACCESS(what_nobody_wrote_is_zero) {
   expect_at(x, 10, 20, at0, 0);
   write_at(x, 3, 4, TARN_HOST, NULL, 1);
   expect_at(x, 0, 3, at0, 0);
@@ -78,7 +76,7 @@ TEST(what_nobody_wrote_is_zero) {
   assert_moved(x, at0, at1, 0, 0);
 }
 
-TEST(directly_between_devices) {
+TEST_ACCESS(directly_between_devices) {
   write_at(x, 0, SIZE, at0, NULL, 3);
   expect_at(x, 0, SIZE, at1, 3);
   assert_moved(x, at0, at1, 1, SIZE);
@@ -87,7 +85,7 @@ TEST(directly_between_devices) {
 
 // --- ranges ------------------------------------------------------------------
 
-TEST(only_what_is_missing_and_neighbours_at_once) {
+TEST_ACCESS(only_what_is_missing_and_neighbours_at_once) {
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   expect_at(x, 0, SIZE, at0, 1);
   for (size_t i = 0; i < 10; i++)
@@ -105,7 +103,7 @@ TEST(only_what_is_missing_and_neighbours_at_once) {
   ck_assert_uint_eq(x->core->spans.map.count, 1);
 }
 
-TEST(bytes_outside_of_the_range_are_counted) {
+TEST_ACCESS(bytes_outside_of_the_range_are_counted) {
   write_at(x, 0, 4000, TARN_HOST, NULL, 1);
   expect_at(x, 1000, 500, at0, 1);
   ck_assert_uint_eq(counts_of(x, TARN_HOST, at0).outside, 3500);
@@ -114,7 +112,7 @@ TEST(bytes_outside_of_the_range_are_counted) {
   ck_assert_uint_eq(counts_of(x, at0, at0).valid, 500);
 }
 
-TEST(a_range_of_nothing) {
+TEST_ACCESS(a_range_of_nothing) {
   tarn_synced *empty = new_buffer(0);
   tarn_access access;
   tarn_access other;
@@ -140,7 +138,7 @@ TEST(a_range_of_nothing) {
 }
 
 // Often enough for the lock to be this thread's own.
-TEST(the_short_way_and_the_middle_one) {
+TEST_ACCESS(the_short_way_and_the_middle_one) {
   enum { TIMES = 200, ROW = 50 };
   tarn_access a;
   expect_at(x, 0, SIZE, at0, 0);
@@ -170,7 +168,7 @@ TEST(the_short_way_and_the_middle_one) {
 
 // --- conflicts ---------------------------------------------------------------
 
-TEST(many_readers_or_one_writer) {
+TEST_ACCESS(many_readers_or_one_writer) {
   tarn_access a;
   tarn_access b;
   tarn_access c;
@@ -179,15 +177,16 @@ TEST(many_readers_or_one_writer) {
   assert_ok(tarn_synced_begin(x, 2500, 5000, TARN_HOST, TARN_READ, NULL, &b));
   assert_status(tarn_synced_begin(x, 4999, 10, at1, TARN_READ_WRITE, NULL, &c),
                 TARN_E_STATE);
-  assert_error_says("open for reading at sim:0 (bytes 0 to 5000)");
-  assert_error_says("for writing at sim:1 (bytes 4999 to 5009)");
+  assert_error_names("open for reading at ", device, " (bytes 0 to 5000)");
+  assert_error_names("for writing at ", at1.device, " (bytes 4999 to 5009)");
   ck_assert_ptr_null(c.buffer);
   assert_ok(tarn_synced_begin(x, 7500, 10, at1, TARN_READ_WRITE, NULL, &c));
   tarn_access d;
   assert_status(tarn_synced_begin(x, 7509, 1, at0, TARN_READ, NULL, &d),
                 TARN_E_STATE);
-  assert_error_says("open for writing at sim:1 (bytes 7500 to 7510)");
-  assert_error_says("for reading at sim:0 (bytes 7509 to 7510)");
+  assert_error_names("open for writing at ", at1.device,
+                     " (bytes 7500 to 7510)");
+  assert_error_names("for reading at ", device, " (bytes 7509 to 7510)");
   verify(x);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_end(&b));
@@ -197,7 +196,7 @@ TEST(many_readers_or_one_writer) {
   ck_assert_uint_eq(x->core->spans.map.count, 4);
 }
 
-TEST(who_reads_side_by_side_stays_apart) {
+TEST_ACCESS(who_reads_side_by_side_stays_apart) {
   tarn_access parts[10];
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   for (size_t i = 0; i < 10; i++)
@@ -212,7 +211,7 @@ TEST(who_reads_side_by_side_stays_apart) {
 
 // --- cancel and losses ------------------------------------------------------
 
-TEST(cancelled_with_a_copy_elsewhere) {
+TEST_ACCESS(cancelled_with_a_copy_elsewhere) {
   tarn_access access;
   size_t lost = 99;
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
@@ -223,7 +222,7 @@ TEST(cancelled_with_a_copy_elsewhere) {
   expect_at(x, 0, SIZE, at0, 1);
 }
 
-TEST(cancelled_with_the_only_copy) {
+TEST_ACCESS(cancelled_with_the_only_copy) {
   tarn_access access;
   size_t lost = 0;
   write_at(x, 0, 100, at0, NULL, 1);
@@ -236,7 +235,8 @@ TEST(cancelled_with_the_only_copy) {
   assert_status(
       tarn_synced_begin(x, 0, SIZE, TARN_HOST, TARN_READ, NULL, &access),
       TARN_E_STATE);
-  assert_error_says("bytes 50 to 100 are lost: their only copy, at sim:0");
+  assert_error_names("bytes 50 to 100 are lost: their only copy, at ", device,
+                     "");
   assert_error_says("cancelled");
   assert_status(tarn_synced_prefetch(x, 60, 1, at1, NULL, NULL), TARN_E_STATE);
   write_at(x, 50, 50, TARN_HOST, NULL, 4);
@@ -245,7 +245,7 @@ TEST(cancelled_with_the_only_copy) {
 
 // --- what is refused --------------------------------------------------------
 
-TEST(ranges_that_do_not_fit) {
+TEST_ACCESS(ranges_that_do_not_fit) {
   tarn_access a;
   static const size_t wrong[][2] = {
       {SIZE, 1}, {SIZE + 1, 0}, {SIZE + 1, TARN_ALL},
@@ -260,10 +260,10 @@ TEST(ranges_that_do_not_fit) {
   }
 }
 
-TEST(arguments_that_are_none) {
+TEST_ACCESS(arguments_that_are_none) {
   tarn_access a;
   tarn_place nowhere = {NULL, TARN_PLACE_DEVICE};
-  tarn_place odd = {sim0, (tarn_place_kind)7};
+  tarn_place odd = {device, (tarn_place_kind)7};
   assert_status(tarn_synced_begin(NULL, 0, 1, at0, TARN_READ, NULL, &a),
                 TARN_E_INVALID);
   assert_status(tarn_synced_begin(x, 0, 1, at0, TARN_READ, NULL, NULL),
@@ -281,7 +281,7 @@ TEST(arguments_that_are_none) {
   assert_ok(tarn_synced_destroy(NULL));
 }
 
-TEST(options_that_are_none) {
+TEST_ACCESS(options_that_are_none) {
   tarn_synced *none = NULL;
   tarn_synced_options wrong[] = {
       {.struct_size = 8},
@@ -296,14 +296,14 @@ TEST(options_that_are_none) {
   }
 }
 
-TEST(memory_as_the_options_say) {
+TEST_ACCESS(memory_as_the_options_say) {
   tarn_tag tag = 0;
   tarn_pool *pool = NULL;
   tarn_pool_tag_stats stats = {.struct_size = sizeof stats};
   assert_ok(tarn_pool_tag("synced", &tag));
   tarn_synced_options options = {.struct_size = sizeof options,
                                  .name = "weights",
-                                 .device = sim0,
+                                 .device = device,
                                  .align = 65536,
                                  .tag = tag,
                                  .flags = TARN_SYNCED_NO_PROTECT};
@@ -318,7 +318,7 @@ TEST(memory_as_the_options_say) {
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, SIZE);
   assert_ok(tarn_synced_pull(weights, 0, TARN_ALL, NULL, NULL));
-  assert_ok(tarn_pool_of((tarn_place){sim0, TARN_PLACE_HOST}, &pool));
+  assert_ok(tarn_pool_of((tarn_place){device, TARN_PLACE_HOST}, &pool));
   assert_ok(tarn_pool_query_tag(pool, tag, &stats));
   ck_assert_uint_eq(stats.live_bytes, SIZE);
   assert_status(

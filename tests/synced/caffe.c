@@ -3,8 +3,7 @@
 // documented uses are tested in tests/documents.
 #include "state_kit.h"
 
-TEST(null_is_an_error_and_no_abort) {
-  open_x();
+TEST_X(null_is_an_error_and_no_abort) {
   write_at_cpu();
   assert_status(tarn_synced_set_cpu_data(x, NULL), TARN_E_INVALID);
   assert_status(tarn_synced_set_gpu_data(x, 0), TARN_E_INVALID);
@@ -37,16 +36,16 @@ TEST(no_buffer_is_an_error) {
   ck_assert_int_eq(tarn_synced_head(NULL), TARN_UNINITIALIZED);
 }
 
-TEST(without_a_device_there_is_no_gpu) {
-  tarn_addr device = 1;
-  open_devices();
+TEST_ON(without_a_device_there_is_no_gpu, TEST_NEEDS_DISCRETE) {
+  tarn_addr there = 1;
+  open_devices(device);
   x = buffer_on(NULL, SIZE);
   write_at_cpu();
   tarn_stream *of_gpu = stream_on(gpu);
-  assert_status(tarn_synced_gpu_data(x, &device), TARN_E_STATE);
+  assert_status(tarn_synced_gpu_data(x, &there), TARN_E_STATE);
   assert_error_says("device");
-  ck_assert_uint_eq(device, 0);
-  assert_status(tarn_synced_mutable_gpu_data(x, &device), TARN_E_STATE);
+  ck_assert_uint_eq(there, 0);
+  assert_status(tarn_synced_mutable_gpu_data(x, &there), TARN_E_STATE);
   assert_status(tarn_synced_set_gpu_data(x, 1), TARN_E_STATE);
   assert_status(tarn_synced_async_gpu_push(x, of_gpu), TARN_E_STATE);
   assert_head(x, TARN_HEAD_AT_CPU);
@@ -54,8 +53,7 @@ TEST(without_a_device_there_is_no_gpu) {
   assert_ok(tarn_stream_destroy(of_gpu));
 }
 
-TEST(a_stream_of_another_device_cannot_push) {
-  open_x();
+TEST_X(a_stream_of_another_device_cannot_push) {
   write_at_cpu();
   stream = stream_on(other);
   assert_status(tarn_synced_async_gpu_push(x, stream), TARN_E_INVALID);
@@ -64,8 +62,7 @@ TEST(a_stream_of_another_device_cannot_push) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST(a_view_of_a_part_cannot_be_set) {
-  open_x();
+TEST_X(a_view_of_a_part_cannot_be_set) {
   tarn_synced *view = view_of(x, 0, HALF);
   assert_status(tarn_synced_set_cpu_data(view, outside_host), TARN_E_INVALID);
   assert_status(tarn_synced_set_gpu_data(view, 4096), TARN_E_INVALID);
@@ -78,22 +75,21 @@ TEST(a_view_of_a_part_cannot_be_set) {
 }
 
 // A call that would need what an open access has changes nothing.
-TEST(an_open_access_is_in_the_way) {
+TEST_X(an_open_access_is_in_the_way) {
   const void *host = NULL;
   void *mutable_host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   write_at_cpu();
   tarn_access access;
   begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE);
   assert_status(tarn_synced_cpu_data(x, &host), TARN_E_STATE);
-  assert_status(tarn_synced_gpu_data(x, &device), TARN_E_STATE);
+  assert_status(tarn_synced_gpu_data(x, &there), TARN_E_STATE);
   assert_status(tarn_synced_mutable_cpu_data(x, &mutable_host), TARN_E_STATE);
   assert_status(tarn_synced_set_cpu_data(x, outside_host), TARN_E_STATE);
   assert_ok(tarn_synced_end(&access));
   begin_on(&access, x, 0, TARN_ALL, TARN_HOST, TARN_READ);
   assert_status(tarn_synced_mutable_cpu_data(x, &mutable_host), TARN_E_STATE);
-  assert_status(tarn_synced_mutable_gpu_data(x, &device), TARN_E_STATE);
+  assert_status(tarn_synced_mutable_gpu_data(x, &there), TARN_E_STATE);
   assert_ok(tarn_synced_cpu_data(x, &host));
   ck_assert_ptr_eq(host, access.pointer);
   assert_ok(tarn_synced_end(&access));
@@ -112,15 +108,15 @@ TEST(names_of_states) {
   ck_assert_ptr_null(tarn_synced_state_name((tarn_synced_state)-1));
 }
 
-TEST(no_bytes_at_all) {
+TEST_ON(no_bytes_at_all, TEST_NEEDS_DISCRETE) {
   const void *host = NULL;
-  tarn_addr device = 0;
-  open_devices();
+  tarn_addr there = 0;
+  open_devices(device);
   x = buffer_on(gpu, 0);
   assert_ok(tarn_synced_cpu_data(x, &host));
-  assert_ok(tarn_synced_gpu_data(x, &device));
+  assert_ok(tarn_synced_gpu_data(x, &there));
   ck_assert_ptr_null(host);
-  ck_assert_uint_eq(device, 0);
+  ck_assert_uint_eq(there, 0);
   assert_head(x, TARN_UNINITIALIZED);
   assert_ok(tarn_synced_set_cpu_data(x, outside_host));
   assert_head(x, TARN_UNINITIALIZED);

@@ -251,7 +251,7 @@ static void close_run(void) {
 }
 
 static void open_run(void) {
-  open_devices();
+  open_devices(sim());
   outside_device = 0;
   assert_ok(tarn_device_allocate(tarn_place_on(gpu), SIZE, &outside_device));
   stream = stream_on(gpu);

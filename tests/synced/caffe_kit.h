@@ -9,15 +9,15 @@
 #include <time.h>
 
 #include "support/hold.h"
-#include "support/run.h"
+#include "support/on_devices.h"
 #include "tarn/sim.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
 enum { SIZE = 4096, HALF = SIZE / 2 };
 
-static tarn_device *gpu;    // sim:0
-static tarn_device *other;  // sim:1
+static tarn_device *gpu;
+static tarn_device *other;  // of the same plug-in
 static tarn_synced *x;
 
 static inline tarn_synced *buffer_on(tarn_device *device, size_t size) {
@@ -35,39 +35,45 @@ static inline tarn_synced *view_of(tarn_synced *buffer, size_t offset,
   return view;
 }
 
-// Devices refuse to close while anybody has memory there.
-static inline void end_devices(void) {
-  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-  assert_ok(tarn_device_close(other));
-  assert_ok(tarn_device_close(gpu));
-}
-
 static inline void end_x(void *context) {
   (void)context;
   assert_ok(tarn_synced_destroy(x));
-  end_devices();
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-// Until close_devices, or close_x, or the end of the test.
-static inline void open_devices(void) {
-  assert_ok(tarn_device_open("sim:0", &gpu));
-  assert_ok(tarn_device_open("sim:1", &other));
+// Until close_devices, or close_x, or the end of the test. Devices refuse to
+// close while anybody has memory there.
+static inline void open_devices(tarn_device *device) {
+  gpu = device;
+  other = open_second(device);
   after_test(end_x, &gpu);
 }
 
 static inline void close_devices(void) {
   forget(&gpu);
-  end_devices();
+  close_device(other);
+  close_device(gpu);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
 static inline void close_x(void) {
-  forget(&gpu);
-  end_x(NULL);
+  assert_ok(tarn_synced_destroy(x));
+  close_devices();
 }
 
-static inline void open_x(void) {
-  open_devices();
+static inline void open_x(tarn_device *device) {
+  open_devices(device);
   x = buffer_on(gpu, SIZE);
+}
+
+// Tests of |x|; ASYNC: that hold a stream up.
+#define TEST_X(name) TEST_SET_ON(name, TEST_NEEDS_DISCRETE, open_x)
+#define TEST_X_ASYNC(name) \
+  TEST_SET_ON(name, TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS, open_x)
+
+// For tests of calls that fail, or of what only sim reports.
+static inline tarn_device *sim(void) {
+  return open_device("sim:0");
 }
 
 enum { CAPACITY = 4 << 20, LARGE = 1 << 20 };
@@ -77,7 +83,7 @@ static inline void open_full(tarn_addr *out_taken) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .capacity = CAPACITY};
   assert_ok(tarn_sim_configure(&options));
-  open_devices();
+  open_devices(sim());
   assert_ok(tarn_device_allocate(tarn_place_on(gpu), CAPACITY - LARGE / 2,
                                  out_taken));
   x = buffer_on(gpu, LARGE);

@@ -13,7 +13,7 @@ static atomic_size_t writers_left;
 static unsigned char borrowed[SIZE];
 
 static void open_threads(void) {
-  open_x();
+  open_x(sim());
   atomic_store(&writers_left, WRITERS);
 }
 
@@ -197,7 +197,7 @@ TEST_LOOP(a_copy_under_way_is_not_committed_later, 2) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .latency_ns = 40000000};
   assert_ok(tarn_sim_configure(&options));
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, TARN_HOST, 1);
   ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
   start(&thread, prefetch_slowly, &begun);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sim/kit.h"
+#include "support/on_devices.h"
 #include "synced/core.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
@@ -45,8 +46,7 @@ static void read_at(tarn_synced *buffer, tarn_place place,
 
 // --- who keeps a device open -----------------------------------------------
 
-TEST(who_has_memory_there) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_has_memory_there, TEST_NEEDS_DISCRETE) {
   tarn_synced *buffer = buffer_for("weights", NULL);
   write_all(buffer, 3);
   read_at(buffer, tarn_place_on(device), NULL);
@@ -55,21 +55,17 @@ TEST(who_has_memory_there) {
   read_at(buffer, tarn_place_on(device), NULL);  // it is still open
   assert_all(buffer, 3);
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
-TEST(who_has_pinned_memory) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_has_pinned_memory, TEST_NEEDS_DISCRETE) {
   tarn_synced *buffer = buffer_for("pinned", device);
   write_all(buffer, 3);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("pinned");
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
-TEST(not_who_ended_before) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(not_who_ended_before, TEST_NEEDS_DISCRETE) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   tarn_synced *buffer = buffer_for(NULL, device);
@@ -77,14 +73,12 @@ TEST(not_who_ended_before) {
   read_at(buffer, tarn_place_on(device), stream);
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 // Named it, but never was there.
-TEST(not_who_only_names_it) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(not_who_only_names_it, TEST_NEEDS_DISCRETE) {
   tarn_synced *buffer = buffer_for(NULL, device);
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   write_all(buffer, 4);
   assert_all(buffer, 4);
   assert_status(tarn_synced_push(buffer, 0, TARN_ALL, NULL, NULL),
@@ -105,28 +99,27 @@ static tarn_status assert_place_text(void *context,
   return TARN_OK;
 }
 
-TEST(who_left_before) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_left_before, TEST_NEEDS_DISCRETE) {
+  char name[64];
+  snprintf(name, sizeof name, "%s", tarn_device_name(device));
   tarn_synced *buffer = buffer_for(NULL, NULL);
   write_all(buffer, 5);
   read_at(buffer, tarn_place_on(device), NULL);
   assert_ok(tarn_synced_evict(buffer, tarn_place_on(device)));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   assert_all(buffer, 5);
   assert_ok(tarn_synced_traffic(buffer, assert_place_text, NULL));
   assert_ok(tarn_synced_traffic(NULL, assert_place_text, NULL));
 
-  device = sim_open("sim:0");  // the place is a new one
+  device = open_device(name);  // the place is a new one
   read_at(buffer, tarn_place_on(device), NULL);
   assert_all(buffer, 5);
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
 // The host's bytes came by a stream that is gone; that the buffer has not
 // looked since is no reason to keep the device open.
-TEST(who_still_knows_of_a_stream) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_still_knows_of_a_stream, TEST_NEEDS_DISCRETE) {
   tarn_stream *stream = NULL;
   tarn_access access;
   assert_ok(tarn_stream_create(device, &stream));
@@ -139,14 +132,13 @@ TEST(who_still_knows_of_a_stream) {
   assert_ok(tarn_stream_synchronize(stream));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_synced_evict(buffer, there));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   assert_all(buffer, 0);
   assert_ok(tarn_synced_destroy(buffer));
 }
 
 // Memory of the host, for which a device's stream has worked.
-TEST(a_stream_that_read_the_host) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(a_stream_that_read_the_host, TEST_NEEDS_DISCRETE) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   tarn_synced *buffer = buffer_for(NULL, NULL);
@@ -154,7 +146,7 @@ TEST(a_stream_that_read_the_host) {
   read_at(buffer, TARN_HOST, stream);  // a use of the host, on the stream
   assert_status(tarn_device_close(device), TARN_E_STATE);  // the stream
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
+  close_device(device);
   write_all(buffer, 7);
   assert_all(buffer, 7);
   assert_ok(tarn_synced_destroy(buffer));
@@ -164,14 +156,14 @@ TEST(a_stream_that_read_the_host) {
 
 // Places of devices that are gone count no more among those that a buffer may
 // be at.
-TEST(more_than_there_may_be_at_once) {
+TEST_ON(more_than_there_may_be_at_once, TEST_NEEDS_DISCRETE) {
   tarn_synced *buffer = buffer_for(NULL, NULL);
   write_all(buffer, 8);
   for (int i = 0; i < 100; i++) {
-    tarn_device *device = sim_open("sim:1");
-    read_at(buffer, tarn_place_on(device), NULL);
-    assert_ok(tarn_synced_evict(buffer, tarn_place_on(device)));
-    assert_ok(tarn_device_close(device));
+    tarn_device *second = open_second(device);
+    read_at(buffer, tarn_place_on(second), NULL);
+    assert_ok(tarn_synced_evict(buffer, tarn_place_on(second)));
+    close_device(second);
   }
   assert_all(buffer, 8);
   assert_ok(tarn_synced_destroy(buffer));

@@ -8,6 +8,7 @@
 #include "support/child.h"
 #include "support/effort.h"
 #include "support/faults.h"
+#include "support/on_devices.h"
 #include "synced/copy_streams.h"
 
 static tarn_stream *copy_stream(tarn_device *device,
@@ -28,20 +29,17 @@ static tarn__synced_event *take_event(tarn_device *device) {
 
 // --- the copy streams -------------------------------------------------------
 
-TEST(one_for_each_device) {
-  tarn_device *a = sim_open("sim:0");
-  tarn_device *b = sim_open("sim:1");
+TEST_ON(one_for_each_device, TEST_NEEDS_DISCRETE) {
+  tarn_device *second = open_second(device);
   tarn__synced_copy_streams *of_a = NULL;
   tarn__synced_copy_streams *of_b = NULL;
   tarn__synced_copy_streams *again = NULL;
-  assert_ok(tarn__copy_streams_of(a, &of_a));
-  assert_ok(tarn__copy_streams_of(b, &of_b));
-  assert_ok(tarn__copy_streams_of(a, &again));
+  assert_ok(tarn__copy_streams_of(device, &of_a));
+  assert_ok(tarn__copy_streams_of(second, &of_b));
+  assert_ok(tarn__copy_streams_of(device, &again));
   ck_assert_ptr_nonnull(of_a);
   ck_assert_ptr_ne(of_a, of_b);
   ck_assert_ptr_eq(of_a, again);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
 }
 
 TEST(of_no_device) {
@@ -63,8 +61,7 @@ TEST(of_no_device) {
 
 // --- copy streams -----------------------------------------------------------
 
-TEST(one_copy_stream_for_each_way) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(one_copy_stream_for_each_way, 0) {
   tarn_stream *in = copy_stream(device, TARN__COPY_STREAM_IN);
   tarn_stream *out = copy_stream(device, TARN__COPY_STREAM_OUT);
   tarn_stream *again = copy_stream(device, TARN__COPY_STREAM_IN);
@@ -76,7 +73,6 @@ TEST(one_copy_stream_for_each_way) {
   again = copy_stream(device, TARN__COPY_STREAM_OUT);
   ck_assert_ptr_eq(again, out);
   tarn__copy_streams_release_copy_stream(again);
-  assert_ok(tarn_device_close(device));
 }
 
 // A copy that fails when it is queued: the failure sticks to the stream.
@@ -140,8 +136,7 @@ TEST(no_copy_stream_can_be_made) {
 
 // --- events ----------------------------------------------------------------
 
-TEST(events_are_used_again) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(events_are_used_again, 0) {
   tarn__synced_event *first = take_event(device);
   tarn__synced_event *second = take_event(device);
   ck_assert_ptr_ne(first, second);
@@ -149,14 +144,12 @@ TEST(events_are_used_again) {
   ck_assert_ptr_eq(take_event(device), first);
   tarn__copy_streams_give_event(first);
   tarn__copy_streams_give_event(second);
-  assert_ok(tarn_device_close(device));
 }
 
 // More than are kept: the others are destroyed, and none is given twice.
-TEST(spare_events_are_bounded) {
+TEST_ON(spare_events_are_bounded, 0) {
   enum { COUNT = 1000 };
   static tarn__synced_event *flags[COUNT];
-  tarn_device *device = sim_open("sim:0");
   size_t without = tarn_host_memory();
   for (int i = 0; i < COUNT; i++)
     flags[i] = take_event(device);
@@ -172,7 +165,6 @@ TEST(spare_events_are_bounded) {
   }
   for (int i = 0; i < COUNT; i++)
     tarn__copy_streams_give_event(flags[i]);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(no_event_can_be_made) {
@@ -188,28 +180,23 @@ TEST(no_event_can_be_made) {
 
 // --- the end of a device ---------------------------------------------------
 
-TEST(who_uses_a_copy_stream_keeps_the_device_open) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_uses_a_copy_stream_keeps_the_device_open, TEST_NEEDS_DISCRETE) {
   tarn_stream *stream = copy_stream(device, TARN__COPY_STREAM_IN);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("synced buffers copy there");
   assert_ok(tarn_stream_query(stream));  // it is still there
   tarn__copy_streams_release_copy_stream(stream);
-  assert_ok(tarn_device_close(device));
 }
 
-TEST(who_has_an_event_keeps_the_device_open) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(who_has_an_event_keeps_the_device_open, TEST_NEEDS_DISCRETE) {
   tarn__synced_event *event = take_event(device);
   assert_status(tarn_device_close(device), TARN_E_STATE);
   assert_error_says("1 events");
   tarn__copy_streams_give_event(event);
-  assert_ok(tarn_device_close(device));
 }
 
 // Somebody else objects, and the copy streams goes on with fresh streams.
-TEST(a_copy_streams_outlives_an_objection) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(a_copy_streams_outlives_an_objection, TEST_NEEDS_DISCRETE) {
   tarn_addr held = sim_take(device, 1);
   tarn__copy_streams_release_copy_stream(
       copy_stream(device, TARN__COPY_STREAM_IN));
@@ -221,7 +208,6 @@ TEST(a_copy_streams_outlives_an_objection) {
   tarn__copy_streams_release_copy_stream(stream);
   tarn__copy_streams_give_event(take_event(device));
   sim_give(device, held, 1);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- failures --------------------------------------------------------------
@@ -380,8 +366,7 @@ static void in_child(tarn_device *device, tarn_stream *held,
   MUST(tarn_host_memory() < before);
 }
 
-TEST(a_child_only_frees) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(a_child_only_frees, TEST_NEEDS_DISCRETE) {
   tarn_stream *held = copy_stream(device, TARN__COPY_STREAM_IN);
   tarn__synced_event *event = take_event(device);
   tarn__copy_streams_give_event(take_event(device));
@@ -394,5 +379,4 @@ TEST(a_child_only_frees) {
   assert_child_ended_well(child);
   tarn__copy_streams_give_event(event);
   tarn__copy_streams_release_copy_stream(held);
-  assert_ok(tarn_device_close(device));
 }

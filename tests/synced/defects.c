@@ -4,8 +4,7 @@
 
 // --- beyond the document ---------------------------------------------------
 
-TEST(parts_that_differ_are_elsewhere) {
-  open_x();
+TEST_X(parts_that_differ_are_elsewhere) {
   write_range(x, 0, HALF, TARN_HOST, 1);
   assert_head(x, TARN_HEAD_AT_CPU);  // unwritten bytes do not count
   write_range(x, HALF, HALF, tarn_place_on(gpu), 2);
@@ -25,9 +24,8 @@ TEST(parts_that_differ_are_elsewhere) {
   assert_ok(tarn_synced_destroy(high));
 }
 
-TEST(a_third_place_is_elsewhere) {
+TEST_X(a_third_place_is_elsewhere) {
   const void *host = NULL;
-  open_x();
   write_range(x, 0, SIZE, tarn_place_on(other), 5);
   assert_head(x, TARN_HEAD_ELSEWHERE);
   assert_status(tarn_synced_async_gpu_push(x, stream = stream_on(gpu)),
@@ -38,9 +36,8 @@ TEST(a_third_place_is_elsewhere) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST(lost_bytes_are_elsewhere) {
+TEST_X(lost_bytes_are_elsewhere) {
   const void *host = NULL;
-  open_x();
   write_at_cpu();
   assert_ok(tarn_synced_invalidate(x, 100, 1));
   assert_head(x, TARN_HEAD_ELSEWHERE);
@@ -48,15 +45,14 @@ TEST(lost_bytes_are_elsewhere) {
   ck_assert_ptr_null(host);
 }
 
-TEST(calls_of_a_view_are_about_its_range) {
+TEST_X(calls_of_a_view_are_about_its_range) {
   void *host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   write_at_cpu();
   tarn_synced *view = view_of(x, 1000, 500);
-  assert_ok(tarn_synced_gpu_data(view, &device));
+  assert_ok(tarn_synced_gpu_data(view, &there));
   ck_assert_uint_eq(h2d().bytes_moved, 500);
-  assert_on(gpu, device, 1000, 500, INSIDE);
+  assert_on(gpu, there, 1000, 500, INSIDE);
   assert_head(view, TARN_SYNCED);
   assert_ok(tarn_synced_mutable_cpu_data(view, &host));
   fill_pattern(host, 1000, 500, 9);
@@ -69,11 +65,11 @@ TEST(calls_of_a_view_are_about_its_range) {
 
 // cpu:0 is the host: nothing is ever copied, and who has written for the one
 // has written for the other.
-TEST(cpu_0_as_the_device) {
+TEST_ON(cpu_0_as_the_device, TEST_NEEDS_DISCRETE) {
   void *host = NULL;
   const void *host_read = NULL;
-  tarn_addr device = 0;
-  open_devices();
+  tarn_addr there = 0;
+  open_devices(device);
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   x = buffer_on(cpu, SIZE);
@@ -84,9 +80,9 @@ TEST(cpu_0_as_the_device) {
   assert_head(x, TARN_SYNCED);
   fill_pattern(host, 0, SIZE, 6);
   assert_ok(tarn_synced_async_gpu_push(x, stream));
-  assert_ok(tarn_synced_gpu_data(x, &device));
-  ck_assert_uint_eq(device, (uintptr_t)host);
-  assert_ok(tarn_synced_mutable_gpu_data(x, &device));
+  assert_ok(tarn_synced_gpu_data(x, &there));
+  ck_assert_uint_eq(there, (uintptr_t)host);
+  assert_ok(tarn_synced_mutable_gpu_data(x, &there));
   assert_head(x, TARN_SYNCED);
   assert_ok(tarn_synced_cpu_data(x, &host_read));
   ck_assert_ptr_eq(host_read, host);
@@ -133,9 +129,8 @@ static void ask_all(void *context, tarn_status status) {
   *next = tarn_synced_query(x, 0, SIZE, TARN_HOST, &info);
 }
 
-TEST(a_stream_s_callback_is_refused) {
+TEST_X(a_stream_s_callback_is_refused) {
   asked of = {.head = TARN_SYNCED};
-  open_x();
   write_at_cpu();
   stream = stream_on(gpu);
   assert_ok(tarn_stream_add_callback(stream, ask_all, &of));
@@ -151,9 +146,8 @@ TEST(a_stream_s_callback_is_refused) {
 // --- Caffe's defects ------------------------------------------------
 
 // "async_push says SYNCED before the copy has landed".
-TEST(synced_is_said_when_the_copy_has_landed) {
+TEST_X_ASYNC(synced_is_said_when_the_copy_has_landed) {
   hold held;
-  open_x();
   write_at_cpu();
   stream = stream_on(gpu);
   hold_begin(&held, stream);
@@ -173,10 +167,9 @@ TEST(synced_is_said_when_the_copy_has_landed) {
 
 // Written by a stream and pulled behind that: nothing has landed, so the two
 // cannot be in step yet.
-TEST(synced_is_not_said_before_the_write_has_landed) {
+TEST_X_ASYNC(synced_is_not_said_before_the_write_has_landed) {
   hold held;
   tarn_access access;
-  open_x();
   open_outside();
   hold_begin(&held, stream);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, tarn_place_on(gpu),
@@ -197,12 +190,11 @@ TEST(synced_is_not_said_before_the_write_has_landed) {
 
 // The host writes while a copy out of its memory is queued: the write waits,
 // so that what was pushed is what was there.
-TEST(a_write_does_not_overtake_the_push) {
+TEST_X_ASYNC(a_write_does_not_overtake_the_push) {
   hold held;
-  tarn_addr device = 0;
+  tarn_addr there = 0;
   void *host = NULL;
-  open_x();
-  assert_ok(tarn_synced_gpu_data(x, &device));
+  assert_ok(tarn_synced_gpu_data(x, &there));
   write_at_cpu();
   stream = stream_on(gpu);
   hold_begin(&held, stream);
@@ -213,16 +205,15 @@ TEST(a_write_does_not_overtake_the_push) {
   memset(host, 0xee, SIZE);
   join_thread(thread);
   assert_ok(tarn_stream_synchronize(stream));
-  assert_on(gpu, device, 0, SIZE, INSIDE);
+  assert_on(gpu, there, 0, SIZE, INSIDE);
   assert_head(x, TARN_HEAD_AT_CPU);
   assert_ok(tarn_stream_destroy(stream));
 }
 
 // "no async pull".
-TEST(there_is_an_asynchronous_pull) {
+TEST_X_ASYNC(there_is_an_asynchronous_pull) {
   hold held;
   tarn_event *event = NULL;
-  open_x();
   write_at_gpu();
   stream = stream_on(gpu);
   assert_ok(tarn_event_create(gpu, &event));
@@ -240,14 +231,13 @@ TEST(there_is_an_asynchronous_pull) {
 }
 
 // Caffe's to_cpu() copies into the memory of set_cpu_data.
-TEST(a_read_fills_the_memory_that_was_set) {
+TEST_X(a_read_fills_the_memory_that_was_set) {
   const void *host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   fill_pattern(outside_host, 0, SIZE, OUTSIDE);
   assert_ok(tarn_synced_set_cpu_data(x, outside_host));
-  assert_ok(tarn_synced_mutable_gpu_data(x, &device));
-  put_on(gpu, device, 0, SIZE, 8);
+  assert_ok(tarn_synced_mutable_gpu_data(x, &there));
+  put_on(gpu, there, 0, SIZE, 8);
   assert_ok(tarn_synced_cpu_data(x, &host));
   ck_assert_ptr_eq(host, outside_host);
   assert_pattern(outside_host, 0, SIZE, 8);
@@ -257,16 +247,15 @@ TEST(a_read_fills_the_memory_that_was_set) {
 }
 
 // And to_gpu() into that of set_gpu_data.
-TEST(a_read_fills_the_device_memory_that_was_set) {
+TEST_X(a_read_fills_the_device_memory_that_was_set) {
   void *host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   open_outside();
   assert_ok(tarn_synced_set_gpu_data(x, outside_device));
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   fill_pattern(host, 0, SIZE, 8);
-  assert_ok(tarn_synced_gpu_data(x, &device));
-  ck_assert_uint_eq(device, outside_device);
+  assert_ok(tarn_synced_gpu_data(x, &there));
+  ck_assert_uint_eq(there, outside_device);
   assert_on(gpu, outside_device, 0, SIZE, 8);
   ck_assert(info_at(tarn_place_on(gpu)).borrowed);
   put_on(gpu, outside_device, 0, SIZE, OUTSIDE);
@@ -277,14 +266,13 @@ TEST(a_read_fills_the_device_memory_that_was_set) {
 
 // "a const read after set_cpu_data and a device write overwrites the caller's
 // memory": not where it was wrapped without TARN_WRAP_FILL.
-TEST(a_read_does_not_overwrite_the_callers_memory) {
+TEST_X(a_read_does_not_overwrite_the_callers_memory) {
   const void *host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   fill_pattern(outside_host, 0, SIZE, OUTSIDE);
   assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)outside_host, NULL));
-  assert_ok(tarn_synced_mutable_gpu_data(x, &device));
-  put_on(gpu, device, 0, SIZE, 8);
+  assert_ok(tarn_synced_mutable_gpu_data(x, &there));
+  put_on(gpu, there, 0, SIZE, 8);
   assert_ok(tarn_synced_cpu_data(x, &host));
   ck_assert_ptr_ne(host, outside_host);
   assert_pattern(host, 0, SIZE, 8);
@@ -293,25 +281,23 @@ TEST(a_read_does_not_overwrite_the_callers_memory) {
 }
 
 // The same on the device's side.
-TEST(nor_the_callers_memory_on_the_device) {
+TEST_X(nor_the_callers_memory_on_the_device) {
   void *host = NULL;
-  tarn_addr device = 0;
-  open_x();
+  tarn_addr there = 0;
   open_outside();
   assert_ok(tarn_synced_wrap(x, tarn_place_on(gpu), outside_device, NULL));
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   fill_pattern(host, 0, SIZE, 8);
-  assert_ok(tarn_synced_gpu_data(x, &device));
-  ck_assert_uint_ne(device, outside_device);
-  assert_on(gpu, device, 0, SIZE, 8);
+  assert_ok(tarn_synced_gpu_data(x, &there));
+  ck_assert_uint_ne(there, outside_device);
+  assert_on(gpu, there, 0, SIZE, 8);
   assert_ok(tarn_synced_destroy(x));
   close_outside();
   close_devices();
 }
 
 // "write-only intent still copies".
-TEST(who_writes_all_copies_nothing) {
-  open_x();
+TEST_X(who_writes_all_copies_nothing) {
   write_at_gpu();
   write_range(x, 0, SIZE, TARN_HOST, 5);
   ck_assert_uint_eq(all_copies(), 0);
@@ -323,7 +309,7 @@ TEST(who_writes_all_copies_nothing) {
 // has what it had.
 TEST(a_failing_copy_is_a_status) {
   tarn_addr device = 0;
-  open_x();
+  open_x(sim());
   write_at_cpu();
   assert_ok(tarn_sim_faults("memory_copy_h2d@1+"));
   assert_status(tarn_synced_gpu_data(x, &device), TARN_E_DEVICE);
@@ -352,7 +338,7 @@ TEST(no_room_is_a_status) {
 // A copy that was queued and fails: the host's bytes are still the newest.
 TEST(a_push_that_fails_loses_nothing) {
   tarn_addr device = 0;
-  open_x();
+  open_x(sim());
   write_at_cpu();
   stream = stream_on(gpu);
   assert_ok(tarn_sim_faults("async_memory_copy_h2d@1+,memory_copy_h2d@1+"));

@@ -17,8 +17,7 @@ static size_t live_on(tarn_device *device) {
 
 // --- evict -----------------------------------------------------------------
 
-TEST(an_only_copy_goes_to_the_host) {
-  open_x();
+TEST_X(an_only_copy_goes_to_the_host) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   ck_assert_uint_eq(live_on(gpu), 1);
   assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
@@ -33,8 +32,7 @@ TEST(an_only_copy_goes_to_the_host) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);  // it may come back
 }
 
-TEST(the_host_s_goes_to_the_device) {
-  open_x();
+TEST_X(the_host_s_goes_to_the_device) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_place pinned = {gpu, TARN_PLACE_HOST};
   ck_assert_uint_eq(live_at(pinned), 1);
@@ -46,16 +44,14 @@ TEST(the_host_s_goes_to_the_device) {
 }
 
 // However it is pinned, the host is one place.
-TEST(the_host_by_another_name) {
-  open_x();
+TEST_X(the_host_by_another_name) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_evict(x, (tarn_place){other, TARN_PLACE_HOST}));
   ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
   assert_head(x, TARN_HEAD_AT_GPU);
 }
 
-TEST(only_what_is_nowhere_else_is_copied) {
-  open_x();
+TEST_X(only_what_is_nowhere_else_is_copied) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_range(x, 0, 1000, TARN_HOST, 1);
   assert_range(x, 2000, 1000, tarn_place_on(other), 1);
@@ -67,8 +63,7 @@ TEST(only_what_is_nowhere_else_is_copied) {
   assert_range(x, 0, SIZE, TARN_HOST, 1);
 }
 
-TEST(stale_and_unwritten_bytes_are_not_copied) {
-  open_x();
+TEST_X(stale_and_unwritten_bytes_are_not_copied) {
   assert_range(x, 0, 10, tarn_place_on(gpu), 0);  // unwritten
   write_range(x, 10, 10, tarn_place_on(gpu), 1);
   write_range(x, 10, 10, TARN_HOST, 2);
@@ -79,8 +74,7 @@ TEST(stale_and_unwritten_bytes_are_not_copied) {
   ck_assert_uint_eq(live_on(gpu), 0);
 }
 
-TEST(where_there_is_nothing) {
-  open_x();
+TEST_X(where_there_is_nothing) {
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_ok(tarn_synced_evict(x, tarn_place_on(other)));
   write_range(x, 0, SIZE, TARN_HOST, 1);
@@ -92,14 +86,13 @@ TEST(where_there_is_nothing) {
                 TARN_E_INVALID);
 }
 
-TEST(not_while_an_access_is_open_there) {
-  open_x();
+TEST_X(not_while_an_access_is_open_there) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access access;
   begin_on(&access, x, 5, 1, tarn_place_on(gpu), TARN_READ);
   assert_status(tarn_synced_evict(x, tarn_place_on(gpu)), TARN_E_STATE);
   assert_error_says("open");
-  assert_error_says("sim:0");
+  assert_error_says(tarn_device_name(gpu));
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).memory, SIZE);
   assert_on(gpu, access.address, 5, 1, 1);
   assert_ok(tarn_synced_end(&access));
@@ -111,13 +104,12 @@ TEST(not_while_an_access_is_open_there) {
 }
 
 // What is being written elsewhere may be cancelled: it is no other copy.
-TEST(not_what_a_write_elsewhere_may_fall_back_on) {
-  open_x();
+TEST_X(not_what_a_write_elsewhere_may_fall_back_on) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access access;
   begin_on(&access, x, 5, 10, tarn_place_on(gpu), TARN_READ_WRITE);
   assert_status(tarn_synced_evict(x, TARN_HOST), TARN_E_STATE);
-  assert_error_says("open for writing at sim:0");
+  assert_error_names("open for writing at ", gpu, "");
   put_on(gpu, access.address, 5, 10, 2);
   size_t lost = 1;
   assert_ok(tarn_synced_cancel(&access, &lost));
@@ -128,7 +120,7 @@ TEST(not_what_a_write_elsewhere_may_fall_back_on) {
 }
 
 TEST_LOOP(the_host_s_only_copy_without_a_device, 2) {
-  open_devices();
+  open_devices(sim());
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   x = buffer_on(_i == 0 ? NULL : cpu, SIZE);
@@ -144,8 +136,7 @@ TEST_LOOP(the_host_s_only_copy_without_a_device, 2) {
   close_devices();
 }
 
-TEST(of_the_whole_buffer_through_a_view) {
-  open_x();
+TEST_X(of_the_whole_buffer_through_a_view) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_synced *view = view_of(x, 1, 1);
   assert_ok(tarn_synced_evict(view, tarn_place_on(gpu)));
@@ -155,10 +146,9 @@ TEST(of_the_whole_buffer_through_a_view) {
   assert_ok(tarn_synced_destroy(view));
 }
 
-TEST(work_that_is_queued_is_waited_for) {
+TEST_X_ASYNC(work_that_is_queued_is_waited_for) {
   hold held;
   unsigned char bytes[SIZE];
-  open_x();
   tarn_stream *stream = stream_on(gpu);
   tarn_access access;
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, tarn_place_on(gpu),
@@ -175,7 +165,7 @@ TEST(work_that_is_queued_is_waited_for) {
 }
 
 TEST(a_copy_that_fails_changes_nothing) {
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
   assert_status(tarn_synced_evict(x, tarn_place_on(gpu)), TARN_E_DEVICE);
@@ -208,7 +198,7 @@ TEST(no_room_for_the_copy_changes_nothing) {
 // eviction's fault: what is left goes.
 TEST(after_a_stream_has_failed) {
   unsigned char bytes[HALF] = {0};
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_stream *stream = stream_on(gpu);
   tarn_access access;
@@ -228,9 +218,8 @@ TEST(after_a_stream_has_failed) {
 
 // What stands there is worthless: it goes without a copy, and only work that is
 // queued is waited for.
-TEST(a_suspended_buffer_is_evicted_too) {
+TEST_X(a_suspended_buffer_is_evicted_too) {
   static unsigned char bytes[SIZE];
-  open_x();
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
   assert_range(x, 0, HALF, tarn_place_on(gpu), 0);
   assert_ok(tarn_synced_suspend(x, "it is another's turn"));
@@ -251,11 +240,10 @@ TEST(a_suspended_buffer_is_evicted_too) {
 
 // Otherwise there would be contents that cannot be copied: neither to evict
 // them nor to give them back.
-TEST(a_suspended_buffer_gets_no_contents) {
+TEST_X(a_suspended_buffer_gets_no_contents) {
   static unsigned char bytes[SIZE];
   tarn_wrap_options empty = {.struct_size = sizeof empty,
                              .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
-  open_x();
   assert_ok(tarn_synced_suspend(x, "it is another's turn"));
   assert_status(tarn_synced_set_cpu_data(x, bytes), TARN_E_STATE);
   assert_error_says("another's turn");
@@ -266,11 +254,11 @@ TEST(a_suspended_buffer_gets_no_contents) {
 }
 
 // Refused before anything is copied.
-TEST(without_a_refuge_nothing_is_synced_back) {
+TEST_ON(without_a_refuge_nothing_is_synced_back, TEST_NEEDS_DISCRETE) {
   static unsigned char bytes[SIZE];
   tarn_wrap_options options = {.struct_size = sizeof options,
                                .flags = TARN_WRAP_SYNC_BACK};
-  open_devices();
+  open_devices(device);
   x = buffer_on(NULL, SIZE);
   assert_ok(tarn_synced_wrap(x, TARN_HOST, (uintptr_t)bytes, &options));
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
@@ -287,9 +275,8 @@ TEST(without_a_refuge_nothing_is_synced_back) {
 
 // --- invalidate ------------------------------------------------------------
 
-TEST(invalidated_bytes_cannot_be_read) {
+TEST_X(invalidated_bytes_cannot_be_read) {
   tarn_access access;
-  open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_invalidate(x, 100, 50));
@@ -308,8 +295,7 @@ TEST(invalidated_bytes_cannot_be_read) {
   }
 }
 
-TEST(written_again_they_are_good) {
-  open_x();
+TEST_X(written_again_they_are_good) {
   assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
   ck_assert_uint_eq(info_at(TARN_HOST).lost, SIZE);
   ck_assert_uint_eq(info_at(TARN_HOST).unwritten, 0);
@@ -318,8 +304,7 @@ TEST(written_again_they_are_good) {
   ck_assert_uint_eq(info_at(TARN_HOST).lost, 0);
 }
 
-TEST(they_are_not_copied_any_more) {
-  open_x();
+TEST_X(they_are_not_copied_any_more) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_invalidate(x, 0, TARN_ALL));
   assert_ok(tarn_synced_evict(x, tarn_place_on(gpu)));
@@ -329,7 +314,7 @@ TEST(they_are_not_copied_any_more) {
 }
 
 TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, TARN_HOST, 1);
   uint32_t mode = _i == 0 ? TARN_READ : TARN_WRITE_DISCARD;
   tarn_access access;
@@ -345,10 +330,9 @@ TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
 }
 
 // Bytes that are on their way when they become worthless do not come back.
-TEST(a_copy_that_lands_later_does_not_count) {
+TEST_X_ASYNC(a_copy_that_lands_later_does_not_count) {
   hold held;
   tarn_access access;
-  open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_stream *stream = stream_on(gpu);
   hold_begin(&held, stream);
@@ -365,8 +349,7 @@ TEST(a_copy_that_lands_later_does_not_count) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST(nothing_is_invalidated_by_nothing) {
-  open_x();
+TEST_X(nothing_is_invalidated_by_nothing) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_invalidate(x, 100, 0));
   assert_ok(tarn_synced_invalidate(x, SIZE, TARN_ALL));

@@ -6,10 +6,10 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/on_devices.h"
 
 enum { SIZE = 1000 };
 
-static tarn_device *device;
 static tarn_place there;
 static tarn_synced *buffer;
 static tarn_addr outside;
@@ -71,9 +71,8 @@ static void run_round(void *(*taker)(void *), tarn_stream *stream) {
   verify(buffer);
 }
 
-static void run_rounds(void *(*taker)(void *)) {
+static void run_rounds(tarn_device *device, void *(*taker)(void *)) {
   tarn_stream *stream = NULL;
-  device = sim_open("sim:0");
   there = tarn_place_on(device);
   outside = sim_take(device, SIZE);
   assert_ok(tarn_stream_create(device, &stream));
@@ -86,14 +85,13 @@ static void run_rounds(void *(*taker)(void *)) {
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_stream_destroy(stream));
   sim_give(device, outside, SIZE);
-  assert_ok(tarn_device_close(device));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
-TEST(memory_that_is_evicted) {
-  run_rounds(evict);
+TEST_ON(memory_that_is_evicted, TEST_NEEDS_STREAMS | TEST_NEEDS_DISCRETE) {
+  run_rounds(device, evict);
 }
 
-TEST(memory_that_is_exchanged) {
-  run_rounds(wrap);
+TEST_ON(memory_that_is_exchanged, TEST_NEEDS_STREAMS | TEST_NEEDS_DISCRETE) {
+  run_rounds(device, wrap);
 }

@@ -4,13 +4,13 @@
 #include <string.h>
 
 #include "support/faults.h"
-#include "support/run.h"
+#include "support/on_devices.h"
 #include "synced/core.h"
 #include "tarn/sim.h"
 
 enum { SIZE = 4096 };
 
-static tarn_device *device;
+static tarn_place there;
 static tarn_addr memory;
 static tarn_synced *first;
 static tarn_synced *second;
@@ -24,7 +24,7 @@ static tarn_synced *create(size_t size) {
   tarn_wrap_options options = {.struct_size = sizeof options,
                                .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
   assert_ok(tarn_synced_create(size, NULL, &made));
-  assert_ok(tarn_synced_wrap(made, tarn_place_on(device), memory, &options));
+  assert_ok(tarn_synced_wrap(made, there, memory, &options));
   return made;
 }
 
@@ -34,14 +34,13 @@ static void tear_down(void *context) {
   assert_ok(tarn_synced_destroy(second));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_stream_destroy(other));
-  assert_ok(tarn_device_deallocate(tarn_place_on(device), memory, SIZE));
-  assert_ok(tarn_device_close(device));
+  assert_ok(tarn_device_deallocate(there, memory, SIZE));
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-static void set_up(const char *name) {
-  assert_ok(tarn_device_open(name, &device));
-  assert_ok(tarn_device_allocate(tarn_place_on(device), SIZE, &memory));
+static void set_up(tarn_device *device) {
+  there = tarn_place_on(device);
+  assert_ok(tarn_device_allocate(there, SIZE, &memory));
   assert_ok(tarn_stream_create(device, &stream));
   assert_ok(tarn_stream_create(device, &other));
   first = create(SIZE);
@@ -59,11 +58,8 @@ static void wait_for_semaphore(void *context, tarn_status status) {
     continue;
 }
 
-// Returns when the stream is held up, and has let go of what it needed for it.
 static void hold_up(tarn_stream *on) {
   assert_ok(tarn_stream_add_callback(on, wait_for_semaphore, NULL));
-  while (sem_wait(&begun) != 0)
-    continue;
 }
 
 static void go_on(void) {
@@ -72,8 +68,7 @@ static void go_on(void) {
 
 static void use(tarn_synced *buffer, uint32_t mode, tarn_stream *on) {
   tarn_access access;
-  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(device), mode,
-                              on, &access));
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, there, mode, on, &access));
   assert_ok(tarn_synced_end(&access));
 }
 
@@ -94,11 +89,9 @@ static size_t timelines_of(const tarn_synced *buffer) {
 
 // --- who waits -------------------------------------------------------------
 
-static const char *const names[] = {"cpu:0", "sim:0"};
-enum { NAMES = sizeof names / sizeof names[0] };
+#define TEST_FOLLOW(name) TEST_SET_ON(name, TEST_NEEDS_STREAMS, set_up)
 
-TEST_LOOP(the_next_one_waits_for_the_work_of_the_one_before, NAMES) {
-  set_up(names[_i]);
+TEST_FOLLOW(the_next_one_waits_for_the_work_of_the_one_before) {
   hold_up(stream);
   use(first, TARN_WRITE_DISCARD, stream);
   hand_over(first, second);
@@ -112,8 +105,7 @@ TEST_LOOP(the_next_one_waits_for_the_work_of_the_one_before, NAMES) {
   assert_ok(tarn_stream_query(other));
 }
 
-TEST_LOOP(the_host_waits_as_well, NAMES) {
-  set_up(names[_i]);
+TEST_FOLLOW(the_host_waits_as_well) {
   use(first, TARN_WRITE_DISCARD, stream);
   use(first, TARN_READ, other);
   hand_over(first, second);
@@ -123,8 +115,7 @@ TEST_LOOP(the_host_waits_as_well, NAMES) {
   ck_assert_uint_eq(timelines_of(second), 0);
 }
 
-TEST_LOOP(who_only_reads_does_not_wait_for_readers, NAMES) {
-  set_up(names[_i]);
+TEST_FOLLOW(who_only_reads_does_not_wait_for_readers) {
   use(first, TARN_WRITE_DISCARD, NULL);
   use(second, TARN_WRITE_DISCARD, NULL);
   hold_up(stream);
@@ -138,19 +129,18 @@ TEST_LOOP(who_only_reads_does_not_wait_for_readers, NAMES) {
   assert_ok(tarn_stream_synchronize(other));
 }
 
-TEST_LOOP(all_streams_are_taken_over_and_each_once, NAMES) {
-  set_up(names[_i]);
+TEST_FOLLOW(all_streams_are_taken_over_and_each_once) {
   use(first, TARN_WRITE_DISCARD, NULL);
   hold_up(stream);
   hold_up(other);
   // Reads, writes and parts, on two streams.
   tarn_access access;
   for (size_t at = 0; at < SIZE; at += SIZE / 4) {
-    assert_ok(tarn_synced_begin(first, at, SIZE / 4, tarn_place_on(device),
-                                TARN_READ, other, &access));
+    assert_ok(tarn_synced_begin(first, at, SIZE / 4, there, TARN_READ, other,
+                                &access));
     assert_ok(tarn_synced_end(&access));
-    assert_ok(tarn_synced_begin(first, at, SIZE / 8, tarn_place_on(device),
-                                TARN_READ_WRITE, stream, &access));
+    assert_ok(tarn_synced_begin(first, at, SIZE / 8, there, TARN_READ_WRITE,
+                                stream, &access));
     assert_ok(tarn_synced_end(&access));
   }
   hand_over(first, second);
@@ -170,8 +160,7 @@ TEST_LOOP(all_streams_are_taken_over_and_each_once, NAMES) {
 
 // --- nothing to wait for ---------------------------------------------------
 
-TEST_LOOP(where_none_is_at_work_nothing_is_taken_over, NAMES) {
-  set_up(names[_i]);
+TEST_FOLLOW(where_none_is_at_work_nothing_is_taken_over) {
   assert_ok(tarn_synced_follow(second, first));
   use(first, TARN_WRITE_DISCARD, stream);
   assert_ok(tarn_stream_synchronize(stream));
@@ -181,8 +170,7 @@ TEST_LOOP(where_none_is_at_work_nothing_is_taken_over, NAMES) {
   ck_assert_uint_eq(timelines_of(second), 0);
 }
 
-TEST(a_buffer_that_follows_itself_waits_anyway) {
-  set_up("sim:0");
+TEST_FOLLOW(a_buffer_that_follows_itself_waits_anyway) {
   tarn_synced *view = NULL;
   assert_ok(tarn_synced_view(first, 10, 10, &view));
   assert_ok(tarn_synced_follow(first, view));
@@ -191,8 +179,7 @@ TEST(a_buffer_that_follows_itself_waits_anyway) {
   assert_status(tarn_synced_follow(first, NULL), TARN_E_INVALID);
 }
 
-TEST(a_buffer_of_no_bytes_waits_for_nothing) {
-  set_up("sim:0");
+TEST_FOLLOW(a_buffer_of_no_bytes_waits_for_nothing) {
   tarn_synced *empty = create(0);
   hold_up(stream);
   use(first, TARN_WRITE_DISCARD, stream);
@@ -203,8 +190,7 @@ TEST(a_buffer_of_no_bytes_waits_for_nothing) {
   assert_ok(tarn_synced_destroy(empty));
 }
 
-TEST(a_place_that_it_never_had_is_entered) {
-  set_up("sim:0");
+TEST_FOLLOW(a_place_that_it_never_had_is_entered) {
   tarn_synced *late = NULL;
   tarn_wrap_options options = {.struct_size = sizeof options,
                                .flags = TARN_WRAP_EMPTY | TARN_WRAP_FILL};
@@ -215,7 +201,7 @@ TEST(a_place_that_it_never_had_is_entered) {
   assert_ok(tarn_synced_follow(late, first));
   ck_assert_uint_eq(timelines_of(late), 1);
   go_on();
-  assert_ok(tarn_synced_wrap(late, tarn_place_on(device), memory, &options));
+  assert_ok(tarn_synced_wrap(late, there, memory, &options));
   use(late, TARN_WRITE_DISCARD, NULL);
   ck_assert_uint_eq(timelines_of(late), 0);
   assert_ok(tarn_synced_destroy(late));
@@ -224,7 +210,7 @@ TEST(a_place_that_it_never_had_is_entered) {
 // --- what can go wrong -----------------------------------------------------
 
 TEST(a_failure_of_the_one_before_is_not_the_next_ones) {
-  set_up("sim:0");
+  set_up(open_device("sim:0"));
   use(first, TARN_WRITE_DISCARD, stream);
   hold_up(stream);
   use(first, TARN_READ_WRITE, stream);
@@ -252,9 +238,13 @@ static void follow_without_memory(void *context) {
   tarn__timelines_deinit(&core->timelines);
 }
 
-TEST(without_memory_nothing_changes) {
-  set_up("sim:0");
+// The devices of the library begin with what is queued, and need no memory for
+// it from then on. A test double may wait until it is asked to.
+TEST_LOOP(without_memory_nothing_changes, LIBRARY_DEVICES) {
+  set_up(open_device(test_devices[_i]));
   hold_up(stream);
+  while (sem_wait(&begun) != 0)
+    continue;
   use(first, TARN_WRITE_DISCARD, stream);
   ck_assert_uint_gt(faults_sweep(follow_without_memory, NULL), 5);
   go_on();

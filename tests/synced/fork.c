@@ -6,7 +6,7 @@
 
 #include "support/child.h"
 #include "support/effort.h"
-#include "support/run.h"
+#include "support/on_devices.h"
 #include "tarn/sim.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
@@ -19,7 +19,7 @@ enum { SIZE = 4096 };
     MUST(strstr(tarn_last_error(), "fork") != NULL); \
   } while (0)
 
-static tarn_device *device;
+static tarn_place there;
 static tarn_stream *stream;
 static tarn_synced *buffer;
 static tarn_synced *view;
@@ -35,9 +35,9 @@ static void delete_it(void *context, tarn_place place, tarn_addr address,
   deleted = true;
 }
 
-static void make_buffer(void) {
+static void make_buffer(tarn_device *device) {
   static unsigned char given[SIZE];
-  assert_ok(tarn_device_open("sim:0", &device));
+  there = tarn_place_on(device);
   assert_ok(tarn_stream_create(device, &stream));
   tarn_synced_options options = {
       .struct_size = sizeof options, .name = "parent's", .device = device};
@@ -48,8 +48,8 @@ static void make_buffer(void) {
                              (tarn_addr)(uintptr_t)(void *)given, &wrap));
   assert_ok(tarn_synced_view(buffer, 100, 1000, &view));
   assert_ok(tarn_synced_push(buffer, 0, TARN_ALL, stream, NULL));
-  assert_ok(tarn_synced_begin(view, 0, 500, tarn_place_on(device),
-                              TARN_READ_WRITE, stream, &open_access));
+  assert_ok(tarn_synced_begin(view, 0, 500, there, TARN_READ_WRITE, stream,
+                              &open_access));
 }
 
 static void end_buffer(void) {
@@ -66,7 +66,6 @@ static void end_buffer(void) {
   assert_ok(tarn_synced_destroy(view));
   ck_assert(deleted);
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 // ---------------------------------------------------------------------------
@@ -91,8 +90,8 @@ static void access_the_parent_s(tarn_synced *b) {
   MUST_BE_STATE(
       tarn_synced_begin(b, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &a));
   MUST(a.buffer == NULL && a.address == 0);
-  MUST_BE_STATE(tarn_synced_begin(b, 0, 10, tarn_place_on(device),
-                                  TARN_READ | TARN_ACCESS_WAIT, stream, &a));
+  MUST_BE_STATE(tarn_synced_begin(b, 0, 10, there, TARN_READ | TARN_ACCESS_WAIT,
+                                  stream, &a));
   MUST_BE_STATE(tarn_synced_end(&open_access));
   MUST_BE_STATE(tarn_synced_cancel(&open_access, NULL));
   MUST_BE_STATE(tarn_synced_prefetch(b, 0, 10, TARN_HOST, NULL, NULL));
@@ -161,8 +160,8 @@ static void use_an_own_one(void) {
   MUST(tarn_synced_destroy(own) == TARN_OK);
 }
 
-TEST(a_child_cannot_use_its_parent_s_buffer) {
-  make_buffer();
+TEST_SET_ON(a_child_cannot_use_its_parent_s_buffer, TEST_NEEDS_DISCRETE,
+            make_buffer) {
   fork_and_run(use_the_parent_s);
   fork_and_run(use_an_own_one);
   end_buffer();
@@ -179,8 +178,7 @@ static void report(void) {
   MUST(tarn_synced_traffic_reset(NULL) == TARN_OK);
 }
 
-TEST(a_child_reports_its_own) {
-  make_buffer();
+TEST_SET_ON(a_child_reports_its_own, TEST_NEEDS_DISCRETE, make_buffer) {
   fork_and_run(report);
   end_buffer();
 }
@@ -205,7 +203,7 @@ static void *use_meanwhile(void *number) {
   size_t at = (uintptr_t)number * 1500;
   for (unsigned i = 0; !atomic_load(&over); i++) {
     tarn_access a;
-    tarn_place place = i % 2 == 0 ? TARN_HOST : tarn_place_on(device);
+    tarn_place place = i % 2 == 0 ? TARN_HOST : there;
     tarn_status status =
         tarn_synced_begin(buffer, at, 1000 + i % 400, place,
                           TARN_READ | TARN_ACCESS_WAIT, NULL, &a);
@@ -244,8 +242,7 @@ static void use_both(void) {
   (void)tarn_synced_destroy(buffer);
 }
 
-TEST(a_fork_while_others_are_inside) {
-  make_buffer();
+TEST_SET_ON(a_fork_while_others_are_inside, TEST_NEEDS_DISCRETE, make_buffer) {
   assert_ok(tarn_synced_end(&open_access));
   tarn_access a;
   assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, TARN_HOST,
@@ -263,7 +260,7 @@ TEST(a_fork_while_others_are_inside) {
   for (int i = 0; i < OTHERS; i++)
     pthread_join(threads[i], NULL);
   ck_assert_int_eq(atomic_load(&wrong), 0);
-  assert_ok(tarn_synced_begin(view, 0, 500, tarn_place_on(device),
-                              TARN_READ_WRITE, NULL, &open_access));
+  assert_ok(tarn_synced_begin(view, 0, 500, there, TARN_READ_WRITE, NULL,
+                              &open_access));
   end_buffer();
 }

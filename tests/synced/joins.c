@@ -1,6 +1,7 @@
 // Spans that have become equal are joined, whichever streams have used them:
 // the map grows with differences, and not with the number of operations.
 #include "kit.h"
+#include "support/on_devices.h"
 
 enum { ROWS = 64, ROW = 128, SIZE = 2 * ROWS * ROW };
 
@@ -8,23 +9,24 @@ static tarn_device *gpu;
 static tarn_stream *stream;
 static tarn_synced *x;
 
+static void tear_down(void *context) {
+  (void)context;
+  assert_ok(tarn_synced_destroy(x));
+  assert_ok(tarn_stream_destroy(stream));
+  ck_assert_uint_eq(sim_misuses(), 0);
+}
+
 // Valid at both places.
-static void set_up(void) {
-  gpu = sim_open("sim:0");
+static void set_up(tarn_device *device) {
+  gpu = device;
   assert_ok(tarn_stream_create(gpu, &stream));
   x = new_buffer(SIZE);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 1);
   expect_at(x, 0, SIZE, tarn_place_on(gpu), 1);
+  after_test(tear_down, NULL);
 }
 
-static void tear_down(void) {
-  assert_ok(tarn_synced_destroy(x));
-  assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(gpu));
-  ck_assert_uint_eq(sim_misuses(), 0);
-}
-
-FIXTURE(set_up, tear_down);
+#define TEST_JOINS(name) TEST_SET_ON(name, TEST_NEEDS_DISCRETE, set_up)
 
 static size_t count_spans(void) {
   verify(x);
@@ -48,7 +50,7 @@ static void use_rows(uint32_t mode, tarn_stream *on) {
     use(2 * i * ROW, ROW, tarn_place_on(gpu), mode, on);
 }
 
-TEST(rows_that_a_stream_wrote) {
+TEST_JOINS(rows_that_a_stream_wrote) {
   use_rows(TARN_READ_WRITE, stream);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
   use_all(TARN_HOST, TARN_READ, NULL);
@@ -56,7 +58,7 @@ TEST(rows_that_a_stream_wrote) {
   ck_assert_ptr_null(x->core->spans.first->uses);
 }
 
-TEST(rows_that_a_stream_copied) {
+TEST_JOINS(rows_that_a_stream_copied) {
   use_rows(TARN_READ_WRITE, NULL);
   ck_assert_uint_eq(count_spans(), 2 * ROWS);
   use_all(TARN_HOST, TARN_READ, stream);
@@ -65,7 +67,7 @@ TEST(rows_that_a_stream_copied) {
   ck_assert_uint_eq(count_spans(), 1);
 }
 
-TEST(rows_that_a_stream_read) {
+TEST_JOINS(rows_that_a_stream_read) {
   use_rows(TARN_READ, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
   ck_assert_uint_eq(count_spans(), 1);
@@ -73,7 +75,7 @@ TEST(rows_that_a_stream_read) {
 }
 
 // Whoever cut a buffer into many runs once does not pay for them later.
-TEST(memory_goes_with_the_rows) {
+TEST_JOINS(memory_goes_with_the_rows) {
   enum { MANY = 10000, BYTES = 4 };
   tarn_synced *table = new_buffer((size_t)2 * MANY * BYTES);
   write_at(table, 0, (size_t)2 * MANY * BYTES, TARN_HOST, NULL, 1);
@@ -93,7 +95,7 @@ TEST(memory_goes_with_the_rows) {
 }
 
 // The short way is for bytes without work under way.
-TEST(a_stream_that_is_done_is_in_nobody_s_way) {
+TEST_JOINS(a_stream_that_is_done_is_in_nobody_s_way) {
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, stream);
   use_all(tarn_place_on(gpu), TARN_READ_WRITE, NULL);
   ck_assert_ptr_null(x->core->spans.first->uses);

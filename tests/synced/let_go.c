@@ -7,8 +7,8 @@ static unsigned char outside_too[SIZE];
 
 // --- letting go ------------------------------------------------------------
 
-TEST(another_wrap_lets_go) {
-  open_wrapped(0, &mine);
+TEST_ON(another_wrap_lets_go, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, &mine);
   wrap_host(outside_too, 0, NULL);
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_uint_eq(mine.address, address_of(outside));
@@ -18,8 +18,8 @@ TEST(another_wrap_lets_go) {
   ck_assert_int_eq(mine.calls, 1);
 }
 
-TEST(eviction_lets_go) {
-  open_wrapped(0, &mine);
+TEST_ON(eviction_lets_go, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, &mine);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_uint_eq(info_at(TARN_HOST).memory, 0);
@@ -29,8 +29,8 @@ TEST(eviction_lets_go) {
   ck_assert_int_eq(mine.calls, 1);
 }
 
-TEST(the_last_handle_lets_go) {
-  open_wrapped(0, &mine);
+TEST_ON(the_last_handle_lets_go, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, &mine);
   tarn_synced *view = view_of(x, 1, 2);
   assert_ok(tarn_synced_destroy(x));
   ck_assert_int_eq(mine.calls, 0);
@@ -42,9 +42,9 @@ TEST(the_last_handle_lets_go) {
 
 // The same memory once more is no reason to keep it: who wraps it again gets
 // it back from the first one.
-TEST(the_same_memory_again) {
+TEST_ON(the_same_memory_again, TEST_NEEDS_DISCRETE) {
   owner again = {0};
-  open_wrapped(0, &mine);
+  open_wrapped(device, 0, &mine);
   wrap_host(outside, 0, &again);
   ck_assert_int_eq(mine.calls, 1);
   ck_assert_int_eq(again.calls, 0);
@@ -54,9 +54,9 @@ TEST(the_same_memory_again) {
   ck_assert_int_eq(again.calls, 1);
 }
 
-TEST(two_places_have_each_their_own) {
+TEST_ON(two_places_have_each_their_own, TEST_NEEDS_DISCRETE) {
   owner theirs = {0};
-  open_wrapped(0, &mine);
+  open_wrapped(device, 0, &mine);
   tarn_addr address = device_memory(7);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &theirs));
   assert_head(x, TARN_HEAD_AT_GPU);
@@ -71,9 +71,8 @@ TEST(two_places_have_each_their_own) {
   ck_assert_int_eq(theirs.calls, 1);
 }
 
-TEST(work_that_is_queued_there_is_waited_for) {
+TEST_X_ASYNC(work_that_is_queued_there_is_waited_for) {
   hold held;
-  open_x();
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &mine));
   tarn_stream *stream = stream_on(gpu);
@@ -98,7 +97,7 @@ TEST(work_that_is_queued_there_is_waited_for) {
 // Out of memory that another takes the place of, a stream still reads.
 TEST_LOOP(reads_that_are_queued_are_waited_for, 2) {
   hold held;
-  open_x();
+  open_x(sim());
   tarn_addr first = device_memory(OUTSIDE);
   tarn_addr second = device_memory(7);
   assert_ok(try_wrap(tarn_place_on(gpu), first, 0, &mine));
@@ -140,10 +139,9 @@ static void take_back_and_call(void *context, tarn_place place,
   }
 }
 
-TEST(a_deleter_may_call_the_library) {
+TEST_X(a_deleter_may_call_the_library) {
   tarn_wrap_options options = with(0, &mine);
   options.deleter = take_back_and_call;
-  open_x();
   assert_ok(tarn_synced_wrap(x, TARN_HOST, address_of(outside), &options));
   named_by_deleter = x;
   assert_ok(tarn_synced_wrap(x, TARN_HOST, address_of(outside_too), &options));
@@ -160,7 +158,7 @@ TEST(a_deleter_may_call_the_library) {
 // --- back to its owner -----------------------------------------------------
 
 TEST_LOOP(synced_back_at_the_end, 2) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
+  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_pattern(outside, 0, SIZE, OUTSIDE);
   close_x();
@@ -169,8 +167,8 @@ TEST_LOOP(synced_back_at_the_end, 2) {
   ck_assert_int_eq(mine.calls, _i);
 }
 
-TEST(synced_back_when_evicted) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+TEST_ON(synced_back_when_evicted, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_evict(x, TARN_HOST));
   assert_pattern(outside, 0, SIZE, 1);
@@ -178,8 +176,8 @@ TEST(synced_back_when_evicted) {
   assert_head(x, TARN_HEAD_AT_GPU);
 }
 
-TEST(synced_back_when_another_takes_its_place) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+TEST_ON(synced_back_when_another_takes_its_place, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   memset(outside_too, 3, SIZE);
   wrap_host(outside_too, 0, NULL);
@@ -188,8 +186,8 @@ TEST(synced_back_when_another_takes_its_place) {
 }
 
 // Bytes that are lost have no newest value: the rest goes back.
-TEST(what_is_lost_is_not_synced_back) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
+TEST_ON(what_is_lost_is_not_synced_back, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, TARN_WRAP_SYNC_BACK, NULL);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_invalidate(x, 100, 50));
   close_x();
@@ -199,7 +197,7 @@ TEST(what_is_lost_is_not_synced_back) {
 }
 
 TEST(a_copy_back_that_fails_is_told) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
   assert_status(tarn_synced_destroy(x), TARN_E_DEVICE);
@@ -210,7 +208,7 @@ TEST(a_copy_back_that_fails_is_told) {
 
 // What can be, is copied; the text says what could not.
 TEST(one_of_two_copies_back_fails) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, 100, tarn_place_on(gpu), 1);
   write_range(x, 200, 100, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1"));
@@ -225,7 +223,7 @@ TEST(one_of_two_copies_back_fails) {
 
 // What the driver does not take back then is told only if nothing else is.
 TEST(the_first_failure_of_an_end_is_told) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, NULL);
+  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, NULL);
   assert_ok(use_strategy(tarn_place_on(gpu), "no_pool"));
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1,device_memory_deallocate@1"));
@@ -236,7 +234,7 @@ TEST(the_first_failure_of_an_end_is_told) {
 }
 
 TEST(a_copy_back_that_fails_keeps_it_there) {
-  open_wrapped(TARN_WRAP_SYNC_BACK, &mine);
+  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, &mine);
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   assert_ok(tarn_sim_faults("memory_copy_d2h@1+,async_memory_copy_d2h@1+"));
   assert_status(tarn_synced_evict(x, TARN_HOST), TARN_E_DEVICE);

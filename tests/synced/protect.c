@@ -26,8 +26,8 @@ int mprotect(void *ptr, size_t length, int rights) {
 
 // --- accesses --------------------------------------------------------------
 
-TEST_LOOP(what_is_open_is_allowed_and_no_more, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(what_is_open_is_allowed_and_no_more, PINNED) {
+  set_up_pinned(_i);
   tarn_access access;
   begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
   char *at = access.pointer;
@@ -53,29 +53,29 @@ TEST_LOOP(what_is_open_is_allowed_and_no_more, NAMES) {
   tear_down();
 }
 
-TEST_LOOP(stale_pages_cannot_be_touched, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(stale_pages_cannot_be_touched, PINNED) {
+  set_up_pinned(_i);
   char *at = fill();
-  write_at(tarn_place_on(sim), page, page);
+  write_at(away, page, page);
   assert_read(at);
   assert_none(at + page);
   assert_none(at + 2 * page - 1);
   assert_read(at + 2 * page);
   // A page with one stale byte has valid ones still.
-  write_at(tarn_place_on(sim), 0, 1);
+  write_at(away, 0, 1);
   assert_read(at);
-  write_at(tarn_place_on(sim), 1, page - 1);
+  write_at(away, 1, page - 1);
   assert_none(at);
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
+  write_at(away, 0, TARN_ALL);
   assert_none(at + size - 1);
   tear_down();
 }
 
-TEST_LOOP(what_comes_back_can_be_read, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(what_comes_back_can_be_read, PINNED) {
+  set_up_pinned(_i);
   char *at = fill();
   tarn_access access;
-  begin(&access, 0, size, tarn_place_on(sim), TARN_READ_WRITE);
+  begin(&access, 0, size, away, TARN_READ_WRITE);
   assert_read(at);  // it is the newest still
   end(&access);
   assert_none(at);
@@ -89,11 +89,11 @@ TEST_LOOP(what_comes_back_can_be_read, NAMES) {
   tear_down();
 }
 
-TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs, PINNED) {
+  set_up_pinned(_i);
   char *at = fill();
   for (size_t i = 0; i < page; i += 64)
-    write_at(tarn_place_on(sim), page + i, 32);
+    write_at(away, page + i, 32);
   assert_read(at + page);
   tarn_access access;
   begin(&access, page + 40, 8, TARN_HOST, TARN_READ_WRITE);
@@ -112,8 +112,8 @@ TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs, NAMES) {
 
 // --- Caffe's pointers -----------------------------------------------
 
-TEST(pointers_are_good_until_the_next_call) {
-  set_up("sim:0");
+TEST_SET_ON(pointers_are_good_until_the_next_call, TEST_NEEDS_DISCRETE,
+            set_up) {
   void *data = NULL;
   const void *known = NULL;
   tarn_addr there = 0;
@@ -139,33 +139,31 @@ TEST(pointers_are_good_until_the_next_call) {
   tear_down();
 }
 
-TEST(a_pointer_into_a_view_is_good_there) {
-  set_up("sim:0");
+TEST_SET_ON(a_pointer_into_a_view_is_good_there, TEST_NEEDS_DISCRETE, set_up) {
   void *data = NULL;
   char *at = fill();
   tarn_synced *view = NULL;
   assert_ok(tarn_synced_view(buffer, page, page, &view));
-  write_at(tarn_place_on(sim), 0, page);
+  write_at(away, 0, page);
   assert_ok(tarn_synced_mutable_cpu_data(view, &data));
   ck_assert_ptr_eq(data, at + page);
   assert_none(at);
   assert_write(at + page);
-  assert_ok(tarn_synced_evict(buffer, tarn_place_on(sim)));
+  assert_ok(tarn_synced_evict(buffer, away));
   assert_read(at);
   assert_read(at + page);
   assert_ok(tarn_synced_destroy(view));
   tear_down();
 }
 
-TEST(outside_memory_is_left_alone) {
-  set_up("sim:0");
+TEST_SET_ON(outside_memory_is_left_alone, TEST_NEEDS_DISCRETE, set_up) {
   char *outside = malloc(size);
   ck_assert_ptr_nonnull(outside);
   memset(outside, 1, size);
   char *at = fill();
   assert_ok(tarn_synced_wrap(buffer, TARN_HOST, (uintptr_t)outside, NULL));
   assert_write(at);  // the pool's again
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
+  write_at(away, 0, TARN_ALL);
   assert_write(outside);
   // It may not be filled, so the buffer takes pages of its own again.
   tarn_access access;
@@ -179,8 +177,8 @@ TEST(outside_memory_is_left_alone) {
   free(outside);
 }
 
-TEST_LOOP(a_cancelled_write_is_stale, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(a_cancelled_write_is_stale, PINNED) {
+  set_up_pinned(_i);
   size_t lost = 0;
   char *at = fill();
   tarn_access access;
@@ -201,17 +199,17 @@ static void wait_for_semaphore(void *context, tarn_status status) {
     continue;
 }
 
-TEST(copies_that_are_queued_can_be_made) {
+TEST_SET_ON(copies_that_are_queued_can_be_made,
+            TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS, set_up) {
   tarn_stream *stream = NULL;
-  set_up("sim:0");
   ck_assert_int_eq(sem_init(&held, 0, 0), 0);
-  assert_ok(tarn_stream_create(sim, &stream));
+  assert_ok(tarn_stream_create(device, &stream));
   char *at = fill();
   // Out of the host's pages, and stale when it ends.
   assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
   tarn_access access;
-  assert_ok(tarn_synced_begin(buffer, 0, size, tarn_place_on(sim),
-                              TARN_READ_WRITE, stream, &access));
+  assert_ok(tarn_synced_begin(buffer, 0, size, away, TARN_READ_WRITE, stream,
+                              &access));
   end(&access);
   assert_read(at);
   ck_assert_int_eq(sem_post(&held), 0);
@@ -286,7 +284,7 @@ TEST(where_the_system_refuses_nothing_is_protected) {
     char *at = fill();
     assert_read(at);
     calls_until_refusal = 1;
-    write_at(tarn_place_on(sim), page, page);
+    write_at(away, page, page);
     assert_write(at);
     assert_write(at + page);
     // It works on as it would without.

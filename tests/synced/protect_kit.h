@@ -9,15 +9,14 @@
 #include <unistd.h>
 
 #include "support/faults.h"
-#include "support/run.h"
+#include "support/on_devices.h"
 #include "synced/protect.h"
-#include "tarn/sim.h"
 
-static const char *const names[] = {NULL, "cpu:0", "sim:0"};
-enum { NAMES = sizeof names / sizeof names[0] };
+// The host's memory is pinned by each device of the list, and by none.
+enum { PINNED = TEST_DEVICES + 1 };
 
-static tarn_device *sim;
-static tarn_device *device;  // that pins the host's memory; NULL: none
+static tarn_place away;       // memory that the host cannot touch
+static tarn_device *pinning;  // that pins the host's memory; NULL: none
 static tarn_synced *buffer;
 static size_t page;
 static size_t size;  // three pages and a bit
@@ -25,24 +24,26 @@ static size_t size;  // three pages and a bit
 static inline tarn_synced *create(size_t bytes, uint32_t flags) {
   tarn_synced *made = NULL;
   tarn_synced_options options = {
-      .struct_size = sizeof options, .device = device, .flags = flags};
+      .struct_size = sizeof options, .device = pinning, .flags = flags};
   assert_ok(tarn_synced_create(bytes, &options, &made));
   return made;
 }
 
-static inline void set_up(const char *name) {
+static inline void set_up(tarn_device *device) {
   page = tarn__os_page();
   size = 3 * page + 100;
-  assert_ok(tarn_device_open("sim:0", &sim));
-  if (name != NULL) assert_ok(tarn_device_open(name, &device));
+  pinning = device;
+  bool is_away = device != NULL && device_has(device, TEST_NEEDS_DISCRETE);
+  away = tarn_place_on(is_away ? device : open_discrete());
   buffer = create(size, TARN_SYNCED_PROTECT);
+}
+
+static inline void set_up_pinned(int i) {
+  set_up(i == 0 ? NULL : open_device(test_devices[i - 1]));
 }
 
 static inline void tear_down(void) {
   assert_ok(tarn_synced_destroy(buffer));
-  if (device != NULL) assert_ok(tarn_device_close(device));
-  device = NULL;
-  assert_ok(tarn_device_close(sim));
 }
 
 // What became of a child that touched |at|.

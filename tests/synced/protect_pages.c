@@ -5,15 +5,15 @@
 
 // --- whose pages -----------------------------------------------------------
 
-TEST_LOOP(the_pool_gets_pages_that_it_can_use, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(the_pool_gets_pages_that_it_can_use, PINNED) {
+  set_up_pinned(_i);
   tarn_pool *pool = NULL;
   tarn_block block;
   tarn_place place =
-      device != NULL ? (tarn_place){device, TARN_PLACE_HOST} : TARN_HOST;
+      pinning != NULL ? (tarn_place){pinning, TARN_PLACE_HOST} : TARN_HOST;
   assert_ok(tarn_pool_of(place, &pool));
   char *at = fill();
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
+  write_at(away, 0, TARN_ALL);
   assert_none(at);
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_pool_alloc(pool, 4 * page, page, NULL, &block));
@@ -26,15 +26,15 @@ TEST_LOOP(the_pool_gets_pages_that_it_can_use, NAMES) {
   tear_down();
 }
 
-TEST_LOOP(neighbours_in_the_pool_are_left_alone, NAMES) {
-  set_up(names[_i]);
+TEST_LOOP(neighbours_in_the_pool_are_left_alone, PINNED) {
+  set_up_pinned(_i);
   tarn_synced *whole = buffer;
   buffer = create(size, TARN_SYNCED_NO_PROTECT);
   char *plain = fill();
   tarn_synced *unprotected = buffer;
   buffer = whole;
   char *at = fill();
-  write_at(tarn_place_on(sim), 0, TARN_ALL);
+  write_at(away, 0, TARN_ALL);
   assert_none(at);
   assert_write(plain);
   assert_write(plain + size - 1);

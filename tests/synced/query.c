@@ -6,8 +6,7 @@
 
 // --- one buffer ------------------------------------------------------------
 
-TEST(a_fresh_buffer) {
-  open_x();
+TEST_X(a_fresh_buffer) {
   for (int i = 0; i < 2; i++) {
     tarn_synced_info info = info_at(i == 0 ? TARN_HOST : tarn_place_on(gpu));
     ck_assert_uint_eq(info.memory, 0);
@@ -22,8 +21,7 @@ TEST(a_fresh_buffer) {
   }
 }
 
-TEST(ranges_are_counted_byte_by_byte) {
-  open_x();
+TEST_X(ranges_are_counted_byte_by_byte) {
   write_range(x, 100, 200, TARN_HOST, 1);                   // 100..300
   write_range(x, 250, 100, tarn_place_on(gpu), 2);          // 250..350
   assert_range(x, 120, 10, tarn_place_on(other), 1);        // 120..130
@@ -31,8 +29,8 @@ TEST(ranges_are_counted_byte_by_byte) {
   ck_assert_uint_eq(host.memory, SIZE);
   ck_assert_uint_eq(host.valid, 140);
   ck_assert_uint_eq(host.unwritten, 0);
-  tarn_synced_info device = info_of(x, 110, 200, tarn_place_on(gpu));
-  ck_assert_uint_eq(device.valid, 60);
+  tarn_synced_info there = info_of(x, 110, 200, tarn_place_on(gpu));
+  ck_assert_uint_eq(there.valid, 60);
   tarn_synced_info third = info_of(x, 0, SIZE, tarn_place_on(other));
   ck_assert_uint_eq(third.valid, 10);
   ck_assert_uint_eq(third.unwritten, SIZE - 250);
@@ -43,16 +41,14 @@ TEST(ranges_are_counted_byte_by_byte) {
   ck_assert_uint_eq(info_of(x, 299, 1, TARN_HOST).valid, 0);
 }
 
-TEST(zeros_that_were_shown_are_valid_and_unwritten) {
-  open_x();
+TEST_X(zeros_that_were_shown_are_valid_and_unwritten) {
   assert_range(x, 0, 100, TARN_HOST, 0);
   tarn_synced_info info = info_at(TARN_HOST);
   ck_assert_uint_eq(info.valid, 100);
   ck_assert_uint_eq(info.unwritten, SIZE);
 }
 
-TEST(a_view_tells_of_its_range) {
-  open_x();
+TEST_X(a_view_tells_of_its_range) {
   write_range(x, 0, 150, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 100, 100);
   tarn_synced_info info = info_of(view, 0, TARN_ALL, TARN_HOST);
@@ -62,8 +58,7 @@ TEST(a_view_tells_of_its_range) {
   assert_ok(tarn_synced_destroy(view));
 }
 
-TEST(open_accesses_of_the_range) {
-  open_x();
+TEST_X(open_accesses_of_the_range) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_access a;
   begin_on(&a, x, 0, 100, TARN_HOST, TARN_READ);
@@ -95,9 +90,8 @@ TEST(open_accesses_of_the_range) {
   ck_assert_uint_eq(info.readers + info.writers, 0);
 }
 
-TEST(pending_until_it_has_landed) {
+TEST_X_ASYNC(pending_until_it_has_landed) {
   hold held;
-  open_x();
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_stream *stream = stream_on(gpu);
   hold_begin(&held, stream);
@@ -115,8 +109,7 @@ TEST(pending_until_it_has_landed) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST(after_eviction_and_invalidation) {
-  open_x();
+TEST_X(after_eviction_and_invalidation) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_ok(tarn_synced_invalidate(x, 0, HALF));
   assert_ok(tarn_synced_evict(x, TARN_HOST));
@@ -127,17 +120,15 @@ TEST(after_eviction_and_invalidation) {
   ck_assert_uint_eq(info_at(tarn_place_on(gpu)).valid, HALF);
 }
 
-TEST(borrowed_is_without_a_deleter) {
+TEST_X(borrowed_is_without_a_deleter) {
   static unsigned char bytes[SIZE];
-  open_x();
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
   ck_assert(info_at(TARN_HOST).borrowed);
   ck_assert_uint_eq(info_at(TARN_HOST).memory, SIZE);
   ck_assert(!info_at(tarn_place_on(gpu)).borrowed);
 }
 
-TEST(wrong_queries) {
-  open_x();
+TEST_X(wrong_queries) {
   tarn_synced_info info = {.struct_size = sizeof info, .valid = 7};
   assert_status(tarn_synced_query(NULL, 0, 0, TARN_HOST, &info),
                 TARN_E_INVALID);
@@ -191,9 +182,8 @@ TEST(nothing_is_open) {
   assert_status(tarn_synced_each_open(NULL, NULL), TARN_E_INVALID);
 }
 
-TEST(what_is_open_is_told) {
+TEST_X(what_is_open_is_told) {
   static unsigned char bytes[SIZE];
-  open_x();
   tarn_synced *second = NULL;
   assert_ok(tarn_synced_create(10, NULL, &second));
   assert_ok(tarn_synced_set_cpu_data(x, bytes));
@@ -239,9 +229,8 @@ TEST(what_is_open_is_told) {
   close_devices();
 }
 
-TEST(an_open_access_of_no_bytes) {
+TEST_X(an_open_access_of_no_bytes) {
   tarn_access access;
-  open_x();
   begin_on(&access, x, 10, 0, tarn_place_on(gpu), TARN_READ);
   seen of = look();
   ck_assert_uint_eq(of.all[0].accesses, 1);
@@ -252,10 +241,9 @@ TEST(an_open_access_of_no_bytes) {
   assert_ok(tarn_synced_end(&access));
 }
 
-TEST(accesses_of_ones_own) {
+TEST_X(accesses_of_ones_own) {
   tarn_access mine;
   tarn_access theirs;
-  open_x();
   tarn_synced *view = view_of(x, 0, 100);
   begin_on(&mine, x, 0, 10, TARN_HOST, TARN_READ);
   begin_on(&theirs, view, 0, 10, TARN_HOST, TARN_READ);

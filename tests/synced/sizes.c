@@ -1,18 +1,14 @@
 // Sizes of synced buffers: 0, odd sizes, and sizes beyond memory.
 #include <string.h>
 
-#include "support/run.h"
-#include "tarn/sim.h"
+#include "support/on_devices.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
-TEST(a_size_beyond_memory_is_full) {
+TEST_LOOP(a_size_beyond_memory_is_full, TEST_DEVICES) {
   static const size_t sizes[] = {SIZE_MAX, SIZE_MAX / 2, (size_t)1 << 50};
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)1 << 20};
-  assert_ok(tarn_sim_configure(&options));
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = open_small_device(_i, (size_t)1 << 20);
+  if (device == NULL) return;
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
     tarn_access a;
     tarn_synced *b = NULL;
@@ -32,17 +28,13 @@ TEST(a_size_beyond_memory_is_full) {
     ck_assert_uint_eq(info.range_count, 1);
     assert_ok(tarn_synced_destroy(b));
   }
-  assert_ok(tarn_device_close(device));
 }
 
 // What fits the host and not the device stays where it is, whole.
-TEST(a_full_device_changes_nothing) {
+TEST_LOOP(a_full_device_changes_nothing, TEST_DEVICES) {
   enum { LARGE = 2 << 20 };
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = (size_t)1 << 20};
-  assert_ok(tarn_sim_configure(&options));
-  tarn_device *device = NULL;
-  assert_ok(tarn_device_open("sim:0", &device));
+  tarn_device *device = open_small_device(_i, (size_t)1 << 20);
+  if (device == NULL) return;
   tarn_synced *b = NULL;
   tarn_access a;
   assert_ok(tarn_synced_create(LARGE, NULL, &b));
@@ -61,18 +53,15 @@ TEST(a_full_device_changes_nothing) {
     require(bytes[i] == 0x5a);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_destroy(b));
-  assert_ok(tarn_device_close(device));
 }
 
 // Every call on a buffer of no bytes, which has no memory anywhere.
-TEST(a_buffer_of_no_bytes) {
-  tarn_device *device = NULL;
+TEST_ON(a_buffer_of_no_bytes, TEST_NEEDS_DISCRETE) {
   tarn_synced *b = NULL;
   tarn_synced *view = NULL;
   tarn_stream *stream = NULL;
   tarn_access a;
   tarn_access other;
-  assert_ok(tarn_device_open("sim:0", &device));
   assert_ok(tarn_stream_create(device, &stream));
   tarn_synced_options options = {.struct_size = sizeof options,
                                  .device = device};
@@ -110,7 +99,6 @@ TEST(a_buffer_of_no_bytes) {
   assert_ok(tarn_synced_destroy(b));
   assert_ok(tarn_synced_destroy(view));
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
@@ -121,13 +109,11 @@ static tarn_status add_moved(void *context, const tarn_traffic *traffic) {
 
 // Each pair of ends in a buffer of 67 bytes: written at the device, read at the
 // host, and only those bytes move.
-TEST(ranges_of_any_alignment) {
+TEST_ON(ranges_of_any_alignment, TEST_NEEDS_DISCRETE) {
   enum { SIZE = 67 };
-  tarn_device *device = NULL;
   tarn_synced *b = NULL;
   tarn_access a;
   unsigned char value[SIZE];
-  assert_ok(tarn_device_open("sim:0", &device));
   assert_ok(tarn_synced_create(SIZE, NULL, &b));
   assert_ok(
       tarn_synced_begin(b, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD, NULL, &a));
@@ -155,5 +141,4 @@ TEST(ranges_of_any_alignment) {
     }
   }
   assert_ok(tarn_synced_destroy(b));
-  assert_ok(tarn_device_close(device));
 }

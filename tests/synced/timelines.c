@@ -7,8 +7,7 @@
 
 // --- positions -------------------------------------------------------------
 
-TEST_LOOP(a_position_is_over_when_the_stream_has_got_there, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(a_position_is_over_when_the_stream_has_got_there) {
   tarn__synced_timeline *timeline = timeline_of(stream);
   ck_assert_uint_eq(point(timeline, stream), 1);
   hold_up();
@@ -31,8 +30,7 @@ TEST_LOOP(a_position_is_over_when_the_stream_has_got_there, NAMES) {
   tarn__timeline_release(timeline);
 }
 
-TEST_LOOP(a_later_position_stands_for_all_before, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(a_later_position_stands_for_all_before) {
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_point *first = NULL;
   hold_up();
@@ -51,8 +49,7 @@ TEST_LOOP(a_later_position_stands_for_all_before, NAMES) {
   tarn__timeline_release(timeline);
 }
 
-TEST_LOOP(of_many_points_the_oldest_are_dropped, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(of_many_points_the_oldest_are_dropped) {
   tarn__synced_timeline *timeline = timeline_of(stream);
   hold_up();
   uint64_t last = 0;
@@ -75,10 +72,9 @@ TEST_LOOP(of_many_points_the_oldest_are_dropped, NAMES) {
   tarn__timeline_release(timeline);
 }
 
-TEST_LOOP(the_last_point_is_kept_though_all_others_are_held, NAMES) {
+TEST_TIMELINES(the_last_point_is_kept_though_all_others_are_held) {
   tarn__synced_point *kept[2 * TARN__MOST_POINTS];
   enum { KEPT = sizeof kept / sizeof kept[0] };
-  set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   hold_up();
   for (size_t i = 0; i < KEPT; i++)
@@ -104,8 +100,7 @@ static void assert_no_point(tarn__synced_timeline *timeline, uint64_t number) {
   ck_assert_uint_eq(timeline->holds, holds);
 }
 
-TEST_LOOP(a_position_that_is_not_issued_has_no_point, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(a_position_that_is_not_issued_has_no_point) {
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
   assert_no_point(timeline, 1);
@@ -124,10 +119,9 @@ TEST_LOOP(a_position_that_is_not_issued_has_no_point, NAMES) {
   tarn__timeline_release(timeline);
 }
 
-TEST_LOOP(behind_reached_points_that_others_hold_there_is_none, NAMES) {
+TEST_TIMELINES(behind_reached_points_that_others_hold_there_is_none) {
   tarn__synced_point *others[3];
   enum { OTHERS = sizeof others / sizeof others[0] };
-  set_up(names[_i]);
   tarn__synced_timeline *timeline = timeline_of(stream);
   for (size_t i = 0; i < OTHERS; i++) {
     others[i] = tarn__timeline_hold_point(timeline, point(timeline, stream));
@@ -148,8 +142,7 @@ static void note(void *context, tarn_status status) {
   *(bool *)context = true;
 }
 
-TEST_LOOP(another_stream_waits_and_the_host_does_not, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(another_stream_waits_and_the_host_does_not) {
   bool came = false;
   tarn__synced_timeline *timeline = timeline_of(stream);
   hold_up();
@@ -166,8 +159,7 @@ TEST_LOOP(another_stream_waits_and_the_host_does_not, NAMES) {
   tarn__timeline_release(timeline);
 }
 
-TEST_LOOP(a_stream_may_end_before_its_timeline, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(a_stream_may_end_before_its_timeline) {
   tarn_stream *brief = stream_of(device);
   tarn__synced_timeline *timeline = timeline_of(brief);
   uint64_t number = point(timeline, brief);
@@ -179,8 +171,7 @@ TEST_LOOP(a_stream_may_end_before_its_timeline, NAMES) {
 
 TEST(what_is_done_at_once_is_reached_at_once) {
   fake.null_handles = true;
-  fake_add();
-  set_up("fake:0");
+  set_up(open_device("fake:0"));
   tarn__synced_timeline *timeline = timeline_of(stream);
   ck_assert_uint_eq(point(timeline, stream), 1);
   ck_assert_uint_eq(timeline->done, 1);
@@ -196,9 +187,8 @@ static bool is_any(const tarn__synced_use *use, void *context) {
   return use->number > 0;
 }
 
-TEST_LOOP(a_timeline_goes_with_its_last_use_or_hold, NAMES) {
+TEST_TIMELINES(a_timeline_goes_with_its_last_use_or_hold) {
   tarn__synced_spans spans;
-  set_up(names[_i]);
   tarn__spans_init(&spans, 100);
   assert_ok(tarn__spans_reserve(&spans, 0, 100, 1));
   hold_up();
@@ -221,8 +211,7 @@ TEST_LOOP(a_timeline_goes_with_its_last_use_or_hold, NAMES) {
   go_on();
 }
 
-TEST_LOOP(timelines_are_told_apart_and_go_in_any_order, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(timelines_are_told_apart_and_go_in_any_order) {
   tarn__synced_timeline *first = timeline_of(stream);
   tarn__synced_timeline *second = timeline_of(other);
   ck_assert_ptr_ne(first, second);
@@ -237,7 +226,7 @@ TEST_LOOP(timelines_are_told_apart_and_go_in_any_order, NAMES) {
 // --- failures --------------------------------------------------------------
 
 TEST(what_was_reached_before_a_failure_stays) {
-  set_up("sim:0");
+  set_up(open_device("sim:0"));
   tarn__synced_timeline *timeline = timeline_of(stream);
   for (int i = 0; i < 4; i++)
     ck_assert_uint_ne(point(timeline, stream), 0);
@@ -262,7 +251,7 @@ TEST(what_was_reached_before_a_failure_stays) {
 
 TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
   bool came = false;
-  set_up("sim:0");
+  set_up(open_device("sim:0"));
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_point *wanted =
       tarn__timeline_hold_point(timeline, point(timeline, stream));
@@ -278,7 +267,8 @@ TEST(the_host_waits_for_what_a_failed_stream_has_queued) {
 }
 
 TEST(no_point_is_made_where_none_can_be_recorded) {
-  set_up("sim:0");
+  tarn_device *device = open_device("sim:0");
+  set_up(device);
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
   assert_ok(tarn_sim_faults("record_event@1"));
@@ -294,7 +284,7 @@ TEST(no_point_is_made_where_none_can_be_recorded) {
 }
 
 TEST(a_point_in_a_timeline_that_failed_meanwhile_is_none) {
-  set_up("sim:0");
+  set_up(open_device("sim:0"));
   tarn__synced_point *made = NULL;
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_point *wanted =
@@ -330,8 +320,7 @@ static void point_without_memory(void *context) {
   tarn__timelines_deinit(&timelines);  // spare ones
 }
 
-TEST_LOOP(without_memory_there_is_no_point, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(without_memory_there_is_no_point) {
   point_without_memory(
       NULL);  // the copy streams have a spare event from now on
   ck_assert_uint_gt(faults_sweep(point_without_memory, NULL), 3);

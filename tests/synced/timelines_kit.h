@@ -6,14 +6,10 @@
 #include <semaphore.h>
 
 #include "support/faults.h"
-#include "support/run.h"
+#include "support/on_devices.h"
 #include "synced/timelines.h"
 #include "tarn/sim.h"
 
-static const char *const names[] = {"cpu:0", "sim:0"};
-enum { NAMES = sizeof names / sizeof names[0] };
-
-static tarn_device *device;
 static tarn_stream *stream;
 static tarn_stream *other;
 static tarn__synced_timelines timelines;
@@ -31,13 +27,11 @@ static inline void tear_down(void *context) {
   tarn__timelines_deinit(&timelines);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_stream_destroy(other));
-  assert_ok(tarn_device_close(device));
   ck_assert_int_eq(sem_destroy(&held), 0);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-static inline void set_up(const char *name) {
-  assert_ok(tarn_device_open(name, &device));
+static inline void set_up(tarn_device *device) {
   stream = stream_of(device);
   other = stream_of(device);
   timelines = (tarn__synced_timelines){.first = NULL};
@@ -51,6 +45,9 @@ static inline void wait_for_semaphore(void *context, tarn_status status) {
   while (sem_wait(&held) != 0)
     continue;
 }
+
+// A test on each device with streams.
+#define TEST_TIMELINES(name) TEST_SET_ON(name, TEST_NEEDS_STREAMS, set_up)
 
 // What is queued on |stream| from now on comes after go_on.
 static inline void hold_up(void) {

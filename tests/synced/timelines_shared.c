@@ -9,8 +9,7 @@
 
 // --- work of another buffer ------------------------------------------------
 
-TEST_LOOP(another_buffer_waits_for_the_same_event, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(another_buffer_waits_for_the_same_event) {
   tarn__synced_timelines others;
   tarn__synced_timeline *adopted = NULL;
   others = (tarn__synced_timelines){.first = NULL};
@@ -54,8 +53,7 @@ static void adopt_without_memory(void *context) {
   tarn__timelines_deinit(&timelines);  // spare ones
 }
 
-TEST(without_memory_a_event_stays_the_callers) {
-  set_up("sim:0");
+TEST_TIMELINES(without_memory_a_event_stays_the_callers) {
   tarn__synced_timeline *timeline = timeline_of(stream);
   tarn__synced_event *event =
       tarn__timeline_share(timeline, point(timeline, stream));
@@ -69,8 +67,7 @@ TEST(without_memory_a_event_stays_the_callers) {
 
 // --- forks -----------------------------------------------------------------
 
-TEST_LOOP(in_a_child_it_only_frees, NAMES) {
-  set_up(names[_i]);
+TEST_TIMELINES(in_a_child_it_only_frees) {
   tarn__synced_timeline *timeline = timeline_of(stream);
   ck_assert_uint_ne(point(timeline, stream), 0);
   pid_t child = fork();
@@ -143,10 +140,9 @@ static void *point_and_wait(void *context) {
   return NULL;
 }
 
-TEST_LOOP(threads_point_and_wait, NAMES) {
+TEST_TIMELINES(threads_point_and_wait) {
   pthread_t threads[THREADS];
   size_t numbers[THREADS];
-  set_up(names[_i]);
   shared.streams[0] = stream;
   shared.streams[1] = other;
   for (size_t i = 0; i < THREADS; i++) {

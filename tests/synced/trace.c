@@ -3,6 +3,7 @@
 
 #include "sim/kit.h"
 #include "support/fake_plugin.h"
+#include "support/on_devices.h"
 #include "synced/core.h"
 #include "tarn/synced.h"
 
@@ -101,8 +102,7 @@ TEST(happenings_have_names) {
   ck_assert_ptr_null(tarn_synced_happening_name((tarn_synced_happening)-1));
 }
 
-TEST(the_life_of_a_buffer) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(the_life_of_a_buffer, TEST_NEEDS_DISCRETE) {
   tarn_place there = tarn_place_on(device);
   listen();
   tarn_synced *buffer = buffer_named("weights");
@@ -116,11 +116,13 @@ TEST(the_life_of_a_buffer) {
       assert_told(&at, TARN_SYNCED_CREATED, "host", "host", 0, SIZE);
   ck_assert_str_eq(first->name, "weights");
   assert_told(&at, TARN_SYNCED_ALLOCATED, "host", "host", 0, SIZE);
-  assert_told(&at, TARN_SYNCED_ALLOCATED, "host", "sim:0", 0, SIZE);
-  const told *copied =
-      assert_told(&at, TARN_SYNCED_COPIED, "host", "sim:0", 100, 50);
+  assert_told(&at, TARN_SYNCED_ALLOCATED, "host", tarn_device_name(device), 0,
+              SIZE);
+  const told *copied = assert_told(&at, TARN_SYNCED_COPIED, "host",
+                                   tarn_device_name(device), 100, 50);
   ck_assert(!copied->queued);
-  assert_told(&at, TARN_SYNCED_RELEASED, "host", "sim:0", 0, SIZE);
+  assert_told(&at, TARN_SYNCED_RELEASED, "host", tarn_device_name(device), 0,
+              SIZE);
   assert_told(&at, TARN_SYNCED_RELEASED, "host", "host", 0, SIZE);
   assert_told(&at, TARN_SYNCED_DESTROYED, "host", "host", 0, SIZE);
   ck_assert_uint_eq(at, count);
@@ -129,11 +131,9 @@ TEST(the_life_of_a_buffer) {
     ck_assert_str_eq(all[i].name, "weights");
     ck_assert_uint_eq(all[i].ns, 0);
   }
-  assert_ok(tarn_device_close(device));
 }
 
-TEST(unwritten_bytes_and_lost_ones) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(unwritten_bytes_and_lost_ones, TEST_NEEDS_DISCRETE) {
   tarn_place there = tarn_place_on(device);
   tarn_synced *buffer = NULL;
   tarn_access access;
@@ -146,18 +146,17 @@ TEST(unwritten_bytes_and_lost_ones) {
   assert_ok(tarn_synced_cancel(&access, &lost));
   ck_assert_uint_eq(lost, 5);
   size_t at = 0;
-  assert_told(&at, TARN_SYNCED_ALLOCATED, "host", "sim:0", 0, SIZE);
-  const told *zeroed =
-      assert_told(&at, TARN_SYNCED_ZEROED, "host", "sim:0", 10, 20);
+  assert_told(&at, TARN_SYNCED_ALLOCATED, "host", tarn_device_name(device), 0,
+              SIZE);
+  const told *zeroed = assert_told(&at, TARN_SYNCED_ZEROED, "host",
+                                   tarn_device_name(device), 10, 20);
   ck_assert_str_eq(zeroed->name, "");
-  assert_told(&at, TARN_SYNCED_LOST, "sim:0", "host", 15, 5);
+  assert_told(&at, TARN_SYNCED_LOST, tarn_device_name(device), "host", 15, 5);
   ck_assert_uint_eq(at, count);
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
-TEST(a_queued_copy) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(a_queued_copy, TEST_NEEDS_DISCRETE) {
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   tarn_synced *buffer = buffer_named("x");
@@ -169,13 +168,12 @@ TEST(a_queued_copy) {
                                  NULL));
   assert_ok(tarn_stream_synchronize(stream));
   size_t at = 0;
-  const told *copied =
-      assert_told(&at, TARN_SYNCED_COPIED, "host", "sim:0", 0, 300);
+  const told *copied = assert_told(&at, TARN_SYNCED_COPIED, "host",
+                                   tarn_device_name(device), 0, 300);
   ck_assert(copied->queued);
   ck_assert_uint_eq(at, count);
   assert_ok(tarn_synced_destroy(buffer));
   assert_ok(tarn_stream_destroy(stream));
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(outside_memory) {
@@ -261,14 +259,12 @@ static void exchange_in_callback(void *context, tarn_status status) {
   *(tarn_status *)context = tarn_synced_trace(note, all);
 }
 
-TEST(an_exchange_in_a_callback) {
+TEST_ON(an_exchange_in_a_callback, 0) {
   tarn_status got = TARN_OK;
-  tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   assert_ok(tarn_stream_add_callback(stream, exchange_in_callback, &got));
   assert_ok(tarn_stream_destroy(stream));
   ck_assert_int_eq(got, TARN_E_STATE);
   ck_assert(!tarn__synced_is_traced());
-  assert_ok(tarn_device_close(device));
 }

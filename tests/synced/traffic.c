@@ -9,6 +9,7 @@
 #include "support/effort.h"
 #include "support/fake_plugin.h"
 #include "support/faults.h"
+#include "support/on_devices.h"
 #include "tarn/synced.h"
 #include "tarn/traffic.h"
 
@@ -70,8 +71,7 @@ TEST(a_new_buffer_has_none) {
   assert_ok(tarn_synced_destroy(buffer));
 }
 
-TEST(each_kind_of_count) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(each_kind_of_count, TEST_NEEDS_DISCRETE) {
   tarn_place there = tarn_place_on(device);
   tarn_synced *buffer = buffer_named(NULL, SIZE);
   touch(buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD);
@@ -109,7 +109,6 @@ TEST(each_kind_of_count) {
   ck_assert_uint_eq(out.bytes_outside, 0);
   ck_assert_uint_eq(between(&s, TARN_HOST, TARN_HOST).bytes_valid, SIZE - 300);
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
 // The device does nothing before somebody waits for it.
@@ -137,8 +136,7 @@ TEST(stalls_are_counted) {
   assert_ok(tarn_device_close(device));
 }
 
-TEST(of_views_and_of_all) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(of_views_and_of_all, TEST_NEEDS_DISCRETE) {
   tarn_place there = tarn_place_on(device);
   tarn_synced *a = buffer_named(NULL, SIZE);
   tarn_synced *b = buffer_named(NULL, 10);
@@ -169,7 +167,6 @@ TEST(of_views_and_of_all) {
   assert_ok(tarn_synced_destroy(a));
   assert_ok(tarn_synced_destroy(b));
   ck_assert_uint_eq(traffic_of(NULL).count, 0);
-  assert_ok(tarn_device_close(device));
 }
 
 // More places than the first table has room for, in different orders.
@@ -221,8 +218,7 @@ static tarn_status end_it(void *context, const tarn_traffic *traffic) {
   return TARN_OK;
 }
 
-TEST(visits_may_stop_and_may_call_the_library) {
-  tarn_device *device = sim_open("sim:0");
+TEST_ON(visits_may_stop_and_may_call_the_library, TEST_NEEDS_DISCRETE) {
   tarn_synced *buffer = buffer_named(NULL, 10);
   int visits = 0;
   touch(buffer, 0, 10, TARN_HOST, TARN_WRITE_DISCARD);
@@ -235,7 +231,6 @@ TEST(visits_may_stop_and_may_call_the_library) {
   touch(buffer, 0, 10, TARN_HOST, TARN_READ);
   assert_ok(tarn_synced_traffic(buffer, end_it, &buffer));
   ck_assert_ptr_null(buffer);
-  assert_ok(tarn_device_close(device));
 }
 
 TEST(calls_that_are_wrong) {
@@ -270,10 +265,8 @@ static void look_at_all(void *context) {
   if (status != TARN_OK) ++*met;
 }
 
-TEST(host_memory_that_runs_out) {
-  faults_install();
+TEST_ON(host_memory_that_runs_out, TEST_NEEDS_DISCRETE) {
   size_t met = 0;
-  tarn_device *device = sim_open("sim:0");
   tarn_synced *buffer = buffer_named("named", SIZE);
   touch(buffer, 0, SIZE, TARN_HOST, TARN_WRITE_DISCARD);
   touch(buffer, 0, SIZE, tarn_place_on(device), TARN_READ);
@@ -281,7 +274,6 @@ TEST(host_memory_that_runs_out) {
   ck_assert_uint_ge(faults_sweep(look_at_all, &met), 2);
   ck_assert_uint_ge(met, 2);
   assert_ok(tarn_synced_destroy(buffer));
-  assert_ok(tarn_device_close(device));
 }
 
 // --- forks and callbacks ---------------------------------------------------
@@ -330,16 +322,14 @@ static void look_in_callback(void *context, tarn_status status) {
   got[2] = tarn_synced_each_open(note_open, &open);
 }
 
-TEST(not_in_a_callback) {
+TEST_ON(not_in_a_callback, 0) {
   tarn_status got[3] = {TARN_OK, TARN_OK, TARN_OK};
-  tarn_device *device = sim_open("sim:0");
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
   assert_ok(tarn_stream_add_callback(stream, look_in_callback, got));
   assert_ok(tarn_stream_destroy(stream));
   for (int i = 0; i < 3; i++)
     ck_assert_int_eq(got[i], TARN_E_STATE);
-  assert_ok(tarn_device_close(device));
 }
 
 // --- threads ---------------------------------------------------------------
@@ -384,10 +374,9 @@ static void *watch(void *context) {
   return NULL;
 }
 
-TEST(reports_while_others_are_at_work) {
+TEST_ON(reports_while_others_are_at_work, TEST_NEEDS_DISCRETE) {
   pthread_t users[THREADS];
   pthread_t watcher;
-  tarn_device *device = sim_open("sim:0");
   require(pthread_create(&watcher, NULL, watch, NULL) == 0);
   for (int i = 0; i < THREADS; i++)
     require(pthread_create(&users[i], NULL, use_buffers, device) == 0);
@@ -396,5 +385,9 @@ TEST(reports_while_others_are_at_work) {
   atomic_store(&enough, true);
   require(pthread_join(watcher, NULL) == 0);
   ck_assert_uint_eq(traffic_of(NULL).count, 0);
-  assert_ok(tarn_device_close(device));
+}
+
+int main(void) {
+  faults_install();
+  return run_tests();
 }

@@ -1,8 +1,7 @@
 // Views share one map of validity.
 #include "caffe_kit.h"
 
-TEST(a_view_sees_what_the_whole_wrote) {
-  open_x();
+TEST_X(a_view_sees_what_the_whole_wrote) {
   tarn_synced *view = view_of(x, 1000, 500);
   ck_assert_uint_eq(tarn_synced_size(view), 500);
   ck_assert_uint_eq(tarn_synced_size(x), SIZE);
@@ -14,8 +13,7 @@ TEST(a_view_sees_what_the_whole_wrote) {
 }
 
 // What a sibling has written is newer than what stands at another place.
-TEST(siblings_see_each_other) {
-  open_x();
+TEST_X(siblings_see_each_other) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_synced *low = view_of(x, 0, 1000);
@@ -35,8 +33,7 @@ TEST(siblings_see_each_other) {
 
 // The state of one view does not wipe those of its sibling (Kokkos #2563): each
 // byte's own past counts.
-TEST(a_sibling_s_sync_does_not_wipe_mine) {
-  open_x();
+TEST_X(a_sibling_s_sync_does_not_wipe_mine) {
   tarn_synced *low = view_of(x, 0, HALF);
   tarn_synced *high = view_of(x, HALF, HALF);
   write_range(low, 0, HALF, TARN_HOST, 1);
@@ -58,7 +55,7 @@ static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
 TEST_LOOP(any_order_of_ending, ORDERS) {
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *all[3] = {x, view_of(x, 100, 1000), NULL};
   all[2] = view_of(all[1], 10, 20);
@@ -70,8 +67,7 @@ TEST_LOOP(any_order_of_ending, ORDERS) {
   close_devices();  // all memory has gone back
 }
 
-TEST(a_view_of_a_view) {
-  open_x();
+TEST_X(a_view_of_a_view) {
   tarn_synced *outer = view_of(x, 1000, 1000);
   tarn_synced *inner = view_of(outer, 100, 50);
   write_range(inner, 0, TARN_ALL, TARN_HOST, 4);
@@ -89,8 +85,7 @@ TEST(a_view_of_a_view) {
   assert_ok(tarn_synced_destroy(inner));
 }
 
-TEST(accesses_of_siblings_meet) {
-  open_x();
+TEST_X(accesses_of_siblings_meet) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *low = view_of(x, 0, 1000);
   tarn_synced *high = view_of(x, 500, 1000);
@@ -110,8 +105,7 @@ TEST(accesses_of_siblings_meet) {
   assert_ok(tarn_synced_destroy(high));
 }
 
-TEST(an_open_access_holds_its_own_view_only) {
-  open_x();
+TEST_X(an_open_access_holds_its_own_view_only) {
   tarn_synced *view = view_of(x, 0, 100);
   tarn_access access;
   begin_on(&access, view, 0, 10, TARN_HOST, TARN_WRITE_DISCARD);
@@ -125,9 +119,8 @@ TEST(an_open_access_holds_its_own_view_only) {
   close_devices();
 }
 
-TEST(ranges_beyond) {
+TEST_X(ranges_beyond) {
   tarn_access access;
-  open_x();
   tarn_synced *view = view_of(x, 1000, 500);
   tarn_synced *made = x;
   const size_t wrong[][2] = {{501, 0},         {0, 501}, {500, 1},
@@ -155,8 +148,7 @@ TEST(ranges_beyond) {
   assert_ok(tarn_synced_destroy(view));
 }
 
-TEST(views_without_bytes) {
-  open_x();
+TEST_X(views_without_bytes) {
   tarn_synced *none = view_of(x, 10, 0);
   tarn_synced *at_end = view_of(x, SIZE, TARN_ALL);
   ck_assert_uint_eq(tarn_synced_size(none), 0);
@@ -173,8 +165,7 @@ TEST(views_without_bytes) {
   assert_ok(tarn_synced_destroy(at_end));
 }
 
-TEST(all_means_up_to_the_views_end) {
-  open_x();
+TEST_X(all_means_up_to_the_views_end) {
   tarn_synced *view = view_of(x, 100, 50);
   write_range(view, 20, TARN_ALL, TARN_HOST, 1);
   tarn_synced_info info = info_at(TARN_HOST);
@@ -184,8 +175,7 @@ TEST(all_means_up_to_the_views_end) {
 }
 
 // The counts are the whole buffer's.
-TEST(traffic_is_of_the_whole) {
-  open_x();
+TEST_X(traffic_is_of_the_whole) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
   assert_range(view, 0, 10, tarn_place_on(gpu), 1);

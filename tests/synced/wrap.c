@@ -4,8 +4,7 @@
 
 // --- contents --------------------------------------------------------------
 
-TEST(its_contents_are_the_newest) {
-  open_x();
+TEST_X(its_contents_are_the_newest) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   write_range(x, 0, HALF, tarn_place_on(other), 1);
   fill_pattern(outside, 0, SIZE, OUTSIDE);
@@ -26,8 +25,7 @@ TEST(its_contents_are_the_newest) {
   assert_pattern(outside, 0, SIZE, OUTSIDE);
 }
 
-TEST(memory_of_a_device) {
-  open_x();
+TEST_X(memory_of_a_device) {
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, &mine));
   assert_head(x, TARN_HEAD_AT_GPU);
@@ -47,8 +45,8 @@ TEST(memory_of_a_device) {
 }
 
 // A write at the place goes straight into it.
-TEST(accesses_write_borrowed_memory) {
-  open_wrapped(0, NULL);
+TEST_ON(accesses_write_borrowed_memory, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, NULL);
   write_range(x, 10, 20, TARN_HOST, 5);
   assert_pattern(outside + 10, 10, 20, 5);
   assert_pattern(outside, 0, 10, OUTSIDE);
@@ -57,8 +55,7 @@ TEST(accesses_write_borrowed_memory) {
   ck_assert_uint_eq(outside[10], pattern_at(10, 5));
 }
 
-TEST(empty_counts_for_nothing) {
-  open_x();
+TEST_X(empty_counts_for_nothing) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   fill_pattern(outside, 0, SIZE, OUTSIDE);
   wrap_host(outside, TARN_WRAP_EMPTY | TARN_WRAP_FILL, NULL);
@@ -71,8 +68,7 @@ TEST(empty_counts_for_nothing) {
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
 }
 
-TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
-  open_x();
+TEST_X(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
   fill_pattern(outside, 0, SIZE, OUTSIDE);
   wrap_host(outside, TARN_WRAP_EMPTY | TARN_WRAP_FILL, NULL);
   assert_head(x, TARN_UNINITIALIZED);
@@ -81,8 +77,7 @@ TEST(empty_memory_of_what_nobody_wrote_reads_as_zeros) {
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
 }
 
-TEST(empty_must_not_lose_bytes) {
-  open_x();
+TEST_X(empty_must_not_lose_bytes) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   assert_range(x, 0, SIZE - 1, tarn_place_on(gpu), 1);  // but the last byte
   assert_status(
@@ -101,8 +96,8 @@ TEST(empty_must_not_lose_bytes) {
 
 // Borrowed and not to be filled: the place takes memory of its own, with the
 // bytes that stood nowhere else.
-TEST(copies_are_not_made_into_borrowed_memory) {
-  open_wrapped(0, NULL);
+TEST_ON(copies_are_not_made_into_borrowed_memory, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_ok(tarn_synced_traffic_reset(x));
   assert_range(x, 0, HALF, TARN_HOST, 1);
@@ -114,8 +109,7 @@ TEST(copies_are_not_made_into_borrowed_memory) {
   assert_pattern(outside, 0, SIZE, OUTSIDE);
 }
 
-TEST(borrowed_memory_of_a_device_is_left_too) {
-  open_x();
+TEST_X(borrowed_memory_of_a_device_is_left_too) {
   tarn_addr address = device_memory(OUTSIDE);
   assert_ok(try_wrap(tarn_place_on(gpu), address, 0, NULL));
   write_range(x, 0, HALF, TARN_HOST, 1);
@@ -128,8 +122,8 @@ TEST(borrowed_memory_of_a_device_is_left_too) {
   close_devices();
 }
 
-TEST(what_is_valid_may_be_read_where_it_is) {
-  open_wrapped(0, NULL);
+TEST_ON(what_is_valid_may_be_read_where_it_is, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, HALF, HALF, TARN_HOST, OUTSIDE);
   ck_assert(info_at(TARN_HOST).borrowed);
@@ -138,8 +132,8 @@ TEST(what_is_valid_may_be_read_where_it_is) {
   assert_pattern(outside, 0, HALF, 3);
 }
 
-TEST(an_open_access_keeps_it_there) {
-  open_wrapped(0, NULL);
+TEST_ON(an_open_access_keeps_it_there, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, 0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   tarn_access open;
   begin_on(&open, x, HALF, HALF, TARN_HOST, TARN_READ);
@@ -154,7 +148,7 @@ TEST(an_open_access_keeps_it_there) {
 
 TEST_LOOP(filled_where_it_is_asked_for, 2) {
   owner *of = _i == 0 ? NULL : &mine;  // with a deleter it always is
-  open_wrapped(_i == 0 ? TARN_WRAP_FILL : 0, of);
+  open_wrapped(sim(), _i == 0 ? TARN_WRAP_FILL : 0, of);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, 0, HALF, TARN_HOST, 1);
   ck_assert(is_outside(outside));
@@ -167,7 +161,7 @@ TEST_LOOP(filled_where_it_is_asked_for, 2) {
 
 TEST_LOOP(read_only_is_never_written, 2) {
   owner *of = _i == 0 ? NULL : &mine;
-  open_wrapped(TARN_WRAP_READ_ONLY, of);
+  open_wrapped(sim(), TARN_WRAP_READ_ONLY, of);
   ck_assert(is_outside(outside));
   tarn_access access;
   begin_on(&access, x, 0, 1, TARN_HOST, TARN_READ_WRITE);
@@ -192,12 +186,12 @@ static void *read_patiently(void *context) {
 }
 
 // An access in the borrowed memory is in the way: who wants to wait does.
-TEST(who_waits_moves_when_others_have_ended) {
+TEST_ON(who_waits_moves_when_others_have_ended, TEST_NEEDS_DISCRETE) {
   tarn_access access;
   tarn_status status = TARN_PENDING;
   pthread_t thread;
   struct timespec some = {.tv_nsec = 20000000L};
-  open_wrapped(0, NULL);
+  open_wrapped(device, 0, NULL);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   begin_on(&access, x, HALF, HALF, TARN_HOST, TARN_READ);
   ck_assert_int_eq(pthread_create(&thread, NULL, read_patiently, &status), 0);
@@ -212,9 +206,9 @@ TEST(who_waits_moves_when_others_have_ended) {
 }
 
 // What is being written elsewhere may be cancelled: it moves too.
-TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
+TEST_ON(what_a_write_elsewhere_may_fall_back_on_moves, TEST_NEEDS_DISCRETE) {
   tarn_access access;
-  open_wrapped(0, NULL);
+  open_wrapped(device, 0, NULL);
   write_range(x, HALF, HALF, tarn_place_on(gpu), 1);
   begin_on(&access, x, 0, HALF, tarn_place_on(gpu), TARN_READ_WRITE);
   put_on(gpu, access.address, 0, HALF, 3);
@@ -226,8 +220,8 @@ TEST(what_a_write_elsewhere_may_fall_back_on_moves) {
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
 }
 
-TEST(what_is_elsewhere_too_does_not_move) {
-  open_wrapped(TARN_WRAP_READ_ONLY, NULL);
+TEST_ON(what_is_elsewhere_too_does_not_move, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, TARN_WRAP_READ_ONLY, NULL);
   assert_range(x, 0, HALF, tarn_place_on(gpu), OUTSIDE);
   assert_ok(tarn_synced_traffic_reset(x));
   write_range(x, SIZE - 1, 1, TARN_HOST, 5);
@@ -239,8 +233,8 @@ TEST(what_is_elsewhere_too_does_not_move) {
   ck_assert_uint_eq(d2h().bytes_moved, HALF);
 }
 
-TEST(read_only_is_not_filled_either) {
-  open_wrapped(TARN_WRAP_READ_ONLY, &mine);
+TEST_ON(read_only_is_not_filled_either, TEST_NEEDS_DISCRETE) {
+  open_wrapped(device, TARN_WRAP_READ_ONLY, &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, 0, HALF, TARN_HOST, 1);
   assert_range(x, HALF, HALF, TARN_HOST, OUTSIDE);
@@ -260,11 +254,10 @@ static void assert_refused(tarn_status expected, tarn_synced *buffer,
   ck_assert_int_eq(mine.calls, 0);
 }
 
-TEST(wrong_arguments) {
+TEST_X(wrong_arguments) {
   const tarn_addr good = address_of(outside);
   const tarn_place none = {NULL, TARN_PLACE_DEVICE};
   const tarn_place no_kind = {NULL, (tarn_place_kind)7};
-  open_x();
   tarn_synced *view = view_of(x, 0, HALF);
   assert_refused(TARN_E_INVALID, NULL, TARN_HOST, good, 0);
   assert_refused(TARN_E_INVALID, x, TARN_HOST, 0, 0);
@@ -289,7 +282,7 @@ TEST(wrong_arguments) {
 }
 
 TEST_LOOP(not_while_an_access_is_open, 2) {
-  open_x();
+  open_x(sim());
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
   tarn_access access;
@@ -310,9 +303,8 @@ TEST_LOOP(not_while_an_access_is_open, 2) {
 }
 
 // An unaligned address.
-TEST(memory_at_an_odd_address) {
+TEST_X(memory_at_an_odd_address) {
   static unsigned char odd[SIZE + 1];
-  open_x();
   fill_pattern(odd + 1, 0, SIZE, OUTSIDE);
   wrap_host(odd + 1, TARN_WRAP_FILL, NULL);
   write_range(x, 3, 7, tarn_place_on(gpu), 1);
@@ -322,8 +314,8 @@ TEST(memory_at_an_odd_address) {
   ck_assert_uint_eq(odd[0], 0);
 }
 
-TEST(a_buffer_without_bytes) {
-  open_devices();
+TEST_ON(a_buffer_without_bytes, TEST_NEEDS_DISCRETE) {
+  open_devices(device);
   x = buffer_on(gpu, 0);
   wrap_host(outside, TARN_WRAP_SYNC_BACK, &mine);
   close_x();

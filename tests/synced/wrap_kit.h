@@ -47,8 +47,9 @@ static inline void wrap_host(void *bytes, uint32_t flags, owner *of) {
   assert_ok(try_wrap(TARN_HOST, address_of(bytes), flags, of));
 }
 
-static inline void open_wrapped(uint32_t flags, owner *of) {
-  open_x();
+static inline void open_wrapped(tarn_device *device, uint32_t flags,
+                                owner *of) {
+  open_x(device);
   fill_pattern(outside, 0, SIZE, OUTSIDE);
   wrap_host(outside, flags, of);
 }
