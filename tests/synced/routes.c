@@ -3,6 +3,7 @@
 
 #include "sim/kit.h"
 #include "support/fake_plugin.h"
+#include "support/on_devices.h"
 #include "synced/routes.h"
 
 enum { SIZE = 5000 };
@@ -106,15 +107,12 @@ static void check_all(const tarn_place *places, size_t count) {
 
 // --- bytes -----------------------------------------------------------------
 
-TEST(between_simulated_devices) {
-  tarn_device *a = sim_open("sim:0");
-  tarn_device *b = sim_open("sim:1");
-  tarn_place places[] = {TARN_HOST, tarn_place_on(a), unified_of(a),
-                         tarn_place_on(b), unified_of(b)};
+TEST_ON(between_devices_of_a_plug_in, TEST_NEEDS_DISCRETE) {
+  tarn_device *second = open_second(device);
+  tarn_place places[] = {TARN_HOST, tarn_place_on(device), unified_of(device),
+                         tarn_place_on(second), unified_of(second)};
   check_all(places, 5);
   ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
 }
 
 static const uint64_t abilities[] = {
@@ -131,49 +129,42 @@ static const uint64_t abilities[] = {
 // Plug-ins that leave functions out, among themselves and beside another one.
 TEST_LOOP(between_plug_ins, sizeof abilities / sizeof abilities[0]) {
   fake.missing = abilities[_i];
-  fake_add();
-  tarn_device *a = sim_open("fake:0");
-  tarn_device *b = sim_open("fake:1");
-  tarn_device *c = sim_open("sim:0");
+  tarn_device *a = open_device("fake:0");
+  tarn_device *b = open_device("fake:1");
+  tarn_device *c = open_discrete();
   tarn_place places[] = {TARN_HOST,        tarn_place_on(a), unified_of(a),
                          tarn_place_on(b), tarn_place_on(c), unified_of(c)};
   check_all(places, 6);
   ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
-  assert_ok(tarn_device_close(c));
 }
 
 // --- places ----------------------------------------------------------------
 
-TEST(the_host_has_many_names) {
-  tarn_device *cpu = sim_open("cpu:0");
-  tarn_device *sim = sim_open("sim:0");
+TEST_ON(the_host_has_many_names, TEST_NEEDS_DISCRETE) {
+  tarn_device *cpu = open_device("cpu:0");
   tarn_place names[] = {
       TARN_HOST,
       {cpu, TARN_PLACE_HOST},
       {cpu, TARN_PLACE_DEVICE},
       {cpu, TARN_PLACE_UNIFIED},
-      {sim, TARN_PLACE_HOST},
+      {device, TARN_PLACE_HOST},
   };
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
     tarn_place place = tarn__route_place(names[i]);
     ck_assert_ptr_null(place.device);
     ck_assert_int_eq(place.kind, TARN_PLACE_HOST);
   }
-  tarn_place others[] = {tarn_place_on(sim), unified_of(sim)};
+  tarn_place others[] = {tarn_place_on(device), unified_of(device)};
   for (size_t i = 0; i < 2; i++) {
     tarn_place place = tarn__route_place(others[i]);
-    ck_assert_ptr_eq(place.device, sim);
+    ck_assert_ptr_eq(place.device, device);
     ck_assert_int_eq(place.kind, others[i].kind);
   }
-  assert_ok(tarn_device_close(sim));
-  assert_ok(tarn_device_close(cpu));
 }
 
-TEST(whose_stream) {
-  tarn_device *a = sim_open("sim:0");
-  tarn_device *b = sim_open("sim:1");
+TEST_ON(whose_stream, TEST_NEEDS_DISCRETE) {
+  tarn_device *a = device;
+  tarn_device *b = open_second(a);
   tarn_place on_a = tarn_place_on(a);
   tarn_place on_b = tarn_place_on(b);
   ck_assert_ptr_null(tarn__route_device(TARN_HOST, TARN_HOST));
@@ -185,19 +176,16 @@ TEST(whose_stream) {
   ck_assert_ptr_eq(tarn__route_device(on_b, on_a), b);
   ck_assert_ptr_eq(tarn__route_device(on_a, unified_of(b)), a);
   ck_assert_ptr_eq(tarn__route_device(unified_of(a), on_b), b);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
 }
 
 // --- prices ----------------------------------------------------------------
 
 TEST(the_cheapest_way) {
   fake.missing = FAKE_MISSES(memory_copy_p2p);
-  fake_add();
-  tarn_device *a = sim_open("sim:0");
-  tarn_device *b = sim_open("sim:1");
-  tarn_device *c = sim_open("fake:0");
-  tarn_device *d = sim_open("fake:1");
+  tarn_device *a = open_discrete();
+  tarn_device *b = open_second(a);
+  tarn_device *c = open_device("fake:0");
+  tarn_device *d = open_device("fake:1");
   size_t queries = fake_seen.memory_queries;
   unsigned within = tarn__route_price(tarn_place_on(a), unified_of(a));
   unsigned direct = tarn__route_price(tarn_place_on(a), tarn_place_on(b));
@@ -218,10 +206,6 @@ TEST(the_cheapest_way) {
                     staged);
   // A buffer asks with its lock held.
   ck_assert_uint_eq(fake_seen.memory_queries, queries);
-  assert_ok(tarn_device_close(a));
-  assert_ok(tarn_device_close(b));
-  assert_ok(tarn_device_close(c));
-  assert_ok(tarn_device_close(d));
 }
 
 // --- failures --------------------------------------------------------------
