@@ -8,12 +8,12 @@ static const size_t sample = 4 * NET_WIDTH;
 
 // --- within the plan -------------------------------------------------------
 
-TEST_LOOP(test_zero_one_most_and_one_more, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
+TEST_LOOP(test_zero_one_most_and_one_more, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
   const int64_t batches[] = {NET_BATCH, 0, 1, NET_BATCH, 3};
   ck_assert_int_eq(tarn_model_batch(n.model), NET_BATCH);
-  tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
+  tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
   uint64_t allocs = stats_of(TARN_HOST).allocs;
   for (size_t i = 0; i < 5; i++) {
     assert_ok(tarn_model_set_batch(n.model, batches[i]));
@@ -31,11 +31,12 @@ TEST_LOOP(test_zero_one_most_and_one_more, NET_PLACES) {
     assert_error_says("where 0 to 8 are planned for");
     ck_assert_int_eq(tarn_model_batch(n.model), 3);
   }
-  if (_i == AT_HOST) {  // what is planned and fed, and the parameters' diffs
+  if (where_of(_i) ==
+      AT_HOST) {  // what is planned and fed, and the parameters' diffs
     ck_assert_uint_le(stats_of(TARN_HOST).allocs, allocs + 1 + NET_STEPS);
   }
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // --- another largest -------------------------------------------------------
@@ -56,10 +57,10 @@ static void expect_parameters(const net *n, tarn_place place) {
   net_expect(n->m->data, n->m->max_size, place, 99);
 }
 
-TEST_LOOP(test_another_largest_while_placed, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
-  tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
+TEST_LOOP(test_another_largest_while_placed, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
+  tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
   const int64_t batches[] = {50, 1, 2 * NET_BATCH, 7};
   keep_parameters(&n);
   tarn_synced *w = n.w[0]->data;
@@ -83,7 +84,7 @@ TEST_LOOP(test_another_largest_while_placed, NET_PLACES) {
     net_round(&n, places[i % 2], NULL, (unsigned char)(30 * i));
   }
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 TEST(test_another_largest_before) {
@@ -148,7 +149,7 @@ TEST(test_wrong_ones) {
 TEST_LOOP(test_too_large_a_batch, 2) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
-  tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
+  tarn_model_plan_options options = net_options(HOST_AND_DEVICE, gpu);
   if (_i == 0) options.capacity = 8192;
   assert_ok(tarn_model_plan(n.model, &options));
   assert_ok(tarn_model_place(n.model));
@@ -168,7 +169,7 @@ TEST_LOOP(test_too_large_a_batch, 2) {
   for (size_t i = NET_STEPS; i-- > 0;)
     net_backward(&n, i, TARN_HOST, NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // Each allocation fails once, and all from it on.
@@ -177,7 +178,7 @@ TEST_LOOP(test_no_memory_half_way, NET_PLACES) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
-  tarn_model_plan_options options = net_options((net_where)_i, sim);
+  tarn_model_plan_options options = net_options((net_where)_i, gpu);
   options.solver = &solver;
   assert_ok(tarn_model_plan(n.model, &options));
   assert_ok(tarn_model_place(n.model));
@@ -205,13 +206,13 @@ TEST_LOOP(test_no_memory_half_way, NET_PLACES) {
   expect_parameters(&n, TARN_HOST);
   net_round(&n, TARN_HOST, NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // A copy that fails in a round loses no parameter and stops no model.
 TEST(test_copies_fail) {
   open_sim(SIM_MIB, 0);
-  net n = net_placed(HOST_AND_SIM, sim);
+  net n = net_placed(HOST_AND_DEVICE, gpu);
   for (unsigned i = 1; i < 6; i++) {
     char plan[64];
     snprintf(plan, sizeof plan, "memory_copy_h2d@%u+", i);
@@ -222,7 +223,7 @@ TEST(test_copies_fail) {
     for (size_t k = 0; k < 8; k++) {
       tarn_access a;
       tarn_synced *buffer = k % 2 == 0 ? n.y[0]->data : n.w[k / 2]->data;
-      tarn_status status = tarn_synced_begin(buffer, 0, 8, tarn_place_on(sim),
+      tarn_status status = tarn_synced_begin(buffer, 0, 8, tarn_place_on(gpu),
                                              TARN_READ_WRITE, NULL, &a);
       failed += status != TARN_OK;
       if (status == TARN_OK) assert_ok(tarn_synced_end(&a));
@@ -233,7 +234,7 @@ TEST(test_copies_fail) {
     net_expect(n.y[0]->data, tarn_tensor_size(n.y[0]), TARN_HOST, 1);
     assert_ok(tarn_model_set_max_batch(n.model, (int64_t)i));
   }
-  net_round(&n, tarn_place_on(sim), NULL, 1);
+  net_round(&n, tarn_place_on(gpu), NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }

@@ -176,17 +176,16 @@ TEST(planned_parts_keep_their_model) {
   assert_ok(tarn_model_destroy(n.model));
 }
 
-TEST(what_a_device_has_is_brought_to_the_host) {
+TEST_ON(what_a_device_has_is_brought_to_the_host, TEST_NEEDS_DISCRETE) {
   tarn_dlpack_managed *exported = NULL;
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
+  tarn_place home = tarn_place_on(device);
   net n = new_net(TARN_TRAIN, home);
   unsigned char *bytes = pattern_of(n.param[0], 1);
   fill_net(&n, 1, home);
   assert_status(
       tarn_tensor_to_dlpack(n.param[0], TARN_DATA, home, TARN_READ, &exported),
       TARN_E_UNSUPPORTED);
-  assert_error_says("no DLPack device for sim:0");
+  assert_error_names("no DLPack device for ", device, "");
   assert_ok(tarn_tensor_to_dlpack(n.param[0], TARN_DATA, TARN_HOST,
                                   TARN_READ_WRITE, &exported));
   ck_assert_mem_eq(exported->tensor.data, bytes, 140);
@@ -194,7 +193,7 @@ TEST(what_a_device_has_is_brought_to_the_host) {
     ((unsigned char *)exported->tensor.data)[i] = byte_of(n.param[0], 2, i);
   tarn_dlpack_release(exported);
   ck_assert(tensor_has(n.param[0], 2, home));
-  const tarn_place pinned = {sim, TARN_PLACE_HOST};
+  const tarn_place pinned = {device, TARN_PLACE_HOST};
   assert_ok(tarn_tensor_to_dlpack(n.param[0], TARN_DATA, pinned, TARN_READ,
                                   &exported));
   ck_assert_int_eq(exported->tensor.device.type, TARN_DLPACK_CPU);
@@ -202,7 +201,6 @@ TEST(what_a_device_has_is_brought_to_the_host) {
   tarn_dlpack_release(exported);
   free(bytes);
   assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
 }
 
 static void assert_not_exported(tarn_tensor *tensor, tarn_part part,

@@ -314,14 +314,13 @@ static tarn_place pinned(tarn_device *device) {
   return (tarn_place){device, TARN_PLACE_HOST};
 }
 
-TEST(parameters_on_a_device) {
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
+TEST_ON(parameters_on_a_device, TEST_NEEDS_DISCRETE) {
+  tarn_place home = tarn_place_on(device);
   net n = new_net(TARN_TRAIN, home);
   fill_net(&n, 1, home);
-  size_t host = live_at(TARN_HOST) + live_at(pinned(sim));
+  size_t host = live_at(TARN_HOST) + live_at(pinned(device));
   assert_ok(tarn_model_save(n.model, path, 0));
-  ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(sim)), host);
+  ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(device)), host);
   size_t size = 0;
   unsigned char *was = read_whole(&size);
   fill_net(&n, 2, home);
@@ -329,7 +328,7 @@ TEST(parameters_on_a_device) {
   ck_assert_uint_eq(loaded.mapped, COUNT - 1);
   expect_net(&n, 1, home);
   expect_net(&n, 1, TARN_HOST);
-  ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(sim)), host);
+  ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(device)), host);
   fill_net(&n, 3, home);
   expect_net(&n, 3, home);
   expect_net(&n, 3, TARN_HOST);  // which has memory of its own now
@@ -338,62 +337,56 @@ TEST(parameters_on_a_device) {
   ck_assert_uint_eq(mappings(), 0);
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
   free(is);
   free(was);
 }
 
 // Straight to the device, without memory at the host.
-TEST(a_copy_to_a_device) {
+TEST_ON(a_copy_to_a_device, TEST_NEEDS_DISCRETE) {
   save_a_file();
-  tarn_device *sim = sim_open("sim:0");
-  tarn_place home = tarn_place_on(sim);
+  tarn_place home = tarn_place_on(device);
   for (int round = 0; round < 2; round++) {
     net n = new_net(TARN_INFER, home);
     if (round == 1) fill_net(&n, 2, home);
-    size_t host = live_at(TARN_HOST) + live_at(pinned(sim));
+    size_t host = live_at(TARN_HOST) + live_at(pinned(device));
     tarn_model_loaded loaded = load(&n, TARN_FILE_COPY);
     ck_assert_uint_eq(loaded.copied, COUNT);
     ck_assert_uint_eq(mappings(), 0);
     expect_net(&n, 1, home);
-    ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(sim)), host);
+    ck_assert_uint_eq(live_at(TARN_HOST) + live_at(pinned(device)), host);
     assert_ok(tarn_model_destroy(n.model));
   }
   ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
 }
 
 // At a place that the model does not know: the host gets it, and gives it back.
-TEST(parameters_elsewhere) {
-  tarn_device *sim = sim_open("sim:1");
+TEST_ON(parameters_elsewhere, TEST_NEEDS_DISCRETE) {
   net n = new_net(TARN_INFER, TARN_HOST);
   size_t host = live_at(TARN_HOST);
-  fill_net(&n, 1, tarn_place_on(sim));
+  fill_net(&n, 1, tarn_place_on(device));
   assert_ok(tarn_model_save(n.model, path, 0));
   ck_assert_uint_eq(live_at(TARN_HOST), host);
-  fill_net(&n, 2, tarn_place_on(sim));
+  fill_net(&n, 2, tarn_place_on(device));
   load(&n, 0);
-  expect_net(&n, 1, tarn_place_on(sim));
+  expect_net(&n, 1, tarn_place_on(device));
   assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
 }
 
 // The newest bytes of one parameter are at two places.
-TEST(parameters_in_two_halves) {
-  tarn_device *sim = sim_open("sim:0");
+TEST_ON(parameters_in_two_halves, TEST_NEEDS_DISCRETE) {
   tarn_access a;
-  net n = new_net(TARN_INFER, tarn_place_on(sim));
+  net n = new_net(TARN_INFER, tarn_place_on(device));
   fill_net(&n, 1, TARN_HOST);
-  expect_net(&n, 1, tarn_place_on(sim));
+  expect_net(&n, 1, tarn_place_on(device));
   unsigned char *bytes = pattern_of(n.param[4], 1);
   assert_ok(tarn_synced_begin(n.param[4]->data, 100, 50, TARN_HOST,
                               TARN_READ_WRITE, NULL, &a));
   memset(a.pointer, 8, 50);
   memset(bytes + 100, 8, 50);
   assert_ok(tarn_synced_end(&a));
-  assert_ok(tarn_synced_begin(n.param[4]->data, 2000, 70, tarn_place_on(sim),
+  assert_ok(tarn_synced_begin(n.param[4]->data, 2000, 70, tarn_place_on(device),
                               TARN_READ_WRITE, NULL, &a));
-  assert_ok(tarn_device_set(sim, a.address, 7, 70, NULL));
+  assert_ok(tarn_device_set(device, a.address, 7, 70, NULL));
   memset(bytes + 2000, 7, 70);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_model_save(n.model, path, 0));
@@ -403,7 +396,6 @@ TEST(parameters_in_two_halves) {
   ck_assert_mem_eq(a.pointer, bytes, a.size);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_model_destroy(n.model));
-  assert_ok(tarn_device_close(sim));
   free(bytes);
 }
 

@@ -8,6 +8,7 @@
 
 #include "sim/kit.h"
 #include "support/faults.h"
+#include "support/on_devices.h"
 #include "tarn/model_file.h"
 #include "tarn/model_run.h"
 

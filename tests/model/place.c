@@ -10,8 +10,8 @@
 // Pools and copy streams are made at first use, and stay.
 static void warm_up(void) {
   for (int where = 0; where < NET_PLACES; where++) {
-    net n = net_placed((net_where)where, sim);
-    net_round(&n, where == AT_HOST ? TARN_HOST : tarn_place_on(sim), NULL, 1);
+    net n = net_placed((net_where)where, gpu);
+    net_round(&n, where == AT_HOST ? TARN_HOST : tarn_place_on(gpu), NULL, 1);
     assert_ok(tarn_model_destroy(n.model));
   }
 }
@@ -20,45 +20,45 @@ static void warm_up(void) {
 
 // At home and at compute one block each, of the plan's size, and no more until
 // somebody uses what is not planned.
-TEST_LOOP(test_one_block_for_each_place, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
-  bool at_host = _i != AT_SIM;
-  bool at_sim = _i != AT_HOST;
-  tarn_place host_pool =
-      _i == SIM_AND_HOST ? (tarn_place){sim, TARN_PLACE_HOST} : TARN_HOST;
+TEST_LOOP(test_one_block_for_each_place, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
+  bool at_host = where_of(_i) != AT_DEVICE;
+  bool at_device = where_of(_i) != AT_HOST;
+  tarn_place host_pool = where_of(_i) == DEVICE_AND_HOST
+                             ? (tarn_place){gpu, TARN_PLACE_HOST}
+                             : TARN_HOST;
   size_t planned = net_planned(&n);
   ck_assert_uint_gt(planned, 0);
   tarn_pool_stats host = stats_of(host_pool);
-  tarn_pool_stats device = stats_of(tarn_place_on(sim));
+  tarn_pool_stats at_gpu = stats_of(tarn_place_on(gpu));
   ck_assert_uint_eq(host.allocs, at_host);
-  ck_assert_uint_eq(device.allocs, at_sim);
+  ck_assert_uint_eq(at_gpu.allocs, at_device);
   ck_assert_uint_ge(host.live_bytes, at_host ? planned : 0);
-  ck_assert_uint_ge(device.live_bytes, at_sim ? planned : 0);
+  ck_assert_uint_ge(at_gpu.live_bytes, at_device ? planned : 0);
   assert_ok(tarn_model_destroy(n.model));
   ck_assert_uint_eq(stats_of(host_pool).live_bytes, 0);
-  close_sim();
+  all_is_back();
 }
 
 // Planned parts have no memory but the plan's, wherever the plan is.
-TEST_LOOP(test_a_round_at_every_place, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
-  tarn_place places[] = {TARN_HOST, tarn_place_on(sim)};
+TEST_LOOP(test_a_round_at_every_place, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
+  tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
   for (unsigned char round = 0; round < 6; round++)
     net_round(&n, places[round % 2], NULL, (unsigned char)(10 * round));
   net_expect(n.w[2]->diff, n.w[2]->max_size, TARN_HOST, 52);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // The host is one place, pinned or not, and cpu:0 is the host: no second
 // block is taken.
-TEST(test_two_names_of_one_place) {
-  open_sim(SIM_MIB, 0);
-  tarn_device *cpu = sim_open("cpu:0");
+TEST_SET_ON(test_two_names_of_one_place, TEST_NEEDS_DISCRETE, use_gpu) {
+  tarn_device *cpu = open_device("cpu:0");
   const tarn_place names[] = {
-      {sim, TARN_PLACE_HOST}, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}};
+      {gpu, TARN_PLACE_HOST}, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}};
   for (size_t i = 0; i < 3; i++) {
     net n = net_make();
     tarn_model_plan_options options = {.struct_size = sizeof options,
@@ -72,22 +72,20 @@ TEST(test_two_names_of_one_place) {
     net_round(&n, TARN_HOST, NULL, 1);
     assert_ok(tarn_model_destroy(n.model));
   }
-  assert_ok(tarn_device_close(cpu));
-  close_sim();
+  all_is_back();
 }
 
 // TARN_HOST is the zero place and says nothing. With a home on a device, cpu:0
 // selects the host, in memory that the device pins.
-TEST(test_compute_at_the_host) {
-  open_sim(SIM_MIB, 0);
-  tarn_device *cpu = sim_open("cpu:0");
-  const tarn_place pinned = {sim, TARN_PLACE_HOST};
+TEST_SET_ON(test_compute_at_the_host, TEST_NEEDS_DISCRETE, use_gpu) {
+  tarn_device *cpu = open_device("cpu:0");
+  const tarn_place pinned = {gpu, TARN_PLACE_HOST};
   const tarn_place names[] = {
       TARN_HOST, tarn_place_on(cpu), {cpu, TARN_PLACE_HOST}, pinned};
   for (size_t i = 0; i < 4; i++) {
     net n = net_make();
     tarn_model_plan_options options = {.struct_size = sizeof options,
-                                       .home = tarn_place_on(sim),
+                                       .home = tarn_place_on(gpu),
                                        .compute = names[i]};
     uint64_t at_host = stats_of(TARN_HOST).allocs;
     uint64_t at_pinned = stats_of(pinned).allocs;
@@ -96,17 +94,17 @@ TEST(test_compute_at_the_host) {
     ck_assert_uint_eq(stats_of(TARN_HOST).allocs, at_host);
     ck_assert_uint_eq(stats_of(pinned).allocs, at_pinned + (i > 0));
     net_round(&n, TARN_HOST, NULL, 1);
-    net_round(&n, tarn_place_on(sim), NULL, 2);
+    net_round(&n, tarn_place_on(gpu), NULL, 2);
     tarn_addr address = 0;
-    tarn_pointer_info info;
+    tarn_pointer_info info = {.place = tarn_place_on(gpu)};
     assert_ok(tarn_synced_gpu_data(n.w[0]->data, &address));
-    assert_ok(tarn_device_pointer_query(sim, address, &info));
-    ck_assert_ptr_eq(info.place.device, sim);
+    if ((tarn_device_extensions(gpu) & TARN_EXTENSION_POINTERS) != 0)
+      assert_ok(tarn_device_pointer_query(gpu, address, &info));
+    ck_assert_ptr_eq(info.place.device, gpu);
     ck_assert_int_eq(info.place.kind, TARN_PLACE_DEVICE);
     assert_ok(tarn_model_destroy(n.model));
   }
-  assert_ok(tarn_device_close(cpu));
-  close_sim();
+  all_is_back();
 }
 
 TEST(test_nothing_to_place) {
@@ -147,15 +145,15 @@ static void assert_no_buffers(const net *n) {
 }
 
 // A device too small for the plan: what was taken at home goes back.
-TEST_RANGE(test_no_room, AT_SIM, SIM_AND_HOST) {
+TEST_RANGE(test_no_room, AT_DEVICE, DEVICE_AND_HOST) {
   open_sim(4096, 0);
   net n = net_make();
   assert_ok(tarn_model_set_max_batch(n.model, 200));
-  tarn_model_plan_options options = net_options((net_where)_i, sim);
+  tarn_model_plan_options options = net_options((net_where)_i, gpu);
   assert_ok(tarn_model_plan(n.model, &options));
   tarn_model_needs report = {.struct_size = sizeof report};
   assert_ok(tarn_model_report(n.model, &report));
-  ck_assert(report.fits == (_i == HOST_AND_SIM));
+  ck_assert(report.fits == (_i == HOST_AND_DEVICE));
   assert_status(tarn_model_place(n.model), TARN_FULL);
   size_t held = tarn_host_memory();  // there are pools now
   assert_status(tarn_model_place(n.model), TARN_FULL);
@@ -165,9 +163,9 @@ TEST_RANGE(test_no_room, AT_SIM, SIM_AND_HOST) {
   assert_status(tarn_model_enter(n.step[0], TARN_FORWARD), TARN_E_STATE);
   assert_error_says("chain: it is not placed");
   assert_ok(tarn_model_forget(n.model));
-  net_place(&n, AT_HOST, sim);
+  net_place(&n, AT_HOST, gpu);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 static void place_and_end(void *context) {
@@ -176,7 +174,7 @@ static void place_and_end(void *context) {
   if (status != TARN_OK) {
     require(status == TARN_E_NOMEM || status == TARN_FULL);
     require(n->y[0]->data == NULL && n->in[0]->data == NULL);
-    require(stats_of(tarn_place_on(sim)).live_bytes == 0);
+    require(stats_of(tarn_place_on(gpu)).live_bytes == 0);
     require(stats_of(TARN_HOST).live_bytes == 0);
     return;
   }
@@ -192,7 +190,7 @@ TEST_LOOP(test_no_memory_for_the_arrays, NET_PLACES) {
   warm_up();
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
-  tarn_model_plan_options options = net_options((net_where)_i, sim);
+  tarn_model_plan_options options = net_options((net_where)_i, gpu);
   options.solver = &solver;
   assert_ok(tarn_model_plan(n.model, &options));
   for (int mode = FAULTS_ONCE; mode <= FAULTS_FROM_NOW; mode++) {
@@ -217,18 +215,18 @@ TEST_LOOP(test_no_memory_for_the_arrays, NET_PLACES) {
   }
   assert_ok(tarn_model_place(n.model));  // its parameters stay
   assert_ok(tarn_model_release(n.model));
-  if (EFFORT(true, _i == HOST_AND_SIM)) {
+  if (EFFORT(true, _i == HOST_AND_DEVICE)) {
     ck_assert_uint_gt(faults_sweep(place_and_end, &n), 60);
   }
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // The device refuses what a place asks it for.
 TEST(test_the_device_fails) {
   open_sim(SIM_MIB, 0);
   net n = net_make();
-  tarn_model_plan_options options = net_options(HOST_AND_SIM, sim);
+  tarn_model_plan_options options = net_options(HOST_AND_DEVICE, gpu);
   assert_ok(tarn_model_plan(n.model, &options));
   assert_ok(tarn_sim_faults("*@1+"));
   tarn_status status = tarn_model_place(n.model);
@@ -238,21 +236,20 @@ TEST(test_the_device_fails) {
   assert_ok(tarn_sim_faults(""));
   assert_ok(tarn_model_place(n.model));
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // --- ending ----------------------------------------------------------------
 
 // Views of what is planned, of what is fed, of an input and of a parameter,
 // that outlive the model, or end first.
-TEST(test_any_order_of_ends) {
-  open_sim(SIM_MIB, 0);
+TEST_SET_ON(test_any_order_of_ends, TEST_NEEDS_DISCRETE, use_gpu) {
   warm_up();
   size_t held = tarn_host_memory();
   for (int order = 0; order < 16; order++) {
     net_where where = (net_where)(order % NET_PLACES);
-    tarn_place place = order % 2 == 0 ? TARN_HOST : tarn_place_on(sim);
-    net n = net_placed(where, sim);
+    tarn_place place = order % 2 == 0 ? TARN_HOST : tarn_place_on(gpu);
+    net n = net_placed(where, gpu);
     net_forward(&n, 0, place, NULL, 1);
     net_write(n.w[0]->data, n.w[0]->max_size, place, NULL, 77);
     tarn_synced *of[] = {n.y[0]->data, n.x->data, n.in[1]->data, n.w[0]->data};
@@ -266,7 +263,7 @@ TEST(test_any_order_of_ends) {
       if ((order >> i & 1) != 0) continue;
       if (i == 0 || i == 2) {
         net_refused(views[i], TARN_HOST);
-        net_refused(views[i], tarn_place_on(sim));
+        net_refused(views[i], tarn_place_on(gpu));
         assert_error_says("its model has given its memory back");
       } else {
         net_expect(views[i], 8, TARN_HOST, i == 1 ? 9 : 77);
@@ -274,37 +271,33 @@ TEST(test_any_order_of_ends) {
       assert_ok(tarn_synced_destroy(views[i]));
     }
     ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
-    ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
+    ck_assert_uint_eq(stats_of(tarn_place_on(gpu)).live_bytes, 0);
     ck_assert_uint_eq(tarn_host_memory(), held);
   }
-  close_sim();
+  all_is_back();
 }
 
 // Work that is queued still: the memory goes back when it is over.
 TEST(test_the_end_waits_for_streams) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .capacity = SIM_MIB,
-                              .latency_ns = 2000000};
-  assert_ok(tarn_sim_configure(&options));
-  sim = sim_open("sim:0");
+  open_sim(SIM_MIB, 2000000);
   tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(sim, &stream));
+  assert_ok(tarn_stream_create(gpu, &stream));
   static unsigned char bytes[64];
   for (int i = 0; i < 3; i++) {
-    net n = net_placed(AT_SIM, sim);
+    net n = net_placed(AT_DEVICE, gpu);
     net_enter(&n, 0, TARN_FORWARD);
     tarn_access a;
     assert_ok(tarn_synced_begin(n.y[0]->data, 0, sizeof bytes,
-                                tarn_place_on(sim), TARN_WRITE_DISCARD, stream,
+                                tarn_place_on(gpu), TARN_WRITE_DISCARD, stream,
                                 &a));
     for (int k = 0; k < 3; k++)
-      assert_ok(tarn_copy_h2d(sim, a.address, bytes, sizeof bytes, stream));
+      assert_ok(tarn_copy_h2d(gpu, a.address, bytes, sizeof bytes, stream));
     assert_ok(tarn_synced_end(&a));
     assert_ok(tarn_model_destroy(n.model));
     assert_ok(tarn_stream_query(stream));
   }
   assert_ok(tarn_stream_destroy(stream));
-  close_sim();
+  all_is_back();
 }
 
 // --- open accesses ---------------------------------------------------------
@@ -359,9 +352,8 @@ TEST(test_open_accesses_are_in_the_way) {
 
 // --- what stays ------------------------------------------------------------
 
-TEST(test_parameters_stay) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed(AT_HOST, sim);
+TEST_SET_ON(test_parameters_stay, TEST_NEEDS_DISCRETE, use_gpu) {
+  net n = net_placed(AT_HOST, gpu);
   tarn_synced *w = n.w[0]->data;
   net_write(w, n.w[0]->max_size, TARN_HOST, NULL, 1);
   net_write(n.w[0]->diff, n.w[0]->max_size, TARN_HOST, NULL, 2);
@@ -376,11 +368,11 @@ TEST(test_parameters_stay) {
     ck_assert_ptr_eq(n.w[0]->data, w);
     assert_ok(tarn_model_forget(n.model));
     tarn_model_plan_options options =
-        net_options((net_where)(i % NET_PLACES), sim);
+        net_options((net_where)(i % NET_PLACES), gpu);
     options.mode = i % 3 == 0 ? TARN_INFER : TARN_TRAIN;
     assert_ok(tarn_model_plan(n.model, &options));
     assert_ok(tarn_model_place(n.model));
-    tarn_place place = i % 2 == 0 ? TARN_HOST : tarn_place_on(sim);
+    tarn_place place = i % 2 == 0 ? TARN_HOST : tarn_place_on(gpu);
     net_expect(n.w[0]->data, n.w[0]->max_size, place, 1);
     net_expect(n.w[0]->diff, n.w[0]->max_size, place, 2);
     net_expect(n.m->data, n.m->max_size, place, 3);
@@ -390,13 +382,12 @@ TEST(test_parameters_stay) {
     net_write(n.x->data, tarn_tensor_size(n.x), place, NULL, 5);
   }
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // Another name of what is there already, and of a diff that was not made for
 // inference and is made together with it.
-TEST(test_names_that_come_later) {
-  open_sim(SIM_MIB, 0);
+TEST_SET_ON(test_names_that_come_later, TEST_NEEDS_DISCRETE, use_gpu) {
   net n = net_make();
   tarn_tensor *later = NULL;
   tarn_model_plan_options options = {.struct_size = sizeof options,
@@ -408,7 +399,7 @@ TEST(test_names_that_come_later) {
   assert_ok(tarn_model_release(n.model));
   assert_ok(tarn_model_forget(n.model));
   assert_ok(tarn_model_tie(n.model, "later", n.w[0], &later));
-  net_place(&n, AT_HOST, sim);
+  net_place(&n, AT_HOST, gpu);
   net_expect(later->data, later->max_size, TARN_HOST, 6);
   net_expect(n.tied->data, n.tied->max_size, TARN_HOST, 7);
   net_write(n.w[0]->diff, n.w[0]->max_size, TARN_HOST, NULL, 8);
@@ -416,7 +407,7 @@ TEST(test_names_that_come_later) {
   net_expect(later->diff, later->max_size, TARN_HOST, 8);
   net_expect(n.w[1]->diff, n.w[1]->max_size, TARN_HOST, 9);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // --- fork ------------------------------------------------------------------
@@ -436,9 +427,9 @@ static int in_child(const net *n) {
   return tarn_host_memory() < before ? 0 : 1;
 }
 
-TEST_LOOP(test_a_child_frees, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
+TEST_LOOP(test_a_child_frees, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
   net_forward(&n, 0, TARN_HOST, NULL, 1);
   tarn_synced *extra = NULL;
   assert_ok(tarn_step_push(n.step[0], TARN_DTYPE_I8, 10, false, &extra));
@@ -452,5 +443,5 @@ TEST_LOOP(test_a_child_frees, NET_PLACES) {
   ck_assert_int_eq(status, 0);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }

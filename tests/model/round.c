@@ -54,12 +54,12 @@ static void enter_at(const net *n, uint64_t time) {
 
 // Every part, at every time of three rounds, the second of which leaves out
 // two of three steps.
-TEST_LOOP(test_each_part_in_its_time, NET_PLACES) {
-  open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)_i, sim);
+TEST_LOOP(test_each_part_in_its_time, NET_GROUNDS) {
+  if (!open_gpu(_i)) return;
+  net n = net_placed(where_of(_i), gpu);
   life l = {.n = &n};
   for (int round = 0; round < 3; round++) {
-    l.place = round == 1 ? tarn_place_on(sim) : TARN_HOST;
+    l.place = round == 1 ? tarn_place_on(gpu) : TARN_HOST;
     try_all(&l, UINT64_MAX);
     for (uint64_t time = 0; time < 2 * NET_STEPS; time++) {
       if (round == 1 && time % 3 != 1) continue;
@@ -71,7 +71,7 @@ TEST_LOOP(test_each_part_in_its_time, NET_PLACES) {
   }
   try_all(&l, UINT64_MAX);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 TEST(test_an_inference_has_no_way_back) {
@@ -242,19 +242,19 @@ TEST(test_in_place) {
 static void queue_write(tarn_synced *buffer, const unsigned char *from,
                         tarn_stream *stream) {
   tarn_access a;
-  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(sim),
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(gpu),
                               TARN_WRITE_DISCARD, stream, &a));
-  assert_ok(tarn_copy_h2d(sim, a.address, from, a.size, stream));
+  assert_ok(tarn_copy_h2d(gpu, a.address, from, a.size, stream));
   assert_ok(tarn_synced_end(&a));
 }
 
 static void queue_read(tarn_synced *buffer, unsigned char *to,
                        tarn_stream *stream) {
   tarn_access a;
-  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(sim),
+  assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, tarn_place_on(gpu),
                               TARN_READ, stream, &a));
   for (int i = 0; i < 3; i++)  // one late is enough
-    assert_ok(tarn_copy_d2h(sim, to, a.address, a.size, stream));
+    assert_ok(tarn_copy_d2h(gpu, to, a.address, a.size, stream));
   assert_ok(tarn_synced_end(&a));
 }
 
@@ -273,8 +273,8 @@ TEST(test_streams_hand_memory_over) {
   open_sim(SIM_MIB, 300000);
   tarn_stream *s[2];
   for (size_t i = 0; i < 2; i++)
-    assert_ok(tarn_stream_create(sim, &s[i]));
-  pair p = make_pair(tarn_place_on(sim));
+    assert_ok(tarn_stream_create(gpu, &s[i]));
+  pair p = make_pair(tarn_place_on(gpu));
   for (int round = 0; round < 3; round++) {
     memset(read, 0, sizeof read);
     assert_ok(tarn_model_enter(p.step[0], TARN_FORWARD));
@@ -297,13 +297,13 @@ TEST(test_streams_hand_memory_over) {
   queue_read(p.a->data, read[0], s[0]);
   assert_ok(tarn_model_enter(p.step[1], TARN_FORWARD));
   assert_ok(tarn_model_enter(p.step[2], TARN_FORWARD));
-  net_write(p.b->data, ROW, tarn_place_on(sim), NULL, 9);
+  net_write(p.b->data, ROW, tarn_place_on(gpu), NULL, 9);
   assert_ok(tarn_stream_synchronize(s[0]));
   assert_all(read[0], 3);
   for (size_t i = 0; i < 2; i++)
     assert_ok(tarn_stream_destroy(s[i]));
   assert_ok(tarn_model_destroy(p.model));
-  close_sim();
+  all_is_back();
 }
 
 // --- what a round takes ----------------------------------------------------
@@ -316,8 +316,8 @@ static void assert_takes_nothing(const net *n, tarn_place place,
   for (unsigned char i = 0; i < WARM_UP; i++)
     net_round(n, place, stream, (unsigned char)(i * 11));
   uint64_t host = stats_of(TARN_HOST).allocs;
-  uint64_t pinned = stats_of((tarn_place){sim, TARN_PLACE_HOST}).allocs;
-  uint64_t device = stats_of(tarn_place_on(sim)).allocs;
+  uint64_t pinned = stats_of((tarn_place){gpu, TARN_PLACE_HOST}).allocs;
+  uint64_t device = stats_of(tarn_place_on(gpu)).allocs;
   size_t held = tarn_host_memory();
   size_t before = faults_calls();
   ck_assert_uint_gt(before, 0);  // they are counted
@@ -327,31 +327,31 @@ static void assert_takes_nothing(const net *n, tarn_place place,
   ck_assert_uint_eq(taken, 0);
   ck_assert_uint_eq(tarn_host_memory(), held);
   ck_assert_uint_eq(stats_of(TARN_HOST).allocs, host);
-  ck_assert_uint_eq(stats_of((tarn_place){sim, TARN_PLACE_HOST}).allocs,
+  ck_assert_uint_eq(stats_of((tarn_place){gpu, TARN_PLACE_HOST}).allocs,
                     pinned);
-  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).allocs, device);
+  ck_assert_uint_eq(stats_of(tarn_place_on(gpu)).allocs, device);
 }
 
 TEST_LOOP(test_a_round_takes_nothing, 2 * NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
-  net n = net_placed((net_where)(_i / 2), sim);
-  assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(sim), NULL);
+  net n = net_placed((net_where)(_i / 2), gpu);
+  assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(gpu), NULL);
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 TEST_LOOP(test_a_round_on_a_stream_takes_nothing, 2 * NET_PLACES) {
   faults_install();
   open_sim(SIM_MIB, 0);
   tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(sim, &stream));
-  net n = net_placed((net_where)(_i / 2), sim);
-  assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(sim),
+  assert_ok(tarn_stream_create(gpu, &stream));
+  net n = net_placed((net_where)(_i / 2), gpu);
+  assert_takes_nothing(&n, _i % 2 == 0 ? TARN_HOST : tarn_place_on(gpu),
                        stream);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_model_destroy(n.model));
-  close_sim();
+  all_is_back();
 }
 
 // --- faults ----------------------------------------------------------------
@@ -364,9 +364,9 @@ TEST(test_no_memory_to_enter) {
   open_sim(SIM_MIB, 0);
   hold held;
   tarn_stream *stream = NULL;
-  assert_ok(tarn_stream_create(sim, &stream));
+  assert_ok(tarn_stream_create(gpu, &stream));
   hold_begin(&held, stream);
-  pair p = make_pair(tarn_place_on(sim));
+  pair p = make_pair(tarn_place_on(gpu));
   size_t refused = 0;
   for (size_t n = 1; n < 12; n++) {
     for (size_t i = 0; i < 3; i++) {
@@ -388,5 +388,5 @@ TEST(test_no_memory_to_enter) {
   ck_assert_uint_gt(refused, 1);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_model_destroy(p.model));
-  close_sim();
+  all_is_back();
 }

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "sim/kit.h"
+#include "support/on_devices.h"
 #include "tarn/model_run.h"
 
 enum { NET_STEPS = 4, NET_WIDTH = 16, NET_BATCH = 8 };
@@ -81,30 +82,31 @@ static inline net net_make(void) {
 
 typedef enum net_where {
   AT_HOST,
-  AT_SIM,
-  HOST_AND_SIM,  // home and compute
-  SIM_AND_HOST,
+  AT_DEVICE,
+  HOST_AND_DEVICE,  // home and compute
+  DEVICE_AND_HOST,
   NET_PLACES
 } net_where;
 
 static inline tarn_model_plan_options net_options(net_where where,
-                                                  tarn_device *sim) {
+                                                  tarn_device *gpu) {
   tarn_model_plan_options o = {.struct_size = sizeof o};
-  if (where == AT_SIM || where == SIM_AND_HOST) o.home = tarn_place_on(sim);
-  if (where == HOST_AND_SIM) o.compute = tarn_place_on(sim);
-  if (where == SIM_AND_HOST) o.compute = (tarn_place){sim, TARN_PLACE_HOST};
+  if (where == AT_DEVICE || where == DEVICE_AND_HOST)
+    o.home = tarn_place_on(gpu);
+  if (where == HOST_AND_DEVICE) o.compute = tarn_place_on(gpu);
+  if (where == DEVICE_AND_HOST) o.compute = (tarn_place){gpu, TARN_PLACE_HOST};
   return o;
 }
 
-static inline void net_place(const net *n, net_where where, tarn_device *sim) {
-  tarn_model_plan_options options = net_options(where, sim);
+static inline void net_place(const net *n, net_where where, tarn_device *gpu) {
+  tarn_model_plan_options options = net_options(where, gpu);
   assert_ok(tarn_model_plan(n->model, &options));
   assert_ok(tarn_model_place(n->model));
 }
 
-static inline net net_placed(net_where where, tarn_device *sim) {
+static inline net net_placed(net_where where, tarn_device *gpu) {
   net n = net_make();
-  net_place(&n, where, sim);
+  net_place(&n, where, gpu);
   return n;
 }
 
@@ -219,8 +221,25 @@ static inline void net_round(const net *n, tarn_place place,
     net_backward(n, i, place, stream, round);
 }
 
-// The device of programs that call open_sim and close_sim.
-static __attribute__((unused)) tarn_device *sim;
+// The device of programs with all_is_back at the end of their tests.
+static __attribute__((unused)) tarn_device *gpu;
+
+static inline void use_gpu(tarn_device *device) {
+  gpu = device;
+}
+
+// A test of NET_GROUNDS is one of each place, on each device whose memory the
+// host cannot touch; false on another.
+enum { NET_GROUNDS = NET_PLACES * TEST_DEVICES };
+
+static inline net_where where_of(int i) {
+  return (net_where)(i / TEST_DEVICES);
+}
+
+static inline bool open_gpu(int i) {
+  gpu = open_device_with(i % TEST_DEVICES, TEST_NEEDS_DISCRETE);
+  return gpu != NULL;
+}
 
 static inline void open_sim(size_t capacity, uint64_t latency_ns) {
   tarn_sim_options options = {.struct_size = sizeof options,
@@ -228,14 +247,13 @@ static inline void open_sim(size_t capacity, uint64_t latency_ns) {
                               .capacity = capacity,
                               .latency_ns = latency_ns};
   assert_ok(tarn_sim_configure(&options));
-  sim = sim_open("sim:0");
+  gpu = open_device("sim:0");
 }
 
-static inline void close_sim(void) {
-  ck_assert_uint_eq(stats_of(tarn_place_on(sim)).live_bytes, 0);
+static inline void all_is_back(void) {
+  ck_assert_uint_eq(stats_of(tarn_place_on(gpu)).live_bytes, 0);
   ck_assert_uint_eq(stats_of(TARN_HOST).live_bytes, 0);
   ck_assert_uint_eq(sim_misuses(), 0);
-  assert_ok(tarn_device_close(sim));
 }
 
 #endif  // TARN_TESTS_MODEL_RUN_KIT_H_
