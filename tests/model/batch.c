@@ -8,9 +8,8 @@ static const size_t sample = 4 * NET_WIDTH;
 
 // --- within the plan -------------------------------------------------------
 
-TEST_LOOP(test_zero_one_most_and_one_more, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
+TEST_PLACES_OF_NET(test_zero_one_most_and_one_more) {
+  net n = net_placed((net_where)_i, gpu);
   const int64_t batches[] = {NET_BATCH, 0, 1, NET_BATCH, 3};
   ck_assert_int_eq(tarn_model_batch(n.model), NET_BATCH);
   tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
@@ -31,8 +30,7 @@ TEST_LOOP(test_zero_one_most_and_one_more, NET_GROUNDS) {
     assert_error_says("where 0 to 8 are planned for");
     ck_assert_int_eq(tarn_model_batch(n.model), 3);
   }
-  if (where_of(_i) ==
-      AT_HOST) {  // what is planned and fed, and the parameters' diffs
+  if (_i == AT_HOST) {  // what is planned and fed, and the parameters' diffs
     ck_assert_uint_le(stats_of(TARN_HOST).allocs, allocs + 1 + NET_STEPS);
   }
   assert_ok(tarn_model_destroy(n.model));
@@ -57,9 +55,8 @@ static void expect_parameters(const net *n, tarn_place place) {
   net_expect(n->m->data, n->m->max_size, place, 99);
 }
 
-TEST_LOOP(test_another_largest_while_placed, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
+TEST_PLACES_OF_NET(test_another_largest_while_placed) {
+  net n = net_placed((net_where)_i, gpu);
   tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
   const int64_t batches[] = {50, 1, 2 * NET_BATCH, 7};
   keep_parameters(&n);

@@ -20,14 +20,12 @@ static void warm_up(void) {
 
 // At home and at compute one block each, of the plan's size, and no more until
 // somebody uses what is not planned.
-TEST_LOOP(test_one_block_for_each_place, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
-  bool at_host = where_of(_i) != AT_DEVICE;
-  bool at_device = where_of(_i) != AT_HOST;
-  tarn_place host_pool = where_of(_i) == DEVICE_AND_HOST
-                             ? (tarn_place){gpu, TARN_PLACE_HOST}
-                             : TARN_HOST;
+TEST_PLACES_OF_NET(test_one_block_for_each_place) {
+  net n = net_placed((net_where)_i, gpu);
+  bool at_host = _i != AT_DEVICE;
+  bool at_device = _i != AT_HOST;
+  tarn_place host_pool =
+      _i == DEVICE_AND_HOST ? (tarn_place){gpu, TARN_PLACE_HOST} : TARN_HOST;
   size_t planned = net_planned(&n);
   ck_assert_uint_gt(planned, 0);
   tarn_pool_stats host = stats_of(host_pool);
@@ -42,9 +40,8 @@ TEST_LOOP(test_one_block_for_each_place, NET_GROUNDS) {
 }
 
 // Planned parts have no memory but the plan's, wherever the plan is.
-TEST_LOOP(test_a_round_at_every_place, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
+TEST_PLACES_OF_NET(test_a_round_at_every_place) {
+  net n = net_placed((net_where)_i, gpu);
   tarn_place places[] = {TARN_HOST, tarn_place_on(gpu)};
   for (unsigned char round = 0; round < 6; round++)
     net_round(&n, places[round % 2], NULL, (unsigned char)(10 * round));
@@ -427,9 +424,8 @@ static int in_child(const net *n) {
   return tarn_host_memory() < before ? 0 : 1;
 }
 
-TEST_LOOP(test_a_child_frees, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
+TEST_PLACES_OF_NET(test_a_child_frees) {
+  net n = net_placed((net_where)_i, gpu);
   net_forward(&n, 0, TARN_HOST, NULL, 1);
   tarn_synced *extra = NULL;
   assert_ok(tarn_step_push(n.step[0], TARN_DTYPE_I8, 10, false, &extra));

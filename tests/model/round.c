@@ -54,9 +54,8 @@ static void enter_at(const net *n, uint64_t time) {
 
 // Every part, at every time of three rounds, the second of which leaves out
 // two of three steps.
-TEST_LOOP(test_each_part_in_its_time, NET_GROUNDS) {
-  if (!open_gpu(_i)) return;
-  net n = net_placed(where_of(_i), gpu);
+TEST_PLACES_OF_NET(test_each_part_in_its_time) {
+  net n = net_placed((net_where)_i, gpu);
   life l = {.n = &n};
   for (int round = 0; round < 3; round++) {
     l.place = round == 1 ? tarn_place_on(gpu) : TARN_HOST;

@@ -228,18 +228,9 @@ static inline void use_gpu(tarn_device *device) {
   gpu = device;
 }
 
-// A test of NET_GROUNDS is one of each place, on each device whose memory the
-// host cannot touch; false on another.
-enum { NET_GROUNDS = NET_PLACES * TEST_DEVICES };
-
-static inline net_where where_of(int i) {
-  return (net_where)(i / TEST_DEVICES);
-}
-
-static inline bool open_gpu(int i) {
-  gpu = open_device_with(i % TEST_DEVICES, TEST_NEEDS_DISCRETE);
-  return gpu != NULL;
-}
+// At each place of a net, on each device whose memory the host cannot touch.
+#define TEST_PLACES_OF_NET(name) \
+  TEST_LOOP_ON(name, NET_PLACES, TEST_NEEDS_DISCRETE, use_gpu)
 
 static inline void open_sim(size_t capacity, uint64_t latency_ns) {
   tarn_sim_options options = {.struct_size = sizeof options,

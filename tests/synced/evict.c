@@ -119,8 +119,9 @@ TEST_X(not_what_a_write_elsewhere_may_fall_back_on) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
 }
 
-TEST_LOOP(the_host_s_only_copy_without_a_device, 2) {
-  open_devices(sim());
+TEST_LOOP_ON(the_host_s_only_copy_without_a_device, 2, TEST_NEEDS_DISCRETE,
+             (void)) {
+  open_devices(device);
   tarn_device *cpu = NULL;
   assert_ok(tarn_device_open("cpu:0", &cpu));
   x = buffer_on(_i == 0 ? NULL : cpu, SIZE);
@@ -313,8 +314,8 @@ TEST_X(they_are_not_copied_any_more) {
   ck_assert_uint_eq(all_copies(), 0);
 }
 
-TEST_LOOP(not_while_an_access_is_open_in_the_range, 2) {
-  open_x(sim());
+TEST_LOOP_ON(not_while_an_access_is_open_in_the_range, 2, TEST_NEEDS_DISCRETE,
+             open_x) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   uint32_t mode = _i == 0 ? TARN_READ : TARN_WRITE_DISCARD;
   tarn_access access;

@@ -95,9 +95,9 @@ TEST_X_ASYNC(work_that_is_queued_there_is_waited_for) {
 }
 
 // Out of memory that another takes the place of, a stream still reads.
-TEST_LOOP(reads_that_are_queued_are_waited_for, 2) {
+TEST_LOOP_ON(reads_that_are_queued_are_waited_for, 2,
+             TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS, open_x) {
   hold held;
-  open_x(sim());
   tarn_addr first = device_memory(OUTSIDE);
   tarn_addr second = device_memory(7);
   assert_ok(try_wrap(tarn_place_on(gpu), first, 0, &mine));
@@ -157,8 +157,8 @@ TEST_X(a_deleter_may_call_the_library) {
 
 // --- back to its owner -----------------------------------------------------
 
-TEST_LOOP(synced_back_at_the_end, 2) {
-  open_wrapped(sim(), TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
+TEST_LOOP_ON(synced_back_at_the_end, 2, TEST_NEEDS_DISCRETE, (void)) {
+  open_wrapped(device, TARN_WRAP_SYNC_BACK, _i == 0 ? NULL : &mine);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_pattern(outside, 0, SIZE, OUTSIDE);
   close_x();

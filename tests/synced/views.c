@@ -54,8 +54,7 @@ static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
 enum { ORDERS = sizeof orders / sizeof orders[0] };
 
-TEST_LOOP(any_order_of_ending, ORDERS) {
-  open_x(sim());
+TEST_LOOP_ON(any_order_of_ending, ORDERS, TEST_NEEDS_DISCRETE, open_x) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *all[3] = {x, view_of(x, 100, 1000), NULL};
   all[2] = view_of(all[1], 10, 20);

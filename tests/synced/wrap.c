@@ -146,9 +146,9 @@ TEST_ON(an_open_access_keeps_it_there, TEST_NEEDS_DISCRETE) {
   assert_range(x, 0, 1, TARN_HOST, 1);
 }
 
-TEST_LOOP(filled_where_it_is_asked_for, 2) {
+TEST_LOOP_ON(filled_where_it_is_asked_for, 2, TEST_NEEDS_DISCRETE, (void)) {
   owner *of = _i == 0 ? NULL : &mine;  // with a deleter it always is
-  open_wrapped(sim(), _i == 0 ? TARN_WRAP_FILL : 0, of);
+  open_wrapped(device, _i == 0 ? TARN_WRAP_FILL : 0, of);
   write_range(x, 0, HALF, tarn_place_on(gpu), 1);
   assert_range(x, 0, HALF, TARN_HOST, 1);
   ck_assert(is_outside(outside));
@@ -159,9 +159,9 @@ TEST_LOOP(filled_where_it_is_asked_for, 2) {
   assert_pattern(outside + HALF, HALF, HALF, OUTSIDE);
 }
 
-TEST_LOOP(read_only_is_never_written, 2) {
+TEST_LOOP_ON(read_only_is_never_written, 2, TEST_NEEDS_DISCRETE, (void)) {
   owner *of = _i == 0 ? NULL : &mine;
-  open_wrapped(sim(), TARN_WRAP_READ_ONLY, of);
+  open_wrapped(device, TARN_WRAP_READ_ONLY, of);
   ck_assert(is_outside(outside));
   tarn_access access;
   begin_on(&access, x, 0, 1, TARN_HOST, TARN_READ_WRITE);
@@ -281,8 +281,7 @@ TEST_X(wrong_arguments) {
   assert_ok(tarn_synced_destroy(view));
 }
 
-TEST_LOOP(not_while_an_access_is_open, 2) {
-  open_x(sim());
+TEST_LOOP_ON(not_while_an_access_is_open, 2, TEST_NEEDS_DISCRETE, open_x) {
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_synced *view = view_of(x, 0, 10);
   tarn_access access;

@@ -7,6 +7,7 @@
 
 #include "bench/counters_bench.h"
 #include "support/json_check.h"
+#include "support/places.h"
 #include "support/run.h"
 #include "support/tool_assert.h"
 
@@ -43,10 +44,11 @@ TEST(json_has_the_published_keys) {
   ck_assert_double_eq(json_number(o.out, json_row(0, "by_address_more_ns")), 0);
 }
 
-TEST(which_pools_and_where) {
-  tool_output o = tool_run("bench", "counters", "--strategy", TARN_POWER_POOL,
-                           "--pool", "power_pool,page_unit_pool:page=65536",
-                           "--device", "sim:0", "--passes", "1", "-o", "json");
+TEST_LOOP(which_pools_and_where, LIBRARY_DEVICES) {
+  tool_output o =
+      tool_run("bench", "counters", "--strategy", TARN_POWER_POOL, "--pool",
+               "power_pool,page_unit_pool:page=65536", "--device",
+               test_devices[_i], "--passes", "1", "-o", "json");
   assert_done(&o);
   assert_row(o.out, 0, "\"power_pool\"");
   assert_row(o.out, COUNTERS_BENCH_ROWS, "\"page_unit_pool:page=65536\"");
