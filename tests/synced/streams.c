@@ -6,41 +6,41 @@
 #include "kit.h"
 #include "support/fake_plugin.h"
 #include "support/hold.h"
+#include "support/on_devices.h"
 #include "synced/work.h"
 
 enum { SIZE = 8192 };
 
 static const uint64_t SLOW_NS = 20000000;
 
-static tarn_device *sim0;
-static tarn_device *sim1;
+static tarn_device *device0;
+static tarn_device *device1;
 static tarn_place at0;
 static tarn_place at1;
 static tarn_stream *on0;
 static tarn_stream *other0;
 static tarn_stream *on1;
 
-static void open_both(const char *first, const char *second) {
-  sim0 = sim_open(first);
-  sim1 = sim_open(second);
-  at0 = tarn_place_on(sim0);
-  at1 = tarn_place_on(sim1);
-  assert_ok(tarn_stream_create(sim0, &on0));
-  assert_ok(tarn_stream_create(sim0, &other0));
-  assert_ok(tarn_stream_create(sim1, &on1));
+static void open_both(tarn_device *device) {
+  device0 = device;
+  device1 = open_second(device);
+  at0 = tarn_place_on(device0);
+  at1 = tarn_place_on(device1);
+  assert_ok(tarn_stream_create(device0, &on0));
+  assert_ok(tarn_stream_create(device0, &other0));
+  assert_ok(tarn_stream_create(device1, &on1));
 }
 
 static void open_devices(uint64_t latency_ns) {
   tarn_sim_options options = {.struct_size = sizeof options,
                               .latency_ns = latency_ns};
   assert_ok(tarn_sim_configure(&options));
-  open_both("sim:0", "sim:1");
+  open_both(open_device("sim:0"));
 }
 
 // Work queued there runs when a thread waits for it, and not before.
 static void open_lazy_devices(void) {
-  fake_add();
-  open_both("fake:0", "fake:1");
+  open_both(open_device("fake:0"));
 }
 
 static hold held;
@@ -49,8 +49,6 @@ static void close_devices(void) {
   (void)tarn_stream_destroy(on0);
   (void)tarn_stream_destroy(other0);
   (void)tarn_stream_destroy(on1);
-  assert_ok(tarn_device_close(sim0));
-  assert_ok(tarn_device_close(sim1));
   ck_assert_uint_eq(sim_misuses(), 0);
 }
 
@@ -67,6 +65,14 @@ static tarn_synced *buffer_for_test(void) {
 
 static tarn_synced *set_up(uint64_t latency_ns) {
   open_devices(latency_ns);
+  return buffer_for_test();
+}
+
+// For tests of the order only: on each device that queues.
+enum { QUEUES = TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS };
+
+static tarn_synced *set_up_on(tarn_device *device) {
+  open_both(device);
   return buffer_for_test();
 }
 
@@ -104,10 +110,10 @@ static void queue_write(const tarn_access *access, tarn_device *device,
 
 // --- prefetch ----------------------------------------------------------------
 
-TEST(prefetch_does_not_wait) {
-  tarn_synced *x = set_up(0);
+TEST_ON(prefetch_does_not_wait, QUEUES) {
+  tarn_synced *x = set_up_on(device);
   tarn_event *event = NULL;
-  assert_ok(tarn_event_create(sim0, &event));
+  assert_ok(tarn_event_create(device0, &event));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 5);
   hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, event));
@@ -134,9 +140,10 @@ TEST(the_host_waits_for_its_data) {
   ck_assert_uint_eq(counts_of(x, TARN_HOST, TARN_HOST).stalls, 1);
 }
 
-TEST(push_and_pull) {
-  open_devices(0);
-  tarn_synced_options options = {.struct_size = sizeof options, .device = sim0};
+TEST_ON(push_and_pull, QUEUES) {
+  open_both(device);
+  tarn_synced_options options = {.struct_size = sizeof options,
+                                 .device = device0};
   tarn_synced *x = NULL;
   assert_ok(tarn_synced_create(SIZE, &options, &x));
   after_test(tear_down, x);
@@ -150,7 +157,7 @@ TEST(push_and_pull) {
   expect_at(x, 50, 100, TARN_HOST, 6);
   assert_moved(x, at0, TARN_HOST, 1, 100);
   tarn_event *event = NULL;
-  assert_ok(tarn_event_create(sim0, &event));
+  assert_ok(tarn_event_create(device0, &event));
   assert_status(tarn_synced_pull(x, 0, TARN_ALL, NULL, event), TARN_E_INVALID);
   assert_ok(tarn_event_destroy(event));
 }
@@ -164,11 +171,11 @@ TEST(another_stream_waits_for_a_write) {
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
   hold_begin(&held, on0);
-  queue_write(&a, sim0, 3);
+  queue_write(&a, device0, 3);
   assert_ok(tarn_synced_end(&a));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, other0, &a));
-  assert_ok(tarn_copy_d2h(sim0, bytes, a.address, SIZE, other0));
+  assert_ok(tarn_copy_d2h(device0, bytes, a.address, SIZE, other0));
   assert_ok(tarn_synced_end(&a));
   hold_end(&held);
   assert_ok(tarn_stream_synchronize(other0));
@@ -190,7 +197,7 @@ TEST(a_host_write_waits_for_device_reads) {
   expect_at(x, 0, SIZE, at0, 2);
   // A kernel reads the device's memory: no concern of the host's.
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_READ, on0, &a));
-  assert_ok(tarn_copy_d2h(sim0, pattern[0], a.address, SIZE, on0));
+  assert_ok(tarn_copy_d2h(device0, pattern[0], a.address, SIZE, on0));
   assert_ok(tarn_synced_end(&a));
   write_at(x, 0, SIZE, TARN_HOST, NULL, 3);
   ck_assert_uint_eq(counts_of(x, at0, TARN_HOST).stalls, 0);
@@ -204,16 +211,16 @@ TEST(a_chain_over_devices_and_streams) {
   tarn_access a;
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
-  queue_write(&a, sim0, 1);
+  queue_write(&a, device0, 1);
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, at1, TARN_READ_WRITE, on1, &a));
   a.size = 10;
-  queue_write(&a, sim1, 2);
+  queue_write(&a, device1, 2);
   a.size = SIZE;
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_synced_begin(x, 5, 100, at0, TARN_READ_WRITE, other0, &a));
   a.size = 2;
-  queue_write(&a, sim0, 3);
+  queue_write(&a, device0, 3);
   a.size = 100;
   assert_ok(tarn_synced_end(&a));
   expect_at(x, 0, 5, TARN_HOST, 2);
@@ -249,7 +256,7 @@ TEST(cancelled_work_is_waited_for) {
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0, &a));
   hold_begin(&held, on0);
-  queue_write(&a, sim0, 3);
+  queue_write(&a, device0, 3);
   assert_ok(tarn_synced_cancel(&a, NULL));
   assert_status(tarn_stream_query(on0), TARN_PENDING);
   hold_end(&held);
@@ -273,7 +280,7 @@ TEST(a_copy_that_fails_later) {
 static void write_in_vain(tarn_access *access) {
   assert_ok(tarn_sim_faults("async_memory_copy_h2d@1"));
   tarn_status status =
-      tarn_copy_h2d(sim0, access->address, pattern[0], access->size, on0);
+      tarn_copy_h2d(device0, access->address, pattern[0], access->size, on0);
   if (status == TARN_OK) status = tarn_stream_synchronize(on0);
   ck_assert_int_eq(status, TARN_E_DEVICE);
   assert_ok(tarn_sim_faults(NULL));
@@ -325,12 +332,12 @@ static void fail_now(tarn_synced *buffer, tarn_stream *stream) {
   verify(buffer);
 }
 
-// Bytes at sim:0 that a stream is still to write.
+// Bytes at the first device that a stream is still to write.
 static void write_later(tarn_synced *buffer, tarn_access *access) {
   hold_begin(&held, on0);
   assert_ok(tarn_synced_begin(buffer, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, on0,
                               access));
-  queue_write(access, sim0, 3);
+  queue_write(access, device0, 3);
   assert_ok(tarn_synced_end(access));
 }
 
@@ -343,8 +350,8 @@ static void assert_all_lost(tarn_synced *buffer) {
   verify(buffer);
 }
 
-TEST(a_copy_of_what_failed_is_void) {
-  tarn_synced *x = set_up(0);
+TEST_ON(a_copy_of_what_failed_is_void, QUEUES) {
+  tarn_synced *x = set_up_on(device);
   tarn_access a;
   write_later(x, &a);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, TARN_HOST, other0, NULL));
@@ -354,8 +361,8 @@ TEST(a_copy_of_what_failed_is_void) {
   expect_at(x, 0, SIZE, at0, 4);
 }
 
-TEST(a_write_upon_what_failed_is_cancelled) {
-  tarn_synced *x = set_up(0);
+TEST_ON(a_write_upon_what_failed_is_cancelled, QUEUES) {
+  tarn_synced *x = set_up_on(device);
   tarn_access a;
   write_later(x, &a);
   assert_ok(tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ_WRITE,
@@ -366,8 +373,8 @@ TEST(a_write_upon_what_failed_is_cancelled) {
   assert_all_lost(x);
 }
 
-TEST(a_write_upon_what_fails_later_is_void) {
-  tarn_synced *x = set_up(0);
+TEST_ON(a_write_upon_what_fails_later_is_void, QUEUES) {
+  tarn_synced *x = set_up_on(device);
   tarn_access a;
   write_later(x, &a);
   assert_ok(
@@ -379,14 +386,14 @@ TEST(a_write_upon_what_fails_later_is_void) {
   write_later(x, &a);
   assert_ok(
       tarn_synced_begin(x, 0, TARN_ALL, at0, TARN_WRITE_DISCARD, other0, &a));
-  queue_write(&a, sim0, 5);
+  queue_write(&a, device0, 5);
   assert_ok(tarn_synced_end(&a));
   hold_end(&held);
   expect_at(x, 0, SIZE, TARN_HOST, 5);
 }
 
-TEST(another_copy_is_taken_where_one_failed) {
-  tarn_synced *x = set_up(0);
+TEST_ON(another_copy_is_taken_where_one_failed, QUEUES) {
+  tarn_synced *x = set_up_on(device);
   write_at(x, 0, SIZE, TARN_HOST, NULL, 6);
   hold_begin(&held, on0);
   assert_ok(tarn_synced_prefetch(x, 0, TARN_ALL, at0, on0, NULL));
