@@ -1,5 +1,5 @@
-// caffe_kit.h - a buffer between the host and simulated devices, and
-// what is to be seen of it from outside: contents, memory, traffic.
+// caffe_kit.h - a buffer between the host and two devices, and what is to be
+// seen of it from outside: contents, memory, traffic.
 #ifndef TARN_TESTS_SYNCED_CAFFE_KIT_H_
 #define TARN_TESTS_SYNCED_CAFFE_KIT_H_
 

@@ -1,5 +1,5 @@
 // The streams that are at work on a buffer: positions, who waits for them, what
-// is kept and when it goes. On the host's device and on a simulated one.
+// is kept and when it goes. On each device with streams.
 #include <string.h>
 
 #include "support/fake_plugin.h"
