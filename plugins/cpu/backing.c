@@ -24,13 +24,20 @@
 
 static tarn__range_map handles;
 static uint64_t newest;
+static tarn__cpu_backing *found;  // the last one, unless it was dropped
 
 // --- beginning and end -----------------------------------------------------
 
+// Pieces of memory are mapped in the order in which they were made, as a rule.
 tarn__cpu_backing *tarn__cpu_backing_find(uint64_t handle) {
-  tarn__range_map_node *node = tarn__range_map_at(&handles, handle);
-  bool found = node != NULL && node->start == handle;
-  return found ? (tarn__cpu_backing *)node : NULL;
+  tarn__range_map_node *node =
+      found != NULL ? tarn__range_map_next(&found->node) : NULL;
+  if (node == NULL || node->start != handle) {
+    node = tarn__range_map_at(&handles, handle);
+  }
+  if (node == NULL || node->start != handle) return NULL;
+  found = (tarn__cpu_backing *)node;
+  return found;
 }
 
 tarn__cpu_backing *tarn__cpu_backing_make(size_t size, int fd) {
@@ -51,6 +58,7 @@ static void free_if_unused(tarn__cpu_backing *backing) {
 
 void tarn__cpu_backing_drop(tarn__cpu_backing *backing) {
   tarn__range_map_remove(&handles, &backing->node);
+  if (found == backing) found = NULL;
   backing->node.start = 0;
   free_if_unused(backing);
 }

@@ -17,10 +17,10 @@
 typedef struct tarn__cpu_backing {
   tarn__range_map_node node;  // |start|: its handle; 0: dropped
   size_t size;
-  int fd;           // of a shareable one; -1: private
-  size_t mappings;  // how often it is mapped now
-  bool written;     // private: it was writable, so it may hold bytes
-  void *park;       // private, not mapped: where its bytes are; NULL: zeros
+  void *park;         // private, not mapped: where its bytes are; NULL: zeros
+  int fd;             // of a shareable one; -1: private
+  uint32_t mappings;  // how often it is mapped now
+  bool written;       // private: it was writable, so it may hold bytes
 } tarn__cpu_backing;
 
 // New memory with a handle. |fd|: a file to take over, or -1. NULL with

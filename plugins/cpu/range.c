@@ -11,6 +11,7 @@
 #include <inttypes.h>
 
 #include "backing.h"
+#include "base/hostmem.h"
 #include "base/os_pages.h"
 #include "base/status.h"
 #include "common/extents.h"
@@ -18,17 +19,18 @@
 
 static const size_t GRANULARITY = TARN__CPU_GRANULARITY;
 
-// Its extent has its address and its size.
 typedef struct mapping {
-  tarn__cpu_backing *backing;
-  tarn__os_access access;
+  tarn__range_map_node node;   // |start|: the address; |value|: the access
+  tarn__cpu_backing *backing;  // has its size
 } mapping;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 // |lock| guards both, backings and handles.
 static tarn__common_extents ranges;
-static tarn__common_extents mappings = {.record_size = sizeof(mapping)};
+static tarn__range_map mappings;
+static mapping *newest;  // unless it was taken out: most pages are mapped one
+                         // behind the other
 
 TARN__LOCK_AROUND_FORKS(LAST, ranges, &lock, unlock_ranges)
 
@@ -68,29 +70,59 @@ static tarn__common_extent *find_range(uint64_t addr, size_t size) {
   return found;
 }
 
-// TARN_OK if the bytes are whole mappings, one behind the other, in a range.
-static tarn_status check_mapped(uint64_t addr, size_t size) {
-  if (find_range(addr, size) == NULL) return TARN_E_INVALID;
-  for (uint64_t next = addr; next < addr + size;) {
-    const tarn__common_extent *m = tarn__common_extents_find(&mappings, next);
-    if (m == NULL) {
-      return tarn__text_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
-                             next);
-    }
-    if (m->node.start != next || m->size > addr + size - next) {
-      return tarn__text_fail(
-          TARN_E_INVALID, "only part of the mapping of %zu bytes at 0x%" PRIx64,
-          m->size, m->node.start);
-    }
-    next += m->size;
-  }
-  return TARN_OK;
+static size_t size_of(const mapping *m) {
+  return m->backing->size;
+}
+
+static uint64_t end_of(const mapping *m) {
+  return m->node.start + size_of(m);
+}
+
+static bool holds(const mapping *m, uint64_t addr) {
+  return m != NULL && addr - m->node.start < size_of(m);
+}
+
+// The last mapping that starts at |addr| or before; NULL: none.
+static mapping *mapping_at(uint64_t addr) {
+  return (mapping *)tarn__range_map_at(&mappings, addr);
+}
+
+// The mapping behind |m|, or the first if that is NULL, if it starts before
+// |end|; else NULL.
+static mapping *mapping_behind(const mapping *m, uint64_t end) {
+  if (m != NULL && end_of(m) >= end) return NULL;
+  tarn__range_map_node *next =
+      tarn__range_map_behind(&mappings, m != NULL ? &m->node : NULL);
+  return next != NULL && next->start < end ? (mapping *)next : NULL;
 }
 
 // The first mapping of the bytes from |addr| to |end|; NULL: none.
-static tarn__common_extent *next_mapping(uint64_t addr, uint64_t end) {
-  tarn__common_extent *m = tarn__common_extents_from(&mappings, addr);
-  return m != NULL && m->node.start < end ? m : NULL;
+static mapping *first_mapping(uint64_t addr, uint64_t end) {
+  mapping *m = mapping_at(addr);
+  return holds(m, addr) ? m : mapping_behind(m, end);
+}
+
+// TARN_OK if the bytes are whole mappings, one behind the other, in a range;
+// |*out_first| is the first of them.
+static tarn_status check_mapped(uint64_t addr, size_t size,
+                                mapping **out_first) {
+  if (find_range(addr, size) == NULL) return TARN_E_INVALID;
+  mapping *m = first_mapping(addr, addr + size);
+  *out_first = m;
+  for (uint64_t next = addr; next < addr + size;) {
+    if (!holds(m, next)) {
+      return tarn__text_fail(TARN_E_INVALID, "nothing is mapped at 0x%" PRIx64,
+                             next);
+    }
+    if (m->node.start != next || size_of(m) > addr + size - next) {
+      return tarn__text_fail(
+          TARN_E_INVALID, "only part of the mapping of %zu bytes at 0x%" PRIx64,
+          size_of(m), m->node.start);
+    }
+    next += size_of(m);
+    m = mapping_behind(m, addr + size);
+  }
+  return TARN_OK;
 }
 
 // --- ranges ----------------------------------------------------------------
@@ -147,9 +179,9 @@ static tarn_status release(uint64_t addr, size_t size) {
                            range->size, range->node.start);
   }
   size_t mapped = 0;
-  const tarn__common_extent *m = next_mapping(addr, addr + size);
-  for (; m != NULL; m = next_mapping(m->node.start + m->size, addr + size))
-    mapped += m->size;
+  const mapping *m = first_mapping(addr, addr + size);
+  for (; m != NULL; m = mapping_behind(m, addr + size))
+    mapped += size_of(m);
   if (mapped != 0) {
     return tarn__text_fail(TARN_E_INVALID,
                            "%zu bytes are mapped in the range at 0x%" PRIx64,
@@ -189,31 +221,36 @@ static tarn_status find_backing(uint64_t memory, size_t size,
   return TARN_OK;
 }
 
-static tarn_status put(tarn__common_run run, tarn__cpu_backing *backing) {
-  tarn__common_extent *added =
-      tarn__common_extents_add(&mappings, run, run.size, 1);
-  if (added == NULL) {
-    return tarn__text_fail(TARN_E_NOMEM, "no memory to note a mapping");
-  }
-  if (!tarn__cpu_backing_put(backing, at(run.address))) {
-    tarn__common_extents_remove(&mappings, added);
-    return tarn__cpu_refused("a mapping", run.size);
-  }
-  *(mapping *)added->record = (mapping){backing, TARN__OS_NONE};
-  return TARN_OK;
-}
-
 static tarn_status map(uint64_t addr, size_t size, uint64_t memory) {
   tarn__cpu_backing *backing = NULL;
   TARN__TRY(find_backing(memory, size, &backing));
   if (find_range(addr, size) == NULL) return TARN_E_INVALID;
-  const tarn__common_extent *other = next_mapping(addr, addr + size);
-  if (other != NULL) {
+  bool is_next = newest != NULL && end_of(newest) == addr;
+  mapping *before = is_next ? newest : mapping_at(addr);
+  mapping *behind = mapping_behind(before, UINT64_MAX);
+  const mapping *other = holds(before, addr) ? before : behind;
+  if (other != NULL && other->node.start < addr + size) {
     return tarn__text_fail(TARN_E_INVALID,
                            "%zu bytes are mapped at 0x%" PRIx64 " already",
-                           other->size, other->node.start);
+                           size_of(other), other->node.start);
   }
-  return put((tarn__common_run){addr, size}, backing);
+  mapping *m = tarn__host_alloc(sizeof *m);
+  if (m == NULL) {
+    return tarn__text_fail(TARN_E_NOMEM, "no memory to note a mapping");
+  }
+  if (!tarn__cpu_backing_put(backing, at(addr))) {
+    tarn__host_free(m, sizeof *m);
+    return tarn__cpu_refused("a mapping", size);
+  }
+  *m = (mapping){
+      .node = {.start = addr, .value = TARN__OS_NONE},
+      .backing = backing,
+  };
+  tarn__range_map_insert_between(
+      &mappings, before != NULL ? &before->node : NULL,
+      behind != NULL ? &behind->node : NULL, &m->node);
+  newest = m;
+  return TARN_OK;
 }
 
 tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
@@ -225,17 +262,23 @@ tarn_status tarn__cpu_range_map(int id, uint64_t addr, size_t size,
   return status;
 }
 
+static void forget(mapping *m) {
+  if (newest == m) newest = NULL;
+  tarn__range_map_remove(&mappings, &m->node);
+  tarn__host_free(m, sizeof *m);
+}
+
 // Where the kernel refuses one, those before it are out.
 static tarn_status unmap(uint64_t addr, size_t size) {
-  tarn__common_extent *m = NULL;
-  TARN__TRY(check_mapped(addr, size));
-  while ((m = next_mapping(addr, addr + size)) != NULL) {
-    const mapping *record = m->record;
-    if (!tarn__cpu_backing_take(record->backing, at(m->node.start),
-                                record->access)) {
-      return tarn__cpu_refused("taking out a mapping", m->size);
+  mapping *m = NULL;
+  TARN__TRY(check_mapped(addr, size, &m));
+  while (m != NULL) {
+    mapping *next = mapping_behind(m, addr + size);
+    if (!tarn__cpu_backing_take(m->backing, at(m->node.start), m->node.value)) {
+      return tarn__cpu_refused("taking out a mapping", size_of(m));
     }
-    tarn__common_extents_remove(&mappings, m);
+    forget(m);
+    m = next;
   }
   return TARN_OK;
 }
@@ -250,33 +293,26 @@ tarn_status tarn__cpu_range_unmap(int id, uint64_t addr, size_t size) {
 
 // --- access ----------------------------------------------------------------
 
-static void note_access(uint64_t addr, uint64_t end, tarn__os_access access) {
-  tarn__common_extent *m = NULL;
-  for (; (m = next_mapping(addr, end)) != NULL; addr += m->size) {
-    mapping *record = m->record;
-    record->access = access;
-    if (access == TARN__OS_READ_WRITE) record->backing->written = true;
-  }
-}
-
 // The kernel may have gone part of the way before it refused.
-static void restore_access(uint64_t addr, uint64_t end) {
-  tarn__common_extent *m = NULL;
-  for (; (m = next_mapping(addr, end)) != NULL; addr += m->size) {
-    const mapping *record = m->record;
-    if (!tarn__os_protect(at(addr), m->size, record->access)) return;
+static void restore_access(const mapping *m, uint64_t end) {
+  for (; m != NULL; m = mapping_behind(m, end)) {
+    if (!tarn__os_protect(at(m->node.start), size_of(m), m->node.value)) return;
   }
 }
 
 static tarn_status set_access(uint64_t addr, size_t size,
                               tarn__os_access access) {
-  TARN__TRY(check_mapped(addr, size));
+  mapping *m = NULL;
+  TARN__TRY(check_mapped(addr, size, &m));
   if (!tarn__os_protect(at(addr), size, access)) {
     tarn_status status = tarn__cpu_refused("access to a range", size);
-    restore_access(addr, addr + size);
+    restore_access(m, addr + size);
     return status;
   }
-  note_access(addr, addr + size, access);
+  for (; m != NULL; m = mapping_behind(m, addr + size)) {
+    m->node.value = access;
+    if (access == TARN__OS_READ_WRITE) m->backing->written = true;
+  }
   return TARN_OK;
 }
 
@@ -315,9 +351,9 @@ bool tarn__cpu_range_query(uint64_t addr, uint64_t *out_base,
                            size_t *out_size) {
   tarn__cpu_lock_ranges();
   bool in_range = tarn__common_extents_find(&ranges, addr) != NULL;
-  const tarn__common_extent *m = tarn__common_extents_find(&mappings, addr);
-  *out_base = m != NULL ? m->node.start : 0;
-  *out_size = m != NULL ? m->size : 0;
+  const mapping *m = mapping_at(addr);
+  *out_base = holds(m, addr) ? m->node.start : 0;
+  *out_size = holds(m, addr) ? size_of(m) : 0;
   tarn__cpu_unlock_ranges();
   return in_range;
 }
@@ -330,10 +366,10 @@ void tarn__cpu_range_forget(void) {
     tarn__os_unmap(at(any->node.start), any->size);
     tarn__common_extents_remove(&ranges, any);
   }
-  while ((any = tarn__common_extents_any(&mappings)) != NULL) {
-    const mapping *record = any->record;
-    tarn__cpu_backing_lose(record->backing);
-    tarn__common_extents_remove(&mappings, any);
+  while (mappings.root != NULL) {
+    mapping *m = (mapping *)mappings.root;
+    tarn__cpu_backing_lose(m->backing);
+    forget(m);
   }
   tarn__cpu_unlock_ranges();
 }
