@@ -264,17 +264,16 @@ TEST(an_access_is_ended_by_another_thread) {
 
 typedef struct listener {
   atomic_bool listens;
-  atomic_ullong events;
 } listener;
 
 static atomic_bool over;
-static atomic_bool heard;  // there is somebody to be told
+static atomic_ullong heard;  // events
 
 static void listen(void *context, const tarn_synced_event *event) {
   listener *l = context;
   expect(atomic_load(&l->listens));
   expect(tarn_synced_happening_name(event->what) != NULL);
-  atomic_fetch_add(&l->events, 1);
+  atomic_fetch_add(&heard, 1);
 }
 
 static tarn_status see_traffic(void *context, const tarn_traffic *t) {
@@ -298,15 +297,12 @@ static void *look_meanwhile(void *nothing) {
     atomic_store(&l->listens, true);
     expect(tarn_synced_trace(i % 5 == 4 ? NULL : listen, l) == TARN_OK);
     atomic_store(&listeners[1 - i % 2].listens, false);
-    atomic_store(&heard, true);
     expect(tarn_synced_each_open(see_open, NULL) == TARN_OK);
     expect(tarn_synced_traffic(NULL, see_traffic, NULL) == TARN_OK);
     if (i % 7 == 0) expect(tarn_synced_traffic_reset(NULL) == TARN_OK);
     (void)tarn_synced_head(shared);
   }
   expect(tarn_synced_trace(NULL, NULL) == TARN_OK);
-  expect(atomic_load(&listeners[0].events) + atomic_load(&listeners[1].events) >
-         0);
   return nothing;
 }
 
@@ -320,9 +316,10 @@ TEST(traces_and_reports_are_changed_meanwhile) {
   assert_ok(tarn_synced_create(SIZE, NULL, &shared));
   pthread_t thread;
   pthread_create(&thread, NULL, look_meanwhile, NULL);
-  while (!atomic_load(&heard))
-    sched_yield();
   run_threads(use_both, WORKERS);
+  // On a busy machine no listener may have been there in all that time.
+  while (atomic_load(&heard) == 0)
+    run_threads(use_an_own_buffer, WORKERS);
   atomic_store(&over, true);
   pthread_join(thread, NULL);
   for (int i = 0; i < WORKERS; i++)
