@@ -203,7 +203,7 @@ tarn_status tarn__front_refuse_free(tarn_pool *pool, tarn_addr address,
   tarn__biased_lock_enter(&pool->lock);
   tarn_status status = no_block_at(pool, address, false);
   tarn__biased_lock_leave(&pool->lock);
-  (void)tarn__whose_explain(pool, address);
+  (void)tarn__pools_explain(pool, address);
   return status;
 }
 

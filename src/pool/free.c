@@ -103,7 +103,7 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
   }
   tarn__front_leave(pool);
   if (status != TARN_E_INVALID) return status;
-  return tarn__whose_explain(
+  return tarn__pools_explain(
       pool, what.block != NULL ? what.block->address : what.address);
 }
 

@@ -94,7 +94,7 @@ static bool is_torn(tarn_pool *pool) {
 
 // Frees the host memory; a parent's pool has nothing else here.
 static void forget(tarn_pool *pool) {
-  tarn__whose_forget(pool);
+  tarn__pools_forget(pool);
   if (is_torn(pool)) return;
   while (!tarn_list_empty(&pool->replaced)) {
     tarn__pool_strategy *strategy =
@@ -207,7 +207,7 @@ tarn_status tarn__front_create(tarn_place place,
     forget(pool);
     return status;
   }
-  tarn__whose_enter(pool);
+  tarn__pools_enter(pool);
   *out_pool = pool;
   return TARN_OK;
 }

@@ -76,22 +76,20 @@ TARN_MUST_CHECK tarn_status tarn__front_follow(tarn_pool *pool,
                                                tarn_stream *stream,
                                                uint64_t first);
 
-// --- whose ------------------------------------------------------------------
+// --- all pools ---------------------------------------------------------------
 //
-// Whose memory it is that a wrong free was meant for.
-//
-// All pools of the process. A wrong address is looked up in all of them, only
-// for error texts.
+// The registry of the process's pools. The error text of a wrong free names the
+// block of any pool at that address.
 
 // Makes |pool| known; takes it out again, if it is in. Its lock is not held.
-void tarn__whose_enter(tarn_pool *pool);
-void tarn__whose_forget(tarn_pool *pool);
+void tarn__pools_enter(tarn_pool *pool);
+void tarn__pools_forget(tarn_pool *pool);
 
 // Calls |visit| with the first pool of this process whose number is above
 // |*number|, 0 at first, and sets |*number| to its number; |*status| is the
 // result. The pool stays during the call. False: there is no such pool.
 typedef tarn_status tarn__pool_visit_fn(void *context, tarn_pool *pool);
-bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
+bool tarn__pools_next(uint64_t *number, tarn__pool_visit_fn *visit,
                       void *context, tarn_status *status);
 
 // For a call that |pool| has refused because no block of it starts at
@@ -99,7 +97,7 @@ bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
 // in this pool or in any. The caller holds no lock. TARN_E_INVALID.
 //
 // Cost: a walk over all blocks of all pools.
-__attribute__((cold)) tarn_status tarn__whose_explain(tarn_pool *pool,
+__attribute__((cold)) tarn_status tarn__pools_explain(tarn_pool *pool,
                                                       tarn_addr address);
 
 #endif  // TARN_POOL_FRONT_H_

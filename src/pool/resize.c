@@ -165,5 +165,5 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);
   return status != TARN_E_INVALID ? status
-                                  : tarn__whose_explain(pool, block->address);
+                                  : tarn__pools_explain(pool, block->address);
 }

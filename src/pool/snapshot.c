@@ -439,7 +439,7 @@ static tarn_status write_all(tarn_trace_format format, const char *path) {
   tarn_status status = TARN_OK;
   tarn__pool_picture picture;
   uint64_t number = 0;
-  while (tarn__whose_next(&number, take_next, &picture, &status)) {
+  while (tarn__pools_next(&number, take_next, &picture, &status)) {
     if (status == TARN_OK) {
       status = tarn__snapshot_write_picture(&picture, format, path);
     }

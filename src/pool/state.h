@@ -48,7 +48,7 @@ struct tarn_pool {
   tarn__pool_sizes sizes;
   uint32_t extensions;    // the device's extensions for memory of the
                           // place's kind: its own, which the host's is too
-  tarn_list known;        // guarded by the registry of whose.c
+  tarn_list known;        // guarded by the registry of pools.c
   uint64_t known_number;  // likewise: counts up with each pool
   // Set once, under the lock, by the first that switches debugging on.
   _Atomic(tarn__pool_debug *) debug;

@@ -478,5 +478,5 @@ tarn_status tarn_block_user(const tarn_block *block, void **out_user) {
   }
   tarn__biased_lock_leave(&pool->lock);
   if (status != TARN_E_INVALID) return status;
-  return tarn__whose_explain(pool, block->address);
+  return tarn__pools_explain(pool, block->address);
 }

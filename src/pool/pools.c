@@ -18,14 +18,14 @@ static struct {
 
 TARN__LOCK_AROUND_FORKS(BETWEEN, registry, &registry.lock, unlock_registry)
 
-void tarn__whose_enter(tarn_pool *pool) {
+void tarn__pools_enter(tarn_pool *pool) {
   lock_registry();
   pool->known_number = ++registry.count;
   tarn_list_add_tail(&registry.pools, &pool->known);
   unlock_registry();
 }
 
-void tarn__whose_forget(tarn_pool *pool) {
+void tarn__pools_forget(tarn_pool *pool) {
   lock_registry();
   tarn_list_del(&pool->known);
   unlock_registry();
@@ -36,7 +36,7 @@ static bool is_ours(const tarn_pool *pool) {
   return pool->generation == tarn__os_generation();
 }
 
-bool tarn__whose_next(uint64_t *number, tarn__pool_visit_fn *visit,
+bool tarn__pools_next(uint64_t *number, tarn__pool_visit_fn *visit,
                       void *context, tarn_status *status) {
   bool found = false;
   const tarn_list *node = NULL;
@@ -108,7 +108,7 @@ static void explain_by_others(const tarn_pool *pool, tarn_addr address) {
   unlock_registry();
 }
 
-tarn_status tarn__whose_explain(tarn_pool *pool, tarn_addr address) {
+tarn_status tarn__pools_explain(tarn_pool *pool, tarn_addr address) {
   tarn__front_enter(pool);
   bool is_said = tarn__front_at(pool, address) != NULL;
   tarn__front_leave(pool);
