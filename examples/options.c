@@ -32,7 +32,7 @@ int main(void) {
   }
   check(tarn_pool_alloc_many(pool, wanted, 2, blocks));
 
-  // Somebody has an address only.
+  // Finds a tensor by an address in it.
   tarn_block found;
   void *user = NULL;
   check(tarn_block_of(TARN_HOST, blocks[1].address + 100, &found, NULL));

@@ -12,7 +12,7 @@ enum { ORDERS = 48 };
 
 typedef struct power_pool {
   unsigned least;          // the smallest chunk has 2^least bytes
-  tarn_list free[ORDERS];  // chunks of 2^n bytes that nobody uses
+  tarn_list free[ORDERS];  // free chunks of 2^n bytes
 } power_pool;
 
 static tarn_chunk *chunk_of(const tarn_list *node) {
@@ -39,8 +39,8 @@ static tarn_status init(void *state, const tarn_source *source,
   return source->refuse(source, TARN_E_INVALID, "least is no power of two");
 }
 
-// How good a free chunk is for a request: 3 its own stream's, 2 nobody's, 1
-// another's, which it would have to wait for, 0 not at all.
+// How good a free chunk is for a request: 3 its own stream's, 2 no stream's,
+// 1 another's, which it would have to wait for, 0 not at all.
 static int rank_of(const tarn_chunk *chunk, const tarn_request *request) {
   if ((chunk->address & (request->align - 1)) != 0) return 0;
   if (chunk->stream == request->stream) return 3;

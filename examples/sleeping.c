@@ -37,7 +37,7 @@ int main(void) {
   if (tarn_pool_sleep(pool, weights, TARN_SLEEP_SAVE) != TARN_OK) {
     return fail("sleep");
   }
-  size_t asleep = held_by(pool);  // the device is somebody else's now
+  size_t asleep = held_by(pool);  // others can use the device now
 
   if (tarn_pool_wake(pool, weights) != TARN_OK) return fail("wake");
   printf("%zu bytes held, %zu asleep, %zu awake: the last byte is still %d\n",

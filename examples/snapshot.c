@@ -26,7 +26,7 @@ int main(void) {
   wanted.size = 3000000;
   wanted.tag = activations;
   tarn_status status = TARN_OK;
-  while (status == TARN_OK)  // a leak: nobody keeps these blocks
+  while (status == TARN_OK)  // a leak: these blocks are never freed
     status = tarn_pool_alloc_with(pool, &wanted, &block);
   if (status != TARN_FULL) check(status);
   printf("%s\nnow run: tarn why full-0.tarn\n", tarn_last_error());

@@ -75,7 +75,7 @@ static void check_tensor(const tarn_safetensors *read, const bytes *file,
           "alignment");
 }
 
-// No byte is two tensors', none is nobody's.
+// Each byte of the data belongs to exactly one tensor.
 static void check_cover(const tarn_safetensors *read, const bytes *file) {
   unsigned char *taken = calloc(1, file->size + 1);
   size_t covered = 0;

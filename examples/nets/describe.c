@@ -77,7 +77,7 @@ static void comes_first(net *n, const net_layer *l, tarn_tensor *x) {
     comes_later(n, i, x);
 }
 
-// Nobody asks for the gradient of what is fed.
+// The gradient of what is fed is not needed.
 static void writes_gradient(net *n, const net_layer *l, tarn_tensor *x) {
   if (x == n->fed) return;
   comes_first(n, l, x);

@@ -92,7 +92,7 @@ tarn_tensor *net_then_linear(net *n, const char *name, tarn_tensor *x,
 tarn_tensor *net_then_conv(net *n, const char *name, tarn_tensor *x,
                            net_conv conv, double gain);
 
-// Takes the place of |x|, where nobody else needs it.
+// Takes the place of |x|, where no other layer needs it.
 tarn_tensor *net_then_relu(net *n, const char *name, tarn_tensor *x);
 tarn_tensor *net_then_add(net *n, const char *name, tarn_tensor *x,
                           tarn_tensor *other);

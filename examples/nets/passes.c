@@ -9,7 +9,7 @@ static size_t batch_of(const net *n) {
   return (size_t)tarn_model_batch(n->model);
 }
 
-// The gradient of |x|, or NULL where nobody asks for it.
+// The gradient of |x|, or NULL where it is not needed.
 static net_real *gradient_of(net_hold *h, const tarn_tensor *x,
                              net_write write) {
   if (x == h->of->fed) return NULL;

@@ -18,7 +18,7 @@
 // over. T(state) are all ways to give each j of U an offset f(j) >= at(j) that
 // it may have, apart from each other and within the capacity, so that f(j) >
 // at(j) for what is passed over, and each p that j may have, at(j) <= p < f(j),
-// is blocked by another of U. It depends on U, at and who is passed over, on
+// is blocked by another of U. It depends on U, at and what is passed over, on
 // nothing else: not on how they came about, the order, nor what is down. With
 // less capacity it is a subset. At first nothing is down or passed over, and T
 // is empty if and only if there is no plan. Fixed items are in no U; they are

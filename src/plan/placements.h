@@ -28,7 +28,7 @@ typedef struct tarn__plan_node {
 
 typedef struct tarn__plan_lying {
   tarn__plan_range range;
-  uint32_t first;  // sections, as of the item
+  uint32_t first;  // the item's first section
   uint32_t last;
   uint32_t item;
 } tarn__plan_lying;

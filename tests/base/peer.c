@@ -223,7 +223,7 @@ TEST(sleepers_are_woken) {
   static atomic_uint word = 1;
   pthread_t thread;
   tarn__os_sleep_on(&word, 0, 60000000000);  // not that value: at once
-  tarn__os_sleep_on(&word, 1, 1000000);      // nobody wakes it: in time
+  tarn__os_sleep_on(&word, 1, 1000000);      // no wake: it times out
   ck_assert_int_eq(pthread_create(&thread, NULL, sleep_on, &word), 0);
   atomic_store(&word, 2);
   tarn__os_wake_all(&word);

@@ -1,7 +1,7 @@
-// Messages that are no messages of a rank's. Whoever has inherited a way into
-// a mailbox can put anything in: what does not know the token is dropped, with
-// what it brings; what does, and lies, makes joining fail at all ranks, and
-// never crashes or leaks.
+// Messages that no rank sent. A process that has inherited a way into a mailbox
+// can put anything in: what does not know the token is dropped, with what it
+// brings; what does, and lies, makes joining fail at all ranks, and never
+// crashes or leaks.
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -141,7 +141,7 @@ static void put_four_descriptors(const way *to) {
     close(fds[i]);
 }
 
-// One that has inherited all, and is somebody else now.
+// From a process that has inherited all, and has another user now.
 static void put_as_nobody(const way *to) {
   int end = 0;
   if (getuid() != 0) {

@@ -104,8 +104,8 @@ static void split_with_none(tarn_comm *comm, void *context) {
 
 RANKS_TEST(splitting_needs_descriptors, .size = 3, .body = split_with_none)
 
-// Who is not root has no more descriptors under way than a process may have:
-// far fewer than these ranks send each other.
+// No user but root has more descriptors under way than a process may have: far
+// fewer than these ranks send each other.
 enum { MANY = 32, NOBODY = 65534, FEW_UNDER_WAY = 120 };
 
 static void have_few_under_way(size_t rank, void *context) {

@@ -75,7 +75,7 @@ TEST(the_longest_path_will_do) {
   group_see_empty();
 }
 
-// Who is not root has no more descriptors under way than a process may have.
+// No user but root has more descriptors under way than a process may have.
 // Ranks that joined while others still wait for theirs would use them all up.
 enum { MANY = 32, FEW_UNDER_WAY = 120 };
 
@@ -261,7 +261,7 @@ TEST(a_stopped_host_is_late) {
   group_see_empty();
 }
 
-// Nobody has seen it, so it is as if it had not come.
+// No rank has seen the host, so it is as if it had not come.
 TEST(a_host_that_nobody_saw_is_replaced) {
   pid_t host = start_host(2);
   ck_assert_int_eq(kill(host, SIGSTOP), 0);

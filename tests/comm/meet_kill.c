@@ -1,7 +1,7 @@
 // A rank that meets others, by a path or by an allgather, is killed at each of
 // its system calls, before the kernel makes it and behind. The others are told,
-// or find it missing; nobody hangs, nothing is left, and the next run meets as
-// if nothing had been.
+// or find it missing; no rank hangs, nothing is left, and the next run meets
+// as if nothing had been.
 //
 //   test_comm_meet_kill      every so many steps
 //   test_comm_meet_kill all  every step
@@ -17,7 +17,7 @@ enum { RANKS = 3, MOST_STEPS = 5000 };
 
 static const uint64_t TIMEOUT_MS = 300;
 
-// Nobody waits longer: twice the timeout and what a busy machine takes.
+// No rank waits longer: twice the timeout and what a busy machine takes.
 static const double LATEST_S = 10;
 
 static size_t stride;

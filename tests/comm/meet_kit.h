@@ -60,7 +60,7 @@ static inline struct sockaddr_un address_at(const char *path) {
   return address;
 }
 
-// A socket that somebody else has put there.
+// A socket that no rank has put there.
 static inline int bind_there(int type) {
   struct sockaddr_un address = address_at(group_path());
   int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);

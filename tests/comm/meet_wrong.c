@@ -77,7 +77,7 @@ static void put_link(void) {
   ck_assert_int_eq(symlink("elsewhere", group_path()), 0);
 }
 
-// Of another kind, and somebody listens.
+// A socket of another type, with a listener.
 static void put_stream(void) {
   ck_assert_int_eq(listen(bind_there(SOCK_STREAM), 1), 0);
 }
@@ -225,7 +225,7 @@ TEST(who_was_sent_away_is_counted) {
 
 // --- other users -----------------------------------------------------------
 
-// What a rank would say, of a user who is none: the connection ends unheard.
+// Another user sends what a rank would: the connection ends unheard.
 static _Noreturn void be_nobody(void) {
   struct sockaddr_un address = address_at(path_shown());
   unsigned char bytes[512] = {0};
@@ -258,7 +258,7 @@ TEST(another_user_is_not_let_in) {
   pid_t host = start(0, 0, 2, NULL, 0);
   group_await_host(NULL);
   ck_assert_int_eq(end_of_nobody(), 2);
-  // Nor where somebody opens the folder meanwhile.
+  // Nor if the folder is opened to all meanwhile.
   ck_assert_int_eq(chmod(group_folder(), 0777), 0);
   ck_assert_int_eq(chmod(group_path(), 0777), 0);
   ck_assert_int_eq(end_of_nobody(), 0);
@@ -293,7 +293,7 @@ TEST(who_says_nothing_is_in_nobodys_way) {
 
 // --- two runs at one path --------------------------------------------------
 
-// Whatever becomes of either, nobody hangs and no run gets a rank of another.
+// Whatever becomes of either, no rank hangs and no run gets a rank of another.
 static void start_twice(bool with_jobs) {
   enum { RANKS = 4 };
   static const char *const jobs[] = {"one", "other"};

@@ -1,5 +1,5 @@
-// Places: who takes one, how a program is told, what the environment may say,
-// and what a child of fork may do with what its parent had.
+// Places: which process takes one, how a program is told, what the environment
+// may say, and what a child of fork may do with what its parent had.
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int run_child(const char *as) {
   return status_of(child);
 }
 
-// What the environment says does not count for who is alone, not even twice.
+// TARN_COMM_ALONE ignores what the environment says, the second time too.
 static int be_alone(void) {
   const tarn_comm_options options = {.struct_size = sizeof options,
                                      .flags = TARN_COMM_ALONE};

@@ -1,5 +1,5 @@
 // Random sequences of collectives over a communicator and groups that are split
-// off it, beside a model of who is in which; while ranks die, leave or stop.
+// off it, beside a model of the ranks in each; while ranks die, leave or stop.
 //
 // All ranks draw the same numbers, so each knows what the others call. What
 // they must find: bytes are those that the model has; a call on a communicator

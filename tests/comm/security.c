@@ -213,7 +213,7 @@ static unsigned long inode_of(const char *link) {
 }
 
 // Whether the socket has a name in the system's list, which is last in its
-// line; no line: nobody lists it at all.
+// line; no line: it is not listed at all.
 static bool has_name(unsigned long inode) {
   char line[512];
   bool named = false;

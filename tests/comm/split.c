@@ -1,4 +1,4 @@
-// Communicators out of communicators: who is in which, in which order, and that
+// Communicators out of communicators: the ranks in each, their order, and that
 // each lives and dies for itself.
 #include <stdio.h>
 #include <string.h>

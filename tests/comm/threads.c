@@ -1,5 +1,5 @@
 // Several communicators of a process, each with a thread: they share a mailbox,
-// and whoever looks into it takes out what is another's.
+// and a thread that looks into it takes out messages for others too.
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>

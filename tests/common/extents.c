@@ -1,5 +1,5 @@
-// The extents of a simulated device's window, against a plain array of who has
-// which byte.
+// The extents of a simulated device's window, against a plain array of the
+// owner of each byte.
 #include "common/extents.h"
 #include "support/faults.h"
 #include "support/run.h"
@@ -7,7 +7,7 @@
 enum { BYTES = 512, BEGIN = 4096, STEPS = 20000, TAKEN_MAX = 64 };
 
 static tarn__common_extents extents;
-static uint64_t owner[BYTES];  // 0: nobody
+static uint64_t owner[BYTES];  // 0: free
 static uint64_t taken[TAKEN_MAX];
 static size_t taken_count;
 static uint64_t newest;
@@ -25,7 +25,7 @@ static void begin(void) {
   ck_assert(tarn__common_extents_add(&extents, all, 0, 0));
 }
 
-// The longest run of bytes that nobody has.
+// The longest run of free bytes.
 static size_t longest_free(void) {
   size_t longest = 0;
   size_t run = 0;

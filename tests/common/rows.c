@@ -17,7 +17,7 @@ enum {
   DENSE_ROOM = 16384,
   INDICES_MAX = 80,
   TEXT_SIZE = 160,
-  GAP = 0x5a,  // in bytes that nobody may write
+  GAP = 0x5a,  // in bytes that no call may write
 };
 
 // One table, dense block and list of indices.

@@ -1,4 +1,4 @@
-// Blocks have some bytes before and behind them, which nobody may write.
+// Blocks have some bytes before and behind them, which no call may write.
 #include "rows_scene.h"
 
 #include <stdlib.h>

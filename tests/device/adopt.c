@@ -264,8 +264,8 @@ static void use_event(const natives *n, tarn_stream *stream) {
   require(planned(tarn_event_destroy(event)));
 }
 
-// Whatever fails: what was queued is done when nobody has to wait for it any
-// more, or the driver has failed to wait, which is told; and nothing is kept.
+// Whatever fails: once the stream is gone, its queued work is done, or a call
+// has reported that the driver failed to wait; nothing is kept.
 static void come_and_go(void *context) {
   const natives *n = context;
   static int cell;

@@ -1,8 +1,8 @@
 // adopt_kit.h - streams and events of a runtime that has the driver
 // besides Tarn.
 //
-// They are made by the plug-in's own functions. The fake plug-in runs what is
-// queued when somebody waits for it: nothing is over by chance.
+// They are made by the plug-in's own functions. The fake plug-in runs queued
+// work when a caller waits for it: no work completes by chance.
 #ifndef TARN_TESTS_DEVICE_ADOPT_KIT_H_
 #define TARN_TESTS_DEVICE_ADOPT_KIT_H_
 

@@ -161,8 +161,8 @@ static C_Status fail_event(const C_Device device, C_Event event) {
   return C_INTERNAL_ERROR;
 }
 
-// The driver takes the last event and can tell nothing of it: nobody else would
-// learn that.
+// The driver records the last event and fails to query it: only the destroying
+// call can report that.
 TEST(a_failure_that_giving_back_finds_is_told) {
   tarn_device *device = open_fake();
   C_Stream native = native_stream(device);

@@ -339,7 +339,7 @@ static void list(stage *s) {
   expect(CALL(tarn_device_each)(ignore_name, NULL));
 }
 
-// It is there already, unless nobody plays on it.
+// It is registered already where scenes are played on it.
 static void register_fake(stage *s) {
   (void)s;
   expect_or(CALL(tarn_plugin_register)(fake_init, fake_extension, "a scene"),

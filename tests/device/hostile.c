@@ -6,9 +6,9 @@
 // memory of the library's. TARN_HOSTILE_LIST in the environment prints all.
 //
 // What cannot be survived is not here, and docs/devices.md says so: a function
-// that crashes, waits for ever or leaves by exit or an exception; a pointer
-// that is none where text or a function is expected; memory that overlaps
-// other memory; a callback called twice.
+// that crashes, waits for ever or leaves by exit or an exception; an invalid
+// pointer where text or a function is expected; memory that overlaps other
+// memory; a callback called twice.
 #include "hostile_variant.h"
 #include "support/run.h"
 

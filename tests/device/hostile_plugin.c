@@ -346,7 +346,7 @@ static void treat_table(C_DeviceInterface *table) {
     memset(bytes, 0, hostile_number("clears", size));
   table->size = hostile_number("size", size);
   fill(table);
-  // Would crash whoever called one of them.
+  // A call of one of these functions would crash.
   if (hostile_given("garbage_beyond"))
     memset(bytes + KNOWN_END, 0x5a, 912 - KNOWN_END);
 }

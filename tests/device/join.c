@@ -1,5 +1,5 @@
 // Streams that are put behind others without the host waiting, on a device
-// whose queues run only when somebody waits: who waited is seen.
+// whose queues run only when a caller waits: the test sees which call waited.
 #include "device/memory.h"
 #include "kit.h"
 

@@ -1,9 +1,9 @@
-// Who waits for whom: an old wait's failure against a newer record of the same
+// Waits and pins: an old wait's failure against a newer record of the same
 // event, and streams that cannot be destroyed because others are about to wait
 // for them, also in a child of fork.
 //
-// The fake plug-in's synchronize_event has a gate here: whoever waits for an
-// event first stays there until the test opens it.
+// The fake plug-in's synchronize_event has a gate here: the first thread that
+// waits for an event stays there until the test opens it.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -122,8 +122,8 @@ static void wait_for_callback(void *context, tarn_status status) {
     usleep(100);
 }
 
-// In the child nobody holds a pin and nobody waits for one: what the parent had
-// is destroyed, and streams of its own are joined and destroyed.
+// The child has no pins and no waits for pins: it destroys the parent's stream,
+// and joins and destroys streams of its own.
 static int live_in_child(tarn_stream *parents) {
   tarn_device *cpu = NULL;
   tarn_stream *stream = NULL;
@@ -145,7 +145,7 @@ TEST(a_child_does_not_wait_for_pins_of_its_parent) {
   pthread_t thread;
   assert_ok(tarn_stream_create(j.device, &stream));
   atomic_store(&j.serial, tarn_stream_serial(stream));
-  // Whoever joins it stays there, and the pin with them.
+  // The thread that joins it stays there and keeps its pin.
   assert_ok(tarn_stream_add_callback(stream, wait_for_callback, &open));
   ck_assert_int_eq(pthread_create(&thread, NULL, join_for_ever, &j), 0);
   for (int i = 0; i < 20; i++) {

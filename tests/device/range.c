@@ -293,7 +293,7 @@ TEST(a_device_with_ranges_stays_open) {
   assert_status(tarn_memory_destroy(device, second), TARN_E_DEVICE);
 }
 
-// What pools take goes back when the device closes: nobody counts it.
+// What pools take goes back when the device closes, and is not counted.
 TEST(pools_are_not_counted) {
   tarn_addr range = 0;
   uint64_t memory = 0;

@@ -1,4 +1,4 @@
-// Somebody else's plug-in: the shared object that TARN_TEST_PLUGIN names, an
+// A third-party plug-in: the shared object that TARN_TEST_PLUGIN names, an
 // absolute path, whatever device it is for. Skipped by name without one. Every
 // test has a process of its own, which loads it anew.
 #include <stdio.h>

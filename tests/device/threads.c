@@ -2,8 +2,8 @@
 // processor and on simulated devices: made, used, shared and ended by chance.
 //
 // What must hold is counted, not timed: every chain of copies carries its
-// value, every callback that was queued comes once, whoever joins a serial
-// never hangs, and nothing is left. The thread sanitizer watches the rest.
+// value, every callback that was queued comes once, no join of a serial hangs,
+// and nothing is left. The thread sanitizer watches the rest.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>

@@ -43,7 +43,7 @@ static tarn_pool_stats stats_now(void) {
   return stats;
 }
 
-// All memory has come back. That of the host is everybody's.
+// All memory has come back. Other programs use the host's memory too.
 static void close_on(void) {
   bool is_host = strcmp(tarn_device_name(device), "cpu:0") == 0;
   ck_assert_uint_eq(stats_now().live_blocks, 0);
@@ -100,7 +100,7 @@ TEST_LOOP(a_buffer_that_is_not_used_is_returned, DOCUMENT_DEVICES) {
   close_on();
 }
 
-// "... that is not being used": one that is held is nobody else's.
+// "... that is not being used": no other request gets one that is held.
 TEST_LOOP(a_buffer_that_is_used_is_not_returned, DOCUMENT_DEVICES) {
   open_on(_i);
   init_pool("page_unit_pool");

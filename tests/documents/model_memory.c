@@ -182,7 +182,7 @@ TEST_LOOP(all_is_attached, DOCUMENT_DEVICES) {
   const param_t *first =
       list_entry(model->list_all_params->next, param_t, node);
   ck_assert_str_eq(first->name, "fc0.weight");
-  ck_assert_uint_eq(live_blocks(), 0);  // and lazily: nobody has used it yet
+  ck_assert_uint_eq(live_blocks(), 0);  // and lazily: it is unused so far
   for (int i = 0; i < 3; i++)
     assert_ok(net_free_params(list_of(model, i)));
   assert_ok(net_free_cache(model->list_layer_cache));

@@ -19,7 +19,7 @@ static void warm_up(void) {
 // --- what is taken ---------------------------------------------------------
 
 // At home and at compute one block each, of the plan's size, and no more until
-// somebody uses what is not planned.
+// a part that is not planned is used.
 TEST_PLACES_OF_NET(test_one_block_for_each_place) {
   net n = net_placed((net_where)_i, gpu);
   bool at_host = _i != AT_DEVICE;

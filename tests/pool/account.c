@@ -56,7 +56,7 @@ TEST(there_are_at_most_65535_tags) {
   give(block);
 }
 
-// A number that nobody was given must not become the size of a table.
+// A number that was never given out must not become the size of a table.
 TEST(a_number_that_is_no_tag_is_refused) {
   tarn_pool *pool = host_pool("page_unit_pool");
   tarn_pool_stats before = stats_of(pool);

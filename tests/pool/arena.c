@@ -242,8 +242,8 @@ TEST_LOOP(pages_are_the_device_s_at_least, TEST_DEVICES) {
   check_page(_i, "arena_pool:page=16M", 8 * SIM_PAGE);
 }
 
-// A page that nobody asked for is not too large for a device: what it has is
-// given out, and what it has not is refused like anywhere else.
+// A default page is not too large for a device: memory that the device has is
+// given out, and a request for more is refused as on any device.
 TEST_LOOP(a_device_below_a_page_is_used_all_the_same, TEST_DEVICES) {
   arena_place p = open_arena_at(
       64 * KIBIBYTE, _i, TEST_NEEDS_RANGES | NEEDS_CAPACITY, "arena_pool");
@@ -324,7 +324,7 @@ TEST_LOOP(each_stream_has_its_own_holes, TEST_DEVICES) {
     give_on(all[--count], a);
   free(all);
   end_stream(a);
-  // What a stream that is gone has left is anybody's.
+  // Any stream may use what a stream that is gone has left.
   crossings = stats_of(p.pool).stream_crossings;
   give_on(take_on(p.pool, 1000, b), b);
   ck_assert_uint_le(stats_of(p.pool).stream_crossings, crossings + 1);

@@ -235,8 +235,8 @@ TEST_LOOP(calls_may_fail_on_ranges, 2) {
 
 // --- a device that fails ---------------------------------------------------
 
-// Nobody knows whether they are: they are in nobody's way then, and off the
-// statistics.
+// Whether they are still mapped is unknown: they block no request then, and the
+// statistics do not count them.
 TEST(pages_that_cannot_be_unmapped_are_given_up) {
   arena_place p = open_faulty(ARENA_CAPACITY, "arena_pool:page=2M,slack=0");
   give(take(p.pool, 4 * SIM_PAGE));

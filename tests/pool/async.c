@@ -1,6 +1,6 @@
 // async_pool, and no_pool on drivers that keep what is given back: memory in
-// the order of streams. The fake device runs a stream only when somebody waits
-// for it, so that what was queued is seen not to have happened.
+// the order of streams. The fake device runs a stream only when a caller waits
+// for it, so a test sees that queued work has not run.
 #include "streams_kit.h"
 
 enum { SIZE = 5120 };  // a multiple of the chunk

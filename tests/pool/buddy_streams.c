@@ -1,4 +1,4 @@
-// buddy_pool and streams: who waits for whom, and which halves stay apart.
+// buddy_pool and streams: which streams wait, and which halves stay apart.
 #include "streams_kit.h"
 
 // What a stream does not need of a block of another is still the other's.
@@ -37,8 +37,8 @@ TEST(halves_of_two_streams_stay_apart) {
   give(first);
 }
 
-// The host is done with one half, a stream is not with the other: whoever takes
-// both waits for it.
+// The host is done with one half, a stream is not with the other: a request for
+// both waits for the stream.
 TEST(a_half_that_is_nobodys_joins_a_streams) {
   open_fake("no_pool");
   for (int host_first = 0; host_first < 2; host_first++) {

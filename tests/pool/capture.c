@@ -159,7 +159,7 @@ TEST_LOOP(a_stream_has_its_own_memory_again_at_once, CASES) {
   ck_assert_uint_eq(stats_of(pool).frees, 4);
 }
 
-// Nobody gets the block while the capture lasts; its memory serves the next.
+// No request gets the block in this capture; the next reuses its memory.
 TEST_LOOP(another_stream_s_free_is_put_off, CASES) {
   open_case(_i);
   begin();
@@ -261,7 +261,7 @@ TEST_LOOP(no_page_moves, TEST_DEVICES) {
   open_at(at, "arena_pool:page=2M,slack=0", 0);
   assert_ok(tarn_pool_limit(pool, (size_t)8 * MIB));
   for (int i = 0; i < 2; i++) {
-    tarn_stream *stream = i == 0 ? a : NULL;  // NULL: a hole of nobody's
+    tarn_stream *stream = i == 0 ? a : NULL;  // NULL: a hole of no stream
     char read[16] = "";
     begin();
     tarn_block first = take_on(pool, (size_t)4 * MIB, stream);

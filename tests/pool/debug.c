@@ -1,5 +1,5 @@
 // Pools that debug, on the host's memory: options, guards, poison, quarantine,
-// what is found and who is told.
+// what is found and where it is reported.
 #include <stdio.h>
 
 #include "kit.h"
@@ -369,7 +369,7 @@ TEST(a_wrong_variable_is_refused) {
   pool_with_variable("poison", 2);
 }
 
-// --- who is told -----------------------------------------------------------
+// --- where findings are reported -------------------------------------------
 
 static char logged[512];
 

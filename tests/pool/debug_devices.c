@@ -323,8 +323,8 @@ TEST_LOOP(threads_check_and_switch_while_others_work, 2) {
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
 }
 
-// Copies that take long: whoever trims, resizes or frees a block meanwhile
-// waits until the check has read it.
+// Copies that take long: a thread that trims, resizes or frees a block
+// meanwhile waits until the check has read it.
 TEST_LOOP(a_block_stays_while_it_is_looked_at, TEST_DEVICES) {
   tarn_device *device = open_slow(test_devices[_i], 1000000);
   tarn_pool *pool = debugging(device, "no_pool");

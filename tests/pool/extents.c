@@ -367,7 +367,7 @@ TEST(a_run_is_stripped_whoever_has_its_holes) {
   tarn__extents_end_strip(&extents, e, TARN__EXTENT_BARE);
   ck_assert_ptr_null(strip_run(&cursor, PAGE, &waits));
   ck_assert_uint_eq(cursor, UINT64_MAX);
-  // What is lost is nobody's plan.
+  // A lost extent is in no plan.
   tarn__pool_extent_plan p = tarn__extents_plan(&extents, PAGE, PAGE, 0);
   ck_assert_uint_ge(p.from, BASE + 2 * PAGE);
 }
@@ -410,7 +410,7 @@ static void mark_user(model *m, const tarn__pool_extent *e, uint64_t serial) {
     m->used_by[u] = serial;
 }
 
-// Nobody but |serial| and |last| may be at work in a block.
+// Only the streams |serial| and |last| may be at work in a block.
 static void require_ordered(const model *m, const tarn__pool_extent *e,
                             uint64_t serial, uint64_t last) {
   for (size_t u = unit_of(e->offset); u < unit_of(e->offset + e->size); u++) {
@@ -503,7 +503,7 @@ static void resize_any(model *m, size_t size) {
   mark(m, e, true);
 }
 
-// Whoever may be at work in |e| is waited for.
+// Each stream that may be at work in |e| is waited for.
 static void require_waited(const model *m, const tarn__pool_extent *e,
                            const tarn__pool_waits *waits) {
   if (waits->count > TARN__WAITS) return;

@@ -75,8 +75,8 @@ static void try_take(size_t size, size_t align, tarn_tag tag, int stream) {
   check_pool();
 }
 
-// Whoever asks for what is inside a block may be told that there is no memory
-// to put blocks in order. What starts at an address is found without.
+// A lookup of an address inside a block may fail for lack of memory to sort the
+// blocks. A lookup of a block's first address needs none.
 static void find(tarn_block block) {
   tarn_block found;
   size_t offset = 7;

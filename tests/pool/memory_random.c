@@ -20,7 +20,7 @@ enum { STRATEGIES = sizeof strategies / sizeof *strategies };
 enum { SLAB = 512 * KIB, BLOCKS = 60, OPERATIONS = EFFORT(6000, 1500) };
 
 static unsigned char slab[SLAB];
-static unsigned char owners[SLAB];  // 0: nobody
+static unsigned char owners[SLAB];  // 0: no owner
 static uint64_t state;
 
 static size_t random_below(size_t limit) {
@@ -151,8 +151,8 @@ static void *worker(void *context) {
   return NULL;
 }
 
-// There is room for all of them, so that nobody may be refused, from the first
-// request on.
+// There is room for the blocks of all threads, so no request may be refused,
+// not even the first.
 TEST_LOOP(threads_share_it, STRATEGIES) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i],

@@ -143,7 +143,7 @@ TEST_LOOP(what_is_queued_to_go_back_is_not_waited_for, HELD) {
 
 // --- streams that cannot wait for others ------------------------------------
 
-// The fake's queue runs only when somebody waits.
+// The fake's queue runs only when a caller waits.
 TEST_LOOP(where_the_host_would_stand_in_it_is_other_memory, own_strategies()) {
   fake.missing = FAKE_MISSES(stream_wait_event);
   arena_place at = open_arena_of(16 * MIB, "fake:0", any_strategy(_i));

@@ -1,4 +1,4 @@
-// Pools of one's own: apart from the place's, ended by whoever has made them.
+// Pools that a program creates: apart from the place's, ended by their creator.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>

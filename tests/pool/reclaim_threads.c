@@ -85,7 +85,7 @@ TEST(who_exchanges_it_waits_until_it_is_left) {
     pthread_create(&takers[i], NULL, take_it_away, NULL);
   while (!is_exchanging(pool))
     sched_yield();
-  // New requests do not find it any more, and nobody holds them up.
+  // New requests do not find it any more, and nothing holds them up.
   refuse(pool, 3 * PAGE, 0, TARN_FULL);
   ck_assert_int_eq(atomic_load(&door.exchanged), 0);
   sem_post(&door.leave);
@@ -194,7 +194,7 @@ TEST_LOOP(many_threads_make_room_at_once, 4) {
 // --- streams ---------------------------------------------------------------
 
 // Blocks that come and go on streams which never rest, in a pool that is always
-// full: what a stream still uses is nobody else's. The stream writes, later,
+// full: no other owner gets what a stream still uses. The stream writes, later,
 // what the next owner must not find.
 static void *work_on_stream(void *number) {
   static const unsigned char old[64] = {1};

@@ -229,13 +229,13 @@ TEST_LOOP(a_hole_of_another_stream_is_not_taken, TEST_DEVICES) {
   stay(&a, 200 * KIBIBYTE, one, TARN_FULL);
   stay(&a, 200 * KIBIBYTE, NULL, TARN_FULL);
   resize_to(&a, 150 * KIBIBYTE, two);
-  end_stream(two);  // what it had is anybody's
+  end_stream(two);  // any stream may use what it had
   resize_to(&a, 200 * KIBIBYTE, one);
   give_on(a, one);
   give_on(c, one);
 }
 
-// The test double does what is queued when somebody waits for it.
+// The test double runs queued work when a caller waits for it.
 TEST(what_is_cut_off_is_the_stream_s) {
   arena_place p = open_arena("fake:0", "arena_pool");
   tarn_stream *one = stream_on(&p);

@@ -14,7 +14,7 @@ static const size_t GIB = (size_t)1 << 30;
 static const size_t TIB = (size_t)1 << 40;
 
 // The first keep what is freed. The last frees in the order of streams, where
-// nobody knows what is free: there only what the device has in all counts.
+// what is free is unknown: there only the device's total memory counts.
 static const char *const strategies[] = {
     "arena_pool", "page_unit_pool", "buddy_pool:init=2M,realloc=2M,max=1M",
     "no_pool",    "async_pool",
@@ -78,7 +78,7 @@ TEST_LOOP(the_text_says_what_is_free, TEST_DEVICES) {
 
 // --- what is free now, and what the pool has idle --------------------------
 
-// 40 of 64 MiB are somebody else's, and 10 are idle: 14 are free.
+// 40 of 64 MiB are not the pool's, and 10 are idle: 14 are free.
 TEST_LOOP(idle_memory_counts_as_free, EXACT *TEST_DEVICES) {
   const size_t unit = MIB;
   arena_place p =

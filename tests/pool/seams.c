@@ -120,7 +120,7 @@ static void raise_peak(void) {
   assert_ok(tarn_pool_trim(at.pool, 0));
 }
 
-// What is done then is done by this thread: the lock is nobody's.
+// This thread runs |what| meanwhile: no thread holds the lock.
 static void learn_and_meanwhile(void (*what)(void)) {
   open_on("fake:0");
   raise_peak();

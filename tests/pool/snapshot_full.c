@@ -188,7 +188,7 @@ static bool free_once(tarn_pool *full, const tarn_pool_need *need,
   return true;
 }
 
-// The program's function has made room: nobody was refused.
+// The program's function has made room: no request was refused.
 TEST(who_is_served_in_the_end_is_not_refused) {
   fill_pool();
   want("%n");

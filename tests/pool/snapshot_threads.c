@@ -1,4 +1,4 @@
-// Snapshots of a pool that other threads use all the time: each is as of one
+// Snapshots of a pool that other threads use all the time: each shows one
 // moment. What is out at its end is what its events say, from the baseline on.
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 // Steps that nearly repeat, against a naive model: at random a request more, a
 // free too early, too late, on another stream, a trim, a switch. Each block is
-// filled with bytes of its own, which nobody may write over.
+// filled with bytes of its own, which nothing may overwrite.
 #include <stdio.h>
 
 #include "arena_kit.h"

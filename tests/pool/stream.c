@@ -1,5 +1,5 @@
-// Pools and streams, on a device whose streams run only when waited for: a
-// copy that nobody waited for is seen not to have happened.
+// Pools and streams, on a device whose streams run only when waited for: a test
+// sees that a copy without a wait has not run.
 #include "streams_kit.h"
 #include "support/faults.h"
 
@@ -248,8 +248,8 @@ TEST(a_switch_waits_before_it_gives_back) {
   ck_assert_uint_eq(fake_seen.live_blocks, 0);
 }
 
-// Blocks of one segment: what is idle stays while the other is out, and so
-// nobody waits for it; then both streams are waited for.
+// Blocks of one segment: the idle one stays while the other is live, so no call
+// waits for its stream; then both streams are waited for.
 TEST(a_switch_keeps_a_segment_until_its_last_block_is_free) {
   static char idle[8];
   static char live[8];
@@ -303,8 +303,8 @@ TEST_LOOP(an_unused_block_is_still_behind_its_last_user, 3) {
   give(block);
 }
 
-// The same where it was taken again for the stream that used it: nobody had to
-// wait then, but the one that frees it has to.
+// The same where it was taken again for the stream that used it: that needed no
+// wait, but the free on another stream needs one.
 TEST(an_unused_block_is_behind_its_own_stream) {
   static char out[8];
   open_fake("page_unit_pool");

@@ -40,8 +40,8 @@ static inline void open_on(const char *name, const char *strategy) {
   after_test(check_and_close, device);
 }
 
-// The fake device runs a stream only when somebody waits for it: a copy that
-// has not been waited for is seen not to have happened.
+// The fake device runs a stream only when a caller waits for it: a test sees
+// that a copy without a wait has not run.
 static inline void open_fake(const char *strategy) {
   open_on("fake:0", strategy);
 }

@@ -271,8 +271,8 @@ static void *ask_for_too_much(void *unused) {
   return NULL;
 }
 
-// It is replaced while the device is asked on its behalf, which comes to
-// nothing: whoever asked is the last to leave it.
+// The strategy is replaced while the device is asked on its behalf and refuses:
+// the thread that asked is the last to leave it.
 TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
   enum { THREADS = 3, SWITCHES = 1000 };
   pthread_t threads[THREADS];
@@ -303,7 +303,7 @@ TEST(a_strategy_ends_when_the_last_thread_has_left_it) {
 enum { FLIGHTS = 16, LARGE = 96 * KIB };
 
 // A copy into a block and one out of it, queued and not waited for. The block
-// is freed behind them: whoever gets it next must come after them.
+// is freed behind them: the work of its next owner must come after them.
 typedef struct flight {
   unsigned char in[LARGE];
   unsigned char out[LARGE];

@@ -1,6 +1,6 @@
 // Blocks that several streams use: their memory is not used again before all
 // of those are done. On a device whose streams run only when waited for, where
-// a copy that nobody waited for is seen not to have happened.
+// a test sees that a copy without a wait has not run.
 #include <stdio.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ TEST_LOOP(the_freeing_stream_waits_for_the_other, STRATEGIES) {
   queue_use(block, streams[1], "theirs ", theirs);
   use_on(block, streams[1]);
   give_on(block, streams[0]);
-  ck_assert_uint_eq(fake_seen.copies, 0);  // nobody has waited
+  ck_assert_uint_eq(fake_seen.copies, 0);  // no call has waited
   tarn_block again = take_on(pool, SIZE, streams[0]);
   ck_assert_uint_eq(again.address, block.address);
   queue_use(again, streams[0], "next   ", next);
@@ -90,7 +90,7 @@ TEST(uses_end_with_the_free) {
 
 // --- freed by the host -----------------------------------------------------
 
-// One stream's uses are in its order, so nobody waits for anybody.
+// One stream's uses are in its order, so no wait is needed.
 TEST_LOOP(the_host_frees_without_waiting, STRATEGIES) {
   static char theirs[8];
   open_fake(strategies[_i]);

@@ -245,7 +245,7 @@ static tarn_status range_set_access(int id, uint64_t addr, size_t size, int by,
 
 static tarn_status memory_export(int id, uint64_t memory, int *out_fd) {
   mood m = enter(id, FAKE_SLOT(memory_export));
-  *out_fd = -1;  // not the 0 that it ought to be: nobody may look at it
+  *out_fd = -1;  // not the 0 that it ought to be: no caller may read it
   (void)memory;
   if (m != WORKS) return answer(m);
   *out_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -265,7 +265,7 @@ static tarn_status memory_import(int id, int fd, size_t size,
 static tarn_status allocation_export(int id, uint64_t addr, size_t size,
                                      void *out_handle) {
   mood m = enter(id, FAKE_SLOT(allocation_export));
-  memset(out_handle, 0x77, TARN_EXT_HANDLE_SIZE);  // nobody may look at it
+  memset(out_handle, 0x77, TARN_EXT_HANDLE_SIZE);  // no caller may read it
   (void)size;
   if (m != WORKS) return answer(m);
   memcpy(out_handle, &addr, sizeof addr);

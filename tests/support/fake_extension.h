@@ -6,7 +6,7 @@
 //   fake_add();
 //
 // Its ranges are addresses only and its memory handles only: what is mapped
-// where is written down and checked, but nobody can touch it. Gather and
+// where is recorded and checked, but it cannot be accessed. Gather and
 // scatter move nothing: they note that they were called.
 #ifndef TARN_TESTS_SUPPORT_FAKE_EXTENSION_H_
 #define TARN_TESTS_SUPPORT_FAKE_EXTENSION_H_

@@ -204,7 +204,7 @@ static C_Status synchronize_stream(const C_Device device, C_Stream stream) {
   return fake.sync_answer;
 }
 
-// Nobody can name them any more.
+// Only once no stream or event is left that could name them.
 static void free_ended_locked(void) {
   if (fake_seen.streams != 0 || fake_seen.events != 0) return;
   while (ended_streams != NULL) {

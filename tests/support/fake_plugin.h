@@ -1,8 +1,8 @@
 // fake_plugin.h - a test double: a device plug-in whose every habit can be set.
 //
 // It is no device: memory is the C library's, and what is queued on a stream
-// runs only when somebody waits for it. That makes order visible: a copy that
-// nobody waited for has not happened yet. Set its habits, then add it:
+// runs only when a caller waits for it. That makes order visible: a copy
+// without a wait has not run yet. Set its habits, then add it:
 //
 //   fake.missing = FAKE_MISSES(memory_copy_p2p);
 //   fake_add();                               // its devices are "fake:0", ...
@@ -61,7 +61,7 @@ typedef struct fake_ledger {
   size_t open_devices;
   size_t set_device_calls;
   size_t wrong_device;  // calls for a device that was not the current one
-  size_t wrong_id;      // calls with an id that is none of its own
+  size_t wrong_id;      // calls with an id that no device of it has
   size_t wrong_size;    // deallocations with a size that was never given
   size_t copies;        // made, queued ones when they ran
   size_t waits;         // synchronize_stream and _event calls

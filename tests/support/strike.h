@@ -24,7 +24,7 @@ typedef struct strike_end {
   size_t told;     // other ranks that were told; the rest had done before
   double worst_s;  // the longest that one of them waited, from the strike, or
                    // from the call that it made later, to the answer
-  bool too_slow;   // ranks that nobody struck were taken for late: no wonder
+  bool too_slow;   // ranks that were not struck were taken for late: expected
                    // where the timeout is short and the machine is busy
 } strike_end;
 

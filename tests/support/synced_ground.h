@@ -4,7 +4,7 @@
 // What is read from a place on a stream is queued there, into a slot that
 // remembers what it must turn out to be; it is compared when the slot is wanted
 // again, or its stream has been waited for. What is written on a stream comes
-// out of a slot as well. So an order that somebody forgot to keep shows as
+// out of a slot as well. So an order that the code fails to keep shows as
 // wrong bytes, and not only where everything happens to be slow.
 #ifndef TARN_TESTS_SUPPORT_SYNCED_GROUND_H_
 #define TARN_TESTS_SUPPORT_SYNCED_GROUND_H_

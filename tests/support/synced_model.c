@@ -137,7 +137,7 @@ static bool may_be_filled(const sm_outside *x) {
   return x->deleter || (x->flags & (TARN_WRAP_FILL | TARN_WRAP_SYNC_BACK)) != 0;
 }
 
-// What nobody wrote comes back as zeros.
+// Bytes that were never written come back as zeros.
 void sm_need_back(sm_root *r, unsigned place) {
   for (size_t i = 0; i < r->size; i++) {
     if (is_stale(r, place, i) && r->valid[i] != 0) r->need[i] |= 1u << place;
@@ -225,7 +225,7 @@ static size_t count_only_at(const sm_root *r, unsigned place) {
   return count;
 }
 
-// Whether somebody writes bytes that would have to be copied.
+// Whether an open access writes bytes that would have to be copied.
 static bool is_being_written(const sm_root *r) {
   for (size_t k = 0; k < SM_OPENS; k++) {
     const sm_open *o = &r->opens[k];
@@ -251,7 +251,7 @@ static tarn_status plan_evict(sm_root *r, unsigned place) {
     unsigned target = place == 0 ? r->device : 0;
     const sm_outside *x = r->sides[target].outside;
     if (x != NULL && !may_be_filled(x)) {
-      // Two places that let go of memory at once: nobody looks at that here.
+      // Two places let go of memory at once: the model leaves that out.
       if (wants_back(side)) return TARN_PENDING;
       if (sm_open_at(r, target) > 0) return TARN_E_STATE;
       plan_move(r, target);

@@ -1,7 +1,7 @@
 // synced_model.h - a naive synced buffer that says beforehand what a real one
 // will do, byte by byte.
 //
-// For each byte it keeps the newest value, whether anybody wrote it, and at
+// For each byte it keeps the newest value, whether it was written, and at
 // which places it is valid. An operation first says with sm_need which bytes
 // have to be copied where, then the real one is called, and what the trace
 // tells must be exactly that: each byte once, from a place that has it and is

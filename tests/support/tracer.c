@@ -70,7 +70,7 @@ static bool make_step(tracer *made) {
   int signal = 0;
   do {
     if (ptrace(PTRACE_SYSCALL, made->child, NULL, signal) != 0) {
-      require(errno == ESRCH);  // somebody has killed it
+      require(errno == ESRCH);  // it has been killed
     }
     wait_for(made);
     if (made->ended) return false;

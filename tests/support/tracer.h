@@ -48,8 +48,8 @@ bool tracer_run(tracer *trace, size_t step, tracer_look *look, void *context);
 // Of one that is held: ends it by SIGKILL, and waits for the end.
 void tracer_kill(tracer *trace);
 
-// Of one that is held: stops it, with all of its threads; lets it go on, with
-// nobody watching.
+// Of one that is held: stops it, with all of its threads; lets it go on,
+// untraced.
 void tracer_stop(tracer *trace);
 void tracer_continue(tracer *trace);
 

@@ -42,7 +42,7 @@ static inline void end_x(void *context) {
 }
 
 // Until close_devices, or close_x, or the end of the test. Devices refuse to
-// close while anybody has memory there.
+// close while memory is held there.
 static inline void open_devices(tarn_device *device) {
   gpu = device;
   other = open_second(device);
@@ -109,7 +109,7 @@ static inline void *run_hold_end_later(void *context) {
   return NULL;
 }
 
-// Another thread does, in a while: who is not made to wait is too early.
+// Another thread does, in a while: a call that does not wait is too early.
 static inline pthread_t hold_end_later(hold *held) {
   pthread_t thread;
   ck_assert_int_eq(pthread_create(&thread, NULL, run_hold_end_later, held), 0);

@@ -59,8 +59,8 @@ static void read_part(size_t part, tarn_place place, unsigned seed) {
   assert_pattern(bytes, part * PART, PART, seed);
 }
 
-// The write is queued, and so is the way to the host: whoever reads it next
-// waits for both, and then the bytes that it came from may change.
+// The write is queued, and so is the copy to the host: the next read waits for
+// both, and then the bytes that it came from may change.
 static void queue_part(size_t part, unsigned seed) {
   tarn_access access;
   tarn_stream *stream = streams[part];

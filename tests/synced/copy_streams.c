@@ -195,7 +195,7 @@ TEST_ON(who_has_an_event_keeps_the_device_open, TEST_NEEDS_DISCRETE) {
   tarn__copy_streams_give_event(event);
 }
 
-// Somebody else objects, and the copy streams goes on with fresh streams.
+// An allocation keeps the device open; copies go on with fresh streams.
 TEST_ON(a_copy_streams_outlives_an_objection, TEST_NEEDS_DISCRETE) {
   tarn_addr held = sim_take(device, 1);
   tarn__copy_streams_release_copy_stream(

@@ -63,8 +63,8 @@ TEST_X(calls_of_a_view_are_about_its_range) {
   assert_range(x, 0, 1000, tarn_place_on(gpu), INSIDE);
 }
 
-// cpu:0 is the host: nothing is ever copied, and who has written for the one
-// has written for the other.
+// cpu:0 is the host: nothing is ever copied, and a write for the one is a write
+// for the other.
 TEST_ON(cpu_0_as_the_device, TEST_NEEDS_DISCRETE) {
   void *host = NULL;
   const void *host_read = NULL;

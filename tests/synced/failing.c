@@ -148,7 +148,7 @@ TEST(a_write_that_never_came) {
   tear_down(NULL);
 }
 
-// Who asks first must not hide it from who reads then.
+// A query that comes first must not hide it from a later read.
 TEST(a_query_that_finds_it) {
   set_up();
   tarn_access a;
@@ -170,7 +170,7 @@ TEST(a_query_that_finds_it) {
   tear_down(NULL);
 }
 
-// Nothing is wrong with the stream of who reads, but with what came before.
+// The stream that reads has not failed; the copy that came before has.
 TEST_LOOP(who_has_read_what_never_came_is_told, 2) {
   set_up();
   tarn_stream *other = stream_on(sim0);
@@ -213,8 +213,8 @@ TEST(a_write_partly_on_top_of_what_never_came) {
   tear_down(other);
 }
 
-// What is written on top of bytes that never came is worth no more; either the
-// end says so, or the next one who reads.
+// What is written on top of bytes that never came does not count; either the
+// end says so, or the next read.
 TEST(a_write_on_top_of_what_never_came) {
   set_up();
   tarn_stream *other = stream_on(sim1);
@@ -272,7 +272,7 @@ TEST(the_end_of_a_buffer) {
 }
 
 // The host's bytes were to come by a stream that has failed, and the device
-// closes before anybody has looked.
+// closes before a call has found that.
 TEST(the_end_of_a_device) {
   set_up();
   tarn_access a;

@@ -87,7 +87,7 @@ static size_t timelines_of(const tarn_synced *buffer) {
   return count;
 }
 
-// --- who waits -------------------------------------------------------------
+// --- which accesses wait ---------------------------------------------------
 
 #define TEST_FOLLOW(name) TEST_SET_ON(name, TEST_NEEDS_STREAMS, set_up)
 

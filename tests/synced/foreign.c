@@ -399,7 +399,7 @@ static void assert_same(const sight *was) {
   assert_same_side(&now.device, &was->device);
 }
 
-// The device's bytes cannot be brought to the host, whoever has that memory.
+// A copy from the device to Tarn's host memory, or to foreign memory, fails.
 TEST_LOOP(a_failed_copy_to_the_host, 2) {
   const void *host = NULL;
   tarn_addr now = 0;

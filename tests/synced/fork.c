@@ -168,7 +168,7 @@ TEST_SET_ON(a_child_cannot_use_its_parent_s_buffer, TEST_NEEDS_DISCRETE,
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-// A parent's buffers are not in the child's report, whoever destroys them.
+// A parent's buffers are not in the child's report, whichever destroys them.
 static void report(void) {
   bool seen = false;
   MUST(tarn_synced_each_open(no_open, &seen) == TARN_OK);
@@ -188,7 +188,7 @@ TEST_SET_ON(a_child_reports_its_own, TEST_NEEDS_DISCRETE, make_buffer) {
 // ---------------------------------------------------------------------------
 
 // A lock of AddressSanitizer's allocator that another thread has at a fork
-// stays locked in the child for ever: there nobody else is inside.
+// stays locked in the child for ever: with it no other thread is inside.
 #if defined(TARN_TESTS_ASAN)
 enum { OTHERS = 0 };
 #else

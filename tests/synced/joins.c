@@ -74,7 +74,7 @@ TEST_JOINS(rows_that_a_stream_read) {
   ck_assert_ptr_null(x->core->spans.first->uses);
 }
 
-// Whoever cut a buffer into many runs once does not pay for them later.
+// A buffer that was once cut into many runs does not keep their memory.
 TEST_JOINS(memory_goes_with_the_rows) {
   enum { MANY = 10000, BYTES = 4 };
   tarn_synced *table = new_buffer((size_t)2 * MANY * BYTES);

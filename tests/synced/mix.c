@@ -250,7 +250,7 @@ TEST_LOOP(bytes_are_right_or_said_to_be_lost, 8) {
 
 enum { VISITS = EFFORT(150, 25) };
 
-// Nobody else names it; who copies from there just now keeps it open.
+// No other thread names it; one that copies from there just now keeps it open.
 static void visit(uint64_t *random) {
   tarn_device *guest = NULL;
   tarn_stream *stream = NULL;

@@ -472,7 +472,7 @@ TEST(memory_shrinks_with_the_ranges) {
   ck_assert_uint_lt(tarn_host_memory(), held / 2);
   work_for_a_while(&spans);
   ck_assert_uint_lt(tarn_host_memory(), 10000);
-  // A large reservation that nobody used does not stay for ever either.
+  // A large reservation that was not used does not stay for ever either.
   assert_ok(tarn__spans_reserve(&spans, 0, MANY, 1000));
   work_for_a_while(&spans);
   ck_assert_uint_lt(tarn_host_memory(), 10000);

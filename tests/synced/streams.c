@@ -1,6 +1,6 @@
-// Accesses and copies on streams: who waits for whom, and who does not.
+// Accesses and copies on streams: which wait for which, and which do not.
 //
-// Streams are held up here, or run only when somebody waits for them, so that
+// Streams are held up here, or run only when a call waits for them, so that
 // what a call leaves behind can be looked at before it is over: by events, and
 // by what the map says is pending.
 #include "kit.h"

@@ -215,8 +215,8 @@ static tarn_status call_data(sm_handle *h, data_call c, tarn_access *out) {
   return status;
 }
 
-// What a const call of the document reads where nobody has written anything
-// counts as written.
+// What a const call of the document reads counts as written if none of it was
+// written before.
 static void adopt_zeros(sm_root *r, sp_range g) {
   for (size_t i = g.at; i < g.at + g.size; i++) {
     if (r->written[i]) return;
@@ -302,7 +302,7 @@ static void require_suspended(sm_handle *h) {
   sm_require(info.lost == h->size && info.valid == 0);
 }
 
-// An access of no bytes is in nobody's way.
+// An access of no bytes is not in the way.
 static size_t count_in_the_way(const sm_root *r) {
   size_t count = 0;
   for (size_t i = 0; i < SM_OPENS; i++)

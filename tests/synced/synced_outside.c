@@ -93,7 +93,7 @@ void so_drop(sm_outside *x) {
   give_back(x);
 }
 
-// Nobody is at work there any more, and what stands there is what must.
+// No work is under way there any more, and the bytes are the expected ones.
 static void look_at(sm_outside *x) {
   unsigned char bytes[SM_SIZE];
   void *pointer = so_pointer(x);

@@ -1,5 +1,5 @@
-// The streams that are at work on a buffer: positions, who waits for them, what
-// is kept and when it goes. On each device with streams.
+// The streams that are at work on a buffer: positions, what waits for them,
+// what is kept and when it goes. On each device with streams.
 #include <string.h>
 
 #include "support/fake_plugin.h"
@@ -242,7 +242,7 @@ TEST(what_was_reached_before_a_failure_stays) {
             tarn__timeline_is_void(timeline, 3));
   ck_assert_ptr_null(tarn__timeline_hold_point(timeline, 4));
   ck_assert_uint_eq(timeline->point_count, 1);
-  // Somebody waited for a later one, and that has come.
+  // A call waited for a later one, and that has come.
   tarn__timeline_release_point(timeline, later, TARN_OK);
   ck_assert(!tarn__timeline_is_void(timeline, 4));
   ck_assert_uint_eq(timeline->point_count, 0);

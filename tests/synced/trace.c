@@ -190,7 +190,7 @@ TEST(outside_memory) {
   ck_assert_uint_eq(at, count);
 }
 
-// The device does nothing before somebody waits for it, so that the host must.
+// The device does nothing until it is waited for, so the host must wait.
 TEST(a_host_that_waits) {
   fake_add();
   tarn_device *device = sim_open("fake:0");

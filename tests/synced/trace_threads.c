@@ -55,7 +55,7 @@ static void *exchange(void *context) {
   return NULL;
 }
 
-// Who is in the former function is waited for; who comes then is told to the
+// A thread in the former function is waited for; a later event is told to the
 // new one, at once.
 TEST(an_exchange_waits_for_who_is_inside) {
   room former = {.inside = 0};

@@ -111,7 +111,7 @@ TEST_ON(each_kind_of_count, TEST_NEEDS_DISCRETE) {
   assert_ok(tarn_synced_destroy(buffer));
 }
 
-// The device does nothing before somebody waits for it.
+// The device does nothing until it is waited for.
 TEST(stalls_are_counted) {
   fake_add();
   tarn_device *device = sim_open("fake:0");

@@ -1,6 +1,6 @@
 // Chunked wholes on a device without ranges: allocations of one rank that the
 // others open by handles. What such a device cannot do is refused with the
-// reason, and nothing is left whoever fails, dies or stops.
+// reason, and nothing is left if a rank fails, dies or stops.
 #include "kit.h"
 #include "support/document.h"
 #include "support/faults.h"
@@ -314,7 +314,7 @@ TEST(survivors_free_what_is_theirs) {
 
 // --- a child of a rank -----------------------------------------------------
 
-static int stay[2];  // children stay until nobody has the other end any more
+static int stay[2];  // children stay until the other end is closed
 
 static _Noreturn void be_child(const tarn_whole_tensor *table, int ready) {
   char byte = 0;

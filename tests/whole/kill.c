@@ -1,7 +1,7 @@
 // The kill matrix: a rank is killed at each of its system calls, before the
-// kernel makes it and behind, in all that ranks do together. Whoever is left
-// is told which rank it was, frees what it holds and ends; nothing of any of
-// them stays.
+// kernel makes it and behind, in all that ranks do together. Each rank that
+// is left is told which rank it was, frees what it holds and ends; nothing of
+// any of them stays.
 //
 //   test_whole_kill      every so many steps of each scene
 //   test_whole_kill all  every step; under a sanitizer every fifth
@@ -19,8 +19,8 @@ enum { TIMEOUT_MS = 30000, WORLD = 1 << 20, FEWEST = 300 };
 
 static size_t stride;  // from one step to the next
 
-// Nobody is told later than this: far more than it takes on a busy machine, and
-// far less than the timeout.
+// No rank is told later than this: far more than it takes on a busy machine,
+// and far less than the timeout.
 static const double LATEST_S = 5.0;
 
 typedef struct tally {

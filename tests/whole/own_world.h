@@ -1,5 +1,5 @@
 // own_world.h - where names would show: folders for temporary files, shared
-// memory and System V's objects that nobody else uses.
+// memory and System V's objects that no other program uses.
 #ifndef TARN_TESTS_WHOLE_OWN_WORLD_H_
 #define TARN_TESTS_WHOLE_OWN_WORLD_H_
 

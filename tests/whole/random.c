@@ -187,7 +187,7 @@ static void end_different(slot *s, slot *other) {
   tarn_status status =
       tarn_whole_destroy(my.rank == odd ? other->whole : s->whole);
   if (status == TARN_E_INVALID) return;
-  // Who has ended it has it no more, although others are lost.
+  // A rank that has ended it has it no more, although others are lost.
   *(my.rank == odd ? other : s) = (slot){0};
   MUST(!has_met(status));
 }

@@ -45,7 +45,7 @@ static void load_cargo(size_t time) {
   }
 }
 
-// There and back, and nobody waits before the end.
+// There and back, without a wait before the end.
 static void send(const scene *c) {
   size_t size = cargo.count * sizeof cargo.in[0];
   tarn_device *device = c->at.device;

@@ -27,7 +27,7 @@ void __wrap_tarn__os_collapse(void *ptr, size_t size) {
 
 static const size_t GIB = (size_t)1 << 30;
 
-// Of the kernel's, pages that nobody has touched are zero.
+// Pages from the kernel are zero until they are written.
 void *__wrap_memset(void *ptr, int value, size_t size) {
   return size >= GIB ? ptr : __real_memset(ptr, value, size);
 }

@@ -234,7 +234,7 @@ TEST(parts_beyond_the_ends) {
   assert_status(tarn_whole_tensor_sub(&t, 0, 1, 0, 1, NULL), TARN_E_INVALID);
 }
 
-// --- values that nobody has made -------------------------------------------
+// --- values that no call has made ------------------------------------------
 
 static void assert_refused(tarn_whole_tensor t, const char *words) {
   size_t first = 7;
