@@ -84,7 +84,6 @@
 #include "base/status.h"
 
 enum { STOP_EACH = 16, BUCKET = 4, LEAST_ROOM = 1024 };
-#define NO_ITEM UINT32_MAX
 
 // A set of states, each known by 128 bits. Two different states have the same
 // bits with a chance of 2^-128 if the bits are as good as random: a search that
@@ -110,7 +109,7 @@ typedef struct frame {
   tarn__plan_mark start;  // when work on it began
   tarn__plan_mark mark;   // before |chosen| was placed
   size_t first_key;       // its states so far, in the search's |keys|
-  uint32_t chosen;        // the last item of the part, or NO_ITEM
+  uint32_t chosen;        // the last item of the part, or TARN__PLAN_NO_ITEM
   bool is_narrow;         // T has more members than are looked for
   bool narrows;           // so is what lies above |chosen|
 } frame;
@@ -234,13 +233,13 @@ static void open_frame(tree *t, tarn__plan_part part) {
                                   .key = part.key,
                                   .start = t->state.count,
                                   .first_key = t->key_count,
-                                  .chosen = NO_ITEM,
+                                  .chosen = TARN__PLAN_NO_ITEM,
                                   .is_narrow = is_narrow};
 }
 
 // With all that is above it.
 static void take_up(tree *t, const frame *f) {
-  if (f->chosen == NO_ITEM) return;
+  if (f->chosen == TARN__PLAN_NO_ITEM) return;
   tarn__plan_state_take_up(&t->state, f->chosen);
   tarn__plan_state_undo(&t->state, f->mark);
 }
@@ -270,9 +269,9 @@ static bool pass_identical(tree *t, uint32_t item, tarn__plan_key *key) {
 static bool pass_over(tree *t) {
   frame *f = top(t);
   uint32_t item = f->chosen;
-  if (item == NO_ITEM) return false;
+  if (item == TARN__PLAN_NO_ITEM) return false;
   take_up(t, f);
-  f->chosen = NO_ITEM;
+  f->chosen = TARN__PLAN_NO_ITEM;
   return tarn__plan_state_pass(&t->state, item, &f->key) &&
          (f->is_narrow || pass_identical(t, item, &f->key));
 }
@@ -334,7 +333,7 @@ static void push_key(tree *t, tarn__plan_key key) {
 }
 
 static bool is_before(const tree *t, uint32_t a, uint32_t b) {
-  if (b == NO_ITEM) return true;
+  if (b == TARN__PLAN_NO_ITEM) return true;
   uint64_t at_a = t->state.at[a];
   uint64_t at_b = t->state.at[b];
   return at_a < at_b || (at_a == at_b && t->state.ranks[a] < t->state.ranks[b]);
@@ -345,7 +344,7 @@ static bool is_before(const tree *t, uint32_t a, uint32_t b) {
 // be lifted.
 static bool choose(tree *t, frame *f) {
   uint32_t *items = t->state.left;
-  uint32_t best = NO_ITEM;
+  uint32_t best = TARN__PLAN_NO_ITEM;
   uint32_t best_at = 0;
   for (uint32_t i = f->part.begin; i < f->part.end; i++) {
     uint32_t item = items[i];
@@ -357,7 +356,7 @@ static bool choose(tree *t, frame *f) {
       if (!tarn__plan_state_lift(&t->state, item)) return false;
     }
   }
-  if (best == NO_ITEM) return false;
+  if (best == TARN__PLAN_NO_ITEM) return false;
   items[best_at] = items[f->part.end - 1];
   items[f->part.end - 1] = best;
   f->chosen = best;
