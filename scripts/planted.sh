@@ -6,6 +6,7 @@
 #
 #   stage: asan            a preset whose tests find it, or fuzz, or clang-tidy
 #   finds: pool_reserve    a test, a fuzzer, or the source that is looked at
+#   needs: chromium        a program without which that test is skipped
 #
 #   What is wrong with it, and what has found one of its kind before.
 
@@ -16,8 +17,10 @@ field() {
   sed -n "s/^$1: //p" "$2" | head -n 1
 }
 
-# The tree as it is now, with what was built in an earlier copy.
+# The tree as it is now. An earlier copy goes with all that was built in it: its
+# objects may have a fault, and be newer than the sources.
 copy_tree() {
+  rm -rf "$planted"
   mkdir -p "$planted"
   tar -c --exclude './build*' --exclude ./.git . | tar -x -C "$planted"
 }
@@ -72,7 +75,7 @@ configure_planted() (
 )
 
 planted_stages() {
-  local patch
+  local patch name need
   if ! clang_sanitizes || ! has_llvm clang-tidy; then
     skip 'planted faults' "needs clang-tidy $llvm and clang's sanitizers"
     return
@@ -80,6 +83,12 @@ planted_stages() {
   copy_tree
   quiet 'planted faults, configure' configure_planted || return
   for patch in "$PWD"/tests/planted/*.patch; do
-    quiet "planted: $(basename "$patch" .patch)" find_planted "$patch"
+    name="planted: $(basename "$patch" .patch)"
+    need=$(field needs "$patch")
+    if [[ -n $need ]] && ! command -v "$need" >/dev/null; then
+      skip "$name" "needs $need"
+    else
+      quiet "$name" find_planted "$patch"
+    fi
   done
 }
