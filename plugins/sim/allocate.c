@@ -93,7 +93,7 @@ static tarn__sim_finding mark(tarn__sim_device *device, uint64_t address,
 static void unmark(tarn__sim_device *device, uint64_t address) {
   pthread_mutex_lock(&device->lock);
   tarn__common_extent *extent =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+      tarn__common_extents_find(&device->blocks.extents, address);
   if (extent != NULL) extent->record = NULL;
   pthread_mutex_unlock(&device->lock);
 }

@@ -41,11 +41,17 @@ static tarn__sim_finding finding_of(tarn__sim_verdict verdict,
   return (tarn__sim_finding){verdict, extent, block, 0};
 }
 
+static const tarn__common_extents *blocks_of(const tarn__sim_device *device,
+                                             tarn__sim_kind kind) {
+  return kind == TARN__SIM_DEVICE ? &device->blocks.extents
+                                  : &device->mapped[kind];
+}
+
 tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
                                        tarn__sim_kind kind, uint64_t address,
                                        size_t size) {
   tarn__common_extent *extent =
-      tarn__common_extents_find(&device->blocks[kind], address);
+      tarn__common_extents_find(blocks_of(device, kind), address);
   if (extent == NULL || extent->asked == 0) return find_gone(device, address);
   if (kind == TARN__SIM_DEVICE && tarn__sim_is_import(device, address)) {
     return (tarn__sim_finding){.verdict = TARN__SIM_NOWHERE};
@@ -61,10 +67,9 @@ tarn__sim_finding tarn__sim_find_block(const tarn__sim_device *device,
 // the host's, of unified ones.
 static tarn__common_extent *extent_at(const tarn__sim_device *device,
                                       uint64_t address) {
-  tarn__sim_kind kind = tarn__sim_is_block_side(device, address)
-                            ? TARN__SIM_DEVICE
-                            : TARN__SIM_UNIFIED;
-  return tarn__common_extents_find(&device->blocks[kind], address);
+  bool own = tarn__common_window_has(&device->blocks, address);
+  return tarn__common_extents_find(
+      blocks_of(device, own ? TARN__SIM_DEVICE : TARN__SIM_UNIFIED), address);
 }
 
 // Whether |extent| is a block that |r| may use, number |serial| if that is not
@@ -228,7 +233,7 @@ static C_Status resolve_block(const tarn__sim_request *r, tarn__sim_end *end,
   }
   pthread_mutex_unlock(&device->lock);
   if (!fine) return refuse_finding(r, &wrong, false);
-  out->bytes = tarn__sim_is_block_side(device, address)
+  out->bytes = tarn__common_window_has(&device->blocks, address)
                    ? tarn__sim_mirror(device, address)
                    : (unsigned char *)(uintptr_t)address;
   out->size = r->size;
@@ -249,9 +254,9 @@ __attribute__((noinline)) static C_Status resolve_mapped(
 static C_Status resolve_device(const tarn__sim_request *r, tarn__sim_end *end,
                                tarn__sim_piece *out) {
   uint64_t address = (uintptr_t)r->address;
-  if (!tarn__sim_is_block_side(end->device, address)) {
+  if (!tarn__common_window_has(&end->device->blocks, address)) {
     const tarn__sim_device *owner = tarn__sim_owner(r->address);
-    if (owner != NULL && !tarn__sim_is_block_side(owner, address)) {
+    if (owner != NULL && !tarn__common_window_has(&owner->blocks, address)) {
       return resolve_mapped(r, owner, end, out);
     }
   }

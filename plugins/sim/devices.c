@@ -2,7 +2,7 @@
 // callers.
 //
 //   initialize   reads the options; there are devices now, none of them ready
-//   init_device  maps the device's window and mirror: ready
+//   init_device  opens the device's windows and maps its mirror: ready
 //   deinit_device, finalize   give all of it back
 //
 // A forked child has no part in its parent's devices: every function answers
@@ -170,7 +170,8 @@ tarn__sim_device *tarn__sim_owner(const void *ptr) {
   for (size_t i = 0; i < device_count(); i++) {
     tarn__sim_device *device = &sim.devices[i];
     if (!is_ready(device)) continue;
-    if (address - (uintptr_t)device->window < device->window_size) {
+    if (tarn__common_window_has(&device->blocks, address) ||
+        tarn__common_window_has(&device->ranges, address)) {
       return device;
     }
   }

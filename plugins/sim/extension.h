@@ -2,11 +2,11 @@
 //
 // Memory and addresses:
 //
-//   window   [ blocks, with a mirror | ranges: addresses and nothing else    ]
-//                                      [ range                  ]
-//                                        [ mapping ][ mapping ]
-//                                          |            |
-//   mirror   [ block | physical bytes <----+-- ... <----+ ]
+//   windows  [ blocks, with a mirror ]   [ ranges: addresses and nothing else ]
+//                                          [ range                  ]
+//                                            [ mapping ][ mapping ]
+//                                              |            |
+//   mirror   [ block | physical bytes <--------+-- ... <----+ ]
 //
 // A mapping is only a record: no page is ever mapped for it, so that there can
 // be any number of them, and the host still faults there. Calls with an address
@@ -51,10 +51,9 @@ typedef struct tarn__sim_mapping {
 void tarn__sim_lock_ranges(void);
 void tarn__sim_unlock_ranges(void);
 
-// In the part of |owner|'s window that is for ranges: whether device |by| may
-// do what |request| says with its bytes. |*out| is the first piece of them.
-// |*serial| stands for all mappings there and is set if it is 0; else it must
-// not have changed.
+// In |owner|'s window of ranges: whether device |by| may do what |request| says
+// with its bytes. |*out| is the first piece of them. |*serial| stands for all
+// mappings there and is set if it is 0; else it must not have changed.
 tarn__sim_finding tarn__sim_find_mapped(const tarn__sim_device *owner,
                                         const tarn__sim_device *by,
                                         const tarn__sim_request *request,

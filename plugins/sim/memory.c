@@ -1,7 +1,7 @@
 // Blocks of a device.
 //
-//   window   [ ........ | block 7 | .... | block 9 | ......... | ranges ... ]
-//            PROT_NONE: these are the addresses that are handed out
+//   window   [ ........ | block 7 | .... | block 9 | ......... ]
+//            the addresses that are handed out
 //   mirror   [          | bytes   |      | bytes   |           ]
 //            the memory, at the same offsets
 //
@@ -10,9 +10,9 @@
 // belong to a live block and were written are resident. A page returns to the
 // system when its last block is freed.
 //
-// The part of the window for blocks is several times as large as the capacity.
-// Allocation proceeds through it from end to end, so that a freed address stays
-// unused for long, and a window without room is rare.
+// The window is several times as large as the capacity, so that a freed address
+// stays unused for long, and a window without room is rare. A second one is for
+// ranges: it has no mirror.
 //
 // Pinned host memory and unified memory are plain host memory, recorded to
 // check that they are freed correctly.
@@ -38,45 +38,24 @@ static size_t size_ranges(size_t whole) {
   return whole > RANGES_MOST ? whole : RANGES_MOST;
 }
 
-// The largest alignment that a block can ask for and always find an address.
-static size_t largest_power(size_t span) {
-  return (size_t)1 << (63 - __builtin_clzl(span));
-}
-
-// If the system has too few addresses, large alignments are given up first,
-// then ranges.
-static bool reserve_window(tarn__sim_device *device, size_t whole) {
-  size_t align = largest_power(device->span);
-  size_t ranges = size_ranges(whole);
-  for (;;) {
-    device->window_size = device->span + ranges;
-    device->window = tarn__os_reserve_aligned(device->window_size, align);
-    if (device->window != NULL) return true;
-    if (align == TARN__SIM_GRANULE && ranges == 0) return false;
-    if (align == TARN__SIM_GRANULE) ranges = ranges / 2 / align * align;
-    align = TARN__SIM_GRANULE;
-  }
-}
-
-static bool map_both(tarn__sim_device *device, size_t capacity) {
-  size_t whole = 0;
-  if (!tarn_size_align_up(capacity, TARN__SIM_GRANULE, &whole)) return false;
-  if (!tarn_size_mul(whole, BLOCKS_FACTOR, &device->span)) return false;
-  device->mirror = tarn__os_map_sparse(device->span);
-  return device->mirror != NULL && reserve_window(device, whole);
-}
-
-static bool add_room(tarn__sim_device *device) {
-  uint64_t begin = (uintptr_t)device->window;
-  tarn__common_run blocks = {begin, device->span};
-  tarn__common_run ranges = {begin + device->span,
-                             device->window_size - device->span};
-  if (tarn__common_extents_add(&device->blocks[TARN__SIM_DEVICE], blocks, 0,
-                               0) == NULL) {
+static bool open_blocks(tarn__sim_device *device, size_t whole) {
+  size_t span = 0;
+  if (!tarn_size_mul(whole, BLOCKS_FACTOR, &span)) return false;
+  if (!tarn__common_window_open(&device->blocks, span, span,
+                                TARN__SIM_GRANULE)) {
     return false;
   }
-  return ranges.size == 0 ||
-         tarn__common_extents_add(&device->ranges, ranges, 0, 0) != NULL;
+  device->mirror = tarn__os_map_sparse(span);
+  return device->mirror != NULL;
+}
+
+// If the system has too few addresses, it is ranges that go without.
+static bool open_windows(tarn__sim_device *device, size_t capacity) {
+  size_t whole = 0;
+  return tarn_size_align_up(capacity, TARN__SIM_GRANULE, &whole) &&
+         open_blocks(device, whole) &&
+         tarn__common_window_open(&device->ranges, size_ranges(whole), 0,
+                                  TARN__SIM_GRANULE);
 }
 
 bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
@@ -86,7 +65,7 @@ bool tarn__sim_memory_open(tarn__sim_device *device, size_t capacity) {
   device->used = 0;
   device->serial = 0;
   device->freed_count = 0;
-  if (map_both(device, capacity) && add_room(device)) return true;
+  if (open_windows(device, capacity)) return true;
   tarn__sim_memory_close(device);
   return false;
 }
@@ -105,17 +84,16 @@ static void unmap_blocks(tarn__common_extents *blocks) {
 }
 
 void tarn__sim_memory_close(tarn__sim_device *device) {
-  unmap_blocks(&device->blocks[TARN__SIM_HOST]);
-  unmap_blocks(&device->blocks[TARN__SIM_UNIFIED]);
+  unmap_blocks(&device->mapped[TARN__SIM_HOST]);
+  unmap_blocks(&device->mapped[TARN__SIM_UNIFIED]);
   tarn__sim_shared_close(device);
-  tarn__common_extents_clear(&device->blocks[TARN__SIM_DEVICE]);
   tarn__common_extents_clear(&device->registered);
-  tarn__common_extents_clear(&device->ranges);
-  if (device->window != NULL) {
-    tarn__os_unmap(device->window, device->window_size);
+  if (device->mirror != NULL) {
+    tarn__os_unmap(device->mirror, device->blocks.size);
   }
-  if (device->mirror != NULL) tarn__os_unmap(device->mirror, device->span);
-  device->window = device->mirror = NULL;
+  device->mirror = NULL;
+  tarn__common_window_close(&device->blocks);
+  tarn__common_window_close(&device->ranges);
   device->used = 0;
 }
 
@@ -146,9 +124,8 @@ static const tarn__common_extent *take_extent(tarn__sim_device *device,
   size_t whole = owns_pages ? whole_pages(size) : counted(size);
   if (whole == 0) return NULL;
   if (owns_pages && align < page) align = page;
-  const tarn__common_extent *taken =
-      tarn__common_extents_take(&device->blocks[TARN__SIM_DEVICE], whole, align,
-                                size, device->serial + 1);
+  const tarn__common_extent *taken = tarn__common_extents_take(
+      &device->blocks.extents, whole, align, size, device->serial + 1);
   if (taken != NULL) device->serial++;
   return taken;
 }
@@ -193,9 +170,8 @@ C_Status tarn__sim_device_memory_allocate(const C_Device device, void **ptr,
 static uint64_t take_bytes_locked(tarn__sim_device *device, size_t size,
                                   bool counted) {
   if (counted && size > device->capacity - device->used) return 0;
-  const tarn__common_extent *taken =
-      tarn__common_extents_take(&device->blocks[TARN__SIM_DEVICE], size,
-                                TARN__SIM_GRANULE, 0, device->serial + 1);
+  const tarn__common_extent *taken = tarn__common_extents_take(
+      &device->blocks.extents, size, TARN__SIM_GRANULE, 0, device->serial + 1);
   if (taken == NULL) return 0;
   device->serial++;
   if (counted) device->used += size;
@@ -213,7 +189,7 @@ uint64_t tarn__sim_take_bytes(tarn__sim_device *device, size_t size,
 static bool note_mapped(tarn__sim_device *device, tarn__sim_kind kind,
                         tarn__common_run run, size_t asked) {
   pthread_mutex_lock(&device->lock);
-  bool noted = tarn__common_extents_add(&device->blocks[kind], run, asked,
+  bool noted = tarn__common_extents_add(&device->mapped[kind], run, asked,
                                         device->serial + 1) != NULL;
   if (noted) device->serial++;
   pthread_mutex_unlock(&device->lock);
@@ -268,15 +244,13 @@ static void discard_pages(const tarn__sim_device *device,
   if (first < room.address) first += page;
   if (end > room.address + room.size) end -= page;
   if (first >= end) return;
-  tarn__os_discard(device->mirror + (first - (uintptr_t)device->window),
-                   (size_t)(end - first));
+  tarn__os_discard(tarn__sim_mirror(device, first), (size_t)(end - first));
 }
 
 static void give_run_locked(tarn__sim_device *device,
                             tarn__common_extent *extent) {
   tarn__common_run run = {extent->node.start, extent->size};
-  tarn__common_run room =
-      tarn__common_extents_give(&device->blocks[TARN__SIM_DEVICE], extent);
+  tarn__common_run room = tarn__common_window_give(&device->blocks, extent);
   discard_pages(device, run, room);
 }
 
@@ -299,7 +273,7 @@ static void give_locked(tarn__sim_device *device, tarn__common_extent *extent) {
 
 void tarn__sim_give_import(tarn__sim_device *device, uint64_t address) {
   tarn__common_extent *extent =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+      tarn__common_extents_find(&device->blocks.extents, address);
   if (extent != NULL) give_unshared_locked(device, extent);
 }
 
@@ -307,7 +281,7 @@ void tarn__sim_give_block(tarn__sim_device *device, uint64_t address,
                           uint64_t serial) {
   pthread_mutex_lock(&device->lock);
   tarn__common_extent *extent =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+      tarn__common_extents_find(&device->blocks.extents, address);
   if (extent != NULL && extent->serial == serial) give_locked(device, extent);
   pthread_mutex_unlock(&device->lock);
 }
@@ -316,7 +290,7 @@ void tarn__sim_give_bytes(tarn__sim_device *device, uint64_t address,
                           bool counted) {
   pthread_mutex_lock(&device->lock);
   tarn__common_extent *extent =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+      tarn__common_extents_find(&device->blocks.extents, address);
   if (extent != NULL) {
     if (counted) device->used -= extent->size;
     give_run_locked(device, extent);
@@ -328,7 +302,7 @@ static void drop_locked(tarn__sim_device *device, tarn__sim_kind kind,
                         tarn__common_extent *extent) {
   remember(device, extent);
   tarn__os_unmap((void *)(uintptr_t)extent->node.start, extent->size);
-  tarn__common_extents_remove(&device->blocks[kind], extent);
+  tarn__common_extents_remove(&device->mapped[kind], extent);
 }
 
 static C_Status give_back(tarn__sim_call call, tarn__sim_kind kind,

@@ -26,15 +26,14 @@ static bool find_in(const tarn__common_extents *extents,
 
 static bool find_known(tarn__sim_device *device, uint64_t address,
                        tarn_ext_pointer *out) {
-  const tarn__common_extents *blocks = device->blocks;
   pthread_mutex_lock(&device->lock);
   bool found =
-      find_in(&blocks[TARN__SIM_DEVICE], device, TARN_EXT_KIND_DEVICE, address,
+      find_in(&device->blocks.extents, device, TARN_EXT_KIND_DEVICE, address,
               out) ||
-      find_in(&blocks[TARN__SIM_UNIFIED], device, TARN_EXT_KIND_UNIFIED,
+      find_in(&device->mapped[TARN__SIM_UNIFIED], device, TARN_EXT_KIND_UNIFIED,
               address, out) ||
-      find_in(&blocks[TARN__SIM_HOST], device, TARN_EXT_KIND_HOST, address,
-              out) ||
+      find_in(&device->mapped[TARN__SIM_HOST], device, TARN_EXT_KIND_HOST,
+              address, out) ||
       find_in(&device->registered, device, TARN_EXT_KIND_HOST, address, out);
   pthread_mutex_unlock(&device->lock);
   return found;
@@ -104,8 +103,8 @@ static const char *check_run(const void *ptr, size_t size) {
 static const char *add_locked(tarn__sim_device *device, tarn__common_run run,
                               bool *out_added) {
   if (tarn__common_extents_in(&device->registered, run) != NULL ||
-      tarn__common_extents_in(&device->blocks[TARN__SIM_HOST], run) != NULL ||
-      tarn__common_extents_in(&device->blocks[TARN__SIM_UNIFIED], run) !=
+      tarn__common_extents_in(&device->mapped[TARN__SIM_HOST], run) != NULL ||
+      tarn__common_extents_in(&device->mapped[TARN__SIM_UNIFIED], run) !=
           NULL) {
     return "some of it is known already";
   }

@@ -129,7 +129,7 @@ tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
   size_t at_least = align > TARN__SIM_GRANULE ? align : TARN__SIM_GRANULE;
   tarn__sim_lock_ranges();
   const tarn__common_extent *taken =
-      tarn__common_extents_take(&device->ranges, size, at_least, size, 1);
+      tarn__common_window_take(&device->ranges, size, at_least, NULL);
   if (taken != NULL) *out_addr = taken->node.start;
   tarn__sim_unlock_ranges();
   if (taken != NULL) return TARN_OK;
@@ -139,11 +139,10 @@ tarn_status tarn__sim_range_reserve(int id, size_t size, size_t align,
 // The range of which |run| is a part; NULL if it is of none.
 static tarn__common_extent *range_around(const tarn__sim_device *device,
                                          tarn__common_run run) {
+  size_t before = 0;
   tarn__common_extent *range =
-      tarn__common_extents_find(&device->ranges, run.address);
-  if (range == NULL || range->asked == 0) return NULL;
-  size_t before = (size_t)(run.address - range->node.start);
-  return run.size <= range->size - before ? range : NULL;
+      tarn__common_window_find(&device->ranges, run.address, &before);
+  return range != NULL && run.size <= range->size - before ? range : NULL;
 }
 
 static const char *release_locked(tarn__sim_device *device,
@@ -156,7 +155,7 @@ static const char *release_locked(tarn__sim_device *device,
   if (tarn__common_extents_in(&device->mappings, run) != NULL) {
     return "something is mapped there";
   }
-  (void)tarn__common_extents_give(&device->ranges, range);
+  (void)tarn__common_window_give(&device->ranges, range);
   return NULL;
 }
 

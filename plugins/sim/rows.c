@@ -73,7 +73,7 @@ static size_t rest_of(const tarn__common_extents *extents, uint64_t address) {
 // How many bytes of known host memory stand at |address|.
 static size_t host_bytes(tarn__sim_device *device, uint64_t address) {
   pthread_mutex_lock(&device->lock);
-  size_t rest = rest_of(&device->blocks[TARN__SIM_HOST], address);
+  size_t rest = rest_of(&device->mapped[TARN__SIM_HOST], address);
   if (rest == 0) rest = rest_of(&device->registered, address);
   pthread_mutex_unlock(&device->lock);
   return rest;

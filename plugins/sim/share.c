@@ -204,7 +204,7 @@ static tarn_status put_locked(tarn__sim_device *device, size_t size, int file,
     return TARN_FULL;
   }
   const tarn__common_extent *block =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], address);
+      tarn__common_extents_find(&device->blocks.extents, address);
   tarn__common_run run = {address, block->size};
   tarn__sim_shared shared = {.file = file, .imported = true};
   bool noted = note(device, run, shared);
@@ -249,7 +249,7 @@ tarn_status tarn__sim_allocation_close(int id, uint64_t addr, size_t size) {
   TARN__TRY(tarn__sim_admit(call, id, &device));
   pthread_mutex_lock(&device->lock);
   const tarn__common_extent *block =
-      tarn__common_extents_find(&device->blocks[TARN__SIM_DEVICE], addr);
+      tarn__common_extents_find(&device->blocks.extents, addr);
   bool fits = block != NULL && block->node.start == addr &&
               block->asked == size && tarn__sim_is_import(device, addr);
   if (fits) tarn__sim_give_import(device, addr);

@@ -6,7 +6,7 @@
 //   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
 //   report.c   the report of misuse
-//   memory.c   blocks: take and give back
+//   memory.c   windows, and the memory behind; blocks: take and give back
 //   check.c    what is wrong with an address, and the words for it
 //   copy.c     copies, at once and queued
 //
@@ -28,9 +28,9 @@
 #ifndef TARN_PLUGINS_SIM_SIM_H_
 #define TARN_PLUGINS_SIM_SIM_H_
 
-#include "common/extents.h"
 #include "common/queue.h"
 #include "common/slots.h"
+#include "common/window.h"
 
 // --- the table's functions, by number --------------------------------------
 
@@ -113,10 +113,9 @@ __attribute__((format(printf, 1, 2), cold)) C_Status tarn__sim_misuse(
 // --- devices.c -------------------------------------------------------------
 
 typedef enum tarn__sim_kind {
-  TARN__SIM_DEVICE,
   TARN__SIM_HOST,
   TARN__SIM_UNIFIED,
-  TARN__SIM_KINDS,
+  TARN__SIM_DEVICE,  // the last: those before are memory of the process
 } tarn__sim_kind;
 
 // The record of a block that was given back.
@@ -129,22 +128,18 @@ enum { TARN__SIM_FREED_KEPT = 256 };
 
 typedef struct tarn__sim_device {
   tarn__common_queue_home home;
-  atomic_bool ready;  // between init_device and deinit_device
-  // Its addresses, with nothing there, and the size of both parts, for blocks
-  // and for ranges. Threads look whose an address is while a device closes.
-  _Atomic(unsigned char *) window;
-  atomic_size_t window_size;
-  unsigned char *mirror;  // its memory, at the offsets of the first part; no
-                          // caller knows its address
-  size_t span;            // bytes of the first part, and of the mirror
+  atomic_bool ready;      // between init_device and deinit_device
+  unsigned char *mirror;  // its memory, at the offsets of |blocks|; no caller
+                          // knows its address
   size_t capacity;
 
   pthread_mutex_t lock;  // guards all from here to |default_stream|
-  // By address. In those of kind DEVICE stands physical memory as well, which
-  // has no address: nothing is asked for there. |record| is not NULL where a
-  // stream will give the block back.
-  tarn__common_extents blocks[TARN__SIM_KINDS];
-  tarn__common_extents registered;  // memory of the host
+  // Blocks of kind DEVICE. Physical memory stands there as well, which has no
+  // address: nothing is asked for there. |record| is not NULL where a stream
+  // will give the block back.
+  tarn__common_window blocks;
+  tarn__common_extents mapped[TARN__SIM_DEVICE];  // blocks of the other kinds
+  tarn__common_extents registered;                // memory of the host
   tarn__common_extents shared;  // blocks that other processes reach, and those
                                 // of others; |record|: a tarn__sim_shared
   size_t used;                  // of |capacity|
@@ -154,20 +149,14 @@ typedef struct tarn__sim_device {
   C_Stream default_stream;  // NULL: it was never asked for
 
   // Guarded by the lock of ranges.
-  tarn__common_extents ranges;    // of the second part
+  tarn__common_window ranges;
   tarn__common_extents mappings;  // |record|: a tarn__sim_mapping
 } tarn__sim_device;
 
-// True if |address| is in the first part of the device's window.
-static inline bool tarn__sim_is_block_side(const tarn__sim_device *device,
-                                           uint64_t address) {
-  return address - (uintptr_t)device->window < device->span;
-}
-
-// The memory behind an address there.
+// The memory behind an address of the window of blocks.
 static inline unsigned char *tarn__sim_mirror(const tarn__sim_device *device,
                                               uint64_t address) {
-  return device->mirror + (address - (uintptr_t)device->window);
+  return device->mirror + (address - device->blocks.begin);
 }
 
 C_Status tarn__sim_initialize(void);
@@ -186,7 +175,7 @@ C_Status tarn__sim_look_up(tarn__sim_call call,
 C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
                          tarn__sim_device **out);
 
-// The device in whose window |ptr| is, NULL if it is in none.
+// The device in one of whose windows |ptr| is, NULL if it is in none.
 tarn__sim_device *tarn__sim_owner(const void *ptr);
 
 // The device of that number; NULL if there are not as many.
