@@ -36,6 +36,14 @@ static tarn_status resolve(const char *what, const char *path, char *out,
   return TARN_OK;
 }
 
+// Where it is an object that |path| needs, the linker names that one only.
+static tarn_status refused(const char *path) {
+  const char *why = dlerror();
+  bool is_named = strncmp(why, path, strlen(path)) == 0;
+  return is_named ? tarn__fail(TARN_E_IO, "%s", why)
+                  : tarn__fail(TARN_E_IO, "%s: %s", path, why);
+}
+
 tarn_status tarn__object_open(const char *what, const char *path,
                               void **out_handle, char **out_path) {
   *out_handle = NULL;
@@ -50,7 +58,7 @@ tarn_status tarn__object_open(const char *what, const char *path,
   void *handle = dlopen(resolved, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
     tarn__host_free_text(kept);
-    return tarn__fail(TARN_E_IO, "%s", dlerror());
+    return refused(resolved);
   }
   *out_handle = handle;
   *out_path = kept;

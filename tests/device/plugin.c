@@ -171,6 +171,12 @@ TEST(other_paths_are_refused) {
                "/nowhere/twin.so");
 }
 
+TEST(what_a_plugin_needs_and_is_not_there_is_named) {
+  assert_fails(tarn_plugin_load(TARN_NEEDY_PLUGIN), TARN_E_IO,
+               TARN_NEEDY_PLUGIN
+               ": libtarn_absent.so: cannot open shared object file");
+}
+
 TEST(what_is_no_plugin_is_refused) {
   char path[] = "/tmp/tarn-noplugin-XXXXXX";
   int fd = mkstemp(path);
