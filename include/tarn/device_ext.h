@@ -167,7 +167,8 @@ typedef struct tarn_device_ext {
   tarn_status (*pointer_query)(int id, uint64_t addr, tarn_ext_pointer *out);
 
   // The reason of the last failure of a call of this plug-in on this thread;
-  // or, with |stream|, the reason of that stream's failure. One line without
+  // or, with |stream|, the reason of that stream's failure. |id| is 0 where
+  // initialize, get_device_count or get_device_list failed. One line without
   // '\n', cut to |out_size| bytes with the NUL; "" if there is none.
   void (*error_text)(int id, void *stream, char *out, size_t out_size);
 

@@ -14,18 +14,13 @@
 
 // --- the driver's words ----------------------------------------------------
 
-typedef struct words {
-  char text[TARN__ERROR_TEXT];  // ": " and the words; "" if there are none
-} words;
-
-// |stream| NULL: about the thread's last failed call. The buffer is cleared
-// first, for plug-ins that write no text or no NUL.
-static const char *ask_words(tarn_device *device, C_Stream stream, words *out) {
+// The buffer is cleared first, for plug-ins that write no text or no NUL.
+const char *tarn__extension_words(const tarn_device_ext *ext, int id,
+                                  C_Stream stream, tarn__device_words *out) {
   memset(out->text, 0, sizeof out->text);
-  if (device->ext->error_text == NULL) return out->text;
+  if (ext->error_text == NULL) return out->text;
   memcpy(out->text, ": ", sizeof ": ");
-  device->ext->error_text(device->handle.id, stream, out->text + 2,
-                          sizeof out->text - 2);
+  ext->error_text(id, stream, out->text + 2, sizeof out->text - 2);
   out->text[sizeof out->text - 1] = '\0';
   if (out->text[2] == '\0') out->text[0] = '\0';
   return out->text;
@@ -35,12 +30,13 @@ static const char *ask_words(tarn_device *device, C_Stream stream, words *out) {
 static tarn_status refuse(tarn_device *device, C_Stream stream,
                           const char *call, size_t size, tarn_status status,
                           int answer, const char *meaning) {
-  words driver;
+  tarn__device_words words;
   char of_size[40] = "";
   if (size != 0) snprintf(of_size, sizeof of_size, " of %zu bytes", size);
-  return tarn__fail(status, "%s: %s%s answered %d (%s)%s", device->name, call,
-                    of_size, answer, meaning,
-                    ask_words(device, stream, &driver));
+  return tarn__fail(
+      status, "%s: %s%s answered %d (%s)%s", device->name, call, of_size,
+      answer, meaning,
+      tarn__extension_words(device->ext, device->handle.id, stream, &words));
 }
 
 // --- functions of the ABI --------------------------------------------------

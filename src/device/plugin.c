@@ -154,10 +154,13 @@ void tarn__plugin_destroy(tarn__device_plugin *plugin) {
 
 // --- initialising ----------------------------------------------------------
 
+// No device is known yet, so the driver is asked by the id 0.
 static tarn_status refused(const tarn__device_plugin *plugin, const char *call,
                            C_Status result) {
-  return tarn__fail(TARN_E_DEVICE, "%s (%s): %s answered %d", plugin->type,
-                    plugin->origin, call, (int)result);
+  tarn__device_words words;
+  return tarn__fail(TARN_E_DEVICE, "%s (%s): %s answered %d%s", plugin->type,
+                    plugin->origin, call, (int)result,
+                    tarn__extension_words(&plugin->ext, 0, NULL, &words));
 }
 
 static bool went_well(C_Status result) {

@@ -11,6 +11,7 @@
 
 #include <string.h>
 
+#include "base/status.h"
 #include "tarn/device.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
@@ -105,6 +106,16 @@ TARN_MUST_CHECK tarn_status tarn__table_check(const C_DeviceInterface *abi,
 TARN_MUST_CHECK tarn_status tarn__extension_take(const tarn_device_ext *offered,
                                                  const char *origin,
                                                  tarn_device_ext *out);
+
+// ": " and what the driver says of the thread's last failed call, or of
+// |stream|; "" if it says nothing.
+typedef struct tarn__device_words {
+  char text[TARN__ERROR_TEXT];
+} tarn__device_words;
+
+// Asks for them. Returns the text of |out|.
+const char *tarn__extension_words(const tarn_device_ext *ext, int id,
+                                  C_Stream stream, tarn__device_words *out);
 
 // The tarn_device_function bits of a table that is not completed, and the
 // tarn_device_extension bits.

@@ -3,6 +3,7 @@
 #include "device/plugin.h"
 #include "kit.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tarn/range.h"
@@ -275,6 +276,52 @@ TEST(errors_of_the_abi_end_with_the_drivers_words) {
                    "bad argument or wrong use)");
   fake.copy_answer = C_SUCCESS;
   assert_ok(tarn_device_deallocate(tarn_place_on(device), addr, 8));
+}
+
+static C_Status fail_to_initialize(void) {
+  return C_ERROR;
+}
+
+static C_Status fail_to_count(size_t *count) {
+  *count = 7;
+  return C_FAILED;
+}
+
+static C_Status fail_to_list(size_t *ids) {
+  (void)ids;
+  return C_INTERNAL_ERROR;
+}
+
+static int failing;
+
+static void init_failing(CustomRuntimeParams *params) {
+  C_DeviceInterface *table = params->interface;
+  fake_init(params);
+  if (failing == 0) table->initialize = fail_to_initialize;
+  if (failing == 1) table->get_device_count = fail_to_count;
+  if (failing == 2) table->get_device_list = fail_to_list;
+}
+
+static const char *const failures[] = {
+    "fake (mine): initialize answered 3",
+    "fake (mine): get_device_count answered 2",
+    "fake (mine): get_device_list answered 4",
+};
+
+TEST_LOOP(so_do_errors_before_there_is_a_device,
+          sizeof failures / sizeof failures[0]) {
+  char text[128];
+  tarn_device *device = NULL;
+  failing = _i;
+  fake_ext.there = true;
+  fake_ext.text = "the bus is gone\n";
+  assert_ok(tarn_plugin_register(init_failing, fake_extension, "mine"));
+  assert_status(tarn_device_open("fake:0", &device), TARN_E_DEVICE);
+  snprintf(text, sizeof text, "%s: the bus is gone?", failures[_i]);
+  ck_assert_str_eq(tarn_last_error(), text);
+  fake_ext.text = "";
+  assert_status(tarn_device_open("fake:0", &device), TARN_E_DEVICE);
+  ck_assert_str_eq(tarn_last_error(), failures[_i]);
 }
 
 TEST(words_without_end_are_cut) {
