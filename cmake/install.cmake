@@ -17,6 +17,16 @@ install(TARGETS tarn_tool RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE
   DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/tarn)
 
+# Plug-ins that are not in the library, where it finds them.
+get_property(modules GLOBAL PROPERTY TARN_MODULES)
+foreach(module IN LISTS modules)
+  get_target_property(is_built_in ${module} TARN_IS_BUILT_IN)
+  if(NOT is_built_in)
+    install(TARGETS ${module}
+      LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/tarn)
+  endif()
+endforeach()
+
 # find_package(tarn CONFIG): targets tarn::tarn and tarn::tarn_static.
 install(EXPORT tarn-targets NAMESPACE tarn:: DESTINATION ${package_dir})
 configure_package_config_file(
