@@ -82,6 +82,8 @@ TARN_API char *tarn_place_text(tarn_place place, char *out, size_t out_size);
 // The plug-in stays loaded until the process ends, since its threads and
 // objects may be alive.
 //
+// A plug-in that stands where tarn_device_open finds it need not be loaded.
+//
 // A plug-in is trusted code: its constructors run before any check.
 //
 // TARN_E_INVALID      |path| is neither absolute nor a file name.
@@ -143,12 +145,61 @@ typedef const struct tarn_device_ext *tarn_device_ext_function(void);
 TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_register(
     tarn_plugin_init *init, tarn_device_ext_function *ext, const char *name);
 
-// Calls |visit| for each device of each known type, "cpu:0" first; stops at
-// the first status that is not TARN_OK and returns it.
+// Calls |visit| for each device of each type, "cpu:0" first; stops at the first
+// status that is not TARN_OK and returns it. Modules that tarn_device_open
+// would find are loaded. One that cannot be used here, since there is no driver
+// for instance, is left out; tarn_plugin_each tells why.
 //
-// TARN_E_DEVICE  a plug-in failed to list its devices.
+// Cost: that of tarn_plugin_each.
+// TARN_E_DEVICE  a plug-in that was loaded or registered by the program, or is
+//                built in, failed to list its devices.
 typedef tarn_status tarn_device_visit(void *context, const char *name);
 TARN_API TARN_MUST_CHECK tarn_status tarn_device_each(tarn_device_visit *visit,
+                                                      void *context);
+
+// A plug-in: one that is known, or a module that is found by the name of its
+// file.
+typedef struct tarn_plugin_info {
+  size_t struct_size;   // set by the library
+  const char *type;     // "cuda"; of a module that does not load, what the
+                        // file's name says
+  const char *origin;   // path of its shared object, "built-in", or the name
+                        // given to tarn_plugin_register
+  size_t device_count;  // 0: it has none here, or it cannot be used
+  const char *reason;   // why it cannot be used, in one line, with the driver's
+                        // words where there are any; "": it can
+  tarn_status status;   // the same as a status; TARN_OK: it can
+} tarn_plugin_info;
+
+typedef tarn_status tarn_plugin_visit(void *context,
+                                      const tarn_plugin_info *info);
+
+// Calls |visit| for each plug-in: the known ones, "cpu" first, and then modules
+// that cannot be loaded. Stops at the first status that is not TARN_OK and
+// returns it. That a plug-in cannot be used is no failure of this call.
+//
+//   static tarn_status tell(void *context, const tarn_plugin_info *info) {
+//     if (info->status != TARN_OK)
+//       fprintf(context, "%s: cannot be used: %s: %s\n", info->type,
+//               info->origin, info->reason);
+//     return TARN_OK;
+//   }
+//   tarn_plugin_each(tell, stderr);
+//
+// The statuses of |info|, besides TARN_OK: TARN_E_IO, the system cannot load
+// the file; TARN_E_UNSUPPORTED, as tarn_plugin_load, or its type is not the one
+// that the file is named after; TARN_E_DEVICE, it failed to initialise or to
+// list its devices; TARN_E_STATE, a parent process initialised it before a
+// fork.
+//
+// Lifetime: |info| and its texts are there during the call of |visit|.
+// Threads:  |visit| is called on this thread with no lock held, and may call
+//           the library.
+// Fork:     each plug-in is initialised, and few drivers survive a fork:
+//           processes that fork later should not list before.
+// Cost:     loading and initialising each plug-in, once in a process; those
+//           that failed are tried again in each call.
+TARN_API TARN_MUST_CHECK tarn_status tarn_plugin_each(tarn_plugin_visit *visit,
                                                       void *context);
 
 // ---------------------------------------------------------------------------
@@ -158,9 +209,20 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_device_each(tarn_device_visit *visit,
 // Opens the device of that name, "type:ordinal"; "type" alone means ordinal 0.
 // Opening a device again gives the same object and counts the open.
 //
+// If no plug-in of that type is known, a file tarn_TYPE.so is looked for, and
+// loaded as by tarn_plugin_load: beside the library, in the folders "plugins",
+// as in a tree where it is built, and "tarn", as in one where it is installed;
+// from an installed program that holds the library itself, in LIBDIR/tarn; then
+// in the directory that TARN_PLUGIN_DIR names. The first that is there counts.
+// A folder beside the library counts if it belongs to the user, to root or to
+// the owner of the library, and not everyone may write there.
+//
 // Lifetime: each open needs its tarn_device_close.
-// TARN_E_INVALID  no such type or ordinal; the text lists those that exist.
-// TARN_E_DEVICE   the plug-in failed to initialise it.
+// TARN_E_INVALID      no such type or ordinal; the text lists those that exist.
+// TARN_E_IO           there is a file for the type, and the system cannot load
+//                     it; the text says why.
+// TARN_E_UNSUPPORTED  the file is no plug-in, or one of another type.
+// TARN_E_DEVICE       the plug-in failed to initialise it.
 TARN_API TARN_MUST_CHECK tarn_status tarn_device_open(const char *name,
                                                       tarn_device **out_device);
 

@@ -23,7 +23,6 @@ enum {
   PARAMS_ROOM = 4096,
   KNOWN_END = offsetof(C_DeviceInterface, beyond),
   PATTERN = 0xa5,
-  TYPE_MAX = 63,
   DEVICES_MAX = 4096,
 };
 
@@ -72,15 +71,6 @@ static void clear_untouched(C_DeviceInterface *abi) {
   }
 }
 
-// A name that can stand in front of ":0" and in messages.
-static bool is_type_name(const char *type) {
-  size_t length = strnlen(type, TYPE_MAX + 1);
-  if (length == 0 || length > TYPE_MAX) return false;
-  return strspn(type,
-                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                "0123456789_-.") == length;
-}
-
 static tarn_status introduce(introduction *m, tarn_plugin_init *init,
                              const char *origin) {
   for (size_t i = 0; i < OFFER_COUNT; i++) {
@@ -93,11 +83,11 @@ static tarn_status introduce(introduction *m, tarn_plugin_init *init,
                       "table it is offered",
                       origin);
   }
-  if (!is_type_name(m->params.device_type)) {
+  if (!tarn__plugin_is_type(m->params.device_type)) {
     return tarn__fail(TARN_E_UNSUPPORTED,
                       "%s: its device type is no name of 1 to %d letters, "
                       "digits, '_', '-' or '.'",
-                      origin, TYPE_MAX);
+                      origin, TARN__TYPE_MAX);
   }
   if (m->params.interface != &m->table) {
     return tarn__fail(TARN_E_UNSUPPORTED,

@@ -22,6 +22,17 @@ typedef struct tarn__device_plugin_entry {
   tarn_device_ext_function *ext;  // NULL: it has no extension
 } tarn__device_plugin_entry;
 
+enum { TARN__TYPE_MAX = 63 };  // bytes of a type's name, without the NUL
+
+// Whether |type| can stand in front of ":0", in messages and in names of files.
+static inline bool tarn__plugin_is_type(const char *type) {
+  size_t length = strnlen(type, TARN__TYPE_MAX + 1);
+  if (length == 0 || length > TARN__TYPE_MAX) return false;
+  return strspn(type,
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                "0123456789_-.") == length;
+}
+
 // A plug-in as the library keeps it. Never freed: its code may be running.
 typedef struct tarn__device_plugin {
   char *type;          // "cuda"
@@ -29,6 +40,7 @@ typedef struct tarn__device_plugin {
                        // that it was registered with
   bool is_host;        // the built-in cpu: memory is the host's own, no thread
                        // has a current device
+  bool is_found;       // by the name of its file: nobody has asked for it
   uint32_t functions;  // tarn_device_function bits of what is its own
   C_DeviceInterface own;  // checked; functions that it lacks are NULL
   C_DeviceInterface abi;  // the same with stand-ins
@@ -65,6 +77,23 @@ TARN_MUST_CHECK tarn_status tarn__plugin_find(
 // The functions of the built-in plug-in of |type|; false if there is none.
 bool tarn__plugin_find_builtin(const char *type,
                                tarn__device_plugin_entry *out_entry);
+
+// --- those that are known --------------------------------------------------
+// They are never removed, so that a plug-in stays good without the lock.
+
+// Loads the module at |path| and makes its |type| known, unless it is.
+//
+// TARN_E_UNSUPPORTED  as tarn_plugin_load, or it has another type.
+// TARN_E_STATE        called from within a plug-in, or a stream's callback.
+// Others as tarn_plugin_load.
+TARN_MUST_CHECK tarn_status tarn__plugin_take_module(const char *path,
+                                                     const char *type);
+
+// The |index|-th; NULL: there are no more. |*out_started| is the answer of
+// tarn__plugin_initialize, whose text is then the last error.
+TARN_MUST_CHECK tarn_status tarn__plugin_at(size_t index,
+                                            tarn__device_plugin **out_plugin,
+                                            tarn_status *out_started);
 
 // --- the tables ------------------------------------------------------------
 // Either is a struct of pointers to functions, in which a place is an offset.

@@ -1,5 +1,5 @@
-// The registry: plug-ins and open devices; loading and registering, opening and
-// closing.
+// The registry: plug-ins and open devices; loading, finding and registering,
+// opening and closing.
 //
 //   plugins   cpu ── sim ── cuda ── ...          never removed
 //   devices   cpu:0 ── cuda:1 ── ...             in order of opening
@@ -14,6 +14,7 @@
 #include "base/hostmem.h"
 #include "base/names.h"
 #include "device/device.h"
+#include "device/modules.h"
 
 enum { PLUGIN_NAME_MAX = 255 };
 
@@ -71,21 +72,36 @@ TARN__WATCH_FORKS_FIRST static void watch_forks(void) {
 
 // --- plug-ins --------------------------------------------------------------
 
+static tarn_status enter_locked(tarn__device_plugin *plugin) {
+  const tarn__name *taken = tarn__names_find(&registry.plugins, plugin->type);
+  if (taken == NULL) {
+    return tarn__names_add(&registry.plugins, plugin->type, plugin);
+  }
+  const tarn__device_plugin *other = taken->value;
+  return tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already: %s",
+                    plugin->origin, plugin->type, other->origin);
+}
+
+// Where it was found by the name of its file, |type| is what that says.
+static tarn_status check_type(const tarn__device_plugin *plugin,
+                              const char *type) {
+  if (type == NULL || strcmp(plugin->type, type) == 0) return TARN_OK;
+  return tarn__fail(TARN_E_UNSUPPORTED,
+                    "%s: its device type is '%s', not '%s' as the file's name "
+                    "says",
+                    plugin->origin, plugin->type, type);
+}
+
+// |type| NULL: whatever it names.
 static tarn_status add_locked(tarn__device_plugin_entry entry,
-                              const char *origin, bool is_host) {
+                              const char *origin, const char *type,
+                              bool is_host) {
   tarn__device_plugin *plugin = NULL;
-  tarn_status status = TARN_OK;
   TARN__TRY(tarn__plugin_create(entry, origin, &plugin));
   plugin->is_host = is_host;
-  const tarn__name *taken = tarn__names_find(&registry.plugins, plugin->type);
-  if (taken != NULL) {
-    const tarn__device_plugin *other = taken->value;
-    status =
-        tarn__fail(TARN_E_STATE, "%s: a device type '%s' is there already: %s",
-                   origin, plugin->type, other->origin);
-  } else {
-    status = tarn__names_add(&registry.plugins, plugin->type, plugin);
-  }
+  plugin->is_found = type != NULL;
+  tarn_status status = check_type(plugin, type);
+  if (status == TARN_OK) status = enter_locked(plugin);
   if (status != TARN_OK) tarn__plugin_destroy(plugin);
   return status;
 }
@@ -105,7 +121,7 @@ enum { BUILTIN_COUNT = sizeof builtins / sizeof builtins[0] };
 static tarn_status prepare_locked(void) {
   while (registry.plugins.count < BUILTIN_COUNT) {
     size_t next = registry.plugins.count;
-    TARN__TRY(add_locked(builtins[next].entry, "built-in", next == 0));
+    TARN__TRY(add_locked(builtins[next].entry, "built-in", NULL, next == 0));
   }
   return TARN_OK;
 }
@@ -123,7 +139,7 @@ bool tarn__plugin_find_builtin(const char *type,
 static tarn_status add(tarn__device_plugin_entry entry, const char *origin) {
   TARN__TRY(registry_enter());
   tarn_status status = prepare_locked();
-  if (status == TARN_OK) status = add_locked(entry, origin, false);
+  if (status == TARN_OK) status = add_locked(entry, origin, NULL, false);
   registry_unlock();
   return status;
 }
@@ -164,20 +180,65 @@ tarn_status tarn_plugin_register(tarn_plugin_init *init,
   return add((tarn__device_plugin_entry){init, ext}, name);
 }
 
+// --- modules ---------------------------------------------------------------
+// A type that nobody has made known may stand in a file. The file is loaded
+// without the lock, as by tarn_plugin_load: its constructors may wait for other
+// threads, which may wait for the lock.
+
+static tarn_status is_known(const char *type, bool *out_known) {
+  *out_known = false;
+  TARN__TRY(registry_enter());
+  tarn_status status = prepare_locked();
+  *out_known =
+      status == TARN_OK && tarn__names_find(&registry.plugins, type) != NULL;
+  registry_unlock();
+  return status;
+}
+
+// Another thread may have added it meanwhile.
+static tarn_status add_module(tarn__device_plugin_entry entry, const char *path,
+                              const char *type) {
+  TARN__TRY(registry_enter());
+  bool known = tarn__names_find(&registry.plugins, type) != NULL;
+  tarn_status status = known ? TARN_OK : add_locked(entry, path, type, false);
+  registry_unlock();
+  return status;
+}
+
+static tarn_status load_module(const char *path, const char *type) {
+  tarn__device_plugin_entry entry = {NULL, NULL};
+  char *origin = NULL;
+  TARN__TRY(tarn__plugin_find(path, &entry, &origin));
+  tarn_status status = add_module(entry, origin, type);
+  tarn__host_free_text(origin);
+  return status;
+}
+
+tarn_status tarn__plugin_take_module(const char *path, const char *type) {
+  bool known = false;
+  TARN__TRY(is_known(type, &known));
+  return known ? TARN_OK : load_module(path, type);
+}
+
+// Makes |type| known if a file is there for it.
+static tarn_status look_for(const char *type) {
+  bool known = false;
+  char *path = NULL;
+  TARN__TRY(is_known(type, &known));
+  if (known) return TARN_OK;
+  TARN__TRY(tarn__module_find(type, &path));
+  tarn_status status = path != NULL ? load_module(path, type) : TARN_OK;
+  tarn__host_free_text(path);
+  return status;
+}
+
 // --- finding devices by name -----------------------------------------------
 
+// "type:ordinal", taken apart.
 typedef struct device_name {
-  tarn__device_plugin *plugin;
+  char type[TARN__TYPE_MAX + 1];
   size_t ordinal;
 } device_name;
-
-static tarn_status no_such_type(const char *name) {
-  char known[TARN__ERROR_TEXT];
-  tarn__names_text(&registry.plugins, known, sizeof known);
-  return tarn__fail(TARN_E_INVALID,
-                    "no device '%s': give type:ordinal, the types are %s", name,
-                    known);
-}
 
 // Digits only, so that "-1" or " 0" are no ordinals.
 static bool parse_ordinal(const char *text, size_t *out_ordinal) {
@@ -189,21 +250,34 @@ static bool parse_ordinal(const char *text, size_t *out_ordinal) {
   return true;
 }
 
-static tarn_status parse_name(const char *name, device_name *out) {
-  char type[TARN__ERROR_TEXT];
+// The type is "" if |name| is no name of a device.
+static device_name parse_name(const char *name) {
+  device_name parsed = {.ordinal = 0};
   const char *colon = strchr(name, ':');
   size_t length = colon != NULL ? (size_t)(colon - name) : strlen(name);
-  out->ordinal = 0;
-  if (length >= sizeof type ||
-      (colon != NULL && !parse_ordinal(colon + 1, &out->ordinal))) {
-    return no_such_type(name);
+  if (length >= sizeof parsed.type) return parsed;
+  if (colon != NULL && !parse_ordinal(colon + 1, &parsed.ordinal))
+    return parsed;
+  memcpy(parsed.type, name, length);
+  if (!tarn__plugin_is_type(parsed.type)) parsed.type[0] = '\0';
+  return parsed;
+}
+
+// |type| "": no file was looked for.
+static tarn_status no_such_type(const char *name, const char *type) {
+  char known[TARN__ERROR_TEXT];
+  char folders[TARN__ERROR_TEXT] = "";
+  tarn__names_text(&registry.plugins, known, sizeof known);
+  if (*type != '\0') tarn__module_folders(folders, sizeof folders);
+  if (*folders == '\0') {
+    return tarn__fail(TARN_E_INVALID,
+                      "no device '%s': give type:ordinal, the types are %s",
+                      name, known);
   }
-  memcpy(type, name, length);
-  type[length] = '\0';
-  tarn__name *entry = tarn__names_find(&registry.plugins, type);
-  if (entry == NULL) return no_such_type(name);
-  out->plugin = entry->value;
-  return TARN_OK;
+  return tarn__fail(TARN_E_INVALID,
+                    "no device '%s': give type:ordinal, the types are %s; "
+                    "there is no tarn_%s.so in %s",
+                    name, known, type, folders);
 }
 
 // The open device of |plugin| with that ordinal; SIZE_MAX: the one that the
@@ -233,24 +307,27 @@ tarn_device *tarn__device_find(const tarn__device_plugin *plugin, int id) {
 
 // --- opening ---------------------------------------------------------------
 
-static tarn_status open_new_locked(device_name name, tarn_device **out) {
-  assert(name.plugin != NULL);
-  TARN__TRY(tarn__plugin_initialize(name.plugin));
-  if (name.ordinal >= name.plugin->id_count) {
+static tarn_status open_new_locked(tarn__device_plugin *plugin, size_t ordinal,
+                                   tarn_device **out) {
+  TARN__TRY(tarn__plugin_initialize(plugin));
+  if (ordinal >= plugin->id_count) {
     return tarn__fail(TARN_E_INVALID, "no device '%s:%zu': %s has %zu",
-                      name.plugin->type, name.ordinal, name.plugin->type,
-                      name.plugin->id_count);
+                      plugin->type, ordinal, plugin->type, plugin->id_count);
   }
-  TARN__TRY(tarn__device_create(name.plugin, name.ordinal, out));
+  TARN__TRY(tarn__device_create(plugin, ordinal, out));
   tarn_list_add_tail(&registry.devices, &(*out)->node);
   return TARN_OK;
 }
 
-static tarn_status open_named_locked(const char *text, tarn_device **out) {
-  device_name name = {0};
-  TARN__TRY(parse_name(text, &name));
-  tarn_device *device = find_open(name.plugin, name.ordinal, 0);
-  if (device == NULL) TARN__TRY(open_new_locked(name, &device));
+// |text| is what |name| was parsed from.
+static tarn_status open_named_locked(const char *text, const device_name *name,
+                                     tarn_device **out) {
+  const tarn__name *entry = tarn__names_find(&registry.plugins, name->type);
+  if (entry == NULL) return no_such_type(text, name->type);
+  tarn_device *device = find_open(entry->value, name->ordinal, 0);
+  if (device == NULL) {
+    TARN__TRY(open_new_locked(entry->value, name->ordinal, &device));
+  }
   assert(device != NULL);
   device->open_count++;
   *out = device;
@@ -269,8 +346,9 @@ static tarn_device *known_host(void) {
 static tarn_status ensure_host_locked(void) {
   tarn_status status = prepare_locked();
   if (status != TARN_OK || known_host() != NULL) return status;
+  static const device_name name = {.type = "cpu"};
   tarn_device *host = NULL;
-  TARN__TRY(open_named_locked("cpu:0", &host));
+  TARN__TRY(open_named_locked("cpu:0", &name, &host));
   atomic_store_explicit(&registry.host, host, memory_order_release);
   return TARN_OK;
 }
@@ -278,9 +356,11 @@ static tarn_status ensure_host_locked(void) {
 tarn_status tarn_device_open(const char *name, tarn_device **out_device) {
   *out_device = NULL;
   if (name == NULL) return tarn__fail(TARN_E_INVALID, "device: no name");
+  const device_name parsed = parse_name(name);
+  if (*parsed.type != '\0') TARN__TRY(look_for(parsed.type));
   TARN__TRY(registry_enter());
   tarn_status status = ensure_host_locked();
-  if (status == TARN_OK) status = open_named_locked(name, out_device);
+  if (status == TARN_OK) status = open_named_locked(name, &parsed, out_device);
   registry_unlock();
   return status;
 }
@@ -322,36 +402,16 @@ tarn_status tarn_device_close(tarn_device *device) {
 
 // --- listing ---------------------------------------------------------------
 
-static tarn_status visit_devices(const tarn__device_plugin *plugin,
-                                 tarn_device_visit *visit, void *context) {
-  for (size_t i = 0; i < plugin->id_count; i++) {
-    char name[TARN__ERROR_TEXT];
-    snprintf(name, sizeof name, "%s:%zu", plugin->type, i);
-    TARN__TRY(visit(context, name));
-  }
-  return TARN_OK;
-}
-
-// The |index|-th plug-in, initialised; NULL beyond the last. Plug-ins are
-// never removed, so it stays good without the lock.
-static tarn_status plugin_at(size_t index, tarn__device_plugin **out_plugin) {
+tarn_status tarn__plugin_at(size_t index, tarn__device_plugin **out_plugin,
+                            tarn_status *out_started) {
   *out_plugin = NULL;
+  *out_started = TARN_OK;
   TARN__TRY(registry_enter());
   tarn_status status = prepare_locked();
   if (status == TARN_OK && index < registry.plugins.count) {
     *out_plugin = registry.plugins.entries[index].value;
-    status = tarn__plugin_initialize(*out_plugin);
+    *out_started = tarn__plugin_initialize(*out_plugin);
   }
   registry_unlock();
   return status;
-}
-
-tarn_status tarn_device_each(tarn_device_visit *visit, void *context) {
-  if (visit == NULL) return tarn__fail(TARN_E_INVALID, "device: no visitor");
-  for (size_t i = 0;; i++) {
-    tarn__device_plugin *plugin = NULL;
-    tarn_status status = plugin_at(i, &plugin);
-    if (status != TARN_OK || plugin == NULL) return status;
-    TARN__TRY(visit_devices(plugin, visit, context));
-  }
 }

@@ -334,9 +334,17 @@ static tarn_status ignore_name(void *context, const char *name) {
   return TARN_OK;
 }
 
+static tarn_status check_plugin(void *context, const tarn_plugin_info *info) {
+  (void)context;
+  require((info->status == TARN_OK) == (*info->reason == '\0'));
+  require(info->status == TARN_OK || info->device_count == 0);
+  return TARN_OK;
+}
+
 static void list(stage *s) {
   (void)s;
   expect(CALL(tarn_device_each)(ignore_name, NULL));
+  expect(CALL(tarn_plugin_each)(check_plugin, NULL));
 }
 
 // It is registered already where scenes are played on it.

@@ -16,6 +16,7 @@
   X(tarn_plugin_load)             \
   X(tarn_plugin_register)         \
   X(tarn_device_each)             \
+  X(tarn_plugin_each)             \
   X(tarn_device_open)             \
   X(tarn_device_close)            \
   X(tarn_device_name)             \

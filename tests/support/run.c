@@ -79,9 +79,9 @@ int run_tests(void) {
 }
 
 int run_part(const char *part) {
-  static const char *const defaults[] = {"TARN_POOL", "TARN_POOL_DEBUG",
-                                         "TARN_SNAPSHOT_ON_FULL",
-                                         "TARN_SYNCED_PROTECT"};
+  static const char *const defaults[] = {
+      "TARN_PLUGIN_DIR", "TARN_POOL", "TARN_POOL_DEBUG",
+      "TARN_SNAPSHOT_ON_FULL", "TARN_SYNCED_PROTECT"};
   for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
     unsetenv(defaults[i]);
   Suite *suite = suite_create(program_invocation_short_name);

@@ -3,7 +3,9 @@
 // and the host must not touch its memory.
 //
 // Compiled with WIDE it is "wide:0", which has a little beyond the ABI; with
-// NOISY it has 1 GiB and writes to stdout at each allocation.
+// NOISY it has 1 GiB and writes to stdout at each allocation; with DRIVERLESS
+// it is of the type "driverless", and does not initialise for want of a driver.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,9 +79,31 @@ static C_Status min_chunk(const C_Device device, size_t *size) {
   return C_SUCCESS;
 }
 
+#ifdef DRIVERLESS
+static C_Status initialize(void) {
+  return C_INTERNAL_ERROR;
+}
+
+static void error_text(int id, void *stream, char *out, size_t out_size) {
+  const char *text = id == 0 && stream == NULL ? "no driver is here" : "?";
+  snprintf(out, out_size, "%s", text);
+}
+
+const tarn_device_ext *TarnDeviceExt(void) {
+  static const tarn_device_ext ext = {
+      .struct_size = sizeof ext,
+      .version = TARN_DEVICE_EXT_VERSION,
+      .error_text = error_text,
+  };
+  return &ext;
+}
+#endif
+
 void InitPlugin(CustomRuntimeParams *params) {
-#ifdef WIDE
+#if defined(WIDE)
   static char type[] = "wide";
+#elif defined(DRIVERLESS)
+  static char type[] = "driverless";
 #else
   static char type[] = "small";
 #endif
@@ -87,6 +111,9 @@ void InitPlugin(CustomRuntimeParams *params) {
   params->device_type = type;
   params->version = (C_RuntimeVersion){0, 1, 1};
   memset((char *)table + sizeof(size_t), 0, table->size - sizeof(size_t));
+#ifdef DRIVERLESS
+  table->initialize = initialize;
+#endif
   table->init_device = fine;
   table->set_device = fine;
   table->get_device = get_device;

@@ -1,0 +1,258 @@
+// Where modules stand: which folders are searched, and what is in them.
+//
+// The first three are seen from the file that holds this code, the library or a
+// program that the library is linked into:
+//
+//   build/libtarn.so, build/tarn       plugins/
+//   LIBDIR/libtarn.so                  tarn/
+//   BINDIR/tarn                        TARN_LIB_FROM_BIN, LIBDIR/tarn from
+//   there wherever                           $TARN_PLUGIN_DIR
+//
+// A program may be run out of a folder in which others can make a folder, such
+// as /tmp. So a folder beside the library counts only if it belongs to whom the
+// library belongs to, to the user or to root, and not everyone may write there.
+//
+// Invariants: a path is absolute, and no part of it depends on the current
+// directory. Nothing is kept between two calls.
+#include "device/modules.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/hostmem.h"
+#include "base/os.h"
+#include "base/status.h"
+#include "device/plugin.h"
+
+static const char prefix[] = "tarn_";
+static const char suffix[] = ".so";
+
+// --- the file that holds this code -----------------------------------------
+
+// The path of the file that is mapped at |address|, in a line of
+// /proc/self/maps: "begin-end rights offset device inode  path". NULL: another
+// line, or no file.
+static const char *path_in_line(const char *line, uintptr_t address) {
+  char *end = NULL;
+  uintptr_t from = strtoull(line, &end, 16);
+  if (*end != '-') return NULL;
+  uintptr_t to = strtoull(end + 1, &end, 16);
+  return from <= address && address < to ? strchr(end, '/') : NULL;
+}
+
+// The kernel knows the file by its absolute path. The dynamic linker may have
+// been given a relative one, when the current directory was another.
+static bool find_own_file(char out[PATH_MAX]) {
+  static const char here = 0;
+  tarn__os_lines lines;
+  const char *path = NULL;
+  if (!tarn__os_lines_open(&lines, "/proc/self/maps")) return false;
+  for (const char *line = tarn__os_lines_next(&lines);
+       line != NULL && path == NULL; line = tarn__os_lines_next(&lines)) {
+    path = path_in_line(line, (uintptr_t)&here);
+    if (path != NULL) snprintf(out, PATH_MAX, "%s", path);
+  }
+  close(lines.fd);
+  return path != NULL;
+}
+
+// --- folders ---------------------------------------------------------------
+
+// False: no more folders.
+typedef bool folder_visit(void *context, const char *folder);
+
+// Of |library|, which may be gone, the owner. A program with rights beyond its
+// user's may have been given another path by that user: there root alone
+// counts.
+static uid_t owner_of(const char *library) {
+  struct stat found;
+  if (getauxval(AT_SECURE) != 0) return 0;
+  return stat(library, &found) == 0 ? found.st_uid : geteuid();
+}
+
+static bool is_trusted(const char *folder, uid_t owner) {
+  struct stat found;
+  if (stat(folder, &found) != 0 || !S_ISDIR(found.st_mode)) return false;
+  bool is_user = getauxval(AT_SECURE) == 0 && found.st_uid == geteuid();
+  bool is_known = found.st_uid == 0 || found.st_uid == owner || is_user;
+  if (is_known && (found.st_mode & S_IWOTH) == 0) return true;
+  tarn__log(TARN_LOG_WARN,
+            "%s: not searched for plug-ins: it is another user's, or everyone "
+            "may write there",
+            folder);
+  return false;
+}
+
+static bool join(char out[PATH_MAX], const char *folder, const char *name) {
+  int length = snprintf(out, PATH_MAX, "%s/%s", folder, name);
+  return length > 0 && length < PATH_MAX;
+}
+
+// False if |visit| wants no more.
+static bool visit_beside(folder_visit *visit, void *context) {
+  static const char *const places[] = {"plugins", "tarn", TARN_LIB_FROM_BIN};
+  char own[PATH_MAX];
+  if (!find_own_file(own)) return true;
+  uid_t owner = owner_of(own);
+  *strrchr(own, '/') = '\0';
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    char path[PATH_MAX];
+    char real[PATH_MAX];
+    if (!join(path, own, places[i]) || realpath(path, real) == NULL) continue;
+    if (is_trusted(real, owner) && !visit(context, real)) return false;
+  }
+  return true;
+}
+
+static void visit_folders(folder_visit *visit, void *context) {
+  if (!visit_beside(visit, context)) return;
+  const char *named = secure_getenv("TARN_PLUGIN_DIR");
+  if (named != NULL && named[0] == '/') (void)visit(context, named);
+}
+
+typedef struct text {
+  char *bytes;
+  size_t size;
+  size_t used;
+} text;
+
+static bool append_folder(void *context, const char *folder) {
+  text *t = context;
+  if (t->used >= t->size) return false;
+  int n = snprintf(t->bytes + t->used, t->size - t->used, "%s%s",
+                   t->used > 0 ? ", " : "", folder);
+  t->used += n > 0 ? (size_t)n : 0;
+  return true;
+}
+
+void tarn__module_folders(char *out, size_t out_size) {
+  text t = {.bytes = out, .size = out_size};
+  out[0] = '\0';
+  visit_folders(append_folder, &t);
+}
+
+// --- one module ------------------------------------------------------------
+
+typedef struct search {
+  const char *file;
+  char path[PATH_MAX];
+  bool is_found;
+} search;
+
+static bool look_in(void *context, const char *folder) {
+  search *s = context;
+  s->is_found = join(s->path, folder, s->file) && access(s->path, F_OK) == 0;
+  return !s->is_found;
+}
+
+tarn_status tarn__module_find(const char *type, char **out_path) {
+  char file[sizeof prefix + TARN__TYPE_MAX + sizeof suffix];
+  search s = {.file = file};
+  *out_path = NULL;
+  if (!tarn__plugin_is_type(type)) return TARN_OK;
+  snprintf(file, sizeof file, "%s%s%s", prefix, type, suffix);
+  visit_folders(look_in, &s);
+  if (!s.is_found) return TARN_OK;
+  *out_path = tarn__host_text(s.path);
+  return *out_path != NULL ? TARN_OK : TARN_E_NOMEM;
+}
+
+// --- all of them -----------------------------------------------------------
+
+// The type that |file| is named after; false: it is no module's name.
+static bool type_of(const char *file, char out[TARN__TYPE_MAX + 1]) {
+  size_t length = strlen(file);
+  size_t around = sizeof prefix - 1 + sizeof suffix - 1;
+  if (length <= around || length - around > TARN__TYPE_MAX) return false;
+  if (strncmp(file, prefix, sizeof prefix - 1) != 0) return false;
+  if (strcmp(file + length - (sizeof suffix - 1), suffix) != 0) return false;
+  snprintf(out, length - around + 1, "%s", file + sizeof prefix - 1);
+  return tarn__plugin_is_type(out);
+}
+
+static bool is_listed(const tarn__device_modules *modules, const char *type) {
+  for (size_t i = 0; i < modules->count; i++) {
+    if (strcmp(modules->items[i].type, type) == 0) return true;
+  }
+  return false;
+}
+
+static void free_module(tarn__device_module *module) {
+  tarn__host_free_text(module->type);
+  tarn__host_free_text(module->path);
+  tarn__host_free_text(module->reason);
+}
+
+// Adds the module to those from |first| on, which stand in order of their
+// names.
+static tarn_status insert(tarn__device_modules *modules, size_t first,
+                          const char *type, const char *path) {
+  if (modules->count == modules->capacity) {
+    tarn__device_module *items =
+        tarn__host_grow(modules->items, &modules->capacity, modules->count + 1,
+                        4, sizeof *items);
+    if (items == NULL) return TARN_E_NOMEM;
+    modules->items = items;
+  }
+  tarn__device_module added = {.type = tarn__host_text(type),
+                               .path = tarn__host_text(path)};
+  if (added.type == NULL || added.path == NULL) {
+    free_module(&added);
+    return TARN_E_NOMEM;
+  }
+  size_t at = modules->count++;
+  for (; at > first && strcmp(modules->items[at - 1].type, type) > 0; at--)
+    modules->items[at] = modules->items[at - 1];
+  modules->items[at] = added;
+  return TARN_OK;
+}
+
+typedef struct listing {
+  tarn__device_modules *modules;
+  tarn_status status;
+} listing;
+
+static tarn_status add_file(tarn__device_modules *modules, size_t first,
+                            const char *folder, const char *file) {
+  char type[TARN__TYPE_MAX + 1];
+  char path[PATH_MAX];
+  if (!type_of(file, type) || is_listed(modules, type)) return TARN_OK;
+  if (!join(path, folder, file) || access(path, F_OK) != 0) return TARN_OK;
+  return insert(modules, first, type, path);
+}
+
+static bool list_folder(void *context, const char *folder) {
+  listing *l = context;
+  size_t first = l->modules->count;
+  DIR *files = opendir(folder);
+  if (files == NULL) return true;
+  for (const struct dirent *entry = readdir(files);
+       entry != NULL && l->status == TARN_OK; entry = readdir(files)) {
+    l->status = add_file(l->modules, first, folder, entry->d_name);
+  }
+  closedir(files);
+  return l->status == TARN_OK;
+}
+
+tarn_status tarn__modules_list(tarn__device_modules *out) {
+  listing l = {.modules = out, .status = TARN_OK};
+  *out = (tarn__device_modules){0};
+  visit_folders(list_folder, &l);
+  if (l.status != TARN_OK) tarn__modules_deinit(out);
+  return l.status;
+}
+
+void tarn__modules_deinit(tarn__device_modules *modules) {
+  for (size_t i = 0; i < modules->count; i++)
+    free_module(&modules->items[i]);
+  tarn__host_free_array(modules->items, modules->capacity,
+                        sizeof *modules->items);
+  *modules = (tarn__device_modules){0};
+}
