@@ -56,7 +56,8 @@ size_t conform_count(void);
 
 typedef struct conform_request {
   const char *path;    // a shared object, as tarn_plugin_load wants it; NULL:
-  const char *type;    // the built-in plug-in of this type
+  const char *type;    // the plug-in of this type, built in or a module that
+                       // tarn_device_open would find
   size_t device;       // which of its devices, in the plug-in's order
   unsigned timeout_s;  // of each check; 0: CONFORM_TIMEOUT_S
   bool in_process;     // no child, no timeout: for debuggers

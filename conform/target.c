@@ -6,25 +6,40 @@
 #include <stdio.h>
 
 #include "base/hostmem.h"
+#include "base/status.h"
 #include "check.h"
+#include "device/modules.h"
 
 // ---------------------------------------------------------------------------
 // From the file to devices
 // ---------------------------------------------------------------------------
 
-bool conform_target_find(conform_target *t, const conform_request *request,
-                         char *out_origin) {
-  if (request->path == NULL) {
-    snprintf(out_origin, PATH_MAX, "built-in");
-    return tarn__plugin_find_builtin(request->type, &t->entry);
-  }
+static bool find_file(conform_target *t, const char *file, char *out_origin) {
   char *path = NULL;
-  if (tarn__plugin_find(request->path, &t->entry, &path) != TARN_OK) {
-    return false;
-  }
+  if (tarn__plugin_find(file, &t->entry, &path) != TARN_OK) return false;
   snprintf(out_origin, PATH_MAX, "%s", path);
   tarn__host_free_text(path);
   return true;
+}
+
+// The error's text is "" if there is none of the type.
+static bool find_type(conform_target *t, const char *type, char *out_origin) {
+  char *file = NULL;
+  if (tarn__plugin_find_builtin(type, &t->entry)) {
+    snprintf(out_origin, PATH_MAX, "built-in");
+    return true;
+  }
+  if (tarn__module_find(type, &file) != TARN_OK) return false;
+  if (file == NULL) return tarn__fail(TARN_E_INVALID, "%s", "") == TARN_OK;
+  bool found = find_file(t, file, out_origin);
+  tarn__host_free_text(file);
+  return found;
+}
+
+bool conform_target_find(conform_target *t, const conform_request *request,
+                         char *out_origin) {
+  return request->path != NULL ? find_file(t, request->path, out_origin)
+                               : find_type(t, request->type, out_origin);
 }
 
 bool conform_target_load(conform_target *t, const char *origin) {

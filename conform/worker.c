@@ -42,7 +42,7 @@ static bool find(worker *w, bool first) {
   if (!found) {
     m.kind = MESSAGE_NO_PLUGIN;
     snprintf(m.outcome.detail, sizeof m.outcome.detail, "%s",
-             w->session->request->path != NULL ? tarn_last_error() : "");
+             tarn_last_error());
   }
   snprintf(m.origin, sizeof m.origin, "%s", w->origin);
   if (first || !found) w->out.send(w->out.context, &m);

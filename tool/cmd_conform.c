@@ -29,7 +29,9 @@ static const char help[] =
     "                  is looked for in $TARN_PLUGIN_DIR\n"
     "  --device D      which device of the plug-in: a number or NAME:NUMBER\n"
     "                  (default: 0)\n"
-    "  --plugin FILE   where DEVICE may come from; may be given several times\n"
+    "  --plugin FILE   where DEVICE may come from; may be given several "
+    "times;\n"
+    "                  others are found as by tarn devices\n"
     "  --only A,B      these checks only, or all of a subject: memory\n"
     "  --list          the names of the checks\n"
     "  --strict        a quirk is a failure, too\n"
@@ -59,7 +61,7 @@ typedef struct command {
   bool strict;
 
   char *path;  // of the shared object
-  char *type;  // or of the built-in plug-in
+  char *type;  // or of a plug-in that is built in or found
   bool *wanted;
   conform_findings *found;
   tool_progress progress;
@@ -259,8 +261,9 @@ static tool_exit nothing_to_test(const command *c) {
   }
   return tool_fail(c->verb,
                    "no device type is named '%s'; built in are cpu and sim, "
-                   "--plugin FILE brings others",
-                   c->type);
+                   "--plugin FILE brings others, and a file tarn_%s.so is "
+                   "found beside the library and in TARN_PLUGIN_DIR",
+                   c->type, c->type);
 }
 
 static tool_exit test(command *c, size_t device) {

@@ -1,4 +1,6 @@
 // `tarn conform`: what it writes, and that what is in order passes.
+#include <unistd.h>
+
 #include "conform_kit.h"
 
 // --- what is in order ------------------------------------------------------
@@ -236,6 +238,18 @@ TEST(device_of_a_plugin) {
   o = tool_ends(0, "conform", TARN_FAULTY_PLUGIN, "--device", "faulty:1",
                 "--only", "devices.count", "-o", "json");
   ck_assert(is_at(o.out, "device", "faulty:1"));
+}
+
+TEST(a_module_by_its_type) {
+  const char *path = tool_file("tarn_small.so");
+  ck_assert_int_eq(symlink(TARN_SMALL_PLUGIN, path), 0);
+  tool_write_file(tool_file("tarn_broken.so"), "broken");
+  setenv("TARN_PLUGIN_DIR", tool_file(""), 1);
+  tool_output o = tool_ends(0, "conform", "small:0", "--only", "devices.count",
+                            "-o", "json");
+  ck_assert(is_at(o.out, "device", "small:0"));
+  assert_exits(tool_line("conform broken:0"), 1,
+               "tarn_broken.so: file too short");
 }
 
 TEST(nothing_to_test) {
