@@ -12,7 +12,10 @@ static const char help[] =
     "usage: tarn devices [OPTION]...\n"
     "\n"
     "Lists the devices of this machine: those that are built in, and those of\n"
-    "the plug-ins named. Of the optional functions of the plug-in ABI it "
+    "plug-ins that are named, stand beside the library or in "
+    "$TARN_PLUGIN_DIR.\n"
+    "Where such a plug-in cannot be used, one line says why. Of the optional "
+    "functions of the plug-in ABI it "
     "tells\n"
     "which are the plug-in's own and for which Tarn stands in; beyond the\n"
     "ABI, what the plug-in's extension has.\n"
@@ -28,6 +31,15 @@ static const char help[] =
 
 enum { NAMES_SIZE = 1024 };
 
+// One plug-in; the texts are copies.
+typedef struct found_plugin {
+  char *type;
+  char *origin;
+  char *reason;  // "": it can be used
+  size_t device_count;
+  tarn_status status;
+} found_plugin;
+
 // One device; the texts of |info| live as long as it is open.
 typedef struct found {
   tarn_device *device;
@@ -40,6 +52,8 @@ typedef struct survey {
   const tool_verb *verb;
   found *items;
   size_t count;
+  found_plugin *plugins;
+  size_t plugin_count;
   bool failed;  // something could not be opened
 } survey;
 
@@ -76,11 +90,39 @@ static tarn_status visit(void *context, const char *name) {
   return TARN_OK;
 }
 
-static void close_all(survey *s) {
+static tarn_status visit_plugin(void *context, const tarn_plugin_info *info) {
+  survey *s = context;
+  found_plugin *plugins = tool_array(s->plugin_count + 1, sizeof *plugins);
+  if (s->plugin_count > 0)
+    memcpy(plugins, s->plugins, s->plugin_count * sizeof *plugins);
+  plugins[s->plugin_count++] = (found_plugin){
+      .type = tool_text(info->type),
+      .origin = tool_text(info->origin),
+      .reason = tool_text(info->reason),
+      .device_count = info->device_count,
+      .status = info->status,
+  };
+  free(s->plugins);
+  s->plugins = plugins;
+  return TARN_OK;
+}
+
+static tarn_status look_at_all(survey *s) {
+  tarn_status status = tarn_device_each(visit, s);
+  return status == TARN_OK ? tarn_plugin_each(visit_plugin, s) : status;
+}
+
+static void end_survey(survey *s) {
   for (size_t i = 0; i < s->count; i++) {
     (void)tarn_device_close(s->items[i].device);
   }
+  for (size_t i = 0; i < s->plugin_count; i++) {
+    free(s->plugins[i].type);
+    free(s->plugins[i].origin);
+    free(s->plugins[i].reason);
+  }
   free(s->items);
+  free(s->plugins);
 }
 
 // ---------------------------------------------------------------------------
@@ -197,16 +239,50 @@ static void write_functions(const found *item) {
   write_wrapped("stand-ins", stand_ins);
 }
 
+static void write_plugin(sheet *s, const found_plugin *plugin) {
+  sheet_only(s, SHEET_JSON);
+  sheet_text(s, NULL, "type", plugin->type);
+  sheet_text(s, NULL, "plugin", plugin->origin);
+  sheet_uint(s, NULL, "device_count", plugin->device_count, SHEET_COUNT);
+  sheet_text(s, NULL, "status", tarn_status_name(plugin->status));
+  sheet_text(s, NULL, "reason",
+             *plugin->reason != '\0' ? plugin->reason : NULL);
+  sheet_row_end(s);
+}
+
+// What no row of the table tells, in a line for each plug-in that has none.
+static void write_deviceless(const survey *all) {
+  bool is_first = true;
+  for (size_t i = 0; i < all->plugin_count; i++) {
+    const found_plugin *p = &all->plugins[i];
+    if (p->device_count > 0) continue;
+    if (is_first) fputc('\n', tool_out());
+    is_first = false;
+    text_write(p->type, tool_out());
+    fputs(p->status == TARN_OK ? ": no device is here: " : ": cannot be used: ",
+          tool_out());
+    text_write(p->origin, tool_out());
+    if (p->status != TARN_OK) fputs(": ", tool_out());
+    text_write(p->reason, tool_out());
+    fputc('\n', tool_out());
+  }
+}
+
 static void write_survey(const survey *all, options_output output) {
   sheet *s = sheet_begin(output, NULL);
   sheet_list(s, "devices");
   for (size_t i = 0; i < all->count; i++)
     write_row(s, &all->items[i], output);
+  sheet_list(s, "plugins");
+  for (size_t i = 0; i < all->plugin_count; i++)
+    write_plugin(s, &all->plugins[i]);
   sheet_end(s);
   for (size_t i = 0; output == OUTPUT_TABLE && i < all->count; i++) {
     write_functions(&all->items[i]);
     write_extensions(&all->items[i]);
   }
+  if (output == OUTPUT_TABLE || output == OUTPUT_MARKDOWN)
+    write_deviceless(all);
 }
 
 // ---------------------------------------------------------------------------
@@ -215,13 +291,13 @@ static void write_survey(const survey *all, options_output output) {
 
 static tool_exit list(const tool_verb *verb, options_output output) {
   survey s = {.verb = verb};
-  tarn_status status = tarn_device_each(visit, &s);
-  if (status != TARN_OK) {
-    close_all(&s);
-    return tool_fail(verb, "%s", tarn_last_error());
+  if (look_at_all(&s) != TARN_OK) {
+    tool_fail(verb, "%s", tarn_last_error());
+    end_survey(&s);
+    return TOOL_NO;
   }
   write_survey(&s, output);
-  close_all(&s);
+  end_survey(&s);
   return s.failed ? TOOL_NO : TOOL_DONE;
 }
 

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Installs, moves the installed tree elsewhere, and builds a program against
-# it as a user would: find_package and pkg-config, shared and static.
+# it as a user would: find_package and pkg-config, shared and static. Plug-ins
+# that are not in the library are installed, and found from there.
 #
 #   install.sh SOURCE_DIR BUILD_DIR CMAKE GENERATOR CC
 set -eu
@@ -10,11 +11,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/moved
 
-unset DESTDIR LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH || :
+unset DESTDIR LD_LIBRARY_PATH PKG_CONFIG_PATH CMAKE_PREFIX_PATH \
+  TARN_PLUGIN_DIR || :
 
-says_hello() { # says_hello HOW PROGRAM LIBRARY_PATH
-  case $(LD_LIBRARY_PATH=$3 "$2") in
-    'hello from cpu:0:'*) echo "$1: runs" ;;
+says_hello() { # says_hello HOW PROGRAM LIBRARY_PATH [DEVICE]
+  device=${4:-cpu:0}
+  case $(LD_LIBRARY_PATH=$3 "$2" "$device") in
+    "hello from $device:"*) echo "$1: runs" ;;
     *)
       echo "$1: does not say hello"
       exit 1
@@ -55,6 +58,27 @@ says_hello 'find_package, tarn::tarn' "$work/consumer/hello_shared" ''
 says_hello 'find_package, tarn::tarn_static' "$work/consumer/hello_static" ''
 wants shared "$work/consumer/hello_shared"
 wants static "$work/consumer/hello_static"
+
+# A module in LIBDIR/tarn is found, and only those are there that are not built
+# in.
+for module in "$build"/plugins/tarn_*.so; do
+  name=$(basename "$module")
+  there=no
+  [ ! -f "$libdir/tarn/$name" ] || there=yes
+  case $name in
+    tarn_cpu.so | tarn_sim.so) wanted=no ;;
+    *) wanted=yes ;;
+  esac
+  [ "$there" = "$wanted" ] || { echo "$name is installed: $there"; exit 1; }
+done
+cp "$build/tests/libtarn_small_plugin.so" "$libdir/tarn/tarn_small.so"
+"$prefix/bin/tarn" devices -o csv | grep -q '^small:0,' || {
+  echo 'bin/tarn does not find a module'
+  exit 1
+}
+cp "$work/consumer/hello_static" "$prefix/bin/hello_static"
+says_hello 'a module, beside libtarn.so' "$work/consumer/hello_shared" '' small:0
+says_hello 'a module, from bin' "$prefix/bin/hello_static" '' small:0
 
 if ! command -v pkg-config >/dev/null; then
   echo 'SKIPPED: install by pkg-config: no pkg-config here'

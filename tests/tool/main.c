@@ -142,6 +142,70 @@ TEST(devices_for_spreadsheets) {
   assert_contains(o.out, "| device |");
 }
 
+// --- devices that nobody names ---------------------------------------------
+
+// In TARN_PLUGIN_DIR: one that works, one that needs what is not here, and one
+// without a driver.
+static void put_modules(void) {
+  static const char *const files[][2] = {
+      {TARN_SMALL_PLUGIN, "tarn_small.so"},
+      {TARN_NEEDY_PLUGIN, "tarn_needy.so"},
+      {TARN_DRIVERLESS_PLUGIN, "tarn_driverless.so"},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+    ck_assert_int_eq(symlink(files[i][0], tool_file(files[i][1])), 0);
+  setenv("TARN_PLUGIN_DIR", tool_file(""), 1);
+}
+
+TEST(modules_for_people) {
+  char text[1024];
+  put_modules();
+  static const char *const formats[] = {"table", "md"};
+  for (int i = 0; i < 2; i++) {
+    tool_output o = tool_did("devices", "-o", formats[i]);
+    assert_contains(o.out, i == 0 ? "\nsmall:0 " : "\n| small:0 ");
+    snprintf(text, sizeof text,
+             "\n\ndriverless: cannot be used: %s: initialize answered 4: no "
+             "driver is here\n"
+             "needy: cannot be used: %s: libtarn_absent.so: cannot open shared "
+             "object file",
+             tool_file("/tarn_driverless.so"), tool_file("/tarn_needy.so"));
+    assert_contains(o.out, text);
+    ck_assert_str_eq(o.err, "");
+  }
+  ck_assert_ptr_null(strstr(tool_did("devices", "-o", "csv").out, "cannot"));
+}
+
+TEST(modules_as_json) {
+  char keys[128];
+  put_modules();
+  tool_output o = tool_did("devices", "-o", "json");
+  assert_json_line(o.out);
+  ck_assert_uint_eq(json_size(o.out, "plugins"), 5);
+  ck_assert_str_eq(json_keys(o.out, "plugins.0", keys, sizeof keys),
+                   "type,plugin,device_count,status,reason");
+  ck_assert(json_is(o.out, "plugins.0.type", "\"cpu\""));
+  ck_assert(json_is(o.out, "plugins.0.plugin", "\"built-in\""));
+  ck_assert(json_is(o.out, "plugins.0.device_count", "1"));
+  ck_assert(json_is(o.out, "plugins.0.status", "\"TARN_OK\""));
+  ck_assert(json_is(o.out, "plugins.0.reason", "null"));
+  ck_assert(json_is(o.out, "plugins.3.type", "\"small\""));
+  ck_assert(json_is(o.out, "plugins.4.type", "\"needy\""));
+  ck_assert(json_is(o.out, "plugins.4.device_count", "0"));
+  ck_assert(json_is(o.out, "plugins.4.status", "\"TARN_E_IO\""));
+  ck_assert(json_is(o.out, "plugins.2.status", "\"TARN_E_DEVICE\""));
+  ck_assert(json_is(o.out, "plugins.2.reason",
+                    "\"initialize answered 4: no driver is here\""));
+}
+
+// A plug-in that is asked for by name must be there.
+TEST(a_plugin_that_is_named_must_work) {
+  assert_exits(tool_run("devices", "--plugin", TARN_DRIVERLESS_PLUGIN), 1,
+               "initialize answered 4: no driver is here");
+  assert_exits(tool_run("devices", "--plugin", TARN_NEEDY_PLUGIN), 1,
+               "libtarn_needy_plugin.so: libtarn_absent.so: cannot open");
+}
+
 TEST(missing_plugin) {
   assert_exits(tool_run("devices", "--plugin", "./nowhere.so"), 1,
                "./nowhere.so: No such file");
