@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/status.h"
 #include "sim.h"
 #include "tarn/sim.h"
@@ -70,18 +71,9 @@ static bool is_within(const number_rule *rule, size_t number) {
 
 // --- the environment -------------------------------------------------------
 
-// Digits, then with |units| one of K, M, G, T or none.
 static bool parse_number(const char *text, bool units, size_t *out) {
   size_t digits = strspn(text, "0123456789");
-  if (digits == 0 || digits > 18) return false;
-  *out = strtoull(text, NULL, 10);
-  const char *unit = text + digits;
-  if (*unit == '\0') return true;
-  static const char letters[] = "KMGT";
-  const char *found = strchr(letters, *unit);
-  if (!units || found == NULL || unit[1] != '\0') return false;
-  size_t shift = 10 * ((size_t)(found - letters) + 1);
-  return tarn_size_mul(*out, (size_t)1 << shift, out);
+  return (units || text[digits] == '\0') && tarn__bytes_parse(text, out);
 }
 
 // Leaves the number alone where the variable is not set, or empty.

@@ -1,7 +1,8 @@
-// Sizes in texts for people.
+// Sizes in texts, as people write and read them.
 #include "base/bytes.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 const char *tarn__bytes_short(size_t bytes, char out[TARN__BYTES_TEXT]) {
@@ -28,4 +29,24 @@ const char *tarn__bytes_text(size_t bytes, char out[TARN__BYTES_TEXT]) {
     snprintf(out + used, TARN__BYTES_TEXT - used, " (%zu bytes)", bytes);
   }
   return out;
+}
+
+// How far the unit shifts the number; false: it is no unit.
+static bool parse_unit(const char *text, int *out_shift) {
+  static const char letters[] = "KMGT";
+  *out_shift = 0;
+  if (*text == '\0') return true;
+  const char *found = strchr(letters, *text);
+  if (found == NULL || text[1] != '\0') return false;
+  *out_shift = 10 * (int)(found - letters + 1);
+  return true;
+}
+
+bool tarn__bytes_parse(const char *text, size_t *out_bytes) {
+  size_t digits = strspn(text, "0123456789");
+  int shift = 0;
+  if (digits == 0 || digits > 19 || !parse_unit(text + digits, &shift)) {
+    return false;
+  }
+  return tarn_size_mul(strtoull(text, NULL, 10), (size_t)1 << shift, out_bytes);
 }

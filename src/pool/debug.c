@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/front.h"
@@ -103,7 +104,7 @@ static tarn_status read_word(const char *word, tarn_pool_debug_options *out) {
     return TARN_OK;
   }
   if (strncmp(word, with_size, skip) != 0 ||
-      !tarn__parse_size(word + skip, &out->quarantine_bytes)) {
+      !tarn__bytes_parse(word + skip, &out->quarantine_bytes)) {
     return no_such_word(word);
   }
   out->flags |= TARN_POOL_DEBUG_QUARANTINE;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/hostmem.h"
 #include "base/status.h"
 #include "pool/state.h"
@@ -65,21 +66,6 @@ tarn_status tarn__front_end_call(tarn_pool *pool,
 
 // --- options ---------------------------------------------------------------
 
-static size_t unit_of(const char *suffix) {
-  if (strcmp(suffix, "") == 0) return 1;
-  if (strcmp(suffix, "K") == 0) return (size_t)1 << 10;
-  if (strcmp(suffix, "M") == 0) return (size_t)1 << 20;
-  if (strcmp(suffix, "G") == 0) return (size_t)1 << 30;
-  return 0;
-}
-
-bool tarn__parse_size(const char *text, size_t *out_value) {
-  size_t digits = strspn(text, "0123456789");
-  size_t unit = unit_of(text + digits);
-  if (digits == 0 || digits > 19 || unit == 0) return false;
-  return tarn_size_mul(strtoull(text, NULL, 10), unit, out_value);
-}
-
 tarn_status tarn__options_size(tarn__pool_strategy_options *options,
                                const char *key, size_t fallback,
                                size_t *out_value) {
@@ -88,7 +74,7 @@ tarn_status tarn__options_size(tarn__pool_strategy_options *options,
     tarn__pool_option *o = &options->list[i];
     if (strcmp(o->key, key) != 0) continue;
     o->used = true;
-    if (tarn__parse_size(o->value, out_value)) continue;
+    if (tarn__bytes_parse(o->value, out_value)) continue;
     return tarn__fail(TARN_E_INVALID, "%s: %s=%s is not a number of bytes",
                       options->strategy, key, o->value);
   }

@@ -288,9 +288,6 @@ TARN_MUST_CHECK tarn_status
 tarn__options_size(tarn__pool_strategy_options *options, const char *key,
                    size_t fallback, size_t *out_value);
 
-// Digits and at most one of K, M, G.
-TARN_MUST_CHECK bool tarn__parse_size(const char *text, size_t *out_value);
-
 // A new strategy for |pool| as |text| asks, "name" or "name:key=value,...".
 //
 // TARN_E_INVALID  no such strategy or option; the text lists what there is.
