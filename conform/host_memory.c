@@ -26,11 +26,15 @@ static pair pair_of(const conform_target *t) {
                 abi->host_memory_allocate, abi->host_memory_deallocate};
 }
 
+// A device without unified memory calls every request for it wrong.
 static bool take(conform_target *t, const pair *p, size_t size, void **out) {
   *out = NULL;
-  if (!conform_went_well(t, p->take_name, p->take(&t->device, out, size))) {
-    return false;
+  C_Status got = p->take(&t->device, out, size);
+  if (t->with == UNIFIED && got == C_ERROR) {
+    return conform_skip(t, "%s answered C_ERROR: this device has none",
+                        p->take_name);
   }
+  if (!conform_went_well(t, p->take_name, got)) return false;
   EXPECT(t, *out != NULL, "%s of %zu bytes set no pointer", p->take_name, size);
   return true;
 }

@@ -26,6 +26,15 @@ const char *tarn__extension_words(const tarn_device_ext *ext, int id,
   return out->text;
 }
 
+tarn_status tarn__device_full(tarn_device *device, const char *where,
+                              size_t size, C_Status result) {
+  tarn__device_words words = {""};
+  if (result == C_FAILED)
+    (void)tarn__extension_words(device->ext, device->handle.id, NULL, &words);
+  return tarn__fail(TARN_FULL, "%s: out of memory: %zu bytes were refused%s",
+                    where, size, words.text);
+}
+
 // |stream| NULL: the thread's last call failed. |size| 0: none is in the text.
 static tarn_status refuse(tarn_device *device, C_Stream stream,
                           const char *call, size_t size, tarn_status status,

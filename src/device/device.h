@@ -207,6 +207,11 @@ TARN_MUST_CHECK tarn_status tarn__device_result(tarn_device *device,
                                                 const char *call, size_t size,
                                                 C_Status result);
 
+// TARN_FULL for |size| bytes that were refused |where|. A plug-in that answered
+// C_FAILED may say why; one that gave no address has no words for it.
+tarn_status tarn__device_full(tarn_device *device, const char *where,
+                              size_t size, C_Status result);
+
 // The same for a call that queues or makes something: C_FAILED is TARN_E_NOMEM,
 // nothing was queued, and nothing sticks to a stream.
 TARN_MUST_CHECK tarn_status tarn__device_queued(tarn_device *device,

@@ -81,15 +81,18 @@ static tarn_status has_none(const tarn_device *device, const char *call) {
   return tarn__fail(TARN_E_UNSUPPORTED, "%s: has no %s", device->name, call);
 }
 
-static tarn_status out_of_memory(tarn_place place, size_t size) {
+static tarn_status out_of_memory(tarn_device *device, tarn_place place,
+                                 size_t size, C_Status result) {
   char where[TARN__ERROR_TEXT];
-  return tarn__fail(TARN_FULL, "%s: out of memory: %zu bytes were refused",
-                    tarn_place_text(place, where, sizeof where), size);
+  return tarn__device_full(device, tarn_place_text(place, where, sizeof where),
+                           size, result);
 }
 
 tarn_status tarn__device_accept(tarn_device *device, const char *call,
                                 size_t size, size_t align, tarn_addr addr) {
-  if (addr == 0) return out_of_memory(tarn_place_on(device), size);
+  if (addr == 0) {
+    return out_of_memory(device, tarn_place_on(device), size, C_SUCCESS);
+  }
   if ((addr & (align - 1)) == 0) return TARN_OK;
   (void)device->abi->device_memory_deallocate(&device->handle,
                                               tarn__pointer(addr), size);
@@ -97,6 +100,14 @@ tarn_status tarn__device_accept(tarn_device *device, const char *call,
                     "%s: %s of %zu bytes gave address 0x%llx, which is no "
                     "multiple of %zu",
                     device->name, call, size, (unsigned long long)addr, align);
+}
+
+// One device of a type may have no unified memory. In this ABI it can only call
+// every request wrong.
+static tarn_status classify(tarn_place place, C_Status result,
+                            tarn_status status) {
+  bool lacks = place.kind == TARN_PLACE_UNIFIED && result == C_ERROR;
+  return lacks ? TARN_E_UNSUPPORTED : status;
 }
 
 tarn_status tarn__device_take(tarn_place place, size_t size,
@@ -117,8 +128,9 @@ tarn_status tarn__device_take(tarn_place place, size_t size,
   // Both are ways in which plug-ins say that there is no memory.
   bool went_well = result == C_SUCCESS || result == C_WARNING;
   bool full = result == C_FAILED || (went_well && ptr == NULL);
-  if (full) return out_of_memory(place, size);
-  TARN__TRY(tarn__device_result(device, call.name, size, result));
+  if (full) return out_of_memory(device, place, size, result);
+  tarn_status status = tarn__device_result(device, call.name, size, result);
+  if (status != TARN_OK) return classify(place, result, status);
   if (place.kind == TARN_PLACE_DEVICE) {
     TARN__TRY(tarn__device_accept(device, call.name, size,
                                   device->info.alignment, tarn__address(ptr)));

@@ -236,6 +236,8 @@ static const variant variants[] = {
             two_of_everything),
     REFUSED("no pinned memory", "answer.host_memory_allocate=2", ALLOCATE,
             TARN_FULL, "/host: out of memory", bytes_came),
+    REFUSED("no unified memory", "answer.unified_memory_allocate=3", ALLOCATE,
+            TARN_E_UNSUPPORTED, "unified_memory_allocate of", bytes_came),
     REFUSED("no pinned memory to copy through",
             "answer.host_memory_allocate=2,without.memory_copy_p2p,"
             "without.unified_memory_allocate,without.unified_memory_deallocate",
