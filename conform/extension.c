@@ -278,6 +278,22 @@ static bool text_bounds(conform_target *t) {
   return true;
 }
 
+static bool description(conform_target *t) {
+  for (size_t size = 1; size <= 256; size *= 2) {
+    char text[512];
+    memset(text, 'x', sizeof text);
+    t->ext->describe(t->device.id, text, size);
+    for (size_t i = size; i < sizeof text; i++) {
+      EXPECT(t, text[i] == 'x', "describe writes byte %zu of %zu", i, size);
+    }
+    EXPECT_QUIRK(t, memchr(text, '\0', size) != NULL,
+                 "describe sets no NUL within %zu bytes; Tarn sets one", size);
+    EXPECT_QUIRK(t, strchr(text, '\n') == NULL,
+                 "describe writes more than one line; Tarn makes it one");
+  }
+  return true;
+}
+
 #define EXT "const tarn_device_ext *ext = TarnDeviceExt();\n"
 #define ORDER                                         \
   {                                                   \
@@ -359,6 +375,9 @@ static const conform_check checks[] = {
     {CHECK("extension.error_text_bounds", text_bounds,
            .extends = {SLOT(error_text)}),
      .code = "ext->error_text(d.id, NULL, text, 8);\n"
+             "// a NUL within 8 bytes, and nothing written behind them\n"},
+    {CHECK("extension.describe", description, .extends = {SLOT(describe)}),
+     .code = "ext->describe(d.id, text, 8);\n"
              "// a NUL within 8 bytes, and nothing written behind them\n"},
 };
 

@@ -184,6 +184,7 @@ static void write_row(sheet *s, const found *item, options_output output) {
   sheet_only(s, SHEET_JSON);
   sheet_text(s, NULL, "type", info->type);
   sheet_text(s, NULL, "plugin", info->plugin);
+  sheet_text(s, NULL, "description", info->description);
   sheet_uint(s, NULL, "id", (uint64_t)info->id, SHEET_COUNT);
   sheet_only(s, SHEET_ALL);
   sheet_uint(s, "memory", "total_bytes", item->total, SHEET_BYTES);
@@ -216,6 +217,8 @@ static void write_wrapped(const char *title, const char *words) {
 
 static void write_extensions(const found *item) {
   char names[NAMES_SIZE];
+  const char *description = item->info.description;
+  if (*description != '\0') write_wrapped("description", description);
   join(item->info.extensions, true, names);
   if (*names != '\0') write_wrapped("extensions", names);
 }

@@ -310,6 +310,9 @@ typedef struct tarn_device_info {
   uint32_t extensions;  // tarn_device_extension bits
   size_t alignment;     // of each address of the device's own memory;
                         // 1: not known
+  const char
+      *description;  // the plug-in's words for it, one line, as "Intel(R)
+                     // Xeon(R) Processor, device memory svm"; "": none
 } tarn_device_info;
 
 // Fills |*out_info|. Its strings live as long as the device is open.

@@ -216,6 +216,13 @@ typedef struct tarn_device_ext {
   // of the ABI and of this table take it, except for destroy_stream. Called
   // once.
   tarn_status (*default_stream)(int id, void **out_stream);
+
+  // --- words for people ----------------------------------------------------
+
+  // The device in one line without '\n', cut to |out_size| bytes with the NUL:
+  // its name in the driver, and what the plug-in has chosen for it when it was
+  // opened. Called once, after init_device.
+  void (*describe)(int id, char *out, size_t out_size);
 } tarn_device_ext;
 
 // The function that a plug-in exports; it may return NULL: no extension.

@@ -119,11 +119,23 @@ static tarn_status ask_sizes(tarn_device *device) {
   return TARN_OK;
 }
 
+// A plug-in may forget the NUL, or write several lines.
+static void ask_description(tarn_device *device) {
+  char *text = device->description;
+  size_t size = sizeof device->description;
+  if (device->ext->describe != NULL)
+    device->ext->describe(device->handle.id, text, size);
+  text[size - 1] = '\0';
+  for (char *c = text; *c != '\0'; c++)
+    if ((unsigned char)*c < ' ' || *c == 0x7f) *c = ' ';
+}
+
 static tarn_status start(tarn_device *device) {
   TARN__TRY(TARN__DEVICE_CALL(device, init_device, 0, (&device->handle)));
   device->info.id = device->handle.id;  // it may have been replaced
   tarn_status status = tarn__device_enter(device);
   if (status == TARN_OK) status = ask_sizes(device);
+  if (status == TARN_OK) ask_description(device);
   if (status != TARN_OK) (void)device->abi->deinit_device(&device->handle);
   return status;
 }
@@ -143,6 +155,7 @@ static void describe(tarn_device *device) {
       .functions = device->plugin->functions,
       .host_accessible = device->plugin->is_host,
       .extensions = tarn__extension_bits(&device->plugin->ext),
+      .description = device->description,
   };
 }
 

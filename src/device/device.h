@@ -90,6 +90,7 @@ struct tarn_device {
   size_t open_count;  // guarded by the registry's lock, as is the next
   tarn_list node;     // in the registry's list of open devices
   tarn_device_info info;
+  char description[TARN__ERROR_TEXT / 2];
   size_t granularity;              // of ranges; 0: the device has none
   bool is_open;                    // it has been asked for all of its sizes
   _Atomic(void *) default_stream;  // its handle, once it was asked for

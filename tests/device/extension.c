@@ -82,6 +82,22 @@ TEST_LOOP(what_is_no_size_is_refused, NO_SIZES) {
   ck_assert(out.alignment == NULL);
 }
 
+// The fake one forgets the NUL where its text is as long as the room.
+TEST(a_description_is_one_line_with_an_end) {
+  static char description[1000];
+  memset(description, 'd', sizeof description - 1);
+  memcpy(description, "two\nlines", 9);
+  fake_ext.there = true;
+  fake_ext.description = description;
+  tarn_device_info info = info_of(open_fake());
+  ck_assert_int_eq(strncmp(info.description, "two lines", 9), 0);
+  ck_assert_uint_lt(strlen(info.description), 512);
+}
+
+TEST(a_device_without_words_has_none) {
+  ck_assert_str_eq(info_of(open_fake()).description, "");
+}
+
 TEST(another_version_is_left_unused) {
   fake_ext.there = true;
   fake_ext.version = TARN_DEVICE_EXT_VERSION + 1;

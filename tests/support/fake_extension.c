@@ -331,6 +331,12 @@ static void error_text(int id, void *stream, char *out, size_t out_size) {
   if (text != NULL) snprintf(out, out_size, "%s", text);
 }
 
+static void describe(int id, char *out, size_t out_size) {
+  (void)id;
+  const char *text = fake_ext.description;
+  if (text != NULL) memcpy(out, text, strnlen(text, out_size));
+}
+
 // --- rows ------------------------------------------------------------------
 
 static tarn_status note_rows(mood m, void *stream, const tarn_rows *rows) {
@@ -359,6 +365,7 @@ static const tarn_device_ext complete = {
     .struct_size = sizeof complete,
     .version = TARN_DEVICE_EXT_VERSION,
     .error_text = error_text,
+    .describe = describe,
     TARN__COMMON_EXT_SLOTS(ENTRY) TARN__COMMON_EXT_MORE_SLOTS(ENTRY)};
 
 static tarn_device_ext offered;

@@ -47,6 +47,7 @@ typedef struct fake_ext_habits {
   uint64_t empty;            // slots that do nothing and answer TARN_OK
   const char *text;          // error_text, NULL: it writes nothing
   const char *stream_text;   // error_text of a stream
+  const char *description;   // describe; NULL: it writes nothing
   void *stream;              // what default_stream answers
   tarn_ext_pointer pointer;  // what pointer_query answers
   void (*asked)(void);       // called by pointer_query first; NULL: nothing is
