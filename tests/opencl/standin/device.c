@@ -149,7 +149,6 @@ static cl_int answer_memory(cl_device_info name, const standin_answer *answer) {
       if (!standin_has_usm()) return STANDIN_UNKNOWN;
       return standin_answer_ulong(answer, 0);
     case CL_DEVICE_LOCAL_MEM_SIZE:
-      return standin_answer_ulong(answer, 65536);
     case CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE:
       return standin_answer_ulong(answer, 65536);
     case CL_DEVICE_GLOBAL_MEM_CACHE_SIZE:

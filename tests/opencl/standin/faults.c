@@ -112,10 +112,14 @@ static cl_int count_call(const char *name) {
   return call_fault.error;
 }
 
+bool standin_in_child(void) {
+  pid_t process = atomic_load(&owner);
+  return process != 0 && process != getpid();
+}
+
 cl_int standin_enter(const char *name) {
   standin_set_call(name);
-  pid_t process = atomic_load(&owner);
-  if (process != 0 && process != getpid()) {
+  if (standin_in_child()) {
     return standin_wrong(CL_OUT_OF_RESOURCES,
                          "called in a child of the process that asked for "
                          "devices: a driver would hang");

@@ -11,6 +11,9 @@
 // driver hangs.
 cl_int standin_enter(const char *name);
 
+// True in such a child.
+bool standin_in_child(void);
+
 // Devices were asked for: children of this process may not call any more.
 void standin_bind_process(void);
 

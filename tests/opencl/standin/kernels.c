@@ -103,11 +103,11 @@ static cl_int check_index(const struct _cl_kernel *kernel, cl_uint index) {
                        (unsigned)index, count, kernel->name);
 }
 
-// True if the bytes can only be a handle: those of a buffer that lives.
+// True if the bytes are a handle of a buffer, also of one of old.
 static bool holds_buffer(const void *value, size_t size, cl_mem *out) {
   if (size != sizeof *out || value == NULL) return false;
   memcpy(out, value, sizeof *out);
-  return standin_is(*out, STANDIN_BUFFER);
+  return standin_is(*out, STANDIN_BUFFER) || standin_was(*out, STANDIN_BUFFER);
 }
 
 static cl_int set_memory(const struct _cl_kernel *kernel, cl_uint index,

@@ -81,9 +81,10 @@ const char *standin_kind_name(standin_kind kind) {
 
 // --- which handles are good ------------------------------------------------
 
-static bool is_in_a_grave(const void *handle) {
+bool standin_was(const void *handle, standin_kind kind) {
   for (size_t i = 0; i < GRAVES; i++) {
-    if (graves[i] == handle) return true;
+    const standin_object *object = graves[i];
+    if (object == handle) return object != NULL && object->kind == kind;
   }
   return false;
 }
@@ -107,7 +108,7 @@ cl_int standin_check(const void *handle, standin_kind kind) {
     return standin_wrong(error, "%p is no %s but a %s", handle, name,
                          KINDS[found->kind].name);
   }
-  if (found != NULL || is_in_a_grave(handle)) {
+  if (found != NULL || standin_was(handle, kind)) {
     return standin_wrong(error, "%s %p was released", name, handle);
   }
   return standin_wrong(error, "%p was never a %s", handle, name);

@@ -127,6 +127,9 @@ void standin_ends_with(standin_kind kind, void (*end)(void *object));
 // True if |handle| is a live object of that kind.
 bool standin_is(const void *handle, standin_kind kind);
 
+// True if |handle| was one, not long ago.
+bool standin_was(const void *handle, standin_kind kind);
+
 // CL_SUCCESS, or a wrong use, with the code that is the kind's.
 cl_int standin_check(const void *handle, standin_kind kind);
 

@@ -70,9 +70,10 @@ void standin_pages_close(const standin_pages *pages, size_t offset,
   protect(pages, offset, size, PROT_NONE);
 }
 
+// Where this fails, the bytes stay, and what uses them is not found.
 void standin_pages_drop(standin_pages *pages) {
-  mmap(pages->shown, pages->size, PROT_NONE,
-       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  (void)mmap(pages->shown, pages->size, PROT_NONE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   if (pages->mirror != pages->shown) munmap(pages->mirror, pages->size);
   pages->mirror = NULL;
 }

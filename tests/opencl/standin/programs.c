@@ -221,19 +221,17 @@ cl_program clCreateProgramWithBinary(cl_context context, cl_uint num_devices,
                                      cl_int *binary_status,
                                      cl_int *errcode_ret) {
   ENTER_MAKER(errcode_ret);
-  cl_program made = NULL;
-  cl_int error = CL_SUCCESS;
   if (num_devices == 0 || device_list == NULL || lengths == NULL ||
       binaries == NULL || lengths[0] == 0 || binaries[0] == NULL) {
-    error = standin_wrong(CL_INVALID_VALUE, "no binary");
+    standin_tell(errcode_ret, standin_wrong(CL_INVALID_VALUE, "no binary"));
+    return NULL;
   }
-  if (error == CL_SUCCESS) {
-    standin_lock();
-    error = from_binary(context, binaries[0], lengths[0], &made);
-    standin_unlock();
-    for (cl_uint i = 0; binary_status != NULL && i < num_devices; i++) {
-      binary_status[i] = error;
-    }
+  cl_program made = NULL;
+  standin_lock();
+  cl_int error = from_binary(context, binaries[0], lengths[0], &made);
+  standin_unlock();
+  for (cl_uint i = 0; binary_status != NULL && i < num_devices; i++) {
+    binary_status[i] = error;
   }
   standin_tell(errcode_ret, error);
   return made;

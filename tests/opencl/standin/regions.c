@@ -88,7 +88,7 @@ cl_int standin_region_take(cl_context context, standin_sort sort, size_t size,
 
 cl_int standin_region_over(cl_context context, void *bytes, size_t size,
                            standin_region **out) {
-  standin_bytes lent;
+  standin_bytes lent = {0};
   cl_int error = standin_region_bytes(
       context, bytes, size, STANDIN_ANY_SVM | STANDIN_ANY_USM, true, &lent);
   if (error != CL_SUCCESS) return error;

@@ -99,8 +99,7 @@ bool standin_has_word(standin_setting setting, const char *word) {
 int standin_version(void) {
   char text[STANDIN_TEXT_SIZE];
   standin_text(STANDIN_VERSION, text);
-  return (text[0] - '0') * 10 + (text[0] != 0 && text[1] != 0 ? text[2] : '0') -
-         '0';
+  return (int)(strtod(text, NULL) * 10 + 0.5);
 }
 
 bool standin_has_usm(void) {
