@@ -1,8 +1,6 @@
-// The stand-in for an OpenCL driver itself: what it is told to be, memory by
-// each method, order, faults, what is left, and refusals.
+// The stand-in for an OpenCL driver itself: what it is told to be, and memory
+// by each method.
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -11,29 +9,6 @@
 #include "standin_ground.h"
 
 enum { SIZE = 3 * 4096 + 100, SMALL = 64 };
-
-static void fill_in(unsigned char *bytes, size_t size) {
-  for (size_t i = 0; i < size; i++)
-    bytes[i] = (unsigned char)(i * 7 + i / 256);
-}
-
-static void assert_filled(const unsigned char *bytes, size_t size) {
-  for (size_t i = 0; i < size; i++) {
-    require(bytes[i] == (unsigned char)(i * 7 + i / 256));
-  }
-}
-
-static void assert_all(const unsigned char *bytes, size_t size, int value) {
-  for (size_t i = 0; i < size; i++)
-    require(bytes[i] == value);
-}
-
-static cl_mem make_buffer(const ground *on, cl_mem_flags flags, size_t size) {
-  cl_int error = CL_SUCCESS;
-  cl_mem buffer = clCreateBuffer(on->context, flags, size, NULL, &error);
-  done(error);
-  return buffer;
-}
 
 // --- what it is ------------------------------------------------------------
 
@@ -99,6 +74,41 @@ TEST(there_may_be_no_platform_and_no_device) {
 }
 END_TEST
 
+TEST(two_devices_share_a_context) {
+  ck_assert(tarn_standin_set("DEVICES", "2"));
+  cl_platform_id platform;
+  cl_device_id devices[2], again;
+  done(clGetPlatformIDs(1, &platform, NULL));
+  done(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 2, devices, NULL));
+  cl_int error = CL_SUCCESS;
+  cl_context context = clCreateContext(NULL, 2, devices, NULL, NULL, &error);
+  done(error);
+  unsigned char in[SMALL] = {6}, out[SMALL] = {0};
+  cl_command_queue queues[2];
+  for (size_t i = 0; i < 2; i++) {
+    queues[i] = clCreateCommandQueue(context, devices[i], 0, &error);
+    done(error);
+  }
+  cl_event written;
+  void *block = clSVMAlloc(context, 0, SMALL, 0);
+  done(clEnqueueSVMMemcpy(queues[0], CL_FALSE, block, in, SMALL, 0, NULL,
+                          &written));
+  done(clEnqueueSVMMemcpy(queues[1], CL_TRUE, out, block, SMALL, 1, &written,
+                          NULL));
+  ck_assert_mem_eq(in, out, SMALL);
+  ck_assert(tarn_standin_set("DEVICES", "3"));
+  done(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &again, NULL));
+  ck_assert_ptr_eq(again, devices[0]);
+  done(clReleaseEvent(written));
+  clSVMFree(context, block);
+  for (size_t i = 0; i < 2; i++)
+    done(clReleaseCommandQueue(queues[i]));
+  done(clReleaseContext(context));
+  ck_assert_uint_eq(tarn_standin_live(NULL), 0);
+  assert_misuses(0);
+}
+END_TEST
+
 static void CL_CALLBACK keep_text(const char *text, const void *info,
                                   size_t size, void *out) {
   (void)info;
@@ -137,7 +147,7 @@ TEST(buffers_are_written_copied_filled_and_read) {
   ground on = ground_with("none");
   unsigned char in[SIZE], out[SIZE] = {0};
   fill_in(in, SIZE);
-  cl_mem a = make_buffer(&on, 0, SIZE), b = make_buffer(&on, 0, SIZE);
+  cl_mem a = ground_buffer(&on, 0, SIZE), b = ground_buffer(&on, 0, SIZE);
   done(clEnqueueWriteBuffer(on.queue, a, CL_FALSE, 0, SIZE, in, 0, NULL, NULL));
   done(clEnqueueCopyBuffer(on.queue, a, b, 5, 9, 1000, 0, NULL, NULL));
   const cl_uint pattern = 0x5a5a5a5a;
@@ -162,7 +172,7 @@ TEST(a_mapped_buffer_is_written_back) {
   for (size_t i = 0; i < 2; i++) {
     unsigned char out[SIZE];
     cl_int error = CL_SUCCESS;
-    cl_mem buffer = make_buffer(&on, flags[i], SIZE);
+    cl_mem buffer = ground_buffer(&on, flags[i], SIZE);
     unsigned char *host =
         clEnqueueMapBuffer(on.queue, buffer, CL_TRUE, CL_MAP_WRITE, 0, SIZE, 0,
                            NULL, NULL, &error);
@@ -215,6 +225,7 @@ TEST(fine_memory_is_always_reached) {
   done(clFinish(on.queue));
   assert_all(block, SIZE, 9);
   clSVMFree(on.context, block);
+  ck_assert_uint_eq((uintptr_t)block % 256, 128);
   ck_assert_ptr_null(clSVMAlloc(on.context, 0, SIZE, 256));
   assert_misuses(0);
   ground_close(&on);
@@ -289,7 +300,8 @@ TEST(a_buffer_with_an_address_is_reached_by_the_device_alone) {
   ground on = ground_with("address");
   unsigned char in[SIZE];
   fill_in(in, SIZE);
-  cl_mem buffer = make_addressed(&on, SIZE), plain = make_buffer(&on, 0, SIZE);
+  cl_mem buffer = make_addressed(&on, SIZE),
+         plain = ground_buffer(&on, 0, SIZE);
   uint64_t address = address_of(buffer);
   ck_assert(!host_reaches((const void *)(uintptr_t)address));
   done(clEnqueueWriteBuffer(on.queue, buffer, CL_TRUE, 0, SIZE, in, 0, NULL,
@@ -343,478 +355,6 @@ TEST(memory_may_end) {
   ck_assert_ptr_null(clCreateBuffer(on.context, 0, 2001, NULL, &error));
   gives(error, CL_MEM_OBJECT_ALLOCATION_FAILURE);
   clSVMFree(on.context, block);
-  assert_misuses(0);
-  ground_close(&on);
-}
-END_TEST
-
-// --- order -----------------------------------------------------------------
-
-TEST(commands_run_later_and_in_order) {
-  ground on = ground_with("none");
-  unsigned char bytes[SMALL] = {1}, out[SMALL] = {0};
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  cl_event event;
-  tarn_standin_hold(true);
-  done(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, bytes, 0,
-                            NULL, &event));
-  done(clEnqueueReadBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, out, 0, NULL,
-                           NULL));
-  const unsigned char pattern = 3;
-  done(clEnqueueFillBuffer(on.queue, buffer, &pattern, 1, 0, SMALL, 0, NULL,
-                           NULL));
-  ck_assert_uint_eq(tarn_standin_queued(), 3);
-  gives(event_status(event), CL_QUEUED);
-  bytes[0] = 2;
-  tarn_standin_hold(false);
-  done(clFinish(on.queue));
-  gives(event_status(event), CL_COMPLETE);
-  ck_assert_uint_eq(out[0], 2);
-  done(clEnqueueReadBuffer(on.queue, buffer, CL_TRUE, 0, SMALL, out, 0, NULL,
-                           NULL));
-  assert_all(out, SMALL, 3);
-  done(clReleaseEvent(event));
-  done(clReleaseMemObject(buffer));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(memory_that_a_command_needs_outlives_its_release) {
-  ground on = ground_with("none");
-  unsigned char out[SMALL];
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  const unsigned char pattern = 3;
-  tarn_standin_hold(true);
-  done(clEnqueueFillBuffer(on.queue, buffer, &pattern, 1, 0, SMALL, 0, NULL,
-                           NULL));
-  done(clEnqueueReadBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, out, 0, NULL,
-                           NULL));
-  done(clReleaseMemObject(buffer));
-  tarn_standin_hold(false);
-  done(clFinish(on.queue));
-  assert_all(out, SMALL, 3);
-  assert_misuses(0);
-  ground_close(&on);
-}
-END_TEST
-
-TEST(a_queue_waits_for_an_event_of_another) {
-  ground on = ground_with("none");
-  cl_command_queue other = ground_queue(&on);
-  cl_int error = CL_SUCCESS;
-  cl_event gate = clCreateUserEvent(on.context, &error), first, second;
-  done(error);
-  done(clEnqueueMarkerWithWaitList(on.queue, 1, &gate, &first));
-  done(clEnqueueBarrierWithWaitList(other, 1, &first, &second));
-  ck_assert_uint_eq(tarn_standin_queued(), 2);
-  ck_assert_int_gt(event_status(second), CL_COMPLETE);
-  done(clSetUserEventStatus(gate, CL_COMPLETE));
-  done(clWaitForEvents(1, &second));
-  gives(event_status(first), CL_COMPLETE);
-  done(clReleaseEvent(gate));
-  done(clReleaseEvent(first));
-  done(clReleaseEvent(second));
-  done(clReleaseCommandQueue(other));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(a_lazy_driver_begins_after_a_flush) {
-  ground on = ground_with("none");
-  cl_event event;
-  ck_assert(tarn_standin_set("LAZY", "1"));
-  done(clEnqueueMarkerWithWaitList(on.queue, 0, NULL, &event));
-  ck_assert_uint_eq(tarn_standin_live("event"), 1);
-  gives(event_status(event), CL_QUEUED);
-  done(clFlush(on.queue));
-  ck_assert_uint_eq(tarn_standin_live("event"), 1);
-  gives(event_status(event), CL_COMPLETE);
-  done(clReleaseEvent(event));
-  ground_close(&on);
-}
-END_TEST
-
-typedef struct told {
-  pthread_t thread;
-  _Atomic int count;
-  _Atomic int status;
-} told;
-
-static void CL_CALLBACK tell(cl_event event, cl_int status, void *out) {
-  (void)event;
-  told *to = out;
-  to->thread = pthread_self();
-  to->status = status;
-  to->count++;
-}
-
-TEST(callbacks_come_on_the_queues_thread_or_at_once) {
-  ground on = ground_with("none");
-  told later = {.status = 1}, now = {.status = 1};
-  cl_event event;
-  tarn_standin_hold(true);
-  done(clEnqueueMarkerWithWaitList(on.queue, 0, NULL, &event));
-  done(clSetEventCallback(event, CL_COMPLETE, tell, &later));
-  ck_assert_int_eq(later.count, 0);
-  tarn_standin_hold(false);
-  done(clFinish(on.queue));
-  ck_assert_int_eq(later.count, 1);
-  ck_assert_int_eq(later.status, CL_COMPLETE);
-  ck_assert(!pthread_equal(later.thread, pthread_self()));
-  done(clSetEventCallback(event, CL_COMPLETE, tell, &now));
-  ck_assert_int_eq(now.count, 1);
-  ck_assert(pthread_equal(now.thread, pthread_self()));
-  done(clReleaseEvent(event));
-  ground_close(&on);
-}
-END_TEST
-
-static void CL_CALLBACK wait_inside(cl_event event, cl_int status, void *out) {
-  (void)event;
-  (void)status;
-  cl_command_queue *queue = out;
-  gives(clFinish(*queue), CL_INVALID_OPERATION);
-}
-
-TEST(a_callback_may_not_wait) {
-  ground on = ground_with("none");
-  cl_event event;
-  done(clEnqueueMarkerWithWaitList(on.queue, 0, NULL, &event));
-  done(clSetEventCallback(event, CL_COMPLETE, wait_inside, &on.queue));
-  done(clFinish(on.queue));
-  assert_misuses(1);
-  done(clReleaseEvent(event));
-  ground_close(&on);
-}
-END_TEST
-
-// --- faults ----------------------------------------------------------------
-
-TEST(a_command_fails_later_and_so_does_what_follows) {
-  ground on = ground_with("none");
-  unsigned char in[SMALL] = {5}, out[SMALL] = {0};
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  cl_event events[3];
-  told silent = {.status = 1};
-  tarn_standin_hold(true);
-  tarn_standin_fail_command(2, CL_OUT_OF_RESOURCES);
-  done(clEnqueueMarkerWithWaitList(on.queue, 0, NULL, &events[0]));
-  done(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, in, 0, NULL,
-                            &events[1]));
-  done(clEnqueueReadBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, out, 0, NULL,
-                           &events[2]));
-  done(clSetEventCallback(events[1], CL_COMPLETE, tell, &silent));
-  tarn_standin_hold(false);
-  done(clFinish(on.queue));
-  gives(event_status(events[0]), CL_COMPLETE);
-  gives(event_status(events[1]), CL_OUT_OF_RESOURCES);
-  gives(event_status(events[2]), CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-  ck_assert_int_eq(silent.count, 0);
-  assert_all(out, SMALL, 0);
-  ck_assert_uint_eq(tarn_standin_faults(), 1);
-  gives(clWaitForEvents(1, &events[1]),
-        CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST);
-  for (size_t i = 0; i < 3; i++)
-    done(clReleaseEvent(events[i]));
-  done(clReleaseMemObject(buffer));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(a_driver_may_tell_of_a_failure_as_the_specification_has_it) {
-  ground on = ground_with("none");
-  told loud = {.status = 1};
-  cl_event event;
-  ck_assert(tarn_standin_set("FAILED_CALLBACKS", "1"));
-  ck_assert(tarn_standin_set("FINISH_TELLS", "1"));
-  tarn_standin_hold(true);
-  tarn_standin_fail_command(1, -42);
-  done(clEnqueueMarkerWithWaitList(on.queue, 0, NULL, &event));
-  done(clSetEventCallback(event, CL_COMPLETE, tell, &loud));
-  tarn_standin_hold(false);
-  gives(clFinish(on.queue), -42);
-  ck_assert_int_eq(loud.count, 1);
-  ck_assert_int_eq(loud.status, -42);
-  done(clReleaseEvent(event));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(a_gate_that_fails_fails_what_waits_for_it) {
-  ground on = ground_with("none");
-  cl_event gate = clCreateUserEvent(on.context, NULL), event;
-  ck_assert(tarn_standin_set("FOLLOW_STATUS", "-1"));
-  done(clEnqueueMarkerWithWaitList(on.queue, 1, &gate, &event));
-  done(clSetUserEventStatus(gate, -7));
-  done(clFinish(on.queue));
-  gives(event_status(event), -1);
-  refuses(clSetUserEventStatus(gate, 0), CL_INVALID_OPERATION, "its status");
-  done(clReleaseEvent(gate));
-  done(clReleaseEvent(event));
-  ground_close(&on);
-}
-END_TEST
-
-// A program that copies through memory of each kind, and gives up at the first
-// failure, with nothing left.
-static cl_int use_memory(const ground *on, cl_command_queue queue) {
-  cl_int error = CL_SUCCESS;
-  unsigned char bytes[SMALL] = {0};
-  cl_mem buffer = clCreateBuffer(on->context, 0, SMALL, NULL, &error);
-  if (buffer == NULL) return error;
-  void *block = clSVMAlloc(on->context, 0, SMALL, 0);
-  if (block == NULL) error = CL_OUT_OF_HOST_MEMORY;
-  if (error == CL_SUCCESS) {
-    error =
-        clEnqueueSVMMemcpy(queue, CL_FALSE, block, bytes, SMALL, 0, NULL, NULL);
-  }
-  if (error == CL_SUCCESS) {
-    error = clEnqueueWriteBuffer(queue, buffer, CL_FALSE, 0, SMALL, bytes, 0,
-                                 NULL, NULL);
-  }
-  // Also after an error, so that no command needs |bytes| any more.
-  cl_int finished = clFinish(queue);
-  if (finished != CL_SUCCESS) finished = clFinish(queue);
-  done(finished);
-  clSVMFree(on->context, block);
-  done(clReleaseMemObject(buffer));
-  return error;
-}
-
-static cl_int use_queue(const ground *on) {
-  cl_int error = CL_SUCCESS;
-  cl_command_queue queue =
-      clCreateCommandQueueWithProperties(on->context, on->device, NULL, &error);
-  if (queue == NULL) return error;
-  error = use_memory(on, queue);
-  done(clReleaseCommandQueue(queue));
-  return error;
-}
-
-TEST(each_call_can_fail_by_its_number) {
-  ground on = ground_with("coarse");
-  uint64_t failed = 0;
-  for (uint64_t n = 1;; n++) {
-    uint64_t before = tarn_standin_faults();
-    tarn_standin_fail_call(NULL, n, CL_OUT_OF_RESOURCES, false);
-    cl_int error = use_queue(&on);
-    if (tarn_standin_faults() == before) break;
-    failed += error != CL_SUCCESS ? 1 : 0;
-    ck_assert_uint_eq(tarn_standin_live(NULL), 2);
-  }
-  // clCreateCommandQueueWithProperties, clCreateBuffer, clSVMAlloc, the two
-  // that queue; clFinish is tried again.
-  ck_assert_uint_eq(failed, 5);
-  ck_assert_uint_eq(tarn_standin_faults(), 6);
-  assert_misuses(0);
-  tarn_standin_fail_call(NULL, 0, 0, false);
-  ground_close(&on);
-}
-END_TEST
-
-TEST(a_named_call_fails_from_there_on) {
-  setenv("TARN_STANDIN_FAIL_CALL", "clFlush:2:-5+", 1);
-  ground on = ground_with("none");
-  done(clFlush(on.queue));
-  gives(clFlush(on.queue), CL_OUT_OF_RESOURCES);
-  gives(clFlush(on.queue), CL_OUT_OF_RESOURCES);
-  done(clFinish(on.queue));
-  ck_assert_uint_eq(tarn_standin_calls("clFlush"), 3);
-  tarn_standin_fail_call("clReleaseCommandQueue", 1, -6, false);
-  gives(clReleaseCommandQueue(on.queue), -6);
-  ground_close(&on);
-}
-END_TEST
-
-// --- what is left ----------------------------------------------------------
-
-static cl_uint references(cl_context context) {
-  cl_uint count = 0;
-  done(clGetContextInfo(context, CL_CONTEXT_REFERENCE_COUNT, sizeof count,
-                        &count, NULL));
-  return count;
-}
-
-TEST(what_lives_is_counted) {
-  ground on = ground_with("coarse");
-  cl_uint before = references(on.context);
-  void *block = clSVMAlloc(on.context, 0, SMALL, 0);
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  cl_event event = clCreateUserEvent(on.context, NULL);
-  ck_assert_uint_eq(references(on.context), before + 3);
-  ck_assert_uint_eq(tarn_standin_live("svm"), 1);
-  ck_assert_uint_eq(tarn_standin_live("buffer"), 1);
-  ck_assert_uint_eq(tarn_standin_live("event"), 1);
-  ck_assert_uint_eq(tarn_standin_live(NULL), 5);
-  clSVMFree(on.context, block);
-  done(clReleaseMemObject(buffer));
-  done(clReleaseEvent(event));
-  ck_assert_uint_eq(references(on.context), before);
-  done(clRetainContext(on.context));
-  ck_assert_uint_eq(references(on.context), before + 1);
-  done(clReleaseContext(on.context));
-  ground_close(&on);
-}
-END_TEST
-
-// Uses the stand-in wrongly, leaves a buffer, and ends.
-static void end_badly(void) {
-  ground on = ground_with("none");
-  (void)make_buffer(&on, 0, SMALL);
-  (void)clFlush(NULL);
-  exit(0);
-}
-
-TEST(a_file_tells_what_was_wrong_and_what_is_left) {
-  char path[] = "/tmp/tarn_standin_XXXXXX", text[1024] = "";
-  int file = mkstemp(path);
-  ck_assert_int_ge(file, 0);
-  setenv("TARN_STANDIN_REPORT", path, 1);
-  pid_t child = fork();
-  ck_assert_int_ge(child, 0);
-  if (child == 0) end_badly();
-  ck_assert_int_eq(waitpid(child, NULL, 0), child);
-  ck_assert_int_gt(read(file, text, sizeof text - 1), 0);
-  close(file);
-  unlink(path);
-  ck_assert_ptr_nonnull(strstr(text, "clFlush: no queue: NULL (-36)\n"));
-  ck_assert_ptr_nonnull(strstr(text, "at the end: 1 of buffer left\n"));
-  ck_assert_ptr_nonnull(strstr(text, "at the end: 1 of context left\n"));
-}
-END_TEST
-
-// --- refusals --------------------------------------------------------------
-
-TEST(handles_that_are_not_good_are_refused) {
-  ground on = ground_with("none");
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  unsigned char bytes[SMALL] = {0};
-  refuses(clFinish((cl_command_queue)buffer), CL_INVALID_COMMAND_QUEUE,
-          "is no queue but a buffer");
-  refuses(clFlush((cl_command_queue)bytes), CL_INVALID_COMMAND_QUEUE,
-          "was never a queue");
-  refuses(clFlush(NULL), CL_INVALID_COMMAND_QUEUE, "NULL");
-  done(clReleaseMemObject(buffer));
-  refuses(clReleaseMemObject(buffer), CL_INVALID_MEM_OBJECT, "was released");
-  refuses(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, bytes, 0,
-                               NULL, NULL),
-          CL_INVALID_MEM_OBJECT, "clEnqueueWriteBuffer: buffer");
-  ground_close(&on);
-}
-END_TEST
-
-TEST(copies_that_are_not_good_are_refused) {
-  ground on = ground_with("coarse");
-  unsigned char in[SMALL] = {0};
-  cl_mem buffer = make_buffer(&on, 0, SMALL);
-  unsigned char *block = clSVMAlloc(on.context, 0, SMALL, 0);
-  refuses(
-      clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, 0, in, 0, NULL, NULL),
-      CL_INVALID_VALUE, "0 bytes");
-  refuses(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 1, SMALL, in, 0,
-                               NULL, NULL),
-          CL_INVALID_VALUE, "of a buffer of 64 bytes");
-  refuses(
-      clEnqueueCopyBuffer(on.queue, buffer, buffer, 0, 8, 16, 0, NULL, NULL),
-      CL_MEM_COPY_OVERLAP, "overlap");
-  refuses(clEnqueueSVMMemcpy(on.queue, CL_FALSE, block + 1, in, SMALL, 0, NULL,
-                             NULL),
-          CL_INVALID_VALUE, "byte 1 of coarse memory of 64 bytes");
-  refuses(clEnqueueSVMMemFill(on.queue, block, in, 3, 9, 0, NULL, NULL),
-          CL_INVALID_VALUE, "a pattern of 3 bytes");
-  refuses(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, block, 0,
-                               NULL, NULL),
-          CL_INVALID_VALUE, "coarse memory that is not mapped");
-  refuses(clEnqueueSVMUnmap(on.queue, block, 0, NULL, NULL), CL_INVALID_VALUE,
-          "nothing is mapped");
-  clSVMFree(on.context, block);
-  refuses(
-      clEnqueueSVMMemcpy(on.queue, CL_FALSE, block, in, SMALL, 0, NULL, NULL),
-      CL_INVALID_VALUE, "that was freed");
-  done(clReleaseMemObject(buffer));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(contexts_are_kept_apart) {
-  ground on = ground_with("coarse"), other = ground_with("coarse");
-  cl_event event = clCreateUserEvent(other.context, NULL);
-  cl_mem buffer = make_buffer(&other, 0, SMALL);
-  void *block = clSVMAlloc(other.context, 0, SMALL, 0);
-  unsigned char in[SMALL] = {0};
-  refuses(clEnqueueMarkerWithWaitList(on.queue, 1, &event, NULL),
-          CL_INVALID_CONTEXT, "of another context");
-  refuses(clEnqueueWriteBuffer(on.queue, buffer, CL_FALSE, 0, SMALL, in, 0,
-                               NULL, NULL),
-          CL_INVALID_CONTEXT, "of another context");
-  refuses(
-      clEnqueueSVMMemcpy(on.queue, CL_FALSE, block, in, SMALL, 0, NULL, NULL),
-      CL_INVALID_CONTEXT, "of another context");
-  clSVMFree(other.context, block);
-  done(clReleaseMemObject(buffer));
-  done(clReleaseEvent(event));
-  done(clReleaseCommandQueue(other.queue));
-  done(clReleaseContext(other.context));
-  ground_close(&on);
-}
-END_TEST
-
-TEST(memory_that_is_freed_too_early_is_found_when_the_command_runs) {
-  ground on = ground_with("coarse");
-  unsigned char in[SMALL] = {0};
-  void *block = clSVMAlloc(on.context, 0, SMALL, 0);
-  tarn_standin_hold(true);
-  done(clEnqueueSVMMemcpy(on.queue, CL_FALSE, block, in, SMALL, 0, NULL, NULL));
-  clSVMFree(on.context, block);
-  assert_misuses(0);
-  tarn_standin_hold(false);
-  done(clFinish(on.queue));
-  assert_misuses(1);
-  ground_close(&on);
-}
-END_TEST
-
-TEST(the_device_may_not_write_what_the_host_has_mapped) {
-  ground on = ground_with("coarse");
-  unsigned char bytes[SMALL] = {0};
-  unsigned char *block = clSVMAlloc(on.context, 0, SMALL, 0);
-  done(clEnqueueSVMMap(on.queue, CL_TRUE, CL_MAP_READ, block, 32, 0, NULL,
-                       NULL));
-  done(clEnqueueSVMMemcpy(on.queue, CL_TRUE, bytes, block, 32, 0, NULL, NULL));
-  done(clEnqueueSVMMemcpy(on.queue, CL_TRUE, block + 32, bytes, 32, 0, NULL,
-                          NULL));
-  assert_misuses(0);
-  done(clEnqueueSVMMemcpy(on.queue, CL_TRUE, block + 31, bytes, 2, 0, NULL,
-                          NULL));
-  assert_misuses(1);
-  done(clEnqueueSVMUnmap(on.queue, block, 0, NULL, NULL));
-  done(clFinish(on.queue));
-  clSVMFree(on.context, block);
-  assert_misuses(1);
-  ground_close(&on);
-}
-END_TEST
-
-// --- threads ---------------------------------------------------------------
-
-static void *copy_on_a_thread(void *context) {
-  const ground *on = context;
-  cl_command_queue queue = ground_queue(on);
-  for (int i = 0; i < 50; i++)
-    done(use_memory(on, queue));
-  done(clReleaseCommandQueue(queue));
-  return NULL;
-}
-
-TEST(threads_have_queues_of_their_own) {
-  ground on = ground_with("coarse");
-  pthread_t threads[3];
-  for (size_t i = 0; i < 3; i++) {
-    ck_assert_int_eq(pthread_create(&threads[i], NULL, copy_on_a_thread, &on),
-                     0);
-  }
-  for (size_t i = 0; i < 3; i++)
-    pthread_join(threads[i], NULL);
   assert_misuses(0);
   ground_close(&on);
 }

@@ -30,7 +30,8 @@
 //   VERSION           3.0           1.2, 2.0 or 3.0
 //   GLOBAL_SIZE       1073741824    bytes of memory that a device says to have
 //   MAX_ALLOC         1073741824    the largest block
-//   MAX_ALIGN         128           of memory with an address
+//   MAX_ALIGN         128           of memory with an address, which has no
+//                                   better alignment than this
 //   BASE_ALIGN        128           what MEM_BASE_ADDR_ALIGN says, here in
 //   bytes COUNTS_MEMORY     0             1: blocks beyond GLOBAL_SIZE are
 //   refused PLAIN_HOST        1             0: copies between addresses refuse
@@ -50,6 +51,7 @@
 //   FINISH_TELLS      0             1: clFinish and blocking commands return an
 //                                   earlier command's failure
 //   FOLLOW_STATUS     -14           of commands behind a failed one
+//   RECOVERS          0             1: behind a clFinish a queue works again
 //   FAIL_CALL         (empty)       NAME:N:CODE, as tarn_standin_fail_call;
 //   NAME
 //                                   * is any, a + behind: from there on

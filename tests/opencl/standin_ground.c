@@ -53,3 +53,26 @@ void (*ground_function(const ground *on, const char *name))(void) {
   memcpy(&function, &found, sizeof found);
   return function;
 }
+
+void fill_in(unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++)
+    bytes[i] = (unsigned char)(i * 7 + i / 256);
+}
+
+void assert_filled(const unsigned char *bytes, size_t size) {
+  for (size_t i = 0; i < size; i++) {
+    require(bytes[i] == (unsigned char)(i * 7 + i / 256));
+  }
+}
+
+void assert_all(const unsigned char *bytes, size_t size, int value) {
+  for (size_t i = 0; i < size; i++)
+    require(bytes[i] == value);
+}
+
+cl_mem ground_buffer(const ground *on, cl_mem_flags flags, size_t size) {
+  cl_int error = CL_SUCCESS;
+  cl_mem buffer = clCreateBuffer(on->context, flags, size, NULL, &error);
+  done(error);
+  return buffer;
+}

@@ -59,6 +59,14 @@ cl_command_queue ground_queue(const ground *on);
 // Ends the context and the queue; nothing else may live.
 void ground_close(ground *on);
 
+// A buffer of |size| bytes.
+cl_mem ground_buffer(const ground *on, cl_mem_flags flags, size_t size);
+
+// Bytes that differ, and whether these, or all of them |value|, are there.
+void fill_in(unsigned char *bytes, size_t size);
+void assert_filled(const unsigned char *bytes, size_t size);
+void assert_all(const unsigned char *bytes, size_t size, int value);
+
 cl_int event_status(cl_event event);
 
 // False where a read at |address| would fault.

@@ -394,6 +394,59 @@ TEST(a_kernel_in_opencl_c_takes_addresses_as_arguments) {
   ground_close(&on);
 }
 END_TEST
+// One half in memory of the device, whose address is argument 0, is raised.
+static void try_raise(const ground *on, cl_kernel kernel, uint64_t address) {
+  unsigned short *half = tarn_standin_translate(NULL, address, sizeof *half);
+  float by = 1.0f;
+  *half = 0x3c00;
+  done(clSetKernelArg(kernel, 1, sizeof by, &by));
+  done(launch(on, kernel, 1));
+  done(clFinish(on->queue));
+  ck_assert_uint_eq(*half, 0x4000);
+}
+
+typedef cl_int (*set_address_fn)(cl_kernel, cl_uint, cl_mem_device_address_ext);
+
+TEST(each_method_has_a_function_for_its_addresses) {
+  ground on = with_sample("usm,address");
+  cl_program program = make_program(&on, "-DT=float");
+  cl_kernel kernel = make_kernel(program, "raise_halves");
+  cl_int error = CL_SUCCESS;
+  clDeviceMemAllocINTEL_fn take =
+      (clDeviceMemAllocINTEL_fn)ground_function(&on, "clDeviceMemAllocINTEL");
+  clMemFreeINTEL_fn give =
+      (clMemFreeINTEL_fn)ground_function(&on, "clMemFreeINTEL");
+  clSetKernelArgMemPointerINTEL_fn set_pointer =
+      (clSetKernelArgMemPointerINTEL_fn)ground_function(
+          &on, "clSetKernelArgMemPointerINTEL");
+  set_address_fn set_address =
+      (set_address_fn)ground_function(&on, "clSetKernelArgDevicePointerEXT");
+
+  unsigned char *block = take(on.context, on.device, NULL, 4096, 0, &error);
+  done(error);
+  done(set_pointer(kernel, 0, block + 20));
+  try_raise(&on, kernel, (uint64_t)(uintptr_t)block + 20);
+
+  const cl_mem_properties properties[] = {CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT,
+                                          CL_TRUE, 0};
+  cl_mem buffer = clCreateBufferWithProperties(on.context, properties, 0, 4096,
+                                               NULL, &error);
+  done(error);
+  cl_mem_device_address_ext address = 0;
+  done(clGetMemObjectInfo(buffer, CL_MEM_DEVICE_ADDRESS_EXT, sizeof address,
+                          &address, NULL));
+  done(set_address(kernel, 0, address + 6));
+  try_raise(&on, kernel, address + 6);
+  assert_misuses(0);
+  refuses(set_pointer(kernel, 0, (const void *)(uintptr_t)address),
+          CL_INVALID_ARG_VALUE, "is in buffer with an address");
+  done(give(on.context, block));
+  done(clReleaseMemObject(buffer));
+  done(clReleaseKernel(kernel));
+  done(clReleaseProgram(program));
+  ground_close(&on);
+}
+END_TEST
 #else
 TEST(kernels_in_opencl_c) {
   note_skipped("kernels in OpenCL C on the stand-in", "no clang");

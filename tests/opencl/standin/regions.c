@@ -62,6 +62,11 @@ static bool enter(standin_region *region) {
   return standin_table_add(&all, region->address, region);
 }
 
+// Blocks are aligned to what a setting says, and to nothing more.
+static size_t skew(void) {
+  return (size_t)standin_number(STANDIN_MAX_ALIGN) % STANDIN_PAGE;
+}
+
 cl_int standin_region_take(cl_context context, standin_sort sort, size_t size,
                            standin_region **out) {
   if (is_full(context, size)) return CL_MEM_OBJECT_ALLOCATION_FAILURE;
@@ -70,7 +75,7 @@ cl_int standin_region_take(cl_context context, standin_sort sort, size_t size,
   made->sort = sort;
   made->context = context;
   made->size = size;
-  if (!standin_pages_take(size, is_closed(sort), &made->pages)) {
+  if (!standin_pages_take(size, skew(), is_closed(sort), &made->pages)) {
     free(made);
     return CL_MEM_OBJECT_ALLOCATION_FAILURE;
   }
@@ -279,20 +284,24 @@ void standin_region_open(standin_region *region) {
   standin_pages_open(&region->pages, 0, region->pages.size);
 }
 
+// |page| is counted from the beginning of the pages, in bytes.
 static bool page_is_mapped(const standin_region *region, size_t page) {
   for (const standin_map *map = region->maps; map != NULL; map = map->next) {
-    if (map->is_active && map->offset < page + STANDIN_PAGE &&
-        map->offset + map->size > page) {
+    size_t first = map->offset + region->pages.skew;
+    if (map->is_active && first < page + STANDIN_PAGE &&
+        first + map->size > page) {
       return true;
     }
   }
   return false;
 }
 
-// Closes the pages from |first| to |end| that no mapping needs.
-static void close_pages(const standin_region *region, size_t first,
-                        size_t end) {
-  for (size_t page = first; page < end; page += STANDIN_PAGE) {
+// Closes the pages with these bytes that no mapping needs.
+static void close_pages(const standin_region *region, size_t offset,
+                        size_t size) {
+  size_t end = region->pages.skew + offset + size;
+  size_t page = (region->pages.skew + offset) & ~(size_t)(STANDIN_PAGE - 1);
+  for (; page < end; page += STANDIN_PAGE) {
     size_t run = page;
     while (run < end && !page_is_mapped(region, run))
       run += STANDIN_PAGE;
@@ -315,8 +324,5 @@ void standin_region_map(standin_region *region, standin_map *map) {
 void standin_region_unmap(standin_region *region, standin_map *map) {
   map->is_active = false;
   if (!has_two_addresses(region) || map->is_copy || region->opens > 0) return;
-  size_t first = map->offset & ~(size_t)(STANDIN_PAGE - 1);
-  size_t end = (map->offset + map->size + STANDIN_PAGE - 1) &
-               ~(size_t)(STANDIN_PAGE - 1);
-  close_pages(region, first, end);
+  close_pages(region, map->offset, map->size);
 }

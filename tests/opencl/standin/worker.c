@@ -3,8 +3,8 @@
 //
 //   standin_queue_add -> [ command | command | ... ] -> the thread
 //
-// A failure stays: whatever is queued behind it ends with a failure too, and
-// nothing of it runs.
+// A failure stays, unless a setting ends it with a clFinish: whatever is queued
+// behind it ends with a failure too, and nothing of it runs.
 #include "worker.h"
 
 #include <pthread.h>
