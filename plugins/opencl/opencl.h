@@ -57,6 +57,7 @@
 #include "common/slots.h"
 #include "common/window.h"
 #include "driver.h"
+#include "rows_args.h"
 #include "tarn/device_abi.h"
 #include "tarn/device_ext.h"
 
@@ -256,16 +257,6 @@ static inline bool tarn__opencl_is_buffer(tarn__opencl_method method) {
 }
 
 // --- queue.c ---------------------------------------------------------------
-
-// The first row that kernels of a queue found to be wrong, as they write it.
-typedef struct tarn__opencl_fault {
-  cl_uint position;  // of the index, while kernels look; UINT32_MAX: none
-  cl_uint groups;    // work groups that have finished the call
-  cl_ulong serial;   // of the call; 0: no call has failed
-  cl_ulong at;       // the position, of all indices of the call
-  cl_long index;
-  cl_ulong count;  // rows of the table
-} tarn__opencl_fault;
 
 // A command that was queued.
 typedef struct tarn__opencl_command {

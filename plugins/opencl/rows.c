@@ -20,9 +20,7 @@
 #include "common/rows.h"
 #include "opencl.h"
 #include "program.h"
-#include "rows_args.h"
 
-_Static_assert(sizeof(tarn__opencl_fault) == 40, "rows.cl has its fields");
 _Static_assert(TARN__OPENCL_GATHER == (int)TARN__ROWS_GATHER &&
                    TARN__OPENCL_SCATTER == (int)TARN__ROWS_SCATTER &&
                    TARN__OPENCL_SCATTER_ADD == (int)TARN__ROWS_SCATTER_ADD,

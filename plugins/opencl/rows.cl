@@ -24,19 +24,7 @@
 // side share a row, so that what they read and write is side by side too.
 
 typedef tarn__opencl_rows_args rows_args;
-
-// tarn__opencl_fault of opencl.h. |position| and |groups| are of the launch
-// that runs: between launches they are 0xffffffff and 0. A launch writes the
-// rest if it has found a fault, and there is none, or one of its call that
-// stands further behind.
-typedef struct rows_fault {
-  uint position;
-  uint groups;
-  ulong serial;
-  ulong at;
-  long index;
-  ulong count;
-} rows_fault;
+typedef tarn__opencl_fault rows_fault;
 
 typedef __global uchar *bytes_out;
 typedef const __global uchar *bytes_in;

@@ -1,14 +1,29 @@
-// rows_args.h - what rows.c tells the kernels of rows.cl, which have no other
-// header: the build puts this text before theirs. All fields are of 8 bytes, so
-// that the struct has no gaps.
+// rows_args.h - what rows.c tells the kernels of rows.cl, and what they tell
+// queue.c. Kernels have no other header: the build puts this text before
+// theirs. No struct has gaps.
 #ifndef TARN_PLUGINS_OPENCL_ROWS_ARGS_H_
 #define TARN_PLUGINS_OPENCL_ROWS_ARGS_H_
 
 #ifdef __OPENCL_VERSION__
+typedef uint cl_uint;
+typedef long cl_long;
 typedef ulong cl_ulong;
 #else
 #include <CL/cl_platform.h>
 #endif
+
+// The first row that kernels of a queue found to be wrong. |position| and
+// |groups| are of the launch that runs: between launches they are UINT32_MAX
+// and 0. A launch writes the rest if it has found a fault, and there is none,
+// or one of its call that stands further behind.
+typedef struct tarn__opencl_fault {
+  cl_uint position;  // of the index, in the launch; UINT32_MAX: none
+  cl_uint groups;    // work groups that have finished
+  cl_ulong serial;   // of the call; 0: no call has failed
+  cl_ulong at;       // the position, of all indices of the call
+  cl_long index;
+  cl_ulong count;  // rows of the table
+} tarn__opencl_fault;
 
 // ACTION of a program.
 #define TARN__OPENCL_GATHER 0

@@ -31,6 +31,8 @@ def lines_of_code(path):
 def symbols(objects):
     """What each object defines, and what it needs."""
     defined, needed = {}, {path: set() for path in objects}
+    if not objects:
+        return defined, needed
     out = subprocess.run(["nm", "-A", *map(str, objects)], check=True, text=True,
                          stdout=subprocess.PIPE).stdout
     for line in out.splitlines():
@@ -68,13 +70,14 @@ def largest_knot(nodes, arrows):
 
 
 def objects_of(build, room, code):
-    """The object file of each source, of one target of those that have it."""
+    """The object file of each source, of one target of those that have it. A
+    room may be built by its own CMakeLists.txt, or not at all on this machine.
+    """
     top, _, inner = room.partition("/")
-    found = [next(iter(sorted((build / top).glob(f"**/{inner}/{c.name}.o"))), None)
-             if inner else
-             next(iter(sorted((build / top).glob(f"**/{c.name}.o"))), None)
-             for c in code]
-    return [f for f in found if f]
+    def find(name):
+        return (next(iter(sorted((build / top).glob(f"**/{inner}/{name}.o"))), None)
+                or next(iter(sorted((build / room).glob(f"**/{name}.o"))), None))
+    return [f for f in (find(c.name) for c in code) if f]
 
 
 def main():
