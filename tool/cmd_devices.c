@@ -218,7 +218,7 @@ static void write_wrapped(const char *title, const char *words) {
 static void write_extensions(const found *item) {
   char names[NAMES_SIZE];
   const char *description = item->info.description;
-  if (*description != '\0') write_wrapped("description", description);
+  if (*description != '\0') write_wrapped("described", description);
   join(item->info.extensions, true, names);
   if (*names != '\0') write_wrapped("extensions", names);
 }

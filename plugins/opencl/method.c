@@ -58,11 +58,28 @@ static bool has_svm(const tarn__opencl_device *d, cl_ulong grain) {
           grain) != 0;
 }
 
+// Makes a buffer and asks for its address: drafts of the extension have its
+// name but other numbers, and PoCL 6.0 has one.
+static bool gives_address(const tarn__opencl_device *d) {
+  const tarn__opencl_driver *cl = tarn__opencl_driver_get();
+  const cl_mem_properties properties[] = {TARN__OPENCL_MEM_PRIVATE_ADDRESS,
+                                          CL_TRUE, 0};
+  tarn__opencl_address addresses[TARN__OPENCL_DEVICES_MAX] = {0};
+  cl_int error = CL_SUCCESS;
+  cl_mem buffer = cl->CreateBufferWithProperties(
+      d->context, properties, CL_MEM_READ_WRITE, d->align, NULL, &error);
+  if (buffer == NULL) return false;
+  error = cl->GetMemObjectInfo(buffer, TARN__OPENCL_MEM_DEVICE_ADDRESS,
+                               sizeof addresses, addresses, NULL);
+  (void)cl->ReleaseMemObject(buffer);
+  return error == CL_SUCCESS && addresses[d->rank] != 0;
+}
+
 static bool has_addresses(const tarn__opencl_device *d) {
   return tarn__opencl_driver_get()->CreateBufferWithProperties != NULL &&
          tarn__opencl_driver_get()->SetKernelExecInfo != NULL &&
          d->platform->ext.set_device_pointer != NULL &&
-         has_extension(d, "cl_ext_buffer_device_address");
+         has_extension(d, "cl_ext_buffer_device_address") && gives_address(d);
 }
 
 static bool has_method(const tarn__opencl_device *d, tarn__opencl_kind kind,

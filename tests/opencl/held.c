@@ -70,24 +70,66 @@ static void use(tarn_device *device) {
   ck_assert_int_eq(driver()->ReleaseCommandQueue(queue), CL_SUCCESS);
 }
 
-static const char *const methods[] = {"", "device=window",
-                                      "device=window,host=mapped,unified=none"};
+// PoCL 6.0 keeps a reference for each block of unified memory, also for one
+// that was freed.
+static bool keeps_unified_memory(cl_context context) {
+  const tarn__opencl_driver *cl = driver();
+  cl_platform_id platform = NULL;
+  cl_device_id device = NULL;
+  clDeviceMemAllocINTEL_fn take = NULL;
+  clMemFreeINTEL_fn give = NULL;
+  cl_int error = CL_SUCCESS;
+  ck_assert_int_eq(cl->GetPlatformIDs(1, &platform, NULL), CL_SUCCESS);
+  ck_assert_int_eq(cl->GetContextInfo(context, CL_CONTEXT_DEVICES,
+                                      sizeof(cl_device_id), &device, NULL),
+                   CL_SUCCESS);
+  *(void **)&take = cl->GetExtensionFunctionAddressForPlatform(
+      platform, "clDeviceMemAllocINTEL");
+  *(void **)&give =
+      cl->GetExtensionFunctionAddressForPlatform(platform, "clMemFreeINTEL");
+  cl_uint before = holders_of_context(context);
+  void *block = take(context, device, NULL, 4096, 0, &error);
+  ck_assert_ptr_nonnull(block);
+  ck_assert_int_eq(give(context, block), CL_SUCCESS);
+  return holders_of_context(context) != before;
+}
+
+static const char *const methods[] = {
+    "device=svm,host=svm,unified=svm", "device=window,host=svm,unified=svm",
+    "device=window,host=mapped,unified=none", "device=usm,host=usm,unified=usm",
+    "device=address,host=mapped"};
+
+// False: the driver lacks the methods, or keeps what was freed.
+static bool can_be_tried(tarn_status opened, const char *wanted) {
+  if (opened != TARN_OK) {
+    assert_error_says("has no memory");
+    note_skipped(wanted, "the driver lacks it");
+    return false;
+  }
+  return true;
+}
 
 TEST_LOOP(a_closed_device_holds_nothing, sizeof methods / sizeof *methods) {
+  tarn_device *device = NULL;
   ck_assert_int_eq(setenv("TARN_OPENCL_MEMORY", methods[_i], 1), 0);
-  cl_context before = NULL;
+  assert_ok(tarn_plugin_load(TARN_OPENCL_PLUGIN));
+  if (!can_be_tried(tarn_device_open("opencl:0", &device), methods[_i])) return;
   for (int round = 0; round < 3; round++) {
-    tarn_device *device = open_opencl(0);
     tarn_stream *stream = stream_on(device);
     cl_context context = context_of(stream);
     ck_assert_int_eq(driver()->RetainContext(context), CL_SUCCESS);
     assert_ok(tarn_stream_destroy(stream));
+    bool keeps =
+        strstr(methods[_i], "usm") != NULL && keeps_unified_memory(context);
     use(device);
-    close_device(device);
+    assert_ok(tarn_device_close(device));
+    if (keeps) {
+      note_skipped(methods[_i], "the driver keeps references of freed memory");
+      return;
+    }
     await_last_holder(context);
-    ck_assert_ptr_ne(context, before);
-    if (before != NULL) driver()->ReleaseContext(before);
-    before = context;
+    ck_assert_int_eq(driver()->ReleaseContext(context), CL_SUCCESS);
+    assert_ok(tarn_device_open("opencl:0", &device));
   }
-  driver()->ReleaseContext(before);
+  assert_ok(tarn_device_close(device));
 }
