@@ -10,63 +10,107 @@
 
 enum { SMALL = 4 << 10, LARGE = 64 << 20 };
 
-// What becomes of the times of a batch.
+// What becomes of the times.
 typedef enum reading {
-  READ_RATIO,    // over memcpy
-  READ_SPEED,    // of memcpy over it: 1 is as fast
-  READ_US,       // of one call
-  READ_RATE,     // GB/s
-  READ_QUEUED,   // device_queued, in us
-  READ_OVERLAP,  // device_overlap
-  READ_ADOPT,    // device_adopt, in us
+  READ_RATIO,      // as it is
+  READ_SPEED,      // what it is compared with over it: 1 is as fast
+  READ_US,         // of one call
+  READ_US_BESIDE,  // of one call of what it is compared with
+  READ_RATE,       // GB/s
+  READ_STEP,       // device_step, which comes before the device is opened
 } reading;
 
+// What a device must have for the figure.
+typedef enum need {
+  NEED_NOTHING,
+  NEED_NEXT,     // another device of its type
+  NEED_HANDLES,  // of streams
+  NEED_DRIVER,   // one that device_driver.c knows
+  NEED_MODULE,   // a plug-in that is not built in
+  NEED_GATHER,   // that, and a gather of its own
+  NEED_NET,      // the command names a net
+} need;
+
+// |batch| is timed beside memcpy, or |measure| does it in a way of its own.
+// Neighbours with the same |measure| read the same times.
 typedef struct figure {
   const char *name;
   const char *unit;
   const char *what;
-  reading reading;
-  size_t size;
+  size_t size;  // of the probe's buffers; 0: it needs none
   probe_batch *batch;
+  device_measure *measure;
+  reading reading;
+  need need;
 } figure;
 
 // By size, so that buffers are taken, and their pages touched, but twice.
 static const figure figures[] = {
-    {"copy_4k", "x memcpy", "synchronous copy to the device", READ_RATIO, SMALL,
-     device_h2d},
+    {"copy_4k", "x memcpy", "synchronous copy to the device", SMALL, device_h2d,
+     NULL, READ_RATIO, NEED_NOTHING},
     {"copy_4k_stream", "x memcpy", "the same on an idle stream, and waiting",
-     READ_RATIO, SMALL, device_h2d_on_stream},
-    {"queued_4k", "us", "copy on a busy stream, less memcpy", READ_QUEUED,
-     SMALL, NULL},
-    {"h2d_4k", "us", "synchronous copy to the device", READ_US, SMALL,
-     device_h2d},
-    {"h2d_4k_stream", "us", "the same on an idle stream, and waiting", READ_US,
-     SMALL, device_h2d_on_stream},
-    {"d2h_4k", "us", "synchronous copy to the host", READ_US, SMALL,
-     device_d2h},
-    {"d2d_4k", "us", "synchronous copy within the device", READ_US, SMALL,
-     device_d2d},
-    {"p2p_4k", "us", "synchronous copy to the next device of its type", READ_US,
-     SMALL, device_p2p},
-    {"event", "us", "record on an idle stream, and wait", READ_US, SMALL,
-     device_event},
-    {"stream", "us", "create and destroy, unused", READ_US, SMALL,
-     device_stream},
-    {"adopt", "us", "find one of 1,000 streams by its handle", READ_ADOPT,
-     SMALL, NULL},
-    {"memory_4k", "us", "allocate and deallocate, untouched", READ_US, SMALL,
-     device_memory},
-    {"memory_64m", "us", "the same, of 64 MiB", READ_US, LARGE, device_memory},
-    {"copy_64m", "of memcpy", "rate of a synchronous copy to the device",
-     READ_SPEED, LARGE, device_h2d},
-    {"overlap", "x longer", "computing and copying at once", READ_OVERLAP,
-     LARGE, NULL},
-    {"h2d_64m", "GB/s", "synchronous copy to the device", READ_RATE, LARGE,
-     device_h2d},
-    {"d2h_64m", "GB/s", "to the host", READ_RATE, LARGE, device_d2h},
-    {"d2d_64m", "GB/s", "within the device", READ_RATE, LARGE, device_d2d},
-    {"p2p_64m", "GB/s", "to the next device of its type", READ_RATE, LARGE,
-     device_p2p},
+     SMALL, device_h2d_on_stream, NULL, READ_RATIO, NEED_NOTHING},
+    {"copy_4k_over_driver", "x driver", "that over the driver's own", SMALL,
+     NULL, device_driver_copy, READ_RATIO, NEED_DRIVER},
+    {"driver_4k", "us", "the driver's own on the same queue, and finish", SMALL,
+     NULL, device_driver_copy, READ_US_BESIDE, NEED_DRIVER},
+    {"queued_4k", "us", "copy on a busy stream, less memcpy", SMALL, NULL,
+     device_queued, READ_US, NEED_NOTHING},
+    {"h2d_4k", "us", "synchronous copy to the device", SMALL, device_h2d, NULL,
+     READ_US, NEED_NOTHING},
+    {"h2d_4k_stream", "us", "the same on an idle stream, and waiting", SMALL,
+     device_h2d_on_stream, NULL, READ_US, NEED_NOTHING},
+    {"d2h_4k", "us", "synchronous copy to the host", SMALL, device_d2h, NULL,
+     READ_US, NEED_NOTHING},
+    {"d2d_4k", "us", "synchronous copy within the device", SMALL, device_d2d,
+     NULL, READ_US, NEED_NOTHING},
+    {"p2p_4k", "us", "synchronous copy to the next device of its type", SMALL,
+     device_p2p, NULL, READ_US, NEED_NEXT},
+    {"event", "us", "record on an idle stream, and wait", SMALL, device_event,
+     NULL, READ_US, NEED_NOTHING},
+    {"stream", "us", "create and destroy, unused", SMALL, device_stream, NULL,
+     READ_US, NEED_NOTHING},
+    {"adopt", "us", "find one of 1,000 streams by its handle", SMALL, NULL,
+     device_adopt, READ_US, NEED_HANDLES},
+    {"memory_4k", "us", "allocate and deallocate, untouched", SMALL,
+     device_memory, NULL, READ_US, NEED_NOTHING},
+    {"memory_64m", "us", "the same, of 64 MiB", LARGE, device_memory, NULL,
+     READ_US, NEED_NOTHING},
+    {"copy_64m", "of memcpy", "rate of a synchronous copy to the device", LARGE,
+     device_h2d, NULL, READ_SPEED, NEED_NOTHING},
+    {"copy_64m_back", "of memcpy", "to the host", LARGE, device_d2h, NULL,
+     READ_SPEED, NEED_NOTHING},
+    {"copy_64m_within", "of memcpy", "within the device", LARGE, device_d2d,
+     NULL, READ_SPEED, NEED_NOTHING},
+    {"copy_64m_stream", "of memcpy", "to the device on an idle stream", LARGE,
+     device_h2d_on_stream, NULL, READ_SPEED, NEED_NOTHING},
+    {"copy_64m_back_stream", "of memcpy", "to the host", LARGE,
+     device_d2h_on_stream, NULL, READ_SPEED, NEED_NOTHING},
+    {"copy_64m_within_stream", "of memcpy", "within the device", LARGE,
+     device_d2d_on_stream, NULL, READ_SPEED, NEED_NOTHING},
+    {"overlap", "x longer", "computing and copying at once", LARGE, NULL,
+     device_overlap, READ_RATIO, NEED_NOTHING},
+    {"h2d_64m", "GB/s", "synchronous copy to the device", LARGE, device_h2d,
+     NULL, READ_RATE, NEED_NOTHING},
+    {"d2h_64m", "GB/s", "to the host", LARGE, device_d2h, NULL, READ_RATE,
+     NEED_NOTHING},
+    {"d2d_64m", "GB/s", "within the device", LARGE, device_d2d, NULL, READ_RATE,
+     NEED_NOTHING},
+    {"p2p_64m", "GB/s", "to the next device of its type", LARGE, device_p2p,
+     NULL, READ_RATE, NEED_NEXT},
+    {"gather_over_cpu", "of cpu", "rate of a gather of rows of 256 bytes", 0,
+     NULL, device_gather, READ_SPEED, NEED_GATHER},
+    {"gather", "GB/s", "that rate itself", 0, NULL, device_gather, READ_RATE,
+     NEED_GATHER},
+    {"pool_hit_over_cpu", "x cpu",
+     "alloc and free of an arena_pool, on a stream", 0, NULL, device_hit,
+     READ_RATIO, NEED_MODULE},
+    {"pool_hit", "us", "that time itself", 0, NULL, device_hit, READ_US,
+     NEED_MODULE},
+    {"pool_hit_calls", "of 1000", "hits that call the plug-in", 0, NULL,
+     device_hit_calls, READ_RATIO, NEED_MODULE},
+    {"step_over_cpu", "x cpu", "step of training a net", 0, NULL, NULL,
+     READ_STEP, NEED_NET},
 };
 
 _Static_assert(sizeof figures / sizeof figures[0] == DEVICE_BENCH_FIGURES &&
@@ -90,6 +134,17 @@ static const struct goal {
     {"cpu", "queued_4k", 0.5, SHEET_AT_MOST},
     {"cpu", "overlap", 1.1, SHEET_AT_MOST},
     {"cpu", "adopt", 0.02, SHEET_AT_MOST},
+    {"opencl", "copy_4k_over_driver", 1.3, SHEET_AT_MOST},
+    {"opencl", "copy_64m", 0.9, SHEET_AT_LEAST},
+    {"opencl", "copy_64m_back", 0.9, SHEET_AT_LEAST},
+    {"opencl", "copy_64m_within", 0.85, SHEET_AT_LEAST},
+    {"opencl", "copy_64m_stream", 0.9, SHEET_AT_LEAST},
+    {"opencl", "copy_64m_back_stream", 0.9, SHEET_AT_LEAST},
+    {"opencl", "copy_64m_within_stream", 0.85, SHEET_AT_LEAST},
+    {"opencl", "gather_over_cpu", 0.8, SHEET_AT_LEAST},
+    {"opencl", "pool_hit_over_cpu", 1.05, SHEET_AT_MOST},
+    {"opencl", "pool_hit_calls", 0, SHEET_EXACTLY},
+    {"opencl", "step_over_cpu", 1.05, SHEET_AT_MOST},
     {"sim", "h2d_4k", 0.3, SHEET_AT_MOST},
     {"sim", "d2h_4k", 0.3, SHEET_AT_MOST},
     {"sim", "d2d_4k", 0.3, SHEET_AT_MOST},
@@ -120,40 +175,47 @@ bench_figure device_bench_figure_of(size_t index, const char *device) {
 
 static double read_times(const figure *f, const probe_times *times) {
   switch (f->reading) {
-    case READ_RATIO:
-      return times->ratio;
     case READ_SPEED:
       return 1 / times->ratio;
     case READ_RATE:
-      return (double)f->size / times->ns;
-    default:
+      return (double)times->bytes / times->ns;
+    case READ_US:
       return times->ns / 1e3;
+    case READ_US_BESIDE:
+      return times->beside / 1e3;
+    default:
+      return times->ratio;
   }
 }
 
-static bool measure_taken(const figure *f, probe *p, double *out, char *why) {
-  probe_times times = {0};
-  if (f->reading == READ_OVERLAP) return device_overlap(p, out, why);
-  if (f->reading == READ_QUEUED || f->reading == READ_ADOPT) {
-    bool done = f->reading == READ_QUEUED ? device_queued(p, out, why)
-                                          : device_adopt(p, out, why);
-    *out /= 1e3;
-    return done;
-  }
-  if (!probe_time(p, f->batch, &times, why)) return false;
-  *out = read_times(f, &times);
-  return true;
+// The times of the figure before, if they were measured in the same way.
+typedef struct last_times {
+  device_measure *measure;
+  probe_times times;
+} last_times;
+
+static bool measure_times(const figure *f, probe *p, last_times *last,
+                          char *why) {
+  bool is_same = f->measure != NULL && f->measure == last->measure;
+  if (is_same) return true;
+  last->times = (probe_times){.bytes = 0};
+  bool measured = f->measure != NULL
+                      ? f->measure(p, &last->times, why)
+                      : probe_time(p, f->batch, &last->times, why);
+  last->measure = measured ? f->measure : NULL;
+  return measured;
 }
 
 // With the buffers of the figure before, if they are of its size.
-static bool measure_figure(const figure *f, probe *p, double *out, char *why) {
+static bool measure_figure(const figure *f, probe *p, last_times *last,
+                           double *out, char *why) {
   if (p->size != f->size) {
     probe_give(p);
-    if (!probe_take(p, f->size, why)) return false;
+    if (f->size != 0 && !probe_take(p, f->size, why)) return false;
   }
-  if (measure_taken(f, p, out, why)) return true;
-  *out = NAN;
-  return false;
+  if (!measure_times(f, p, last, why)) return false;
+  *out = read_times(f, &last->times);
+  return true;
 }
 
 // ---------------------------------------------------------------------------
@@ -161,28 +223,78 @@ static bool measure_figure(const figure *f, probe *p, double *out, char *why) {
 // ---------------------------------------------------------------------------
 
 static bool open_device(const device_bench *bench, probe *p, bench_figures *f) {
-  *p = (probe){.watch = bench->watch, .passes = bench->passes};
+  *p = (probe){
+      .watch = bench->watch, .passes = bench->passes, .table = bench->table};
   if (!probe_open(p, bench->device, f->why)) return false;
   snprintf(f->device, sizeof f->device, "%s", tarn_device_name(p->device));
   return true;
 }
 
-// Another device, and streams with handles, are not everywhere.
+static bool is_module(const probe *p) {
+  tarn_device_info info = {.struct_size = sizeof info};
+  return tarn_device_query(p->device, &info) == TARN_OK &&
+         info.plugin[0] == '/';
+}
+
 static bool can(const probe *p, const figure *f) {
-  if (f->batch == device_p2p) return p->next != NULL;
-  return f->reading != READ_ADOPT || tarn_stream_native(p->stream) != NULL;
+  switch (f->need) {
+    case NEED_NEXT:
+      return p->next != NULL;
+    case NEED_HANDLES:
+      return tarn_stream_native(p->stream) != NULL;
+    case NEED_DRIVER:
+      return device_driver_is_known(p);
+    case NEED_MODULE:
+      return is_module(p);
+    case NEED_GATHER:
+      return is_module(p) &&
+             (tarn_device_extensions(p->device) & TARN_EXTENSION_GATHER) != 0;
+    default:
+      return true;
+  }
+}
+
+// Processes are started while this one has not opened the device: some drivers
+// do not survive a fork.
+static void measure_step(const device_bench *bench, bench_figures *r) {
+  for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
+    r->values[i] = NAN;
+    if (figures[i].reading != READ_STEP || bench->net == NULL) continue;
+    r->is_there[i] = true;
+    (void)device_step(bench, &r->values[i], r->failed[i]);
+  }
+}
+
+static void measure_open(probe *p, bench_figures *r) {
+  last_times last = {.measure = NULL};
+  for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
+    const figure *f = &figures[i];
+    if (f->reading == READ_STEP) continue;
+    r->is_there[i] = can(p, f);
+    if (r->is_there[i])
+      (void)measure_figure(f, p, &last, &r->values[i], r->failed[i]);
+  }
+}
+
+// As the plug-in describes the device, and the version of its driver.
+static void describe(const probe *p, char *out) {
+  char version[BENCH_NAME_SIZE];
+  tarn_device_info info = {.struct_size = sizeof info};
+  if (tarn_device_query(p->device, &info) != TARN_OK ||
+      *info.description == '\0')
+    return;
+  device_driver_version(p, version);
+  snprintf(out, BENCH_ABOUT_SIZE, "%s%s%s", info.description,
+           *version != '\0' ? ", driver " : "", version);
 }
 
 void device_bench_measure(void *bench, void *out_figures) {
   bench_figures *r = out_figures;
   probe p;
+  measure_step(bench, r);
   if (!open_device(bench, &p, r)) return;
-  for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
-    r->values[i] = NAN;
-    r->is_there[i] = can(&p, &figures[i]);
-    if (!r->is_there[i]) continue;
-    (void)measure_figure(&figures[i], &p, &r->values[i], r->failed[i]);
-  }
+  describe(&p, r->about);
+  measure_open(&p, r);
   probe_give(&p);
   probe_close(&p);
 }

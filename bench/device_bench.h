@@ -1,20 +1,25 @@
 // device_bench.h - what copies, streams and events of a device take.
 //
-// The figures are the same for each device; those for which there is a goal
-// have it for devices of one type. `tarn bench device --help` tells what each
-// is, and device_copies.c and device_streams.c how it is measured.
+// The figures are the same for each device, but for those that a device has
+// nothing to measure for. Those for which there is a goal have it for devices
+// of one type. `tarn bench device --help` tells what each is, and
+// device_figures.h how it is measured.
 #ifndef TARN_BENCH_DEVICE_BENCH_H_
 #define TARN_BENCH_DEVICE_BENCH_H_
 
 #include "figure.h"
 #include "probe.h"
 
-enum { DEVICE_BENCH_FIGURES = 19 };
+enum { DEVICE_BENCH_FIGURES = 32 };
 
 typedef struct device_bench {
   const char *device;  // as tarn_device_open takes it
   const stopwatch *watch;
-  size_t passes;  // that count, of each figure; 0: as many as take 0.2 s
+  size_t passes;       // that count, of each figure; 0: as many as take 0.2 s
+  size_t table;        // bytes, of the table that rows are gathered out of
+  const char *net;     // a program that trains one; NULL: none
+  const char *plugin;  // for that program, a file in the folder where it finds
+                       // the device; NULL: it finds it by itself
 } device_bench;
 
 // The |index|-th figure, below DEVICE_BENCH_FIGURES, with its goal for the

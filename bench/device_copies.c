@@ -35,6 +35,26 @@ bool device_d2d(probe *p, size_t count) {
   return true;
 }
 
+bool device_d2h_on_stream(probe *p, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status =
+        tarn_copy_d2h(p->device, p->source, p->here, p->size, p->stream);
+    if (status == TARN_OK) status = tarn_stream_synchronize(p->stream);
+    if (status != TARN_OK) return false;
+  }
+  return true;
+}
+
+bool device_d2d_on_stream(probe *p, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    tarn_status status =
+        tarn_copy_d2d(p->device, p->here, p->beside, p->size, p->stream);
+    if (status == TARN_OK) status = tarn_stream_synchronize(p->stream);
+    if (status != TARN_OK) return false;
+  }
+  return true;
+}
+
 bool device_p2p(probe *p, size_t count) {
   for (size_t i = 0; i < count; i++) {
     tarn_status status =

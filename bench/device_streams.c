@@ -17,14 +17,8 @@ enum {
 };
 #define HOLD_NS 1000000000u  // the longest that a stream is held up
 
-static bool refused(char *why) {
-  snprintf(why, PROBE_TEXT_SIZE, "%s", tarn_last_error());
-  return false;
-}
-
 static size_t passes_of(const probe *p, size_t usual) {
-  if (p->passes == 0) return usual;
-  return p->passes < PASSES_MOST ? p->passes : PASSES_MOST;
+  return probe_passes(p, usual, PASSES_MOST);
 }
 
 // ---------------------------------------------------------------------------
@@ -97,14 +91,14 @@ static bool time_adopting(probe *p, tarn_stream **streams, double *out_ns) {
   return true;
 }
 
-bool device_adopt(probe *p, double *out_ns, char *why) {
+bool device_adopt(probe *p, probe_times *out, char *why) {
   static tarn_stream *streams[ADOPTED];
   bool good = true;
   memset(streams, 0, sizeof streams);
   for (size_t i = 0; i < ADOPTED && good; i++)
     good = tarn_stream_create(p->device, &streams[i]) == TARN_OK;
-  good = good && time_adopting(p, streams, out_ns);
-  if (!good) (void)refused(why);
+  good = good && time_adopting(p, streams, &out->ns);
+  if (!good) (void)probe_refused(why);
   (void)destroy_all(streams);
   return good;
 }
@@ -161,20 +155,20 @@ static bool time_queued(probe *p, size_t count, double *out_ns, char *why) {
   hold h = {.until_ns = stopwatch_clock_ns() + HOLD_NS};
   bool held = can_hold(p);
   if (held && tarn_stream_add_callback(p->stream, be_held, &h) != TARN_OK) {
-    return refused(why);
+    return probe_refused(why);
   }
   uint64_t begin = stopwatch_now(p->watch);
   bool done = queue_and_run(p, count, &h);
   uint64_t ticks = stopwatch_since(p->watch, begin);
   *out_ns = stopwatch_ns(p->watch, (double)ticks);
-  if (!done) return refused(why);
+  if (!done) return probe_refused(why);
   if (!held || !h.too_long) return true;
   snprintf(why, PROBE_TEXT_SIZE,
            "%zu copies cannot be queued behind what is on the stream", count);
   return false;
 }
 
-bool device_queued(probe *p, double *out_ns, char *why) {
+bool device_queued(probe *p, probe_times *out, char *why) {
   double costs[PASSES_MOST];
   double queued = 0;
   size_t passes = passes_of(p, PASSES_QUEUED);
@@ -184,7 +178,7 @@ bool device_queued(probe *p, double *out_ns, char *why) {
     if (!time_queued(p, QUEUED, &queued, why)) return false;
     costs[i] = (queued - plain) / QUEUED;
   }
-  *out_ns = probe_median(costs, passes);
+  out->ns = probe_median(costs, passes);
   return true;
 }
 
@@ -231,17 +225,17 @@ static double overlap_once(probe *p, uint64_t rounds) {
   return at_once / (computing > copying ? computing : copying);
 }
 
-bool device_overlap(probe *p, double *out_ratio, char *why) {
+bool device_overlap(probe *p, probe_times *out, char *why) {
   double ratios[PASSES_MOST];
   size_t passes = passes_of(p, PASSES);
   (void)time_both(p, (both){.copies = BURST});  // warms up
   double copying = time_both(p, (both){.copies = BURST});
-  if (copying < 0) return refused(why);
+  if (copying < 0) return probe_refused(why);
   uint64_t rounds = rounds_for(p, copying);
   for (size_t i = 0; i < passes; i++) {
     ratios[i] = overlap_once(p, rounds);
-    if (ratios[i] < 0) return refused(why);
+    if (ratios[i] < 0) return probe_refused(why);
   }
-  *out_ratio = probe_median(ratios, passes);
+  out->ratio = probe_median(ratios, passes);
   return true;
 }

@@ -19,14 +19,16 @@ void bench_figure_write(sheet *s, const bench_figure *figure,
                         const char *device, double value, const char *failed);
 
 enum {
-  BENCH_FIGURES_MOST = 19,
+  BENCH_FIGURES_MOST = 32,
   BENCH_NAME_SIZE = 64,
   BENCH_TEXT_SIZE = 192,
+  BENCH_ABOUT_SIZE = 384,
 };
 
 // What was measured of a device, figure by figure.
 typedef struct bench_figures {
   char device[BENCH_NAME_SIZE];  // "cpu:0"
+  char about[BENCH_ABOUT_SIZE];  // the device in its plug-in's words; "": none
   char why[BENCH_TEXT_SIZE];     // why there are none at all; "": there are
   double values[BENCH_FIGURES_MOST];  // NaN: there is none
   bool is_there[BENCH_FIGURES_MOST];  // the device can do that at all

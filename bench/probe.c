@@ -13,7 +13,7 @@ enum {
 #define BATCH_NS 2e4   // at least, unless one call takes longer
 #define ENOUGH_NS 2e8  // for all passes together
 
-static bool refused(char *why) {
+bool probe_refused(char *why) {
   snprintf(why, PROBE_TEXT_SIZE, "%s", tarn_last_error());
   return false;
 }
@@ -34,10 +34,10 @@ static tarn_device *open_next(const char *name) {
 }
 
 bool probe_open(probe *p, const char *name, char *why) {
-  if (tarn_device_open(name, &p->device) != TARN_OK) return refused(why);
+  if (tarn_device_open(name, &p->device) != TARN_OK) return probe_refused(why);
   p->next = open_next(tarn_device_name(p->device));
   if (tarn_stream_create(p->device, &p->stream) == TARN_OK) return true;
-  (void)refused(why);
+  (void)probe_refused(why);
   probe_close(p);
   return false;
 }
@@ -105,7 +105,7 @@ static bool touch_all(probe *p) {
 bool probe_take(probe *p, size_t size, char *why) {
   p->size = size;
   if (take_all(p) && touch_all(p)) return true;
-  (void)refused(why);
+  (void)probe_refused(why);
   probe_give(p);
   return false;
 }
@@ -152,47 +152,62 @@ double probe_median(double *values, size_t count) {
 }
 
 typedef struct samples {
+  probe_batch *batch;
+  probe_batch *beside;
   double ns[PASSES_MOST];
+  double beside_ns[PASSES_MOST];
   double ratio[PASSES_MOST];
   size_t passes;
   size_t count;  // calls of a batch
 } samples;
 
+size_t probe_passes(const probe *p, size_t usual, size_t most) {
+  size_t passes = p->passes > 0 ? p->passes : usual;
+  return passes < most ? passes : most;
+}
+
 // The number of calls in a batch that is long enough to time, and the number of
 // batches that fit the time. The first call of all warms up.
-static bool choose(probe *p, probe_batch *batch, samples *s) {
-  double ns = probe_once(p, batch, 1);
+static bool choose(probe *p, samples *s) {
+  double ns = probe_once(p, s->batch, 1);
   for (s->count = 1; s->count <= COUNT_MOST / 2; s->count *= 2) {
-    ns = probe_once(p, batch, s->count);
+    ns = probe_once(p, s->batch, s->count);
     if (ns < 0 || ns >= BATCH_NS) break;
   }
-  if (ns < 0) return false;
-  double pair_ns = ns + probe_once(p, probe_memcpy, s->count);
-  double passes = ENOUGH_NS / pair_ns;
-  s->passes = passes < PASSES_MOST ? (size_t)passes : PASSES_MOST;
-  if (s->passes < PASSES_LEAST) s->passes = PASSES_LEAST;
-  if (p->passes > 0)
-    s->passes = p->passes < PASSES_MOST ? p->passes : PASSES_MOST;
+  double beside = ns < 0 ? ns : probe_once(p, s->beside, s->count);
+  if (beside < 0) return false;
+  double passes = ENOUGH_NS / (ns + beside);
+  size_t enough = passes < PASSES_MOST ? (size_t)passes : PASSES_MOST;
+  if (enough < PASSES_LEAST) enough = PASSES_LEAST;
+  s->passes = probe_passes(p, enough, PASSES_MOST);
   return true;
 }
 
-static bool time_pair(probe *p, probe_batch *batch, samples *s, size_t pass) {
-  bool plain_first = pass % 2 == 0;
-  double plain = plain_first ? probe_once(p, probe_memcpy, s->count) : 0;
-  double ns = probe_once(p, batch, s->count);
-  if (!plain_first) plain = probe_once(p, probe_memcpy, s->count);
+static bool time_pair(probe *p, samples *s, size_t pass) {
+  bool beside_first = pass % 2 == 0;
+  double beside = beside_first ? probe_once(p, s->beside, s->count) : 0;
+  double ns = probe_once(p, s->batch, s->count);
+  if (!beside_first) beside = probe_once(p, s->beside, s->count);
   s->ns[pass] = ns / (double)s->count;
-  s->ratio[pass] = ns / plain;
-  return ns >= 0;
+  s->beside_ns[pass] = beside / (double)s->count;
+  s->ratio[pass] = ns / beside;
+  return ns >= 0 && beside >= 0;
+}
+
+bool probe_time_beside(probe *p, probe_batch *batch, probe_batch *beside,
+                       probe_times *out, char *why) {
+  samples s = {.batch = batch, .beside = beside};
+  if (!choose(p, &s)) return probe_refused(why);
+  for (size_t i = 0; i < s.passes; i++) {
+    if (!time_pair(p, &s, i)) return probe_refused(why);
+  }
+  out->ns = probe_median(s.ns, s.passes);
+  out->beside = probe_median(s.beside_ns, s.passes);
+  out->ratio = probe_median(s.ratio, s.passes);
+  out->bytes = p->size;
+  return true;
 }
 
 bool probe_time(probe *p, probe_batch *batch, probe_times *out, char *why) {
-  samples s;
-  if (!choose(p, batch, &s)) return refused(why);
-  for (size_t i = 0; i < s.passes; i++) {
-    if (!time_pair(p, batch, &s, i)) return refused(why);
-  }
-  out->ns = probe_median(s.ns, s.passes);
-  out->ratio = probe_median(s.ratio, s.passes);
-  return true;
+  return probe_time_beside(p, batch, probe_memcpy, out, why);
 }

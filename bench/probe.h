@@ -2,9 +2,9 @@
 // of one size; and how what takes nanoseconds is timed on it.
 //
 // One call takes less time than reading a clock, so batches of calls are timed
-// and divided. A batch is paired with one of memcpy of the same size, in
-// alternating order, so that a disturbance affects both. The result is the
-// median over all pairs.
+// and divided. A batch is paired with one of what it is compared with, memcpy
+// of the same size unless a figure says otherwise, in alternating order, so
+// that a disturbance affects both. The result is the median over all pairs.
 #ifndef TARN_BENCH_PROBE_H_
 #define TARN_BENCH_PROBE_H_
 
@@ -28,11 +28,14 @@ typedef struct probe {
   tarn_addr away;          // on |next|, 0 if that is NULL
   tarn_addr source_place;  // what to give back
   tarn_addr target_place;  // the same; 0: |target| is |here|
+
+  size_t table;  // bytes of a table of rows
+  void *scene;   // what batches need beside these; NULL: nothing
 } probe;
 
-// Opens |name| and makes a stream. The watch and the passes are the caller's
-// to set. False: |why|, PROBE_TEXT_SIZE bytes, says why not, as wherever a
-// probe function takes one.
+// Opens |name| and makes a stream. The watch, the passes and the table are the
+// caller's to set. False: |why|, PROBE_TEXT_SIZE bytes, says why not, as
+// wherever a probe function takes one.
 bool probe_open(probe *p, const char *name, char *why);
 void probe_close(probe *p);
 
@@ -45,15 +48,27 @@ void probe_give(probe *p);  // where none are, too
 typedef bool probe_batch(probe *p, size_t count);
 
 typedef struct probe_times {
-  double ns;     // of one call
-  double ratio;  // of that to memcpy of |size| bytes
+  double ns;      // of one call
+  double beside;  // of one call of what it is compared with
+  double ratio;   // of the first to the second, in the same pair
+  size_t bytes;   // that a call moves
 } probe_times;
 
 // Medians, as above.
 bool probe_time(probe *p, probe_batch *batch, probe_times *out, char *why);
 
+// The same, compared with |beside|.
+bool probe_time_beside(probe *p, probe_batch *batch, probe_batch *beside,
+                       probe_times *out, char *why);
+
 // Copies |p->source| to |p->target|.
 probe_batch probe_memcpy;
+
+// Puts the library's last error into |why|; false, for convenience.
+bool probe_refused(char *why);
+
+// |usual| unless the caller has set how many, and |most| at most.
+size_t probe_passes(const probe *p, size_t usual, size_t most);
 
 // Nanoseconds of |count| calls, over all; negative if one fails.
 double probe_once(probe *p, probe_batch *batch, size_t count);

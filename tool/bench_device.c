@@ -12,7 +12,7 @@ static const char help[] =
     "usage: tarn bench device [OPTION]...\n"
     "\n"
     "Tells what copies, streams and events of devices take, in one run with\n"
-    "memcpy of the same bytes, and what is asked of cpu and sim.\n"
+    "memcpy of the same bytes, and what is asked of cpu, sim and opencl.\n"
     "\n"
     "  --device NAME    which, any number of times (default: cpu:0 and "
     "sim:0);\n"
@@ -21,6 +21,10 @@ static const char help[] =
     "  --passes N       passes that count, up to 1001 (default: as many as "
     "take\n"
     "                   0.2 s, but 11 to 2001)\n"
+    "  --table SIZE     bytes of the table that rows are gathered out of\n"
+    "                   (default: 1G)\n"
+    "  --net PROGRAM    a program that trains a net, as examples/resnet: its\n"
+    "                   step on the device, over one on cpu:0\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -34,6 +38,16 @@ static const char help[] =
     "longer of the two alone. Of these two, the medians of 101 and of 9\n"
     "passes, unless --passes says otherwise.\n"
     "\n"
+    "'x driver' is the time over that of the driver's own commands on the "
+    "same\n"
+    "queue, where this build knows the driver: OpenCL. Of a plug-in that is "
+    "not\n"
+    "built in: 'gather', by random indices, over the gather of cpu:0 with two\n"
+    "threads; 'pool_hit', over that of a pool on cpu:0; and 'pool_hit_calls',\n"
+    "how many of 1000 hits call a function of the plug-in. A net's program "
+    "runs\n"
+    "on the device and on cpu:0 by turns, 9 times.\n"
+    "\n"
     "Exit status: 1 if something could not be measured (a goal that is missed\n"
     "does not count), 2 if a device does not exist.\n";
 
@@ -44,6 +58,8 @@ typedef struct command {
   options_list devices;
   options_list plugins;
   uint64_t passes;
+  size_t table;
+  const char *net;
   options_output output;
 
   stopwatch watch;
@@ -54,9 +70,13 @@ typedef struct command {
 // ---------------------------------------------------------------------------
 
 static device_bench what_to_measure(const command *c, size_t index) {
-  return (device_bench){.device = c->devices.items[index],
-                        .watch = &c->watch,
-                        .passes = c->passes};
+  return (device_bench){
+      .device = c->devices.items[index],
+      .watch = &c->watch,
+      .passes = c->passes,
+      .table = c->table,
+      .net = c->net,
+      .plugin = c->plugins.count > 0 ? c->plugins.items[0] : NULL};
 }
 
 static bool try_device(const void *context, size_t index,
@@ -85,6 +105,7 @@ static void report(const void *context, const void *results) {
   for (size_t i = 0; i < c->devices.count; i++) {
     const bench_figures *r = (const bench_figures *)results + i;
     sheet_group(s, r->device);
+    if (r->about[0] != '\0') sheet_note(s, "%s", r->about);
     for (size_t k = 0; k < DEVICE_BENCH_FIGURES; k++) {
       bench_figure figure = device_bench_figure_of(k, r->device);
       if (!r->is_there[k]) continue;
@@ -111,6 +132,8 @@ static const options_entry entries[] = {
     OPTION_LIST("device", devices),
     OPTION_LIST("plugin", plugins),
     OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
+    OPTION_BYTES("table", table),
+    OPTION_TEXT("net", net),
     OPTION_OUTPUT(output),
     {0},
 };
@@ -120,6 +143,6 @@ const tool_verb bench_of_devices = {
     .summary = "what copies, streams and events of devices take, over memcpy",
     .help = help,
     .entries = entries,
-    .size = sizeof(command),
+    OPTIONS_COMMAND(.table = (size_t)1 << 30),
     .work = work,
 };

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/device_bench.h"
 #include "support/json_check.h"
@@ -43,11 +44,15 @@ static void assert_goal(const char *json, const char *device, const char *name,
 
 // --- figures ---------------------------------------------------------------
 
+// Figures that a device which is built in has not, without a net to train: two
+// of the driver, two of rows, three of pools, one of the net.
+enum { FOREIGN = 8, BUILT_IN = DEVICE_BENCH_FIGURES - FOREIGN };
+
 static void assert_rows(const char *json) {
   assert_keys(json, "", "results,machine");
   // The two that need a second device are sim's alone.
   size_t count = json_size(json, "results");
-  ck_assert_uint_eq(count, 2 * DEVICE_BENCH_FIGURES - 2);
+  ck_assert_uint_eq(count, 2 * BUILT_IN - 2);
   for (size_t i = 0; i < count; i++) {
     assert_keys(json, json_row(i, ""),
                 "device,name,value,unit,goal,met,failed");
@@ -86,7 +91,8 @@ static void assert_has_value(const char *json, size_t row) {
 static void assert_met(const char *json, size_t row) {
   double value = json_number(json, json_row(row, "value"));
   double goal = json_number(json, json_row(row, "goal"));
-  bool is_rate = json_is(json, json_row(row, "name"), "\"copy_64m\"");
+  bool is_rate = json_is(json, json_row(row, "unit"), "\"of memcpy\"") ||
+                 json_is(json, json_row(row, "unit"), "\"of cpu\"");
   const char *met = "null";
   if (!isnan(goal)) {
     met = (is_rate ? value >= goal : value <= goal) ? "true" : "false";
@@ -113,7 +119,7 @@ TEST(which_devices) {
   ck_assert(json_is(o.out, "results.0.device", "\"sim:1\""));
   // sim:1 is the last of its type, and cpu:0 the only one.
   ck_assert(!has_row(o.out, "p2p_4k"));
-  ck_assert_uint_eq(json_size(o.out, "results"), 2 * DEVICE_BENCH_FIGURES - 4);
+  ck_assert_uint_eq(json_size(o.out, "results"), 2 * BUILT_IN - 4);
   (void)row_of(o.out, "cpu:0", "copy_4k");
 }
 
@@ -133,6 +139,11 @@ TEST(what_cannot_be_measured_stays) {
   assert_has_value(o.out, row);
   row = row_of(o.out, "small:0", "queued_4k");  // it has no streams
   ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
+  // It is a shared object, whose calls are seen.
+  assert_value(o.out,
+               json_row(row_of(o.out, "small:0", "pool_hit_calls"), "value"),
+               "0");
+  ck_assert(!has_row(o.out, "gather"));
 }
 
 // What was not measured has not missed its goal either.
@@ -148,7 +159,7 @@ static tool_output measure_faulty(const char *fault, const char *format) {
   setenv("TARN_FAULT", fault, 1);
   tool_output o =
       tool_run("bench", "device", "--plugin", TARN_FAULTY_PLUGIN, "--device",
-               "faulty:0", "--passes", "1", "-o", format);
+               "faulty:0", "--passes", "1", "--table", "1M", "-o", format);
   unsetenv("TARN_FAULT");
   return o;
 }
@@ -186,6 +197,129 @@ TEST(tables) {
   assert_contains(o.out, "\n### cpu:0\n\n| figure ");
 }
 
+// --- a driver ----------------------------------------------------------------
+
+#if defined(TARN_OPENCL_PLUGIN)
+
+// Whether there is a device that the plug-in can open.
+static bool has_opencl(void) {
+  setenv("POCL_CACHE_DIR", tool_file("pocl"), 0);
+  tool_output o =
+      tool_run("devices", "--plugin", TARN_OPENCL_PLUGIN, "-o", "json");
+  if (strstr(o.out, "\"opencl:0\"") != NULL) return true;
+  note_skipped("opencl:0", "no driver gives a device");
+  return false;
+}
+
+static tool_output measure_opencl(const char *format) {
+  return tool_ends(0, "bench", "device", "--plugin", TARN_OPENCL_PLUGIN,
+                   "--device", "opencl:0", "--passes", "1", "--table", "1M",
+                   "-o", format);
+}
+
+static void assert_opencl_goals(const char *json) {
+  assert_goal(json, "opencl:0", "copy_64m", "of memcpy", "0.9");
+  assert_goal(json, "opencl:0", "copy_64m_back", "of memcpy", "0.9");
+  assert_goal(json, "opencl:0", "copy_64m_within", "of memcpy", "0.85");
+  assert_goal(json, "opencl:0", "copy_64m_stream", "of memcpy", "0.9");
+  assert_goal(json, "opencl:0", "copy_64m_back_stream", "of memcpy", "0.9");
+  assert_goal(json, "opencl:0", "copy_64m_within_stream", "of memcpy", "0.85");
+  assert_goal(json, "opencl:0", "gather_over_cpu", "of cpu", "0.8");
+  assert_goal(json, "opencl:0", "pool_hit_over_cpu", "x cpu", "1.05");
+  assert_goal(json, "opencl:0", "pool_hit_calls", "of 1000", "0");
+  assert_goal(json, "opencl:0", "copy_4k", "x memcpy", "null");
+}
+
+static void assert_opencl_values(const char *json) {
+  size_t count = json_size(json, "results");
+  for (size_t i = 0; i < count; i++)
+    ck_assert(json_is(json, json_row(i, "failed"), "null"));
+  size_t row = row_of(json, "opencl:0", "pool_hit_calls");
+  assert_number(json, json_row(row, "value"), 0);
+  ck_assert(json_is(json, json_row(row, "met"), "true"));
+  assert_has_value(json, row_of(json, "opencl:0", "gather"));
+  assert_met(json, row_of(json, "opencl:0", "gather_over_cpu"));
+  assert_has_value(json, row_of(json, "opencl:0", "pool_hit"));
+}
+
+// Where the headers were there, the driver is asked for itself.
+static void assert_driver(const char *json) {
+  if (!has_row(json, "driver_4k")) {
+    note_skipped("driver_4k", "built without the headers of OpenCL");
+    return;
+  }
+  assert_goal(json, "opencl:0", "copy_4k_over_driver", "x driver", "1.3");
+  assert_has_value(json, row_of(json, "opencl:0", "copy_4k_over_driver"));
+  assert_has_value(json, row_of(json, "opencl:0", "driver_4k"));
+}
+
+TEST(opencl_over_its_driver_and_cpu) {
+  tool_files_begin();
+  if (has_opencl()) {
+    tool_output o = measure_opencl("json");
+    assert_opencl_goals(o.out);
+    assert_opencl_values(o.out);
+    assert_driver(o.out);
+  }
+  tool_files_end();
+}
+
+// Where the driver knows no address of the plug-in's, it copies to a buffer of
+// its own.
+TEST(opencl_without_addresses) {
+  tool_files_begin();
+  if (has_opencl()) {
+    setenv("TARN_OPENCL_MEMORY", "device=window,unified=none", 1);
+    tool_output o = measure_opencl("md");
+    unsetenv("TARN_OPENCL_MEMORY");
+    assert_contains(o.out, "\n### opencl:0\n\n");
+    assert_contains(o.out, "\n| gather_over_cpu ");
+    assert_contains(o.out, "memory device=window,");
+  }
+  tool_files_end();
+}
+
+#endif
+
+// --- a net -----------------------------------------------------------------
+
+// The one row of `tarn bench device --net` with a program that does |what|.
+static tool_output measure_net(int status, const char *what) {
+  char script[256];
+  snprintf(script, sizeof script, "#!/bin/sh\n%s\n", what);
+  const char *net = tool_write_file(tool_file("net"), script);
+  ck_assert_int_eq(chmod(net, 0700), 0);
+  return tool_ends(status, "bench", "device", "--device", "sim:0", "--passes",
+                   "1", "--net", net, "-o", "json");
+}
+
+// $2 is the device, and the words behind it what a program is promised.
+TEST(a_step_over_that_on_cpu) {
+  tool_files_begin();
+  tool_output o =
+      measure_net(0,
+                  "[ \"$1 $3 $5 $6\" = '--device --steps -o json' ] || exit 1\n"
+                  "[ $2 = sim:0 ] && rate=2 || rate=5\n"
+                  "echo 'more words'\n"
+                  "echo \"{\\\"steps_per_s\\\":$rate.0}\"");
+  size_t row = row_of(o.out, "sim:0", "step_over_cpu");
+  assert_number(o.out, json_row(row, "value"), 2.5);
+  assert_goal(o.out, "sim:0", "step_over_cpu", "x cpu", "null");
+  tool_files_end();
+}
+
+TEST(a_net_that_fails) {
+  tool_files_begin();
+  tool_output o = measure_net(1, "exit 3");
+  assert_contains(o.err, "the net's process on cpu:0 ended with status 3");
+  ck_assert(json_is(o.out,
+                    json_row(row_of(o.out, "sim:0", "step_over_cpu"), "value"),
+                    "null"));
+  o = measure_net(1, "echo '{\"steps_per_s\":null}'");
+  assert_contains(o.err, "the net's process on cpu:0 told no steps_per_s");
+  tool_files_end();
+}
+
 // --- wrong use -------------------------------------------------------------
 
 TEST(help) {
@@ -201,6 +335,8 @@ TEST(wrong_names_and_values) {
   assert_misused("bench device cpu:0", "'cpu:0' is unexpected");
   assert_misused("bench device --passes 0", "--passes wants a whole number");
   assert_misused("bench device --passes 1002", "--passes wants a whole number");
+  assert_misused("bench device --table 0",
+                 "--table 0 is not a number of bytes");
   assert_misused("bench device -o xml", "'xml' is not a format");
   assert_misused("bench device --pool glibc", "no option is named '--pool'");
   tool_output o = tool_ended(1, tool_line("bench device --plugin /nowhere.so"));
