@@ -17,13 +17,15 @@
 // with * count from the next clGetPlatformIDs on only as far as the caller asks
 // again; all others at once.
 //
+// clang-format off
 //   METHODS           coarse,fine   memory with an address, any of usm, coarse,
-//                                   fine, address
-//                                   (cl_ext_buffer_device_address) and
-//                                   separated by commas; "none": buffers
+//                                   fine, address (a buffer with one, by
+//                                   cl_ext_buffer_device_address), separated
+//                                   by commas; "none": buffers
 //   PLATFORMS *       1             0: CL_PLATFORM_NOT_FOUND_KHR
 //   NO_PLATFORM_IS_OK 0             1: no platform is CL_SUCCESS and a count of
-//   0 DEVICES *         1             on each platform; 0: CL_DEVICE_NOT_FOUND
+//                                   0
+//   DEVICES *         1             on each platform; 0: CL_DEVICE_NOT_FOUND
 //   DEVICE_TYPES *    cpu           cpu, gpu, accelerator, custom, separated by
 //                                   commas, of the devices in turn
 //   DEVICE_NAME       stand-in      with the device's number behind it
@@ -33,34 +35,33 @@
 //   MAX_ALIGN         128           of memory with an address, which has no
 //                                   better alignment than this
 //   BASE_ALIGN        128           what MEM_BASE_ADDR_ALIGN says, here in
-//   bytes COUNTS_MEMORY     0             1: blocks beyond GLOBAL_SIZE are
-//   refused PLAIN_HOST        1             0: copies between addresses refuse
-//   memory
-//                                   that the driver did not make
+//                                   bytes
+//   COUNTS_MEMORY     0             1: blocks beyond GLOBAL_SIZE are refused
+//   PLAIN_HOST        1             0: copies between SVM refuse memory that
+//                                   the driver did not make
 //   GUARD             1             0: the host reaches coarse memory that is
 //                                   not mapped
 //   LAZY              0             1: a command begins after a flush, a finish
 //                                   or a wait for it, not before
 //   BUILD_FAILS       (empty)       a text: programs do not build, it is the
-//   log CONTEXT_FAILS     (empty)       a text: clCreateContext fails, after
-//   telling
-//                                   it to the caller's function
+//                                   log
+//   CONTEXT_FAILS     (empty)       a text: clCreateContext fails, after
+//                                   telling it to the caller's function
 //   FAILED_CALLBACKS  0             1: callbacks come after a failure too, as
-//   the
-//                                   specification has it; PoCL's never come
+//                                   the specification has it; PoCL's never come
 //   FINISH_TELLS      0             1: clFinish and blocking commands return an
 //                                   earlier command's failure
 //   FOLLOW_STATUS     -14           of commands behind a failed one
 //   RECOVERS          0             1: behind a clFinish a queue works again
 //   FAIL_CALL         (empty)       NAME:N:CODE, as tarn_standin_fail_call;
-//   NAME
-//                                   * is any, a + behind: from there on
+//                                   NAME * is any, a + behind: from there on
 //   FAIL_COMMAND      (empty)       N:STATUS, as tarn_standin_fail_command
 //   KERNELS           (empty)       path of a shared object with kernels, which
 //                                   exports tarn_standin_kernels, see below
 //   REPORT            (empty)       path of a file to which each wrong use and,
 //                                   at the end, each leak adds a line
 //   LOUD              0             1: the same to stderr
+// clang-format on
 #ifndef TARN_TESTS_OPENCL_STANDIN_H_
 #define TARN_TESTS_OPENCL_STANDIN_H_
 

@@ -229,15 +229,15 @@ cl_int clGetMemAllocInfoINTEL(cl_context context, const void *ptr,
 
 // --- copies and fills ------------------------------------------------------
 
+// The extension takes any memory of the host, whatever SVM's copies do.
 static cl_int plan_copy(standin_command *command, void *to, const void *from,
                         size_t size) {
-  bool plain_too = standin_number(STANDIN_PLAIN_HOST) != 0;
   cl_context context = command->queue->context;
   standin_bytes to_bytes, from_bytes;
-  cl_int error = standin_region_bytes(context, to, size, STANDIN_ANY_USM,
-                                      plain_too, &to_bytes);
+  cl_int error =
+      standin_region_bytes(context, to, size, STANDIN_ANY_USM, true, &to_bytes);
   if (error != CL_SUCCESS) return error;
-  error = standin_region_bytes(context, from, size, STANDIN_ANY_USM, plain_too,
+  error = standin_region_bytes(context, from, size, STANDIN_ANY_USM, true,
                                &from_bytes);
   if (error != CL_SUCCESS) return error;
   return standin_move_copy(command, &to_bytes, &from_bytes);
