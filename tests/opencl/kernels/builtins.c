@@ -1,6 +1,7 @@
 // What OpenCL C has built in, as far as kernels here use it, under the names
 // that clang gives the calls: those of C++, since the functions are overloaded.
-// A kernel that needs another does not link, and the linker says which.
+// A kernel that needs another does not link, and the linker says which. Wide
+// vectors are in builtins.cl.
 //
 // Atomics are those of the compiler: two queues of the stand-in run two kernels
 // at the same time.
@@ -98,6 +99,39 @@ ADD(int32_t, add_int, "_Z10atomic_addPU8CLglobalVii")
 ADD(uint32_t, add_uint, "_Z10atomic_addPU8CLglobalVjj")
 ADD(int64_t, add_long, "_Z8atom_addPU8CLglobalVll")
 ADD(uint64_t, add_ulong, "_Z8atom_addPU8CLglobalVmm")
+
+BUILTIN(uint32_t, increase_uint, (volatile uint32_t * p),
+        "_Z10atomic_incPU8CLglobalVj") {
+  return __atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST);
+}
+
+BUILTIN(uint32_t, swap_uint, (volatile uint32_t * p, uint32_t wanted),
+        "_Z11atomic_xchgPU8CLglobalVjj") {
+  return __atomic_exchange_n(p, wanted, __ATOMIC_SEQ_CST);
+}
+
+BUILTIN(uint32_t, lower_uint, (volatile uint32_t * p, uint32_t wanted),
+        "_Z10atomic_minPU8CLglobalVjj") {
+  uint32_t old = __atomic_load_n(p, __ATOMIC_SEQ_CST);
+  while (old > wanted &&
+         !__atomic_compare_exchange_n(p, &old, wanted, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST)) {
+  }
+  return old;
+}
+
+// --- memory ----------------------------------------------------------------
+
+BUILTIN(void, mem_fence, (uint32_t flags), "_Z9mem_fencej") {
+  (void)flags;
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
+BUILTIN(void, prefetch, (const void *p, size_t count),
+        "_Z8prefetchPU8CLglobalKhm") {
+  (void)p;
+  (void)count;
+}
 
 // --- halves ----------------------------------------------------------------
 

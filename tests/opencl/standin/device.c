@@ -4,6 +4,7 @@
 
 #include "faults.h"
 #include "info.h"
+#include "kernels.h"
 #include "platform.h"
 #include "report.h"
 
@@ -213,7 +214,7 @@ static cl_int answer_numbers(cl_device_id device, cl_device_info name,
     case CL_DEVICE_MAX_CLOCK_FREQUENCY:
       return standin_answer_uint(answer, 1000);
     case CL_DEVICE_MAX_PARAMETER_SIZE:
-      return standin_answer_size(answer, 1024);
+      return standin_answer_size(answer, STANDIN_VALUE_MAX);
     case CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR:
     case CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR:
       return standin_answer_uint(answer, 16);

@@ -5,7 +5,7 @@
 #include "opencl/standin.h"
 #include "regions.h"
 
-enum { STANDIN_ARGUMENTS_MAX = 32, STANDIN_VALUE_MAX = 64 };
+enum { STANDIN_ARGUMENTS_MAX = 32, STANDIN_VALUE_MAX = 1024 };
 
 // How an argument was set.
 typedef enum standin_how {
