@@ -338,6 +338,7 @@ TEST(plain_memory_in_copies_between_addresses_may_be_refused) {
   ck_assert(tarn_standin_set("PLAIN_HOST", "0"));
   gives(clEnqueueSVMMemcpy(on.queue, CL_TRUE, block, in, SMALL, 0, NULL, NULL),
         CL_INVALID_VALUE);
+  assert_misuses(0);
   clSVMFree(on.context, block);
   ground_close(&on);
 }

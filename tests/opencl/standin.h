@@ -38,7 +38,8 @@
 //                                   bytes
 //   COUNTS_MEMORY     0             1: blocks beyond GLOBAL_SIZE are refused
 //   PLAIN_HOST        1             0: copies between SVM refuse memory that
-//                                   the driver did not make
+//                                   the driver did not make, which is no wrong
+//                                   use: programs try it
 //   GUARD             1             0: the host reaches coarse memory that is
 //                                   not mapped
 //   LAZY              0             1: a command begins after a flush, a finish

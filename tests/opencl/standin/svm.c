@@ -96,15 +96,21 @@ void clSVMFree(cl_context context, void *svm_pointer) {
 
 // --- copies and fills ------------------------------------------------------
 
+// Whether the driver takes plain memory of the host a program may try.
+static bool is_refused(const void *address) {
+  return standin_number(STANDIN_PLAIN_HOST) == 0 && address != NULL &&
+         standin_region_at((uint64_t)(uintptr_t)address) == NULL;
+}
+
 static cl_int plan_copy(standin_command *command, void *to, const void *from,
                         size_t size) {
-  bool plain_too = standin_number(STANDIN_PLAIN_HOST) != 0;
   cl_context context = command->queue->context;
   standin_bytes to_bytes, from_bytes;
-  cl_int error = standin_region_bytes(context, to, size, STANDIN_ANY_SVM,
-                                      plain_too, &to_bytes);
+  if (is_refused(to) || is_refused(from)) return CL_INVALID_VALUE;
+  cl_int error =
+      standin_region_bytes(context, to, size, STANDIN_ANY_SVM, true, &to_bytes);
   if (error != CL_SUCCESS) return error;
-  error = standin_region_bytes(context, from, size, STANDIN_ANY_SVM, plain_too,
+  error = standin_region_bytes(context, from, size, STANDIN_ANY_SVM, true,
                                &from_bytes);
   if (error != CL_SUCCESS) return error;
   return standin_move_copy(command, &to_bytes, &from_bytes);
