@@ -3,7 +3,9 @@
 // Either end is a buffer with an offset, or a pointer: to SVM, to unified
 // memory, or to memory of the host that the driver does not know. The driver
 // has a command for each pair. Where its SVM copies do not take plain memory of
-// the host, the host copies by a map of the other end, once the stream is done.
+// the host, the host copies by a map of the other end, once the stream is done:
+// on a queue of the device's own, since a wait on the stream's would hold its
+// record, which callbacks want, for which the wait would wait.
 //
 // A copy at once has no place in a stream's order. If memory is the host's own
 // (a processor as the device), a map costs nothing, and the calling thread
@@ -134,17 +136,14 @@ static bool is_mapped_copy(const opencl *d, const transfer *t) {
 }
 
 static cl_int queue_transfer(work *w, const transfer *t, cl_event *out_event) {
-  const tarn__opencl_driver *cl = tarn__opencl_driver_get();
   const opencl *d = w->device;
   if (tarn__opencl_is_buffer(t->dst.method) ||
       tarn__opencl_is_buffer(t->src.method)) {
     return copy_buffers(w, t, out_event);
   }
-  if (is_hosts(d, t)) {
-    cl_int error = cl->Finish(w->queue);
-    return error != CL_SUCCESS ? error : copy_mapped(w, t);
+  if (is_hosts(d, t) || (w->waits && is_mapped_copy(d, t))) {
+    return copy_mapped(w, t);
   }
-  if (w->waits && is_mapped_copy(d, t)) return copy_mapped(w, t);
   return copy_pointers(w, t, out_event);
 }
 
@@ -158,7 +157,13 @@ static C_Status refuse(const opencl *d, const char *call, const char *why) {
 static C_Status run(opencl *d, C_Stream stream, const transfer *t) {
   work w;
   cl_event event = NULL;
-  C_Status status = tarn__opencl_begin(d, stream, &w);
+  C_Status status = C_SUCCESS;
+  if (stream != NULL && is_hosts(d, t)) {
+    struct C_Device_st device = {d->id};
+    status = tarn__opencl_synchronize_stream(&device, stream);
+    stream = NULL;
+  }
+  if (status == C_SUCCESS) status = tarn__opencl_begin(d, stream, &w);
   if (status != C_SUCCESS) return status;
   cl_int error = queue_transfer(&w, t, &event);
   return tarn__opencl_end(&w, t->call, error, event);
