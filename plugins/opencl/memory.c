@@ -40,23 +40,21 @@ static C_Status note_pointer(block *b, const void *pointer, cl_int error,
 static C_Status take_usm(const opencl *d, tarn__opencl_kind kind, size_t size,
                          block *b) {
   const tarn__opencl_extensions *ext = &d->platform->ext;
+  const void *pointer = NULL;
   cl_int error = CL_SUCCESS;
   cl_uint align = (cl_uint)d->align;
   switch (kind) {
     case TARN__OPENCL_HOST:
-      return note_pointer(
-          b, ext->host_mem_alloc(d->context, NULL, size, align, &error), error,
-          "clHostMemAllocINTEL");
+      pointer = ext->host_mem_alloc(d->context, NULL, size, align, &error);
+      return note_pointer(b, pointer, error, "clHostMemAllocINTEL");
     case TARN__OPENCL_UNIFIED:
-      return note_pointer(b,
-                          ext->shared_mem_alloc(d->context, d->handle, NULL,
-                                                size, align, &error),
-                          error, "clSharedMemAllocINTEL");
+      pointer = ext->shared_mem_alloc(d->context, d->handle, NULL, size, align,
+                                      &error);
+      return note_pointer(b, pointer, error, "clSharedMemAllocINTEL");
     default:
-      return note_pointer(b,
-                          ext->device_mem_alloc(d->context, d->handle, NULL,
-                                                size, align, &error),
-                          error, "clDeviceMemAllocINTEL");
+      pointer = ext->device_mem_alloc(d->context, d->handle, NULL, size, align,
+                                      &error);
+      return note_pointer(b, pointer, error, "clDeviceMemAllocINTEL");
   }
 }
 
