@@ -103,31 +103,58 @@ cl_ulong tarn__opencl_ask(const tarn__opencl_device *d, cl_device_info what,
   return error == CL_SUCCESS ? value : 0;
 }
 
-static size_t find_align(const tarn__opencl_device *d) {
+// The same of what every driver knows: another error than that it does not is
+// the first in |*error|.
+static cl_ulong ask(const tarn__opencl_device *d, cl_device_info what,
+                    size_t size, cl_int *error) {
+  cl_ulong value = 0;
+  cl_int answer = tarn__opencl_driver_get()->GetDeviceInfo(d->handle, what,
+                                                           size, &value, NULL);
+  if (answer == CL_SUCCESS) return value;
+  if (*error == CL_SUCCESS && answer != CL_INVALID_VALUE) *error = answer;
+  return 0;
+}
+
+static size_t find_align(size_t bits) {
   enum { LEAST = 16, MOST = 4096 };
-  size_t align =
-      tarn__opencl_ask(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint)) / 8;
+  size_t align = bits / 8;
   bool is_power = align != 0 && (align & (align - 1)) == 0;
   if (!is_power || align < LEAST) return LEAST;
   return align < MOST ? align : (size_t)MOST;
 }
 
-static void measure(tarn__opencl_device *d, size_t wanted) {
-  size_t whole =
-      tarn__opencl_ask(d, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong));
-  size_t most =
-      tarn__opencl_ask(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong));
+static cl_int measure(tarn__opencl_device *d, size_t wanted) {
+  cl_int error = CL_SUCCESS;
+  size_t whole = ask(d, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof(cl_ulong), &error);
+  size_t most = ask(d, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof(cl_ulong), &error);
   d->capacity = wanted != 0 ? tarn__lesser(wanted, whole) : whole;
   d->max_alloc = tarn__lesser(most, d->capacity);
-  d->align = find_align(d);
-  d->units = tarn__opencl_ask(d, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
-  d->has_f64 = tarn__opencl_ask(d, CL_DEVICE_DOUBLE_FP_CONFIG,
-                                sizeof(cl_device_fp_config)) != 0;
+  d->align = find_align(
+      ask(d, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof(cl_uint), &error));
+  d->units = ask(d, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint), &error);
+  d->group = ask(d, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t), &error);
+  return error;
 }
 
-static void add_device(registry *all, tarn__opencl_platform *p,
-                       cl_device_id handle) {
-  if (all->count == TARN__OPENCL_DEVICES_MAX) return;
+// What kernels are built for.
+static cl_int ask_for_kernels(tarn__opencl_device *d) {
+  const cl_device_fp_config denorms = CL_FP_DENORM | CL_FP_ROUND_TO_NEAREST;
+  cl_int error = CL_SUCCESS;
+  cl_ulong type = ask(d, CL_DEVICE_TYPE, sizeof(cl_device_type), &error);
+  cl_ulong floats =
+      ask(d, CL_DEVICE_SINGLE_FP_CONFIG, sizeof(cl_device_fp_config), &error);
+  cl_ulong doubles =
+      ask(d, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_device_fp_config), &error);
+  d->is_gpu = (type & CL_DEVICE_TYPE_GPU) != 0;
+  d->has_f64 = doubles != 0;
+  d->has_denorms = (floats & denorms) == denorms;
+  return error;
+}
+
+// A device of which the driver does not tell what it has is none.
+static cl_int add_device(registry *all, tarn__opencl_platform *p,
+                         cl_device_id handle) {
+  if (all->count == TARN__OPENCL_DEVICES_MAX) return CL_SUCCESS;
   tarn__opencl_device *d = &all->devices[all->count];
   *d = (tarn__opencl_device){
       .id = (int)all->count, .handle = handle, .platform = p};
@@ -136,10 +163,13 @@ static void add_device(registry *all, tarn__opencl_platform *p,
                                                NULL) != CL_SUCCESS) {
     tarn__text_copy("a device without a name", d->name, sizeof d->name);
   }
-  if (!is_selected(all, d)) return;
-  measure(d, all->options.capacity);
+  if (!is_selected(all, d)) return CL_SUCCESS;
+  cl_int error = measure(d, all->options.capacity);
+  if (error == CL_SUCCESS) error = ask_for_kernels(d);
+  if (error != CL_SUCCESS) return error;
   pthread_mutex_init(&d->lock, NULL);
   all->count++;
+  return CL_SUCCESS;
 }
 
 // The first error, but that there is none of the types.
@@ -152,9 +182,11 @@ static cl_int find_devices_of(registry *all, tarn__opencl_platform *p) {
   if (error != CL_SUCCESS) return error;
   if (count > TARN__OPENCL_DEVICES_MAX) count = TARN__OPENCL_DEVICES_MAX;
   find_functions(p);
-  for (cl_uint i = 0; i < count; i++)
-    add_device(all, p, handles[i]);
-  return CL_SUCCESS;
+  for (cl_uint i = 0; i < count; i++) {
+    cl_int failed = add_device(all, p, handles[i]);
+    if (failed != CL_SUCCESS) error = failed;
+  }
+  return error;
 }
 
 // One driver that is broken must not hide those of others.
@@ -167,7 +199,8 @@ static C_Status find_devices(registry *all) {
   all->generation = tarn__os_generation();
   all->is_listed = all->count != 0;
   if (all->is_listed) return C_SUCCESS;
-  if (broken != CL_SUCCESS) return tarn__opencl_say(broken, "clGetDeviceIDs");
+  if (broken != CL_SUCCESS)
+    return tarn__opencl_say(broken, "the list of devices");
   const char *part = all->options.select;
   (void)tarn__text_fail(
       TARN_E_DEVICE, "no GPU, CPU or accelerator on %zu platform%s%s%s%s%s",

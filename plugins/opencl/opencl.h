@@ -157,7 +157,10 @@ typedef struct tarn__opencl_device {
   size_t max_alloc;  // bytes of a block
   size_t align;      // of every address, a power of two
   size_t units;      // of computation
+  size_t group;      // most work items of a group
+  bool is_gpu;
   bool has_f64;
+  bool has_denorms;  // floats have subnormals, and are rounded to the nearest
 
   // Settled at open.
   tarn__opencl_method methods[TARN__OPENCL_KINDS];

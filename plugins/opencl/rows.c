@@ -248,21 +248,6 @@ static void describe(call *c) {
 
 // --- the program -----------------------------------------------------------
 
-static bool is_processor(const opencl *device) {
-  cl_device_type type = 0;
-  (void)driver()->GetDeviceInfo(device->handle, CL_DEVICE_TYPE, sizeof type,
-                                &type, NULL);
-  return (type & CL_DEVICE_TYPE_GPU) == 0;
-}
-
-static bool has_denorms(const opencl *device) {
-  cl_device_fp_config config = 0;
-  (void)driver()->GetDeviceInfo(device->handle, CL_DEVICE_SINGLE_FP_CONFIG,
-                                sizeof config, &config, NULL);
-  cl_device_fp_config wanted = CL_FP_DENORM | CL_FP_ROUND_TO_NEAREST;
-  return (config & wanted) == wanted;
-}
-
 // The NaN of this processor, which devices are to agree with.
 static bool makes_negative_nan(void) {
   volatile double infinite = INFINITY;
@@ -279,7 +264,7 @@ static bool can_add(const call *c, bool denorms) {
 
 static tarn_status take_kernel(call *c) {
   bool adds = c->action == TARN__ROWS_SCATTER_ADD;
-  bool denorms = adds && has_denorms(c->device);
+  bool denorms = adds && c->device->has_denorms;
   char options[112];
   if (adds && !can_add(c, denorms)) {
     return tarn__text_fail(TARN_E_UNSUPPORTED,
@@ -438,12 +423,7 @@ static cl_int announce_all(const call *c) {
 // --- launches --------------------------------------------------------------
 
 static size_t group_size(const call *c) {
-  size_t most = GROUP;
-  if (c->solo) return 1;
-  (void)driver()->GetDeviceInfo(c->device->handle,
-                                CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof most,
-                                &most, NULL);
-  return least(most, GROUP);
+  return c->solo ? 1 : least(c->device->group, GROUP);
 }
 
 // Queues the kernel for |a|. The event of the last launch is kept.
@@ -524,7 +504,7 @@ static tarn_status queue_all(call *c, C_Stream stream) {
 
 static tarn_status prepare(call *c) {
   TARN__TRY(find_all(c));
-  c->solo = is_processor(c->device);
+  c->solo = !c->device->is_gpu;
   describe(c);
   TARN__TRY(take_kernel(c));
   if (c->way != WAY_SEARCH) return TARN_OK;
