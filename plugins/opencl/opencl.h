@@ -346,8 +346,12 @@ tarn__opencl_work tarn__opencl_begin_on(tarn__opencl_queue *queue);
 void tarn__opencl_keep(tarn__opencl_queue *queue, const char *call,
                        cl_event event);
 
-// The event of the newest command, retained; NULL: none is under way. Caller
-// holds the record's lock.
+// Finishes a queue, and once more where the driver refuses, so that nothing is
+// under way behind this. The first answer.
+cl_int tarn__opencl_drain(cl_command_queue handle);
+
+// The event of the newest command, retained; NULL: none is known to be under
+// way. Caller holds the record's lock.
 cl_event tarn__opencl_newest(const tarn__opencl_queue *queue);
 
 // Ends work or a look at a record without a command: unlocks it, and drops the

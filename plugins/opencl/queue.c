@@ -80,12 +80,22 @@ static void drop_faults(queue *q) {
   memset(&q->seen, 0, sizeof q->seen);
 }
 
-static void wait_for_newest(queue *q) {
+cl_int tarn__opencl_drain(cl_command_queue handle) {
   const tarn__opencl_driver *cl = tarn__opencl_driver_get();
-  cl_event newest = tarn__opencl_newest(q);
-  if (newest == NULL) return;
-  (void)cl->WaitForEvents(1, &newest);
-  (void)cl->ReleaseEvent(newest);
+  cl_int error = cl->Finish(handle);
+  if (error != CL_SUCCESS) (void)cl->Finish(handle);
+  return error;
+}
+
+// A wait fails for a command's failure too, and where the driver lacks
+// something: then work may be under way.
+static void wait_for_newest(const queue *q) {
+  if (q->count == 0) return;
+  size_t newest = (q->first + q->count - 1) & (q->room - 1);
+  if (tarn__opencl_driver_get()->WaitForEvents(1, &q->commands[newest].event) !=
+      CL_SUCCESS) {
+    (void)tarn__opencl_drain(q->handle);
+  }
 }
 
 // A fetch that is under way writes into the record.
@@ -444,7 +454,7 @@ cl_int tarn__opencl_fetch(work *w) {
 void tarn__opencl_queues_close(opencl *d) {
   queue *q = NULL;
   while ((q = tarn__opencl_queue_behind(d, 0)) != NULL) {
-    (void)tarn__opencl_driver_get()->Finish(q->handle);
+    (void)tarn__opencl_drain(q->handle);
     tarn__opencl_queue_close(q);
     tarn__opencl_queue_drop(q);
   }
