@@ -105,6 +105,23 @@ static C_Status take_address(const opencl *d, size_t size, block *b) {
   return tarn__opencl_say(error, "clCreateBufferWithProperties");
 }
 
+static bool try_unmap(opencl *d, const block *b) {
+  tarn__opencl_work w;
+  cl_event event = NULL;
+  if (tarn__opencl_begin(d, NULL, &w) != C_SUCCESS) return false;
+  cl_int error = tarn__opencl_driver_get()->EnqueueUnmapMemObject(
+      w.queue, b->buffer, (void *)(uintptr_t)b->base, 0, NULL, &event);
+  (void)tarn__opencl_end(&w, "clEnqueueUnmapMemObject", error, event);
+  return error == CL_SUCCESS;
+}
+
+// A buffer must not end while it is mapped: where the driver refuses, it is
+// asked once more.
+static void end_mapped(opencl *d, block *b) {
+  if (!try_unmap(d, b)) (void)try_unmap(d, b);
+  release_buffer(b);
+}
+
 // A buffer that the host has from now on: no command uses it as a buffer.
 static C_Status take_mapped(opencl *d, size_t size, block *b) {
   tarn__opencl_work w;
@@ -122,8 +139,13 @@ static C_Status take_mapped(opencl *d, size_t size, block *b) {
   }
   C_Status outcome = tarn__opencl_end(&w, "clEnqueueMapBuffer", error, event);
   if (status == C_SUCCESS) status = outcome;
-  if (status == C_SUCCESS) b->base = (uint64_t)(uintptr_t)pointer;
-  if (status != C_SUCCESS && b->buffer != NULL) release_buffer(b);
+  b->base = (uint64_t)(uintptr_t)pointer;
+  if (status == C_SUCCESS) return C_SUCCESS;
+  if (pointer != NULL) {
+    end_mapped(d, b);
+  } else if (b->buffer != NULL) {
+    release_buffer(b);
+  }
   return status;
 }
 
@@ -147,15 +169,6 @@ static C_Status take_from_driver(opencl *d, tarn__opencl_kind kind, size_t size,
   }
 }
 
-static void unmap(opencl *d, const block *b) {
-  tarn__opencl_work w;
-  cl_event event = NULL;
-  if (tarn__opencl_begin(d, NULL, &w) != C_SUCCESS) return;
-  cl_int error = tarn__opencl_driver_get()->EnqueueUnmapMemObject(
-      w.queue, b->buffer, (void *)(uintptr_t)b->base, 0, NULL, &event);
-  (void)tarn__opencl_end(&w, "clEnqueueUnmapMemObject", error, event);
-}
-
 static void give_to_driver(opencl *d, block *b) {
   void *pointer = (void *)(uintptr_t)b->base;
   switch (b->method) {
@@ -166,8 +179,7 @@ static void give_to_driver(opencl *d, block *b) {
       tarn__opencl_driver_get()->SVMFree(d->context, pointer);
       break;
     case TARN__OPENCL_MAPPED:
-      unmap(d, b);
-      release_buffer(b);
+      end_mapped(d, b);
       break;
     default:
       release_buffer(b);
