@@ -44,45 +44,81 @@ static bool is_plain(const span *s) {
          !tarn__opencl_is_buffer(s->method);
 }
 
+// Whether a copy between pointers is one of SVM, to which all other memory is
+// the host's. Unified memory's takes fine SVM as what it is, the host's memory.
+static bool is_by_svm(const transfer *t) {
+  bool has_usm =
+      t->dst.method == TARN__OPENCL_USM || t->src.method == TARN__OPENCL_USM;
+  return is_coarse(&t->dst) || is_coarse(&t->src) ||
+         (!has_usm && (is_svm(&t->dst) || is_svm(&t->src)));
+}
+
 // --- maps ------------------------------------------------------------------
+
+// No event is asked for where a map is nothing: that would be a command for a
+// driver's thread. Elsewhere the event alone tells whether the bytes came.
+
+// What stays mapped no command can use: where the driver refuses, it is asked
+// once more.
+static cl_int unmap(const work *w, const span *s, const char *call) {
+  const tarn__opencl_driver *cl = tarn__opencl_driver_get();
+  cl_event event = NULL;
+  cl_event *out_event = w->device->maps ? NULL : &event;
+  if (!is_coarse(s)) return CL_SUCCESS;
+  cl_int error =
+      cl->EnqueueSVMUnmap(w->queue, pointer_to(s), 0, NULL, out_event);
+  if (error != CL_SUCCESS) {
+    (void)cl->EnqueueSVMUnmap(w->queue, pointer_to(s), 0, NULL, out_event);
+  }
+  tarn__opencl_keep(w->record, call, event);
+  return error;
+}
+
+// The outcome of a map, whose |event| it takes.
+static cl_int outcome_of(cl_event event) {
+  cl_int status = tarn__opencl_status_of(event);
+  (void)tarn__opencl_driver_get()->ReleaseEvent(event);
+  if (status > CL_COMPLETE || status == -1) return CL_MAP_FAILURE;
+  return status;
+}
 
 // Maps an end for the host; nothing where the host reaches it as it is.
 static cl_int map(const work *w, const span *s, cl_map_flags flags,
-                  size_t size) {
+                  const char *call, size_t size) {
+  cl_event event = NULL;
   if (!is_coarse(s)) return CL_SUCCESS;
-  return tarn__opencl_driver_get()->EnqueueSVMMap(
-      w->queue, CL_TRUE, flags, pointer_to(s), size, 0, NULL, NULL);
+  cl_int error = tarn__opencl_driver_get()->EnqueueSVMMap(
+      w->queue, CL_TRUE, flags, pointer_to(s), size, 0, NULL,
+      w->device->maps ? NULL : &event);
+  if (error != CL_SUCCESS || event == NULL) return error;
+  cl_int outcome = outcome_of(event);
+  if (outcome != CL_SUCCESS) (void)unmap(w, s, call);
+  return outcome;
 }
 
-static cl_int unmap(const work *w, const span *s) {
-  if (!is_coarse(s)) return CL_SUCCESS;
-  return tarn__opencl_driver_get()->EnqueueSVMUnmap(w->queue, pointer_to(s), 0,
-                                                    NULL, NULL);
-}
-
-// Copies by the calling thread. No event is asked for: where a map is nothing,
-// that would be a command for a driver's thread.
+// Copies by the calling thread.
 static cl_int copy_mapped(const work *w, const transfer *t) {
-  cl_int error = map(w, &t->src, CL_MAP_READ, t->size);
+  cl_int error = map(w, &t->src, CL_MAP_READ, t->call, t->size);
   if (error != CL_SUCCESS) return error;
-  error = map(w, &t->dst, CL_MAP_WRITE, t->size);
+  error = map(w, &t->dst, CL_MAP_WRITE, t->call, t->size);
   if (error == CL_SUCCESS) {
     memmove(pointer_to(&t->dst), pointer_to(&t->src), t->size);
-    error = unmap(w, &t->dst);
+    error = unmap(w, &t->dst, t->call);
   }
-  cl_int last = unmap(w, &t->src);
-  cl_int finished = tarn__opencl_driver_get()->Finish(w->queue);
+  cl_int last = unmap(w, &t->src, t->call);
+  cl_int finished = tarn__opencl_drain(w->queue);
   if (error == CL_SUCCESS) error = last;
   return error != CL_SUCCESS ? error : finished;
 }
 
 static cl_int set_mapped(const work *w, const span *s, unsigned char value,
                          size_t size) {
-  cl_int error = map(w, s, CL_MAP_WRITE, size);
+  const char *call = "device_memory_set";
+  cl_int error = map(w, s, CL_MAP_WRITE, call, size);
   if (error != CL_SUCCESS) return error;
   memset(pointer_to(s), value, size);
-  error = unmap(w, s);
-  cl_int finished = tarn__opencl_driver_get()->Finish(w->queue);
+  error = unmap(w, s, call);
+  cl_int finished = tarn__opencl_drain(w->queue);
   return error != CL_SUCCESS ? error : finished;
 }
 
@@ -108,7 +144,7 @@ static cl_int copy_buffers(const work *w, const transfer *t,
 static cl_int copy_pointers(const work *w, const transfer *t,
                             cl_event *out_event) {
   const tarn__opencl_driver *cl = tarn__opencl_driver_get();
-  if (is_svm(&t->dst) || is_svm(&t->src)) {
+  if (is_by_svm(t)) {
     return cl->EnqueueSVMMemcpy(w->queue, CL_FALSE, pointer_to(&t->dst),
                                 pointer_to(&t->src), t->size, 0, NULL,
                                 out_event);
@@ -125,8 +161,8 @@ static bool is_hosts(const opencl *d, const transfer *t) {
     return false;
   }
   if (is_plain(&t->dst) && is_plain(&t->src)) return true;
-  bool by_svm = is_svm(&t->dst) || is_svm(&t->src);
-  return by_svm && !d->copies_plain && (is_plain(&t->dst) || is_plain(&t->src));
+  return is_by_svm(t) && !d->copies_plain &&
+         (!is_svm(&t->dst) || !is_svm(&t->src));
 }
 
 static bool is_mapped_copy(const opencl *d, const transfer *t) {
@@ -208,7 +244,8 @@ DEFINE_COPIES(d2d)
 
 // --- between devices -------------------------------------------------------
 
-// Between two drivers: by memory of the host, a piece at a time, at once.
+// Between two drivers, or two methods, of which no command takes both: by
+// memory of the host, a piece at a time, at once.
 static C_Status bounce(const char *call, opencl *to, opencl *from,
                        unsigned char *dst, const unsigned char *src,
                        size_t size) {
@@ -230,7 +267,8 @@ static C_Status copy_p2p(const char *call, const C_Device dst_device,
   opencl *to = tarn__opencl_device_of(dst_device);
   opencl *from = tarn__opencl_device_of(src_device);
   if (to == NULL || from == NULL) return C_ERROR;
-  if (to->context == from->context) {
+  if (to->context == from->context &&
+      to->methods[TARN__OPENCL_DEVICE] == from->methods[TARN__OPENCL_DEVICE]) {
     return copy(call, to, from, stream, dst, src, size);
   }
   if (dst == NULL || src == NULL) return refuse(from, call, "no address");
