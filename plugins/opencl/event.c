@@ -163,12 +163,14 @@ static C_Status look(const opencl *d, C_Event handle, mark *out) {
   if (d != NULL && e->device != d) return refuse(d);
   pthread_mutex_lock(&e->lock);
   *out = (mark){e->marker, e->queue, e->fetched};
-  if (out->marker != NULL) {
-    (void)tarn__opencl_driver_get()->RetainEvent(out->marker);
+  cl_int error = out->marker != NULL
+                     ? tarn__opencl_driver_get()->RetainEvent(out->marker)
+                     : CL_SUCCESS;
+  if (out->marker != NULL && error == CL_SUCCESS)
     tarn__opencl_queue_hold(out->queue);
-  }
   pthread_mutex_unlock(&e->lock);
-  return C_SUCCESS;
+  return error == CL_SUCCESS ? C_SUCCESS
+                             : tarn__opencl_say(error, "clRetainEvent");
 }
 
 // C_WARNING: it has not happened yet; else the outcome of what is before it.

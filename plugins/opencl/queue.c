@@ -209,8 +209,8 @@ void tarn__opencl_keep(queue *q, const char *call, cl_event event) {
 cl_event tarn__opencl_newest(const queue *q) {
   if (q->count == 0) return NULL;
   cl_event event = q->commands[(q->first + q->count - 1) & (q->room - 1)].event;
-  (void)tarn__opencl_driver_get()->RetainEvent(event);
-  return event;
+  cl_int error = tarn__opencl_driver_get()->RetainEvent(event);
+  return error == CL_SUCCESS ? event : NULL;
 }
 
 // --- streams ---------------------------------------------------------------
@@ -302,9 +302,16 @@ static queue *adopt_locked(opencl *d, C_Stream stream) {
                           fault);
     return NULL;
   }
+  cl_int error = tarn__opencl_driver_get()->RetainCommandQueue(handle);
+  if (error != CL_SUCCESS) {
+    (void)tarn__opencl_say(error, "clRetainCommandQueue");
+    return NULL;
+  }
   queue *q = new_record(d, handle);
-  if (q == NULL) return NULL;
-  (void)tarn__opencl_driver_get()->RetainCommandQueue(handle);
+  if (q == NULL) {
+    (void)tarn__opencl_driver_get()->ReleaseCommandQueue(handle);
+    return NULL;
+  }
   q->is_adopted = q->is_shared = true;
   enlist_locked(q);
   return q;
