@@ -357,8 +357,15 @@ static queue *take_idle(opencl *d) {
   return q != NULL ? q : make_queue(d);
 }
 
-static void keep_idle(queue *q) {
+// A queue on which something has failed need not work any more, and says so
+// only when it is used.
+static void keep_idle(queue *q, bool works) {
   opencl *d = q->device;
+  if (!works) {
+    (void)tarn__opencl_drain(q->handle);
+    tarn__opencl_queue_drop(q);
+    return;
+  }
   pthread_mutex_lock(&d->lock);
   q->next = d->idle;
   d->idle = q;
@@ -375,11 +382,13 @@ C_Status tarn__opencl_begin(opencl *d, C_Stream stream, work *out) {
 }
 
 // Waits, and makes the queue as good as new. The outcome of all its work.
-static C_Status await(work *w) {
+static C_Status await(work *w, bool *out_works) {
   queue *q = w->record;
   cl_int error = tarn__opencl_fetch(w);
   wait_for_newest(q);
   C_Status outcome = tarn__opencl_settle(q);
+  *out_works =
+      error == CL_SUCCESS && (outcome == C_SUCCESS || outcome == C_ERROR);
   if (outcome != C_SUCCESS) {
     tarn__text_set(q->why);
     atomic_store_explicit(&q->failure, C_SUCCESS, memory_order_relaxed);
@@ -410,9 +419,10 @@ C_Status tarn__opencl_end(work *w, const char *call, cl_int error,
   C_Status outcome = C_SUCCESS;
   tarn__opencl_keep(q, call, event);
   if (w->waits) {
-    outcome = await(w);
+    bool works = false;
+    outcome = await(w, &works);
     pthread_mutex_unlock(&q->lock);
-    keep_idle(q);
+    keep_idle(q, works && error == CL_SUCCESS);
   } else {
     (void)tarn__opencl_driver_get()->Flush(w->queue);
     tarn__opencl_queue_leave(q);
