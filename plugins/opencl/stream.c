@@ -151,14 +151,23 @@ static C_Status queue_call(tarn__opencl_work *w, call *c, cl_event gate) {
   }
   if (error != CL_SUCCESS) return tarn__opencl_say(error, "clEnqueueMarker");
   c->fetched = w->record->fetched;
-  c->number = ++w->record->calls_added;
   error = cl->SetEventCallback(c->marker, CL_COMPLETE, arrive, c);
   if (error == CL_SUCCESS) {
+    c->number = ++w->record->calls_added;
     tarn_list_add_tail(&w->record->calls, &c->node);
     return C_SUCCESS;
   }
-  (void)cl->ReleaseEvent(c->marker);
+  tarn__opencl_keep(w->record, "callback", c->marker);
   return tarn__opencl_say(error, "clSetEventCallback");
+}
+
+// Lets the queue go on. One that does not would stand still for good: where the
+// driver refuses, it is asked once more.
+static void open_gate(cl_event gate) {
+  const tarn__opencl_driver *cl = tarn__opencl_driver_get();
+  if (cl->SetUserEventStatus(gate, CL_COMPLETE) != CL_SUCCESS)
+    (void)cl->SetUserEventStatus(gate, CL_COMPLETE);
+  (void)cl->ReleaseEvent(gate);
 }
 
 static C_Status add_call(opencl *d, C_Stream stream, call *c) {
@@ -178,8 +187,7 @@ static C_Status add_call(opencl *d, C_Stream stream, call *c) {
     }
     (void)tarn__opencl_end(&w, "callback", CL_SUCCESS, last);
   }
-  (void)cl->SetUserEventStatus(gate, CL_COMPLETE);
-  (void)cl->ReleaseEvent(gate);
+  open_gate(gate);
   return status;
 }
 
