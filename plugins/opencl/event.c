@@ -198,17 +198,20 @@ C_Status tarn__opencl_query_event(const C_Device device, C_Event handle) {
   mark m;
   if (d == NULL) return C_ERROR;
   C_Status status = look(d, handle, &m);
-  if (status != C_SUCCESS) return status;
+  if (status != C_SUCCESS) return tarn__opencl_query_answer(status);
   status = outcome_of(m);
   release(m);
   return status;
 }
 
-// A wait that fails says only that the event has a failure.
+// A wait fails for the event's failure too, which is no failure of the wait.
 static C_Status await(mark m) {
-  if (m.marker != NULL)
-    (void)tarn__opencl_driver_get()->WaitForEvents(1, &m.marker);
-  return outcome_of(m);
+  if (m.marker == NULL) return C_SUCCESS;
+  cl_int error = tarn__opencl_driver_get()->WaitForEvents(1, &m.marker);
+  if (error == CL_SUCCESS || tarn__opencl_status_of(m.marker) <= CL_COMPLETE) {
+    return C_SUCCESS;
+  }
+  return tarn__opencl_say(error, "clWaitForEvents");
 }
 
 C_Status tarn__opencl_synchronize_event(const C_Device device, C_Event handle) {
@@ -218,6 +221,7 @@ C_Status tarn__opencl_synchronize_event(const C_Device device, C_Event handle) {
   C_Status status = look(d, handle, &m);
   if (status != C_SUCCESS) return status;
   status = await(m);
+  if (status == C_SUCCESS) status = outcome_of(m);
   release(m);
   return status;
 }
@@ -255,7 +259,7 @@ C_Status tarn__opencl_stream_wait_event(const C_Device device, C_Stream stream,
     if (is_near(d, m)) {
       status = queue_wait(d, stream, m);
     } else {
-      (void)await(m);
+      status = await(m);
     }
   }
   release(m);

@@ -66,14 +66,13 @@ void tarn__opencl_describe(int id, char *out, size_t out_size) {
   tarn__text_copy(text, out, out_size);
 }
 
+// A call on a stream that has not failed has a reason of its own.
 void tarn__opencl_error_text(int id, void *stream, char *out, size_t out_size) {
   (void)id;
   tarn__opencl_queue *queue = tarn__opencl_queue_known(stream);
   bool failed =
       queue != NULL &&
       atomic_load_explicit(&queue->failure, memory_order_acquire) != C_SUCCESS;
-  const char *of_stream = failed ? queue->why : "";
-  tarn__text_copy(stream != NULL ? of_stream : tarn__text_line(), out,
-                  out_size);
+  tarn__text_copy(failed ? queue->why : tarn__text_line(), out, out_size);
   tarn__opencl_queue_drop(queue);
 }

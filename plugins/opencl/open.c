@@ -85,7 +85,9 @@ static bool try_plain_copies(opencl *d) {
   cl_int error = block != NULL ? CL_SUCCESS : CL_MEM_OBJECT_ALLOCATION_FAILURE;
   if (error == CL_SUCCESS)
     error = cl->EnqueueSVMMemcpy(w.queue, CL_FALSE, block, sent, sizeof sent, 0,
-                                 NULL, NULL);
+                                 NULL, &event);
+  tarn__opencl_keep(w.record, "clEnqueueSVMMemcpy", event);
+  event = NULL;
   if (error == CL_SUCCESS)
     error = cl->EnqueueSVMMemcpy(w.queue, CL_FALSE, received, block,
                                  sizeof sent, 0, NULL, &event);

@@ -254,6 +254,11 @@ static inline bool tarn__opencl_is_pointer(tarn__opencl_method method) {
   return method == TARN__OPENCL_USM || method == TARN__OPENCL_SVM;
 }
 
+// The answer of a query that ends with |status|: C_FAILED would mean 'not yet'.
+static inline C_Status tarn__opencl_query_answer(C_Status status) {
+  return status == C_FAILED ? C_INTERNAL_ERROR : status;
+}
+
 // Whether it is a buffer to the driver. One that is mapped is the host's.
 static inline bool tarn__opencl_is_buffer(tarn__opencl_method method) {
   return method == TARN__OPENCL_ADDRESS || method == TARN__OPENCL_WINDOW;

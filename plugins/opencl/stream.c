@@ -217,6 +217,20 @@ static C_Status failure_of(queue *q) {
   return failure;
 }
 
+// The outcome of a wait on |q|: what has failed there says more than the wait.
+// One that has failed alone fails the stream as well.
+static C_Status outcome_of_wait(queue *q, cl_int fetched, cl_int finished) {
+  C_Status status = failure_of(q);
+  if (status != C_SUCCESS) return status;
+  if (fetched == CL_SUCCESS && finished == CL_SUCCESS) return C_SUCCESS;
+  status = fetched != CL_SUCCESS ? tarn__opencl_say(fetched, "rows")
+                                 : tarn__opencl_say(finished, "clFinish");
+  pthread_mutex_lock(&q->lock);
+  tarn__opencl_fail(q, status, tarn__text_line());
+  pthread_mutex_unlock(&q->lock);
+  return failure_of(q);
+}
+
 // Waits for what the plug-in has queued, which takes a driver less time than to
 // finish a queue, then for what the program may have. Takes the hold of |q|.
 static C_Status finish(queue *q) {
@@ -224,20 +238,19 @@ static C_Status finish(queue *q) {
   tarn__opencl_queue_hold(q);
   tarn__opencl_work w = tarn__opencl_begin_on(q);
   uint64_t calls = q->calls_added;
-  cl_int error = tarn__opencl_fetch(&w);
+  cl_int fetched = tarn__opencl_fetch(&w);
   cl_event last = tarn__opencl_newest(q);
-  C_Status status = tarn__opencl_end(&w, "rows", error, NULL);
+  (void)tarn__opencl_end(&w, "rows", CL_SUCCESS, NULL);
   if (last != NULL) {
     (void)cl->WaitForEvents(1, &last);
     (void)cl->ReleaseEvent(last);
   }
-  error = cl->Finish(q->handle);
-  if (error != CL_SUCCESS) status = tarn__opencl_say(error, "clFinish");
+  cl_int finished = tarn__opencl_drain(q->handle);
   pthread_mutex_lock(&q->lock);
   (void)tarn__opencl_settle(q);
   pthread_mutex_unlock(&q->lock);
   await_calls(q, calls);
-  if (status == C_SUCCESS) status = failure_of(q);
+  C_Status status = outcome_of_wait(q, fetched, finished);
   pthread_mutex_lock(&q->lock);
   tarn__opencl_queue_leave(q);
   return status;
@@ -294,7 +307,7 @@ C_Status tarn__opencl_query_stream(const C_Device device, C_Stream stream) {
   if (d == NULL) return C_ERROR;
   if (stream == NULL) return tarn__wordless(C_ERROR);
   C_Status status = tarn__opencl_begin(d, stream, &w);
-  if (status != C_SUCCESS) return status;
+  if (status != C_SUCCESS) return tarn__opencl_query_answer(status);
   queue *q = w.record;
   tarn__opencl_queue_hold(q);
   status = tarn__opencl_settle(q);
@@ -306,7 +319,7 @@ C_Status tarn__opencl_query_stream(const C_Device device, C_Stream stream) {
     (void)failure_of(q);
   }
   tarn__opencl_queue_drop(q);
-  return status;
+  return tarn__opencl_query_answer(status);
 }
 
 // --- making and ending -----------------------------------------------------
