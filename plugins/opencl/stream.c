@@ -34,7 +34,7 @@ typedef struct call {
 // the marker is all there is: a driver's thread has to wake up for it. Once one
 // has not come in that time, the program has work of its own there, and a query
 // must not wait for that.
-static const uint64_t ALONE_NS = 50000000;
+static const uint64_t ALONE_NS = 500000000;
 static const uint64_t SHARED_NS = 100000;
 
 // Callbacks that drivers have not called, and may yet: kept until no driver has
