@@ -193,15 +193,17 @@ C_Status tarn__opencl_settle(queue *q) {
   return atomic_load_explicit(&q->failure, memory_order_acquire);
 }
 
-// Where there is no memory for one more, the first is waited for.
+// Room for all that a call keeps, and for the fetch of a wait, before anything
+// is queued: a wait for room, with the lock held, could be one for a callback
+// that waits for the lock.
+static bool has_room(queue *q) {
+  enum { MOST = 8 };
+  prune(q);
+  return q->room - q->count >= MOST || grow(q);
+}
+
 void tarn__opencl_keep(queue *q, const char *call, cl_event event) {
   if (event == NULL) return;
-  prune(q);
-  while (q->count == q->room && !grow(q)) {
-    (void)tarn__opencl_driver_get()->WaitForEvents(
-        1, &q->commands[q->first].event);
-    prune(q);
-  }
   size_t at = (q->first + q->count++) & (q->room - 1);
   q->commands[at] = (tarn__opencl_command){event, call};
 }
@@ -343,10 +345,13 @@ static C_Status begin_on_stream(opencl *d, C_Stream stream, work *out) {
     queue *q = tarn__opencl_queue_of(d, stream);
     if (q == NULL) return C_ERROR;
     *out = tarn__opencl_begin_on(q);
-    if (!q->is_detached) return C_SUCCESS;
+    if (!q->is_detached) break;
     pthread_mutex_unlock(&q->lock);
     tarn__opencl_queue_drop(q);
   }
+  if (has_room(out->record)) return C_SUCCESS;
+  tarn__opencl_queue_leave(out->record);
+  return tarn__wordless(C_FAILED);
 }
 
 static queue *take_idle(opencl *d) {
