@@ -274,20 +274,24 @@ queue *tarn__opencl_queue_behind(const opencl *d, uint64_t handle) {
   return q;
 }
 
-// Why an unknown queue cannot be a stream of |d|; NULL: it can.
-static const char *judge(const opencl *d, cl_command_queue handle) {
+// Why an unknown queue cannot be a stream of |d|; NULL: it can, unless the
+// driver tells an |*error|.
+static const char *judge(const opencl *d, cl_command_queue handle,
+                         cl_int *error) {
   const tarn__opencl_driver *cl = tarn__opencl_driver_get();
   cl_context context = NULL;
   cl_device_id device = NULL;
   cl_command_queue_properties properties = 0;
-  if (cl->GetCommandQueueInfo(handle, CL_QUEUE_CONTEXT, sizeof(cl_context),
-                              &context, NULL) != CL_SUCCESS ||
-      cl->GetCommandQueueInfo(handle, CL_QUEUE_DEVICE, sizeof(cl_device_id),
-                              &device, NULL) != CL_SUCCESS ||
-      cl->GetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES, sizeof properties,
-                              &properties, NULL) != CL_SUCCESS) {
-    return "it is no cl_command_queue";
-  }
+  *error = cl->GetCommandQueueInfo(handle, CL_QUEUE_CONTEXT, sizeof(cl_context),
+                                   &context, NULL);
+  if (*error == CL_SUCCESS)
+    *error = cl->GetCommandQueueInfo(handle, CL_QUEUE_DEVICE,
+                                     sizeof(cl_device_id), &device, NULL);
+  if (*error == CL_SUCCESS)
+    *error = cl->GetCommandQueueInfo(handle, CL_QUEUE_PROPERTIES,
+                                     sizeof properties, &properties, NULL);
+  if (*error == CL_INVALID_COMMAND_QUEUE) return "it is no cl_command_queue";
+  if (*error != CL_SUCCESS) return NULL;
   if (context != d->context) {
     return "it is in another context than that of the device's streams";
   }
@@ -298,15 +302,17 @@ static const char *judge(const opencl *d, cl_command_queue handle) {
 
 static queue *adopt_locked(opencl *d, C_Stream stream) {
   cl_command_queue handle = (cl_command_queue)(void *)stream;
-  const char *fault = judge(d, handle);
+  cl_int error = CL_SUCCESS;
+  const char *fault = judge(d, handle, &error);
   if (fault != NULL) {
     (void)tarn__text_fail(TARN_E_INVALID, "opencl:%d: no stream: %s", d->id,
                           fault);
     return NULL;
   }
-  cl_int error = tarn__opencl_driver_get()->RetainCommandQueue(handle);
+  if (error == CL_SUCCESS)
+    error = tarn__opencl_driver_get()->RetainCommandQueue(handle);
   if (error != CL_SUCCESS) {
-    (void)tarn__opencl_say(error, "clRetainCommandQueue");
+    (void)tarn__opencl_say(error, "a queue that is adopted");
     return NULL;
   }
   queue *q = new_record(d, handle);
