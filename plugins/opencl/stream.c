@@ -51,10 +51,14 @@ static call *call_of(tarn_list *node) {
   return tarn_list_entry(node, call, node);
 }
 
-// The outcome that |c| is told, whose marker has |status|. Caller holds the
-// queue's lock.
+// The outcome that |c| is told, whose marker has |status|. Of a failure the
+// stream's reason is known from now on: who is told asks for it. Caller holds
+// the queue's lock.
 static C_Status outcome_of(const call *c, cl_int status) {
-  if (status < CL_COMPLETE) return C_INTERNAL_ERROR;
+  if (status < CL_COMPLETE) {
+    (void)tarn__opencl_settle(c->queue);
+    return C_INTERNAL_ERROR;
+  }
   (void)tarn__opencl_rows_outcome(c->queue, c->fetched);
   return atomic_load_explicit(&c->queue->failure, memory_order_relaxed);
 }
