@@ -96,22 +96,29 @@ void clSVMFree(cl_context context, void *svm_pointer) {
 
 // --- copies and fills ------------------------------------------------------
 
-// Whether the driver takes plain memory of the host a program may try.
+enum {
+  HOSTS = 1 << STANDIN_USM_HOST | 1 << STANDIN_USM_SHARED,
+};
+
+// Whether the driver takes plain memory of the host a program may try; what
+// another extension has made for the host is as plain as any.
 static bool is_refused(const void *address) {
-  return standin_number(STANDIN_PLAIN_HOST) == 0 && address != NULL &&
-         standin_region_at((uint64_t)(uintptr_t)address) == NULL;
+  const standin_region *region =
+      standin_region_at((uint64_t)(uintptr_t)address);
+  bool is_plain = region == NULL || (HOSTS & 1 << region->sort) != 0;
+  return standin_number(STANDIN_PLAIN_HOST) == 0 && address != NULL && is_plain;
 }
 
 static cl_int plan_copy(standin_command *command, void *to, const void *from,
                         size_t size) {
   cl_context context = command->queue->context;
+  const int sorts = STANDIN_ANY_SVM | HOSTS;
   standin_bytes to_bytes, from_bytes;
   if (is_refused(to) || is_refused(from)) return CL_INVALID_VALUE;
   cl_int error =
-      standin_region_bytes(context, to, size, STANDIN_ANY_SVM, true, &to_bytes);
+      standin_region_bytes(context, to, size, sorts, true, &to_bytes);
   if (error != CL_SUCCESS) return error;
-  error = standin_region_bytes(context, from, size, STANDIN_ANY_SVM, true,
-                               &from_bytes);
+  error = standin_region_bytes(context, from, size, sorts, true, &from_bytes);
   if (error != CL_SUCCESS) return error;
   return standin_move_copy(command, &to_bytes, &from_bytes);
 }

@@ -229,16 +229,17 @@ cl_int clGetMemAllocInfoINTEL(cl_context context, const void *ptr,
 
 // --- copies and fills ------------------------------------------------------
 
-// The extension takes any memory of the host, whatever SVM's copies do.
+// The extension takes any memory of the host, whatever SVM's copies do; fine
+// SVM is that too.
 static cl_int plan_copy(standin_command *command, void *to, const void *from,
                         size_t size) {
   cl_context context = command->queue->context;
+  const int sorts = STANDIN_ANY_USM | 1 << STANDIN_FINE;
   standin_bytes to_bytes, from_bytes;
   cl_int error =
-      standin_region_bytes(context, to, size, STANDIN_ANY_USM, true, &to_bytes);
+      standin_region_bytes(context, to, size, sorts, true, &to_bytes);
   if (error != CL_SUCCESS) return error;
-  error = standin_region_bytes(context, from, size, STANDIN_ANY_USM, true,
-                               &from_bytes);
+  error = standin_region_bytes(context, from, size, sorts, true, &from_bytes);
   if (error != CL_SUCCESS) return error;
   return standin_move_copy(command, &to_bytes, &from_bytes);
 }
