@@ -103,8 +103,9 @@ uint64_t tarn_standin_bytes(void) {
   return bytes;
 }
 
-// At the end of the program. Threads of queues may still run: no waiting. A
-// child has nothing of its own, and a lock may be taken there for ever.
+// At the end of the program, when threads of queues have done what they can do
+// (worker.c). A child has nothing of its own, and a lock may be taken there for
+// ever.
 __attribute__((destructor)) static void report_leaks(void) {
   static const char *const KINDS[] = {"context", "queue",  "buffer", "event",
                                       "program", "kernel", "svm",    "usm"};

@@ -11,10 +11,15 @@
 #include <stdlib.h>
 
 #include "events.h"
+#include "faults.h"
 #include "report.h"
 #include "settings.h"
 
-static bool held;  // guarded by the lock of objects
+// Guarded by the lock of objects.
+static bool held;
+static bool has_last;   // a thread has ended, and was not joined
+static pthread_t last;  // it; it joins the one that ended before
+static bool has_exit;
 
 // --- may it begin ----------------------------------------------------------
 
@@ -120,6 +125,33 @@ static void run_one(cl_command_queue queue) {
   standin_tell_all();
 }
 
+// --- the threads -----------------------------------------------------------
+// Each is joined: the address sanitizer fails where one is just ending when it
+// looks for leaks.
+
+static bool take_last(pthread_t *out) {
+  bool had = has_last;
+  *out = last;
+  has_last = false;
+  return had;
+}
+
+static void join_ended(void) {
+  pthread_t ended;
+  if (!take_last(&ended)) return;
+  standin_unlock();
+  pthread_join(ended, NULL);
+  standin_lock();
+}
+
+// Before the sanitizer's own, which was added before.
+static void join_at_exit(void) {
+  if (standin_in_child()) return;
+  standin_lock();
+  standin_queues_settle();
+  standin_unlock();
+}
+
 // The thread holds the queue.
 static void *work(void *argument) {
   cl_command_queue queue = argument;
@@ -133,8 +165,13 @@ static void *work(void *argument) {
   }
   queue->threaded = false;
   standin_unuse(queue);
+  pthread_t before;
+  bool had = take_last(&before);
+  last = pthread_self();
+  has_last = true;
   standin_tell_all();
   standin_unlock();
+  if (had) pthread_join(before, NULL);
   return NULL;
 }
 
@@ -144,7 +181,7 @@ cl_int standin_queue_thread(cl_command_queue queue) {
   if (pthread_create(&thread, NULL, work, queue) != 0) {
     return CL_OUT_OF_RESOURCES;
   }
-  pthread_detach(thread);
+  if (!has_exit) has_exit = atexit(join_at_exit) == 0;
   queue->threaded = true;
   standin_use(queue);
   return CL_SUCCESS;
@@ -181,9 +218,11 @@ void standin_queues_settle(void) {
   for (;;) {
     bool unsettled = false;
     standin_each(STANDIN_QUEUE, see_unsettled, &unsettled);
-    if (!unsettled || standin_in_callback()) return;
+    if (standin_in_callback()) return;
+    if (!unsettled) break;
     standin_wait_any();
   }
+  join_ended();
 }
 
 static void count_queued(void *object, void *context) {
