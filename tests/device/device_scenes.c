@@ -15,6 +15,7 @@
 #include "tarn/rows.h"
 
 size_t device_calls[DEVICE_FUNCTION_COUNT];
+void (*scene_watch)(tarn_status status, const char *text);
 
 const char *device_function_name(size_t number) {
 #define FUNCTION_NAME(function) #function,
@@ -50,6 +51,8 @@ static bool expect_or(tarn_status status, tarn_status other) {
   if (!planned || (status < TARN_OK && *tarn_last_error() == '\0')) {
     ck_abort_msg("%s: %s", tarn_status_name(status), tarn_last_error());
   }
+  bool is_told = status != TARN_OK && status != TARN_PENDING && status != other;
+  if (is_told && scene_watch != NULL) scene_watch(status, tarn_last_error());
   return status == TARN_OK;
 }
 

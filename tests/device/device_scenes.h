@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tarn/base.h"
+
 // Every function that device.h, range.h and rows.h declare.
 #define DEVICE_FUNCTIONS(X)       \
   X(tarn_place_equal)             \
@@ -95,6 +97,10 @@ typedef struct scene_place {
   const char *other;
   const char *plugin;  // a shared object to load; NULL: none
 } scene_place;
+
+// Called with each status of a scene's calls that is not TARN_OK or
+// TARN_PENDING, and its text. NULL: nobody looks.
+extern void (*scene_watch)(tarn_status status, const char *text);
 
 size_t scene_count(void);
 const char *scene_name(size_t scene);
