@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "base/hostmem.h"
+#include "base/os_pages.h"
 #include "opencl.h"
 
 typedef tarn__opencl_device opencl;
@@ -58,12 +59,19 @@ static C_Status take_usm(const opencl *d, tarn__opencl_kind kind, size_t size,
   }
 }
 
+// Where memory is the host's own, rows at random are as fast as its pages are
+// large: a driver asks for none. Below this a block may share its pages with
+// others, and what was asked for would outlive it.
+enum { HUGE_FROM = 32 << 20 };
+
 static C_Status take_svm(const opencl *d, tarn__opencl_kind kind, size_t size,
                          block *b) {
   cl_svm_mem_flags flags = CL_MEM_READ_WRITE;
   if (kind != TARN__OPENCL_DEVICE) flags |= CL_MEM_SVM_FINE_GRAIN_BUFFER;
-  const void *pointer = tarn__opencl_driver_get()->SVMAlloc(
-      d->context, flags, size, (cl_uint)d->align);
+  void *pointer = tarn__opencl_driver_get()->SVMAlloc(d->context, flags, size,
+                                                      (cl_uint)d->align);
+  if (pointer != NULL && d->maps && size >= HUGE_FROM)
+    tarn__os_ask_huge(pointer, size);
   return note_pointer(b, pointer, CL_SUCCESS, "clSVMAlloc");
 }
 

@@ -192,6 +192,14 @@ void tarn__os_collapse(void *ptr, size_t size) {
   }
 }
 
+// Only whole pages take advice.
+void tarn__os_ask_huge(void *ptr, size_t size) {
+  uintptr_t page = tarn__os_page();
+  uintptr_t begin = ((uintptr_t)ptr + page - 1) & ~(page - 1);
+  uintptr_t end = ((uintptr_t)ptr + size) & ~(page - 1);
+  if (begin < end) (void)madvise((void *)begin, end - begin, MADV_HUGEPAGE);
+}
+
 void *tarn__os_map_shared(int fd, size_t size) {
   size_t align = size >= TARN__OS_HUGE ? TARN__OS_HUGE : tarn__os_page();
   void *ptr = tarn__os_reserve_aligned(size, align);

@@ -46,6 +46,10 @@ TARN_MUST_CHECK bool tarn__os_commit_file(int fd, size_t offset, size_t size,
 // Cost: clearing the memory.
 void tarn__os_collapse(void *ptr, size_t size);
 
+// Asks for huge pages in private memory, once it is touched, where the kernel
+// gives them on request. Not touched, it takes no memory.
+void tarn__os_ask_huge(void *ptr, size_t size);
+
 // Maps the first |size| bytes of the file, readable, writable and shared with
 // other processes. A file of at least one unit is mapped at a multiple of a
 // unit, so that its huge pages are huge here. tarn__os_unmap unmaps it. NULL
