@@ -346,6 +346,11 @@ TARN_MUST_CHECK C_Status tarn__opencl_begin(tarn__opencl_device *device,
 // The same on a record, of which it takes the hold.
 tarn__opencl_work tarn__opencl_begin_on(tarn__opencl_queue *queue);
 
+// Makes room for |commands| more that a call will keep; for a few there is room
+// as it is. False: no host memory, and nothing is to be queued.
+TARN_MUST_CHECK bool tarn__opencl_reserve(tarn__opencl_work *work,
+                                          size_t commands);
+
 // Keeps |event|, which it takes, of a command that |call| has queued. NULL: no
 // command was.
 void tarn__opencl_keep(tarn__opencl_queue *queue, const char *call,

@@ -27,6 +27,11 @@ static struct {
   tarn__range_map map;   // of streams, by handle
 } streams = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+// Commands that a call keeps, and the fetch of a wait: there is room for them
+// before anything is queued. To wait for room with the lock held could be to
+// wait for a callback that waits for the lock.
+enum { KEPT_MOST = 8 };
+
 static uint64_t key_of(const void *handle) {
   return (uint64_t)(uintptr_t)handle;
 }
@@ -193,13 +198,11 @@ C_Status tarn__opencl_settle(queue *q) {
   return atomic_load_explicit(&q->failure, memory_order_acquire);
 }
 
-// Room for all that a call keeps, and for the fetch of a wait, before anything
-// is queued: a wait for room, with the lock held, could be one for a callback
-// that waits for the lock.
-static bool has_room(queue *q) {
-  enum { MOST = 8 };
+static bool has_room(queue *q, size_t commands) {
   prune(q);
-  return q->room - q->count >= MOST || grow(q);
+  while (q->room - q->count < commands)
+    if (!grow(q)) return false;
+  return true;
 }
 
 void tarn__opencl_keep(queue *q, const char *call, cl_event event) {
@@ -355,9 +358,14 @@ static C_Status begin_on_stream(opencl *d, C_Stream stream, work *out) {
     pthread_mutex_unlock(&q->lock);
     tarn__opencl_queue_drop(q);
   }
-  if (has_room(out->record)) return C_SUCCESS;
+  if (has_room(out->record, KEPT_MOST)) return C_SUCCESS;
   tarn__opencl_queue_leave(out->record);
   return tarn__wordless(C_FAILED);
+}
+
+bool tarn__opencl_reserve(work *w, size_t commands) {
+  size_t more = 0;
+  return tarn_size_add(commands, KEPT_MOST, &more) && has_room(w->record, more);
 }
 
 static queue *take_idle(opencl *d) {

@@ -69,7 +69,6 @@ typedef struct call {
   cl_mem faults;
   cl_mem addresses;  // WAY_SEARCH: chunks, for the kernel
   tarn__opencl_kernel kernel;
-  cl_event last;
 } call;
 
 static const tarn__opencl_driver *driver(void) {
@@ -426,7 +425,7 @@ static size_t group_size(const call *c) {
   return c->solo ? 1 : least(c->device->group, GROUP);
 }
 
-// Queues the kernel for |a|. The event of the last launch is kept.
+// Queues the kernel for |a|.
 static cl_int launch(call *c, const tarn__opencl_work *work, const args *a) {
   size_t group = group_size(c);
   size_t items = ceil_div((size_t)(a->workers * a->lanes), group) * group;
@@ -437,8 +436,7 @@ static cl_int launch(call *c, const tarn__opencl_work *work, const args *a) {
   error = driver()->EnqueueNDRangeKernel(work->queue, c->kernel.handle, 1, NULL,
                                          &items, &group, 0, NULL, &event);
   if (error != CL_SUCCESS) return error;
-  if (c->last != NULL) (void)driver()->ReleaseEvent(c->last);
-  c->last = event;
+  tarn__opencl_keep(work->record, "rows", event);
   return CL_SUCCESS;
 }
 
@@ -469,8 +467,14 @@ static cl_int launch_part(call *c, const tarn__opencl_work *work, size_t first,
   return c->way == WAY_EACH ? launch_each(c, work, &a) : launch(c, work, &a);
 }
 
-static cl_int launch_all(call *c, const tarn__opencl_work *work) {
+static size_t launches(const call *c) {
+  size_t parts = ceil_div(c->rows->index_count, PART_MOST);
+  return c->way == WAY_EACH ? parts * c->rows->table.count : parts;
+}
+
+static cl_int launch_all(call *c, tarn__opencl_work *work) {
   size_t count = c->rows->index_count;
+  if (!tarn__opencl_reserve(work, launches(c))) return CL_OUT_OF_HOST_MEMORY;
   cl_int error = set_arguments(c);
   if (error == CL_SUCCESS && c->way == WAY_SEARCH) error = announce_all(c);
   for (size_t first = 0; first < count && error == CL_SUCCESS;
@@ -496,7 +500,7 @@ static tarn_status queue_all(call *c, C_Stream stream) {
   c->args.serial = serial;
   cl_int error = CL_SUCCESS;
   if (status == C_SUCCESS) error = launch_all(c, &work);
-  C_Status outcome = tarn__opencl_end(&work, "rows", error, c->last);
+  C_Status outcome = tarn__opencl_end(&work, "rows", error, NULL);
   return outcome_of(status != C_SUCCESS ? status : outcome, error);
 }
 
