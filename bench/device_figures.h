@@ -77,7 +77,9 @@ device_measure device_hit_calls;
 // --- device_step.c -----------------------------------------------------------
 
 // A step of |bench->net| on the device over one on cpu:0. For a process that
-// has not opened the device.
-bool device_step(const device_bench *bench, double *out_ratio, char *why);
+// has not opened the device. |queued|: its copies to the device go on beside
+// the layers.
+bool device_step(const device_bench *bench, bool queued, double *out_ratio,
+                 char *why);
 
 #endif  // TARN_BENCH_DEVICE_FIGURES_H_

@@ -1,9 +1,9 @@
 // A step of a net on the device, over one on cpu:0: a program trains it, one
 // process after the other by turns, and tells its steps in a second.
 //
-// The programs are examples/resnet and its like: they take --device, --steps
-// and -o json, and their last line is an object with "steps_per_s", which the
-// first step has no part in. They find a plug-in by themselves, or in
+// The programs are examples/resnet and its like: they take --device, --steps,
+// --queued and -o json, and their last line is an object with "steps_per_s",
+// which the first step has no part in. They find a plug-in by themselves, or in
 // TARN_PLUGIN_DIR, which is where |plugin| is.
 #include <errno.h>
 #include <libgen.h>
@@ -38,10 +38,12 @@ static void set_folder(void *context) {
   free(path);
 }
 
-static bool run(const device_bench *bench, const char *device, int out,
-                char *end) {
-  const char *words[] = {bench->net, "--device", device, "--steps",
-                         STEPS,      "-o",       "json", NULL};
+static bool run(const device_bench *bench, const char *device, bool queued,
+                int out, char *end) {
+  const char *words[] = {
+      bench->net, "--device", device, "--steps",
+      STEPS,      "-o",       "json", queued ? "--queued" : NULL,
+      NULL};
   process_spec spec = {.words = words,
                        .prepare = set_folder,
                        .context = (void *)(uintptr_t)bench->plugin,
@@ -56,11 +58,11 @@ static bool run(const device_bench *bench, const char *device, int out,
 
 // Milliseconds of a step; negative: |why| says why not.
 static double time_step(const device_bench *bench, const char *device,
-                        char *why) {
+                        bool queued, char *why) {
   char end[PROCESS_TEXT_SIZE];
   double rate = 0;
   int out = memfd_create("net", MFD_CLOEXEC);
-  bool did = out >= 0 && run(bench, device, out, end);
+  bool did = out >= 0 && run(bench, device, queued, out, end);
   bool told = did && read_rate(out, &rate);
   if (out >= 0) (void)close(out);
   if (told) return 1e3 / rate;
@@ -71,25 +73,26 @@ static double time_step(const device_bench *bench, const char *device,
   return -1;
 }
 
-static bool time_pair(const device_bench *bench, size_t pass, double *out_ratio,
-                      char *why) {
+static bool time_pair(const device_bench *bench, bool queued, size_t pass,
+                      double *out_ratio, char *why) {
   bool host_first = pass % 2 == 0;
-  double host = host_first ? time_step(bench, "cpu:0", why) : 0;
+  double host = host_first ? time_step(bench, "cpu:0", false, why) : 0;
   if (host < 0) return false;
-  double own = time_step(bench, bench->device, why);
+  double own = time_step(bench, bench->device, queued, why);
   if (own < 0) return false;
-  if (!host_first) host = time_step(bench, "cpu:0", why);
+  if (!host_first) host = time_step(bench, "cpu:0", false, why);
   *out_ratio = own / host;
   return host > 0;
 }
 
-bool device_step(const device_bench *bench, double *out_ratio, char *why) {
+bool device_step(const device_bench *bench, bool queued, double *out_ratio,
+                 char *why) {
   double ratios[PAIRS_MOST];
   size_t pairs = bench->passes == 0 ? PAIRS : bench->passes;
   if (pairs > PAIRS_MOST) pairs = PAIRS_MOST;
   *out_ratio = NAN;
   for (size_t i = 0; i < pairs; i++) {
-    if (!time_pair(bench, i, &ratios[i], why)) return false;
+    if (!time_pair(bench, queued, i, &ratios[i], why)) return false;
   }
   *out_ratio = probe_median(ratios, pairs);
   return true;

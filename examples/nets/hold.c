@@ -27,9 +27,10 @@ void *net_hold_write(net_hold *h, const tarn_tensor *tensor, tarn_part part,
                write == NET_SET ? TARN_WRITE_DISCARD : TARN_READ_WRITE);
 }
 
+// Who needs the bytes of a copy that is queued waits for it.
 static tarn_status bring_home(const net *n, tarn_synced *buffer, size_t size) {
   if (tarn_place_equal(n->home, TARN_HOST)) return TARN_OK;
-  return tarn_synced_prefetch(buffer, 0, size, n->home, NULL, NULL);
+  return tarn_synced_prefetch(buffer, 0, size, n->home, n->way_home, NULL);
 }
 
 // Ends the access; after a failure what was to be written is not.

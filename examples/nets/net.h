@@ -72,8 +72,10 @@ struct net {
   size_t work_count;  // elements that the largest convolution works in
   tarn_block work;    // and where they are
   net_real *work_at;
-  tarn_place home;  // where everything is; layers work at the host
-  net_score score;  // of the last pass forward
+  tarn_place home;        // where everything is; layers work at the host
+  bool is_queued;         // copies there go on beside the layers
+  tarn_stream *way_home;  // for such copies; NULL: they are done at once
+  net_score score;        // of the last pass forward
 };
 
 // --- describing (describe.c) -----------------------------------------------

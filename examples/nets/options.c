@@ -49,6 +49,7 @@ static bool read_text(const char *text, const char **out_text) {
 static bool read_switch(net_options *options, const char *name) {
   if (strcmp(name, "--infer") == 0) return options->infer = true;
   if (strcmp(name, "--dry-run") == 0) return options->dry_run = true;
+  if (strcmp(name, "--queued") == 0) return options->queued = true;
   if (strcmp(name, "--help") == 0) return options->help = true;
   return false;
 }
@@ -109,6 +110,9 @@ void net_options_help(const char *name, const net_options *defaults) {
     printf("  --hidden A,B   widths of the hidden layers (%zu,%zu)\n",
            defaults->hidden[0], defaults->hidden[1]);
   printf("  --device D     where all of it is (%s)\n", defaults->device);
+  printf(
+      "  --queued       copies to a device go on beside the layers, which\n");
+  printf("                 takes memory in each step\n");
   printf("  --infer        forward only, with the parameters at the start\n");
   printf("  --dry-run      the plan, without the memory\n");
   printf("  --load FILE    start with parameters of a safetensors file\n");

@@ -15,6 +15,7 @@ typedef struct net_options {
   const char *device;
   bool infer;
   bool dry_run;
+  bool queued;
   bool json;
   const char *svg;   // a file for the picture; NULL: none
   const char *load;  // parameters to start with; NULL: by chance

@@ -55,6 +55,7 @@ static bool draw(run *r) {
 
 static tarn_status plan(run *r) {
   tarn_status status = describe(r);
+  r->n.is_queued = r->options.queued;
   if (status == TARN_OK)
     status = net_plan(&r->n, tarn_place_on(r->device),
                       r->options.infer ? TARN_INFER : TARN_TRAIN);

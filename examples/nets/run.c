@@ -18,6 +18,11 @@ tarn_status net_plan(net *n, tarn_place home, tarn_model_mode mode) {
                                            .home = home,
                                            .compute = host_beside(home)};
   n->home = home;
+  bool has_way = !tarn_place_equal(home, TARN_HOST) && n->is_queued;
+  if (has_way && n->way_home == NULL) {
+    tarn_status status = tarn_stream_create(home.device, &n->way_home);
+    if (status != TARN_OK) return status;
+  }
   return tarn_model_plan(n->model, &options);
 }
 
@@ -44,6 +49,10 @@ tarn_status net_end(net *n) {
   if (n->work.pool != NULL) {
     tarn_status freed = tarn_pool_free(&n->work, NULL);
     if (status == TARN_OK) status = freed;
+  }
+  if (n->way_home != NULL) {
+    tarn_status arrived = tarn_stream_destroy(n->way_home);
+    if (status == TARN_OK) status = arrived;
   }
   *n = (net){0};
   return status;
