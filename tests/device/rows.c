@@ -26,7 +26,7 @@ static void bare_sim_init(CustomRuntimeParams *params) {
 }
 
 // Those of the list, and that one.
-enum { EVERYWHERE = TEST_DEVICES + 1 };
+#define ROW_DEVICES (TEST_DEVICES + 1)
 
 static tarn_device *open_one(int i) {
   assert_ok(tarn_plugin_register(bare_sim_init, NULL, "bare"));
@@ -75,7 +75,7 @@ static const rows_shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
-TEST_LOOP(every_shape, EVERYWHERE) {
+TEST_LOOP(every_shape, ROW_DEVICES) {
   tarn_device *device = open_one(_i);
   tarn_stream *stream = NULL;
   assert_ok(tarn_stream_create(device, &stream));
@@ -91,7 +91,7 @@ TEST_LOOP(every_shape, EVERYWHERE) {
   assert_ok(tarn_stream_destroy(stream));
 }
 
-TEST_LOOP(every_pair_of_dtypes, EVERYWHERE) {
+TEST_LOOP(every_pair_of_dtypes, ROW_DEVICES) {
   tarn_device *device = open_one(_i);
   for (int to = TARN_DTYPE_F64; to <= TARN_DTYPE_BOOL; to++) {
     for (int from = TARN_DTYPE_F64; from <= TARN_DTYPE_BOOL; from++) {
@@ -124,10 +124,10 @@ static const rows_shape large[] = {
 enum { LARGE = sizeof large / sizeof large[0] };
 
 TEST_LOOP(more_than_fits_in_staging,
-          THREADS_ARE_WATCHED ? 0 : EVERYWHERE *LARGE) {
-  tarn_device *device = open_bare(_i % EVERYWHERE);
+          THREADS_ARE_WATCHED ? 0 : ROW_DEVICES *LARGE) {
+  tarn_device *device = open_bare(_i % ROW_DEVICES);
   if (device == NULL) return;
-  rows_shape c = large[_i / EVERYWHERE];
+  rows_shape c = large[_i / ROW_DEVICES];
   c.table_dtype = c.dense_dtype = TARN_DTYPE_F32;
   c.index_dtype = TARN_DTYPE_I64;
   try_shape(device, &c, NULL);
@@ -145,10 +145,10 @@ static const rows_shape plain = {.table_dtype = TARN_DTYPE_F32,
                                  .index_count = 20000};
 
 // The bad index is in the second piece; no row of the first has moved.
-TEST_LOOP(a_bad_index_moves_nothing, EVERYWHERE *ROWS_ACTIONS) {
-  tarn_device *device = open_bare(_i % EVERYWHERE);
+TEST_LOOP(a_bad_index_moves_nothing, ROW_DEVICES *ROWS_ACTIONS) {
+  tarn_device *device = open_bare(_i % ROW_DEVICES);
   if (device == NULL) return;
-  rows_action a = (rows_action)(_i / EVERYWHERE);
+  rows_action a = (rows_action)(_i / ROW_DEVICES);
   rows_stage s;
   rows_stage_set_up(&s, device, &plain);
   s.indices[19990] = 10;
@@ -161,7 +161,7 @@ TEST_LOOP(a_bad_index_moves_nothing, EVERYWHERE *ROWS_ACTIONS) {
   rows_stage_tear_down(&s);
 }
 
-TEST_LOOP(a_bad_index_is_told_everywhere, EVERYWHERE) {
+TEST_LOOP(a_bad_index_is_told_everywhere, ROW_DEVICES) {
   tarn_device *device = open_one(_i);
   rows_stage s;
   rows_stage_set_up(&s, device, &plain);
@@ -172,7 +172,7 @@ TEST_LOOP(a_bad_index_is_told_everywhere, EVERYWHERE) {
   rows_stage_tear_down(&s);
 }
 
-TEST_LOOP(a_row_in_two_chunks_is_refused, EVERYWHERE) {
+TEST_LOOP(a_row_in_two_chunks_is_refused, ROW_DEVICES) {
   rows_shape c = plain;
   c.in_chunks = true;
   tarn_device *device = open_one(_i);

@@ -115,10 +115,11 @@ TEST_LOOP(streams_events_and_devices_come_and_go, LIBRARY_DEVICES + 1) {
   _Atomic(uint64_t) seen[THREADS] = {0};
   player players[THREADS];
   (void)open_device("cpu:0");
+  add_device(test_devices[0]);
   for (size_t i = 0; i < THREADS; i++) {
     players[i] = (player){
-        .name = test_devices[_i < LIBRARY_DEVICES ? (size_t)_i
-                                                  : i % LIBRARY_DEVICES],
+        .name =
+            test_devices[_i < LIBRARY_DEVICES ? _i : (int)i % LIBRARY_DEVICES],
         .seen = seen,
         .number = i};
   }

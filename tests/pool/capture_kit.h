@@ -27,10 +27,18 @@ static inline void open_with(int device, const char *strategy) {
 }
 
 // Case |i| of each strategy on each device.
-enum { CASES = STRATEGIES * TEST_DEVICES };
+#define CASES_ON_DEVICES (STRATEGIES * TEST_DEVICES)
 
 static inline void open_case(int i) {
   open_with(i / STRATEGIES, strategies[i % STRATEGIES]);
+}
+
+// What has gone back to the device before anything is captured: where its own
+// alignment does not suffice, a pool's first piece of memory does.
+static inline uint64_t frees_at_first(void) {
+  give(take(pool, 1));
+  assert_ok(tarn_pool_trim(pool, 0));
+  return stats_of(pool).device_frees;
 }
 
 // Where calls can be made to fail.

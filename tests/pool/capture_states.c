@@ -123,9 +123,10 @@ static void capture_and_release(void *context) {
   assert_ok(tarn_pool_trim(pool, 0));
 }
 
-TEST_LOOP(nothing_leaves_without_host_memory, CASES) {
+TEST_LOOP(nothing_leaves_without_host_memory, CASES_ON_DEVICES) {
   faults_install();
   open_case(_i);
+  (void)frees_at_first();
   capture_and_release(NULL);  // so that streams and tables are known
   size_t struck = 0;
   for (size_t n = 1;; n++) {
@@ -176,10 +177,12 @@ static void *take_and_give(void *context) {
   return NULL;
 }
 
-TEST_LOOP(threads_capture_together, CASES) {
+TEST_LOOP(threads_capture_together, CASES_ON_DEVICES) {
   open_case(_i);
   pthread_t threads[2];
   box.count = 0;
+  uint64_t device_frees = frees_at_first();
+  uint64_t frees = stats_of(pool).frees;
   begin();
   ck_assert_int_eq(pthread_create(&threads[0], NULL, take_and_give, a), 0);
   ck_assert_int_eq(pthread_create(&threads[1], NULL, take_and_give, b), 0);
@@ -191,6 +194,6 @@ TEST_LOOP(threads_capture_together, CASES) {
   while (box.count > 0)
     give(box.blocks[--box.count]);
   ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
-  ck_assert_uint_eq(stats_of(pool).frees, (uint64_t)2 * ROUNDS);
-  ck_assert_uint_eq(stats_of(pool).device_frees, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, frees + (uint64_t)2 * ROUNDS);
+  ck_assert_uint_eq(stats_of(pool).device_frees, device_frees);
 }

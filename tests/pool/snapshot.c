@@ -5,7 +5,7 @@
 #include "snapshot_scene.h"
 #include "support/tagged.h"
 
-TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES) {
+TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES_ON_DEVICES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   tarn_trace *trace = trace_of(s.pool);
@@ -16,7 +16,7 @@ TEST_LOOP(an_empty_pool_is_a_snapshot_and_nothing_else, SCENES) {
   tarn_trace_destroy(trace);
 }
 
-TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES) {
+TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -31,7 +31,7 @@ TEST_LOOP(without_events_all_blocks_are_the_baseline, SCENES) {
   end_program(&p);
 }
 
-TEST_LOOP(events_become_the_trace, SCENES) {
+TEST_LOOP(events_become_the_trace, SCENES_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -57,7 +57,7 @@ TEST_LOOP(events_become_the_trace, SCENES) {
 }
 
 // What is older than the ring is the baseline, whether it is still out or not.
-TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES) {
+TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -77,7 +77,7 @@ TEST_LOOP(a_small_ring_loses_events_and_no_blocks, SCENES) {
 
 // What happened while nothing was written may contradict what was written
 // before: an address has another block now.
-TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES) {
+TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -101,7 +101,7 @@ TEST_LOOP(events_from_before_a_gap_are_not_believed, SCENES) {
 }
 
 // Blocks of a strategy that was replaced, and its memory, are still the pool's.
-TEST_LOOP(replaced_strategies_are_part_of_it, SCENES) {
+TEST_LOOP(replaced_strategies_are_part_of_it, SCENES_ON_DEVICES) {
   scene s;
   program p;
   if (!open_scene(&s, _i)) return;
@@ -120,7 +120,7 @@ TEST_LOOP(replaced_strategies_are_part_of_it, SCENES) {
 
 // Without a ring a step that is learned is played: what was played is on the
 // statistics before they are copied.
-TEST_LOOP(steps_that_are_played_are_seen, SCENES) {
+TEST_LOOP(steps_that_are_played_are_seen, SCENES_ON_DEVICES) {
   scene s;
   if (!open_scene(&s, _i)) return;
   for (size_t round = 0; round < 200; round++) {
@@ -157,7 +157,7 @@ static void *churn(void *context) {
 
 // Whatever the moment, the trace agrees with itself: the builder refuses two
 // blocks at one address, and a free of what is not there.
-TEST_LOOP(a_moment_is_one_while_others_work, SCENES) {
+TEST_LOOP(a_moment_is_one_while_others_work, SCENES_ON_DEVICES) {
   scene s;
   pthread_t threads[3];
   if (!open_scene(&s, _i)) return;

@@ -95,6 +95,6 @@ static inline bool open_scene(scene *s, int index) {
   return false;
 }
 
-#define SCENES (ALL_STRATEGIES * TEST_DEVICES)
+#define SCENES_ON_DEVICES (ALL_STRATEGIES * TEST_DEVICES)
 
 #endif  // TARN_TESTS_POOL_SNAPSHOT_SCENE_H_

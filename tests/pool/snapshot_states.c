@@ -41,7 +41,7 @@ TEST_LOOP(debugging_changes_nothing, 2) {
 // False: the device has no ranges.
 static bool open_arena_scene(scene *s, int device) {
   name_tags();
-  for (int i = device; i < SCENES; i += TEST_DEVICES) {
+  for (int i = device; i < SCENES_ON_DEVICES; i += TEST_DEVICES) {
     if (strcmp(strategy_at(i), "arena_pool") != 0) continue;
     ck_assert(open_scene(s, i));
     return device_has(s->device, TEST_NEEDS_RANGES);

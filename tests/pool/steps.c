@@ -66,13 +66,13 @@ static void open_on(const char *device, bool with_stream) {
 }
 
 // Every case by the host and on a stream, on each device.
-enum { CASES = 2 * TEST_DEVICES };
+#define CASES_ON_DEVICES (2 * TEST_DEVICES)
 
 static void open_case(int number) {
   open_on(test_devices[number / 2], number % 2 != 0);
 }
 
-TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
+TEST_LOOP(a_step_that_repeats_is_learned, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   tarn_pool_stats before = stats_of(at.pool);
@@ -99,7 +99,7 @@ TEST_LOOP(a_step_that_repeats_is_learned, CASES) {
   ck_assert_uint_eq(after.live_peak_bytes, before.live_peak_bytes);
 }
 
-TEST_LOOP(the_books_are_right_at_any_moment, CASES) {
+TEST_LOOP(the_books_are_right_at_any_moment, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   assert_ok(tarn_pool_reset_peaks(at.pool));
@@ -139,7 +139,7 @@ TEST(peaks_count_what_lies_beside_the_step) {
   give(beside);
 }
 
-TEST_LOOP(misuse_is_stopped_on_layout, CASES) {
+TEST_LOOP(misuse_is_stopped_on_layout, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   forward(0, BLOCKS);
@@ -171,7 +171,7 @@ TEST_LOOP(misuse_is_stopped_on_layout, CASES) {
   ck_assert_ptr_nonnull(strstr(tarn_last_error(), "untagged"));
 }
 
-TEST_LOOP(blocks_can_be_freed_by_address, CASES) {
+TEST_LOOP(blocks_can_be_freed_by_address, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   for (size_t step = 0; step < 3; step++) {
@@ -186,7 +186,7 @@ TEST_LOOP(blocks_can_be_freed_by_address, CASES) {
   ck_assert_ptr_nonnull(layout());
 }
 
-TEST_LOOP(what_comes_in_between_is_served_beside, CASES) {
+TEST_LOOP(what_comes_in_between_is_served_beside, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   for (size_t step = 0; step < 5; step++) {
@@ -201,7 +201,7 @@ TEST_LOOP(what_comes_in_between_is_served_beside, CASES) {
   ck_assert_uint_ge(layout()->rounds, 5);
 }
 
-TEST_LOOP(a_free_may_come_early, CASES) {
+TEST_LOOP(a_free_may_come_early, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   for (size_t step = 0; step < 5; step++) {
@@ -216,7 +216,7 @@ TEST_LOOP(a_free_may_come_early, CASES) {
 }
 
 // The block stays out while the step goes on, and may not be written over.
-TEST_LOOP(a_free_may_come_late, CASES) {
+TEST_LOOP(a_free_may_come_late, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   forward(0, BLOCKS);
@@ -236,7 +236,7 @@ TEST_LOOP(a_free_may_come_late, CASES) {
   give_on(late, stream);
 }
 
-TEST_LOOP(another_program_strikes_the_layout, CASES) {
+TEST_LOOP(another_program_strikes_the_layout, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   forward(0, BLOCKS / 2);
@@ -258,7 +258,7 @@ TEST_LOOP(another_program_strikes_the_layout, CASES) {
   learn();
 }
 
-TEST_LOOP(trimming_gives_the_layout_back, CASES) {
+TEST_LOOP(trimming_gives_the_layout_back, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   assert_ok(tarn_pool_trim(at.pool, stats_of(at.pool).reserved_bytes));
@@ -275,7 +275,7 @@ TEST_LOOP(trimming_gives_the_layout_back, CASES) {
   ck_assert_uint_eq(stats_of(at.pool).reserved_bytes, 0);
 }
 
-TEST_LOOP(a_switch_strikes_the_layout, CASES) {
+TEST_LOOP(a_switch_strikes_the_layout, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   forward(0, BLOCKS);
@@ -289,7 +289,7 @@ TEST_LOOP(a_switch_strikes_the_layout, CASES) {
   learn();
 }
 
-TEST_LOOP(resizing_strikes_the_layout, CASES) {
+TEST_LOOP(resizing_strikes_the_layout, CASES_ON_DEVICES) {
   open_case(_i);
   learn();
   forward(0, BLOCKS);
@@ -301,7 +301,7 @@ TEST_LOOP(resizing_strikes_the_layout, CASES) {
 }
 
 // What is idle on the layout serves others before a request is refused.
-TEST_LOOP(a_limit_strikes_the_layout, CASES) {
+TEST_LOOP(a_limit_strikes_the_layout, CASES_ON_DEVICES) {
   open_case(_i);
   if (!device_has(at.device, TEST_NEEDS_RANGES)) return;
   learn();
@@ -316,7 +316,7 @@ TEST_LOOP(a_limit_strikes_the_layout, CASES) {
   assert_ok(tarn_pool_limit(at.pool, 0));
 }
 
-TEST_LOOP(another_stream_strikes_the_layout, CASES) {
+TEST_LOOP(another_stream_strikes_the_layout, CASES_ON_DEVICES) {
   open_case(_i);
   tarn_stream *other = stream_on(&at);
   learn();

@@ -1,19 +1,13 @@
 // Blocks that several streams use, on devices whose streams run by themselves
 // and are held up, and among threads.
 #include <pthread.h>
-#include <semaphore.h>
 
+#include "support/hold.h"
 #include "support/threads.h"
 #include "tarn/sim.h"
 #include "use_on_kit.h"
 
 // --- real streams ----------------------------------------------------------
-
-static void wait_at_gate(void *gate, tarn_status status) {
-  (void)status;
-  while (sem_wait(gate) != 0) {
-  }
-}
 
 // The second stream is held up with the block in use, which is freed on the
 // first, or by the host, and taken for the first again.
@@ -23,15 +17,14 @@ TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 2 * LIBRARY_DEVICES) {
   static unsigned char new[LARGE];
   static unsigned char seen[LARGE];
   bool by_host = _i / LIBRARY_DEVICES == 1;
-  sem_t gate;
-  sem_init(&gate, 0, 0);
+  hold held;
   memset(old, 0x11, LARGE);
   memset(new, 0x22, LARGE);
   open_on(test_devices[_i % LIBRARY_DEVICES], "arena_pool");
   tarn_block block = take_on(pool, LARGE, streams[0]);
   assert_ok(tarn_copy_h2d(device, block.address, old, LARGE, streams[0]));
   assert_ok(tarn_stream_join(streams[1], tarn_stream_serial(streams[0])));
-  assert_ok(tarn_stream_add_callback(streams[1], wait_at_gate, &gate));
+  hold_begin(&held, streams[1]);
   assert_ok(tarn_copy_d2h(device, seen, block.address, LARGE, streams[1]));
   use_on(block, streams[1]);
   if (by_host) assert_ok(tarn_stream_synchronize(streams[0]));
@@ -40,13 +33,12 @@ TEST_LOOP(a_stream_that_is_held_up_keeps_its_bytes, 2 * LIBRARY_DEVICES) {
   ck_assert_uint_eq(again.address, block.address);
   assert_ok(tarn_copy_h2d(device, again.address, new, LARGE, streams[0]));
   assert_status(tarn_stream_query(streams[0]), TARN_PENDING);
-  ck_assert_int_eq(sem_post(&gate), 0);
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(streams[0]));
   assert_ok(tarn_stream_synchronize(streams[1]));
   ck_assert(memcmp(seen, old, LARGE) == 0);
   give_on(again, streams[0]);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
-  sem_destroy(&gate);
 }
 
 // --- threads ---------------------------------------------------------------

@@ -8,7 +8,7 @@
 #include "support/places.h"
 #include "support/run.h"
 
-enum { DOCUMENT_DEVICES = TEST_DEVICES };
+#define DOCUMENT_DEVICES TEST_DEVICES
 
 // Opens device |i| of them.
 static inline tarn_device *document_open(int i) {

@@ -20,15 +20,22 @@
 #define TEST_SET_ON(name, needs, set_up) TEST_LOOP_ON(name, 1, needs, set_up)
 
 // The same for each _i below |count|, on each device.
-#define TEST_LOOP_ON(name, count, needs, set_up)                      \
-  static void name##_on(tarn_device *device, int _i);                 \
-  TEST_LOOP(name, (count)*TEST_DEVICES) {                             \
-    tarn_device *device = open_device_with(_i % TEST_DEVICES, needs); \
-    if (device == NULL) return;                                       \
-    set_up(device);                                                   \
-    name##_on(device, _i / TEST_DEVICES);                             \
-  }                                                                   \
-  static void name##_on(__attribute__((unused)) tarn_device *device,  \
+#define TEST_LOOP_ON(name, count, needs, set_up) \
+  TEST_LOOP_AMONG(name, count, TEST_DEVICES, needs, set_up)
+
+// The same without the test doubles: for what takes long.
+#define TEST_LOOP_ON_LIBRARY(name, count, needs, set_up) \
+  TEST_LOOP_AMONG(name, count, LIBRARY_DEVICES, needs, set_up)
+
+#define TEST_LOOP_AMONG(name, count, devices, needs, set_up)         \
+  static void name##_on(tarn_device *device, int _i);                \
+  TEST_LOOP(name, (int)(count) * (devices)) {                        \
+    tarn_device *device = open_device_with(_i % devices, needs);     \
+    if (device == NULL) return;                                      \
+    set_up(device);                                                  \
+    name##_on(device, _i / devices);                                 \
+  }                                                                  \
+  static void name##_on(__attribute__((unused)) tarn_device *device, \
                         __attribute__((unused)) int _i)
 
 // Opens the first device of the list whose memory the host cannot touch.

@@ -4,30 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/driver.h"
 #include "support/fake_extension.h"
 #include "support/fake_plugin.h"
 #include "support/run.h"
 #include "tarn/sim.h"
 
-const char *const test_devices[] = {"cpu:0", "sim:0", "plain:0", "fake:0"};
+const char *test_devices[] = {"cpu:0", "sim:0", "plain:0", "fake:0"};
 
-const test_place test_places[] = {
-    {NULL, TARN_PLACE_HOST, "host"},
-    {"cpu:0", TARN_PLACE_DEVICE, "cpu:0"},
-    {"cpu:0", TARN_PLACE_HOST, "cpu:0/host"},
-    {"cpu:0", TARN_PLACE_UNIFIED, "cpu:0/unified"},
-    {"sim:0", TARN_PLACE_DEVICE, "sim:0"},
-    {"sim:0", TARN_PLACE_HOST, "sim:0/host"},
-    {"sim:0", TARN_PLACE_UNIFIED, "sim:0/unified"},
-    {"plain:0", TARN_PLACE_DEVICE, "plain:0"},
-    {"plain:0", TARN_PLACE_HOST, "plain:0/host"},
-    {"plain:0", TARN_PLACE_UNIFIED, "plain:0/unified"},
-    {"fake:0", TARN_PLACE_DEVICE, "fake:0"},
-    {"fake:0", TARN_PLACE_HOST, "fake:0/host"},
-    {"fake:0", TARN_PLACE_UNIFIED, "fake:0/unified"},
-};
+static int device_count = 4;
+static int library_count = 2;
+
+// Before the tests are counted, which constructors of the usual priority do.
+__attribute__((constructor(101))) static void choose_devices(void) {
+  const char *wanted = driver_wanted();
+  if (wanted == NULL) return;
+  test_devices[0] = wanted;
+  device_count = library_count = 1;
+}
+
+int test_device_count(void) {
+  test_is_on_devices();
+  return device_count;
+}
+
+int test_library_count(void) {
+  test_is_on_devices();
+  return library_count;
+}
 
 void add_device(const char *name) {
+  driver_add(name);
   if (strncmp(name, "fake", 4) == 0) fake_add();
   if (strncmp(name, "plain", 5) != 0) return;
   tarn_status status = tarn_plugin_load(TARN_PLAIN_PLUGIN);
@@ -68,14 +75,34 @@ void close_device(tarn_device *device) {
   close_opened(device);
 }
 
+// Of ranges pools take pages, whatever is named.
+static bool has_free_growth(tarn_device *device) {
+  const uint32_t sizes = TARN_FN_INIT_SIZE | TARN_FN_REALLOC_SIZE;
+  return (tarn_device_functions(device) & sizes) == 0 ||
+         (tarn_device_extensions(device) & TARN_EXTENSION_RANGES) != 0;
+}
+
 bool device_has(tarn_device *device, unsigned needs) {
   unsigned has = 0;
   if ((tarn_device_functions(device) & TARN_FN_STREAMS) != 0)
     has |= TEST_NEEDS_STREAMS;
   if ((tarn_device_extensions(device) & TARN_EXTENSION_RANGES) != 0)
     has |= TEST_NEEDS_RANGES;
+  if ((tarn_device_extensions(device) & TARN_EXTENSION_POINTERS) != 0)
+    has |= TEST_NEEDS_POINTERS;
+  if (has_free_growth(device)) has |= TEST_NEEDS_FREE_GROWTH;
   if (!tarn_device_host_accessible(device)) has |= TEST_NEEDS_DISCRETE;
   return (needs & ~has) == 0;
+}
+
+bool device_has_memory(tarn_device *device, tarn_place_kind kind) {
+  tarn_place place = {device, kind};
+  tarn_addr address = 0;
+  tarn_status status = tarn_device_allocate(place, 1, &address);
+  if (status == TARN_E_UNSUPPORTED) return false;
+  assert_ok(status);
+  assert_ok(tarn_device_deallocate(place, address, 1));
+  return true;
 }
 
 tarn_device *open_device_with(int i, unsigned needs) {
@@ -108,7 +135,11 @@ static const struct {
   const char *device;
   void (*shrink)(size_t capacity);
 } ways[] = {
-    {"sim:0", shrink_sim}, {"plain:0", shrink_plain}, {"fake:0", shrink_fake}};
+    {"sim:0", shrink_sim},
+    {"plain:0", shrink_plain},
+    {"fake:0", shrink_fake},
+    {"opencl:0", driver_shrink},
+};
 
 tarn_device *open_small_device(int i, size_t capacity) {
   enum { WAYS = sizeof ways / sizeof *ways };
@@ -123,10 +154,4 @@ tarn_device *open_small_device(int i, size_t capacity) {
   assert_ok(tarn_device_memory(device, &total, &available));
   ck_assert_uint_eq(total, capacity);
   return device;
-}
-
-tarn_place open_place(int i) {
-  const test_place *wanted = &test_places[i];
-  if (wanted->device == NULL) return TARN_HOST;
-  return (tarn_place){open_device(wanted->device), wanted->kind};
 }

@@ -1,34 +1,31 @@
-// places.h - the devices and places that every machine has, for tests to loop
-// over: a test that is not about one device runs on each of them.
+// places.h - the devices that every machine has, for tests to loop over: a test
+// that is not about one device runs on each of them.
 //
 //   TEST_LOOP(bytes_come_back, TEST_DEVICES) {
 //     tarn_device *device = open_device(test_devices[_i]);
 //     ...
 //   }
 //
-// A new device is a new line in places.c. The list is fixed when a program is
-// built: no driver is asked for its devices before the fork of a test, since
-// few drivers survive one.
+// The list is fixed when a program is built: no driver is asked for its devices
+// before the fork of a test, since few drivers survive one. A real driver takes
+// the place of the list in a run of its own: where TARN_TEST_DEVICE names a
+// device, say opencl:0, it is the only one, and the program runs the tests over
+// the list alone (driver.h).
 #ifndef TARN_TESTS_SUPPORT_PLACES_H_
 #define TARN_TESTS_SUPPORT_PLACES_H_
 
 #include "tarn/device.h"
 
 // "cpu:0" and "sim:0", the devices of the library, then two test doubles:
-// "plain:0" (plain_plugin.c) and "fake:0" (fake_plugin.h).
-enum { LIBRARY_DEVICES = 2, TEST_DEVICES = 4 };
-extern const char *const test_devices[TEST_DEVICES];
+// "plain:0" (plain_plugin.c) and "fake:0" (fake_plugin.h). Or one real device.
+extern const char *test_devices[4];
 
-// Places: plain host memory, and each kind of memory of each device. Those of
-// the devices of the library come first.
-typedef struct test_place {
-  const char *device;  // NULL: plain host memory
-  tarn_place_kind kind;
-  const char *text;  // "sim:0/host"
-} test_place;
-
-enum { LIBRARY_PLACES = 7, TEST_PLACES = 13 };
-extern const test_place test_places[TEST_PLACES];
+// How many these are, and how many of them are no doubles. A test of which the
+// count has one of them in it is a test over the list.
+#define TEST_DEVICES (test_device_count())
+#define LIBRARY_DEVICES (test_library_count())
+int test_device_count(void);
+int test_library_count(void);
 
 // Makes a test double known whose device |name| is; nothing for others.
 void add_device(const char *name);
@@ -45,10 +42,16 @@ enum {
   TEST_NEEDS_STREAMS = 1 << 0,   // streams of its own: not each is synchronous
   TEST_NEEDS_RANGES = 1 << 1,    // range.h
   TEST_NEEDS_DISCRETE = 1 << 2,  // memory that the host cannot touch
+  TEST_NEEDS_FREE_GROWTH = 1 << 3,  // names no sizes for pools to grow by
+  TEST_NEEDS_POINTERS = 1 << 4,     // tells what an address belongs to
 };
 
 // Asks the device itself.
 bool device_has(tarn_device *device, unsigned needs);
+
+// Whether it has memory of that kind: a driver may have the function, and say
+// that this device has none. Takes a bit of it.
+bool device_has_memory(tarn_device *device, tarn_place_kind kind);
 
 // Opens test_devices[i]. NULL if it lacks one of |needs|: there the test ends,
 // and counts as passed.
@@ -57,8 +60,5 @@ tarn_device *open_device_with(int i, unsigned needs);
 // Opens test_devices[i] with |capacity| bytes in all, of which each process can
 // have one only. NULL if the device has no way to be small.
 tarn_device *open_small_device(int i, size_t capacity);
-
-// The same for test_places[i] as open_device.
-tarn_place open_place(int i);
 
 #endif  // TARN_TESTS_SUPPORT_PLACES_H_

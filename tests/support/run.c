@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/driver.h"
+
 int test_seconds = 300;
 
 static int run_suite(Suite *suite) {
@@ -19,13 +21,22 @@ static struct {
   test_entry *first;
   test_entry *last;
   const char *part;
+  bool next_on_devices;
   SFun set_up;
   SFun tear_down;
 } program;
 
+void test_is_on_devices(void) {
+  program.next_on_devices = true;
+}
+
 void test_add(test_entry *entry, const TTest *test, int first, int end) {
-  *entry = (test_entry){
-      .test = test, .first = first, .end = end, .part = program.part};
+  *entry = (test_entry){.test = test,
+                        .first = first,
+                        .end = end,
+                        .part = program.part,
+                        .on_devices = program.next_on_devices};
+  program.next_on_devices = false;
   if (program.last != NULL) {
     program.last->next = entry;
   } else {
@@ -69,7 +80,9 @@ static void undo_all(void) {
     undone[to_undo].undo(undone[to_undo].context);
 }
 
-static bool is_of(const test_entry *entry, const char *part) {
+// A run on a real device is for the tests over the list of devices.
+static bool is_wanted(const test_entry *entry, const char *part) {
+  if (driver_wanted() != NULL && !entry->on_devices) return false;
   if (part == NULL || entry->part == NULL) return part == entry->part;
   return strcmp(part, entry->part) == 0;
 }
@@ -78,26 +91,53 @@ int run_tests(void) {
   return run_part(NULL);
 }
 
-int run_part(const char *part) {
+// Environment variables of the user that change the library's defaults.
+static void forget_defaults(void) {
   static const char *const defaults[] = {
       "TARN_PLUGIN_DIR", "TARN_POOL", "TARN_POOL_DEBUG",
       "TARN_SNAPSHOT_ON_FULL", "TARN_SYNCED_PROTECT"};
   for (size_t i = 0; i < sizeof defaults / sizeof *defaults; i++)
     unsetenv(defaults[i]);
+}
+
+static int run_wanted(const char *part) {
   Suite *suite = suite_create(program_invocation_short_name);
   TCase *tcase = tcase_create("all");
   tcase_set_timeout(tcase, test_seconds);
   tcase_add_checked_fixture(tcase, program.set_up, program.tear_down);
   tcase_add_checked_fixture(tcase, NULL, undo_all);
-  bool any = part == NULL;
+  bool any = part == NULL && driver_wanted() == NULL;
   for (const test_entry *e = program.first; e != NULL; e = e->next) {
-    if (!is_of(e, part)) continue;
+    if (!is_wanted(e, part)) continue;
     any = true;
     tcase_add_loop_test(tcase, e->test, e->first, e->end);
   }
   suite_add_tcase(suite, tcase);
   int status = run_suite(suite);
   return any ? status : EXIT_FAILURE;
+}
+
+// For the test of the house that looks for programs without a run on drivers.
+static int count_on_devices(void) {
+  int count = 0;
+  for (const test_entry *e = program.first; e != NULL; e = e->next)
+    count += e->on_devices;
+  printf("%d\n", count);
+  return EXIT_SUCCESS;
+}
+
+int run_part(const char *part) {
+  char reason[512];
+  const char *device = driver_wanted();
+  forget_defaults();
+  if (device != NULL && strcmp(device, "count") == 0) return count_on_devices();
+  if (device != NULL && !driver_is_there(device, reason, sizeof reason)) {
+    char what[256];
+    snprintf(what, sizeof what, "%s on %s", program_invocation_short_name,
+             device);
+    return skip_program(what, reason);
+  }
+  return run_wanted(part);
 }
 
 int skip_program(const char *what, const char *why) {

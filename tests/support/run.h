@@ -61,6 +61,9 @@ void after_test(void (*undo)(void *context), void *context);
 // Cancels the newest call for |context|, which the caller makes now, or never.
 void forget(const void *context);
 
+// With TARN_TEST_DEVICE set, it is those over the list of devices (places.h) on
+// that device; with "count" there, it only says how many these are.
+//
 // Runs the tests of the program; returns main's exit status. A program that
 // must do something before its tests has a main function that calls this.
 // Environment variables of the user that change the library's defaults are
@@ -71,12 +74,17 @@ int run_tests(void);
 // of none.
 int run_part(const char *part);
 
+// The test that is added next is one over the list of places.h. Its count calls
+// this.
+void test_is_on_devices(void);
+
 // The macros above expand to these.
 typedef struct test_entry {
   const TTest *test;
   int first;
   int end;
   const char *part;  // NULL: none
+  bool on_devices;
   struct test_entry *next;
 } test_entry;
 void test_add(test_entry *entry, const TTest *test, int first, int end);

@@ -2,10 +2,10 @@
 // access: in either order the statistics agree in the end.
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/hold.h"
 #include "support/on_devices.h"
 
 enum { SIZE = 1000 };
@@ -13,15 +13,6 @@ enum { SIZE = 1000 };
 static tarn_place there;
 static tarn_synced *buffer;
 static tarn_addr outside;
-static atomic_bool may_run;
-
-static void hold_up(void *context, tarn_status status) {
-  (void)context;
-  (void)status;
-  while (!atomic_load(&may_run))
-    sched_yield();
-}
-
 // Waits for a copy that is queued already, and has none of its own to make.
 static void *fetch(void *context) {
   (void)context;
@@ -55,8 +46,8 @@ static uint32_t accesses_there(void) {
 static void run_round(void *(*taker)(void *), tarn_stream *stream) {
   pthread_t fetching;
   pthread_t taking;
-  atomic_store(&may_run, false);
-  assert_ok(tarn_stream_add_callback(stream, hold_up, NULL));
+  hold held;
+  hold_begin(&held, stream);
   assert_ok(tarn_synced_prefetch(buffer, 0, TARN_ALL, there, stream, NULL));
   require(pthread_create(&fetching, NULL, fetch, NULL) == 0);
   while (accesses_there() == 0)
@@ -64,7 +55,7 @@ static void run_round(void *(*taker)(void *), tarn_stream *stream) {
   require(pthread_create(&taking, NULL, taker, NULL) == 0);
   for (int i = 0; i < 20; i++)
     sched_yield();
-  atomic_store(&may_run, true);
+  hold_end(&held);
   require(pthread_join(fetching, NULL) == 0);
   require(pthread_join(taking, NULL) == 0);
   require(accesses_there() == 0);

@@ -1,9 +1,9 @@
 // Buffers that use the same bytes in turn: the next buffer waits for the work
 // queued on the bytes of the previous one, and for no other.
-#include <semaphore.h>
 #include <string.h>
 
 #include "support/faults.h"
+#include "support/hold.h"
 #include "support/on_devices.h"
 #include "synced/core.h"
 #include "tarn/sim.h"
@@ -16,8 +16,9 @@ static tarn_synced *first;
 static tarn_synced *second;
 static tarn_stream *stream;  // of the first
 static tarn_stream *other;   // of the second
-static sem_t begun;
-static sem_t held;
+static hold holds[2];        // of them |begun| have begun, and |ended| ended
+static size_t begun;
+static size_t ended;
 
 static tarn_synced *create(size_t size) {
   tarn_synced *made = NULL;
@@ -45,25 +46,15 @@ static void set_up(tarn_device *device) {
   assert_ok(tarn_stream_create(device, &other));
   first = create(SIZE);
   second = create(SIZE);
-  ck_assert_int_eq(sem_init(&begun, 0, 0), 0);
-  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
   after_test(tear_down, NULL);
 }
 
-static void wait_for_semaphore(void *context, tarn_status status) {
-  (void)context;
-  (void)status;
-  (void)sem_post(&begun);
-  while (sem_wait(&held) != 0)
-    continue;
-}
-
 static void hold_up(tarn_stream *on) {
-  assert_ok(tarn_stream_add_callback(on, wait_for_semaphore, NULL));
+  hold_begin(&holds[begun++], on);
 }
 
 static void go_on(void) {
-  ck_assert_int_eq(sem_post(&held), 0);
+  hold_end(&holds[ended++]);
 }
 
 static void use(tarn_synced *buffer, uint32_t mode, tarn_stream *on) {
@@ -243,8 +234,7 @@ static void follow_without_memory(void *context) {
 TEST_LOOP(without_memory_nothing_changes, LIBRARY_DEVICES) {
   set_up(open_device(test_devices[_i]));
   hold_up(stream);
-  while (sem_wait(&begun) != 0)
-    continue;
+  hold_await(&holds[0]);
   use(first, TARN_WRITE_DISCARD, stream);
   ck_assert_uint_gt(faults_sweep(follow_without_memory, NULL), 5);
   go_on();

@@ -1,7 +1,6 @@
 // Protected pages of the host permit open accesses only: children touch them,
 // and die or survive.
 #include <errno.h>
-#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "protect_kit.h"
+#include "support/hold.h"
 
 // --- a system that refuses -------------------------------------------------
 
@@ -26,7 +26,7 @@ int mprotect(void *ptr, size_t length, int rights) {
 
 // --- accesses --------------------------------------------------------------
 
-TEST_LOOP(what_is_open_is_allowed_and_no_more, PINNED) {
+TEST_LOOP(what_is_open_is_allowed_and_no_more, PINNING_DEVICES) {
   set_up_pinned(_i);
   tarn_access access;
   begin(&access, 0, TARN_ALL, TARN_HOST, TARN_WRITE_DISCARD);
@@ -53,7 +53,7 @@ TEST_LOOP(what_is_open_is_allowed_and_no_more, PINNED) {
   tear_down();
 }
 
-TEST_LOOP(stale_pages_cannot_be_touched, PINNED) {
+TEST_LOOP(stale_pages_cannot_be_touched, PINNING_DEVICES) {
   set_up_pinned(_i);
   char *at = fill();
   write_at(away, page, page);
@@ -71,7 +71,7 @@ TEST_LOOP(stale_pages_cannot_be_touched, PINNED) {
   tear_down();
 }
 
-TEST_LOOP(what_comes_back_can_be_read, PINNED) {
+TEST_LOOP(what_comes_back_can_be_read, PINNING_DEVICES) {
   set_up_pinned(_i);
   char *at = fill();
   tarn_access access;
@@ -89,7 +89,8 @@ TEST_LOOP(what_comes_back_can_be_read, PINNED) {
   tear_down();
 }
 
-TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs, PINNED) {
+TEST_LOOP(a_page_of_many_ranges_allows_what_one_of_them_needs,
+          PINNING_DEVICES) {
   set_up_pinned(_i);
   char *at = fill();
   for (size_t i = 0; i < page; i += 64)
@@ -177,7 +178,7 @@ TEST_SET_ON(outside_memory_is_left_alone, TEST_NEEDS_DISCRETE, set_up) {
   free(outside);
 }
 
-TEST_LOOP(a_cancelled_write_is_stale, PINNED) {
+TEST_LOOP(a_cancelled_write_is_stale, PINNING_DEVICES) {
   set_up_pinned(_i);
   size_t lost = 0;
   char *at = fill();
@@ -190,35 +191,26 @@ TEST_LOOP(a_cancelled_write_is_stale, PINNED) {
   tear_down();
 }
 
-static sem_t held;
-
-static void wait_for_semaphore(void *context, tarn_status status) {
-  (void)context;
-  (void)status;
-  while (sem_wait(&held) != 0)
-    continue;
-}
-
 TEST_SET_ON(copies_that_are_queued_can_be_made,
             TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS, set_up) {
+  hold held;
   tarn_stream *stream = NULL;
-  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
   assert_ok(tarn_stream_create(device, &stream));
   char *at = fill();
   // Out of the host's pages, and stale when it ends.
-  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+  hold_begin(&held, stream);
   tarn_access access;
   assert_ok(tarn_synced_begin(buffer, 0, size, away, TARN_READ_WRITE, stream,
                               &access));
   end(&access);
   assert_read(at);
-  ck_assert_int_eq(sem_post(&held), 0);
+  hold_end(&held);
   assert_ok(tarn_stream_synchronize(stream));
   // And back into them.
-  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+  hold_begin(&held, stream);
   assert_ok(tarn_synced_prefetch(buffer, 0, page, TARN_HOST, stream, NULL));
   assert_write(at);
-  ck_assert_int_eq(sem_post(&held), 0);
+  hold_end(&held);
   begin(&access, 0, page, TARN_HOST, TARN_READ);
   ck_assert_int_eq(at[page - 1], 42);
   assert_read(at);

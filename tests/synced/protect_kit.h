@@ -13,7 +13,7 @@
 #include "synced/protect.h"
 
 // The host's memory is pinned by each device of the list, and by none.
-enum { PINNED = TEST_DEVICES + 1 };
+#define PINNING_DEVICES (TEST_DEVICES + 1)
 
 static tarn_place away;       // memory that the host cannot touch
 static tarn_device *pinning;  // that pins the host's memory; NULL: none

@@ -5,7 +5,7 @@
 
 // --- whose pages -----------------------------------------------------------
 
-TEST_LOOP(the_pool_gets_pages_that_it_can_use, PINNED) {
+TEST_LOOP(the_pool_gets_pages_that_it_can_use, PINNING_DEVICES) {
   set_up_pinned(_i);
   tarn_pool *pool = NULL;
   tarn_block block;
@@ -26,7 +26,7 @@ TEST_LOOP(the_pool_gets_pages_that_it_can_use, PINNED) {
   tear_down();
 }
 
-TEST_LOOP(neighbours_in_the_pool_are_left_alone, PINNED) {
+TEST_LOOP(neighbours_in_the_pool_are_left_alone, PINNING_DEVICES) {
   set_up_pinned(_i);
   tarn_synced *whole = buffer;
   buffer = create(size, TARN_SYNCED_NO_PROTECT);

@@ -3,9 +3,8 @@
 #ifndef TARN_TESTS_SYNCED_TIMELINES_KIT_H_
 #define TARN_TESTS_SYNCED_TIMELINES_KIT_H_
 
-#include <semaphore.h>
-
 #include "support/faults.h"
+#include "support/hold.h"
 #include "support/on_devices.h"
 #include "synced/timelines.h"
 #include "tarn/sim.h"
@@ -13,7 +12,7 @@
 static tarn_stream *stream;
 static tarn_stream *other;
 static tarn__synced_timelines timelines;
-static sem_t held;
+static hold held;
 
 static inline tarn_stream *stream_of(tarn_device *of) {
   tarn_stream *made = NULL;
@@ -27,7 +26,6 @@ static inline void tear_down(void *context) {
   tarn__timelines_deinit(&timelines);
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_stream_destroy(other));
-  ck_assert_int_eq(sem_destroy(&held), 0);
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
@@ -35,15 +33,7 @@ static inline void set_up(tarn_device *device) {
   stream = stream_of(device);
   other = stream_of(device);
   timelines = (tarn__synced_timelines){.first = NULL};
-  ck_assert_int_eq(sem_init(&held, 0, 0), 0);
   after_test(tear_down, NULL);
-}
-
-static inline void wait_for_semaphore(void *context, tarn_status status) {
-  (void)context;
-  (void)status;
-  while (sem_wait(&held) != 0)
-    continue;
 }
 
 // A test on each device with streams.
@@ -51,11 +41,11 @@ static inline void wait_for_semaphore(void *context, tarn_status status) {
 
 // What is queued on |stream| from now on comes after go_on.
 static inline void hold_up(void) {
-  assert_ok(tarn_stream_add_callback(stream, wait_for_semaphore, NULL));
+  hold_begin(&held, stream);
 }
 
 static inline void go_on(void) {
-  ck_assert_int_eq(sem_post(&held), 0);
+  hold_end(&held);
 }
 
 static inline tarn__synced_timeline *timeline_of(tarn_stream *of) {
