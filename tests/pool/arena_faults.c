@@ -318,7 +318,8 @@ TEST_LOOP(a_full_device_is_full_and_its_idle_pages_are_found, TEST_DEVICES) {
 }
 
 // A device that is closed gives all back, be there host memory or not.
-TEST_RANGE(closing_needs_no_host_memory, 1, TEST_DEVICES) {
+TEST_LOOP(closing_needs_no_host_memory, TEST_DEVICES) {
+  if (strcmp(test_devices[_i], "cpu:0") == 0) return;  // it stays open
   faults_install();
   arena_place p = open_arena_with(_i, 0, "arena_pool");
   tarn_stream *a = stream_on(&p);

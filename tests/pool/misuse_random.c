@@ -5,6 +5,7 @@
 
 #include "kit.h"
 #include "support/effort.h"
+#include "support/on_devices.h"
 #include "support/strategy.h"
 #include "support/threads.h"
 #include "tarn/sim.h"
@@ -324,16 +325,10 @@ static void print_table(void) {
   fflush(stdout);
 }
 
-TEST_LOOP(every_misuse_is_stopped_and_no_valid_free,
-          sizeof subjects / sizeof subjects[0]) {
-  tarn_sim_options options = {.struct_size = sizeof options,
-                              .devices = 2,
-                              .capacity = (size_t)256 * MIB};
-  tarn_device *devices[2] = {NULL, NULL};
-  assert_ok(tarn_sim_configure(&options));
-  assert_ok(tarn_device_open("sim:0", &devices[0]));
-  assert_ok(tarn_device_open("sim:1", &devices[1]));
-  begin(&subjects[_i], devices[0], devices[1]);
+TEST_LOOP_ON_LIBRARY(every_misuse_is_stopped_and_no_valid_free,
+                     sizeof subjects / sizeof subjects[0], TEST_NEEDS_DISCRETE,
+                     (void)) {
+  begin(&subjects[_i], device, open_second(device));
   run();
   end();
   print_table();
@@ -342,7 +337,5 @@ TEST_LOOP(every_misuse_is_stopped_and_no_valid_free,
     ck_assert_uint_eq(t.stopped[k], t.tried[k]);
     ck_assert_uint_eq(t.named[k], t.to_name[k]);
   }
-  assert_ok(tarn_device_close(devices[1]));
-  assert_ok(tarn_device_close(devices[0]));
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }

@@ -103,7 +103,7 @@ TEST_LOOP(it_is_what_is_free_now, EXACT *TEST_DEVICES) {
   tarn_addr others = 0;
   size_t rest = available_on(p.device) - (size_t)3 * MIB;
   assert_ok(tarn_device_allocate(p.place, rest, &others));
-  assert_refused(p.pool, (size_t)8 * MIB);
+  assert_refused(p.pool, (size_t)16 * MIB);
   give(block);
   assert_ok(tarn_device_deallocate(p.place, others, rest));
 }
