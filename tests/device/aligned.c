@@ -45,7 +45,8 @@ static void take_aligned(tarn_place place) {
 
 static void take_aligned_in_all_places(tarn_device *device) {
   for (int kind = TARN_PLACE_HOST; kind <= TARN_PLACE_UNIFIED; kind++) {
-    take_aligned((tarn_place){device, (tarn_place_kind)kind});
+    tarn_place place = {device, (tarn_place_kind)kind};
+    if (device_has_memory(device, place.kind)) take_aligned(place);
   }
   take_aligned(TARN_HOST);
 }

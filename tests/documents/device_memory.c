@@ -115,7 +115,8 @@ TEST_LOOP(unified_memory, DOCUMENT_DEVICES) {
   tarn_device *device = document_open(_i);
   tarn_place place = {device, TARN_PLACE_UNIFIED};
   tarn_device_info info = info_of(device);
-  if (is_own(&info, TARN_FN_UNIFIED_MEMORY)) {
+  if (is_own(&info, TARN_FN_UNIFIED_MEMORY) &&
+      device_has_memory(device, place.kind)) {
     // "It allocates unified memory."
     // "It deallocates unified memory."
     use_from_host(device, place);
