@@ -71,7 +71,7 @@ static inline void open_x(tarn_device *device) {
 #define TEST_X_ASYNC(name) \
   TEST_SET_ON(name, TEST_NEEDS_DISCRETE | TEST_NEEDS_STREAMS, open_x)
 
-// For tests of calls that fail, of threads, and of what only sim reports.
+// For tests of calls that fail, and of what only sim can do or reports.
 static inline tarn_device *sim(void) {
   return open_device("sim:0");
 }

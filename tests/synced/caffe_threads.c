@@ -12,8 +12,8 @@ enum { WRITERS = 3, PART = SIZE / WRITERS, ROUNDS = EFFORT(3000, 300) };
 static atomic_size_t writers_left;
 static unsigned char borrowed[SIZE];
 
-static void open_threads(void) {
-  open_x(sim());
+static void open_threads(tarn_device *device) {
+  open_x(device);
   atomic_store(&writers_left, WRITERS);
 }
 
@@ -134,9 +134,9 @@ static void assert_parts(void) {
     assert_range(x, i * PART, PART, TARN_HOST, ROUNDS);
 }
 
-TEST_LOOP(evictions_lose_nothing, 2) {
+TEST_LOOP_ON_LIBRARY(evictions_lose_nothing, 2, TEST_NEEDS_DISCRETE,
+                     open_threads) {
   pthread_t threads[WRITERS + 2];
-  open_threads();
   on_streams = _i == 1;
   for (size_t i = 0; i < WRITERS; i++)
     streams[i] = stream_on(gpu);
@@ -169,9 +169,9 @@ static void *wrap_and_unwrap(void *context) {
 
 // Borrowed memory comes and goes, and copies are not made into it: the host
 // moves to memory of its own, again and again.
-TEST(borrowed_memory_comes_and_goes) {
+TEST_LOOP_ON_LIBRARY(borrowed_memory_comes_and_goes, 1, TEST_NEEDS_DISCRETE,
+                     open_threads) {
   pthread_t threads[WRITERS + 2];
-  open_threads();
   start_writers(threads);
   start(&threads[WRITERS], wrap_and_unwrap, NULL);
   start(&threads[WRITERS + 1], ask, NULL);
@@ -232,9 +232,9 @@ static void *call_const(void *context) {
 
 // "const accessors allocate and change state without a lock": here the first
 // of them make zeros, and all see them.
-TEST(const_calls_of_many_threads) {
+TEST_LOOP_ON_LIBRARY(const_calls_of_many_threads, 1, TEST_NEEDS_DISCRETE,
+                     open_threads) {
   pthread_t threads[4];
-  open_threads();
   for (size_t i = 0; i < 4; i++)
     start(&threads[i], call_const, NULL);
   join(threads, 4);

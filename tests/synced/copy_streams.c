@@ -293,11 +293,12 @@ static void *attach_and_use(void *context) {
   return NULL;
 }
 
-TEST(threads_that_come_at_once_share_one) {
+TEST_LOOP(threads_that_come_at_once_share_one, LIBRARY_DEVICES) {
+  add_device(test_devices[_i]);
   for (int round = 0; round < EFFORT(100, 20); round++) {
     pthread_barrier_t barrier;
     worker workers[THREADS];
-    tarn_device *device = sim_open("sim:0");
+    tarn_device *device = sim_open(test_devices[_i]);
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (int i = 0; i < THREADS; i++) {
       workers[i] = (worker){.barrier = &barrier, .device = device};

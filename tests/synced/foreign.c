@@ -10,11 +10,34 @@
 #include "wrap_kit.h"
 
 // Memory of all kinds stays behind, so the devices stay open.
-static void open_for_good(void) {
-  open_x(sim());
+static void open_for_good(tarn_device *device) {
+  open_x(device);
   forget(&gpu);
   forget(other);
   forget(gpu);
+}
+
+// A test on each device that tells what an address belongs to.
+#define TEST_FOREIGN(name, count)                                      \
+  static void name##_told(int _i);                                     \
+  TEST_LOOP_ON(name, count, TEST_NEEDS_DISCRETE | TEST_NEEDS_POINTERS, \
+               open_for_good) {                                        \
+    name##_told(_i);                                                   \
+  }                                                                    \
+  static void name##_told(__attribute__((unused)) int _i)
+
+// The last error has |text| in it, with the names of the devices for G and O.
+static void assert_tells(const char *text) {
+  char told[256];
+  size_t length = 0;
+  for (; *text != '\0'; text++) {
+    const char letter[2] = {*text, '\0'};
+    const char *part = letter;
+    if (*text == 'G') part = tarn_device_name(gpu);
+    if (*text == 'O') part = tarn_device_name(other);
+    length += (size_t)snprintf(told + length, sizeof told - length, "%s", part);
+  }
+  assert_error_says(told);
 }
 
 static tarn_addr address_on(tarn_place place, size_t size) {
@@ -57,11 +80,11 @@ typedef struct wrong_memory {
 } wrong_memory;
 
 static const wrong_memory wrong[] = {
-    {of_another_device, "is memory of sim:1, not of sim:0"},
-    {of_the_host, "is unknown to sim:0"},
-    {of_the_host_pinned, "is memory of sim:0/host, not of sim:0"},
-    {that_was_given_back, "is unknown to sim:0"},
-    {that_is_too_short, "is unknown to sim:0"},
+    {of_another_device, "is memory of O, not of G"},
+    {of_the_host, "is unknown to G"},
+    {of_the_host_pinned, "is memory of G/host, not of G"},
+    {that_was_given_back, "is unknown to G"},
+    {that_is_too_short, "is unknown to G"},
     {beyond_all_addresses, "4096 bytes"},
 };
 enum { WRONG = sizeof wrong / sizeof wrong[0] };
@@ -79,15 +102,14 @@ static void assert_untouched(const void *host, uint64_t copies) {
   ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
 }
 
-TEST_LOOP(memory_of_others_is_refused, WRONG) {
+TEST_FOREIGN(memory_of_others_is_refused, WRONG) {
   const wrong_memory *of = &wrong[_i];
   void *host = NULL;
-  open_for_good();
   tarn_addr address = of->take();
   assert_ok(tarn_synced_mutable_cpu_data(x, &host));
   fill_pattern(host, 0, SIZE, 1);
   assert_status(tarn_synced_set_gpu_data(x, address), TARN_E_INVALID);
-  assert_error_says(of->text);
+  assert_tells(of->text);
   assert_untouched(host, 0);
   assert_status(try_wrap(tarn_place_on(gpu), address, 0, &mine),
                 TARN_E_INVALID);
@@ -95,29 +117,27 @@ TEST_LOOP(memory_of_others_is_refused, WRONG) {
   assert_range(x, 0, SIZE, tarn_place_on(gpu), 1);
 }
 
-TEST(device_memory_is_none_of_the_hosts) {
-  open_for_good();
+TEST_FOREIGN(device_memory_is_none_of_the_hosts, 1) {
   write_range(x, 0, SIZE, tarn_place_on(gpu), 1);
   tarn_addr address = address_on(tarn_place_on(other), SIZE);
   for (int i = 0; i < 2; i++) {
     void *pointer = (void *)(uintptr_t)address;
     assert_status(tarn_synced_set_cpu_data(x, pointer), TARN_E_INVALID);
-    assert_error_says(i == 0 ? "is memory of sim:1, not of host"
-                             : "is memory of sim:0, not of host");
+    assert_tells(i == 0 ? "is memory of O, not of host"
+                        : "is memory of G, not of host");
     assert_head(x, TARN_HEAD_AT_GPU);
     address = address_on(tarn_place_on(gpu), SIZE);
   }
   assert_range(x, 0, SIZE, TARN_HOST, 1);
 }
 
-TEST(unified_places_want_what_both_can_touch) {
-  tarn_place unified;
-  open_for_good();
-  unified = (tarn_place){gpu, TARN_PLACE_UNIFIED};
+TEST_FOREIGN(unified_places_want_what_both_can_touch, 1) {
+  tarn_place unified = {gpu, TARN_PLACE_UNIFIED};
+  if (!device_has_memory(gpu, unified.kind)) return;
   assert_status(
       try_wrap(unified, address_on(tarn_place_on(gpu), SIZE), 0, NULL),
       TARN_E_INVALID);
-  assert_error_says("is memory of sim:0, not of sim:0/unified");
+  assert_tells("is memory of G, not of G/unified");
   assert_status(try_wrap(unified, address_of(outside), 0, NULL),
                 TARN_E_INVALID);
   assert_ok(try_wrap(unified, address_on(unified, SIZE), 0, NULL));
@@ -145,12 +165,12 @@ static const char *const strategies[] = {"arena_pool", "page_unit_pool",
                                          "buddy_pool", "async_pool", "no_pool"};
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0], BLOCKS = 8 };
 
-TEST_LOOP(blocks_of_pools, STRATEGIES) {
+TEST_LOOP_ON(blocks_of_pools, STRATEGIES,
+             TEST_NEEDS_DISCRETE | TEST_NEEDS_POINTERS, open_x) {
   tarn_pool_options options = {.struct_size = sizeof options,
                                .strategy = strategies[_i]};
   tarn_pool *pool = NULL;
   tarn_block blocks[BLOCKS];
-  open_x(sim());
   assert_ok(tarn_pool_create(tarn_place_on(gpu), &options, &pool));
   for (size_t i = 0; i < BLOCKS; i++)
     assert_ok(tarn_pool_alloc(pool, SIZE + i * 100, 0, NULL, &blocks[i]));
@@ -178,7 +198,7 @@ TEST(mapped_memory) {
   tarn_memory memories[3];
   tarn_addr range = 0;
   int descriptor = -1;
-  open_for_good();
+  open_for_good(sim());
   size_t unit = granularity();
   assert_ok(tarn_range_reserve(gpu, 3 * unit, 0, &range));
   for (size_t i = 0; i < 2; i++) {
@@ -201,7 +221,7 @@ TEST(mapped_memory) {
 }
 
 TEST(unified_and_pinned_memory) {
-  open_for_good();
+  open_for_good(sim());
   assert_taken(address_on((tarn_place){gpu, TARN_PLACE_UNIFIED}, SIZE));
   assert_ok(tarn_device_host_register(gpu, outside, SIZE));
   assert_ok(tarn_synced_set_cpu_data(x, outside));
@@ -211,8 +231,7 @@ TEST(unified_and_pinned_memory) {
   assert_ok(tarn_synced_set_cpu_data(x, pinned));
 }
 
-TEST(no_bytes_are_anybodys) {
-  open_devices(sim());
+TEST_SET_ON(no_bytes_are_anybodys, TEST_NEEDS_DISCRETE, open_devices) {
   x = buffer_on(gpu, 0);
   assert_ok(tarn_synced_set_gpu_data(x, address_of(outside)));
 }
@@ -238,7 +257,7 @@ TEST_ON(devices_that_cannot_tell, 0) {
 
 // A driver that fails instead of an answer.
 TEST(a_query_that_fails) {
-  open_for_good();
+  open_for_good(sim());
   write_range(x, 0, SIZE, TARN_HOST, 1);
   tarn_addr address = address_on(tarn_place_on(gpu), SIZE);
   assert_ok(tarn_sim_faults("pointer_query@1"));
@@ -403,7 +422,7 @@ static void assert_same(const sight *was) {
 TEST_LOOP(a_failed_copy_to_the_host, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
-  open_for_good();
+  open_for_good(sim());
   if (_i > 0) assert_ok(tarn_synced_set_cpu_data(x, outside));
   tarn_addr address = device_memory(3);
   assert_ok(tarn_synced_set_gpu_data(x, address));
@@ -424,7 +443,7 @@ TEST_LOOP(a_failed_copy_to_the_host, 2) {
 TEST_LOOP(a_failed_copy_to_the_device, 2) {
   const void *host = NULL;
   tarn_addr now = 0;
-  open_for_good();
+  open_for_good(sim());
   tarn_addr address = device_memory(3);
   if (_i > 0) assert_ok(tarn_synced_set_gpu_data(x, address));
   fill_pattern(outside, 0, SIZE, 4);
