@@ -170,9 +170,8 @@ TEST_LOOP(test_too_large_a_batch, 2) {
 }
 
 // Each allocation fails once, and all from it on.
-TEST_LOOP(test_no_memory_half_way, NET_PLACES) {
-  faults_install();
-  open_sim(SIM_MIB, 0);
+TEST_LOOP_ON_LIBRARY(test_no_memory_half_way, NET_PLACES, TEST_NEEDS_DISCRETE,
+                     use_gpu) {
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
   tarn_model_plan_options options = net_options((net_where)_i, gpu);
@@ -234,4 +233,10 @@ TEST(test_copies_fail) {
   net_round(&n, tarn_place_on(gpu), NULL, 1);
   assert_ok(tarn_model_destroy(n.model));
   all_is_back();
+}
+
+// Host memory is counted from the first on.
+int main(void) {
+  faults_install();
+  return run_tests();
 }

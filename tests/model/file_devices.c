@@ -2,9 +2,10 @@
 // half way, and the state afterwards.
 #include "file_kit.h"
 
-// Room for some of them only. Not on the last device, fake:0, whose pinned
-// memory comes out of the same capacity.
-TEST_LOOP(a_device_without_room, TEST_DEVICES - 1) {
+// Room for some of them only. Not on fake:0, whose pinned memory comes out of
+// the same capacity.
+TEST_LOOP(a_device_without_room, TEST_DEVICES) {
+  if (strcmp(test_devices[_i], "fake:0") == 0) return;
   tarn_device *device = open_small_device(_i, (size_t)256 << 10);
   if (device == NULL) return;
   net n = new_net(TARN_TRAIN, tarn_place_on(device));

@@ -181,9 +181,8 @@ static void place_and_end(void *context) {
 }
 
 // Parameters stay in between, so that only the first place makes them.
-TEST_LOOP(test_no_memory_for_the_arrays, NET_PLACES) {
-  faults_install();
-  open_sim(SIM_MIB, 0);
+TEST_LOOP_ON_LIBRARY(test_no_memory_for_the_arrays, NET_PLACES,
+                     TEST_NEEDS_DISCRETE, use_gpu) {
   warm_up();
   net n = net_make();
   tarn_plan_options solver = {.struct_size = sizeof solver, .node_limit = 100};
@@ -440,4 +439,10 @@ TEST_PLACES_OF_NET(test_a_child_frees) {
   assert_ok(tarn_synced_end(&a));
   assert_ok(tarn_model_destroy(n.model));
   all_is_back();
+}
+
+// Host memory is counted from the first on.
+int main(void) {
+  faults_install();
+  return run_tests();
 }
