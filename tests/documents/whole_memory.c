@@ -175,8 +175,8 @@ static void try_one(tarn_whole_type type, location at) {
 static void try_all_six(void) {
   gpu = document_open(which);
   for (location at = ON_DEVICE; at < LOCATIONS; at++)
-    for (size_t t = 0; t < TYPES; t++)
-      try_one(types[t], at);
+    for (size_t t = 0; t < ALL_TYPES; t++)
+      try_one(all_types[t], at);
   MUST_BE(tarn_device_close(gpu), TARN_OK);
 }
 
@@ -218,10 +218,10 @@ static void see_tensor(tarn_whole_type type, tarn_place place, size_t rows,
 static void make_tensors(void) {
   gpu = document_open(which);
   for (location at = ON_DEVICE; at < LOCATIONS; at++) {
-    for (size_t t = 0; t < TYPES; t++) {
-      if (reason_against(types[t], at) != NULL) continue;
-      see_tensor(types[t], place_at(at), 80, 0);
-      see_tensor(types[t], place_at(at), 16, 5);
+    for (size_t t = 0; t < ALL_TYPES; t++) {
+      if (reason_against(all_types[t], at) != NULL) continue;
+      see_tensor(all_types[t], place_at(at), 80, 0);
+      see_tensor(all_types[t], place_at(at), 16, 5);
     }
   }
   MUST_BE(tarn_device_close(gpu), TARN_OK);
@@ -279,8 +279,8 @@ static void take_rows(tarn_whole_type type, location at) {
 static void take_rows_of_all(void) {
   gpu = document_open(which);
   for (location at = ON_DEVICE; at < LOCATIONS; at++)
-    for (size_t t = 0; t < TYPES; t++)
-      if (reason_against(types[t], at) == NULL) take_rows(types[t], at);
+    for (size_t t = 0; t < ALL_TYPES; t++)
+      if (reason_against(all_types[t], at) == NULL) take_rows(all_types[t], at);
   MUST_BE(tarn_device_close(gpu), TARN_OK);
 }
 

@@ -228,7 +228,7 @@ static void exceed_a_limit(void) {
   warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++) {
     belongings before = look_around(place);
-    o.type = types[t];
+    o.type = type_at(t);
     if (my.rank == 1) MUST_BE(tarn_pool_limit(pool, KIT_MIB), TARN_OK);
     must_be_refused(&o, TARN_FULL, "rank 1");
     MUST_BE(tarn_pool_limit(pool, 0), TARN_OK);
@@ -278,12 +278,12 @@ static void see_the_charge(void) {
     tarn_whole *whole = NULL;
     tarn_whole_info info = {.struct_size = sizeof info};
     size_t all[MOST_RANKS];
-    o.type = types[t];
+    o.type = type_at(t);
     MUST_BE(tarn_whole_create(my.comm, &o, &whole), TARN_OK);
     MUST_BE(tarn_whole_query(whole, &info), TARN_OK);
     MUST_BE(tarn_pool_query_tag(pool, tag, &stats), TARN_OK);
     MUST(stats.live_bytes + stats.charged_bytes == info.charged);
-    MUST((stats.charged_bytes > 0) == (types[t] != TARN_WHOLE_DISTRIBUTED));
+    MUST((stats.charged_bytes > 0) == (type_at(t) != TARN_WHOLE_DISTRIBUTED));
     MUST_BE(tarn_comm_allgather(my.comm, &info.charged, sizeof *all, all),
             TARN_OK);
     sum = 0;
@@ -322,7 +322,7 @@ static void fork_with_a_whole(void) {
   o.place = place;
   for (size_t t = 0; t < TYPES; t++) {
     int status = 0;
-    o.type = types[t];
+    o.type = type_at(t);
     MUST_BE(tarn_whole_create(my.comm, &o, &inherited), TARN_OK);
     pid_t child = fork();
     MUST(child >= 0);
@@ -344,13 +344,13 @@ GROUND_TEST(children_of_ranks, 2, fork_with_a_whole)
 static void outlive_a_peer(void) {
   tarn_place place = open_ground(where);
   tarn_whole_options o = sensible();
-  tarn_whole *wholes[TYPES];
+  tarn_whole *wholes[ALL_TYPES];
   tarn_whole *more = NULL;
   o.place = place;
   warm_up_plainly(place);
   belongings before = look_around(place);
   for (size_t t = 0; t < TYPES; t++) {
-    o.type = types[t];
+    o.type = type_at(t);
     MUST_BE(tarn_whole_create(my.comm, &o, &wholes[t]), TARN_OK);
   }
   meet_all();
@@ -372,6 +372,7 @@ static void outwait_a_peer(void) {
   tarn_place place = open_ground(where);
   tarn_whole_options o = sensible();
   tarn_whole *whole = NULL;
+  o.type = type_at(0);
   o.place = place;
   MUST_BE(tarn_whole_create(my.comm, &o, &whole), TARN_OK);
   meet_all();
@@ -388,7 +389,8 @@ static void outwait_a_peer(void) {
 
 TEST_LOOP(nobody_waits_for_ever, GROUNDS) {
   rank_work work = {.function = outwait_a_peer};
-  where = &grounds[_i];
+  where = ground_at(_i);
+  note_mapped("nobody_waits_for_ever");
   my.text = where->text;
   ranks_run(&(ranks_plan){
       .size = 3, .body = be_rank, .context = &work, .stopped = 1 << 2});
@@ -399,6 +401,7 @@ static void begin_without_a_peer(void) {
   tarn_place place = open_ground(where);
   tarn_whole *whole = NULL;
   tarn_whole_options o = sensible();
+  o.type = type_at(0);
   o.place = place;
   warm_up_plainly(place);
   belongings before = look_around(place);

@@ -72,14 +72,15 @@ static void lack_host_memory(void) {
   tarn_place place = open_ground(where);
   warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++) {
-    sweep_host_memory(place, types[t], FAULTS_ONCE);
-    sweep_host_memory(place, types[t], FAULTS_FROM_NOW);
+    sweep_host_memory(place, type_at(t), FAULTS_ONCE);
+    sweep_host_memory(place, type_at(t), FAULTS_FROM_NOW);
   }
   close_ground(place);
 }
 
 TEST_LOOP(host_memory_fails, GROUNDS) {
-  where = &grounds[_i];
+  where = ground_at(_i);
+  note_mapped("host_memory_fails");
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, lack_host_memory);
 }
@@ -114,12 +115,12 @@ static void have_a_failing_driver(void) {
   tarn_place place = open_ground(where);
   warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++)
-    sweep_driver(place, types[t]);
+    sweep_driver(place, type_at(t));
   close_ground(place);
 }
 
 TEST_LOOP(the_driver_fails, 2) {
-  where = &grounds[2 + _i];
+  where = ground_at(2 + _i);
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, have_a_failing_driver);
 }
@@ -133,7 +134,7 @@ static void end_with_a_failing_driver(void) {
   for (size_t n = 1; n <= DRIVER_CALLS; n++) {
     char plan[32];
     tarn_whole *whole = NULL;
-    tarn_whole_options options = options_here(place, types[n % 2]);
+    tarn_whole_options options = options_here(place, type_at(n % 2));
     snprintf(plan, sizeof plan, "*@%zu", n / 2 + 1);
     MUST_BE(tarn_whole_create(my.comm, &options, &whole), TARN_OK);
     if (my.rank == victim) MUST_BE(tarn_sim_faults(plan), TARN_OK);
@@ -146,7 +147,7 @@ static void end_with_a_failing_driver(void) {
 }
 
 TEST_LOOP(the_driver_refuses_to_take_back, 2) {
-  where = &grounds[2 + _i];
+  where = ground_at(2 + _i);
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, end_with_a_failing_driver);
 }
@@ -158,7 +159,7 @@ static void lack_room(void) {
   warm_up_plainly(place);
   for (size_t t = 0; t < TYPES; t++) {
     tarn_whole *whole = NULL;
-    tarn_whole_options options = options_here(place, types[t]);
+    tarn_whole_options options = options_here(place, type_at(t));
     options.size = (size_t)1 << 60;
     options.granularity = 1;
     belongings before = look_around(place);

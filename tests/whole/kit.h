@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "support/driver.h"
 #include "support/effort.h"
 #include "support/ranks.h"
 #include "support/run.h"
@@ -95,7 +96,15 @@ static inline void run_ranks(size_t ranks, const char *text,
   }
 #define GROUND_TEST(name, ranks, function)   \
   TEST_LOOP(name, GROUNDS) {                 \
-    where = &grounds[_i];                    \
+    where = ground_at(_i);                   \
+    note_mapped(#name);                      \
+    run_ranks(ranks, where->text, function); \
+  }
+// The same of the mapped types alone.
+#define MAPPED_TEST(name, ranks, function)   \
+  TEST_LOOP(name, GROUNDS) {                 \
+    where = ground_at(_i);                   \
+    if (note_mapped(#name)) return;          \
     run_ranks(ranks, where->text, function); \
   }
 
@@ -120,27 +129,95 @@ static inline void must_be_the_same_everywhere(tarn_status status) {
 
 // What wholes can be on.
 typedef struct ground {
-  const char *device;  // "cpu", "sim"; NULL: none
+  const char *device;  // "cpu", "sim", "real"; NULL: none
   tarn_place_kind kind;
   const char *text;
 } ground;
 
-static const ground grounds[] = {
+static const ground usual_grounds[] = {
     {"cpu", TARN_PLACE_DEVICE, "cpu"}, {"cpu", TARN_PLACE_HOST, "host for cpu"},
     {"sim", TARN_PLACE_DEVICE, "sim"}, {"sim", TARN_PLACE_HOST, "host for sim"},
     {NULL, TARN_PLACE_HOST, "host"},
 };
-enum { GROUNDS = sizeof grounds / sizeof grounds[0] };
 
-static const tarn_whole_type types[] = {
+// In a run on a real device (driver.h).
+static const ground real_grounds[] = {
+    {"real", TARN_PLACE_DEVICE, "a real device"},
+    {"real", TARN_PLACE_HOST, "host for a real device"},
+};
+
+static const tarn_whole_type all_types[] = {
     TARN_WHOLE_CONTINUOUS, TARN_WHOLE_CHUNKED, TARN_WHOLE_DISTRIBUTED};
-enum { TYPES = sizeof types / sizeof types[0] };
+enum {
+  USUAL_GROUNDS = sizeof usual_grounds / sizeof usual_grounds[0],
+  REAL_GROUNDS = sizeof real_grounds / sizeof real_grounds[0],
+  MAPPED_TYPES = 2,
+  ALL_TYPES = 3
+};
+
+static inline bool is_on_driver(void) {
+  return driver_wanted() != NULL;
+}
+
+static inline int ground_count(void) {
+  test_is_on_devices();
+  return is_on_driver() ? REAL_GROUNDS : USUAL_GROUNDS;
+}
+
+static inline const ground *ground_at(int i) {
+  return is_on_driver() ? &real_grounds[i] : &usual_grounds[i];
+}
+
+// OpenCL has neither ranges nor handles, and registers no host memory: there
+// the mapped types cannot be had.
+static inline int type_count(void) {
+  return is_on_driver() ? ALL_TYPES - MAPPED_TYPES : ALL_TYPES;
+}
+
+static inline tarn_whole_type type_at(size_t i) {
+  return all_types[is_on_driver() ? i + MAPPED_TYPES : i];
+}
+
+#define GROUNDS (ground_count())
+#define TYPES ((size_t)type_count())
+
+// |count| cases, each of which is on all grounds.
+#define ON_GROUNDS(count) (test_is_on_devices(), (count))
+
+// Whether the mapped types are left out of the test |name|: then this is said.
+static inline bool note_mapped(const char *name) {
+  char what[128];
+  if (!is_on_driver()) return false;
+  snprintf(what, sizeof what, "%s, mapped types on %s", name, driver_wanted());
+  note_skipped(what, "no ranges, no handles, no registered host memory");
+  return true;
+}
+
+// All ranks have the same device, each in a process of its own.
+static inline tarn_place open_real(tarn_place_kind kind) {
+  tarn_place place = {.device = NULL, .kind = kind};
+  driver_add(driver_wanted());
+  MUST_BE(tarn_device_open(driver_wanted(), &place.device), TARN_OK);
+  return place;
+}
+
+// Whether |place| has memory. That of a real device may have no unified kind.
+static inline bool has_memory(tarn_place place) {
+  tarn_addr address = 0;
+  if (place.device == NULL) return true;
+  tarn_status status = tarn_device_allocate(place, 1, &address);
+  if (status == TARN_E_UNSUPPORTED) return false;
+  MUST_BE(status, TARN_OK);
+  MUST_BE(tarn_device_deallocate(place, address, 1), TARN_OK);
+  return true;
+}
 
 // The place of this rank on |on|: a simulated device is a rank's own.
 static inline tarn_place open_ground(const ground *on) {
   tarn_place place = {.device = NULL, .kind = on->kind};
   char name[32];
   if (on->device == NULL) return place;
+  if (strcmp(on->device, "real") == 0) return open_real(on->kind);
   bool sim = strcmp(on->device, "sim") == 0;
   snprintf(name, sizeof name, "%s:%zu", on->device, sim ? my.rank : 0);
   if (sim) {
@@ -241,7 +318,7 @@ static inline void see_nothing_left(tarn_place place, belongings before) {
 static inline void warm_up(tarn_place place) {
   for (size_t i = 0; i < WARM_UP * TYPES; i++) {
     tarn_whole_options options = {.struct_size = sizeof options,
-                                  .type = types[i % TYPES],
+                                  .type = type_at(i % TYPES),
                                   .place = place,
                                   .size = 10000};
     tarn_whole *whole = NULL;

@@ -56,7 +56,7 @@ static void lack_descriptors(void) {
   tarn_place place = open_ground(where);
   warm_up_plainly(place);
   for (size_t t = 0; t < TYPES - 1; t++) {
-    tarn_whole_options options = options_of(place, types[t], 300000);
+    tarn_whole_options options = options_of(place, type_at(t), 300000);
     belongings before = look_around(place);
     size_t failures = 0;
     tarn_status status = TARN_E_IO;
@@ -75,7 +75,7 @@ static void lack_descriptors(void) {
   close_ground(place);
 }
 
-GROUND_TEST(no_descriptors, 3, lack_descriptors)
+MAPPED_TEST(no_descriptors, 3, lack_descriptors)
 
 #ifdef TARN_TESTS_ASAN
 
@@ -96,7 +96,7 @@ static void lack_addresses(void) {
   taken *= (size_t)sysconf(_SC_PAGESIZE);
   belongings before = look_around(place);
   for (size_t t = 0; t < TYPES - 1; t++) {
-    tarn_whole_options options = options_of(place, types[t], 16 * KIT_MIB);
+    tarn_whole_options options = options_of(place, type_at(t), 16 * KIT_MIB);
     struct rlimit loose = tighten(RLIMIT_AS, taken + 8 * KIT_MIB);
     must_fail(&options, TARN_FULL);
     loosen(RLIMIT_AS, loose);
@@ -107,8 +107,8 @@ static void lack_addresses(void) {
 }
 
 TEST_LOOP(no_addresses, 3) {
-  static const size_t mapped_by_the_system[] = {0, 1, 4};
-  where = &grounds[mapped_by_the_system[_i]];
+  static const int mapped_by_the_system[] = {0, 1, 4};
+  where = ground_at(mapped_by_the_system[_i]);
   run_ranks(2, where->text, lack_addresses);
 }
 
@@ -119,7 +119,7 @@ TEST_LOOP(no_addresses, 3) {
 static void ask_for_too_much(void) {
   tarn_place place = open_ground(where);
   for (size_t t = 0; t < TYPES; t++) {
-    tarn_whole_options options = options_of(place, types[t], (size_t)1 << 46);
+    tarn_whole_options options = options_of(place, type_at(t), (size_t)1 << 46);
     must_fail(&options, TARN_FULL);
   }
   close_ground(place);
@@ -158,8 +158,8 @@ static void have_a_poor_communicator(void) {
                            &my.comm),
           TARN_OK);
   for (size_t t = 0; t < TYPES; t++) {
-    tarn_whole_options options = options_of(place, types[t], 5000);
-    if (types[t] == TARN_WHOLE_DISTRIBUTED) {
+    tarn_whole_options options = options_of(place, type_at(t), 5000);
+    if (type_at(t) == TARN_WHOLE_DISTRIBUTED) {
       must_work(&options);
     } else {
       must_fail(&options, TARN_E_UNSUPPORTED);
@@ -171,7 +171,7 @@ static void have_a_poor_communicator(void) {
   close_ground(place);
 }
 
-GROUND_TEST(ranks_that_cannot_pass_descriptors, 2, have_a_poor_communicator)
+MAPPED_TEST(ranks_that_cannot_pass_descriptors, 2, have_a_poor_communicator)
 
 // --- pages -----------------------------------------------------------------
 
@@ -179,7 +179,7 @@ static void look_at_large_pages(void) {
   tarn_place place = open_ground(where);
   size_t huge = 2 * KIT_MIB;
   for (size_t t = 0; t < TYPES; t++) {
-    tarn_whole_options options = options_of(place, types[t], 40 * KIT_MIB);
+    tarn_whole_options options = options_of(place, type_at(t), 40 * KIT_MIB);
     tarn_whole *whole = NULL;
     tarn_whole_info info = {.struct_size = sizeof info};
     tarn_whole_part part;
@@ -191,16 +191,16 @@ static void look_at_large_pages(void) {
     MUST((info.page_size != 0) == seen);
     MUST(info.huge_bytes <= part.size);
     MUST((info.page_size == huge) == (seen && info.huge_bytes == part.size));
-    if (types[t] != TARN_WHOLE_DISTRIBUTED && part.address != 0)
+    if (type_at(t) != TARN_WHOLE_DISTRIBUTED && part.address != 0)
       MUST((part.address - part.offset % huge) % 4096 == 0);
-    if (types[t] != TARN_WHOLE_DISTRIBUTED && place.kind == TARN_PLACE_DEVICE)
+    if (type_at(t) != TARN_WHOLE_DISTRIBUTED && place.kind == TARN_PLACE_DEVICE)
       MUST(info.piece_granularity == huge);
     MUST_BE(tarn_whole_destroy(whole), TARN_OK);
   }
   close_ground(place);
 }
 
-GROUND_TEST(pages_of_large_ones, 2, look_at_large_pages)
+MAPPED_TEST(pages_of_large_ones, 2, look_at_large_pages)
 
 static void ask_with_an_old_struct(void) {
   tarn_whole_options options =

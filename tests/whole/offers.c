@@ -202,17 +202,17 @@ static void be_offered_pieces(void) {
     tarn_whole *whole = NULL;
     false_offer = &offers[i / 2];
     my.text = false_offer->name;
-    must_be_refused(create(types[i % 2], place, &whole));
+    must_be_refused(create(type_at(i % 2), place, &whole));
     MUST(whole == NULL);
     see_nothing_left(place, before);
-    see_honest_ones_work(types[i % 2], place);
+    see_honest_ones_work(type_at(i % 2), place);
   }
   MUST_BE(tarn_comm_destroy(my.comm), TARN_OK);
   my.comm = inner;
   close_ground(place);
 }
 
-GROUND_TEST(false_pieces_are_refused, 3, be_offered_pieces)
+MAPPED_TEST(false_pieces_are_refused, 3, be_offered_pieces)
 
 // --- the staging of exchanges ----------------------------------------------
 

@@ -141,7 +141,8 @@ static void begin(slot *s, tarn_place place) {
   bool custom = draw(2, 1) == 0;
   size_t blocks = custom ? draw_partition(counts) : draw(3, MOST_BLOCKS);
   if (!custom) MUST_BE(tarn_whole_partition(blocks, my.ranks, counts), TARN_OK);
-  *s = (slot){.type = types[draw(4, TYPES - 1)], .size = blocks * granularity};
+  *s =
+      (slot){.type = type_at(draw(4, TYPES - 1)), .size = blocks * granularity};
   note_offsets(s, counts, granularity);
   const tarn_whole_options options = {.struct_size = sizeof options,
                                       .type = s->type,
@@ -232,12 +233,14 @@ static void run(bool dies) {
 }
 
 TEST_LOOP(wholes_come_and_go, GROUNDS) {
-  asked.on = &grounds[_i];
+  asked.on = ground_at(_i);
+  note_mapped("wholes_come_and_go");
   run(false);
 }
 
 TEST_LOOP(until_a_rank_ends, GROUNDS) {
-  asked.on = &grounds[_i];
+  asked.on = ground_at(_i);
+  note_mapped("until_a_rank_ends");
   run(true);
 }
 

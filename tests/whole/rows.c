@@ -104,15 +104,15 @@ static void play_types(const shape *s, tarn_place place, tarn_place at,
   scene c = {.s = s, .place = place, .at = at, .stream = stream};
   my.text = s->text;
   for (size_t t = 0; t < TYPES; t++)
-    play_all_actions(&c, types[t]);
+    play_all_actions(&c, type_at(t));
 }
 
 // --- every ground ----------------------------------------------------------
 
 static void be_on_every_ground(void) {
   configure_sim();
-  for (size_t g = 0; g < GROUNDS; g++) {
-    tarn_place place = open_place(grounds[g].device, grounds[g].kind);
+  for (int g = 0; g < GROUNDS; g++) {
+    tarn_place place = open_place(ground_at(g)->device, ground_at(g)->kind);
     for (size_t s = 0; s < SHAPES; s++)
       if (asked == NULL || asked == &shapes[s])
         play_types(&shapes[s], place, TARN_HOST, NULL);
@@ -120,7 +120,13 @@ static void be_on_every_ground(void) {
   }
 }
 
-TEST_LOOP(all_types_with_all_shapes, RANK_COUNTS) {
+// With a few numbers of ranks on a real device, which each rank opens.
+static int rank_counts_here(void) {
+  return is_on_driver() ? 3 : RANK_COUNTS;
+}
+
+TEST_LOOP(all_types_with_all_shapes, ON_GROUNDS(rank_counts_here())) {
+  note_mapped("all types with all shapes");
   asked = NULL;
   run_ranks(rank_counts[_i], "all types", be_on_every_ground);
 }
@@ -131,12 +137,15 @@ static const struct {
   const char *device;
   tarn_place_kind kind;
 } dense_places[] = {
-    {NULL, TARN_PLACE_HOST},        {"cpu", TARN_PLACE_DEVICE},
-    {"sim", TARN_PLACE_DEVICE},     {"sim", TARN_PLACE_HOST},
-    {"sim", TARN_PLACE_UNIFIED},    {"other sim", TARN_PLACE_DEVICE},
-    {"other sim", TARN_PLACE_HOST},
+    {"sim", TARN_PLACE_HOST},         {"sim", TARN_PLACE_UNIFIED},
+    {"other sim", TARN_PLACE_DEVICE}, {"other sim", TARN_PLACE_HOST},
+    {NULL, TARN_PLACE_HOST},          {"cpu", TARN_PLACE_DEVICE},
+    {"sim", TARN_PLACE_DEVICE},       {"real", TARN_PLACE_DEVICE},
+    {"real", TARN_PLACE_HOST},        {"real", TARN_PLACE_UNIFIED},
 };
-enum { DENSE_PLACES = sizeof dense_places / sizeof dense_places[0] };
+// Without a real device the last three cannot be had, and with it the first
+// four need not be tried once more.
+enum { DENSE_PLACES = 10, REAL_PLACES = 3, SIM_PLACES = 4 };
 
 // Without a stream, and with one of either end.
 static void play_streams(const shape *s, tarn_place place, tarn_place at) {
@@ -156,19 +165,21 @@ static void play_streams(const shape *s, tarn_place place, tarn_place at) {
 
 static void have_dense_rows_everywhere(void) {
   configure_sim();
-  for (size_t g = 0; g < GROUNDS; g++) {
-    tarn_place place = open_place(grounds[g].device, grounds[g].kind);
-    for (size_t d = 0; d < DENSE_PLACES; d++) {
+  for (int g = 0; g < GROUNDS; g++) {
+    tarn_place place = open_place(ground_at(g)->device, ground_at(g)->kind);
+    size_t end = DENSE_PLACES - (is_on_driver() ? 0 : REAL_PLACES);
+    for (size_t d = is_on_driver() ? SIM_PLACES : 0; d < end; d++) {
       tarn_place at = open_place(dense_places[d].device, dense_places[d].kind);
-      play_streams(&shapes[2], place, at);
-      if (EFFORT(1, 0) != 0) play_streams(&shapes[7], place, at);
+      if (has_memory(at)) play_streams(&shapes[2], place, at);
+      if (has_memory(at) && EFFORT(true, false))
+        play_streams(&shapes[7], place, at);
       close_ground(at);
     }
     close_ground(place);
   }
 }
 
-WHOLE_TEST(dense_rows_at_every_place, 2, "dense places",
+WHOLE_LOOP(dense_rows_at_every_place, ON_GROUNDS(1), 2, "dense places",
            have_dense_rows_everywhere)
 
 // --- partitions ------------------------------------------------------------
@@ -191,14 +202,14 @@ static void be_parted(void) {
                               .count = 300,
                               .partition = gaps};
   configure_sim();
-  for (size_t g = 0; g < GROUNDS; g++) {
-    tarn_place place = open_place(grounds[g].device, grounds[g].kind);
+  for (int g = 0; g < GROUNDS; g++) {
+    tarn_place place = open_place(ground_at(g)->device, ground_at(g)->kind);
     play_types(my.ranks == 2 ? &two : &seven, place, TARN_HOST, NULL);
     close_ground(place);
   }
 }
 
-TEST(partitions_of_ones_own) {
+TEST_LOOP(partitions_of_ones_own, ON_GROUNDS(1)) {
   run_ranks(2, "10 and 1", be_parted);
   run_ranks(7, "empty ranks", be_parted);
 }
@@ -221,13 +232,13 @@ static void go_many_rounds(void) {
                              .width = EFFORT(70001, 33001),
                              .count = 4};
   configure_sim();
-  const ground *on[] = {&grounds[0], &grounds[2], &grounds[4]};
-  for (size_t g = 0; g < 3; g++) {
-    tarn_place place = open_place(on[g]->device, on[g]->kind);
+  for (int g = 0; g < GROUNDS; g += 2) {
+    tarn_place place = open_place(ground_at(g)->device, ground_at(g)->kind);
     play_types(&many, place, TARN_HOST, NULL);
     play_types(&wide, place, TARN_HOST, NULL);
     close_ground(place);
   }
 }
 
-WHOLE_TEST(many_rounds_and_wide_rows, 3, "many rounds", go_many_rounds)
+WHOLE_LOOP(many_rounds_and_wide_rows, ON_GROUNDS(1), 3, "many rounds",
+           go_many_rounds)

@@ -91,8 +91,8 @@ static void play_types(tarn_place place, tarn_place at, tarn_stream *stream,
   for (size_t s = 0; s < SHAPES; s++) {
     for (size_t t = 0; t < TYPES; t++) {
       scene c = {.s = &shapes[s], .place = place, .at = at, .stream = stream};
-      if (has_extension || types[t] == TARN_WHOLE_DISTRIBUTED)
-        play_actions(&c, types[t]);
+      if (has_extension || type_at(t) == TARN_WHOLE_DISTRIBUTED)
+        play_actions(&c, type_at(t));
     }
   }
 }

@@ -92,8 +92,8 @@ static void lack_host_memory(void) {
 }
 
 TEST_LOOP(host_memory_fails, 3) {
-  static const size_t grounds_here[] = {0, 2, 4};
-  where = &grounds[grounds_here[_i]];
+  static const int grounds_here[] = {0, 2, 4};
+  where = ground_at(grounds_here[_i]);
   for (victim = 0; victim < 2; victim++)
     run_ranks(2, where->text, lack_host_memory);
 }
@@ -244,7 +244,7 @@ static void lack_memory_on_mapped_types(void) {
   tarn_place place = open_place("sim", TARN_PLACE_DEVICE);
   for (size_t t = 0; t < TYPES - 1; t++) {
     scene c = {.s = &plain, .place = place, .at = TARN_HOST};
-    raise_scene(&c, types[t]);
+    raise_scene(&c, type_at(t));
     for (action a = GATHER; a < SCATTER_ADD; a++) {
       c.at = TARN_HOST;
       lack_memory_alone(&c, a, false);

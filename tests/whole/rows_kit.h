@@ -223,11 +223,12 @@ static inline void configure_sim(void) {
   MUST_BE(tarn_sim_configure(&options), TARN_OK);
 }
 
-// Of |type|, "cpu", "sim", "other sim" or NULL.
+// Of |type|, "cpu", "sim", "other sim", "real" or NULL.
 static inline tarn_place open_place(const char *type, tarn_place_kind kind) {
   tarn_place place = {.device = NULL, .kind = kind};
   char name[32] = "cpu:0";
   if (type == NULL) return place;
+  if (strcmp(type, "real") == 0) return open_real(kind);
   if (strcmp(type, "sim") == 0) snprintf(name, sizeof name, "sim:%zu", my.rank);
   if (strcmp(type, "other sim") == 0)
     snprintf(name, sizeof name, "sim:%zu", my.ranks + my.rank);

@@ -3,7 +3,7 @@
 // some ask for none. Drawn at random, the same at all ranks.
 #include "rows_kit.h"
 
-enum { CASES = EFFORT(16, 6), RUNS = EFFORT(3, 1) };
+enum { CASES = EFFORT(16, 6), CASES_ON_DRIVER = 6, RUNS = EFFORT(3, 1) };
 
 // What is tested; set before ranks are forked.
 static struct {
@@ -96,7 +96,7 @@ static void play_one(tarn_place place) {
   draw_sizes(&s);
   draw_rest(&s);
   s.partition = draw_partition(&s, partition);
-  tarn_whole_type type = types[draw(50, 0, TYPES - 1)];
+  tarn_whole_type type = type_at(draw(50, 0, TYPES - 1));
   if (draw(51, 0, 1) == 0) type = TARN_WHOLE_DISTRIBUTED;
   scene c = {
       .s = &s, .place = place, .at = draw(52, 0, 1) == 0 ? place : TARN_HOST};
@@ -108,7 +108,8 @@ static void play_many(void) {
   configure_sim();
   tarn_place place = open_place(asked.on->device, asked.on->kind);
   my.text = text;
-  for (number = 0; number < CASES; number++) {
+  size_t cases = is_on_driver() ? CASES_ON_DRIVER : CASES;
+  for (number = 0; number < cases; number++) {
     snprintf(text, sizeof text, "%s, seed %zu, case %zu", asked.on->text,
              (size_t)asked.seed, number);
     play_one(place);
@@ -118,7 +119,8 @@ static void play_many(void) {
 
 TEST_LOOP(any_load, GROUNDS) {
   static const size_t ranks[] = {2, 4, 3, 7, 5, 1, 6};
-  asked.on = &grounds[_i];
+  asked.on = ground_at(_i);
+  note_mapped("any_load");
   for (size_t i = 0; i < RUNS; i++) {
     asked.seed = (size_t)_i * RUNS + i;
     run_ranks(ranks[asked.seed % 7], asked.on->text, play_many);

@@ -74,8 +74,10 @@ static const struct {
     {"sim", TARN_PLACE_HOST},          {"sim", TARN_PLACE_UNIFIED},
     {"other sim", TARN_PLACE_DEVICE},  {"other sim", TARN_PLACE_HOST},
     {"other sim", TARN_PLACE_UNIFIED}, {"cpu", TARN_PLACE_UNIFIED},
+    {"real", TARN_PLACE_DEVICE},       {"real", TARN_PLACE_HOST},
+    {"real", TARN_PLACE_UNIFIED},
 };
-enum { PLACES = sizeof places / sizeof places[0] };
+enum { PLACES = sizeof places / sizeof places[0], REAL_PLACES = 3 };
 
 // One of a device that may have it, or none.
 static tarn_stream *draw_stream(tarn_place place, tarn_place at) {
@@ -131,10 +133,12 @@ static void play_shifted(scene *c, action a) {
 }
 
 static void play_once(scene *c) {
-  size_t number = draw_alone(22, PLACES - 1);
+  size_t most = PLACES - (is_on_driver() ? 0 : REAL_PLACES);
+  size_t number = draw_alone(22, most - 1);
   action a = (action)draw(23, ACTIONS - 1);
   if (c->s->table == TARN_DTYPE_BOOL && a == SCATTER_ADD) a = SCATTER;
   c->at = open_place(places[number].device, places[number].kind);
+  if (!has_memory(c->at)) c->at.kind = TARN_PLACE_DEVICE;
   c->stream = draw_stream(c->place, c->at);
   play_shifted(c, a);
   if (c->stream != NULL) MUST_BE(tarn_stream_destroy(c->stream), TARN_OK);
@@ -144,8 +148,8 @@ static void play_once(scene *c) {
 static void play_one_whole(void) {
   char text[96];
   size_t partition[MOST_RANKS];
-  const ground *on = &grounds[draw(13, GROUNDS - 1)];
-  tarn_whole_type type = types[draw(14, TYPES - 1)];
+  const ground *on = ground_at((int)draw(13, (size_t)GROUNDS - 1));
+  tarn_whole_type type = type_at(draw(14, TYPES - 1));
   snprintf(text, sizeof text, "seed %zu, step %zu: %s, %s", (size_t)seed, step,
            tarn_whole_type_name(type), on->text);
   my.text = text;
@@ -166,7 +170,11 @@ static void play_on(void) {
     play_one_whole();
 }
 
-TEST_LOOP(rows_of_any_shape, EFFORT(4, 2)) {
+static int seeds_here(void) {
+  return is_on_driver() ? 2 : EFFORT(4, 2);
+}
+
+TEST_LOOP(rows_of_any_shape, ON_GROUNDS(seeds_here())) {
   static const size_t rank_counts[] = {2, 3, 1, 5};
   seed = (uint64_t)_i + 1;
   run_ranks(rank_counts[_i % 4], "random rows", play_on);

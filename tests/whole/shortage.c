@@ -89,7 +89,7 @@ static void want_it(void) {
   for (size_t t = 0; t < TYPES; t++) {
     belongings before = look_around(place);
     tarn_whole *whole = NULL;
-    tarn_status status = create_in_want(place, types[t], &whole);
+    tarn_status status = create_in_want(place, type_at(t), &whole);
     MUST((whole != NULL) == (status == TARN_OK));
     if (status != TARN_OK) {
       see_all_told(status);
@@ -97,7 +97,7 @@ static void want_it(void) {
     }
     MUST_BE(tarn_whole_destroy(whole), TARN_OK);
     see_nothing_left(place, before);
-    MUST_BE(create(place, types[t], &whole), TARN_OK);
+    MUST_BE(create(place, type_at(t), &whole), TARN_OK);
     MUST_BE(tarn_whole_destroy(whole), TARN_OK);
   }
   MUST(refused > 0 || has_reserved_all());
@@ -106,7 +106,8 @@ static void want_it(void) {
 
 TEST_LOOP(one_rank_is_poor, WANTS *GROUNDS) {
   wanted = &wants[_i % WANTS];
-  where = &grounds[_i / WANTS];
+  where = ground_at(_i / WANTS);
+  if (note_mapped("one_rank_is_poor")) return;
 #if defined(TARN_TESTS_ASAN) || defined(TARN_TESTS_TSAN)
   if (wanted->resource == RLIMIT_AS) {
     note_skipped("whole shortage: addresses", "the sanitizer has them all");

@@ -97,7 +97,7 @@ static void make_tables(void) {
   tarn_place place = open_ground(where);
   for (size_t i = 0; i < (size_t)SHAPES * TYPES; i++) {
     const shape *s = &shapes[i / TYPES];
-    tarn_whole_table_options o = options_of(s, types[i % TYPES], place);
+    tarn_whole_table_options o = options_of(s, type_at(i % TYPES), place);
     tarn_whole_tensor table;
     my.text = s->text;
     MUST_BE(tarn_whole_table_create(my.comm, &o, &table), TARN_OK);
@@ -110,7 +110,8 @@ static void make_tables(void) {
 }
 
 TEST_LOOP(any_number_of_ranks, GROUNDS) {
-  where = &grounds[_i];
+  where = ground_at(_i);
+  note_mapped("any_number_of_ranks");
   for (size_t ranks = 1; ranks <= MOST_RANKS; ranks++)
     run_ranks(ranks, where->text, make_tables);
 }

@@ -56,7 +56,7 @@ static void *play_alone(void *context) {
   for (size_t i = 0; i < ROUNDS; i++) {
     tarn_place at = i % 2 == 0 ? TARN_HOST : h->place;
     scene c = {.s = &plain, .place = h->place, .at = at};
-    raise_scene(&c, types[(i + h->number) % TYPES]);
+    raise_scene(&c, type_at((i + h->number) % TYPES));
     for (action a = GATHER; a < ACTIONS; a++)
       play(&c, a);
     strike_scene(&c);
@@ -134,4 +134,4 @@ static void work_on_one(void) {
   close_ground(place);
 }
 
-GROUND_TEST(threads_of_one_whole, 2, work_on_one)
+MAPPED_TEST(threads_of_one_whole, 2, work_on_one)
