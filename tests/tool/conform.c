@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "conform_kit.h"
+#include "support/driver.h"
 
 // --- what is in order ------------------------------------------------------
 
@@ -85,6 +86,14 @@ TEST(cpu_plugin_conforms) {
 
 TEST(sim_plugin_conforms) {
   assert_conforms(TARN_SIM_PLUGIN, "sim:0");
+}
+
+// In a run on a real device (support/driver.h) that device, by whatever method
+// of memory the environment asks for.
+#define REAL_DEVICES (test_is_on_devices(), driver_wanted() != NULL)
+
+TEST_LOOP(the_real_device_conforms, REAL_DEVICES) {
+  assert_conforms(driver_wanted(), driver_wanted());
 }
 
 TEST(faulty_conforms_without_a_fault) {
