@@ -16,8 +16,8 @@ const char *tarn__bytes_short(size_t bytes, char out[TARN__BYTES_TEXT]);
 // The same with all digits: "64.00 MiB (67108864 bytes)".
 const char *tarn__bytes_text(size_t bytes, char out[TARN__BYTES_TEXT]);
 
-// Parses digits and at most one of K, M, G, T. False: |text| is not that, or too
-// large.
+// Parses digits and at most one of K, M, G, T. False: |text| is not that, or
+// too large.
 TARN_MUST_CHECK bool tarn__bytes_parse(const char *text, size_t *out_bytes);
 
 #endif  // TARN_BASE_BYTES_H_
