@@ -218,6 +218,8 @@ TEST_LOOP(contents_are_kept_on_every_device, TEST_DEVICES) {
       tarn_block block = take_on(pool, BYTES, stream);
       assert_ok(tarn_copy_h2d(device, block.address, in, BYTES, stream));
       assert_ok(tarn_copy_d2h(device, out[i], block.address, BYTES, stream));
+      // On the other stream only behind its last use.
+      assert_ok(tarn_stream_join(a, tarn_stream_serial(stream)));
       give_on(block, i % 3 ? stream : a);
     }
     assert_ok(tarn_stream_synchronize(stream));
