@@ -82,7 +82,7 @@
   X(CreateBufferWithProperties)
 
 typedef struct tarn__opencl_driver {
-#define TARN__OPENCL_FIELD(name) __typeof__(&cl##name) name;
+#define TARN__OPENCL_FIELD(name) __typeof__(cl##name) *(name);
   TARN__OPENCL_REQUIRED(TARN__OPENCL_FIELD)
   TARN__OPENCL_OPTIONAL(TARN__OPENCL_FIELD)
 #undef TARN__OPENCL_FIELD
