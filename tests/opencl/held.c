@@ -1,7 +1,5 @@
 // What a device holds of the driver, it gives back: with the last device of a
 // platform closed, nobody has the context but the test.
-#include <unistd.h>
-
 #include "kit.h"
 
 int main(void) {
@@ -16,8 +14,7 @@ static cl_uint holders_of_context(cl_context context) {
   return count;
 }
 
-// A thread of the driver's lets go of an event when its callback has returned,
-// which may be a moment later.
+// As await_last_holder_of.
 static void await_last_holder(cl_context context) {
   for (int i = 0; i < 5000 && holders_of_context(context) != 1; i++)
     usleep(1000);
@@ -66,7 +63,7 @@ static void use(tarn_device *device) {
   assert_ok(tarn_stream_destroy(adopted));
   assert_ok(tarn_stream_destroy(stream));
   assert_ok(tarn_device_synchronize(device));
-  ck_assert_uint_eq(holders_of(queue), 1);
+  await_last_holder_of(queue);
   ck_assert_int_eq(driver()->ReleaseCommandQueue(queue), CL_SUCCESS);
 }
 

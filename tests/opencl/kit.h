@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "opencl/driver.h"
 #include "support/effort.h"
@@ -86,6 +87,14 @@ static inline cl_uint holders_of(cl_command_queue queue) {
                                     sizeof count, &count, NULL),
       CL_SUCCESS);
   return count;
+}
+
+// Waits until nobody but the test holds |queue|. A thread of the driver's lets
+// go of an event when its callback has returned, which may be a moment later.
+static inline void await_last_holder_of(cl_command_queue queue) {
+  for (int i = 0; i < 5000 && holders_of(queue) != 1; i++)
+    usleep(1000);
+  ck_assert_uint_eq(holders_of(queue), 1);
 }
 
 // Work on |queue| that waits until the gate is opened, or broken.
