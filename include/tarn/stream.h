@@ -98,7 +98,9 @@ TARN_API TARN_MUST_CHECK tarn_status tarn_stream_query(tarn_stream *stream);
 
 // Queues a call of |callback|, on a thread of the driver or on a thread that
 // waits for the stream. It must not wait: functions of this header, of
-// tarn/device.h and of pools return TARN_E_STATE to it.
+// tarn/device.h and of pools return TARN_E_STATE to it. Work queued later may
+// run before it returns: streams of cpu and sim wait for a callback, those of
+// OpenCL do not.
 typedef void tarn_stream_callback(void *context, tarn_status status);
 TARN_API TARN_MUST_CHECK tarn_status tarn_stream_add_callback(
     tarn_stream *stream, tarn_stream_callback *callback, void *context);
