@@ -61,13 +61,12 @@ void after_test(void (*undo)(void *context), void *context);
 // Cancels the newest call for |context|, which the caller makes now, or never.
 void forget(const void *context);
 
-// With TARN_TEST_DEVICE set, it is those over the list of devices (places.h) on
-// that device; with "count" there, it only says how many these are.
-//
-// Runs the tests of the program; returns main's exit status. A program that
-// must do something before its tests has a main function that calls this.
-// Environment variables of the user that change the library's defaults are
-// removed first.
+// Runs the tests of the program; returns main's exit status. With
+// TARN_TEST_DEVICE set these are the ones over the list of devices (places.h),
+// on that device; where it is "count", their number is printed and none runs. A
+// program that must do something before its tests has a main function that
+// calls this. Environment variables of the user that change the library's
+// defaults are removed first.
 int run_tests(void);
 
 // The same with the tests of |part| only, which must have one; NULL: with those
