@@ -12,7 +12,7 @@ static tarn_stream *adopt(tarn_device *device, cl_command_queue queue) {
 }
 
 TEST(copies_follow_what_the_program_queued) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *made = stream_on(device);
   cl_command_queue queue = queue_beside(made, 0);
   tarn_stream *stream = adopt(device, queue);
@@ -41,7 +41,7 @@ TEST(copies_follow_what_the_program_queued) {
 
 // The plug-in queued nothing: the marker of a query does not overtake it.
 TEST(a_query_and_a_wait_see_what_the_program_queued) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *made = stream_on(device);
   tarn_event *event = NULL;
   assert_ok(tarn_event_create(device, &event));
@@ -58,7 +58,7 @@ TEST(a_query_and_a_wait_see_what_the_program_queued) {
 }
 
 TEST(a_stream_of_tarns_is_found_by_its_queue) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *made = stream_on(device);
   ck_assert_ptr_eq(adopt(device, tarn_stream_native(made)), made);
   assert_ok(tarn_stream_destroy(made));
@@ -78,7 +78,7 @@ static void assert_refused(tarn_device *device, cl_command_queue queue,
 }
 
 TEST(a_queue_out_of_order_is_no_stream) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *made = stream_on(device);
   cl_command_queue queue =
       queue_beside(made, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
@@ -88,7 +88,7 @@ TEST(a_queue_out_of_order_is_no_stream) {
 }
 
 TEST(a_queue_of_another_context_is_no_stream) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *made = stream_on(device);
   cl_device_id handle = device_of(made);
   cl_int error = CL_SUCCESS;
@@ -105,7 +105,7 @@ TEST(a_queue_of_another_context_is_no_stream) {
 }
 
 TEST(an_event_of_the_program_is_waited_for) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *stream = stream_on(device);
   tarn_event *event = NULL;
   cl_int error = CL_SUCCESS;

@@ -25,7 +25,7 @@ static void note(void *context, tarn_status status) {
 // PoCL finishes a queue with CL_SUCCESS whose commands were not run, and does
 // not call their callbacks.
 TEST(a_queue_that_fails_later_fails_its_stream) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *stream = stream_on(device);
   tarn_event *before = NULL;
   tarn_event *behind = NULL;
@@ -62,7 +62,7 @@ TEST(a_queue_that_fails_later_fails_its_stream) {
 }
 
 TEST(another_stream_does_not_fail_for_one_that_has_failed) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_stream *failed = stream_on(device);
   tarn_stream *other = stream_on(device);
   gate g = close_gate(failed, tarn_stream_native(failed));
@@ -82,7 +82,7 @@ TEST(another_stream_does_not_fail_for_one_that_has_failed) {
 
 TEST(what_is_beyond_the_capacity_is_refused) {
   ck_assert_int_eq(setenv("TARN_OPENCL_CAPACITY", "1M", 1), 0);
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_addr first = 0;
   tarn_addr second = 0;
   size_t total = 0;
@@ -99,7 +99,7 @@ TEST(what_is_beyond_the_capacity_is_refused) {
 }
 
 TEST(a_copy_beyond_a_block_is_refused) {
-  tarn_device *device = open_opencl(0);
+  tarn_device *device = open_device("opencl:0");
   tarn_addr block = 0;
   char bytes[200] = {0};
   assert_ok(tarn_device_allocate(tarn_place_on(device), 100, &block));
@@ -130,7 +130,7 @@ static const struct {
 TEST_LOOP(a_bad_option_is_named, sizeof bad / sizeof *bad) {
   tarn_device *device = NULL;
   ck_assert_int_eq(setenv(bad[_i].variable, bad[_i].value, 1), 0);
-  assert_ok(tarn_plugin_load(TARN_OPENCL_PLUGIN));
+  add_device("opencl:0");
   assert_fails(tarn_device_open("opencl:0", &device), TARN_E_DEVICE,
                bad[_i].text);
   ck_assert_ptr_null(device);
@@ -148,7 +148,7 @@ TEST_LOOP(a_device_says_its_methods, sizeof methods / sizeof *methods) {
   snprintf(wanted, sizeof wanted, "memory %s", methods[_i]);
   ck_assert_int_eq(setenv("TARN_OPENCL_MEMORY", methods[_i], 1), 0);
   tarn_device_info info = {.struct_size = sizeof info};
-  assert_ok(tarn_device_query(open_opencl(0), &info));
+  assert_ok(tarn_device_query(open_device("opencl:0"), &info));
   ck_assert_msg(strstr(info.description, wanted) != NULL, "%s",
                 info.description);
 }
@@ -161,6 +161,6 @@ static void open_in_child(void) {
 }
 
 TEST(a_child_of_a_process_with_devices_is_refused) {
-  (void)open_opencl(0);
+  (void)open_device("opencl:0");
   fork_and_run(open_in_child);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "opencl/driver.h"
+#include "support/driver.h"
 #include "support/effort.h"
 #include "support/places.h"
 #include "support/run.h"
@@ -23,29 +24,15 @@ static inline const tarn__opencl_driver *driver(void) {
   return cl;
 }
 
-// Opens opencl:|number|, of the plug-in as it was built.
-static inline tarn_device *open_opencl(int number) {
-  char name[16];
-  snprintf(name, sizeof name, "opencl:%d", number);
-  tarn_status status = tarn_plugin_load(TARN_OPENCL_PLUGIN);
-  ck_assert(status == TARN_OK || status == TARN_E_STATE);  // loaded before
-  return open_device(name);
-}
-
-// The main function of the programs: the platforms may be asked for in a
-// process that forks. Sanitizers find faults in drivers, which are none of
-// Tarn's: with them the plug-in runs over the stand-in.
+// The main function of the programs. Sanitizers find faults in drivers, which
+// are none of Tarn's: with them the plug-in runs over the stand-in.
 static inline int run_with_driver(void) {
 #if defined(TARN_TESTS_ASAN) || defined(TARN_TESTS_TSAN)
   return skip_program("a driver", "this is a build with a sanitizer");
 #endif
-  const tarn__opencl_driver *cl = tarn__opencl_load();
-  cl_uint count = 0;
-  if (cl == NULL) return skip_program("a driver", tarn__text_line());
-  if (cl->GetPlatformIDs(0, NULL, &count) != CL_SUCCESS || count == 0) {
-    return skip_program("a driver", "libOpenCL.so.1 has no platform");
-  }
-  return run_tests();
+  char reason[512];
+  bool is_there = driver_is_there("opencl:0", reason, sizeof reason);
+  return is_there ? run_tests() : skip_program("a driver", reason);
 }
 
 // --- a program with queues and events of its own ---------------------------
