@@ -72,7 +72,7 @@ static bool ask_queue(driver *d) {
 static void close_driver(driver *d) {
   if (d->buffer != NULL) (void)d->ReleaseMemObject(d->buffer);
   if (d->library != NULL) (void)dlclose(d->library);
-  *d = (driver){.library = NULL};
+  *d = (driver){.queue = NULL};
 }
 
 static bool open_driver(const probe *p, driver *d) {

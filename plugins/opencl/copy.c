@@ -10,7 +10,6 @@
 // A copy at once has no place in a stream's order. If memory is the host's own
 // (a processor as the device), a map costs nothing, and the calling thread
 // copies: nothing is handed to the driver's threads and back.
-#include <inttypes.h>
 #include <string.h>
 
 #include "opencl.h"

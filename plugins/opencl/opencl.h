@@ -34,15 +34,17 @@
 // Failures. A driver tells a queued command's failure by the status of its
 // event only: clFinish succeeds, and callbacks need not come. So a record keeps
 // the event of each command until the command is known to be over. (PoCL 3.1
-// also ends the process when a command fails whose event nobody holds.)
+// also aborts the process when a command fails after its event was released.)
 //
 // Forks. A child of a process that has asked a driver for its devices cannot
 // use the driver: its calls wait for threads that are not there. Nothing is
 // asked before initialize, and in a child every call fails.
 //
-// Locks: that of devices, of the queues' records, a record's, a device's. Each
-// is taken alone, but for a record's, inside which a device's may be taken. No
-// lock is held while a callback runs.
+// Locks: that of open and close (devices.h); those of the lists of events and
+// of callbacks that never came; a queue record's; that of the map of records; a
+// device's, an event's, that of programs, that of the driver's words. A thread
+// that holds one takes only locks further down. No lock is held while a
+// callback runs.
 #ifndef TARN_PLUGINS_OPENCL_OPENCL_H_
 #define TARN_PLUGINS_OPENCL_OPENCL_H_
 

@@ -12,7 +12,6 @@
 //     outlives the handle; while it is there it holds the cl_command_queue.
 //   * A failure sticks to a stream. Queues for calls without a stream begin
 //     each call without one.
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/hostmem.h"
