@@ -95,16 +95,8 @@ static bool is_selected(const registry *all, const tarn__opencl_device *d) {
          strcasestr(d->name, part) != NULL;
 }
 
-cl_ulong tarn__opencl_ask(const tarn__opencl_device *d, cl_device_info what,
-                          size_t size) {
-  cl_ulong value = 0;
-  cl_int error = tarn__opencl_driver_get()->GetDeviceInfo(d->handle, what, size,
-                                                          &value, NULL);
-  return error == CL_SUCCESS ? value : 0;
-}
-
-// The same of what every driver knows: another error than that it does not is
-// the first in |*error|.
+// A number that the driver tells of the device; 0 where it does not know it.
+// The first other error stays in |*error|.
 static cl_ulong ask(const tarn__opencl_device *d, cl_device_info what,
                     size_t size, cl_int *error) {
   cl_ulong value = 0;
@@ -113,6 +105,12 @@ static cl_ulong ask(const tarn__opencl_device *d, cl_device_info what,
   if (answer == CL_SUCCESS) return value;
   if (*error == CL_SUCCESS && answer != CL_INVALID_VALUE) *error = answer;
   return 0;
+}
+
+cl_ulong tarn__opencl_ask(const tarn__opencl_device *d, cl_device_info what,
+                          size_t size) {
+  cl_int ignored = CL_SUCCESS;
+  return ask(d, what, size, &ignored);
 }
 
 static size_t find_align(size_t bits) {

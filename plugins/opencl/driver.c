@@ -120,7 +120,7 @@ static const struct {
     NAME(CL_PLATFORM_NOT_FOUND_KHR),
 };
 
-const char *tarn__opencl_error_name(cl_int error) {
+static const char *name_of(cl_int error) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (names[i].error == error) return names[i].name;
   return "an error without a name";
@@ -163,9 +163,8 @@ static C_Status sort(cl_int error) {
 C_Status tarn__opencl_say(cl_int error, const char *what) {
   char words[TARN__COMMON_LINE];
   take_words(words);
-  (void)tarn__text_fail(TARN_E_DEVICE, "%s: %s (%d)%s%s", what,
-                        tarn__opencl_error_name(error), (int)error,
-                        words[0] != '\0' ? ": " : "", words);
+  (void)tarn__text_fail(TARN_E_DEVICE, "%s: %s (%d)%s%s", what, name_of(error),
+                        (int)error, words[0] != '\0' ? ": " : "", words);
   return sort(error);
 }
 

@@ -110,9 +110,6 @@ typedef cl_int CL_API_CALL tarn__opencl_set_device_pointer(
 
 // --- errors ----------------------------------------------------------------
 
-// "CL_OUT_OF_RESOURCES"; "an unknown error" for other numbers.
-const char *tarn__opencl_error_name(cl_int error);
-
 // The thread's text becomes "WHAT: CL_OUT_OF_RESOURCES (-5)", and what the
 // driver said of the context since the last one. Returns C_FAILED for a lack of
 // memory or resources, C_ERROR for a wrong argument, C_INTERNAL_ERROR for all
