@@ -1,0 +1,279 @@
+// gpu.h - GPUs with a driver like CUDA's: the declarations that this plug-in's
+// files share.
+//
+//   plugin.c     the tables, the devices' sizes
+//   open.c       devices from initialize to finalize
+//   extension.c  alignment, descriptions, the texts of errors
+//   rows.c       gather and scatter by kernels
+//   kernels.c    the module of kernels, loaded when a device is opened
+//   copy.c       copies and fills, at once and queued
+//   event.c      events, and waits for them
+//   stream.c     streams as the ABI's table has them
+//   queue.c      a stream's record, and streams for calls without one
+//   pointer.c    queries of addresses; registered host memory
+//   share.c      memory of other processes
+//   range.c      addresses, and what is mapped in them
+//   memory.c     allocation, at once and queued
+//   context.c    a device's context as the calling thread's current one
+//   devices.c    the devices that there are, by number
+//   options.c    TARN_CUDA_* or TARN_HIP_*
+//   driver.c     the driver's library
+//   cuda.c, hip.c  what differs between vendors; a module has one of them
+//
+// Each file calls only files further down.
+//
+// Memory. An address of the driver is an address of the ABI. The driver knows
+// its blocks; the plug-in keeps account of ranges, mappings, and blocks that
+// begin behind where the driver's memory does.
+//
+// Context. All is done in the primary context of a device, which runtimes and
+// frameworks share. A call makes it the thread's current one, and puts back
+// what was there before.
+//
+// Capture. While a program captures a graph in the mode GLOBAL, calls that
+// might wait end it, from any thread. A call that queues nothing on a stream of
+// the program's is made in the mode RELAXED.
+//
+// Streams. The handle of a stream is its CUstream, also of one that is adopted.
+// Calls without a stream are queued on a stream of the plug-in's own, and wait
+// for it: neither cuMemcpyDtoD nor cuMemsetD8 waits, and the legacy stream does
+// not order with streams that are non-blocking. The handle of an event of the
+// plug-in is a pointer to its record with the lowest bit set; that of an
+// adopted one is its CUevent, in which that bit is clear.
+//
+// Failures. A bad index is found by a kernel. Kernels write what they found to
+// pinned memory of the stream's record, which is read behind each wait and
+// query. All other failures are the driver's: most of them stick to the context
+// until the process ends, and then every call says so.
+//
+// Forks. A child of a process that has initialised the driver cannot use it.
+// The driver is initialised when devices are first listed; in a child every
+// call fails.
+//
+// Locks: that of open and close (devices.h), a stream record's, that of the map
+// of records, that of the list of events, a device's. A thread that holds one
+// takes only locks further down. No lock is held while a callback runs, nor
+// while the driver waits.
+#ifndef TARN_PLUGINS_CUDA_GPU_H_
+#define TARN_PLUGINS_CUDA_GPU_H_
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "base/range_map.h"
+#include "base/rows.h"
+#include "base/status.h"
+#include "common/extents.h"
+#include "common/slots.h"
+#include "driver.h"
+#include "rows_args.h"
+#include "tarn/device_abi.h"
+#include "tarn/device_ext.h"
+
+// The functions of the tables: tarn__cuda_ and the name of the slot.
+#define TARN__CUDA_DECLARE(name) TARN__COMMON_ABI_DECLARE(tarn__cuda_, name);
+TARN__COMMON_ABI_SLOTS(TARN__CUDA_DECLARE)
+
+// Slots of the extension: those of cpu and sim, and three more.
+#define TARN__CUDA_EXT_SLOTS(X) \
+  TARN__COMMON_EXT_SLOTS(X)     \
+  X(error_text)                 \
+  X(default_stream)             \
+  X(describe)
+
+#define TARN__CUDA_EXT_DECLARE(name) \
+  TARN__COMMON_EXT_DECLARE(tarn__cuda_, name);
+TARN__CUDA_EXT_SLOTS(TARN__CUDA_EXT_DECLARE)
+
+// --- options.c -------------------------------------------------------------
+
+// What a device can do beyond the least.
+typedef enum tarn__cuda_ability {
+  TARN__CUDA_RANGES,    // address ranges
+  TARN__CUDA_SHARING,   // memory by file descriptors
+  TARN__CUDA_POOLS,     // stream-ordered allocation
+  TARN__CUDA_MANAGED,   // unified memory
+  TARN__CUDA_REGISTER,  // host memory of the program, at its own address
+  TARN__CUDA_ROWS,      // kernels for rows
+  TARN__CUDA_ABILITIES,
+} tarn__cuda_ability;
+
+// "ranges", "sharing", "pools", "managed", "register", "rows".
+const char *tarn__cuda_ability_name(tarn__cuda_ability ability);
+
+typedef struct tarn__cuda_options {
+  bool without[TARN__CUDA_ABILITIES];  // not to be used, though they are there
+  uint64_t release_threshold;  // bytes that the driver's pool keeps when a
+                               // stream is waited for; UINT64_MAX: all
+} tarn__cuda_options;
+
+// Reads the environment: TARN_CUDA_WITHOUT, a list such as ranges,pools, and
+// TARN_CUDA_RELEASE_THRESHOLD; with HIP for CUDA in their names for that
+// vendor. False, with the thread's text: a value is bad.
+TARN_MUST_CHECK bool tarn__cuda_options_read(tarn__cuda_options *out);
+
+// --- devices.c -------------------------------------------------------------
+
+enum { TARN__CUDA_DEVICES_MAX = 64, TARN__CUDA_NAME = 128 };
+
+// Every address of cuMemAlloc is a multiple of this.
+enum { TARN__CUDA_ALIGN = 256 };
+
+typedef struct tarn__cuda_queue tarn__cuda_queue;
+
+typedef struct tarn__cuda_device {
+  int id;
+  CUdevice handle;
+  char name[TARN__CUDA_NAME];
+  atomic_bool ready;  // between init_device and deinit_device
+
+  // Settled when the devices are listed.
+  size_t total;  // bytes of memory
+  int major;     // compute capability
+  int minor;
+
+  // Settled at open.
+  CUcontext context;
+  bool can[TARN__CUDA_ABILITIES];
+  char why_not[TARN__CUDA_ABILITIES][TARN__COMMON_LINE];  // "" where it can
+  size_t granularity;                                     // of ranges
+  bool is_rdma;       // memory can be reached by network cards
+  CUmemoryPool pool;  // NULL without TARN__CUDA_POOLS
+  CUmodule module;    // NULL without TARN__CUDA_ROWS
+  size_t units;       // multiprocessors
+
+  pthread_mutex_t lock;           // guards all below
+  tarn__common_extents ranges;    // reservations
+  tarn__common_extents mappings;  // in them
+  tarn__common_extents offset;    // blocks that begin behind the driver's;
+                                  // |record|: the driver's address
+  tarn__cuda_queue *idle;         // streams for calls without one
+} tarn__cuda_device;
+
+// The device that |device| names, which is open, and in this process; NULL,
+// with the thread's text, if there is none.
+tarn__cuda_device *tarn__cuda_device_of(const struct C_Device_st *device);
+
+// The device with that number, open or not; NULL: there are not as many.
+tarn__cuda_device *tarn__cuda_nth(size_t number);
+
+// An open device by number, for slots of the extension.
+TARN_MUST_CHECK tarn_status tarn__cuda_admit(int id, tarn__cuda_device **out);
+
+// The same, for a slot that needs |ability|. TARN_E_UNSUPPORTED: the device
+// lacks it; the text says why.
+TARN_MUST_CHECK tarn_status tarn__cuda_admit_for(int id,
+                                                 tarn__cuda_ability ability,
+                                                 tarn__cuda_device **out);
+
+// --- context.c -------------------------------------------------------------
+
+// What the calling thread had before a call.
+typedef struct tarn__cuda_scope {
+  bool is_pushed;   // another context was current
+  bool is_relaxed;  // another mode of capture was set
+  unsigned mode;
+} tarn__cuda_scope;
+
+// Makes the context of |device| the thread's current one. |relaxed|: and waits
+// allowed while another thread captures.
+//
+// C_INTERNAL_ERROR  the driver refuses: the context was destroyed.
+TARN_MUST_CHECK C_Status tarn__cuda_enter(const tarn__cuda_device *device,
+                                          bool relaxed, tarn__cuda_scope *out);
+
+// Puts back what was there.
+void tarn__cuda_leave(const tarn__cuda_scope *scope);
+
+// --- memory.c --------------------------------------------------------------
+
+// Finds out whether the device has a pool, and makes it.
+void tarn__cuda_memory_open(tarn__cuda_device *device,
+                            const tarn__cuda_options *options);
+void tarn__cuda_memory_close(tarn__cuda_device *device);
+
+// --- range.c ---------------------------------------------------------------
+
+// Finds out whether ranges work, by a use of each of their calls.
+void tarn__cuda_range_open(tarn__cuda_device *device,
+                           const tarn__cuda_options *options);
+
+// Unmaps and releases all that is left.
+void tarn__cuda_range_close(tarn__cuda_device *device);
+
+// The bytes of the |size| at |address| that one copy may take: up to the end of
+// the mapping that holds |address|, where the driver gets copies over several
+// wrong; else |size|.
+size_t tarn__cuda_piece(tarn__cuda_device *device, uint64_t address,
+                        size_t size);
+
+// What is mapped at |address|. False: nothing is.
+bool tarn__cuda_mapping_at(tarn__cuda_device *device, uint64_t address,
+                           tarn__common_run *out);
+
+// --- share.c ---------------------------------------------------------------
+
+// Finds out whether memory can be exported, by an export and an import.
+void tarn__cuda_share_open(tarn__cuda_device *device,
+                           const tarn__cuda_options *options);
+
+// --- queue.c ---------------------------------------------------------------
+
+// The record of a stream: every one of the plug-in's own has one, an adopted
+// one while rows or callbacks on it are not known to be over.
+struct tarn__cuda_queue {
+  tarn__range_map_node node;  // |start| is the handle
+  tarn__cuda_device *device;
+  CUstream handle;
+  bool is_adopted;
+  tarn__cuda_queue *next;  // of the device's idle ones
+  atomic_uint holds;       // the map or the idle list; each user, event, call
+
+  pthread_mutex_t lock;         // guards all below, but reads of |failure|
+  tarn__cuda_fault *fault;      // in pinned memory; NULL: no rows so far
+  uint64_t rows;                // the serial of the newest call of rows
+  _Atomic(C_Status) failure;    // the first; sticks
+  char why[TARN__COMMON_LINE];  // written before |failure|, never again
+};
+
+// A call that queues work: between begin and end the context is current.
+typedef struct tarn__cuda_work {
+  tarn__cuda_device *device;
+  CUstream stream;
+  tarn__cuda_queue *own;  // a stream for this call alone; NULL: the caller has
+                          // named one
+  tarn__cuda_scope scope;
+} tarn__cuda_work;
+
+// Begins work on |stream|; NULL: on a stream of the plug-in's own, in the mode
+// RELAXED.
+//
+// C_FAILED          no host memory, or the driver gives no stream.
+// C_INTERNAL_ERROR  the context was destroyed.
+TARN_MUST_CHECK C_Status tarn__cuda_begin(tarn__cuda_device *device,
+                                          C_Stream stream,
+                                          tarn__cuda_work *out);
+
+// Ends it. |error| is the driver's answer to |call|. Without a stream it waits
+// for the work, and its answer is the outcome of that, of rows too.
+C_Status tarn__cuda_end(tarn__cuda_work *work, const char *call,
+                        tarn__cu_result error);
+
+// The memory in which kernels of this work note a bad row, as the device sees
+// it, and the serial of this call of rows. The record of the stream is made if
+// it has none.
+//
+// C_FAILED  no host memory, or the driver gives no pinned memory.
+TARN_MUST_CHECK C_Status tarn__cuda_rows_note(tarn__cuda_work *work,
+                                              CUdeviceptr *out_fault,
+                                              uint64_t *out_serial);
+
+// --- kernels.c -------------------------------------------------------------
+
+// Loads the kernels; where that fails, why_not says why.
+void tarn__cuda_kernels_open(tarn__cuda_device *device,
+                             const tarn__cuda_options *options);
+void tarn__cuda_kernels_close(tarn__cuda_device *device);
+
+#endif  // TARN_PLUGINS_CUDA_GPU_H_
