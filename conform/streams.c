@@ -78,6 +78,26 @@ static bool default_stream(conform_target *t) {
                       w.size, 60);
 }
 
+// Nobody has begun a capture: none may be seen, idle or with work on it.
+static bool capturing(conform_target *t) {
+  check_work w;
+  bool idle = true;
+  bool busy = true;
+  if (!check_stream(t, &w.stream) || !check_make_work(t, MIB(1), 62, &w)) {
+    return false;
+  }
+  EXTENSION(t, stream_capturing, t->device.id, w.stream, &idle);
+  if (!check_queue_put(t, &w, 1)) return false;
+  EXTENSION(t, stream_capturing, t->device.id, w.stream, &busy);
+  EXPECT(
+      t, !idle && !busy,
+      "stream_capturing says that %s stream captures a graph; none was begun",
+      idle ? "an idle" : "a busy");
+  return check_wait(t, w.stream) &&
+         check_verify(t, "what was queued between two calls", w.block, w.size,
+                      62);
+}
+
 static void pause_ms(long ms) {
   struct timespec time = {.tv_nsec = ms * 1000000};
   (void)nanosleep(&time, NULL);
@@ -271,6 +291,14 @@ static const conform_check checks[] = {
              "table->async_memory_copy_h2d(&d, s, block, bytes, 1 << 20);\n"
              "table->synchronize_stream(&d, s);\n"
              "// block holds the bytes\n"},
+    {CHECK("streams.capturing", capturing,
+           .needs = {NEED(create_stream), NEED(async_memory_copy_h2d)},
+           .extends = {SLOT(stream_capturing)}),
+     .code =
+         STREAM "ext->stream_capturing(d.id, s, &captures);\n"
+                "table->async_memory_copy_h2d(&d, s, block, bytes, 1 << 20);\n"
+                "ext->stream_capturing(d.id, s, &still);\n"
+                "assert(!captures && !still);\n"},
     {CHECK("streams.query_says_when_done", query_says_when,
            .needs = {NEED(create_stream), NEED(query_stream),
                      NEED(async_memory_copy_h2d), NEED(async_memory_copy_d2h)}),

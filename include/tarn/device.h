@@ -278,9 +278,10 @@ typedef enum tarn_device_extension {
   TARN_EXTENSION_GATHER = 1 << 8,        // rows.h; else row by row
   TARN_EXTENSION_SCATTER = 1 << 9,
   TARN_EXTENSION_SCATTER_ADD = 1 << 10,
-  TARN_EXTENSION_RETAINS = 1 << 11,         // the driver keeps freed memory
-  TARN_EXTENSION_HANDLES = 1 << 12,         // tarn_device_export and _import
-  TARN_EXTENSION_DEFAULT_STREAM = 1 << 13,  // tarn_stream_adopt of NULL
+  TARN_EXTENSION_RETAINS = 1 << 11,           // the driver keeps freed memory
+  TARN_EXTENSION_HANDLES = 1 << 12,           // tarn_device_export and _import
+  TARN_EXTENSION_DEFAULT_STREAM = 1 << 13,    // tarn_stream_adopt of NULL
+  TARN_EXTENSION_STREAM_CAPTURING = 1 << 14,  // tells streams that capture
 } tarn_device_extension;
 
 // "alignment", "ranges", ...; NULL if |bit| is not one bit of the enumeration.

@@ -223,6 +223,13 @@ typedef struct tarn_device_ext {
   // its name in the driver, and what the plug-in has chosen for it when it was
   // opened. Called once, after init_device.
   void (*describe)(int id, char *out, size_t out_size);
+
+  // --- captured graphs -----------------------------------------------------
+
+  // Whether work that is queued on |stream|, not NULL, is recorded for a graph
+  // at the moment instead of being run, like cuStreamIsCapturing. Must not end
+  // or spoil a capture, of this stream or of another.
+  tarn_status (*stream_capturing)(int id, void *stream, bool *out_capturing);
 } tarn_device_ext;
 
 // The function that a plug-in exports; it may return NULL: no extension.

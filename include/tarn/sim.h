@@ -58,6 +58,14 @@ tarn_sim_configure(const tarn_sim_options *options);
 // TARN_E_INVALID  |plan| is malformed; nothing has changed.
 TARN_API TARN_MUST_CHECK tarn_status tarn_sim_faults(const char *plan);
 
+// From now on the stream with the handle |native| (tarn_stream_native) captures
+// a graph, as programs beside Tarn begin it; NULL: no stream does. What is
+// queued there runs all the same. Meanwhile each call that waits, queries a
+// stream or an event, or takes or gives memory at an address, from any thread,
+// is a misuse and fails: in CUDA it would break the capture. Ranges can be
+// used.
+TARN_API void tarn_sim_capture(void *native);
+
 // The number of misuses of simulated devices in this process so far. Writes the
 // report line of the newest to |out|, cut to |out_size| bytes with the NUL; ""
 // if there is none. |out| may be NULL.

@@ -90,6 +90,7 @@
   X(allocation_export)                 \
   X(allocation_import)                 \
   X(allocation_close)                  \
-  X(default_stream)
+  X(default_stream)                    \
+  X(stream_capturing)
 
 #endif  // TARN_PLUGINS_COMMON_SLOTS_H_

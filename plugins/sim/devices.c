@@ -162,6 +162,7 @@ C_Status tarn__sim_look_up(tarn__sim_call call,
 C_Status tarn__sim_enter(tarn__sim_call call, const struct C_Device_st *device,
                          tarn__sim_device **out) {
   C_Status status = tarn__sim_look_up(call, device, out);
+  if (status == C_SUCCESS) status = tarn__sim_spare_capture(call, device->id);
   return status == C_SUCCESS ? inject(call) : status;
 }
 

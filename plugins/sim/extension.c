@@ -45,6 +45,18 @@ tarn_status tarn__sim_no_resources(const tarn__sim_device *device,
                          device->home.id, what);
 }
 
+tarn_status tarn__sim_stream_capturing(int id, void *stream,
+                                       bool *out_capturing) {
+  tarn__sim_device *device = NULL;
+  C_Stream named = NULL;
+  *out_capturing = false;
+  TARN__TRY(tarn__sim_admit(TARN__SIM_stream_capturing, id, &device));
+  TARN__TRY(tarn__sim_admit_stream(TARN__SIM_stream_capturing, device, stream,
+                                   &named));
+  *out_capturing = tarn__sim_captures(named);
+  return TARN_OK;
+}
+
 // Created at the first call; it lives until the device ends.
 tarn_status tarn__sim_default_stream(int id, void **out_stream) {
   tarn__sim_device *device = NULL;

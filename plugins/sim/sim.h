@@ -5,6 +5,7 @@
 //   devices.c  the devices, from initialize to finalize; checks of callers
 //   options.c  what tarn_sim_configure and TARN_SIM_* ask for
 //   faults.c   calls that fail on purpose
+//   capture.c  a stream that captures a graph, and the calls that break it
 //   report.c   the report of misuse
 //   memory.c   windows, and the memory behind; blocks: take and give back
 //   check.c    what is wrong with an address, and the words for it
@@ -99,6 +100,15 @@ bool tarn__sim_faults_inject(tarn__sim_call call);
 // plans without entries.
 TARN_MUST_CHECK bool tarn__sim_faults_parse(const char *text,
                                             tarn__sim_plan *out);
+
+// --- capture.c -------------------------------------------------------------
+
+// Whether |stream| captures a graph.
+bool tarn__sim_captures(C_Stream stream);
+
+// C_SUCCESS, unless a stream captures and |call| would break that: then it is a
+// misuse, of device |id|.
+C_Status tarn__sim_spare_capture(tarn__sim_call call, int id);
 
 // --- report.c --------------------------------------------------------------
 

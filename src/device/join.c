@@ -136,6 +136,25 @@ bool tarn__stream_is_idle(uint64_t serial) {
   return over;
 }
 
+// The stream of a capture that went wrong still captures.
+static bool captures(const tarn_stream *stream) {
+  tarn_device *device = stream->device;
+  bool capturing = false;
+  return device->ext->stream_capturing != NULL &&
+         tarn__device_enter(device) == TARN_OK &&
+         device->ext->stream_capturing(device->handle.id, stream->native,
+                                       &capturing) == TARN_OK &&
+         capturing;
+}
+
+bool tarn__stream_is_capturing(uint64_t serial) {
+  tarn_stream *stream = tarn__stream_pin(serial);
+  if (stream == NULL) return false;
+  bool capturing = captures(stream);
+  tarn__stream_unpin(stream);
+  return capturing;
+}
+
 // Whether |stream| itself can wait for an event of |device|.
 static bool can_follow(const tarn_stream *stream, const tarn_device *device) {
   const C_DeviceInterface *own = &device->plugin->own;

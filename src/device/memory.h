@@ -84,6 +84,10 @@ bool tarn__stream_is_departed(uint64_t serial);
 // query_stream, or query_event for a departed stream, the answer is false.
 bool tarn__stream_is_idle(uint64_t serial);
 
+// Whether the stream with |serial| records a graph at the moment. False where
+// the plug-in has no answer, and for a stream that is gone or departed.
+bool tarn__stream_is_capturing(uint64_t serial);
+
 // tarn_stream_join without any wait of the host.
 //
 // TARN_PENDING  the host would have to wait; nothing was queued.

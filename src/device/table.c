@@ -156,6 +156,7 @@ static const ability extensions[] = {
     {TARN_EXTENSION_HANDLES,
      {offsetof(tarn_device_ext, allocation_export), "handles"}},
     {TARN_EXTENSION_DEFAULT_STREAM, TARN__EXT_ENTRY(default_stream)},
+    {TARN_EXTENSION_STREAM_CAPTURING, TARN__EXT_ENTRY(stream_capturing)},
     {TARN_EXTENSION_RETAINS, {0, "retains"}},
 };
 

@@ -13,12 +13,12 @@ static bool has_no_extension(const outcome *o) {
 static bool has_all(const outcome *o) {
   return bytes_came(o) && o->info[0].alignment == 256 &&
          o->info[0].extensions ==
-             2 * TARN_EXTENSION_DEFAULT_STREAM - 1 - TARN_EXTENSION_RETAINS;
+             2 * TARN_EXTENSION_STREAM_CAPTURING - 1 - TARN_EXTENSION_RETAINS;
 }
 
 static bool unknown_flags_are_left(const outcome *o) {
   return bytes_came(o) &&
-         o->info[0].extensions == 2 * TARN_EXTENSION_DEFAULT_STREAM - 1;
+         o->info[0].extensions == 2 * TARN_EXTENSION_STREAM_CAPTURING - 1;
 }
 
 static bool has_no_ranges(const outcome *o) {

@@ -224,6 +224,14 @@ static tarn_status default_stream(int id, void **out_stream) {
   END("default_stream");
 }
 
+static tarn_status stream_capturing(int id, void *stream, bool *out_capturing) {
+  (void)id;
+  (void)stream;
+  BEGIN("stream_capturing");
+  *out_capturing = hostile_number("capturing", 0) != 0;
+  END("stream_capturing");
+}
+
 // --- what is known ---------------------------------------------------------
 
 static tarn_status pointer_query(int id, uint64_t addr, tarn_ext_pointer *out) {

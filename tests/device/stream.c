@@ -51,6 +51,26 @@ TEST(a_serial_is_found_among_many) {
   ck_assert_uint_eq(tarn_host_memory(), before);
 }
 
+// A departed stream captures nothing more, and one that is gone did not.
+TEST(a_stream_tells_that_it_captures) {
+  fake_ext.there = true;
+  tarn_device *device = open_fake();
+  tarn_stream *stream = stream_on(device);
+  tarn_stream *other = stream_on(device);
+  uint64_t serial = tarn_stream_serial(stream);
+  ck_assert(!tarn__stream_is_capturing(serial));
+  fake_ext.capturing = tarn_stream_native(stream);
+  ck_assert(tarn__stream_is_capturing(serial));
+  ck_assert(!tarn__stream_is_capturing(tarn_stream_serial(other)));
+  fake_ext.refusing = FAKE_SLOT(stream_capturing);
+  fake_ext.answer = TARN_E_UNSUPPORTED;
+  ck_assert(!tarn__stream_is_capturing(serial));
+  fake_ext.refusing = 0;
+  end_stream(stream);
+  ck_assert(!tarn__stream_is_capturing(serial));
+  end_stream(other);
+}
+
 static struct {
   tarn_stream *streams[5];
   size_t count;

@@ -317,6 +317,13 @@ static tarn_status default_stream(int id, void **out_stream) {
   return answer(m);
 }
 
+// A failure leaves a yes in the output: no caller may read it.
+static tarn_status stream_capturing(int id, void *stream, bool *out_capturing) {
+  mood m = enter(id, FAKE_SLOT(stream_capturing));
+  *out_capturing = m != WORKS || stream == fake_ext.capturing;
+  return answer(m);
+}
+
 static tarn_status pointer_query(int id, uint64_t addr, tarn_ext_pointer *out) {
   mood m = enter(id, FAKE_SLOT(pointer_query));
   (void)addr;

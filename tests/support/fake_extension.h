@@ -49,6 +49,7 @@ typedef struct fake_ext_habits {
   const char *stream_text;   // error_text of a stream
   const char *description;   // describe; NULL: it writes nothing
   void *stream;              // what default_stream answers
+  const void *capturing;     // the stream of which stream_capturing says yes
   tarn_ext_pointer pointer;  // what pointer_query answers
   void (*asked)(void);       // called by pointer_query first; NULL: nothing is
 } fake_ext_habits;

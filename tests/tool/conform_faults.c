@@ -109,6 +109,9 @@ static const struct {
     {"default_stream_is_null", "streams.default_stream", "default_stream gave",
      "fault"},
     {"default_stream_changes", "streams.default_stream", "then", "fault"},
+    {"capturing_is_always", "streams.capturing", "captures a graph", "fault"},
+    {"capturing_refuses", "streams.capturing", "stream_capturing answered",
+     "fault"},
 };
 enum { FAULTS = sizeof faults / sizeof faults[0] };
 

@@ -67,6 +67,13 @@ static tarn_status default_stream(int id, void **out_stream) {
   return TARN_OK;
 }
 
+static tarn_status stream_capturing(int id, void *queue, bool *out_capturing) {
+  (void)id;
+  (void)queue;
+  *out_capturing = has("capturing_is_always");
+  return has("capturing_refuses") ? TARN_E_INVALID : TARN_OK;
+}
+
 const tarn_device_ext *TarnDeviceExt(void) {
   static const tarn_device_ext ext = {
       .struct_size = sizeof ext,
@@ -75,6 +82,7 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .allocation_import = allocation_import,
       .allocation_close = allocation_close,
       .default_stream = default_stream,
+      .stream_capturing = stream_capturing,
   };
   return &ext;
 }

@@ -115,6 +115,12 @@ static tarn_status unable_default_stream(int id, void **out) {
   return TARN_E_UNSUPPORTED;
 }
 
+static tarn_status unable_stream_capturing(int id, void *stream, bool *out) {
+  (void)id, (void)stream;
+  *out = false;
+  return TARN_E_UNSUPPORTED;
+}
+
 const tarn_device_ext *TarnDeviceExt(void);
 const tarn_device_ext *TarnDeviceExt(void) {
   static const tarn_device_ext ext = {
@@ -145,6 +151,7 @@ const tarn_device_ext *TarnDeviceExt(void) {
       .allocation_import = unable_allocation_import,
       .allocation_close = unable_run,
       .default_stream = unable_default_stream,
+      .stream_capturing = unable_stream_capturing,
   };
   return &ext;
 }
