@@ -28,6 +28,19 @@
 // is given to other users. Between end_capture and end_graphs requests are
 // refused. Frees are allowed at any time.
 //
+// A capture that begins elsewhere, as by torch.cuda.graph, is noticed where the
+// device tells which streams capture (TARN_EXTENSION_STREAM_CAPTURING). From
+// the first request or free on a stream that captures to the first request,
+// resize or trim after none does:
+//   * Requests are served as between begin_capture and end_capture, those on
+//     other streams too.
+//   * All frees are deferred, since the pool cannot know which work is the
+//     graph's.
+// What a stream got while it captured is the graph's until end_graphs, also
+// when it has been freed: no other request gets it, nor the same stream's. The
+// rest of the pool is an ordinary one again when the capture is over. A program
+// that can, calls begin_capture: then the graph's blocks share memory.
+//
 // The same pool can capture another graph, launched after the first and never
 // at the same time: both use the same memory. Each launch must be ordered
 // behind the work queued on their streams before.

@@ -2,22 +2,28 @@
 //
 //              begin_capture              end_capture
 //       OPEN ─────────────────► RUNNING ──────────────► HELD ──┐
-//        ▲                         ▲     begin_capture   │     │
-//        │                         └─────────────────────┘     │
-//        └──────────────────────── release ────────────────────┘
+//       ▲ ▲                        ▲     begin_capture   │     │
+//       │ │                        ├─────────────────────┘     │
+//       │ └────────────── release ─┼───────────────────────────┘
+//       │                          │ begin_capture
+//       └──────► NOTICED ──────────┘
+//          a stream captures, or none any more
 //
 //   OPEN      an ordinary pool
+//   NOTICED   a stream captures, and nobody told the pool: as RUNNING, but all
+//             frees are put off. What that stream gets is the graph's until the
+//             release, whatever becomes of the pool's state
 //   RUNNING   requests are served, but with no memory that their stream would
 //             have to wait for; the free of a block by the stream that it was
 //             taken for is done at once, any other is put off
 //   HELD      a graph uses the memory: no requests
 //
-// In RUNNING and HELD no memory leaves the pool or moves inside it. A deferred
-// free leaves its piece live, so that all sums stay right, and linked in
-// |deferred|.
+// In all but OPEN no memory leaves the pool or moves inside it. A deferred free
+// leaves its piece live, so that all sums stay right, and linked in |deferred|.
 #include "pool/capture.h"
 
 #include "base/status.h"
+#include "device/memory.h"
 #include "pool/piece.h"
 
 typedef enum event { BEGIN, END, RELEASE } event;
@@ -40,46 +46,27 @@ typedef struct rules {
 
 static const rules states[] = {
     [TARN__CAPTURE_OPEN] = {"no capture was begun", true, true},
+    [TARN__CAPTURE_NOTICED] = {"a stream captures a graph", true, false},
     [TARN__CAPTURE_RUNNING] = {"a capture is under way", true, false},
     [TARN__CAPTURE_HELD] = {"a captured graph uses its memory", false, false},
 };
 
-static tarn_status refuse(const tarn_pool *pool, const char *what) {
+static tarn_status refuse_in(tarn__pool_capture_state state, const char *what) {
   return tarn__fail(TARN_E_STATE, "pool: no %s now: %s", what,
-                    states[pool->capture].name);
+                    states[state].name);
 }
 
-// --- permitted calls -------------------------------------------------------
-
-tarn_status tarn__capture_admit_request(const tarn_pool *pool,
-                                        tarn__pool_request *request) {
-  const rules *now = &states[pool->capture];
-  if (!now->serves) return refuse(pool, "request");
-  if (request->zero && !now->shares) return refuse(pool, "cleared block");
-  request->captured = !now->shares;
-  request->own_only = request->own_only || request->captured;
-  return TARN_OK;
+static tarn_status refuse(const tarn_pool *pool, const char *what) {
+  return refuse_in(pool->capture, what);
 }
+
+// --- frees that wait -------------------------------------------------------
 
 // Whether the block was taken for that stream in this capture: no other stream
 // has work in its memory.
 static bool is_own(const tarn__pool_piece *piece, uint64_t serial) {
   return piece->captured && piece->taken_on == serial;
 }
-
-tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
-                                       const tarn__pool_piece *piece,
-                                       uint64_t serial) {
-  const rules *now = &states[pool->capture];
-  bool own = now->shares || (now->serves && is_own(piece, serial));
-  return own ? TARN_OK : refuse(pool, "resizing of this block");
-}
-
-tarn_status tarn__capture_admit_trim(const tarn_pool *pool) {
-  return states[pool->capture].shares ? TARN_OK : refuse(pool, "trimming");
-}
-
-// --- frees that wait -------------------------------------------------------
 
 static void put_off(tarn_pool *pool, tarn__pool_piece *piece, uint64_t serial) {
   piece->deferred = true;
@@ -98,9 +85,9 @@ static bool is_expected(tarn__pool_piece *piece, uint64_t serial) {
 bool tarn__capture_defer_free(tarn_pool *pool, tarn__pool_piece *piece,
                               uint64_t serial) {
   const rules *now = &states[pool->capture];
-  if (now->shares) return false;
+  if (now->shares && !piece->noticed) return false;
   bool own = is_own(piece, serial) && !tarn__uses_any(&piece->uses);
-  bool at_once = !now->serves || own;
+  bool at_once = !piece->noticed && (!now->serves || own);
   if (at_once && is_expected(piece, serial)) return false;
   put_off(pool, piece, serial);
   return true;
@@ -137,7 +124,8 @@ static tarn_status settle(tarn_pool *pool, tarn__pool_piece *piece) {
   return ordered;
 }
 
-// The first failure is returned.
+// Those of blocks that a noticed capture took stay. The first failure is
+// returned.
 static tarn_status settle_all(tarn_pool *pool) {
   tarn_status first = TARN_OK;
   tarn__pool_piece *rest = pool->deferred;
@@ -146,17 +134,93 @@ static tarn_status settle_all(tarn_pool *pool) {
     tarn__pool_piece *piece = rest;
     rest = piece->next;
     piece->next = NULL;
-    tarn__keep_first(&first, settle(pool, piece));
+    if (piece->noticed) {
+      put_off(pool, piece, piece->freed_on);
+    } else {
+      tarn__keep_first(&first, settle(pool, piece));
+    }
   }
   return first;
+}
+
+// --- captures that nobody told of ------------------------------------------
+
+static void end_noticed(tarn_pool *pool) {
+  pool->capture = TARN__CAPTURE_OPEN;
+  (void)settle_all(pool);  // a failure sticks to its stream
+}
+
+// The pool may change while the lock is released, by an explicit call or by
+// another thread that looks.
+bool tarn__capture_ask(tarn_pool *pool, uint64_t serial, bool waits) {
+  uint64_t before = pool->capturing;
+  if (pool->capture != TARN__CAPTURE_OPEN &&
+      pool->capture != TARN__CAPTURE_NOTICED) {
+    return false;
+  }
+  bool noticed = pool->capture == TARN__CAPTURE_NOTICED;
+  if (serial == 0 && !noticed) return false;
+  tarn__front_leave(pool);
+  bool captures = serial != 0 && tarn__stream_is_capturing(serial);
+  bool goes_on = captures || (noticed && tarn__stream_is_capturing(before));
+  tarn__front_enter(pool);
+  if (captures && pool->capture == TARN__CAPTURE_OPEN) {
+    pool->capture = TARN__CAPTURE_NOTICED;
+  }
+  if (captures) pool->capturing = serial;
+  bool over = !goes_on && pool->capture == TARN__CAPTURE_NOTICED &&
+              pool->capturing == before;
+  if (over && waits) end_noticed(pool);
+  return captures;
+}
+
+// From now on they are blocks as any other.
+static void release_noticed(tarn_pool *pool) {
+  for (size_t id = 0; id < tarn__pieces_count(&pool->pieces); id++)
+    tarn__pieces_at(&pool->pieces, (uint32_t)id)->noticed = false;
+}
+
+// --- permitted calls -------------------------------------------------------
+
+tarn_status tarn__capture_admit_request(tarn_pool *pool,
+                                        tarn__pool_request *request) {
+  bool told = tarn__capture_look(pool, request->serial, !request->no_wait);
+  const rules *now = &states[pool->capture];
+  if (!now->serves) return refuse(pool, "request");
+  if (request->zero && !now->shares) return refuse(pool, "cleared block");
+  request->noticed = told && pool->capture == TARN__CAPTURE_NOTICED;
+  request->captured =
+      request->noticed || pool->capture == TARN__CAPTURE_RUNNING;
+  request->own_only = request->own_only || !now->shares;
+  return TARN_OK;
+}
+
+tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
+                                       const tarn__pool_piece *piece,
+                                       uint64_t serial) {
+  static const char what[] = "resizing of this block";
+  const rules *now = &states[pool->capture];
+  if (piece->noticed) return refuse_in(TARN__CAPTURE_HELD, what);
+  bool own = now->shares || (now->serves && is_own(piece, serial));
+  return own ? TARN_OK : refuse(pool, what);
+}
+
+tarn_status tarn__capture_admit_trim(tarn_pool *pool) {
+  (void)tarn__capture_look(pool, 0, true);
+  return states[pool->capture].shares ? TARN_OK : refuse(pool, "trimming");
 }
 
 // --- from state to state ---------------------------------------------------
 
 static tarn_status change(tarn_pool *pool, event what) {
+  (void)tarn__capture_look(pool, 0, true);
   bool running = pool->capture == TARN__CAPTURE_RUNNING;
-  if (running != events[what].running) return refuse(pool, events[what].name);
+  bool early = what == RELEASE && pool->capture == TARN__CAPTURE_NOTICED;
+  if (running != events[what].running || early) {
+    return refuse(pool, events[what].name);
+  }
   pool->capture = events[what].next;
+  if (what == RELEASE) release_noticed(pool);
   return what == BEGIN ? TARN_OK : settle_all(pool);
 }
 

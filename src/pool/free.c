@@ -42,6 +42,7 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
                                uint64_t serial) {
   tarn__pool_piece *piece = NULL;
   tarn_status ordered = TARN_OK;
+  (void)tarn__capture_look(pool, serial, false);
   TARN__TRY(find_target(pool, what, &piece));
   assert(piece != NULL);
   if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;

@@ -65,6 +65,8 @@ static tarn_status adopt_device(tarn_pool *pool, tarn_place place,
                       info.name);
   }
   pool->place = place;
+  pool->watches = (options->flags & TARN_POOL_DEFER) != 0 &&
+                  (info.extensions & TARN_EXTENSION_STREAM_CAPTURING) != 0;
   pool->natural_align = info.min_chunk;
   pool->aligns = SIZE_MAX;
   pool->padding = place.kind == TARN_PLACE_DEVICE ? info.padding : 0;

@@ -64,6 +64,8 @@ struct tarn__pool_piece {
   bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
   bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
+  bool noticed : 1;   // of which nobody told the pool: a graph's until the end
+                      // of all graphs
   bool deferred : 1;  // and freed; live until that takes effect
   bool ordered : 1;   // the order of addresses has it where it is
   uint8_t zone;       // the owner's own, beside |home|

@@ -6,6 +6,7 @@
 #include "base/os.h"
 #include "base/status.h"
 #include "device/memory.h"
+#include "pool/capture.h"
 #include "pool/extents.h"
 #include "pool/front.h"
 
@@ -366,11 +367,16 @@ static tarn_status check_end(tarn_pool *pool) {
                       place);
   }
   tarn__front_enter(pool);
-  bool captures = pool->capture == TARN__CAPTURE_RUNNING;
+  (void)tarn__capture_look(pool, 0, true);
+  bool captures = pool->capture == TARN__CAPTURE_RUNNING ||
+                  pool->capture == TARN__CAPTURE_NOTICED;
+  bool graphs = pool->deferred != NULL;
   tarn__front_leave(pool);
-  if (captures) {
-    return tarn__fail(TARN_E_STATE,
-                      "a pool of %s cannot end: a capture is under way", place);
+  if (captures || graphs) {
+    return tarn__fail(TARN_E_STATE, "a pool of %s cannot end: %s", place,
+                      captures ? "a capture is under way"
+                               : "a graph has blocks that were freed, which "
+                                 "tarn_pool_end_graphs releases");
   }
   if (!is_used(pool, out)) return TARN_OK;
   return tarn__fail(TARN_E_STATE, "a pool of %s cannot end: %s", place, out);

@@ -134,6 +134,7 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  uint64_t serial,
                                  tarn__pool_full_shot **out_shot) {
   tarn__pool_piece *piece = NULL;
+  (void)tarn__capture_look(pool, serial, true);
   TARN__TRY(tarn__front_find_block(pool, "resize", block, &piece));
   TARN__TRY(tarn__capture_admit_resize(pool, piece, serial));
   if (piece->sleeper != NULL) return refuse_sleeping(piece);

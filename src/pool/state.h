@@ -22,6 +22,7 @@
 // Whether a graph is captured with a pool's memory, or uses it (capture.c).
 typedef enum tarn__pool_capture_state {
   TARN__CAPTURE_OPEN,
+  TARN__CAPTURE_NOTICED,
   TARN__CAPTURE_RUNNING,
   TARN__CAPTURE_HELD,
 } tarn__pool_capture_state;
@@ -42,6 +43,7 @@ struct tarn_pool {
   uint32_t flags;      // TARN_POOL_...
   bool own;            // created by a program; else the place's, shared
   tarn_list own_node;  // among the device's of that kind, guarded by their lock
+  bool watches;        // it may capture, and the device tells which streams do
   uint32_t generation;   // of the process that made it
   size_t natural_align;  // the device's min_chunk
   size_t padding;        // unused bytes at the end of each block
@@ -68,6 +70,8 @@ struct tarn_pool {
   tarn_pool_stats stats;
   tarn__pool_events events;
   tarn__pool_capture_state capture;
+  uint64_t capturing;  // NOTICED: serial of a stream that captured when it was
+                       // last asked
   tarn__pool_piece
       *deferred;              // linked by |next|: their frees take effect later
   tarn_pool_tag_stats *tags;  // by tag

@@ -66,6 +66,7 @@ struct tarn__pool_request {
                   // the padding inside, so that the piece has none
   bool own_only;  // memory that another stream used last will not do
   bool captured;  // it was made in a capture
+  bool noticed;   // of which nobody told the pool
   bool zero;      // it must be cleared
   bool imports;   // memory that another process has exported: share.c
 };

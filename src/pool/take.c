@@ -72,6 +72,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
   piece->tag = request->tag;
   piece->captured = request->captured;
+  piece->noticed = request->noticed;
   piece->requested = request->size - request->guard;
   piece->counted = request->counted;
   tarn__front_count_live(pool, piece, request->asked);
