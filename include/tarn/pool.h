@@ -43,7 +43,8 @@
 //
 // Strategies, by name (as given to tarn_pool_set_strategy, TARN_POOL and the
 // tool):
-//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT]
+//   arena_pool[:page=BYTES,small=BYTES,slack=BYTES,steps=COUNT,range=BYTES,
+//              move=NS]
 //                   The default. Blocks are cut out of large pieces of memory
 //                   and merged when freed. Where the device has ranges
 //                   (tarn/range.h), memory comes and goes in pages (256K, or

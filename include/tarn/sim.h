@@ -40,6 +40,8 @@ typedef struct tarn_sim_options {
   const char *report;   // TARN_SIM_REPORT: a file; "": none
   size_t no_ranges;     // TARN_SIM_NO_RANGES: 1: no address ranges, and
                         // allocations shared by handles
+  uint64_t map_latency_ns;  // TARN_SIM_MAP_LATENCY_NS: of each call that maps
+                            // or unmaps memory of a range or sets a right
 } tarn_sim_options;
 
 // Sets the options of simulated devices. The struct is copied. NULL, the

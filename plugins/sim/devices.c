@@ -201,6 +201,11 @@ void tarn__sim_linger(uint64_t begin_ns, size_t size) {
   tarn__os_wait_until(begin_ns + ns);
 }
 
+void tarn__sim_linger_mapping(void) {
+  uint64_t ns = sim.options.map_latency_ns;
+  if (ns != 0) tarn__os_wait_until(tarn__os_now_ns() + ns);
+}
+
 // --- the table -------------------------------------------------------------
 
 C_Status tarn__sim_initialize(void) {

@@ -51,6 +51,8 @@ static const number_rule rules[] = {
     {"TARN_SIM_BANDWIDTH", FIELD(bandwidth), 0, SIZE_MAX,
      "a number of bytes per second", WITH_UNITS},
     {"TARN_SIM_NO_RANGES", FIELD(no_ranges), 0, 1, "0 or 1", NULL},
+    {"TARN_SIM_MAP_LATENCY_NS", FIELD(map_latency_ns), 0, 60000000000u,
+     "a number of nanoseconds up to a minute", NULL},
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
@@ -185,6 +187,7 @@ static tarn_status wish_numbers(const tarn_sim_options *o, wishes *out) {
   out->options.latency_ns = o->latency_ns;
   out->options.bandwidth = o->bandwidth;
   out->options.no_ranges = o->no_ranges;
+  out->options.map_latency_ns = o->map_latency_ns;
   for (size_t i = 0; i < RULES; i++) {
     size_t number = number_at(&out->options, &rules[i]);
     if (number == 0 || is_within(&rules[i], number)) continue;

@@ -213,6 +213,7 @@ tarn_status tarn__sim_range_map(int id, uint64_t addr, size_t size,
   if (words == NULL) mapped = map_locked(device, run, found);
   tarn__sim_unlock_ranges();
   if (words != NULL) return refuse(TARN__SIM_range_map, device, run, words);
+  tarn__sim_linger_mapping();
   return mapped ? TARN_OK : tarn__sim_no_resources(device, "host memory");
 }
 
@@ -257,8 +258,9 @@ tarn_status tarn__sim_range_unmap(int id, uint64_t addr, size_t size) {
   const char *words = check_whole(device, run);
   if (words == NULL) unmap_all(device, run);
   tarn__sim_unlock_ranges();
-  if (words == NULL) return TARN_OK;
-  return refuse(TARN__SIM_range_unmap, device, run, words);
+  if (words != NULL) return refuse(TARN__SIM_range_unmap, device, run, words);
+  tarn__sim_linger_mapping();
+  return TARN_OK;
 }
 
 // --- rights ----------------------------------------------------------------
@@ -301,7 +303,9 @@ tarn_status tarn__sim_range_set_access(int id, uint64_t addr, size_t size,
   const char *words = check_whole(device, run);
   if (words == NULL) set_rights(device, run, bit_of(user), access);
   tarn__sim_unlock_ranges();
-  return words == NULL ? TARN_OK : refuse(call, device, run, words);
+  if (words != NULL) return refuse(call, device, run, words);
+  tarn__sim_linger_mapping();
+  return TARN_OK;
 }
 
 // --- the end ---------------------------------------------------------------

@@ -76,6 +76,7 @@ typedef struct tarn__sim_options {
   uint64_t latency_ns;  // of each copy and set
   size_t bandwidth;     // bytes per second to and from a device; 0: no limit
   size_t no_ranges;     // 1: devices say that they have no address ranges
+  uint64_t map_latency_ns;  // of each call that maps, unmaps or sets a right
   tarn__sim_plan plan;
   char report[TARN__SIM_PATH_SIZE];  // file of the report; "": none
 } tarn__sim_options;
@@ -200,6 +201,9 @@ bool tarn__sim_is_slow(void);
 // Returns when an operation that began at |begin_ns| may be over; |size| is
 // what went to or from the device.
 void tarn__sim_linger(uint64_t begin_ns, size_t size);
+
+// Waits as long as a call takes that changes mappings.
+void tarn__sim_linger_mapping(void);
 
 // --- memory.c --------------------------------------------------------------
 

@@ -5,6 +5,7 @@
 #define TARN_POOL_ARENA_H_
 
 #include "pool/extents.h"
+#include "pool/moves.h"
 #include "pool/region.h"
 #include "pool/segments.h"
 #include "pool/strategy.h"
@@ -26,6 +27,7 @@ typedef struct tarn__pool_arena {
                       // without an extent
   size_t range_size;  // 0: the device has no ranges, or too little for them
   tarn__pool_regions regions;
+  tarn__pool_moves moves;  // of pages of the regions
   tarn__pool_segments segments;
   const tarn__pool_step_layout *layout;  // that stands on it; NULL: no layout
   tarn_list sleepers;

@@ -4,9 +4,13 @@
 // Pages move from holes to a request only where new memory would exceed the
 // live peak and the slack: moving a page takes two calls of the system or the
 // driver or more, and a program whose steps repeat would pay for it in each
-// step. Whatever the slack, holes give their pages before a request is refused.
+// step. Where a move is dear (moves.h), and the slack was left to the pool,
+// half of the live peak is room that is used before more moves are made than
+// have been earned. Whatever the slack, holes give their pages before a request
+// is refused.
 #include <assert.h>
 
+#include "base/os.h"
 #include "base/status.h"
 #include "pool/arena.h"
 #include "pool/front.h"
@@ -15,7 +19,10 @@
 
 static const size_t MOST_SHARED = (size_t)8 << 20;  // bytes of a segment
 static const size_t LEAST_SLACK = (size_t)2 << 20;
-enum { SLACK_PARTS = 50 };  // one part of the live peak is slack: 2%
+enum {
+  SLACK_PARTS = 50,  // one part of the live peak is slack: 2%
+  ROOM_PARTS = 2,    // where moves are dear, one part of it is room
+};
 
 // --- strips ----------------------------------------------------------------
 //
@@ -100,43 +107,101 @@ static tarn_status add_range(tarn__pool_arena *self, tarn__pool_extents *zone,
                     (unsigned long long)base);
 }
 
-// The size up to which the pool may grow while holes keep their pages: the live
-// peak, with this request, and the slack.
-static size_t bound_of(const tarn__pool_arena *self, size_t wanted) {
+// The live peak, with this request; 0: more than there can be.
+static size_t peak_with(const tarn__pool_arena *self, size_t wanted) {
   const tarn_pool_stats *stats = &self->base.pool->stats;
   size_t peak = 0;
-  size_t slack = self->slack;
-  size_t bound = 0;
   if (!tarn_size_add(stats->live_bytes, wanted, &peak)) return 0;
-  if (peak < stats->live_peak_bytes) peak = stats->live_peak_bytes;
-  if (slack == TARN__ARENA_SLACK) {
-    slack = peak / SLACK_PARTS;
-    if (slack < LEAST_SLACK) slack = LEAST_SLACK;
-  }
-  if (!tarn_size_add(peak, slack, &bound)) bound = SIZE_MAX;
+  return peak > stats->live_peak_bytes ? peak : stats->live_peak_bytes;
+}
+
+static size_t slack_of(const tarn__pool_arena *self, size_t peak) {
+  size_t slack = peak / SLACK_PARTS;
+  if (self->slack != TARN__ARENA_SLACK) return self->slack;
+  return slack > LEAST_SLACK ? slack : LEAST_SLACK;
+}
+
+// |size| bytes and |more|, but at least what is reserved, and within the limit.
+static size_t bounded(const tarn__pool_arena *self, size_t size, size_t more) {
+  size_t bound = 0;
+  if (!tarn_size_add(size, more, &bound)) bound = SIZE_MAX;
   bound = tarn__front_target(self->base.pool, bound);
   size_t limit = tarn__front_limit(self->base.pool);
   return limit < bound ? limit : bound;
 }
 
+// The size up to which the pool may grow while holes keep their pages: the live
+// peak, with this request, and the slack.
+static size_t bound_of(const tarn__pool_arena *self, size_t wanted) {
+  size_t peak = peak_with(self, wanted);
+  return peak != 0 ? bounded(self, peak, slack_of(self, peak)) : 0;
+}
+
 // All missing pages or none: if a part came from holes, the holes of the next
 // iteration would lie elsewhere, and moving would never end.
-bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
-                          size_t lacking) {
+static bool stays_within(const tarn__pool_arena *self, size_t bound,
+                         size_t lacking) {
   const tarn_pool *pool = self->base.pool;
   size_t held = 0;
   // What sleeps is live, and will want its memory back.
   return tarn_size_add(pool->stats.reserved_bytes, pool->pending, &held) &&
          tarn_size_add(held, pool->stats.asleep_bytes, &held) &&
-         tarn_size_add(held, lacking, &held) && held <= bound_of(self, wanted);
+         tarn_size_add(held, lacking, &held) && held <= bound;
+}
+
+bool tarn__arena_may_grow(const tarn__pool_arena *self, size_t wanted,
+                          size_t lacking) {
+  return stays_within(self, bound_of(self, wanted), lacking);
+}
+
+// --- moving some -----------------------------------------------------------
+
+// Whether there is room beside the slack that spares dear moves. Who names a
+// slack wants no more than that.
+static bool has_room(const tarn__pool_arena *self, size_t wanted,
+                     size_t lacking) {
+  size_t peak = peak_with(self, wanted);
+  return self->slack == TARN__ARENA_SLACK && peak != 0 &&
+         stays_within(self, bounded(self, peak, peak / ROOM_PARTS), lacking);
+}
+
+static size_t lacking_of(const tarn__pool_arena *self, size_t missing) {
+  size_t spare = self->regions.spare_count * self->regions.page;
+  return missing > spare ? missing - spare : 0;
+}
+
+// Whether |lacking| bytes of pages are rather asked for than moved.
+static bool spares_moves(tarn__pool_arena *self, size_t wanted,
+                         size_t lacking) {
+  size_t page = self->regions.page;
+  return tarn__moves_are_dear(&self->moves) &&
+         has_room(self, wanted, lacking) &&
+         !tarn__moves_afford(&self->moves, lacking / page,
+                             peak_with(self, wanted) / page, tarn__os_now_ns());
+}
+
+// The price counts only where there is a choice. Releases the lock.
+static void learn_price(tarn__pool_arena *self,
+                        const tarn__pool_arena_need *need, size_t missing) {
+  size_t wanted = need->request->size;
+  size_t lacking = lacking_of(self, missing);
+  bool moves = need->sparing && lacking > 0 && !need->adds &&
+               !need->request->no_grow && !tarn__front_keeps(self->base.pool) &&
+               !tarn__arena_may_grow(self, wanted, lacking);
+  if (self->moves.price_ns != TARN__MOVES_UNKNOWN || !moves ||
+      !has_room(self, wanted, lacking)) {
+    return;
+  }
+  tarn__moves_measure(&self->moves, &self->base, self->regions.supply,
+                      self->regions.page);
 }
 
 // Unused pages go where they are needed, unless they are to stay in
 // their holes.
 static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
                        size_t missing, strip_list *strips) {
-  size_t spare = self->regions.spare_count * self->regions.page;
-  size_t lacking = missing > spare ? missing - spare : 0;
+  size_t wanted = need->request->size;
+  size_t lacking = lacking_of(self, missing);
   size_t taken = 0;
   if (need->adds) return;  // |sparing| stands
   // Memory of a captured graph stays mapped as long as the graph exists.
@@ -145,10 +210,27 @@ static void strip_idle(tarn__pool_arena *self, tarn__pool_arena_need *need,
     return;
   }
   need->sparing = need->sparing && lacking > 0 && !need->request->no_grow &&
-                  tarn__arena_may_grow(self, need->request->size, lacking);
+                  (tarn__arena_may_grow(self, wanted, lacking) ||
+                   spares_moves(self, wanted, lacking));
   if (need->sparing) return;
   for (int i = TARN__ARENA_ZONES - 1; i >= 0 && taken < lacking; i--)
     taken += take_strips(strips, &self->zones[i], NULL, lacking - taken);
+}
+
+// The time, where it is charged; else 0.
+static uint64_t begin_moves(const tarn__pool_arena *self,
+                            const strip_list *strips) {
+  bool charged = strips->count > 0 && tarn__moves_are_dear(&self->moves);
+  return charged ? tarn__os_now_ns() : 0;
+}
+
+static void end_moves(tarn__pool_arena *self, const strip_list *strips,
+                      uint64_t begin) {
+  size_t pages = 0;
+  if (begin == 0) return;
+  for (size_t i = 0; i < strips->count; i++)
+    pages += strips->list[i].extent->size / self->regions.page;
+  tarn__moves_charge(&self->moves, pages, begin, tarn__os_now_ns());
 }
 
 tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
@@ -159,10 +241,14 @@ tarn_status tarn__arena_map(tarn__pool_arena *self, tarn__pool_arena_need *need,
   tarn__pool_extents *zone = need->zone;
   tarn__pool_extent *e =
       tarn__extents_claim(zone, plan, need->size, out_serial);
-  strip_idle(self, need, (size_t)(plan->to - plan->from), &strips);
+  size_t missing = (size_t)(plan->to - plan->from);
+  learn_price(self, need, missing);
+  strip_idle(self, need, missing, &strips);
+  uint64_t begin = begin_moves(self, &strips);
   tarn_status status =
       tarn__regions_map(&self->regions, need->request, first_of(&strips),
                         plan->from, plan->to, &lost);
+  end_moves(self, &strips, begin);
   settle_strips(&strips);
   if (status == TARN_OK) {
     *out = tarn__extents_keep(zone, e, plan, need->size);

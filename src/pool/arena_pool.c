@@ -38,19 +38,32 @@ static tarn__pool_arena *self_of(tarn__pool_strategy *strategy) {
 
 // --- beginning and end -----------------------------------------------------
 
+// What init alone needs to know.
+typedef struct wishes {
+  size_t page;
+  size_t range;  // bytes of addresses at a time; DEFAULT_RANGE: as many as suit
+                 // the device
+} wishes;
+
+#define DEFAULT_RANGE SIZE_MAX
+
 static tarn_status read_options(tarn__pool_arena *self,
                                 tarn__pool_strategy_options *options,
-                                size_t *out_page) {
-  TARN__TRY(tarn__options_size(options, "page", DEFAULT_PAGE, out_page));
+                                wishes *out) {
+  size_t price = 0;
+  TARN__TRY(tarn__options_size(options, "page", DEFAULT_PAGE, &out->page));
   TARN__TRY(tarn__options_size(options, "small", DEFAULT_SMALL, &self->small));
   TARN__TRY(
       tarn__options_size(options, "slack", TARN__ARENA_SLACK, &self->slack));
   TARN__TRY(
       tarn__options_size(options, "steps", DEFAULT_STEPS, &self->base.steps));
-  if (!tarn_is_power_of_two(*out_page) || *out_page < GRANULE) {
+  TARN__TRY(tarn__options_size(options, "range", DEFAULT_RANGE, &out->range));
+  TARN__TRY(tarn__options_size(options, "move", TARN__MOVES_UNKNOWN, &price));
+  tarn__moves_init(&self->moves, price, &self->base.pool->supply);
+  if (!tarn_is_power_of_two(out->page) || out->page < GRANULE) {
     return tarn__fail(
         TARN_E_INVALID,
-        "arena_pool: page=%zu is not a power of two of at least %d", *out_page,
+        "arena_pool: page=%zu is not a power of two of at least %d", out->page,
         GRANULE);
   }
   return TARN_OK;
@@ -59,22 +72,25 @@ static tarn_status read_options(tarn__pool_arena *self,
 // Twice the memory of the device, since holes cost addresses only. A device
 // with less memory than the default page is cut by its own granularity.
 static tarn_status adopt_ranges(tarn__pool_arena *self,
-                                const tarn__pool_supply *supply, size_t *page) {
+                                const tarn__pool_supply *supply, wishes *w) {
   size_t granularity = 0;
   size_t total = 0;
   size_t available = 0;
   TARN__TRY(tarn_range_granularity(supply->device, &granularity));
   TARN__TRY(tarn__supply_memory(supply, &total, &available));
   if (granularity > total) return TARN_OK;
-  if (*page < granularity) *page = granularity;
-  if (*page > total && *page <= DEFAULT_PAGE) *page = granularity;
-  if (*page > total) {
+  if (w->page < granularity) w->page = granularity;
+  if (w->page > total && w->page <= DEFAULT_PAGE) w->page = granularity;
+  if (w->page > total) {
     return tarn__fail(TARN_E_INVALID,
                       "arena_pool: page=%zu is more than the %zu bytes of %s",
-                      *page, total, tarn_device_name(supply->device));
+                      w->page, total, tarn_device_name(supply->device));
   }
   size_t most = SIZE_MAX / 4;
-  self->range_size = (total < most ? total * 2 : most) & ~(*page - 1);
+  size_t range = total < most ? total * 2 : most;
+  if (w->range != DEFAULT_RANGE) range = tarn__lesser(w->range, most);
+  if (range != 0 && range < w->page) range = w->page;
+  self->range_size = range & ~(w->page - 1);
   return TARN_OK;
 }
 
@@ -84,21 +100,21 @@ static tarn_status init(tarn__pool_strategy *strategy,
   const tarn_pool *pool = strategy->pool;
   size_t granule =
       pool->natural_align > GRANULE ? pool->natural_align : GRANULE;
-  size_t page = 0;
+  wishes w = {.page = 0};
   tarn_list_init(&self->sleepers);
-  TARN__TRY(read_options(self, options, &page));
-  if (page < granule) page = granule;
+  TARN__TRY(read_options(self, options, &w));
+  if (w.page < granule) w.page = granule;
   self->regions.strategy = strategy;
   self->regions.supply = &pool->supply;
   self->padding = pool->padding;
   // The device names one size of segments for all blocks: none counts as small.
   if (pool->sizes.first != 0 || pool->sizes.later != 0) self->small = 0;
   if ((pool->extensions & TARN_EXTENSION_RANGES) != 0) {
-    TARN__TRY(adopt_ranges(self, &pool->supply, &page));
+    TARN__TRY(adopt_ranges(self, &pool->supply, &w));
   }
-  self->regions.page = page;
+  self->regions.page = w.page;
   for (int i = 0; i < TARN__ARENA_ZONES; i++)
-    TARN__TRY(tarn__extents_init(&self->zones[i], granule, page));
+    TARN__TRY(tarn__extents_init(&self->zones[i], granule, w.page));
   return TARN_OK;
 }
 

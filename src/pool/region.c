@@ -31,11 +31,16 @@ static tarn_status release(tarn__pool_regions *regions,
   return status;
 }
 
+// Drivers have more than one word for a size that they do not reserve.
+static bool is_too_much(tarn_status status) {
+  return status == TARN_FULL || status == TARN_E_INVALID;
+}
+
 static tarn_status reserve_what_can_be(tarn__pool_regions *regions,
                                        tarn__pool_region *region, size_t size,
                                        size_t least, size_t align) {
   tarn_status status = reserve(regions, region, size, align);
-  while (status == TARN_FULL && size > least) {
+  while (is_too_much(status) && size > least) {
     size = size / 2 & ~(regions->page - 1);
     if (size < least) size = least;
     status = reserve(regions, region, size, align);

@@ -5,7 +5,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/os.h"
 #include "kit.h"
+#include "tarn/range.h"
 
 static tarn_sim_options options = {.struct_size = sizeof options};
 
@@ -84,6 +86,27 @@ TEST(latency_and_bandwidth_are_as_asked) {
   assert_ok(tarn_device_close(sim));
 }
 
+TEST(mappings_take_as_long_as_asked) {
+  enum { NS = 5000000 };
+  options.map_latency_ns = NS;
+  assert_ok(tarn_sim_configure(&options));
+  tarn_device *sim = sim_open("sim:0");
+  size_t size = 0;
+  tarn_addr at = 0;
+  tarn_memory memory = 0;
+  assert_ok(tarn_range_granularity(sim, &size));
+  assert_ok(tarn_range_reserve(sim, size, 0, &at));
+  assert_ok(tarn_memory_create(sim, size, 0, &memory));
+  uint64_t begin = tarn__os_now_ns();
+  assert_ok(tarn_range_map(sim, at, size, memory));
+  assert_ok(tarn_range_set_access(sim, at, size, sim, TARN_RIGHTS_READ));
+  assert_ok(tarn_range_unmap(sim, at, size));
+  ck_assert_uint_ge(tarn__os_now_ns() - begin, 3 * (uint64_t)NS);
+  assert_ok(tarn_memory_destroy(sim, memory));
+  assert_ok(tarn_range_release(sim, at, size));
+  assert_ok(tarn_device_close(sim));
+}
+
 TEST(bad_fields_are_named_and_change_nothing) {
   static char path[2000];
   options.capacity = 3 * SIM_MIB;
@@ -102,6 +125,10 @@ TEST(bad_fields_are_named_and_change_nothing) {
   assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
                "latency_ns 60000000001: not");
   options.latency_ns = 0;
+  options.map_latency_ns = 60000000001;
+  assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
+               "map_latency_ns 60000000001: not");
+  options.map_latency_ns = 0;
   options.faults = "memory_copy_h2@1";
   assert_fails(tarn_sim_configure(&options), TARN_E_INVALID,
                "faults \"memory_copy_h2@1\": not");

@@ -20,8 +20,9 @@ TEST(count_and_capacity_are_as_asked) {
 
 TEST(empty_values_are_none) {
   static const char *const names[] = {
-      "TARN_SIM_DEVICES",   "TARN_SIM_CAPACITY", "TARN_SIM_LATENCY_NS",
-      "TARN_SIM_BANDWIDTH", "TARN_SIM_FAULTS",   "TARN_SIM_REPORT"};
+      "TARN_SIM_DEVICES",       "TARN_SIM_CAPACITY", "TARN_SIM_LATENCY_NS",
+      "TARN_SIM_BANDWIDTH",     "TARN_SIM_FAULTS",   "TARN_SIM_REPORT",
+      "TARN_SIM_MAP_LATENCY_NS"};
   for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
     sim_set(names[i], "");
   tarn_device *sim = sim_open("sim:1");
@@ -43,6 +44,8 @@ static const char *const bad[][2] = {
     {"TARN_SIM_LATENCY_NS", "1.5"},
     {"TARN_SIM_LATENCY_NS", "60000000001"},
     {"TARN_SIM_BANDWIDTH", "fast"},
+    {"TARN_SIM_MAP_LATENCY_NS", "1K"},
+    {"TARN_SIM_MAP_LATENCY_NS", "60000000001"},
     {"TARN_SIM_FAULTS", "memory_copy_h2d"},
     {"TARN_SIM_FAULTS", "memory_copy_h2d@"},
     {"TARN_SIM_FAULTS", "memory_copy_h2d@0"},

@@ -128,6 +128,9 @@ static tarn_status range_reserve(int id, size_t size, size_t align,
   *out_addr = 0;
   fake_ext_seen.align = align;
   if (m != WORKS) return answer(m);
+  if (fake_ext.most_range != 0 && size > fake_ext.most_range) {
+    return (tarn_status)fake_ext.answer;
+  }
   pthread_mutex_lock(&lock);
   for (size_t i = 0; i < MOST && *out_addr == 0; i++) {
     if (ranges[i].addr != 0) continue;

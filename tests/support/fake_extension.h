@@ -40,6 +40,7 @@ typedef struct fake_ext_habits {
 
   size_t alignment;    // 256
   size_t granularity;  // 64 KiB
+  size_t most_range;   // range_reserve answers |answer| beyond it; 0: no bound
   size_t misalign;     // added to the addresses of allocate_aligned, _async and
                        // range_reserve
   uint64_t refusing;   // slots that do nothing and answer |answer|
