@@ -1,19 +1,19 @@
-// crossing.h - two threads make the requests of one trace, and each frees what
-// the other has allocated.
+// crossing.h - several threads make the requests of one trace, and each frees
+// what another has allocated.
 //
-// The allocs of the trace are dealt out in turn: the first to one thread, the
-// second to the other, and so on. The free of a block falls to the thread that
-// did not allocate it. Each thread makes its requests in the order of the
-// trace; a free waits until the block is there, and an alloc until the block
-// that the pass before had under the same slot is freed. Nothing else keeps
-// the threads together.
+// The allocs of the trace are dealt out in turn: the first to the first thread,
+// the second to the next, and so on. The free of a block falls to the thread
+// behind the one that allocated it, behind the last to the first. Each thread
+// makes its requests in the order of the trace; a free waits until the block is
+// there, and an alloc until the block that the pass before had under the same
+// slot is freed. Nothing else keeps the threads together.
 //
 //   trace      a+  b+  a-  c+  b-  c-
 //   thread 0   a+          c+  b-
 //   thread 1       b+  a-          c-
 //
 // Slots are renumbered, so that what one thread fills lies together: lines of
-// the cache that both write to would be measured instead of allocators.
+// the cache that two write to would be measured instead of allocators.
 #ifndef TARN_BENCH_CROSSING_H_
 #define TARN_BENCH_CROSSING_H_
 
@@ -22,7 +22,7 @@
 
 #include "peers.h"
 
-enum { CROSSING_THREADS = 2 };
+enum { CROSSING_THREADS_MOST = 64 };
 
 typedef struct crossing crossing;
 
@@ -37,14 +37,15 @@ typedef struct crossing_side {
   uint32_t passes;            // ... these, in a row
 } crossing_side;
 
-// Starts the second thread. NULL: it could not be started.
-crossing *crossing_create(const request_list *requests);
+// For |threads| threads, from 2 on, the caller's among them; starts the others.
+// NULL: one could not be started.
+crossing *crossing_create(const request_list *requests, size_t threads);
 void crossing_destroy(crossing *c);
 
 // The same requests with slots renumbered; lives as long as |c|.
 const request_list *crossing_requests(const crossing *c);
 
-// |passes| passes in a row by both threads. |ticks| has a place for each
+// |passes| passes in a row by all threads. |ticks| has a place for each
 // request of the trace. False if a request was refused: |c| is of no more use.
 bool crossing_pass(crossing *c, peer_pass *pass, void *self,
                    const peer_run *run, uint32_t passes);

@@ -2,7 +2,7 @@
 //
 // Each size has a stack of free addresses above a NULL that marks its bottom.
 // New addresses come from one mapping, from front to back; memory is never
-// split, joined or given back. Two threads share it by a lock.
+// split, joined or given back. Several threads share it by a lock.
 //
 //   entries   NULL a a a - - NULL b - - -        as many as are ever out
 //   tops           0:  ^   1:     ^
@@ -89,7 +89,7 @@ static bool run_all(void *self, const peer_run *run) {
 // ---------------------------------------------------------------------------
 
 // The most blocks of each size that are out at once; |out_bytes| is what all
-// of them take. Two threads can have all of a pass out.
+// of them take. Several threads can have all of a pass out.
 static size_t *count_most(const peer_order *order, size_t *out_bytes) {
   const request_list *requests = order->requests;
   size_t *now = tool_array(requests->rank_count, sizeof *now);

@@ -208,11 +208,11 @@ static bool fail(pool_runner *r, const char *why) {
   return false;
 }
 
-static bool start_thread(pool_runner *r) {
+static bool start_threads(pool_runner *r) {
   r->requests = r->bench->requests;
-  if (r->bench->threads < CROSSING_THREADS) return true;
-  r->crossing = crossing_create(r->bench->requests);
-  if (r->crossing == NULL) return fail(r, "no second thread");
+  if (r->bench->threads < 2) return true;
+  r->crossing = crossing_create(r->bench->requests, r->bench->threads);
+  if (r->crossing == NULL) return fail(r, "no more threads can be started");
   r->requests = crossing_requests(r->crossing);
   return true;
 }
@@ -241,7 +241,7 @@ static bool create(pool_runner *r) {
 static bool prepare(pool_runner *r) {
   r->type = peer_find(r->bench->name);
   if (r->type == NULL) return fail(r, "nothing has this name");
-  return start_thread(r) && make_touched(r) && create(r);
+  return start_threads(r) && make_touched(r) && create(r);
 }
 
 static bool begin_anew(pool_runner *r) {

@@ -13,8 +13,8 @@
 //
 // Where blocks are touched, one byte of each page is written after each alloc,
 // and the same pass over a buffer that is resident (touch.h) is taken off: what
-// remains is the allocator, page faults included. Two threads share a pass as
-// crossing.h says.
+// remains is the allocator, page faults included. Several threads share a pass
+// as crossing.h says.
 //
 // The shares of alloc and free come from a second series of passes, in which
 // each request is timed by itself, less the time that the same loop takes
@@ -34,7 +34,7 @@ typedef struct pool_bench {
   const stopwatch *watch;
   const char *name;    // of the allocator, as peer_find knows it
   const char *device;  // of Tarn's pools; NULL: cpu:0
-  size_t threads;      // 1 or 2
+  size_t threads;      // 1 to CROSSING_THREADS_MOST
   bool touched;
   child_limits limits;
   size_t passes;  // that count; 0: at least 31, 5 if one takes over 0.1 s

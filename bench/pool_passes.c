@@ -11,7 +11,7 @@ enum {
   PASSES_LEAST = 31,
   PASSES_MOST = 100001,
   PASSES_LONG = 5,          // of passes that take longer than LONG_PASS_NS
-  REQUESTS_IN_A_ROW = 4000  // at least, of two threads that must meet first
+  REQUESTS_IN_A_ROW = 4000  // at least, of threads that must meet first
 };
 #define LONG_PASS_NS 1e8
 #define ENDLESS_PASS_NS 1e9

@@ -21,7 +21,7 @@ typedef struct pool_runner {
   uint64_t begin_ns;      // of the process's time
   size_t passes;          // that count
   bool hurried;           // the first two took half of the time
-  uint32_t in_a_row;      // of two threads, that are timed as one
+  uint32_t in_a_row;      // of several threads, that are timed as one
   double *by_block;       // ns of each pass ...
   double *by_address;     // ... of as many by address ...
   double *by_touch;       // ... and of as many that only touch

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "bench.h"
+#include "bench/crossing.h"
 #include "bench/peers.h"
 #include "bench/pool_bench.h"
 #include "bench_pool_report.h"
@@ -29,9 +30,9 @@ static const char help[] =
     "\n"
     "                   Tarn's pools may have options, as in\n"
     "                   page_unit_pool:page=65536\n"
-    "  --threads A,B    1, 2 or both (default); of two, each frees what the "
-    "other\n"
-    "                   has allocated\n"
+    "  --threads A,B    how many, from 1 to 64 (default: 1,2); of several, "
+    "each\n"
+    "                   frees what another has allocated\n"
     "  --touched WHICH  yes: each page of a block is written to; no; both\n"
     "                   (default)\n"
     "  --device NAME    the device of Tarn's pools (default: cpu:0)\n"
@@ -75,8 +76,9 @@ typedef struct command {
   options_list workloads;
   options_list pools;
   options_list strategies;
-  bool one_thread, two_threads;  // neither: both
-  bool untouched, touched;       // neither: both
+  size_t threads[CROSSING_THREADS_MOST];  // by rising number
+  size_t threads_count;
+  bool untouched, touched;  // neither: both
   const char *device;
   uint64_t passes;
   options_output output;
@@ -103,12 +105,44 @@ static bool take_either(const char *text, const char *const words[3],
   return !*first || !*second || strcmp(text, words[2]) == 0;
 }
 
+static bool refuse_threads(const command *c, const char *text) {
+  tool_misuse(c->verb,
+              "--threads wants numbers from 1 to %d that rise, as in 1,2,4, "
+              "not '%s'",
+              CROSSING_THREADS_MOST, text);
+  return false;
+}
+
+// The number at |*text|, which is moved behind it and the comma; 0 if there is
+// none.
+static size_t take_number(const char **text) {
+  size_t digits = strspn(*text, "0123456789");
+  size_t number = 0;
+  if (digits == 0 || digits > 3) return 0;
+  for (size_t i = 0; i < digits; i++)
+    number = number * 10 + (size_t)((*text)[i] - '0');
+  *text += digits;
+  if (**text == ',' && (*text)[1] != '\0') {
+    ++*text;
+  } else if (**text != '\0') {
+    return 0;
+  }
+  return number;
+}
+
 static bool take_threads(void *context, const char *text) {
   command *c = context;
-  static const char *const words[] = {"1", "2", "1,2"};
-  if (take_either(text, words, &c->one_thread, &c->two_threads)) return true;
-  tool_misuse(c->verb, "--threads wants 1, 2 or 1,2, not '%s'", text);
-  return false;
+  const char *rest = text;
+  size_t last = 0;
+  c->threads_count = 0;
+  do {
+    size_t number = take_number(&rest);
+    if (number <= last || number > CROSSING_THREADS_MOST) {
+      return refuse_threads(c, text);
+    }
+    c->threads[c->threads_count++] = last = number;
+  } while (*rest != '\0');
+  return true;
 }
 
 static bool take_touched(void *context, const char *text) {
@@ -132,7 +166,7 @@ static void set_defaults(command *c) {
       c->workloads.count == 1 && strcmp(c->workloads.items[0], "all") == 0;
   if (c->workloads.count == 0 || all) take_all_workloads(c);
   if (c->pools.count == 0) options_pools_split(DEFAULT_POOLS, &c->pools);
-  if (!c->one_thread && !c->two_threads) c->one_thread = c->two_threads = true;
+  if (c->threads_count == 0) (void)take_threads(c, "1,2");
   if (!c->untouched && !c->touched) c->untouched = c->touched = true;
 }
 
@@ -272,15 +306,13 @@ static void add_report(command *c, size_t workload, size_t threads,
 }
 
 static void make_reports(command *c) {
-  enum { KINDS = 4 };
-  size_t most = c->workloads.count * KINDS;
+  size_t most = c->workloads.count * c->threads_count * 2;
   c->reports = tool_array(most, sizeof *c->reports);
   c->results = tool_array(most * c->pools.count, sizeof *c->results);
   for (size_t i = 0; i < c->workloads.count; i++) {
-    for (size_t threads = 1; threads <= 2; threads++) {
-      if (threads == 1 ? !c->one_thread : !c->two_threads) continue;
-      if (c->untouched) add_report(c, i, threads, false);
-      if (c->touched) add_report(c, i, threads, true);
+    for (size_t k = 0; k < c->threads_count; k++) {
+      if (c->untouched) add_report(c, i, c->threads[k], false);
+      if (c->touched) add_report(c, i, c->threads[k], true);
     }
   }
 }

@@ -252,7 +252,7 @@ TEST(each_frees_what_the_other_has) {
   static const bool by_first[] = {true, false, false, true, true, false};
   record r = {.refuses = false};
   peer_run how = {.touched = false};
-  crossing *c = crossing_create(&crossed);
+  crossing *c = crossing_create(&crossed, 2);
   ck_assert_ptr_nonnull(c);
   for (int pass = 1; pass <= 50; pass++) {
     require(crossing_pass(c, note, &r, &how, 1));
@@ -264,10 +264,41 @@ TEST(each_frees_what_the_other_has) {
   crossing_destroy(c);
 }
 
+// Of three threads that each allocate one, the next one frees it; of more
+// threads than blocks, some have nothing to do.
+TEST_LOOP(the_next_one_frees_it, 4) {
+  static const size_t few_and_many[] = {3, 4, 7, 64};
+  size_t threads = few_and_many[_i];
+  record r = {.refuses = false};
+  peer_run how = {.touched = false};
+  crossing *c = crossing_create(&crossed, threads);
+  ck_assert_ptr_nonnull(c);
+  for (int pass = 1; pass <= 3; pass++) {
+    require(crossing_pass(c, note, &r, &how, 1));
+    for (size_t i = 0; i < 6; i++)
+      require(r.served[i] == pass);
+    require(pthread_equal(r.by[0], pthread_self()) != 0);  // a+
+    require(pthread_equal(r.by[1], r.by[2]) != 0);         // b+, a-
+    require(pthread_equal(r.by[3], r.by[4]) != 0);         // c+, b-
+    require((pthread_equal(r.by[0], r.by[5]) != 0) == (threads == 3));  // c-
+  }
+  crossing_destroy(c);
+}
+
+TEST(many_threads) {
+  static const size_t threads[] = {3, 4, 16, 64};
+  for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+    assert_figures("free_list", run("free_list", NULL, threads[i], false));
+    assert_figures("arena_pool", run("arena_pool", NULL, threads[i], false));
+  }
+  pool_bench_result r = run("page_unit_pool", NULL, 5, true);
+  ck_assert_msg(r.failed[0] == '\0', "%s", r.failed);
+}
+
 TEST(nobody_waits_for_what_was_refused) {
   record r = {.refuses = true};
   peer_run how = {.touched = false};
-  crossing *c = crossing_create(&crossed);
+  crossing *c = crossing_create(&crossed, 2);
   ck_assert_ptr_nonnull(c);
   ck_assert(!crossing_pass(c, note, &r, &how, 1));
   ck_assert_int_eq(r.served[2], 0);

@@ -243,11 +243,33 @@ TEST(wrong_names) {
                  "page=3 is not a power of two");
 }
 
+TEST(rows_for_each_count_of_threads) {
+  tool_output o =
+      tool_did("bench", "pool", "--workload", "@bert-layer", "--pool",
+               "free_list,arena_pool", "--threads", "1,3,8", "--touched", "no",
+               "--passes", "2", "-o", "json");
+  ck_assert_uint_eq(json_size(o.out, "workloads"), 3);
+  ck_assert(json_is(o.out, "workloads.0.threads", "1"));
+  ck_assert(json_is(o.out, "workloads.1.threads", "3"));
+  ck_assert(json_is(o.out, "workloads.2.threads", "8"));
+  for (int i = 0; i < 3; i++) {
+    char path[64];
+    snprintf(path, sizeof path, "workloads.%d.results", i);
+    ck_assert_uint_eq(json_size(o.out, path), 2);
+  }
+}
+
 TEST(wrong_values) {
   assert_misused("bench pool --passes 0", "--passes wants a whole number");
   assert_misused("bench pool --passes many", "--passes wants a whole number");
-  assert_misused("bench pool --threads 3",
-                 "--threads wants 1, 2 or 1,2, not '3'");
+  static const char *const threads[] = {"0",    "65",   "2,2", "4,2",
+                                        "1,",   ",1",   "1;2", "-1",
+                                        "1,2x", "many", "1,0", "0001"};
+  for (size_t i = 0; i < sizeof threads / sizeof *threads; i++) {
+    char line[64];
+    snprintf(line, sizeof line, "bench pool --threads %s", threads[i]);
+    assert_misused(line, "--threads wants numbers from 1 to 64 that rise");
+  }
   assert_misused("bench pool --touched maybe",
                  "--touched wants yes, no or both, not 'maybe'");
   assert_misused("bench pool --device abacus:0", "abacus");
