@@ -195,6 +195,54 @@ tarn_status tarn__capture_admit_request(tarn_pool *pool,
   return TARN_OK;
 }
 
+// A block that is not much larger; its memory has the stream's work only.
+static bool fits_again(const tarn__pool_piece *piece,
+                       const tarn__pool_request *request) {
+  enum { WASTED_PARTS = 8 };
+  size_t size = request->size;
+  uint64_t serial = request->serial;
+  return piece->noticed && piece->taken_on == serial &&
+         piece->freed_on == serial && !tarn__uses_any(&piece->uses) &&
+         piece->size >= size && piece->size - size <= size / WASTED_PARTS &&
+         (piece->address & (request->align - 1)) == 0;
+}
+
+// The link to the smallest that fits; NULL: none does.
+static tarn__pool_piece **find_again(tarn_pool *pool,
+                                     const tarn__pool_request *request) {
+  tarn__pool_piece **best = NULL;
+  for (tarn__pool_piece **at = &pool->deferred; *at != NULL;
+       at = &(*at)->next) {
+    bool better = best == NULL || (*at)->size < (*best)->size;
+    if (better && fits_again(*at, request)) best = at;
+  }
+  return best;
+}
+
+// The free takes effect now, for this request alone.
+bool tarn__capture_find_again(tarn_pool *pool, tarn__pool_request *request,
+                              tarn__pool_piece **out_piece) {
+  if (!tarn__capture_look(pool, request->serial, false) ||
+      pool->capture != TARN__CAPTURE_NOTICED) {
+    return false;
+  }
+  if (request->counted &&
+      tarn__front_prepare_tag(pool, request->tag) != TARN_OK)
+    return false;
+  tarn__pool_piece **link = find_again(pool, request);
+  if (link == NULL) return false;
+  tarn__pool_piece *piece = *link;
+  *link = piece->next;
+  piece->next = NULL;
+  piece->deferred = false;
+  pool->stats.frees++;
+  tarn__front_set_aside(pool, piece, request->serial);
+  piece->owner->live--;
+  request->noticed = request->captured = true;
+  *out_piece = piece;
+  return true;
+}
+
 tarn_status tarn__capture_admit_resize(const tarn_pool *pool,
                                        const tarn__pool_piece *piece,
                                        uint64_t serial) {

@@ -33,6 +33,20 @@ TARN_MUST_CHECK static inline tarn_status tarn__capture_admit(
              : TARN_OK;
 }
 
+// In a capture that was noticed: a block that the request's stream got in one,
+// and has freed, serves it again: it is the graph's in any case. The piece is
+// as a strategy gives it. False: there is none, and nothing has changed.
+TARN_MUST_CHECK bool tarn__capture_find_again(tarn_pool *pool,
+                                              tarn__pool_request *request,
+                                              tarn__pool_piece **out_piece);
+
+TARN_MUST_CHECK static inline bool tarn__capture_again(
+    tarn_pool *pool, tarn__pool_request *request,
+    tarn__pool_piece **out_piece) {
+  return pool->watches && pool->deferred != NULL &&
+         tarn__capture_find_again(pool, request, out_piece);
+}
+
 // Whether |piece| may be resized now by the stream with |serial|, and whether
 // memory may be given back. TARN_E_STATE.
 TARN_MUST_CHECK tarn_status tarn__capture_admit_resize(

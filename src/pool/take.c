@@ -88,7 +88,9 @@ static inline tarn_status take_locked(tarn_pool *pool,
                                       tarn__pool_piece **out_piece) {
   // As it is now: it may be switched while the lock is released.
   request->counted = tarn__front_counts(pool, TARN_COUNT_TAGS);
-  tarn_status status = tarn__take_find(pool, request, out_piece);
+  tarn_status status = tarn__capture_again(pool, request, out_piece)
+                           ? TARN_OK
+                           : tarn__take_find(pool, request, out_piece);
   if (status != TARN_OK) {
     if (request->asked) pool->stats.misses++;
     tarn__front_count_failure(pool, request, status);

@@ -101,12 +101,15 @@ TEST_LOOP(the_graph_s_memory_is_nobody_else_s, STRATEGIES) {
   open_warm(_i);
   start_capture(a);
   tarn_block block = take_on(pool, MIB, a);
+  tarn_block kept = take_on(pool, MIB, a);
   give_on(block, a);
   tarn_block others[8];
-  others[0] = take_on(pool, MIB, a);
+  others[0] = take_on(pool, MIB, b);
+  others[1] = take(pool, MIB);
   stop_capture();
-  for (size_t i = 1; i < 8; i++)
+  for (size_t i = 2; i < 8; i++)
     others[i] = take_on(pool, MIB, i % 2 ? a : NULL);
+  give_on(kept, a);
   for (size_t i = 0; i < 8; i++) {
     ck_assert_uint_ne(others[i].address, block.address);
     give_on(others[i], a);
@@ -121,6 +124,42 @@ TEST_LOOP(the_graph_s_memory_is_nobody_else_s, STRATEGIES) {
   ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
   assert_ok(tarn_pool_trim(pool, 0));
   ck_assert_uint_eq(stats_of(pool).reserved_bytes, 0);
+}
+
+// The same stream gets it again, for about the same size, and in a later
+// capture too.
+TEST_LOOP(the_graph_s_stream_has_it_again, STRATEGIES) {
+  open_warm(_i);
+  start_capture(a);
+  tarn_block block = take_on(pool, MIB, a);
+  tarn_block used = take_on(pool, MIB, a);
+  assert_ok(tarn_block_use_on(&used, b));
+  give_on(used, a);
+  give_on(block, a);
+  tarn_block small = take_on(pool, sizes[1], a);
+  ck_assert_uint_ne(small.address, block.address);
+  tarn_block again = take_on(pool, MIB - 4096, a);
+  ck_assert_uint_eq(again.address, block.address);
+  assert_status(tarn_pool_free(&block, a), TARN_E_INVALID);
+  tarn_block other = take_on(pool, MIB, a);
+  ck_assert_uint_ne(other.address, block.address);
+  ck_assert_uint_ne(other.address, used.address);
+  assert_ok(tarn__front_check(pool));
+  give_on(again, a);
+  stop_capture();
+  give(take(pool, sizes[0]));
+  start_capture(a);
+  again = take_on(pool, MIB, a);
+  ck_assert_uint_eq(again.address, block.address);
+  stop_capture();
+  ck_assert_uint_eq(stats_of(pool).stream_crossings, 0);
+  give_on(again, a);
+  give_on(small, a);
+  give_on(other, a);
+  release();
+  ck_assert_uint_eq(stats_of(pool).live_blocks, 0);
+  ck_assert_uint_eq(stats_of(pool).frees, stats_of(pool).allocs);
+  assert_unbroken();
 }
 
 // Blocks that it did not take are ordinary ones behind it.
