@@ -37,6 +37,10 @@ typedef struct tarn__cuda_vendor {
   // it lacks a function that every driver has.
   bool (*fill)(void *library, tarn__cuda_driver *out);
 
+  // What the vendor calls the function that is |cuda| for CUDA, for texts of
+  // errors; NULL: the same.
+  const char *(*name_call)(const char *cuda);
+
   // The driver gets calls over several mappings wrong: each mapping is
   // unmapped, given rights, and copied to and from by a call of its own.
   bool maps_one_by_one;

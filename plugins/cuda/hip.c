@@ -9,11 +9,14 @@
 // which HIP knows from 6.3 on: it is named by NULL here.
 //
 // Versions. The library that is loaded may be of HIP 5, 6 or 7, which differ in
-// numbers and structs. Those of 5 have ranges in their headers that are other
-// than CUDA's or do not work: there they are none.
+// numbers and structs. It is asked for its version when it is initialised,
+// since the question initialises it. HIP 5 has the functions of ranges, with a
+// struct that is not CUDA's or without effect: there a device is said to have
+// none.
 #include "hip.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -21,13 +24,28 @@
 
 // Written by fill, before any other function here is called.
 static struct {
-  int version;
+  atomic_int version;       // written by init; 0 before
   tarn__cuda_driver plain;  // as the library has them
 #define FIELD(name, result, arguments) result(*(name)) arguments;
   TARN__HIP_REQUIRED(FIELD)
   TARN__HIP_OPTIONAL(FIELD)
 #undef FIELD
 } hip;
+
+static bool is_before(int major, int minor) {
+  return atomic_load_explicit(&hip.version, memory_order_relaxed) <
+         TARN__HIP_VERSION(major, minor);
+}
+
+// A library that does not tell its version is taken for the oldest.
+static tarn__cu_result init(unsigned flags) {
+  tarn__cu_result error = hip.plain.Init(flags);
+  int version = 0;
+  if (error != TARN__CU_SUCCESS) return error;
+  if (hip.hipRuntimeGetVersion(&version) != TARN__CU_SUCCESS) version = 0;
+  atomic_store_explicit(&hip.version, version, memory_order_relaxed);
+  return TARN__CU_SUCCESS;
+}
 
 // --- errors ----------------------------------------------------------------
 
@@ -42,6 +60,27 @@ static tarn__cu_result get_error_string(tarn__cu_result error,
   return TARN__CU_SUCCESS;
 }
 
+static const struct {
+  const char *cuda;
+  const char *hip;
+} calls[] = {{"cuCtxPushCurrent", "hipSetDevice"},
+             {"cuCtxPopCurrent", "hipSetDevice"},
+             {"cuCtxGetCurrent", "hipGetDevice"},
+             {"cuDeviceGetAttribute", "hipDeviceGetAttribute"},
+             {"cuPointerGetAttribute", "hipPointerGetAttributes"},
+             {"cuMemcpyPeerAsync", "hipMemcpyPeerAsync"},
+#define CALL(field, cuda, hip, arguments) {"cu" #field, #hip},
+             TARN__CU_REQUIRED(CALL) TARN__CU_OPTIONAL(CALL)
+#undef CALL
+};
+
+// The first that fits.
+static const char *name_call(const char *cuda) {
+  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+    if (strcmp(calls[i].cuda, cuda) == 0) return calls[i].hip;
+  return cuda;
+}
+
 // --- devices ---------------------------------------------------------------
 
 static const struct {
@@ -54,11 +93,15 @@ static const struct {
 #undef ATTRIBUTE
 };
 
+enum { RANGES = 89 };  // VirtualMemoryManagementSupported
+
 static tarn__cu_result device_get_attribute(int *out, unsigned attribute,
                                             CUdevice device) {
-  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-    if (attributes[i].cuda == attribute)
-      return hip.hipDeviceGetAttribute(out, attributes[i].hip, device);
+  for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
+    if (attributes[i].cuda != attribute) continue;
+    if (attributes[i].hip == RANGES && is_before(6, 0)) break;
+    return hip.hipDeviceGetAttribute(out, attributes[i].hip, device);
+  }
   return TARN__CU_ERROR_INVALID_VALUE;
 }
 
@@ -191,7 +234,7 @@ enum {
 // CUDA's type of memory; 0: HIP does not know the memory.
 static unsigned type_of(const tarn__hip_pointer *pointer) {
   if (pointer->is_managed != 0) return TARN__CU_MEMORYTYPE_DEVICE;
-  bool is_5 = hip.version < TARN__HIP_VERSION(6, 0);
+  bool is_5 = is_before(6, 0);
   if (pointer->type == (is_5 ? MEMORY_5_Host : MEMORY_6_Host))
     return TARN__CU_MEMORYTYPE_HOST;
   if (pointer->type == (is_5 ? MEMORY_5_Device : MEMORY_6_Device))
@@ -250,7 +293,7 @@ static tarn__cu_result pointer_get_attribute(void *out, unsigned attribute,
 static tarn__cu_result import_memory(CUmemGenericAllocationHandle *out,
                                      void *handle, unsigned type) {
   int descriptor = (int)(intptr_t)handle;
-  bool is_address = hip.version < TARN__HIP_VERSION(7, 1);
+  bool is_address = is_before(7, 1);
   return hip.plain.MemImportFromShareableHandle(
       out, is_address ? &descriptor : handle, type);
 }
@@ -294,6 +337,7 @@ static bool look_up_all(void *library) {
 }
 
 static void put_own(tarn__cuda_driver *out) {
+  out->Init = init;
   out->GetErrorName = get_error_name;
   out->GetErrorString = get_error_string;
   out->DeviceGetAttribute = device_get_attribute;
@@ -316,27 +360,10 @@ static void put_own(tarn__cuda_driver *out) {
     out->MemImportFromShareableHandle = import_memory;
 }
 
-static void drop_ranges(tarn__cuda_driver *out) {
-  out->MemGetAllocationGranularity = NULL;
-  out->MemAddressReserve = NULL;
-  out->MemAddressFree = NULL;
-  out->MemCreate = NULL;
-  out->MemRelease = NULL;
-  out->MemMap = NULL;
-  out->MemUnmap = NULL;
-  out->MemSetAccess = NULL;
-  out->MemExportToShareableHandle = NULL;
-  out->MemImportFromShareableHandle = NULL;
-}
-
 static bool fill(void *library, tarn__cuda_driver *out) {
   if (!look_up_all(library)) return false;
-  // A library that does not tell is taken for the oldest.
-  if (hip.hipRuntimeGetVersion(&hip.version) != TARN__CU_SUCCESS)
-    hip.version = 0;
   *out = hip.plain;
   put_own(out);
-  if (hip.version < TARN__HIP_VERSION(6, 0)) drop_ranges(out);
   return true;
 }
 
@@ -351,6 +378,7 @@ const tarn__cuda_vendor tarn__cuda_vendor_of = {
     .library = "libamdhip64.so.7",
     .otherwise = otherwise,
     .fill = fill,
+    .name_call = name_call,
     .maps_one_by_one = true,
     .has_kernels = false,
 };
