@@ -50,10 +50,11 @@
 // The driver is initialised when devices are first listed; in a child every
 // call fails.
 //
-// Locks: that of open and close (devices.h), a stream record's, that of the map
-// of records, that of the list of events, a device's. A thread that holds one
-// takes only locks further down. No lock is held while a callback runs, nor
-// while the driver waits.
+// Locks: that of open and close (devices.h), an event's, a stream record's,
+// that of the map of records, those of the lists of events and of callbacks, a
+// device's. A thread that holds one takes only locks further down. No lock is
+// held while a callback runs, nor while the driver waits, but an event's: a
+// record of it may wait for room in a queue.
 #ifndef TARN_PLUGINS_CUDA_GPU_H_
 #define TARN_PLUGINS_CUDA_GPU_H_
 
@@ -121,6 +122,7 @@ enum { TARN__CUDA_DEVICES_MAX = 64, TARN__CUDA_NAME = 128 };
 enum { TARN__CUDA_ALIGN = 256 };
 
 typedef struct tarn__cuda_queue tarn__cuda_queue;
+typedef union tarn__cuda_note tarn__cuda_note;
 
 typedef struct tarn__cuda_device {
   int id;
@@ -149,6 +151,8 @@ typedef struct tarn__cuda_device {
   tarn__common_extents offset;    // blocks that begin behind the driver's;
                                   // |record|: the driver's address
   tarn__cuda_queue *idle;         // streams for calls without one
+  tarn__cuda_note *notes;         // pinned memory for faults that is free
+  tarn__cuda_note *note_pages;    // and the pages in which all of it is
 } tarn__cuda_device;
 
 // The device that |device| names, which is open, and in this process; NULL,
@@ -221,28 +225,89 @@ void tarn__cuda_share_open(tarn__cuda_device *device,
 // --- queue.c ---------------------------------------------------------------
 
 // The record of a stream: every one of the plug-in's own has one, an adopted
-// one while rows or callbacks on it are not known to be over.
+// one while rows on it are not known to be over.
 struct tarn__cuda_queue {
-  tarn__range_map_node node;  // |start| is the handle
+  tarn__range_map_node node;  // |start| is the stream's key
   tarn__cuda_device *device;
   CUstream handle;
   bool is_adopted;
   tarn__cuda_queue *next;  // of the device's idle ones
   atomic_uint holds;       // the map or the idle list; each user, event, call
 
-  pthread_mutex_t lock;         // guards all below, but reads of |failure|
-  tarn__cuda_fault *fault;      // in pinned memory; NULL: no rows so far
-  uint64_t rows;                // the serial of the newest call of rows
-  _Atomic(C_Status) failure;    // the first; sticks
+  pthread_mutex_t lock;     // guards all below, but reads of |failure|
+  bool is_detached;         // it is in no map any more
+  tarn__cuda_fault *fault;  // in pinned memory; NULL: no rows so far
+  bool is_fault_kept;       // kernels may run at any time that write there
+  uint64_t rows;            // the serial of the newest call of rows
+  unsigned queuing;         // calls of rows whose kernels may not be queued yet
+  _Atomic(C_Status) failure;    // of a stream of the plug-in's own: sticks
   char why[TARN__COMMON_LINE];  // written before |failure|, never again
 };
+
+// A stream of |device|, whose context is current.
+//
+// C_FAILED          no host memory, or the driver gives no stream.
+// C_INTERNAL_ERROR  the driver is broken.
+TARN_MUST_CHECK C_Status tarn__cuda_queue_open(tarn__cuda_device *device,
+                                               C_Stream *out);
+
+// Destroys a stream of the plug-in's own, whose work is done. The driver's
+// answer.
+tarn__cu_result tarn__cuda_queue_close(tarn__cuda_queue *queue);
+
+// The same where the stream is gone with its context: only the record ends.
+void tarn__cuda_queue_forget(tarn__cuda_queue *queue);
+
+// Destroys all streams of |device|, whose work is done, and lets go of all
+// records. Caller has entered the context, unless it is gone.
+void tarn__cuda_queues_close(tarn__cuda_device *device);
+
+// The record of a stream of the plug-in's own, held; NULL: it is none.
+tarn__cuda_queue *tarn__cuda_queue_known(C_Stream stream);
+
+// Drops a hold. NULL is allowed.
+void tarn__cuda_queue_drop(tarn__cuda_queue *queue);
+
+// Waits for a stream, and once more where the driver refuses, so that nothing
+// is under way behind this. The first answer.
+tarn__cu_result tarn__cuda_drain(CUstream stream);
+
+// A point in a stream: the calls of rows that were queued before it.
+typedef struct tarn__cuda_mark {
+  tarn__cuda_queue *queue;  // held; NULL: there were none
+  uint64_t rows;            // the serial of the newest
+  bool is_behind_all;       // no other call was about to queue its kernels
+} tarn__cuda_mark;
+
+// The point at the end of |stream|. It is taken before the driver is asked for
+// what it stands for.
+tarn__cuda_mark tarn__cuda_mark_of(tarn__cuda_device *device, C_Stream stream);
+
+// A second one. tarn__cuda_mark_drop ends each.
+tarn__cuda_mark tarn__cuda_mark_again(tarn__cuda_mark mark);
+void tarn__cuda_mark_drop(tarn__cuda_mark mark);
+
+// The outcome of rows before |mark|, which it drops and which the stream has
+// reached. Makes no call of the driver.
+//
+// C_ERROR  an index was bad; the thread's text says which.
+C_Status tarn__cuda_mark_settle(tarn__cuda_mark mark);
+
+// The outcome of all rows of |device|, all streams of which are done.
+C_Status tarn__cuda_queues_outcome(const tarn__cuda_device *device);
+
+// The answer of a query that ends with |status|: C_FAILED would mean 'not yet'.
+static inline C_Status tarn__cuda_query_answer(C_Status status) {
+  return status == C_FAILED ? C_INTERNAL_ERROR : status;
+}
 
 // A call that queues work: between begin and end the context is current.
 typedef struct tarn__cuda_work {
   tarn__cuda_device *device;
   CUstream stream;
-  tarn__cuda_queue *own;  // a stream for this call alone; NULL: the caller has
-                          // named one
+  tarn__cuda_queue *own;   // a stream for this call alone; NULL: the caller has
+                           // named one
+  tarn__cuda_queue *rows;  // the record that tarn__cuda_rows_note used; held
   tarn__cuda_scope scope;
 } tarn__cuda_work;
 
@@ -262,12 +327,23 @@ C_Status tarn__cuda_end(tarn__cuda_work *work, const char *call,
 
 // The memory in which kernels of this work note a bad row, as the device sees
 // it, and the serial of this call of rows. The record of the stream is made if
-// it has none.
+// it has none. Called once for each work.
 //
 // C_FAILED  no host memory, or the driver gives no pinned memory.
 TARN_MUST_CHECK C_Status tarn__cuda_rows_note(tarn__cuda_work *work,
                                               CUdeviceptr *out_fault,
                                               uint64_t *out_serial);
+
+// --- event.c ---------------------------------------------------------------
+
+// Ends the events of |device| that are left, before its queues.
+void tarn__cuda_events_close(const tarn__cuda_device *device);
+
+// --- stream.c --------------------------------------------------------------
+
+// Waits for all work in the context, and frees callbacks that the driver has
+// not called, and will not any more: before all else is closed.
+void tarn__cuda_calls_close(const tarn__cuda_device *device);
 
 // --- kernels.c -------------------------------------------------------------
 
