@@ -179,6 +179,8 @@ struct CUmemPoolProps_st {
   X(MemPoolCreate, cuMemPoolCreate, hipMemPoolCreate,                         \
     (CUmemoryPool * out, const struct CUmemPoolProps_st *properties))         \
   X(MemPoolDestroy, cuMemPoolDestroy, hipMemPoolDestroy, (CUmemoryPool pool)) \
+  X(MemPoolTrimTo, cuMemPoolTrimTo, hipMemPoolTrimTo,                         \
+    (CUmemoryPool pool, size_t kept))                                         \
   X(MemPoolSetAttribute, cuMemPoolSetAttribute, hipMemPoolSetAttribute,       \
     (CUmemoryPool pool, unsigned attribute, void *value))                     \
   X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync, hipMallocFromPoolAsync,   \
@@ -212,6 +214,7 @@ struct CUmemPoolProps_st {
   X(ERROR_INVALID_IMAGE, 200)                  \
   X(ERROR_INVALID_CONTEXT, 201)                \
   X(ERROR_NO_BINARY_FOR_GPU, 209)              \
+  X(ERROR_OPERATING_SYSTEM, 304)               \
   X(ERROR_INVALID_HANDLE, 400)                 \
   X(ERROR_NOT_READY, 600)                      \
   X(ERROR_LAUNCH_OUT_OF_RESOURCES, 701)        \

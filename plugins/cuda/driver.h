@@ -25,9 +25,6 @@ typedef struct tarn__cuda_driver {
 // --- what differs between vendors ------------------------------------------
 // cuda.c or hip.c: a module has one of the two.
 
-// The address of a function of the library; NULL: it has none of that name.
-typedef void *tarn__cuda_look_up(void *library, const char *name);
-
 typedef struct tarn__cuda_vendor {
   char *type;                    // of devices: "cuda", "hip"
   const char *library;           // the file that is loaded
@@ -62,10 +59,14 @@ const tarn__cuda_driver *tarn__cuda_driver_get(void);
 
 // --- errors ----------------------------------------------------------------
 
+// What the vendor calls the function that CUDA calls |call|.
+const char *tarn__cuda_name(const char *call);
+
 // The thread's text becomes "WHAT: CUDA_ERROR_OUT_OF_MEMORY (2): out of
 // memory", with the driver's name and words for |error|. Returns C_SUCCESS for
 // TARN__CU_SUCCESS, without a text; C_FAILED for a lack of memory or resources,
-// C_ERROR for a wrong argument, C_INTERNAL_ERROR for all else.
+// C_ERROR for a wrong argument, C_INTERNAL_ERROR for all else. |what| is CUDA's
+// name of the function that was called, or words of the caller's own.
 C_Status tarn__cuda_say(tarn__cu_result error, const char *what);
 
 // The same meaning as a status of the extension: TARN_E_NOMEM, TARN_E_INVALID,
