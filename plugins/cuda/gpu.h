@@ -13,6 +13,7 @@
 //   pointer.c    queries of addresses; registered host memory
 //   share.c      memory of other processes
 //   range.c      addresses, and what is mapped in them
+//   physical.c   memory without an address, by handle
 //   memory.c     allocation, at once and queued
 //   context.c    a device's context as the calling thread's current one
 //   devices.c    the devices that there are, by number
@@ -52,9 +53,9 @@
 //
 // Locks: that of open and close (devices.h), an event's, a stream record's,
 // that of the map of records, those of the lists of events and of callbacks, a
-// device's. A thread that holds one takes only locks further down. No lock is
-// held while a callback runs, nor while the driver waits, but an event's: a
-// record of it may wait for room in a queue.
+// device's, that of memory without an address. A thread that holds one takes
+// only locks further down. No lock is held while a callback runs, nor while the
+// driver waits, but an event's: a record of it may wait for room in a queue.
 #ifndef TARN_PLUGINS_CUDA_GPU_H_
 #define TARN_PLUGINS_CUDA_GPU_H_
 
@@ -76,12 +77,13 @@
 #define TARN__CUDA_DECLARE(name) TARN__COMMON_ABI_DECLARE(tarn__cuda_, name);
 TARN__COMMON_ABI_SLOTS(TARN__CUDA_DECLARE)
 
-// Slots of the extension: those of cpu and sim, and three more.
+// Slots of the extension: those of cpu and sim, and four more.
 #define TARN__CUDA_EXT_SLOTS(X) \
   TARN__COMMON_EXT_SLOTS(X)     \
   X(error_text)                 \
   X(default_stream)             \
-  X(describe)
+  X(describe)                   \
+  X(stream_capturing)
 
 #define TARN__CUDA_EXT_DECLARE(name) \
   TARN__COMMON_EXT_DECLARE(tarn__cuda_, name);
@@ -147,7 +149,7 @@ typedef struct tarn__cuda_device {
 
   pthread_mutex_t lock;           // guards all below
   tarn__common_extents ranges;    // reservations
-  tarn__common_extents mappings;  // in them
+  tarn__common_extents mappings;  // in them; |record|: tarn__cuda_physical
   tarn__common_extents offset;    // blocks that begin behind the driver's;
                                   // |record|: the driver's address
   tarn__cuda_queue *idle;         // streams for calls without one
@@ -170,6 +172,14 @@ TARN_MUST_CHECK tarn_status tarn__cuda_admit(int id, tarn__cuda_device **out);
 TARN_MUST_CHECK tarn_status tarn__cuda_admit_for(int id,
                                                  tarn__cuda_ability ability,
                                                  tarn__cuda_device **out);
+
+// Settles that |device| has |ability|, or |why| not; NULL: it has.
+void tarn__cuda_settle(tarn__cuda_device *device, tarn__cuda_ability ability,
+                       const char *why);
+
+// False: the options ask to do without |ability|, and that is settled.
+bool tarn__cuda_is_wanted(tarn__cuda_device *device, tarn__cuda_ability ability,
+                          const tarn__cuda_options *options);
 
 // --- context.c -------------------------------------------------------------
 
@@ -197,6 +207,47 @@ void tarn__cuda_memory_open(tarn__cuda_device *device,
                             const tarn__cuda_options *options);
 void tarn__cuda_memory_close(tarn__cuda_device *device);
 
+// Gives back what the pool keeps unused. The context is current.
+void tarn__cuda_memory_trim(const tarn__cuda_device *device);
+
+// --- physical.c ------------------------------------------------------------
+
+// Memory without an address.
+typedef struct tarn__cuda_physical {
+  CUmemGenericAllocationHandle handle;
+  size_t size;
+  int id;  // of the device that made or imported it
+  bool is_shareable;
+  unsigned holds;     // creations and imports that gave the handle
+  unsigned mappings;  // of it, on whatever device
+} tarn__cuda_physical;
+
+// What memory of |device| is created with.
+struct CUmemAllocationProp_st tarn__cuda_properties(
+    const tarn__cuda_device *device, bool is_shareable);
+
+// Enters memory that the driver has given. False: no host memory.
+TARN_MUST_CHECK bool tarn__cuda_physical_note(const tarn__cuda_device *device,
+                                              uint64_t handle, size_t size,
+                                              bool is_shareable);
+
+// A copy of what is known of a handle. False: nothing is.
+TARN_MUST_CHECK bool tarn__cuda_physical_look(uint64_t handle,
+                                              tarn__cuda_physical *out);
+
+// Counts a mapping of all |size| bytes. NULL: it must not be mapped, for which
+// |*out_words| is the reason.
+tarn__cuda_physical *tarn__cuda_physical_map(uint64_t handle, size_t size,
+                                             const char **out_words);
+void tarn__cuda_physical_unmap(tarn__cuda_physical *memory);
+
+// Lets go of the memory of |device| that is held.
+void tarn__cuda_physical_close(const tarn__cuda_device *device);
+
+// TARN_E_INVALID: |size| is 0 or no multiple of the granularity of ranges.
+TARN_MUST_CHECK tarn_status tarn__cuda_check_size(
+    const tarn__cuda_device *device, const char *call, size_t size);
+
 // --- range.c ---------------------------------------------------------------
 
 // Finds out whether ranges work, by a use of each of their calls.
@@ -211,10 +262,6 @@ void tarn__cuda_range_close(tarn__cuda_device *device);
 // wrong; else |size|.
 size_t tarn__cuda_piece(tarn__cuda_device *device, uint64_t address,
                         size_t size);
-
-// What is mapped at |address|. False: nothing is.
-bool tarn__cuda_mapping_at(tarn__cuda_device *device, uint64_t address,
-                           tarn__common_run *out);
 
 // --- share.c ---------------------------------------------------------------
 
