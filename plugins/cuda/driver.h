@@ -14,6 +14,8 @@
 #include "common/plugin.h"
 #include "tarn/base.h"
 
+// The arguments are a list with parentheses of its own.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 typedef struct tarn__cuda_driver {
 #define TARN__CU_FIELD(field, cuda, hip, arguments) \
   tarn__cu_result(*(field)) arguments;
@@ -21,6 +23,7 @@ typedef struct tarn__cuda_driver {
   TARN__CU_OPTIONAL(TARN__CU_FIELD)
 #undef TARN__CU_FIELD
 } tarn__cuda_driver;
+// NOLINTEND(bugprone-macro-parentheses)
 
 // --- what differs between vendors ------------------------------------------
 // cuda.c or hip.c: a module has one of the two.
