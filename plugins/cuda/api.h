@@ -61,7 +61,8 @@ struct CUmemPoolProps_st {
   struct CUmemLocation_st location;
   void *win32SecurityAttributes;
   size_t maxSize;
-  unsigned char reserved[56];
+  unsigned short usage;
+  unsigned char reserved[54];
 };
 
 #endif  // CUDA_VERSION
