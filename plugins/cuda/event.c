@@ -118,6 +118,7 @@ C_Status tarn__cuda_destroy_event(const C_Device device, C_Event handle) {
 }
 
 void tarn__cuda_events_close(const cuda *d) {
+  bool entered = tarn__cuda_is_entered(d);
   tarn_list *node = NULL;
   tarn_list *next = NULL;
   pthread_mutex_lock(&all.lock);
@@ -125,7 +126,7 @@ void tarn__cuda_events_close(const cuda *d) {
     event *e = tarn_list_entry(node, event, node);
     if (e->device != d) continue;
     tarn_list_del(&e->node);
-    (void)tarn__cuda_driver_get()->EventDestroy(e->handle);
+    if (entered) (void)tarn__cuda_driver_get()->EventDestroy(e->handle);
     free_event(e);
   }
   pthread_mutex_unlock(&all.lock);

@@ -10,6 +10,7 @@
 //   event.c      events, and waits for them
 //   stream.c     streams as the ABI's table has them
 //   queue.c      a stream's record, and streams for calls without one
+//   faults.c     memory in which kernels note a bad row
 //   pointer.c    queries of addresses; registered host memory
 //   share.c      memory of other processes
 //   range.c      addresses, and what is mapped in them
@@ -124,7 +125,7 @@ enum { TARN__CUDA_DEVICES_MAX = 64, TARN__CUDA_NAME = 128 };
 enum { TARN__CUDA_ALIGN = 256 };
 
 typedef struct tarn__cuda_queue tarn__cuda_queue;
-typedef union tarn__cuda_note tarn__cuda_note;
+typedef struct tarn__cuda_page tarn__cuda_page;
 
 typedef struct tarn__cuda_device {
   int id;
@@ -153,8 +154,7 @@ typedef struct tarn__cuda_device {
   tarn__common_extents offset;    // blocks that begin behind the driver's;
                                   // |record|: the driver's address
   tarn__cuda_queue *idle;         // streams for calls without one
-  tarn__cuda_note *notes;         // pinned memory for faults that is free
-  tarn__cuda_note *note_pages;    // and the pages in which all of it is
+  tarn__cuda_page *pages;         // pinned memory for faults
 } tarn__cuda_device;
 
 // The device that |device| names, which is open, and in this process; NULL,
@@ -269,6 +269,30 @@ size_t tarn__cuda_piece(tarn__cuda_device *device, uint64_t address,
 void tarn__cuda_share_open(tarn__cuda_device *device,
                            const tarn__cuda_options *options);
 
+// Whether the context of |device| is the thread's current one. Where it is not
+// while the device is closed, it was destroyed, and all that was in it.
+static inline bool tarn__cuda_is_entered(const tarn__cuda_device *device) {
+  CUcontext current = NULL;
+  return tarn__cuda_driver_get()->CtxGetCurrent(&current) == TARN__CU_SUCCESS &&
+         current == device->context;
+}
+
+// --- faults.c --------------------------------------------------------------
+
+// Pinned memory for one fault, zero-filled. Pinned memory has one address for
+// the host and for devices. Caller has entered the context.
+//
+// C_FAILED  no host memory, or the driver gives no pinned memory.
+TARN_MUST_CHECK C_Status tarn__cuda_fault_take(tarn__cuda_device *device,
+                                               tarn__cuda_fault **out);
+
+// Gives it back: no kernel writes there any more. Makes no call of the driver.
+void tarn__cuda_fault_put(tarn__cuda_device *device,
+                          const tarn__cuda_fault *fault);
+
+// Frees all of it.
+void tarn__cuda_faults_close(tarn__cuda_device *device);
+
 // --- queue.c ---------------------------------------------------------------
 
 // The record of a stream: every one of the plug-in's own has one, an adopted
@@ -306,7 +330,7 @@ tarn__cu_result tarn__cuda_queue_close(tarn__cuda_queue *queue);
 void tarn__cuda_queue_forget(tarn__cuda_queue *queue);
 
 // Destroys all streams of |device|, whose work is done, and lets go of all
-// records. Caller has entered the context, unless it is gone.
+// records.
 void tarn__cuda_queues_close(tarn__cuda_device *device);
 
 // The record of a stream of the plug-in's own, held; NULL: it is none.

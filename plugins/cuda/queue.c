@@ -19,8 +19,6 @@
 //     drop the last hold. Its pinned memory goes back to the device's.
 //   * Memory that a captured graph writes to stays until the device is closed.
 //   * Streams for calls without one begin each call without a fault.
-#include <string.h>
-
 #include "base/hostmem.h"
 #include "gpu.h"
 
@@ -28,15 +26,6 @@ typedef tarn__cuda_device cuda;
 typedef tarn__cuda_queue queue;
 typedef tarn__cuda_work work;
 typedef tarn__cuda_mark mark;
-typedef union tarn__cuda_note note;
-
-// Pinned memory for one fault.
-union tarn__cuda_note {
-  tarn__cuda_fault fault;
-  note *next;  // of the free ones; of the first in a page, the next page
-};
-
-enum { NOTES_OF_PAGE = 128 };
 
 static struct {
   pthread_mutex_t lock;  // guards the map; taken inside a record's
@@ -60,61 +49,6 @@ static queue *record_of(tarn__range_map_node *node) {
   return (queue *)(void *)node;
 }
 
-// --- pinned memory for faults ----------------------------------------------
-
-static void put_note(cuda *d, note *n) {
-  pthread_mutex_lock(&d->lock);
-  n->next = d->notes;
-  d->notes = n;
-  pthread_mutex_unlock(&d->lock);
-}
-
-// Pins another page. A stream of the caller's may be capturing.
-static C_Status add_page(cuda *d) {
-  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cuda_scope scope;
-  void *memory = NULL;
-  C_Status status = tarn__cuda_enter(d, true, &scope);
-  if (status != C_SUCCESS) return status;
-  tarn__cu_result error = cu->MemHostAlloc(
-      &memory, NOTES_OF_PAGE * sizeof(note),
-      TARN__CU_MEMHOSTALLOC_PORTABLE | TARN__CU_MEMHOSTALLOC_DEVICEMAP);
-  tarn__cuda_leave(&scope);
-  if (error != TARN__CU_SUCCESS)
-    return tarn__cuda_say(error, "cuMemHostAlloc for rows");
-  note *page = memory;
-  pthread_mutex_lock(&d->lock);
-  page[0].next = d->note_pages;
-  d->note_pages = page;
-  pthread_mutex_unlock(&d->lock);
-  for (size_t i = 1; i < NOTES_OF_PAGE; i++)
-    put_note(d, &page[i]);
-  return C_SUCCESS;
-}
-
-static C_Status take_note(cuda *d, note **out) {
-  for (;;) {
-    pthread_mutex_lock(&d->lock);
-    *out = d->notes;
-    if (*out != NULL) d->notes = (*out)->next;
-    pthread_mutex_unlock(&d->lock);
-    if (*out != NULL) break;
-    C_Status status = add_page(d);
-    if (status != C_SUCCESS) return status;
-  }
-  memset(*out, 0, sizeof **out);
-  return C_SUCCESS;
-}
-
-static void free_pages(cuda *d) {
-  note *page = NULL;
-  while ((page = d->note_pages) != NULL) {
-    d->note_pages = page->next;
-    (void)tarn__cuda_driver_get()->MemFreeHost(page);
-  }
-  d->notes = NULL;
-}
-
 // --- one record ------------------------------------------------------------
 
 static queue *new_record(cuda *d, CUstream handle) {
@@ -134,7 +68,7 @@ static queue *new_record(cuda *d, CUstream handle) {
 
 static void free_record(queue *q) {
   if (q->fault != NULL && !q->is_fault_kept)
-    put_note(q->device, (note *)q->fault);
+    tarn__cuda_fault_put(q->device, q->fault);
   pthread_mutex_destroy(&q->lock);
   tarn__host_free(q, sizeof *q);
 }
@@ -273,8 +207,8 @@ tarn__cu_result tarn__cuda_queue_close(queue *q) {
   return tarn__cuda_driver_get()->StreamDestroy(q->handle);
 }
 
-static void close_stream(queue *q) {
-  if (q->is_adopted) {
+static void close_stream(queue *q, bool entered) {
+  if (q->is_adopted || !entered) {
     tarn__cuda_queue_forget(q);
   } else {
     (void)tarn__cuda_queue_close(q);
@@ -283,14 +217,15 @@ static void close_stream(queue *q) {
 }
 
 void tarn__cuda_queues_close(cuda *d) {
+  bool entered = tarn__cuda_is_entered(d);
   queue *q = NULL;
   while ((q = behind(d, 0)) != NULL)
-    close_stream(q);
+    close_stream(q, entered);
   while ((q = d->idle) != NULL) {
     d->idle = q->next;
-    close_stream(q);
+    close_stream(q, entered);
   }
-  free_pages(d);
+  tarn__cuda_faults_close(d);
 }
 
 // --- outcomes of rows ------------------------------------------------------
@@ -435,15 +370,18 @@ static void end_rows(work *w) {
 // Waits, and makes the stream as good as new.
 static C_Status await(work *w, tarn__cu_result error) {
   queue *q = w->own;
+  C_Status outcome = C_SUCCESS;
   tarn__cu_result finished = tarn__cuda_drain(w->stream);
-  pthread_mutex_lock(&q->lock);
-  C_Status outcome = outcome_of(q, q->rows);
-  forget_fault(q);
-  pthread_mutex_unlock(&q->lock);
+  if (finished != TARN__CU_SUCCESS) {
+    outcome = tarn__cuda_say(finished, "cuStreamSynchronize");
+  } else {
+    pthread_mutex_lock(&q->lock);
+    outcome = outcome_of(q, q->rows);
+    forget_fault(q);
+    pthread_mutex_unlock(&q->lock);
+  }
   put_idle(q, error == TARN__CU_SUCCESS && finished == TARN__CU_SUCCESS);
-  return finished == TARN__CU_SUCCESS
-             ? outcome
-             : tarn__cuda_say(finished, "cuStreamSynchronize");
+  return outcome;
 }
 
 C_Status tarn__cuda_end(work *w, const char *call, tarn__cu_result error) {
@@ -458,20 +396,20 @@ C_Status tarn__cuda_end(work *w, const char *call, tarn__cu_result error) {
 // --- rows ------------------------------------------------------------------
 
 static C_Status need_fault(queue *q) {
-  note *n = NULL;
+  tarn__cuda_fault *fault = NULL;
   pthread_mutex_lock(&q->lock);
   bool has = q->fault != NULL;
   pthread_mutex_unlock(&q->lock);
   if (has) return C_SUCCESS;
-  C_Status status = take_note(q->device, &n);
+  C_Status status = tarn__cuda_fault_take(q->device, &fault);
   if (status != C_SUCCESS) return status;
   pthread_mutex_lock(&q->lock);
   if (q->fault == NULL) {
-    q->fault = &n->fault;
-    n = NULL;
+    q->fault = fault;
+    fault = NULL;
   }
   pthread_mutex_unlock(&q->lock);
-  if (n != NULL) put_note(q->device, n);
+  if (fault != NULL) tarn__cuda_fault_put(q->device, fault);
   return C_SUCCESS;
 }
 

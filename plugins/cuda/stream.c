@@ -102,7 +102,7 @@ static tarn__cu_result drain_context(void) {
 void tarn__cuda_calls_close(const cuda *d) {
   tarn_list *node = NULL;
   tarn_list *next = NULL;
-  (void)drain_context();
+  if (tarn__cuda_is_entered(d)) (void)drain_context();
   pthread_mutex_lock(&calls.lock);
   tarn_list_for_each_safe (node, next, &calls.list) {
     call *c = tarn_list_entry(node, call, node);
