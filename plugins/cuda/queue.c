@@ -19,6 +19,8 @@
 //     drop the last hold. Its pinned memory goes back to the device's.
 //   * Memory that a captured graph writes to stays until the device is closed.
 //   * Streams for calls without one begin each call without a fault.
+#include <string.h>
+
 #include "base/hostmem.h"
 #include "gpu.h"
 
@@ -236,8 +238,7 @@ static uint64_t serial_of(queue *q) {
 }
 
 static void forget_fault(queue *q) {
-  if (q->fault != NULL)
-    __atomic_store_n(&q->fault->serial, 0, __ATOMIC_RELEASE);
+  if (q->fault != NULL) memset(q->fault, 0, sizeof *q->fault);
 }
 
 // The outcome of the calls of rows up to |rows|, with the lock held.
