@@ -45,6 +45,10 @@ typedef struct tarn__cuda_vendor {
   // unmapped, given rights, and copied to and from by a call of its own.
   bool maps_one_by_one;
 
+  // The size of memory is that of its file descriptor. Such a driver need not
+  // refuse a mapping that is larger.
+  bool descriptors_have_sizes;
+
   // Kernels for rows are in the module.
   bool has_kernels;
 } tarn__cuda_vendor;

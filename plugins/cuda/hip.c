@@ -380,5 +380,6 @@ const tarn__cuda_vendor tarn__cuda_vendor_of = {
     .fill = fill,
     .name_call = name_call,
     .maps_one_by_one = true,
+    .descriptors_have_sizes = true,
     .has_kernels = false,
 };

@@ -5,8 +5,13 @@
 // a moment: its bytes fit, and a granule more does not. By its documents
 // cuMemMap refuses what is beyond the end of the memory. (That a part of the
 // memory cannot be mapped either is not documented, and not relied upon.)
+//
+// HIP, from its sources, does not say that such a mapping failed, and the end
+// of one that failed is a crash. Its descriptors are dma-bufs, which have a
+// size.
 #include <inttypes.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "devices.h"
 
@@ -67,9 +72,22 @@ static tarn__cu_result try_map(CUdeviceptr address, size_t size,
   return cu->MemUnmap(address, size);
 }
 
+static tarn_status refuse_size(const cuda *d, int fd, size_t size) {
+  return tarn__text_fail(TARN_E_INVALID,
+                         "%s:%d: memory_import of %zu bytes: the memory of "
+                         "file descriptor %d has another size",
+                         tarn__cuda_vendor_of.type, d->id, size, fd);
+}
+
+static tarn_status check_descriptor(const cuda *d, int fd, size_t size) {
+  off_t end = lseek(fd, 0, SEEK_END);
+  return end >= 0 && (uintmax_t)end == size ? TARN_OK
+                                            : refuse_size(d, fd, size);
+}
+
 // Finds out whether |memory| has |size| bytes.
-static tarn_status check_imported(const cuda *d, int fd, size_t size,
-                                  CUmemGenericAllocationHandle memory) {
+static tarn_status check_mapped(const cuda *d, int fd, size_t size,
+                                CUmemGenericAllocationHandle memory) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUdeviceptr address = 0;
   size_t more = 0;
@@ -83,12 +101,8 @@ static tarn_status check_imported(const cuda *d, int fd, size_t size,
   (void)cu->MemAddressFree(address, more);
   if (error == TARN__CU_SUCCESS && beyond == TARN__CU_ERROR_INVALID_VALUE)
     return TARN_OK;
-  if (beyond == TARN__CU_SUCCESS || error == TARN__CU_ERROR_INVALID_VALUE) {
-    return tarn__text_fail(TARN_E_INVALID,
-                           "%s:%d: memory_import of %zu bytes: the memory of "
-                           "file descriptor %d has another size",
-                           tarn__cuda_vendor_of.type, d->id, size, fd);
-  }
+  if (beyond == TARN__CU_SUCCESS || error == TARN__CU_ERROR_INVALID_VALUE)
+    return refuse_size(d, fd, size);
   return tarn__cuda_answer(tarn__cuda_say(beyond, "cuMemMap"));
 }
 
@@ -114,7 +128,9 @@ static tarn_status take_import(cuda *d, int fd, size_t size,
   CUmemGenericAllocationHandle memory = 0;
   tarn__cu_result error = import(fd, &memory);
   if (error != TARN__CU_SUCCESS) return say_import(d, fd, error);
-  tarn_status status = check_imported(d, fd, size, memory);
+  tarn_status status = tarn__cuda_vendor_of.descriptors_have_sizes
+                           ? check_descriptor(d, fd, size)
+                           : check_mapped(d, fd, size, memory);
   if (status == TARN_OK && !tarn__cuda_physical_note(d, memory, size, true))
     status = tarn__text_fail(TARN_E_NOMEM, "%s:%d: no host memory",
                              tarn__cuda_vendor_of.type, d->id);
