@@ -13,22 +13,26 @@ static struct {
 
 // --- loading ---------------------------------------------------------------
 
-// The library under the first of its names that is there; the thread's text is
-// about the first, which is the one that documents tell of.
-static void *open_library(void) {
+// The library under the first of its names that is there. |how|: 0, or
+// RTLD_NOLOAD for one that the program has loaded. The thread's text is about
+// the first name, which is the one that documents tell of.
+static void *open_library(int how) {
   const tarn__cuda_vendor *vendor = &tarn__cuda_vendor_of;
-  void *library = dlopen(vendor->library, RTLD_NOW | RTLD_LOCAL);
+  void *library = dlopen(vendor->library, RTLD_NOW | RTLD_LOCAL | how);
   if (library != NULL) return library;
-  (void)tarn__text_fail(TARN_E_DEVICE, "%s", dlerror());
+  const char *why = dlerror();
+  if (why != NULL) (void)tarn__text_fail(TARN_E_DEVICE, "%s", why);
   for (const char *const *name = vendor->otherwise;
        name != NULL && *name != NULL && library == NULL; name++)
-    library = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(*name, RTLD_NOW | RTLD_LOCAL | how);
   return library;
 }
 
 static bool load_locked(void) {
   if (driver.is_loaded) return true;
-  void *library = open_library();
+  // Of several releases the program's own: two in a process do not go together.
+  void *library = open_library(RTLD_NOLOAD);
+  if (library == NULL) library = open_library(0);
   if (library == NULL) return false;
   driver.is_loaded = tarn__cuda_vendor_of.fill(library, &driver.functions);
   if (!driver.is_loaded) dlclose(library);
