@@ -7,9 +7,6 @@ typedef tarn__cuda_device cuda;
 
 static const size_t POOL_GROWTH = (size_t)64 << 20;
 
-// What the driver rounds a block to.
-enum { CHUNK = 512 };
-
 // --- devices ---------------------------------------------------------------
 
 // The library is only loaded: a process may fork behind this.
@@ -52,9 +49,10 @@ C_Status tarn__cuda_get_device(const C_Device device) {
 
 // --- sizes -----------------------------------------------------------------
 
+// Drivers round to more, but align to no more by their documents.
 static size_t min_chunk(const cuda *d) {
   (void)d;
-  return CHUNK;
+  return TARN__CUDA_ALIGN;
 }
 
 static size_t max_alloc(const cuda *d) {
