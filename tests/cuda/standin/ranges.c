@@ -317,7 +317,9 @@ static tarn__cu_result check_mapping(uint64_t address, size_t size,
                                      size_t offset, const physical *memory) {
   tarn__cu_result error = check_place(address, size);
   if (error != TARN__CU_SUCCESS) return error;
-  if (offset != 0 || size > memory->size) {
+  // No wrong use: nothing else tells how large imported memory is.
+  if (offset == 0 && size > memory->size) return TARN__CU_ERROR_INVALID_VALUE;
+  if (offset != 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
                          "%zu bytes from %zu of memory of %zu bytes", size,
                          offset, memory->size);
