@@ -73,7 +73,7 @@ struct CUmemPoolProps_st {
 // Every driver has these.
 #define TARN__CU_REQUIRED(X)                                                \
   X(Init, cuInit, hipInit, (unsigned flags))                                \
-  X(DriverGetVersion, cuDriverGetVersion, hipDriverGetVersion, (int *out))  \
+  X(DriverGetVersion, cuDriverGetVersion, none, (int *out))                 \
   X(GetErrorName, cuGetErrorName, none,                                     \
     (tarn__cu_result error, const char **out))                              \
   X(GetErrorString, cuGetErrorString, none,                                 \

@@ -47,6 +47,14 @@ static tarn__cu_result init(unsigned flags) {
   return TARN__CU_SUCCESS;
 }
 
+// In the form of CUDA's: 1000 for a major version, 10 for a minor one.
+static tarn__cu_result driver_get_version(int *out) {
+  int version = atomic_load_explicit(&hip.version, memory_order_relaxed);
+  *out = version / TARN__HIP_VERSION(1, 0) * 1000 +
+         version % TARN__HIP_VERSION(1, 0) / TARN__HIP_VERSION(0, 1) * 10;
+  return TARN__CU_SUCCESS;
+}
+
 // --- errors ----------------------------------------------------------------
 
 static tarn__cu_result get_error_name(tarn__cu_result error, const char **out) {
@@ -74,10 +82,15 @@ static const struct {
 #undef CALL
 };
 
+static bool is_none(const char *name) {
+  return strcmp(name, "none") == 0;
+}
+
 // The first that fits.
 static const char *name_call(const char *cuda) {
   for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-    if (strcmp(calls[i].cuda, cuda) == 0) return calls[i].hip;
+    if (strcmp(calls[i].cuda, cuda) == 0 && !is_none(calls[i].hip))
+      return calls[i].hip;
   return cuda;
 }
 
@@ -309,7 +322,7 @@ typedef struct entry {
 static bool look_up(void *library, const entry *entries, size_t count) {
   for (size_t i = 0; i < count; i++) {
     const entry *e = &entries[i];
-    if (strcmp(e->name, "none") == 0) continue;
+    if (is_none(e->name)) continue;
     void *symbol = dlsym(library, e->name);
     if (symbol == NULL && !e->is_optional) {
       (void)tarn__text_fail(TARN_E_DEVICE, "libamdhip64.so: it has no %s",
@@ -338,6 +351,7 @@ static bool look_up_all(void *library) {
 
 static void put_own(tarn__cuda_driver *out) {
   out->Init = init;
+  out->DriverGetVersion = driver_get_version;
   out->GetErrorName = get_error_name;
   out->GetErrorString = get_error_string;
   out->DeviceGetAttribute = device_get_attribute;
