@@ -205,7 +205,7 @@ C_Status tarn__cuda_query_event(const C_Device device, C_Event handle) {
   if (status != C_SUCCESS) return tarn__cuda_query_answer(status);
   tarn__cu_result error = ask(handle, &m);
   if (error == TARN__CU_SUCCESS) {
-    status = tarn__cuda_mark_settle(m);
+    status = tarn__cuda_mark_settle(m, false);
   } else if (error == TARN__CU_ERROR_NOT_READY) {
     status = C_WARNING;
   } else {
@@ -255,7 +255,7 @@ C_Status tarn__cuda_synchronize_event(const C_Device device, C_Event handle) {
   tarn__cu_result error =
       is_own(handle) ? await_own(event_of(handle), &m) : await(native(handle));
   if (error == TARN__CU_SUCCESS) {
-    status = tarn__cuda_mark_settle(m);
+    status = tarn__cuda_mark_settle(m, false);
   } else {
     tarn__cuda_mark_drop(m);
     status = tarn__cuda_say(error, "cuEventSynchronize");

@@ -359,10 +359,11 @@ tarn__cuda_mark tarn__cuda_mark_again(tarn__cuda_mark mark);
 void tarn__cuda_mark_drop(tarn__cuda_mark mark);
 
 // The outcome of rows before |mark|, which it drops and which the stream has
-// reached. Makes no call of the driver.
+// reached. |is_told|: the program has waited for the stream itself, and need
+// not be told again where that is an adopted one. Makes no call of the driver.
 //
 // C_ERROR  an index was bad; the thread's text says which.
-C_Status tarn__cuda_mark_settle(tarn__cuda_mark mark);
+C_Status tarn__cuda_mark_settle(tarn__cuda_mark mark, bool is_told);
 
 // The outcome of all rows of |device|, all streams of which are done.
 C_Status tarn__cuda_queues_outcome(const tarn__cuda_device *device);
@@ -412,8 +413,11 @@ void tarn__cuda_events_close(const tarn__cuda_device *device);
 
 // --- stream.c --------------------------------------------------------------
 
-// Waits for all work in the context, and frees callbacks that the driver has
-// not called, and will not any more: before all else is closed.
+// Forgets callbacks that have not come: they never do. |stream| NULL: of any.
+void tarn__cuda_calls_forget(const tarn__cuda_device *device, C_Stream stream);
+
+// Waits for all work in the context, and forgets all callbacks: before all else
+// is closed.
 void tarn__cuda_calls_close(const tarn__cuda_device *device);
 
 // --- kernels.c -------------------------------------------------------------

@@ -13,8 +13,9 @@
 //   * A fault holds the first bad row of a stream, of the lowest serial. So one
 //     with a serial above a mark's says that nothing before the mark was bad.
 //   * An adopted stream's record leaves the map when a mark behind all of its
-//     rows is reached: no kernel writes to its fault any more. Marks that hold
-//     the record still find there what was found.
+//     rows is reached: no kernel writes to its fault any more. One with a fault
+//     stays until the stream itself has told of it. Marks that hold the record
+//     still find there what was found.
 //   * A record is freed without a call of the driver, so that a callback may
 //     drop the last hold. Its pinned memory goes back to the device's.
 //   * Memory that a captured graph writes to stays until the device is closed.
@@ -287,13 +288,14 @@ static bool let_go(queue *q) {
   return false;
 }
 
-C_Status tarn__cuda_mark_settle(mark m) {
+C_Status tarn__cuda_mark_settle(mark m, bool is_told) {
   queue *q = m.queue;
   if (q == NULL) return C_SUCCESS;
   pthread_mutex_lock(&q->lock);
   C_Status outcome = outcome_of(q, m.rows);
   bool is_over = q->is_adopted && m.is_behind_all && m.rows == q->rows;
-  bool was_there = is_over && let_go(q);
+  bool goes = is_over && (outcome == C_SUCCESS || is_told);
+  bool was_there = goes && let_go(q);
   pthread_mutex_unlock(&q->lock);
   if (was_there) tarn__cuda_queue_drop(q);
   tarn__cuda_queue_drop(q);
