@@ -25,7 +25,8 @@ add_library(tarn_flags INTERFACE)
 target_compile_definitions(tarn_flags INTERFACE _GNU_SOURCE)
 target_compile_options(tarn_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wvla
-  -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wundef
+  $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+  $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes> -Wformat=2 -Wundef
   -fno-strict-aliasing -fno-semantic-interposition)
 target_link_libraries(tarn_flags INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 string(REGEX MATCH "^[0-9]+" major "${CMAKE_C_COMPILER_VERSION}")
