@@ -349,7 +349,13 @@ bool find_block(const torch_device *device, const void *ptr,
                         nullptr) == TARN_OK);
 }
 
-// The allocation of the driver, or the block, around |ptr|.
+bool holds(const tarn_pointer_info &info, const tarn_block &block) {
+  return info.base <= block.address && block.address - info.base <= info.size &&
+         info.size - (block.address - info.base) >= block.size;
+}
+
+// The allocation of the driver around |ptr|. In a range, where the driver knows
+// pieces of a block, it is the block.
 bool find_base(torch_device *device, const void *ptr, void **out_base,
                size_t *out_size) {
   tarn_block block = {};
@@ -357,10 +363,10 @@ bool find_base(torch_device *device, const void *ptr, void **out_base,
   if (!find_block(device, ptr, &block)) return false;
   bool is_known = tarn_device_pointer_query(device->device, block.address,
                                             &info) == TARN_OK &&
-                  info.base != 0 && info.size != 0;
+                  holds(info, block);
+  *out_size = is_known ? info.size : block.size;
   block.address = is_known ? info.base : block.address;
   *out_base = block.pointer;
-  *out_size = is_known ? info.size : block.size;
   return true;
 }
 

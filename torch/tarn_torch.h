@@ -84,8 +84,9 @@ TARN_TORCH_API void tarn_torch_reset(void);
 
 // set_base_alloc_fn: the allocation of the driver that |ptr| lies in, which is
 // what processes share: its address is returned, its size is in |*out_size|
-// (may be NULL). Where the driver does not know, the block; where no device
-// knows, |ptr| and 0.
+// (may be NULL). Where the driver does not know it, or knows pieces of the
+// block since that is in a range, the block; where no device knows, |ptr| and
+// 0.
 TARN_TORCH_API void *tarn_torch_base_alloc(void *ptr, size_t *out_size);
 
 // set_memory_fraction_fn: torch.cuda.set_per_process_memory_fraction. Limits
