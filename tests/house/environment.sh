@@ -8,14 +8,16 @@ set -u
 cd "$1" || exit 1
 failed=0
 
-if grep -rnE '(^|[^_[:alnum:]])getenv *\(' src plugins record --include='*.[ch]'; then
+if grep -rnE '(^|[^_[:alnum:]])getenv *\(' src plugins record torch \
+  --include='*.[ch]' --include='*.cc'; then
   echo 'use secure_getenv there'
   failed=1
 fi
 
-# String literals of src/ that are a name and nothing else. Names of headers
+# String literals of src/ and torch/ that are a name and nothing else. Names of headers
 # (statuses, flags) count only where they are read.
-for name in $(grep -rhoE '"TARN_[A-Z_]+"' src --include='*.c' | tr -d '"' | sort -u); do
+for name in $(grep -rhoE '"TARN_[A-Z_]+"' src torch --include='*.c' \
+  --include='*.cc' | tr -d '"' | sort -u); do
   grep -rqw "$name" include/tarn &&
     ! grep -rq "getenv(\"$name\")" src --include='*.c' && continue
   grep -q "^| \`$name\` |" docs/contracts.md || {

@@ -1,39 +1,39 @@
 #!/bin/sh
-# The library exports what its headers declare: each TARN_API function, with
-# the version TARN_0, and nothing else.
+# A library exports what its headers declare: each function with API in front,
+# with its version, and nothing else.
 #
-#   exports.sh INCLUDE_DIR LIBRARY NM
+#   exports.sh HEADER_DIR LIBRARY NM API VERSION LEAST
 set -eu
-include=$1 library=$2 nm=$3
+headers=$1 library=$2 nm=$3 api=$4 version=$5 least=$6
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The identifier before the first '(' behind each TARN_API.
+# The identifier before the first '(' behind each $api.
 declared() {
-  sed -e 's,//.*,,' -e '/^[ \t]*#/d' "$include"/tarn/*.h | tr '\n' ' ' |
-    sed 's/TARN_API/\n&/g' |
-    sed -n 's/^TARN_API[^(]*[^A-Za-z0-9_(]\([A-Za-z0-9_]*\) *(.*/\1/p'
+  sed -e 's,//.*,,' -e '/^[ \t]*#/d' "$headers"/*.h | tr '\n' ' ' |
+    sed "s/$api/\\n&/g" |
+    sed -n "s/^$api[^(]*[^A-Za-z0-9_(]\([A-Za-z0-9_]*\) *(.*/\1/p"
 }
 
 exported() {
   "$nm" -D --defined-only "$library" |
-    sed -e 's/^[0-9a-f]* *//' -e '/^A TARN_0\(@@TARN_0\)*$/d'
+    sed -e 's/^[0-9a-f]* *//' -e "/^A $version\\(@@$version\\)*\$/d"
 }
 
 exported >"$work/symbols"
-if grep -v '^T tarn_[a-z][a-z0-9_]*@@TARN_0$' "$work/symbols"; then
-  echo 'not functions tarn_<name>, version TARN_0: see above'
+if grep -v "^T tarn_[a-z][a-z0-9_]*@@$version\$" "$work/symbols"; then
+  echo "not functions tarn_<name>, version $version: see above"
   exit 1
 fi
-sed 's/^T \(.*\)@@TARN_0$/\1/' "$work/symbols" | sort >"$work/exported"
+sed "s/^T \(.*\)@@$version\$/\1/" "$work/symbols" | sort >"$work/exported"
 declared | sort >"$work/declared"
 
 if ! diff -u "$work/declared" "$work/exported"; then
-  echo 'lines with -: declared with TARN_API, but not exported'
+  echo "lines with -: declared with $api, but not exported"
   echo 'lines with +: exported, but no public header declares them'
   exit 1
 fi
 count=$(wc -l <"$work/declared")
 echo "$count functions"
-[ "$count" -ge 20 ]
+[ "$count" -ge "$least" ]

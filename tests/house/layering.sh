@@ -67,6 +67,7 @@ src/layout/                users,device_ext                    layout
 record/                    base,trace,device_abi               base,record,trace/log.h
 plugins/                   base,device_abi,device_ext,sim      base,common
 mpi/                       base,comm                           -
+torch/                     alloc,base,capture,device,pool,sleep,snapshot  torch
 kit/                       users                               kit
 tool/                      users                               kit
 tool/cmd_conform.c         users                               conform,kit
@@ -88,13 +89,13 @@ tests/                     users,device_abi,device_ext         *
 cd "${1:?usage: layering.sh ROOT}"
 
 folders=
-for folder in include src record plugins mpi conform kit tool examples bench fuzz \
-  tests; do
+for folder in include src record plugins mpi torch conform kit tool examples bench \
+  fuzz tests; do
   [ ! -d "$folder" ] || folders="$folders $folder"
 done
 
 # shellcheck disable=SC2016,SC2086  # an awk program, a list of folders
-find $folders -type f -name '*.[ch]' | sort |
+find $folders -type f \( -name '*.[ch]' -o -name '*.cc' \) | sort |
   xargs awk -v table="$table" '
     function has(list, item) { return index("," list ",", "," item ",") > 0 }
 
