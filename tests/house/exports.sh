@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 declared() {
   sed -e 's,//.*,,' -e '/^[ \t]*#/d' "$headers"/*.h | tr '\n' ' ' |
     sed "s/$api/\\n&/g" |
-    sed -n "s/^$api[^(]*[^A-Za-z0-9_(]\([A-Za-z0-9_]*\) *(.*/\1/p"
+    sed -n "s/^${api}[^(]*[^A-Za-z0-9_(]\([A-Za-z0-9_]*\) *(.*/\1/p"
 }
 
 exported() {
