@@ -278,7 +278,8 @@ tarn_status end_graph(torch_device *device, graph_pool *graph) {
   return keep(tarn_pool_end_capture(graph->pool));
 }
 
-// Ends the released pools of which no block is live.
+// Ends the released pools of which no block is live. The host may wait for the
+// streams that used them, which must not be captured: not at the end of one.
 void sweep_graphs(torch_device *device) {
   for (graph_pool **at = &device->graphs; *at != nullptr;) {
     graph_pool *graph = *at;
@@ -389,6 +390,41 @@ tarn_status limit(int number, double fraction) {
 tarn_status query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   out_stats->struct_size = sizeof *out_stats;
   return keep(tarn_pool_query(pool, out_stats));
+}
+
+// Clears |out_stats|, which has |*out_size| bytes of the caller's version.
+tarn_status check_stats(tarn_torch_stats *out_stats, size_t *out_size) {
+  if (out_stats == nullptr)
+    return fail(TARN_E_INVALID, "tarn_torch_query: NULL in place of a struct");
+  size_t size = out_stats->struct_size;
+  if (size == 0) size = sizeof *out_stats;
+  if (size < sizeof *out_stats) {
+    return fail(TARN_E_INVALID,
+                "tarn_torch_query: struct_size is less than that of the first "
+                "version");
+  }
+  std::memset(out_stats, 0, size);
+  out_stats->struct_size = size;
+  *out_size = size;
+  return TARN_OK;
+}
+
+// Adds what the device's own pool holds.
+tarn_status add_own(const torch_device *device, tarn_torch_stats *stats) {
+  tarn_pool_stats own = {};
+  tarn_status status = query(device->pool, &own);
+  if (status != TARN_OK) return status;
+  stats->reserved = own.reserved_bytes;
+  stats->reserved_peak = own.reserved_peak_bytes;
+  stats->live = own.live_bytes;
+  stats->live_peak = own.live_peak_bytes;
+  stats->asleep = own.asleep_bytes;
+  stats->blocks = own.live_blocks;
+  stats->allocs = own.allocs;
+  stats->frees = own.frees;
+  stats->failures = own.failures;
+  stats->device_allocs = own.device_allocs;
+  return TARN_OK;
 }
 
 // Adds what pools of graphs hold.
@@ -519,7 +555,6 @@ void tarn_torch_end_pool(int device, tarn_torch_pool_id id) {
   graph_pool *graph = find_graph(found, id);
   if (graph != nullptr && end_graph(found, graph) != TARN_OK)
     complain("the end of a capture into pool", graph->pool);
-  sweep_graphs(found);
 }
 
 void tarn_torch_release_pool(int device, tarn_torch_pool_id id) {
@@ -543,32 +578,26 @@ const char *tarn_torch_last_error() {
 
 tarn_status tarn_torch_pool(int device, tarn_pool **out_pool) {
   torch_device *found = nullptr;
+  if (out_pool == nullptr)
+    return fail(TARN_E_INVALID, "tarn_torch_pool: NULL in place of a pool");
+  *out_pool = nullptr;
   tarn_status status = find_device(device, &found);
-  *out_pool = status == TARN_OK ? found->pool : nullptr;
+  if (status == TARN_OK) *out_pool = found->pool;
   return status;
 }
 
 tarn_status tarn_torch_query(int device, tarn_torch_stats *out_stats) {
   torch_device *found = nullptr;
-  tarn_pool_stats own = {};
-  *out_stats = {};
-  tarn_status status = find_device(device, &found);
-  if (status == TARN_OK) status = query(found->pool, &own);
-  if (status != TARN_OK) return status;
   tarn_torch_stats stats = {};
-  stats.reserved = own.reserved_bytes;
-  stats.reserved_peak = own.reserved_peak_bytes;
-  stats.live = own.live_bytes;
-  stats.live_peak = own.live_peak_bytes;
-  stats.asleep = own.asleep_bytes;
-  stats.blocks = own.live_blocks;
-  stats.allocs = own.allocs;
-  stats.frees = own.frees;
-  stats.failures = own.failures;
-  stats.device_allocs = own.device_allocs;
-  status = add_graphs(found, &stats);
-  if (status == TARN_OK) *out_stats = stats;
-  return status;
+  size_t size = 0;
+  tarn_status status = check_stats(out_stats, &size);
+  if (status == TARN_OK) status = find_device(device, &found);
+  if (status == TARN_OK) status = add_own(found, &stats);
+  if (status == TARN_OK) status = add_graphs(found, &stats);
+  if (status != TARN_OK) return status;
+  stats.struct_size = size;
+  std::memcpy(out_stats, &stats, size < sizeof stats ? size : sizeof stats);
+  return TARN_OK;
 }
 
 tarn_status tarn_torch_reset_peaks(int device) {

@@ -108,13 +108,14 @@ TARN_TORCH_API const char *tarn_torch_last_error(void);
 // the device.
 //
 // TARN_E_INVALID, TARN_E_IO, TARN_E_UNSUPPORTED, TARN_E_DEVICE
-//   as tarn_device_open and tarn_pool_of.
+//   as tarn_device_open and tarn_pool_of; TARN_E_INVALID also for NULL.
 TARN_TORCH_API TARN_MUST_CHECK tarn_status
 tarn_torch_pool(int device, tarn_pool **out_pool);
 
 // What is held of a device, in bytes. Pools of captured graphs are included in
 // |reserved|, |live| and |blocks|.
 typedef struct tarn_torch_stats {
+  uint64_t struct_size;    // set by the caller; 0: of the first version
   uint64_t reserved;       // of the device, idle memory included
   uint64_t reserved_peak;  // of the device's pool alone, as the next three
   uint64_t live;           // requested and not freed
@@ -128,8 +129,9 @@ typedef struct tarn_torch_stats {
                            // in steps that repeat
 } tarn_torch_stats;
 
-// Cost:   as tarn_pool_query, for each pool.
-// Errors: as tarn_torch_pool.
+// Cost:           as tarn_pool_query, for each pool.
+// TARN_E_INVALID  also: |out_stats| is NULL, or its struct_size too small.
+// Others as tarn_torch_pool.
 TARN_TORCH_API TARN_MUST_CHECK tarn_status
 tarn_torch_query(int device, tarn_torch_stats *out_stats);
 
@@ -212,7 +214,8 @@ TARN_TORCH_API void tarn_torch_begin_pool(int device, tarn_torch_pool_id id,
 TARN_TORCH_API void tarn_torch_end_pool(int device, tarn_torch_pool_id id);
 
 // set_release_pool: the graphs captured into it are destroyed. The pool ends
-// with its last block, at the next of these three calls or tarn_torch_reset.
+// when its last block is free, here or in a later begin, release or reset; the
+// host waits for streams that may still use its memory.
 TARN_TORCH_API void tarn_torch_release_pool(int device, tarn_torch_pool_id id);
 
 }  // extern "C"

@@ -251,6 +251,24 @@ TEST(a_device_that_is_not_there_is_an_error_with_its_name) {
   ck_assert_ptr_null(pool);
 }
 
+TEST(what_does_not_fit_into_the_struct_is_an_error) {
+  ck_assert_int_eq(setenv("TARN_TORCH_DEVICE", "sim", 1), 0);
+  struct {
+    tarn_torch_stats known;
+    uint64_t newer;
+  } larger = {.known = {.struct_size = sizeof larger}, .newer = 1};
+  tarn_torch_stats stats = {.struct_size = 0};
+  assert_ok(tarn_torch_query(0, &stats));
+  assert_ok(tarn_torch_query(0, &larger.known));
+  ck_assert_uint_eq(larger.newer, 0);
+  stats.struct_size = 8;
+  assert_status(tarn_torch_query(0, &stats), TARN_E_INVALID);
+  assert_says(tarn_torch_last_error(), "struct_size");
+  assert_status(tarn_torch_query(0, NULL), TARN_E_INVALID);
+  assert_status(tarn_torch_pool(0, NULL), TARN_E_INVALID);
+  assert_ok(tarn_torch_close());
+}
+
 TEST(the_type_is_cuda_where_nothing_is_said) {
   char text[CAUGHT_TEXT];
   ck_assert_int_eq(setenv("TARN_TORCH_DEVICE", "", 1), 0);

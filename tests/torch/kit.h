@@ -47,7 +47,7 @@ static inline tarn_pool *pool_of_torch(void) {
 }
 
 static inline tarn_torch_stats stats_of_torch(void) {
-  tarn_torch_stats stats;
+  tarn_torch_stats stats = {.struct_size = sizeof stats};
   assert_ok(tarn_torch_query(0, &stats));
   return stats;
 }

@@ -6,7 +6,7 @@ import ctypes
 class Stats(ctypes.Structure):
     """tarn_torch_stats of tarn_torch.h."""
     _fields_ = [(name, ctypes.c_uint64) for name in (
-        "reserved", "reserved_peak", "live", "live_peak", "asleep", "blocks",
+        "struct_size", "reserved", "reserved_peak", "live", "live_peak", "asleep", "blocks",
         "allocs", "frees", "failures", "device_allocs")]
 
 
