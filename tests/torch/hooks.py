@@ -4,13 +4,14 @@
   hooks.py LIBRARY
 
 PyTorch loads the library, takes its hooks, and calls those of captured graphs
-and of empty_cache, which need no CUDA. The devices behind them are simulated:
-nothing here says anything of a card. Exit status 77: there is no PyTorch.
+and of empty_cache, which need no CUDA. The devices behind them are those of
+TARN_TORCH_DEVICE, without it simulated ones: nothing here says anything of a
+card. Exit status 77: there is no PyTorch.
 """
 import os
 import sys
 
-os.environ["TARN_TORCH_DEVICE"] = "sim"
+os.environ.setdefault("TARN_TORCH_DEVICE", "sim")
 os.environ.pop("TARN_POOL", None)
 
 try:
@@ -81,7 +82,8 @@ def main():
     require(not torch.cuda.is_initialized(), "all of this needs no CUDA")
     graphs_have_pools_of_their_own(library)
     a_capture_that_cannot_begin_raises()
-    print(f"PyTorch {torch.__version__} calls the hooks, over sim")
+    print(f"PyTorch {torch.__version__} calls the hooks, "
+          f"over {os.environ['TARN_TORCH_DEVICE']}")
 
 
 main()
