@@ -1,5 +1,6 @@
 // Captured graphs: each pool of PyTorch's has a Tarn pool of its own.
 #include "kit.h"
+#include "tarn/sim.h"
 
 enum { SIZE = 300000, ID = 7, OTHER = 8 };
 
@@ -28,6 +29,27 @@ TEST_LOOP_ON_LIBRARY(only_the_captured_stream_gets_the_graphs_memory, 1,
   give(later, captured);
   ck_assert_uint_eq(stats_of_torch().blocks, 0);
   release_graph(0, ID);
+}
+
+// In a capture a driver is asked for nothing that would end it.
+TEST(a_capture_is_not_broken) {
+  tarn_device *device = open_device("sim:0");
+  serve_on(device);
+  void *captured = native(stream_on(device));
+  void *before = take(SIZE, captured);
+  begin(ID, captured);
+  tarn_sim_capture(captured);
+  void *graphs = take(SIZE, captured);
+  give(graphs, captured);
+  ck_assert_ptr_eq(take(SIZE, captured), graphs);
+  give(before, captured);
+  give(graphs, captured);
+  tarn_sim_capture(NULL);
+  end_graph(0, ID);
+  ck_assert_uint_eq(tarn_sim_misuses(NULL, 0), 0);
+  release_graph(0, ID);
+  tarn_torch_reset();
+  ck_assert_uint_eq(stats_of_torch().reserved, 0);
 }
 
 // A graph runs again and again: what it used must not be another's meanwhile.
