@@ -464,6 +464,7 @@ void drop_streams(torch_device *device) {
 tarn_status close_device(torch_device *device) {
   std::lock_guard<std::mutex> guard(device->lock);
   drop_streams(device);
+  (void)tarn_device_synchronize(device->device);  // or it would not close
   sweep_graphs(device);
   return keep(tarn_device_close(device->device));
 }

@@ -174,7 +174,8 @@ TARN_TORCH_API TARN_MUST_CHECK tarn_status tarn_torch_wake(int device,
                                                            const char *name);
 
 // Lets streams and devices go that this library holds. A device of which blocks
-// are live stays open. Programs need not call it: the process may just end.
+// are live stays open. The host waits for the device. Programs need not call
+// it: the process may just end.
 //
 // Threads:      no other thread is inside this library.
 // TARN_E_STATE  a device stayed open; the text says why.

@@ -165,11 +165,11 @@ TEST_SET_ON(the_base_of_a_block_holds_it, 0, serve_on) {
 TEST_SET_ON(no_room_is_an_exception_or_null, 0, serve_on) {
   char text[CAUGHT_TEXT];
   tarn_stream *stream = stream_on(device);
-  assert_ok(tarn_pool_limit(pool_of_torch(), 1 << 20));
-  ck_assert_ptr_null(alloc_caught(2 << 20, 0, native(stream), text));
+  assert_ok(tarn_pool_limit(pool_of_torch(), 8 << 20));
+  ck_assert_ptr_null(alloc_caught(16 << 20, 0, native(stream), text));
   assert_says(text, "limit");
   assert_says(tarn_torch_last_error(), text);
-  ck_assert_ptr_null(tarn_torch_alloc_or_null(2 << 20, 0, native(stream)));
+  ck_assert_ptr_null(tarn_torch_alloc_or_null(16 << 20, 0, native(stream)));
   ck_assert_uint_eq(stats_of_torch().failures, 2);
   void *block = tarn_torch_alloc_or_null(SIZE, 0, native(stream));
   ck_assert_ptr_nonnull(block);
