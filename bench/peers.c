@@ -25,6 +25,7 @@ const peer_type *peer_find(const char *name) {
   for (size_t i = 0; i < OTHERS; i++) {
     if (strcmp(name, others[i].name) == 0) return others[i].type;
   }
+  if (strchr(name, '/') != NULL) return &peer_file_type;
   size_t length = strcspn(name, ":");
   for (size_t i = 0; tarn_pool_strategy_name(i) != NULL; i++) {
     const char *known = tarn_pool_strategy_name(i);

@@ -6,6 +6,7 @@
 //   mimalloc, jemalloc, tcmalloc   those of libraries, where installed
 //   no_pool, page_unit_pool, ...   Tarn's, each with its options if there are
 //               any: "page_unit_pool:page=65536"
+//   ./peer.so   that of a shared object (peer_abi.h), with options as well
 //
 // An allocator is a table of functions over a state of its own, which keeps
 // the blocks that are out in slots. It has a loop of its own too (course.h), in
@@ -25,7 +26,7 @@ enum { PEER_TEXT_SIZE = 256 };
 // For whom an allocator is made.
 typedef struct peer_order {
   const char *name;    // with its options
-  const char *device;  // of Tarn's pools
+  const char *device;  // of Tarn's pools and of shared objects
   const request_list *requests;
   size_t threads;
 } peer_order;
@@ -72,6 +73,7 @@ extern const peer_type peer_mimalloc;
 extern const peer_type peer_jemalloc;
 extern const peer_type peer_tcmalloc;
 extern const peer_type peer_tarn;
+extern const peer_type peer_file_type;
 
 // Serves nothing: measures the loop itself and, with ticks, the readings.
 peer_pass peer_empty_pass;

@@ -29,7 +29,10 @@ static const char help[] =
     "                   tcmalloc,no_pool,page_unit_pool,buddy_pool,arena_pool);"
     "\n"
     "                   Tarn's pools may have options, as in\n"
-    "                   page_unit_pool:page=65536\n"
+    "                   page_unit_pool:page=65536; a path with a '/' is a "
+    "shared\n"
+    "                   object that defines bench/peer_abi.h, as in\n"
+    "                   ./peer.so:OPTIONS\n"
     "  --threads A,B    how many, from 1 to 64 (default: 1,2); of several, "
     "each\n"
     "                   frees what another has allocated\n"
@@ -40,6 +43,8 @@ static const char help[] =
     "  --passes N       passes that count, up to 1000000 (default: as many as\n"
     "                   take 0.25 s, but at least 31; 5 if one takes over "
     "0.1 s)\n"
+    "  --seconds N      of all rows together without --passes (default: 690)"
+    "\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -65,7 +70,7 @@ static const char help[] =
 enum { PASSES_MAX = 1000000, PATH_SIZE = 4096 };
 
 // The time of the whole benchmark without --passes.
-#define SECONDS_MOST 690.0
+enum { SECONDS_USUAL = 690, SECONDS_MAX = 86400 };
 
 #define DEFAULT_POOLS                                                  \
   "free_list,glibc,mimalloc,jemalloc,tcmalloc,no_pool,page_unit_pool," \
@@ -81,6 +86,7 @@ typedef struct command {
   bool untouched, touched;  // neither: both
   const char *device;
   uint64_t passes;
+  uint64_t seconds;
   options_output output;
 
   stopwatch watch;
@@ -254,7 +260,7 @@ static child_limits limits_now(const command *c) {
   if (c->passes > 0) return limits;
   double used = (double)(stopwatch_clock_ns() - c->begin_ns) / 1e9;
   size_t rows = c->report_count * c->pools.count - c->rows_done;
-  limits.seconds = SHARES * (SECONDS_MOST - used) / (double)rows;
+  limits.seconds = SHARES * ((double)c->seconds - used) / (double)rows;
   return limits;
 }
 
@@ -401,6 +407,7 @@ static const options_entry entries[] = {
     OPTION_TEXT("device", device),
     OPTION_LIST("strategy", strategies),
     OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
+    OPTION_NUMBER("seconds", seconds, 1, SECONDS_MAX),
     OPTION_OUTPUT(output),
     {0},
 };
@@ -411,7 +418,7 @@ const tool_verb bench_of_pools = {
     .help = help,
     .run = run,
     .entries = entries,
-    .size = sizeof(command),
+    OPTIONS_COMMAND(.seconds = SECONDS_USUAL),
     .work = work,
     .end = deinit,
 };
