@@ -6,18 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device_cuda.h"
 #include "device_figures.h"
 
 enum { SMALL = 4 << 10, LARGE = 64 << 20 };
 
 // What becomes of the times.
 typedef enum reading {
-  READ_RATIO,      // as it is
-  READ_SPEED,      // what it is compared with over it: 1 is as fast
-  READ_US,         // of one call
-  READ_US_BESIDE,  // of one call of what it is compared with
-  READ_RATE,       // GB/s
-  READ_STEP,       // device_step, which comes before the device is opened
+  READ_RATIO,        // as it is
+  READ_SPEED,        // what it is compared with over it: 1 is as fast
+  READ_US,           // of one call
+  READ_US_BESIDE,    // of one call of what it is compared with
+  READ_RATE,         // GB/s
+  READ_RATE_BESIDE,  // likewise, of what it is compared with
+  READ_STEP,         // device_step, which comes before the device is opened
   READ_STEP_QUEUED,
 } reading;
 
@@ -30,6 +32,8 @@ typedef enum need {
   NEED_MODULE,   // a plug-in that is not built in
   NEED_GATHER,   // that, and a gather of its own
   NEED_NET,      // the command names a net
+  NEED_ROWS,     // the command asks for them
+  NEED_CUDA,     // the driver of device_cuda.c
 } need;
 
 // |batch| is timed beside memcpy, or |measure| does it in a way of its own.
@@ -99,10 +103,49 @@ static const figure figures[] = {
      NEED_NOTHING},
     {"p2p_64m", "GB/s", "to the next device of its type", LARGE, device_p2p,
      NULL, READ_RATE, NEED_NEXT},
+    {"pinned_h2d_64m", "of driver", "rate out of pinned memory, on a stream",
+     LARGE, NULL, device_cuda_pinned_h2d, READ_SPEED, NEED_CUDA},
+    {"pinned_h2d", "GB/s", "that rate itself", LARGE, NULL,
+     device_cuda_pinned_h2d, READ_RATE, NEED_CUDA},
+    {"driver_pinned_h2d", "GB/s", "the driver's", LARGE, NULL,
+     device_cuda_pinned_h2d, READ_RATE_BESIDE, NEED_CUDA},
+    {"pinned_d2h_64m", "of driver", "rate into pinned memory, on a stream",
+     LARGE, NULL, device_cuda_pinned_d2h, READ_SPEED, NEED_CUDA},
+    {"pinned_d2h", "GB/s", "that rate itself", LARGE, NULL,
+     device_cuda_pinned_d2h, READ_RATE, NEED_CUDA},
+    {"pageable_h2d_64m", "of driver", "rate out of plain memory", LARGE, NULL,
+     device_cuda_pageable_h2d, READ_SPEED, NEED_CUDA},
+    {"pageable_h2d", "GB/s", "that rate itself", LARGE, NULL,
+     device_cuda_pageable_h2d, READ_RATE, NEED_CUDA},
     {"gather_over_cpu", "of cpu", "rate of a gather of rows of 256 bytes", 0,
      NULL, device_gather, READ_SPEED, NEED_GATHER},
     {"gather", "GB/s", "that rate itself", 0, NULL, device_gather, READ_RATE,
      NEED_GATHER},
+    {"gather_64_of_copy", "of copy", "rate of a gather of rows of 64 bytes", 0,
+     NULL, device_gather_64, READ_SPEED, NEED_ROWS},
+    {"gather_64", "GB/s", "that rate itself", 0, NULL, device_gather_64,
+     READ_RATE, NEED_ROWS},
+    {"copy_within", "GB/s", "a copy of as many bytes within the device", 0,
+     NULL, device_gather_64, READ_RATE_BESIDE, NEED_ROWS},
+    {"gather_256_of_copy", "of copy", "of rows of 256 bytes", 0, NULL,
+     device_gather_256, READ_SPEED, NEED_ROWS},
+    {"gather_256", "GB/s", "that rate itself", 0, NULL, device_gather_256,
+     READ_RATE, NEED_ROWS},
+    {"gather_1024_of_copy", "of copy", "of rows of 1024 bytes", 0, NULL,
+     device_gather_1024, READ_SPEED, NEED_ROWS},
+    {"gather_1024", "GB/s", "that rate itself", 0, NULL, device_gather_1024,
+     READ_RATE, NEED_ROWS},
+    {"add_256", "GB/s", "rate of a scatter_add of rows of 256 bytes", 0, NULL,
+     device_add_256, READ_RATE, NEED_ROWS},
+    {"host_rows_256_of_link", "of link",
+     "rate of a gather out of pinned memory", 0, NULL, device_host_rows_256,
+     READ_SPEED, NEED_ROWS},
+    {"host_rows_256", "GB/s", "that rate itself", 0, NULL, device_host_rows_256,
+     READ_RATE, NEED_ROWS},
+    {"host_rows_1024_of_link", "of link", "of rows of 1024 bytes", 0, NULL,
+     device_host_rows_1024, READ_SPEED, NEED_ROWS},
+    {"host_rows_1024", "GB/s", "that rate itself", 0, NULL,
+     device_host_rows_1024, READ_RATE, NEED_ROWS},
     {"pool_hit_over_cpu", "x cpu",
      "alloc and free of an arena_pool, on a stream", 0, NULL, device_hit,
      READ_RATIO, NEED_MODULE},
@@ -137,6 +180,14 @@ static const struct goal {
     {"cpu", "queued_4k", 0.5, SHEET_AT_MOST},
     {"cpu", "overlap", 1.1, SHEET_AT_MOST},
     {"cpu", "adopt", 0.02, SHEET_AT_MOST},
+    {"cuda", "pinned_h2d_64m", 0.98, SHEET_AT_LEAST},
+    {"cuda", "pinned_d2h_64m", 0.98, SHEET_AT_LEAST},
+    {"cuda", "pageable_h2d_64m", 1.0, SHEET_AT_LEAST},
+    {"cuda", "gather_64_of_copy", 0.5, SHEET_AT_LEAST},
+    {"cuda", "gather_256_of_copy", 0.8, SHEET_AT_LEAST},
+    {"cuda", "gather_1024_of_copy", 0.9, SHEET_AT_LEAST},
+    {"cuda", "host_rows_256_of_link", 0.8, SHEET_AT_LEAST},
+    {"cuda", "host_rows_1024_of_link", 0.9, SHEET_AT_LEAST},
     {"opencl", "copy_4k_over_driver", 1.3, SHEET_AT_MOST},
     {"opencl", "copy_64m", 0.9, SHEET_AT_LEAST},
     {"opencl", "copy_64m_back", 0.9, SHEET_AT_LEAST},
@@ -183,6 +234,8 @@ static double read_times(const figure *f, const probe_times *times) {
       return 1 / times->ratio;
     case READ_RATE:
       return (double)times->bytes / times->ns;
+    case READ_RATE_BESIDE:
+      return (double)times->bytes / times->beside;
     case READ_US:
       return times->ns / 1e3;
     case READ_US_BESIDE:
@@ -240,7 +293,7 @@ static bool is_module(const probe *p) {
          info.plugin[0] == '/';
 }
 
-static bool can(const probe *p, const figure *f) {
+static bool can(const device_bench *bench, const probe *p, const figure *f) {
   switch (f->need) {
     case NEED_NEXT:
       return p->next != NULL;
@@ -253,6 +306,10 @@ static bool can(const probe *p, const figure *f) {
     case NEED_GATHER:
       return is_module(p) &&
              (tarn_device_extensions(p->device) & TARN_EXTENSION_GATHER) != 0;
+    case NEED_ROWS:
+      return bench->rows;
+    case NEED_CUDA:
+      return device_cuda_is_known(p);
     default:
       return true;
   }
@@ -274,12 +331,13 @@ static void measure_step(const device_bench *bench, bench_figures *r) {
   }
 }
 
-static void measure_open(probe *p, bench_figures *r) {
+static void measure_open(const device_bench *bench, probe *p,
+                         bench_figures *r) {
   last_times last = {.measure = NULL};
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     const figure *f = &figures[i];
     if (is_step(f)) continue;
-    r->is_there[i] = can(p, f);
+    r->is_there[i] = can(bench, p, f);
     if (r->is_there[i])
       (void)measure_figure(f, p, &last, &r->values[i], r->failed[i]);
   }
@@ -303,7 +361,7 @@ void device_bench_measure(void *bench, void *out_figures) {
   measure_step(bench, r);
   if (!open_device(bench, &p, r)) return;
   describe(&p, r->about);
-  measure_open(&p, r);
+  measure_open(bench, &p, r);
   probe_give(&p);
   probe_close(&p);
 }

@@ -10,13 +10,14 @@
 #include "figure.h"
 #include "probe.h"
 
-enum { DEVICE_BENCH_FIGURES = 33 };
+enum { DEVICE_BENCH_FIGURES = 52 };
 
 typedef struct device_bench {
   const char *device;  // as tarn_device_open takes it
   const stopwatch *watch;
   size_t passes;       // that count, of each figure; 0: as many as take 0.2 s
   size_t table;        // bytes, of the table that rows are gathered out of
+  bool rows;           // the figures of device_tables.c as well
   const char *net;     // a program that trains one; NULL: none
   const char *plugin;  // for that program, a file in the folder where it finds
                        // the device; NULL: it finds it by itself

@@ -1,20 +1,24 @@
 // The driver's own copies, on the queue of the probe's stream and without Tarn:
 // what a copy on that stream cannot be faster than.
 //
-// For OpenCL. The native handle of a stream is a cl_command_queue; its context
-// and its device come from there. Where the device's memory is SVM, which the
-// driver is asked, the same block is copied to by clEnqueueSVMMemcpy; else a
-// buffer of the driver's own, as the driver knows no address of the plug-in's.
+// For CUDA, device_cuda.c does that. For OpenCL, the native handle of a stream
+// is a cl_command_queue; its context and its device come from there. Where the
+// device's memory is SVM, which the driver is asked, the same block is copied
+// to by clEnqueueSVMMemcpy; else a buffer of the driver's own, as the driver
+// knows no address of the plug-in's.
 //
 // libOpenCL.so.1 is the one that the plug-in has loaded. A build without the
-// headers of OpenCL has none of this.
+// headers of OpenCL has nothing of that.
 #if defined(__has_include)
 #if __has_include(<CL/cl.h>)
 #define HAS_OPENCL 1
 #endif
 #endif
 
+#include "device_cuda.h"
 #include "device_figures.h"
+
+#include <stdio.h>
 
 #if defined(HAS_OPENCL)
 
@@ -23,7 +27,6 @@
 #endif
 #include <CL/cl.h>
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NEEDED(X)        \
@@ -86,7 +89,7 @@ static bool open_driver(const probe *p, driver *d) {
   return false;
 }
 
-bool device_driver_is_known(const probe *p) {
+static bool opencl_is_known(const probe *p) {
   driver d;
   bool is_known = open_driver(p, &d);
   close_driver(&d);
@@ -114,7 +117,7 @@ static bool is_svm(const driver *d, tarn_addr address, size_t size) {
 // Words
 // ---------------------------------------------------------------------------
 
-void device_driver_version(const probe *p, char *out) {
+static void opencl_version(const probe *p, char *out) {
   driver d;
   char text[BENCH_NAME_SIZE] = "";
   *out = '\0';
@@ -162,7 +165,7 @@ static bool prepare(const probe *p, driver *d, char *why) {
   return false;
 }
 
-bool device_driver_copy(probe *p, probe_times *out, char *why) {
+static bool opencl_copy(probe *p, probe_times *out, char *why) {
   driver d;
   if (!prepare(p, &d, why)) return false;
   p->scene = &d;
@@ -177,17 +180,17 @@ bool device_driver_copy(probe *p, probe_times *out, char *why) {
 
 #else  // no headers
 
-bool device_driver_is_known(const probe *p) {
+static bool opencl_is_known(const probe *p) {
   (void)p;
   return false;
 }
 
-void device_driver_version(const probe *p, char *out) {
+static void opencl_version(const probe *p, char *out) {
   (void)p;
   *out = '\0';
 }
 
-bool device_driver_copy(probe *p, probe_times *out, char *why) {
+static bool opencl_copy(probe *p, probe_times *out, char *why) {
   (void)p;
   *out = (probe_times){0};
   snprintf(why, PROBE_TEXT_SIZE, "built without the headers of OpenCL");
@@ -195,3 +198,21 @@ bool device_driver_copy(probe *p, probe_times *out, char *why) {
 }
 
 #endif
+
+// ---------------------------------------------------------------------------
+// Whichever it is
+// ---------------------------------------------------------------------------
+
+bool device_driver_is_known(const probe *p) {
+  return device_cuda_is_known(p) || opencl_is_known(p);
+}
+
+void device_driver_version(const probe *p, char *out) {
+  device_cuda_version(p, out);
+  if (*out == '\0') opencl_version(p, out);
+}
+
+bool device_driver_copy(probe *p, probe_times *out, char *why) {
+  return device_cuda_is_known(p) ? device_cuda_copy(p, out, why)
+                                 : opencl_copy(p, out, why);
+}

@@ -64,6 +64,20 @@ device_measure device_driver_copy;
 // of cpu:0 with two threads.
 device_measure device_gather;
 
+// --- device_tables.c ---------------------------------------------------------
+
+// Rows of so many bytes out of |p->table| bytes, or added to it, beside a copy
+// of as many bytes within the device.
+device_measure device_gather_64;
+device_measure device_gather_256;
+device_measure device_gather_1024;
+device_measure device_add_256;
+
+// Out of host memory that the device has pinned, 2 GiB of it at most, beside a
+// copy of as many bytes from there.
+device_measure device_host_rows_256;
+device_measure device_host_rows_1024;
+
 // --- device_pool.c -----------------------------------------------------------
 
 // An alloc and a free of arena_pool, served by what the pool has, beside the

@@ -19,7 +19,7 @@ void bench_figure_write(sheet *s, const bench_figure *figure,
                         const char *device, double value, const char *failed);
 
 enum {
-  BENCH_FIGURES_MOST = 40,
+  BENCH_FIGURES_MOST = 56,
   BENCH_NAME_SIZE = 64,
   BENCH_TEXT_SIZE = 192,
   BENCH_ABOUT_SIZE = 384,

@@ -12,7 +12,7 @@ static const char help[] =
     "usage: tarn bench device [OPTION]...\n"
     "\n"
     "Tells what copies, streams and events of devices take, in one run with\n"
-    "memcpy of the same bytes, and what is asked of cpu, sim and opencl.\n"
+    "memcpy of the same bytes, and what is asked of some of them.\n"
     "\n"
     "  --device NAME    which, any number of times (default: cpu:0 and "
     "sim:0);\n"
@@ -23,6 +23,9 @@ static const char help[] =
     "                   0.2 s, but 11 to 2001)\n"
     "  --table SIZE     bytes of the table that rows are gathered out of\n"
     "                   (default: 1G)\n"
+    "  --rows           also rows of 64, 256 and 1024 bytes out of that table, "
+    "over\n"
+    "                   a copy within the device, and out of pinned memory\n"
     "  --net PROGRAM    a program that trains a net, as examples/resnet: its\n"
     "                   step on the device, over one on cpu:0\n"
     "  -o FORMAT        table (default), json, csv or md\n"
@@ -40,7 +43,8 @@ static const char help[] =
     "\n"
     "'x driver' is the time over that of the driver's own commands on the "
     "same\n"
-    "queue, where this build knows the driver: OpenCL. Of a plug-in that is "
+    "queue, where this build knows the driver: OpenCL, CUDA. Of a plug-in that "
+    "is "
     "not\n"
     "built in: 'gather', by random indices, over the gather of cpu:0 with two\n"
     "threads; 'pool_hit', over that of a pool on cpu:0; and 'pool_hit_calls',\n"
@@ -59,6 +63,7 @@ typedef struct command {
   options_list plugins;
   uint64_t passes;
   size_t table;
+  bool rows;
   const char *net;
   options_output output;
 
@@ -75,6 +80,7 @@ static device_bench what_to_measure(const command *c, size_t index) {
       .watch = &c->watch,
       .passes = c->passes,
       .table = c->table,
+      .rows = c->rows,
       .net = c->net,
       .plugin = c->plugins.count > 0 ? c->plugins.items[0] : NULL};
 }
@@ -133,6 +139,7 @@ static const options_entry entries[] = {
     OPTION_LIST("plugin", plugins),
     OPTION_NUMBER("passes", passes, 1, PASSES_MAX),
     OPTION_BYTES("table", table),
+    OPTION_FLAG("rows", rows),
     OPTION_TEXT("net", net),
     OPTION_OUTPUT(output),
     {0},
