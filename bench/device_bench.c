@@ -32,7 +32,7 @@ typedef enum need {
   NEED_MODULE,   // a plug-in that is not built in
   NEED_GATHER,   // that, and a gather of its own
   NEED_NET,      // the command names a net
-  NEED_ROWS,     // the command asks for them
+  NEED_ROWS,     // the command asks for them, and for nothing else
   NEED_CUDA,     // the driver of device_cuda.c
 } need;
 
@@ -293,7 +293,11 @@ static bool is_module(const probe *p) {
          info.plugin[0] == '/';
 }
 
-static bool can(const device_bench *bench, const probe *p, const figure *f) {
+static bool is_asked_for(const device_bench *bench, const figure *f) {
+  return bench->rows == (f->need == NEED_ROWS);
+}
+
+static bool can(const probe *p, const figure *f) {
   switch (f->need) {
     case NEED_NEXT:
       return p->next != NULL;
@@ -306,8 +310,6 @@ static bool can(const device_bench *bench, const probe *p, const figure *f) {
     case NEED_GATHER:
       return is_module(p) &&
              (tarn_device_extensions(p->device) & TARN_EXTENSION_GATHER) != 0;
-    case NEED_ROWS:
-      return bench->rows;
     case NEED_CUDA:
       return device_cuda_is_known(p);
     default:
@@ -324,7 +326,7 @@ static bool is_step(const figure *f) {
 static void measure_step(const device_bench *bench, bench_figures *r) {
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     r->values[i] = NAN;
-    if (!is_step(&figures[i]) || bench->net == NULL) continue;
+    if (!is_step(&figures[i]) || bench->net == NULL || bench->rows) continue;
     bool queued = figures[i].reading == READ_STEP_QUEUED;
     r->is_there[i] = true;
     (void)device_step(bench, queued, &r->values[i], r->failed[i]);
@@ -337,7 +339,7 @@ static void measure_open(const device_bench *bench, probe *p,
   for (size_t i = 0; i < DEVICE_BENCH_FIGURES; i++) {
     const figure *f = &figures[i];
     if (is_step(f)) continue;
-    r->is_there[i] = can(bench, p, f);
+    r->is_there[i] = is_asked_for(bench, f) && can(p, f);
     if (r->is_there[i])
       (void)measure_figure(f, p, &last, &r->values[i], r->failed[i]);
   }

@@ -17,7 +17,7 @@ typedef struct device_bench {
   const stopwatch *watch;
   size_t passes;       // that count, of each figure; 0: as many as take 0.2 s
   size_t table;        // bytes, of the table that rows are gathered out of
-  bool rows;           // the figures of device_tables.c as well
+  bool rows;           // the figures of device_tables.c instead
   const char *net;     // a program that trains one; NULL: none
   const char *plugin;  // for that program, a file in the folder where it finds
                        // the device; NULL: it finds it by itself

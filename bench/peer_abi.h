@@ -15,18 +15,21 @@
 extern "C" {
 #endif
 
+#define TARN_PEER_API __attribute__((visibility("default")))
+
 enum { TARN_PEER_WHY_SIZE = 256 };
 
 // Prepares |device|, "cuda:0", for the first request. |options| is what follows
 // the file's name and a colon; "": nothing. False: |why|, TARN_PEER_WHY_SIZE
 // bytes, says why there will be no request.
-bool tarn_peer_open(const char *device, const char *options, char *why);
+TARN_PEER_API bool tarn_peer_open(const char *device, const char *options,
+                                  char *why);
 
-void *tarn_peer_alloc(size_t size);  // NULL: refused
-void tarn_peer_free(void *block);
+TARN_PEER_API void *tarn_peer_alloc(size_t size);  // NULL: refused
+TARN_PEER_API void tarn_peer_free(void *block);
 
 // Bytes that the allocator holds of the device; 0: unknown.
-size_t tarn_peer_held(void);
+TARN_PEER_API size_t tarn_peer_held(void);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -109,13 +109,16 @@ def part2(part):
     if rows:
         peers["cupy"] = rows
     host = part.step(pool_rows, part, "arena_pool", names, "cpu:0", 15) or {}
+    limit = part.step(pool_rows, part, "free_list", names, "cpu:0", 10) or {}
     for other in ("page_unit_pool", "no_pool"):
         rows = part.step(pool_rows, part, other, names, part.device, 15)
         if rows:
             peers[other] = rows
     for name in names:
-        tell_workload(part, name, own.get(name), host.get(name), peers,
-                      peak_of(traces[name]))
+        if name in own:
+            tell_workload(part, name, own[name], limit.get(name), peers)
+            tell_reserved(part, name, own[name], host.get(name),
+                          peak_of(traces[name]))
 
 
 def workloads(part):
@@ -232,13 +235,12 @@ def cupy_rows(part, traces):
     return {name: answer[path] for name, path in traces.items()}
 
 
-def tell_workload(part, name, own, host, peers, peak):
+def tell_workload(part, name, own, limit, peers):
     short = name.lstrip("@")
-    if own is None:
-        return
     pair = own["pair_ns"]
     goals = {"torch": 10, "cuda_malloc_async": 30} if name in LEARNED else {}
-    part.figure(f"{short}: arena_pool", pair, "ns per pair")
+    part.figure(f"{short}: arena_pool", pair, "ns per pair",
+                hardware=ratio(limit["pair_ns"], pair) if limit else None)
     for label, rows in peers.items():
         row = rows.get(name)
         if row is None or row["pair_ns"] is None:
@@ -249,7 +251,6 @@ def tell_workload(part, name, own, host, peers, peak):
         if row["reserved_over_live"] is not None:
             part.figure(f"{short}: {label}, reserved over live",
                         row["reserved_over_live"], "of live")
-    tell_reserved(part, name, own, host, peak)
 
 
 def tell_reserved(part, name, own, host, peak):
@@ -417,23 +418,27 @@ def part6(part):
         part.lacks("compute-sanitizer", "not on this machine")
         sanitize(part, "without compute-sanitizer", [])
         return
-    for tool in ("memcheck", "initcheck", "racecheck"):
+    for tool in ("memcheck", "racecheck", "initcheck"):
         part.step(sanitize, part, tool,
                   ["compute-sanitizer", "--target-processes", "all", "--tool", tool,
                    "--report-api-errors", "no", "--error-exitcode", "99"])
 
 
+# Without a process for each check: the tool takes seconds to begin with one.
 SANITIZED = {
-    "conform": ["conform", "--only", "copies,rows,ranges,sharing,extension",
-                "--no-measure", "--timeout", "120"],
+    "conform": ["conform", "--only", "memory,copies,queued,rows", "--no-measure",
+                "--in-process"],
     "rows": ["bench", "device", "--device", "", "--rows", "--table", "1M",
              "--passes", "1"],
 }
 
 
 def sanitize(part, tool, prefix):
-    """Findings over small sizes; skipped by name where the tool refuses."""
+    """Findings over small sizes; skipped by name where the tool refuses. Only
+    kernels are of interest to the tools other than memcheck."""
     for name, words in SANITIZED.items():
+        if name == "conform" and tool in ("racecheck", "initcheck"):
+            continue
         command = [w or part.device for w in words]
         if name == "conform":
             command.insert(1, part.device)

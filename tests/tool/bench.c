@@ -65,6 +65,45 @@ TEST(a_strategy_is_loaded) {
   o = tool_ended(1, tool_line("bench pool --strategy /nowhere.so"));
 }
 
+// --- allocators out of files -----------------------------------------------
+
+static tool_output run_peer(const char *pool) {
+  return tool_run("bench", "pool", "--workload", "@bert-layer", "--pool", pool,
+                  "--passes", "3", "--threads", "1", "--touched", "no", "-o",
+                  "json");
+}
+
+TEST(an_allocator_out_of_a_file) {
+  tool_output o = tool_as_done(run_peer(TARN_BENCH_PEER));
+  ck_assert(is_at(o.out, 0, "name", "\"" TARN_BENCH_PEER "\""));
+  ck_assert(is_at(o.out, 0, "failed", "null"));
+  ck_assert(is_at(o.out, 0, "by_address_ns_median", "null"));
+  ck_assert_double_gt(figure(o.out, 0, "pair_ns"), 0);
+  // It says that it holds 100 GiB of the 50 MiB that are live.
+  ck_assert_double_gt(figure(o.out, 0, "reserved_over_live"), 1000);
+}
+
+TEST(what_an_allocator_out_of_a_file_lacks) {
+  assert_contains(tool_ended(1, run_peer("./nowhere.so")).out,
+                  "cannot be loaded: ./nowhere.so");
+  assert_contains(tool_ended(1, run_peer(TARN_NO_PLUGIN)).out,
+                  "it defines no tarn_peer_open");
+  assert_contains(tool_ended(1, run_peer(TARN_BENCH_PEER ":small")).out,
+                  "a request was refused: it returned NULL");
+  // What is told to one may be wrong, so it is tried beforehand.
+  assert_misuse(run_peer(TARN_BENCH_PEER ":closed"), "cpu:0 is closed");
+}
+
+// Rows for which there is no time stay, and are no failure.
+TEST(seconds_of_all_rows) {
+  tool_output o = tool_line(
+      "bench pool --pool free_list,glibc,no_pool,page_unit_pool,arena_pool "
+      "--workload all --threads 1 --touched no --seconds 1 -o json");
+  ck_assert_int_eq(o.status, 0);
+  assert_contains(o.out, "over the limit: the seconds of the whole benchmark");
+  assert_misused("bench pool --seconds 0", "--seconds");
+}
+
 static void assert_row(const char *json, int row, const char *quoted_name) {
   double pair = figure(json, row, "pair_ns");
   double alloc = figure(json, row, "alloc_ns_median");

@@ -45,9 +45,13 @@ static void assert_goal(const char *json, const char *device, const char *name,
 // --- figures ---------------------------------------------------------------
 
 // Figures that a device which is built in has not, unless rows are asked for or
-// a net is trained: two of the driver, seven of CUDA, fourteen of rows, three of
-// pools, two of the net.
-enum { FOREIGN = 28, BUILT_IN = DEVICE_BENCH_FIGURES - FOREIGN };
+// a net is trained: two of the driver, seven of CUDA, two of rows beside cpu,
+// twelve of rows alone, three of pools, two of the net.
+enum {
+  ALONE = 12,
+  FOREIGN = 16 + ALONE,
+  BUILT_IN = DEVICE_BENCH_FIGURES - FOREIGN
+};
 
 static void assert_rows(const char *json) {
   assert_keys(json, "", "results,machine");
@@ -112,6 +116,45 @@ TEST(keys_goals_and_values) {
     assert_has_value(o.out, i);
     assert_met(o.out, i);
   }
+}
+
+static void assert_rows_of(const char *json, const char *device) {
+  static const char *const names[] = {"gather_64_of_copy",
+                                      "gather_64",
+                                      "copy_within",
+                                      "gather_256_of_copy",
+                                      "gather_256",
+                                      "gather_1024_of_copy",
+                                      "gather_1024",
+                                      "add_256",
+                                      "host_rows_256_of_link",
+                                      "host_rows_256",
+                                      "host_rows_1024_of_link",
+                                      "host_rows_1024"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    size_t row = row_of(json, device, names[i]);
+    assert_has_value(json, row);
+    ck_assert(json_is(json, json_row(row, "goal"), "null"));
+    ck_assert(json_is(json, json_row(row, "failed"), "null"));
+  }
+}
+
+// With --rows they are all that is measured.
+TEST(rows_alone) {
+  tool_output o =
+      tool_done("bench device --rows --table 1M --passes 1 -o json");
+  ck_assert_uint_eq(json_size(o.out, "results"), 2 * ALONE);
+  assert_rows_of(o.out, "cpu:0");
+  assert_rows_of(o.out, "sim:0");
+}
+
+TEST(a_table_without_rows) {
+  tool_output o = tool_line(
+      "bench device --device cpu:0 --rows --table 512 --passes 1 -o json");
+  ck_assert_int_eq(o.status, 1);
+  assert_contains(o.err, "gather_1024: the table has no row of 1024 bytes");
+  size_t row = row_of(o.out, "cpu:0", "gather_256");
+  ck_assert(json_is(o.out, json_row(row, "failed"), "null"));
 }
 
 TEST(which_devices) {
