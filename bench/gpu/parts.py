@@ -401,9 +401,8 @@ def sleep_and_capture(part):
              library, "-lpthread", "-ldl", "-lm"]
     program = check.compile_shared(part, words, "sleep_capture.c", "sleep_capture")
     size = 64 * MIB if part.tiny else 4 * GIB
-    plugins = os.path.join(part.options.build, "plugins")
-    env = {"TARN_PLUGIN_DIR": os.environ.get("TARN_PLUGIN_DIR", plugins)}
-    status, out, err = part.run([program, part.device, str(size)], 60, env)
+    status, out, err = part.run([program, part.device, str(size)], 60,
+                                training.plugins_of(part))
     if status != 0:
         raise Failed(check.last_line(err))
     for row in json.loads(out)["figures"]:

@@ -13,26 +13,26 @@ import time
 import check
 from check import Failed
 
-MODES = ("torch", "expandable", "tarn", "mempool")
+REST = 80  # seconds that the checks after the turns take
+WAYS = ("torch", "expandable", "tarn", "mempool")
 
 
 class Program:
     """One of them, and the lines that it answers."""
 
-    def __init__(self, part, mode, device, library):
+    def __init__(self, part, way, device, library):
         env = dict(os.environ)
-        if mode == "expandable":
+        if way == "expandable":
             env["PYTORCH_ALLOC_CONF"] = "expandable_segments:True"
             env["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
-        plugins = os.path.join(part.options.build, "plugins")
-        env.setdefault("TARN_PLUGIN_DIR", plugins)
-        self.mode = mode
+        env.update(plugins_of(part))
+        self.way = way
         self.part = part
-        self.errors = os.path.join(part.options.build, "gpu", f"train-{mode}.log")
+        self.errors = os.path.join(part.options.build, "gpu", f"train-{way}.log")
         os.makedirs(os.path.dirname(self.errors), exist_ok=True)
         with open(self.errors, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [part.options.python, os.path.join(check.HERE, "train.py"), mode,
+                [part.options.python, os.path.join(check.HERE, "train.py"), way,
                  device, library, "tiny" if part.tiny else "small"],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log,
                 text=True, env=env, start_new_session=True)
@@ -49,10 +49,10 @@ class Program:
         if not line:
             with open(self.errors, encoding="utf-8", errors="replace") as log:
                 why = check.last_line(log.read()) if ready else "no answer in time"
-            raise Failed(f"training with {self.mode}: {why}")
+            raise Failed(f"training with {self.way}: {why}")
         answer = json.loads(line)
         if "error" in answer:
-            raise Failed(f"training with {self.mode}: {answer['error']}")
+            raise Failed(f"training with {self.way}: {answer['error']}")
         return answer
 
     def ask(self, *command):
@@ -72,8 +72,14 @@ class Program:
             pass
         check.end_group(self.process)
         if status != 0:
-            self.part.note(f"training with {self.mode} ended with status {status}")
+            self.part.note(f"training with {self.way} ended with status {status}")
         self.process.stdout.close()
+
+
+def plugins_of(part):
+    """Where a library of this build finds the devices, for an environment."""
+    folder = os.path.join(part.options.build, "plugins")
+    return {"TARN_PLUGIN_DIR": os.environ.get("TARN_PLUGIN_DIR", folder)}
 
 
 def library_of(part):
@@ -84,29 +90,31 @@ def library_of(part):
     return found[0] if found else ""
 
 
-def start_all(part):
+def start_all(part, library):
     on_card = not part.machine["rehearsal"]
-    library = library_of(part)
     programs = {}
-    for mode in MODES:
-        if on_card and mode in ("tarn", "mempool") and not library:
+    for way in WAYS:
+        if on_card and way in ("tarn", "mempool") and not library:
             continue
         try:
             device = "cuda:0" if on_card else "cpu"
-            programs[mode] = Program(part, mode, device, library)
+            programs[way] = Program(part, way, device, library)
         except Failed as error:
-            part.lacks(f"training with {mode}", error)
+            part.lacks(f"training with {way}", error)
     return programs
 
 
 def measure(part):
-    programs = start_all(part)
+    library = library_of(part)
+    programs = start_all(part, library)
     try:
         if programs:
-            train(part, programs)
+            part.step(train, part, programs)
     finally:
         for program in programs.values():
             program.end()
+    if library:
+        part.step(check_rest, part, library)
 
 
 # --- steps -------------------------------------------------------------------
@@ -115,95 +123,80 @@ def measure(part):
 def take_turns(part, programs):
     """Ten rounds, or as many as there is time for; every other one backwards."""
     rounds, steps = (2, 1) if part.tiny else (10, 10)
-    times = {mode: [] for mode in programs}
-    losses = {mode: [] for mode in programs}
+    times = {way: [] for way in programs}
+    losses = {way: [] for way in programs}
     for turn in range(rounds + 1):
         begin = time.monotonic()
         order = list(programs)[:: 1 if turn % 2 else -1]
-        for mode in order:
-            answer = programs[mode].ask("steps", steps)
-            losses[mode] += answer["losses"]
+        for way in order:
+            answer = programs[way].ask("steps", steps)
+            losses[way] += answer["losses"]
             if turn > 0:  # the first one warms up
-                times[mode].append(answer["ms"])
-        if part.left() < 3 * (time.monotonic() - begin) + 20:
+                times[way].append(answer["ms"])
+        if part.left() < 3 * (time.monotonic() - begin) + REST:
             break
     return times, losses
 
 
-def over(times, mode, base):
-    return statistics.median(a / b for a, b in zip(times[mode], times[base]))
+def over(times, way, base):
+    return statistics.median(a / b for a, b in zip(times[way], times[base]))
 
 
 def train(part, programs):
     part.note(f"PyTorch {next(iter(programs.values())).version}")
-    for mode, program in list(programs.items()):
+    for way, program in list(programs.items()):
         warm = part.step(program.ask, "steps", 2)
         if warm is None:
-            programs.pop(mode).end()
+            programs.pop(way).end()
     times, losses = take_turns(part, programs)
-    for mode in programs:
-        part.figure(f"{mode}: step", statistics.median(times[mode]), "ms")
-        if mode == "torch" or "torch" not in programs:
+    for way in programs:
+        part.figure(f"{way}: step", statistics.median(times[way]), "ms")
+        if way == "torch" or "torch" not in programs:
             continue
-        of_torch = over(times, mode, "torch")
-        goal = 1.01 if mode in ("tarn", "mempool") else None
-        part.figure(f"{mode}: step over torch's", of_torch, "x", goal, False,
+        of_torch = over(times, way, "torch")
+        goal = 1.01 if way in ("tarn", "mempool") else None
+        part.figure(f"{way}: step over torch's", of_torch, "x", goal, False,
                     peer=of_torch)
-        worst = max(abs(a - b) for a, b in zip(losses[mode], losses["torch"]))
-        part.figure(f"{mode}: losses differ from torch's by", worst, "", 0, False)
+        worst = max(abs(a - b) for a, b in zip(losses[way], losses["torch"]))
+        part.figure(f"{way}: losses differ from torch's by", worst, "", 0, False)
     tell_memory(part, programs)
-    if part.machine["rehearsal"]:
-        part.skip("sleep, snapshot and empty_cache of libtarn_torch.so",
-                  "a rehearsal: PyTorch has no card")
-        return
-    for mode in ("tarn", "mempool"):
-        if mode in programs:
-            part.step(tell_rest, part, programs[mode])
 
 
 # --- memory ------------------------------------------------------------------
 
 
 def tell_memory(part, programs):
-    answers = {mode: p.ask("memory") for mode, p in programs.items()}
-    best = answers.get("expandable", {}).get("torch_reserved") or None
-    for mode, answer in answers.items():
-        held = answer["torch_reserved"]
-        if answer["tarn"]:
-            # What a pool of PyTorch's has is Tarn's; the rest is PyTorch's.
-            held = max(held, answer["tarn"]["reserved_peak"])
-        goal = best if mode == "tarn" else None
-        part.figure(f"{mode}: reserved", held, "bytes", goal, False,
-                    peer=held / best if best else None)
+    """What a pool of PyTorch's has is Tarn's, too."""
+    answers = {way: p.ask("memory") for way, p in programs.items()}
+    held = {way: max(a["torch"], a["tarn"]) for way, a in answers.items()}
+    best = held.get("expandable") or None
+    for way, bytes_held in held.items():
+        goal = best if way == "tarn" else None
+        part.figure(f"{way}: reserved", bytes_held, "bytes", goal, False,
+                    peer=bytes_held / best if best else None)
 
 
-def tell_sleep(part, program):
-    asleep = program.ask("sleep")
-    part.figure("tarn: weights the same after sleep", int(asleep["same"]),
-                "yes or no", 1)
-    part.figure("tarn: sleep gives back", asleep["given_back"], "bytes",
-                peer=asleep["given_back"] / asleep["weights"])
-    part.figure("tarn: sleep", asleep["sleep_ms"], "ms")
-    part.figure("tarn: wake", asleep["wake_ms"], "ms")
+# --- checks ------------------------------------------------------------------
 
 
-def tell_rest(part, program):
-    """Learned steps, sleep by tag, the snapshot, empty_cache."""
-    mode = program.mode
-    before = program.ask("memory")["tarn"]
-    program.ask("steps", 3)
-    after = program.ask("memory")["tarn"]
-    part.figure(f"{mode}: calls of the driver in 3 steps",
-                after["device_allocs"] - before["device_allocs"], "calls", 0, False)
-    if mode == "tarn":  # a segment of PyTorch's has more in it than weights
-        part.step(tell_sleep, part, program)
-    path = os.path.join(part.options.build, "gpu", f"{mode}.tarn")
-    program.ask("snapshot", path)
-    status, out, err = part.run([part.options.tool, "why", path, "--pool", "none"], 60)
-    if status != 0:
-        raise Failed(f"tarn why: {check.last_line(err)}")
-    part.figure(f"{mode}: tarn why answers its snapshot, with the weights",
-                int("weights" in out), "yes or no", 1)
-    cache = program.ask("empty")
-    part.figure(f"{mode}: empty_cache leaves", cache["after"], "bytes",
-                cache["before"], False)
+def check_rest(part, library):
+    """What tests/torch/train.py finds: learned steps, sleep by tag, the
+    snapshot, empty_cache, graphs, streams."""
+    path = os.path.join(part.options.build, "gpu", "torch.json")
+    script = os.path.join(check.ROOT, "tests", "torch", "train.py")
+    if part.machine["rehearsal"]:
+        part.skip("the checks of tests/torch/train.py", "PyTorch has no card")
+        return
+    if os.path.exists(path):
+        os.remove(path)
+    status, out, err = part.run([part.options.python, script, library,
+                                 part.options.tool, "--rounds", "1", "--out", path],
+                                150, plugins_of(part))
+    if not os.path.exists(path):
+        raise Failed(f"tests/torch/train.py ended with {status}: "
+                     f"{check.last_line(err or out)}")
+    with open(path, encoding="utf-8") as file:
+        report = json.load(file)
+    for c in report["checks"]:
+        part.figure(c["check"], int(c["ok"]), "yes or no", 1)
+        part.note(f"{c['check']}: {c['detail']}")
