@@ -71,6 +71,14 @@ def last_line(text):
     return without_folders(lines[-1]) if lines else "no output"
 
 
+def python_error(text):
+    """What a script has died of: some errors have many lines."""
+    for line in reversed(text.splitlines()):
+        if re.match(r"[\w.]*(Error|Exception)\b", line):
+            return without_folders(line)
+    return last_line(text)
+
+
 def without_folders(text):
     return re.sub(r"(?<![\w:/])/[\w.+-]+/(?:[\w.+-]+/)*", "", text)[:300]
 
@@ -173,7 +181,7 @@ class Part:
         command = [self.options.python, os.path.join(HERE, script), *words]
         status, out, err = self.run(command, seconds, env)
         if status != 0:
-            raise Failed(f"{script}: {last_line(err)}")
+            raise Failed(f"{script}: {python_error(err)}")
         return json.loads(out.strip().splitlines()[-1])
 
     # What it has to say.
@@ -210,7 +218,8 @@ class Part:
             self.errors.append(f"{what}: {without_folders(str(why))}")
 
     def step(self, work, *arguments):
-        """One thing of several: if it fails, the others go on."""
+        """One thing of several: if it fails, the others go on. What there is
+        then stays, should this program be ended from outside."""
         try:
             return work(*arguments)
         except Failed as error:
@@ -218,9 +227,11 @@ class Part:
         except Exception as error:  # a fault of this program's: told, not hidden
             name = getattr(work, "__name__", "step")
             self.errors.append(f"{name}: {type(error).__name__}: {error}")
+        finally:
+            self.write(self.options.out, ["the part was ended before its end"])
         return None
 
-    def write(self, folder):
+    def write(self, folder, more_errors=()):
         answer = {
             "part": self.number,
             "title": self.title,
@@ -229,7 +240,7 @@ class Part:
             "figures": self.figures,
             "notes": self.notes,
             "skipped": self.skipped,
-            "errors": self.errors,
+            "errors": [*self.errors, *more_errors],
         }
         os.makedirs(folder, exist_ok=True)
         path = os.path.join(folder, f"part{self.number}.json")

