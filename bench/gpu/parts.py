@@ -467,16 +467,16 @@ def part7(part):
     counts = [n for n in (1, 2, 4, 8, 16) if n <= most] or [1]
     part.step(threads_of_pools, part, counts)
     for ranks in counts:
-        part.step(whole, part, ranks, "cpu")
+        part.step(whole, part, ranks, "cpu", 256 * MIB)
 
 
 def bench_threads(part, counts):
-    tiny = ["--passes", "1"] if part.tiny else ["--seconds", "50"]
+    tiny = ["--passes", "1"] if part.tiny else ["--seconds", "40"]
     names = "@bert-layer" if part.tiny else "@bert-layer,@kv-decode,@random"
     return part.tarn("bench", "pool", "--pool",
                      "free_list,glibc,mimalloc,jemalloc,tcmalloc,arena_pool",
                      "--workload", names, "--threads", ",".join(map(str, counts)),
-                     "--touched", "no", *tiny, seconds=80)
+                     "--touched", "no", *tiny, seconds=60)
 
 
 def threads_of_pools(part, counts):
