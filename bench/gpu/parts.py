@@ -339,11 +339,11 @@ def tell_gather(part, width, goal, rows, peer):
                     peer=beside)
 
 
-def whole(part, ranks, device=None, size=GIB):
+def whole(part, ranks, device=None, size=GIB, batch=64 * MIB):
     """The rows of tarn bench whole."""
     sizes = ["--size", str(4 * MIB), "--batch", "256K", "--passes", "1"]
     if not part.tiny:
-        sizes = ["--size", str(size), "--passes", "3"]
+        sizes = ["--size", str(size), "--batch", str(batch), "--passes", "3"]
     device = device or part.device
     answer = part.tarn("bench", "whole", "-n", str(ranks), "--device", device,
                        "--no-mpi", *sizes, seconds=120)
@@ -467,7 +467,7 @@ def part7(part):
     counts = [n for n in (1, 2, 4, 8, 16) if n <= most] or [1]
     part.step(threads_of_pools, part, counts)
     for ranks in counts:
-        part.step(whole, part, ranks, "cpu", 256 * MIB)
+        part.step(whole, part, ranks, "cpu", 256 * MIB, 8 * MIB)
 
 
 def bench_threads(part, counts):
