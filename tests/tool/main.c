@@ -166,7 +166,7 @@ TEST(modules_for_people) {
     tool_output o = tool_did("devices", "-o", formats[i]);
     assert_contains(o.out, i == 0 ? "\nsmall:0 " : "\n| small:0 ");
     snprintf(text, sizeof text,
-             "\n\ndriverless: cannot be used: %s: initialize answered 4: no "
+             "\ndriverless: cannot be used: %s: initialize answered 4: no "
              "driver is here\n"
              "needy: cannot be used: %s: libtarn_absent.so: cannot open shared "
              "object file",
