@@ -50,7 +50,9 @@ static bool stays_taken(const standin_block *block) {
 // --- beginning and end -----------------------------------------------------
 
 static bool show(standin_block *block, size_t size, size_t skew, bool closed) {
-  if (!standin_store_make(size + skew, false, &block->store)) return false;
+  if (!standin_store_make(size + skew, block->context->device, false,
+                          &block->store))
+    return false;
   block->pages_size = block->store.size;
   block->pages = standin_pages_reserve(block->pages_size, STANDIN_PAGE);
   if (block->pages != NULL && standin_pages_show(&block->store, 0, block->pages,

@@ -102,10 +102,12 @@ static tarn__cu_result give(standin_need need, CUcontext *out_context) {
   if (!standin_is_bound()) {
     return standin_wrong(TARN__CU_ERROR_NOT_INITIALIZED, "before cuInit");
   }
-  if (need < STANDIN_IN_CONTEXT) return TARN__CU_SUCCESS;
-  tarn__cu_result error = find_context(out_context);
-  if (error != TARN__CU_SUCCESS || need < STANDIN_NOT_IN_CAPTURES) return error;
-  return standin_capture_check();
+  if (need >= STANDIN_IN_CONTEXT) {
+    tarn__cu_result error = find_context(out_context);
+    if (error != TARN__CU_SUCCESS) return error;
+  }
+  bool is_safe = need == STANDIN_INITIALISED || need == STANDIN_IN_CONTEXT;
+  return is_safe ? TARN__CU_SUCCESS : standin_capture_check();
 }
 
 tarn__cu_result standin_begin(const char *name, standin_need need,

@@ -8,12 +8,13 @@
 
 #include "objects.h"
 
-// What a function needs. Each needs the one before too.
+// What a function needs.
 typedef enum standin_need {
   STANDIN_ANYWHERE,         // nothing but a good process
   STANDIN_INITIALISED,      // cuInit
+  STANDIN_UNCAPTURED,       // cuInit, no capture that the calling thread breaks
   STANDIN_IN_CONTEXT,       // a current context that is good
-  STANDIN_NOT_IN_CAPTURES,  // no capture that the calling thread would break
+  STANDIN_NOT_IN_CAPTURES,  // such a context, and no such capture
 } standin_need;
 
 // Counts the call of |name|, and gives what it needs; the lock is held then,

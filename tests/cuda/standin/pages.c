@@ -4,13 +4,16 @@
 //                                      one file
 //   mirror   [ read and write     ]  /
 //
-// The file is sealed, by which a store is told from any other descriptor. Its
-// descriptor is kept only where it may be exported: there are more blocks than
-// a process may have descriptors.
+// The file is sealed, by which a store is told from any other descriptor, and
+// its name ends with the number of the device. The descriptor is kept only
+// where it may be exported: there are more blocks than a process may have
+// descriptors.
 #include "pages.h"
 
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -21,6 +24,8 @@ enum {
   DIRTY_SIZE = 65536,
   DIRT = 0xcd,
 };
+
+static const char NAME[] = "tarn-stand-in-";
 
 static unsigned char *map_at(void *address, size_t size, int access, int flags,
                              int file, size_t offset) {
@@ -35,10 +40,14 @@ static bool map_mirror(standin_store *store) {
   return store->mirror != NULL;
 }
 
-bool standin_store_make(size_t size, bool keeps_file, standin_store *out) {
+bool standin_store_make(size_t size, int device, bool keeps_file,
+                        standin_store *out) {
+  char name[64];
   if (size > SIZE_MAX / 2) return false;
+  snprintf(name, sizeof name, "%s%d", NAME, device);
   standin_store store = {
-      .file = memfd_create("tarn-stand-in", MFD_CLOEXEC | MFD_ALLOW_SEALING),
+      .file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING),
+      .device = device,
       .size = (size + STANDIN_PAGE - 1) & ~(size_t)(STANDIN_PAGE - 1)};
   if (store.file < 0) return false;
   if (ftruncate(store.file, (off_t)store.size) != 0 ||
@@ -55,6 +64,16 @@ bool standin_store_make(size_t size, bool keeps_file, standin_store *out) {
   return true;
 }
 
+// False: no name of a store's file.
+static bool read_device(int file, int *out) {
+  char link[64], name[128] = "";
+  snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+  if (readlink(link, name, sizeof name - 1) < 0) return false;
+  const char *at = strstr(name, NAME);
+  if (at != NULL) *out = (int)strtol(at + strlen(NAME), NULL, 10);
+  return at != NULL;
+}
+
 bool standin_store_open(int file, standin_store *out) {
   struct stat facts;
   if (fcntl(file, F_GET_SEALS) != SEALS || fstat(file, &facts) != 0) {
@@ -63,7 +82,7 @@ bool standin_store_open(int file, standin_store *out) {
   standin_store store = {.file = fcntl(file, F_DUPFD_CLOEXEC, 0),
                          .size = (size_t)facts.st_size};
   if (store.file < 0) return false;
-  if (!map_mirror(&store)) {
+  if (!read_device(file, &store.device) || !map_mirror(&store)) {
     close(store.file);
     return false;
   }

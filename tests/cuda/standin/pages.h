@@ -14,11 +14,13 @@ typedef struct standin_store {
   int file;  // -1: not kept
   unsigned char *mirror;
   size_t size;  // a multiple of a page
+  int device;
 } standin_store;
 
 // False if there is no memory. The beginning holds no zeros, since a device's
 // memory does not either. |keeps_file|: it may be exported.
-bool standin_store_make(size_t size, bool keeps_file, standin_store *out);
+bool standin_store_make(size_t size, int device, bool keeps_file,
+                        standin_store *out);
 
 // The store behind |file|, which another process may have made. False: it is no
 // store. The descriptor stays the caller's.

@@ -139,7 +139,7 @@ static tarn__cu_result create(const struct CUmemPoolProps_st *properties,
 
 tarn__cu_result cuMemPoolCreate(CUmemoryPool *out,
                                 const struct CUmemPoolProps_st *properties) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   return END(create(properties, out));
 }
 

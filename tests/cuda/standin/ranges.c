@@ -96,7 +96,7 @@ static tarn__cu_result reserve(size_t size, size_t align, CUdeviceptr *out) {
 tarn__cu_result cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align,
                                     CUdeviceptr address,
                                     unsigned long long flags) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   (void)address;
   if (flags != 0) {
     return END(
@@ -123,7 +123,7 @@ static tarn__cu_result release_addresses(CUdeviceptr address, size_t size) {
 }
 
 tarn__cu_result cuMemAddressFree(CUdeviceptr address, size_t size) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   return END(release_addresses(address, size));
 }
 
@@ -202,7 +202,8 @@ static tarn__cu_result create(size_t size,
     return TARN__CU_ERROR_OUT_OF_MEMORY;
   }
   physical *made = NULL;
-  if (!standin_store_make(size, model.handle_types != 0, &model.store)) {
+  if (!standin_store_make(size, model.device, model.handle_types != 0,
+                          &model.store)) {
     error = TARN__CU_ERROR_OUT_OF_MEMORY;
   } else {
     error = new_physical(&model, &made);
@@ -219,7 +220,7 @@ static tarn__cu_result create(size_t size,
 tarn__cu_result cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
                             const struct CUmemAllocationProp_st *properties,
                             unsigned long long flags) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   if (flags != 0) {
     return END(
         standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %llu", flags));
@@ -228,7 +229,7 @@ tarn__cu_result cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
 }
 
 tarn__cu_result cuMemRelease(CUmemGenericAllocationHandle memory) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
   tarn__cu_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS) standin_destroy(found);
@@ -256,7 +257,7 @@ static tarn__cu_result export(const physical *memory, unsigned type, int *out) {
 tarn__cu_result cuMemExportToShareableHandle(
     void *out, CUmemGenericAllocationHandle memory, unsigned type,
     unsigned long long flags) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
   tarn__cu_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS && flags != 0) {
@@ -266,9 +267,9 @@ tarn__cu_result cuMemExportToShareableHandle(
   return END(error);
 }
 
-static tarn__cu_result import(CUcontext context, int file, unsigned type,
+static tarn__cu_result import(int file, unsigned type,
                               CUmemGenericAllocationHandle *out) {
-  physical model = {.device = context->device, .is_imported = true};
+  physical model = {.is_imported = true};
   tarn__cu_result error = refuse();
   if (error != TARN__CU_SUCCESS) return error;
   if (type != TARN__CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
@@ -277,6 +278,7 @@ static tarn__cu_result import(CUcontext context, int file, unsigned type,
   if (!standin_store_open(file, &model.store)) {
     return TARN__CU_ERROR_INVALID_VALUE;  // a peer may send anything
   }
+  model.device = model.store.device;
   model.size = model.store.size;
   model.handle_types = type;
   physical *made = NULL;
@@ -291,9 +293,8 @@ static tarn__cu_result import(CUcontext context, int file, unsigned type,
 
 tarn__cu_result cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *out, void *handle, unsigned type) {
-  CUcontext context = NULL;
-  BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
-  return END(import(context, (int)(intptr_t)handle, type, out));
+  BEGIN(STANDIN_UNCAPTURED, NULL);
+  return END(import((int)(intptr_t)handle, type, out));
 }
 
 // --- mappings --------------------------------------------------------------
@@ -356,7 +357,7 @@ static tarn__cu_result map(uint64_t address, size_t size, physical *memory) {
 tarn__cu_result cuMemMap(CUdeviceptr address, size_t size, size_t offset,
                          CUmemGenericAllocationHandle memory,
                          unsigned long long flags) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
   tarn__cu_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS && flags != 0) {
@@ -401,7 +402,7 @@ static void unmap(uint64_t address, size_t size) {
 }
 
 tarn__cu_result cuMemUnmap(CUdeviceptr address, size_t size) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   tarn__cu_result error = check_mapped(address, size);
   if (error == TARN__CU_SUCCESS) unmap(address, size);
   return END(error);
@@ -438,7 +439,7 @@ static void give_rights(uint64_t address, size_t size,
 tarn__cu_result cuMemSetAccess(CUdeviceptr address, size_t size,
                                const struct CUmemAccessDesc_st *rights,
                                size_t count) {
-  BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
+  BEGIN(STANDIN_UNCAPTURED, NULL);
   tarn__cu_result error = check_mapped(address, size);
   if (error == TARN__CU_SUCCESS) error = check_rights(rights, count);
   if (error == TARN__CU_SUCCESS) give_rights(address, size, rights, count);
