@@ -150,8 +150,12 @@ static void end_if_unused(standin_block *block) {
 }
 
 void standin_block_free(standin_block *block) {
-  block->freed = true;
   block->present = 0;
+  standin_block_leave(block);
+}
+
+void standin_block_leave(standin_block *block) {
+  block->freed = true;
   counts[block->sort]--;
   if (!stays_taken(block)) standin_table_remove(&all, block->address);
   end_if_unused(block);

@@ -49,6 +49,9 @@ standin_block *standin_block_over(const standin_block *model);
 // The program is done with it; it ends when its last use does.
 void standin_block_free(standin_block *block);
 
+// The same, but what was queued before, and uses it, may still do so.
+void standin_block_leave(standin_block *block);
+
 // The program has freed it, but it stays as it is, and is held.
 void standin_block_set_aside(standin_block *block);
 

@@ -102,9 +102,9 @@ static uint64_t *count_of(const char *name) {
 
 static bool is_apart(const char *name) {
   static const char *const PARTS[] = {
-      "Free",          "Destroy",        "Release",        "Unmap",
-      "Unload",        "Unregister",     "CtxPopCurrent",  "CtxPushCurrent",
-      "CtxGetCurrent", "ThreadExchange", "PrimaryCtxReset"};
+      "Free",          "Destroy",       "Release",        "Unmap",
+      "Unload",        "Unregister",    "CtxPopCurrent",  "CtxPushCurrent",
+      "CtxGetCurrent", "CtxSetCurrent", "ThreadExchange", "PrimaryCtxReset"};
   for (size_t i = 0; i < sizeof PARTS / sizeof *PARTS; i++) {
     if (strstr(name, PARTS[i]) != NULL) return true;
   }

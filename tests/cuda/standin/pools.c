@@ -3,7 +3,8 @@
 //   cuMemAllocFromPoolAsync   an address at once; the memory is there when the
 //                             stream has come to that
 //   cuMemFreeAsync            the memory is not there any more when the stream
-//                             has come to that; the block is idle at once
+//                             has come to that; the block is idle at once.
+//                             Takes memory of cuMemAlloc too, which ends then
 //
 // An idle block is given out again on the stream that freed it, or when that is
 // over. When something is waited for, idle blocks go back to the device until
@@ -338,19 +339,30 @@ tarn__cu_result standin_pool_free(standin_block *block, CUstream stream) {
   return TARN__CU_SUCCESS;
 }
 
+// Memory of cuMemAlloc, which goes back to no pool.
+static tarn__cu_result free_device(standin_block *block, CUstream stream) {
+  tarn__cu_result error = order(stream, STANDIN_DEPART, block);
+  if (error != TARN__CU_SUCCESS) return error;
+  standin_room_give(block->context->device, standin_room_for(block->size));
+  standin_block_leave(block);
+  return TARN__CU_SUCCESS;
+}
+
 static tarn__cu_result free_on(CUcontext context, CUdeviceptr address,
                                CUstream handle) {
   CUstream stream = NULL;
   tarn__cu_result error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
-  standin_block *block =
-      standin_block_exactly(address, 1U << STANDIN_POOLED, "memory of a pool");
+  standin_block *block = standin_block_exactly(
+      address, 1U << STANDIN_POOLED | 1U << STANDIN_DEVICE,
+      "memory that can be freed on a stream");
   if (block == NULL) return TARN__CU_ERROR_INVALID_VALUE;
   if (stream->capture != NULL) {
     return standin_capture_break(stream, TARN__CU_ERROR_NOT_SUPPORTED,
                                  "the stand-in's graphs do not free");
   }
-  return standin_pool_free(block, stream);
+  return block->sort == STANDIN_DEVICE ? free_device(block, stream)
+                                       : standin_pool_free(block, stream);
 }
 
 tarn__cu_result cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
