@@ -250,6 +250,7 @@ struct CUmemPoolProps_st {
   X(POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                               \
   X(POINTER_ATTRIBUTE_RANGE_START_ADDR, 11)                            \
   X(POINTER_ATTRIBUTE_RANGE_SIZE, 12)                                  \
+  X(POINTER_ATTRIBUTE_MEMPOOL_HANDLE, 17)                              \
   X(MEMORYTYPE_HOST, 1)                                                \
   X(MEMORYTYPE_DEVICE, 2)                                              \
   X(DEVICE_ATTRIBUTE_WARP_SIZE, 10)                                    \

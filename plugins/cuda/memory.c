@@ -233,17 +233,33 @@ static C_Status say_at(tarn__cu_result error, const char *call,
   return tarn__cuda_say(error, what);
 }
 
+// Whether a pool of the driver gave the memory, where it can tell.
+static bool is_pooled(CUdeviceptr base) {
+  CUmemoryPool pool = NULL;
+  tarn__cu_result error = tarn__cuda_driver_get()->PointerGetAttribute(
+      &pool, TARN__CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base);
+  return error != TARN__CU_SUCCESS || pool != NULL;
+}
+
+// Other memory than a pool's is freed when the stream has been waited for.
+static tarn__cu_result give_queued(CUstream stream, CUdeviceptr base) {
+  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
+  if (is_pooled(base)) return cu->MemFreeAsync(base, stream);
+  tarn__cu_result error = cu->StreamSynchronize(stream);
+  return error == TARN__CU_SUCCESS ? cu->MemFree(base) : error;
+}
+
 // |stream| NULL: at once.
 static C_Status give(cuda *d, CUstream stream, uint64_t address) {
-  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   tarn__cuda_scope scope;
   size_t size = 0;
   if (address == 0) return refuse_null(d);
-  C_Status status = tarn__cuda_enter(d, stream == NULL, &scope);
+  C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
   CUdeviceptr base = take_base(d, address, &size);
-  tarn__cu_result error =
-      stream != NULL ? cu->MemFreeAsync(base, stream) : cu->MemFree(base);
+  tarn__cu_result error = stream != NULL
+                              ? give_queued(stream, base)
+                              : tarn__cuda_driver_get()->MemFree(base);
   if (error != TARN__CU_SUCCESS) put_base(d, base, address, size);
   tarn__cuda_leave(&scope);
   return say_at(error, stream != NULL ? "cuMemFreeAsync" : "cuMemFree",

@@ -19,6 +19,7 @@ static tarn__cu_result tell(const standin_block *block, unsigned attribute,
                             CUdeviceptr address, void *out) {
   unsigned type = type_of(block), managed = block->sort == STANDIN_MANAGED;
   CUdeviceptr base = block->address;
+  void *pool = block->sort == STANDIN_POOLED ? block->holder : NULL;
   bool host = !standin_block_is_closed(block);
   void *reached = host ? (void *)(uintptr_t)address : NULL;
   switch (attribute) {
@@ -45,6 +46,9 @@ static tarn__cu_result tell(const standin_block *block, unsigned attribute,
       return TARN__CU_SUCCESS;
     case TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE:
       put(out, &block->size, sizeof block->size);
+      return TARN__CU_SUCCESS;
+    case TARN__CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+      put(out, &pool, sizeof pool);
       return TARN__CU_SUCCESS;
     default:
       return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
