@@ -151,6 +151,20 @@ TEST(a_push_that_fails_changes_nothing) {
                     TARN__CU_ERROR_INVALID_CONTEXT);
 }
 
+TEST(a_pop_is_made_though_the_driver_does_not_tell_the_device) {
+  (void)begin(1);
+  CUcontext popped = context_of(0);
+  assert_done(set_device(1));
+  assert_done(hip->CtxPushCurrent(context_of(0)));
+  tarn_standin_fail_call("cuCtxGetCurrent", 1, TARN__CU_ERROR_OUT_OF_MEMORY,
+                         false);
+  assert_done(hip->CtxPopCurrent(&popped));
+  ck_assert_ptr_null(popped);
+  ck_assert_int_eq(current_device(), 1);
+  ck_assert_uint_eq(hip->CtxPopCurrent(&popped),
+                    TARN__CU_ERROR_INVALID_CONTEXT);
+}
+
 static void *push_elsewhere(void *unused) {
   (void)unused;
   assert_done(hip->CtxPushCurrent(context_of(1)));

@@ -60,12 +60,27 @@ EXPORT tarn__cu_result hipSetDevice(CUdevice device) {
   return error == TARN__CU_SUCCESS ? cuCtxSetCurrent(context) : error;
 }
 
+static tarn__cu_result device_of(CUcontext context, CUdevice *out) {
+  tarn__cu_result error = TARN__CU_ERROR_INVALID_CONTEXT;
+  pthread_mutex_lock(&devices.lock);
+  for (CUdevice d = 0; d < DEVICES_MAX; d++) {
+    if (devices.contexts[d] != context) continue;
+    *out = d;
+    error = TARN__CU_SUCCESS;
+    break;
+  }
+  pthread_mutex_unlock(&devices.lock);
+  return error;
+}
+
 // A thread that has set none has the first.
 EXPORT tarn__cu_result hipGetDevice(CUdevice *out) {
   CUcontext context = NULL;
   tarn__cu_result error = cuCtxGetCurrent(&context);
-  if (error == TARN__CU_SUCCESS && context == NULL) error = hipSetDevice(0);
-  return error == TARN__CU_SUCCESS ? cuCtxGetDevice(out) : error;
+  if (error != TARN__CU_SUCCESS) return error;
+  if (context != NULL) return device_of(context, out);
+  *out = 0;
+  return hipSetDevice(0);
 }
 
 EXPORT tarn__cu_result hipDeviceGetAttribute(int *out, unsigned attribute,
@@ -110,12 +125,7 @@ EXPORT tarn__cu_result hipStreamGetDevice(CUstream stream, CUdevice *out) {
   if (!is_stream(stream)) return TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
   if (stream == NULL) return hipGetDevice(out);
   tarn__cu_result error = cuStreamGetCtx(stream, &context);
-  for (CUdevice d = 0; error == TARN__CU_SUCCESS && d < DEVICES_MAX; d++) {
-    if (devices.contexts[d] != context) continue;
-    *out = d;
-    return TARN__CU_SUCCESS;
-  }
-  return error != TARN__CU_SUCCESS ? error : TARN__CU_ERROR_INVALID_DEVICE;
+  return error == TARN__CU_SUCCESS ? device_of(context, out) : error;
 }
 #endif
 
