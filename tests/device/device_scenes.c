@@ -425,6 +425,20 @@ static void share(stage *s, size_t size, tarn_memory memory) {
   if (imported) expect(CALL(tarn_memory_destroy)(s->device, again));
 }
 
+// A device may find out when it is opened that its memory cannot be shared.
+static bool create(stage *s, size_t size, bool *inout_shares,
+                   tarn_memory *out) {
+  bool created = false;
+  if (*inout_shares) {
+    created = expect_or(
+        CALL(tarn_memory_create)(s->device, size, TARN_MEMORY_SHAREABLE, out),
+        TARN_E_UNSUPPORTED);
+    require(created == (*out != 0));
+  }
+  *inout_shares = created;
+  return created || expect(CALL(tarn_memory_create)(s->device, size, 0, out));
+}
+
 static void use_ranges(stage *s) {
   tarn_device *device = s->device;
   size_t size = 0;
@@ -437,8 +451,7 @@ static void use_ranges(stage *s) {
   bool shares = (s->info.extensions & TARN_EXTENSION_SHARING) != 0;
   bool reserved = expect(CALL(tarn_range_reserve)(device, size, 0, &range));
   require(reserved == (range != 0));
-  bool created = expect(CALL(tarn_memory_create)(
-      device, size, shares ? TARN_MEMORY_SHAREABLE : 0, &memory));
+  bool created = create(s, size, &shares, &memory);
   require(created == (memory != 0));
   if (reserved && created) map(s, range, size, memory);
   if (created && shares) share(s, size, memory);
