@@ -273,11 +273,9 @@ static tarn__cu_result of_pointer(void *out, unsigned attribute,
     case TARN__CU_POINTER_ATTRIBUTE_IS_MANAGED:
       *(unsigned *)out = pointer.is_managed != 0;
       return TARN__CU_SUCCESS;
-    case TARN__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    default:
       *(int *)out = pointer.device;
       return TARN__CU_SUCCESS;
-    default:
-      return TARN__CU_ERROR_INVALID_VALUE;
   }
 }
 
@@ -296,10 +294,17 @@ static tarn__cu_result of_range(void *out, unsigned attribute,
 
 static tarn__cu_result pointer_get_attribute(void *out, unsigned attribute,
                                              CUdeviceptr address) {
-  bool is_range = attribute == TARN__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
-                  attribute == TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE;
-  return is_range ? of_range(out, attribute, address)
-                  : of_pointer(out, attribute, address);
+  switch (attribute) {
+    case TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    case TARN__CU_POINTER_ATTRIBUTE_IS_MANAGED:
+    case TARN__CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+      return of_pointer(out, attribute, address);
+    case TARN__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    case TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+      return of_range(out, attribute, address);
+    default:
+      return TARN__CU_ERROR_INVALID_VALUE;
+  }
 }
 
 // |handle| is a file descriptor, as it is for HIP from 7.1 on; before, it was
