@@ -6,15 +6,14 @@
 // back cannot be undone, and is not told.
 #include "gpu.h"
 
-// The mode that was set before; where the driver knows none, nothing is done.
-static tarn__cu_result relax(tarn__cuda_scope *scope) {
+// Where the driver knows no modes, or refuses, the call is made as it is.
+static void relax(tarn__cuda_scope *scope) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  if (cu->ThreadExchangeStreamCaptureMode == NULL) return TARN__CU_SUCCESS;
+  if (cu->ThreadExchangeStreamCaptureMode == NULL) return;
   scope->mode = TARN__CU_STREAM_CAPTURE_MODE_RELAXED;
   tarn__cu_result error = cu->ThreadExchangeStreamCaptureMode(&scope->mode);
   scope->is_relaxed = error == TARN__CU_SUCCESS &&
                       scope->mode != TARN__CU_STREAM_CAPTURE_MODE_RELAXED;
-  return error;
 }
 
 static tarn__cu_result push(const tarn__cuda_device *device,
@@ -40,10 +39,8 @@ C_Status tarn__cuda_enter(const tarn__cuda_device *device, bool relaxed,
   *out = (tarn__cuda_scope){.is_pushed = false};
   tarn__cu_result error = push(device, out);
   if (error != TARN__CU_SUCCESS) return refuse(error, "cuCtxPushCurrent");
-  error = relaxed ? relax(out) : TARN__CU_SUCCESS;
-  if (error == TARN__CU_SUCCESS) return C_SUCCESS;
-  tarn__cuda_leave(out);
-  return refuse(error, "cuThreadExchangeStreamCaptureMode");
+  if (relaxed) relax(out);
+  return C_SUCCESS;
 }
 
 void tarn__cuda_leave(const tarn__cuda_scope *scope) {
