@@ -5,6 +5,7 @@
 //   open.c       devices from initialize to finalize
 //   extension.c  alignment, descriptions, the texts of errors
 //   rows.c       gather and scatter by kernels
+//   rows_plan.c  which kernels, and what they are told
 //   kernels.c    the module of kernels, loaded when a device is opened
 //   copy.c       copies and fills, at once and queued
 //   event.c      events, and waits for them
@@ -147,6 +148,7 @@ typedef struct tarn__cuda_device {
   CUmemoryPool pool;  // NULL without TARN__CUDA_POOLS
   CUmodule module;    // NULL without TARN__CUDA_ROWS
   size_t units;       // multiprocessors
+  CUfunction kernels[TARN__CUDA_KERNEL_NAMES][2];  // for one chunk; for many
 
   pthread_mutex_t lock;           // guards all below
   tarn__common_extents ranges;    // reservations
