@@ -233,19 +233,13 @@ static C_Status say_at(tarn__cu_result error, const char *call,
   return tarn__cuda_say(error, what);
 }
 
-// Whether a pool of the driver gave the memory, where it can tell.
-static bool is_pooled(CUdeviceptr base) {
-  CUmemoryPool pool = NULL;
-  tarn__cu_result error = tarn__cuda_driver_get()->PointerGetAttribute(
-      &pool, TARN__CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, base);
-  return error != TARN__CU_SUCCESS || pool != NULL;
-}
-
-// Other memory than a pool's is freed when the stream has been waited for.
+// A driver that takes no other memory than that of pools on a stream calls it an
+// invalid value: such memory goes back behind a wait for the stream.
 static tarn__cu_result give_queued(CUstream stream, CUdeviceptr base) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  if (is_pooled(base)) return cu->MemFreeAsync(base, stream);
-  tarn__cu_result error = cu->StreamSynchronize(stream);
+  tarn__cu_result error = cu->MemFreeAsync(base, stream);
+  if (error != TARN__CU_ERROR_INVALID_VALUE) return error;
+  error = cu->StreamSynchronize(stream);
   return error == TARN__CU_SUCCESS ? cu->MemFree(base) : error;
 }
 
@@ -342,7 +336,7 @@ static C_Status take_queued(cuda *d, CUstream stream, size_t size,
                             CUdeviceptr *out) {
   tarn__cuda_scope scope;
   if (size == 0) return refuse_empty(d);
-  C_Status status = tarn__cuda_enter(d, false, &scope);
+  C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
   tarn__cu_result error = tarn__cuda_driver_get()->MemAllocFromPoolAsync(
       out, size, d->pool, stream);
