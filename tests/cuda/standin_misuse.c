@@ -251,8 +251,8 @@ TEST(ranges_that_are_not_whole_are_refused) {
           TARN__CU_ERROR_INVALID_VALUE, "not whole granules");
   done(cuMemAddressReserve(&range, 2 * GRANULE, 0, 0, 0));
   done(cuMemCreate(&memory, GRANULE, &properties, 0));
-  refuses(cuMemMap(range, 2 * GRANULE, 0, memory, 0),
-          TARN__CU_ERROR_INVALID_VALUE, "of memory of 2097152 bytes");
+  gives(cuMemMap(range, 2 * GRANULE, 0, memory, 0),
+        TARN__CU_ERROR_INVALID_VALUE);
   refuses(cuMemMap(range + 2 * GRANULE, GRANULE, 0, memory, 0),
           TARN__CU_ERROR_INVALID_VALUE, "are not reserved");
   refuses(cuMemUnmap(range, GRANULE), TARN__CU_ERROR_INVALID_VALUE,
