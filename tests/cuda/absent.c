@@ -1,6 +1,7 @@
 // A machine without a driver, with one that is broken, or with one that has no
 // device: `tarn devices` tells in one line why, and from which file the plug-in
 // comes, and is content.
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,13 @@ static void look_beside(const char *library) {
   ck_assert_ptr_nonnull(slash);
   *slash = '\0';
   look_in(folder);
+}
+
+TEST(no_driver_is_installed) {
+  if (dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL) != NULL)
+    note_skipped("a machine without a driver", "libcuda.so.1 is installed");
+  else
+    assert_unusable("libcuda.so.1: cannot open shared object file");
 }
 
 TEST(the_library_does_not_load) {
