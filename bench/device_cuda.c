@@ -24,7 +24,7 @@ typedef struct cuda {
   cu_result (*release)(int device);
   cu_result (*push)(void *context);
   cu_result (*pop)(void **context);
-  cu_result (*htod)(device_addr to, const void *from, size_t size);
+  cu_result (*htod)(device_addr to, const void *from, size_t size);  // or NULL
   cu_result (*htod_async)(device_addr to, const void *from, size_t size,
                           void *on);
   cu_result (*dtoh_async)(void *to, device_addr from, size_t size, void *on);
@@ -51,7 +51,6 @@ static bool find_functions(cuda *c) {
                 {"cuDevicePrimaryCtxRelease_v2", &c->release},
                 {"cuCtxPushCurrent_v2", &c->push},
                 {"cuCtxPopCurrent_v2", &c->pop},
-                {"cuMemcpyHtoD_v2", &c->htod},
                 {"cuMemcpyHtoDAsync_v2", &c->htod_async},
                 {"cuMemcpyDtoHAsync_v2", &c->dtoh_async},
                 {"cuStreamSynchronize", &c->wait}};
@@ -60,6 +59,8 @@ static bool find_functions(cuda *c) {
     memcpy(wanted[i].into, &found, sizeof found);
     if (found == NULL) return false;
   }
+  void *htod = dlsym(c->library, "cuMemcpyHtoD_v2");
+  memcpy(&c->htod, &htod, sizeof htod);
   return true;
 }
 
@@ -122,7 +123,15 @@ void device_cuda_version(const probe *p, char *out) {
 // Copies
 // ---------------------------------------------------------------------------
 
-// |count| times one copy of |p->size| bytes.
+// A stand-in for the driver may have no calls but those that the plug-in makes:
+// then a queued copy, which is waited for below.
+static cu_result copy_plain(const cuda *c, const probe *p) {
+  return c->htod != NULL
+             ? c->htod(p->here, p->source, p->size)
+             : c->htod_async(p->here, p->source, p->size, c->stream);
+}
+
+// |count| times one copy of |p->size| bytes, and a wait for it.
 #define REPEATED(name, copy)                              \
   static bool name(probe *p, size_t count) {              \
     cuda *c = p->scene;                                   \
@@ -135,7 +144,7 @@ void device_cuda_version(const probe *p, char *out) {
 
 REPEATED(driver_h2d, c->htod_async(p->here, c->pinned, p->size, c->stream))
 REPEATED(driver_d2h, c->dtoh_async(c->pinned, p->here, p->size, c->stream))
-REPEATED(driver_pageable, c->htod(p->here, p->source, p->size))
+REPEATED(driver_pageable, copy_plain(c, p))
 REPEATED(driver_queued, c->htod_async(p->here, p->source, p->size, c->stream))
 
 static bool own_copies(probe *p, size_t count, bool to_device) {

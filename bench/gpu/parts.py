@@ -175,20 +175,14 @@ def pool_rows(part, pool, names, device, seconds):
 
 def torch_peer(part):
     """The allocator of PyTorch by c10, against the headers that it came with."""
-    code = ("import torch, json, torch.utils.cpp_extension as c;"
-            "print(json.dumps([c.include_paths(), c.library_paths(), "
-            "int(torch._C._GLIBCXX_USE_CXX11_ABI)]))")
-    status, out, err = part.run([part.options.python, "-c", code], 120)
-    if status != 0:
-        raise Failed(f"PyTorch: {check.last_line(err)}")
-    includes, libraries, abi = json.loads(out.strip().splitlines()[-1])
+    paths = part.python("torch_paths.py", seconds=60)
     words = [check.compiler(["g++", "c++", "clang++"])]
-    for folder in [*includes, *cuda_headers()]:
+    for folder in [*paths["includes"], *cuda_headers()]:
         words += ["-isystem", folder]
-    for folder in libraries:
+    for folder in paths["libraries"]:
         words += ["-L", folder, f"-Wl,-rpath,{folder}"]
-    words += ["-std=c++17", "-shared", "-fPIC", f"-D_GLIBCXX_USE_CXX11_ABI={abi}",
-              "-lc10_cuda", "-lc10"]
+    words += ["-std=c++17", "-shared", "-fPIC", "-lc10_cuda",
+              "-lc10", f"-D_GLIBCXX_USE_CXX11_ABI={paths['abi']}"]
     return check.compile_shared(part, words, "peer_torch.cc", "peer_torch.so")
 
 
@@ -349,7 +343,7 @@ def whole(part, ranks, device=None, size=GIB, batch=64 * MIB):
         sizes = ["--size", str(size), "--batch", str(batch), "--passes", "3"]
     device = device or part.device
     answer = part.tarn("bench", "whole", "-n", str(ranks), "--device", device,
-                       "--no-mpi", *sizes, seconds=120)
+                       "--no-mpi", *sizes, seconds=60)
     if part.said:
         part.lacks(f"whole memory of {ranks} ranks", part.said)
     for row in answer["results"]:

@@ -121,6 +121,9 @@ static void measure_sleep(tarn_device *device, size_t bytes) {
 // ---------------------------------------------------------------------------
 
 static struct {
+  int (*device_get)(int *device, int ordinal);
+  int (*retain)(void **context, int device);
+  int (*set_current)(void *context);
   int (*begin)(void *stream, unsigned mode);
   int (*end)(void *stream, void **graph);
   int (*instantiate)(void **exec, void *graph, unsigned long long flags);
@@ -135,21 +138,36 @@ static void look_up(void *library, const char *name, void *into) {
   if (found == NULL) give_up("the driver has no", name);
 }
 
+static void did(int error, const char *what) {
+  char text[32];
+  snprintf(text, sizeof text, "error %d", error);
+  if (error != 0) give_up(what, text);
+}
+
+// The context is the one that the plug-in has, and stays for as long as the
+// process.
+static void enter_context(const char *name) {
+  int handle = 0;
+  void *context = NULL;
+  const char *colon = strrchr(name, ':');
+  int ordinal = colon != NULL ? (int)strtol(colon + 1, NULL, 10) : 0;
+  did(driver.device_get(&handle, ordinal), "cuDeviceGet");
+  did(driver.retain(&context, handle), "cuDevicePrimaryCtxRetain");
+  did(driver.set_current(context), "cuCtxSetCurrent");
+}
+
 static void open_driver(void) {
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
   if (library == NULL) give_up("libcuda.so.1", "the plug-in has not loaded it");
+  look_up(library, "cuDeviceGet", &driver.device_get);
+  look_up(library, "cuDevicePrimaryCtxRetain", &driver.retain);
+  look_up(library, "cuCtxSetCurrent", &driver.set_current);
   look_up(library, "cuStreamBeginCapture_v2", &driver.begin);
   look_up(library, "cuStreamEndCapture", &driver.end);
   look_up(library, "cuGraphInstantiateWithFlags", &driver.instantiate);
   look_up(library, "cuGraphLaunch", &driver.launch);
   look_up(library, "cuGraphExecDestroy", &driver.destroy_exec);
   look_up(library, "cuGraphDestroy", &driver.destroy);
-}
-
-static void did(int error, const char *what) {
-  char text[32];
-  snprintf(text, sizeof text, "error %d", error);
-  if (error != 0) give_up(what, text);
 }
 
 // ---------------------------------------------------------------------------
@@ -227,7 +245,10 @@ static void measure_capture(tarn_device *device) {
   tarn_place place = tarn_place_on(device);
   bool really = strcmp(tarn_device_type(device), "cuda") == 0;
   scene s = {.device = device, .size = (size_t)1 << 20};
-  if (really) open_driver();
+  if (really) {
+    open_driver();
+    enter_context(tarn_device_name(device));
+  }
   need(tarn_stream_create(device, &s.stream), "stream");
   need(tarn_device_allocate(place, s.size, &s.result), "memory");
   need(tarn_pool_create(place, &options, &s.pool), "pool");
