@@ -178,6 +178,7 @@ typedef struct scene {
   tarn_device *device;
   tarn_stream *stream;
   tarn_pool *pool;
+  tarn_addr source;
   tarn_addr result;
   size_t size;
 } scene;
@@ -186,8 +187,8 @@ typedef struct scene {
 static void run_step(const scene *s) {
   tarn_block kept, next;
   need(tarn_pool_alloc(s->pool, s->size, 0, s->stream, &kept), "alloc");
-  need(tarn_device_set(s->device, kept.address, PATTERN, s->size, s->stream),
-       "set");
+  need(tarn_copy_d2d(s->device, kept.address, s->source, s->size, s->stream),
+       "copy");
   for (int i = 0; i < PAIRS; i++) {
     need(tarn_pool_alloc(s->pool, s->size, 0, s->stream, &next), "alloc");
     need(tarn_copy_d2d(s->device, next.address, kept.address, s->size,
@@ -250,7 +251,9 @@ static void measure_capture(tarn_device *device) {
     enter_context(tarn_device_name(device));
   }
   need(tarn_stream_create(device, &s.stream), "stream");
+  need(tarn_device_allocate(place, s.size, &s.source), "memory");
   need(tarn_device_allocate(place, s.size, &s.result), "memory");
+  need(tarn_device_set(device, s.source, PATTERN, s.size, NULL), "set");
   need(tarn_pool_create(place, &options, &s.pool), "pool");
   run_step(&s);
   need(tarn_stream_synchronize(s.stream), "synchronise");
@@ -258,6 +261,7 @@ static void measure_capture(tarn_device *device) {
   figure("capture_by_driver", really, "yes or no");
   need(tarn_pool_destroy(s.pool), "pool");
   need(tarn_device_deallocate(place, s.result, s.size), "memory");
+  need(tarn_device_deallocate(place, s.source, s.size), "memory");
   need(tarn_stream_destroy(s.stream), "stream");
 }
 
