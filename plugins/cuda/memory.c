@@ -73,6 +73,12 @@ static C_Status make_pool(cuda *d, uint64_t threshold) {
   return status;
 }
 
+void tarn__cuda_memory_trim(const cuda *d) {
+  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
+  if (d->pool != NULL && cu->MemPoolTrimTo != NULL)
+    (void)cu->MemPoolTrimTo(d->pool, 0);
+}
+
 void tarn__cuda_memory_open(cuda *d, const tarn__cuda_options *options) {
   const char *why = NULL;
   d->pool = NULL;
@@ -86,12 +92,7 @@ void tarn__cuda_memory_open(cuda *d, const tarn__cuda_options *options) {
     why = tarn__text_line();
   }
   tarn__cuda_settle(d, TARN__CUDA_POOLS, why);
-}
-
-void tarn__cuda_memory_trim(const cuda *d) {
-  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  if (d->pool != NULL && cu->MemPoolTrimTo != NULL)
-    (void)cu->MemPoolTrimTo(d->pool, 0);
+  tarn__cuda_memory_trim(d);  // of the block that was tried
 }
 
 // --- taking ----------------------------------------------------------------

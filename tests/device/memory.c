@@ -237,8 +237,9 @@ static void expect_query(tarn_device *device, tarn_addr addr, size_t size,
   assert_ok(tarn_device_pointer_query(device, addr + size - 1, &info));
   ck_assert_int_eq(info.place.kind, kind);
   ck_assert_ptr_eq(info.place.device, device);
+  if (info.size == 0) return;  // the driver knows no more of it
   ck_assert_uint_le(info.base, addr);
-  if (info.size != 0) ck_assert_uint_ge(info.size, size);
+  ck_assert_uint_ge(info.size, size);
 }
 
 static void use_registered(tarn_device *device, tarn_addr addr, size_t size) {

@@ -176,9 +176,13 @@ TEST(planned_parts_keep_their_model) {
   assert_ok(tarn_model_destroy(n.model));
 }
 
+// DLPack has a number for some types of devices; of others nothing is exported
+// where it is.
 TEST_ON(what_a_device_has_is_brought_to_the_host, TEST_NEEDS_DISCRETE) {
   tarn_dlpack_managed *exported = NULL;
+  tarn_dlpack_device number;
   tarn_place home = tarn_place_on(device);
+  if (tarn_dlpack_from_place(home, &number) == TARN_OK) return;
   net n = new_net(TARN_TRAIN, home);
   unsigned char *bytes = pattern_of(n.param[0], 1);
   fill_net(&n, 1, home);

@@ -121,8 +121,9 @@ static void try_take(void) {
   item new = {.asked = random_size(), .mark = (unsigned char)run.operation};
   size_t align = below(6) == 0 ? (size_t)1 << below(17) : 0;
   if (run.count == BLOCKS) return;
-  tarn_status status = tarn_pool_alloc(run.pool, new.asked, align,
-                                       run.streams[below(STREAMS)], &new.block);
+  tarn_stream *stream = run.streams[below(STREAMS)];
+  tarn_status status =
+      tarn_pool_alloc(run.pool, new.asked, align, stream, &new.block);
   if (status != TARN_OK) {
     MUST(status == TARN_FULL && run.limit != 0 && new.block.pool == NULL);
     run.refused++;
@@ -131,6 +132,8 @@ static void try_take(void) {
   MUST(new.block.size >= new.asked);
   MUST(align == 0 || new.block.address % align == 0);
   insert(new);
+  // The copies are the host's: what comes with the memory may be queued.
+  if (stream != NULL) MUST(tarn_stream_synchronize(stream) == TARN_OK);
   write_marks(&new);
   run.live_bytes += new.asked;
   run.allocs++;

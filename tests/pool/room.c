@@ -78,11 +78,21 @@ TEST_LOOP(the_text_says_what_is_free, TEST_DEVICES) {
 
 // --- what is free now, and what the pool has idle --------------------------
 
+// A pool on a small device. No pool: the device cannot be made small, or its
+// driver keeps what is freed, and so what is free is unknown.
+static arena_place open_exact(int i) {
+  const char *strategy = strategies[i % EXACT];
+  arena_place p = open_arena_with(i / EXACT, NEEDS_CAPACITY, strategy);
+  if (p.pool == NULL || !retains(p.device) || strcmp(strategy, "no_pool") != 0)
+    return p;
+  close_arena(&p);
+  return (arena_place){.pool = NULL};
+}
+
 // 40 of 64 MiB are not the pool's, and 10 are idle: 14 are free.
 TEST_LOOP(idle_memory_counts_as_free, EXACT *TEST_DEVICES) {
   const size_t unit = MIB;
-  arena_place p =
-      open_arena_with(_i / EXACT, NEEDS_CAPACITY, strategies[_i % EXACT]);
+  arena_place p = open_exact(_i);
   if (p.pool == NULL) return;
   tarn_addr others = 0;
   assert_ok(tarn_device_allocate(p.place, 40 * unit, &others));
@@ -96,8 +106,7 @@ TEST_LOOP(idle_memory_counts_as_free, EXACT *TEST_DEVICES) {
 
 // What others take later is seen, however much was free before.
 TEST_LOOP(it_is_what_is_free_now, EXACT *TEST_DEVICES) {
-  arena_place p =
-      open_arena_with(_i / EXACT, NEEDS_CAPACITY, strategies[_i % EXACT]);
+  arena_place p = open_exact(_i);
   if (p.pool == NULL) return;
   tarn_block block = take(p.pool, 100);
   tarn_addr others = 0;

@@ -18,10 +18,24 @@
 #define TARN_OPENCL_PLUGIN NULL  // not built: no headers of OpenCL
 #endif
 
-static const char opencl[] = "opencl:";
+typedef struct driver {
+  const char *prefix;    // of the names of its devices
+  const char *plugin;    // the file; NULL: not built
+  const char *capacity;  // the variable that limits a device's memory
+} driver;
 
-static bool is_opencl(const char *name) {
-  return strncmp(name, opencl, sizeof opencl - 1) == 0;
+static const driver drivers[] = {
+    {"opencl:", TARN_OPENCL_PLUGIN, "TARN_OPENCL_CAPACITY"},
+    {"cuda:", TARN_CUDA_PLUGIN, "TARN_STANDIN_CAPACITY"},
+    {"hip:", TARN_HIP_PLUGIN, "TARN_STANDIN_CAPACITY"},
+};
+
+// The driver of the device |name|; NULL: it is a device of the tests' own.
+static const driver *driver_of(const char *name) {
+  for (size_t i = 0; i < sizeof drivers / sizeof *drivers; i++)
+    if (strncmp(name, drivers[i].prefix, strlen(drivers[i].prefix)) == 0)
+      return &drivers[i];
+  return NULL;
 }
 
 const char *driver_wanted(void) {
@@ -30,8 +44,9 @@ const char *driver_wanted(void) {
 }
 
 static tarn_status load(const char *name) {
-  if (!is_opencl(name) || TARN_OPENCL_PLUGIN == NULL) return TARN_OK;
-  tarn_status status = tarn_plugin_load(TARN_OPENCL_PLUGIN);
+  const driver *d = driver_of(name);
+  if (d == NULL || d->plugin == NULL) return TARN_OK;
+  tarn_status status = tarn_plugin_load(d->plugin);
   return status == TARN_E_STATE ? TARN_OK : status;  // loaded before
 }
 
@@ -39,14 +54,17 @@ void driver_add(const char *name) {
   assert_ok(load(name));
 }
 
-void driver_shrink(size_t capacity) {
+bool driver_shrink(const char *name, size_t capacity) {
+  const driver *d = driver_of(name);
   char text[32];
+  if (d == NULL) return false;
   snprintf(text, sizeof text, "%zu", capacity);
-  ck_assert_int_eq(setenv("TARN_OPENCL_CAPACITY", text, 1), 0);
+  ck_assert_int_eq(setenv(d->capacity, text, 1), 0);
+  return true;
 }
 
 // --- gates -----------------------------------------------------------------
-// A callback of such a stream holds up nothing but callbacks. A user event
+// A callback of a stream of OpenCL holds up nothing but callbacks. A user event
 // does, which the stream waits for.
 
 static void *loader(void) {
@@ -81,7 +99,7 @@ static cl_event make_gate(tarn_stream *stream) {
 void *driver_close_gate(tarn_stream *stream) {
   tarn_device *device = tarn_stream_device(stream);
   tarn_event *event = NULL;
-  if (!is_opencl(tarn_device_name(device))) return NULL;
+  if (driver_of(tarn_device_name(device)) != &drivers[0]) return NULL;
   cl_event gate = make_gate(stream);
   assert_ok(tarn_event_adopt(device, gate, &event));
   assert_ok(tarn_stream_wait_event(stream, event));
@@ -120,8 +138,8 @@ static void load_drivers(void) {
   typedef int platforms(unsigned count, void **out, unsigned *out_count);
   platforms *ask = NULL;
   unsigned count = 0;
-  void *driver = loader();
-  void *function = driver != NULL ? dlsym(driver, "clGetPlatformIDs") : NULL;
+  void *library = loader();
+  void *function = library != NULL ? dlsym(library, "clGetPlatformIDs") : NULL;
   memcpy(&ask, &function, sizeof ask);
   if (ask != NULL) (void)ask(0, NULL, &count);
 }

@@ -1,7 +1,7 @@
-// driver.h - a real driver under the tests over the list of places.h.
+// driver.h - a driver under the tests over the list of places.h.
 //
 // TARN_TEST_DEVICE=opencl:0 makes a program run these tests, and no others, on
-// that device alone. Where it cannot be opened the program is skipped by name.
+// that device alone. The drivers of cuda:0 and hip:0 are stand-ins. Where it cannot be opened the program is skipped by name.
 // A driver that has listed its devices does not survive a fork, and each test
 // is one: so the device is tried in a child, and the tests open it themselves.
 #ifndef TARN_TESTS_SUPPORT_DRIVER_H_
@@ -15,15 +15,15 @@
 // The device that TARN_TEST_DEVICE names; NULL: none.
 const char *driver_wanted(void);
 
-// Makes the plug-in of the device |name| known; nothing if it is not one of a
-// real driver.
+// Makes the plug-in of the device |name| known; nothing if it has no driver.
 void driver_add(const char *name);
 
-// Limits the devices that this process opens later to |capacity| bytes.
-void driver_shrink(size_t capacity);
+// Limits the devices of that driver that this process opens later to |capacity|
+// bytes. False: |name| is not a device of one.
+bool driver_shrink(const char *name, size_t capacity);
 
 // Holds up what is queued on |stream| from now on, until the gate is opened.
-// NULL: not a stream of a real driver.
+// NULL: a callback holds up this stream.
 void *driver_close_gate(tarn_stream *stream);
 void driver_open_gate(void *gate);
 

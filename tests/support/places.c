@@ -138,16 +138,19 @@ static const struct {
     {"sim:0", shrink_sim},
     {"plain:0", shrink_plain},
     {"fake:0", shrink_fake},
-    {"opencl:0", driver_shrink},
 };
 
+static bool shrink(const char *device, size_t capacity) {
+  for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    if (strcmp(ways[i].device, device) != 0) continue;
+    ways[i].shrink(capacity);
+    return true;
+  }
+  return driver_shrink(device, capacity);
+}
+
 tarn_device *open_small_device(int i, size_t capacity) {
-  enum { WAYS = sizeof ways / sizeof *ways };
-  size_t way = 0;
-  while (way < WAYS && strcmp(ways[way].device, test_devices[i]) != 0)
-    way++;
-  if (way == WAYS) return NULL;
-  ways[way].shrink(capacity);
+  if (!shrink(test_devices[i], capacity)) return NULL;
   tarn_device *device = open_device(test_devices[i]);
   size_t total = 0;
   size_t available = 0;

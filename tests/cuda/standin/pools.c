@@ -213,7 +213,7 @@ tarn__cu_result cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
 
 // --- allocating ------------------------------------------------------------
 
-// An idle block of that size that |stream| may have.
+// An idle block of that room that |stream| may have.
 static standin_block *take_idle(CUmemoryPool pool, size_t size,
                                 const struct CUstream_st *stream) {
   for (idle **at = &pool->idles; *at != NULL; at = &(*at)->next) {
@@ -236,11 +236,12 @@ static standin_block *take_new(CUmemoryPool pool, size_t size,
   if (room > standin_room_left(pool->device)) trim_to(pool, 0);
   if (!standin_room_take(pool->device, room)) return NULL;
   standin_block *made = standin_block_make(
-      STANDIN_POOLED, context, size, (size_t)standin_number(STANDIN_ALIGN));
+      STANDIN_POOLED, context, room, (size_t)standin_number(STANDIN_ALIGN));
   if (made == NULL) {
     standin_room_give(pool->device, room);
     return NULL;
   }
+  made->size = size;
   made->holder = pool;
   made->present = 0;
   standin_use(pool);
