@@ -1,4 +1,5 @@
-// Primary contexts: who has retained them, and what ends with them.
+// Primary contexts: who has retained them, and what ends with them. As
+// documented, a reset ends what is in one and releases it for nobody.
 //
 // What is left in a context when its last holder releases it ends with it. A
 // program that leaves something has lost it: a wrong use, unless nothing can
@@ -27,6 +28,7 @@ tarn__cu_result cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
   tarn__cu_result error = find(device, &context);
   if (error != TARN__CU_SUCCESS) return END(error);
   context->retains++;
+  context->is_active = true;
   *out = context;
   return END(TARN__CU_SUCCESS);
 }
@@ -125,7 +127,7 @@ static void end_life(CUcontext context) {
   end_objects(context, STANDIN_STREAM, find_stream);
   end_objects(context, STANDIN_MODULE, find_module);
   end_blocks(context);
-  context->retains = 0;
+  context->is_active = false;
   context->life++;
   context->failure = TARN__CU_SUCCESS;
   context->legacy = NULL;
@@ -137,16 +139,13 @@ static tarn__cu_result release(CUdevice device) {
   CUcontext context = NULL;
   tarn__cu_result error = find(device, &context);
   if (error != TARN__CU_SUCCESS) return error;
-  if (!standin_context_is_active(context)) {
+  if (context->retains == 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_CONTEXT,
                          "the context of device %d is not retained", device);
   }
-  if (context->retains == 1) {
-    check_empty(context);
-    end_life(context);
-    return TARN__CU_SUCCESS;
-  }
-  context->retains--;
+  if (--context->retains > 0) return TARN__CU_SUCCESS;
+  check_empty(context);
+  end_life(context);
   return TARN__CU_SUCCESS;
 }
 

@@ -30,7 +30,7 @@ CUcontext standin_context_of(int device) {
 }
 
 bool standin_context_is_active(const struct CUctx_st *context) {
-  return context->retains > 0;
+  return context->is_active;
 }
 
 void standin_context_fail(CUcontext context, tarn__cu_result error) {

@@ -41,6 +41,7 @@ struct CUctx_st {
   standin_object object;
   int device;
   unsigned retains;
+  bool is_active;           // from a retain on, until the life ends
   unsigned life;            // counts up with each end
   tarn__cu_result failure;  // sticks until the life ends
   CUstream legacy;          // of this life; NULL: not used so far
