@@ -194,7 +194,7 @@ static C_Status make_stream(cuda *d, queue **out) {
 C_Status tarn__cuda_queue_open(cuda *d, C_Stream *out) {
   queue *q = NULL;
   C_Status status = make_stream(d, &q);
-  if (status != C_SUCCESS) return status;
+  if (q == NULL) return status;
   q->is_detached = false;
   expel(q->node.start);
   pthread_mutex_lock(&streams.lock);
@@ -353,7 +353,7 @@ C_Status tarn__cuda_begin(cuda *d, C_Stream stream, work *out) {
   C_Status status = tarn__cuda_enter(d, stream == NULL, &out->scope);
   if (status != C_SUCCESS || stream != NULL) return status;
   status = take_idle(d, &out->own);
-  if (status != C_SUCCESS) {
+  if (out->own == NULL) {
     tarn__cuda_leave(&out->scope);
     return status;
   }
