@@ -62,6 +62,11 @@ DEVICE void store_once(T *to, T value) {
   __stcs(to, value);
 }
 
+template <typename T>
+DEVICE void store_kept(T *to, T value) {
+  __stwb(to, value);
+}
+
 #endif  // __CUDACC__
 
 typedef tarn__cuda_rows rows_args;
@@ -154,14 +159,15 @@ SELDOM void note(const rows_args &a, uint64_t position) {
   if (fault->claim >= lowest) return;
   if (atomicMax(claim, (word64)lowest) >= lowest) return;
   do {
-    lowest = fault->claim;
+    lowest = atomicMax(claim, (word64)0);  // as it is
+    __threadfence_system();
     fault->position = ~lowest;
     fault->index = (int64_t)index_at(a, ~lowest);
     fault->count = a.table_count;
     __threadfence_system();
     fault->serial = a.serial;
     __threadfence_system();
-  } while (fault->claim != lowest);
+  } while (atomicMax(claim, (word64)0) != lowest);
 }
 
 // --- rows of the table -----------------------------------------------------
@@ -407,7 +413,7 @@ struct units {
     if ((a.flags & TARN__CUDA_ROWS_STREAM) != 0) {
       store_once((T *)row + k, value);
     } else {
-      ((T *)row)[k] = value;
+      store_kept((T *)row + k, value);
     }
   }
 };

@@ -40,6 +40,11 @@ static inline void store_once(T *to, T value) {
   *to = value;
 }
 
+template <typename T>
+static inline void store_kept(T *to, T value) {
+  *to = value;
+}
+
 // Of shared memory, which is this thread's alone.
 static inline void atomicOr(unsigned *to, unsigned bits) {
   *to |= bits;
