@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/convert.h"
 #include "common/rows.h"
@@ -370,6 +371,52 @@ TEST(floats_at_the_borders) {
     run_both(&s, TARN__ROWS_GATHER, k);
     tear_down(&s, &c);
   }
+}
+
+// --- far away --------------------------------------------------------------
+
+// Rows on either side of 4 GiB, and of 2^32 elements.
+TEST(a_table_of_more_than_4_gib) {
+  enum { ROW = 24, PLACES = 4 };
+  const size_t size = (size_t)5 << 30;
+  const uint64_t last = size / ROW - 1;
+  const uint64_t at[PLACES] = {0, ((uint64_t)4 << 30) / ROW, last / 2, last};
+  unsigned char *table =
+      mmap(NULL, size, PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  unsigned char dense[PLACES][ROW];
+  const tarn_addr chunk = address_of(table);
+  const size_t offsets[] = {0, size};
+  const tarn_rows given = {.struct_size = sizeof given,
+                           .table = {&chunk, offsets, 1},
+                           .table_dtype = TARN_DTYPE_U8,
+                           .table_count = last + 1,
+                           .width = ROW,
+                           .dense = address_of(dense),
+                           .dense_dtype = TARN_DTYPE_U8,
+                           .indices = address_of(at),
+                           .index_dtype = TARN_DTYPE_I64,
+                           .index_count = PLACES};
+  scene s = {.launches = 0};
+  tarn_rows rows;
+  ck_assert_ptr_ne(table, MAP_FAILED);
+  ck_assert_int_eq(tarn__rows_check(&given, &rows), TARN_OK);
+  for (int action = 1; action >= 0; action--) {
+    for (size_t i = 0; i < sizeof dense; i++)
+      ((unsigned char *)dense)[i] = action != 0 ? (unsigned char)(i + 1) : 0;
+    ck_assert_uint_eq(
+        tarn__cuda_rows_plan((tarn__rows_action)action, &rows, UNITS,
+                             address_of(&s.fault), 7, run_kernel, &s),
+        0);
+  }
+  for (size_t i = 0; i < PLACES; i++) {
+    for (size_t k = 0; k < ROW; k++) {
+      ck_assert_uint_eq(table[at[i] * ROW + k], i * ROW + k + 1);
+      ck_assert_uint_eq(dense[i][k], i * ROW + k + 1);
+    }
+  }
+  ck_assert_uint_eq(s.fault.serial, 0);
+  munmap(table, size);
 }
 
 // --- bad indices -----------------------------------------------------------
