@@ -77,13 +77,15 @@ typedef unsigned long long word64;
 enum {
   SLOTS = 1 << TARN__CUDA_SLOTS_LOG,
   THREADS = TARN__CUDA_SCATTER_THREADS,
-  LOOKS = 8,  // indices of a thread at a time
+  LOOKS = 8,                    // indices of a thread at a time
   ROUND = 2 * LOOKS * THREADS,  // positions in one have 16 bits
-  WORD = 32,                // bits
+  WORD = 32,                    // bits
   WORDS = ROUND / WORD,
   WINDOW = 512,
   MOVES = 4,  // units of a thread in a scatter, at a time
 };
+
+static_assert(sizeof(rows_many) <= 4096, "what every driver takes");
 
 // --- faults ----------------------------------------------------------------
 
@@ -270,9 +272,8 @@ DEVICE uint64_t widen(uint64_t bits, uint32_t width, uint32_t mantissa,
   uint64_t rest = bits & ((1ull << (width - 1)) - 1);
   uint64_t infinity = ((1ull << (width - 1)) - 1) >> mantissa << mantissa;
   uint64_t wide = (rest << (52 - mantissa)) + ((uint64_t)(1023 - bias) << 52);
-  uint64_t small =
-      ((uint64_t)__float_as_uint((float)(uint32_t)rest) << 29) +
-      ((uint64_t)(1023 - 127 - (bias - 1 + mantissa)) << 52);
+  uint64_t small = ((uint64_t)__float_as_uint((float)(uint32_t)rest) << 29) +
+                   ((uint64_t)(1023 - 127 - (bias - 1 + mantissa)) << 52);
   uint64_t above = INFINITE | (rest << (52 - mantissa) & ((1ull << 52) - 1));
   wide = rest < (1ull << mantissa) ? small : wide;
   wide = rest == 0 ? 0 : wide;
@@ -377,11 +378,9 @@ DEVICE uint64_t add_f64(const rows_args &a, uint64_t sum, uint64_t more) {
 DEVICE uint64_t add(const rows_args &a, uint64_t sum, uint64_t more) {
   uint32_t dtype = a.table_dtype;
   if (dtype > BF16_DTYPE) return sum + more;
-  if (dtype == F32_DTYPE)
-    return add_f32(a, (uint32_t)sum, (uint32_t)more);
-  return narrow_element(add_f64(a, widen_element(sum, dtype),
-                                widen_element(more, dtype)),
-                        dtype);
+  if (dtype == F32_DTYPE) return add_f32(a, (uint32_t)sum, (uint32_t)more);
+  return narrow_element(
+      add_f64(a, widen_element(sum, dtype), widen_element(more, dtype)), dtype);
 }
 
 // --- what moves at a time --------------------------------------------------
@@ -544,10 +543,10 @@ DEVICE void gather(const TABLE &table) {
 
 // What the threads of a block share.
 struct scatter_board {
-  uint32_t bits[WORDS];       // a bit for each position of a round
-  uint32_t ends[2][WORDS];    // the bits of this word and all before it
+  uint32_t bits[WORDS];        // a bit for each position of a round
+  uint32_t ends[2][WORDS];     // the bits of this word and all before it
   unsigned short list[ROUND];  // the positions of the bits
-  uint64_t window[WINDOW];    // the indices of a part of the list
+  uint64_t window[WINDOW];     // the indices of a part of the list
 };
 
 // Whether this block has the row. Neighbours may all be in demand, so that they
@@ -606,8 +605,8 @@ DEVICE void count_bits(scatter_board &board) {
     EACH_THREAD {
       uint32_t i = threadIdx.x;
       if (i < WORDS)
-        board.ends[1 - from][i] = board.ends[from][i] +
-                                  (i >= step ? board.ends[from][i - step] : 0);
+        board.ends[1 - from][i] =
+            board.ends[from][i] + (i >= step ? board.ends[from][i - step] : 0);
     }
     SYNC();
     from = 1 - from;
@@ -725,20 +724,20 @@ DEVICE void scatter(const TABLE &table, scatter_board &board) {
 
 // --- kernels ---------------------------------------------------------------
 
-#define GATHER_OF(name, type, move)                              \
+#define GATHER_OF(name, type, move)                               \
   KERNEL(TARN__CUDA_GATHER_THREADS, 4) name(ARGUMENT type args) { \
-    EACH_THREAD {                                                \
-      gather<move>(args);                                        \
-    }                                                            \
+    EACH_THREAD {                                                 \
+      gather<move>(args);                                         \
+    }                                                             \
   }
 
-#define SCATTER_OF(name, type, move, adds)                       \
+#define SCATTER_OF(name, type, move, adds)                         \
   KERNEL(TARN__CUDA_SCATTER_THREADS, 1) name(ARGUMENT type args) { \
-    SHARED scatter_board board;                                  \
-    scatter<move, adds>(args, board);                            \
+    SHARED scatter_board board;                                    \
+    scatter<move, adds>(args, board);                              \
   }
 
-#define GATHER(name, move)               \
+#define GATHER(name, move)                \
   GATHER_OF(tarn_##name, rows_args, move) \
   GATHER_OF(tarn_##name##_many, rows_many, move)
 
