@@ -158,14 +158,13 @@ TEST_LOOP(a_bad_index_fails_the_stream, ROWS_ACTIONS) {
 
 // Rows are read where they are.
 TEST(a_table_in_pinned_memory) {
-  enum { ROWS = 50, WIDTH = 16, SIZE = ROWS * WIDTH * sizeof(float) };
   tarn_device *device = open_zero("");
   tarn_place host = {device, TARN_PLACE_HOST};
   tarn_addr table = 0;
   rows_stage s;
   rows_stage_set_up(&s, device, &plain);
-  assert_ok(tarn_device_allocate(host, SIZE, &table));
-  memcpy((void *)(uintptr_t)table, s.table, SIZE);
+  assert_ok(tarn_device_allocate(host, s.table_size, &table));
+  memcpy((void *)(uintptr_t)table, s.table, s.table_size);
   const tarn_addr chunks[] = {table};
   const tarn_addr *own = s.rows.table.chunks;
   s.rows.table.chunks = chunks;
@@ -173,7 +172,7 @@ TEST(a_table_in_pinned_memory) {
   s.rows.table.chunks = own;
   rows_stage_model(&s, ROWS_GATHER);
   rows_stage_expect(&s);
-  assert_ok(tarn_device_deallocate(host, table, SIZE));
+  assert_ok(tarn_device_deallocate(host, table, s.table_size));
   rows_stage_tear_down(&s);
   close_zero(device, 0);
 }

@@ -17,6 +17,7 @@ enum {
   TABLE_ROOM = 1 << 20,
   DENSE_ROOM = 1 << 20,
   INDICES_MAX = 40000,
+  INDEX_ROOM = (INDICES_MAX + 1) * 8,
   CHUNKS_MAX = 700,  // more than two launches have
   UNITS = 3,         // multiprocessors
   TEXT_SIZE = 160,
@@ -142,7 +143,7 @@ static void set_up(scene *s, const shape *c, bool adds) {
   memset(s, 0, sizeof *s);
   fill_both(s->tables, c->table_count * t_row, TABLE_ROOM, adds);
   fill_both(s->denses, c->index_count * d_row, DENSE_ROOM, adds);
-  s->indices = malloc((INDICES_MAX + 1) * sizeof(int64_t));
+  s->indices = malloc(INDEX_ROOM);
   ck_assert_ptr_nonnull(s->indices);
   s->indices += c->index_shift;
   for (int i = 0; i < 2; i++) {
@@ -454,9 +455,10 @@ TEST_LOOP(a_row_in_two_chunks_is_told, 3) {
   for (size_t i = 0; i < c.index_count; i++)
     put_index(&s, i, i % 3 == 0 ? -1 : 3);
   put_index(&s, 61, 20);
-  s.offsets[1] = 10 * 32;
-  s.offsets[2] = 20 * 32 + 4;  // within row 20
-  s.offsets[3] = 30 * 32;
+  const size_t row = s.rows[0].table_stride;
+  s.offsets[1] = 10 * row;
+  s.offsets[2] = 20 * row + 4;  // within row 20
+  s.offsets[3] = 30 * row;
   run_both(&s, (tarn__rows_action)_i, (size_t)_i);
   ck_assert_uint_eq(s.fault.serial, 7);
   ck_assert_uint_eq(s.fault.position, 61);
