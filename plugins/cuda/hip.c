@@ -279,12 +279,15 @@ static tarn__cu_result of_pointer(void *out, unsigned attribute,
   }
 }
 
+// Of registered host memory HIP tells the size, and no address.
 static tarn__cu_result of_range(void *out, unsigned attribute,
                                 CUdeviceptr address) {
   CUdeviceptr base = 0;
   size_t size = 0;
   tarn__cu_result error = hip.plain.MemGetAddressRange(&base, &size, address);
   if (error != TARN__CU_SUCCESS) return error;
+  if (address < base || address - base >= size)
+    return TARN__CU_ERROR_INVALID_VALUE;
   if (attribute == TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE)
     *(size_t *)out = size;
   else

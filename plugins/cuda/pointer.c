@@ -64,7 +64,7 @@ static tarn__cu_result ask_driver(const cuda *d, uint64_t address,
   unsigned type = 0;
   unsigned is_managed = 0;
   int ordinal = -1;
-  CUdeviceptr start = address;
+  CUdeviceptr start = 0;
   size_t size = 0;
   tarn__cu_result error =
       ask(&type, TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
@@ -76,7 +76,7 @@ static tarn__cu_result ask_driver(const cuda *d, uint64_t address,
           TARN__CU_SUCCESS ||
       ask(&size, TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE, address) !=
           TARN__CU_SUCCESS) {
-    start = address;
+    start = 0;
     size = 0;
   }
   *out = (tarn_ext_pointer){kind_of(type, (is_managed & 1) != 0),

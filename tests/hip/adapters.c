@@ -274,6 +274,20 @@ TEST_LOOP(addresses_are_told_as_by_cuda, VERSIONS) {
   assert_done(hip->MemFreeHost(host));
 }
 
+// HIP tells no address of it.
+TEST_LOOP(the_range_of_host_memory_is_not_told, VERSIONS) {
+  (void)begin(_i);
+  void *host = NULL;
+  CUdeviceptr start = 0;
+  assert_done(set_device(0));
+  assert_done(hip->MemHostAlloc(&host, 4096, TARN__CU_MEMHOSTALLOC_PORTABLE));
+  ck_assert_uint_eq(hip->PointerGetAttribute(
+                        &start, TARN__CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                        (uintptr_t)host + 100),
+                    TARN__CU_ERROR_INVALID_VALUE);
+  assert_done(hip->MemFreeHost(host));
+}
+
 TEST_LOOP(an_address_that_is_not_known_is_an_invalid_value, VERSIONS) {
   (void)begin(_i);
   static char nobodys[64];

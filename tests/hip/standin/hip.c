@@ -171,6 +171,22 @@ EXPORT tarn__cu_result hipPointerGetAttributes(tarn__hip_pointer *out,
   return TARN__CU_SUCCESS;
 }
 
+// Of host memory the size alone is told, as of registered memory.
+EXPORT tarn__cu_result hipMemGetAddressRange(CUdeviceptr *out_base,
+                                             size_t *out_size,
+                                             CUdeviceptr address) {
+  unsigned type = 0;
+  if (out_base == NULL || out_size == NULL) return TARN__CU_ERROR_INVALID_VALUE;
+  tarn__cu_result error = cuPointerGetAttribute(
+      &type, TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
+  if (error != TARN__CU_SUCCESS) return error;
+  if (type == TARN__CU_MEMORYTYPE_DEVICE)
+    return cuMemGetAddressRange_v2(out_base, out_size, address);
+  *out_base = 0;
+  return cuPointerGetAttribute(out_size, TARN__CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                               address);
+}
+
 // Calls over several mappings go wrong.
 static bool is_one_mapping(CUdeviceptr address, size_t size) {
   return tarn_standin_translate(address, 1) == NULL ||
@@ -241,9 +257,6 @@ EXPORT tarn__cu_result hipMemImportFromShareableHandle(
   X(hipHostRegister, cuMemHostRegister_v2,                                     \
     (void *ptr, size_t size, unsigned flags), (ptr, size, flags), true)        \
   X(hipHostUnregister, cuMemHostUnregister, (void *ptr), (ptr), true)          \
-  X(hipMemGetAddressRange, cuMemGetAddressRange_v2,                            \
-    (CUdeviceptr * out_base, size_t * out_size, CUdeviceptr address),          \
-    (out_base, out_size, address), out_base != NULL && out_size != NULL)       \
   X(hipEventCreateWithFlags, cuEventCreate, (CUevent * out, unsigned flags),   \
     (out, flags), true)                                                        \
   X(hipEventDestroy, cuEventDestroy_v2, (CUevent event), (event), true)        \
