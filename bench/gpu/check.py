@@ -145,6 +145,8 @@ class Part:
         self.tiny = options.tiny
         self.until = time.monotonic() + seconds
         self.begin = time.monotonic()
+        self.is_of_device = needs_card
+        self.free_bytes = None
         self.machine = machine_of(options.device if needs_card else "cpu:0")
         if not needs_card:
             self.machine["rehearsal"] = bool(options.tiny)
@@ -152,6 +154,25 @@ class Part:
         self.notes = []
         self.skipped = []
         self.errors = []
+
+    def look_at_device(self):
+        """Where a card is there, the driver that is used may be the stand-in all
+        the same: its device says so."""
+        device = self.device_of_tool() if self.is_of_device else None
+        self.free_bytes = device["free_bytes"] if device else None
+        if device and "stand-in" in device["description"].lower():
+            self.machine.update(device="stand-in", rehearsal=True, card=None,
+                                driver=None)
+
+    def device_of_tool(self):
+        """What `tarn devices` has to say of the device; None: it has not got it."""
+        status, out, _ = self.run([self.options.tool, "devices", "-o", "json"], 60)
+        if status not in (0, 1) or not out.strip():
+            return None
+        for device in json.loads(out)["devices"]:
+            if device["device"] == self.device:
+                return device
+        return None
 
     # What it may take.
 
