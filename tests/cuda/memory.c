@@ -10,7 +10,7 @@
 #include "cuda/standin/api.h"
 #include "over.h"
 
-enum { GRANULE = 2 << 20 };
+static const size_t GRANULE = (size_t)2 << 20;
 
 static struct C_Device_st zero = {0};
 static struct C_Device_st one = {1};
@@ -169,7 +169,8 @@ TEST(aligned_blocks_that_are_left) {
 
 // --- the pool --------------------------------------------------------------
 
-enum { HALF = 48 << 20 };  // more than half of the capacity
+// More than half of the capacity.
+static const size_t HALF = (size_t)48 << 20;
 
 static uint64_t pooled_of(C_Stream stream, size_t size) {
   uint64_t address = 0;
@@ -259,7 +260,7 @@ TEST(a_range_is_released_as_a_whole) {
   uint64_t memory = memory_of(1, 0);
   char part[64];
   snprintf(part, sizeof part,
-           "cuda:0: range_release of %d bytes at 0x%llx: ", 2 * GRANULE,
+           "cuda:0: range_release of %zu bytes at 0x%llx: ", 2 * GRANULE,
            (unsigned long long)range);
   refuses(tarn__cuda_range_release(0, range, 2 * GRANULE), part);
   refuses(tarn__cuda_range_release(0, range + GRANULE, 3 * GRANULE),
