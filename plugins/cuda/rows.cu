@@ -82,7 +82,9 @@ enum {
   WORD = 32,                    // bits
   WORDS = ROUND / WORD,
   WINDOW = 512,
-  MOVES = 4,  // units of a thread in a scatter, at a time
+  MOVES = 4,    // units of a thread in a scatter, at a time
+  SUMS = 2,     // in an add
+  ADDENDS = 2,  // of each sum
 };
 
 static_assert(sizeof(rows_many) <= 4096, "what every driver takes");
@@ -446,15 +448,6 @@ struct elements {
   }
 };
 
-// The same, added to what is there.
-struct sums : elements {
-  DEVICE void put_table(const rows_args &a, byte *row, uint64_t k,
-                        uint64_t bits) {
-    store_element(row, k, a.table_access,
-                  add(a, load_element(row, k, a.table_access), bits));
-  }
-};
-
 // --- gather ----------------------------------------------------------------
 
 // What a thread does at each of its slots, in every step.
@@ -631,11 +624,10 @@ DEVICE void make_list(scatter_board &board) {
 
 // --- scatter: rows ---------------------------------------------------------
 
-// Moves the dense row at |position| to |row|: a lane's units.
+// Moves a dense row to |row|: a lane's units.
 template <typename MOVE>
-DEVICE void scatter_row(const rows_args &a, byte *row, uint64_t position,
+DEVICE void scatter_row(const rows_args &a, byte *row, const byte *dense,
                         uint32_t lane) {
-  const byte *dense = dense_row(a, position);
   uint64_t step = (uint64_t)1 << a.lanes;
   for (uint64_t base = lane; base < a.units; base += step * MOVES) {
     typename MOVE::value value[MOVES];
@@ -650,6 +642,50 @@ DEVICE void scatter_row(const rows_args &a, byte *row, uint64_t position,
   }
 }
 
+// Adds the dense rows, those that are not 0, in their order: a lane's elements.
+// All loads come before the first sum.
+DEVICE void add_rows(const rows_args &a, byte *row, const byte *const *dense,
+                     uint32_t lane) {
+  uint64_t step = (uint64_t)1 << a.lanes;
+  for (uint64_t base = lane; base < a.units; base += step * SUMS) {
+    uint64_t sum[SUMS];
+    uint64_t more[SUMS][ADDENDS];
+#pragma unroll
+    for (uint32_t i = 0; i < SUMS; i++) {
+      uint64_t unit = base + i * step;
+      if (unit >= a.units) continue;
+      sum[i] = load_element(row, unit, a.table_access);
+#pragma unroll
+      for (uint32_t k = 0; k < ADDENDS; k++)
+        if (dense[k] != 0)
+          more[i][k] = load_element(dense[k], unit, a.dense_access);
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < SUMS; i++) {
+      uint64_t unit = base + i * step;
+      if (unit >= a.units) continue;
+#pragma unroll
+      for (uint32_t k = 0; k < ADDENDS; k++)
+        if (dense[k] != 0)
+          sum[i] =
+              add(a, sum[i], convert(more[i][k], a.table_dtype, a.dense_dtype));
+      store_element(row, unit, a.table_access, sum[i]);
+    }
+  }
+}
+
+// Some entries of the list: a window of |count| from list[at] on.
+struct scatter_part {
+  uint64_t first;  // the position of the round
+  uint32_t at;
+  uint32_t count;
+};
+
+DEVICE const byte *dense_of(const rows_args &a, const scatter_board &board,
+                            const scatter_part &part, uint32_t e) {
+  return dense_row(a, part.first + board.list[part.at + e]);
+}
+
 // Whether |index| is also at one of the places |begin| to |end|.
 DEVICE bool is_among(const scatter_board &board, uint64_t index, uint32_t begin,
                      uint32_t end) {
@@ -658,39 +694,60 @@ DEVICE bool is_among(const scatter_board &board, uint64_t index, uint32_t begin,
   return false;
 }
 
-// Entry |e| of a window of |count|, the first of which is list[at].
-template <typename MOVE, bool ADDS, typename TABLE>
+// Scatters entry |e|, unless a later one is of the same row.
+template <typename MOVE, typename TABLE>
 DEVICE void scatter_entry(const TABLE &table, const scatter_board &board,
-                          uint64_t first, uint32_t at, uint32_t e,
-                          uint32_t count, uint32_t lane) {
+                          const scatter_part &part, uint32_t e, uint32_t lane) {
   const rows_args &a = rows_of(table);
   uint64_t index = board.window[e];
   byte *row;
-  if (ADDS ? is_among(board, index, 0, e)
-           : is_among(board, index, e + 1, count)) {
-    return;
-  }
+  if (is_among(board, index, e + 1, part.count)) return;
   find_row(table, index, &row);
-  for (uint32_t i = e; i < (ADDS ? count : e + 1); i++)
-    if (board.window[i] == index)
-      scatter_row<MOVE>(a, row, first + board.list[at + i], lane);
+  scatter_row<MOVE>(a, row, dense_of(a, board, part, e), lane);
 }
 
-// The entries list[at] to list[at + count].
+// Adds entry |e| and all later ones of the same row, unless it is such a later
+// one itself.
+template <typename TABLE>
+DEVICE void add_entry(const TABLE &table, const scatter_board &board,
+                      const scatter_part &part, uint32_t e, uint32_t lane) {
+  const rows_args &a = rows_of(table);
+  uint64_t index = board.window[e];
+  byte *row;
+  if (is_among(board, index, 0, e)) return;
+  find_row(table, index, &row);
+  for (uint32_t i = e; i < part.count;) {
+    const byte *dense[ADDENDS];
+#pragma unroll
+    for (uint32_t k = 0; k < ADDENDS; k++) {
+      while (i < part.count && board.window[i] != index)
+        i++;
+      dense[k] = i < part.count ? dense_of(a, board, part, i) : 0;
+      i++;
+    }
+    if (dense[0] != 0) add_rows(a, row, dense, lane);
+  }
+}
+
 template <typename MOVE, bool ADDS, typename TABLE>
 DEVICE void scatter_window(const TABLE &table, scatter_board &board,
-                           uint64_t first, uint32_t at, uint32_t count) {
+                           const scatter_part &part) {
   const rows_args &a = rows_of(table);
   EACH_THREAD {
     uint32_t i = threadIdx.x;
-    if (i < count) board.window[i] = index_at(a, first + board.list[at + i]);
+    if (i < part.count)
+      board.window[i] = index_at(a, part.first + board.list[part.at + i]);
   }
   SYNC();
   EACH_THREAD {
     uint32_t lane = threadIdx.x & ((1u << a.lanes) - 1);
-    for (uint32_t e = threadIdx.x >> a.lanes; e < count;
-         e += THREADS >> a.lanes) {
-      scatter_entry<MOVE, ADDS>(table, board, first, at, e, count, lane);
+    uint32_t groups = THREADS >> a.lanes;
+    for (uint32_t e = threadIdx.x >> a.lanes; e < part.count; e += groups) {
+      if (ADDS) {
+        add_entry(table, board, part, e, lane);
+      } else {
+        scatter_entry<MOVE>(table, board, part, e, lane);
+      }
     }
   }
   SYNC();
@@ -716,9 +773,11 @@ DEVICE void scatter(const TABLE &table, scatter_board &board) {
     count_bits(board);
     make_list(board);
     uint32_t all = board.ends[0][WORDS - 1];
-    for (uint32_t at = 0; at < all; at += WINDOW)
-      scatter_window<MOVE, ADDS>(table, board, first, at,
-                                 (uint32_t)lesser(all - at, WINDOW));
+    for (uint32_t at = 0; at < all; at += WINDOW) {
+      uint32_t count = (uint32_t)lesser(all - at, WINDOW);
+      scatter_part part = {first, at, count};
+      scatter_window<MOVE, ADDS>(table, board, part);
+    }
   }
 }
 
@@ -757,4 +816,4 @@ SCATTER(scatter_2, units<unsigned short>, false)
 SCATTER(scatter_4, units<unsigned>, false)
 SCATTER(scatter_8, units<word64>, false)
 SCATTER(scatter_16, units<uint4>, false)
-SCATTER(add_elements, sums, true)
+SCATTER(add_elements, elements, true)
