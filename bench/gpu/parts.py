@@ -450,6 +450,8 @@ def sanitize(part, tool, prefix):
             counts = [int(line.split("ERROR SUMMARY:")[1].split()[0])
                       for line in text.splitlines() if "ERROR SUMMARY:" in line]
             part.figure(f"{tool}: {name}", sum(counts), "findings", 0, least=False)
+            if status not in (0, 99):
+                part.note(f"{tool}: {name} ended with status {status}")
         else:
             part.skip(f"{tool}: {name}", check.last_line(text))
 
