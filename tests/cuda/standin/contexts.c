@@ -45,7 +45,10 @@ typedef struct remains {
 static void find_block(standin_block *block, void *context) {
   remains *r = context;
   if (block->context != r->context || block->life != r->context->life) return;
-  if (block->sort == STANDIN_MAPPED || block->sort == STANDIN_POOLED) return;
+  if (block->sort == STANDIN_MAPPED) return;
+  // A pool is the device's; but where work has failed nothing can be freed.
+  bool has_failed = r->context->failure != TARN__CU_SUCCESS;
+  if (block->sort == STANDIN_POOLED && !has_failed) return;
   r->block = block;
   r->count++;
 }
@@ -105,6 +108,10 @@ static void end_blocks(CUcontext context) {
     remains r = {.context = context};
     standin_block_each(find_block, &r);
     if (r.block == NULL) return;
+    if (r.block->sort == STANDIN_POOLED) {
+      if (standin_pool_free(r.block, NULL) != TARN__CU_SUCCESS) return;
+      continue;
+    }
     if (r.block->sort == STANDIN_DEVICE) {
       standin_room_give(context->device, standin_room_for(r.block->size));
     }
