@@ -252,6 +252,24 @@ TEST(a_copy_goes_over_several_mappings) {
 }
 END_TEST
 
+TEST(addresses_may_be_few) {
+  ground on = ground_open();
+  CUdeviceptr first = 0, second = 0;
+  ck_assert(tarn_standin_set("RESERVE_MAX", "4194304"));
+  ck_assert(tarn_standin_set("ADDRESSES", "6291456"));
+  gives(cuMemAddressReserve(&first, 3 * GRANULE, 0, 0, 0),
+        TARN__CU_ERROR_OUT_OF_MEMORY);
+  done(cuMemAddressReserve(&first, 2 * GRANULE, 0, 0, 0));
+  gives(cuMemAddressReserve(&second, 2 * GRANULE, 0, 0, 0),
+        TARN__CU_ERROR_OUT_OF_MEMORY);
+  done(cuMemAddressReserve(&second, GRANULE, 0, 0, 0));
+  done(cuMemAddressFree(first, 2 * GRANULE));
+  done(cuMemAddressFree(second, GRANULE));
+  assert_misuses(0);
+  ground_close(&on);
+}
+END_TEST
+
 // The same bytes, mapped here or in another process.
 static void look_through(const ground *on, int file, int value) {
   CUmemGenericAllocationHandle memory = 0;

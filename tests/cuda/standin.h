@@ -42,6 +42,7 @@
 //   IMAGES            0             an error: cuModuleLoadData refuses all
 //   INIT_FAILS        0             an error: cuInit's
 //   RESERVE_MAX       0             bytes; the largest reservation; 0: any
+//   ADDRESSES         0             bytes of all reservations together; 0: any
 //   FAIL_CALL         (empty)       NAME:N:CODE, as tarn_standin_fail_call;
 //                                   NAME * is any, a + behind: from there on
 //   FAIL_COMMAND      (empty)       N:CODE, as tarn_standin_fail_command

@@ -271,6 +271,24 @@ TEST(memory_is_used_again_in_the_order_of_a_stream) {
 }
 END_TEST
 
+// Which has room for as much as takes as much.
+TEST(memory_that_is_used_again_is_there_to_its_end) {
+  ground on = ground_open();
+  CUmemoryPool pool = make_pool(UINT64_MAX);
+  CUdeviceptr first = 0, second = 0;
+  done(cuMemAllocFromPoolAsync(&first, 7681, pool, on.stream));
+  done(cuMemFreeAsync(first, on.stream));
+  done(cuMemAllocFromPoolAsync(&second, 8192, pool, on.stream));
+  ck_assert_uint_eq(first, second);
+  done(cuMemsetD8Async(second, 8, 8192, on.stream));
+  done(cuMemFreeAsync(second, on.stream));
+  done(cuStreamSynchronize(on.stream));
+  done(cuMemPoolDestroy(pool));
+  assert_misuses(0);
+  ground_close(&on);
+}
+END_TEST
+
 TEST(a_pool_gives_back_what_is_over_its_threshold) {
   ground on = ground_open();
   CUmemoryPool pool = make_pool(600);

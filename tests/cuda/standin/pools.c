@@ -241,7 +241,7 @@ static standin_block *take_new(CUmemoryPool pool, size_t size,
     standin_room_give(pool->device, room);
     return NULL;
   }
-  made->size = size;
+  made->size = size;  // later perhaps one that takes as much room
   made->holder = pool;
   made->present = 0;
   standin_use(pool);

@@ -39,6 +39,7 @@ typedef struct reservation {
 
 // Guarded by the lock of objects.
 static standin_table reservations;
+static uint64_t reserved;
 
 static tarn__cu_result refuse(void) {
   return standin_has_word(STANDIN_WITHOUT, "ranges")
@@ -65,16 +66,22 @@ size_t standin_reservations(void) {
   return reservations.count;
 }
 
+static bool has_addresses(size_t size) {
+  uint64_t most = standin_number(STANDIN_RESERVE_MAX);
+  uint64_t all = standin_number(STANDIN_ADDRESSES);
+  return (most == 0 || size <= most) &&
+         (all == 0 || (reserved < all && size <= all - reserved));
+}
+
 static tarn__cu_result reserve(size_t size, size_t align, CUdeviceptr *out) {
   size_t granularity = standin_number(STANDIN_GRANULARITY);
-  uint64_t most = standin_number(STANDIN_RESERVE_MAX);
   tarn__cu_result error = refuse();
   if (error == TARN__CU_SUCCESS) error = check_whole(0, size);
   if (error != TARN__CU_SUCCESS) return error;
   if ((align & (align - 1)) != 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "alignment %zu", align);
   }
-  if (most != 0 && size > most) return TARN__CU_ERROR_OUT_OF_MEMORY;
+  if (!has_addresses(size)) return TARN__CU_ERROR_OUT_OF_MEMORY;
   if (align < granularity) align = granularity;
   reservation *made = malloc(sizeof *made);
   unsigned char *at = made != NULL ? standin_pages_reserve(size, align) : NULL;
@@ -88,6 +95,7 @@ static tarn__cu_result reserve(size_t size, size_t align, CUdeviceptr *out) {
     free(made);
     return TARN__CU_ERROR_OUT_OF_MEMORY;
   }
+  reserved += size;
   *out = made->address;
   return TARN__CU_SUCCESS;
 }
@@ -117,6 +125,7 @@ static tarn__cu_result release_addresses(CUdeviceptr address, size_t size) {
                          "memory is mapped in the reservation");
   }
   standin_table_remove(&reservations, address);
+  reserved -= size;
   standin_pages_forget((unsigned char *)(uintptr_t)address, size);
   free(found);
   return TARN__CU_SUCCESS;

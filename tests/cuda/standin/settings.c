@@ -25,6 +25,7 @@ static const struct {
     [STANDIN_IMAGES] = {"IMAGES", "0"},
     [STANDIN_INIT_FAILS] = {"INIT_FAILS", "0"},
     [STANDIN_RESERVE_MAX] = {"RESERVE_MAX", "0"},
+    [STANDIN_ADDRESSES] = {"ADDRESSES", "0"},
     [STANDIN_FAIL_CALL] = {"FAIL_CALL", ""},
     [STANDIN_FAIL_COMMAND] = {"FAIL_COMMAND", ""},
     [STANDIN_LOSE] = {"LOSE", ""},
