@@ -14,7 +14,7 @@ TEST(every_slot_is_there) {
   tarn_device_info info = {.struct_size = sizeof info};
   tarn_device *sim = sim_open("sim:0");
   assert_ok(tarn_device_query(sim, &info));
-  ck_assert_uint_eq(info.extensions, 0x37ff);  // all but retains
+  ck_assert_uint_eq(info.extensions, 0x77ff);  // all but retains
   ck_assert_uint_eq(info.alignment, 256);
   assert_ok(tarn_device_close(sim));
 }
