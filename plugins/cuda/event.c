@@ -12,14 +12,19 @@
 typedef tarn__cuda_device cuda;
 typedef tarn__cuda_mark mark;
 
+typedef struct record {
+  uint64_t number;  // of the event's records; 0: there was none
+  C_Stream stream;
+  mark mark;
+} record;
+
 typedef struct event {
   tarn_list node;  // of all
   const cuda *device;
   CUevent handle;
 
-  pthread_mutex_t lock;  // held while the event is recorded or asked; guards
-  mark mark;             // of the newest record
-  uint64_t records;      // how often it was recorded
+  pthread_mutex_t lock;  // held while the event is recorded or asked
+  record newest;         // guarded by it
 } event;
 
 static struct {
@@ -77,7 +82,7 @@ static C_Status destroy(const event *e) {
 }
 
 static void free_event(event *e) {
-  tarn__cuda_mark_drop(e->mark);
+  tarn__cuda_mark_drop(e->newest.mark);
   pthread_mutex_destroy(&e->lock);
   tarn__host_free(e, sizeof *e);
 }
@@ -137,17 +142,16 @@ void tarn__cuda_events_close(const cuda *d) {
 static tarn__cu_result record_own(const tarn__cuda_work *w, event *e) {
   C_Stream stream = (C_Stream)(void *)w->stream;
   pthread_mutex_lock(&e->lock);
-  mark before = tarn__cuda_mark_of(w->device, stream);
+  mark old = tarn__cuda_mark_of(w->device, stream);
   tarn__cu_result error =
       tarn__cuda_driver_get()->EventRecord(e->handle, w->stream);
   if (error == TARN__CU_SUCCESS) {
-    mark last = e->mark;
-    e->mark = before;
-    before = last;
-    e->records++;
+    record made = {e->newest.number + 1, stream, old};
+    old = e->newest.mark;
+    e->newest = made;
   }
   pthread_mutex_unlock(&e->lock);
-  tarn__cuda_mark_drop(before);
+  tarn__cuda_mark_drop(old);
   return error;
 }
 
@@ -190,7 +194,7 @@ static tarn__cu_result ask(C_Event handle, mark *out) {
   event *e = event_of(handle);
   pthread_mutex_lock(&e->lock);
   tarn__cu_result error = cu->EventQuery(e->handle);
-  if (error == TARN__CU_SUCCESS) *out = tarn__cuda_mark_again(e->mark);
+  if (error == TARN__CU_SUCCESS) *out = tarn__cuda_mark_again(e->newest.mark);
   pthread_mutex_unlock(&e->lock);
   return error;
 }
@@ -215,12 +219,13 @@ C_Status tarn__cuda_query_event(const C_Device device, C_Event handle) {
   return status;
 }
 
-static mark newest(event *e, uint64_t *out_records) {
+// Its mark is the caller's to drop.
+static record newest(event *e) {
   pthread_mutex_lock(&e->lock);
-  mark m = tarn__cuda_mark_again(e->mark);
-  *out_records = e->records;
+  record r = e->newest;
+  r.mark = tarn__cuda_mark_again(r.mark);
   pthread_mutex_unlock(&e->lock);
-  return m;
+  return r;
 }
 
 static tarn__cu_result await(CUevent handle) {
@@ -230,36 +235,49 @@ static tarn__cu_result await(CUevent handle) {
   return error;
 }
 
-// Where the event was recorded anew meanwhile, the wait may have been for that
-// record, on another stream: what was there before is then not known to be
+// Where the event was recorded anew since |out|, the wait may have been for
+// that record, on another stream: what was there before is then not known to be
 // over.
-static tarn__cu_result await_own(event *e, mark *out) {
-  uint64_t before = 0;
-  uint64_t behind = 0;
-  *out = newest(e, &before);
+static tarn__cu_result await_own(event *e, record *out) {
   tarn__cu_result error = await(e->handle);
-  mark now = newest(e, &behind);
-  tarn__cuda_mark_drop(now);
-  if (behind != before) out->is_behind_all = false;
+  record now = newest(e);
+  tarn__cuda_mark_drop(now.mark);
+  if (now.number != out->number) out->mark.is_behind_all = false;
   return error;
+}
+
+// The outcome, and the driver's answer; where the context is gone, that.
+static C_Status synchronize(const cuda *d, C_Event handle, record *out,
+                            tarn__cu_result *out_error) {
+  tarn__cuda_scope scope;
+  *out = (record){.number = 0};
+  if (is_own(handle)) *out = newest(event_of(handle));
+  *out_error = TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
+  C_Status status = tarn__cuda_enter(d, true, &scope);
+  if (status != C_SUCCESS) {
+    tarn__cuda_mark_drop(out->mark);
+    return status;
+  }
+  *out_error =
+      is_own(handle) ? await_own(event_of(handle), out) : await(native(handle));
+  if (*out_error == TARN__CU_SUCCESS) {
+    status = tarn__cuda_mark_settle(out->mark, false);
+  } else {
+    tarn__cuda_mark_drop(out->mark);
+    status = tarn__cuda_say(*out_error, "cuEventSynchronize");
+  }
+  tarn__cuda_leave(&scope);
+  return status;
 }
 
 C_Status tarn__cuda_synchronize_event(const C_Device device, C_Event handle) {
   const cuda *d = tarn__cuda_device_of(device);
-  tarn__cuda_scope scope;
-  mark m = {NULL, 0, false};
+  tarn__cu_result error = TARN__CU_SUCCESS;
+  record r;
   if (d == NULL) return C_ERROR;
   if (!is_of(d, handle)) return refuse(d);
-  C_Status status = tarn__cuda_enter(d, true, &scope);
-  if (status != C_SUCCESS) return status;
-  tarn__cu_result error =
-      is_own(handle) ? await_own(event_of(handle), &m) : await(native(handle));
-  if (error == TARN__CU_SUCCESS) {
-    status = tarn__cuda_mark_settle(m, false);
-  } else {
-    tarn__cuda_mark_drop(m);
-    status = tarn__cuda_say(error, "cuEventSynchronize");
-  }
-  tarn__cuda_leave(&scope);
-  return status;
+  C_Status status = synchronize(d, handle, &r, &error);
+  return tarn__cuda_has_failed(error) && r.stream != NULL
+             ? tarn__cuda_calls_fail(d, r.stream, status)
+             : status;
 }

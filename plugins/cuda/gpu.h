@@ -10,6 +10,7 @@
 //   copy.c       copies and fills, at once and queued
 //   event.c      events, and waits for them
 //   stream.c     streams as the ABI's table has them
+//   calls.c      callbacks of streams
 //   queue.c      a stream's record, and streams for calls without one
 //   faults.c     memory in which kernels note a bad row
 //   pointer.c    queries of addresses; registered host memory
@@ -345,6 +346,18 @@ void tarn__cuda_queue_drop(tarn__cuda_queue *queue);
 // is under way behind this. The first answer.
 tarn__cu_result tarn__cuda_drain(CUstream stream);
 
+// The same for all of the current context.
+tarn__cu_result tarn__cuda_drain_context(void);
+
+// Whether a wait that ended with |error| tells of a failure: not where a
+// capture forbids it to wait.
+static inline bool tarn__cuda_has_failed(tarn__cu_result error) {
+  enum { CAPTURES = 10 };  // errors from the first of captures on
+  return error != TARN__CU_SUCCESS &&
+         (error < TARN__CU_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
+          error >= TARN__CU_ERROR_STREAM_CAPTURE_UNSUPPORTED + CAPTURES);
+}
+
 // A point in a stream: the calls of rows that were queued before it.
 typedef struct tarn__cuda_mark {
   tarn__cuda_queue *queue;  // held; NULL: there were none
@@ -413,13 +426,16 @@ TARN_MUST_CHECK C_Status tarn__cuda_rows_note(tarn__cuda_work *work,
 // Ends the events of |device| that are left, before its queues.
 void tarn__cuda_events_close(const tarn__cuda_device *device);
 
-// --- stream.c --------------------------------------------------------------
+// --- calls.c ---------------------------------------------------------------
 
-// Forgets callbacks that have not come: they never do. |stream| NULL: of any.
-void tarn__cuda_calls_forget(const tarn__cuda_device *device, C_Stream stream);
+// Makes the calls of |stream| that have not come, with |failure|, of which the
+// thread's text is the reason, and waits for those that run: a wait for the
+// stream, or for an event on it, has failed. Returns |failure|, with its text.
+C_Status tarn__cuda_calls_fail(const tarn__cuda_device *device, C_Stream stream,
+                               C_Status failure);
 
-// Waits for all work in the context, and forgets all callbacks: before all else
-// is closed.
+// Waits for all work in the context, and forgets calls that have not come:
+// before all else is closed.
 void tarn__cuda_calls_close(const tarn__cuda_device *device);
 
 // --- kernels.c -------------------------------------------------------------

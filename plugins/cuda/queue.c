@@ -175,6 +175,13 @@ tarn__cu_result tarn__cuda_drain(CUstream stream) {
   return error;
 }
 
+tarn__cu_result tarn__cuda_drain_context(void) {
+  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
+  tarn__cu_result error = cu->CtxSynchronize();
+  if (error != TARN__CU_SUCCESS) (void)cu->CtxSynchronize();
+  return error;
+}
+
 // A record, in no map, with a stream of its own.
 static C_Status make_stream(cuda *d, queue **out) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
