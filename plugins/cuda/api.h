@@ -182,6 +182,8 @@ struct CUmemPoolProps_st {
   X(MemPoolDestroy, cuMemPoolDestroy, hipMemPoolDestroy, (CUmemoryPool pool)) \
   X(MemPoolTrimTo, cuMemPoolTrimTo, hipMemPoolTrimTo,                         \
     (CUmemoryPool pool, size_t kept))                                         \
+  X(MemPoolGetAttribute, cuMemPoolGetAttribute, hipMemPoolGetAttribute,       \
+    (CUmemoryPool pool, unsigned attribute, void *value))                     \
   X(MemPoolSetAttribute, cuMemPoolSetAttribute, hipMemPoolSetAttribute,       \
     (CUmemoryPool pool, unsigned attribute, void *value))                     \
   X(MemAllocFromPoolAsync, cuMemAllocFromPoolAsync, hipMallocFromPoolAsync,   \
@@ -245,6 +247,8 @@ struct CUmemPoolProps_st {
   X(MEM_ACCESS_FLAGS_PROT_READWRITE, 3)                                \
   X(MEM_ALLOC_GRANULARITY_MINIMUM, 0)                                  \
   X(MEMPOOL_ATTR_RELEASE_THRESHOLD, 4)                                 \
+  X(MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 5)                              \
+  X(MEMPOOL_ATTR_USED_MEM_CURRENT, 7)                                  \
   X(POINTER_ATTRIBUTE_MEMORY_TYPE, 2)                                  \
   X(POINTER_ATTRIBUTE_IS_MANAGED, 8)                                   \
   X(POINTER_ATTRIBUTE_DEVICE_ORDINAL, 9)                               \

@@ -234,8 +234,8 @@ static C_Status say_at(tarn__cu_result error, const char *call,
   return tarn__cuda_say(error, what);
 }
 
-// A driver that takes no other memory than that of pools on a stream calls it an
-// invalid value: such memory goes back behind a wait for the stream.
+// A driver that takes no other memory than that of pools on a stream calls it
+// an invalid value: such memory goes back behind a wait for the stream.
 static tarn__cu_result give_queued(CUstream stream, CUdeviceptr base) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   tarn__cu_result error = cu->MemFreeAsync(base, stream);
@@ -369,6 +369,22 @@ tarn_status tarn__cuda_deallocate_async(int id, void *stream, uint64_t addr,
 
 // --- the rest --------------------------------------------------------------
 
+// What the driver's pool holds and gives back before a request is refused.
+static size_t idle_in_pool(const cuda *d) {
+  const tarn__cuda_driver *cu = tarn__cuda_driver_get();
+  uint64_t reserved = 0;
+  uint64_t used = 0;
+  if (d->pool == NULL || cu->MemPoolGetAttribute == NULL) return 0;
+  if (cu->MemPoolGetAttribute(d->pool,
+                              TARN__CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+                              &reserved) != TARN__CU_SUCCESS ||
+      cu->MemPoolGetAttribute(d->pool, TARN__CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+                              &used) != TARN__CU_SUCCESS) {
+    return 0;
+  }
+  return reserved > used ? (size_t)(reserved - used) : 0;
+}
+
 C_Status tarn__cuda_device_memory_stats(const C_Device device, size_t *total,
                                         size_t *free) {
   tarn__cuda_scope scope;
@@ -379,6 +395,8 @@ C_Status tarn__cuda_device_memory_stats(const C_Device device, size_t *total,
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
   tarn__cu_result error = tarn__cuda_driver_get()->MemGetInfo(free, total);
+  if (error == TARN__CU_SUCCESS)
+    *free += tarn__lesser(idle_in_pool(d), *total - *free);
   tarn__cuda_leave(&scope);
   if (error != TARN__CU_SUCCESS) *total = *free = 0;
   return tarn__cuda_say(error, "cuMemGetInfo");

@@ -24,8 +24,6 @@ typedef void tarn__cu_host_function(void *user);
     hipDeviceGetDefaultMemPool, (CUmemoryPool * out, CUdevice device))  \
   X(MemAllocAsync, cuMemAllocAsync, hipMallocAsync,                     \
     (CUdeviceptr * out, size_t size, CUstream stream))                  \
-  X(MemPoolGetAttribute, cuMemPoolGetAttribute, hipMemPoolGetAttribute, \
-    (CUmemoryPool pool, unsigned attribute, void *value))               \
   X(MemPoolTrimTo, cuMemPoolTrimTo, hipMemPoolTrimTo,                   \
     (CUmemoryPool pool, size_t keep))                                   \
   X(LaunchHostFunc, cuLaunchHostFunc, hipLaunchHostFunc,                \
@@ -74,8 +72,6 @@ typedef void tarn__cu_host_function(void *user);
   X(POINTER_ATTRIBUTE_CONTEXT, 1)         \
   X(POINTER_ATTRIBUTE_DEVICE_POINTER, 3)  \
   X(POINTER_ATTRIBUTE_HOST_POINTER, 4)    \
-  X(MEMPOOL_ATTR_RESERVED_MEM_CURRENT, 5) \
-  X(MEMPOOL_ATTR_USED_MEM_CURRENT, 7)     \
   X(DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)
 
 enum { TARN__CU_MORE_RESULTS(TARN__CU_ENUMERATOR) };

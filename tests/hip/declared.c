@@ -93,6 +93,10 @@ TEST(flags_have_cudas_numbers) {
               hipMemAllocationGranularityMinimum);
   assert_same(TARN__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
               hipMemPoolAttrReleaseThreshold);
+  assert_same(TARN__CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT,
+              hipMemPoolAttrReservedMemCurrent);
+  assert_same(TARN__CU_MEMPOOL_ATTR_USED_MEM_CURRENT,
+              hipMemPoolAttrUsedMemCurrent);
   assert_same((uintptr_t)TARN__CU_STREAM_PER_THREAD,
               (uintptr_t)hipStreamPerThread);
 }

@@ -304,6 +304,9 @@ EXPORT tarn__cu_result hipMemImportFromShareableHandle(
     (CUmemoryPool * out, const struct CUmemPoolProps_st *properties),       \
     (out, properties), true)                                                \
   X(hipMemPoolDestroy, cuMemPoolDestroy, (CUmemoryPool pool), (pool), true) \
+  X(hipMemPoolGetAttribute, cuMemPoolGetAttribute,                          \
+    (CUmemoryPool pool, unsigned attribute, void *value),                   \
+    (pool, attribute, value), true)                                         \
   X(hipMemPoolSetAttribute, cuMemPoolSetAttribute,                          \
     (CUmemoryPool pool, unsigned attribute, void *value),                   \
     (pool, attribute, value), true)                                         \
