@@ -15,6 +15,21 @@
 // Memory of a device has addresses at which the host faults, except while a
 // kernel runs. Each stream has a thread. What is queued runs late.
 //
+// As documented by NVIDIA: a failure of work sticks to its context, callbacks
+// hear of it and host functions are not called; the legacy stream waits for
+// blocking streams of its context, and they for it; memory of a pool is there
+// in the order of its stream, and goes back when something is waited for; a
+// copy from a small source that is not pinned has read it when the call
+// returns, and a larger one may not have; ranges consist of whole granules, and
+// are without rights at first; what the modes of captures forbid, and that an
+// event of a capture, the legacy stream and callbacks break one.
+//
+// A reading of what is not: all calls that allocate, free, map, load or wait
+// are potentially unsafe in a capture; work that meets memory without rights,
+// freed or not there yet fails with CUDA_ERROR_ILLEGAL_ADDRESS; a copy within
+// devices is of one context's memory; a context that was reset is good again
+// when it is retained. Graphs do not allocate.
+//
 // Settings. Each is read from the environment when the stand-in is first used,
 // as TARN_STANDIN_ and the name, and changed by tarn_standin_set.
 //
