@@ -37,9 +37,9 @@
 //   * All frees are deferred, since the pool cannot know which work is the
 //     graph's.
 // What a stream got while it captured is the graph's until end_graphs, also
-// when it has been freed: only the same stream gets it again, in this capture or
-// a later one, for a block of about the same size. The rest of the pool is an
-// ordinary one again when the capture is over. A program that can, calls
+// when it has been freed: only the same stream gets it again, in this capture
+// or a later one, for a block of about the same size. The rest of the pool is
+// an ordinary one again when the capture is over. A program that can, calls
 // begin_capture: then blocks of all sizes share the graph's memory.
 //
 // The same pool can capture another graph, launched after the first and never

@@ -25,10 +25,10 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
 // A CUresult.
-typedef unsigned tarn__cu_result;
+typedef unsigned tarn__cuda_result;
 
-typedef void tarn__cu_callback(CUstream stream, tarn__cu_result status,
-                               void *user);
+typedef void tarn__cuda_callback(CUstream stream, tarn__cuda_result status,
+                                 void *user);
 
 #ifndef CUDA_VERSION
 
@@ -75,9 +75,9 @@ struct CUmemPoolProps_st {
   X(Init, cuInit, hipInit, (unsigned flags))                                \
   X(DriverGetVersion, cuDriverGetVersion, none, (int *out))                 \
   X(GetErrorName, cuGetErrorName, none,                                     \
-    (tarn__cu_result error, const char **out))                              \
+    (tarn__cuda_result error, const char **out))                            \
   X(GetErrorString, cuGetErrorString, none,                                 \
-    (tarn__cu_result error, const char **out))                              \
+    (tarn__cuda_result error, const char **out))                            \
   X(DeviceGetCount, cuDeviceGetCount, hipGetDeviceCount, (int *out))        \
   X(DeviceGet, cuDeviceGet, hipDeviceGet, (CUdevice * out, int ordinal))    \
   X(DeviceGetName, cuDeviceGetName, hipDeviceGetName,                       \
@@ -103,7 +103,7 @@ struct CUmemPoolProps_st {
   X(StreamWaitEvent, cuStreamWaitEvent, hipStreamWaitEvent,                 \
     (CUstream stream, CUevent event, unsigned flags))                       \
   X(StreamAddCallback, cuStreamAddCallback, hipStreamAddCallback,           \
-    (CUstream stream, tarn__cu_callback * callback, void *user,             \
+    (CUstream stream, tarn__cuda_callback * callback, void *user,           \
      unsigned flags))                                                       \
   X(EventCreate, cuEventCreate, hipEventCreateWithFlags,                    \
     (CUevent * out, unsigned flags))                                        \

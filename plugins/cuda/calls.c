@@ -108,7 +108,7 @@ static void run(call *c, C_Status outcome) {
 }
 
 // Called by the driver, which takes no calls from here.
-static void arrive(CUstream stream, tarn__cu_result error, void *number) {
+static void arrive(CUstream stream, tarn__cuda_result error, void *number) {
   (void)stream;
   const wanted w = {.number = (uintptr_t)number};
   call *c = claim(&w);
@@ -154,7 +154,7 @@ static C_Status add(cuda *d, C_Stream stream, call *c) {
   }
   c->mark = tarn__cuda_mark_of(d, stream);
   const wanted w = {.number = enlist(c)};
-  tarn__cu_result error = tarn__cuda_driver_get()->StreamAddCallback(
+  tarn__cuda_result error = tarn__cuda_driver_get()->StreamAddCallback(
       work.stream, arrive, (void *)(uintptr_t)w.number, 0);
   call *refused = error != TARN__CU_SUCCESS ? claim(&w) : NULL;
   if (refused != NULL) end(refused);

@@ -11,16 +11,16 @@ static void relax(tarn__cuda_scope *scope) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   if (cu->ThreadExchangeStreamCaptureMode == NULL) return;
   scope->mode = TARN__CU_STREAM_CAPTURE_MODE_RELAXED;
-  tarn__cu_result error = cu->ThreadExchangeStreamCaptureMode(&scope->mode);
+  tarn__cuda_result error = cu->ThreadExchangeStreamCaptureMode(&scope->mode);
   scope->is_relaxed = error == TARN__CU_SUCCESS &&
                       scope->mode != TARN__CU_STREAM_CAPTURE_MODE_RELAXED;
 }
 
-static tarn__cu_result push(const tarn__cuda_device *device,
-                            tarn__cuda_scope *scope) {
+static tarn__cuda_result push(const tarn__cuda_device *device,
+                              tarn__cuda_scope *scope) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUcontext current = NULL;
-  tarn__cu_result error = cu->CtxGetCurrent(&current);
+  tarn__cuda_result error = cu->CtxGetCurrent(&current);
   if (error != TARN__CU_SUCCESS || current == device->context) return error;
   error = cu->CtxPushCurrent(device->context);
   scope->is_pushed = error == TARN__CU_SUCCESS;
@@ -29,7 +29,7 @@ static tarn__cu_result push(const tarn__cuda_device *device,
 
 // A driver that calls the context an invalid value means what else it calls it
 // when that was destroyed.
-static C_Status refuse(tarn__cu_result error, const char *what) {
+static C_Status refuse(tarn__cuda_result error, const char *what) {
   (void)tarn__cuda_say(error, what);
   return C_INTERNAL_ERROR;
 }
@@ -37,7 +37,7 @@ static C_Status refuse(tarn__cu_result error, const char *what) {
 C_Status tarn__cuda_enter(const tarn__cuda_device *device, bool relaxed,
                           tarn__cuda_scope *out) {
   *out = (tarn__cuda_scope){.is_pushed = false};
-  tarn__cu_result error = push(device, out);
+  tarn__cuda_result error = push(device, out);
   if (error != TARN__CU_SUCCESS) return refuse(error, "cuCtxPushCurrent");
   if (relaxed) relax(out);
   return C_SUCCESS;

@@ -47,8 +47,8 @@ static size_t piece_of(cuda *d, const void *ptr, size_t offset, size_t size) {
   return d != NULL ? tarn__cuda_piece(d, address_of(ptr, offset), size) : size;
 }
 
-static tarn__cu_result queue_piece(const work *w, const copy *c, size_t offset,
-                                   size_t size) {
+static tarn__cuda_result queue_piece(const work *w, const copy *c,
+                                     size_t offset, size_t size) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUdeviceptr dst = address_of(c->dst, offset);
   CUdeviceptr src = address_of(c->src, offset);
@@ -66,12 +66,12 @@ static tarn__cu_result queue_piece(const work *w, const copy *c, size_t offset,
   }
 }
 
-static tarn__cu_result queue_copy(const work *w, const copy *c) {
+static tarn__cuda_result queue_copy(const work *w, const copy *c) {
   size_t now = 0;
   for (size_t done = 0; done < c->size; done += now) {
     now = piece_of(c->to, c->dst, done, c->size - done);
     now = piece_of(c->from, c->src, done, now);
-    tarn__cu_result error = queue_piece(w, c, done, now);
+    tarn__cuda_result error = queue_piece(w, c, done, now);
     if (error != TARN__CU_SUCCESS) return error;
   }
   return TARN__CU_SUCCESS;
@@ -151,12 +151,12 @@ C_Status tarn__cuda_async_memory_copy_p2p(const C_Device dst_device,
 
 // --- fills -----------------------------------------------------------------
 
-static tarn__cu_result queue_fill(const work *w, void *ptr, unsigned char value,
-                                  size_t size) {
+static tarn__cuda_result queue_fill(const work *w, void *ptr,
+                                    unsigned char value, size_t size) {
   size_t now = 0;
   for (size_t done = 0; done < size; done += now) {
     now = piece_of(w->device, ptr, done, size - done);
-    tarn__cu_result error = tarn__cuda_driver_get()->MemsetD8Async(
+    tarn__cuda_result error = tarn__cuda_driver_get()->MemsetD8Async(
         address_of(ptr, done), value, now, w->stream);
     if (error != TARN__CU_SUCCESS) return error;
   }

@@ -24,7 +24,7 @@ C_Status tarn__cuda_find_driver(void) {
 
 int tarn__cuda_ask(const cuda *d, unsigned attribute) {
   int value = 0;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->DeviceGetAttribute(&value, attribute, d->handle);
   return error == TARN__CU_SUCCESS ? value : 0;
 }
@@ -41,7 +41,7 @@ static C_Status add_device(registry *all, int ordinal) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   cuda *d = &all->devices[all->count];
   *d = (cuda){.id = (int)all->count};
-  tarn__cu_result error = cu->DeviceGet(&d->handle, ordinal);
+  tarn__cuda_result error = cu->DeviceGet(&d->handle, ordinal);
   if (error != TARN__CU_SUCCESS) return tarn__cuda_say(error, "cuDeviceGet");
   error = cu->DeviceTotalMem(&d->total, d->handle);
   if (error != TARN__CU_SUCCESS)
@@ -70,7 +70,7 @@ static C_Status add_devices(registry *all, int count) {
 static C_Status list(registry *all) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   int count = 0;
-  tarn__cu_result error = cu->Init(0);
+  tarn__cuda_result error = cu->Init(0);
   if (error != TARN__CU_SUCCESS) return tarn__cuda_say(error, "cuInit");
   error = cu->DeviceGetCount(&count);
   if (error != TARN__CU_SUCCESS)

@@ -53,7 +53,7 @@ const tarn__cuda_driver *tarn__cuda_driver_get(void) {
 // --- errors ----------------------------------------------------------------
 
 // What the ABI's answers call exhausted, wrong and broken.
-static C_Status sort(tarn__cu_result error) {
+static C_Status sort(tarn__cuda_result error) {
   switch (error) {
     case TARN__CU_SUCCESS:
       return C_SUCCESS;
@@ -72,7 +72,7 @@ static C_Status sort(tarn__cu_result error) {
 }
 
 // |*out| stays where the driver does not know the error.
-static void ask_words(tarn__cu_result error, const char **out_name,
+static void ask_words(tarn__cuda_result error, const char **out_name,
                       const char **out_words) {
   const char *name = NULL;
   const char *words = NULL;
@@ -91,7 +91,7 @@ const char *tarn__cuda_name(const char *call) {
   return name != NULL ? name(call) : call;
 }
 
-C_Status tarn__cuda_say(tarn__cu_result error, const char *what) {
+C_Status tarn__cuda_say(tarn__cuda_result error, const char *what) {
   if (error == TARN__CU_SUCCESS) return C_SUCCESS;
   const char *name = "an error that the driver has no name for";
   const char *words = "";

@@ -2,7 +2,7 @@
 // plug-in is first used, and the words for their errors.
 //
 //   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-//   tarn__cu_result error = cu->StreamSynchronize(stream);
+//   tarn__cuda_result error = cu->StreamSynchronize(stream);
 //   if (error != TARN__CU_SUCCESS)
 //     return tarn__cuda_say(error, "cuStreamSynchronize");
 #ifndef TARN_PLUGINS_CUDA_DRIVER_H_
@@ -18,7 +18,7 @@
 // NOLINTBEGIN(bugprone-macro-parentheses)
 typedef struct tarn__cuda_driver {
 #define TARN__CU_FIELD(field, cuda, hip, arguments) \
-  tarn__cu_result(*(field)) arguments;
+  tarn__cuda_result(*(field)) arguments;
   TARN__CU_REQUIRED(TARN__CU_FIELD)
   TARN__CU_OPTIONAL(TARN__CU_FIELD)
 #undef TARN__CU_FIELD
@@ -74,7 +74,7 @@ const char *tarn__cuda_name(const char *call);
 // TARN__CU_SUCCESS, without a text; C_FAILED for a lack of memory or resources,
 // C_ERROR for a wrong argument, C_INTERNAL_ERROR for all else. |what| is CUDA's
 // name of the function that was called, or words of the caller's own.
-C_Status tarn__cuda_say(tarn__cu_result error, const char *what);
+C_Status tarn__cuda_say(tarn__cuda_result error, const char *what);
 
 // The same meaning as a status of the extension: TARN_E_NOMEM, TARN_E_INVALID,
 // TARN_E_DEVICE.

@@ -62,7 +62,7 @@ static C_Status make(const cuda *d, CUevent *out) {
   tarn__cuda_scope scope;
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->EventCreate(out, TARN__CU_EVENT_DISABLE_TIMING);
   if (error != TARN__CU_SUCCESS)
     status = tarn__cuda_say(error, "cuEventCreate");
@@ -74,7 +74,7 @@ static C_Status destroy(const event *e) {
   tarn__cuda_scope scope;
   C_Status status = tarn__cuda_enter(e->device, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_driver_get()->EventDestroy(e->handle);
+  tarn__cuda_result error = tarn__cuda_driver_get()->EventDestroy(e->handle);
   if (error != TARN__CU_SUCCESS)
     status = tarn__cuda_say(error, "cuEventDestroy");
   tarn__cuda_leave(&scope);
@@ -139,11 +139,11 @@ void tarn__cuda_events_close(const cuda *d) {
 
 // --- recording -------------------------------------------------------------
 
-static tarn__cu_result record_own(const tarn__cuda_work *w, event *e) {
+static tarn__cuda_result record_own(const tarn__cuda_work *w, event *e) {
   C_Stream stream = (C_Stream)(void *)w->stream;
   pthread_mutex_lock(&e->lock);
   mark old = tarn__cuda_mark_of(w->device, stream);
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->EventRecord(e->handle, w->stream);
   if (error == TARN__CU_SUCCESS) {
     record made = {e->newest.number + 1, stream, old};
@@ -164,9 +164,10 @@ C_Status tarn__cuda_record_event(const C_Device device, C_Stream stream,
   if (!is_of(d, handle)) return refuse(d);
   C_Status status = tarn__cuda_begin(d, stream, &w);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = is_own(handle) ? record_own(&w, event_of(handle))
-                                         : tarn__cuda_driver_get()->EventRecord(
-                                               native(handle), w.stream);
+  tarn__cuda_result error =
+      is_own(handle)
+          ? record_own(&w, event_of(handle))
+          : tarn__cuda_driver_get()->EventRecord(native(handle), w.stream);
   return tarn__cuda_end(&w, "cuEventRecord", error);
 }
 
@@ -180,7 +181,7 @@ C_Status tarn__cuda_stream_wait_event(const C_Device device, C_Stream stream,
   if (stream == NULL || handle == NULL) return tarn__wordless(C_ERROR);
   C_Status status = tarn__cuda_begin(d, stream, &w);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->StreamWaitEvent(w.stream, native(handle), 0);
   return tarn__cuda_end(&w, "cuStreamWaitEvent", error);
 }
@@ -188,12 +189,12 @@ C_Status tarn__cuda_stream_wait_event(const C_Device device, C_Stream stream,
 // --- asking and waiting ----------------------------------------------------
 
 // The mark goes with the driver's answer: no record comes between.
-static tarn__cu_result ask(C_Event handle, mark *out) {
+static tarn__cuda_result ask(C_Event handle, mark *out) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   if (!is_own(handle)) return cu->EventQuery(native(handle));
   event *e = event_of(handle);
   pthread_mutex_lock(&e->lock);
-  tarn__cu_result error = cu->EventQuery(e->handle);
+  tarn__cuda_result error = cu->EventQuery(e->handle);
   if (error == TARN__CU_SUCCESS) *out = tarn__cuda_mark_again(e->newest.mark);
   pthread_mutex_unlock(&e->lock);
   return error;
@@ -207,7 +208,7 @@ C_Status tarn__cuda_query_event(const C_Device device, C_Event handle) {
   if (!is_of(d, handle)) return refuse(d);
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return tarn__cuda_query_answer(status);
-  tarn__cu_result error = ask(handle, &m);
+  tarn__cuda_result error = ask(handle, &m);
   if (error == TARN__CU_SUCCESS) {
     status = tarn__cuda_mark_settle(m, false);
   } else if (error == TARN__CU_ERROR_NOT_READY) {
@@ -228,9 +229,9 @@ static record newest(event *e) {
   return r;
 }
 
-static tarn__cu_result await(CUevent handle) {
+static tarn__cuda_result await(CUevent handle) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->EventSynchronize(handle);
+  tarn__cuda_result error = cu->EventSynchronize(handle);
   if (error != TARN__CU_SUCCESS) (void)cu->EventSynchronize(handle);
   return error;
 }
@@ -238,8 +239,8 @@ static tarn__cu_result await(CUevent handle) {
 // Where the event was recorded anew since |out|, the wait may have been for
 // that record, on another stream: what was there before is then not known to be
 // over.
-static tarn__cu_result await_own(event *e, record *out) {
-  tarn__cu_result error = await(e->handle);
+static tarn__cuda_result await_own(event *e, record *out) {
+  tarn__cuda_result error = await(e->handle);
   record now = newest(e);
   tarn__cuda_mark_drop(now.mark);
   if (now.number != out->number) out->mark.is_behind_all = false;
@@ -248,7 +249,7 @@ static tarn__cu_result await_own(event *e, record *out) {
 
 // The outcome, and the driver's answer; where the context is gone, that.
 static C_Status synchronize(const cuda *d, C_Event handle, record *out,
-                            tarn__cu_result *out_error) {
+                            tarn__cuda_result *out_error) {
   tarn__cuda_scope scope;
   *out = (record){.number = 0};
   if (is_own(handle)) *out = newest(event_of(handle));
@@ -272,7 +273,7 @@ static C_Status synchronize(const cuda *d, C_Event handle, record *out,
 
 C_Status tarn__cuda_synchronize_event(const C_Device device, C_Event handle) {
   const cuda *d = tarn__cuda_device_of(device);
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   record r;
   if (d == NULL) return C_ERROR;
   if (!is_of(d, handle)) return refuse(d);

@@ -37,7 +37,7 @@ tarn_status tarn__cuda_stream_capturing(int id, void *stream,
                            "the driver has no cuStreamIsCapturing");
   }
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, false, &scope)));
-  tarn__cu_result error = cu->StreamIsCapturing(stream, &status);
+  tarn__cuda_result error = cu->StreamIsCapturing(stream, &status);
   tarn__cuda_leave(&scope);
   *out_capturing = error == TARN__CU_SUCCESS &&
                    status != TARN__CU_STREAM_CAPTURE_STATUS_NONE;

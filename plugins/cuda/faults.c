@@ -24,7 +24,7 @@ static C_Status pin(const cuda *d, void **out) {
   tarn__cuda_scope scope;
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_driver_get()->MemHostAlloc(
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemHostAlloc(
       out, FAULTS_OF_PAGE * sizeof(tarn__cuda_fault),
       TARN__CU_MEMHOSTALLOC_PORTABLE | TARN__CU_MEMHOSTALLOC_DEVICEMAP);
   status = tarn__cuda_say(error, "cuMemHostAlloc");

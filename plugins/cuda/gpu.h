@@ -327,7 +327,7 @@ TARN_MUST_CHECK C_Status tarn__cuda_queue_open(tarn__cuda_device *device,
 
 // Destroys a stream of the plug-in's own, whose work is done. The driver's
 // answer.
-tarn__cu_result tarn__cuda_queue_close(tarn__cuda_queue *queue);
+tarn__cuda_result tarn__cuda_queue_close(tarn__cuda_queue *queue);
 
 // The same where the stream is gone with its context: only the record ends.
 void tarn__cuda_queue_forget(tarn__cuda_queue *queue);
@@ -344,14 +344,14 @@ void tarn__cuda_queue_drop(tarn__cuda_queue *queue);
 
 // Waits for a stream, and once more where the driver refuses, so that nothing
 // is under way behind this. The first answer.
-tarn__cu_result tarn__cuda_drain(CUstream stream);
+tarn__cuda_result tarn__cuda_drain(CUstream stream);
 
 // The same for all of the current context.
-tarn__cu_result tarn__cuda_drain_context(void);
+tarn__cuda_result tarn__cuda_drain_context(void);
 
 // Whether a wait that ended with |error| tells of a failure: not where a
 // capture forbids it to wait.
-static inline bool tarn__cuda_has_failed(tarn__cu_result error) {
+static inline bool tarn__cuda_has_failed(tarn__cuda_result error) {
   enum { CAPTURES = 10 };  // errors from the first of captures on
   return error != TARN__CU_SUCCESS &&
          (error < TARN__CU_ERROR_STREAM_CAPTURE_UNSUPPORTED ||
@@ -410,7 +410,7 @@ TARN_MUST_CHECK C_Status tarn__cuda_begin(tarn__cuda_device *device,
 // Ends it. |error| is the driver's answer to |call|. Without a stream it waits
 // for the work, and its answer is the outcome of that, of rows too.
 C_Status tarn__cuda_end(tarn__cuda_work *work, const char *call,
-                        tarn__cu_result error);
+                        tarn__cuda_result error);
 
 // The memory in which kernels of this work note a bad row, as the device sees
 // it, and the serial of this call of rows. The record of the stream is made if

@@ -38,8 +38,8 @@ static bool is_before(int major, int minor) {
 }
 
 // A library that does not tell its version is taken for the oldest.
-static tarn__cu_result init(unsigned flags) {
-  tarn__cu_result error = hip.plain.Init(flags);
+static tarn__cuda_result init(unsigned flags) {
+  tarn__cuda_result error = hip.plain.Init(flags);
   int version = 0;
   if (error != TARN__CU_SUCCESS) return error;
   if (hip.hipRuntimeGetVersion(&version) != TARN__CU_SUCCESS) version = 0;
@@ -48,7 +48,7 @@ static tarn__cu_result init(unsigned flags) {
 }
 
 // In the form of CUDA's: 1000 for a major version, 10 for a minor one.
-static tarn__cu_result driver_get_version(int *out) {
+static tarn__cuda_result driver_get_version(int *out) {
   int version = atomic_load_explicit(&hip.version, memory_order_relaxed);
   *out = version / TARN__HIP_VERSION(1, 0) * 1000 +
          version % TARN__HIP_VERSION(1, 0) / TARN__HIP_VERSION(0, 1) * 10;
@@ -57,13 +57,14 @@ static tarn__cu_result driver_get_version(int *out) {
 
 // --- errors ----------------------------------------------------------------
 
-static tarn__cu_result get_error_name(tarn__cu_result error, const char **out) {
+static tarn__cuda_result get_error_name(tarn__cuda_result error,
+                                        const char **out) {
   *out = hip.hipGetErrorName(error);
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result get_error_string(tarn__cu_result error,
-                                        const char **out) {
+static tarn__cuda_result get_error_string(tarn__cuda_result error,
+                                          const char **out) {
   *out = hip.hipGetErrorString(error);
   return TARN__CU_SUCCESS;
 }
@@ -108,8 +109,8 @@ static const struct {
 
 enum { RANGES = 89 };  // VirtualMemoryManagementSupported
 
-static tarn__cu_result device_get_attribute(int *out, unsigned attribute,
-                                            CUdevice device) {
+static tarn__cuda_result device_get_attribute(int *out, unsigned attribute,
+                                              CUdevice device) {
   for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++) {
     if (attributes[i].cuda != attribute) continue;
     if (attributes[i].hip == RANGES && is_before(6, 0)) break;
@@ -128,19 +129,19 @@ static CUdevice device_of(CUcontext context) {
   return (CUdevice)((uintptr_t)context - 1);
 }
 
-static tarn__cu_result primary_retain(CUcontext *out, CUdevice device) {
+static tarn__cuda_result primary_retain(CUcontext *out, CUdevice device) {
   *out = context_of(device);
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result primary_release(CUdevice device) {
+static tarn__cuda_result primary_release(CUdevice device) {
   (void)device;
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result get_current(CUcontext *out) {
+static tarn__cuda_result get_current(CUcontext *out) {
   CUdevice device = 0;
-  tarn__cu_result error = hip.hipGetDevice(&device);
+  tarn__cuda_result error = hip.hipGetDevice(&device);
   *out = error == TARN__CU_SUCCESS ? context_of(device) : NULL;
   return error;
 }
@@ -150,9 +151,9 @@ static tarn__cu_result get_current(CUcontext *out) {
 static _Thread_local uint64_t pushed;
 enum { BITS_PER_CONTEXT = 8, CONTEXTS_MAX = UINT8_MAX };
 
-static tarn__cu_result push_current(CUcontext context) {
+static tarn__cuda_result push_current(CUcontext context) {
   CUcontext before = NULL;
-  tarn__cu_result error = get_current(&before);
+  tarn__cuda_result error = get_current(&before);
   if (error != TARN__CU_SUCCESS) return error;
   bool is_full = pushed >> (64 - BITS_PER_CONTEXT) != 0;
   if (is_full || (uintptr_t)before > CONTEXTS_MAX)
@@ -164,7 +165,7 @@ static tarn__cu_result push_current(CUcontext context) {
 }
 
 // The push is undone even where the driver does not tell what |*out| is.
-static tarn__cu_result pop_current(CUcontext *out) {
+static tarn__cuda_result pop_current(CUcontext *out) {
   *out = NULL;
   if (pushed == 0) return TARN__CU_ERROR_INVALID_CONTEXT;
   CUcontext before = (CUcontext)(uintptr_t)(pushed & CONTEXTS_MAX);
@@ -186,7 +187,7 @@ static CUstream native(CUstream stream) {
   X(StreamWaitEvent, (CUstream stream, CUevent event, unsigned flags),      \
     (native(stream), event, flags))                                         \
   X(StreamAddCallback,                                                      \
-    (CUstream stream, tarn__cu_callback * callback, void *user,             \
+    (CUstream stream, tarn__cuda_callback * callback, void *user,           \
      unsigned flags),                                                       \
     (native(stream), callback, user, flags))                                \
   X(EventRecord, (CUevent event, CUstream stream), (event, native(stream))) \
@@ -212,26 +213,28 @@ static CUstream native(CUstream stream) {
   X(MemFreeAsync, (CUdeviceptr address, CUstream stream),                 \
     (address, native(stream)))
 
-#define DEFINE_ON_STREAM(field, parameters, arguments)  \
-  static tarn__cu_result on_stream_##field parameters { \
-    return hip.plain.field arguments;                   \
+#define DEFINE_ON_STREAM(field, parameters, arguments)    \
+  static tarn__cuda_result on_stream_##field parameters { \
+    return hip.plain.field arguments;                     \
   }
 REQUIRED_ON_STREAM(DEFINE_ON_STREAM)
 OPTIONAL_ON_STREAM(DEFINE_ON_STREAM)
 #undef DEFINE_ON_STREAM
 
-static tarn__cu_result stream_get_context(CUstream stream, CUcontext *out) {
+static tarn__cuda_result stream_get_context(CUstream stream, CUcontext *out) {
   CUdevice device = 0;
-  tarn__cu_result error = hip.hipStreamGetDevice(native(stream), &device);
+  tarn__cuda_result error = hip.hipStreamGetDevice(native(stream), &device);
   *out = error == TARN__CU_SUCCESS ? context_of(device) : NULL;
   return error;
 }
 
 // --- memory ----------------------------------------------------------------
 
-static tarn__cu_result memcpy_peer_async(CUdeviceptr dst, CUcontext dst_context,
-                                         CUdeviceptr src, CUcontext src_context,
-                                         size_t size, CUstream stream) {
+static tarn__cuda_result memcpy_peer_async(CUdeviceptr dst,
+                                           CUcontext dst_context,
+                                           CUdeviceptr src,
+                                           CUcontext src_context, size_t size,
+                                           CUstream stream) {
   return hip.hipMemcpyPeerAsync((void *)(uintptr_t)dst, device_of(dst_context),
                                 (const void *)(uintptr_t)src,
                                 device_of(src_context), size, native(stream));
@@ -246,7 +249,7 @@ enum {
 };
 
 // CUDA's type of memory; 0: HIP does not know the memory.
-static unsigned type_of(const tarn__hip_pointer *pointer) {
+static unsigned type_of(const tarn__cuda_hip_pointer *pointer) {
   if (pointer->is_managed != 0) return TARN__CU_MEMORYTYPE_DEVICE;
   bool is_5 = is_before(6, 0);
   if (pointer->type == (is_5 ? MEMORY_5_Host : MEMORY_6_Host))
@@ -258,10 +261,10 @@ static unsigned type_of(const tarn__hip_pointer *pointer) {
 
 // hipPointerGetAttribute writes a bool for one attribute, and 32 bits for a
 // size.
-static tarn__cu_result of_pointer(void *out, unsigned attribute,
-                                  CUdeviceptr address) {
-  tarn__hip_pointer pointer = {0};
-  tarn__cu_result error =
+static tarn__cuda_result of_pointer(void *out, unsigned attribute,
+                                    CUdeviceptr address) {
+  tarn__cuda_hip_pointer pointer = {0};
+  tarn__cuda_result error =
       hip.hipPointerGetAttributes(&pointer, (const void *)(uintptr_t)address);
   if (error != TARN__CU_SUCCESS) return error;
   unsigned type = type_of(&pointer);
@@ -280,11 +283,11 @@ static tarn__cu_result of_pointer(void *out, unsigned attribute,
 }
 
 // Of registered host memory HIP tells the size, and no address.
-static tarn__cu_result of_range(void *out, unsigned attribute,
-                                CUdeviceptr address) {
+static tarn__cuda_result of_range(void *out, unsigned attribute,
+                                  CUdeviceptr address) {
   CUdeviceptr base = 0;
   size_t size = 0;
-  tarn__cu_result error = hip.plain.MemGetAddressRange(&base, &size, address);
+  tarn__cuda_result error = hip.plain.MemGetAddressRange(&base, &size, address);
   if (error != TARN__CU_SUCCESS) return error;
   if (address < base || address - base >= size)
     return TARN__CU_ERROR_INVALID_VALUE;
@@ -295,8 +298,8 @@ static tarn__cu_result of_range(void *out, unsigned attribute,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result pointer_get_attribute(void *out, unsigned attribute,
-                                             CUdeviceptr address) {
+static tarn__cuda_result pointer_get_attribute(void *out, unsigned attribute,
+                                               CUdeviceptr address) {
   switch (attribute) {
     case TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
     case TARN__CU_POINTER_ATTRIBUTE_IS_MANAGED:
@@ -312,8 +315,8 @@ static tarn__cu_result pointer_get_attribute(void *out, unsigned attribute,
 
 // |handle| is a file descriptor, as it is for HIP from 7.1 on; before, it was
 // the address of one.
-static tarn__cu_result import_memory(CUmemGenericAllocationHandle *out,
-                                     void *handle, unsigned type) {
+static tarn__cuda_result import_memory(CUmemGenericAllocationHandle *out,
+                                       void *handle, unsigned type) {
   int descriptor = (int)(intptr_t)handle;
   bool is_address = is_before(7, 1);
   return hip.plain.MemImportFromShareableHandle(

@@ -10,35 +10,35 @@
 #define TARN__HIP_VERSION(major, minor) ((major)*10000000 + (minor)*100000)
 
 // What hipPointerGetAttributes tells, hipPointerAttribute_t.
-typedef struct tarn__hip_pointer {
+typedef struct tarn__cuda_hip_pointer {
   unsigned type;
   int device;
   void *device_address;
   void *host_address;
   int is_managed;
   unsigned flags;
-} tarn__hip_pointer;
+} tarn__cuda_hip_pointer;
 
 // --- functions -------------------------------------------------------------
 // X(name, result, arguments): beside the column of api.h.
 
 #define TARN__HIP_REQUIRED(X)                                              \
-  X(hipRuntimeGetVersion, tarn__cu_result, (int *out))                     \
-  X(hipGetErrorName, const char *, (tarn__cu_result error))                \
-  X(hipGetErrorString, const char *, (tarn__cu_result error))              \
-  X(hipDeviceGetAttribute, tarn__cu_result,                                \
+  X(hipRuntimeGetVersion, tarn__cuda_result, (int *out))                   \
+  X(hipGetErrorName, const char *, (tarn__cuda_result error))              \
+  X(hipGetErrorString, const char *, (tarn__cuda_result error))            \
+  X(hipDeviceGetAttribute, tarn__cuda_result,                              \
     (int *out, unsigned attribute, CUdevice device))                       \
-  X(hipGetDevice, tarn__cu_result, (CUdevice * out))                       \
-  X(hipSetDevice, tarn__cu_result, (CUdevice device))                      \
-  X(hipPointerGetAttributes, tarn__cu_result,                              \
-    (tarn__hip_pointer * out, const void *address))                        \
-  X(hipMemcpyPeerAsync, tarn__cu_result,                                   \
+  X(hipGetDevice, tarn__cuda_result, (CUdevice * out))                     \
+  X(hipSetDevice, tarn__cuda_result, (CUdevice device))                    \
+  X(hipPointerGetAttributes, tarn__cuda_result,                            \
+    (tarn__cuda_hip_pointer * out, const void *address))                   \
+  X(hipMemcpyPeerAsync, tarn__cuda_result,                                 \
     (void *dst, CUdevice dst_device, const void *src, CUdevice src_device, \
      size_t size, CUstream stream))
 
 // NULL where the library is older than they are: of 5.6.
 #define TARN__HIP_OPTIONAL(X) \
-  X(hipStreamGetDevice, tarn__cu_result, (CUstream stream, CUdevice * out))
+  X(hipStreamGetDevice, tarn__cuda_result, (CUstream stream, CUdevice * out))
 
 // --- numbers ---------------------------------------------------------------
 
@@ -59,7 +59,7 @@ typedef struct tarn__hip_pointer {
     VirtualMemoryManagementSupported, 89)                                      \
   X(MEMORY_POOLS_SUPPORTED, MemoryPoolsSupported, 88)
 
-// X(name, number): types of memory of a tarn__hip_pointer.
+// X(name, number): types of memory of a tarn__cuda_hip_pointer.
 #define TARN__HIP_MEMORY_5(X) \
   X(Host, 0)                  \
   X(Device, 1)

@@ -35,8 +35,8 @@ static const char *why_none(void) {
   return NULL;
 }
 
-static tarn__cu_result find_kernels(gpu *d) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+static tarn__cuda_result find_kernels(gpu *d) {
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   for (size_t i = 0; i < TARN__CUDA_KERNEL_NAMES; i++)
     for (size_t many = 0; many < 2 && error == TARN__CU_SUCCESS; many++)
       error = tarn__cuda_driver_get()->ModuleGetFunction(
@@ -46,7 +46,7 @@ static tarn__cu_result find_kernels(gpu *d) {
 
 // The driver's words; NULL: all kernels are there.
 static const char *load(gpu *d) {
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->ModuleLoadData(&d->module, tarn__cuda_image);
   if (error != TARN__CU_SUCCESS) {
     d->module = NULL;

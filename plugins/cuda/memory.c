@@ -32,7 +32,7 @@ static C_Status try_block(CUmemoryPool pool, CUstream stream) {
   enum { TRIED = 512 };
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUdeviceptr address = 0;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       cu->MemAllocFromPoolAsync(&address, TRIED, pool, stream);
   if (error != TARN__CU_SUCCESS)
     return tarn__cuda_say(error, "cuMemAllocFromPoolAsync");
@@ -44,7 +44,7 @@ static C_Status try_block(CUmemoryPool pool, CUstream stream) {
 static C_Status try_pool(CUmemoryPool pool, uint64_t threshold) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUstream stream = NULL;
-  tarn__cu_result error = cu->MemPoolSetAttribute(
+  tarn__cuda_result error = cu->MemPoolSetAttribute(
       pool, TARN__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold);
   if (error != TARN__CU_SUCCESS)
     return tarn__cuda_say(error, "cuMemPoolSetAttribute");
@@ -61,7 +61,7 @@ static C_Status make_pool(cuda *d, uint64_t threshold) {
       .allocType = TARN__CU_MEM_ALLOCATION_TYPE_PINNED,
       .handleTypes = TARN__CU_MEM_HANDLE_TYPE_NONE,
       .location = {TARN__CU_MEM_LOCATION_TYPE_DEVICE, d->handle}};
-  tarn__cu_result error = cu->MemPoolCreate(&d->pool, &properties);
+  tarn__cuda_result error = cu->MemPoolCreate(&d->pool, &properties);
   if (error != TARN__CU_SUCCESS) {
     d->pool = NULL;
     return tarn__cuda_say(error, "cuMemPoolCreate");
@@ -97,22 +97,22 @@ void tarn__cuda_memory_open(cuda *d, const tarn__cuda_options *options) {
 
 // --- taking ----------------------------------------------------------------
 
-typedef tarn__cu_result take_call(size_t size, CUdeviceptr *out);
+typedef tarn__cuda_result take_call(size_t size, CUdeviceptr *out);
 
-static tarn__cu_result take_device(size_t size, CUdeviceptr *out) {
+static tarn__cuda_result take_device(size_t size, CUdeviceptr *out) {
   return tarn__cuda_driver_get()->MemAlloc(out, size);
 }
 
-static tarn__cu_result take_host(size_t size, CUdeviceptr *out) {
+static tarn__cuda_result take_host(size_t size, CUdeviceptr *out) {
   void *pointer = NULL;
-  tarn__cu_result error = tarn__cuda_driver_get()->MemHostAlloc(
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemHostAlloc(
       &pointer, size,
       TARN__CU_MEMHOSTALLOC_PORTABLE | TARN__CU_MEMHOSTALLOC_DEVICEMAP);
   *out = (uintptr_t)pointer;
   return error;
 }
 
-static tarn__cu_result take_unified(size_t size, CUdeviceptr *out) {
+static tarn__cuda_result take_unified(size_t size, CUdeviceptr *out) {
   return tarn__cuda_driver_get()->MemAllocManaged(out, size,
                                                   TARN__CU_MEM_ATTACH_GLOBAL);
 }
@@ -131,7 +131,7 @@ static C_Status take(cuda *d, take_call *call, const char *name, size_t size,
   if (size == 0) return refuse_empty(d);
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = call(size, &address);
+  tarn__cuda_result error = call(size, &address);
   if (error == TARN__CU_ERROR_OUT_OF_MEMORY && d->pool != NULL) {
     tarn__cuda_memory_trim(d);
     error = call(size, &address);
@@ -225,7 +225,7 @@ static C_Status refuse_null(const cuda *d) {
 }
 
 // Names the address in the driver's answer to |call|.
-static C_Status say_at(tarn__cu_result error, const char *call,
+static C_Status say_at(tarn__cuda_result error, const char *call,
                        uint64_t address) {
   char what[64];
   if (error == TARN__CU_SUCCESS) return C_SUCCESS;
@@ -236,9 +236,9 @@ static C_Status say_at(tarn__cu_result error, const char *call,
 
 // A driver that takes no other memory than that of pools on a stream calls it
 // an invalid value: such memory goes back behind a wait for the stream.
-static tarn__cu_result give_queued(CUstream stream, CUdeviceptr base) {
+static tarn__cuda_result give_queued(CUstream stream, CUdeviceptr base) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->MemFreeAsync(base, stream);
+  tarn__cuda_result error = cu->MemFreeAsync(base, stream);
   if (error != TARN__CU_ERROR_INVALID_VALUE) return error;
   error = cu->StreamSynchronize(stream);
   return error == TARN__CU_SUCCESS ? cu->MemFree(base) : error;
@@ -252,9 +252,9 @@ static C_Status give(cuda *d, CUstream stream, uint64_t address) {
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
   CUdeviceptr base = take_base(d, address, &size);
-  tarn__cu_result error = stream != NULL
-                              ? give_queued(stream, base)
-                              : tarn__cuda_driver_get()->MemFree(base);
+  tarn__cuda_result error = stream != NULL
+                                ? give_queued(stream, base)
+                                : tarn__cuda_driver_get()->MemFree(base);
   if (error != TARN__CU_SUCCESS) put_base(d, base, address, size);
   tarn__cuda_leave(&scope);
   return say_at(error, stream != NULL ? "cuMemFreeAsync" : "cuMemFree",
@@ -266,7 +266,7 @@ static C_Status give_host(cuda *d, void *ptr) {
   if (ptr == NULL) return refuse_null(d);
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_driver_get()->MemFreeHost(ptr);
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemFreeHost(ptr);
   tarn__cuda_leave(&scope);
   return say_at(error, "cuMemFreeHost", (uintptr_t)ptr);
 }
@@ -339,7 +339,7 @@ static C_Status take_queued(cuda *d, CUstream stream, size_t size,
   if (size == 0) return refuse_empty(d);
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_driver_get()->MemAllocFromPoolAsync(
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemAllocFromPoolAsync(
       out, size, d->pool, stream);
   tarn__cuda_leave(&scope);
   if (error != TARN__CU_SUCCESS) *out = 0;
@@ -394,7 +394,7 @@ C_Status tarn__cuda_device_memory_stats(const C_Device device, size_t *total,
   if (d == NULL) return C_ERROR;
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_driver_get()->MemGetInfo(free, total);
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemGetInfo(free, total);
   if (error == TARN__CU_SUCCESS)
     *free += tarn__lesser(idle_in_pool(d), *total - *free);
   tarn__cuda_leave(&scope);

@@ -58,7 +58,7 @@ static void open_parts(cuda *d, const tarn__cuda_options *options) {
 }
 
 static C_Status hold_context(cuda *d) {
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->DevicePrimaryCtxRetain(&d->context, d->handle);
   return tarn__cuda_say(error, "cuDevicePrimaryCtxRetain");
 }

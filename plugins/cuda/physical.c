@@ -145,12 +145,12 @@ static tarn_status check_create(const cuda *d, size_t size, uint32_t flags) {
   return tarn__cuda_check_size(d, "memory_create", size);
 }
 
-static tarn__cu_result create(const cuda *d, size_t size, bool is_shareable,
-                              CUmemGenericAllocationHandle *out) {
+static tarn__cuda_result create(const cuda *d, size_t size, bool is_shareable,
+                                CUmemGenericAllocationHandle *out) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   struct CUmemAllocationProp_st properties =
       tarn__cuda_properties(d, is_shareable);
-  tarn__cu_result error = cu->MemCreate(out, size, &properties, 0);
+  tarn__cuda_result error = cu->MemCreate(out, size, &properties, 0);
   if (error != TARN__CU_ERROR_OUT_OF_MEMORY || d->pool == NULL) return error;
   tarn__cuda_memory_trim(d);
   return cu->MemCreate(out, size, &properties, 0);
@@ -170,7 +170,7 @@ tarn_status tarn__cuda_memory_create(int id, size_t size, uint32_t flags,
   TARN__TRY(tarn__cuda_admit_for(id, TARN__CUDA_RANGES, &d));
   TARN__TRY(check_create(d, size, flags));
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = create(d, size, flags != 0, &handle);
+  tarn__cuda_result error = create(d, size, flags != 0, &handle);
   bool is_noted = error == TARN__CU_SUCCESS &&
                   tarn__cuda_physical_note(d, handle, size, flags != 0);
   if (error == TARN__CU_SUCCESS && !is_noted)
@@ -197,7 +197,7 @@ tarn_status tarn__cuda_memory_destroy(int id, uint64_t memory) {
   physical *found = find_locked(memory);
   if (found != NULL) drop_locked(found);
   pthread_mutex_unlock(&memories.lock);
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   if (found != NULL) error = tarn__cuda_driver_get()->MemRelease(memory);
   tarn__cuda_leave(&scope);
   if (found == NULL)

@@ -39,7 +39,7 @@ static bool find_anywhere(uint64_t address, tarn_ext_pointer *out) {
 
 // --- what the driver knows -------------------------------------------------
 
-static tarn__cu_result ask(void *out, unsigned attribute, uint64_t address) {
+static tarn__cuda_result ask(void *out, unsigned attribute, uint64_t address) {
   return tarn__cuda_driver_get()->PointerGetAttribute(out, attribute, address);
 }
 
@@ -59,14 +59,14 @@ static tarn_ext_kind kind_of(unsigned type, bool is_managed) {
 
 // What a driver does not tell of memory that it knows stays as it is: of host
 // memory some tell no device.
-static tarn__cu_result ask_driver(const cuda *d, uint64_t address,
-                                  tarn_ext_pointer *out) {
+static tarn__cuda_result ask_driver(const cuda *d, uint64_t address,
+                                    tarn_ext_pointer *out) {
   unsigned type = 0;
   unsigned is_managed = 0;
   int ordinal = -1;
   CUdeviceptr start = 0;
   size_t size = 0;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       ask(&type, TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
   if (error != TARN__CU_SUCCESS) return error;
   if (type == 0) return TARN__CU_ERROR_INVALID_VALUE;
@@ -92,7 +92,7 @@ tarn_status tarn__cuda_pointer_query(int id, uint64_t addr,
   TARN__TRY(tarn__cuda_admit(id, &d));
   if (find_known(d, addr, out) || find_anywhere(addr, out)) return TARN_OK;
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = ask_driver(d, addr, out);
+  tarn__cuda_result error = ask_driver(d, addr, out);
   tarn__cuda_leave(&scope);
   if (error != TARN__CU_ERROR_INVALID_VALUE)
     return tarn__cuda_answer(tarn__cuda_say(error, "cuPointerGetAttribute"));
@@ -103,7 +103,7 @@ tarn_status tarn__cuda_pointer_query(int id, uint64_t addr,
 
 // --- registrations ---------------------------------------------------------
 
-static tarn_status answer(tarn__cu_result error, const char *call,
+static tarn_status answer(tarn__cuda_result error, const char *call,
                           const void *ptr) {
   char what[64];
   if (error == TARN__CU_SUCCESS) return TARN_OK;
@@ -121,7 +121,7 @@ tarn_status tarn__cuda_host_register(int id, void *ptr, size_t size) {
                            tarn__cuda_vendor_of.type, id, size, ptr);
   }
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = tarn__cuda_driver_get()->MemHostRegister(
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemHostRegister(
       ptr, size,
       TARN__CU_MEMHOSTREGISTER_PORTABLE | TARN__CU_MEMHOSTREGISTER_DEVICEMAP);
   tarn__cuda_leave(&scope);
@@ -133,7 +133,7 @@ tarn_status tarn__cuda_host_unregister(int id, void *ptr) {
   cuda *d = NULL;
   TARN__TRY(tarn__cuda_admit_for(id, TARN__CUDA_REGISTER, &d));
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = tarn__cuda_driver_get()->MemHostUnregister(ptr);
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemHostUnregister(ptr);
   tarn__cuda_leave(&scope);
   return answer(error, "cuMemHostUnregister", ptr);
 }

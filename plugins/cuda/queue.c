@@ -168,16 +168,16 @@ queue *tarn__cuda_queue_known(C_Stream stream) {
 
 // --- streams ---------------------------------------------------------------
 
-tarn__cu_result tarn__cuda_drain(CUstream stream) {
+tarn__cuda_result tarn__cuda_drain(CUstream stream) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->StreamSynchronize(stream);
+  tarn__cuda_result error = cu->StreamSynchronize(stream);
   if (error != TARN__CU_SUCCESS) (void)cu->StreamSynchronize(stream);
   return error;
 }
 
-tarn__cu_result tarn__cuda_drain_context(void) {
+tarn__cuda_result tarn__cuda_drain_context(void) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->CtxSynchronize();
+  tarn__cuda_result error = cu->CtxSynchronize();
   if (error != TARN__CU_SUCCESS) (void)cu->CtxSynchronize();
   return error;
 }
@@ -186,7 +186,7 @@ tarn__cu_result tarn__cuda_drain_context(void) {
 static C_Status make_stream(cuda *d, queue **out) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUstream handle = NULL;
-  tarn__cu_result error =
+  tarn__cuda_result error =
       cu->StreamCreate(&handle, TARN__CU_STREAM_NON_BLOCKING);
   if (error != TARN__CU_SUCCESS) return tarn__cuda_say(error, "cuStreamCreate");
   *out = new_record(d, handle);
@@ -212,7 +212,7 @@ C_Status tarn__cuda_queue_open(cuda *d, C_Stream *out) {
 }
 
 // The record goes first: the driver may give the handle to another stream.
-tarn__cu_result tarn__cuda_queue_close(queue *q) {
+tarn__cuda_result tarn__cuda_queue_close(queue *q) {
   tarn__cuda_queue_forget(q);
   return tarn__cuda_driver_get()->StreamDestroy(q->handle);
 }
@@ -378,10 +378,10 @@ static void end_rows(work *w) {
 }
 
 // Waits, and makes the stream as good as new.
-static C_Status await(work *w, tarn__cu_result error) {
+static C_Status await(work *w, tarn__cuda_result error) {
   queue *q = w->own;
   C_Status outcome = C_SUCCESS;
-  tarn__cu_result finished = tarn__cuda_drain(w->stream);
+  tarn__cuda_result finished = tarn__cuda_drain(w->stream);
   if (finished != TARN__CU_SUCCESS) {
     outcome = tarn__cuda_say(finished, "cuStreamSynchronize");
   } else {
@@ -394,7 +394,7 @@ static C_Status await(work *w, tarn__cu_result error) {
   return outcome;
 }
 
-C_Status tarn__cuda_end(work *w, const char *call, tarn__cu_result error) {
+C_Status tarn__cuda_end(work *w, const char *call, tarn__cuda_result error) {
   C_Status status = C_SUCCESS;
   end_rows(w);
   if (w->own != NULL) status = await(w, error);

@@ -27,7 +27,7 @@ static tarn_status refuse(const cuda *d, const char *call, run r,
 
 // The driver's answer to |call|, with what it was about.
 static tarn_status answer(const cuda *d, const char *call, run r,
-                          tarn__cu_result error) {
+                          tarn__cuda_result error) {
   char what[96];
   if (error == TARN__CU_SUCCESS) return TARN_OK;
   snprintf(what, sizeof what, "%s of %zu bytes at 0x%" PRIx64 " of %s:%d",
@@ -54,7 +54,7 @@ tarn_status tarn__cuda_range_granularity(int id, size_t *out_size) {
 static tarn_status reserve(cuda *d, size_t size, size_t align,
                            CUdeviceptr *out) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->MemAddressReserve(out, size, align, 0, 0);
+  tarn__cuda_result error = cu->MemAddressReserve(out, size, align, 0, 0);
   run r = {*out, size};
   if (error != TARN__CU_SUCCESS)
     return answer(d, "cuMemAddressReserve", (run){0, size}, error);
@@ -129,7 +129,7 @@ tarn_status tarn__cuda_range_release(int id, uint64_t addr, size_t size) {
   if (words != NULL) return refuse(d, "range_release", r, words);
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
   take_range(d, r);
-  tarn__cu_result error = tarn__cuda_driver_get()->MemAddressFree(addr, size);
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemAddressFree(addr, size);
   if (error != TARN__CU_SUCCESS) put_range(d, r);
   tarn__cuda_leave(&scope);
   return answer(d, "cuMemAddressFree", r, error);
@@ -183,7 +183,7 @@ tarn_status tarn__cuda_range_map(int id, uint64_t addr, size_t size,
   cuda *d = NULL;
   TARN__TRY(tarn__cuda_admit_for(id, TARN__CUDA_RANGES, &d));
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   const extent *x = add_mapping(d, r, memory, &words);
   if (x != NULL)
     error = tarn__cuda_driver_get()->MemMap(addr, size, 0, memory, 0);
@@ -231,7 +231,7 @@ static tarn_status unmap(cuda *d, run r) {
   for (size_t done = 0; done < r.size;) {
     run piece = {r.address + done, 0};
     piece.size = tarn__cuda_piece(d, piece.address, r.size - done);
-    tarn__cu_result error =
+    tarn__cuda_result error =
         tarn__cuda_driver_get()->MemUnmap(piece.address, piece.size);
     if (error != TARN__CU_SUCCESS) return answer(d, "cuMemUnmap", piece, error);
     forget(d, piece);
@@ -260,7 +260,7 @@ static tarn_status set_rights(cuda *d, run r,
   for (size_t done = 0; done < r.size;) {
     run piece = {r.address + done, 0};
     piece.size = tarn__cuda_piece(d, piece.address, r.size - done);
-    tarn__cu_result error = tarn__cuda_driver_get()->MemSetAccess(
+    tarn__cuda_result error = tarn__cuda_driver_get()->MemSetAccess(
         piece.address, piece.size, rights, 1);
     if (error != TARN__CU_SUCCESS)
       return answer(d, "cuMemSetAccess", piece, error);
@@ -325,7 +325,7 @@ typedef struct trial {
 } trial;
 
 // Notes the driver's answer, unless a call failed before.
-static bool did(trial *t, const char *call, tarn__cu_result error) {
+static bool did(trial *t, const char *call, tarn__cuda_result error) {
   if (t->status != C_SUCCESS) return false;
   t->status = tarn__cuda_say(error, call);
   return t->status == C_SUCCESS;

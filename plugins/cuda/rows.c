@@ -34,7 +34,7 @@ static unsigned launch(void *context, const tarn__cuda_launch *l) {
 }
 
 // An error of the driver's is none of the caller's.
-static tarn_status outcome_of(C_Status status, tarn__cu_result error) {
+static tarn_status outcome_of(C_Status status, tarn__cuda_result error) {
   tarn_status answer = tarn__cuda_answer(status);
   return error != TARN__CU_SUCCESS && answer == TARN_E_INVALID ? TARN_E_DEVICE
                                                                : answer;
@@ -43,7 +43,7 @@ static tarn_status outcome_of(C_Status status, tarn__cu_result error) {
 static tarn_status queue_rows(tarn__rows_action action,
                               tarn__cuda_device *device, C_Stream stream,
                               const tarn_rows *rows) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   CUdeviceptr fault = 0;
   uint64_t serial = 0;
   tarn__cuda_work work;

@@ -49,7 +49,7 @@ tarn_status tarn__cuda_memory_export(int id, uint64_t memory, int *out_fd) {
     return refuse(id, memory, "no such memory");
   if (!found.is_shareable) return refuse(id, memory, "not shareable");
   TARN__TRY(tarn__cuda_answer(tarn__cuda_enter(d, true, &scope)));
-  tarn__cu_result error = tarn__cuda_driver_get()->MemExportToShareableHandle(
+  tarn__cuda_result error = tarn__cuda_driver_get()->MemExportToShareableHandle(
       &fd, memory, BY_FD, 0);
   tarn__cuda_leave(&scope);
   if (error == TARN__CU_SUCCESS) return take_descriptor(id, fd, out_fd);
@@ -59,15 +59,15 @@ tarn_status tarn__cuda_memory_export(int id, uint64_t memory, int *out_fd) {
 
 // --- importing -------------------------------------------------------------
 
-static tarn__cu_result import(int fd, CUmemGenericAllocationHandle *out) {
+static tarn__cuda_result import(int fd, CUmemGenericAllocationHandle *out) {
   return tarn__cuda_driver_get()->MemImportFromShareableHandle(
       out, (void *)(intptr_t)fd, BY_FD);
 }
 
-static tarn__cu_result try_map(CUdeviceptr address, size_t size,
-                               CUmemGenericAllocationHandle memory) {
+static tarn__cuda_result try_map(CUdeviceptr address, size_t size,
+                                 CUmemGenericAllocationHandle memory) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
-  tarn__cu_result error = cu->MemMap(address, size, 0, memory, 0);
+  tarn__cuda_result error = cu->MemMap(address, size, 0, memory, 0);
   if (error != TARN__CU_SUCCESS) return error;
   return cu->MemUnmap(address, size);
 }
@@ -92,11 +92,11 @@ static tarn_status check_mapped(const cuda *d, int fd, size_t size,
   CUdeviceptr address = 0;
   size_t more = 0;
   if (!tarn_size_add(size, d->granularity, &more)) more = size;
-  tarn__cu_result error = cu->MemAddressReserve(&address, more, 0, 0, 0);
+  tarn__cuda_result error = cu->MemAddressReserve(&address, more, 0, 0, 0);
   if (error != TARN__CU_SUCCESS)
     return tarn__cuda_answer(tarn__cuda_say(error, "cuMemAddressReserve"));
   error = try_map(address, size, memory);
-  tarn__cu_result beyond =
+  tarn__cuda_result beyond =
       error == TARN__CU_SUCCESS ? try_map(address, more, memory) : error;
   (void)cu->MemAddressFree(address, more);
   if (error == TARN__CU_SUCCESS && beyond == TARN__CU_ERROR_INVALID_VALUE)
@@ -107,7 +107,7 @@ static tarn_status check_mapped(const cuda *d, int fd, size_t size,
 }
 
 // A descriptor that is none of the driver's is refused in several words.
-static tarn_status say_import(const cuda *d, int fd, tarn__cu_result error) {
+static tarn_status say_import(const cuda *d, int fd, tarn__cuda_result error) {
   char what[96];
   snprintf(what, sizeof what, "%s of file descriptor %d by %s:%d",
            tarn__cuda_name("cuMemImportFromShareableHandle"), fd,
@@ -126,7 +126,7 @@ static tarn_status say_import(const cuda *d, int fd, tarn__cu_result error) {
 static tarn_status take_import(cuda *d, int fd, size_t size,
                                uint64_t *out_memory) {
   CUmemGenericAllocationHandle memory = 0;
-  tarn__cu_result error = import(fd, &memory);
+  tarn__cuda_result error = import(fd, &memory);
   if (error != TARN__CU_SUCCESS) return say_import(d, fd, error);
   tarn_status status = tarn__cuda_vendor_of.descriptors_have_sizes
                            ? check_descriptor(d, fd, size)
@@ -160,7 +160,8 @@ static C_Status try_import(CUmemGenericAllocationHandle memory) {
   const tarn__cuda_driver *cu = tarn__cuda_driver_get();
   CUmemGenericAllocationHandle imported = 0;
   int fd = -1;
-  tarn__cu_result error = cu->MemExportToShareableHandle(&fd, memory, BY_FD, 0);
+  tarn__cuda_result error =
+      cu->MemExportToShareableHandle(&fd, memory, BY_FD, 0);
   if (error != TARN__CU_SUCCESS)
     return tarn__cuda_say(error, "cuMemExportToShareableHandle");
   error = import(fd, &imported);
@@ -176,7 +177,7 @@ static C_Status try_sharing(cuda *d) {
   struct CUmemAllocationProp_st properties = tarn__cuda_properties(d, true);
   CUmemGenericAllocationHandle memory = 0;
   size_t granule = 0;
-  tarn__cu_result error = cu->MemGetAllocationGranularity(
+  tarn__cuda_result error = cu->MemGetAllocationGranularity(
       &granule, &properties, TARN__CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (error != TARN__CU_SUCCESS)
     return tarn__cuda_say(error, "cuMemGetAllocationGranularity");

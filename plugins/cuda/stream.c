@@ -12,7 +12,7 @@ typedef tarn__cuda_queue queue;
 
 // The outcome of a wait or query that ended with |error|: with none, |mark| is
 // reached.
-static C_Status outcome_of(tarn__cuda_mark mark, tarn__cu_result error,
+static C_Status outcome_of(tarn__cuda_mark mark, tarn__cuda_result error,
                            const char *what, bool is_told) {
   if (error == TARN__CU_SUCCESS) return tarn__cuda_mark_settle(mark, is_told);
   tarn__cuda_mark_drop(mark);
@@ -20,7 +20,7 @@ static C_Status outcome_of(tarn__cuda_mark mark, tarn__cu_result error,
 }
 
 // The outcome, and the driver's answer; where the context is gone, that.
-static C_Status await(cuda *d, C_Stream stream, tarn__cu_result *out_error) {
+static C_Status await(cuda *d, C_Stream stream, tarn__cuda_result *out_error) {
   tarn__cuda_scope scope;
   *out_error = TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
   C_Status status = tarn__cuda_enter(d, true, &scope);
@@ -34,7 +34,7 @@ static C_Status await(cuda *d, C_Stream stream, tarn__cu_result *out_error) {
 
 C_Status tarn__cuda_synchronize_stream(const C_Device device, C_Stream stream) {
   cuda *d = tarn__cuda_device_of(device);
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   if (d == NULL) return C_ERROR;
   if (stream == NULL) return tarn__wordless(C_ERROR);
   C_Status status = await(d, stream, &error);
@@ -50,7 +50,7 @@ C_Status tarn__cuda_query_stream(const C_Device device, C_Stream stream) {
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return tarn__cuda_query_answer(status);
   tarn__cuda_mark mark = tarn__cuda_mark_of(d, stream);
-  tarn__cu_result error =
+  tarn__cuda_result error =
       tarn__cuda_driver_get()->StreamQuery((CUstream)(void *)stream);
   if (error == TARN__CU_ERROR_NOT_READY) {
     tarn__cuda_mark_drop(mark);
@@ -69,7 +69,7 @@ C_Status tarn__cuda_synchronize_device(const C_Device device) {
   if (d == NULL) return C_ERROR;
   C_Status status = tarn__cuda_enter(d, true, &scope);
   if (status != C_SUCCESS) return status;
-  tarn__cu_result error = tarn__cuda_drain_context();
+  tarn__cuda_result error = tarn__cuda_drain_context();
   status = error == TARN__CU_SUCCESS
                ? tarn__cuda_queues_outcome(d)
                : tarn__cuda_say(error, "cuCtxSynchronize");
@@ -100,7 +100,7 @@ static C_Status end_stream(const cuda *d, queue *q) {
     tarn__cuda_queue_forget(q);
     return status;
   }
-  tarn__cu_result error = tarn__cuda_queue_close(q);
+  tarn__cuda_result error = tarn__cuda_queue_close(q);
   status = tarn__cuda_say(error, "cuStreamDestroy");
   tarn__cuda_leave(&scope);
   return status;
@@ -109,7 +109,7 @@ static C_Status end_stream(const cuda *d, queue *q) {
 // An adopted stream is its owner's to end.
 C_Status tarn__cuda_destroy_stream(const C_Device device, C_Stream stream) {
   cuda *d = tarn__cuda_device_of(device);
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   if (d == NULL) return C_ERROR;
   queue *q = tarn__cuda_queue_known(stream);
   if (q == NULL || q->device != d) {

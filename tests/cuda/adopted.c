@@ -18,7 +18,7 @@ static void end(void) {
 
 FIXTURE(begin, end);
 
-static void ok(tarn__cu_result error) {
+static void ok(tarn__cuda_result error) {
   ck_assert_uint_eq(error, TARN__CU_SUCCESS);
 }
 

@@ -37,9 +37,9 @@ typedef struct function_row {
 
 // An enum of the vendor's is an unsigned to the compiler, and compatible with
 // it.
-#define FUNCTION_ROW(field, cuda, hip, arguments) \
-  {#cuda,                                         \
-   __builtin_types_compatible_p(__typeof__(cuda), tarn__cu_result arguments)},
+#define FUNCTION_ROW(field, cuda, hip, arguments)        \
+  {#cuda, __builtin_types_compatible_p(__typeof__(cuda), \
+                                       tarn__cuda_result arguments)},
 
 static const function_row functions[] = {TARN__CU_REQUIRED(
     FUNCTION_ROW) TARN__CU_OPTIONAL(FUNCTION_ROW) TARN__CU_MORE(FUNCTION_ROW)};
@@ -55,7 +55,7 @@ TEST(functions_have_the_vendors_types) {
 
 TEST(callbacks_have_the_vendors_types) {
   ck_assert(
-      (__builtin_types_compatible_p(tarn__cu_callback *, CUstreamCallback)));
+      (__builtin_types_compatible_p(tarn__cuda_callback *, CUstreamCallback)));
   ck_assert((__builtin_types_compatible_p(tarn__cu_host_function *, CUhostFn)));
 }
 

@@ -39,7 +39,7 @@ static void good(tarn_status status) {
   ck_assert_msg(status == TARN_OK, "%d: %s", (int)status, tarn__text_line());
 }
 
-static void ok(tarn__cu_result error) {
+static void ok(tarn__cuda_result error) {
   ck_assert_uint_eq(error, TARN__CU_SUCCESS);
 }
 

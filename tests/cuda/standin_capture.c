@@ -26,7 +26,7 @@ static CUgraphExec end_and_instantiate(CUstream stream) {
   return exec;
 }
 
-static void assert_broken(CUstream stream, tarn__cu_result error) {
+static void assert_broken(CUstream stream, tarn__cuda_result error) {
   CUgraph graph = NULL;
   gives(cuStreamEndCapture(stream, &graph), error);
   ck_assert_ptr_null(graph);
@@ -137,7 +137,7 @@ static void query_event(CUstream stream) {
   done(cuEventDestroy_v2(event));
 }
 
-static void never(CUstream stream, tarn__cu_result status, void *user) {
+static void never(CUstream stream, tarn__cuda_result status, void *user) {
   (void)stream;
   (void)status;
   (void)user;
@@ -228,7 +228,7 @@ END_TEST
 typedef struct player {
   CUcontext context;
   unsigned mode;
-  tarn__cu_result answer;
+  tarn__cuda_result answer;
 } player;
 
 static void *allocate_there(void *argument) {
@@ -242,7 +242,7 @@ static void *allocate_there(void *argument) {
   return NULL;
 }
 
-static tarn__cu_result allocate_in_thread(CUcontext context, unsigned mode) {
+static tarn__cuda_result allocate_in_thread(CUcontext context, unsigned mode) {
   pthread_t thread;
   player p = {context, mode, TARN__CU_SUCCESS};
   ck_assert_int_eq(pthread_create(&thread, NULL, allocate_there, &p), 0);
@@ -265,7 +265,7 @@ TEST_LOOP(another_thread_breaks_a_capture_by_the_modes_of_both,
           sizeof cells / sizeof *cells) {
   ground on = ground_open();
   done(cuStreamBeginCapture_v2(on.stream, cells[_i].capture));
-  tarn__cu_result answer = allocate_in_thread(on.context, cells[_i].thread);
+  tarn__cuda_result answer = allocate_in_thread(on.context, cells[_i].thread);
   if (cells[_i].is_broken) {
     gives(answer, TARN__CU_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     assert_broken(on.stream, TARN__CU_ERROR_STREAM_CAPTURE_INVALIDATED);

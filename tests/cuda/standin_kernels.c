@@ -44,8 +44,8 @@ static CUfunction function_of(CUmodule module, const char *name) {
   return function;
 }
 
-static tarn__cu_result launch(CUfunction function, const arguments *a,
-                              CUstream stream) {
+static tarn__cuda_result launch(CUfunction function, const arguments *a,
+                                CUstream stream) {
   arguments copy = *a;
   void *list[] = {&copy};
   return cuLaunchKernel(function, 2, 1, 1, 32, 1, 1, 0, stream, list, NULL);

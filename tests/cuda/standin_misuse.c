@@ -98,15 +98,15 @@ TEST(a_child_may_not_call) {
 }
 END_TEST
 
-static void call_from_callback(CUstream stream, tarn__cu_result status,
+static void call_from_callback(CUstream stream, tarn__cuda_result status,
                                void *user) {
   ck_assert_uint_eq(status, TARN__CU_SUCCESS);
-  *(tarn__cu_result *)user = cuStreamQuery(stream);
+  *(tarn__cuda_result *)user = cuStreamQuery(stream);
 }
 
 TEST(a_callback_may_not_call) {
   ground on = ground_open();
-  tarn__cu_result answer = TARN__CU_SUCCESS;
+  tarn__cuda_result answer = TARN__CU_SUCCESS;
   done(cuStreamAddCallback(on.stream, call_from_callback, &answer, 0));
   done(cuStreamSynchronize(on.stream));
   gives(answer, TARN__CU_ERROR_NOT_PERMITTED);

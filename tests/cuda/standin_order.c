@@ -38,7 +38,8 @@ static void see(int what) {
   atomic_store(&seen[atomic_fetch_add(&seen_count, 1) % 8], what);
 }
 
-static void see_callback(CUstream stream, tarn__cu_result status, void *user) {
+static void see_callback(CUstream stream, tarn__cuda_result status,
+                         void *user) {
   (void)stream;
   see((int)(intptr_t)user + (int)status);
 }

@@ -30,7 +30,7 @@ static void fine(C_Status status) {
   ck_assert_msg(status == C_SUCCESS, "%d: %s", (int)status, tarn__text_line());
 }
 
-static void ok(tarn__cu_result error) {
+static void ok(tarn__cuda_result error) {
   ck_assert_uint_eq(error, TARN__CU_SUCCESS);
 }
 

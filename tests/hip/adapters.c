@@ -26,8 +26,8 @@ static const hip_version versions[] = {
 enum { VERSIONS = sizeof versions / sizeof *versions };
 
 static const tarn__cuda_driver *hip;
-static tarn__cu_result (*set_device)(int device);
-static tarn__cu_result (*get_device)(int *out);
+static tarn__cuda_result (*set_device)(int device);
+static tarn__cuda_result (*get_device)(int *out);
 
 #define assert_done(call) ck_assert_uint_eq((call), TARN__CU_SUCCESS)
 

@@ -134,20 +134,22 @@ TEST(types_of_memory_have_the_numbers_of_the_release) {
   } while (0)
 
 TEST(what_is_told_of_a_pointer_lies_where_it_is_read) {
-  assert_same(sizeof(tarn__hip_pointer), sizeof(hipPointerAttribute_t));
+  assert_same(sizeof(tarn__cuda_hip_pointer), sizeof(hipPointerAttribute_t));
 #if HIP_VERSION < TARN__HIP_VERSION(6, 0)
-  assert_same_place(tarn__hip_pointer, type, hipPointerAttribute_t, memoryType);
+  assert_same_place(tarn__cuda_hip_pointer, type, hipPointerAttribute_t,
+                    memoryType);
 #else
-  assert_same_place(tarn__hip_pointer, type, hipPointerAttribute_t, type);
+  assert_same_place(tarn__cuda_hip_pointer, type, hipPointerAttribute_t, type);
 #endif
-  assert_same_place(tarn__hip_pointer, device, hipPointerAttribute_t, device);
-  assert_same_place(tarn__hip_pointer, device_address, hipPointerAttribute_t,
-                    devicePointer);
-  assert_same_place(tarn__hip_pointer, host_address, hipPointerAttribute_t,
+  assert_same_place(tarn__cuda_hip_pointer, device, hipPointerAttribute_t,
+                    device);
+  assert_same_place(tarn__cuda_hip_pointer, device_address,
+                    hipPointerAttribute_t, devicePointer);
+  assert_same_place(tarn__cuda_hip_pointer, host_address, hipPointerAttribute_t,
                     hostPointer);
-  assert_same_place(tarn__hip_pointer, is_managed, hipPointerAttribute_t,
+  assert_same_place(tarn__cuda_hip_pointer, is_managed, hipPointerAttribute_t,
                     isManaged);
-  assert_same_place(tarn__hip_pointer, flags, hipPointerAttribute_t,
+  assert_same_place(tarn__cuda_hip_pointer, flags, hipPointerAttribute_t,
                     allocationFlags);
 }
 

@@ -56,7 +56,7 @@ using from_pool = hipError_t(void **, size_t, hipMemPool_t, hipStream_t);
 #endif
 
 #define COLUMN(field, cuda, hip, arguments) \
-  FUNCTION(hip, tarn__cu_result arguments)
+  FUNCTION(hip, tarn__cuda_result arguments)
 #define OWN(name, result, arguments) FUNCTION(name, result arguments)
 
 const hip_function hip_functions[] = {

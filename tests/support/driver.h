@@ -1,9 +1,10 @@
 // driver.h - a driver under the tests over the list of places.h.
 //
 // TARN_TEST_DEVICE=opencl:0 makes a program run these tests, and no others, on
-// that device alone. The drivers of cuda:0 and hip:0 are stand-ins. Where it cannot be opened the program is skipped by name.
-// A driver that has listed its devices does not survive a fork, and each test
-// is one: so the device is tried in a child, and the tests open it themselves.
+// that device alone. The drivers of cuda:0 and hip:0 are stand-ins. Where it
+// cannot be opened the program is skipped by name. A driver that has listed its
+// devices does not survive a fork, and each test is one: so the device is tried
+// in a child, and the tests open it themselves.
 #ifndef TARN_TESTS_SUPPORT_DRIVER_H_
 #define TARN_TESTS_SUPPORT_DRIVER_H_
 

@@ -7,7 +7,7 @@
 #include "cuda/more.h"
 
 #define STANDIN_DECLARE(field, cuda, hip, arguments) \
-  __attribute__((visibility("default"))) tarn__cu_result cuda arguments;
+  __attribute__((visibility("default"))) tarn__cuda_result cuda arguments;
 TARN__CU_REQUIRED(STANDIN_DECLARE)
 TARN__CU_OPTIONAL(STANDIN_DECLARE)
 TARN__CU_MORE(STANDIN_DECLARE)

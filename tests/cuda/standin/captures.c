@@ -78,7 +78,7 @@ static bool forbids(const standin_capture *capture) {
          capture->mode == TARN__CU_STREAM_CAPTURE_MODE_GLOBAL;
 }
 
-tarn__cu_result standin_capture_check(void) {
+tarn__cuda_result standin_capture_check(void) {
   bool is_forbidden = false;
   for (standin_capture *c = ongoing; c != NULL; c = c->next) {
     if (!forbids(c)) continue;
@@ -90,7 +90,7 @@ tarn__cu_result standin_capture_check(void) {
                        "a capture forbids this call, and is broken by it");
 }
 
-tarn__cu_result standin_capture_exchange(unsigned *mode) {
+tarn__cuda_result standin_capture_exchange(unsigned *mode) {
   if (*mode > TARN__CU_STREAM_CAPTURE_MODE_RELAXED) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "mode %u", *mode);
   }
@@ -100,8 +100,9 @@ tarn__cu_result standin_capture_exchange(unsigned *mode) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_capture_break(CUstream stream, tarn__cu_result error,
-                                      const char *why) {
+tarn__cuda_result standin_capture_break(CUstream stream,
+                                        tarn__cuda_result error,
+                                        const char *why) {
   stream->capture->is_bad = true;
   return standin_wrong(error, "%s: the capture is broken by it", why);
 }
@@ -125,7 +126,8 @@ bool standin_capture_bars(const struct CUstream_st *stream) {
   return false;
 }
 
-tarn__cu_result standin_capture_check_legacy(const struct CUstream_st *stream) {
+tarn__cuda_result standin_capture_check_legacy(
+    const struct CUstream_st *stream) {
   if (!standin_capture_bars(stream)) return TARN__CU_SUCCESS;
   for (standin_capture *c = ongoing; c != NULL; c = c->next) {
     if (holds_up(c, stream)) c->is_bad = true;
@@ -144,7 +146,7 @@ static void join(standin_capture *capture, CUstream stream) {
   standin_use(stream);
 }
 
-tarn__cu_result standin_capture_begin(CUstream stream, unsigned mode) {
+tarn__cuda_result standin_capture_begin(CUstream stream, unsigned mode) {
   if (mode > TARN__CU_STREAM_CAPTURE_MODE_RELAXED) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "mode %u", mode);
   }
@@ -184,7 +186,7 @@ static bool has_room(standin_capture *capture) {
   return true;
 }
 
-tarn__cu_result standin_capture_add(CUstream stream, standin_task *task) {
+tarn__cuda_result standin_capture_add(CUstream stream, standin_task *task) {
   standin_capture *capture = stream->capture;
   bool is_bad = capture->is_bad;
   if (is_bad || !has_room(capture)) {
@@ -199,7 +201,7 @@ tarn__cu_result standin_capture_add(CUstream stream, standin_task *task) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_capture_record(CUstream stream, CUevent event) {
+tarn__cuda_result standin_capture_record(CUstream stream, CUevent event) {
   standin_capture *capture = stream->capture;
   if (capture->is_bad) return TARN__CU_ERROR_STREAM_CAPTURE_INVALIDATED;
   capture->uses++;
@@ -215,11 +217,11 @@ static void learn(standin_past *past, const standin_past *other) {
   }
 }
 
-static tarn__cu_result wait_inside(CUstream stream, CUevent event) {
+static tarn__cuda_result wait_inside(CUstream stream, CUevent event) {
   standin_capture *capture = event->capture;
   if (capture->is_bad) return TARN__CU_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (stream->capture == NULL) {
-    tarn__cu_result error = standin_capture_check_legacy(stream);
+    tarn__cuda_result error = standin_capture_check_legacy(stream);
     if (error != TARN__CU_SUCCESS) return error;
     if (capture->member_count == STANDIN_MEMBERS_MAX) {
       return TARN__CU_ERROR_OUT_OF_MEMORY;
@@ -230,7 +232,7 @@ static tarn__cu_result wait_inside(CUstream stream, CUevent event) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_capture_wait(CUstream stream, CUevent event) {
+tarn__cuda_result standin_capture_wait(CUstream stream, CUevent event) {
   standin_capture *capture = event->capture;
   if (capture == NULL) {
     return standin_capture_break(stream,
@@ -275,8 +277,9 @@ static void release_members(standin_capture *capture) {
   capture->member_count = 0;
 }
 
-static tarn__cu_result take_tasks(standin_capture *capture,
-                                  standin_task **out_tasks, size_t *out_count) {
+static tarn__cuda_result take_tasks(standin_capture *capture,
+                                    standin_task **out_tasks,
+                                    size_t *out_count) {
   standin_task *tasks = malloc((capture->count + 1) * sizeof *tasks);
   if (tasks == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   for (size_t i = 0; i < capture->count; i++)
@@ -287,8 +290,8 @@ static tarn__cu_result take_tasks(standin_capture *capture,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result outcome(standin_capture *capture,
-                               standin_task **out_tasks, size_t *out_count) {
+static tarn__cuda_result outcome(standin_capture *capture,
+                                 standin_task **out_tasks, size_t *out_count) {
   if (capture->is_bad) return TARN__CU_ERROR_STREAM_CAPTURE_INVALIDATED;
   if (!is_joined(capture)) {
     return standin_wrong(TARN__CU_ERROR_STREAM_CAPTURE_UNJOINED,
@@ -297,8 +300,8 @@ static tarn__cu_result outcome(standin_capture *capture,
   return take_tasks(capture, out_tasks, out_count);
 }
 
-tarn__cu_result standin_capture_end(CUstream stream, standin_task **out_tasks,
-                                    size_t *out_count) {
+tarn__cuda_result standin_capture_end(CUstream stream, standin_task **out_tasks,
+                                      size_t *out_count) {
   standin_capture *capture = stream->capture;
   if (capture == NULL) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -318,7 +321,7 @@ tarn__cu_result standin_capture_end(CUstream stream, standin_task **out_tasks,
   capture->uses++;
   capture->is_over = true;
   unlink_it(capture);
-  tarn__cu_result error = outcome(capture, out_tasks, out_count);
+  tarn__cuda_result error = outcome(capture, out_tasks, out_count);
   release_members(capture);
   unuse(capture);
   return error;

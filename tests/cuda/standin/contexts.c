@@ -13,7 +13,7 @@
 #include "room.h"
 #include "settings.h"
 
-static tarn__cu_result find(CUdevice device, CUcontext *out) {
+static tarn__cuda_result find(CUdevice device, CUcontext *out) {
   if (device < 0 || (uint64_t)device >= standin_number(STANDIN_DEVICES) ||
       device >= STANDIN_DEVICES_MAX) {
     return standin_wrong(TARN__CU_ERROR_INVALID_DEVICE, "device %d", device);
@@ -22,10 +22,10 @@ static tarn__cu_result find(CUdevice device, CUcontext *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
+tarn__cuda_result cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
   CUcontext context = NULL;
-  tarn__cu_result error = find(device, &context);
+  tarn__cuda_result error = find(device, &context);
   if (error != TARN__CU_SUCCESS) return END(error);
   context->retains++;
   context->is_active = true;
@@ -142,9 +142,9 @@ static void end_life(CUcontext context) {
   standin_tell_all();
 }
 
-static tarn__cu_result release(CUdevice device) {
+static tarn__cuda_result release(CUdevice device) {
   CUcontext context = NULL;
-  tarn__cu_result error = find(device, &context);
+  tarn__cuda_result error = find(device, &context);
   if (error != TARN__CU_SUCCESS) return error;
   if (context->retains == 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_CONTEXT,
@@ -156,24 +156,25 @@ static tarn__cu_result release(CUdevice device) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+tarn__cuda_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(release(device));
 }
 
-tarn__cu_result cuDevicePrimaryCtxReset_v2(CUdevice device) {
+tarn__cuda_result cuDevicePrimaryCtxReset_v2(CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
   CUcontext context = NULL;
-  tarn__cu_result error = find(device, &context);
+  tarn__cuda_result error = find(device, &context);
   if (error == TARN__CU_SUCCESS) end_life(context);
   return END(error);
 }
 
-tarn__cu_result cuDevicePrimaryCtxGetState(CUdevice device, unsigned *out_flags,
-                                           int *out_active) {
+tarn__cuda_result cuDevicePrimaryCtxGetState(CUdevice device,
+                                             unsigned *out_flags,
+                                             int *out_active) {
   BEGIN(STANDIN_INITIALISED, NULL);
   CUcontext context = NULL;
-  tarn__cu_result error = find(device, &context);
+  tarn__cuda_result error = find(device, &context);
   if (error != TARN__CU_SUCCESS) return END(error);
   *out_flags = 0;
   *out_active = standin_context_is_active(context);
@@ -182,28 +183,28 @@ tarn__cu_result cuDevicePrimaryCtxGetState(CUdevice device, unsigned *out_flags,
 
 // --- the current one -------------------------------------------------------
 
-tarn__cu_result cuCtxGetCurrent(CUcontext *out) {
+tarn__cuda_result cuCtxGetCurrent(CUcontext *out) {
   BEGIN(STANDIN_INITIALISED, NULL);
   *out = standin_current();
   return END(TARN__CU_SUCCESS);
 }
 
-tarn__cu_result cuCtxPushCurrent_v2(CUcontext context) {
+tarn__cuda_result cuCtxPushCurrent_v2(CUcontext context) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(standin_push(context));
 }
 
-tarn__cu_result cuCtxPopCurrent_v2(CUcontext *out) {
+tarn__cuda_result cuCtxPopCurrent_v2(CUcontext *out) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(standin_pop(out));
 }
 
-tarn__cu_result cuCtxSetCurrent(CUcontext context) {
+tarn__cuda_result cuCtxSetCurrent(CUcontext context) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(standin_set_current(context));
 }
 
-tarn__cu_result cuCtxGetDevice(CUdevice *out) {
+tarn__cuda_result cuCtxGetDevice(CUdevice *out) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   *out = context->device;
@@ -218,7 +219,7 @@ static void see_busy(void *object, void *context) {
   }
 }
 
-static tarn__cu_result synchronize(CUcontext context) {
+static tarn__cuda_result synchronize(CUcontext context) {
   unsigned life = context->life;
   for (;;) {
     remains r = {.context = context};
@@ -231,7 +232,7 @@ static tarn__cu_result synchronize(CUcontext context) {
   return context->failure;
 }
 
-tarn__cu_result cuCtxSynchronize(void) {
+tarn__cuda_result cuCtxSynchronize(void) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   return END(synchronize(context));

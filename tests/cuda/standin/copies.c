@@ -7,17 +7,17 @@ static uint64_t address_of(const void *ptr) {
   return (uint64_t)(uintptr_t)ptr;
 }
 
-static tarn__cu_result queue(CUcontext context, CUstream handle,
-                             standin_task *task) {
+static tarn__cuda_result queue(CUcontext context, CUstream handle,
+                               standin_task *task) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_stream_to_queue(context, handle, &stream);
+  tarn__cuda_result error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
   task->call = standin_call();
   return standin_submit(stream, task);
 }
 
-tarn__cu_result cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src,
-                                     size_t size, CUstream stream) {
+tarn__cuda_result cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src,
+                                       size_t size, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   standin_task task = {.action = STANDIN_COPY,
@@ -27,8 +27,8 @@ tarn__cu_result cuMemcpyHtoDAsync_v2(CUdeviceptr dst, const void *src,
   return END(queue(context, stream, &task));
 }
 
-tarn__cu_result cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size,
-                                     CUstream stream) {
+tarn__cuda_result cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size,
+                                       CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   standin_task task = {.action = STANDIN_COPY,
@@ -38,8 +38,8 @@ tarn__cu_result cuMemcpyDtoHAsync_v2(void *dst, CUdeviceptr src, size_t size,
   return END(queue(context, stream, &task));
 }
 
-tarn__cu_result cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src,
-                                     size_t size, CUstream stream) {
+tarn__cuda_result cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src,
+                                       size_t size, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   standin_task task = {.action = STANDIN_COPY,
@@ -49,7 +49,7 @@ tarn__cu_result cuMemcpyDtoDAsync_v2(CUdeviceptr dst, CUdeviceptr src,
   return END(queue(context, stream, &task));
 }
 
-static tarn__cu_result check_peer(CUcontext context) {
+static tarn__cuda_result check_peer(CUcontext context) {
   for (int i = 0; i < STANDIN_DEVICES_MAX; i++) {
     CUcontext known = standin_context_of(i);
     if (context == known && standin_context_is_active(known)) {
@@ -60,12 +60,12 @@ static tarn__cu_result check_peer(CUcontext context) {
                        "%p is no context that is retained", (void *)context);
 }
 
-tarn__cu_result cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context,
-                                  CUdeviceptr src, CUcontext src_context,
-                                  size_t size, CUstream stream) {
+tarn__cuda_result cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context,
+                                    CUdeviceptr src, CUcontext src_context,
+                                    size_t size, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
-  tarn__cu_result error = check_peer(dst_context);
+  tarn__cuda_result error = check_peer(dst_context);
   if (error == TARN__CU_SUCCESS) error = check_peer(src_context);
   if (error != TARN__CU_SUCCESS) return END(error);
   standin_task task = {.action = STANDIN_COPY,
@@ -75,8 +75,8 @@ tarn__cu_result cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context,
   return END(queue(context, stream, &task));
 }
 
-tarn__cu_result cuMemsetD8Async(CUdeviceptr dst, unsigned char value,
-                                size_t size, CUstream stream) {
+tarn__cuda_result cuMemsetD8Async(CUdeviceptr dst, unsigned char value,
+                                  size_t size, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   standin_task task = {.action = STANDIN_FILL,

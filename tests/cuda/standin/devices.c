@@ -12,59 +12,60 @@ static int device_count(void) {
   return count < STANDIN_DEVICES_MAX ? (int)count : STANDIN_DEVICES_MAX;
 }
 
-static tarn__cu_result init(unsigned flags) {
+static tarn__cuda_result init(unsigned flags) {
   if (flags != 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %u", flags);
   }
-  tarn__cu_result fails = (tarn__cu_result)standin_number(STANDIN_INIT_FAILS);
+  tarn__cuda_result fails =
+      (tarn__cuda_result)standin_number(STANDIN_INIT_FAILS);
   if (fails != TARN__CU_SUCCESS) return fails;
   if (device_count() == 0) return TARN__CU_ERROR_NO_DEVICE;
   standin_bind_process();
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuInit(unsigned flags) {
+tarn__cuda_result cuInit(unsigned flags) {
   BEGIN(STANDIN_ANYWHERE, NULL);
   return END(init(flags));
 }
 
-tarn__cu_result cuDriverGetVersion(int *out) {
+tarn__cuda_result cuDriverGetVersion(int *out) {
   BEGIN(STANDIN_ANYWHERE, NULL);
   *out = (int)standin_number(STANDIN_DRIVER_VERSION);
   return END(TARN__CU_SUCCESS);
 }
 
-tarn__cu_result cuDeviceGetCount(int *out) {
+tarn__cuda_result cuDeviceGetCount(int *out) {
   BEGIN(STANDIN_INITIALISED, NULL);
   *out = device_count();
   return END(TARN__CU_SUCCESS);
 }
 
-static tarn__cu_result check_device(CUdevice device) {
+static tarn__cuda_result check_device(CUdevice device) {
   if (device >= 0 && device < device_count()) return TARN__CU_SUCCESS;
   return standin_wrong(TARN__CU_ERROR_INVALID_DEVICE, "device %d of %d", device,
                        device_count());
 }
 
-tarn__cu_result cuDeviceGet(CUdevice *out, int ordinal) {
+tarn__cuda_result cuDeviceGet(CUdevice *out, int ordinal) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = check_device(ordinal);
+  tarn__cuda_result error = check_device(ordinal);
   if (error == TARN__CU_SUCCESS) *out = ordinal;
   return END(error);
 }
 
-tarn__cu_result cuDeviceGetName(char *out, int size, CUdevice device) {
+tarn__cuda_result cuDeviceGetName(char *out, int size, CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = check_device(device);
+  tarn__cuda_result error = check_device(device);
   char name[STANDIN_TEXT_SIZE];
   standin_text(STANDIN_DEVICE_NAME, name);
   if (error == TARN__CU_SUCCESS) snprintf(out, (size_t)size, "%s", name);
   return END(error);
 }
 
-tarn__cu_result cuDeviceTotalMem_v2(size_t *out, CUdevice device) {
+tarn__cuda_result cuDeviceTotalMem_v2(size_t *out, CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = check_device(device);
+  tarn__cuda_result error = check_device(device);
   if (error == TARN__CU_SUCCESS) *out = standin_number(STANDIN_CAPACITY);
   return END(error);
 }
@@ -109,7 +110,7 @@ static int value_of(unsigned attribute) {
   }
 }
 
-static tarn__cu_result answer(unsigned attribute, int *out) {
+static tarn__cuda_result answer(unsigned attribute, int *out) {
   int value = value_of(attribute);
   if (value < 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -119,10 +120,10 @@ static tarn__cu_result answer(unsigned attribute, int *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuDeviceGetAttribute(int *out, unsigned attribute,
-                                     CUdevice device) {
+tarn__cuda_result cuDeviceGetAttribute(int *out, unsigned attribute,
+                                       CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = check_device(device);
+  tarn__cuda_result error = check_device(device);
   if (error == TARN__CU_SUCCESS) error = answer(attribute, out);
   return END(error);
 }

@@ -33,7 +33,7 @@ bool standin_context_is_active(const struct CUctx_st *context) {
   return context->is_active;
 }
 
-void standin_context_fail(CUcontext context, tarn__cu_result error) {
+void standin_context_fail(CUcontext context, tarn__cuda_result error) {
   if (context->failure == TARN__CU_SUCCESS) context->failure = error;
 }
 
@@ -41,7 +41,7 @@ CUcontext standin_current(void) {
   return depth > 0 ? stack[depth - 1] : NULL;
 }
 
-static tarn__cu_result check_context(const struct CUctx_st *context) {
+static tarn__cuda_result check_context(const struct CUctx_st *context) {
   for (size_t i = 0; i < STANDIN_DEVICES_MAX; i++) {
     if (context == &contexts[i]) return TARN__CU_SUCCESS;
   }
@@ -49,8 +49,8 @@ static tarn__cu_result check_context(const struct CUctx_st *context) {
                        (const void *)context);
 }
 
-tarn__cu_result standin_push(CUcontext context) {
-  tarn__cu_result error = check_context(context);
+tarn__cuda_result standin_push(CUcontext context) {
+  tarn__cuda_result error = check_context(context);
   if (error != TARN__CU_SUCCESS) return error;
   if (depth == STACK) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -60,7 +60,7 @@ tarn__cu_result standin_push(CUcontext context) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_pop(CUcontext *out) {
+tarn__cuda_result standin_pop(CUcontext *out) {
   if (depth == 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_CONTEXT, "no context to pop");
   }
@@ -69,9 +69,9 @@ tarn__cu_result standin_pop(CUcontext *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_set_current(CUcontext context) {
+tarn__cuda_result standin_set_current(CUcontext context) {
   if (context != NULL) {
-    tarn__cu_result error = check_context(context);
+    tarn__cuda_result error = check_context(context);
     if (error != TARN__CU_SUCCESS) return error;
   }
   if (depth > 0) depth--;
@@ -84,7 +84,7 @@ void standin_set_in_callback(bool on) {
   in_callback = on;
 }
 
-static tarn__cu_result find_context(CUcontext *out) {
+static tarn__cuda_result find_context(CUcontext *out) {
   CUcontext context = standin_current();
   if (context == NULL) {
     return standin_wrong(TARN__CU_ERROR_INVALID_CONTEXT,
@@ -97,26 +97,26 @@ static tarn__cu_result find_context(CUcontext *out) {
   return context->failure;
 }
 
-static tarn__cu_result give(standin_need need, CUcontext *out_context) {
+static tarn__cuda_result give(standin_need need, CUcontext *out_context) {
   if (need < STANDIN_INITIALISED) return TARN__CU_SUCCESS;
   if (!standin_is_bound()) {
     return standin_wrong(TARN__CU_ERROR_NOT_INITIALIZED, "before cuInit");
   }
   if (need >= STANDIN_IN_CONTEXT) {
-    tarn__cu_result error = find_context(out_context);
+    tarn__cuda_result error = find_context(out_context);
     if (error != TARN__CU_SUCCESS) return error;
   }
   bool is_safe = need == STANDIN_INITIALISED || need == STANDIN_IN_CONTEXT;
   return is_safe ? TARN__CU_SUCCESS : standin_capture_check();
 }
 
-tarn__cu_result standin_begin(const char *name, standin_need need,
-                              CUcontext *out_context) {
+tarn__cuda_result standin_begin(const char *name, standin_need need,
+                                CUcontext *out_context) {
   if (in_callback) {
     return standin_wrong(TARN__CU_ERROR_NOT_PERMITTED,
                          "%s is called in a callback", name);
   }
-  tarn__cu_result error = standin_call_may_begin(name);
+  tarn__cuda_result error = standin_call_may_begin(name);
   if (error != TARN__CU_SUCCESS) return error;
   standin_lock();
   error = give(need, out_context);
@@ -124,7 +124,7 @@ tarn__cu_result standin_begin(const char *name, standin_need need,
   return error;
 }
 
-tarn__cu_result standin_end(tarn__cu_result result) {
+tarn__cuda_result standin_end(tarn__cuda_result result) {
   standin_unlock();
   return result;
 }

@@ -19,14 +19,14 @@ typedef enum standin_need {
 
 // Counts the call of |name|, and gives what it needs; the lock is held then,
 // until standin_end. |out_context| may be NULL.
-tarn__cu_result standin_begin(const char *name, standin_need need,
-                              CUcontext *out_context);
-tarn__cu_result standin_end(tarn__cu_result result);
+tarn__cuda_result standin_begin(const char *name, standin_need need,
+                                CUcontext *out_context);
+tarn__cuda_result standin_end(tarn__cuda_result result);
 
-#define BEGIN(need, out_context)                                            \
-  do {                                                                      \
-    tarn__cu_result begun = standin_begin(__func__, (need), (out_context)); \
-    if (begun != TARN__CU_SUCCESS) return begun;                            \
+#define BEGIN(need, out_context)                                              \
+  do {                                                                        \
+    tarn__cuda_result begun = standin_begin(__func__, (need), (out_context)); \
+    if (begun != TARN__CU_SUCCESS) return begun;                              \
   } while (0)
 #define END(result) standin_end(result)
 
@@ -43,16 +43,16 @@ CUcontext standin_context_of(int device);
 bool standin_context_is_active(const struct CUctx_st *context);
 
 // The first failure of work, which sticks.
-void standin_context_fail(CUcontext context, tarn__cu_result error);
+void standin_context_fail(CUcontext context, tarn__cuda_result error);
 
 // The calling thread's current one; NULL: none.
 CUcontext standin_current(void);
 
 // A wrong use if the thread has too many, or none to take.
-tarn__cu_result standin_push(CUcontext context);
-tarn__cu_result standin_pop(CUcontext *out);
+tarn__cuda_result standin_push(CUcontext context);
+tarn__cuda_result standin_pop(CUcontext *out);
 
 // Instead of the top one.
-tarn__cu_result standin_set_current(CUcontext context);
+tarn__cuda_result standin_set_current(CUcontext context);
 
 #endif  // TARN_TESTS_CUDA_STANDIN_ENTRY_H_

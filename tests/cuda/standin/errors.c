@@ -41,7 +41,7 @@
   X(ERROR_UNKNOWN, "unknown error")
 
 static const struct {
-  tarn__cu_result error;
+  tarn__cuda_result error;
   const char *name;
   const char *text;
 } TABLE[] = {
@@ -50,7 +50,7 @@ static const struct {
 #undef ROW
 };
 
-static tarn__cu_result find(tarn__cu_result error, size_t *out) {
+static tarn__cuda_result find(tarn__cuda_result error, size_t *out) {
   for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
     if (TABLE[i].error != error) continue;
     *out = i;
@@ -60,16 +60,16 @@ static tarn__cu_result find(tarn__cu_result error, size_t *out) {
 }
 
 // Neither counts as a call: they fail never, and work always.
-tarn__cu_result cuGetErrorName(tarn__cu_result error, const char **out) {
+tarn__cuda_result cuGetErrorName(tarn__cuda_result error, const char **out) {
   size_t at = 0;
-  tarn__cu_result result = find(error, &at);
+  tarn__cuda_result result = find(error, &at);
   *out = result == TARN__CU_SUCCESS ? TABLE[at].name : NULL;
   return result;
 }
 
-tarn__cu_result cuGetErrorString(tarn__cu_result error, const char **out) {
+tarn__cuda_result cuGetErrorString(tarn__cuda_result error, const char **out) {
   size_t at = 0;
-  tarn__cu_result result = find(error, &at);
+  tarn__cuda_result result = find(error, &at);
   *out = result == TARN__CU_SUCCESS ? TABLE[at].text : NULL;
   return result;
 }

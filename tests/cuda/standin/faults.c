@@ -32,23 +32,23 @@ static struct {
   char name[NAME_SIZE];  // empty: any
   uint64_t left;         // calls up to the one that fails; 0: none fails
   bool onwards;
-  tarn__cu_result error;
+  tarn__cuda_result error;
 } call_fault;
 static struct {
   uint64_t left;
-  tarn__cu_result error;
+  tarn__cuda_result error;
 } command_fault, loss;
 static uint64_t struck;
 static bool environment_read;
 
-static _Atomic tarn__cu_result lost;
+static _Atomic tarn__cuda_result lost;
 
 // The process that called cuInit; 0: none has.
 static _Atomic pid_t owner;
 
 // --- faults from the environment -------------------------------------------
 
-static void arm_call(const char *name, uint64_t n, tarn__cu_result error,
+static void arm_call(const char *name, uint64_t n, tarn__cuda_result error,
                      bool onwards) {
   snprintf(call_fault.name, sizeof call_fault.name, "%s", name);
   call_fault.left = n;
@@ -64,18 +64,19 @@ static void arm_call_text(char *text) {
   const char *code = strtok_r(NULL, ":", &rest);
   if (code == NULL) return;
   arm_call(strcmp(name, "*") == 0 ? "" : name, strtoull(n, NULL, 10),
-           (tarn__cu_result)strtoul(code, NULL, 10), strchr(code, '+') != NULL);
+           (tarn__cuda_result)strtoul(code, NULL, 10),
+           strchr(code, '+') != NULL);
 }
 
 // N:CODE
 static bool read_pair(standin_setting setting, uint64_t *out_n,
-                      tarn__cu_result *out_error) {
+                      tarn__cuda_result *out_error) {
   char text[STANDIN_TEXT_SIZE];
   standin_text(setting, text);
   const char *colon = strchr(text, ':');
   if (colon == NULL) return false;
   *out_n = strtoull(text, NULL, 10);
-  *out_error = (tarn__cu_result)strtoul(colon + 1, NULL, 10);
+  *out_error = (tarn__cuda_result)strtoul(colon + 1, NULL, 10);
   return true;
 }
 
@@ -116,7 +117,7 @@ static bool is_meant(const char *name) {
                                  : strcmp(call_fault.name, name) == 0;
 }
 
-static tarn__cu_result strike(const char *name) {
+static tarn__cuda_result strike(const char *name) {
   if (call_fault.left == 0 || !is_meant(name)) return TARN__CU_SUCCESS;
   if (call_fault.left > 1) {
     call_fault.left--;
@@ -127,14 +128,14 @@ static tarn__cu_result strike(const char *name) {
   return call_fault.error;
 }
 
-static tarn__cu_result count_call(const char *name) {
+static tarn__cuda_result count_call(const char *name) {
   ++*count_of(name);
   if (!is_apart(name)) all_calls++;
   if (loss.left > 0 && --loss.left == 0) {
     atomic_store(&lost, loss.error);
     struck++;
   }
-  tarn__cu_result now = atomic_load(&lost);
+  tarn__cuda_result now = atomic_load(&lost);
   return now != TARN__CU_SUCCESS ? now : strike(name);
 }
 
@@ -143,7 +144,7 @@ bool standin_in_child(void) {
   return process != 0 && process != getpid();
 }
 
-tarn__cu_result standin_call_may_begin(const char *name) {
+tarn__cuda_result standin_call_may_begin(const char *name) {
   standin_set_call(name);
   if (standin_in_child()) {
     return standin_wrong(TARN__CU_ERROR_NOT_INITIALIZED,
@@ -151,7 +152,7 @@ tarn__cu_result standin_call_may_begin(const char *name) {
   }
   pthread_mutex_lock(&lock);
   read_environment();
-  tarn__cu_result error = count_call(name);
+  tarn__cuda_result error = count_call(name);
   pthread_mutex_unlock(&lock);
   return error;
 }
@@ -164,8 +165,8 @@ bool standin_is_bound(void) {
   return atomic_load(&owner) != 0;
 }
 
-tarn__cu_result standin_next_command(void) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+tarn__cuda_result standin_next_command(void) {
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   pthread_mutex_lock(&lock);
   if (command_fault.left > 0 && --command_fault.left == 0) {
     error = command_fault.error;
@@ -175,13 +176,13 @@ tarn__cu_result standin_next_command(void) {
   return error;
 }
 
-tarn__cu_result standin_lost(void) {
+tarn__cuda_result standin_lost(void) {
   return atomic_load(&lost);
 }
 
 // --- what tests say and ask ------------------------------------------------
 
-void standin_fail_call(const char *name, uint64_t n, tarn__cu_result error,
+void standin_fail_call(const char *name, uint64_t n, tarn__cuda_result error,
                        bool onwards) {
   pthread_mutex_lock(&lock);
   read_environment();
@@ -189,7 +190,7 @@ void standin_fail_call(const char *name, uint64_t n, tarn__cu_result error,
   pthread_mutex_unlock(&lock);
 }
 
-void standin_fail_command(uint64_t n, tarn__cu_result error) {
+void standin_fail_command(uint64_t n, tarn__cuda_result error) {
   pthread_mutex_lock(&lock);
   read_environment();
   command_fault.left = n;
@@ -197,7 +198,7 @@ void standin_fail_command(uint64_t n, tarn__cu_result error) {
   pthread_mutex_unlock(&lock);
 }
 
-void standin_lose(uint64_t n, tarn__cu_result error) {
+void standin_lose(uint64_t n, tarn__cuda_result error) {
   pthread_mutex_lock(&lock);
   read_environment();
   loss.left = n;

@@ -10,7 +10,7 @@
 // Counts a call of |name|. An error if it is to fail: by an injected fault,
 // because the device is lost, or because the process is a child of the one that
 // initialised the driver.
-tarn__cu_result standin_call_may_begin(const char *name);
+tarn__cuda_result standin_call_may_begin(const char *name);
 
 // True in such a child.
 bool standin_in_child(void);
@@ -20,15 +20,15 @@ void standin_bind_process(void);
 bool standin_is_bound(void);
 
 // What a queued command is to end with; 0 for most.
-tarn__cu_result standin_next_command(void);
+tarn__cuda_result standin_next_command(void);
 
 // What all calls and commands fail with since the device is lost; 0: it is not.
-tarn__cu_result standin_lost(void);
+tarn__cuda_result standin_lost(void);
 
-void standin_fail_call(const char *name, uint64_t n, tarn__cu_result error,
+void standin_fail_call(const char *name, uint64_t n, tarn__cuda_result error,
                        bool onwards);
-void standin_fail_command(uint64_t n, tarn__cu_result error);
-void standin_lose(uint64_t n, tarn__cu_result error);
+void standin_fail_command(uint64_t n, tarn__cuda_result error);
+void standin_lose(uint64_t n, tarn__cuda_result error);
 uint64_t standin_fault_count(void);
 uint64_t standin_call_count(const char *name);
 void standin_faults_reset(void);

@@ -51,11 +51,11 @@ static bool copy_tasks(const tasks *from, tasks *out) {
 
 // --- from capture to launch ------------------------------------------------
 
-static tarn__cu_result end_capture(CUcontext context, CUstream handle,
-                                   CUgraph *out) {
+static tarn__cuda_result end_capture(CUcontext context, CUstream handle,
+                                     CUgraph *out) {
   CUstream stream = NULL;
   *out = NULL;
-  tarn__cu_result error = standin_stream_find(context, handle, &stream);
+  tarn__cuda_result error = standin_stream_find(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
   standin_ends_with(STANDIN_GRAPH, end_graph);
   tasks captured = {.count = 0};
@@ -71,15 +71,15 @@ static tarn__cu_result end_capture(CUcontext context, CUstream handle,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuStreamEndCapture(CUstream stream, CUgraph *out) {
+tarn__cuda_result cuStreamEndCapture(CUstream stream, CUgraph *out) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   return END(end_capture(context, stream, out));
 }
 
-static tarn__cu_result instantiate(CUgraph graph, unsigned long long flags,
-                                   CUgraphExec *out) {
-  tarn__cu_result error = standin_check(graph, STANDIN_GRAPH);
+static tarn__cuda_result instantiate(CUgraph graph, unsigned long long flags,
+                                     CUgraphExec *out) {
+  tarn__cuda_result error = standin_check(graph, STANDIN_GRAPH);
   if (error != TARN__CU_SUCCESS) return error;
   if (flags != 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %llu", flags);
@@ -95,16 +95,16 @@ static tarn__cu_result instantiate(CUgraph graph, unsigned long long flags,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
-                                            unsigned long long flags) {
+tarn__cuda_result cuGraphInstantiateWithFlags(CUgraphExec *out, CUgraph graph,
+                                              unsigned long long flags) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
   return END(instantiate(graph, flags, out));
 }
 
 // |works| has room for all.
-static tarn__cu_result make_works(const tasks *from, CUcontext context,
-                                  standin_work *works) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+static tarn__cuda_result make_works(const tasks *from, CUcontext context,
+                                    standin_work *works) {
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   size_t made = 0;
   while (made < from->count && error == TARN__CU_SUCCESS) {
     standin_task task;
@@ -122,8 +122,8 @@ static tarn__cu_result make_works(const tasks *from, CUcontext context,
 }
 
 // Into another capture: what is in a graph becomes part of it.
-static tarn__cu_result record(const tasks *from, CUstream stream) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+static tarn__cuda_result record(const tasks *from, CUstream stream) {
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   for (size_t i = 0; i < from->count && error == TARN__CU_SUCCESS; i++) {
     standin_task task;
     if (!standin_task_copy(&from->all[i], &task)) {
@@ -134,10 +134,10 @@ static tarn__cu_result record(const tasks *from, CUstream stream) {
   return error;
 }
 
-static tarn__cu_result launch(CUcontext context, CUgraphExec exec,
-                              CUstream handle) {
+static tarn__cuda_result launch(CUcontext context, CUgraphExec exec,
+                                CUstream handle) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_check(exec, STANDIN_EXEC);
+  tarn__cuda_result error = standin_check(exec, STANDIN_EXEC);
   if (error != TARN__CU_SUCCESS) return error;
   error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
@@ -154,22 +154,22 @@ static tarn__cu_result launch(CUcontext context, CUgraphExec exec,
   return error;
 }
 
-tarn__cu_result cuGraphLaunch(CUgraphExec graph, CUstream stream) {
+tarn__cuda_result cuGraphLaunch(CUgraphExec graph, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   return END(launch(context, graph, stream));
 }
 
-tarn__cu_result cuGraphExecDestroy(CUgraphExec graph) {
+tarn__cuda_result cuGraphExecDestroy(CUgraphExec graph) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = standin_check(graph, STANDIN_EXEC);
+  tarn__cuda_result error = standin_check(graph, STANDIN_EXEC);
   if (error == TARN__CU_SUCCESS) standin_destroy(graph);
   return END(error);
 }
 
-tarn__cu_result cuGraphDestroy(CUgraph graph) {
+tarn__cuda_result cuGraphDestroy(CUgraph graph) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = standin_check(graph, STANDIN_GRAPH);
+  tarn__cuda_result error = standin_check(graph, STANDIN_GRAPH);
   if (error == TARN__CU_SUCCESS) standin_destroy(graph);
   return END(error);
 }

@@ -11,7 +11,7 @@ enum { HOST_FLAGS = 7, REGISTER_FLAGS = 15 };
 
 // --- memory of a device ----------------------------------------------------
 
-tarn__cu_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
+tarn__cuda_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   *out_free = standin_room_left(context->device);
@@ -19,8 +19,8 @@ tarn__cu_result cuMemGetInfo_v2(size_t *out_free, size_t *out_total) {
   return END(TARN__CU_SUCCESS);
 }
 
-static tarn__cu_result allocate(CUcontext context, standin_sort sort,
-                                size_t size, uint64_t *out) {
+static tarn__cuda_result allocate(CUcontext context, standin_sort sort,
+                                  size_t size, uint64_t *out) {
   size_t align = (size_t)standin_number(STANDIN_ALIGN);
   if (sort == STANDIN_PINNED) align = STANDIN_PAGE;
   if (size == 0) {
@@ -40,17 +40,17 @@ static tarn__cu_result allocate(CUcontext context, standin_sort sort,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
+tarn__cuda_result cuMemAlloc_v2(CUdeviceptr *out, size_t size) {
   CUcontext context = NULL;
   uint64_t address = 0;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
-  tarn__cu_result error = allocate(context, STANDIN_DEVICE, size, &address);
+  tarn__cuda_result error = allocate(context, STANDIN_DEVICE, size, &address);
   if (error == TARN__CU_SUCCESS) *out = address;
   return END(error);
 }
 
-static tarn__cu_result give(uint64_t address, unsigned sorts,
-                            const char *what) {
+static tarn__cuda_result give(uint64_t address, unsigned sorts,
+                              const char *what) {
   standin_block *block = standin_block_exactly(address, sorts, what);
   if (block == NULL) return TARN__CU_ERROR_INVALID_VALUE;
   if (block->sort == STANDIN_POOLED) return standin_pool_free(block, NULL);
@@ -61,7 +61,7 @@ static tarn__cu_result give(uint64_t address, unsigned sorts,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemFree_v2(CUdeviceptr address) {
+tarn__cuda_result cuMemFree_v2(CUdeviceptr address) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
   return END(
       give(address,
@@ -71,25 +71,25 @@ tarn__cu_result cuMemFree_v2(CUdeviceptr address) {
 
 // --- memory of the host ----------------------------------------------------
 
-tarn__cu_result cuMemHostAlloc(void **out, size_t size, unsigned flags) {
+tarn__cuda_result cuMemHostAlloc(void **out, size_t size, unsigned flags) {
   CUcontext context = NULL;
   uint64_t address = 0;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   if (flags > HOST_FLAGS) {
     return END(standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %u", flags));
   }
-  tarn__cu_result error = allocate(context, STANDIN_PINNED, size, &address);
+  tarn__cuda_result error = allocate(context, STANDIN_PINNED, size, &address);
   if (error == TARN__CU_SUCCESS) *out = (void *)(uintptr_t)address;
   return END(error);
 }
 
-tarn__cu_result cuMemFreeHost(void *ptr) {
+tarn__cuda_result cuMemFreeHost(void *ptr) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
   return END(give((uintptr_t)ptr, 1U << STANDIN_PINNED, "pinned memory"));
 }
 
-static tarn__cu_result allocate_managed(CUcontext context, size_t size,
-                                        unsigned flags, CUdeviceptr *out) {
+static tarn__cuda_result allocate_managed(CUcontext context, size_t size,
+                                          unsigned flags, CUdeviceptr *out) {
   uint64_t address = 0;
   if (standin_has_word(STANDIN_WITHOUT, "managed")) {
     return TARN__CU_ERROR_NOT_SUPPORTED;
@@ -98,20 +98,20 @@ static tarn__cu_result allocate_managed(CUcontext context, size_t size,
       flags != TARN__CU_MEM_ATTACH_HOST) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %u", flags);
   }
-  tarn__cu_result error = allocate(context, STANDIN_MANAGED, size, &address);
+  tarn__cuda_result error = allocate(context, STANDIN_MANAGED, size, &address);
   if (error == TARN__CU_SUCCESS) *out = address;
   return error;
 }
 
-tarn__cu_result cuMemAllocManaged(CUdeviceptr *out, size_t size,
-                                  unsigned flags) {
+tarn__cuda_result cuMemAllocManaged(CUdeviceptr *out, size_t size,
+                                    unsigned flags) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   return END(allocate_managed(context, size, flags, out));
 }
 
-static tarn__cu_result add(CUcontext context, void *ptr, size_t size,
-                           unsigned flags) {
+static tarn__cuda_result add(CUcontext context, void *ptr, size_t size,
+                             unsigned flags) {
   if (standin_has_word(STANDIN_WITHOUT, "register")) {
     return TARN__CU_ERROR_NOT_SUPPORTED;
   }
@@ -132,14 +132,14 @@ static tarn__cu_result add(CUcontext context, void *ptr, size_t size,
                                             : TARN__CU_ERROR_OUT_OF_MEMORY;
 }
 
-tarn__cu_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags) {
+tarn__cuda_result cuMemHostRegister_v2(void *ptr, size_t size, unsigned flags) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   return END(add(context, ptr, size, flags));
 }
 
 // Memory that is not registered is no wrong use: programs try it.
-static tarn__cu_result take_away(void *ptr) {
+static tarn__cuda_result take_away(void *ptr) {
   standin_block *block = standin_block_at((uintptr_t)ptr);
   if (block == NULL || block->sort != STANDIN_REGISTERED ||
       block->address != (uintptr_t)ptr) {
@@ -149,7 +149,7 @@ static tarn__cu_result take_away(void *ptr) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemHostUnregister(void *ptr) {
+tarn__cuda_result cuMemHostUnregister(void *ptr) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
   return END(take_away(ptr));
 }

@@ -28,9 +28,9 @@ struct CUfunc_st {
 
 // --- modules ---------------------------------------------------------------
 
-static tarn__cu_result check_image(const void *image) {
+static tarn__cuda_result check_image(const void *image) {
   static const uint32_t FATBIN = 0xba55ed50;
-  tarn__cu_result refused = (tarn__cu_result)standin_number(STANDIN_IMAGES);
+  tarn__cuda_result refused = (tarn__cuda_result)standin_number(STANDIN_IMAGES);
   if (refused != TARN__CU_SUCCESS) return refused;
   uint32_t magic = 0;
   memcpy(&magic, image, sizeof magic);
@@ -40,9 +40,9 @@ static tarn__cu_result check_image(const void *image) {
   return is_ours ? TARN__CU_SUCCESS : TARN__CU_ERROR_INVALID_IMAGE;
 }
 
-static tarn__cu_result load(CUcontext context, const void *image,
-                            CUmodule *out) {
-  tarn__cu_result error = check_image(image);
+static tarn__cuda_result load(CUcontext context, const void *image,
+                              CUmodule *out) {
+  tarn__cuda_result error = check_image(image);
   if (error != TARN__CU_SUCCESS) return error;
   CUmodule made = standin_new(STANDIN_MODULE, sizeof(struct CUmod_st));
   if (made == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
@@ -52,7 +52,7 @@ static tarn__cu_result load(CUcontext context, const void *image,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuModuleLoadData(CUmodule *out, const void *image) {
+tarn__cuda_result cuModuleLoadData(CUmodule *out, const void *image) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   return END(load(context, image, out));
@@ -78,8 +78,8 @@ static CUfunction function_of(CUmodule module,
   return s.found;
 }
 
-static tarn__cu_result unload(CUmodule module) {
-  tarn__cu_result error = standin_check(module, STANDIN_MODULE);
+static tarn__cuda_result unload(CUmodule module) {
+  tarn__cuda_result error = standin_check(module, STANDIN_MODULE);
   if (error != TARN__CU_SUCCESS) return error;
   for (CUfunction f; (f = function_of(module, NULL)) != NULL;)
     standin_destroy(f);
@@ -87,14 +87,14 @@ static tarn__cu_result unload(CUmodule module) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuModuleUnload(CUmodule module) {
+tarn__cuda_result cuModuleUnload(CUmodule module) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
   return END(unload(module));
 }
 
-static tarn__cu_result get_function(CUmodule module, const char *name,
-                                    CUfunction *out) {
-  tarn__cu_result error = standin_check(module, STANDIN_MODULE);
+static tarn__cuda_result get_function(CUmodule module, const char *name,
+                                      CUfunction *out) {
+  tarn__cuda_result error = standin_check(module, STANDIN_MODULE);
   if (error != TARN__CU_SUCCESS) return error;
   const tarn_standin_kernel *kernel = standin_kernel_find(name);
   if (kernel == NULL) return TARN__CU_ERROR_NOT_FOUND;
@@ -109,16 +109,16 @@ static tarn__cu_result get_function(CUmodule module, const char *name,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuModuleGetFunction(CUfunction *out, CUmodule module,
-                                    const char *name) {
+tarn__cuda_result cuModuleGetFunction(CUfunction *out, CUmodule module,
+                                      const char *name) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
   return END(get_function(module, name, out));
 }
 
 // --- launches --------------------------------------------------------------
 
-static tarn__cu_result occupancy(CUfunction function, int threads, int *out) {
-  tarn__cu_result error = standin_check(function, STANDIN_FUNCTION);
+static tarn__cuda_result occupancy(CUfunction function, int threads, int *out) {
+  tarn__cuda_result error = standin_check(function, STANDIN_FUNCTION);
   if (error != TARN__CU_SUCCESS) return error;
   if (threads <= 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "%d threads", threads);
@@ -128,14 +128,14 @@ static tarn__cu_result occupancy(CUfunction function, int threads, int *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(
+tarn__cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(
     int *out, CUfunction function, int threads, size_t shared_size) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
   (void)shared_size;
   return END(occupancy(function, threads, out));
 }
 
-static tarn__cu_result check_shape(const tarn_standin_launch *launch) {
+static tarn__cuda_result check_shape(const tarn_standin_launch *launch) {
   uint64_t threads =
       (uint64_t)launch->block[0] * launch->block[1] * launch->block[2];
   const unsigned *grid = launch->grid;
@@ -151,7 +151,7 @@ static tarn__cu_result check_shape(const tarn_standin_launch *launch) {
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result take_arguments(standin_task *task, void **arguments) {
+static tarn__cuda_result take_arguments(standin_task *task, void **arguments) {
   if (arguments == NULL || arguments[0] == NULL) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "no arguments");
   }
@@ -161,11 +161,11 @@ static tarn__cu_result take_arguments(standin_task *task, void **arguments) {
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result launch(CUcontext context, CUfunction function,
-                              CUstream handle, standin_task *task,
-                              void **arguments) {
+static tarn__cuda_result launch(CUcontext context, CUfunction function,
+                                CUstream handle, standin_task *task,
+                                void **arguments) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_check(function, STANDIN_FUNCTION);
+  tarn__cuda_result error = standin_check(function, STANDIN_FUNCTION);
   if (error != TARN__CU_SUCCESS) return error;
   if (function->module->context != context) {
     return standin_wrong(TARN__CU_ERROR_INVALID_HANDLE,
@@ -180,12 +180,12 @@ static tarn__cu_result launch(CUcontext context, CUfunction function,
   return error == TARN__CU_SUCCESS ? standin_submit(stream, task) : error;
 }
 
-tarn__cu_result cuLaunchKernel(CUfunction function, unsigned grid_x,
-                               unsigned grid_y, unsigned grid_z,
-                               unsigned block_x, unsigned block_y,
-                               unsigned block_z, unsigned shared_size,
-                               CUstream stream, void **arguments,
-                               void **extra) {
+tarn__cuda_result cuLaunchKernel(CUfunction function, unsigned grid_x,
+                                 unsigned grid_y, unsigned grid_z,
+                                 unsigned block_x, unsigned block_y,
+                                 unsigned block_z, unsigned shared_size,
+                                 CUstream stream, void **arguments,
+                                 void **extra) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   if (extra != NULL) {

@@ -97,7 +97,7 @@ bool standin_is(const void *handle, standin_kind kind) {
   return found != NULL && found->kind == kind && !found->is_destroyed;
 }
 
-tarn__cu_result standin_check(const void *handle, standin_kind kind) {
+tarn__cuda_result standin_check(const void *handle, standin_kind kind) {
   enum { ERROR = TARN__CU_ERROR_INVALID_HANDLE };
   if (standin_is(handle, kind)) return TARN__CU_SUCCESS;
   const standin_object *found = find(handle);

@@ -41,10 +41,10 @@ struct CUctx_st {
   standin_object object;
   int device;
   unsigned retains;
-  bool is_active;           // from a retain on, until the life ends
-  unsigned life;            // counts up with each end
-  tarn__cu_result failure;  // sticks until the life ends
-  CUstream legacy;          // of this life; NULL: not used so far
+  bool is_active;             // from a retain on, until the life ends
+  unsigned life;              // counts up with each end
+  tarn__cuda_result failure;  // sticks until the life ends
+  CUstream legacy;            // of this life; NULL: not used so far
 };
 
 typedef struct standin_command standin_command;
@@ -115,7 +115,7 @@ void standin_keep(void *object);
 bool standin_is(const void *handle, standin_kind kind);
 
 // CUDA_SUCCESS, or a wrong use, with CUDA_ERROR_INVALID_HANDLE.
-tarn__cu_result standin_check(const void *handle, standin_kind kind);
+tarn__cuda_result standin_check(const void *handle, standin_kind kind);
 
 // The program is done with it.
 void standin_destroy(void *object);

@@ -7,7 +7,7 @@
 
 // --- streams ---------------------------------------------------------------
 
-tarn__cu_result cuStreamCreate(CUstream *out, unsigned flags) {
+tarn__cuda_result cuStreamCreate(CUstream *out, unsigned flags) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   if (flags > TARN__CU_STREAM_NON_BLOCKING) {
@@ -17,13 +17,13 @@ tarn__cu_result cuStreamCreate(CUstream *out, unsigned flags) {
 }
 
 // What is queued still runs.
-static tarn__cu_result destroy_stream(CUstream stream) {
+static tarn__cuda_result destroy_stream(CUstream stream) {
   if (stream == NULL || stream == TARN__CU_STREAM_LEGACY ||
       stream == TARN__CU_STREAM_PER_THREAD) {
     return standin_wrong(TARN__CU_ERROR_INVALID_HANDLE,
                          "a stream that every context has");
   }
-  tarn__cu_result error = standin_check(stream, STANDIN_STREAM);
+  tarn__cuda_result error = standin_check(stream, STANDIN_STREAM);
   if (error != TARN__CU_SUCCESS) return error;
   if (stream->capture != NULL) {
     (void)standin_capture_break(stream,
@@ -34,33 +34,33 @@ static tarn__cu_result destroy_stream(CUstream stream) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuStreamDestroy_v2(CUstream stream) {
+tarn__cuda_result cuStreamDestroy_v2(CUstream stream) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
   return END(destroy_stream(stream));
 }
 
-static tarn__cu_result find_to_wait(CUcontext context, CUstream handle,
-                                    CUstream *out) {
-  tarn__cu_result error = standin_stream_find(context, handle, out);
+static tarn__cuda_result find_to_wait(CUcontext context, CUstream handle,
+                                      CUstream *out) {
+  tarn__cuda_result error = standin_stream_find(context, handle, out);
   if (error != TARN__CU_SUCCESS) return error;
   if ((*out)->capture == NULL) return TARN__CU_SUCCESS;
   return standin_capture_break(*out, TARN__CU_ERROR_STREAM_CAPTURE_UNSUPPORTED,
                                "the host asks for a stream that is captured");
 }
 
-tarn__cu_result cuStreamQuery(CUstream stream) {
+tarn__cuda_result cuStreamQuery(CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   CUstream found = NULL;
-  tarn__cu_result error = find_to_wait(context, stream, &found);
+  tarn__cuda_result error = find_to_wait(context, stream, &found);
   if (error != TARN__CU_SUCCESS) return END(error);
   bool is_over = standin_queue_is_over(found);
   return END(is_over ? found->context->failure : TARN__CU_ERROR_NOT_READY);
 }
 
-static tarn__cu_result synchronize(CUcontext context, CUstream handle) {
+static tarn__cuda_result synchronize(CUcontext context, CUstream handle) {
   CUstream found = NULL;
-  tarn__cu_result error = find_to_wait(context, handle, &found);
+  tarn__cuda_result error = find_to_wait(context, handle, &found);
   if (error != TARN__CU_SUCCESS) return error;
   CUcontext owner = found->context;
   unsigned life = owner->life;
@@ -71,25 +71,25 @@ static tarn__cu_result synchronize(CUcontext context, CUstream handle) {
                              : TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-tarn__cu_result cuStreamSynchronize(CUstream stream) {
+tarn__cuda_result cuStreamSynchronize(CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_NOT_IN_CAPTURES, &context);
   return END(synchronize(context, stream));
 }
 
-tarn__cu_result cuStreamGetCtx(CUstream stream, CUcontext *out) {
+tarn__cuda_result cuStreamGetCtx(CUstream stream, CUcontext *out) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   CUstream found = NULL;
-  tarn__cu_result error = standin_stream_find(context, stream, &found);
+  tarn__cuda_result error = standin_stream_find(context, stream, &found);
   if (error == TARN__CU_SUCCESS) *out = found->context;
   return END(error);
 }
 
-static tarn__cu_result call_back(CUcontext context, CUstream handle,
-                                 standin_task *task) {
+static tarn__cuda_result call_back(CUcontext context, CUstream handle,
+                                   standin_task *task) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_stream_to_queue(context, handle, &stream);
+  tarn__cuda_result error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
   if (stream->capture != NULL && task->action == STANDIN_CALLBACK) {
     return standin_capture_break(stream,
@@ -100,9 +100,9 @@ static tarn__cu_result call_back(CUcontext context, CUstream handle,
   return standin_submit(stream, task);
 }
 
-tarn__cu_result cuStreamAddCallback(CUstream stream,
-                                    tarn__cu_callback *callback, void *user,
-                                    unsigned flags) {
+tarn__cuda_result cuStreamAddCallback(CUstream stream,
+                                      tarn__cuda_callback *callback, void *user,
+                                      unsigned flags) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   if (flags != 0 || callback == NULL) {
@@ -113,8 +113,9 @@ tarn__cu_result cuStreamAddCallback(CUstream stream,
   return END(call_back(context, stream, &task));
 }
 
-tarn__cu_result cuLaunchHostFunc(CUstream stream,
-                                 tarn__cu_host_function *function, void *user) {
+tarn__cuda_result cuLaunchHostFunc(CUstream stream,
+                                   tarn__cu_host_function *function,
+                                   void *user) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   standin_task task = {
@@ -134,7 +135,7 @@ static void end_event(void *object) {
   let_go(object);
 }
 
-tarn__cu_result cuEventCreate(CUevent *out, unsigned flags) {
+tarn__cuda_result cuEventCreate(CUevent *out, unsigned flags) {
   enum { FLAGS = 7 };
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
@@ -150,17 +151,17 @@ tarn__cu_result cuEventCreate(CUevent *out, unsigned flags) {
   return END(TARN__CU_SUCCESS);
 }
 
-tarn__cu_result cuEventDestroy_v2(CUevent event) {
+tarn__cuda_result cuEventDestroy_v2(CUevent event) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
-  tarn__cu_result error = standin_check(event, STANDIN_EVENT);
+  tarn__cuda_result error = standin_check(event, STANDIN_EVENT);
   if (error == TARN__CU_SUCCESS) standin_destroy(event);
   return END(error);
 }
 
-static tarn__cu_result record(CUcontext context, CUevent event,
-                              CUstream handle) {
+static tarn__cuda_result record(CUcontext context, CUevent event,
+                                CUstream handle) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_check(event, STANDIN_EVENT);
+  tarn__cuda_result error = standin_check(event, STANDIN_EVENT);
   if (error != TARN__CU_SUCCESS) return error;
   error = standin_stream_find(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
@@ -178,16 +179,16 @@ static tarn__cu_result record(CUcontext context, CUevent event,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuEventRecord(CUevent event, CUstream stream) {
+tarn__cuda_result cuEventRecord(CUevent event, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   return END(record(context, event, stream));
 }
 
-static tarn__cu_result wait_event(CUcontext context, CUstream handle,
-                                  CUevent event) {
+static tarn__cuda_result wait_event(CUcontext context, CUstream handle,
+                                    CUevent event) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_check(event, STANDIN_EVENT);
+  tarn__cuda_result error = standin_check(event, STANDIN_EVENT);
   if (error != TARN__CU_SUCCESS) return error;
   error = standin_stream_find(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
@@ -199,8 +200,8 @@ static tarn__cu_result wait_event(CUcontext context, CUstream handle,
   return standin_submit_order(stream, event->stream, event->number);
 }
 
-tarn__cu_result cuStreamWaitEvent(CUstream stream, CUevent event,
-                                  unsigned flags) {
+tarn__cuda_result cuStreamWaitEvent(CUstream stream, CUevent event,
+                                    unsigned flags) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   if (flags != 0) {
@@ -209,24 +210,24 @@ tarn__cu_result cuStreamWaitEvent(CUstream stream, CUevent event,
   return END(wait_event(context, stream, event));
 }
 
-static tarn__cu_result find_event(CUevent event) {
-  tarn__cu_result error = standin_check(event, STANDIN_EVENT);
+static tarn__cuda_result find_event(CUevent event) {
+  tarn__cuda_result error = standin_check(event, STANDIN_EVENT);
   if (error != TARN__CU_SUCCESS || event->capture == NULL) return error;
   return standin_wrong(TARN__CU_ERROR_CAPTURED_EVENT,
                        "the event was recorded in a capture");
 }
 
-tarn__cu_result cuEventQuery(CUevent event) {
+tarn__cuda_result cuEventQuery(CUevent event) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
-  tarn__cu_result error = find_event(event);
+  tarn__cuda_result error = find_event(event);
   if (error != TARN__CU_SUCCESS) return END(error);
   bool is_over =
       event->stream == NULL || event->stream->finished >= event->number;
   return END(is_over ? event->context->failure : TARN__CU_ERROR_NOT_READY);
 }
 
-static tarn__cu_result synchronize_event(CUevent event) {
-  tarn__cu_result error = find_event(event);
+static tarn__cuda_result synchronize_event(CUevent event) {
+  tarn__cuda_result error = find_event(event);
   if (error != TARN__CU_SUCCESS) return error;
   CUcontext context = event->context;
   CUstream stream = event->stream;
@@ -239,23 +240,23 @@ static tarn__cu_result synchronize_event(CUevent event) {
   return context->failure;
 }
 
-tarn__cu_result cuEventSynchronize(CUevent event) {
+tarn__cuda_result cuEventSynchronize(CUevent event) {
   BEGIN(STANDIN_NOT_IN_CAPTURES, NULL);
   return END(synchronize_event(event));
 }
 
 // --- captures --------------------------------------------------------------
 
-tarn__cu_result cuThreadExchangeStreamCaptureMode(unsigned *mode) {
+tarn__cuda_result cuThreadExchangeStreamCaptureMode(unsigned *mode) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(standin_capture_exchange(mode));
 }
 
-tarn__cu_result cuStreamIsCapturing(CUstream stream, unsigned *out) {
+tarn__cuda_result cuStreamIsCapturing(CUstream stream, unsigned *out) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   CUstream found = NULL;
-  tarn__cu_result error = standin_stream_find(context, stream, &found);
+  tarn__cuda_result error = standin_stream_find(context, stream, &found);
   if (error != TARN__CU_SUCCESS) return END(error);
   if (standin_capture_bars(found)) {  // nothing is broken by the question
     return END(TARN__CU_ERROR_STREAM_CAPTURE_IMPLICIT);
@@ -264,11 +265,11 @@ tarn__cu_result cuStreamIsCapturing(CUstream stream, unsigned *out) {
   return END(TARN__CU_SUCCESS);
 }
 
-tarn__cu_result cuStreamBeginCapture_v2(CUstream stream, unsigned mode) {
+tarn__cuda_result cuStreamBeginCapture_v2(CUstream stream, unsigned mode) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   CUstream found = NULL;
-  tarn__cu_result error = standin_stream_to_queue(context, stream, &found);
+  tarn__cuda_result error = standin_stream_to_queue(context, stream, &found);
   if (error == TARN__CU_SUCCESS) error = standin_capture_begin(found, mode);
   return END(error);
 }

@@ -15,8 +15,8 @@ static void put(void *out, const void *value, size_t size) {
   memcpy(out, value, size);
 }
 
-static tarn__cu_result tell(const standin_block *block, unsigned attribute,
-                            CUdeviceptr address, void *out) {
+static tarn__cuda_result tell(const standin_block *block, unsigned attribute,
+                              CUdeviceptr address, void *out) {
   unsigned type = type_of(block), managed = block->sort == STANDIN_MANAGED;
   CUdeviceptr base = block->address;
   void *pool = block->sort == STANDIN_POOLED ? block->holder : NULL;
@@ -57,28 +57,29 @@ static tarn__cu_result tell(const standin_block *block, unsigned attribute,
 }
 
 // An address that the driver does not know is no wrong use: programs ask.
-static tarn__cu_result find(CUdeviceptr address, standin_block **out) {
+static tarn__cuda_result find(CUdeviceptr address, standin_block **out) {
   standin_block *block = standin_block_at(address);
   if (block == NULL || block->freed) return TARN__CU_ERROR_INVALID_VALUE;
   *out = block;
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuPointerGetAttribute(void *out, unsigned attribute,
-                                      CUdeviceptr address) {
+tarn__cuda_result cuPointerGetAttribute(void *out, unsigned attribute,
+                                        CUdeviceptr address) {
   BEGIN(STANDIN_INITIALISED, NULL);
   standin_block *block = NULL;
-  tarn__cu_result error = find(address, &block);
+  tarn__cuda_result error = find(address, &block);
   if (error == TARN__CU_SUCCESS) error = tell(block, attribute, address, out);
   return END(error);
 }
 
 // Of what cuMemAlloc and its kin, or cuMemMap, gave.
-tarn__cu_result cuMemGetAddressRange_v2(CUdeviceptr *out_base, size_t *out_size,
-                                        CUdeviceptr address) {
+tarn__cuda_result cuMemGetAddressRange_v2(CUdeviceptr *out_base,
+                                          size_t *out_size,
+                                          CUdeviceptr address) {
   BEGIN(STANDIN_IN_CONTEXT, NULL);
   standin_block *block = NULL;
-  tarn__cu_result error = find(address, &block);
+  tarn__cuda_result error = find(address, &block);
   if (error != TARN__CU_SUCCESS || block->sort == STANDIN_REGISTERED) {
     return END(TARN__CU_ERROR_NOT_FOUND);
   }

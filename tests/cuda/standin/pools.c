@@ -100,7 +100,7 @@ static CUmemoryPool make_pool(int device) {
   return made;
 }
 
-static tarn__cu_result find_default(int device, CUmemoryPool *out) {
+static tarn__cuda_result find_default(int device, CUmemoryPool *out) {
   if (standin_has_word(STANDIN_WITHOUT, "pools")) {
     return TARN__CU_ERROR_NOT_SUPPORTED;
   }
@@ -113,7 +113,8 @@ static tarn__cu_result find_default(int device, CUmemoryPool *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
+tarn__cuda_result cuDeviceGetDefaultMemPool(CUmemoryPool *out,
+                                            CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
   if (device < 0 || device >= STANDIN_DEVICES_MAX) {
     return END(TARN__CU_ERROR_INVALID_DEVICE);
@@ -121,8 +122,8 @@ tarn__cu_result cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device) {
   return END(find_default(device, out));
 }
 
-static tarn__cu_result create(const struct CUmemPoolProps_st *properties,
-                              CUmemoryPool *out) {
+static tarn__cuda_result create(const struct CUmemPoolProps_st *properties,
+                                CUmemoryPool *out) {
   if (standin_has_word(STANDIN_WITHOUT, "pools")) {
     return TARN__CU_ERROR_NOT_SUPPORTED;
   }
@@ -138,14 +139,14 @@ static tarn__cu_result create(const struct CUmemPoolProps_st *properties,
   return *out != NULL ? TARN__CU_SUCCESS : TARN__CU_ERROR_OUT_OF_MEMORY;
 }
 
-tarn__cu_result cuMemPoolCreate(CUmemoryPool *out,
-                                const struct CUmemPoolProps_st *properties) {
+tarn__cuda_result cuMemPoolCreate(CUmemoryPool *out,
+                                  const struct CUmemPoolProps_st *properties) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   return END(create(properties, out));
 }
 
-static tarn__cu_result destroy(CUmemoryPool pool) {
-  tarn__cu_result error = standin_check(pool, STANDIN_POOL);
+static tarn__cuda_result destroy(CUmemoryPool pool) {
+  tarn__cuda_result error = standin_check(pool, STANDIN_POOL);
   if (error != TARN__CU_SUCCESS) return error;
   if (pool->object.is_own) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -156,14 +157,14 @@ static tarn__cu_result destroy(CUmemoryPool pool) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemPoolDestroy(CUmemoryPool pool) {
+tarn__cuda_result cuMemPoolDestroy(CUmemoryPool pool) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(destroy(pool));
 }
 
-static tarn__cu_result set_attribute(CUmemoryPool pool, unsigned attribute,
-                                     const void *value) {
-  tarn__cu_result error = standin_check(pool, STANDIN_POOL);
+static tarn__cuda_result set_attribute(CUmemoryPool pool, unsigned attribute,
+                                       const void *value) {
+  tarn__cuda_result error = standin_check(pool, STANDIN_POOL);
   if (error != TARN__CU_SUCCESS) return error;
   if (attribute != TARN__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "attribute %u",
@@ -173,15 +174,15 @@ static tarn__cu_result set_attribute(CUmemoryPool pool, unsigned attribute,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemPoolSetAttribute(CUmemoryPool pool, unsigned attribute,
-                                      void *value) {
+tarn__cuda_result cuMemPoolSetAttribute(CUmemoryPool pool, unsigned attribute,
+                                        void *value) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(set_attribute(pool, attribute, value));
 }
 
-static tarn__cu_result get_attribute(CUmemoryPool pool, unsigned attribute,
-                                     void *value) {
-  tarn__cu_result error = standin_check(pool, STANDIN_POOL);
+static tarn__cuda_result get_attribute(CUmemoryPool pool, unsigned attribute,
+                                       void *value) {
+  tarn__cuda_result error = standin_check(pool, STANDIN_POOL);
   if (error != TARN__CU_SUCCESS) return error;
   const uint64_t *from = NULL;
   if (attribute == TARN__CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
@@ -198,15 +199,15 @@ static tarn__cu_result get_attribute(CUmemoryPool pool, unsigned attribute,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemPoolGetAttribute(CUmemoryPool pool, unsigned attribute,
-                                      void *value) {
+tarn__cuda_result cuMemPoolGetAttribute(CUmemoryPool pool, unsigned attribute,
+                                        void *value) {
   BEGIN(STANDIN_INITIALISED, NULL);
   return END(get_attribute(pool, attribute, value));
 }
 
-tarn__cu_result cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
+tarn__cuda_result cuMemPoolTrimTo(CUmemoryPool pool, size_t keep) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = standin_check(pool, STANDIN_POOL);
+  tarn__cuda_result error = standin_check(pool, STANDIN_POOL);
   if (error == TARN__CU_SUCCESS) trim_to(pool, keep);
   return END(error);
 }
@@ -261,8 +262,8 @@ static void set_idle(standin_block *block, idle *one, CUstream stream) {
   standin_block_set_aside(block);
 }
 
-static tarn__cu_result order(CUstream stream, standin_action action,
-                             standin_block *block) {
+static tarn__cuda_result order(CUstream stream, standin_action action,
+                               standin_block *block) {
   standin_task task = {.action = action,
                        .call = standin_call(),
                        .block = block,
@@ -270,13 +271,13 @@ static tarn__cu_result order(CUstream stream, standin_action action,
   return standin_submit(stream, &task);
 }
 
-static tarn__cu_result allocate_on(CUmemoryPool pool, size_t size,
-                                   CUstream stream, CUdeviceptr *out) {
+static tarn__cuda_result allocate_on(CUmemoryPool pool, size_t size,
+                                     CUstream stream, CUdeviceptr *out) {
   standin_block *block = take_idle(pool, size, stream);
   if (block == NULL) block = take_new(pool, size, stream->context);
   if (block == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   pool->used += standin_room_for(size);
-  tarn__cu_result error = order(stream, STANDIN_ARRIVE, block);
+  tarn__cuda_result error = order(stream, STANDIN_ARRIVE, block);
   if (error != TARN__CU_SUCCESS) {
     (void)standin_pool_free(block, NULL);
     return error;
@@ -285,11 +286,11 @@ static tarn__cu_result allocate_on(CUmemoryPool pool, size_t size,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result allocate(CUcontext context, CUmemoryPool pool,
-                                size_t size, CUstream handle,
-                                CUdeviceptr *out) {
+static tarn__cuda_result allocate(CUcontext context, CUmemoryPool pool,
+                                  size_t size, CUstream handle,
+                                  CUdeviceptr *out) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_check(pool, STANDIN_POOL);
+  tarn__cuda_result error = standin_check(pool, STANDIN_POOL);
   if (error != TARN__CU_SUCCESS) return error;
   error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
@@ -305,30 +306,30 @@ static tarn__cu_result allocate(CUcontext context, CUmemoryPool pool,
   return allocate_on(pool, size, stream, out);
 }
 
-tarn__cu_result cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size,
-                                        CUmemoryPool pool, CUstream stream) {
+tarn__cuda_result cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size,
+                                          CUmemoryPool pool, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   return END(allocate(context, pool, size, stream, out));
 }
 
-tarn__cu_result cuMemAllocAsync(CUdeviceptr *out, size_t size,
-                                CUstream stream) {
+tarn__cuda_result cuMemAllocAsync(CUdeviceptr *out, size_t size,
+                                  CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   CUmemoryPool pool = NULL;
-  tarn__cu_result error = find_default(context->device, &pool);
+  tarn__cuda_result error = find_default(context->device, &pool);
   if (error != TARN__CU_SUCCESS) return END(error);
   return END(allocate(context, pool, size, stream, out));
 }
 
 // --- freeing ---------------------------------------------------------------
 
-tarn__cu_result standin_pool_free(standin_block *block, CUstream stream) {
+tarn__cuda_result standin_pool_free(standin_block *block, CUstream stream) {
   idle *one = malloc(sizeof *one);
   if (one == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   if (stream != NULL) {
-    tarn__cu_result error = order(stream, STANDIN_DEPART, block);
+    tarn__cuda_result error = order(stream, STANDIN_DEPART, block);
     if (error != TARN__CU_SUCCESS) {
       free(one);
       return error;
@@ -341,18 +342,18 @@ tarn__cu_result standin_pool_free(standin_block *block, CUstream stream) {
 }
 
 // Memory of cuMemAlloc, which goes back to no pool.
-static tarn__cu_result free_device(standin_block *block, CUstream stream) {
-  tarn__cu_result error = order(stream, STANDIN_DEPART, block);
+static tarn__cuda_result free_device(standin_block *block, CUstream stream) {
+  tarn__cuda_result error = order(stream, STANDIN_DEPART, block);
   if (error != TARN__CU_SUCCESS) return error;
   standin_room_give(block->context->device, standin_room_for(block->size));
   standin_block_leave(block);
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result free_on(CUcontext context, CUdeviceptr address,
-                               CUstream handle) {
+static tarn__cuda_result free_on(CUcontext context, CUdeviceptr address,
+                                 CUstream handle) {
   CUstream stream = NULL;
-  tarn__cu_result error = standin_stream_to_queue(context, handle, &stream);
+  tarn__cuda_result error = standin_stream_to_queue(context, handle, &stream);
   if (error != TARN__CU_SUCCESS) return error;
   standin_block *block = standin_block_exactly(
       address, 1U << STANDIN_POOLED | 1U << STANDIN_DEVICE,
@@ -366,7 +367,7 @@ static tarn__cu_result free_on(CUcontext context, CUdeviceptr address,
                                        : standin_pool_free(block, stream);
 }
 
-tarn__cu_result cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
+tarn__cuda_result cuMemFreeAsync(CUdeviceptr address, CUstream stream) {
   CUcontext context = NULL;
   BEGIN(STANDIN_IN_CONTEXT, &context);
   return END(free_on(context, address, stream));

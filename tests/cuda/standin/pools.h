@@ -10,6 +10,6 @@
 void standin_pools_trim(void);
 
 // Frees |block|, which is a pool's, behind |number| of |stream|; NULL: now.
-tarn__cu_result standin_pool_free(standin_block *block, CUstream stream);
+tarn__cuda_result standin_pool_free(standin_block *block, CUstream stream);
 
 #endif  // TARN_TESTS_CUDA_STANDIN_POOLS_H_

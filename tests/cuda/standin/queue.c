@@ -29,7 +29,7 @@ struct standin_command {
   standin_command *next;
   const char *call;
   uint64_t number;
-  tarn__cu_result doomed;  // fails with this; 0: it runs
+  tarn__cuda_result doomed;  // fails with this; 0: it runs
   condition *waits;
   size_t wait_count;
   standin_work *works;
@@ -114,8 +114,8 @@ static void end_command(standin_command *command) {
   free(command);
 }
 
-static tarn__cu_result failure_before(const struct CUstream_st *stream) {
-  tarn__cu_result lost = standin_lost();
+static tarn__cuda_result failure_before(const struct CUstream_st *stream) {
+  tarn__cuda_result lost = standin_lost();
   if (lost != TARN__CU_SUCCESS) return lost;
   if (stream->life != stream->context->life) {
     return TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
@@ -129,7 +129,7 @@ static bool is_of_host(const standin_task *task) {
 }
 
 static void run_work(CUstream stream, standin_work *work,
-                     tarn__cu_result failure) {
+                     tarn__cuda_result failure) {
   if (failure == TARN__CU_SUCCESS) failure = standin_work_before(work);
   bool begun = failure == TARN__CU_SUCCESS;
   standin_unlock();
@@ -162,7 +162,7 @@ static void run_one(CUstream stream) {
   be_late();
   standin_set_call(command->call);
   for (size_t i = 0; i < command->work_count; i++) {
-    tarn__cu_result failure = failure_before(stream);
+    tarn__cuda_result failure = failure_before(stream);
     if (failure == TARN__CU_SUCCESS) failure = command->doomed;
     run_work(stream, &command->works[i], failure);
   }
@@ -272,9 +272,9 @@ static standin_command *make_command(standin_work *works, size_t count) {
   return made;
 }
 
-tarn__cu_result standin_queue_add(CUstream stream, standin_work *works,
-                                  size_t count, CUstream waits,
-                                  uint64_t number) {
+tarn__cuda_result standin_queue_add(CUstream stream, standin_work *works,
+                                    size_t count, CUstream waits,
+                                    uint64_t number) {
   standin_command *made = make_command(works, count);
   if (made == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   bool ok = add_orders(made, stream) &&

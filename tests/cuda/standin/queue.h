@@ -9,9 +9,9 @@
 // Queues |count| works as one command. They are the command's from then on,
 // also after a failure. With a |waits|, it begins when |waits| has come to
 // |number|.
-tarn__cu_result standin_queue_add(CUstream stream, standin_work *works,
-                                  size_t count, CUstream waits,
-                                  uint64_t number);
+tarn__cuda_result standin_queue_add(CUstream stream, standin_work *works,
+                                    size_t count, CUstream waits,
+                                    uint64_t number);
 
 // Waits until the stream has come to |number|. The caller holds the stream.
 void standin_queue_await(CUstream stream, uint64_t number);

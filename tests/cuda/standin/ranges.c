@@ -41,7 +41,7 @@ typedef struct reservation {
 static standin_table reservations;
 static uint64_t reserved;
 
-static tarn__cu_result refuse(void) {
+static tarn__cuda_result refuse(void) {
   return standin_has_word(STANDIN_WITHOUT, "ranges")
              ? TARN__CU_ERROR_NOT_SUPPORTED
              : TARN__CU_SUCCESS;
@@ -52,7 +52,7 @@ static bool is_whole(uint64_t number) {
   return granularity != 0 && number % granularity == 0;
 }
 
-static tarn__cu_result check_whole(uint64_t address, uint64_t size) {
+static tarn__cuda_result check_whole(uint64_t address, uint64_t size) {
   if (size != 0 && is_whole(address) && is_whole(size)) return TARN__CU_SUCCESS;
   return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
                        "%llu bytes at 0x%llx are not whole granules of %llu",
@@ -73,9 +73,9 @@ static bool has_addresses(size_t size) {
          (all == 0 || (reserved < all && size <= all - reserved));
 }
 
-static tarn__cu_result reserve(size_t size, size_t align, CUdeviceptr *out) {
+static tarn__cuda_result reserve(size_t size, size_t align, CUdeviceptr *out) {
   size_t granularity = standin_number(STANDIN_GRANULARITY);
-  tarn__cu_result error = refuse();
+  tarn__cuda_result error = refuse();
   if (error == TARN__CU_SUCCESS) error = check_whole(0, size);
   if (error != TARN__CU_SUCCESS) return error;
   if ((align & (align - 1)) != 0) {
@@ -101,9 +101,9 @@ static tarn__cu_result reserve(size_t size, size_t align, CUdeviceptr *out) {
 }
 
 // |address| is a wish, which is not granted.
-tarn__cu_result cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align,
-                                    CUdeviceptr address,
-                                    unsigned long long flags) {
+tarn__cuda_result cuMemAddressReserve(CUdeviceptr *out, size_t size,
+                                      size_t align, CUdeviceptr address,
+                                      unsigned long long flags) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   (void)address;
   if (flags != 0) {
@@ -113,7 +113,7 @@ tarn__cu_result cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align,
   return END(reserve(size, align, out));
 }
 
-static tarn__cu_result release_addresses(CUdeviceptr address, size_t size) {
+static tarn__cuda_result release_addresses(CUdeviceptr address, size_t size) {
   reservation *found = standin_table_find(&reservations, address);
   if (found == NULL || found->size != size) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -131,7 +131,7 @@ static tarn__cu_result release_addresses(CUdeviceptr address, size_t size) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemAddressFree(CUdeviceptr address, size_t size) {
+tarn__cuda_result cuMemAddressFree(CUdeviceptr address, size_t size) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   return END(release_addresses(address, size));
 }
@@ -148,15 +148,15 @@ static CUmemGenericAllocationHandle handle_of(const physical *memory) {
   return (CUmemGenericAllocationHandle)(uintptr_t)memory;
 }
 
-static tarn__cu_result find_physical(CUmemGenericAllocationHandle handle,
-                                     physical **out) {
+static tarn__cuda_result find_physical(CUmemGenericAllocationHandle handle,
+                                       physical **out) {
   physical *found = (physical *)(uintptr_t)handle;
-  tarn__cu_result error = standin_check(found, STANDIN_PHYSICAL);
+  tarn__cuda_result error = standin_check(found, STANDIN_PHYSICAL);
   if (error == TARN__CU_SUCCESS) *out = found;
   return error;
 }
 
-static tarn__cu_result new_physical(const physical *model, physical **out) {
+static tarn__cuda_result new_physical(const physical *model, physical **out) {
   standin_ends_with(STANDIN_PHYSICAL, end_physical);
   physical *made = standin_new(STANDIN_PHYSICAL, sizeof *made);
   if (made == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
@@ -167,7 +167,7 @@ static tarn__cu_result new_physical(const physical *model, physical **out) {
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result check_properties(
+static tarn__cuda_result check_properties(
     const struct CUmemAllocationProp_st *properties) {
   int device = properties->location.id;
   bool exported = (properties->requestedHandleTypes &
@@ -183,11 +183,11 @@ static tarn__cu_result check_properties(
   return refused ? TARN__CU_ERROR_NOT_SUPPORTED : TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemGetAllocationGranularity(
+tarn__cuda_result cuMemGetAllocationGranularity(
     size_t *out, const struct CUmemAllocationProp_st *properties,
     unsigned option) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  tarn__cu_result error = refuse();
+  tarn__cuda_result error = refuse();
   if (error == TARN__CU_SUCCESS) error = check_properties(properties);
   if (error == TARN__CU_SUCCESS &&
       option > TARN__CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) {
@@ -197,10 +197,10 @@ tarn__cu_result cuMemGetAllocationGranularity(
   return END(error);
 }
 
-static tarn__cu_result create(size_t size,
-                              const struct CUmemAllocationProp_st *properties,
-                              CUmemGenericAllocationHandle *out) {
-  tarn__cu_result error = refuse();
+static tarn__cuda_result create(size_t size,
+                                const struct CUmemAllocationProp_st *properties,
+                                CUmemGenericAllocationHandle *out) {
+  tarn__cuda_result error = refuse();
   if (error == TARN__CU_SUCCESS) error = check_properties(properties);
   if (error == TARN__CU_SUCCESS) error = check_whole(0, size);
   if (error != TARN__CU_SUCCESS) return error;
@@ -226,9 +226,9 @@ static tarn__cu_result create(size_t size,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
-                            const struct CUmemAllocationProp_st *properties,
-                            unsigned long long flags) {
+tarn__cuda_result cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
+                              const struct CUmemAllocationProp_st *properties,
+                              unsigned long long flags) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   if (flags != 0) {
     return END(
@@ -237,17 +237,18 @@ tarn__cu_result cuMemCreate(CUmemGenericAllocationHandle *out, size_t size,
   return END(create(size, properties, out));
 }
 
-tarn__cu_result cuMemRelease(CUmemGenericAllocationHandle memory) {
+tarn__cuda_result cuMemRelease(CUmemGenericAllocationHandle memory) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
-  tarn__cu_result error = find_physical(memory, &found);
+  tarn__cuda_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS) standin_destroy(found);
   return END(error);
 }
 
 // --- other processes -------------------------------------------------------
 
-static tarn__cu_result export(const physical *memory, unsigned type, int *out) {
+static tarn__cuda_result export(const physical *memory, unsigned type,
+                                int *out) {
   if (type != TARN__CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
       (memory->handle_types & type) == 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -263,12 +264,12 @@ static tarn__cu_result export(const physical *memory, unsigned type, int *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemExportToShareableHandle(
+tarn__cuda_result cuMemExportToShareableHandle(
     void *out, CUmemGenericAllocationHandle memory, unsigned type,
     unsigned long long flags) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
-  tarn__cu_result error = find_physical(memory, &found);
+  tarn__cuda_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS && flags != 0) {
     error = standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %llu", flags);
   }
@@ -276,10 +277,10 @@ tarn__cu_result cuMemExportToShareableHandle(
   return END(error);
 }
 
-static tarn__cu_result import(int file, unsigned type,
-                              CUmemGenericAllocationHandle *out) {
+static tarn__cuda_result import(int file, unsigned type,
+                                CUmemGenericAllocationHandle *out) {
   physical model = {.is_imported = true};
-  tarn__cu_result error = refuse();
+  tarn__cuda_result error = refuse();
   if (error != TARN__CU_SUCCESS) return error;
   if (type != TARN__CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "type %u", type);
@@ -300,7 +301,7 @@ static tarn__cu_result import(int file, unsigned type,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result cuMemImportFromShareableHandle(
+tarn__cuda_result cuMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *out, void *handle, unsigned type) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   return END(import((int)(intptr_t)handle, type, out));
@@ -314,8 +315,8 @@ static bool is_reserved(uint64_t address, size_t size) {
          size <= found->size - (address - found->address);
 }
 
-static tarn__cu_result check_place(uint64_t address, size_t size) {
-  tarn__cu_result error = check_whole(address, size);
+static tarn__cuda_result check_place(uint64_t address, size_t size) {
+  tarn__cuda_result error = check_whole(address, size);
   if (error != TARN__CU_SUCCESS) return error;
   if (is_reserved(address, size)) return TARN__CU_SUCCESS;
   return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
@@ -323,9 +324,9 @@ static tarn__cu_result check_place(uint64_t address, size_t size) {
                        (unsigned long long)address);
 }
 
-static tarn__cu_result check_mapping(uint64_t address, size_t size,
-                                     size_t offset, const physical *memory) {
-  tarn__cu_result error = check_place(address, size);
+static tarn__cuda_result check_mapping(uint64_t address, size_t size,
+                                       size_t offset, const physical *memory) {
+  tarn__cuda_result error = check_place(address, size);
   if (error != TARN__CU_SUCCESS) return error;
   // No wrong use: nothing else tells how large imported memory is.
   if (offset == 0 && size > memory->size) return TARN__CU_ERROR_INVALID_VALUE;
@@ -342,7 +343,7 @@ static tarn__cu_result check_mapping(uint64_t address, size_t size,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result map(uint64_t address, size_t size, physical *memory) {
+static tarn__cuda_result map(uint64_t address, size_t size, physical *memory) {
   bool closed = standin_number(STANDIN_GUARD) != 0;
   unsigned char *at = (unsigned char *)(uintptr_t)address;
   CUcontext context = standin_context_of(memory->device);
@@ -363,12 +364,12 @@ static tarn__cu_result map(uint64_t address, size_t size, physical *memory) {
   return TARN__CU_ERROR_OUT_OF_MEMORY;
 }
 
-tarn__cu_result cuMemMap(CUdeviceptr address, size_t size, size_t offset,
-                         CUmemGenericAllocationHandle memory,
-                         unsigned long long flags) {
+tarn__cuda_result cuMemMap(CUdeviceptr address, size_t size, size_t offset,
+                           CUmemGenericAllocationHandle memory,
+                           unsigned long long flags) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
   physical *found = NULL;
-  tarn__cu_result error = find_physical(memory, &found);
+  tarn__cuda_result error = find_physical(memory, &found);
   if (error == TARN__CU_SUCCESS && flags != 0) {
     error = standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "flags %llu", flags);
   }
@@ -380,8 +381,8 @@ tarn__cu_result cuMemMap(CUdeviceptr address, size_t size, size_t offset,
 }
 
 // Whole mappings, one behind the other.
-static tarn__cu_result check_mapped(uint64_t address, size_t size) {
-  tarn__cu_result error = check_place(address, size);
+static tarn__cuda_result check_mapped(uint64_t address, size_t size) {
+  tarn__cuda_result error = check_place(address, size);
   uint64_t end = address + size;
   for (uint64_t at = address; at < end && error == TARN__CU_SUCCESS;) {
     const standin_block *block = standin_block_at(at);
@@ -410,15 +411,15 @@ static void unmap(uint64_t address, size_t size) {
   }
 }
 
-tarn__cu_result cuMemUnmap(CUdeviceptr address, size_t size) {
+tarn__cuda_result cuMemUnmap(CUdeviceptr address, size_t size) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
-  tarn__cu_result error = check_mapped(address, size);
+  tarn__cuda_result error = check_mapped(address, size);
   if (error == TARN__CU_SUCCESS) unmap(address, size);
   return END(error);
 }
 
-static tarn__cu_result check_rights(const struct CUmemAccessDesc_st *rights,
-                                    size_t count) {
+static tarn__cuda_result check_rights(const struct CUmemAccessDesc_st *rights,
+                                      size_t count) {
   for (size_t i = 0; i < count; i++) {
     int device = rights[i].location.id;
     bool known = rights[i].location.type == TARN__CU_MEM_LOCATION_TYPE_DEVICE &&
@@ -445,11 +446,11 @@ static void give_rights(uint64_t address, size_t size,
   }
 }
 
-tarn__cu_result cuMemSetAccess(CUdeviceptr address, size_t size,
-                               const struct CUmemAccessDesc_st *rights,
-                               size_t count) {
+tarn__cuda_result cuMemSetAccess(CUdeviceptr address, size_t size,
+                                 const struct CUmemAccessDesc_st *rights,
+                                 size_t count) {
   BEGIN(STANDIN_UNCAPTURED, NULL);
-  tarn__cu_result error = check_mapped(address, size);
+  tarn__cuda_result error = check_mapped(address, size);
   if (error == TARN__CU_SUCCESS) error = check_rights(rights, count);
   if (error == TARN__CU_SUCCESS) give_rights(address, size, rights, count);
   return END(error);

@@ -21,16 +21,16 @@ static bool has_room(standin_span *span) {
   return true;
 }
 
-static tarn__cu_result add(standin_span *span, const standin_piece *piece) {
+static tarn__cuda_result add(standin_span *span, const standin_piece *piece) {
   if (!has_room(span)) return TARN__CU_ERROR_OUT_OF_MEMORY;
   span->pieces[span->count++] = *piece;
   if (piece->block != NULL) standin_block_use(piece->block);
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result check_block(const standin_block *block,
-                                   CUcontext context, standin_side side,
-                                   uint64_t address, size_t size) {
+static tarn__cuda_result check_block(const standin_block *block,
+                                     CUcontext context, standin_side side,
+                                     uint64_t address, size_t size) {
   unsigned long long shown = address;
   const char *name = standin_sort_name(block->sort);
   bool is_host = !standin_block_is_closed(block) ||
@@ -59,8 +59,8 @@ static tarn__cu_result check_block(const standin_block *block,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result add_plain(standin_span *span, standin_side side,
-                                 uint64_t address, size_t size) {
+static tarn__cuda_result add_plain(standin_span *span, standin_side side,
+                                   uint64_t address, size_t size) {
   if (side == STANDIN_OF_DEVICE) {
     return standin_wrong(TARN__CU_ERROR_INVALID_VALUE,
                          "0x%llx is no memory of a device",
@@ -70,13 +70,13 @@ static tarn__cu_result add_plain(standin_span *span, standin_side side,
                                     .size = size});
 }
 
-static tarn__cu_result add_first(standin_span *span, CUcontext context,
-                                 standin_side side, uint64_t address,
-                                 size_t size, size_t *out_size) {
+static tarn__cuda_result add_first(standin_span *span, CUcontext context,
+                                   standin_side side, uint64_t address,
+                                   size_t size, size_t *out_size) {
   *out_size = size;
   standin_block *block = standin_block_at(address);
   if (block == NULL) return add_plain(span, side, address, size);
-  tarn__cu_result error = check_block(block, context, side, address, size);
+  tarn__cuda_result error = check_block(block, context, side, address, size);
   if (error != TARN__CU_SUCCESS) return error;
   size_t offset = (size_t)(address - block->address);
   if (block->size - offset < size) *out_size = block->size - offset;
@@ -86,13 +86,13 @@ static tarn__cu_result add_first(standin_span *span, CUcontext context,
                                     .size = *out_size});
 }
 
-tarn__cu_result standin_span_add(standin_span *span, CUcontext context,
-                                 standin_side side, uint64_t address,
-                                 size_t size) {
+tarn__cuda_result standin_span_add(standin_span *span, CUcontext context,
+                                   standin_side side, uint64_t address,
+                                   size_t size) {
   span->device = context->device;
   while (size > 0) {
     size_t taken = 0;
-    tarn__cu_result error =
+    tarn__cuda_result error =
         add_first(span, context, side, address, size, &taken);
     if (error != TARN__CU_SUCCESS) return error;
     address += taken;
@@ -120,8 +120,8 @@ bool standin_span_is_pageable(const standin_span *span) {
   return true;
 }
 
-static tarn__cu_result check_piece(const standin_span *span,
-                                   const standin_piece *piece) {
+static tarn__cuda_result check_piece(const standin_span *span,
+                                     const standin_piece *piece) {
   const standin_block *block = piece->block;
   if (block == NULL) return TARN__CU_SUCCESS;
   const char *name = standin_sort_name(block->sort);
@@ -141,9 +141,9 @@ static tarn__cu_result check_piece(const standin_span *span,
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_span_check(const standin_span *span) {
+tarn__cuda_result standin_span_check(const standin_span *span) {
   for (size_t i = 0; i < span->count; i++) {
-    tarn__cu_result error = check_piece(span, &span->pieces[i]);
+    tarn__cuda_result error = check_piece(span, &span->pieces[i]);
     if (error != TARN__CU_SUCCESS) return error;
   }
   return TARN__CU_SUCCESS;

@@ -31,16 +31,16 @@ typedef enum standin_side {
 
 // Adds the |size| bytes at |address|, for work in |context|. A wrong use: they
 // are not all there, or not on that side.
-tarn__cu_result standin_span_add(standin_span *span, CUcontext context,
-                                 standin_side side, uint64_t address,
-                                 size_t size);
+tarn__cuda_result standin_span_add(standin_span *span, CUcontext context,
+                                   standin_side side, uint64_t address,
+                                   size_t size);
 
 // True if all of them are memory that the driver does not know.
 bool standin_span_is_pageable(const standin_span *span);
 
 // Just before the bytes are used. A wrong use: they were freed, or are not
 // there yet, or the device has no right to them.
-tarn__cu_result standin_span_check(const standin_span *span);
+tarn__cuda_result standin_span_check(const standin_span *span);
 
 // Gives it back.
 void standin_span_end(standin_span *span);

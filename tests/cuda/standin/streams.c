@@ -15,8 +15,8 @@ static _Thread_local CUstream own[STANDIN_DEVICES_MAX];
 
 // --- which stream ----------------------------------------------------------
 
-tarn__cu_result standin_stream_make(CUcontext context, unsigned flags,
-                                    CUstream *out) {
+tarn__cuda_result standin_stream_make(CUcontext context, unsigned flags,
+                                      CUstream *out) {
   CUstream made = standin_new(STANDIN_STREAM, sizeof(struct CUstream_st));
   if (made == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   made->context = context;
@@ -26,9 +26,9 @@ tarn__cu_result standin_stream_make(CUcontext context, unsigned flags,
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result find_legacy(CUcontext context, CUstream *out) {
+static tarn__cuda_result find_legacy(CUcontext context, CUstream *out) {
   if (context->legacy == NULL) {
-    tarn__cu_result error = standin_stream_make(context, 0, &context->legacy);
+    tarn__cuda_result error = standin_stream_make(context, 0, &context->legacy);
     if (error != TARN__CU_SUCCESS) return error;
     context->legacy->is_legacy = true;
     standin_keep(context->legacy);
@@ -37,11 +37,11 @@ static tarn__cu_result find_legacy(CUcontext context, CUstream *out) {
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result find_own(CUcontext context, CUstream *out) {
+static tarn__cuda_result find_own(CUcontext context, CUstream *out) {
   CUstream *mine = &own[context->device];
   if (*mine == NULL || !standin_is(*mine, STANDIN_STREAM) ||
       (*mine)->life != context->life) {
-    tarn__cu_result error = standin_stream_make(context, 0, mine);
+    tarn__cuda_result error = standin_stream_make(context, 0, mine);
     if (error != TARN__CU_SUCCESS) return error;
     (*mine)->is_per_thread = true;
     standin_keep(*mine);
@@ -50,20 +50,20 @@ static tarn__cu_result find_own(CUcontext context, CUstream *out) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_stream_find(CUcontext context, CUstream handle,
-                                    CUstream *out) {
+tarn__cuda_result standin_stream_find(CUcontext context, CUstream handle,
+                                      CUstream *out) {
   if (handle == NULL || handle == TARN__CU_STREAM_LEGACY) {
     return find_legacy(context, out);
   }
   if (handle == TARN__CU_STREAM_PER_THREAD) return find_own(context, out);
-  tarn__cu_result error = standin_check(handle, STANDIN_STREAM);
+  tarn__cuda_result error = standin_check(handle, STANDIN_STREAM);
   if (error == TARN__CU_SUCCESS) *out = handle;
   return error;
 }
 
-tarn__cu_result standin_stream_to_queue(CUcontext context, CUstream handle,
-                                        CUstream *out) {
-  tarn__cu_result error = standin_stream_find(context, handle, out);
+tarn__cuda_result standin_stream_to_queue(CUcontext context, CUstream handle,
+                                          CUstream *out) {
+  tarn__cuda_result error = standin_stream_find(context, handle, out);
   if (error != TARN__CU_SUCCESS) return error;
   if ((*out)->context != context) {
     return standin_wrong(TARN__CU_ERROR_INVALID_HANDLE,
@@ -76,7 +76,7 @@ tarn__cu_result standin_stream_to_queue(CUcontext context, CUstream handle,
 
 // How host memory that is not pinned is read. |out_waits|: the call returns
 // when the command is over.
-static tarn__cu_result prepare(standin_work *work, bool *out_waits) {
+static tarn__cuda_result prepare(standin_work *work, bool *out_waits) {
   const standin_task *task = &work->task;
   *out_waits = false;
   if (task->action != STANDIN_COPY || task->size == 0) return TARN__CU_SUCCESS;
@@ -89,10 +89,10 @@ static tarn__cu_result prepare(standin_work *work, bool *out_waits) {
   return staged ? standin_work_stage(work) : TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result queue_task(CUstream stream, standin_task *task) {
+static tarn__cuda_result queue_task(CUstream stream, standin_task *task) {
   standin_work work;
   bool waits = false;
-  tarn__cu_result error = standin_work_make(task, stream->context, &work);
+  tarn__cuda_result error = standin_work_make(task, stream->context, &work);
   if (error != TARN__CU_SUCCESS) return error;
   error = prepare(&work, &waits);
   if (error != TARN__CU_SUCCESS) {
@@ -108,17 +108,17 @@ static tarn__cu_result queue_task(CUstream stream, standin_task *task) {
   return error;
 }
 
-tarn__cu_result standin_submit(CUstream stream, standin_task *task) {
+tarn__cuda_result standin_submit(CUstream stream, standin_task *task) {
   if (stream->capture != NULL) return standin_capture_add(stream, task);
-  tarn__cu_result error = standin_capture_check_legacy(stream);
+  tarn__cuda_result error = standin_capture_check_legacy(stream);
   if (error == TARN__CU_SUCCESS) return queue_task(stream, task);
   standin_task_end(task);
   return error;
 }
 
-tarn__cu_result standin_submit_order(CUstream stream, CUstream waits,
-                                     uint64_t number) {
-  tarn__cu_result error = standin_capture_check_legacy(stream);
+tarn__cuda_result standin_submit_order(CUstream stream, CUstream waits,
+                                       uint64_t number) {
+  tarn__cuda_result error = standin_capture_check_legacy(stream);
   if (error != TARN__CU_SUCCESS) return error;
   standin_task nothing = {.action = STANDIN_NOTHING};
   standin_work work;
@@ -127,8 +127,8 @@ tarn__cu_result standin_submit_order(CUstream stream, CUstream waits,
   return standin_queue_add(stream, &work, 1, waits, number);
 }
 
-tarn__cu_result standin_stream_wait(CUstream stream) {
-  tarn__cu_result error = standin_capture_check_legacy(stream);
+tarn__cuda_result standin_stream_wait(CUstream stream) {
+  tarn__cuda_result error = standin_capture_check_legacy(stream);
   if (error != TARN__CU_SUCCESS) return error;
   if (stream->is_legacy && !standin_queue_is_over(stream)) {
     error = standin_submit_order(stream, NULL, 0);

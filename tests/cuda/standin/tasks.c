@@ -28,13 +28,13 @@ void standin_task_end(standin_task *task) {
 
 // --- the bytes of a task ---------------------------------------------------
 
-static tarn__cu_result add_end(standin_span *span, const standin_end_of *end,
-                               size_t size, bool writes) {
+static tarn__cuda_result add_end(standin_span *span, const standin_end_of *end,
+                                 size_t size, bool writes) {
   span->writes = writes;
   return standin_span_add(span, end->context, end->side, end->address, size);
 }
 
-static tarn__cu_result add_addresses(standin_work *work) {
+static tarn__cuda_result add_addresses(standin_work *work) {
   const standin_task *task = &work->task;
   for (size_t at = 0; at + sizeof(uint64_t) <= task->kernel->size;
        at += sizeof(uint64_t)) {
@@ -45,16 +45,16 @@ static tarn__cu_result add_addresses(standin_work *work) {
         (block->sort != STANDIN_MAPPED && block->context != work->context)) {
       continue;
     }
-    tarn__cu_result error = standin_span_add(&work->from, work->context,
-                                             STANDIN_OF_DEVICE, word, 1);
+    tarn__cuda_result error = standin_span_add(&work->from, work->context,
+                                               STANDIN_OF_DEVICE, word, 1);
     if (error != TARN__CU_SUCCESS) return error;
   }
   return TARN__CU_SUCCESS;
 }
 
-static tarn__cu_result find_bytes(standin_work *work) {
+static tarn__cuda_result find_bytes(standin_work *work) {
   const standin_task *task = &work->task;
-  tarn__cu_result error = TARN__CU_SUCCESS;
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   switch (task->action) {
     case STANDIN_COPY:
       error = add_end(&work->from, &task->from, task->size, false);
@@ -73,11 +73,11 @@ static tarn__cu_result find_bytes(standin_work *work) {
   }
 }
 
-tarn__cu_result standin_work_make(standin_task *task, CUcontext context,
-                                  standin_work *out) {
+tarn__cuda_result standin_work_make(standin_task *task, CUcontext context,
+                                    standin_work *out) {
   *out = (standin_work){.task = *task, .context = context};
   *task = (standin_task){.action = STANDIN_NOTHING};
-  tarn__cu_result error = find_bytes(out);
+  tarn__cuda_result error = find_bytes(out);
   if (error != TARN__CU_SUCCESS) standin_work_end(out);
   return error;
 }
@@ -93,7 +93,7 @@ void standin_work_end(standin_work *work) {
   *work = (standin_work){.task = {.action = STANDIN_NOTHING}};
 }
 
-tarn__cu_result standin_work_stage(standin_work *work) {
+tarn__cuda_result standin_work_stage(standin_work *work) {
   work->staged = malloc(work->task.size);
   if (work->staged == NULL) return TARN__CU_ERROR_OUT_OF_MEMORY;
   standin_piece whole = {.at = work->staged, .size = work->task.size};
@@ -104,7 +104,7 @@ tarn__cu_result standin_work_stage(standin_work *work) {
 
 // --- doing it --------------------------------------------------------------
 
-static tarn__cu_result move_in_or_out(const standin_task *task) {
+static tarn__cuda_result move_in_or_out(const standin_task *task) {
   if (task->action == STANDIN_ARRIVE) task->block->present = task->tenant;
   if (task->action != STANDIN_DEPART) return TARN__CU_SUCCESS;
   if (task->block->present != task->tenant) {
@@ -116,8 +116,8 @@ static tarn__cu_result move_in_or_out(const standin_task *task) {
   return TARN__CU_SUCCESS;
 }
 
-tarn__cu_result standin_work_before(standin_work *work) {
-  tarn__cu_result error = standin_span_check(&work->from);
+tarn__cuda_result standin_work_before(standin_work *work) {
+  tarn__cuda_result error = standin_span_check(&work->from);
   if (error == TARN__CU_SUCCESS) error = standin_span_check(&work->to);
   if (error != TARN__CU_SUCCESS) return error;
   error = move_in_or_out(&work->task);
@@ -144,14 +144,14 @@ static void copy(const standin_work *work) {
   standin_span_copy(&work->to, &from);
 }
 
-static tarn__cu_result launch(const standin_task *task) {
+static tarn__cuda_result launch(const standin_task *task) {
   tarn_standin_launch launched = task->launch;
   launched.arguments = task->arguments;
   return task->kernel->function(&launched);
 }
 
-tarn__cu_result standin_work_run(standin_work *work, CUstream stream,
-                                 tarn__cu_result failure) {
+tarn__cuda_result standin_work_run(standin_work *work, CUstream stream,
+                                   tarn__cuda_result failure) {
   const standin_task *task = &work->task;
   if (task->action == STANDIN_CALLBACK) {
     task->callback(stream, failure, task->user);

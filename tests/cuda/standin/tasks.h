@@ -34,7 +34,7 @@ typedef struct standin_task {
   const tarn_standin_kernel *kernel;
   tarn_standin_launch launch;
   unsigned char *arguments;
-  tarn__cu_callback *callback;
+  tarn__cuda_callback *callback;
   tarn__cu_host_function *host_function;
   void *user;
   standin_block *block;  // that arrives or departs
@@ -57,20 +57,20 @@ typedef struct standin_work {
 // All with the lock held, but standin_work_run.
 
 // Finds the bytes. |task| is the work's from then on, also after a failure.
-tarn__cu_result standin_work_make(standin_task *task, CUcontext context,
-                                  standin_work *out);
+tarn__cuda_result standin_work_make(standin_task *task, CUcontext context,
+                                    standin_work *out);
 
 // Reads the source now.
-tarn__cu_result standin_work_stage(standin_work *work);
+tarn__cuda_result standin_work_stage(standin_work *work);
 
 // Just before and behind standin_work_run.
-tarn__cu_result standin_work_before(standin_work *work);
+tarn__cuda_result standin_work_before(standin_work *work);
 void standin_work_after(standin_work *work);
 
 // What is done without the lock. |failure|: of the context; then nothing but a
 // callback is done.
-tarn__cu_result standin_work_run(standin_work *work, CUstream stream,
-                                 tarn__cu_result failure);
+tarn__cuda_result standin_work_run(standin_work *work, CUstream stream,
+                                   tarn__cuda_result failure);
 
 void standin_work_end(standin_work *work);
 

@@ -21,7 +21,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define EXPORT __attribute__((visibility("default")))
 
-#define DECLARE(field, cuda, hip, arguments) tarn__cu_result cuda arguments;
+#define DECLARE(field, cuda, hip, arguments) tarn__cuda_result cuda arguments;
 TARN__CU_REQUIRED(DECLARE)
 TARN__CU_OPTIONAL(DECLARE)
 TARN__CU_MORE(DECLARE)
@@ -36,8 +36,8 @@ static struct {
   CUcontext contexts[DEVICES_MAX];  // each is retained when it is first used
 } devices = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static tarn__cu_result context_of(CUdevice device, CUcontext *out) {
-  tarn__cu_result error = TARN__CU_SUCCESS;
+static tarn__cuda_result context_of(CUdevice device, CUcontext *out) {
+  tarn__cuda_result error = TARN__CU_SUCCESS;
   *out = NULL;
   if (device < 0 || device >= DEVICES_MAX) return TARN__CU_ERROR_INVALID_DEVICE;
   pthread_mutex_lock(&devices.lock);
@@ -54,14 +54,14 @@ __attribute__((destructor)) static void release_all(void) {
     if (devices.contexts[d] != NULL) (void)cuDevicePrimaryCtxRelease_v2(d);
 }
 
-EXPORT tarn__cu_result hipSetDevice(CUdevice device) {
+EXPORT tarn__cuda_result hipSetDevice(CUdevice device) {
   CUcontext context = NULL;
-  tarn__cu_result error = context_of(device, &context);
+  tarn__cuda_result error = context_of(device, &context);
   return error == TARN__CU_SUCCESS ? cuCtxSetCurrent(context) : error;
 }
 
-static tarn__cu_result device_of(CUcontext context, CUdevice *out) {
-  tarn__cu_result error = TARN__CU_ERROR_INVALID_CONTEXT;
+static tarn__cuda_result device_of(CUcontext context, CUdevice *out) {
+  tarn__cuda_result error = TARN__CU_ERROR_INVALID_CONTEXT;
   pthread_mutex_lock(&devices.lock);
   for (CUdevice d = 0; d < DEVICES_MAX; d++) {
     if (devices.contexts[d] != context) continue;
@@ -74,17 +74,17 @@ static tarn__cu_result device_of(CUcontext context, CUdevice *out) {
 }
 
 // A thread that has set none has the first.
-EXPORT tarn__cu_result hipGetDevice(CUdevice *out) {
+EXPORT tarn__cuda_result hipGetDevice(CUdevice *out) {
   CUcontext context = NULL;
-  tarn__cu_result error = cuCtxGetCurrent(&context);
+  tarn__cuda_result error = cuCtxGetCurrent(&context);
   if (error != TARN__CU_SUCCESS) return error;
   if (context != NULL) return device_of(context, out);
   *out = 0;
   return hipSetDevice(0);
 }
 
-EXPORT tarn__cu_result hipDeviceGetAttribute(int *out, unsigned attribute,
-                                             CUdevice device) {
+EXPORT tarn__cuda_result hipDeviceGetAttribute(int *out, unsigned attribute,
+                                               CUdevice device) {
 #define ASK(cuda, hip, number) \
   if (attribute == (number))   \
     return cuDeviceGetAttribute(out, TARN__CU_DEVICE_ATTRIBUTE_##cuda, device);
@@ -93,20 +93,20 @@ EXPORT tarn__cu_result hipDeviceGetAttribute(int *out, unsigned attribute,
   return TARN__CU_ERROR_INVALID_VALUE;
 }
 
-EXPORT tarn__cu_result hipRuntimeGetVersion(int *out) {
+EXPORT tarn__cuda_result hipRuntimeGetVersion(int *out) {
   *out = HIP_VERSION;
   return TARN__CU_SUCCESS;
 }
 
 // --- errors ----------------------------------------------------------------
 
-EXPORT const char *hipGetErrorName(tarn__cu_result error) {
+EXPORT const char *hipGetErrorName(tarn__cuda_result error) {
   const char *name = "hipErrorUnknown";
   (void)cuGetErrorName(error, &name);
   return name;
 }
 
-EXPORT const char *hipGetErrorString(tarn__cu_result error) {
+EXPORT const char *hipGetErrorString(tarn__cuda_result error) {
   const char *words = "hipErrorUnknown";
   (void)cuGetErrorString(error, &words);
   return words;
@@ -120,21 +120,22 @@ static bool is_stream(CUstream stream) {
 }
 
 #if HIP_VERSION >= TARN__HIP_VERSION(5, 6)
-EXPORT tarn__cu_result hipStreamGetDevice(CUstream stream, CUdevice *out) {
+EXPORT tarn__cuda_result hipStreamGetDevice(CUstream stream, CUdevice *out) {
   CUcontext context = NULL;
   if (!is_stream(stream)) return TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
   if (stream == NULL) return hipGetDevice(out);
-  tarn__cu_result error = cuStreamGetCtx(stream, &context);
+  tarn__cuda_result error = cuStreamGetCtx(stream, &context);
   return error == TARN__CU_SUCCESS ? device_of(context, out) : error;
 }
 #endif
 
 // --- memory ----------------------------------------------------------------
 
-static tarn__cu_result ask_pointer(const void *address, unsigned *out_type,
-                                   unsigned *out_is_managed, int *out_device) {
+static tarn__cuda_result ask_pointer(const void *address, unsigned *out_type,
+                                     unsigned *out_is_managed,
+                                     int *out_device) {
   CUdeviceptr a = (uintptr_t)address;
-  tarn__cu_result error = cuPointerGetAttribute(
+  tarn__cuda_result error = cuPointerGetAttribute(
       out_type, TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, a);
   if (error != TARN__CU_SUCCESS) return error;
   error = cuPointerGetAttribute(out_is_managed,
@@ -153,13 +154,13 @@ static unsigned hip_type_of(unsigned type, bool is_managed) {
 #endif
 }
 
-EXPORT tarn__cu_result hipPointerGetAttributes(tarn__hip_pointer *out,
-                                               const void *address) {
+EXPORT tarn__cuda_result hipPointerGetAttributes(tarn__cuda_hip_pointer *out,
+                                                 const void *address) {
   unsigned type = 0;
   unsigned is_managed = 0;
   int device = 0;
-  *out = (tarn__hip_pointer){.device = -2};
-  tarn__cu_result error = ask_pointer(address, &type, &is_managed, &device);
+  *out = (tarn__cuda_hip_pointer){.device = -2};
+  tarn__cuda_result error = ask_pointer(address, &type, &is_managed, &device);
   if (error == TARN__CU_ERROR_INVALID_VALUE &&
       HIP_VERSION >= TARN__HIP_VERSION(6, 0)) {
     return TARN__CU_SUCCESS;  // of no device, of type 0
@@ -172,12 +173,12 @@ EXPORT tarn__cu_result hipPointerGetAttributes(tarn__hip_pointer *out,
 }
 
 // Of host memory the size alone is told, as of registered memory.
-EXPORT tarn__cu_result hipMemGetAddressRange(CUdeviceptr *out_base,
-                                             size_t *out_size,
-                                             CUdeviceptr address) {
+EXPORT tarn__cuda_result hipMemGetAddressRange(CUdeviceptr *out_base,
+                                               size_t *out_size,
+                                               CUdeviceptr address) {
   unsigned type = 0;
   if (out_base == NULL || out_size == NULL) return TARN__CU_ERROR_INVALID_VALUE;
-  tarn__cu_result error = cuPointerGetAttribute(
+  tarn__cuda_result error = cuPointerGetAttribute(
       &type, TARN__CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
   if (error != TARN__CU_SUCCESS) return error;
   if (type == TARN__CU_MEMORYTYPE_DEVICE)
@@ -193,9 +194,10 @@ static bool is_one_mapping(CUdeviceptr address, size_t size) {
          tarn_standin_translate(address, size) != NULL;
 }
 
-EXPORT tarn__cu_result hipMemcpyPeerAsync(void *dst, CUdevice dst_device,
-                                          const void *src, CUdevice src_device,
-                                          size_t size, CUstream stream) {
+EXPORT tarn__cuda_result hipMemcpyPeerAsync(void *dst, CUdevice dst_device,
+                                            const void *src,
+                                            CUdevice src_device, size_t size,
+                                            CUstream stream) {
   CUcontext to = NULL;
   CUcontext from = NULL;
   if (!is_stream(stream)) return TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
@@ -203,7 +205,7 @@ EXPORT tarn__cu_result hipMemcpyPeerAsync(void *dst, CUdevice dst_device,
       !is_one_mapping((uintptr_t)src, size)) {
     return TARN__CU_ERROR_INVALID_VALUE;
   }
-  tarn__cu_result error = context_of(dst_device, &to);
+  tarn__cuda_result error = context_of(dst_device, &to);
   if (error == TARN__CU_SUCCESS) error = context_of(src_device, &from);
   if (error != TARN__CU_SUCCESS) return error;
   return cuMemcpyPeerAsync((uintptr_t)dst, to, (uintptr_t)src, from, size,
@@ -218,7 +220,7 @@ EXPORT tarn__cu_result hipMemcpyPeerAsync(void *dst, CUdevice dst_device,
 #define HAS_RANGES true
 #endif
 
-EXPORT tarn__cu_result hipMemImportFromShareableHandle(
+EXPORT tarn__cuda_result hipMemImportFromShareableHandle(
     CUmemGenericAllocationHandle *out, void *handle, unsigned type) {
   if (!HAS_RANGES) return TARN__CU_ERROR_NOT_SUPPORTED;
 #if HIP_VERSION < TARN__HIP_VERSION(7, 1)
@@ -276,7 +278,7 @@ EXPORT tarn__cu_result hipMemImportFromShareableHandle(
     (CUstream stream, CUevent event, unsigned flags), (stream, event, flags), \
     is_stream(stream))                                                        \
   X(hipStreamAddCallback, cuStreamAddCallback,                                \
-    (CUstream stream, tarn__cu_callback * callback, void *user,               \
+    (CUstream stream, tarn__cuda_callback * callback, void *user,             \
      unsigned flags),                                                         \
     (stream, callback, user, flags), is_stream(stream))                       \
   X(hipStreamIsCapturing, cuStreamIsCapturing,                                \
@@ -353,7 +355,7 @@ EXPORT tarn__cu_result hipMemImportFromShareableHandle(
     (out, memory, type, flags), HAS_RANGES)
 
 #define DEFINE(hip, cuda, parameters, arguments, condition) \
-  EXPORT tarn__cu_result hip parameters {                   \
+  EXPORT tarn__cuda_result hip parameters {                 \
     if (!(condition)) return TARN__CU_ERROR_INVALID_VALUE;  \
     return cuda arguments;                                  \
   }
