@@ -50,7 +50,7 @@ static void fill(player *p, size_t number) {
 }
 
 static void gather(const player *p, tarn_stream *stream) {
-  size_t offsets[2] = {0, TABLE * 4};
+  size_t offsets[2] = {0, TABLE * sizeof(float)};
   tarn_addr table = p->block;
   const tarn_rows rows = {
       .struct_size = sizeof rows,
