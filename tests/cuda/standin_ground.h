@@ -32,7 +32,7 @@
                   refuses_text);                                               \
   } while (0)
 
-enum { GRANULE = 2 << 20 };
+#define GRANULE ((size_t)2 << 20)
 
 typedef struct ground {
   CUcontext context;

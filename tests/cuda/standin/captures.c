@@ -272,8 +272,8 @@ static void release_members(standin_capture *capture) {
   for (size_t i = 0; i < capture->member_count; i++) {
     capture->members[i]->capture = NULL;
     standin_unuse(capture->members[i]);
-    unuse(capture);
   }
+  capture->uses -= (unsigned)capture->member_count;
   capture->member_count = 0;
 }
 

@@ -13,20 +13,20 @@
 #include "room.h"
 #include "settings.h"
 
-static tarn__cuda_result find(CUdevice device, CUcontext *out) {
-  if (device < 0 || (uint64_t)device >= standin_number(STANDIN_DEVICES) ||
-      device >= STANDIN_DEVICES_MAX) {
-    return standin_wrong(TARN__CU_ERROR_INVALID_DEVICE, "device %d", device);
+// NULL, and a wrong use: there is no such device.
+static CUcontext find(CUdevice device) {
+  if (device >= 0 && (uint64_t)device < standin_number(STANDIN_DEVICES) &&
+      device < STANDIN_DEVICES_MAX) {
+    return standin_context_of(device);
   }
-  *out = standin_context_of(device);
-  return TARN__CU_SUCCESS;
+  (void)standin_wrong(TARN__CU_ERROR_INVALID_DEVICE, "device %d", device);
+  return NULL;
 }
 
 tarn__cuda_result cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  CUcontext context = NULL;
-  tarn__cuda_result error = find(device, &context);
-  if (error != TARN__CU_SUCCESS) return END(error);
+  CUcontext context = find(device);
+  if (context == NULL) return END(TARN__CU_ERROR_INVALID_DEVICE);
   context->retains++;
   context->is_active = true;
   *out = context;
@@ -143,9 +143,8 @@ static void end_life(CUcontext context) {
 }
 
 static tarn__cuda_result release(CUdevice device) {
-  CUcontext context = NULL;
-  tarn__cuda_result error = find(device, &context);
-  if (error != TARN__CU_SUCCESS) return error;
+  CUcontext context = find(device);
+  if (context == NULL) return TARN__CU_ERROR_INVALID_DEVICE;
   if (context->retains == 0) {
     return standin_wrong(TARN__CU_ERROR_INVALID_CONTEXT,
                          "the context of device %d is not retained", device);
@@ -163,19 +162,18 @@ tarn__cuda_result cuDevicePrimaryCtxRelease_v2(CUdevice device) {
 
 tarn__cuda_result cuDevicePrimaryCtxReset_v2(CUdevice device) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  CUcontext context = NULL;
-  tarn__cuda_result error = find(device, &context);
-  if (error == TARN__CU_SUCCESS) end_life(context);
-  return END(error);
+  CUcontext context = find(device);
+  if (context == NULL) return END(TARN__CU_ERROR_INVALID_DEVICE);
+  end_life(context);
+  return END(TARN__CU_SUCCESS);
 }
 
 tarn__cuda_result cuDevicePrimaryCtxGetState(CUdevice device,
                                              unsigned *out_flags,
                                              int *out_active) {
   BEGIN(STANDIN_INITIALISED, NULL);
-  CUcontext context = NULL;
-  tarn__cuda_result error = find(device, &context);
-  if (error != TARN__CU_SUCCESS) return END(error);
+  CUcontext context = find(device);
+  if (context == NULL) return END(TARN__CU_ERROR_INVALID_DEVICE);
   *out_flags = 0;
   *out_active = standin_context_is_active(context);
   return END(TARN__CU_SUCCESS);
