@@ -26,10 +26,12 @@
 static struct {
   atomic_int version;       // written by init; 0 before
   tarn__cuda_driver plain;  // as the library has them
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define FIELD(name, result, arguments) result(*(name)) arguments;
   TARN__HIP_REQUIRED(FIELD)
   TARN__HIP_OPTIONAL(FIELD)
 #undef FIELD
+  // NOLINTEND(bugprone-macro-parentheses)
 } hip;
 
 static bool is_before(int major, int minor) {

@@ -72,8 +72,10 @@ TEST_LOOP(no_check_fails, EFFORT(ALL, SOME)) {
 static void join_lines(char *text) {
   char *to = text;
   for (const char *from = text; *from != '\0'; from++) {
-    char c = *from == '\n' ? ' ' : *from;
-    if (c != ' ' || to == text || to[-1] != ' ') *to++ = c;
+    if (*from != '\n' && *from != ' ')
+      *to++ = *from;
+    else if (to == text || to[-1] != ' ')
+      *to++ = ' ';
   }
   *to = '\0';
 }

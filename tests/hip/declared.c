@@ -11,6 +11,7 @@ int main(void) {
 
 #else
 
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the header's name
 #define __HIP_PLATFORM_AMD__ 1
 #include <hip/hip_runtime_api.h>
 
