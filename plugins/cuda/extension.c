@@ -1,7 +1,7 @@
 // Slots beyond the ABI that are about the device or a stream as a whole:
 // alignment, the default stream, descriptions and texts of errors.
-#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "devices.h"
 
@@ -51,30 +51,38 @@ typedef struct line {
   char text[1024];
 } line;
 
-__attribute__((format(printf, 2, 3))) static void add(line *l,
-                                                      const char *format, ...) {
-  size_t room = sizeof l->text - l->used;
-  va_list args;
-  va_start(args, format);
-  int length = vsnprintf(l->text + l->used, room, format, args);
-  va_end(args);
-  if (length > 0) l->used += tarn__lesser((size_t)length, room - 1);
+static void add(line *l, const char *words) {
+  tarn__text_copy(words, l->text + l->used, sizeof l->text - l->used);
+  l->used += strlen(l->text + l->used);
 }
 
-static void add_version(line *l, int version) {
-  if (version > 0)
-    add(l, ", driver %d.%d", version / 1000, version % 1000 / 10);
+static void add_numbers(line *l, const cuda *d) {
+  char text[64];
+  int version = tarn__cuda_devices.version;
+  snprintf(text, sizeof text, " (compute %d.%d", d->major, d->minor);
+  add(l, text);
+  if (version > 0) {
+    snprintf(text, sizeof text, ", driver %d.%d", version / 1000,
+             version % 1000 / 10);
+    add(l, text);
+  }
+  add(l, ")");
 }
 
 // What is there comes first: of the reasons, the end may be cut.
 static void add_abilities(line *l, const cuda *d) {
-  for (int i = 0; i < TARN__CUDA_ABILITIES; i++)
-    if (d->can[i])
-      add(l, ", %s", tarn__cuda_ability_name((tarn__cuda_ability)i));
-  for (int i = TARN__CUDA_ABILITIES - 1; i >= 0; i--)
-    if (!d->can[i])
-      add(l, ", without %s: %s", tarn__cuda_ability_name((tarn__cuda_ability)i),
-          d->why_not[i]);
+  for (int i = 0; i < TARN__CUDA_ABILITIES; i++) {
+    if (!d->can[i]) continue;
+    add(l, ", ");
+    add(l, tarn__cuda_ability_name((tarn__cuda_ability)i));
+  }
+  for (int i = TARN__CUDA_ABILITIES - 1; i >= 0; i--) {
+    if (d->can[i]) continue;
+    add(l, ", without ");
+    add(l, tarn__cuda_ability_name((tarn__cuda_ability)i));
+    add(l, ": ");
+    add(l, d->why_not[i]);
+  }
 }
 
 // "NAME (compute 9.0, driver 12.8), ranges, sharing, without rows: WHY".
@@ -82,9 +90,8 @@ void tarn__cuda_describe(int id, char *out, size_t out_size) {
   line l = {.text = ""};
   cuda *d = NULL;
   if (tarn__cuda_admit(id, &d) == TARN_OK) {
-    add(&l, "%s (compute %d.%d", d->name, d->major, d->minor);
-    add_version(&l, tarn__cuda_devices.version);
-    add(&l, ")");
+    add(&l, d->name);
+    add_numbers(&l, d);
     add_abilities(&l, d);
   }
   tarn__text_copy(l.text, out, out_size);
