@@ -274,7 +274,7 @@ static void fail_function(size_t n) {
   tarn_standin_fail_call(function, n, TARN__CU_ERROR_OUT_OF_MEMORY, true);
 }
 
-TEST_LOOP(a_function_fails_from_some_call_on, OVER_KINDS) {
+TEST_LOOP(a_function_fails_from_some_call_on, EFFORT(OVER_KINDS, 1)) {
   size_t runs = 0;
   begin(_i);
   for (size_t i = 0; i < FUNCTIONS; i++) {
