@@ -147,7 +147,6 @@ struct CUmemPoolProps_st {
     hipThreadExchangeStreamCaptureMode, (unsigned *mode))                     \
   X(StreamIsCapturing, cuStreamIsCapturing, hipStreamIsCapturing,             \
     (CUstream stream, unsigned *out))                                         \
-  X(StreamGetCtx, cuStreamGetCtx, none, (CUstream stream, CUcontext * out))   \
   X(MemGetAllocationGranularity, cuMemGetAllocationGranularity,               \
     hipMemGetAllocationGranularity,                                           \
     (size_t * out, const struct CUmemAllocationProp_st *properties,           \
@@ -195,9 +194,6 @@ struct CUmemPoolProps_st {
   X(ModuleUnload, cuModuleUnload, none, (CUmodule module))                    \
   X(ModuleGetFunction, cuModuleGetFunction, none,                             \
     (CUfunction * out, CUmodule module, const char *name))                    \
-  X(OccupancyMaxActiveBlocksPerMultiprocessor,                                \
-    cuOccupancyMaxActiveBlocksPerMultiprocessor, none,                        \
-    (int *out, CUfunction function, int threads, size_t shared_size))         \
   X(LaunchKernel, cuLaunchKernel, none,                                       \
     (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,  \
      unsigned block_x, unsigned block_y, unsigned block_z,                    \

@@ -29,7 +29,6 @@ static struct {
 // NOLINTBEGIN(bugprone-macro-parentheses)
 #define FIELD(name, result, arguments) result(*(name)) arguments;
   TARN__HIP_REQUIRED(FIELD)
-  TARN__HIP_OPTIONAL(FIELD)
 #undef FIELD
   // NOLINTEND(bugprone-macro-parentheses)
 } hip;
@@ -223,13 +222,6 @@ REQUIRED_ON_STREAM(DEFINE_ON_STREAM)
 OPTIONAL_ON_STREAM(DEFINE_ON_STREAM)
 #undef DEFINE_ON_STREAM
 
-static tarn__cuda_result stream_get_context(CUstream stream, CUcontext *out) {
-  CUdevice device = 0;
-  tarn__cuda_result error = hip.hipStreamGetDevice(native(stream), &device);
-  *out = error == TARN__CU_SUCCESS ? context_of(device) : NULL;
-  return error;
-}
-
 // --- memory ----------------------------------------------------------------
 
 static tarn__cuda_result memcpy_peer_async(CUdeviceptr dst,
@@ -352,14 +344,11 @@ static bool look_up_all(void *library) {
 #define REQUIRED(field, cuda, name, arguments) {#name, &hip.plain.field, false},
 #define OPTIONAL(field, cuda, name, arguments) {#name, &hip.plain.field, true},
 #define OWN_REQUIRED(name, result, arguments) {#name, &hip.name, false},
-#define OWN_OPTIONAL(name, result, arguments) {#name, &hip.name, true},
-  const entry entries[] = {
-      TARN__CU_REQUIRED(REQUIRED) TARN__CU_OPTIONAL(OPTIONAL)
-          TARN__HIP_REQUIRED(OWN_REQUIRED) TARN__HIP_OPTIONAL(OWN_OPTIONAL)};
+  const entry entries[] = {TARN__CU_REQUIRED(REQUIRED) TARN__CU_OPTIONAL(
+      OPTIONAL) TARN__HIP_REQUIRED(OWN_REQUIRED)};
 #undef REQUIRED
 #undef OPTIONAL
 #undef OWN_REQUIRED
-#undef OWN_OPTIONAL
   return look_up(library, entries, sizeof entries / sizeof *entries);
 }
 
@@ -383,7 +372,6 @@ static void put_own(tarn__cuda_driver *out) {
   OPTIONAL_ON_STREAM(PUT_IF_THERE)
 #undef PUT
 #undef PUT_IF_THERE
-  if (hip.hipStreamGetDevice != NULL) out->StreamGetCtx = stream_get_context;
   if (out->MemImportFromShareableHandle != NULL)
     out->MemImportFromShareableHandle = import_memory;
 }

@@ -36,10 +36,6 @@ typedef struct tarn__cuda_hip_pointer {
     (void *dst, CUdevice dst_device, const void *src, CUdevice src_device, \
      size_t size, CUstream stream))
 
-// NULL where the library is older than they are: of 5.6.
-#define TARN__HIP_OPTIONAL(X) \
-  X(hipStreamGetDevice, tarn__cuda_result, (CUstream stream, CUdevice * out))
-
 // --- numbers ---------------------------------------------------------------
 
 // X(CUDA's name, HIP's name, HIP's number), the same from 5.0 to 7.1. HIP has

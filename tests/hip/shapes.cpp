@@ -51,9 +51,6 @@ using from_pool = hipError_t(void **, size_t, hipMemPool_t, hipStream_t);
 
 #define TYPE_hipMallocFromPoolAsync ~, from_pool
 #define KIND_none ~, SKIP
-#if HIP_VERSION < TARN__HIP_VERSION(5, 6)
-#define KIND_hipStreamGetDevice ~, SKIP
-#endif
 
 #define COLUMN(field, cuda, hip, arguments) \
   FUNCTION(hip, tarn__cuda_result arguments)
@@ -64,7 +61,7 @@ const hip_function hip_functions[] = {
     TARN__CU_REQUIRED(COLUMN)
     TARN__CU_OPTIONAL(COLUMN)
     TARN__HIP_REQUIRED(OWN)
-    TARN__HIP_OPTIONAL(OWN)
+
     // clang-format on
 };
 const size_t hip_functions_count = sizeof hip_functions / sizeof *hip_functions;

@@ -13,8 +13,6 @@
 
 enum {
   THREADS_MAX = 1024,
-  THREADS_OF_UNIT = 2048,
-  BLOCKS_OF_UNIT = 32,
   SHARED_MAX = 49152,
   GRID_YZ_MAX = 65535,
 };
@@ -116,24 +114,6 @@ tarn__cuda_result cuModuleGetFunction(CUfunction *out, CUmodule module,
 }
 
 // --- launches --------------------------------------------------------------
-
-static tarn__cuda_result occupancy(CUfunction function, int threads, int *out) {
-  tarn__cuda_result error = standin_check(function, STANDIN_FUNCTION);
-  if (error != TARN__CU_SUCCESS) return error;
-  if (threads <= 0) {
-    return standin_wrong(TARN__CU_ERROR_INVALID_VALUE, "%d threads", threads);
-  }
-  int blocks = threads > THREADS_MAX ? 0 : THREADS_OF_UNIT / threads;
-  *out = blocks < BLOCKS_OF_UNIT ? blocks : BLOCKS_OF_UNIT;
-  return TARN__CU_SUCCESS;
-}
-
-tarn__cuda_result cuOccupancyMaxActiveBlocksPerMultiprocessor(
-    int *out, CUfunction function, int threads, size_t shared_size) {
-  BEGIN(STANDIN_IN_CONTEXT, NULL);
-  (void)shared_size;
-  return END(occupancy(function, threads, out));
-}
 
 static tarn__cuda_result check_shape(const tarn_standin_launch *launch) {
   uint64_t threads =

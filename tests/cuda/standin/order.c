@@ -77,15 +77,6 @@ tarn__cuda_result cuStreamSynchronize(CUstream stream) {
   return END(synchronize(context, stream));
 }
 
-tarn__cuda_result cuStreamGetCtx(CUstream stream, CUcontext *out) {
-  CUcontext context = NULL;
-  BEGIN(STANDIN_IN_CONTEXT, &context);
-  CUstream found = NULL;
-  tarn__cuda_result error = standin_stream_find(context, stream, &found);
-  if (error == TARN__CU_SUCCESS) *out = found->context;
-  return END(error);
-}
-
 static tarn__cuda_result call_back(CUcontext context, CUstream handle,
                                    standin_task *task) {
   CUstream stream = NULL;

@@ -119,16 +119,6 @@ static bool is_stream(CUstream stream) {
   return stream != TARN__CU_STREAM_LEGACY;
 }
 
-#if HIP_VERSION >= TARN__HIP_VERSION(5, 6)
-EXPORT tarn__cuda_result hipStreamGetDevice(CUstream stream, CUdevice *out) {
-  CUcontext context = NULL;
-  if (!is_stream(stream)) return TARN__CU_ERROR_CONTEXT_IS_DESTROYED;
-  if (stream == NULL) return hipGetDevice(out);
-  tarn__cuda_result error = cuStreamGetCtx(stream, &context);
-  return error == TARN__CU_SUCCESS ? device_of(context, out) : error;
-}
-#endif
-
 // --- memory ----------------------------------------------------------------
 
 static tarn__cuda_result ask_pointer(const void *address, unsigned *out_type,
