@@ -54,7 +54,7 @@ if(TARN_NVCC)
     add_custom_command(OUTPUT rows.fatbin
       COMMAND ${TARN_NVCC} ${TARN_NVCC_OPTIONS} -o rows.fatbin
         ${CMAKE_CURRENT_SOURCE_DIR}/rows.cu
-      DEPENDS rows.cu rows_args.h COMMENT "Compiling kernels by nvcc" VERBATIM)
+      DEPENDS rows.cu elements.cuh rows_args.h COMMENT "Compiling kernels by nvcc" VERBATIM)
     add_custom_command(OUTPUT image.c
       COMMAND ${CMAKE_COMMAND} -DOUT=${TARN_CUDA_IMAGE} -DIMAGE=rows.fatbin
         -P ${CMAKE_CURRENT_SOURCE_DIR}/embed.cmake
