@@ -19,8 +19,8 @@
 enum {
   LINE_SIZE = 64,         // bytes that come at once
   FETCH_SIZE = 256,       // bytes of a row to fetch; the rest comes by itself
-  PART_SIZE = 32,         // bytes that are copied at once
-  PARTS_MOST = 32,        // of a row that is not long
+  SHORT_TO = 64,          // a row of fewer bytes is copied in two parts
+  LONG_FROM = 1024,       // a row of more bytes is copied by memcpy
   STREAM_FROM = 4 << 20,  // bytes of all rows that a cache had better not keep
 };
 
@@ -38,15 +38,23 @@ FETCHER fetch_bytes(const unsigned char *bytes, size_t size) {
     __builtin_prefetch((const void *)line);
 }
 
-// No address is wrong here.
-FETCHER fetch(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
-  if (plan->fetch_table) fetch_bytes(pair->table, plan->table_bytes);
-  if (plan->fetch_dense) fetch_bytes(pair->dense, plan->dense_bytes);
+// What is fetched of a row that comes later. No address is wrong here.
+FETCHER fetch_table(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
+  fetch_bytes(pair->table, plan->table_bytes);
+}
+
+FETCHER fetch_dense(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
+  fetch_bytes(pair->dense, plan->dense_bytes);
+}
+
+FETCHER fetch_both(const tarn__rows_plan *plan, const tarn__rows_pair *pair) {
+  fetch_table(plan, pair);
+  fetch_dense(plan, pair);
 }
 
 // A mover that does |move| with each pair |p| of |plan|: of a copy, which no
 // row that is written could have changed.
-#define MOVER(name, attributes, move)                                       \
+#define MOVER(name, attributes, fetch, move)                                \
   attributes static void name(const tarn__rows_plan *given,                 \
                               const tarn__rows_pair *pairs, size_t count) { \
     const tarn__rows_plan copy = *given;                                    \
@@ -72,27 +80,87 @@ static void move_nothing(const tarn__rows_plan *plan,
 
 // --- as they are -----------------------------------------------------------
 
-// For a short row, a call of memcpy takes longer than the copy, and delays the
-// prefetches after it. The last part may overlap the one before.
-static inline void copy_row(unsigned char *restrict to,
-                            const unsigned char *restrict from, size_t size) {
-  if (size < PART_SIZE || size > (size_t)PARTS_MOST * PART_SIZE) {
-    memcpy(to, from, size);
-    return;
-  }
-  size_t last = size - PART_SIZE;
-  for (size_t at = 0; at < last; at += PART_SIZE) {
-    memcpy(to + at, from + at, PART_SIZE);
-  }
-  memcpy(to + last, from + last, PART_SIZE);
+// A call of memcpy takes longer than the copy of a row that is not long, and
+// delays the prefetches after it. Such a row is copied in parts, the last of
+// which may overlap the one before.
+
+// |size| is that of one part to two of them.
+static inline void copy_twice(unsigned char *restrict to,
+                              const unsigned char *restrict from, size_t size,
+                              size_t part) {
+  memcpy(to, from, part);
+  memcpy(to + size - part, from + size - part, part);
 }
 
-MOVER(gather, , copy_row(p.dense, p.table, plan->dense_bytes))
-MOVER(scatter, , copy_row(p.table, p.dense, plan->table_bytes))
+// |size| is 1 to SHORT_TO.
+static inline void copy_short(unsigned char *restrict to,
+                              const unsigned char *restrict from, size_t size) {
+  if (size >= 32) {
+    copy_twice(to, from, size, 32);
+  } else if (size >= 16) {
+    copy_twice(to, from, size, 16);
+  } else if (size >= 8) {
+    copy_twice(to, from, size, 8);
+  } else if (size >= 4) {
+    copy_twice(to, from, size, 4);
+  } else if (size >= 2) {
+    copy_twice(to, from, size, 2);
+  } else {
+    *to = *from;
+  }
+}
+
+// |size| is at least that of a part, |part| bytes.
+#define IN_PARTS(copy_part, part)                \
+  do {                                           \
+    size_t last = size - (part);                 \
+    for (size_t at = 0; at < last; at += (part)) \
+      copy_part(to + at, from + at);             \
+    copy_part(to + last, from + last);           \
+  } while (0)
+
+static inline void copy_32(unsigned char *restrict to,
+                           const unsigned char *restrict from) {
+  memcpy(to, from, 32);
+}
+
+static inline void copy_parts(unsigned char *restrict to,
+                              const unsigned char *restrict from, size_t size) {
+  IN_PARTS(copy_32, 32);
+}
+
+#define GATHER(copy) copy(p.dense, p.table, plan->dense_bytes)
+#define SCATTER(copy) copy(p.table, p.dense, plan->table_bytes)
+
+MOVER(gather_short, , fetch_table, GATHER(copy_short))
+MOVER(scatter_short, , fetch_both, SCATTER(copy_short))
+MOVER(gather_parts, , fetch_table, GATHER(copy_parts))
+MOVER(scatter_parts, , fetch_both, SCATTER(copy_parts))
+MOVER(gather_long, , fetch_table, GATHER(memcpy))
+MOVER(scatter_long, , fetch_both, SCATTER(memcpy))
 
 #if defined(__x86_64__)
 
 #define AVX2 __attribute__((target("avx2")))
+
+AVX2 static inline void copy_64_avx2(unsigned char *restrict to,
+                                     const unsigned char *restrict from) {
+  const __m256i *vectors = (const __m256i *)(const void *)from;
+  __m256i *out = (__m256i *)(void *)to;
+  __m256i first = _mm256_loadu_si256(vectors);
+  __m256i second = _mm256_loadu_si256(vectors + 1);
+  _mm256_storeu_si256(out, first);
+  _mm256_storeu_si256(out + 1, second);
+}
+
+AVX2 static inline void copy_parts_avx2(unsigned char *restrict to,
+                                        const unsigned char *restrict from,
+                                        size_t size) {
+  IN_PARTS(copy_64_avx2, 64);
+}
+
+MOVER(gather_parts_avx2, AVX2, fetch_table, GATHER(copy_parts_avx2))
+MOVER(scatter_parts_avx2, AVX2, fetch_both, SCATTER(copy_parts_avx2))
 
 // Copies |size| bytes, a multiple of a line. Rows that do not begin at a line
 // would be written in parts, which is slower than a plain copy.
@@ -114,18 +182,27 @@ MOVER(scatter, , copy_row(p.table, p.dense, plan->table_bytes))
   }
 
 STREAM(stream_sse2, , __m128i, _mm_loadu_si128, _mm_stream_si128)
-MOVER(gather_sse2, , stream_sse2(p.dense, p.table, plan->dense_bytes))
-MOVER(scatter_sse2, , stream_sse2(p.table, p.dense, plan->table_bytes))
+MOVER(gather_sse2, , fetch_table, GATHER(stream_sse2))
+MOVER(scatter_sse2, , fetch_dense, SCATTER(stream_sse2))
 
 STREAM(stream_avx2, AVX2, __m256i, _mm256_loadu_si256, _mm256_stream_si256)
-MOVER(gather_avx2, AVX2, stream_avx2(p.dense, p.table, plan->dense_bytes))
-MOVER(scatter_avx2, AVX2, stream_avx2(p.table, p.dense, plan->table_bytes))
+MOVER(gather_avx2, AVX2, fetch_table, GATHER(stream_avx2))
+MOVER(scatter_avx2, AVX2, fetch_dense, SCATTER(stream_avx2))
+
+static bool is_wide(void) {
+  return __builtin_cpu_supports("avx2") != 0;
+}
 
 // NULL: this machine has no writes past the caches.
 static tarn__rows_mover *streamer_of(tarn__rows_action action) {
-  bool wide = __builtin_cpu_supports("avx2");
-  if (action == TARN__ROWS_GATHER) return wide ? gather_avx2 : gather_sse2;
-  return wide ? scatter_avx2 : scatter_sse2;
+  if (action == TARN__ROWS_GATHER) return is_wide() ? gather_avx2 : gather_sse2;
+  return is_wide() ? scatter_avx2 : scatter_sse2;
+}
+
+static tarn__rows_mover *by_parts(tarn__rows_action action) {
+  if (action == TARN__ROWS_GATHER)
+    return is_wide() ? gather_parts_avx2 : gather_parts;
+  return is_wide() ? scatter_parts_avx2 : scatter_parts;
 }
 
 void tarn__rows_settle(void) {
@@ -137,6 +214,10 @@ void tarn__rows_settle(void) {
 static tarn__rows_mover *streamer_of(tarn__rows_action action) {
   (void)action;
   return NULL;
+}
+
+static tarn__rows_mover *by_parts(tarn__rows_action action) {
+  return action == TARN__ROWS_GATHER ? gather_parts : scatter_parts;
 }
 
 void tarn__rows_settle(void) {}
@@ -165,26 +246,30 @@ static bool is_streamed(const tarn__rows_plan *plan) {
   return are_lines(rows->table_offset, rows->table_stride, plan->table_bytes);
 }
 
-static void choose_copy(tarn__rows_plan *plan) {
+static tarn__rows_mover *copier_of(const tarn__rows_plan *plan) {
   bool gathers = plan->action == TARN__ROWS_GATHER;
+  if (plan->table_bytes < SHORT_TO)
+    return gathers ? gather_short : scatter_short;
+  if (plan->table_bytes > LONG_FROM)
+    return gathers ? gather_long : scatter_long;
+  return by_parts(plan->action);
+}
+
+static void choose_copy(tarn__rows_plan *plan) {
   plan->move = is_streamed(plan) ? streamer_of(plan->action) : NULL;
   plan->streams = plan->move != NULL;
-  if (plan->streams) {
-    plan->fetch_table = gathers;
-  } else {
-    plan->move = gathers ? gather : scatter;
-  }
+  if (!plan->streams) plan->move = copier_of(plan);
 }
 
 // --- converted -------------------------------------------------------------
 
-MOVER(gather_other, ,
+MOVER(gather_other, , fetch_table,
       tarn__convert(plan->rows->dense_dtype, p.dense, plan->rows->table_dtype,
                     p.table, plan->rows->width))
-MOVER(scatter_other, ,
+MOVER(scatter_other, , fetch_both,
       tarn__convert(plan->rows->table_dtype, p.table, plan->rows->dense_dtype,
                     p.dense, plan->rows->width))
-MOVER(add_other, ,
+MOVER(add_other, , fetch_both,
       tarn__convert_add(plan->rows->table_dtype, p.table,
                         plan->rows->dense_dtype, p.dense, plan->rows->width))
 
@@ -204,7 +289,7 @@ MOVER(add_other, ,
       memcpy(to + k * sizeof sum, &sum, sizeof sum);                          \
     }                                                                         \
   }                                                                           \
-  MOVER(name, , name##_row(p.table, p.dense, plan->rows->width))
+  MOVER(name, , fetch_both, name##_row(p.table, p.dense, plan->rows->width))
 
 ADDER(add_f64, double)
 ADDER(add_f32, float)
@@ -246,9 +331,7 @@ tarn__rows_plan tarn__rows_choose(tarn__rows_action action,
   tarn__rows_plan plan = {.action = action,
                           .rows = rows,
                           .table_bytes = tarn__rows_table_bytes(rows),
-                          .dense_bytes = tarn__rows_dense_bytes(rows),
-                          .fetch_table = true,
-                          .fetch_dense = action != TARN__ROWS_GATHER};
+                          .dense_bytes = tarn__rows_dense_bytes(rows)};
   plan.ahead = ahead_of(&plan);
   if (plan.table_bytes == 0) {
     plan.move = move_nothing;

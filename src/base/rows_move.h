@@ -27,10 +27,8 @@ typedef struct tarn__rows_plan {
   size_t table_bytes;  // of a row
   size_t dense_bytes;
   tarn__rows_mover *move;
-  bool streams;      // it writes past the caches
-  bool fetch_table;  // bytes to fetch before they are moved
-  bool fetch_dense;
-  size_t ahead;  // so many rows before
+  bool streams;  // it writes past the caches
+  size_t ahead;  // rows that are fetched before they are moved
 } tarn__rows_plan;
 
 // The plan for |rows|, with the fastest mover there is.
