@@ -28,7 +28,7 @@
 
 enum {
   TRY_EVERY = 32,  // batches, the first two of which are tries
-  WINDOW = 32,     // rows that are found together
+  WINDOW = 128,    // rows that are found together
 };
 
 // --- indices ---------------------------------------------------------------
@@ -224,8 +224,12 @@ static void move_ready(worker *w) {
   memmove(w->pairs, w->pairs + ready, TARN__ROWS_AHEAD * sizeof w->pairs[0]);
 }
 
-// Moves all pairs; the entries after them are prefetched in vain.
+// Moves all pairs. In place of pairs behind them the last one is fetched.
 static void move_rest(worker *w) {
+  if (w->count == 0) return;
+  tarn__rows_pair *behind = w->pairs + w->count;
+  for (size_t k = 0; k < w->share->plan->ahead; k++)
+    behind[k] = behind[-1];
   move_first(w, w->count);
 }
 
@@ -257,6 +261,41 @@ static inline verdict find_row(tarn__common_rows_share *share,
   return out->table != NULL ? TAKE : STOP;
 }
 
+// Whether every index that the table has is of a row that the share moves, in
+// one chunk. As a rule it is so.
+static bool is_plain(const tarn__common_rows_share *share) {
+  const tarn__rows_plan *plan = share->plan;
+  return share->of == 1 && plan->rows->table.count == 1 &&
+         plan->table_bytes != 0;
+}
+
+// The rows of |count| positions from |first| on, up to the first index that the
+// table does not have. Returns how many they are.
+static inline __attribute__((always_inline)) size_t find_plain_of(
+    tarn_dtype dtype, const tarn_rows *given, size_t first, size_t count,
+    tarn__rows_pair *out) {
+  const tarn_rows rows = *given;
+  const void *indices = (const void *)(uintptr_t)rows.indices;
+  const tarn_addr table = rows.table.chunks[0] + rows.table_offset;
+  unsigned char *dense = dense_at(&rows, first);
+  for (size_t k = 0; k < count; k++) {
+    int64_t index = tarn__rows_index_at(dtype, indices, first + k);
+    if (!tarn__rows_has(&rows, index)) return k;
+    tarn_addr row = table + (size_t)index * rows.table_stride;
+    out[k] = (tarn__rows_pair){(unsigned char *)(uintptr_t)row, dense};
+    dense += rows.dense_stride;
+  }
+  return count;
+}
+
+// A loop for each type of indices.
+static size_t find_plain(const tarn_rows *rows, size_t first, size_t count,
+                         tarn__rows_pair *out) {
+  return rows->index_dtype == TARN_DTYPE_I64
+             ? find_plain_of(TARN_DTYPE_I64, rows, first, count, out)
+             : find_plain_of(TARN_DTYPE_I32, rows, first, count, out);
+}
+
 // Adds the rows of |count| positions from |first| on. False: a fault. The loop
 // reads copies, since it writes pairs, which the compiler could take for
 // aliases.
@@ -264,8 +303,14 @@ static bool find_rows(worker *w, size_t first, size_t count) {
   tarn__common_rows_share *share = w->share;
   const tarn_rows rows = *share->plan->rows;
   const size_t bytes = share->plan->table_bytes;
+  const size_t end = first + count;
+  const bool plain = is_plain(share);
   tarn__rows_pair *out = w->pairs + w->count;
-  for (size_t i = first; i < first + count; i++) {
+  for (size_t i = first; i < end; i++) {
+    size_t found = plain ? find_plain(&rows, i, end - i, out) : 0;
+    out += found;
+    i += found;
+    if (i == end) break;
     verdict what = find_row(share, &rows, bytes, i, out);
     if (what == STOP) return false;
     out += what != PASS;
@@ -336,8 +381,10 @@ static order next_order(const worker *w) {
   return w->costs[SORTED] < w->costs[AS_THEY_COME] ? SORTED : AS_THEY_COME;
 }
 
-// False: a fault.
+// False: a fault. The clock is read only where there is a choice: for a small
+// call it takes long.
 static bool move_batch(worker *w, size_t first, size_t count) {
+  if (!w->can_sort) return move_as_they_come(w, first, count);
   order how = next_order(w);
   uint64_t begin = tarn__os_busy_ns();
   bool fine = how == SORTED ? move_sorted(w, first, count)
@@ -347,16 +394,27 @@ static bool move_batch(worker *w, size_t first, size_t count) {
   return fine;
 }
 
+// Pairs are left as they are until rows are found: to clear them takes longer
+// than some calls do.
+static void worker_begin(worker *w, tarn__common_rows_share *share) {
+  w->share = share;
+  w->can_sort = buckets_begin(&w->sorted, share);
+  w->turn = 0;
+  w->costs[AS_THEY_COME] = 0;
+  w->costs[SORTED] = 0;
+  w->count = 0;
+}
+
 void tarn__rows_share_run(tarn__common_rows_share *share) {
-  worker w = {.share = share};
+  worker w;
+  worker_begin(&w, share);
   size_t left = share->end - share->first;
   bool fine = true;
-  w.can_sort = buckets_begin(&w.sorted, share);
   while (fine && left != 0) {
     size_t now = w.can_sort && left > w.sorted.batch ? w.sorted.batch : left;
     fine = move_batch(&w, share->end - left, now);
     left -= now;
   }
   if (w.can_sort) buckets_end(&w.sorted);
-  tarn__rows_settle();
+  if (share->plan->streams) tarn__rows_settle();
 }

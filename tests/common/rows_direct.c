@@ -98,7 +98,7 @@ TEST(every_shape_is_as_the_model) {
 
 // Every count of rows about those at which a window is full.
 TEST(every_count_is_as_the_model) {
-  for (size_t count = 0; count < 200; count++) {
+  for (size_t count = 0; count < 320; count += (size_t)EFFORT(1, 3)) {
     rows_scene_shape c = {
         .table = TARN_DTYPE_U8,
         .dense = TARN_DTYPE_U8,
@@ -109,6 +109,24 @@ TEST(every_count_is_as_the_model) {
             TARN_ROWS_SKIP_BAD | (count % 2 != 0 ? TARN_ROWS_PAST_CACHES : 0)};
     try_shape(&c);
     c.width = 64;
+    try_shape(&c);
+  }
+}
+
+// Rows of every size up to long ones: copied in two parts, in more, and by
+// memcpy. In half of them indices are narrow, and some are of no row.
+TEST(every_size_of_row_is_as_the_model) {
+  for (size_t width = 1; width < 1300; width += width < 300 ? 1 : 37) {
+    rows_scene_shape c = {.table = TARN_DTYPE_U8,
+                          .dense = TARN_DTYPE_U8,
+                          .width = width,
+                          .table_count = 40,
+                          .index_count = (size_t)EFFORT(170, 40),
+                          .table_shift = width % 5,
+                          .dense_shift = width % 3,
+                          .dense_gap = width % 7,
+                          .flags = TARN_ROWS_SKIP_BAD,
+                          .narrow = width % 2 != 0};
     try_shape(&c);
   }
 }
@@ -270,6 +288,28 @@ TEST_RANGE(the_first_bad_index_is_named, 1, EFFORT(4, 3)) {
     expect_refused(&s, says);
   }
   rows_scene_tear_down(&s);
+}
+
+// At each place of a window that is found, and at both sizes of indices.
+TEST(the_first_bad_index_of_few_is_named) {
+  static const int64_t bad[] = {-1, 50, INT32_MAX, INT32_MIN};
+  for (size_t k = 0; k < 320; k += (size_t)EFFORT(1, 3)) {
+    rows_scene_shape c = {.table = TARN_DTYPE_F32,
+                          .dense = TARN_DTYPE_F32,
+                          .width = 16,
+                          .table_count = 50,
+                          .index_count = 320,
+                          .narrow = k % 2 != 0};
+    rows_scene s;
+    char says[ROWS_SCENE_TEXT];
+    rows_scene_set_up(&s, &c);
+    rows_scene_put(&s, 319, 50);
+    rows_scene_put(&s, k, bad[k % 4]);
+    snprintf(says, sizeof says, "index %lld at position %zu is not in 0..49",
+             (long long)bad[k % 4], k);
+    expect_refused(&s, says);
+    rows_scene_tear_down(&s);
+  }
 }
 
 TEST_RANGE(a_row_in_two_chunks_is_named, 1, EFFORT(4, 3)) {
