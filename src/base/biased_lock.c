@@ -8,6 +8,7 @@
 #include "base/biased_lock.h"
 
 #include "base/os.h"
+#include "base/status.h"
 
 enum {
   SLOTS = 256,
@@ -41,6 +42,8 @@ static struct {
 static void leave_slot(void *pointer) {
   tarn__owner_slot *slot = pointer;
   tarn__biased_lock_slot = NULL;
+  // The thread may have ended in a callback.
+  atomic_store_explicit(&slot->inside, NULL, memory_order_relaxed);
   atomic_store_explicit(&slot->taken, false, memory_order_release);
 }
 
@@ -106,7 +109,8 @@ static void want_more(tarn__biased_lock *lock) {
 }
 
 static void give_to_caller(tarn__biased_lock *lock) {
-  bool can = tarn__os_can_fence_threads() && take_slot();
+  bool can = tarn__callbacks_running == 0 && tarn__os_can_fence_threads() &&
+             take_slot();
   if (can) {
     lock->streak = 0;
     atomic_store_explicit(&lock->owner, tarn__biased_lock_slot,
@@ -196,6 +200,31 @@ void tarn__biased_lock_wait(tarn__biased_lock *lock, pthread_cond_t *told) {
     revoke(lock);
   }
 }
+
+// --- callbacks -------------------------------------------------------------
+
+// A thread that is inside this can enter no other lock as its owner. Nobody has
+// it, so nobody waits for the thread to leave.
+static const tarn__biased_lock in_callback;
+
+static void exchange_inside(const tarn__biased_lock *from,
+                            const tarn__biased_lock *to) {
+  tarn__owner_slot *slot = tarn__biased_lock_slot;
+  if (slot != NULL &&
+      atomic_load_explicit(&slot->inside, memory_order_relaxed) == from)
+    atomic_store_explicit(&slot->inside, to, memory_order_release);
+}
+
+void tarn__callback_begin(void) {
+  if (tarn__callbacks_running++ == 0) exchange_inside(NULL, &in_callback);
+}
+
+// In a child of a fork in the callback the thread has no slot any more.
+void tarn__callback_end(void) {
+  if (--tarn__callbacks_running == 0) exchange_inside(&in_callback, NULL);
+}
+
+// --- in a child of fork ----------------------------------------------------
 
 bool tarn__biased_lock_is_held(tarn__biased_lock *lock) {
   if (pthread_mutex_trylock(&lock->mutex) != 0) return true;

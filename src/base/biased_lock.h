@@ -31,7 +31,8 @@ typedef struct tarn__biased_lock tarn__biased_lock;
 // The part of an owning thread that other threads read. A slot is never freed.
 // When its thread ends, another thread inherits it with the locks it owns.
 typedef struct tarn__owner_slot {
-  _Atomic(const tarn__biased_lock *) inside;  // as its owner; NULL: none
+  _Atomic(const tarn__biased_lock *) inside;  // as its owner; NULL: none. One
+                                              // that there is not: a callback
   atomic_bool taken;
 } tarn__owner_slot;
 
@@ -85,6 +86,11 @@ static inline tarn__owner_slot *tarn__biased_lock_try(tarn__biased_lock *lock) {
                  tarn__biased_lock_enter_owned(lock, slot);
   return entered ? slot : NULL;
 }
+
+// Around a callback of a stream. Meanwhile the thread enters no lock as its
+// owner, so whoever has entered so need not ask for tarn__callbacks_running.
+void tarn__callback_begin(void);
+void tarn__callback_end(void);
 
 // Leaves after tarn__biased_lock_try, which returned |slot|.
 static inline void tarn__biased_lock_leave_owned(tarn__owner_slot *slot) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/biased_lock.h"
 #include "base/hostmem.h"
 #include "device/device.h"
 
@@ -90,9 +91,9 @@ static bool withdraw_call(tarn_stream *stream, uint64_t number) {
 }
 
 static void call_back(callback_call call, tarn_status status) {
-  tarn__callbacks_running++;
+  tarn__callback_begin();
   call.callback(call.context, status);
-  tarn__callbacks_running--;
+  tarn__callback_end();
 }
 
 tarn_status tarn__stream_call_the_forgotten(tarn_stream *stream) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/biased_lock.h"
+#include "base/status.h"
 #include "support/run.h"
 
 // --- a kernel that refuses fences ------------------------------------------
@@ -152,6 +153,75 @@ TEST(inside_one_lock_another_is_passed_by_the_mutex) {
   tarn__biased_lock_leave(&lock);
   make_own(&other);
   tarn__biased_lock_deinit(&other);
+  tear_down();
+}
+
+// --- callbacks -------------------------------------------------------------
+
+TEST(in_a_callback_no_lock_is_entered_as_its_owner) {
+  set_up();
+  make_own(&lock);
+  tarn__callback_begin();
+  tarn__callback_begin();
+  ck_assert_int_eq(tarn__callbacks_running, 2);
+  tarn__callback_end();
+  ck_assert_ptr_null(tarn__biased_lock_try(&lock));
+  pass(&lock, (size_t)OFTEN * 4);  // by the mutex
+  ck_assert(is_shared(&lock));
+  tarn__callback_end();
+  ck_assert_int_eq(tarn__callbacks_running, 0);
+  make_own(&lock);
+  tarn__owner_slot *slot = tarn__biased_lock_try(&lock);
+  ck_assert_ptr_nonnull(slot);
+  tarn__biased_lock_leave_owned(slot);
+  tear_down();
+}
+
+// A thread that has owned none gets no slot there.
+static void *own_nothing(void *data) {
+  tarn__callback_begin();
+  pass(data, (size_t)OFTEN * 4);
+  require(tarn__biased_lock_slot == NULL && is_shared(data));
+  tarn__callback_end();
+  make_own(data);
+  return NULL;
+}
+
+TEST(a_callback_makes_no_owner) {
+  set_up();
+  pthread_join(start(own_nothing, &lock), NULL);
+  ck_assert(!is_shared(&lock));
+  pass(&lock, 1);
+  tear_down();
+}
+
+// Its slot is inherited as that of any other thread.
+static void *end_in_a_callback(void *data) {
+  make_own(data);
+  tarn__callback_begin();
+  pthread_exit(NULL);
+}
+
+TEST(a_thread_ends_in_a_callback) {
+  set_up();
+  pthread_join(start(end_in_a_callback, &lock), NULL);
+  make_own(&lock);
+  tarn__biased_lock_enter(&lock);
+  ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
+  tarn__biased_lock_leave(&lock);
+  tear_down();
+}
+
+// Inside of a lock a callback changes nothing.
+TEST(a_callback_leaves_an_owner_inside) {
+  set_up();
+  make_own(&lock);
+  tarn__biased_lock_enter(&lock);
+  tarn__callback_begin();
+  ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
+  tarn__callback_end();
+  ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
+  tarn__biased_lock_leave(&lock);
   tear_down();
 }
 
