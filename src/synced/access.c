@@ -4,8 +4,9 @@
 // The short way is for a range that is exactly a span, without open writers and
 // uses: there is nothing to cut, plan or wait for, and a thread that uses the
 // buffer alone takes the lock with plain stores. The span must be the first or
-// the most recent one, so that the short way calls no function. The middle way
-// is for a part of such a span.
+// the most recent one, so that the short way calls no function. The shortest
+// way repeats an access of the whole buffer: what the former one has found out
+// still holds (tarn__synced_ready). The middle way is for a part of a span.
 #include "synced/access.h"
 
 #include <assert.h>
@@ -64,8 +65,6 @@ static inline void enter(tarn__synced_span *span, uint32_t side,
   access->side = side;
   access->buffer = buffer;
   tarn_list_add_tail(&core->accesses, &access->node);
-  at->accesses++;
-  buffer->accesses++;
 }
 
 static inline bool begin_at_once(const tarn__synced_request *request,
@@ -82,14 +81,69 @@ static inline bool begin_at_once(const tarn__synced_request *request,
   return may;
 }
 
-// Only if this thread owns the lock; so the buffer is not from before a fork.
-static inline bool try_short_begin(const tarn__synced_request *request,
-                                   tarn_access *access) {
-  tarn__owner_slot *slot = tarn__biased_lock_try(&request->buffer->core->lock);
-  if (slot == NULL) return false;
-  bool begun = begin_at_once(request, access);
-  tarn__biased_lock_leave_owned(slot);
-  return begun;
+// --- beginning, the shortest way ---------------------------------------------
+
+// The arguments of tarn_synced_begin but for the access. They come from
+// registers and stay there.
+typedef struct call {
+  tarn_synced *buffer;
+  size_t offset;
+  size_t size;
+  tarn_place place;
+  uint32_t mode;
+  tarn_stream *stream;
+} call;
+
+// After |access| was begun in the short way, with those arguments. Of a buffer
+// of several spans, and while threads sleep, nothing is ready: an end joins the
+// spans and wakes the threads, which have cleared what was ready.
+static inline void make_ready(tarn__synced_core *core,
+                              const tarn_access *access, size_t offset,
+                              size_t size, tarn_place place) {
+  if (core->spans.map.count > 1 || core->sleepers > 0) return;
+  core->ready = (tarn__synced_ready){
+      .buffer = access->buffer,
+      .offset = offset,
+      .size = size,
+      .place = place,
+      .side = access->side,
+      .address = access->address,
+      .pointer = access->pointer,
+      .valid = &tarn__core_counts(core, access->side, access->side)->valid};
+}
+
+static inline bool is_plain(uint32_t mode) {
+  return mode - TARN_READ <= TARN_READ_WRITE - TARN_READ;
+}
+
+// Whether an access with those arguments finds all as the former one did.
+static inline bool is_ready(const tarn__synced_core *core, const call *c) {
+  const tarn__synced_ready *ready = &core->ready;
+  const tarn__synced_span *span = &core->spans.whole;
+  return ready->buffer == c->buffer && ready->offset == c->offset &&
+         ready->size == c->size &&
+         tarn__route_is_same(ready->place, c->place) && span->writer == NULL &&
+         (c->mode == TARN_READ || (is_plain(c->mode) && span->readers == 0));
+}
+
+static inline void enter_again(tarn__synced_core *core, const call *c,
+                               tarn_access *access) {
+  const tarn__synced_ready *ready = &core->ready;
+  if (c->mode == TARN_READ) {
+    core->spans.whole.readers++;
+  } else {
+    core->spans.whole.writer = access;
+  }
+  if (c->mode != TARN_WRITE_DISCARD) *ready->valid += core->size;
+  access->address = ready->address;
+  access->pointer = ready->pointer;
+  access->size = core->size;
+  access->buffer = c->buffer;
+  access->offset = 0;
+  access->stream = c->stream;
+  access->mode = c->mode;
+  access->side = ready->side;
+  tarn_list_add_tail(&core->accesses, &access->node);
 }
 
 // --- beginning, at length ---------------------------------------------------
@@ -169,38 +223,86 @@ static __attribute__((cold, noinline)) tarn_status begin_at_length(
   return tarn__transfer_run(buffer->core, &request, out_access);
 }
 
-static inline bool is_plain(uint32_t mode) {
-  return mode - TARN_READ <= TARN_READ_WRITE - TARN_READ;
+// The short way, by a thread that has entered the lock as its owner.
+static __attribute__((noinline)) tarn_status begin_inside(
+    tarn_synced *buffer, size_t offset, size_t size, tarn_place place,
+    uint32_t mode, tarn_stream *stream, tarn_access *out_access) {
+  tarn__synced_core *core = buffer->core;
+  bool fits = offset <= buffer->size;
+  size_t most = fits ? buffer->size - offset : 0;
+  size_t wanted = size == TARN_ALL ? most : size;
+  tarn__synced_request request = {.start = buffer->offset + offset,
+                                  .end = buffer->offset + offset + wanted,
+                                  .place = place,
+                                  .mode = mode,
+                                  .stream = stream,
+                                  .buffer = buffer};
+  bool begun = is_plain(mode) && fits && wanted <= most &&
+               begin_at_once(&request, out_access);
+  if (begun) make_ready(core, out_access, offset, size, place);
+  tarn__biased_lock_leave_owned(tarn__biased_lock_slot);
+  if (begun) return TARN_OK;
+  return begin_at_length(buffer, offset, size, place, mode, stream, out_access);
 }
 
+// Enters if this thread owns the lock; so it is in no callback, and the buffer
+// is not from before a fork. NULL: no.
+static inline tarn__owner_slot *enter_owned(tarn__synced_core *core) {
+  tarn__owner_slot *slot = tarn__biased_lock_slot;
+  bool entered = tarn__biased_lock_is_mine(&core->lock, slot) &&
+                 tarn__biased_lock_enter_owned(&core->lock, slot);
+  if (!entered) return NULL;
+  if (slot == NULL) __builtin_unreachable();  // an owner has one
+  return slot;
+}
+
+// Keeps nothing across a call, so that it has no registers to save.
 tarn_status tarn_synced_begin(tarn_synced *buffer, size_t offset, size_t size,
                               tarn_place place, uint32_t mode,
                               tarn_stream *stream, tarn_access *out_access) {
-  bool sound = buffer != NULL && out_access != NULL && is_plain(mode) &&
-               tarn__callbacks_running == 0 && offset <= buffer->size;
-  if (sound) {
-    size_t most = buffer->size - offset;
-    tarn__synced_request request = {.start = buffer->offset + offset,
-                                    .place = place,
-                                    .mode = mode,
-                                    .stream = stream,
-                                    .buffer = buffer};
-    request.end = request.start + (size == TARN_ALL ? most : size);
-    bool fits = size <= most || size == TARN_ALL;
-    if (fits && try_short_begin(&request, out_access)) return TARN_OK;
+  if (buffer == NULL || out_access == NULL) {
+    return begin_at_length(buffer, offset, size, place, mode, stream,
+                           out_access);
   }
-  return begin_at_length(buffer, offset, size, place, mode, stream, out_access);
+  tarn__synced_core *core = buffer->core;
+  tarn__owner_slot *slot = enter_owned(core);
+  if (slot == NULL) {
+    return begin_at_length(buffer, offset, size, place, mode, stream,
+                           out_access);
+  }
+  const call c = {buffer, offset, size, place, mode, stream};
+  if (!is_ready(core, &c)) {
+    return begin_inside(buffer, offset, size, place, mode, stream, out_access);
+  }
+  enter_again(core, &c, out_access);
+  tarn__biased_lock_leave_owned(slot);
+  return TARN_OK;
 }
 
 // --- ending, the short way ---------------------------------------------------
 
 // Removes an access from the list, after the spans. With the lock.
-static inline void unlink_access(tarn__synced_core *core, tarn_access *access) {
+static inline void unlink_access(tarn_access *access) {
   access->node.prev->next = access->node.next;
   access->node.next->prev = access->node.prev;
-  access->buffer->accesses--;
-  if (access->side != TARN__NO_SIDE) core->sides[access->side].accesses--;
   access->buffer = NULL;
+}
+
+// A write makes the bytes valid at its side only.
+static inline void commit_at_once(tarn__synced_core *core,
+                                  tarn__synced_span *span, uint32_t side) {
+  uint64_t bit = tarn__side_bit(side);
+  if (span->valid != bit || !span->written) {
+    tarn__span_set(core, span, bit, true);
+  }
+  span->writer = NULL;
+}
+
+// Whether |access| reads the whole buffer at the place that is ready.
+static inline bool is_ready_to_end(const tarn__synced_core *core,
+                                   const tarn_access *access) {
+  return core->ready.buffer != NULL && access->side == core->ready.side &&
+         access->mode == TARN_READ;
 }
 
 static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
@@ -216,26 +318,14 @@ static inline bool end_at_once(tarn__synced_core *core, tarn_access *access) {
   if (access->mode == TARN_READ) {
     span->readers--;
   } else {
-    if (span->valid != bit || !span->written) {
-      tarn__span_set(core, span, bit, true);
-    }
-    span->writer = NULL;
+    commit_at_once(core, span, access->side);
   }
   tarn__span_unpin(span, span);
   if (core->spans.map.count > 1) {
     tarn__spans_join(&core->spans, span->node.start, span->end);
   }
-  unlink_access(core, access);
+  unlink_access(access);
   return true;
-}
-
-static inline bool try_short_end(tarn_access *access) {
-  tarn__synced_core *core = access->buffer->core;
-  tarn__owner_slot *slot = tarn__biased_lock_try(&core->lock);
-  if (slot == NULL) return false;
-  bool ended = end_at_once(core, access);
-  tarn__biased_lock_leave_owned(slot);
-  return ended;
 }
 
 // --- ending, at length -------------------------------------------------------
@@ -370,29 +460,43 @@ static __attribute__((noinline)) tarn_status close_general(tarn_access *access,
   tarn__core_enter(core);
   tarn__protect_tighten(core);
   if (access->side != TARN__NO_SIDE) status = close_access(&end);
-  unlink_access(core, access);
+  unlink_access(access);
   tarn__core_wake(core);
   tarn__core_leave(core);
   if (out_lost != NULL) *out_lost = end.lost;
   return status;
 }
 
-static tarn_status check_open(const tarn_access *access) {
-  bool is_open = access != NULL && access->buffer != NULL;
-  return is_open ? TARN_OK
-                 : tarn__fail(TARN_E_INVALID, "synced: the access is not open");
+static inline bool is_open(const tarn_access *access) {
+  return access != NULL && access->buffer != NULL;
+}
+
+static __attribute__((cold, noinline)) tarn_status refuse_closed(void) {
+  return tarn__fail(TARN_E_INVALID, "synced: the access is not open");
+}
+
+// By a thread that has entered the lock as its owner.
+static __attribute__((noinline)) tarn_status end_inside(tarn_access *access) {
+  bool ended = end_at_once(access->buffer->core, access);
+  tarn__biased_lock_leave_owned(tarn__biased_lock_slot);
+  return ended ? TARN_OK : close_general(access, true, NULL);
 }
 
 tarn_status tarn_synced_end(tarn_access *access) {
-  TARN__TRY(check_open(access));
-  bool is_short = access->stream == NULL && tarn__callbacks_running == 0;
-  if (is_short && try_short_end(access)) return TARN_OK;
-  return close_general(access, true, NULL);
+  if (!is_open(access)) return refuse_closed();
+  tarn__synced_core *core = access->buffer->core;
+  tarn__owner_slot *slot = access->stream == NULL ? enter_owned(core) : NULL;
+  if (slot == NULL) return close_general(access, true, NULL);
+  if (!is_ready_to_end(core, access)) return end_inside(access);
+  core->spans.whole.readers--;
+  unlink_access(access);
+  tarn__biased_lock_leave_owned(slot);
+  return TARN_OK;
 }
 
 tarn_status tarn_synced_cancel(tarn_access *access, size_t *out_lost) {
   if (out_lost != NULL) *out_lost = 0;
-  TARN__TRY(check_open(access));
+  if (!is_open(access)) return refuse_closed();
   return close_general(access, false, out_lost);
 }
 

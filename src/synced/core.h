@@ -36,7 +36,7 @@ typedef struct tarn__synced_side {
   bool outside;          // it has outside memory
   unsigned char *pages;  // access of each page; NULL: not protected
   bool busy;             // a thread allocates, moves or frees the memory
-  uint32_t accesses;     // open here
+  uint32_t transfers;    // to here, under way
 } tarn__synced_side;
 
 // Counts of one pair of sides; see tarn_traffic.
@@ -73,6 +73,22 @@ typedef tarn_status tarn__synced_on_close(tarn__synced_core *core,
                                           const tarn_device *device,
                                           bool commit);
 
+// What an access of the whole buffer gets, while the buffer is one span without
+// uses that is valid at the place, and nothing bars the short way. Another with
+// the same arguments differs only in its mode and its stream. Set by accesses
+// that enter the lock by the short way. Those and their ends keep to all this;
+// whoever enters otherwise clears it.
+typedef struct tarn__synced_ready {
+  const tarn_synced *buffer;  // NULL: nothing is ready
+  size_t offset;              // the arguments
+  size_t size;
+  tarn_place place;
+  uint32_t side;
+  tarn_addr address;
+  void *pointer;
+  uint64_t *valid;  // the count of bytes that were valid there
+} tarn__synced_ready;
+
 struct tarn__synced_core {
   tarn__biased_lock lock;  // guards the fields below that can change
   pthread_cond_t changed;  // with the lock: a busy thing is not busy any more
@@ -101,6 +117,7 @@ struct tarn__synced_core {
   tarn__synced_side *sides;  // |side_room| of them; moves when it grows
   uint32_t side_count;
   uint32_t side_room;
+  tarn__synced_ready ready;
   uint32_t last_side;     // the answer when it was last asked for a place ...
   tarn_place last_place;  // ... as the program named it
   size_t live;            // written bytes that are not lost
@@ -118,7 +135,6 @@ struct tarn_synced {
   tarn__synced_core *core;
   size_t offset;
   size_t size;
-  size_t accesses;  // begun through it and open; guarded by the lock
 };
 
 // --- before anything else ---------------------------------------------------
@@ -162,6 +178,7 @@ char *tarn__side_text(const tarn__synced_core *core, uint32_t side, char *out);
 
 static inline void tarn__core_enter(tarn__synced_core *core) {
   tarn__biased_lock_enter(&core->lock);
+  core->ready.buffer = NULL;
 }
 
 // Leaves the lock and tells the trace of new losses. Keeps the thread's last

@@ -61,8 +61,8 @@ void tarn__outside_sync_back(tarn__synced_core *core, tarn__failure *first) {
 static tarn_status await_threads(tarn__synced_core *core, uint32_t side,
                                  bool busy, uint32_t at, const char *what) {
   if (!busy) TARN__TRY(tarn__access_check_none(core, at, 0, core->size, what));
-  // Accesses that are not in the list are of a thread that fetches.
-  if (!busy && core->sides[side].accesses == 0) return TARN_OK;
+  // Without an access there are the transfers of threads that fetch.
+  if (!busy && core->sides[side].transfers == 0) return TARN_OK;
   tarn__core_sleep(core);
   return TARN_PENDING;
 }
@@ -443,7 +443,7 @@ tarn_status tarn_synced_invalidate(tarn_synced *buffer, size_t offset,
 static bool is_fetching(const tarn__synced_core *core) {
   bool found = false;
   for (uint32_t i = 0; i < core->side_count && !found; i++)
-    found = core->sides[i].accesses > 0 || core->sides[i].busy;
+    found = core->sides[i].transfers > 0 || core->sides[i].busy;
   return found;
 }
 

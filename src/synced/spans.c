@@ -344,6 +344,7 @@ static const char *check_span(const tarn__synced_span *span) {
     return "a span is read and written";
   if (prev != NULL && is_in_use(prev) != is_in_use(span) && span->pins == 0)
     return "an access ends where no pin is";
+  if (prev == NULL && span->pins > 0) return "a pin is at the beginning";
   return check_uses(span);
 }
 

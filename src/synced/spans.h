@@ -46,7 +46,8 @@ typedef struct tarn__synced_span {
   struct tarn__synced_span *prev;  // NULL: the first
   struct tarn__synced_span *next;  // NULL: the last
   size_t end;
-  uint32_t pins;              // pinned ranges that begin or end at the start
+  uint32_t pins;              // pinned ranges that begin or end at the start;
+                              // 0 for the first span
   uint32_t readers;           // open accesses that read it
   const tarn_access *writer;  // the open access that writes it; NULL: none
   uint64_t valid;             // bit i: side i has the newest bytes, or will
@@ -107,18 +108,20 @@ TARN_MUST_CHECK tarn_status tarn__spans_reserve(tarn__synced_spans *spans,
 tarn__synced_span *tarn__spans_cut(tarn__synced_spans *spans, size_t start,
                                    size_t end);
 
-// Keeps the cuts where |first| begins and |last| ends. Pins are counted.
+// Keeps the cuts where |first| begins and |last| ends. Pins are counted. Where
+// the buffer begins and ends there is no cut.
 static inline void tarn__span_pin(tarn__synced_span *first,
                                   tarn__synced_span *last) {
-  first->pins++;
+  if (first->prev != NULL) first->pins++;
   if (last->next != NULL) last->next->pins++;
 }
 
 // Removes a pin, from spans with the same begin and end.
 static inline void tarn__span_unpin(tarn__synced_span *first,
                                     tarn__synced_span *last) {
-  assert(first->pins > 0 && (last->next == NULL || last->next->pins > 0));
-  first->pins--;
+  assert(first->prev == NULL || first->pins > 0);
+  assert(last->next == NULL || last->next->pins > 0);
+  if (first->prev != NULL) first->pins--;
   if (last->next != NULL) last->next->pins--;
 }
 

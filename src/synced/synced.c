@@ -286,6 +286,16 @@ static void add_memory(tarn_synced_info *info, const tarn__synced_core *core,
   info->borrowed = side->outside && side->deleter == NULL;
 }
 
+static size_t count_own(const tarn_synced *buffer) {
+  const tarn_list *node = NULL;
+  size_t count = 0;
+  tarn_list_for_each (node, &buffer->core->accesses) {
+    const tarn_access *access = tarn_list_entry(node, tarn_access, node);
+    if (access->buffer == buffer) count++;
+  }
+  return count;
+}
+
 // With the lock.
 static tarn_synced_info describe(const tarn__synced_core *core,
                                  tarn_place place, tarn__synced_run range) {
@@ -311,7 +321,7 @@ tarn_status tarn_synced_query(tarn_synced *buffer, size_t offset, size_t size,
   tarn__core_enter(core);
   tarn__core_settle(core);
   tarn_synced_info info = describe(core, place, range);
-  info.own_accesses = buffer->accesses;
+  info.own_accesses = count_own(buffer);
   tarn__core_leave(core);
   info.struct_size = known;
   memcpy(out_info, &info, known);

@@ -63,7 +63,7 @@ static tarn_status gather_pair(report *r, tarn__synced_core *core,
 
 static tarn_status gather(void *context, tarn__synced_core *core) {
   tarn_status status = TARN_OK;
-  tarn__biased_lock_enter(&core->lock);
+  tarn__core_enter(core);
   for (uint32_t from = 0; from < core->side_count; from++) {
     for (uint32_t to = 0; to < core->side_count && status == TARN_OK; to++)
       status = gather_pair(context, core, from, to);
@@ -74,7 +74,7 @@ static tarn_status gather(void *context, tarn__synced_core *core) {
 
 static tarn_status reset(void *context, tarn__synced_core *core) {
   (void)context;
-  tarn__biased_lock_enter(&core->lock);
+  tarn__core_enter(core);
   size_t pairs = (size_t)core->count_room * core->count_room;
   memset(core->counts, 0, pairs * sizeof *core->counts);
   tarn__biased_lock_leave(&core->lock);
@@ -139,7 +139,7 @@ static void add_accesses(const tarn__synced_core *core, tarn_synced_open *out) {
 static void describe(tarn__synced_core *core, tarn_synced_open *out) {
   *out = (tarn_synced_open){
       .struct_size = sizeof *out, .id = core->id, .size = core->size};
-  tarn__biased_lock_enter(&core->lock);
+  tarn__core_enter(core);
   out->handles = core->handles;
   add_memory(core, out);
   add_accesses(core, out);

@@ -87,7 +87,7 @@ static void enter(tarn__synced_transfer *transfer) {
   size_t at = 0;
   transfer->number = ++core->transfers;
   open_access(transfer);
-  core->sides[transfer->side].accesses++;
+  core->sides[transfer->side].transfers++;
   tarn__synced_span *first =
       tarn__spans_cut(&core->spans, request->start, request->end);
   tarn__synced_span *last = first;
@@ -107,7 +107,6 @@ static void take_back(tarn__synced_transfer *transfer) {
     tarn_list_del(&transfer->access->node);
     *transfer->access = (tarn_access){.address = 0};
   }
-  core->sides[transfer->side].accesses--;
   tarn__spans_leave(&core->spans, transfer->request.start,
                     transfer->request.end, transfer->writes);
 }
@@ -259,9 +258,9 @@ static tarn_status commit(tarn__synced_transfer *transfer,
   tarn__transfer_forget(transfer);
   if (tarn__transfer_has_work(transfer)) commit_spans(transfer);
   release_positions(transfer);
+  transfer->core->sides[transfer->side].transfers--;
   if (stays) {
     transfer->access->buffer = transfer->request.buffer;
-    transfer->access->buffer->accesses++;
     tarn__spans_join(&transfer->core->spans, transfer->request.start,
                      transfer->request.end);
   } else {
@@ -413,7 +412,6 @@ static tarn_status open_empty(tarn__synced_core *core,
   access->mode = request->mode & ~TARN_ACCESS_WAIT;
   access->side = TARN__NO_SIDE;
   tarn_list_add_tail(&core->accesses, &access->node);
-  access->buffer->accesses++;
   return TARN_OK;
 }
 

@@ -331,14 +331,14 @@ static void let_go(tarn__synced_core *core, const tarn_device *device) {
     if (point == NULL) return;
     tarn__biased_lock_leave(&core->lock);
     status = tarn__point_query(point);
-    tarn__biased_lock_enter(&core->lock);
+    tarn__core_enter(core);
     tarn__work_settle(core, point, status);
   }
 }
 
 static tarn_status ask_to_close(tarn__synced_core *core,
                                 const tarn_device *device) {
-  tarn__biased_lock_enter(&core->lock);
+  tarn__core_enter(core);
   const tarn__synced_side *side = side_at(core, device);
   if (side == NULL) let_go(core, device);
   bool used = side == NULL && is_used(core, device);
@@ -362,7 +362,7 @@ static void forget(tarn__synced_core *core, const tarn_device *device) {
 tarn_status tarn__core_on_close(tarn__synced_core *core,
                                 const tarn_device *device, bool commit) {
   if (!commit) return ask_to_close(core, device);
-  tarn__biased_lock_enter(&core->lock);
+  tarn__core_enter(core);
   forget(core, device);
   tarn__biased_lock_leave(&core->lock);
   return TARN_OK;

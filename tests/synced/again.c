@@ -1,12 +1,13 @@
 // Accesses of a whole buffer that repeat the former one, by the thread that
 // owns the lock; and all that may have happened meanwhile.
 #include <pthread.h>
+#include <sched.h>
 
 #include "base/biased_lock.h"
 #include "kit.h"
 #include "support/on_devices.h"
 
-enum { SIZE = 6000, OFTEN = 200 };
+enum { SIZE = 6000, OFTEN = 3000 };
 
 static tarn_place there;  // a device whose memory the host cannot touch
 static tarn_synced *x;
@@ -28,9 +29,10 @@ static void read_once(void) {
   assert_ok(tarn_synced_end(&access));
 }
 
-// Makes the next access one that repeats the former.
+// Makes the next access one that repeats the former. Each time that another
+// thread takes the lock it is harder to own.
 static void repeat(void) {
-  for (int i = 0; i < OFTEN && x->core->ready.buffer != x; i++)
+  for (int i = 0; i < 1 << 22 && x->core->ready.buffer != x; i++)
     read_once();
   require(x->core->ready.buffer == x);
 }
@@ -82,7 +84,8 @@ TEST_AGAIN(its_bytes_are_counted) {
   uint64_t before = counts_of(x, there, there).valid;
   read_once();
   read_once();
-  ck_assert_uint_eq(counts_of(x, there, there).valid, before + 2 * SIZE);
+  ck_assert_uint_eq(counts_of(x, there, there).valid,
+                    before + (uint64_t)2 * SIZE);
   assert_ok(tarn_synced_traffic_reset(x));
   repeat();
   uint64_t after = counts_of(x, there, there).valid;
@@ -262,9 +265,34 @@ TEST_AGAIN(a_part_is_open) {
   begin(TARN_READ, &whole);
   ck_assert_ptr_null(x->core->ready.buffer);
   assert_ok(tarn_synced_end(&whole));
+  for (int i = 0; i < 3; i++) {
+    tarn_access again;
+    assert_ok(tarn_synced_begin(x, 10, 20, there, TARN_READ, NULL, &again));
+    ck_assert_uint_eq(again.size, 20);
+    ck_assert_uint_eq(again.address, part.address);
+    assert_ok(tarn_synced_end(&again));
+  }
   assert_ok(tarn_synced_end(&part));
   ck_assert_uint_eq(x->core->spans.map.count, 1);
   repeat();
+}
+
+// An access of no bytes is at no place, and one at another place ends as ever.
+TEST_AGAIN(others_end) {
+  tarn_access empty;
+  tarn_access host;
+  assert_ok(tarn_synced_begin(x, 5, 0, there, TARN_READ, NULL, &empty));
+  assert_ok(
+      tarn_synced_begin(x, 0, TARN_ALL, TARN_HOST, TARN_READ, NULL, &host));
+  repeat();
+  assert_ok(tarn_synced_end(&empty));
+  ck_assert_uint_eq(x->core->spans.whole.readers, 1);
+  repeat();
+  assert_ok(tarn_synced_end(&host));
+  ck_assert_uint_eq(x->core->spans.whole.readers, 0);
+  repeat();
+  write_at(x, 0, SIZE, there, NULL, 2);
+  expect(2);
 }
 
 TEST_AGAIN(it_is_suspended) {
@@ -341,6 +369,51 @@ TEST_AGAIN(another_thread_writes) {
     require(pthread_join(thread, NULL) == 0);
     expect(value);
   }
+}
+
+static void *wait_and_write(void *unused) {
+  tarn_access access;
+  (void)unused;
+  assert_ok(tarn_synced_begin(x, 0, TARN_ALL, there,
+                              TARN_WRITE_DISCARD | TARN_ACCESS_WAIT, NULL,
+                              &access));
+  assert_ok(tarn_synced_cancel(&access, NULL));
+  return NULL;
+}
+
+static size_t sleepers(void) {
+  tarn__core_enter(x->core);
+  size_t count = x->core->sleepers;
+  tarn__core_leave(x->core);
+  return count;
+}
+
+// If this thread owns the lock, nothing is ready, which is looked at inside.
+static void expect_nothing_ready(void) {
+  tarn__owner_slot *slot = tarn__biased_lock_try(&x->core->lock);
+  if (slot == NULL) return;
+  require(x->core->sleepers == 0 || x->core->ready.buffer == NULL);
+  tarn__biased_lock_leave_owned(slot);
+}
+
+// Each end wakes the other thread, which finds the first access and sleeps
+// again. The lock may be this thread's for a while between two of its turns.
+TEST_AGAIN(another_thread_waits) {
+  tarn_access access;
+  pthread_t thread;
+  begin(TARN_READ, &access);
+  require(pthread_create(&thread, NULL, wait_and_write, NULL) == 0);
+  while (sleepers() == 0)
+    sched_yield();
+  for (int i = 0; i < OFTEN; i++) {
+    tarn_access more;
+    begin(TARN_READ, &more);
+    expect_nothing_ready();
+    assert_ok(tarn_synced_end(&more));
+  }
+  assert_ok(tarn_synced_end(&access));
+  require(pthread_join(thread, NULL) == 0);
+  repeat();
 }
 
 TEST_AGAIN(a_callback_runs) {

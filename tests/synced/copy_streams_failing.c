@@ -42,7 +42,7 @@ static void assert_nothing_is_left(const tarn_synced *buffer) {
   if (wrong != NULL) ck_abort_msg("%s", wrong);
   require(tarn_list_empty(&core->accesses));
   for (uint32_t i = 0; i < core->side_count; i++) {
-    require(core->sides[i].accesses == 0);
+    require(core->sides[i].transfers == 0);
     require(!core->sides[i].busy);
   }
   for (const tarn__synced_span *span = core->spans.first; span != NULL;

@@ -38,7 +38,7 @@ static uint32_t accesses_there(void) {
   tarn__synced_core *core = buffer->core;
   tarn__core_enter(core);
   uint32_t side = tarn__side_find(core, there);
-  uint32_t count = core->sides[side].accesses;
+  uint32_t count = core->sides[side].transfers;
   tarn__core_leave(core);
   return count;
 }

@@ -111,7 +111,8 @@ static void compare(void) {
       count++;
       span = tarn__spans_find(&t.spans, i);
       byte past = past_of(span);
-      require(span->node.start == i && span->pins == t.pins[i]);
+      require(span->node.start == i);
+      require(span->pins == (i == 0 ? 0 : t.pins[i]));
       require(memcmp(&past, &t.bytes[i], sizeof past) == 0);
     }
     require(tarn__spans_find(&t.spans, i) == span);
@@ -403,6 +404,7 @@ TEST(the_walker_sees_what_is_wrong) {
   HARM(at(10)->next, at(30), "");
   HARM(at(0)->node.priority, 0, "heap");
   HARM(at(10)->pins, 0, "no pin");
+  HARM(at(0)->pins, 1, "at the beginning");
   HARM(span->writer, &t.accesses[0], "read and written");
   HARM(span->uses->side, span->uses->next->side, "twice");
   HARM(t.timeline[1].issued, 0, "position");
