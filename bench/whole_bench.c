@@ -44,12 +44,24 @@ static bool join(whole_scene *s, tarn_rendezvous *rendezvous) {
   return joined;
 }
 
+// The first rank's, once the others have been made.
+static void start_take(whole_scene *s, whole_result *out) {
+  const char *why_not = s->bench->why_no_take;
+  if (why_not != NULL) {
+    snprintf(out->take_skipped, sizeof out->take_skipped, "%s", why_not);
+  } else if (s->rank == 0) {
+    s->take = whole_take_start(out->take_skipped);
+  }
+}
+
 static void be_rank(whole_scene *s, tarn_rendezvous *rendezvous,
                     whole_result *out) {
   bool opened = join(s, rendezvous) && whole_scene_open(s);
+  if (opened) start_take(s, out);
   if (opened) measure_kinds(s, out);
   if (!opened || s->is_broken)
     snprintf(out->failed, sizeof out->failed, "%s", s->why);
+  whole_take_stop(s->take);
   whole_scene_close(s);
   (void)tarn_comm_destroy(s->comm);
 }

@@ -57,6 +57,7 @@ typedef struct whole_bench {
   const char *mpi;      // the program that runs under MPI; NULL: not available
   const char *mpirun;   // the command that starts it
   const char *why_not;  // why |mpi| is NULL
+  const char *why_no_take;  // why NumPy is left out; NULL: it is not
 } whole_bench;
 
 // The measurements of one kind and size of rows.
@@ -86,6 +87,20 @@ typedef struct whole_made {
   bool is_skipped;            // as of a figure
 } whole_made;
 
+// 1,024 rows, or as many as there are, gathered by one process alone while all
+// is in the caches: of mapped types that the host reaches.
+typedef struct whole_small {
+  whole_kind kind;
+  size_t row_bytes;
+  size_t rows;
+  double gather_us;           // of a call
+  double take_us;             // the same by np.take; NaN: not measured
+  double over_take;           // of the same passes; NaN: likewise
+  char why[WHOLE_TEXT_SIZE];  // why np.take failed; "": it did not
+} whole_small;
+
+enum { WHOLE_SMALLS_MOST = WHOLE_KINDS * WHOLE_ROWS_MOST };
+
 enum {
   WHOLE_FIGURES_MOST = WHOLE_KINDS * (1 + WHOLE_ROWS_MOST * (WHOLE_OPS + 1))
 };
@@ -94,8 +109,11 @@ typedef struct whole_result {
   whole_made made[WHOLE_KINDS];
   whole_figure figures[WHOLE_FIGURES_MOST];
   size_t count;
-  char mpi_skipped[WHOLE_TEXT_SIZE];  // "": it ran
-  char failed[WHOLE_TEXT_SIZE];       // why figures are missing; "": none are
+  whole_small smalls[WHOLE_SMALLS_MOST];
+  size_t small_count;
+  char mpi_skipped[WHOLE_TEXT_SIZE];   // "": it ran
+  char take_skipped[WHOLE_TEXT_SIZE];  // likewise
+  char failed[WHOLE_TEXT_SIZE];        // why figures are missing; "": none are
 } whole_result;
 
 // Bytes of a block: the largest of the rows, which all others divide.
@@ -126,7 +144,7 @@ typedef struct whole_goal {
   bool at_most;  // the goal is the most that |value| may be, else the least
 } whole_goal;
 
-enum { WHOLE_GOALS_MOST = WHOLE_KINDS * 16 };
+enum { WHOLE_GOALS_MOST = WHOLE_KINDS * 20 };
 
 // Fills |out|, of WHOLE_GOALS_MOST, with the goals that |bench| can measure.
 // Returns their number.

@@ -31,10 +31,18 @@ static const aim aims[] = {
 };
 enum { AIMS = sizeof aims / sizeof aims[0] };
 
-_Static_assert(WHOLE_KINDS *(AIMS *SIZES + 1) <= WHOLE_GOALS_MOST,
+_Static_assert(WHOLE_KINDS *((AIMS + 1) * SIZES + 1) <= WHOLE_GOALS_MOST,
                "all goals fit");
 
 static const double ready_goal = 0.5;
+static const double small_goal = 1.0;
+
+static bool has_size(size_t row_bytes) {
+  for (size_t i = 0; i < SIZES; i++) {
+    if (sizes[i] == row_bytes) return true;
+  }
+  return false;
+}
 
 static bool is_mapped(whole_kind kind) {
   return kind.type != TARN_WHOLE_DISTRIBUTED;
@@ -89,6 +97,26 @@ static size_t add_rows(const whole_result *r, whole_kind kind, const aim *a,
   return count;
 }
 
+// Of one type, whose rows are in one piece: as NumPy's are.
+static size_t add_smalls(const whole_result *r, whole_kind kind,
+                         whole_goal *out) {
+  size_t count = 0;
+  for (size_t i = 0; i < r->small_count; i++) {
+    const whole_small *small = &r->smalls[i];
+    if (kind.type != TARN_WHOLE_CONTINUOUS || small->kind.type != kind.type ||
+        small->kind.on_host != kind.on_host || !has_size(small->row_bytes)) {
+      continue;
+    }
+    out[count++] = (whole_goal){.name = "small_gather_over_take",
+                                .kind = kind,
+                                .row_bytes = small->row_bytes,
+                                .value = small->over_take,
+                                .goal = small_goal,
+                                .at_most = true};
+  }
+  return count;
+}
+
 static whole_goal ready_of(const whole_made *made) {
   return (whole_goal){.name = "ready_over_touch",
                       .kind = made->kind,
@@ -110,6 +138,7 @@ size_t whole_goals(const whole_bench *bench, const whole_result *result,
     if (made->kind.type == 0) continue;  // not reached
     for (size_t a = 0; a < AIMS; a++)
       count += add_rows(result, made->kind, &aims[a], out + count);
+    count += add_smalls(result, made->kind, out + count);
     out[count++] = ready_of(made);
   }
   return count;

@@ -184,7 +184,7 @@ static bool measure(whole_scene *s, samples *all, whole_result *out) {
   }
   if (!check_all(s, all)) return false;
   add_figures(s, all, out);
-  return true;
+  return whole_small_measure(s, out);
 }
 
 static void note_failure(const whole_scene *s, whole_made *made) {

@@ -6,6 +6,7 @@
 //   whole_work.c    each op once, by all ranks from one moment on
 //   whole_check.c   that rows are right, before and after anything is timed
 //   whole_passes.c  ops by turns, and medians
+//   whole_small.c   few rows, beside NumPy's
 //
 // Functions that return bool are collective: false at one rank is false at all,
 // and |why| of the scene says why, the same at all.
@@ -14,6 +15,7 @@
 
 #include "whole_bench.h"
 #include "whole_peer.h"
+#include "whole_take.h"
 
 typedef struct whole_scene {
   const whole_bench *bench;
@@ -32,6 +34,7 @@ typedef struct whole_scene {
   int64_t *numbers;
 
   whole_peer *peer;  // the first rank's, and to see that there is one
+  whole_take *take;  // the first rank's; NULL: none
   uint64_t seed;     // of the indices that are drawn next
   whole_kind kind;
   tarn_whole *whole;
@@ -108,6 +111,14 @@ bool whole_act(whole_scene *s, whole_op op, size_t row_bytes, size_t count);
 // Does |op|, which is WHOLE_GATHER, _SCATTER, _SCATTER_ADD or _PLAIN_GATHER,
 // with rows of |row_bytes|, and looks at each. Leaves the table as it was.
 bool whole_check(whole_scene *s, whole_op op, size_t row_bytes);
+
+// ---------------------------------------------------------------------------
+// whole_small.c
+// ---------------------------------------------------------------------------
+
+// Adds the small gathers of the scene's kind to |out|, by the first rank while
+// the others wait.
+bool whole_small_measure(whole_scene *s, whole_result *out);
 
 // ---------------------------------------------------------------------------
 // whole_passes.c

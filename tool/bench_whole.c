@@ -20,7 +20,11 @@ static const char help[] =
     "over "
     "a\n"
     "memcpy by the same processes; and, where it was there when this tool was\n"
-    "built, over Open MPI. That rows are right is checked before and after.\n"
+    "built, over Open MPI. Gathers of 1,024 rows that are in the caches, by "
+    "one\n"
+    "process, are timed beside NumPy's take. That rows are right is checked "
+    "before\n"
+    "and after.\n"
     "\n"
     "  -n, --ranks N    processes, 1 to 64 (default: 2)\n"
     "  --device NAME    which, any number of times or with commas between "
@@ -38,6 +42,7 @@ static const char help[] =
     "  --passes N       passes that count, 1 to 101 (default: 7)\n"
     "  --zipf           gather by indices after Zipf's law as well\n"
     "  --no-mpi         leave Open MPI out\n"
+    "  --no-numpy       leave NumPy out\n"
     "  -o FORMAT        table (default), json, csv or md\n"
     "  -h, --help       this text\n"
     "\n"
@@ -68,6 +73,7 @@ typedef struct command {
   size_t row_count;
   bool zipf;
   bool no_mpi;
+  bool no_numpy;
   options_output output;
 
   char *mpi;  // the program; NULL: not found
@@ -197,6 +203,12 @@ static void add_mpi(const command *c, whole_bench *b) {
   b->mpirun = TARN_MPIEXEC;
 }
 
+static const char *why_no_take(const command *c, const char *device) {
+  if (c->no_numpy) return "not asked for";
+  bool is_host = strncmp(device, "cpu", 3) == 0;
+  return is_host ? NULL : "it has no such device";
+}
+
 static whole_bench what_to_measure(const command *c, size_t index) {
   static const size_t usual_rows[] = {64, 256, 1024};
   const char *device = c->devices.items[index];
@@ -217,6 +229,7 @@ static whole_bench what_to_measure(const command *c, size_t index) {
   bool is_large = b.table_bytes > ready_most;
   b.ready_bytes = is_large ? cut(ready_most, &b) : b.table_bytes;
   add_mpi(c, &b);
+  b.why_no_take = why_no_take(c, device);
   return b;
 }
 
@@ -239,6 +252,12 @@ static tool_exit tell(const command *c, const bench_whole_outcome *o) {
       status = tool_fail(c->verb, "%s: %s on %s: %s", o->bench.device,
                          tarn_whole_type_name(m->kind.type),
                          whole_kind_location(m->kind), m->why);
+  }
+  for (size_t i = 0; i < o->result.small_count; i++) {
+    const whole_small *small = &o->result.smalls[i];
+    if (small->why[0] != '\0')
+      status = tool_fail(c->verb, "%s: NumPy, rows of %zu bytes: %s",
+                         o->bench.device, small->row_bytes, small->why);
   }
   for (size_t i = 0; i < o->result.count; i++) {
     const whole_figure *f = &o->result.figures[i];
@@ -301,6 +320,7 @@ static const options_entry entries[] = {
     OPTION_NUMBER("passes", passes, 1, WHOLE_PASSES_MOST),
     OPTION_FLAG("zipf", zipf),
     OPTION_FLAG("no-mpi", no_mpi),
+    OPTION_FLAG("no-numpy", no_numpy),
     OPTION_OUTPUT(output),
     {0},
 };

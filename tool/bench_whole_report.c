@@ -61,6 +61,18 @@ static void write_made(sheet *s, const bench_whole_outcome *o,
   sheet_row_end(s);
 }
 
+static void write_small(sheet *s, const bench_whole_outcome *o,
+                        const whole_small *small) {
+  write_kind(s, o, small->kind);
+  write_row_bytes(s, small->row_bytes);
+  sheet_uint(s, "rows", "rows", small->rows, SHEET_COUNT);
+  sheet_number(s, "gather us", "gather_us", small->gather_us, 2);
+  sheet_number(s, "take us", "take_us", small->take_us, 2);
+  sheet_number(s, "x take", "over_take", small->over_take, 2);
+  sheet_failed(s, "failed", small->why);
+  sheet_row_end(s);
+}
+
 static void write_goals(sheet *s, const bench_whole_outcome *o) {
   whole_goal goals[WHOLE_GOALS_MOST];
   size_t count = whole_goals(&o->bench, &o->result, goals);
@@ -76,12 +88,18 @@ static void write_goals(sheet *s, const bench_whole_outcome *o) {
   }
 }
 
-static void write_skipped(sheet *s, const bench_whole_outcome *o) {
-  if (o->result.mpi_skipped[0] == '\0') return;
+static void write_one_skipped(sheet *s, const bench_whole_outcome *o,
+                              const char *what, const char *why) {
+  if (why[0] == '\0') return;
   sheet_text(s, NULL, "device", o->bench.device);
-  sheet_text(s, NULL, "what", "mpi");
-  sheet_text(s, NULL, "why", o->result.mpi_skipped);
+  sheet_text(s, NULL, "what", what);
+  sheet_text(s, NULL, "why", why);
   sheet_row_end(s);
+}
+
+static void write_skipped(sheet *s, const bench_whole_outcome *o) {
+  write_one_skipped(s, o, "mpi", o->result.mpi_skipped);
+  write_one_skipped(s, o, "numpy", o->result.take_skipped);
 }
 
 // ---------------------------------------------------------------------------
@@ -95,13 +113,15 @@ static void write_head(sheet *s, const bench_whole_outcome *o) {
   char memcpy_gbs[FORMAT_SIZE + 32] = "";
   const whole_bench *b = &o->bench;
   const char *skipped = o->result.mpi_skipped;
+  const char *no_take = o->result.take_skipped;
   double gbs = whole_memcpy_gbs(&o->result);
   if (!isnan(gbs))
     snprintf(memcpy_gbs, sizeof memcpy_gbs, ", memcpy %.2f GB/s", gbs);
-  sheet_note(s, "%s: %zu ranks, tables of %s, batches of %s%s%s%s", b->device,
-             b->ranks, format_bytes(size, b->table_bytes),
+  sheet_note(s, "%s: %zu ranks, tables of %s, batches of %s%s%s%s%s%s",
+             b->device, b->ranks, format_bytes(size, b->table_bytes),
              format_bytes(batch, b->batch_bytes), memcpy_gbs,
-             *skipped ? "; Open MPI skipped: " : "", skipped);
+             *skipped ? "; Open MPI skipped: " : "", skipped,
+             *no_take ? "; NumPy skipped: " : "", no_take);
 }
 
 void bench_whole_report_write(const bench_whole_outcome *outcomes, size_t count,
@@ -124,6 +144,11 @@ void bench_whole_report_write(const bench_whole_outcome *outcomes, size_t count,
     const bench_whole_outcome *o = &outcomes[i / WHOLE_KINDS];
     const whole_made *m = &o->result.made[i % WHOLE_KINDS];
     if (m->kind.type != 0) write_made(s, o, m);
+  }
+  sheet_list(s, "small_gathers");
+  for (size_t i = 0; i < count; i++) {
+    for (size_t k = 0; k < outcomes[i].result.small_count; k++)
+      write_small(s, &outcomes[i], &outcomes[i].result.smalls[k]);
   }
   sheet_list(s, "goals");
   for (size_t i = 0; i < count; i++)

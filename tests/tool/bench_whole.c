@@ -12,8 +12,9 @@
 #include "support/run.h"
 #include "support/tool_assert.h"
 
-// Small, without MPI, and of one size of rows.
-#define SMALL "--size", "1M", "--batch", "32K", "--passes", "1", "--rows", "64"
+// Small, without NumPy and MPI, and of one size of rows.
+#define ONE "--size", "1M", "--batch", "32K", "--passes", "1", "--rows", "64"
+#define SMALL ONE, "--no-numpy"
 #define QUICK SMALL, "--no-mpi"
 
 static const char *const types[] = {"continuous", "chunked", "distributed"};
@@ -70,7 +71,8 @@ TEST(six_types_on_two_devices) {
   tool_output o = tool_did("bench", "whole", "-n", "2", QUICK, "-o", "json");
   assert_json_line(o.out);
   assert_keys(o.out, "",
-              "ranks,memcpy_gbs,results,tables,goals,skipped,machine");
+              "ranks,memcpy_gbs,results,tables,small_gathers,goals,skipped,"
+              "machine");
   ck_assert(json_is(o.out, "ranks", "2"));
   ck_assert_double_gt(json_number(o.out, "memcpy_gbs"), 0);
   assert_results(o.out);
@@ -91,8 +93,9 @@ TEST(tables_and_goals) {
               "ready_bytes,ready_ms,touch_ms,ready_over_touch,failed");
   ck_assert(json_is(o.out, "tables.0.table_bytes", "1048576"));
   ck_assert_double_gt(json_number(o.out, "tables.0.ready_over_touch"), 0);
-  // Of each mapped kind: three and the table; of each other: two and that.
-  ck_assert_uint_eq(json_size(o.out, "goals"), 4 * 4 + 2 * 3);
+  // Of each mapped kind: three and the table; of each other: two and that; of
+  // the continuous ones also a small gather.
+  ck_assert_uint_eq(json_size(o.out, "goals"), 4 * 4 + 2 * 3 + 2);
   ck_assert(json_is_text(o.out, "goals.0.name", "gather_over_memcpy"));
   ck_assert(json_is(o.out, "goals.0.goal", "0.42"));
   ck_assert(json_is_text(o.out, "goals.1.name", "gather_over_mpi_window"));
@@ -100,6 +103,9 @@ TEST(tables_and_goals) {
   ck_assert(json_is(o.out, "goals.1.met", "null"));
   ck_assert(json_is_text(o.out, "skipped.0.what", "mpi"));
   ck_assert(json_is_text(o.out, "skipped.0.why", "not asked for"));
+  ck_assert(json_is_text(o.out, "skipped.1.what", "numpy"));
+  ck_assert(json_is_text(o.out, "skipped.1.why", "not asked for"));
+  ck_assert_uint_eq(json_size(o.out, "skipped"), 2);
 }
 
 // A process alone, and parts of a table that are not the same.
@@ -137,7 +143,9 @@ TEST(tables_for_people) {
   tool_output o = tool_did("bench", "whole", "--device", "cpu", QUICK);
   assert_contains(o.out, "Linux ");  // the machine
   assert_contains(o.out, "\ncpu: 2 ranks, tables of 1.00 MiB, batches of 32.0");
-  assert_contains(o.out, "; Open MPI skipped: not asked for\n");
+  assert_contains(o.out,
+                  "; Open MPI skipped: not asked for; NumPy skipped: not asked "
+                  "for\n");
   assert_contains(o.out, "\ndevice  type ");
   assert_contains(o.out, "\ngoal ");
   o = tool_did("bench", "whole", "--device", "sim", QUICK, "-o", "csv");
@@ -198,11 +206,21 @@ static bool built_with_mpi(void) {
 #endif
 }
 
+// Whether a peer was skipped.
+static bool is_skipped(const char *json, const char *what) {
+  char key[48];
+  for (size_t i = 0; i < json_size(json, "skipped"); i++) {
+    snprintf(key, sizeof key, "skipped.%zu.what", i);
+    if (json_is_text(json, key, what)) return true;
+  }
+  return false;
+}
+
 // It may still lack the room or the right to run: then it says so.
 TEST(the_same_by_mpi) {
   tool_output o =
       tool_did("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
-  bool runs = json_size(o.out, "skipped") == 0;
+  bool runs = !is_skipped(o.out, "mpi");
   if (!built_with_mpi()) {
     ck_assert(json_is_text(o.out, "skipped.0.why",
                            "not there when this tool was built"));
@@ -225,7 +243,7 @@ TEST(mpi_that_does_not_run) {
         tool_run("bench", "whole", "--device", "cpu", SMALL, "-o", "json");
     unsetenv("TARN_BENCH_MPI");
     assert_done(&o);
-    ck_assert_uint_eq(json_size(o.out, "skipped"), 1);
+    ck_assert(is_skipped(o.out, "mpi"));
     ck_assert(json_is_text(o.out, "skipped.0.device", "cpu"));
     ck_assert_uint_eq(count(o.out, NULL, NULL, NULL, "mpi_window"), 0);
     ck_assert_uint_eq(json_size(o.out, "results"), 4 * 5 + 2 * 4);
@@ -263,7 +281,7 @@ TEST(mpi_that_lies) {
   assert_done(&o);
   char *asked = tool_read_file(tool_file("asked"));
   char *pid = tool_read_file(tool_file("pid"));
-  bool runs = json_size(o.out, "skipped") == 0;
+  bool runs = !is_skipped(o.out, "mpi");
   ck_assert_int_eq(asked != NULL, runs);
   if (runs) {
     ck_assert_ptr_eq(strchr(asked, '\n'), asked + strlen(asked) - 1);
@@ -279,6 +297,109 @@ TEST(mpi_that_lies) {
               is_peer);
   }
   free(pid);
+}
+
+// --- small gathers ---------------------------------------------------------
+
+static void assert_smalls(const char *json, size_t count, bool by_numpy) {
+  ck_assert_uint_eq(json_size(json, "small_gathers"), count);
+  for (size_t i = 0; i < count; i++) {
+    char key[48];
+    snprintf(key, sizeof key, "small_gathers.%zu", i);
+    assert_keys(json, key,
+                "device,type,location,row_bytes,rows,gather_us,take_us,"
+                "over_take,failed");
+    snprintf(key, sizeof key, "small_gathers.%zu.gather_us", i);
+    ck_assert_double_gt(json_number(json, key), 0);
+    snprintf(key, sizeof key, "small_gathers.%zu.take_us", i);
+    ck_assert(json_is(json, key, "null") != by_numpy);
+    snprintf(key, sizeof key, "small_gathers.%zu.over_take", i);
+    ck_assert(json_is(json, key, "null") != by_numpy);
+  }
+}
+
+// Of mapped types on a device that the host reaches. A batch has 512 rows.
+TEST(small_gathers_without_numpy) {
+  tool_output o = tool_did("bench", "whole", QUICK, "-o", "json");
+  assert_smalls(o.out, 4, false);
+  ck_assert(json_is(o.out, "small_gathers.0.rows", "512"));
+  ck_assert(json_is(o.out, "small_gathers.0.row_bytes", "64"));
+  ck_assert(json_is_text(o.out, "goals.3.name", "small_gather_over_take"));
+  ck_assert(json_is(o.out, "goals.3.met", "null"));
+}
+
+static tool_output run_with_python(const char *python) {
+  setenv("TARN_BENCH_PYTHON", python, 1);
+  tool_output o = tool_run("bench", "whole", "--device", "cpu", ONE, "--no-mpi",
+                           "-o", "json");
+  unsetenv("TARN_BENCH_PYTHON");
+  return o;
+}
+
+static const char *write_python(const char *name, const char *script) {
+  FILE *out = fopen(tool_file(name), "w");
+  ck_assert_ptr_nonnull(out);
+  fprintf(out, "#!/bin/sh\n%s\n", script);
+  ck_assert_int_eq(fchmod(fileno(out), 0700), 0);
+  ck_assert_int_eq(fclose(out), 0);
+  return tool_file(name);
+}
+
+// Where NumPy is: it need not be.
+TEST(small_gathers_beside_numpy) {
+  tool_output o = tool_did("bench", "whole", "--device", "cpu,sim", ONE,
+                           "--no-mpi", "--passes", "2", "-o", "json");
+  bool is_there = json_size(o.out, "skipped") == 3;
+  assert_smalls(o.out, 4, is_there);
+  if (!is_there) {
+    ck_assert_uint_eq(json_size(o.out, "skipped"), 4);
+    note_skipped("small gathers by np.take", "NumPy is not installed");
+  }
+  ck_assert(json_is(o.out, "goals.3.met", "null") != is_there);
+}
+
+// A stand-in whose call takes 1000 us: a goal that is met by far.
+TEST(small_gathers_beside_a_slow_one) {
+  tool_output o = run_with_python(write_python(
+      "slow", "echo ready; while read line; do echo 1000.000; done"));
+  assert_done(&o);
+  assert_smalls(o.out, 4, true);
+  ck_assert(json_is(o.out, "small_gathers.0.take_us", "1000"));
+  ck_assert_double_lt(json_number(o.out, "small_gathers.0.over_take"), 1);
+  ck_assert(json_is(o.out, "goals.3.met", "true"));
+}
+
+// No Python, one without NumPy, and what is none.
+TEST(numpy_that_is_not_there) {
+  static const char *const whys[][2] = {
+      {"exit 1", "python3 does not say that it is ready"},
+      {"echo 'NumPy is not installed' >&2; exit 1", "NumPy is not installed"},
+      {"echo hello; sleep 100", "python3 does not say that it is ready"}};
+  for (size_t i = 0; i < 3; i++) {
+    tool_output o = run_with_python(write_python("python", whys[i][0]));
+    assert_done(&o);
+    assert_smalls(o.out, 4, false);
+    ck_assert(json_is_text(o.out, "skipped.1.what", "numpy"));
+    ck_assert(json_is_text(o.out, "skipped.1.why", whys[i][1]));
+  }
+  tool_output o = run_with_python("/nowhere/at/all");
+  assert_done(&o);
+  assert_smalls(o.out, 4, false);
+}
+
+// A wrong answer is a failure, and so is none.
+TEST(numpy_that_lies) {
+  static const char *const scripts[][2] = {
+      {"echo ready; while read line; do echo soon; done", "python3 says soon"},
+      {"echo ready; while read line; do echo -1; done", "python3 says -1"},
+      {"echo ready; read line; exit 1", "python3 has ended, or hangs"}};
+  for (size_t i = 0; i < 3; i++) {
+    tool_output o = run_with_python(write_python("python", scripts[i][0]));
+    ck_assert_int_eq(o.status, 1);
+    assert_contains(o.err, "tarn bench whole: cpu: NumPy, rows of 64 bytes: ");
+    assert_smalls(o.out, 4, false);
+    ck_assert(json_is_text(o.out, "small_gathers.0.failed", scripts[i][1]));
+  }
 }
 
 // --- wrong use -------------------------------------------------------------
