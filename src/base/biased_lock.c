@@ -7,6 +7,8 @@
 // before it was acquired again.
 #include "base/biased_lock.h"
 
+#include <pthread.h>
+
 #include "base/os.h"
 #include "base/status.h"
 
@@ -15,11 +17,7 @@ enum {
   CACHE_LINE = 64,
   FIRST_WANTED = 64,
   MOST_WANTED = 1 << 20,
-  SPINS = 100,
-  YIELDS = 100,
 };
-
-static const uint64_t NAP_NS = 200000;
 
 const tarn__owner_slot tarn__biased_lock_unowned = {.inside = NULL};
 _Thread_local tarn__owner_slot *tarn__biased_lock_slot
@@ -120,23 +118,14 @@ static void give_to_caller(tarn__biased_lock *lock) {
   }
 }
 
-// Most owners leave within a microsecond. A preempted owner gets the processor
-// by yielding and finally by sleeping, which also yields to lower priorities.
 static void wait_until_out(const tarn__biased_lock *lock,
                            const tarn__owner_slot *owner) {
   for (unsigned i = 0;
-       atomic_load_explicit(&owner->inside, memory_order_acquire) == lock;
-       i++) {
-    if (i < SPINS) continue;
-    if (i < SPINS + YIELDS) {
-      tarn__os_yield();
-    } else {
-      tarn__os_wait_until(tarn__os_now_ns() + NAP_NS);
-    }
-  }
+       atomic_load_explicit(&owner->inside, memory_order_acquire) == lock; i++)
+    tarn__os_back_off(i);
 }
 
-// Called with the mutex held.
+// Called with the short lock held.
 static void revoke(tarn__biased_lock *lock) {
   const tarn__owner_slot *owner =
       atomic_load_explicit(&lock->owner, memory_order_relaxed);
@@ -152,28 +141,13 @@ static void revoke(tarn__biased_lock *lock) {
 
 // --- entering and leaving --------------------------------------------------
 
-// Critical sections are shorter than a sleep and a wake-up: a waiter spins for
-// a while before it sleeps.
-static void init_mutex(pthread_mutex_t *mutex) {
-  pthread_mutexattr_t attributes;
-  pthread_mutexattr_init(&attributes);
-  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-  pthread_mutex_init(mutex, &attributes);
-  pthread_mutexattr_destroy(&attributes);
-}
-
 void tarn__biased_lock_init(tarn__biased_lock *lock) {
   *lock = (tarn__biased_lock){.wanted = FIRST_WANTED};
   atomic_init(&lock->owner, &tarn__biased_lock_unowned);
-  init_mutex(&lock->mutex);
-}
-
-void tarn__biased_lock_deinit(tarn__biased_lock *lock) {
-  pthread_mutex_destroy(&lock->mutex);
 }
 
 void tarn__biased_lock_enter_shared(tarn__biased_lock *lock) {
-  pthread_mutex_lock(&lock->mutex);
+  tarn__short_lock_enter(&lock->shared);
   revoke(lock);
 }
 
@@ -182,23 +156,14 @@ void tarn__biased_lock_leave_shared(tarn__biased_lock *lock) {
   lock->streak = lock->last == self ? lock->streak + 1 : 1;
   lock->last = self;
   if (lock->streak >= lock->wanted) give_to_caller(lock);
-  pthread_mutex_unlock(&lock->mutex);
+  tarn__short_lock_leave(&lock->shared);
 }
 
-// An owner does not hold the mutex that the condition needs. It leaves and
-// enters through the mutex, which may let others in: so it returns for a new
-// check. While a holder waits, another thread may become the owner.
-void tarn__biased_lock_wait(tarn__biased_lock *lock, pthread_cond_t *told) {
-  tarn__owner_slot *slot = tarn__biased_lock_slot;
-  bool owned = slot != NULL && atomic_load_explicit(
-                                   &slot->inside, memory_order_relaxed) == lock;
-  if (owned) {
-    tarn__biased_lock_leave(lock);
-    tarn__biased_lock_enter_shared(lock);
-  } else {
-    pthread_cond_wait(told, &lock->mutex);
-    revoke(lock);
-  }
+void tarn__biased_lock_wait(tarn__biased_lock *lock, tarn__news *news) {
+  uint32_t number = tarn__news_number(news);
+  tarn__biased_lock_leave(lock);
+  tarn__news_await(news, number);
+  tarn__biased_lock_enter(lock);
 }
 
 // --- callbacks -------------------------------------------------------------
@@ -227,11 +192,11 @@ void tarn__callback_end(void) {
 // --- in a child of fork ----------------------------------------------------
 
 bool tarn__biased_lock_is_held(tarn__biased_lock *lock) {
-  if (pthread_mutex_trylock(&lock->mutex) != 0) return true;
+  if (!tarn__short_lock_try(&lock->shared)) return true;
   const tarn__owner_slot *owner =
       atomic_load_explicit(&lock->owner, memory_order_relaxed);
   bool inside =
       atomic_load_explicit(&owner->inside, memory_order_relaxed) == lock;
-  pthread_mutex_unlock(&lock->mutex);
+  tarn__short_lock_leave(&lock->shared);
   return inside;
 }

@@ -4,26 +4,27 @@
 // which enters and leaves by two plain stores, without a locked instruction or
 // a fence. The first other thread pays: it revokes the ownership and has the
 // kernel run a fence on every processor of the process (membarrier). From then
-// on the lock is a mutex, until one thread again enters |wanted| times in a
-// row; each revocation doubles |wanted|.
+// on the lock is a short lock, until one thread again enters |wanted| times in
+// a row; each revocation doubles |wanted|.
 //
 //             one thread, |wanted| times in a row
 //   shared ────────────────────────────────────────► owned
-//   (mutex) ◄──────────────────────────────────────  (stores of one thread)
+//   (short) ◄──────────────────────────────────────  (stores of one thread)
 //             another thread comes
 //
 // Invariants:
-//   * |owner| changes only with the mutex held, and to a slot only by the
+//   * |owner| changes only with the short lock held, and to a slot only by the
 //     thread that has that slot
-//   * the holder of the mutex is inside once it has revoked the ownership, if
+//   * the holder of the short lock is inside once it has revoked the ownership,
+//   if
 //     there was one, and the owner is not inside
 //   * a thread is inside at most one lock as its owner: its slot names it
 #ifndef TARN_BASE_BIASED_LOCK_H_
 #define TARN_BASE_BIASED_LOCK_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/short_lock.h"
 #include "tarn/base.h"
 
 typedef struct tarn__biased_lock tarn__biased_lock;
@@ -38,10 +39,10 @@ typedef struct tarn__owner_slot {
 
 struct tarn__biased_lock {
   _Atomic(const tarn__owner_slot *) owner;  // tarn__biased_lock_unowned: shared
-  pthread_mutex_t mutex;  // guards all below, and a change of owner
-  const void *last;       // the thread that entered last
-  uint32_t streak;        // how often it has entered in a row
-  uint32_t wanted;        // the streak that makes it the owner
+  tarn__short_lock shared;  // guards all below, and a change of owner
+  const void *last;         // the thread that entered last
+  uint32_t streak;          // how often it has entered in a row
+  uint32_t wanted;          // the streak that makes it the owner
 };
 
 extern const tarn__owner_slot tarn__biased_lock_unowned;
@@ -51,9 +52,8 @@ extern _Thread_local tarn__owner_slot *tarn__biased_lock_slot
     __attribute__((tls_model("initial-exec")));
 
 void tarn__biased_lock_init(tarn__biased_lock *lock);
-void tarn__biased_lock_deinit(tarn__biased_lock *lock);
 
-// Entering and leaving through the mutex.
+// Entering and leaving through the short lock.
 void tarn__biased_lock_enter_shared(tarn__biased_lock *lock);
 void tarn__biased_lock_leave_shared(tarn__biased_lock *lock);
 
@@ -78,8 +78,8 @@ static inline bool tarn__biased_lock_enter_owned(const tarn__biased_lock *lock,
   return false;
 }
 
-// Enters without the mutex; NULL if this thread does not own the lock. A child
-// of fork owns no lock of its parent.
+// Enters without the short lock; NULL if this thread does not own the lock. A
+// child of fork owns no lock of its parent.
 static inline tarn__owner_slot *tarn__biased_lock_try(tarn__biased_lock *lock) {
   tarn__owner_slot *slot = tarn__biased_lock_slot;
   bool entered = tarn__biased_lock_is_mine(lock, slot) &&
@@ -112,9 +112,10 @@ static inline void tarn__biased_lock_leave(tarn__biased_lock *lock) {
   }
 }
 
-// As pthread_cond_wait, from inside. Wake-ups may be spurious, and other
-// threads may have been inside meanwhile: check the condition again.
-void tarn__biased_lock_wait(tarn__biased_lock *lock, pthread_cond_t *told);
+// Leaves, waits for news that are told inside the lock, and enters again. There
+// may be none, and other threads may have been inside meanwhile: check what was
+// waited for.
+void tarn__biased_lock_wait(tarn__biased_lock *lock, tarn__news *news);
 
 // In a child of fork: whether a thread of the parent was inside, or entering.
 bool tarn__biased_lock_is_held(tarn__biased_lock *lock);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
@@ -275,6 +276,20 @@ void tarn__os_fence_threads(void) {
   sleep_until(tarn__os_now_ns() + 10000000);
 }
 
+// The word is this process's alone.
+static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
+  (void)syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, NULL,
+                NULL, 0);
+}
+
+void tarn__os_park(_Atomic uint32_t *word, uint32_t value) {
+  futex(word, FUTEX_WAIT, value);
+}
+
+void tarn__os_unpark(_Atomic uint32_t *word, int count) {
+  futex(word, FUTEX_WAKE, (uint32_t)count);
+}
+
 // --- time and forks --------------------------------------------------------
 
 static uint64_t read_clock(clockid_t clock) {
@@ -301,6 +316,19 @@ void tarn__os_wait_until(uint64_t deadline_ns) {
   }
   while (tarn__os_now_ns() < deadline_ns)
     continue;
+}
+
+static const uint64_t NAP_NS = 200000;
+
+void tarn__os_back_off(unsigned tries) {
+  enum { SPINS = 100, YIELDS = 100 };
+  if (tries < SPINS) {
+    tarn__os_pause();
+  } else if (tries < SPINS + YIELDS) {
+    tarn__os_yield();
+  } else {
+    tarn__os_wait_until(tarn__os_now_ns() + NAP_NS);
+  }
 }
 
 atomic_uint tarn__os_forks;

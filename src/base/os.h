@@ -150,6 +150,28 @@ bool tarn__os_can_fence_threads(void);
 // threads no instruction of their own.
 void tarn__os_fence_threads(void);
 
+// Sleeps until tarn__os_unpark of the same word, unless the word has another
+// value than |value| by then. May return for no reason.
+void tarn__os_park(_Atomic uint32_t *word, uint32_t value);
+
+// Wakes up to |count| threads that sleep on |word|.
+void tarn__os_unpark(_Atomic uint32_t *word, int count);
+
+// Tells the processor that the thread spins.
+static inline void tarn__os_pause(void) {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+// Between two looks at what another thread is about to do; |tries|: how many
+// there were. Most take less than a microsecond. A thread that has lost its
+// processor gets it by yielding, and finally by sleeping, which also yields to
+// lower priorities.
+void tarn__os_back_off(unsigned tries);
+
 // Counted by the handler of forks; read through tarn__os_generation.
 extern atomic_uint tarn__os_forks;
 

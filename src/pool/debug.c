@@ -142,7 +142,7 @@ static tarn_status walk(tarn_pool *pool, tarn__pool_debug *debug) {
     status = tarn__fail_text(TARN_E_CORRUPT, debug->text);
   }
   debug->walking = false;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
   return status;
 }
 

@@ -116,12 +116,6 @@ static void forget(tarn_pool *pool) {
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
                        pool->generation == tarn__os_generation());
-  // In a child of fork, threads of the parent may count as waiting there, and
-  // destroying it would wait for them.
-  if (pool->generation == tarn__os_generation()) {
-    pthread_cond_destroy(&pool->returned);
-  }
-  tarn__biased_lock_deinit(&pool->lock);
   tarn__host_free(pool, sizeof *pool);
 }
 
@@ -199,7 +193,6 @@ tarn_status tarn__front_create(tarn_place place,
   tarn__recorder_restart(&pool->recorder, 0);
   tarn__biased_lock_init(&pool->lock);
   pool->stats.counters = TARN_COUNT_DEFAULT;
-  pthread_cond_init(&pool->returned, NULL);
   tarn__on_full_init(&pool->on_full);
   tarn_list_init(&pool->replaced);
   tarn_list_init(&pool->known);

@@ -140,7 +140,7 @@ static void begin_work(tarn_pool *pool) {
 static void end_work(tarn_pool *pool) {
   tarn__front_enter(pool);
   pool->returning--;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
 }
 
 // Verifies a piece that is out or in quarantine, and stays there. What is
@@ -158,7 +158,7 @@ static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece,
   tarn__poison_mark(pool->place, w.address, w.size, TARN__BYTES_HIDDEN);
   tarn__front_enter(pool);
   piece->marks &= (uint8_t)~TARN__MARK_LOOKED;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
   note(pool, status, &finding, false);
   return status;
 }

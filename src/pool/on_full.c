@@ -7,6 +7,8 @@
 //   * a thread is in one such function at a time
 #include "pool/on_full.h"
 
+#include <pthread.h>
+
 #include "base/status.h"
 #include "pool/front.h"
 

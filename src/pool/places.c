@@ -1,5 +1,6 @@
 // Which pools belong to which place: each device has one shared pool for each
 // kind of place, and a list of the pools that programs created.
+#include <pthread.h>
 #include <string.h>
 
 #include "base/hostmem.h"

@@ -83,7 +83,7 @@ tarn_status tarn_pool_reserve(tarn_pool *pool, size_t bytes) {
   pool->reserving = true;
   tarn_status status = reserve(pool, bytes);
   pool->reserving = false;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
   tarn__front_leave(pool);
   return status;
 }

@@ -128,7 +128,7 @@ void tarn__source_end_return(tarn__pool_strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
   tarn__source_end_ask(strategy, size);
   pool->returning--;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
 }
 
 void tarn__source_begin_ask(tarn__pool_strategy *strategy, size_t size,
@@ -308,7 +308,7 @@ tarn_status tarn__source_shrink(tarn__pool_strategy *strategy,
   tarn_status status = give_all(pool, pieces);
   tarn__source_end_ask(strategy, size);
   pool->returning -= count;
-  pthread_cond_broadcast(&pool->returned);
+  tarn__news_tell(&pool->returned);
   while (pieces != NULL) {
     tarn__pool_piece *next = pieces->next;
     tarn__pieces_leave(&pool->pieces, pieces);

@@ -2,7 +2,6 @@
 #ifndef TARN_POOL_STATE_H_
 #define TARN_POOL_STATE_H_
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/biased_lock.h"
@@ -65,8 +64,8 @@ struct tarn_pool {
   size_t pending;    // bytes that are on their way from or to the device
   size_t credit;     // bytes to grow by before the free memory is queried again
   size_t returning;  // pieces that are on their way to the device
-  pthread_cond_t returned;  // one of them has arrived, or a thread has finished
-                            // which others wait
+  tarn__news returned;  // one of them has arrived, or a thread has finished
+                        // which others wait
   tarn_pool_stats stats;
   tarn__pool_events events;
   tarn__pool_capture_state capture;

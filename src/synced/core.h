@@ -11,8 +11,6 @@
 #ifndef TARN_SYNCED_CORE_H_
 #define TARN_SYNCED_CORE_H_
 
-#include <pthread.h>
-
 #include "base/biased_lock.h"
 #include "base/os.h"
 #include "synced/routes.h"
@@ -91,17 +89,17 @@ typedef struct tarn__synced_ready {
 
 struct tarn__synced_core {
   tarn__biased_lock lock;  // guards the fields below that can change
-  pthread_cond_t changed;  // with the lock: a busy thing is not busy any more
-  size_t sleepers;         // threads that wait for that
+  size_t sleepers;         // threads that wait for news
+  tarn__news changed;      // with the lock: a busy thing is not busy any more
   uint32_t generation;     // of forks; never changes, nor do the next eight
   uint64_t id;
   size_t size;
   size_t align;
   tarn_tag tag;
+  bool protect;  // pages of the host permit open accesses only
   tarn__synced_on_close *on_close;  // tarn__core_on_close
   tarn_device *device;              // becomes NULL when it closes; NULL: none
   char *name;                       // NULL: none
-  bool protect;           // pages of the host permit open accesses only
   size_t loose_start;     // bytes that may be written until the buffer is
   size_t loose_end;       // called again; see protect.h
   uint64_t device_asks;   // how often a close of |device| has asked
@@ -190,7 +188,7 @@ void tarn__core_sleep(tarn__synced_core *core);
 
 // Wakes all sleepers.
 static inline void tarn__core_wake(tarn__synced_core *core) {
-  if (core->sleepers > 0) pthread_cond_broadcast(&core->changed);
+  if (core->sleepers > 0) tarn__news_tell(&core->changed);
 }
 
 // --- validity ----------------------------------------------------------------

@@ -10,6 +10,7 @@
 // do not exist in the child.
 #include "synced/core.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 static struct {

@@ -74,7 +74,6 @@ static void settle(tarn__synced_core *core, size_t size,
   core->slow = core->protect;
   core->handles = 1;
   tarn__biased_lock_init(&core->lock);
-  pthread_cond_init(&core->changed, NULL);
   tarn_list_init(&core->accesses);
   tarn__spans_init(&core->spans, size);
 }
@@ -211,8 +210,6 @@ static tarn_status end_last(tarn__synced_core *core) {
   tarn__outside_sync_back(core, &first);
   give_back(core, &first);
   tarn__synced_tell_all(core, TARN_SYNCED_DESTROYED, TARN_HOST);
-  pthread_cond_destroy(&core->changed);
-  tarn__biased_lock_deinit(&core->lock);
   free_core(core);
   return tarn__failure_tell(&first);
 }

@@ -1,6 +1,7 @@
 // Biased locks: mutual exclusion, ownership, revocation, forks.
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <string.h>
@@ -50,10 +51,6 @@ static size_t counter;  // plain: the lock guards it
 static void set_up(void) {
   tarn__biased_lock_init(&lock);
   counter = 0;
-}
-
-static void tear_down(void) {
-  tarn__biased_lock_deinit(&lock);
 }
 
 static const tarn__owner_slot *owner_of(tarn__biased_lock *g) {
@@ -109,11 +106,10 @@ TEST(a_thread_alone_comes_to_own_it) {
   ck_assert_ptr_eq(owner_of(&lock), tarn__biased_lock_slot);
   tarn__biased_lock_enter(&lock);
   ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
-  ck_assert_int_eq(pthread_mutex_trylock(&lock.mutex), 0);  // not by the mutex
-  pthread_mutex_unlock(&lock.mutex);
+  ck_assert(tarn__short_lock_try(&lock.shared));  // not by the short lock
+  tarn__short_lock_leave(&lock.shared);
   tarn__biased_lock_leave(&lock);
   ck_assert_ptr_null(atomic_load(&tarn__biased_lock_slot->inside));
-  tear_down();
 }
 
 TEST(another_takes_it_and_it_gets_harder_to_own) {
@@ -127,7 +123,6 @@ TEST(another_takes_it_and_it_gets_harder_to_own) {
     ck_assert(is_shared(&lock));
   }
   ck_assert_uint_eq(counter, (size_t)OFTEN * 15 + 4);
-  tear_down();
 }
 
 TEST(there_is_an_end_to_getting_harder) {
@@ -137,10 +132,9 @@ TEST(there_is_an_end_to_getting_harder) {
     let_another_pass(&lock);
   }
   ck_assert_uint_eq(lock.wanted, 1 << 20);
-  tear_down();
 }
 
-TEST(inside_one_lock_another_is_passed_by_the_mutex) {
+TEST(inside_one_lock_another_is_passed_by_the_short_lock) {
   static tarn__biased_lock other;
   set_up();
   tarn__biased_lock_init(&other);
@@ -152,8 +146,6 @@ TEST(inside_one_lock_another_is_passed_by_the_mutex) {
   ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
   tarn__biased_lock_leave(&lock);
   make_own(&other);
-  tarn__biased_lock_deinit(&other);
-  tear_down();
 }
 
 // --- callbacks -------------------------------------------------------------
@@ -174,7 +166,6 @@ TEST(in_a_callback_no_lock_is_entered_as_its_owner) {
   tarn__owner_slot *slot = tarn__biased_lock_try(&lock);
   ck_assert_ptr_nonnull(slot);
   tarn__biased_lock_leave_owned(slot);
-  tear_down();
 }
 
 // A thread that has owned none gets no slot there.
@@ -192,7 +183,6 @@ TEST(a_callback_makes_no_owner) {
   pthread_join(start(own_nothing, &lock), NULL);
   ck_assert(!is_shared(&lock));
   pass(&lock, 1);
-  tear_down();
 }
 
 // Its slot is inherited as that of any other thread.
@@ -209,7 +199,6 @@ TEST(a_thread_ends_in_a_callback) {
   tarn__biased_lock_enter(&lock);
   ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
   tarn__biased_lock_leave(&lock);
-  tear_down();
 }
 
 // Inside of a lock a callback changes nothing.
@@ -222,7 +211,6 @@ TEST(a_callback_leaves_an_owner_inside) {
   tarn__callback_end();
   ck_assert_ptr_eq(atomic_load(&tarn__biased_lock_slot->inside), &lock);
   tarn__biased_lock_leave(&lock);
-  tear_down();
 }
 
 // --- taking it -------------------------------------------------------------
@@ -256,7 +244,6 @@ TEST(an_owner_that_is_inside_is_waited_for) {
   tarn__biased_lock_enter(&lock);
   ck_assert_uint_eq(counter, 2);
   tarn__biased_lock_leave(&lock);
-  tear_down();
 }
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -267,9 +254,9 @@ static atomic_size_t owned;
 
 // So that it is owned and taken over and over.
 static void want_little(void) {
-  pthread_mutex_lock(&lock.mutex);
+  tarn__short_lock_enter(&lock.shared);
   lock.wanted = OFTEN;
-  pthread_mutex_unlock(&lock.mutex);
+  tarn__short_lock_leave(&lock.shared);
 }
 
 // Some threads come for long, and then own it; others come and go.
@@ -307,12 +294,11 @@ TEST(one_thread_at_a_time_is_inside) {
   ck_assert_uint_eq(counter, atomic_load(&passed));
   tarn__biased_lock_leave(&lock);
   ck_assert_uint_gt(atomic_load(&owned), 0);
-  tear_down();
 }
 
 // --- waiting inside --------------------------------------------------------
 
-static pthread_cond_t told = PTHREAD_COND_INITIALIZER;
+static tarn__news told;
 static bool is_ready;  // the lock guards it
 static atomic_bool waits;
 
@@ -324,7 +310,7 @@ static void *get_ready(void *unused) {
   tarn__biased_lock_enter(&lock);  // as its owner, while the other waits
   counter = 1;
   is_ready = true;
-  pthread_cond_broadcast(&told);
+  tarn__news_tell(&told);
   usleep(5000);  // it may not come in yet
   require(counter == 1);
   counter = 2;
@@ -347,7 +333,6 @@ TEST(a_holder_waits) {
   pthread_t thread = start(get_ready, NULL);
   wait_until_ready();
   pthread_join(thread, NULL);
-  tear_down();
 }
 
 TEST(an_owner_waits) {
@@ -356,7 +341,6 @@ TEST(an_owner_waits) {
   pthread_t thread = start(get_ready, NULL);
   wait_until_ready();
   pthread_join(thread, NULL);
-  tear_down();
 }
 
 // --- threads that end ------------------------------------------------------
@@ -392,8 +376,6 @@ TEST(a_slot_is_handed_on_with_its_locks) {
   pass(&own, 1);
   ck_assert(is_shared(&lock) && is_shared(&own));
   ck_assert_uint_eq(counter, 3);
-  tarn__biased_lock_deinit(&own);
-  tear_down();
 }
 
 static tarn__biased_lock locks[MANY];
@@ -431,7 +413,6 @@ static size_t end_all(const pthread_t threads[MANY]) {
     pthread_join(threads[i], &slot);
     served += slot != NULL;
     pass(&locks[i], 1);
-    tarn__biased_lock_deinit(&locks[i]);
   }
   pthread_barrier_destroy(&all_tried);
   pthread_barrier_destroy(&may_end);
@@ -446,7 +427,6 @@ TEST(threads_beyond_the_last_slot_share) {
   ck_assert(is_shared(&lock));
   ck_assert_uint_eq(end_all(threads), 256);
   make_own(&lock);  // slots are free again
-  tear_down();
 }
 
 // --- fork ------------------------------------------------------------------
@@ -493,7 +473,6 @@ TEST(a_child_sees_whether_a_thread_was_inside) {
   fork_around_a_holder(&lock);
   make_own(&lock);
   ck_assert(!is_held_in_child());
-  tear_down();
 }
 
 // Slots of threads that it does not have are free.
@@ -515,7 +494,6 @@ TEST(a_child_owns_locks_of_its_own) {
   int status = 0;
   ck_assert_int_eq(waitpid(child, &status, 0), child);
   ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  tear_down();
 }
 
 // --- without fences --------------------------------------------------------
@@ -528,7 +506,6 @@ TEST(without_fences_it_is_shared) {
   ck_assert_ptr_null(tarn__biased_lock_slot);
   let_another_pass(&lock);
   ck_assert_uint_eq(counter, (size_t)OFTEN * 4 + 1);
-  tear_down();
 }
 
 // As a sandbox that is put on late does.
@@ -546,5 +523,4 @@ TEST(it_can_be_taken_when_fences_are_refused_meanwhile) {
   pthread_join(thread, NULL);
   pass(&lock, 1);
   ck_assert_uint_eq(counter, 3);
-  tear_down();
 }
