@@ -3,6 +3,7 @@
 #include "pool/piece.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/hostmem.h"
@@ -10,140 +11,198 @@
 
 enum { FIRST_INDEX = 256 };
 
+// --- slabs -----------------------------------------------------------------
+
+static size_t slab_size(size_t slab) {
+  return (size_t)TARN__SLAB << slab;
+}
+
+static bool add_slab(tarn__pool_pieces *pieces) {
+  size_t count = pieces->slab_count;
+  if (count == TARN__SLABS) return false;
+  tarn__pool_piece *slab = tarn__host_array(slab_size(count), sizeof *slab);
+  if (slab == NULL) return false;
+  atomic_store_explicit(&pieces->slabs[count], slab, memory_order_release);
+  pieces->slab_count++;
+  return true;
+}
+
 // In a child of fork, blocks may still be out.
 static void clear_uses(tarn__pool_pieces *pieces) {
   for (size_t id = 0; id < tarn__pieces_count(pieces); id++)
     tarn__uses_clear(&tarn__pieces_at(pieces, (uint32_t)id)->uses);
 }
 
-void tarn__pieces_deinit(tarn__pool_pieces *pieces) {
-  clear_uses(pieces);
-  for (size_t i = 0; i < pieces->slab_count; i++) {
-    tarn__host_free_array(pieces->slabs[i], TARN__SLAB,
-                          sizeof(tarn__pool_piece));
-  }
-  tarn__host_free_array(pieces->slabs, pieces->slab_capacity,
-                        sizeof *pieces->slabs);
-  tarn__host_free_array(pieces->index, pieces->index_size,
-                        sizeof *pieces->index);
-  *pieces = (tarn__pool_pieces){0};
+// --- the index -------------------------------------------------------------
+//
+// The pool's lock guards changes; readers without it see them in any order.
+
+static tarn__pool_index *index_of(const tarn__pool_pieces *pieces) {
+  return atomic_load_explicit(&pieces->index, memory_order_acquire);
 }
 
-// --- the index -------------------------------------------------------------
+static uint32_t entry(const tarn__pool_index *index, size_t at) {
+  return atomic_load_explicit(&index->ids[at], memory_order_relaxed);
+}
+
+static void set_entry(tarn__pool_index *index, size_t at, uint32_t value) {
+  atomic_store_explicit(&index->ids[at], value, memory_order_relaxed);
+}
+
+static size_t index_bytes(size_t size) {
+  return sizeof(tarn__pool_index) + size * sizeof(uint32_t);
+}
 
 // Addresses are multiples of large powers of two: the high bits of the product
 // depend on all of theirs.
-static size_t home_of(const tarn__pool_pieces *pieces, tarn_addr address) {
+static size_t home_of(const tarn__pool_index *index, tarn_addr address) {
   uint64_t product = (address >> 4) * 0x9e3779b97f4a7c15u;
-  return (size_t)(product >> 32) & (pieces->index_size - 1);
+  return (size_t)(product >> 32) & (index->size - 1);
 }
 
-static size_t next_of(const tarn__pool_pieces *pieces, size_t at) {
-  return (at + 1) & (pieces->index_size - 1);
+static size_t next_of(const tarn__pool_index *index, size_t at) {
+  return (at + 1) & (index->size - 1);
 }
 
-static tarn__pool_piece *piece_in(const tarn__pool_pieces *pieces, size_t at) {
-  return tarn__pieces_at(pieces, pieces->index[at] - 1);
+static tarn__pool_piece *piece_in(const tarn__pool_pieces *pieces,
+                                  const tarn__pool_index *index, size_t at) {
+  return tarn__pieces_at(pieces, entry(index, at) - 1);
 }
 
-static inline void put_in(tarn__pool_pieces *pieces,
+static inline void put_in(tarn__pool_index *index,
                           const tarn__pool_piece *piece) {
-  size_t at = home_of(pieces, piece->address);
-  while (pieces->index[at] != 0)
-    at = next_of(pieces, at);
-  pieces->index[at] = piece->id + 1;
+  size_t at = home_of(index, piece->address);
+  while (entry(index, at) != 0)
+    at = next_of(index, at);
+  set_entry(index, at, piece->id + 1);
 }
 
 void tarn__pieces_enter(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  put_in(pieces, piece);
+  put_in(index_of(pieces), piece);
   tarn__ordered_note(&pieces->order, piece->id);
 }
 
-static bool index_at(const tarn__pool_pieces *pieces, tarn_addr address,
+static bool index_at(const tarn__pool_pieces *pieces,
+                     const tarn__pool_index *index, tarn_addr address,
                      size_t *out_at) {
-  if (pieces->index_size == 0) return false;
-  size_t at = home_of(pieces, address);
-  for (; pieces->index[at] != 0; at = next_of(pieces, at)) {
+  if (index == NULL) return false;
+  size_t at = home_of(index, address);
+  for (; entry(index, at) != 0; at = next_of(index, at)) {
     *out_at = at;
-    if (piece_in(pieces, at)->address == address) return true;
+    if (piece_in(pieces, index, at)->address == address) return true;
   }
   return false;
 }
 
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address) {
+  const tarn__pool_index *index = index_of(pieces);
   size_t at = 0;
-  return index_at(pieces, address, &at) ? piece_in(pieces, at) : NULL;
+  return index_at(pieces, index, address, &at) ? piece_in(pieces, index, at)
+                                               : NULL;
+}
+
+// An entry may be moved to where this has already looked, and is then missed.
+tarn__pool_piece *tarn__pieces_peek(const tarn__pool_pieces *pieces,
+                                    tarn_addr address) {
+  const tarn__pool_index *index = index_of(pieces);
+  if (index == NULL) return NULL;
+  size_t at = home_of(index, address);
+  for (uint32_t id = 0; (id = entry(index, at)) != 0; at = next_of(index, at)) {
+    tarn__pool_piece *piece = tarn__pieces_at(pieces, id - 1);
+    if (tarn__piece_address(piece) == address) return piece;
+  }
+  return NULL;
 }
 
 // Closes the gap at |hole|: an entry behind it that could have been there moves
 // up, so that no search ends too early.
-static void close_gap(tarn__pool_pieces *pieces, size_t hole) {
-  size_t mask = pieces->index_size - 1;
-  for (size_t at = next_of(pieces, hole); pieces->index[at] != 0;
-       at = next_of(pieces, at)) {
-    size_t home = home_of(pieces, piece_in(pieces, at)->address);
+static void close_gap(const tarn__pool_pieces *pieces, tarn__pool_index *index,
+                      size_t hole) {
+  size_t mask = index->size - 1;
+  for (size_t at = next_of(index, hole); entry(index, at) != 0;
+       at = next_of(index, at)) {
+    size_t home = home_of(index, piece_in(pieces, index, at)->address);
     if (((at - home) & mask) < ((at - hole) & mask)) continue;
-    pieces->index[hole] = pieces->index[at];
+    set_entry(index, hole, entry(index, at));
     hole = at;
   }
-  pieces->index[hole] = 0;
+  set_entry(index, hole, 0);
 }
 
 static bool grow_index(tarn__pool_pieces *pieces) {
-  tarn__pool_pieces grown = *pieces;
-  grown.index_size = pieces->index_size ? pieces->index_size * 2 : FIRST_INDEX;
-  grown.index = tarn__host_array(grown.index_size, sizeof *grown.index);
-  if (grown.index == NULL) return false;
-  for (size_t at = 0; at < pieces->index_size; at++) {
-    if (pieces->index[at] == 0) continue;
-    put_in(&grown, piece_in(pieces, at));
+  tarn__pool_index *former = index_of(pieces);
+  size_t size = former != NULL ? former->size * 2 : FIRST_INDEX;
+  tarn__pool_index *grown = tarn__host_alloc(index_bytes(size));
+  if (grown == NULL) return false;
+  grown->former = former;
+  grown->size = size;
+  for (size_t at = 0; former != NULL && at < former->size; at++) {
+    if (entry(former, at) != 0) put_in(grown, piece_in(pieces, former, at));
   }
-  tarn__host_free_array(pieces->index, pieces->index_size,
-                        sizeof *pieces->index);
-  *pieces = grown;
+  atomic_store_explicit(&pieces->index, grown, memory_order_release);
   return true;
+}
+
+static void free_indices(tarn__pool_index *index) {
+  while (index != NULL) {
+    tarn__pool_index *former = index->former;
+    tarn__host_free(index, index_bytes(index->size));
+    index = former;
+  }
+}
+
+void tarn__pieces_deinit(tarn__pool_pieces *pieces) {
+  clear_uses(pieces);
+  for (size_t i = 0; i < pieces->slab_count; i++) {
+    tarn__host_free_array(pieces->slabs[i], slab_size(i),
+                          sizeof(tarn__pool_piece));
+  }
+  free_indices(index_of(pieces));
+  *pieces = (tarn__pool_pieces){.used = 0};
 }
 
 // --- taking and leaving ----------------------------------------------------
 
-static bool add_slab(tarn__pool_pieces *pieces) {
-  if (pieces->slab_count == pieces->slab_capacity) {
-    tarn__pool_piece **slabs =
-        tarn__host_grow(pieces->slabs, &pieces->slab_capacity,
-                        pieces->slab_count + 1, 8, sizeof *slabs);
-    if (slabs == NULL) return false;
-    pieces->slabs = slabs;
+// One that was never used. NULL: no host memory.
+static tarn__pool_piece *take_fresh(tarn__pool_pieces *pieces) {
+  tarn__pool_piece *piece = tarn__pieces_at(pieces, pieces->fresh);
+  if (piece == NULL) {
+    if (!add_slab(pieces)) return NULL;
+    piece = tarn__pieces_at(pieces, pieces->fresh);
   }
-  tarn__pool_piece *slab = tarn__host_array(TARN__SLAB, sizeof *slab);
-  if (slab == NULL) return false;
-  uint32_t first = (uint32_t)(pieces->slab_count * TARN__SLAB);
-  pieces->slabs[pieces->slab_count++] = slab;
-  for (uint32_t i = TARN__SLAB; i-- > 0;) {
-    slab[i].id = first + i;
-    slab[i].next = pieces->unused;
-    pieces->unused = &slab[i];
-  }
-  return true;
+  piece->id = pieces->fresh++;
+  return piece;
+}
+
+static tarn__pool_piece *take_unused(tarn__pool_pieces *pieces) {
+  tarn__pool_piece *piece = pieces->unused;
+  pieces->unused = piece->next;
+  piece->next = NULL;
+  return piece;
+}
+
+static bool has_room(const tarn__pool_pieces *pieces) {
+  const tarn__pool_index *index = index_of(pieces);
+  return index != NULL && (pieces->used + 1) * 2 <= index->size;
 }
 
 tarn__pool_piece *tarn__pieces_take(tarn__pool_pieces *pieces) {
   // Half full at most, so that searches stay short.
-  if ((pieces->used + 1) * 2 > pieces->index_size && !grow_index(pieces)) {
-    return NULL;
-  }
-  if (pieces->unused == NULL && !add_slab(pieces)) return NULL;
-  tarn__pool_piece *piece = pieces->unused;
-  pieces->unused = piece->next;
-  piece->next = NULL;
-  pieces->used++;
+  if (!has_room(pieces) && !grow_index(pieces)) return NULL;
+  tarn__pool_piece *piece =
+      pieces->unused != NULL ? take_unused(pieces) : take_fresh(pieces);
+  if (piece != NULL) pieces->used++;
   return piece;
 }
 
-static inline void take_out(tarn__pool_pieces *pieces,
+static inline void take_out(const tarn__pool_pieces *pieces,
                             const tarn__pool_piece *piece) {
+  tarn__pool_index *index = index_of(pieces);
   size_t at = 0;
-  if (index_at(pieces, piece->address, &at)) close_gap(pieces, at);
+  if (index_at(pieces, index, piece->address, &at)) {
+    close_gap(pieces, index, at);
+  }
 }
 
 void tarn__pieces_hide(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
@@ -151,13 +210,17 @@ void tarn__pieces_hide(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
   piece->ordered = false;
 }
 
+// All but the address, which others may be reading, and the generation.
 void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece) {
-  *piece = (tarn__pool_piece){
+  enum { FROM = offsetof(tarn__pool_piece, size) };
+  tarn__pool_piece empty = {
       .id = piece->id,
       .generation = piece->generation,
       .tag = piece->tag,
       .next = pieces->unused,
   };
+  tarn__piece_set_address(piece, 0);
+  memcpy((char *)piece + FROM, (char *)&empty + FROM, sizeof empty - FROM);
   pieces->unused = piece;
   pieces->used--;
 }

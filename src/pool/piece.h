@@ -4,13 +4,18 @@
 // lives as long as its memory, through many blocks. Then its id is used again,
 // with the next generation, so that an old block is never taken for a new one.
 //
-//   slabs  [ ptr ][ ptr ] ...          id = slab * SLAB + place in it
+//   slabs  [ ptr ][ ptr ] ...          each twice as large as the one before
 //            │
 //            └► piece piece piece ...  never move, so lists may link them
 //   index  address ─► id               open addressing, for free by address
 //   order  by address                  for addresses inside: ordered.h
+//
+// The pool's lock guards all of it. Without it, a thread may look for the piece
+// of a block that is its own, by id or address: tarn__pieces_at and _peek.
 #ifndef TARN_POOL_PIECE_H_
 #define TARN_POOL_PIECE_H_
+
+#include <stdatomic.h>
 
 #include "pool/ordered.h"
 #include "tarn/base.h"
@@ -59,15 +64,21 @@ struct tarn__pool_piece {
   size_t size;        // bytes from there on, as the strategy asked for
   uint32_t id;
   uint32_t generation;
-  tarn_tag tag;  // of the live block, as are the next four
-  bool live;
+  uint16_t tag;  // of the live block, as are the bits below and marks
+  union {
+    struct {
+      bool live;
+      uint8_t lane;  // its home, by number: lanes.h; 0: none
+    };
+    uint16_t out;  // both, for whoever ends or moves the block: see below
+  };
+  bool ordered;       // the order of addresses has it where it is
   bool resizing : 1;  // a thread resizes or frees it, perhaps without the lock
   bool counted : 1;   // under its tag
   bool captured : 1;  // it was taken in a capture
   bool noticed : 1;   // of which nobody told the pool: a graph's until the end
                       // of all graphs
   bool deferred : 1;  // and freed; live until that takes effect
-  bool ordered : 1;   // the order of addresses has it where it is
   uint8_t zone;       // the owner's own, beside |home|
   uint8_t marks;      // debug.h: what the block was taken with; 0: nothing
   size_t requested;
@@ -94,19 +105,57 @@ struct tarn__pool_piece {
                                        // is out sleeps; else NULL
 };
 
-// Whether it belongs to a live block whose free is not deferred.
-static inline bool tarn__piece_is_out(const tarn__pool_piece *piece) {
-  return piece->live && !piece->deferred;
+// A block begins in it.
+static inline void tarn__piece_begin(tarn__pool_piece *piece) {
+  __atomic_store_n(&piece->live, true, __ATOMIC_RELEASE);
 }
 
+static inline bool tarn__piece_change(tarn__pool_piece *piece, uint8_t home,
+                                      bool live, uint8_t lane) {
+  tarn__pool_piece from = {.live = true, .lane = home};
+  tarn__pool_piece to = {.live = live, .lane = lane};
+  return __atomic_compare_exchange_n(&piece->out, &from.out, to.out, false,
+                                     __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
+// A live block with a home is freed without the pool's lock, or is taken from
+// its home by who holds the lock, and frees it or changes it then: of two
+// threads that do so, by mistake at once, one is told false, as for a block
+// that is not live.
+static inline bool tarn__piece_free(tarn__pool_piece *piece, uint8_t home) {
+  return tarn__piece_change(piece, home, false, home);
+}
+
+static inline bool tarn__piece_leave_home(tarn__pool_piece *piece) {
+  uint8_t home = __atomic_load_n(&piece->lane, __ATOMIC_RELAXED);
+  return home == 0 || tarn__piece_change(piece, home, true, 0);
+}
+
+// Whether it belongs to a live block whose free is not deferred.
+static inline bool tarn__piece_is_out(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->live, __ATOMIC_RELAXED) && !piece->deferred;
+}
+
+enum {
+  TARN__SLAB = 128,  // pieces of the first slab; a power of two
+  TARN__SLABS = 25,  // as many as ids have room for
+};
+
+// Ids plus 1 by address; 0: empty. A table that has become too small stays
+// until the pool ends, since a thread may be reading it.
+typedef struct tarn__pool_index {
+  struct tarn__pool_index *former;
+  size_t size;  // a power of two
+  _Atomic uint32_t ids[];
+} tarn__pool_index;
+
 typedef struct tarn__pool_pieces {
-  tarn__pool_piece **slabs;
+  _Atomic(tarn__pool_piece *) slabs[TARN__SLABS];
   size_t slab_count;
-  size_t slab_capacity;
+  uint32_t fresh;  // ids from here on were never used
   tarn__pool_piece *unused;
-  uint32_t *index;    // id + 1, 0: empty
-  size_t index_size;  // a power of two, or 0
-  size_t used;        // pieces with memory, or about to get some
+  _Atomic(tarn__pool_index *) index;  // NULL: nothing was ever entered
+  size_t used;  // pieces with memory, or about to get some
   tarn__pool_ordered order;
 } tarn__pool_pieces;
 
@@ -127,23 +176,43 @@ void tarn__pieces_leave(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
 // Both at once.
 void tarn__pieces_end(tarn__pool_pieces *pieces, tarn__pool_piece *piece);
 
-enum { TARN__SLAB = 128 };
-
 // How many ids there are: all below can be asked for.
 static inline size_t tarn__pieces_count(const tarn__pool_pieces *pieces) {
-  return pieces->slab_count * TARN__SLAB;
+  return pieces->fresh;
 }
 
-// By id, or NULL.
+// By id; NULL, or a piece that was never used: no block has that id. Needs no
+// lock.
 static inline tarn__pool_piece *tarn__pieces_at(const tarn__pool_pieces *pieces,
                                                 uint32_t id) {
-  if (id >= tarn__pieces_count(pieces)) return NULL;
-  return &pieces->slabs[id / TARN__SLAB][id % TARN__SLAB];
+  uint64_t place = (uint64_t)id + TARN__SLAB;
+  unsigned slab = 63u - (unsigned)__builtin_clzll(place / TARN__SLAB);
+  if (slab >= TARN__SLABS) return NULL;
+  tarn__pool_piece *first =
+      atomic_load_explicit(&pieces->slabs[slab], memory_order_acquire);
+  return first != NULL ? first + (place - ((uint64_t)TARN__SLAB << slab))
+                       : NULL;
 }
 
 // By the address of its start, or NULL.
 tarn__pool_piece *tarn__pieces_find(const tarn__pool_pieces *pieces,
                                     tarn_addr address);
+
+// The same without the lock, for the address of a live block that the caller
+// may free: its piece, or NULL, if other threads have changed the index
+// meanwhile. For any other address the answer may be wrong.
+tarn__pool_piece *tarn__pieces_peek(const tarn__pool_pieces *pieces,
+                                    tarn_addr address);
+
+// The address, while another thread may change it; and the change.
+static inline tarn_addr tarn__piece_address(const tarn__pool_piece *piece) {
+  return __atomic_load_n(&piece->address, __ATOMIC_RELAXED);
+}
+
+static inline void tarn__piece_set_address(tarn__pool_piece *piece,
+                                           tarn_addr address) {
+  __atomic_store_n(&piece->address, address, __ATOMIC_RELAXED);
+}
 
 // --- users ------------------------------------------------------------------
 //

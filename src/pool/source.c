@@ -95,7 +95,8 @@ static tarn_status take_aligned(tarn_pool *pool, size_t size,
     }
   }
   if (!fits) TARN__TRY(take_with_room(pool, size, request, piece));
-  piece->address = (piece->base + align - 1) & ~(tarn_addr)(align - 1);
+  tarn__piece_set_address(piece,
+                          (piece->base + align - 1) & ~(tarn_addr)(align - 1));
   if (tarn__pieces_find(&pool->pieces, piece->address) == NULL) return TARN_OK;
   unsigned long long address = piece->address;
   (void)return_unfit(pool, request->serial, piece);
@@ -168,7 +169,8 @@ tarn__pool_piece *tarn__source_carve(tarn__pool_strategy *strategy,
   tarn__pool_piece *piece = tarn__pieces_take(pieces);
   if (piece == NULL) return NULL;
   piece->owner = strategy;
-  piece->address = piece->base = address;
+  tarn__piece_set_address(piece, address);
+  piece->base = address;
   piece->size = size;
   tarn__pieces_enter(pieces, piece);
   return piece;
@@ -217,7 +219,7 @@ tarn_status tarn__source_adopt(tarn__pool_strategy *strategy, size_t unit,
   piece->owner = strategy;
   piece->base = own->address;
   piece->base_size = own->size;
-  piece->address = own->address + skipped;
+  tarn__piece_set_address(piece, own->address + skipped);
   piece->size = (own->size - skipped) & ~(unit - 1);
   commit_grow(pool, piece, 0);
   *out_piece = piece;

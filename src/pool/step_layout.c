@@ -167,10 +167,11 @@ static tarn__pool_step_layout *make_layout(const draft *d, tarn_pool *pool) {
 static void place_piece(const tarn_pool *pool, tarn__pool_step_layout *layout,
                         const tarn__pool_lifetime *span,
                         const tarn__pool_note *note, tarn__pool_piece *piece) {
-  piece->address = piece->base = layout->address + span->offset;
+  piece->base = layout->address + span->offset;
+  tarn__piece_set_address(piece, piece->base);
   piece->size = span->size - pool->padding;
   piece->requested = note->size;
-  piece->tag = note->tag;
+  piece->tag = (uint16_t)note->tag;
   piece->owner = layout->owner;
   piece->home = layout;
   piece->waits_on = layout->serial;

@@ -70,7 +70,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
   }
   pool->stats.allocs++;
   if (++piece->generation == 0) piece->generation = 1;  // 0: no block
-  piece->tag = request->tag;
+  piece->tag = (uint16_t)request->tag;
   piece->captured = request->captured;
   piece->noticed = request->noticed;
   piece->requested = request->size - request->guard;
