@@ -547,6 +547,9 @@ typedef struct tarn_pool_stats {
   size_t charged_bytes;  // taken of the device by others, not part of
                          // reserved_bytes: tarn_pool_charge
   size_t charged_peak_bytes;
+  // Of a pool that several threads use: live_peak_bytes, and each tag's, may be
+  // too high by up to this. 0: they are exact.
+  size_t leased_peak_bytes;
 } tarn_pool_stats;
 
 // A consistent copy of the statistics.

@@ -33,7 +33,10 @@ tarn_status tarn_pool_account(tarn_pool *pool, uint32_t counters) {
     return tarn__fail(TARN_E_INVALID, "pool: no counters 0x%x", counters);
   }
   tarn__front_enter(pool);
-  if (pool->stats.counters != counters) tarn__step_layout_drop(pool);
+  if (pool->stats.counters != counters) {
+    tarn__step_layout_drop(pool);
+    (void)tarn__lanes_empty(pool);  // they may have to stay so
+  }
   tarn_status status = account_locked(pool, counters);
   tarn__front_leave(pool);
   return status;
@@ -74,6 +77,7 @@ tarn_status tarn_pool_query(tarn_pool *pool, tarn_pool_stats *out_stats) {
   TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   pool->stats.strategy = pool->current->type->table.name;
+  pool->stats.leased_peak_bytes = pool->lanes.leased_most;
   tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
   memcpy(out_stats, &pool->stats, size);
   out_stats->struct_size = size;
@@ -85,6 +89,7 @@ tarn_status tarn_pool_reset_peaks(tarn_pool *pool) {
   TARN__TRY(tarn__front_check_pool(pool));
   tarn__front_enter(pool);
   pool->stats.live_peak_bytes = pool->stats.live_bytes;
+  pool->lanes.leased_most = 0;
   pool->stats.reserved_peak_bytes = pool->stats.reserved_bytes;
   pool->stats.charged_peak_bytes = pool->stats.charged_bytes;
   for (size_t tag = 0; tag < pool->tag_count; tag++) {

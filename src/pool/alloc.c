@@ -30,6 +30,15 @@ static inline bool take_at_once(tarn_pool *pool, size_t size, size_t align,
   return taken;
 }
 
+// Without the lock, or as its owner.
+static inline bool take_quickly(tarn_pool *pool, size_t size, size_t align,
+                                const tarn_stream *stream, tarn_tag tag,
+                                tarn_block *out_block) {
+  tarn__pool_note what = {.size = size, .align = align, .tag = tag};
+  return take_at_once(pool, size, align, stream, tag, out_block) ||
+         (stream == NULL && tarn__lane_take(pool, &what, out_block));
+}
+
 // The request may be expected after all: by a step that begins here, or after
 // events that occurred early. If not, it is a miss.
 static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
@@ -40,6 +49,19 @@ static bool take_unexpected(tarn_pool *pool, const tarn__pool_note *what,
   if (take_if_expected(pool, what, out_block)) return true;
   tarn__step_cursor_miss(pool);
   return false;
+}
+
+// From the lane of this thread; and if that cannot serve it, NULL or the lane
+// that is the block's home.
+static inline bool take_in_lane(tarn_pool *pool, const tarn__pool_note *what,
+                                tarn__pool_lane **out_lane,
+                                tarn_block *out_block) {
+  *out_lane = NULL;
+  if (what->serial != 0 || what->size > TARN__LANE_LARGEST) return false;
+  if (!tarn__lanes_turn(pool) || !tarn__seats_are_watched()) return false;
+  *out_lane = tarn__lanes_open(pool, what->tag);
+  return *out_lane != NULL &&
+         tarn__lane_serve(pool, *out_lane, what, out_block);
 }
 
 static inline tarn__pool_request request_of(const tarn_pool *pool,
@@ -73,13 +95,16 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
                                   .stream = stream};
     return tarn__take_with(pool, &options, out_block);
   }
+  tarn__pool_lane *lane = NULL;
   tarn__biased_lock_enter(&pool->lock);
   bool served = take_if_expected(pool, &what, out_block) ||
                 (tarn__step_cursor_turn(&pool->cursor) &&
                  take_if_expected(pool, &what, out_block)) ||
+                take_in_lane(pool, &what, &lane, out_block) ||
                 take_unexpected(pool, &what, out_block);
   if (!served) {
     tarn__pool_request request = request_of(pool, &what);
+    if (lane != NULL) request.lane = lane->number;
     return tarn__take_found(pool, &request, &what, stream, out_block);
   }
   tarn__biased_lock_leave(&pool->lock);
@@ -88,7 +113,7 @@ static __attribute__((noinline)) tarn_status take_any(tarn_pool *pool,
 
 tarn_status tarn_pool_alloc(tarn_pool *pool, size_t size, size_t align,
                             tarn_stream *stream, tarn_block *out_block) {
-  return take_at_once(pool, size, align, stream, 0, out_block)
+  return take_quickly(pool, size, align, stream, 0, out_block)
              ? TARN_OK
              : take_any(pool, size, align, stream, 0, out_block);
 }
@@ -101,7 +126,7 @@ tarn_status tarn_pool_alloc_with(tarn_pool *pool,
   bool plain = o != NULL && o->struct_size == sizeof *o && o->flags == 0 &&
                o->user == NULL;
   if (!plain) return tarn__take_with(pool, options, out_block);
-  return take_at_once(pool, o->size, o->align, o->stream, o->tag, out_block)
+  return take_quickly(pool, o->size, o->align, o->stream, o->tag, out_block)
              ? TARN_OK
              : take_any(pool, o->size, o->align, o->stream, o->tag, out_block);
 }

@@ -531,6 +531,7 @@ static tarn_status check(tarn__pool_strategy *strategy, size_t *out_idle) {
 
 const tarn__pool_strategy_type tarn__arena_pool = {
     .table = {.name = "arena_pool", .size = sizeof(tarn__pool_arena)},
+    .has_lanes = true,
     .init = init,
     .deinit = deinit,
     .take = take,

@@ -37,6 +37,7 @@ static tarn_status set(tarn_pool *pool, const tarn_pool_debug_options *o) {
   }
   tarn__front_enter(pool);
   tarn__step_layout_drop(pool);
+  (void)tarn__lanes_empty(pool);
   tarn__pool_debug *debug = adopt(pool, fresh);
   debug->flags = 0;
   debug->capacity = 0;

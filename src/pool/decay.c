@@ -73,6 +73,7 @@ void tarn__decay_tend(tarn_pool *pool) {
   tarn__front_enter(pool);
   end_period(pool);
   if (tarn__front_surplus(pool, pool->decay.target) != 0) {
+    (void)tarn__lanes_empty(pool);
     (void)tarn__front_trim(pool, pool->decay.target);
   }
   tarn__front_leave(pool);

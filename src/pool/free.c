@@ -18,13 +18,23 @@ typedef struct freed {
   tarn_addr address;
 } freed;
 
-static tarn_status find_target(tarn_pool *pool, freed what,
-                               tarn__pool_piece **out_piece) {
+static tarn_status look_for(tarn_pool *pool, freed what,
+                            tarn__pool_piece **out_piece) {
   if (what.block != NULL) {
     return tarn__front_find_block(pool, "free", what.block, out_piece);
   }
   TARN__TRY(tarn__front_find_address(pool, what.address, out_piece));
   return tarn__front_check_rest("free", *out_piece);
+}
+
+// No lane takes the block from then on. If one just has, there is none, or the
+// next at that address.
+static tarn_status find_target(tarn_pool *pool, freed what,
+                               tarn__pool_piece **out_piece) {
+  do {
+    TARN__TRY(look_for(pool, what, out_piece));
+  } while (!tarn__piece_leave_home(*out_piece));
+  return TARN_OK;
 }
 
 // Marked, so that another thread that frees it too, by mistake, is refused
@@ -45,6 +55,10 @@ static tarn_status free_locked(tarn_pool *pool, freed what, tarn_stream *stream,
   (void)tarn__capture_look(pool, serial, false);
   TARN__TRY(find_target(pool, what, &piece));
   assert(piece != NULL);
+  if (serial == 0 && piece->size <= TARN__LANE_LARGEST &&
+      tarn__lanes_turn(pool) && tarn__seats_are_watched()) {
+    (void)tarn__lanes_open(pool, piece->tag);  // for its next frees
+  }
   if (tarn__capture_defer(pool, piece, serial)) return TARN_OK;
   uint64_t first = piece->waits_on;
   if (first != 0 && serial != 0 && serial != first) {
@@ -108,6 +122,23 @@ static __attribute__((noinline)) tarn_status give_any(tarn_pool *pool,
       pool, what.block != NULL ? what.block->address : what.address);
 }
 
+// Without the lock, into the lane of this thread.
+static inline bool give_in_lane(tarn_pool *pool, freed what,
+                                const tarn_stream *stream) {
+  if (stream != NULL || !tarn__lane_is_here(pool)) return false;
+  const tarn_block *block = what.block;
+  tarn__pool_piece *piece =
+      block != NULL ? tarn__pieces_at(&pool->pieces, block->id)
+                    : tarn__pieces_peek(&pool->pieces, what.address);
+  bool fits = piece != NULL &&
+              (block == NULL || tarn__piece_address(piece) == block->address);
+  if (!fits) return false;
+  tarn__pool_gift gift = tarn__lane_give(
+      pool, piece, block != NULL ? block->generation : piece->generation);
+  if (gift == TARN__LANE_FULL) tarn__lanes_relieve(pool);
+  return gift != TARN__LANE_REFUSED;
+}
+
 static inline bool give_at_once(tarn_pool *pool, freed what,
                                 const tarn_stream *stream) {
   tarn__owner_slot *slot = stream == NULL ? tarn__front_try(pool) : NULL;
@@ -120,7 +151,8 @@ static inline bool give_at_once(tarn_pool *pool, freed what,
 tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "free: NULL");
   freed what = {.block = block};
-  return give_at_once(block->pool, what, stream)
+  return give_at_once(block->pool, what, stream) ||
+                 give_in_lane(block->pool, what, stream)
              ? TARN_OK
              : give_any(block->pool, what, stream);
 }
@@ -128,6 +160,7 @@ tarn_status tarn_pool_free(const tarn_block *block, tarn_stream *stream) {
 tarn_status tarn_pool_free_address(tarn_pool *pool, tarn_addr address,
                                    tarn_stream *stream) {
   freed what = {.address = address};
-  return give_at_once(pool, what, stream) ? TARN_OK
-                                          : give_any(pool, what, stream);
+  return give_at_once(pool, what, stream) || give_in_lane(pool, what, stream)
+             ? TARN_OK
+             : give_any(pool, what, stream);
 }

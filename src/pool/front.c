@@ -113,6 +113,7 @@ static void forget(tarn_pool *pool) {
   tarn__events_deinit(&pool->events);
   tarn__users_deinit(&pool->users);
   tarn__supply_deinit(&pool->supply);
+  tarn__lanes_deinit(pool);
   tarn__host_free_array(pool->tags, pool->tag_count, sizeof *pool->tags);
   tarn__on_full_deinit(&pool->on_full,
                        pool->generation == tarn__os_generation());
@@ -256,6 +257,7 @@ tarn_status tarn__front_destroy(tarn_pool *pool) {
 tarn_status tarn__front_switch(tarn_pool *pool, tarn__pool_strategy *strategy) {
   tarn__front_enter(pool);
   (void)tarn__debug_flush(pool);
+  (void)tarn__lanes_empty(pool);
   tarn__pool_strategy *old = pool->current;
   tarn__step_layout_drop(pool);
   tarn__recorder_restart(&pool->recorder, 0);
@@ -287,6 +289,7 @@ typedef struct sums {
   size_t reserved_bytes;
   size_t used;
   size_t idle;
+  size_t laned;  // idle in lanes
 } sums;
 
 static tarn_status expect(const char *what, size_t is, size_t should_be) {
@@ -359,8 +362,9 @@ static tarn_status check_strategies(tarn_pool *pool, sums *out) {
     live += old->live;
     out->reserved_bytes += old->held;
   }
+  out->laned = tarn__lanes_count_idle(pool);
   return expect("blocks of all strategies", live,
-                out->live_blocks + out->aside);
+                out->live_blocks + out->aside + out->laned);
 }
 
 static tarn_pool_tag_stats sum_tags(const tarn_pool *pool) {
@@ -398,7 +402,8 @@ static tarn_status check_sums(tarn_pool *pool, const sums *s) {
       {"reserved_bytes", stats->reserved_bytes, s->reserved_bytes},
       {"memory of the device", told, s->reserved_bytes},
       {"pieces in use", pool->pieces.used, s->used},
-      {"idle and live pieces", s->idle + s->live_blocks + s->aside, s->used},
+      {"idle and live pieces", s->idle + s->live_blocks + s->aside + s->laned,
+       s->used},
   };
   for (size_t i = 0; i < sizeof checks / sizeof *checks; i++)
     TARN__TRY(expect(checks[i].what, checks[i].is, checks[i].should_be));
@@ -447,7 +452,10 @@ tarn_status tarn_pool_trim(tarn_pool *pool, size_t target) {
   tarn__front_enter(pool);
   tarn_status status = tarn__capture_admit_trim(pool);
   if (status == TARN_OK) {
-    if (pool->stats.reserved_bytes > target) (void)tarn__debug_flush(pool);
+    if (pool->stats.reserved_bytes > target) {
+      (void)tarn__debug_flush(pool);
+      (void)tarn__lanes_empty(pool);
+    }
     status = tarn__front_trim(pool, target);
   }
   tarn__front_leave(pool);

@@ -138,7 +138,7 @@ static void begin_work(tarn_pool *pool) {
 }
 
 static void end_work(tarn_pool *pool) {
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   pool->returning--;
   tarn__news_tell(&pool->returned);
 }
@@ -156,7 +156,7 @@ static tarn_status look_at(tarn_pool *pool, tarn__pool_piece *piece,
     (void)!tarn__poison_fill(pool->place, w.address, w.size, w.byte);
   }
   tarn__poison_mark(pool->place, w.address, w.size, TARN__BYTES_HIDDEN);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   piece->marks &= (uint8_t)~TARN__MARK_LOOKED;
   tarn__news_tell(&pool->returned);
   note(pool, status, &finding, false);
@@ -199,7 +199,7 @@ void tarn__debug_mark(tarn_pool *pool, tarn__pool_piece *piece, uint32_t flags,
 }
 
 uint32_t tarn__debug_admit(tarn_pool *pool, tarn__pool_request *request) {
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   uint32_t flags = tarn__debug_of(pool)->flags;
   tarn__front_leave(pool);
   request->guard = tarn__debug_guard(flags);

@@ -6,6 +6,7 @@
 //   returning   memory on its way to the device arrives there
 //   trim        idle memory goes back to the device
 //   finished    holes of streams that are done merge, without waiting
+//   lanes       what threads keep goes back to the strategy; sums are exact
 //      ▲
 //   the strategy has no room
 //
@@ -42,6 +43,10 @@ static bool survey(tarn_pool *pool, tarn__pool_survey *out) {
 }
 
 // --- the steps -------------------------------------------------------------
+
+static bool recall_lanes(tarn__pool_reclaim *reclaim) {
+  return tarn__lanes_empty(reclaim->pool);
+}
 
 // False, and the strategy is not asked again, if that made no difference.
 static bool settle_finished(tarn__pool_reclaim *reclaim) {
@@ -128,7 +133,7 @@ static bool call_program(tarn__pool_reclaim *reclaim) {
   };
   tarn__front_leave(pool);
   bool again = tarn__on_full_call(pool, &need);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   if (again && !can_fit) {
     again = tarn__front_limit(pool) > limit ||
             tarn__room_can_fit(pool, reclaim->request);
@@ -146,15 +151,17 @@ bool tarn__front_make_room(tarn_pool *pool) {
 
 typedef struct step {
   bool (*run)(tarn__pool_reclaim *reclaim);
-  bool waits;    // the host waits for streams
-  bool returns;  // memory goes back to the device: helps only requests that
-                 // need new memory
-  bool asks;     // the program
+  bool waits;     // the host waits for streams
+  bool returns;   // memory goes back to the device: helps only requests that
+                  // need new memory
+  bool asks;      // the program
+  bool corrects;  // the sums that may have said that there cannot be room
 } step;
 
 // For requests that must not wait, trim_idle and trim_replaced leave memory
 // alone that streams may still use.
 static const step steps[] = {
+    {.run = recall_lanes, .corrects = true},
     {.run = settle_finished},
     {.run = end_quarantine, .waits = true},
     {.run = trim_idle, .returns = true},
@@ -195,7 +202,8 @@ bool tarn__reclaim_next(tarn__pool_reclaim *reclaim) {
     while (reclaim->step < STEPS) {
       const step *next = &steps[reclaim->step++];
       if (!is_allowed(next, reclaim->request)) continue;
-      if (!next->asks && is_hopeless(reclaim)) continue;
+      bool any_way = next->asks || next->corrects;
+      if (!any_way && is_hopeless(reclaim)) continue;
       if (!next->run(reclaim)) continue;
       reclaim->helped = true;
       return true;

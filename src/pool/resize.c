@@ -15,12 +15,11 @@ static void recount(tarn_pool *pool, tarn__pool_piece *piece, size_t size,
   tarn_pool_stats *stats = &pool->stats;
   size_t before = piece->requested;
   stats->live_bytes = stats->live_bytes - before + size;
-  tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
-  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
+  tarn__front_raise_live(pool);
   if (piece->counted) {
     tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
     tag->live_bytes = tag->live_bytes - before + size;
-    tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+    tarn__front_raise_tag(pool, tag);
   }
   piece->requested = size;
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
@@ -135,7 +134,9 @@ static tarn_status resize_locked(tarn_pool *pool, tarn_block *block,
                                  tarn__pool_full_shot **out_shot) {
   tarn__pool_piece *piece = NULL;
   (void)tarn__capture_look(pool, serial, true);
-  TARN__TRY(tarn__front_find_block(pool, "resize", block, &piece));
+  do {
+    TARN__TRY(tarn__front_find_block(pool, "resize", block, &piece));
+  } while (!tarn__piece_leave_home(piece));  // a new size is not a lane's
   TARN__TRY(tarn__capture_admit_resize(pool, piece, serial));
   if (piece->sleeper != NULL) return refuse_sleeping(piece);
   if (tarn__step_layout_has(pool->cursor.layout, piece))
@@ -161,7 +162,7 @@ tarn_status tarn_pool_resize(tarn_block *block, size_t size,
   TARN__TRY(tarn__front_check_call(pool, stream, &serial));
   if (size == 0) return tarn__fail(TARN_E_INVALID, "resize: size is 0");
   tarn__pool_full_shot *shot = NULL;
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   tarn_status status = resize_locked(pool, block, size, stream, serial, &shot);
   tarn__front_leave(pool);
   tarn__full_shot_write(shot);

@@ -50,7 +50,7 @@ static tarn_status ask_once(tarn_pool *pool, memory *out) {
   const tarn__pool_supply *supply = &pool->supply;
   tarn__front_leave(pool);
   tarn_status status = tarn__supply_memory(supply, &out->total, &out->free);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   return status;
 }
 

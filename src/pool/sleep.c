@@ -104,6 +104,7 @@ tarn_status tarn_pool_sleep(tarn_pool *pool, tarn_tag tag,
                       "captures, shareable, or over memory of the caller");
   }
   tarn__front_enter(pool);
+  (void)tarn__lanes_empty(pool);
   tarn_status status = sleep_locked(pool, tag, mode == TARN_SLEEP_SAVE);
   tarn__front_leave(pool);
   return status;
@@ -117,17 +118,19 @@ static tarn_status mark_sleepers(const tarn_pool *pool, tarn_tag tag) {
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     TARN__TRY(tarn__front_check_rest("wake", piece));
   }
-  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++)
-    piece->resizing = piece->sleeper != NULL;
+  for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
+    if (piece->sleeper != NULL) piece->resizing = true;
+  }
   return TARN_OK;
 }
 
 // The strategies of the marked blocks, by their address: the list of strategies
 // may change while the lock is released.
-static tarn__pool_strategy *next_owner(const tarn_pool *pool, tarn_tag tag,
+static tarn__pool_strategy *next_owner(tarn_pool *pool, tarn_tag tag,
                                        uintptr_t behind) {
   tarn__pool_strategy *next = NULL;
   const tarn__pool_piece *piece = NULL;
+  tarn__lanes_close(pool);
   for (size_t id = 0; (piece = next_block(pool, tag, &id)) != NULL; id++) {
     bool marked = piece->sleeper != NULL && piece->resizing;
     if (!marked || (uintptr_t)piece->owner <= behind) continue;
@@ -153,6 +156,7 @@ static tarn_status wake_locked(tarn_pool *pool, tarn_tag tag) {
   tarn_status status = tarn__room_check(pool, size);
   if (status == TARN_FULL) return tarn__room_lacks(pool, "wake", size);
   TARN__TRY(status);
+  tarn__lanes_close(pool);  // the lock may have been released
   TARN__TRY(mark_sleepers(pool, tag));
   tarn__pool_strategy *owner = NULL;
   for (uintptr_t at = 0;

@@ -143,7 +143,7 @@ void tarn__source_begin_ask(tarn__pool_strategy *strategy, size_t size,
 
 void tarn__source_end_ask(tarn__pool_strategy *strategy, size_t size) {
   tarn_pool *pool = strategy->pool;
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   strategy->inside--;
   pool->pending -= size;
 }

@@ -10,6 +10,7 @@
 #include "pool/debug.h"
 #include "pool/decay.h"
 #include "pool/events.h"
+#include "pool/lanes.h"
 #include "pool/on_full.h"
 #include "pool/piece.h"
 #include "pool/snapshot.h"
@@ -79,6 +80,7 @@ struct tarn_pool {
                    // add to what a stream used last
   uint64_t joins;  // pieces that have gone back to a stock (segments.h): that
                    // is room, too, and no call of the device
+  tarn__pool_lanes lanes;
   tarn__pool_decay decay;
   tarn__pool_on_full on_full;  // has a lock of its own
   tarn__pool_full_shots full_shots;
@@ -106,12 +108,19 @@ static inline bool tarn__front_is_direct(const tarn_pool *pool, size_t size) {
   return size > pool->sizes.largest;
 }
 
-// Takes the lock, with up-to-date statistics, and releases it.
-static inline void tarn__front_enter(tarn_pool *pool) {
+// Takes the lock. The statistics lack what lanes have counted.
+static inline void tarn__front_reenter(tarn_pool *pool) {
   tarn__biased_lock_enter(&pool->lock);
   if (pool->cursor.at != pool->cursor.settled || pool->cursor.turns != 0) {
     tarn__step_cursor_settle(pool);
   }
+}
+
+// The same with up-to-date statistics, and all lanes closed: they stay so until
+// the lock is released.
+static inline void tarn__front_enter(tarn_pool *pool) {
+  tarn__front_reenter(pool);
+  tarn__lanes_close(pool);
 }
 
 static inline void tarn__front_leave(tarn_pool *pool) {

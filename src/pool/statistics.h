@@ -14,6 +14,19 @@ static inline void tarn__raise_peak(size_t value, size_t *peak) {
   if (value > *peak) *peak = value;
 }
 
+static inline void tarn__front_raise_live(tarn_pool *pool) {
+  tarn__raise_peak(pool->stats.live_bytes, &pool->stats.live_peak_bytes);
+  tarn__raise_peak(pool->stats.live_bytes, &pool->decay.peak);
+}
+
+// A tag may have what lanes have leased, and the sum lacks what they have freed
+// under it.
+static inline void tarn__front_raise_tag(const tarn_pool *pool,
+                                         tarn_pool_tag_stats *tag) {
+  tarn__raise_peak(tag->live_bytes + pool->lanes.leased_most,
+                   &tag->live_peak_bytes);
+}
+
 // Counts |piece| as a live block. |asked|: the device was asked for it. Where
 // peaks are not counted, the live peak is only kept up at calls of the device.
 static inline void tarn__front_count_live(tarn_pool *pool,
@@ -23,14 +36,15 @@ static inline void tarn__front_count_live(tarn_pool *pool,
   stats->live_bytes += piece->requested;
   stats->live_blocks++;
   if (asked || tarn__front_counts(pool, TARN_COUNT_PEAKS)) {
-    tarn__raise_peak(stats->live_bytes, &stats->live_peak_bytes);
+    tarn__front_raise_live(pool);
+  } else {
+    tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   }
-  tarn__raise_peak(stats->live_bytes, &pool->decay.peak);
   if (piece->counted) {
     tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
     tag->live_bytes += piece->requested;
     tag->live_blocks++;
-    tarn__raise_peak(tag->live_bytes, &tag->live_peak_bytes);
+    tarn__front_raise_tag(pool, tag);
   }
   piece->owner->live++;
 }
@@ -42,6 +56,7 @@ static inline void tarn__front_count_dead(tarn_pool *pool,
   stats->live_blocks--;
   if (!piece->counted) return;
   tarn_pool_tag_stats *tag = &pool->tags[piece->tag];
+  if (pool->lanes.leased_most != 0) tarn__front_raise_tag(pool, tag);
   tag->live_bytes -= piece->requested;
   tag->live_blocks--;
   piece->counted = false;

@@ -69,6 +69,7 @@ struct tarn__pool_request {
   bool noticed;   // of which nobody told the pool
   bool zero;      // it must be cleared
   bool imports;   // memory that another process has exported: share.c
+  uint8_t lane;   // the home of the block, by number; 0: none
 };
 
 // How memory is trimmed: bits.
@@ -101,6 +102,8 @@ typedef void tarn__pool_memory_fn(void *context, tarn_addr address,
 // there.
 struct tarn__pool_strategy_type {
   tarn_strategy table;  // |size|: of the struct that begins with the base
+  bool has_lanes;       // its pieces may be kept by threads, and serve smaller
+                   // requests; |give| keeps the lock for those of no stream
 
   // Reads the options into the zero-filled struct, type and pool set.
   tarn_status (*init)(tarn__pool_strategy *strategy,

@@ -61,6 +61,11 @@ tarn_status tarn__take_find(tarn_pool *pool, tarn__pool_request *request,
   return status == TARN_FULL ? make_room(pool, request, out_piece) : status;
 }
 
+// Not if the piece is larger than was asked for, or goes back to the device.
+static bool may_have_home(const tarn__pool_piece *piece) {
+  return piece->size <= TARN__LANE_LARGEST && piece->base_size == 0;
+}
+
 void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
                       tarn__pool_piece *piece) {
   if (request->asked) {
@@ -75,6 +80,7 @@ void tarn__take_enter(tarn_pool *pool, const tarn__pool_request *request,
   piece->noticed = request->noticed;
   piece->requested = request->size - request->guard;
   piece->counted = request->counted;
+  piece->lane = may_have_home(piece) ? request->lane : 0;
   tarn__front_count_live(pool, piece, request->asked);
   piece->live = true;
   if (tarn__front_counts(pool, TARN_COUNT_EVENTS)) {
@@ -107,7 +113,7 @@ static tarn_status order(tarn_pool *pool, const tarn__pool_request *request,
                          tarn__pool_piece *piece, tarn_stream *stream,
                          uint64_t last) {
   tarn_status status = tarn_stream_join(stream, last);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   if (status == TARN_OK) {
     pool->stats.stream_crossings++;
   } else {
@@ -129,7 +135,8 @@ static inline void note_request(tarn_pool *pool, const tarn__pool_note *what,
     return;
   }
   bool heard = pool->current->steps != 0 && pool->cursor.layout == NULL &&
-               piece->owner == pool->current && tarn__debug_of(pool) == NULL &&
+               piece->owner == pool->current && piece->lane == 0 &&
+               tarn__debug_of(pool) == NULL &&
                !tarn__front_counts(pool, TARN_COUNT_EVENTS);
   piece->noted = heard ? tarn__recorder_alloc(&pool->recorder, what) : 0;
 }

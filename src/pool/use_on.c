@@ -53,7 +53,7 @@ tarn_status tarn__uses_settle(tarn_pool *pool, tarn__pool_piece *piece,
   assert(piece->resizing);
   tarn__front_leave(pool);
   tarn_status status = settle(piece, stream, serial, &crossings);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   pool->stats.stream_crossings += crossings;
   return status;
 }
@@ -61,8 +61,10 @@ tarn_status tarn__uses_settle(tarn_pool *pool, tarn__pool_piece *piece,
 static tarn_status use_locked(tarn_pool *pool, const tarn_block *block,
                               uint64_t serial) {
   tarn__pool_piece *piece = NULL;
-  tarn_status status = tarn__front_find_block(pool, "use_on", block, &piece);
-  if (status != TARN_OK || serial == 0) return status;
+  do {
+    TARN__TRY(tarn__front_find_block(pool, "use_on", block, &piece));
+    if (serial == 0) return TARN_OK;
+  } while (!tarn__piece_leave_home(piece));  // streams decide about its free
   if (tarn__step_layout_has(pool->cursor.layout, piece))
     tarn__step_layout_drop(pool);
   tarn__recorder_exclude(&pool->recorder, tarn__front_noted(pool, piece));
@@ -74,7 +76,7 @@ tarn_status tarn_block_use_on(const tarn_block *block, tarn_stream *stream) {
   if (block == NULL) return tarn__fail(TARN_E_INVALID, "use_on: NULL");
   tarn_pool *pool = block->pool;
   TARN__TRY(tarn__front_check_call(pool, stream, &serial));
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   tarn_status status = use_locked(pool, block, serial);
   tarn__front_leave(pool);
   return status;
@@ -89,6 +91,6 @@ tarn_status tarn__front_follow(tarn_pool *pool, tarn_stream *stream,
   tarn__front_leave(pool);
   tarn_status status = tarn_stream_join(stream, first);
   if (status != TARN_OK) status = tarn_stream_join(NULL, first);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   return status;
 }

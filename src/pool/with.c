@@ -224,7 +224,7 @@ static tarn_status join(tarn_pool *pool, hand *h, uint64_t last) {
   tarn_status status = h->request.no_wait
                            ? tarn__stream_join_at_once(stream, last)
                            : tarn_stream_join(stream, last);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   return status;
 }
 
@@ -264,7 +264,7 @@ static tarn_status fill(tarn_pool *pool, hand *h) {
         tarn__debug_dress(pool->place, h->piece, h->dress, h->options.stream);
   }
   if (h->request.zero) status = clear(pool, h);
-  tarn__front_enter(pool);
+  tarn__front_reenter(pool);
   return status;
 }
 

@@ -235,7 +235,7 @@ TEST_LOOP(what_streams_still_use_is_nobody_else_s, 4) {
 
 // --- what is freed while streams are waited for ----------------------------
 
-enum { STEP_OF_STREAMS = 5, GATES = 2 };
+enum { STEP_OF_STREAMS = 6, GATES = 2 };
 
 static sem_t gates[GATES];
 
